@@ -1,0 +1,68 @@
+/* Every knob of mm and what derives from it: value, unit, reason. No code.
+ *
+ * Words: a SEGMENT is the unit in which memory moves between size classes; a BLOCK is a piece of a
+ * segment cut into equal SLICES of one SIZE CLASS; a RUN is several neighbouring segments that serve
+ * one large request. A GRANULE is the smallest block. "Block" is always ours: CUDA's is a CTA.
+ */
+#ifndef MMCONFIG_H
+#define MMCONFIG_H
+
+#ifdef __cplusplus
+#define MM_STATIC_ASSERT(cond, why) static_assert(cond, why)
+#else
+#define MM_STATIC_ASSERT(cond, why) _Static_assert(cond, why)
+#endif
+
+/* ---- May be changed ------------------------------------------------------------------------- */
+
+/* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
+ * when struct mm_heap_ref or anything reached through it changes its meaning. */
+#define MM_ABI_VERSION 1
+
+/* Segment, as a shift: 4 MiB. Large requests round up to it, so it must be small; it must be a multiple
+ * of the 2 MiB the driver maps at least; and 64 granules of 64 KiB make its free blocks ONE atomic word. */
+#define MM_SEGMENT_SHIFT 22
+
+/* Granule, the smallest block, as a shift: 64 KiB, which is 4096 slices of 16 bytes. */
+#define MM_GRANULE_SHIFT 16
+
+/* A block holds 2^this slices of the largest class of its doubling: a warp takes up to 32 at once, so
+ * one block serves at least 32 full warps before somebody has to fetch the next. */
+#define MM_BLOCK_SLICES_SHIFT 10
+
+/* Most open blocks of one size class (stripes), and the bytes that a class may hold open at once. */
+#define MM_STRIPES_MAX 32
+#define MM_OPEN_BYTES_SHIFT 25 /* 32 MiB: 8 stripes of whole-segment blocks */
+
+/* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): about 1 s. */
+#define MM_WAIT_ITERATIONS (1u << 20)
+#define MM_WAIT_NS 500
+
+/* ---- Derived; do not modify ------------------------------------------------------------------ */
+
+#define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
+#define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
+#define MM_GRANULE_BYTES (1ull << MM_GRANULE_SHIFT)
+#define MM_SEGMENT_GRANULES (1u << (MM_SEGMENT_SHIFT - MM_GRANULE_SHIFT)) /* 64 */
+MM_STATIC_ASSERT(MM_SEGMENT_GRANULES == 64, "the free blocks of a segment are one 64-bit word");
+
+/* Largest request served by slices: half a segment. Classes: 16, 32, 48, 64, then four per doubling. */
+#define MM_SLICE_BYTES_MAX (MM_SEGMENT_BYTES / 2)
+#define MM_CLASS_COUNT 64
+MM_STATIC_ASSERT(MM_CLASS_COUNT == 4 * (MM_SEGMENT_SHIFT - 1 - 6) + 4,
+                 "four classes to 64 bytes, four per doubling from there to half a segment");
+
+/* One bit per 16 bytes of a granule: its words, and the bytes of slice bits a segment owns. */
+#define MM_GRANULE_WORDS (1u << (MM_GRANULE_SHIFT - MM_ALIGN_SHIFT - 6)) /* 64 */
+#define MM_SEGMENT_BITMAP_BYTES (8ull * MM_GRANULE_WORDS * MM_SEGMENT_GRANULES) /* 32 KiB */
+
+/* The heap variable that every device image holds (F10): name carries the version, size is fixed. */
+#define MM_CAT_(a, b) a##b
+#define MM_CAT(a, b) MM_CAT_(a, b)
+#define MM_STR_(a) #a
+#define MM_STR(a) MM_STR_(a)
+#define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
+#define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
+#define MM_HEAP_REF_BYTES 64
+
+#endif

@@ -1,0 +1,138 @@
+/* Where everything of a heap lies: the variable in each module, the heap header, the arrays behind it.
+ *
+ * Two address ranges, each reserved once and never moved:
+ *   user       segment_count segments; the memory that malloc hands out, nothing of ours in it
+ *   metadata   [struct mm_heap | free tree | class trees | segment words | segment owners |
+ *               full-word counts | control words | slice bits]
+ * Everything up to the slice bits ("fixed") is mapped and zero before the heap is published; the slice
+ * bits of a segment (MM_SEGMENT_BITMAP_BYTES, in segment order) are mapped with the segment and need
+ * no clearing. Zero is the idle state of every word: no free segment, no open block, owner "nobody",
+ * control word "closed". Only the image (header and free tree) is not zero in a fresh heap.
+ * Addresses are 64-bit integers, as device addresses are for the host.
+ */
+#ifndef MM_CORE_LAYOUT_H
+#define MM_CORE_LAYOUT_H
+
+#include "mmconfig.h"
+#include "runtime/port.h"
+
+/* The variable MM_HEAP_REF of a module; the host writes it before the first launch. heap == 0: none. */
+struct mm_heap_ref {
+    uint64_t heap;       /* struct mm_heap */
+    uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
+    uint64_t user_bytes; /* reserved, mapped or not */
+    uint64_t ctrl;       /* control words, one per granule */
+    uint64_t bits;       /* slice bits, MM_GRANULE_WORDS per granule */
+    uint64_t spare[3];
+};
+MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
+
+/* Bitmap tree over the segments: 64-way, three levels, each node one word. */
+#define MM_TREE_BITS_MAX (1u << 18)
+MM_STATIC_ASSERT(MM_TREE_BITS_MAX * MM_SEGMENT_BYTES >= 1ull << 40, "three levels reach 1 TiB");
+
+/* What free (and nobody else) can complain of; index of mm_heap.misuse. */
+enum mm_misuse {
+    MM_MISUSE_FOREIGN,      /* not in the range of this heap */
+    MM_MISUSE_NOT_ALLOCATED,/* in a block, run or segment that is free */
+    MM_MISUSE_INTERIOR,     /* in the middle of an allocation */
+    MM_MISUSE_NEVER,        /* a slice never handed out */
+    MM_MISUSE_DOUBLE_FREE,
+    MM_MISUSE_KINDS
+};
+
+/* One size class: its open blocks and what is known of shortage. Protocols: heap.h. */
+struct mm_class_state {
+    uint64_t stripe[MM_STRIPES_MAX]; /* open block, or MM_STRIPE_NONE / MM_STRIPE_BUSY */
+    uint64_t opened;                 /* blocks opened so far; monotonic */
+    uint64_t dry;                    /* supply at which a full scan found nothing; see heap.h */
+    uint64_t segment_tickets;        /* who fetches the next segment; see heap.h */
+    uint64_t spare[13];
+};
+MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
+
+struct mm_heap {
+    uint64_t abi;           /* MM_ABI_VERSION */
+    uint64_t segment_count; /* reserved */
+    uint64_t tree_leaves;   /* words in the lowest level of a tree */
+    uint64_t tree_mids;
+    struct mm_heap_ref ref; /* what modules hold */
+    uint64_t free_tree;     /* addresses */
+    uint64_t class_trees;
+    uint64_t segment_words; /* uint64_t each: free blocks of the segment */
+    uint64_t segment_owners;/* uint32_t each: see segment.h */
+    uint64_t full_words;    /* uint32_t per granule: words of the block whose slices are all free */
+    uint64_t supply;        /* blocks and segments given back so far; monotonic */
+    uint64_t null_count;    /* requests answered NULL for lack of memory */
+    uint64_t null_first_bytes; /* size of the first of them, + 1 */
+    uint64_t misuse[MM_MISUSE_KINDS + 3];
+    uint64_t spare[7];
+    struct mm_class_state classes[MM_CLASS_COUNT];
+};
+
+struct mm_layout {
+    uint64_t segment_count;
+    uint64_t image_bytes;   /* head of the metadata that the host writes (mm_heap_image) */
+    uint64_t fixed_bytes;   /* mapped and zeroed before the heap is published; image included */
+    uint64_t bits_offset;   /* of the slice bits; MM_SEGMENT_BITMAP_BYTES per segment from here */
+    uint64_t total_bytes;   /* addresses to reserve for metadata */
+    /* offsets from the start of the metadata */
+    uint64_t free_tree, class_trees, segment_words, segment_owners, full_words, ctrl;
+    uint64_t tree_leaves, tree_mids, tree_bytes;
+};
+
+static inline uint64_t mm_round_up(uint64_t value, uint64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+/* Lays out the metadata of a heap of segment_count reserved segments. Returns 0, or -1 if there are none
+ * or more than a tree can hold. page_bytes: the granularity of mapping; bits_offset is a multiple. */
+static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, uint64_t page_bytes) {
+    if (segment_count == 0 || segment_count > MM_TREE_BITS_MAX) return -1;
+    const uint64_t line = 128;
+    l->segment_count = segment_count;
+    l->tree_leaves = (segment_count + 63) / 64;
+    l->tree_mids = (l->tree_leaves + 63) / 64;
+    l->tree_bytes = mm_round_up(8 * (1 + l->tree_mids + l->tree_leaves), line);
+    l->free_tree = mm_round_up(sizeof(struct mm_heap), line);
+    l->image_bytes = l->free_tree + l->tree_bytes;
+    l->class_trees = l->image_bytes;
+    l->segment_words = l->class_trees + MM_CLASS_COUNT * l->tree_bytes;
+    l->segment_owners = mm_round_up(l->segment_words + 8 * segment_count, line);
+    l->full_words = mm_round_up(l->segment_owners + 4 * segment_count, line);
+    l->ctrl = mm_round_up(l->full_words + 4 * segment_count * MM_SEGMENT_GRANULES, line);
+    l->bits_offset = mm_round_up(l->ctrl + 8 * segment_count * MM_SEGMENT_GRANULES, page_bytes);
+    l->fixed_bytes = l->bits_offset;
+    l->total_bytes = mm_round_up(l->bits_offset + segment_count * MM_SEGMENT_BITMAP_BYTES, page_bytes);
+    return 0;
+}
+
+/* Writes the image of a fresh heap (l->image_bytes at `image`, any memory of the caller's): addresses as
+ * the device will see them, the first mapped_segments segments free, the others not there. */
+static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base,
+                                 uint64_t user_base, uint64_t mapped_segments) {
+    struct mm_heap *h = (struct mm_heap *)image;
+    uint64_t *tree = (uint64_t *)((char *)image + l->free_tree);
+    for (uint64_t i = 0; i < l->image_bytes / 8; i++) ((uint64_t *)image)[i] = 0;
+    h->abi = MM_ABI_VERSION;
+    h->segment_count = l->segment_count;
+    h->tree_leaves = l->tree_leaves;
+    h->tree_mids = l->tree_mids;
+    h->ref.heap = metadata_base;
+    h->ref.user_base = user_base;
+    h->ref.user_bytes = l->segment_count * MM_SEGMENT_BYTES;
+    h->ref.ctrl = metadata_base + l->ctrl;
+    h->ref.bits = metadata_base + l->bits_offset;
+    h->free_tree = metadata_base + l->free_tree;
+    h->class_trees = metadata_base + l->class_trees;
+    h->segment_words = metadata_base + l->segment_words;
+    h->segment_owners = metadata_base + l->segment_owners;
+    h->full_words = metadata_base + l->full_words;
+    for (uint64_t s = 0; s < mapped_segments && s < l->segment_count; s++) {
+        tree[1 + l->tree_mids + s / 64] |= 1ull << (s % 64);
+        tree[1 + s / 4096] |= 1ull << (s / 64 % 64);
+        tree[0] |= 1ull << (s / 4096);
+    }
+}
+
+#endif
