@@ -15,7 +15,7 @@ NVCC      := $(CUDA_HOME)/bin/nvcc
 .PHONY: all install uninstall check check-gpu demo clean
 all:
 
-include $(wildcard runtime/build.mk interpose/build.mk tools/build.mk tests/build.mk)
+include $(wildcard runtime/*.mk runtime/host/*.mk interpose/*.mk tools/*.mk tests/*.mk tests/*/*.mk)
 
 clean:
 	rm -rf $(BUILD)
