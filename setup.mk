@@ -1,0 +1,42 @@
+# Where the toolkit is, what the machine lacks, and whether the options are what they can be: all before
+# the first rule, so that a wrong value is one line and nothing is half built.
+
+mm_quote = '$(subst ','\'',$1)'
+mm_goals := $(or $(MAKECMDGOALS),all)
+# What a goal must have on the machine (tools/setup.sh). check-gpu runs what was built elsewhere.
+mm_needs := $(sort $(if $(filter setup,$(mm_goals)),build check lint model) \
+	$(if $(filter demo,$(mm_goals)),build) \
+	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests,$(mm_goals))),build check) \
+	$(if $(filter lint,$(mm_goals)),lint) \
+	$(if $(filter model,$(mm_goals)),model))
+# make -n, -q and -t must not install anything.
+mm_dry := $(strip $(foreach f,n q t,$(findstring $f,$(filter-out --%,$(firstword -$(MAKEFLAGS))))))
+
+ifneq ($(filter-out clean distclean lint,$(mm_goals)),)
+
+ifneq ($(mm_needs),)
+ifeq ($(mm_dry),)
+# What it installs is told at once; what goes wrong is make's own message.
+mm_said := $(shell CUDA_HOME=$(call mm_quote,$(CUDA_HOME)) tools/setup.sh $(mm_needs) 3>&1 1>&2 2>&3)
+ifneq ($(.SHELLSTATUS),0)
+$(error $(mm_said))
+endif
+endif
+endif
+
+ifeq ($(CUDA_HOME),)
+override CUDA_HOME := $(shell tools/setup.sh --cuda-home)
+endif
+
+# Without a toolkit what was built before can still be run.
+mm_said := $(if $(CUDA_HOME)$(filter-out check-gpu uninstall,$(mm_goals)),$(shell tools/check-options.sh \
+	$(foreach v,CUDA_HOME ARCHS CC PREFIX DESTDIR,$(call mm_quote,$v=$($v))) 2>&1))
+ifneq ($(mm_said),)
+$(error $(mm_said))
+endif
+endif
+
+.DEFAULT_GOAL := all
+.PHONY: setup
+setup:
+	@:

@@ -1,0 +1,122 @@
+#!/bin/bash
+# Installs what this machine lacks for building and testing mm; silent when nothing is missing.
+#   tools/setup.sh [build|check|lint|model]...   what for (all of them if none is named)
+#   tools/setup.sh --cuda-home                   prints the CUDA toolkit's directory (nothing if none)
+set -u
+root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit
+# shellcheck source=tools/toolkit.sh
+source "$root/tools/toolkit.sh"
+build=$root/build
+own=$build/cuda
+log=$build/setup.log
+
+has() { command -v "$1" >/dev/null; }
+
+# Can the C compiler be run, and does the C library come with headers?
+has_cc() { has cc && printf '#include <stdlib.h>\n' | cc -E -x c - >/dev/null 2>&1; }
+
+# A static library is looked for as the linker will: suites that go to other machines carry it along.
+has_static() { [[ $(cc -print-file-name="$1" 2>/dev/null) == /* ]]; }
+
+has_check() {
+    has pkg-config && pkg-config --exists check 2>/dev/null &&
+        has_static libcheck.a && has_static libsubunit.a
+}
+
+# look_around GROUP...: sets missing to the Debian packages to install, and toolkit to "missing" if one
+# has to be fetched.
+look_around() {
+    local group
+    missing=() toolkit=
+    [[ $* == lint ]] || has_cc || missing+=(gcc libc6-dev)
+    for group; do
+        case $group in
+        build)
+            has g++ || missing+=(g++) # nvcc's host compiler
+            mm_toolkit_find "$own" || toolkit=missing
+            ;;
+        check)
+            has pkg-config || missing+=(pkg-config)
+            has_check || missing+=(check libsubunit-dev)
+            ;;
+        lint)
+            has shellcheck || missing+=(shellcheck)
+            has cppcheck || missing+=(cppcheck)
+            ;;
+        model) has spin || missing+=(spin) ;;
+        *) mm_die "setup: \"$group\" is not a purpose; expected some of: build check lint model" 2 ;;
+        esac
+    done
+}
+
+# reason: the line of the log that says best what went wrong.
+reason() {
+    local text
+    text=$(grep -m1 -oE '(Could not|Temporary failure|Unable to|No matching|Connection|Could not find).*' "$log") ||
+        text=$(grep -m1 -E '^(E:|ERROR)' "$log") || text=$(tail -n 1 "$log")
+    printf '%s' "${text:0:160}"
+}
+
+# install PACKAGE...: apt-get, through sudo where that is needed and allowed.
+install() {
+    local as_root=() how="apt-get update && apt-get install -y --no-install-recommends $*"
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120)
+    has apt-get || mm_die "setup: missing $*; expected apt-get to install them (Debian, Ubuntu), or install them by hand"
+    if ((EUID != 0)); then
+        as_root=(sudo)
+        # With a terminal sudo may ask for the password; without one it must not wait for it.
+        if ! has sudo || ! { sudo -n true 2>/dev/null || { (: </dev/tty) 2>/dev/null && sudo -v 2>/dev/null; }; }; then
+            mm_die "setup: missing $*; expected root or sudo to install them. Run as root: $how"
+        fi
+    fi
+    printf 'mm: installing %s (apt-get)\n' "$*"
+    # A failed update is no reason to stop: what is wanted may still be there.
+    "${as_root[@]}" "${apt[@]}" update >"$log" 2>&1 </dev/null
+    "${as_root[@]}" "${apt[@]}" install --no-install-recommends "$@" >>"$log" 2>&1 </dev/null ||
+        mm_die "setup: apt-get could not install $*: $(reason); expected a reachable package mirror (on Ubuntu: with universe); all of it in $log"
+}
+
+# fetch_toolkit: the compiler's wheels, as one toolkit directory of the usual layout in build/cuda.
+# Made beside it and moved there in one step, so that what stands there is whole.
+fetch_toolkit() {
+    local part=$own.part version
+    version=$(sed -n 's/^nvidia-cuda-nvcc==\([0-9.]*\).*/\1/p' "$root/tools/cuda-wheels.txt")
+    [[ $(uname -sm) =~ ^Linux\ (x86_64|aarch64)$ ]] ||
+        mm_die "setup: no CUDA toolkit, and none can be fetched for $(uname -sm); expected CUDA_HOME=DIR"
+    python3 -m pip --version >/dev/null 2>&1 || install python3 python3-pip
+    printf 'mm: %sfetching the CUDA %s compiler (100 MB, from PyPI) into build/cuda\n' \
+        "${mm_toolkit_passed:+$mm_toolkit_passed; }" "$version"
+    rm -rf "$part"
+    # The user's pip settings (mirror, certificates) hold, but for those that --target does not go with.
+    PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install --quiet --disable-pip-version-check \
+        --no-input --retries 2 --no-cache-dir --no-deps --only-binary=:all: --require-hashes \
+        --target "$part" -r "$root/tools/cuda-wheels.txt" >"$log" 2>&1 </dev/null ||
+        mm_die "setup: the CUDA compiler could not be fetched: $(reason); expected a reachable PyPI, or CUDA_HOME=DIR; all of it in $log"
+    # The wheels name no lib64 and no libcudart.so, where nvcc.profile and -cudart shared look.
+    ln -s lib "$part/nvidia/cu13/lib64"
+    ln -s libcudart.so.13 "$part/nvidia/cu13/lib/libcudart.so"
+    mm_toolkit_version "$part/nvidia/cu13" >>"$log" ||
+        mm_die "setup: the CUDA compiler that was fetched does not run; expected it to, on $(uname -sm)"
+    rm -rf "$own"
+    mv "$part/nvidia/cu13" "$own" && rm -rf "$part"
+}
+
+if [[ ${1-} == --cuda-home ]]; then
+    mm_toolkit_find "$own" && printf '%s\n' "$mm_toolkit"
+    exit 0
+fi
+(($#)) || set -- build check lint model
+look_around "$@"
+[[ ${#missing[@]} -gt 0 || $toolkit ]] || exit 0
+
+# Something is to be done: by one of us at a time, and looked at again when it is our turn.
+if ! { mkdir -p "$build" && exec 9>"$build/setup.lock" && flock 9; } 2>/dev/null; then
+    mm_die "setup: cannot write to $build; expected a directory of your own"
+fi
+look_around "$@"
+if ((${#missing[@]})); then
+    install "${missing[@]}"
+    look_around "$@"
+    ((${#missing[@]} == 0)) || mm_die "setup: installed, yet not found: ${missing[*]}; expected PATH, cc and pkg-config to see what apt-get installs"
+fi
+[[ ! $toolkit ]] || fetch_toolkit
