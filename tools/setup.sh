@@ -33,7 +33,10 @@ look_around() {
         case $group in
         build)
             has g++ || missing+=(g++) # nvcc's host compiler
-            mm_toolkit_find "$own" || toolkit=missing
+            if ! mm_toolkit_find "$own"; then
+                toolkit=missing
+                python3 -m pip --version >/dev/null 2>&1 || missing+=(python3 python3-pip)
+            fi
             ;;
         check)
             has pkg-config || missing+=(pkg-config)
@@ -49,12 +52,13 @@ look_around() {
     done
 }
 
-# reason: the line of the log that says best what went wrong.
+# reason: what the log says went wrong, from plain to vague.
 reason() {
-    local text
-    text=$(grep -m1 -oE '(Could not|Temporary failure|Unable to|No matching|Connection|Could not find).*' "$log") ||
-        text=$(grep -m1 -E '^(E:|ERROR)' "$log") || text=$(tail -n 1 "$log")
-    printf '%s' "${text:0:160}"
+    local pattern
+    for pattern in '(Temporary failure|Could not resolve|Unable to locate|No matching distribution|No space left).*' \
+        '(E: |ERROR: ).*' '.+'; do
+        grep -m1 -oE "$pattern" "$log" | cut -c1-120 | grep . && return
+    done
 }
 
 # install PACKAGE...: apt-get, through sudo where that is needed and allowed.
@@ -83,7 +87,6 @@ fetch_toolkit() {
     version=$(sed -n 's/^nvidia-cuda-nvcc==\([0-9.]*\).*/\1/p' "$root/tools/cuda-wheels.txt")
     [[ $(uname -sm) =~ ^Linux\ (x86_64|aarch64)$ ]] ||
         mm_die "setup: no CUDA toolkit, and none can be fetched for $(uname -sm); expected CUDA_HOME=DIR"
-    python3 -m pip --version >/dev/null 2>&1 || install python3 python3-pip
     printf 'mm: %sfetching the CUDA %s compiler (100 MB, from PyPI) into build/cuda\n' \
         "${mm_toolkit_passed:+$mm_toolkit_passed; }" "$version"
     rm -rf "$part"
