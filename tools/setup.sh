@@ -55,7 +55,7 @@ look_around() {
 # reason: what the log says went wrong, from plain to vague.
 reason() {
     local pattern
-    for pattern in '(Temporary failure|Could not resolve|Unable to locate|No matching distribution|No space left).*' \
+    for pattern in '(Temporary failure (in name resolution|resolving .*)|(Could not resolve|Unable to locate|No matching distribution|No space left).*)' \
         '(E: |ERROR: ).*' '.+'; do
         grep -m1 -oE "$pattern" "$log" | cut -c1-120 | grep . && return
     done

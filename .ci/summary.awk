@@ -1,0 +1,9 @@
+# Sums what test suites say of themselves: Check's closing lines, and our shell suites'
+# "name: N passed, N failed". Prints "PASSED FAILED".
+/^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+/ {
+    gsub(/[^0-9 ]/, "")
+    failed += $3 + $4
+    passed += $2 - $3 - $4
+}
+/^[a-z][a-z0-9_-]*: [0-9]+ passed, [0-9]+ failed$/ { passed += $2; failed += $4 }
+END { print passed + 0, failed + 0 }

@@ -1,0 +1,24 @@
+#!/bin/bash
+# Every shell file of the project goes through shellcheck, every C file through cppcheck.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+shell=() c=()
+while IFS= read -r -d '' file; do
+    [[ -f $file && ! -L $file ]] || continue
+    case $file in
+    *.c) c+=("$file") ;;
+    *.sh) shell+=("$file") ;;
+    *)
+        first=
+        IFS= read -r first <"$file" 2>/dev/null || true
+        [[ ! $first =~ ^'#!'.*[/\ ](ba)?sh(\ |$) ]] || shell+=("$file")
+        ;;
+    esac
+done < <(git ls-files -z --cached --others --exclude-standard)
+
+((${#shell[@]} == 0)) || shellcheck -x "${shell[@]}"
+# Warnings that depend on what cppcheck knows of a system are left to the compiler.
+((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -I. -j "$(nproc)" --inline-suppr --error-exitcode=1 \
+    --enable=warning,performance,portability "${c[@]}"
+printf 'lint: %d shell files, %d C files\n' "${#shell[@]}" "${#c[@]}"

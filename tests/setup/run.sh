@@ -1,0 +1,213 @@
+#!/bin/bash
+# The set-up and the options against a stand-in machine: a PATH of our own, where apt-get, sudo and pip
+# are scripts. Nothing is installed, nothing is fetched.
+# The functions are called by name through "it"; the stand-ins' own lines are quoted as they stand.
+# shellcheck disable=SC2016,SC2317,SC2329
+set -u
+root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
+unset CUDA_HOME MAKEFLAGS MAKELEVEL MFLAGS
+passed=0 failed=0
+
+# it WHAT COMMAND...: one test; the command's failure is a failure, with what it said.
+it() {
+    local what=$1 said
+    shift
+    rm -rf "${work:?}"/*
+    if said=$(machine && "$@" 2>&1); then
+        ((++passed))
+    else
+        ((++failed))
+        printf 'setup: FAILED: %s\n%s\n' "$what" "$said"
+    fi
+}
+
+# stub NAME [LINE...]: a script in the stand-in PATH.
+stub() { printf '%s\n' '#!/bin/bash' "${@:2}" >"$work/bin/$1" && chmod 755 "$work/bin/$1"; }
+
+# fake_nvcc DIR RELEASE
+fake_nvcc() {
+    mkdir -p "$1/bin"
+    printf '%s\n' '#!/bin/bash' 'case $1 in' \
+        "--version) echo 'Cuda compilation tools, release $2, V$2.1' ;;" \
+        '--list-gpu-arch) printf "compute_%s\n" 75 90 100 ;;' \
+        "--dryrun) echo '#\$ TOP=$1' >&2 ;;" 'esac' >"$1/bin/nvcc"
+    chmod 755 "$1/bin/nvcc"
+}
+
+# The stand-in machine: nothing missing, a CUDA toolkit in the usual place.
+machine() {
+    local tool
+    mkdir -p "$work"/{bin,mm}
+    cp -r "$root/tools" "$root/setup.mk" "$work/mm"
+    printf '%s\n' 'ARCHS ?= 75 90' 'CC ?= cc' 'PREFIX ?= /usr/local' 'DESTDIR ?=' 'include setup.mk' \
+        'all check check-gpu demo: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
+    for tool in bash sh env dirname mkdir flock rm mv ln cp cat sed sort tr uname grep tail cut make true echo; do
+        ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
+    done
+    stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
+    for tool in g++ pkg-config shellcheck cppcheck spin; do stub "$tool" 'exit 0'; done
+    stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
+    # What pip would put there; -c is python, run for nothing else.
+    stub python3 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
+        'while [[ $1 != --target ]]; do shift; done' 'mkdir -p "$2/nvidia/cu13/lib" && cp -r "'"$work"'/wheel/bin" "$2/nvidia/cu13"'
+    fake_nvcc "$work/wheel" 13.0
+    fake_nvcc "$work/usual" 13.0
+    chmod -R a+rwX "$work"
+}
+
+# in_machine COMMAND...: with the stand-in PATH and nothing else of this machine.
+in_machine() { (cd "$work/mm" && env -i PATH="$work/bin" HOME="$work" MM_CUDA_USUAL="$work/usual" "$@"); }
+# The same as a user who is not root.
+in_machine_as_user() {
+    if ((EUID == 0)); then
+        (cd "$work/mm" && /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \
+            env -i PATH="$work/bin" HOME="$work" MM_CUDA_USUAL="$work/usual" "$@")
+    else
+        in_machine "$@"
+    fi
+}
+
+same() { [[ $1 == "$2" ]] || { printf 'got:  %s\nnot:  %s\n' "$1" "$2"; return 1; }; }
+has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
+
+# makes STATUS TEXT ARGUMENT...: make ends with that status and says exactly that one line.
+makes() {
+    local status=$1 text=$2 said got=0
+    said=$(in_machine make "${@:3}" 2>&1) || got=$?
+    if ((status == 2)); then
+        said=${said#setup.mk:*: \*\*\* }
+        text+='.  Stop.'
+    fi
+    same "$said" "$text" && same "$got" "$status"
+}
+
+# sets_up STATUS TEXT [PURPOSE...]: setup.sh ends with that status, and its last line holds that.
+sets_up() {
+    local status=$1 text=$2 said got=0
+    said=$(in_machine tools/setup.sh "${@:3}" 2>&1) || got=$?
+    if [[ $text ]]; then has "${said##*$'\n'}" "$text"; else same "$said" ''; fi && same "$got" "$status"
+}
+calls() { cat "$work/mm/calls" 2>/dev/null; }
+
+known='some of: 75 90 100'
+compiler='a C11 compiler such as gcc or clang'
+plain='letters, digits and /._+@~,=- only'
+
+it 'all goes through' makes 0 "all with $work/usual"
+it 'an architecture that is none' makes 2 "mm: ARCHS: \"banana\" is not an architecture that this nvcc knows; expected $known" ARCHS=banana
+it 'one unknown among known ones' makes 2 "mm: ARCHS: \"91\" is not an architecture that this nvcc knows; expected $known" ARCHS='90 91 100'
+it 'sm_90 is not the form' makes 2 "mm: ARCHS: \"sm_90\" is not an architecture that this nvcc knows; expected $known" ARCHS=sm_90
+it 'a star is no architecture and no file name' makes 2 "mm: ARCHS: \"*\" is not an architecture that this nvcc knows; expected $known" ARCHS='*'
+it 'no architecture' makes 2 "mm: ARCHS: \"\" names no architecture; expected $known" ARCHS=
+it 'a relative PREFIX' makes 2 'mm: PREFIX: "opt/mm" is not an absolute path; expected a directory such as /usr/local' PREFIX=opt/mm
+it 'an empty PREFIX' makes 2 'mm: PREFIX: "" is not an absolute path; expected a directory such as /usr/local' PREFIX=
+it 'a PREFIX with a space' makes 2 "mm: PREFIX: \"/opt/my mm\" has characters that make or a run path cannot carry; expected $plain" PREFIX='/opt/my mm'
+it 'a PREFIX with a quote' makes 2 "mm: PREFIX: \"/opt/it's\" has characters that make or a run path cannot carry; expected $plain" PREFIX="/opt/it's"
+it 'a DESTDIR with a space' makes 2 "mm: DESTDIR: \"/a b\" has characters that make or a run path cannot carry; expected $plain" DESTDIR='/a b'
+it 'a CC that is not there' makes 2 "mm: CC: \"nosuchcc\" cannot be run; expected $compiler" CC=nosuchcc
+it 'an empty CC' makes 2 "mm: CC: \"\" cannot be run; expected $compiler" CC=
+it 'a CC of several words' makes 0 "all with $work/usual" CC='env cc'
+old_cc() { stub oldcc 'exit 1' && makes 2 "mm: CC: \"oldcc\" does not compile C11 (-std=c11); expected $compiler" CC=oldcc; }
+it 'a CC without C11' old_cc
+it 'a CC that would be a command' makes 2 "mm: CC: \"\`exit\`\" cannot be run; expected $compiler" CC='`exit`'
+it 'a CUDA_HOME without nvcc' makes 2 'mm: CUDA_HOME: "/nowhere" has no bin/nvcc; expected the directory of a CUDA toolkit, such as /usr/local/cuda' CUDA_HOME=/nowhere
+it 'the same when it sets up first' makes 2 'mm: CUDA_HOME: "/nowhere" has no bin/nvcc; expected the directory of a CUDA toolkit, such as /usr/local/cuda' CUDA_HOME=/nowhere check
+it 'a relative CUDA_HOME' makes 2 'mm: CUDA_HOME: "cuda" is not an absolute path; expected a directory such as /usr/local' CUDA_HOME=cuda
+old_home() { fake_nvcc "$work/old" 11.8 && makes 2 "mm: CUDA_HOME: \"$work/old\" is CUDA 11.8; expected 13.0 or newer" CUDA_HOME="$work/old"; }
+it 'a CUDA_HOME that is too old' old_home
+broken_home() { stub ../usual/bin/nvcc 'exit 127' && makes 2 "mm: CUDA_HOME: \"$work/usual\" has an nvcc that does not run; expected a CUDA toolkit for this machine" CUDA_HOME="$work/usual"; }
+it 'a CUDA_HOME whose nvcc does not run' broken_home
+no_home() { rm -rf "$work/usual" && makes 2 'mm: CUDA_HOME: "" was not given, and PATH, /usr/local/cuda and build/cuda hold no CUDA toolkit that can be used; expected CUDA_HOME=DIR, or make setup first, which fetches one'; }
+it 'no toolkit, and a goal that does not set up' no_home
+no_home_gpu() { rm -rf "$work/usual" && makes 0 'check-gpu with' check-gpu; }
+it 'check-gpu runs what was built, without a toolkit' no_home_gpu
+it 'clean asks for nothing' makes 0 clean clean CC=nosuchcc PREFIX=x
+it 'an unknown option of check-options' eval 'has "$(in_machine tools/check-options.sh COLOR=red 2>&1)" "mm: check-options: \"COLOR=red\" is not an option"'
+
+home_is() { same "$(in_machine tools/setup.sh --cuda-home)" "$1"; }
+it 'the usual place' home_is "$work/usual"
+nvcc_in_path() {
+    fake_nvcc "$work/other" 13.1 && stub nvcc "exec \"$work/other/bin/nvcc\" \"\$@\"" && home_is "$work/other"
+}
+it 'the toolkit behind a wrapper in PATH comes first' nvcc_in_path
+old_in_path() { fake_nvcc "$work/older" 12.4 && ln -s "$work/older/bin/nvcc" "$work/bin/nvcc" && home_is "$work/usual"; }
+it 'one that is too old is passed over' old_in_path
+given() { same "$(in_machine env CUDA_HOME=/given tools/setup.sh --cuda-home)" /given; }
+it 'CUDA_HOME is taken at its word' given
+
+it 'nothing missing: silence' sets_up 0 ''
+quiet_apt() { sets_up 0 '' && same "$(calls)" ''; }
+it 'nothing missing: nothing called' quiet_apt
+it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: build check lint model' tea
+
+# The package manager's stand-in, which "installs" spin.
+installs() { stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"' "[[ \$* != *install* ]] || ln -sf true '$work/bin/spin'"; }
+as_root() { ((EUID == 0)) || stub sudo 'while [[ $1 == -* ]]; do shift; done; exec "$@"'; }
+one_missing() {
+    rm "$work/bin/spin" && installs && as_root && sets_up 0 'mm: installing spin (apt-get)' && has "$(calls)" 'install --no-install-recommends spin' && sets_up 0 ''
+}
+it 'one package missing' one_missing
+not_for_this() { rm "$work/bin/spin" && sets_up 0 '' build check lint; }
+it 'a package that is not needed for this' not_for_this
+dry() { rm "$work/bin/pkg-config" && in_machine make -n check && same "$(calls)" ''; }
+it 'make -n installs nothing' dry
+apt_fails() {
+    rm "$work/bin/spin" && as_root && stub apt-get '[[ $* != *install* ]] || { echo "E: Unable to locate package spin"; exit 100; }' &&
+        sets_up 1 'mm: setup: apt-get could not install spin: Unable to locate package spin; expected a reachable package mirror'
+}
+it 'apt-get fails' apt_fails
+apt_lies() { rm "$work/bin/spin" && as_root && sets_up 1 'mm: setup: installed, yet not found: spin; expected'; }
+it 'apt-get installs what is not found' apt_lies
+no_apt() { rm "$work/bin/spin" "$work/bin/apt-get" && sets_up 1 'mm: setup: missing spin; expected apt-get to install them'; }
+it 'no apt-get' no_apt
+no_static() { stub cc '[[ $1 == *libcheck.a ]] && echo libcheck.a; exit 0' && as_root && has "$(in_machine tools/setup.sh check 2>&1)" 'mm: installing check libsubunit-dev (apt-get)'; }
+it 'Check without its static library' no_static
+no_sudo() {
+    rm "$work/bin/spin"
+    same "$(in_machine_as_user tools/setup.sh 2>&1)" \
+        'mm: setup: missing spin; expected root or sudo to install them. Run as root: apt-get update && apt-get install -y --no-install-recommends spin'
+}
+it 'a user without sudo is told the command' no_sudo
+
+fetches() {
+    rm -rf "$work/usual" && sets_up 0 'fetching the CUDA 13.0.88 compiler (100 MB, from PyPI) into build/cuda' &&
+        home_is "$work/mm/build/cuda" && sets_up 0 '' && [[ -L $work/mm/build/cuda/lib64 && ! -e $work/mm/build/cuda.part ]]
+}
+it 'no toolkit: one is fetched, once' fetches
+too_old() { fake_nvcc "$work/usual" 12.4 && sets_up 0 "mm: CUDA 12.4 in $work/usual is older than 13.0; fetching"; }
+it 'only a toolkit that is too old: says so and fetches' too_old
+offline() {
+    rm -rf "$work/usual"
+    stub python3 '[[ $* == *--target* ]] || exit 0' 'echo "ERROR: Temporary failure in name resolution (host)"; exit 1'
+    sets_up 1 'mm: setup: the CUDA compiler could not be fetched: Temporary failure in name resolution; expected a reachable PyPI, or CUDA_HOME=DIR' &&
+        home_is ''
+}
+it 'offline' offline
+repeated() { rm -rf "$work/usual" && mkdir -p "$work/mm/build/cuda.part/nvidia" "$work/mm/build/cuda/bin" && sets_up 0 fetching && home_is "$work/mm/build/cuda"; }
+it 'an interrupted run is repeated' repeated
+unwritable() { rm "$work/bin/spin" && : >"$work/mm/build" && sets_up 1 "mm: setup: cannot write to $work/mm/build; expected a directory of your own"; }
+it 'build cannot be written' unwritable
+
+want=
+summary() { same "$(printf '%s\n' "$@" | awk -f "$root/.ci/summary.awk")" "$want"; }
+want='13 3' it 'the summary of CI' summary 'Running suite(s): tree' '100%: Checks: 10, Failures: 0, Errors: 0' \
+    '33%: Checks: 3, Failures: 1, Errors: 1' 'setup: 2 passed, 1 failed' 'x: 9 passed, 9 failed?'
+want='0 0' it 'the summary of nothing' summary 'gcc -o passed'
+
+# ci_says STATUS LAST RULE: .ci/run with a Makefile whose check does that.
+ci_says() {
+    local said got=0
+    mkdir "$work/mm/.ci" && cp "$root"/.ci/* "$work/mm/.ci"
+    printf '%s\n' "check: ; @$3" 'lint build-gpu-tests: ; @:' >"$work/mm/Makefile"
+    said=$("$work/mm/.ci/run" 2>&1) || got=$?
+    same "${said##*$'\n'}" "$2" && same "$got" "$1"
+}
+it 'CI: all pass' ci_says 0 '4 passed, 0 failed' "echo 'a: 4 passed, 0 failed'"
+it 'CI: one fails' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 1 failed'; exit 1"
+it 'CI: one fails and its suite forgets to' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 1 failed'"
+it 'CI: something does not compile' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 0 failed'; exit 1"
+it 'CI: no test ran' ci_says 1 '0 passed, 1 failed' ':'
+
+printf 'setup: %d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))
