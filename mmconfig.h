@@ -38,6 +38,14 @@
 #define MM_WAIT_ITERATIONS (1u << 20)
 #define MM_WAIT_NS 500
 
+/* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
+ * takes it for empty (and looks again while the supply changes, heap.h). */
+#define MM_TREE_TRIES 1024
+
+/* Of a class whose free blocks have run out, so many polls until a refill fetches a segment although others
+ * of the class are at it. */
+#define MM_FETCH_POLLS 64
+
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */

@@ -33,20 +33,20 @@ MM_STATIC_ASSERT(MM_TREE_BITS_MAX * MM_SEGMENT_BYTES >= 1ull << 40, "three level
 
 /* What free (and nobody else) can complain of; index of mm_heap.misuse. */
 enum mm_misuse {
-    MM_MISUSE_FOREIGN,      /* not in the range of this heap */
-    MM_MISUSE_NOT_ALLOCATED,/* in a block, run or segment that is free */
+    MM_MISUSE_FOREIGN = 1,   /* not in the range of this heap */
+    MM_MISUSE_NOT_ALLOCATED, /* in a block, run or segment that is free */
     MM_MISUSE_INTERIOR,     /* in the middle of an allocation */
     MM_MISUSE_NEVER,        /* a slice never handed out */
     MM_MISUSE_DOUBLE_FREE,
     MM_MISUSE_KINDS
 };
 
-/* One size class: its open blocks and what is known of shortage. Protocols: heap.h. */
+/* One size class: its open blocks and what is known of shortage (block.h). */
 struct mm_class_state {
-    uint64_t stripe[MM_STRIPES_MAX]; /* open block, or MM_STRIPE_NONE / MM_STRIPE_BUSY */
+    uint64_t stripe[MM_STRIPES_MAX]; /* MM_STRIPE_NONE, MM_STRIPE_BUSY or an open block */
     uint64_t opened;                 /* blocks opened so far; monotonic */
-    uint64_t dry;                    /* supply at which a full scan found nothing; see heap.h */
-    uint64_t segment_tickets;        /* who fetches the next segment; see heap.h */
+    uint64_t dry;                    /* version + 1 of the supply at which nothing was left */
+    uint64_t fetching;               /* callers fetching a segment now (segment.h) */
     uint64_t spare[13];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
@@ -56,17 +56,18 @@ struct mm_heap {
     uint64_t segment_count; /* reserved */
     uint64_t tree_leaves;   /* words in the lowest level of a tree */
     uint64_t tree_mids;
+    uint64_t tree_bytes;    /* one class tree after the other */
     struct mm_heap_ref ref; /* what modules hold */
     uint64_t free_tree;     /* addresses */
     uint64_t class_trees;
     uint64_t segment_words; /* uint64_t each: free blocks of the segment */
-    uint64_t segment_owners;/* uint32_t each: see segment.h */
+    uint64_t segment_owners;/* uint64_t each: see segment.h */
     uint64_t full_words;    /* uint32_t per granule: words of the block whose slices are all free */
     uint64_t supply;        /* blocks and segments given back so far; monotonic */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
-    uint64_t misuse[MM_MISUSE_KINDS + 3];
-    uint64_t spare[7];
+    uint64_t misuse[MM_MISUSE_KINDS + 2];
+    uint64_t spare[6];
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
 
@@ -99,7 +100,7 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->class_trees = l->image_bytes;
     l->segment_words = l->class_trees + MM_CLASS_COUNT * l->tree_bytes;
     l->segment_owners = mm_round_up(l->segment_words + 8 * segment_count, line);
-    l->full_words = mm_round_up(l->segment_owners + 4 * segment_count, line);
+    l->full_words = mm_round_up(l->segment_owners + 8 * segment_count, line);
     l->ctrl = mm_round_up(l->full_words + 4 * segment_count * MM_SEGMENT_GRANULES, line);
     l->bits_offset = mm_round_up(l->ctrl + 8 * segment_count * MM_SEGMENT_GRANULES, page_bytes);
     l->fixed_bytes = l->bits_offset;
@@ -118,6 +119,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->segment_count = l->segment_count;
     h->tree_leaves = l->tree_leaves;
     h->tree_mids = l->tree_mids;
+    h->tree_bytes = l->tree_bytes;
     h->ref.heap = metadata_base;
     h->ref.user_base = user_base;
     h->ref.user_bytes = l->segment_count * MM_SEGMENT_BYTES;

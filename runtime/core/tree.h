@@ -1,0 +1,106 @@
+/* Bitmap tree: a set of segments, 64-way and three levels deep, every node one atomic word.
+ *
+ * A van Emde Boas layout as in Gallatin (McCoy & Pandey, PPoPP'24, section 4.1), without its min and max,
+ * which would have to change together with the bits.
+ *
+ * Representation. node[0] is the root, then the mids, then the leaves. Bit i of the leaves: segment i is in
+ *   the set. Bit i of the mids: leaf i may be non-empty. Bit i of the root: mid i may be non-empty.
+ * Invariants (when nobody is between two of its steps):
+ *   I1  a non-empty word has its bit in the level above.
+ *   A bit above an empty word is allowed: mids and root are hints.
+ * Linearisation: of insert and take, the read-modify-write of the leaf. find is a hint.
+ * Ordering: who makes a word non-empty then sets the bit above (always, not only when it reads as clear);
+ *   who makes a word empty clears the bit above and then looks at the word again. Clear and set are
+ *   read-modify-writes of one word and one of them comes last: if the set, the bit is there; if the clear,
+ *   it has read from the set (acquire/release) and so sees the word non-empty and sets the bit again.
+ * Progress: insert and erase are wait-free; find is bounded by MM_TREE_TRIES.
+ * Stale: find may answer a segment that has just left, and may miss one that has just come.
+ */
+#ifndef MM_CORE_TREE_H
+#define MM_CORE_TREE_H
+
+#include "runtime/core/layout.h"
+
+#define MM_TREE_NONE 0xffffffffu
+
+struct mm_tree {
+    uint64_t *node;
+    uint32_t mids; /* words in the middle level; the leaves begin at node[1 + mids] */
+};
+
+MM_FN uint64_t *mm_tree_leaf(struct mm_tree t, uint32_t segment) {
+    return &t.node[1 + t.mids + segment / 64];
+}
+
+/* The leaf of `segment` has become non-empty: make it be found. */
+MM_FN void mm_tree_announce(struct mm_tree t, uint32_t segment) {
+    if (mm_or_acq_rel_u64(&t.node[1 + segment / 4096], 1ull << (segment / 64 % 64)) == 0)
+        mm_or_acq_rel_u64(&t.node[0], 1ull << (segment / 4096));
+}
+
+/* The leaf of `segment` has become empty: stop it from being looked at, unless it has filled again. */
+MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
+    uint64_t *mid = &t.node[1 + segment / 4096];
+    const uint64_t mid_bit = 1ull << (segment / 64 % 64), root_bit = 1ull << (segment / 4096);
+    if ((mm_and_acq_rel_u64(mid, ~mid_bit) & ~mid_bit) == 0) {
+        mm_and_acq_rel_u64(&t.node[0], ~root_bit);
+        if (mm_load_acquire_u64(mid) != 0) mm_or_acq_rel_u64(&t.node[0], root_bit);
+    }
+    if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
+}
+
+/* Adds the segments of `bits` in the leaf of `segment`. Returns the leaf as it was. Releases. */
+MM_FN_RARE uint64_t mm_tree_insert_bits(struct mm_tree t, uint32_t segment, uint64_t bits) {
+    const uint64_t old = mm_or_acq_rel_u64(mm_tree_leaf(t, segment), bits);
+    if (old == 0) mm_tree_announce(t, segment);
+    return old;
+}
+
+/* Takes out the segments of `bits` in the leaf of `segment`. Returns the leaf as it was: those of `bits`
+ * that are set there are the caller's now. Acquires. */
+MM_FN_RARE uint64_t mm_tree_erase_bits(struct mm_tree t, uint32_t segment, uint64_t bits) {
+    const uint64_t old = mm_and_acq_rel_u64(mm_tree_leaf(t, segment), ~bits);
+    if (old != 0 && (old & ~bits) == 0) mm_tree_retract(t, segment);
+    return old;
+}
+
+MM_FN void mm_tree_insert(struct mm_tree t, uint32_t segment) {
+    mm_tree_insert_bits(t, segment, 1ull << (segment % 64));
+}
+MM_FN int mm_tree_erase(struct mm_tree t, uint32_t segment) {
+    return (int)(mm_tree_erase_bits(t, segment, 1ull << (segment % 64)) >> (segment % 64) & 1);
+}
+
+/* The first segment of the set, or MM_TREE_NONE. A hint. A bit that leads to an empty word is taken back on
+ * the way, so that it costs one search only. */
+MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t) {
+    MM_ROLLED
+    for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
+        const uint64_t root = mm_load_relaxed_u64(&t.node[0]);
+        if (root == 0) return MM_TREE_NONE;
+        const uint32_t mid_idx = mm_ctz(root);
+        const uint64_t mid = mm_load_relaxed_u64(&t.node[1 + mid_idx]);
+        const uint32_t first = (mid_idx * 64 + (mid ? mm_ctz(mid) : 0)) * 64;
+        const uint64_t leaf = mid ? mm_load_relaxed_u64(mm_tree_leaf(t, first)) : 0;
+        if (leaf != 0) return first + mm_ctz(leaf);
+        mm_tree_retract(t, first);
+    }
+    return MM_TREE_NONE;
+}
+
+/* Takes a segment out of the set, the first one if nobody else wants it, and returns it, or MM_TREE_NONE.
+ * salt: callers that collide part ways by it. Acquires. */
+MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t salt) {
+    uint32_t segment = MM_TREE_NONE;
+    MM_ROLLED
+    for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
+        if (segment == MM_TREE_NONE) segment = mm_tree_find(t);
+        if (segment == MM_TREE_NONE) return MM_TREE_NONE;
+        const uint64_t leaf = mm_tree_erase_bits(t, segment, 1ull << (segment % 64));
+        if (leaf >> (segment % 64) & 1) return segment;
+        segment = leaf ? (segment & ~63u) + mm_bits_pick(leaf, salt) : MM_TREE_NONE;
+    }
+    return MM_TREE_NONE;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* The CPU build of the allocator: the same core over a heap in the process's own memory, for tests and for
+ * machines without a GPU.
+ */
+#ifndef MM_CPU_CPUHEAP_H
+#define MM_CPU_CPUHEAP_H
+
+#include "runtime/core/layout.h"
+
+struct mm_cpu_heap {
+    struct mm_heap_ref ref;
+    struct mm_layout layout;
+    void *user_map, *metadata;
+    uint64_t user_map_bytes;
+};
+
+/* Creates a heap of `segments` reserved segments of which the first `mapped` can be used; user memory begins
+ * at a multiple of align_bytes (a power of two, at least a segment). Returns 0, or -1 with errno set. */
+int mm_cpu_heap_create(struct mm_cpu_heap *heap, uint64_t segments, uint64_t mapped, uint64_t align_bytes);
+void mm_cpu_heap_destroy(struct mm_cpu_heap *heap);
+
+/* The entry points of device code (runtime/device.cu), on a CPU heap. Any number of threads. */
+void *mm_cpu_malloc(struct mm_cpu_heap *heap, size_t bytes);
+void *mm_cpu_aligned_malloc(struct mm_cpu_heap *heap, size_t bytes, size_t align);
+void mm_cpu_free(struct mm_cpu_heap *heap, void *p);
+
+/* How often free was misused in this way; how many requests got NULL. */
+uint64_t mm_cpu_misuse_count(const struct mm_cpu_heap *heap, enum mm_misuse kind);
+uint64_t mm_cpu_null_count(const struct mm_cpu_heap *heap);
+
+/* Nobody else may be in the allocator: takes the tickets that are left in open blocks and frees them, so that
+ * a heap without live memory looks like a fresh one. */
+void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap);
+
+/* Nobody else may be in the allocator: checks the invariants of segment.h, block.h and tree.h. Returns NULL if
+ * they hold, else what does not, in `why` (bytes: its size). live_bytes: if not NULL, receives the bytes of
+ * slices and runs handed out. */
+const char *mm_cpu_heap_check_quiescent(const struct mm_cpu_heap *heap, char *why, size_t why_bytes,
+                                        uint64_t *live_bytes);
+
+#endif

@@ -1,0 +1,68 @@
+/* port.h for the CPU: GCC and Clang builtins; a warp has one lane. Include port.h, not this. */
+#ifndef MM_PORT_CPU_H
+#define MM_PORT_CPU_H
+
+#include <sched.h>
+
+#define MM_FN static inline __attribute__((unused))
+#define MM_FN_RARE static __attribute__((noinline, unused))
+#define MM_ROLLED
+
+#define MM_ATOMICS(bits)                                                                                    \
+    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) {                                 \
+        return __atomic_load_n(p, __ATOMIC_RELAXED);                                                        \
+    }                                                                                                       \
+    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) {                                 \
+        return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                                        \
+    }                                                                                                       \
+    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
+        __atomic_store_n(p, v, __ATOMIC_RELAXED);                                                           \
+    }                                                                                                       \
+    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
+        __atomic_store_n(p, v, __ATOMIC_RELEASE);                                                           \
+    }
+MM_ATOMICS(32)
+MM_ATOMICS(64)
+#undef MM_ATOMICS
+
+#define MM_RMW(name, op, bits, order)                                                                       \
+    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
+        return __atomic_##op(p, v, order);                                                                  \
+    }
+#define MM_RMW_RELAXED __ATOMIC_RELAXED
+#define MM_RMW_ACQUIRE __ATOMIC_ACQUIRE
+#define MM_RMW_RELEASE __ATOMIC_RELEASE
+#define MM_RMW_ACQ_REL __ATOMIC_ACQ_REL
+
+/* Puts `desired` where `expected` is; returns whether it did. Acquires and releases. */
+MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
+    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x); }
+MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__builtin_ctzll(x); }
+MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__builtin_clzll(x); }
+MM_FN uint32_t mm_clz_u32(uint32_t x) { return (uint32_t)__builtin_clz(x); }
+MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
+
+/* A warp of one lane. */
+MM_FN uint32_t mm_warp_lane(void) { return 0; }
+MM_FN uint32_t mm_warp_match(uint32_t key) { (void)key; return 1; }
+MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
+    (void)group, (void)lane;
+    return value;
+}
+MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
+MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return value; }
+
+/* Which stripe a caller starts with: callers that run side by side should differ. */
+MM_FN uint32_t mm_home(void) {
+    static uint32_t next;
+    static __thread uint32_t mine;
+    if (mine == 0) mine = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
+    return mine;
+}
+
+MM_FN void mm_wait(void) { sched_yield(); }
+
+#endif

@@ -1,0 +1,105 @@
+/* port.h for the GPU: nvcc, device code of sm_70 and up. Include port.h, not this. */
+#ifndef MM_PORT_GPU_H
+#define MM_PORT_GPU_H
+
+#define MM_FN static __device__ __forceinline__
+#define MM_FN_RARE static __device__ __noinline__
+
+/* Before a loop of the rare paths: every kernel pays for the code (F14). */
+#define MM_ROLLED _Pragma("unroll 1")
+
+/* PTX rather than nvcc's __nv_atomic builtins: those give generic accesses, which for 64 bits bring along a loop
+ * for shared memory at every use (a third of the code). All that the core touches lies in global memory. */
+#define MM_REG32 "r"
+#define MM_REG64 "l"
+#define MM_ATOMICS(bits)                                                                                    \
+    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) {                                       \
+        uint##bits##_t v;                                                                                   \
+        asm volatile("ld.relaxed.gpu.global.u" #bits " %0, [%1];" : "=" MM_REG##bits(v) : "l"(p) : "memory"); \
+        return v;                                                                                           \
+    }                                                                                                       \
+    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) {                                       \
+        uint##bits##_t v;                                                                                   \
+        asm volatile("ld.acquire.gpu.global.u" #bits " %0, [%1];" : "=" MM_REG##bits(v) : "l"(p) : "memory"); \
+        return v;                                                                                           \
+    }                                                                                                       \
+    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
+        asm volatile("st.relaxed.gpu.global.u" #bits " [%0], %1;" : : "l"(p), MM_REG##bits(v) : "memory");  \
+    }                                                                                                       \
+    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
+        asm volatile("st.release.gpu.global.u" #bits " [%0], %1;" : : "l"(p), MM_REG##bits(v) : "memory");  \
+    }
+MM_ATOMICS(32)
+MM_ATOMICS(64)
+#undef MM_ATOMICS
+
+#define MM_RMW(name, op, bits, order)                                                                       \
+    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
+        uint##bits##_t old;                                                                                 \
+        asm volatile("atom." order ".gpu.global." MM_PTX_##op(bits) " %0, [%1], %2;"                        \
+                     : "=" MM_REG##bits(old) : "l"(p), MM_REG##bits(v) : "memory");                         \
+        return old;                                                                                         \
+    }
+#define MM_PTX_fetch_add(bits) "add.u" #bits
+#define MM_PTX_fetch_or(bits) "or.b" #bits
+#define MM_PTX_fetch_and(bits) "and.b" #bits
+#define MM_RMW_RELAXED "relaxed"
+#define MM_RMW_ACQUIRE "acquire"
+#define MM_RMW_RELEASE "release"
+#define MM_RMW_ACQ_REL "acq_rel"
+
+/* Puts `desired` where `expected` is; returns whether it did. Acquires and releases. */
+MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
+    uint64_t old;
+    asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory");
+    return old == expected;
+}
+
+MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__popcll(x); }
+MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__ffsll((long long)x) - 1; }
+MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__clzll((long long)x); }
+MM_FN uint32_t mm_clz_u32(uint32_t x) { return (uint32_t)__clz((int)x); }
+MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return __umulhi(a, b); }
+
+MM_FN uint32_t mm_warp_lane(void) {
+    uint32_t lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+/* The lanes that are here together and have the same key: the caller's group. */
+MM_FN uint32_t mm_warp_match(uint32_t key) { return __match_any_sync(__activemask(), key); }
+MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
+    return __shfl_sync(group, value, (int)lane);
+}
+/* What the lanes of the group did before is before what any of them does after. */
+MM_FN void mm_warp_sync(uint32_t group) { __syncwarp(group); }
+/* The or over a group; every lane of the group calls. */
+MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) {
+    uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
+#if __CUDA_ARCH__ >= 800
+    low = __reduce_or_sync(group, low);
+    high = __reduce_or_sync(group, high);
+#else
+    uint32_t l = 0, h = 0;
+    for (uint32_t rest = group; rest; rest &= rest - 1) { /* the group's lanes agree on the trips */
+        const int from = __ffs((int)rest) - 1;
+        l |= __shfl_sync(group, low, from);
+        h |= __shfl_sync(group, high, from);
+    }
+    low = l;
+    high = h;
+#endif
+    return (uint64_t)high << 32 | low;
+}
+
+/* Which stripe a caller starts with: its multiprocessor, so that callers side by side differ. */
+MM_FN uint32_t mm_home(void) {
+    uint32_t sm;
+    asm("mov.u32 %0, %%smid;" : "=r"(sm));
+    return sm;
+}
+
+MM_FN void mm_wait(void) { __nanosleep(MM_WAIT_NS); }
+
+#endif
