@@ -1,0 +1,70 @@
+# Compile time: mmnvcc and what it calls. Everything it needs lies in one folder, lib/: scripts, our cicc and
+# nvlink, fragments, libmm.a, and toolkit/, the links to the toolkit that mm is built with.
+
+MMLIBDIR := $(PREFIX)/lib/mm
+MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
+	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
+MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
+MM_COMPILE_TIME := $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(BUILD)/lib/mmcicc $(BUILD)/lib/mmlink \
+	$(BUILD)/lib/crt/link_stub.h $(BUILD)/lib/crt/mm_ptx.fatbin $(MM_PTX) $(BUILD)/lib/libmm.a
+MM_ABI := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
+
+.PHONY: install-compile-time uninstall-compile-time
+all: $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc
+install: install-compile-time
+uninstall: uninstall-compile-time
+
+$(BUILD)/interpose/%.o: interpose/%.c $(MM_SPLICE_H)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) -c $< -o $@
+
+$(BUILD)/interpose/libsplice.a: $(MM_SPLICE_O)
+	rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/bin/mmfragment: $(BUILD)/interpose/splice/mmfragment.o $(BUILD)/interpose/libsplice.a
+	@mkdir -p $(@D)
+	$(CC) $^ -o $@
+
+$(BUILD)/lib/mmcicc: $(BUILD)/interpose/cicc.o $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
+	@mkdir -p $(@D)
+	$(CC) $^ -o $@
+
+$(BUILD)/lib/mmlink: $(BUILD)/interpose/nvlink.o $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
+	@mkdir -p $(@D)
+	$(CC) $^ -o $@
+
+$(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm: $(BUILD)/lib/%: interpose/%
+	@mkdir -p $(@D)
+	install -m 755 $< $@
+
+$(BUILD)/lib/crt/link_stub.h: interpose/link_stub.h mmconfig.h
+	@mkdir -p $(@D)
+	sed 's/_v1/_v$(MM_ABI)/g' $< > $@
+
+$(BUILD)/lib/toolkit/mm-farm: $(BUILD)/lib/mmfarm interpose/build.mk | $(MM_COMPILE_TIME)
+	rm -rf $(@D)
+	$(BUILD)/lib/mmfarm "$$(cd $(BUILD)/lib && pwd -P)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" $(abspath $(@D))
+
+$(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc: $(MM_COMPILE_TIME) | $(BUILD)/lib/toolkit/mm-farm
+	@mkdir -p $(@D)
+	ln -sfn ../lib/mmnvcc $(BUILD)/bin/mmnvcc
+	mkdir -p $(BUILD)/lib/path && ln -sfn ../mmnvcc $(BUILD)/lib/path/nvcc
+
+install-compile-time: $(BUILD)/bin/mmnvcc
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MMLIBDIR)/ptx" "$(DESTDIR)$(MMLIBDIR)/crt" "$(DESTDIR)$(MMLIBDIR)/path"
+	install -m 755 $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(BUILD)/lib/mmcicc $(BUILD)/lib/mmlink "$(DESTDIR)$(MMLIBDIR)"
+	install -m 644 $(BUILD)/lib/libmm.a "$(DESTDIR)$(MMLIBDIR)"
+	install -m 644 $(BUILD)/lib/crt/* "$(DESTDIR)$(MMLIBDIR)/crt"
+	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
+	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
+	ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
+	ln -sfn ../mmnvcc "$(DESTDIR)$(MMLIBDIR)/path/nvcc"
+	rm -rf "$(DESTDIR)$(MMLIBDIR)/toolkit"
+	$(BUILD)/lib/mmfarm "$(MMLIBDIR)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" "$(DESTDIR)$(MMLIBDIR)/toolkit"
+
+uninstall-compile-time:
+	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
+	rm -f $(foreach f,mmnvcc mmfarm mmcicc mmlink libmm.a path/nvcc ptx/mm_*.ptx crt/*,"$(DESTDIR)$(MMLIBDIR)"/$f)
+	rm -rf "$(DESTDIR)$(MMLIBDIR)/toolkit"
+	-rmdir "$(DESTDIR)$(MMLIBDIR)/ptx" "$(DESTDIR)$(MMLIBDIR)/crt" "$(DESTDIR)$(MMLIBDIR)/path"
+	-rmdir "$(DESTDIR)$(MMLIBDIR)"

@@ -1,0 +1,118 @@
+/* Stands in for the toolkit's cicc: runs the real one with the same arguments, then puts the allocator
+ * into the PTX it wrote.
+ *
+ * Of cicc's options only these are looked at: -o, and --device-c and --partial-link, which mean relocatable
+ * code: that gets its allocator at the device link (nvlink.c).
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "interpose/shim.h"
+
+/* Puts text in the place of a file: written beside it, then renamed, so that nobody sees half of it. */
+static int replace_file(const char *path, mode_t mode, const struct mm_splice_text *text) {
+    char *temporary = (char *)malloc(strlen(path) + 12);
+    if (!temporary) return mm_shim_complain("no memory");
+    sprintf(temporary, "%s.mm-XXXXXX", path);
+    const int fd = mkstemp(temporary);
+    int bad = fd < 0 || fchmod(fd, mode & 07777) != 0;
+    for (size_t done = 0; !bad && done < text->bytes;) {
+        const ssize_t n = write(fd, text->data + done, text->bytes - done);
+        if (n < 0 && errno == EINTR) continue;
+        bad = n <= 0;
+        if (!bad) done += (size_t)n;
+    }
+    if (fd >= 0 && close(fd) != 0) bad = 1;
+    if (bad || rename(temporary, path) != 0) {
+        mm_shim_complain("cannot write '%s': %s", path, strerror(errno));
+        if (fd >= 0) unlink(temporary);
+        bad = 1;
+    }
+    free(temporary);
+    return bad;
+}
+
+/* Finds the fragment for an architecture: the newest that is not newer. Returns its number, 0 if there is
+ * none, and in `known` what there is. */
+static int choose_fragment(const char *folder, int target, char *known, size_t known_bytes) {
+    int best = 0;
+    DIR *dir = opendir(folder);
+    snprintf(known, known_bytes, "none");
+    if (!dir) return 0;
+    for (struct dirent *e; (e = readdir(dir));) {
+        int arch = 0;
+        char rest = 0;
+        if (sscanf(e->d_name, "mm_%d.pt%c", &arch, &rest) != 2 || rest != 'x') continue;
+        const size_t used = strcmp(known, "none") ? strlen(known) : 0;
+        snprintf(known + used, known_bytes - used, "%ssm_%d", used ? " " : "", arch);
+        if (arch <= target && arch > best) best = arch;
+    }
+    closedir(dir);
+    return best;
+}
+
+static int splice_text(const char *folder, const char *path, mode_t mode, const struct mm_splice_text *in) {
+    struct mm_splice_text fragment = {NULL, 0, 0}, out = {NULL, 0, 0};
+    struct mm_splice_error error;
+    char name[4096], known[256];
+    int target = 0, bad = 1;
+    if (!mm_splice_target(in->data, in->bytes, &target))
+        target = 1 << 20; /* let the splicer say what is wrong, and where */
+    const int arch = choose_fragment(folder, target, known, sizeof known);
+    if (!arch) return mm_shim_complain("no device allocator for sm_%d in '%s' (there: %s); build mm with it in ARCHS", target,
+                               folder, known);
+    if (snprintf(name, sizeof name, "%s/mm_%d.ptx", folder, arch) >= (int)sizeof name || mm_shim_read(name, &fragment)) {
+        mm_shim_complain("cannot read '%s': %s", name, strerror(errno));
+        goto done;
+    }
+    switch (mm_splice_module(in->data, in->bytes, fragment.data, fragment.bytes, &out, &error)) {
+    case MM_SPLICE_DONE: bad = replace_file(path, mode, &out); break;
+    case MM_SPLICE_UNTOUCHED: bad = 0; break;
+    case MM_SPLICE_FAILED: mm_shim_complain("%s:%d: %s", path, error.line, error.message); break;
+    }
+done:
+    mm_splice_text_free(&fragment);
+    mm_splice_text_free(&out);
+    return bad;
+}
+
+static int splice_output(const char *folder, const char *path) {
+    struct stat is, null;
+    struct mm_splice_text in;
+    if (stat(path, &is) != 0) return mm_shim_complain("cicc left no '%s': %s", path, strerror(errno));
+    if (!S_ISREG(is.st_mode)) {
+        if (stat("/dev/null", &null) == 0 && is.st_rdev == null.st_rdev) return 0;
+        return mm_shim_complain("cannot put the allocator into '%s': it is not a regular file", path);
+    }
+    int bad = 1;
+    if (mm_shim_read(path, &in))
+        mm_shim_complain("cannot read '%s': %s", path, strerror(errno));
+    else
+        bad = mm_splice_is_binary_ir(in.data, in.bytes) ? 0 : splice_text(folder, path, is.st_mode, &in);
+    if (bad) unlink(path);
+    mm_splice_text_free(&in);
+    return bad;
+}
+
+int main(int argc, char **argv) {
+    const char *output = NULL;
+    char real[4096], folder[4096];
+    int relocatable = 0;
+    if (mm_shim_path(real, sizeof real, "real/cicc") || mm_shim_path(folder, sizeof folder, "ptx")) return 1;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) output = argv[++i];
+        else if (strcmp(argv[i], "--device-c") == 0 || strcmp(argv[i], "--partial-link") == 0) relocatable = 1;
+    }
+    if (!output || relocatable) {
+        execv(real, argv);
+        return mm_shim_complain("cannot run '%s': %s", real, strerror(errno));
+    }
+    const int status = mm_shim_run(real, argv);
+    return status ? status : splice_output(folder, output);
+}
