@@ -12,8 +12,6 @@ mm_needs := $(sort $(if $(filter setup,$(mm_goals)),build check lint model) \
 # make -n, -q and -t must not install anything.
 mm_dry := $(strip $(foreach f,n q t,$(findstring $f,$(filter-out --%,$(firstword -$(MAKEFLAGS))))))
 
-ifneq ($(filter-out clean distclean lint,$(mm_goals)),)
-
 ifneq ($(mm_needs),)
 ifeq ($(mm_dry),)
 # What it installs is told at once; what goes wrong is make's own message.
@@ -24,6 +22,7 @@ endif
 endif
 endif
 
+ifneq ($(filter-out clean distclean lint,$(mm_goals)),)
 ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(shell tools/setup.sh --cuda-home)
 endif

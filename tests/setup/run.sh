@@ -41,7 +41,7 @@ machine() {
     mkdir -p "$work"/{bin,mm}
     cp -r "$root/tools" "$root/setup.mk" "$work/mm"
     printf '%s\n' 'ARCHS ?= 75 90' 'CC ?= cc' 'PREFIX ?= /usr/local' 'DESTDIR ?=' 'include setup.mk' \
-        'all check check-gpu demo: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
+        'all check check-gpu demo lint: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
     for tool in bash sh env dirname mkdir flock rm mv ln cp cat sed sort tr uname grep tail cut make true echo; do
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
@@ -150,6 +150,8 @@ one_missing() {
 it 'one package missing' one_missing
 not_for_this() { rm "$work/bin/spin" && sets_up 0 '' build check lint; }
 it 'a package that is not needed for this' not_for_this
+lint_sets_up() { rm -rf "$work/usual" "$work/bin/cppcheck" && as_root && in_machine make lint; has "$(calls)" 'install --no-install-recommends cppcheck'; }
+it 'make lint sets up, and needs no toolkit' lint_sets_up
 dry() { rm "$work/bin/pkg-config" && in_machine make -n check && same "$(calls)" ''; }
 it 'make -n installs nothing' dry
 apt_fails() {
