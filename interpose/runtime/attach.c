@@ -1,0 +1,266 @@
+#include "interpose/runtime/attach.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/host/heap.h"
+#include "runtime/host/say.h"
+
+struct context {
+    struct context *next;
+    CUcontext handle;
+    struct mm_host_heap *heap; /* NULL: none made yet */
+    bool limit_is_set;
+    uint64_t limit_bytes;
+};
+
+/* Guards everything below, the handles and the writing of the known kernels. Held while a heap is made:
+ * other first launches wait for it. Not held while a module is asked, which may load it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct context *contexts;
+static bool forked;   /* this is the child of a process that had a heap */
+static bool finished; /* exit has come as far as our destructor */
+static __thread bool inside; /* a driver that calls exported functions itself would meet us again */
+
+/* ---- contexts; all under the lock ------------------------------------------------------------ */
+
+static struct context *context_find(CUcontext handle) {
+    for (struct context *c = contexts; c; c = c->next)
+        if (c->handle == handle) return c;
+    return NULL;
+}
+
+static struct context *context_get(CUcontext handle) {
+    struct context *c = context_find(handle);
+    if (c) return c;
+    c = (struct context *)calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->handle = handle;
+    c->next = contexts;
+    contexts = c;
+    return c;
+}
+
+static void in_child(void) {
+    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    memcpy(&lock, &fresh, sizeof lock); /* its holder, if any, is not in this process */
+    forked = true;
+    inside = false;
+    mm_known_current = NULL; /* so that the first launch comes to us, and is told */
+}
+
+static void make_heap(const struct mm_driver *d, struct context *c) {
+    static bool watching_forks;
+    if (!watching_forks) watching_forks = pthread_atfork(NULL, NULL, in_child) == 0;
+    size_t limit_bytes = 0;
+    if (c->limit_is_set)
+        limit_bytes = c->limit_bytes;
+    else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS)
+        limit_bytes = 0;
+    c->heap = (struct mm_host_heap *)malloc(sizeof *c->heap);
+    if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes);
+}
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+enum answer { ANSWER_NO, ANSWER_YES, ANSWER_FAILED };
+
+struct variable {
+    CUdeviceptr address;
+    size_t bytes;
+};
+
+static enum answer answer_of(CUresult code, const char *call, struct mm_driver_error *error) {
+    if (code == CUDA_ERROR_NOT_FOUND) return ANSWER_NO;
+    return mm_driver_succeeded(error, call, code) ? ANSWER_YES : ANSWER_FAILED;
+}
+
+static enum answer ask_library(const struct mm_driver *d, CUlibrary library, struct variable *v,
+                               struct mm_driver_error *error) {
+    if (!d->cuLibraryGetGlobal) return ANSWER_NO; /* then there are no libraries */
+    return answer_of(d->cuLibraryGetGlobal(&v->address, &v->bytes, library, MM_HEAP_REF_NAME),
+                     "cuLibraryGetGlobal", error);
+}
+
+static enum answer ask_module(const struct mm_driver *d, CUmodule module, struct variable *v,
+                              struct mm_driver_error *error) {
+    return answer_of(d->cuModuleGetGlobal(&v->address, &v->bytes, module, MM_HEAP_REF_NAME),
+                     "cuModuleGetGlobal", error);
+}
+
+/* Does the module of this kernel have a heap variable, and where? The context is current. */
+static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, const struct mm_handle *h,
+                              struct variable *v, struct mm_driver_error *error) {
+    if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE)
+        return ask_library(d, (CUlibrary)h->owner, v, error);
+    if (h->kind == MM_HANDLE_FUNCTION) return ask_module(d, (CUmodule)h->owner, v, error);
+    /* A handle from before our time. Functions first: asking a function as if it were a kernel crashes. */
+    CUmodule module = NULL;
+    CUlibrary library = NULL;
+    if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel))
+        return ask_module(d, module, v, error);
+    if (d->cuKernelGetLibrary && MM_DRIVER_TRY(d, error, cuKernelGetLibrary, &library, (CUkernel)kernel))
+        return ask_library(d, library, v, error);
+    return ANSWER_FAILED;
+}
+
+/* Writes the heap into the variable, making the heap first if there is none. Under the lock. */
+static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v,
+                        struct mm_driver_error *error) {
+    struct mm_heap_ref present;
+    if (!mm_host_ref_try_read(d, v->address, &present, error)) return false;
+    /* Another kernel of the module was first; or this is a second name of a context, such as a green
+     * context, that shares its modules with one that has a heap. */
+    for (struct context *c = contexts; c && present.heap; c = c->next)
+        if (c->heap && c->heap->ref.heap == present.heap) return true;
+    struct context *c = context_get(handle);
+    if (c && !c->heap) make_heap(d, c);
+    if (!c || !c->heap) {
+        error->call = "malloc";
+        error->code = CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
+    }
+    return c->heap->kind == MM_HOST_HEAP_ABSENT ||
+           mm_host_ref_try_write(d, v->address, &c->heap->ref, error);
+}
+
+static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
+    static bool failure_said, size_said;
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    struct variable v = {0, 0};
+
+    pthread_mutex_lock(&lock);
+    bool known = mm_known_has(kernel, context);
+    struct mm_handle handle = mm_handle_find(kernel);
+    pthread_mutex_unlock(&lock);
+    if (known) return;
+
+    enum answer answer = ask_kernel(d, kernel, &handle, &v, &error);
+
+    pthread_mutex_lock(&lock);
+    if (answer == ANSWER_YES && v.bytes != MM_HEAP_REF_BYTES) {
+        if (!size_said)
+            mm_host_say("a module's %s has %zu bytes, expected %d; its kernels get no heap",
+                        MM_HEAP_REF_NAME, v.bytes, MM_HEAP_REF_BYTES);
+        size_said = true;
+        answer = ANSWER_NO;
+    }
+    if (answer == ANSWER_YES && !try_publish(d, context, &v, &error)) answer = ANSWER_FAILED;
+    if (answer != ANSWER_FAILED) {
+        mm_known_insert(kernel, context, (const void *)handle.owner);
+    } else if (!failure_said && !mm_driver_error_is_foreign(error.code)) {
+        failure_said = true;
+        mm_host_say("cannot tell a kernel's module where the heap is (%s: %s); tried again at its next launch",
+                    error.call, mm_driver_error_name(d, error.code).text);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
+    static bool fork_said;
+    if (inside || __atomic_load_n(&finished, __ATOMIC_RELAXED)) return;
+    if (forked) {
+        if (!__atomic_exchange_n(&fork_said, true, __ATOMIC_RELAXED))
+            mm_host_say("this process was forked from one that used the GPU, where CUDA does not work; "
+                        "it has no heap and leaves its parent's alone");
+        return;
+    }
+    inside = true;
+    CUcontext current = NULL, popped;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool is_current = d->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context;
+    if (is_current || d->cuCtxPushCurrent(context) == CUDA_SUCCESS) {
+        if (d->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS) {
+            attach(d, kernel, context);
+            d->cuThreadExchangeStreamCaptureMode(&mode);
+        }
+        if (!is_current) d->cuCtxPopCurrent(&popped);
+    }
+    inside = false;
+}
+
+/* ---- what the other hooks tell ----------------------------------------------------------------- */
+
+void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner) {
+    pthread_mutex_lock(&lock);
+    mm_handle_record(handle, kind, owner);
+    pthread_mutex_unlock(&lock);
+}
+
+struct mm_handle mm_attach_find(const void *handle) {
+    pthread_mutex_lock(&lock);
+    struct mm_handle found = mm_handle_find(handle);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+void mm_attach_forget_owner(const void *owner) {
+    pthread_mutex_lock(&lock);
+    mm_known_forget_owner(owner);
+    mm_handle_forget_owner(owner);
+    pthread_mutex_unlock(&lock);
+}
+
+void mm_attach_context_ended(const struct mm_driver *d, CUcontext handle) {
+    if (forked || !handle) return;
+    pthread_mutex_lock(&lock);
+    mm_known_forget_context(handle);
+    for (struct context **at = &contexts; *at; at = &(*at)->next) {
+        struct context *c = *at;
+        if (c->handle != handle) continue;
+        *at = c->next;
+        if (c->heap && d) mm_host_heap_drop(d, c->heap);
+        free(c->heap);
+        free(c);
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device) {
+    unsigned flags = 0;
+    int active = 0;
+    CUcontext primary = NULL;
+    pthread_mutex_lock(&lock);
+    bool any = contexts != NULL || mm_known_current != NULL;
+    pthread_mutex_unlock(&lock);
+    if (!d || !any || forked) return NULL;
+    if (d->cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active) return NULL;
+    if (d->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) return NULL;
+    d->cuDevicePrimaryCtxRelease(device);
+    return primary;
+}
+
+void mm_attach_set_limit(CUcontext context, uint64_t bytes) {
+    pthread_mutex_lock(&lock);
+    struct context *c = context_get(context);
+    if (c) {
+        c->limit_is_set = true;
+        c->limit_bytes = bytes;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool mm_attach_get_limit(CUcontext context, uint64_t *bytes) {
+    pthread_mutex_lock(&lock);
+    const struct context *c = context_find(context);
+    bool is_set = c && c->limit_is_set;
+    if (is_set) *bytes = c->limit_bytes;
+    pthread_mutex_unlock(&lock);
+    return is_set;
+}
+
+uint64_t mm_attach_heap_bytes(CUcontext context) {
+    pthread_mutex_lock(&lock);
+    const struct context *c = context_find(context);
+    uint64_t bytes = c && c->heap ? c->heap->mapped_segments * MM_SEGMENT_BYTES : 0;
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
+/* The place for reports at exit. The driver may be gone: nothing of it is called; the operating system
+ * takes memory and addresses back. */
+__attribute__((destructor)) static void at_exit(void) {
+    __atomic_store_n(&finished, true, __ATOMIC_RELAXED);
+}

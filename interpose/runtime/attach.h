@@ -1,0 +1,46 @@
+/* Brings kernels and heaps together: which context a launch goes to, whether its kernel's module wants a
+ * heap, one heap per context.
+ */
+#ifndef MM_INTERPOSE_ATTACH_H
+#define MM_INTERPOSE_ATTACH_H
+
+#include "interpose/runtime/handles.h"
+#include "interpose/runtime/known.h"
+#include "runtime/host/driver.h"
+
+/* The rare path of mm_attach_before_launch. */
+void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context);
+
+/* To be called before anything that makes `kernel` (CUfunction or CUkernel) run. A stream that was created
+ * decides the context, the default streams (NULL, legacy, per thread) mean the current one; `context`,
+ * if not NULL, overrules both (graph nodes). */
+static inline void mm_attach_before_launch(const struct mm_driver *d, CUfunction kernel, CUstream stream,
+                                           CUcontext context) {
+    if (!d) return;
+    if (!context) {
+        bool created = (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD;
+        if ((!created || d->cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) &&
+            d->cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+            return;
+    }
+    if (context && kernel && !mm_known_has(kernel, context)) mm_attach_first_launch(d, kernel, context);
+}
+
+/* What the program was handed. */
+void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner);
+struct mm_handle mm_attach_find(const void *handle);
+
+/* A module or library is about to be unloaded. */
+void mm_attach_forget_owner(const void *owner);
+/* A context has ended. */
+void mm_attach_context_ended(const struct mm_driver *d, CUcontext context);
+/* Primary context of a device, if it is active and we know of any context; else NULL. */
+CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
+
+/* cudaLimitMallocHeapSize of a context, as the program set it; false if it did not. */
+void mm_attach_set_limit(CUcontext context, uint64_t bytes);
+bool mm_attach_get_limit(CUcontext context, uint64_t *bytes);
+/* Bytes of the context's heap; 0 if it has none yet. */
+uint64_t mm_attach_heap_bytes(CUcontext context);
+
+#endif

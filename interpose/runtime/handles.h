@@ -1,0 +1,32 @@
+/* What is known of handles of kernels: which API they are of, and what they are part of.
+ *
+ * cuLaunchKernel takes a CUkernel of the library API and a CUfunction alike, but the functions that ask a
+ * handle for its module do not: cuKernelGetFunction of a CUfunction dereferences it and dies. So remember
+ * what the program was handed. All functions: one caller at a time (attach.c's lock).
+ */
+#ifndef MM_INTERPOSE_HANDLES_H
+#define MM_INTERPOSE_HANDLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum mm_handle_kind {
+    MM_HANDLE_UNKNOWN,
+    MM_HANDLE_KERNEL,   /* CUkernel; owner is its CUlibrary */
+    MM_HANDLE_FUNCTION, /* CUfunction; owner is its CUmodule */
+    MM_HANDLE_INSTANCE, /* CUfunction of a module that a library was turned into; owner is the CUlibrary */
+    MM_HANDLE_MODULE    /* no kernel: a CUmodule that a library was turned into; owner is the CUlibrary */
+};
+
+struct mm_handle {
+    uintptr_t handle, owner;
+    enum mm_handle_kind kind;
+};
+
+/* Remembers, in place of what was known of the handle before. */
+void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *owner);
+/* What is known; kind is MM_HANDLE_UNKNOWN if nothing is. */
+struct mm_handle mm_handle_find(const void *handle);
+void mm_handle_forget_owner(const void *owner);
+
+#endif

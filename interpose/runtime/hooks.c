@@ -1,0 +1,305 @@
+/* The functions that stand in front of the driver's: each does what it must, then the driver's own answer
+ * goes back unchanged. They are written under the name mmh_<symbol> and exported as <symbol>, since
+ * cuda.h's macros would rename half of them.
+ */
+#include <stddef.h>
+
+#include "interpose/runtime/attach.h"
+#include "interpose/runtime/resolve.h"
+
+#define HOOK(symbol) __attribute__((used, visibility("hidden"))) CUresult mmh_##symbol
+
+/* Calls the driver's function behind a hook. */
+#define REAL(symbol, ...)                                                                                 \
+    (mm_hook_real(MM_HOOK_##symbol) ? ((__typeof__(&mmh_##symbol))mm_hook_real(MM_HOOK_##symbol))(__VA_ARGS__) \
+                                    : CUDA_ERROR_NOT_INITIALIZED)
+
+static void before(CUfunction kernel, CUstream stream) {
+    mm_attach_before_launch(mm_driver_get(), kernel, stream, NULL);
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+#define LAUNCH_HOOKS(suffix)                                                                              \
+    HOOK(cuLaunchKernel##suffix)                                                                          \
+    (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
+     unsigned shared, CUstream stream, void **params, void **extra) {                                     \
+        before(f, stream);                                                                                \
+        return REAL(cuLaunchKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);    \
+    }                                                                                                     \
+    HOOK(cuLaunchKernelEx##suffix)                                                                        \
+    (const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {                           \
+        before(f, config ? config->hStream : NULL);                                                       \
+        return REAL(cuLaunchKernelEx##suffix, config, f, params, extra);                                  \
+    }                                                                                                     \
+    HOOK(cuLaunchCooperativeKernel##suffix)                                                               \
+    (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
+     unsigned shared, CUstream stream, void **params) {                                                   \
+        before(f, stream);                                                                                \
+        return REAL(cuLaunchCooperativeKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params); \
+    }
+LAUNCH_HOOKS()
+LAUNCH_HOOKS(_ptsz)
+
+HOOK(cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags) {
+    for (unsigned i = 0; list && i < count; i++) before(list[i].function, list[i].hStream);
+    return REAL(cuLaunchCooperativeKernelMultiDevice, list, count, flags);
+}
+
+HOOK(cuLaunch)(CUfunction f) {
+    before(f, NULL);
+    return REAL(cuLaunch, f);
+}
+
+HOOK(cuLaunchGrid)(CUfunction f, int width, int height) {
+    before(f, NULL);
+    return REAL(cuLaunchGrid, f, width, height);
+}
+
+HOOK(cuLaunchGridAsync)(CUfunction f, int width, int height, CUstream stream) {
+    before(f, stream);
+    return REAL(cuLaunchGridAsync, f, width, height, stream);
+}
+
+/* ---- kernels in graphs: published when the node is made, so that graph launches need no look ---- */
+
+static void before_node_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    if (p) before(p->func, NULL);
+}
+
+static void before_node_v2(const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+    if (p) mm_attach_before_launch(mm_driver_get(), p->func ? p->func : (CUfunction)p->kern, NULL, p->ctx);
+}
+
+static void before_any_node(const CUgraphNodeParams *p) {
+    if (!p || p->type != CU_GRAPH_NODE_TYPE_KERNEL) return;
+    const CUDA_KERNEL_NODE_PARAMS_v3 *k = &p->kernel;
+    mm_attach_before_launch(mm_driver_get(), k->func ? k->func : (CUfunction)k->kern, NULL, k->ctx);
+}
+
+HOOK(cuGraphAddKernelNode)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                           const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    before_node_v1(p);
+    return REAL(cuGraphAddKernelNode, node, graph, deps, count, p);
+}
+
+HOOK(cuGraphAddKernelNode_v2)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                              const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+    before_node_v2(p);
+    return REAL(cuGraphAddKernelNode_v2, node, graph, deps, count, p);
+}
+
+HOOK(cuGraphKernelNodeSetParams)(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    before_node_v1(p);
+    return REAL(cuGraphKernelNodeSetParams, node, p);
+}
+
+HOOK(cuGraphKernelNodeSetParams_v2)(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+    before_node_v2(p);
+    return REAL(cuGraphKernelNodeSetParams_v2, node, p);
+}
+
+HOOK(cuGraphExecKernelNodeSetParams)(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    before_node_v1(p);
+    return REAL(cuGraphExecKernelNodeSetParams, exec, node, p);
+}
+
+HOOK(cuGraphExecKernelNodeSetParams_v2)(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+    before_node_v2(p);
+    return REAL(cuGraphExecKernelNodeSetParams_v2, exec, node, p);
+}
+
+HOOK(cuGraphAddNode)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                     CUgraphNodeParams *p) {
+    before_any_node(p);
+    return REAL(cuGraphAddNode, node, graph, deps, count, p);
+}
+
+HOOK(cuGraphAddNode_v2)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
+                        size_t count, CUgraphNodeParams *p) {
+    before_any_node(p);
+    return REAL(cuGraphAddNode_v2, node, graph, deps, edges, count, p);
+}
+
+HOOK(cuGraphNodeSetParams)(CUgraphNode node, CUgraphNodeParams *p) {
+    before_any_node(p);
+    return REAL(cuGraphNodeSetParams, node, p);
+}
+
+HOOK(cuGraphExecNodeSetParams)(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *p) {
+    before_any_node(p);
+    return REAL(cuGraphExecNodeSetParams, exec, node, p);
+}
+
+/* ---- handles --------------------------------------------------------------------------------- */
+
+/* Functions of a module that is a library's are remembered as the library's. */
+static void record_function(CUfunction f, CUmodule module) {
+    struct mm_handle m = mm_attach_find(module);
+    if (m.kind == MM_HANDLE_MODULE)
+        mm_attach_record(f, MM_HANDLE_INSTANCE, (const void *)m.owner);
+    else
+        mm_attach_record(f, MM_HANDLE_FUNCTION, module);
+}
+
+HOOK(cuModuleGetFunction)(CUfunction *f, CUmodule module, const char *name) {
+    CUresult r = REAL(cuModuleGetFunction, f, module, name);
+    if (r == CUDA_SUCCESS && f) record_function(*f, module);
+    return r;
+}
+
+HOOK(cuModuleEnumerateFunctions)(CUfunction *list, unsigned count, CUmodule module) {
+    for (unsigned i = 0; list && i < count; i++) list[i] = NULL; /* fewer than `count` may be there */
+    CUresult r = REAL(cuModuleEnumerateFunctions, list, count, module);
+    for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++)
+        record_function(list[i], module);
+    return r;
+}
+
+HOOK(cuLibraryGetKernel)(CUkernel *kernel, CUlibrary library, const char *name) {
+    CUresult r = REAL(cuLibraryGetKernel, kernel, library, name);
+    if (r == CUDA_SUCCESS && kernel) mm_attach_record(*kernel, MM_HANDLE_KERNEL, library);
+    return r;
+}
+
+HOOK(cuLibraryEnumerateKernels)(CUkernel *list, unsigned count, CUlibrary library) {
+    for (unsigned i = 0; list && i < count; i++) list[i] = NULL;
+    CUresult r = REAL(cuLibraryEnumerateKernels, list, count, library);
+    for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++)
+        mm_attach_record(list[i], MM_HANDLE_KERNEL, library);
+    return r;
+}
+
+HOOK(cuKernelGetFunction)(CUfunction *f, CUkernel kernel) {
+    CUresult r = REAL(cuKernelGetFunction, f, kernel);
+    if (r == CUDA_SUCCESS && f) {
+        const struct mm_driver *d = mm_driver_get();
+        struct mm_handle k = mm_attach_find(kernel);
+        CUlibrary library = k.kind == MM_HANDLE_KERNEL ? (CUlibrary)k.owner : NULL;
+        if (!library && d && d->cuKernelGetLibrary && d->cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
+            library = NULL;
+        if (library) mm_attach_record(*f, MM_HANDLE_INSTANCE, library);
+    }
+    return r;
+}
+
+HOOK(cuLibraryGetModule)(CUmodule *module, CUlibrary library) {
+    CUresult r = REAL(cuLibraryGetModule, module, library);
+    if (r == CUDA_SUCCESS && module) mm_attach_record(*module, MM_HANDLE_MODULE, library);
+    return r;
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+/* Forgotten before the driver's call: afterwards another thread may be handed the same values anew. */
+HOOK(cuModuleUnload)(CUmodule module) {
+    mm_attach_forget_owner(module);
+    return REAL(cuModuleUnload, module);
+}
+
+HOOK(cuLibraryUnload)(CUlibrary library) {
+    mm_attach_forget_owner(library);
+    return REAL(cuLibraryUnload, library);
+}
+
+/* The heap goes after the driver's call: until then kernels may be running. */
+#define CONTEXT_END_HOOKS(suffix)                                                                         \
+    HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                                              \
+        const struct mm_driver *d = mm_driver_get();                                                      \
+        CUcontext primary = mm_attach_primary_of(d, device);                                              \
+        CUresult r = REAL(cuDevicePrimaryCtxReset##suffix, device);                                       \
+        if (r == CUDA_SUCCESS) mm_attach_context_ended(d, primary);                                       \
+        return r;                                                                                         \
+    }                                                                                                     \
+    HOOK(cuDevicePrimaryCtxRelease##suffix)(CUdevice device) {                                            \
+        const struct mm_driver *d = mm_driver_get();                                                      \
+        CUcontext primary = mm_attach_primary_of(d, device);                                              \
+        CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device);                                     \
+        unsigned flags = 0;                                                                               \
+        int active = 1;                                                                                   \
+        if (r == CUDA_SUCCESS && primary &&                                                               \
+            d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)            \
+            mm_attach_context_ended(d, primary);                                                          \
+        return r;                                                                                         \
+    }                                                                                                     \
+    HOOK(cuCtxDestroy##suffix)(CUcontext context) {                                                       \
+        CUresult r = REAL(cuCtxDestroy##suffix, context);                                                 \
+        if (r == CUDA_SUCCESS) mm_attach_context_ended(mm_driver_get(), context);                         \
+        return r;                                                                                         \
+    }
+CONTEXT_END_HOOKS()
+CONTEXT_END_HOOKS(_v2)
+
+/* ---- cudaLimitMallocHeapSize ------------------------------------------------------------------- */
+
+static CUcontext current_context(void) {
+    const struct mm_driver *d = mm_driver_get();
+    CUcontext context = NULL;
+    return d && d->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* The driver refuses a limit once its own heap is in use. Ours keeps the promise "at least so much" at any
+ * time, if it is that large already. */
+HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
+    CUresult r = REAL(cuCtxSetLimit, limit, value);
+    if (limit != CU_LIMIT_MALLOC_HEAP_SIZE) return r;
+    CUcontext context = current_context();
+    if (r != CUDA_SUCCESS && (!context || value > mm_attach_heap_bytes(context))) return r;
+    if (context) mm_attach_set_limit(context, value);
+    return CUDA_SUCCESS;
+}
+
+HOOK(cuCtxGetLimit)(size_t *value, CUlimit limit) {
+    CUresult r = REAL(cuCtxGetLimit, value, limit);
+    uint64_t ours = 0;
+    if (r == CUDA_SUCCESS && value && limit == CU_LIMIT_MALLOC_HEAP_SIZE &&
+        mm_attach_get_limit(current_context(), &ours))
+        *value = (size_t)ours;
+    return r;
+}
+
+/* ---- cuGetProcAddress ------------------------------------------------------------------------- */
+
+HOOK(cuGetProcAddress)(const char *symbol, void **function, int version, cuuint64_t flags);
+HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuuint64_t flags,
+                          CUdriverProcAddressQueryResult *status);
+
+/* A program newer than our toolkit may mean a variant whose parameters we do not know: hooked only if it
+ * is the one that our version gets too. */
+static bool is_our_variant(const char *symbol, const void *function, int version, cuuint64_t flags) {
+    void *ours = NULL;
+    if (version <= CUDA_VERSION) return true;
+    return REAL(cuGetProcAddress_v2, symbol, &ours, CUDA_VERSION, flags, NULL) == CUDA_SUCCESS &&
+           ours == function;
+}
+
+static void replace(const char *symbol, void **function, int version, cuuint64_t flags) {
+    if (!symbol || !function || !*function) return;
+    struct mm_hook *h =
+        mm_hook_of_request(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+    if (h && is_our_variant(symbol, *function, version, flags)) *function = mm_hook_take(h, *function);
+}
+
+HOOK(cuGetProcAddress)(const char *symbol, void **function, int version, cuuint64_t flags) {
+    CUresult r = REAL(cuGetProcAddress, symbol, function, version, flags);
+    if (r == CUDA_SUCCESS) replace(symbol, function, version, flags);
+    return r;
+}
+
+HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuuint64_t flags,
+                          CUdriverProcAddressQueryResult *status) {
+    CUresult r = REAL(cuGetProcAddress_v2, symbol, function, version, flags, status);
+    if (r == CUDA_SUCCESS) replace(symbol, function, version, flags);
+    return r;
+}
+
+/* ---- the list, and the exported names ----------------------------------------------------------- */
+
+#define TABLE_ENTRY(symbol, base, version, stream)                                                        \
+    {#symbol, #base, version, MM_STREAM_##stream, (void *)mmh_##symbol, NULL},
+struct mm_hook mm_hooks[MM_HOOK_COUNT] = {MM_HOOKED(TABLE_ENTRY)};
+
+#define EXPORTED(symbol, base, version, stream)                                                           \
+    ".globl " #symbol "\n.type " #symbol ", %function\n.set " #symbol ", mmh_" #symbol "\n"
+__asm__(MM_HOOKED(EXPORTED));

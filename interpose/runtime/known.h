@@ -1,0 +1,59 @@
+/* The kernels that need no look any more, as pairs (kernel, context).
+ *
+ * Representation: open addressing, linear probing; a slot is {kernel, context, owner}; kernel 0 is free
+ *   for ever up to the next rebuild, kernel 1 was taken out.
+ * I1. A reader that finds (k, c) is right: the pair was inserted, and if it has been taken out since, the
+ *   program unloads a kernel that it is launching.
+ * I2. A reader that does not find a pair may be wrong: it then asks again under the lock.
+ * Ordering: a writer (one at a time, under the lock of attach.c) takes a slot out of use, writes context and
+ *   owner, and last, by release, the kernel; that pairs with the reader's acquire of the kernel. The
+ *   reader loads the kernel again after the context: unchanged, so both belong together.
+ * Progress: readers never wait. A table that got too small is replaced and kept, as a reader may still be
+ *   in it; all of them together are no larger than the last.
+ */
+#ifndef MM_INTERPOSE_KNOWN_H
+#define MM_INTERPOSE_KNOWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mm_known_slot {
+    uintptr_t kernel, context, owner;
+};
+
+struct mm_known_table {
+    size_t mask, used; /* used: slots that are not free, those taken out included */
+    struct mm_known_slot slots[];
+};
+
+extern struct mm_known_table *mm_known_current;
+
+static inline size_t mm_known_hash(uintptr_t kernel, uintptr_t context) {
+    uint64_t x = ((uint64_t)kernel >> 4) * 0x9e3779b97f4a7c15u ^ ((uint64_t)context >> 6);
+    return (size_t)((x * 0xff51afd7ed558ccdu) >> 32);
+}
+
+static inline bool mm_known_has(const void *kernel, const void *context) {
+    const uintptr_t k = (uintptr_t)kernel, c = (uintptr_t)context;
+    struct mm_known_table *t = __atomic_load_n(&mm_known_current, __ATOMIC_ACQUIRE);
+    if (!t) return false;
+    for (size_t i = mm_known_hash(k, c), left = t->mask + 1; left; i++, left--) {
+        struct mm_known_slot *s = &t->slots[i & t->mask];
+        uintptr_t seen = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
+        if (seen == 0) return false;
+        if (seen == k && __atomic_load_n(&s->context, __ATOMIC_ACQUIRE) == c &&
+            __atomic_load_n(&s->kernel, __ATOMIC_RELAXED) == k)
+            return true;
+    }
+    return false;
+}
+
+/* Writers: one at a time. owner: the library or module the kernel is of; NULL: not known, and then
+ * forgotten with any of them. No memory: the kernel is looked at again at its next launch. */
+void mm_known_insert(const void *kernel, const void *context, const void *owner);
+void mm_known_forget_owner(const void *owner);
+void mm_known_forget_context(const void *context);
+void mm_known_forget_all(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* The driver functions that libmm.so stands in front of: the one list behind dlsym, cuGetProcAddress and
+ * the plain symbols, and behind the forwarders of mmhook.o.
+ *
+ * X(symbol, base, version, stream): symbol as libcuda exports it; base and version as cuGetProcAddress
+ * knows it (the highest version not above the one asked for wins); stream: ANY, or which default stream
+ * the variant means, LEGACY or PTSZ. No header is included here: mmhook.o has no cuda.h.
+ */
+#ifndef MM_INTERPOSE_NAMES_H
+#define MM_INTERPOSE_NAMES_H
+
+#define MM_HOOKED(X)                                                                                      \
+    /* how a program gets at functions */                                                                 \
+    X(cuGetProcAddress, cuGetProcAddress, 11030, ANY)                                                     \
+    X(cuGetProcAddress_v2, cuGetProcAddress, 12000, ANY)                                                  \
+    /* what makes a kernel run, now or in a graph */                                                      \
+    X(cuLaunchKernel, cuLaunchKernel, 4000, LEGACY)                                                       \
+    X(cuLaunchKernel_ptsz, cuLaunchKernel, 7000, PTSZ)                                                    \
+    X(cuLaunchKernelEx, cuLaunchKernelEx, 11060, LEGACY)                                                  \
+    X(cuLaunchKernelEx_ptsz, cuLaunchKernelEx, 11060, PTSZ)                                               \
+    X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000, LEGACY)                                 \
+    X(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel, 9000, PTSZ)                              \
+    X(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, 9000, ANY)              \
+    X(cuLaunch, cuLaunch, 2000, ANY)                                                                      \
+    X(cuLaunchGrid, cuLaunchGrid, 2000, ANY)                                                              \
+    X(cuLaunchGridAsync, cuLaunchGridAsync, 2000, ANY)                                                    \
+    X(cuGraphAddKernelNode, cuGraphAddKernelNode, 10000, ANY)                                             \
+    X(cuGraphAddKernelNode_v2, cuGraphAddKernelNode, 12000, ANY)                                          \
+    X(cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, 10000, ANY)                                 \
+    X(cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams, 12000, ANY)                              \
+    X(cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, 10010, ANY)                         \
+    X(cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams, 12000, ANY)                      \
+    X(cuGraphAddNode, cuGraphAddNode, 12020, ANY)                                                         \
+    X(cuGraphAddNode_v2, cuGraphAddNode, 12030, ANY)                                                      \
+    X(cuGraphNodeSetParams, cuGraphNodeSetParams, 12020, ANY)                                             \
+    X(cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, 12020, ANY)                                     \
+    /* where handles of kernels come from */                                                              \
+    X(cuModuleGetFunction, cuModuleGetFunction, 2000, ANY)                                                \
+    X(cuModuleEnumerateFunctions, cuModuleEnumerateFunctions, 12040, ANY)                                 \
+    X(cuLibraryGetKernel, cuLibraryGetKernel, 12000, ANY)                                                 \
+    X(cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, 12040, ANY)                                   \
+    X(cuKernelGetFunction, cuKernelGetFunction, 12000, ANY)                                               \
+    X(cuLibraryGetModule, cuLibraryGetModule, 12000, ANY)                                                 \
+    /* where they and contexts end */                                                                     \
+    X(cuModuleUnload, cuModuleUnload, 2000, ANY)                                                          \
+    X(cuLibraryUnload, cuLibraryUnload, 12000, ANY)                                                       \
+    X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, ANY)                                        \
+    X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, ANY)                                    \
+    X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, 7000, ANY)                                    \
+    X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, ANY)                                \
+    X(cuCtxDestroy, cuCtxDestroy, 2000, ANY)                                                              \
+    X(cuCtxDestroy_v2, cuCtxDestroy, 4000, ANY)                                                           \
+    /* the size that the program asks for */                                                              \
+    X(cuCtxSetLimit, cuCtxSetLimit, 3010, ANY)                                                            \
+    X(cuCtxGetLimit, cuCtxGetLimit, 3010, ANY)
+
+#endif

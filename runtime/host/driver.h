@@ -1,0 +1,60 @@
+/* The CUDA driver as a table of functions, so that nothing here links with libcuda. */
+#ifndef MM_HOST_DRIVER_H
+#define MM_HOST_DRIVER_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+/* cuda.h turns many of these names into versioned ones by macro; the members carry the versioned names,
+ * and driver->cuMemAlloc therefore means cuMemAlloc_v2, as in any program. */
+#define MM_DRIVER_FUNCTIONS(X)                                                                            \
+    X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetLimit)          \
+    X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuMemGetInfo) X(cuMemGetAllocationGranularity)          \
+    X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)   \
+    X(cuMemSetAccess) X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync)                  \
+    X(cuMemcpyDtoHAsync) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamGetCtx)    \
+    X(cuThreadExchangeStreamCaptureMode) X(cuModuleGetGlobal) X(cuDevicePrimaryCtxGetState)               \
+    X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)
+
+/* Not in every driver we run on: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuKernelGetLibrary 12.5. */
+#define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \
+    X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary)
+
+struct mm_driver {
+#define MM_DRIVER_MEMBER(name) __typeof__(&name) name;
+    MM_DRIVER_FUNCTIONS(MM_DRIVER_MEMBER)
+    MM_DRIVER_FUNCTIONS_OPTIONAL(MM_DRIVER_MEMBER)
+#undef MM_DRIVER_MEMBER
+};
+
+/* Fills the table from find(name). Returns NULL, or the name of the first function that must be there
+ * and is not. Not thread-safe. */
+const char *mm_driver_try_load(struct mm_driver *driver, void *(*find)(const char *symbol));
+
+/* What went wrong: the call that failed (NULL: nothing) and its answer. */
+struct mm_driver_error {
+    const char *call;
+    CUresult code;
+};
+
+/* Name of an error code, "CUDA_ERROR_…" or "error 123". */
+struct mm_driver_error_text {
+    char text[64];
+};
+struct mm_driver_error_text mm_driver_error_name(const struct mm_driver *driver, CUresult code);
+
+/* Runs driver->call(...); on failure notes it in *(error) and is false. */
+#define MM_DRIVER_TRY(driver, error, call, ...)                                                           \
+    mm_driver_succeeded((error), #call, (driver)->call(__VA_ARGS__))
+
+static inline bool mm_driver_succeeded(struct mm_driver_error *error, const char *call, CUresult code) {
+    if (code == CUDA_SUCCESS) return true;
+    error->call = call;
+    error->code = code;
+    return false;
+}
+
+/* The driver is gone or the context broke before we came: not ours to complain of. */
+bool mm_driver_error_is_foreign(CUresult code);
+
+#endif

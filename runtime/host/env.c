@@ -1,0 +1,105 @@
+#define _GNU_SOURCE /* secure_getenv, environ */
+#include "runtime/host/env.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "runtime/host/hostconfig.h"
+#include "runtime/host/say.h"
+
+static struct mm_host_env env;
+static pthread_once_t env_once = PTHREAD_ONCE_INIT;
+
+bool mm_host_env_try_size(const char *text, uint64_t *bytes, unsigned *percent) {
+    uint64_t value = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        unsigned digit = (unsigned)(*at - '0');
+        value = value > (UINT64_MAX - digit) / 10 ? UINT64_MAX : value * 10 + digit;
+    }
+    if (at == text || value == 0) return false;
+    if (strcmp(at, "%") == 0) {
+        if (value > 100) return false;
+        *percent = (unsigned)value;
+        *bytes = 0;
+        return true;
+    }
+    unsigned shift = 0;
+    if (*at) {
+        const char *units = "kKmMgGtT", *unit = strchr(units, *at);
+        if (!unit || at[1]) return false;
+        shift = 10 * (unsigned)((unit - units) / 2 + 1);
+    }
+    *bytes = value > UINT64_MAX >> shift ? UINT64_MAX : value << shift;
+    *percent = 0;
+    return true;
+}
+
+/* Value of a variable, fit for a line: cut short, what cannot be printed replaced. */
+struct value_text {
+    char text[68];
+};
+
+static struct value_text value_text(const char *value) {
+    struct value_text t;
+    size_t n = 0;
+    for (; value[n] && n < 60; n++) {
+        unsigned char c = (unsigned char)value[n];
+        t.text[n] = c >= 0x20 && c < 0x7f ? (char)c : '?';
+    }
+    strcpy(t.text + n, value[n] ? "..." : "");
+    return t;
+}
+
+static bool in_list(const char *name, size_t length, const char *const *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strlen(list[i]) == length && memcmp(list[i], name, length) == 0) return true;
+    return false;
+}
+
+static void report_unknown(void) {
+    static const char *const ours[] = {MM_HOST_VARIABLES};
+    static const char *const elsewhere[] = {MM_HOST_VARIABLES_ELSEWHERE};
+    if (getauxval(AT_SECURE) || !environ) return;
+    for (char **e = environ; *e; e++) {
+        if (strncmp(*e, "MM_", 3) != 0) continue;
+        const char *equals = strchr(*e, '=');
+        if (!equals) continue;
+        size_t length = (size_t)(equals - *e);
+        if (in_list(*e, length, ours, sizeof ours / sizeof *ours)) continue;
+        if (in_list(*e, length, elsewhere, sizeof elsewhere / sizeof *elsewhere)) continue;
+        char known[160] = "";
+        for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+            strncat(known, i ? ", " : "", sizeof known - strlen(known) - 1);
+            strncat(known, ours[i], sizeof known - strlen(known) - 1);
+        }
+        struct value_text v = value_text(equals + 1);
+        mm_host_say("%.*s=%s is not a variable of mm; known are %s", (int)(length < 60 ? length : 60), *e,
+                    v.text, known);
+    }
+}
+
+static void read_env(void) {
+    report_unknown();
+    const char *text = secure_getenv("MM_VERBOSE");
+    if (text) {
+        if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0)
+            env.verbose = *text == '1';
+        else
+            mm_host_say("MM_VERBOSE=%s is not understood; expected 0 or 1; using 0", value_text(text).text);
+    }
+    text = secure_getenv("MM_HEAP_SIZE");
+    if (text && !mm_host_env_try_size(text, &env.heap_bytes, &env.heap_percent))
+        mm_host_say("MM_HEAP_SIZE=%s is not a size; expected bytes above 0, also with K, M, G or T (8G), or "
+                    "1%% to 100%% of the GPU's memory; using the default",
+                    value_text(text).text);
+}
+
+const struct mm_host_env *mm_host_env_get(void) {
+    pthread_once(&env_once, read_env);
+    return &env;
+}

@@ -1,0 +1,19 @@
+/* The one way in which the host side speaks: a line on standard error that begins with "mm: ". */
+#ifndef MM_HOST_SAY_H
+#define MM_HOST_SAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One line, one write. Without the prefix and the newline in `format`. Keeps errno. */
+void mm_host_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Room for the text of a size. */
+struct mm_host_size_text {
+    char text[32];
+};
+
+/* Size as a person would write it: "64.0 MiB". */
+struct mm_host_size_text mm_host_size(uint64_t bytes);
+
+#endif
