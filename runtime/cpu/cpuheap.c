@@ -36,6 +36,27 @@ void mm_cpu_heap_destroy(struct mm_cpu_heap *heap) {
     memset(heap, 0, sizeof *heap);
 }
 
+int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata) {
+    struct mm_heap *h = (struct mm_heap *)metadata;
+    memset(heap, 0, sizeof *heap);
+    if (h->abi != MM_ABI_VERSION) return -1;
+    const uint64_t delta = (uint64_t)(uintptr_t)metadata - h->ref.heap;
+    uint64_t *addresses[] = {&h->ref.heap,     &h->ref.ctrl,      &h->ref.bits,       &h->free_tree,
+                             &h->class_trees,  &h->segment_words, &h->segment_owners, &h->full_words};
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) *addresses[i] += delta;
+    heap->metadata = metadata;
+    heap->ref = h->ref;
+    return 0;
+}
+
+uint64_t mm_cpu_heap_free_segments(const struct mm_cpu_heap *heap) {
+    struct mm_heap *h = (struct mm_heap *)heap->metadata;
+    uint64_t n = 0;
+    for (uint32_t leaf = 0; leaf < h->tree_leaves; leaf++)
+        n += mm_popcount(*mm_tree_leaf(mm_segment_free_tree(h), leaf * 64));
+    return n;
+}
+
 void *mm_cpu_malloc(struct mm_cpu_heap *heap, size_t bytes) { return mm_heap_malloc(&heap->ref, bytes); }
 void *mm_cpu_aligned_malloc(struct mm_cpu_heap *heap, size_t bytes, size_t align) {
     return mm_heap_aligned_malloc(&heap->ref, bytes, align);

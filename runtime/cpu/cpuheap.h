@@ -6,6 +6,10 @@
 
 #include "runtime/core/layout.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct mm_cpu_heap {
     struct mm_heap_ref ref;
     struct mm_layout layout;
@@ -17,6 +21,11 @@ struct mm_cpu_heap {
  * at a multiple of align_bytes (a power of two, at least a segment). Returns 0, or -1 with errno set. */
 int mm_cpu_heap_create(struct mm_cpu_heap *heap, uint64_t segments, uint64_t mapped, uint64_t align_bytes);
 void mm_cpu_heap_destroy(struct mm_cpu_heap *heap);
+
+/* Makes *heap of `metadata`, a copy of another heap's metadata (a GPU's, say), by turning the addresses in its
+ * header into addresses of the copy: to check, drain and count, not to allocate. The copy stays the caller's;
+ * do not destroy *heap. Returns 0, or -1 if it is no metadata of this version. */
+int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata);
 
 /* The entry points of device code (runtime/device.cu), on a CPU heap. Any number of threads. */
 void *mm_cpu_malloc(struct mm_cpu_heap *heap, size_t bytes);
@@ -36,5 +45,12 @@ void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap);
  * slices and runs handed out. */
 const char *mm_cpu_heap_check_quiescent(const struct mm_cpu_heap *heap, char *why, size_t why_bytes,
                                         uint64_t *live_bytes);
+
+/* Segments that belong to nobody. */
+uint64_t mm_cpu_heap_free_segments(const struct mm_cpu_heap *heap);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,41 @@
+# GPU suites: compiled everywhere (build-gpu-tests, part of check), run where a GPU is (check-gpu).
+# Check is linked statically, so that a machine without it can run them from build/.
+
+GPU_TESTS := $(BUILD)/tests/gpu
+GPU_ARCH  ?= 90
+GPU_STATIC_CHECK = $(shell $(CC) -print-file-name=libcheck.a) $(shell $(CC) -print-file-name=libsubunit.a)
+GPU_LINK = $(GPU_OBJECTS) $(GPU_STATIC_CHECK) -lrt -lm -lpthread
+GPU_OBJECTS := $(GPU_TESTS)/cpuheap.o $(GPU_TESTS)/check.o $(GPU_TESTS)/expect.o
+GPU_HEADERS := $(wildcard tests/gpu/*.h runtime/*.h runtime/core/*.h runtime/cpu/*.h) mmconfig.h
+GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
+
+# The program's view, in the ways it can be built: machine code, PTX for the driver's JIT, relocatable.
+GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
+GPU_SUITES := $(GPU_TESTS)/core $(GPU_APPS)
+
+.PHONY: build-gpu-tests
+build-gpu-tests: $(GPU_SUITES)
+check: build-gpu-tests
+
+check-gpu: $(GPU_SUITES) all
+	tests/gpu/run.sh $(BUILD) $(GPU_SUITES)
+
+$(GPU_TESTS)/%.o: runtime/cpu/%.c $(GPU_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) -c $< -o $@
+
+$(GPU_TESTS)/%.o: tests/gpu/%.c $(GPU_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) -c $< -o $@
+
+$(GPU_TESTS)/core: tests/gpu/test_core.cu $(GPU_OBJECTS) $(GPU_HEADERS)
+	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_LINK) -o $@
+
+$(GPU_TESTS)/app_sass: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=sm_$(GPU_ARCH)
+$(GPU_TESTS)/app_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
+$(GPU_TESTS)/app_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true -DMM_TEST_RELOCATABLE
+
+# Rebuilt whenever what mmnvcc puts into a program is.
+$(GPU_APPS): tests/gpu/test_app.cu $(GPU_OBJECTS) $(GPU_HEADERS) | all
+$(GPU_APPS): $(filter-out $(GPU_HEADERS),$(wildcard $(BUILD)/lib/libmm.a $(BUILD)/bin/mmnvcc))
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< $(GPU_LINK) -o $@
