@@ -1,0 +1,40 @@
+# The unit suites: the allocator core on the CPU, one Check program for each room. Three builds: plain (all),
+# address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
+
+UNIT_SEQUENTIAL := class tree segment block slice heap run
+UNIT_PLAIN := $(UNIT_SEQUENTIAL) interleave stress
+UNIT_CORE := $(wildcard runtime/cpu/*.c)
+UNIT_DEPS := $(UNIT_CORE) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/unit/*.h)
+UNIT_CHECK = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread $1 $< $(UNIT_CORE) $$(pkg-config --cflags --libs check) -o $@
+
+.PHONY: check-unit check-asan check-tsan mutants
+check: check-unit
+check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan
+check-asan: $(UNIT_SEQUENTIAL:%=run-asan-%)
+check-tsan: run-tsan-stress
+
+$(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS)
+	@mkdir -p $(@D)
+	$(call UNIT_CHECK,)
+
+# A room that is slow under a sanitizer makes fewer rounds there.
+$(BUILD)/tests/asan/test_%: tests/unit/test_%.c $(UNIT_DEPS)
+	@mkdir -p $(@D)
+	$(call UNIT_CHECK,-DUNIT_FEW -fsanitize=address$(,)undefined -fno-sanitize-recover=all)
+
+$(BUILD)/tests/tsan/test_%: tests/unit/test_%.c $(UNIT_DEPS)
+	@mkdir -p $(@D)
+	$(call UNIT_CHECK,-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h)
+
+, := ,
+
+run-unit-%: $(BUILD)/tests/unit/test_%
+	$<
+run-asan-%: $(BUILD)/tests/asan/test_%
+	$<
+run-tsan-%: $(BUILD)/tests/tsan/test_%
+	TSAN_OPTIONS=halt_on_error=1 $<
+
+# Not part of check: plants faults in a copy of the tree and counts those that no suite notices.
+mutants:
+	CC='$(CC)' tests/unit/mutants.sh

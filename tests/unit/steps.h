@@ -1,0 +1,87 @@
+/* The CPU port with a step before every atomic access, so that a test can let two actors of one thread go
+ * forward step by step in any order; and a home stripe that the test sets. Include before the core.
+ *
+ * unit_interleave lets A make a steps, B b steps, A c steps, then B and A in turns until both are done. All
+ * (a, b, c) together are all schedules with up to three changes. What it does not show is reordering by the
+ * processor: that is ThreadSanitizer's part, and the model's.
+ */
+#ifndef MM_UNIT_STEPS_H
+#define MM_UNIT_STEPS_H
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#define UNIT_STACK_BYTES (256u << 10)
+#define UNIT_TURN_STEPS 4096 /* of an actor that waits for the other */
+
+struct unit_actor {
+    ucontext_t context;
+    void (*act)(void *);
+    void *arg;
+    char *stack;
+    int done;
+};
+static struct unit_actor unit_actor[2];
+static ucontext_t unit_scheduler;
+static int unit_running = -1;
+static long unit_steps_left;
+static uint32_t unit_home;
+static void (*unit_each_step)(void); /* if not NULL: called before every atomic access outside of actors */
+
+__attribute__((unused)) static void unit_step(void) {
+    if (unit_running < 0) {
+        if (unit_each_step) unit_each_step();
+    } else if (unit_steps_left-- <= 0) {
+        swapcontext(&unit_actor[unit_running].context, &unit_scheduler);
+    }
+}
+
+#define __atomic_load_n(p, order) (unit_step(), __atomic_load_n(p, order))
+#define __atomic_store_n(p, v, order) (unit_step(), __atomic_store_n(p, v, order))
+#define __atomic_fetch_add(p, v, order) (unit_step(), __atomic_fetch_add(p, v, order))
+#define __atomic_fetch_or(p, v, order) (unit_step(), __atomic_fetch_or(p, v, order))
+#define __atomic_fetch_and(p, v, order) (unit_step(), __atomic_fetch_and(p, v, order))
+#define __atomic_compare_exchange_n(p, e, d, w, s, f) (unit_step(), __atomic_compare_exchange_n(p, e, d, w, s, f))
+
+#define mm_home unit_port_home
+#include "runtime/port.h"
+#undef mm_home
+MM_FN uint32_t mm_home(void) { return unit_home; }
+
+__attribute__((unused)) static void unit_actor_main(int i) {
+    unit_actor[i].act(unit_actor[i].arg);
+    unit_actor[i].done = 1;
+}
+
+/* Lets actor i go on for so many steps. */
+__attribute__((unused)) static void unit_go(int i, long steps) {
+    if (unit_actor[i].done) return;
+    unit_running = i;
+    unit_steps_left = steps;
+    swapcontext(&unit_scheduler, &unit_actor[i].context);
+    unit_running = -1;
+}
+
+/* Runs both. Returns bits: 1: A was done in its first a steps, 2: B in its b, 4: A in a + c. */
+__attribute__((unused)) static int unit_interleave(void (*act)(void *), void *arg[2], long a, long b, long c) {
+    for (int i = 0; i < 2; i++) {
+        struct unit_actor *actor = &unit_actor[i];
+        if (actor->stack == NULL) actor->stack = (char *)malloc(UNIT_STACK_BYTES);
+        getcontext(&actor->context);
+        actor->context.uc_stack.ss_sp = actor->stack;
+        actor->context.uc_stack.ss_size = UNIT_STACK_BYTES;
+        actor->context.uc_link = &unit_scheduler;
+        actor->act = act, actor->arg = arg[i], actor->done = 0;
+        makecontext(&actor->context, (void (*)(void))unit_actor_main, 1, i);
+    }
+    int ended = 0;
+    unit_go(0, a), ended |= unit_actor[0].done;
+    unit_go(1, b), ended |= unit_actor[1].done << 1;
+    unit_go(0, c), ended |= unit_actor[0].done << 2;
+    while (!unit_actor[0].done || !unit_actor[1].done) unit_go(1, UNIT_TURN_STEPS), unit_go(0, UNIT_TURN_STEPS);
+    return ended;
+}
+
+#endif

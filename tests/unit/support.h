@@ -1,0 +1,108 @@
+/* What the unit suites share: heaps made, checked and compared with a fresh one; random numbers; main. */
+#ifndef MM_UNIT_SUPPORT_H
+#define MM_UNIT_SUPPORT_H
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/core/heap.h"
+#include "runtime/cpu/cpuheap.h"
+
+#define UNIT_SOME __attribute__((unused)) static
+
+#define UNIT_ANY ~0ull
+
+/* As Check's own, but free of charge while they hold: those write to a file each time. */
+#define unit_holds(cond, ...)                     \
+    do {                                          \
+        if (!(cond)) ck_abort_msg(__VA_ARGS__);   \
+    } while (0)
+#define unit_compare(a, op, b)                                                                                \
+    do {                                                                                                      \
+        const uint64_t a_ = (uint64_t)(a), b_ = (uint64_t)(b);                                                \
+        unit_holds(a_ op b_, "%s " #op " %s: %llu, %llu", #a, #b, (unsigned long long)a_, (unsigned long long)b_); \
+    } while (0)
+#define unit_eq(a, b) unit_compare(a, ==, b)
+#define unit_lt(a, b) unit_compare(a, <, b)
+#define unit_le(a, b) unit_compare(a, <=, b)
+
+/* xorshift64*: the same sequence in every run. */
+UNIT_SOME uint64_t unit_random(uint64_t *state) {
+    *state ^= *state >> 12, *state ^= *state << 25, *state ^= *state >> 27;
+    return *state * 2685821657736338717ull;
+}
+
+UNIT_SOME void unit_create(struct mm_cpu_heap *heap, uint64_t segments) {
+    unit_holds(mm_cpu_heap_create(heap, segments, segments, MM_SEGMENT_BYTES) == 0, "a heap of %llu segments",
+                  (unsigned long long)segments);
+}
+
+/* The heap's invariants hold; `live` bytes of slices and runs are handed out (UNIT_ANY: not compared). */
+UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
+    char why[200];
+    uint64_t found = 0;
+    const char *bad = mm_cpu_heap_check_quiescent(heap, why, sizeof why, &found);
+    unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
+    if (live != UNIT_ANY) unit_eq(found, live);
+}
+
+/* Without live memory and drained, the heap must look like one just made with `mapped` segments. */
+UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
+    struct mm_heap *h = mm_heap_of(&heap->ref);
+    mm_cpu_heap_drain_quiescent(heap);
+    unit_sound(heap, 0);
+    for (uint32_t s = 0; s < h->segment_count; s++) {
+        const int in = (int)(*mm_tree_leaf(mm_segment_free_tree(h), s) >> (s % 64) & 1);
+        unit_holds(in == (s < mapped), "segment %u of %u is %sin the free tree", s, (uint32_t)mapped, in ? "" : "not ");
+        unit_holds(*mm_segment_owner(h, s) == MM_OWNER_NOBODY, "segment %u has an owner", s);
+        unit_holds(*mm_segment_word(h, s) == 0, "segment %u has free blocks", s);
+    }
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+        for (uint32_t i = 0; i < MM_STRIPES_MAX; i++)
+            unit_holds(h->classes[c].stripe[i] == MM_STRIPE_NONE, "class %u: stripe %u is not NONE", c, i);
+}
+
+UNIT_SOME uint64_t unit_misuses(const struct mm_cpu_heap *heap) {
+    uint64_t sum = 0;
+    for (int kind = 0; kind < MM_MISUSE_KINDS; kind++) sum += mm_cpu_misuse_count(heap, (enum mm_misuse)kind);
+    return sum;
+}
+
+/* Frees p, which must be counted once as `kind` (0: no misuse) and as nothing else, and leave the heap sound. */
+UNIT_SOME void unit_free(struct mm_cpu_heap *heap, void *p, int kind, uint64_t live, const char *what) {
+    const uint64_t all = unit_misuses(heap), this_kind = kind ? mm_cpu_misuse_count(heap, (enum mm_misuse)kind) : 0;
+    mm_cpu_free(heap, p);
+    unit_holds(unit_misuses(heap) == all + (kind != 0), "%s: %llu misuses counted, not %d", what,
+                  (unsigned long long)(unit_misuses(heap) - all), kind != 0);
+    if (kind) unit_holds(mm_cpu_misuse_count(heap, (enum mm_misuse)kind) == this_kind + 1, "%s: not of kind %d", what, kind);
+    unit_sound(heap, live);
+}
+
+/* What a request gets: the bytes it takes from the heap. */
+UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
+    return bytes <= MM_SLICE_BYTES_MAX ? mm_class_bytes(mm_class_of((uint32_t)bytes)) : mm_round_up(bytes, MM_SEGMENT_BYTES);
+}
+
+UNIT_SOME void unit_add(Suite *suite, const char *name, const TTest *const *tests, int n) {
+    TCase *one = tcase_create(name);
+    tcase_set_timeout(one, 120);
+    for (int i = 0; i < n; i++) tcase_add_test(one, tests[i]);
+    suite_add_tcase(suite, one);
+}
+#define UNIT_ADD(suite, name, ...)                                                                 \
+    do {                                                                                           \
+        const TTest *const tests_[] = {__VA_ARGS__};                                               \
+        unit_add(suite, name, tests_, (int)(sizeof tests_ / sizeof *tests_));                      \
+    } while (0)
+
+UNIT_SOME int unit_main(Suite *suite) {
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
+
+#endif

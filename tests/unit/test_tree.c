@@ -1,0 +1,215 @@
+/* The bitmap tree: one thread against a plain set, stale hints, then threads. */
+#include <pthread.h>
+
+#include "tests/unit/support.h"
+
+static const uint32_t sizes[] = {1, 63, 64, 65, 4095, 4096, 4097, 1u << 18};
+#define SIZES ((int)(sizeof sizes / sizeof *sizes))
+
+static struct mm_tree make_tree(uint32_t n) {
+    const uint32_t leaves = (n + 63) / 64, mids = (leaves + 63) / 64;
+    const struct mm_tree t = {(uint64_t *)calloc(1 + mids + leaves, 8), mids};
+    return t;
+}
+
+/* I1: a non-empty word has its bit above. exact: and an empty one has none. */
+static void check_hints(struct mm_tree t, uint32_t n, int exact) {
+    for (uint32_t leaf = 0; leaf < (n + 63) / 64; leaf++) {
+        const uint64_t hint = t.node[1 + leaf / 64] >> (leaf % 64) & 1, is = *mm_tree_leaf(t, leaf * 64) != 0;
+        unit_holds(exact ? hint == is : hint >= is, "leaf %u: empty %d, announced %d", leaf, !is, (int)hint);
+    }
+    for (uint32_t mid = 0; mid < t.mids; mid++) {
+        const uint64_t hint = t.node[0] >> mid & 1, is = t.node[1 + mid] != 0;
+        unit_holds(exact ? hint == is : hint >= is, "middle word %u: empty %d, announced %d", mid, !is, (int)hint);
+    }
+}
+
+static uint32_t first_of(const char *set, uint32_t n) {
+    const char *at = (const char *)memchr(set, 1, n);
+    return at ? (uint32_t)(at - set) : MM_TREE_NONE;
+}
+
+START_TEST(against_a_plain_set) {
+    const uint32_t n = sizes[_i];
+    const struct mm_tree t = make_tree(n);
+    char *set = (char *)calloc(n, 1);
+    uint64_t seed = n;
+    for (int step = 0; step < 20000; step++) {
+        const uint32_t s = (uint32_t)(unit_random(&seed) % n);
+        switch (unit_random(&seed) % 6) {
+        case 0:
+        case 1: mm_tree_insert(t, s), set[s] = 1; break;
+        case 2: unit_eq(mm_tree_erase(t, s), set[s]); set[s] = 0; break;
+        case 3: {
+            const uint32_t first = first_of(set, n);
+            unit_eq(mm_tree_take(t, (uint32_t)step), first);
+            if (first != MM_TREE_NONE) set[first] = 0;
+            break;
+        }
+        default: { /* several of one leaf */
+            const int in = unit_random(&seed) % 2;
+            uint64_t bits = unit_random(&seed) & unit_random(&seed), leaf = 0;
+            const uint32_t base = s / 64 * 64;
+            if (n - base < 64) bits &= mm_bits_low(n - base);
+            if (bits == 0) bits = 1; /* an insert of none would announce an empty leaf */
+            for (uint32_t i = 0; i < 64 && base + i < n; i++) {
+                leaf |= (uint64_t)set[base + i] << i;
+                if (bits >> i & 1) set[base + i] = (char)in;
+            }
+            unit_eq(in ? mm_tree_insert_bits(t, s, bits) : mm_tree_erase_bits(t, s, bits), leaf);
+        }
+        }
+        unit_eq(*mm_tree_leaf(t, s) >> (s % 64) & 1, (uint64_t)set[s]);
+        unit_eq(mm_tree_find(t), first_of(set, n));
+        if (step % 64 == 0) check_hints(t, n, 1);
+    }
+    check_hints(t, n, 1);
+    free(t.node), free(set);
+}
+END_TEST
+
+START_TEST(takes_in_ascending_order) {
+    const uint32_t n = sizes[_i];
+    const struct mm_tree t = make_tree(n);
+    unit_eq(mm_tree_find(t), MM_TREE_NONE);
+    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    for (uint32_t s = n; s-- > 0;) {
+        mm_tree_insert(t, s);
+        unit_eq(mm_tree_find(t), s);
+    }
+    check_hints(t, n, 1);
+    for (uint32_t s = 0; s < n; s++) unit_eq(mm_tree_take(t, s * 7), s);
+    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    check_hints(t, n, 1);
+    unit_eq(t.node[0], 0);
+    free(t.node);
+}
+END_TEST
+
+START_TEST(stale_hints_above_empty_words) {
+    const uint32_t n = sizes[_i], leaves = (n + 63) / 64;
+    const struct mm_tree t = make_tree(n);
+    for (uint32_t leaf = 0; leaf < leaves && leaf < MM_TREE_TRIES - 1; leaf++) {
+        t.node[1 + leaf / 64] |= 1ull << (leaf % 64);
+        t.node[0] |= 1ull << (leaf / 64);
+    }
+    mm_tree_insert(t, n - 1); /* behind all of them */
+    unit_eq(mm_tree_find(t), n - 1);
+    check_hints(t, n, 1); /* the search has taken them back */
+    for (uint32_t mid = 0; mid < t.mids; mid++) t.node[0] |= 1ull << mid; /* now above empty middle words */
+    unit_eq(mm_tree_take(t, 0), n - 1);
+    for (uint32_t mid = 0; mid < t.mids; mid++) t.node[0] |= 1ull << mid;
+    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    unit_eq(t.node[0], 0);
+    free(t.node);
+}
+END_TEST
+
+/* Who clears a bit above looks at the word again: a word that is not empty keeps its bits. */
+START_TEST(retract_looks_again) {
+    const uint32_t n = sizes[_i];
+    const struct mm_tree t = make_tree(n);
+    mm_tree_insert(t, n - 1);
+    mm_tree_retract(t, n - 1);
+    check_hints(t, n, 1);
+    unit_eq(mm_tree_find(t), n - 1);
+    if (n > 64) {
+        mm_tree_insert(t, (n - 1) / 64 * 64 - 1); /* the leaf before it, most often under the same word */
+        mm_tree_retract(t, 0);
+        mm_tree_erase(t, n - 1);
+        check_hints(t, n, 1);
+        unit_eq(mm_tree_find(t), (n - 1) / 64 * 64 - 1);
+    }
+    free(t.node);
+}
+END_TEST
+
+/* An insert into a leaf that others use does not disturb them, and two inserts of one segment are one. */
+START_TEST(insert_twice) {
+    const struct mm_tree t = make_tree(65);
+    mm_tree_insert(t, 64);
+    mm_tree_insert(t, 64);
+    unit_eq(mm_tree_erase(t, 64), 1);
+    unit_eq(mm_tree_erase(t, 64), 0);
+    unit_eq(mm_tree_find(t), MM_TREE_NONE);
+    free(t.node);
+}
+END_TEST
+
+#define THREADS 8
+struct shared {
+    struct mm_tree t;
+    uint32_t n, rounds;
+    int *owner; /* how many hold the segment; atomic */
+    int bad;
+    pthread_barrier_t start;
+};
+struct worker {
+    struct shared *all;
+    pthread_t thread;
+    uint64_t seed;
+};
+
+static void *take_and_insert(void *arg) {
+    struct worker *me = (struct worker *)arg;
+    struct shared *all = me->all;
+    uint32_t held[8], holds = 0;
+    pthread_barrier_wait(&all->start);
+    for (uint32_t i = 0; i < all->rounds; i++) {
+        const uint64_t r = unit_random(&me->seed);
+        if (holds < 8 && (holds == 0 || r % 2)) {
+            const uint32_t s = mm_tree_take(all->t, (uint32_t)(r >> 8));
+            if (s == MM_TREE_NONE) continue;
+            if (s >= all->n || __atomic_add_fetch(&all->owner[s], 1, __ATOMIC_RELAXED) != 1)
+                __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
+            held[holds++] = s;
+        } else {
+            const uint32_t s = held[--holds];
+            __atomic_sub_fetch(&all->owner[s], 1, __ATOMIC_RELAXED);
+            mm_tree_insert(all->t, s);
+        }
+    }
+    while (holds > 0) {
+        const uint32_t s = held[--holds];
+        __atomic_sub_fetch(&all->owner[s], 1, __ATOMIC_RELAXED);
+        mm_tree_insert(all->t, s);
+    }
+    return NULL;
+}
+
+/* Few segments, so that words get empty and full all the time. */
+START_TEST(threads_take_and_insert) {
+    static const uint32_t in_set[] = {1, 3, 24, 70};
+    struct shared all = {make_tree(1u << 18), 1u << 18, 100000, NULL, 0, {{0}}};
+    struct worker worker[THREADS];
+    all.owner = (int *)calloc(all.n, sizeof(int));
+    pthread_barrier_init(&all.start, NULL, THREADS);
+    for (uint32_t i = 0; i < in_set[_i]; i++) mm_tree_insert(all.t, (i * 4099 + i * 61) % all.n);
+    for (int i = 0; i < THREADS; i++) {
+        worker[i].all = &all, worker[i].seed = (uint64_t)i + 1;
+        pthread_create(&worker[i].thread, NULL, take_and_insert, &worker[i]);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(worker[i].thread, NULL);
+    unit_holds(!all.bad, "a segment was taken twice");
+    check_hints(all.t, all.n, 0);
+    for (uint32_t i = 0; i < in_set[_i]; i++) ck_assert_uint_ne(mm_tree_take(all.t, i), MM_TREE_NONE);
+    unit_eq(mm_tree_take(all.t, 0), MM_TREE_NONE);
+    free(all.t.node), free(all.owner);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("tree");
+    TCase *sized = tcase_create("sizes"), *threads = tcase_create("threads");
+    tcase_set_timeout(sized, 120);
+    tcase_add_loop_test(sized, against_a_plain_set, 0, SIZES);
+    tcase_add_loop_test(sized, takes_in_ascending_order, 0, SIZES);
+    tcase_add_loop_test(sized, stale_hints_above_empty_words, 0, SIZES);
+    tcase_add_loop_test(sized, retract_looks_again, 0, SIZES);
+    tcase_add_test(sized, insert_twice);
+    suite_add_tcase(suite, sized);
+    tcase_set_timeout(threads, 120);
+    tcase_add_loop_test(threads, threads_take_and_insert, 0, 4);
+    suite_add_tcase(suite, threads);
+    return unit_main(suite);
+}
