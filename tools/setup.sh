@@ -95,9 +95,12 @@ fetch_toolkit() {
         --no-input --retries 2 --no-cache-dir --no-deps --only-binary=:all: --require-hashes \
         --target "$part" -r "$root/tools/cuda-wheels.txt" >"$log" 2>&1 </dev/null ||
         mm_die "setup: the CUDA compiler could not be fetched: $(reason); expected a reachable PyPI, or CUDA_HOME=DIR; all of it in $log"
-    # The wheels name no lib64 and no libcudart.so, where nvcc.profile and -cudart shared look.
+    # What the wheels leave out: lib64 (nvcc.profile), libcudart.so (-cudart shared), and libnvvm.so
+    # where nvlink looks for it (-dlto).
     ln -s lib "$part/nvidia/cu13/lib64"
     ln -s libcudart.so.13 "$part/nvidia/cu13/lib/libcudart.so"
+    mkdir -p "$part/nvidia/cu13/nvvm/lib64"
+    ln -s ../../lib/libnvvm.so.4 "$part/nvidia/cu13/nvvm/lib64/libnvvm.so"
     mm_toolkit_version "$part/nvidia/cu13" >>"$log" ||
         mm_die "setup: the CUDA compiler that was fetched does not run; expected it to, on $(uname -sm)"
     rm -rf "$own"

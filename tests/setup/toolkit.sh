@@ -26,9 +26,9 @@ nvcc=$home/bin/nvcc
 "$nvcc" -arch=sm_90 -dlink a.o b.o -o d.o -lcudadevrt
 g++ a.o b.o d.o -L"$home/lib64" -lcudadevrt -lcudart_static -lpthread -ldl -lrt -o linked
 sed -i 's/^__device__.*put.*;$/#include "b.cu"/' a.cu
-for arch in 75 80 86 89 90 100 120; do "$nvcc" -arch=sm_$arch a.cu -o whole; done
+for arch in 75 90 120; do "$nvcc" -arch=sm_$arch a.cu -o whole; done
 "$nvcc" -arch=sm_90 -cudart shared a.cu -o shared
-"$nvcc" -arch=sm_90 -dlto -dc b.cu -o lto.o
-for program in separate linked whole; do "./$program"; done
+"$nvcc" -arch=sm_90 -dlto -rdc=true a.cu -o lto
+for program in separate linked whole lto; do "./$program"; done
 LD_LIBRARY_PATH=$home/lib64 ./shared
 printf 'toolkit: compiled, linked and ran in every way\n'
