@@ -125,8 +125,16 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
            mm_host_ref_try_write(d, v->address, &c->heap->ref, error);
 }
 
+void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code) {
+    static bool said;
+    if (mm_driver_error_is_foreign(code) || __atomic_load_n(&finished, __ATOMIC_RELAXED)) return;
+    if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) return;
+    mm_host_say("cannot tell a kernel's module where the heap is (%s: %s); tried again at its next launch", call,
+                mm_driver_error_name(d, code).text);
+}
+
 static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
-    static bool failure_said, size_said;
+    static bool size_said;
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct variable v = {0, 0};
 
@@ -147,14 +155,9 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
         answer = ANSWER_NO;
     }
     if (answer == ANSWER_YES && !try_publish(d, context, &v, &error)) answer = ANSWER_FAILED;
-    if (answer != ANSWER_FAILED) {
-        mm_known_insert(kernel, context, (const void *)handle.owner);
-    } else if (!failure_said && !mm_driver_error_is_foreign(error.code)) {
-        failure_said = true;
-        mm_host_say("cannot tell a kernel's module where the heap is (%s: %s); tried again at its next launch",
-                    error.call, mm_driver_error_name(d, error.code).text);
-    }
+    if (answer != ANSWER_FAILED) mm_known_insert(kernel, context, (const void *)handle.owner);
     pthread_mutex_unlock(&lock);
+    if (answer == ANSWER_FAILED) mm_attach_failed(d, error.call, error.code);
 }
 
 void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
@@ -167,16 +170,17 @@ void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcont
         return;
     }
     inside = true;
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     CUcontext current = NULL, popped;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool is_current = d->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context;
-    if (is_current || d->cuCtxPushCurrent(context) == CUDA_SUCCESS) {
-        if (d->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS) {
-            attach(d, kernel, context);
-            d->cuThreadExchangeStreamCaptureMode(&mode);
-        }
-        if (!is_current) d->cuCtxPopCurrent(&popped);
+    bool pushed = !is_current && MM_DRIVER_TRY(d, &error, cuCtxPushCurrent, context);
+    if ((is_current || pushed) && MM_DRIVER_TRY(d, &error, cuThreadExchangeStreamCaptureMode, &mode)) {
+        attach(d, kernel, context);
+        d->cuThreadExchangeStreamCaptureMode(&mode);
     }
+    if (pushed) d->cuCtxPopCurrent(&popped);
+    if (error.call) mm_attach_failed(d, error.call, error.code);
     inside = false;
 }
 

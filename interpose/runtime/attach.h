@@ -11,6 +11,9 @@
 /* The rare path of mm_attach_before_launch. */
 void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context);
 
+/* Says, once in a process, that a driver call failed and a kernel is launched without a look at it. */
+void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code);
+
 /* To be called before anything that makes `kernel` (CUfunction or CUkernel) run. A stream that was created
  * decides the context, the default streams (NULL, legacy, per thread) mean the current one; `context`,
  * if not NULL, overrules both (graph nodes). */
@@ -19,9 +22,13 @@ static inline void mm_attach_before_launch(const struct mm_driver *d, CUfunction
     if (!d) return;
     if (!context) {
         bool created = (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD;
-        if ((!created || d->cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) &&
-            d->cuCtxGetCurrent(&context) != CUDA_SUCCESS)
-            return;
+        if (!created || d->cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) {
+            CUresult r = d->cuCtxGetCurrent(&context);
+            if (r != CUDA_SUCCESS) {
+                mm_attach_failed(d, "cuCtxGetCurrent", r);
+                return;
+            }
+        }
     }
     if (context && kernel && !mm_known_has(kernel, context)) mm_attach_first_launch(d, kernel, context);
 }

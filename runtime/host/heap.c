@@ -176,20 +176,22 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
     char reason[128];
     if (error->call)
         snprintf(reason, sizeof reason, "%s: %s", error->call, mm_driver_error_name(d, error->code).text);
+    else if (h->mapped_segments && h->mapped_segments == h->layout.segment_count)
+        snprintf(reason, sizeof reason, "there are no more addresses for it");
     else
-        snprintf(reason, sizeof reason, "%s are free", mm_host_size(b->free_bytes).text);
+        snprintf(reason, sizeof reason, "%s are free, a part stays so for the driver",
+                 mm_host_size(b->free_bytes).text);
     uint64_t mapped_bytes = h->mapped_segments * MM_SEGMENT_BYTES;
     if (error->call && mm_driver_error_is_foreign(error->code)) return;
     if (h->kind == MM_HOST_HEAP_ABSENT)
         mm_host_say("no heap on device %d (%s); a kernel that calls malloc will stop by an assertion",
                     h->device, reason);
     else if (h->mapped_segments == 0)
-        mm_host_say("no memory for the heap on device %d (%s); every malloc in a kernel answers NULL",
+        mm_host_say("the heap on device %d is empty (%s); every malloc in a kernel answers NULL",
                     h->device, reason);
     else if (mapped_bytes < b->asked_bytes)
         mm_host_say("heap on device %d is %s instead of %s (%s)", h->device,
-                    mm_host_size(mapped_bytes).text,
-                    b->asked_bytes == UINT64_MAX ? "more" : mm_host_size(b->asked_bytes).text, reason);
+                    mm_host_size(mapped_bytes).text, mm_host_size(b->asked_bytes).text, reason);
     if (mm_host_env_get()->verbose && h->kind == MM_HOST_HEAP_MAPPED)
         mm_host_say("heap on device %d: %s mapped of %s reserved, %u chunks, largest alignment %s, "
                     "made in %.1f ms",

@@ -1,0 +1,66 @@
+# Check suite of the hooks, against the stand-in driver; the GPU's counterpart is built and run by
+# gpu-hooks (tests/hooks/gpu_*).
+HT     := $(BUILD)/tests/hooks
+HT_SRC := tests/hooks
+HT_CC   = @mkdir -p $(@D)$(newline)$(CC) -std=gnu11 -O1 -g -Wall -Wextra -Werror -I. -I$(HT_SRC) \
+    -isystem $(CUDA_HOME)/include
+define newline
+
+
+endef
+
+HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c)
+HT_HEADERS  := $(wildcard $(HT_SRC)/*.h) runtime/core/layout.h mmconfig.h
+HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
+HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
+    plugin_host plugin.so nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks)
+
+.PHONY: check-hooks
+check: check-hooks
+check-hooks: $(HT_PROGRAMS) run-time $(BUILD)/bin/mmrun
+	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+
+$(HT)/libcuda.so.1: $(HT_SRC)/standin_cuda.c $(HT_HEADERS)
+	$(HT_CC) -fPIC -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $< -o $@ -lpthread
+
+$(HT)/client: $(HT_CLIENT) $(HT_HEADERS) $(HT)/libcuda.so.1
+	$(HT_CC) $(HT_CLIENT) -o $@ -ldl -lpthread
+
+$(HT)/client_hook: $(HT_CLIENT) $(HT_HEADERS) $(HT_MM) $(HT)/libcuda.so.1
+	$(HT_CC) $(HT_CLIENT) -L$(BUILD)/lib -lmm -lmm -o $@ -ldl -lpthread
+
+$(HT)/client_plain: $(HT_CLIENT) $(HT_HEADERS) $(HT)/libcuda.so.1
+	$(HT_CC) -DPLAIN $(HT_CLIENT) -o $@ -L$(HT) -l:libcuda.so.1 -ldl -lpthread
+
+$(HT)/client_hook_plain: $(HT_CLIENT) $(HT_HEADERS) $(HT_MM) $(HT)/libcuda.so.1
+	$(HT_CC) -DPLAIN $(HT_CLIENT) -Wl,--as-needed -L$(BUILD)/lib -lmm -o $@ -L$(HT) -l:libcuda.so.1 -ldl -lpthread
+
+$(HT)/client_orphan: $(HT_CLIENT) $(HT_HEADERS) interpose/hook/mmhook.c interpose/runtime/entry.h
+	$(HT_CC) -fPIC -fvisibility=hidden -DMM_LIBDIR='"/nonexistent"' interpose/hook/mmhook.c $(HT_CLIENT) -o $@ -ldl -lpthread
+
+$(HT)/plugin.so: $(HT_CLIENT) $(HT_HEADERS) $(HT_MM)
+	$(HT_CC) -DCLIENT_MAIN=client_main -fPIC -shared -Wl,-z,defs $(HT_CLIENT) -L$(BUILD)/lib -lmm -o $@ -ldl -lpthread
+
+$(HT)/plugin_host: $(HT_SRC)/plugin_host.c
+	$(HT_CC) $< -o $@ -ldl
+
+$(HT)/libnext.so: $(HT_SRC)/next.c
+	$(HT_CC) -fPIC -shared $< -o $@
+
+$(HT)/libthird.so: $(HT_SRC)/third.c
+	$(HT_CC) -fPIC -shared $< -o $@ -ldl
+
+$(HT)/libthird_hook.so: $(HT_SRC)/third.c $(HT_MM)
+	$(HT_CC) -fPIC -shared $< -o $@ -L$(BUILD)/lib -lmm -ldl
+
+$(HT)/libmock.so: $(HT_SRC)/mock.c
+	$(HT_CC) -fPIC -shared $< -o $@
+
+$(HT)/nocuda: $(HT_SRC)/nocuda.c $(HT)/libnext.so
+	$(HT_CC) $< -o $@ -L$(HT) -l:libnext.so
+
+$(HT)/nocuda_hook: $(HT_SRC)/nocuda.c $(HT)/libnext.so $(HT_MM)
+	$(HT_CC) $< -o $@ -Wl,--as-needed -static-libgcc -L$(BUILD)/lib -lmm -L$(HT) -l:libnext.so
+
+$(HT)/check_hooks: $(HT_SRC)/check_hooks.c
+	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)

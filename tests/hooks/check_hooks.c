@@ -1,0 +1,351 @@
+/* Check suite of the hooks and the host side of the heap, against the stand-in driver. Runs the client programs
+ * (client_*.c) and compares what they answer, print and complain of. Started in the folder of the programs;
+ * argv[1]: folder of libmm.so.1, argv[2]: of mmrun. */
+#define _GNU_SOURCE
+#include <check.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char preload_mm[4096], mmrun[4096];
+
+struct result {
+    int status; /* exit status, or 1000 + signal */
+    char out[4096], err[4096];
+};
+
+static void read_all(FILE *f, char *to, size_t size) {
+    rewind(f);
+    to[fread(to, 1, size - 1, f)] = 0;
+    fclose(f);
+}
+
+/* Runs argv with "NAME=value" settings added to the environment; "NAME" alone removes. */
+static struct result run(const char *const *settings, const char *const *argv) {
+    struct result r;
+    FILE *out = tmpfile(), *err = tmpfile();
+    ck_assert(out && err);
+    pid_t child = fork();
+    ck_assert(child >= 0);
+    if (child == 0) {
+        dup2(fileno(out), 1);
+        dup2(fileno(err), 2);
+        for (; settings && *settings; settings++) putenv((char *)(void *)*settings);
+        execvp(argv[0], (char *const *)(void *)argv);
+        _exit(99);
+    }
+    int status = 0;
+    ck_assert(waitpid(child, &status, 0) == child);
+    r.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    read_all(out, r.out, sizeof r.out);
+    read_all(err, r.err, sizeof r.err);
+    return r;
+}
+
+#define SETTINGS(...) ((const char *const[]){"MM_UNSET", __VA_ARGS__, NULL})
+#define RUN(settings, ...) run(settings, (const char *const[]){__VA_ARGS__, NULL})
+
+static void expect(const struct result *r, int status, const char *out, const char *err) {
+    ck_assert_msg(r->status == status, "status %d, expected %d; printed \"%s\" \"%s\"", r->status, status, r->out,
+                  r->err);
+    if (out) ck_assert_str_eq(r->out, out);
+    if (err) ck_assert_str_eq(r->err, err);
+}
+
+/* ---- every way of reaching the driver, every scenario ----------------------------------------------- */
+
+static const struct {
+    const char *program, *way;
+    bool preload;
+} ways[] = {
+    {"./client", "symbols", true},         {"./client", "v2-legacy", true},
+    {"./client", "v2-ptsz", true},         {"./client", "v2-through", true},
+    {"./client", "v1", true},              {"./client_hook", "symbols", false},
+    {"./client_hook", "v2-legacy", false}, {"./client_hook", "v2-ptsz", false},
+    {"./client_hook", "v1", false},        {"./client_hook", "v2-legacy", true},
+    {"./client_plain", "plain", true},     {"./client_hook_plain", "plain", false},
+    {"./plugin_host", "v2-legacy", false}, {"./plugin_host", "symbols", true},
+};
+static const char *const scenarios[] = {"function", "kernel", "every-launch", "race", "contexts",
+                                        "reset",    "unload", "capture",      "limit", "answers"};
+enum { WAYS = sizeof ways / sizeof *ways, SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+START_TEST(way_and_scenario) {
+    int w = _i / SCENARIOS;
+    struct result r = RUN(ways[w].preload ? SETTINGS(preload_mm) : NULL, ways[w].program, ways[w].way,
+                          scenarios[_i % SCENARIOS]);
+    ck_assert_msg(r.status == 0 && !*r.err, "%s %s %s: status %d; \"%s\" \"%s\"", ways[w].program, ways[w].way,
+                  scenarios[_i % SCENARIOS], r.status, r.out, r.err);
+}
+END_TEST
+
+START_TEST(without_libmm_the_test_fails) { /* so that the tests above do not pass for nothing */
+    struct result r = RUN(NULL, "./client", "v2-legacy", scenarios[_i]);
+    ck_assert_msg(r.status == 1, "%s passes without libmm.so: status %d", scenarios[_i], r.status);
+}
+END_TEST
+
+START_TEST(handles_found_past_us) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "unknown");
+    expect(&r, 0, "", "");
+    r = RUN(NULL, "./client_hook", "v2-legacy", "unknown");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+START_TEST(lookups) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "lookups");
+    expect(&r, 0, "", "");
+    r = RUN(NULL, "./client_hook", "v2-legacy", "lookups");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+START_TEST(hook_without_libmm) { /* the library is gone: as if the object were not there */
+    struct result r = RUN(NULL, "./client_orphan", "v2-legacy", "orphan");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+/* ---- sizes -------------------------------------------------------------------------------------- */
+
+#define NOT_A_SIZE                                                                                        \
+    " is not a size; expected bytes above 0, also with K, M, G or T (8G), or 1% to 100% of the GPU's memory; " \
+    "using the default\n"
+#define LESS(asked)                                                                                       \
+    "mm: heap on device 0 is 7.4 GiB instead of " asked " (8.0 GiB are free, a part stays so for the driver)\n"
+
+static const struct {
+    const char *setting, *segments, *err;
+} sizes[] = {
+    {"MM_HEAP_SIZE=1G", "256\n", ""},
+    {"MM_HEAP_SIZE=1g", "256\n", ""},
+    {"MM_HEAP_SIZE=64M", "16\n", ""},
+    {"MM_HEAP_SIZE=4097K", "2\n", ""},
+    {"MM_HEAP_SIZE=1", "1\n", ""},
+    {"MM_HEAP_SIZE=50%", "1024\n", ""},
+    {"MM_HEAP_SIZE=100%", "1904\n", LESS("8.0 GiB")},
+    {"MM_HEAP_SIZE=99999T", "1904\n", LESS("99999.0 TiB")},
+    {"MM_HEAP_SIZE=99999999999999999999", "1904\n", LESS("16777216.0 TiB")},
+    {"MM_HEAP_SIZE=banana", "512\n", "mm: MM_HEAP_SIZE=banana" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=-1", "512\n", "mm: MM_HEAP_SIZE=-1" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=0", "512\n", "mm: MM_HEAP_SIZE=0" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=0%", "512\n", "mm: MM_HEAP_SIZE=0%" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=150%", "512\n", "mm: MM_HEAP_SIZE=150%" NOT_A_SIZE},
+    {"MM_HEAP_SIZE= 1G", "512\n", "mm: MM_HEAP_SIZE= 1G" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=1G ", "512\n", "mm: MM_HEAP_SIZE=1G " NOT_A_SIZE},
+    {"MM_HEAP_SIZE=1GB", "512\n", "mm: MM_HEAP_SIZE=1GB" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=1.5G", "512\n", "mm: MM_HEAP_SIZE=1.5G" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=G", "512\n", "mm: MM_HEAP_SIZE=G" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=%", "512\n", "mm: MM_HEAP_SIZE=%" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=+1G", "512\n", "mm: MM_HEAP_SIZE=+1G" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=0x10", "512\n", "mm: MM_HEAP_SIZE=0x10" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=1\n2", "512\n", "mm: MM_HEAP_SIZE=1?2" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=", "512\n", "mm: MM_HEAP_SIZE=" NOT_A_SIZE},
+    {"MM_VERBOSE=0", "512\n", ""},
+    {"MM_VERBOSE=yes", "512\n", "mm: MM_VERBOSE=yes is not understood; expected 0 or 1; using 0\n"},
+    {"MM_HEAPSIZE=1G", "512\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_VERBOSE\n"},
+    {"MMX=1", "512\n", ""},
+};
+
+START_TEST(size_variable) {
+    struct result r = RUN(SETTINGS(preload_mm, sizes[_i].setting), "./client", "v2-legacy", "size");
+    expect(&r, 0, sizes[_i].segments, sizes[_i].err);
+}
+END_TEST
+
+START_TEST(verbose) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "size");
+    expect(&r, 0, "512\n", NULL);
+    const char *start = "mm: heap on device 0: 2.0 GiB mapped of 8.0 GiB reserved, 6 chunks, largest alignment ";
+    ck_assert_msg(strncmp(r.err, start, strlen(start)) == 0 && strchr(r.err, '\n')[1] == 0, "%s", r.err);
+}
+END_TEST
+
+static const struct {
+    const char *free_bytes, *vmm, *address_limit, *segments, *err;
+} shortages[] = {
+    /* no memory at all; for metadata only; no virtual memory management; few addresses */
+    {"0", "1", "9000000000", "-1\n",
+     "mm: no heap on device 0 (cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY); a kernel that calls malloc will stop by an "
+     "assertion\n"},
+    {"6291456", "1", "9000000000", "0\n",
+     "mm: the heap on device 0 is empty (6.0 MiB are free, a part stays so for the driver); every malloc in a "
+     "kernel answers NULL\n"},
+    {"8589934592", "0", "9000000000", "0\n",
+     "mm: the heap on device 0 is empty (virtual memory management: CUDA_ERROR_NOT_SUPPORTED); every malloc in a "
+     "kernel answers NULL\n"},
+    {"8589934592", "1", "1073741824", "256\n",
+     "mm: heap on device 0 is 1.0 GiB instead of 2.0 GiB (there are no more addresses for it)\n"},
+    {"8589934592", "1", "1", "0\n",
+     "mm: the heap on device 0 is empty (cuMemAddressReserve: CUDA_ERROR_OUT_OF_MEMORY); every malloc in a kernel "
+     "answers NULL\n"},
+};
+
+START_TEST(shortage) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "size", shortages[_i].free_bytes,
+                          shortages[_i].vmm, shortages[_i].address_limit);
+    expect(&r, 0, shortages[_i].segments, shortages[_i].err);
+}
+END_TEST
+
+/* ---- faults --------------------------------------------------------------------------------------- */
+
+static const char *const fault_codes[] = {"2", "999", "801", "4"}; /* memory, unknown, not supported, gone */
+
+START_TEST(faults) { /* the k-th driver call fails, for every k until none does */
+    bool quiet_code = strcmp(fault_codes[_i], "4") == 0;
+    int k = 1, injected = 0;
+    for (;; k++) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", k);
+        struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "fault", number, fault_codes[_i]);
+        ck_assert_msg(r.status == 0, "call %d: status %d \"%s\" \"%s\"", k, r.status, r.out, r.err);
+        char call[64] = "", heap[16] = "";
+        unsigned long long segments = 0;
+        ck_assert_int_eq(sscanf(r.out, "%63s %15s %llu", call, heap, &segments), 3);
+        if (strcmp(call, "-") == 0) break;
+        injected++;
+        int lines = 0;
+        for (const char *c = r.err; *c; c++) lines += *c == '\n';
+        ck_assert_msg(lines <= 1, "call %d (%s): %s", k, call, r.err);
+        ck_assert_msg(!*r.err || strncmp(r.err, "mm: ", 4) == 0, "call %d: %s", k, r.err);
+        /* less than there should be: say why (unless the driver is going away) */
+        bool less = strcmp(heap, "with") != 0 || segments != 512;
+        ck_assert_msg(quiet_code ? lines == 0 : !less || lines == 1, "call %d (%s): %s %llu, \"%s\"", k, call,
+                      heap, segments, r.err);
+    }
+    ck_assert_msg(injected > 40, "only %d calls were failed", injected);
+}
+END_TEST
+
+/* ---- processes ------------------------------------------------------------------------------------- */
+
+#define FORKED                                                                                            \
+    "mm: this process was forked from one that used the GPU, where CUDA does not work; it has no heap and leaves " \
+    "its parent's alone\n"
+
+START_TEST(forks) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "fork");
+    expect(&r, 0, "", FORKED);
+    r = RUN(NULL, "./client_hook_plain", "plain", "fork");
+    expect(&r, 0, "", FORKED);
+    r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "fork-first");
+    expect(&r, 0, "512\n", "");
+}
+END_TEST
+
+START_TEST(next_of_a_third_library) {
+    char both[8192];
+    struct result r = RUN(SETTINGS("LD_PRELOAD=./libthird.so"), "./nocuda", "answer");
+    expect(&r, 0, "11\n", "");
+    snprintf(both, sizeof both, "%s:./libthird.so", preload_mm);
+    r = RUN(SETTINGS(both), "./nocuda", "answer");
+    expect(&r, 0, "11\n", "");
+    snprintf(both, sizeof both, "LD_PRELOAD=./libthird.so:%s", preload_mm + strlen("LD_PRELOAD="));
+    r = RUN(SETTINGS(both), "./nocuda", "answer");
+    expect(&r, 0, "11\n", "");
+    r = RUN(SETTINGS("LD_PRELOAD=./libthird_hook.so"), "./nocuda", "answer"); /* its own hidden dlsym */
+    expect(&r, 0, "11\n", "");
+}
+END_TEST
+
+START_TEST(program_without_cuda) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_HEAP_SIZE=banana", "MM_VERBOSE=1"), "./nocuda", "nothing");
+    expect(&r, 0, "one thread, libmm: yes\n", ""); /* no thread, no message */
+    r = RUN(NULL, "./nocuda_hook", "nothing");
+    expect(&r, 0, "one thread, libmm: no\n", ""); /* not even loaded */
+}
+END_TEST
+
+static double best_start_ms(const char *const *settings) {
+    double best = 1e9;
+    for (int i = 0; i < 40; i++) {
+        struct timespec a, b;
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        struct result r = RUN(settings, "./nocuda", "quick");
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        ck_assert_int_eq(r.status, 0);
+        double ms = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) * 1e-6;
+        if (ms < best) best = ms;
+    }
+    return best;
+}
+
+START_TEST(start_costs_at_most_a_millisecond) {
+    double without = best_start_ms(NULL), with = best_start_ms(SETTINGS(preload_mm));
+    printf("start of a program without CUDA: %.2f ms, with libmm.so preloaded %.2f ms\n", without, with);
+    ck_assert_msg(with - without < 1.0, "%.2f ms more", with - without);
+}
+END_TEST
+
+START_TEST(launches_cost_little) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cost");
+    expect(&r, 0, NULL, "");
+    printf("%s", r.out);
+}
+END_TEST
+
+START_TEST(mmrun_runs) {
+    struct result r = RUN(NULL, mmrun, "./client", "v2-legacy", "function");
+    expect(&r, 0, "", "");
+    r = RUN(NULL, mmrun, "sh", "-c", "exit 7");
+    expect(&r, 7, "", "");
+    r = RUN(NULL, mmrun, "./nocuda", "a b", "*");
+    expect(&r, 0, "[a b][*]\n", "");
+    r = RUN(NULL, mmrun, "no-such-command");
+    expect(&r, 127, "", "mmrun: command not found: no-such-command\n");
+    r = RUN(NULL, mmrun, "./libthird.c");
+    expect(&r, 127, "", NULL);
+    r = RUN(NULL, mmrun, "/etc/passwd");
+    expect(&r, 126, "", "mmrun: not an executable file: /etc/passwd\n");
+    r = RUN(NULL, mmrun);
+    expect(&r, 125, "", "mmrun: no command given; see mmrun --help\n");
+    r = RUN(NULL, mmrun, "--bogus");
+    expect(&r, 125, "", "mmrun: unknown option --bogus; see mmrun --help\n");
+    r = RUN(NULL, mmrun, "--help");
+    ck_assert(r.status == 0 && strncmp(r.out, "usage: mmrun COMMAND", 20) == 0);
+    r = RUN(NULL, mmrun, "--version");
+    ck_assert(r.status == 0 && strstr(r.out, "libmm.so.1"));
+    r = RUN(SETTINGS("LD_PRELOAD=./libthird.so"), mmrun, "./nocuda", "answer"); /* what was there stays */
+    expect(&r, 0, "11\n", "");
+}
+END_TEST
+
+int main(int argc, char **argv) {
+    if (argc < 3) return 2;
+    snprintf(preload_mm, sizeof preload_mm, "LD_PRELOAD=%s/libmm.so.1", argv[1]);
+    snprintf(mmrun, sizeof mmrun, "%s/mmrun", argv[2]);
+    setenv("LD_LIBRARY_PATH", ".", 1);
+    Suite *s = suite_create("hooks");
+    TCase *c = tcase_create("hooks");
+    tcase_set_timeout(c, 100);
+    tcase_add_loop_test(c, way_and_scenario, 0, WAYS * SCENARIOS);
+    tcase_add_loop_test(c, without_libmm_the_test_fails, 0, SCENARIOS - 1); /* "answers" needs no heap */
+    tcase_add_test(c, handles_found_past_us);
+    tcase_add_test(c, lookups);
+    tcase_add_test(c, hook_without_libmm);
+    tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
+    tcase_add_test(c, verbose);
+    tcase_add_loop_test(c, shortage, 0, sizeof shortages / sizeof *shortages);
+    tcase_add_loop_test(c, faults, 0, sizeof fault_codes / sizeof *fault_codes);
+    tcase_add_test(c, forks);
+    tcase_add_test(c, next_of_a_third_library);
+    tcase_add_test(c, program_without_cuda);
+    tcase_add_test(c, start_costs_at_most_a_millisecond);
+    tcase_add_test(c, launches_cost_little);
+    tcase_add_test(c, mmrun_runs);
+    suite_add_tcase(s, c);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,61 @@
+/* A program that uses the driver in one of the ways programs do; its scenarios are in client_*.c. */
+#ifndef MM_CLIENT_H
+#define MM_CLIENT_H
+
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "standin.h"
+
+#define CHECK(condition)                                                                                  \
+    do {                                                                                                  \
+        if (!(condition)) {                                                                               \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                \
+            exit(1);                                                                                      \
+        }                                                                                                 \
+    } while (0)
+#define OK(call) CHECK((call) == CUDA_SUCCESS)
+
+/* What the scenarios call, however it was found. */
+#define CLIENT_FUNCTIONS(X)                                                                               \
+    X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxRelease)         \
+    X(cuCtxSetCurrent) X(cuCtxDestroy) X(cuCtxSetLimit) X(cuCtxGetLimit) X(cuModuleLoadData)              \
+    X(cuModuleGetFunction) X(cuModuleEnumerateFunctions) X(cuModuleUnload) X(cuLibraryLoadData)           \
+    X(cuLibraryUnload) X(cuLibraryGetKernel) X(cuLibraryEnumerateKernels) X(cuLibraryGetModule)           \
+    X(cuKernelGetFunction) X(cuStreamCreate) X(cuStreamBeginCapture) X(cuStreamEndCapture)                \
+    X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuGraphAddKernelNode)            \
+    X(cuGraphAddNode)
+
+struct api {
+#define CLIENT_MEMBER(name) __typeof__(&name) name;
+    CLIENT_FUNCTIONS(CLIENT_MEMBER)
+#undef CLIENT_MEMBER
+    CUresult (*create)(CUcontext *, unsigned, CUdevice); /* cuCtxCreate_v2: its parameters never changed */
+};
+
+extern struct api cu;
+extern struct standin *standin;
+extern void *libcuda;    /* handle of libcuda.so.1 */
+extern const char *way;  /* how `cu` was found */
+
+/* Context of device 0 made current, functions found. */
+CUcontext client_start(void);
+CUfunction client_function(const char *image);
+CUfunction client_kernel(const char *image, CUlibrary *library);
+CUresult client_launch(CUfunction f, CUstream stream);
+/* Is this a sound fresh heap, and how many segments does it have? */
+unsigned long long client_heap_segments(const struct mm_heap_ref *ref);
+/* The real dlsym, past everything that stands in front of it. */
+void *client_past_hooks(const char *symbol);
+
+struct scenario {
+    const char *name;
+    void (*run)(int argc, char **argv);
+};
+extern const struct scenario client_scenarios[], client_edge_scenarios[];
+
+#endif

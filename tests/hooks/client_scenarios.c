@@ -1,0 +1,226 @@
+/* Scenarios that every way of reaching the driver must get through. */
+#include "client.h"
+
+#include <pthread.h>
+
+static void launched_with_heap(long count) {
+    CHECK(standin->launches_with_variable == count);
+    CHECK(standin->launches_without_heap == 0);
+}
+
+static void function(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    CUfunction f = client_function("mm");
+    for (int i = 0; i < 3; i++) OK(client_launch(f, NULL));
+    launched_with_heap(3);
+    CHECK(standin->launches == 3);
+    if (strstr(way, "ptsz")) CHECK(standin->launches_ptsz == 3);
+    CHECK(client_heap_segments(&standin->last_ref) == 512); /* a quarter of 8 GiB */
+    CHECK(standin->handles == 0);                           /* given up; the mappings keep the memory */
+    CHECK(standin->global_queries == 1);                    /* asked once, not at every launch */
+}
+
+static void kernel(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    CUlibrary library, other;
+    CUfunction k = client_kernel("mm", &library);
+    CUfunction idle = client_kernel("mm", &other), plain = client_kernel("plain", NULL);
+    OK(client_launch(k, NULL));
+    launched_with_heap(1);
+    OK(client_launch(plain, NULL));
+    OK(client_launch(plain, NULL));
+    CHECK(standin->instances == 2); /* a library that launches nothing is not loaded (F12) */
+    CHECK(standin->global_queries == 2);
+    (void)idle;
+    /* the same library, by its other handles */
+    CUfunction f;
+    CUmodule module;
+    CUkernel again;
+    OK(cu.cuKernelGetFunction(&f, (CUkernel)k));
+    OK(client_launch(f, NULL));
+    OK(cu.cuLibraryGetModule(&module, library));
+    OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+    OK(client_launch(f, NULL));
+    OK(cu.cuLibraryEnumerateKernels(&again, 1, library));
+    OK(client_launch((CUfunction)again, NULL));
+    launched_with_heap(4);
+    OK(cu.cuModuleEnumerateFunctions(&f, 1, module));
+    OK(client_launch(f, NULL));
+    launched_with_heap(5);
+}
+
+/* Each way of launching is the first of its module. */
+static void every_launch(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    CUlaunchConfig config;
+    memset(&config, 0, sizeof config);
+    OK(cu.cuLaunchKernelEx(&config, client_function("mm"), NULL, NULL));
+    launched_with_heap(1);
+    OK(cu.cuLaunchCooperativeKernel(client_function("mm"), 1, 2, 3, 4, 5, 6, 7, NULL, NULL));
+    CHECK(standin->last_dims_sum == 141);
+    launched_with_heap(2);
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS p;
+    memset(&p, 0, sizeof p);
+    p.func = client_function("mm");
+    OK(cu.cuGraphAddKernelNode(&node, NULL, NULL, 0, &p));
+    launched_with_heap(3);
+    p.func = NULL;
+    p.kern = (CUkernel)client_kernel("mm", NULL);
+    OK(cu.cuGraphAddKernelNode(&node, NULL, NULL, 0, &p));
+    launched_with_heap(4);
+    CUgraphNodeParams any;
+    memset(&any, 0, sizeof any);
+    any.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    any.kernel.kern = (CUkernel)client_kernel("mm", NULL);
+    OK(cu.cuGraphAddNode(&node, NULL, NULL, NULL, 0, &any));
+    launched_with_heap(5);
+}
+
+static CUfunction race_function;
+static CUcontext race_context;
+static pthread_barrier_t race_start;
+
+static void *racer(void *unused) {
+    OK(cu.cuCtxSetCurrent(race_context));
+    pthread_barrier_wait(&race_start);
+    OK(client_launch(race_function, NULL));
+    return unused;
+}
+
+static void race(int argc, char **argv) {
+    (void)argc, (void)argv;
+    enum { THREADS = 16 };
+    pthread_t threads[THREADS];
+    race_context = client_start();
+    race_function = client_kernel("mm", NULL);
+    pthread_barrier_init(&race_start, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, racer, NULL) == 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    launched_with_heap(THREADS);
+    CHECK(standin->reservations == 2); /* one heap */
+    CHECK(standin->streams == 0);
+}
+
+static void contexts(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUcontext first = client_start(), second;
+    CUfunction k = client_kernel("mm", NULL);
+    OK(client_launch(k, NULL));
+    struct mm_heap_ref one = standin->last_ref;
+    OK(cu.create(&second, 0, 1));
+    OK(client_launch(k, NULL));
+    CHECK(standin->last_ref.heap && standin->last_ref.heap != one.heap);
+    CHECK(standin->reservations == 4);
+    client_heap_segments(&standin->last_ref);
+    /* a stream decides the context, whichever is current */
+    CUstream stream;
+    CUfunction other = client_kernel("mm", NULL);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuCtxSetCurrent(first));
+    OK(client_launch(other, stream));
+    CHECK(standin->last_ref.heap != one.heap);
+    OK(client_launch(other, NULL));
+    CHECK(standin->last_ref.heap == one.heap);
+    launched_with_heap(4);
+    OK(cu.cuCtxDestroy(second));
+    CHECK(standin->reservations == 2);
+    OK(cu.cuCtxSetCurrent(first));
+    OK(client_launch(k, NULL));
+    launched_with_heap(5);
+}
+
+static void reset(int argc, char **argv) {
+    (void)argc, (void)argv;
+    for (int round = 1; round <= 4; round++) {
+        client_start();
+        OK(client_launch(client_function("mm"), NULL));
+        OK(client_launch(client_kernel("mm", NULL), NULL));
+        launched_with_heap(2 * round);
+        CHECK(standin->reservations == 2);
+        if (round % 2)
+            OK(cu.cuDevicePrimaryCtxReset(0));
+        else
+            OK(cu.cuDevicePrimaryCtxRelease(0));
+        CHECK(standin->reservations == 0 && standin->mappings == 0);
+        CHECK(standin->free_bytes == standin->total_bytes);
+    }
+}
+
+static void unload(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    for (int round = 1; round <= 600; round++) {
+        /* the stand-in hands out the same handles again, for the other kind of object every second time */
+        CUlibrary library;
+        CUmodule module;
+        CUfunction f;
+        if (round % 2) {
+            OK(client_launch(client_kernel("mm", &library), NULL));
+            OK(cu.cuLibraryUnload(library));
+        } else {
+            OK(cu.cuModuleLoadData(&module, "mm"));
+            OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+            OK(client_launch(f, NULL));
+            OK(cu.cuModuleUnload(module));
+        }
+        launched_with_heap(round);
+    }
+    CHECK(standin->instances == 0);
+    CHECK(standin->reservations == 2);
+}
+
+static void capture(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    CUstream stream;
+    CUgraph graph;
+    CUfunction k = client_kernel("mm", NULL), f = client_function("mm");
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(client_launch(k, stream));
+    OK(client_launch(f, stream));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    CHECK(!standin->capture_broken);
+    launched_with_heap(2);
+    /* the thread's own mode is what it was: an unsafe call breaks the next capture */
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CUstream another;
+    CHECK(cu.cuStreamCreate(&another, CU_STREAM_NON_BLOCKING) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+static void limit(int argc, char **argv) {
+    (void)argc, (void)argv;
+    size_t value = 0;
+    client_start();
+    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK(value == 8u << 20);
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 3ull << 30)); /* more than the default quarter */
+    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK(value == 3ull << 30);
+    OK(client_launch(client_function("mm"), NULL));
+    CHECK(client_heap_segments(&standin->last_ref) == 768);
+    standin->late_limit = true; /* what the driver answers once a kernel uses its heap */
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1ull << 30));
+    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK(value == 1ull << 30);
+    CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 7ull << 30) == CUDA_ERROR_INVALID_VALUE);
+    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));
+    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+    CHECK(value == 1024);
+    CHECK(cu.cuCtxGetLimit(NULL, CU_LIMIT_MALLOC_HEAP_SIZE) == CUDA_ERROR_INVALID_VALUE);
+    /* a new context starts anew */
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    client_start();
+    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK(value == 8u << 20);
+}
+
+const struct scenario client_scenarios[] = {
+    {"function", function}, {"kernel", kernel}, {"every-launch", every_launch}, {"race", race},
+    {"contexts", contexts}, {"reset", reset},   {"unload", unload},             {"capture", capture},
+    {"limit", limit},       {NULL, NULL},
+};

@@ -1,0 +1,3 @@
+/* libnext.so: the answer that libthird.so looks for with RTLD_NEXT. */
+int answer(void);
+int answer(void) { return 1; }

@@ -1,0 +1,36 @@
+/* What a test may see and set of the stand-in driver (standin_cuda.c): standin_get() of its library. */
+#ifndef MM_STANDIN_H
+#define MM_STANDIN_H
+
+#include <stdbool.h>
+
+#include "runtime/core/layout.h"
+
+struct standin {
+    /* fault injection: while armed, the fail_at-th driver call that is not a launch answers fail_code */
+    bool armed;
+    long calls, fail_at;
+    int fail_code;
+    const char *failed; /* name of the call that did */
+    /* the device */
+    bool vmm;
+    unsigned long long total_bytes, free_bytes;
+    bool reserve_limit; /* refuse reservations above limit_bytes */
+    unsigned long long limit_bytes;
+    bool deinitialized;
+    bool late_limit; /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */
+    /* what is alive */
+    int handles, mappings, reservations, allocations, streams, instances;
+    /* what was called */
+    long context_queries, global_queries, creates, launches, launches_ptsz;
+    int last_dims_sum; /* of the last launch's parameters: arguments arrived unchanged */
+    /* kernels of modules that hold the heap variable: what it held when they ran */
+    long launches_with_variable, launches_without_heap;
+    struct mm_heap_ref last_ref;
+    int launch_code; /* what launches answer */
+    bool capture_broken;
+};
+
+typedef struct standin *standin_get_function(void);
+
+#endif
