@@ -30,13 +30,21 @@
  * one block serves at least 32 full warps before somebody has to fetch the next. */
 #define MM_BLOCK_SLICES_SHIFT 10
 
-/* Most open blocks of one size class (stripes), and the bytes that a class may hold open at once. */
-#define MM_STRIPES_MAX 32
-#define MM_OPEN_BYTES_SHIFT 25 /* 32 MiB: 8 stripes of whole-segment blocks */
+/* Stripes of a size class, as a shift: 128 serve 132 multiprocessors nearly one each. How many of them have a
+ * block of their own follows demand (block.h): one block when calm. */
+#define MM_STRIPES_SHIFT 7
 
-/* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): about 1 s. */
-#define MM_WAIT_ITERATIONS (1u << 20)
-#define MM_WAIT_NS 500
+/* Most groups a refill splits a group into: the blocks are claimed one after the other, and the groups split
+ * again by themselves. */
+#define MM_SPLIT_MAX 4
+
+/* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): over 1 s. */
+#define MM_WAIT_ITERATIONS (1u << 21)
+#define MM_WAIT_NS 250
+
+/* A caller waiting for a refill looks for tickets in other groups every so many polls: some 20 us, which a
+ * refill rarely takes. */
+#define MM_STEAL_POLLS 32
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while the supply changes, heap.h). */
@@ -48,6 +56,7 @@
 
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 
+#define MM_STRIPES (1u << MM_STRIPES_SHIFT)
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
 #define MM_GRANULE_BYTES (1ull << MM_GRANULE_SHIFT)

@@ -56,11 +56,4 @@ MM_FN uint64_t mm_class_segment_mask(uint32_t c) {
     return mask;
 }
 
-/* Open blocks a class may have at once; a power of two. */
-MM_FN uint32_t mm_class_stripes(uint32_t c) {
-    const uint32_t n = 1u << (MM_OPEN_BYTES_SHIFT - mm_class_block_shift(c));
-    return n > MM_STRIPES_MAX ? MM_STRIPES_MAX : n;
-}
-MM_STATIC_ASSERT(MM_OPEN_BYTES_SHIFT >= MM_SEGMENT_SHIFT, "every class has at least one stripe");
-
 #endif

@@ -43,10 +43,10 @@ enum mm_misuse {
 
 /* One size class: its open blocks and what is known of shortage (block.h). */
 struct mm_class_state {
-    uint64_t stripe[MM_STRIPES_MAX]; /* MM_STRIPE_NONE, MM_STRIPE_BUSY or an open block */
-    uint64_t opened;                 /* blocks opened so far; monotonic */
-    uint64_t dry;                    /* version + 1 of the supply at which nothing was left */
-    uint64_t fetching;               /* callers fetching a segment now (segment.h) */
+    uint64_t stripe[MM_STRIPES]; /* the open blocks */
+    uint64_t opened;             /* blocks opened so far; monotonic */
+    uint64_t dry;                /* version of the supply at which nothing was left */
+    uint64_t fetching;           /* callers fetching a segment now (segment.h) */
     uint64_t spare[13];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");

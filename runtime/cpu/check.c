@@ -25,13 +25,12 @@ void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap) {
     const struct mm_heap_ref *ref = &heap->ref;
     struct mm_heap *h = mm_heap_of(ref);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (uint32_t i = 0; i < mm_class_stripes(c); i++) {
+        for (uint32_t i = 0; i < MM_STRIPES; i++) {
             const uint64_t is = h->classes[c].stripe[i];
-            if (is < MM_STRIPE_BLOCK) continue;
-            const uint32_t b = (uint32_t)is - MM_STRIPE_BLOCK, capacity = mm_class_capacity(c);
+            h->classes[c].stripe[i] = 0; /* one group again */
+            if (mm_stripe_state(is) != MM_STRIPE_BLOCK || mm_group_first(mm_stripe_group(is)) != i) continue;
+            const uint32_t b = mm_stripe_block(is), capacity = mm_class_capacity(c);
             const uint64_t count = mm_ctrl_count(*mm_block_ctrl(ref, b));
-            h->classes[c].stripe[i] = MM_STRIPE_NONE;
-            if (count >= capacity) continue;
             *mm_block_ctrl(ref, b) += (uint64_t)(capacity - count) << MM_COUNT_SHIFT;
             mm_block_free_range(ref, b, c, (uint32_t)count, capacity - (uint32_t)count);
         }
@@ -68,8 +67,8 @@ static int check_block(struct checker *k, uint32_t b, uint32_t c) {
     if (full != *mm_block_full_words(k->ref, b)) return fail(k, "block %u: %u full words, %u counted", b, full, *mm_block_full_words(k->ref, b));
     if (full == mm_class_words(c)) return fail(k, "block %u: all free, not retired", b);
     if (count < capacity) {
-        const uint64_t is = k->h->classes[c].stripe[mm_ctrl_stripe(ctrl)];
-        if (is != MM_STRIPE_BLOCK + b) return fail(k, "block %u: has tickets left but is in no stripe", b);
+        const uint64_t is = k->h->classes[c].stripe[mm_group_first(mm_ctrl_group(ctrl))];
+        if (mm_stripe_state(is) != MM_STRIPE_BLOCK || mm_stripe_block(is) != b) return fail(k, "block %u: has tickets left but is in no stripe", b);
     }
     k->live_bytes += (uint64_t)live * mm_class_bytes(c);
     return 0;
@@ -116,13 +115,21 @@ static int check_run(struct checker *k, uint32_t first, uint32_t count) {
 }
 
 static int check_stripes(struct checker *k, uint32_t c) {
-    for (uint32_t i = 0; i < MM_STRIPES_MAX; i++) {
+    uint32_t i = 0;
+    while (i < MM_STRIPES) { /* group by group */
         const uint64_t is = k->h->classes[c].stripe[i];
-        if (is == MM_STRIPE_BUSY) return fail(k, "class %u: stripe %u is busy", c, i);
-        if (is < MM_STRIPE_BLOCK) continue;
-        const uint64_t ctrl = *mm_block_ctrl(k->ref, (uint32_t)is - MM_STRIPE_BLOCK);
-        if (mm_ctrl_kind(ctrl) != c + 1 || mm_ctrl_stripe(ctrl) != i || mm_ctrl_count(ctrl) >= mm_class_capacity(c))
-            return fail(k, "class %u: stripe %u names a block that is not open for it", c, i);
+        const uint32_t group = mm_stripe_group(is), b = mm_stripe_block(is);
+        if (mm_group_first(group) != i || mm_group_level(group) > MM_STRIPES_SHIFT || i % mm_group_size(group) != 0)
+            return fail(k, "class %u: stripe %u is in no group", c, i);
+        for (uint32_t j = i; j < i + mm_group_size(group); j++)
+            if (k->h->classes[c].stripe[j] != is) return fail(k, "class %u: stripe %u is not what its group is", c, j);
+        if (mm_stripe_state(is) == MM_STRIPE_BUSY) return fail(k, "class %u: stripe %u is busy", c, i);
+        if (mm_stripe_state(is) == MM_STRIPE_BLOCK) {
+            const uint64_t ctrl = *mm_block_ctrl(k->ref, b);
+            if (mm_ctrl_kind(ctrl) != c + 1 || mm_ctrl_group(ctrl) != group || mm_ctrl_count(ctrl) >= mm_class_capacity(c))
+                return fail(k, "class %u: stripe %u names a block that is not open for it", c, i);
+        }
+        i += mm_group_size(group);
     }
     if (k->h->classes[c].fetching != 0) return fail(k, "class %u: somebody is still fetching", c);
     return check_tree(k, mm_segment_class_tree(k->h, c), "class tree");

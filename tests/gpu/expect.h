@@ -2,7 +2,7 @@
 #define MM_TESTS_GPU_EXPECT_H
 #include <stdint.h>
 struct class_facts {
-    uint32_t c, bytes, block_shift, capacity, stripes, words;
+    uint32_t c, bytes, block_shift, capacity, words;
     uint64_t segment_mask;
 };
 #ifdef __cplusplus
