@@ -64,3 +64,37 @@ $(HT)/nocuda_hook: $(HT_SRC)/nocuda.c $(HT)/libnext.so $(HT_MM)
 
 $(HT)/check_hooks: $(HT_SRC)/check_hooks.c
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
+
+# ---- the GPU's part: built here, run by tests/hooks/gpu_run.sh on a machine with one ----------------------
+
+HG      := $(HT)/gpu
+HG_NVCC  = @mkdir -p $(@D)$(newline)$(NVCC) -std=c++17 -O2 -I. -I$(HT_SRC) -gencode arch=compute_90,code=sm_90 \
+    -gencode arch=compute_75,code=compute_75
+HG_CUDA := -L$(CUDA_HOME)/lib64/stubs -lcuda
+HG_DEPS := $(addprefix $(HT_SRC)/,gpu_module.cu gpu_look.h gpu_driver.h) runtime/core/layout.h mmconfig.h
+
+.PHONY: gpu-hooks
+gpu-hooks: run-time $(BUILD)/bin/mmrun $(addprefix $(HG)/,module.fatbin gpu_driver gpu_driver_hook gpu_probe \
+    gpu_runtime_static gpu_runtime_shared gpu_runtime_ptds gpu_runtime_hook)
+
+$(HG)/module.fatbin: $(HG_DEPS)
+	$(HG_NVCC) -fatbin $(HT_SRC)/gpu_module.cu -o $@
+
+$(HG)/gpu_driver $(HG)/gpu_probe: $(HG)/%: $(HT_SRC)/%.c $(HG_DEPS)
+	$(HT_CC) $< -o $@ $(HG_CUDA) -ldl
+
+$(HG)/gpu_driver_hook: $(HT_SRC)/gpu_driver.c $(HG_DEPS) $(HT_MM)
+	$(HT_CC) $< -o $@ -L$(BUILD)/lib -lmm $(HG_CUDA)
+
+$(HG)/gpu_runtime_static: $(HT_SRC)/gpu_runtime.cu $(HG_DEPS)
+	$(HG_NVCC) $< -o $@
+
+$(HG)/gpu_runtime_ptds: $(HT_SRC)/gpu_runtime.cu $(HG_DEPS)
+	$(HG_NVCC) -default-stream per-thread $< -o $@
+
+$(HG)/gpu_runtime_shared: $(HT_SRC)/gpu_runtime.cu $(HG_DEPS)
+	$(HG_NVCC) -cudart shared $< -o $@
+	cp -L $(CUDA_HOME)/lib64/libcudart.so.1[0-9] $(@D)/
+
+$(HG)/gpu_runtime_hook: $(HT_SRC)/gpu_runtime.cu $(HG_DEPS) $(HT_MM)
+	$(HG_NVCC) $< -o $@ -L$(BUILD)/lib -lmm

@@ -47,7 +47,7 @@ struct value_text {
 static struct value_text value_text(const char *value) {
     struct value_text t;
     size_t n = 0;
-    for (; value[n] && n < 60; n++) {
+    for (; n < 60 && value[n]; n++) {
         unsigned char c = (unsigned char)value[n];
         t.text[n] = c >= 0x20 && c < 0x7f ? (char)c : '?';
     }

@@ -1,0 +1,11 @@
+/* What a kernel of gpu_module.cu saw of its heap. */
+#ifndef MM_GPU_LOOK_H
+#define MM_GPU_LOOK_H
+
+#include <stdint.h>
+
+struct gpu_look {
+    uint64_t heap, abi, user_base, user_bytes, segments, wrong;
+};
+
+#endif

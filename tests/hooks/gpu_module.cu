@@ -1,0 +1,38 @@
+/* A module as the splicer leaves one: it holds the heap variable, and its kernels look at the heap. */
+#include "runtime/core/layout.h"
+
+#include "gpu_look.h"
+
+extern "C" {
+__device__ struct mm_heap_ref MM_HEAP_REF;
+
+/* One thread: what the variable says, and whether all it points to can be reached. */
+__global__ void mm_test_look(struct gpu_look *out) {
+    const struct mm_heap_ref ref = MM_HEAP_REF;
+    struct gpu_look seen = {};
+    seen.heap = ref.heap;
+    seen.user_base = ref.user_base;
+    seen.user_bytes = ref.user_bytes;
+    if (ref.heap) {
+        const struct mm_heap *h = (const struct mm_heap *)ref.heap;
+        const uint64_t *tree = (const uint64_t *)h->free_tree;
+        const uint64_t *ctrl = (const uint64_t *)ref.ctrl;
+        seen.abi = h->abi;
+        for (uint64_t i = 0; i < h->tree_leaves; i++) seen.segments += __popcll(tree[1 + h->tree_mids + i]);
+        for (uint64_t s = 0; s < seen.segments; s++) { /* each segment, its slice bits, its control words */
+            volatile uint64_t *first = (volatile uint64_t *)(ref.user_base + s * MM_SEGMENT_BYTES);
+            volatile uint64_t *last = (volatile uint64_t *)(ref.user_base + (s + 1) * MM_SEGMENT_BYTES - 8);
+            volatile uint64_t *bits = (volatile uint64_t *)(ref.bits + s * MM_SEGMENT_BITMAP_BYTES);
+            *first = s;
+            *last = ~s;
+            bits[0] = bits[MM_SEGMENT_BITMAP_BYTES / 8 - 1] = s;
+            if (*first != s || *last != ~s || bits[0] != s) seen.wrong++;
+            for (uint64_t g = 0; g < MM_SEGMENT_GRANULES; g++)
+                if (ctrl[s * MM_SEGMENT_GRANULES + g]) seen.wrong++;
+        }
+    }
+    *out = seen;
+}
+
+__global__ void mm_test_empty(void) {}
+}
