@@ -6,7 +6,7 @@ MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_COMPILE_TIME := $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(BUILD)/lib/mmcicc $(BUILD)/lib/mmlink \
-	$(BUILD)/lib/crt/link_stub.h $(BUILD)/lib/crt/mm_ptx.fatbin $(MM_PTX) $(BUILD)/lib/libmm.a
+	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/mm_ptx.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES)
 MM_ABI := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
 
 .PHONY: install-compile-time uninstall-compile-time
@@ -37,7 +37,12 @@ $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm: $(BUILD)/lib/%: interpose/%
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 
-$(BUILD)/lib/crt/link_stub.h: interpose/link_stub.h mmconfig.h
+# -lmm of the host's link: libmm.so (runtime.mk), but nothing at all for -static.
+$(BUILD)/lib/libmm.a:
+	@mkdir -p $(@D)
+	rm -f $@ && ar rcs $@
+
+$(BUILD)/lib/device/link_stub.h: interpose/link_stub.h mmconfig.h
 	@mkdir -p $(@D)
 	sed 's/_v1/_v$(MM_ABI)/g' $< > $@
 
@@ -45,16 +50,17 @@ $(BUILD)/lib/toolkit/mm-farm: $(BUILD)/lib/mmfarm interpose/build.mk | $(MM_COMP
 	rm -rf $(@D)
 	$(BUILD)/lib/mmfarm "$$(cd $(BUILD)/lib && pwd -P)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" $(abspath $(@D))
 
-$(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc: $(MM_COMPILE_TIME) | $(BUILD)/lib/toolkit/mm-farm
-	@mkdir -p $(@D)
+# Links: make looks at the time of what they lead to.
+$(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE_TIME) $(BUILD)/lib/toolkit/mm-farm
+	mkdir -p $(BUILD)/bin $(BUILD)/lib/path
 	ln -sfn ../lib/mmnvcc $(BUILD)/bin/mmnvcc
-	mkdir -p $(BUILD)/lib/path && ln -sfn ../mmnvcc $(BUILD)/lib/path/nvcc
+	ln -sfn ../mmnvcc $(BUILD)/lib/path/nvcc
 
 install-compile-time: $(BUILD)/bin/mmnvcc
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MMLIBDIR)/ptx" "$(DESTDIR)$(MMLIBDIR)/crt" "$(DESTDIR)$(MMLIBDIR)/path"
+	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin lib/mm/ptx lib/mm/device lib/mm/path)
 	install -m 755 $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(BUILD)/lib/mmcicc $(BUILD)/lib/mmlink "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(BUILD)/lib/libmm.a "$(DESTDIR)$(MMLIBDIR)"
-	install -m 644 $(BUILD)/lib/crt/* "$(DESTDIR)$(MMLIBDIR)/crt"
+	install -m 644 $(MM_LIBRARIES) $(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/mm_ptx.fatbin "$(DESTDIR)$(MMLIBDIR)/device"
 	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
 	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
 	ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
@@ -64,7 +70,6 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 
 uninstall-compile-time:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
-	rm -f $(foreach f,mmnvcc mmfarm mmcicc mmlink libmm.a path/nvcc ptx/mm_*.ptx crt/*,"$(DESTDIR)$(MMLIBDIR)"/$f)
-	rm -rf "$(DESTDIR)$(MMLIBDIR)/toolkit"
-	-rmdir "$(DESTDIR)$(MMLIBDIR)/ptx" "$(DESTDIR)$(MMLIBDIR)/crt" "$(DESTDIR)$(MMLIBDIR)/path"
-	-rmdir "$(DESTDIR)$(MMLIBDIR)"
+	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmcicc mmlink libmm.a)
+	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path)
+	-rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null

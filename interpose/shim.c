@@ -33,10 +33,16 @@ int mm_shim_path(char *path, size_t bytes, const char *name) {
     return 0;
 }
 
-int mm_shim_run(const char *program, char **argv) {
-    int status;
+int mm_shim_run(const char *program, char **argv) { return mm_shim_run_into(program, argv, -1, -1); }
+
+int mm_shim_run_into(const char *program, char **argv, int out, int err) {
+    int status, failed;
     pid_t child;
-    const int failed = posix_spawn(&child, program, NULL, NULL, argv, environ);
+    posix_spawn_file_actions_t actions;
+    failed = posix_spawn_file_actions_init(&actions);
+    if (!failed && out >= 0) failed = posix_spawn_file_actions_adddup2(&actions, out, 1);
+    if (!failed && err >= 0) failed = posix_spawn_file_actions_adddup2(&actions, err, 2);
+    if (!failed) failed = posix_spawn(&child, program, &actions, NULL, argv, environ);
     if (failed) return mm_shim_complain("cannot run '%s': %s", program, strerror(failed));
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return mm_shim_complain("lost '%s': %s", program, strerror(errno));

@@ -1,9 +1,10 @@
-/* libmm.a: the allocator as a device library for relocatable code, in the form in which nvcc -dc leaves a
+/* The allocator as a device library for relocatable code, in the form in which nvcc -dc leaves a
  * translation unit (crt/host_runtime.h of the toolkit): machine code and PTX in __nv_relfatbin, a wrapper
  * that points there, and the module's name, which nvlink lists among those the program must register.
  *
- * bin/mmnvcc's own link stub (interpose/link_stub.h) brings this along for a program, so that the host's
- * last link needs no -lmm; where a plain nvcc links with -lmm and finds no libmm.so, this member serves.
+ * Our nvlink names the library; our link stub (interpose/link_stub.h) defines the host's side of it in the
+ * device link's own object, so that the last link need not know of it. What is below besides the code is what
+ * nvlink wants to see, and serves where somebody links the library into a program by other means.
  */
 #include "mmconfig.h"
 

@@ -1,0 +1,114 @@
+/* images PROGRAM: one line for each device image that PROGRAM (executable, shared library or object) would
+ * load, that is, each one in section .nv_fatbin:
+ *
+ *     elf sm_90 undefined=malloc,free heap=0
+ *     ptx sm_90 undefined= heap=1
+ *
+ * Images without functions are left out. undefined: the services of device-side allocation left to the driver. heap: heap variables of any version.
+ * Compile with -Xfatbin -compress=false. The container is a header (magic, version, header size, size) and
+ * entries (kind, version, header size, size, ..., architecture at byte 28).
+ */
+#include <elf.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpose/shim.h"
+
+enum { KIND_PTX = 1, KIND_ELF = 2, FATBIN_MAGIC = (int)0xBA55ED50 };
+
+static void die(const char *what) {
+    fprintf(stderr, "images: %s\n", what);
+    exit(2);
+}
+
+static void note_undefined(char *list, const char *name) {
+    for (int i = 0; i < MM_SPLICE_SERVICES; i++)
+        if (strcmp(name, mm_splice_service[i]) == 0) {
+            if (*list) strcat(list, ",");
+            strcat(list, name);
+        }
+}
+
+/* Returns the number of functions: the image of a device link that had nothing to link has none. */
+static int read_cubin(const char *elf, char *undefined, int *heaps) {
+    int functions = 0;
+    Elf64_Ehdr head;
+    Elf64_Shdr table, strings;
+    Elf64_Sym symbol;
+    if (memcmp(elf, ELFMAG, SELFMAG) != 0) die("an image is compressed; compile with -Xfatbin -compress=false");
+    memcpy(&head, elf, sizeof head);
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        memcpy(&table, elf + head.e_shoff + i * sizeof table, sizeof table);
+        if (table.sh_type != SHT_SYMTAB) continue;
+        memcpy(&strings, elf + head.e_shoff + table.sh_link * sizeof strings, sizeof strings);
+        for (size_t s = 0; s < table.sh_size; s += sizeof symbol) {
+            memcpy(&symbol, elf + table.sh_offset + s, sizeof symbol);
+            const char *name = elf + strings.sh_offset + symbol.st_name;
+            if (symbol.st_shndx == SHN_UNDEF) note_undefined(undefined, name);
+            else functions += ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
+            if (symbol.st_shndx != SHN_UNDEF) *heaps += ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && strncmp(name, "mm_heap_v", 9) == 0;
+        }
+    }
+    return functions;
+}
+
+static void read_ptx(const char *text, size_t bytes, char *undefined, int *heaps) {
+    struct mm_splice_error error;
+    struct mm_module m;
+    while (bytes && !text[bytes - 1]) bytes--; /* padding */
+    if (mm_module_read(&m, text, bytes, &error)) die(error.message);
+    for (size_t i = 0; i < m.count; i++) {
+        char name[256] = "";
+        if (m.items[i].name.length < sizeof name) memcpy(name, m.items[i].name.at, m.items[i].name.length);
+        if (mm_token_is(&m.items[i].linkage, ".extern")) note_undefined(undefined, name);
+        else *heaps += strncmp(name, "mm_heap_v", 9) == 0;
+    }
+    mm_module_free(&m);
+}
+
+static void read_container(const char *at, const char *end) {
+    while (at + 16 <= end) {
+        uint32_t magic, header, arch;
+        uint16_t kind;
+        uint64_t size, entry_size;
+        memcpy(&magic, at, 4);
+        if (magic == 0) { /* alignment */
+            at += 8;
+            continue;
+        }
+        if (magic != (uint32_t)FATBIN_MAGIC) die("this is no container of images");
+        memcpy(&size, at + 8, 8);
+        const char *entry = at + 16;
+        for (at = entry + size; entry < at; entry += header + entry_size) {
+            char undefined[100] = "";
+            int heaps = 0;
+            memcpy(&kind, entry, 2);
+            memcpy(&header, entry + 4, 4);
+            memcpy(&entry_size, entry + 8, 8);
+            memcpy(&arch, entry + 28, 4);
+            if (kind == KIND_ELF && !read_cubin(entry + header, undefined, &heaps) && !heaps && !*undefined) continue;
+            if (kind == KIND_PTX) read_ptx(entry + header, entry_size, undefined, &heaps);
+            else if (kind != KIND_ELF) die("an image is neither machine code nor PTX");
+            printf("%s sm_%u undefined=%s heap=%d\n", kind == KIND_ELF ? "elf" : "ptx", arch, undefined, heaps);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    struct mm_splice_text file;
+    Elf64_Ehdr head;
+    Elf64_Shdr section, names;
+    if (argc != 2) die("usage: images PROGRAM");
+    if (mm_shim_read(argv[1], &file) || file.bytes < sizeof head) die("cannot read the program");
+    memcpy(&head, file.data, sizeof head);
+    memcpy(&names, file.data + head.e_shoff + head.e_shstrndx * sizeof names, sizeof names);
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        memcpy(&section, file.data + head.e_shoff + i * sizeof section, sizeof section);
+        if (strcmp(file.data + names.sh_offset + section.sh_name, ".nv_fatbin") == 0)
+            read_container(file.data + section.sh_offset, file.data + section.sh_offset + section.sh_size);
+    }
+    mm_splice_text_free(&file);
+    return 0;
+}

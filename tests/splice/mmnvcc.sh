@@ -1,0 +1,215 @@
+#!/bin/bash
+# mmnvcc.sh MMNVCC IMAGES OUT: programs compiled by mmnvcc in every mode, and what is in them; then what
+# mmnvcc says when it cannot. CUDA_HOME in the environment names the toolkit. From the root of the tree.
+set -u
+mmnvcc=$(realpath "$1") images=$(realpath "$2")
+nvcc=$CUDA_HOME/bin/nvcc
+rm -rf "$3"
+mkdir -p "$3"
+out=$(realpath "$3")
+src=$PWD/tests/splice/programs
+cd "$out" || exit 1
+export XDG_CACHE_HOME=$out/cache
+count=0 failed=0
+
+fail() {
+    printf 'mmnvcc.sh: %s\n' "$*" >&2
+    failed=1
+}
+
+# same NAME FOUND EXPECTED
+same() {
+    count=$((count + 1))
+    [[ $2 == "$3" ]] || fail "$1: found" $'\n'"$2"$'\n'"  expected" $'\n'"$3"
+}
+
+# build NAME ARGUMENTS...: an executable by mmnvcc
+build() {
+    local name=$1
+    shift
+    "$mmnvcc" -Xfatbin -compress=false "$@" -o "$name" > "$name.log" 2>&1 || fail "$name: $(< "$name.log")"
+}
+
+# holds NAME IMAGES...: what the executable holds; each has one heap and needs no service
+holds() {
+    local name=$1 expected
+    shift
+    expected=$(printf '%s undefined= heap=1\n' "$@" | sort)
+    same "$name" "$("$images" "$name" 2>&1 | sort)" "$expected"
+}
+
+# The heart: no image refers to the driver's allocator, each has one heap variable.
+modes() {
+    local arch
+    for arch in 75 80 90 100; do
+        build whole$arch -arch=sm_$arch "$src/all.cu"
+        holds whole$arch "elf sm_$arch" "ptx sm_$arch"
+        build parts$arch -arch=sm_$arch -rdc=true "$src/part.cu" "$src/use.cu"
+        holds parts$arch "elf sm_$arch"
+    done 2>&1
+    build debug -arch=sm_90 -G "$src/all.cu"
+    holds debug "elf sm_90" "ptx sm_90"
+    build lines -arch=sm_90 -lineinfo "$src/all.cu"
+    holds lines "elf sm_90" "ptx sm_90"
+    build one -arch=sm_90 "$src/one.cu"
+    holds one "elf sm_90" "ptx sm_90"
+    build address -arch=sm_90 "$src/address.cu"
+    holds address "elf sm_90" "ptx sm_90"
+    build few -arch=sm_90 -maxrregcount 24 "$src/one.cu"
+    holds few "elf sm_90" "ptx sm_90"
+    build fewparts -arch=sm_90 -maxrregcount 24 -rdc=true "$src/one.cu"
+    holds fewparts "elf sm_90"
+    build several -gencode arch=compute_75,code=sm_75 -gencode "arch=compute_90,code=[sm_90,compute_90]" "$src/all.cu"
+    holds several "elf sm_75" "elf sm_90" "ptx sm_90"
+    build severalparts -rdc=true -gencode arch=compute_75,code=sm_75 -gencode arch=compute_90,code=sm_90 "$src/all.cu"
+    holds severalparts "elf sm_75" "elf sm_90"
+    build ptxonly -gencode arch=compute_90,code=compute_90 "$src/all.cu"
+    holds ptxonly "ptx sm_90"
+    build child -rdc=true -arch=sm_90 "$src/child.cu"
+    holds child "elf sm_90"
+    build debugparts -rdc=true -G -arch=sm_90 "$src/all.cu"
+    holds debugparts "elf sm_90"
+    build shared.so -shared -Xcompiler -fPIC -cudart shared -arch=sm_90 "$src/all.cu"
+    holds shared.so "elf sm_90" "ptx sm_90"
+    build ewp -arch=sm_90 -ewp "$src/one.cu"
+    same ewp "$("$images" ewp)" "elf sm_90 undefined= heap=1"
+    "$mmnvcc" -arch=sm_90 -dc "$src/part.cu" "$src/use.cu" || fail "-dc"
+    build later -arch=sm_90 part.o use.o
+    holds later "elf sm_90"
+    # The last link by somebody else, without -lmm: the device link has brought all it needs.
+    build dlink.o -arch=sm_90 -dlink part.o use.o
+    g++ part.o use.o dlink.o -L"$CUDA_HOME/lib64" -lcudart_static -ldl -lrt -lpthread -o foreign || fail "link by g++"
+    holds foreign "elf sm_90"
+    same "modules registered" "$(nm severalparts | grep -c mm_fatbinwrap)" 1
+    # Relocatable PTX only: the driver links it, with our module registered beside the program's.
+    build ptxparts -rdc=true -gencode arch=compute_90,code=compute_90 "$src/all.cu"
+    same ptxparts "$(nm ptxparts | grep -c mm_fatbinwrap)" 1
+    same "ptxonly is no relocatable code" "$(nm ptxonly | grep -c mm_fatbinwrap)" 0
+    # LTO needs libnvvm, which a slim toolkit lacks.
+    if "$nvcc" -dlto -arch=sm_90 "$src/use.cu" "$src/part.cu" -o plainlto 2> /dev/null; then
+        build lto -dlto -arch=sm_90 "$src/all.cu" "$src/part.cu" "$src/use.cu"
+        holds lto "elf sm_90"
+    else
+        echo "mmnvcc.sh: -dlto not tried: the toolkit's own nvcc cannot"
+    fi
+}
+
+# What is none of our business stays as nvcc makes it.
+untouched() {
+    "$nvcc" -ptx -arch=sm_90 "$src/none.cu" -o plain.ptx
+    "$mmnvcc" -ptx -arch=sm_90 "$src/none.cu" -o ours.ptx
+    same "module without services" "$(cmp plain.ptx ours.ptx && echo same)" same
+    build none -arch=sm_90 "$src/none.cu"
+    same none "$("$images" none)" "$("$nvcc" -Xfatbin -compress=false -arch=sm_90 "$src/none.cu" -o none && "$images" none)"
+    "$nvcc" -c -arch=sm_90 "$src/all.cu" -o plain.o
+    "$mmnvcc" -c -arch=sm_90 "$src/all.cu" -o ours.o
+    same "symbols of the host's object" "$(nm ours.o | cut -c18- | sed 's/_[0-9a-f]\{8\}_//')" \
+        "$(nm plain.o | cut -c18- | sed 's/_[0-9a-f]\{8\}_//')"
+    same "the host's malloc" "$(nm ours.o | grep -E -w -c 'U (malloc|free)')" 2
+    same version "$("$mmnvcc" --version)" "$("$nvcc" --version)"
+    "$mmnvcc" -ptx -arch=sm_90 "$src/all.cu" -o /dev/null || fail "-o /dev/null"
+    "$nvcc" -optix-ir -arch=sm_90 "$src/one.cu" -o plain.ir && "$mmnvcc" -optix-ir -arch=sm_90 "$src/one.cu" -o ours.ir
+    same "LLVM IR" "$(cmp plain.ir ours.ir && echo same)" same
+}
+
+# Callers' caps hold: at most 32 registers under __launch_bounds__(1024,2), 24 under -maxrregcount 24.
+registers() {
+    local used
+    used=$("$mmnvcc" -cubin -arch=sm_90 -Xptxas -v "$src/all.cu" -o bounded.cubin 2>&1 |
+        awk '/Compiling entry/ {name = $0} /Used/ && name ~ /bounded/ {print $5}')
+    same "registers of a bounded kernel, whole program" "$((used > 0 && used <= 32))" 1
+    used=$("$mmnvcc" -rdc=true -arch=sm_90 -Xnvlink -v "$src/part.cu" "$src/use.cu" -o bounded 2>&1 |
+        awk '/properties for/ {name = $0} /used/ && name ~ /capped/ {print $5}')
+    same "registers of a bounded kernel, relocatable" "$((used > 0 && used <= 32))" 1
+}
+
+# refuses NAME LINE COMMAND...: fails with this one line (a pattern) and leaves no output
+refuses() {
+    local name=$1 line=$2 said status
+    shift 2
+    rm -f refused
+    said=$("$@" 2>&1)
+    status=$?
+    count=$((count + 1))
+    # shellcheck disable=SC2053 # a pattern
+    [[ $status != 0 && $said == $line && ! -e refused ]] ||
+        fail "$name: status $status, said" $'\n'"$said"$'\n'"  expected" $'\n'"$line"
+}
+
+fake_toolkit() {
+    mkdir -p "$1/bin/crt" "$1/nvvm/bin"
+    # shellcheck disable=SC2016 # the profile's own syntax
+    printf 'TOP = $(_HERE_)/..\nCICC_PATH = $(TOP)/nvvm/bin\n' > "$1/bin/nvcc.profile"
+    printf '#!/bin/sh\necho "Cuda compilation tools, release %s, V%s.1"\n' "$2" "$2" > "$1/bin/nvcc"
+    printf '#!/bin/sh\n' > "$1/nvvm/bin/cicc"
+    chmod +x "$1/bin/nvcc" "$1/nvvm/bin/cicc"
+    : > "$1/bin/crt/link.stub"
+}
+
+refusals() {
+    local plain="/usr/bin:/bin" lib
+    refuses "MM_NVCC" "mmnvcc: MM_NVCC is 'nowhere/nvcc'; expected the path of an nvcc with nvcc.profile beside it" \
+        env MM_NVCC=nowhere/nvcc "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
+    refuses "CUDA_HOME" "mmnvcc: CUDA_HOME is '/nowhere'; expected bin/nvcc and bin/nvcc.profile in it" \
+        env CUDA_HOME=/nowhere "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
+    lib=$(dirname "$(readlink -f "$mmnvcc")")
+    cp -r "$lib" bare && rm -rf bare/toolkit
+    refuses "no nvcc" "mmnvcc: no nvcc: MM_NVCC and CUDA_HOME are not set, and there is none in PATH (*)" \
+        env -u CUDA_HOME PATH="$PWD/bare/path:$plain" bare/mmnvcc -arch=sm_90 "$src/one.cu" -o refused
+    fake_toolkit old 12.9
+    refuses "old toolkit" "mmnvcc: '*/old/bin/nvcc' is of release 12.9; mm needs CUDA toolkit 13.0 or later" \
+        env CUDA_HOME="$PWD/old" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
+    fake_toolkit lame 13.0
+    rm lame/nvvm/bin/cicc
+    refuses "no cicc" "mmnvcc: no cicc for '*/lame/bin/nvcc': looked for '*/lame/nvvm/bin/cicc'" \
+        env CUDA_HOME="$PWD/lame" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
+    fake_toolkit other 13.1
+    refuses "unwritable" "mmnvcc: no place for the links to '*/other/bin': cannot write to /proc/x/mm nor /proc/y/mmnvcc-*" \
+        env XDG_CACHE_HOME=/proc/x TMPDIR=/proc/y CUDA_HOME="$PWD/other" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
+    rm bare/ptx/mm_75.ptx bare/ptx/mm_80.ptx
+    refuses "no fragment" "mmnvcc: no device allocator for sm_75 in '*/ptx' (there: *sm_90*); build mm with it in ARCHS" \
+        bare/mmnvcc -arch=sm_75 -ptx "$src/one.cu" -o refused
+    refuses "no device library" "mmnvcc: the device link leaves 'free' undefined: mm has no code for this architecture; build mm with it in ARCHS" \
+        "$mmnvcc" -arch=sm_87 -rdc=true "$src/one.cu" -o refused
+    refuses "not a regular file" "*mmnvcc: cannot put the allocator into '/dev/stdout': it is not a regular file" \
+        "$mmnvcc" -arch=sm_90 -ptx "$src/one.cu" -o /dev/stdout
+    printf 'extern "C" __device__ __noinline__ void free(void *p) noexcept { *(int *)p = 1; }\n__global__ void k(void *p) { free(p); }\n' > own.cu
+    refuses "own free" "mmnvcc: refused:*: this module defines its own 'free'; mm cannot replace it" \
+        "$mmnvcc" -arch=sm_90 -ptx own.cu -o refused
+    printf '__global__ void k() { wrong; }\n' > wrong.cu
+    refuses "cicc's own error" "wrong.cu(1)*" "$mmnvcc" -arch=sm_90 -ptx wrong.cu -o refused
+}
+
+# Many at once on a toolkit that has no links yet; under the name nvcc; with spaces in every path.
+places() {
+    local i bad=0 linked="$PWD/a toolkit"
+    export XDG_CACHE_HOME=$out/cache2
+    cp -r "$(dirname "$(readlink -f "$mmnvcc")")" "a library"
+    mkdir "$linked" && ln -s "$CUDA_HOME"/* "$linked" && rm "$linked/bin" && mkdir "$linked/bin" &&
+        ln -s "$CUDA_HOME"/bin/* "$linked/bin"
+    for i in 1 2 3 4 5 6; do
+        CUDA_HOME=$linked "a library/mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o "race $i.ptx" 2> "race $i.log" &
+    done
+    wait
+    for i in 1 2 3 4 5 6; do
+        grep -q mm_heap "race $i.ptx" || bad=1
+        [[ -s "race $i.log" ]] && bad=1
+    done
+    same "six at once" "$bad $(find cache2/mm -maxdepth 1 -name 'toolkit-*' | wc -l)" "0 1"
+    CUDA_HOME=$linked "a library/mmnvcc" -rdc=true -Xfatbin -compress=false -arch=sm_90 "$src/all.cu" -o spaces 2> spaces.log ||
+        fail "paths with spaces: $(< spaces.log)"
+    holds spaces "elf sm_90"
+    # shellcheck disable=SC2016 # for the inner shell
+    same "under the name nvcc" "$(env -u CUDA_HOME PATH="$(dirname "$(readlink -f "$mmnvcc")")/path:$CUDA_HOME/bin:$PATH" \
+        bash -c 'nvcc -ptx -arch=sm_90 "$0" -o named.ptx && grep -c "weak .global.*mm_heap" named.ptx' "$src/one.cu")" 1
+    same "a farm as CUDA_HOME" "$(CUDA_HOME=$(echo "$PWD"/cache2/mm/toolkit-*) "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o farm.ptx &&
+        grep -c "weak .global.*mm_heap" farm.ptx)" 1
+}
+
+modes
+untouched
+registers
+refusals
+places
+printf 'mmnvcc: %d checks, %s\n' "$count" "$([[ $failed == 0 ]] && echo "all passed" || echo FAILED)"
+exit "$failed"

@@ -1,0 +1,55 @@
+#!/bin/bash
+# mutants.sh OUT FRAGMENT PTX...: plants one fault at a time in the splicer and expects suite splice to fail.
+# From the root of the tree; CC and CHECK_FLAGS (of Check) from the environment.
+set -eu
+out=$1
+shift
+read -r -a check <<< "$CHECK_FLAGS"
+
+# file, what is there, what is put there
+mutants=(
+    'splice.c' '"malloc", "free", "__cuda_syscall_aligned_malloc"' '"malloc", "free", "__cuda_syscall_aligned"'
+    'splice.c' 'from = item->end;' 'from = item->begin;'
+    'splice.c' 's->definition = item;' 's->definition = NULL;'
+    'splice.c' 'm->target < fragment->target' 'm->target < 0'
+    'splice.c' 'm->version_major < fragment->version_major' 'm->version_major < 0'
+    'splice.c' '!mm_token_is(&item->name, MM_HEAP_REF_NAME)' 'false'
+    'splice.c' 'item->array != MM_HEAP_REF_BYTES' 'false'
+    'splice.c' 's.heap && s.defined == all && !s.declared' 's.heap'
+    'splice.c' '(size_t)(m->body - text)' '0'
+    'splice.c' '} else if (!s.declared) {' '} else if (s.declared == 1) {'
+    'token.c' "c == '_' || c == '\$'; }" "c == '_'; }"
+    'token.c' "c == '/' && next == '/'" 'false'
+    'token.c' "c == '/' && next == '*'" 'false'
+    'token.c' "*p == '\\\\\\\\' && p + 1 < r->end" 'false'
+    'token.c' "c && strchr" "strchr"
+    'module.c' "depth += (*p->now.at == open) - (*p->now.at == close);" "depth -= *p->now.at == close;"
+    'module.c' 'while (at(p, ","));' 'while (0);'
+    'module.c' "!strchr(\"af\", m->target_kind)" 'false'
+    'fragment.c' 'mm_text_add_string(out, ".weak ")' 'mm_text_add_string(out, ".visible ")'
+    'fragment.c' '!is_extern(&m->items[i]) && !is_heap(&m->items[i])' '!is_heap(&m->items[i]) && i > 3'
+    'fragment.c' 'if (t.at == item->linkage.at && !is_extern(item))' 'if (false)'
+)
+
+mkdir -p "$out/interpose"
+cp -r interpose/splice interpose/shim.[ch] "$out/interpose/"
+survived=0
+for ((i = 0; i < ${#mutants[@]}; i += 3)); do
+    file=$out/interpose/splice/${mutants[i]}
+    text=$(< "interpose/splice/${mutants[i]}")
+    from=${mutants[i + 1]//\\\\/\\}
+    changed=${text/"$from"/"${mutants[i + 2]}"}
+    if [[ $changed == "$text" ]]; then
+        echo "mutants.sh: ${mutants[i]} no longer holds: $from" >&2
+        exit 1
+    fi
+    printf '%s\n' "$changed" > "$file"
+    "$CC" -std=c11 -w -I"$out" -I. tests/splice/test_splice.c "$out/interpose/shim.c" \
+        "$out"/interpose/splice/{fragment,module,splice,text,token}.c -o "$out/mutant" "${check[@]}"
+    if "$out/mutant" "$@" > /dev/null 2>&1; then
+        echo "mutants.sh: the suite did not notice: ${mutants[i]}: ${mutants[i + 2]} for $from" >&2
+        survived=1
+    fi
+    cp "interpose/splice/${mutants[i]}" "$file"
+done
+((survived == 0)) && echo "mutants: $((${#mutants[@]} / 3)) planted, all noticed"

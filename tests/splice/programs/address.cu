@@ -1,0 +1,12 @@
+/* Takes addresses: in code and in the value of a variable. */
+#include <cstdlib>
+typedef void *allocate(size_t);
+typedef void release(void *);
+__device__ allocate *table[1] = {malloc};
+__global__ void k(void **p, int i) {
+    allocate *a = i ? malloc : table[0];
+    release *f = free;
+    p[0] = a(10);
+    f(p[1]);
+}
+int main() { return 0; }
