@@ -26,9 +26,7 @@ MM_RMW(add_acquire, fetch_add, 64, MM_RMW_ACQUIRE)
 MM_RMW(add_release, fetch_add, 64, MM_RMW_RELEASE)
 MM_RMW(add_acq_rel, fetch_add, 32, MM_RMW_ACQ_REL)
 MM_RMW(or_release, fetch_or, 64, MM_RMW_RELEASE)
-MM_RMW(or_acq_rel, fetch_or, 64, MM_RMW_ACQ_REL)
 MM_RMW(and_acquire, fetch_and, 64, MM_RMW_ACQUIRE)
-MM_RMW(and_acq_rel, fetch_and, 64, MM_RMW_ACQ_REL)
 #undef MM_RMW
 
 /* Bits. Arguments of the ctz and clz kind must not be 0. */

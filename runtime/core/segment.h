@@ -67,7 +67,7 @@ MM_FN_RARE void mm_segment_unlist(struct mm_heap *h, uint32_t s, uint32_t c) {
  * caller holds the bits. Releases. */
 MM_FN_RARE void mm_segment_give_back(struct mm_heap *h, uint32_t s, uint32_t c, uint64_t bits) {
     const uint64_t all = mm_class_segment_mask(c);
-    const uint64_t old = mm_or_acq_rel_u64(mm_segment_word(h, s), bits);
+    const uint64_t old = mm_or_release_u64(mm_segment_word(h, s), bits);
     if ((old | bits) == all && mm_cas_acq_rel_u64(mm_segment_word(h, s), all, 0)) {
         mm_store_relaxed_u64(mm_segment_owner(h, s), MM_OWNER_NOBODY);
         if (old != 0) mm_segment_unlist(h, s, c);
@@ -87,7 +87,7 @@ MM_FN uint32_t mm_segment_claim_from(struct mm_heap *h, uint32_t s, uint32_t c, 
     while (seen != 0) {
         const uint32_t i = mm_bits_pick(seen, salt);
         const uint64_t bit = 1ull << i;
-        const uint64_t old = mm_and_acq_rel_u64(word, ~bit);
+        const uint64_t old = mm_and_acquire_u64(word, ~bit);
         if (old & bit) {
             if (mm_load_acquire_u64(mm_segment_owner(h, s)) != c + 1) { /* stale: pinned by the bit, so ... */
                 mm_segment_give_back(h, s, (uint32_t)mm_load_acquire_u64(mm_segment_owner(h, s)) - 1, bit);
@@ -125,7 +125,7 @@ MM_FN_RARE uint32_t mm_segment_claim_block(struct mm_heap *h, uint32_t c, uint32
     for (uint32_t polls = 0; polls < MM_TREE_TRIES; polls++) {
         const uint32_t s = mm_tree_find(mine);
         if (s != MM_TREE_NONE) {
-            const uint32_t block = mm_segment_claim_from(h, s, c, polls ? salt : 0);
+            const uint32_t block = mm_segment_claim_from(h, s, c, salt + polls);
             if (block != MM_BLOCK_NONE) return block;
         } else if (mm_load_relaxed_u64(nobodys.node) == 0) {
             return MM_BLOCK_NONE;

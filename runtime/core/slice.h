@@ -14,21 +14,27 @@ MM_FN_RARE void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse ki
     mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times);
 }
 
-/* A slice of class c, or NULL. */
+/* A slice of class c, or NULL. The group is formed once and stays together until its last lane is served: lanes that
+ * leave early and come back in a next call, while the others form a new group, got lost here under nvcc 13.0
+ * (docs/notes/lanes-that-leave.md). */
 MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
-    for (;;) { /* once more for the lanes that the rest of a block did not reach: served lanes leave */
-        const uint32_t group = mm_warp_match(c), leader = mm_ctz(group), lane = mm_warp_lane();
+    const uint32_t group = mm_warp_match(c), leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
+    const uint32_t rank = mm_popcount(group & mm_bits_low(lane));
+    uint32_t served = 0, count;
+    void *p = NULL;
+    do { /* once more where a block ran out; all lanes of the group stay until the last is served */
         mm_claim claim = 0;
-        if (lane == leader) claim = mm_block_claim(ref, c, mm_popcount(group));
+        if (lane == leader) claim = mm_block_claim(ref, c, n - served);
         mm_warp_sync(group);
         const uint32_t low = mm_warp_shuffle(group, (uint32_t)claim, leader);
         const uint32_t block = mm_warp_shuffle(group, (uint32_t)(claim >> 32), leader);
-        const uint32_t rank = mm_popcount(group & mm_bits_low(lane));
-        if (low == 0) return NULL;
-        if (rank < mm_claim_count(low))
-            return (void *)(ref->user_base + ((uint64_t)block << MM_GRANULE_SHIFT) +
-                            (uint64_t)(mm_claim_first(low) + rank) * mm_class_bytes(c));
-    }
+        count = mm_claim_count(low);
+        if (rank - served < count)
+            p = (void *)(ref->user_base + ((uint64_t)block << MM_GRANULE_SHIFT) +
+                         (uint64_t)(mm_claim_first(low) + rank - served) * mm_class_bytes(c));
+        served += count;
+    } while (count != 0 && served < n);
+    return p;
 }
 
 /* Frees the slice at byte offset `off` of the heap, in a granule whose control word is `ctrl`. */

@@ -12,7 +12,8 @@
  * Ordering: who makes a word non-empty then sets the bit above (always, not only when it reads as clear);
  *   who makes a word empty clears the bit above and then looks at the word again. Clear and set are
  *   read-modify-writes of one word and one of them comes last: if the set, the bit is there; if the clear,
- *   it has read from the set (acquire/release) and so sees the word non-empty and sets the bit again.
+ *   it has read from the set (the set releases, the clear acquires), so sees the word non-empty and sets the bit
+ *   again.
  * Progress: insert and erase are wait-free; find is bounded by MM_TREE_TRIES.
  * Stale: find may answer a segment that has just left, and may miss one that has just come.
  */
@@ -34,24 +35,24 @@ MM_FN uint64_t *mm_tree_leaf(struct mm_tree t, uint32_t segment) {
 
 /* The leaf of `segment` has become non-empty: make it be found. */
 MM_FN void mm_tree_announce(struct mm_tree t, uint32_t segment) {
-    if (mm_or_acq_rel_u64(&t.node[1 + segment / 4096], 1ull << (segment / 64 % 64)) == 0)
-        mm_or_acq_rel_u64(&t.node[0], 1ull << (segment / 4096));
+    if (mm_or_release_u64(&t.node[1 + segment / 4096], 1ull << (segment / 64 % 64)) == 0)
+        mm_or_release_u64(&t.node[0], 1ull << (segment / 4096));
 }
 
 /* The leaf of `segment` has become empty: stop it from being looked at, unless it has filled again. */
 MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     uint64_t *mid = &t.node[1 + segment / 4096];
     const uint64_t mid_bit = 1ull << (segment / 64 % 64), root_bit = 1ull << (segment / 4096);
-    if ((mm_and_acq_rel_u64(mid, ~mid_bit) & ~mid_bit) == 0) {
-        mm_and_acq_rel_u64(&t.node[0], ~root_bit);
-        if (mm_load_acquire_u64(mid) != 0) mm_or_acq_rel_u64(&t.node[0], root_bit);
+    if ((mm_and_acquire_u64(mid, ~mid_bit) & ~mid_bit) == 0) {
+        mm_and_acquire_u64(&t.node[0], ~root_bit);
+        if (mm_load_acquire_u64(mid) != 0) mm_or_release_u64(&t.node[0], root_bit);
     }
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
 }
 
 /* Adds the segments of `bits` in the leaf of `segment`. Returns the leaf as it was. Releases. */
 MM_FN_RARE uint64_t mm_tree_insert_bits(struct mm_tree t, uint32_t segment, uint64_t bits) {
-    const uint64_t old = mm_or_acq_rel_u64(mm_tree_leaf(t, segment), bits);
+    const uint64_t old = mm_or_release_u64(mm_tree_leaf(t, segment), bits);
     if (old == 0) mm_tree_announce(t, segment);
     return old;
 }
@@ -59,7 +60,7 @@ MM_FN_RARE uint64_t mm_tree_insert_bits(struct mm_tree t, uint32_t segment, uint
 /* Takes out the segments of `bits` in the leaf of `segment`. Returns the leaf as it was: those of `bits`
  * that are set there are the caller's now. Acquires. */
 MM_FN_RARE uint64_t mm_tree_erase_bits(struct mm_tree t, uint32_t segment, uint64_t bits) {
-    const uint64_t old = mm_and_acq_rel_u64(mm_tree_leaf(t, segment), ~bits);
+    const uint64_t old = mm_and_acquire_u64(mm_tree_leaf(t, segment), ~bits);
     if (old != 0 && (old & ~bits) == 0) mm_tree_retract(t, segment);
     return old;
 }

@@ -253,6 +253,29 @@ START_TEST(test_exhaustion) {
 }
 END_TEST
 
+/* ---- whole warps in a loop, few slices to a block: every ticket drawn reaches a lane ---- */
+
+START_TEST(test_every_ticket) {
+    const uint64_t segments = 8512;
+    for (int round = 0; round < 4; round++) {
+        struct fixture f = create(segments);
+        unsigned long long *head;
+        struct tally *t, host;
+        CUDA_OK(cudaMalloc(&head, sizeof *head));
+        CUDA_OK(cudaMalloc(&t, sizeof *t));
+        CUDA_OK(cudaMemset(head, 0, sizeof *head));
+        CUDA_OK(cudaMemset(t, 0, sizeof *t));
+        fill<<<64, 128>>>(f.ref, 1 << 20, head, t);
+        KERNEL_OK();
+        CUDA_OK(cudaMemcpy(&host, t, sizeof host, cudaMemcpyDeviceToHost));
+        ck_assert_uint_eq(host.bytes, segments * MM_SEGMENT_BYTES);
+        CUDA_OK(cudaFree(head));
+        CUDA_OK(cudaFree(t));
+        destroy(f);
+    }
+}
+END_TEST
+
 /* ---- misuse: told apart, counted, harmless ---- */
 
 __global__ void misuse(struct mm_heap_ref ref, char **kept) {
@@ -303,6 +326,7 @@ int main(void) {
     add_test(s, "slice, exhausted", test_slice_exhausted);
     add_test(s, "runs and slices", test_runs_and_slices);
     add_test(s, "exhaustion", test_exhaustion);
+    add_test(s, "every ticket", test_every_ticket);
     add_test(s, "misuse", test_misuse);
     return run_suite(s);
 }
