@@ -1,0 +1,24 @@
+# Interleaving explorer over the core's own headers (explore.h). Each model twice: blocks of the largest classes
+# with one slice ("one") and with two ("two").
+
+MODEL_NAMES := segment null block run
+MODEL_SIZES := one two
+MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h) runtime/port.h
+MODEL_PROGRAMS := $(foreach s,$(MODEL_SIZES),$(MODEL_NAMES:%=$(BUILD)/model/$s/%))
+
+.PHONY: model
+model: $(MODEL_PROGRAMS)
+	for p in $^; do MODEL_QUIET=1 $$p "" 20 || exit 1; done
+
+$(BUILD)/model/one/mmconfig.h: MODEL_SHIFT := 0
+$(BUILD)/model/two/mmconfig.h: MODEL_SHIFT := 1
+$(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh
+	@mkdir -p $(@D)
+	tests/model/config.sh $< $(MODEL_SHIFT) > $@
+
+define MODEL_RULE
+$(BUILD)/model/$1/%: tests/model/%_model.c tests/model/explore.c tests/model/world.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Itests/model/include -I$(BUILD)/model/$1 -Itests/model -I. \
+	    $$(filter %.c,$$^) -o $$@
+endef
+$(foreach s,$(MODEL_SIZES),$(eval $(call MODEL_RULE,$s)))

@@ -1,0 +1,316 @@
+#include "explore.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/port.h"
+
+#define STACK_BYTES 32768
+#define DEPTH_MAX 20000
+#define NOTES_MAX 4
+#define SEEN_SHIFT_MAX 26
+
+/* Saves the callee's registers on the stack, stores its pointer to *save and goes on at `to`. */
+void model_switch(void **save, void *to);
+#if defined(__x86_64__)
+__asm__(".text\n.globl model_switch\nmodel_switch:\n"
+        "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+        "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
+        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+#else
+#error "the explorer switches stacks in x86-64 assembly"
+#endif
+
+struct op {
+    enum model_op kind;
+    uint32_t bits;
+    const void *p;
+    uint64_t v, expected, before;
+};
+struct thread {
+    void *sp;
+    uint32_t done;
+    uint32_t spin;  /* steps since anything changed */
+    uint32_t waits; /* times it gave way (mm_wait) since another changed something */
+};
+struct frame {
+    uint32_t todo, last, preempted, ran, notes, stack_bytes, log_mark, arena_mark;
+    struct thread threads[MODEL_THREADS];
+    uint64_t hash;
+    struct op op;
+    struct { const char *text; uint64_t value; } note[NOTES_MAX];
+};
+struct undo { void *p; uint32_t bits; uint64_t old; };
+
+static _Alignas(64) unsigned char stacks[MODEL_THREADS][STACK_BYTES];
+static struct thread threads[MODEL_THREADS];
+static uint32_t thread_count, current = MODEL_THREADS, depth;
+static void *main_sp;
+static const struct model_scenario *scenario;
+static struct frame frames[DEPTH_MAX];
+static struct undo undo_log[1 << 20];
+static uint32_t undo_count;
+static unsigned char *arena; /* copies of stacks, one after the other */
+static uint32_t arena_used;
+#define ARENA_BYTES (256u << 20)
+static uint64_t memory_hash, *seen, seen_count, steps, executions, deepest;
+static uint32_t seen_shift;
+
+static uint64_t mix(uint64_t a, uint64_t b) {
+    const __uint128_t m = (__uint128_t)(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xd1342543de82ef95ull);
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+static uint64_t word_hash(const void *p, uint64_t v) {
+    return v == 0 ? 0 : mix(mix((uint64_t)(uintptr_t)p, v), 0x2545f4914f6cdd1dull);
+}
+
+static void put(void *p, uint32_t bits, uint64_t v) {
+    if (bits == 64) *(uint64_t *)p = v;
+    else *(uint32_t *)p = (uint32_t)v;
+}
+static uint64_t get(const void *p, uint32_t bits) { return bits == 64 ? *(const uint64_t *)p : *(const uint32_t *)p; }
+static void write_logged(void *p, uint32_t bits, uint64_t v) {
+    const uint64_t old = get(p, bits);
+    if (old == v) return;
+    undo_log[undo_count++] = (struct undo){p, bits, old};
+    memory_hash ^= word_hash(p, old) ^ word_hash(p, v);
+    put(p, bits, v);
+    if (current < MODEL_THREADS)
+        for (uint32_t t = 0; t < thread_count; t++) {
+            threads[t].spin = 0;
+            if (t != current) threads[t].waits = 0;
+        }
+}
+void model_set(uint64_t *p, uint64_t v) { write_logged(p, 64, v); }
+
+static void yield(void) { model_switch(&threads[current].sp, main_sp); }
+
+uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, uint64_t expected) {
+    if (current < MODEL_THREADS) {
+        threads[current].spin++;
+        yield();
+    }
+    const uint64_t before = get(p, bits);
+    switch (kind) {
+    case MODEL_LOAD: break;
+    case MODEL_STORE: write_logged(p, bits, v); break;
+    case MODEL_fetch_add: write_logged(p, bits, bits == 64 ? before + v : (uint32_t)(before + v)); break;
+    case MODEL_fetch_or: write_logged(p, bits, before | v); break;
+    case MODEL_fetch_and: write_logged(p, bits, before & v); break;
+    case MODEL_CAS: if (before == expected) write_logged(p, bits, v); break;
+    }
+    if (current < MODEL_THREADS) frames[depth].op = (struct op){kind, bits, p, v, expected, before};
+    return before;
+}
+void model_wait(void) {
+    if (current < MODEL_THREADS) threads[current].waits++;
+}
+uint32_t model_self(void) { return current; }
+uint32_t model_home(void) { return current < MODEL_THREADS ? current : 0; }
+void model_note(const char *text, uint64_t value) {
+    struct frame *f = &frames[depth];
+    if (f->notes == NOTES_MAX) return;
+    f->note[f->notes].text = text;
+    f->note[f->notes++].value = value;
+}
+
+static void print_schedule(void) {
+    static const char *const kinds[] = {"load", "store", "add", "or", "and", "cas"};
+    for (uint32_t d = 0; d <= depth; d++) {
+        const struct frame *f = &frames[d];
+        char name[64] = "start";
+        if (f->op.p) model_name_address(f->op.p, name, sizeof name);
+        if (f->op.p)
+            fprintf(stderr, "  %s%c %-5s %-22s", d && frames[d - 1].ran == f->ran ? " " : "*", (char)('A' + f->ran),
+                    kinds[f->op.kind], name);
+        if (f->op.p && f->op.kind != MODEL_LOAD) fprintf(stderr, " %#" PRIx64, f->op.v);
+        if (f->op.p && f->op.kind == MODEL_CAS) fprintf(stderr, " if %#" PRIx64, f->op.expected);
+        if (f->op.p) fprintf(stderr, "  was %#" PRIx64, f->op.before);
+        for (uint32_t n = 0; n < f->notes; n++) fprintf(stderr, "  | %s %#" PRIx64, f->note[n].text, f->note[n].value);
+        fprintf(stderr, "\n");
+    }
+}
+void model_fail(const char *format, ...) {
+    va_list args;
+    fflush(stdout);
+    fprintf(stderr, "model: %s: ", scenario->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\n");
+    if (!getenv("MODEL_QUIET")) print_schedule();
+    fflush(stderr);
+    _Exit(1);
+}
+
+static void thread_body(void) {
+    scenario->thread[current]();
+    threads[current].done = 1;
+    yield();
+    abort();
+}
+
+static void resume(uint32_t t) {
+    current = t;
+    model_switch(&main_sp, threads[t].sp);
+    current = MODEL_THREADS;
+}
+
+static void undo_to(struct frame *f) {
+    while (undo_count > f->log_mark) {
+        const struct undo *u = &undo_log[--undo_count];
+        put(u->p, u->bits, u->old);
+    }
+    memory_hash = f->hash;
+    memcpy(threads, f->threads, sizeof threads);
+    memcpy(stacks[f->ran] + STACK_BYTES - f->stack_bytes, arena + f->arena_mark, f->stack_bytes);
+    arena_used = f->arena_mark;
+}
+
+static uint64_t state_hash(void) {
+    uint64_t h = memory_hash;
+    for (uint32_t t = 0; t < thread_count; t++) {
+        h = mix(h, threads[t].done + 2 * t + 17);
+        if (threads[t].done) continue;
+        const uint64_t *end = (const uint64_t *)(stacks[t] + STACK_BYTES);
+        for (const uint64_t *w = threads[t].sp; w < end; w++) h = mix(h + 1, *w);
+    }
+    return h ? h : 1;
+}
+static int seen_add(uint64_t h) {
+    uint64_t i = h >> (64 - seen_shift);
+    const uint64_t mask = (1ull << seen_shift) - 1;
+    for (; seen[i & mask]; i++)
+        if (seen[i & mask] == h) return 0;
+    seen[i & mask] = h;
+    if (++seen_count * 2 > mask && seen_shift < SEEN_SHIFT_MAX) {
+        uint64_t *old = seen;
+        seen = calloc(2ull << seen_shift, 8);
+        if (!seen) abort();
+        seen_shift++;
+        seen_count = 0;
+        for (uint64_t j = 0; j <= mask; j++)
+            if (old[j]) seen_add(old[j]);
+        free(old);
+    }
+    return 1;
+}
+
+static int awake_now(uint32_t t) { return threads[t].spin < MODEL_SPIN && threads[t].waits < MODEL_WAITS; }
+static uint32_t enabled(void) {
+    uint32_t running = 0, awake = 0;
+    for (uint32_t t = 0; t < thread_count; t++) {
+        if (threads[t].done) continue;
+        running |= 1u << t;
+        if (awake_now(t)) awake |= 1u << t;
+    }
+    if (running && !awake) model_fail("stuck: everybody waits");
+    return awake;
+}
+
+static void start(void) {
+    thread_count = 0;
+    undo_count = arena_used = 0;
+    memory_hash = 0;
+    depth = 0;
+    memset(stacks, 0, sizeof stacks);
+    memset(threads, 0, sizeof threads);
+    scenario->setup();
+    undo_count = 0;
+    while (thread_count < MODEL_THREADS && scenario->thread[thread_count]) thread_count++;
+    memset(&frames[0], 0, sizeof frames[0]);
+    for (uint32_t t = 0; t < thread_count; t++) {
+        void **sp = (void **)(stacks[t] + STACK_BYTES - 16);
+        *--sp = NULL; /* keeps the stack aligned as after a call */
+        *--sp = (void *)(uintptr_t)thread_body;
+        threads[t].sp = sp - 6;
+        resume(t); /* up to its first atomic */
+    }
+    frames[0].notes = 0;
+}
+
+static const char *explore(uint32_t bound, double seconds) {
+    const clock_t begun = clock();
+    seen_shift = 16;
+    seen = calloc(1ull << seen_shift, 8);
+    seen_count = steps = executions = deepest = 0;
+    start();
+    frames[0].todo = enabled();
+    frames[0].last = MODEL_THREADS;
+    const char *end = "complete";
+    for (;;) {
+        struct frame *f = &frames[depth];
+        if (f->todo == 0) {
+            if (depth == 0) break;
+            undo_to(&frames[--depth]);
+            continue;
+        }
+        /* the one that ran last goes on first, so that schedules with few preemptions come first */
+        const uint32_t go_on = f->last < MODEL_THREADS && (f->todo >> f->last & 1);
+        const uint32_t t = go_on ? f->last : (uint32_t)__builtin_ctz(f->todo);
+        f->todo &= ~(1u << t);
+        uint32_t preempted = f->preempted;
+        if (f->last < MODEL_THREADS && t != f->last && !threads[f->last].done && awake_now(f->last))
+            preempted++;
+        if (bound && preempted > bound) continue;
+        f->ran = t;
+        f->notes = 0;
+        f->op.p = NULL;
+        f->log_mark = undo_count;
+        f->arena_mark = arena_used;
+        f->hash = memory_hash;
+        f->stack_bytes = (uint32_t)(stacks[t] + STACK_BYTES - (unsigned char *)threads[t].sp);
+        memcpy(f->threads, threads, sizeof threads);
+        if (arena_used + f->stack_bytes > ARENA_BYTES) { end = "TOO DEEP"; break; }
+        memcpy(arena + arena_used, threads[t].sp, f->stack_bytes);
+        arena_used += f->stack_bytes;
+        resume(t);
+        steps++;
+        uint32_t all_done = 1;
+        for (uint32_t i = 0; i < thread_count; i++) all_done &= threads[i].done;
+        uint64_t h = state_hash();
+        if (bound) h = mix(h, preempted * 8 + t + 1) | 1;
+        if (!seen_add(h)) { undo_to(f); continue; }
+        if (all_done) {
+            executions++;
+            scenario->check();
+            undo_to(f);
+            continue;
+        }
+        if (depth + 2 > DEPTH_MAX) { end = "TOO DEEP"; break; }
+        depth++;
+        if (depth > deepest) deepest = depth;
+        frames[depth].todo = enabled();
+        frames[depth].last = t;
+        frames[depth].preempted = preempted;
+        frames[depth].ran = MODEL_THREADS;
+        if ((steps & 0xfff) == 0 && (double)(clock() - begun) / CLOCKS_PER_SEC > seconds) { end = "OUT OF TIME"; break; }
+    }
+    free(seen);
+    printf("%-34s bound %u: %9" PRIu64 " states, %9" PRIu64 " steps, %7" PRIu64 " ends, depth %4" PRIu64 ", %.1f s, %s\n",
+           scenario->name, bound, seen_count, steps, executions, deepest, (double)(clock() - begun) / CLOCKS_PER_SEC, end);
+    fflush(stdout);
+    return end;
+}
+
+int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count) {
+    const char *only = argc > 1 ? argv[1] : "";
+    const double seconds = argc > 2 ? atof(argv[2]) : 60;
+    const int bound = argc > 3 ? atoi(argv[3]) : -1;
+    int incomplete = 0;
+    arena = malloc(ARENA_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!strstr(all[i].name, only)) continue;
+        scenario = &all[i];
+        if (bound < 0) { /* few preemptions first: short schedules to read */
+            explore(1, seconds);
+            explore(2, seconds);
+        }
+        incomplete |= strcmp(explore(bound < 0 ? scenario->preemptions : (uint32_t)bound, seconds), "complete") != 0;
+    }
+    return incomplete ? 2 : 0;
+}

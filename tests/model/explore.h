@@ -1,0 +1,43 @@
+/* Interleaving explorer: runs a handful of coroutines through every schedule of their atomics.
+ *
+ * Depth first over states, each visited once (64-bit hash of the memory that was written and of the stacks).
+ * A scenario's shared memory is written only by the atomics of port.h and by model_set, so that a step can be
+ * taken back. What a scenario asserts: model_require in a thread (at once) and in check (when all are done).
+ * A thread that has only looked, MODEL_SPIN steps long, sleeps until somebody changes something, and so does one
+ * that has given way MODEL_WAITS times (mm_wait) while no other changed anything: that is the fairness a waiting
+ * loop may count on. If all that are left sleep, they are stuck, and that is an error.
+ */
+#ifndef MM_MODEL_EXPLORE_H
+#define MM_MODEL_EXPLORE_H
+
+#include <stdint.h>
+
+#define MODEL_THREADS 4
+#define MODEL_SPIN 100
+#define MODEL_WAITS 4
+
+struct model_scenario {
+    const char *name;
+    void (*setup)(void);                 /* alone, before the threads */
+    void (*thread[MODEL_THREADS])(void); /* NULL: no more */
+    void (*check)(void);                 /* alone, after the threads; may write */
+    uint32_t preemptions;                /* 0: all schedules; else those with at most so many preemptions */
+};
+
+/* Ends the exploration with the schedule that led here if cond is false. */
+#define model_require(cond, ...) ((cond) ? (void)0 : model_fail(__VA_ARGS__))
+__attribute__((format(printf, 1, 2), noreturn)) void model_fail(const char *format, ...);
+
+/* Writes a word of the scenario's own shared state (no step of the schedule). */
+void model_set(uint64_t *p, uint64_t v);
+/* Remembers a remark for the printed schedule. text must be a literal. */
+void model_note(const char *text, uint64_t value);
+/* The running thread's index; used as its home stripe as well. */
+uint32_t model_self(void);
+
+/* Explores the scenarios whose name contains `only` (NULL: all). Exits 1 at the first violation. */
+int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count);
+/* Names an address in a printed schedule; the scenario's file provides it. */
+void model_name_address(const void *p, char *out, uint32_t out_bytes);
+
+#endif

@@ -1,0 +1,68 @@
+/* port.h for the interleaving explorer: every atomic is a step of the schedule, sequentially consistent.
+ *
+ * Found before runtime/port_cpu.h because of the order of -I options. The explorer (explore.h) runs each
+ * "thread" as a coroutine that gives way before every atomic; an atomic itself is then an ordinary access,
+ * logged so that the explorer can take it back. A warp has one lane.
+ */
+#ifndef MM_PORT_MODEL_H
+#define MM_PORT_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MM_FN static inline __attribute__((unused))
+#define MM_FN_RARE static __attribute__((noinline, unused))
+#define MM_ROLLED
+
+enum model_op { MODEL_LOAD, MODEL_STORE, MODEL_fetch_add, MODEL_fetch_or, MODEL_fetch_and, MODEL_CAS };
+
+/* One atomic step on *p (bits wide): returns the value before. */
+uint64_t model_atomic(void *p, uint32_t bits, enum model_op op, uint64_t v, uint64_t expected);
+void model_wait(void);
+uint32_t model_home(void);
+
+#define MM_ATOMICS(bits)                                                                                    \
+    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) {                                       \
+        return (uint##bits##_t)model_atomic(p, bits, MODEL_LOAD, 0, 0);                                     \
+    }                                                                                                       \
+    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) {                                       \
+        return (uint##bits##_t)model_atomic(p, bits, MODEL_LOAD, 0, 0);                                     \
+    }                                                                                                       \
+    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
+        model_atomic(p, bits, MODEL_STORE, v, 0);                                                           \
+    }                                                                                                       \
+    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
+        model_atomic(p, bits, MODEL_STORE, v, 0);                                                           \
+    }
+MM_ATOMICS(32)
+MM_ATOMICS(64)
+#undef MM_ATOMICS
+
+#define MM_RMW(name, op, bits, order)                                                                       \
+    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
+        return (uint##bits##_t)model_atomic(p, bits, MODEL_##op, v, 0);                                     \
+    }
+
+MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
+    return model_atomic(p, 64, MODEL_CAS, desired, expected) == expected;
+}
+
+MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x); }
+MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__builtin_ctzll(x); }
+MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__builtin_clzll(x); }
+MM_FN uint32_t mm_clz_u32(uint32_t x) { return (uint32_t)__builtin_clz(x); }
+MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
+
+MM_FN uint32_t mm_warp_lane(void) { return 0; }
+MM_FN uint32_t mm_warp_match(uint32_t key) { (void)key; return 1; }
+MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
+    (void)group, (void)lane;
+    return value;
+}
+MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
+MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return value; }
+
+MM_FN uint32_t mm_home(void) { return model_home(); }
+MM_FN void mm_wait(void) { model_wait(); }
+
+#endif
