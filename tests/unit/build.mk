@@ -1,6 +1,7 @@
 # The unit suites: the allocator core on the CPU, one Check program for each room. Three builds: plain (all),
 # address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
 
+, := ,
 UNIT_SEQUENTIAL := class tree segment block slice heap run
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) interleave stress
 UNIT_CORE := $(wildcard runtime/cpu/*.c)
@@ -8,6 +9,7 @@ UNIT_DEPS := $(UNIT_CORE) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h
 UNIT_CHECK = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread $1 $< $(UNIT_CORE) $$(pkg-config --cflags --libs check) -o $@
 
 .PHONY: check-unit check-asan check-tsan mutants
+.SECONDARY: $(UNIT_PLAIN:%=$(BUILD)/tests/unit/test_%) $(UNIT_SEQUENTIAL:%=$(BUILD)/tests/asan/test_%) $(BUILD)/tests/tsan/test_stress
 check: check-unit
 check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan
 check-asan: $(UNIT_SEQUENTIAL:%=run-asan-%)
@@ -17,6 +19,10 @@ $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,)
 
+$(BUILD)/tests/unit/test_interleave: tests/unit/test_interleave.c $(UNIT_DEPS)
+	@mkdir -p $(@D)
+	$(call UNIT_CHECK,-include tests/unit/few_stripes.h)
+
 # A room that is slow under a sanitizer makes fewer rounds there.
 $(BUILD)/tests/asan/test_%: tests/unit/test_%.c $(UNIT_DEPS)
 	@mkdir -p $(@D)
@@ -25,8 +31,6 @@ $(BUILD)/tests/asan/test_%: tests/unit/test_%.c $(UNIT_DEPS)
 $(BUILD)/tests/tsan/test_%: tests/unit/test_%.c $(UNIT_DEPS)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h)
-
-, := ,
 
 run-unit-%: $(BUILD)/tests/unit/test_%
 	$<

@@ -14,7 +14,7 @@
 #include <ucontext.h>
 
 #define UNIT_STACK_BYTES (256u << 10)
-#define UNIT_TURN_STEPS 4096 /* of an actor that waits for the other */
+#define UNIT_TURN_STEPS 200 /* of an actor that waits for the other */
 
 struct unit_actor {
     ucontext_t context;
@@ -46,8 +46,11 @@ __attribute__((unused)) static void unit_step(void) {
 #define __atomic_compare_exchange_n(p, e, d, w, s, f) (unit_step(), __atomic_compare_exchange_n(p, e, d, w, s, f))
 
 #define mm_home unit_port_home
+#define mm_wait unit_port_wait
 #include "runtime/port.h"
 #undef mm_home
+#undef mm_wait
+MM_FN void mm_wait(void) {}
 MM_FN uint32_t mm_home(void) { return unit_home; }
 
 __attribute__((unused)) static void unit_actor_main(int i) {

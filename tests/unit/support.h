@@ -60,8 +60,8 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
         unit_holds(*mm_segment_word(h, s) == 0, "segment %u has free blocks", s);
     }
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (uint32_t i = 0; i < MM_STRIPES_MAX; i++)
-            unit_holds(h->classes[c].stripe[i] == MM_STRIPE_NONE, "class %u: stripe %u is not NONE", c, i);
+        for (uint32_t i = 0; i < MM_STRIPES; i++)
+            unit_holds(h->classes[c].stripe[i] == 0, "class %u: stripe %u is not as it began", c, i);
 }
 
 UNIT_SOME uint64_t unit_misuses(const struct mm_cpu_heap *heap) {

@@ -21,7 +21,12 @@ static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 static uint32_t block_of(mm_claim claim) { return (uint32_t)(claim >> 32); }
 static uint32_t first_of(mm_claim claim) { return mm_claim_first((uint32_t)claim); }
 static uint32_t count_of(mm_claim claim) { return mm_claim_count((uint32_t)claim); }
-static uint64_t stripe(uint32_t c, uint32_t i) { return h->classes[c].stripe[i]; }
+/* The block of the group that stripe i is in, MM_BLOCK_NONE if it has none. */
+static uint32_t open_at(uint32_t c, uint32_t i) {
+    const uint64_t is = h->classes[c].stripe[i];
+    return mm_stripe_state(is) == MM_STRIPE_BLOCK ? mm_stripe_block(is) : MM_BLOCK_NONE;
+}
+static uint32_t group_at(uint32_t c, uint32_t i) { return mm_stripe_group(h->classes[c].stripe[i]); }
 static void free_claim(mm_claim claim, uint32_t c) {
     mm_block_free_range(ref, block_of(claim), c, first_of(claim), count_of(claim));
 }
@@ -34,13 +39,13 @@ START_TEST(positions_in_order) {
     const uint32_t b = block_of(first);
     unit_eq(first_of(first), 0);
     for (uint32_t at = 1; at < capacity; at++) {
-        unit_eq(stripe(c, 0), MM_STRIPE_BLOCK + b);
+        unit_eq(open_at(c, (uint32_t)at % MM_STRIPES), b);
         const mm_claim claim = mm_block_claim(ref, c, 1);
         unit_eq(block_of(claim), b);
         unit_eq(first_of(claim), at);
         unit_eq(count_of(claim), 1);
     }
-    unit_holds(stripe(c, 0) >= MM_STRIPE_BLOCK && stripe(c, 0) != MM_STRIPE_BLOCK + b, "not replaced with the last ticket");
+    unit_holds(open_at(c, 0) != MM_BLOCK_NONE && open_at(c, 0) != b, "not replaced with the last ticket");
     unit_eq(h->classes[c].opened, 2);
     unit_sound(&heap, (uint64_t)capacity * mm_class_bytes(c));
     for (uint32_t g = 1; g < mm_class_block_granules(c); g++) unit_eq(kind(b + g), MM_KIND_BODY + c);
@@ -69,7 +74,7 @@ START_TEST(groups) {
             unit_eq(block_of(claim), b);
             unit_eq(first_of(claim), next);
             unit_eq(count_of(claim), n < capacity - next ? n : capacity - next);
-            unit_holds((stripe(c, 0) != MM_STRIPE_BLOCK + b) == (next + count_of(claim) == capacity),
+            unit_holds((open_at(c, 0) != b) == (next + count_of(claim) == capacity),
                        "the stripe's block changes with the last ticket, not at %u of %u", next, capacity);
             next += count_of(claim), got += count_of(claim);
             unit_sound(&heap, UNIT_ANY);
@@ -113,7 +118,7 @@ START_TEST(overshoot) {
     unit_eq(mm_ctrl_count(was), capacity);
     for (int i = 0; i <= 1 << 20; i++) unit_eq(mm_block_settle(ref, b, c, 32, mm_block_draw(ref, b, 32)), 0);
     unit_eq(mm_ctrl_kind(*mm_block_ctrl(ref, b)), mm_ctrl_kind(was));
-    unit_eq(mm_ctrl_stripe(*mm_block_ctrl(ref, b)), mm_ctrl_stripe(was));
+    unit_eq(mm_ctrl_group(*mm_block_ctrl(ref, b)), mm_ctrl_group(was));
     unit_eq(h->classes[c].opened, opened);
     unit_sound(&heap, (uint64_t)capacity * 16);
     mm_block_free_range(ref, b, c, 0, capacity);
@@ -157,7 +162,7 @@ START_TEST(stale_addition_to_another_class) {
     unit_eq(mm_block_settle(ref, b, a, 32, mm_block_draw(ref, b, 32)), 0);
     const int took_last = before < capacity && before + 32 >= capacity;
     unit_eq(h->classes[d].opened, opened + (uint64_t)took_last);
-    unit_eq(stripe(d, 2) != MM_STRIPE_BLOCK + b, took_last || before >= capacity);
+    unit_eq(open_at(d, 2) != b, took_last || before >= capacity);
     unit_sound(&heap, before * mm_class_bytes(d)); /* what it got is free again, what was live is */
     mm_block_free_range(ref, b, d, 0, (uint32_t)before);
     unit_fresh(&heap, SEGMENTS);
@@ -180,41 +185,86 @@ START_TEST(stale_addition_then_ones_own) {
 }
 END_TEST
 
-/* A stale addition to a block of the same class, but of another stripe: fine, and it refills that stripe. */
-START_TEST(stale_addition_to_another_stripe) {
-    const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX / 4), capacity = mm_class_capacity(c);
-    unit_home = 1;
-    const mm_claim one = mm_block_claim(ref, c, 1);
-    const uint32_t b = block_of(one);
-    unit_home = 0;
-    const mm_claim rest = mm_block_claim_slow(ref, c, capacity, b, mm_block_draw(ref, b, capacity));
-    unit_eq(block_of(rest), b);
-    unit_eq(count_of(rest), capacity - 1);
-    unit_eq(stripe(c, 0), MM_STRIPE_NONE);
-    unit_holds(stripe(c, 1) >= MM_STRIPE_BLOCK && stripe(c, 1) != MM_STRIPE_BLOCK + b, "stripe 1 not refilled");
-    unit_sound(&heap, (uint64_t)capacity * mm_class_bytes(c));
-    free_claim(one, c), free_claim(rest, c);
-    unit_fresh(&heap, SEGMENTS);
+/* Takes what is left of the block of stripe i, while `late` more tickets of it are wanted in vain: who took the
+ * last refills, and splits the group by that. */
+static void run_out(uint32_t c, uint32_t i, uint64_t late) {
+    const uint32_t b = open_at(c, i), capacity = mm_class_capacity(c);
+    const uint32_t left = capacity - (uint32_t)mm_ctrl_count(*mm_block_ctrl(ref, b));
+    const uint64_t last = mm_block_draw(ref, b, left);
+    mm_block_draw(ref, b, (uint32_t)late);
+    unit_eq(count_of(mm_block_settle(ref, b, c, left, last)), left);
+}
+
+/* A group splits by the tickets wanted in vain, down to single stripes. */
+START_TEST(groups_split_with_demand) {
+    const uint32_t c = 0, capacity = mm_class_capacity(c);
+    static const struct {
+        uint32_t late_halves, parts;
+    } want[] = {{0, 1}, {1, 1}, {2, 1}, {3, 2}, {4, 2}, {5, 4}, {200, 4}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        unit_eq(block_of(mm_block_claim(ref, c, 1)), open_at(c, 0));
+        const uint64_t opened = h->classes[c].opened;
+        run_out(c, 0, want[i].late_halves * capacity / 2);
+        unit_eq(h->classes[c].opened, opened + want[i].parts);
+        uint32_t size = MM_STRIPES / want[i].parts;
+        for (uint32_t s = 0; s < MM_STRIPES; s++) {
+            unit_eq(mm_group_first(group_at(c, s)), s / size * size);
+            unit_eq(mm_group_size(group_at(c, s)), size);
+            unit_holds(open_at(c, s) != MM_BLOCK_NONE && (s % size == 0 ? s == 0 || open_at(c, s) != open_at(c, s - 1) : open_at(c, s) == open_at(c, s - 1)),
+                       "stripe %u does not have its group's block", s);
+        }
+        unit_sound(&heap, UNIT_ANY);
+        mm_block_free_range(ref, (uint32_t)0, c, 0, capacity);
+        mm_cpu_heap_drain_quiescent(&heap);
+        unit_fresh(&heap, SEGMENTS);
+    }
+    mm_block_claim(ref, c, 1);
+    for (uint32_t level = 1, parts = 1; level <= MM_STRIPES_SHIFT + 2; level++) {
+        run_out(c, MM_STRIPES - 1, 2 * capacity);
+        parts = parts * 2 < MM_STRIPES ? parts * 2 : MM_STRIPES;
+        unit_eq(mm_group_size(group_at(c, MM_STRIPES - 1)), MM_STRIPES / parts);
+        unit_eq(mm_group_first(group_at(c, MM_STRIPES - 1)), MM_STRIPES - MM_STRIPES / parts);
+        unit_sound(&heap, UNIT_ANY);
+    }
 }
 END_TEST
 
-/* With nothing left to fetch, a class uses up the blocks of all its stripes before it says NULL. */
-START_TEST(other_stripes_before_null) {
-    const uint32_t c = (uint32_t)_i, capacity = mm_class_capacity(c), stripes = mm_class_stripes(c);
+/* A stale addition to a block of the same class, but of another group: fine, and it refills that group. */
+START_TEST(stale_addition_to_another_group) {
+    const uint32_t c = mm_class_of(16), capacity = mm_class_capacity(c);
+    mm_block_claim(ref, c, 1);
+    run_out(c, 0, 2 * capacity);
+    const uint32_t here = open_at(c, 0), there = open_at(c, MM_STRIPES - 1);
+    unit_holds(here != there, "no second group");
+    const mm_claim rest = mm_block_claim_slow(ref, c, capacity, there, mm_block_draw(ref, there, capacity));
+    unit_eq(block_of(rest), there);
+    unit_eq(count_of(rest), capacity);
+    unit_eq(open_at(c, 0), here);
+    unit_holds(open_at(c, MM_STRIPES - 1) != there && open_at(c, MM_STRIPES - 1) != MM_BLOCK_NONE, "the other group is not refilled");
+    unit_sound(&heap, 2ull * capacity * mm_class_bytes(c));
+    free_claim(rest, c);
+    unit_sound(&heap, 1ull * capacity * mm_class_bytes(c));
+}
+END_TEST
+
+/* With nothing left to fetch, a class uses up the blocks of all its groups before it says NULL. */
+START_TEST(other_groups_before_null) {
+    const uint32_t c = (uint32_t)_i, capacity = mm_class_capacity(c);
     const uint32_t blocks = ALL_BLOCKS / mm_class_block_granules(c);
-    uint64_t got = 0;
-    for (uint32_t i = 0; i < stripes; i++) { /* open as many stripes as there are blocks for */
-        unit_home = i;
-        got += mm_block_claim(ref, c, 1) != 0;
-    }
     unit_home = 1;
+    uint64_t got = mm_block_claim(ref, c, 1) != 0;
+    for (int split = 0; split < 4 && h->classes[c].opened + 2 <= blocks; split++) {
+        const uint32_t b = open_at(c, split % 2 ? MM_STRIPES / 2 : 0);
+        got += capacity - mm_ctrl_count(*mm_block_ctrl(ref, b));
+        run_out(c, split % 2 ? MM_STRIPES / 2 : 0, 2 * capacity);
+    }
     for (mm_claim claim; (claim = mm_block_claim(ref, c, 1)) != 0;) got += count_of(claim);
     unit_eq(got, (uint64_t)blocks * capacity);
-    for (uint32_t i = 0; i < stripes; i++) unit_eq(stripe(c, i), MM_STRIPE_NONE);
+    for (uint32_t i = 0; i < MM_STRIPES; i++) unit_eq(open_at(c, i), MM_BLOCK_NONE);
     unit_eq(h->classes[c].opened, blocks);
     unit_sound(&heap, got * mm_class_bytes(c));
     unit_eq(h->classes[c].dry, MM_DRY_NULL(mm_block_version(h, c)));
-    for (uint32_t i = 0; i < stripes; i++) {
+    for (uint32_t i = 0; i < MM_STRIPES; i++) {
         unit_home = i;
         unit_eq(mm_block_claim(ref, c, 32), 0);
     }
@@ -246,17 +296,26 @@ START_TEST(dry_is_remembered) {
 }
 END_TEST
 
-/* A stripe that somebody is refilling: the others go round; if it never ends, NULL after a bound. */
+/* A group that somebody is refilling: the others' blocks are used meanwhile; if it never ends, NULL after a
+ * bound, which does not count as dry. */
 START_TEST(waiting_is_bounded) {
-    const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX / 2);
-    h->classes[c].stripe[0] = MM_STRIPE_BUSY;
-    const mm_claim claim = mm_block_claim(ref, c, 1);
-    unit_holds(claim != 0, "waited for the one stripe");
-    unit_eq(mm_ctrl_stripe(*mm_block_ctrl(ref, block_of(claim))), 1);
-    uint32_t left = 0;
-    while (mm_block_claim(ref, c, 1) != 0) left++; /* NONE everywhere but for stripe 0: not dry, but bounded */
-    unit_eq(left + 1, SEGMENTS * mm_class_capacity(c));
-    unit_holds(h->classes[c].dry != MM_DRY_NULL(mm_block_version(h, c)), "NULL while a refill is in flight");
+    const uint32_t c = 0, capacity = mm_class_capacity(c);
+    mm_block_claim(ref, c, 1);
+    run_out(c, 0, 2 * capacity);
+    const uint32_t busy = group_at(c, 0), there = open_at(c, MM_STRIPES - 1);
+    h->classes[c].stripe[0] = busy << 2 | MM_STRIPE_BUSY;
+    for (uint32_t i = 1; i < mm_group_size(busy); i++) h->classes[c].stripe[i] = busy << 2 | MM_STRIPE_NONE;
+    for (uint32_t home = 0; home < 2; home++) {
+        unit_home = home;
+        unit_eq(block_of(mm_block_claim(ref, c, 1)), there);
+    }
+    run_out(c, MM_STRIPES - 1, 0);
+    while (mm_block_claim(ref, mm_class_of(MM_SLICE_BYTES_MAX), 1) != 0) continue; /* the other segments */
+    unit_home = MM_STRIPES - 1;
+    for (uint32_t i = 0; i < capacity * (MM_SEGMENT_GRANULES - 3); i++) unit_holds(mm_block_claim(ref, c, 1) != 0, "NULL too early");
+    unit_home = 0;
+    unit_eq(mm_block_claim(ref, c, 1), 0);
+    unit_holds(h->classes[c].dry != MM_DRY_NULL(mm_block_version(h, c)), "dry while a refill is in flight");
 }
 END_TEST
 
@@ -300,8 +359,9 @@ int main(void) {
     tcase_add_test(tests, retries_do_not_add);
     tcase_add_loop_test(tests, stale_addition_to_another_class, 0, 7);
     tcase_add_test(tests, stale_addition_then_ones_own);
-    tcase_add_test(tests, stale_addition_to_another_stripe);
-    tcase_add_loop_test(tests, other_stripes_before_null, 0, MM_CLASS_COUNT);
+    tcase_add_test(tests, stale_addition_to_another_group);
+    tcase_add_test(tests, groups_split_with_demand);
+    tcase_add_loop_test(tests, other_groups_before_null, 0, MM_CLASS_COUNT);
     tcase_add_test(tests, dry_is_remembered);
     tcase_add_test(tests, waiting_is_bounded);
     tcase_add_test(tests, supply_in_the_middle_of_a_search);

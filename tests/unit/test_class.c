@@ -78,18 +78,6 @@ START_TEST(segment_masks) {
 }
 END_TEST
 
-START_TEST(stripes) {
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        const uint32_t n = mm_class_stripes(c);
-        unit_le(1, n);
-        unit_le(n, MM_STRIPES_MAX);
-        unit_eq(n & (n - 1), 0);
-        unit_le((uint64_t)n << mm_class_block_shift(c), 1ull << MM_OPEN_BYTES_SHIFT);
-        unit_holds(n == MM_STRIPES_MAX || (uint64_t)n << mm_class_block_shift(c) == 1ull << MM_OPEN_BYTES_SHIFT, "class %u: %u stripes", c, n);
-    }
-}
-END_TEST
-
 START_TEST(bits) {
     unit_eq(mm_bits_low(0), 0);
     unit_eq(mm_bits_low(1), 1);
@@ -151,7 +139,7 @@ START_TEST(image_of_a_fresh_heap) {
             unit_eq(t.node[1 + leaf / 64] >> (leaf % 64) & 1, leaf * 64 < want);
         for (uint32_t mid = 0; mid < 64; mid++) unit_eq(t.node[0] >> mid & 1, mid * 4096 < want);
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) /* nothing is claimed for a class before it is used */
-            for (uint32_t k = 0; k < MM_STRIPES_MAX; k++) unit_eq(h->classes[c].stripe[k], MM_STRIPE_NONE);
+            for (uint32_t k = 0; k < MM_STRIPES; k++) unit_eq(h->classes[c].stripe[k], 0);
         free(h);
     }
 }
@@ -160,7 +148,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("class");
     UNIT_ADD(suite, "classes", serves_every_size, slices_are_aligned, blocks_hold_their_slices, division_is_exact,
-             segment_masks, stripes, bits);
+             segment_masks, bits);
     UNIT_ADD(suite, "layout", layout, image_of_a_fresh_heap);
     return unit_main(suite);
 }

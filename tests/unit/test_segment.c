@@ -140,7 +140,7 @@ static void fetch_at_step(void) {
 
 /* While as many others fetch as the class may have, the rest look again; they take from what the others bring. */
 START_TEST(fetching_is_left_to_the_elected) {
-    const uint32_t most = mm_class_stripes(1) * mm_class_block_granules(1) / MM_SEGMENT_GRANULES;
+    const uint32_t most = MM_STRIPES / 2 * mm_class_block_granules(1) / MM_SEGMENT_GRANULES;
     h->classes[1].fetching = most + 1;
     steps = 0, at_step = (uint32_t)_i, other_block = MM_BLOCK_NONE;
     unit_each_step = fetch_at_step;
@@ -160,7 +160,7 @@ static void count_steps(void) { steps++; }
 /* Nobody waits for ever: after MM_FETCH_POLLS looks a refill fetches all the same. */
 START_TEST(fetch_election_is_bounded) {
     const uint32_t c = _i ? mm_class_of(MM_SLICE_BYTES_MAX) : 0;
-    const uint64_t most = mm_class_stripes(c) * mm_class_block_granules(c) / MM_SEGMENT_GRANULES;
+    const uint64_t most = MM_STRIPES / 2 * mm_class_block_granules(c) / MM_SEGMENT_GRANULES;
     unit_each_step = count_steps;
     for (int late = 0; late < 2; late++) {
         h->classes[c].fetching = most + (uint64_t)late;

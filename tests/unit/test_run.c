@@ -1,0 +1,230 @@
+/* Runs of segments: found wherever there are enough neighbours, aligned, coalesced at once. */
+#include "tests/unit/support.h"
+
+static const uint32_t sizes[] = {1, 2, 63, 64, 65, 200};
+#define SIZES ((int)(sizeof sizes / sizeof *sizes))
+#define SEGMENT(n) ((uint64_t)(n) * MM_SEGMENT_BYTES)
+
+static struct mm_cpu_heap heap;
+
+static void *run_at(uint32_t s) { return (void *)(uintptr_t)(heap.ref.user_base + SEGMENT(s)); }
+
+/* From the back; rounded up to segments; one more than there is: NULL. */
+START_TEST(every_length) {
+    const uint32_t n = sizes[_i];
+    unit_create(&heap, n);
+    for (uint32_t count = 1; count <= n; count++) {
+        const uint64_t least = count == 1 ? MM_SLICE_BYTES_MAX + 1 : SEGMENT(count - 1) + 1;
+        for (int most = 0; most < 2; most++) {
+            void *p = mm_cpu_malloc(&heap, most ? SEGMENT(count) : least);
+            unit_holds(p == run_at(n - count), "%u of %u segments: %p", count, n, p);
+            unit_sound(&heap, SEGMENT(count));
+            unit_free(&heap, p, 0, 0, "a run");
+        }
+    }
+    unit_holds(mm_cpu_malloc(&heap, SEGMENT(n) + 1) == NULL, "more than the heap");
+    unit_holds(mm_cpu_malloc(&heap, ~0ull) == NULL, "2^64 - 1 bytes");
+    unit_holds(mm_cpu_malloc(&heap, ~0ull - MM_SEGMENT_BYTES + 2) == NULL, "rounded up it is 2^64");
+    unit_eq(mm_cpu_null_count(&heap), 3);
+    unit_fresh(&heap, n);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* Filled with runs of one length: as many as fit; then in any order back: one run of everything again. */
+START_TEST(fill_and_coalesce) {
+    const uint32_t n = sizes[_i];
+    void *held[201]; /* and the NULL */
+    uint64_t seed = n;
+    unit_create(&heap, n);
+    for (uint32_t count = 1; count <= n; count += 1 + count / 8) {
+        uint32_t got = 0;
+        while ((held[got] = mm_cpu_malloc(&heap, SEGMENT(count))) != NULL) {
+            unit_holds(held[got] == run_at(n - (got + 1) * count), "run %u of %u segments", got, count);
+            got++;
+        }
+        unit_eq(got, n / count);
+        unit_sound(&heap, SEGMENT(got * count));
+        while (got > 0) {
+            const uint32_t i = (uint32_t)(unit_random(&seed) % got);
+            mm_cpu_free(&heap, held[i]);
+            held[i] = held[--got];
+        }
+        void *all = mm_cpu_malloc(&heap, SEGMENT(n));
+        unit_holds(all == run_at(0), "no run of the whole heap");
+        mm_cpu_free(&heap, all);
+        unit_fresh(&heap, n);
+    }
+    unit_eq(unit_misuses(&heap), 0);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* A hole of every length at every place, across the borders of words too: found, and nothing longer is. */
+START_TEST(every_hole) {
+    const uint32_t n = sizes[_i];
+    unit_create(&heap, n);
+    for (uint32_t s = 0; s < n; s++) mm_cpu_malloc(&heap, SEGMENT(1));
+    for (uint32_t at = 0; at < n; at++)
+        for (uint32_t count = 1; at + count <= n; count += count < 4 || count > 60 ? 1 : 7) {
+            for (uint32_t s = at; s < at + count; s++) mm_cpu_free(&heap, run_at(s));
+            void *longer = mm_cpu_malloc(&heap, SEGMENT(count + 1)), *p = mm_cpu_malloc(&heap, SEGMENT(count));
+            unit_holds(longer == NULL, "a run of %u in a hole of %u at %u", count + 1, count, at);
+            unit_holds(p == run_at(at), "the hole of %u at %u is not found", count, at);
+            mm_cpu_free(&heap, p);
+            for (uint32_t s = at; s < at + count; s++) mm_cpu_malloc(&heap, SEGMENT(1));
+        }
+    unit_sound(&heap, SEGMENT(n));
+    unit_eq(unit_misuses(&heap), 0);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* The end of the heap and its beginning are no neighbours; nor are the ends of words that are not. */
+START_TEST(no_wrap_around) {
+    const uint32_t n = sizes[_i];
+    unit_create(&heap, n);
+    for (uint32_t s = 0; s < n; s++) mm_cpu_malloc(&heap, SEGMENT(1));
+    for (uint32_t count = 1; 2 * count < n; count++) {
+        mm_cpu_free(&heap, run_at(count - 1));
+        mm_cpu_free(&heap, run_at(n - count));
+        unit_holds(mm_cpu_malloc(&heap, SEGMENT(count + 1)) == NULL, "a run around the end");
+    }
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* The backmost place that fits, by trying all of them. */
+static uint32_t search(const char *is_free, uint32_t n, uint32_t count, uint32_t align, uint32_t skew) {
+    for (uint32_t first = n; first-- > 0;) {
+        uint32_t s = first;
+        while (s < n && s < first + count && is_free[s]) s++;
+        if (s == first + count && (first - skew) % align == 0) return first;
+    }
+    return MM_TREE_NONE;
+}
+
+START_TEST(aligned_against_a_plain_search) {
+    const uint32_t n = sizes[_i];
+    char is_free[200];
+    uint64_t seed = n;
+    unit_create(&heap, n);
+    struct mm_heap *h = mm_heap_of(&heap.ref);
+    memset(is_free, 1, sizeof is_free);
+    for (uint32_t round = 0; round < 20000; round++) {
+        const uint32_t s = (uint32_t)(unit_random(&seed) % n), length = (uint32_t)(unit_random(&seed) % 40);
+        const int now = unit_random(&seed) % 3 != 0; /* mostly free */
+        for (uint32_t i = s; i < s + length && i < n; i++) {
+            if (is_free[i] && !now) unit_eq(mm_tree_erase(mm_segment_free_tree(h), i), 1);
+            if (!is_free[i] && now) mm_tree_insert(mm_segment_free_tree(h), i);
+            is_free[i] = (char)now;
+        }
+        const uint32_t count = 1 + (uint32_t)(unit_random(&seed) % (round % 2 ? n : 6));
+        const uint32_t align = 1u << unit_random(&seed) % 8, skew = (uint32_t)unit_random(&seed) & (align - 1);
+        const uint32_t want = search(is_free, n, count, align, skew), got = mm_run_take(h, count, align, skew);
+        unit_holds(got == want, "%u of %u segments, %u modulo %u: %d, not %d", count, n, skew, align, (int)got, (int)want);
+        if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(h), got, got + count);
+    }
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* Aligned to more than a segment, with user memory that begins anywhere. */
+START_TEST(aligned_addresses) {
+    const uint32_t n = sizes[_i];
+    unit_create(&heap, n);
+    const uint64_t base = heap.ref.user_base / SEGMENT(256) * SEGMENT(256);
+    for (uint64_t begin = 0; begin < 9; begin++) {
+        heap.ref.user_base = base + SEGMENT(begin); /* nobody looks at the memory */
+        for (uint64_t align = MM_SEGMENT_BYTES; align <= SEGMENT(256); align *= 2)
+            for (uint32_t count = 1; count <= n; count = count * 2 + 1) {
+                int fits = 0;
+                for (uint32_t s = 0; s + count <= n; s++) fits |= (heap.ref.user_base + SEGMENT(s)) % align == 0;
+                void *p = mm_cpu_aligned_malloc(&heap, SEGMENT(count), align);
+                unit_holds((p != NULL) == (fits && align <= SEGMENT(n)), "%u segments aligned to %llu: %p", count, (unsigned long long)align, p);
+                unit_eq((uintptr_t)p % align, 0);
+                if (p) unit_free(&heap, p, 0, 0, "an aligned run");
+                p = mm_cpu_aligned_malloc(&heap, 16, align); /* small, but aligned to more than slices are */
+                if (p) unit_free(&heap, p, 0, 0, "a small aligned run");
+            }
+    }
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* No bytes, aligned to more than slices are, are served as one byte is. */
+START_TEST(aligned_no_bytes) {
+    for (uint32_t n = 1; n < 6; n++) {
+        unit_create(&heap, n);
+        for (uint64_t align = MM_SEGMENT_BYTES; align <= SEGMENT(n); align *= 2) {
+            void *one = mm_cpu_aligned_malloc(&heap, 1, align);
+            if (one) mm_cpu_free(&heap, one);
+            void *none = mm_cpu_aligned_malloc(&heap, 0, align);
+            unit_holds(none == one, "%u segments: 0 bytes aligned to %llu: %p, 1 byte: %p", n, (unsigned long long)align, none, one);
+            unit_sound(&heap, none ? MM_SEGMENT_BYTES : 0);
+            if (none) unit_free(&heap, none, 0, 0, "a run for no bytes");
+        }
+        mm_cpu_heap_destroy(&heap);
+    }
+}
+END_TEST
+
+/* Only what is mapped is given. */
+START_TEST(partly_mapped) {
+    static const uint32_t mapped[] = {0, 1, 63, 64, 65, 130};
+    const uint32_t n = mapped[_i];
+    unit_eq(mm_cpu_heap_create(&heap, 200, n, MM_SEGMENT_BYTES), 0);
+    unit_holds(mm_cpu_malloc(&heap, SEGMENT(n + 1)) == NULL, "more than is mapped");
+    if (n > 0) {
+        void *p = mm_cpu_malloc(&heap, SEGMENT(n));
+        unit_holds(p == run_at(0), "not all that is mapped");
+        unit_holds(mm_cpu_malloc(&heap, 1) == NULL, "not mapped");
+        unit_free(&heap, p, 0, 0, "a run");
+    }
+    unit_free(&heap, run_at(n + 2), MM_MISUSE_NOT_ALLOCATED, 0, "not mapped");
+    unit_fresh(&heap, n);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* Slices from the front, runs from the back; a run may have everything that no slice needs. */
+START_TEST(runs_and_slices) {
+    const uint32_t n = sizes[_i];
+    unit_create(&heap, n);
+    void *slice = mm_cpu_malloc(&heap, 100);
+    unit_holds(slice == run_at(0), "slices begin at the front");
+    unit_holds(mm_cpu_malloc(&heap, SEGMENT(n)) == NULL, "a run over a slice");
+    if (n > 1) {
+        void *run = mm_cpu_malloc(&heap, SEGMENT(n - 1));
+        unit_holds(run == run_at(1), "the rest is one run");
+        unit_holds(mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX) == NULL, "no segment is left");
+        unit_free(&heap, run, 0, unit_taken(100), "a run");
+        void *large = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX);
+        unit_holds(large == run_at(1), "what was a run can be slices");
+        mm_cpu_free(&heap, large);
+    }
+    mm_cpu_free(&heap, slice);
+    unit_fresh(&heap, n);
+    void *all = mm_cpu_malloc(&heap, SEGMENT(n));
+    unit_holds(all == run_at(0), "what was slices can be a run");
+    unit_free(&heap, all, 0, 0, "a run");
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("run");
+    TCase *tests = tcase_create("runs");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, every_length, 0, SIZES);
+    tcase_add_loop_test(tests, fill_and_coalesce, 0, SIZES);
+    tcase_add_loop_test(tests, every_hole, 0, SIZES);
+    tcase_add_loop_test(tests, no_wrap_around, 0, SIZES);
+    tcase_add_loop_test(tests, aligned_against_a_plain_search, 0, SIZES);
+    tcase_add_loop_test(tests, aligned_addresses, 0, SIZES);
+    tcase_add_test(tests, aligned_no_bytes);
+    tcase_add_loop_test(tests, partly_mapped, 0, 6);
+    tcase_add_loop_test(tests, runs_and_slices, 0, SIZES);
+    suite_add_tcase(suite, tests);
+    return unit_main(suite);
+}

@@ -1,0 +1,191 @@
+/* Threads that hammer one heap: every payload is keyed to its address and looked at before it is freed, most
+ * often by another thread. Heaps are small, so that blocks and segments run out, retire and change their class
+ * all the time; afterwards the heap must be as it was when new. */
+#include <pthread.h>
+
+#include "tests/unit/support.h"
+
+#ifdef UNIT_FEW /* under a sanitizer */
+#define ROUNDS(n) ((n) / 16)
+#else
+#define ROUNDS(n) (n)
+#endif
+#define THREADS_MOST 32
+#define SLOTS_MOST 1024
+
+struct plan {
+    const char *name;
+    uint32_t threads, segments, slots, rounds;
+    uint64_t least, most;  /* bytes of a request: log-uniform */
+    uint32_t run_in;       /* every so many requests is a run of up to run_most segments; 0: none */
+    uint32_t run_most;
+    int null_is_fine;
+};
+
+static const struct plan plan[] = {
+    /* each live slice and each open block holds a block at most: there are more blocks than that */
+    {"few slices of one class, enough memory", 16, 12, 64, 20000, 16, 16, 0, 0, 0},
+    {"one large class, enough memory", 8, 300, 32, 20000, 1 << 20, 1 << 20, 0, 0, 0},
+    {"small classes", 16, 24, SLOTS_MOST, 30000, 16, 4096, 0, 0, 1},
+    {"small classes, hardly any memory", 32, 3, 256, 4000, 16, 256, 0, 0, 1},
+    {"large classes and runs", 16, 24, 48, 8000, 1 << 17, 1 << 21, 4, 5, 1},
+    {"everything", 32, 80, 128, 5000, 16, 1 << 21, 8, 3, 1},
+    {"runs", 8, 70, 24, 10000, MM_SEGMENT_BYTES, MM_SEGMENT_BYTES, 1, 66, 1},
+};
+#define PLANS ((int)(sizeof plan / sizeof *plan))
+
+struct shared {
+    const struct plan *plan;
+    struct mm_cpu_heap heap;
+    uint64_t *slot[SLOTS_MOST]; /* handed over by exchange */
+    pthread_barrier_t start;
+    uint64_t served;
+    const char *bad;
+};
+struct worker {
+    struct shared *all;
+    pthread_t thread;
+    uint64_t seed;
+};
+
+static void bad(struct shared *all, const char *why) { __atomic_store_n(&all->bad, why, __ATOMIC_RELAXED); }
+
+/* Word i of the payload at p. The first is the size, so that whoever frees it can look at all of it. */
+static uint64_t key(const uint64_t *p, uint64_t words, uint64_t i) {
+    return (uint64_t)(uintptr_t)p * 0x9e3779b97f4a7c15ull ^ words << 20 ^ i;
+}
+/* All words of small ones; of large ones the ends and one of each granule. */
+static uint64_t next_word(uint64_t i, uint64_t words) {
+    const uint64_t stride = words > 512 && i >= 64 ? MM_GRANULE_BYTES / 8 : 1;
+    return i + stride < words || i == words - 1 ? i + stride : words - 1;
+}
+static void fill(uint64_t *p, uint64_t words) {
+    p[0] = words;
+    for (uint64_t i = 1; i < words; i = next_word(i, words)) p[i] = key(p, words, i);
+}
+static int intact(const uint64_t *p) {
+    const uint64_t words = p[0];
+    if (words < 2 || words > 1u << 26) return 0;
+    for (uint64_t i = 1; i < words; i = next_word(i, words))
+        if (p[i] != key(p, words, i)) return 0;
+    return 1;
+}
+static void let_go(struct shared *all, uint64_t *p) {
+    if (p == NULL) return;
+    if (!intact(p)) bad(all, "a payload was written over");
+    p[0] = 0;
+    mm_cpu_free(&all->heap, p);
+}
+
+static void *hammer(void *arg) {
+    struct worker *me = (struct worker *)arg;
+    struct shared *all = me->all;
+    const struct plan *is = all->plan;
+    uint64_t served = 0;
+    pthread_barrier_wait(&all->start);
+    for (uint32_t round = 0; round < ROUNDS(is->rounds); round++) {
+        const uint64_t r = unit_random(&me->seed);
+        const uint32_t slot = (uint32_t)(r >> 40) % is->slots;
+        uint64_t *p = NULL;
+        if (r % 8 < 5) {
+            uint64_t bytes = is->least << unit_random(&me->seed) % (1 + mm_clz(is->least) - mm_clz(is->most));
+            if (is->least != is->most) bytes -= unit_random(&me->seed) % (bytes / 2), bytes = bytes < 16 ? 16 : bytes;
+            if (is->run_in && unit_random(&me->seed) % is->run_in == 0) {
+                bytes = MM_SEGMENT_BYTES * (1 + unit_random(&me->seed) % is->run_most) - unit_random(&me->seed) % MM_GRANULE_BYTES;
+                p = (uint64_t *)mm_cpu_aligned_malloc(&all->heap, bytes, 16ull << unit_random(&me->seed) % 20);
+            } else {
+                p = (uint64_t *)mm_cpu_malloc(&all->heap, bytes);
+            }
+            if (p != NULL) fill(p, bytes / 8), served++;
+            else if (!is->null_is_fine) bad(all, "NULL while there is memory");
+        }
+        let_go(all, __atomic_exchange_n(&all->slot[slot], p, __ATOMIC_ACQ_REL));
+    }
+    __atomic_fetch_add(&all->served, served, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void run_all(struct shared *all, uint32_t threads, void *(*what)(void *)) {
+    static struct worker worker[THREADS_MOST];
+    pthread_barrier_init(&all->start, NULL, threads);
+    for (uint32_t i = 0; i < threads; i++) {
+        worker[i].all = all, worker[i].seed = i + 1;
+        unit_eq(pthread_create(&worker[i].thread, NULL, what, &worker[i]), 0);
+    }
+    for (uint32_t i = 0; i < threads; i++) pthread_join(worker[i].thread, NULL);
+    pthread_barrier_destroy(&all->start);
+    unit_holds(all->bad == NULL, "%s", all->bad);
+    unit_eq(unit_misuses(&all->heap), 0);
+}
+
+START_TEST(random_lives) {
+    static struct shared all;
+    all.plan = &plan[_i];
+    unit_create(&all.heap, all.plan->segments);
+    for (int again = 0; again < 2; again++) { /* the second time on used metadata */
+        run_all(&all, all.plan->threads, hammer);
+        unit_sound(&all.heap, UNIT_ANY);
+        for (uint32_t i = 0; i < all.plan->slots; i++) let_go(&all, all.slot[i]), all.slot[i] = NULL;
+        unit_holds(all.bad == NULL, "%s: %s", all.plan->name, all.bad);
+        unit_fresh(&all.heap, all.plan->segments);
+    }
+    unit_lt(all.plan->threads * ROUNDS(all.plan->rounds) / 100, all.served);
+    mm_cpu_heap_destroy(&all.heap);
+}
+END_TEST
+
+/* All fill the heap to NULL at once, then free what their neighbour has got. */
+static void *held[THREADS_MOST][1 << 14];
+static uint32_t holds[THREADS_MOST];
+static uint64_t fill_bytes;
+
+static void *fill_to_null(void *arg) {
+    struct worker *me = (struct worker *)arg;
+    const uint32_t i = (uint32_t)me->seed - 1;
+    uint64_t *p;
+    holds[i] = 0;
+    pthread_barrier_wait(&me->all->start);
+    while (holds[i] < 1 << 14 && (p = (uint64_t *)mm_cpu_malloc(&me->all->heap, fill_bytes)) != NULL) {
+        fill(p, 2);
+        held[i][holds[i]++] = p;
+    }
+    return NULL;
+}
+static void *free_the_neighbours(void *arg) {
+    struct worker *me = (struct worker *)arg;
+    const uint32_t i = (uint32_t)(me->seed % 8);
+    pthread_barrier_wait(&me->all->start);
+    for (uint32_t k = 0; k < holds[i]; k++) let_go(me->all, (uint64_t *)held[i][k]);
+    return NULL;
+}
+
+/* NULL means that nothing is left: every slice of the heap has been handed out, to whomever. */
+START_TEST(exhaustion) {
+    static struct shared all;
+    const uint32_t segments = 4;
+    unit_create(&all.heap, segments);
+    for (int round = 0; round < (int)ROUNDS(160) + 10; round++) {
+        const uint32_t c = 16 + (uint32_t)round * 11 % (MM_CLASS_COUNT - 16);
+        const uint32_t capacity = mm_class_capacity(c), blocks = segments * MM_SEGMENT_GRANULES / mm_class_block_granules(c);
+        uint64_t got = 0;
+        fill_bytes = mm_class_bytes(c);
+        run_all(&all, 8, fill_to_null);
+        for (int i = 0; i < 8; i++) got += holds[i];
+        unit_holds(got == (uint64_t)capacity * blocks, "class %u: %llu slices of %u", c, (unsigned long long)got, capacity * blocks);
+        unit_sound(&all.heap, got * fill_bytes);
+        run_all(&all, 8, free_the_neighbours);
+        unit_fresh(&all.heap, segments);
+    }
+    mm_cpu_heap_destroy(&all.heap);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("stress");
+    TCase *tests = tcase_create("threads");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, random_lives, 0, PLANS);
+    tcase_add_test(tests, exhaustion);
+    suite_add_tcase(suite, tests);
+    return unit_main(suite);
+}
