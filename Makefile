@@ -1,21 +1,31 @@
-# mm: build, test, install. Options: CUDA_HOME, ARCHS, CC, PREFIX, DESTDIR (README.md).
-# Each room has its own build.mk.
+# mm: build, test, install. Each room has its own .mk file; README.md says what the targets are for.
+#
+# Options (a wrong value is one line, nothing is built):
+#   CUDA_HOME  the CUDA toolkit (default: the one nvcc is found in, /usr/local/cuda, or one fetched into build/)
+#   ARCHS      GPU architectures to build device code for
+#   CC         the C compiler
+#   PREFIX     where `make install` puts things; DESTDIR is put in front of it
 
 BUILD := build
 
-CUDA_HOME ?= $(shell d=$$(command -v nvcc) && dirname "$$(dirname "$$d")")
+CUDA_HOME ?=
 ARCHS     ?= 75 80 86 89 90 100 120
 CC        ?= cc
 PREFIX    ?= /usr/local
 DESTDIR   ?=
 
-CFLAGS_MM := -std=c11 -O2 -g -Wall -Wextra -Werror -Wc++-compat -I.
-NVCC      := $(CUDA_HOME)/bin/nvcc
+.PHONY: all install uninstall check check-gpu demo lint clean distclean
+include setup.mk
 
-.PHONY: all install uninstall check check-gpu demo clean
+CFLAGS_MM := -std=c11 -O2 -g -Wall -Wextra -Werror -Wc++-compat -I.
+NVCC      = $(CUDA_HOME)/bin/nvcc
+
 all:
 
-include $(wildcard runtime/*.mk runtime/host/*.mk interpose/*.mk tools/*.mk tests/*.mk tests/*/*.mk)
+include $(wildcard runtime/*.mk runtime/host/*.mk interpose/*.mk tools/*.mk demo/*.mk tests/*.mk tests/*/*.mk)
 
+# A toolkit that was fetched stays; distclean takes it too.
 clean:
+	rm -rf $(filter-out $(BUILD)/cuda,$(wildcard $(BUILD)/*))
+distclean:
 	rm -rf $(BUILD)

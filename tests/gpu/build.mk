@@ -35,7 +35,5 @@ $(GPU_TESTS)/app_sass: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=sm_$(G
 $(GPU_TESTS)/app_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
 $(GPU_TESTS)/app_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true -DMM_TEST_RELOCATABLE
 
-# Rebuilt whenever what mmnvcc puts into a program is.
-$(GPU_APPS): tests/gpu/test_app.cu $(GPU_OBJECTS) $(GPU_HEADERS) | all
-$(GPU_APPS): $(filter-out $(GPU_HEADERS),$(wildcard $(BUILD)/lib/libmm.a $(BUILD)/bin/mmnvcc))
+$(GPU_APPS): tests/gpu/test_app.cu $(GPU_OBJECTS) $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< $(GPU_LINK) -o $@

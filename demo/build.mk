@@ -1,0 +1,25 @@
+# make demo: the list of objects by nvcc and by mmnvcc, side by side where there is a GPU.
+
+DEMO := $(BUILD)/demo
+# The GPU at hand, else the oldest of ARCHS: what runs here decides nothing else.
+DEMO_ARCH = $(shell nvidia-smi -L >/dev/null 2>&1 && echo native || echo sm_$(firstword $(ARCHS)))
+
+demo: $(DEMO)/objects_nvcc $(DEMO)/objects_mm $(DEMO)/objects_mm_ptx $(DEMO)/objects_cpu
+	demo/demo.sh $(DEMO)
+
+$(DEMO)/objects_nvcc: demo/objects.cu
+	@mkdir -p $(@D)
+	$(NVCC) -arch=$(DEMO_ARCH) $< -o $@
+
+$(DEMO)/objects_mm: demo/objects.cu $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc -arch=$(DEMO_ARCH) $< -o $@
+
+# Only PTX in it: the driver compiles the allocator together with the program.
+$(DEMO)/objects_mm_ptx: demo/objects.cu $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc -arch=compute_$(firstword $(ARCHS)) $< -o $@
+
+$(DEMO)/objects_cpu: demo/objects_cpu.c $(wildcard runtime/*.h runtime/core/*.h runtime/cpu/*) mmconfig.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) demo/objects_cpu.c runtime/cpu/cpuheap.c -lpthread -o $@
