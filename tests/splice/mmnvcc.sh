@@ -38,9 +38,20 @@ holds() {
     same "$name" "$("$images" "$name" 2>&1 | sort)" "$expected"
 }
 
+# linked_toolkit FOLDER: the toolkit once more, as links
+linked_toolkit() {
+    local entry
+    mkdir -p "$1/bin" "$1/nvvm"
+    ln -s "$CUDA_HOME"/bin/* "$1/bin"
+    ln -s "$CUDA_HOME"/nvvm/* "$1/nvvm"
+    for entry in "$CUDA_HOME"/*; do
+        [[ ${entry##*/} == bin || ${entry##*/} == nvvm ]] || ln -s "$entry" "$1"
+    done
+}
+
 # The heart: no image refers to the driver's allocator, each has one heap variable.
 modes() {
-    local arch
+    local arch file
     for arch in 75 80 90 100; do
         build whole$arch -arch=sm_$arch "$src/all.cu"
         holds whole$arch "elf sm_$arch" "ptx sm_$arch"
@@ -85,10 +96,16 @@ modes() {
     build ptxparts -rdc=true -gencode arch=compute_90,code=compute_90 "$src/all.cu"
     same ptxparts "$(nm ptxparts | grep -c mm_fatbinwrap)" 1
     same "ptxonly is no relocatable code" "$(nm ptxonly | grep -c mm_fatbinwrap)" 0
-    # LTO needs libnvvm, which a slim toolkit lacks.
-    if "$nvcc" -dlto -arch=sm_90 "$src/use.cu" "$src/part.cu" -o plainlto 2> /dev/null; then
-        build lto -dlto -arch=sm_90 "$src/all.cu" "$src/part.cu" "$src/use.cu"
-        holds lto "elf sm_90"
+    # LTO needs libnvvm where the toolkit's nvlink looks for it; slim installations have it elsewhere, or not.
+    linked_toolkit lto
+    mkdir -p lto/nvvm/lib64
+    for file in "$CUDA_HOME"/lib64/libnvvm.so*; do
+        [[ -e lto/nvvm/lib64/${file##*/} ]] || ln -s "$file" lto/nvvm/lib64
+    done
+    if lto/bin/nvcc -dlto -arch=sm_90 "$src/use.cu" "$src/part.cu" -o plainlto 2> /dev/null; then
+        CUDA_HOME=$PWD/lto build lto.exe -dlto -arch=sm_90 "$src/part.cu" "$src/use.cu"
+        holds lto.exe "elf sm_90"
+        same "silence of -dlto" "$(< lto.exe.log)" ""
     else
         echo "mmnvcc.sh: -dlto not tried: the toolkit's own nvcc cannot"
     fi
@@ -185,8 +202,7 @@ places() {
     local i bad=0 linked="$PWD/a toolkit"
     export XDG_CACHE_HOME=$out/cache2
     cp -r "$(dirname "$(readlink -f "$mmnvcc")")" "a library"
-    mkdir "$linked" && ln -s "$CUDA_HOME"/* "$linked" && rm "$linked/bin" && mkdir "$linked/bin" &&
-        ln -s "$CUDA_HOME"/bin/* "$linked/bin"
+    linked_toolkit "$linked"
     for i in 1 2 3 4 5 6; do
         CUDA_HOME=$linked "a library/mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o "race $i.ptx" 2> "race $i.log" &
     done
