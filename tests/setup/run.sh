@@ -199,6 +199,8 @@ want=
 summary() { same "$(printf '%s\n' "$@" | awk -f "$root/.ci/summary.awk")" "$want"; }
 want='13 3' it 'the summary of CI' summary 'Running suite(s): tree' '100%: Checks: 10, Failures: 0, Errors: 0' \
     '33%: Checks: 3, Failures: 1, Errors: 1' 'setup: 2 passed, 1 failed' 'x: 9 passed, 9 failed?'
+want='2 3' it 'the summary where make gives up' summary 'make: *** [a.mk:1: core] Error 2' 'b: 1 passed, 1 failed' 'make: *** [b.mk:1: b] Error 1' \
+    'c: 1 passed, 0 failed' 'make: *** [c.mk:1: c] Error 255' 'make: Target "check" not remade because of errors.'
 want='0 0' it 'the summary of nothing' summary 'gcc -o passed'
 
 # ci_says STATUS LAST RULE: .ci/run with a Makefile whose check does that.
