@@ -5,8 +5,9 @@ set -eu
 sed -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 16/' \
     -e 's/^\(#define MM_GRANULE_SHIFT\) .*/\1 10/' \
     -e "s/^\(#define MM_BLOCK_SLICES_SHIFT\) .*/\1 $2/" \
-    -e 's/^\(#define MM_STRIPES_MAX\) .*/\1 16/' \
-    -e 's/^\(#define MM_OPEN_BYTES_SHIFT\) .*/\1 16/' \
+    -e 's/^\(#define MM_STRIPES_SHIFT\) .*/\1 1/' \
+    -e 's/^\(#define MM_SPLIT_MAX\) .*/\1 2/' \
+    -e 's/^\(#define MM_STEAL_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_FETCH_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_CLASS_COUNT\) .*/\1 40/' \
     -e 's/^#define MM_STATIC_ASSERT.*/#define MM_STATIC_ASSERT(cond, why) _Static_assert(1, why)/' "$1"

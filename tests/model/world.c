@@ -99,9 +99,11 @@ static void check_block(uint32_t b, uint32_t c) {
     const uint64_t ctrl = *mm_block_ctrl(&ref, b);
     model_require(mm_ctrl_kind(ctrl) == c + 1, "block %u: neither free nor open: lost", b);
     uint64_t count = mm_ctrl_count(ctrl), full = 0;
-    if (count < capacity)
-        model_require(HEAP->classes[c].stripe[mm_ctrl_stripe(ctrl)] == MM_STRIPE_BLOCK + b,
+    if (count < capacity) {
+        const uint64_t is = HEAP->classes[c].stripe[mm_group_first(mm_ctrl_group(ctrl))];
+        model_require(mm_stripe_state(is) == MM_STRIPE_BLOCK && mm_stripe_block(is) == b,
                       "block %u has tickets left and is in no stripe: lost", b);
+    }
     if (count > capacity) count = capacity;
     for (uint32_t g = 1; g < n; g++)
         model_require(mm_ctrl_kind(*mm_block_ctrl(&ref, b + g)) == MM_KIND_BODY + c, "block %u: body %u", b, g);
@@ -116,20 +118,30 @@ static void check_block(uint32_t b, uint32_t c) {
     }
 }
 
+static void check_stripes(uint32_t c) {
+    const uint64_t *stripes = HEAP->classes[c].stripe;
+    for (uint32_t i = 0; i < MM_STRIPES;) {
+        const uint64_t is = stripes[i];
+        const uint32_t group = mm_stripe_group(is);
+        model_require(mm_group_first(group) == i, "class %u: stripe %u is in no group", c, i);
+        model_require(mm_stripe_state(is) != MM_STRIPE_BUSY, "class %u: stripe %u is busy, nobody refills it", c, i);
+        for (uint32_t j = i; j < i + mm_group_size(group); j++)
+            model_require(stripes[j] == is, "class %u: stripe %u is not what its group is", c, j);
+        i += mm_group_size(group);
+        if (mm_stripe_state(is) != MM_STRIPE_BLOCK) continue;
+        const uint64_t ctrl = *mm_block_ctrl(&ref, mm_stripe_block(is));
+        model_require(mm_ctrl_kind(ctrl) == c + 1 && mm_ctrl_group(ctrl) == group && mm_ctrl_count(ctrl) < mm_class_capacity(c),
+                      "class %u: group %#x names a block that is not open for it", c, group);
+    }
+}
+
 void world_check(void) {
     struct mm_heap *h = HEAP;
     check_tree(mm_segment_free_tree(h), "free");
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         check_tree(mm_segment_class_tree(h, c), "class");
         model_require(h->classes[c].fetching == 0, "class %u: fetching is %llu", c, (unsigned long long)h->classes[c].fetching);
-        for (uint32_t i = 0; i < MM_STRIPES_MAX; i++) {
-            const uint64_t is = h->classes[c].stripe[i];
-            model_require(is != MM_STRIPE_BUSY, "class %u: stripe %u is busy, nobody refills it", c, i);
-            if (is < MM_STRIPE_BLOCK) continue;
-            const uint64_t ctrl = *mm_block_ctrl(&ref, (uint32_t)is - MM_STRIPE_BLOCK);
-            model_require(mm_ctrl_kind(ctrl) == c + 1 && mm_ctrl_stripe(ctrl) == i && mm_ctrl_count(ctrl) < mm_class_capacity(c),
-                          "class %u: stripe %u names a block that is not open for it", c, i);
-        }
+        check_stripes(c);
     }
     for (uint32_t s = 0; s < h->segment_count; s++) {
         const uint64_t owner = *mm_segment_owner(h, s), word = *mm_segment_word(h, s);
@@ -175,12 +187,12 @@ void world_check_drained(void) {
     struct mm_heap *h = HEAP;
     world_check();
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (uint32_t i = 0; i < MM_STRIPES_MAX; i++) {
+        for (uint32_t i = 0; i < MM_STRIPES; i++) {
             const uint64_t is = h->classes[c].stripe[i];
-            if (is < MM_STRIPE_BLOCK) continue;
-            const uint32_t b = (uint32_t)is - MM_STRIPE_BLOCK, capacity = mm_class_capacity(c);
+            model_set(&h->classes[c].stripe[i], 0);
+            if (mm_stripe_state(is) != MM_STRIPE_BLOCK || mm_group_first(mm_stripe_group(is)) != i) continue;
+            const uint32_t b = mm_stripe_block(is), capacity = mm_class_capacity(c);
             const uint64_t count = mm_ctrl_count(*mm_block_ctrl(&ref, b));
-            model_set(&h->classes[c].stripe[i], MM_STRIPE_NONE);
             model_set(mm_block_ctrl(&ref, b), *mm_block_ctrl(&ref, b) + ((capacity - count) << MM_COUNT_SHIFT));
             mm_block_free_range(&ref, b, c, (uint32_t)count, capacity - (uint32_t)count);
         }
@@ -224,8 +236,8 @@ void model_name_address(const void *p, char *out, uint32_t n) {
     else if (a >= (uint64_t)h->classes) {
         const uint32_t c = (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]);
         const uint64_t i = (a - (uint64_t)&h->classes[c]) / 8;
-        if (i < MM_STRIPES_MAX) snprintf(out, n, "class%u stripe[%d]", c, (int)i);
-        else snprintf(out, n, "class%u %s", c, i == MM_STRIPES_MAX ? "opened" : i == MM_STRIPES_MAX + 1 ? "dry" : "fetching");
+        if (i < MM_STRIPES) snprintf(out, n, "class%u stripe[%d]", c, (int)i);
+        else snprintf(out, n, "class%u %s", c, i == MM_STRIPES ? "opened" : i == MM_STRIPES + 1 ? "dry" : "fetching");
     } else {
         snprintf(out, n, "heap+%d", (int)(a - (uint64_t)h));
     }
