@@ -9,7 +9,7 @@
 BUILD := build
 
 CUDA_HOME ?=
-ARCHS     ?= 75 80 86 89 90 100 120
+ARCHS     ?= 75 80 86 87 88 89 90 100 103 110 120 121
 CC        ?= cc
 PREFIX    ?= /usr/local
 DESTDIR   ?=
