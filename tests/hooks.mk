@@ -13,11 +13,13 @@ HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h) runtime/core/layout.h mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
-    plugin_host plugin.so nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks)
+    plugin_host plugin.so cudart_static cudart_static_hook cudart_shared \
+    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known)
 
 .PHONY: check-hooks
 check: check-hooks
 check-hooks: $(HT_PROGRAMS) run-time $(BUILD)/bin/mmrun
+	$(HT)/check_known
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 
 $(HT)/libcuda.so.1: $(HT_SRC)/standin_cuda.c $(HT_HEADERS)
@@ -62,8 +64,34 @@ $(HT)/nocuda: $(HT_SRC)/nocuda.c $(HT)/libnext.so
 $(HT)/nocuda_hook: $(HT_SRC)/nocuda.c $(HT)/libnext.so $(HT_MM)
 	$(HT_CC) $< -o $@ -Wl,--as-needed -static-libgcc -L$(BUILD)/lib -lmm -L$(HT) -l:libnext.so
 
+# The real runtime, which needs more than the stand-in has to start, but fetches all its functions first.
+HT_CUDART = $(HT_CC) $< -o $@
+$(HT)/cudart_static: $(HT_SRC)/cudart_client.c $(HT_HEADERS)
+	$(HT_CUDART) -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lpthread
+$(HT)/cudart_static_hook: $(HT_SRC)/cudart_client.c $(HT_HEADERS) $(HT_MM)
+	$(HT_CUDART) -L$(CUDA_HOME)/lib64 -L$(BUILD)/lib -lmm -lcudart_static -ldl -lrt -lpthread
+$(HT)/cudart_shared: $(HT_SRC)/cudart_client.c $(HT_HEADERS)
+	$(HT_CUDART) -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -ldl
+
+# A program's own strong definitions beside mmhook.o's, in links of several kinds.
+HT_OWN = $(HT_CC) $(HT_SRC)/own.c -o $@ -L$(BUILD)/lib -lmm
+$(addprefix $(HT)/,own0 own1 own2 own3 own4): $(HT_SRC)/own.c $(HT_MM)
+$(HT)/own0:
+	$(HT_OWN)
+$(HT)/own1:
+	$(HT_OWN) -no-pie -lmm
+$(HT)/own2:
+	$(HT_OWN) -Wl,--as-needed -Wl,--gc-sections -Wl,-z,now -static-libgcc
+$(HT)/own3:
+	$(HT_OWN) -flto
+$(HT)/own4:
+	$(HT_OWN) -pie -fPIE -Wl,-z,defs -Wl,-z,relro -rdynamic
+
 $(HT)/check_hooks: $(HT_SRC)/check_hooks.c
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
+
+$(HT)/check_known: $(HT_SRC)/check_known.c $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)
+	$(HT_CC) $< interpose/runtime/known.c interpose/runtime/handles.c -o $@ $$(pkg-config --cflags --libs check)
 
 # ---- the GPU's part: built here, run by tests/hooks/gpu_run.sh on a machine with one ----------------------
 

@@ -7,13 +7,19 @@ enum { SLOT_FREE = 0, SLOT_OUT = 1, SLOTS_MIN = 256 };
 
 struct mm_known_table *mm_known_current;
 
+static void raise_version(struct mm_known_table *t) {
+    /* release: who sees the new version also sees what stood in the slots gone */
+    __atomic_store_n(&t->version, t->version + 1, __ATOMIC_RELEASE);
+}
+
 static void put(struct mm_known_table *t, const struct mm_known_slot *entry) {
     size_t i = mm_known_hash(entry->kernel, entry->context);
     while (t->slots[i & t->mask].kernel > SLOT_OUT) i++;
     struct mm_known_slot *s = &t->slots[i & t->mask];
-    t->used += s->kernel == SLOT_FREE;
-    __atomic_store_n(&s->kernel, SLOT_OUT, __ATOMIC_RELAXED);
-    /* release: a reader that sees this context also sees the kernel that stood here gone */
+    if (s->kernel == SLOT_FREE)
+        t->used++;
+    else
+        raise_version(t);
     __atomic_store_n(&s->context, entry->context, __ATOMIC_RELEASE);
     s->owner = entry->owner;
     __atomic_store_n(&s->kernel, entry->kernel, __ATOMIC_RELEASE);
@@ -50,6 +56,7 @@ static void rebuild(struct mm_known_table *t) {
         __atomic_store_n(&t->slots[i].kernel, SLOT_FREE, __ATOMIC_RELAXED);
     }
     t->used = 0;
+    raise_version(t); /* once all are free, and before any is written */
     for (size_t i = 0; i < live; i++) put(t, &keep[i]);
     free(keep);
 }

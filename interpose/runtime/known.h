@@ -5,9 +5,11 @@
  * I1. A reader that finds (k, c) is right: the pair was inserted, and if it has been taken out since, the
  *   program unloads a kernel that it is launching.
  * I2. A reader that does not find a pair may be wrong: it then asks again under the lock.
- * Ordering: a writer (one at a time, under the lock of attach.c) takes a slot out of use, writes context and
- *   owner, and last, by release, the kernel; that pairs with the reader's acquire of the kernel. The
- *   reader loads the kernel again after the context: unchanged, so both belong together.
+ * Ordering: a writer (one at a time, under the lock of attach.c) writes context and owner and then, by release,
+ *   the kernel; that pairs with the reader's acquire of the kernel. Before a slot is written that held another
+ *   pair, the table's version is raised. The reader loads the version first and last: a context that
+ *   was written after the reader saw the kernel comes, by release and acquire, with a raised version, and
+ *   the reader has found nothing. (To load the kernel again instead is not enough: it may have come back.)
  * Progress: readers never wait. A table that got too small is replaced and kept, as a reader may still be
  *   in it; all of them together are no larger than the last.
  */
@@ -24,6 +26,7 @@ struct mm_known_slot {
 
 struct mm_known_table {
     size_t mask, used; /* used: slots that are not free, those taken out included */
+    uint64_t version;
     struct mm_known_slot slots[];
 };
 
@@ -38,12 +41,13 @@ static inline bool mm_known_has(const void *kernel, const void *context) {
     const uintptr_t k = (uintptr_t)kernel, c = (uintptr_t)context;
     struct mm_known_table *t = __atomic_load_n(&mm_known_current, __ATOMIC_ACQUIRE);
     if (!t) return false;
+    const uint64_t version = __atomic_load_n(&t->version, __ATOMIC_ACQUIRE);
     for (size_t i = mm_known_hash(k, c), left = t->mask + 1; left; i++, left--) {
         struct mm_known_slot *s = &t->slots[i & t->mask];
         uintptr_t seen = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
         if (seen == 0) return false;
         if (seen == k && __atomic_load_n(&s->context, __ATOMIC_ACQUIRE) == c &&
-            __atomic_load_n(&s->kernel, __ATOMIC_RELAXED) == k)
+            __atomic_load_n(&t->version, __ATOMIC_RELAXED) == version)
             return true;
     }
     return false;

@@ -108,6 +108,28 @@ START_TEST(lookups) {
 }
 END_TEST
 
+START_TEST(real_cudart) { /* fetches its functions by itself, and what it keeps are our hooks */
+    struct result r = RUN(SETTINGS(preload_mm, "STANDIN_EVERYTHING=1"), "./cudart_static");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS("STANDIN_EVERYTHING=1"), "./cudart_static_hook");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "STANDIN_EVERYTHING=1"), "./cudart_shared");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS("STANDIN_EVERYTHING=1"), "./cudart_static");
+    ck_assert_int_eq(r.status, 1); /* the test can fail */
+}
+END_TEST
+
+START_TEST(own_definitions_win) {
+    for (int i = 0; i < 5; i++) {
+        char program[32];
+        snprintf(program, sizeof program, "./own%d", i);
+        struct result r = RUN(NULL, program);
+        expect(&r, 0, "7 8\n", "");
+    }
+}
+END_TEST
+
 START_TEST(hook_without_libmm) { /* the library is gone: as if the object were not there */
     struct result r = RUN(NULL, "./client_orphan", "v2-legacy", "orphan");
     expect(&r, 0, "", "");
@@ -331,6 +353,8 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, without_libmm_the_test_fails, 0, SCENARIOS - 1); /* "answers" needs no heap */
     tcase_add_test(c, handles_found_past_us);
     tcase_add_test(c, lookups);
+    tcase_add_test(c, real_cudart);
+    tcase_add_test(c, own_definitions_win);
     tcase_add_test(c, hook_without_libmm);
     tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
     tcase_add_test(c, verbose);

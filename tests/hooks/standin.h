@@ -22,12 +22,13 @@ struct standin {
     /* what is alive */
     int handles, mappings, reservations, allocations, streams, instances;
     /* what was called */
-    long context_queries, global_queries, creates, launches, launches_ptsz;
+    long lookups, context_queries, global_queries, creates, launches, launches_ptsz;
     int last_dims_sum; /* of the last launch's parameters: arguments arrived unchanged */
     /* kernels of modules that hold the heap variable: what it held when they ran */
     long launches_with_variable, launches_without_heap;
     struct mm_heap_ref last_ref;
     int launch_code; /* what launches answer */
+    bool launches_do_nothing;
     bool capture_broken;
 };
 

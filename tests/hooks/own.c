@@ -1,0 +1,16 @@
+/* Has a dlsym and a cuLaunchKernel of its own; links with mmhook.o all the same. */
+#include <stdio.h>
+
+int cuLaunchKernel(void);
+int cuLaunchKernel(void) { return 7; }
+
+void *dlsym(void *handle, const char *name);
+void *dlsym(void *handle, const char *name) {
+    (void)handle, (void)name;
+    return (char *)0 + 8;
+}
+
+int main(void) {
+    printf("%d %d\n", cuLaunchKernel(), (int)(long)dlsym(NULL, "x"));
+    return 0;
+}
