@@ -20,7 +20,7 @@ struct context {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *contexts;
 static bool forked;   /* this is the child of a process that had a heap */
-static bool finished; /* exit has come as far as our destructor */
+static bool finished; /* exit has come as far as our destructor: no more messages */
 static __thread bool inside; /* a driver that calls exported functions itself would meet us again */
 
 /* ---- contexts; all under the lock ------------------------------------------------------------ */
@@ -162,7 +162,7 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
 
 void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
     static bool fork_said;
-    if (inside || __atomic_load_n(&finished, __ATOMIC_RELAXED)) return;
+    if (inside) return;
     if (forked) {
         if (!__atomic_exchange_n(&fork_said, true, __ATOMIC_RELAXED))
             mm_host_say("this process was forked from one that used the GPU, where CUDA does not work; "

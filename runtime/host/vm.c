@@ -42,16 +42,15 @@ bool mm_vm_try_map(const struct mm_driver *d, CUdevice device, CUdeviceptr addre
     CUmemAllocationProp prop = device_memory(device);
     CUmemGenericAllocationHandle handle = 0;
     if (!MM_DRIVER_TRY(d, error, cuMemCreate, &handle, bytes, &prop, 0)) return false;
-    bool mapped = MM_DRIVER_TRY(d, error, cuMemMap, address, bytes, 0, handle, 0);
-    d->cuMemRelease(handle);
-    if (!mapped) return false;
     CUmemAccessDesc access;
     memset(&access, 0, sizeof access);
     access.location = prop.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    if (MM_DRIVER_TRY(d, error, cuMemSetAccess, address, bytes, &access, 1)) return true;
-    d->cuMemUnmap(address, bytes);
-    return false;
+    bool mapped = MM_DRIVER_TRY(d, error, cuMemMap, address, bytes, 0, handle, 0);
+    bool done = mapped && MM_DRIVER_TRY(d, error, cuMemSetAccess, address, bytes, &access, 1);
+    if (mapped && !done) d->cuMemUnmap(address, bytes);
+    d->cuMemRelease(handle);
+    return done;
 }
 
 void mm_vm_unmap(const struct mm_driver *d, CUdeviceptr address, uint64_t bytes) {

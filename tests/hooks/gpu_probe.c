@@ -230,7 +230,7 @@ static void memory(int drop_first) {
     t = now_ns();
     OK(cuMemCreate(&h, bytes, &prop, 0));
     OK(cuMemMap(base, bytes, 0, h, 0));
-    OK(cuMemRelease(h)); /* before cuMemSetAccess, as we do */
+    OK(cuMemRelease(h)); /* before cuMemSetAccess */
     OK(cuMemSetAccess(base, bytes, &access, 1));
     printf("4 GiB created, mapped, released, made accessible: %.0f us\n", (now_ns() - t) / 1e3);
     unsigned char *seen = malloc(64u << 20);
