@@ -22,8 +22,8 @@ check-hooks: $(HT_PROGRAMS) run-time $(BUILD)/bin/mmrun
 	$(HT)/check_known
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 
-$(HT)/libcuda.so.1: $(HT_SRC)/standin_cuda.c $(HT_HEADERS)
-	$(HT_CC) -fPIC -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $< -o $@ -lpthread
+$(HT)/libcuda.so.1: $(wildcard $(HT_SRC)/standin_*.c) $(HT_HEADERS)
+	$(HT_CC) -fPIC -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $(filter %.c,$^) -o $@ -lpthread
 
 $(HT)/client: $(HT_CLIENT) $(HT_HEADERS) $(HT)/libcuda.so.1
 	$(HT_CC) $(HT_CLIENT) -o $@ -ldl -lpthread

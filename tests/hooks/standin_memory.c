@@ -1,0 +1,194 @@
+/* The stand-in driver's memory: physical memory is counted, addresses are those of the process. */
+#include "standin_internal.h"
+
+#include <sys/mman.h>
+
+#define PAGE_BYTES (2ull << 20)
+#define FILL_BYTES_MAX (32ull << 20) /* fresh memory holds rubbish, up to this size of a mapping */
+
+struct range {
+    unsigned long long base, bytes;
+    struct memory *memory;
+};
+
+struct memory {
+    unsigned long long bytes;
+    int references;
+};
+
+static struct range reservations[64], mappings[4096];
+
+static struct range *slot(struct range *list, size_t count, unsigned long long base) {
+    for (size_t i = 0; i < count; i++)
+        if (list[i].base == base) return &list[i];
+    return NULL;
+}
+#define SLOT(list, base) slot(list, sizeof list / sizeof *list, base)
+
+static void drop_memory(struct memory *m) {
+    if (--m->references) return;
+    state.free_bytes += m->bytes;
+    free(m);
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    (void)device;
+    ENTER();
+    *value = attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? state.vmm : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
+    (void)device;
+    ENTER();
+    *bytes = state.total_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
+    ENTER();
+    *free_bytes = state.free_bytes;
+    *total = state.total_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
+                                       CUmemAllocationGranularity_flags option) {
+    (void)prop;
+    (void)option;
+    ENTER();
+    *bytes = PAGE_BYTES;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr hint,
+                             unsigned long long flags) {
+    ENTER_UNSAFE();
+    if (!bytes || bytes % PAGE_BYTES || (alignment & (alignment - 1)) || hint || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (state.reserve_limit && bytes > state.limit_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    struct range *r = SLOT(reservations, 0);
+    if (alignment < PAGE_BYTES) alignment = PAGE_BYTES;
+    char *p = mmap(NULL, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!r || p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    char *start = (char *)(((unsigned long long)p + alignment - 1) / alignment * alignment);
+    if (start > p) munmap(p, (size_t)(start - p));
+    if (p + alignment > start) munmap(start + bytes, (size_t)(p + alignment - start));
+    r->base = (unsigned long long)start;
+    r->bytes = bytes;
+    state.reservations++;
+    *address = r->base;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    ENTER();
+    struct range *r = SLOT(reservations, address);
+    if (!address || !r || r->bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < sizeof mappings / sizeof *mappings; i++)
+        if (mappings[i].base >= address && mappings[i].base < address + bytes) return CUDA_ERROR_INVALID_VALUE;
+    munmap((void *)address, bytes);
+    r->base = r->bytes = 0;
+    state.reservations--;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                     unsigned long long flags) {
+    ENTER_UNSAFE();
+    if (!bytes || bytes % PAGE_BYTES || flags || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    struct memory *m = malloc(sizeof *m);
+    m->bytes = bytes;
+    m->references = 1;
+    state.free_bytes -= bytes;
+    state.handles++;
+    state.creates++;
+    *handle = (CUmemGenericAllocationHandle)m;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    ENTER();
+    state.handles--;
+    drop_memory((struct memory *)handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+    ENTER_UNSAFE();
+    struct memory *m = (struct memory *)handle;
+    struct range *inside = NULL, *r = SLOT(mappings, 0);
+    for (size_t i = 0; i < sizeof reservations / sizeof *reservations; i++)
+        if (address >= reservations[i].base && address + bytes <= reservations[i].base + reservations[i].bytes)
+            inside = &reservations[i];
+    for (size_t i = 0; i < sizeof mappings / sizeof *mappings; i++)
+        if (address < mappings[i].base + mappings[i].bytes && mappings[i].base < address + bytes)
+            return CUDA_ERROR_INVALID_VALUE;
+    if (!inside || !r || m->bytes != bytes || offset || flags) return CUDA_ERROR_INVALID_VALUE;
+    r->base = address;
+    r->bytes = bytes;
+    r->memory = m;
+    m->references++;
+    state.mappings++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count) {
+    ENTER_UNSAFE();
+    struct range *r = SLOT(mappings, address);
+    if (!r || r->bytes != bytes || count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        return CUDA_ERROR_INVALID_VALUE;
+    mprotect((void *)address, bytes, PROT_READ | PROT_WRITE);
+    if (bytes <= FILL_BYTES_MAX) memset((void *)address, 0xa5, bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+    ENTER();
+    struct range *r = SLOT(mappings, address);
+    if (!address || !r || r->bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+    madvise((void *)address, bytes, MADV_DONTNEED);
+    mprotect((void *)address, bytes, PROT_NONE);
+    drop_memory(r->memory);
+    r->base = r->bytes = 0;
+    state.mappings--;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
+    ENTER_UNSAFE();
+    if (bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    char *p = malloc(bytes);
+    memset(p, 0xa5, bytes);
+    *address = (CUdeviceptr)p;
+    state.allocations++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr address) {
+    ENTER();
+    state.allocations--;
+    free((void *)address);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
+    ENTER_UNSAFE();
+    memset((void *)to, value, bytes);
+    return standin_check_stream(stream);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    ENTER_UNSAFE();
+    memcpy((void *)to, from, bytes);
+    return standin_check_stream(stream);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    ENTER_UNSAFE();
+    memcpy(to, (const void *)from, bytes);
+    return standin_check_stream(stream);
+}

@@ -1,0 +1,285 @@
+/* The stand-in driver's modules, libraries, launches, and cuGetProcAddress. */
+#include "standin_internal.h"
+
+static struct object *make_module(bool holds_variable) {
+    struct object *m = standin_make(MODULE, CURRENT);
+    m->holds_variable = holds_variable;
+    __atomic_fetch_add(&state.instances, 1, __ATOMIC_RELAXED);
+    return m;
+}
+
+static CUresult global_of(struct object *module, CUdeviceptr *address, size_t *bytes, const char *name) {
+    __atomic_fetch_add(&state.global_queries, 1, __ATOMIC_RELAXED);
+    if (!module->holds_variable || strcmp(name, MM_HEAP_REF_NAME) != 0) return CUDA_ERROR_NOT_FOUND;
+    *address = (CUdeviceptr)&module->variable;
+    *bytes = sizeof module->variable;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+    ENTER();
+    *module = (CUmodule)make_module(strstr(image, "mm") != NULL);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *f, CUmodule module, const char *name) {
+    (void)name;
+    ENTER();
+    if (!f) return CUDA_ERROR_INVALID_VALUE;
+    if (!is(module, MODULE)) return CUDA_ERROR_INVALID_HANDLE;
+    *f = (CUfunction)standin_make(FUNCTION, (struct object *)module);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction *list, unsigned count, CUmodule module) {
+    return count ? cuModuleGetFunction(list, module, "") : CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name) {
+    ENTER_UNSAFE();
+    if (!is(module, MODULE)) return CUDA_ERROR_INVALID_HANDLE;
+    return global_of((struct object *)module, address, bytes, name);
+}
+
+CUresult cuModuleUnload(CUmodule module) {
+    ENTER();
+    if (!is(module, MODULE)) return CUDA_ERROR_INVALID_HANDLE;
+    state.instances--;
+    standin_unmake((struct object *)module);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetModule(CUmodule *module, CUfunction f) {
+    ENTER();
+    if (!is(f, FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
+    *module = (CUmodule)((struct object *)f)->owner;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
+                           unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
+    (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
+    ENTER();
+    struct object *l = standin_make(LIBRARY, NULL);
+    l->holds_variable = strstr(code, "mm") != NULL;
+    *library = (CUlibrary)l;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryUnload(CUlibrary library) {
+    ENTER();
+    if (!is(library, LIBRARY)) return CUDA_ERROR_INVALID_HANDLE;
+    standin_unmake((struct object *)library);
+    return CUDA_SUCCESS;
+}
+
+/* The library's module in a context; made when first needed, as lazy loading does. */
+static struct object *instance_of(struct object *library, struct object *context) {
+    static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+    struct object *found = NULL;
+    pthread_mutex_lock(&loading);
+    for (size_t i = 0; i < sizeof standin_pool / sizeof *standin_pool && !found; i++)
+        if (standin_pool[i].magic == MODULE && standin_pool[i].library == library && standin_pool[i].owner == context) found = &standin_pool[i];
+    if (!found) {
+        found = make_module(library->holds_variable);
+        found->owner = context;
+        found->library = library;
+    }
+    pthread_mutex_unlock(&loading);
+    return found;
+}
+
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
+    ENTER();
+    if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    *module = (CUmodule)instance_of((struct object *)library, CURRENT);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name) {
+    ENTER_UNSAFE();
+    if (!is(library, LIBRARY)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    return global_of(instance_of((struct object *)library, CURRENT), address, bytes, name);
+}
+
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
+    (void)name;
+    ENTER();
+    if (!is(library, LIBRARY)) return CUDA_ERROR_INVALID_HANDLE;
+    *kernel = (CUkernel)standin_make(KERNEL, (struct object *)library);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel *list, unsigned count, CUlibrary library) {
+    return count ? cuLibraryGetKernel(list, library, "") : CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel) {
+    ENTER();
+    if (!is(kernel, KERNEL)) abort();
+    *library = (CUlibrary)((struct object *)kernel)->owner;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetFunction(CUfunction *f, CUkernel kernel) {
+    ENTER();
+    if (!is(kernel, KERNEL)) abort();
+    *f = (CUfunction)standin_make(FUNCTION, instance_of(((struct object *)kernel)->owner, CURRENT));
+    return CUDA_SUCCESS;
+}
+
+/* ---- launches -------------------------------------------------------------------------------------- */
+
+static CUresult run(const void *f, CUstream stream, struct object *context) {
+    struct object *module = NULL;
+    if (state.launches_do_nothing) return CUDA_SUCCESS;
+    if (state.deinitialized) return CUDA_ERROR_DEINITIALIZED;
+    if (!context) context = is(stream, STREAM) ? ((struct object *)stream)->owner : CURRENT;
+    if (is(f, FUNCTION)) module = ((const struct object *)f)->owner;
+    if (is(f, KERNEL) && context) module = instance_of(((const struct object *)f)->owner, context);
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!module || !is(module, MODULE)) return CUDA_ERROR_INVALID_HANDLE;
+    pthread_mutex_lock(&lock);
+    state.launches++;
+    if (module->holds_variable) {
+        state.launches_with_variable++;
+        state.last_ref = module->variable;
+        state.launches_without_heap += module->variable.heap == 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return (CUresult)state.launch_code;
+}
+
+#define LAUNCHES(suffix, count)                                                                           \
+    CUresult cuLaunchKernel##suffix(CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, \
+                                    unsigned g, unsigned h, CUstream s, void **p, void **x) {             \
+        state.last_dims_sum = (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * g + 7 * h) + (p == x);        \
+        count;                                                                                            \
+        return run(f, s, NULL);                                                                           \
+    }                                                                                                     \
+    CUresult cuLaunchKernelEx##suffix(const CUlaunchConfig *config, CUfunction f, void **p, void **x) {   \
+        (void)p, (void)x;                                                                                 \
+        count;                                                                                            \
+        return run(f, config->hStream, NULL);                                                             \
+    }                                                                                                     \
+    CUresult cuLaunchCooperativeKernel##suffix(CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, \
+                                               unsigned e, unsigned g, unsigned h, CUstream s, void **p) { \
+        state.last_dims_sum = (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * g + 7 * h) + (p == NULL);     \
+        count;                                                                                            \
+        return run(f, s, NULL);                                                                           \
+    }
+LAUNCHES(, (void)0)
+CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                             CUstream, void **, void **);
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *, CUfunction, void **, void **);
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                        unsigned, CUstream, void **);
+LAUNCHES(_ptsz, state.launches_ptsz++)
+
+/* A node "runs" when it is added: the hook must have published by then. */
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                                 const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+    (void)node, (void)graph, (void)deps, (void)count;
+    return run(p->func ? (void *)p->func : (void *)p->kern, NULL, (struct object *)p->ctx);
+}
+
+#undef cuGraphAddKernelNode
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                              const CUDA_KERNEL_NODE_PARAMS_v1 *p);
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                              const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+    (void)node, (void)graph, (void)deps, (void)count;
+    return run(p->func, NULL, NULL);
+}
+
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
+                           size_t count, CUgraphNodeParams *p) {
+    (void)node, (void)graph, (void)deps, (void)edges, (void)count;
+    const CUDA_KERNEL_NODE_PARAMS_v3 *k = &p->kernel;
+    return run(k->func ? (void *)k->func : (void *)k->kern, NULL, (struct object *)k->ctx);
+}
+
+CUresult cuGetErrorName(CUresult code, const char **name) {
+    switch (code) {
+    case CUDA_ERROR_OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return CUDA_SUCCESS;
+    case CUDA_ERROR_NOT_SUPPORTED: *name = "CUDA_ERROR_NOT_SUPPORTED"; return CUDA_SUCCESS;
+    case CUDA_ERROR_UNKNOWN: *name = "CUDA_ERROR_UNKNOWN"; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* ---- cuGetProcAddress -------------------------------------------------------------------------------- */
+
+#undef cuGetProcAddress
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags);
+static const struct {
+    const char *base;
+    int version;
+    bool ptsz;
+    void *function;
+} entries[] = {
+    {"cuLaunchKernel", 4000, false, (void *)cuLaunchKernel},
+    {"cuLaunchKernel", 7000, true, (void *)cuLaunchKernel_ptsz},
+    {"cuLaunchKernelEx", 11060, false, (void *)cuLaunchKernelEx},
+    {"cuLaunchKernelEx", 11060, true, (void *)cuLaunchKernelEx_ptsz},
+    {"cuLaunchCooperativeKernel", 9000, false, (void *)cuLaunchCooperativeKernel},
+    {"cuLaunchCooperativeKernel", 9000, true, (void *)cuLaunchCooperativeKernel_ptsz},
+    {"cuGraphAddKernelNode", 10000, false, (void *)cuGraphAddKernelNode},
+    {"cuGraphAddKernelNode", 12000, false, (void *)cuGraphAddKernelNode_v2},
+    {"cuGraphAddNode", 12030, false, (void *)cuGraphAddNode_v2},
+    {"cuGraphAddNode", 13010, false, (void *)cuMemGetInfo_v2}, /* a later variant that nobody knows */
+    {"cuGetProcAddress", 11030, false, (void *)cuGetProcAddress},
+    {"cuGetProcAddress", 12000, false, (void *)cuGetProcAddress_v2},
+    {"cuInit", 2000, false, (void *)cuInit},
+    {"cuDriverGetVersion", 2020, false, (void *)cuDriverGetVersion},
+    {"cuGetExportTable", 3000, false, (void *)cuGetExportTable},
+    {"cuDevicePrimaryCtxRetain", 7000, false, (void *)cuDevicePrimaryCtxRetain},
+    {"cuDevicePrimaryCtxReset", 11000, false, (void *)cuDevicePrimaryCtxReset_v2},
+    {"cuDevicePrimaryCtxRelease", 11000, false, (void *)cuDevicePrimaryCtxRelease_v2},
+    {"cuCtxSetCurrent", 4000, false, (void *)cuCtxSetCurrent},
+    {"cuCtxCreate", 3020, false, (void *)cuCtxCreate_v2},
+    {"cuCtxDestroy", 4000, false, (void *)cuCtxDestroy_v2},
+    {"cuCtxSetLimit", 3010, false, (void *)cuCtxSetLimit},
+    {"cuCtxGetLimit", 3010, false, (void *)cuCtxGetLimit},
+    {"cuModuleLoadData", 2000, false, (void *)cuModuleLoadData},
+    {"cuModuleGetFunction", 2000, false, (void *)cuModuleGetFunction},
+    {"cuModuleEnumerateFunctions", 12040, false, (void *)cuModuleEnumerateFunctions},
+    {"cuModuleUnload", 2000, false, (void *)cuModuleUnload},
+    {"cuLibraryLoadData", 12000, false, (void *)cuLibraryLoadData},
+    {"cuLibraryUnload", 12000, false, (void *)cuLibraryUnload},
+    {"cuLibraryGetKernel", 12000, false, (void *)cuLibraryGetKernel},
+    {"cuLibraryEnumerateKernels", 12040, false, (void *)cuLibraryEnumerateKernels},
+    {"cuLibraryGetModule", 12000, false, (void *)cuLibraryGetModule},
+    {"cuKernelGetFunction", 12000, false, (void *)cuKernelGetFunction},
+    {"cuStreamCreate", 2000, false, (void *)cuStreamCreate},
+    {"cuStreamBeginCapture", 10010, false, (void *)cuStreamBeginCapture_v2},
+    {"cuStreamEndCapture", 10000, false, (void *)cuStreamEndCapture},
+};
+
+static CUresult not_here(void) { return CUDA_ERROR_NOT_SUPPORTED; }
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *status) {
+    if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
+    if (version > 13020) return CUDA_ERROR_INVALID_VALUE; /* newer than this driver */
+    int best = -1;
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        if (strcmp(entries[i].base, symbol) != 0 || entries[i].version > version) continue;
+        if (entries[i].ptsz && !(flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)) continue;
+        if (best < 0 || entries[i].version >= entries[best].version) best = (int)i;
+    }
+    state.lookups++;
+    *function = best < 0 ? NULL : entries[best].function;
+    if (best < 0 && getenv("STANDIN_EVERYTHING")) { /* for cudart, which gives up at the first that is not there */
+        *function = (void *)not_here;
+        best = 0;
+    }
+    if (status)
+        *status = best < 0 ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags) {
+    return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+}
