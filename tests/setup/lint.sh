@@ -18,7 +18,8 @@ while IFS= read -r -d '' file; do
 done < <(git ls-files -z --cached --others --exclude-standard)
 
 ((${#shell[@]} == 0)) || shellcheck -x "${shell[@]}"
-# Warnings that depend on what cppcheck knows of a system are left to the compiler.
-((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -I. -j "$(nproc)" --inline-suppr --suppress=normalCheckLevelMaxBranches --error-exitcode=1 \
-    --enable=warning,performance,portability "${c[@]}"
+# Not findings: how far a newer cppcheck went, and an #error that a definition of the build prevents.
+((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -I. -j "$(nproc)" --inline-suppr --error-exitcode=1 \
+    --enable=warning,performance,portability \
+    --suppress=normalCheckLevelMaxBranches --suppress=preprocessorErrorDirective "${c[@]}"
 printf 'lint: %d shell files, %d C files\n' "${#shell[@]}" "${#c[@]}"
