@@ -27,7 +27,8 @@ static struct unit_actor unit_actor[2];
 static ucontext_t unit_scheduler;
 static int unit_running = -1;
 static long unit_steps_left;
-static uint32_t unit_home;
+static uint32_t unit_home; /* of who is no actor */
+static uint32_t unit_actor_home[2];
 static void (*unit_each_step)(void); /* if not NULL: called before every atomic access outside of actors */
 
 __attribute__((unused)) static void unit_step(void) {
@@ -51,7 +52,7 @@ __attribute__((unused)) static void unit_step(void) {
 #undef mm_home
 #undef mm_wait
 MM_FN void mm_wait(void) {}
-MM_FN uint32_t mm_home(void) { return unit_home; }
+MM_FN uint32_t mm_home(void) { return unit_running < 0 ? unit_home : unit_actor_home[unit_running]; }
 
 __attribute__((unused)) static void unit_actor_main(int i) {
     unit_actor[i].act(unit_actor[i].arg);

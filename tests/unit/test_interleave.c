@@ -7,52 +7,56 @@
 #define MOST_STEPS 80 /* of an actor before the other comes in; more only repeats waiting */
 #define MOST_HELD 4096
 
-enum verb { GET, GIVE, STALE };
+enum verb { GET, GIVE, GIVE_GET, STALE };
 
-/* What an actor does: GET bytes, GIVE back held[which], or go on as the STALE reader of a stripe. */
+/* What an actor does: GET bytes, GIVE back held[which], both, or go on as the STALE reader of a stripe. */
 struct action {
     enum verb verb;
     uint64_t bytes;
-    int which;      /* GIVE: from the front of what is held; -1: the last */
-    uint32_t home;
+    int which;     /* of what is held */
+    uint32_t home; /* which quarter of the stripes: its own group, if there are four */
 };
 struct scenario {
     const char *name;
     uint32_t segments;
     uint64_t fill_bytes; /* before: so many of these; ~0: until NULL */
     uint64_t fill;
-    uint64_t more_bytes, more; /* and of these */
+    int freed; /* so many of them, from the front */
     struct action action[2];
     int null_is_fine;
 };
 
 #define MB(n) ((uint64_t)(n) << 20)
 static const struct scenario scenario[] = {
-    {"two first requests of a class", 3, 0, 0, 0, 0, {{GET, 64, 0, 0}, {GET, 64, 0, 0}}, 0},
-    {"two first requests, two stripes", 3, 0, 0, 0, 0, {{GET, MB(1), 0, 0}, {GET, MB(1), 0, 1}}, 0},
-    {"two classes take their first segment", 3, 0, 0, 0, 0, {{GET, 64, 0, 0}, {GET, MB(2), 0, 0}}, 0},
-    {"one segment for two of a class", 1, 0, 0, 0, 0, {{GET, MB(1), 0, 0}, {GET, MB(1), 0, 1}}, 0},
-    {"the last ticket and one more", 3, MB(2), 1, 0, 0, {{GET, MB(2), 0, 0}, {GET, MB(2), 0, 0}}, 0},
-    {"the last two tickets of the heap", 1, MB(1), 2, 0, 0, {{GET, MB(1), 0, 0}, {GET, MB(1), 0, 1}}, 0},
-    {"the last ticket of the heap", 1, MB(1), 3, 0, 0, {{GET, MB(1), 0, 0}, {GET, MB(1), 0, 0}}, 1},
-    {"an exhausted class and a free of its block", 1, MB(2), ~0ull, 0, 0, {{GET, MB(2), 0, 0}, {GIVE, 0, 0, 0}}, 1},
-    {"two frees complete a block", 2, MB(2), 2, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 1, 0}}, 0},
-    {"the last ticket and the free of the others", 2, MB(2), 1, 0, 0, {{GET, MB(2), 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"two frees retire a segment", 2, 1 << 19, 16, 0, 0, {{GIVE, 0, 7, 0}, {GIVE, 0, 15, 0}}, 0},
-    {"a block comes back while its class refills", 2, 1u << 11, 512 * 4 - 1, 0, 0, {{GET, 1u << 11, 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"a segment comes back, another class wants one", 1, MB(2), 2, 0, 0, {{GIVE, 0, 1, 0}, {GET, 4096, 0, 0}}, 1},
-    {"a stale reader, its block's class unchanged", 3, MB(2), 2, 0, 0, {{STALE, MB(2), 0, 0}, {GET, MB(2), 0, 0}}, 0},
-    {"a stale reader takes the last ticket", 3, MB(2), 1, 0, 0, {{STALE, MB(2), 0, 0}, {GET, MB(2), 0, 0}}, 0},
-    {"a stale reader of another class", 3, MB(2), 1, 0, 0, {{STALE, MB(1), 0, 0}, {GET, MB(2), 0, 0}}, 0},
-    {"a stale reader of another class and a free", 3, MB(2), 1, 0, 0, {{STALE, MB(1), 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"two runs, room for both", 4, 0, 0, 0, 0, {{GET, MB(8), 0, 0}, {GET, MB(8), 0, 0}}, 0},
-    {"two runs, room for one", 3, 0, 0, 0, 0, {{GET, MB(8), 0, 0}, {GET, MB(8), 0, 0}}, 1},
-    {"runs across words", 130, 0, 0, 0, 0, {{GET, MB(4) * 66, 0, 0}, {GET, MB(4) * 64, 0, 0}}, 1},
-    {"a run and a small request", 3, 0, 0, 0, 0, {{GET, MB(8), 0, 0}, {GET, 16, 0, 0}}, 0},
-    {"a run wants what a small request takes", 2, 0, 0, 0, 0, {{GET, MB(8), 0, 0}, {GET, 16, 0, 0}}, 1},
-    {"a run comes back, another wants it", 2, MB(8), 1, 0, 0, {{GIVE, 0, 0, 0}, {GET, MB(8), 0, 0}}, 1},
-    {"two frees of one run", 2, MB(8), 1, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"a run comes back, a slice wants it", 2, MB(8), 1, 0, 0, {{GIVE, 0, 0, 0}, {GET, 16, 0, 0}}, 1},
+    {"two first requests of a class", 3, 0, 0, 0, {{GET, 64, 0, 0}, {GET, 64, 0, 0}}, 0},
+    {"two first requests, two stripes", 3, 0, 0, 0, {{GET, MB(1), 0, 0}, {GET, MB(1), 0, 1}}, 0},
+    {"two classes take their first segment", 3, 0, 0, 0, {{GET, 64, 0, 0}, {GET, MB(2), 0, 0}}, 0},
+    {"one segment for two of a class", 1, 0, 0, 0, {{GET, MB(1), 0, 0}, {GET, MB(1), 0, 1}}, 0},
+    {"the last ticket and one more", 3, MB(2), 1, 0, {{GET, MB(2), 0, 0}, {GET, MB(2), 0, 0}}, 0},
+    {"the last two tickets of the heap", 1, MB(1), 2, 0, {{GET, MB(1), 0, 0}, {GET, MB(1), 0, 1}}, 0},
+    {"the last ticket of the heap", 1, MB(1), 3, 0, {{GET, MB(1), 0, 0}, {GET, MB(1), 0, 0}}, 1},
+    {"an exhausted class and a free of its block", 1, MB(2), ~0ull, 0, {{GET, MB(2), 0, 0}, {GIVE, 0, 0, 0}}, 1},
+    {"two frees complete a block", 2, MB(2), 2, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 1, 0}}, 0},
+    {"the last ticket and the free of the others", 2, MB(2), 1, 0, {{GET, MB(2), 0, 0}, {GIVE, 0, 0, 0}}, 0},
+    {"two frees retire a segment", 2, 1 << 19, 16, 0, {{GIVE, 0, 7, 0}, {GIVE, 0, 15, 0}}, 0},
+    {"a block comes back while its class refills", 2, 1u << 11, 512 * 4 - 1, 0, {{GET, 1u << 11, 0, 0}, {GIVE, 0, 0, 0}}, 0},
+    {"a segment comes back, another class wants one", 1, MB(2), 2, 0, {{GIVE, 0, 1, 0}, {GET, 4096, 0, 0}}, 1},
+    {"a stale reader, its block's class unchanged", 3, MB(2), 2, 0, {{STALE, MB(2), 0, 0}, {GET, MB(2), 0, 0}}, 0},
+    {"a stale reader takes the last ticket", 3, MB(2), 1, 0, {{STALE, MB(2), 0, 0}, {GET, MB(2), 0, 0}}, 0},
+    {"a stale reader of another class", 3, MB(2), 1, 0, {{STALE, MB(1), 0, 0}, {GET, MB(2), 0, 0}}, 0},
+    {"a stale reader of another class and a free", 3, MB(2), 1, 0, {{STALE, MB(1), 0, 0}, {GIVE, 0, 0, 0}}, 0},
+    {"two runs, room for both", 4, 0, 0, 0, {{GET, MB(8), 0, 0}, {GET, MB(8), 0, 0}}, 0},
+    {"two runs, room for one", 3, 0, 0, 0, {{GET, MB(8), 0, 0}, {GET, MB(8), 0, 0}}, 1},
+    {"runs across words", 130, 0, 0, 0, {{GET, MB(4) * 66, 0, 0}, {GET, MB(4) * 64, 0, 0}}, 1},
+    {"a run and a small request", 3, 0, 0, 0, {{GET, MB(8), 0, 0}, {GET, 16, 0, 0}}, 0},
+    {"a run wants what a small request takes", 2, 0, 0, 0, {{GET, MB(8), 0, 0}, {GET, 16, 0, 0}}, 1},
+    {"a run comes back, another wants it", 2, MB(8), 1, 0, {{GIVE, 0, 0, 0}, {GET, MB(8), 0, 0}}, 1},
+    {"two frees of one run", 2, MB(8), 1, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 0, 0}}, 0},
+    {"a segment is retired while its class wants a block", 2, 2048, 3 * 1024 - 1, 2047, {{GIVE, 0, 2047, 0}, {GET, 2048, 0, 0}}, 0},
+    {"two groups want a block of the same segment", 1, 1024, 1, 0, {{GET, 1024, 0, 1}, {GET, 1024, 0, 2}}, 0},
+    {"a refill fails while memory comes back and is taken", 1, MB(2), 2, 1, {{GET, MB(2), 0, 0}, {GIVE_GET, MB(2), 1, 0}}, 1},
+    {"the same, and another class takes it", 1, MB(2), 2, 0, {{GIVE_GET, MB(2), 0, 0}, {GIVE_GET, 4096, 1, 0}}, 1},
+    {"a run comes back, a slice wants it", 2, MB(8), 1, 0, {{GIVE, 0, 0, 0}, {GET, 16, 0, 0}}, 1},
 };
 #define SCENARIOS ((int)(sizeof scenario / sizeof *scenario))
 
@@ -80,11 +84,9 @@ struct actor {
 
 static void act(void *arg) {
     struct actor *me = (struct actor *)arg;
-    if (me->what.verb == GIVE) {
-        mm_heap_free(&heap.ref, me->give);
-    } else if (me->what.verb == GET) {
-        unit_home = me->what.home; /* read at once, before the first step */
-        me->got = mm_heap_malloc(&heap.ref, me->what.bytes);
+    if (me->what.verb != STALE) {
+        if (me->give != NULL) mm_heap_free(&heap.ref, me->give);
+        if (me->what.bytes != 0) me->got = mm_heap_malloc(&heap.ref, me->what.bytes);
     } else {
         const uint32_t c = mm_class_of((uint32_t)me->what.bytes);
         const mm_claim claim = mm_block_settle(&heap.ref, me->block, c, 1, mm_block_draw(&heap.ref, me->block, 1));
@@ -95,15 +97,19 @@ static void act(void *arg) {
 }
 
 /* A new heap in the same memory; slice bits need no clearing, so they are left dirty. */
-static void start_over(const struct scenario *sc) {
+static void start_over(const struct scenario *sc, uint32_t level) {
     const uint64_t user_base = heap.ref.user_base;
     memset(heap.metadata, 0, heap.layout.fixed_bytes);
     mm_heap_image(heap.metadata, &heap.layout, (uint64_t)(uintptr_t)heap.metadata, user_base, sc->segments);
-    holds = nulls = 0, unit_home = 0;
+    struct mm_heap *h = mm_heap_of(&heap.ref);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) /* as a class is whose demand has split its groups */
+        for (uint32_t i = 0; level > 0 && i < MM_STRIPES; i++)
+            h->classes[c].stripe[i] = (level << MM_STRIPES_SHIFT | (i & ~((MM_STRIPES >> level) - 1))) << 2;
+    holds = nulls = 0;
     for (uint64_t i = 0; i < sc->fill; i++)
-        if (hold(mm_cpu_malloc(&heap, sc->fill_bytes), sc->fill_bytes) == NULL) break;
-    for (uint64_t i = 0; i < sc->more; i++) hold(mm_cpu_malloc(&heap, sc->more_bytes), sc->more_bytes);
-    ((struct mm_heap *)heap.metadata)->null_count = 0;
+        if (hold(mm_heap_malloc(&heap.ref, sc->fill_bytes), sc->fill_bytes) == NULL) break;
+    for (int i = 0; i < sc->freed; i++) mm_heap_free(&heap.ref, held[i].p), held[i].gone = 1;
+    h->null_count = 0;
 }
 
 static int by_address(const void *a, const void *b) {
@@ -111,17 +117,19 @@ static int by_address(const void *a, const void *b) {
     return p < q ? -1 : p > q;
 }
 
-static int both(const struct scenario *sc, long a, long b, long c) {
+static int both(const struct scenario *sc, uint32_t level, long a, long b, long c) {
     struct actor actor[2];
     void *arg[2] = {&actor[0], &actor[1]};
     int twice = 0;
-    start_over(sc);
+    unit_home = 0;
+    start_over(sc, level);
     for (int i = 0; i < 2; i++) {
         const struct actor now = {sc->action[i], 0, NULL, NULL};
         actor[i] = now;
+        unit_actor_home[i] = now.what.home * MM_STRIPES / 4;
         if (now.what.verb == STALE)
             actor[i].block = (uint32_t)(((uint64_t)(uintptr_t)held[0].p - heap.ref.user_base) >> MM_GRANULE_SHIFT);
-        if (now.what.verb != GIVE) continue;
+        if (now.what.verb != GIVE && now.what.verb != GIVE_GET) continue;
         actor[i].give = held[now.what.which].p;
         twice += held[now.what.which].gone;
         held[now.what.which].gone = 1;
@@ -130,7 +138,7 @@ static int both(const struct scenario *sc, long a, long b, long c) {
     uint64_t live = 0;
     for (int i = 0; i < 2; i++) {
         hold(actor[i].got, sc->action[i].bytes);
-        nulls += sc->action[i].verb == GET && actor[i].got == NULL;
+        nulls += sc->action[i].verb <= GIVE_GET && sc->action[i].bytes != 0 && actor[i].got == NULL;
     }
     void *sorted[MOST_HELD];
     int n = 0;
@@ -157,15 +165,17 @@ static int both(const struct scenario *sc, long a, long b, long c) {
 START_TEST(schedules) {
     const struct scenario *sc = &scenario[_i % SCENARIOS];
     struct scenario turned = *sc;
-    if (_i >= SCENARIOS) /* the other way round */
+    const uint32_t level = _i >= 2 * SCENARIOS ? 2 : 0; /* in four groups */
+    if (_i / SCENARIOS % 2) /* the other way round */
         turned.action[0] = sc->action[1], turned.action[1] = sc->action[0];
+    if (level > 0 && sc->action[0].home == sc->action[1].home) return; /* nothing new */
     unit_create(&heap, sc->segments);
     long done = 0;
     for (long a = 0; a < MOST_STEPS; a += 1 + a / 8) {
         int ended = 0;
         for (long b = 0; b < MOST_STEPS && !(ended & 3); b += 1 + b / 8)
             for (long c = 0, last = 0; c < MOST_STEPS && !last; c += b ? 1 + c / 2 : MOST_STEPS) {
-                ended = both(&turned, a, b, c), done++;
+                ended = both(&turned, level, a, b, c), done++;
                 last = ended != 0;
             }
         if (ended & 1) break;
@@ -179,7 +189,7 @@ int main(void) {
     Suite *suite = suite_create("interleave");
     TCase *tests = tcase_create("two callers");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, schedules, 0, 2 * SCENARIOS);
+    tcase_add_loop_test(tests, schedules, 0, 4 * SCENARIOS);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
 }

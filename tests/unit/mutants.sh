@@ -1,0 +1,77 @@
+#!/bin/bash
+# Plants one fault at a time in a copy of the core (mutants.txt) and says which of them no suite notices.
+# Prints a line for each, then "mutants: N killed, M survived". Arguments: only those whose name holds one.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+work=build/mutants
+read -r -a check < <(pkg-config --cflags --libs check)
+flags=(-std=c11 -O1 -Wc++-compat -I. -D_GNU_SOURCE= -pthread)
+suites=(class tree segment block slice heap run interleave stress tsan)
+
+# Builds and runs the suites of the tree in directory $1; prints the first one that fails, or nothing.
+first_failing() {
+    local suite source extra
+    cd "$1" || exit
+    for suite in "${suites[@]}"; do
+        source=$suite extra=()
+        case $suite in
+        interleave) extra=(-include tests/unit/few_stripes.h) ;;
+        tsan) source=stress extra=(-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h) ;;
+        esac
+        if ! "${CC:-cc}" "${flags[@]}" "${extra[@]}" "tests/unit/test_$source.c" runtime/cpu/*.c "${check[@]}" \
+            -o "test_$suite" 2>log; then
+            echo "does not compile: $(grep -m 1 error: log)"
+            return
+        fi
+        if ! TSAN_OPTIONS=halt_on_error=1 CK_VERBOSITY=silent timeout 60 "./test_$suite" >log 2>&1; then
+            echo "$suite"
+            return
+        fi
+    done
+}
+
+# One mutant, as a line of mutants.txt.
+try() {
+    local number=$1 line=$2 name file from to why text dir killer
+    IFS=$'\t' read -r name file from to why <<<"${line// @@ /$'\t'}"
+    from=${from//'\n'/$'\n'}
+    dir=$work/$number
+    mkdir -p "$dir/runtime" "$dir/tests"
+    cp -r mmconfig.h "$dir" && cp -r runtime/*.h runtime/core runtime/cpu "$dir/runtime" && cp -r tests/unit "$dir/tests" || exit
+    text=$(<"$dir/$file")
+    if [[ $text != *"$from"* ]]; then
+        echo "stale     $name: $file has no longer: $from"
+        return
+    fi
+    printf '%s\n' "${text/"$from"/"$to"}" >"$dir/$file"
+    killer=$(first_failing "$dir")
+    if [[ $killer == "does not"* ]]; then
+        echo "stale     $name: $killer"
+    elif [[ -n $killer ]]; then
+        echo "killed    $name: $killer"
+    else
+        echo "survived  $name${why:+ ($why)}"
+    fi
+    rm -rf "$dir"
+}
+
+rm -rf "$work" && mkdir -p "$work" || exit
+try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
+if [[ $try_none != survived* ]]; then
+    echo "mutants: the suites fail without a fault: $try_none" >&2
+    exit 1
+fi
+number=0
+while IFS= read -r line; do
+    [[ $line == "#"* || -z $line ]] && continue
+    [[ $# -gt 0 && ${line%%@@*} != *"$1"* ]] && continue
+    ((number >= $(nproc))) && wait -n
+    ((++number))
+    try "$number" "$line" >"$work/result.$number" &
+done <tests/unit/mutants.txt
+wait
+cat "$work"/result.* | sort
+killed=$(cat "$work"/result.* | grep -c '^killed')
+survived=$(cat "$work"/result.* | grep -vc '^killed')
+echo "mutants: $killed killed, $survived survived"
+((survived == 0))
