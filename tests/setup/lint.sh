@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-shell=() c=()
+shell=() c=() status=0
 while IFS= read -r -d '' file; do
     [[ -f $file && ! -L $file ]] || continue
     case $file in
@@ -17,9 +17,10 @@ while IFS= read -r -d '' file; do
     esac
 done < <(git ls-files -z --cached --others --exclude-standard)
 
-((${#shell[@]} == 0)) || shellcheck -x "${shell[@]}"
+((${#shell[@]} == 0)) || shellcheck -x "${shell[@]}" || status=1
 # Not findings: how far a newer cppcheck went, and an #error that a definition of the build prevents.
 ((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -I. -j "$(nproc)" --inline-suppr --error-exitcode=1 \
     --enable=warning,performance,portability \
-    --suppress=normalCheckLevelMaxBranches --suppress=preprocessorErrorDirective "${c[@]}"
+    --suppress=normalCheckLevelMaxBranches --suppress=preprocessorErrorDirective "${c[@]}" || status=1
 printf 'lint: %d shell files, %d C files\n' "${#shell[@]}" "${#c[@]}"
+exit "$status"
