@@ -24,7 +24,7 @@
  *       writes the group's stripes. ctrl names the group, so that a stale reader who takes the last ticket of
  *       another group's or class's block knows what it has to refill.
  *   I4  a closed block has kind 0, so additions to it claim nothing. Nor do those to a body or a run.
- * Opening: bits, full_words, bodies; then the stripes; then ctrl (release). Failing: the other stripes, then the
+ * Opening: bits, full_words, bodies, opened; then the stripes; then ctrl (release). Failing: the other stripes, then the
  *   first (release). In this order, because with that last write the group has a next owner, who must find our
  *   writes done: it acquires from it.
  * Demand. Additions that came too late are counted all the same: count - capacity of the block that ran out is
@@ -36,11 +36,13 @@
  *   the last user of a slice did happens before what its next user does.
  * Progress. A caller that finds no ticket waits for its group's refill, with an eye on the other groups, at most
  *   MM_WAIT_ITERATIONS polls; then it answers NULL. It adds once per refill, so counts stay small.
- * NULL. Only if a refill found neither block nor segment and then all groups were NONE, all between two equal
- *   reads of the version (blocks given back + blocks opened; both monotonic, so an equal sum is no change at
- *   all). `dry` keeps the version at which a refill failed (so that nobody else tries, and the groups come
- *   to rest at NONE) or at which NULL was the answer (later callers give it at once). A stale write of it
- *   names an old version and so says nothing.
+ * NULL. Only if a refill found neither block nor segment and then all groups were NONE, all while no move was under
+ *   way (tree.h) and between two equal reads of the version (moves begun + blocks opened; both monotonic, so an
+ *   equal sum is no change at all). `dry` keeps the version at which a refill failed (so that nobody else tries,
+ *   and the groups come to rest at NONE) or at which NULL was the answer (later callers give it at once). A stale
+ *   write of it names an old version and so says nothing.
+ *   Not covered: the tickets that a stale reader draws from another class's block are out of sight until it has
+ *   given them back. It does so first of all.
  * Stale. A reader of a stripe may add to a block that has been retired and opened again since, for another
  *   group (fine, the slice is of its class) or another class (it gives those slices back).
  */
@@ -120,9 +122,9 @@ MM_FN void mm_block_open(const struct mm_heap_ref *ref, uint32_t b, uint32_t c, 
     mm_store_relaxed_u32(mm_block_full_words(ref, b), 0);
     MM_ROLLED
     for (uint32_t g = 1; g < granules; g++) mm_store_relaxed_u64(mm_block_ctrl(ref, b + g), MM_KIND_BODY + c);
+    mm_add_relaxed_u64(&cs->opened, 1);
     mm_block_set_stripes(cs->stripe, group, (uint64_t)b << 32 | group << 2 | MM_STRIPE_BLOCK);
     mm_store_release_u64(mm_block_ctrl(ref, b), group << MM_GROUP_SHIFT | (c + 1));
-    mm_add_release_u64(&cs->opened, 1);
 }
 
 /* Into how many groups to split a group of class c whose block was b: a power of two, as many blocks as it takes to
@@ -199,13 +201,11 @@ MM_FN_RARE mm_claim mm_block_settle(const struct mm_heap_ref *ref, uint32_t b, u
     const uint32_t capacity = mm_class_capacity(kind - 1);
     if (mm_ctrl_count(ctrl) >= capacity) return 0;
     const uint32_t first = (uint32_t)mm_ctrl_count(ctrl), left = capacity - first;
-    if (n >= left) {
-        n = left;
-        mm_block_refill(ref, kind - 1, mm_ctrl_group(ctrl), b);
-    }
-    if (kind == c + 1) return (uint64_t)b << 32 | first << 16 | n;
-    mm_block_free_range(ref, b, kind - 1, first, n);
-    return 0;
+    const int last = n >= left;
+    if (last) n = left;
+    if (kind != c + 1) mm_block_free_range(ref, b, kind - 1, first, n);
+    if (last) mm_block_refill(ref, kind - 1, mm_ctrl_group(ctrl), b);
+    return kind == c + 1 ? (uint64_t)b << 32 | first << 16 | n : 0;
 }
 
 /* Tickets of the block that a stripe names, if it has some left: looks before it adds. 0: none. */
@@ -217,9 +217,13 @@ MM_FN mm_claim mm_block_try_draw(const struct mm_heap_ref *ref, uint64_t stripe,
     return mm_block_settle(ref, b, c, n, mm_block_draw(ref, b, n));
 }
 
-/* Version of the supply for a class: changes when a block or segment comes back or a block is opened. */
-MM_FN uint64_t mm_block_version(struct mm_heap *h, uint32_t c) {
-    return mm_load_acquire_u64(&h->supply) + mm_load_acquire_u64(&h->classes[c].opened);
+/* Version of the supply for a class: changes when a move begins or a block is opened. *still: no move is under way. */
+MM_FN uint64_t mm_block_version(struct mm_heap *h, uint32_t c, int *still) {
+    const uint64_t supply = mm_move_read(h, still);
+    return supply + mm_load_acquire_u64(&h->classes[c].opened);
+}
+MM_FN uint64_t mm_block_version_again(struct mm_heap *h, uint32_t c) {
+    return mm_move_read_again(h) + mm_load_acquire_u64(&h->classes[c].opened);
 }
 
 /* One round over all groups of the class: tickets of whichever has some. *none: whether all groups were NONE. */
@@ -250,25 +254,28 @@ MM_FN_RARE mm_claim mm_block_claim_slow(const struct mm_heap_ref *ref, uint32_t 
         const uint64_t is = mm_load_acquire_u64(&cs->stripe[mm_home() % MM_STRIPES]);
         claim = mm_block_try_draw(ref, is, c, n);
         if (claim != 0) break;
-        int short_of_memory = 0;
+        int short_of_memory = 0, still;
         uint64_t version = 0;
         if (mm_stripe_state(is) == MM_STRIPE_NONE) {
             uint64_t *first = &cs->stripe[mm_group_first(mm_stripe_group(is))];
-            version = mm_block_version(h, c);
+            version = mm_block_version(h, c, &still);
             const uint64_t dry = mm_load_acquire_u64(&cs->dry);
             if (dry == MM_DRY_NULL(version)) break;
             if (dry == MM_DRY_REFILL(version)) {
                 short_of_memory = 1;
             } else if (mm_cas_acq_rel_u64(first, is, is | MM_STRIPE_BUSY)) {
                 if (mm_block_refill(ref, c, mm_stripe_group(is), MM_BLOCK_NONE)) continue;
-                if (mm_block_version(h, c) == version) mm_store_release_u64(&cs->dry, MM_DRY_REFILL(version));
+                if (still && mm_block_version_again(h, c) == version)
+                    mm_store_release_u64(&cs->dry, MM_DRY_REFILL(version));
+                else
+                    mm_wait(); /* somebody has something in hand */
                 continue;
             }
         }
         if (short_of_memory || polls % MM_STEAL_POLLS == MM_STEAL_POLLS - 1) {
             int none;
             claim = mm_block_go_round(ref, c, n, &none);
-            if (claim == 0 && short_of_memory && none && mm_block_version(h, c) == version) {
+            if (claim == 0 && short_of_memory && none && mm_block_version_again(h, c) == version) {
                 mm_store_release_u64(&cs->dry, MM_DRY_NULL(version));
                 break;
             }

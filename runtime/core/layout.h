@@ -63,11 +63,12 @@ struct mm_heap {
     uint64_t segment_words; /* uint64_t each: free blocks of the segment */
     uint64_t segment_owners;/* uint64_t each: see segment.h */
     uint64_t full_words;    /* uint32_t per granule: words of the block whose slices are all free */
-    uint64_t supply;        /* blocks and segments given back so far; monotonic */
+    uint64_t supply;        /* moves begun and moves ended; monotonic (tree.h) */
+    uint64_t settled;
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t misuse[MM_MISUSE_KINDS + 2];
-    uint64_t spare[6];
+    uint64_t spare[5];
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
 

@@ -11,7 +11,7 @@
  * Linearisation. malloc: the last leaf taken. free: the exchange of the owner for nobody.
  * Ordering. Leaves are taken with acquire and put back with release; coalescing is at once, since a free run
  *   is nothing but free segments.
- * NULL. Only after a search that met no conflict while the supply stood, or MM_TREE_TRIES searches.
+ * NULL. Only after a search that met no conflict while nothing moved (tree.h), or MM_TREE_TRIES searches.
  */
 #ifndef MM_CORE_RUN_H
 #define MM_CORE_RUN_H
@@ -58,8 +58,8 @@ MM_FN uint32_t mm_run_take(struct mm_heap *h, uint32_t count, uint32_t align, ui
     const struct mm_tree t = mm_segment_free_tree(h);
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
-        const uint64_t supply = mm_load_acquire_u64(&h->supply);
-        int conflict = 0;
+        int conflict = 0, still;
+        const uint64_t supply = mm_move_read(h, &still);
         uint32_t end = 0; /* set bits seen in a row reach from the present position up to here */
         MM_ROLLED
         for (uint32_t leaf = (uint32_t)h->tree_leaves; leaf-- > 0;) {
@@ -79,8 +79,10 @@ MM_FN uint32_t mm_run_take(struct mm_heap *h, uint32_t count, uint32_t align, ui
                 if (end - low >= count) {
                     const uint32_t first = end - count - ((end - count - skew) & (align - 1));
                     if (first >= low && first < end) {
-                        if (mm_run_try_take(t, first, first + count)) return first;
-                        mm_segment_supply(h);
+                        mm_move_begin(h);
+                        const int taken = mm_run_try_take(t, first, first + count);
+                        mm_move_end(h);
+                        if (taken) return first;
                         conflict = 1;
                         end = 0;
                         bit = first > leaf * 64 ? first - leaf * 64 : 0;
@@ -90,7 +92,9 @@ MM_FN uint32_t mm_run_take(struct mm_heap *h, uint32_t count, uint32_t align, ui
                 if (bit > 0) end = 0; /* the row ends at the clear bit below */
             }
         }
-        if (!conflict && mm_load_acquire_u64(&h->supply) == supply) break;
+        if (conflict) continue;
+        if (still && mm_move_read_again(h) == supply) break;
+        mm_wait();
     }
     return MM_TREE_NONE;
 }
@@ -119,16 +123,19 @@ MM_FN_RARE int mm_run_try_free(const struct mm_heap_ref *ref, uint64_t off) {
     const uint32_t first = (uint32_t)(off >> MM_SEGMENT_SHIFT);
     if (off & (MM_SEGMENT_BYTES - 1)) return MM_MISUSE_INTERIOR;
     const uint64_t owner = mm_load_acquire_u64(mm_segment_owner(h, first));
-    if (MM_OWNER_KIND(owner) != MM_OWNER_RUN ||
-        !mm_cas_acq_rel_u64(mm_segment_owner(h, first), owner, MM_OWNER_NOBODY))
+    if (MM_OWNER_KIND(owner) != MM_OWNER_RUN) return MM_MISUSE_DOUBLE_FREE;
+    mm_move_begin(h);
+    if (!mm_cas_acq_rel_u64(mm_segment_owner(h, first), owner, MM_OWNER_NOBODY)) {
+        mm_move_end(h);
         return MM_MISUSE_DOUBLE_FREE; /* two at once: the other has freed it */
+    }
     const uint32_t count = (uint32_t)(owner >> MM_OWNER_LENGTH_SHIFT);
     mm_store_relaxed_u64(mm_block_ctrl(ref, first * MM_SEGMENT_GRANULES), MM_KIND_CLOSED);
     MM_ROLLED
     for (uint32_t s = first + 1; s < first + count; s++)
         mm_store_relaxed_u64(mm_segment_owner(h, s), MM_OWNER_NOBODY);
     mm_run_put(mm_segment_free_tree(h), first, first + count);
-    mm_segment_supply(h);
+    mm_move_end(h);
     return 0;
 }
 

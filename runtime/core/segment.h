@@ -12,8 +12,10 @@
  *   I2  a claimed bit (taken out of the word, not yet given back) pins the segment: the word cannot be all
  *       ones, so nobody can retire it. The owner read after the claim is the owner until the bit is back.
  *   I3  a segment of class c with a word that is not 0 is in class tree c, unless its setter is on the way.
- * Linearisation. Claim: the and on word[s] that takes the bit. Give back: the or. Retire: the exchange of
- *   all ones by 0. Take from the free tree: the and on its leaf.
+ * Linearisation. Claim: the and on word[s] that takes the bit. Give back: the or. Retire: the exchange of the
+ *   word by 0 while holding the bits that make it whole. (Without holding one, the segment may have changed hands
+ *   between the or and the exchange, and its new owner's word look whole in the old owner's eyes.) Take from the
+ *   free tree: the and on its leaf.
  * Ordering. Give back releases and claim acquires, so what happened to a block before it came back happens
  *   before what its next owner does with it. The class tree follows the protocol of tree.h one level
  *   further down: who makes word[s] non-zero sets the leaf bit; who makes it zero clears the leaf bit and
@@ -44,16 +46,13 @@ MM_FN uint64_t *mm_segment_word(struct mm_heap *h, uint32_t s) { return (uint64_
 MM_FN uint64_t *mm_segment_owner(struct mm_heap *h, uint32_t s) { return (uint64_t *)h->segment_owners + s; }
 
 MM_FN struct mm_tree mm_segment_free_tree(struct mm_heap *h) {
-    const struct mm_tree t = {(uint64_t *)h->free_tree, (uint32_t)h->tree_mids};
+    const struct mm_tree t = {(uint64_t *)h->free_tree, h, (uint32_t)h->tree_mids};
     return t;
 }
 MM_FN struct mm_tree mm_segment_class_tree(struct mm_heap *h, uint32_t c) {
-    const struct mm_tree t = {(uint64_t *)(h->class_trees + c * h->tree_bytes), (uint32_t)h->tree_mids};
+    const struct mm_tree t = {(uint64_t *)(h->class_trees + c * h->tree_bytes), h, (uint32_t)h->tree_mids};
     return t;
 }
-
-/* Something can be had again that could not before: searches that found nothing look again. */
-MM_FN void mm_segment_supply(struct mm_heap *h) { mm_add_release_u64(&h->supply, 1); }
 
 /* Segment s has no free block of class c: out of the class tree with it, unless that has changed. */
 MM_FN_RARE void mm_segment_unlist(struct mm_heap *h, uint32_t s, uint32_t c) {
@@ -66,16 +65,28 @@ MM_FN_RARE void mm_segment_unlist(struct mm_heap *h, uint32_t s, uint32_t c) {
 /* Gives the blocks of `bits` back to segment s of class c, and the segment to nobody if it is whole. The
  * caller holds the bits. Releases. */
 MM_FN_RARE void mm_segment_give_back(struct mm_heap *h, uint32_t s, uint32_t c, uint64_t bits) {
-    const uint64_t all = mm_class_segment_mask(c);
-    const uint64_t old = mm_or_release_u64(mm_segment_word(h, s), bits);
-    if ((old | bits) == all && mm_cas_acq_rel_u64(mm_segment_word(h, s), all, 0)) {
+    uint64_t *word = mm_segment_word(h, s);
+    mm_move_begin(h);
+    MM_ROLLED
+    for (;;) {
+        uint64_t all = mm_class_segment_mask(c);
+        if (bits != all) {
+            const uint64_t old = mm_or_release_u64(word, bits);
+            if (old == 0) mm_tree_insert(mm_segment_class_tree(h, c), s);
+            if ((old | bits) != all) break;
+            /* Whole, but no longer pinned: take ours out again, whoever owns the segment by now. */
+            bits &= mm_and_acquire_u64(word, ~bits);
+            if (bits == 0) break; /* claimed: it will be whole again when they are given back */
+            c = (uint32_t)mm_load_acquire_u64(mm_segment_owner(h, s)) - 1;
+            all = mm_class_segment_mask(c);
+            if (!mm_cas_acq_rel_u64(word, all & ~bits, 0)) continue; /* not whole any more */
+        }
         mm_store_relaxed_u64(mm_segment_owner(h, s), MM_OWNER_NOBODY);
-        if (old != 0) mm_segment_unlist(h, s, c);
+        if (all != 1) mm_segment_unlist(h, s, c); /* a segment of one block never gets listed */
         mm_tree_insert(mm_segment_free_tree(h), s);
-    } else if (old == 0) {
-        mm_tree_insert(mm_segment_class_tree(h, c), s);
+        break;
     }
-    mm_segment_supply(h);
+    mm_move_end(h);
 }
 
 /* Claims a free block of segment s for class c: its first granule, or MM_BLOCK_NONE if s has none (any
@@ -83,23 +94,26 @@ MM_FN_RARE void mm_segment_give_back(struct mm_heap *h, uint32_t s, uint32_t c, 
 MM_FN uint32_t mm_segment_claim_from(struct mm_heap *h, uint32_t s, uint32_t c, uint32_t salt) {
     uint64_t *word = mm_segment_word(h, s);
     uint64_t seen = mm_load_relaxed_u64(word);
+    uint32_t block = MM_BLOCK_NONE;
+    mm_move_begin(h); /* what a stale reader claims, its class misses until it is back */
     MM_ROLLED
-    while (seen != 0) {
+    while (seen != 0 && block == MM_BLOCK_NONE) {
         const uint32_t i = mm_bits_pick(seen, salt);
         const uint64_t bit = 1ull << i;
         const uint64_t old = mm_and_acquire_u64(word, ~bit);
-        if (old & bit) {
-            if (mm_load_acquire_u64(mm_segment_owner(h, s)) != c + 1) { /* stale: pinned by the bit, so ... */
-                mm_segment_give_back(h, s, (uint32_t)mm_load_acquire_u64(mm_segment_owner(h, s)) - 1, bit);
-                break;
-            }
-            if (old == bit) mm_segment_unlist(h, s, c);
-            return s * MM_SEGMENT_GRANULES + i;
-        }
         seen = old;
+        if (!(old & bit)) continue;
+        const uint32_t owner = (uint32_t)mm_load_acquire_u64(mm_segment_owner(h, s)); /* pinned by the bit */
+        if (owner != c + 1) {
+            mm_segment_give_back(h, s, owner - 1, bit);
+            break;
+        }
+        block = s * MM_SEGMENT_GRANULES + i;
+        seen &= ~bit;
     }
-    mm_segment_unlist(h, s, c);
-    return MM_BLOCK_NONE;
+    if (block == MM_BLOCK_NONE || seen == 0) mm_segment_unlist(h, s, c);
+    mm_move_end(h);
+    return block;
 }
 
 /* Takes a segment from nobody for class c and claims its first block. MM_BLOCK_NONE: there is none. */

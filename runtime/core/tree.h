@@ -15,7 +15,14 @@
  *   it has read from the set (the set releases, the clear acquires), so sees the word non-empty and sets the bit
  *   again.
  * Progress: insert and erase are wait-free; find is bounded by MM_TREE_TRIES.
- * Stale: find may answer a segment that has just left, and may miss one that has just come.
+ * Stale: find may answer a segment that has just left, and may miss one that has just come, or whose bit above
+ *   is just being cleared and set again. So a search that finds nothing proves nothing by itself.
+ *
+ * Moves. Who takes something out of sight for a moment (a block or segment on its way from one set to another, a
+ *   bit above that may have to be set again) does so between mm_move_begin and mm_move_end, which count in
+ *   `supply` and `settled`. A search that finds nothing counts if no move was under way before it (settled, read
+ *   first, equals supply) and none has begun since (the second reading of supply is a read-modify-write, so that
+ *   the search's reads come before it, and any later move after it).
  */
 #ifndef MM_CORE_TREE_H
 #define MM_CORE_TREE_H
@@ -26,8 +33,20 @@
 
 struct mm_tree {
     uint64_t *node;
+    struct mm_heap *heap;
     uint32_t mids; /* words in the middle level; the leaves begin at node[1 + mids] */
 };
+
+MM_FN void mm_move_begin(struct mm_heap *h) { mm_add_acquire_u64(&h->supply, 1); }
+MM_FN void mm_move_end(struct mm_heap *h) { mm_add_release_u64(&h->settled, 1); }
+/* Before a search: the supply, and whether no move is under way. */
+MM_FN uint64_t mm_move_read(struct mm_heap *h, int *still) {
+    const uint64_t settled = mm_load_acquire_u64(&h->settled), supply = mm_load_acquire_u64(&h->supply);
+    *still = settled == supply;
+    return supply;
+}
+/* After a search: the supply. */
+MM_FN uint64_t mm_move_read_again(struct mm_heap *h) { return mm_add_acq_rel_u64(&h->supply, 0); }
 
 MM_FN uint64_t *mm_tree_leaf(struct mm_tree t, uint32_t segment) {
     return &t.node[1 + t.mids + segment / 64];
@@ -43,11 +62,13 @@ MM_FN void mm_tree_announce(struct mm_tree t, uint32_t segment) {
 MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     uint64_t *mid = &t.node[1 + segment / 4096];
     const uint64_t mid_bit = 1ull << (segment / 64 % 64), root_bit = 1ull << (segment / 4096);
+    mm_move_begin(t.heap);
     if ((mm_and_acquire_u64(mid, ~mid_bit) & ~mid_bit) == 0) {
         mm_and_acquire_u64(&t.node[0], ~root_bit);
         if (mm_load_acquire_u64(mid) != 0) mm_or_release_u64(&t.node[0], root_bit);
     }
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
+    mm_move_end(t.heap);
 }
 
 /* Adds the segments of `bits` in the leaf of `segment`. Returns the leaf as it was. Releases. */
