@@ -316,31 +316,40 @@ START_TEST(waiting_is_bounded) {
     unit_home = 0;
     unit_eq(mm_block_claim(ref, c, 1), 0);
     unit_holds(h->classes[c].dry % 4 != MM_DRY_NULL(0), "dry while a refill is in flight");
+    unit_home = MM_STRIPES - 1; /* the same for who can refill, but finds nothing */
+    unit_eq(mm_block_claim(ref, c, 1), 0);
+    unit_holds(h->classes[c].dry % 4 != MM_DRY_NULL(0), "dry while a refill is in flight");
 }
 END_TEST
 
 static uint32_t give_at;
+static int given;
 static uint32_t give_block, give_class;
 static void give_at_step(void) {
     if (steps++ != give_at) return;
-    unit_each_step = NULL;
+    unit_each_step = count_steps;
+    given = 1;
+    const uint32_t before = steps;
     mm_block_free_range(ref, give_block, give_class, 0, mm_class_capacity(give_class));
+    steps = before; /* only those of the search count */
 }
 
 /* Memory that comes back at any step of a search that is about to find nothing: either the search gets it, or
- * it came after; the next search gets it. */
+ * it came with the very last steps; the next search gets it. */
 START_TEST(supply_in_the_middle_of_a_search) {
     const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX / 2);
     give_class = c;
+    for (uint32_t i = 0; i < MM_STRIPES; i++) /* each stripe a group: going round takes a while */
+        h->classes[c].stripe[i] = (MM_STRIPES_SHIFT << MM_STRIPES_SHIFT | i) << 2;
     for (give_at = 0;; give_at++) {
         while (mm_block_claim(ref, c, 1) != 0) continue;
         h->classes[c].dry = 0; /* so that it searches */
-        give_block = 0, steps = 0;
+        give_block = 0, steps = 0, given = 0;
         unit_each_step = give_at_step;
         const mm_claim claim = mm_block_claim(ref, c, 1);
-        const int given = unit_each_step == NULL;
         unit_each_step = NULL;
         if (!given) break;
+        unit_holds(claim != 0 || steps - give_at < 12, "came back at step %u, NULL after %u more", give_at, steps - give_at);
         unit_holds(claim != 0 || mm_block_claim(ref, c, 1) != 0, "came back at step %u, still NULL", give_at);
     }
     unit_lt(20, give_at);

@@ -146,6 +146,12 @@ static int both(const struct scenario *sc, uint32_t level, long a, long b, long 
         if (!held[i].gone) sorted[n++] = held[i].p, live += unit_taken(held[i].bytes);
     qsort(sorted, (size_t)n, sizeof *sorted, by_address);
     for (int i = 1; i < n; i++) unit_holds(sorted[i] != sorted[i - 1], "%s: handed out twice at %ld %ld %ld", sc->name, a, b, c);
+    for (uint32_t g = 0; g < sc->segments * MM_SEGMENT_GRANULES; g++) { /* who waits does not add meanwhile */
+        const uint64_t ctrl = *mm_block_ctrl(&heap.ref, g);
+        const uint32_t kind = mm_ctrl_kind(ctrl);
+        unit_holds(kind == MM_KIND_CLOSED || kind > MM_CLASS_COUNT || mm_ctrl_count(ctrl) <= mm_class_capacity(kind - 1) + 4,
+                   "%s: count of block %u driven up at %ld %ld %ld", sc->name, g, a, b, c);
+    }
     char why[200];
     uint64_t found = 0;
     const char *bad = mm_cpu_heap_check_quiescent(&heap, why, sizeof why, &found);

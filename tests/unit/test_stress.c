@@ -134,10 +134,43 @@ START_TEST(random_lives) {
 }
 END_TEST
 
+static uint64_t fill_bytes;
+
+/* Each thread keeps what it gets to itself: nothing but the allocator orders one's use of a slice before the
+ * next one's, so ThreadSanitizer sees every order that is missing there. */
+static const uint64_t private_bytes[] = {16, 256, 2048, 1 << 14, 1 << 17, 1 << 20, 2 * MM_SEGMENT_BYTES};
+#define PRIVATE_ROUNDS 24000u
+
+static void *keep_to_oneself(void *arg) {
+    struct worker *me = (struct worker *)arg;
+    uint64_t *mine[3] = {NULL, NULL, NULL}, served = 0;
+    const uint32_t rounds = ROUNDS(PRIVATE_ROUNDS) * 4;
+    pthread_barrier_wait(&me->all->start);
+    for (uint32_t round = 0; round < rounds; round++) {
+        uint64_t **at = &mine[unit_random(&me->seed) % 3];
+        let_go(me->all, *at);
+        *at = (uint64_t *)mm_cpu_malloc(&me->all->heap, fill_bytes);
+        if (*at != NULL) fill(*at, (fill_bytes < 4096 ? fill_bytes : 4096) / 8), served++;
+    }
+    for (int i = 0; i < 3; i++) let_go(me->all, mine[i]);
+    __atomic_fetch_add(&me->all->served, served, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+START_TEST(private_lives) {
+    static struct shared all;
+    fill_bytes = private_bytes[_i];
+    unit_create(&all.heap, 8);
+    run_all(&all, 8, keep_to_oneself);
+    unit_lt(ROUNDS(PRIVATE_ROUNDS), all.served);
+    unit_fresh(&all.heap, 8);
+    mm_cpu_heap_destroy(&all.heap);
+}
+END_TEST
+
 /* All fill the heap to NULL at once, then free what their neighbour has got. */
 static void *held[THREADS_MOST][1 << 14];
 static uint32_t holds[THREADS_MOST];
-static uint64_t fill_bytes;
 
 static void *fill_to_null(void *arg) {
     struct worker *me = (struct worker *)arg;
@@ -185,6 +218,7 @@ int main(void) {
     TCase *tests = tcase_create("threads");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, random_lives, 0, PLANS);
+    tcase_add_loop_test(tests, private_lives, 0, (int)(sizeof private_bytes / sizeof *private_bytes));
     tcase_add_test(tests, exhaustion);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
