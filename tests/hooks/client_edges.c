@@ -175,6 +175,8 @@ static void lookups(int argc, char **argv) {
     int (*mocked)(void) = NULL;
     *(void **)&mocked = dlsym(mock, "cuLaunchKernel");
     CHECK(mocked && mocked() == 4711);
+    *(void **)&mocked = dlsym(mock, "cuLaunchGridAsync");
+    CHECK(mocked && mocked() == 4712 && dlerror() == NULL);
     void *next = dlsym(RTLD_NEXT, "malloc");
     CHECK(next == (void *)malloc);
 }

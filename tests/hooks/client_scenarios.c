@@ -116,6 +116,14 @@ static void contexts(int argc, char **argv) {
     CHECK(standin->last_ref.heap && standin->last_ref.heap != one.heap);
     CHECK(standin->reservations == 4);
     client_heap_segments(&standin->last_ref);
+    /* a module that has a heap keeps it, by whatever name of a context it is launched */
+    CUfunction f;
+    OK(cu.cuCtxSetCurrent(first));
+    f = client_function("mm");
+    OK(client_launch(f, NULL));
+    OK(cu.cuCtxSetCurrent(second));
+    OK(client_launch(f, NULL));
+    CHECK(standin->last_ref.heap == one.heap);
     /* a stream decides the context, whichever is current */
     CUstream stream;
     CUfunction other = client_kernel("mm", NULL);
@@ -125,12 +133,12 @@ static void contexts(int argc, char **argv) {
     CHECK(standin->last_ref.heap != one.heap);
     OK(client_launch(other, NULL));
     CHECK(standin->last_ref.heap == one.heap);
-    launched_with_heap(4);
+    launched_with_heap(6);
     OK(cu.cuCtxDestroy(second));
     CHECK(standin->reservations == 2);
     OK(cu.cuCtxSetCurrent(first));
     OK(client_launch(k, NULL));
-    launched_with_heap(5);
+    launched_with_heap(7);
 }
 
 static void reset(int argc, char **argv) {

@@ -95,12 +95,17 @@ static void globals(void) {
     size_t n = 0;
     CUcontext first = start(), second;
     CUkernel k = kernel(&l);
-    printf("cuLibraryGetGlobal before the first launch: %s", gpu_name(cuLibraryGetGlobal(&a, &n, l, "mm_heap_v1")));
+    printf("cuLibraryGetGlobal before the first launch: %s",
+           gpu_name(cuLibraryGetGlobal(&a, &n, l, "mm_heap_v1")));
     OK(launch(k, NULL));
-    printf(", after: %s, %s address, %zu bytes", gpu_name(cuLibraryGetGlobal(&b, &n, l, "mm_heap_v1")), a == b ? "same" : "other", n);
+    printf(", after: %s, %s address, %zu bytes",
+           gpu_name(cuLibraryGetGlobal(&b, &n, l, "mm_heap_v1")), a == b ? "same" : "other", n);
     OK(cuLibraryGetModule(&m, l));
-    printf("; of its module: %s, %s address\n", gpu_name(cuModuleGetGlobal(&c, &n, m, "mm_heap_v1")), a == c ? "same" : "other");
-    printf("unknown name: library %s, module %s\n", gpu_name(cuLibraryGetGlobal(&d, &n, l, "nosuch")), gpu_name(cuModuleGetGlobal(&d, &n, m, "nosuch")));
+    printf("; of its module: %s, %s address\n",
+           gpu_name(cuModuleGetGlobal(&c, &n, m, "mm_heap_v1")), a == c ? "same" : "other");
+    printf("unknown name: library %s, module %s\n",
+           gpu_name(cuLibraryGetGlobal(&d, &n, l, "nosuch")), gpu_name(cuModuleGetGlobal(&d, &n, m,
+           "nosuch")));
     OK(cuCtxCreate(&second, NULL, 0, 0));
     OK(cuLibraryGetGlobal(&d, &n, l, "mm_heap_v1"));
     printf("in a second context of the device: %s address\n", a == d ? "SAME" : "another");
@@ -134,12 +139,14 @@ static void pointers(void) {
         void *p = NULL, *q = NULL;
         OK(cuGetProcAddress(names[i], &p, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL));
         OK(cuGetProcAddress(names[i], &q, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
-        printf("%s: cuGetProcAddress %s dlsym; per thread %s\n", names[i], p == dlsym(h, names[i]) ? "==" : "!=", p == q ? "the same" : "another");
+        printf("%s: cuGetProcAddress %s dlsym; per thread %s\n",
+               names[i], p == dlsym(h, names[i]) ? "==" : "!=", p == q ? "the same" : "another");
     }
     void *p = NULL;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
     CUresult r = cuGetProcAddress("cuLaunchKernel_ptsz", &p, 13000, 0, &status);
-    printf("cuGetProcAddress(\"cuLaunchKernel_ptsz\"): %s, %s, status %d\n", gpu_name(r), p ? "found" : "NULL", (int)status);
+    printf("cuGetProcAddress(\"cuLaunchKernel_ptsz\"): %s, %s, status %d\n",
+           gpu_name(r), p ? "found" : "NULL", (int)status);
 }
 
 #define COST(name, n, call)                                                                               \
@@ -223,7 +230,8 @@ static void memory(int drop_first) {
     OK(cuMemGetInfo(&free0, &total));
     double t = now_ns();
     CUresult r = cuMemAddressReserve(&base, total >> 22 << 22, 1ull << 30, 0, 0);
-    printf("granularity %zu; reserve the whole device, 1 GiB aligned: %s, %#llx, %.0f us", page, gpu_name(r), base, (now_ns() - t) / 1e3);
+    printf("granularity %zu; reserve the whole device, 1 GiB aligned: %s, %#llx, %.0f us",
+           page, gpu_name(r), base, (now_ns() - t) / 1e3);
     CUdeviceptr probe = 0;
     r = cuMemAddressReserve(&probe, 1ull << 22, 1ull << 36, 0, 0);
     printf("; 64 GiB aligned: %s, %#llx\n", gpu_name(r), probe);
@@ -241,7 +249,8 @@ static void memory(int drop_first) {
     OK(cuMemGetInfo(&free1, &total));
     if (drop_first) printf("unmap before the reset: %s\n", gpu_name(cuMemUnmap(base, bytes)));
     OK(cuDevicePrimaryCtxReset(0));
-    if (!drop_first) printf("after cuDevicePrimaryCtxReset: cuMemUnmap %s", gpu_name(cuMemUnmap(base, bytes)));
+    if (!drop_first) printf("after cuDevicePrimaryCtxReset: cuMemUnmap %s",
+           gpu_name(cuMemUnmap(base, bytes)));
     printf("; cuMemAddressFree %s", gpu_name(cuMemAddressFree(base, total >> 22 << 22)));
     CUcontext c;
     OK(cuDevicePrimaryCtxRetain(&c, 0));

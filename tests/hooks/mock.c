@@ -1,3 +1,6 @@
-/* libmock.so: somebody else's function with the name of a driver function. */
+/* libmock.so: somebody else's functions with names of driver functions; the stand-in lacks the second. */
 int cuLaunchKernel(void);
 int cuLaunchKernel(void) { return 4711; }
+
+int cuLaunchGridAsync(void);
+int cuLaunchGridAsync(void) { return 4712; }
