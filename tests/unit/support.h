@@ -46,6 +46,7 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     const char *bad = mm_cpu_heap_check_quiescent(heap, why, sizeof why, &found);
     unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
     if (live != UNIT_ANY) unit_eq(found, live);
+    unit_eq(mm_heap_of(&heap->ref)->supply, mm_heap_of(&heap->ref)->settled); /* every move has ended */
 }
 
 /* Without live memory and drained, the heap must look like one just made with `mapped` segments. */
