@@ -1,11 +1,12 @@
-# Compile time: mmnvcc and what it calls. Everything it needs lies in one folder, lib/: scripts, our cicc and
-# nvlink, fragments, libmm.a, and toolkit/, the links to the toolkit that mm is built with.
+# Compile time: mmnvcc and what it calls. Everything it needs lies in one folder, lib/: scripts, our cicc,
+# ptxas and nvlink, fragments, device libraries, and toolkit/, the links to the toolkit that mm is built with.
 
 MMLIBDIR := $(PREFIX)/lib/mm
 MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
-MM_COMPILE_TIME := $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(BUILD)/lib/mmcicc $(BUILD)/lib/mmlink \
+MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
+MM_COMPILE_TIME := $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(MM_SHIMS) \
 	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/mm_ptx.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES)
 MM_ABI := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
 
@@ -25,11 +26,10 @@ $(BUILD)/bin/mmfragment: $(BUILD)/interpose/splice/mmfragment.o $(BUILD)/interpo
 	@mkdir -p $(@D)
 	$(CC) $^ -o $@
 
-$(BUILD)/lib/mmcicc: $(BUILD)/interpose/cicc.o $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
-	@mkdir -p $(@D)
-	$(CC) $^ -o $@
-
-$(BUILD)/lib/mmlink: $(BUILD)/interpose/nvlink.o $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
+$(BUILD)/lib/mmcicc: $(BUILD)/interpose/cicc.o
+$(BUILD)/lib/mmptxas: $(BUILD)/interpose/ptxas.o
+$(BUILD)/lib/mmlink: $(BUILD)/interpose/nvlink.o
+$(MM_SHIMS): $(BUILD)/interpose/devlink.o $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
 	@mkdir -p $(@D)
 	$(CC) $^ -o $@
 
@@ -58,7 +58,7 @@ $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE
 
 install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin lib/mm/ptx lib/mm/device lib/mm/path)
-	install -m 755 $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(BUILD)/lib/mmcicc $(BUILD)/lib/mmlink "$(DESTDIR)$(MMLIBDIR)"
+	install -m 755 $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(BUILD)/lib/libmm.a "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(MM_LIBRARIES) $(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/mm_ptx.fatbin "$(DESTDIR)$(MMLIBDIR)/device"
 	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
@@ -70,6 +70,6 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 
 uninstall-compile-time:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
-	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmcicc mmlink libmm.a)
+	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmcicc mmptxas mmlink libmm.a)
 	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path)
 	-rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null

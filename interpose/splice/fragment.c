@@ -12,9 +12,6 @@ const char *const mm_splice_service_source[MM_SPLICE_SERVICES] = {"mm_device_mal
 /* Whatever else the allocator calls; the driver provides both to every module. */
 static const char *const known_externs[] = {"__assertfail", "vprintf"};
 
-/* In front of internal names: no user's name begins with it, and no other version's. */
-#define INTERNAL_PREFIX "mm_v" MM_STR(MM_ABI_VERSION) "_"
-
 static int source_index(const struct mm_token *name) {
     for (int i = 0; i < MM_SPLICE_SERVICES; i++)
         if (mm_token_is(name, mm_splice_service_source[i])) return i;
@@ -57,7 +54,7 @@ static int add_token(struct mm_splice_text *out, const struct mm_module *m, cons
     if (service >= 0) return mm_text_add_string(out, mm_splice_service[service]);
     for (size_t i = 0; t->kind == MM_TOKEN_IDENTIFIER && i < m->count; i++)
         if (same_name(&m->items[i].name, t)) {
-            if (!is_extern(&m->items[i]) && !is_heap(&m->items[i]) && mm_text_add_string(out, INTERNAL_PREFIX))
+            if (!is_extern(&m->items[i]) && !is_heap(&m->items[i]) && mm_text_add_string(out, MM_SPLICE_PREFIX))
                 return -1;
             break;
         }

@@ -138,6 +138,37 @@ done:
     return result;
 }
 
+/* Whether the fragment brought this item. */
+static bool is_ours(const struct mm_item *item) {
+    const size_t prefix = sizeof MM_SPLICE_PREFIX - 1;
+    return mm_token_is(&item->name, MM_HEAP_REF_NAME) || service_index(&item->name) >= 0 ||
+           (item->name.length > prefix && memcmp(item->name.at, MM_SPLICE_PREFIX, prefix) == 0);
+}
+
+enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_splice_text *out) {
+    static const char services[] =
+        "\n.extern .func (.param .b64 r) malloc (.param .b64 n);\n.extern .func free (.param .b64 p);\n"
+        ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, .param .b64 a);\n";
+    struct mm_splice_error error;
+    struct mm_module m;
+    struct survey s;
+    bool failed = mm_module_read(&m, text, bytes, &error) || survey_module(&s, &m, &error) || !s.heap;
+    memset(out, 0, sizeof *out);
+    if (!failed) {
+        const char *from = m.body;
+        failed = mm_text_add(out, text, (size_t)(m.body - text)) || mm_text_add(out, services, sizeof services - 1);
+        for (size_t i = 0; i < m.count && !failed; i++) {
+            if (!is_ours(&m.items[i])) continue;
+            failed = mm_text_add(out, from, (size_t)(m.items[i].begin - from)) != 0;
+            from = m.items[i].end;
+        }
+        failed = failed || mm_text_add(out, from, (size_t)(text + bytes - from));
+    }
+    if (failed) mm_splice_text_free(out);
+    mm_module_free(&m);
+    return failed ? MM_SPLICE_UNTOUCHED : MM_SPLICE_DONE;
+}
+
 bool mm_splice_is_binary_ir(const char *data, size_t bytes) {
     static const char nvvm[] = "\xED\x43\x4E\x7F", llvm[] = "BC\xC0\xDE";
     return bytes >= 4 && (memcmp(data, nvvm, 4) == 0 || memcmp(data, llvm, 4) == 0);

@@ -9,6 +9,7 @@
 #define MM_SPLICE_H
 
 #include "interpose/splice/module.h"
+#include "mmconfig.h"
 
 enum mm_splice_result {
     MM_SPLICE_FAILED = -1,
@@ -34,6 +35,13 @@ extern const char *const mm_splice_service_source[MM_SPLICE_SERVICES];
  * module that defines a service itself or holds the heap variable of another version of mm. */
 enum mm_splice_result mm_splice_module(const char *text, size_t bytes, const char *fragment, size_t fragment_bytes,
                                        struct mm_splice_text *out, struct mm_splice_error *error);
+
+/* The opposite: a spliced module without the allocator, its services .extern again. MM_SPLICE_UNTOUCHED, with out
+ * empty, if the text is not spliced, whatever else it is. */
+enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_splice_text *out);
+
+/* In front of the allocator's internal names: no user's name begins with it, and no other version's. */
+#define MM_SPLICE_PREFIX "mm_v" MM_STR(MM_ABI_VERSION) "_"
 
 /* Makes a fragment of what nvcc -rdc=true -ptx wrote for runtime/device.cu: a PTX module of `version`
  * ("7.0") in which the three entry points have the services' names and are weak, the heap variable is weak

@@ -131,13 +131,25 @@ untouched() {
 
 # Callers' caps hold: at most 32 registers under __launch_bounds__(1024,2), 24 under -maxrregcount 24.
 registers() {
-    local used
-    used=$("$mmnvcc" -cubin -arch=sm_90 -Xptxas -v "$src/all.cu" -o bounded.cubin 2>&1 |
-        awk '/Compiling entry/ {name = $0} /Used/ && name ~ /bounded/ {print $5}')
+    # shellcheck disable=SC2016 # awk's
+    local used show='/properties for/ {name = $0} /nvlink.* used/ && name ~ of {print $5}'
+    used=$("$mmnvcc" -cubin -arch=sm_90 -Xptxas -v "$src/all.cu" -o bounded.cubin 2>&1 | awk -v of=bounded "$show")
     same "registers of a bounded kernel, whole program" "$((used > 0 && used <= 32))" 1
-    used=$("$mmnvcc" -rdc=true -arch=sm_90 -Xnvlink -v "$src/part.cu" "$src/use.cu" -o bounded 2>&1 |
-        awk '/properties for/ {name = $0} /used/ && name ~ /capped/ {print $5}')
+    used=$("$mmnvcc" -cubin -arch=sm_90 -maxrregcount 24 -Xptxas -v "$src/one.cu" -o few.cubin 2>&1 | awk -v of=kPPv "$show")
+    same "registers under -maxrregcount 24" "$((used > 0 && used <= 24))" 1
+    used=$("$mmnvcc" -rdc=true -arch=sm_90 -Xnvlink -v "$src/part.cu" "$src/use.cu" -o bounded 2>&1 | awk -v of=capped "$show")
     same "registers of a bounded kernel, relocatable" "$((used > 0 && used <= 32))" 1
+    # One copy of the allocator however many kernels call it, and what the host asks for by name is all there.
+    same "one allocator" "$(readelf -sW bounded.cubin 2> /dev/null | awk '$4 == "FUNC" && $8 == "malloc"' | wc -l)" 1
+    "$nvcc" -cubin -arch=sm_90 "$src/names.cu" -o plain.cubin && "$mmnvcc" -cubin -arch=sm_90 "$src/names.cu" -o names.cubin
+    same "names of variables and kernels" "$(names names.cubin)" "$(names plain.cubin)"
+    same "an architecture without device library" "$("$mmnvcc" -cubin -arch=sm_87 "$src/one.cu" -o spliced.cubin 2>&1 &&
+        readelf -sW spliced.cubin 2> /dev/null | grep -c -E 'mm_heap_v[0-9]+$')" 1
+}
+
+# What a program can ask for, by name, size, binding: variables and kernels of a cubin.
+names() {
+    readelf -sW "$1" 2> /dev/null | awk '($4 == "OBJECT" || $6 == "[<other>:") && $NF !~ /mm_|reservedS/ {print $4, $5, $4 == "OBJECT" ? $3 : "", $NF}' | sort
 }
 
 # refuses NAME LINE COMMAND...: fails with this one line (a pattern) and leaves no output

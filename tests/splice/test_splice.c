@@ -222,6 +222,30 @@ static void check_spliced(const char *name, const struct mm_splice_text *in, con
     mm_module_free(&f);
 }
 
+/* Undone, it declares the services instead, and what followed the declarations is as it was. */
+static void check_undone(const char *name, const struct mm_splice_text *in, const struct mm_splice_text *spliced) {
+    struct mm_splice_text out;
+    struct mm_splice_error error;
+    struct mm_module before, after;
+    const char *rest = NULL;
+    ck_assert_int_eq(mm_splice_undo(spliced->data, spliced->bytes, &out), MM_SPLICE_DONE);
+    ck_assert_int_eq(mm_module_read(&before, in->data, in->bytes, &error), 0);
+    ck_assert_msg(mm_module_read(&after, out.data, out.bytes, &error) == 0, "%s: %s", name, error.message);
+    for (int s = 0; s < MM_SPLICE_SERVICES; s++) {
+        ck_assert_int_eq(count_items(&after, mm_splice_service[s], MM_ITEM_FUNC_DECLARED), 1);
+        ck_assert_int_eq(count_items(&after, mm_splice_service[s], MM_ITEM_FUNC_DEFINED), 0);
+    }
+    ck_assert_int_eq(count_items(&after, MM_HEAP_REF_NAME, MM_ITEM_VARIABLE), 0);
+    ck_assert_msg(!strstr(out.data, OURS), "%s: a name of ours is left", name);
+    for (size_t i = 0; i < before.count; i++)
+        if (in_declaration(&before, before.items[i].begin)) rest = before.items[i].end;
+    const size_t bytes = (size_t)(in->data + in->bytes - rest);
+    ck_assert_msg(out.bytes > bytes && !memcmp(out.data + out.bytes - bytes, rest, bytes), "%s: the rest changed", name);
+    mm_splice_text_free(&out);
+    mm_module_free(&before);
+    mm_module_free(&after);
+}
+
 START_TEST(nvcc_output_is_spliced) {
     struct mm_splice_text in, out, again;
     struct mm_splice_error error;
@@ -239,7 +263,10 @@ START_TEST(nvcc_output_is_spliced) {
         ck_assert_int_eq(mm_splice_module(out.data, out.bytes, fragment.data, fragment.bytes, &again, &error),
                          MM_SPLICE_UNTOUCHED);
         ck_assert_ptr_null(again.data);
+        check_undone(name, &in, &out);
     } else {
+        ck_assert_int_eq(mm_splice_undo(in.data, in.bytes, &again), MM_SPLICE_UNTOUCHED);
+        ck_assert_ptr_null(again.data);
         ck_assert_ptr_null(out.data);
     }
     mm_splice_text_free(&in);

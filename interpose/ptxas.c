@@ -1,0 +1,103 @@
+/* Stands in for the toolkit's ptxas. Of a whole program that holds the allocator it makes machine code in
+ * another way: without the allocator as a relocatable object, then linked with the device library. ptxas would
+ * copy the allocator into every kernel that calls it, with as many registers as it likes; linked, it is there
+ * once, with at most 32 (docs/notes/splice-or-link.md). The PTX itself keeps the allocator, for the driver.
+ *
+ * Everything else is left to ptxas: relocatable code, text that is not ours, checks without an output, code
+ * for debugging (-g: made without copies anyway), architectures that the device library was not built for, and
+ * what does not assemble without the allocator: ptxas takes no address of a malloc that is not there.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "interpose/devlink.h"
+#include "interpose/shim.h"
+
+struct request {
+    int input, output; /* indices of the file names among the arguments; 0 if there is none */
+    const char *arch;  /* "-arch=sm_90" */
+    int verbose, left_to_ptxas;
+    struct mm_splice_text plain; /* the input without the allocator */
+};
+
+static void read_request(struct request *q, int argc, char **argv) {
+    static const char *const leave[] = {"-c", "--compile-only", "-ewp", "--extensible-whole-program", "-g",
+                                        "--device-debug", "-optf", "--options-file"};
+    struct mm_splice_text text;
+    for (int i = 1; i < argc; i++) {
+        for (size_t k = 0; k < sizeof leave / sizeof *leave; k++) q->left_to_ptxas |= strcmp(argv[i], leave[k]) == 0;
+        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) q->output = ++i;
+        else if (strncmp(argv[i], "-arch=sm_", 9) == 0) q->arch = argv[i];
+        else if (strcmp(argv[i], "-v") == 0 || strcmp(argv[i], "--verbose") == 0) q->verbose = 1;
+        else if (argv[i][0] != '-' && !q->input && mm_shim_read(argv[i], &text) == 0) {
+            if (mm_splice_undo(text.data, text.bytes, &q->plain) == MM_SPLICE_DONE) q->input = i;
+            mm_splice_text_free(&text);
+        }
+    }
+}
+
+static bool write_file(const char *path, const struct mm_splice_text *text) {
+    FILE *f = fopen(path, "wb");
+    const bool written = f && fwrite(text->data, 1, text->bytes, f) == text->bytes;
+    return f && fclose(f) == 0 && written;
+}
+
+/* Assembles and links, with its files in `folder`. Returns whether that made the image; if not, ptxas is to do it
+ * alone, and says of the real text what is wrong, if anything is. */
+static bool assemble(const struct request *q, int argc, char **argv, const char *ptxas, const char *folder) {
+    static const char *const libraries[] = {"device/mm32.a", "device/mm24.a"};
+    static char compile_only[] = "-c", out[] = "-o", machine[] = "-m64", verbose[] = "-v";
+    char nvlink[4096], library[4096], text[4200], object[4200], arch[64];
+    char **changed = (char **)malloc((size_t)argc * sizeof *changed);
+    snprintf(text, sizeof text, "%s/whole.ptx", folder);
+    snprintf(object, sizeof object, "%s/whole.o", folder);
+    snprintf(arch, sizeof arch, "--arch=%s", q->arch + 6);
+    if (!changed || mm_shim_path(nvlink, sizeof nvlink, "real/nvlink") || !write_file(text, &q->plain)) {
+        free(changed);
+        return false;
+    }
+    memcpy(changed, argv, (size_t)argc * sizeof *changed);
+    changed[q->input] = text;
+    changed[q->output] = object;
+    const struct mm_attempt assembly = mm_attempt_run(ptxas, argc, changed, compile_only);
+    free(changed);
+    if (assembly.status) return false;
+
+    char *link[] = {nvlink, machine, arch, out, argv[q->output], object, library, verbose};
+    for (int i = 0; i < 2; i++) {
+        if (mm_shim_path(library, sizeof library, libraries[i])) return false;
+        const struct mm_attempt linked = mm_attempt_run(nvlink, q->verbose ? 8 : 7, link, NULL);
+        if (linked.status) continue;
+        if (mm_devlink_lacks(argv[q->output])) return false;
+        mm_attempt_repeat(&assembly);
+        mm_attempt_repeat(&linked);
+        return true;
+    }
+    return false;
+}
+
+int main(int argc, char **argv) {
+    struct request q;
+    char real[4096], folder[4096], file[4200];
+    memset(&q, 0, sizeof q);
+    if (mm_shim_path(real, sizeof real, "real/ptxas")) return 1;
+    read_request(&q, argc, argv);
+    if (q.left_to_ptxas || !q.input || !q.output || !q.arch) {
+        execv(real, argv);
+        return mm_shim_complain("cannot run '%s': %s", real, strerror(errno));
+    }
+    if (snprintf(folder, sizeof folder, "%s.mm-XXXXXX", argv[q.output]) >= (int)sizeof folder || !mkdtemp(folder))
+        return mm_shim_complain("cannot make a folder beside '%s': %s", argv[q.output], strerror(errno));
+    const bool made = assemble(&q, argc, argv, real, folder);
+    for (int i = 0; i < 2; i++) {
+        snprintf(file, sizeof file, "%s/whole.%s", folder, i ? "o" : "ptx");
+        unlink(file);
+    }
+    rmdir(folder);
+    mm_splice_text_free(&q.plain);
+    return made ? 0 : mm_shim_run(real, argv);
+}
