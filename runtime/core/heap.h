@@ -41,13 +41,6 @@ MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes
     return mm_heap_malloc(ref, mm_class_bytes(c));
 }
 
-/* What a pointer is that lies in the heap but in no block. */
-MM_FN_RARE enum mm_misuse mm_heap_classify(const struct mm_heap_ref *ref, uint64_t off) {
-    const uint64_t owner = mm_load_relaxed_u64(mm_segment_owner(mm_heap_of(ref), (uint32_t)(off >> MM_SEGMENT_SHIFT)));
-    const int run = MM_OWNER_KIND(owner) == MM_OWNER_RUN || MM_OWNER_KIND(owner) == MM_OWNER_RUN_BODY;
-    return run ? MM_MISUSE_INTERIOR : MM_MISUSE_NOT_ALLOCATED;
-}
-
 /* Frees what malloc or aligned malloc gave; NULL is fine. Anything else is counted as misuse and changes
  * nothing. Releases. */
 MM_FN void mm_heap_free(const struct mm_heap_ref *ref, void *p) {
@@ -61,7 +54,7 @@ MM_FN void mm_heap_free(const struct mm_heap_ref *ref, void *p) {
             mm_slice_free(ref, off, ctrl);
             return;
         }
-        misuse = kind == MM_KIND_RUN ? mm_run_try_free(ref, off) : (int)mm_heap_classify(ref, off);
+        misuse = kind == MM_KIND_RUN ? mm_run_try_free(ref, off) : (int)mm_misuse_outside(ref, off);
         if (misuse == 0) return;
     }
     mm_misuse_count(ref, (enum mm_misuse)misuse, 1);

@@ -99,11 +99,11 @@ MM_FN uint32_t mm_run_take(struct mm_heap *h, uint32_t count, uint32_t align, ui
     return MM_TREE_NONE;
 }
 
-/* `bytes` (more than MM_SLICE_BYTES_MAX), aligned to align_bytes (a power of two). NULL: no such run. */
+/* A run for `bytes` (0 counts as 1), aligned to align_bytes, a power of two. NULL: no such run. */
 MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes) {
     struct mm_heap *h = mm_heap_of(ref);
     if (bytes > ref->user_bytes || align_bytes > ref->user_bytes) return NULL;
-    const uint32_t count = (uint32_t)((bytes + MM_SEGMENT_BYTES - 1) >> MM_SEGMENT_SHIFT);
+    const uint32_t count = bytes ? (uint32_t)((bytes + MM_SEGMENT_BYTES - 1) >> MM_SEGMENT_SHIFT) : 1;
     const uint32_t align = align_bytes <= MM_SEGMENT_BYTES ? 1 : (uint32_t)(align_bytes >> MM_SEGMENT_SHIFT);
     /* segment i is aligned where i = skew modulo align */
     const uint32_t skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (align - 1);

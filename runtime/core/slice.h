@@ -14,6 +14,13 @@ MM_FN_RARE void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse ki
     mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times);
 }
 
+/* What a pointer is that lies in the heap, at byte offset `off`, but in no block that is handed out. */
+MM_FN_RARE enum mm_misuse mm_misuse_outside(const struct mm_heap_ref *ref, uint64_t off) {
+    const uint64_t owner = mm_load_relaxed_u64(mm_segment_owner(mm_heap_of(ref), (uint32_t)(off >> MM_SEGMENT_SHIFT)));
+    const int run = MM_OWNER_KIND(owner) == MM_OWNER_RUN || MM_OWNER_KIND(owner) == MM_OWNER_RUN_BODY;
+    return run ? MM_MISUSE_INTERIOR : MM_MISUSE_NOT_ALLOCATED;
+}
+
 /* A slice of class c, or NULL. The group is formed once and stays together until its last lane is served: lanes that
  * leave early and come back in a next call, while the others form a new group, got lost here under nvcc 13.0
  * (docs/notes/lanes-that-leave.md). */
@@ -46,7 +53,7 @@ MM_FN void mm_slice_free(const struct mm_heap_ref *ref, uint64_t off, uint64_t c
         c = mm_ctrl_kind(ctrl) - MM_KIND_BODY;
         b = mm_block_of_granule(b, c);
         ctrl = mm_load_relaxed_u64(mm_block_ctrl(ref, b));
-        if (mm_ctrl_kind(ctrl) != c + 1) misuse = MM_MISUSE_NOT_ALLOCATED; /* a body of long ago */
+        if (mm_ctrl_kind(ctrl) != c + 1) misuse = (int)mm_misuse_outside(ref, off); /* a body of long ago */
     }
     /* Position of the slice; rounds down where `in` is no multiple, which the product then shows. */
     const uint32_t in = (uint32_t)off & ((1u << mm_class_block_shift(c)) - 1);

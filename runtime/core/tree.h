@@ -49,7 +49,7 @@ MM_FN uint64_t mm_move_read(struct mm_heap *h, int *still) {
 MM_FN uint64_t mm_move_read_again(struct mm_heap *h) { return mm_add_acq_rel_u64(&h->supply, 0); }
 
 MM_FN uint64_t *mm_tree_leaf(struct mm_tree t, uint32_t segment) {
-    return &t.node[1 + t.mids + segment / 64];
+    return t.node + (1 + t.mids + segment / 64);
 }
 
 /* The leaf of `segment` has become non-empty: make it be found. */
