@@ -35,7 +35,9 @@ struct thread {
     void *sp;
     uint32_t done;
     uint32_t spin;  /* steps since anything changed */
-    uint32_t waits; /* times it gave way (mm_wait) since another changed something */
+    uint32_t waiting; /* it has given way (mm_wait) in this call */
+    uint32_t waits;  /* times it did since one that was not itself waiting changed something */
+    uint32_t nudges; /* times it was woken because all slept */
 };
 struct frame {
     uint32_t todo, last, preempted, ran, notes, stack_bytes, log_mark, arena_mark;
@@ -73,24 +75,29 @@ static void put(void *p, uint32_t bits, uint64_t v) {
     else *(uint32_t *)p = (uint32_t)v;
 }
 static uint64_t get(const void *p, uint32_t bits) { return bits == 64 ? *(const uint64_t *)p : *(const uint32_t *)p; }
+/* Something has changed. What a waiting thread writes (its next attempt) does not count as progress to those who wait
+ * as well: else two of them could wake each other for ever while a third, for whom they wait, gets no turn. */
+static void wake(int progress) {
+    for (uint32_t t = 0; t < thread_count; t++) {
+        threads[t].spin = 0;
+        if (progress && t != current) threads[t].waits = threads[t].nudges = 0;
+    }
+}
 static void write_logged(void *p, uint32_t bits, uint64_t v) {
     const uint64_t old = get(p, bits);
     if (old == v) return;
     undo_log[undo_count++] = (struct undo){p, bits, old};
     memory_hash ^= word_hash(p, old) ^ word_hash(p, v);
     put(p, bits, v);
-    if (current < MODEL_THREADS)
-        for (uint32_t t = 0; t < thread_count; t++) {
-            threads[t].spin = 0;
-            if (t != current) threads[t].waits = 0;
-        }
+    if (current < MODEL_THREADS) wake(!threads[current].waiting);
 }
 void model_set(uint64_t *p, uint64_t v) { write_logged(p, 64, v); }
 
 static void yield(void) { model_switch(&threads[current].sp, main_sp); }
 
 uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, uint64_t expected) {
-    if (current < MODEL_THREADS) {
+    const int step = current < MODEL_THREADS && !(kind == MODEL_STORE && model_is_private(p));
+    if (step) {
         threads[current].spin++;
         yield();
     }
@@ -103,11 +110,18 @@ uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, ui
     case MODEL_fetch_and: write_logged(p, bits, before & v); break;
     case MODEL_CAS: if (before == expected) write_logged(p, bits, v); break;
     }
-    if (current < MODEL_THREADS) frames[depth].op = (struct op){kind, bits, p, v, expected, before};
+    if (step) frames[depth].op = (struct op){kind, bits, p, v, expected, before};
     return before;
 }
 void model_wait(void) {
-    if (current < MODEL_THREADS) threads[current].waits++;
+    if (current == MODEL_THREADS) return;
+    threads[current].waiting = 1;
+    threads[current].waits++;
+}
+void model_progress(void) {
+    if (current == MODEL_THREADS) return;
+    threads[current].waiting = threads[current].waits = threads[current].nudges = 0;
+    wake(1);
 }
 uint32_t model_self(void) { return current; }
 uint32_t model_home(void) { return current < MODEL_THREADS ? current : 0; }
@@ -171,10 +185,11 @@ static void undo_to(struct frame *f) {
     arena_used = f->arena_mark;
 }
 
+static int awake_now(uint32_t t) { return threads[t].spin < MODEL_SPIN && threads[t].waits < MODEL_WAITS; }
 static uint64_t state_hash(void) {
     uint64_t h = memory_hash;
     for (uint32_t t = 0; t < thread_count; t++) {
-        h = mix(h, threads[t].done + 2 * t + 17);
+        h = mix(h, threads[t].done + 2 * (uint32_t)awake_now(t) + 4 * threads[t].waiting + 8 * t + 17);
         if (threads[t].done) continue;
         const uint64_t *end = (const uint64_t *)(stacks[t] + STACK_BYTES);
         for (const uint64_t *w = threads[t].sp; w < end; w++) h = mix(h + 1, *w);
@@ -200,7 +215,6 @@ static int seen_add(uint64_t h) {
     return 1;
 }
 
-static int awake_now(uint32_t t) { return threads[t].spin < MODEL_SPIN && threads[t].waits < MODEL_WAITS; }
 static uint32_t enabled(void) {
     uint32_t running = 0, awake = 0;
     for (uint32_t t = 0; t < thread_count; t++) {
@@ -208,8 +222,14 @@ static uint32_t enabled(void) {
         running |= 1u << t;
         if (awake_now(t)) awake |= 1u << t;
     }
-    if (running && !awake) model_fail("stuck: everybody waits");
-    return awake;
+    if (!running || awake) return awake;
+    for (uint32_t t = 0; t < thread_count; t++) {
+        if (threads[t].done) continue;
+        model_require(++threads[t].nudges < MODEL_NUDGES, "stuck: everybody waits");
+        threads[t].waits = MODEL_WAITS - 1;
+        threads[t].spin = 0;
+    }
+    return running;
 }
 
 static void start(void) {

@@ -4,8 +4,9 @@
  * A scenario's shared memory is written only by the atomics of port.h and by model_set, so that a step can be
  * taken back. What a scenario asserts: model_require in a thread (at once) and in check (when all are done).
  * A thread that has only looked, MODEL_SPIN steps long, sleeps until somebody changes something, and so does one
- * that has given way MODEL_WAITS times (mm_wait) while no other changed anything: that is the fairness a waiting
- * loop may count on. If all that are left sleep, they are stuck, and that is an error.
+ * that has given way MODEL_WAITS times (mm_wait) while no other made progress, that is: changed something without
+ * itself waiting, or came to the end of a call. That is the fairness a waiting loop may count on. If all that are left
+ * sleep, they go once more round their loops, MODEL_NUDGES times; then they are stuck, and that is an error.
  */
 #ifndef MM_MODEL_EXPLORE_H
 #define MM_MODEL_EXPLORE_H
@@ -15,6 +16,7 @@
 #define MODEL_THREADS 4
 #define MODEL_SPIN 100
 #define MODEL_WAITS 4
+#define MODEL_NUDGES 8
 
 struct model_scenario {
     const char *name;
@@ -32,11 +34,16 @@ __attribute__((format(printf, 1, 2), noreturn)) void model_fail(const char *form
 void model_set(uint64_t *p, uint64_t v);
 /* Remembers a remark for the printed schedule. text must be a literal. */
 void model_note(const char *text, uint64_t value);
+/* The running thread has come to the end of a call: those who wait look again. */
+void model_progress(void);
 /* The running thread's index; used as its home stripe as well. */
 uint32_t model_self(void);
 
 /* Explores the scenarios whose name contains `only` (NULL: all). Exits 1 at the first violation. */
 int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count);
+/* Whether nobody looks at *p while its writer is at it, so that a store to it is no step of its own; the scenario's file
+ * provides it. */
+int model_is_private(const void *p);
 /* Names an address in a printed schedule; the scenario's file provides it. */
 void model_name_address(const void *p, char *out, uint32_t out_bytes);
 

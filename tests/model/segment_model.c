@@ -7,6 +7,7 @@
 
 static uint32_t claim(uint32_t c) {
     const uint32_t b = mm_segment_claim_block(HEAP, c, 0);
+    model_progress();
     model_note("claimed", b);
     if (b != MM_BLOCK_NONE) world_take(b, mm_class_block_granules(c));
     return b;
@@ -15,6 +16,7 @@ static void back(uint32_t b, uint32_t c) {
     if (b == MM_BLOCK_NONE) return;
     world_drop(b, mm_class_block_granules(c));
     mm_segment_give_back(HEAP, b / MM_SEGMENT_GRANULES, c, 1ull << (b % MM_SEGMENT_GRANULES));
+    model_progress();
     model_note("gave back", b);
 }
 

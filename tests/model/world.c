@@ -49,6 +49,7 @@ void *world_malloc(uint32_t bytes, int must) {
     void *p = mm_heap_malloc(&ref, bytes);
     model_note("malloc", (uint64_t)p);
     model_require(p || !must, "NULL though memory was there all the time");
+    model_progress();
     if (!p) return NULL;
     const uint64_t off = (uint64_t)p - ref.user_base, n = request_bytes(bytes);
     model_require(off + n <= ref.user_bytes, "malloc gave an address outside the heap");
@@ -68,6 +69,7 @@ void world_free(void *p) {
         model_set(word, *word & ~(1ull << (at >> PIECE_SHIFT & 63)));
     }
     mm_heap_free(&ref, p);
+    model_progress();
     model_note("freed", (uint64_t)p);
 }
 void world_hold_run(uint32_t s) {
@@ -203,6 +205,13 @@ void world_check_drained(void) {
         model_require(in_tree(mm_segment_free_tree(h), s), "all is free and drained, but not segment %u", s);
 }
 
+/* Control words of granules at which no block of the scenarios' classes begins (the smallest are of an eighth of a
+ * segment): nobody adds to them, and who frees looks at them long after they were written. */
+int model_is_private(const void *p) {
+    const uint64_t at = ((uint64_t)p - ref.ctrl) / 8;
+    return (uint64_t)p >= ref.ctrl && (uint64_t)p < ref.bits && at % (MM_SEGMENT_GRANULES / 8) != 0;
+}
+
 /* ---- Names for schedules -------------------------------------------------------------------- */
 
 static int name_tree(const uint64_t *p, struct mm_tree t, const char *what, char *out, uint32_t n) {
@@ -223,6 +232,7 @@ void model_name_address(const void *p, char *out, uint32_t n) {
         if (name_tree(p, mm_segment_class_tree(HEAP, c), what, out, n)) return;
     }
     if (p == &h->supply) snprintf(out, n, "supply");
+    else if (p == &h->settled) snprintf(out, n, "settled");
     else if (a >= h->segment_words && a < h->segment_words + 8 * h->segment_count)
         snprintf(out, n, "word[%d]", (int)((a - h->segment_words) / 8));
     else if (a >= h->segment_owners && a < h->segment_owners + 8 * h->segment_count)
