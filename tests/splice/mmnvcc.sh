@@ -129,6 +129,15 @@ untouched() {
     same "LLVM IR" "$(cmp plain.ir ours.ir && echo same)" same
 }
 
+# mm once more, with no toolkit of its own and with device libraries that hold nothing.
+bare_library() {
+    rm -rf bare
+    cp -r "$(dirname "$(readlink -f "$mmnvcc")")" bare
+    rm -rf bare/toolkit
+    cp bare/libmm.a bare/device/mm32.a
+    cp bare/libmm.a bare/device/mm24.a
+}
+
 # Callers' caps hold: at most 32 registers under __launch_bounds__(1024,2), 24 under -maxrregcount 24.
 registers() {
     # shellcheck disable=SC2016 # awk's
@@ -143,7 +152,8 @@ registers() {
     same "one allocator" "$(readelf -sW bounded.cubin 2> /dev/null | awk '$4 == "FUNC" && $8 == "malloc"' | wc -l)" 1
     "$nvcc" -cubin -arch=sm_90 "$src/names.cu" -o plain.cubin && "$mmnvcc" -cubin -arch=sm_90 "$src/names.cu" -o names.cubin
     same "names of variables and kernels" "$(names names.cubin)" "$(names plain.cubin)"
-    same "an architecture without device library" "$("$mmnvcc" -cubin -arch=sm_87 "$src/one.cu" -o spliced.cubin 2>&1 &&
+    bare_library
+    same "an architecture without device library" "$(bare/mmnvcc -cubin -arch=sm_90 "$src/one.cu" -o spliced.cubin 2>&1 &&
         readelf -sW spliced.cubin 2> /dev/null | grep -c -E 'mm_heap_v[0-9]+$')" 1
 }
 
@@ -176,13 +186,12 @@ fake_toolkit() {
 }
 
 refusals() {
-    local plain="/usr/bin:/bin" lib
+    local plain="/usr/bin:/bin"
     refuses "MM_NVCC" "mmnvcc: MM_NVCC is 'nowhere/nvcc'; expected the path of an nvcc with nvcc.profile beside it" \
         env MM_NVCC=nowhere/nvcc "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
     refuses "CUDA_HOME" "mmnvcc: CUDA_HOME is '/nowhere'; expected bin/nvcc and bin/nvcc.profile in it" \
         env CUDA_HOME=/nowhere "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
-    lib=$(dirname "$(readlink -f "$mmnvcc")")
-    cp -r "$lib" bare && rm -rf bare/toolkit
+    bare_library
     refuses "no nvcc" "mmnvcc: no nvcc: MM_NVCC and CUDA_HOME are not set, and there is none in PATH (*)" \
         env -u CUDA_HOME PATH="$PWD/bare/path:$plain" bare/mmnvcc -arch=sm_90 "$src/one.cu" -o refused
     fake_toolkit old 12.9
@@ -195,11 +204,11 @@ refusals() {
     fake_toolkit other 13.1
     refuses "unwritable" "mmnvcc: no place for the links to '*/other/bin': cannot write to /proc/x/mm nor /proc/y/mmnvcc-*" \
         env XDG_CACHE_HOME=/proc/x TMPDIR=/proc/y CUDA_HOME="$PWD/other" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
-    rm bare/ptx/mm_75.ptx bare/ptx/mm_80.ptx
+    rm bare/ptx/mm_75.ptx
     refuses "no fragment" "mmnvcc: no device allocator for sm_75 in '*/ptx' (there: *sm_90*); build mm with it in ARCHS" \
         bare/mmnvcc -arch=sm_75 -ptx "$src/one.cu" -o refused
     refuses "no device library" "mmnvcc: the device link leaves 'free' undefined: mm has no code for this architecture; build mm with it in ARCHS" \
-        "$mmnvcc" -arch=sm_87 -rdc=true "$src/one.cu" -o refused
+        bare/mmnvcc -arch=sm_90 -rdc=true "$src/one.cu" -o refused
     refuses "not a regular file" "*mmnvcc: cannot put the allocator into '/dev/stdout': it is not a regular file" \
         "$mmnvcc" -arch=sm_90 -ptx "$src/one.cu" -o /dev/stdout
     printf 'extern "C" __device__ __noinline__ void free(void *p) noexcept { *(int *)p = 1; }\n__global__ void k(void *p) { free(p); }\n' > own.cu
