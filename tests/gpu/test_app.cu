@@ -9,11 +9,9 @@
 
 static __device__ unsigned thread_index(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-/* The heap variable of this image. PTX, because no C declaration would bind to what the splicer adds. */
-#ifdef MM_TEST_RELOCATABLE
-extern "C" __device__ struct mm_heap_ref MM_HEAP_REF;
-__global__ void read_ref(struct mm_heap_ref *out) { *out = MM_HEAP_REF; }
-#else
+/* The heap variable of this image. PTX, because no C declaration would bind to what mmnvcc adds; and only where mmnvcc
+ * adds it to the PTX itself, which it does not to relocatable code or before it makes machine code. */
+#ifdef MM_TEST_PTX
 __global__ void read_ref(struct mm_heap_ref *out) {
     void *address = malloc(1); /* makes this image one that allocates */
     free(address);
@@ -21,7 +19,6 @@ __global__ void read_ref(struct mm_heap_ref *out) {
     asm("cvta.global.u64 %0, %0;" : "+l"(address));
     *out = *(struct mm_heap_ref *)address;
 }
-#endif
 static struct mm_heap_ref heap_ref(void) {
     struct mm_heap_ref ref, *device;
     CUDA_OK(cudaMalloc(&device, sizeof *device));
@@ -39,6 +36,9 @@ static void nothing_live(void) {
     const struct mm_heap head = heap_header(ref);
     for (int kind = 0; kind < MM_MISUSE_KINDS; kind++) ck_assert_uint_eq(head.misuse[kind], 0);
 }
+#else
+static void nothing_live(void) {}
+#endif
 
 static unsigned *counter(void) {
     unsigned *c;
@@ -176,7 +176,9 @@ __global__ void corners(unsigned *wrong, size_t heap_bytes) {
 }
 START_TEST(test_corners) {
     unsigned *wrong = counter();
-    corners<<<1, 1>>>(wrong, heap_ref().user_bytes);
+    size_t unused, device_bytes;
+    CUDA_OK(cudaMemGetInfo(&unused, &device_bytes));
+    corners<<<1, 1>>>(wrong, device_bytes);
     KERNEL_OK();
     count_is(wrong, 0, 0);
     nothing_live();
