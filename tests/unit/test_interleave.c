@@ -4,7 +4,7 @@
 
 #include "tests/unit/support.h"
 
-#define MOST_STEPS 80 /* of an actor before the other comes in; more only repeats waiting */
+#define MOST_STEPS 200 /* of an actor before the other comes in; more only repeats waiting */
 #define MOST_HELD 4096
 
 enum verb { GET, GIVE, GIVE_GET, STALE };
@@ -54,7 +54,7 @@ static const struct scenario scenario[] = {
     {"two frees of one run", 2, MB(8), 1, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 0, 0}}, 0},
     {"a segment is retired while its class wants a block", 2, 2048, 3 * 1024 - 1, 2047, {{GIVE, 0, 2047, 0}, {GET, 2048, 0, 0}}, 0},
     {"two groups want a block of the same segment", 1, 1024, 1, 0, {{GET, 1024, 0, 1}, {GET, 1024, 0, 2}}, 0},
-    {"a refill fails while memory comes back and is taken", 1, MB(2), 2, 1, {{GET, MB(2), 0, 0}, {GIVE_GET, MB(2), 1, 0}}, 1},
+    {"a refill fails while memory comes back and is taken", 1, MB(1), 4, 3, {{GET, MB(1), 0, 0}, {GIVE_GET, MB(1), 3, 0}}, 1},
     {"the same, and another class takes it", 1, MB(2), 2, 0, {{GIVE_GET, MB(2), 0, 0}, {GIVE_GET, 4096, 1, 0}}, 1},
     {"a run comes back, a slice wants it", 2, MB(8), 1, 0, {{GIVE, 0, 0, 0}, {GET, 16, 0, 0}}, 1},
 };

@@ -61,7 +61,7 @@ START_TEST(against_a_plain_set) {
         }
         }
         unit_eq(*mm_tree_leaf(t, s) >> (s % 64) & 1, (uint64_t)set[s]);
-        unit_eq(mm_tree_find(t), first_of(set, n));
+        unit_eq(mm_tree_find(t, 0), first_of(set, n));
         if (step % 64 == 0) check_hints(t, n, 1);
     }
     check_hints(t, n, 1);
@@ -72,11 +72,11 @@ END_TEST
 START_TEST(takes_in_ascending_order) {
     const uint32_t n = sizes[_i];
     const struct mm_tree t = make_tree(n);
-    unit_eq(mm_tree_find(t), MM_TREE_NONE);
+    unit_eq(mm_tree_find(t, 0), MM_TREE_NONE);
     unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
     for (uint32_t s = n; s-- > 0;) {
         mm_tree_insert(t, s);
-        unit_eq(mm_tree_find(t), s);
+        unit_eq(mm_tree_find(t, 0), s);
     }
     check_hints(t, n, 1);
     for (uint32_t s = 0; s < n; s++) unit_eq(mm_tree_take(t, s * 7), s);
@@ -95,7 +95,7 @@ START_TEST(stale_hints_above_empty_words) {
         t.node[0] |= 1ull << (leaf / 64);
     }
     mm_tree_insert(t, n - 1); /* behind all of them */
-    unit_eq(mm_tree_find(t), n - 1);
+    unit_eq(mm_tree_find(t, 0), n - 1);
     check_hints(t, n, 1); /* the search has taken them back */
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[0] |= 1ull << mid; /* now above empty middle words */
     unit_eq(mm_tree_take(t, 0), n - 1);
@@ -113,13 +113,13 @@ START_TEST(retract_looks_again) {
     mm_tree_insert(t, n - 1);
     mm_tree_retract(t, n - 1);
     check_hints(t, n, 1);
-    unit_eq(mm_tree_find(t), n - 1);
+    unit_eq(mm_tree_find(t, 0), n - 1);
     if (n > 64) {
         mm_tree_insert(t, (n - 1) / 64 * 64 - 1); /* the leaf before it, most often under the same word */
         mm_tree_retract(t, 0);
         mm_tree_erase(t, n - 1);
         check_hints(t, n, 1);
-        unit_eq(mm_tree_find(t), (n - 1) / 64 * 64 - 1);
+        unit_eq(mm_tree_find(t, 0), (n - 1) / 64 * 64 - 1);
     }
     free(t.node);
 }
@@ -132,7 +132,7 @@ START_TEST(insert_twice) {
     mm_tree_insert(t, 64);
     unit_eq(mm_tree_erase(t, 64), 1);
     unit_eq(mm_tree_erase(t, 64), 0);
-    unit_eq(mm_tree_find(t), MM_TREE_NONE);
+    unit_eq(mm_tree_find(t, 0), MM_TREE_NONE);
     free(t.node);
 }
 END_TEST
