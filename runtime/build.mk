@@ -30,19 +30,27 @@ $(BUILD)/device/mm24_%.cubin: $(BUILD)/lib/ptx/mm_%.ptx
 # Machine code only: of PTX nvlink would make code for any architecture, with as many registers as it likes.
 $(foreach r,32 24,$(eval $(BUILD)/device/mm$r.fatbin: $(ARCHS:%=$(BUILD)/device/mm$r_%.cubin)))
 $(BUILD)/device/mm%.fatbin:
-	$(CUDA_HOME)/bin/fatbinary -64 --device-c --create=$@ \
+	$(CUDA_HOME)/bin/fatbinary -64 --device-c --cmdline="--compile-only" --create=$@ \
 	    $(foreach a,$(ARCHS),--image3=kind=elf,sm=$a,file=$(BUILD)/device/mm$*_$a.cubin)
 
-# PTX alone: for programs of relocatable PTX, and for the driver, which links that (interpose/link_stub.h).
-$(BUILD)/lib/device/mm_ptx.fatbin: $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx
+# What the driver links behind relocatable code that it has to assemble itself (interpose/link_stub.h): machine
+# code, because callers may be capped, and PTX for GPUs that are not in ARCHS.
+$(BUILD)/lib/device/driver.fatbin: $(ARCHS:%=$(BUILD)/device/mm32_%.cubin) $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx
 	@mkdir -p $(@D)
-	$(CUDA_HOME)/bin/fatbinary -64 --device-c --create=$@ --image3=kind=ptx,sm=$(MM_ARCH_FIRST),file=$<
+	$(CUDA_HOME)/bin/fatbinary -64 --device-c --cmdline="--compile-only" --create=$@ \
+	    $(foreach a,$(ARCHS),--image3=kind=elf,sm=$a,file=$(BUILD)/device/mm32_$a.cubin) \
+	    --image3=kind=ptx,sm=$(MM_ARCH_FIRST),file=$(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx
+
+# PTX alone: makes nvlink list our module in programs of relocatable PTX.
+$(BUILD)/device/mm_ptx.fatbin: $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx
+	@mkdir -p $(@D)
+	$(CUDA_HOME)/bin/fatbinary -64 --device-c --cmdline="--compile-only" --create=$@ --image3=kind=ptx,sm=$(MM_ARCH_FIRST),file=$<
 
 $(BUILD)/device/devicelib%.o: runtime/devicelib.c $(BUILD)/device/mm%.fatbin mmconfig.h
 	$(CC) $(CFLAGS_MM) -fPIC -DMM_FATBIN='"$(BUILD)/device/mm$*.fatbin"' -c $< -o $@
 
-$(BUILD)/device/devicelib_ptx.o: runtime/devicelib.c $(BUILD)/lib/device/mm_ptx.fatbin mmconfig.h
-	$(CC) $(CFLAGS_MM) -fPIC -DMM_FATBIN='"$(BUILD)/lib/device/mm_ptx.fatbin"' -c $< -o $@
+$(BUILD)/device/devicelib_ptx.o: runtime/devicelib.c $(BUILD)/device/mm_ptx.fatbin mmconfig.h
+	$(CC) $(CFLAGS_MM) -fPIC -DMM_FATBIN='"$(BUILD)/device/mm_ptx.fatbin"' -c $< -o $@
 
 $(BUILD)/lib/device/mm32.a: $(BUILD)/device/devicelib32.o
 $(BUILD)/lib/device/mm24.a: $(BUILD)/device/devicelib24.o

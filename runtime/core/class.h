@@ -56,4 +56,11 @@ MM_FN uint64_t mm_class_segment_mask(uint32_t c) {
     return mask;
 }
 
+/* How many callers may fetch a segment for the class at the same time: everybody where a segment is a few blocks,
+ * which the fetcher and its like will use up, down to one or two where it is many. */
+MM_FN uint32_t mm_class_fetchers(uint32_t c) {
+    const uint32_t granules = mm_class_block_granules(c);
+    return granules >= MM_FETCH_FREELY_GRANULES ? MM_STRIPES : 1 + granules * MM_STRIPES / MM_SEGMENT_GRANULES;
+}
+
 #endif

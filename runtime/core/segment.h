@@ -130,14 +130,14 @@ MM_FN uint32_t mm_segment_claim_fresh(struct mm_heap *h, uint32_t c, uint32_t sa
 }
 
 /* Claims a block for class c, from its segments or from a fresh one. MM_BLOCK_NONE: neither there. So that a
- * class takes segments in proportion to its demand, the fewer callers fetch one at a time the more blocks a
- * segment has; the others look again meanwhile. Acquires. */
+ * class takes segments in proportion to its demand, only mm_class_fetchers callers fetch one at a time; the others
+ * look again meanwhile. Acquires. */
 MM_FN_RARE uint32_t mm_segment_claim_block(struct mm_heap *h, uint32_t c, uint32_t salt) {
     const struct mm_tree mine = mm_segment_class_tree(h, c), nobodys = mm_segment_free_tree(h);
     uint64_t *fetching = &h->classes[c].fetching;
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_TREE_TRIES; polls++) {
-        const uint32_t s = mm_tree_find(mine);
+        const uint32_t s = mm_tree_find(mine, salt);
         if (s != MM_TREE_NONE) {
             const uint32_t block = mm_segment_claim_from(h, s, c, salt + polls);
             if (block != MM_BLOCK_NONE) return block;
@@ -145,8 +145,8 @@ MM_FN_RARE uint32_t mm_segment_claim_block(struct mm_heap *h, uint32_t c, uint32
             return MM_BLOCK_NONE;
         } else {
             const uint64_t before = mm_add_relaxed_u64(fetching, 1);
-            const uint64_t most = MM_STRIPES / 2 * mm_class_block_granules(c) / MM_SEGMENT_GRANULES;
-            const int elected = before <= most || polls >= MM_FETCH_POLLS;
+            const uint64_t most = mm_class_fetchers(c);
+            const int elected = before < most || polls >= MM_FETCH_POLLS;
             const uint32_t block = elected ? mm_segment_claim_fresh(h, c, salt) : MM_BLOCK_NONE;
             mm_add_relaxed_u64(fetching, ~0ull);
             if (elected) return block;

@@ -93,18 +93,18 @@ MM_FN int mm_tree_erase(struct mm_tree t, uint32_t segment) {
     return (int)(mm_tree_erase_bits(t, segment, 1ull << (segment % 64)) >> (segment % 64) & 1);
 }
 
-/* The first segment of the set, or MM_TREE_NONE. A hint. A bit that leads to an empty word is taken back on
- * the way, so that it costs one search only. */
-MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t) {
+/* A segment of the set, or MM_TREE_NONE. salt 0: the first one; else callers part ways by it, near the front. A hint.
+ * A bit that leads to an empty word is taken back on the way, so that it costs one search only. */
+MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
         const uint64_t root = mm_load_relaxed_u64(&t.node[0]);
         if (root == 0) return MM_TREE_NONE;
         const uint32_t mid_idx = mm_ctz(root);
         const uint64_t mid = mm_load_relaxed_u64(&t.node[1 + mid_idx]);
-        const uint32_t first = (mid_idx * 64 + (mid ? mm_ctz(mid) : 0)) * 64;
+        const uint32_t first = (mid_idx * 64 + (mid ? mm_bits_pick(mid, salt) : 0)) * 64;
         const uint64_t leaf = mid ? mm_load_relaxed_u64(mm_tree_leaf(t, first)) : 0;
-        if (leaf != 0) return first + mm_ctz(leaf);
+        if (leaf != 0) return first + mm_bits_pick(leaf, salt);
         mm_tree_retract(t, first);
     }
     return MM_TREE_NONE;
@@ -116,7 +116,7 @@ MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t salt) {
     uint32_t segment = MM_TREE_NONE;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
-        if (segment == MM_TREE_NONE) segment = mm_tree_find(t);
+        if (segment == MM_TREE_NONE) segment = mm_tree_find(t, 0);
         if (segment == MM_TREE_NONE) return MM_TREE_NONE;
         const uint64_t leaf = mm_tree_erase_bits(t, segment, 1ull << (segment % 64));
         if (leaf >> (segment % 64) & 1) return segment;

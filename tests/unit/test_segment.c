@@ -141,14 +141,14 @@ static void fetch_at_step(void) {
 
 /* While as many others fetch as the class may have, the rest look again; they take from what the others bring. */
 START_TEST(fetching_is_left_to_the_elected) {
-    const uint32_t most = MM_STRIPES / 2 * mm_class_block_granules(1) / MM_SEGMENT_GRANULES;
-    h->classes[1].fetching = most + 1;
+    const uint32_t most = mm_class_fetchers(1);
+    h->classes[1].fetching = most;
     steps = 0, at_step = (uint32_t)_i, other_block = MM_BLOCK_NONE;
     unit_each_step = fetch_at_step;
     const uint32_t b = mm_segment_claim_block(h, 1, 0);
     unit_each_step = NULL;
     unit_holds(b != MM_BLOCK_NONE, "nothing claimed");
-    unit_eq(h->classes[1].fetching, most + 1);
+    unit_eq(h->classes[1].fetching, most);
     if (other_block == MM_BLOCK_NONE) return; /* done before the other came */
     unit_eq(other_block / MM_SEGMENT_GRANULES, 0);
     unit_eq(b / MM_SEGMENT_GRANULES, 0);
@@ -161,7 +161,7 @@ static void count_steps(void) { steps++; }
 /* Nobody waits for ever: after MM_FETCH_POLLS looks a refill fetches all the same. */
 START_TEST(fetch_election_is_bounded) {
     const uint32_t c = _i ? mm_class_of(MM_SLICE_BYTES_MAX) : 0;
-    const uint64_t most = MM_STRIPES / 2 * mm_class_block_granules(c) / MM_SEGMENT_GRANULES;
+    const uint64_t most = mm_class_fetchers(c) - 1;
     unit_each_step = count_steps;
     for (int late = 0; late < 2; late++) {
         h->classes[c].fetching = most + (uint64_t)late;
