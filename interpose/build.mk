@@ -7,7 +7,7 @@ MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
 MM_COMPILE_TIME := $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(MM_SHIMS) \
-	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/mm_ptx.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES)
+	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES)
 MM_ABI := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
 
 .PHONY: install-compile-time uninstall-compile-time
@@ -60,7 +60,7 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin lib/mm/ptx lib/mm/device lib/mm/path)
 	install -m 755 $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(BUILD)/lib/libmm.a "$(DESTDIR)$(MMLIBDIR)"
-	install -m 644 $(MM_LIBRARIES) $(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/mm_ptx.fatbin "$(DESTDIR)$(MMLIBDIR)/device"
+	install -m 644 $(MM_LIBRARIES) $(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin "$(DESTDIR)$(MMLIBDIR)/device"
 	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
 	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
 	ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc"

@@ -1,11 +1,12 @@
 /* Read before the toolkit's crt/link.stub, in each device link that mmnvcc makes.
  *
- * nvlink lists the modules a program must register, libmm.a's among them (DEFINE_REGISTER_FUNC(_mm_v1) in
- * REGISTERLINKBINARYFILE), and the stub then refers to the wrapper of each. Ours is defined right here, so
- * that the last link needs no -lmm and several device links in one program each have their own; the PTX in
- * it is what the driver links when it finds no machine code for its GPU. The stub's macro makes the two
- * names below; the second is expanded once, between 'void' and the parameters of the function it defines. A
- * program that needs no allocator gets none of this. (_v1 becomes MM_ABI_VERSION when mm is built.)
+ * nvlink lists the modules a program must register, our device library's among them
+ * (DEFINE_REGISTER_FUNC(_mm_v1) in REGISTERLINKBINARYFILE), and the stub then refers to the wrapper of each.
+ * Ours is defined right here, so that the last link needs no -lmm and several device links in one program each
+ * have their own; the code in it is what the driver links when it has to assemble the program's PTX itself. The
+ * stub's macro makes the two names below; the second is expanded once, between 'void' and the parameters of the
+ * function it defines. A program that needs no allocator gets none of this. (_v1 becomes MM_ABI_VERSION when mm
+ * is built.)
  */
 #define __fatbinwrap_mm_v1 mm_fatbinwrap_v1
 
@@ -14,7 +15,7 @@
     static void mm_register_nothing(void **) {}                                                               \
     __asm__(".pushsection __nv_relfatbin, \"a\"\n"                                                            \
             ".balign 8\n"                                                                                     \
-            "mm_fatbin_v1: .incbin \"" MM_PTX_FATBIN "\"\n"                                                   \
+            "mm_fatbin_v1: .incbin \"" MM_DRIVER_FATBIN "\"\n"                                                   \
             ".balign 8\n"                                                                                     \
             ".popsection\n"                                                                                   \
             ".pushsection .nvFatBinSegment, \"aw\"\n"                                                         \
