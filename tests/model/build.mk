@@ -1,7 +1,7 @@
 # Interleaving explorer over the core's own headers (explore.h). Most models run twice: blocks of the largest classes
 # with one slice ("one") and with two ("two"); null needs blocks of one slice, whose free is a block given back.
 
-MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/segment one/null one/block one/run two/segment two/block two/run)
+MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/null one/block one/run two/segment two/block two/run)
 MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h) runtime/port.h
 
 .PHONY: model
@@ -14,8 +14,11 @@ $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SHIFT) > $@
 
+# The trees' model needs no heap.
+MODEL_WORLD = tests/model/world.c
+$(BUILD)/model/one/tree: MODEL_WORLD :=
 define MODEL_RULE
-$(BUILD)/model/$1/%: tests/model/%_model.c tests/model/explore.c tests/model/world.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
+$(BUILD)/model/$1/%: tests/model/%_model.c tests/model/explore.c $$(MODEL_WORLD) $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Itests/model/include -I$(BUILD)/model/$1 -Itests/model -I. \
 	    $$(filter %.c,$$^) -o $$@
 endef

@@ -11,6 +11,8 @@
 
 #define STACK_BYTES 32768
 #define DEPTH_MAX 20000
+#define UNDO_MAX (1u << 20)
+#define UNDO_STEP 4096 /* most words written in one step */
 #define NOTES_MAX 4
 #define SEEN_SHIFT_MAX 26
 
@@ -54,7 +56,7 @@ static uint32_t thread_count, current = MODEL_THREADS, depth;
 static void *main_sp;
 static const struct model_scenario *scenario;
 static struct frame frames[DEPTH_MAX];
-static struct undo undo_log[1 << 20];
+static struct undo undo_log[UNDO_MAX];
 static uint32_t undo_count;
 static unsigned char *arena; /* copies of stacks, one after the other */
 static uint32_t arena_used;
@@ -174,12 +176,15 @@ static void resume(uint32_t t) {
     current = MODEL_THREADS;
 }
 
-static void undo_to(struct frame *f) {
-    while (undo_count > f->log_mark) {
+static void undo_writes(uint32_t mark, uint64_t hash) {
+    while (undo_count > mark) {
         const struct undo *u = &undo_log[--undo_count];
         put(u->p, u->bits, u->old);
     }
-    memory_hash = f->hash;
+    memory_hash = hash;
+}
+static void undo_to(struct frame *f) {
+    undo_writes(f->log_mark, f->hash);
     memcpy(threads, f->threads, sizeof threads);
     memcpy(stacks[f->ran] + STACK_BYTES - f->stack_bytes, arena + f->arena_mark, f->stack_bytes);
     arena_used = f->arena_mark;
@@ -196,22 +201,36 @@ static uint64_t state_hash(void) {
     }
     return h ? h : 1;
 }
-static int seen_add(uint64_t h) {
-    uint64_t i = h >> (64 - seen_shift);
+static int seen_has(uint64_t h) {
     const uint64_t mask = (1ull << seen_shift) - 1;
-    for (; seen[i & mask]; i++)
-        if (seen[i & mask] == h) return 0;
+    for (uint64_t i = h >> (64 - seen_shift); seen[i & mask]; i++)
+        if (seen[i & mask] == h) return 1;
+    return 0;
+}
+static void seen_put(uint64_t h) {
+    const uint64_t mask = (1ull << seen_shift) - 1;
+    uint64_t i = h >> (64 - seen_shift);
+    while (seen[i & mask]) i++;
     seen[i & mask] = h;
-    if (++seen_count * 2 > mask && seen_shift < SEEN_SHIFT_MAX) {
-        uint64_t *old = seen;
-        seen = calloc(2ull << seen_shift, 8);
-        if (!seen) abort();
-        seen_shift++;
-        seen_count = 0;
-        for (uint64_t j = 0; j <= mask; j++)
-            if (old[j]) seen_add(old[j]);
-        free(old);
-    }
+    if (++seen_count * 2 <= mask || seen_shift == SEEN_SHIFT_MAX) return;
+    uint64_t *old = seen;
+    seen = calloc(2ull << seen_shift, 8);
+    if (!seen) abort();
+    seen_shift++;
+    seen_count = 0;
+    for (uint64_t j = 0; j <= mask; j++)
+        if (old[j]) seen_put(old[j]);
+    free(old);
+}
+/* Adds the state h, come to after `preempted` preemptions by a step of t. Returns whether it is new: with a bound, not
+ * seen after as few preemptions and a step of the same thread. */
+static int seen_add(uint64_t h, uint32_t preempted, uint32_t t, uint32_t bound) {
+    if (bound)
+        for (uint32_t i = 0; i < preempted; i++)
+            if (seen_has(mix(h, i * 8 + t + 1) | 1)) return 0;
+    if (bound) h = mix(h, preempted * 8 + t + 1) | 1;
+    if (seen_has(h)) return 0;
+    seen_put(h);
     return 1;
 }
 
@@ -230,6 +249,53 @@ static uint32_t enabled(void) {
         threads[t].spin = 0;
     }
     return running;
+}
+
+/* Room for one more step: of frames, of copies of stacks, of the log. */
+static int deep(void) {
+    return depth + 2 > DEPTH_MAX || arena_used + STACK_BYTES > ARENA_BYTES || undo_count + UNDO_STEP > UNDO_MAX;
+}
+/* Thread t takes one step, which the frame at `depth` can take back. */
+static void step(uint32_t t) {
+    struct frame *f = &frames[depth];
+    f->ran = t;
+    f->notes = 0;
+    f->op.p = NULL;
+    f->log_mark = undo_count;
+    f->arena_mark = arena_used;
+    f->hash = memory_hash;
+    f->stack_bytes = (uint32_t)(stacks[t] + STACK_BYTES - (unsigned char *)threads[t].sp);
+    memcpy(f->threads, threads, sizeof threads);
+    memcpy(arena + arena_used, threads[t].sp, f->stack_bytes);
+    arena_used += f->stack_bytes;
+    resume(t);
+    steps++;
+}
+static int all_done(void) {
+    for (uint32_t t = 0; t < thread_count; t++)
+        if (!threads[t].done) return 0;
+    return 1;
+}
+
+/* From here everybody in turn, `quantum` steps at a time: all must come to an end, each after MODEL_FAIR_STEPS of its
+ * own at most. Then back to where we were. */
+static void run_fairly(uint32_t quantum) {
+    const uint32_t from = depth;
+    uint32_t own[MODEL_THREADS] = {0};
+    for (uint32_t t = 0; !all_done(); t = (t + 1) % thread_count)
+        for (uint32_t i = 0; i < quantum && !threads[t].done; i++) {
+            model_require(++own[t] <= MODEL_FAIR_STEPS && !deep(), "%c does not come to an end by turns of %u steps",
+                          (char)('A' + t), quantum);
+            step(t);
+            depth++;
+        }
+    const uint32_t log_mark = undo_count;
+    const uint64_t hash = memory_hash;
+    depth--; /* the last step, should the check fail and print */
+    scenario->check();
+    depth++;
+    undo_writes(log_mark, hash);
+    while (depth > from) undo_to(&frames[--depth]);
 }
 
 static void start(void) {
@@ -262,7 +328,7 @@ static const char *explore(uint32_t bound, double seconds) {
     frames[0].todo = enabled();
     frames[0].last = MODEL_THREADS;
     const char *end = "complete";
-    for (;;) {
+    for (uint64_t turns = 0;;) {
         struct frame *f = &frames[depth];
         if (f->todo == 0) {
             if (depth == 0) break;
@@ -277,38 +343,24 @@ static const char *explore(uint32_t bound, double seconds) {
         if (f->last < MODEL_THREADS && t != f->last && !threads[f->last].done && awake_now(f->last))
             preempted++;
         if (bound && preempted > bound) continue;
-        f->ran = t;
-        f->notes = 0;
-        f->op.p = NULL;
-        f->log_mark = undo_count;
-        f->arena_mark = arena_used;
-        f->hash = memory_hash;
-        f->stack_bytes = (uint32_t)(stacks[t] + STACK_BYTES - (unsigned char *)threads[t].sp);
-        memcpy(f->threads, threads, sizeof threads);
-        if (arena_used + f->stack_bytes > ARENA_BYTES) { end = "TOO DEEP"; break; }
-        memcpy(arena + arena_used, threads[t].sp, f->stack_bytes);
-        arena_used += f->stack_bytes;
-        resume(t);
-        steps++;
-        uint32_t all_done = 1;
-        for (uint32_t i = 0; i < thread_count; i++) all_done &= threads[i].done;
-        uint64_t h = state_hash();
-        if (bound) h = mix(h, preempted * 8 + t + 1) | 1;
-        if (!seen_add(h)) { undo_to(f); continue; }
-        if (all_done) {
+        if (deep()) { end = "TOO DEEP"; break; }
+        step(t);
+        const uint64_t h = state_hash();
+        if (!seen_add(h, preempted, t, bound)) { undo_to(f); continue; }
+        if (all_done()) {
             executions++;
             scenario->check();
             undo_to(f);
             continue;
         }
-        if (depth + 2 > DEPTH_MAX) { end = "TOO DEEP"; break; }
         depth++;
         if (depth > deepest) deepest = depth;
         frames[depth].todo = enabled();
         frames[depth].last = t;
         frames[depth].preempted = preempted;
         frames[depth].ran = MODEL_THREADS;
-        if ((steps & 0xfff) == 0 && (double)(clock() - begun) / CLOCKS_PER_SEC > seconds) { end = "OUT OF TIME"; break; }
+        if (h % MODEL_FAIR_EVERY == 0) run_fairly(1 + (uint32_t)(h / MODEL_FAIR_EVERY % 12));
+        if ((++turns & 0xfff) == 0 && (double)(clock() - begun) / CLOCKS_PER_SEC > seconds) { end = "OUT OF TIME"; break; }
     }
     free(seen);
     printf("%-34s bound %u: %9" PRIu64 " states, %9" PRIu64 " steps, %7" PRIu64 " ends, depth %4" PRIu64 ", %.1f s, %s\n",

@@ -7,6 +7,8 @@
  * that has given way MODEL_WAITS times (mm_wait) while no other made progress, that is: changed something without
  * itself waiting, or came to the end of a call. That is the fairness a waiting loop may count on. If all that are left
  * sleep, they go once more round their loops, MODEL_NUDGES times; then they are stuck, and that is an error.
+ * From one state in MODEL_FAIR_EVERY all threads also go on by turns, without sleep, to their ends: each must get there
+ * within MODEL_FAIR_STEPS steps of its own.
  */
 #ifndef MM_MODEL_EXPLORE_H
 #define MM_MODEL_EXPLORE_H
@@ -17,6 +19,8 @@
 #define MODEL_SPIN 100
 #define MODEL_WAITS 4
 #define MODEL_NUDGES 8
+#define MODEL_FAIR_EVERY 256
+#define MODEL_FAIR_STEPS 5000
 
 struct model_scenario {
     const char *name;

@@ -52,6 +52,52 @@ static void free_1_again_after_run(void) {
     world_malloc(QUARTER, 1);
 }
 
+/* A reader of the halves' tree comes late to a segment that is the quarters' by then, takes the only free quarter, and
+ * gives it back. */
+static void full_segment_of_halves(void) { fill(1, HALF); }
+static void four_quarters(void) {
+    void *p = NULL;
+    world_free(keep[0]);
+    world_free(keep[1]);
+    for (uint32_t i = 0; i < 4; i++) {
+        void *q = world_malloc(QUARTER, 0);
+        if (!q) return; /* the other has the segment */
+        p = q;
+    }
+    world_free(p);
+    world_malloc(QUARTER, 1);
+}
+static void half_once(void) {
+    void *p = world_malloc(HALF, 0);
+    if (p) world_free(p);
+}
+/* Free: one segment on either side of a border of two leaves. Who wants both takes one, cannot have the other, and puts
+ * back what he took: it was free all the time. */
+static void border(void) {
+    world_make(65);
+    for (uint32_t s = 0; s < 63; s++) world_hold_run(s);
+}
+static void two_segments(void) { world_malloc(2 * (uint32_t)MM_SEGMENT_BYTES, 0); }
+static void half_then_run(void) {
+    if (!world_malloc(HALF, 0)) return; /* the other has both */
+    world_malloc(HALF + 1, 1);
+}
+/* Memory is exhausted, nobody has noticed, and the trees have stale hints: all ask, and each gets NULL or what one of
+ * them has freed; they do not keep each other from it. */
+static void exhausted(void) {
+    fill(2, HALF);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const struct mm_tree t = mm_segment_class_tree(HEAP, c);
+        HEAP->classes[c].dry = 0;
+        t.node[0] = t.node[1] = 1;
+        *mm_tree_leaf(t, 0) = 3;
+    }
+    mm_segment_free_tree(HEAP).node[0] = mm_segment_free_tree(HEAP).node[1] = 1;
+}
+static void half_or_null(void) { world_malloc(HALF, 0); }
+static void quarter_or_null(void) { world_malloc(QUARTER, 0); }
+static void run_or_null(void) { world_malloc(HALF + 1, 0); }
+
 static const struct model_scenario scenarios[] = {
     {"null-free-beside-free-halves", full_halves, {free_0, free_1_again_half}, world_check_drained, 0},
     {"null-free-beside-free-quarters", full_quarters, {free_0, free_1_again_quarter}, world_check_drained, 0},
@@ -60,5 +106,10 @@ static const struct model_scenario scenarios[] = {
     {"null-retract", one_left, {free_0, free_2_again_half}, world_check_drained, 0},
     {"null-runs", full_runs, {free_0, free_1_again_run}, world_check_drained, 0},
     {"null-slice-after-run", full_runs, {free_0, free_1_again_after_run}, world_check_drained, 0},
+    {"null-stale-claim", full_segment_of_halves, {four_quarters, half_once}, world_check_drained, 0},
+    {"null-run-put-back", border, {two_segments, half_then_run}, world_check_drained, 0},
+    {"null-exhausted", exhausted, {half_or_null, half_or_null, half_or_null}, world_check_drained, 3},
+    {"null-exhausted-classes", exhausted, {half_or_null, quarter_or_null, run_or_null}, world_check_drained, 3},
+    {"null-exhausted-one-freed", exhausted, {half_or_null, quarter_or_null, free_0}, world_check_drained, 3},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

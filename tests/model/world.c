@@ -73,6 +73,9 @@ void world_free(void *p) {
     model_note("freed", (uint64_t)p);
 }
 void world_hold_run(uint32_t s) {
+    mm_tree_erase(mm_segment_free_tree(HEAP), s);
+    *mm_segment_owner(HEAP, s) = MM_OWNER_RUN | 1 << MM_OWNER_LENGTH_SHIFT;
+    *mm_block_ctrl(&ref, s * MM_SEGMENT_GRANULES) = MM_KIND_RUN;
     for (uint32_t g = 0; g < MM_SEGMENT_GRANULES; g++) live[s * MM_SEGMENT_GRANULES + g] = ~0ull;
 }
 uint32_t world_misuses(void) {
