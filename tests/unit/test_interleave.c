@@ -140,7 +140,7 @@ static int both(const struct scenario *sc, uint32_t level, long a, long b, long 
         hold(actor[i].got, sc->action[i].bytes);
         nulls += sc->action[i].verb <= GIVE_GET && sc->action[i].bytes != 0 && actor[i].got == NULL;
     }
-    void *sorted[MOST_HELD];
+    static void *sorted[MOST_HELD];
     int n = 0;
     for (int i = 0; i < holds; i++)
         if (!held[i].gone) sorted[n++] = held[i].p, live += unit_taken(held[i].bytes);
