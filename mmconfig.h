@@ -58,6 +58,27 @@
  * H200: 1 M requests of 512 B to 2 KiB took 500 to 1,100 us with a bound that counted segments, 210 to 290 without. */
 #define MM_FETCH_FREELY_GRANULES 8
 
+/* -- The host side of the heap (runtime/host) -- */
+
+/* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
+ * only mmnvcc reads stand in the second list and are left alone. */
+#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_VERBOSE"
+#define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
+
+/* Physical memory comes in chunks of one driver handle each. Each chunk is as large as everything before
+ * it together, between these two: few handles for a large heap, little to begin with for a small one. */
+#define MM_HOST_CHUNK_SEGMENTS_MIN 16   /* 64 MiB */
+#define MM_HOST_CHUNK_SEGMENTS_MAX 2048 /* 8 GiB */
+#define MM_HOST_CHUNKS_MAX 1024         /* what is tried before the rest is given up */
+
+/* Share of the free memory that is mapped when nobody says how much. */
+#define MM_HOST_DEFAULT_FREE_DIVISOR 4
+
+/* Left unmapped even if more is asked for: the driver needs some for modules, stacks and its own copies,
+ * and a launch without it fails. The smaller of this and a part of what is free. */
+#define MM_HOST_RESERVE_BYTES (512ull << 20)
+#define MM_HOST_RESERVE_FREE_DIVISOR 8
+
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 
 #define MM_STRIPES (1u << MM_STRIPES_SHIFT)
@@ -65,6 +86,7 @@
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
 #define MM_GRANULE_BYTES (1ull << MM_GRANULE_SHIFT)
 #define MM_SEGMENT_GRANULES (1u << (MM_SEGMENT_SHIFT - MM_GRANULE_SHIFT)) /* 64 */
+MM_STATIC_ASSERT(MM_HOST_CHUNK_SEGMENTS_MIN <= MM_HOST_CHUNK_SEGMENTS_MAX, "chunks only grow");
 MM_STATIC_ASSERT(MM_SEGMENT_GRANULES == 64, "the free blocks of a segment are one 64-bit word");
 
 /* Largest request served by slices: half a segment. Classes: 16, 32, 48, 64, then four per doubling. */

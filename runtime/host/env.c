@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "runtime/host/hostconfig.h"
+#include "mmconfig.h"
 #include "runtime/host/say.h"
 
 static struct mm_host_env env;

@@ -45,17 +45,14 @@ static bool try_budget(const struct mm_driver *d, CUdevice device, uint64_t floo
 /* Reserves segments for the whole device, fewer if the driver will not have it, and the metadata. */
 static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes,
                         uint64_t page_bytes, struct mm_driver_error *error) {
-    static const unsigned shifts[] = {MM_HOST_ALIGN_SHIFTS};
     uint64_t segments = min_u64(total_bytes / MM_SEGMENT_BYTES, MM_TREE_BITS_MAX);
     for (; segments && !h->user.bytes; segments /= 2)
-        for (size_t i = 0; i < sizeof shifts / sizeof *shifts && !h->user.bytes; i++)
-            if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, 1ull << shifts[i], &h->user, error) &&
-                mm_driver_error_is_foreign(error->code))
-                return false;
+        if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, MM_SEGMENT_BYTES, &h->user, error) &&
+            mm_driver_error_is_foreign(error->code))
+            return false;
     if (!h->user.bytes) return false;
-    error->call = NULL; /* a larger alignment or more addresses may have been refused before */
-    h->alignment_bytes = h->user.base & -h->user.base;
-    if (h->alignment_bytes < MM_SEGMENT_BYTES ||
+    error->call = NULL; /* more addresses may have been refused before */
+    if (h->user.base % MM_SEGMENT_BYTES != 0 ||
         mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes) != 0) {
         error->call = "cuMemAddressReserve";
         error->code = CUDA_ERROR_MISALIGNED_ADDRESS;
@@ -193,10 +190,8 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
         mm_host_say("heap on device %d is %s instead of %s (%s)", h->device,
                     mm_host_size(mapped_bytes).text, mm_host_size(b->asked_bytes).text, reason);
     if (mm_host_env_get()->verbose && h->kind == MM_HOST_HEAP_MAPPED)
-        mm_host_say("heap on device %d: %s mapped of %s reserved, %u chunks, largest alignment %s, "
-                    "made in %.1f ms",
-                    h->device, mm_host_size(mapped_bytes).text, mm_host_size(h->user.bytes).text,
-                    h->chunk_count, mm_host_size(h->alignment_bytes).text, took_ms);
+        mm_host_say("heap on device %d: %s mapped of %s reserved, %u chunks, made in %.1f ms", h->device,
+                    mm_host_size(mapped_bytes).text, mm_host_size(h->user.bytes).text, h->chunk_count, took_ms);
 }
 
 void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes) {

@@ -12,7 +12,6 @@
 #define MM_HOST_HEAP_H
 
 #include "runtime/core/layout.h"
-#include "runtime/host/hostconfig.h"
 #include "runtime/host/vm.h"
 
 enum mm_host_heap_kind { MM_HOST_HEAP_ABSENT, MM_HOST_HEAP_EMPTY, MM_HOST_HEAP_MAPPED };
@@ -33,7 +32,6 @@ struct mm_host_heap {
     uint64_t fixed_mapped_bytes; /* of the metadata, one mapping */
     uint64_t bits_mapped_bytes;  /* behind it */
     uint64_t mapped_segments;
-    uint64_t alignment_bytes; /* the largest that an aligned malloc can give */
     unsigned chunk_count;
     struct mm_host_chunk chunks[MM_HOST_CHUNKS_MAX];
 };
