@@ -89,6 +89,10 @@
 MM_STATIC_ASSERT(MM_HOST_CHUNK_SEGMENTS_MIN <= MM_HOST_CHUNK_SEGMENTS_MAX, "chunks only grow");
 MM_STATIC_ASSERT(MM_SEGMENT_GRANULES == 64, "the free blocks of a segment are one 64-bit word");
 
+/* No block has more slices than a granule of the smallest. */
+#define MM_BLOCK_SLICES_MAX (1u << (MM_GRANULE_SHIFT - MM_ALIGN_SHIFT))
+MM_STATIC_ASSERT(2u << MM_BLOCK_SLICES_SHIFT <= MM_BLOCK_SLICES_MAX, "nor has a larger block");
+
 /* Largest request served by slices: half a segment. Classes: 16, 32, 48, 64, then four per doubling. */
 #define MM_SLICE_BYTES_MAX (MM_SEGMENT_BYTES / 2)
 #define MM_CLASS_COUNT 64

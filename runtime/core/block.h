@@ -41,6 +41,8 @@
  *   equal sum is no change at all). `dry` keeps the version at which a refill failed (so that nobody else tries,
  *   and the groups come to rest at NONE) or at which NULL was the answer (later callers give it at once). A stale
  *   write of it names an old version and so says nothing.
+ *   And only after a round over all classes found no open block without a live slice: those are taken out of use
+ *   first (mm_block_reclaim), since they may be what keeps a segment from another class or a run.
  *   Not covered: the tickets that a stale reader draws from another class's block are out of sight until it has
  *   given them back. It does so first of all.
  * Stale. A reader of a stripe may add to a block that has been retired and opened again since, for another
@@ -186,7 +188,12 @@ MM_FN uint64_t mm_block_free_bits(const struct mm_heap_ref *ref, uint32_t b, uin
 MM_FN_RARE void mm_block_free_range(const struct mm_heap_ref *ref, uint32_t b, uint32_t c, uint32_t first,
                                     uint32_t n) {
     MM_ROLLED
-    for (uint32_t at = first; at < first + n; at++) mm_block_free_bits(ref, b, c, at / 64, 1ull << (at % 64));
+    while (n > 0) {
+        const uint32_t bit = first % 64, some = n < 64 - bit ? n : 64 - bit;
+        mm_block_free_bits(ref, b, c, first / 64, mm_bits_low(some) << bit);
+        first += some;
+        n -= some;
+    }
 }
 
 MM_FN uint64_t mm_block_draw(const struct mm_heap_ref *ref, uint32_t b, uint32_t n) {
@@ -243,6 +250,47 @@ MM_FN_RARE mm_claim mm_block_go_round(const struct mm_heap_ref *ref, uint32_t c,
     return 0;
 }
 
+/* Whether none of the first `count` slices of block b is live. A hint. */
+MM_FN int mm_block_is_idle(const struct mm_heap_ref *ref, uint32_t b, uint32_t count) {
+    uint64_t *bits = mm_block_bits(ref, b);
+    MM_ROLLED
+    for (uint32_t done = 0; done < count; done += 64)
+        if (~mm_load_relaxed_u64(bits++) & mm_bits_low(count - done)) return 0;
+    return 1;
+}
+
+/* Shortage: takes all tickets that are left of open blocks without a live slice, whatever their class, and frees
+ * those slices, so that the blocks retire. Who takes the last ticket owns the group (I3): it becomes NONE. Returns
+ * whether there was such a block; if not, nothing was written. */
+MM_FN_RARE int mm_block_reclaim(const struct mm_heap_ref *ref) {
+    struct mm_heap *h = mm_heap_of(ref);
+    int any = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < MM_CLASS_COUNT * MM_STRIPES;) {
+        struct mm_class_state *cs = &h->classes[i / MM_STRIPES];
+        const uint64_t is = mm_load_acquire_u64(&cs->stripe[i % MM_STRIPES]);
+        const uint32_t group = mm_stripe_group(is), b = mm_stripe_block(is);
+        i += mm_group_first(group) == i % MM_STRIPES ? mm_group_size(group) : 1;
+        if (mm_stripe_state(is) != MM_STRIPE_BLOCK) continue;
+        uint64_t ctrl = mm_load_acquire_u64(mm_block_ctrl(ref, b));
+        uint32_t kind = mm_ctrl_kind(ctrl);
+        if (kind == MM_KIND_CLOSED || kind > MM_CLASS_COUNT || mm_ctrl_count(ctrl) >= mm_class_capacity(kind - 1) ||
+            !mm_block_is_idle(ref, b, (uint32_t)mm_ctrl_count(ctrl)))
+            continue;
+        mm_move_begin(h);
+        ctrl = mm_block_draw(ref, b, MM_BLOCK_SLICES_MAX);
+        kind = mm_ctrl_kind(ctrl); /* it may have changed hands */
+        if (kind != MM_KIND_CLOSED && kind <= MM_CLASS_COUNT && mm_ctrl_count(ctrl) < mm_class_capacity(kind - 1)) {
+            const uint32_t c = kind - 1, first = (uint32_t)mm_ctrl_count(ctrl), theirs = mm_ctrl_group(ctrl);
+            mm_block_set_stripes(h->classes[c].stripe, theirs, theirs << 2 | MM_STRIPE_NONE);
+            mm_block_free_range(ref, b, c, first, mm_class_capacity(c) - first);
+            any = 1;
+        }
+        mm_move_end(h);
+    }
+    return any;
+}
+
 /* Tickets when the first addition (to b, which was `ctrl`; MM_BLOCK_NONE: there was none) did not do it plainly. */
 MM_FN_RARE mm_claim mm_block_claim_slow(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t b,
                                         uint64_t ctrl) {
@@ -275,7 +323,8 @@ MM_FN_RARE mm_claim mm_block_claim_slow(const struct mm_heap_ref *ref, uint32_t 
         if (short_of_memory || polls % MM_STEAL_POLLS == MM_STEAL_POLLS - 1) {
             int none;
             claim = mm_block_go_round(ref, c, n, &none);
-            if (claim == 0 && short_of_memory && none && mm_block_version_again(h, c) == version) {
+            if (claim == 0 && short_of_memory && none && !mm_block_reclaim(ref) &&
+                mm_block_version_again(h, c) == version) {
                 mm_store_release_u64(&cs->dry, MM_DRY_NULL(version));
                 break;
             }

@@ -11,7 +11,8 @@
  * Linearisation. malloc: the last leaf taken. free: the exchange of the owner for nobody.
  * Ordering. Leaves are taken with acquire and put back with release; coalescing is at once, since a free run
  *   is nothing but free segments.
- * NULL. Only after a search that met no conflict while nothing moved (tree.h), or MM_TREE_TRIES searches.
+ * NULL. Only after a search that met no conflict while nothing moved (tree.h) and nothing could be reclaimed
+ *   (block.h), or MM_TREE_TRIES searches.
  */
 #ifndef MM_CORE_RUN_H
 #define MM_CORE_RUN_H
@@ -54,7 +55,8 @@ MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
 
 /* `count` neighbouring segments, the first a multiple of `align` segments after `skew`, taken out of the free
  * tree: the first of them, or MM_TREE_NONE. */
-MM_FN uint32_t mm_run_take(struct mm_heap *h, uint32_t count, uint32_t align, uint32_t skew) {
+MM_FN uint32_t mm_run_take(const struct mm_heap_ref *ref, uint32_t count, uint32_t align, uint32_t skew) {
+    struct mm_heap *h = mm_heap_of(ref);
     const struct mm_tree t = mm_segment_free_tree(h);
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
@@ -92,7 +94,7 @@ MM_FN uint32_t mm_run_take(struct mm_heap *h, uint32_t count, uint32_t align, ui
                 if (bit > 0) end = 0; /* the row ends at the clear bit below */
             }
         }
-        if (conflict) continue;
+        if (conflict || mm_block_reclaim(ref)) continue;
         if (still && mm_move_read_again(h) == supply) break;
         mm_wait();
     }
@@ -107,7 +109,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     const uint32_t align = align_bytes <= MM_SEGMENT_BYTES ? 1 : (uint32_t)(align_bytes >> MM_SEGMENT_SHIFT);
     /* segment i is aligned where i = skew modulo align */
     const uint32_t skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (align - 1);
-    const uint32_t first = mm_run_take(h, count, align, skew);
+    const uint32_t first = mm_run_take(ref, count, align, skew);
     if (first == MM_TREE_NONE) return NULL;
     MM_ROLLED
     for (uint32_t s = first + 1; s < first + count; s++)

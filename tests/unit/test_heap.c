@@ -158,6 +158,31 @@ START_TEST(interior_of_a_run) {
 }
 END_TEST
 
+/* Open blocks without a live slice keep no segment from another class or a run; those with one do. */
+START_TEST(idle_open_blocks_are_reclaimed) {
+    const uint64_t all = SEGMENTS * MM_SEGMENT_BYTES;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        void *p = mm_cpu_malloc(&heap, mm_class_bytes(c)), *q = mm_cpu_malloc(&heap, mm_class_bytes(c));
+        unit_holds(p != NULL && q != NULL, "class %u: NULL in an empty heap", c);
+        mm_cpu_free(&heap, q);
+        unit_holds(mm_cpu_malloc(&heap, all) == NULL, "class %u: the whole heap, with a live slice in it", c);
+        mm_cpu_free(&heap, p);
+        void *run = mm_cpu_malloc(&heap, all);
+        unit_holds(run != NULL, "class %u: not the whole heap, although nothing is live", c);
+        unit_holds(mm_cpu_malloc(&heap, 1) == NULL, "a slice beside a run over the whole heap");
+        mm_cpu_free(&heap, run);
+        unit_sound(&heap, 0);
+    }
+    uint32_t n = 0; /* and for the largest slices: one class after the other has opened a block */
+    for (uint32_t c = 0; c < MM_CLASS_COUNT - 1; c++) mm_cpu_free(&heap, mm_cpu_malloc(&heap, mm_class_bytes(c)));
+    void *held[2 * SEGMENTS + 1];
+    while ((held[n] = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX)) != NULL) n++;
+    unit_eq(n, 2 * SEGMENTS);
+    while (n > 0) mm_cpu_free(&heap, held[--n]);
+    unit_sound(&heap, 0);
+}
+END_TEST
+
 /* The published code finds no run in the first word of the tree: heaps below 64 segments serve none. */
 START_TEST(defect_no_runs_in_the_first_word) {
     static const uint32_t sizes[] = {1, 2, 3, 16, 63, 64};
@@ -236,7 +261,7 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {every_size, payload_is_ones_own, every_alignment, alignment_that_is_none, no_bytes, free_segments,
-                                misuse_of_runs, interior_of_a_run, null_is_counted, heaps_that_cannot_be,
+                                misuse_of_runs, interior_of_a_run, idle_open_blocks_are_reclaimed, null_is_counted, heaps_that_cannot_be,
                                 defect_free_tests_neither_null_nor_range, defect_no_runs_in_the_first_word,
                                 defect_word_index_against_the_universe, defect_prefill_of_every_class};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);

@@ -121,7 +121,7 @@ START_TEST(aligned_against_a_plain_search) {
         }
         const uint32_t count = 1 + (uint32_t)(unit_random(&seed) % (round % 2 ? n : 6));
         const uint32_t align = 1u << unit_random(&seed) % 8, skew = (uint32_t)unit_random(&seed) & (align - 1);
-        const uint32_t want = search(is_free, n, count, align, skew), got = mm_run_take(h, count, align, skew);
+        const uint32_t want = search(is_free, n, count, align, skew), got = mm_run_take(&heap.ref, count, align, skew);
         unit_holds(got == want, "%u of %u segments, %u modulo %u: %d, not %d", count, n, skew, align, (int)got, (int)want);
         if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(h), got, got + count);
     }
