@@ -4,13 +4,14 @@
 int cuLaunchKernel(void);
 int cuLaunchKernel(void) { return 7; }
 
+static char marker[16];
 void *dlsym(void *handle, const char *name);
 void *dlsym(void *handle, const char *name) {
     (void)handle, (void)name;
-    return (char *)0 + 8;
+    return marker + 8;
 }
 
 int main(void) {
-    printf("%d %d\n", cuLaunchKernel(), (int)(long)dlsym(NULL, "x"));
+    printf("%d %d\n", cuLaunchKernel(), (int)((char *)dlsym(NULL, "x") - marker));
     return 0;
 }
