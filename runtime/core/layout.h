@@ -23,7 +23,8 @@ struct mm_heap_ref {
     uint64_t user_bytes; /* reserved, mapped or not */
     uint64_t ctrl;       /* control words, one per granule */
     uint64_t bits;       /* slice bits, MM_GRANULE_WORDS per granule */
-    uint64_t spare[3];
+    uint64_t complaints; /* callers that found no heap here; written by the device, while heap is 0 */
+    uint64_t spare[2];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
 
