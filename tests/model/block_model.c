@@ -39,6 +39,30 @@ static void open_halves(void) {
     keep[1] = world_malloc(HALF, 1);
 }
 
+/* A reader that saw the block open for halves adds to it when it is open for quarters. */
+static void recycle(void) {
+    pass(HALF);
+    world_free(keep[0]);
+    for (uint32_t i = 0; i < 3; i++) world_malloc(QUARTER, 0); /* the fourth quarter begins where the halves' block did */
+}
+/* One takes the last ticket and has nothing to refill with, while another frees something and refills. */
+static void one_ticket(void) {
+    world_make(2);
+    for (uint32_t i = 0; i < 2 * (MM_SEGMENT_BYTES / HALF) - 1; i++) keep[i] = world_malloc(HALF, 1);
+}
+static void free_two_then_half(void) {
+    world_free(keep[0]);
+    world_free(keep[1]);
+    world_malloc(HALF, 0);
+}
+/* Two groups, one block: it has slices for both. */
+static void two_groups(void) {
+    world_make(1);
+    for (uint32_t i = 0; i < MM_STRIPES; i++)
+        HEAP->classes[mm_class_of(HALF)].stripe[i] = (uint64_t)(1u << MM_STRIPES_SHIFT | i) << 2 | MM_STRIPE_NONE;
+}
+static void half_must(void) { world_malloc(HALF, 1); }
+
 static const struct model_scenario scenarios[] = {
     {"block-two-threads", one, {half_twice, half_twice}, world_check_drained, 0},
     {"block-two-threads-two-each", two, {half_two, half_two}, world_check_drained, 0},
@@ -50,5 +74,8 @@ static const struct model_scenario scenarios[] = {
     {"block-three-classes", one, {half_once, quarter_once, eighth_once}, world_check_drained, 3},
     {"block-stale-reader", open_half, {free_keep_0, half_once, quarter_once}, world_check_drained, 3},
     {"block-stale-reader-keep", open_halves, {free_keep_0, free_keep_1, half_once, quarter_keep}, world_check_drained, 3},
+    {"block-recycled-under-a-reader", open_half, {half_once, recycle}, world_check_drained, 3},
+    {"block-last-ticket-beside-refill", one_ticket, {free_two_then_half, half_keep}, world_check_drained, 0},
+    {"block-two-groups", two_groups, {half_must, half_must}, world_check_drained, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -98,7 +98,7 @@ void model_set(uint64_t *p, uint64_t v) { write_logged(p, 64, v); }
 static void yield(void) { model_switch(&threads[current].sp, main_sp); }
 
 uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, uint64_t expected) {
-    const int step = current < MODEL_THREADS && !(kind == MODEL_STORE && model_is_private(p));
+    const int step = current < MODEL_THREADS && !(kind <= MODEL_STORE && model_is_private(p, kind == MODEL_STORE));
     if (step) {
         threads[current].spin++;
         yield();
@@ -378,10 +378,7 @@ int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         if (!strstr(all[i].name, only)) continue;
         scenario = &all[i];
-        if (bound < 0) { /* few preemptions first: short schedules to read */
-            explore(1, seconds);
-            explore(2, seconds);
-        }
+        if (bound < 0) explore(1, seconds); /* few preemptions first: short schedules to read */
         incomplete |= strcmp(explore(bound < 0 ? scenario->preemptions : (uint32_t)bound, seconds), "complete") != 0;
     }
     return incomplete ? 2 : 0;

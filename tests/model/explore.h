@@ -45,9 +45,9 @@ uint32_t model_self(void);
 
 /* Explores the scenarios whose name contains `only` (NULL: all). Exits 1 at the first violation. */
 int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count);
-/* Whether nobody looks at *p while its writer is at it, so that a store to it is no step of its own; the scenario's file
- * provides it. */
-int model_is_private(const void *p);
+/* Whether no other thread looks at *p or changes it meanwhile, so that a load or store of it is no step of its own; the
+ * scenario's file provides it. */
+int model_is_private(const void *p, int stores);
 /* Names an address in a printed schedule; the scenario's file provides it. */
 void model_name_address(const void *p, char *out, uint32_t out_bytes);
 

@@ -52,20 +52,12 @@ static void free_1_again_after_run(void) {
     world_malloc(QUARTER, 1);
 }
 
-/* A reader of the halves' tree comes late to a segment that is the quarters' by then, takes the only free quarter, and
+/* A reader of the halves' tree comes late to a segment that is the quarters' by now, takes the only free quarter, and
  * gives it back. */
-static void full_segment_of_halves(void) { fill(1, HALF); }
-static void four_quarters(void) {
-    void *p = NULL;
-    world_free(keep[0]);
-    world_free(keep[1]);
-    for (uint32_t i = 0; i < 4; i++) {
-        void *q = world_malloc(QUARTER, 0);
-        if (!q) return; /* the other has the segment */
-        p = q;
-    }
-    world_free(p);
-    world_malloc(QUARTER, 1);
+static void full_segment_with_hint(void) {
+    fill(1, QUARTER);
+    mm_tree_insert(mm_segment_class_tree(HEAP, mm_class_of(HALF)), 0);
+    HEAP->classes[mm_class_of(HALF)].dry = 0;
 }
 static void half_once(void) {
     void *p = world_malloc(HALF, 0);
@@ -106,7 +98,7 @@ static const struct model_scenario scenarios[] = {
     {"null-retract", one_left, {free_0, free_2_again_half}, world_check_drained, 0},
     {"null-runs", full_runs, {free_0, free_1_again_run}, world_check_drained, 0},
     {"null-slice-after-run", full_runs, {free_0, free_1_again_after_run}, world_check_drained, 0},
-    {"null-stale-claim", full_segment_of_halves, {four_quarters, half_once}, world_check_drained, 0},
+    {"null-stale-claim", full_segment_with_hint, {free_1_again_quarter, half_once}, world_check_drained, 0},
     {"null-run-put-back", border, {two_segments, half_then_run}, world_check_drained, 0},
     {"null-exhausted", exhausted, {half_or_null, half_or_null, half_or_null}, world_check_drained, 3},
     {"null-exhausted-classes", exhausted, {half_or_null, quarter_or_null, run_or_null}, world_check_drained, 3},

@@ -37,7 +37,25 @@ static void retire_other(void) {
     back(claim(D), D);
 }
 
+/* One takes the only free block while another gives one back: the segment stays listed. */
+static void listed_setup(void) {
+    world_make(1);
+    for (uint32_t i = 0; i < 4; i++) cell_set(i, claim(D));
+    back((uint32_t)cell[0], D);
+}
+static void listed_claim(void) { claim(D); }
+static void listed_back(void) { back((uint32_t)cell[1], D); }
+/* Two make a segment whole at the same time, a third gets it for a class whose blocks lie elsewhere. */
+static void whole_setup(void) {
+    world_make(1);
+    for (uint32_t i = 0; i < 2; i++) cell_set(i, claim(C));
+}
+static void whole_back_0(void) { back((uint32_t)cell[0], C); }
+static void whole_back_1(void) { back((uint32_t)cell[1], C); }
+
 static const struct model_scenario scenarios[] = {
     {"segment-retire-two-classes", retire_setup, {retire_back, retire_pass, retire_other}, world_check, 0},
+    {"segment-stays-listed", listed_setup, {listed_claim, listed_back}, world_check, 0},
+    {"segment-whole-by-two", whole_setup, {whole_back_0, whole_back_1, retire_other}, world_check, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

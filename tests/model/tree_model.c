@@ -22,6 +22,7 @@ static void with(const uint32_t *segments, uint32_t n) {
 static void empty(void) { with(NULL, 0); }
 static void first_of_leaf(void) { with((const uint32_t[]){0}, 1); }
 static void first_of_mids(void) { with((const uint32_t[]){0, MID}, 2); }
+static void two_of_a_leaf(void) { with((const uint32_t[]){0, 1}, 2); }
 static void stale(void) {
     empty();
     nodes[0] = 3;
@@ -83,11 +84,12 @@ static const struct model_scenario scenarios[] = {
     {"tree-two-mids", first_of_mids, {erase_0, erase_mid, find_mid_2}, check, 0},
     {"tree-back-and-forth", empty, {put_0_erase, find_1, find_mid}, check, 0},
     {"tree-stale-hints", stale, {find, find_1, find_mid}, check, 0},
+    {"tree-takes-in-a-leaf", two_of_a_leaf, {take_0, take_1}, check, 0},
     {"tree-takes", first_of_mids, {take_0, take_1, find_leaf}, check, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }
 
-int model_is_private(const void *p) { (void)p; return 0; }
+int model_is_private(const void *p, int stores) { (void)p, (void)stores; return 0; }
 void model_name_address(const void *p, char *out, uint32_t n) {
     const int i = (int)((const uint64_t *)p - nodes);
     if (p == &heap.supply) snprintf(out, n, "supply");

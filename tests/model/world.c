@@ -208,11 +208,17 @@ void world_check_drained(void) {
         model_require(in_tree(mm_segment_free_tree(h), s), "all is free and drained, but not segment %u", s);
 }
 
-/* Control words of granules at which no block of the scenarios' classes begins (the smallest are of an eighth of a
- * segment): nobody adds to them, and who frees looks at them long after they were written. */
-int model_is_private(const void *p) {
-    const uint64_t at = ((uint64_t)p - ref.ctrl) / 8;
-    return (uint64_t)p >= ref.ctrl && (uint64_t)p < ref.bits && at % (MM_SEGMENT_GRANULES / 8) != 0;
+/* What no other thread changes or looks at meanwhile. Control words of granules at which no block of the scenarios'
+ * classes begins: nobody adds to them, and who frees looks at them long after they were stored. And the states of all
+ * other classes, where nothing happens. */
+int model_is_private(const void *p, int stores) {
+    const uint64_t at = (uint64_t)p, classes = (uint64_t)HEAP->classes;
+    if (at >= ref.ctrl && at < ref.bits) return stores && (at - ref.ctrl) / 8 % (MM_SEGMENT_GRANULES / 8) != 0;
+    if (at < classes || at >= classes + sizeof HEAP->classes) return 0;
+    const uint32_t c = (uint32_t)((at - classes) / sizeof HEAP->classes[0]);
+    for (uint32_t parts = 2; parts <= 8; parts *= 2)
+        if (c == mm_class_of((uint32_t)MM_SEGMENT_BYTES / parts)) return 0;
+    return 1;
 }
 
 /* ---- Names for schedules -------------------------------------------------------------------- */
