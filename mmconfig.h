@@ -47,7 +47,7 @@
 #define MM_STEAL_POLLS 32
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
- * takes it for empty (and looks again while the supply changes, heap.h). */
+ * takes it for empty (and looks again while things move, tree.h). */
 #define MM_TREE_TRIES 1024
 
 /* Of a class whose free blocks have run out, so many polls until a refill fetches a segment although others

@@ -29,7 +29,8 @@ struct mm_heap_ref {
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
 
 /* Bitmap tree over the segments: 64-way, three levels, each node one word. */
-#define MM_TREE_BITS_MAX (1u << 18)
+#define MM_TREE_MID_SEGMENTS (64u * 64u) /* below one word of the middle level */
+#define MM_TREE_BITS_MAX (64u * MM_TREE_MID_SEGMENTS)
 MM_STATIC_ASSERT(MM_TREE_BITS_MAX * MM_SEGMENT_BYTES >= 1ull << 40, "three levels reach 1 TiB");
 
 /* What free (and nobody else) can complain of; index of mm_heap.misuse. */
@@ -134,8 +135,8 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->full_words = metadata_base + l->full_words;
     for (uint64_t s = 0; s < mapped_segments && s < l->segment_count; s++) {
         tree[1 + l->tree_mids + s / 64] |= 1ull << (s % 64);
-        tree[1 + s / 4096] |= 1ull << (s / 64 % 64);
-        tree[0] |= 1ull << (s / 4096);
+        tree[1 + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);
+        tree[0] |= 1ull << (s / MM_TREE_MID_SEGMENTS);
     }
 }
 

@@ -54,14 +54,14 @@ MM_FN uint64_t *mm_tree_leaf(struct mm_tree t, uint32_t segment) {
 
 /* The leaf of `segment` has become non-empty: make it be found. */
 MM_FN void mm_tree_announce(struct mm_tree t, uint32_t segment) {
-    if (mm_or_release_u64(&t.node[1 + segment / 4096], 1ull << (segment / 64 % 64)) == 0)
-        mm_or_release_u64(&t.node[0], 1ull << (segment / 4096));
+    if (mm_or_release_u64(&t.node[1 + segment / MM_TREE_MID_SEGMENTS], 1ull << (segment / 64 % 64)) == 0)
+        mm_or_release_u64(&t.node[0], 1ull << (segment / MM_TREE_MID_SEGMENTS));
 }
 
 /* The leaf of `segment` has become empty: stop it from being looked at, unless it has filled again. */
 MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
-    uint64_t *mid = &t.node[1 + segment / 4096];
-    const uint64_t mid_bit = 1ull << (segment / 64 % 64), root_bit = 1ull << (segment / 4096);
+    uint64_t *mid = &t.node[1 + segment / MM_TREE_MID_SEGMENTS];
+    const uint64_t mid_bit = 1ull << (segment / 64 % 64), root_bit = 1ull << (segment / MM_TREE_MID_SEGMENTS);
     mm_move_begin(t.heap);
     if ((mm_and_acquire_u64(mid, ~mid_bit) & ~mid_bit) == 0) {
         mm_and_acquire_u64(&t.node[0], ~root_bit);

@@ -11,7 +11,7 @@
 int mm_cpu_heap_create(struct mm_cpu_heap *heap, uint64_t segments, uint64_t mapped, uint64_t align_bytes) {
     memset(heap, 0, sizeof *heap);
     if (align_bytes < MM_SEGMENT_BYTES || (align_bytes & (align_bytes - 1)) != 0 ||
-        mm_layout_make(&heap->layout, segments, 4096) != 0) {
+        mm_layout_make(&heap->layout, segments, MM_GRANULE_BYTES) != 0) {
         errno = EINVAL;
         return -1;
     }
