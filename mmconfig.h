@@ -42,9 +42,9 @@
 #define MM_WAIT_ITERATIONS (1u << 21)
 #define MM_WAIT_NS 250
 
-/* A caller waiting for a refill looks for tickets in other groups every so many polls: some 20 us, which a
- * refill rarely takes. */
-#define MM_STEAL_POLLS 32
+/* A caller waiting for a refill looks at another stripe than its own every so many polls. Measured on the H200, 1 M
+ * requests: 16 B took 137 us with a round over all groups every 32 polls, 145 with one look every 32, 92 every 2. */
+#define MM_STEAL_POLLS 2
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */

@@ -299,7 +299,8 @@ MM_FN_RARE mm_claim mm_block_claim_slow(const struct mm_heap_ref *ref, uint32_t 
     mm_claim claim = b == MM_BLOCK_NONE ? 0 : mm_block_settle(ref, b, c, n, ctrl);
     MM_ROLLED
     for (uint32_t polls = 0; claim == 0 && polls < MM_WAIT_ITERATIONS; polls++) {
-        const uint64_t is = mm_load_acquire_u64(&cs->stripe[mm_home() % MM_STRIPES]);
+        const uint32_t away = polls % MM_STEAL_POLLS == 0 ? polls : 0;
+        const uint64_t is = mm_load_acquire_u64(&cs->stripe[(mm_home() + away) % MM_STRIPES]);
         claim = mm_block_try_draw(ref, is, c, n);
         if (claim != 0) break;
         int short_of_memory = 0, still;
@@ -320,10 +321,10 @@ MM_FN_RARE mm_claim mm_block_claim_slow(const struct mm_heap_ref *ref, uint32_t 
                 continue;
             }
         }
-        if (short_of_memory || polls % MM_STEAL_POLLS == MM_STEAL_POLLS - 1) {
+        if (short_of_memory) {
             int none;
             claim = mm_block_go_round(ref, c, n, &none);
-            if (claim == 0 && short_of_memory && none && !mm_block_reclaim(ref) &&
+            if (claim == 0 && none && !mm_block_reclaim(ref) &&
                 mm_block_version_again(h, c) == version) {
                 mm_store_release_u64(&cs->dry, MM_DRY_NULL(version));
                 break;
