@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAF 64u   /* segments of a leaf */
-#define MID 4096u  /* segments of a mid */
+#define LEAF 64u /* segments of a leaf */
+#define MID MM_TREE_MID_SEGMENTS
 #define MIDS 2u
 static uint64_t nodes[1 + MIDS + MIDS * 64];
 static struct mm_heap heap;
