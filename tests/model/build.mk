@@ -5,7 +5,7 @@ MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/null on
 MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h) runtime/port.h
 
 # Seconds for each scenario of `make model`, which goes as deep as the scenario asks; `make check`: one, two preemptions.
-MODEL_SECONDS ?= 2
+MODEL_SECONDS ?= 1
 
 .PHONY: model check-model
 model: $(MODEL_PROGRAMS)
