@@ -113,20 +113,21 @@ MM_FN void mm_block_set_stripes(uint64_t *stripes, uint32_t group, uint64_t is) 
     mm_store_release_u64(&stripes[first], is);
 }
 
-/* Makes the claimed block b ready for class c and opens it for the group, which is the caller's. */
-MM_FN void mm_block_open(const struct mm_heap_ref *ref, uint32_t b, uint32_t c, uint32_t group) {
+/* Makes the claimed block b ready for class c and opens it for the group, which is the caller's, as are the first `taken`
+ * tickets; if that is all, so is the group still. */
+MM_FN void mm_block_open(const struct mm_heap_ref *ref, uint32_t b, uint32_t c, uint32_t group, uint32_t taken) {
     struct mm_class_state *cs = &mm_heap_of(ref)->classes[c];
     const uint32_t capacity = mm_class_capacity(c), granules = mm_class_block_granules(c);
-    uint64_t *bits = mm_block_bits(ref, b);
+    uint64_t *bits = mm_block_bits(ref, b), *ctrl = mm_block_ctrl(ref, b); /* not read anew for each store */
     MM_ROLLED
     for (uint32_t done = 0; done < capacity; done += 64)
         mm_store_relaxed_u64(bits++, capacity - done >= 64 ? 0 : ~mm_bits_low(capacity - done));
     mm_store_relaxed_u32(mm_block_full_words(ref, b), 0);
     MM_ROLLED
-    for (uint32_t g = 1; g < granules; g++) mm_store_relaxed_u64(mm_block_ctrl(ref, b + g), MM_KIND_BODY + c);
+    for (uint32_t g = 1; g < granules; g++) mm_store_relaxed_u64(ctrl + g, MM_KIND_BODY + c);
     mm_add_relaxed_u64(&cs->opened, 1);
     mm_block_set_stripes(cs->stripe, group, (uint64_t)b << 32 | group << 2 | MM_STRIPE_BLOCK);
-    mm_store_release_u64(mm_block_ctrl(ref, b), group << MM_GROUP_SHIFT | (c + 1));
+    mm_store_release_u64(ctrl, (uint64_t)taken << MM_COUNT_SHIFT | group << MM_GROUP_SHIFT | (c + 1));
 }
 
 /* Into how many groups to split a group of class c whose block was b: a power of two, as many blocks as it takes to
@@ -142,12 +143,14 @@ MM_FN uint32_t mm_block_parts(const struct mm_heap_ref *ref, uint32_t b, uint32_
     return parts;
 }
 
-/* Refills the group, which is the caller's (I3). ran_out: the block it had, or MM_BLOCK_NONE. Returns whether there
- * was a block for it; afterwards it is nobody's. */
-MM_FN_RARE int mm_block_refill(const struct mm_heap_ref *ref, uint32_t c, uint32_t group, uint32_t ran_out) {
+/* Refills the group, which is the caller's (I3). ran_out: the block it had, or MM_BLOCK_NONE. taken: so many
+ * tickets of the new block are the caller's at once, or one that is short of memory could reclaim it before he draws,
+ * again and again. Returns the block, or MM_BLOCK_NONE; afterwards the group is nobody's (mm_block_open). */
+MM_FN_RARE uint32_t mm_block_refill(const struct mm_heap_ref *ref, uint32_t c, uint32_t group, uint32_t ran_out,
+                                    uint32_t taken) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint32_t salt = mm_group_first(group) + c;
-    uint32_t b = mm_segment_claim_block(h, c, salt), got = 0;
+    uint32_t b = mm_segment_claim_block(h, c, salt), got = MM_BLOCK_NONE;
     const uint32_t parts = ran_out == MM_BLOCK_NONE || b == MM_BLOCK_NONE ? 1 : mm_block_parts(ref, ran_out, c, group);
     const uint32_t level = mm_group_level(group) + mm_ctz(parts), size = MM_STRIPES >> level;
     uint32_t first = mm_group_first(group);
@@ -156,13 +159,13 @@ MM_FN_RARE int mm_block_refill(const struct mm_heap_ref *ref, uint32_t c, uint32
         const uint32_t part = level << MM_STRIPES_SHIFT | first;
         if (i > 0) b = mm_segment_claim_block(h, c, salt + i);
         if (b != MM_BLOCK_NONE) {
-            mm_block_open(ref, b, c, part);
-            got = 1;
+            mm_block_open(ref, b, c, part, taken);
+            got = b;
         } else {
             mm_block_set_stripes(h->classes[c].stripe, part, part << 2 | MM_STRIPE_NONE);
         }
     }
-    return (int)got;
+    return got;
 }
 
 /* Closes the block b of class c, all of whose slices are free, and gives it back. */
@@ -211,7 +214,7 @@ MM_FN_RARE mm_claim mm_block_settle(const struct mm_heap_ref *ref, uint32_t b, u
     const int last = n >= left;
     if (last) n = left;
     if (kind != c + 1) mm_block_free_range(ref, b, kind - 1, first, n);
-    if (last) mm_block_refill(ref, kind - 1, mm_ctrl_group(ctrl), b);
+    if (last) mm_block_refill(ref, kind - 1, mm_ctrl_group(ctrl), b, 0);
     return kind == c + 1 ? (uint64_t)b << 32 | first << 16 | n : 0;
 }
 
@@ -313,7 +316,13 @@ MM_FN_RARE mm_claim mm_block_claim_slow(const struct mm_heap_ref *ref, uint32_t 
             if (dry == MM_DRY_REFILL(version)) {
                 short_of_memory = 1;
             } else if (mm_cas_acq_rel_u64(first, is, is | MM_STRIPE_BUSY)) {
-                if (mm_block_refill(ref, c, mm_stripe_group(is), MM_BLOCK_NONE)) continue;
+                const uint32_t capacity = mm_class_capacity(c), taken = n < capacity ? n : capacity;
+                const uint32_t got = mm_block_refill(ref, c, mm_stripe_group(is), MM_BLOCK_NONE, taken);
+                if (got != MM_BLOCK_NONE) {
+                    if (taken == capacity) mm_block_refill(ref, c, mm_stripe_group(is), got, 0);
+                    claim = (uint64_t)got << 32 | taken;
+                    break;
+                }
                 if (still && mm_block_version_again(h, c) == version)
                     mm_store_release_u64(&cs->dry, MM_DRY_REFILL(version));
                 else

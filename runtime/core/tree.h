@@ -58,15 +58,19 @@ MM_FN void mm_tree_announce(struct mm_tree t, uint32_t segment) {
         mm_or_release_u64(&t.node[0], 1ull << (segment / MM_TREE_MID_SEGMENTS));
 }
 
+/* The mid of `segment` has been seen empty: stop it from being looked at, unless it has filled again. Within a move. */
+MM_FN void mm_tree_retract_mid(struct mm_tree t, uint32_t segment) {
+    const uint64_t root_bit = 1ull << (segment / MM_TREE_MID_SEGMENTS);
+    mm_and_acquire_u64(&t.node[0], ~root_bit);
+    if (mm_load_acquire_u64(&t.node[1 + segment / MM_TREE_MID_SEGMENTS]) != 0) mm_or_release_u64(&t.node[0], root_bit);
+}
+
 /* The leaf of `segment` has become empty: stop it from being looked at, unless it has filled again. */
 MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     uint64_t *mid = &t.node[1 + segment / MM_TREE_MID_SEGMENTS];
-    const uint64_t mid_bit = 1ull << (segment / 64 % 64), root_bit = 1ull << (segment / MM_TREE_MID_SEGMENTS);
+    const uint64_t mid_bit = 1ull << (segment / 64 % 64);
     mm_move_begin(t.heap);
-    if ((mm_and_acquire_u64(mid, ~mid_bit) & ~mid_bit) == 0) {
-        mm_and_acquire_u64(&t.node[0], ~root_bit);
-        if (mm_load_acquire_u64(mid) != 0) mm_or_release_u64(&t.node[0], root_bit);
-    }
+    if ((mm_and_acquire_u64(mid, ~mid_bit) & ~mid_bit) == 0) mm_tree_retract_mid(t, segment);
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
     mm_move_end(t.heap);
 }
@@ -102,8 +106,14 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
         if (root == 0) return MM_TREE_NONE;
         const uint32_t mid_idx = mm_ctz(root);
         const uint64_t mid = mm_load_relaxed_u64(&t.node[1 + mid_idx]);
-        const uint32_t first = (mid_idx * 64 + (mid ? mm_bits_pick(mid, salt) : 0)) * 64;
-        const uint64_t leaf = mid ? mm_load_relaxed_u64(mm_tree_leaf(t, first)) : 0;
+        if (mid == 0) { /* only the root's bit: a leaf not seen empty keeps its own, or two of us could go on for ever */
+            mm_move_begin(t.heap);
+            mm_tree_retract_mid(t, mid_idx * MM_TREE_MID_SEGMENTS);
+            mm_move_end(t.heap);
+            continue;
+        }
+        const uint32_t first = (mid_idx * 64 + mm_bits_pick(mid, salt)) * 64;
+        const uint64_t leaf = mm_load_relaxed_u64(mm_tree_leaf(t, first));
         if (leaf != 0) return first + mm_bits_pick(leaf, salt);
         mm_tree_retract(t, first);
     }
