@@ -38,7 +38,7 @@
  * again by themselves. */
 #define MM_SPLIT_MAX 4
 
-/* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): over 1 s. */
+/* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): at least 0.5 s. */
 #define MM_WAIT_ITERATIONS (1u << 21)
 #define MM_WAIT_NS 250
 
