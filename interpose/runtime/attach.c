@@ -255,12 +255,13 @@ bool mm_attach_get_limit(CUcontext context, uint64_t *bytes) {
     return is_set;
 }
 
-uint64_t mm_attach_heap_bytes(CUcontext context) {
+bool mm_attach_heap_bytes(CUcontext context, uint64_t *bytes) {
     pthread_mutex_lock(&lock);
     const struct context *c = context_find(context);
-    uint64_t bytes = c && c->heap ? c->heap->mapped_segments * MM_SEGMENT_BYTES : 0;
+    bool is_made = c && c->heap;
+    if (is_made) *bytes = c->heap->mapped_segments * MM_SEGMENT_BYTES;
     pthread_mutex_unlock(&lock);
-    return bytes;
+    return is_made;
 }
 
 /* The place for reports at exit. The driver may be gone: nothing of it is called; the operating system

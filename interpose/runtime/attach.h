@@ -47,7 +47,7 @@ CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
 /* cudaLimitMallocHeapSize of a context, as the program set it; false if it did not. */
 void mm_attach_set_limit(CUcontext context, uint64_t bytes);
 bool mm_attach_get_limit(CUcontext context, uint64_t *bytes);
-/* Bytes of the context's heap; 0 if it has none yet. */
-uint64_t mm_attach_heap_bytes(CUcontext context);
+/* Bytes of the context's heap; false if none was made yet. */
+bool mm_attach_heap_bytes(CUcontext context, uint64_t *bytes);
 
 #endif

@@ -239,13 +239,15 @@ static CUcontext current_context(void) {
     return d && d->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* The driver refuses a limit once its own heap is in use. Ours keeps the promise "at least so much" at any
- * time, if it is that large already. */
+/* Once our heap is made it decides, since it does not grow: "at least so much" holds already, or never will.
+ * What the driver says of its own heap then is not asked for (some refuse a late limit, some do not). */
 HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
+    CUcontext context = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? current_context() : NULL;
+    uint64_t heap_bytes = 0;
+    bool is_made = context && mm_attach_heap_bytes(context, &heap_bytes);
+    if (is_made && value > heap_bytes) return CUDA_ERROR_INVALID_VALUE;
     CUresult r = REAL(cuCtxSetLimit, limit, value);
-    if (limit != CU_LIMIT_MALLOC_HEAP_SIZE) return r;
-    CUcontext context = current_context();
-    if (r != CUDA_SUCCESS && (!context || value > mm_attach_heap_bytes(context))) return r;
+    if (r != CUDA_SUCCESS && !is_made) return r;
     if (context) mm_attach_set_limit(context, value);
     return CUDA_SUCCESS;
 }

@@ -211,11 +211,18 @@ static void limit(int argc, char **argv) {
     CHECK(value == 3ull << 30);
     OK(client_launch(client_function("mm"), NULL));
     CHECK(client_heap_segments(&standin->last_ref) == 768);
-    standin->late_limit = true; /* what the driver answers once a kernel uses its heap */
-    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1ull << 30));
-    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
-    CHECK(value == 1ull << 30);
-    CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 7ull << 30) == CUDA_ERROR_INVALID_VALUE);
+    for (int refuses = 0; refuses <= 1; refuses++) { /* our heap decides, whatever a driver answers late */
+        standin->late_limit = refuses;
+        OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1ull << 30));
+        CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 7ull << 30) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (3ull << 30) + 1) == CUDA_ERROR_INVALID_VALUE);
+        OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+        CHECK(value == 1ull << 30);
+        OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 3ull << 30));
+        OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+        CHECK(value == 3ull << 30);
+    }
+    standin->late_limit = false;
     OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
     CHECK(value == 1024);
@@ -223,6 +230,11 @@ static void limit(int argc, char **argv) {
     /* a new context starts anew */
     OK(cu.cuDevicePrimaryCtxReset(0));
     client_start();
+    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK(value == 8u << 20);
+    /* a refused limit leaves no trace where none was set before */
+    OK(client_launch(client_function("mm"), NULL));
+    CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 7ull << 30) == CUDA_ERROR_INVALID_VALUE);
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 8u << 20);
 }

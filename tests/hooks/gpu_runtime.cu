@@ -104,6 +104,10 @@ int main(int argc, char **argv) {
         OK(cudaDeviceGetLimit(&n, cudaLimitMallocHeapSize));
         printf(", GetLimit %zu\n", n);
         CHECK(n == 2ull << 30);
+        CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1ull << 50) == cudaErrorInvalidValue);
+        (void)cudaGetLastError();
+        OK(cudaDeviceGetLimit(&n, cudaLimitMallocHeapSize));
+        CHECK(n == 2ull << 30);
     } else if (!strcmp(what, "devices")) {
         int count = 0;
         OK(cudaGetDeviceCount(&count));
