@@ -11,6 +11,7 @@ struct context {
     struct context *next;
     CUcontext handle;
     struct mm_host_heap *heap; /* NULL: none made yet */
+    bool is_ending; /* the driver is ending it: whoever means this handle waits for the outcome */
     bool limit_is_set;
     uint64_t limit_bytes;
 };
@@ -18,17 +19,27 @@ struct context {
 /* Guards everything below, the handles and the writing of the known kernels. Held while a heap is made:
  * other first launches wait for it. Not held while a module is asked, which may load it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t end_settled = PTHREAD_COND_INITIALIZER; /* some context is_ending no more */
 static struct context *contexts;
 static bool forked;   /* this is the child of a process that had a heap */
 static bool finished; /* exit has come as far as our destructor: no more messages */
+static __thread bool inside_end; /* this thread is ending a context, and must not wait for itself */
 static __thread bool inside; /* a driver that calls exported functions itself would meet us again */
 
 /* ---- contexts; all under the lock ------------------------------------------------------------ */
 
-static struct context *context_find(CUcontext handle) {
+static struct context *context_listed(CUcontext handle) {
     for (struct context *c = contexts; c; c = c->next)
         if (c->handle == handle) return c;
     return NULL;
+}
+
+/* Waits while the context is ending: only the outcome tells whether the handle still means it, or a new one. */
+static struct context *context_find(CUcontext handle) {
+    struct context *c = context_listed(handle);
+    for (; c && c->is_ending && !inside_end && !forked; c = context_listed(handle))
+        pthread_cond_wait(&end_settled, &lock);
+    return c;
 }
 
 static struct context *context_get(CUcontext handle) {
@@ -109,12 +120,13 @@ static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, cons
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v,
                         struct mm_driver_error *error) {
     struct mm_heap_ref present;
+    struct context *c = context_find(handle); /* first, as it may wait */
     if (!mm_host_ref_try_read(d, v->address, &present, error)) return false;
     /* Another kernel of the module was first; or this is a second name of a context, such as a green
      * context, that shares its modules with one that has a heap. */
-    for (struct context *c = contexts; c && present.heap; c = c->next)
-        if (c->heap && c->heap->ref.heap == present.heap) return true;
-    struct context *c = context_get(handle);
+    for (struct context *other = contexts; other && present.heap; other = other->next)
+        if (other->heap && other->heap->ref.heap == present.heap) return true;
+    if (!c) c = context_get(handle);
     if (c && !c->heap) make_heap(d, c);
     if (!c || !c->heap) {
         error->call = "malloc";
@@ -206,19 +218,29 @@ void mm_attach_forget_owner(const void *owner) {
     pthread_mutex_unlock(&lock);
 }
 
-void mm_attach_context_ended(const struct mm_driver *d, CUcontext handle) {
-    if (forked || !handle) return;
+struct context *mm_attach_ending(CUcontext handle) {
+    if (forked || inside_end || !handle) return NULL;
     pthread_mutex_lock(&lock);
+    struct context *c = context_find(handle);
     mm_known_forget_context(handle);
-    for (struct context **at = &contexts; *at; at = &(*at)->next) {
-        struct context *c = *at;
-        if (c->handle != handle) continue;
+    if (c) c->is_ending = inside_end = true;
+    pthread_mutex_unlock(&lock);
+    return c;
+}
+
+void mm_attach_ended(const struct mm_driver *d, struct context *c, bool has_ended) {
+    if (!c) return;
+    pthread_mutex_lock(&lock);
+    c->is_ending = inside_end = false;
+    if (has_ended) {
+        struct context **at = &contexts;
+        while (*at != c) at = &(*at)->next;
         *at = c->next;
         if (c->heap && d) mm_host_heap_drop(d, c->heap);
         free(c->heap);
         free(c);
-        break;
     }
+    pthread_cond_broadcast(&end_settled);
     pthread_mutex_unlock(&lock);
 }
 

@@ -39,8 +39,13 @@ struct mm_handle mm_attach_find(const void *handle);
 
 /* A module or library is about to be unloaded. */
 void mm_attach_forget_owner(const void *owner);
-/* A context has ended. */
-void mm_attach_context_ended(const struct mm_driver *d, CUcontext context);
+/* A context may be about to end (NULL: none). Its pairs are forgotten before the driver's call, since
+ * afterwards another thread may be handed the same handle anew; its heap goes after the call, as kernels may be
+ * running until then, and only if it did end. In between, first launches under this handle wait. */
+struct context;
+struct context *mm_attach_ending(CUcontext context);
+/* To be called once with mm_attach_ending's answer. */
+void mm_attach_ended(const struct mm_driver *d, struct context *context, bool has_ended);
 /* Primary context of a device, if it is active and we know of any context; else NULL. */
 CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
 

@@ -203,29 +203,29 @@ HOOK(cuLibraryUnload)(CUlibrary library) {
     return REAL(cuLibraryUnload, library);
 }
 
-/* The heap goes after the driver's call: until then kernels may be running. */
 #define CONTEXT_END_HOOKS(suffix)                                                                         \
     HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                                              \
         const struct mm_driver *d = mm_driver_get();                                                      \
-        CUcontext primary = mm_attach_primary_of(d, device);                                              \
+        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device));                      \
         CUresult r = REAL(cuDevicePrimaryCtxReset##suffix, device);                                       \
-        if (r == CUDA_SUCCESS) mm_attach_context_ended(d, primary);                                       \
+        mm_attach_ended(d, primary, r == CUDA_SUCCESS);                                                   \
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuDevicePrimaryCtxRelease##suffix)(CUdevice device) {                                            \
         const struct mm_driver *d = mm_driver_get();                                                      \
-        CUcontext primary = mm_attach_primary_of(d, device);                                              \
+        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device));                      \
         CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device);                                     \
         unsigned flags = 0;                                                                               \
         int active = 1;                                                                                   \
-        if (r == CUDA_SUCCESS && primary &&                                                               \
-            d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)            \
-            mm_attach_context_ended(d, primary);                                                          \
+        bool has_ended = r == CUDA_SUCCESS && primary &&                                                  \
+                         d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active; \
+        mm_attach_ended(d, primary, has_ended);                                                           \
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuCtxDestroy##suffix)(CUcontext context) {                                                       \
+        struct context *ending = mm_attach_ending(context);                                               \
         CUresult r = REAL(cuCtxDestroy##suffix, context);                                                 \
-        if (r == CUDA_SUCCESS) mm_attach_context_ended(mm_driver_get(), context);                         \
+        mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);                                      \
         return r;                                                                                         \
     }
 CONTEXT_END_HOOKS()

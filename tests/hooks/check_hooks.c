@@ -74,7 +74,8 @@ static const struct {
     {"./plugin_host", "v2-legacy", false}, {"./plugin_host", "symbols", true},
 };
 static const char *const scenarios[] = {"function", "kernel", "every-launch", "race", "contexts",
-                                        "reset",    "unload", "capture",      "limit", "answers"};
+                                        "reset",    "unload", "capture",      "limit",
+                                        "ends",     "answers"};
 enum { WAYS = sizeof ways / sizeof *ways, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(way_and_scenario) {

@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 static void launched_with_heap(long count) {
     CHECK(standin->launches_with_variable == count);
@@ -158,6 +159,77 @@ static void reset(int argc, char **argv) {
     }
 }
 
+/* What another thread does when the driver has ended a context and our thread does not know it yet. */
+static CUfunction end_kernel;
+static CUcontext end_context; /* NULL: it makes a new one */
+static CUcontext end_seen;
+static int end_calls, end_done;
+static pthread_t end_thread;
+
+static void *launcher(void *unused) {
+    if (end_context)
+        OK(cu.cuCtxSetCurrent(end_context));
+    else
+        OK(cu.create(&end_seen, 0, 1));
+    OK(client_launch(end_kernel, NULL));
+    __atomic_store_n(&end_done, 1, __ATOMIC_RELEASE);
+    return unused;
+}
+
+static void at_end(void) {
+    if (--end_calls) return;
+    CHECK(pthread_create(&end_thread, NULL, launcher, NULL) == 0);
+    for (int ms = 0; ms < 50 && !__atomic_load_n(&end_done, __ATOMIC_ACQUIRE); ms++) usleep(1000);
+}
+
+static void ends(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUcontext first = client_start(), second;
+    end_kernel = client_kernel("mm", NULL);
+    OK(cu.create(&second, 0, 1));
+    OK(client_launch(end_kernel, NULL));
+    /* an end that fails is none */
+    const unsigned long long heap = standin->last_ref.heap;
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1u << 30));
+    standin->calls = 0, standin->fail_at = 1, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+    CHECK(cu.cuCtxDestroy(second) == CUDA_ERROR_UNKNOWN);
+    standin->armed = false;
+    OK(client_launch(end_kernel, NULL));
+    OK(client_launch(client_function("mm"), NULL));
+    size_t value = 0;
+    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK(value == 1u << 30 && standin->last_ref.heap == heap && standin->reservations == 2);
+    launched_with_heap(3);
+    /* the handle comes back, in another thread, before the call that ended it does */
+    end_calls = 1;
+    standin->at_end = at_end;
+    OK(cu.cuCtxDestroy(second));
+    CHECK(pthread_join(end_thread, NULL) == 0);
+    CHECK(end_seen == second);
+    launched_with_heap(4);
+    client_heap_segments(&standin->last_ref);
+    CHECK(standin->reservations == 2);
+    standin->at_end = NULL;
+    OK(cu.cuCtxDestroy(second));
+    CHECK(standin->reservations == 0);
+    /* a release that is not the last ends nothing: there is still one heap */
+    OK(cu.cuCtxSetCurrent(first));
+    OK(client_launch(end_kernel, NULL));
+    OK(cu.cuDevicePrimaryCtxRetain(&first, 0));
+    end_kernel = client_function("mm");
+    end_context = first;
+    end_done = 0;
+    end_calls = 2; /* the first is libmm.so's own question for the handle */
+    standin->at_end = at_end;
+    OK(cu.cuDevicePrimaryCtxRelease(0));
+    CHECK(pthread_join(end_thread, NULL) == 0);
+    launched_with_heap(6);
+    CHECK(standin->reservations == 2);
+    standin->at_end = NULL;
+    OK(cu.cuDevicePrimaryCtxRelease(0));
+    CHECK(standin->reservations == 0 && standin->mappings == 0);
+}
+
 static void unload(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
@@ -242,5 +314,5 @@ static void limit(int argc, char **argv) {
 const struct scenario client_scenarios[] = {
     {"function", function}, {"kernel", kernel}, {"every-launch", every_launch}, {"race", race},
     {"contexts", contexts}, {"reset", reset},   {"unload", unload},             {"capture", capture},
-    {"limit", limit},       {NULL, NULL},
+    {"limit", limit},       {"ends", ends},     {NULL, NULL},
 };

@@ -18,6 +18,7 @@ struct standin {
     bool reserve_limit; /* refuse reservations above limit_bytes */
     unsigned long long limit_bytes;
     bool deinitialized;
+    void (*at_end)(void); /* called when a context was destroyed or released, before that call returns */
     bool late_limit; /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */
     /* what is alive */
     int handles, mappings, reservations, allocations, streams, instances;

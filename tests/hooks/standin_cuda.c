@@ -113,7 +113,9 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     ENTER();
     if (!primary[device]) return CUDA_ERROR_INVALID_CONTEXT;
-    return --primary[device]->uses ? CUDA_SUCCESS : cuDevicePrimaryCtxReset_v2(device);
+    CUresult r = --primary[device]->uses ? CUDA_SUCCESS : cuDevicePrimaryCtxReset_v2(device);
+    if (state.at_end) state.at_end();
+    return r;
 }
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
@@ -129,6 +131,7 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
     if (!is(context, CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
     if (CURRENT == (struct object *)context) standin_depth--;
     standin_unmake((struct object *)context);
+    if (state.at_end) state.at_end();
     return CUDA_SUCCESS;
 }
 
