@@ -198,9 +198,9 @@ void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcont
 
 /* ---- what the other hooks tell ----------------------------------------------------------------- */
 
-void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner) {
+void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner, CUcontext context) {
     pthread_mutex_lock(&lock);
-    mm_handle_record(handle, kind, owner);
+    mm_handle_record(handle, kind, owner, context);
     pthread_mutex_unlock(&lock);
 }
 
@@ -223,6 +223,7 @@ struct context *mm_attach_ending(CUcontext handle) {
     pthread_mutex_lock(&lock);
     struct context *c = context_find(handle);
     mm_known_forget_context(handle);
+    mm_handle_forget_context(handle);
     if (c) c->is_ending = inside_end = true;
     pthread_mutex_unlock(&lock);
     return c;

@@ -33,13 +33,13 @@ static inline void mm_attach_before_launch(const struct mm_driver *d, CUfunction
     if (context && kernel && !mm_known_has(kernel, context)) mm_attach_first_launch(d, kernel, context);
 }
 
-/* What the program was handed. */
-void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner);
+/* What the program was handed; context: see mm_handle_record. */
+void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner, CUcontext context);
 struct mm_handle mm_attach_find(const void *handle);
 
 /* A module or library is about to be unloaded. */
 void mm_attach_forget_owner(const void *owner);
-/* A context may be about to end (NULL: none). Its pairs are forgotten before the driver's call, since
+/* A context may be about to end (NULL: none). Its pairs and handles are forgotten before the driver's call, since
  * afterwards another thread may be handed the same handle anew; its heap goes after the call, as kernels may be
  * running until then, and only if it did end. In between, first launches under this handle wait. */
 struct context;

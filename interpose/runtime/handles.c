@@ -43,9 +43,9 @@ static bool make_room(void) {
     return true;
 }
 
-void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *owner) {
+void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *owner, const void *context) {
     if ((uintptr_t)handle <= HANDLE_OUT) return;
-    struct mm_handle entry = {(uintptr_t)handle, (uintptr_t)owner, kind};
+    struct mm_handle entry = {(uintptr_t)handle, (uintptr_t)owner, (uintptr_t)context, kind};
     struct mm_handle *known = find(entry.handle);
     if (known)
         *known = entry;
@@ -55,12 +55,18 @@ void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *
 
 struct mm_handle mm_handle_find(const void *handle) {
     struct mm_handle *known = find((uintptr_t)handle);
-    struct mm_handle unknown = {(uintptr_t)handle, 0, MM_HANDLE_UNKNOWN};
+    struct mm_handle unknown = {(uintptr_t)handle, 0, 0, MM_HANDLE_UNKNOWN};
     return known ? *known : unknown;
 }
 
 void mm_handle_forget_owner(const void *owner) {
     for (size_t i = 0; handles && i <= handle_mask; i++)
         if (handles[i].handle > HANDLE_OUT && handles[i].owner == (uintptr_t)owner)
+            handles[i].handle = HANDLE_OUT;
+}
+
+void mm_handle_forget_context(const void *context) {
+    for (size_t i = 0; handles && i <= handle_mask; i++)
+        if (handles[i].handle > HANDLE_OUT && context && handles[i].context == (uintptr_t)context)
             handles[i].handle = HANDLE_OUT;
 }

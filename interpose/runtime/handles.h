@@ -19,14 +19,16 @@ enum mm_handle_kind {
 };
 
 struct mm_handle {
-    uintptr_t handle, owner;
+    uintptr_t handle, owner, context;
     enum mm_handle_kind kind;
 };
 
-/* Remembers, in place of what was known of the handle before. */
-void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *owner);
+/* Remembers, in place of what was known of the handle before. context: the one whose end ends the handle; NULL:
+ * it is of no context. */
+void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *owner, const void *context);
 /* What is known; kind is MM_HANDLE_UNKNOWN if nothing is. */
 struct mm_handle mm_handle_find(const void *handle);
 void mm_handle_forget_owner(const void *owner);
+void mm_handle_forget_context(const void *context);
 
 #endif

@@ -134,13 +134,20 @@ HOOK(cuGraphExecNodeSetParams)(CUgraphExec exec, CUgraphNode node, CUgraphNodePa
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-/* Functions of a module that is a library's are remembered as the library's. */
+static CUcontext current_context(void) {
+    const struct mm_driver *d = mm_driver_get();
+    CUcontext context = NULL;
+    return d && d->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* Functions of a module that is a library's are remembered as the library's. They go with the current
+ * context, which is the module's in a program that does nothing odd. */
 static void record_function(CUfunction f, CUmodule module) {
     struct mm_handle m = mm_attach_find(module);
     if (m.kind == MM_HANDLE_MODULE)
-        mm_attach_record(f, MM_HANDLE_INSTANCE, (const void *)m.owner);
+        mm_attach_record(f, MM_HANDLE_INSTANCE, (const void *)m.owner, current_context());
     else
-        mm_attach_record(f, MM_HANDLE_FUNCTION, module);
+        mm_attach_record(f, MM_HANDLE_FUNCTION, module, current_context());
 }
 
 HOOK(cuModuleGetFunction)(CUfunction *f, CUmodule module, const char *name) {
@@ -159,7 +166,7 @@ HOOK(cuModuleEnumerateFunctions)(CUfunction *list, unsigned count, CUmodule modu
 
 HOOK(cuLibraryGetKernel)(CUkernel *kernel, CUlibrary library, const char *name) {
     CUresult r = REAL(cuLibraryGetKernel, kernel, library, name);
-    if (r == CUDA_SUCCESS && kernel) mm_attach_record(*kernel, MM_HANDLE_KERNEL, library);
+    if (r == CUDA_SUCCESS && kernel) mm_attach_record(*kernel, MM_HANDLE_KERNEL, library, NULL);
     return r;
 }
 
@@ -167,7 +174,7 @@ HOOK(cuLibraryEnumerateKernels)(CUkernel *list, unsigned count, CUlibrary librar
     for (unsigned i = 0; list && i < count; i++) list[i] = NULL;
     CUresult r = REAL(cuLibraryEnumerateKernels, list, count, library);
     for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++)
-        mm_attach_record(list[i], MM_HANDLE_KERNEL, library);
+        mm_attach_record(list[i], MM_HANDLE_KERNEL, library, NULL);
     return r;
 }
 
@@ -179,14 +186,14 @@ HOOK(cuKernelGetFunction)(CUfunction *f, CUkernel kernel) {
         CUlibrary library = k.kind == MM_HANDLE_KERNEL ? (CUlibrary)k.owner : NULL;
         if (!library && d && d->cuKernelGetLibrary && d->cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
             library = NULL;
-        if (library) mm_attach_record(*f, MM_HANDLE_INSTANCE, library);
+        if (library) mm_attach_record(*f, MM_HANDLE_INSTANCE, library, current_context());
     }
     return r;
 }
 
 HOOK(cuLibraryGetModule)(CUmodule *module, CUlibrary library) {
     CUresult r = REAL(cuLibraryGetModule, module, library);
-    if (r == CUDA_SUCCESS && module) mm_attach_record(*module, MM_HANDLE_MODULE, library);
+    if (r == CUDA_SUCCESS && module) mm_attach_record(*module, MM_HANDLE_MODULE, library, current_context());
     return r;
 }
 
@@ -232,12 +239,6 @@ CONTEXT_END_HOOKS()
 CONTEXT_END_HOOKS(_v2)
 
 /* ---- cudaLimitMallocHeapSize ------------------------------------------------------------------- */
-
-static CUcontext current_context(void) {
-    const struct mm_driver *d = mm_driver_get();
-    CUcontext context = NULL;
-    return d && d->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
-}
 
 /* Once our heap is made it decides, since it does not grow: "at least so much" holds already, or never will.
  * What the driver says of its own heap then is not asked for (some refuse a late limit, some do not). */

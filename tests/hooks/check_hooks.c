@@ -75,7 +75,7 @@ static const struct {
 };
 static const char *const scenarios[] = {"function", "kernel", "every-launch", "race", "contexts",
                                         "reset",    "unload", "capture",      "limit",
-                                        "ends",     "answers"};
+                                        "ends",     "recycled", "answers"};
 enum { WAYS = sizeof ways / sizeof *ways, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(way_and_scenario) {

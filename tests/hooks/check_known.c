@@ -86,16 +86,22 @@ START_TEST(handles_are_as_the_model) {
             mm_handle_forget_owner((void *)owner);
             for (int j = 0; j < 4096; j++)
                 if (model[j].owner == owner) model[j].kind = MM_HANDLE_UNKNOWN;
+        } else if (step % 499 == 0) {
+            uintptr_t context = (uintptr_t)(rand_r(&seed) % 6); /* 0: none, and nothing goes with it */
+            mm_handle_forget_context((void *)context);
+            for (int j = 0; j < 4096; j++)
+                if (context && model[j].context == context) model[j].kind = MM_HANDLE_UNKNOWN;
         } else if (step % 3) {
             model[i].kind = (enum mm_handle_kind)(1 + rand_r(&seed) % 4);
             model[i].owner = 1 + (uintptr_t)(rand_r(&seed) % 7);
-            mm_handle_record(handle, model[i].kind, (void *)model[i].owner);
+            model[i].context = (uintptr_t)(rand_r(&seed) % 6);
+            mm_handle_record(handle, model[i].kind, (void *)model[i].owner, (void *)model[i].context);
         }
         struct mm_handle found = mm_handle_find(handle);
         ck_assert_int_eq(found.kind, model[i].kind);
         if (found.kind) ck_assert_uint_eq(found.owner, model[i].owner);
     }
-    mm_handle_record(NULL, MM_HANDLE_KERNEL, (void *)1);
+    mm_handle_record(NULL, MM_HANDLE_KERNEL, (void *)1, NULL);
     ck_assert_int_eq(mm_handle_find(NULL).kind, MM_HANDLE_UNKNOWN);
     ck_assert_int_eq(mm_handle_find((void *)1).kind, MM_HANDLE_UNKNOWN);
 }

@@ -230,6 +230,26 @@ static void ends(int argc, char **argv) {
     CHECK(standin->reservations == 0 && standin->mappings == 0);
 }
 
+/* Handles of a context's modules come back in the next one as something else. */
+static void recycled(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUcontext context, again;
+    CUlibrary library;
+    CUmodule of_library, module;
+    CUfunction f;
+    client_start();
+    client_kernel("mm", &library);
+    OK(cu.create(&context, 0, 0));
+    OK(cu.cuLibraryGetModule(&of_library, library));
+    OK(cu.cuCtxDestroy(context));
+    OK(cu.create(&again, 0, 0));
+    OK(cu.cuModuleLoadData(&module, "mm"));
+    CHECK(again == context && module == of_library);
+    OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+    OK(client_launch(f, NULL));
+    launched_with_heap(1);
+}
+
 static void unload(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
@@ -314,5 +334,5 @@ static void limit(int argc, char **argv) {
 const struct scenario client_scenarios[] = {
     {"function", function}, {"kernel", kernel}, {"every-launch", every_launch}, {"race", race},
     {"contexts", contexts}, {"reset", reset},   {"unload", unload},             {"capture", capture},
-    {"limit", limit},       {"ends", ends},     {NULL, NULL},
+    {"limit", limit},       {"ends", ends},     {"recycled", recycled},         {NULL, NULL},
 };
