@@ -1,13 +1,12 @@
 # Run time: libmm.so.1 (the hooks and the host side of the heap), mmhook.o, and libmm.so, the linker script by
 # which -lmm brings mmhook.o into a link. Both hold the absolute path of their folder, so they are made
-# twice: for the tree, and for what `make install` copies.
+# twice: for the tree, and by `make install` in place: as root it leaves nothing in $(BUILD).
 MMLIBDIR_TREE := $(abspath $(BUILD)/lib)
 MMLIBDIR_DEST := $(abspath $(PREFIX))/lib/mm
-INSTALLED     := $(BUILD)/installed
 
 RUN_TIME_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard interpose/runtime/*.c))
 
-.PHONY: run-time install-run-time uninstall-run-time FORCE
+.PHONY: run-time install-run-time uninstall-run-time
 all: run-time
 run-time: $(BUILD)/lib/libmm.so.1 $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
 
@@ -21,37 +20,31 @@ $(BUILD)/lib/libmm.so.1: $(RUN_TIME_OBJS) $(HOST_OBJS)
 	$(CC) -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,relro \
 	    -o $@ $^ -ldl -lpthread
 
-# $(1): folder of libmm.so.1 at run time
-MMHOOK_CC = $(CC) $(CFLAGS_MM) -fPIC -fvisibility=hidden -fno-stack-protector -MMD -MP -MT $@ \
-    -DMM_LIBDIR='"$(1)"' -c $< -o $@
+# $(1): folder of libmm.so.1 at run time; $(2): the file to make
+MMHOOK_CC = $(CC) $(CFLAGS_MM) -fPIC -fvisibility=hidden -fno-stack-protector -DMM_LIBDIR='"$(1)"' \
+    -c interpose/hook/mmhook.c -o $(2)
 # AS_NEEDED(-ldl): before glibc 2.34 dlopen lives there.
-MMLD = printf '/* GNU ld script */\nINPUT(%s/mmhook.o AS_NEEDED(-ldl))\n' '$(1)' >$@
+MMLD = printf '/* GNU ld script */\nINPUT(%s/mmhook.o AS_NEEDED(-ldl))\n' '$(1)' >$(2)
 
 $(BUILD)/lib/mmhook.o: interpose/hook/mmhook.c
 	@mkdir -p $(@D)
-	$(call MMHOOK_CC,$(MMLIBDIR_TREE))
+	$(call MMHOOK_CC,$(MMLIBDIR_TREE),$@) -MMD -MP
 
 $(BUILD)/lib/libmm.so: interpose/runtime.mk
 	@mkdir -p $(@D)
-	$(call MMLD,$(MMLIBDIR_TREE))
-
-$(INSTALLED)/mmhook.o: interpose/hook/mmhook.c FORCE
-	@mkdir -p $(@D)
-	$(call MMHOOK_CC,$(MMLIBDIR_DEST))
-
-$(INSTALLED)/libmm.so: FORCE
-	@mkdir -p $(@D)
-	$(call MMLD,$(MMLIBDIR_DEST))
+	$(call MMLD,$(MMLIBDIR_TREE),$@)
 
 install: install-run-time
-install-run-time: run-time $(INSTALLED)/mmhook.o $(INSTALLED)/libmm.so
+install-run-time: run-time
 	install -d $(DESTDIR)$(MMLIBDIR_DEST)
 	install -m 755 $(BUILD)/lib/libmm.so.1 $(DESTDIR)$(MMLIBDIR_DEST)/
-	install -m 644 $(INSTALLED)/mmhook.o $(INSTALLED)/libmm.so $(DESTDIR)$(MMLIBDIR_DEST)/
+	$(call MMHOOK_CC,$(MMLIBDIR_DEST),$(DESTDIR)$(MMLIBDIR_DEST)/mmhook.o)
+	$(call MMLD,$(MMLIBDIR_DEST),$(DESTDIR)$(MMLIBDIR_DEST)/libmm.so)
+	chmod 644 $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,mmhook.o libmm.so)
 
 uninstall: uninstall-run-time
 uninstall-run-time:
 	rm -f $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,libmm.so.1 mmhook.o libmm.so)
 	-rmdir $(DESTDIR)$(MMLIBDIR_DEST) 2>/dev/null
 
--include $(RUN_TIME_OBJS:.o=.d) $(BUILD)/lib/mmhook.d $(INSTALLED)/mmhook.d
+-include $(RUN_TIME_OBJS:.o=.d) $(BUILD)/lib/mmhook.d

@@ -16,9 +16,21 @@ HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_pl
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known)
 
-.PHONY: check-hooks
+.PHONY: check-hooks check-install-run-time
 check: check-hooks
-check-hooks: $(HT_PROGRAMS) run-time $(BUILD)/bin/mmrun
+# Once all is built, installing writes nothing into $(BUILD): root installs what somebody else built and cleans.
+HT_INSTALL = $(MAKE) --no-print-directory install-run-time DESTDIR=$(abspath $(HT))/dest PREFIX=/opt/mm
+HT_DEST   := $(HT)/dest/opt/mm/lib/mm
+check-install-run-time: run-time
+	rm -rf $(HT)/dest
+	! $(HT_INSTALL) -n | grep -E '(-o |-d |>) *$(BUILD)/'
+	$(HT_INSTALL) >$(HT)/install.log
+	cmp $(BUILD)/lib/libmm.so.1 $(HT_DEST)/libmm.so.1
+	grep -qx 'INPUT(/opt/mm/lib/mm/mmhook.o AS_NEEDED(-ldl))' $(HT_DEST)/libmm.so
+	grep -q /opt/mm/lib/mm/libmm.so.1 $(HT_DEST)/mmhook.o
+	test "$$(stat -c %a $(HT_DEST)/mmhook.o $(HT_DEST)/libmm.so | sort -u)" = 644
+
+check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun
 	$(HT)/check_known
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 
