@@ -171,7 +171,9 @@ static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
 static void report(const struct mm_driver *d, const struct mm_host_heap *h, const struct budget *b,
                    const struct mm_driver_error *error, double took_ms) {
     char reason[128];
-    if (error->call)
+    if (h->chunk_count == MM_HOST_CHUNKS_MAX)
+        snprintf(reason, sizeof reason, "its memory came in %u pieces, and it takes no more", h->chunk_count);
+    else if (error->call)
         snprintf(reason, sizeof reason, "%s: %s", error->call, mm_driver_error_name(d, error->code).text);
     else if (h->mapped_segments && h->mapped_segments == h->layout.segment_count)
         snprintf(reason, sizeof reason, "there are no more addresses for it");

@@ -219,6 +219,17 @@ START_TEST(shortage) {
 }
 END_TEST
 
+START_TEST(memory_in_small_pieces) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000",
+                          "4194304");
+    expect(&r, 0, "512\n", "");
+    r = RUN(SETTINGS(preload_mm, "MM_HEAP_SIZE=6G"), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000",
+            "4194304");
+    expect(&r, 0, "1024\n",
+           "mm: heap on device 0 is 4.0 GiB instead of 6.0 GiB (its memory came in 1024 pieces, and it takes no more)\n");
+}
+END_TEST
+
 /* ---- faults --------------------------------------------------------------------------------------- */
 
 static const char *const fault_codes[] = {"2", "999", "801", "4"}; /* memory, unknown, not supported, gone */
@@ -360,6 +371,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
     tcase_add_test(c, verbose);
     tcase_add_loop_test(c, shortage, 0, sizeof shortages / sizeof *shortages);
+    tcase_add_test(c, memory_in_small_pieces);
     tcase_add_loop_test(c, faults, 0, sizeof fault_codes / sizeof *fault_codes);
     tcase_add_test(c, forks);
     tcase_add_test(c, next_of_a_third_library);

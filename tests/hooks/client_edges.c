@@ -31,7 +31,8 @@ static void fault(int argc, char **argv) {
     CHECK(standin->allocations <= 1); /* metadata of an empty heap, which goes with its context */
 }
 
-/* Heap size under MM_HEAP_SIZE, in segments; -1: no heap. argv: free bytes. */
+/* Heap size under MM_HEAP_SIZE, in segments; -1: no heap. argv: free bytes, virtual memory management (0
+ * or 1), largest reservation, largest piece of memory. */
 static void size(int argc, char **argv) {
     if (argc > 0) standin->free_bytes = strtoull(argv[0], NULL, 0);
     if (argc > 1) standin->vmm = argv[1][0] == '1';
@@ -39,6 +40,7 @@ static void size(int argc, char **argv) {
         standin->reserve_limit = true;
         standin->limit_bytes = strtoull(argv[2], NULL, 0);
     }
+    if (argc > 3) standin->piece_bytes = strtoull(argv[3], NULL, 0);
     client_start();
     OK(client_launch(client_function("mm"), NULL));
     printf("%lld\n",

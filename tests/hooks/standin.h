@@ -17,6 +17,7 @@ struct standin {
     unsigned long long total_bytes, free_bytes;
     bool reserve_limit; /* refuse reservations above limit_bytes */
     unsigned long long limit_bytes;
+    unsigned long long piece_bytes; /* refuse physical memory in larger pieces; 0: do not */
     bool deinitialized;
     void (*at_end)(void); /* called when a context was destroyed or released, before that call returns */
     bool late_limit; /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */

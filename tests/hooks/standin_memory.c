@@ -98,7 +98,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
     ENTER_UNSAFE();
     if (!bytes || bytes % PAGE_BYTES || flags || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes > state.free_bytes || (state.piece_bytes && bytes > state.piece_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     struct memory *m = malloc(sizeof *m);
     m->bytes = bytes;
     m->references = 1;
