@@ -61,14 +61,14 @@ static void rebuild(struct mm_known_table *t) {
     free(keep);
 }
 
-static void forget(uintptr_t owner, uintptr_t context, bool all) {
+static void forget(uintptr_t owner, uintptr_t context) {
     struct mm_known_table *t = mm_known_current;
     if (!t) return;
     size_t live = 0;
     for (size_t i = 0; i <= t->mask; i++) {
         struct mm_known_slot *s = &t->slots[i];
         if (s->kernel <= SLOT_OUT) continue;
-        if (all || (context && s->context == context) || (owner && (s->owner == owner || !s->owner)))
+        if ((context && s->context == context) || (owner && (s->owner == owner || !s->owner)))
             __atomic_store_n(&s->kernel, SLOT_OUT, __ATOMIC_RELAXED);
         else
             live++;
@@ -76,6 +76,5 @@ static void forget(uintptr_t owner, uintptr_t context, bool all) {
     if (t->used - live > (t->mask + 1) / 4) rebuild(t);
 }
 
-void mm_known_forget_owner(const void *owner) { forget((uintptr_t)owner, 0, false); }
-void mm_known_forget_context(const void *context) { forget(0, (uintptr_t)context, false); }
-void mm_known_forget_all(void) { forget(0, 0, true); }
+void mm_known_forget_owner(const void *owner) { forget((uintptr_t)owner, 0); }
+void mm_known_forget_context(const void *context) { forget(0, (uintptr_t)context); }

@@ -58,6 +58,5 @@ static inline bool mm_known_has(const void *kernel, const void *context) {
 void mm_known_insert(const void *kernel, const void *context, const void *owner);
 void mm_known_forget_owner(const void *owner);
 void mm_known_forget_context(const void *context);
-void mm_known_forget_all(void);
 
 #endif
