@@ -29,7 +29,7 @@ endif
 
 # Without a toolkit what was built before can still be run.
 mm_said := $(if $(CUDA_HOME)$(filter-out check-gpu uninstall,$(mm_goals)),$(shell tools/check-options.sh \
-	$(foreach v,CUDA_HOME ARCHS CC PREFIX DESTDIR,$(call mm_quote,$v=$($v))) 2>&1))
+	$(foreach v,CURDIR CUDA_HOME ARCHS CC PREFIX DESTDIR,$(call mm_quote,$v=$($v))) 2>&1))
 ifneq ($(mm_said),)
 $(error $(mm_said))
 endif

@@ -1,7 +1,7 @@
 # Compile time: mmnvcc and what it calls. Everything it needs lies in one folder, lib/: scripts, our cicc,
 # ptxas and nvlink, fragments, device libraries, and toolkit/, the links to the toolkit that mm is built with.
 
-MMLIBDIR := $(PREFIX)/lib/mm
+MMLIBDIR := $(abspath $(PREFIX))/lib/mm
 MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
@@ -38,7 +38,7 @@ $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm: $(BUILD)/lib/%: interpose/%
 	install -m 755 $< $@
 
 # -lmm of the host's link: libmm.so (runtime.mk), but nothing at all for -static.
-$(BUILD)/lib/libmm.a:
+$(BUILD)/lib/libmm.a: interpose/build.mk
 	@mkdir -p $(@D)
 	rm -f $@ && ar rcs $@
 
@@ -48,7 +48,7 @@ $(BUILD)/lib/device/link_stub.h: interpose/link_stub.h mmconfig.h
 
 $(BUILD)/lib/toolkit/mm-farm: $(BUILD)/lib/mmfarm interpose/build.mk | $(MM_COMPILE_TIME)
 	rm -rf $(@D)
-	$(BUILD)/lib/mmfarm "$$(cd $(BUILD)/lib && pwd -P)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" $(abspath $(@D))
+	$(BUILD)/lib/mmfarm "$$(cd $(BUILD)/lib && pwd -P)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" "$(abspath $(@D))"
 
 # Links: make looks at the time of what they lead to.
 $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE_TIME) $(BUILD)/lib/toolkit/mm-farm

@@ -48,6 +48,7 @@ cuda_home=
 for option; do
     value=${option#*=}
     case $option in
+    CURDIR=*) check_path 'the path of this checkout' "$value" ;;
     CUDA_HOME=*) check_cuda_home "$value"; cuda_home=$value ;;
     ARCHS=*) check_archs "$value" ;;
     CC=*) check_cc "$value" ;;

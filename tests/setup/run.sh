@@ -105,6 +105,11 @@ it 'an empty PREFIX' makes 2 'mm: PREFIX: "" is not an absolute path; expected a
 it 'a PREFIX with a space' makes 2 "mm: PREFIX: \"/opt/my mm\" has characters that make or a run path cannot carry; expected $plain" PREFIX='/opt/my mm'
 it 'a PREFIX with a quote' makes 2 "mm: PREFIX: \"/opt/it's\" has characters that make or a run path cannot carry; expected $plain" PREFIX="/opt/it's"
 it 'a DESTDIR with a space' makes 2 "mm: DESTDIR: \"/a b\" has characters that make or a run path cannot carry; expected $plain" DESTDIR='/a b'
+spaced() {
+    mv "$work/mm" "$work/my mm" && ln -s 'my mm' "$work/mm"
+    makes 2 "mm: the path of this checkout: \"$work/my mm\" has characters that make or a run path cannot carry; expected $plain"
+}
+it 'a checkout whose path has a space' spaced
 it 'a CC that is not there' makes 2 "mm: CC: \"nosuchcc\" cannot be run; expected $compiler" CC=nosuchcc
 it 'an empty CC' makes 2 "mm: CC: \"\" cannot be run; expected $compiler" CC=
 it 'a CC of several words' makes 0 "all with $work/usual" CC='env cc'
