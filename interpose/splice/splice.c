@@ -24,6 +24,11 @@ static bool is_heap_variable(const struct mm_token *name) {
     return true;
 }
 
+static bool has_prefix(const struct mm_token *name) {
+    const size_t prefix = sizeof MM_SPLICE_PREFIX - 1;
+    return name->length > prefix && memcmp(name->at, MM_SPLICE_PREFIX, prefix) == 0;
+}
+
 /* What a module has to do with us. */
 struct survey {
     int declared; /* services declared .extern */
@@ -72,16 +77,11 @@ static int check_fit(const struct mm_module *m, const struct mm_module *fragment
         (m->version_major == fragment->version_major && m->version_minor < fragment->version_minor))
         return mm_splice_fail(error, m->version_line, "this module is PTX %d.%d, the allocator needs %d.%d or later",
                               m->version_major, m->version_minor, fragment->version_major, fragment->version_minor);
-    for (size_t i = 0; i < fragment->count; i++) {
-        const struct mm_item *ours = &fragment->items[i];
-        if (mm_token_is(&ours->linkage, ".extern")) continue;
-        for (size_t j = 0; j < m->count; j++) {
-            const struct mm_item *theirs = &m->items[j];
-            if (theirs->name.length == ours->name.length && service_index(&theirs->name) < 0 &&
-                memcmp(theirs->name.at, ours->name.at, ours->name.length) == 0)
-                return mm_splice_fail(error, theirs->name.line, "the name %.*s belongs to mm", (int)ours->name.length,
-                                      ours->name.at);
-        }
+    for (size_t i = 0; i < m->count; i++) {
+        const struct mm_token *name = &m->items[i].name;
+        if (has_prefix(name))
+            return mm_splice_fail(error, name->line, "the name %.*s belongs to mm",
+                                  name->length > 200 ? 200 : (int)name->length, name->at);
     }
     return 0;
 }
@@ -138,11 +138,10 @@ done:
     return result;
 }
 
-/* Whether the fragment brought this item. */
+/* Whether the fragment brought this item. It has no .entry. */
 static bool is_ours(const struct mm_item *item) {
-    const size_t prefix = sizeof MM_SPLICE_PREFIX - 1;
-    return mm_token_is(&item->name, MM_HEAP_REF_NAME) || service_index(&item->name) >= 0 ||
-           (item->name.length > prefix && memcmp(item->name.at, MM_SPLICE_PREFIX, prefix) == 0);
+    return item->kind != MM_ITEM_ENTRY && (mm_token_is(&item->name, MM_HEAP_REF_NAME) ||
+                                           service_index(&item->name) >= 0 || has_prefix(&item->name));
 }
 
 enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_splice_text *out) {

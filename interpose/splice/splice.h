@@ -40,8 +40,9 @@ enum mm_splice_result mm_splice_module(const char *text, size_t bytes, const cha
  * empty, if the text is not spliced, whatever else it is. */
 enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_splice_text *out);
 
-/* In front of the allocator's internal names: no user's name begins with it, and no other version's. */
-#define MM_SPLICE_PREFIX "mm_v" MM_STR(MM_ABI_VERSION) "_"
+/* In front of the allocator's internal names: no other version's begins with it, and, as '$' is for the
+ * implementation's use, no user's in C. One that does all the same is refused. */
+#define MM_SPLICE_PREFIX "mm$v" MM_STR(MM_ABI_VERSION) "_"
 
 /* Makes a fragment of what nvcc -rdc=true -ptx wrote for runtime/device.cu: a PTX module of `version`
  * ("7.0") in which the three entry points have the services' names and are weak, the heap variable is weak

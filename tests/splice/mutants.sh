@@ -18,7 +18,8 @@ mutants=(
     'splice.c' 's.heap && s.defined == all && !s.declared' 's.heap'
     'splice.c' '(size_t)(m->body - text)' '0'
     'splice.c' '} else if (!s.declared) {' '} else if (s.declared == 1) {'
-    'splice.c' 'item->name.length > prefix && ' 'false && '
+    'splice.c' 'name->length > prefix && ' 'false && '
+    'splice.c' 'item->kind != MM_ITEM_ENTRY && ' ''
     'splice.c' 'survey_module(&s, &m, &error) || !s.heap' 'survey_module(&s, &m, &error)'
     'token.c' "c == '_' || c == '\$'; }" "c == '_'; }"
     'token.c' "c == '/' && next == '/'" 'false'

@@ -9,7 +9,7 @@
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define MALLOC ".extern .func (.param .b64 r) malloc (.param .b64 malloc_param_0);\n"
-#define OURS "mm_v" MM_STR(MM_ABI_VERSION) "_"
+#define OURS "mm$v" MM_STR(MM_ABI_VERSION) "_"
 #define CALL ".visible .entry k() {\n{ call.uni (r), malloc, (a); }\n ret;\n}\n"
 
 static struct mm_splice_text fragment;
@@ -140,6 +140,28 @@ START_TEST(names_of_ours_are_refused) {
     ck_assert_int_eq(splice(text, &out, &error), MM_SPLICE_FAILED);
     ck_assert_int_eq(error.line, 5);
     ck_assert_ptr_nonnull(strstr(error.message, "belongs to mm"));
+}
+END_TEST
+
+/* A user's name may begin like ours as far as C lets it, and an .entry is never ours. */
+START_TEST(names_of_users_stay) {
+    static const char text[] = HEAD MALLOC ".visible .global .align 4 .b8 mm_v1_table[16];\n"
+                               ".visible .entry mm_v1_naive() { ret; }\n.func mm_v1_helper() { ret; }\n" CALL;
+    static const char entry[] = "\n.visible .entry " OURS "k() { ret; }\n";
+    struct mm_splice_text out, undone;
+    struct mm_splice_error error;
+    ck_assert_int_eq(splice(text, &out, &error), MM_SPLICE_DONE);
+    ck_assert_int_eq(mm_splice_undo(out.data, out.bytes, &undone), MM_SPLICE_DONE);
+    ck_assert_ptr_nonnull(strstr(undone.data, strstr(text, MALLOC) + strlen(MALLOC)));
+    mm_splice_text_free(&undone);
+    ck_assert_int_eq(mm_text_add_string(&out, entry), 0);
+    ck_assert_int_eq(mm_splice_undo(out.data, out.bytes, &undone), MM_SPLICE_DONE);
+    ck_assert_ptr_nonnull(strstr(undone.data, entry));
+    mm_splice_text_free(&undone);
+    mm_splice_text_free(&out);
+    ck_assert_int_eq(splice(HEAD MALLOC ".func " OURS "mine() { ret; }\n", &out, &error), MM_SPLICE_FAILED);
+    ck_assert_int_eq(error.line, 5);
+    ck_assert_str_eq(error.message, "the name " OURS "mine belongs to mm");
 }
 END_TEST
 
@@ -357,6 +379,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(tests, bad_input_is_refused, 0, (int)(sizeof refused / sizeof *refused));
     tcase_add_test(tests, zero_byte_is_refused);
     tcase_add_test(tests, names_of_ours_are_refused);
+    tcase_add_test(tests, names_of_users_stay);
     tcase_add_test(tests, cut_text_never_passes_unseen);
     tcase_add_loop_test(tests, nvcc_output_is_spliced, 0, file_count);
     tcase_add_test(tests, target_is_read_from_text);

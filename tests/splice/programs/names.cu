@@ -9,6 +9,10 @@ namespace {
 __device__ int hidden;
 __global__ void hidden_kernel(int *p) { *p = hidden; }
 }
+extern "C" { // mm's names are never a user's
+__device__ int mm_v1_table[4];
+__global__ void mm_v1_naive(void **p) { p[0] = malloc(mm_v1_table[0]); }
+}
 static __global__ void own_kernel(void **p) { p[0] = malloc(own + own_constant); }
 __global__ void kernel(void **p) {
     extern __shared__ int dynamic[];
