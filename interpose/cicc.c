@@ -4,9 +4,10 @@
  * Of cicc's options only these are looked at: -o, and --device-c and --partial-link, which mean relocatable
  * code: that gets its allocator at the device link (nvlink.c).
  */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,15 @@
 
 #include "interpose/shim.h"
 
-/* Puts text in the place of a file: written beside it, then renamed, so that nobody sees half of it. */
-static int replace_file(const char *path, mode_t mode, const struct mm_splice_text *text) {
+/* Puts text in the place of a file, of which path is the real one: written beside it, then renamed, so that
+ * nobody sees half of it. A file with a second name is written through, for both names to have it. */
+static int replace_file(const char *path, const struct stat *is, const struct mm_splice_text *text) {
+    const int through = is->st_nlink > 1;
     char *temporary = (char *)malloc(strlen(path) + 12);
     if (!temporary) return mm_shim_complain("no memory");
     sprintf(temporary, "%s.mm-XXXXXX", path);
-    const int fd = mkstemp(temporary);
-    int bad = fd < 0 || fchmod(fd, mode & 07777) != 0;
+    const int fd = through ? open(path, O_WRONLY | O_TRUNC | O_CLOEXEC) : mkstemp(temporary);
+    int bad = fd < 0 || (!through && fchmod(fd, is->st_mode & 07777) != 0);
     for (size_t done = 0; !bad && done < text->bytes;) {
         const ssize_t n = write(fd, text->data + done, text->bytes - done);
         if (n < 0 && errno == EINTR) continue;
@@ -29,9 +32,9 @@ static int replace_file(const char *path, mode_t mode, const struct mm_splice_te
         if (!bad) done += (size_t)n;
     }
     if (fd >= 0 && close(fd) != 0) bad = 1;
-    if (bad || rename(temporary, path) != 0) {
+    if (bad || (!through && rename(temporary, path) != 0)) {
         mm_shim_complain("cannot write '%s': %s", path, strerror(errno));
-        if (fd >= 0) unlink(temporary);
+        if (fd >= 0 && !through) unlink(temporary);
         bad = 1;
     }
     free(temporary);
@@ -57,7 +60,9 @@ static int choose_fragment(const char *folder, int target, char *known, size_t k
     return best;
 }
 
-static int splice_text(const char *folder, const char *path, mode_t mode, const struct mm_splice_text *in) {
+/* path as the user wrote it, and the file that it leads to. */
+static int splice_text(const char *folder, const char *path, const char *file, const struct stat *is,
+                       const struct mm_splice_text *in) {
     struct mm_splice_text fragment = {NULL, 0, 0}, out = {NULL, 0, 0};
     struct mm_splice_error error;
     char name[4096], known[256];
@@ -65,6 +70,7 @@ static int splice_text(const char *folder, const char *path, mode_t mode, const 
     if (!mm_splice_target(in->data, in->bytes, &target))
         target = 1 << 20; /* let the splicer say what is wrong, and where */
     const int arch = choose_fragment(folder, target, known, sizeof known);
+    if (!arch && mm_splice_module(in->data, in->bytes, "", 0, &out, &error) == MM_SPLICE_UNTOUCHED) return 0;
     if (!arch) return mm_shim_complain("no device allocator for sm_%d in '%s' (there: %s); build mm with it in ARCHS", target,
                                folder, known);
     if (snprintf(name, sizeof name, "%s/mm_%d.ptx", folder, arch) >= (int)sizeof name || mm_shim_read(name, &fragment)) {
@@ -72,7 +78,7 @@ static int splice_text(const char *folder, const char *path, mode_t mode, const 
         goto done;
     }
     switch (mm_splice_module(in->data, in->bytes, fragment.data, fragment.bytes, &out, &error)) {
-    case MM_SPLICE_DONE: bad = replace_file(path, mode, &out); break;
+    case MM_SPLICE_DONE: bad = replace_file(file, is, &out); break;
     case MM_SPLICE_UNTOUCHED: bad = 0; break;
     case MM_SPLICE_FAILED: mm_shim_complain("%s:%d: %s", path, error.line, error.message); break;
     }
@@ -84,19 +90,21 @@ done:
 
 static int splice_output(const char *folder, const char *path) {
     struct stat is, null;
-    struct mm_splice_text in;
+    struct mm_splice_text in = {NULL, 0, 0};
     if (stat(path, &is) != 0) return mm_shim_complain("cicc left no '%s': %s", path, strerror(errno));
     if (!S_ISREG(is.st_mode)) {
         if (stat("/dev/null", &null) == 0 && is.st_rdev == null.st_rdev) return 0;
         return mm_shim_complain("cannot put the allocator into '%s': it is not a regular file", path);
     }
+    char *file = realpath(path, NULL);
     int bad = 1;
-    if (mm_shim_read(path, &in))
+    if (!file || mm_shim_read(file, &in))
         mm_shim_complain("cannot read '%s': %s", path, strerror(errno));
     else
-        bad = mm_splice_is_binary_ir(in.data, in.bytes) ? 0 : splice_text(folder, path, is.st_mode, &in);
-    if (bad) unlink(path);
+        bad = mm_splice_is_binary_ir(in.data, in.bytes) ? 0 : splice_text(folder, path, file, &is, &in);
+    if (bad && file && (is.st_nlink == 1 || truncate(file, 0) == 0)) unlink(file);
     mm_splice_text_free(&in);
+    free(file);
     return bad;
 }
 
