@@ -46,15 +46,17 @@ static bool write_file(const char *path, const struct mm_splice_text *text) {
     return f && fclose(f) == 0 && written;
 }
 
-/* Assembles and links, with its files in `folder`. Returns whether that made the image; if not, ptxas is to do it
+/* Assembles and links, with its files in `folder`, then writes the output: that may be a device, or in a folder that
+ * is not ours to write to. Returns whether that made the image; if not, ptxas is to do it
  * alone, and says of the real text what is wrong, if anything is. */
 static bool assemble(const struct request *q, int argc, char **argv, const char *ptxas, const char *folder) {
     static const char *const libraries[] = {"device/mm32.a", "device/mm24.a"};
     static char compile_only[] = "-c", out[] = "-o", machine[] = "-m64", verbose[] = "-v";
-    char nvlink[4096], library[4096], text[4200], object[4200], arch[64];
+    char nvlink[4096], library[4096], text[4200], object[4200], image[4200], arch[64];
     char **changed = (char **)malloc((size_t)argc * sizeof *changed);
     snprintf(text, sizeof text, "%s/whole.ptx", folder);
     snprintf(object, sizeof object, "%s/whole.o", folder);
+    snprintf(image, sizeof image, "%s/whole.cubin", folder);
     snprintf(arch, sizeof arch, "--arch=%s", q->arch + 6);
     if (!changed || mm_shim_path(nvlink, sizeof nvlink, "real/nvlink") || !write_file(text, &q->plain)) {
         free(changed);
@@ -67,12 +69,16 @@ static bool assemble(const struct request *q, int argc, char **argv, const char 
     free(changed);
     if (assembly.status) return false;
 
-    char *link[] = {nvlink, machine, arch, out, argv[q->output], object, library, verbose};
+    char *link[] = {nvlink, machine, arch, out, image, object, library, verbose};
     for (int i = 0; i < 2; i++) {
         if (mm_shim_path(library, sizeof library, libraries[i])) return false;
         const struct mm_attempt linked = mm_attempt_run(nvlink, q->verbose ? 8 : 7, link, NULL);
         if (linked.status) continue;
-        if (mm_devlink_lacks(argv[q->output])) return false;
+        struct mm_splice_text cubin;
+        if (mm_devlink_lacks(image) || mm_shim_read(image, &cubin)) return false;
+        const bool written = write_file(argv[q->output], &cubin);
+        mm_splice_text_free(&cubin);
+        if (!written) return false; /* ptxas will say why it cannot */
         mm_attempt_repeat(&assembly);
         mm_attempt_repeat(&linked);
         return true;
@@ -90,11 +96,14 @@ int main(int argc, char **argv) {
         execv(real, argv);
         return mm_shim_complain("cannot run '%s': %s", real, strerror(errno));
     }
-    if (snprintf(folder, sizeof folder, "%s.mm-XXXXXX", argv[q.output]) >= (int)sizeof folder || !mkdtemp(folder))
-        return mm_shim_complain("cannot make a folder beside '%s': %s", argv[q.output], strerror(errno));
+    const char *temporary = getenv("TMPDIR");
+    if (!temporary || !*temporary) temporary = "/tmp";
+    if (snprintf(folder, sizeof folder, "%s/mmptxas-XXXXXX", temporary) >= (int)sizeof folder || !mkdtemp(folder))
+        return mm_shim_complain("cannot make a folder in '%s': %s", temporary, strerror(errno));
     const bool made = assemble(&q, argc, argv, real, folder);
-    for (int i = 0; i < 2; i++) {
-        snprintf(file, sizeof file, "%s/whole.%s", folder, i ? "o" : "ptx");
+    for (int i = 0; i < 3; i++) {
+        static const char *const kinds[] = {"ptx", "o", "cubin"};
+        snprintf(file, sizeof file, "%s/whole.%s", folder, kinds[i]);
         unlink(file);
     }
     rmdir(folder);
