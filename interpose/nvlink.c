@@ -5,7 +5,8 @@
  * is passed over without an error, so that the program would run on the built-in allocator.
  *
  * mm32.a and mm24.a: see devlink.h. Where no machine code is linked (PTX only) the driver links what nvlink
- * lists, and mmptx.a must be among that. Of nvlink's options only -o and --register-link-binaries are looked at.
+ * lists, and mmptx.a must be among that. Of nvlink's options only -o and --register-link-binaries are looked at, and
+ * whether there is a file of options, which may hide these.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -59,11 +60,18 @@ int main(int argc, char **argv) {
     const char *output = NULL, *missing;
     struct modules modules = {NULL, 0, {NULL, 0, 0}};
     char real[4096], library[4096];
+    int options_file = 0;
     if (mm_shim_path(real, sizeof real, "real/nvlink")) return 1;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) output = argv[i + 1];
+        if ((strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output-file") == 0) && i + 1 < argc) output = argv[i + 1];
+        else if (strncmp(argv[i], "-o=", 3) == 0) output = argv[i] + 3;
+        else if (strncmp(argv[i], "--output-file=", 14) == 0) output = argv[i] + 14;
+        if (strncmp(argv[i], "-optf", 5) == 0 || strncmp(argv[i], "--options-file", 14) == 0) options_file = 1;
         if (strncmp(argv[i], registers, sizeof registers - 1) == 0) modules.path = argv[i] + sizeof registers - 1;
     }
+    if (!output && options_file)
+        return mm_shim_complain("nvlink gets its options from a file and no -o beside it, so mm cannot tell whether the "
+                                "allocator is in; name the output by -o");
     modules.existed = modules.path && mm_shim_read(modules.path, &modules.text) == 0;
 
     struct mm_attempt a = mm_attempt_run(real, argc, argv, NULL);
