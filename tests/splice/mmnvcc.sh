@@ -8,6 +8,7 @@ rm -rf "$3"
 mkdir -p "$3"
 out=$(realpath "$3")
 src=$PWD/tests/splice/programs
+farm=$(dirname "$mmnvcc")/toolkit # realpath has led to lib/
 cd "$out" || exit 1
 export XDG_CACHE_HOME=$out/cache
 count=0 failed=0
@@ -126,7 +127,30 @@ untouched() {
     same version "$("$mmnvcc" --version)" "$("$nvcc" --version)"
     "$mmnvcc" -ptx -arch=sm_90 "$src/all.cu" -o /dev/null || fail "-o /dev/null"
     "$nvcc" -optix-ir -arch=sm_90 "$src/one.cu" -o plain.ir && "$mmnvcc" -optix-ir -arch=sm_90 "$src/one.cu" -o ours.ir
+    # A module that allocates nothing needs no fragment, whatever its architecture.
+    bare_library
+    rm bare/ptx/mm_75.ptx
+    "$nvcc" -ptx -arch=sm_75 "$src/none.cu" -o plain75.ptx && bare/mmnvcc -ptx -arch=sm_75 "$src/none.cu" -o ours75.ptx
+    same "no services, no fragment" "$(cmp plain75.ptx ours75.ptx && echo same)" same
     same "LLVM IR" "$(cmp plain.ir ours.ir && echo same)" same
+}
+
+# Where the output goes: through links, to a file that is open, from a place where no folder can be made.
+outputs() {
+    : > target.ptx
+    ln -s target.ptx soft.ptx
+    "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o soft.ptx || fail "-o of a symbolic link"
+    same "symbolic link" "$(readlink soft.ptx) $(grep -c 'weak .global.*mm_heap' target.ptx)" "target.ptx 1"
+    : > target2.ptx
+    ln target2.ptx hard.ptx
+    "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o hard.ptx || fail "-o of a hard link"
+    same "hard link" "$(stat -c %h hard.ptx) $(grep -c 'weak .global.*mm_heap' target2.ptx)" "2 1"
+    same "no second file" "$(find . -maxdepth 1 -name '*.mm-*')" ""
+    "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o whole.cubin
+    "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o /proc/self/fd/9 9> through.cubin || fail "-o /proc/self/fd/9"
+    same "no folder beside the output" "$(cmp whole.cubin through.cubin && echo same)" same
+    "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o /dev/null || fail "-cubin -o /dev/null"
+    same "/dev/null stays" "$(stat -c %F /dev/null)" "character special file"
 }
 
 # mm once more, with no toolkit of its own and with device libraries that hold nothing.
@@ -159,7 +183,7 @@ registers() {
 
 # What a program can ask for, by name, size, binding: variables and kernels of a cubin.
 names() {
-    readelf -sW "$1" 2> /dev/null | awk '($4 == "OBJECT" || $6 == "[<other>:") && $NF !~ /mm_|reservedS/ {print $4, $5, $4 == "OBJECT" ? $3 : "", $NF}' | sort
+    readelf -sW "$1" 2> /dev/null | awk '($4 == "OBJECT" || $6 == "[<other>:") && $NF !~ /mm\$v|mm_heap_v|reservedS/ {print $4, $5, $4 == "OBJECT" ? $3 : "", $NF}' | sort
 }
 
 # refuses NAME LINE COMMAND...: fails with this one line (a pattern) and leaves no output
@@ -204,11 +228,25 @@ refusals() {
     fake_toolkit other 13.1
     refuses "unwritable" "mmnvcc: no place for the links to '*/other/bin': cannot write to /proc/x/mm nor /proc/y/mmnvcc-*" \
         env XDG_CACHE_HOME=/proc/x TMPDIR=/proc/y CUDA_HOME="$PWD/other" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
+    refuses "no HOME" "mmnvcc: no place for the links to '*/other/bin': cannot write to /proc/y/mmnvcc-*" \
+        env -u XDG_CACHE_HOME -u HOME TMPDIR=/proc/y CUDA_HOME="$PWD/other" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
+    mkdir precious
+    : > precious/file
+    refuses "no farm of ours" "mmnvcc: '*/precious' is there, but mm did not make it; it stays as it is" \
+        bare/mmfarm "$PWD/bare" "$CUDA_HOME/bin" "$PWD/precious"
+    same "what is not ours stays" "$(echo precious*/*)" precious/file
     rm bare/ptx/mm_75.ptx
     refuses "no fragment" "mmnvcc: no device allocator for sm_75 in '*/ptx' (there: *sm_90*); build mm with it in ARCHS" \
         bare/mmnvcc -arch=sm_75 -ptx "$src/one.cu" -o refused
     refuses "no device library" "mmnvcc: the device link leaves 'free' undefined: mm has no code for this architecture; build mm with it in ARCHS" \
         bare/mmnvcc -arch=sm_90 -rdc=true "$src/one.cu" -o refused
+    "$mmnvcc" -arch=sm_90 -dc "$src/part.cu" "$src/use.cu"
+    echo '-o refused' > options
+    refuses "output in a file of options" "mmnvcc: nvlink gets its options from a file and no -o beside it, so mm cannot tell whether the allocator is in; name the output by -o" \
+        "$farm/bin/nvlink" -m64 --arch=sm_90 part.o use.o --options-file options
+    same "nvlink --version" "$("$farm/bin/nvlink" --version)" "$("$CUDA_HOME/bin/nvlink" --version)"
+    "$farm/bin/nvlink" -m64 --arch=sm_90 part.o use.o --output-file=long.cubin || fail "--output-file="
+    same "--output-file=" "$("$farm/bin/nvlink" -m64 --arch=sm_90 part.o use.o -o short.cubin && cmp long.cubin short.cubin && echo same)" same
     refuses "not a regular file" "*mmnvcc: cannot put the allocator into '/dev/stdout': it is not a regular file" \
         "$mmnvcc" -arch=sm_90 -ptx "$src/one.cu" -o /dev/stdout
     printf 'extern "C" __device__ __noinline__ void free(void *p) noexcept { *(int *)p = 1; }\n__global__ void k(void *p) { free(p); }\n' > own.cu
@@ -239,12 +277,24 @@ places() {
     # shellcheck disable=SC2016 # for the inner shell
     same "under the name nvcc" "$(env -u CUDA_HOME PATH="$(dirname "$(readlink -f "$mmnvcc")")/path:$CUDA_HOME/bin:$PATH" \
         bash -c 'nvcc -ptx -arch=sm_90 "$0" -o named.ptx && grep -c "weak .global.*mm_heap" named.ptx' "$src/one.cu")" 1
+    # A farm is known by whatever path mm was installed under.
+    mkdir prefix
+    cp -r "a library" prefix/mm
+    rm -rf prefix/mm/toolkit
+    ln -s prefix linked
+    for i in "$PWD/prefix//mm" "$PWD/linked/mm"; do
+        rm -rf prefix/mm/toolkit cache3
+        prefix/mm/mmfarm "$i" "$(cd "$CUDA_HOME/bin" && pwd -P)" "$PWD/prefix/mm/toolkit" || fail "mmfarm of '$i'"
+        XDG_CACHE_HOME=$PWD/cache3 prefix/mm/mmnvcc --version > /dev/null || fail "mm in '$i'"
+        same "mm in '$i'" "$(find cache3 2> /dev/null)" ""
+    done
     same "a farm as CUDA_HOME" "$(CUDA_HOME=$(echo "$PWD"/cache2/mm/toolkit-*) "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o farm.ptx &&
         grep -c "weak .global.*mm_heap" farm.ptx)" 1
 }
 
 modes
 untouched
+outputs
 registers
 refusals
 places
