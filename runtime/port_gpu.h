@@ -9,7 +9,8 @@
 #define MM_ROLLED _Pragma("unroll 1")
 
 /* PTX rather than nvcc's __nv_atomic builtins: those give generic accesses, which for 64 bits bring along a loop
- * for shared memory at every use (the library: 68,736 bytes of sm_90 code then, 59,008 with this). All that the core touches lies in global memory. */
+ * for shared memory at every use (the library: 68,736 bytes of sm_90 code then, 59,008 with this). All that the
+ * core touches lies in global memory. */
 #define MM_REG32 "r"
 #define MM_REG64 "l"
 #define MM_ATOMICS(bits)                                                                                    \
