@@ -20,8 +20,9 @@
  *   before what its next owner does with it. The class tree follows the protocol of tree.h one level
  *   further down: who makes word[s] non-zero sets the leaf bit; who makes it zero clears the leaf bit and
  *   looks at word and owner again.
- * Progress. Every loop is bounded; nobody waits here except mm_segment_claim_block for a segment that
- *   somebody else is fetching, at most MM_FETCH_POLLS times.
+ * Progress. Searches are bounded. give_back goes round again only because somebody else has claimed or given back in
+ *   between, so somebody gets on. Nobody waits here except mm_segment_claim_block for a segment that somebody
+ *   else is fetching, at most MM_FETCH_POLLS times.
  * Stale. A reader of a class tree may come to a segment that has been retired since: its word is 0 (nothing
  *   claimed) or holds blocks of another class: it claims one, sees the owner, gives it back.
  */
