@@ -1,8 +1,9 @@
 /* Every knob of mm and what derives from it: value, unit, reason. No code.
  *
- * Words: a SEGMENT is the unit in which memory moves between size classes; a BLOCK is a piece of a
- * segment cut into equal SLICES of one SIZE CLASS; a RUN is several neighbouring segments that serve
- * one large request. A GRANULE is the smallest block. "Block" is always ours: CUDA's is a CTA.
+ * Words: a SEGMENT is the unit in which memory moves between size classes; a segment is an
+ * array of equal SLICES of one SIZE CLASS; a BLOCK is a stretch of so many slices of it; a REGION is some neighbouring
+ * blocks, from which the slices are handed out in order; a RUN is several neighbouring segments that serve one large
+ * request. "Block" is always ours: CUDA's is a CTA.
  */
 #ifndef MMCONFIG_H
 #define MMCONFIG_H
@@ -20,43 +21,67 @@
 #define MM_ABI_VERSION 1
 
 /* Segment, as a shift: 4 MiB. Large requests round up to it, so it must be small; it must be a multiple
- * of the 2 MiB the driver maps at least; and 64 granules of 64 KiB make its free blocks ONE atomic word. */
+ * of the 2 MiB the driver maps at least; and its 64 blocks of 64 KiB are ONE atomic word. */
 #define MM_SEGMENT_SHIFT 22
 
-/* Granule, the smallest block, as a shift: 64 KiB, which is 4096 slices of 16 bytes. */
-#define MM_GRANULE_SHIFT 16
+/* Slices are marked free in words of this many bits, as a shift: 64, the widest atomic there is. */
+#define MM_WORD_SHIFT 6
 
-/* A block holds 2^this slices of the largest class of its doubling: a warp takes up to 32 at once, so
- * one block serves at least 32 full warps before somebody has to fetch the next. */
+/* Blocks, the unit that becomes whole again and is then handed out anew from its beginning. At least 64 KiB; from
+ * there on 1024 slices, so that a warp, which takes up to 32 at once, seldom comes to the end of one; at most about 1
+ * MiB, so that stripes hold little of a class that is hardly used; but never less than one word of slices. */
+#define MM_BLOCK_BYTES_MIN_SHIFT 16
 #define MM_BLOCK_SLICES_SHIFT 10
+#define MM_BLOCK_BYTES_MAX_SHIFT 20
 
-/* Stripes of a size class, as a shift: 128 serve 132 multiprocessors nearly one each. How many of them have a
- * block of their own follows demand (block.h): one block when calm. */
+/* Stripes of a class, as a shift; half of them below MM_STRIPES_ALL_BYTES. An H200 has 132 multiprocessors, and one
+ * word takes an atomic every 0.9 ns, so that 32 would do for 32,768 warps; but what a refill fetches is shared by
+ * fewer. */
 #define MM_STRIPES_SHIFT 7
+#define MM_STRIPES_ALL_BYTES 512
 
-/* Most groups a refill splits a group into: the blocks are claimed one after the other, and the groups split
- * again by themselves. */
-#define MM_SPLIT_MAX 4
+/* Reserves of a class, from which its stripes are refilled, as a shift: one for each so many bytes of the slice, up
+ * to this many. Each may hold a part of a segment: 1 M slices of 16 bytes are 4 segments, and one reserve holds 1/2
+ * on average. */
+#define MM_RESERVES_SHIFT 5
+#define MM_RESERVE_BYTES 32
+
+/* Segments of at most so many slices are claimed for each warp apart, not for each multiprocessor. */
+#define MM_LARGE_SLICES 16
+
+/* Most blocks of a stripe's region; most segments that a reserve claims at once: one word of a tree. A region is as
+ * large as what is waited for: twice that took 1 M requests from 76 us to 60 (64 B) and spread them over 1.2 times
+ * the addresses. */
+#define MM_REGION_BLOCKS_MAX 64
+#define MM_REGION_SEGMENTS_MAX 64
+
+/* Callers that a stripe sends to look for slices that came back, before it looks again for whole blocks. */
+#define MM_REUSE_TICKETS 256
+
+/* Segments that are looked at for a guess of how many slices have come back. */
+#define MM_REUSE_TRIES 8
+/* Segments that one who wants a slice that came back looks at. */
+#define MM_REUSE_ROUNDS 64
+
+/* Counters of the version of the supply (tree.h), as a shift: enough that multiprocessors do not get in each other's
+ * way. */
+#define MM_VERSIONS_SHIFT 4
+
+/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS), before malloc answers NULL:
+ * what others have in hand for the moment comes to light meanwhile. A refill may take 40 us when memory runs short:
+ * 250 us. */
+#define MM_NULL_TRIES 7
 
 /* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): at least 0.5 s. */
 #define MM_WAIT_ITERATIONS (1u << 21)
 #define MM_WAIT_NS 250
 
-/* A caller waiting for a refill looks at another stripe than its own every so many polls. Measured on the H200, 1 M
- * requests: 16 B took 137 us with a round over all groups every 32 polls, 145 with one look every 32, 92 every 2. */
-#define MM_STEAL_POLLS 2
-
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */
 #define MM_TREE_TRIES 1024
 
-/* Of a class whose free blocks have run out, so many polls until a refill fetches a segment although others
- * of the class are at it. */
-#define MM_FETCH_POLLS 64
-
-/* Blocks from this size on (8 granules: a segment is 8 of them) are fetched by everybody who needs one. Measured on the
- * H200: 1 M requests of 512 B to 2 KiB took 500 to 1,100 us with a bound that counted segments, 210 to 290 without. */
-#define MM_FETCH_FREELY_GRANULES 8
+/* Callers that collide part ways over this many words of 64 segments, no more: what is in use stays together. */
+#define MM_TREE_SPREAD 8
 
 /* -- The host side of the heap (runtime/host) -- */
 
@@ -82,26 +107,23 @@
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 
 #define MM_STRIPES (1u << MM_STRIPES_SHIFT)
+#define MM_RESERVES (1u << MM_RESERVES_SHIFT)
+#define MM_VERSIONS (1u << MM_VERSIONS_SHIFT)
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
-#define MM_GRANULE_BYTES (1ull << MM_GRANULE_SHIFT)
-#define MM_SEGMENT_GRANULES (1u << (MM_SEGMENT_SHIFT - MM_GRANULE_SHIFT)) /* 64 */
 MM_STATIC_ASSERT(MM_HOST_CHUNK_SEGMENTS_MIN <= MM_HOST_CHUNK_SEGMENTS_MAX, "chunks only grow");
-MM_STATIC_ASSERT(MM_SEGMENT_GRANULES == 64, "the free blocks of a segment are one 64-bit word");
-
-/* No block has more slices than a granule of the smallest. */
-#define MM_BLOCK_SLICES_MAX (1u << (MM_GRANULE_SHIFT - MM_ALIGN_SHIFT))
-MM_STATIC_ASSERT(2u << MM_BLOCK_SLICES_SHIFT <= MM_BLOCK_SLICES_MAX, "nor has a larger block");
 
 /* Largest request served by slices: half a segment. Classes: 16, 32, 48, 64, then four per doubling. */
 #define MM_SLICE_BYTES_MAX (MM_SEGMENT_BYTES / 2)
-#define MM_CLASS_COUNT 64
-MM_STATIC_ASSERT(MM_CLASS_COUNT == 4 * (MM_SEGMENT_SHIFT - 1 - 6) + 4,
-                 "four classes to 64 bytes, four per doubling from there to half a segment");
+#define MM_CLASS_COUNT (4 * (MM_SEGMENT_SHIFT - 1 - 6) + 4)
+MM_STATIC_ASSERT(MM_CLASS_COUNT <= 64, "class + 1 and what else a segment can be fit in a byte");
 
-/* One bit per 16 bytes of a granule: its words, and the bytes of slice bits a segment owns. */
-#define MM_GRANULE_WORDS (1u << (MM_GRANULE_SHIFT - MM_ALIGN_SHIFT - 6)) /* 64 */
-#define MM_SEGMENT_BITMAP_BYTES (8ull * MM_GRANULE_WORDS * MM_SEGMENT_GRANULES) /* 32 KiB */
+/* Slices and blocks of a segment, at most; words of slice bits, and their bytes. */
+#define MM_SEGMENT_SLICES_MAX (1u << (MM_SEGMENT_SHIFT - MM_ALIGN_SHIFT))
+#define MM_SEGMENT_BLOCKS_MAX (1u << (MM_SEGMENT_SHIFT - MM_BLOCK_BYTES_MIN_SHIFT))
+MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are one 64-bit word");
+#define MM_SEGMENT_WORDS (MM_SEGMENT_SLICES_MAX >> MM_WORD_SHIFT)
+#define MM_SEGMENT_BITMAP_BYTES (8ull * MM_SEGMENT_WORDS) /* 32 KiB */
 
 /* The heap variable that every device image holds (F10): name carries the version, size is fixed. */
 #define MM_CAT_(a, b) a##b

@@ -14,12 +14,13 @@ __device__ void __assertfail(const char *assertion, const char *file, unsigned l
                              size_t char_bytes);
 
 /* Stops the kernel, with one line: whoever comes later waits for the first one's assertion to end it. */
-MM_FN_RARE void mm_no_heap(void) {
+MM_FN_RARE __attribute__((noreturn)) void mm_no_heap(void) {
     if (mm_add_relaxed_u64(&MM_HEAP_REF.complaints, 1) != 0) {
         MM_ROLLED
         for (uint32_t i = 0; i < MM_WAIT_ITERATIONS; i++) mm_wait();
     }
     __assertfail("this kernel has no heap: start the program with mmrun, or link it with mmnvcc", "mm", 0, "malloc", 1);
+    __trap();
 }
 
 /* See mm_heap_malloc. */

@@ -26,8 +26,12 @@ MM_RMW(add_acquire, fetch_add, 64, MM_RMW_ACQUIRE)
 MM_RMW(add_release, fetch_add, 64, MM_RMW_RELEASE)
 MM_RMW(add_acq_rel, fetch_add, 32, MM_RMW_ACQ_REL)
 MM_RMW(add_acq_rel, fetch_add, 64, MM_RMW_ACQ_REL)
+MM_RMW(or_relaxed, fetch_or, 64, MM_RMW_RELAXED)
 MM_RMW(or_release, fetch_or, 64, MM_RMW_RELEASE)
+MM_RMW(and_relaxed, fetch_and, 64, MM_RMW_RELAXED)
 MM_RMW(and_acquire, fetch_and, 64, MM_RMW_ACQUIRE)
+MM_RMW(and_release, fetch_and, 64, MM_RMW_RELEASE)
+MM_RMW(and_acq_rel, fetch_and, 64, MM_RMW_ACQ_REL)
 #undef MM_RMW
 
 /* Bits. Arguments of the ctz and clz kind must not be 0. */
@@ -37,6 +41,40 @@ MM_FN uint64_t mm_bits_low(uint32_t n) { return n >= 64 ? ~0ull : (1ull << n) - 
 MM_FN uint32_t mm_bits_pick(uint64_t x, uint32_t start) {
     const uint64_t from = x & ~0ull << (start & 63);
     return mm_ctz(from ? from : x);
+}
+
+MM_FN uint64_t mm_warp_shuffle_u64(uint32_t group, uint64_t value, uint32_t lane) {
+    return (uint64_t)mm_warp_shuffle(group, (uint32_t)(value >> 32), lane) << 32 |
+           mm_warp_shuffle(group, (uint32_t)value, lane);
+}
+
+/* Part `rank` of `parts` of writing 0 to n words from p on. */
+MM_FN void mm_zero(uint64_t *p, uint32_t n, uint32_t rank, uint32_t parts) {
+    MM_ROLLED
+    for (uint32_t i = 2 * rank; i < n; i += 2 * parts) { /* by two: a loop of one thread costs more than what it stores */
+        mm_store_relaxed_u64(p + i, 0);
+        if (i + 1 < n) mm_store_relaxed_u64(p + i + 1, 0);
+    }
+}
+
+/* Waits until each of n words from p on is `is`, as it will soon be or is already; acquires from all of them. */
+MM_FN void mm_wait_acquire(uint64_t *p, uint32_t n, uint64_t is) {
+    MM_ROLLED
+    for (uint32_t polls = 0; n > 0 && polls < MM_WAIT_ITERATIONS; polls++) {
+        if (mm_load_acquire_u64(p) != is) {
+            mm_wait();
+            continue;
+        }
+        p++;
+        n--;
+    }
+}
+
+/* The row of set bits of x that begins at bit `first`, at most `most` of them. */
+MM_FN uint64_t mm_bits_row(uint64_t x, uint32_t first, uint32_t most) {
+    const uint64_t row = ~(x >> first); /* bits after the row, and 0 */
+    const uint32_t n = row ? mm_ctz(row) : 64;
+    return mm_bits_low(n < most ? n : most) << first;
 }
 
 #endif

@@ -63,6 +63,11 @@ MM_FN uint32_t mm_home(void) {
     return mine;
 }
 
+MM_FN uint32_t mm_home_warp(void) { return 0; }
+
 MM_FN void mm_wait(void) { sched_yield(); }
+MM_FN void mm_wait_times(uint32_t n) {
+    while (n-- > 0) mm_wait();
+}
 
 #endif

@@ -101,6 +101,17 @@ MM_FN uint32_t mm_home(void) {
     return sm;
 }
 
+/* Number of the warp within its multiprocessor. */
+MM_FN uint32_t mm_home_warp(void) {
+    uint32_t warp;
+    asm("mov.u32 %0, %%warpid;" : "=r"(warp));
+    return warp;
+}
+
 MM_FN void mm_wait(void) { __nanosleep(MM_WAIT_NS); }
+MM_FN void mm_wait_times(uint32_t n) {
+    MM_ROLLED
+    while (n-- > 0) mm_wait();
+}
 
 #endif

@@ -33,34 +33,52 @@ MM_FN uint32_t mm_class_reciprocal(uint32_t c) {
     return unit == 5 ? 0x33333334u : unit == 6 ? 0x2aaaaaabu : unit == 7 ? 0x24924925u : 0x20000000u;
 }
 
-/* Bytes of a block of the class, as a shift: MM_BLOCK_SLICES_SHIFT slices of the largest class of the same
- * doubling, at least a granule, at most a segment. */
+/* Slices of a segment. */
+MM_FN uint32_t mm_class_slices(uint32_t c) {
+    return mm_mulhi((uint32_t)MM_SEGMENT_BYTES >> mm_class_shift(c), mm_class_reciprocal(c));
+}
+
+/* Slices of a block, as a shift (mmconfig.h). Slice i belongs to block i >> this; the last block of a segment may be
+ * shorter. */
 MM_FN uint32_t mm_class_block_shift(uint32_t c) {
-    const uint32_t shift = mm_class_shift(c) + 3 + MM_BLOCK_SLICES_SHIFT;
-    return shift < MM_GRANULE_SHIFT ? MM_GRANULE_SHIFT : shift > MM_SEGMENT_SHIFT ? MM_SEGMENT_SHIFT : shift;
-}
-MM_FN uint32_t mm_class_block_granules(uint32_t c) { return 1u << (mm_class_block_shift(c) - MM_GRANULE_SHIFT); }
-
-/* Slices of a block. */
-MM_FN uint32_t mm_class_capacity(uint32_t c) {
-    return mm_mulhi(1u << (mm_class_block_shift(c) - mm_class_shift(c)), mm_class_reciprocal(c));
-}
-/* Words of slice bits of a block. */
-MM_FN uint32_t mm_class_words(uint32_t c) { return (mm_class_capacity(c) + 63) / 64; }
-
-/* The blocks of a fresh segment: bit i stands for the block that begins at granule i. */
-MM_FN uint64_t mm_class_segment_mask(uint32_t c) {
-    const uint32_t granules = mm_class_block_granules(c);
-    uint64_t mask = 1;
-    for (uint32_t shift = 32; shift >= granules; shift >>= 1) mask |= mask << shift;
-    return mask;
+    const uint32_t log = 31 - mm_clz_u32(mm_class_bytes(c));
+    const uint32_t small = MM_BLOCK_BYTES_MIN_SHIFT > log + MM_BLOCK_SLICES_SHIFT ? MM_BLOCK_BYTES_MIN_SHIFT - log : MM_BLOCK_SLICES_SHIFT;
+    const uint32_t large = MM_BLOCK_BYTES_MAX_SHIFT > log + MM_WORD_SHIFT ? MM_BLOCK_BYTES_MAX_SHIFT - log : MM_WORD_SHIFT;
+    return small < large ? small : large;
 }
 
-/* How many callers may fetch a segment for the class at the same time: everybody where a segment is a few blocks,
- * which the fetcher and its like will use up, down to one or two where it is many. */
-MM_FN uint32_t mm_class_fetchers(uint32_t c) {
-    const uint32_t granules = mm_class_block_granules(c);
-    return granules >= MM_FETCH_FREELY_GRANULES ? MM_STRIPES : 1 + granules * MM_STRIPES / MM_SEGMENT_GRANULES;
+/* How many of them there are at least, as a shift: a segment of few slices is less than one block. */
+MM_FN uint32_t mm_class_block_fill_shift(uint32_t c) {
+    const uint32_t all = 31 - mm_clz_u32(mm_class_slices(c)), block = mm_class_block_shift(c);
+    return all < block ? all : block;
+}
+
+/* Blocks of a segment, and a bit for each. */
+MM_FN uint32_t mm_class_blocks(uint32_t c) {
+    return ((mm_class_slices(c) - 1) >> mm_class_block_shift(c)) + 1;
+}
+MM_FN uint64_t mm_class_blocks_mask(uint32_t c) { return mm_bits_low(mm_class_blocks(c)); }
+
+/* Stripes of the class, and reserves: powers of two. Memory that they hold and do not use grows with the slice, and so
+ * does what is in use when they are needed. */
+MM_FN uint32_t mm_class_stripes(uint32_t c) {
+    return mm_class_bytes(c) < MM_STRIPES_ALL_BYTES ? MM_STRIPES / 2 : MM_STRIPES;
+}
+MM_FN uint32_t mm_class_reserves(uint32_t c) {
+    const uint32_t some = mm_class_bytes(c) / MM_RESERVE_BYTES;
+    return some == 0 ? 1 : some >= MM_RESERVES ? MM_RESERVES : 1u << (31 - mm_clz_u32(some));
+}
+
+/* Words of slice bits of block j. */
+MM_FN uint32_t mm_class_block_words(uint32_t c, uint32_t j) {
+    const uint32_t left = mm_class_slices(c) - (j << mm_class_block_shift(c)), most = 1u << mm_class_block_shift(c);
+    return ((left < most ? left : most) + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT;
+}
+
+/* The bits of word `word` of a segment that stand for a slice. */
+MM_FN uint64_t mm_class_word_mask(uint32_t c, uint32_t word) {
+    const uint32_t left = mm_class_slices(c) - (word << MM_WORD_SHIFT);
+    return mm_bits_low(left < 1u << MM_WORD_SHIFT ? left : 1u << MM_WORD_SHIFT);
 }
 
 #endif

@@ -2,13 +2,12 @@
  *
  * Two address ranges, each reserved once and never moved:
  *   user       segment_count segments; the memory that malloc hands out, nothing of ours in it
- *   metadata   [struct mm_heap | free tree | class trees | segment words | segment owners |
- *               full-word counts | control words | slice bits]
+ *   metadata   [struct mm_heap | free tree | class trees | segments | slice bits]
  * Everything up to the slice bits ("fixed") is mapped and zero before the heap is published; the slice
  * bits of a segment (MM_SEGMENT_BITMAP_BYTES, in segment order) are mapped with the segment and need
- * no clearing. Zero is the idle state of every word: no free segment, no open block, owner "nobody",
- * control word "closed". Only the image (header and free tree) is not zero in a fresh heap.
- * Addresses are 64-bit integers, as device addresses are for the host.
+ * no clearing. Zero is the idle state of every other word: no free segment, no region, owner "nobody". Only the image
+ * (header and free tree) is not zero in a fresh heap. Addresses are 64-bit integers, as device addresses are for the
+ * host.
  */
 #ifndef MM_CORE_LAYOUT_H
 #define MM_CORE_LAYOUT_H
@@ -21,8 +20,8 @@ struct mm_heap_ref {
     uint64_t heap;       /* struct mm_heap */
     uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
     uint64_t user_bytes; /* reserved, mapped or not */
-    uint64_t ctrl;       /* control words, one per granule */
-    uint64_t bits;       /* slice bits, MM_GRANULE_WORDS per granule */
+    uint64_t segments;   /* struct mm_segment, one each */
+    uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
     uint64_t complaints; /* callers that found no heap here; written by the device, while heap is 0 */
     uint64_t spare[2];
 };
@@ -43,12 +42,28 @@ enum mm_misuse {
     MM_MISUSE_KINDS
 };
 
-/* One size class: its open blocks and what is known of shortage (block.h). */
+/* A segment (segment.h), and its blocks (block.h, stripe.h). */
+struct mm_segment {
+    uint64_t owner;
+    uint64_t unissued; /* blocks not all of whose slices have been handed out */
+    uint64_t whole;    /* blocks to be claimed as a whole */
+    uint64_t avail;    /* blocks that may have slices to be used again */
+    uint64_t words[MM_SEGMENT_BLOCKS_MAX];  /* how many words of slice bits are not 0, how many are full, and more */
+    uint32_t opener[MM_SEGMENT_BLOCKS_MAX]; /* the stripe that handed it out, + 1 */
+};
+MM_STATIC_ASSERT(sizeof(struct mm_segment) % 32 == 0, "sectors of their own");
+
+/* A stripe or a reserve (stripe.h): a cache line, or atomics on neighbours get in each other's way. */
+struct mm_stripe {
+    uint64_t word, spare[15];
+};
+
+/* One size class. */
 struct mm_class_state {
-    uint64_t stripe[MM_STRIPES]; /* the open blocks */
-    uint64_t opened;             /* blocks opened so far; monotonic */
-    uint64_t dry;                /* version of the supply at which nothing was left */
-    uint64_t fetching;           /* callers fetching a segment now (segment.h) */
+    struct mm_stripe stripe[MM_STRIPES + MM_RESERVES]; /* the stripes, then the reserves */
+    uint64_t dry;  /* version of the supply at which nothing was left, + 1 */
+    uint64_t rich; /* whether many slices had come back, at the last look (stripe.h) */
+    uint64_t segments; /* that belong to it */
     uint64_t spare[13];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
@@ -61,16 +76,14 @@ struct mm_heap {
     uint64_t tree_bytes;    /* one class tree after the other */
     struct mm_heap_ref ref; /* what modules hold */
     uint64_t free_tree;     /* addresses */
-    uint64_t class_trees;
-    uint64_t segment_words; /* uint64_t each: free blocks of the segment */
-    uint64_t segment_owners;/* uint64_t each: see segment.h */
-    uint64_t full_words;    /* uint32_t per granule: words of the block whose slices are all free */
-    uint64_t supply;        /* moves begun and moves ended; monotonic (tree.h) */
-    uint64_t settled;
+    uint64_t class_trees;   /* two for each class: whole blocks, single slices (segment.h) */
+    uint64_t free_near;     /* a segment in whose leaf of the free tree the first free ones may be; a hint */
+    uint64_t classes_used;  /* bit c: class c has ever had a region */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t misuse[MM_MISUSE_KINDS + 2];
-    uint64_t spare[5];
+    uint64_t spare[7];
+    struct mm_stripe version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
 
@@ -81,7 +94,7 @@ struct mm_layout {
     uint64_t bits_offset;   /* of the slice bits; MM_SEGMENT_BITMAP_BYTES per segment from here */
     uint64_t total_bytes;   /* addresses to reserve for metadata */
     /* offsets from the start of the metadata */
-    uint64_t free_tree, class_trees, segment_words, segment_owners, full_words, ctrl;
+    uint64_t free_tree, class_trees, segments;
     uint64_t tree_leaves, tree_mids, tree_bytes;
 };
 
@@ -101,11 +114,8 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->free_tree = mm_round_up(sizeof(struct mm_heap), line);
     l->image_bytes = l->free_tree + l->tree_bytes;
     l->class_trees = l->image_bytes;
-    l->segment_words = l->class_trees + MM_CLASS_COUNT * l->tree_bytes;
-    l->segment_owners = mm_round_up(l->segment_words + 8 * segment_count, line);
-    l->full_words = mm_round_up(l->segment_owners + 8 * segment_count, line);
-    l->ctrl = mm_round_up(l->full_words + 4 * segment_count * MM_SEGMENT_GRANULES, line);
-    l->bits_offset = mm_round_up(l->ctrl + 8 * segment_count * MM_SEGMENT_GRANULES, page_bytes);
+    l->segments = mm_round_up(l->class_trees + 2 * MM_CLASS_COUNT * l->tree_bytes, line);
+    l->bits_offset = mm_round_up(l->segments + sizeof(struct mm_segment) * segment_count, page_bytes);
     l->fixed_bytes = l->bits_offset;
     l->total_bytes = mm_round_up(l->bits_offset + segment_count * MM_SEGMENT_BITMAP_BYTES, page_bytes);
     return 0;
@@ -126,13 +136,10 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->ref.heap = metadata_base;
     h->ref.user_base = user_base;
     h->ref.user_bytes = l->segment_count * MM_SEGMENT_BYTES;
-    h->ref.ctrl = metadata_base + l->ctrl;
+    h->ref.segments = metadata_base + l->segments;
     h->ref.bits = metadata_base + l->bits_offset;
     h->free_tree = metadata_base + l->free_tree;
     h->class_trees = metadata_base + l->class_trees;
-    h->segment_words = metadata_base + l->segment_words;
-    h->segment_owners = metadata_base + l->segment_owners;
-    h->full_words = metadata_base + l->full_words;
     for (uint64_t s = 0; s < mapped_segments && s < l->segment_count; s++) {
         tree[1 + l->tree_mids + s / 64] |= 1ull << (s % 64);
         tree[1 + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);

@@ -1,9 +1,8 @@
 /* Runs: neighbouring segments that serve one request larger than half a segment.
  *
  * Representation. The free tree's leaves (segment.h); the first segment of a run has owner
- *   MM_OWNER_RUN | length << 8 and control word MM_KIND_RUN, the others owner MM_OWNER_RUN_BODY.
- * Invariant. I1  the segments of a run are in no tree, their words are 0 and their control words closed but
- *   for the first one's.
+ *   MM_OWNER_RUN | length << 8, the others owner MM_OWNER_RUN_BODY.
+ * Invariant. I1  the segments of a run are in no tree but as stale hints, and whole and all slice bits are 0.
  * Claim. Search from the back for enough neighbouring set bits, take them leaf by leaf from the back; a leaf
  *   that no longer has all of them: put back what was taken and search on. Of several that want overlapping
  *   runs the one that comes first to the backmost contested leaf gets that leaf whole or somebody else got a
@@ -11,13 +10,13 @@
  * Linearisation. malloc: the last leaf taken. free: the exchange of the owner for nobody.
  * Ordering. Leaves are taken with acquire and put back with release; coalescing is at once, since a free run
  *   is nothing but free segments.
- * NULL. Only after a search that met no conflict while nothing moved (tree.h) and nothing could be reclaimed
- *   (block.h), or MM_TREE_TRIES searches.
+ * NULL. Only after MM_NULL_TRIES searches with a wait between that met no conflict, when there was no stripe to flush
+ *   (stripe.h); or MM_TREE_TRIES searches.
  */
 #ifndef MM_CORE_RUN_H
 #define MM_CORE_RUN_H
 
-#include "runtime/core/block.h"
+#include "runtime/core/slice.h"
 
 /* Bits of the leaf `leaf` that segments [first, end) have there. */
 MM_FN uint64_t mm_run_bits(uint32_t leaf, uint32_t first, uint32_t end) {
@@ -58,10 +57,10 @@ MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
 MM_FN uint32_t mm_run_take(const struct mm_heap_ref *ref, uint32_t count, uint32_t align, uint32_t skew) {
     struct mm_heap *h = mm_heap_of(ref);
     const struct mm_tree t = mm_segment_free_tree(h);
+    uint32_t searches = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
-        int conflict = 0, still;
-        const uint64_t supply = mm_move_read(h, &still);
+        int conflict = 0;
         uint32_t end = 0; /* set bits seen in a row reach from the present position up to here */
         MM_ROLLED
         for (uint32_t leaf = (uint32_t)h->tree_leaves; leaf-- > 0;) {
@@ -81,10 +80,7 @@ MM_FN uint32_t mm_run_take(const struct mm_heap_ref *ref, uint32_t count, uint32
                 if (end - low >= count) {
                     const uint32_t first = end - count - ((end - count - skew) & (align - 1));
                     if (first >= low && first < end) {
-                        mm_move_begin(h);
-                        const int taken = mm_run_try_take(t, first, first + count);
-                        mm_move_end(h);
-                        if (taken) return first;
+                        if (mm_run_try_take(t, first, first + count)) return first;
                         conflict = 1;
                         end = 0;
                         bit = first > leaf * 64 ? first - leaf * 64 : 0;
@@ -94,28 +90,32 @@ MM_FN uint32_t mm_run_take(const struct mm_heap_ref *ref, uint32_t count, uint32
                 if (bit > 0) end = 0; /* the row ends at the clear bit below */
             }
         }
-        if (conflict || mm_block_reclaim(ref)) continue;
-        if (still && mm_move_read_again(h) == supply) break;
-        mm_wait();
+        if (conflict || mm_stripe_flush(ref)) continue;
+        if (++searches == MM_NULL_TRIES) break;
+        mm_wait_times(1u << searches);
     }
     return MM_TREE_NONE;
 }
 
 /* A run for `bytes` (0 counts as 1), aligned to align_bytes, a power of two. NULL: no such run. */
 MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes) {
-    struct mm_heap *h = mm_heap_of(ref);
-    if (bytes > ref->user_bytes || align_bytes > ref->user_bytes) return NULL;
+    if (bytes > ref->user_bytes || align_bytes > ref->user_bytes) {
+        mm_null_count(ref, bytes);
+        return NULL;
+    }
     const uint32_t count = bytes ? (uint32_t)((bytes + MM_SEGMENT_BYTES - 1) >> MM_SEGMENT_SHIFT) : 1;
     const uint32_t align = align_bytes <= MM_SEGMENT_BYTES ? 1 : (uint32_t)(align_bytes >> MM_SEGMENT_SHIFT);
     /* segment i is aligned where i = skew modulo align */
     const uint32_t skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (align - 1);
     const uint32_t first = mm_run_take(ref, count, align, skew);
-    if (first == MM_TREE_NONE) return NULL;
+    if (first == MM_TREE_NONE) {
+        mm_null_count(ref, bytes);
+        return NULL;
+    }
     MM_ROLLED
     for (uint32_t s = first + 1; s < first + count; s++)
-        mm_store_relaxed_u64(mm_segment_owner(h, s), MM_OWNER_RUN_BODY);
-    mm_store_relaxed_u64(mm_block_ctrl(ref, first * MM_SEGMENT_GRANULES), MM_KIND_RUN);
-    mm_store_release_u64(mm_segment_owner(h, first), MM_OWNER_RUN | (uint64_t)count << MM_OWNER_LENGTH_SHIFT);
+        mm_store_relaxed_u64(&mm_segment_at(ref, s)->owner, MM_OWNER_RUN_BODY);
+    mm_store_release_u64(&mm_segment_at(ref, first)->owner, MM_OWNER_RUN | (uint64_t)count << MM_OWNER_LENGTH_SHIFT);
     return (void *)(ref->user_base + ((uint64_t)first << MM_SEGMENT_SHIFT));
 }
 
@@ -124,21 +124,16 @@ MM_FN_RARE int mm_run_try_free(const struct mm_heap_ref *ref, uint64_t off) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint32_t first = (uint32_t)(off >> MM_SEGMENT_SHIFT);
     if (off & (MM_SEGMENT_BYTES - 1)) return MM_MISUSE_INTERIOR;
-    const uint64_t owner = mm_load_acquire_u64(mm_segment_owner(h, first));
+    uint64_t *at = &mm_segment_at(ref, first)->owner;
+    const uint64_t owner = mm_load_acquire_u64(at);
     if (MM_OWNER_KIND(owner) != MM_OWNER_RUN) return MM_MISUSE_DOUBLE_FREE;
-    mm_move_begin(h);
-    if (!mm_cas_acq_rel_u64(mm_segment_owner(h, first), owner, MM_OWNER_NOBODY)) {
-        mm_move_end(h);
-        return MM_MISUSE_DOUBLE_FREE; /* two at once: the other has freed it */
-    }
-    const uint32_t count = (uint32_t)(owner >> MM_OWNER_LENGTH_SHIFT);
-    mm_store_relaxed_u64(mm_block_ctrl(ref, first * MM_SEGMENT_GRANULES), MM_KIND_CLOSED);
+    const int mine = mm_cas_acq_rel_u64(at, owner, MM_OWNER_NOBODY); /* of two at once, one frees it */
+    const uint32_t end = first + (mine ? (uint32_t)(owner >> MM_OWNER_LENGTH_SHIFT) : 0);
     MM_ROLLED
-    for (uint32_t s = first + 1; s < first + count; s++)
-        mm_store_relaxed_u64(mm_segment_owner(h, s), MM_OWNER_NOBODY);
-    mm_run_put(mm_segment_free_tree(h), first, first + count);
-    mm_move_end(h);
-    return 0;
+    for (uint32_t s = first + 1; s < end; s++) mm_store_relaxed_u64(&mm_segment_at(ref, s)->owner, MM_OWNER_NOBODY);
+    mm_run_put(mm_segment_free_tree(h), first, end);
+    mm_version_raise(h);
+    return mine ? 0 : MM_MISUSE_DOUBLE_FREE;
 }
 
 #endif

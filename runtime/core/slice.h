@@ -7,73 +7,127 @@
 #ifndef MM_CORE_SLICE_H
 #define MM_CORE_SLICE_H
 
-#include "runtime/core/block.h"
+#include "runtime/core/stripe.h"
 
 /* Counts a misuse of free. Rare. */
 MM_FN_RARE void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, uint32_t times) {
     mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times);
 }
 
-/* What a pointer is that lies in the heap, at byte offset `off`, but in no block that is handed out. */
-MM_FN_RARE enum mm_misuse mm_misuse_outside(const struct mm_heap_ref *ref, uint64_t off) {
-    const uint64_t owner = mm_load_relaxed_u64(mm_segment_owner(mm_heap_of(ref), (uint32_t)(off >> MM_SEGMENT_SHIFT)));
-    const int run = MM_OWNER_KIND(owner) == MM_OWNER_RUN || MM_OWNER_KIND(owner) == MM_OWNER_RUN_BODY;
-    return run ? MM_MISUSE_INTERIOR : MM_MISUSE_NOT_ALLOCATED;
+/* Counts a request that could not be served. */
+MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
+    struct mm_heap *h = mm_heap_of(ref);
+    if (mm_add_relaxed_u64(&h->null_count, 1) == 0) mm_store_relaxed_u64(&h->null_first_bytes, bytes + 1);
 }
 
-/* A slice of class c, or NULL. The group is formed once and stays together until its last lane is served: lanes that
- * leave early and come back in a next call, while the others form a new group, got lost here under nvcc 13.0
- * (docs/notes/lanes-that-leave.md). */
-MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
-    const uint32_t group = mm_warp_match(c), leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
-    const uint32_t rank = mm_popcount(group & mm_bits_low(lane));
+/* The address of slice i, counted from the beginning of segment s on. */
+MM_FN void *mm_slice_address(uint64_t user_base, uint32_t s, uint32_t i, uint32_t c) {
+    return (void *)(user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)i * mm_class_bytes(c));
+}
+
+/* A slice of class c, or NULL, for each lane of `group`, whose leader's addition met stripe k at w. The group stays
+ * together until its last lane is served: lanes that leave early and come back in a next call, while the others form
+ * a new group, got lost here under nvcc 13.0 (docs/notes/lanes-that-leave.md). */
+MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint32_t c, uint32_t group, uint32_t k, uint64_t w) {
+    const uint32_t leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
+    const uint32_t rank = mm_popcount(group & mm_bits_low(lane)), slices = mm_class_slices(c);
     uint32_t served = 0, count;
     void *p = NULL;
-    do { /* once more where a block ran out; all lanes of the group stay until the last is served */
+    do {
         mm_claim claim = 0;
-        if (lane == leader) claim = mm_block_claim(ref, c, n - served);
+        if (lane == leader) claim = mm_stripe_claim(ref, c, n - served, k, w);
         mm_warp_sync(group);
-        const uint32_t low = mm_warp_shuffle(group, (uint32_t)claim, leader);
-        const uint32_t block = mm_warp_shuffle(group, (uint32_t)(claim >> 32), leader);
-        count = mm_claim_count(low);
-        if (rank - served < count)
-            p = (void *)(ref->user_base + ((uint64_t)block << MM_GRANULE_SHIFT) +
-                         (uint64_t)(mm_claim_first(low) + rank - served) * mm_class_bytes(c));
+        claim = mm_warp_shuffle_u64(group, claim, leader);
+        if (claim & MM_OPENING && !(claim & MM_SIEVE)) {
+            const mm_claim region = claim;
+            const uint32_t limit = mm_stripe_open(ref, c, region, MM_OPENER_PENDING | (k + 1), rank, n);
+            mm_warp_sync(group);
+            if (lane == leader) claim = mm_stripe_publish(ref, c, k, region, limit, n - served);
+            claim = mm_warp_shuffle_u64(group, claim, leader);
+            mm_stripe_open(ref, c, region, k + 1, rank, n);
+            mm_warp_sync(group); /* nobody runs ahead: see above */
+        }
+        count = mm_claim_count(claim);
+        if (rank - served < count) {
+            const uint64_t at = mm_claim_slice(claim, rank - served);
+            uint32_t s = (uint32_t)(at >> MM_LIMIT_BITS), i = (uint32_t)at & ((1u << MM_LIMIT_BITS) - 1);
+            MM_ROLLED
+            for (; i >= slices; i -= slices) s++;
+            p = mm_slice_address(ref->user_base, s, i, c);
+        }
         served += count;
+        w = 0;
+        if (lane == leader && count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL)))
+            w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n - served);
     } while (count != 0 && served < n);
+    if (p == NULL) mm_null_count(ref, mm_class_bytes(c));
     return p;
 }
 
-/* Frees the slice at byte offset `off` of the heap, in a granule whose control word is `ctrl`. */
-MM_FN void mm_slice_free(const struct mm_heap_ref *ref, uint64_t off, uint64_t ctrl) {
-    uint32_t b = (uint32_t)(off >> MM_GRANULE_SHIFT);
-    uint32_t c = mm_ctrl_kind(ctrl) - 1;
-    int misuse = 0;
-    if (mm_ctrl_kind(ctrl) >= MM_KIND_BODY) {
-        c = mm_ctrl_kind(ctrl) - MM_KIND_BODY;
-        b = mm_block_of_granule(b, c);
-        ctrl = mm_load_relaxed_u64(mm_block_ctrl(ref, b));
-        if (mm_ctrl_kind(ctrl) != c + 1) misuse = (int)mm_misuse_outside(ref, off); /* a body of long ago */
-    }
-    /* Position of the slice; rounds down where `in` is no multiple, which the product then shows. */
-    const uint32_t in = (uint32_t)off & ((1u << mm_class_block_shift(c)) - 1);
-    const uint32_t at = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c));
-    if (misuse == 0 && at * mm_class_bytes(c) != in) misuse = MM_MISUSE_INTERIOR;
-    if (misuse == 0 && at >= mm_ctrl_count(ctrl)) misuse = MM_MISUSE_NEVER;
-    if (misuse != 0) {
-        mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
-        return;
-    }
-    const uint32_t word = b * MM_GRANULE_WORDS + at / 64;
-    MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_GRANULES * MM_GRANULE_WORDS <= 1ull << 32, "fits");
-    const uint32_t group = mm_warp_match(word);
-    const uint64_t mask = mm_warp_or(group, 1ull << (at % 64));
+/* A slice of class c, or NULL. The plain case: the tickets are all good, of one block, and not its last. */
+MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
+    const uint64_t user_base = ref->user_base;
+    struct mm_class_state *cs = mm_stripe_class(ref, c);
+    const uint32_t group = mm_warp_match(c), leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
+    const uint32_t slices = mm_class_slices(c);
+    const uint32_t k = (mm_home() + (slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & (mm_class_stripes(c) - 1);
+    uint64_t w = 0;
+    if (lane == leader) w = mm_stripe_draw(&cs->stripe[k].word, n);
     mm_warp_sync(group);
-    if (mm_warp_lane() == mm_ctz(group)) {
-        const uint64_t twice = mm_block_free_bits(ref, b, c, at / 64, mask);
-        const uint32_t times = mm_popcount(twice) + mm_popcount(group) - mm_popcount(mask);
-        if (times) mm_misuse_count(ref, MM_MISUSE_DOUBLE_FREE, times);
+    w = mm_warp_shuffle_u64(group, w, leader);
+    uint32_t s = mm_stripe_segment(w) - 1, i = mm_stripe_cursor(w);
+    if (MM_LIKELY(i + n < mm_stripe_limit(w) && mm_stripe_segment(w) != 0)) {
+        MM_ROLLED
+        for (; i >= slices; i -= slices) s++;
+        const uint32_t end = i + n;
+        if (MM_LIKELY(end < slices && (i ^ end) >> mm_class_block_shift(c) == 0))
+            return mm_slice_address(user_base, s, i + mm_popcount(group & mm_bits_low(lane)), c);
     }
+    return mm_slice_malloc_slow(ref, c, group, k, w);
+}
+
+/* What a free comes to that was not plain: the words of block j were `words` before `change` was added to them; `twice`
+ * slices were free already. */
+MM_FN_RARE void mm_slice_freed(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t words,
+                               uint32_t change, uint32_t twice) {
+    if (twice != 0) mm_misuse_count(ref, MM_MISUSE_DOUBLE_FREE, twice);
+    if (change != 0) mm_block_counted(ref, s, c, j, words, change);
+}
+
+/* Frees slice i of segment s, class c, which has been handed out. */
+MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
+    const uint32_t word = i >> MM_WORD_SHIFT, group = mm_warp_match(s * MM_SEGMENT_WORDS + word);
+    MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_WORDS <= 1ull << 32, "the number of a word fits");
+    const uint64_t mask = mm_warp_or(group, 1ull << (i % (1u << MM_WORD_SHIFT)));
+    mm_warp_sync(group);
+    if (mm_warp_lane() != mm_ctz(group)) return;
+    const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
+    const uint32_t change = mm_block_change(c, word, old, mask), j = word >> (mm_class_block_shift(c) - MM_WORD_SHIFT);
+    const uint32_t twice = mm_popcount(group) - mm_popcount(mask & ~old);
+    const uint64_t words = change == 0 ? 1 : mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change);
+    if (MM_LIKELY(twice == 0 && mm_words_some(words) != 0 && !mm_words_are_all(words + change, c, j))) return;
+    mm_slice_freed(ref, s, c, j, words, change, twice);
+}
+
+/* Frees slice i of segment s, class c, `rest` bytes after its beginning, unless that is misuse. */
+MM_FN_RARE void mm_slice_free_checked(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i, uint32_t rest) {
+    const int misuse = rest != 0                    ? MM_MISUSE_INTERIOR
+                       : i >= mm_class_slices(c) ? MM_MISUSE_NEVER
+                                                 : mm_stripe_misuse(ref, s, c, i);
+    if (misuse == 0) mm_slice_free_issued(ref, s, c, i);
+    else mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
+}
+
+/* Frees the slice at byte offset `off` of the heap, in segment s of class c, of which `unissued` has just been read.
+ * The plain case: its block is all handed out. */
+MM_FN void mm_slice_free(const struct mm_heap_ref *ref, uint64_t off, uint32_t s, uint32_t c, uint64_t unissued) {
+    /* Number of the slice; rounds down where `in` is no multiple, which the product then shows. */
+    const uint32_t in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
+    const uint32_t i = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c)), rest = in - i * mm_class_bytes(c);
+    if (MM_LIKELY(rest == 0 && i < mm_class_slices(c) && !(unissued >> (i >> mm_class_block_shift(c)) & 1)))
+        mm_slice_free_issued(ref, s, c, i);
+    else
+        mm_slice_free_checked(ref, s, c, i, rest);
 }
 
 #endif

@@ -18,11 +18,10 @@
  * Stale: find may answer a segment that has just left, and may miss one that has just come, or whose bit above
  *   is just being cleared and set again. So a search that finds nothing proves nothing by itself.
  *
- * Moves. Who takes something out of sight for a moment (a block or segment on its way from one set to another, a
- *   bit above that may have to be set again) does so between mm_move_begin and mm_move_end, which count in
- *   `supply` and `settled`. A search that finds nothing counts if no move was under way before it (settled, read
- *   first, equals supply) and none has begun since (the second reading of supply is a read-modify-write, so that
- *   the search's reads come before it, and any later move after it).
+ * Version of the supply. Who has brought something to light that a search may want counts in `version`. A request that
+ *   found nothing, several times, remembers the version at which that was so; while it stands, others need not search
+ *   long. What is on its way from one set to another is out of sight meanwhile: whoever finds nothing waits a little
+ *   and searches again, MM_NULL_TRIES times (stripe.h).
  */
 #ifndef MM_CORE_TREE_H
 #define MM_CORE_TREE_H
@@ -33,20 +32,16 @@
 
 struct mm_tree {
     uint64_t *node;
-    struct mm_heap *heap;
     uint32_t mids; /* words in the middle level; the leaves begin at node[1 + mids] */
 };
 
-MM_FN void mm_move_begin(struct mm_heap *h) { mm_add_acquire_u64(&h->supply, 1); }
-MM_FN void mm_move_end(struct mm_heap *h) { mm_add_release_u64(&h->settled, 1); }
-/* Before a search: the supply, and whether no move is under way. */
-MM_FN uint64_t mm_move_read(struct mm_heap *h, int *still) {
-    const uint64_t settled = mm_load_acquire_u64(&h->settled), supply = mm_load_acquire_u64(&h->supply);
-    *still = settled == supply;
-    return supply;
+MM_FN void mm_version_raise(struct mm_heap *h) { mm_add_relaxed_u64(&h->version[mm_home() % MM_VERSIONS].word, 1); }
+MM_FN_RARE uint64_t mm_version_read(struct mm_heap *h) {
+    uint64_t version = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < MM_VERSIONS; i++) version += mm_load_acquire_u64(&h->version[i].word);
+    return version;
 }
-/* After a search: the supply. */
-MM_FN uint64_t mm_move_read_again(struct mm_heap *h) { return mm_add_acq_rel_u64(&h->supply, 0); }
 
 MM_FN uint64_t *mm_tree_leaf(struct mm_tree t, uint32_t segment) {
     return t.node + (1 + t.mids + segment / 64);
@@ -58,7 +53,7 @@ MM_FN void mm_tree_announce(struct mm_tree t, uint32_t segment) {
         mm_or_release_u64(&t.node[0], 1ull << (segment / MM_TREE_MID_SEGMENTS));
 }
 
-/* The mid of `segment` has been seen empty: stop it from being looked at, unless it has filled again. Within a move. */
+/* The mid of `segment` has been seen empty: stop it from being looked at, unless it has filled again. */
 MM_FN void mm_tree_retract_mid(struct mm_tree t, uint32_t segment) {
     const uint64_t root_bit = 1ull << (segment / MM_TREE_MID_SEGMENTS);
     mm_and_acquire_u64(&t.node[0], ~root_bit);
@@ -69,10 +64,8 @@ MM_FN void mm_tree_retract_mid(struct mm_tree t, uint32_t segment) {
 MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     uint64_t *mid = &t.node[1 + segment / MM_TREE_MID_SEGMENTS];
     const uint64_t mid_bit = 1ull << (segment / 64 % 64);
-    mm_move_begin(t.heap);
     if ((mm_and_acquire_u64(mid, ~mid_bit) & ~mid_bit) == 0) mm_tree_retract_mid(t, segment);
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
-    mm_move_end(t.heap);
 }
 
 /* Adds the segments of `bits` in the leaf of `segment`. Returns the leaf as it was. Releases. */
@@ -107,30 +100,39 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
         const uint32_t mid_idx = mm_ctz(root);
         const uint64_t mid = mm_load_relaxed_u64(&t.node[1 + mid_idx]);
         if (mid == 0) { /* only the root's bit: a leaf not seen empty keeps its own, or two of us could go on for ever */
-            mm_move_begin(t.heap);
-            mm_tree_retract_mid(t, mid_idx * MM_TREE_MID_SEGMENTS);
-            mm_move_end(t.heap);
-            continue;
+                    mm_tree_retract_mid(t, mid_idx * MM_TREE_MID_SEGMENTS);
+                    continue;
         }
-        const uint32_t first = (mid_idx * 64 + mm_bits_pick(mid, salt)) * 64;
+        const uint32_t first = (mid_idx * 64 + mm_bits_pick(mid, mm_ctz(mid) + salt % MM_TREE_SPREAD)) * 64;
         const uint64_t leaf = mm_load_relaxed_u64(mm_tree_leaf(t, first));
-        if (leaf != 0) return first + mm_bits_pick(leaf, salt);
+        if (leaf != 0) return first + mm_bits_pick(leaf, mm_ctz(leaf) + salt % MM_TREE_SPREAD);
         mm_tree_retract(t, first);
     }
     return MM_TREE_NONE;
 }
 
-/* Takes a segment out of the set, the first one if nobody else wants it, and returns it, or MM_TREE_NONE.
- * salt: callers that collide part ways by it. Acquires. */
-MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t salt) {
-    uint32_t segment = MM_TREE_NONE;
+/* Takes up to `want` neighbouring segments (of one leaf) out of the set, the first ones if nobody else wants them.
+ * Returns the first, or MM_TREE_NONE; *count: how many. s: one in whose leaf to look first, or MM_TREE_NONE. salt:
+ * callers that collide part ways by it. Acquires. */
+MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t s, uint32_t salt, uint32_t want, uint32_t *count) {
+    uint64_t leaf = s == MM_TREE_NONE ? 0 : mm_load_relaxed_u64(mm_tree_leaf(t, s)); /* as it was seen last */
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
-        if (segment == MM_TREE_NONE) segment = mm_tree_find(t, 0);
-        if (segment == MM_TREE_NONE) return MM_TREE_NONE;
-        const uint64_t leaf = mm_tree_erase_bits(t, segment, 1ull << (segment % 64));
-        if (leaf >> (segment % 64) & 1) return segment;
-        segment = leaf ? (segment & ~63u) + mm_bits_pick(leaf, salt) : MM_TREE_NONE;
+        if (leaf == 0) {
+            s = mm_tree_find(t, 0);
+            if (s == MM_TREE_NONE) break;
+            leaf = mm_load_relaxed_u64(mm_tree_leaf(t, s));
+            if (leaf == 0) continue;
+        }
+        const uint32_t apart = tries == 0 ? 0 : (salt + tries) % MM_TREE_SPREAD * want;
+        const uint64_t row = mm_bits_row(leaf, mm_bits_pick(leaf, mm_ctz(leaf) + apart), want);
+        const uint64_t old = mm_tree_erase_bits(t, s, row), got = old & row;
+        leaf = old & ~row;
+        if (got == 0) continue;
+        const uint64_t mine = mm_bits_row(got, mm_ctz(got), 64);
+        if (got != mine) mm_tree_insert_bits(t, s, got & ~mine);
+        *count = mm_popcount(mine);
+        return (s & ~63u) + mm_ctz(mine);
     }
     return MM_TREE_NONE;
 }

@@ -11,7 +11,7 @@
 int mm_cpu_heap_create(struct mm_cpu_heap *heap, uint64_t segments, uint64_t mapped, uint64_t align_bytes) {
     memset(heap, 0, sizeof *heap);
     if (align_bytes < MM_SEGMENT_BYTES || (align_bytes & (align_bytes - 1)) != 0 ||
-        mm_layout_make(&heap->layout, segments, MM_GRANULE_BYTES) != 0) {
+        mm_layout_make(&heap->layout, segments, 1ull << MM_BLOCK_BYTES_MIN_SHIFT) != 0) {
         errno = EINVAL;
         return -1;
     }
@@ -41,8 +41,7 @@ int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata) {
     memset(heap, 0, sizeof *heap);
     if (h->abi != MM_ABI_VERSION) return -1;
     const uint64_t delta = (uint64_t)(uintptr_t)metadata - h->ref.heap;
-    uint64_t *addresses[] = {&h->ref.heap,     &h->ref.ctrl,      &h->ref.bits,       &h->free_tree,
-                             &h->class_trees,  &h->segment_words, &h->segment_owners, &h->full_words};
+    uint64_t *addresses[] = {&h->ref.heap, &h->ref.segments, &h->ref.bits, &h->free_tree, &h->class_trees};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) *addresses[i] += delta;
     heap->metadata = metadata;
     heap->ref = h->ref;

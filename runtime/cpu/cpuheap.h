@@ -36,15 +36,19 @@ void mm_cpu_free(struct mm_cpu_heap *heap, void *p);
 uint64_t mm_cpu_misuse_count(const struct mm_cpu_heap *heap, enum mm_misuse kind);
 uint64_t mm_cpu_null_count(const struct mm_cpu_heap *heap);
 
-/* Nobody else may be in the allocator: takes the tickets that are left in open blocks and frees them, so that
- * a heap without live memory looks like a fresh one. */
+/* Nobody else may be in the allocator: mm_heap_drain_quiescent (runtime/core/check.h), so that a heap without live memory
+ * looks like a fresh one. */
 void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap);
 
-/* Nobody else may be in the allocator: checks the invariants of segment.h, block.h and tree.h. Returns NULL if
- * they hold, else what does not, in `why` (bytes: its size). live_bytes: if not NULL, receives the bytes of
+/* Nobody else may be in the allocator: mm_heap_check_quiescent (runtime/core/check.h). Returns NULL if the invariants
+ * hold, else what does not, in `why` (bytes: its size). live_bytes: if not NULL, receives the bytes of
  * slices and runs handed out. */
 const char *mm_cpu_heap_check_quiescent(const struct mm_cpu_heap *heap, char *why, size_t why_bytes,
                                         uint64_t *live_bytes);
+
+/* What is wrong, in words, in `why` (bytes: its size); NULL if nothing is. */
+struct mm_check;
+const char *mm_cpu_check_text(const struct mm_check *check, char *why, size_t why_bytes);
 
 /* Segments that belong to nobody. */
 uint64_t mm_cpu_heap_free_segments(const struct mm_cpu_heap *heap);
