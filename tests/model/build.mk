@@ -1,29 +1,36 @@
-# Interleaving explorer over the core's own headers (explore.h). Most models run twice: blocks of the largest classes
-# with one slice ("one") and with two ("two"); null needs blocks of one slice, whose free is a block given back.
+# Interleaving explorer over the core's own headers (explore.h). Models run with blocks of one slice ("one"), of two slices in
+# two words of bits ("two") and of two slices in one word ("word"), where that makes a difference.
 
-MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/null one/block one/run two/segment two/block two/run)
+MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment two/segment one/stripe two/stripe \
+    one/block two/block word/block one/run two/run one/null two/null word/null)
 MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h) runtime/port.h
 
 # Seconds for each scenario of `make model`, which goes as deep as the scenario asks; `make check`: one, two preemptions.
-MODEL_SECONDS ?= 1
+MODEL_SECONDS ?= 60
+# Where runtime/core is.
+MODEL_ROOT ?= .
 
-.PHONY: model check-model
-model: $(MODEL_PROGRAMS)
-	CC='$(CC)' tests/model/models.sh $(BUILD) $(MODEL_SECONDS) '' $^
+.PHONY: model check-model litmus
+model: $(MODEL_PROGRAMS) litmus
+	CC='$(CC)' tests/model/models.sh $(BUILD) $(MODEL_SECONDS) '' $(MODEL_PROGRAMS)
 check: check-model
 check-model: $(MODEL_PROGRAMS)
 	CC='$(CC)' tests/model/models.sh $(BUILD) 1 2 $^
+litmus:
+	tests/model/run-litmus.sh
 
-$(BUILD)/model/one/mmconfig.h: MODEL_SHIFT := 0
-$(BUILD)/model/two/mmconfig.h: MODEL_SHIFT := 1
+# Shifts (config.sh): slices of a block, of a word; reserves, versions; searches before NULL.
+$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 0 0 0 0 2
+$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 0 1 0 3
+$(BUILD)/model/word/mmconfig.h: MODEL_SIZES := 1 1 0 1 2
 $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh
 	@mkdir -p $(@D)
-	tests/model/config.sh $< $(MODEL_SHIFT) > $@
+	tests/model/config.sh $< $(MODEL_SIZES) > $@
 
 # The trees' model needs no heap (world.c).
 define MODEL_RULE
 $(BUILD)/model/$1/%: tests/model/%_model.c tests/model/explore.c tests/model/world.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
-	$(CC) -std=c11 -O2 -g -Wall -Wextra -Itests/model/include -I$(BUILD)/model/$1 -Itests/model -I. \
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Itests/model/include -I$(BUILD)/model/$1 -Itests/model -I$(MODEL_ROOT) \
 	    $$(filter-out $$(if $$(filter %/tree,$$@),%/world.c),$$(filter %.c,$$^)) -o $$@
 endef
-$(foreach s,one two,$(eval $(call MODEL_RULE,$s)))
+$(foreach s,one two word,$(eval $(call MODEL_RULE,$s)))

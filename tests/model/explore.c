@@ -40,6 +40,7 @@ struct thread {
     uint32_t waiting; /* it has given way (mm_wait) in this call */
     uint32_t waits;  /* times it did since one that was not itself waiting changed something */
     uint32_t nudges; /* times it was woken because all slept */
+    uint32_t owed;   /* with fair waits: threads that must get on before it does */
 };
 struct frame {
     uint32_t todo, last, preempted, ran, notes, stack_bytes, log_mark, arena_mark;
@@ -63,6 +64,7 @@ static uint32_t arena_used;
 #define ARENA_BYTES (256u << 20)
 static uint64_t memory_hash, *seen, seen_count, steps, executions, deepest;
 static uint32_t seen_shift;
+uint32_t model_homes[MODEL_THREADS];
 
 static uint64_t mix(uint64_t a, uint64_t b) {
     const __uint128_t m = (__uint128_t)(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xd1342543de82ef95ull);
@@ -98,7 +100,7 @@ void model_set(uint64_t *p, uint64_t v) { write_logged(p, 64, v); }
 static void yield(void) { model_switch(&threads[current].sp, main_sp); }
 
 uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, uint64_t expected) {
-    const int step = current < MODEL_THREADS && !(kind <= MODEL_STORE && model_is_private(p, kind == MODEL_STORE));
+    const int step = current < MODEL_THREADS && !model_is_private(p, kind);
     if (step) {
         threads[current].spin++;
         yield();
@@ -115,18 +117,27 @@ uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, ui
     if (step) frames[depth].op = (struct op){kind, bits, p, v, expected, before};
     return before;
 }
+/* Thread t has come to the end of a call, or gives way itself. */
+static void has_got_on(uint32_t t) {
+    for (uint32_t u = 0; u < thread_count; u++) threads[u].owed &= ~(1u << t);
+}
 void model_wait(void) {
     if (current == MODEL_THREADS) return;
     threads[current].waiting = 1;
     threads[current].waits++;
+    has_got_on(current);
+    if (!scenario->fair_waits) return;
+    for (uint32_t t = 0; t < thread_count; t++)
+        if (t != current && !threads[t].done) threads[current].owed |= 1u << t;
 }
 void model_progress(void) {
     if (current == MODEL_THREADS) return;
     threads[current].waiting = threads[current].waits = threads[current].nudges = 0;
+    has_got_on(current);
     wake(1);
 }
 uint32_t model_self(void) { return current; }
-uint32_t model_home(void) { return current < MODEL_THREADS ? current : 0; }
+uint32_t model_home(void) { return current < MODEL_THREADS ? model_homes[current] : 0; }
 void model_note(const char *text, uint64_t value) {
     struct frame *f = &frames[depth];
     if (f->notes == NOTES_MAX) return;
@@ -166,6 +177,7 @@ void model_fail(const char *format, ...) {
 static void thread_body(void) {
     scenario->thread[current]();
     threads[current].done = 1;
+    has_got_on(current);
     yield();
     abort();
 }
@@ -183,6 +195,12 @@ static void undo_writes(uint32_t mark, uint64_t hash) {
     }
     memory_hash = hash;
 }
+void model_scratch(void (*f)(void)) {
+    const uint32_t mark = undo_count;
+    const uint64_t hash = memory_hash;
+    f();
+    undo_writes(mark, hash);
+}
 static void undo_to(struct frame *f) {
     undo_writes(f->log_mark, f->hash);
     memcpy(threads, f->threads, sizeof threads);
@@ -190,11 +208,11 @@ static void undo_to(struct frame *f) {
     arena_used = f->arena_mark;
 }
 
-static int awake_now(uint32_t t) { return threads[t].spin < MODEL_SPIN && threads[t].waits < MODEL_WAITS; }
+static int awake_now(uint32_t t) { return threads[t].spin < MODEL_SPIN && threads[t].waits < MODEL_WAITS && !threads[t].owed; }
 static uint64_t state_hash(void) {
     uint64_t h = memory_hash;
     for (uint32_t t = 0; t < thread_count; t++) {
-        h = mix(h, threads[t].done + 2 * (uint32_t)awake_now(t) + 4 * threads[t].waiting + 8 * t + 17);
+        h = mix(h, threads[t].done + 2 * (uint32_t)awake_now(t) + 4 * threads[t].waiting + 8 * t + 64 * threads[t].owed + 17);
         if (threads[t].done) continue;
         const uint64_t *end = (const uint64_t *)(stacks[t] + STACK_BYTES);
         for (const uint64_t *w = threads[t].sp; w < end; w++) h = mix(h + 1, *w);
@@ -246,7 +264,7 @@ static uint32_t enabled(void) {
         if (threads[t].done) continue;
         model_require(++threads[t].nudges < MODEL_NUDGES, "stuck: everybody waits");
         threads[t].waits = MODEL_WAITS - 1;
-        threads[t].spin = 0;
+        threads[t].spin = threads[t].owed = 0;
     }
     return running;
 }
@@ -277,18 +295,21 @@ static int all_done(void) {
     return 1;
 }
 
-/* From here everybody in turn, `quantum` steps at a time: all must come to an end, each after MODEL_FAIR_STEPS of its
+/* From here everybody in turn, `quantum` steps at a time (who waits for the others: when they have got on): all must come to an end, each after MODEL_FAIR_STEPS of its
  * own at most. Then back to where we were. */
 static void run_fairly(uint32_t quantum) {
     const uint32_t from = depth;
     uint32_t own[MODEL_THREADS] = {0};
-    for (uint32_t t = 0; !all_done(); t = (t + 1) % thread_count)
-        for (uint32_t i = 0; i < quantum && !threads[t].done; i++) {
+    for (uint32_t t = 0, skipped = 0; !all_done(); t = (t + 1) % thread_count) {
+        if (!threads[t].done && threads[t].owed && skipped++ < thread_count) continue; /* fair waits */
+        skipped = 0;
+        for (uint32_t i = 0; i < quantum && !threads[t].done && !(threads[t].owed && i > 0); i++) {
             model_require(++own[t] <= MODEL_FAIR_STEPS && !deep(), "%c does not come to an end by turns of %u steps",
                           (char)('A' + t), quantum);
             step(t);
             depth++;
         }
+    }
     const uint32_t log_mark = undo_count;
     const uint64_t hash = memory_hash;
     depth--; /* the last step, should the check fail and print */
@@ -369,6 +390,13 @@ static const char *explore(uint32_t bound, double seconds) {
     return end;
 }
 
+/* only: a part of the name; or all of it, with a = behind. */
+static int chosen(const char *name, const char *only) {
+    const size_t n = strlen(only);
+    if (n > 0 && only[n - 1] == '=') return strlen(name) == n - 1 && strncmp(name, only, n - 1) == 0;
+    return strstr(name, only) != NULL;
+}
+
 int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count) {
     const char *only = argc > 1 ? argv[1] : "";
     const double seconds = argc > 2 ? atof(argv[2]) : 60;
@@ -376,7 +404,7 @@ int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t
     int incomplete = 0;
     arena = malloc(ARENA_BYTES);
     for (uint32_t i = 0; i < count; i++) {
-        if (!strstr(all[i].name, only)) continue;
+        if (!chosen(all[i].name, only)) continue;
         scenario = &all[i];
         if (bound < 0) explore(1, seconds); /* few preemptions first: short schedules to read */
         incomplete |= strcmp(explore(bound < 0 ? scenario->preemptions : (uint32_t)bound, seconds), "complete") != 0;

@@ -7,6 +7,8 @@
  * that has given way MODEL_WAITS times (mm_wait) while no other made progress, that is: changed something without
  * itself waiting, or came to the end of a call. That is the fairness a waiting loop may count on. If all that are left
  * sleep, they go once more round their loops, MODEL_NUDGES times; then they are stuck, and that is an error.
+ * With fair waits, a thread that gives way goes on only when each of the others has come to the end of a call, or gives way
+ * itself: all that others have in hand for the moment has come to light. That is what NULL counts on (stripe.h).
  * From one state in MODEL_FAIR_EVERY all threads also go on by turns, without sleep, to their ends: each must get there
  * within MODEL_FAIR_STEPS steps of its own.
  */
@@ -14,6 +16,8 @@
 #define MM_MODEL_EXPLORE_H
 
 #include <stdint.h>
+
+#include "runtime/port.h"
 
 #define MODEL_THREADS 4
 #define MODEL_SPIN 100
@@ -28,6 +32,7 @@ struct model_scenario {
     void (*thread[MODEL_THREADS])(void); /* NULL: no more */
     void (*check)(void);                 /* alone, after the threads; may write */
     uint32_t preemptions;                /* 0: all schedules; else those with at most so many preemptions */
+    uint32_t fair_waits;                 /* mm_wait lets every other thread get on (above) */
 };
 
 /* Ends the exploration with the schedule that led here if cond is false. */
@@ -36,18 +41,21 @@ __attribute__((format(printf, 1, 2), noreturn)) void model_fail(const char *form
 
 /* Writes a word of the scenario's own shared state (no step of the schedule). */
 void model_set(uint64_t *p, uint64_t v);
+/* Calls f (in check) and takes back what it wrote through the atomics and model_set. */
+void model_scratch(void (*f)(void));
 /* Remembers a remark for the printed schedule. text must be a literal. */
 void model_note(const char *text, uint64_t value);
 /* The running thread has come to the end of a call: those who wait look again. */
 void model_progress(void);
-/* The running thread's index; used as its home stripe as well. */
+/* The running thread's index, and what mm_home tells each thread. */
 uint32_t model_self(void);
+extern uint32_t model_homes[MODEL_THREADS];
 
 /* Explores the scenarios whose name contains `only` (NULL: all). Exits 1 at the first violation. */
 int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count);
-/* Whether no other thread looks at *p or changes it meanwhile, so that a load or store of it is no step of its own; the
- * scenario's file provides it. */
-int model_is_private(const void *p, int stores);
+/* Whether no other thread looks at *p or changes it meanwhile (or all only add to it), so that this operation on it is no step
+ * of its own; the scenario's file provides it. */
+int model_is_private(const void *p, enum model_op op);
 /* Names an address in a printed schedule; the scenario's file provides it. */
 void model_name_address(const void *p, char *out, uint32_t out_bytes);
 

@@ -1,57 +1,74 @@
 #!/bin/bash
 # Plants one fault at a time in a copy of the core (mutants.txt) and expects the explorer to find it.
 # mutants.sh BUILD SECONDS BOUND [ONLY]: BUILD/model holds the sizes; SECONDS and BOUND for each scenario; only mutants whose
-# name holds ONLY. Prints those that survive, then "N mutants killed, K survived". CC from the environment.
+# name holds ONLY. Prints those that survive, then "N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where
+# runtime/core is; MODEL_JOBS at a time (2); MODEL_VERBOSE: what found each.
 set -u
 build=$1 seconds=$2 bound=$3 only=${4-}
-here=tests/model
+here=tests/model root=${MODEL_ROOT:-.}
 work=$build/model/mutants
-killed=0 survived=0
+total=0 running=0
 
-# Plants the fault of one line of mutants.txt; succeeds if the explorer finds it. What it said is in $work/out.
+# try WORK LINE: plants the fault of one line of mutants.txt; leaves WORK/killed if the explorer finds it, and what there is to
+# say in WORK/say.
 try() {
-    local name file dir program part preemptions text from to i fields=()
+    local work=$1 name file program part preemptions text from to i fields=() sources
+    shift
     while [[ $1 == *" @@ "* ]]; do
         fields+=("${1%% @@ *}")
         set -- "${1#* @@ }"
     done
     fields+=("$1")
-    name=${fields[0]} file=${fields[2]} dir=$work/core
-    rm -rf "$dir"
-    mkdir -p "$dir/runtime"
-    cp -r runtime/core runtime/port.h "$dir/runtime/" || return
-    text=$(<"runtime/core/$file")
+    name=${fields[0]} file=${fields[2]}
+    mkdir -p "$work/runtime"
+    cp -r "$root/runtime/core" "$root/runtime/port.h" "$work/runtime/" || return
+    text=$(<"$root/runtime/core/$file")
     for ((i = 3; i < ${#fields[@]}; i += 2)); do
         from=${fields[i]//'\n'/$'\n'} to=${fields[i + 1]//'\n'/$'\n'}
         if [[ $text != *"$from"* ]]; then
-            echo "mutants.sh: $file no longer holds: ${fields[i]}" >&2
-            return 1
+            echo "mutants.sh: survived: $name: $file no longer holds: ${fields[i]}" >"$work/say"
+            return
         fi
         text=${text/"$from"/"$to"}
     done
-    printf '%s\n' "$text" >"$dir/runtime/core/$file"
+    printf '%s\n' "$text" >"$work/runtime/core/$file"
     read -r program part preemptions <<<"${fields[1]}"
-    local sources=("$here/${program#*/}_model.c" "$here/explore.c")
+    sources=("$here/${program#*/}_model.c" "$here/explore.c")
     [[ $program == */tree ]] || sources+=("$here/world.c")
-    if ! "${CC:-cc}" -std=c11 -O1 -w -I"$here/include" -I"$build/model/${program%/*}" -I"$here" -I"$dir" -I. "${sources[@]}" \
+    if ! "${CC:-cc}" -std=c11 -O1 -w -I"$here/include" -I"$build/model/${program%/*}" -I"$here" -I"$work" -I. "${sources[@]}" \
         -o "$work/mutant"; then
-        echo "mutants.sh: does not compile: $name" >&2
-        return 1
+        echo "mutants.sh: survived: $name: does not compile" >"$work/say"
+        return
     fi
     MODEL_QUIET=1 "$work/mutant" "$part" "$seconds" "${preemptions:-$bound}" >"$work/out" 2>&1
-    grep -q '^model: ' "$work/out"
+    case $? in
+    0 | 2) ;; # 2: out of time
+    1) ;;
+    *) echo "model: it crashes" >>"$work/out" ;;
+    esac
+    grep -q 'TOO DEEP' "$work/out" && echo "model: a schedule without end" >>"$work/out"
+    if grep -q '^model: ' "$work/out"; then
+        : >"$work/killed"
+        [[ -z ${MODEL_VERBOSE-} ]] || echo "$name: $(grep -m 1 '^model: ' "$work/out")" >"$work/say"
+    else
+        echo "mutants.sh: survived: $name" >"$work/say"
+    fi
+    rm -rf "$work/runtime" "$work/mutant"
 }
 
-mkdir -p "$work"
+rm -rf "$work"
 while IFS= read -r line; do
     [[ $line == "#"* || ${line%% @@ *} != *"$only"* ]] && continue
-    if try "$line"; then
-        killed=$((killed + 1))
-        [[ -n ${MODEL_VERBOSE-} ]] && echo "${line%% @@ *}: $(grep -m 1 '^model: ' "$work/out")"
-    else
-        survived=$((survived + 1))
-        echo "mutants.sh: survived: ${line%% @@ *}"
+    if ((running == ${MODEL_JOBS:-2})); then
+        wait -n
+        running=$((running - 1))
     fi
+    total=$((total + 1))
+    running=$((running + 1))
+    try "$work/$(printf %03d "$total")" "$line" &
 done <"$here/mutants.txt"
-echo "$killed mutants killed, $survived survived"
-((survived == 0))
+wait
+cat "$work"/*/say 2>/dev/null
+killed=$(find "$work" -name killed | wc -l)
+echo "$killed mutants killed, $((total - killed)) survived"
+((killed == total))

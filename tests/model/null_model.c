@@ -1,68 +1,86 @@
-/* NULL (block.h, segment.h, run.h) under the explorer: never while there was memory all the time. */
+/* NULL (stripe.h, run.h) under the explorer: never while there was memory all the time that nobody had in hand for longer than
+ * the others' waits take (explore.h, fair waits). */
 #include "world.h"
 
-#define HALF ((uint32_t)MM_SEGMENT_BYTES / 2)
-#define QUARTER ((uint32_t)MM_SEGMENT_BYTES / 4)
-
-static void *keep[16];
+static void *keep[32];
 static void fill(uint32_t segments, uint32_t bytes) {
-    uint32_t n = 0;
     world_make(segments);
-    for (void *p; n < 16 && (p = world_malloc(bytes, 0)) != NULL;) keep[n++] = p;
-    model_require(n == segments * (MM_SEGMENT_BYTES / bytes), "the set-up could not fill the heap");
+    const uint32_t n = world_fill(bytes, keep, 32);
+    model_require(n == segments * mm_class_slices(mm_class_of(bytes)), "the set-up could not fill the heap");
+    world_forget_dry();
 }
 
 /* A full heap: one frees, the other frees another one and allocates: what it freed is there. */
 static void full_halves(void) { fill(2, HALF); }
 static void full_quarters(void) { fill(2, QUARTER); }
+static void full_segment(void) { fill(1, QUARTER); }
+static void full_one_home(void) {
+    full_segment();
+    world_same_home();
+}
 static void free_0(void) { world_free(keep[0]); }
-static void free_1_again_half(void) {
-    world_free(keep[1]);
+static void free_1(void) { world_free(keep[1]); }
+static void again(uint32_t i, uint32_t bytes) {
+    world_free(keep[i]);
+    world_malloc(bytes, 1);
+}
+static void free_1_again_half(void) { again(1, HALF); }
+static void free_2_again_half(void) { again(2, HALF); }
+static void free_1_again_quarter(void) { again(1, QUARTER); }
+static void free_2_again_quarter(void) { again(2, QUARTER); }
+static void free_4_again_quarter(void) { again(4, QUARTER); }
+static void free_1_again_run(void) { again(1, MM_SEGMENT_BYTES); }
+/* All of it is one's own again: another class can have it. */
+static void free_all_again_half(void) {
+    for (uint32_t i = 0; i < 4; i++) world_free(keep[i]);
     world_malloc(HALF, 1);
-}
-static void free_1_again_quarter(void) {
-    world_free(keep[1]);
-    world_malloc(QUARTER, 1);
-}
-static void free_2_again_half(void) {
-    world_free(keep[2]);
-    world_malloc(HALF, 1);
-}
-static void free_4_again_quarter(void) {
-    world_free(keep[4]);
-    world_malloc(QUARTER, 1);
 }
 /* A segment of halves that one thread empties while another frees a half of the other segment. */
 static void one_left(void) {
-    fill(2, HALF);
+    full_halves();
     world_free(keep[1]);
-}
-/* One free segment is there for quarters; another thread takes and gives. */
-static void free_1_again_run(void) {
-    world_free(keep[1]);
-    world_malloc(HALF + 1, 1);
 }
 static void full_runs(void) {
     world_make(2);
     keep[0] = world_malloc(HALF + 1, 1);
     keep[1] = world_malloc(HALF + 1, 1);
 }
-static void free_1_again_after_run(void) {
+
+/* Tickets are left: in the stripe of the other home, in the reserve, in a stripe of another class. */
+static void tickets_left(void) {
+    world_make(1);
+    keep[0] = world_malloc(QUARTER, 1);
+}
+static void must_quarter(void) { world_malloc(QUARTER, 1); }
+static void must_two_quarters(void) { must_quarter(), must_quarter(); }
+static void must_half(void) { world_malloc(HALF, 1); }
+static void must_run(void) { world_malloc(MM_SEGMENT_BYTES, 1); }
+static void tickets_of_eighths(void) {
+    world_make(1);
+    world_free(world_malloc(EIGHTH, 1));
+}
+static void tickets_of_eighths_two(void) {
+    world_make(2);
+    world_free(world_malloc(EIGHTH, 1));
+    world_free(world_malloc(QUARTER, 1));
+}
+/* One slice has come back, of a block of which the other is live. */
+static void one_back(void) {
+    full_segment();
     world_free(keep[1]);
-    world_malloc(QUARTER, 1);
+}
+static void pass_quarter(void) { world_free(world_malloc(QUARTER, 0)); }
+static void three_back(void) {
+    full_segment();
+    for (uint32_t i = 0; i < 3; i++) world_free(keep[i]);
 }
 
-/* A reader of the halves' tree comes late to a segment that is the quarters' by now, takes the only free quarter, and
- * gives it back. */
-static void full_segment_with_hint(void) {
-    fill(1, QUARTER);
-    mm_tree_insert(mm_segment_class_tree(HEAP, mm_class_of(HALF)), 0);
-    HEAP->classes[mm_class_of(HALF)].dry = 0;
+/* A reader of the halves' tree comes late to a segment that is the quarters' by now. */
+static void full_segment_with_hints(void) {
+    full_segment();
+    for (uint32_t which = 0; which < 2; which++) mm_tree_insert(mm_segment_class_tree(HEAP, mm_class_of(HALF), which), 0);
 }
-static void half_once(void) {
-    void *p = world_malloc(HALF, 0);
-    if (p) world_free(p);
-}
+static void half_once(void) { world_free(world_malloc(HALF, 0)); }
 /* Free: one segment on either side of a border of two leaves. Who wants both takes one, cannot have the other, and puts
  * back what he took: it was free all the time. */
 static void border(void) {
@@ -77,31 +95,54 @@ static void half_then_run(void) {
 /* Memory is exhausted, nobody has noticed, and the trees have stale hints: all ask, and each gets NULL or what one of
  * them has freed; they do not keep each other from it. */
 static void exhausted(void) {
-    fill(2, HALF);
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        const struct mm_tree t = mm_segment_class_tree(HEAP, c);
-        HEAP->classes[c].dry = 0;
-        t.node[0] = t.node[1] = 1;
-        *mm_tree_leaf(t, 0) = 3;
-    }
+    full_halves();
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+        for (uint32_t which = 0; which < 2; which++) {
+            const struct mm_tree t = mm_segment_class_tree(HEAP, c, which);
+            t.node[0] = t.node[1] = 1;
+            *mm_tree_leaf(t, 0) = 3;
+        }
     mm_segment_free_tree(HEAP).node[0] = mm_segment_free_tree(HEAP).node[1] = 1;
 }
 static void half_or_null(void) { world_malloc(HALF, 0); }
 static void quarter_or_null(void) { world_malloc(QUARTER, 0); }
 static void run_or_null(void) { world_malloc(HALF + 1, 0); }
+/* dry is known: the first free is seen all the same. */
+static void dry(void) {
+    full_segment();
+    model_require(world_malloc(QUARTER, 0) == NULL, "not full");
+    model_require(HEAP->classes[mm_class_of(QUARTER)].dry != 0, "dry is not known");
+}
+static void dry_freed(void) {
+    dry();
+    world_free(keep[3]);
+}
 
 static const struct model_scenario scenarios[] = {
-    {"null-free-beside-free-halves", full_halves, {free_0, free_1_again_half}, world_check_drained, 0},
-    {"null-free-beside-free-quarters", full_quarters, {free_0, free_1_again_quarter}, world_check_drained, 0},
-    {"null-two-segments", full_halves, {free_0, free_2_again_half}, world_check_drained, 0},
-    {"null-two-segments-quarters", full_quarters, {free_0, free_4_again_quarter}, world_check_drained, 0},
-    {"null-retract", one_left, {free_0, free_2_again_half}, world_check_drained, 0},
-    {"null-runs", full_runs, {free_0, free_1_again_run}, world_check_drained, 0},
-    {"null-slice-after-run", full_runs, {free_0, free_1_again_after_run}, world_check_drained, 0},
-    {"null-stale-claim", full_segment_with_hint, {free_1_again_quarter, half_once}, world_check_drained, 0},
-    {"null-run-put-back", border, {two_segments, half_then_run}, world_check_drained, 0},
-    {"null-exhausted", exhausted, {half_or_null, half_or_null, half_or_null}, world_check_drained, 3},
-    {"null-exhausted-classes", exhausted, {half_or_null, quarter_or_null, run_or_null}, world_check_drained, 3},
-    {"null-exhausted-one-freed", exhausted, {half_or_null, quarter_or_null, free_0}, world_check_drained, 3},
+    {"null-free-beside-free-halves", full_halves, {free_0, free_1_again_half}, world_check_drained, 0, 1},
+    {"null-free-beside-free-quarters", full_quarters, {free_0, free_1_again_quarter}, world_check_drained, 0, 1},
+    {"null-free-beside-free-three", full_segment, {free_0, free_1, free_2_again_quarter}, world_check_drained, 3, 1},
+    {"null-two-segments", full_halves, {free_0, free_2_again_half}, world_check_drained, 0, 1},
+    {"null-two-segments-quarters", full_quarters, {free_0, free_4_again_quarter}, world_check_drained, 0, 1},
+    {"null-retract", one_left, {free_0, free_2_again_half}, world_check_drained, 0, 1},
+    {"null-reuse-both", full_segment, {free_1_again_quarter, free_2_again_quarter}, world_check_drained, 0, 1},
+    {"null-reuse-one-home", full_one_home, {free_1_again_quarter, free_2_again_quarter}, world_check_drained, 0, 1},
+    {"null-reuse-one-back", one_back, {must_quarter, free_0}, world_check_drained, 0, 1},
+    {"null-reuse-two-ask", three_back, {must_quarter, pass_quarter, must_quarter}, world_check_drained, 3, 1},
+    {"null-tickets-left", tickets_left, {must_two_quarters, must_quarter}, world_check_drained, 0, 1},
+    {"null-tickets-left-three", tickets_left, {must_quarter, must_quarter, must_quarter}, world_check_drained, 3, 1},
+    {"null-tickets-of-others", tickets_of_eighths, {must_half, must_half}, world_check_drained, 0, 1},
+    {"null-tickets-of-others-run", tickets_of_eighths_two, {must_run, must_half}, world_check_drained, 0, 1},
+    {"null-run-alone", tickets_of_eighths, {must_run}, world_check_drained, 0, 1},
+    {"null-another-class", full_segment, {free_all_again_half}, world_check_drained, 0, 1},
+    {"null-runs", full_runs, {free_0, free_1_again_run}, world_check_drained, 0, 1},
+    {"null-slice-after-run", full_runs, {free_0, free_1_again_quarter}, world_check_drained, 0, 1},
+    {"null-stale-hints", full_segment_with_hints, {free_1_again_quarter, half_once}, world_check_drained, 0, 1},
+    {"null-run-put-back", border, {two_segments, half_then_run}, world_check_drained, 0, 1},
+    {"null-dry", dry, {free_0, free_1_again_quarter}, world_check_drained, 0, 1},
+    {"null-dry-freed", dry_freed, {must_quarter, free_0}, world_check_drained, 0, 1},
+    {"null-exhausted", exhausted, {half_or_null, half_or_null, half_or_null}, world_check_drained, 3, 0},
+    {"null-exhausted-classes", exhausted, {half_or_null, quarter_or_null, run_or_null}, world_check_drained, 3, 0},
+    {"null-exhausted-one-freed", exhausted, {half_or_null, quarter_or_null, free_0}, world_check_drained, 3, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

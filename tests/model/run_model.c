@@ -1,7 +1,6 @@
 /* Runs (run.h) under the explorer: overlapping claims of runs and slices, frees, double frees. */
 #include "world.h"
 
-#define HALF ((uint32_t)MM_SEGMENT_BYTES / 2)
 #define SEG ((uint32_t)MM_SEGMENT_BYTES)
 
 static void *keep[4];
@@ -24,7 +23,20 @@ static void border(void) {
     world_make(66);
     for (uint32_t s = 0; s < 62; s++) world_hold_run(s);
 }
-/* A run freed twice at once while others take its segments. */
+/* The segments are a class's: in a stripe, in a reserve; who wants a run flushes them. */
+static void tickets(void) {
+    world_make(2);
+    keep[0] = world_malloc(HALF, 1);
+}
+static void whole_but_one(void) {
+    tickets();
+    keep[1] = world_malloc(HALF, 1);
+    world_free(keep[1]);
+}
+static void half_then_quarter(void) { pass(HALF), world_malloc(QUARTER, 0); }
+static void half_and_quarter(void) { world_malloc(HALF, 0), half_then_quarter(); }
+static void free_0(void) { world_free(keep[0]); }
+/* A run freed twice at once. (Nobody takes its segments: what is handed out again meanwhile the second free frees.) */
 static void twice_setup(void) {
     world_make(2);
     keep[0] = world_malloc(2 * SEG, 1);
@@ -37,13 +49,15 @@ static void twice_check(void) {
 }
 
 static const struct model_scenario scenarios[] = {
-    {"run-two-against-two", three, {two_twice, two_twice}, world_check_drained, 0},
-    {"run-against-slices", three, {two_once, half_twice}, world_check_drained, 0},
-    {"run-three", four, {two_once, three_once, one_once}, world_check_drained, 0},
-    {"run-three-with-slices", three, {two_once, two_keep, half_once}, world_check_drained, 0},
-    {"run-border-of-leaves", border, {two_once, three_once, one_once}, world_check_drained, 0},
-    {"run-border-with-slices", border, {three_once, two_once, half_once}, world_check_drained, 0},
-    {"run-freed-twice", twice_setup, {twice_a, twice_b}, twice_check, 0},
-    {"run-freed-twice-then-slices", twice_setup, {twice_a, twice_b, half_once}, twice_check, 0},
+    {"run-two-against-two", three, {two_twice, two_twice}, world_check_drained, 0, 0},
+    {"run-against-slices", three, {two_once, half_twice}, world_check_drained, 0, 0},
+    {"run-three", four, {two_once, three_once, one_once}, world_check_drained, 0, 0},
+    {"run-three-with-slices", three, {two_once, two_keep, half_once}, world_check_drained, 0, 0},
+    {"run-border-of-leaves", border, {two_once, three_once, one_once}, world_check_drained, 0, 0},
+    {"run-border-with-slices", border, {three_once, two_once, half_once}, world_check_drained, 0, 0},
+    {"run-border-put-back", border, {three_once, half_and_quarter}, world_check_drained, 4, 0},
+    {"run-freed-twice", twice_setup, {twice_a, twice_b}, twice_check, 0, 0},
+    {"run-beside-tickets", tickets, {one_once, half_twice}, world_check_drained, 0, 0},
+    {"run-beside-free", whole_but_one, {two_once, free_0, half_once}, world_check_drained, 3, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -7,76 +7,122 @@
 struct mm_heap_ref ref;
 uint64_t cell[16];
 static struct mm_layout layout;
-static unsigned char *metadata;
+static unsigned char *metadata, *before_drain, *fresh;
 static uint64_t metadata_bytes;
-/* Per granule: holder + 1 of it as a whole, or (slices) one bit for each 1/64 of it that is live. */
-static uint64_t held[WORLD_SEGMENTS_MAX * MM_SEGMENT_GRANULES], live[WORLD_SEGMENTS_MAX * MM_SEGMENT_GRANULES];
-#define PIECE_SHIFT (MM_GRANULE_SHIFT - 6)
+/* Of each segment: bit i, its 64th part i is live; and of each 64th part at which an allocation begins its bytes. */
+static uint64_t live[WORLD_SEGMENTS_MAX], sizes[WORLD_SEGMENTS_MAX * 64];
+#define PIECE_SHIFT (MM_SEGMENT_SHIFT - 6)
+static struct mm_check result;
 
 void world_make(uint32_t segments) {
-    if (mm_layout_make(&layout, segments, 128) != 0) abort();
+    if (segments > WORLD_SEGMENTS_MAX || mm_layout_make(&layout, segments, 128) != 0) abort();
     if (metadata_bytes < layout.total_bytes) {
-        free(metadata);
-        metadata = aligned_alloc(128, mm_round_up(layout.total_bytes, 128));
-        metadata_bytes = layout.total_bytes;
+        free(metadata), free(before_drain), free(fresh);
+        metadata_bytes = mm_round_up(layout.total_bytes, 128);
+        metadata = aligned_alloc(128, metadata_bytes);
+        before_drain = malloc(metadata_bytes);
+        fresh = malloc(metadata_bytes);
+        if (!metadata || !before_drain || !fresh) abort();
     }
     memset(metadata, 0, layout.total_bytes);
-    memset(held, 0, sizeof held);
     memset(live, 0, sizeof live);
+    memset(sizes, 0, sizeof sizes);
     memset(cell, 0, sizeof cell);
     mm_heap_image(metadata, &layout, (uint64_t)(uintptr_t)metadata, 1ull << 40, segments);
+    memcpy(fresh, metadata, layout.fixed_bytes);
     ref = ((struct mm_heap *)metadata)->ref;
+    for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t;
 }
+void world_same_home(void) { memset(model_homes, 0, sizeof model_homes); }
 
-void world_take(uint32_t first, uint32_t n) {
-    for (uint32_t g = first; g < first + n; g++) {
-        model_require(held[g] == 0, "granule %u is handed out to %c and to %c at once", g, (char)('A' + held[g] - 1),
-                      (char)('A' + model_self()));
-        model_set(&held[g], model_self() + 1);
-    }
+/* The part of [off, off + bytes) that is in segment s, as bits of live. */
+static uint64_t pieces(uint64_t s, uint64_t off, uint64_t bytes) {
+    const uint64_t base = s << MM_SEGMENT_SHIFT, end = off + bytes - base;
+    const uint64_t from = off > base ? off - base : 0, to = end < MM_SEGMENT_BYTES ? end : MM_SEGMENT_BYTES;
+    return mm_bits_low((uint32_t)(to >> PIECE_SHIFT)) & ~mm_bits_low((uint32_t)(from >> PIECE_SHIFT));
 }
-void world_drop(uint32_t first, uint32_t n) {
-    for (uint32_t g = first; g < first + n; g++) model_set(&held[g], 0);
+void world_take(uint64_t off, uint64_t bytes) {
+    model_require(off + bytes <= ref.user_bytes, "handed out: %#llx, outside the heap", (unsigned long long)off);
+    for (uint64_t s = off >> MM_SEGMENT_SHIFT; s << MM_SEGMENT_SHIFT < off + bytes; s++) {
+        const uint64_t mine = pieces(s, off, bytes);
+        model_require(!(live[s] & mine), "handed out: %#llx, which is live", (unsigned long long)off);
+        model_set(&live[s], live[s] | mine);
+    }
+    model_set(&sizes[off >> PIECE_SHIFT], bytes);
+}
+void world_drop(uint64_t off, uint64_t bytes) {
+    for (uint64_t s = off >> MM_SEGMENT_SHIFT; s << MM_SEGMENT_SHIFT < off + bytes; s++)
+        model_set(&live[s], live[s] & ~pieces(s, off, bytes));
+    model_set(&sizes[off >> PIECE_SHIFT], 0);
 }
 
 static uint64_t request_bytes(uint32_t bytes) {
     return bytes <= MM_SLICE_BYTES_MAX ? mm_class_bytes(mm_class_of(bytes)) : mm_round_up(bytes, MM_SEGMENT_BYTES);
 }
-static uint64_t sizes[WORLD_SEGMENTS_MAX * MM_SEGMENT_GRANULES * 4]; /* by 16th of a granule */
-static uint64_t *size_of(uint64_t off) { return &sizes[off >> (MM_GRANULE_SHIFT - 2)]; }
-
 void *world_malloc(uint32_t bytes, int must) {
     void *p = mm_heap_malloc(&ref, bytes);
     model_note("malloc", (uint64_t)p);
     model_require(p || !must, "NULL though memory was there all the time");
+    if (p) world_take((uint64_t)p - ref.user_base, request_bytes(bytes));
     model_progress();
-    if (!p) return NULL;
-    const uint64_t off = (uint64_t)p - ref.user_base, n = request_bytes(bytes);
-    model_require(off + n <= ref.user_bytes, "malloc gave an address outside the heap");
-    for (uint64_t at = off; at < off + n; at += 1u << PIECE_SHIFT) {
-        uint64_t *word = &live[at >> MM_GRANULE_SHIFT];
-        const uint64_t bit = 1ull << (at >> PIECE_SHIFT & 63);
-        model_require(!(*word & bit), "malloc gave offset %#llx, which is live", (unsigned long long)off);
-        model_set(word, *word | bit);
-    }
-    model_set(size_of(off), bytes);
     return p;
 }
 void world_free(void *p) {
-    const uint64_t off = (uint64_t)p - ref.user_base, n = request_bytes((uint32_t)*size_of(off));
-    for (uint64_t at = off; at < off + n; at += 1u << PIECE_SHIFT) {
-        uint64_t *word = &live[at >> MM_GRANULE_SHIFT];
-        model_set(word, *word & ~(1ull << (at >> PIECE_SHIFT & 63)));
-    }
+    if (!p) return;
+    const uint64_t off = (uint64_t)p - ref.user_base;
+    world_drop(off, sizes[off >> PIECE_SHIFT]);
     mm_heap_free(&ref, p);
     model_progress();
     model_note("freed", (uint64_t)p);
 }
+uint32_t world_got(mm_claim claim, uint32_t c, void **p) {
+    const uint32_t count = mm_claim_count(claim), slices = mm_class_slices(c);
+    for (uint32_t rank = 0; rank < count; rank++) {
+        const uint64_t at = mm_claim_slice(claim, rank);
+        uint64_t s = at >> MM_LIMIT_BITS, i = at & ((1u << MM_LIMIT_BITS) - 1);
+        for (; i >= slices; i -= slices) s++;
+        const uint64_t off = (s << MM_SEGMENT_SHIFT) + i * mm_class_bytes(c);
+        model_note("claimed", off);
+        world_take(off, mm_class_bytes(c));
+        p[rank] = (void *)(ref.user_base + off);
+    }
+    return count;
+}
+/* As mm_slice_malloc_slow does it for a group of n. */
+uint32_t world_malloc_warp(uint32_t bytes, uint32_t n, void **p, int must) {
+    const uint32_t c = mm_class_of(bytes), k = mm_home() & (mm_class_stripes(c) - 1);
+    uint64_t *stripe = &mm_stripe_class(&ref, c)->stripe[k].word, w = mm_stripe_draw(stripe, n);
+    uint32_t served = 0, count;
+    do {
+        mm_claim claim = mm_stripe_claim(&ref, c, n - served, k, w);
+        if (claim & MM_OPENING && !(claim & MM_SIEVE)) {
+            const mm_claim region = claim;
+            const uint32_t limit = mm_stripe_open(&ref, c, region, MM_OPENER_PENDING | (k + 1), 0, 1);
+            claim = mm_stripe_publish(&ref, c, k, region, limit, n - served);
+            mm_stripe_open(&ref, c, region, k + 1, 0, 1);
+        }
+        count = world_got(claim, c, p + served);
+        served += count;
+        model_require(served <= n, "asked for %u, got %u", n, served);
+        w = 0;
+        if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL))) w = mm_stripe_draw(stripe, n - served);
+    } while (count != 0 && served < n);
+    model_require(served == n || !must, "NULL though memory was there all the time");
+    model_progress();
+    return served;
+}
+uint32_t world_fill(uint32_t bytes, void **p, uint32_t n) {
+    uint32_t i = 0;
+    while (i < n && (p[i] = world_malloc(bytes, 0)) != NULL) i++;
+    return i;
+}
 void world_hold_run(uint32_t s) {
     mm_tree_erase(mm_segment_free_tree(HEAP), s);
-    *mm_segment_owner(HEAP, s) = MM_OWNER_RUN | 1 << MM_OWNER_LENGTH_SHIFT;
-    *mm_block_ctrl(&ref, s * MM_SEGMENT_GRANULES) = MM_KIND_RUN;
-    for (uint32_t g = 0; g < MM_SEGMENT_GRANULES; g++) live[s * MM_SEGMENT_GRANULES + g] = ~0ull;
+    mm_store_relaxed_u64(&mm_segment_at(&ref, s)->owner, MM_OWNER_RUN | 1 << MM_OWNER_LENGTH_SHIFT);
+    world_take((uint64_t)s << MM_SEGMENT_SHIFT, MM_SEGMENT_BYTES);
+}
+void world_forget_dry(void) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) HEAP->classes[c].dry = HEAP->classes[c].rich = 0;
 }
 uint32_t world_misuses(void) {
     uint32_t n = 0;
@@ -86,139 +132,75 @@ uint32_t world_misuses(void) {
 
 /* ---- Quiescent checks ----------------------------------------------------------------------- */
 
-static int in_tree(struct mm_tree t, uint32_t s) { return (int)(*mm_tree_leaf(t, s) >> (s % 64) & 1); }
+static const char *const faults[] = {"",
+#define FAULT_NAME(name, text) #name ": " text,
+                                     MM_FAULTS(FAULT_NAME)};
 
-static void check_tree(struct mm_tree t, const char *name) {
-    for (uint32_t leaf = 0; leaf < HEAP->tree_leaves; leaf++) {
-        if (*mm_tree_leaf(t, leaf * 64) == 0) continue;
-        model_require(t.node[1 + leaf / 64] >> (leaf % 64) & 1, "%s tree: leaf %u is not announced", name, leaf);
-        model_require(t.node[0] >> (leaf / 64) & 1, "%s tree: mid %u is not announced", name, leaf / 64);
+/* What stands at `off` is an allocation of `bytes`. */
+static void check_live(uint64_t off, uint64_t bytes) {
+    const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
+    const struct mm_segment *at = mm_segment_at(&ref, s);
+    const uint32_t kind = MM_OWNER_KIND(at->owner);
+    model_require(!mm_check_in_tree(mm_segment_free_tree(HEAP), s), "segment %u is free, and somebody holds a part of it", s);
+    if (bytes > MM_SLICE_BYTES_MAX) {
+        model_require(kind == MM_OWNER_RUN, "segment %u: a run is live here, the owner is %u", s, kind);
+        return;
     }
-}
-
-static int granule_held(uint32_t g) { return held[g] != 0 || live[g] != 0; }
-
-static void check_block(uint32_t b, uint32_t c) {
-    const uint32_t n = mm_class_block_granules(c), capacity = mm_class_capacity(c);
-    if (held[b]) return; /* a scenario of segments holds it; no block was opened */
-    const uint64_t ctrl = *mm_block_ctrl(&ref, b);
-    model_require(mm_ctrl_kind(ctrl) == c + 1, "block %u: neither free nor open: lost", b);
-    uint64_t count = mm_ctrl_count(ctrl), full = 0;
-    if (count < capacity) {
-        const uint64_t is = HEAP->classes[c].stripe[mm_group_first(mm_ctrl_group(ctrl))];
-        model_require(mm_stripe_state(is) == MM_STRIPE_BLOCK && mm_stripe_block(is) == b,
-                      "block %u has tickets left and is in no stripe: lost", b);
-    }
-    if (count > capacity) count = capacity;
-    for (uint32_t g = 1; g < n; g++)
-        model_require(mm_ctrl_kind(*mm_block_ctrl(&ref, b + g)) == MM_KIND_BODY + c, "block %u: body %u", b, g);
-    for (uint32_t i = 0; i < mm_class_words(c); i++) full += mm_block_bits(&ref, b)[i] == ~0ull;
-    model_require(full == *mm_block_full_words(&ref, b), "block %u: full words miscounted", b);
-    model_require(full < mm_class_words(c), "block %u: all free, not retired", b);
-    for (uint32_t at = 0; at < capacity; at++) {
-        const uint64_t off = ((uint64_t)b << MM_GRANULE_SHIFT) + (uint64_t)at * mm_class_bytes(c);
-        const int is_live = (int)(live[off >> MM_GRANULE_SHIFT] >> (off >> PIECE_SHIFT & 63) & 1);
-        const int is_free = (int)(mm_block_bits(&ref, b)[at / 64] >> (at % 64) & 1);
-        model_require(is_free == (at < count && !is_live), "block %u, slice %u: live %d, free bit %d", b, at, is_live, is_free);
-    }
-}
-
-static void check_stripes(uint32_t c) {
-    const uint64_t *stripes = HEAP->classes[c].stripe;
-    for (uint32_t i = 0; i < MM_STRIPES;) {
-        const uint64_t is = stripes[i];
-        const uint32_t group = mm_stripe_group(is);
-        model_require(mm_group_first(group) == i, "class %u: stripe %u is in no group", c, i);
-        model_require(mm_stripe_state(is) != MM_STRIPE_BUSY, "class %u: stripe %u is busy, nobody refills it", c, i);
-        for (uint32_t j = i; j < i + mm_group_size(group); j++)
-            model_require(stripes[j] == is, "class %u: stripe %u is not what its group is", c, j);
-        i += mm_group_size(group);
-        if (mm_stripe_state(is) != MM_STRIPE_BLOCK) continue;
-        const uint64_t ctrl = *mm_block_ctrl(&ref, mm_stripe_block(is));
-        model_require(mm_ctrl_kind(ctrl) == c + 1 && mm_ctrl_group(ctrl) == group && mm_ctrl_count(ctrl) < mm_class_capacity(c),
-                      "class %u: group %#x names a block that is not open for it", c, group);
-    }
+    const uint32_t c = mm_class_of((uint32_t)bytes), i = (uint32_t)(off % MM_SEGMENT_BYTES) / mm_class_bytes(c);
+    model_require(kind == c + 1, "segment %u: a slice of class %u is live here, the owner is %u", s, c, kind);
+    model_require(!(mm_segment_bits(&ref, s)[i >> MM_WORD_SHIFT] >> (i % (1u << MM_WORD_SHIFT)) & 1),
+                  "segment %u: slice %u is live, and marked free", s, i);
+    model_require(!(at->whole >> (i >> mm_class_block_shift(c)) & 1), "segment %u: slice %u is live in a whole block", s, i);
 }
 
 void world_check(void) {
-    struct mm_heap *h = HEAP;
-    check_tree(mm_segment_free_tree(h), "free");
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        check_tree(mm_segment_class_tree(h, c), "class");
-        model_require(h->classes[c].fetching == 0, "class %u: fetching is %llu", c, (unsigned long long)h->classes[c].fetching);
-        check_stripes(c);
-    }
-    for (uint32_t s = 0; s < h->segment_count; s++) {
-        const uint64_t owner = *mm_segment_owner(h, s), word = *mm_segment_word(h, s);
-        const uint32_t kind = (uint32_t)MM_OWNER_KIND(owner), first = s * MM_SEGMENT_GRANULES;
-        const int is_free = in_tree(mm_segment_free_tree(h), s);
-        int any = 0;
-        for (uint32_t g = 0; g < MM_SEGMENT_GRANULES; g++) any |= granule_held(first + g);
-        if (is_free || kind == MM_OWNER_NOBODY) {
-            model_require(is_free && kind == MM_OWNER_NOBODY, "segment %u: owner %u, in free tree: %d", s, kind, is_free);
-            model_require(word == 0, "free segment %u: word %#llx", s, (unsigned long long)word);
-            model_require(!any, "segment %u is free, and somebody holds a part of it", s);
-            for (uint32_t g = first; g < first + MM_SEGMENT_GRANULES; g++) {
-                const uint32_t k = mm_ctrl_kind(*mm_block_ctrl(&ref, g));
-                model_require(k == MM_KIND_CLOSED || k >= MM_KIND_BODY, "free segment %u: granule %u is of kind %u", s, g, k);
-            }
-        } else if (kind <= MM_CLASS_COUNT) {
-            const uint64_t all = mm_class_segment_mask(kind - 1);
-            model_require((word & ~all) == 0 && word != all, "segment %u: word %#llx", s, (unsigned long long)word);
-            model_require(word == 0 || in_tree(mm_segment_class_tree(h, kind - 1), s), "segment %u is not listed: lost", s);
-            for (uint64_t rest = all; rest; rest &= rest - 1) {
-                const uint32_t b = first + mm_ctz(rest);
-                if (!(word >> mm_ctz(rest) & 1)) { check_block(b, kind - 1); continue; }
-                for (uint32_t g = b; g < b + mm_class_block_granules(kind - 1); g++)
-                    model_require(!granule_held(g), "block %u is free, and somebody holds a part of it", b);
-            }
-        } else if (kind == MM_OWNER_RUN) {
-            const uint32_t n = (uint32_t)(owner >> MM_OWNER_LENGTH_SHIFT);
-            model_require(n && s + n <= h->segment_count, "run %u: length %u", s, n);
-            model_require(mm_ctrl_kind(*mm_block_ctrl(&ref, first)) == MM_KIND_RUN, "run %u: control word", s);
-            for (uint32_t i = s; i < s + n; i++) {
-                model_require(i == s || *mm_segment_owner(h, i) == MM_OWNER_RUN_BODY, "run %u: body %u", s, i);
-                model_require(!in_tree(mm_segment_free_tree(h), i) && *mm_segment_word(h, i) == 0, "run %u: %u is free", s, i);
-                model_require(live[i * MM_SEGMENT_GRANULES] != 0, "run %u: nobody has it: lost", s);
-            }
-            s += n - 1;
-        } else {
-            model_fail("segment %u: owner %#llx", s, (unsigned long long)owner);
-        }
-    }
+    uint64_t bytes = 0;
+    memset(&result, 0, sizeof result);
+    mm_heap_check_quiescent(&ref, 0, 1, &result);
+    if (result.fault) model_fail(faults[result.fault], (uint32_t)result.at[0], (uint32_t)result.at[1], (uint32_t)result.at[2]);
+    memset(&result, 0, sizeof result); /* what the log takes back later is this */
+    for (uint32_t i = 0; i < layout.segment_count * 64; i++)
+        if (sizes[i] != 0) check_live((uint64_t)i << PIECE_SHIFT, sizes[i]);
+    for (uint32_t s = 0; s < layout.segment_count; s++) bytes += (uint64_t)mm_popcount(live[s]) << PIECE_SHIFT;
+    mm_heap_check_quiescent(&ref, 0, 1, &result);
+    model_require(bytes == result.live_bytes, "%llu bytes are live, the heap counts %llu: lost", (unsigned long long)bytes,
+                  (unsigned long long)result.live_bytes);
 }
 
+static void check_fresh(void) {
+    struct mm_heap *h = HEAP;
+    memset(h->misuse, 0, sizeof h->misuse);
+    h->null_count = h->null_first_bytes = 0;
+    for (uint64_t i = 0; i < layout.fixed_bytes / 8; i++) {
+        char name[64];
+        if (((uint64_t *)metadata)[i] == ((uint64_t *)fresh)[i]) continue;
+        model_name_address((uint64_t *)metadata + i, name, sizeof name);
+        model_fail("all is free and drained, but %s is %#llx", name, (unsigned long long)((uint64_t *)metadata)[i]);
+    }
+}
+static void drain_and_check(void) {
+    uint64_t any = 0;
+    for (uint32_t pass = 0; pass < 2; pass++) mm_heap_drain_quiescent(&ref, pass, 0, 1);
+    world_check();
+    for (uint32_t s = 0; s < layout.segment_count; s++) any |= live[s];
+    if (!any) check_fresh();
+}
+/* The drain also writes plainly. */
 void world_check_drained(void) {
-    struct mm_heap *h = HEAP;
     world_check();
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (uint32_t i = 0; i < MM_STRIPES; i++) {
-            const uint64_t is = h->classes[c].stripe[i];
-            model_set(&h->classes[c].stripe[i], 0);
-            if (mm_stripe_state(is) != MM_STRIPE_BLOCK || mm_group_first(mm_stripe_group(is)) != i) continue;
-            const uint32_t b = mm_stripe_block(is), capacity = mm_class_capacity(c);
-            const uint64_t count = mm_ctrl_count(*mm_block_ctrl(&ref, b));
-            model_set(mm_block_ctrl(&ref, b), *mm_block_ctrl(&ref, b) + ((capacity - count) << MM_COUNT_SHIFT));
-            mm_block_free_range(&ref, b, c, (uint32_t)count, capacity - (uint32_t)count);
-        }
-    world_check();
-    for (uint32_t g = 0; g < h->segment_count * MM_SEGMENT_GRANULES; g++)
-        if (granule_held(g)) return;
-    for (uint32_t s = 0; s < h->segment_count; s++)
-        model_require(in_tree(mm_segment_free_tree(h), s), "all is free and drained, but not segment %u", s);
+    memcpy(before_drain, metadata, layout.fixed_bytes);
+    model_scratch(drain_and_check);
+    memcpy(metadata, before_drain, layout.fixed_bytes);
 }
 
-/* What no other thread changes or looks at meanwhile. Control words of granules at which no block of the scenarios'
- * classes begins: nobody adds to them, and who frees looks at them long after they were stored. And the states of all
- * other classes, where nothing happens. */
-int model_is_private(const void *p, int stores) {
-    const uint64_t at = (uint64_t)p, classes = (uint64_t)HEAP->classes;
-    if (at >= ref.ctrl && at < ref.bits) return stores && (at - ref.ctrl) / 8 % (MM_SEGMENT_GRANULES / 8) != 0;
+/* Counts that nobody reads, and what belongs to classes that no scenario uses. */
+int model_is_private(const void *p, enum model_op op) {
+    const uint64_t at = (uint64_t)p, classes = (uint64_t)HEAP->classes, counts = (uint64_t)&HEAP->null_count;
+    (void)op;
+    if (at >= counts && at < (uint64_t)HEAP->version) return 1;
     if (at < classes || at >= classes + sizeof HEAP->classes) return 0;
     const uint32_t c = (uint32_t)((at - classes) / sizeof HEAP->classes[0]);
-    for (uint32_t parts = 2; parts <= 8; parts *= 2)
-        if (c == mm_class_of((uint32_t)MM_SEGMENT_BYTES / parts)) return 0;
-    return 1;
+    return c != mm_class_of(HALF) && c != mm_class_of(QUARTER) && c != mm_class_of(EIGHTH) && c != mm_class_of(THIRD);
 }
 
 /* ---- Names for schedules -------------------------------------------------------------------- */
@@ -231,33 +213,40 @@ static int name_tree(const uint64_t *p, struct mm_tree t, const char *what, char
     else snprintf(out, n, "%s leaf %d", what, (int)(i - 1 - (int64_t)HEAP->tree_mids));
     return 1;
 }
+static void name_segment(uint64_t in, uint32_t s, char *out, uint32_t n) {
+    static const char *const words[] = {"owner", "unissued", "whole", "avail"};
+    const uint64_t openers = __builtin_offsetof(struct mm_segment, opener);
+    if (in < 32) snprintf(out, n, "%s[%u]", words[in / 8], s);
+    else if (in < openers) snprintf(out, n, "words[%u][%u]", s, (uint32_t)(in - 32) / 8);
+    else snprintf(out, n, "opener[%u][%u]", s, (uint32_t)(in - openers) / 4);
+}
 void model_name_address(const void *p, char *out, uint32_t n) {
     const uint64_t a = (uint64_t)p;
     const struct mm_heap *h = HEAP;
     char what[24];
     if (name_tree(p, mm_segment_free_tree(HEAP), "free", out, n)) return;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        snprintf(what, sizeof what, "class%u", c);
-        if (name_tree(p, mm_segment_class_tree(HEAP, c), what, out, n)) return;
+        snprintf(what, sizeof what, "class%u whole", c);
+        if (name_tree(p, mm_segment_class_tree(HEAP, c, MM_WHOLE), what, out, n)) return;
+        snprintf(what, sizeof what, "class%u avail", c);
+        if (name_tree(p, mm_segment_class_tree(HEAP, c, MM_AVAIL), what, out, n)) return;
     }
-    if (p == &h->supply) snprintf(out, n, "supply");
-    else if (p == &h->settled) snprintf(out, n, "settled");
-    else if (a >= h->segment_words && a < h->segment_words + 8 * h->segment_count)
-        snprintf(out, n, "word[%d]", (int)((a - h->segment_words) / 8));
-    else if (a >= h->segment_owners && a < h->segment_owners + 8 * h->segment_count)
-        snprintf(out, n, "owner[%d]", (int)((a - h->segment_owners) / 8));
-    else if (a >= h->full_words && a < ref.ctrl)
-        snprintf(out, n, "full_words[%d]", (int)((a - h->full_words) / 4));
-    else if (a >= ref.ctrl && a < ref.bits)
-        snprintf(out, n, "ctrl[%d]", (int)((a - ref.ctrl) / 8));
-    else if (a >= ref.bits)
-        snprintf(out, n, "bits[%d]", (int)((a - ref.bits) / 8));
-    else if (a >= (uint64_t)h->classes) {
+    if (a >= ref.bits) {
+        const uint64_t word = (a - ref.bits) / 8;
+        snprintf(out, n, "bits[%u][%u]", (uint32_t)(word / MM_SEGMENT_WORDS), (uint32_t)(word % MM_SEGMENT_WORDS));
+    } else if (a >= ref.segments) {
+        const uint64_t in = a - ref.segments;
+        name_segment(in % sizeof(struct mm_segment), (uint32_t)(in / sizeof(struct mm_segment)), out, n);
+    } else if (a >= (uint64_t)h->classes) {
         const uint32_t c = (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]);
-        const uint64_t i = (a - (uint64_t)&h->classes[c]) / 8;
-        if (i < MM_STRIPES) snprintf(out, n, "class%u stripe[%d]", c, (int)i);
-        else snprintf(out, n, "class%u %s", c, i == MM_STRIPES ? "opened" : i == MM_STRIPES + 1 ? "dry" : "fetching");
+        const uint32_t i = (uint32_t)(a - (uint64_t)&h->classes[c]) / sizeof(struct mm_stripe);
+        if (i < MM_STRIPES) snprintf(out, n, "class%u stripe[%u]", c, i);
+        else if (i < MM_STRIPES + MM_RESERVES) snprintf(out, n, "class%u reserve[%u]", c, i - MM_STRIPES);
+        else snprintf(out, n, "class%u %s", c, p == &h->classes[c].dry ? "dry" : "rich");
+    } else if (a >= (uint64_t)h->version) {
+        snprintf(out, n, "version[%u]", (uint32_t)(a - (uint64_t)h->version) / (uint32_t)sizeof(struct mm_stripe));
     } else {
-        snprintf(out, n, "heap+%d", (int)(a - (uint64_t)h));
+        snprintf(out, n, p == &h->classes_used ? "classes_used" : p == &h->free_near ? "free near" : "heap+%d",
+                 (int)(a - (uint64_t)h));
     }
 }

@@ -63,6 +63,8 @@ MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
 MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return value; }
 
 MM_FN uint32_t mm_home(void) { return model_home(); }
+MM_FN uint32_t mm_home_warp(void) { return 0; }
 MM_FN void mm_wait(void) { model_wait(); }
+MM_FN void mm_wait_times(uint32_t n) { (void)n, model_wait(); } /* the explorer counts waits, not their length */
 
 #endif
