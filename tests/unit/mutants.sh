@@ -1,18 +1,20 @@
 #!/bin/bash
 # Plants one fault at a time in a copy of the core (mutants.txt) and says which of them no suite notices.
-# Prints a line for each, then "mutants: N killed, M survived". Arguments: only those whose name holds one.
+# Prints a line for each, then "mutants: N killed, M survived". Argument: only those whose name holds it. JOBS: so many at
+# once (default: processors).
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 work=build/mutants
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -Wc++-compat -I. -D_GNU_SOURCE= -pthread)
-suites=(class tree segment block slice heap run interleave stress tsan)
+suites=(class tree segment block stripe run known heap slice interleave stress tsan)
 
-# Builds and runs the suites of the tree in directory $1; prints the first one that fails, or nothing.
+# Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
     local suite source extra
     cd "$1" || exit
-    for suite in "${suites[@]}"; do
+    for suite in "$2" "${suites[@]/#$2/}"; do
+        [[ -n $suite ]] || continue
         source=$suite extra=()
         case $suite in
         interleave) extra=(-include tests/unit/few_stripes.h) ;;
@@ -23,7 +25,7 @@ first_failing() {
             echo "does not compile: $(grep -m 1 error: log)"
             return
         fi
-        if ! TSAN_OPTIONS=halt_on_error=1 CK_VERBOSITY=silent timeout 60 "./test_$suite" >log 2>&1; then
+        if ! TSAN_OPTIONS=halt_on_error=1 CK_VERBOSITY=silent timeout 100 "./test_$suite" >log 2>&1; then
             echo "$suite"
             return
         fi
@@ -32,19 +34,24 @@ first_failing() {
 
 # One mutant, as a line of mutants.txt.
 try() {
-    local number=$1 line=$2 name file from to why text dir killer
+    local number=$1 line=$2 name file from to why text dir killer first
     IFS=$'\t' read -r name file from to why <<<"${line// @@ /$'\t'}"
     from=${from//'\n'/$'\n'}
+    to=${to//'\n'/$'\n'}
     dir=$work/$number
-    mkdir -p "$dir/runtime" "$dir/tests"
-    cp -r mmconfig.h "$dir" && cp -r runtime/*.h runtime/core runtime/cpu "$dir/runtime" && cp -r tests/unit "$dir/tests" || exit
+    cp -r "$work/base" "$dir" || exit
     text=$(<"$dir/$file")
     if [[ $text != *"$from"* ]]; then
         echo "stale     $name: $file has no longer: $from"
         return
     fi
     printf '%s\n' "${text/"$from"/"$to"}" >"$dir/$file"
-    killer=$(first_failing "$dir")
+    case ${name%%:*} in # the room's own suite first
+    order) first=tsan ;;
+    none) first=class ;;
+    *) first=${name%%:*} ;;
+    esac
+    killer=$(first_failing "$dir" "$first")
     if [[ $killer == "does not"* ]]; then
         echo "stale     $name: $killer"
     elif [[ -n $killer ]]; then
@@ -55,7 +62,8 @@ try() {
     rm -rf "$dir"
 }
 
-rm -rf "$work" && mkdir -p "$work" || exit
+rm -rf "$work" && mkdir -p "$work/base/runtime" "$work/base/tests" && cp -r mmconfig.h "$work/base" &&
+    cp -r runtime/*.h runtime/core runtime/cpu "$work/base/runtime" && cp -r tests/unit "$work/base/tests" || exit
 try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
 if [[ $try_none != survived* ]]; then
     echo "mutants: the suites fail without a fault: $try_none" >&2
@@ -65,10 +73,10 @@ number=0
 while IFS= read -r line; do
     [[ $line == "#"* || -z $line ]] && continue
     [[ $# -gt 0 && ${line%%@@*} != *"$1"* ]] && continue
-    ((number >= $(nproc))) && wait -n
+    ((number >= ${JOBS:-$(nproc)})) && wait -n
     ((++number))
     try "$number" "$line" >"$work/result.$number" &
-done <tests/unit/mutants.txt
+done <"$work/base/tests/unit/mutants.txt"
 wait
 cat "$work"/result.* | sort
 killed=$(cat "$work"/result.* | grep -c '^killed')

@@ -46,10 +46,10 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     const char *bad = mm_cpu_heap_check_quiescent(heap, why, sizeof why, &found);
     unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
     if (live != UNIT_ANY) unit_eq(found, live);
-    unit_eq(mm_heap_of(&heap->ref)->supply, mm_heap_of(&heap->ref)->settled); /* every move has ended */
 }
 
-/* Without live memory and drained, the heap must look like one just made with `mapped` segments. */
+/* Without live memory and drained, the heap must be, word for word, as one just made with `mapped` segments, but for what
+ * it has counted. */
 UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     struct mm_heap *h = mm_heap_of(&heap->ref);
     mm_cpu_heap_drain_quiescent(heap);
@@ -57,12 +57,48 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     for (uint32_t s = 0; s < h->segment_count; s++) {
         const int in = (int)(*mm_tree_leaf(mm_segment_free_tree(h), s) >> (s % 64) & 1);
         unit_holds(in == (s < mapped), "segment %u of %u is %sin the free tree", s, (uint32_t)mapped, in ? "" : "not ");
-        unit_holds(*mm_segment_owner(h, s) == MM_OWNER_NOBODY, "segment %u has an owner", s);
-        unit_holds(*mm_segment_word(h, s) == 0, "segment %u has free blocks", s);
     }
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (uint32_t i = 0; i < MM_STRIPES; i++)
-            unit_holds(h->classes[c].stripe[i] == 0, "class %u: stripe %u is not as it began", c, i);
+    struct mm_heap *image = (struct mm_heap *)malloc(heap->layout.image_bytes);
+    mm_heap_image(image, &heap->layout, heap->ref.heap, h->ref.user_base, mapped);
+    image->null_count = h->null_count, image->null_first_bytes = h->null_first_bytes;
+    memcpy(image->misuse, h->misuse, sizeof h->misuse);
+    const uint64_t *is = (const uint64_t *)heap->metadata, *was = (const uint64_t *)image;
+    const uint64_t words = heap->layout.fixed_bytes / 8, in_image = heap->layout.image_bytes / 8;
+    uint64_t i = memcmp(is, was, heap->layout.image_bytes) == 0 ? in_image : 0;
+    while (i < in_image && is[i] == was[i]) i++;
+    if (i == in_image)
+        while (i < words && is[i] == 0) i++;
+    unit_holds(i == words, "word %llu of the metadata is %#llx", (unsigned long long)i, (unsigned long long)is[i]);
+    free(image);
+}
+
+/* What one lane of mm_slice_malloc_slow does that has drawn n tickets of stripe k, which was w; the slices, numbered from the
+ * beginning of the heap on, to *slice (not NULL). Returns how many. */
+UNIT_SOME uint32_t unit_serve(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint64_t w, uint32_t *slice) {
+    const uint32_t slices = mm_class_slices(c);
+    uint32_t served = 0, count;
+    do {
+        mm_claim claim = mm_stripe_claim(ref, c, n - served, k, w);
+        if (claim & MM_OPENING && !(claim & MM_SIEVE)) {
+            const mm_claim region = claim;
+            const uint32_t limit = mm_stripe_open(ref, c, region, MM_OPENER_PENDING | (k + 1), 0, 1);
+            claim = mm_stripe_publish(ref, c, k, region, limit, n - served);
+            mm_stripe_open(ref, c, region, k + 1, 0, 1);
+        }
+        count = mm_claim_count(claim);
+        for (uint32_t rank = 0; rank < count; rank++) {
+            const uint64_t at = mm_claim_slice(claim, rank);
+            slice[served + rank] = (uint32_t)(at >> MM_LIMIT_BITS) * slices + ((uint32_t)at & ((1u << MM_LIMIT_BITS) - 1));
+        }
+        served += count, w = 0;
+        if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL)))
+            w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n - served);
+    } while (count != 0 && served < n);
+    return served;
+}
+/* The same for one who comes now. */
+UNIT_SOME uint32_t unit_take(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t *slice) {
+    return unit_serve(ref, c, n, k, mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n), slice);
 }
 
 UNIT_SOME uint64_t unit_misuses(const struct mm_cpu_heap *heap) {

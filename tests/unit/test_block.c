@@ -1,10 +1,14 @@
-/* Blocks: tickets, refills, stale additions, retiring, and when the answer is NULL. */
+/* Blocks: slices that come back, are used again, and make a block whole: counts, hints, reusers, stale ones. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/support.h"
 
-#define SEGMENTS 3
-#define ALL_BLOCKS (SEGMENTS * MM_SEGMENT_GRANULES)
+#define SEGMENTS 2
+#ifdef UNIT_FEW
+#define ROUNDS 2
+#else
+#define ROUNDS 6
+#endif
 
 static struct mm_cpu_heap heap;
 static const struct mm_heap_ref *ref;
@@ -18,341 +22,276 @@ static void set_up(void) {
 }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
-static uint32_t block_of(mm_claim claim) { return (uint32_t)(claim >> 32); }
-static uint32_t first_of(mm_claim claim) { return mm_claim_first((uint32_t)claim); }
-static uint32_t count_of(mm_claim claim) { return mm_claim_count((uint32_t)claim); }
-/* The block of the group that stripe i is in, MM_BLOCK_NONE if it has none. */
-static uint32_t open_at(uint32_t c, uint32_t i) {
-    const uint64_t is = h->classes[c].stripe[i];
-    return mm_stripe_state(is) == MM_STRIPE_BLOCK ? mm_stripe_block(is) : MM_BLOCK_NONE;
-}
-static uint32_t group_at(uint32_t c, uint32_t i) { return mm_stripe_group(h->classes[c].stripe[i]); }
-static void free_claim(mm_claim claim, uint32_t c) {
-    mm_block_free_range(ref, block_of(claim), c, first_of(claim), count_of(claim));
-}
-static uint32_t kind(uint32_t b) { return mm_ctrl_kind(*mm_block_ctrl(ref, b)); }
+static struct mm_segment *at(uint32_t s) { return mm_segment_at(ref, s); }
+static uint64_t counts(uint32_t j) { return at(0)->words[j] & (MM_WORDS_LIFE - 1); }
+static int is_avail(uint32_t j) { return (int)(at(0)->avail >> j & 1); }
+static int is_listed(uint32_t c) { return (int)(*mm_tree_leaf(mm_segment_class_tree(h, c, MM_AVAIL), 0) & 1); }
+static void free_one(uint32_t c, uint32_t i) { mm_block_free_bits(ref, 0, c, i / 64, 1ull << (i % 64)); }
 
-/* One after the other, each once; the block is replaced by who takes the last; full ones retire when freed. */
-START_TEST(positions_in_order) {
-    const uint32_t c = (uint32_t)_i, capacity = mm_class_capacity(c);
-    const mm_claim first = mm_block_claim(ref, c, 1);
-    const uint32_t b = block_of(first);
-    unit_eq(first_of(first), 0);
-    for (uint32_t at = 1; at < capacity; at++) {
-        unit_eq(open_at(c, (uint32_t)at % MM_STRIPES), b);
-        const mm_claim claim = mm_block_claim(ref, c, 1);
-        unit_eq(block_of(claim), b);
-        unit_eq(first_of(claim), at);
-        unit_eq(count_of(claim), 1);
+/* Hands out all slices of segment 0, in order, so that each is live. Returns how many. */
+static uint32_t issue_all(uint32_t c) {
+    const uint32_t slices = mm_class_slices(c);
+    uint32_t slice;
+    for (uint32_t i = 0; i < slices; i++) {
+        unit_eq(unit_take(ref, c, 1, 0, &slice), 1);
+        unit_eq(slice, i);
     }
-    unit_holds(open_at(c, 0) != MM_BLOCK_NONE && open_at(c, 0) != b, "not replaced with the last ticket");
-    unit_eq(h->classes[c].opened, 2);
-    unit_sound(&heap, (uint64_t)capacity * mm_class_bytes(c));
-    for (uint32_t g = 1; g < mm_class_block_granules(c); g++) unit_eq(kind(b + g), MM_KIND_BODY + c);
-    const uint64_t supply = h->supply;
-    for (uint32_t at = 0; at < capacity; at++) {
-        unit_eq(kind(b), c + 1);
-        unit_eq(h->supply, supply);
-        unit_eq(mm_block_free_bits(ref, b, c, (at * 13 % capacity) / 64, 0), 0); /* of none: nothing happens */
-        unit_eq(mm_block_free_bits(ref, b, c, at / 64, 1ull << (at % 64)), 0);
-    }
-    unit_eq(kind(b), MM_KIND_CLOSED);
-    unit_lt(supply, h->supply); /* and callers told */
+    unit_eq(at(0)->unissued & mm_class_blocks_mask(c), 0);
+    unit_eq(at(0)->avail, 0);
+    return slices;
+}
+/* Frees what is not free yet. */
+static void free_rest(uint32_t c) {
+    for (uint32_t i = 0; i < mm_class_slices(c); i++)
+        if (at(0)->owner == c + 1 && !(mm_segment_bits(ref, 0)[i / 64] >> (i % 64) & 1) &&
+            !(at(0)->unissued >> (i >> mm_class_block_shift(c)) & 1))
+            free_one(c, i);
     unit_fresh(&heap, SEGMENTS);
 }
-END_TEST
 
-/* Several at once: a group that the rest of a block does not reach gets that rest. */
-START_TEST(groups) {
-    const uint32_t c = (uint32_t)_i, capacity = mm_class_capacity(c);
-    for (uint32_t n = 2; n <= 32; n += 5) {
-        uint32_t next = 0, b = MM_BLOCK_NONE;
-        for (uint32_t got = 0; got < capacity;) {
-            const mm_claim claim = mm_block_claim(ref, c, n);
-            unit_holds(claim != 0, "no tickets");
-            if (next == 0) b = block_of(claim);
-            unit_eq(block_of(claim), b);
-            unit_eq(first_of(claim), next);
-            unit_eq(count_of(claim), n < capacity - next ? n : capacity - next);
-            unit_holds((open_at(c, 0) != b) == (next + count_of(claim) == capacity),
-                       "the stripe's block changes with the last ticket, not at %u of %u", next, capacity);
-            next += count_of(claim), got += count_of(claim);
-            unit_sound(&heap, UNIT_ANY);
-        }
-        mm_block_free_range(ref, b, c, 0, capacity);
-        unit_fresh(&heap, SEGMENTS);
-    }
-}
-END_TEST
-
-/* Words of control that are not open give no tickets, whatever their count. */
-START_TEST(what_is_not_open_gives_nothing) {
-    const uint32_t c = mm_class_of(256);
-    unit_lt(1, mm_class_block_granules(c));
-    const mm_claim live = mm_block_claim(ref, c, 1);
-    const uint32_t b = block_of(live), last = ALL_BLOCKS - MM_SEGMENT_GRANULES;
-    void *run = mm_run_malloc(ref, MM_SEGMENT_BYTES, MM_SEGMENT_BYTES);
-    unit_eq((uint64_t)(uintptr_t)run, ref->user_base + (SEGMENTS - 1) * MM_SEGMENT_BYTES);
-    const uint32_t at[] = {b + mm_class_block_granules(c), b + 1, last}; /* closed, body, run */
-    const uint64_t opened = h->classes[c].opened;
-    for (int i = 0; i < 3; i++) {
-        const uint32_t was = kind(at[i]);
-        for (uint32_t n = 1; n <= 32; n++) {
-            unit_eq(mm_block_settle(ref, at[i], c, n, mm_block_draw(ref, at[i], n)), 0);
-            unit_eq(kind(at[i]), was);
+/* What a free adds to the counts of its block, for every word as it was. */
+START_TEST(change_of_counts) {
+    uint64_t seed = 4;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const uint32_t last = (mm_class_slices(c) - 1) / 64;
+        for (int i = 0; i < 400; i++) {
+            const uint32_t word = i % 2 ? last : 0;
+            const uint64_t all = mm_class_word_mask(c, word);
+            const uint64_t old = (i % 5 == 0 ? 0 : i % 5 == 1 ? all : i % 5 == 2 ? all & ~1ull : unit_random(&seed)) & all;
+            const uint64_t mask = i % 7 == 0 ? all & ~old : i % 7 == 1 ? all : 1ull << unit_random(&seed) % mm_popcount(all);
+            if (mask == 0) continue;
+            const uint64_t now = old | mask;
+            unit_eq(mm_block_change(c, word, old, mask), (old == 0) + (now == all && old != all) * MM_WORDS_FULL);
         }
     }
-    unit_eq(h->classes[c].opened, opened);
-    unit_eq(mm_run_try_free(ref, (SEGMENTS - 1) * MM_SEGMENT_BYTES), 0); /* the run is still one */
-    free_claim(live, c);
-    unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
 
-/* A block that has run out: additions claim nothing, refill nothing, and 2^20 of them do not reach the kind. */
-START_TEST(overshoot) {
-    const uint32_t c = 0, capacity = mm_class_capacity(c);
-    uint32_t b = MM_BLOCK_NONE;
-    for (uint32_t at = 0; at < capacity; at += 32) b = block_of(mm_block_claim(ref, c, 32));
-    const uint64_t opened = h->classes[c].opened, was = *mm_block_ctrl(ref, b);
-    unit_eq(mm_ctrl_count(was), capacity);
-    for (int i = 0; i <= 1 << 20; i++) unit_eq(mm_block_settle(ref, b, c, 32, mm_block_draw(ref, b, 32)), 0);
-    unit_eq(mm_ctrl_kind(*mm_block_ctrl(ref, b)), mm_ctrl_kind(was));
-    unit_eq(mm_ctrl_group(*mm_block_ctrl(ref, b)), mm_ctrl_group(was));
-    unit_eq(h->classes[c].opened, opened);
-    unit_sound(&heap, (uint64_t)capacity * 16);
-    mm_block_free_range(ref, b, c, 0, capacity);
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
-
-/* Retries look before they add: a caller that finds nothing does not drive the count of a block up. */
-START_TEST(retries_do_not_add) {
-    const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX);
-    while (mm_block_claim(ref, c, 1) != 0) continue;
-    for (int i = 0; i < 100; i++) unit_eq(mm_block_claim(ref, c, 1), 0);
-    for (uint32_t b = 0; b < ALL_BLOCKS; b += MM_SEGMENT_GRANULES)
-        unit_le(mm_ctrl_count(*mm_block_ctrl(ref, b)), mm_class_capacity(c));
-}
-END_TEST
-
-/* Takes the whole of a block of class c and frees it, so that whoever knows its name is a stale reader. */
-static uint32_t use_up(uint32_t c) {
-    const mm_claim first = mm_block_claim(ref, c, 1);
-    unit_eq(first_of(first), 0);
-    while (mm_ctrl_count(*mm_block_ctrl(ref, block_of(first))) < mm_class_capacity(c)) mm_block_claim(ref, c, 1);
-    mm_block_free_range(ref, block_of(first), c, 0, mm_class_capacity(c));
-    return block_of(first);
-}
-
-/* The reader of a stripe adds to a block that has become one of another class: those slices go back, and a
- * stripe of that class gets refilled if it took the last. n and what is left decide which. */
-START_TEST(stale_addition_to_another_class) {
-    const uint32_t a = mm_class_of(256), d = mm_class_of(2048), capacity = mm_class_capacity(d);
-    const uint32_t b = use_up(a);
-    mm_cpu_heap_drain_quiescent(&heap);
-    unit_fresh(&heap, SEGMENTS);
-    unit_home = 2;
-    const uint32_t keep[] = {0, 1, capacity - 40, capacity - 32, capacity - 31, capacity - 1, capacity};
-    mm_claim held = mm_block_claim(ref, d, 1);
-    unit_eq(block_of(held), b); /* the same place, another class */
-    while (mm_ctrl_count(*mm_block_ctrl(ref, b)) < keep[_i]) mm_block_claim(ref, d, 1);
-    const uint64_t before = mm_ctrl_count(*mm_block_ctrl(ref, b)), opened = h->classes[d].opened;
-    unit_home = 0;
-    unit_eq(mm_block_settle(ref, b, a, 32, mm_block_draw(ref, b, 32)), 0);
-    const int took_last = before < capacity && before + 32 >= capacity;
-    unit_eq(h->classes[d].opened, opened + (uint64_t)took_last);
-    unit_eq(open_at(d, 2) != b, took_last || before >= capacity);
-    unit_sound(&heap, before * mm_class_bytes(d)); /* what it got is free again, what was live is */
-    mm_block_free_range(ref, b, d, 0, (uint32_t)before);
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
-
-/* The slow path gets the same addition handed over: it settles it and then serves its own class. */
-START_TEST(stale_addition_then_ones_own) {
-    const uint32_t a = mm_class_of(256), d = mm_class_of(2048);
-    const uint32_t b = use_up(a);
-    mm_cpu_heap_drain_quiescent(&heap);
-    const mm_claim held = mm_block_claim(ref, d, 1);
-    unit_eq(block_of(held), b);
-    const mm_claim claim = mm_block_claim_slow(ref, a, 5, b, mm_block_draw(ref, b, 5));
-    unit_eq(count_of(claim), 5);
-    unit_eq(kind(block_of(claim)), a + 1);
-    unit_sound(&heap, mm_class_bytes(d) + 5ull * mm_class_bytes(a));
-    free_claim(held, d), free_claim(claim, a);
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
-
-/* Takes what is left of the block of stripe i, while `late` more tickets of it are wanted in vain: who took the
- * last refills, and splits the group by that. */
-static void run_out(uint32_t c, uint32_t i, uint64_t late) {
-    const uint32_t b = open_at(c, i), capacity = mm_class_capacity(c);
-    const uint32_t left = capacity - (uint32_t)mm_ctrl_count(*mm_block_ctrl(ref, b));
-    const uint64_t last = mm_block_draw(ref, b, left);
-    mm_block_draw(ref, b, (uint32_t)late);
-    unit_eq(count_of(mm_block_settle(ref, b, c, left, last)), left);
-}
-
-/* A group splits by the tickets wanted in vain, down to single stripes. */
-START_TEST(groups_split_with_demand) {
-    const uint32_t c = 0, capacity = mm_class_capacity(c);
-    static const struct {
-        uint32_t late_halves, parts;
-    } want[] = {{0, 1}, {1, 1}, {2, 1}, {3, 2}, {4, 2}, {5, 4}, {200, 4}};
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        unit_eq(block_of(mm_block_claim(ref, c, 1)), open_at(c, 0));
-        const uint64_t opened = h->classes[c].opened;
-        run_out(c, 0, want[i].late_halves * capacity / 2);
-        unit_eq(h->classes[c].opened, opened + want[i].parts);
-        uint32_t size = MM_STRIPES / want[i].parts;
-        for (uint32_t s = 0; s < MM_STRIPES; s++) {
-            unit_eq(mm_group_first(group_at(c, s)), s / size * size);
-            unit_eq(mm_group_size(group_at(c, s)), size);
-            unit_holds(open_at(c, s) != MM_BLOCK_NONE && (s % size == 0 ? s == 0 || open_at(c, s) != open_at(c, s - 1) : open_at(c, s) == open_at(c, s - 1)),
-                       "stripe %u does not have its group's block", s);
+/* Every slice comes back, in three orders: counts, avail and its tree go along; the last one makes its block whole, and the
+ * last block the segment nobody's. */
+START_TEST(counts_go_along) {
+    const uint32_t c = (uint32_t)_i % MM_CLASS_COUNT, order = (uint32_t)_i / MM_CLASS_COUNT, slices = issue_all(c);
+    const uint32_t shift = mm_class_block_shift(c);
+    uint32_t stride = order == 0 ? 1 : order == 1 ? slices - 1 : slices / 2 * 2 - 61;
+    while (order == 2 && (stride > slices || slices % 3 == 0 || slices % 7 == 0)) { /* any that has no divisor in common */
+        uint32_t a = slices, b = stride %= slices;
+        while (b) {
+            const uint32_t r = a % b;
+            a = b, b = r;
         }
-        unit_sound(&heap, UNIT_ANY);
-        mm_block_free_range(ref, (uint32_t)0, c, 0, capacity);
-        mm_cpu_heap_drain_quiescent(&heap);
-        unit_fresh(&heap, SEGMENTS);
+        if (a == 1) break;
+        stride++;
     }
-    mm_block_claim(ref, c, 1);
-    for (uint32_t level = 1, parts = 1; level <= MM_STRIPES_SHIFT + 2; level++) {
-        run_out(c, MM_STRIPES - 1, 2 * capacity);
-        parts = parts * 2 < MM_STRIPES ? parts * 2 : MM_STRIPES;
-        unit_eq(mm_group_size(group_at(c, MM_STRIPES - 1)), MM_STRIPES / parts);
-        unit_eq(mm_group_first(group_at(c, MM_STRIPES - 1)), MM_STRIPES - MM_STRIPES / parts);
-        unit_sound(&heap, UNIT_ANY);
+    uint8_t *back = (uint8_t *)calloc(slices, 1);
+    uint32_t *left = (uint32_t *)calloc(mm_class_blocks(c), 4);
+    for (uint32_t i = 0; i < slices; i++) left[i >> shift]++;
+    for (uint32_t n = 0, i = 0; n < slices; n++, i = (i + stride) % slices) {
+        if (back[i]) break; /* the stride had a divisor in common after all */
+        const uint32_t j = i >> shift;
+        const uint64_t version = mm_version_read(h);
+        free_one(c, i);
+        back[i] = 1, left[j]--;
+        if (left[j] == 0) {
+            unit_eq(counts(j) | (at(0)->opener[j] != 0), 0);
+            unit_eq(at(0)->words[j] >> 62, 1);
+            unit_lt(version, mm_version_read(h));
+            if (at(0)->owner == MM_OWNER_NOBODY) continue;
+            unit_eq(at(0)->unissued >> j & at(0)->whole >> j & 1, 1);
+            unit_eq(is_avail(j), 0);
+            continue;
+        }
+        unit_eq(is_avail(j) & is_listed(c), 1);
+        unit_eq(at(0)->unissued >> j & 1, 0);
+        if (n % 1021 != 0 && left[j] > 2) continue;
+        uint32_t some = 0, full = 0;
+        for (uint32_t word = mm_block_first_word(c, j); word < mm_block_first_word(c, j) + mm_class_block_words(c, j); word++)
+            some += mm_segment_bits(ref, 0)[word] != 0, full += mm_segment_bits(ref, 0)[word] == mm_class_word_mask(c, word);
+        unit_eq(counts(j), some + full * MM_WORDS_FULL);
     }
+    free_rest(c);
+    unit_eq(unit_misuses(&heap), 0);
+    free(back), free(left);
 }
 END_TEST
 
-/* A stale addition to a block of the same class, but of another group: fine, and it refills that group. */
-START_TEST(stale_addition_to_another_group) {
-    const uint32_t c = mm_class_of(16), capacity = mm_class_capacity(c);
-    mm_block_claim(ref, c, 1);
-    run_out(c, 0, 2 * capacity);
-    const uint32_t here = open_at(c, 0), there = open_at(c, MM_STRIPES - 1);
-    unit_holds(here != there, "no second group");
-    const mm_claim rest = mm_block_claim_slow(ref, c, capacity, there, mm_block_draw(ref, there, capacity));
-    unit_eq(block_of(rest), there);
-    unit_eq(count_of(rest), capacity);
-    unit_eq(open_at(c, 0), here);
-    unit_holds(open_at(c, MM_STRIPES - 1) != there && open_at(c, MM_STRIPES - 1) != MM_BLOCK_NONE, "the other group is not refilled");
-    unit_sound(&heap, 2ull * capacity * mm_class_bytes(c));
-    free_claim(rest, c);
-    unit_sound(&heap, 1ull * capacity * mm_class_bytes(c));
+/* Whatever pattern came back is used again, all of it and nothing else, by so many at once; then avail is empty. */
+START_TEST(reuse_of_patterns) {
+    static const uint32_t classes[] = {0, 1, 3, 7, 12, 20, 40, 43, 47, 52, 60, 63};
+    const uint32_t c = classes[_i % 12], most = 1u << (uint32_t)_i / 12, slices = issue_all(c);
+    uint8_t *back = (uint8_t *)malloc(slices);
+    uint64_t seed = (uint64_t)_i + 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        uint32_t n = 0, got = 0, tries = 0;
+        memset(back, 0, slices);
+        for (uint32_t i = 0; i + 1 < slices; i++) { /* the last one of each block stays, or it would be whole */
+            if ((i + 1) % (1u << mm_class_block_shift(c)) == 0) continue;
+            const uint64_t r = unit_random(&seed);
+            back[i] = round == 0 || (round == 1 && i % 64 < 63) || (round == 2 && i / 64 % 2) || (round >= 3 && r % 8 < 1u << (round - 3));
+            if (back[i]) free_one(c, i), n++;
+        }
+        unit_sound(&heap, (uint64_t)(slices - n) * mm_class_bytes(c));
+        while (got < n) {
+            const mm_claim claim = mm_block_reuse(ref, 0, c, most, (uint32_t)unit_random(&seed));
+            const uint32_t count = mm_claim_count(claim);
+            unit_le(count, most);
+            unit_holds(count != 0 || tries++ < 64, "%u of %u not found", n - got, n);
+            for (uint32_t k = 0; k < count; k++) {
+                const uint64_t i = mm_claim_slice(claim, k);
+                unit_holds(i < slices && back[i], "slice %u is not one that came back", (uint32_t)i);
+                unit_eq(mm_segment_bits(ref, 0)[i / 64] >> (i % 64) & 1, 0);
+                back[i] = 0;
+            }
+            got += count;
+            if (got * 4 / n != (got - count) * 4 / n) unit_sound(&heap, (uint64_t)(slices - n + got) * mm_class_bytes(c));
+        }
+        unit_sound(&heap, (uint64_t)slices * mm_class_bytes(c));
+        unit_eq(mm_block_reuse(ref, 0, c, most, 1), 0);
+        unit_eq(at(0)->avail, 0);
+        for (uint32_t j = 0; j < mm_class_blocks(c); j++) unit_eq(counts(j), 0);
+    }
+    free_rest(c);
+    free(back);
 }
 END_TEST
 
-/* With nothing left to fetch, a class uses up the blocks of all its groups before it says NULL. */
-START_TEST(other_groups_before_null) {
-    const uint32_t c = (uint32_t)_i, capacity = mm_class_capacity(c);
-    const uint32_t blocks = ALL_BLOCKS / mm_class_block_granules(c);
+/* All at once, up to 32 from one half word: as many as wanted if they are there. */
+START_TEST(reuse_takes_as_many_as_it_can) {
+    const uint32_t c = mm_class_of(64);
+    issue_all(c);
+    for (uint32_t n = 1; n <= 32; n++)
+        for (uint32_t half = 0; half < 2; half++) {
+            mm_block_free_bits(ref, 0, c, 5, 0xffffffffull << half * 32);
+            const mm_claim claim = mm_block_reuse(ref, 0, c, n, 3);
+            unit_eq(mm_claim_count(claim), n);
+            unit_eq(mm_claim_slice(claim, 0), 5 * 64 + half * 32);
+            uint32_t rest = n;
+            while (rest < 32) rest += mm_claim_count(mm_block_reuse(ref, 0, c, 32, 3));
+            unit_eq(at(0)->avail, 0);
+        }
+    free_rest(c);
+}
+END_TEST
+
+/* A block with slices not handed out gives none; who hands out the last one offers those that have come back. */
+START_TEST(offered_when_all_handed_out) {
+    const uint32_t c = mm_class_of(64), per = 1u << mm_class_block_shift(c);
+    uint32_t slice;
+    for (uint32_t i = 0; i + 1 < per; i++) unit_eq(unit_take(ref, c, 1, 0, &slice), 1);
+    for (uint32_t i = 0; i < 10; i++) free_one(c, 3 * i);
+    for (uint32_t salt = 0; salt < 5; salt++) {
+        unit_eq(mm_block_reuse(ref, 0, c, 1, salt), 0);
+        unit_eq(is_avail(0), 0);
+        unit_sound(&heap, (uint64_t)(per - 11) * 64);
+    }
+    unit_eq(unit_take(ref, c, 1, 0, &slice), 1);
+    unit_eq(slice, per - 1);
+    unit_eq(is_avail(0) & is_listed(c), 1);
+    uint32_t got = 0;
+    while (got < 10) {
+        const mm_claim claim = mm_block_reuse(ref, 0, c, 4, got);
+        unit_holds(claim != 0, "not found");
+        got += mm_claim_count(claim);
+    }
+    unit_sound(&heap, (uint64_t)per * 64);
+}
+END_TEST
+
+/* Freed again: the bit is there, nothing is counted; also after the block became whole, and was opened again. */
+START_TEST(double_frees) {
+    const uint32_t c = mm_class_of(1024), per = 1u << mm_class_block_shift(c), slices = issue_all(c);
+    const uint64_t base = ref->user_base, bytes = mm_class_bytes(c);
+    for (uint32_t i = 0; i + 1 < per; i++) {
+        mm_heap_free(ref, (void *)(base + i * bytes));
+        const uint64_t words = at(0)->words[0];
+        unit_free(&heap, (void *)(base + i * bytes), MM_MISUSE_DOUBLE_FREE, (uint64_t)(slices - i - 1) * bytes, "again");
+        unit_eq(at(0)->words[0], words);
+    }
+    mm_heap_free(ref, (void *)(base + (per - 1) * bytes));
+    unit_eq(at(0)->whole, 1);
+    uint64_t live = (uint64_t)(slices - per) * bytes;
+    for (uint32_t i = 0; i < per; i += 7) unit_free(&heap, (void *)(base + i * bytes), MM_MISUSE_NOT_ALLOCATED, live, "of a whole block");
     unit_home = 1;
-    uint64_t got = mm_block_claim(ref, c, 1) != 0;
-    for (int split = 0; split < 4 && h->classes[c].opened + 2 <= blocks; split++) {
-        const uint32_t b = open_at(c, split % 2 ? MM_STRIPES / 2 : 0);
-        got += capacity - mm_ctrl_count(*mm_block_ctrl(ref, b));
-        run_out(c, split % 2 ? MM_STRIPES / 2 : 0, 2 * capacity);
-    }
-    for (mm_claim claim; (claim = mm_block_claim(ref, c, 1)) != 0;) got += count_of(claim);
-    unit_eq(got, (uint64_t)blocks * capacity);
-    for (uint32_t i = 0; i < MM_STRIPES; i++) unit_eq(open_at(c, i), MM_BLOCK_NONE);
-    unit_eq(h->classes[c].opened, blocks);
-    unit_sound(&heap, got * mm_class_bytes(c));
-    unit_eq(h->classes[c].dry % 4, MM_DRY_NULL(0));
-    for (uint32_t i = 0; i < MM_STRIPES; i++) {
-        unit_home = i;
-        unit_eq(mm_block_claim(ref, c, 32), 0);
-    }
-    /* memory comes back: not dry any more, from every stripe */
-    for (uint32_t b = 0; b < ALL_BLOCKS; b += mm_class_block_granules(c)) {
-        unit_home = b + 3;
-        mm_block_free_range(ref, b, c, 0, capacity);
-        unit_eq(count_of(mm_block_claim(ref, c, 1)), 1);
-    }
+    uint32_t slice;
+    unit_eq(unit_take(ref, c, 1, 1, &slice), 1);
+    unit_eq(slice, 0);
+    live += bytes;
+    for (uint32_t i = 1; i < per; i += 7) unit_free(&heap, (void *)(base + i * bytes), MM_MISUSE_NEVER, live, "of an opened block");
+    unit_free(&heap, (void *)base, 0, live - bytes, "of an opened block");
+    unit_free(&heap, (void *)base, MM_MISUSE_DOUBLE_FREE, live - bytes, "of an opened block");
 }
 END_TEST
 
-static uint32_t steps;
-static void count_steps(void) { steps++; }
-
-/* Later callers of a class that is dry answer at once, and a dry class does not stop another. */
-START_TEST(dry_is_remembered) {
-    const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX), d = mm_class_of(16);
-    const mm_claim other = mm_block_claim(ref, d, 1);
-    while (mm_block_claim(ref, c, 1) != 0) continue;
-    unit_each_step = count_steps;
-    steps = 0;
-    unit_eq(mm_block_claim(ref, c, 1), 0);
+static uint32_t step, inject_at, inject_class;
+static int inject_what;
+static void inject(void) {
+    uint32_t slice;
+    const uint32_t c = inject_class, slices = mm_class_slices(c);
+    switch (inject_what) {
+    case 0: /* the block's last live slice comes back */ free_one(c, slices - 1); break;
+    case 1: /* another one, too, and all are used again */
+        free_one(c, slices - 1);
+        while (mm_block_reuse(ref, 0, c, 32, 0) != 0) continue;
+        break;
+    case 2: /* and the segment becomes another class's, all of its slices come back but one */
+        free_one(c, slices - 1);
+        if (at(0)->owner != MM_OWNER_NOBODY) break;
+        mm_cpu_heap_drain_quiescent(&heap);
+        inject_class = c + 1;
+        for (uint32_t i = 0; i < mm_class_slices(c + 1); i++) unit_eq(unit_take(ref, c + 1, 1, 0, &slice), 1);
+        for (uint32_t i = 1; i < mm_class_slices(c + 1); i++) free_one(c + 1, i);
+        break;
+    case 3: /* is used again */ mm_block_reuse(ref, 0, c, 32, 1); break;
+    }
+}
+static void inject_at_step(void) {
+    if (step++ != inject_at) return;
     unit_each_step = NULL;
-    unit_holds(steps < 20, "%u steps to say NULL again", steps);
-    const mm_claim again = mm_block_claim(ref, d, 1);
-    unit_holds(again != 0, "another class is dry as well");
-    free_claim(other, d), free_claim(again, d);
+    inject();
+    unit_each_step = inject_at_step;
+}
+
+/* At every step of a reuse something happens to the block: nothing is lost, nothing comes twice, the block becomes whole if
+ * all of it is free at the end. */
+START_TEST(reuse_while_it_changes) {
+    static const uint32_t classes[] = {39, 40, 43, 52}; /* blocks that are segments; of one word, or less */
+    for (int k = 0; k < 4; k++)
+        for (inject_what = 0; inject_what < 4; inject_what++)
+            for (inject_at = 0; inject_at < 24; inject_at++)
+                for (uint32_t n = 1; n <= 32; n = n * 4 + 1) {
+                    const uint32_t c = inject_class = classes[k], slices = issue_all(c);
+                    for (uint32_t i = 0; i + 1 < slices; i++)
+                        if (i % 3 != 1 || inject_what != 3) free_one(c, i);
+                    step = 0, unit_each_step = inject_at_step;
+                    const mm_claim claim = mm_block_reuse(ref, 0, c, n, inject_at);
+                    unit_each_step = NULL;
+                    for (uint32_t i = 0; i < mm_claim_count(claim); i++) {
+                        const uint64_t slice = mm_claim_slice(claim, i);
+                        unit_eq(mm_segment_bits(ref, 0)[slice / 64] >> (slice % 64) & 1, 0);
+                    }
+                    unit_sound(&heap, UNIT_ANY);
+                    free_rest(inject_class);
+                }
 }
 END_TEST
 
-/* A group that somebody is refilling: the others' blocks are used meanwhile; if it never ends, NULL after a
- * bound, which does not count as dry. */
-START_TEST(waiting_is_bounded) {
-    const uint32_t c = 0, capacity = mm_class_capacity(c);
-    mm_block_claim(ref, c, 1);
-    run_out(c, 0, 2 * capacity);
-    const uint32_t busy = group_at(c, 0), there = open_at(c, MM_STRIPES - 1);
-    h->classes[c].stripe[0] = busy << 2 | MM_STRIPE_BUSY;
-    for (uint32_t i = 1; i < mm_group_size(busy); i++) h->classes[c].stripe[i] = busy << 2 | MM_STRIPE_NONE;
-    for (uint32_t home = 0; home < 2; home++) {
-        unit_home = home;
-        unit_eq(block_of(mm_block_claim(ref, c, 1)), there);
+/* A reuser that comes to a block of another class, of a run, or of nobody, leaves no trace. */
+START_TEST(stale_reusers) {
+    const uint32_t c = mm_class_of(1024);
+    for (int k = 0; k < 4; k++) {
+        void *p = k == 0 ? NULL : k == 1 ? mm_heap_malloc(ref, MM_SEGMENT_BYTES * SEGMENTS) : mm_heap_malloc(ref, k == 2 ? 16 : MM_SLICE_BYTES_MAX);
+        for (uint32_t j = 0; j < 64; j++) {
+            at(0)->avail |= 1ull << j; /* by one who came late */
+            mm_tree_insert(mm_segment_class_tree(h, c, MM_AVAIL), 0);
+            const uint64_t words = at(0)->words[j], owner = at(0)->owner;
+            unit_eq(mm_block_reuse(ref, 0, c, 32, j), 0);
+            unit_eq(at(0)->words[j], words);
+            unit_eq(at(0)->owner, owner);
+            unit_eq(at(0)->avail, 0);
+        }
+        unit_sound(&heap, UNIT_ANY);
+        mm_heap_free(ref, p);
+        unit_fresh(&heap, SEGMENTS);
     }
-    run_out(c, MM_STRIPES - 1, 0);
-    while (mm_block_claim(ref, mm_class_of(MM_SLICE_BYTES_MAX), 1) != 0) continue; /* the other segments */
-    unit_home = MM_STRIPES - 1;
-    for (uint32_t i = 0; i < capacity * (MM_SEGMENT_GRANULES - 3); i++) unit_holds(mm_block_claim(ref, c, 1) != 0, "NULL too early");
-    unit_home = 0;
-    unit_eq(mm_block_claim(ref, c, 1), 0);
-    unit_holds(h->classes[c].dry % 4 != MM_DRY_NULL(0), "dry while a refill is in flight");
-    unit_home = MM_STRIPES - 1; /* the same for who can refill, but finds nothing */
-    unit_eq(mm_block_claim(ref, c, 1), 0);
-    unit_holds(h->classes[c].dry % 4 != MM_DRY_NULL(0), "dry while a refill is in flight");
-}
-END_TEST
-
-static uint32_t give_at;
-static int given;
-static uint32_t give_block, give_class;
-static void give_at_step(void) {
-    if (steps++ != give_at) return;
-    unit_each_step = count_steps;
-    given = 1;
-    const uint32_t before = steps;
-    mm_block_free_range(ref, give_block, give_class, 0, mm_class_capacity(give_class));
-    steps = before; /* only those of the search count */
-}
-
-/* Memory that comes back at any step of a search that is about to find nothing: either the search gets it, or
- * it came with the very last steps; the next search gets it. */
-START_TEST(supply_in_the_middle_of_a_search) {
-    const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX / 2);
-    give_class = c;
-    for (uint32_t i = 0; i < MM_STRIPES; i++) /* each stripe a group: going round takes a while */
-        h->classes[c].stripe[i] = (MM_STRIPES_SHIFT << MM_STRIPES_SHIFT | i) << 2;
-    for (give_at = 0;; give_at++) {
-        while (mm_block_claim(ref, c, 1) != 0) continue;
-        h->classes[c].dry = 0; /* so that it searches */
-        give_block = 0, steps = 0, given = 0;
-        unit_each_step = give_at_step;
-        const mm_claim claim = mm_block_claim(ref, c, 1);
-        unit_each_step = NULL;
-        if (!given) break;
-        unit_holds(claim != 0 || steps - give_at < 12, "came back at step %u, NULL after %u more", give_at, steps - give_at);
-        unit_holds(claim != 0 || mm_block_claim(ref, c, 1) != 0, "came back at step %u, still NULL", give_at);
-    }
-    unit_lt(20, give_at);
 }
 END_TEST
 
@@ -361,19 +300,14 @@ int main(void) {
     TCase *tests = tcase_create("blocks");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, positions_in_order, 0, MM_CLASS_COUNT);
-    tcase_add_loop_test(tests, groups, 0, MM_CLASS_COUNT);
-    tcase_add_test(tests, what_is_not_open_gives_nothing);
-    tcase_add_test(tests, overshoot);
-    tcase_add_test(tests, retries_do_not_add);
-    tcase_add_loop_test(tests, stale_addition_to_another_class, 0, 7);
-    tcase_add_test(tests, stale_addition_then_ones_own);
-    tcase_add_test(tests, stale_addition_to_another_group);
-    tcase_add_test(tests, groups_split_with_demand);
-    tcase_add_loop_test(tests, other_groups_before_null, 0, MM_CLASS_COUNT);
-    tcase_add_test(tests, dry_is_remembered);
-    tcase_add_test(tests, waiting_is_bounded);
-    tcase_add_test(tests, supply_in_the_middle_of_a_search);
+    tcase_add_test(tests, change_of_counts);
+    tcase_add_loop_test(tests, counts_go_along, 0, 3 * MM_CLASS_COUNT);
+    tcase_add_loop_test(tests, reuse_of_patterns, 0, 12 * 6);
+    tcase_add_test(tests, reuse_takes_as_many_as_it_can);
+    tcase_add_test(tests, offered_when_all_handed_out);
+    tcase_add_test(tests, double_frees);
+    tcase_add_test(tests, reuse_while_it_changes);
+    tcase_add_test(tests, stale_reusers);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
 }

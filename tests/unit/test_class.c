@@ -28,53 +28,82 @@ START_TEST(slices_are_aligned) {
 }
 END_TEST
 
-/* Blocks: size, alignment, capacity, words, against plain division. */
+/* log2, rounded down, by counting. */
+static uint32_t log_of(uint32_t x) {
+    uint32_t log = 0;
+    while (x >>= 1) log++;
+    return log;
+}
+
+/* Blocks: how many slices, words and blocks there are, against plain division. */
 START_TEST(blocks_hold_their_slices) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        const uint64_t block = 1ull << mm_class_block_shift(c), bytes = mm_class_bytes(c), capacity = mm_class_capacity(c);
-        unit_le(MM_GRANULE_BYTES, block);
-        unit_le(block, MM_SEGMENT_BYTES);
-        unit_eq(mm_class_block_granules(c) * MM_GRANULE_BYTES, block);
-        unit_eq(capacity, block / bytes);
-        unit_le(2, capacity);
-        unit_lt(capacity, 1u << 16);
-        unit_holds(block == MM_SEGMENT_BYTES || capacity >= 1u << MM_BLOCK_SLICES_SHIFT, "class %u: blocks of %llu", c, (unsigned long long)capacity);
-        unit_eq(mm_class_words(c), (capacity + 63) / 64);
-        unit_le(mm_class_words(c), mm_class_block_granules(c) * MM_GRANULE_WORDS);
-        /* what free may look at for a pointer behind the last slice is a bit of this block */
-        unit_lt((block - 1) / bytes / 64, mm_class_words(c));
+        const uint32_t bytes = mm_class_bytes(c), slices = (uint32_t)(MM_SEGMENT_BYTES / bytes), per = 1u << mm_class_block_shift(c);
+        unit_eq(mm_class_slices(c), slices);
+        unit_le(2, slices);
+        /* mmconfig.h in words: at least 64 KiB, then 1024 slices, then at most 1 MiB, then 64 slices */
+        const uint32_t rounded = 1u << log_of(bytes);
+        uint32_t want = (1u << MM_BLOCK_BYTES_MIN_SHIFT) / rounded;
+        if (want < 1u << MM_BLOCK_SLICES_SHIFT) want = 1u << MM_BLOCK_SLICES_SHIFT;
+        if (want > (1u << MM_BLOCK_BYTES_MAX_SHIFT) / rounded) want = (1u << MM_BLOCK_BYTES_MAX_SHIFT) / rounded;
+        if (want < 1u << MM_WORD_SHIFT) want = 1u << MM_WORD_SHIFT;
+        unit_eq(per, want);
+        unit_eq(mm_class_blocks(c), (slices + per - 1) / per);
+        unit_le(mm_class_blocks(c), MM_SEGMENT_BLOCKS_MAX);
+        unit_eq(mm_class_blocks_mask(c), mm_class_blocks(c) == 64 ? ~0ull : (1ull << mm_class_blocks(c)) - 1);
+        unit_eq(1u << mm_class_block_fill_shift(c), per <= slices ? per : 1u << log_of(slices));
+        unit_eq(mm_class_reserves(c) & (mm_class_reserves(c) - 1), 0);
+        unit_eq(mm_class_stripes(c) & (mm_class_stripes(c) - 1), 0);
+        unit_holds(mm_class_reserves(c) - 1 < MM_RESERVES && mm_class_stripes(c) - 1 < MM_STRIPES, "more than there is room for");
+        uint32_t words = 0, in_words = 0;
+        for (uint32_t j = 0; j < mm_class_blocks(c); j++) {
+            const uint32_t in = slices - j * per < per ? slices - j * per : per;
+            unit_eq(mm_class_block_words(c, j), (in + 63) / 64);
+            unit_eq(mm_block_first_word(c, j), words);
+            const uint64_t all = (in + 63) / 64 * 0x10001ull; /* so many not 0, so many full */
+            for (uint64_t life = 0; life < 1u << 14; life += 5461) {
+                const uint64_t now = all + life * MM_WORDS_LIFE;
+                unit_eq(mm_words_are_all(now, c, j), 1);
+                unit_eq(mm_words_are_all(now - 1, c, j) + mm_words_are_all(now - MM_WORDS_FULL, c, j), 0);
+                unit_eq(mm_words_are_all(now + 1, c, j) + mm_words_are_all(now + MM_WORDS_FULL, c, j), 0);
+                unit_eq(mm_words_are_all(now + MM_WORDS_REUSER, c, j) + mm_words_are_all(now | MM_WORDS_WHOLE, c, j), 0);
+            }
+            words += mm_class_block_words(c, j);
+        }
+        unit_le(words, MM_SEGMENT_WORDS);
+        unit_eq(words, (slices + 63) / 64);
+        for (uint32_t word = 0; word < words; word++) {
+            uint64_t mask = 0;
+            for (uint32_t b = 0; b < 64; b++) mask |= (uint64_t)(word * 64 + b < slices) << b;
+            unit_eq(mm_class_word_mask(c, word), mask);
+            in_words += mm_popcount(mask);
+        }
+        unit_eq(in_words, slices);
     }
 }
 END_TEST
 
 START_TEST(division_is_exact) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        const uint32_t block = 1u << mm_class_block_shift(c), bytes = mm_class_bytes(c);
-        for (uint32_t in = 0; in < block; in += 16) {
+        const uint32_t bytes = mm_class_bytes(c);
+        for (uint32_t in = 0; in < MM_SEGMENT_BYTES; in += in % 4096 ? 16 : 4096 - 16 * 3) {
             const uint32_t at = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c));
             unit_holds(at == in / bytes, "class %u: offset %u is at %u", c, in, at);
             unit_holds((at * bytes == in) == (in % bytes == 0), "class %u: offset %u taken for a slice", c, in);
         }
-        for (uint32_t in = 1; in < block; in += 509) { /* odd and even, inside of slices and across */
+        for (uint32_t in = 1; in < MM_SEGMENT_BYTES; in += 509) { /* odd and even, inside of slices and across */
             const uint32_t at = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c));
             unit_holds((at * bytes == in) == (in % bytes == 0), "class %u: offset %u taken for a slice", c, in);
+        }
+        for (uint32_t i = 0; i < MM_SEGMENT_BYTES / bytes; i++) { /* each slice, and the byte before it */
+            const uint32_t in = i * bytes;
+            unit_eq(mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c)), i);
+            unit_holds(i == 0 || mm_mulhi((in - 1) >> mm_class_shift(c), mm_class_reciprocal(c)) == i - 1, "before slice %u", i);
         }
     }
     for (uint32_t c = 4; c < 8; c++) /* as far as the comment promises */
         for (uint32_t x = 0; x < 1u << 29; x += x < 1u << 20 ? 1 : 4093)
             unit_holds(mm_mulhi(x, mm_class_reciprocal(c)) == x / mm_class_unit(c), "%u / %u", x, mm_class_unit(c));
-}
-END_TEST
-
-START_TEST(segment_masks) {
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        uint64_t mask = 0;
-        const uint32_t granules = mm_class_block_granules(c);
-        for (uint32_t g = 0; g < MM_SEGMENT_GRANULES; g += granules) mask |= 1ull << g;
-        unit_eq(mm_class_segment_mask(c), mask);
-        for (uint32_t g = 0; g < 3 * MM_SEGMENT_GRANULES; g++)
-            unit_eq(mm_block_of_granule(g, c), g / granules * granules);
-    }
 }
 END_TEST
 
@@ -92,7 +121,69 @@ START_TEST(bits) {
         uint32_t want = start % 64;
         while (!(x >> want & 1)) want = (want + 1) % 64;
         unit_eq(mm_bits_pick(x, start), want);
+        const uint32_t most = (uint32_t)unit_random(&seed) % 70;
+        uint64_t y = x | x << 1 | x >> 1, row = 0; /* rows of some length */
+        for (uint32_t b = mm_ctz(y), n = 0; b < 64 && n < most && (y >> b & 1); b++, n++) row |= 1ull << b;
+        unit_eq(mm_bits_row(y, mm_ctz(y), most), row);
     }
+    unit_eq(mm_bits_row(~0ull, 0, 64), ~0ull);
+    unit_eq(mm_bits_row(~0ull, 0, 63), ~0ull >> 1);
+    unit_eq(mm_bits_row(~0ull, 1, 64), ~1ull);
+    unit_eq(mm_bits_row(~0ull, 63, 64), 1ull << 63);
+    unit_eq(mm_bits_row(~0ull, 60, 3), 7ull << 60);
+}
+END_TEST
+
+/* Claims name what they were made of: rows of any beginning, sieves of any half word. */
+START_TEST(claims) {
+    static const uint32_t segment[] = {0, 1, 63, MM_TREE_BITS_MAX - 1};
+    for (int k = 0; k < 4; k++) {
+        const uint64_t s = segment[k];
+        static const uint32_t row[] = {0, 1, 4095, MM_SEGMENT_SLICES_MAX - 1, 2 * MM_SEGMENT_SLICES_MAX - 1};
+        for (int r = 0; r < 5; r++)
+            for (uint32_t n = 1; n <= 63; n++) {
+                const mm_claim claim = mm_claim_row((uint32_t)s, row[r], n);
+                unit_holds(claim != 0 && !(claim & (MM_OPENING | MM_REFILL)), "a row that is none");
+                unit_eq(mm_claim_count(claim | MM_REFILL), n);
+                unit_eq(mm_claim_slice(claim | MM_REFILL, n - 1), (s << MM_LIMIT_BITS) + row[r] + n - 1);
+                unit_eq(mm_claim_count(claim), n);
+                for (uint32_t i = 0; i < n; i += 1 + i / 3) unit_eq(mm_claim_slice(claim, i), (s << MM_LIMIT_BITS) + row[r] + i);
+            }
+        uint64_t seed = 9;
+        for (uint32_t i = 0; i < MM_SEGMENT_SLICES_MAX; i += 32 * 97) {
+            const uint32_t mask = i == 0 ? 1u << 31 : i == 32 * 97 ? ~0u : (uint32_t)unit_random(&seed) | 1;
+            const mm_claim claim = mm_claim_sieve((uint32_t)s, i, mask);
+            unit_eq(mm_claim_count(claim), mm_popcount(mask));
+            for (uint32_t b = 0, rank = 0; b < 32; b++)
+                if (mask >> b & 1) unit_eq(mm_claim_slice(claim, rank++), (s << MM_LIMIT_BITS) + i + b);
+        }
+    }
+    unit_eq(mm_claim_count(0), 0);
+}
+END_TEST
+
+/* Words of stripes: what goes in comes out; tickets that are good; who refills. */
+START_TEST(stripe_words) {
+    static const uint32_t segment[] = {0, 1, 77, MM_TREE_BITS_MAX}, limit[] = {0, 1, 256, 4096, 2 * MM_SEGMENT_SLICES_MAX - 1};
+    for (int a = 0; a < 4; a++)
+        for (int b = 0; b < 5; b++) {
+            const uint32_t l = limit[b], most = (1u << MM_CURSOR_BITS) - 1;
+            const uint32_t cursor[] = {0, l / 2, l ? l - 1 : 0, l, l + 1, l + 33, most};
+            for (int k = 0; k < 7; k++) {
+                const uint64_t w = mm_stripe_make(segment[a], l, cursor[k]);
+                unit_eq(mm_stripe_segment(w), segment[a]);
+                unit_eq(mm_stripe_limit(w), l);
+                unit_eq(mm_stripe_cursor(w), cursor[k]);
+                unit_eq(mm_stripe_is_waiting(w), cursor[k] > l);
+                for (uint32_t n = 1; n <= 64; n++) {
+                    uint32_t good = 0;
+                    int refill = 0, refills = 0;
+                    for (uint32_t i = 0; i < n; i++) good += cursor[k] + i < l, refills |= cursor[k] + i == l;
+                    unit_eq(mm_stripe_good(w, n, &refill), good);
+                    unit_eq(refill, refills);
+                }
+            }
+        }
 }
 END_TEST
 
@@ -103,7 +194,7 @@ START_TEST(layout) {
     unit_eq(mm_layout_make(&l, 0, 4096), -1);
     unit_eq(mm_layout_make(&l, MM_TREE_BITS_MAX + 1, 4096), -1);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const uint64_t n = sizes[i], granules = n * MM_SEGMENT_GRANULES;
+        const uint64_t n = sizes[i];
         unit_eq(mm_layout_make(&l, n, 4096), 0);
         unit_le(sizeof(struct mm_heap), l.free_tree);
         unit_le(n, l.tree_leaves * 64);
@@ -111,14 +202,12 @@ START_TEST(layout) {
         unit_le(8 * (1 + l.tree_mids + l.tree_leaves), l.tree_bytes);
         unit_le(l.free_tree + l.tree_bytes, l.class_trees);
         unit_le(l.free_tree + l.tree_bytes, l.image_bytes);
-        unit_le(l.class_trees + MM_CLASS_COUNT * l.tree_bytes, l.segment_words);
-        unit_le(l.segment_words + 8 * n, l.segment_owners);
-        unit_le(l.segment_owners + 8 * n, l.full_words);
-        unit_le(l.full_words + 4 * granules, l.ctrl);
-        unit_le(l.ctrl + 8 * granules, l.bits_offset);
+        unit_le(l.class_trees + 2 * MM_CLASS_COUNT * l.tree_bytes, l.segments);
+        unit_le(l.segments + n * sizeof(struct mm_segment), l.bits_offset);
+        unit_eq(l.bits_offset, l.fixed_bytes);
         unit_eq(l.bits_offset % 4096, 0);
         unit_le(l.bits_offset + n * MM_SEGMENT_BITMAP_BYTES, l.total_bytes);
-        unit_eq(l.free_tree % 128 + l.class_trees % 128 + l.segment_words % 8 + l.ctrl % 8, 0);
+        unit_eq(l.free_tree % 128 + l.class_trees % 128 + l.segments % 128, 0);
     }
 }
 END_TEST
@@ -139,7 +228,8 @@ START_TEST(image_of_a_fresh_heap) {
             unit_eq(t.node[1 + leaf / 64] >> (leaf % 64) & 1, leaf * 64 < want);
         for (uint32_t mid = 0; mid < 64; mid++) unit_eq(t.node[0] >> mid & 1, mid * 4096 < want);
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) /* nothing is claimed for a class before it is used */
-            for (uint32_t k = 0; k < MM_STRIPES; k++) unit_eq(h->classes[c].stripe[k], 0);
+            for (uint32_t k = 0; k < MM_STRIPES + MM_RESERVES; k++) unit_eq(h->classes[c].stripe[k].word, 0);
+        unit_eq(h->classes_used, 0);
         free(h);
     }
 }
@@ -148,7 +238,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("class");
     UNIT_ADD(suite, "classes", serves_every_size, slices_are_aligned, blocks_hold_their_slices, division_is_exact,
-             segment_masks, bits);
+             bits, claims, stripe_words);
     UNIT_ADD(suite, "layout", layout, image_of_a_fresh_heap);
     return unit_main(suite);
 }

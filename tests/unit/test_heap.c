@@ -1,8 +1,9 @@
-/* The heap as its user sees it: every size, every alignment, misuse; and the defects of the published code that
- * are not of one room (test_slice.c and test_run.c have the others). */
+/* The heap as its user sees it: every size, every alignment, misuse, NULL (test_known.c has the defects of the published
+ * code). */
 #include "tests/unit/support.h"
 
 #define SEGMENTS 70 /* one for each class, and some */
+#define PLACE (1ull << MM_BLOCK_BYTES_MIN_SHIFT) /* in a segment: the second of its smallest blocks */
 
 static struct mm_cpu_heap heap;
 static char *user;
@@ -103,8 +104,7 @@ START_TEST(no_bytes) {
 }
 END_TEST
 
-/* The published code tests neither for NULL nor for the range, and a guard that is always true lets all pass. */
-START_TEST(defect_free_tests_neither_null_nor_range) {
+START_TEST(null_and_foreign_pointers) {
     static char here[64];
     void *p = mm_cpu_malloc(&heap, 16);
     char *end = user + SEGMENTS * MM_SEGMENT_BYTES;
@@ -119,7 +119,7 @@ END_TEST
 START_TEST(free_segments) {
     char *p = (char *)mm_cpu_malloc(&heap, 16);
     uint64_t seed = 3;
-    unit_free(&heap, p + MM_GRANULE_BYTES, MM_MISUSE_NOT_ALLOCATED, 16, "a block that is not open");
+    unit_free(&heap, p + PLACE, MM_MISUSE_NOT_ALLOCATED, 16, "a block that is not open");
     for (int i = 0; i < 100; i++)
         unit_free(&heap, user + MM_SEGMENT_BYTES + unit_random(&seed) % ((SEGMENTS - 1) * MM_SEGMENT_BYTES), MM_MISUSE_NOT_ALLOCATED, 16, "a free segment");
     unit_free(&heap, user + SEGMENTS * MM_SEGMENT_BYTES - 1, MM_MISUSE_NOT_ALLOCATED, 16, "the last byte");
@@ -129,8 +129,8 @@ END_TEST
 START_TEST(misuse_of_runs) {
     const uint64_t three = 3 * MM_SEGMENT_BYTES;
     char *p = (char *)mm_cpu_malloc(&heap, three);
-    unit_free(&heap, p + 16, MM_MISUSE_INTERIOR, three, "in the first granule of a run");
-    unit_free(&heap, p + MM_GRANULE_BYTES - 1, MM_MISUSE_INTERIOR, three, "in the first granule of a run");
+    unit_free(&heap, p + 16, MM_MISUSE_INTERIOR, three, "near the beginning of a run");
+    unit_free(&heap, p + PLACE - 1, MM_MISUSE_INTERIOR, three, "near the beginning of a run");
     unit_free(&heap, p, 0, 0, "the run");
     for (int i = 0; i < 3; i++) unit_free(&heap, p, MM_MISUSE_NOT_ALLOCATED, 0, "the run again");
     void *two = mm_cpu_malloc(&heap, 2 * MM_SEGMENT_BYTES); /* over its rear: p is no run any more */
@@ -146,11 +146,11 @@ START_TEST(interior_of_a_run) {
     static void *held[4 * SEGMENTS];
     for (int former = 0; former < 2; former++) {
         int n = 0;
-        while (former && (held[n] = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX)) != NULL) n++; /* leaves bodies */
+        while (former && (held[n] = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX)) != NULL) n++; 
         while (n > 0) mm_cpu_free(&heap, held[--n]);
         unit_fresh(&heap, SEGMENTS);
         char *p = (char *)mm_cpu_malloc(&heap, all);
-        const uint64_t in[] = {MM_GRANULE_BYTES, MM_GRANULE_BYTES + 16, MM_SLICE_BYTES_MAX, MM_SEGMENT_BYTES - 1,
+        const uint64_t in[] = {PLACE, PLACE + 16, MM_SLICE_BYTES_MAX, MM_SEGMENT_BYTES - 1,
                                MM_SEGMENT_BYTES, MM_SEGMENT_BYTES + 1, 9 * MM_SEGMENT_BYTES + MM_SLICE_BYTES_MAX, all - 1};
         for (size_t i = 0; i < sizeof in / sizeof *in; i++) unit_free(&heap, p + in[i], MM_MISUSE_INTERIOR, all, "the middle of a run");
         unit_free(&heap, p, 0, 0, "the run");
@@ -183,55 +183,85 @@ START_TEST(idle_open_blocks_are_reclaimed) {
 }
 END_TEST
 
-/* The published code finds no run in the first word of the tree: heaps below 64 segments serve none. */
-START_TEST(defect_no_runs_in_the_first_word) {
-    static const uint32_t sizes[] = {1, 2, 3, 16, 63, 64};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct mm_cpu_heap small;
-        unit_create(&small, sizes[i]);
-        void *p = mm_cpu_malloc(&small, sizes[i] * MM_SEGMENT_BYTES);
-        unit_holds(p == (void *)(uintptr_t)small.ref.user_base, "no run in a heap of %u segments", sizes[i]);
-        mm_cpu_free(&small, p);
-        mm_cpu_heap_destroy(&small);
-    }
-}
-END_TEST
-
-/* The published code compares the index of a word with the number of segments: whole words behind the last
- * segment must neither be searched nor written. */
-START_TEST(defect_word_index_against_the_universe) {
+/* What has just been answered NULL: anything that comes back is had at once, by a class that was dry, by another one, by a
+ * run (tests/fuzz/known/stale-null was such a one). */
+START_TEST(null_then_free_then_success_at_once) {
+    enum { SMALL = 2 };
+    static void *held[SMALL * MM_SEGMENT_SLICES_MAX + 1];
     struct mm_cpu_heap small;
-    unit_create(&small, 65);
-    struct mm_heap *h = mm_heap_of(&small.ref);
-    unit_eq(h->tree_leaves, 2);
-    uint64_t *behind = mm_tree_leaf(mm_segment_free_tree(h), 128);
-    unit_lt((uint64_t)(uintptr_t)behind, h->class_trees + 8); /* padding, or the first class tree's root */
-    unit_holds(mm_cpu_malloc(&small, 66 * MM_SEGMENT_BYTES) == NULL, "more than there is");
-    void *p = mm_cpu_malloc(&small, 65 * MM_SEGMENT_BYTES);
-    unit_holds(p == (void *)(uintptr_t)small.ref.user_base, "no run of all");
-    mm_cpu_free(&small, p);
-    unit_eq(*behind, 0);
-    unit_eq(*mm_tree_leaf(mm_segment_free_tree(h), 64), 1);
-    unit_fresh(&small, 65);
+    unit_create(&small, SMALL);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c += c < 40 ? 3 : 1) {
+        const uint64_t bytes = mm_class_bytes(c);
+        uint32_t n = 0;
+        while ((held[n] = mm_cpu_malloc(&small, bytes)) != NULL) n++;
+        unit_eq(n, SMALL * mm_class_slices(c));
+        for (uint32_t i = 0; i < 40; i++) { /* any one of them */
+            const uint32_t k = i < 4 ? i * (n - 1) / 3 : (uint32_t)((uint64_t)i * i * 7919 % n);
+            unit_holds(mm_cpu_malloc(&small, bytes) == NULL, "more than there is");
+            mm_cpu_free(&small, held[k]);
+            void *p = mm_cpu_malloc(&small, bytes);
+            unit_holds(p == held[k], "class %u: slice %u came back, and %p was given, not %p", c, k, p, held[k]);
+        }
+        unit_eq(unit_misuses(&small), 0);
+        for (uint32_t d = 0; d < MM_CLASS_COUNT; d += 7) { /* the front segment comes back: for another class, or a run */
+            unit_holds(mm_cpu_malloc(&small, mm_class_bytes(d)) == NULL, "class %u: more than there is", d);
+            unit_holds(mm_cpu_malloc(&small, MM_SEGMENT_BYTES) == NULL, "more than there is");
+            uint32_t back = 0;
+            for (uint32_t i = 0; i < n; i++)
+                if ((uint64_t)((char *)held[i] - (char *)(uintptr_t)small.ref.user_base) < MM_SEGMENT_BYTES) mm_cpu_free(&small, held[i]), held[back++] = held[i];
+            unit_eq(back, mm_class_slices(c));
+            void *p = d % 2 ? mm_cpu_malloc(&small, mm_class_bytes(d)) : mm_cpu_malloc(&small, MM_SEGMENT_BYTES);
+            unit_holds(p == (void *)(uintptr_t)small.ref.user_base, "class %u: a segment of class %u came back, %p was given", d, c, p);
+            mm_cpu_free(&small, p);
+            /* all of it once more for the first class */
+            for (uint32_t i = 0; i < back; i++) {
+                held[i] = mm_cpu_malloc(&small, bytes);
+                unit_holds(held[i] != NULL, "NULL");
+            }
+            uint32_t all = 0; /* the others are those behind the front segment */
+            for (uint64_t at = 0; at + bytes <= MM_SEGMENT_BYTES && all < mm_class_slices(c); at += bytes, all++)
+                held[back + all] = (void *)(uintptr_t)(small.ref.user_base + MM_SEGMENT_BYTES + at);
+        }
+        for (uint32_t i = 0; i < n; i++) mm_cpu_free(&small, held[i]);
+        unit_eq(unit_misuses(&small), 0);
+        unit_fresh(&small, SMALL);
+    }
+    void *run = mm_cpu_malloc(&small, 2 * MM_SEGMENT_BYTES);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        unit_holds(mm_cpu_malloc(&small, mm_class_bytes(c)) == NULL, "more than there is");
+        mm_cpu_free(&small, run);
+        void *p = mm_cpu_malloc(&small, mm_class_bytes(c));
+        unit_holds(p != NULL, "class %u: a run came back, and NULL", c);
+        unit_holds(mm_cpu_malloc(&small, 2 * MM_SEGMENT_BYTES) == NULL, "more than there is");
+        mm_cpu_free(&small, p);
+        run = mm_cpu_malloc(&small, 2 * MM_SEGMENT_BYTES);
+        unit_holds(run != NULL, "class %u: a slice came back, and NULL", c);
+    }
     mm_cpu_heap_destroy(&small);
 }
 END_TEST
 
-/* The published code opens blocks of every class at the start: here nothing is taken before it is asked for. */
-START_TEST(defect_prefill_of_every_class) {
-    struct mm_heap *h = mm_heap_of(&heap.ref);
-    void *all = mm_cpu_malloc(&heap, SEGMENTS * MM_SEGMENT_BYTES);
-    unit_holds(all == user, "a fresh heap is not whole");
-    mm_cpu_free(&heap, all);
-    void *p = mm_cpu_malloc(&heap, 40);
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        uint32_t open = 0;
-        for (uint32_t i = 0; i < MM_STRIPES; i++) open += h->classes[c].stripe[i] != 0;
-        unit_eq(open, c == mm_class_of(40) ? MM_STRIPES : 0); /* one class */
-        unit_eq(h->classes[c].opened, c == mm_class_of(40)); /* one block */
+/* The same with open regions of every class in the way, which hold no live slice. */
+START_TEST(null_while_regions_are_open) {
+    struct mm_cpu_heap small;
+    for (uint32_t n = 1; n < 5; n++) {
+        unit_create(&small, n);
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+            for (uint32_t d = 0; d < MM_CLASS_COUNT; d++) {
+                void *p = mm_cpu_malloc(&small, mm_class_bytes(c));
+                unit_holds(p != NULL, "class %u after %u: NULL in an empty heap", c, d);
+                mm_cpu_free(&small, p);
+                p = mm_cpu_malloc(&small, mm_class_bytes(d));
+                unit_holds(p != NULL, "class %u after %u: NULL in an empty heap", d, c);
+                mm_cpu_free(&small, p);
+            }
+        void *all = mm_cpu_malloc(&small, n * MM_SEGMENT_BYTES);
+        unit_holds(all != NULL, "not the whole heap");
+        mm_cpu_free(&small, all);
+        unit_eq(unit_misuses(&small), 0);
+        unit_fresh(&small, n);
+        mm_cpu_heap_destroy(&small);
     }
-    unit_eq(mm_popcount(*mm_tree_leaf(mm_segment_free_tree(h), 0)) + mm_popcount(*mm_tree_leaf(mm_segment_free_tree(h), 64)), SEGMENTS - 1);
-    mm_cpu_free(&heap, p);
 }
 END_TEST
 
@@ -262,8 +292,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {every_size, payload_is_ones_own, every_alignment, alignment_that_is_none, no_bytes, free_segments,
                                 misuse_of_runs, interior_of_a_run, idle_open_blocks_are_reclaimed, null_is_counted, heaps_that_cannot_be,
-                                defect_free_tests_neither_null_nor_range, defect_no_runs_in_the_first_word,
-                                defect_word_index_against_the_universe, defect_prefill_of_every_class};
+                                null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_regions_are_open};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

@@ -1,4 +1,4 @@
-/* Segments: claim, give back, retire, stale readers, who may fetch, exhaustion. */
+/* Segments: rows of blocks claimed and given back, segments that become nobody's, stale readers, exhaustion. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/support.h"
@@ -6,190 +6,333 @@
 #define SEGMENTS 3
 
 static struct mm_cpu_heap heap;
+static const struct mm_heap_ref *ref;
 static struct mm_heap *h;
 
 static void set_up(void) {
     unit_create(&heap, SEGMENTS);
-    h = mm_heap_of(&heap.ref);
+    ref = &heap.ref;
+    h = mm_heap_of(ref);
 }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
+static struct mm_segment *at(uint32_t s) { return mm_segment_at(ref, s); }
 static int in_tree(struct mm_tree t, uint32_t s) { return (int)(*mm_tree_leaf(t, s) >> (s % 64) & 1); }
 static int is_free(uint32_t s) { return in_tree(mm_segment_free_tree(h), s); }
-static int is_listed(uint32_t s, uint32_t c) { return in_tree(mm_segment_class_tree(h, c), s); }
-static void give_back(uint32_t b, uint32_t c) {
-    mm_segment_give_back(h, b / MM_SEGMENT_GRANULES, c, 1ull << (b % MM_SEGMENT_GRANULES));
+static int is_listed(uint32_t s, uint32_t c, uint32_t which) { return in_tree(mm_segment_class_tree(h, c, which), s); }
+static void list(uint32_t s, uint32_t c, uint32_t which) { mm_tree_insert(mm_segment_class_tree(h, c, which), s); }
+static uint32_t fresh(uint32_t c) {
+    uint32_t count = 0;
+    const uint32_t s = mm_segment_claim_fresh(ref, c, 0, 1, &count);
+    unit_eq(count, s != MM_TREE_NONE);
+    return s;
 }
 
-/* Front segment first, every block once, then NONE; what comes back retires the segment with its last block. */
+/* Front segment first, all its blocks claimed; what comes back can be claimed again, and with the last block the segment
+ * is nobody's. */
 START_TEST(claim_all_and_give_back) {
-    const uint32_t c = (uint32_t)_i, granules = mm_class_block_granules(c), per = MM_SEGMENT_GRANULES / granules;
-    uint32_t claimed[SEGMENTS * MM_SEGMENT_GRANULES];
-    uint64_t taken[SEGMENTS] = {0};
-    for (uint32_t i = 0; i < SEGMENTS * per; i++) {
-        const uint32_t b = claimed[i] = mm_segment_claim_block(h, c, i * 5), s = b / MM_SEGMENT_GRANULES;
-        unit_holds(b != MM_BLOCK_NONE, "class %u: none after %u blocks", c, i);
-        unit_eq(b % granules, 0);
-        unit_eq(s, i / per);
-        unit_holds(!(taken[s] >> (b % MM_SEGMENT_GRANULES) & 1), "block %u twice", b);
-        taken[s] |= 1ull << (b % MM_SEGMENT_GRANULES);
-        unit_eq(*mm_segment_owner(h, s), c + 1);
-        unit_eq(*mm_segment_word(h, s), mm_class_segment_mask(c) & ~taken[s]);
-        unit_eq(is_listed(s, c), *mm_segment_word(h, s) != 0);
-        unit_eq(is_free(s), 0);
-        unit_eq(h->classes[c].fetching, 0);
+    const uint32_t c = (uint32_t)_i, blocks = mm_class_blocks(c);
+    const uint64_t all = mm_class_blocks_mask(c);
+    uint64_t back[SEGMENTS] = {0};
+    for (uint32_t s = 0; s < SEGMENTS; s++) {
+        unit_eq(fresh(c), s);
+        unit_eq(at(s)->owner, c + 1);
+        unit_eq(at(s)->whole, 0);
+        unit_eq(at(s)->unissued, ~0ull);
+        unit_eq(is_listed(s, c, MM_WHOLE) + is_listed(s, c, MM_AVAIL) + is_free(s), 0);
+        unit_eq(mm_segment_claim(ref, s, c, 0, 64), 0);
     }
-    unit_eq(mm_segment_claim_block(h, c, 0), MM_BLOCK_NONE);
-    unit_eq(mm_segment_claim_block(h, (c + 1) % MM_CLASS_COUNT, 0), MM_BLOCK_NONE);
-    uint64_t supply = h->supply;
-    for (uint32_t i = 0; i < SEGMENTS * per; i++) {
-        const uint32_t b = claimed[(i * 7 + 3) % (SEGMENTS * per)], s = b / MM_SEGMENT_GRANULES;
-        give_back(b, c);
-        taken[s] &= ~(1ull << (b % MM_SEGMENT_GRANULES));
-        unit_lt(supply, h->supply); /* searches that found nothing are to look again */
-        supply = h->supply;
-        unit_eq(is_free(s), taken[s] == 0);
-        unit_eq(*mm_segment_owner(h, s), taken[s] ? c + 1 : MM_OWNER_NOBODY);
-        unit_eq(*mm_segment_word(h, s), taken[s] ? mm_class_segment_mask(c) & ~taken[s] : 0);
-        unit_eq(is_listed(s, c), taken[s] != 0);
+    unit_eq(fresh(c), MM_TREE_NONE);
+    for (uint32_t i = 0; i < SEGMENTS * blocks; i++) {
+        const uint32_t k = (i * 67 + 3) % (SEGMENTS * blocks), s = k / blocks, j = k % blocks;
+        const uint64_t version = mm_version_read(h);
+        if (blocks > 1 && i % 3 == 0 && back[s] != 0) { /* claimed again, and back */
+            const uint64_t got = mm_segment_claim(ref, s, c, i, 1);
+            unit_holds(got != 0 && (got & (got - 1)) == 0 && (got & ~back[s]) == 0, "not one block that was back");
+            unit_eq(at(s)->whole, back[s] & ~got);
+            mm_segment_give_back(ref, s, c, got);
+        }
+        mm_segment_give_back(ref, s, c, 1ull << j);
+        back[s] |= 1ull << j;
+        unit_lt(version, mm_version_read(h)); /* searches that found nothing are to look again */
+        unit_eq(is_free(s), back[s] == all);
+        unit_eq(at(s)->owner, back[s] == all ? MM_OWNER_NOBODY : c + 1);
+        unit_eq(at(s)->whole, back[s] == all ? 0 : back[s]);
+        unit_eq(is_listed(s, c, MM_WHOLE), back[s] != all);
     }
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
 
-START_TEST(blocks_of_ones_own_before_a_fresh_segment) {
-    const uint32_t c = mm_class_of(16);
-    const uint32_t a = mm_segment_claim_block(h, c, 0), b = mm_segment_claim_block(h, c, 9);
-    unit_eq(b / MM_SEGMENT_GRANULES, a / MM_SEGMENT_GRANULES);
-    unit_eq(mm_segment_claim_block(h, c + 1, 0) / MM_SEGMENT_GRANULES, 1);
-    give_back(a, c);
-    unit_eq(mm_segment_claim_block(h, c, 0), a); /* the front one, as its salt says */
-    unit_eq(is_free(2), 1);
+/* All blocks at once, as a reserve that is flushed does it. */
+START_TEST(give_back_of_all) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        unit_eq(fresh(c), 0);
+        at(0)->avail = 1;
+        list(0, c, MM_AVAIL); /* by one who came late */
+        mm_segment_give_back(ref, 0, c, mm_class_blocks_mask(c));
+        unit_eq(is_free(0), 1);
+        unit_eq(at(0)->avail, 0);
+        unit_eq(is_listed(0, c, MM_AVAIL) + is_listed(0, c, MM_WHOLE), 0);
+    }
+    unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
 
-/* A hint in the tree of class 0 that names a segment of another class: what is claimed there goes back. */
+/* A row of neighbours, at most so many, from the first block on if salt is 0; one bit or more if there is any. */
+START_TEST(claim_of_rows) {
+    uint64_t seed = 5;
+    unit_eq(fresh(0), 0);
+    for (int round = 0; round < 20000; round++) {
+        const uint64_t is = round % 2 ? unit_random(&seed) & unit_random(&seed) : unit_random(&seed) | unit_random(&seed);
+        const uint32_t want = 1 + (uint32_t)unit_random(&seed) % 64, salt = round % 3 ? 0 : (uint32_t)unit_random(&seed) % 100;
+        const uint64_t whole = is & ~1ull; /* block 0 pins it */
+        at(0)->whole = whole;
+        const uint64_t got = mm_segment_claim(ref, 0, 0, salt, want);
+        unit_eq(at(0)->whole, whole & ~got);
+        unit_eq(got & ~whole, 0);
+        unit_eq(got == 0, whole == 0);
+        if (got == 0) continue;
+        unit_eq(mm_popcount(got), mm_popcount(mm_bits_row(whole, mm_ctz(got), want)));
+        unit_eq(got, mm_bits_row(got, mm_ctz(got), 64));
+        if (salt == 0) unit_eq(mm_ctz(got), mm_ctz(whole));
+    }
+    at(0)->whole = 0;
+    mm_segment_give_back(ref, 0, 0, ~0ull);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+static uint32_t step, inject_at;
+static void (*inject)(void);
+static void inject_at_step(void) {
+    if (step++ != inject_at) return;
+    unit_each_step = NULL;
+    inject();
+    unit_each_step = inject_at_step;
+}
+/* From here on, `act` happens before step n of what follows. */
+static void injecting(void (*act)(void), uint32_t n) {
+    step = 0, inject_at = n, inject = act;
+    unit_each_step = inject_at_step;
+}
+/* Returns whether it has happened. */
+static int injected(void) {
+    unit_each_step = NULL;
+    return step > inject_at;
+}
+
+static uint64_t holes;
+static void take_holes(void) { mm_and_acquire_u64(&at(0)->whole, ~holes); }
+static void put_holes(void) { mm_segment_give_back(ref, 0, 0, holes); }
+
+/* Others claim the middle of the row while it is claimed: what comes is one row, the rest is back. */
+START_TEST(claim_of_rows_with_holes) {
+    for (holes = 2; holes < 1u << 9; holes += 2)
+        for (uint32_t n = 0; n < 12; n++) {
+            unit_eq(fresh(0), 0);
+            const uint64_t most = 0x1fe;
+            mm_segment_give_back(ref, 0, 0, most); /* 8 blocks */
+            injecting(take_holes, n);
+            const uint64_t got = mm_segment_claim(ref, 0, 0, 0, 8);
+            const uint64_t missing = injected() ? holes : 0, left = at(0)->whole;
+            unit_eq(got & left, 0);
+            unit_holds(((got | left) & ~most) == 0, "blocks out of nowhere");
+            unit_eq(got ? mm_bits_row(got, mm_ctz(got), 64) : 0, got);
+            /* the holes were taken before (not in got) or after (in vain, but for what was left) */
+            unit_eq((got | left) | missing, most);
+            unit_holds(got != 0 || missing == most, "nothing, though there was some");
+            unit_holds(left == 0 || is_listed(0, 0, MM_WHOLE), "not listed");
+            mm_segment_give_back(ref, 0, 0, ~left);
+            unit_fresh(&heap, SEGMENTS);
+        }
+}
+END_TEST
+
+START_TEST(several_fresh_segments) {
+    static const uint32_t classes[] = {0, 20, MM_CLASS_COUNT - 1};
+    for (int k = 0; k < 3; k++)
+        for (uint32_t want = 1; want <= 5; want++) {
+            uint32_t count = 0, first;
+            uint64_t mine = 0;
+            mm_tree_erase(mm_segment_free_tree(h), 1); /* somebody's */
+            unit_eq(mm_segment_claim_fresh(ref, classes[k], 3, want, &count), 0);
+            unit_eq(count, 1);
+            mm_tree_insert(mm_segment_free_tree(h), 1);
+            first = mm_segment_claim_fresh(ref, classes[k], 3, want, &count);
+            unit_eq(first, 1);
+            unit_eq(count, want == 1 ? 1 : 2);
+            for (uint32_t s = 0; s < SEGMENTS; s++) {
+                mine += at(s)->owner == classes[k] + 1;
+                unit_eq(is_free(s), s > count);
+                if (s <= count) unit_eq(at(s)->unissued, ~0ull);
+            }
+            unit_eq(mine, 1 + count);
+            for (uint32_t s = 0; s <= count; s++) mm_segment_give_back(ref, s, classes[k], mm_class_blocks_mask(classes[k]));
+            unit_fresh(&heap, SEGMENTS);
+        }
+}
+END_TEST
+
+/* A hint in the tree of a class that names a segment of another: what is claimed there goes back. */
 START_TEST(stale_hint_of_another_class) {
-    const uint32_t d = mm_class_of(128);
-    const uint32_t held = mm_segment_claim_block(h, d, 0);
-    const uint64_t word = *mm_segment_word(h, 0), supply = h->supply;
-    mm_tree_insert(mm_segment_class_tree(h, 0), 0);
-    unit_eq(mm_segment_claim_from(h, 0, 0, 5), MM_BLOCK_NONE);
-    unit_eq(*mm_segment_word(h, 0), word);
-    unit_eq(*mm_segment_owner(h, 0), d + 1);
-    unit_eq(is_listed(0, 0), 0);
-    unit_eq(is_listed(0, d), 1);
-    unit_lt(supply, h->supply); /* somebody may have missed the block meanwhile */
-    mm_tree_insert(mm_segment_class_tree(h, 0), 0);
-    unit_eq(mm_segment_claim_block(h, 0, 0) / MM_SEGMENT_GRANULES, 1); /* past the stale hint to a fresh one */
-    unit_eq(is_listed(0, 0), 0);
-    give_back(held, d);
-    unit_eq(is_free(0), 1);
-}
-END_TEST
-
-/* The same when it is the last free block: the segment leaves no tree of its class for good. */
-START_TEST(stale_hint_takes_the_last_block) {
-    const uint32_t d = mm_class_of(16);
-    for (uint32_t i = 0; i + 1 < MM_SEGMENT_GRANULES; i++) mm_segment_claim_block(h, d, 0);
-    const uint64_t word = *mm_segment_word(h, 0);
-    unit_eq(mm_popcount(word), 1);
-    unit_eq(mm_segment_claim_from(h, 0, 40, 0), MM_BLOCK_NONE);
-    unit_eq(*mm_segment_word(h, 0), word);
-    unit_eq(is_listed(0, d), 1);
-    unit_eq(mm_segment_claim_block(h, d, 0), mm_ctz(word));
-    unit_eq(is_listed(0, d), 0);
+    const uint32_t d = mm_class_of(64), blocks = mm_class_blocks(d);
+    unit_lt(4, blocks);
+    for (uint32_t held = 1; held < blocks; held++) {
+        unit_eq(fresh(d), 0);
+        const uint64_t back = mm_class_blocks_mask(d) & ~mm_bits_low(held);
+        mm_segment_give_back(ref, 0, d, back);
+        const uint64_t version = mm_version_read(h);
+        unit_eq(mm_segment_claim(ref, 0, 5, held, 3), 0);
+        unit_eq(at(0)->whole, back);
+        unit_eq(at(0)->owner, d + 1);
+        unit_eq(is_listed(0, d, MM_WHOLE), 1);
+        unit_lt(version, mm_version_read(h)); /* somebody may have missed the block meanwhile */
+        list(0, 5, MM_WHOLE);
+        mm_segment_unlist(ref, 0, 5, MM_WHOLE);
+        unit_eq(is_listed(0, 5, MM_WHOLE), 0);
+        mm_segment_give_back(ref, 0, d, mm_bits_low(held));
+        unit_fresh(&heap, SEGMENTS);
+    }
 }
 END_TEST
 
 /* Segments that are nobody's, or a run's: a stale reader leaves them as they are. */
 START_TEST(stale_hint_of_a_free_segment_and_of_a_run) {
-    void *run = mm_run_malloc(&heap.ref, 2 * MM_SEGMENT_BYTES, MM_SEGMENT_BYTES);
+    void *run = mm_run_malloc(ref, 2 * MM_SEGMENT_BYTES, MM_SEGMENT_BYTES);
     unit_holds(run != NULL, "no run");
-    for (uint32_t s = 0; s < SEGMENTS; s++) {
-        const uint64_t owner = *mm_segment_owner(h, s);
-        mm_tree_insert(mm_segment_class_tree(h, 3), s);
-        unit_eq(mm_segment_claim_from(h, s, 3, 0), MM_BLOCK_NONE);
-        unit_eq(is_listed(s, 3), 0);
-        unit_eq(*mm_segment_owner(h, s), owner);
-        unit_eq(*mm_segment_word(h, s), 0);
-        unit_eq(is_free(s), s == 0);
-    }
-    unit_eq(mm_run_try_free(&heap.ref, (uint64_t)(uintptr_t)run - heap.ref.user_base), 0);
+    for (uint32_t s = 0; s < SEGMENTS; s++)
+        for (uint32_t which = MM_WHOLE; which <= MM_AVAIL; which++) {
+            const uint64_t owner = at(s)->owner;
+            list(s, 3, which);
+            if (which == MM_AVAIL) at(s)->avail = s == 1; /* by one who came late */
+            unit_eq(mm_segment_claim(ref, s, 3, 0, 9), 0);
+            mm_segment_unlist(ref, s, 3, which);
+            unit_eq(is_listed(s, 3, which), 0);
+            unit_eq(at(s)->owner, owner);
+            unit_eq(at(s)->whole, 0);
+            unit_eq(is_free(s), s == 0);
+        }
+    unit_eq(mm_run_try_free(ref, (uint64_t)(uintptr_t)run - ref->user_base), 0);
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
 
-/* Who finds a segment without blocks takes it off the list; if it has blocks again by then, it stays on. */
+/* Who finds a segment empty takes it off the list; if it has something again by then, it stays on. */
 START_TEST(unlist_looks_again) {
-    const uint32_t b = mm_segment_claim_block(h, 0, 0), other = mm_segment_claim_block(h, 0, 0);
-    mm_segment_unlist(h, 0, 0);
-    unit_eq(is_listed(0, 0), 1);
-    mm_tree_insert(mm_segment_class_tree(h, 1), 0);
-    mm_segment_unlist(h, 0, 1); /* blocks, but not of class 1 */
-    unit_eq(is_listed(0, 1), 0);
-    give_back(b, 0), give_back(other, 0);
-}
-END_TEST
-
-static uint32_t steps, at_step, other_block;
-static void fetch_at_step(void) {
-    if (steps++ != at_step) return;
-    unit_each_step = NULL;
-    other_block = mm_segment_claim_fresh(h, 1, 0);
-}
-
-/* While as many others fetch as the class may have, the rest look again; they take from what the others bring. */
-START_TEST(fetching_is_left_to_the_elected) {
-    const uint32_t most = mm_class_fetchers(1);
-    h->classes[1].fetching = most;
-    steps = 0, at_step = (uint32_t)_i, other_block = MM_BLOCK_NONE;
-    unit_each_step = fetch_at_step;
-    const uint32_t b = mm_segment_claim_block(h, 1, 0);
-    unit_each_step = NULL;
-    unit_holds(b != MM_BLOCK_NONE, "nothing claimed");
-    unit_eq(h->classes[1].fetching, most);
-    if (other_block == MM_BLOCK_NONE) return; /* done before the other came */
-    unit_eq(other_block / MM_SEGMENT_GRANULES, 0);
-    unit_eq(b / MM_SEGMENT_GRANULES, 0);
-    unit_eq(is_free(1), 1);
-}
-END_TEST
-
-static void count_steps(void) { steps++; }
-
-/* Nobody waits for ever: after MM_FETCH_POLLS looks a refill fetches all the same. */
-START_TEST(fetch_election_is_bounded) {
-    const uint32_t c = _i ? mm_class_of(MM_SLICE_BYTES_MAX) : 0;
-    const uint64_t most = mm_class_fetchers(c) - 1;
-    unit_each_step = count_steps;
-    for (int late = 0; late < 2; late++) {
-        h->classes[c].fetching = most + (uint64_t)late;
-        steps = 0;
-        unit_holds(mm_segment_claim_block(h, c, 0) != MM_BLOCK_NONE, "nothing claimed");
-        unit_eq(h->classes[c].fetching, most + (uint64_t)late);
-        unit_holds(late ? steps > 2 * MM_FETCH_POLLS && steps < 40 * MM_FETCH_POLLS : steps < 40,
-                   "%u steps with %u others fetching", steps, (uint32_t)most + (uint32_t)late);
-        if (c == 0) /* the next has to fetch again */
-            while (*mm_segment_word(h, (uint32_t)late) != 0) mm_segment_claim_from(h, (uint32_t)late, c, 0);
+    unit_eq(fresh(0), 0);
+    for (uint32_t which = MM_WHOLE; which <= MM_AVAIL; which++) {
+        uint64_t *word = which == MM_WHOLE ? &at(0)->whole : &at(0)->avail;
+        list(0, 0, which), list(0, 1, which), list(0, 0, 1 - which);
+        mm_segment_unlist(ref, 0, 0, which);
+        unit_eq(is_listed(0, 0, which), 0);
+        list(0, 0, which);
+        *word = 4;
+        mm_segment_unlist(ref, 0, 0, which);
+        unit_eq(is_listed(0, 0, which), 1);
+        mm_segment_unlist(ref, 0, 0, 1 - which); /* of the other word */
+        unit_eq(is_listed(0, 0, 1 - which), 0);
+        mm_segment_unlist(ref, 0, 1, which); /* something, but not of class 1 */
+        unit_eq(is_listed(0, 1, which), 0);
+        *word = 0;
     }
-    unit_each_step = NULL;
+    mm_segment_give_back(ref, 0, 0, ~0ull);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+static uint64_t found[2];
+static void find_all(void) { /* one of class 0 claims all that there is */
+    for (uint64_t got; (got = mm_segment_claim(ref, 0, 0, 0, 64)) != 0;) found[0] |= got;
+}
+static void change_hands(void) { /* and gives it back; another class takes the segment, and gives some back */
+    find_all();
+    if (found[0] == 0) return;
+    mm_segment_give_back(ref, 0, 0, found[0]);
+    found[0] = 0;
+    if (!is_free(0)) return;
+    const uint32_t d = mm_class_of(1024);
+    uint32_t count;
+    unit_eq(mm_segment_claim_fresh(ref, d, 0, 1, &count), 0);
+    found[1] = mm_class_blocks_mask(d) & ~2ull;
+    mm_segment_give_back(ref, 0, d, mm_class_blocks_mask(d) & 2ull);
+}
+
+static void (*second)(void);
+static uint32_t second_at;
+static void first_then_second(void) {
+    put_holes();
+    if (second_at == 0) second();
+    else step = 0, inject_at = second_at - 1, inject = second;
+}
+
+/* While one gives its blocks back, the other gives back the rest, and then a third claims all of it, or the segment
+ * changes hands, at any two steps: nothing is lost, nobody's blocks are taken, the segment is retired once. */
+START_TEST(give_back_while_it_changes_hands) {
+    const uint64_t mine[] = {1, 1ull << 63, 0xffff, ~0xf0full};
+    for (int k = 0; k < 4; k++)
+        for (int act = 0; act < 2; act++)
+            for (uint32_t a = 0; a < 20; a++)
+                for (second_at = 0; second_at < 24; second_at++) {
+                    unit_eq(fresh(0), 0);
+                    holes = ~mine[k];
+                    found[0] = found[1] = 0;
+                    second = act ? change_hands : find_all;
+                    injecting(first_then_second, a);
+                    mm_segment_give_back(ref, 0, 0, mine[k]);
+                    const int happened = inject == first_then_second ? injected() : (injected(), 1);
+                    if (!happened) put_holes();
+                    if (found[0]) mm_segment_give_back(ref, 0, 0, found[0]);
+                    if (found[1]) mm_segment_give_back(ref, 0, mm_class_of(1024), found[1]);
+                    unit_eq(is_free(0), 1);
+                    unit_eq(at(0)->owner, MM_OWNER_NOBODY);
+                    unit_fresh(&heap, SEGMENTS);
+                }
+}
+END_TEST
+
+static void list_again(void) { mm_segment_give_back(ref, 0, 0, 2); }
+static void change_class(void) {
+    mm_segment_give_back(ref, 0, 0, ~0ull);
+    uint32_t count;
+    unit_eq(mm_segment_claim_fresh(ref, 9, 0, 1, &count), 0);
+    mm_segment_give_back(ref, 0, 9, 1);
+}
+
+/* Blocks that come back at any step while the segment is taken off the list: it is on it afterwards. If it changes hands:
+ * not on the one it was, but on the other. */
+START_TEST(unlist_while_it_fills) {
+    for (int act = 0; act < 2; act++)
+        for (uint32_t n = 0; n < 16; n++) {
+            unit_eq(fresh(0), 0);
+            list(0, 0, MM_WHOLE);
+            injecting(act ? change_class : list_again, n);
+            mm_segment_unlist(ref, 0, 0, MM_WHOLE);
+            if (injected() && act == 0) {
+                unit_eq(is_listed(0, 0, MM_WHOLE), 1);
+                mm_segment_give_back(ref, 0, 0, ~2ull);
+            } else if (injected()) {
+                unit_eq(is_listed(0, 9, MM_WHOLE), 1);
+                mm_segment_give_back(ref, 0, 9, mm_class_blocks_mask(9) & ~1ull);
+            } else {
+                mm_segment_give_back(ref, 0, 0, ~0ull);
+            }
+            unit_fresh(&heap, SEGMENTS);
+        }
 }
 END_TEST
 
 /* A root that still has hints: the search is bounded, finds nothing, and leaves no trace. */
 START_TEST(free_tree_exhausted) {
-    uint32_t b[SEGMENTS];
     const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX);
-    for (int i = 0; i < SEGMENTS; i++) b[i] = mm_segment_claim_block(h, c, 0);
+    for (int i = 0; i < SEGMENTS; i++) unit_eq(fresh(c), i);
     const struct mm_tree t = mm_segment_free_tree(h);
     t.node[0] |= 1, t.node[1] |= 1;
-    unit_eq(mm_segment_claim_fresh(h, 0, 0), MM_BLOCK_NONE);
+    unit_eq(fresh(0), MM_TREE_NONE);
     t.node[0] |= 1;
-    unit_eq(mm_segment_claim_block(h, 0, 0), MM_BLOCK_NONE);
-    unit_eq(h->classes[0].fetching, 0);
+    unit_eq(fresh(0), MM_TREE_NONE);
     unit_eq(t.node[0], 0);
-    for (int i = 0; i < SEGMENTS; i++) give_back(b[i], c);
+    for (uint32_t i = 0; i < SEGMENTS; i++) mm_segment_give_back(ref, i, c, mm_class_blocks_mask(c));
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
@@ -200,14 +343,10 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, claim_all_and_give_back, 0, MM_CLASS_COUNT);
-    tcase_add_test(tests, blocks_of_ones_own_before_a_fresh_segment);
-    tcase_add_test(tests, stale_hint_of_another_class);
-    tcase_add_test(tests, stale_hint_takes_the_last_block);
-    tcase_add_test(tests, stale_hint_of_a_free_segment_and_of_a_run);
-    tcase_add_test(tests, unlist_looks_again);
-    tcase_add_loop_test(tests, fetching_is_left_to_the_elected, 2, 24);
-    tcase_add_loop_test(tests, fetch_election_is_bounded, 0, 2);
-    tcase_add_test(tests, free_tree_exhausted);
+    const TTest *const all[] = {give_back_of_all, claim_of_rows, claim_of_rows_with_holes, several_fresh_segments,
+                                stale_hint_of_another_class, stale_hint_of_a_free_segment_and_of_a_run, unlist_looks_again,
+                                give_back_while_it_changes_hands, unlist_while_it_fills, free_tree_exhausted};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
 }

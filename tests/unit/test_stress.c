@@ -23,7 +23,7 @@ struct plan {
 };
 
 static const struct plan plan[] = {
-    /* each live slice and each open block holds a block at most: there are more blocks than that */
+    /* what is live, and an open region for each stripe, is less than there is */
     {"few slices of one class, enough memory", 16, 12, 64, 20000, 16, 16, 0, 0, 0},
     {"one large class, enough memory", 8, 300, 32, 20000, 1 << 20, 1 << 20, 0, 0, 0},
     {"small classes", 16, 24, SLOTS_MOST, 30000, 16, 4096, 0, 0, 1},
@@ -54,9 +54,9 @@ static void bad(struct shared *all, const char *why) { __atomic_store_n(&all->ba
 static uint64_t key(const uint64_t *p, uint64_t words, uint64_t i) {
     return (uint64_t)(uintptr_t)p * 0x9e3779b97f4a7c15ull ^ words << 20 ^ i;
 }
-/* All words of small ones; of large ones the ends and one of each granule. */
+/* All words of small ones; of large ones the ends and one in 64 KiB. */
 static uint64_t next_word(uint64_t i, uint64_t words) {
-    const uint64_t stride = words > 512 && i >= 64 ? MM_GRANULE_BYTES / 8 : 1;
+    const uint64_t stride = words > 512 && i >= 64 ? 8192 : 1;
     return i + stride < words || i == words - 1 ? i + stride : words - 1;
 }
 static void fill(uint64_t *p, uint64_t words) {
@@ -91,7 +91,7 @@ static void *hammer(void *arg) {
             uint64_t bytes = is->least << unit_random(&me->seed) % (1 + mm_clz(is->least) - mm_clz(is->most));
             if (is->least != is->most) bytes -= unit_random(&me->seed) % (bytes / 2), bytes = bytes < 16 ? 16 : bytes;
             if (is->run_in && unit_random(&me->seed) % is->run_in == 0) {
-                bytes = MM_SEGMENT_BYTES * (1 + unit_random(&me->seed) % is->run_most) - unit_random(&me->seed) % MM_GRANULE_BYTES;
+                bytes = MM_SEGMENT_BYTES * (1 + unit_random(&me->seed) % is->run_most) - unit_random(&me->seed) % 65536;
                 p = (uint64_t *)mm_cpu_aligned_malloc(&all->heap, bytes, 16ull << unit_random(&me->seed) % 20);
             } else {
                 p = (uint64_t *)mm_cpu_malloc(&all->heap, bytes);
@@ -199,12 +199,12 @@ START_TEST(exhaustion) {
     unit_create(&all.heap, segments);
     for (int round = 0; round < (int)ROUNDS(160) + 10; round++) {
         const uint32_t c = 16 + (uint32_t)round * 11 % (MM_CLASS_COUNT - 16);
-        const uint32_t capacity = mm_class_capacity(c), blocks = segments * MM_SEGMENT_GRANULES / mm_class_block_granules(c);
+        const uint32_t slices = segments * mm_class_slices(c);
         uint64_t got = 0;
         fill_bytes = mm_class_bytes(c);
         run_all(&all, 8, fill_to_null);
         for (int i = 0; i < 8; i++) got += holds[i];
-        unit_holds(got == (uint64_t)capacity * blocks, "class %u: %llu slices of %u", c, (unsigned long long)got, capacity * blocks);
+        unit_holds(got == slices, "class %u: %llu slices of %u", c, (unsigned long long)got, slices);
         unit_sound(&all.heap, got * fill_bytes);
         run_all(&all, 8, free_the_neighbours);
         unit_fresh(&all.heap, segments);

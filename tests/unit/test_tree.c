@@ -8,8 +8,7 @@ static const uint32_t sizes[] = {1, 63, 64, 65, 4095, 4096, 4097, 1u << 18};
 
 static struct mm_tree make_tree(uint32_t n) {
     const uint32_t leaves = (n + 63) / 64, mids = (leaves + 63) / 64;
-    static struct mm_heap moves; /* where a tree counts them */
-    const struct mm_tree t = {(uint64_t *)calloc(1 + mids + leaves, 8), &moves, mids};
+    const struct mm_tree t = {(uint64_t *)calloc(1 + mids + leaves, 8), mids};
     return t;
 }
 
@@ -30,6 +29,14 @@ static uint32_t first_of(const char *set, uint32_t n) {
     return at ? (uint32_t)(at - set) : MM_TREE_NONE;
 }
 
+/* One segment; MM_TREE_NONE if there is none. */
+static uint32_t take_one(struct mm_tree t, uint32_t salt) {
+    uint32_t count = 77;
+    const uint32_t s = mm_tree_take(t, MM_TREE_NONE, salt, 1, &count);
+    unit_holds(count == (s == MM_TREE_NONE ? 77 : 1), "%u segments, not 1", count);
+    return s;
+}
+
 START_TEST(against_a_plain_set) {
     const uint32_t n = sizes[_i];
     const struct mm_tree t = make_tree(n);
@@ -37,14 +44,25 @@ START_TEST(against_a_plain_set) {
     uint64_t seed = n;
     for (int step = 0; step < 20000; step++) {
         const uint32_t s = (uint32_t)(unit_random(&seed) % n);
-        switch (unit_random(&seed) % 6) {
+        switch (unit_random(&seed) % 7) {
         case 0:
         case 1: mm_tree_insert(t, s), set[s] = 1; break;
         case 2: unit_eq(mm_tree_erase(t, s), set[s]); set[s] = 0; break;
         case 3: {
             const uint32_t first = first_of(set, n);
-            unit_eq(mm_tree_take(t, (uint32_t)step), first);
+            unit_eq(take_one(t, (uint32_t)step), first);
             if (first != MM_TREE_NONE) set[first] = 0;
+            break;
+        }
+        case 4: { /* a row: of one leaf, from the first one on */
+            const uint32_t near = unit_random(&seed) % 2 ? s : MM_TREE_NONE, want = 1 + (uint32_t)(unit_random(&seed) % 64);
+            uint32_t first = first_of(set, n), count = 0, row = 0;
+            for (uint32_t i = s / 64 * 64; near != MM_TREE_NONE && i < n && i < s / 64 * 64 + 64; i++)
+                if (set[i] && (first / 64 != s / 64 || i < first)) first = i;
+            while (first != MM_TREE_NONE && row < want && first + row < n && set[first + row] && (first + row) / 64 == first / 64) row++;
+            unit_eq(mm_tree_take(t, near, (uint32_t)step, want, &count), first);
+            unit_eq(count, row);
+            if (row) memset(set + first, 0, row);
             break;
         }
         default: { /* several of one leaf */
@@ -73,14 +91,14 @@ START_TEST(takes_in_ascending_order) {
     const uint32_t n = sizes[_i];
     const struct mm_tree t = make_tree(n);
     unit_eq(mm_tree_find(t, 0), MM_TREE_NONE);
-    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    unit_eq(take_one(t, 0), MM_TREE_NONE);
     for (uint32_t s = n; s-- > 0;) {
         mm_tree_insert(t, s);
         unit_eq(mm_tree_find(t, 0), s);
     }
     check_hints(t, n, 1);
-    for (uint32_t s = 0; s < n; s++) unit_eq(mm_tree_take(t, s * 7), s);
-    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    for (uint32_t s = 0; s < n; s++) unit_eq(take_one(t, s * 7), s);
+    unit_eq(take_one(t, 0), MM_TREE_NONE);
     check_hints(t, n, 1);
     unit_eq(t.node[0], 0);
     free(t.node);
@@ -98,9 +116,9 @@ START_TEST(stale_hints_above_empty_words) {
     unit_eq(mm_tree_find(t, 0), n - 1);
     check_hints(t, n, 1); /* the search has taken them back */
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[0] |= 1ull << mid; /* now above empty middle words */
-    unit_eq(mm_tree_take(t, 0), n - 1);
+    unit_eq(take_one(t, 0), n - 1);
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[0] |= 1ull << mid;
-    unit_eq(mm_tree_take(t, 0), MM_TREE_NONE);
+    unit_eq(take_one(t, 0), MM_TREE_NONE);
     unit_eq(t.node[0], 0);
     free(t.node);
 }
@@ -137,6 +155,59 @@ START_TEST(insert_twice) {
 }
 END_TEST
 
+/* Rows end with their leaf, with `want`, and at the first segment that is not there. */
+START_TEST(takes_rows) {
+    const struct mm_tree t = make_tree(200);
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < 200; s++) mm_tree_insert(t, s);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 40, &count), 0); unit_eq(count, 40);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 40, &count), 40); unit_eq(count, 24);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 64, &count), 64); unit_eq(count, 64);
+    unit_eq(mm_tree_erase(t, 130), 1);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 64, &count), 128); unit_eq(count, 2);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 64, &count), 131); unit_eq(count, 61);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 100, &count), 192); unit_eq(count, 8);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 100, &count), MM_TREE_NONE);
+    unit_eq(t.node[0], 0);
+    check_hints(t, 200, 1);
+    free(t.node);
+}
+END_TEST
+
+/* With a salt, searches part ways near the front, and find what is there. */
+START_TEST(salt) {
+    const struct mm_tree t = make_tree(8192);
+    char seen[8192] = {0};
+    uint32_t different = 0;
+    for (uint32_t s = 1000; s < 2000; s++) mm_tree_insert(t, s);
+    unit_eq(mm_tree_find(t, 0), 1000);
+    for (uint32_t salt = 0; salt < 640; salt++) {
+        const uint32_t s = mm_tree_find(t, salt);
+        unit_holds(s >= 1000 && s < 1000 + 64 * MM_TREE_SPREAD + 64, "segment %u", s);
+        different += !seen[s];
+        seen[s] = 1;
+    }
+    unit_le(MM_TREE_SPREAD, different);
+    for (uint32_t s = 1000; s < 2000; s++) mm_tree_erase(t, s);
+    mm_tree_insert(t, 5000);
+    for (uint32_t salt = 0; salt < 200; salt++) unit_eq(mm_tree_find(t, salt), 5000);
+    free(t.node);
+}
+END_TEST
+
+/* The version is the sum of what all have counted, wherever they are at home, and never falls. */
+START_TEST(version) {
+    struct mm_heap *h = (struct mm_heap *)calloc(1, sizeof *h);
+    for (uint32_t i = 0; i < MM_VERSIONS; i++) h->version[i].word = 1u << i;
+    unit_eq(mm_version_read(h), (1u << MM_VERSIONS) - 1);
+    for (int i = 1; i < 100; i++) {
+        mm_version_raise(h);
+        unit_eq(mm_version_read(h), (1u << MM_VERSIONS) - 1 + i);
+    }
+    free(h);
+}
+END_TEST
+
 #define THREADS 8
 struct shared {
     struct mm_tree t;
@@ -159,11 +230,16 @@ static void *take_and_insert(void *arg) {
     for (uint32_t i = 0; i < all->rounds; i++) {
         const uint64_t r = unit_random(&me->seed);
         if (holds < 8 && (holds == 0 || r % 2)) {
-            const uint32_t s = mm_tree_take(all->t, (uint32_t)(r >> 8));
+            const uint32_t want = 1 + (uint32_t)(r >> 2) % (8 - holds);
+            uint32_t count = 0;
+            const uint32_t s = mm_tree_take(all->t, r & 1 << 20 ? MM_TREE_NONE : (uint32_t)(r >> 32) % all->n, (uint32_t)(r >> 8), want, &count);
             if (s == MM_TREE_NONE) continue;
-            if (s >= all->n || __atomic_add_fetch(&all->owner[s], 1, __ATOMIC_RELAXED) != 1)
-                __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
-            held[holds++] = s;
+            if (count < 1 || count > want) __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
+            for (uint32_t k = s; k < s + count; k++) {
+                if (k >= all->n || __atomic_add_fetch(&all->owner[k], 1, __ATOMIC_RELAXED) != 1)
+                    __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
+                held[holds++] = k;
+            }
         } else {
             const uint32_t s = held[--holds];
             __atomic_sub_fetch(&all->owner[s], 1, __ATOMIC_RELAXED);
@@ -185,7 +261,8 @@ START_TEST(threads_take_and_insert) {
     struct worker worker[THREADS];
     all.owner = (int *)calloc(all.n, sizeof(int));
     pthread_barrier_init(&all.start, NULL, THREADS);
-    for (uint32_t i = 0; i < in_set[_i]; i++) mm_tree_insert(all.t, (i * 4099 + i * 61) % all.n);
+    for (uint32_t i = 0; i < in_set[_i]; i++) /* apart, or rows of three */
+        mm_tree_insert(all.t, _i % 2 ? i / 3 * 4099 + i % 3 : (i * 4099 + i * 61) % all.n);
     for (int i = 0; i < THREADS; i++) {
         worker[i].all = &all, worker[i].seed = (uint64_t)i + 1;
         pthread_create(&worker[i].thread, NULL, take_and_insert, &worker[i]);
@@ -193,8 +270,8 @@ START_TEST(threads_take_and_insert) {
     for (int i = 0; i < THREADS; i++) pthread_join(worker[i].thread, NULL);
     unit_holds(!all.bad, "a segment was taken twice");
     check_hints(all.t, all.n, 0);
-    for (uint32_t i = 0; i < in_set[_i]; i++) ck_assert_uint_ne(mm_tree_take(all.t, i), MM_TREE_NONE);
-    unit_eq(mm_tree_take(all.t, 0), MM_TREE_NONE);
+    for (uint32_t i = 0; i < in_set[_i]; i++) ck_assert_uint_ne(take_one(all.t, i), MM_TREE_NONE);
+    unit_eq(take_one(all.t, 0), MM_TREE_NONE);
     free(all.t.node), free(all.owner);
 }
 END_TEST
@@ -208,6 +285,9 @@ int main(void) {
     tcase_add_loop_test(sized, stale_hints_above_empty_words, 0, SIZES);
     tcase_add_loop_test(sized, retract_looks_again, 0, SIZES);
     tcase_add_test(sized, insert_twice);
+    tcase_add_test(sized, takes_rows);
+    tcase_add_test(sized, salt);
+    tcase_add_test(sized, version);
     suite_add_tcase(suite, sized);
     tcase_set_timeout(threads, 120);
     tcase_add_loop_test(threads, threads_take_and_insert, 0, 4);
