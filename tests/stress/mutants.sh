@@ -1,0 +1,110 @@
+#!/bin/bash
+# Plants one fault at a time in a copy of the tree and says which of them neither the stress suites nor the fuzzer
+# notices. Prints a line for each with what noticed it, then "mutants: N killed, M survived".
+#   mutants.sh [-l LIST] [NAME]...   LIST: its faults (default: mutants.txt here; tests/unit/mutants.txt has the same
+#                                    format); NAME: only those whose name holds one
+# STRESS_OPS, FUZZ_SECONDS: how long each suite tries. CC, and CLANG for the fuzzer, from the environment.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+list=tests/stress/mutants.txt
+if [[ ${1-} == -l ]]; then
+    list=${2-}
+    shift 2 || exit
+fi
+work=build/stress-mutants
+ops=${STRESS_OPS:-2000000}
+seconds=${FUZZ_SECONDS:-20}
+read -r -a check < <(pkg-config --cflags --libs check)
+flags=(-std=c11 -g -I. -D_GNU_SOURCE= -pthread)
+core=(runtime/cpu/*.c)
+suites=(fuzz plain-misuse plain-lives asan-lives tsan-lives tsan-misuse)
+
+build_and_run() {
+    local suite=$1 source=${1#*-}
+    local sane=("-fsanitize=address,undefined" -fno-sanitize-recover=all)
+    local test=(tests/stress/test_"$source".c tests/stress/world.c "${core[@]}" "${check[@]}" -o "$suite")
+    case $suite in
+    fuzz)
+        "${CLANG:-clang}" "${flags[@]}" -O1 -fsanitize=fuzzer "${sane[@]}" \
+            tests/fuzz/*.c "${core[@]}" -o "$suite" 2>log || return 3
+        tests/fuzz/run.sh ./fuzz "$seconds" >log 2>&1
+        return
+        ;;
+    plain-*) "${CC:-cc}" "${flags[@]}" -O2 "${test[@]}" 2>log || return 3 ;;
+    asan-*) "${CC:-cc}" "${flags[@]}" -O1 "${sane[@]}" "${test[@]}" 2>log || return 3 ;;
+    tsan-*)
+        "${CC:-cc}" "${flags[@]}" -O2 -fsanitize=thread -include tests/stress/jitter.h "${test[@]}" 2>log || return 3
+        ;;
+    esac
+    STRESS_OPS=$ops TSAN_OPTIONS=halt_on_error=1 CK_TIMEOUT_MULTIPLIER=0.2 timeout 120 "./$suite" >log 2>&1
+}
+
+# Runs the suites of the tree in directory $1; prints those that fail: the first, or all of them if ALL is set.
+failing() {
+    local suite
+    cd "$1" || exit
+    for suite in "${suites[@]}"; do
+        build_and_run "$suite"
+        case $? in
+        0) ;;
+        3)
+            echo "does not compile: $(grep -m 1 error: log)"
+            return
+            ;;
+        *)
+            printf '%s ' "$suite"
+            [[ ${ALL-} ]] || return
+            ;;
+        esac
+    done
+}
+
+# One mutant, as a line of the list.
+try() {
+    local number=$1 line=$2 name file from to why text dir killers
+    IFS=$'\t' read -r name file from to why <<<"${line// @@ /$'\t'}"
+    from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
+    dir=$work/$number
+    mkdir -p "$dir/runtime" "$dir/tests"
+    cp mmconfig.h "$dir" && cp -r runtime/*.h runtime/core runtime/cpu "$dir/runtime" &&
+        cp -r tests/stress tests/fuzz "$dir/tests" || exit
+    rm -rf "$dir/tests/fuzz/known" # a fault that hides a known defect has not been noticed
+    text=$(<"$dir/$file")
+    if [[ $text != *"$from"* ]]; then
+        echo "stale     $name: $file has no longer: $from"
+        return
+    fi
+    printf '%s\n' "${text/"$from"/"$to"}" >"$dir/$file"
+    killers=$(failing "$dir")
+    if [[ $killers == "does not"* ]]; then
+        echo "stale     $name: $killers"
+    elif [[ -n $killers ]]; then
+        echo "killed    $name: $killers"
+    else
+        echo "survived  $name${why:+ ($why)}"
+    fi
+    [[ ${KEEP-} ]] || rm -rf "$dir"
+}
+
+rm -rf "$work" && mkdir -p "$work" || exit
+try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
+if [[ $try_none != survived* ]]; then
+    echo "mutants: the suites fail without a fault: $try_none" >&2
+    exit 1
+fi
+number=0
+while IFS= read -r line; do
+    [[ $line == "#"* || -z $line ]] && continue
+    wanted=$(($# == 0))
+    for only; do [[ ${line%%@@*} == *"$only"* ]] && wanted=1; done
+    ((wanted)) || continue
+    ((number >= $(nproc))) && wait -n
+    ((++number))
+    try "$number" "$line" >"$work/result.$number" &
+done <"$list"
+wait
+cat "$work"/result.* | sort
+killed=$(cat "$work"/result.* | grep -c '^killed')
+survived=$(cat "$work"/result.* | grep -vc '^killed')
+echo "mutants: $killed killed, $survived survived"
+((survived == 0))
