@@ -1,0 +1,19 @@
+# The fuzzer of operation sequences (fuzz_heap.c): libFuzzer, with AddressSanitizer and undefined behaviour.
+# The seeds are what libFuzzer keeps of what longer runs found, again after a change of the input's format:
+#   build/tests/fuzz/fuzz_heap -set_cover_merge=1 -use_counters=0 tests/fuzz/corpus build/tests/fuzz/corpus
+# classes-N by hand: a block and more of each class from 2^N bytes to below 2^(N+1), drained, freed.
+
+CLANG        ?= clang
+FUZZ_SECONDS ?= 60
+FUZZ_SOURCES := $(wildcard tests/fuzz/*.c runtime/cpu/*.c)
+FUZZ_DEPS := $(FUZZ_SOURCES) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/fuzz/*.h)
+FUZZ_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -D_GNU_SOURCE= -fno-sanitize-recover=all
+
+.PHONY: fuzz
+check: fuzz
+fuzz: $(BUILD)/tests/fuzz/fuzz_heap
+	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)'
+
+$(BUILD)/tests/fuzz/fuzz_heap: $(FUZZ_DEPS)
+	@mkdir -p $(@D)
+	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $(FUZZ_SOURCES) -o $@

@@ -1,0 +1,52 @@
+#!/bin/bash
+# run.sh PROGRAM SECONDS: replays the seeds (tests/fuzz/corpus), then fuzzes from them and from what earlier runs found
+# (beside PROGRAM) for that long. Each seed is a test, and so is the fuzzing; a crash leaves one line with the path of
+# what reproduces it: PROGRAM PATH does. Of the defects in tests/fuzz/known each must still be there (the one who cures
+# it moves its file to the seeds).
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+program=$1 seconds=$2
+if [[ ! $seconds =~ ^[0-9]+$ ]]; then
+    echo "fuzz: FUZZ_SECONDS: \"$seconds\" is no number of seconds; expected one such as 60" >&2
+    exit 2
+fi
+seeds=tests/fuzz/corpus
+work=$(dirname "$program")
+flags=(-timeout=20 -rss_limit_mb=4096 -max_len=512 -detect_leaks=0)
+passed=0 failed=0
+
+# What the oracle, a sanitizer or libFuzzer said of log $1, and what to do about it ($2: the input).
+tell() {
+    grep -m 3 -E '^fuzz: |runtime error: |^(==[0-9]+== ?)?(ERROR|SUMMARY): ' "$1"
+    printf 'fuzz: FAILED; reproduce it with: %s %s\n' "$program" "$2"
+    sed -n 's/^Base64: /fuzz: the same, where that file is gone (base64 -d): /p' "$1"
+}
+
+mkdir -p "$work/corpus"
+for seed in "$seeds"/*; do
+    if "$program" "${flags[@]}" "$seed" >"$work/seed.log" 2>&1; then
+        ((++passed))
+    else
+        ((++failed))
+        tell "$work/seed.log" "$seed"
+    fi
+done
+for known in tests/fuzz/known/*; do
+    [[ -e $known ]] || continue
+    if "$program" "${flags[@]}" "$known" >"$work/seed.log" 2>&1; then
+        ((++failed))
+        printf 'fuzz: FAILED: %s is cured; move it to %s\n' "$known" "$seeds"
+    else
+        printf 'fuzz: known defect: %s: %s\n' "$known" "$(grep -m 1 '^fuzz: ' "$work/seed.log")"
+    fi
+done
+if "$program" "${flags[@]}" -max_total_time="$seconds" -artifact_prefix="$work/" -print_final_stats=1 \
+    "$work/corpus" "$seeds" >"$work/log" 2>&1; then
+    ((++passed))
+    grep -E 'DONE|exec_per_sec' "$work/log"
+else
+    ((++failed))
+    tell "$work/log" "$(sed -n 's/.*Test unit written to //p' "$work/log")"
+fi
+printf 'fuzz: %d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))
