@@ -1,0 +1,90 @@
+#!/bin/bash
+# A child of mmbench without a GPU (tools/mmbench/protocol.h). FAKE says how it answers: "PATTERN=HOW;..." where the
+# pattern is compared with "ALLOCATOR REQUEST", the requests being start, identify, floor ..., run ..., end. What it
+# was asked and how it was started go to $FAKE_LOG.
+set -u
+preload=${LD_PRELOAD-}
+unset LD_PRELOAD
+allocator=${0##*-}
+factor=1
+[[ $allocator == mm ]] || factor=1000
+printf '%s started heap=%s seconds=%s MM_HEAP_SIZE=%s LD_PRELOAD=%s\n' "$allocator" "$1" "$2" "${MM_HEAP_SIZE-}" \
+    "${preload##*/}" >>"$FAKE_LOG"
+echo $$ >"$FAKE_LOG.pid"
+floors=0 floor=-
+
+# row OP UNIT NULLS CORRUPT STATUS: numbers where they are told.
+row() {
+    local numbers='- - - 0'
+    [[ $5 != ok && $2 == us ]] || numbers="$((100 * factor)) $((90 * factor)).5 $((120 * factor)) $runs"
+    echo "@row $1 $2 $numbers $floor $3 $4 $5 nonnull aligned"
+}
+
+rows() { # NULLS CORRUPT STATUS
+    case $case in
+    churn) floor=- row churn us "$@" ;;
+    util) for op in share share_all; do floor=- row "$op" share "$@"; done ;;
+    frag) floor=- row span ratio "$@" ;;
+    latency) for op in malloc free; do floor=latency row "$op" cycles "$@"; done ;;
+    init) for op in plain allocating plain_process allocating_process; do floor=- row "$op" ms "$@"; done ;;
+    endurance)
+        for op in malloc free; do floor=- row "$op" us "$@"; done
+        for op in live footprint_early footprint_last; do floor=- row "$op" MiB "$@"; done
+        ;;
+    *) floor=atomic row malloc us "$@" && floor=bitmap row free us "$@" ;;
+    esac
+}
+
+usual() {
+    case $1 in
+    start) echo "@ready $allocator 13.0 13.1 ${FAKE_MEMORY:-150000000000} A GPU of paper" ;;
+    identify) printf '@%s\n' "identity $allocator" 'done' ;;
+    floor*)
+        ((++floors))
+        printf '@%s\n' "floor store us $floors" "floor bitmap us 1${floors}" "floor atomic us 2${floors}" \
+            "floor latency cycles 500" 'done'
+        ;;
+    run*) rows 0 0 ok && echo '@done' ;;
+    end) exit 0 ;;
+    esac
+}
+
+answer() {
+    local rule how=usual case='' runs=0 rules
+    [[ $1 != run* ]] || read -r _ case _ _ runs <<<"$1"
+    IFS=';' read -ra rules <<<"${FAKE-}"
+    for rule in "${rules[@]}"; do
+        # shellcheck disable=SC2053 # a pattern
+        [[ "$allocator $1" != ${rule%%=*} ]] || how=${rule#*=}
+    done
+    case $how in
+    usual) usual "$1" ;;
+    crash) kill -SEGV $$ ;;
+    exit) exit 7 ;;
+    fatal) echo '@fatal CUDA: an illegal memory access was encountered' && exit 1 ;;
+    nogpu) echo '@fatal no GPU: no CUDA-capable device is detected' && exit 1 ;;
+    remark) echo 'mm: the driver refuses memory' >&2 && exit 1 ;;
+    hang) exec sleep 100 ;;
+    drip) while sleep 0.1; do echo 'still there'; done ;;
+    repeat) while sleep 0.1; do rows 0 0 ok; done ;;
+    flood) exec tr '\0' x </dev/zero ;;
+    null) rows 17 0 null && echo '@done' ;;
+    corrupt) rows 0 3 corrupt && echo '@done' ;;
+    half) rows 0 0 ok | head -n 1 && exit 1 ;;
+    few) runs=3 && rows 0 0 ok && echo '@done' ;;
+    nonsense) echo '@row malloc us fast - - 3 - 0 0 ok x' ;;
+    other-op) echo '@row realloc us 1 1 1 3 - 0 0 ok x' ;;
+    status) echo '@row malloc us 1 1 1 3 - 0 0 hung x' ;;
+    mute) echo '@done' ;;
+    chatty) echo 'a word' && echo 'another' >&2 && usual "$1" ;;
+    liar) printf '@%s\n' 'identity builtin' 'done' ;;
+    esac
+}
+
+answer start
+while read -r request; do
+    echo "$allocator $request" >>"$FAKE_LOG"
+    answer "$request"
+done
+echo "$allocator end" >>"$FAKE_LOG"
+answer end

@@ -1,0 +1,333 @@
+#!/bin/bash
+# mmbench against children that answer as they are told to (child.sh): options, watchdog, marks, table, CSV.
+# The functions are called by name through "it".
+# shellcheck disable=SC2317,SC2329
+set -u
+here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit
+program=$(readlink -f "${1:?usage: run.sh MMBENCH}") || exit
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
+passed=0 failed=0
+export FAKE_LOG=$work/log FAKE='' LC_ALL=C
+export PATH=$work/fake:$PATH
+
+# The program as it is installed, with other children and a driver that has a version.
+mkdir -p "$work"/{bin,lib/bench,fake}
+cp "$program" "$work/bin/mmbench"
+cp "$here/child.sh" "$work/lib/bench/mmbench-mm"
+cp "$here/child.sh" "$work/lib/bench/mmbench-builtin"
+printf '%s\n' '#!/bin/sh' 'echo 580.1.2' >"$work/fake/nvidia-smi"
+chmod 755 "$work"/lib/bench/* "$work/fake/nvidia-smi"
+
+# it WHAT COMMAND...: one test; the command's failure is a failure, with what it said.
+it() {
+    local what=$1 said
+    shift
+    rm -f "$work"/{log,out,err,csv}
+    if said=$("$@" 2>&1); then
+        ((++passed))
+    else
+        ((++failed))
+        printf 'bench: FAILED: %s\n%s\n' "$what" "$said"
+    fi
+}
+
+same() { [[ $1 == "$2" ]] || { diff <(printf '%s\n' "$2") <(printf '%s\n' "$1"); false; }; }
+has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
+lacks() { [[ $1 != *"$2"* ]] || { printf 'got:   %s\nwith:  %s\n' "$1" "$2"; return 1; }; }
+
+# bench STATUS OPTION...: ends with that status; out, err, csv and log are what it left.
+bench() {
+    local got=0
+    timeout 60 "$work/bin/mmbench" --csv "$work/csv" "${@:2}" >"$work/out" 2>"$work/err" </dev/null || got=$?
+    out=$(<"$work/out") err=$(<"$work/err")
+    csv=$(grep -v '^#' "$work/csv" 2>/dev/null | tail -n +2)
+    log=$(cat "$work/log" 2>/dev/null)
+    same "$got" "$1" || { cat "$work/err"; false; }
+}
+# Rows of the CSV without their numbers: allocator,case,size,threads,op,status.
+marks() { cut -d, -f1-5,16 <<<"$csv" | grep -v ',floor'; }
+
+# refused LINE OPTION...: one line, status 2, and no child was started.
+refused() { bench 2 "${@:2}" && same "$err" "mmbench: $1" && same "$out$log" ''; }
+it 'an unknown option' refused 'option: "--fast"; expected one of mmbench --help' --fast
+it 'a word' refused 'option: "single"; expected one of mmbench --help' single
+it 'an option that begins like another' refused 'option: "--runsx"; expected one of mmbench --help' --runsx 12
+it 'an option without its value' refused '--runs: ""; expected a value' --runs
+it 'few runs' refused '--runs: "9"; expected 10 to 1000' --runs 9
+it 'many runs' refused '--runs: "1001"; expected 10 to 1000' --runs=1001
+it 'runs that are none' refused '--runs: "12x"; expected 10 to 1000' --runs 12x
+it 'negative runs' refused '--runs: "-12"; expected 10 to 1000' --runs -12
+it 'more runs than a number holds' refused '--runs: "99999999999999999999"; expected 10 to 1000' \
+    --runs 99999999999999999999
+it 'no time' refused '--timeout: "0"; expected 1 to 3600 seconds' --timeout 0
+names='names of mmbench --list, with commas between them'
+it 'an unknown case' refused '--cases: "simple"; expected '"$names" --cases single,simple
+it 'half a case' refused '--cases: "sing"; expected '"$names" --cases sing
+it 'an empty case' refused '--cases: ""; expected '"$names" --cases single,
+it 'an unknown allocator' refused '--only: "cuda"; expected mm or builtin' --only cuda
+it 'a small heap' refused '--heap: "255M"; expected 256M to 1T, such as 8G' --heap 255M
+it 'a large heap' refused '--heap: "1025G"; expected 256M to 1T, such as 8G' --heap 1025G
+it 'a heap with two units' refused '--heap: "8GB"; expected 256M to 1T, such as 8G' --heap 8GB
+it 'a heap beyond 64 bits' refused '--heap: "18446744073709551615T"; expected 256M to 1T, such as 8G' \
+    --heap 18446744073709551615T
+it 'a file that cannot be' refused "--csv: \"$work/no/csv\" cannot be written: No such file or directory" \
+    --csv "$work/no/csv"
+
+help() { bench 0 --help && has "$out" 'usage: mmbench' && same "$err$log" ''; }
+it '--help' help
+list() {
+    bench 0 --list && same "$log" '' && same "$(cut -d' ' -f1 <<<"$out" | tr '\n' ' ')" \
+        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency '
+}
+it '--list' list
+
+no_gpu() {
+    echo precious >"$work/csv"
+    FAKE='* start=nogpu' bench 1 && same "$out" '' && same "$(<"$work/csv")" precious &&
+        same "$err" 'mmbench: the child for mm: no GPU: no CUDA-capable device is detected; expected a GPU'
+}
+it 'no GPU: one line, and the old file is as it was' no_gpu
+not_there() {
+    rm "$work/lib/bench/mmbench-builtin"
+    bench 1
+    local status=$?
+    cp "$here/child.sh" "$work/lib/bench/mmbench-builtin"
+    ((status == 0)) && same "$err" "mmbench: mmbench-builtin is neither in $work/lib/mm/bench nor in $work/lib/bench"
+}
+it 'a child that is not there' not_there
+liar() {
+    FAKE='mm identify=liar' bench 1 &&
+        same "$err" 'mmbench: the child for mm is called mm, and its allocator is builtin; expected mm'
+}
+it 'a child with the other allocator in it' liar
+mute_gpu() {
+    FAKE='* identify=hang' bench 1 --timeout 1 &&
+        same "$err" 'mmbench: the child for mm did not answer within 1 s; expected a GPU that does'
+}
+it 'a GPU that does not answer' mute_gpu
+
+exact() {
+    bench 0 --cases single --quick --runs 10 || return
+    same "$(sed '1s/mm [^ ]*$/mm COMMIT/' <<<"$out")" "A GPU of paper, driver 580.1.2, CUDA 13.0, mm COMMIT
+Median [least..most]; x floor: over what the hardware needs for the least an allocator could do.
+
+single: one size for all threads; every allocation is made, then every one freed
+      size   threads                     unit                            mm  x floor                     builtin  x floor  builtin/mm
+        16   1000000  malloc             us                 100 [90.5..120]      4.7      100000 [90000..120000]   4651.2        1000
+        16   1000000  free               us                 100 [90.5..120]      8.7      100000 [90000..120000]   8695.7        1000
+       256   1000000  malloc             us                 100 [90.5..120]      4.7      100000 [90000..120000]   4651.2        1000
+       256   1000000  free               us                 100 [90.5..120]      8.7      100000 [90000..120000]   8695.7        1000
+        8K   1000000  malloc             us                 100 [90.5..120]      4.7      100000 [90000..120000]   4651.2        1000
+        8K   1000000  free               us                 100 [90.5..120]      8.7      100000 [90000..120000]   8695.7        1000" &&
+        same "$err" "[1/6] mm single 16, 1000000 threads: ok
+[2/6] mm single 256, 1000000 threads: ok
+[3/6] mm single 8K, 1000000 threads: ok
+[4/6] builtin single 16, 1000000 threads: ok
+[5/6] builtin single 256, 1000000 threads: ok
+[6/6] builtin single 8K, 1000000 threads: ok" &&
+        same "$(grep -v '^# mm: ' "$work/csv" | sed '1s/20[-0-9]* [0-9:]* UTC/DATE/')" "# mmbench, DATE
+# GPU: A GPU of paper
+# driver: 580.1.2 (CUDA 13.1)
+# CUDA toolkit: 13.0
+# floor: what the hardware needs, in the row's unit, same process; of malloc: load a block pointer, one atomic per warp;\
+ of free: one atomic per warp on a bitmap; of latency: one atomic. ratio: median/floor.
+# status: ok; null, corrupt (no time is told); crash, hung, skipped after a failure of the series, toolarge: no result.
+allocator,case,size,threads,op,unit,median,min,max,runs,floor,ratio,null_count,corrupt_count,checked,status
+mm,single,16,1000000,malloc,us,100,90.5,120,10,21.5,4.651,0,0,nonnull aligned,ok
+mm,single,16,1000000,free,us,100,90.5,120,10,11.5,8.696,0,0,nonnull aligned,ok
+mm,single,256,1000000,malloc,us,100,90.5,120,10,21.5,4.651,0,0,nonnull aligned,ok
+mm,single,256,1000000,free,us,100,90.5,120,10,11.5,8.696,0,0,nonnull aligned,ok
+mm,single,8192,1000000,malloc,us,100,90.5,120,10,21.5,4.651,0,0,nonnull aligned,ok
+mm,single,8192,1000000,free,us,100,90.5,120,10,11.5,8.696,0,0,nonnull aligned,ok
+builtin,single,16,1000000,malloc,us,100000,90000.5,120000,10,21.5,4651,0,0,nonnull aligned,ok
+builtin,single,16,1000000,free,us,100000,90000.5,120000,10,11.5,8696,0,0,nonnull aligned,ok
+builtin,single,256,1000000,malloc,us,100000,90000.5,120000,10,21.5,4651,0,0,nonnull aligned,ok
+builtin,single,256,1000000,free,us,100000,90000.5,120000,10,11.5,8696,0,0,nonnull aligned,ok
+builtin,single,8192,1000000,malloc,us,100000,90000.5,120000,10,21.5,4651,0,0,nonnull aligned,ok
+builtin,single,8192,1000000,free,us,100000,90000.5,120000,10,11.5,8696,0,0,nonnull aligned,ok
+mm,floor,0,1000000,store,us,1.5,1,2,2,,,0,0,,ok
+mm,floor,0,1000000,bitmap,us,11.5,11,12,2,,,0,0,,ok
+mm,floor,0,1000000,atomic,us,21.5,21,22,2,,,0,0,,ok
+mm,floor,0,1000000,latency,cycles,500,500,500,2,,,0,0,,ok
+builtin,floor,0,1000000,store,us,1.5,1,2,2,,,0,0,,ok
+builtin,floor,0,1000000,bitmap,us,11.5,11,12,2,,,0,0,,ok
+builtin,floor,0,1000000,atomic,us,21.5,21,22,2,,,0,0,,ok
+builtin,floor,0,1000000,latency,cycles,500,500,500,2,,,0,0,,ok" &&
+        same "$log" "mm started heap=268435456 seconds=20 MM_HEAP_SIZE=268435456 LD_PRELOAD=
+mm identify
+mm end
+builtin started heap=268435456 seconds=20 MM_HEAP_SIZE= LD_PRELOAD=
+builtin identify
+builtin end
+mm started heap=8589934592 seconds=20 MM_HEAP_SIZE=8589934592 LD_PRELOAD=
+mm floor 1000000 0
+mm run single 16 1000000 10
+mm run single 256 1000000 10
+mm run single 8192 1000000 10
+mm floor 1000000 0
+mm end
+builtin started heap=8589934592 seconds=20 MM_HEAP_SIZE= LD_PRELOAD=
+builtin floor 1000000 0
+builtin run single 16 1000000 10
+builtin run single 256 1000000 10
+builtin run single 8192 1000000 10
+builtin floor 1000000 0
+builtin end"
+}
+it 'table, progress, CSV and requests, to the letter' exact
+
+everything() {
+    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" ' 226 ok' &&
+        has "$log" 'mm run endurance 4096 783371 50' && has "$log" 'mm run init 8589934592 1 12' &&
+        has "$log" 'builtin floor 32768 5' && has "$csv" 'mm,floor_warp,0,32768,store,us'
+}
+
+# failing HOW MARK REMARK: at 256 bytes the built-in allocator fails; the larger size is skipped, mm is not.
+failing() {
+    FAKE="builtin run single 256 *=$1" bench 0 --cases single,churn --quick --timeout 1 &&
+        same "$(marks)" "mm,single,16,1000000,malloc,ok
+mm,single,16,1000000,free,ok
+mm,single,256,1000000,malloc,ok
+mm,single,256,1000000,free,ok
+mm,single,8192,1000000,malloc,ok
+mm,single,8192,1000000,free,ok
+builtin,single,16,1000000,malloc,ok
+builtin,single,16,1000000,free,ok
+builtin,single,256,1000000,malloc,$2
+builtin,single,256,1000000,free,$2
+builtin,single,8192,1000000,malloc,skipped
+builtin,single,8192,1000000,free,skipped
+mm,churn,512,131072,churn,ok
+builtin,churn,512,131072,churn,ok" &&
+        has "$err" "[5/8] builtin single 256, 1000000 threads: $2$3" &&
+        has "$csv" "builtin,single,256,1000000,malloc,us,,,,0,,," &&
+        has "$csv" "builtin,single,16,1000000,malloc,us,100000,90000.5,120000,12,2" &&
+        lacks "$log" 'builtin run single 8192'
+}
+it 'a child that dies' failing crash crash ': killed by signal 11'
+it 'a child that ends' failing exit crash ': exit status 7'
+it 'a child that CUDA fails' failing fatal crash ': CUDA: an illegal memory access was encountered'
+it 'what a child said last is told' failing remark crash ': mm: the driver refuses memory'
+it 'a child that hangs' failing hang hung ''
+it 'a child that says things but does not answer' failing drip hung ': still there'
+repeats() { FAKE='mm run *=repeat' bench 3 --cases churn --only mm --timeout 1 && same "$(marks)" mm,churn,512,131072,churn,hung; }
+it 'a child that never comes to an end of its rows' repeats
+it 'a child that says too much' failing flood hung ': xxx'
+it 'NULLs' failing null null ''
+it 'corruption' failing corrupt corrupt ''
+it 'numbers that are none' failing nonsense crash ': said "row malloc us fast'
+it 'an operation that the case does not have' failing other-op crash ': said "row realloc'
+it 'a status that is not for a child to tell' failing status crash ': said "row malloc us 1 1 1 3 - 0 0 hung'
+it 'an answer without rows' failing mute crash ''
+
+counts() {
+    FAKE='builtin run single 256 *=null;mm run single 256 *=corrupt' bench 3 --cases single --quick &&
+        has "$csv" 'builtin,single,256,1000000,malloc,us,,,,0,,,17,0,nonnull aligned,null' &&
+        has "$csv" 'mm,single,256,1000000,free,us,,,,0,,,0,3,nonnull aligned,corrupt' &&
+        has "$out" '                     3 CORRUPT        -                     17 NULL        -'
+}
+it 'NULLs and corruption are counted, and mm'"'"'s are the exit status' counts
+span() {
+    FAKE='builtin run frag 16 *=null' bench 0 --cases frag --quick &&
+        has "$csv" 'builtin,frag,16,1000000,span,ratio,100000,90000.5,120000,12,,,17,0,nonnull aligned,null' &&
+        has "$out" '100000 [90000..120000], 17 NULL'
+}
+it 'what is no time is told beside the NULLs' span
+half() {
+    FAKE='mm run single 256 *=half' bench 3 --cases single --quick --only mm &&
+        has "$csv" 'mm,single,256,1000000,malloc,us,100,90.5,120,12,21,4.762,0,0,nonnull aligned,ok' &&
+        has "$csv" 'mm,single,256,1000000,free,us,,,,0,,,,,,crash' && lacks "$csv" builtin && lacks "$out" builtin
+}
+it 'rows that came before the crash stand, over the floor of the begin' half
+few() { FAKE='builtin run *=few' bench 0 --cases churn && has "$csv" ',churn,us,100000,90000.5,120000,3,,,0,0,'; }
+it 'fewer runs are said' few
+chatty() { FAKE='* *=chatty' bench 0 --cases churn && lacks "$err" word && has "$csv" 'mm,churn,512,131072,churn,us,100,'; }
+it 'remarks do no harm' chatty
+by_threads() {
+    FAKE='mm run scaling 16 262144 *=crash' bench 3 --cases scaling --quick --only mm &&
+        same "$(marks | grep malloc)" "mm,scaling,16,1024,malloc,ok
+mm,scaling,16,262144,malloc,crash
+mm,scaling,16,8388608,malloc,skipped
+mm,scaling,64,1024,malloc,ok
+mm,scaling,64,262144,malloc,ok
+mm,scaling,64,8388608,malloc,ok
+mm,scaling,256,1024,malloc,ok
+mm,scaling,256,262144,malloc,ok
+mm,scaling,256,8388608,malloc,ok" && has "$csv" 'mm,scaling,64,1024,malloc,us,100,90.5,120,12,22.5,' && has "$log" "mm started heap=8589934592 seconds=20 MM_HEAP_SIZE=8589934592 LD_PRELOAD=
+mm floor 1024 0
+mm floor 262144 0
+mm floor 8388608 0
+mm run scaling 64 1024 12"
+}
+it 'a series by threads ends, the next begins' by_threads
+no_series() {
+    FAKE='mm run util 16 *=hang' bench 3 --cases util --quick --only mm --timeout 1 &&
+        same "$(marks | grep 'share,')" "mm,util,16,65536,share,hung
+mm,util,1000,65536,share,ok
+mm,util,8192,65536,share,ok" && same "$(grep -c 'mm started heap=2147483648 seconds=2' <<<"$log")" 3
+}
+it 'a case without a series, in fresh processes, with more patience' no_series
+heaps() {
+    bench 0 --cases large --only mm --heap 1G && same "$(grep -o 'mm started heap=[0-9]*\|run.*' <<<"$log" | tail -n +2)" \
+        "mm started heap=1073741824
+run large 1048576 256 12
+mm started heap=21474836480
+run large 16777217 256 12
+run large 67108864 256 12"
+}
+it 'another heap is another process' heaps
+too_large() {
+    FAKE_MEMORY=12000000000 bench 0 --cases single,large --quick --only mm --heap 1G &&
+        same "$(marks | grep malloc)" "mm,single,16,1000000,malloc,ok
+mm,single,256,1000000,malloc,ok
+mm,single,8192,1000000,malloc,toolarge
+mm,large,1048576,256,malloc,ok
+mm,large,16777217,256,malloc,toolarge
+mm,large,67108864,256,malloc,toolarge" && has "$out" 'too large' && lacks "$log" 'run single 8192'
+}
+it 'more than the heap, and a heap larger than the GPU' too_large
+no_start() {
+    FAKE='builtin start=crash' bench 1 && has "$err" 'mmbench: the child for builtin: killed by signal 11; expected a GPU'
+}
+it 'a child that does not start' no_start
+floors_fail() {
+    FAKE='mm floor 131072 *=crash;mm floor 1000000 *=hang' bench 3 --cases single --only mm --quick --timeout 1 &&
+        same "$(marks)" "mm,single,16,1000000,malloc,hung
+mm,single,16,1000000,free,hung
+mm,single,256,1000000,malloc,skipped
+mm,single,256,1000000,free,skipped
+mm,single,8192,1000000,malloc,skipped
+mm,single,8192,1000000,free,skipped"
+}
+it 'a child that cannot measure its floors' floors_fail
+slow_end() {
+    local begin=$SECONDS
+    FAKE='mm end=hang' bench 0 --timeout 1 --cases churn --only mm && ((SECONDS - begin <= 5)) &&
+        same "$(marks)" mm,churn,512,131072,churn,ok
+}
+it 'a child that does not end' slow_end
+# interrupt SIGNAL STATUS: sent while the built-in allocator's child hangs in the second case.
+interrupt() {
+    FAKE='builtin run churn *=hang' "$work/bin/mmbench" --csv "$work/csv" --cases warp,churn >/dev/null 2>"$work/err" &
+    local pid=$! got=0 child i
+    for ((i = 0; i < 100; i++)); do
+        grep -q 'builtin run churn' "$work/log" 2>/dev/null && break
+        sleep 0.05
+    done
+    child=$(<"$work/log.pid")
+    kill -"$1" "$pid"
+    wait "$pid" || got=$?
+    csv=$(grep -v '^#' "$work/csv")
+    for ((i = 0; i < 40; i++)); do
+        [[ $(cat "/proc/$child/stat" 2>/dev/null) == *') '[^Z]' '* ]] || break
+        sleep 0.05
+    done
+    ((i < 40)) && same "$got" "$2" && has "$csv" 'builtin,warp,65536'
+}
+term() { interrupt TERM 130 && has "$csv" 'mm,churn,512' && has "$(<"$work/err")" 'mmbench: interrupted'; }
+it 'interrupted: what is known is written, the child is gone' term
+it 'killed: the child goes too' interrupt KILL 137
+it 'every case' everything
+
+printf 'bench: %d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))

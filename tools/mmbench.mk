@@ -1,0 +1,55 @@
+# mmbench: the host program, and the two children that it runs: what allocates in them is compiled by nvcc and by
+# mmnvcc for each of ARCHS. `make bench` measures everything, into build/bench/.
+
+BENCH_SRC := tools/mmbench
+BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
+BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h)
+BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
+BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c)) \
+	$(BUILD)/obj/$(BENCH_SRC)/child/plain.o
+BENCH_COMMIT = $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+BENCH_FLAGS = -std=c++17 -O2 -I. -Xcompiler -Wall,-Wextra,-Werror \
+	$(foreach a,$(ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+	-gencode arch=compute_$(MM_ARCH_FIRST),code=compute_$(MM_ARCH_FIRST)
+
+.PHONY: bench install-mmbench uninstall-mmbench
+all: $(BUILD)/bin/mmbench
+build-gpu-tests: $(BUILD)/bin/mmbench
+
+# Depends on the children for its commit: it is that of the allocator they hold.
+$(BUILD)/bin/mmbench: $(BENCH_C) $(BENCH_H) $(BENCH_CHILDREN)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) -DMM_BENCH_COMMIT='"$(BENCH_COMMIT)"' $(BENCH_C) -o $@
+
+$(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.c $(BENCH_H)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) -isystem $(CUDA_HOME)/include -c $< -o $@
+
+$(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.cu $(BENCH_H)
+	@mkdir -p $(@D)
+	$(NVCC) $(BENCH_FLAGS) -c $< -o $@
+
+$(BUILD)/lib/bench/mmbench-builtin: $(BENCH_SRC)/child/alloc.cu $(BENCH_CHILD_OBJS) $(BENCH_H)
+	@mkdir -p $(@D)
+	$(NVCC) $(BENCH_FLAGS) -DALLOCATOR='"builtin"' $< $(BENCH_CHILD_OBJS) -o $@
+
+$(BUILD)/lib/bench/mmbench-mm: $(BENCH_SRC)/child/alloc.cu $(BENCH_CHILD_OBJS) $(BENCH_H) \
+    $(MM_PTX) $(MM_LIBRARIES) $(BUILD)/lib/libmm.so.1 | $(BUILD)/bin/mmnvcc run-time
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc $(BENCH_FLAGS) -DALLOCATOR='"mm"' $< $(BENCH_CHILD_OBJS) -o $@
+
+bench: all
+	@mkdir -p $(BUILD)/bench
+	$(BUILD)/bin/mmbench --csv $(BUILD)/bench/mmbench-$$(date -u +%Y%m%d-%H%M%S).csv
+
+install: install-mmbench
+install-mmbench: $(BUILD)/bin/mmbench
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MMLIBDIR)/bench"
+	install -m 755 $(BUILD)/bin/mmbench "$(DESTDIR)$(PREFIX)/bin/"
+	install -m 755 $(BENCH_CHILDREN) "$(DESTDIR)$(MMLIBDIR)/bench/"
+
+uninstall: uninstall-mmbench
+uninstall-mmbench:
+	rm -f "$(DESTDIR)$(PREFIX)/bin/mmbench"
+	rm -rf "$(DESTDIR)$(MMLIBDIR)/bench"
+	-rmdir "$(DESTDIR)$(MMLIBDIR)" 2>/dev/null

@@ -1,0 +1,162 @@
+/* The kernels that allocate. Nothing in here but malloc and free concerns an allocator. */
+#include <stdlib.h>
+
+#include "tools/mmbench/child/child.h"
+
+const char alloc_name[] = ALLOCATOR;
+
+static __global__ void empty_kernel(void) {}
+
+void alloc_empty(void) { empty_kernel<<<1, 1>>>(); }
+
+/* ---- one ask a thread ------------------------------------------------------------------------- */
+
+static __global__ void malloc_kernel(void **pointers, struct asks a) {
+    const unsigned i = ask_idx(&a);
+    if (i < a.count) pointers[i] = malloc(ask_bytes(&a, i, 0));
+}
+
+static __global__ void free_kernel(void **pointers, struct asks a) {
+    const unsigned i = ask_idx(&a);
+    if (i < a.count) free(pointers[i]);
+}
+
+/* With no ask at all: loads the kernel. */
+void alloc_malloc(void **pointers, const struct asks *a) {
+    malloc_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(pointers, *a);
+}
+
+void alloc_free(void **pointers, const struct asks *a) {
+    free_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(pointers, *a);
+}
+
+/* ---- churn ------------------------------------------------------------------------------------ */
+
+static __global__ void churn_kernel(unsigned threads, unsigned rounds, int all, struct tally *t) {
+    const unsigned i = thread_idx();
+    if (i >= threads) return;
+    unsigned nulls = 0, corrupt = 0;
+    for (unsigned round = 0; round < rounds; round++) {
+        const unsigned words = (16 + mix(i * 0x9e3779b9u + round) % 497) / 4, step = all ? 1 : words - 1;
+        volatile unsigned *p = (volatile unsigned *)malloc(words * 4);
+        if (p == NULL) {
+            nulls++;
+            continue;
+        }
+        unsigned bad = ((size_t)p & 15) != 0;
+        for (unsigned w = 0; w < words; w += step) p[w] = i ^ round << 20 ^ w * 0x10001u;
+        for (unsigned w = 0; w < words; w += step) bad |= p[w] != (i ^ round << 20 ^ w * 0x10001u);
+        corrupt += bad;
+        free((void *)p);
+    }
+    if (nulls) atomicAdd(&t->nulls, nulls);
+    if (corrupt) atomicAdd(&t->corrupt, corrupt);
+}
+
+void alloc_churn(unsigned threads, unsigned rounds, int all, struct tally *t) {
+    churn_kernel<<<(threads + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(threads, rounds, all, t);
+}
+
+/* ---- latency ---------------------------------------------------------------------------------- */
+
+static __global__ void latency_kernel(unsigned long long bytes, unsigned pairs, unsigned *malloc_cycles,
+                                      unsigned *free_cycles, struct tally *t) {
+    for (unsigned i = 0; i < pairs; i++) {
+        const long long begin = clock64();
+        volatile unsigned *p = (volatile unsigned *)malloc(bytes);
+        if (p == NULL) {
+            t->nulls++;
+            continue;
+        }
+        *p = i; /* needs the pointer, so the clock is read after malloc has answered */
+        const long long between = clock64();
+        free((void *)p);
+        malloc_cycles[i] = (unsigned)(between - begin);
+        free_cycles[i] = (unsigned)(clock64() - between);
+    }
+}
+
+void alloc_latency(unsigned long long bytes, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
+                   struct tally *t) {
+    latency_kernel<<<1, 1>>>(bytes, pairs, malloc_cycles, free_cycles, t);
+}
+
+/* ---- util: until NULL ------------------------------------------------------------------------- */
+
+/* The first 16 bytes of each allocation: the one before it in the list of its thread, whose it is, its number. */
+struct link {
+    struct link *before;
+    unsigned thread;
+    unsigned number;
+};
+
+static __global__ void exhaust_kernel(void **lists, unsigned threads, unsigned long long bytes, struct tally *t) {
+    const unsigned i = thread_idx();
+    if (i >= threads) return;
+    unsigned long long count = 0, count_before = 0;
+    struct link *last = NULL;
+    for (;;) {
+        struct link *p = (struct link *)malloc(bytes);
+        if (p == NULL) break;
+        p->before = last;
+        p->thread = i;
+        p->number = (unsigned)count++;
+        last = p;
+        if (*(volatile unsigned long long *)&t->null_seen == 0) count_before++;
+    }
+    *(volatile unsigned long long *)&t->null_seen = 1;
+    lists[i] = last;
+    atomicAdd(&t->nulls, 1ull);
+    atomicAdd(&t->bytes, count * bytes);
+    atomicAdd(&t->bytes_before_null, count_before * bytes);
+}
+
+static __global__ void walk_kernel(void **lists, unsigned threads, struct tally *t) {
+    const unsigned i = thread_idx();
+    if (i >= threads) return;
+    unsigned corrupt = 0, number = 0;
+    for (struct link *p = (struct link *)lists[i]; p != NULL; p = p->before) {
+        if (((size_t)p & 15) != 0 || p->thread != i || (p != lists[i] && p->number + 1 != number)) {
+            corrupt = 1; /* and whatever is behind it cannot be reached */
+            break;
+        }
+        number = p->number;
+    }
+    if (lists[i] != NULL && number != 0) corrupt = 1;
+    if (corrupt) atomicAdd(&t->corrupt, 1ull);
+}
+
+void alloc_exhaust(void **lists, unsigned threads, unsigned long long bytes, struct tally *t) {
+    exhaust_kernel<<<(threads + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(lists, threads, bytes, t);
+}
+
+void alloc_walk(void **lists, unsigned threads, struct tally *t) {
+    walk_kernel<<<(threads + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(lists, threads, t);
+}
+
+/* ---- endurance -------------------------------------------------------------------------------- */
+
+static __global__ void free_half_kernel(void **pointers, unsigned *rounds, unsigned count, unsigned round) {
+    const unsigned i = thread_idx();
+    if (i >= count || (round != 0 && (mix(i ^ mix(round)) & 1))) return;
+    free(pointers[i]);
+    pointers[i] = NULL;
+    rounds[i] = round;
+}
+
+static __global__ void malloc_half_kernel(void **pointers, const unsigned *rounds, struct asks a, unsigned round,
+                                          struct tally *t) {
+    const unsigned i = thread_idx();
+    if (i >= a.count || rounds[i] != round) return;
+    pointers[i] = malloc(ask_bytes(&a, i, round));
+    if (pointers[i] == NULL) atomicAdd(&t->nulls, 1ull);
+}
+
+void alloc_free_half(void **pointers, unsigned *rounds, unsigned count, unsigned round) {
+    free_half_kernel<<<(count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, rounds, count, round);
+}
+
+void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct asks *a, unsigned round,
+                       struct tally *t) {
+    malloc_half_kernel<<<ask_ctas(a), CTA_THREADS>>>(pointers, rounds, *a, round, t);
+}

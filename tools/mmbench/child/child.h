@@ -1,0 +1,187 @@
+/* What the child's files share. What allocates is one source, alloc.cu, compiled twice: by nvcc it runs on CUDA's
+ * allocator, by mmnvcc on mm. It knows of neither: malloc and free in kernels are all it uses.
+ *
+ *   plain.cu   kernels that allocate nothing: floors, filling, checking, counting. Its module has no heap.
+ *   alloc.cu   the kernels that call malloc or free. Its module has one.
+ *   timed.c    the cases that are kernel times
+ *   heap.c     the cases about the heap itself: its share in use, its span, its making, its life
+ *   main.c     requests in, answers out (../protocol.h)
+ *
+ * Words: a REQUEST is what mmbench asks of us, one line; an ASK is one call of malloc by one thread, numbered from 0.
+ */
+#ifndef MM_BENCH_CHILD_H
+#define MM_BENCH_CHILD_H
+
+#ifdef __CUDACC__
+#define CHILD_BOTH static __host__ __device__ inline
+#else
+#define CHILD_BOTH static inline
+#endif
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CTA_THREADS 256
+#define WARP_THREADS 32
+#define WARP_SHIFT 5
+
+/* ---- asks ------------------------------------------------------------------------------------- */
+
+/* How the bytes of an ask follow from its number. */
+enum sizing { SIZING_ONE, SIZING_POWERS, SIZING_UNIFORM };
+
+/* Who asks, and for how much. Every 2^every_shift-th thread asks once: 0 all, WARP_SHIFT lane 0 of each warp. */
+struct asks {
+    unsigned count;
+    unsigned every_shift;
+    enum sizing sizing;
+    unsigned powers;         /* SIZING_POWERS: 16, 32, ..., so many sizes */
+    unsigned long long size; /* SIZING_ONE: the size; else the largest (the smallest is 16) */
+};
+
+CHILD_BOTH unsigned mix(unsigned x) { /* MurmurHash3's finalizer */
+    x ^= x >> 16;
+    x *= 0x85ebca6bu;
+    x ^= x >> 13;
+    x *= 0xc2b2ae35u;
+    return x ^ x >> 16;
+}
+
+/* Bytes of ask i; a slot that asks again (endurance) asks in a later round. */
+CHILD_BOTH unsigned long long ask_bytes(const struct asks *a, unsigned i, unsigned round) {
+    if (a->sizing == SIZING_ONE) return a->size;
+    const unsigned random = mix(i * 0x9e3779b9u + round * 0x7f4a7c15u + 1);
+    if (a->sizing == SIZING_POWERS) return 16ull << random % a->powers;
+    return 16 + random % ((unsigned)a->size - 15);
+}
+
+#ifdef __CUDACC__
+static __device__ inline unsigned thread_idx(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
+
+/* The ask of this thread; a->count or more if it has none. */
+static __device__ inline unsigned ask_idx(const struct asks *a) {
+    const unsigned thread = thread_idx();
+    return thread & ((1u << a->every_shift) - 1) ? ~0u : thread >> a->every_shift;
+}
+
+/* CTAs of a kernel with a thread for each ask. */
+static inline unsigned ask_ctas(const struct asks *a) {
+    return (unsigned)((((unsigned long long)a->count << a->every_shift) + CTA_THREADS - 1) / CTA_THREADS);
+}
+#endif
+
+/* ---- what a check finds; in device memory ------------------------------------------------------ */
+
+struct tally {
+    unsigned long long nulls;
+    unsigned long long corrupt;   /* allocations that hold what their owner did not write, or are misaligned */
+    unsigned long long lowest;    /* first byte of the lowest live allocation */
+    unsigned long long end;       /* first byte after the highest */
+    unsigned long long bytes;     /* util: handed out in all */
+    unsigned long long bytes_before_null;
+    unsigned long long null_seen; /* util: 1 once somebody got NULL */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- plain.cu --------------------------------------------------------------------------------- */
+
+/* Launch an empty kernel of the module that does not allocate. */
+void plain_empty(void);
+
+/* Every byte of each allocation gets a pattern keyed to its ask; first_word_only: its first word. rounds: of each
+ * slot, or NULL for round 0; only_round: slots of that round, or -1 for all. */
+void plain_fill(void **pointers, const struct asks *a, const unsigned *rounds, int only_round, int first_word_only);
+/* Counts NULLs, misaligned pointers and patterns that are gone. What two allocations share, one of them lost. */
+void plain_check(void **pointers, const struct asks *a, const unsigned *rounds, int first_word_only, struct tally *t);
+/* Counts NULLs and finds lowest and end of what is live. */
+void plain_bounds(void **pointers, const struct asks *a, const unsigned *rounds, struct tally *t);
+/* Sets a bit for each 2 MiB page, counted from the byte `base`, that holds a byte of a live allocation. */
+void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base,
+                 unsigned *bits, unsigned pages);
+
+/* Floors: what the hardware asks for the least an allocator could do. Launch one kernel each. */
+struct floor_memory;
+struct floor_memory *floor_open(unsigned count);
+void floor_close(struct floor_memory *m);
+/* Store one pointer each. */
+void floor_store(struct floor_memory *m, const struct asks *a);
+/* Load the block pointer of the SM, then one atomic per warp on the block's counter. */
+void floor_atomic(struct floor_memory *m, const struct asks *a);
+/* Load one pointer each, as floor_store left it, then one atomic per warp on the bitmap. */
+void floor_bitmap(struct floor_memory *m, const struct asks *a);
+/* Cycles of each of `count` atomics by one thread, every one waiting for the one before. */
+void floor_latency(struct floor_memory *m, unsigned *cycles, unsigned count);
+
+/* ---- alloc.cu --------------------------------------------------------------------------------- */
+
+extern const char alloc_name[]; /* mm or builtin, as the build says */
+void alloc_empty(void); /* launch an empty kernel of the module that allocates */
+void alloc_malloc(void **pointers, const struct asks *a);
+void alloc_free(void **pointers, const struct asks *a);
+/* threads: each `rounds` times malloc(16..512), write, check, free; all: every word, else first and last. */
+void alloc_churn(unsigned threads, unsigned rounds, int all, struct tally *t);
+/* One thread, `pairs` times malloc, write a word, free; the cycles of each. */
+void alloc_latency(unsigned long long bytes, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
+                   struct tally *t);
+/* Every thread allocates until NULL, and hangs what it got into a list of its own. */
+void alloc_exhaust(void **lists, unsigned threads, unsigned long long bytes, struct tally *t);
+/* Walks the lists: everything in them is as its owner left it. */
+void alloc_walk(void **lists, unsigned threads, struct tally *t);
+/* Endurance: frees what belongs to the random half of `round` and marks it; gives that half new allocations. */
+void alloc_free_half(void **pointers, unsigned *rounds, unsigned count, unsigned round);
+void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct asks *a, unsigned round,
+                       struct tally *t); /* counts NULLs */
+
+/* ---- main.c ----------------------------------------------------------------------------------- */
+
+struct request {
+    char name[32]; /* of the case, without _cold */
+    int cold;
+    unsigned long long size;
+    unsigned threads;
+    unsigned runs; /* endurance: rounds */
+};
+
+extern unsigned long long child_heap_bytes;
+extern double child_seconds; /* one request's time, after which mmbench gives us up */
+
+/* Sets the heap size of a fresh context. */
+void child_start_device(void);
+/* The heap is made anew: reset, start, first launch. Everything of the device is gone before. */
+void child_restart_device(void);
+/* Ends the process with one line if `error` is one. */
+void child_must(cudaError_t error);
+/* Answers with one row: median, least, most of the samples, which are sorted. If the tally holds NULLs or corruption
+ * the row is marked, and then a time is not told. floor: the name of the floor that it is measured against, or "-". */
+void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor,
+               const struct tally *t, const char *checked);
+/* Answers with the median of a floor. Sorts the samples. */
+void child_floor(const char *name, const char *unit, double *samples, unsigned count);
+struct tally child_nothing_found(void);
+void *child_device_alloc(size_t bytes);                    /* cudaMalloc, zeroed */
+void child_read(void *to, const void *from, size_t bytes); /* after everything that was launched */
+double child_now_ms(void);
+
+/* Milliseconds on the device of what was launched between begin and end. */
+void child_time_begin(void);
+double child_time_end_ms(void);
+
+/* ---- the cases -------------------------------------------------------------------------------- */
+
+void run_kernels(const struct request *q); /* single, mixed, mixedu, scaling, warp, large, and the cold ones */
+void run_churn(const struct request *q);
+void run_latency(const struct request *q);
+void run_floors(unsigned count, unsigned every_shift);
+
+void run_util(const struct request *q);
+void run_frag(const struct request *q);
+void run_init(const struct request *q);
+void run_endurance(const struct request *q);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

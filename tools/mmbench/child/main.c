@@ -1,0 +1,182 @@
+/* The child: reads requests, runs them, answers. Any error of CUDA ends it with one line; mmbench starts another.
+ * What the build calls itself is not taken at its word: "identify" finds out which allocator is there.
+ */
+#define _GNU_SOURCE /* clock_gettime */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/mmbench/child/child.h"
+#include "tools/mmbench/protocol.h"
+
+unsigned long long child_heap_bytes;
+double child_seconds;
+
+static cudaEvent_t begin_event, end_event;
+
+static void fatal(const char *what, const char *why) {
+    printf("@fatal %s%s%s\n", what, *why ? ": " : "", why);
+    fflush(stdout);
+    _Exit(1); /* nothing of a broken context is worth tidying up */
+}
+
+void child_must(cudaError_t error) {
+    if (error != cudaSuccess) fatal("CUDA", cudaGetErrorString(error));
+}
+
+double child_now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+void child_start_device(void) {
+    child_must(cudaSetDevice(0));
+    /* mm has its heap size from MM_HEAP_SIZE, and need not like this one. */
+    if (cudaDeviceSetLimit(cudaLimitMallocHeapSize, child_heap_bytes) != cudaSuccess) cudaGetLastError();
+    child_must(cudaEventCreate(&begin_event));
+    child_must(cudaEventCreate(&end_event));
+}
+
+void child_restart_device(void) {
+    child_must(cudaDeviceReset());
+    child_start_device();
+    alloc_empty();
+    child_must(cudaDeviceSynchronize());
+}
+
+void *child_device_alloc(size_t bytes) {
+    void *p;
+    child_must(cudaMalloc(&p, bytes));
+    child_must(cudaMemset(p, 0, bytes));
+    return p;
+}
+
+void child_read(void *to, const void *from, size_t bytes) {
+    child_must(cudaGetLastError());
+    child_must(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+}
+
+void child_time_begin(void) { child_must(cudaEventRecord(begin_event, 0)); }
+
+double child_time_end_ms(void) {
+    float ms;
+    child_must(cudaGetLastError());
+    child_must(cudaEventRecord(end_event, 0));
+    child_must(cudaEventSynchronize(end_event));
+    child_must(cudaEventElapsedTime(&ms, begin_event, end_event));
+    return ms;
+}
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts. */
+static double median(double *samples, unsigned count) {
+    qsort(samples, count, sizeof *samples, compare);
+    return (samples[(count - 1) / 2] + samples[count / 2]) / 2;
+}
+
+static int is_time(const char *unit) { return !strcmp(unit, "us") || !strcmp(unit, "ms") || !strcmp(unit, "cycles"); }
+
+void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor,
+               const struct tally *t, const char *checked) {
+    const char *status = t->corrupt ? "corrupt" : t->nulls ? "null" : "ok";
+    const int told = runs != 0 && (!strcmp(status, "ok") || !is_time(unit));
+    printf("@row %s %s ", op, unit);
+    if (told) {
+        const double middle = median(samples, runs);
+        printf("%.6g %.6g %.6g %u", middle, samples[0], samples[runs - 1], runs);
+    } else {
+        printf("- - - 0");
+    }
+    printf(" %s %llu %llu %s %s\n", floor, t->nulls, t->corrupt, status, checked);
+    fflush(stdout);
+}
+
+void child_floor(const char *name, const char *unit, double *samples, unsigned count) {
+    printf("@floor %s %s %.6g\n", name, unit, median(samples, count));
+    fflush(stdout);
+}
+
+struct tally child_nothing_found(void) {
+    struct tally t;
+    memset(&t, 0, sizeof t);
+    t.lowest = ~0ull;
+    return t;
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+/* The host can copy from a pointer of mm's heap, and not from one of CUDA's (docs/contract.md). */
+static void identify(void) {
+    struct asks a;
+    memset(&a, 0, sizeof a);
+    a.count = 1;
+    a.size = 16;
+    void **pointers = (void **)child_device_alloc(sizeof *pointers), *p;
+    unsigned word;
+    alloc_malloc(pointers, &a);
+    child_read(&p, pointers, sizeof p);
+    const int copied = p != NULL && cudaMemcpy(&word, p, sizeof word, cudaMemcpyDeviceToHost) == cudaSuccess;
+    if (!copied) cudaGetLastError();
+    alloc_free(pointers, &a);
+    child_must(cudaDeviceSynchronize());
+    printf("@identity %s\n", copied ? "mm" : "builtin");
+}
+
+static int run_case(struct request *q) {
+    static const struct {
+        const char *name;
+        void (*run)(const struct request *);
+    } cases[] = {
+        {"single", run_kernels}, {"mixed", run_kernels}, {"mixedu", run_kernels},     {"scaling", run_kernels},
+        {"warp", run_kernels},   {"large", run_kernels}, {"churn", run_churn},        {"latency", run_latency},
+        {"util", run_util},      {"frag", run_frag},     {"endurance", run_endurance}, {"init", run_init},
+    };
+    char *suffix = strstr(q->name, "_cold");
+    q->cold = suffix != NULL;
+    if (suffix) *suffix = '\0';
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (!strcmp(q->name, cases[i].name)) {
+            cases[i].run(q);
+            return 1;
+        }
+    return 0;
+}
+
+static void answer(const char *line) {
+    struct request q;
+    unsigned count, every_shift;
+    memset(&q, 0, sizeof q);
+    if (!strcmp(line, "identify\n"))
+        identify();
+    else if (sscanf(line, "floor %u %u", &count, &every_shift) == 2)
+        run_floors(count, every_shift);
+    else if (sscanf(line, "run %31s %llu %u %u", q.name, &q.size, &q.threads, &q.runs) != 4 || !run_case(&q))
+        fatal("not a request", line);
+    printf("@done\n");
+    fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    char line[MM_BENCH_LINE_BYTES];
+    struct cudaDeviceProp properties;
+    int driver, devices = 0;
+    if (argc != 3) fatal("usage", "HEAP_BYTES SECONDS, and requests on standard input");
+    child_heap_bytes = strtoull(argv[1], NULL, 10);
+    child_seconds = strtod(argv[2], NULL);
+    const cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess || devices == 0) fatal("no GPU", cudaGetErrorString(error));
+    child_start_device();
+    child_must(cudaGetDeviceProperties(&properties, 0));
+    child_must(cudaDriverGetVersion(&driver));
+    printf("@ready %s %d.%d %d.%d %zu %s\n", alloc_name, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
+           driver / 1000, driver % 1000 / 10, properties.totalGlobalMem, properties.name);
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) answer(line);
+    return 0;
+}

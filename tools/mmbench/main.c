@@ -1,0 +1,214 @@
+/* mmbench: options, and the cases one after the other. */
+#define _GNU_SOURCE /* ftruncate, fileno */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/mmbench/mmbench.h"
+
+#define ITEMS_MAX (MM_BENCH_SIZES_MAX * MM_BENCH_SIZES_MAX)
+#define RUNS_MIN 10
+#define RUNS_MAX 1000
+#define TIMEOUT_MAX 3600
+#define HEAP_MIN (256ull << 20)
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_MM_ROW = 3, EXIT_SIGNAL = 130 };
+
+static const char usage[] =
+    "usage: mmbench [OPTION...]\n"
+    "Measures malloc and free in kernels: CUDA's own allocator beside mm.\n"
+    "  --csv FILE              every row, for programs\n"
+    "  --cases NAME,NAME...    these cases only (--list)\n"
+    "  --only mm|builtin       this allocator only\n"
+    "  --quick                 fewer sizes, fewer rounds\n"
+    "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
+    "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
+    "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
+    "  --list                  the cases\n"
+    "  --help                  this text\n"
+    "Exit status: 0; 1 nothing could be measured (no GPU, say); 2 bad options; 3 a row of mm failed;\n"
+    "130 interrupted.\n";
+
+static int bad(const char *option, const char *value, const char *expected) {
+    fprintf(stderr, "mmbench: %s: \"%s\"; expected %s\n", option, value, expected);
+    return EXIT_USAGE;
+}
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+static bool try_number(const char *text, unsigned long long *value, char **end) {
+    errno = 0;
+    *value = strtoull(text, end, 10);
+    return text[0] >= '0' && text[0] <= '9' && errno == 0;
+}
+
+static bool try_count(const char *text, unsigned least, unsigned most, unsigned *count) {
+    unsigned long long value;
+    char *end;
+    if (!try_number(text, &value, &end) || *end || value < least || value > most) return false;
+    *count = (unsigned)value;
+    return true;
+}
+
+static bool try_size(const char *text, uint64_t *bytes) {
+    unsigned long long value;
+    char *end;
+    unsigned shift = 0;
+    if (!try_number(text, &value, &end)) return false;
+    if (*end) {
+        static const char units[] = "kKmMgGtT";
+        const char *unit = strchr(units, *end);
+        if (!unit || end[1]) return false;
+        shift = 10 * (unsigned)((unit - units) / 2 + 1);
+    }
+    if (value > UINT64_MAX >> shift || value << shift < HEAP_MIN || value << shift > 1ull << 40) return false;
+    *bytes = (uint64_t)value << shift;
+    return true;
+}
+
+static int take_cases(const char *list, struct mm_bench_options *o) {
+    memset(o->cases, 0, sizeof o->cases);
+    for (const char *at = list;; at++) {
+        const size_t length = strcspn(at, ",");
+        size_t c = 0;
+        while (c < mm_bench_case_count &&
+               (strlen(mm_bench_cases[c].name) != length || strncmp(mm_bench_cases[c].name, at, length) != 0))
+            c++;
+        if (c == mm_bench_case_count) {
+            char name[64];
+            snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, at);
+            return bad("--cases", name, "names of mmbench --list, with commas between them");
+        }
+        o->cases[c] = true;
+        at += length;
+        if (!*at) return 0;
+    }
+}
+
+static int take_only(const char *name, struct mm_bench_options *o) {
+    bool found = false;
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
+        o->allocators[a] = !strcmp(name, mm_bench_allocator_names[a]);
+        found = found || o->allocators[a];
+    }
+    return found ? 0 : bad("--only", name, "mm or builtin");
+}
+
+static int take(const char *option, const char *value, struct mm_bench_options *o) {
+    if (!strcmp(option, "--csv")) {
+        o->csv = value;
+        return *value ? 0 : bad(option, value, "a file to write");
+    }
+    if (!strcmp(option, "--cases")) return take_cases(value, o);
+    if (!strcmp(option, "--only")) return take_only(value, o);
+    if (!strcmp(option, "--heap")) return try_size(value, &o->heap) ? 0 : bad(option, value, "256M to 1T, such as 8G");
+    if (!strcmp(option, "--runs"))
+        return try_count(value, RUNS_MIN, RUNS_MAX, &o->runs) ? 0 : bad(option, value, "10 to 1000");
+    return try_count(value, 1, TIMEOUT_MAX, &o->timeout) ? 0 : bad(option, value, "1 to 3600 seconds");
+}
+
+static void list(void) {
+    for (size_t c = 0; c < mm_bench_case_count; c++)
+        printf("%-12s %s\n", mm_bench_cases[c].name, mm_bench_cases[c].about);
+}
+
+/* Status to exit with, or -1: go on. */
+static int parse(int argc, char **argv, struct mm_bench_options *o) {
+    static const char *const with_value[] = {"--csv", "--cases", "--only", "--heap", "--runs", "--timeout"};
+    memset(o, 0, sizeof *o);
+    for (size_t c = 0; c < mm_bench_case_count; c++) o->cases[c] = true;
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) o->allocators[a] = true;
+    o->runs = 12;
+    o->timeout = 20;
+    for (int i = 1; i < argc; i++) {
+        const char *found = NULL, *value = NULL;
+        if (!strcmp(argv[i], "--help")) return fputs(usage, stdout) < 0;
+        if (!strcmp(argv[i], "--list")) return list(), 0;
+        if (!strcmp(argv[i], "--quick")) {
+            o->quick = true;
+            continue;
+        }
+        for (size_t k = 0; k < sizeof with_value / sizeof *with_value && !found; k++) {
+            const size_t n = strlen(with_value[k]);
+            if (strncmp(argv[i], with_value[k], n) != 0 || (argv[i][n] && argv[i][n] != '=')) continue;
+            found = with_value[k];
+            value = argv[i][n] ? argv[i] + n + 1 : i + 1 < argc ? argv[++i] : NULL;
+        }
+        if (!found) return bad("option", argv[i], "one of mmbench --help");
+        if (!value) return bad(found, "", "a value");
+        const int status = take(found, value, o);
+        if (status != 0) return status;
+    }
+    return -1;
+}
+
+/* ---- measuring -------------------------------------------------------------------------------- */
+
+static bool mm_failed(const struct mm_bench_item *items, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
+            const enum mm_bench_status status = items[i].rows[MM_BENCH_MM][op].status;
+            if (status > MM_BENCH_OK && status < MM_BENCH_SKIPPED) return true;
+        }
+    return false;
+}
+
+static int measure(const struct mm_bench_options *o, const struct mm_bench_machine *m, FILE *csv) {
+    static struct mm_bench_item items[ITEMS_MAX];
+    struct mm_bench_floors floors = {NULL, 0, 0};
+    enum mm_bench_outcome outcome = MM_BENCH_DONE;
+    bool failed = false;
+    size_t total = 0;
+    for (size_t c = 0; c < mm_bench_case_count; c++)
+        if (o->cases[c]) total += mm_bench_items(&mm_bench_cases[c], o, items, ITEMS_MAX);
+    mm_bench_progress_total(total * (o->allocators[MM_BENCH_MM] + o->allocators[MM_BENCH_BUILTIN]));
+    mm_bench_table_head(stdout, m);
+    if (csv) mm_bench_csv_head(csv, m);
+    for (size_t c = 0; c < mm_bench_case_count && outcome == MM_BENCH_DONE; c++) {
+        if (!o->cases[c]) continue;
+        const size_t count = mm_bench_items(&mm_bench_cases[c], o, items, ITEMS_MAX);
+        for (int a = 0; a < MM_BENCH_ALLOCATORS && outcome == MM_BENCH_DONE; a++)
+            if (o->allocators[a]) outcome = mm_bench_run(o, m, (enum mm_bench_allocator)a, items, count, &floors);
+        mm_bench_table(stdout, o, items, count);
+        if (csv) mm_bench_csv_rows(csv, items, count);
+        failed = failed || mm_failed(items, count);
+    }
+    if (csv) mm_bench_csv_floors(csv, &floors);
+    free(floors.all);
+    if (outcome == MM_BENCH_STOPPED) fprintf(stderr, "mmbench: interrupted\n");
+    return outcome == MM_BENCH_STOPPED ? EXIT_SIGNAL : failed ? EXIT_MM_ROW : EXIT_SUCCESS;
+}
+
+/* What the file held goes only when there is something to put there. */
+static FILE *open_csv(const char *path) {
+    FILE *csv = fopen(path, "a");
+    if (!csv) fprintf(stderr, "mmbench: --csv: \"%s\" cannot be written: %s\n", path, strerror(errno));
+    return csv;
+}
+
+static int close_csv(FILE *csv, const char *path, int status) {
+    const bool failed = ferror(csv) != 0;
+    if (fclose(csv) == 0 && !failed) return status;
+    fprintf(stderr, "mmbench: --csv: \"%s\" could not be written: %s\n", path, strerror(errno));
+    return EXIT_FAILED;
+}
+
+int main(int argc, char **argv) {
+    struct mm_bench_options o;
+    struct mm_bench_machine machine;
+    FILE *csv = NULL;
+    int status = parse(argc, argv, &o);
+    if (status >= 0) return status;
+    memset(&machine, 0, sizeof machine);
+    if (o.csv && !(csv = open_csv(o.csv))) return EXIT_USAGE;
+    mm_bench_catch_signals();
+    if (mm_bench_find_children(o.allocators) && mm_bench_identify(&o, &machine)) {
+        /* A device or a pipe cannot be cut, and need not be. */
+        if (csv && ftruncate(fileno(csv), 0) != 0) errno = 0;
+        status = measure(&o, &machine, csv);
+    } else {
+        status = EXIT_FAILED;
+    }
+    return csv ? close_csv(csv, o.csv, status) : status;
+}

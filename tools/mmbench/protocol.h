@@ -1,0 +1,24 @@
+/* What mmbench and its children say to each other: lines. Whatever else a child says is a remark, shown if it fails.
+ *
+ *   mmbench-ALLOCATOR HEAP_BYTES SECONDS                   is started; SECONDS: what one request may take
+ * child:   @ready ALLOCATOR TOOLKIT DRIVER MEMORY_BYTES GPU...
+ *          @fatal TEXT...                                  and ends: no GPU, say
+ * mmbench: floor THREADS EVERY_SHIFT
+ * child:   @floor NAME UNIT VALUE                          NAME: store, atomic, bitmap, latency
+ * mmbench: run CASE SIZE THREADS RUNS
+ * child:   @row OP UNIT MEDIAN MIN MAX RUNS FLOOR NULLS CORRUPT STATUS CHECKED...
+ *                                                          MEDIAN MIN MAX "-" if marked; FLOOR a NAME or "-"
+ * mmbench: identify
+ * child:   @identity mm | builtin                          by what its pointers can do, not by what it is called
+ * child, after each of these:
+ *          @done
+ *
+ * At the end of its input the child ends.
+ */
+#ifndef MM_BENCH_PROTOCOL_H
+#define MM_BENCH_PROTOCOL_H
+
+#define MM_BENCH_LINE_BYTES 512 /* of one line, with its end */
+#define MM_BENCH_RUNS_SLOW 3    /* runs of what takes over a second each */
+
+#endif

@@ -1,0 +1,243 @@
+/* What mmbench writes: the table, the CSV file, and the line that says how far it is. */
+#define _GNU_SOURCE /* gmtime_r, isatty */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/mmbench/mmbench.h"
+
+#ifndef MM_BENCH_COMMIT
+#define MM_BENCH_COMMIT "unknown"
+#endif
+
+#define CELL 128 /* of text in the table; it is as wide as it needs to be */
+#define TEXT 96
+
+double mm_bench_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Bytes as people write them, exact: 4096, 8K, 1M. */
+static const char *size_text(uint64_t bytes, char *text) {
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    int unit = 0;
+    while (unit < 4 && bytes >= (unit ? 1024 : 8192) && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, 32, "%llu%s", (unsigned long long)bytes, units[unit]);
+    return text;
+}
+
+/* ---- progress --------------------------------------------------------------------------------- */
+
+static struct {
+    size_t total, done;
+    double began; /* the item */
+    bool terminal;
+    char what[TEXT];
+} progress;
+
+static void show(void) {
+    if (progress.terminal)
+        fprintf(stderr, "\r\033[K[%zu/%zu] %s %.0f s", progress.done + 1, progress.total, progress.what,
+                mm_bench_now() - progress.began);
+}
+
+void mm_bench_progress_total(size_t items) {
+    progress.total = items;
+    progress.terminal = isatty(STDERR_FILENO);
+}
+
+void mm_bench_progress(enum mm_bench_allocator allocator, const struct mm_bench_item *item) {
+    char size[32];
+    progress.began = mm_bench_now();
+    snprintf(progress.what, sizeof progress.what, "%s %s %s, %u threads:", mm_bench_allocator_names[allocator],
+             item->of->name, size_text(item->size, size), item->threads);
+    show();
+}
+
+void mm_bench_progress_tick(void) {
+    if (progress.total) show();
+}
+
+void mm_bench_progress_end(enum mm_bench_allocator allocator, const struct mm_bench_item *item,
+                           enum mm_bench_status status, const char *remark) {
+    const bool told = status != MM_BENCH_OK && status != MM_BENCH_SKIPPED && status != MM_BENCH_TOO_LARGE;
+    (void)allocator;
+    (void)item;
+    progress.done++;
+    if (progress.terminal) fprintf(stderr, "\r\033[K");
+    if (told || !progress.terminal)
+        fprintf(stderr, "[%zu/%zu] %s %s%s%s\n", progress.done, progress.total, progress.what,
+                mm_bench_status_names[status], told && remark[0] ? ": " : "", told ? remark : "");
+}
+
+/* ---- the table -------------------------------------------------------------------------------- */
+
+static const char *number_text(double value, char *text) {
+    const int digits = value >= 100 || value == 0 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
+    snprintf(text, 32, "%.*f", digits, value);
+    return text;
+}
+
+/* "92.1 [85.0..120]" or what is wrong. */
+static void cell(const struct mm_bench_row *row, char *text) {
+    char median[32], least[32], most[32];
+    text[0] = '\0';
+    if (row->told && row->runs > 1)
+        snprintf(text, CELL, "%s [%s..%s]", number_text(row->median, median), number_text(row->min, least),
+                 number_text(row->max, most));
+    else if (row->told)
+        snprintf(text, CELL, "%s", number_text(row->median, median));
+    const size_t n = strlen(text);
+    if (row->status == MM_BENCH_NULLS)
+        snprintf(text + n, CELL - n, "%s%llu NULL", n ? ", " : "", (unsigned long long)row->nulls);
+    else if (row->status == MM_BENCH_CORRUPT)
+        snprintf(text + n, CELL - n, "%s%llu CORRUPT", n ? ", " : "", (unsigned long long)row->corrupt);
+    else if (row->status != MM_BENCH_OK)
+        snprintf(text, CELL, "%s", row->status == MM_BENCH_TOO_LARGE ? "too large"
+                                   : row->status == MM_BENCH_PENDING ? "not reached"
+                                                                     : mm_bench_status_names[row->status]);
+}
+
+static void ratio_text(const struct mm_bench_row *row, char *text) {
+    if (row->told && row->floor_value > 0)
+        snprintf(text, 32, "%.1f", row->median / row->floor_value);
+    else
+        strcpy(text, "-");
+}
+
+void mm_bench_table_head(FILE *to, const struct mm_bench_machine *m) {
+    fprintf(to, "%s, driver %s, CUDA %s, mm %s\n", m->gpu, m->driver, m->toolkit, MM_BENCH_COMMIT);
+    fprintf(to, "Median [least..most]; x floor: over what the hardware needs for the least an allocator could do.\n");
+}
+
+static bool any(const struct mm_bench_item *item, const struct mm_bench_options *o, size_t op) {
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
+        if (o->allocators[a] && item->rows[a][op].status != MM_BENCH_PENDING) return true;
+    return false;
+}
+
+void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count) {
+    char size[32], text[CELL], ratio[32];
+    bool both = true;
+    if (count == 0) return;
+    fprintf(to, "\n%s: %s\n%10s %9s  %-18s %-6s", items[0].of->name, items[0].of->about, "size", "threads", "", "unit");
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
+        both = both && o->allocators[a];
+        if (o->allocators[a]) fprintf(to, "  %26s %8s", mm_bench_allocator_names[a], "x floor");
+    }
+    fprintf(to, "%s\n", both ? "  builtin/mm" : "");
+    for (size_t i = 0; i < count; i++)
+        for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
+            if (!any(&items[i], o, op)) continue;
+            const struct mm_bench_row *mm = &items[i].rows[MM_BENCH_MM][op];
+            const struct mm_bench_row *cuda = &items[i].rows[MM_BENCH_BUILTIN][op];
+            fprintf(to, "%10s %9u  %-18s %-6s", size_text(items[i].size, size), items[i].threads,
+                    items[i].of->ops[op].name, items[i].of->ops[op].unit);
+            for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
+                if (!o->allocators[a]) continue;
+                cell(&items[i].rows[a][op], text);
+                ratio_text(&items[i].rows[a][op], ratio);
+                fprintf(to, "  %26s %8s", text, ratio);
+            }
+            if (both && mm->told && cuda->told && mm->median > 0)
+                fprintf(to, "  %10s", number_text(cuda->median / mm->median, text));
+            fprintf(to, "\n");
+        }
+    fflush(to);
+}
+
+/* ---- CSV -------------------------------------------------------------------------------------- */
+
+void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m) {
+    char date[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", gmtime_r(&now, &utc));
+    fprintf(to, "# mmbench, %s UTC\n# GPU: %s\n# driver: %s (CUDA %s)\n# CUDA toolkit: %s\n# mm: %s\n", date, m->gpu,
+            m->driver, m->cuda, m->toolkit, MM_BENCH_COMMIT);
+    fprintf(to, "# floor: what the hardware needs, in the row's unit, same process; of malloc: load a block pointer,"
+                " one atomic per warp; of free: one atomic per warp on a bitmap; of latency: one atomic."
+                " ratio: median/floor.\n");
+    fprintf(to, "# status: ok; null, corrupt (no time is told); crash, hung, skipped after a failure of the series,"
+                " toolarge: no result.\n");
+    fprintf(to, "allocator,case,size,threads,op,unit,median,min,max,runs,floor,ratio,null_count,corrupt_count,checked,"
+                "status\n");
+}
+
+void mm_bench_csv_rows(FILE *to, const struct mm_bench_item *items, size_t count) {
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
+        for (size_t i = 0; i < count; i++)
+            for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
+                const struct mm_bench_row *row = &items[i].rows[a][op];
+                if (row->status == MM_BENCH_PENDING) continue;
+                fprintf(to, "%s,%s,%llu,%u,%s,%s,", mm_bench_allocator_names[a], items[i].of->name,
+                        (unsigned long long)items[i].size, items[i].threads, items[i].of->ops[op].name,
+                        items[i].of->ops[op].unit);
+                if (row->told)
+                    fprintf(to, "%.6g,%.6g,%.6g,%u,", row->median, row->min, row->max, row->runs);
+                else
+                    fprintf(to, ",,,0,");
+                if (row->told && row->floor_value > 0)
+                    fprintf(to, "%.6g,%.4g,", row->floor_value, row->median / row->floor_value);
+                else
+                    fprintf(to, ",,");
+                if (row->status <= MM_BENCH_CORRUPT)
+                    fprintf(to, "%llu,%llu,", (unsigned long long)row->nulls, (unsigned long long)row->corrupt);
+                else
+                    fprintf(to, ",,");
+                fprintf(to, "%s,%s\n", row->checked, mm_bench_status_names[row->status]);
+            }
+    fflush(to);
+}
+
+static bool same_floor(const struct mm_bench_floor *a, const struct mm_bench_floor *b) {
+    return a->allocator == b->allocator && a->name == b->name && a->threads == b->threads &&
+           a->every_shift == b->every_shift;
+}
+
+/* Of all values like `like`: how many are below `value`, and how many equal it. */
+static void rank(const struct mm_bench_floors *floors, const struct mm_bench_floor *like, double value, size_t *below,
+                 size_t *equal) {
+    *below = *equal = 0;
+    for (size_t i = 0; i < floors->count; i++) {
+        if (!same_floor(&floors->all[i], like)) continue;
+        *below += floors->all[i].value < value;
+        *equal += floors->all[i].value == value;
+    }
+}
+
+/* The k-th smallest, from 0. */
+static double kth(const struct mm_bench_floors *floors, const struct mm_bench_floor *like, size_t k) {
+    for (size_t i = 0; i < floors->count; i++) {
+        size_t below, equal;
+        if (!same_floor(&floors->all[i], like)) continue;
+        rank(floors, like, floors->all[i].value, &below, &equal);
+        if (below <= k && k < below + equal) return floors->all[i].value;
+    }
+    return 0;
+}
+
+void mm_bench_csv_floors(FILE *to, const struct mm_bench_floors *floors) {
+    for (size_t i = 0; i < floors->count; i++) {
+        const struct mm_bench_floor *f = &floors->all[i];
+        size_t count = 0;
+        bool first = true;
+        for (size_t k = 0; k < floors->count; k++) {
+            if (!same_floor(&floors->all[k], f)) continue;
+            first = first && k >= i;
+            count++;
+        }
+        if (!first) continue;
+        fprintf(to, "%s,%s,0,%u,%s,%s,%.6g,%.6g,%.6g,%zu,,,0,0,,ok\n", mm_bench_allocator_names[f->allocator],
+                f->every_shift ? "floor_warp" : "floor", f->threads, mm_bench_floor_names[f->name],
+                !strcmp(mm_bench_floor_names[f->name], "latency") ? "cycles" : "us",
+                (kth(floors, f, (count - 1) / 2) + kth(floors, f, count / 2)) / 2, kth(floors, f, 0),
+                kth(floors, f, count - 1), count);
+    }
+    fflush(to);
+}
