@@ -11,10 +11,11 @@ GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 
 # The program's view, in the ways it can be built: machine code, PTX for the driver's JIT, relocatable.
 GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
-GPU_SUITES := $(GPU_TESTS)/core $(GPU_APPS)
+GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
+GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS)
 
 .PHONY: build-gpu-tests
-build-gpu-tests: $(GPU_SUITES)
+build-gpu-tests: $(GPU_SUITES) $(GPU_TESTS)/pairs
 check: build-gpu-tests
 
 check-gpu: $(GPU_SUITES) all
@@ -28,8 +29,12 @@ $(GPU_TESTS)/%.o: tests/gpu/%.c $(GPU_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -c $< -o $@
 
-$(GPU_TESTS)/core: tests/gpu/test_core.cu $(GPU_OBJECTS) $(GPU_HEADERS)
+$(GPU_INSIDE): $(GPU_TESTS)/%: tests/gpu/test_%.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_LINK) -o $@
+
+# A billion pairs: run by hand (tests/gpu/pairs.cu).
+$(GPU_TESTS)/pairs: tests/gpu/pairs.cu $(GPU_OBJECTS) $(GPU_HEADERS)
+	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_OBJECTS) -o $@
 
 $(GPU_TESTS)/app_sass: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=sm_$(GPU_ARCH)
 $(GPU_TESTS)/app_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH) -DMM_TEST_PTX

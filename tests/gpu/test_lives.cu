@@ -1,0 +1,153 @@
+/* Memory that lives for a random time in heaps on the GPU, got by one thread and freed by another: a table of what is
+ * live, in which each step replaces an entry. The live set is constant, so what the heap has in use must be, too.
+ */
+#include "tests/gpu/support.h"
+#include "tests/gpu/work.h"
+
+#define ENTRIES (1u << 20)
+#define THREADS (1u << 17)
+
+struct lives {
+    struct mm_heap_ref ref;
+    unsigned long long *table; /* addresses */
+    unsigned size;             /* 0: log-uniform */
+    unsigned doublings;
+    unsigned *counts; /* NULLs, broken, outside */
+};
+
+__global__ void live(struct lives l, unsigned rounds, unsigned salt) {
+    unsigned seed = mix(thread_index() * 0x9e3779b9u + salt);
+    for (unsigned r = 0; r < rounds; r++) {
+        seed = mix(seed + r);
+        const unsigned bytes = l.size ? l.size : log_uniform(mix(seed ^ 0x5bd1e995u), l.doublings);
+        unsigned long long *entry = &l.table[seed % ENTRIES];
+        const int first = salt == 0; /* fills the table, each thread its own entries */
+        if (first) entry = &l.table[(thread_index() + r * THREADS) % ENTRIES];
+        uint64_t *p = (uint64_t *)heap_malloc(&l.ref, bytes);
+        if (p == NULL) atomicAdd(&l.counts[0], 1);
+        else if (!in_heap(&l.ref, p, bytes)) atomicAdd(&l.counts[2], 1);
+        else stamp(p, bytes);
+        __threadfence(); /* the stamps before the address, and the address before the stamps */
+        uint64_t *old = (uint64_t *)atomicExch(entry, (unsigned long long)p);
+        __threadfence();
+        if (old == NULL) continue;
+        if (!unstamp(old, MM_SEGMENT_BYTES)) atomicAdd(&l.counts[1], 1);
+        heap_free(&l.ref, old);
+    }
+}
+__global__ void end_all(struct lives l) {
+    for (unsigned i = thread_index(); i < ENTRIES; i += THREADS) {
+        uint64_t *p = (uint64_t *)l.table[i];
+        if (p == NULL) continue;
+        if (!unstamp(p, MM_SEGMENT_BYTES)) atomicAdd(&l.counts[1], 1);
+        heap_free(&l.ref, p);
+        l.table[i] = 0;
+    }
+}
+
+static struct lives lives_create(struct mm_heap_ref ref, unsigned size, unsigned doublings) {
+    struct lives l = {ref, NULL, size, doublings, NULL};
+    CUDA_OK(cudaMalloc(&l.table, ENTRIES * sizeof *l.table));
+    CUDA_OK(cudaMemset(l.table, 0, ENTRIES * sizeof *l.table));
+    CUDA_OK(cudaMalloc(&l.counts, 3 * sizeof *l.counts));
+    CUDA_OK(cudaMemset(l.counts, 0, 3 * sizeof *l.counts));
+    return l;
+}
+static void lives_destroy(struct lives l) {
+    CUDA_OK(cudaFree(l.table));
+    CUDA_OK(cudaFree(l.counts));
+}
+/* Each entry is replaced `times` times, on average. Returns the segments in use. */
+static uint64_t go_on(struct lives l, unsigned times, unsigned salt) {
+    unsigned counts[3];
+    live<<<THREADS / 256, 256>>>(l, times * (ENTRIES / THREADS), salt);
+    KERNEL_OK();
+    CUDA_OK(cudaMemcpy(counts, l.counts, sizeof counts, cudaMemcpyDeviceToHost));
+    ck_assert_msg(counts[0] == 0 && counts[1] == 0 && counts[2] == 0, "%u NULLs, %u broken, %u outside", counts[0],
+                  counts[1], counts[2]);
+    no_misuse(l.ref);
+    return l.ref.user_bytes / MM_SEGMENT_BYTES - gpu_heap_free_segments(l.ref);
+}
+
+/* ---- constant live set ---- */
+
+static void constant_case(uint64_t segments, unsigned size, unsigned doublings) {
+    struct gpu_heap f = gpu_heap_create(segments);
+    struct lives l = lives_create(f.ref, size, doublings);
+    const uint64_t filled = go_on(l, 1, 0), warm = go_on(l, 8, 1), bytes = check_heap(f.ref);
+    uint64_t used = 0;
+    for (unsigned k = 2; k < 12; k++) used = go_on(l, 20, k);
+    printf("%u B: %.1f segments live, in use: %llu filled, %llu replaced 8 times, %llu replaced 200 times more\n", size,
+           (double)bytes / (double)MM_SEGMENT_BYTES, (unsigned long long)filled, (unsigned long long)warm,
+           (unsigned long long)used);
+    ck_assert_msg(used <= warm + warm / 10 + 2, "%u B: %llu segments in use, before %llu", size,
+                  (unsigned long long)used, (unsigned long long)warm);
+    check_heap(f.ref);
+    end_all<<<THREADS / 256, 256>>>(l);
+    KERNEL_OK();
+    no_misuse(f.ref);
+    check_drained(f.ref, segments);
+    lives_destroy(l);
+    gpu_heap_destroy(f);
+}
+START_TEST(test_constant_small) { constant_case(1024, 64, 0); }
+END_TEST
+START_TEST(test_constant_medium) { constant_case(2048, 1000, 0); }
+END_TEST
+START_TEST(test_constant_mixed) { constant_case(2048, 0, 7); }
+END_TEST
+
+/* ---- a live set that almost fills the heap, so that what came back must be used at once ---- */
+
+START_TEST(test_tight) {
+    static const unsigned sizes[] = {64, 256, 1024};
+    for (int i = 0; i < 3; i++) {
+        const uint64_t most = (uint64_t)(ENTRIES + THREADS) * sizes[i]; /* threads hold one more each for a moment */
+        const uint64_t segments = most / 10 * 11 / MM_SEGMENT_BYTES + 2;
+        struct gpu_heap f = gpu_heap_create(segments);
+        struct lives l = lives_create(f.ref, sizes[i], 0);
+        go_on(l, 1, 0);
+        for (unsigned k = 1; k < 5; k++) {
+            go_on(l, 10, k);
+            check_heap(f.ref);
+        }
+        end_all<<<THREADS / 256, 256>>>(l);
+        KERNEL_OK();
+        check_drained(f.ref, segments);
+        lives_destroy(l);
+        gpu_heap_destroy(f);
+    }
+}
+END_TEST
+
+/* ---- endurance: half a billion pairs, sizes that change from kernel to kernel, checked as it goes ---- */
+
+START_TEST(test_endurance) {
+    const uint64_t segments = 4096;
+    struct gpu_heap f = gpu_heap_create(segments);
+    struct lives l = lives_create(f.ref, 0, 8);
+    go_on(l, 1, 0);
+    for (unsigned k = 1; k <= 25; k++) {
+        l.size = k % 5 == 0 ? 16u << k % 7 : 0;
+        l.doublings = 4 + k % 6; /* up to 8 KiB */
+        go_on(l, 20, k);
+        if (k % 5 == 0) check_heap(f.ref);
+    }
+    end_all<<<THREADS / 256, 256>>>(l);
+    KERNEL_OK();
+    no_misuse(f.ref);
+    check_drained(f.ref, segments);
+    lives_destroy(l);
+    gpu_heap_destroy(f);
+}
+END_TEST
+
+int main(void) {
+    Suite *s = suite_create("lives");
+    add_test(s, "constant, small", test_constant_small);
+    add_test(s, "constant, medium", test_constant_medium);
+    add_test(s, "constant, mixed", test_constant_mixed);
+    add_test(s, "tight", test_tight);
+    add_test(s, "endurance", test_endurance);
+    return run_suite(s);
+}
