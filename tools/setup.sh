@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what this machine lacks for building and testing mm; silent when nothing is missing.
-#   tools/setup.sh [build|check|lint|model]...   what for (all of them if none is named)
-#   tools/setup.sh --cuda-home                   prints the CUDA toolkit's directory (nothing if none)
+#   tools/setup.sh [build|check|fuzz|lint|model]...   what for (all of them if none is named)
+#   tools/setup.sh --cuda-home                        prints the CUDA toolkit's directory (nothing if none)
 set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit
 # shellcheck source=tools/toolkit.sh
@@ -23,6 +23,12 @@ has_check() {
         has_static libcheck.a && has_static libsubunit.a
 }
 
+# clang alone does not bring the libraries of its sanitizers and of libFuzzer.
+has_fuzzer() {
+    has clang && printf 'int LLVMFuzzerTestOneInput(void) { return 0; }\n' |
+        clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null
+}
+
 # look_around GROUP...: sets missing to the Debian packages to install, and toolkit to "missing" if one
 # has to be fetched.
 look_around() {
@@ -42,12 +48,13 @@ look_around() {
             has pkg-config || missing+=(pkg-config)
             has_check || missing+=(check libsubunit-dev)
             ;;
+        fuzz) has_fuzzer || missing+=(clang libclang-rt-dev) ;;
         lint)
             has shellcheck || missing+=(shellcheck)
             has cppcheck || missing+=(cppcheck)
             ;;
         model) has spin || missing+=(spin) ;;
-        *) mm_die "setup: \"$group\" is not a purpose; expected some of: build check lint model" 2 ;;
+        *) mm_die "setup: \"$group\" is not a purpose; expected some of: build check fuzz lint model" 2 ;;
         esac
     done
 }
@@ -111,7 +118,7 @@ if [[ ${1-} == --cuda-home ]]; then
     mm_toolkit_find "$own" && printf '%s\n' "$mm_toolkit"
     exit 0
 fi
-(($#)) || set -- build check lint model
+(($#)) || set -- build check fuzz lint model
 look_around "$@"
 [[ ${#missing[@]} -gt 0 || $toolkit ]] || exit 0
 

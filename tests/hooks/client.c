@@ -123,7 +123,7 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
     struct mm_layout l;
     CHECK(mm_layout_make(&l, h->segment_count, 256) == 0);
     const char *base = (const char *)ref->heap;
-    for (unsigned long long i = l.image_bytes; i < l.ctrl + 8 * h->segment_count * MM_SEGMENT_GRANULES; i++)
+    for (unsigned long long i = l.image_bytes; i < l.fixed_bytes; i++)
         CHECK(base[i] == 0);
     if (count) { /* first and last word of the slice bits, and the ends of the user memory, are mapped */
         volatile char *bits = (char *)ref->bits, *user = (char *)ref->user_base;

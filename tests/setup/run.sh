@@ -46,7 +46,7 @@ machine() {
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
     stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
-    for tool in g++ pkg-config shellcheck cppcheck spin; do stub "$tool" 'exit 0'; done
+    for tool in g++ pkg-config clang shellcheck cppcheck spin; do stub "$tool" 'exit 0'; done
     stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
     # What pip would put there; -c is python, run for nothing else.
     stub python3 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
@@ -144,7 +144,7 @@ it 'CUDA_HOME is taken at its word' given
 it 'nothing missing: silence' sets_up 0 ''
 quiet_apt() { sets_up 0 '' && same "$(calls)" ''; }
 it 'nothing missing: nothing called' quiet_apt
-it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: build check lint model' tea
+it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: build check fuzz lint model' tea
 
 # The package manager's stand-in, which "installs" spin.
 installs() { stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"' "[[ \$* != *install* ]] || ln -sf true '$work/bin/spin'"; }
@@ -174,6 +174,11 @@ no_static() {
 }
 it 'Check without its static library' no_static libcheck.a
 it 'Check without the static library it needs' no_static libsubunit.a
+no_fuzzer() {
+    stub clang '[[ $* != *-fsanitize=fuzzer* ]]' && as_root &&
+        has "$(in_machine tools/setup.sh fuzz 2>&1)" 'mm: installing clang libclang-rt-dev (apt-get)'
+}
+it 'clang without the libraries of its sanitizers' no_fuzzer
 no_sudo() {
     rm "$work/bin/spin"
     same "$(in_machine_as_user tools/setup.sh 2>&1)" \
