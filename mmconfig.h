@@ -67,9 +67,9 @@
  * way. */
 #define MM_VERSIONS_SHIFT 4
 
-/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS), before malloc answers NULL:
- * what others have in hand for the moment comes to light meanwhile. A refill may take 40 us when memory runs short:
- * 250 us. */
+/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS, 32 us in all), before malloc
+ * answers NULL: what others have in hand for the moment comes to light meanwhile. A refill may take 40 us when memory
+ * runs short. */
 #define MM_NULL_TRIES 7
 
 /* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): at least 0.5 s. */

@@ -160,11 +160,11 @@ MM_FN_RARE int mm_stripe_is_rich(const struct mm_heap_ref *ref, uint32_t c, uint
 }
 
 /* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
- * are none, or so many slices had come back at the last look that they are to be used first (unless `poor`: they have
- * been looked for in vain). The first `mine` blocks, or all, are the caller's, who gets them; 0: none. (If he drew
+ * are none, or so many slices had come back at the last look that they are to be used first (unless the caller
+ * insists). The first `mine` blocks, or all, are the caller's, who gets them; 0: none. (If he drew
  * them like anybody else, those who flush when memory is short could take the segment away again and again.) */
 MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint32_t c, struct mm_stripe *r, uint32_t salt,
-                                             int poor, uint32_t mine) {
+                                             int insist, uint32_t mine) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     const uint64_t w = mm_load_relaxed_u64(&r->word);
@@ -172,7 +172,7 @@ MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint
     uint32_t n = 0, segments = 1, first = MM_TREE_NONE;
     MM_ROLLED
     for (uint32_t some = blocks; some < late && segments < MM_REGION_SEGMENTS_MAX; some += blocks) segments++;
-    if (poor || mm_load_relaxed_u64(&cs->rich) == 0) first = mm_segment_claim_fresh(ref, c, salt, segments, &n);
+    if (insist || mm_load_relaxed_u64(&cs->rich) == 0) first = mm_segment_claim_fresh(ref, c, salt, segments, &n);
     if (first != MM_TREE_NONE && !(mm_load_relaxed_u64(&h->classes_used) >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
     n *= blocks;
     if (mine > n) mine = n;
@@ -183,9 +183,10 @@ MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint
 }
 
 /* Refills stripe k of class c, which is the caller's to refill (I2): returns a region that the caller has to open and
- * publish; or 0, and then the stripe is REUSE or NONE. `poor`: slices that came back have just been looked for in
- * vain. */
-MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, int poor) {
+ * publish; or 0, and then the stripe is REUSE or NONE. `reuse`: it may be REUSE; else slices that came back have just
+ * been looked for in vain. `insist`: on fresh segments, if there is nothing else, whatever mm_stripe_is_rich guessed. */
+MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, int reuse,
+                                    int insist) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     uint64_t *stripe = &cs->stripe[k].word;
     struct mm_stripe *r = &cs->stripe[MM_STRIPES + (k & (mm_class_reserves(c) - 1))];
@@ -211,13 +212,13 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
         for (uint32_t polls = 0; mm_stripe_is_waiting(w) && polls < MM_WAIT_ITERATIONS; polls++) {
             mm_wait();
             const uint64_t is = mm_load_relaxed_u64(&r->word);
-            if (is == 0 && !poor) break; /* who was to refill it has found nothing better than slices that came back */
+            if (is == 0 && !insist) break; /* who was to refill it has found nothing better than slices that came back */
             if (!mm_stripe_is_waiting(is)) w = mm_add_acquire_u64(&r->word, want);
         }
         int refill;
         const uint32_t good = mm_stripe_good(w, want, &refill);
         if (refill) {
-            const mm_claim own = mm_stripe_refill_reserve(ref, c, r, k, poor, good == 0 ? want : 0);
+            const mm_claim own = mm_stripe_refill_reserve(ref, c, r, k, insist, good == 0 ? want : 0);
             if (own != 0) return own;
         }
         fresh = 0;
@@ -229,7 +230,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
             return mm_claim_opening(s, b, good);
         }
     }
-    const int any = !poor && mm_load_relaxed_u64(mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL).node) != 0;
+    const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL).node) != 0;
     mm_store_release_u64(stripe, any ? mm_stripe_make(0, MM_REUSE_TICKETS, 0) : 0);
     return 0;
 }
@@ -324,7 +325,7 @@ MM_FN_RARE mm_claim mm_stripe_claim(const struct mm_heap_ref *ref, uint32_t c, u
     uint32_t searches = 0;
     MM_ROLLED
     for (uint32_t tries = 0;; tries++) {
-        int refill, poor = 0;
+        int refill, reuse = 1;
         const uint32_t good = mm_stripe_good(w, n, &refill), s = mm_stripe_segment(w) - 1;
         if (good != 0 && mm_stripe_segment(w) != 0) {
             mm_stripe_issued(ref, s, c, mm_stripe_cursor(w), good);
@@ -333,13 +334,13 @@ MM_FN_RARE mm_claim mm_stripe_claim(const struct mm_heap_ref *ref, uint32_t c, u
         if (good != 0 && !refill) {
             const mm_claim claim = mm_stripe_reuse(ref, c, n, mm_stripe_cursor(w) + k);
             if (claim != 0) return claim;
-            poor = 1; /* nothing left to use again: time for the refill */
+            reuse = 0; /* nothing left to use again: time for the refill */
             const uint64_t is = mm_load_relaxed_u64(word);
             if (mm_stripe_segment(is) == 0 && mm_stripe_limit(is) != 0 && !mm_stripe_is_waiting(is))
                 refill = mm_cas_acq_rel_u64(word, is, mm_stripe_make(0, mm_stripe_limit(is), mm_stripe_limit(is) + n));
         }
         if (refill) {
-            mm_claim claim = mm_stripe_refill(ref, c, k, poor);
+            mm_claim claim = mm_stripe_refill(ref, c, k, reuse, !reuse || searches != 0);
             if (claim != 0) return claim;
             if (mm_load_relaxed_u64(word) == 0) { /* as it seems, no memory */
                 const uint64_t now = mm_version_read(mm_heap_of(ref));
