@@ -161,7 +161,12 @@ void world_check(void) {
     memset(&result, 0, sizeof result); /* what the log takes back later is this */
     for (uint32_t i = 0; i < layout.segment_count * 64; i++)
         if (sizes[i] != 0) check_live((uint64_t)i << PIECE_SHIFT, sizes[i]);
-    for (uint32_t s = 0; s < layout.segment_count; s++) bytes += (uint64_t)mm_popcount(live[s]) << PIECE_SHIFT;
+    for (uint32_t s = 0; s < layout.segment_count; s++) {
+        bytes += (uint64_t)mm_popcount(live[s]) << PIECE_SHIFT;
+        /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
+        model_require(mm_segment_at(&ref, s)->owner != MM_OWNER_NOBODY || mm_check_in_tree(mm_segment_free_tree(HEAP), s),
+                      "segment %u is nobody's, but not in the free tree: lost", s);
+    }
     mm_heap_check_quiescent(&ref, 0, 1, &result);
     model_require(bytes == result.live_bytes, "%llu bytes are live, the heap counts %llu: lost", (unsigned long long)bytes,
                   (unsigned long long)result.live_bytes);
