@@ -24,6 +24,8 @@ static void quarter_two(void) { two(QUARTER); }
 static void quarter_keep(void) { world_malloc(QUARTER, 0); }
 static void eighth_once(void) { pass(EIGHTH); }
 static void third_two(void) { two(THIRD); }
+static void third_keep(void) { world_malloc(THIRD, 0); }
+static void third_keep_two(void) { third_keep(), third_keep(); }
 static void half_warp_3(void) { warp(HALF, 3); }
 static void quarter_warp_3(void) { warp(QUARTER, 3); }
 static void third_warp_2(void) { warp(THIRD, 2); }
@@ -116,6 +118,7 @@ static const struct model_scenario scenarios[] = {
     {"stripe-same-home", one_home, {half_two, half_two}, world_check_drained, 0, 0},
     {"stripe-same-home-quarters", one_home, {quarter_two, quarter_two}, world_check_drained, 0, 0},
     {"stripe-thirds", one_home, {third_two, third_warp_2}, world_check_drained, 0, 0},
+    {"stripe-thirds-kept", one_home, {third_keep_two, third_keep}, world_check_drained, 0, 0},
     {"stripe-crossing-the-limit", one_left, {quarter_once, quarter_once}, world_check_drained, 0, 0},
     {"stripe-crossing-the-limit-three", one_left, {quarter_once, quarter_once, quarter_once}, world_check_drained, 3, 0},
     {"stripe-warp-over-the-limit", one_left, {quarter_warp_3, quarter_once}, world_check_drained, 0, 0},
