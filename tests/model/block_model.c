@@ -23,13 +23,21 @@ static void flush(void) {
 }
 
 /* Reuse by itself, whatever the stripes say: n slices of one of the blocks that seem to have some. */
-static void reuse(uint32_t bytes, uint32_t n) {
-    const uint32_t c = mm_class_of(bytes);
-    void *p[8];
-    const uint32_t count = world_got(mm_stripe_reuse(&ref, c, n, model_self()), c, p);
+static uint32_t reuse_into(void **p, uint32_t bytes, uint32_t n) {
+    const uint32_t c = mm_class_of(bytes), count = world_got(mm_stripe_reuse(&ref, c, n, model_self()), c, p);
     model_require(count <= n, "asked for %u, got %u", n, count);
     model_progress();
+    return count;
+}
+static void reuse(uint32_t bytes, uint32_t n) {
+    void *p[8];
+    const uint32_t count = reuse_into(p, bytes, n);
     for (uint32_t i = 0; i < count; i++) world_free(p[i]);
+}
+/* Between what it gets and what it frees there is no step of others: only what is kept shows that it was handed out twice. */
+static void reuse_quarter_keep(void) {
+    void *p[8];
+    reuse_into(p, QUARTER, 1);
 }
 static void reuse_quarter(void) { reuse(QUARTER, 1); }
 static void reuse_two_quarters(void) { reuse(QUARTER, 2); }
@@ -79,6 +87,14 @@ static void some_left(void) {
     world_same_home();
     keep[0] = world_malloc(QUARTER, 1);
 }
+/* So is one in a second block; the first, all handed out, has something, too. Who comes to the second block and finds nothing
+ * to be had there goes on to the first: it does not come back to what it left. */
+static void some_left_second(void) {
+    world_make(1);
+    world_same_home();
+    for (uint32_t i = 0; i < 3; i++) keep[i] = world_malloc(QUARTER, 1);
+    world_free(keep[0]);
+}
 /* The block of halves is whole, its bit in avail stale; segment and hints of both classes are there. */
 static void stale_avail(void) {
     full_halves();
@@ -106,10 +122,12 @@ static const struct model_scenario scenarios[] = {
     {"block-reuse-two-against-whole", one_free, {reuse_two_quarters, free_1}, world_check_drained, 0, 0},
     {"block-reuse-against-reuse", one_free, {reuse_quarter, reuse_quarter}, world_check_drained, 0, 0},
     {"block-reuse-against-reuse-two", two_free, {reuse_quarter, reuse_two_quarters}, world_check_drained, 0, 0},
+    {"block-reuse-kept", one_free, {reuse_quarter_keep, reuse_quarter_keep}, world_check_drained, 0, 0},
     {"block-reuse-reuse-whole", one_free, {reuse_quarter, reuse_quarter, free_1}, world_check_drained, 3, 0},
     {"block-reuse-thirds", one_free_thirds, {reuse_third, free_2, free_1}, world_check_drained, 3, 0},
     {"block-reuse-beside-last-ticket", some_left, {reuse_quarter, free_0, quarter_keep}, world_check_drained, 3, 0},
     {"block-reuse-beside-last-ticket-free", some_left, {reuse_quarter, free_0, quarter_once}, world_check_drained, 3, 0},
+    {"block-reuse-left-behind", some_left_second, {free_2, reuse_quarter, quarter_once}, world_check_drained, 3, 0},
     {"block-free-beside-last-ticket", some_left, {free_0, quarter_two}, world_check_drained, 0, 0},
     {"block-stale-avail-whole", one_free, {reuse_quarter, free_1_quarter}, world_check_drained, 0, 0},
     {"block-stale-avail-opened", full_halves, {free_0_1, reuse_half, half_keep}, world_check_drained, 3, 0},
