@@ -72,6 +72,24 @@ static void retire_setup(void) {
 static void retire_back(void) { all_back(cell[0], two_class()); }
 static void retire_pass(void) { pass(two_class(), 1); }
 static void retire_pass_two(void) { pass(two_class(), 2); }
+/* Two blocks come back at once; before the later one can take out again what makes it all, a third thread does, and the
+ * segment is another class's, of more blocks, of which as many come back as were all of it before. */
+static void alike_setup(void) {
+    world_make(1);
+    cell_set(0, claim_fresh(two_class()));
+}
+static uint32_t alike_class(void) { return two_class() == C ? D : mm_class_of(EIGHTH); }
+static void alike_back(void) { back(cell[0], two_class(), 1); }
+static void alike_back_second(void) { back(cell[0], two_class(), 2); }
+static void alike_other(void) {
+    retire_pass();
+    const uint64_t held = claim_fresh(alike_class());
+    cell_set(1, back(held, alike_class(), mm_class_blocks_mask(two_class())));
+}
+static void alike_check(void) {
+    all_back(cell[1], alike_class());
+    world_check_drained();
+}
 /* All of four quarters (two, of two) are out; each of two threads has half of them. */
 static void halves_setup(void) {
     world_make(1);
@@ -116,6 +134,7 @@ static void fresh_pass(void) { all_back(claim_fresh(D), D); }
 static const struct model_scenario scenarios[] = {
     {"segment-retire-two-classes", retire_setup, {retire_back, retire_pass, other_d}, world_check_drained, 0, 0},
     {"segment-retire-two-at-once", retire_setup, {retire_back, retire_pass_two, other_t}, world_check_drained, 0, 0},
+    {"segment-retire-looks-alike", alike_setup, {alike_back, alike_back_second, alike_other}, alike_check, 0, 0},
     {"segment-stays-listed", listed_setup, {listed_claim, listed_back}, listed_check, 0, 0},
     {"segment-whole-by-two", halves_setup, {back_lower, upper_one_by_one, other_t}, world_check_drained, 0, 0},
     {"segment-claim-beside-whole", halves_setup, {lower_and_claim, back_upper, other_t}, world_check_drained, 0, 0},
