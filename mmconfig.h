@@ -36,13 +36,15 @@
 
 /* Stripes of a class, as a shift; half of them below MM_STRIPES_ALL_BYTES. An H200 has 132 multiprocessors, and one
  * word takes an atomic every 0.9 ns, so that 32 would do for 32,768 warps; but what a refill fetches is shared by
- * fewer. */
+ * fewer. In a small heap there are fewer: a stripe holds a block, on average, of which nobody else has anything, so
+ * those of a class may hold 1 / 2^MM_HOLD_SHIFT of the heap; with 28 classes in use (16..4,096 bytes) 1/20. */
 #define MM_STRIPES_SHIFT 7
 #define MM_STRIPES_ALL_BYTES 512
+#define MM_HOLD_SHIFT 9
 
 /* Reserves of a class, from which its stripes are refilled, as a shift: one for each so many bytes of the slice, up
- * to this many. Each may hold a part of a segment: 1 M slices of 16 bytes are 4 segments, and one reserve holds 1/2
- * on average. */
+ * to this many, and to MM_HOLD_SHIFT. Each may hold a part of a segment: 1 M slices of 16 bytes are 4 segments, and one
+ * reserve holds 1/2 on average. */
 #define MM_RESERVES_SHIFT 5
 #define MM_RESERVE_BYTES 32
 
@@ -58,8 +60,15 @@
 /* Callers that a stripe sends to look for slices that came back, before it looks again for whole blocks. */
 #define MM_REUSE_TICKETS 256
 
-/* Segments that are looked at for a guess of how many slices have come back. */
+/* Slices that came back one by one are used again before the class gets more segments if they are 1/MM_REUSE_SHARE of
+ * its slices: a live set that stays as it is takes up to 2 times its size. Less would be memory for time. How many
+ * there are is guessed from one word each of so many segments; what was seen earlier counts for less, but not for
+ * nothing: by 1/MM_REUSE_DECAY at each look, since one look in ten is wrong by a third. */
+#define MM_REUSE_SHARE 4
 #define MM_REUSE_TRIES 8
+#define MM_REUSE_DECAY 8
+/* With less than 1/MM_SCARCE of the heap's segments free they are used again first in any case. */
+#define MM_SCARCE 8
 /* Segments that one who wants a slice that came back looks at. */
 #define MM_REUSE_ROUNDS 64
 

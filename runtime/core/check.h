@@ -13,6 +13,7 @@
     X(STRIPE_WAITING, "stripe %u of class %u waits for a refill")                                  \
     X(STRIPE_SEGMENT, "stripe %u of class %u has tickets for segment %u, which is not of its class") \
     X(STRIPE_BLOCK, "stripe %u of class %u has tickets for block %u, which it has not opened")     \
+    X(FREE_COUNT, "%u segments are in the free tree, %u are counted")                               \
     X(FREE_OWNER, "segment %u is in the free tree, its owner is %u")                               \
     X(FREE_WHOLE, "segment %u is nobody's, but has whole blocks")                                  \
     X(FREE_WORDS, "segment %u is nobody's, but block %u counts %u words")                          \
@@ -194,7 +195,12 @@ MM_FN_RARE void mm_check_run(struct mm_check *k, const struct mm_heap_ref *ref, 
 /* Checks part `part` of `parts` of a heap: invariants of tree.h, segment.h, block.h, stripe.h, run.h. */
 MM_FN_RARE void mm_heap_check_quiescent(const struct mm_heap_ref *ref, uint32_t part, uint32_t parts, struct mm_check *k) {
     struct mm_heap *h = mm_heap_of(ref);
-    if (part == 0) mm_check_tree(k, h, mm_segment_free_tree(h), 0);
+    if (part == 0) {
+        uint32_t count = 0;
+        mm_check_tree(k, h, mm_segment_free_tree(h), 0);
+        for (uint32_t leaf = 0; leaf < h->tree_leaves; leaf++) count += mm_popcount(*mm_tree_leaf(mm_segment_free_tree(h), leaf * 64));
+        if (count != h->free_count) mm_check_fault(k, MM_FAULT_FREE_COUNT, count, h->free_count, 0);
+    }
     for (uint32_t c = part; c < MM_CLASS_COUNT; c += parts) mm_check_class(k, ref, c);
     for (uint32_t s = part; s < h->segment_count; s += parts) {
         const uint32_t kind = MM_OWNER_KIND(mm_segment_at(ref, s)->owner);

@@ -60,13 +60,18 @@ MM_FN uint32_t mm_class_blocks(uint32_t c) {
 MM_FN uint64_t mm_class_blocks_mask(uint32_t c) { return mm_bits_low(mm_class_blocks(c)); }
 
 /* Stripes of the class, and reserves: powers of two. Memory that they hold and do not use grows with the slice, and so
- * does what is in use when they are needed. */
-MM_FN uint32_t mm_class_stripes(uint32_t c) {
-    return mm_class_bytes(c) < MM_STRIPES_ALL_BYTES ? MM_STRIPES / 2 : MM_STRIPES;
+ * does what is in use when they are needed. hold_shift: of the heap (layout.h). */
+MM_FN uint32_t mm_class_stripes(uint32_t c, uint32_t hold_shift) {
+    const uint32_t block = 31 - mm_clz_u32(mm_class_bytes(c)) + mm_class_block_shift(c);
+    const uint32_t most = MM_STRIPES_SHIFT - (mm_class_bytes(c) < MM_STRIPES_ALL_BYTES);
+    const uint32_t may = hold_shift > block ? hold_shift - block : 0;
+    return 1u << (may < most ? may : most);
 }
-MM_FN uint32_t mm_class_reserves(uint32_t c) {
+MM_FN uint32_t mm_class_reserves(uint32_t c, uint32_t hold_shift) {
     const uint32_t some = mm_class_bytes(c) / MM_RESERVE_BYTES;
-    return some == 0 ? 1 : some >= MM_RESERVES ? MM_RESERVES : 1u << (31 - mm_clz_u32(some));
+    const uint32_t most = some == 0 ? 0 : some >= MM_RESERVES ? MM_RESERVES_SHIFT : 31 - mm_clz_u32(some);
+    const uint32_t may = hold_shift > MM_SEGMENT_SHIFT ? hold_shift - MM_SEGMENT_SHIFT : 0;
+    return 1u << (may < most ? may : most);
 }
 
 /* Words of slice bits of block j. */

@@ -23,7 +23,8 @@ struct mm_heap_ref {
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
     uint64_t complaints; /* callers that found no heap here; written by the device, while heap is 0 */
-    uint64_t spare[2];
+    uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold, or less (class.h) */
+    uint64_t spare;
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
 
@@ -62,7 +63,7 @@ struct mm_stripe {
 struct mm_class_state {
     struct mm_stripe stripe[MM_STRIPES + MM_RESERVES]; /* the stripes, then the reserves */
     uint64_t dry;  /* version of the supply at which nothing was left, + 1 */
-    uint64_t rich; /* whether many slices had come back, at the last look (stripe.h) */
+    uint64_t rich; /* how many of its slices had come back, at the last looks, in 1/256 (stripe.h) */
     uint64_t segments; /* that belong to it */
     uint64_t spare[13];
 };
@@ -82,7 +83,8 @@ struct mm_heap {
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t misuse[MM_MISUSE_KINDS + 2];
-    uint64_t spare[7];
+    uint64_t free_count;       /* segments in the free tree; lags behind it */
+    uint64_t spare[6];
     struct mm_stripe version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
@@ -138,12 +140,16 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->ref.user_bytes = l->segment_count * MM_SEGMENT_BYTES;
     h->ref.segments = metadata_base + l->segments;
     h->ref.bits = metadata_base + l->bits_offset;
+    int log = 0;
+    while (2ull << log <= h->ref.user_bytes) log++;
+    h->ref.hold_shift = log > MM_HOLD_SHIFT ? (uint64_t)(log - MM_HOLD_SHIFT) : 0;
     h->free_tree = metadata_base + l->free_tree;
     h->class_trees = metadata_base + l->class_trees;
     for (uint64_t s = 0; s < mapped_segments && s < l->segment_count; s++) {
         tree[1 + l->tree_mids + s / 64] |= 1ull << (s % 64);
         tree[1 + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);
         tree[0] |= 1ull << (s / MM_TREE_MID_SEGMENTS);
+        h->free_count++;
     }
 }
 

@@ -80,7 +80,10 @@ MM_FN uint32_t mm_run_take(const struct mm_heap_ref *ref, uint32_t count, uint32
                 if (end - low >= count) {
                     const uint32_t first = end - count - ((end - count - skew) & (align - 1));
                     if (first >= low && first < end) {
-                        if (mm_run_try_take(t, first, first + count)) return first;
+                        if (mm_run_try_take(t, first, first + count)) {
+                            mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)count);
+                            return first;
+                        }
                         conflict = 1;
                         end = 0;
                         bit = first > leaf * 64 ? first - leaf * 64 : 0;
@@ -132,6 +135,7 @@ MM_FN_RARE int mm_run_try_free(const struct mm_heap_ref *ref, uint64_t off) {
     MM_ROLLED
     for (uint32_t s = first + 1; s < end; s++) mm_store_relaxed_u64(&mm_segment_at(ref, s)->owner, MM_OWNER_NOBODY);
     mm_run_put(mm_segment_free_tree(h), first, end);
+    if (mine) mm_add_relaxed_u64(&h->free_count, end - first);
     mm_version_raise(h);
     return mine ? 0 : MM_MISUSE_DOUBLE_FREE;
 }

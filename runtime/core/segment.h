@@ -104,6 +104,7 @@ MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, 
     mm_tree_erase(mm_segment_class_tree(h, c, MM_WHOLE), s);
     mm_tree_erase(mm_segment_class_tree(h, c, MM_AVAIL), s);
     mm_tree_insert(mm_segment_free_tree(h), s);
+    mm_add_relaxed_u64(&h->free_count, 1);
     if (s < mm_load_relaxed_u64(&h->free_near)) mm_store_relaxed_u64(&h->free_near, s);
     mm_version_raise(h);
 }
@@ -137,6 +138,7 @@ MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c,
     const uint32_t first = mm_tree_take(mm_segment_free_tree(h), near, salt, want, count);
     if (first == MM_TREE_NONE) return first;
     if (first / 64 != near / 64) mm_store_relaxed_u64(&h->free_near, first);
+    mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)*count);
     mm_add_relaxed_u64(&h->classes[c].segments, *count);
     struct mm_segment *at = mm_segment_at(ref, first);
     MM_ROLLED

@@ -70,7 +70,7 @@ MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     const uint32_t group = mm_warp_match(c), leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
     const uint32_t slices = mm_class_slices(c);
-    const uint32_t k = (mm_home() + (slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & (mm_class_stripes(c) - 1);
+    const uint32_t k = (mm_home() + (slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & (mm_class_stripes(c, (uint32_t)ref->hold_shift) - 1);
     uint64_t w = 0;
     if (lane == leader) w = mm_stripe_draw(&cs->stripe[k].word, n);
     mm_warp_sync(group);

@@ -136,32 +136,52 @@ MM_FN mm_claim mm_stripe_publish(const struct mm_heap_ref *ref, uint32_t c, uint
     return mm_claim_row(s, first, n);
 }
 
-/* Whether so many slices have come back, one by one, that they are to be used again before the class gets more
- * segments: a guess. Half of its segments have some, and of one of these half of the blocks; where a segment is one
- * block, most of its slices. Less would slow down bursts of allocations, which leave some behind at the ends of their
- * regions. */
-MM_FN_RARE int mm_stripe_is_rich(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
+/* One of the bits of x, which is not 0, by a random number: a bit after a gap more often than others. */
+MM_FN uint32_t mm_bits_any(uint64_t x, uint32_t random) {
+    return mm_bits_pick(x, mm_mulhi(random, 64 - mm_clz(x)));
+}
+
+/* How many of the slices of class c have come back one by one, to be used again, in 1/256: a guess. */
+MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
     const struct mm_tree t = mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL);
+    uint32_t segments = 0, back = 0; /* added up over the samples: segments with some, slices of one of them */
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_REUSE_TRIES && mm_load_relaxed_u64(t.node) != 0; tries++) {
-        const uint32_t s = mm_tree_find(t, salt);
-        if (s == MM_TREE_NONE) break;
-        const uint32_t all = mm_class_blocks(c), blocks = mm_popcount(mm_load_relaxed_u64(&mm_segment_at(ref, s)->avail));
-        const uint64_t segments = (uint64_t)mm_popcount(mm_load_relaxed_u64(mm_tree_leaf(t, s))) *
-                                  mm_popcount(mm_load_relaxed_u64(&t.node[1 + s / MM_TREE_MID_SEGMENTS]));
-        if (blocks == 0) {
+    for (uint32_t tries = 0; tries < MM_REUSE_TRIES; tries++) {
+        const uint32_t x = (salt * MM_REUSE_TRIES + tries + 1) * 0x9e3779b1u; /* multiplicative hashing: Knuth 3, 6.4 */
+        const uint64_t root = mm_load_relaxed_u64(t.node);
+        if (root == 0) return 0;
+        const uint32_t mid_idx = mm_bits_any(root, x);
+        const uint64_t mid = mm_load_relaxed_u64(&t.node[1 + mid_idx]);
+        if (mid == 0) continue;
+        const uint32_t first = (mid_idx * 64 + mm_bits_any(mid, x << 6)) * 64;
+        const uint64_t leaf = mm_load_relaxed_u64(mm_tree_leaf(t, first));
+        if (leaf == 0) continue;
+        const uint32_t s = first + mm_bits_any(leaf, x << 12);
+        const uint64_t avail = mm_load_relaxed_u64(&mm_segment_at(ref, s)->avail);
+        segments += mm_popcount(root) * mm_popcount(mid) * mm_popcount(leaf);
+        if (avail == 0) {
             mm_segment_unlist(ref, s, c, MM_AVAIL);
             continue;
         }
-        return 2 * segments >= mm_load_relaxed_u64(&mm_stripe_class(ref, c)->segments) && 2 * blocks >= all &&
-               (all > 1 || 4 * mm_popcount(mm_load_relaxed_u64(mm_segment_bits(ref, s))) >= 3 * mm_popcount(mm_class_word_mask(c, 0)));
+        const uint32_t j = mm_bits_any(avail, x << 18);
+        const uint32_t word = mm_block_first_word(c, j) + x % mm_class_block_words(c, j);
+        back += mm_popcount(avail) * mm_popcount(mm_load_relaxed_u64(mm_segment_bits(ref, s) + word));
     }
-    return 0;
+    const uint32_t all = (uint32_t)mm_load_relaxed_u64(&mm_stripe_class(ref, c)->segments);
+    const uint32_t per_segment = mm_class_blocks(c) * mm_popcount(mm_class_word_mask(c, 0)); /* as `back` counts them */
+    return all == 0 ? 0 : (segments * 256 / MM_REUSE_TRIES / all) * (back * 256 / MM_REUSE_TRIES / per_segment) >> 8;
+}
+
+/* Whether slices that came back are to be used before class c gets more segments. */
+MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
+    struct mm_heap *h = mm_heap_of(ref);
+    if (mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich) * MM_REUSE_SHARE >= 256) return 1;
+    return mm_load_relaxed_u64(&h->free_count) < h->segment_count / MM_SCARCE &&
+           mm_load_relaxed_u64(mm_segment_class_tree(h, c, MM_AVAIL).node) != 0;
 }
 
 /* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
- * are none, or so many slices had come back at the last look that they are to be used first (unless the caller
- * insists). The first `mine` blocks, or all, are the caller's, who gets them; 0: none. (If he drew
+ * are none, or slices that came back are to be used first (unless the caller insists). The first `mine` blocks, or all, are the caller's, who gets them; 0: none. (If he drew
  * them like anybody else, those who flush when memory is short could take the segment away again and again.) */
 MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint32_t c, struct mm_stripe *r, uint32_t salt,
                                              int insist, uint32_t mine) {
@@ -172,24 +192,26 @@ MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint
     uint32_t n = 0, segments = 1, first = MM_TREE_NONE;
     MM_ROLLED
     for (uint32_t some = blocks; some < late && segments < MM_REGION_SEGMENTS_MAX; some += blocks) segments++;
-    if (insist || mm_load_relaxed_u64(&cs->rich) == 0) first = mm_segment_claim_fresh(ref, c, salt, segments, &n);
+    if (insist || !mm_stripe_is_thrifty(ref, c)) first = mm_segment_claim_fresh(ref, c, salt, segments, &n);
     if (first != MM_TREE_NONE && !(mm_load_relaxed_u64(&h->classes_used) >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
     n *= blocks;
     if (mine > n) mine = n;
     mm_store_release_u64(&r->word, n == 0 ? 0 : mm_stripe_make(first + 1, n, mine));
     /* For the next time, when nobody waits for us. */
-    mm_store_relaxed_u64(&cs->rich, (uint64_t)mm_stripe_is_rich(ref, c, salt));
+    const uint32_t was = (uint32_t)mm_load_relaxed_u64(&cs->rich);
+    const uint32_t is = mm_stripe_richness(ref, c, salt + was * MM_STRIPES); /* not the same places each time */
+    mm_store_relaxed_u64(&cs->rich, is >= was ? is : was - (was - is + MM_REUSE_DECAY - 1) / MM_REUSE_DECAY);
     return mine == 0 ? 0 : mm_claim_opening(first, 0, mine);
 }
 
 /* Refills stripe k of class c, which is the caller's to refill (I2): returns a region that the caller has to open and
- * publish; or 0, and then the stripe is REUSE or NONE. `reuse`: it may be REUSE; else slices that came back have just
- * been looked for in vain. `insist`: on fresh segments, if there is nothing else, whatever mm_stripe_is_rich guessed. */
+ * publish; or MM_REFILL alone, and then the stripe is REUSE; or 0: NONE. `reuse`: it may be REUSE; else slices that came back have just
+ * been looked for in vain. `insist`: on fresh segments, if there is nothing else, whatever mm_stripe_is_thrifty says. */
 MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, int reuse,
                                     int insist) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     uint64_t *stripe = &cs->stripe[k].word;
-    struct mm_stripe *r = &cs->stripe[MM_STRIPES + (k & (mm_class_reserves(c) - 1))];
+    struct mm_stripe *r = &cs->stripe[MM_STRIPES + (k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1))];
     const struct mm_tree whole = mm_segment_class_tree(mm_heap_of(ref), c, MM_WHOLE);
     int fresh = 1;
     MM_ROLLED
@@ -232,7 +254,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
     }
     const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL).node) != 0;
     mm_store_release_u64(stripe, any ? mm_stripe_make(0, MM_REUSE_TICKETS, 0) : 0);
-    return 0;
+    return any ? MM_REFILL : 0;
 }
 
 /* Slices that came back, of any segment of the class. */
@@ -341,8 +363,8 @@ MM_FN_RARE mm_claim mm_stripe_claim(const struct mm_heap_ref *ref, uint32_t c, u
         }
         if (refill) {
             mm_claim claim = mm_stripe_refill(ref, c, k, reuse, !reuse || searches != 0);
-            if (claim != 0) return claim;
-            if (mm_load_relaxed_u64(word) == 0) { /* as it seems, no memory */
+            if (claim & MM_OPENING) return claim;
+            if (claim == 0) { /* as it seems, no memory */
                 const uint64_t now = mm_version_read(mm_heap_of(ref));
                 if (searches == 0) version = now;
                 const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1;

@@ -90,7 +90,7 @@ uint32_t world_got(mm_claim claim, uint32_t c, void **p) {
 }
 /* As mm_slice_malloc_slow does it for a group of n. */
 uint32_t world_malloc_warp(uint32_t bytes, uint32_t n, void **p, int must) {
-    const uint32_t c = mm_class_of(bytes), k = mm_home() & (mm_class_stripes(c) - 1);
+    const uint32_t c = mm_class_of(bytes), k = mm_home() & (mm_class_stripes(c, (uint32_t)ref.hold_shift) - 1);
     uint64_t *stripe = &mm_stripe_class(&ref, c)->stripe[k].word, w = mm_stripe_draw(stripe, n);
     uint32_t served = 0, count;
     do {
@@ -118,6 +118,7 @@ uint32_t world_fill(uint32_t bytes, void **p, uint32_t n) {
 }
 void world_hold_run(uint32_t s) {
     mm_tree_erase(mm_segment_free_tree(HEAP), s);
+    HEAP->free_count--;
     mm_store_relaxed_u64(&mm_segment_at(&ref, s)->owner, MM_OWNER_RUN | 1 << MM_OWNER_LENGTH_SHIFT);
     world_take((uint64_t)s << MM_SEGMENT_SHIFT, MM_SEGMENT_BYTES);
 }
@@ -251,7 +252,7 @@ void model_name_address(const void *p, char *out, uint32_t n) {
     } else if (a >= (uint64_t)h->version) {
         snprintf(out, n, "version[%u]", (uint32_t)(a - (uint64_t)h->version) / (uint32_t)sizeof(struct mm_stripe));
     } else {
-        snprintf(out, n, p == &h->classes_used ? "classes_used" : p == &h->free_near ? "free near" : "heap+%d",
+        snprintf(out, n, p == &h->classes_used ? "classes_used" : p == &h->free_near ? "free near" : p == &h->free_count ? "free count" : "heap+%d",
                  (int)(a - (uint64_t)h));
     }
 }

@@ -52,9 +52,15 @@ START_TEST(blocks_hold_their_slices) {
         unit_le(mm_class_blocks(c), MM_SEGMENT_BLOCKS_MAX);
         unit_eq(mm_class_blocks_mask(c), mm_class_blocks(c) == 64 ? ~0ull : (1ull << mm_class_blocks(c)) - 1);
         unit_eq(1u << mm_class_block_fill_shift(c), per <= slices ? per : 1u << log_of(slices));
-        unit_eq(mm_class_reserves(c) & (mm_class_reserves(c) - 1), 0);
-        unit_eq(mm_class_stripes(c) & (mm_class_stripes(c) - 1), 0);
-        unit_holds(mm_class_reserves(c) - 1 < MM_RESERVES && mm_class_stripes(c) - 1 < MM_STRIPES, "more than there is room for");
+        for (uint32_t hold = 0; hold < 48; hold++) { /* 2^hold bytes for the stripes of a class: blocks, rounded down */
+            const uint32_t stripes = mm_class_stripes(c, hold), reserves = mm_class_reserves(c, hold);
+            const uint64_t may = (1ull << hold) / (per * rounded), may_reserve = (1ull << hold) >> MM_SEGMENT_SHIFT;
+            const uint32_t most = MM_STRIPES / (mm_class_bytes(c) < MM_STRIPES_ALL_BYTES ? 2 : 1);
+            uint32_t most_reserves = 1;
+            while (2 * most_reserves <= MM_RESERVES && 2 * most_reserves * MM_RESERVE_BYTES <= mm_class_bytes(c)) most_reserves *= 2;
+            unit_eq(stripes, may < 1 ? 1 : may < most ? may : most);
+            unit_eq(reserves, may_reserve < 1 ? 1 : may_reserve < most_reserves ? may_reserve : most_reserves);
+        }
         uint32_t words = 0, in_words = 0;
         for (uint32_t j = 0; j < mm_class_blocks(c); j++) {
             const uint32_t in = slices - j * per < per ? slices - j * per : per;

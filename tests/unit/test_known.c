@@ -147,8 +147,9 @@ END_TEST
 /* 2^20 failed additions carry into what is packed beside the count. Here each of 2^20 callers (there are at most 2^19 lanes)
  * adds for a whole warp while a refill is under way: segment and limit stay, and the refill serves. */
 START_TEST(failed_additions_carry) {
-    const uint32_t c = (uint32_t)_i * 9, k = mm_home() & (mm_class_stripes((uint32_t)_i * 9) - 1), slices = mm_class_slices(c);
     set_up(SEGMENTS);
+    const uint32_t c = (uint32_t)_i * 9, slices = mm_class_slices(c);
+    const uint32_t k = mm_home() & (mm_class_stripes(c, (uint32_t)heap.ref.hold_shift) - 1);
     uint64_t *word = &mm_stripe_class(&heap.ref, c)->stripe[k].word;
     unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) != NULL, "NULL");
     const uint64_t is = *word;
