@@ -164,6 +164,7 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
             continue;
         }
         const uint32_t j = mm_bits_any(avail, x << 18);
+        if (j >= mm_class_blocks(c)) continue; /* another class's by now */
         const uint32_t word = mm_block_first_word(c, j) + x % mm_class_block_words(c, j);
         back += mm_popcount(avail) * mm_popcount(mm_load_relaxed_u64(mm_segment_bits(ref, s) + word));
     }
@@ -274,9 +275,10 @@ MM_FN_RARE mm_claim mm_stripe_reuse(const struct mm_heap_ref *ref, uint32_t c, u
 /* Tickets of any stripe or reserve of the class: up to n slices. */
 MM_FN_RARE mm_claim mm_stripe_steal(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
+    const uint32_t stripes = mm_class_stripes(c, (uint32_t)ref->hold_shift);
     mm_claim claim = 0;
     MM_ROLLED
-    for (uint32_t k = 0; k < MM_STRIPES && claim == 0; k++) {
+    for (uint32_t k = 0; k < stripes && claim == 0; k++) {
         uint64_t *word = &cs->stripe[k].word, w = mm_load_relaxed_u64(word);
         int refill;
         if (mm_stripe_segment(w) == 0 || mm_stripe_cursor(w) >= mm_stripe_limit(w)) continue;
@@ -332,8 +334,10 @@ MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
     for (uint64_t used = mm_load_acquire_u64(&mm_heap_of(ref)->classes_used); used != 0; used &= used - 1) {
         const uint32_t c = mm_ctz(used);
         struct mm_stripe *stripe = mm_stripe_class(ref, c)->stripe;
+        const uint32_t stripes = mm_class_stripes(c, (uint32_t)ref->hold_shift);
+        const uint32_t end = MM_STRIPES + mm_class_reserves(c, (uint32_t)ref->hold_shift);
         MM_ROLLED
-        for (uint32_t k = 0; k < MM_STRIPES + MM_RESERVES; k++)
+        for (uint32_t k = 0; k < end; k = k + 1 == stripes ? MM_STRIPES : k + 1)
             any |= mm_stripe_flush_one(ref, c, &stripe[k].word, k >= MM_STRIPES);
     }
     return any;
