@@ -46,6 +46,9 @@
  * to this many, and to MM_HOLD_SHIFT. Each may hold a part of a segment: 1 M slices of 16 bytes are 4 segments, and one
  * reserve holds 1/2 on average. */
 #define MM_RESERVES_SHIFT 5
+/* A reserve claims so many times what others wait for, if that is not more than MM_HOLD_SHIFT allows: the next waves of
+ * callers find some there. */
+#define MM_RESERVE_AHEAD 4
 #define MM_RESERVE_BYTES 32
 
 /* Segments of at most so many slices are claimed for each warp apart, not for each multiprocessor. */

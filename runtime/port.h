@@ -61,13 +61,15 @@ MM_FN void mm_zero(uint64_t *p, uint32_t n, uint32_t rank, uint32_t parts) {
 MM_FN void mm_wait_acquire(uint64_t *p, uint32_t n, uint64_t is) {
     MM_ROLLED
     for (uint32_t polls = 0; n > 0 && polls < MM_WAIT_ITERATIONS; polls++) {
-        if (mm_load_acquire_u64(p) != is) {
+        const uint32_t some = n < MM_GATHERED ? n : MM_GATHERED;
+        if (mm_gather_differs(p, some, is)) {
             mm_wait();
             continue;
         }
-        p++;
-        n--;
+        p += some;
+        n -= some;
     }
+    mm_gather_fence();
 }
 
 /* The row of set bits of x that begins at bit `first`, at most `most` of them. */

@@ -108,6 +108,16 @@ MM_FN uint32_t mm_home_warp(void) {
     return warp;
 }
 
+/* Whether any of n words (1..MM_GATHERED) from p on is not `is`: all are on their way at once. mm_gather_fence acquires from
+ * all that were gathered before. */
+#define MM_GATHERED 8
+MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
+    uint64_t differ = 0;
+    for (uint32_t i = 0; i < MM_GATHERED; i++) differ |= mm_load_relaxed_u64(p + (i < n ? i : 0)) ^ is;
+    return differ != 0;
+}
+MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
+
 MM_FN void mm_wait(void) { __nanosleep(MM_WAIT_NS); }
 MM_FN void mm_wait_times(uint32_t n) {
     MM_ROLLED

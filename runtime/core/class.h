@@ -74,6 +74,11 @@ MM_FN uint32_t mm_class_reserves(uint32_t c, uint32_t hold_shift) {
     return 1u << (may < most ? may : most);
 }
 
+/* Segments that a reserve may hold beyond what is waited for. */
+MM_FN uint32_t mm_class_reserve_segments(uint32_t hold_shift) {
+    return hold_shift < MM_SEGMENT_SHIFT ? 0 : 1u << (hold_shift - MM_SEGMENT_SHIFT);
+}
+
 /* Words of slice bits of block j. */
 MM_FN uint32_t mm_class_block_words(uint32_t c, uint32_t j) {
     const uint32_t left = mm_class_slices(c) - (j << mm_class_block_shift(c)), most = 1u << mm_class_block_shift(c);

@@ -182,17 +182,20 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
 }
 
 /* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
- * are none, or slices that came back are to be used first (unless the caller insists). The first `mine` blocks, or all, are the caller's, who gets them; 0: none. (If he drew
- * them like anybody else, those who flush when memory is short could take the segment away again and again.) */
+ * are none, or slices that came back are to be used first (unless the caller insists). The first `mine` blocks, or all,
+ * are the caller's, who gets them; 0: none. (If he drew them like anybody else, those who flush when memory is short could
+ * take the segment away again and again.) */
 MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint32_t c, struct mm_stripe *r, uint32_t salt,
                                              int insist, uint32_t mine) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     const uint64_t w = mm_load_relaxed_u64(&r->word);
     const uint32_t late = mm_stripe_cursor(w) - mm_stripe_limit(w), blocks = mm_class_blocks(c);
+    const uint32_t may = mm_class_reserve_segments((uint32_t)ref->hold_shift);
     uint32_t n = 0, segments = 1, first = MM_TREE_NONE;
     MM_ROLLED
-    for (uint32_t some = blocks; some < late && segments < MM_REGION_SEGMENTS_MAX; some += blocks) segments++;
+    for (uint32_t some = blocks; segments < MM_REGION_SEGMENTS_MAX; some += blocks, segments++)
+        if (some >= late && (some >= MM_RESERVE_AHEAD * (late - mine) || segments >= may)) break;
     if (insist || !mm_stripe_is_thrifty(ref, c)) first = mm_segment_claim_fresh(ref, c, salt, segments, &n);
     if (first != MM_TREE_NONE && !(mm_load_relaxed_u64(&h->classes_used) >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
     n *= blocks;

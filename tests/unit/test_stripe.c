@@ -11,6 +11,7 @@ static struct mm_heap *h;
 
 static void set_up(void) {
     unit_create(&heap, SEGMENTS);
+    heap.ref.hold_shift = 40; /* as many stripes as in the largest heap */
     ref = &heap.ref;
     h = mm_heap_of(ref);
     unit_home = 0;
