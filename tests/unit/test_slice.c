@@ -196,7 +196,7 @@ START_TEST(all_that_came_back_is_used_again) {
             if (held[i] != NULL) continue;
             held[i] = mm_cpu_malloc(&heap, bytes);
             unit_holds(held[i] != NULL, "class %u: NULL after %u of %u that came back (one in %u stayed)", c, got, freed, keep[k]);
-            char *mark = &seen[((char *)held[i] - user) / 16];
+            char *mark = &seen[((uintptr_t)held[i] - (uintptr_t)user) / 16];
             unit_holds(!*mark, "class %u: handed out twice", c);
             *mark = 1, got++;
         }
