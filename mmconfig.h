@@ -36,18 +36,21 @@
 
 /* Stripes of a class, as a shift; half of them below MM_STRIPES_ALL_BYTES. An H200 has 132 multiprocessors, and one
  * word takes an atomic every 0.9 ns, so that 32 would do for 32,768 warps; but what a refill fetches is shared by
- * fewer. In a small heap there are fewer: a stripe holds a block, on average, of which nobody else has anything, so
- * those of a class may hold 1 / 2^MM_HOLD_SHIFT of the heap; with 28 classes in use (16..4,096 bytes) 1/20. */
+ * fewer. In a small heap there are fewer: a stripe holds up to a block of which nobody else has anything. Those of a class
+ * may hold the square of the heap's bytes / 2^MM_HOLD_SHIFT: 4 MiB of 2 GiB, or 1/20 of it when 28 classes are in use
+ * (16..4,096 bytes); of 16 GiB all the stripes there are. */
 #define MM_STRIPES_SHIFT 7
 #define MM_STRIPES_ALL_BYTES 512
-#define MM_HOLD_SHIFT 9
+#define MM_HOLD_SHIFT 40
 
 /* Reserves of a class, from which its stripes are refilled, as a shift: one for each so many bytes of the slice, up
  * to this many, and to MM_HOLD_SHIFT. Each may hold a part of a segment: 1 M slices of 16 bytes are 4 segments, and one
  * reserve holds 1/2 on average. */
 #define MM_RESERVES_SHIFT 5
-/* A reserve claims so many times what others wait for, if that is not more than MM_HOLD_SHIFT allows: the next waves of
- * callers find some there. */
+/* From slices of so many bytes on a reserve claims so many times what is waited for, if others wait, and if that is not more
+ * than MM_HOLD_SHIFT allows: the next waves of callers find some there. 1 M requests of 4 KiB took 228 us without, and 128
+ * with it; smaller ones would be spread over more addresses (64 bytes: 3 times as many). */
+#define MM_RESERVE_AHEAD_BYTES 4096
 #define MM_RESERVE_AHEAD 4
 #define MM_RESERVE_BYTES 32
 
@@ -60,8 +63,8 @@
 #define MM_REGION_BLOCKS_MAX 64
 #define MM_REGION_SEGMENTS_MAX 64
 
-/* Callers that a stripe sends to look for slices that came back, before it looks again for whole blocks. */
-#define MM_REUSE_TICKETS 256
+/* Callers that the stripes of a class send to look for slices that came back, before they look again for whole blocks. */
+#define MM_REUSE_TICKETS 32768
 
 /* Slices that came back one by one are used again before the class gets more segments if they are 1/MM_REUSE_SHARE of
  * its slices: a live set that stays as it is takes up to 2 times its size. Less would be memory for time. How many
@@ -79,14 +82,14 @@
  * way. */
 #define MM_VERSIONS_SHIFT 4
 
-/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS, 32 us in all), before malloc
+/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS, 126 us in all), before malloc
  * answers NULL: what others have in hand for the moment comes to light meanwhile. A refill may take 40 us when memory
  * runs short. */
 #define MM_NULL_TRIES 7
 
 /* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): at least 0.5 s. */
-#define MM_WAIT_ITERATIONS (1u << 21)
-#define MM_WAIT_NS 250
+#define MM_WAIT_ITERATIONS (1u << 19)
+#define MM_WAIT_NS 1000
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */

@@ -113,7 +113,8 @@ MM_FN uint32_t mm_home_warp(void) {
 #define MM_GATHERED 8
 MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
     uint64_t differ = 0;
-    for (uint32_t i = 0; i < MM_GATHERED; i++) differ |= mm_load_relaxed_u64(p + (i < n ? i : 0)) ^ is;
+    for (uint32_t i = 0; i < MM_GATHERED; i++)
+        if (i < n) differ |= mm_load_relaxed_u64(p + i) ^ is;
     return differ != 0;
 }
 MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }

@@ -75,8 +75,9 @@ MM_FN uint32_t mm_class_reserves(uint32_t c, uint32_t hold_shift) {
 }
 
 /* Segments that a reserve may hold beyond what is waited for. */
-MM_FN uint32_t mm_class_reserve_segments(uint32_t hold_shift) {
-    return hold_shift < MM_SEGMENT_SHIFT ? 0 : 1u << (hold_shift - MM_SEGMENT_SHIFT);
+MM_FN uint32_t mm_class_reserve_segments(uint32_t c, uint32_t hold_shift) {
+    if (mm_class_bytes(c) < MM_RESERVE_AHEAD_BYTES || hold_shift < MM_SEGMENT_SHIFT) return 0;
+    return hold_shift < MM_SEGMENT_SHIFT + 16 ? 1u << (hold_shift - MM_SEGMENT_SHIFT) : 1u << 16;
 }
 
 /* Words of slice bits of block j. */

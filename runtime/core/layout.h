@@ -84,7 +84,8 @@ struct mm_heap {
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t misuse[MM_MISUSE_KINDS + 2];
     uint64_t free_count;       /* segments in the free tree; lags behind it */
-    uint64_t spare[6];
+    uint64_t mapped_count;     /* segments that are there at all */
+    uint64_t spare[5];
     struct mm_stripe version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
@@ -141,8 +142,9 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->ref.segments = metadata_base + l->segments;
     h->ref.bits = metadata_base + l->bits_offset;
     int log = 0;
-    while (2ull << log <= h->ref.user_bytes) log++;
-    h->ref.hold_shift = log > MM_HOLD_SHIFT ? (uint64_t)(log - MM_HOLD_SHIFT) : 0;
+    while (2ull << log <= mapped_segments * MM_SEGMENT_BYTES) log++;
+    h->ref.hold_shift = 2 * log > MM_HOLD_SHIFT ? (uint64_t)(2 * log - MM_HOLD_SHIFT) : 0;
+    h->mapped_count = mapped_segments;
     h->free_tree = metadata_base + l->free_tree;
     h->class_trees = metadata_base + l->class_trees;
     for (uint64_t s = 0; s < mapped_segments && s < l->segment_count; s++) {

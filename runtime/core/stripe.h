@@ -5,7 +5,7 @@
  *   pieces it wants to the cursor of the stripe of its multiprocessor; the sum before is its first ticket.
  *   REGION  tickets below the limit are pieces of a row of neighbouring segments, that segment the first, counted from
  *           its beginning on.
- *   REUSE   (stripes) no segment, limit MM_REUSE_TICKETS: tickets below it allow to look for slices that came back
+ *   REUSE   (stripes) no segment, limit MM_REUSE_TICKETS / stripes: tickets below it allow to look for slices that came back
  *   (block.h).
  *   NONE    all 0.
  *   opener[s][j] of a block: 0 while it is whole or in a reserve; k + 1 once it is part of a region of stripe k, and
@@ -136,29 +136,16 @@ MM_FN mm_claim mm_stripe_publish(const struct mm_heap_ref *ref, uint32_t c, uint
     return mm_claim_row(s, first, n);
 }
 
-/* One of the bits of x, which is not 0, by a random number: a bit after a gap more often than others. */
-MM_FN uint32_t mm_bits_any(uint64_t x, uint32_t random) {
-    return mm_bits_pick(x, mm_mulhi(random, 64 - mm_clz(x)));
-}
-
 /* How many of the slices of class c have come back one by one, to be used again, in 1/256: a guess. */
 MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
     const struct mm_tree t = mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL);
     uint32_t segments = 0, back = 0; /* added up over the samples: segments with some, slices of one of them */
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_REUSE_TRIES; tries++) {
-        const uint32_t x = (salt * MM_REUSE_TRIES + tries + 1) * 0x9e3779b1u; /* multiplicative hashing: Knuth 3, 6.4 */
-        const uint64_t root = mm_load_relaxed_u64(t.node);
-        if (root == 0) return 0;
-        const uint32_t mid_idx = mm_bits_any(root, x);
-        const uint64_t mid = mm_load_relaxed_u64(&t.node[1 + mid_idx]);
-        if (mid == 0) continue;
-        const uint32_t first = (mid_idx * 64 + mm_bits_any(mid, x << 6)) * 64;
-        const uint64_t leaf = mm_load_relaxed_u64(mm_tree_leaf(t, first));
-        if (leaf == 0) continue;
-        const uint32_t s = first + mm_bits_any(leaf, x << 12);
+        const uint32_t x = mm_tree_random(salt * MM_REUSE_TRIES + tries);
+        const uint32_t s = mm_tree_any(t, x, &segments);
+        if (s == MM_TREE_NONE) continue;
         const uint64_t avail = mm_load_relaxed_u64(&mm_segment_at(ref, s)->avail);
-        segments += mm_popcount(root) * mm_popcount(mid) * mm_popcount(leaf);
         if (avail == 0) {
             mm_segment_unlist(ref, s, c, MM_AVAIL);
             continue;
@@ -177,7 +164,7 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
 MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_heap *h = mm_heap_of(ref);
     if (mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich) * MM_REUSE_SHARE >= 256) return 1;
-    return mm_load_relaxed_u64(&h->free_count) < h->segment_count / MM_SCARCE &&
+    return mm_load_relaxed_u64(&h->free_count) < h->mapped_count / MM_SCARCE &&
            mm_load_relaxed_u64(mm_segment_class_tree(h, c, MM_AVAIL).node) != 0;
 }
 
@@ -191,11 +178,11 @@ MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     const uint64_t w = mm_load_relaxed_u64(&r->word);
     const uint32_t late = mm_stripe_cursor(w) - mm_stripe_limit(w), blocks = mm_class_blocks(c);
-    const uint32_t may = mm_class_reserve_segments((uint32_t)ref->hold_shift);
+    const uint32_t may = late > mine ? mm_class_reserve_segments(c, (uint32_t)ref->hold_shift) : 0;
     uint32_t n = 0, segments = 1, first = MM_TREE_NONE;
     MM_ROLLED
     for (uint32_t some = blocks; segments < MM_REGION_SEGMENTS_MAX; some += blocks, segments++)
-        if (some >= late && (some >= MM_RESERVE_AHEAD * (late - mine) || segments >= may)) break;
+        if (some >= late && (some >= MM_RESERVE_AHEAD * late || segments >= may)) break;
     if (insist || !mm_stripe_is_thrifty(ref, c)) first = mm_segment_claim_fresh(ref, c, salt, segments, &n);
     if (first != MM_TREE_NONE && !(mm_load_relaxed_u64(&h->classes_used) >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
     n *= blocks;
@@ -257,7 +244,8 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
         }
     }
     const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL).node) != 0;
-    mm_store_release_u64(stripe, any ? mm_stripe_make(0, MM_REUSE_TICKETS, 0) : 0);
+    const uint32_t tickets = MM_REUSE_TICKETS / mm_class_stripes(c, (uint32_t)ref->hold_shift);
+    mm_store_release_u64(stripe, any ? mm_stripe_make(0, tickets, 0) : 0);
     return any ? MM_REFILL : 0;
 }
 
@@ -267,8 +255,12 @@ MM_FN_RARE mm_claim mm_stripe_reuse(const struct mm_heap_ref *ref, uint32_t c, u
     mm_claim claim = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_REUSE_ROUNDS && claim == 0; tries++) { /* found empty: found no more */
-        const uint32_t s = mm_tree_find(t, salt + tries);
+        uint32_t s = mm_tree_find(t, salt + tries), count = 0;
         if (s == MM_TREE_NONE) break;
+        if (tries >= MM_TREE_SPREAD) { /* the front is crowded */
+            const uint32_t other = mm_tree_any(t, mm_tree_random(salt + tries), &count);
+            if (other != MM_TREE_NONE) s = other;
+        }
         claim = mm_block_reuse(ref, s, c, n, salt + tries);
         if (claim == 0 && mm_load_relaxed_u64(&mm_segment_at(ref, s)->avail) == 0) mm_segment_unlist(ref, s, c, MM_AVAIL);
     }

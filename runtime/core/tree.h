@@ -111,6 +111,29 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
     return MM_TREE_NONE;
 }
 
+/* A number that differs in all its bits from that of i - 1 (multiplicative hashing: Knuth 3, 6.4). */
+MM_FN uint32_t mm_tree_random(uint32_t i) { return (i + 1) * 0x9e3779b1u; }
+
+/* One of the bits of x, which is not 0, by a random number: a bit after a gap more often than others. */
+MM_FN uint32_t mm_bits_any(uint64_t x, uint32_t random) {
+    return mm_bits_pick(x, mm_mulhi(random, 64 - mm_clz(x)));
+}
+
+/* A segment of the set from anywhere in it, by a random number; adds to *count about how many there are. MM_TREE_NONE: this
+ * time it met a bit above an empty word. A hint. */
+MM_FN_RARE uint32_t mm_tree_any(struct mm_tree t, uint32_t random, uint32_t *count) {
+    const uint64_t root = mm_load_relaxed_u64(&t.node[0]);
+    if (root == 0) return MM_TREE_NONE;
+    const uint32_t mid_idx = mm_bits_any(root, random);
+    const uint64_t mid = mm_load_relaxed_u64(&t.node[1 + mid_idx]);
+    if (mid == 0) return MM_TREE_NONE;
+    const uint32_t first = (mid_idx * 64 + mm_bits_any(mid, random << 6)) * 64;
+    const uint64_t leaf = mm_load_relaxed_u64(mm_tree_leaf(t, first));
+    if (leaf == 0) return MM_TREE_NONE;
+    *count += mm_popcount(root) * mm_popcount(mid) * mm_popcount(leaf);
+    return first + mm_bits_any(leaf, random << 12);
+}
+
 /* Takes up to `want` neighbouring segments (of one leaf) out of the set, the first ones if nobody else wants them.
  * Returns the first, or MM_TREE_NONE; *count: how many. s: one in whose leaf to look first, or MM_TREE_NONE. salt:
  * callers that collide part ways by it. Acquires. */

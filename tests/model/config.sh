@@ -7,8 +7,8 @@ sed -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 16/' \
     -e 's/^\(#define MM_BLOCK_BYTES_MIN_SHIFT\) .*/\1 10/' \
     -e 's/^\(#define MM_BLOCK_BYTES_MAX_SHIFT\) .*/\1 16/' \
     -e 's/^\(#define MM_STRIPES_SHIFT\) .*/\1 1/' \
-    -e 's/^\(#define MM_REUSE_TICKETS\) .*/\1 4/' \
-    -e 's/^\(#define MM_HOLD_SHIFT\) .*/\1 -16/' \
+    -e 's/^\(#define MM_REUSE_TICKETS\) .*/\1 8/' \
+    -e 's/^\(#define MM_HOLD_SHIFT\) .*/\1 -32/' \
     -e 's/^\(#define MM_REUSE_TRIES\) .*/\1 2/' \
     -e "s/^\(#define MM_BLOCK_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WORD_SHIFT\) .*/\1 $3/" \

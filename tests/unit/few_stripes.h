@@ -18,7 +18,7 @@
 #undef MM_STRIPES_ALL_BYTES
 #define MM_STRIPES_ALL_BYTES 1
 #undef MM_HOLD_SHIFT
-#define MM_HOLD_SHIFT (-16)
+#define MM_HOLD_SHIFT (-32)
 #undef MM_RESERVES_SHIFT
 #define MM_RESERVES_SHIFT 1
 #undef MM_REGION_BLOCKS_MAX
@@ -26,7 +26,7 @@
 #undef MM_REGION_SEGMENTS_MAX
 #define MM_REGION_SEGMENTS_MAX 2
 #undef MM_REUSE_TICKETS
-#define MM_REUSE_TICKETS 3
+#define MM_REUSE_TICKETS 6
 #undef MM_VERSIONS_SHIFT
 #define MM_VERSIONS_SHIFT 1
 #undef MM_STATIC_ASSERT /* such a heap does not reach 1 TiB */

@@ -157,7 +157,7 @@ START_TEST(reuse_when_there_is_nothing_else) {
     for (uint32_t i = 0; i < freed; i++) {
         const uint32_t slice = take(c, i % 2);
         unit_holds(slice != MM_TREE_NONE && slice % mm_class_slices(c) % per % 3 == 0, "slice %u", slice);
-        if (i == 3) unit_eq(mm_stripe_limit(*stripe(c, 0)), MM_REUSE_TICKETS);
+        if (i == 3) unit_eq(mm_stripe_limit(*stripe(c, 0)), MM_REUSE_TICKETS / mm_class_stripes(c, (uint32_t)ref->hold_shift));
         if (i == 3) unit_eq(mm_stripe_segment(*stripe(c, 0)), 0);
         if (i == 5) { /* a whole block comes back: found when the tickets are used up */
             for (uint32_t k = 0; k < per; k++)
