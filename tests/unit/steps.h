@@ -1,5 +1,5 @@
-/* The CPU port with a step before every atomic access, so that a test can let two actors of one thread go
- * forward step by step in any order; and a home stripe that the test sets. Include before the core.
+/* The CPU port with a step before every atomic access, so that a test can let actors of one thread (two, or UNIT_ACTORS)
+ * go forward step by step in any order; and a home stripe that the test sets. Include before the core.
  *
  * unit_interleave lets A make a steps, B b steps, A c steps, then B and A in turns until both are done. All
  * (a, b, c) together are all schedules with up to three changes. What it does not show is reordering by the
@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
+#ifndef UNIT_ACTORS
+#define UNIT_ACTORS 2
 #define UNIT_STACK_BYTES (256u << 10)
+#endif
 #define UNIT_TURN_STEPS 200 /* of an actor that waits for the other */
 
 struct unit_actor {
@@ -23,12 +26,12 @@ struct unit_actor {
     char *stack;
     int done;
 };
-static struct unit_actor unit_actor[2];
+static struct unit_actor unit_actor[UNIT_ACTORS];
 static ucontext_t unit_scheduler;
 static int unit_running = -1;
 static long unit_steps_left;
 static uint32_t unit_home; /* of who is no actor */
-static uint32_t unit_actor_home[2];
+static uint32_t unit_actor_home[UNIT_ACTORS];
 static void (*unit_each_step)(void); /* if not NULL: called before every atomic access outside of actors */
 
 __attribute__((unused)) static void unit_step(void) {
@@ -59,6 +62,18 @@ __attribute__((unused)) static void unit_actor_main(int i) {
     unit_actor[i].done = 1;
 }
 
+/* Makes actor i, who does act(arg) once it is let go on. */
+__attribute__((unused)) static void unit_actor_make(int i, void (*act)(void *), void *arg) {
+    struct unit_actor *actor = &unit_actor[i];
+    if (actor->stack == NULL) actor->stack = (char *)malloc(UNIT_STACK_BYTES);
+    getcontext(&actor->context);
+    actor->context.uc_stack.ss_sp = actor->stack;
+    actor->context.uc_stack.ss_size = UNIT_STACK_BYTES;
+    actor->context.uc_link = &unit_scheduler;
+    actor->act = act, actor->arg = arg, actor->done = 0;
+    makecontext(&actor->context, (void (*)(void))unit_actor_main, 1, i);
+}
+
 /* Lets actor i go on for so many steps. */
 __attribute__((unused)) static void unit_go(int i, long steps) {
     if (unit_actor[i].done) return;
@@ -70,16 +85,7 @@ __attribute__((unused)) static void unit_go(int i, long steps) {
 
 /* Runs both. Returns bits: 1: A was done in its first a steps, 2: B in its b, 4: A in a + c. */
 __attribute__((unused)) static int unit_interleave(void (*act)(void *), void *arg[2], long a, long b, long c) {
-    for (int i = 0; i < 2; i++) {
-        struct unit_actor *actor = &unit_actor[i];
-        if (actor->stack == NULL) actor->stack = (char *)malloc(UNIT_STACK_BYTES);
-        getcontext(&actor->context);
-        actor->context.uc_stack.ss_sp = actor->stack;
-        actor->context.uc_stack.ss_size = UNIT_STACK_BYTES;
-        actor->context.uc_link = &unit_scheduler;
-        actor->act = act, actor->arg = arg[i], actor->done = 0;
-        makecontext(&actor->context, (void (*)(void))unit_actor_main, 1, i);
-    }
+    for (int i = 0; i < 2; i++) unit_actor_make(i, act, arg[i]);
     int ended = 0;
     unit_go(0, a), ended |= unit_actor[0].done;
     unit_go(1, b), ended |= unit_actor[1].done << 1;
