@@ -163,9 +163,9 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
 /* Whether slices that came back are to be used before class c gets more segments. */
 MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_heap *h = mm_heap_of(ref);
-    if (mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich) * MM_REUSE_SHARE >= 256) return 1;
-    return mm_load_relaxed_u64(&h->free_count) < h->mapped_count / MM_SCARCE &&
-           mm_load_relaxed_u64(mm_segment_class_tree(h, c, MM_AVAIL).node) != 0;
+    const uint64_t rich = mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich);
+    if (rich * MM_REUSE_SHARE >= 256) return 1;
+    return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&h->free_count) < h->mapped_count / MM_SCARCE;
 }
 
 /* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
