@@ -15,7 +15,7 @@ GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
 GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS)
 
 .PHONY: build-gpu-tests
-build-gpu-tests: $(GPU_SUITES) $(GPU_TESTS)/pairs
+build-gpu-tests: $(GPU_SUITES) $(GPU_TESTS)/pairs $(GPU_TESTS)/tune
 check: build-gpu-tests
 
 check-gpu: $(GPU_SUITES) all
@@ -35,6 +35,9 @@ $(GPU_INSIDE): $(GPU_TESTS)/%: tests/gpu/test_%.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 # A billion pairs: run by hand (tests/gpu/pairs.cu).
 $(GPU_TESTS)/pairs: tests/gpu/pairs.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_OBJECTS) -o $@
+# Timings while the core is being changed: run by hand (tests/gpu/tune.cu).
+$(GPU_TESTS)/tune: tests/gpu/tune.cu $(GPU_OBJECTS) $(GPU_HEADERS)
+	$(NVCC) $(GPU_FLAGS) -maxrregcount 32 -arch=sm_$(GPU_ARCH) $< $(GPU_OBJECTS) -o $@
 
 $(GPU_TESTS)/app_sass: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=sm_$(GPU_ARCH)
 $(GPU_TESTS)/app_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH) -DMM_TEST_PTX
