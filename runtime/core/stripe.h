@@ -5,8 +5,8 @@
  *   pieces it wants to the cursor of the stripe of its multiprocessor; the sum before is its first ticket.
  *   REGION  tickets below the limit are pieces of a row of neighbouring segments, that segment the first, counted from
  *           its beginning on.
- *   REUSE   (stripes) no segment, limit MM_REUSE_TICKETS / stripes: tickets below it allow to look for slices that came back
- *   (block.h).
+ *   REUSE   (stripes) no segment, limit MM_REUSE_TICKETS / stripes: tickets below it allow to look for slices that came
+ *           back (block.h).
  *   NONE    all 0.
  *   opener[s][j] of a block: 0 while it is whole or in a reserve; k + 1 once it is part of a region of stripe k, and
  *           MM_OPENER_PENDING until that region is published.
@@ -122,23 +122,10 @@ MM_FN uint32_t mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, mm_clai
     }
 }
 
-/* Publishes a region that has been opened. The first n slices, or all if there are fewer, are the caller's, who gets
- * them. */
-MM_FN mm_claim mm_stripe_publish(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, mm_claim region, uint32_t limit,
-                                 uint32_t n) {
-    const uint32_t s = (uint32_t)(region >> 32) & (MM_TREE_BITS_MAX - 1);
-    const uint32_t first = ((uint32_t)region >> 16) << mm_class_block_shift(c);
-    if (n > limit - first) n = limit - first;
-    mm_store_release_u64(&mm_stripe_class(ref, c)->stripe[k].word, mm_stripe_make(s + 1, limit, first + n));
-    mm_version_raise(mm_heap_of(ref));
-    if (n == 0) return 0;
-    mm_stripe_issued(ref, s, c, first, n);
-    return mm_claim_row(s, first, n);
-}
-
 /* How many of the slices of class c have come back one by one, to be used again, in 1/256: a guess. */
 MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
     const struct mm_tree t = mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL);
+    if (mm_load_relaxed_u64(t.node) == 0) return 0;
     uint32_t segments = 0, back = 0; /* added up over the samples: segments with some, slices of one of them */
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_REUSE_TRIES; tries++) {
@@ -160,6 +147,30 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
     return all == 0 ? 0 : (segments * 256 / MM_REUSE_TRIES / all) * (back * 256 / MM_REUSE_TRIES / per_segment) >> 8;
 }
 
+/* Looks how many slices of class c have come back, for who refills next. Takes its time: nobody should wait for the caller. */
+MM_FN_RARE void mm_stripe_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
+    uint64_t *rich = &mm_stripe_class(ref, c)->rich;
+    const uint32_t was = (uint32_t)mm_load_relaxed_u64(rich);
+    const uint32_t is = mm_stripe_richness(ref, c, salt + was * MM_STRIPES); /* not the same places each time */
+    if (is != was)
+        mm_store_relaxed_u64(rich, is > was ? is : was - (was - is + MM_REUSE_DECAY - 1) / MM_REUSE_DECAY);
+}
+
+/* Publishes a region that has been opened. The first n slices, or all if there are fewer, are the caller's, who gets
+ * them. */
+MM_FN mm_claim mm_stripe_publish(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, mm_claim region, uint32_t limit,
+                                 uint32_t n) {
+    const uint32_t s = (uint32_t)(region >> 32) & (MM_TREE_BITS_MAX - 1);
+    const uint32_t first = ((uint32_t)region >> 16) << mm_class_block_shift(c);
+    if (n > limit - first) n = limit - first;
+    mm_store_release_u64(&mm_stripe_class(ref, c)->stripe[k].word, mm_stripe_make(s + 1, limit, first + n));
+    mm_version_raise(mm_heap_of(ref));
+    if (region & MM_REFILL) mm_stripe_look(ref, c, k);
+    if (n == 0) return 0;
+    mm_stripe_issued(ref, s, c, first, n);
+    return mm_claim_row(s, first, n);
+}
+
 /* Whether slices that came back are to be used before class c gets more segments. */
 MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_heap *h = mm_heap_of(ref);
@@ -175,7 +186,6 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
 MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint32_t c, struct mm_stripe *r, uint32_t salt,
                                              int insist, uint32_t mine) {
     struct mm_heap *h = mm_heap_of(ref);
-    struct mm_class_state *cs = mm_stripe_class(ref, c);
     const uint64_t w = mm_load_relaxed_u64(&r->word);
     const uint32_t late = mm_stripe_cursor(w) - mm_stripe_limit(w), blocks = mm_class_blocks(c);
     const uint32_t may = late > mine ? mm_class_reserve_segments(c, (uint32_t)ref->hold_shift) : 0;
@@ -188,23 +198,20 @@ MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint
     n *= blocks;
     if (mine > n) mine = n;
     mm_store_release_u64(&r->word, n == 0 ? 0 : mm_stripe_make(first + 1, n, mine));
-    /* For the next time, when nobody waits for us. */
-    const uint32_t was = (uint32_t)mm_load_relaxed_u64(&cs->rich);
-    const uint32_t is = mm_stripe_richness(ref, c, salt + was * MM_STRIPES); /* not the same places each time */
-    mm_store_relaxed_u64(&cs->rich, is >= was ? is : was - (was - is + MM_REUSE_DECAY - 1) / MM_REUSE_DECAY);
     return mine == 0 ? 0 : mm_claim_opening(first, 0, mine);
 }
 
 /* Refills stripe k of class c, which is the caller's to refill (I2): returns a region that the caller has to open and
- * publish; or MM_REFILL alone, and then the stripe is REUSE; or 0: NONE. `reuse`: it may be REUSE; else slices that came back have just
- * been looked for in vain. `insist`: on fresh segments, if there is nothing else, whatever mm_stripe_is_thrifty says. */
+ * publish, with MM_REFILL if he has refilled the reserve, too; or MM_REFILL alone, and then the stripe is REUSE; or 0:
+ * NONE. `reuse`: it may be REUSE; else slices that came back have just been looked for in vain. `insist`: on fresh
+ * segments, if there is nothing else, whatever mm_stripe_is_thrifty says. */
 MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, int reuse,
                                     int insist) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     uint64_t *stripe = &cs->stripe[k].word;
     struct mm_stripe *r = &cs->stripe[MM_STRIPES + (k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1))];
     const struct mm_tree whole = mm_segment_class_tree(mm_heap_of(ref), c, MM_WHOLE);
-    int fresh = 1;
+    int fresh = 1, refill = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
         const uint64_t any = mm_load_relaxed_u64(whole.node);
@@ -228,11 +235,10 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
             if (is == 0 && !insist) break; /* who was to refill it has found nothing better than slices that came back */
             if (!mm_stripe_is_waiting(is)) w = mm_add_acquire_u64(&r->word, want);
         }
-        int refill;
         const uint32_t good = mm_stripe_good(w, want, &refill);
         if (refill) {
             const mm_claim own = mm_stripe_refill_reserve(ref, c, r, k, insist, good == 0 ? want : 0);
-            if (own != 0) return own;
+            if (own != 0) return own | MM_REFILL;
         }
         fresh = 0;
         if (good != 0) {
@@ -240,12 +246,13 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
             uint32_t s = mm_stripe_segment(w) - 1, b = mm_stripe_cursor(w);
             MM_ROLLED
             for (; b >= blocks; b -= blocks) s++;
-            return mm_claim_opening(s, b, good);
+            return mm_claim_opening(s, b, good) | (refill ? MM_REFILL : 0);
         }
     }
     const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL).node) != 0;
     const uint32_t tickets = MM_REUSE_TICKETS / mm_class_stripes(c, (uint32_t)ref->hold_shift);
     mm_store_release_u64(stripe, any ? mm_stripe_make(0, tickets, 0) : 0);
+    if (refill) mm_stripe_look(ref, c, k);
     return any ? MM_REFILL : 0;
 }
 
