@@ -54,7 +54,12 @@ __attribute__((unused)) static void unit_step(void) {
 #include "runtime/port.h"
 #undef mm_home
 #undef mm_wait
-MM_FN void mm_wait(void) {}
+#ifndef UNIT_WAIT_STEPS
+#define UNIT_WAIT_STEPS 0
+#endif
+MM_FN void mm_wait(void) {
+    for (int i = 0; i < UNIT_WAIT_STEPS; i++) unit_step();
+}
 MM_FN uint32_t mm_home(void) { return unit_running < 0 ? unit_home : unit_actor_home[unit_running]; }
 
 __attribute__((unused)) static void unit_actor_main(int i) {
