@@ -3,7 +3,7 @@
  * As many warps as an H200 holds at once (8,448; when one has done, the next of 32,768 takes its place) run the core's own
  * code in turns, one access to memory each per round. So a round is the time of one access under load, and the number of
  * rounds that 1 M requests take is the length of their critical path: what a GPU needs, but for its instructions, the
- * contention for single words, and all that is not memory. On an H200 a round comes to 0.5 to 0.8 us (docs/notes/refills.md).
+ * contention for single words, and all that is not memory. On an H200 a round comes to 0.5 to 0.7 us (docs/notes/refills.md).
  * Opening a region, which all lanes of a warp share, counts as two accesses, a wait as MM_WAIT_NS. Frees are not timed: here
  * each lane does its own. Prints a line each for a first and for two more fills of a heap.
  */
