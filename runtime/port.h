@@ -20,11 +20,8 @@
 #endif
 
 /* Read-modify-writes: all return the value before. One list, so that both ports have the same ones. */
-MM_RMW(add_relaxed, fetch_add, 32, MM_RMW_RELAXED)
 MM_RMW(add_relaxed, fetch_add, 64, MM_RMW_RELAXED)
 MM_RMW(add_acquire, fetch_add, 64, MM_RMW_ACQUIRE)
-MM_RMW(add_release, fetch_add, 64, MM_RMW_RELEASE)
-MM_RMW(add_acq_rel, fetch_add, 32, MM_RMW_ACQ_REL)
 MM_RMW(add_acq_rel, fetch_add, 64, MM_RMW_ACQ_REL)
 MM_RMW(or_relaxed, fetch_or, 64, MM_RMW_RELAXED)
 MM_RMW(or_release, fetch_or, 64, MM_RMW_RELEASE)
@@ -56,6 +53,15 @@ MM_FN void mm_zero(uint64_t *p, uint32_t n, uint32_t rank, uint32_t parts) {
         if (i + 1 < n) mm_store_relaxed_u64(p + i + 1, 0);
     }
 }
+
+#ifndef MM_GATHERED /* the CPU: one word at a time, by loads that acquire, since ThreadSanitizer knows no fences */
+#define MM_GATHERED 1
+MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
+    (void)n;
+    return mm_load_acquire_u64(p) != is;
+}
+MM_FN void mm_gather_fence(void) {}
+#endif
 
 /* Waits until each of n words from p on is `is`, as it will soon be or is already; acquires from all of them. */
 MM_FN void mm_wait_acquire(uint64_t *p, uint32_t n, uint64_t is) {

@@ -65,14 +65,6 @@ MM_FN uint32_t mm_home(void) {
 
 MM_FN uint32_t mm_home_warp(void) { return 0; }
 
-/* Whether any of n words from p on is not `is`. Loads that acquire, since ThreadSanitizer knows no fences. */
-#define MM_GATHERED 1
-MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
-    (void)n;
-    return mm_load_acquire_u64(p) != is;
-}
-MM_FN void mm_gather_fence(void) {}
-
 MM_FN void mm_wait(void) { sched_yield(); }
 /* Once is enough: it is the others' turn, whatever they have in hand. */
 MM_FN void mm_wait_times(uint32_t n) {

@@ -53,10 +53,6 @@ static struct lives lives_create(struct mm_heap_ref ref, unsigned size, unsigned
     CUDA_OK(cudaMemset(l.counts, 0, 3 * sizeof *l.counts));
     return l;
 }
-static void lives_destroy(struct lives l) {
-    CUDA_OK(cudaFree(l.table));
-    CUDA_OK(cudaFree(l.counts));
-}
 /* Each entry is replaced `times` times, on average. Returns the segments in use. */
 static uint64_t go_on(struct lives l, unsigned times, unsigned salt) {
     unsigned counts[3];
@@ -67,6 +63,17 @@ static uint64_t go_on(struct lives l, unsigned times, unsigned salt) {
                   counts[1], counts[2]);
     no_misuse(l.ref);
     return l.ref.user_bytes / MM_SEGMENT_BYTES - gpu_heap_free_segments(l.ref);
+}
+
+/* Frees everything; the heap must then be as fresh. */
+static void lives_end(struct lives l, struct gpu_heap f) {
+    end_all<<<THREADS / 256, 256>>>(l);
+    KERNEL_OK();
+    no_misuse(f.ref);
+    check_drained(f.ref, f.segments);
+    CUDA_OK(cudaFree(l.table));
+    CUDA_OK(cudaFree(l.counts));
+    gpu_heap_destroy(f);
 }
 
 /* ---- constant live set ---- */
@@ -83,12 +90,7 @@ static void constant_case(uint64_t segments, unsigned size, unsigned doublings) 
     ck_assert_msg(used <= warm + warm / 10 + 2, "%u B: %llu segments in use, before %llu", size,
                   (unsigned long long)used, (unsigned long long)warm);
     check_heap(f.ref);
-    end_all<<<THREADS / 256, 256>>>(l);
-    KERNEL_OK();
-    no_misuse(f.ref);
-    check_drained(f.ref, segments);
-    lives_destroy(l);
-    gpu_heap_destroy(f);
+    lives_end(l, f);
 }
 START_TEST(test_constant_small) { constant_case(1024, 64, 0); }
 END_TEST
@@ -111,11 +113,7 @@ START_TEST(test_tight) {
             go_on(l, 10, k);
             check_heap(f.ref);
         }
-        end_all<<<THREADS / 256, 256>>>(l);
-        KERNEL_OK();
-        check_drained(f.ref, segments);
-        lives_destroy(l);
-        gpu_heap_destroy(f);
+        lives_end(l, f);
     }
 }
 END_TEST
@@ -133,12 +131,7 @@ START_TEST(test_endurance) {
         go_on(l, 20, k);
         if (k % 5 == 0) check_heap(f.ref);
     }
-    end_all<<<THREADS / 256, 256>>>(l);
-    KERNEL_OK();
-    no_misuse(f.ref);
-    check_drained(f.ref, segments);
-    lives_destroy(l);
-    gpu_heap_destroy(f);
+    lives_end(l, f);
 }
 END_TEST
 

@@ -7,9 +7,9 @@ STRESS_SUITES := lives misuse
 STRESS_BUILDS := plain tsan asan
 STRESS_SOURCES := tests/stress/world.c $(wildcard runtime/cpu/*.c)
 STRESS_DEPS := $(STRESS_SOURCES) \
-    $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/stress/*.h)
+    $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/stress/*.h tests/unit/jitter.h)
 STRESS_FLAGS_plain := -DSTRESS_OPS=55000000
-STRESS_FLAGS_tsan  := -DSTRESS_OPS=11000000 -fsanitize=thread -include tests/stress/jitter.h
+STRESS_FLAGS_tsan  := -DSTRESS_OPS=11000000 -fsanitize=thread -include tests/unit/jitter.h -DUNIT_JITTER_SHIFT=24
 STRESS_FLAGS_asan  := -DSTRESS_OPS=10000000 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 .PHONY: stress stress-mutants $(STRESS_BUILDS:%=stress-%)

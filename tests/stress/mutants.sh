@@ -33,7 +33,8 @@ build_and_run() {
     plain-*) "${CC:-cc}" "${flags[@]}" -O2 "${test[@]}" 2>log || return 3 ;;
     asan-*) "${CC:-cc}" "${flags[@]}" -O1 "${sane[@]}" "${test[@]}" 2>log || return 3 ;;
     tsan-*)
-        "${CC:-cc}" "${flags[@]}" -O2 -fsanitize=thread -include tests/stress/jitter.h "${test[@]}" 2>log || return 3
+        "${CC:-cc}" "${flags[@]}" -O2 -fsanitize=thread -include tests/unit/jitter.h \
+            -DUNIT_JITTER_SHIFT=24 "${test[@]}" 2>log || return 3
         ;;
     esac
     STRESS_OPS=$ops TSAN_OPTIONS=halt_on_error=1 CK_TIMEOUT_MULTIPLIER=0.2 timeout 120 "./$suite" >log 2>&1
@@ -65,9 +66,9 @@ try() {
     IFS=$'\t' read -r name file from to why <<<"${line// @@ /$'\t'}"
     from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
     dir=$work/$number
-    mkdir -p "$dir/runtime" "$dir/tests"
+    mkdir -p "$dir/runtime" "$dir/tests/unit"
     cp mmconfig.h "$dir" && cp -r runtime/*.h runtime/core runtime/cpu "$dir/runtime" &&
-        cp -r tests/stress tests/fuzz "$dir/tests" || exit
+        cp -r tests/stress tests/fuzz "$dir/tests" && cp tests/unit/jitter.h "$dir/tests/unit" || exit
     rm -rf "$dir/tests/fuzz/known" # a fault that hides a known defect has not been noticed
     text=$(<"$dir/$file")
     if [[ $text != *"$from"* ]]; then

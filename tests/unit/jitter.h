@@ -1,14 +1,19 @@
 /* Included before everything else (-include): now and then the processor is given away just before an atomic
- * access of the core, so that threads meet in the middle of each other's steps even on two processors. */
+ * access of the core, so that threads meet in the middle of each other's steps even on two processors: once in
+ * 2^(32 - UNIT_JITTER_SHIFT) of them. */
 #ifndef MM_UNIT_JITTER_H
 #define MM_UNIT_JITTER_H
 
 #include <sched.h>
 
+#ifndef UNIT_JITTER_SHIFT
+#define UNIT_JITTER_SHIFT 26
+#endif
+
 static inline void unit_jitter(void) {
     static __thread unsigned state;
     state = state * 1664525u + 1013904223u + (unsigned)(unsigned long)&state;
-    if (state >> 26 == 0) sched_yield();
+    if (state >> UNIT_JITTER_SHIFT == 0) sched_yield();
 }
 
 #define __atomic_load_n(p, order) (unit_jitter(), __atomic_load_n(p, order))
@@ -16,5 +21,7 @@ static inline void unit_jitter(void) {
 #define __atomic_fetch_add(p, v, order) (unit_jitter(), __atomic_fetch_add(p, v, order))
 #define __atomic_fetch_or(p, v, order) (unit_jitter(), __atomic_fetch_or(p, v, order))
 #define __atomic_fetch_and(p, v, order) (unit_jitter(), __atomic_fetch_and(p, v, order))
+#define __atomic_compare_exchange_n(p, e, v, weak, good, bad) \
+    (unit_jitter(), __atomic_compare_exchange_n(p, e, v, weak, good, bad))
 
 #endif

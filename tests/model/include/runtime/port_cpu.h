@@ -65,14 +65,6 @@ MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return 
 MM_FN uint32_t mm_home(void) { return model_home(); }
 MM_FN uint32_t mm_home_warp(void) { return 0; }
 
-/* Whether any of n words from p on is not `is`. Loads that acquire, since ThreadSanitizer knows no fences. */
-#define MM_GATHERED 1
-MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
-    (void)n;
-    return mm_load_acquire_u64(p) != is;
-}
-MM_FN void mm_gather_fence(void) {}
-
 MM_FN void mm_wait(void) { model_wait(); }
 MM_FN void mm_wait_times(uint32_t n) { (void)n, model_wait(); } /* the explorer counts waits, not their length */
 
