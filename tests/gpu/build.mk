@@ -36,8 +36,8 @@ $(GPU_INSIDE): $(GPU_TESTS)/%: tests/gpu/test_%.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 $(GPU_TESTS)/pairs: tests/gpu/pairs.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_OBJECTS) -o $@
 # Timings while the core is being changed: run by hand (tests/gpu/tune.cu).
-$(GPU_TESTS)/tune: tests/gpu/tune.cu $(GPU_OBJECTS) $(GPU_HEADERS)
-	$(NVCC) $(GPU_FLAGS) -maxrregcount 32 -arch=sm_$(GPU_ARCH) $< $(GPU_OBJECTS) -o $@
+$(GPU_TESTS)/tune: tests/gpu/tune.cu runtime/device.cu $(GPU_OBJECTS) $(GPU_HEADERS)
+	$(NVCC) $(GPU_FLAGS) -rdc=true -maxrregcount 32 -arch=sm_$(GPU_ARCH) $< runtime/device.cu $(GPU_OBJECTS) -o $@
 
 $(GPU_TESTS)/app_sass: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=sm_$(GPU_ARCH)
 $(GPU_TESTS)/app_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH) -DMM_TEST_PTX

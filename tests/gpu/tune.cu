@@ -1,5 +1,6 @@
-/* Timings for tuning the core, in a second or two: tune [NAME]. The core's own source in one program, over heaps of its
- * own, without libmm, so that variants can be built side by side and run in one go; 32 registers, as the library has. What
+/* Timings for tuning the core, in a second or two: tune [NAME [LOW HIGH ONE_IN THREADS]]; with the latter only that case,
+ * LOW to HIGH bytes for one thread in so many. runtime/device.cu, linked as mmnvcc links it (32 registers), over heaps of
+ * its own, without libmm, so that variants can be built side by side and run in one go. What
  * mm is measured by is mmbench: only that goes through mmnvcc, checks payloads and knows the floors. Each line: NAME, the
  * case, microseconds (median [least..most] of 12 after a warm-up), address span over bytes of the first run.
  */
@@ -27,8 +28,13 @@
 #define ENDURANCE_THREADS 783371u /* 3/4 of 2 GiB, 2,056 bytes each */
 #define ENDURANCE_ROUNDS 30u
 
+extern "C" {
+extern __device__ struct mm_heap_ref MM_HEAP_REF;
+__device__ void *mm_device_malloc(size_t bytes);
+__device__ void mm_device_free(void *p);
+}
+
 struct request {
-    struct mm_heap_ref ref;
     void **table;
     unsigned *nulls, threads, low, high; /* sizes from low to high */
 };
@@ -38,18 +44,18 @@ static __device__ unsigned size_of(struct request q, unsigned i) { return q.low 
 static __global__ void get(struct request q, unsigned one_in) {
     const unsigned i = thread_index() / one_in;
     if (thread_index() % one_in != 0 || i >= q.threads) return;
-    q.table[i] = heap_malloc(&q.ref, size_of(q, i));
+    q.table[i] = mm_device_malloc(size_of(q, i));
     if (q.table[i] == NULL) atomicAdd(q.nulls, 1);
 }
 static __global__ void give(struct request q, unsigned one_in) {
     const unsigned i = thread_index() / one_in;
-    if (thread_index() % one_in == 0 && i < q.threads) heap_free(&q.ref, q.table[i]);
+    if (thread_index() % one_in == 0 && i < q.threads) mm_device_free(q.table[i]);
 }
 static __global__ void churn(struct request q, unsigned rounds) {
     for (unsigned r = 0; r < rounds; r++) {
-        void *p = heap_malloc(&q.ref, size_of(q, thread_index() * rounds + r));
+        void *p = mm_device_malloc(size_of(q, thread_index() * rounds + r));
         if (p == NULL) atomicAdd(q.nulls, 1);
-        else heap_free(&q.ref, p);
+        else mm_device_free(p);
     }
 }
 /* A random half, everybody in round 0: gives back what it has, or gets anew. */
@@ -57,10 +63,10 @@ static __global__ void half(struct request q, unsigned round, int giving) {
     const unsigned i = thread_index();
     if (i >= q.threads || (round != 0 && (mix(i ^ mix(round)) & 1))) return;
     if (giving) {
-        if (round != 0) heap_free(&q.ref, q.table[i]);
+        if (round != 0) mm_device_free(q.table[i]);
         return;
     }
-    q.table[i] = heap_malloc(&q.ref, size_of(q, i * 977 + round));
+    q.table[i] = mm_device_malloc(size_of(q, i * 977 + round));
     if (q.table[i] == NULL) atomicAdd(q.nulls, 1);
 }
 
@@ -112,11 +118,13 @@ static void end_case(struct request *q, struct gpu_heap f) {
 static void one_size(const char *name, struct request q, unsigned low, unsigned high, unsigned one_in) {
     struct gpu_heap f = gpu_heap_create(SEGMENTS);
     double get_us[RUNS], give_us[RUNS], spread = 0;
-    q.ref = f.ref, q.low = low, q.high = high, q.threads = THREADS / one_in;
+    const unsigned ctas = q.threads / CTA;
+    CUDA_OK(cudaMemcpyToSymbol(MM_HEAP_REF, &f.ref, sizeof f.ref));
+    q.low = low, q.high = high, q.threads /= one_in;
     for (int run = 0; run < RUNS; run++) {
-        TIMED(get_us[run], (get<<<THREADS / CTA, CTA>>>(q, one_in)));
+        TIMED(get_us[run], (get<<<ctas, CTA>>>(q, one_in)));
         if (run == 0) spread = span(q);
-        TIMED(give_us[run], (give<<<THREADS / CTA, CTA>>>(q, one_in)));
+        TIMED(give_us[run], (give<<<ctas, CTA>>>(q, one_in)));
     }
     printf("%s %5u..%-5u %s malloc", name, low, high, one_in == 1 ? "all lanes" : "one lane ");
     print_times(get_us + 1, RUNS - 1);
@@ -129,7 +137,8 @@ static void one_size(const char *name, struct request q, unsigned low, unsigned 
 static void churn_case(const char *name, struct request q) {
     struct gpu_heap f = gpu_heap_create(SEGMENTS);
     double us[4];
-    q.ref = f.ref, q.low = 16, q.high = 512;
+    CUDA_OK(cudaMemcpyToSymbol(MM_HEAP_REF, &f.ref, sizeof f.ref));
+    q.low = 16, q.high = 512;
     for (int run = 0; run < 4; run++) TIMED(us[run], (churn<<<512, CTA>>>(q, 32)));
     printf("%s churn", name);
     print_times(us + 1, 3);
@@ -140,7 +149,8 @@ static void endurance_case(const char *name, struct request q) {
     struct gpu_heap f = gpu_heap_create(SMALL_SEGMENTS);
     const unsigned ctas = ENDURANCE_THREADS / CTA + 1;
     double get_us[ENDURANCE_ROUNDS], give_us[ENDURANCE_ROUNDS];
-    q.ref = f.ref, q.low = 16, q.high = 4096, q.threads = ENDURANCE_THREADS;
+    CUDA_OK(cudaMemcpyToSymbol(MM_HEAP_REF, &f.ref, sizeof f.ref));
+    q.low = 16, q.high = 4096, q.threads = ENDURANCE_THREADS;
     for (unsigned round = 0; round < ENDURANCE_ROUNDS; round++) {
         TIMED(give_us[round], (half<<<ctas, CTA>>>(q, round, 1)));
         TIMED(get_us[round], (half<<<ctas, CTA>>>(q, round, 0)));
@@ -165,6 +175,12 @@ int main(int argc, char **argv) {
     CUDA_OK(cudaMemset(q.nulls, 0, sizeof *q.nulls));
     CUDA_OK(cudaEventCreate(&begin));
     CUDA_OK(cudaEventCreate(&end));
+    q.threads = THREADS;
+    if (argc > 5) {
+        q.threads = (unsigned)atoi(argv[5]);
+        one_size(name, q, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), (unsigned)atoi(argv[4]));
+        return 0;
+    }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) one_size(name, q, sizes[i][0], sizes[i][1], sizes[i][2]);
     churn_case(name, q);
     endurance_case(name, q);
