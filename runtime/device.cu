@@ -6,8 +6,12 @@
 
 extern "C" {
 
-/* One per device image; the host writes it before the first launch of a kernel of the image. */
-__device__ struct mm_heap_ref MM_HEAP_REF;
+/* One per device image; the host writes it before the first launch of a kernel of the image. Constant: malloc and free
+ * read it first of all, and an acquire empties the cache of global memory. */
+__constant__ struct mm_heap_ref MM_HEAP_REF;
+
+/* Callers that found no heap. */
+static __device__ uint64_t mm_complaints;
 
 /* The device assertion of the CUDA runtime. */
 __device__ void __assertfail(const char *assertion, const char *file, unsigned line, const char *function,
@@ -15,7 +19,7 @@ __device__ void __assertfail(const char *assertion, const char *file, unsigned l
 
 /* Stops the kernel, with one line: whoever comes later waits for the first one's assertion to end it. */
 MM_FN_RARE __attribute__((noreturn)) void mm_no_heap(void) {
-    if (mm_add_relaxed_u64(&MM_HEAP_REF.complaints, 1) != 0) {
+    if (mm_add_relaxed_u64(&mm_complaints, 1) != 0) {
         MM_ROLLED
         for (uint32_t i = 0; i < MM_WAIT_ITERATIONS; i++) mm_wait();
     }

@@ -92,7 +92,7 @@ MM_FN uint32_t mm_block_first_word(uint32_t c, uint32_t j) { return j << (mm_cla
 /* Block j of segment s, class c, has slices to be used again. Releases. */
 MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
     mm_or_release_u64(&mm_segment_at(ref, s)->avail, 1ull << j);
-    mm_tree_insert(mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL), s); /* whatever avail was: one of another class, who
+    mm_tree_insert(mm_segment_class_tree(ref, c, MM_AVAIL), s); /* whatever avail was: one of another class, who
                                                                                was late, may have set a bit */
 }
 

@@ -92,8 +92,8 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
             }
         }
     }
-    mm_check_tree(k, h, mm_segment_class_tree(h, c, MM_WHOLE), 2 * c + 1);
-    mm_check_tree(k, h, mm_segment_class_tree(h, c, MM_AVAIL), 2 * c + 2);
+    mm_check_tree(k, h, mm_segment_class_tree(ref, c, MM_WHOLE), 2 * c + 1);
+    mm_check_tree(k, h, mm_segment_class_tree(ref, c, MM_AVAIL), 2 * c + 2);
 }
 
 /* Block j of segment s, class c, which is not whole. Returns how many slices are live. */
@@ -142,19 +142,18 @@ MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref 
     if (full == words) mm_check_fault(k, MM_FAULT_NOT_WHOLE, s, j, 0);
     if (some != 0 && !(at->unissued >> j & 1)) { /* to be found by who looks for slices to use again */
         if (!(at->avail >> j & 1)) mm_check_fault(k, MM_FAULT_AVAIL_UNSET, s, j, 0);
-        if (!mm_check_in_tree(mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL), s)) mm_check_fault(k, MM_FAULT_AVAIL_UNLISTED, s, c, 0);
+        if (!mm_check_in_tree(mm_segment_class_tree(ref, c, MM_AVAIL), s)) mm_check_fault(k, MM_FAULT_AVAIL_UNLISTED, s, c, 0);
     }
     return live;
 }
 
 MM_FN_RARE void mm_check_class_segment(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t s, uint32_t c) {
-    struct mm_heap *h = mm_heap_of(ref);
     const struct mm_segment *at = mm_segment_at(ref, s);
     const uint64_t all = mm_class_blocks_mask(c);
     uint64_t live = 0;
     if (at->whole == all) mm_check_fault(k, MM_FAULT_LOST_SEGMENT, s, 0, 0);
     if (at->whole & ~all) mm_check_fault(k, MM_FAULT_WHOLE_STRAY, s, mm_ctz(at->whole & ~all), 0);
-    if (at->whole != 0 && !mm_check_in_tree(mm_segment_class_tree(h, c, MM_WHOLE), s))
+    if (at->whole != 0 && !mm_check_in_tree(mm_segment_class_tree(ref, c, MM_WHOLE), s))
         mm_check_fault(k, MM_FAULT_WHOLE_UNLISTED, s, c, 0);
     for (uint32_t j = 0; j < mm_class_blocks(c); j++) {
         if (!(at->whole >> j & 1)) {
@@ -187,7 +186,7 @@ MM_FN_RARE void mm_check_run(struct mm_check *k, const struct mm_heap_ref *ref, 
     for (uint32_t i = s; i < s + n; i++) {
         const struct mm_segment *at = mm_segment_at(ref, i);
         if (i != s && at->owner != MM_OWNER_RUN_BODY) mm_check_fault(k, MM_FAULT_RUN_SEGMENT, i, at->owner, 0);
-        if (mm_check_in_tree(mm_segment_free_tree(h), i) || at->whole != 0) mm_check_fault(k, MM_FAULT_RUN_FREE, i, 0, 0);
+        if (mm_check_in_tree(mm_segment_free_tree(ref), i) || at->whole != 0) mm_check_fault(k, MM_FAULT_RUN_FREE, i, 0, 0);
     }
     mm_add_relaxed_u64(&k->live_bytes, n << MM_SEGMENT_SHIFT);
 }
@@ -197,14 +196,14 @@ MM_FN_RARE void mm_heap_check_quiescent(const struct mm_heap_ref *ref, uint32_t 
     struct mm_heap *h = mm_heap_of(ref);
     if (part == 0) {
         uint32_t count = 0;
-        mm_check_tree(k, h, mm_segment_free_tree(h), 0);
-        for (uint32_t leaf = 0; leaf < h->tree_leaves; leaf++) count += mm_popcount(*mm_tree_leaf(mm_segment_free_tree(h), leaf * 64));
+        mm_check_tree(k, h, mm_segment_free_tree(ref), 0);
+        for (uint32_t leaf = 0; leaf < h->tree_leaves; leaf++) count += mm_popcount(*mm_tree_leaf(mm_segment_free_tree(ref), leaf * 64));
         if (count != h->free_count) mm_check_fault(k, MM_FAULT_FREE_COUNT, count, h->free_count, 0);
     }
     for (uint32_t c = part; c < MM_CLASS_COUNT; c += parts) mm_check_class(k, ref, c);
     for (uint32_t s = part; s < h->segment_count; s += parts) {
         const uint32_t kind = MM_OWNER_KIND(mm_segment_at(ref, s)->owner);
-        const int is_free = mm_check_in_tree(mm_segment_free_tree(h), s);
+        const int is_free = mm_check_in_tree(mm_segment_free_tree(ref), s);
         if (is_free || kind == MM_OWNER_NOBODY) mm_check_free_segment(k, ref, s);
         else if (kind <= MM_CLASS_COUNT) mm_check_class_segment(k, ref, s, kind - 1);
         else if (kind == MM_OWNER_RUN) mm_check_run(k, ref, s);
@@ -233,8 +232,8 @@ MM_FN_RARE void mm_heap_drain_quiescent(const struct mm_heap_ref *ref, uint32_t 
         for (uint32_t i = 0; i < MM_STRIPES + MM_RESERVES; i++) h->classes[c].stripe[i].word = 0;
         h->classes[c].dry = h->classes[c].rich = 0;
         for (uint32_t which = MM_WHOLE; which <= MM_AVAIL; which++) {
-            const struct mm_tree t = mm_segment_class_tree(h, c, which);
-            for (uint32_t i = 0; i <= h->tree_mids; i++) t.node[i] = 0;
+            const struct mm_tree t = mm_segment_class_tree(ref, c, which);
+            for (uint32_t i = 0; i <= ref->tree_mids; i++) t.node[i] = 0;
             for (uint32_t leaf = 0; leaf < h->tree_leaves; leaf++) {
                 uint64_t keep = *mm_tree_leaf(t, leaf * 64);
                 for (uint64_t rest = keep; rest; rest &= rest - 1) {

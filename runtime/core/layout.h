@@ -15,16 +15,21 @@
 #include "mmconfig.h"
 #include "runtime/port.h"
 
-/* The variable MM_HEAP_REF of a module; the host writes it before the first launch. heap == 0: none. */
+/* The variable MM_HEAP_REF of a module; the host writes it before the first launch. heap == 0: none. Holds all that
+ * never changes: it lies in constant memory, whose cache an acquire does not empty. */
 struct mm_heap_ref {
     uint64_t heap;       /* struct mm_heap */
     uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
     uint64_t user_bytes; /* reserved, mapped or not */
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
-    uint64_t complaints; /* callers that found no heap here; written by the device, while heap is 0 */
     uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold, or less (class.h) */
-    uint64_t spare;
+    uint64_t mapped_count; /* segments that are there at all */
+    uint64_t free_tree;    /* addresses */
+    uint64_t class_trees;  /* two for each class: whole blocks, single slices (segment.h); one after the other, */
+    uint64_t tree_bytes;   /* so many bytes each */
+    uint64_t tree_mids;    /* words in the middle level of a tree */
+    uint64_t spare[5];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
 
@@ -73,19 +78,14 @@ struct mm_heap {
     uint64_t abi;           /* MM_ABI_VERSION */
     uint64_t segment_count; /* reserved */
     uint64_t tree_leaves;   /* words in the lowest level of a tree */
-    uint64_t tree_mids;
-    uint64_t tree_bytes;    /* one class tree after the other */
     struct mm_heap_ref ref; /* what modules hold */
-    uint64_t free_tree;     /* addresses */
-    uint64_t class_trees;   /* two for each class: whole blocks, single slices (segment.h) */
     uint64_t free_near;     /* a segment in whose leaf of the free tree the first free ones may be; a hint */
     uint64_t classes_used;  /* bit c: class c has ever had a region */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t misuse[MM_MISUSE_KINDS + 2];
     uint64_t free_count;       /* segments in the free tree; lags behind it */
-    uint64_t mapped_count;     /* segments that are there at all */
-    uint64_t spare[5];
+    uint64_t spare[2];
     struct mm_stripe version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
@@ -134,8 +134,6 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->abi = MM_ABI_VERSION;
     h->segment_count = l->segment_count;
     h->tree_leaves = l->tree_leaves;
-    h->tree_mids = l->tree_mids;
-    h->tree_bytes = l->tree_bytes;
     h->ref.heap = metadata_base;
     h->ref.user_base = user_base;
     h->ref.user_bytes = l->segment_count * MM_SEGMENT_BYTES;
@@ -144,9 +142,11 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     int log = 0;
     while (2ull << log <= mapped_segments * MM_SEGMENT_BYTES) log++;
     h->ref.hold_shift = 2 * log > MM_HOLD_SHIFT ? (uint64_t)(2 * log - MM_HOLD_SHIFT) : 0;
-    h->mapped_count = mapped_segments;
-    h->free_tree = metadata_base + l->free_tree;
-    h->class_trees = metadata_base + l->class_trees;
+    h->ref.mapped_count = mapped_segments;
+    h->ref.free_tree = metadata_base + l->free_tree;
+    h->ref.class_trees = metadata_base + l->class_trees;
+    h->ref.tree_bytes = l->tree_bytes;
+    h->ref.tree_mids = l->tree_mids;
     for (uint64_t s = 0; s < mapped_segments && s < l->segment_count; s++) {
         tree[1 + l->tree_mids + s / 64] |= 1ull << (s % 64);
         tree[1 + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);

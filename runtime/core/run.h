@@ -56,7 +56,7 @@ MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
  * tree: the first of them, or MM_TREE_NONE. */
 MM_FN uint32_t mm_run_take(const struct mm_heap_ref *ref, uint32_t count, uint32_t align, uint32_t skew) {
     struct mm_heap *h = mm_heap_of(ref);
-    const struct mm_tree t = mm_segment_free_tree(h);
+    const struct mm_tree t = mm_segment_free_tree(ref);
     uint32_t searches = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
@@ -134,7 +134,7 @@ MM_FN_RARE int mm_run_try_free(const struct mm_heap_ref *ref, uint64_t off) {
     const uint32_t end = first + (mine ? (uint32_t)(owner >> MM_OWNER_LENGTH_SHIFT) : 0);
     MM_ROLLED
     for (uint32_t s = first + 1; s < end; s++) mm_store_relaxed_u64(&mm_segment_at(ref, s)->owner, MM_OWNER_NOBODY);
-    mm_run_put(mm_segment_free_tree(h), first, end);
+    mm_run_put(mm_segment_free_tree(ref), first, end);
     if (mine) mm_add_relaxed_u64(&h->free_count, end - first);
     mm_version_raise(h);
     return mine ? 0 : MM_MISUSE_DOUBLE_FREE;

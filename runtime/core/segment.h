@@ -51,21 +51,21 @@ MM_FN uint64_t *mm_segment_bits(const struct mm_heap_ref *ref, uint32_t s) {
     return (uint64_t *)ref->bits + (uint64_t)s * MM_SEGMENT_WORDS;
 }
 
-MM_FN struct mm_tree mm_segment_free_tree(struct mm_heap *h) {
-    const struct mm_tree t = {(uint64_t *)h->free_tree, (uint32_t)h->tree_mids};
+MM_FN struct mm_tree mm_segment_free_tree(const struct mm_heap_ref *ref) {
+    const struct mm_tree t = {(uint64_t *)ref->free_tree, (uint32_t)ref->tree_mids};
     return t;
 }
 /* The trees of class c: MM_WHOLE, MM_AVAIL. */
 #define MM_WHOLE 0u
 #define MM_AVAIL 1u
-MM_FN struct mm_tree mm_segment_class_tree(struct mm_heap *h, uint32_t c, uint32_t which) {
-    const struct mm_tree t = {(uint64_t *)(h->class_trees + (2 * c + which) * h->tree_bytes), (uint32_t)h->tree_mids};
+MM_FN struct mm_tree mm_segment_class_tree(const struct mm_heap_ref *ref, uint32_t c, uint32_t which) {
+    const struct mm_tree t = {(uint64_t *)(ref->class_trees + (2 * c + which) * ref->tree_bytes), (uint32_t)ref->tree_mids};
     return t;
 }
 
 /* Segment s has nothing (any more) that tree `which` of class c is about: out of it, unless that has changed. */
 MM_FN_RARE void mm_segment_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t which) {
-    const struct mm_tree t = mm_segment_class_tree(mm_heap_of(ref), c, which);
+    const struct mm_tree t = mm_segment_class_tree(ref, c, which);
     struct mm_segment *at = mm_segment_at(ref, s);
     mm_tree_erase(t, s);
     if (mm_load_acquire_u64(which == MM_WHOLE ? &at->whole : &at->avail) != 0 &&
@@ -84,7 +84,7 @@ MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, 
         const uint64_t seen = mm_load_relaxed_u64(&at->whole);
         if ((seen | bits) != all) { /* the usual case */
             const uint64_t old = mm_or_release_u64(&at->whole, bits);
-            if (old == 0) mm_tree_insert(mm_segment_class_tree(h, c, MM_WHOLE), s);
+            if (old == 0) mm_tree_insert(mm_segment_class_tree(ref, c, MM_WHOLE), s);
             if ((old | bits) != all) {
                 mm_version_raise(h);
                 return;
@@ -101,9 +101,9 @@ MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, 
     mm_add_relaxed_u64(&h->classes[c].segments, 0 - 1ull);
     mm_store_relaxed_u64(&at->owner, MM_OWNER_NOBODY);
     mm_store_relaxed_u64(&at->avail, 0);
-    mm_tree_erase(mm_segment_class_tree(h, c, MM_WHOLE), s);
-    mm_tree_erase(mm_segment_class_tree(h, c, MM_AVAIL), s);
-    mm_tree_insert(mm_segment_free_tree(h), s);
+    mm_tree_erase(mm_segment_class_tree(ref, c, MM_WHOLE), s);
+    mm_tree_erase(mm_segment_class_tree(ref, c, MM_AVAIL), s);
+    mm_tree_insert(mm_segment_free_tree(ref), s);
     mm_add_relaxed_u64(&h->free_count, 1);
     if (s < mm_load_relaxed_u64(&h->free_near)) mm_store_relaxed_u64(&h->free_near, s);
     mm_version_raise(h);
@@ -135,7 +135,7 @@ MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c,
                                       uint32_t *count) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint32_t near = (uint32_t)mm_load_relaxed_u64(&h->free_near);
-    const uint32_t first = mm_tree_take(mm_segment_free_tree(h), near, salt, want, count);
+    const uint32_t first = mm_tree_take(mm_segment_free_tree(ref), near, salt, want, count);
     if (first == MM_TREE_NONE) return first;
     if (first / 64 != near / 64) mm_store_relaxed_u64(&h->free_near, first);
     mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)*count);

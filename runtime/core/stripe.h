@@ -124,7 +124,7 @@ MM_FN uint32_t mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, mm_clai
 
 /* How many of the slices of class c have come back one by one, to be used again, in 1/256: a guess. */
 MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
-    const struct mm_tree t = mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL);
+    const struct mm_tree t = mm_segment_class_tree(ref, c, MM_AVAIL);
     if (mm_load_relaxed_u64(t.node) == 0) return 0;
     uint32_t segments = 0, back = 0; /* added up over the samples: segments with some, slices of one of them */
     MM_ROLLED
@@ -176,7 +176,7 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint64_t rich = mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich);
     if (rich * MM_REUSE_SHARE >= 256) return 1;
-    return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&h->free_count) < h->mapped_count / MM_SCARCE;
+    return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&h->free_count) < ref->mapped_count / MM_SCARCE;
 }
 
 /* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
@@ -210,7 +210,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     uint64_t *stripe = &cs->stripe[k].word;
     struct mm_stripe *r = &cs->stripe[MM_STRIPES + (k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1))];
-    const struct mm_tree whole = mm_segment_class_tree(mm_heap_of(ref), c, MM_WHOLE);
+    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
     int fresh = 1, refill = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
@@ -249,7 +249,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
             return mm_claim_opening(s, b, good) | (refill ? MM_REFILL : 0);
         }
     }
-    const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL).node) != 0;
+    const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(ref, c, MM_AVAIL).node) != 0;
     const uint32_t tickets = MM_REUSE_TICKETS / mm_class_stripes(c, (uint32_t)ref->hold_shift);
     mm_store_release_u64(stripe, any ? mm_stripe_make(0, tickets, 0) : 0);
     if (refill) mm_stripe_look(ref, c, k);
@@ -258,7 +258,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
 
 /* Slices that came back, of any segment of the class. */
 MM_FN_RARE mm_claim mm_stripe_reuse(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t salt) {
-    const struct mm_tree t = mm_segment_class_tree(mm_heap_of(ref), c, MM_AVAIL);
+    const struct mm_tree t = mm_segment_class_tree(ref, c, MM_AVAIL);
     mm_claim claim = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_REUSE_ROUNDS && claim == 0; tries++) { /* found empty: found no more */

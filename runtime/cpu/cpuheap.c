@@ -41,7 +41,7 @@ int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata) {
     memset(heap, 0, sizeof *heap);
     if (h->abi != MM_ABI_VERSION) return -1;
     const uint64_t delta = (uint64_t)(uintptr_t)metadata - h->ref.heap;
-    uint64_t *addresses[] = {&h->ref.heap, &h->ref.segments, &h->ref.bits, &h->free_tree, &h->class_trees};
+    uint64_t *addresses[] = {&h->ref.heap, &h->ref.segments, &h->ref.bits, &h->ref.free_tree, &h->ref.class_trees};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) *addresses[i] += delta;
     heap->metadata = metadata;
     heap->ref = h->ref;
@@ -52,7 +52,7 @@ uint64_t mm_cpu_heap_free_segments(const struct mm_cpu_heap *heap) {
     struct mm_heap *h = (struct mm_heap *)heap->metadata;
     uint64_t n = 0;
     for (uint32_t leaf = 0; leaf < h->tree_leaves; leaf++)
-        n += mm_popcount(*mm_tree_leaf(mm_segment_free_tree(h), leaf * 64));
+        n += mm_popcount(*mm_tree_leaf(mm_segment_free_tree(&h->ref), leaf * 64));
     return n;
 }
 

@@ -64,7 +64,7 @@ static inline const struct mm_segment *gpu_fixed_segments(const char *fixed) {
 /* Segments in the free tree. */
 static inline uint64_t gpu_fixed_free_segments(const char *fixed) {
     const struct mm_heap *h = (const struct mm_heap *)fixed;
-    const uint64_t *leaves = (const uint64_t *)(fixed + (h->free_tree - h->ref.heap)) + 1 + h->tree_mids;
+    const uint64_t *leaves = (const uint64_t *)(fixed + (h->ref.free_tree - h->ref.heap)) + 1 + h->ref.tree_mids;
     uint64_t n = 0;
     for (uint64_t i = 0; i < h->tree_leaves; i++) n += (uint64_t)__builtin_popcountll(leaves[i]);
     return n;

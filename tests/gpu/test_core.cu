@@ -39,14 +39,14 @@ __global__ void take_all(struct mm_heap_ref ref, unsigned *taken_by, unsigned *c
     struct mm_heap *h = mm_heap_of(&ref);
     for (;;) {
         uint32_t n = 0;
-        const uint32_t s = mm_tree_take(mm_segment_free_tree(h), MM_TREE_NONE, thread_index(), 1 + thread_index() % 5, &n);
+        const uint32_t s = mm_tree_take(mm_segment_free_tree(&ref), MM_TREE_NONE, thread_index(), 1 + thread_index() % 5, &n);
         if (s == MM_TREE_NONE) break;
         for (uint32_t i = s; i < s + n; i++) atomicAdd(&taken_by[i], 1);
         atomicAdd(count, n);
     }
 }
 __global__ void put_all(struct mm_heap_ref ref, unsigned n) {
-    if (thread_index() < n) mm_tree_insert(mm_segment_free_tree(mm_heap_of(&ref)), thread_index());
+    if (thread_index() < n) mm_tree_insert(mm_segment_free_tree(&ref), thread_index());
 }
 START_TEST(test_tree) {
     struct gpu_heap f = gpu_heap_create(SEGMENTS);
@@ -79,7 +79,7 @@ __global__ void claim_blocks(struct mm_heap_ref ref, unsigned *owners, unsigned 
     struct mm_heap *h = mm_heap_of(&ref);
     const uint32_t c = (thread_index() / 32 % 8) * 7, salt = thread_index();
     for (uint32_t round = 0; round < 8; round++) {
-        const struct mm_tree whole = mm_segment_class_tree(h, c, MM_WHOLE);
+        const struct mm_tree whole = mm_segment_class_tree(&ref, c, MM_WHOLE);
         uint32_t s = mm_tree_find(whole, salt + round), n;
         uint64_t bits = s == MM_TREE_NONE ? 0 : mm_segment_claim(&ref, s, c, salt, 1 + (salt + round) % 5);
         if (bits == 0 && s != MM_TREE_NONE) mm_segment_unlist(&ref, s, c, MM_WHOLE);

@@ -29,7 +29,7 @@
 #define ENDURANCE_ROUNDS 30u
 
 extern "C" {
-extern __device__ struct mm_heap_ref MM_HEAP_REF;
+extern __constant__ struct mm_heap_ref MM_HEAP_REF;
 __device__ void *mm_device_malloc(size_t bytes);
 __device__ void mm_device_free(void *p);
 }

@@ -115,10 +115,10 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
     CHECK(h->abi == MM_ABI_VERSION);
     CHECK(memcmp(&h->ref, ref, sizeof *ref) == 0);
     CHECK(ref->user_base % MM_SEGMENT_BYTES == 0);
-    const unsigned long long *tree = (const unsigned long long *)h->free_tree;
+    const unsigned long long *tree = (const unsigned long long *)h->ref.free_tree;
     unsigned long long count = 0;
     for (unsigned long long i = 0; i < h->tree_leaves; i++)
-        count += (unsigned long long)__builtin_popcountll(tree[1 + h->tree_mids + i]);
+        count += (unsigned long long)__builtin_popcountll(tree[1 + h->ref.tree_mids + i]);
     /* what is behind the image was zeroed (fresh memory of the stand-in holds rubbish) */
     struct mm_layout l;
     CHECK(mm_layout_make(&l, h->segment_count, 256) == 0);

@@ -15,9 +15,9 @@ __global__ void mm_test_look(struct gpu_look *out) {
     seen.user_bytes = ref.user_bytes;
     if (ref.heap) {
         const struct mm_heap *h = (const struct mm_heap *)ref.heap;
-        const uint64_t *tree = (const uint64_t *)h->free_tree;
+        const uint64_t *tree = (const uint64_t *)h->ref.free_tree;
         seen.abi = h->abi;
-        for (uint64_t i = 0; i < h->tree_leaves; i++) seen.segments += __popcll(tree[1 + h->tree_mids + i]);
+        for (uint64_t i = 0; i < h->tree_leaves; i++) seen.segments += __popcll(tree[1 + h->ref.tree_mids + i]);
         for (uint64_t s = 0; s < seen.segments; s++) { /* each segment, its slice bits, what is said of it */
             volatile uint64_t *first = (volatile uint64_t *)(ref.user_base + s * MM_SEGMENT_BYTES);
             volatile uint64_t *last = (volatile uint64_t *)(ref.user_base + (s + 1) * MM_SEGMENT_BYTES - 8);

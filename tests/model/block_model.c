@@ -99,7 +99,7 @@ static void some_left_second(void) {
 static void stale_avail(void) {
     full_halves();
     world_free(keep[1]);
-    mm_tree_insert(mm_segment_class_tree(HEAP, mm_class_of(HALF), MM_AVAIL), 0);
+    mm_tree_insert(mm_segment_class_tree(&HEAP->ref, mm_class_of(HALF), MM_AVAIL), 0);
     mm_or_release_u64(&mm_segment_at(&ref, 0)->avail, 3);
 }
 

@@ -78,7 +78,7 @@ static void three_back(void) {
 /* A reader of the halves' tree comes late to a segment that is the quarters' by now. */
 static void full_segment_with_hints(void) {
     full_segment();
-    for (uint32_t which = 0; which < 2; which++) mm_tree_insert(mm_segment_class_tree(HEAP, mm_class_of(HALF), which), 0);
+    for (uint32_t which = 0; which < 2; which++) mm_tree_insert(mm_segment_class_tree(&HEAP->ref, mm_class_of(HALF), which), 0);
 }
 static void half_once(void) { world_free(world_malloc(HALF, 0)); }
 /* Free: one segment on either side of a border of two leaves. Who wants both takes one, cannot have the other, and puts
@@ -98,11 +98,11 @@ static void exhausted(void) {
     full_halves();
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
         for (uint32_t which = 0; which < 2; which++) {
-            const struct mm_tree t = mm_segment_class_tree(HEAP, c, which);
+            const struct mm_tree t = mm_segment_class_tree(&HEAP->ref, c, which);
             t.node[0] = t.node[1] = 1;
             *mm_tree_leaf(t, 0) = 3;
         }
-    mm_segment_free_tree(HEAP).node[0] = mm_segment_free_tree(HEAP).node[1] = 1;
+    mm_segment_free_tree(&HEAP->ref).node[0] = mm_segment_free_tree(&HEAP->ref).node[1] = 1;
 }
 static void half_or_null(void) { world_malloc(HALF, 0); }
 static void quarter_or_null(void) { world_malloc(QUARTER, 0); }

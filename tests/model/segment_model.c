@@ -21,7 +21,7 @@ static uint64_t hold(uint32_t s, uint32_t c, uint64_t bits) {
     return bits ? (uint64_t)s << 32 | bits : 0;
 }
 static uint64_t claim(uint32_t c, uint32_t want) {
-    const struct mm_tree t = mm_segment_class_tree(HEAP, c, MM_WHOLE);
+    const struct mm_tree t = mm_segment_class_tree(&HEAP->ref, c, MM_WHOLE);
     uint64_t got = 0;
     for (uint32_t tries = 0; tries < 2 && !got; tries++) {
         const uint32_t s = mm_tree_find(t, 0);
@@ -119,7 +119,7 @@ static void listed_claim(void) {
 static void listed_back(void) { cell_set(0, back(cell[0], D, 2)); }
 static void listed_check(void) {
     const struct mm_segment *at = mm_segment_at(&ref, 0);
-    model_require(at->whole == 0 || mm_check_in_tree(mm_segment_class_tree(HEAP, D, MM_WHOLE), 0), "the segment is not listed");
+    model_require(at->whole == 0 || mm_check_in_tree(mm_segment_class_tree(&HEAP->ref, D, MM_WHOLE), 0), "the segment is not listed");
     all_back(cell[2], D), all_back(cell[3], D), all_back(cell[0], D);
     world_check_drained();
 }

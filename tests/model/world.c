@@ -117,7 +117,7 @@ uint32_t world_fill(uint32_t bytes, void **p, uint32_t n) {
     return i;
 }
 void world_hold_run(uint32_t s) {
-    mm_tree_erase(mm_segment_free_tree(HEAP), s);
+    mm_tree_erase(mm_segment_free_tree(&HEAP->ref), s);
     HEAP->free_count--;
     mm_store_relaxed_u64(&mm_segment_at(&ref, s)->owner, MM_OWNER_RUN | 1 << MM_OWNER_LENGTH_SHIFT);
     world_take((uint64_t)s << MM_SEGMENT_SHIFT, MM_SEGMENT_BYTES);
@@ -142,7 +142,7 @@ static void check_live(uint64_t off, uint64_t bytes) {
     const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
     const struct mm_segment *at = mm_segment_at(&ref, s);
     const uint32_t kind = MM_OWNER_KIND(at->owner);
-    model_require(!mm_check_in_tree(mm_segment_free_tree(HEAP), s), "segment %u is free, and somebody holds a part of it", s);
+    model_require(!mm_check_in_tree(mm_segment_free_tree(&HEAP->ref), s), "segment %u is free, and somebody holds a part of it", s);
     if (bytes > MM_SLICE_BYTES_MAX) {
         model_require(kind == MM_OWNER_RUN, "segment %u: a run is live here, the owner is %u", s, kind);
         return;
@@ -165,7 +165,7 @@ void world_check(void) {
     for (uint32_t s = 0; s < layout.segment_count; s++) {
         bytes += (uint64_t)mm_popcount(live[s]) << PIECE_SHIFT;
         /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
-        model_require(mm_segment_at(&ref, s)->owner != MM_OWNER_NOBODY || mm_check_in_tree(mm_segment_free_tree(HEAP), s),
+        model_require(mm_segment_at(&ref, s)->owner != MM_OWNER_NOBODY || mm_check_in_tree(mm_segment_free_tree(&HEAP->ref), s),
                       "segment %u is nobody's, but not in the free tree: lost", s);
     }
     mm_heap_check_quiescent(&ref, 0, 1, &result);
@@ -213,10 +213,10 @@ int model_is_private(const void *p, enum model_op op) {
 
 static int name_tree(const uint64_t *p, struct mm_tree t, const char *what, char *out, uint32_t n) {
     const int64_t i = p - t.node;
-    if (i < 0 || i >= (int64_t)(1 + HEAP->tree_mids + HEAP->tree_leaves)) return 0;
+    if (i < 0 || i >= (int64_t)(1 + HEAP->ref.tree_mids + HEAP->tree_leaves)) return 0;
     if (i == 0) snprintf(out, n, "%s root", what);
-    else if (i <= (int64_t)HEAP->tree_mids) snprintf(out, n, "%s mid %d", what, (int)i - 1);
-    else snprintf(out, n, "%s leaf %d", what, (int)(i - 1 - (int64_t)HEAP->tree_mids));
+    else if (i <= (int64_t)HEAP->ref.tree_mids) snprintf(out, n, "%s mid %d", what, (int)i - 1);
+    else snprintf(out, n, "%s leaf %d", what, (int)(i - 1 - (int64_t)HEAP->ref.tree_mids));
     return 1;
 }
 static void name_segment(uint64_t in, uint32_t s, char *out, uint32_t n) {
@@ -230,12 +230,12 @@ void model_name_address(const void *p, char *out, uint32_t n) {
     const uint64_t a = (uint64_t)p;
     const struct mm_heap *h = HEAP;
     char what[24];
-    if (name_tree(p, mm_segment_free_tree(HEAP), "free", out, n)) return;
+    if (name_tree(p, mm_segment_free_tree(&HEAP->ref), "free", out, n)) return;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         snprintf(what, sizeof what, "class%u whole", c);
-        if (name_tree(p, mm_segment_class_tree(HEAP, c, MM_WHOLE), what, out, n)) return;
+        if (name_tree(p, mm_segment_class_tree(&HEAP->ref, c, MM_WHOLE), what, out, n)) return;
         snprintf(what, sizeof what, "class%u avail", c);
-        if (name_tree(p, mm_segment_class_tree(HEAP, c, MM_AVAIL), what, out, n)) return;
+        if (name_tree(p, mm_segment_class_tree(&HEAP->ref, c, MM_AVAIL), what, out, n)) return;
     }
     if (a >= ref.bits) {
         const uint64_t word = (a - ref.bits) / 8;

@@ -55,7 +55,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     mm_cpu_heap_drain_quiescent(heap);
     unit_sound(heap, 0);
     for (uint32_t s = 0; s < h->segment_count; s++) {
-        const int in = (int)(*mm_tree_leaf(mm_segment_free_tree(h), s) >> (s % 64) & 1);
+        const int in = (int)(*mm_tree_leaf(mm_segment_free_tree(&h->ref), s) >> (s % 64) & 1);
         unit_holds(in == (s < mapped), "segment %u of %u is %sin the free tree", s, (uint32_t)mapped, in ? "" : "not ");
     }
     struct mm_heap *image = (struct mm_heap *)malloc(heap->layout.image_bytes);

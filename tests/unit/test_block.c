@@ -25,7 +25,7 @@ static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 static struct mm_segment *at(uint32_t s) { return mm_segment_at(ref, s); }
 static uint64_t counts(uint32_t j) { return at(0)->words[j] & (MM_WORDS_LIFE - 1); }
 static int is_avail(uint32_t j) { return (int)(at(0)->avail >> j & 1); }
-static int is_listed(uint32_t c) { return (int)(*mm_tree_leaf(mm_segment_class_tree(h, c, MM_AVAIL), 0) & 1); }
+static int is_listed(uint32_t c) { return (int)(*mm_tree_leaf(mm_segment_class_tree(&h->ref, c, MM_AVAIL), 0) & 1); }
 static void free_one(uint32_t c, uint32_t i) { mm_block_free_bits(ref, 0, c, i / 64, 1ull << (i % 64)); }
 
 /* Hands out all slices of segment 0, in order, so that each is live. Returns how many. */
@@ -281,7 +281,7 @@ START_TEST(stale_reusers) {
         void *p = k == 0 ? NULL : k == 1 ? mm_heap_malloc(ref, MM_SEGMENT_BYTES * SEGMENTS) : mm_heap_malloc(ref, k == 2 ? 16 : MM_SLICE_BYTES_MAX);
         for (uint32_t j = 0; j < 64; j++) {
             at(0)->avail |= 1ull << j; /* by one who came late */
-            mm_tree_insert(mm_segment_class_tree(h, c, MM_AVAIL), 0);
+            mm_tree_insert(mm_segment_class_tree(&h->ref, c, MM_AVAIL), 0);
             const uint64_t words = at(0)->words[j], owner = at(0)->owner;
             unit_eq(mm_block_reuse(ref, 0, c, 32, j), 0);
             unit_eq(at(0)->words[j], words);

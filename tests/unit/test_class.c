@@ -227,7 +227,7 @@ START_TEST(image_of_a_fresh_heap) {
         memset(h, 0xff, l.image_bytes);
         mm_heap_image(h, &l, (uint64_t)(uintptr_t)h, MM_SEGMENT_BYTES, mapped[i]);
         unit_eq(h->abi, MM_ABI_VERSION);
-        const struct mm_tree t = mm_segment_free_tree(h);
+        const struct mm_tree t = mm_segment_free_tree(&h->ref);
         const uint64_t want = mapped[i] < 5000 ? mapped[i] : 5000;
         for (uint32_t s = 0; s < 5000; s++) unit_eq(*mm_tree_leaf(t, s) >> (s % 64) & 1, s < want);
         for (uint32_t leaf = 0; leaf < l.tree_leaves; leaf++)

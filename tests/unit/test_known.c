@@ -52,8 +52,8 @@ START_TEST(word_index_against_the_universe) {
     set_up(n);
     struct mm_heap *h = mm_heap_of(&heap.ref);
     unit_eq(h->tree_leaves, (n + 63) / 64);
-    uint64_t *behind = mm_tree_leaf(mm_segment_free_tree(h), (n + 63) / 64 * 64);
-    unit_eq((uint64_t)(uintptr_t)behind == h->class_trees, n == 896);
+    uint64_t *behind = mm_tree_leaf(mm_segment_free_tree(&h->ref), (n + 63) / 64 * 64);
+    unit_eq((uint64_t)(uintptr_t)behind == h->ref.class_trees, n == 896);
     unit_holds(mm_cpu_malloc(&heap, (n + 1) * MM_SEGMENT_BYTES) == NULL, "more than there is");
     void *p = mm_cpu_malloc(&heap, n * MM_SEGMENT_BYTES);
     unit_holds(p == user, "no run of all");

@@ -115,15 +115,15 @@ START_TEST(aligned_against_a_plain_search) {
         const uint32_t s = (uint32_t)(unit_random(&seed) % n), length = (uint32_t)(unit_random(&seed) % 40);
         const int now = unit_random(&seed) % 3 != 0; /* mostly free */
         for (uint32_t i = s; i < s + length && i < n; i++) {
-            if (is_free[i] && !now) unit_eq(mm_tree_erase(mm_segment_free_tree(h), i), 1);
-            if (!is_free[i] && now) mm_tree_insert(mm_segment_free_tree(h), i);
+            if (is_free[i] && !now) unit_eq(mm_tree_erase(mm_segment_free_tree(&h->ref), i), 1);
+            if (!is_free[i] && now) mm_tree_insert(mm_segment_free_tree(&h->ref), i);
             is_free[i] = (char)now;
         }
         const uint32_t count = 1 + (uint32_t)(unit_random(&seed) % (round % 2 ? n : 6));
         const uint32_t align = 1u << unit_random(&seed) % 8, skew = (uint32_t)unit_random(&seed) & (align - 1);
         const uint32_t want = search(is_free, n, count, align, skew), got = mm_run_take(&heap.ref, count, align, skew);
         unit_holds(got == want, "%u of %u segments, %u modulo %u: %d, not %d", count, n, skew, align, (int)got, (int)want);
-        if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(h), got, got + count);
+        if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(&h->ref), got, got + count);
     }
     mm_cpu_heap_destroy(&heap);
 }

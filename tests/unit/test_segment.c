@@ -18,9 +18,9 @@ static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
 static struct mm_segment *at(uint32_t s) { return mm_segment_at(ref, s); }
 static int in_tree(struct mm_tree t, uint32_t s) { return (int)(*mm_tree_leaf(t, s) >> (s % 64) & 1); }
-static int is_free(uint32_t s) { return in_tree(mm_segment_free_tree(h), s); }
-static int is_listed(uint32_t s, uint32_t c, uint32_t which) { return in_tree(mm_segment_class_tree(h, c, which), s); }
-static void list(uint32_t s, uint32_t c, uint32_t which) { mm_tree_insert(mm_segment_class_tree(h, c, which), s); }
+static int is_free(uint32_t s) { return in_tree(mm_segment_free_tree(&h->ref), s); }
+static int is_listed(uint32_t s, uint32_t c, uint32_t which) { return in_tree(mm_segment_class_tree(&h->ref, c, which), s); }
+static void list(uint32_t s, uint32_t c, uint32_t which) { mm_tree_insert(mm_segment_class_tree(&h->ref, c, which), s); }
 static uint32_t fresh(uint32_t c) {
     uint32_t count = 0;
     const uint32_t s = mm_segment_claim_fresh(ref, c, 0, 1, &count);
@@ -155,10 +155,10 @@ START_TEST(several_fresh_segments) {
         for (uint32_t want = 1; want <= 5; want++) {
             uint32_t count = 0, first;
             uint64_t mine = 0;
-            mm_tree_erase(mm_segment_free_tree(h), 1); /* somebody's */
+            mm_tree_erase(mm_segment_free_tree(&h->ref), 1); /* somebody's */
             unit_eq(mm_segment_claim_fresh(ref, classes[k], 3, want, &count), 0);
             unit_eq(count, 1);
-            mm_tree_insert(mm_segment_free_tree(h), 1);
+            mm_tree_insert(mm_segment_free_tree(&h->ref), 1);
             first = mm_segment_claim_fresh(ref, classes[k], 3, want, &count);
             unit_eq(first, 1);
             unit_eq(count, want == 1 ? 1 : 2);
@@ -326,7 +326,7 @@ END_TEST
 START_TEST(free_tree_exhausted) {
     const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX);
     for (int i = 0; i < SEGMENTS; i++) unit_eq(fresh(c), i);
-    const struct mm_tree t = mm_segment_free_tree(h);
+    const struct mm_tree t = mm_segment_free_tree(&h->ref);
     t.node[0] |= 1, t.node[1] |= 1;
     unit_eq(fresh(0), MM_TREE_NONE);
     t.node[0] |= 1;
