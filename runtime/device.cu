@@ -18,7 +18,7 @@ __device__ void __assertfail(const char *assertion, const char *file, unsigned l
                              size_t char_bytes);
 
 /* Stops the kernel, with one line: whoever comes later waits for the first one's assertion to end it. */
-MM_FN_RARE __attribute__((noreturn)) void mm_no_heap(void) {
+MM_FN_RARE void mm_no_heap(void) {
     if (mm_add_relaxed_u64(&mm_complaints, 1) != 0) {
         MM_ROLLED
         for (uint32_t i = 0; i < MM_WAIT_ITERATIONS; i++) mm_wait();
@@ -27,16 +27,26 @@ MM_FN_RARE __attribute__((noreturn)) void mm_no_heap(void) {
     __trap();
 }
 
+/* What malloc and free seldom do, in calls after which nothing is left to be done: what is kept across a call costs every
+ * caller a store, whether it is made or not. */
+MM_FN_RARE void *mm_device_malloc_other(size_t bytes) {
+    if (!MM_HEAP_REF.heap) mm_no_heap();
+    return mm_heap_malloc(&MM_HEAP_REF, bytes);
+}
+MM_FN_RARE void mm_device_free_other(void *p) {
+    if (!MM_HEAP_REF.heap) mm_no_heap();
+    mm_heap_free_other(&MM_HEAP_REF, p);
+}
+
 /* See mm_heap_malloc. */
 __device__ __noinline__ void *mm_device_malloc(size_t bytes) {
-    if (!MM_LIKELY(MM_HEAP_REF.heap)) mm_no_heap();
-    return mm_heap_malloc(&MM_HEAP_REF, bytes);
+    if (MM_LIKELY(MM_HEAP_REF.heap && mm_heap_is_slice(bytes))) return mm_slice_malloc(&MM_HEAP_REF, mm_class_of((uint32_t)bytes));
+    return mm_device_malloc_other(bytes);
 }
 
 /* See mm_heap_free. */
 __device__ void mm_device_free(void *p) {
-    if (p != NULL && !MM_LIKELY(MM_HEAP_REF.heap)) mm_no_heap();
-    mm_heap_free(&MM_HEAP_REF, p);
+    if (p != NULL && !mm_heap_free_plain(&MM_HEAP_REF, p)) mm_device_free_other(p);
 }
 
 /* See mm_heap_aligned_malloc. */

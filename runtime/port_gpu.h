@@ -75,6 +75,17 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
 }
 /* What the lanes of the group did before is before what any of them does after. */
 MM_FN void mm_warp_sync(uint32_t group) { __syncwarp(group); }
+MM_FN uint32_t mm_warp_alone(void) { return 1u << mm_warp_lane(); }
+/* The sum over a group; every lane of the group calls. */
+MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(group, value);
+#else
+    uint32_t sum = 0;
+    for (uint32_t rest = group; rest; rest &= rest - 1) sum += __shfl_sync(group, value, __ffs((int)rest) - 1);
+    return sum;
+#endif
+}
 /* The or over a group; every lane of the group calls. */
 MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) {
     uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);

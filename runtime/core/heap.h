@@ -11,9 +11,12 @@
 #include "runtime/core/run.h"
 #include "runtime/core/slice.h"
 
+/* Whether mm_heap_malloc makes a slice of it. */
+MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX; }
+
 /* Allocates `bytes` (0 counts as 1), aligned to 1 << MM_ALIGN_SHIFT. Returns NULL if that cannot be had. */
 MM_FN void *mm_heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (MM_LIKELY(bytes <= MM_SLICE_BYTES_MAX)) return mm_slice_malloc(ref, mm_class_of((uint32_t)bytes));
+    if (MM_LIKELY(mm_heap_is_slice(bytes))) return mm_slice_malloc(ref, mm_class_of((uint32_t)bytes));
     return mm_run_malloc(ref, bytes, MM_SEGMENT_BYTES);
 }
 
@@ -29,27 +32,30 @@ MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes
     return mm_heap_malloc(ref, mm_class_bytes(c));
 }
 
+/* free's plain case. Returns whether it was that; else nothing has been done. */
+MM_FN int mm_heap_free_plain(const struct mm_heap_ref *ref, void *p) {
+    const uint64_t off = (uint64_t)p - ref->user_base;
+    return MM_LIKELY(off < ref->user_bytes) && mm_slice_free(ref, off);
+}
+
+/* The other cases of free; p is not NULL. */
+MM_FN_RARE void mm_heap_free_other(const struct mm_heap_ref *ref, void *p) {
+    const uint64_t off = (uint64_t)p - ref->user_base;
+    int misuse = MM_MISUSE_FOREIGN;
+    if (off < ref->user_bytes) {
+        const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT), kind = MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, s)->owner));
+        misuse = kind - 1 < MM_CLASS_COUNT  ? mm_slice_free_checked(ref, off, kind - 1)
+                 : kind == MM_OWNER_NOBODY ? (int)MM_MISUSE_NOT_ALLOCATED
+                 : kind == MM_OWNER_RUN    ? mm_run_try_free(ref, off)
+                                           : (int)MM_MISUSE_INTERIOR;
+    }
+    if (misuse != 0) mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
+}
+
 /* Frees what malloc or aligned malloc gave; NULL is fine. Anything else is counted as misuse and changes
  * nothing. Releases. */
 MM_FN void mm_heap_free(const struct mm_heap_ref *ref, void *p) {
-    if (p == NULL) return;
-    const uint64_t off = (uint64_t)p - ref->user_base;
-    int misuse = MM_MISUSE_FOREIGN;
-    if (MM_LIKELY(off < ref->user_bytes)) {
-        const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
-        struct mm_segment *at = mm_segment_at(ref, s);
-        const uint64_t owner = mm_load_relaxed_u64(&at->owner), unissued = mm_load_relaxed_u64(&at->unissued);
-        const uint32_t kind = MM_OWNER_KIND(owner);
-        if (MM_LIKELY(kind - 1 < MM_CLASS_COUNT)) {
-            mm_slice_free(ref, off, s, kind - 1, unissued);
-            return;
-        }
-        misuse = kind == MM_OWNER_NOBODY    ? (int)MM_MISUSE_NOT_ALLOCATED
-                 : kind == MM_OWNER_RUN     ? mm_run_try_free(ref, off)
-                                            : (int)MM_MISUSE_INTERIOR;
-        if (misuse == 0) return;
-    }
-    mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
+    if (p != NULL && !mm_heap_free_plain(ref, p)) mm_heap_free_other(ref, p);
 }
 
 #endif

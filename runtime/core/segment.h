@@ -84,7 +84,11 @@ MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, 
         const uint64_t seen = mm_load_relaxed_u64(&at->whole);
         if ((seen | bits) != all) { /* the usual case */
             const uint64_t old = mm_or_release_u64(&at->whole, bits);
-            if (old == 0) mm_tree_insert(mm_segment_class_tree(ref, c, MM_WHOLE), s);
+            if (old == 0) {
+                mm_tree_insert(mm_segment_class_tree(ref, c, MM_WHOLE), s);
+                /* Who made it nobody's meanwhile may have been quicker: a hint that is wrong costs each who follows it. */
+                if (mm_load_relaxed_u64(&at->whole) == 0) mm_segment_unlist(ref, s, c, MM_WHOLE);
+            }
             if ((old | bits) != all) {
                 mm_version_raise(h);
                 return;
@@ -130,11 +134,10 @@ MM_FN uint64_t mm_segment_claim(const struct mm_heap_ref *ref, uint32_t s, uint3
 }
 
 /* Takes neighbouring segments from nobody for class c, up to `want`; their blocks are claimed. Returns the first, or
- * MM_TREE_NONE; *count: how many. */
-MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt, uint32_t want,
+ * MM_TREE_NONE; *count: how many. near: as free_near said; salt: see mm_tree_take. */
+MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c, uint32_t near, uint32_t salt, uint32_t want,
                                       uint32_t *count) {
     struct mm_heap *h = mm_heap_of(ref);
-    const uint32_t near = (uint32_t)mm_load_relaxed_u64(&h->free_near);
     const uint32_t first = mm_tree_take(mm_segment_free_tree(ref), near, salt, want, count);
     if (first == MM_TREE_NONE) return first;
     if (first / 64 != near / 64) mm_store_relaxed_u64(&h->free_near, first);

@@ -39,13 +39,8 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint32_t c,
         mm_warp_sync(group);
         claim = mm_warp_shuffle_u64(group, claim, leader);
         if (claim & MM_OPENING && !(claim & MM_SIEVE)) {
-            const mm_claim region = claim;
-            const uint32_t limit = mm_stripe_open(ref, c, region, MM_OPENER_PENDING | (k + 1), rank, n);
-            mm_warp_sync(group);
-            if (lane == leader) claim = mm_stripe_publish(ref, c, k, region, limit, n - served);
+            claim = mm_stripe_put_in_use(ref, c, k, claim, n - served, group, rank);
             claim = mm_warp_shuffle_u64(group, claim, leader);
-            mm_stripe_open(ref, c, region, k + 1, rank, n);
-            mm_warp_sync(group); /* nobody runs ahead: see above */
         }
         count = mm_claim_count(claim);
         if (rank - served < count) {
@@ -109,25 +104,39 @@ MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint3
     mm_slice_freed(ref, s, c, j, words, change, twice);
 }
 
-/* Frees slice i of segment s, class c, `rest` bytes after its beginning, unless that is misuse. */
-MM_FN_RARE void mm_slice_free_checked(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i, uint32_t rest) {
-    const int misuse = rest != 0                    ? MM_MISUSE_INTERIOR
-                       : i >= mm_class_slices(c) ? MM_MISUSE_NEVER
-                                                 : mm_stripe_misuse(ref, s, c, i);
-    if (misuse == 0) mm_slice_free_issued(ref, s, c, i);
-    else mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
+/* Number of the slice at byte offset `off` of the heap, in a segment of class c; *rest: bytes from its beginning on. */
+MM_FN uint32_t mm_slice_number(uint64_t off, uint32_t c, uint32_t *rest) {
+    const uint32_t in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
+    const uint32_t i = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c));
+    *rest = in - i * mm_class_bytes(c); /* the shift rounded down */
+    return i;
 }
 
-/* Frees the slice at byte offset `off` of the heap, in segment s of class c, of which `unissued` has just been read.
- * The plain case: its block is all handed out. */
-MM_FN void mm_slice_free(const struct mm_heap_ref *ref, uint64_t off, uint32_t s, uint32_t c, uint64_t unissued) {
-    /* Number of the slice; rounds down where `in` is no multiple, which the product then shows. */
-    const uint32_t in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
-    const uint32_t i = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c)), rest = in - i * mm_class_bytes(c);
-    if (MM_LIKELY(rest == 0 && i < mm_class_slices(c) && !(unissued >> (i >> mm_class_block_shift(c)) & 1)))
-        mm_slice_free_issued(ref, s, c, i);
-    else
-        mm_slice_free_checked(ref, s, c, i, rest);
+/* Frees the slice at byte offset `off` of the heap, in a segment of class c. Returns 0, or what misuse that would be. */
+MM_FN_RARE int mm_slice_free_checked(const struct mm_heap_ref *ref, uint64_t off, uint32_t c) {
+    const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
+    uint32_t rest;
+    const uint32_t i = mm_slice_number(off, c, &rest);
+    int misuse = rest != 0 ? MM_MISUSE_INTERIOR : i >= mm_class_slices(c) ? MM_MISUSE_NEVER : 0;
+    if (misuse == 0 && mm_load_acquire_u64(&mm_segment_at(ref, s)->unissued) >> (i >> mm_class_block_shift(c)) & 1)
+        misuse = mm_stripe_misuse(ref, s, c, i);
+    if (misuse == 0) mm_slice_free_issued(ref, s, c, i);
+    return misuse;
+}
+
+/* Frees the slice at byte offset `off` of the heap, if that is the plain case: its block is all handed out. Returns whether it
+ * was. */
+MM_FN int mm_slice_free(const struct mm_heap_ref *ref, uint64_t off) {
+    const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
+    struct mm_segment *at = mm_segment_at(ref, s);
+    const uint64_t owner = mm_load_relaxed_u64(&at->owner), unissued = mm_load_relaxed_u64(&at->unissued);
+    const uint32_t c = MM_OWNER_KIND(owner) - 1;
+    if (!MM_LIKELY(c < MM_CLASS_COUNT)) return 0;
+    uint32_t rest;
+    const uint32_t i = mm_slice_number(off, c, &rest);
+    if (!MM_LIKELY(rest == 0 && i < mm_class_slices(c) && !(unissued >> (i >> mm_class_block_shift(c)) & 1))) return 0;
+    mm_slice_free_issued(ref, s, c, i);
+    return 1;
 }
 
 #endif

@@ -94,6 +94,30 @@ MM_FN_RARE void mm_stripe_issued(const struct mm_heap_ref *ref, uint32_t s, uint
     }
 }
 
+/* Frees the slices that the tickets of w are good for, which are the caller's; or gives back the blocks (is_reserve). */
+MM_FN_RARE void mm_stripe_release(const struct mm_heap_ref *ref, uint32_t c, uint64_t w, int is_reserve) {
+    uint32_t i = mm_stripe_cursor(w), n = mm_stripe_limit(w) - i, s = mm_stripe_segment(w) - 1;
+    if (!is_reserve) mm_stripe_issued(ref, s, c, i, n);
+    const uint32_t per_segment = is_reserve ? mm_class_blocks(c) : mm_class_slices(c);
+    MM_ROLLED
+    while (n > 0) {
+        if (i >= per_segment) {
+            i -= per_segment;
+            s++;
+            continue;
+        }
+        const uint32_t bit = is_reserve ? i : i % (1u << MM_WORD_SHIFT);
+        uint32_t some = is_reserve ? per_segment - i : (1u << MM_WORD_SHIFT) - bit;
+        if (some > per_segment - i) some = per_segment - i;
+        if (some > n) some = n;
+        const uint64_t mask = mm_bits_low(some) << bit;
+        if (is_reserve) mm_segment_give_back(ref, s, c, mask);
+        else mm_block_free_bits(ref, s, c, i >> MM_WORD_SHIFT, mask);
+        i += some;
+        n -= some;
+    }
+}
+
 /* Lane `rank` of `lanes` does its part of opening a region (mm_claim_opening) of class c: sets the opener of its
  * blocks; while that is pending, clears their slice bits; when it no longer is, lets reusers in. Returns the limit,
  * counted from the beginning of the first segment on. */
@@ -122,13 +146,14 @@ MM_FN uint32_t mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, mm_clai
     }
 }
 
-/* How many of the slices of class c have come back one by one, to be used again, in 1/256: a guess. */
-MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
+/* How many of the slices of class c have come back one by one, to be used again, in 1/256: a guess, to which each lane of
+ * `group` does its part. */
+MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt, uint32_t group, uint32_t rank) {
     const struct mm_tree t = mm_segment_class_tree(ref, c, MM_AVAIL);
-    if (mm_load_relaxed_u64(t.node) == 0) return 0;
+    if (!mm_warp_shuffle(group, mm_load_relaxed_u64(t.node) != 0, mm_ctz(group))) return 0;
     uint32_t segments = 0, back = 0; /* added up over the samples: segments with some, slices of one of them */
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_REUSE_TRIES; tries++) {
+    for (uint32_t tries = rank; tries < MM_REUSE_TRIES; tries += mm_popcount(group)) {
         const uint32_t x = mm_tree_random(salt * MM_REUSE_TRIES + tries);
         const uint32_t s = mm_tree_any(t, x, &segments);
         if (s == MM_TREE_NONE) continue;
@@ -142,17 +167,20 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
         const uint32_t word = mm_block_first_word(c, j) + x % mm_class_block_words(c, j);
         back += mm_popcount(avail) * mm_popcount(mm_load_relaxed_u64(mm_segment_bits(ref, s) + word));
     }
+    mm_warp_sync(group);
+    segments = mm_warp_sum(group, segments);
+    back = mm_warp_sum(group, back);
     const uint32_t all = (uint32_t)mm_load_relaxed_u64(&mm_stripe_class(ref, c)->segments);
     const uint32_t per_segment = mm_class_blocks(c) * mm_popcount(mm_class_word_mask(c, 0)); /* as `back` counts them */
     return all == 0 ? 0 : (segments * 256 / MM_REUSE_TRIES / all) * (back * 256 / MM_REUSE_TRIES / per_segment) >> 8;
 }
 
-/* Looks how many slices of class c have come back, for who refills next. Takes its time: nobody should wait for the caller. */
-MM_FN_RARE void mm_stripe_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
+/* Looks how many slices of class c have come back, for who refills next. Takes its time: nobody should wait for `group`. */
+MM_FN_RARE void mm_stripe_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt, uint32_t group, uint32_t rank) {
     uint64_t *rich = &mm_stripe_class(ref, c)->rich;
-    const uint32_t was = (uint32_t)mm_load_relaxed_u64(rich);
-    const uint32_t is = mm_stripe_richness(ref, c, salt + was * MM_STRIPES); /* not the same places each time */
-    if (is != was)
+    const uint32_t was = mm_warp_shuffle(group, (uint32_t)mm_load_relaxed_u64(rich), mm_ctz(group));
+    const uint32_t is = mm_stripe_richness(ref, c, salt + was * MM_STRIPES, group, rank); /* not the same places each time */
+    if (is != was && rank == 0)
         mm_store_relaxed_u64(rich, is > was ? is : was - (was - is + MM_REUSE_DECAY - 1) / MM_REUSE_DECAY);
 }
 
@@ -165,40 +193,60 @@ MM_FN mm_claim mm_stripe_publish(const struct mm_heap_ref *ref, uint32_t c, uint
     if (n > limit - first) n = limit - first;
     mm_store_release_u64(&mm_stripe_class(ref, c)->stripe[k].word, mm_stripe_make(s + 1, limit, first + n));
     mm_version_raise(mm_heap_of(ref));
-    if (region & MM_REFILL) mm_stripe_look(ref, c, k);
     if (n == 0) return 0;
     mm_stripe_issued(ref, s, c, first, n);
     return mm_claim_row(s, first, n);
 }
 
-/* Whether slices that came back are to be used before class c gets more segments. */
-MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
-    struct mm_heap *h = mm_heap_of(ref);
-    const uint64_t rich = mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich);
+/* Whether slices that came back, `rich` 1/256 of all as it seems, are to be used before their class gets more segments. */
+MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint64_t rich) {
     if (rich * MM_REUSE_SHARE >= 256) return 1;
-    return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&h->free_count) < ref->mapped_count / MM_SCARCE;
+    return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) < ref->mapped_count / MM_SCARCE;
+}
+
+MM_FN struct mm_stripe *mm_stripe_reserve(const struct mm_heap_ref *ref, uint32_t c, uint32_t k) {
+    return &mm_stripe_class(ref, c)->stripe[MM_STRIPES + (k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1))];
 }
 
 /* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
  * are none, or slices that came back are to be used first (unless the caller insists). The first `mine` blocks, or all,
  * are the caller's, who gets them; 0: none. (If he drew them like anybody else, those who flush when memory is short could
- * take the segment away again and again.) */
+ * take the segment away again and again.) salt: its number among the reserves. */
 MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint32_t c, struct mm_stripe *r, uint32_t salt,
                                              int insist, uint32_t mine) {
     struct mm_heap *h = mm_heap_of(ref);
-    const uint64_t w = mm_load_relaxed_u64(&r->word);
+    /* Many wait: all that is needed is under way at once. */
+    const uint64_t w = mm_load_relaxed_u64(&r->word), near = mm_load_relaxed_u64(&h->free_near);
+    const uint64_t rich = mm_load_relaxed_u64(&h->classes[c].rich), used = mm_load_relaxed_u64(&h->classes_used);
     const uint32_t late = mm_stripe_cursor(w) - mm_stripe_limit(w), blocks = mm_class_blocks(c);
     const uint32_t may = late > mine ? mm_class_reserve_segments(c, (uint32_t)ref->hold_shift) : 0;
     uint32_t n = 0, segments = 1, first = MM_TREE_NONE;
     MM_ROLLED
     for (uint32_t some = blocks; segments < MM_REGION_SEGMENTS_MAX; some += blocks, segments++)
         if (some >= late && (some >= MM_RESERVE_AHEAD * late || segments >= may)) break;
-    if (insist || !mm_stripe_is_thrifty(ref, c)) first = mm_segment_claim_fresh(ref, c, salt, segments, &n);
-    if (first != MM_TREE_NONE && !(mm_load_relaxed_u64(&h->classes_used) >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
+    if (insist || !mm_stripe_is_thrifty(ref, rich))
+        first = mm_segment_claim_fresh(ref, c, (uint32_t)near, late > mine ? salt : 0, segments, &n);
+    if (first != MM_TREE_NONE && !(used >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
     n *= blocks;
     if (mine > n) mine = n;
     mm_store_release_u64(&r->word, n == 0 ? 0 : mm_stripe_make(first + 1, n, mine));
     return mine == 0 ? 0 : mm_claim_opening(first, 0, mine);
+}
+
+/* Opens a region of stripe k and publishes it: `group` does it together, the caller is the one of rank `rank` in it. The
+ * first n slices, or all if there are fewer, are the group's, which gets them (as its lane 0 is told). */
+MM_FN mm_claim mm_stripe_put_in_use(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, mm_claim region, uint32_t n,
+                                    uint32_t group, uint32_t rank) {
+    const uint32_t lanes = mm_popcount(group);
+    const uint32_t limit = mm_stripe_open(ref, c, region, MM_OPENER_PENDING | (k + 1), rank, lanes);
+    mm_claim claim = 0;
+    mm_warp_sync(group);
+    if (rank == 0) claim = mm_stripe_publish(ref, c, k, region, limit, n);
+    mm_warp_sync(group);
+    mm_stripe_open(ref, c, region, k + 1, rank, lanes);
+    if (region & MM_REFILL) mm_stripe_look(ref, c, k, group, rank);
+    mm_warp_sync(group); /* nobody runs ahead: see mm_slice_malloc_slow */
+    return claim;
 }
 
 /* Refills stripe k of class c, which is the caller's to refill (I2): returns a region that the caller has to open and
@@ -209,16 +257,19 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
                                     int insist) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     uint64_t *stripe = &cs->stripe[k].word;
-    struct mm_stripe *r = &cs->stripe[MM_STRIPES + (k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1))];
+    const uint32_t reserve_index = k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1);
+    struct mm_stripe *r = &cs->stripe[MM_STRIPES + reserve_index];
     const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
     int fresh = 1, refill = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
-        const uint64_t any = mm_load_relaxed_u64(whole.node);
+        const uint64_t any = mm_load_relaxed_u64(whole.node), reserve = mm_load_relaxed_u64(&r->word);
         uint64_t w = mm_load_relaxed_u64(stripe);
         const uint32_t slices = mm_stripe_cursor(w) - mm_stripe_limit(w), late = (slices - 1) >> mm_class_block_fill_shift(c);
         const uint32_t want = late < MM_REGION_BLOCKS_MAX ? late + 1 : MM_REGION_BLOCKS_MAX;
-        if (any != 0 && (tries == 0 || !fresh)) {
+        /* What the reserve has is the class's already, and at hand. */
+        const int has = fresh && mm_stripe_cursor(reserve) < mm_stripe_limit(reserve);
+        if (any != 0 && !has && (tries == 0 || !fresh)) {
             const uint32_t s = mm_tree_find(whole, tries + (late ? k : 0));
             if (s == MM_TREE_NONE) continue;
             const uint64_t got = mm_segment_claim(ref, s, c, k, want);
@@ -237,7 +288,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
         }
         const uint32_t good = mm_stripe_good(w, want, &refill);
         if (refill) {
-            const mm_claim own = mm_stripe_refill_reserve(ref, c, r, k, insist, good == 0 ? want : 0);
+            const mm_claim own = mm_stripe_refill_reserve(ref, c, r, reserve_index, insist, good == 0 ? want : 0);
             if (own != 0) return own | MM_REFILL;
         }
         fresh = 0;
@@ -252,7 +303,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
     const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(ref, c, MM_AVAIL).node) != 0;
     const uint32_t tickets = MM_REUSE_TICKETS / mm_class_stripes(c, (uint32_t)ref->hold_shift);
     mm_store_release_u64(stripe, any ? mm_stripe_make(0, tickets, 0) : 0);
-    if (refill) mm_stripe_look(ref, c, k);
+    if (refill) mm_stripe_look(ref, c, k, mm_warp_alone(), 0);
     return any ? MM_REFILL : 0;
 }
 
@@ -303,28 +354,10 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
     const uint32_t want = mm_stripe_limit(w) - mm_stripe_cursor(w);
     int refill;
     w = mm_add_acquire_u64(word, want);
-    uint32_t n = mm_stripe_good(w, want, &refill), i = mm_stripe_cursor(w), s = mm_stripe_segment(w) - 1;
+    const uint32_t n = mm_stripe_good(w, want, &refill), i = mm_stripe_cursor(w);
     if (refill) mm_store_release_u64(word, 0);
     if (n == 0 || mm_stripe_segment(w) == 0) return 0;
-    if (!is_reserve) mm_stripe_issued(ref, s, c, i, n);
-    const uint32_t per_segment = is_reserve ? mm_class_blocks(c) : mm_class_slices(c);
-    MM_ROLLED
-    while (n > 0) {
-        if (i >= per_segment) {
-            i -= per_segment;
-            s++;
-            continue;
-        }
-        const uint32_t bit = is_reserve ? i : i % (1u << MM_WORD_SHIFT);
-        uint32_t some = is_reserve ? per_segment - i : (1u << MM_WORD_SHIFT) - bit;
-        if (some > per_segment - i) some = per_segment - i;
-        if (some > n) some = n;
-        const uint64_t mask = mm_bits_low(some) << bit;
-        if (is_reserve) mm_segment_give_back(ref, s, c, mask);
-        else mm_block_free_bits(ref, s, c, i >> MM_WORD_SHIFT, mask);
-        i += some;
-        n -= some;
-    }
+    mm_stripe_release(ref, c, mm_stripe_make(mm_stripe_segment(w), i + n, i), is_reserve);
     return 1;
 }
 

@@ -134,20 +134,20 @@ MM_FN_RARE uint32_t mm_tree_any(struct mm_tree t, uint32_t random, uint32_t *cou
     return first + mm_bits_any(leaf, random << 12);
 }
 
-/* Takes up to `want` neighbouring segments (of one leaf) out of the set, the first ones if nobody else wants them.
- * Returns the first, or MM_TREE_NONE; *count: how many. s: one in whose leaf to look first, or MM_TREE_NONE. salt:
- * callers that collide part ways by it. Acquires. */
+/* Takes up to `want` neighbouring segments (of one leaf) out of the set. Returns the first, or MM_TREE_NONE; *count: how
+ * many. s: one in whose leaf to look first, or MM_TREE_NONE. salt 0: the first ones, if nobody else wants them; else those
+ * after what callers of smaller numbers want at the same time. Acquires. */
 MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t s, uint32_t salt, uint32_t want, uint32_t *count) {
-    uint64_t leaf = s == MM_TREE_NONE ? 0 : mm_load_relaxed_u64(mm_tree_leaf(t, s)); /* as it was seen last */
+    uint64_t leaf = s == MM_TREE_NONE || salt * want >= 64 ? 0 : mm_load_relaxed_u64(mm_tree_leaf(t, s)); /* as it was seen last */
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
         if (leaf == 0) {
-            s = mm_tree_find(t, 0);
+            s = mm_tree_find(t, salt * want / 64);
             if (s == MM_TREE_NONE) break;
             leaf = mm_load_relaxed_u64(mm_tree_leaf(t, s));
             if (leaf == 0) continue;
         }
-        const uint32_t apart = tries == 0 ? 0 : (salt + tries) % MM_TREE_SPREAD * want;
+        const uint32_t apart = (salt + tries) * want;
         const uint64_t row = mm_bits_row(leaf, mm_bits_pick(leaf, mm_ctz(leaf) + apart), want);
         const uint64_t old = mm_tree_erase_bits(t, s, row), got = old & row;
         leaf = old & ~row;

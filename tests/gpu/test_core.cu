@@ -84,7 +84,7 @@ __global__ void claim_blocks(struct mm_heap_ref ref, unsigned *owners, unsigned 
         uint64_t bits = s == MM_TREE_NONE ? 0 : mm_segment_claim(&ref, s, c, salt, 1 + (salt + round) % 5);
         if (bits == 0 && s != MM_TREE_NONE) mm_segment_unlist(&ref, s, c, MM_WHOLE);
         if (bits == 0) {
-            s = mm_segment_claim_fresh(&ref, c, salt, 1, &n);
+            s = mm_segment_claim_fresh(&ref, c, MM_TREE_NONE, salt, 1, &n);
             if (s == MM_TREE_NONE) continue;
             bits = mm_class_blocks_mask(c);
             if (bits & (bits - 1)) { /* one for us, the rest for the others */

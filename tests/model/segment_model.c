@@ -34,7 +34,7 @@ static uint64_t claim(uint32_t c, uint32_t want) {
 }
 static uint64_t claim_fresh(uint32_t c) {
     uint32_t n;
-    const uint32_t s = mm_segment_claim_fresh(&ref, c, 0, 1, &n);
+    const uint32_t s = mm_segment_claim_fresh(&ref, c, (uint32_t)HEAP->free_near, 0, 1, &n);
     const uint64_t got = s == MM_TREE_NONE ? 0 : hold(s, c, mm_class_blocks_mask(c));
     model_progress();
     return got;

@@ -79,7 +79,7 @@ static void reserve_setup(void) {
     const uint32_t c = mm_class_of(HALF);
     uint32_t n = 0;
     world_make(3);
-    const uint32_t s = mm_segment_claim_fresh(&ref, c, 0, 3, &n);
+    const uint32_t s = mm_segment_claim_fresh(&ref, c, (uint32_t)HEAP->free_near, 0, 3, &n);
     mm_store_relaxed_u64(&HEAP->classes_used, 1ull << c);
     mm_store_relaxed_u64(&HEAP->classes[c].stripe[MM_STRIPES].word, mm_stripe_make(s + 1, n * mm_class_blocks(c), 0));
 }

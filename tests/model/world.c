@@ -95,12 +95,7 @@ uint32_t world_malloc_warp(uint32_t bytes, uint32_t n, void **p, int must) {
     uint32_t served = 0, count;
     do {
         mm_claim claim = mm_stripe_claim(&ref, c, n - served, k, w);
-        if (claim & MM_OPENING && !(claim & MM_SIEVE)) {
-            const mm_claim region = claim;
-            const uint32_t limit = mm_stripe_open(&ref, c, region, MM_OPENER_PENDING | (k + 1), 0, 1);
-            claim = mm_stripe_publish(&ref, c, k, region, limit, n - served);
-            mm_stripe_open(&ref, c, region, k + 1, 0, 1);
-        }
+        if (claim & MM_OPENING && !(claim & MM_SIEVE)) claim = mm_stripe_put_in_use(&ref, c, k, claim, n - served, 1, 0);
         count = world_got(claim, c, p + served);
         served += count;
         model_require(served <= n, "asked for %u, got %u", n, served);

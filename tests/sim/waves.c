@@ -51,6 +51,7 @@ static void get_slices(uint32_t warp) {
             const uint32_t limit = open_region(region, MM_OPENER_PENDING | (k + 1));
             claim = mm_stripe_publish(&heap.ref, class_, k, region, limit, LANES - served);
             open_region(region, k + 1);
+            if (region & MM_REFILL) mm_stripe_look(&heap.ref, class_, k, 1, 0);
         }
         count = mm_claim_count(claim);
         for (uint32_t rank = 0; rank < count; rank++) {

@@ -79,12 +79,7 @@ UNIT_SOME uint32_t unit_serve(const struct mm_heap_ref *ref, uint32_t c, uint32_
     uint32_t served = 0, count;
     do {
         mm_claim claim = mm_stripe_claim(ref, c, n - served, k, w);
-        if (claim & MM_OPENING && !(claim & MM_SIEVE)) {
-            const mm_claim region = claim;
-            const uint32_t limit = mm_stripe_open(ref, c, region, MM_OPENER_PENDING | (k + 1), 0, 1);
-            claim = mm_stripe_publish(ref, c, k, region, limit, n - served);
-            mm_stripe_open(ref, c, region, k + 1, 0, 1);
-        }
+        if (claim & MM_OPENING && !(claim & MM_SIEVE)) claim = mm_stripe_put_in_use(ref, c, k, claim, n - served, 1, 0);
         count = mm_claim_count(claim);
         for (uint32_t rank = 0; rank < count; rank++) {
             const uint64_t at = mm_claim_slice(claim, rank);

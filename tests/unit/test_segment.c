@@ -23,7 +23,7 @@ static int is_listed(uint32_t s, uint32_t c, uint32_t which) { return in_tree(mm
 static void list(uint32_t s, uint32_t c, uint32_t which) { mm_tree_insert(mm_segment_class_tree(&h->ref, c, which), s); }
 static uint32_t fresh(uint32_t c) {
     uint32_t count = 0;
-    const uint32_t s = mm_segment_claim_fresh(ref, c, 0, 1, &count);
+    const uint32_t s = mm_segment_claim_fresh(ref, c, (uint32_t)h->free_near, 0, 1, &count);
     unit_eq(count, s != MM_TREE_NONE);
     return s;
 }
@@ -156,10 +156,10 @@ START_TEST(several_fresh_segments) {
             uint32_t count = 0, first;
             uint64_t mine = 0;
             mm_tree_erase(mm_segment_free_tree(&h->ref), 1); /* somebody's */
-            unit_eq(mm_segment_claim_fresh(ref, classes[k], 3, want, &count), 0);
+            unit_eq(mm_segment_claim_fresh(ref, classes[k], (uint32_t)h->free_near, 3, want, &count), 0);
             unit_eq(count, 1);
             mm_tree_insert(mm_segment_free_tree(&h->ref), 1);
-            first = mm_segment_claim_fresh(ref, classes[k], 3, want, &count);
+            first = mm_segment_claim_fresh(ref, classes[k], (uint32_t)h->free_near, 3, want, &count);
             unit_eq(first, 1);
             unit_eq(count, want == 1 ? 1 : 2);
             for (uint32_t s = 0; s < SEGMENTS; s++) {
@@ -253,7 +253,7 @@ static void change_hands(void) { /* and gives it back; another class takes the s
     if (!is_free(0)) return;
     const uint32_t d = mm_class_of(1024);
     uint32_t count;
-    unit_eq(mm_segment_claim_fresh(ref, d, 0, 1, &count), 0);
+    unit_eq(mm_segment_claim_fresh(ref, d, (uint32_t)h->free_near, 0, 1, &count), 0);
     found[1] = mm_class_blocks_mask(d) & ~2ull;
     mm_segment_give_back(ref, 0, d, mm_class_blocks_mask(d) & 2ull);
 }
@@ -295,7 +295,7 @@ static void list_again(void) { mm_segment_give_back(ref, 0, 0, 2); }
 static void change_class(void) {
     mm_segment_give_back(ref, 0, 0, ~0ull);
     uint32_t count;
-    unit_eq(mm_segment_claim_fresh(ref, 9, 0, 1, &count), 0);
+    unit_eq(mm_segment_claim_fresh(ref, 9, (uint32_t)h->free_near, 0, 1, &count), 0);
     mm_segment_give_back(ref, 0, 9, 1);
 }
 

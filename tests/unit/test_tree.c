@@ -50,7 +50,7 @@ START_TEST(against_a_plain_set) {
         case 2: unit_eq(mm_tree_erase(t, s), set[s]); set[s] = 0; break;
         case 3: {
             const uint32_t first = first_of(set, n);
-            unit_eq(take_one(t, (uint32_t)step), first);
+            unit_eq(take_one(t, 0), first);
             if (first != MM_TREE_NONE) set[first] = 0;
             break;
         }
@@ -60,7 +60,7 @@ START_TEST(against_a_plain_set) {
             for (uint32_t i = s / 64 * 64; near != MM_TREE_NONE && i < n && i < s / 64 * 64 + 64; i++)
                 if (set[i] && (first / 64 != s / 64 || i < first)) first = i;
             while (first != MM_TREE_NONE && row < want && first + row < n && set[first + row] && (first + row) / 64 == first / 64) row++;
-            unit_eq(mm_tree_take(t, near, (uint32_t)step, want, &count), first);
+            unit_eq(mm_tree_take(t, near, 0, want, &count), first);
             unit_eq(count, row);
             if (row) memset(set + first, 0, row);
             break;
@@ -97,7 +97,7 @@ START_TEST(takes_in_ascending_order) {
         unit_eq(mm_tree_find(t, 0), s);
     }
     check_hints(t, n, 1);
-    for (uint32_t s = 0; s < n; s++) unit_eq(take_one(t, s * 7), s);
+    for (uint32_t s = 0; s < n; s++) unit_eq(take_one(t, 0), s);
     unit_eq(take_one(t, 0), MM_TREE_NONE);
     check_hints(t, n, 1);
     unit_eq(t.node[0], 0);
@@ -160,14 +160,14 @@ START_TEST(takes_rows) {
     const struct mm_tree t = make_tree(200);
     uint32_t count = 0;
     for (uint32_t s = 0; s < 200; s++) mm_tree_insert(t, s);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 40, &count), 0); unit_eq(count, 40);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 40, &count), 40); unit_eq(count, 24);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 64, &count), 64); unit_eq(count, 64);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 40, &count), 0); unit_eq(count, 40);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 40, &count), 40); unit_eq(count, 24);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 64, &count), 64); unit_eq(count, 64);
     unit_eq(mm_tree_erase(t, 130), 1);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 64, &count), 128); unit_eq(count, 2);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 64, &count), 131); unit_eq(count, 61);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 100, &count), 192); unit_eq(count, 8);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 5, 100, &count), MM_TREE_NONE);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 64, &count), 128); unit_eq(count, 2);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 64, &count), 131); unit_eq(count, 61);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 100, &count), 192); unit_eq(count, 8);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 100, &count), MM_TREE_NONE);
     unit_eq(t.node[0], 0);
     check_hints(t, 200, 1);
     free(t.node);
