@@ -83,11 +83,11 @@ MM_STATIC_ASSERT(MM_SEGMENT_WORDS < MM_WORDS_FULL, "a count of words fits");
  * back. */
 MM_FN int mm_words_are_whole(uint64_t words) { return (int)((words + (MM_WORDS_FULL << 15) + (1u << 15)) >> 62 & 1); }
 /* Whether all words of block j are full and nobody uses them again. */
-MM_FN int mm_words_are_all(uint64_t words, uint32_t c, uint32_t j) {
-    return (words & (MM_WORDS_LIFE - 1)) == mm_class_block_words(c, j) * (MM_WORDS_FULL + 1) && words < MM_WORDS_WHOLE;
+MM_FN int mm_words_are_all(uint64_t words, struct mm_class k, uint32_t j) {
+    return (words & (MM_WORDS_LIFE - 1)) == mm_class_block_words(k, j) * (MM_WORDS_FULL + 1) && words < MM_WORDS_WHOLE;
 }
 /* The first word of block j. */
-MM_FN uint32_t mm_block_first_word(uint32_t c, uint32_t j) { return j << (mm_class_block_shift(c) - MM_WORD_SHIFT); }
+MM_FN uint32_t mm_block_first_word(struct mm_class k, uint32_t j) { return j << (k.block_shift - MM_WORD_SHIFT); }
 
 /* Block j of segment s, class c, has slices to be used again. Releases. */
 MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
@@ -113,9 +113,9 @@ MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, ui
     struct mm_segment *at = mm_segment_at(ref, s);
     const uint64_t life = all & (MM_WORDS_WHOLE - MM_WORDS_LIFE);
     if (!mm_cas_acq_rel_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
-    const uint32_t first = mm_block_first_word(c, j), n = mm_class_block_words(c, j);
+    const uint32_t first = mm_block_first_word(ref->classes[c], j), n = mm_class_block_words(ref->classes[c], j);
     mm_wait_acquire(mm_segment_bits(ref, s) + first, n - 1, mm_bits_low(1u << MM_WORD_SHIFT));
-    mm_wait_acquire(mm_segment_bits(ref, s) + (first + n - 1), 1, mm_class_word_mask(c, first + n - 1));
+    mm_wait_acquire(mm_segment_bits(ref, s) + (first + n - 1), 1, mm_class_word_mask(ref->classes[c], first + n - 1));
     mm_store_relaxed_u32(&at->opener[j], 0);
     mm_or_release_u64(&at->unissued, 1ull << j);
     mm_and_relaxed_u64(&at->avail, ~(1ull << j));
@@ -127,7 +127,7 @@ MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, ui
 MM_FN_RARE void mm_block_counted(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t words,
                                  uint64_t change) {
     const uint64_t now = words + change;
-    if (mm_words_are_all(now, c, j)) {
+    if (mm_words_are_all(now, ref->classes[c], j)) {
         mm_block_try_whole(ref, s, c, j, now);
     } else if (mm_words_some(now) == 0) {
         mm_block_withdraw(ref, s, j);
@@ -141,20 +141,20 @@ MM_FN_RARE void mm_block_counted(const struct mm_heap_ref *ref, uint32_t s, uint
  * or else all that was done to its bits. */
 MM_FN_RARE void mm_block_opened(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
     const uint64_t words = mm_and_release_u64(&mm_segment_at(ref, s)->words[j], ~MM_WORDS_WHOLE) & ~MM_WORDS_WHOLE;
-    if (mm_words_are_all(words, c, j)) mm_block_try_whole(ref, s, c, j, words);
+    if (mm_words_are_all(words, ref->classes[c], j)) mm_block_try_whole(ref, s, c, j, words);
     else if (mm_words_some(words) != 0) mm_block_withdraw(ref, s, j);
 }
 
 /* What to add to the words of a block when slices of `mask` are marked free in its word `word`, which was `old`. */
-MM_FN uint32_t mm_block_change(uint32_t c, uint32_t word, uint64_t old, uint64_t mask) {
-    const int fills = (old | mask) == mm_class_word_mask(c, word) && (mask & ~old) != 0;
+MM_FN uint32_t mm_block_change(struct mm_class k, uint32_t word, uint64_t old, uint64_t mask) {
+    const int fills = (old | mask) == mm_class_word_mask(k, word) && (mask & ~old) != 0;
     return (old == 0) + (fills ? (uint32_t)MM_WORDS_FULL : 0);
 }
 
 /* Marks the slices of `mask` in word `word` of segment s, class c, free. Releases. */
 MM_FN void mm_block_free_bits(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t word, uint64_t mask) {
     const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
-    const uint32_t j = word >> (mm_class_block_shift(c) - MM_WORD_SHIFT), change = mm_block_change(c, word, old, mask);
+    const uint32_t j = word >> (ref->classes[c].block_shift - MM_WORD_SHIFT), change = mm_block_change(ref->classes[c], word, old, mask);
     if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change), change);
 }
 
@@ -164,14 +164,14 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
     struct mm_segment *at = mm_segment_at(ref, s);
     const uint64_t avail = mm_load_relaxed_u64(&at->avail);
     if (avail == 0) return 0;
-    const uint32_t j = mm_bits_pick(avail, salt), first = mm_block_first_word(c, j);
+    const uint32_t j = mm_bits_pick(avail, salt), first = mm_block_first_word(ref->classes[c], j);
     const uint64_t block = 1ull << j;
     mm_claim claim = 0;
     uint64_t change = 0 - MM_WORDS_REUSER;
     uint32_t words = 0;
     if (!mm_words_are_whole(mm_add_acq_rel_u64(&at->words[j], MM_WORDS_REUSER)) &&
         MM_OWNER_KIND(mm_load_acquire_u64(&at->owner)) == c + 1 && !(mm_load_acquire_u64(&at->unissued) & block))
-        words = mm_class_block_words(c, j);
+        words = mm_class_block_words(ref->classes[c], j);
     else
         mm_block_withdraw(ref, s, j);
     MM_ROLLED
@@ -188,7 +188,7 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
             const uint64_t old = mm_and_acquire_u64(bits, ~want), got = old & want;
             seen = old & ~want;
             if (got == 0) continue;
-            change -= (old == got) + (old == mm_class_word_mask(c, word) ? MM_WORDS_FULL : 0);
+            change -= (old == got) + (old == mm_class_word_mask(ref->classes[c], word) ? MM_WORDS_FULL : 0);
             claim = mm_claim_sieve(s, (word << MM_WORD_SHIFT) + half, (uint32_t)(got >> half));
         }
     }
@@ -197,7 +197,7 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
         mm_block_counted(ref, s, c, j, before, change);
     } else { /* it may have filled up meanwhile, and whoever filled it left it to us */
         const uint32_t kind = MM_OWNER_KIND(mm_load_acquire_u64(&at->owner));
-        if (kind - 1 < MM_CLASS_COUNT && j < mm_class_blocks(kind - 1) && mm_words_are_all(before + change, kind - 1, j))
+        if (kind - 1 < MM_CLASS_COUNT && j < ref->classes[kind - 1].blocks && mm_words_are_all(before + change, ref->classes[kind - 1], j))
             mm_block_try_whole(ref, s, kind - 1, j, before + change);
     }
     return claim;

@@ -99,7 +99,7 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
 /* Block j of segment s, class c, which is not whole. Returns how many slices are live. */
 MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
     const struct mm_segment *at = mm_segment_at(ref, s);
-    const uint32_t slices = mm_class_slices(c), shift = mm_class_block_shift(c), words = mm_class_block_words(c, j);
+    const uint32_t slices = mm_class_slices(c), shift = mm_class_block_shift(c), words = mm_class_block_words(ref->classes[c], j);
     const uint32_t first = j << shift, last = slices - first < 1u << shift ? slices : first + (1u << shift);
     uint32_t from = last, to = last, some = 0, full = 0, live = 0; /* [from, to) was not handed out */
     if (at->unissued >> j & 1) {
@@ -123,8 +123,8 @@ MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref 
         }
     }
     for (uint32_t i = 0; i < words; i++) {
-        const uint32_t word = mm_block_first_word(c, j) + i;
-        const uint64_t bits = mm_segment_bits(ref, s)[word], all = mm_class_word_mask(c, word);
+        const uint32_t word = mm_block_first_word(ref->classes[c], j) + i;
+        const uint64_t bits = mm_segment_bits(ref, s)[word], all = mm_class_word_mask(ref->classes[c], word);
         if (bits & ~all) mm_check_fault(k, MM_FAULT_BITS_BEYOND, s, word, 0);
         some += bits != 0;
         full += bits == all;

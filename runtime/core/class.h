@@ -80,15 +80,30 @@ MM_FN uint32_t mm_class_reserve_segments(uint32_t c, uint32_t hold_shift) {
     return hold_shift < MM_SEGMENT_SHIFT + 16 ? 1u << (hold_shift - MM_SEGMENT_SHIFT) : 1u << 16;
 }
 
+/* All that malloc and free want to know of a class in a given heap, worked out once: it lies in constant memory. */
+struct mm_class {
+    uint32_t bytes, slices, reciprocal;
+    uint8_t shift, block_shift, blocks, stripe_mask;
+};
+MM_STATIC_ASSERT(sizeof(struct mm_class) == 16, "one access");
+MM_STATIC_ASSERT(MM_STRIPES - 1 < 256 && MM_SEGMENT_BLOCKS_MAX < 256, "bytes will do");
+MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
+    struct mm_class k;
+    k.bytes = mm_class_bytes(c), k.slices = mm_class_slices(c), k.reciprocal = mm_class_reciprocal(c);
+    k.shift = (uint8_t)mm_class_shift(c), k.block_shift = (uint8_t)mm_class_block_shift(c);
+    k.blocks = (uint8_t)mm_class_blocks(c), k.stripe_mask = (uint8_t)(mm_class_stripes(c, hold_shift) - 1);
+    return k;
+}
+
 /* Words of slice bits of block j. */
-MM_FN uint32_t mm_class_block_words(uint32_t c, uint32_t j) {
-    const uint32_t left = mm_class_slices(c) - (j << mm_class_block_shift(c)), most = 1u << mm_class_block_shift(c);
+MM_FN uint32_t mm_class_block_words(struct mm_class k, uint32_t j) {
+    const uint32_t left = k.slices - (j << k.block_shift), most = 1u << k.block_shift;
     return ((left < most ? left : most) + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT;
 }
 
 /* The bits of word `word` of a segment that stand for a slice. */
-MM_FN uint64_t mm_class_word_mask(uint32_t c, uint32_t word) {
-    const uint32_t left = mm_class_slices(c) - (word << MM_WORD_SHIFT);
+MM_FN uint64_t mm_class_word_mask(struct mm_class k, uint32_t word) {
+    const uint32_t left = k.slices - (word << MM_WORD_SHIFT);
     return mm_bits_low(left < 1u << MM_WORD_SHIFT ? left : 1u << MM_WORD_SHIFT);
 }
 

@@ -13,7 +13,7 @@
 #define MM_CORE_LAYOUT_H
 
 #include "mmconfig.h"
-#include "runtime/port.h"
+#include "runtime/core/class.h"
 
 /* The variable MM_HEAP_REF of a module; the host writes it before the first launch. heap == 0: none. Holds all that
  * never changes: it lies in constant memory, whose cache an acquire does not empty. */
@@ -30,6 +30,7 @@ struct mm_heap_ref {
     uint64_t tree_bytes;   /* so many bytes each */
     uint64_t tree_mids;    /* words in the middle level of a tree */
     uint64_t spare[5];
+    struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
 
@@ -142,6 +143,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     int log = 0;
     while (2ull << log <= mapped_segments * MM_SEGMENT_BYTES) log++;
     h->ref.hold_shift = 2 * log > MM_HOLD_SHIFT ? (uint64_t)(2 * log - MM_HOLD_SHIFT) : 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) h->ref.classes[c] = mm_class_make(c, (uint32_t)h->ref.hold_shift);
     h->ref.mapped_count = mapped_segments;
     h->ref.free_tree = metadata_base + l->free_tree;
     h->ref.class_trees = metadata_base + l->class_trees;

@@ -78,7 +78,7 @@ MM_FN_RARE void mm_segment_unlist(const struct mm_heap_ref *ref, uint32_t s, uin
 MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t bits) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_segment *at = mm_segment_at(ref, s);
-    uint64_t all = mm_class_blocks_mask(c);
+    uint64_t all = mm_bits_low(ref->classes[c].blocks);
     MM_ROLLED
     while (bits != all) {
         const uint64_t seen = mm_load_relaxed_u64(&at->whole);
@@ -97,7 +97,7 @@ MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, 
             bits &= mm_and_acquire_u64(&at->whole, ~bits);
             if (bits == 0) return; /* claimed: whoever gives them back comes here */
             c = MM_OWNER_KIND(mm_load_acquire_u64(&at->owner)) - 1;
-            all = mm_class_blocks_mask(c);
+            all = mm_bits_low(ref->classes[c].blocks);
         } else if (mm_cas_acq_rel_u64(&at->whole, seen, 0)) {
             bits = all;
         }

@@ -20,9 +20,9 @@ MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (mm_add_relaxed_u64(&h->null_count, 1) == 0) mm_store_relaxed_u64(&h->null_first_bytes, bytes + 1);
 }
 
-/* The address of slice i, counted from the beginning of segment s on. */
-MM_FN void *mm_slice_address(uint64_t user_base, uint32_t s, uint32_t i, uint32_t c) {
-    return (void *)(user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)i * mm_class_bytes(c));
+/* The address of slice i of `bytes` bytes, counted from the beginning of segment s on. */
+MM_FN void *mm_slice_address(uint64_t user_base, uint32_t s, uint32_t i, uint32_t bytes) {
+    return (void *)(user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)i * bytes);
 }
 
 /* A slice of class c, or NULL, for each lane of `group`, whose leader's addition met stripe k at w. The group stays
@@ -30,7 +30,7 @@ MM_FN void *mm_slice_address(uint64_t user_base, uint32_t s, uint32_t i, uint32_
  * a new group, got lost here under nvcc 13.0 (docs/notes/lanes-that-leave.md). */
 MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint32_t c, uint32_t group, uint32_t k, uint64_t w) {
     const uint32_t leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
-    const uint32_t rank = mm_popcount(group & mm_bits_low(lane)), slices = mm_class_slices(c);
+    const uint32_t rank = mm_popcount(group & mm_bits_low(lane)), slices = ref->classes[c].slices;
     uint32_t served = 0, count;
     void *p = NULL;
     do {
@@ -48,14 +48,14 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint32_t c,
             uint32_t s = (uint32_t)(at >> MM_LIMIT_BITS), i = (uint32_t)at & ((1u << MM_LIMIT_BITS) - 1);
             MM_ROLLED
             for (; i >= slices; i -= slices) s++;
-            p = mm_slice_address(ref->user_base, s, i, c);
+            p = mm_slice_address(ref->user_base, s, i, ref->classes[c].bytes);
         }
         served += count;
         w = 0;
         if (lane == leader && count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL)))
             w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n - served);
     } while (count != 0 && served < n);
-    if (p == NULL) mm_null_count(ref, mm_class_bytes(c));
+    if (p == NULL) mm_null_count(ref, ref->classes[c].bytes);
     return p;
 }
 
@@ -64,8 +64,8 @@ MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
     const uint64_t user_base = ref->user_base;
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     const uint32_t group = mm_warp_match(c), leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
-    const uint32_t slices = mm_class_slices(c);
-    const uint32_t k = (mm_home() + (slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & (mm_class_stripes(c, (uint32_t)ref->hold_shift) - 1);
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t slices = class_.slices, k = (mm_home() + (slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & class_.stripe_mask;
     uint64_t w = 0;
     if (lane == leader) w = mm_stripe_draw(&cs->stripe[k].word, n);
     mm_warp_sync(group);
@@ -75,8 +75,8 @@ MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
         MM_ROLLED
         for (; i >= slices; i -= slices) s++;
         const uint32_t end = i + n;
-        if (MM_LIKELY(end < slices && (i ^ end) >> mm_class_block_shift(c) == 0))
-            return mm_slice_address(user_base, s, i + mm_popcount(group & mm_bits_low(lane)), c);
+        if (MM_LIKELY(end < slices && (i ^ end) >> class_.block_shift == 0))
+            return mm_slice_address(user_base, s, i + mm_popcount(group & mm_bits_low(lane)), class_.bytes);
     }
     return mm_slice_malloc_slow(ref, c, group, k, w);
 }
@@ -97,28 +97,30 @@ MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint3
     mm_warp_sync(group);
     if (mm_warp_lane() != mm_ctz(group)) return;
     const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
-    const uint32_t change = mm_block_change(c, word, old, mask), j = word >> (mm_class_block_shift(c) - MM_WORD_SHIFT);
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t change = mm_block_change(class_, word, old, mask), j = word >> (class_.block_shift - MM_WORD_SHIFT);
     const uint32_t twice = mm_popcount(group) - mm_popcount(mask & ~old);
     const uint64_t words = change == 0 ? 1 : mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change);
-    if (MM_LIKELY(twice == 0 && mm_words_some(words) != 0 && !mm_words_are_all(words + change, c, j))) return;
+    if (MM_LIKELY(twice == 0 && mm_words_some(words) != 0 && !mm_words_are_all(words + change, class_, j))) return;
     mm_slice_freed(ref, s, c, j, words, change, twice);
 }
 
-/* Number of the slice at byte offset `off` of the heap, in a segment of class c; *rest: bytes from its beginning on. */
-MM_FN uint32_t mm_slice_number(uint64_t off, uint32_t c, uint32_t *rest) {
+/* Number of the slice at byte offset `off` of the heap, in a segment of the class; *rest: bytes from its beginning on. */
+MM_FN uint32_t mm_slice_number(uint64_t off, struct mm_class class_, uint32_t *rest) {
     const uint32_t in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
-    const uint32_t i = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c));
-    *rest = in - i * mm_class_bytes(c); /* the shift rounded down */
+    const uint32_t i = mm_mulhi(in >> class_.shift, class_.reciprocal);
+    *rest = in - i * class_.bytes; /* the shift rounded down */
     return i;
 }
 
 /* Frees the slice at byte offset `off` of the heap, in a segment of class c. Returns 0, or what misuse that would be. */
 MM_FN_RARE int mm_slice_free_checked(const struct mm_heap_ref *ref, uint64_t off, uint32_t c) {
     const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
+    const struct mm_class class_ = ref->classes[c];
     uint32_t rest;
-    const uint32_t i = mm_slice_number(off, c, &rest);
-    int misuse = rest != 0 ? MM_MISUSE_INTERIOR : i >= mm_class_slices(c) ? MM_MISUSE_NEVER : 0;
-    if (misuse == 0 && mm_load_acquire_u64(&mm_segment_at(ref, s)->unissued) >> (i >> mm_class_block_shift(c)) & 1)
+    const uint32_t i = mm_slice_number(off, class_, &rest);
+    int misuse = rest != 0 ? MM_MISUSE_INTERIOR : i >= class_.slices ? MM_MISUSE_NEVER : 0;
+    if (misuse == 0 && mm_load_acquire_u64(&mm_segment_at(ref, s)->unissued) >> (i >> class_.block_shift) & 1)
         misuse = mm_stripe_misuse(ref, s, c, i);
     if (misuse == 0) mm_slice_free_issued(ref, s, c, i);
     return misuse;
@@ -132,9 +134,10 @@ MM_FN int mm_slice_free(const struct mm_heap_ref *ref, uint64_t off) {
     const uint64_t owner = mm_load_relaxed_u64(&at->owner), unissued = mm_load_relaxed_u64(&at->unissued);
     const uint32_t c = MM_OWNER_KIND(owner) - 1;
     if (!MM_LIKELY(c < MM_CLASS_COUNT)) return 0;
+    const struct mm_class class_ = ref->classes[c];
     uint32_t rest;
-    const uint32_t i = mm_slice_number(off, c, &rest);
-    if (!MM_LIKELY(rest == 0 && i < mm_class_slices(c) && !(unissued >> (i >> mm_class_block_shift(c)) & 1))) return 0;
+    const uint32_t i = mm_slice_number(off, class_, &rest);
+    if (!MM_LIKELY(rest == 0 && i < class_.slices && !(unissued >> (i >> class_.block_shift) & 1))) return 0;
     mm_slice_free_issued(ref, s, c, i);
     return 1;
 }

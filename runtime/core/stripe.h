@@ -75,7 +75,7 @@ MM_FN struct mm_class_state *mm_stripe_class(const struct mm_heap_ref *ref, uint
 /* n slices from number i on, of a row of segments that begins at s, are being handed out: blocks of which that was
  * the last are so altogether. */
 MM_FN_RARE void mm_stripe_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i, uint32_t n) {
-    const uint32_t slices = mm_class_slices(c), shift = mm_class_block_shift(c);
+    const uint32_t slices = ref->classes[c].slices, shift = ref->classes[c].block_shift;
     MM_ROLLED
     for (; n > 0; s++) {
         if (i >= slices) {
@@ -83,7 +83,7 @@ MM_FN_RARE void mm_stripe_issued(const struct mm_heap_ref *ref, uint32_t s, uint
             continue;
         }
         const uint32_t end = n < slices - i ? i + n : slices, first = i >> shift;
-        const uint32_t done = end == slices ? mm_class_blocks(c) : end >> shift;
+        const uint32_t done = end == slices ? ref->classes[c].blocks : end >> shift;
         struct mm_segment *at = mm_segment_at(ref, s);
         if (done > first) mm_and_acq_rel_u64(&at->unissued, ~(mm_bits_low(done) & ~mm_bits_low(first)));
         MM_ROLLED
@@ -98,7 +98,7 @@ MM_FN_RARE void mm_stripe_issued(const struct mm_heap_ref *ref, uint32_t s, uint
 MM_FN_RARE void mm_stripe_release(const struct mm_heap_ref *ref, uint32_t c, uint64_t w, int is_reserve) {
     uint32_t i = mm_stripe_cursor(w), n = mm_stripe_limit(w) - i, s = mm_stripe_segment(w) - 1;
     if (!is_reserve) mm_stripe_issued(ref, s, c, i, n);
-    const uint32_t per_segment = is_reserve ? mm_class_blocks(c) : mm_class_slices(c);
+    const uint32_t per_segment = is_reserve ? ref->classes[c].blocks : ref->classes[c].slices;
     MM_ROLLED
     while (n > 0) {
         if (i >= per_segment) {
@@ -123,7 +123,7 @@ MM_FN_RARE void mm_stripe_release(const struct mm_heap_ref *ref, uint32_t c, uin
  * counted from the beginning of the first segment on. */
 MM_FN uint32_t mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, mm_claim region, uint32_t opener, uint32_t rank,
                               uint32_t lanes) {
-    const uint32_t blocks = mm_class_blocks(c), slices = mm_class_slices(c), shift = mm_class_block_shift(c);
+    const uint32_t blocks = ref->classes[c].blocks, slices = ref->classes[c].slices, shift = ref->classes[c].block_shift;
     uint32_t s = (uint32_t)(region >> 32) & (MM_TREE_BITS_MAX - 1), b = (uint32_t)region >> 16, n = (uint32_t)region & 0xffff;
     uint32_t limit = 0;
     MM_ROLLED
@@ -131,8 +131,8 @@ MM_FN uint32_t mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, mm_clai
         struct mm_segment *at = mm_segment_at(ref, s);
         const uint32_t end = n < blocks - b ? b + n : blocks;
         const uint32_t to = end == blocks ? slices : end << shift;
-        const uint32_t words = ((to + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT) - mm_block_first_word(c, b);
-        if (opener & MM_OPENER_PENDING) mm_zero(mm_segment_bits(ref, s) + mm_block_first_word(c, b), words, rank, lanes);
+        const uint32_t words = ((to + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT) - mm_block_first_word(ref->classes[c], b);
+        if (opener & MM_OPENER_PENDING) mm_zero(mm_segment_bits(ref, s) + mm_block_first_word(ref->classes[c], b), words, rank, lanes);
         MM_ROLLED
         for (uint32_t j = b + rank; j < end; j += lanes) {
             if (opener & MM_OPENER_PENDING) mm_or_relaxed_u64(&at->words[j], MM_WORDS_WHOLE); /* fresh: as if it had been */
@@ -163,15 +163,15 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
             continue;
         }
         const uint32_t j = mm_bits_any(avail, x << 18);
-        if (j >= mm_class_blocks(c)) continue; /* another class's by now */
-        const uint32_t word = mm_block_first_word(c, j) + x % mm_class_block_words(c, j);
+        if (j >= ref->classes[c].blocks) continue; /* another class's by now */
+        const uint32_t word = mm_block_first_word(ref->classes[c], j) + x % mm_class_block_words(ref->classes[c], j);
         back += mm_popcount(avail) * mm_popcount(mm_load_relaxed_u64(mm_segment_bits(ref, s) + word));
     }
     mm_warp_sync(group);
     segments = mm_warp_sum(group, segments);
     back = mm_warp_sum(group, back);
     const uint32_t all = (uint32_t)mm_load_relaxed_u64(&mm_stripe_class(ref, c)->segments);
-    const uint32_t per_segment = mm_class_blocks(c) * mm_popcount(mm_class_word_mask(c, 0)); /* as `back` counts them */
+    const uint32_t per_segment = ref->classes[c].blocks * mm_popcount(mm_class_word_mask(ref->classes[c], 0)); /* as `back` counts them */
     return all == 0 ? 0 : (segments * 256 / MM_REUSE_TRIES / all) * (back * 256 / MM_REUSE_TRIES / per_segment) >> 8;
 }
 
@@ -189,7 +189,7 @@ MM_FN_RARE void mm_stripe_look(const struct mm_heap_ref *ref, uint32_t c, uint32
 MM_FN mm_claim mm_stripe_publish(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, mm_claim region, uint32_t limit,
                                  uint32_t n) {
     const uint32_t s = (uint32_t)(region >> 32) & (MM_TREE_BITS_MAX - 1);
-    const uint32_t first = ((uint32_t)region >> 16) << mm_class_block_shift(c);
+    const uint32_t first = ((uint32_t)region >> 16) << ref->classes[c].block_shift;
     if (n > limit - first) n = limit - first;
     mm_store_release_u64(&mm_stripe_class(ref, c)->stripe[k].word, mm_stripe_make(s + 1, limit, first + n));
     mm_version_raise(mm_heap_of(ref));
@@ -218,7 +218,7 @@ MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint
     /* Many wait: all that is needed is under way at once. */
     const uint64_t w = mm_load_relaxed_u64(&r->word), near = mm_load_relaxed_u64(&h->free_near);
     const uint64_t rich = mm_load_relaxed_u64(&h->classes[c].rich), used = mm_load_relaxed_u64(&h->classes_used);
-    const uint32_t late = mm_stripe_cursor(w) - mm_stripe_limit(w), blocks = mm_class_blocks(c);
+    const uint32_t late = mm_stripe_cursor(w) - mm_stripe_limit(w), blocks = ref->classes[c].blocks;
     const uint32_t may = late > mine ? mm_class_reserve_segments(c, (uint32_t)ref->hold_shift) : 0;
     uint32_t n = 0, segments = 1, first = MM_TREE_NONE;
     MM_ROLLED
@@ -293,7 +293,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
         }
         fresh = 0;
         if (good != 0) {
-            const uint32_t blocks = mm_class_blocks(c);
+            const uint32_t blocks = ref->classes[c].blocks;
             uint32_t s = mm_stripe_segment(w) - 1, b = mm_stripe_cursor(w);
             MM_ROLLED
             for (; b >= blocks; b -= blocks) s++;
@@ -301,7 +301,7 @@ MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, 
         }
     }
     const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(ref, c, MM_AVAIL).node) != 0;
-    const uint32_t tickets = MM_REUSE_TICKETS / mm_class_stripes(c, (uint32_t)ref->hold_shift);
+    const uint32_t tickets = MM_REUSE_TICKETS / (ref->classes[c].stripe_mask + 1u);
     mm_store_release_u64(stripe, any ? mm_stripe_make(0, tickets, 0) : 0);
     if (refill) mm_stripe_look(ref, c, k, mm_warp_alone(), 0);
     return any ? MM_REFILL : 0;
@@ -328,7 +328,7 @@ MM_FN_RARE mm_claim mm_stripe_reuse(const struct mm_heap_ref *ref, uint32_t c, u
 /* Tickets of any stripe or reserve of the class: up to n slices. */
 MM_FN_RARE mm_claim mm_stripe_steal(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
-    const uint32_t stripes = mm_class_stripes(c, (uint32_t)ref->hold_shift);
+    const uint32_t stripes = ref->classes[c].stripe_mask + 1u;
     mm_claim claim = 0;
     MM_ROLLED
     for (uint32_t k = 0; k < stripes && claim == 0; k++) {
@@ -369,7 +369,7 @@ MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
     for (uint64_t used = mm_load_acquire_u64(&mm_heap_of(ref)->classes_used); used != 0; used &= used - 1) {
         const uint32_t c = mm_ctz(used);
         struct mm_stripe *stripe = mm_stripe_class(ref, c)->stripe;
-        const uint32_t stripes = mm_class_stripes(c, (uint32_t)ref->hold_shift);
+        const uint32_t stripes = ref->classes[c].stripe_mask + 1u;
         const uint32_t end = MM_STRIPES + mm_class_reserves(c, (uint32_t)ref->hold_shift);
         MM_ROLLED
         for (uint32_t k = 0; k < end; k = k + 1 == stripes ? MM_STRIPES : k + 1)
@@ -427,7 +427,7 @@ MM_FN_RARE mm_claim mm_stripe_claim(const struct mm_heap_ref *ref, uint32_t c, u
 /* Slice i of segment s, class c, lies in a block of unissued. Returns 0 if it has been handed out, or what is wrong
  * with freeing it. */
 MM_FN_RARE int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
-    uint32_t *at = &mm_segment_at(ref, s)->opener[i >> mm_class_block_shift(c)];
+    uint32_t *at = &mm_segment_at(ref, s)->opener[i >> ref->classes[c].block_shift];
     uint32_t opener = mm_load_acquire_u32(at);
     MM_ROLLED
     for (uint32_t polls = 0; opener & MM_OPENER_PENDING && polls < MM_WAIT_ITERATIONS; polls++) {
@@ -436,7 +436,7 @@ MM_FN_RARE int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint3
     }
     if (opener == 0 || opener & MM_OPENER_PENDING) return MM_MISUSE_NOT_ALLOCATED;
     const uint64_t w = mm_load_acquire_u64(&mm_stripe_class(ref, c)->stripe[opener - 1].word);
-    const uint32_t limit = mm_stripe_limit(w), slices = mm_class_slices(c);
+    const uint32_t limit = mm_stripe_limit(w), slices = ref->classes[c].slices;
     uint32_t first = mm_stripe_segment(w), row = i;
     if (mm_stripe_is_waiting(w) || first == 0 || first > s + 1) return 0;
     MM_ROLLED

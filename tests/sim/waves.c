@@ -57,7 +57,7 @@ static void get_slices(uint32_t warp) {
         for (uint32_t rank = 0; rank < count; rank++) {
             const uint64_t at = mm_claim_slice(claim, rank);
             const uint32_t s = (uint32_t)(at >> MM_LIMIT_BITS), i = (uint32_t)at & ((1u << MM_LIMIT_BITS) - 1);
-            table[warp * LANES + served + rank] = mm_slice_address(heap.ref.user_base, s + i / slices, i % slices, class_);
+            table[warp * LANES + served + rank] = mm_slice_address(heap.ref.user_base, s + i / slices, i % slices, mm_class_bytes(class_));
         }
         served += count, w = 0;
         if (count != 0 && served < LANES && (claim & MM_SIEVE || !(claim & MM_REFILL))) w = mm_stripe_draw(stripe, LANES - served);

@@ -64,24 +64,24 @@ START_TEST(blocks_hold_their_slices) {
         uint32_t words = 0, in_words = 0;
         for (uint32_t j = 0; j < mm_class_blocks(c); j++) {
             const uint32_t in = slices - j * per < per ? slices - j * per : per;
-            unit_eq(mm_class_block_words(c, j), (in + 63) / 64);
-            unit_eq(mm_block_first_word(c, j), words);
+            unit_eq(mm_class_block_words(mm_class_make(c, 0), j), (in + 63) / 64);
+            unit_eq(mm_block_first_word(mm_class_make(c, 0), j), words);
             const uint64_t all = (in + 63) / 64 * 0x10001ull; /* so many not 0, so many full */
             for (uint64_t life = 0; life < 1u << 14; life += 5461) {
                 const uint64_t now = all + life * MM_WORDS_LIFE;
-                unit_eq(mm_words_are_all(now, c, j), 1);
-                unit_eq(mm_words_are_all(now - 1, c, j) + mm_words_are_all(now - MM_WORDS_FULL, c, j), 0);
-                unit_eq(mm_words_are_all(now + 1, c, j) + mm_words_are_all(now + MM_WORDS_FULL, c, j), 0);
-                unit_eq(mm_words_are_all(now + MM_WORDS_REUSER, c, j) + mm_words_are_all(now | MM_WORDS_WHOLE, c, j), 0);
+                unit_eq(mm_words_are_all(now, mm_class_make(c, 0), j), 1);
+                unit_eq(mm_words_are_all(now - 1, mm_class_make(c, 0), j) + mm_words_are_all(now - MM_WORDS_FULL, mm_class_make(c, 0), j), 0);
+                unit_eq(mm_words_are_all(now + 1, mm_class_make(c, 0), j) + mm_words_are_all(now + MM_WORDS_FULL, mm_class_make(c, 0), j), 0);
+                unit_eq(mm_words_are_all(now + MM_WORDS_REUSER, mm_class_make(c, 0), j) + mm_words_are_all(now | MM_WORDS_WHOLE, mm_class_make(c, 0), j), 0);
             }
-            words += mm_class_block_words(c, j);
+            words += mm_class_block_words(mm_class_make(c, 0), j);
         }
         unit_le(words, MM_SEGMENT_WORDS);
         unit_eq(words, (slices + 63) / 64);
         for (uint32_t word = 0; word < words; word++) {
             uint64_t mask = 0;
             for (uint32_t b = 0; b < 64; b++) mask |= (uint64_t)(word * 64 + b < slices) << b;
-            unit_eq(mm_class_word_mask(c, word), mask);
+            unit_eq(mm_class_word_mask(mm_class_make(c, 0), word), mask);
             in_words += mm_popcount(mask);
         }
         unit_eq(in_words, slices);

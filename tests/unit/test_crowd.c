@@ -28,7 +28,7 @@ static void warp(void *arg) {
         for (uint32_t i = 0; i < got; i++) {
             const uint32_t entry = filling ? ((r * UNIT_ACTORS + id) * LANES + i) % entries : (uint32_t)(unit_random(&seed) % entries);
             void *old = table[entry];
-            table[entry] = mm_slice_address(heap.ref.user_base, slice[i] / slices, slice[i] % slices, class_);
+            table[entry] = mm_slice_address(heap.ref.user_base, slice[i] / slices, slice[i] % slices, mm_class_bytes(class_));
             if (old != NULL) mm_heap_free(&heap.ref, old);
         }
     }

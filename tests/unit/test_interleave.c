@@ -141,7 +141,7 @@ static void act(void *arg) {
     if (me->what.verb == REUSE) {
         const uint32_t c = mm_class_of(me->what.bytes);
         const mm_claim claim = mm_block_reuse(&heap.ref, 0, c, 1, 0);
-        if (claim != 0) me->got = mm_slice_address(heap.ref.user_base, 0, (uint32_t)mm_claim_slice(claim, 0), c);
+        if (claim != 0) me->got = mm_slice_address(heap.ref.user_base, 0, (uint32_t)mm_claim_slice(claim, 0), mm_class_bytes(c));
     }
     if (me->what.verb == GET_GIVE) mm_heap_free(&heap.ref, mm_heap_malloc(&heap.ref, me->what.bytes));
 }

@@ -25,7 +25,7 @@ static uint32_t take(uint32_t c, uint32_t k) {
     return unit_take(ref, c, 1, k, &slice) ? slice : MM_TREE_NONE;
 }
 static void *address(uint32_t c, uint32_t slice) {
-    return mm_slice_address(ref->user_base, slice / mm_class_slices(c), slice % mm_class_slices(c), c);
+    return mm_slice_address(ref->user_base, slice / mm_class_slices(c), slice % mm_class_slices(c), mm_class_bytes(c));
 }
 
 /* One after the other, each once, from segment to segment; blocks are handed out with their last slice, neither before nor
