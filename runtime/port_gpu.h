@@ -63,6 +63,13 @@ MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__clzll((long long)x); }
 MM_FN uint32_t mm_clz_u32(uint32_t x) { return (uint32_t)__clz((int)x); }
 MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 
+/* The same value, as far as the compiler knows another: what was worked out from x before is not kept in registers for what
+ * is worked out from this one. */
+MM_FN uint32_t mm_anew(uint32_t x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
 MM_FN uint32_t mm_warp_lane(void) {
     uint32_t lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));

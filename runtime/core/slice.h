@@ -61,22 +61,20 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint32_t c,
 
 /* A slice of class c, or NULL. The plain case: the tickets are all good, of one block, and not its last. */
 MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
-    const uint64_t user_base = ref->user_base;
-    struct mm_class_state *cs = mm_stripe_class(ref, c);
-    const uint32_t group = mm_warp_match(c), leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
-    const struct mm_class class_ = ref->classes[c];
-    const uint32_t slices = class_.slices, k = (mm_home() + (slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & class_.stripe_mask;
+    const uint32_t group = mm_warp_match(c);
+    const uint32_t k = (mm_home() + (ref->classes[c].slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & ref->classes[c].stripe_mask;
     uint64_t w = 0;
-    if (lane == leader) w = mm_stripe_draw(&cs->stripe[k].word, n);
+    if (mm_warp_lane() == mm_ctz(group)) w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, mm_popcount(group));
     mm_warp_sync(group);
-    w = mm_warp_shuffle_u64(group, w, leader);
+    w = mm_warp_shuffle_u64(group, w, mm_ctz(group));
+    const struct mm_class class_ = ref->classes[mm_anew(c)];
     uint32_t s = mm_stripe_segment(w) - 1, i = mm_stripe_cursor(w);
-    if (MM_LIKELY(i + n < mm_stripe_limit(w) && mm_stripe_segment(w) != 0)) {
+    if (MM_LIKELY(i + mm_popcount(group) < mm_stripe_limit(w) && mm_stripe_segment(w) != 0)) {
         MM_ROLLED
-        for (; i >= slices; i -= slices) s++;
-        const uint32_t end = i + n;
-        if (MM_LIKELY(end < slices && (i ^ end) >> class_.block_shift == 0))
-            return mm_slice_address(user_base, s, i + mm_popcount(group & mm_bits_low(lane)), class_.bytes);
+        for (; i >= class_.slices; i -= class_.slices) s++;
+        const uint32_t end = i + mm_popcount(group);
+        if (MM_LIKELY(end < class_.slices && (i ^ end) >> class_.block_shift == 0))
+            return mm_slice_address(ref->user_base, s, i + mm_popcount(group & mm_bits_low(mm_warp_lane())), class_.bytes);
     }
     return mm_slice_malloc_slow(ref, c, group, k, w);
 }
@@ -89,20 +87,24 @@ MM_FN_RARE void mm_slice_freed(const struct mm_heap_ref *ref, uint32_t s, uint32
     if (change != 0) mm_block_counted(ref, s, c, j, words, change);
 }
 
+/* Marks the slices of `mask`, for which n lanes stand, free in word `word` of segment s, class c. */
+MM_FN_RARE void mm_slice_mark_free(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t word, uint64_t mask, uint32_t n) {
+    const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t change = mm_block_change(class_, word, old, mask), j = word >> (class_.block_shift - MM_WORD_SHIFT);
+    const uint32_t twice = n - mm_popcount(mask & ~old);
+    const uint64_t words = change == 0 ? 1 : mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change);
+    if (MM_LIKELY(twice == 0 && mm_words_some(words) != 0 && !mm_words_are_all(words + change, class_, j))) return;
+    mm_slice_freed(ref, s, c, j, words, change, twice);
+}
+
 /* Frees slice i of segment s, class c, which has been handed out. */
 MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
     const uint32_t word = i >> MM_WORD_SHIFT, group = mm_warp_match(s * MM_SEGMENT_WORDS + word);
     MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_WORDS <= 1ull << 32, "the number of a word fits");
     const uint64_t mask = mm_warp_or(group, 1ull << (i % (1u << MM_WORD_SHIFT)));
     mm_warp_sync(group);
-    if (mm_warp_lane() != mm_ctz(group)) return;
-    const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
-    const struct mm_class class_ = ref->classes[c];
-    const uint32_t change = mm_block_change(class_, word, old, mask), j = word >> (class_.block_shift - MM_WORD_SHIFT);
-    const uint32_t twice = mm_popcount(group) - mm_popcount(mask & ~old);
-    const uint64_t words = change == 0 ? 1 : mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change);
-    if (MM_LIKELY(twice == 0 && mm_words_some(words) != 0 && !mm_words_are_all(words + change, class_, j))) return;
-    mm_slice_freed(ref, s, c, j, words, change, twice);
+    if (mm_warp_lane() == mm_ctz(group)) mm_slice_mark_free(ref, s, c, word, mask, mm_popcount(group));
 }
 
 /* Number of the slice at byte offset `off` of the heap, in a segment of the class; *rest: bytes from its beginning on. */
