@@ -140,11 +140,11 @@ outputs() {
     : > target.ptx
     ln -s target.ptx soft.ptx
     "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o soft.ptx || fail "-o of a symbolic link"
-    same "symbolic link" "$(readlink soft.ptx) $(grep -c 'weak .global.*mm_heap' target.ptx)" "target.ptx 1"
+    same "symbolic link" "$(readlink soft.ptx) $(grep -c 'weak .const.*mm_heap' target.ptx)" "target.ptx 1"
     : > target2.ptx
     ln target2.ptx hard.ptx
     "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o hard.ptx || fail "-o of a hard link"
-    same "hard link" "$(stat -c %h hard.ptx) $(grep -c 'weak .global.*mm_heap' target2.ptx)" "2 1"
+    same "hard link" "$(stat -c %h hard.ptx) $(grep -c 'weak .const.*mm_heap' target2.ptx)" "2 1"
     same "no second file" "$(find . -maxdepth 1 -name '*.mm-*')" ""
     "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o whole.cubin
     "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o /proc/self/fd/9 9> through.cubin || fail "-o /proc/self/fd/9"
@@ -276,7 +276,7 @@ places() {
     holds spaces "elf sm_90"
     # shellcheck disable=SC2016 # for the inner shell
     same "under the name nvcc" "$(env -u CUDA_HOME PATH="$(dirname "$(readlink -f "$mmnvcc")")/path:$CUDA_HOME/bin:$PATH" \
-        bash -c 'nvcc -ptx -arch=sm_90 "$0" -o named.ptx && grep -c "weak .global.*mm_heap" named.ptx' "$src/one.cu")" 1
+        bash -c 'nvcc -ptx -arch=sm_90 "$0" -o named.ptx && grep -c "weak .const.*mm_heap" named.ptx' "$src/one.cu")" 1
     # A farm is known by whatever path mm was installed under.
     mkdir prefix
     cp -r "a library" prefix/mm
@@ -289,7 +289,7 @@ places() {
         same "mm in '$i'" "$(find cache3 2> /dev/null)" ""
     done
     same "a farm as CUDA_HOME" "$(CUDA_HOME=$(echo "$PWD"/cache2/mm/toolkit-*) "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o farm.ptx &&
-        grep -c "weak .global.*mm_heap" farm.ptx)" 1
+        grep -c "weak .const.*mm_heap" farm.ptx)" 1
 }
 
 modes
