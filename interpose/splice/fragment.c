@@ -34,8 +34,8 @@ static int check_item(const struct mm_item *item, int *services, int *heaps, str
         return mm_splice_fail(error, line, "the allocator may hold functions and variables only");
     if (is_heap(item)) {
         if (item->kind != MM_ITEM_VARIABLE || is_extern(item) || item->array != MM_HEAP_REF_BYTES ||
-            !item->is_bytes || item->has_value || !mm_token_is(&item->space, ".global"))
-            return mm_splice_fail(error, line, "%s must be .global .b8 [%d] without a value", MM_HEAP_REF_NAME,
+            !item->is_bytes || item->has_value || !mm_token_is(&item->space, ".const"))
+            return mm_splice_fail(error, line, "%s must be .const .b8 [%d] without a value", MM_HEAP_REF_NAME,
                                   MM_HEAP_REF_BYTES);
         ++*heaps;
     } else if (service >= 0) {
@@ -66,7 +66,7 @@ static int add_item(struct mm_splice_text *out, const struct mm_module *m, const
     const char *past = NULL;
     if (is_heap(item)) {
         char line[100];
-        snprintf(line, sizeof line, ".weak .global .align 16 .b8 %s[%d];\n", MM_HEAP_REF_NAME, MM_HEAP_REF_BYTES);
+        snprintf(line, sizeof line, ".weak .const .align 16 .b8 %s[%d];\n", MM_HEAP_REF_NAME, MM_HEAP_REF_BYTES);
         return mm_text_add_string(out, line);
     }
     if (source_index(&item->name) >= 0 && mm_text_add_string(out, ".weak ")) return -1;

@@ -48,8 +48,8 @@ static int survey_module(struct survey *s, const struct mm_module *m, struct mm_
                 return mm_splice_fail(error, item->name.line, "this module holds %.*s of another mm; this one is for %s",
                                       (int)item->name.length, item->name.at, MM_HEAP_REF_NAME);
             if (item->kind != MM_ITEM_VARIABLE || item->array != MM_HEAP_REF_BYTES || !item->is_bytes ||
-                mm_token_is(&item->linkage, ".extern"))
-                return mm_splice_fail(error, item->name.line, "%s is not the heap variable of mm (.b8 [%d])",
+                !mm_token_is(&item->space, ".const") || mm_token_is(&item->linkage, ".extern"))
+                return mm_splice_fail(error, item->name.line, "%s is not the heap variable of mm (.const .b8 [%d])",
                                       MM_HEAP_REF_NAME, MM_HEAP_REF_BYTES);
             if (s->heap)
                 return mm_splice_fail(error, item->name.line, "%s is declared twice", MM_HEAP_REF_NAME);

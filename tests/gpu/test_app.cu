@@ -19,7 +19,7 @@ __global__ void read_ref(struct mm_heap_ref *out) {
     void *address = malloc(1); /* makes this image one that allocates */
     free(address);
     asm("mov.u64 %0, " MM_HEAP_REF_NAME ";" : "=l"(address));
-    asm("cvta.global.u64 %0, %0;" : "+l"(address));
+    asm("cvta.const.u64 %0, %0;" : "+l"(address));
     *out = *(struct mm_heap_ref *)address;
 }
 static struct mm_heap_ref heap_ref(void) {
@@ -259,6 +259,36 @@ START_TEST(test_host_copies) {
 }
 END_TEST
 
+/* ---- constant memory of the program's own, beside the heap variable ---- */
+
+static __constant__ unsigned own_constants[4096] = {7};
+
+__global__ void constant_kernel(unsigned *count) {
+    unsigned *p = (unsigned *)malloc(64);
+    if (p == NULL) return;
+    *p = own_constants[thread_index() % 4096];
+    if (*p == thread_index() % 4096 + 7) atomicAdd(count, 1);
+    free(p);
+}
+
+START_TEST(test_own_constants) {
+    unsigned *count = counter(), host[4096];
+    CUDA_OK(cudaMemcpyFromSymbol(host, own_constants, sizeof host));
+    ck_assert_uint_eq(host[0], 7);
+    ck_assert_uint_eq(host[4095], 0);
+    constant_kernel<<<16, 256>>>(count);
+    KERNEL_OK();
+    count_is(count, 0, 1);
+    for (unsigned i = 0; i < 4096; i++) host[i] = i + 7;
+    CUDA_OK(cudaMemcpyToSymbol(own_constants, host, sizeof host));
+    constant_kernel<<<16, 256>>>(count);
+    KERNEL_OK();
+    count_is(count, 0, 1 + 4096);
+    nothing_live();
+    CUDA_OK(cudaFree(count));
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("a program compiled by mmnvcc");
     add_test(s, "a million objects", test_million_objects);
@@ -267,5 +297,6 @@ int main(void) {
     add_test(s, "corners", test_corners);
     add_test(s, "exhaustion", test_exhaustion);
     add_test(s, "host copies", test_host_copies);
+    add_test(s, "own constants", test_own_constants);
     return run_suite(s);
 }

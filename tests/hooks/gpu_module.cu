@@ -4,7 +4,7 @@
 #include "gpu_look.h"
 
 extern "C" {
-__device__ struct mm_heap_ref MM_HEAP_REF;
+__constant__ struct mm_heap_ref MM_HEAP_REF;
 
 /* One thread: what the variable says, and whether all it points to can be reached. */
 __global__ void mm_test_look(struct gpu_look *out) {

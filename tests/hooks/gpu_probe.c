@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gpu_driver.h"
+#include "mmconfig.h"
 
 static const char *image;
 
@@ -96,18 +97,18 @@ static void globals(void) {
     CUcontext first = start(), second;
     CUkernel k = kernel(&l);
     printf("cuLibraryGetGlobal before the first launch: %s",
-           gpu_name(cuLibraryGetGlobal(&a, &n, l, "mm_heap_v1")));
+           gpu_name(cuLibraryGetGlobal(&a, &n, l, MM_HEAP_REF_NAME)));
     OK(launch(k, NULL));
     printf(", after: %s, %s address, %zu bytes",
-           gpu_name(cuLibraryGetGlobal(&b, &n, l, "mm_heap_v1")), a == b ? "same" : "other", n);
+           gpu_name(cuLibraryGetGlobal(&b, &n, l, MM_HEAP_REF_NAME)), a == b ? "same" : "other", n);
     OK(cuLibraryGetModule(&m, l));
     printf("; of its module: %s, %s address\n",
-           gpu_name(cuModuleGetGlobal(&c, &n, m, "mm_heap_v1")), a == c ? "same" : "other");
+           gpu_name(cuModuleGetGlobal(&c, &n, m, MM_HEAP_REF_NAME)), a == c ? "same" : "other");
     printf("unknown name: library %s, module %s\n",
            gpu_name(cuLibraryGetGlobal(&d, &n, l, "nosuch")), gpu_name(cuModuleGetGlobal(&d, &n, m,
            "nosuch")));
     OK(cuCtxCreate(&second, NULL, 0, 0));
-    OK(cuLibraryGetGlobal(&d, &n, l, "mm_heap_v1"));
+    OK(cuLibraryGetGlobal(&d, &n, l, MM_HEAP_REF_NAME));
     printf("in a second context of the device: %s address\n", a == d ? "SAME" : "another");
     CUstream s;
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -162,8 +163,8 @@ static CUresult make_stream(void) {
     return cuStreamDestroy(s);
 }
 
-static CUresult copy_64(CUdeviceptr from, CUstream s) {
-    char buffer[64];
+static CUresult copy_variable(CUdeviceptr from, CUstream s) {
+    char buffer[MM_HEAP_REF_BYTES];
     OK(cuMemcpyDtoHAsync(buffer, from, sizeof buffer, s));
     return cuStreamSynchronize(s);
 }
@@ -181,9 +182,9 @@ static void costs(void) {
     COST("cuCtxGetCurrent", 1000000, cuCtxGetCurrent(&got));
     COST("cuStreamGetCtx of a stream", 1000000, cuStreamGetCtx(s, &got));
     COST("cuStreamGetCtx of NULL", 1000000, cuStreamGetCtx(NULL, &got));
-    COST("cuLibraryGetGlobal", 10000, cuLibraryGetGlobal(&v, &n, l, "mm_heap_v1"));
+    COST("cuLibraryGetGlobal", 10000, cuLibraryGetGlobal(&v, &n, l, MM_HEAP_REF_NAME));
     COST("cuStreamCreate + cuStreamDestroy", 1000, make_stream());
-    COST("cuMemcpyDtoHAsync of 64 bytes + synchronize", 1000, copy_64(v, s));
+    COST("cuMemcpyDtoHAsync of the variable + synchronize", 1000, copy_variable(v, s));
     COST("cuMemGetInfo", 1000, cuMemGetInfo(&n, &n));
 }
 
@@ -202,7 +203,7 @@ static void capture(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     OK(cuThreadExchangeStreamCaptureMode(&mode));
     printf(", relaxed: cuMemAlloc %s", gpu_name(cuMemAlloc(&p, 64)));
-    printf(", cuLibraryGetGlobal %s", gpu_name(cuLibraryGetGlobal(&p, &n, l, "mm_heap_v1")));
+    printf(", cuLibraryGetGlobal %s", gpu_name(cuLibraryGetGlobal(&p, &n, l, MM_HEAP_REF_NAME)));
     printf(", cuStreamCreate %s", gpu_name(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING)));
     printf(", cuMemsetD8Async %s", gpu_name(cuMemsetD8Async(p, 0, 64, side)));
     printf(", cuStreamSynchronize %s", gpu_name(cuStreamSynchronize(side)));

@@ -7,7 +7,7 @@ nvcc=$CUDA_HOME/bin/nvcc
 rm -rf "$3"
 mkdir -p "$3"
 out=$(realpath "$3")
-src=$PWD/tests/splice/programs
+src=$PWD/tests/splice/programs config=$PWD/mmconfig.h
 farm=$(dirname "$mmnvcc")/toolkit # realpath has led to lib/
 cd "$out" || exit 1
 export XDG_CACHE_HOME=$out/cache
@@ -97,6 +97,14 @@ modes() {
     build ptxparts -rdc=true -gencode arch=compute_90,code=compute_90 "$src/all.cu"
     same ptxparts "$(nm ptxparts | grep -c mm_fatbinwrap)" 1
     same "ptxonly is no relocatable code" "$(nm ptxonly | grep -c mm_fatbinwrap)" 0
+    # Modules that all hold the allocator, linked after all.
+    for file in one names; do
+        "$mmnvcc" -ptx -arch=sm_90 "$src/$file.cu" -o $file.ptx
+        "$CUDA_HOME/bin/ptxas" -c -arch=sm_90 $file.ptx -o $file.part.cubin || fail "ptxas -c of spliced $file.cu"
+    done
+    "$CUDA_HOME/bin/nvlink" -m64 --arch=sm_90 one.part.cubin names.part.cubin -o both.cubin || fail "link of two spliced modules"
+    same "heap variables of two spliced modules" \
+        "$(readelf -sW both.cubin 2> /dev/null | awk '$NF ~ /^mm_heap_v/ {print $4, $5}')" "OBJECT WEAK"
     # LTO needs libnvvm where the toolkit's nvlink looks for it; slim installations have it elsewhere, or not.
     linked_toolkit lto
     mkdir -p lto/nvvm/lib64
@@ -140,11 +148,11 @@ outputs() {
     : > target.ptx
     ln -s target.ptx soft.ptx
     "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o soft.ptx || fail "-o of a symbolic link"
-    same "symbolic link" "$(readlink soft.ptx) $(grep -c 'weak .global.*mm_heap' target.ptx)" "target.ptx 1"
+    same "symbolic link" "$(readlink soft.ptx) $(grep -c 'weak .const.*mm_heap' target.ptx)" "target.ptx 1"
     : > target2.ptx
     ln target2.ptx hard.ptx
     "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o hard.ptx || fail "-o of a hard link"
-    same "hard link" "$(stat -c %h hard.ptx) $(grep -c 'weak .global.*mm_heap' target2.ptx)" "2 1"
+    same "hard link" "$(stat -c %h hard.ptx) $(grep -c 'weak .const.*mm_heap' target2.ptx)" "2 1"
     same "no second file" "$(find . -maxdepth 1 -name '*.mm-*')" ""
     "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o whole.cubin
     "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o /proc/self/fd/9 9> through.cubin || fail "-o /proc/self/fd/9"
@@ -197,6 +205,43 @@ refuses() {
     # shellcheck disable=SC2053 # a pattern
     [[ $status != 0 && $said == $line && ! -e refused ]] ||
         fail "$name: status $status, said" $'\n'"$said"$'\n'"  expected" $'\n'"$line"
+}
+
+# constant_word CUBIN NAME: the first word of a constant variable, the one symbol of that name or that ends so
+constant_word() {
+    local section value
+    section=$(readelf -SW "$1" 2> /dev/null | awk '/ \.nv\.constant3 / {sub(/.*\.nv\.constant3/, ""); print $3}')
+    value=$(readelf -sW "$1" 2> /dev/null | awk -v of="$2\$" '$4 == "OBJECT" && $NF ~ of {print $2}')
+    od -An -tx4 -j $((16#$section + 16#$value)) -N 4 "$1"
+}
+
+# Constant memory is the program's as well: its variables keep their names and values beside mm's, in all that is left.
+constants() {
+    local cubin bytes mine too_much all=65536
+    mine=$(awk '$2 == "MM_HEAP_REF_BYTES" {print $3}' "$config")
+    too_much=$(printf 'File uses too much global constant data (0x%x bytes, 0x%x max)' $((all + mine)) $all)
+    for bytes in 256 $((all - mine)); do
+        "$nvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o plain.cubin
+        "$mmnvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o linked.cubin
+        "$mmnvcc" -cubin -arch=sm_90 -G -DTABLE_BYTES="$bytes" "$src/constants.cu" -o spliced.cubin
+        "$mmnvcc" -dc -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o constants.o
+        "$farm/bin/nvlink" -m64 --arch=sm_90 constants.o -o parts.cubin || fail "device link with $bytes bytes of constants"
+        for cubin in linked spliced; do
+            same "names of $bytes bytes of constants, $cubin" "$(names $cubin.cubin)" "$(names plain.cubin)"
+        done
+        for cubin in plain linked spliced parts; do
+            same "values of $bytes bytes of constants, $cubin" \
+                "$(constant_word $cubin.cubin table) $(constant_word $cubin.cubin own) $(constant_word $cubin.cubin written)" \
+                " 74616231  6f776e31  00000000"
+        done
+        build constants -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu"
+        holds constants "elf sm_90" "ptx sm_90"
+    done
+    "$nvcc" -cubin -arch=sm_90 -DTABLE_BYTES=$all "$src/constants.cu" -o plain.cubin || fail "nvcc: $all bytes of constants"
+    refuses "constants that leave mm no room" "ptxas error   : $too_much" \
+        "$mmnvcc" -cubin -arch=sm_90 -DTABLE_BYTES=$all "$src/constants.cu" -o refused
+    refuses "constants that leave mm no room, relocatable" "nvlink error   : $too_much" \
+        "$mmnvcc" -rdc=true -arch=sm_90 -DTABLE_BYTES=$all "$src/constants.cu" -o refused
 }
 
 fake_toolkit() {
@@ -276,7 +321,7 @@ places() {
     holds spaces "elf sm_90"
     # shellcheck disable=SC2016 # for the inner shell
     same "under the name nvcc" "$(env -u CUDA_HOME PATH="$(dirname "$(readlink -f "$mmnvcc")")/path:$CUDA_HOME/bin:$PATH" \
-        bash -c 'nvcc -ptx -arch=sm_90 "$0" -o named.ptx && grep -c "weak .global.*mm_heap" named.ptx' "$src/one.cu")" 1
+        bash -c 'nvcc -ptx -arch=sm_90 "$0" -o named.ptx && grep -c "weak .const.*mm_heap" named.ptx' "$src/one.cu")" 1
     # A farm is known by whatever path mm was installed under.
     mkdir prefix
     cp -r "a library" prefix/mm
@@ -289,13 +334,14 @@ places() {
         same "mm in '$i'" "$(find cache3 2> /dev/null)" ""
     done
     same "a farm as CUDA_HOME" "$(CUDA_HOME=$(echo "$PWD"/cache2/mm/toolkit-*) "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o farm.ptx &&
-        grep -c "weak .global.*mm_heap" farm.ptx)" 1
+        grep -c "weak .const.*mm_heap" farm.ptx)" 1
 }
 
 modes
 untouched
 outputs
 registers
+constants
 refusals
 places
 printf 'mmnvcc: %d checks, %s\n' "$count" "$([[ $failed == 0 ]] && echo "all passed" || echo FAILED)"

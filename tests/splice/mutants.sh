@@ -15,6 +15,7 @@ mutants=(
     'splice.c' 'm->version_major < fragment->version_major' 'm->version_major < 0'
     'splice.c' '!mm_token_is(&item->name, MM_HEAP_REF_NAME)' 'false'
     'splice.c' 'item->array != MM_HEAP_REF_BYTES' 'false'
+    'splice.c' '!mm_token_is(&item->space, ".const")' 'false'
     'splice.c' 's.heap && s.defined == all && !s.declared' 's.heap'
     'splice.c' '(size_t)(m->body - text)' '0'
     'splice.c' '} else if (!s.declared) {' '} else if (s.declared == 1) {'
@@ -30,6 +31,7 @@ mutants=(
     'module.c' 'while (at(p, ","));' 'while (0);'
     'module.c' "!strchr(\"af\", m->target_kind)" 'false'
     'fragment.c' 'mm_text_add_string(out, ".weak ")' 'mm_text_add_string(out, ".visible ")'
+    'fragment.c' '!mm_token_is(&item->space, ".const")' 'false'
     'fragment.c' '!is_extern(&m->items[i]) && !is_heap(&m->items[i])' '!is_heap(&m->items[i]) && i > 3'
     'fragment.c' 'if (t.at == item->linkage.at && !is_extern(item))' 'if (false)'
 )

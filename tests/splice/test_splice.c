@@ -9,6 +9,7 @@
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define MALLOC ".extern .func (.param .b64 r) malloc (.param .b64 malloc_param_0);\n"
+#define HEAP_VARIABLE MM_HEAP_REF_NAME "[" MM_STR(MM_HEAP_REF_BYTES) "]"
 #define OURS "mm$v" MM_STR(MM_ABI_VERSION) "_"
 #define CALL ".visible .entry k() {\n{ call.uni (r), malloc, (a); }\n ret;\n}\n"
 
@@ -51,6 +52,9 @@ END_TEST
 
 /* ---- What is refused, and in which words ----------------------------------------------------- */
 
+#define NOT_OURS \
+    MM_HEAP_REF_NAME " is not the heap variable of mm (.const .b8 [" MM_STR(MM_HEAP_REF_BYTES) "])"
+
 static const struct {
     const char *text;
     int line;
@@ -88,13 +92,12 @@ static const struct {
     {HEAD ".global .u64 a, malloc;", 4, "'malloc' is not a function here; mm cannot take it over"},
     {HEAD ".weak .global .align 16 .b8 mm_heap_v0[64];", 4,
      "this module holds mm_heap_v0 of another mm; this one is for " MM_HEAP_REF_NAME},
-    {HEAD MALLOC ".weak .global .align 16 .b8 mm_heap_v77[64];", 5,
+    {HEAD MALLOC ".weak .const .align 16 .b8 mm_heap_v77[64];", 5,
      "this module holds mm_heap_v77 of another mm; this one is for " MM_HEAP_REF_NAME},
-    {HEAD ".weak .global .align 16 .b8 " MM_HEAP_REF_NAME "[32];", 4,
-     MM_HEAP_REF_NAME " is not the heap variable of mm (.b8 [64])"},
-    {HEAD ".extern .global .align 16 .b8 " MM_HEAP_REF_NAME "[64];", 4,
-     MM_HEAP_REF_NAME " is not the heap variable of mm (.b8 [64])"},
-    {HEAD ".weak .global .align 16 .b8 " MM_HEAP_REF_NAME "[64];", 4,
+    {HEAD ".weak .const .align 16 .b8 " MM_HEAP_REF_NAME "[32];", 4, NOT_OURS},
+    {HEAD ".weak .global .align 16 .b8 " HEAP_VARIABLE ";", 4, NOT_OURS},
+    {HEAD ".extern .const .align 16 .b8 " HEAP_VARIABLE ";", 4, NOT_OURS},
+    {HEAD ".weak .const .align 16 .b8 " HEAP_VARIABLE ";", 4,
      "this module holds " MM_HEAP_REF_NAME ", but not all of malloc, free and __cuda_syscall_aligned_malloc"},
     {".version 9.0\n.target sm_70\n.address_size 64\n" MALLOC, 2,
      "this module is for sm_70, the allocator for sm_75 and later"},
@@ -312,19 +315,21 @@ END_TEST
 
 #define DEVICE                                                                                                    \
     ".version 9.0 .target sm_75 .address_size 64 // mm_device_malloc\n"                                           \
-    ".visible .global .align 8 .b8 " MM_HEAP_REF_NAME "[64];\n.global .align 1 .b8 $str[2] = {109, 0};\n"         \
-    ".func slow(.param .b64 slow_param_0);\n"                                                                     \
+    ".visible .const .align 8 .b8 " HEAP_VARIABLE ";\n.global .align 8 .u64 mm_complaints;\n"                     \
+    ".global .align 1 .b8 $str[2] = {109, 0};\n.func slow(.param .b64 slow_param_0);\n"                           \
     ".visible .func (.param .b64 func_retval0) mm_device_malloc(.param .b64 mm_device_malloc_param_0)\n"          \
-    "{ mov.u64 %rd1, $str; call.uni slow, (p); ret; }\n.visible .func mm_device_free(.param .b64 a) { ret; }\n"   \
+    "{ ld.const.u64 %rd2, [" MM_HEAP_REF_NAME "+8]; mov.u64 %rd1, $str; mov.u64 %rd3, mm_complaints;\n"           \
+    "call.uni slow, (p); ret; }\n.visible .func mm_device_free(.param .b64 a) { ret; }\n"                         \
     ".visible .func mm_device_aligned_malloc() { call.uni mm_device_malloc, (p); }\n.func slow() { ret; }\n"
 
 START_TEST(fragment_is_renamed) {
     static const char expected[] =
         "// mm, device side\n.version 6.3\n.target sm_75\n.address_size 64\n"
-        ".weak .global .align 16 .b8 " MM_HEAP_REF_NAME "[64];\n.global .align 1 .b8 " OURS "$str[2] = {109, 0};\n"
-        ".func " OURS "slow(.param .b64 slow_param_0);\n"
+        ".weak .const .align 16 .b8 " HEAP_VARIABLE ";\n.global .align 8 .u64 " OURS "mm_complaints;\n"
+        ".global .align 1 .b8 " OURS "$str[2] = {109, 0};\n.func " OURS "slow(.param .b64 slow_param_0);\n"
         ".weak .func (.param .b64 func_retval0) malloc(.param .b64 mm_device_malloc_param_0)\n"
-        "{ mov.u64 %rd1, " OURS "$str; call.uni " OURS "slow, (p); ret; }\n.weak .func free(.param .b64 a) { ret; }\n"
+        "{ ld.const.u64 %rd2, [" MM_HEAP_REF_NAME "+8]; mov.u64 %rd1, " OURS "$str; mov.u64 %rd3, " OURS "mm_complaints;\n"
+        "call.uni " OURS "slow, (p); ret; }\n.weak .func free(.param .b64 a) { ret; }\n"
         ".weak .func __cuda_syscall_aligned_malloc() { call.uni malloc, (p); }\n.func " OURS "slow() { ret; }\n";
     struct mm_splice_text out;
     struct mm_splice_error error;
@@ -334,13 +339,16 @@ START_TEST(fragment_is_renamed) {
 }
 END_TEST
 
+#define NOT_HEAP MM_HEAP_REF_NAME " must be .const .b8 [" MM_STR(MM_HEAP_REF_BYTES) "] without a value"
+
 static const struct {
     const char *from, *to, *message;
 } bad_device[] = {
     {".visible .func mm_device_free(.param .b64 a) { ret; }", "",
      "the allocator must define mm_device_malloc, mm_device_free, mm_device_aligned_malloc and " MM_HEAP_REF_NAME},
-    {MM_HEAP_REF_NAME "[64]", MM_HEAP_REF_NAME "[32]", MM_HEAP_REF_NAME " must be .global .b8 [64] without a value"},
-    {MM_HEAP_REF_NAME "[64]", MM_HEAP_REF_NAME "[64] = {1}", MM_HEAP_REF_NAME " must be .global .b8 [64] without a value"},
+    {HEAP_VARIABLE, MM_HEAP_REF_NAME "[32]", NOT_HEAP},
+    {HEAP_VARIABLE, HEAP_VARIABLE " = {1}", NOT_HEAP},
+    {".const .align", ".global .align", NOT_HEAP},
     {".func slow() { ret; }", ".extern .func malloc();", "the allocator must not need 'malloc'"},
     {".func slow() { ret; }", ".entry slow() { ret; }", "the allocator may hold functions and variables only"},
     {".func slow() { ret; }", ".file 1 \"a\"", "the allocator must be compiled without debug information"},
@@ -353,6 +361,27 @@ START_TEST(bad_device_code_is_refused) {
     ck_assert_int_eq(mm_splice_fragment(text, strlen(text), "6.3", &out, &error), MM_SPLICE_FAILED);
     ck_assert_str_eq(error.message, bad_device[_i].message);
     free(text);
+}
+END_TEST
+
+/* What the real one defines besides the services and the heap variable, mm_complaints among it, is private. */
+START_TEST(fragment_is_private) {
+    struct mm_splice_error error;
+    struct mm_module f;
+    int variables = 0;
+    ck_assert_int_eq(mm_module_read(&f, fragment.data, fragment.bytes, &error), 0);
+    for (size_t i = 0; i < f.count; i++) {
+        const struct mm_item *item = &f.items[i];
+        bool is_public = mm_token_is(&item->name, MM_HEAP_REF_NAME) || mm_token_is(&item->linkage, ".extern");
+        for (int s = 0; s < MM_SPLICE_SERVICES; s++) is_public |= mm_token_is(&item->name, mm_splice_service[s]);
+        if (is_public) continue;
+        variables += item->kind == MM_ITEM_VARIABLE;
+        ck_assert_int_eq(item->linkage.kind, MM_TOKEN_END);
+        ck_assert_msg(item->name.length > sizeof OURS - 1 && !memcmp(item->name.at, OURS, sizeof OURS - 1),
+                      "%.*s is no private name", (int)item->name.length, item->name.at);
+    }
+    ck_assert_msg(variables > 0 && strstr(fragment.data, "mm_complaints"), "this fragment has no mm_complaints");
+    mm_module_free(&f);
 }
 END_TEST
 
@@ -385,6 +414,7 @@ int main(int argc, char **argv) {
     tcase_add_test(tests, target_is_read_from_text);
     tcase_add_test(tests, fragment_is_renamed);
     tcase_add_loop_test(tests, bad_device_code_is_refused, 0, (int)(sizeof bad_device / sizeof *bad_device));
+    tcase_add_test(tests, fragment_is_private);
     tcase_add_test(tests, bad_fragment_is_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
