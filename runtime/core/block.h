@@ -89,11 +89,11 @@ MM_FN int mm_words_are_all(uint64_t words, struct mm_class k, uint32_t j) {
 /* The first word of block j. */
 MM_FN uint32_t mm_block_first_word(struct mm_class k, uint32_t j) { return j << (k.block_shift - MM_WORD_SHIFT); }
 
-/* Block j of segment s, class c, has slices to be used again. Releases. */
-MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
+/* Block j of segment s, class c, is to be found by who looks for slices to use again. Releases. */
+MM_FN void mm_block_list(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
     mm_or_release_u64(&mm_segment_at(ref, s)->avail, 1ull << j);
     mm_tree_insert(mm_segment_class_tree(ref, c, MM_AVAIL), s); /* whatever avail was: one of another class, who
-                                                                               was late, may have set a bit */
+                                                                   was late, may have set a bit */
 }
 
 /* Block j of segment s has, as it seems, no slices to be used again: out of avail with it, unless that has changed. */
@@ -104,7 +104,17 @@ MM_FN_RARE void mm_block_withdraw(const struct mm_heap_ref *ref, uint32_t s, uin
     const uint32_t kind = MM_OWNER_KIND(mm_load_acquire_u64(&at->owner));
     if (!mm_words_are_whole(words) && mm_words_some(words) != 0 && kind - 1 < MM_CLASS_COUNT &&
         !(mm_load_acquire_u64(&at->unissued) >> j & 1))
-        mm_block_offer(ref, s, kind - 1, j);
+        mm_block_list(ref, s, kind - 1, j);
+}
+
+/* Block j of segment s, class c, has slices to be used again. Releases. */
+MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
+    struct mm_segment *at = mm_segment_at(ref, s);
+    mm_block_list(ref, s, c, j);
+    /* Who made it whole meanwhile may have been quicker: a hint that is wrong costs each who follows it. */
+    if (!(mm_load_relaxed_u64(&at->unissued) >> j & 1)) return;
+    mm_block_withdraw(ref, s, j);
+    if (mm_load_relaxed_u64(&at->avail) == 0) mm_segment_unlist(ref, s, c, MM_AVAIL);
 }
 
 /* The words of block j of segment s, class c, were `all`, that is all full: makes the block whole, unless they have

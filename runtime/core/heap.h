@@ -43,8 +43,9 @@ MM_FN_RARE void mm_heap_free_other(const struct mm_heap_ref *ref, void *p) {
     const uint64_t off = (uint64_t)p - ref->user_base;
     int misuse = MM_MISUSE_FOREIGN;
     if (off < ref->user_bytes) {
-        const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT), kind = MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, s)->owner));
-        misuse = kind - 1 < MM_CLASS_COUNT  ? mm_slice_free_checked(ref, off, kind - 1)
+        const uint64_t owner = mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->owner);
+        const uint32_t kind = MM_OWNER_KIND(owner);
+        misuse = kind - 1 < MM_CLASS_COUNT ? mm_slice_free_checked(ref, off, owner)
                  : kind == MM_OWNER_NOBODY ? (int)MM_MISUSE_NOT_ALLOCATED
                  : kind == MM_OWNER_RUN    ? mm_run_try_free(ref, off)
                                            : (int)MM_MISUSE_INTERIOR;

@@ -125,6 +125,7 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     return 0;
 }
 
+#ifndef __CUDACC__ /* the host's side is C */
 /* Writes the image of a fresh heap (l->image_bytes at `image`, any memory of the caller's): addresses as
  * the device will see them, the first mapped_segments segments free, the others not there. */
 static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base,
@@ -156,5 +157,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
         h->free_count++;
     }
 }
+
+#endif
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/gpu/expect.h"
 #include "runtime/core/check.h"
 #include "runtime/cpu/cpuheap.h"
 
@@ -32,7 +33,7 @@ static inline struct gpu_heap gpu_heap_create(uint64_t segments) {
     CUDA_OK(cudaMemset(f.metadata, 0, l.fixed_bytes));
     CUDA_OK(cudaMemset(f.metadata + l.fixed_bytes, 0x5a, l.total_bytes - l.fixed_bytes));
     void *image = malloc(l.image_bytes);
-    mm_heap_image(image, &l, (uint64_t)f.metadata, mm_round_up((uint64_t)f.user, MM_SEGMENT_BYTES), segments);
+    expect_image(image, &l, (uint64_t)f.metadata, mm_round_up((uint64_t)f.user, MM_SEGMENT_BYTES), segments);
     f.ref = ((struct mm_heap *)image)->ref;
     CUDA_OK(cudaMemcpy(f.metadata, image, l.image_bytes, cudaMemcpyHostToDevice));
     free(image);
@@ -158,7 +159,7 @@ static inline const char *gpu_heap_not_fresh(struct mm_heap_ref ref, uint64_t ma
     const char *wrong = NULL;
     if (mm_layout_make(&l, ref.user_bytes / MM_SEGMENT_BYTES, 128) != 0) abort();
     char *image = (char *)calloc(1, fixed_bytes);
-    mm_heap_image(image, &l, ref.heap, ref.user_base, mapped);
+    expect_image(image, &l, ref.heap, ref.user_base, mapped);
     fresh = (struct mm_heap *)image;
     fresh->ref = ref;
     fresh->null_count = is->null_count;

@@ -91,7 +91,7 @@ uint32_t world_got(mm_claim claim, uint32_t c, void **p) {
 /* As mm_slice_malloc_slow does it for a group of n. */
 uint32_t world_malloc_warp(uint32_t bytes, uint32_t n, void **p, int must) {
     const uint32_t c = mm_class_of(bytes), k = mm_home() & (mm_class_stripes(c, (uint32_t)ref.hold_shift) - 1);
-    uint64_t *stripe = &mm_stripe_class(&ref, c)->stripe[k].word, w = mm_stripe_draw(stripe, n);
+    uint64_t *stripe = &mm_stripe_class(&ref, c)->stripe[k].word, w = mm_stripe_draw(stripe, n, 1);
     uint32_t served = 0, count;
     do {
         mm_claim claim = mm_stripe_claim(&ref, c, n - served, k, w);
@@ -100,7 +100,7 @@ uint32_t world_malloc_warp(uint32_t bytes, uint32_t n, void **p, int must) {
         served += count;
         model_require(served <= n, "asked for %u, got %u", n, served);
         w = 0;
-        if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL))) w = mm_stripe_draw(stripe, n - served);
+        if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL))) w = mm_stripe_draw(stripe, n - served, 1);
     } while (count != 0 && served < n);
     model_require(served == n || !must, "NULL though memory was there all the time");
     model_progress();

@@ -40,7 +40,7 @@ static uint32_t open_region(mm_claim region, uint32_t opener) {
 /* mm_slice_malloc_slow, of a whole warp. */
 static void get_slices(uint32_t warp) {
     const uint32_t slices = mm_class_slices(class_), k = mm_home() & (mm_class_stripes(class_, (uint32_t)heap.ref.hold_shift) - 1);
-    uint64_t *stripe = &mm_stripe_class(&heap.ref, class_)->stripe[k].word, w = mm_stripe_draw(stripe, LANES);
+    uint64_t *stripe = &mm_stripe_class(&heap.ref, class_)->stripe[k].word, w = mm_stripe_draw(stripe, LANES, 1);
     uint32_t served = 0, count;
     do {
         const uint64_t began = rounds;
@@ -60,7 +60,7 @@ static void get_slices(uint32_t warp) {
             table[warp * LANES + served + rank] = mm_slice_address(heap.ref.user_base, s + i / slices, i % slices, mm_class_bytes(class_));
         }
         served += count, w = 0;
-        if (count != 0 && served < LANES && (claim & MM_SIEVE || !(claim & MM_REFILL))) w = mm_stripe_draw(stripe, LANES - served);
+        if (count != 0 && served < LANES && (claim & MM_SIEVE || !(claim & MM_REFILL))) w = mm_stripe_draw(stripe, LANES - served, 1);
     } while (count != 0 && served < LANES);
     nulls += LANES - served;
 }

@@ -87,13 +87,13 @@ UNIT_SOME uint32_t unit_serve(const struct mm_heap_ref *ref, uint32_t c, uint32_
         }
         served += count, w = 0;
         if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL)))
-            w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n - served);
+            w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n - served, 1);
     } while (count != 0 && served < n);
     return served;
 }
 /* The same for one who comes now. */
 UNIT_SOME uint32_t unit_take(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t *slice) {
-    return unit_serve(ref, c, n, k, mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n), slice);
+    return unit_serve(ref, c, n, k, mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n, 1), slice);
 }
 
 UNIT_SOME uint64_t unit_misuses(const struct mm_cpu_heap *heap) {

@@ -155,7 +155,7 @@ START_TEST(failed_additions_carry) {
     const uint64_t is = *word;
     const uint32_t left = mm_stripe_limit(is) - mm_stripe_cursor(is);
     for (uint32_t i = 0; i < left; i++) unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) != NULL, "NULL");
-    const uint64_t mine = mm_stripe_draw(word, 1); /* the refill is ours */
+    const uint64_t mine = mm_stripe_draw(word, 1, 1); /* the refill is ours */
     unit_eq(mm_stripe_cursor(mine), mm_stripe_limit(mine));
     for (uint32_t i = 0; i < 1u << 20; i++) mm_add_acquire_u64(word, 31);
     unit_eq(mm_stripe_limit(*word), mm_stripe_limit(mine));

@@ -12,6 +12,7 @@ static struct mm_heap *h;
 static void set_up(void) {
     unit_create(&heap, SEGMENTS);
     heap.ref.hold_shift = 40; /* as many stripes as in the largest heap */
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) heap.ref.classes[c] = mm_class_make(c, 40);
     ref = &heap.ref;
     h = mm_heap_of(ref);
     unit_home = 0;
@@ -37,7 +38,7 @@ START_TEST(tickets_in_order) {
         const uint32_t s = i / slices, j = i % slices / per, ends = (i + 1) % slices == 0 || (i + 1) % slices % per == 0;
         unit_eq(at(s)->unissued >> j & 1, !ends);
         unit_eq(at(s)->opener[j], 1);
-        unit_eq(at(s)->owner, c + 1);
+        unit_eq(at(s)->owner, mm_owner_of_class(c));
         if (i % per == per / 2) unit_sound(&heap, (uint64_t)(i + 1) * mm_class_bytes(c));
     }
     unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 2);
@@ -87,7 +88,7 @@ START_TEST(regions_by_demand) {
     const uint32_t c = classes[_i % 8], late = waiting[_i / 8], slices = mm_class_slices(c), fill = 1u << mm_class_block_fill_shift(c);
     uint64_t *word = stripe(c, 0);
     uint32_t slice[32];
-    const uint64_t w = mm_stripe_draw(word, 1);
+    const uint64_t w = mm_stripe_draw(word, 1, 1);
     mm_add_acquire_u64(word, late * fill); /* others, who now wait */
     unit_eq(unit_serve(ref, c, 1, 0, w, slice), 1);
     unit_eq(slice[0], 0);
@@ -131,7 +132,7 @@ START_TEST(misuse_against_a_plain_search) {
             while (n-- > 0) unit_take(ref, c, 1, k * 5 & (mm_class_stripes(c, (uint32_t)ref->hold_shift) - 1), &slice);
         }
         for (uint32_t s = 0; s < SEGMENTS; s++) {
-            if (at(s)->owner != c + 1) continue;
+            if (at(s)->owner != mm_owner_of_class(c)) continue;
             for (uint32_t i = 0; i < slices; i += 1 + (slices > 1000) * (i % 37))
                 if (at(s)->unissued >> (i >> mm_class_block_shift(c)) & 1) {
                     unit_holds(mm_stripe_misuse(ref, s, c, i) == expected(c, s, i), "slice %u of segment %u: %d, not %d", i, s,
@@ -244,7 +245,7 @@ END_TEST
 START_TEST(flush_of_a_row_of_segments) {
     const uint32_t c = mm_class_of(MM_SEGMENT_BYTES / 5), slices = mm_class_slices(c);
     for (uint32_t n = 1; n < 6 * slices; n++) {
-        const uint64_t w = mm_stripe_draw(stripe(c, 0), 1);
+        const uint64_t w = mm_stripe_draw(stripe(c, 0), 1, 1);
         mm_add_acquire_u64(stripe(c, 0), 6 * slices);
         uint32_t slice;
         unit_eq(unit_serve(ref, c, 1, 0, w, &slice), 1);
