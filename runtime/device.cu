@@ -46,7 +46,7 @@ __device__ __noinline__ void *mm_device_malloc(size_t bytes) {
 
 /* See mm_heap_free. */
 __device__ void mm_device_free(void *p) {
-    if (p != NULL && !mm_heap_free_plain(&MM_HEAP_REF, p)) mm_device_free_other(p);
+    if (p != NULL && !mm_heap_free_slice(&MM_HEAP_REF, p)) mm_device_free_other(p);
 }
 
 /* See mm_heap_aligned_malloc. */

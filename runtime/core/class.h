@@ -95,19 +95,6 @@ MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
     return k;
 }
 
-/* What free wants to know of class c, in 56 bits; and back (without blocks and stripe_mask). */
-MM_FN uint64_t mm_class_pack(uint32_t c) {
-    return (uint64_t)mm_class_reciprocal(c) << 24 | mm_class_unit(c) << 10 | mm_class_block_shift(c) << 5 | mm_class_shift(c);
-}
-MM_FN struct mm_class mm_class_unpack(uint64_t packed) {
-    struct mm_class k;
-    k.shift = packed & 31, k.block_shift = packed >> 5 & 31, k.reciprocal = (uint32_t)(packed >> 24);
-    k.bytes = ((uint32_t)packed >> 10 & 15) << k.shift;
-    k.slices = mm_mulhi((uint32_t)MM_SEGMENT_BYTES >> k.shift, k.reciprocal);
-    k.blocks = k.stripe_mask = 0;
-    return k;
-}
-
 /* Words of slice bits of block j. */
 MM_FN uint32_t mm_class_block_words(struct mm_class k, uint32_t j) {
     const uint32_t left = k.slices - (j << k.block_shift), most = 1u << k.block_shift;

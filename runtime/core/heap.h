@@ -32,23 +32,21 @@ MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes
     return mm_heap_malloc(ref, mm_class_bytes(c));
 }
 
-/* free's plain case. Returns whether it was that; else nothing has been done. */
-MM_FN int mm_heap_free_plain(const struct mm_heap_ref *ref, void *p) {
+/* free of a slice. Returns whether it was one; else nothing has been done. */
+MM_FN int mm_heap_free_slice(const struct mm_heap_ref *ref, void *p) {
     const uint64_t off = (uint64_t)p - ref->user_base;
     return MM_LIKELY(off < ref->user_bytes) && mm_slice_free(ref, off);
 }
 
-/* The other cases of free; p is not NULL. */
+/* free of what is no slice, nor NULL. */
 MM_FN_RARE void mm_heap_free_other(const struct mm_heap_ref *ref, void *p) {
     const uint64_t off = (uint64_t)p - ref->user_base;
     int misuse = MM_MISUSE_FOREIGN;
     if (off < ref->user_bytes) {
-        const uint64_t owner = mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->owner);
-        const uint32_t kind = MM_OWNER_KIND(owner);
-        misuse = kind - 1 < MM_CLASS_COUNT ? mm_slice_free_checked(ref, off, owner)
-                 : kind == MM_OWNER_NOBODY ? (int)MM_MISUSE_NOT_ALLOCATED
-                 : kind == MM_OWNER_RUN    ? mm_run_try_free(ref, off)
-                                           : (int)MM_MISUSE_INTERIOR;
+        const uint32_t kind = MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->owner));
+        misuse = kind == MM_OWNER_RUN        ? mm_run_try_free(ref, off)
+                 : kind == MM_OWNER_RUN_BODY ? (int)MM_MISUSE_INTERIOR
+                                             : (int)MM_MISUSE_NOT_ALLOCATED; /* when it was looked at first */
     }
     if (misuse != 0) mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
 }
@@ -56,7 +54,7 @@ MM_FN_RARE void mm_heap_free_other(const struct mm_heap_ref *ref, void *p) {
 /* Frees what malloc or aligned malloc gave; NULL is fine. Anything else is counted as misuse and changes
  * nothing. Releases. */
 MM_FN void mm_heap_free(const struct mm_heap_ref *ref, void *p) {
-    if (p != NULL && !mm_heap_free_plain(ref, p)) mm_heap_free_other(ref, p);
+    if (p != NULL && !mm_heap_free_slice(ref, p)) mm_heap_free_other(ref, p);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* Segments: who owns one, and which of its blocks can be claimed as a whole.
  *
  * Representation.
- *   owner      nobody (0), class + 1 | mm_class_pack << 8, MM_OWNER_RUN | length << 8 in the first segment of a run,
- *              MM_OWNER_RUN_BODY in its others.
+ *   owner      nobody (0), class + 1, MM_OWNER_RUN | length << 8 in the first segment of a run, MM_OWNER_RUN_BODY in
+ *              its others.
  *   whole      bit j: all slices of block j are free, and so are their marks: to be claimed.
  *              0 in a segment that belongs to nobody or to a run.
  *   avail      bit j: block j has slices to be used again (block.h). A hint.
@@ -42,8 +42,6 @@
 #define MM_OWNER_RUN_BODY 129u
 #define MM_OWNER_KIND(owner) ((uint32_t)(owner)&0xffu)
 #define MM_OWNER_LENGTH_SHIFT 8
-#define MM_OWNER_CLASS_SHIFT 8
-MM_FN uint64_t mm_owner_of_class(uint32_t c) { return mm_class_pack(c) << MM_OWNER_CLASS_SHIFT | (c + 1); }
 
 MM_FN struct mm_heap *mm_heap_of(const struct mm_heap_ref *ref) { return (struct mm_heap *)ref->heap; }
 MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) {
@@ -149,7 +147,7 @@ MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c,
     MM_ROLLED
     for (uint32_t i = *count; i > 0; i--, at++) {
         mm_store_relaxed_u64(&at->unissued, ~0ull);
-        mm_store_relaxed_u64(&at->owner, mm_owner_of_class(c));
+        mm_store_relaxed_u64(&at->owner, c + 1);
     }
     return first;
 }

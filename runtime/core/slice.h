@@ -84,24 +84,24 @@ MM_FN_RARE void mm_slice_freed(const struct mm_heap_ref *ref, uint32_t s, uint32
     if (change != 0) mm_block_counted(ref, s, c, j, words, change);
 }
 
-/* Marks the slices of `mask`, for which n lanes stand, free in word `word` of segment s, of which `owner` says the class. */
-MM_FN_RARE void mm_slice_mark_free(const struct mm_heap_ref *ref, uint32_t s, uint64_t owner, uint32_t word, uint64_t mask, uint32_t n) {
+/* Marks the slices of `mask`, for which n lanes stand, free in word `word` of segment s, class c. */
+MM_FN_RARE void mm_slice_mark_free(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t word, uint64_t mask, uint32_t n) {
     const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
-    const struct mm_class class_ = mm_class_unpack(owner >> MM_OWNER_CLASS_SHIFT);
+    const struct mm_class class_ = ref->classes[c];
     const uint32_t change = mm_block_change(class_, word, old, mask), j = word >> (class_.block_shift - MM_WORD_SHIFT);
     const uint32_t twice = n - mm_popcount(mask & ~old);
     const uint64_t words = change == 0 ? 1 : mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change);
     if (MM_LIKELY(twice == 0 && mm_words_some(words) != 0 && !mm_words_are_all(words + change, class_, j))) return;
-    mm_slice_freed(ref, s, MM_OWNER_KIND(owner) - 1, j, words, change, twice);
+    mm_slice_freed(ref, s, c, j, words, change, twice);
 }
 
-/* Frees slice i of segment s, of which `owner` says the class. It has been handed out. */
-MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint64_t owner, uint32_t i) {
+/* Frees slice i of segment s, class c, which has been handed out. */
+MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
     const uint32_t word = i >> MM_WORD_SHIFT, group = mm_warp_match(s * MM_SEGMENT_WORDS + word);
     MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_WORDS <= 1ull << 32, "the number of a word fits");
     const uint64_t mask = mm_warp_or(group, 1ull << (i % (1u << MM_WORD_SHIFT)));
     mm_warp_sync(group);
-    if (mm_warp_lane() == mm_ctz(group)) mm_slice_mark_free(ref, s, owner, word, mask, mm_popcount(group));
+    if (mm_warp_lane() == mm_ctz(group)) mm_slice_mark_free(ref, s, c, word, mask, mm_popcount(group));
 }
 
 /* Number of the slice at byte offset `off` of the heap, in a segment of the class; *rest: bytes from its beginning on. */
@@ -112,32 +112,27 @@ MM_FN uint32_t mm_slice_number(uint64_t off, struct mm_class class_, uint32_t *r
     return i;
 }
 
-/* Frees the slice at byte offset `off` of the heap, in a segment of which `owner` says the class. Returns 0, or what misuse
- * that would be. */
-MM_FN_RARE int mm_slice_free_checked(const struct mm_heap_ref *ref, uint64_t off, uint64_t owner) {
-    const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
-    const struct mm_class class_ = mm_class_unpack(owner >> MM_OWNER_CLASS_SHIFT);
-    uint32_t rest;
-    const uint32_t i = mm_slice_number(off, class_, &rest);
-    int misuse = rest != 0 ? MM_MISUSE_INTERIOR : i >= class_.slices ? MM_MISUSE_NEVER : 0;
-    if (misuse == 0 && mm_load_acquire_u64(&mm_segment_at(ref, s)->unissued) >> (i >> class_.block_shift) & 1)
-        misuse = mm_stripe_misuse(ref, s, MM_OWNER_KIND(owner) - 1, i);
-    if (misuse == 0) mm_slice_free_issued(ref, s, owner, i);
-    return misuse;
+/* Frees slice i of segment s, class c, in a block of unissued, if it has been handed out; else counts the misuse. */
+MM_FN_RARE void mm_slice_free_checked(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
+    const int misuse = mm_stripe_misuse(ref, s, c, i);
+    if (misuse == 0) mm_slice_free_issued(ref, s, c, i);
+    else mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
 }
 
-/* Frees the slice at byte offset `off` of the heap, if that is the plain case: its block is all handed out. Returns whether it
- * was. */
+/* Frees the slice at byte offset `off` of the heap, or counts the misuse. Returns whether its segment has slices; if not,
+ * nothing has been done. */
 MM_FN int mm_slice_free(const struct mm_heap_ref *ref, uint64_t off) {
     const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
     struct mm_segment *at = mm_segment_at(ref, s);
     const uint64_t owner = mm_load_relaxed_u64(&at->owner), unissued = mm_load_relaxed_u64(&at->unissued);
-    if (!MM_LIKELY(MM_OWNER_KIND(owner) - 1 < MM_CLASS_COUNT)) return 0;
-    const struct mm_class class_ = mm_class_unpack(owner >> MM_OWNER_CLASS_SHIFT);
+    const uint32_t c = MM_OWNER_KIND(owner) - 1;
+    if (!MM_LIKELY(c < MM_CLASS_COUNT)) return 0;
+    const struct mm_class class_ = ref->classes[c];
     uint32_t rest;
     const uint32_t i = mm_slice_number(off, class_, &rest);
-    if (!MM_LIKELY(rest == 0 && i < class_.slices && !(unissued >> (i >> class_.block_shift) & 1))) return 0;
-    mm_slice_free_issued(ref, s, owner, i);
+    if (!MM_LIKELY(rest == 0 && i < class_.slices)) mm_misuse_count(ref, rest != 0 ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER, 1);
+    else if (MM_LIKELY(!(unissued >> (i >> class_.block_shift) & 1))) mm_slice_free_issued(ref, s, c, i);
+    else mm_slice_free_checked(ref, s, c, i);
     return 1;
 }
 

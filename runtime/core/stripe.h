@@ -205,9 +205,13 @@ MM_FN mm_claim mm_stripe_publish(const struct mm_heap_ref *ref, uint32_t c, uint
     return mm_claim_row(s, first, n);
 }
 
-/* Whether slices that came back, `rich` 1/256 of all as it seems, are to be used before their class gets more segments. */
-MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint64_t rich) {
-    if (rich * MM_REUSE_SHARE >= 256) return 1;
+/* Whether slices that came back, `rich` 1/256 of class c as it seems, which has so many segments, are to be used before it gets
+ * more. Not if they are fewer than its stripes may hold anyway: to be had one by one they cost more than they are worth. */
+MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c, uint64_t rich, uint64_t segments) {
+    const struct mm_class class_ = ref->classes[c];
+    const uint64_t block = class_.slices >> class_.block_shift ? 1u << class_.block_shift : class_.slices;
+    const uint64_t held = (class_.stripe_mask + 1u) * block * MM_REUSE_HELD;
+    if (rich * MM_REUSE_SHARE >= 256 && rich * segments * class_.slices >= 256 * held) return 1;
     return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) < ref->mapped_count / MM_SCARCE;
 }
 
@@ -224,14 +228,15 @@ MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint
     struct mm_heap *h = mm_heap_of(ref);
     /* Many wait: all that is needed is under way at once. */
     const uint64_t w = mm_load_relaxed_u64(&r->word), near = mm_load_relaxed_u64(&h->free_near);
-    const uint64_t rich = mm_load_relaxed_u64(&h->classes[c].rich), used = mm_load_relaxed_u64(&h->classes_used);
+    const uint64_t rich = mm_load_relaxed_u64(&h->classes[c].rich), had = mm_load_relaxed_u64(&h->classes[c].segments);
+    const uint64_t used = mm_load_relaxed_u64(&h->classes_used);
     const uint32_t late = mm_stripe_cursor(w) - mm_stripe_limit(w), blocks = ref->classes[c].blocks;
     const uint32_t may = late > mine ? mm_class_reserve_segments(c, (uint32_t)ref->hold_shift) : 0;
     uint32_t n = 0, segments = 1, first = MM_TREE_NONE;
     MM_ROLLED
     for (uint32_t some = blocks; segments < MM_REGION_SEGMENTS_MAX; some += blocks, segments++)
         if (some >= late && (some >= MM_RESERVE_AHEAD * late || segments >= may)) break;
-    if (insist || !mm_stripe_is_thrifty(ref, rich))
+    if (insist || !mm_stripe_is_thrifty(ref, c, rich, had))
         first = mm_segment_claim_fresh(ref, c, (uint32_t)near, late > mine ? salt : 0, segments, &n);
     if (first != MM_TREE_NONE && !(used >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
     n *= blocks;
@@ -433,7 +438,7 @@ MM_FN_RARE mm_claim mm_stripe_claim(const struct mm_heap_ref *ref, uint32_t c, u
 
 /* Slice i of segment s, class c, lies in a block of unissued. Returns 0 if it has been handed out, or what is wrong
  * with freeing it. */
-MM_FN_RARE int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
+MM_FN int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
     uint32_t *at = &mm_segment_at(ref, s)->opener[i >> ref->classes[c].block_shift];
     uint32_t opener = mm_load_acquire_u32(at);
     MM_ROLLED

@@ -43,7 +43,7 @@ static uint32_t issue_all(uint32_t c) {
 /* Frees what is not free yet. */
 static void free_rest(uint32_t c) {
     for (uint32_t i = 0; i < mm_class_slices(c); i++)
-        if (at(0)->owner == mm_owner_of_class(c) && !(mm_segment_bits(ref, 0)[i / 64] >> (i % 64) & 1) &&
+        if (at(0)->owner == c + 1 && !(mm_segment_bits(ref, 0)[i / 64] >> (i % 64) & 1) &&
             !(at(0)->unissued >> (i >> mm_class_block_shift(c)) & 1))
             free_one(c, i);
     unit_fresh(&heap, SEGMENTS);

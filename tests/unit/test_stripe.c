@@ -38,7 +38,7 @@ START_TEST(tickets_in_order) {
         const uint32_t s = i / slices, j = i % slices / per, ends = (i + 1) % slices == 0 || (i + 1) % slices % per == 0;
         unit_eq(at(s)->unissued >> j & 1, !ends);
         unit_eq(at(s)->opener[j], 1);
-        unit_eq(at(s)->owner, mm_owner_of_class(c));
+        unit_eq(at(s)->owner, c + 1);
         if (i % per == per / 2) unit_sound(&heap, (uint64_t)(i + 1) * mm_class_bytes(c));
     }
     unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 2);
@@ -132,7 +132,7 @@ START_TEST(misuse_against_a_plain_search) {
             while (n-- > 0) unit_take(ref, c, 1, k * 5 & (mm_class_stripes(c, (uint32_t)ref->hold_shift) - 1), &slice);
         }
         for (uint32_t s = 0; s < SEGMENTS; s++) {
-            if (at(s)->owner != mm_owner_of_class(c)) continue;
+            if (at(s)->owner != c + 1) continue;
             for (uint32_t i = 0; i < slices; i += 1 + (slices > 1000) * (i % 37))
                 if (at(s)->unissued >> (i >> mm_class_block_shift(c)) & 1) {
                     unit_holds(mm_stripe_misuse(ref, s, c, i) == expected(c, s, i), "slice %u of segment %u: %d, not %d", i, s,
