@@ -82,6 +82,10 @@
 #define MM_SCARCE 8
 /* Segments that one who wants a slice that came back looks at, each with some eight accesses one after the other. */
 #define MM_REUSE_ROUNDS 16
+/* How many of them near the front. */
+#define MM_REUSE_FRONT 2
+/* Searches in vain, of one caller, before there are fresh segments although much has come back. */
+#define MM_REUSE_FAILS 4
 
 /* Counters of the version of the supply (tree.h), as a shift: enough that multiprocessors do not get in each other's
  * way. */

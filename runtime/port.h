@@ -63,8 +63,9 @@ MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
 MM_FN void mm_gather_fence(void) {}
 #endif
 
-/* Waits until each of n words from p on is `is`, as it will soon be or is already; acquires from all of them. */
-MM_FN void mm_wait_acquire(uint64_t *p, uint32_t n, uint64_t is) {
+/* Waits until each of n words from p on is `is`, as it will soon be or is already. mm_gather_fence after it acquires from all
+ * of them. */
+MM_FN void mm_wait_words(uint64_t *p, uint32_t n, uint64_t is) {
     MM_ROLLED
     for (uint32_t polls = 0; n > 0 && polls < MM_WAIT_ITERATIONS; polls++) {
         const uint32_t some = n < MM_GATHERED ? n : MM_GATHERED;
@@ -75,7 +76,6 @@ MM_FN void mm_wait_acquire(uint64_t *p, uint32_t n, uint64_t is) {
         p += some;
         n -= some;
     }
-    mm_gather_fence();
 }
 
 /* The row of set bits of x that begins at bit `first`, at most `most` of them. */

@@ -49,13 +49,17 @@ MM_ATOMICS(64)
 #define MM_RMW_RELEASE "release"
 #define MM_RMW_ACQ_REL "acq_rel"
 
-/* Puts `desired` where `expected` is; returns whether it did. Acquires and releases. */
-MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
-    uint64_t old;
-    asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;"
-                 : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory");
-    return old == expected;
-}
+/* Puts `desired` where `expected` is; returns whether it did. */
+#define MM_CAS(name, order)                                                                                 \
+    MM_FN int mm_cas_##name##_u64(uint64_t *p, uint64_t expected, uint64_t desired) {                       \
+        uint64_t old;                                                                                       \
+        asm volatile("atom." order ".gpu.global.cas.b64 %0, [%1], %2, %3;"                                  \
+                     : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory");                         \
+        return old == expected;                                                                             \
+    }
+MM_CAS(relaxed, "relaxed")
+MM_CAS(acq_rel, "acq_rel")
+#undef MM_CAS
 
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__popcll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__ffsll((long long)x) - 1; }

@@ -122,19 +122,20 @@ MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32
 MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t all) {
     struct mm_segment *at = mm_segment_at(ref, s);
     const uint64_t life = all & (MM_WORDS_WHOLE - MM_WORDS_LIFE);
-    if (!mm_cas_acq_rel_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
+    if (!mm_cas_relaxed_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
     const uint32_t first = mm_block_first_word(ref->classes[c], j), n = mm_class_block_words(ref->classes[c], j);
-    mm_wait_acquire(mm_segment_bits(ref, s) + first, n - 1, mm_bits_low(1u << MM_WORD_SHIFT));
-    mm_wait_acquire(mm_segment_bits(ref, s) + (first + n - 1), 1, mm_class_word_mask(ref->classes[c], first + n - 1));
+    mm_wait_words(mm_segment_bits(ref, s) + first, n - 1, mm_bits_low(1u << MM_WORD_SHIFT));
+    mm_wait_words(mm_segment_bits(ref, s) + (first + n - 1), 1, mm_class_word_mask(ref->classes[c], first + n - 1));
     mm_store_relaxed_u32(&at->opener[j], 0);
-    mm_or_release_u64(&at->unissued, 1ull << j);
+    mm_gather_fence(); /* the words, and opener before unissued */
+    mm_or_relaxed_u64(&at->unissued, 1ull << j);
     mm_and_relaxed_u64(&at->avail, ~(1ull << j));
     mm_segment_give_back(ref, s, c, 1ull << j);
 }
 
 /* The words of block j were `words` before `change` was added: does what that calls for, if anything. The segment may
  * be gone when this returns. */
-MM_FN_RARE void mm_block_counted(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t words,
+MM_FN void mm_block_counted(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t words,
                                  uint64_t change) {
     const uint64_t now = words + change;
     if (mm_words_are_all(now, ref->classes[c], j)) {

@@ -105,9 +105,12 @@ MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, 
     mm_add_relaxed_u64(&h->classes[c].segments, 0 - 1ull);
     mm_store_relaxed_u64(&at->owner, MM_OWNER_NOBODY);
     mm_store_relaxed_u64(&at->avail, 0);
-    mm_tree_erase(mm_segment_class_tree(ref, c, MM_WHOLE), s);
-    mm_tree_erase(mm_segment_class_tree(ref, c, MM_AVAIL), s);
+    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE), avail = mm_segment_class_tree(ref, c, MM_AVAIL);
+    const uint64_t bit = 1ull << (s % 64); /* out of both at once; what that calls for can wait until the segment can be had */
+    const uint64_t wholes = mm_and_relaxed_u64(mm_tree_leaf(whole, s), ~bit), avails = mm_and_relaxed_u64(mm_tree_leaf(avail, s), ~bit);
     mm_tree_insert(mm_segment_free_tree(ref), s);
+    if (wholes == bit) mm_tree_retract(whole, s);
+    if (avails == bit) mm_tree_retract(avail, s);
     mm_add_relaxed_u64(&h->free_count, 1);
     if (s < mm_load_relaxed_u64(&h->free_near)) mm_store_relaxed_u64(&h->free_near, s);
     mm_version_raise(h);

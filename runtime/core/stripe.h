@@ -327,7 +327,7 @@ MM_FN_RARE mm_claim mm_stripe_reuse(const struct mm_heap_ref *ref, uint32_t c, u
     for (uint32_t tries = 0; tries < MM_REUSE_ROUNDS && claim == 0; tries++) { /* found empty: found no more */
         uint32_t s = mm_tree_find(t, salt + tries), count = 0;
         if (s == MM_TREE_NONE) break;
-        if (tries >= MM_TREE_SPREAD) { /* the front is crowded */
+        if (tries >= MM_REUSE_FRONT) { /* the front is crowded */
             const uint32_t other = mm_tree_any(t, mm_tree_random(salt + tries), &count);
             if (other != MM_TREE_NONE) s = other;
         }
@@ -395,7 +395,7 @@ MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
 MM_FN_RARE mm_claim mm_stripe_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint64_t w) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     uint64_t *word = &cs->stripe[k].word, version = 0;
-    uint32_t searches = 0;
+    uint32_t searches = 0, fails = 0;
     MM_ROLLED
     for (uint32_t tries = 0;; tries++) {
         int refill, reuse = 1;
@@ -407,7 +407,12 @@ MM_FN_RARE mm_claim mm_stripe_claim(const struct mm_heap_ref *ref, uint32_t c, u
         if (good != 0 && !refill) {
             const mm_claim claim = mm_stripe_reuse(ref, c, n, mm_stripe_cursor(w) + k);
             if (claim != 0) return claim;
-            reuse = 0; /* nothing left to use again: time for the refill */
+            /* Others were quicker, or nothing is left to use again: then it is time for the refill. */
+            if (++fails % MM_REUSE_FAILS != 0 && mm_load_relaxed_u64(&cs->rich) * MM_REUSE_SHARE >= 256) {
+                w = mm_stripe_draw(word, n, mm_warp_alone());
+                continue;
+            }
+            reuse = 0;
             const uint64_t is = mm_load_relaxed_u64(word);
             if (mm_stripe_segment(is) == 0 && mm_stripe_limit(is) != 0 && !mm_stripe_is_waiting(is))
                 refill = mm_cas_acq_rel_u64(word, is, mm_stripe_make(0, mm_stripe_limit(is), mm_stripe_limit(is) + n));

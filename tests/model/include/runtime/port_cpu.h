@@ -46,6 +46,7 @@ MM_ATOMICS(64)
 MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
     return model_atomic(p, 64, MODEL_CAS, desired, expected) == expected;
 }
+MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
 
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__builtin_ctzll(x); }
@@ -53,6 +54,7 @@ MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__builtin_clzll(x); }
 MM_FN uint32_t mm_clz_u32(uint32_t x) { return (uint32_t)__builtin_clz(x); }
 MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 
+MM_FN uint32_t mm_anew(uint32_t x) { return x; }
 MM_FN uint32_t mm_warp_lane(void) { return 0; }
 MM_FN uint32_t mm_warp_match(uint32_t key) { (void)key; return 1; }
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
@@ -60,6 +62,8 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
     return value;
 }
 MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
+MM_FN uint32_t mm_warp_alone(void) { return 1; }
+MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) { (void)group; return value; }
 MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return value; }
 
 MM_FN uint32_t mm_home(void) { return model_home(); }
