@@ -79,8 +79,9 @@ MM_FN uint32_t mm_warp_lane(void) {
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
 }
-/* The lanes that are here together and have the same key: the caller's group. */
-MM_FN uint32_t mm_warp_match(uint32_t key) { return __match_any_sync(__activemask(), key); }
+/* The lanes that are here together; of `here`, those that have the same key: the caller's group. */
+MM_FN uint32_t mm_warp_here(void) { return __activemask(); }
+MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return __match_any_sync(here, key); }
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
     return __shfl_sync(group, value, (int)lane);
 }

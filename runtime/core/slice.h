@@ -61,7 +61,7 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint32_t c,
 
 /* A slice of class c, or NULL. The plain case: the tickets are all good, of one block, and not its last. */
 MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
-    const uint32_t group = mm_warp_match(c);
+    const uint32_t group = mm_warp_match(mm_warp_here(), c);
     const uint32_t k = (mm_home() + (ref->classes[c].slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & ref->classes[c].stripe_mask;
     const uint64_t w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, mm_popcount(group), group);
     const struct mm_class class_ = ref->classes[mm_anew(c)];
@@ -95,13 +95,20 @@ MM_FN_RARE void mm_slice_mark_free(const struct mm_heap_ref *ref, uint32_t s, ui
     mm_slice_freed(ref, s, c, j, words, change, twice);
 }
 
-/* Frees slice i of segment s, class c, which has been handed out. */
+/* Frees slice i of segment s, class c, which has been handed out. All lanes as one if they want the same word, else each for
+ * itself: an or over part of a warp takes as long as several atomics. */
 MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
-    const uint32_t word = i >> MM_WORD_SHIFT, group = mm_warp_match(s * MM_SEGMENT_WORDS + word);
+    const uint32_t word = i >> MM_WORD_SHIFT, here = mm_warp_here(), group = mm_warp_match(here, s * MM_SEGMENT_WORDS + word);
     MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_WORDS <= 1ull << 32, "the number of a word fits");
-    const uint64_t mask = mm_warp_or(group, 1ull << (i % (1u << MM_WORD_SHIFT)));
-    mm_warp_sync(group);
-    if (mm_warp_lane() == mm_ctz(group)) mm_slice_mark_free(ref, s, c, word, mask, mm_popcount(group));
+    uint64_t mask = 1ull << (i % (1u << MM_WORD_SHIFT));
+    uint32_t n = 1;
+    if (MM_LIKELY(group == here)) {
+        n = mm_popcount(group);
+        mask = mm_warp_or(group, mask);
+        mm_warp_sync(group);
+        if (mm_warp_lane() != mm_ctz(group)) return;
+    }
+    mm_slice_mark_free(ref, s, c, word, mask, n);
 }
 
 /* Number of the slice at byte offset `off` of the heap, in a segment of the class; *rest: bytes from its beginning on. */

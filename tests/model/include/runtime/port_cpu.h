@@ -56,7 +56,8 @@ MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a 
 
 MM_FN uint32_t mm_anew(uint32_t x) { return x; }
 MM_FN uint32_t mm_warp_lane(void) { return 0; }
-MM_FN uint32_t mm_warp_match(uint32_t key) { (void)key; return 1; }
+MM_FN uint32_t mm_warp_here(void) { return 1; }
+MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { (void)key; return here; }
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
     (void)group, (void)lane;
     return value;
