@@ -75,7 +75,7 @@
 #define MM_REUSE_DECAY 8
 /* And they are at least so many times what the stripes of the class hold: to be had one by one they cost more than they are
  * worth (1 M requests of 16..512 bytes: 88 us, else 160 to 400). */
-#define MM_REUSE_HELD 1
+#define MM_REUSE_HELD 2
 /* With less than 1/MM_SCARCE of the heap's segments free it is this share. Not "any": a few, or hints that are old, send
  * everybody to look in vain (1 M requests of 256 bytes: 1,031 us instead of 100). */
 #define MM_REUSE_SHARE_SCARCE 64
