@@ -1,5 +1,5 @@
-/* Size classes: which slice serves a request, and how a class cuts its blocks. Pure arithmetic, no tables:
- * a table would be one more symbol in every device image.
+/* Size classes: which slice serves a request, and how a class cuts its blocks. Arithmetic; what comes of it is worked out once
+ * for each heap (struct mm_class) and lies in the variable that each device image has anyway.
  *
  * Classes 0..3 are 16, 32, 48, 64 bytes; from there four per doubling: 80, 96, 112, 128, 160, ... to half a
  * segment. Every slice size is unit << shift with unit in 5..8, so that one small table of reciprocals in

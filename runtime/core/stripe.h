@@ -100,30 +100,6 @@ MM_FN_RARE void mm_stripe_issued(const struct mm_heap_ref *ref, uint32_t s, uint
     }
 }
 
-/* Frees the slices that the tickets of w are good for, which are the caller's; or gives back the blocks (is_reserve). */
-MM_FN_RARE void mm_stripe_release(const struct mm_heap_ref *ref, uint32_t c, uint64_t w, int is_reserve) {
-    uint32_t i = mm_stripe_cursor(w), n = mm_stripe_limit(w) - i, s = mm_stripe_segment(w) - 1;
-    if (!is_reserve) mm_stripe_issued(ref, s, c, i, n);
-    const uint32_t per_segment = is_reserve ? ref->classes[c].blocks : ref->classes[c].slices;
-    MM_ROLLED
-    while (n > 0) {
-        if (i >= per_segment) {
-            i -= per_segment;
-            s++;
-            continue;
-        }
-        const uint32_t bit = is_reserve ? i : i % (1u << MM_WORD_SHIFT);
-        uint32_t some = is_reserve ? per_segment - i : (1u << MM_WORD_SHIFT) - bit;
-        if (some > per_segment - i) some = per_segment - i;
-        if (some > n) some = n;
-        const uint64_t mask = mm_bits_low(some) << bit;
-        if (is_reserve) mm_segment_give_back(ref, s, c, mask);
-        else mm_block_free_bits(ref, s, c, i >> MM_WORD_SHIFT, mask);
-        i += some;
-        n -= some;
-    }
-}
-
 /* Lane `rank` of `lanes` does its part of opening a region (mm_claim_opening) of class c: sets the opener of its
  * blocks; while that is pending, clears their slice bits; when it no longer is, lets reusers in. Returns the limit,
  * counted from the beginning of the first segment on. */
@@ -213,10 +189,6 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c, uint64
     const uint64_t held = (class_.stripe_mask + 1u) * block * MM_REUSE_HELD;
     if (rich * MM_REUSE_SHARE >= 256 && rich * segments * class_.slices >= 256 * held) return 1;
     return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) < ref->mapped_count / MM_SCARCE;
-}
-
-MM_FN struct mm_stripe *mm_stripe_reserve(const struct mm_heap_ref *ref, uint32_t c, uint32_t k) {
-    return &mm_stripe_class(ref, c)->stripe[MM_STRIPES + (k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1))];
 }
 
 /* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
@@ -366,10 +338,28 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
     const uint32_t want = mm_stripe_limit(w) - mm_stripe_cursor(w);
     int refill;
     w = mm_add_acquire_u64(word, want);
-    const uint32_t n = mm_stripe_good(w, want, &refill), i = mm_stripe_cursor(w);
+    uint32_t n = mm_stripe_good(w, want, &refill), i = mm_stripe_cursor(w), s = mm_stripe_segment(w) - 1;
     if (refill) mm_store_release_u64(word, 0);
     if (n == 0 || mm_stripe_segment(w) == 0) return 0;
-    mm_stripe_release(ref, c, mm_stripe_make(mm_stripe_segment(w), i + n, i), is_reserve);
+    if (!is_reserve) mm_stripe_issued(ref, s, c, i, n);
+    const uint32_t per_segment = is_reserve ? ref->classes[c].blocks : ref->classes[c].slices;
+    MM_ROLLED
+    while (n > 0) {
+        if (i >= per_segment) {
+            i -= per_segment;
+            s++;
+            continue;
+        }
+        const uint32_t bit = is_reserve ? i : i % (1u << MM_WORD_SHIFT);
+        uint32_t some = is_reserve ? per_segment - i : (1u << MM_WORD_SHIFT) - bit;
+        if (some > per_segment - i) some = per_segment - i;
+        if (some > n) some = n;
+        const uint64_t mask = mm_bits_low(some) << bit;
+        if (is_reserve) mm_segment_give_back(ref, s, c, mask);
+        else mm_block_free_bits(ref, s, c, i >> MM_WORD_SHIFT, mask);
+        i += some;
+        n -= some;
+    }
     return 1;
 }
 
