@@ -218,7 +218,7 @@ MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint
 }
 
 /* Opens a region of stripe k and publishes it: `group` does it together, the caller is the one of rank `rank` in it. The
- * first n slices, or all if there are fewer, are the group's, which gets them (as its lane 0 is told). */
+ * first n slices, or all if there are fewer, are the group's: the lane of rank 0 gets the claim. */
 MM_FN mm_claim mm_stripe_put_in_use(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, mm_claim region, uint32_t n,
                                     uint32_t group, uint32_t rank) {
     const uint32_t lanes = mm_popcount(group);
