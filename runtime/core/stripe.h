@@ -215,10 +215,6 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c, uint64
     return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) < ref->mapped_count / MM_SCARCE;
 }
 
-MM_FN struct mm_stripe *mm_stripe_reserve(const struct mm_heap_ref *ref, uint32_t c, uint32_t k) {
-    return &mm_stripe_class(ref, c)->stripe[MM_STRIPES + (k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1))];
-}
-
 /* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
  * are none, or slices that came back are to be used first (unless the caller insists). The first `mine` blocks, or all,
  * are the caller's, who gets them; 0: none. (If he drew them like anybody else, those who flush when memory is short could
