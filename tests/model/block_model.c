@@ -16,6 +16,13 @@ static void free_2(void) { world_free(keep[2]); }
 static void free_0_1(void) { free_0(), free_1(); }
 static void free_1_0(void) { free_1(), free_0(); }
 static void free_1_quarter(void) { free_1(), pass(QUARTER); }
+/* Then, if the segment has come back, all of it is quarters, one of which comes back. */
+static void free_1_quarters(void) {
+    free_1();
+    void *first = world_malloc(QUARTER, 0);
+    for (uint32_t i = 1; i < 4 && first; i++) world_malloc(QUARTER, 0);
+    world_free(first);
+}
 static void free_0_third(void) { free_0(), pass(THIRD); }
 static void flush(void) {
     mm_stripe_flush(&ref);
@@ -133,6 +140,7 @@ static const struct model_scenario scenarios[] = {
     {"block-stale-avail-opened", full_halves, {free_0_1, reuse_half, half_keep}, world_check_drained, 3, 0},
     {"block-stale-avail-other-class", full_halves, {free_0_1, reuse_half, quarter_keep}, world_check_drained, 3, 0},
     {"block-stale-avail-both-classes", stale_avail, {free_0_third, reuse_half, reuse_third}, world_check_drained, 3, 0},
+    {"block-stale-avail-late-offer", full_halves, {free_0, free_1_quarters}, world_check_drained, 0, 0},
     {"block-stale-reuse-other-class", full_quarters, {free_0, reuse_half_at_0, reuse_quarter}, world_check_drained, 0, 0},
     {"block-whole-against-open", full_halves, {free_0_1, half_once}, world_check_drained, 0, 0},
     {"block-whole-against-open-two", full_halves, {free_0, free_1, half_once}, world_check_drained, 3, 0},

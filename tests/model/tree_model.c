@@ -82,6 +82,7 @@ static void take_0(void) { take(MM_TREE_NONE, 0, 1); }
 static void take_1(void) { take(LEAF, 1, 1); }
 static void take_two(void) { take(MM_TREE_NONE, 0, 2); }
 static void take_three(void) { take(0, 1, 3); }
+static void take_first_three(void) { take(0, 0, 3); }
 
 static void check(void) {
     for (uint32_t leaf = 0; leaf < MIDS * 64; leaf++) {
@@ -107,7 +108,7 @@ static const struct model_scenario scenarios[] = {
     {"tree-takes-in-a-leaf", two_of_a_leaf, {take_0, take_1}, check, 0, 0},
     {"tree-takes-rows", four_of_a_leaf, {take_two, take_three}, check_four, 0, 0},
     {"tree-takes-rows-three", four_of_a_leaf, {take_two, take_three, take_two}, check_four, 0, 0},
-    {"tree-takes-hole", four_of_a_leaf, {take_three, take_out_1, take_two}, check_four, 0, 0},
+    {"tree-takes-hole", four_of_a_leaf, {take_first_three, take_out_1, take_two}, check_four, 0, 0},
     {"tree-takes", first_of_mids, {take_0, take_1, find_leaf}, check, 0, 1},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -1,5 +1,7 @@
 #include "world.h"
 
+#include "../unit/serve.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,20 +90,20 @@ uint32_t world_got(mm_claim claim, uint32_t c, void **p) {
     }
     return count;
 }
-/* As mm_slice_malloc_slow does it for a group of n. */
+struct gets {
+    uint32_t c, n;
+    void **p;
+};
+static void warp_got(void *to, uint32_t served, mm_claim claim) {
+    const struct gets *gets = to;
+    model_require(served + mm_claim_count(claim) <= gets->n, "asked for %u, got %u", gets->n, served + mm_claim_count(claim));
+    world_got(claim, gets->c, gets->p + served);
+}
 uint32_t world_malloc_warp(uint32_t bytes, uint32_t n, void **p, int must) {
     const uint32_t c = mm_class_of(bytes), k = mm_home() & (mm_class_stripes(c, (uint32_t)ref.hold_shift) - 1);
-    uint64_t *stripe = &mm_stripe_class(&ref, c)->stripe[k].word, w = mm_stripe_draw(stripe, n, 1);
-    uint32_t served = 0, count;
-    do {
-        mm_claim claim = mm_stripe_claim(&ref, c, n - served, k, w);
-        if (claim & MM_OPENING && !(claim & MM_SIEVE)) claim = mm_stripe_put_in_use(&ref, c, k, claim, n - served, 1, 0);
-        count = world_got(claim, c, p + served);
-        served += count;
-        model_require(served <= n, "asked for %u, got %u", n, served);
-        w = 0;
-        if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL))) w = mm_stripe_draw(stripe, n - served, 1);
-    } while (count != 0 && served < n);
+    struct gets gets = {c, n, p};
+    const uint64_t w = mm_stripe_draw(&mm_stripe_class(&ref, c)->stripe[k].word, n, 1);
+    const uint32_t served = unit_serve_by(&ref, c, n, k, w, warp_got, &gets);
     model_require(served == n || !must, "NULL though memory was there all the time");
     model_progress();
     return served;

@@ -80,7 +80,9 @@ static void storm(struct worker *me) {
         if (me->index != 0) continue;
         expect(MM_MISUSE_DOUBLE_FREE, (uint64_t)(STORMERS - 1) * victims);
         for (uint32_t i = 0; i < pins; i++) {
+            const uint64_t behind = MM_SEGMENT_BYTES / bytes * bytes; /* the next slice would begin there */
             always_wrong(me, (const char *)pin[i], bytes);
+            misuse(me, MM_MISUSE_NEVER, w.base + ((uint64_t)(uintptr_t)pin[i] - w.base) / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES + behind);
             world_free(me, pin[i]);
         }
         const uint64_t run_bytes = MM_SEGMENT_BYTES * (1 + round % 3);

@@ -9,6 +9,7 @@
 
 #include "runtime/core/heap.h"
 #include "runtime/cpu/cpuheap.h"
+#include "tests/unit/serve.h"
 
 #define UNIT_SOME __attribute__((unused)) static
 
@@ -72,24 +73,21 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     free(image);
 }
 
-/* What one lane of mm_slice_malloc_slow does that has drawn n tickets of stripe k, which was w; the slices, numbered from the
- * beginning of the heap on, to *slice (not NULL). Returns how many. */
+struct unit_slices {
+    uint32_t per_segment, *slice;
+};
+UNIT_SOME void unit_note_slices(void *to, uint32_t served, mm_claim claim) {
+    const struct unit_slices *all = (const struct unit_slices *)to;
+    for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++) {
+        const uint64_t at = mm_claim_slice(claim, rank);
+        all->slice[served + rank] = (uint32_t)(at >> MM_LIMIT_BITS) * all->per_segment + ((uint32_t)at & ((1u << MM_LIMIT_BITS) - 1));
+    }
+}
+/* A group that has drawn n tickets of stripe k, which was w: its slices, numbered from the beginning of the heap on, to *slice
+ * (not NULL). Returns how many. */
 UNIT_SOME uint32_t unit_serve(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint64_t w, uint32_t *slice) {
-    const uint32_t slices = mm_class_slices(c);
-    uint32_t served = 0, count;
-    do {
-        mm_claim claim = mm_stripe_claim(ref, c, n - served, k, w);
-        if (claim & MM_OPENING && !(claim & MM_SIEVE)) claim = mm_stripe_put_in_use(ref, c, k, claim, n - served, 1, 0);
-        count = mm_claim_count(claim);
-        for (uint32_t rank = 0; rank < count; rank++) {
-            const uint64_t at = mm_claim_slice(claim, rank);
-            slice[served + rank] = (uint32_t)(at >> MM_LIMIT_BITS) * slices + ((uint32_t)at & ((1u << MM_LIMIT_BITS) - 1));
-        }
-        served += count, w = 0;
-        if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL)))
-            w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n - served, 1);
-    } while (count != 0 && served < n);
-    return served;
+    struct unit_slices all = {mm_class_slices(c), slice};
+    return unit_serve_by(ref, c, n, k, w, unit_note_slices, &all);
 }
 /* The same for one who comes now. */
 UNIT_SOME uint32_t unit_take(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t *slice) {

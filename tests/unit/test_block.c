@@ -274,6 +274,38 @@ START_TEST(reuse_while_it_changes) {
 }
 END_TEST
 
+static uint32_t others; /* slices 1 to others - 1 */
+static void free_others(void) {
+    for (uint32_t i = 1; i < others; i++) free_one(inject_class, i);
+}
+static void free_others_at_step(void) {
+    if (step++ != inject_at) return;
+    unit_each_step = NULL;
+    free_others();
+    unit_each_step = free_others_at_step;
+}
+
+/* While one offers the block whose first slice has come back, all others do: no hint leads to a block that is whole, or to a
+ * segment that is nobody's. */
+START_TEST(no_hint_is_left_behind) {
+    const uint32_t c = inject_class = mm_class_of(1024), per = 1u << mm_class_block_shift(c);
+    for (int all = 0; all < 2; all++)
+        for (inject_at = 0; inject_at < 40; inject_at++) {
+            const uint32_t slices = issue_all(c);
+            others = all ? slices : per;
+            step = 0, unit_each_step = free_others_at_step;
+            free_one(c, 0);
+            unit_each_step = NULL;
+            if (step <= inject_at) free_others();
+            unit_eq(at(0)->owner, all ? MM_OWNER_NOBODY : c + 1);
+            unit_eq(at(0)->whole, !all);
+            unit_holds(at(0)->avail == 0 && !(all && is_listed(c)), "avail %u, listed %d, step %u", (uint32_t)at(0)->avail,
+                       is_listed(c), inject_at);
+            free_rest(c);
+        }
+}
+END_TEST
+
 /* A reuser that comes to a block of another class, of a run, or of nobody, leaves no trace. */
 START_TEST(stale_reusers) {
     const uint32_t c = mm_class_of(1024);
@@ -307,6 +339,7 @@ int main(void) {
     tcase_add_test(tests, offered_when_all_handed_out);
     tcase_add_test(tests, double_frees);
     tcase_add_test(tests, reuse_while_it_changes);
+    tcase_add_test(tests, no_hint_is_left_behind);
     tcase_add_test(tests, stale_reusers);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

@@ -291,6 +291,23 @@ START_TEST(give_back_while_it_changes_hands) {
 }
 END_TEST
 
+/* Its last block comes back while one lists the segment: it is nobody's, and no hint leads to it. */
+START_TEST(no_hint_is_left_behind) {
+    uint32_t n = 0;
+    do {
+        unit_eq(fresh(0), 0);
+        holes = ~1ull;
+        injecting(put_holes, n);
+        mm_segment_give_back(ref, 0, 0, 1);
+        if (!injected()) put_holes();
+        unit_eq(is_free(0), 1);
+        unit_holds(!is_listed(0, 0, MM_WHOLE), "listed, step %u", n);
+        unit_fresh(&heap, SEGMENTS);
+    } while (n++ < step);
+    unit_lt(4, n);
+}
+END_TEST
+
 static void list_again(void) { mm_segment_give_back(ref, 0, 0, 2); }
 static void change_class(void) {
     mm_segment_give_back(ref, 0, 0, ~0ull);
@@ -345,7 +362,7 @@ int main(void) {
     tcase_add_loop_test(tests, claim_all_and_give_back, 0, MM_CLASS_COUNT);
     const TTest *const all[] = {give_back_of_all, claim_of_rows, claim_of_rows_with_holes, several_fresh_segments,
                                 stale_hint_of_another_class, stale_hint_of_a_free_segment_and_of_a_run, unlist_looks_again,
-                                give_back_while_it_changes_hands, unlist_while_it_fills, free_tree_exhausted};
+                                give_back_while_it_changes_hands, no_hint_is_left_behind, unlist_while_it_fills, free_tree_exhausted};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

@@ -170,6 +170,72 @@ START_TEST(reuse_when_there_is_nothing_else) {
 }
 END_TEST
 
+/* What the reserve has is drawn before blocks that became whole are; those before fresh segments. */
+START_TEST(reserve_before_whole_blocks) {
+    const uint32_t c = mm_class_of(1024), per = 1u << mm_class_block_shift(c), slices = mm_class_slices(c);
+    unit_lt(2 * per, slices);
+    for (uint32_t i = 0; i <= per; i++) unit_eq(take(c, 0), i);
+    for (uint32_t i = 0; i < per; i++) mm_heap_free(ref, address(c, i));
+    unit_eq(at(0)->whole, 1);
+    for (uint32_t i = per + 1; i < slices; i++) unit_eq(take(c, 0), i);
+    for (uint32_t i = 0; i < per; i++) unit_eq(take(c, 0), i);
+    unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 1);
+    unit_eq(take(c, 0), slices);
+}
+END_TEST
+
+/* Slices that came back are used before the class grows if they are a good part of it, and as many as its stripes may hold;
+ * less will do when memory is scarce. */
+START_TEST(thrift) {
+    const uint32_t c = (uint32_t)_i, slices = mm_class_slices(c), share = 256 / MM_REUSE_SHARE, scarce = 256 / MM_REUSE_SHARE_SCARCE;
+    const uint64_t block = mm_class_blocks(c) == 1 ? slices : 1u << mm_class_block_shift(c); /* the only one may be shorter */
+    const uint64_t need = mm_class_stripes(c, (uint32_t)ref->hold_shift) * block * MM_REUSE_HELD;
+    const uint64_t enough = (256 * need + share * slices - 1) / (share * slices);
+    unit_eq(mm_stripe_is_thrifty(ref, c, share, enough), 1);
+    unit_eq(mm_stripe_is_thrifty(ref, c, share, enough - 1), 0);
+    unit_eq(mm_stripe_is_thrifty(ref, c, share - 1, 2 * enough), 0);
+    unit_eq(mm_stripe_is_thrifty(ref, c, 256, 1 << 20), 1);
+    h->free_count = ref->mapped_count / MM_SCARCE;
+    unit_eq(mm_stripe_is_thrifty(ref, c, share - 1, 1), 0);
+    h->free_count--;
+    unit_eq(mm_stripe_is_thrifty(ref, c, scarce, 1), 1);
+    unit_eq(mm_stripe_is_thrifty(ref, c, scarce - 1, 1 << 20), 0);
+    h->free_count = SEGMENTS;
+}
+END_TEST
+
+static uint32_t searches, hidden, ticket;
+static uint64_t root;
+/* The first `hidden` searches for slices of class 0 that came back find nothing: others were quicker. */
+static void hide(void) {
+    uint64_t *node = mm_segment_class_tree(ref, 0, MM_AVAIL).node;
+    const uint64_t w = *stripe(0, 0);
+    if (mm_stripe_segment(w) == 0 && !mm_stripe_is_waiting(w) && mm_stripe_cursor(w) > ticket) ticket = mm_stripe_cursor(w), searches++;
+    if (*node != 0) root = *node;
+    *node = searches <= hidden ? 0 : root;
+}
+
+/* Much has come back: a search in vain, or some, are not a reason for the class to grow; more of them are. If little has come
+ * back the first one is. */
+START_TEST(searches_in_vain) {
+    const uint32_t c = 0, slices = mm_class_slices(c), rich = _i % 2 ? 255 : 0;
+    for (uint32_t i = 0; i < slices; i++) unit_eq(take(c, 0), i);
+    for (uint32_t i = 0; i < slices; i += 2) mm_heap_free(ref, address(c, i));
+    h->classes[c].rich = rich;
+    *stripe(c, 0) = mm_stripe_make(0, MM_REUSE_TICKETS, 0);
+    searches = ticket = 0, hidden = (uint32_t)_i / 2;
+    const uint64_t w = mm_stripe_draw(stripe(c, 0), 1, 1);
+    uint32_t slice = MM_TREE_NONE;
+    unit_each_step = hide;
+    unit_eq(unit_serve(ref, c, 1, 0, w, &slice), 1);
+    unit_each_step = NULL;
+    const int grows = rich ? hidden >= MM_REUSE_FAILS : hidden >= 1;
+    unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 1 - grows);
+    unit_eq(slice >= slices, grows);
+    unit_eq(searches, grows ? (rich ? MM_REUSE_FAILS : 1) : hidden + 1);
+}
+END_TEST
+
 /* Before NULL, other stripes' tickets are taken: every slice of the heap is had, from any stripe. */
 START_TEST(other_stripes_before_null) {
     const uint32_t c = (uint32_t)_i, n = SEGMENTS * mm_class_slices(c), stripes = mm_class_stripes(c, (uint32_t)ref->hold_shift);
@@ -402,10 +468,12 @@ int main(void) {
     tcase_add_loop_test(tests, regions_by_demand, 0, 8 * 6);
     tcase_add_loop_test(tests, misuse_against_a_plain_search, 0, 10);
     tcase_add_loop_test(tests, reuse_when_there_is_nothing_else, 0, 4);
+    tcase_add_loop_test(tests, thrift, 0, MM_CLASS_COUNT);
+    tcase_add_loop_test(tests, searches_in_vain, 0, 2 * (MM_REUSE_FAILS + 3));
     tcase_add_loop_test(tests, other_stripes_before_null, 16, MM_CLASS_COUNT);
     tcase_add_loop_test(tests, flush, 0, MM_CLASS_COUNT);
     const TTest *const all[] = {steal, flush_of_a_row_of_segments, dry_is_remembered, waiting_is_bounded,
-                                supply_in_the_middle_of_a_search, reserves_are_shared, three_quarters_live};
+                                supply_in_the_middle_of_a_search, reserve_before_whole_blocks, reserves_are_shared, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

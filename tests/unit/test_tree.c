@@ -195,6 +195,24 @@ START_TEST(salt) {
 }
 END_TEST
 
+/* Callers of different salts who come at once to a set that is full want different rows, one beside the other from the front
+ * on, and get what they want at the first try; wherever it was seen last. */
+START_TEST(salts_part_ways) {
+    static const uint32_t wants[] = {1, 2, 7, 16, 40, 64};
+    const struct mm_tree t = make_tree(4096);
+    for (uint32_t s = 0; s < 4096; s++) mm_tree_insert(t, s);
+    for (uint32_t k = 0; k < 2 * 6; k++)
+        for (uint32_t salt = 0, want = wants[k / 2]; salt < 32 && salt * want < 64 * MM_TREE_SPREAD; salt++) {
+            const uint32_t first = salt * want, row = want < 64 - first % 64 ? want : 64 - first % 64;
+            uint32_t count = 0;
+            unit_eq(mm_tree_take(t, k % 2 ? 5 : MM_TREE_NONE, salt, want, &count), first);
+            unit_eq(count, row);
+            for (uint32_t s = first; s < first + count; s++) mm_tree_insert(t, s); /* the others have not come yet */
+        }
+    free(t.node);
+}
+END_TEST
+
 /* The version is the sum of what all have counted, wherever they are at home, and never falls. */
 START_TEST(version) {
     struct mm_heap *h = (struct mm_heap *)calloc(1, sizeof *h);
@@ -287,6 +305,7 @@ int main(void) {
     tcase_add_test(sized, insert_twice);
     tcase_add_test(sized, takes_rows);
     tcase_add_test(sized, salt);
+    tcase_add_test(sized, salts_part_ways);
     tcase_add_test(sized, version);
     suite_add_tcase(suite, sized);
     tcase_set_timeout(threads, 120);
