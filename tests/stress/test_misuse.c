@@ -80,9 +80,9 @@ static void storm(struct worker *me) {
         if (me->index != 0) continue;
         expect(MM_MISUSE_DOUBLE_FREE, (uint64_t)(STORMERS - 1) * victims);
         for (uint32_t i = 0; i < pins; i++) {
-            const uint64_t behind = MM_SEGMENT_BYTES / bytes * bytes; /* the next slice would begin there */
+            const uint64_t segment = (uint64_t)(uintptr_t)pin[i] / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES; /* the base is a multiple */
             always_wrong(me, (const char *)pin[i], bytes);
-            misuse(me, MM_MISUSE_NEVER, w.base + ((uint64_t)(uintptr_t)pin[i] - w.base) / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES + behind);
+            misuse(me, MM_MISUSE_NEVER, segment + MM_SEGMENT_BYTES / bytes * bytes); /* the next slice would begin there */
             world_free(me, pin[i]);
         }
         const uint64_t run_bytes = MM_SEGMENT_BYTES * (1 + round % 3);

@@ -80,7 +80,8 @@ UNIT_SOME void unit_note_slices(void *to, uint32_t served, mm_claim claim) {
     const struct unit_slices *all = (const struct unit_slices *)to;
     for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++) {
         const uint64_t at = mm_claim_slice(claim, rank);
-        all->slice[served + rank] = (uint32_t)(at >> MM_LIMIT_BITS) * all->per_segment + ((uint32_t)at & ((1u << MM_LIMIT_BITS) - 1));
+        const uint32_t s = (uint32_t)(at >> MM_LIMIT_BITS), i = (uint32_t)at & ((1u << MM_LIMIT_BITS) - 1);
+        all->slice[served + rank] = s * all->per_segment + i;
     }
 }
 /* A group that has drawn n tickets of stripe k, which was w: its slices, numbered from the beginning of the heap on, to *slice

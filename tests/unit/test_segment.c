@@ -362,7 +362,8 @@ int main(void) {
     tcase_add_loop_test(tests, claim_all_and_give_back, 0, MM_CLASS_COUNT);
     const TTest *const all[] = {give_back_of_all, claim_of_rows, claim_of_rows_with_holes, several_fresh_segments,
                                 stale_hint_of_another_class, stale_hint_of_a_free_segment_and_of_a_run, unlist_looks_again,
-                                give_back_while_it_changes_hands, no_hint_is_left_behind, unlist_while_it_fills, free_tree_exhausted};
+                                give_back_while_it_changes_hands, no_hint_is_left_behind, unlist_while_it_fills,
+                                free_tree_exhausted};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

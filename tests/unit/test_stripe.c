@@ -187,7 +187,8 @@ END_TEST
 /* Slices that came back are used before the class grows if they are a good part of it, and as many as its stripes may hold;
  * less will do when memory is scarce. */
 START_TEST(thrift) {
-    const uint32_t c = (uint32_t)_i, slices = mm_class_slices(c), share = 256 / MM_REUSE_SHARE, scarce = 256 / MM_REUSE_SHARE_SCARCE;
+    const uint32_t c = (uint32_t)_i, slices = mm_class_slices(c);
+    const uint32_t share = 256 / MM_REUSE_SHARE, scarce = 256 / MM_REUSE_SHARE_SCARCE;
     const uint64_t block = mm_class_blocks(c) == 1 ? slices : 1u << mm_class_block_shift(c); /* the only one may be shorter */
     const uint64_t need = mm_class_stripes(c, (uint32_t)ref->hold_shift) * block * MM_REUSE_HELD;
     const uint64_t enough = (256 * need + share * slices - 1) / (share * slices);
@@ -210,7 +211,8 @@ static uint64_t root;
 static void hide(void) {
     uint64_t *node = mm_segment_class_tree(ref, 0, MM_AVAIL).node;
     const uint64_t w = *stripe(0, 0);
-    if (mm_stripe_segment(w) == 0 && !mm_stripe_is_waiting(w) && mm_stripe_cursor(w) > ticket) ticket = mm_stripe_cursor(w), searches++;
+    if (mm_stripe_segment(w) == 0 && !mm_stripe_is_waiting(w) && mm_stripe_cursor(w) > ticket)
+        ticket = mm_stripe_cursor(w), searches++;
     if (*node != 0) root = *node;
     *node = searches <= hidden ? 0 : root;
 }
@@ -473,7 +475,8 @@ int main(void) {
     tcase_add_loop_test(tests, other_stripes_before_null, 16, MM_CLASS_COUNT);
     tcase_add_loop_test(tests, flush, 0, MM_CLASS_COUNT);
     const TTest *const all[] = {steal, flush_of_a_row_of_segments, dry_is_remembered, waiting_is_bounded,
-                                supply_in_the_middle_of_a_search, reserve_before_whole_blocks, reserves_are_shared, three_quarters_live};
+                                supply_in_the_middle_of_a_search, reserve_before_whole_blocks, reserves_are_shared,
+                                three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
