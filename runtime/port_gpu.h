@@ -57,7 +57,7 @@ MM_ATOMICS(64)
                      : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory");                         \
         return old == expected;                                                                             \
     }
-MM_CAS(relaxed, "relaxed")
+MM_CAS(acquire, "acquire")
 MM_CAS(acq_rel, "acq_rel")
 #undef MM_CAS
 

@@ -28,7 +28,8 @@
  *   back releases (segment.h), claim acquires, publication of the region releases, a ticket acquires (stripe.h): so
  *   what the last user of a slice did happens before what its next user does. avail is set with release after the
  *   count, and who clears it acquires, then looks at the count again. unissued is set before the bit of whole; a
- *   reuser registers, then reads it.
+ *   reuser registers, then reads it. Who makes the block whole acquires from who opened it (words): its store to
+ *   opener comes after theirs, and before unissued, by the same fence that acquires from the words.
  * Progress. Wait-free; but who makes the block whole may have to wait for its words' last bits to be seen, which were
  *   set before they were counted.
  * Stale. Who looks for slices may come to a block that has changed, or whose segment has: registered, it reads owner
@@ -122,7 +123,7 @@ MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32
 MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t all) {
     struct mm_segment *at = mm_segment_at(ref, s);
     const uint64_t life = all & (MM_WORDS_WHOLE - MM_WORDS_LIFE);
-    if (!mm_cas_relaxed_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
+    if (!mm_cas_acquire_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
     const uint32_t first = mm_block_first_word(ref->classes[c], j), n = mm_class_block_words(ref->classes[c], j);
     mm_wait_words(mm_segment_bits(ref, s) + first, n - 1, mm_bits_low(1u << MM_WORD_SHIFT));
     mm_wait_words(mm_segment_bits(ref, s) + (first + n - 1), 1, mm_class_word_mask(ref->classes[c], first + n - 1));
