@@ -445,7 +445,7 @@ MM_FN int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c
     const uint64_t w = mm_load_acquire_u64(&mm_stripe_class(ref, c)->stripe[opener - 1].word);
     const uint32_t limit = mm_stripe_limit(w), slices = ref->classes[c].slices;
     uint32_t first = mm_stripe_segment(w), row = i;
-    if (mm_stripe_is_waiting(w) || first == 0 || first > s + 1) return 0;
+    if (first == 0 || first > s + 1) return 0; /* NONE, or the region has moved on */
     MM_ROLLED
     for (; first <= s && row < limit; first++) row += slices;
     return row >= mm_stripe_cursor(w) && row < limit ? MM_MISUSE_NEVER : 0;

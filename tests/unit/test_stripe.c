@@ -333,7 +333,13 @@ static uint64_t steps, give_at;
 static int given;
 static void count_steps(void) { steps++; }
 
-/* Later callers of a class that is dry answer soon, and a dry class does not stop another. */
+static uint64_t raise_at;
+static void raise_at_step(void) {
+    if (++steps == raise_at) h->version[1].word++;
+}
+
+/* Later callers of a class that is dry answer soon, and a dry class does not stop another. What comes to light while it is
+ * searched is not forgotten. */
 START_TEST(dry_is_remembered) {
     const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX), d = mm_class_of(16);
     take(d, 0);
@@ -353,7 +359,12 @@ START_TEST(dry_is_remembered) {
     unit_each_step = count_steps, steps = 0;
     unit_eq(take(c, 0), MM_TREE_NONE);
     unit_lt(once, steps);
+    h->classes[c].dry = 0;
+    unit_each_step = raise_at_step, raise_at = steps / 2, steps = 0;
+    unit_eq(take(c, 0), MM_TREE_NONE);
     unit_each_step = NULL;
+    unit_lt(raise_at, steps);
+    unit_eq(h->classes[c].dry, 0);
 }
 END_TEST
 
