@@ -3,21 +3,8 @@
  * some places between, with words keyed to its address. The last line tells the result; exit 0 if nothing failed. NULL
  * is counted, but no failure (table and threads hold a small part of the heap). No part of check-gpu.
  */
-#include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CUDA_OK(call)                                                             \
-    do {                                                                          \
-        const cudaError_t error_ = (call);                                        \
-        if (error_ != cudaSuccess) {                                              \
-            printf("pairs: %s: %s\n", #call, cudaGetErrorString(error_));         \
-            exit(2);                                                              \
-        }                                                                         \
-    } while (0)
-
-#include "tests/gpu/gpuheap.h"
-#include "tests/gpu/work.h"
+#define PROGRAM "pairs"
+#include "tests/gpu/standalone.h"
 
 #define PAIRS 1000000000ull
 #define SEGMENTS 4096ull

@@ -4,21 +4,8 @@
  * mm is measured by is mmbench: only that goes through mmnvcc, checks payloads and knows the floors. Each line: NAME, the
  * case, microseconds (median [least..most] of 12 after a warm-up), address span over bytes of the first run.
  */
-#include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CUDA_OK(call)                                                    \
-    do {                                                                 \
-        const cudaError_t error_ = (call);                               \
-        if (error_ != cudaSuccess) {                                     \
-            printf("tune: %s: %s\n", #call, cudaGetErrorString(error_)); \
-            exit(2);                                                     \
-        }                                                                \
-    } while (0)
-
-#include "tests/gpu/gpuheap.h"
-#include "tests/gpu/work.h"
+#define PROGRAM "tune"
+#include "tests/gpu/standalone.h"
 
 #define THREADS (1u << 20)
 #define CTA 256u
