@@ -56,12 +56,12 @@ START_TEST(change_of_counts) {
         const uint32_t last = (mm_class_slices(c) - 1) / 64;
         for (int i = 0; i < 400; i++) {
             const uint32_t word = i % 2 ? last : 0;
-            const uint64_t all = mm_class_word_mask(mm_class_make(c, 0), word);
+            const uint64_t all = mm_class_word_mask(ref->classes[c], word);
             const uint64_t old = (i % 5 == 0 ? 0 : i % 5 == 1 ? all : i % 5 == 2 ? all & ~1ull : unit_random(&seed)) & all;
             const uint64_t mask = i % 7 == 0 ? all & ~old : i % 7 == 1 ? all : 1ull << unit_random(&seed) % mm_popcount(all);
             if (mask == 0) continue;
             const uint64_t now = old | mask;
-            unit_eq(mm_block_change(mm_class_make(c, 0), word, old, mask), (old == 0) + (now == all && old != all) * MM_WORDS_FULL);
+            unit_eq(mm_block_change(ref->classes[c], word, old, mask), (old == 0) + (now == all && old != all) * MM_WORDS_FULL);
         }
     }
 }
@@ -104,8 +104,11 @@ START_TEST(counts_go_along) {
         unit_eq(at(0)->unissued >> j & 1, 0);
         if (n % 1021 != 0 && left[j] > 2) continue;
         uint32_t some = 0, full = 0;
-        for (uint32_t word = mm_block_first_word(mm_class_make(c, 0), j); word < mm_block_first_word(mm_class_make(c, 0), j) + mm_class_block_words(mm_class_make(c, 0), j); word++)
-            some += mm_segment_bits(ref, 0)[word] != 0, full += mm_segment_bits(ref, 0)[word] == mm_class_word_mask(mm_class_make(c, 0), word);
+        const uint32_t first = mm_block_first_word(ref->classes[c], j), end = first + mm_class_block_words(ref->classes[c], j);
+        for (uint32_t word = first; word < end; word++) {
+            const uint64_t bits = mm_segment_bits(ref, 0)[word];
+            some += bits != 0, full += bits == mm_class_word_mask(ref->classes[c], word);
+        }
         unit_eq(counts(j), some + full * MM_WORDS_FULL);
     }
     free_rest(c);
