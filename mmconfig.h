@@ -54,8 +54,10 @@
  * segments to a reserve's lot if need be. */
 #define MM_HOLD_SHIFT 40
 
-/* Segments with whole blocks that a reserve looks at before it takes fresh ones. */
-#define MM_WHOLE_TRIES 2
+/* One lot of a reserve in so many is made of blocks that became whole again, if a row has 3/4 of what a lot can have; the others
+ * of fresh segments: a lot with few blocks sends those who draw from it to the next one. When memory is scarce (below), each
+ * lot, and whatever a row has. */
+#define MM_WHOLE_EVERY 4
 
 /* Segments of a reserve's lot, at most, as a shift; so many that it has some 64 blocks. */
 #define MM_RESERVE_ROW_SHIFT 4
@@ -91,8 +93,8 @@
 #define MM_NULL_TRIES 7
 
 /* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): at least 0.5 s. */
-#define MM_WAIT_ITERATIONS (1u << 19)
-#define MM_WAIT_NS 1000
+#define MM_WAIT_ITERATIONS (1u << 21)
+#define MM_WAIT_NS 250
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */

@@ -60,6 +60,7 @@ MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
     (void)n;
     return mm_load_acquire_u64(p) != is;
 }
+MM_FN uint64_t mm_gather_zero(uint64_t *p) { return mm_and_acquire_u64(p, 0); }
 MM_FN void mm_gather_fence(void) {}
 #endif
 

@@ -147,6 +147,12 @@ MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
         if (i < n) differ |= mm_load_relaxed_u64(p + i) ^ is;
     return differ != 0;
 }
+/* Zeroes a word and returns what was there; mm_gather_fence after it acquires from all that were zeroed before. */
+MM_FN uint64_t mm_gather_zero(uint64_t *p) {
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], 0;" : "=l"(old) : "l"(p) : "memory");
+    return old;
+}
 MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 
 MM_FN void mm_wait(void) { __nanosleep(MM_WAIT_NS); }

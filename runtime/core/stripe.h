@@ -100,28 +100,49 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
 /* A block: segment << 6 | number. */
 #define MM_BLOCK_NONE 0xffffffffu
 
-/* Claims all whole blocks of a row of segments, the one `s` is in, for class c. Returns them: block j of segment i of the row is
- * bit i * blocks + j. */
+/* How many whole blocks the row of segments that begins at s seems to have. */
+MM_FN_RARE uint32_t mm_reserve_count(const struct mm_heap_ref *ref, uint32_t c, uint32_t s) {
+    const uint32_t row = 1u << ref->classes[c].row_shift;
+    uint32_t n = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < row; i += MM_GATHERED)
+        for (uint32_t k = 0; k < MM_GATHERED; k++) /* under way together */
+            if (i + k < row) n += mm_popcount(mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->whole));
+    return n;
+}
+
+/* Claims all whole blocks of the row of segments that begins at s for class c. Returns them: block j of segment i of the row is
+ * bit i * blocks + j. mm_reserve_tidy is to follow. */
 MM_FN_RARE uint64_t mm_reserve_gather(const struct mm_heap_ref *ref, uint32_t c, uint32_t s) {
     const uint32_t row = 1u << ref->classes[c].row_shift, bits = ref->classes[c].row_lot_shift - ref->classes[c].row_shift;
     uint64_t blocks = 0;
     MM_ROLLED
     for (uint32_t i = 0; i < row; i += MM_GATHERED) {
         uint64_t got[MM_GATHERED];
-        const uint32_t n = row - i < MM_GATHERED ? row - i : MM_GATHERED;
-        for (uint32_t k = 0; k < MM_GATHERED; k++) got[k] = k < n ? mm_segment_claim(ref, s + i + k, ~0ull) : 0; /* under way together */
-        for (uint32_t k = 0; k < MM_GATHERED; k++)
-            if (got[k] != 0 && mm_segment_keep(ref, s + i + k, c, got[k])) blocks |= got[k] << ((i + k) << bits);
-    }
-    mm_tree_erase_bits(mm_segment_class_tree(ref, c, MM_WHOLE), s, mm_bits_low(row) << (s % 64));
-    MM_ROLLED
-    for (uint32_t i = 0; i < row; i += MM_GATHERED) { /* unless that has changed (segment.h) */
-        uint64_t some[MM_GATHERED];
-        for (uint32_t k = 0; k < MM_GATHERED; k++) some[k] = i + k < row ? mm_load_acquire_u64(&mm_segment_at(ref, s + i + k)->whole) : 0;
-        for (uint32_t k = 0; k < MM_GATHERED; k++)
-            if (some[k] != 0) mm_segment_unlist(ref, s + i + k, c, MM_WHOLE);
+        uint32_t owner[MM_GATHERED];
+        for (uint32_t k = 0; k < MM_GATHERED; k++) got[k] = i + k < row ? mm_gather_zero(&mm_segment_at(ref, s + i + k)->whole) : 0;
+        mm_gather_fence();
+        for (uint32_t k = 0; k < MM_GATHERED; k++) /* pinned by the blocks, if there are any */
+            owner[k] = got[k] != 0 ? MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->owner)) : 0;
+        for (uint32_t k = 0; k < MM_GATHERED; k++) {
+            if (owner[k] == c + 1) blocks |= got[k] << ((i + k) << bits);
+            else if (got[k] != 0) mm_segment_give_back(ref, s + i + k, owner[k] - 1, got[k]);
+        }
     }
     return blocks;
+}
+
+/* The segments of that row have no whole blocks any more: out of the class's tree with them, unless that has changed (segment.h). */
+MM_FN_RARE void mm_reserve_tidy(const struct mm_heap_ref *ref, uint32_t c, uint32_t s) {
+    const uint32_t row = 1u << ref->classes[c].row_shift;
+    uint64_t any = 0;
+    mm_tree_erase_bits(mm_segment_class_tree(ref, c, MM_WHOLE), s, mm_bits_low(row) << (s % 64));
+    MM_ROLLED
+    for (uint32_t i = 0; i < row; i += MM_GATHERED)
+        for (uint32_t k = 0; k < MM_GATHERED; k++)
+            any |= (uint64_t)(i + k < row && mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->whole) != 0) << (i + k);
+    MM_ROLLED
+    for (; any != 0; any &= any - 1) mm_segment_unlist(ref, s + mm_ctz(any), c, MM_WHOLE);
 }
 
 /* Makes lot m of reserve r (its index among the rings) of class c ready: whole blocks of the class, or else fresh segments. */
@@ -130,19 +151,23 @@ MM_FN_RARE void mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32
     struct mm_ring *ring = mm_ring_at(ref, c, r);
     const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
     const uint64_t near = mm_load_relaxed_u64(&h->free_near), used = mm_load_relaxed_u64(&h->classes_used);
+    const uint64_t left = mm_load_relaxed_u64(&h->free_count);
     const struct mm_class class_ = ref->classes[c];
     const uint32_t row = 1u << class_.row_shift, bits = class_.row_lot_shift - class_.row_shift;
     uint32_t s = MM_TREE_NONE, n = 0;
     uint64_t blocks = 0;
     mm_ring_await(ring, class_.row_lot_shift, m);
-    MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_WHOLE_TRIES && blocks == 0 && mm_load_relaxed_u64(whole.node) != 0; tries++) {
-        const uint32_t hint = mm_tree_find(whole, (tries + r) * row);
-        if (hint == MM_TREE_NONE) continue;
-        s = hint & ~(row - 1);
-        blocks = mm_reserve_gather(ref, c, s);
+    const int scarce = left < ref->mapped_count / MM_SCARCE;
+    if ((scarce || m % MM_WHOLE_EVERY == 0) && mm_load_relaxed_u64(whole.node) != 0) {
+        const uint32_t hint = mm_tree_find(whole, m / MM_WHOLE_EVERY);
+        if (hint != MM_TREE_NONE) {
+            s = hint & ~(row - 1);
+            if (scarce || mm_reserve_count(ref, c, s) * 4 >= 3u << class_.row_lot_shift) blocks = mm_reserve_gather(ref, c, s);
+            if (scarce && blocks == 0) mm_reserve_tidy(ref, c, s);
+        }
     }
-    if (blocks == 0) {
+    const int is_fresh = blocks == 0;
+    if (is_fresh) {
         const uint32_t apart = m * (class_.reserve_mask + 1u) + (r - MM_STRIPES);
         s = mm_segment_claim_fresh(ref, c, (uint32_t)near, apart % MM_TREE_SPREAD, row, &n);
         if (n != 0 && !(used >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
@@ -152,6 +177,7 @@ MM_FN_RARE void mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32
     mm_store_relaxed_u64(&ring->blocks[m % MM_RING], blocks);
     mm_ring_put(ring, m, blocks != 0 ? s : MM_LOT_NONE);
     if (blocks != 0) mm_version_raise(h);
+    if (!is_fresh) mm_reserve_tidy(ref, c, s);
 }
 
 /* The block that place `place` of lot m, which is `what`, of a reserve stands for, if any. */
@@ -351,12 +377,14 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
     for (; end > 0; end--) {
         const uint32_t m = t >> shift, place = t & ((1u << shift) - 1);
         const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, m)->what);
-        if (!mm_lot_is(what, m)) break; /* on its way */
-        if (place == 0 && ahead != 0 && !mm_ring_has_room(ring, shift, m + ahead)) break;
+        const int begins = place == 0 && ahead != 0, late = begins && mm_ring_is_late(ring, m, ahead);
+        if (!late && !mm_lot_is(what, m)) break; /* on its way */
+        if (begins && !mm_ring_has_room(ring, shift, m + ahead)) break;
         if (!mm_ring_finish(ring, shift, t)) break; /* somebody is at work here */
+        if (late) mm_ring_put(ring, m, MM_LOT_NONE);
         mm_ring_took(ring, m, (1u << shift) - place);
-        if (place == 0 && ahead != 0) mm_ring_put(ring, m + ahead, MM_LOT_NONE);
-        if (!mm_lot_is_none(what)) any |= mm_stripe_return(ref, c, i, what, m, place);
+        if (begins) mm_ring_put(ring, m + ahead, MM_LOT_NONE);
+        if (!late && !mm_lot_is_none(what)) any |= mm_stripe_return(ref, c, i, what, m, place);
         t = (m + 1) << shift;
     }
     return any;
