@@ -39,7 +39,7 @@
  * is shared by fewer. Reserves: one for each MM_RESERVE_BYTES of the slice. */
 #define MM_STRIPES_SHIFT 6
 #define MM_RESERVES_SHIFT 2
-#define MM_RESERVE_BYTES 1024
+#define MM_RESERVE_BYTES 64
 
 /* Lots that a ring has at most between being made ready and being used up, as a shift: a warp that draws slices of which
  * there are two to a segment is in 16 of them at once, and the next MM_AHEAD_MAX are ready. */
