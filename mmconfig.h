@@ -31,15 +31,16 @@
  * there on 1024 slices, so that a warp, which takes up to 32 at once, seldom comes to the end of one; at most about 1
  * MiB, so that stripes hold little of a class that is hardly used; but never less than one word of slices. */
 #define MM_BLOCK_BYTES_MIN_SHIFT 16
+#ifndef MM_BLOCK_SLICES_SHIFT
 #define MM_BLOCK_SLICES_SHIFT 10
-#define MM_BLOCK_BYTES_MAX_SHIFT 20
+#endif
+#define MM_BLOCK_BYTES_MAX_SHIFT 22
 
-/* Stripes of a class, from which callers draw, and reserves, from which stripes get their blocks, at most, as shifts. One
- * word takes an atomic every 0.9 ns on an H200, so that 32 stripes would do for 32,768 warps; but what is made ready for one
- * is shared by fewer. Reserves: one for each MM_RESERVE_BYTES of the slice. */
-#define MM_STRIPES_SHIFT 6
-#define MM_RESERVES_SHIFT 2
-#define MM_RESERVE_BYTES 64
+/* Stripes of a class, from which callers draw, at most, as a shift. One word takes an atomic every 0.9 ns on an H200. */
+#ifndef MM_STRIPES_SHIFT
+#define MM_STRIPES_SHIFT 4
+#endif
+#define MM_RESERVES_SHIFT 0
 
 /* Lots that a ring has at most between being made ready and being used up, as a shift: a warp that draws slices of which
  * there are two to a segment is in 16 of them at once, and the next MM_AHEAD_MAX are ready. */
@@ -47,7 +48,15 @@
 
 /* Lots that stripes have made ready ahead of need: 1 M requests of 16 bytes took 22 us with 4, 26 with 2, 35 without; of 64
  * bytes 29, 31, 33. */
+#ifndef MM_AHEAD_MAX
 #define MM_AHEAD_MAX 4
+#endif
+#ifndef MM_RESERVE_AHEAD
+#define MM_RESERVE_AHEAD 4
+#endif
+#ifndef MM_ROW_BYTES
+#define MM_ROW_BYTES 128
+#endif
 
 /* What the stripes of a class, and its reserves, may hold of a heap of so many bytes: the square of that / 2^MM_HOLD_SHIFT:
  * 4 MiB of 2 GiB, or 1/20 of it when 28 classes are in use (16..4,096 bytes). Fewer stripes, fewer lots ahead, fewer
@@ -60,7 +69,9 @@
 #define MM_WHOLE_EVERY 4
 
 /* Segments of a reserve's lot, at most, as a shift; so many that it has some 64 blocks. */
+#ifndef MM_RESERVE_ROW_SHIFT
 #define MM_RESERVE_ROW_SHIFT 4
+#endif
 
 /* Slices that came back one by one are used again before the class gets more segments if they are 1/MM_REUSE_SHARE of
  * its slices: a live set that stays as it is takes up to 2 times its size. Less would be memory for time. How many
