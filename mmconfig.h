@@ -38,7 +38,7 @@
 
 /* Stripes of a class, from which callers draw, at most, as a shift. One word takes an atomic every 0.9 ns on an H200. */
 #ifndef MM_STRIPES_SHIFT
-#define MM_STRIPES_SHIFT 4
+#define MM_STRIPES_SHIFT 5
 #endif
 #define MM_RESERVES_SHIFT 0
 
@@ -52,10 +52,10 @@
 #define MM_AHEAD_MAX 4
 #endif
 #ifndef MM_RESERVE_AHEAD
-#define MM_RESERVE_AHEAD 4
+#define MM_RESERVE_AHEAD 2
 #endif
 #ifndef MM_ROW_BYTES
-#define MM_ROW_BYTES 128
+#define MM_ROW_BYTES 256
 #endif
 
 /* What the stripes of a class, and its reserves, may hold of a heap of so many bytes: the square of that / 2^MM_HOLD_SHIFT:

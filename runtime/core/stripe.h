@@ -90,7 +90,7 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
     const uint64_t rich = mm_load_relaxed_u64(&cs->rich), segments = mm_load_relaxed_u64(&cs->segments);
     const uint64_t left = mm_load_relaxed_u64(&mm_heap_of(ref)->free_count);
     const struct mm_class class_ = ref->classes[c];
-    const uint64_t held = (uint64_t)(class_.stripe_mask + 1u) * mm_class_block_slices(class_, 0) * MM_REUSE_HELD;
+    const uint64_t held = (uint64_t)(class_.stripe_mask + 1u) * (class_.ahead + 1u) * mm_class_block_slices(class_, 0) * MM_REUSE_HELD;
     if (rich * MM_REUSE_SHARE >= 256 && rich * segments * class_.slices >= 256 * held) return 1;
     return rich * MM_REUSE_SHARE_SCARCE >= 256 && left < ref->mapped_count / MM_SCARCE;
 }
@@ -382,9 +382,9 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
         if (begins && !mm_ring_has_room(ring, shift, m + ahead)) break;
         if (!mm_ring_finish(ring, shift, t)) break; /* somebody is at work here */
         if (late) mm_ring_put(ring, m, MM_LOT_NONE);
-        mm_ring_took(ring, m, (1u << shift) - place);
         if (begins) mm_ring_put(ring, m + ahead, MM_LOT_NONE);
         if (!late && !mm_lot_is_none(what)) any |= mm_stripe_return(ref, c, i, what, m, place);
+        mm_ring_took(ring, m, (1u << shift) - place); /* not before: `blocks` is the lot's until then */
         t = (m + 1) << shift;
     }
     return any;
