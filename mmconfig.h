@@ -52,7 +52,7 @@
 #define MM_AHEAD_MAX 4
 #endif
 #ifndef MM_RESERVE_AHEAD
-#define MM_RESERVE_AHEAD 2
+#define MM_RESERVE_AHEAD 4
 #endif
 #ifndef MM_ROW_BYTES
 #define MM_ROW_BYTES 256
@@ -98,10 +98,10 @@
  * way. */
 #define MM_VERSIONS_SHIFT 4
 
-/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS, 126 us in all), before malloc
+/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS, 127 us in all), before malloc
  * answers NULL: what others have in hand for the moment comes to light meanwhile. A refill may take 40 us when memory
  * runs short. */
-#define MM_NULL_TRIES 7
+#define MM_NULL_TRIES 9
 
 /* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): at least 0.5 s. */
 #define MM_WAIT_ITERATIONS (1u << 21)
