@@ -207,7 +207,7 @@ MM_FN_RARE uint32_t mm_reserve_draw(const struct mm_heap_ref *ref, uint32_t c, u
         if (place == 0) {
             *refilled = 1;
             if (mm_ring_is_late(ring, m, ahead)) mm_reserve_put(ref, c, r, m);
-            if (ahead) mm_reserve_put(ref, c, r, m + ahead);
+            if (ahead) mm_reserve_put(ref, c, r, mm_lot_after(m, ahead, shift));
         }
         const uint64_t what = mm_ring_look(ring, m);
         const uint32_t block = mm_reserve_block(class_, ring, what, m, place);
@@ -247,7 +247,7 @@ MM_FN void mm_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k
     const uint32_t shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, m = t >> shift;
     if ((t & ((1u << shift) - 1)) != 0) return;
     if (mm_ring_is_late(mm_ring_at(ref, c, k), m, ahead)) mm_stripe_put(ref, c, k, m, refilled);
-    if (ahead) mm_stripe_put(ref, c, k, m + ahead, refilled);
+    if (ahead) mm_stripe_put(ref, c, k, mm_lot_after(m, ahead, shift), refilled);
 }
 
 /* The block of a stripe's lot: segment << 6 | number. */
@@ -368,22 +368,22 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
     uint32_t t = mm_load_relaxed_u32(&ring->tickets), end = 0;
     MM_ROLLED
     for (uint32_t n = 0; n <= ahead; n++) { /* up to the last lot that has something */
-        const uint32_t m = (t >> shift) + n;
+        const uint32_t m = mm_lot_after(t >> shift, n, shift);
         const uint64_t what = mm_load_relaxed_u64(&mm_ring_slot(ring, m)->what);
         if (mm_lot_is(what, m) && !mm_lot_is_none(what)) end = n + 1;
     }
     int any = 0;
     MM_ROLLED
     for (; end > 0; end--) {
-        const uint32_t m = t >> shift, place = t & ((1u << shift) - 1);
+        const uint32_t m = t >> shift, place = t & ((1u << shift) - 1), next = mm_lot_after(m, ahead, shift);
         const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, m)->what);
         const int begins = place == 0 && ahead != 0, late = begins && mm_ring_is_late(ring, m, ahead);
         if (!late && !mm_lot_is(what, m)) break; /* on its way */
-        if (begins && !mm_ring_has_room(ring, shift, m + ahead)) break;
+        if (begins && !mm_ring_has_room(ring, shift, next)) break;
         if (!mm_ring_finish(ring, shift, t)) break; /* somebody is at work here */
         if (late) mm_ring_put(ring, m, MM_LOT_NONE);
         mm_ring_took(ring, m, (1u << shift) - place);
-        if (begins) mm_ring_put(ring, m + ahead, MM_LOT_NONE);
+        if (begins) mm_ring_put(ring, next, MM_LOT_NONE);
         if (!late && !mm_lot_is_none(what)) any |= mm_stripe_return(ref, c, i, what, m, place);
         t = (m + 1) << shift;
     }
