@@ -63,11 +63,6 @@
  * segments to a reserve's lot if need be. */
 #define MM_HOLD_SHIFT 40
 
-/* One lot of a reserve in so many is made of blocks that became whole again, if a row has 3/4 of what a lot can have; the others
- * of fresh segments: a lot with few blocks sends those who draw from it to the next one. When memory is scarce (below), each
- * lot, and whatever a row has. */
-#define MM_WHOLE_EVERY 4
-
 /* Segments of a reserve's lot, at most, as a shift; so many that it has some 64 blocks. */
 #ifndef MM_RESERVE_ROW_SHIFT
 #define MM_RESERVE_ROW_SHIFT 4

@@ -38,9 +38,11 @@ MM_FN struct mm_ring *mm_ring_at(const struct mm_heap_ref *ref, uint32_t c, uint
 }
 MM_FN struct mm_slot *mm_ring_slot(struct mm_ring *ring, uint32_t m) { return &ring->slot[m % MM_RING]; }
 
-/* What distinguishes a lot from those that its slot had before; not 0, so that a fresh slot has none. */
+/* The lot n lots after lot m: they begin again with the tickets, which are counted modulo 2^32. */
+MM_FN uint32_t mm_lot_after(uint32_t m, uint32_t n, uint32_t shift) { return (m + n) & ~0u >> shift; }
+/* What distinguishes a lot from those that its slot had before; never 0, so that only a fresh slot has none. */
 MM_FN uint64_t mm_lot_tag(uint32_t m) {
-    return (uint64_t)((m >> MM_RING_SHIFT) + 1) << MM_LOT_CONTENT_BITS & ~MM_LOT_ODD;
+    return ((uint64_t)(m >> MM_RING_SHIFT) << MM_LOT_CONTENT_BITS | MM_LOT_ODD >> 1) & ~MM_LOT_ODD;
 }
 /* Whether `what` is lot m's. */
 MM_FN int mm_lot_is(uint64_t what, uint32_t m) {

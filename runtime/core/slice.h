@@ -52,7 +52,7 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
         if (nones != 0) {
             const uint32_t first = mm_ctz(nones), rank = mm_popcount(nones & mm_bits_low(lane));
             mm_claim claim = 0;
-            if (lane == first) claim = mm_stripe_find(ref, c, mm_popcount(nones), k, m);
+            if (lane == first) claim = mm_stripe_find(ref, c, mm_popcount(nones), k, t);
             mm_warp_sync(group);
             claim = mm_warp_shuffle_u64(group, claim, first);
             if (nones >> lane & 1 && rank < mm_claim_count(claim)) {

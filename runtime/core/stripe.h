@@ -74,9 +74,27 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
     return all == 0 ? 0 : (segments * 256 / MM_REUSE_TRIES / all) * (back * 256 / MM_REUSE_TRIES / per_segment) >> 8;
 }
 
+/* Looks for a row of segments that has 3/4 of the whole blocks that a lot can have, for who makes the next lot ready. */
+MM_FN_RARE void mm_reserve_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
+    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
+    const uint32_t row = 1u << ref->classes[c].row_shift;
+    uint64_t *found = &mm_heap_of(ref)->classes[c].whole_row;
+    uint32_t n = 0, s = mm_load_relaxed_u64(found) == 0 && mm_load_relaxed_u64(whole.node) != 0 ? mm_tree_find(whole, salt) : MM_TREE_NONE;
+    if (s == MM_TREE_NONE) return;
+    s &= ~(row - 1);
+    MM_ROLLED
+    for (uint32_t i = 0; i < row; i += MM_GATHERED)
+        for (uint32_t k = 0; k < MM_GATHERED; k++) /* under way together */
+            if (i + k < row) n += mm_popcount(mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->whole));
+    if (4 * n >= 3u << ref->classes[c].row_lot_shift) mm_store_relaxed_u64(found, s + 1);
+}
+
+
 /* Looks how many slices of class c have come back, for who refills next. Takes its time: nobody should wait for `group`. */
 MM_FN_RARE void mm_stripe_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt, uint32_t group, uint32_t rank) {
     uint64_t *rich = &mm_stripe_class(ref, c)->rich;
+    if (rank == 0) mm_reserve_look(ref, c, salt);
+    mm_warp_sync(group);
     const uint32_t was = mm_warp_shuffle(group, (uint32_t)mm_load_relaxed_u64(rich), mm_ctz(group));
     const uint32_t is = mm_stripe_richness(ref, c, salt + was * MM_STRIPES, group, rank); /* not the same places each time */
     if (is != was && rank == 0)
@@ -99,17 +117,6 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
 
 /* A block: segment << 6 | number. */
 #define MM_BLOCK_NONE 0xffffffffu
-
-/* How many whole blocks the row of segments that begins at s seems to have. */
-MM_FN_RARE uint32_t mm_reserve_count(const struct mm_heap_ref *ref, uint32_t c, uint32_t s) {
-    const uint32_t row = 1u << ref->classes[c].row_shift;
-    uint32_t n = 0;
-    MM_ROLLED
-    for (uint32_t i = 0; i < row; i += MM_GATHERED)
-        for (uint32_t k = 0; k < MM_GATHERED; k++) /* under way together */
-            if (i + k < row) n += mm_popcount(mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->whole));
-    return n;
-}
 
 /* Claims all whole blocks of the row of segments that begins at s for class c. Returns them: block j of segment i of the row is
  * bit i * blocks + j. mm_reserve_tidy is to follow. */
@@ -151,21 +158,19 @@ MM_FN_RARE void mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32
     struct mm_ring *ring = mm_ring_at(ref, c, r);
     const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
     const uint64_t near = mm_load_relaxed_u64(&h->free_near), used = mm_load_relaxed_u64(&h->classes_used);
-    const uint64_t left = mm_load_relaxed_u64(&h->free_count);
+    const uint64_t left = mm_load_relaxed_u64(&h->free_count), found = mm_load_relaxed_u64(&h->classes[c].whole_row);
     const struct mm_class class_ = ref->classes[c];
     const uint32_t row = 1u << class_.row_shift, bits = class_.row_lot_shift - class_.row_shift;
     uint32_t s = MM_TREE_NONE, n = 0;
     uint64_t blocks = 0;
     mm_ring_await(ring, class_.row_lot_shift, m);
-    const int scarce = left < ref->mapped_count / MM_SCARCE;
-    if ((scarce || m % MM_WHOLE_EVERY == 0) && mm_load_relaxed_u64(whole.node) != 0) {
-        const uint32_t hint = mm_tree_find(whole, m / MM_WHOLE_EVERY);
-        if (hint != MM_TREE_NONE) {
-            s = hint & ~(row - 1);
-            if (scarce || mm_reserve_count(ref, c, s) * 4 >= 3u << class_.row_lot_shift) blocks = mm_reserve_gather(ref, c, s);
-            if (scarce && blocks == 0) mm_reserve_tidy(ref, c, s);
-        }
+    if (found != 0) {
+        if (mm_cas_acquire_u64(&h->classes[c].whole_row, found, 0)) s = (uint32_t)found - 1;
+    } else if (left < ref->mapped_count / MM_SCARCE && mm_load_relaxed_u64(whole.node) != 0) {
+        const uint32_t any = mm_tree_find(whole, m);
+        if (any != MM_TREE_NONE) s = any & ~(row - 1);
     }
+    if (s != MM_TREE_NONE && (blocks = mm_reserve_gather(ref, c, s)) == 0) mm_reserve_tidy(ref, c, s);
     const int is_fresh = blocks == 0;
     if (is_fresh) {
         const uint32_t apart = m * (class_.reserve_mask + 1u) + (r - MM_STRIPES);
@@ -207,7 +212,7 @@ MM_FN_RARE uint32_t mm_reserve_draw(const struct mm_heap_ref *ref, uint32_t c, u
         if (place == 0) {
             *refilled = 1;
             if (mm_ring_is_late(ring, m, ahead)) mm_reserve_put(ref, c, r, m);
-            if (ahead) mm_reserve_put(ref, c, r, m + ahead);
+            if (ahead) mm_reserve_put(ref, c, r, mm_lot_after(m, ahead, shift));
         }
         const uint64_t what = mm_ring_look(ring, m);
         const uint32_t block = mm_reserve_block(class_, ring, what, m, place);
@@ -247,7 +252,7 @@ MM_FN void mm_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k
     const uint32_t shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, m = t >> shift;
     if ((t & ((1u << shift) - 1)) != 0) return;
     if (mm_ring_is_late(mm_ring_at(ref, c, k), m, ahead)) mm_stripe_put(ref, c, k, m, refilled);
-    if (ahead) mm_stripe_put(ref, c, k, m + ahead, refilled);
+    if (ahead) mm_stripe_put(ref, c, k, mm_lot_after(m, ahead, shift), refilled);
 }
 
 /* The block of a stripe's lot: segment << 6 | number. */
@@ -368,23 +373,23 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
     uint32_t t = mm_load_relaxed_u32(&ring->tickets), end = 0;
     MM_ROLLED
     for (uint32_t n = 0; n <= ahead; n++) { /* up to the last lot that has something */
-        const uint32_t m = (t >> shift) + n;
+        const uint32_t m = mm_lot_after(t >> shift, n, shift);
         const uint64_t what = mm_load_relaxed_u64(&mm_ring_slot(ring, m)->what);
         if (mm_lot_is(what, m) && !mm_lot_is_none(what)) end = n + 1;
     }
     int any = 0;
     MM_ROLLED
     for (; end > 0; end--) {
-        const uint32_t m = t >> shift, place = t & ((1u << shift) - 1);
+        const uint32_t m = t >> shift, place = t & ((1u << shift) - 1), next = mm_lot_after(m, ahead, shift);
         const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, m)->what);
         const int begins = place == 0 && ahead != 0, late = begins && mm_ring_is_late(ring, m, ahead);
         if (!late && !mm_lot_is(what, m)) break; /* on its way */
-        if (begins && !mm_ring_has_room(ring, shift, m + ahead)) break;
+        if (begins && !mm_ring_has_room(ring, shift, next)) break;
         if (!mm_ring_finish(ring, shift, t)) break; /* somebody is at work here */
         if (late) mm_ring_put(ring, m, MM_LOT_NONE);
-        if (begins) mm_ring_put(ring, m + ahead, MM_LOT_NONE);
+        if (begins) mm_ring_put(ring, next, MM_LOT_NONE);
         if (!late && !mm_lot_is_none(what)) any |= mm_stripe_return(ref, c, i, what, m, place);
-        mm_ring_took(ring, m, (1u << shift) - place); /* not before: `blocks` is the lot's until then */
+        mm_ring_took(ring, m, (1u << shift) - place); /* not before its blocks have been read */
         t = (m + 1) << shift;
     }
     return any;
@@ -403,19 +408,19 @@ MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
     return any;
 }
 
-/* Up to n slices (at most 32) of class c, for who has a ticket of lot m of stripe k, in which there is nothing; 0, for NULL. */
-MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t m) {
+/* Up to n slices (at most 32) of class c, for who has ticket t of stripe k, of a lot in which there is nothing; 0, for NULL. */
+MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t) {
     struct mm_heap *h = mm_heap_of(ref);
     uint64_t *dry = &mm_stripe_class(ref, c)->dry, version = 0;
     uint32_t searches = 0, fails = 0;
     mm_claim claim = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES && claim == 0; tries++) {
-        claim = mm_stripe_reuse(ref, c, n, mm_home() + k + tries);
+        claim = mm_stripe_reuse(ref, c, n, t + k + tries * MM_REUSE_ROUNDS);
         if (claim != 0 || (++fails < MM_REUSE_FAILS && mm_stripe_is_thrifty(ref, c))) continue;
-        claim = mm_stripe_circulate(ref, c, n, k);
+        claim = mm_stripe_circulate(ref, c, n, t + k);
         if (claim != 0) { /* there is memory: then there is no need for each to look for itself */
-            mm_ring_skip(mm_ring_at(ref, c, k), ref->classes[c].lot_shift, m);
+            mm_ring_skip(mm_ring_at(ref, c, k), ref->classes[c].lot_shift, t >> ref->classes[c].lot_shift);
             break;
         }
         const uint64_t now = mm_version_read(h);
@@ -442,10 +447,11 @@ MM_FN int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c
     struct mm_ring *ring = mm_ring_at(ref, c, (opener & ((1u << MM_OPENER_LOT_SHIFT) - 1)) - 1);
     const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, lot)->what);
     const uint32_t tickets = mm_load_relaxed_u32(&ring->tickets), ticket = (lot << shift) + (i & ((1u << class_.block_shift) - 1));
-    /* The lot and the ticket are known modulo 2^24 and 2^(24 + shift); none that are compared are further apart than the ring. */
-    const uint32_t since = (uint32_t)(what >> MM_LOT_CONTENT_BITS) - (uint32_t)(mm_lot_tag(lot) >> MM_LOT_CONTENT_BITS);
-    if ((int32_t)(since << (MM_OPENER_LOT_SHIFT + MM_RING_SHIFT)) < 0) return MM_MISUSE_NOT_ALLOCATED; /* not ready */
+    /* The lot is known modulo 2^24, and there are 2^(32 - shift); the ticket accordingly. None that are compared are further apart
+     * than the ring. */
     const uint32_t up = shift < MM_OPENER_LOT_SHIFT ? MM_OPENER_LOT_SHIFT - shift : 0;
+    const uint32_t since = (uint32_t)(what >> MM_LOT_CONTENT_BITS) - (uint32_t)(mm_lot_tag(lot) >> MM_LOT_CONTENT_BITS);
+    if (what == 0 || (int32_t)(since << (MM_RING_SHIFT + shift + up)) < 0) return MM_MISUSE_NOT_ALLOCATED; /* not ready */
     return (int32_t)((tickets - ticket) << up) > 0 ? 0 : MM_MISUSE_NEVER;
 }
 

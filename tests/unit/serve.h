@@ -13,18 +13,18 @@ static inline uint32_t unit_serve_by(const struct mm_heap_ref *ref, uint32_t c, 
     uint32_t left = n, served = 0;
     int refilled = 0;
     while (left != 0) {
-        uint32_t nones = 0, m = 0;
+        uint32_t nones = 0, none = 0;
         for (uint32_t i = 0; i < left; i++) mm_stripe_begin(ref, c, k, t + i, &refilled);
         const uint32_t before = served;
         for (uint32_t i = 0; i < left; i++) {
             const uint64_t off = mm_stripe_piece(ref, c, k, t + i);
             mm_ring_took(ring, (t + i) >> shift, 1);
-            if (off == MM_PIECE_NONE) nones++, m = (t + i) >> shift;
+            if (off == MM_PIECE_NONE) nones++, none = t + i;
             else if (off != MM_PIECE_VOID) got(to, off), served++;
         }
         left -= served - before;
         if (nones != 0) {
-            const mm_claim claim = mm_stripe_find(ref, c, nones, k, m);
+            const mm_claim claim = mm_stripe_find(ref, c, nones, k, none);
             for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++, served++, left--) {
                 const uint64_t slice = mm_claim_slice(claim, rank);
                 got(to, (slice >> MM_SLICE_BITS << MM_SEGMENT_SHIFT) + (slice & ((1u << MM_SLICE_BITS) - 1)) * ref->classes[c].bytes);

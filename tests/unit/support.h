@@ -92,6 +92,25 @@ UNIT_SOME uint32_t unit_take(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     return unit_serve(ref, c, n, k, mm_ring_draw(mm_ring_at(ref, c, k), n), slice);
 }
 
+/* Ring i of class c, of which nothing is in use, goes on with lot m, as if all lots before it had been used up, and nothing were in
+ * those that are ready. */
+UNIT_SOME void unit_ring_from(const struct mm_heap_ref *ref, uint32_t c, uint32_t i, uint32_t m) {
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t shift = i < MM_STRIPES ? class_.lot_shift : class_.row_lot_shift;
+    const uint32_t ahead = i < MM_STRIPES ? class_.ahead : class_.reserve_ahead;
+    struct mm_ring *ring = mm_ring_at(ref, c, i);
+    ring->tickets = m << shift;
+    for (uint32_t k = 0; k < MM_RING; k++) {
+        const uint32_t lots = (m + MM_RING - 1 - k) / MM_RING; /* that the slot has had */
+        ring->slot[k].taken = lots << shift;
+        ring->slot[k].what = lots == 0 ? 0 : mm_lot_tag(k + (lots - 1) * MM_RING) | MM_LOT_NONE;
+    }
+    for (uint32_t n = 0; n < ahead; n++) {
+        const uint32_t lot = mm_lot_after(m, n, shift);
+        if (lot >= ahead || lot < m) mm_ring_put(ring, lot, MM_LOT_NONE);
+    }
+}
+
 UNIT_SOME uint64_t unit_misuses(const struct mm_cpu_heap *heap) {
     uint64_t sum = 0;
     for (int kind = 0; kind < MM_MISUSE_KINDS; kind++) sum += mm_cpu_misuse_count(heap, (enum mm_misuse)kind);
