@@ -85,7 +85,8 @@ struct mm_class_state {
     uint64_t rich; /* how many of its slices had come back, at the last looks, in 1/256 (stripe.h) */
     uint64_t segments; /* that belong to it */
     uint64_t whole_row; /* the first of a row of segments with many whole blocks, + 1; a hint */
-    uint64_t spare[12];
+    uint64_t circulating; /* whether somebody puts a block into circulation (stripe.h) */
+    uint64_t spare[11];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
 

@@ -411,25 +411,33 @@ MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
 /* Up to n slices (at most 32) of class c, for who has ticket t of stripe k, of a lot in which there is nothing; 0, for NULL. */
 MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t) {
     struct mm_heap *h = mm_heap_of(ref);
-    uint64_t *dry = &mm_stripe_class(ref, c)->dry, version = 0;
+    struct mm_class_state *cs = mm_stripe_class(ref, c);
+    uint64_t version = 0;
     uint32_t searches = 0, fails = 0;
     mm_claim claim = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES && claim == 0; tries++) {
         claim = mm_stripe_reuse(ref, c, n, t + k + tries * MM_REUSE_ROUNDS);
         if (claim != 0 || (++fails < MM_REUSE_FAILS && mm_stripe_is_thrifty(ref, c))) continue;
-        claim = mm_stripe_circulate(ref, c, n, t + k);
-        if (claim != 0) { /* there is memory: then there is no need for each to look for itself */
-            mm_ring_skip(mm_ring_at(ref, c, k), ref->classes[c].lot_shift, t >> ref->classes[c].lot_shift);
-            break;
-        }
         const uint64_t now = mm_version_read(h);
+        const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1;
+        if (!is_dry) { /* one at a time: what he puts into circulation the others find */
+            if (!mm_cas_acquire_u64(&cs->circulating, 0, 1)) {
+                mm_wait();
+                continue;
+            }
+            claim = mm_stripe_circulate(ref, c, n, t + k);
+            mm_store_release_u64(&cs->circulating, 0);
+            if (claim != 0) { /* there is memory: then there is no need for each to look for itself */
+                mm_ring_skip(mm_ring_at(ref, c, k), ref->classes[c].lot_shift, t >> ref->classes[c].lot_shift);
+                break;
+            }
+        }
         if (searches == 0) version = now;
-        const int is_dry = mm_load_relaxed_u64(dry) == now + 1;
         if (is_dry && searches != 0) break;
         if (!is_dry && mm_stripe_flush(ref)) continue;
         if (++searches >= MM_NULL_TRIES) {
-            if (now == version) mm_store_relaxed_u64(dry, version + 1);
+            if (now == version) mm_store_relaxed_u64(&cs->dry, version + 1);
             break;
         }
         mm_wait_times(1u << searches);
