@@ -40,7 +40,12 @@
 #ifndef MM_STRIPES_SHIFT
 #define MM_STRIPES_SHIFT 5
 #endif
+#ifndef MM_RESERVES_SHIFT
 #define MM_RESERVES_SHIFT 0
+#endif
+#ifndef MM_RESERVE_BYTES
+#define MM_RESERVE_BYTES 128
+#endif
 
 /* Lots that a ring has at most between being made ready and being used up, as a shift: a warp that draws slices of which
  * there are two to a segment is in 16 of them at once, and the next MM_AHEAD_MAX are ready. */
@@ -52,10 +57,7 @@
 #define MM_AHEAD_MAX 4
 #endif
 #ifndef MM_RESERVE_AHEAD
-#define MM_RESERVE_AHEAD 4
-#endif
-#ifndef MM_ROW_BYTES
-#define MM_ROW_BYTES 256
+#define MM_RESERVE_AHEAD 2
 #endif
 
 /* What the stripes of a class, and its reserves, may hold of a heap of so many bytes: the square of that / 2^MM_HOLD_SHIFT:

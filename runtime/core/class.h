@@ -85,13 +85,14 @@ MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
     const uint32_t stripes = mm_class_at_most(MM_STRIPES_SHIFT, hold > 2 ? hold - 2 : 0);
     k.stripe_mask = (uint8_t)((1u << stripes) - 1);
     k.ahead = hold >= stripes + 3 ? MM_AHEAD_MAX : hold >= stripes + 2 ? MM_AHEAD_MAX / 2 : 0;
-    const uint32_t segments = hold_shift > MM_SEGMENT_SHIFT ? hold_shift - MM_SEGMENT_SHIFT : 0, some = k.bytes / MM_ROW_BYTES;
+    const uint32_t segments = hold_shift > MM_SEGMENT_SHIFT ? hold_shift - MM_SEGMENT_SHIFT : 0;
     const uint32_t blocks = mm_class_log_up(k.blocks), room = mm_class_log_up(MM_SEGMENT_BLOCKS_MAX) - blocks;
-    const uint32_t row = mm_class_at_most(some == 0 ? 0 : 31 - mm_clz_u32(some), mm_class_at_most(room, MM_RESERVE_ROW_SHIFT));
-    k.reserve_ahead = segments >= row + 3 ? MM_RESERVE_AHEAD : segments > 0;
+    const uint32_t row = mm_class_at_most(room, MM_RESERVE_ROW_SHIFT), spare = segments > row ? segments - row : 0;
+    k.reserve_ahead = spare >= 2 ? MM_RESERVE_AHEAD : segments > 0;
     k.row_shift = (uint8_t)mm_class_at_most(segments - (segments > 0), row);
     k.row_lot_shift = (uint8_t)(k.row_shift + blocks);
-    k.reserve_mask = 0;
+    const uint32_t some = k.bytes / MM_RESERVE_BYTES, reserves = some == 0 ? 0 : 31 - mm_clz_u32(some);
+    k.reserve_mask = (uint8_t)((1u << mm_class_at_most(mm_class_at_most(reserves, MM_RESERVES_SHIFT), mm_class_at_most(spare > 2 ? spare - 2 : 0, stripes))) - 1);
     return k;
 }
 
