@@ -1,6 +1,7 @@
 /* Two callers in many orders of their steps with up to three changes, on a heap in small (few_stripes.h): heap sound, no
  * slice twice, no NULL while there is memory, nothing lost. Protocols of tree.h, segment.h, block.h, stripe.h and run.h;
  * steps.h says how. */
+#define UNIT_WAIT_STEPS 200 /* who waits lets the other go on */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/support.h"
@@ -112,6 +113,7 @@ static const struct scenario scenario[] = {
 #define SCENARIOS ((int)(sizeof scenario / sizeof *scenario))
 
 static struct mm_cpu_heap heap;
+static int ahead; /* whether lots are made ready ahead of need: then little is left for others, and NULL is always fine */
 static struct {
     void *p;
     uint64_t bytes;
@@ -141,7 +143,7 @@ static void act(void *arg) {
     if (me->what.verb == REUSE) {
         const uint32_t c = mm_class_of(me->what.bytes);
         const mm_claim claim = mm_block_reuse(&heap.ref, 0, c, 1, 0);
-        if (claim != 0) me->got = mm_slice_address(heap.ref.user_base, 0, (uint32_t)mm_claim_slice(claim, 0), mm_class_bytes(c));
+        if (claim != 0) me->got = (void *)(heap.ref.user_base + mm_claim_slice(claim, 0) * mm_class_bytes(c));
     }
     if (me->what.verb == GET_GIVE) mm_heap_free(&heap.ref, mm_heap_malloc(&heap.ref, me->what.bytes));
 }
@@ -199,11 +201,6 @@ static int both(const struct scenario *sc, long a, long b, long c) {
         if (!held[i].gone) sorted[n++] = held[i].p, live += unit_taken(held[i].bytes);
     qsort(sorted, (size_t)n, sizeof *sorted, by_address);
     for (int i = 1; i < n; i++) unit_holds(sorted[i] != sorted[i - 1], "%s: handed out twice at %ld %ld %ld", sc->name, a, b, c);
-    for (uint32_t k = 0; k < MM_CLASS_COUNT; k++) /* who waits does not add meanwhile */
-        for (uint32_t i = 0; i < MM_STRIPES + MM_RESERVES; i++) {
-            const uint64_t w = mm_heap_of(&heap.ref)->classes[k].stripe[i].word;
-            unit_holds(mm_stripe_cursor(w) <= mm_stripe_limit(w) + 4, "%s: cursor driven up at %ld %ld %ld", sc->name, a, b, c);
-        }
     char why[200];
     uint64_t found = 0;
     const char *bad = mm_cpu_heap_check_quiescent(&heap, why, sizeof why, &found);
@@ -211,7 +208,7 @@ static int both(const struct scenario *sc, long a, long b, long c) {
     unit_holds(found == live, "%s: at %ld %ld %ld: %llu bytes live, not %llu", sc->name, a, b, c,
                (unsigned long long)found, (unsigned long long)live);
     unit_holds(unit_misuses(&heap) == (uint64_t)misuses, "%s: misuse counted at %ld %ld %ld", sc->name, a, b, c);
-    unit_holds(sc->null_is_fine || nulls == 0, "%s: NULL at %ld %ld %ld", sc->name, a, b, c);
+    unit_holds(sc->null_is_fine || ahead || nulls == 0, "%s: NULL at %ld %ld %ld", sc->name, a, b, c);
     unit_holds(nulls < 2, "%s: two NULLs at %ld %ld %ld", sc->name, a, b, c);
     unit_le(nulls, mm_cpu_null_count(&heap));
     for (int i = 0; i < holds; i++)
@@ -232,6 +229,14 @@ START_TEST(schedules) {
     if (_i / SCENARIOS % 2) /* the other way round */
         turned.action[0] = sc->action[1], turned.action[1] = sc->action[0];
     unit_create(&heap, sc->segments);
+    ahead = _i / SCENARIOS / 2;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        struct mm_class *k = &heap.ref.classes[c];
+        unit_eq(k->stripe_mask + 1u, MM_STRIPES);
+        if (ahead) continue;
+        k->row_lot_shift = (uint8_t)(k->row_lot_shift - k->row_shift), k->row_shift = 0;
+        k->ahead = k->reserve_ahead = 0;
+    }
     long done = 0;
     for (long a = 0; a < MOST_STEPS; a += STRIDE(a, 8)) {
         int ended = 0;
@@ -251,7 +256,7 @@ int main(void) {
     Suite *suite = suite_create("interleave");
     TCase *tests = tcase_create("two callers");
     tcase_set_timeout(tests, 240);
-    tcase_add_loop_test(tests, schedules, 0, 2 * SCENARIOS);
+    tcase_add_loop_test(tests, schedules, 0, 4 * SCENARIOS);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
 }
