@@ -385,6 +385,9 @@ START_TEST(whole_blocks_of_a_row) {
             if (given[s] != 0) unit_eq(is_listed, 1);
             if (given[s] == 0 && takes && s - first < row && s != other) unit_eq(is_listed, 0);
         }
+        for (uint32_t s = 0; s < segments; s += row) mm_reserve_tidy(ref, c, s); /* those that have some stay listed */
+        for (uint32_t s = 0; s < segments; s++)
+            if (s != other) unit_eq(*mm_tree_leaf(mm_segment_class_tree(ref, c, MM_WHOLE), s) >> (s % 64) & 1, given[s] != 0);
         for (uint32_t i = 0; i < got; i++) given[block[i] >> 6] |= 1ull << (block[i] & 63);
         ring(c, MM_STRIPES)->slot[m % MM_RING].what = mm_lot_tag(m) | MM_LOT_NONE; /* all back */
         for (uint32_t i = 0; i < got; i++) mm_segment_give_back(ref, block[i] >> 6, c, 1ull << (block[i] & 63));
