@@ -382,9 +382,9 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
         if (begins && !mm_ring_has_room(ring, shift, m + ahead)) break;
         if (!mm_ring_finish(ring, shift, t)) break; /* somebody is at work here */
         if (late) mm_ring_put(ring, m, MM_LOT_NONE);
-        mm_ring_took(ring, m, (1u << shift) - place);
         if (begins) mm_ring_put(ring, m + ahead, MM_LOT_NONE);
         if (!late && !mm_lot_is_none(what)) any |= mm_stripe_return(ref, c, i, what, m, place);
+        mm_ring_took(ring, m, (1u << shift) - place); /* not before: then the lot's blocks may be another lot's */
         t = (m + 1) << shift;
     }
     return any;

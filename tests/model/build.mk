@@ -19,10 +19,12 @@ check-model: $(MODEL_PROGRAMS)
 litmus:
 	tests/model/run-litmus.sh
 
-# Shifts (config.sh): slices of a block, of a word; reserves, versions; searches before NULL.
-$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 0 0 0 0 2
-$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 0 1 0 3
-$(BUILD)/model/word/mmconfig.h: MODEL_SIZES := 1 1 0 1 2
+# Shifts (config.sh): slices of a block, of a word; reserves, versions; searches before NULL; lots of a ring.
+$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 0 0 0 0 2 2
+$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 0 1 0 3 2
+$(BUILD)/model/word/mmconfig.h: MODEL_SIZES := 1 1 0 1 2 2
+$(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 1 1 0 0 2 1
+$(BUILD)/model/four/mmconfig.h: MODEL_SIZES := 2 1 0 0 2 1
 $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@
@@ -33,4 +35,4 @@ $(BUILD)/model/$1/%: tests/model/%_model.c tests/model/explore.c tests/model/wor
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Itests/model/include -I$(BUILD)/model/$1 -Itests/model -I$(MODEL_ROOT) \
 	    $$(filter-out $$(if $$(filter %/tree,$$@),%/world.c),$$(filter %.c,$$^)) -o $$@
 endef
-$(foreach s,one two word,$(eval $(call MODEL_RULE,$s)))
+$(foreach s,one two word ring four,$(eval $(call MODEL_RULE,$s)))
