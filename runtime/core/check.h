@@ -74,11 +74,12 @@ MM_FN struct mm_check_ring mm_check_ring_of(const struct mm_heap_ref *ref, uint3
     r.m = r.ring->tickets >> r.shift, r.place = r.ring->tickets & ((1u << r.shift) - 1);
     return r;
 }
-/* Whether lot m + n should be ready. */
+MM_FN uint32_t mm_check_lot(struct mm_check_ring r, uint32_t n) { return mm_ring_lot(r.ring->tickets, r.shift, n); }
+/* Whether the n-th lot from m on should be ready. */
 MM_FN int mm_check_ring_ready(struct mm_check_ring r, uint32_t n) {
+    const uint32_t m = mm_check_lot(r, n);
     if (n == 0 && r.place != 0) return 1;
-    const uint32_t begun = r.m + (r.place != 0), lot = r.m + n; /* so many lots have been begun */
-    return r.ahead != 0 && lot >= r.ahead && lot - r.ahead < begun;
+    return n < r.ahead + (r.place != 0) && r.ahead != 0 && !mm_ring_is_late(r.ring, m, r.ahead);
 }
 
 MM_FN_RARE void mm_check_ring(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t c, uint32_t i) {
@@ -90,7 +91,7 @@ MM_FN_RARE void mm_check_ring(struct mm_check *k, const struct mm_heap_ref *ref,
         if ((r.ring->slot[slot].taken - drawn) << MM_RING_SHIFT != 0) mm_check_fault(k, MM_FAULT_RING_TAKEN, i, c, slot);
     }
     for (uint32_t n = 0; n <= r.ahead; n++) {
-        const uint32_t m = r.m + n;
+        const uint32_t m = mm_check_lot(r, n);
         const uint64_t what = mm_ring_slot(r.ring, m)->what;
         if (mm_lot_is(what, m) != mm_check_ring_ready(r, n)) mm_check_fault(k, MM_FAULT_RING_READY, i, c, m);
         if (!mm_lot_is(what, m) || mm_lot_is_none(what)) continue;
@@ -120,8 +121,9 @@ MM_FN_RARE uint32_t mm_check_issued(const struct mm_heap_ref *ref, uint32_t s, u
     if (i >= MM_STRIPES) return none;
     const struct mm_check_ring r = mm_check_ring_of(ref, c, i);
     for (uint32_t n = 0; n <= r.ahead; n++) {
-        const uint64_t what = mm_ring_slot(r.ring, r.m + n)->what;
-        if ((r.m + n) << MM_OPENER_LOT_SHIFT != opener - (i + 1) || !mm_lot_is(what, r.m + n) || mm_lot_is_none(what)) continue;
+        const uint32_t m = mm_check_lot(r, n);
+        const uint64_t what = mm_ring_slot(r.ring, m)->what;
+        if (m << MM_OPENER_LOT_SHIFT != opener - (i + 1) || !mm_lot_is(what, m) || mm_lot_is_none(what)) continue;
         if (mm_stripe_block(ref->classes[c], what) == (s << 6 | j)) return n == 0 ? r.place : 0;
     }
     return none;
@@ -130,10 +132,11 @@ MM_FN_RARE int mm_check_is_reserved(const struct mm_heap_ref *ref, uint32_t s, u
     for (uint32_t i = MM_STRIPES; i < MM_RINGS; i++) {
         const struct mm_check_ring r = mm_check_ring_of(ref, c, i);
         for (uint32_t n = 0; n <= r.ahead; n++) {
-            const uint64_t what = mm_ring_slot(r.ring, r.m + n)->what;
+            const uint32_t m = mm_check_lot(r, n);
+            const uint64_t what = mm_ring_slot(r.ring, m)->what;
             uint32_t block;
-            if (!mm_lot_is(what, r.m + n)) continue;
-            for (uint32_t place = n == 0 ? r.place : 0; (block = mm_reserve_block(ref->classes[c], r.ring, what, r.m + n, place)) != MM_BLOCK_NONE; place++)
+            if (!mm_lot_is(what, m)) continue;
+            for (uint32_t place = n == 0 ? r.place : 0; (block = mm_reserve_block(ref->classes[c], r.ring, what, m, place)) != MM_BLOCK_NONE; place++)
                 if (block == (s << 6 | j)) return 1;
         }
     }

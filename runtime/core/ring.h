@@ -26,7 +26,6 @@
 
 MM_STATIC_ASSERT(MM_RING > 16 + MM_AHEAD_MAX, "a warp draws 32 tickets, and no lot has less than two");
 
-#define MM_LOT_CONTENT_BITS 40
 #define MM_LOT_CONTENT ((1ull << MM_LOT_CONTENT_BITS) - 1)
 /* Beside the content: not for those who know the plain case only. */
 #define MM_LOT_ODD (1ull << 63)
@@ -48,6 +47,9 @@ MM_FN int mm_lot_is(uint64_t what, uint32_t m) {
 }
 /* Whether there is nothing in a lot. */
 MM_FN int mm_lot_is_none(uint64_t what) { return (what & MM_LOT_NONE) == MM_LOT_NONE; }
+
+/* The n-th lot after that of ticket t. Tickets begin again at 0, and so do lots. */
+MM_FN uint32_t mm_ring_lot(uint32_t t, uint32_t shift, uint32_t n) { return (t + (n << shift)) >> shift; }
 
 /* Draws n tickets. Returns the first. */
 MM_FN uint32_t mm_ring_draw(struct mm_ring *ring, uint32_t n) { return mm_add_relaxed_u32(&ring->tickets, n); }

@@ -207,7 +207,7 @@ MM_FN_RARE uint32_t mm_reserve_draw(const struct mm_heap_ref *ref, uint32_t c, u
         if (place == 0) {
             *refilled = 1;
             if (mm_ring_is_late(ring, m, ahead)) mm_reserve_put(ref, c, r, m);
-            if (ahead) mm_reserve_put(ref, c, r, m + ahead);
+            if (ahead) mm_reserve_put(ref, c, r, mm_ring_lot(t, shift, ahead));
         }
         const uint64_t what = mm_ring_look(ring, m);
         const uint32_t block = mm_reserve_block(class_, ring, what, m, place);
@@ -247,7 +247,7 @@ MM_FN void mm_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k
     const uint32_t shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, m = t >> shift;
     if ((t & ((1u << shift) - 1)) != 0) return;
     if (mm_ring_is_late(mm_ring_at(ref, c, k), m, ahead)) mm_stripe_put(ref, c, k, m, refilled);
-    if (ahead) mm_stripe_put(ref, c, k, m + ahead, refilled);
+    if (ahead) mm_stripe_put(ref, c, k, mm_ring_lot(t, shift, ahead), refilled);
 }
 
 /* The block of a stripe's lot: segment << 6 | number. */
@@ -368,21 +368,21 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
     uint32_t t = mm_load_relaxed_u32(&ring->tickets), end = 0;
     MM_ROLLED
     for (uint32_t n = 0; n <= ahead; n++) { /* up to the last lot that has something */
-        const uint32_t m = (t >> shift) + n;
+        const uint32_t m = mm_ring_lot(t, shift, n);
         const uint64_t what = mm_load_relaxed_u64(&mm_ring_slot(ring, m)->what);
         if (mm_lot_is(what, m) && !mm_lot_is_none(what)) end = n + 1;
     }
     int any = 0;
     MM_ROLLED
     for (; end > 0; end--) {
-        const uint32_t m = t >> shift, place = t & ((1u << shift) - 1);
+        const uint32_t m = t >> shift, place = t & ((1u << shift) - 1), next = mm_ring_lot(t, shift, ahead);
         const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, m)->what);
         const int begins = place == 0 && ahead != 0, late = begins && mm_ring_is_late(ring, m, ahead);
         if (!late && !mm_lot_is(what, m)) break; /* on its way */
-        if (begins && !mm_ring_has_room(ring, shift, m + ahead)) break;
+        if (begins && !mm_ring_has_room(ring, shift, next)) break;
         if (!mm_ring_finish(ring, shift, t)) break; /* somebody is at work here */
         if (late) mm_ring_put(ring, m, MM_LOT_NONE);
-        if (begins) mm_ring_put(ring, m + ahead, MM_LOT_NONE);
+        if (begins) mm_ring_put(ring, next, MM_LOT_NONE);
         if (!late && !mm_lot_is_none(what)) any |= mm_stripe_return(ref, c, i, what, m, place);
         mm_ring_took(ring, m, (1u << shift) - place); /* not before: then the lot's blocks may be another lot's */
         t = (m + 1) << shift;
@@ -442,11 +442,11 @@ MM_FN int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c
     struct mm_ring *ring = mm_ring_at(ref, c, (opener & ((1u << MM_OPENER_LOT_SHIFT) - 1)) - 1);
     const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, lot)->what);
     const uint32_t tickets = mm_load_relaxed_u32(&ring->tickets), ticket = (lot << shift) + (i & ((1u << class_.block_shift) - 1));
-    /* The lot and the ticket are known modulo 2^24 and 2^(24 + shift); none that are compared are further apart than the ring. */
+    /* The lot is known modulo 2^24, or 2^(32 - shift) if that is less; none that are compared are further apart than the ring. */
+    const uint32_t least = shift < MM_OPENER_LOT_SHIFT ? MM_OPENER_LOT_SHIFT : shift;
     const uint32_t since = (uint32_t)(what >> MM_LOT_CONTENT_BITS) - (uint32_t)(mm_lot_tag(lot) >> MM_LOT_CONTENT_BITS);
-    if ((int32_t)(since << (MM_OPENER_LOT_SHIFT + MM_RING_SHIFT)) < 0) return MM_MISUSE_NOT_ALLOCATED; /* not ready */
-    const uint32_t up = shift < MM_OPENER_LOT_SHIFT ? MM_OPENER_LOT_SHIFT - shift : 0;
-    return (int32_t)((tickets - ticket) << up) > 0 ? 0 : MM_MISUSE_NEVER;
+    if ((int32_t)(since << (least + MM_RING_SHIFT)) < 0) return MM_MISUSE_NOT_ALLOCATED; /* not ready */
+    return (int32_t)((tickets - ticket) << (least - shift)) > 0 ? 0 : MM_MISUSE_NEVER;
 }
 
 #endif
