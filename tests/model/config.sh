@@ -2,7 +2,8 @@
 # Writes mmconfig.h with tiny sizes: config.sh MMCONFIG SLICES WORD RESERVES VERSIONS TRIES RING. A segment of 64 KiB, so that a
 # half, a quarter, an eighth of it are slices of their own class. Shifts: SLICES of a block, slices of a WORD of bits, RESERVES of
 # a class, VERSIONS, lots of a RING; and how often NULL is searched for (TRIES). Memory is always scarce: whole blocks are used
-# before fresh segments. Lots ahead, and rows of segments, are what a scenario asks for (world_lots).
+# before fresh segments. A lot's content is short, so that it shows whether lots begin again when tickets do. Lots ahead, and
+# rows of segments, are what a scenario asks for (world_lots).
 set -eu
 sed -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 16/' \
     -e 's/^\(#define MM_BLOCK_BYTES_MIN_SHIFT\) .*/\1 10/' \
@@ -12,6 +13,7 @@ sed -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 16/' \
     -e 's/^\(#define MM_RESERVE_ROW_SHIFT\) .*/\1 1/' \
     -e 's/^\(#define MM_HOLD_SHIFT\) .*/\1 -32/' \
     -e 's/^\(#define MM_SCARCE\) .*/\1 1/' \
+    -e 's/^\(#define MM_LOT_CONTENT_BITS\) .*/\1 32/' \
     -e 's/^\(#define MM_REUSE_TRIES\) .*/\1 2/' \
     -e "s/^\(#define MM_BLOCK_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WORD_SHIFT\) .*/\1 $3/" \

@@ -98,6 +98,7 @@ static void home_one_1(void) { begin_home(1, 1, 0, 0); }
 static void both_1(void) { begin_home(3, 1, 0, 1); }
 static void both_1_two(void) { begin(3, 1, 0, 1); }
 static void rows(void) { begin(4, 0, 1, 0); }
+static void rows_warps(void) { begin_home(4, warp_ahead(), 1, 1); }
 static void rows_1(void) { begin_home(4, 1, 1, 1); }
 /* So many slices of a class have been drawn, and are live; the next one is place 0 or 1 of a lot. */
 static void drawn(uint32_t bytes, uint32_t n) {
@@ -105,6 +106,7 @@ static void drawn(uint32_t bytes, uint32_t n) {
 }
 static void drawn_1(void) { home(), drawn(QUARTER, 1); }
 static void drawn_1_of_one(void) { home_one(), drawn(QUARTER, 1); }
+static void drawn_1_warps(void) { begin_home(4, warp_ahead(), 0, 0), drawn(QUARTER, 1); }
 static void drawn_2(void) { home(), drawn(QUARTER, 2); }
 static void drawn_1_ahead(void) { home_1(), drawn(QUARTER, 1); }
 static void drawn_2_ahead(void) { home_1(), drawn(QUARTER, 2); }
@@ -208,15 +210,15 @@ static const struct model_scenario scenarios[] = {
     {"stripe-crossing-ahead", drawn_1_ahead, {quarter_once, quarter_once, quarter_keep}, fine_check, 3, 0},
     /* warps */
     {"stripe-warp-crossing", drawn_1, {quarter_warp_3, quarter_once}, fine_check, 0, 0},
-    {"stripe-warp-crossing-ahead", drawn_1_ahead, {quarter_warp_2, quarter_keep_two}, fine_check, 0, 0},
+    {"stripe-warp-crossing-ahead", drawn_1_warps, {quarter_warp_2, quarter_keep_two}, fine_check, 0, 0},
     {"stripe-two-warps", home_4, {half_warp_3, half_warp_3}, fine_check, 3, 0},
-    {"stripe-two-warps-ahead", drawn_1_ahead, {quarter_warp_2, quarter_warp_2}, fine_check, 3, 0},
+    {"stripe-two-warps-ahead", drawn_1_warps, {quarter_warp_2, quarter_warp_2}, fine_check, 3, 0},
     {"stripe-three-keep", home, {half_keep, half_keep, half_keep}, fine_check, 3, 0},
     /* both levels */
     {"stripe-both-ahead", both_1, {quarter_keep_three, quarter_keep_two}, fine_check, 3, 0},
     {"stripe-both-two-homes", both_1_two, {quarter_keep_two, quarter_keep_two, quarter_once}, fine_check, 3, 0},
     {"stripe-both-halves", both_1, {half_keep_two, half_keep, half_once}, fine_check, 3, 0},
-    {"stripe-both-rows", rows_1, {quarter_warp_keep_3, quarter_keep_two}, fine_check, 3, 0},
+    {"stripe-both-rows", rows_warps, {quarter_warp_keep_3, quarter_keep_two}, fine_check, 3, 0},
     {"stripe-rows-two-homes", rows, {half_warp_keep, half_keep, half_once}, fine_check, 3, 0},
     {"stripe-reserve-by-two", three_segments, {half_keep, quarter_keep, half_two}, fine_check, 3, 0},
     {"stripe-one-segment-by-two", one_segment, {quarter_two, quarter_two}, fine_check, 0, 0},

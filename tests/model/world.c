@@ -50,9 +50,9 @@ void world_late_tickets(uint32_t bytes, uint32_t lots) {
         struct mm_ring *ring = mm_ring_at(&ref, c, k);
         ring->tickets = m << shift;
         for (uint32_t i = 0; i < MM_RING; i++) {
-            const int is_ready = i < ref.classes[c].ahead;
-            ring->slot[(m + i) % MM_RING].what = mm_lot_tag(is_ready ? m + i : m + i - MM_RING) | MM_LOT_NONE;
-            ring->slot[(m + i) % MM_RING].taken = (m + i) >> MM_RING_SHIFT << shift;
+            const uint32_t lot = mm_ring_lot(ring->tickets, shift, i), before = mm_ring_lot(ring->tickets, shift, i - MM_RING);
+            ring->slot[lot % MM_RING].what = mm_lot_tag(i < ref.classes[c].ahead ? lot : before) | MM_LOT_NONE;
+            ring->slot[lot % MM_RING].taken = lot >> MM_RING_SHIFT << shift;
         }
     }
 }
