@@ -1,7 +1,8 @@
 # Interleaving explorer over the core's own headers (explore.h). Models run with blocks of one slice ("one"), of two slices in
-# two words of bits ("two") and of two slices in one word ("word"), where that makes a difference.
+# two words of bits ("two") and of two slices in one word ("word"), where that makes a difference; stripes also with rings of
+# two lots ("ring"), and with blocks of four slices, of which two are drawn by plain tickets ("four").
 
-MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment two/segment one/stripe two/stripe \
+MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment two/segment one/stripe two/stripe ring/stripe four/stripe \
     one/block two/block word/block one/run two/run one/null two/null word/null)
 MODEL_HEADERS := $(wildcard tests/unit/serve.h tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h) runtime/port.h
 

@@ -141,6 +141,34 @@ static void free_second_row(void) {
     world_free(keep[4]), world_free(keep[5]), world_free(keep[6]), world_free(keep[7]);
 }
 static void free_second_row_half(void) { free_second_row(), world_malloc(HALF, 0); }
+/* A row of two segments, one of quarters, one of eighths; both have a whole block. */
+static void row_of_two_classes(void) {
+    begin_home(2, 0, 1, 0);
+    world_hold_run(1);
+    drawn(QUARTER, 4);
+    world_free((void *)(ref.user_base + MM_SEGMENT_BYTES));
+    for (uint32_t i = 4; i < 12; i++) keep[i] = world_malloc(EIGHTH, 1);
+    world_free(keep[0]), world_free(keep[1]);
+    for (uint32_t i = 4; i < 4 + (1u << mm_class_block_shift(mm_class_of(EIGHTH))); i++) world_free(keep[i]), keep[i] = NULL;
+    world_forget_dry();
+}
+static void free_eighths(void) {
+    for (uint32_t i = 4; i < 12; i++) world_free(keep[i]);
+}
+static void free_eighths_half(void) { free_eighths(), world_malloc(HALF, 0); }
+static void free_eighths_one(void) { world_free(keep[10]), world_free(keep[11]); }
+/* Some of the only segment is whole; another class gets it as the rest comes back. */
+static void full_but_some(void) {
+    full();
+    for (uint32_t i = 0; i < 2; i++) world_free(keep[i]), keep[i] = NULL;
+}
+static void circulate_eighth(void) {
+    const uint32_t c = mm_class_of(EIGHTH);
+    void *p[2];
+    world_got(mm_stripe_circulate(&ref, c, 1, model_self()), c, p);
+    model_progress();
+}
+static void free_circulate_eighth(void) { free_keep_all(), circulate_eighth(); }
 /* Tickets begin again at 0. */
 static void late(void) { home(), world_late_tickets(QUARTER, 1); }
 static void late_1(void) { home_1(), world_late_tickets(QUARTER, 2); }
@@ -153,7 +181,7 @@ static void never_setup(void) {
     keep[0] = world_malloc(QUARTER, 1);
 }
 static void never_ahead_setup(void) {
-    begin(3, 1, 0, 0);
+    begin_home(3, 1, 0, 0);
     keep[0] = world_malloc(QUARTER, 1);
 }
 static void *slice_of(uint32_t i) { return (void *)(ref.user_base + i * QUARTER); }
@@ -162,9 +190,9 @@ static void free_never(void) {
     mm_heap_free(&ref, slice_of(mm_class_block_shift(mm_class_of(QUARTER)) ? 1 : 3));
     model_progress();
 }
-/* Of a block that is not in a lot of a stripe yet. */
+/* Of a block that comes into a lot of a stripe meanwhile. */
 static void free_never_ready(void) {
-    mm_heap_free(&ref, slice_of(3));
+    mm_heap_free(&ref, slice_of(mm_class_block_shift(mm_class_of(QUARTER)) ? 5 : 3));
     model_progress();
 }
 static void never_check(void) {
@@ -223,6 +251,8 @@ static const struct model_scenario scenarios[] = {
     {"stripe-reserve-by-two", three_segments, {half_keep, quarter_keep, half_two}, fine_check, 3, 0},
     {"stripe-one-segment-by-two", one_segment, {quarter_two, quarter_two}, fine_check, 0, 0},
     {"stripe-three-classes", one_segment, {half_once, quarter_once, eighth_once}, fine_check, 3, 0},
+    {"stripe-free-beside-draw", drawn_1_ahead, {free_keep_0, quarter_keep_two}, fine_check, 0, 0},
+    {"stripe-free-beside-draw-three", drawn_3_ahead, {free_keep_all, quarter_keep, quarter_once}, fine_check, 3, 0},
     /* flush */
     {"stripe-flush-beside-draw", drawn_1, {flush, quarter_two}, fine_check, 0, 0},
     {"stripe-flush-beside-draw-ahead", drawn_1_ahead, {flush, quarter_keep_two}, fine_check, 0, 0},
@@ -244,11 +274,17 @@ static const struct model_scenario scenarios[] = {
     {"stripe-circulate-beside-draw", full, {free_keep_all, circulate_quarter, quarter_keep}, fine_check, 3, 0},
     {"stripe-circulate-beside-circulate", full, {free_keep_all, circulate_quarter_keep, circulate_quarter_keep}, fine_check, 3, 0},
     {"stripe-circulate-beside-free", full, {free_keep_0, free_keep_1, circulate_quarter_keep}, fine_check, 3, 0},
+    {"stripe-circulate-another-class", full_but_some, {circulate_quarter_keep, free_circulate_eighth}, fine_check, 3, 0},
+    {"stripe-circulate-beside-eighths", full_but_some, {circulate_quarter, free_circulate_eighth, eighth_once}, fine_check, 3, 0},
     /* whole blocks of a row, gathered by a reserve */
     {"stripe-gather", row_live_1, {free_first_block, quarter_keep_two}, fine_check, 3, 0},
     {"stripe-gather-beside-whole", row_live, {free_first_row, quarter_keep_two, free_second_row}, fine_check, 3, 0},
     {"stripe-gather-beside-class", row_live_1, {free_first_block, quarter_keep, free_second_row_half}, fine_check, 3, 0},
     {"stripe-gather-two-classes", row_live_1, {free_first_block, quarter_keep, half_keep}, fine_check, 3, 0},
+    {"stripe-gather-row-of-classes", row_of_two_classes, {quarter_keep_two, eighth_two}, fine_check, 0, 0},
+    {"stripe-gather-row-of-classes-whole", row_of_two_classes, {quarter_keep, free_eighths_one, eighth_once}, fine_check, 3, 0},
+    {"stripe-gather-row-changes", row_of_two_classes, {quarter_keep_two, free_eighths_half}, fine_check, 3, 0},
+    {"stripe-gather-row-changes-three", row_of_two_classes, {quarter_keep, free_eighths, half_keep}, fine_check, 3, 0},
     /* tickets begin again at 0 */
     {"stripe-tickets-again", late, {quarter_keep_three, quarter_keep_two}, fine_check, 3, 0},
     {"stripe-tickets-again-ahead", late_1, {quarter_keep_three, quarter_keep_three}, fine_check, 3, 0},
@@ -256,7 +292,7 @@ static const struct model_scenario scenarios[] = {
     {"stripe-tickets-again-flush", late_1, {quarter_keep_three, flush_twice}, fine_check, 3, 0},
     /* misuse */
     {"stripe-never", never_setup, {free_never, quarter_once}, never_check, 0, 0},
-    {"stripe-never-beside-put", never_ahead_setup, {free_never_ready, quarter_once}, never_check, 0, 0},
+    {"stripe-never-beside-put", never_ahead_setup, {free_never_ready, quarter_keep_two}, never_check, 0, 0},
     {"stripe-never-beside-whole", never_setup, {free_never_twice, free_keep_0}, never_twice_check, 0, 0},
     {"stripe-never-beside-opening", never_setup, {free_never, quarter_once, free_keep_0}, never_check, 3, 0},
 };
