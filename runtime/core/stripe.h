@@ -183,7 +183,8 @@ MM_FN_RARE void mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32
 /* The block that place `place` of lot m, which is `what`, of a reserve stands for, if any. */
 MM_FN uint32_t mm_reserve_block(struct mm_class class_, struct mm_ring *ring, uint64_t what, uint32_t m, uint32_t place) {
     const uint32_t bits = class_.row_lot_shift - class_.row_shift;
-    uint64_t blocks = mm_lot_is_none(what) ? 0 : mm_load_relaxed_u64(&ring->blocks[m % MM_RING]);
+    /* acquires: a plain load may still be on its way when the ticket is counted, and then read what the next lot has */
+    uint64_t blocks = mm_lot_is_none(what) ? 0 : mm_load_acquire_u64(&ring->blocks[m % MM_RING]);
     if (place >= mm_popcount(blocks)) return MM_BLOCK_NONE;
     uint32_t bit = 0;
     MM_ROLLED
