@@ -96,6 +96,20 @@ static void three_back(void) {
     full_segment();
     for (uint32_t i = 0; i < 3; i++) world_free(keep[i]);
 }
+/* As three_back, and so much has come back that lots are made of nothing: all look for themselves. */
+static void thrifty(void) {
+    three_back();
+    HEAP->classes[mm_class_of(QUARTER)].rich = 256;
+}
+static void thrifty_ahead(void) {
+    world_make(1);
+    world_lots(1, 0, 0);
+    world_same_home();
+    model_require(world_fill(QUARTER, keep, 4) == 4, "the set-up could not fill the heap");
+    world_forget_dry();
+    world_free(keep[0]), world_free(keep[2]);
+    HEAP->classes[mm_class_of(QUARTER)].rich = 256;
+}
 
 /* A reader of the halves' tree comes late to a segment that is the quarters' by now. */
 static void full_segment_with_hints(void) {
@@ -151,6 +165,8 @@ static const struct model_scenario scenarios[] = {
     {"null-reuse-one-home", full_one_home, {free_1_again_quarter, free_2_again_quarter}, world_check_drained, 0, 1},
     {"null-reuse-one-back", one_back, {must_quarter, free_0}, world_check_drained, 0, 1},
     {"null-reuse-two-ask", three_back, {must_quarter, pass_quarter, must_quarter}, world_check_drained, 3, 1},
+    {"null-thrifty", thrifty, {must_quarter, pass_quarter, must_quarter}, world_check_drained, 3, 1},
+    {"null-thrifty-ahead", thrifty_ahead, {must_quarter, must_quarter, free_1}, world_check_drained, 3, 1},
     {"null-tickets-left", tickets_left, {must_two_quarters, must_quarter}, world_check_drained, 0, 1},
     {"null-tickets-left-three", tickets_left, {must_quarter, must_quarter, must_quarter}, world_check_drained, 3, 1},
     {"null-tickets-ahead", tickets_ahead, {must_two_quarters, must_quarter}, world_check_drained, 0, 1},
