@@ -138,6 +138,7 @@
 #define MM_RESERVES (1u << MM_RESERVES_SHIFT)
 #define MM_RINGS (MM_STRIPES + MM_RESERVES)
 #define MM_RING (1u << MM_RING_SHIFT)
+#define MM_LOT_CONTENT_BITS 40 /* an offset in the heap; what tells lots apart has the rest */
 #define MM_VERSIONS (1u << MM_VERSIONS_SHIFT)
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)

@@ -132,10 +132,11 @@ MM_FN_RARE int mm_check_is_reserved(const struct mm_heap_ref *ref, uint32_t s, u
     for (uint32_t i = MM_STRIPES; i < MM_RINGS; i++) {
         const struct mm_check_ring r = mm_check_ring_of(ref, c, i);
         for (uint32_t n = 0; n <= r.ahead; n++) {
-            const uint64_t what = mm_ring_slot(r.ring, r.m + n)->what;
+            const uint32_t m = mm_check_ring_lot(r, n);
+            const uint64_t what = mm_ring_slot(r.ring, m)->what;
             uint32_t block;
-            if (!mm_lot_is(what, mm_check_ring_lot(r, n))) continue;
-            for (uint32_t place = n == 0 ? r.place : 0; (block = mm_reserve_block(ref->classes[c], r.ring, what, r.m + n, place)) != MM_BLOCK_NONE; place++)
+            if (!mm_lot_is(what, m)) continue;
+            for (uint32_t place = n == 0 ? r.place : 0; (block = mm_reserve_block(ref->classes[c], r.ring, what, m, place)) != MM_BLOCK_NONE; place++)
                 if (block == (s << 6 | j)) return 1;
         }
     }

@@ -26,7 +26,6 @@
 
 MM_STATIC_ASSERT(MM_RING > 16 + MM_AHEAD_MAX, "a warp draws 32 tickets, and no lot has less than two");
 
-#define MM_LOT_CONTENT_BITS 40
 #define MM_LOT_CONTENT ((1ull << MM_LOT_CONTENT_BITS) - 1)
 /* Beside the content: not for those who know the plain case only. */
 #define MM_LOT_ODD (1ull << 63)
