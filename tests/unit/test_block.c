@@ -215,7 +215,8 @@ START_TEST(double_frees) {
     for (uint32_t i = 0; i < per; i += 7) unit_free(&heap, (void *)(base + i * bytes), MM_MISUSE_NOT_ALLOCATED, live, "of a whole block");
     for (uint32_t i = per; i < 3 * per; i++) mm_heap_free(ref, (void *)(base + i * bytes));
     live -= 2 * per * bytes;
-    unit_ring_from(ref, c, MM_STRIPES, MM_WHOLE_EVERY); /* the next lot is to be of whole blocks */
+    unit_ring_from(ref, c, MM_STRIPES, 1u << ref->classes[c].row_lot_shift);
+    mm_heap_of(ref)->classes[c].whole_row = 1; /* the next lot is to be of whole blocks */
     uint32_t slice;
     unit_eq(unit_take(ref, c, 1, 0, &slice), 1);
     unit_eq(slice, 0);

@@ -116,8 +116,9 @@ START_TEST(stripes_within_what_they_may_hold) {
             unit_le(reserves, MM_RESERVES);
             unit_le(reserves, stripes);
             if (reserves > 1) unit_le(reserves * MM_RESERVE_BYTES, k.bytes);
-            unit_le(k.reserve_ahead, 1);
-            unit_eq(k.reserve_ahead, 2 * MM_SEGMENT_BYTES <= may);
+            unit_le(k.reserve_ahead, MM_RESERVE_AHEAD);
+            unit_eq(k.reserve_ahead != 0, 2 * MM_SEGMENT_BYTES <= may);
+            if (may >= 4 * row * MM_SEGMENT_BYTES) unit_eq(k.reserve_ahead, MM_RESERVE_AHEAD);
             if (reserves * row > 1) unit_le(reserves * row * (k.reserve_ahead + 1) * MM_SEGMENT_BYTES, may);
             if (may >= 4 * row * MM_SEGMENT_BYTES) unit_holds(row == 1u << MM_RESERVE_ROW_SHIFT || 2 * row * bits > 64, "class %u: a row of %u", c, (uint32_t)row);
             if (may >= 4 * reserves * row * MM_SEGMENT_BYTES)
