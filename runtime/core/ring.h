@@ -87,10 +87,7 @@ MM_FN void mm_ring_put(struct mm_ring *ring, uint32_t m, uint64_t content) {
 
 /* Whether who draws the first ticket of lot m has to make it ready: nobody was there to do it ahead. */
 MM_FN int mm_ring_is_late(struct mm_ring *ring, uint32_t m, uint32_t ahead) {
-    struct mm_slot *slot = mm_ring_slot(ring, m);
-    if (m >= ahead) return ahead == 0;
-    /* fresh; the last lots before tickets begin again may have the tag 0, and the heap's first block */
-    return mm_load_relaxed_u64(&slot->what) == 0 && mm_load_relaxed_u32(&slot->taken) == 0;
+    return m < ahead ? mm_load_relaxed_u64(&mm_ring_slot(ring, m)->what) == 0 : ahead == 0;
 }
 
 /* Takes what is left of the lot of ticket t, if that is the next ticket. Returns whether it was. */

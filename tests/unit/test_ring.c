@@ -154,7 +154,7 @@ START_TEST(late) {
 END_TEST
 
 #define SEGMENTS 8
-#define LOTS_MOST 4096
+#define LOTS_MOST 16384
 static struct mm_cpu_heap heap;
 static uint32_t class_, begin[MM_RINGS];
 static uint8_t put[MM_RINGS][LOTS_MOST]; /* how often lot begin + i was made ready */
@@ -189,7 +189,7 @@ START_TEST(every_lot_is_put_once) {
     uint32_t *held = (uint32_t *)malloc((most + 64) * sizeof *held), n = 0, lots = 0;
     uint64_t seed = (uint64_t)_i + 1;
     unit_each_put = note_put;
-    for (uint32_t round = 0; round < rounds && lots < LOTS_MOST / 2; round++) {
+    for (uint32_t round = 0; round < rounds && lots < LOTS_MOST / 8; round++) {
         const uint32_t r = (uint32_t)unit_random(&seed), stripe = r >> 8 & 1, want = 1 + (r >> 16) % 32;
         if (r % 8 < 4 && n + want <= most / 2) n += unit_take(&heap.ref, c, want, stripe, held + n);
         for (uint32_t i = 0; r % 8 >= 4 && i < want && n > 0; i++) {

@@ -336,8 +336,8 @@ START_TEST(fresh_rows) {
 }
 END_TEST
 
-/* Whole blocks of a row of segments, wherever they are, but for those of another class, which stay; they make a lot when it is their
- * turn, if they are enough, or memory is scarce; a segment without any is no longer listed. */
+/* Whole blocks of a row of segments, wherever they are, but for those of another class, which stay; they make a lot when
+ * somebody has seen that they are enough, or memory is scarce; a segment without any is no longer listed. */
 START_TEST(whole_blocks_of_a_row) {
     static const uint32_t classes[] = {23, 27, 31, 35, 39}; /* one to sixteen segments to a row */
     const uint32_t c = classes[_i % 5], d = mm_class_of(256), scarce = (uint32_t)_i / 5, row = 1u << ref->classes[c].row_shift, segments = 24;
@@ -361,19 +361,22 @@ START_TEST(whole_blocks_of_a_row) {
             if (given[s] != 0) mm_segment_give_back(ref, s, owner, given[s]);
         }
         if (scarce == 0) h->free_count = segments; /* as if there were */
-        const uint32_t m = MM_WHOLE_EVERY * (1 + (uint32_t)round % 5) + (round % 4 == 3);
+        const uint32_t m = 1 + (uint32_t)round % 7;
         uint32_t first = MM_TREE_NONE, n = 0, block[65];
-        const uint32_t hint = mm_tree_find(mm_segment_class_tree(ref, c, MM_WHOLE), m / MM_WHOLE_EVERY);
-        if (hint != MM_TREE_NONE) first = hint / row * row;
+        const uint32_t any = mm_tree_find(mm_segment_class_tree(ref, c, MM_WHOLE), m);
+        if (any != MM_TREE_NONE) first = any / row * row;
         for (uint32_t i = 0; first != MM_TREE_NONE && i < row && first + i < segments; i++) n += mm_popcount(given[first + i]);
         const uint32_t seen = n; /* the other class's, too: who counts does not look whose they are */
         if (other - first < row) n -= mm_popcount(given[other]);
-        const int takes = first != MM_TREE_NONE && n > 0 && (scarce || (m % MM_WHOLE_EVERY == 0 && seen * 4 >= 3 * 64u));
+        if (!scarce) mm_reserve_look(ref, c, m);
+        unit_eq(h->classes[c].whole_row, !scarce && first != MM_TREE_NONE && seen * 4 >= 3u << ref->classes[c].row_lot_shift ? first + 1 : 0);
+        const int takes = n > 0 && (scarce ? first != MM_TREE_NONE : h->classes[c].whole_row != 0);
         unit_ring_from(ref, c, MM_STRIPES, m);
         mm_reserve_put(ref, c, MM_STRIPES, m);
         uint32_t got = 0;
         lot_blocks(c, MM_STRIPES, m, block, &got);
         unit_eq(got, takes ? n : 0);
+        unit_eq(h->classes[c].whole_row, 0);
         for (uint32_t i = 0; i < got; i++) {
             const uint32_t s = block[i] >> 6, j = block[i] & 63;
             unit_holds(s >= first && s < first + row && s != other && j < blocks && (given[s] >> j & 1), "block %u of segment %u", j, s);
@@ -403,8 +406,8 @@ START_TEST(whole_blocks_of_a_row) {
 }
 END_TEST
 
-/* One lot of a reserve in so many is of blocks that became whole, the others of fresh segments. */
-START_TEST(whole_blocks_in_turn) {
+/* A row with enough blocks that became whole is seen by who has made a lot ready; the next lot is of them. */
+START_TEST(whole_blocks_before_fresh_ones) {
     const uint32_t c = mm_class_of(1024), per = 1u << mm_class_block_shift(c), slices = mm_class_slices(c);
     set_hold(0);
     unit_eq(slices, 4 * per);
@@ -412,11 +415,14 @@ START_TEST(whole_blocks_in_turn) {
     for (; n < slices; n++) unit_eq(take(c, 0), n);
     for (uint32_t i = 0; i < 3 * per; i++) mm_heap_free(ref, address(c, i));
     unit_eq(at(0)->whole, 7);
-    for (; n < MM_WHOLE_EVERY * slices; n++) unit_le(slices, take(c, 0));
-    unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - MM_WHOLE_EVERY);
+    unit_eq(h->classes[c].whole_row, 0);
+    for (; n < 2 * slices; n++) unit_le(slices, take(c, 0)); /* nobody has looked yet */
+    unit_eq(h->classes[c].whole_row, 1);
+    unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 2);
     for (uint32_t i = 0; i < 3 * per; i++) unit_eq(take(c, 0), i);
-    for (; n < (MM_WHOLE_EVERY + 1) * slices; n++) unit_le(slices, take(c, 0));
-    unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - MM_WHOLE_EVERY - 1);
+    unit_eq(h->classes[c].whole_row, 0);
+    for (; n < 3 * slices; n++) unit_le(2 * slices, take(c, 0));
+    unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 3);
     unit_sound(&heap, (uint64_t)n * 1024);
 }
 END_TEST
@@ -430,7 +436,7 @@ START_TEST(reserves_are_shared) {
         if (n < 2) continue;
         for (uint32_t i = 0; i < n; i++) unit_holds(take(c, i) != MM_TREE_NONE, "NULL");
         const uint32_t used = reserves < n ? reserves : n;
-        unit_le(SEGMENTS - mm_cpu_heap_free_segments(&heap), used << k.row_shift << k.reserve_ahead);
+        unit_le(SEGMENTS - mm_cpu_heap_free_segments(&heap), used * (1u << k.row_shift) * (k.reserve_ahead + 1u));
         for (uint32_t r = 0; r < MM_RESERVES; r++) unit_eq(ring(c, MM_STRIPES + r)->tickets != 0, r < used);
         unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
         mm_cpu_heap_destroy(&heap);
@@ -468,7 +474,7 @@ START_TEST(thrift) {
     const uint32_t share = 256 / MM_REUSE_SHARE, scarce = 256 / MM_REUSE_SHARE_SCARCE;
     struct mm_class_state *cs = &h->classes[c];
     const uint64_t block = mm_class_blocks(c) == 1 ? slices : 1u << mm_class_block_shift(c); /* the only one may be shorter */
-    const uint64_t need = stripes(c) * block * MM_REUSE_HELD;
+    const uint64_t need = stripes(c) * (ref->classes[c].ahead + 1u) * block * MM_REUSE_HELD;
     const uint64_t enough = (256 * need + share * slices - 1) / (share * slices);
     cs->rich = share, cs->segments = enough;
     unit_eq(mm_stripe_is_thrifty(ref, c), 1);
@@ -643,7 +649,7 @@ END_TEST
 /* One ring, flushed at its beginning, in a lot, at a lot's first ticket, and with lots in between that have nothing: what is left of
  * the tickets, and what is ready then. */
 START_TEST(flush_of_one_ring) {
-    const uint32_t c = mm_class_of(4096), shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, per = 1u << shift;
+    const uint32_t c = mm_class_of(1024), shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, per = 1u << shift;
     unit_eq(ahead, MM_AHEAD_MAX);
     struct mm_class *k = &heap.ref.classes[c]; /* there is to be more than a row of segments */
     k->row_lot_shift = (uint8_t)(k->row_lot_shift - k->row_shift), k->row_shift = 0;
@@ -657,7 +663,7 @@ START_TEST(flush_of_one_ring) {
         unit_holds(mm_lot_is(what, m) && (m == ahead || mm_lot_is_none(what)), "lot %u after a flush", m);
     }
     unit_eq(ring(c, 5)->slot[2 * ahead + 1].what, 0);
-    unit_sound(&heap, 4096);
+    unit_sound(&heap, 1024);
     unit_eq(mm_stripe_flush_one(ref, c, 5), 0);
     unit_eq(ring(c, 5)->tickets, (ahead + 1) << shift);
     for (uint32_t i = 0; i < ahead * per; i++) { /* those that have nothing: each looks for itself, and the lot is skipped */
@@ -878,7 +884,7 @@ int main(void) {
     tcase_add_loop_test(tests, other_stripes_before_null, 16, MM_CLASS_COUNT);
     tcase_add_loop_test(tests, flush, 0, 2 * MM_CLASS_COUNT);
     const TTest *const all[] = {short_lots, tokens, places_of_a_lot_of_a_reserve, fresh_rows,
-                                whole_blocks_in_turn, reserves_are_shared, circulate_with_stale_hints, flush_of_one_ring,
+                                whole_blocks_before_fresh_ones, reserves_are_shared, circulate_with_stale_hints, flush_of_one_ring,
                                 flush_of_a_reserve_in_use, flush_of_a_row_of_segments, dry_is_remembered, waiting_is_bounded,
                                 supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
