@@ -20,6 +20,8 @@
  * Memory that is short. Lots are made ready from fresh segments and whole blocks only, without haste. Who finds nothing in
  *   them searches: slices that came back; whole blocks and segments, of which it puts one block into circulation (all of it
  *   handed out, and what the caller does not need has come back); then the stripes and reserves of all classes are flushed.
+ *   One caller of a class at a time puts a block into circulation, or each of hundreds would, for a few slices each; the
+ *   others look for slices meanwhile, as long as a wait may take.
  * NULL. Only after MM_NULL_TRIES such searches with a wait between, twice as long each time, each of which found nothing.
  *   `dry` keeps the version of the supply (tree.h) if it stood still meanwhile: then two searches with one wait between are
  *   enough for those who come later.
@@ -413,16 +415,18 @@ MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, ui
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_class_state *cs = mm_stripe_class(ref, c);
     uint64_t version = 0;
-    uint32_t searches = 0, fails = 0;
+    uint32_t searches = 0, fails = 0, polls = 0;
     mm_claim claim = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES && claim == 0; tries++) {
-        claim = mm_stripe_reuse(ref, c, n, t + k + tries * MM_REUSE_ROUNDS);
+        claim = mm_stripe_reuse(ref, c, n, t + k + (tries + polls) * MM_REUSE_ROUNDS);
         if (claim != 0 || (++fails < MM_REUSE_FAILS && mm_stripe_is_thrifty(ref, c))) continue;
         const uint64_t now = mm_version_read(h);
         const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1;
         if (!is_dry) { /* one at a time: what he puts into circulation the others find */
             if (!mm_cas_acquire_u64(&cs->circulating, 0, 1)) {
+                if (++polls == MM_WAIT_ITERATIONS) break;
+                tries--; /* that was no search */
                 mm_wait();
                 continue;
             }
