@@ -17,7 +17,7 @@
  * Progress. Who has a ticket waits for who makes its lot ready, and that one for the callers of lot m - MM_RING, all with
  *   smaller tickets: so the oldest never waits. Each wait is at most MM_WAIT_ITERATIONS polls; who gives up has nothing. Lanes
  *   of one warp may wait for each other here: what a lane makes ready, it does before it waits for its own lot, and
- *   MM_RING lots are more than a warp's tickets can be apart.
+ *   MM_RING lots are more than the tickets of lanes that go as one can be apart.
  */
 #ifndef MM_CORE_RING_H
 #define MM_CORE_RING_H
@@ -74,10 +74,14 @@ MM_FN int mm_ring_has_room(struct mm_ring *ring, uint32_t shift, uint32_t m) {
     const uint32_t taken = mm_load_acquire_u32(&mm_ring_slot(ring, m)->taken) - (m >> MM_RING_SHIFT << shift);
     return taken << MM_RING_SHIFT == 0;
 }
-/* Waits for that. */
-MM_FN void mm_ring_await(struct mm_ring *ring, uint32_t shift, uint32_t m) {
+/* Waits for that. Returns whether it has come about; if not, the lot cannot be put, and whoever looks it up gives up as well. */
+MM_FN int mm_ring_await(struct mm_ring *ring, uint32_t shift, uint32_t m) {
     MM_ROLLED
-    for (uint32_t polls = 0; !mm_ring_has_room(ring, shift, m) && polls < MM_WAIT_ITERATIONS; polls++) mm_wait();
+    for (uint32_t polls = 0; polls < MM_WAIT_ITERATIONS; polls++) {
+        if (mm_ring_has_room(ring, shift, m)) return 1;
+        mm_wait();
+    }
+    return 0;
 }
 
 /* Lot m is ready. Releases. */

@@ -27,13 +27,17 @@ MM_FN uint64_t mm_token_make(uint32_t c, uint32_t k, uint32_t t) { return MM_TOK
 MM_FN uint32_t mm_token_class(uint64_t token) { return (uint32_t)(token >> 40) & 63; }
 MM_FN uint32_t mm_token_stripe(uint64_t token) { return (uint32_t)(token >> 32) & 255; }
 MM_STATIC_ASSERT(MM_CLASS_COUNT <= 64 && MM_STRIPES <= 256, "both fit");
+#define MM_TOGETHER_SHIFT 4 /* lots, whose tickets go as one */
+MM_STATIC_ASSERT(MM_RING > (1u << MM_TOGETHER_SHIFT) + MM_AHEAD_MAX, "they find room for what they make ready");
 
 /* A slice for the ticket `token`, or for others that the caller draws then; NULL. Lanes that are here together with tickets
  * of the same class and stripe go as one until the last is served: lanes that leave early and come back in a next call, while
- * the others form a new group, got lost under nvcc 13.0 (docs/notes/lanes-that-leave.md). */
+ * the others form a new group, got lost under nvcc 13.0 (docs/notes/lanes-that-leave.md). But no tickets further apart than
+ * those of one draw can be: else one lane might wait for room in the ring that another has, who waits for the first. */
 MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane();
-    const uint32_t group = mm_warp_match(mm_warp_here(), (uint32_t)(token >> 32)), leader = mm_ctz(group);
+    const uint32_t near = (uint32_t)token >> ref->classes[c].lot_shift >> MM_TOGETHER_SHIFT;
+    const uint32_t group = mm_warp_match(mm_warp_here(), (uint32_t)(token >> 32) << 18 | (near & ((1u << 18) - 1))), leader = mm_ctz(group);
     const uint32_t shift = ref->classes[c].lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
     uint32_t t = (uint32_t)token, left = group, nones;

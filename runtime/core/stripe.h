@@ -76,7 +76,7 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
     return all == 0 ? 0 : (segments * 256 / MM_REUSE_TRIES / all) * (back * 256 / MM_REUSE_TRIES / per_segment) >> 8;
 }
 
-/* Looks for a row of segments that has 3/4 of the whole blocks that a lot can have, for who makes the next lot ready. */
+/* Looks for a row of segments of whose blocks 3/4 are whole, for who makes the next lot ready. */
 MM_FN_RARE void mm_reserve_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
     const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
     const uint32_t row = 1u << ref->classes[c].row_shift;
@@ -88,7 +88,7 @@ MM_FN_RARE void mm_reserve_look(const struct mm_heap_ref *ref, uint32_t c, uint3
     for (uint32_t i = 0; i < row; i += MM_GATHERED)
         for (uint32_t k = 0; k < MM_GATHERED; k++) /* under way together */
             if (i + k < row) n += mm_popcount(mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->whole));
-    if (4 * n >= 3u << ref->classes[c].row_lot_shift) mm_store_relaxed_u64(found, s + 1);
+    if (4 * n >= 3u * row * ref->classes[c].blocks) mm_store_relaxed_u64(found, s + 1);
 }
 
 
@@ -165,7 +165,7 @@ MM_FN_RARE void mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32
     const uint32_t row = 1u << class_.row_shift, bits = class_.row_lot_shift - class_.row_shift;
     uint32_t s = MM_TREE_NONE, n = 0;
     uint64_t blocks = 0;
-    mm_ring_await(ring, class_.row_lot_shift, m);
+    if (!mm_ring_await(ring, class_.row_lot_shift, m)) return;
     if (found != 0) {
         if (mm_cas_acquire_u64(&h->classes[c].whole_row, found, 0)) s = (uint32_t)found - 1;
     } else if (left < ref->mapped_count / MM_SCARCE && mm_load_relaxed_u64(whole.node) != 0) {
@@ -233,7 +233,7 @@ MM_FN_RARE void mm_stripe_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     struct mm_ring *ring = mm_ring_at(ref, c, k);
     const struct mm_class class_ = ref->classes[c];
     const int thrifty = mm_stripe_is_thrifty(ref, c);
-    mm_ring_await(ring, class_.lot_shift, m);
+    if (!mm_ring_await(ring, class_.lot_shift, m)) return;
     const uint32_t block = thrifty ? MM_BLOCK_NONE : mm_reserve_draw(ref, c, k, refilled), s = block >> 6, j = block & 63;
     if (block == MM_BLOCK_NONE) {
         mm_ring_put(ring, m, MM_LOT_NONE);

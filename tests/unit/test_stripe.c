@@ -369,7 +369,7 @@ START_TEST(whole_blocks_of_a_row) {
         const uint32_t seen = n; /* the other class's, too: who counts does not look whose they are */
         if (other - first < row) n -= mm_popcount(given[other]);
         if (!scarce) mm_reserve_look(ref, c, m);
-        unit_eq(h->classes[c].whole_row, !scarce && first != MM_TREE_NONE && seen * 4 >= 3u << ref->classes[c].row_lot_shift ? first + 1 : 0);
+        unit_eq(h->classes[c].whole_row, !scarce && first != MM_TREE_NONE && seen * 4 >= 3 * row * blocks ? first + 1 : 0);
         const int takes = n > 0 && (scarce ? first != MM_TREE_NONE : h->classes[c].whole_row != 0);
         unit_ring_from(ref, c, MM_STRIPES, m);
         mm_reserve_put(ref, c, MM_STRIPES, m);
