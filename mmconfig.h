@@ -28,43 +28,38 @@
 #define MM_WORD_SHIFT 6
 
 /* Blocks, the unit that becomes whole again and is then handed out anew from its beginning. At least 64 KiB; from
- * there on 1024 slices, so that a warp, which takes up to 32 at once, seldom comes to the end of one; at most about 1
- * MiB, so that stripes hold little of a class that is hardly used; but never less than one word of slices. */
+ * there on 1024 slices, so that a warp, which takes up to 32 at once, seldom comes to the end of one, and so that what
+ * a block costs to make ready and to make whole is shared by many; at most a segment (with 1 MiB at most, malloc and free of
+ * 1 M times 8 KiB took 140 and 76 us, with 4 MiB 108 and 37). Never less than one word of slices. */
 #define MM_BLOCK_BYTES_MIN_SHIFT 16
 #define MM_BLOCK_SLICES_SHIFT 10
-#define MM_BLOCK_BYTES_MAX_SHIFT 20
+#define MM_BLOCK_BYTES_MAX_SHIFT 22
 
-/* Stripes of a class, as a shift; half of them below MM_STRIPES_ALL_BYTES. An H200 has 132 multiprocessors, and one
- * word takes an atomic every 0.9 ns, so that 32 would do for 32,768 warps; but what a refill fetches is shared by
- * fewer. In a small heap there are fewer: a stripe holds up to a block of which nobody else has anything. Those of a class
- * may hold the square of the heap's bytes / 2^MM_HOLD_SHIFT: 4 MiB of 2 GiB, or 1/20 of it when 28 classes are in use
- * (16..4,096 bytes); of 16 GiB all the stripes there are. */
-#define MM_STRIPES_SHIFT 7
-#define MM_STRIPES_ALL_BYTES 512
+/* Stripes of a class, from which callers draw, at most, as a shift. One word takes an atomic every 0.9 ns on an H200, and what
+ * is made ready for one is shared by fewer: 64 took 1 M requests of 64 bytes from 40 us to 36, and spread them over 1.19
+ * times the addresses instead of 1.06. */
+#define MM_STRIPES_SHIFT 5
+/* Reserves of a class, from which its stripes get their blocks, at most, as a shift: one for each MM_RESERVE_BYTES of the slice.
+ * More than one brought nothing as soon as a lot had 64 blocks. */
+#define MM_RESERVES_SHIFT 0
+#define MM_RESERVE_BYTES 128
+
+/* Lots that a ring has at most between being made ready and being used up, as a shift: a warp that draws slices of which
+ * there are two to a segment is in 16 of them at once, and the next MM_AHEAD_MAX are ready. */
+#define MM_RING_SHIFT 5
+
+/* Lots that a stripe, and a reserve, have made ready ahead of need, at most: 1 M requests of 16 bytes took 22 us with 4 (and
+ * 64 stripes), 26 with 2, 35 without; of 64 bytes 29, 31, 33. */
+#define MM_AHEAD_MAX 4
+#define MM_RESERVE_AHEAD 2
+
+/* What the stripes of a class, and its reserve, may hold of a heap of so many bytes: the square of that / 2^MM_HOLD_SHIFT:
+ * 4 MiB of 2 GiB, or 1/20 of it when 28 classes are in use (16..4,096 bytes). Fewer stripes, fewer lots ahead, fewer
+ * segments to a reserve's lot if need be. */
 #define MM_HOLD_SHIFT 40
 
-/* Reserves of a class, from which its stripes are refilled, as a shift: one for each so many bytes of the slice, up
- * to this many, and to MM_HOLD_SHIFT. Each may hold a part of a segment: 1 M slices of 16 bytes are 4 segments, and one
- * reserve holds 1/2 on average. */
-#define MM_RESERVES_SHIFT 5
-/* From slices of so many bytes on a reserve claims so many times what is waited for, if others wait, and if that is not more
- * than MM_HOLD_SHIFT allows: the next waves of callers find some there. 1 M requests of 4 KiB took 228 us without, and 128
- * with it; smaller ones would be spread over more addresses (64 bytes: 3 times as many). */
-#define MM_RESERVE_AHEAD_BYTES 4096
-#define MM_RESERVE_AHEAD 4
-#define MM_RESERVE_BYTES 32
-
-/* Segments of at most so many slices are claimed for each warp apart, not for each multiprocessor. */
-#define MM_LARGE_SLICES 16
-
-/* Most blocks of a stripe's region; most segments that a reserve claims at once: one word of a tree. A region is as
- * large as what is waited for: twice that took 1 M requests from 76 us to 60 (64 B) and spread them over 1.2 times
- * the addresses. */
-#define MM_REGION_BLOCKS_MAX 64
-#define MM_REGION_SEGMENTS_MAX 64
-
-/* Callers that the stripes of a class send to look for slices that came back, before they look again for whole blocks. */
-#define MM_REUSE_TICKETS 32768
+/* Segments of a reserve's lot, at most, as a shift; so many that it has some 64 blocks. */
+#define MM_RESERVE_ROW_SHIFT 4
 
 /* Slices that came back one by one are used again before the class gets more segments if they are 1/MM_REUSE_SHARE of
  * its slices: a live set that stays as it is takes up to 2 times its size. Less would be memory for time. How many
@@ -91,14 +86,14 @@
  * way. */
 #define MM_VERSIONS_SHIFT 4
 
-/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS, 126 us in all), before malloc
+/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS, 127 us in all), before malloc
  * answers NULL: what others have in hand for the moment comes to light meanwhile. A refill may take 40 us when memory
  * runs short. */
-#define MM_NULL_TRIES 7
+#define MM_NULL_TRIES 9
 
 /* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): at least 0.5 s. */
-#define MM_WAIT_ITERATIONS (1u << 19)
-#define MM_WAIT_NS 1000
+#define MM_WAIT_ITERATIONS (1u << 21)
+#define MM_WAIT_NS 250
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */
@@ -132,6 +127,9 @@
 
 #define MM_STRIPES (1u << MM_STRIPES_SHIFT)
 #define MM_RESERVES (1u << MM_RESERVES_SHIFT)
+#define MM_RINGS (MM_STRIPES + MM_RESERVES)
+#define MM_RING (1u << MM_RING_SHIFT)
+#define MM_LOT_CONTENT_BITS 40 /* an offset in the heap; what tells lots apart has the rest */
 #define MM_VERSIONS (1u << MM_VERSIONS_SHIFT)
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
@@ -156,6 +154,6 @@ MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are
 #define MM_STR(a) MM_STR_(a)
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
-#define MM_HEAP_REF_BYTES 1152
+#define MM_HEAP_REF_BYTES 2176
 
 #endif

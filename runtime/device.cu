@@ -29,19 +29,24 @@ MM_FN_RARE void mm_no_heap(void) {
 
 /* What malloc and free seldom do, in calls after which nothing is left to be done: what is kept across a call costs every
  * caller a store, whether it is made or not. */
-MM_FN_RARE void *mm_device_malloc_other(size_t bytes) {
+MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     if (!MM_HEAP_REF.heap) mm_no_heap();
-    return mm_heap_malloc(&MM_HEAP_REF, bytes);
+    return mm_heap_malloc_other(&MM_HEAP_REF, token);
 }
 MM_FN_RARE void mm_device_free_other(void *p) {
     if (!MM_HEAP_REF.heap) mm_no_heap();
     mm_heap_free_other(&MM_HEAP_REF, p);
 }
 
+/* A function of its own: one that calls none has nothing to save. Without a heap, there are no slices. */
+static __device__ __noinline__ uint64_t mm_device_draw(size_t bytes) {
+    return MM_LIKELY(MM_HEAP_REF.heap) ? mm_heap_draw(&MM_HEAP_REF, bytes) : MM_TOKEN_RUN;
+}
+
 /* See mm_heap_malloc. */
 __device__ __noinline__ void *mm_device_malloc(size_t bytes) {
-    if (MM_LIKELY(MM_HEAP_REF.heap && mm_heap_is_slice(bytes))) return mm_slice_malloc(&MM_HEAP_REF, mm_class_of((uint32_t)bytes));
-    return mm_device_malloc_other(bytes);
+    const uint64_t at = mm_device_draw(bytes);
+    return MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_device_malloc_other(at);
 }
 
 /* See mm_heap_free. */

@@ -21,7 +21,7 @@
 
 /* Read-modify-writes: all return the value before. One list, so that both ports have the same ones. */
 MM_RMW(add_relaxed, fetch_add, 64, MM_RMW_RELAXED)
-MM_RMW(add_acquire, fetch_add, 64, MM_RMW_ACQUIRE)
+MM_RMW(add_relaxed, fetch_add, 32, MM_RMW_RELAXED)
 MM_RMW(add_acq_rel, fetch_add, 64, MM_RMW_ACQ_REL)
 MM_RMW(or_relaxed, fetch_or, 64, MM_RMW_RELAXED)
 MM_RMW(or_release, fetch_or, 64, MM_RMW_RELEASE)
@@ -45,10 +45,10 @@ MM_FN uint64_t mm_warp_shuffle_u64(uint32_t group, uint64_t value, uint32_t lane
            mm_warp_shuffle(group, (uint32_t)value, lane);
 }
 
-/* Part `rank` of `parts` of writing 0 to n words from p on. */
-MM_FN void mm_zero(uint64_t *p, uint32_t n, uint32_t rank, uint32_t parts) {
+/* Writes 0 to n words from p on. */
+MM_FN void mm_zero(uint64_t *p, uint32_t n) {
     MM_ROLLED
-    for (uint32_t i = 2 * rank; i < n; i += 2 * parts) { /* by two: a loop of one thread costs more than what it stores */
+    for (uint32_t i = 0; i < n; i += 2) { /* by two: a loop of one thread costs more than what it stores */
         mm_store_relaxed_u64(p + i, 0);
         if (i + 1 < n) mm_store_relaxed_u64(p + i + 1, 0);
     }
@@ -60,6 +60,7 @@ MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
     (void)n;
     return mm_load_acquire_u64(p) != is;
 }
+MM_FN uint64_t mm_gather_zero(uint64_t *p) { return mm_and_acquire_u64(p, 0); }
 MM_FN void mm_gather_fence(void) {}
 #endif
 

@@ -42,6 +42,11 @@ MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
     return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
+    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { __atomic_fetch_add(p, n, __ATOMIC_RELAXED); }
+
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__builtin_ctzll(x); }
 MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__builtin_clzll(x); }
@@ -59,6 +64,7 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
 }
 MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
 MM_FN uint32_t mm_warp_alone(void) { return 1; }
+MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return x ? group : 0; }
 MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) { (void)group; return value; }
 MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return value; }
 
@@ -69,8 +75,6 @@ MM_FN uint32_t mm_home(void) {
     if (mine == 0) mine = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
     return mine;
 }
-
-MM_FN uint32_t mm_home_warp(void) { return 0; }
 
 MM_FN void mm_wait(void) { sched_yield(); }
 /* Once is enough: it is the others' turn, whatever they have in hand. */

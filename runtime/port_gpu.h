@@ -61,6 +61,17 @@ MM_CAS(acquire, "acquire")
 MM_CAS(acq_rel, "acq_rel")
 #undef MM_CAS
 
+MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
+    uint32_t old;
+    asm volatile("atom.relaxed.gpu.global.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(p), "r"(expected), "r"(desired) : "memory");
+    return old == expected;
+}
+
+/* Adds, and nobody waits for what was there. */
+MM_FN void mm_count_u32(uint32_t *p, uint32_t n) {
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" : : "l"(p), "r"(n) : "memory");
+}
+
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__popcll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__ffsll((long long)x) - 1; }
 MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__clzll((long long)x); }
@@ -74,9 +85,10 @@ MM_FN uint32_t mm_anew(uint32_t x) {
     return x;
 }
 
+/* volatile: to be had again at no cost, it is in no register meanwhile. */
 MM_FN uint32_t mm_warp_lane(void) {
     uint32_t lane;
-    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
 }
 /* The lanes that are here together; of `here`, those that have the same key: the caller's group. */
@@ -88,6 +100,8 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
 /* What the lanes of the group did before is before what any of them does after. */
 MM_FN void mm_warp_sync(uint32_t group) { __syncwarp(group); }
 MM_FN uint32_t mm_warp_alone(void) { return 1u << mm_warp_lane(); }
+/* The lanes of the group for which x is not 0; every lane of the group calls. */
+MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return __ballot_sync(group, x); }
 /* The sum over a group; every lane of the group calls. */
 MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) {
 #if __CUDA_ARCH__ >= 800
@@ -124,13 +138,6 @@ MM_FN uint32_t mm_home(void) {
     return sm;
 }
 
-/* Number of the warp within its multiprocessor. */
-MM_FN uint32_t mm_home_warp(void) {
-    uint32_t warp;
-    asm("mov.u32 %0, %%warpid;" : "=r"(warp));
-    return warp;
-}
-
 /* Whether any of n words (1..MM_GATHERED) from p on is not `is`: all are on their way at once. mm_gather_fence acquires from
  * all that were gathered before. */
 #define MM_GATHERED 8
@@ -139,6 +146,12 @@ MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
     for (uint32_t i = 0; i < MM_GATHERED; i++)
         if (i < n) differ |= mm_load_relaxed_u64(p + i) ^ is;
     return differ != 0;
+}
+/* Zeroes a word and returns what was there; mm_gather_fence after it acquires from all that were zeroed before. */
+MM_FN uint64_t mm_gather_zero(uint64_t *p) {
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], 0;" : "=l"(old) : "l"(p) : "memory");
+    return old;
 }
 MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 

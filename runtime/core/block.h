@@ -40,37 +40,21 @@
 
 #include "runtime/core/segment.h"
 
-/* Some slices that the caller has been given, as one word, 0 for none: a row of up to 63 of them, or (MM_SIEVE) any
- * of 32 of one word of slice bits; or (MM_OPENING) a region that the caller has to open first (stripe.h). A slice is
- * named by segment << MM_LIMIT_BITS | number, counted from the beginning of that segment on, perhaps beyond its end. */
+/* Some slices that the caller has been given, as one word, 0 for none: any of 32 neighbours in one word of slice bits. */
 typedef uint64_t mm_claim;
-#define MM_LIMIT_BITS 20
 #define MM_SLICE_BITS (MM_SEGMENT_SHIFT - MM_ALIGN_SHIFT)
-#define MM_SIEVE (1ull << 63)
-#define MM_OPENING (1ull << 62)
-#define MM_REFILL (1ull << 61)
-#define MM_SIEVE_SHIFT (MM_WORD_SHIFT < 5 ? MM_WORD_SHIFT : 5)
-MM_FN mm_claim mm_claim_row(uint32_t s, uint32_t i, uint32_t n) {
-    return ((uint64_t)s << MM_LIMIT_BITS | i) << 6 | n;
+#define MM_CLAIM_SHIFT (MM_WORD_SHIFT < 5 ? MM_WORD_SHIFT : 5)
+MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_SLICES_MAX >> MM_CLAIM_SHIFT <= 1ull << 32, "the number of 32 slices fits");
+MM_FN mm_claim mm_claim_make(uint32_t s, uint32_t i, uint32_t mask) {
+    return ((uint64_t)s << MM_SLICE_BITS | i) >> MM_CLAIM_SHIFT << 32 | mask;
 }
-MM_FN mm_claim mm_claim_sieve(uint32_t s, uint32_t i, uint32_t mask) {
-    return MM_SIEVE | ((uint64_t)s << MM_SLICE_BITS | i) >> MM_SIEVE_SHIFT << 32 | mask;
-}
-MM_FN uint32_t mm_claim_count(mm_claim claim) {
-    return claim & MM_SIEVE ? mm_popcount((uint32_t)claim) : (uint32_t)claim & 63;
-}
-/* The slice of rank `rank`, below the count. */
+MM_FN uint32_t mm_claim_count(mm_claim claim) { return mm_popcount((uint32_t)claim); }
+/* The slice of rank `rank`, below the count: segment << MM_SLICE_BITS | number. */
 MM_FN uint64_t mm_claim_slice(mm_claim claim, uint32_t rank) {
-    if (MM_LIKELY(!(claim & MM_SIEVE))) return ((claim & ~MM_REFILL) >> 6) + rank;
     uint32_t mask = (uint32_t)claim;
     MM_ROLLED
     while (rank-- > 0) mask &= mask - 1;
-    const uint64_t first = (claim & ~MM_SIEVE) >> 32 << MM_SIEVE_SHIFT;
-    return (first >> MM_SLICE_BITS << MM_LIMIT_BITS | (first & ((1u << MM_SLICE_BITS) - 1))) + mm_ctz(mask);
-}
-/* n blocks from block b of segment s on. */
-MM_FN mm_claim mm_claim_opening(uint32_t s, uint32_t b, uint32_t n) {
-    return MM_OPENING | (uint64_t)s << 32 | b << 16 | n;
+    return (claim >> 32 << MM_CLAIM_SHIFT) + mm_ctz(mask);
 }
 
 /* Fields of words. */
@@ -201,7 +185,7 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
             seen = old & ~want;
             if (got == 0) continue;
             change -= (old == got) + (old == mm_class_word_mask(ref->classes[c], word) ? MM_WORDS_FULL : 0);
-            claim = mm_claim_sieve(s, (word << MM_WORD_SHIFT) + half, (uint32_t)(got >> half));
+            claim = mm_claim_make(s, (word << MM_WORD_SHIFT) + half, (uint32_t)(got >> half));
         }
     }
     const uint64_t before = mm_add_acq_rel_u64(&at->words[j], change);

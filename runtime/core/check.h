@@ -10,9 +10,10 @@
 #define MM_FAULTS(X)                                                                               \
     X(TREE_LEAF, "a tree's leaf %u is not announced (tree %u)")                                    \
     X(TREE_MID, "a tree's middle word %u is not announced (tree %u)")                              \
-    X(STRIPE_WAITING, "stripe %u of class %u waits for a refill")                                  \
-    X(STRIPE_SEGMENT, "stripe %u of class %u has tickets for segment %u, which is not of its class") \
-    X(STRIPE_BLOCK, "stripe %u of class %u has tickets for block %u, which it has not opened")     \
+    X(RING_TAKEN, "ring %u of class %u: slot %u counts more or fewer tickets than were drawn")     \
+    X(RING_READY, "ring %u of class %u: lot %u is not ready, or too early")                        \
+    X(RING_SEGMENT, "ring %u of class %u has segment %u, which is not of its class")               \
+    X(RING_BLOCK, "ring %u of class %u has block %u, which it has not opened")                     \
     X(FREE_COUNT, "%u segments are in the free tree, %u are counted")                               \
     X(FREE_OWNER, "segment %u is in the free tree, its owner is %u")                               \
     X(FREE_WHOLE, "segment %u is nobody's, but has whole blocks")                                  \
@@ -28,7 +29,7 @@
     X(WORDS, "segment %u: block %u counts its words as %#x")                                       \
     X(NOT_WHOLE, "segment %u: all slices of block %u are free, but it is not whole")               \
     X(UNISSUED_BITS, "segment %u: word %u has bits of slices that were not handed out")            \
-    X(LOST_BLOCK, "segment %u: block %u is neither whole nor in a reserve nor open")               \
+    X(LOST_BLOCK, "segment %u: block %u is neither whole nor in a lot nor handed out")             \
     X(RUN_LENGTH, "segment %u begins a run of %u segments")                                        \
     X(RUN_SEGMENT, "segment %u is of a run, but its owner is %u")                                  \
     X(RUN_FREE, "segment %u is of a run, but can be claimed")                                      \
@@ -59,39 +60,92 @@ MM_FN_RARE void mm_check_tree(struct mm_check *k, const struct mm_heap *h, struc
     }
 }
 
-/* Number of the piece at which the unissued part of `word` begins in segment s, each having `pieces`; pieces: none. */
-MM_FN uint32_t mm_check_unissued(uint64_t word, uint32_t s, uint32_t pieces, uint32_t *end) {
-    uint32_t base = 0, at = mm_stripe_segment(word);
-    const uint32_t cursor = mm_stripe_cursor(word), limit = mm_stripe_limit(word);
-    *end = pieces;
-    if (at == 0 || at > s + 1 || cursor >= limit) return pieces;
-    for (; at <= s && base < limit; at++) base += pieces;
-    if (base >= limit || cursor >= base + pieces) return pieces;
-    if (limit < base + pieces) *end = limit - base;
-    return cursor < base ? 0 : cursor - base;
+/* A ring, and what of it was not drawn: from place `place` of lot m on, up to `ahead` more lots. */
+struct mm_check_ring {
+    struct mm_ring *ring;
+    uint32_t shift, ahead, m, place;
+};
+MM_FN struct mm_check_ring mm_check_ring_of(const struct mm_heap_ref *ref, uint32_t c, uint32_t i) {
+    const struct mm_class class_ = ref->classes[c];
+    struct mm_check_ring r;
+    r.ring = mm_ring_at(ref, c, i);
+    r.shift = i < MM_STRIPES ? class_.lot_shift : class_.row_lot_shift;
+    r.ahead = i < MM_STRIPES ? class_.ahead : class_.reserve_ahead;
+    r.m = r.ring->tickets >> r.shift, r.place = r.ring->tickets & ((1u << r.shift) - 1);
+    return r;
+}
+/* The lot n after the first one, and whether it should be ready. */
+MM_FN uint32_t mm_check_ring_lot(struct mm_check_ring r, uint32_t n) { return mm_lot_after(r.m, n, r.shift); }
+MM_FN int mm_check_ring_ready(struct mm_check_ring r, uint32_t n) {
+    if (n == 0 && r.place != 0) return 1;
+    if (n >= r.ahead + (r.place != 0)) return 0;
+    return mm_check_ring_lot(r, n) >= r.ahead || mm_ring_slot(r.ring, r.m + n)->what != 0; /* if the tickets have begun again */
+}
+
+MM_FN_RARE void mm_check_ring(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t c, uint32_t i) {
+    const struct mm_class class_ = ref->classes[c];
+    const struct mm_check_ring r = mm_check_ring_of(ref, c, i);
+    for (uint32_t slot = 0; slot < MM_RING; slot++) {
+        const uint32_t lots = (r.m + MM_RING - 1 - slot) / MM_RING;
+        const uint32_t drawn = (lots << r.shift) + (slot == r.m % MM_RING ? r.place : 0);
+        if ((r.ring->slot[slot].taken - drawn) << MM_RING_SHIFT != 0) mm_check_fault(k, MM_FAULT_RING_TAKEN, i, c, slot);
+    }
+    for (uint32_t n = 0; n <= r.ahead; n++) {
+        const uint32_t m = mm_check_ring_lot(r, n);
+        const uint64_t what = mm_ring_slot(r.ring, m)->what;
+        if (mm_lot_is(what, m) != mm_check_ring_ready(r, n)) mm_check_fault(k, MM_FAULT_RING_READY, i, c, m);
+        if (!mm_lot_is(what, m) || mm_lot_is_none(what)) continue;
+        for (uint32_t place = n == 0 ? r.place : 0;; place++) {
+            const uint32_t block = i < MM_STRIPES ? mm_stripe_block(class_, what) : mm_reserve_block(class_, r.ring, what, m, place);
+            if (block == MM_BLOCK_NONE) break;
+            const uint32_t s = block >> 6, j = block & 63, opener = i < MM_STRIPES ? (i + 1) | m << MM_OPENER_LOT_SHIFT : 0;
+            if (i < MM_STRIPES && place >= mm_class_block_slices(class_, j)) break;
+            if (s >= mm_heap_of(ref)->segment_count || MM_OWNER_KIND(mm_segment_at(ref, s)->owner) != c + 1) {
+                mm_check_fault(k, MM_FAULT_RING_SEGMENT, i, c, s);
+                break;
+            }
+            if (mm_segment_at(ref, s)->opener[j] != opener || !(mm_segment_at(ref, s)->unissued >> j & 1)) {
+                mm_check_fault(k, MM_FAULT_RING_BLOCK, i, c, j);
+                break;
+            }
+            if (i < MM_STRIPES) break;
+        }
+    }
+}
+
+/* The first slice of block j of segment s, class c, which is in unissued, that was not handed out, counted from the block's first
+ * on; or all its slices, if none is in a lot of a stripe. */
+MM_FN_RARE uint32_t mm_check_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
+    const uint32_t opener = mm_segment_at(ref, s)->opener[j], none = mm_class_block_slices(ref->classes[c], j);
+    const uint32_t i = (opener & ((1u << MM_OPENER_LOT_SHIFT) - 1)) - 1;
+    if (i >= MM_STRIPES) return none;
+    const struct mm_check_ring r = mm_check_ring_of(ref, c, i);
+    for (uint32_t n = 0; n <= r.ahead; n++) {
+        const uint64_t what = mm_ring_slot(r.ring, r.m + n)->what;
+        const uint32_t m = mm_check_ring_lot(r, n);
+        if (m << MM_OPENER_LOT_SHIFT != opener - (i + 1) || !mm_lot_is(what, m) || mm_lot_is_none(what)) continue;
+        if (mm_stripe_block(ref->classes[c], what) == (s << 6 | j)) return n == 0 ? r.place : 0;
+    }
+    return none;
+}
+MM_FN_RARE int mm_check_is_reserved(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
+    for (uint32_t i = MM_STRIPES; i < MM_RINGS; i++) {
+        const struct mm_check_ring r = mm_check_ring_of(ref, c, i);
+        for (uint32_t n = 0; n <= r.ahead; n++) {
+            const uint32_t m = mm_check_ring_lot(r, n);
+            const uint64_t what = mm_ring_slot(r.ring, m)->what;
+            uint32_t block;
+            if (!mm_lot_is(what, m)) continue;
+            for (uint32_t place = n == 0 ? r.place : 0; (block = mm_reserve_block(ref->classes[c], r.ring, what, m, place)) != MM_BLOCK_NONE; place++)
+                if (block == (s << 6 | j)) return 1;
+        }
+    }
+    return 0;
 }
 
 MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_heap *h = mm_heap_of(ref);
-    const struct mm_stripe *stripe = h->classes[c].stripe;
-    for (uint32_t i = 0; i < MM_STRIPES + MM_RESERVES; i++) {
-        const uint64_t w = stripe[i].word;
-        const uint32_t pieces = i < MM_STRIPES ? mm_class_slices(c) : mm_class_blocks(c);
-        if (mm_stripe_is_waiting(w)) mm_check_fault(k, MM_FAULT_STRIPE_WAITING, i, c, 0);
-        if (mm_stripe_segment(w) == 0) continue;
-        for (uint32_t p = mm_stripe_cursor(w); p < mm_stripe_limit(w); p++) {
-            const uint32_t s = mm_stripe_segment(w) - 1 + p / pieces;
-            const uint32_t j = i < MM_STRIPES ? p % pieces >> mm_class_block_shift(c) : p % pieces;
-            if (s >= h->segment_count || MM_OWNER_KIND(mm_segment_at(ref, s)->owner) != c + 1) {
-                mm_check_fault(k, MM_FAULT_STRIPE_SEGMENT, i, c, s);
-                break;
-            }
-            if (mm_segment_at(ref, s)->opener[j] != (i < MM_STRIPES ? i + 1 : 0) || !(mm_segment_at(ref, s)->unissued >> j & 1)) {
-                mm_check_fault(k, MM_FAULT_STRIPE_BLOCK, i, c, j);
-                break;
-            }
-        }
-    }
+    for (uint32_t i = 0; i < MM_RINGS; i++) mm_check_ring(k, ref, c, i);
     mm_check_tree(k, h, mm_segment_class_tree(ref, c, MM_WHOLE), 2 * c + 1);
     mm_check_tree(k, h, mm_segment_class_tree(ref, c, MM_AVAIL), 2 * c + 2);
 }
@@ -99,25 +153,14 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
 /* Block j of segment s, class c, which is not whole. Returns how many slices are live. */
 MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
     const struct mm_segment *at = mm_segment_at(ref, s);
-    const uint32_t slices = mm_class_slices(c), shift = mm_class_block_shift(c), words = mm_class_block_words(ref->classes[c], j);
-    const uint32_t first = j << shift, last = slices - first < 1u << shift ? slices : first + (1u << shift);
-    uint32_t from = last, to = last, some = 0, full = 0, live = 0; /* [from, to) was not handed out */
+    const uint32_t words = mm_class_block_words(ref->classes[c], j), first = j << mm_class_block_shift(c);
+    const uint32_t last = first + mm_class_block_slices(ref->classes[c], j);
+    uint32_t from = last, some = 0, full = 0, live = 0; /* [from, last) was not handed out */
     if (at->unissued >> j & 1) {
-        int found = 0;
-        const struct mm_stripe *stripe = mm_heap_of(ref)->classes[c].stripe;
-        if (at->opener[j] != 0) {
-            uint32_t end, begin = mm_check_unissued(stripe[at->opener[j] - 1].word, s, slices, &end);
-            found = begin < last && end > first;
-            from = begin > first ? begin : first;
-            to = end < last ? end : last;
-        } else {
-            for (uint32_t i = MM_STRIPES; i < MM_STRIPES + MM_RESERVES; i++) {
-                uint32_t end, begin = mm_check_unissued(stripe[i].word, s, mm_class_blocks(c), &end);
-                if (begin <= j && j < end) found = 1;
-            }
-        }
-        if (!found) mm_check_fault(k, MM_FAULT_LOST_BLOCK, s, j, 0);
-        if (at->opener[j] == 0) {
+        const int is_reserved = at->opener[j] == 0 && mm_check_is_reserved(ref, s, c, j);
+        from = first + mm_check_issued(ref, s, c, j);
+        if (from == last && !is_reserved) mm_check_fault(k, MM_FAULT_LOST_BLOCK, s, j, 0);
+        if (is_reserved) {
             if (at->words[j] & (MM_WORDS_LIFE - 1)) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, at->words[j]);
             return 0;
         }
@@ -131,7 +174,7 @@ MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref 
         for (uint32_t b = 0; b < 1u << MM_WORD_SHIFT; b++) {
             const uint32_t slice = (word << MM_WORD_SHIFT) + b;
             if (!(all >> b & 1)) continue;
-            if (slice >= from && slice < to) {
+            if (slice >= from) {
                 if (bits >> b & 1) mm_check_fault(k, MM_FAULT_UNISSUED_BITS, s, word, 0);
             } else {
                 live += !(bits >> b & 1);
@@ -229,8 +272,12 @@ MM_FN_RARE void mm_heap_drain_quiescent(const struct mm_heap_ref *ref, uint32_t 
         for (uint32_t i = 0; i < MM_VERSIONS; i++) h->version[i].word = 0;
     }
     for (uint32_t c = part; c < MM_CLASS_COUNT; c += parts) {
-        for (uint32_t i = 0; i < MM_STRIPES + MM_RESERVES; i++) h->classes[c].stripe[i].word = 0;
-        h->classes[c].dry = h->classes[c].rich = 0;
+        for (uint32_t i = 0; i < MM_RINGS; i++) {
+            struct mm_ring *ring = mm_ring_at(ref, c, i);
+            ring->tickets = 0;
+            for (uint32_t slot = 0; slot < MM_RING; slot++) ring->slot[slot].what = ring->slot[slot].taken = 0, ring->blocks[slot] = 0;
+        }
+        h->classes[c].dry = h->classes[c].rich = h->classes[c].whole_row = 0;
         for (uint32_t which = MM_WHOLE; which <= MM_AVAIL; which++) {
             const struct mm_tree t = mm_segment_class_tree(ref, c, which);
             for (uint32_t i = 0; i <= ref->tree_mids; i++) t.node[i] = 0;

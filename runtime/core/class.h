@@ -47,58 +47,63 @@ MM_FN uint32_t mm_class_block_shift(uint32_t c) {
     return small < large ? small : large;
 }
 
-/* How many of them there are at least, as a shift: a segment of few slices is less than one block. */
-MM_FN uint32_t mm_class_block_fill_shift(uint32_t c) {
-    const uint32_t all = 31 - mm_clz_u32(mm_class_slices(c)), block = mm_class_block_shift(c);
-    return all < block ? all : block;
-}
-
 /* Blocks of a segment, and a bit for each. */
 MM_FN uint32_t mm_class_blocks(uint32_t c) {
     return ((mm_class_slices(c) - 1) >> mm_class_block_shift(c)) + 1;
 }
 MM_FN uint64_t mm_class_blocks_mask(uint32_t c) { return mm_bits_low(mm_class_blocks(c)); }
 
-/* Stripes of the class, and reserves: powers of two. Memory that they hold and do not use grows with the slice, and so
- * does what is in use when they are needed. hold_shift: of the heap (layout.h). */
-MM_FN uint32_t mm_class_stripes(uint32_t c, uint32_t hold_shift) {
-    const uint32_t block = 31 - mm_clz_u32(mm_class_bytes(c)) + mm_class_block_shift(c);
-    const uint32_t most = MM_STRIPES_SHIFT - (mm_class_bytes(c) < MM_STRIPES_ALL_BYTES);
-    const uint32_t may = hold_shift > block ? hold_shift - block : 0;
-    return 1u << (may < most ? may : most);
-}
-MM_FN uint32_t mm_class_reserves(uint32_t c, uint32_t hold_shift) {
-    const uint32_t some = mm_class_bytes(c) / MM_RESERVE_BYTES;
-    const uint32_t most = some == 0 ? 0 : some >= MM_RESERVES ? MM_RESERVES_SHIFT : 31 - mm_clz_u32(some);
-    const uint32_t may = hold_shift > MM_SEGMENT_SHIFT ? hold_shift - MM_SEGMENT_SHIFT : 0;
-    return 1u << (may < most ? may : most);
-}
-
-/* Segments that a reserve may hold beyond what is waited for. */
-MM_FN uint32_t mm_class_reserve_segments(uint32_t c, uint32_t hold_shift) {
-    if (mm_class_bytes(c) < MM_RESERVE_AHEAD_BYTES || hold_shift < MM_SEGMENT_SHIFT) return 0;
-    return hold_shift < MM_SEGMENT_SHIFT + 16 ? 1u << (hold_shift - MM_SEGMENT_SHIFT) : 1u << 16;
-}
-
 /* All that malloc and free want to know of a class in a given heap, worked out once: it lies in constant memory. */
 struct mm_class {
     uint32_t bytes, slices, reciprocal;
     uint8_t shift, block_shift, blocks, stripe_mask;
+    uint8_t lot_shift;   /* tickets of a lot of a stripe: one block */
+    uint8_t ahead;       /* lots of a stripe that are ready ahead of need */
+    uint8_t reserve_mask;
+    uint8_t row_shift;   /* segments of a lot of a reserve */
+    uint8_t row_lot_shift;   /* tickets of it */
+    uint8_t reserve_ahead;
+    uint8_t spare[10];
 };
-MM_STATIC_ASSERT(sizeof(struct mm_class) == 16, "one access");
+MM_STATIC_ASSERT(sizeof(struct mm_class) == 32, "found by a shift");
 MM_STATIC_ASSERT(MM_STRIPES - 1 < 256 && MM_SEGMENT_BLOCKS_MAX < 256, "bytes will do");
+
+MM_FN uint32_t mm_class_at_most(uint32_t a, uint32_t b) { return a < b ? a : b; }
+/* log2 of n, which is not 0, rounded up. */
+MM_FN uint32_t mm_class_log_up(uint32_t n) { return n == 1 ? 0 : 32 - mm_clz_u32(n - 1); }
+
+/* Stripes and reserves, and what is made ready for them ahead of need, are as many as hold_shift (of the heap, layout.h) allows:
+ * memory that they hold and do not use grows with the slice. */
 MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
-    struct mm_class k;
+    struct mm_class k = {0};
     k.bytes = mm_class_bytes(c), k.slices = mm_class_slices(c), k.reciprocal = mm_class_reciprocal(c);
     k.shift = (uint8_t)mm_class_shift(c), k.block_shift = (uint8_t)mm_class_block_shift(c);
-    k.blocks = (uint8_t)mm_class_blocks(c), k.stripe_mask = (uint8_t)(mm_class_stripes(c, hold_shift) - 1);
+    k.blocks = (uint8_t)mm_class_blocks(c);
+    k.lot_shift = (uint8_t)mm_class_at_most(k.block_shift, mm_class_log_up(k.slices));
+    const uint32_t block = mm_class_at_most(31 - mm_clz_u32(k.bytes) + k.block_shift, MM_SEGMENT_SHIFT);
+    const uint32_t hold = hold_shift > block ? hold_shift - block : 0; /* so many blocks */
+    const uint32_t stripes = mm_class_at_most(MM_STRIPES_SHIFT, hold > 2 ? hold - 2 : 0);
+    k.stripe_mask = (uint8_t)((1u << stripes) - 1);
+    k.ahead = hold >= stripes + 3 ? MM_AHEAD_MAX : hold >= stripes + 2 ? MM_AHEAD_MAX / 2 : 0;
+    const uint32_t segments = hold_shift > MM_SEGMENT_SHIFT ? hold_shift - MM_SEGMENT_SHIFT : 0;
+    const uint32_t blocks = mm_class_log_up(k.blocks), room = mm_class_log_up(MM_SEGMENT_BLOCKS_MAX) - blocks;
+    const uint32_t row = mm_class_at_most(room, MM_RESERVE_ROW_SHIFT), spare = segments > row ? segments - row : 0;
+    k.reserve_ahead = spare >= 2 ? MM_RESERVE_AHEAD : segments > 0;
+    k.row_shift = (uint8_t)mm_class_at_most(segments - (segments > 0), row);
+    k.row_lot_shift = (uint8_t)(k.row_shift + blocks);
+    const uint32_t some = k.bytes / MM_RESERVE_BYTES, reserves = some == 0 ? 0 : 31 - mm_clz_u32(some);
+    k.reserve_mask = (uint8_t)((1u << mm_class_at_most(mm_class_at_most(reserves, MM_RESERVES_SHIFT), mm_class_at_most(spare > 2 ? spare - 2 : 0, stripes))) - 1);
     return k;
+}
+
+/* Slices of block j. */
+MM_FN uint32_t mm_class_block_slices(struct mm_class k, uint32_t j) {
+    return mm_class_at_most(k.slices - (j << k.block_shift), 1u << k.block_shift);
 }
 
 /* Words of slice bits of block j. */
 MM_FN uint32_t mm_class_block_words(struct mm_class k, uint32_t j) {
-    const uint32_t left = k.slices - (j << k.block_shift), most = 1u << k.block_shift;
-    return ((left < most ? left : most) + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT;
+    return (mm_class_block_slices(k, j) + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT;
 }
 
 /* The bits of word `word` of a segment that stand for a slice. */

@@ -14,10 +14,21 @@
 /* Whether mm_heap_malloc makes a slice of it. */
 MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX; }
 
+/* malloc, first part: an address, or a token for mm_heap_malloc_other, with MM_TOKEN set. */
+#define MM_TOKEN_RUN (3ull << 62)
+MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
+    if (MM_LIKELY(mm_heap_is_slice(bytes))) return mm_slice_draw(ref, mm_class_of((uint32_t)bytes));
+    return MM_TOKEN_RUN | (bytes < ~MM_TOKEN_RUN ? bytes : ~MM_TOKEN_RUN);
+}
+MM_FN void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
+    if (token >= MM_TOKEN_RUN) return mm_run_malloc(ref, token & ~MM_TOKEN_RUN, MM_SEGMENT_BYTES);
+    return mm_slice_malloc_slow(ref, token);
+}
+
 /* Allocates `bytes` (0 counts as 1), aligned to 1 << MM_ALIGN_SHIFT. Returns NULL if that cannot be had. */
 MM_FN void *mm_heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (MM_LIKELY(mm_heap_is_slice(bytes))) return mm_slice_malloc(ref, mm_class_of((uint32_t)bytes));
-    return mm_run_malloc(ref, bytes, MM_SEGMENT_BYTES);
+    const uint64_t at = mm_heap_draw(ref, bytes);
+    return MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
 }
 
 /* `bytes` aligned to `align`, a power of two up to the size of the heap. NULL if it is none, or no memory.

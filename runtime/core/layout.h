@@ -2,7 +2,7 @@
  *
  * Two address ranges, each reserved once and never moved:
  *   user       segment_count segments; the memory that malloc hands out, nothing of ours in it
- *   metadata   [struct mm_heap | free tree | class trees | segments | slice bits]
+ *   metadata   [struct mm_heap | free tree | class trees | rings | segments | slice bits]
  * Everything up to the slice bits ("fixed") is mapped and zero before the heap is published; the slice
  * bits of a segment (MM_SEGMENT_BITMAP_BYTES, in segment order) are mapped with the segment and need
  * no clearing. Zero is the idle state of every other word: no free segment, no region, owner "nobody". Only the image
@@ -23,13 +23,14 @@ struct mm_heap_ref {
     uint64_t user_bytes; /* reserved, mapped or not */
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
-    uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold, or less (class.h) */
+    uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold (class.h) */
     uint64_t mapped_count; /* segments that are there at all */
     uint64_t free_tree;    /* addresses */
     uint64_t class_trees;  /* two for each class: whole blocks, single slices (segment.h); one after the other, */
     uint64_t tree_bytes;   /* so many bytes each */
     uint64_t tree_mids;    /* words in the middle level of a tree */
-    uint64_t spare[5];
+    uint64_t rings;        /* struct mm_ring, MM_RINGS for each class: its stripes, then its reserves */
+    uint64_t spare[4];
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
@@ -56,22 +57,36 @@ struct mm_segment {
     uint64_t whole;    /* blocks to be claimed as a whole */
     uint64_t avail;    /* blocks that may have slices to be used again */
     uint64_t words[MM_SEGMENT_BLOCKS_MAX];  /* how many words of slice bits are not 0, how many are full, and more */
-    uint32_t opener[MM_SEGMENT_BLOCKS_MAX]; /* the stripe that handed it out, + 1 */
+    uint32_t opener[MM_SEGMENT_BLOCKS_MAX]; /* the lot in which it was handed out (stripe.h) */
 };
 MM_STATIC_ASSERT(sizeof(struct mm_segment) % 32 == 0, "sectors of their own");
 
-/* A stripe or a reserve (stripe.h): a cache line, or atomics on neighbours get in each other's way. */
-struct mm_stripe {
+/* A stripe or a reserve (ring.h). The counter has a cache line of its own, or atomics on neighbours get in each other's
+ * way. */
+struct mm_slot {
+    uint64_t what;
+    uint32_t taken, spare;
+};
+struct mm_ring {
+    uint32_t tickets, spare[31];
+    struct mm_slot slot[MM_RING];
+    uint64_t blocks[MM_RING]; /* reserves: which blocks of the segment are in the lot, unless all are (stripe.h) */
+};
+MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0, "rings do not share a cache line");
+
+/* A counter in a cache line of its own. */
+struct mm_counter {
     uint64_t word, spare[15];
 };
 
 /* One size class. */
 struct mm_class_state {
-    struct mm_stripe stripe[MM_STRIPES + MM_RESERVES]; /* the stripes, then the reserves */
     uint64_t dry;  /* version of the supply at which nothing was left, + 1 */
     uint64_t rich; /* how many of its slices had come back, at the last looks, in 1/256 (stripe.h) */
     uint64_t segments; /* that belong to it */
-    uint64_t spare[13];
+    uint64_t whole_row; /* the first of a row of segments with many whole blocks, + 1; a hint */
+    uint64_t circulating; /* whether somebody puts a block into circulation (stripe.h) */
+    uint64_t spare[11];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
 
@@ -87,7 +102,7 @@ struct mm_heap {
     uint64_t misuse[MM_MISUSE_KINDS + 2];
     uint64_t free_count;       /* segments in the free tree; lags behind it */
     uint64_t spare[2];
-    struct mm_stripe version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
+    struct mm_counter version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
 
@@ -98,7 +113,7 @@ struct mm_layout {
     uint64_t bits_offset;   /* of the slice bits; MM_SEGMENT_BITMAP_BYTES per segment from here */
     uint64_t total_bytes;   /* addresses to reserve for metadata */
     /* offsets from the start of the metadata */
-    uint64_t free_tree, class_trees, segments;
+    uint64_t free_tree, class_trees, rings, segments;
     uint64_t tree_leaves, tree_mids, tree_bytes;
 };
 
@@ -118,8 +133,10 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->free_tree = mm_round_up(sizeof(struct mm_heap), line);
     l->image_bytes = l->free_tree + l->tree_bytes;
     l->class_trees = l->image_bytes;
-    l->segments = mm_round_up(l->class_trees + 2 * MM_CLASS_COUNT * l->tree_bytes, line);
-    l->bits_offset = mm_round_up(l->segments + sizeof(struct mm_segment) * segment_count, page_bytes);
+    l->rings = mm_round_up(l->class_trees + 2 * MM_CLASS_COUNT * l->tree_bytes, line);
+    l->segments = l->rings + MM_CLASS_COUNT * MM_RINGS * sizeof(struct mm_ring);
+    /* a row that begins in the heap ends in the array */
+    l->bits_offset = mm_round_up(l->segments + sizeof(struct mm_segment) * mm_round_up(segment_count, 1u << MM_RESERVE_ROW_SHIFT), page_bytes);
     l->fixed_bytes = l->bits_offset;
     l->total_bytes = mm_round_up(l->bits_offset + segment_count * MM_SEGMENT_BITMAP_BYTES, page_bytes);
     return 0;
@@ -150,6 +167,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->ref.class_trees = metadata_base + l->class_trees;
     h->ref.tree_bytes = l->tree_bytes;
     h->ref.tree_mids = l->tree_mids;
+    h->ref.rings = metadata_base + l->rings;
     for (uint64_t s = 0; s < mapped_segments && s < l->segment_count; s++) {
         tree[1 + l->tree_mids + s / 64] |= 1ull << (s % 64);
         tree[1 + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);

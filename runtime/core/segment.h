@@ -116,24 +116,15 @@ MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, 
     mm_version_raise(h);
 }
 
-/* Claims neighbouring whole blocks of segment s for class c, up to `want`. salt: callers part ways by it. Returns
- * their bits in `whole`; 0: s has none (any more). Acquires. */
-MM_FN uint64_t mm_segment_claim(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t salt, uint32_t want) {
-    struct mm_segment *at = mm_segment_at(ref, s);
-    uint64_t seen = mm_load_relaxed_u64(&at->whole);
-    MM_ROLLED
-    while (seen != 0) {
-        const uint64_t row = mm_bits_row(seen, mm_bits_pick(seen, mm_ctz(seen) + salt % 8 * want), want);
-        const uint64_t old = mm_and_acquire_u64(&at->whole, ~row);
-        uint64_t got = old & row, mine = 0;
-        seen = old & ~row;
-        if (got == 0) continue;
-        const uint32_t owner = MM_OWNER_KIND(mm_load_relaxed_u64(&at->owner)); /* pinned by the bits */
-        if (owner == c + 1) mine = mm_bits_row(got, mm_ctz(got), 64);
-        if (got != mine) mm_segment_give_back(ref, s, owner - 1, got & ~mine);
-        return mine;
-    }
-    return 0;
+/* Claims those of `want`, or all, that are whole blocks of segment s, whosever it is. Returns which. Acquires. */
+MM_FN uint64_t mm_segment_claim(const struct mm_heap_ref *ref, uint32_t s, uint64_t want) {
+    return mm_and_acquire_u64(&mm_segment_at(ref, s)->whole, ~want) & want;
+}
+/* The caller has claimed blocks of segment s, which pins it, and keeps them if it is class c's. Returns whether it is. */
+MM_FN int mm_segment_keep(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t blocks) {
+    const uint32_t owner = MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, s)->owner));
+    if (owner != c + 1) mm_segment_give_back(ref, s, owner - 1, blocks);
+    return owner == c + 1;
 }
 
 /* Takes neighbouring segments from nobody for class c, up to `want`; their blocks are claimed. Returns the first, or

@@ -1,5 +1,6 @@
 /* Slices: what a thread asks for and gives back. The lanes of a warp that are here together and want the same
- * (class, or word of slice bits) go as one: match, a leader does the atomic, the others get their share.
+ * (class, or word of slice bits) go as one: match, a leader does the atomic, the others get their share. malloc is two functions:
+ * mm_slice_draw, which nearly always has the address, and mm_slice_malloc_slow for those to whom it gives a token instead.
  *
  * A leader acts for its group, so the group's plain accesses must be ordered with the leader's atomics: the
  * warp synchronisation before a free's release and after a malloc's acquire does that (a shuffle does not).
@@ -20,60 +21,99 @@ MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (mm_add_relaxed_u64(&h->null_count, 1) == 0) mm_store_relaxed_u64(&h->null_first_bytes, bytes + 1);
 }
 
-/* The address of slice i of `bytes` bytes, counted from the beginning of segment s on. */
-MM_FN void *mm_slice_address(uint64_t user_base, uint32_t s, uint32_t i, uint32_t bytes) {
-    return (void *)(user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)i * bytes);
-}
+/* What mm_slice_draw returns when it has no address: a ticket, of stripe k of class c. */
+#define MM_TOKEN (1ull << 63)
+MM_FN uint64_t mm_token_make(uint32_t c, uint32_t k, uint32_t t) { return MM_TOKEN | (uint64_t)(c << 8 | k) << 32 | t; }
+MM_FN uint32_t mm_token_class(uint64_t token) { return (uint32_t)(token >> 40) & 63; }
+MM_FN uint32_t mm_token_stripe(uint64_t token) { return (uint32_t)(token >> 32) & 255; }
+MM_STATIC_ASSERT(MM_CLASS_COUNT <= 64 && MM_STRIPES <= 256, "both fit");
+#define MM_TOGETHER_SHIFT 4 /* lots, whose tickets go as one */
+MM_STATIC_ASSERT(MM_RING > (1u << MM_TOGETHER_SHIFT) + MM_AHEAD_MAX, "they find room for what they make ready");
 
-/* A slice of class c, or NULL, for each lane of `group`, whose leader's addition met stripe k at w. The group stays
- * together until its last lane is served: lanes that leave early and come back in a next call, while the others form
- * a new group, got lost here under nvcc 13.0 (docs/notes/lanes-that-leave.md). */
-MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint32_t c, uint32_t group, uint32_t k, uint64_t w) {
-    const uint32_t leader = mm_ctz(group), n = mm_popcount(group), lane = mm_warp_lane();
-    const uint32_t rank = mm_popcount(group & mm_bits_low(lane)), slices = ref->classes[c].slices;
-    uint32_t served = 0, count;
-    void *p = NULL;
+/* A slice for the ticket `token`, or for others that the caller draws then; NULL. Lanes that are here together with tickets
+ * of the same class and stripe go as one until the last is served: lanes that leave early and come back in a next call, while
+ * the others form a new group, got lost under nvcc 13.0 (docs/notes/lanes-that-leave.md). But no tickets further apart than
+ * those of one draw can be: else one lane might wait for room in the ring that another has, who waits for the first. */
+MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane();
+    const uint32_t near = (uint32_t)token >> ref->classes[c].lot_shift >> MM_TOGETHER_SHIFT;
+    const uint32_t group = mm_warp_match(mm_warp_here(), (uint32_t)(token >> 32) << 18 | (near & ((1u << 18) - 1))), leader = mm_ctz(group);
+    const uint32_t shift = ref->classes[c].lot_shift;
+    struct mm_ring *ring = mm_ring_at(ref, c, k);
+    uint32_t t = (uint32_t)token, left = group, nones;
+    uint64_t off = MM_PIECE_VOID;
+    int refilled = 0;
+    MM_ROLLED
     do {
-        mm_claim claim = 0;
-        if (lane == leader) claim = mm_stripe_claim(ref, c, n - served, k, w);
+        const uint32_t mine = left >> lane & 1, m = t >> shift;
+        if (mine) mm_stripe_begin(ref, c, k, t, &refilled);
         mm_warp_sync(group);
-        claim = mm_warp_shuffle_u64(group, claim, leader);
-        if (claim & MM_OPENING && !(claim & MM_SIEVE)) {
-            claim = mm_stripe_put_in_use(ref, c, k, claim, n - served, group, rank);
-            claim = mm_warp_shuffle_u64(group, claim, leader);
+        if (mine) off = mm_stripe_piece(ref, c, k, t);
+        mm_warp_sync(group);
+        const uint32_t same = mm_warp_match(group, mine ? m : ~0u);
+        if (mine && lane == mm_ctz(same)) mm_ring_took(ring, m, mm_popcount(same));
+        nones = mm_warp_ballot(group, mine && off == MM_PIECE_NONE);
+        if (nones != 0) {
+            const uint32_t first = mm_ctz(nones), rank = mm_popcount(nones & mm_bits_low(lane));
+            mm_claim claim = 0;
+            if (lane == first) claim = mm_stripe_find(ref, c, mm_popcount(nones), k, t);
+            mm_warp_sync(group);
+            claim = mm_warp_shuffle_u64(group, claim, first);
+            if (nones >> lane & 1 && rank < mm_claim_count(claim)) {
+                const uint64_t slice = mm_claim_slice(claim, rank);
+                off = (slice >> MM_SLICE_BITS << MM_SEGMENT_SHIFT) + (slice & ((1u << MM_SLICE_BITS) - 1)) * ref->classes[c].bytes;
+            }
+            if (claim == 0) left &= ~nones;
         }
-        count = mm_claim_count(claim);
-        if (rank - served < count) {
-            const uint64_t at = mm_claim_slice(claim, rank - served);
-            uint32_t s = (uint32_t)(at >> MM_LIMIT_BITS), i = (uint32_t)at & ((1u << MM_LIMIT_BITS) - 1);
-            MM_ROLLED
-            for (; i >= slices; i -= slices) s++;
-            p = mm_slice_address(ref->user_base, s, i, ref->classes[c].bytes);
+        left = mm_warp_ballot(group, left >> lane & 1 && off >= MM_PIECE_VOID);
+        if (left != 0) {
+            if (lane == leader) t = mm_ring_draw(ring, mm_popcount(left));
+            mm_warp_sync(group);
+            t = mm_warp_shuffle(group, t, leader) + mm_popcount(left & mm_bits_low(lane));
         }
-        served += count;
-        w = 0;
-        if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL)))
-            w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n - served, group);
-    } while (count != 0 && served < n);
-    if (p == NULL) mm_null_count(ref, ref->classes[c].bytes);
-    return p;
+    } while (left != 0);
+    refilled = (int)mm_warp_ballot(group, refilled);
+    if (refilled) mm_stripe_look(ref, c, k, group, mm_popcount(group & mm_bits_low(lane)));
+    mm_warp_sync(group); /* nobody runs ahead */
+    if (off < MM_PIECE_VOID) return (void *)(ref->user_base + off);
+    mm_null_count(ref, ref->classes[c].bytes);
+    return NULL;
 }
 
-/* A slice of class c, or NULL. The plain case: the tickets are all good, of one block, and not its last. */
-MM_FN void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c) {
-    const uint32_t group = mm_warp_match(mm_warp_here(), c);
-    const uint32_t k = (mm_home() + (ref->classes[c].slices <= MM_LARGE_SLICES ? mm_home_warp() : 0)) & ref->classes[c].stripe_mask;
-    const uint64_t w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, mm_popcount(group), group);
-    const struct mm_class class_ = ref->classes[mm_anew(c)];
-    uint32_t s = mm_stripe_segment(w) - 1, i = mm_stripe_cursor(w);
-    if (MM_LIKELY(i + mm_popcount(group) < mm_stripe_limit(w) && mm_stripe_segment(w) != 0)) {
+/* The address of a slice of class c, if it can be had by a plain ticket: one that is neither a lot's first nor last, nor
+ * are those of the other lanes, of a lot that is ready, or will be soon. Else a token. Small, and without calls: a function that
+ * makes any, or needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
+MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
+    uint32_t group = mm_warp_match(mm_warp_here(), c), t = 0;
+    const uint32_t i = c * MM_RINGS + (mm_home() & ref->classes[c].stripe_mask), ring = i * (uint32_t)sizeof(struct mm_ring);
+    if (mm_warp_lane() == mm_ctz(group)) t = mm_ring_draw((struct mm_ring *)(ref->rings + ring), mm_popcount(group));
+    mm_warp_sync(group);
+    t = mm_warp_shuffle(group, t, mm_ctz(group));
+    group = mm_anew(group), c = mm_anew(c); /* here and below: what can be worked out again is in no register meanwhile */
+    const uint32_t shift = ref->classes[c].lot_shift;
+    if (MM_LIKELY((t - 1) >> shift == t >> shift && (t + mm_popcount(group)) >> shift == t >> shift)) {
+        struct mm_slot *slot = (struct mm_slot *)(ref->rings + (ring + (uint32_t)offsetof(struct mm_ring, slot) + (t >> shift) % MM_RING * (uint32_t)sizeof *slot));
+        uint64_t what;
+        uint32_t polls = 0;
         MM_ROLLED
-        for (; i >= class_.slices; i -= class_.slices) s++;
-        const uint32_t end = i + mm_popcount(group);
-        if (MM_LIKELY(end < class_.slices && (i ^ end) >> class_.block_shift == 0))
-            return mm_slice_address(ref->user_base, s, i + mm_popcount(group & mm_bits_low(mm_warp_lane())), class_.bytes);
+        for (;;) {
+            what = mm_load_acquire_u64(&slot->what) ^ mm_lot_tag(mm_anew(t) >> shift);
+            if ((what & ~MM_LOT_ODD) >> MM_LOT_CONTENT_BITS == 0) break;
+            polls = mm_anew(polls + 1);
+            if (polls == MM_WAIT_ITERATIONS) break;
+            mm_wait();
+        }
+        mm_warp_sync(group);
+        group = mm_anew(group);
+        if (MM_LIKELY(what >> MM_LOT_CONTENT_BITS == 0)) {
+            if (mm_warp_lane() == mm_ctz(group)) mm_count_u32(&slot->taken, mm_popcount(group));
+            group = mm_anew(group);
+            t += mm_popcount(group & mm_bits_low(mm_warp_lane()));
+            return ref->user_base + what + (uint64_t)(t & ((1u << shift) - 1)) * ref->classes[mm_anew(c)].bytes;
+        }
     }
-    return mm_slice_malloc_slow(ref, c, group, k, w);
+    group = mm_anew(group), c = mm_anew(c);
+    return mm_token_make(c, mm_anew(ring) / (uint32_t)sizeof(struct mm_ring) - c * MM_RINGS, t + mm_popcount(group & mm_bits_low(mm_warp_lane())));
 }
 
 /* What a free comes to that was not plain: the words of block j were `words` before `change` was added to them; `twice`

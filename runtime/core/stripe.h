@@ -1,131 +1,49 @@
-/* Stripes and reserves: how memory of a class is handed out, by tickets.
+/* Stripes and reserves: how memory of a class is handed out, by tickets of rings (ring.h).
  *
- * Representation. A class has MM_STRIPES stripes, which hand out slices to callers, and one or more reserves, which
- *   hand out blocks to stripes. Each is one atomic word, segment + 1 | limit | cursor. A caller adds the number of
- *   pieces it wants to the cursor of the stripe of its multiprocessor; the sum before is its first ticket.
- *   REGION  tickets below the limit are pieces of a row of neighbouring segments, that segment the first, counted from
- *           its beginning on.
- *   REUSE   (stripes) no segment, limit MM_REUSE_TICKETS / stripes: tickets below it allow to look for slices that came
- *           back (block.h).
- *   NONE    all 0.
- *   opener[s][j] of a block: 0 while it is whole or in a reserve; k + 1 once it is part of a region of stripe k, and
- *           MM_OPENER_PENDING until that region is published.
+ * Representation. A class has stripes, from which callers draw slices, and reserves, from which stripes draw blocks; a caller
+ *   uses the stripe of its multiprocessor, a stripe always the same reserve.
+ *   lot of a stripe    a block: the byte offset of its first slice in the heap. Odd if it has fewer slices than the lot has
+ *                      tickets. Place i is slice i of it.
+ *   lot of a reserve   the first of a row of segments; `blocks` has which blocks of them: a bit each, for as many blocks of each
+ *                      segment as is a power of two. Place i is the i-th of them.
+ *   either             none: there was no memory, or (stripes) slices that came back are to be used first. Who has a
+ *                      ticket of such a lot looks for itself (mm_stripe_find).
+ *   opener[s][j] of a block: 0 while it is whole or in a lot of a reserve; then stripe + 1 | its lot << 8.
  * Invariants.
- *   I1  a ticket below the limit is one caller's alone, and came with the segment it is good for: nobody can be stale.
- *       The slice it names is 0 in the slice bits, so the block cannot become whole, nor the segment nobody's.
- *   I2  whoever draws the ticket whose number is the limit refills the word; one does, in each life of it. Only
- *       that caller stores to it (and who takes REUSE's ticket by force, by compare and swap).
- *   I3  unissued (segment.h) has a bit for each block with slices that were not handed out: set before the block is
+ *   I1  a slice is handed out once: by the ticket of its place, or by who put its block into circulation.
+ *       It is 0 in the slice bits until it comes back, so the block cannot become whole, nor the segment nobody's.
+ *   I2  unissued (segment.h) has a bit for each block with slices that were not handed out: set before the block is
  *       whole, cleared by whoever draws the block's last slice, before that slice can come back.
- * Size of a region. Who refills looks how many tickets were drawn too late: so many callers wait, so large the region.
- * Free looks whether a slice in a block of unissued has been handed out: not, if the block has no opener; nor if the
- *   stripe's region has it between cursor and limit. A region that has moved on, or run out, was handed out; one that
- *   is pending is waited for.
- * Linearisation. A ticket: the addition. A refill: the store of the new word.
- * Ordering. The word is published with release and drawn with acquire (read-modify-writes in between carry on).
- * Progress. A caller without a ticket waits for its stripe's refill, at most MM_WAIT_ITERATIONS polls; then it answers
- *   NULL. It adds once for each time that it saw a ticket left, so cursors do not overflow.
- * NULL. Only after MM_NULL_TRIES searches with a wait between, twice as long each time, each of which found neither
- *   block nor slice nor segment, no stripe of the class with tickets, nor any other to be flushed. `dry` keeps the
- *   version of the supply (tree.h) if it stood still meanwhile: then two searches with one wait between are enough
- *   for those who come later.
+ *   I3  the slice bits of a block in a lot of a stripe are 0 before the lot is ready, and opener tells the lot.
+ * Free looks whether a slice in a block of unissued has been handed out: not, if the block has no opener, or its lot is not
+ *   ready, or its ticket was not drawn.
+ * Memory that is short. Lots are made ready from fresh segments and whole blocks only, without haste. Who finds nothing in
+ *   them searches: slices that came back; whole blocks and segments, of which it puts one block into circulation (all of it
+ *   handed out, and what the caller does not need has come back); then the stripes and reserves of all classes are flushed.
+ *   One caller of a class at a time puts a block into circulation, or each of hundreds would, for a few slices each; the
+ *   others look for slices meanwhile, as long as a wait may take.
+ * NULL. Only after MM_NULL_TRIES such searches with a wait between, twice as long each time, each of which found nothing.
+ *   `dry` keeps the version of the supply (tree.h) if it stood still meanwhile: then two searches with one wait between are
+ *   enough for those who come later.
  */
 #ifndef MM_CORE_STRIPE_H
 #define MM_CORE_STRIPE_H
 
 #include "runtime/core/block.h"
+#include "runtime/core/ring.h"
 
-#define MM_OPENER_PENDING (1u << 31)
-#define MM_CURSOR_BITS 25
-MM_STATIC_ASSERT(2 * MM_SEGMENT_SLICES_MAX <= 1u << MM_LIMIT_BITS, "a limit fits");
-MM_STATIC_ASSERT(MM_TREE_BITS_MAX < 1ull << (64 - MM_CURSOR_BITS - MM_LIMIT_BITS), "a segment + 1 fits");
-
-MM_FN uint32_t mm_stripe_cursor(uint64_t w) { return (uint32_t)w & ((1u << MM_CURSOR_BITS) - 1); }
-MM_FN uint32_t mm_stripe_limit(uint64_t w) { return (uint32_t)(w >> MM_CURSOR_BITS) & ((1u << MM_LIMIT_BITS) - 1); }
-/* Segment + 1. */
-MM_FN uint32_t mm_stripe_segment(uint64_t w) { return (uint32_t)(w >> (MM_CURSOR_BITS + MM_LIMIT_BITS)); }
-MM_FN uint64_t mm_stripe_make(uint32_t segment, uint32_t limit, uint32_t cursor) {
-    return (uint64_t)segment << (MM_CURSOR_BITS + MM_LIMIT_BITS) | (uint64_t)limit << MM_CURSOR_BITS | cursor;
-}
-/* Whether somebody else is to refill it. */
-MM_FN int mm_stripe_is_waiting(uint64_t w) { return mm_stripe_cursor(w) > mm_stripe_limit(w); }
-/* Tickets among n, the first of which is the cursor of w, that are good for something; *refill: whether the caller must
- * refill. */
-MM_FN uint32_t mm_stripe_good(uint64_t w, uint32_t n, int *refill) {
-    const uint32_t first = mm_stripe_cursor(w), limit = mm_stripe_limit(w), left = limit - first;
-    *refill = first <= limit && left < n;
-    return first >= limit ? 0 : left < n ? left : n;
-}
-
-/* Draws n tickets for `group`; waits first, and again, while somebody else is to refill. Returns the word as it was. The lanes
- * stay together: a vote or shuffle of lanes that are not costs some 500 cycles on an H200. */
-MM_FN uint64_t mm_stripe_draw(uint64_t *word, uint32_t n, uint32_t group) {
-    const uint32_t leader = mm_ctz(group);
-    uint64_t w = 0;
-    uint32_t polls = 0;
-    do {
-        if (mm_warp_lane() == leader) w = mm_add_acquire_u64(word, n);
-        mm_warp_sync(group);
-        w = mm_warp_shuffle_u64(group, w, leader);
-        if (!mm_stripe_is_waiting(w)) break;
-        do mm_wait();
-        while (mm_warp_shuffle(group, mm_stripe_is_waiting(mm_load_relaxed_u64(word)), leader) && ++polls < MM_WAIT_ITERATIONS);
-    } while (polls < MM_WAIT_ITERATIONS);
-    return w;
-}
-
+#define MM_OPENER_LOT_SHIFT 8
+MM_STATIC_ASSERT(MM_STRIPES < 1u << MM_OPENER_LOT_SHIFT, "a stripe + 1 fits");
 MM_FN struct mm_class_state *mm_stripe_class(const struct mm_heap_ref *ref, uint32_t c) {
     return &mm_heap_of(ref)->classes[c];
 }
 
-/* n slices from number i on, of a row of segments that begins at s, are being handed out: blocks of which that was
- * the last are so altogether. */
-MM_FN_RARE void mm_stripe_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i, uint32_t n) {
-    const uint32_t slices = ref->classes[c].slices, shift = ref->classes[c].block_shift;
-    MM_ROLLED
-    for (; n > 0; s++) {
-        if (i >= slices) {
-            i -= slices;
-            continue;
-        }
-        const uint32_t end = n < slices - i ? i + n : slices, first = i >> shift;
-        const uint32_t done = end == slices ? ref->classes[c].blocks : end >> shift;
-        struct mm_segment *at = mm_segment_at(ref, s);
-        if (done > first) mm_and_acq_rel_u64(&at->unissued, ~(mm_bits_low(done) & ~mm_bits_low(first)));
-        MM_ROLLED
-        for (uint32_t j = first; j < done; j++) /* not a load: against mm_block_withdraw, which looks at unissued */
-            if (mm_words_some(mm_add_acq_rel_u64(&at->words[j], 0)) != 0) mm_block_offer(ref, s, c, j);
-        n -= end - i;
-        i = 0;
-    }
-}
-
-/* Lane `rank` of `lanes` does its part of opening a region (mm_claim_opening) of class c: sets the opener of its
- * blocks; while that is pending, clears their slice bits; when it no longer is, lets reusers in. Returns the limit,
- * counted from the beginning of the first segment on. */
-MM_FN uint32_t mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, mm_claim region, uint32_t opener, uint32_t rank,
-                              uint32_t lanes) {
-    const uint32_t blocks = ref->classes[c].blocks, slices = ref->classes[c].slices, shift = ref->classes[c].block_shift;
-    uint32_t s = (uint32_t)(region >> 32) & (MM_TREE_BITS_MAX - 1), b = (uint32_t)region >> 16, n = (uint32_t)region & 0xffff;
-    uint32_t limit = 0;
-    MM_ROLLED
-    for (;; s++) { /* segment by segment */
-        struct mm_segment *at = mm_segment_at(ref, s);
-        const uint32_t end = n < blocks - b ? b + n : blocks;
-        const uint32_t to = end == blocks ? slices : end << shift;
-        const uint32_t words = ((to + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT) - mm_block_first_word(ref->classes[c], b);
-        if (opener & MM_OPENER_PENDING) mm_zero(mm_segment_bits(ref, s) + mm_block_first_word(ref->classes[c], b), words, rank, lanes);
-        MM_ROLLED
-        for (uint32_t j = b + rank; j < end; j += lanes) {
-            if (opener & MM_OPENER_PENDING) mm_or_relaxed_u64(&at->words[j], MM_WORDS_WHOLE); /* fresh: as if it had been */
-            mm_store_relaxed_u32(&at->opener[j], opener);
-            if (!(opener & MM_OPENER_PENDING)) mm_block_opened(ref, s, c, j);
-        }
-        n -= end - b;
-        if (n == 0) return limit + to;
-        limit += slices;
-        b = 0;
-    }
+/* The last slice of block j of segment s, class c, is being handed out. */
+MM_FN_RARE void mm_stripe_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
+    struct mm_segment *at = mm_segment_at(ref, s);
+    mm_and_acq_rel_u64(&at->unissued, ~(1ull << j));
+    /* not a load: against mm_block_withdraw, which looks at unissued */
+    if (mm_words_some(mm_add_acq_rel_u64(&at->words[j], 0)) != 0) mm_block_offer(ref, s, c, j);
 }
 
 /* How many of the slices of class c have come back one by one, to be used again, in 1/256: a guess, to which each lane of
@@ -158,138 +76,210 @@ MM_FN_RARE uint32_t mm_stripe_richness(const struct mm_heap_ref *ref, uint32_t c
     return all == 0 ? 0 : (segments * 256 / MM_REUSE_TRIES / all) * (back * 256 / MM_REUSE_TRIES / per_segment) >> 8;
 }
 
+/* Looks for a row of segments of whose blocks 3/4 are whole, for who makes the next lot ready. */
+MM_FN_RARE void mm_reserve_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt) {
+    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
+    const uint32_t row = 1u << ref->classes[c].row_shift;
+    uint64_t *found = &mm_heap_of(ref)->classes[c].whole_row;
+    uint32_t n = 0, s = mm_load_relaxed_u64(found) == 0 && mm_load_relaxed_u64(whole.node) != 0 ? mm_tree_find(whole, salt) : MM_TREE_NONE;
+    if (s == MM_TREE_NONE) return;
+    s &= ~(row - 1);
+    MM_ROLLED
+    for (uint32_t i = 0; i < row; i += MM_GATHERED)
+        for (uint32_t k = 0; k < MM_GATHERED; k++) /* under way together */
+            if (i + k < row) n += mm_popcount(mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->whole));
+    if (4 * n >= 3u * row * ref->classes[c].blocks) mm_store_relaxed_u64(found, s + 1);
+}
+
+
 /* Looks how many slices of class c have come back, for who refills next. Takes its time: nobody should wait for `group`. */
 MM_FN_RARE void mm_stripe_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt, uint32_t group, uint32_t rank) {
     uint64_t *rich = &mm_stripe_class(ref, c)->rich;
+    if (rank == 0) mm_reserve_look(ref, c, salt);
+    mm_warp_sync(group);
     const uint32_t was = mm_warp_shuffle(group, (uint32_t)mm_load_relaxed_u64(rich), mm_ctz(group));
     const uint32_t is = mm_stripe_richness(ref, c, salt + was * MM_STRIPES, group, rank); /* not the same places each time */
     if (is != was && rank == 0)
         mm_store_relaxed_u64(rich, is > was ? is : was - (was - is + MM_REUSE_DECAY - 1) / MM_REUSE_DECAY);
 }
 
-/* Publishes a region that has been opened. The first n slices, or all if there are fewer, are the caller's, who gets
- * them. */
-MM_FN mm_claim mm_stripe_publish(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, mm_claim region, uint32_t limit,
-                                 uint32_t n) {
-    const uint32_t s = (uint32_t)(region >> 32) & (MM_TREE_BITS_MAX - 1);
-    const uint32_t first = ((uint32_t)region >> 16) << ref->classes[c].block_shift;
-    if (n > limit - first) n = limit - first;
-    mm_store_release_u64(&mm_stripe_class(ref, c)->stripe[k].word, mm_stripe_make(s + 1, limit, first + n));
-    mm_version_raise(mm_heap_of(ref));
-    if (n == 0) return 0;
-    mm_stripe_issued(ref, s, c, first, n);
-    return mm_claim_row(s, first, n);
-}
-
-/* Whether slices that came back, `rich` 1/256 of class c as it seems, which has so many segments, are to be used before it gets
- * more. Not if they are fewer than its stripes may hold anyway: to be had one by one they cost more than they are worth. */
-MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c, uint64_t rich, uint64_t segments) {
-    const struct mm_class class_ = ref->classes[c];
-    const uint64_t block = class_.slices >> class_.block_shift ? 1u << class_.block_shift : class_.slices;
-    const uint64_t held = (class_.stripe_mask + 1u) * block * MM_REUSE_HELD;
-    if (rich * MM_REUSE_SHARE >= 256 && rich * segments * class_.slices >= 256 * held) return 1;
-    return rich * MM_REUSE_SHARE_SCARCE >= 256 && mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) < ref->mapped_count / MM_SCARCE;
-}
-
-/* Refills the reserve r of class c, which is the caller's to refill, with fresh segments; or with nothing, if there
- * are none, or slices that came back are to be used first (unless the caller insists). The first `mine` blocks, or all,
- * are the caller's, who gets them; 0: none. (If he drew them like anybody else, those who flush when memory is short could
- * take the segment away again and again.) salt: its number among the reserves. */
-MM_FN_RARE mm_claim mm_stripe_refill_reserve(const struct mm_heap_ref *ref, uint32_t c, struct mm_stripe *r, uint32_t salt,
-                                             int insist, uint32_t mine) {
-    struct mm_heap *h = mm_heap_of(ref);
-    /* Many wait: all that is needed is under way at once. */
-    const uint64_t w = mm_load_relaxed_u64(&r->word), near = mm_load_relaxed_u64(&h->free_near);
-    const uint64_t rich = mm_load_relaxed_u64(&h->classes[c].rich), had = mm_load_relaxed_u64(&h->classes[c].segments);
-    const uint64_t used = mm_load_relaxed_u64(&h->classes_used);
-    const uint32_t late = mm_stripe_cursor(w) - mm_stripe_limit(w), blocks = ref->classes[c].blocks;
-    const uint32_t may = late > mine ? mm_class_reserve_segments(c, (uint32_t)ref->hold_shift) : 0;
-    uint32_t n = 0, segments = 1, first = MM_TREE_NONE;
-    MM_ROLLED
-    for (uint32_t some = blocks; segments < MM_REGION_SEGMENTS_MAX; some += blocks, segments++)
-        if (some >= late && (some >= MM_RESERVE_AHEAD * late || segments >= may)) break;
-    if (insist || !mm_stripe_is_thrifty(ref, c, rich, had))
-        first = mm_segment_claim_fresh(ref, c, (uint32_t)near, late > mine ? salt : 0, segments, &n);
-    if (first != MM_TREE_NONE && !(used >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
-    n *= blocks;
-    if (mine > n) mine = n;
-    mm_store_release_u64(&r->word, n == 0 ? 0 : mm_stripe_make(first + 1, n, mine));
-    return mine == 0 ? 0 : mm_claim_opening(first, 0, mine);
-}
-
-/* Opens a region of stripe k and publishes it: `group` does it together, the caller is the one of rank `rank` in it. The
- * first n slices, or all if there are fewer, are the group's: the lane of rank 0 gets the claim. */
-MM_FN mm_claim mm_stripe_put_in_use(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, mm_claim region, uint32_t n,
-                                    uint32_t group, uint32_t rank) {
-    const uint32_t lanes = mm_popcount(group);
-    const uint32_t limit = mm_stripe_open(ref, c, region, MM_OPENER_PENDING | (k + 1), rank, lanes);
-    mm_claim claim = 0;
-    mm_warp_sync(group);
-    if (rank == 0) claim = mm_stripe_publish(ref, c, k, region, limit, n);
-    mm_warp_sync(group);
-    mm_stripe_open(ref, c, region, k + 1, rank, lanes);
-    if (region & MM_REFILL) mm_stripe_look(ref, c, k, group, rank);
-    mm_warp_sync(group); /* nobody runs ahead: see mm_slice_malloc_slow */
-    return claim;
-}
-
-/* Refills stripe k of class c, which is the caller's to refill (I2): returns a region that the caller has to open and
- * publish, with MM_REFILL if he has refilled the reserve, too; or MM_REFILL alone, and then the stripe is REUSE; or 0:
- * NONE. `reuse`: it may be REUSE; else slices that came back have just been looked for in vain. `insist`: on fresh
- * segments, if there is nothing else, whatever mm_stripe_is_thrifty says. */
-MM_FN_RARE mm_claim mm_stripe_refill(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, int reuse,
-                                    int insist) {
+/* Whether slices that came back are to be used before class c gets more memory. Not if they are fewer than its stripes may hold
+ * anyway: to be had one by one they cost more than they are worth. */
+MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *cs = mm_stripe_class(ref, c);
-    uint64_t *stripe = &cs->stripe[k].word;
-    const uint32_t reserve_index = k & (mm_class_reserves(c, (uint32_t)ref->hold_shift) - 1);
-    struct mm_stripe *r = &cs->stripe[MM_STRIPES + reserve_index];
-    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
-    int fresh = 1, refill = 0;
+    const uint64_t rich = mm_load_relaxed_u64(&cs->rich), segments = mm_load_relaxed_u64(&cs->segments);
+    const uint64_t left = mm_load_relaxed_u64(&mm_heap_of(ref)->free_count);
+    const struct mm_class class_ = ref->classes[c];
+    const uint64_t held = (uint64_t)(class_.stripe_mask + 1u) * (class_.ahead + 1u) * mm_class_block_slices(class_, 0) * MM_REUSE_HELD;
+    if (rich * MM_REUSE_SHARE >= 256 && rich * segments * class_.slices >= 256 * held) return 1;
+    return rich * MM_REUSE_SHARE_SCARCE >= 256 && left < ref->mapped_count / MM_SCARCE;
+}
+
+/* ---- Reserves --------------------------------------------------------------------------------------- */
+
+/* A block: segment << 6 | number. */
+#define MM_BLOCK_NONE 0xffffffffu
+
+/* Claims all whole blocks of the row of segments that begins at s for class c. Returns them: block j of segment i of the row is
+ * bit i * blocks + j. mm_reserve_tidy is to follow. */
+MM_FN_RARE uint64_t mm_reserve_gather(const struct mm_heap_ref *ref, uint32_t c, uint32_t s) {
+    const uint32_t row = 1u << ref->classes[c].row_shift, bits = ref->classes[c].row_lot_shift - ref->classes[c].row_shift;
+    uint64_t blocks = 0;
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
-        const uint64_t any = mm_load_relaxed_u64(whole.node), reserve = mm_load_relaxed_u64(&r->word);
-        uint64_t w = mm_load_relaxed_u64(stripe);
-        const uint32_t slices = mm_stripe_cursor(w) - mm_stripe_limit(w), late = (slices - 1) >> mm_class_block_fill_shift(c);
-        const uint32_t want = late < MM_REGION_BLOCKS_MAX ? late + 1 : MM_REGION_BLOCKS_MAX;
-        /* What the reserve has is the class's already, and at hand. */
-        const int has = fresh && mm_stripe_cursor(reserve) < mm_stripe_limit(reserve);
-        if (any != 0 && !has && (tries == 0 || !fresh)) {
-            const uint32_t s = mm_tree_find(whole, tries + (late ? k : 0));
-            if (s == MM_TREE_NONE) continue;
-            const uint64_t got = mm_segment_claim(ref, s, c, k, want);
-            if (got != 0) return mm_claim_opening(s, mm_ctz(got), mm_popcount(got));
-            mm_segment_unlist(ref, s, c, MM_WHOLE);
-            continue;
-        }
-        if (!fresh) break;
-        w = mm_add_acquire_u64(&r->word, want);
-        MM_ROLLED
-        for (uint32_t polls = 0; mm_stripe_is_waiting(w) && polls < MM_WAIT_ITERATIONS; polls++) {
-            mm_wait();
-            const uint64_t is = mm_load_relaxed_u64(&r->word);
-            if (is == 0 && !insist) break; /* who was to refill it has found nothing better than slices that came back */
-            if (!mm_stripe_is_waiting(is)) w = mm_add_acquire_u64(&r->word, want);
-        }
-        const uint32_t good = mm_stripe_good(w, want, &refill);
-        if (refill) {
-            const mm_claim own = mm_stripe_refill_reserve(ref, c, r, reserve_index, insist, good == 0 ? want : 0);
-            if (own != 0) return own | MM_REFILL;
-        }
-        fresh = 0;
-        if (good != 0) {
-            const uint32_t blocks = ref->classes[c].blocks;
-            uint32_t s = mm_stripe_segment(w) - 1, b = mm_stripe_cursor(w);
-            MM_ROLLED
-            for (; b >= blocks; b -= blocks) s++;
-            return mm_claim_opening(s, b, good) | (refill ? MM_REFILL : 0);
+    for (uint32_t i = 0; i < row; i += MM_GATHERED) {
+        uint64_t got[MM_GATHERED];
+        uint32_t owner[MM_GATHERED];
+        for (uint32_t k = 0; k < MM_GATHERED; k++) got[k] = i + k < row ? mm_gather_zero(&mm_segment_at(ref, s + i + k)->whole) : 0;
+        mm_gather_fence();
+        for (uint32_t k = 0; k < MM_GATHERED; k++) /* pinned by the blocks, if there are any */
+            owner[k] = got[k] != 0 ? MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->owner)) : 0;
+        for (uint32_t k = 0; k < MM_GATHERED; k++) {
+            if (owner[k] == c + 1) blocks |= got[k] << ((i + k) << bits);
+            else if (got[k] != 0) mm_segment_give_back(ref, s + i + k, owner[k] - 1, got[k]);
         }
     }
-    const int any = reuse && mm_load_relaxed_u64(mm_segment_class_tree(ref, c, MM_AVAIL).node) != 0;
-    const uint32_t tickets = MM_REUSE_TICKETS / (ref->classes[c].stripe_mask + 1u);
-    mm_store_release_u64(stripe, any ? mm_stripe_make(0, tickets, 0) : 0);
-    if (refill) mm_stripe_look(ref, c, k, mm_warp_alone(), 0);
-    return any ? MM_REFILL : 0;
+    return blocks;
 }
+
+/* The segments of that row have no whole blocks any more: out of the class's tree with them, unless that has changed (segment.h). */
+MM_FN_RARE void mm_reserve_tidy(const struct mm_heap_ref *ref, uint32_t c, uint32_t s) {
+    const uint32_t row = 1u << ref->classes[c].row_shift;
+    uint64_t any = 0;
+    mm_tree_erase_bits(mm_segment_class_tree(ref, c, MM_WHOLE), s, mm_bits_low(row) << (s % 64));
+    MM_ROLLED
+    for (uint32_t i = 0; i < row; i += MM_GATHERED)
+        for (uint32_t k = 0; k < MM_GATHERED; k++)
+            any |= (uint64_t)(i + k < row && mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->whole) != 0) << (i + k);
+    MM_ROLLED
+    for (; any != 0; any &= any - 1) mm_segment_unlist(ref, s + mm_ctz(any), c, MM_WHOLE);
+}
+
+/* Makes lot m of reserve r (its index among the rings) of class c ready: whole blocks of the class, or else fresh segments. */
+MM_FN_RARE void mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t r, uint32_t m) {
+    struct mm_heap *h = mm_heap_of(ref);
+    struct mm_ring *ring = mm_ring_at(ref, c, r);
+    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
+    const uint64_t near = mm_load_relaxed_u64(&h->free_near), used = mm_load_relaxed_u64(&h->classes_used);
+    const uint64_t left = mm_load_relaxed_u64(&h->free_count), found = mm_load_relaxed_u64(&h->classes[c].whole_row);
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t row = 1u << class_.row_shift, bits = class_.row_lot_shift - class_.row_shift;
+    uint32_t s = MM_TREE_NONE, n = 0;
+    uint64_t blocks = 0;
+    if (!mm_ring_await(ring, class_.row_lot_shift, m)) return;
+    if (found != 0) {
+        if (mm_cas_acquire_u64(&h->classes[c].whole_row, found, 0)) s = (uint32_t)found - 1;
+    } else if (left < ref->mapped_count / MM_SCARCE && mm_load_relaxed_u64(whole.node) != 0) {
+        const uint32_t any = mm_tree_find(whole, m);
+        if (any != MM_TREE_NONE) s = any & ~(row - 1);
+    }
+    if (s != MM_TREE_NONE && (blocks = mm_reserve_gather(ref, c, s)) == 0) mm_reserve_tidy(ref, c, s);
+    const int is_fresh = blocks == 0;
+    if (is_fresh) {
+        const uint32_t apart = m * (class_.reserve_mask + 1u) + (r - MM_STRIPES);
+        s = mm_segment_claim_fresh(ref, c, (uint32_t)near, apart % MM_TREE_SPREAD, row, &n);
+        if (n != 0 && !(used >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
+        MM_ROLLED
+        for (uint32_t i = 0; i < n; i++) blocks |= mm_bits_low(class_.blocks) << (i << bits);
+    }
+    mm_store_relaxed_u64(&ring->blocks[m % MM_RING], blocks);
+    mm_ring_put(ring, m, blocks != 0 ? s : MM_LOT_NONE);
+    if (blocks != 0) mm_version_raise(h);
+    if (!is_fresh) mm_reserve_tidy(ref, c, s);
+}
+
+/* The block that place `place` of lot m, which is `what`, of a reserve stands for, if any. */
+MM_FN uint32_t mm_reserve_block(struct mm_class class_, struct mm_ring *ring, uint64_t what, uint32_t m, uint32_t place) {
+    const uint32_t bits = class_.row_lot_shift - class_.row_shift;
+    uint64_t blocks = mm_lot_is_none(what) ? 0 : mm_load_acquire_u64(&ring->blocks[m % MM_RING]); /* before it is counted as taken */
+    if (place >= mm_popcount(blocks)) return MM_BLOCK_NONE;
+    uint32_t bit = 0;
+    MM_ROLLED
+    for (uint32_t half = 32; half > 0; half >>= 1) { /* where the first `place` bits are below */
+        const uint32_t below = mm_popcount(blocks & mm_bits_low(half));
+        if (place < below) continue;
+        place -= below, bit += half, blocks >>= half;
+    }
+    return ((uint32_t)what + (bit >> bits)) << 6 | (bit & ((1u << bits) - 1));
+}
+
+/* Draws a block of class c for stripe k. Returns it, or MM_BLOCK_NONE. *refilled: whether the caller has made a lot ready. */
+MM_FN_RARE uint32_t mm_reserve_draw(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, int *refilled) {
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t r = MM_STRIPES + (k & class_.reserve_mask), shift = class_.row_lot_shift, ahead = class_.reserve_ahead;
+    struct mm_ring *ring = mm_ring_at(ref, c, r);
+    uint32_t nones = 0;
+    MM_ROLLED
+    for (uint32_t tries = 0; tries < MM_TREE_TRIES && nones <= ahead; tries++) {
+        const uint32_t t = mm_ring_draw(ring, 1), m = t >> shift, place = t & ((1u << shift) - 1);
+        if (place == 0) {
+            *refilled = 1;
+            if (mm_ring_is_late(ring, m, ahead)) mm_reserve_put(ref, c, r, m);
+            if (ahead) mm_reserve_put(ref, c, r, mm_lot_after(m, ahead, shift));
+        }
+        const uint64_t what = mm_ring_look(ring, m);
+        const uint32_t block = mm_reserve_block(class_, ring, what, m, place);
+        mm_ring_took(ring, m, 1);
+        if (block != MM_BLOCK_NONE) return block;
+        nones += mm_lot_is_none(what);
+        mm_ring_skip(ring, shift, m);
+    }
+    return MM_BLOCK_NONE;
+}
+
+/* ---- Stripes ---------------------------------------------------------------------------------------- */
+
+/* Makes lot m of stripe k of class c ready. *refilled: see mm_reserve_draw. */
+MM_FN_RARE void mm_stripe_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t m, int *refilled) {
+    struct mm_ring *ring = mm_ring_at(ref, c, k);
+    const struct mm_class class_ = ref->classes[c];
+    const int thrifty = mm_stripe_is_thrifty(ref, c);
+    if (!mm_ring_await(ring, class_.lot_shift, m)) return;
+    const uint32_t block = thrifty ? MM_BLOCK_NONE : mm_reserve_draw(ref, c, k, refilled), s = block >> 6, j = block & 63;
+    if (block == MM_BLOCK_NONE) {
+        mm_ring_put(ring, m, MM_LOT_NONE);
+        return;
+    }
+    struct mm_segment *at = mm_segment_at(ref, s);
+    const int is_short = mm_class_block_slices(class_, j) != 1u << class_.lot_shift;
+    mm_zero(mm_segment_bits(ref, s) + mm_block_first_word(class_, j), mm_class_block_words(class_, j));
+    mm_or_relaxed_u64(&at->words[j], MM_WORDS_WHOLE); /* fresh: as if it had been */
+    mm_store_relaxed_u32(&at->opener[j], (k + 1) | m << MM_OPENER_LOT_SHIFT);
+    mm_ring_put(ring, m, ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)(j << class_.block_shift) * class_.bytes + (is_short ? MM_LOT_ODD : 0));
+    mm_version_raise(mm_heap_of(ref));
+    mm_block_opened(ref, s, c, j);
+}
+
+/* Who has drawn ticket t of stripe k: makes ready what he has to, if anything. *refilled: see mm_reserve_draw. */
+MM_FN void mm_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t t, int *refilled) {
+    const uint32_t shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, m = t >> shift;
+    if ((t & ((1u << shift) - 1)) != 0) return;
+    if (mm_ring_is_late(mm_ring_at(ref, c, k), m, ahead)) mm_stripe_put(ref, c, k, m, refilled);
+    if (ahead) mm_stripe_put(ref, c, k, mm_lot_after(m, ahead, shift), refilled);
+}
+
+/* The block of a stripe's lot: segment << 6 | number. */
+MM_FN uint32_t mm_stripe_block(struct mm_class class_, uint64_t what) {
+    const uint64_t off = what & MM_LOT_CONTENT;
+    const uint32_t in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
+    return (uint32_t)(off >> MM_SEGMENT_SHIFT) << 6 | mm_mulhi(in >> class_.shift, class_.reciprocal) >> class_.block_shift;
+}
+
+/* What ticket t of stripe k is good for, after mm_stripe_begin: the byte offset of a slice in the heap, or
+ * MM_PIECE_NONE: nothing, the caller has to look for itself; or MM_PIECE_VOID: nothing, another ticket will do. The caller
+ * then counts it in taken. */
+#define MM_PIECE_NONE (~0ull)
+#define MM_PIECE_VOID (~1ull)
+MM_FN uint64_t mm_stripe_piece(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t t) {
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t m = t >> class_.lot_shift, place = t & ((1u << class_.lot_shift) - 1);
+    const uint64_t what = mm_ring_look(mm_ring_at(ref, c, k), m);
+    if (mm_lot_is_none(what)) return MM_PIECE_NONE;
+    const uint32_t block = mm_stripe_block(class_, what), s = block >> 6, j = block & 63, n = mm_class_block_slices(class_, j);
+    if (place == n - 1) mm_stripe_issued(ref, s, c, j);
+    return place < n ? (what & MM_LOT_CONTENT) + (uint64_t)place * class_.bytes : MM_PIECE_VOID;
+}
+
+/* ---- When memory is short --------------------------------------------------------------------------- */
 
 /* Slices that came back, of any segment of the class. */
 MM_FN_RARE mm_claim mm_stripe_reuse(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t salt) {
@@ -309,146 +299,172 @@ MM_FN_RARE mm_claim mm_stripe_reuse(const struct mm_heap_ref *ref, uint32_t c, u
     return claim;
 }
 
-/* Tickets of any stripe or reserve of the class: up to n slices. */
-MM_FN_RARE mm_claim mm_stripe_steal(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
-    struct mm_class_state *cs = mm_stripe_class(ref, c);
-    const uint32_t stripes = ref->classes[c].stripe_mask + 1u;
-    mm_claim claim = 0;
+/* A whole block of class c, or one of a fresh segment, put into circulation: all of it handed out, and all has come back but
+ * for up to n slices, which are the caller's. */
+MM_FN_RARE mm_claim mm_stripe_circulate(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t salt) {
+    struct mm_heap *h = mm_heap_of(ref);
+    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
+    const struct mm_class class_ = ref->classes[c];
+    uint32_t s = MM_TREE_NONE, j = 0, count = 0;
     MM_ROLLED
-    for (uint32_t k = 0; k < stripes && claim == 0; k++) {
-        uint64_t *word = &cs->stripe[k].word, w = mm_load_relaxed_u64(word);
-        int refill;
-        if (mm_stripe_segment(w) == 0 || mm_stripe_cursor(w) >= mm_stripe_limit(w)) continue;
-        w = mm_add_acquire_u64(word, n);
-        const uint32_t good = mm_stripe_segment(w) ? mm_stripe_good(w, n, &refill) : (mm_stripe_good(w, n, &refill), 0);
-        if (good) {
-            mm_stripe_issued(ref, mm_stripe_segment(w) - 1, c, mm_stripe_cursor(w), good);
-            claim = mm_claim_row(mm_stripe_segment(w) - 1, mm_stripe_cursor(w), good);
+    for (uint32_t tries = 0; tries < MM_TREE_TRIES && mm_load_relaxed_u64(whole.node) != 0; tries++) {
+        s = mm_tree_find(whole, tries + salt);
+        if (s == MM_TREE_NONE) break;
+        const uint64_t seen = mm_load_relaxed_u64(&mm_segment_at(ref, s)->whole);
+        const uint64_t got = seen ? mm_segment_claim(ref, s, 1ull << mm_bits_pick(seen, salt)) : 0;
+        if (got != 0 && mm_segment_keep(ref, s, c, got)) {
+            j = mm_ctz(got);
+            break;
         }
-        if (refill) mm_store_release_u64(word, 0); /* there is nothing to refill it with */
+        mm_segment_unlist(ref, s, c, MM_WHOLE);
+        s = MM_TREE_NONE;
     }
-    return claim;
+    if (s == MM_TREE_NONE) {
+        s = mm_segment_claim_fresh(ref, c, (uint32_t)mm_load_relaxed_u64(&h->free_near), 0, 1, &count);
+        if (s == MM_TREE_NONE) return 0;
+        mm_or_release_u64(&h->classes_used, 1ull << c);
+        const uint64_t others = mm_bits_low(class_.blocks) & ~1ull;
+        if (others != 0) mm_segment_give_back(ref, s, c, others);
+    }
+    const uint32_t slices = mm_class_block_slices(class_, j), word = mm_block_first_word(class_, j), words = mm_class_block_words(class_, j);
+    n = mm_class_at_most(n, mm_class_at_most(slices, 1u << MM_CLAIM_SHIFT));
+    MM_ROLLED
+    for (uint32_t i = 0; i < words; i++)
+        mm_store_relaxed_u64(mm_segment_bits(ref, s) + word + i, mm_class_word_mask(class_, word + i) & ~mm_bits_low(i == 0 ? n : 0));
+    const uint32_t some = words - (mm_class_word_mask(class_, word) == mm_bits_low(n));
+    mm_or_relaxed_u64(&mm_segment_at(ref, s)->words[j], MM_WORDS_WHOLE);
+    mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], some + (words - 1) * MM_WORDS_FULL);
+    mm_and_acq_rel_u64(&mm_segment_at(ref, s)->unissued, ~(1ull << j));
+    mm_block_opened(ref, s, c, j); /* which offers the rest */
+    mm_version_raise(h);
+    return mm_claim_make(s, j << class_.block_shift, (uint32_t)mm_bits_low(n));
 }
 
-/* Takes the tickets that are left in stripe or reserve `word` of class c, and frees those slices or gives back those
- * blocks. Returns whether there were any. */
-MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, uint64_t *word, int is_reserve) {
-    uint64_t w = mm_load_acquire_u64(word);
-    if (mm_stripe_segment(w) == 0 || mm_stripe_cursor(w) >= mm_stripe_limit(w)) return 0;
-    const uint32_t want = mm_stripe_limit(w) - mm_stripe_cursor(w);
-    int refill;
-    w = mm_add_acquire_u64(word, want);
-    uint32_t n = mm_stripe_good(w, want, &refill), i = mm_stripe_cursor(w), s = mm_stripe_segment(w) - 1;
-    if (refill) mm_store_release_u64(word, 0);
-    if (n == 0 || mm_stripe_segment(w) == 0) return 0;
-    if (!is_reserve) mm_stripe_issued(ref, s, c, i, n);
-    const uint32_t per_segment = is_reserve ? ref->classes[c].blocks : ref->classes[c].slices;
-    MM_ROLLED
-    while (n > 0) {
-        if (i >= per_segment) {
-            i -= per_segment;
-            s++;
-            continue;
+/* Pieces [place, end) of lot m, which is `what`, of ring i of class c, not handed out: frees those slices, or gives those blocks
+ * back. Returns whether there were any. */
+MM_FN_RARE int mm_stripe_return(const struct mm_heap_ref *ref, uint32_t c, uint32_t i, uint64_t what, uint32_t m, uint32_t place) {
+    const struct mm_class class_ = ref->classes[c];
+    if (i >= MM_STRIPES) {
+        uint32_t block, n = 0;
+        MM_ROLLED
+        while ((block = mm_reserve_block(class_, mm_ring_at(ref, c, i), what, m, place + n)) != MM_BLOCK_NONE) {
+            mm_segment_give_back(ref, block >> 6, c, 1ull << (block & 63));
+            n++;
         }
-        const uint32_t bit = is_reserve ? i : i % (1u << MM_WORD_SHIFT);
-        uint32_t some = is_reserve ? per_segment - i : (1u << MM_WORD_SHIFT) - bit;
-        if (some > per_segment - i) some = per_segment - i;
-        if (some > n) some = n;
-        const uint64_t mask = mm_bits_low(some) << bit;
-        if (is_reserve) mm_segment_give_back(ref, s, c, mask);
-        else mm_block_free_bits(ref, s, c, i >> MM_WORD_SHIFT, mask);
-        i += some;
-        n -= some;
+        return n != 0;
+    }
+    const uint32_t block = mm_stripe_block(class_, what), s = block >> 6, j = block & 63, n = mm_class_block_slices(class_, j);
+    if (place >= n) return 0;
+    mm_stripe_issued(ref, s, c, j);
+    MM_ROLLED
+    for (uint32_t first = place; first < n;) {
+        const uint32_t bit = first % (1u << MM_WORD_SHIFT), some = mm_class_at_most((1u << MM_WORD_SHIFT) - bit, n - first);
+        mm_block_free_bits(ref, s, c, mm_block_first_word(class_, j) + (first >> MM_WORD_SHIFT), mm_bits_low(some) << bit);
+        first += some;
     }
     return 1;
 }
 
-/* Shortage: flushes all stripes and reserves, whatever their class, so that what they hold can be used by any stripe,
- * and blocks and segments that are free but for that become whole. Returns whether there was anything. */
-MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
+/* Takes the tickets of ring i of class c that are good for something, and returns those pieces. Returns whether there were any.
+ * Waits for nobody. */
+MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, uint32_t i) {
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t shift = i < MM_STRIPES ? class_.lot_shift : class_.row_lot_shift;
+    const uint32_t ahead = i < MM_STRIPES ? class_.ahead : class_.reserve_ahead;
+    struct mm_ring *ring = mm_ring_at(ref, c, i);
+    uint32_t t = mm_load_relaxed_u32(&ring->tickets), end = 0;
+    MM_ROLLED
+    for (uint32_t n = 0; n <= ahead; n++) { /* up to the last lot that has something */
+        const uint32_t m = mm_lot_after(t >> shift, n, shift);
+        const uint64_t what = mm_load_relaxed_u64(&mm_ring_slot(ring, m)->what);
+        if (mm_lot_is(what, m) && !mm_lot_is_none(what)) end = n + 1;
+    }
     int any = 0;
     MM_ROLLED
-    for (uint64_t used = mm_load_acquire_u64(&mm_heap_of(ref)->classes_used); used != 0; used &= used - 1) {
-        const uint32_t c = mm_ctz(used);
-        struct mm_stripe *stripe = mm_stripe_class(ref, c)->stripe;
-        const uint32_t stripes = ref->classes[c].stripe_mask + 1u;
-        const uint32_t end = MM_STRIPES + mm_class_reserves(c, (uint32_t)ref->hold_shift);
-        MM_ROLLED
-        for (uint32_t k = 0; k < end; k = k + 1 == stripes ? MM_STRIPES : k + 1)
-            any |= mm_stripe_flush_one(ref, c, &stripe[k].word, k >= MM_STRIPES);
+    for (; end > 0; end--) {
+        const uint32_t m = t >> shift, place = t & ((1u << shift) - 1), next = mm_lot_after(m, ahead, shift);
+        const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, m)->what);
+        const int begins = place == 0 && ahead != 0, late = begins && mm_ring_is_late(ring, m, ahead);
+        if (!late && !mm_lot_is(what, m)) break; /* on its way */
+        if (begins && !mm_ring_has_room(ring, shift, next)) break;
+        if (!mm_ring_finish(ring, shift, t)) break; /* somebody is at work here */
+        if (late) mm_ring_put(ring, m, MM_LOT_NONE);
+        if (begins) mm_ring_put(ring, next, MM_LOT_NONE);
+        if (!late && !mm_lot_is_none(what)) any |= mm_stripe_return(ref, c, i, what, m, place);
+        mm_ring_took(ring, m, (1u << shift) - place); /* not before its blocks have been read */
+        t = (m + 1) << shift;
     }
     return any;
 }
 
-/* What n tickets of stripe k, which was w, come to: up to n slices; or a region for the caller to open and publish; or
- * none, for NULL. MM_REFILL in a row of slices: the stripe is the caller's to refill, which it shows by w = 0 next. */
-MM_FN_RARE mm_claim mm_stripe_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint64_t w) {
-    struct mm_class_state *cs = mm_stripe_class(ref, c);
-    uint64_t *word = &cs->stripe[k].word, version = 0;
-    uint32_t searches = 0, fails = 0;
+/* Shortage: flushes all stripes and reserves, whatever their class, so that what they hold can be used by anybody, and
+ * blocks and segments that are free but for that become whole. Returns whether there was anything. */
+MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
+    int any = 0;
     MM_ROLLED
-    for (uint32_t tries = 0;; tries++) {
-        int refill, reuse = 1;
-        const uint32_t good = mm_stripe_good(w, n, &refill), s = mm_stripe_segment(w) - 1;
-        if (good != 0 && mm_stripe_segment(w) != 0) {
-            mm_stripe_issued(ref, s, c, mm_stripe_cursor(w), good);
-            return mm_claim_row(s, mm_stripe_cursor(w), good) | (refill ? MM_REFILL : 0);
-        }
-        if (good != 0 && !refill) {
-            const mm_claim claim = mm_stripe_reuse(ref, c, n, mm_stripe_cursor(w) + k);
-            if (claim != 0) return claim;
-            /* Others were quicker, or nothing is left to use again: then it is time for the refill. */
-            if (++fails % MM_REUSE_FAILS != 0 && mm_load_relaxed_u64(&cs->rich) * MM_REUSE_SHARE >= 256) {
-                w = mm_stripe_draw(word, n, mm_warp_alone());
+    for (uint64_t used = mm_load_acquire_u64(&mm_heap_of(ref)->classes_used); used != 0; used &= used - 1) {
+        const uint32_t c = mm_ctz(used), stripes = ref->classes[c].stripe_mask + 1u, end = MM_STRIPES + ref->classes[c].reserve_mask + 1u;
+        MM_ROLLED
+        for (uint32_t i = 0; i < end; i = i + 1 == stripes ? MM_STRIPES : i + 1) any |= mm_stripe_flush_one(ref, c, i);
+    }
+    return any;
+}
+
+/* Up to n slices (at most 32) of class c, for who has ticket t of stripe k, of a lot in which there is nothing; 0, for NULL. */
+MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t) {
+    struct mm_heap *h = mm_heap_of(ref);
+    struct mm_class_state *cs = mm_stripe_class(ref, c);
+    uint64_t version = 0;
+    uint32_t searches = 0, fails = 0, polls = 0;
+    mm_claim claim = 0;
+    MM_ROLLED
+    for (uint32_t tries = 0; tries < MM_TREE_TRIES && claim == 0; tries++) {
+        claim = mm_stripe_reuse(ref, c, n, t + k + (tries + polls) * MM_REUSE_ROUNDS);
+        if (claim != 0 || (++fails < MM_REUSE_FAILS && mm_stripe_is_thrifty(ref, c))) continue;
+        const uint64_t now = mm_version_read(h);
+        const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1;
+        if (!is_dry) { /* one at a time: what he puts into circulation the others find */
+            if (!mm_cas_acquire_u64(&cs->circulating, 0, 1)) {
+                if (++polls == MM_WAIT_ITERATIONS) break;
+                tries--; /* that was no search */
+                mm_wait();
                 continue;
             }
-            reuse = 0;
-            const uint64_t is = mm_load_relaxed_u64(word);
-            if (mm_stripe_segment(is) == 0 && mm_stripe_limit(is) != 0 && !mm_stripe_is_waiting(is))
-                refill = mm_cas_acq_rel_u64(word, is, mm_stripe_make(0, mm_stripe_limit(is), mm_stripe_limit(is) + n));
-        }
-        if (refill) {
-            mm_claim claim = mm_stripe_refill(ref, c, k, reuse, !reuse || searches != 0);
-            if (claim & MM_OPENING) return claim;
-            if (claim == 0) { /* as it seems, no memory */
-                const uint64_t now = mm_version_read(mm_heap_of(ref));
-                if (searches == 0) version = now;
-                const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1;
-                if (is_dry && searches != 0) return 0;
-                claim = is_dry ? 0 : mm_stripe_steal(ref, c, n);
-                if (claim != 0) return claim;
-                if (is_dry || !mm_stripe_flush(ref)) {
-                    if (++searches >= MM_NULL_TRIES) {
-                        if (now == version) mm_store_relaxed_u64(&cs->dry, version + 1);
-                        return 0;
-                    }
-                    mm_wait_times(1u << searches);
-                }
+            claim = mm_stripe_circulate(ref, c, n, t + k);
+            mm_store_release_u64(&cs->circulating, 0);
+            if (claim != 0) { /* there is memory: then there is no need for each to look for itself */
+                mm_ring_skip(mm_ring_at(ref, c, k), ref->classes[c].lot_shift, t >> ref->classes[c].lot_shift);
+                break;
             }
         }
-        if (mm_stripe_is_waiting(w) || tries == MM_TREE_TRIES) return 0; /* in vain */
-        w = mm_stripe_draw(word, n, mm_warp_alone());
+        if (searches == 0) version = now;
+        if (is_dry && searches != 0) break;
+        if (!is_dry && mm_stripe_flush(ref)) continue;
+        if (++searches >= MM_NULL_TRIES) {
+            if (now == version) mm_store_relaxed_u64(&cs->dry, version + 1);
+            break;
+        }
+        mm_wait_times(1u << searches);
     }
+    return claim;
 }
 
 /* Slice i of segment s, class c, lies in a block of unissued. Returns 0 if it has been handed out, or what is wrong
  * with freeing it. */
 MM_FN int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
-    uint32_t *at = &mm_segment_at(ref, s)->opener[i >> ref->classes[c].block_shift];
-    uint32_t opener = mm_load_acquire_u32(at);
-    MM_ROLLED
-    for (uint32_t polls = 0; opener & MM_OPENER_PENDING && polls < MM_WAIT_ITERATIONS; polls++) {
-        mm_wait();
-        opener = mm_load_acquire_u32(at);
-    }
-    if (opener == 0 || opener & MM_OPENER_PENDING) return MM_MISUSE_NOT_ALLOCATED;
-    const uint64_t w = mm_load_acquire_u64(&mm_stripe_class(ref, c)->stripe[opener - 1].word);
-    const uint32_t limit = mm_stripe_limit(w), slices = ref->classes[c].slices;
-    uint32_t first = mm_stripe_segment(w), row = i;
-    if (first == 0 || first > s + 1) return 0; /* NONE, or the region has moved on */
-    MM_ROLLED
-    for (; first <= s && row < limit; first++) row += slices;
-    return row >= mm_stripe_cursor(w) && row < limit ? MM_MISUSE_NEVER : 0;
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t opener = mm_load_relaxed_u32(&mm_segment_at(ref, s)->opener[i >> class_.block_shift]);
+    if (opener == 0) return MM_MISUSE_NOT_ALLOCATED;
+    const uint32_t lot = opener >> MM_OPENER_LOT_SHIFT, shift = class_.lot_shift;
+    struct mm_ring *ring = mm_ring_at(ref, c, (opener & ((1u << MM_OPENER_LOT_SHIFT) - 1)) - 1);
+    const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, lot)->what);
+    const uint32_t tickets = mm_load_relaxed_u32(&ring->tickets), ticket = (lot << shift) + (i & ((1u << class_.block_shift) - 1));
+    /* The lot is known modulo 2^24, and there are 2^(32 - shift); the ticket accordingly. None that are compared are further apart
+     * than the ring. */
+    const uint32_t up = shift < MM_OPENER_LOT_SHIFT ? MM_OPENER_LOT_SHIFT - shift : 0;
+    const uint32_t since = (uint32_t)(what >> MM_LOT_CONTENT_BITS) - (uint32_t)(mm_lot_tag(lot) >> MM_LOT_CONTENT_BITS);
+    if (what == 0 || (int32_t)(since << (MM_RING_SHIFT + shift + up)) < 0) return MM_MISUSE_NOT_ALLOCATED; /* not ready */
+    return (int32_t)((tickets - ticket) << up) > 0 ? 0 : MM_MISUSE_NEVER;
 }
 
 #endif

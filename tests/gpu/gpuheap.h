@@ -170,15 +170,18 @@ static inline const char *gpu_heap_not_fresh(struct mm_heap_ref ref, uint64_t ma
         if (a == b) continue;
         const uint64_t begin = at < l.free_tree     ? 0
                                : at < l.class_trees ? l.free_tree
-                               : at < l.segments    ? l.class_trees
+                               : at < l.rings       ? l.class_trees
+                               : at < l.segments    ? l.rings
                                                     : l.segments;
         const uint64_t unit = begin == l.segments      ? sizeof(struct mm_segment)
                               : begin == l.class_trees ? l.tree_bytes
+                              : begin == l.rings       ? sizeof(struct mm_ring)
                                                        : 0;
         snprintf(why, why_bytes, "%s %llu, byte %llu: %#llx, in a fresh heap %#llx (%llu segments are free, of %llu)",
                  begin == 0             ? "header"
                  : begin == l.free_tree ? "free tree"
                  : begin == l.segments  ? "segment"
+                 : begin == l.rings     ? "ring"
                                         : "class tree",
                  (unsigned long long)(unit ? (at - begin) / unit : 0),
                  (unsigned long long)(unit ? (at - begin) % unit : at - begin), (unsigned long long)a,

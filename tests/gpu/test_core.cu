@@ -81,7 +81,9 @@ __global__ void claim_blocks(struct mm_heap_ref ref, unsigned *owners, unsigned 
     for (uint32_t round = 0; round < 8; round++) {
         const struct mm_tree whole = mm_segment_class_tree(&ref, c, MM_WHOLE);
         uint32_t s = mm_tree_find(whole, salt + round), n;
-        uint64_t bits = s == MM_TREE_NONE ? 0 : mm_segment_claim(&ref, s, c, salt, 1 + (salt + round) % 5);
+        uint64_t bits = s == MM_TREE_NONE ? 0 : mm_load_relaxed_u64(&mm_segment_at(&ref, s)->whole);
+        if (bits != 0) bits = mm_segment_claim(&ref, s, mm_bits_row(bits, mm_bits_pick(bits, salt), 1 + (salt + round) % 5));
+        if (bits != 0 && !mm_segment_keep(&ref, s, c, bits)) bits = 0;
         if (bits == 0 && s != MM_TREE_NONE) mm_segment_unlist(&ref, s, c, MM_WHOLE);
         if (bits == 0) {
             s = mm_segment_claim_fresh(&ref, c, MM_TREE_NONE, salt, 1, &n);

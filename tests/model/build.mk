@@ -1,7 +1,8 @@
 # Interleaving explorer over the core's own headers (explore.h). Models run with blocks of one slice ("one"), of two slices in
-# two words of bits ("two") and of two slices in one word ("word"), where that makes a difference.
+# two words of bits ("two") and of two slices in one word ("word"), where that makes a difference; stripes also with rings of
+# two lots ("ring"), and with blocks of four slices, of which two are drawn by plain tickets ("four").
 
-MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment two/segment one/stripe two/stripe \
+MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment two/segment one/stripe two/stripe ring/stripe four/stripe \
     one/block two/block word/block one/run two/run one/null two/null word/null)
 MODEL_HEADERS := $(wildcard tests/unit/serve.h tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h) runtime/port.h
 
@@ -19,11 +20,13 @@ check-model: $(MODEL_PROGRAMS)
 litmus:
 	tests/model/run-litmus.sh
 
-# Shifts (config.sh): slices of a block, of a word; reserves, versions; searches before NULL.
-$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 0 0 0 0 2
-$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 0 1 0 3
-$(BUILD)/model/word/mmconfig.h: MODEL_SIZES := 1 1 0 1 2
-$(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh
+# Shifts (config.sh): slices of a block, of a word; reserves, versions; searches before NULL; lots of a ring.
+$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 0 0 0 0 3 2
+$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 0 1 0 3 2
+$(BUILD)/model/word/mmconfig.h: MODEL_SIZES := 1 1 0 1 3 2
+$(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 1 1 0 0 2 1
+$(BUILD)/model/four/mmconfig.h: MODEL_SIZES := 2 1 0 0 2 1
+$(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.mk
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@
 
@@ -33,4 +36,4 @@ $(BUILD)/model/$1/%: tests/model/%_model.c tests/model/explore.c tests/model/wor
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Itests/model/include -I$(BUILD)/model/$1 -Itests/model -I$(MODEL_ROOT) \
 	    $$(filter-out $$(if $$(filter %/tree,$$@),%/world.c),$$(filter %.c,$$^)) -o $$@
 endef
-$(foreach s,one two word,$(eval $(call MODEL_RULE,$s)))
+$(foreach s,one two word ring four,$(eval $(call MODEL_RULE,$s)))

@@ -1,16 +1,29 @@
 #!/bin/bash
 # models.sh BUILD SECONDS BOUND PROGRAM...: explores every scenario of the programs, SECONDS for each at most, with BOUND
-# preemptions (empty: what the scenario asks for), then plants the mutants. The last line says how that went; fails if a
-# scenario is violated, goes on for ever, or a mutant survives. A scenario that runs out of time is reported, no more.
+# preemptions (empty: what the scenario asks for), then plants the mutants. MODEL_JOBS programs at a time (2). The last line says
+# how that went; fails if a scenario is violated, goes on for ever, or a mutant survives. A scenario that runs out of time is
+# reported, no more.
 set -u
 build=$1 seconds=$2 bound=$3
 shift 3
-scenarios=0 bad=0
+scenarios=0 bad=0 running=0
 for program; do
-    MODEL_QUIET=1 "$program" "" "$seconds" ${bound:+"$bound"} >"$build/model/log" || [[ $? -eq 2 ]] || bad=1
-    grep -q 'TOO DEEP' "$build/model/log" && bad=1
-    cat "$build/model/log"
-    scenarios=$((scenarios + $(cut -d ' ' -f 1 "$build/model/log" | sort -u | wc -l)))
+    if ((running == ${MODEL_JOBS:-2})); then
+        wait -n
+        running=$((running - 1))
+    fi
+    (
+        MODEL_QUIET=1 "$program" "" "$seconds" ${bound:+"$bound"} >"$program.log"
+        echo "$?" >"$program.status"
+    ) &
+    running=$((running + 1))
+done
+wait
+for program; do
+    [[ $(<"$program.status") == [02] ]] || bad=1
+    grep -q 'TOO DEEP' "$program.log" && bad=1
+    cat "$program.log"
+    scenarios=$((scenarios + $(cut -d ' ' -f 1 "$program.log" | sort -u | wc -l)))
 done
 mutants=$(tests/model/mutants.sh "$build" 5 "${bound:-2}") || bad=1
 [[ $mutants == *$'\n'* ]] && printf '%s\n' "${mutants%$'\n'*}"

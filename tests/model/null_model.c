@@ -46,17 +46,30 @@ static void full_runs(void) {
     keep[1] = world_malloc(HALF + 1, 1);
 }
 
-/* Tickets are left: in the stripe of the other home, in the reserve, in a stripe of another class. */
-static void tickets_left(void) {
-    world_make(1);
+/* Tickets are left: in the stripe of the other home, in the reserve, in a stripe of another class; and lots ahead of them. */
+static void tickets_left_of(uint32_t segments, uint32_t ahead, uint32_t row_shift, uint32_t reserve_ahead) {
+    world_make(segments);
+    world_lots(ahead, row_shift, reserve_ahead);
     keep[0] = world_malloc(QUARTER, 1);
 }
+static void tickets_left(void) { tickets_left_of(1, 0, 0, 0); }
+static void tickets_ahead(void) { tickets_left_of(1, 1, 0, 0); }
+static void tickets_ahead_2(void) { tickets_left_of(1, 2, 0, 1); }
+static void tickets_of_rows(void) { tickets_left_of(2, 1, 1, 1); }
 static void must_quarter(void) { world_malloc(QUARTER, 1); }
+static void must_three_halves(void) {
+    for (uint32_t i = 0; i < 3; i++) world_malloc(HALF, 1);
+}
 static void must_two_quarters(void) { must_quarter(), must_quarter(); }
 static void must_half(void) { world_malloc(HALF, 1); }
 static void must_run(void) { world_malloc(MM_SEGMENT_BYTES, 1); }
 static void tickets_of_eighths(void) {
     world_make(1);
+    world_free(world_malloc(EIGHTH, 1));
+}
+static void tickets_of_eighths_ahead(void) {
+    world_make(2);
+    world_lots(2, 0, 1);
     world_free(world_malloc(EIGHTH, 1));
 }
 static void tickets_of_eighths_two(void) {
@@ -70,9 +83,32 @@ static void one_back(void) {
     world_free(keep[1]);
 }
 static void pass_quarter(void) { world_free(world_malloc(QUARTER, 0)); }
+/* A reserve has some of the whole blocks in hand, to make a lot of them. */
+static void back_ahead(void) {
+    world_make(1);
+    world_lots(1, 0, 1);
+    world_same_home();
+    model_require(world_fill(QUARTER, keep, 4) == 4, "the set-up could not fill the heap");
+    world_forget_dry();
+    world_free(keep[2]), world_free(keep[3]);
+}
 static void three_back(void) {
     full_segment();
     for (uint32_t i = 0; i < 3; i++) world_free(keep[i]);
+}
+/* As three_back, and so much has come back that lots are made of nothing: all look for themselves. */
+static void thrifty(void) {
+    three_back();
+    HEAP->classes[mm_class_of(QUARTER)].rich = 256;
+}
+static void thrifty_ahead(void) {
+    world_make(1);
+    world_lots(1, 0, 0);
+    world_same_home();
+    model_require(world_fill(QUARTER, keep, 4) == 4, "the set-up could not fill the heap");
+    world_forget_dry();
+    world_free(keep[0]), world_free(keep[2]);
+    HEAP->classes[mm_class_of(QUARTER)].rich = 256;
 }
 
 /* A reader of the halves' tree comes late to a segment that is the quarters' by now. */
@@ -129,8 +165,17 @@ static const struct model_scenario scenarios[] = {
     {"null-reuse-one-home", full_one_home, {free_1_again_quarter, free_2_again_quarter}, world_check_drained, 0, 1},
     {"null-reuse-one-back", one_back, {must_quarter, free_0}, world_check_drained, 0, 1},
     {"null-reuse-two-ask", three_back, {must_quarter, pass_quarter, must_quarter}, world_check_drained, 3, 1},
+    {"null-thrifty", thrifty, {must_quarter, pass_quarter, must_quarter}, world_check_drained, 3, 1},
+    {"null-thrifty-ahead", thrifty_ahead, {must_quarter, must_quarter, free_1}, world_check_drained, 3, 1},
     {"null-tickets-left", tickets_left, {must_two_quarters, must_quarter}, world_check_drained, 0, 1},
     {"null-tickets-left-three", tickets_left, {must_quarter, must_quarter, must_quarter}, world_check_drained, 3, 1},
+    {"null-tickets-ahead", tickets_ahead, {must_two_quarters, must_quarter}, world_check_drained, 0, 1},
+    {"null-tickets-ahead-2", tickets_ahead_2, {must_two_quarters, must_quarter}, world_check_drained, 3, 1},
+    {"null-tickets-ahead-three", tickets_ahead, {must_quarter, must_quarter, must_quarter}, world_check_drained, 3, 1},
+    {"null-tickets-of-rows", tickets_of_rows, {must_half, must_half}, world_check_drained, 3, 1},
+    {"null-tickets-of-rows-quarters", tickets_of_rows, {must_two_quarters, must_two_quarters, must_two_quarters}, world_check_drained, 3, 1},
+    {"null-lots-gathered", back_ahead, {must_quarter, must_quarter}, world_check_drained, 0, 1},
+    {"null-lots-of-others", tickets_of_eighths_ahead, {must_half, must_three_halves}, world_check_drained, 3, 1},
     {"null-tickets-of-others", tickets_of_eighths, {must_half, must_half}, world_check_drained, 0, 1},
     {"null-tickets-of-others-run", tickets_of_eighths_two, {must_run, must_half}, world_check_drained, 0, 1},
     {"null-run-alone", tickets_of_eighths, {must_run}, world_check_drained, 0, 1},

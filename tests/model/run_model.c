@@ -28,6 +28,11 @@ static void tickets(void) {
     world_make(2);
     keep[0] = world_malloc(HALF, 1);
 }
+static void lots(void) {
+    world_make(4);
+    world_lots(1, 1, 1);
+    keep[0] = world_malloc(HALF, 1);
+}
 static void whole_but_one(void) {
     tickets();
     keep[1] = world_malloc(HALF, 1);
@@ -58,6 +63,7 @@ static const struct model_scenario scenarios[] = {
     {"run-border-put-back", border, {three_once, half_and_quarter}, world_check_drained, 4, 0},
     {"run-freed-twice", twice_setup, {twice_a, twice_b}, twice_check, 0, 0},
     {"run-beside-tickets", tickets, {one_once, half_twice}, world_check_drained, 0, 0},
+    {"run-beside-lots", lots, {two_once, half_twice}, world_check_drained, 0, 0},
     {"run-beside-free", whole_but_one, {two_once, free_0, half_once}, world_check_drained, 3, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

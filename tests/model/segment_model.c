@@ -26,7 +26,9 @@ static uint64_t claim(uint32_t c, uint32_t want) {
     for (uint32_t tries = 0; tries < 2 && !got; tries++) {
         const uint32_t s = mm_tree_find(t, 0);
         if (s == MM_TREE_NONE) break;
-        got = hold(s, c, mm_segment_claim(&ref, s, c, 0, want));
+        got = mm_load_relaxed_u64(&mm_segment_at(&ref, s)->whole);
+        got = got ? mm_segment_claim(&ref, s, mm_bits_row(got, mm_ctz(got), want)) : 0;
+        got = got && mm_segment_keep(&ref, s, c, got) ? hold(s, c, got) : 0;
         if (!got) mm_segment_unlist(&ref, s, c, MM_WHOLE);
     }
     model_progress();

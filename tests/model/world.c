@@ -31,9 +31,30 @@ void world_make(uint32_t segments) {
     memset(sizes, 0, sizeof sizes);
     memset(cell, 0, sizeof cell);
     mm_heap_image(metadata, &layout, (uint64_t)(uintptr_t)metadata, 1ull << 40, segments);
-    memcpy(fresh, metadata, layout.fixed_bytes);
-    ref = ((struct mm_heap *)metadata)->ref;
     for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t;
+    world_lots(0, 0, 0);
+}
+void world_lots(uint32_t ahead, uint32_t row_shift, uint32_t reserve_ahead) {
+    struct mm_heap *h = (struct mm_heap *)metadata;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        struct mm_class *class_ = &h->ref.classes[c];
+        class_->row_lot_shift = (uint8_t)(class_->row_lot_shift - class_->row_shift + row_shift);
+        class_->ahead = (uint8_t)ahead, class_->row_shift = (uint8_t)row_shift, class_->reserve_ahead = (uint8_t)reserve_ahead;
+    }
+    memcpy(fresh, metadata, layout.fixed_bytes);
+    ref = h->ref;
+}
+void world_late_tickets(uint32_t bytes, uint32_t lots) {
+    const uint32_t c = mm_class_of(bytes), shift = ref.classes[c].lot_shift, m = (1u << (32 - shift)) - lots;
+    for (uint32_t k = 0; k < MM_STRIPES; k++) {
+        struct mm_ring *ring = mm_ring_at(&ref, c, k);
+        ring->tickets = m << shift;
+        for (uint32_t i = 0; i < MM_RING; i++) {
+            const uint32_t lot = mm_lot_after(ring->tickets >> shift, i, shift), before = mm_lot_after(ring->tickets >> shift, i - MM_RING, shift);
+            ring->slot[lot % MM_RING].what = mm_lot_tag(i < ref.classes[c].ahead ? lot : before) | MM_LOT_NONE;
+            ring->slot[lot % MM_RING].taken = lot >> MM_RING_SHIFT << shift;
+        }
+    }
 }
 void world_same_home(void) { memset(model_homes, 0, sizeof model_homes); }
 
@@ -77,16 +98,16 @@ void world_free(void *p) {
     model_progress();
     model_note("freed", (uint64_t)p);
 }
+static void *got_slice(uint32_t c, uint64_t off) {
+    model_note("got", off);
+    world_take(off, mm_class_bytes(c));
+    return (void *)(ref.user_base + off);
+}
 uint32_t world_got(mm_claim claim, uint32_t c, void **p) {
-    const uint32_t count = mm_claim_count(claim), slices = mm_class_slices(c);
+    const uint32_t count = mm_claim_count(claim);
     for (uint32_t rank = 0; rank < count; rank++) {
         const uint64_t at = mm_claim_slice(claim, rank);
-        uint64_t s = at >> MM_LIMIT_BITS, i = at & ((1u << MM_LIMIT_BITS) - 1);
-        for (; i >= slices; i -= slices) s++;
-        const uint64_t off = (s << MM_SEGMENT_SHIFT) + i * mm_class_bytes(c);
-        model_note("claimed", off);
-        world_take(off, mm_class_bytes(c));
-        p[rank] = (void *)(ref.user_base + off);
+        p[rank] = got_slice(c, (at >> MM_SLICE_BITS << MM_SEGMENT_SHIFT) + (at & ((1u << MM_SLICE_BITS) - 1)) * mm_class_bytes(c));
     }
     return count;
 }
@@ -94,16 +115,16 @@ struct gets {
     uint32_t c, n;
     void **p;
 };
-static void warp_got(void *to, uint32_t served, mm_claim claim) {
-    const struct gets *gets = to;
-    model_require(served + mm_claim_count(claim) <= gets->n, "asked for %u, got %u", gets->n, served + mm_claim_count(claim));
-    world_got(claim, gets->c, gets->p + served);
+static void warp_got(void *to, uint64_t off) {
+    struct gets *gets = to;
+    model_require(gets->n > 0, "more than was asked for");
+    *gets->p++ = got_slice(gets->c, off);
+    gets->n--;
 }
 uint32_t world_malloc_warp(uint32_t bytes, uint32_t n, void **p, int must) {
-    const uint32_t c = mm_class_of(bytes), k = mm_home() & (mm_class_stripes(c, (uint32_t)ref.hold_shift) - 1);
+    const uint32_t c = mm_class_of(bytes), k = mm_home() & ref.classes[c].stripe_mask;
     struct gets gets = {c, n, p};
-    const uint64_t w = mm_stripe_draw(&mm_stripe_class(&ref, c)->stripe[k].word, n, 1);
-    const uint32_t served = unit_serve_by(&ref, c, n, k, w, warp_got, &gets);
+    const uint32_t served = unit_serve_by(&ref, c, n, k, mm_ring_draw(mm_ring_at(&ref, c, k), n), warp_got, &gets);
     model_require(served == n || !must, "NULL though memory was there all the time");
     model_progress();
     return served;
@@ -196,14 +217,15 @@ void world_check_drained(void) {
     memcpy(metadata, before_drain, layout.fixed_bytes);
 }
 
-/* Counts that nobody reads, and what belongs to classes that no scenario uses. */
+/* Counts that nobody reads; guesses, which are as good when they are a step older (how much is free, how much has come back); and
+ * what belongs to classes that no scenario uses. */
 int model_is_private(const void *p, enum model_op op) {
     const uint64_t at = (uint64_t)p, classes = (uint64_t)HEAP->classes, counts = (uint64_t)&HEAP->null_count;
     (void)op;
-    if (at >= counts && at < (uint64_t)HEAP->version) return 1;
+    if (p == &HEAP->free_near || (at >= counts && at < (uint64_t)HEAP->version)) return 1;
     if (at < classes || at >= classes + sizeof HEAP->classes) return 0;
     const uint32_t c = (uint32_t)((at - classes) / sizeof HEAP->classes[0]);
-    return c != mm_class_of(HALF) && c != mm_class_of(QUARTER) && c != mm_class_of(EIGHTH) && c != mm_class_of(THIRD);
+    return p != &HEAP->classes[c].dry;
 }
 
 /* ---- Names for schedules -------------------------------------------------------------------- */
@@ -223,6 +245,14 @@ static void name_segment(uint64_t in, uint32_t s, char *out, uint32_t n) {
     else if (in < openers) snprintf(out, n, "words[%u][%u]", s, (uint32_t)(in - 32) / 8);
     else snprintf(out, n, "opener[%u][%u]", s, (uint32_t)(in - openers) / 4);
 }
+static void name_ring(uint64_t in, uint32_t i, char *out, uint32_t n) {
+    const uint64_t slots = __builtin_offsetof(struct mm_ring, slot), blocks = __builtin_offsetof(struct mm_ring, blocks);
+    const uint32_t c = i / MM_RINGS, k = i % MM_RINGS, slot = (uint32_t)((in - slots) / sizeof(struct mm_slot));
+    const char *what = k < MM_STRIPES ? "stripe" : "reserve";
+    if (in < slots) snprintf(out, n, "class%u %s%u tickets", c, what, k);
+    else if (in < blocks) snprintf(out, n, "class%u %s%u %s[%u]", c, what, k, (in - slots) % sizeof(struct mm_slot) ? "taken" : "lot", slot);
+    else snprintf(out, n, "class%u %s%u blocks[%u]", c, what, k, (uint32_t)(in - blocks) / 8);
+}
 void model_name_address(const void *p, char *out, uint32_t n) {
     const uint64_t a = (uint64_t)p;
     const struct mm_heap *h = HEAP;
@@ -240,14 +270,13 @@ void model_name_address(const void *p, char *out, uint32_t n) {
     } else if (a >= ref.segments) {
         const uint64_t in = a - ref.segments;
         name_segment(in % sizeof(struct mm_segment), (uint32_t)(in / sizeof(struct mm_segment)), out, n);
+    } else if (a >= ref.rings) {
+        name_ring((a - ref.rings) % sizeof(struct mm_ring), (uint32_t)((a - ref.rings) / sizeof(struct mm_ring)), out, n);
     } else if (a >= (uint64_t)h->classes) {
         const uint32_t c = (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]);
-        const uint32_t i = (uint32_t)(a - (uint64_t)&h->classes[c]) / sizeof(struct mm_stripe);
-        if (i < MM_STRIPES) snprintf(out, n, "class%u stripe[%u]", c, i);
-        else if (i < MM_STRIPES + MM_RESERVES) snprintf(out, n, "class%u reserve[%u]", c, i - MM_STRIPES);
-        else snprintf(out, n, "class%u %s", c, p == &h->classes[c].dry ? "dry" : "rich");
+        snprintf(out, n, "class%u %s", c, p == &h->classes[c].dry ? "dry" : p == &h->classes[c].rich ? "rich" : "segments");
     } else if (a >= (uint64_t)h->version) {
-        snprintf(out, n, "version[%u]", (uint32_t)(a - (uint64_t)h->version) / (uint32_t)sizeof(struct mm_stripe));
+        snprintf(out, n, "version[%u]", (uint32_t)(a - (uint64_t)h->version) / (uint32_t)sizeof(struct mm_counter));
     } else {
         snprintf(out, n, p == &h->classes_used ? "classes_used" : p == &h->free_near ? "free near" : p == &h->free_count ? "free count" : "heap+%d",
                  (int)(a - (uint64_t)h));

@@ -17,6 +17,11 @@ extern struct mm_heap_ref ref;
 /* A fresh heap of so many segments, all free. Each thread has a home of its own, as far as there are stripes; or all one. */
 void world_make(uint32_t segments);
 void world_same_home(void);
+/* Set-up only: so many lots of stripes, and of reserves, are made ready ahead (else none); rows of 1 << row_shift segments (else
+ * one). */
+void world_lots(uint32_t ahead, uint32_t row_shift, uint32_t reserve_ahead);
+/* Set-up only: `lots` lots more, and the tickets of the class begin again at 0. Nothing is in those that are ready. */
+void world_late_tickets(uint32_t bytes, uint32_t lots);
 
 /* The caller now holds `bytes` at byte offset `off` of the heap: nobody else may. And gives them up. */
 void world_take(uint64_t off, uint64_t bytes);

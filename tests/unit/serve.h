@@ -1,23 +1,39 @@
-/* What one lane of mm_slice_malloc_slow does for a group of n: the CPU's warps, of one lane, as callers of many tickets. */
+/* What the lanes of mm_slice_malloc_slow do for a group of n: the CPU's warps, of one lane, as callers of many tickets. */
 #ifndef MM_UNIT_SERVE_H
 #define MM_UNIT_SERVE_H
 
-#include "runtime/core/stripe.h"
+#include "runtime/core/slice.h"
 
-/* n tickets of stripe k, which was w, have been drawn. got(to, served, claim) is told of each claim at once, and how many came
- * before it. Returns how many were served. */
-static inline uint32_t unit_serve_by(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint64_t w,
-                                     void (*got)(void *to, uint32_t served, mm_claim claim), void *to) {
-    uint32_t served = 0, count;
-    do {
-        mm_claim claim = mm_stripe_claim(ref, c, n - served, k, w);
-        if (claim & MM_OPENING && !(claim & MM_SIEVE)) claim = mm_stripe_put_in_use(ref, c, k, claim, n - served, 1, 0);
-        got(to, served, claim);
-        count = mm_claim_count(claim);
-        served += count, w = 0;
-        if (count != 0 && served < n && (claim & MM_SIEVE || !(claim & MM_REFILL)))
-            w = mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n - served, 1);
-    } while (count != 0 && served < n);
+/* n tickets (at most 32) of stripe k, the first of which is t, have been drawn. got(to, off) is told of each slice at once, by its
+ * byte offset in the heap. Returns how many were served. */
+static inline uint32_t unit_serve_by(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t,
+                                     void (*got)(void *to, uint64_t off), void *to) {
+    const uint32_t shift = ref->classes[c].lot_shift;
+    struct mm_ring *ring = mm_ring_at(ref, c, k);
+    uint32_t left = n, served = 0;
+    int refilled = 0;
+    while (left != 0) {
+        uint32_t nones = 0, none = 0;
+        for (uint32_t i = 0; i < left; i++) mm_stripe_begin(ref, c, k, t + i, &refilled);
+        const uint32_t before = served;
+        for (uint32_t i = 0; i < left; i++) {
+            const uint64_t off = mm_stripe_piece(ref, c, k, t + i);
+            mm_ring_took(ring, (t + i) >> shift, 1);
+            if (off == MM_PIECE_NONE) nones++, none = t + i;
+            else if (off != MM_PIECE_VOID) got(to, off), served++;
+        }
+        left -= served - before;
+        if (nones != 0) {
+            const mm_claim claim = mm_stripe_find(ref, c, nones, k, none);
+            for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++, served++, left--) {
+                const uint64_t slice = mm_claim_slice(claim, rank);
+                got(to, (slice >> MM_SLICE_BITS << MM_SEGMENT_SHIFT) + (slice & ((1u << MM_SLICE_BITS) - 1)) * ref->classes[c].bytes);
+            }
+            if (claim == 0) left -= nones;
+        }
+        if (left != 0) t = mm_ring_draw(ring, left);
+    }
+    if (refilled) mm_stripe_look(ref, c, k, 1, 0);
     return served;
 }
 

@@ -74,25 +74,41 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
 }
 
 struct unit_slices {
-    uint32_t per_segment, *slice;
+    uint32_t c, n, *slice;
 };
-UNIT_SOME void unit_note_slices(void *to, uint32_t served, mm_claim claim) {
-    const struct unit_slices *all = (const struct unit_slices *)to;
-    for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++) {
-        const uint64_t at = mm_claim_slice(claim, rank);
-        const uint32_t s = (uint32_t)(at >> MM_LIMIT_BITS), i = (uint32_t)at & ((1u << MM_LIMIT_BITS) - 1);
-        all->slice[served + rank] = s * all->per_segment + i;
-    }
+UNIT_SOME void unit_note_slice(void *to, uint64_t off) {
+    struct unit_slices *all = (struct unit_slices *)to;
+    const uint32_t in = (uint32_t)(off % MM_SEGMENT_BYTES) / mm_class_bytes(all->c);
+    all->slice[all->n++] = (uint32_t)(off / MM_SEGMENT_BYTES) * mm_class_slices(all->c) + in;
 }
-/* A group that has drawn n tickets of stripe k, which was w: its slices, numbered from the beginning of the heap on, to *slice
- * (not NULL). Returns how many. */
-UNIT_SOME uint32_t unit_serve(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint64_t w, uint32_t *slice) {
-    struct unit_slices all = {mm_class_slices(c), slice};
-    return unit_serve_by(ref, c, n, k, w, unit_note_slices, &all);
+/* A group that has drawn n tickets of stripe k, the first of which is t: its slices, numbered from the beginning of the heap on, to
+ * *slice (not NULL). Returns how many. */
+UNIT_SOME uint32_t unit_serve(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t, uint32_t *slice) {
+    struct unit_slices all = {c, 0, slice};
+    return unit_serve_by(ref, c, n, k, t, unit_note_slice, &all);
 }
 /* The same for one who comes now. */
 UNIT_SOME uint32_t unit_take(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t *slice) {
-    return unit_serve(ref, c, n, k, mm_stripe_draw(&mm_stripe_class(ref, c)->stripe[k].word, n, 1), slice);
+    return unit_serve(ref, c, n, k, mm_ring_draw(mm_ring_at(ref, c, k), n), slice);
+}
+
+/* Ring i of class c, of which nothing is in use, goes on with lot m, as if all lots before it had been used up, and nothing were in
+ * those that are ready. */
+UNIT_SOME void unit_ring_from(const struct mm_heap_ref *ref, uint32_t c, uint32_t i, uint32_t m) {
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t shift = i < MM_STRIPES ? class_.lot_shift : class_.row_lot_shift;
+    const uint32_t ahead = i < MM_STRIPES ? class_.ahead : class_.reserve_ahead;
+    struct mm_ring *ring = mm_ring_at(ref, c, i);
+    ring->tickets = m << shift;
+    for (uint32_t k = 0; k < MM_RING; k++) {
+        const uint32_t lots = (m + MM_RING - 1 - k) / MM_RING; /* that the slot has had */
+        ring->slot[k].taken = lots << shift;
+        ring->slot[k].what = lots == 0 ? 0 : mm_lot_tag(k + (lots - 1) * MM_RING) | MM_LOT_NONE;
+    }
+    for (uint32_t n = 0; n < ahead; n++) {
+        const uint32_t lot = mm_lot_after(m, n, shift);
+        if (lot >= ahead || lot < m) mm_ring_put(ring, lot, MM_LOT_NONE);
+    }
 }
 
 UNIT_SOME uint64_t unit_misuses(const struct mm_cpu_heap *heap) {

@@ -213,9 +213,12 @@ START_TEST(double_frees) {
     unit_eq(at(0)->whole, 1);
     uint64_t live = (uint64_t)(slices - per) * bytes;
     for (uint32_t i = 0; i < per; i += 7) unit_free(&heap, (void *)(base + i * bytes), MM_MISUSE_NOT_ALLOCATED, live, "of a whole block");
-    unit_home = 1;
+    for (uint32_t i = per; i < 3 * per; i++) mm_heap_free(ref, (void *)(base + i * bytes));
+    live -= 2 * per * bytes;
+    unit_ring_from(ref, c, MM_STRIPES, 1u << ref->classes[c].row_lot_shift);
+    mm_heap_of(ref)->classes[c].whole_row = 1; /* the next lot is to be of whole blocks */
     uint32_t slice;
-    unit_eq(unit_take(ref, c, 1, 1, &slice), 1);
+    unit_eq(unit_take(ref, c, 1, 0, &slice), 1);
     unit_eq(slice, 0);
     live += bytes;
     for (uint32_t i = 1; i < per; i += 7) unit_free(&heap, (void *)(base + i * bytes), MM_MISUSE_NEVER, live, "of an opened block");

@@ -51,16 +51,6 @@ START_TEST(blocks_hold_their_slices) {
         unit_eq(mm_class_blocks(c), (slices + per - 1) / per);
         unit_le(mm_class_blocks(c), MM_SEGMENT_BLOCKS_MAX);
         unit_eq(mm_class_blocks_mask(c), mm_class_blocks(c) == 64 ? ~0ull : (1ull << mm_class_blocks(c)) - 1);
-        unit_eq(1u << mm_class_block_fill_shift(c), per <= slices ? per : 1u << log_of(slices));
-        for (uint32_t hold = 0; hold < 48; hold++) { /* 2^hold bytes for the stripes of a class: blocks, rounded down */
-            const uint32_t stripes = mm_class_stripes(c, hold), reserves = mm_class_reserves(c, hold);
-            const uint64_t may = (1ull << hold) / (per * rounded), may_reserve = (1ull << hold) >> MM_SEGMENT_SHIFT;
-            const uint32_t most = MM_STRIPES / (mm_class_bytes(c) < MM_STRIPES_ALL_BYTES ? 2 : 1);
-            uint32_t most_reserves = 1;
-            while (2 * most_reserves <= MM_RESERVES && 2 * most_reserves * MM_RESERVE_BYTES <= mm_class_bytes(c)) most_reserves *= 2;
-            unit_eq(stripes, may < 1 ? 1 : may < most ? may : most);
-            unit_eq(reserves, may_reserve < 1 ? 1 : may_reserve < most_reserves ? may_reserve : most_reserves);
-        }
         uint32_t words = 0, in_words = 0;
         for (uint32_t j = 0; j < mm_class_blocks(c); j++) {
             const uint32_t in = slices - j * per < per ? slices - j * per : per;
@@ -85,6 +75,64 @@ START_TEST(blocks_hold_their_slices) {
             in_words += mm_popcount(mask);
         }
         unit_eq(in_words, slices);
+    }
+}
+END_TEST
+
+/* What a class may hold, of 2^hold bytes: of blocks, rounded down, its stripes and what is ready ahead for them; as many again
+ * of segments, its reserves. As many as that allows, up to what mmconfig.h says, and never less than one of each. */
+START_TEST(stripes_within_what_they_may_hold) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        struct mm_class less = mm_class_make(c, 0);
+        unit_eq(less.stripe_mask | less.ahead | less.reserve_mask | less.reserve_ahead | less.row_shift, 0);
+        for (uint32_t hold = 0; hold < 64; hold++) {
+            const struct mm_class k = mm_class_make(c, hold);
+            const uint32_t per = 1u << mm_class_block_shift(c), stripes = k.stripe_mask + 1u, reserves = k.reserve_mask + 1u;
+            const uint64_t block = (uint64_t)per << log_of(k.bytes) < MM_SEGMENT_BYTES ? (uint64_t)per << log_of(k.bytes) : MM_SEGMENT_BYTES;
+            const uint64_t row = 1u << k.row_shift, may = 1ull << hold;
+            unit_eq(k.bytes, mm_class_bytes(c));
+            unit_eq(k.slices, mm_class_slices(c));
+            unit_eq(k.blocks, mm_class_blocks(c));
+            unit_eq(k.block_shift, mm_class_block_shift(c));
+            unit_eq(stripes & (stripes - 1), 0);
+            unit_eq(reserves & (reserves - 1), 0);
+            unit_le(stripes, MM_STRIPES);
+            unit_le(k.ahead, MM_AHEAD_MAX);
+            if (stripes > 1 || k.ahead > 0) unit_le(stripes * (k.ahead + 1) * block, may);
+            if (stripes < MM_STRIPES) unit_lt(may, 8 * stripes * block); /* else there were more */
+            if (stripes < MM_STRIPES || k.ahead < MM_AHEAD_MAX) unit_lt(may, 2 * stripes * (MM_AHEAD_MAX + 1) * block);
+            /* a lot of a stripe is a block */
+            const uint32_t longest = mm_class_block_slices(k, 0);
+            unit_le(longest, 1u << k.lot_shift);
+            unit_lt(1u << k.lot_shift, 2 * longest);
+            unit_le(2, 1u << k.lot_shift);
+            /* a lot of a reserve is a row of segments: a bit for each block, and none to spare for a longer row */
+            unit_le(row, 1u << MM_RESERVE_ROW_SHIFT);
+            unit_eq((1u << k.row_lot_shift) % row, 0);
+            const uint32_t bits = (1u << k.row_lot_shift) / (uint32_t)row;
+            unit_le(k.blocks, bits);
+            unit_lt(bits, 2 * k.blocks);
+            unit_le(1u << k.row_lot_shift, 64);
+            unit_le(reserves, MM_RESERVES);
+            unit_le(reserves, stripes);
+            if (reserves > 1) unit_le(reserves * MM_RESERVE_BYTES, k.bytes);
+            unit_le(k.reserve_ahead, MM_RESERVE_AHEAD);
+            unit_eq(k.reserve_ahead != 0, 2 * MM_SEGMENT_BYTES <= may);
+            if (may >= 4 * row * MM_SEGMENT_BYTES) unit_eq(k.reserve_ahead, MM_RESERVE_AHEAD);
+            if (reserves * row > 1) unit_le(reserves * row * (k.reserve_ahead + 1) * MM_SEGMENT_BYTES, may);
+            if (may >= 4 * row * MM_SEGMENT_BYTES) unit_holds(row == 1u << MM_RESERVE_ROW_SHIFT || 2 * row * bits > 64, "class %u: a row of %u", c, (uint32_t)row);
+            if (may >= 4 * reserves * row * MM_SEGMENT_BYTES)
+                unit_holds(reserves == MM_RESERVES || reserves == stripes || 2 * reserves * MM_RESERVE_BYTES > k.bytes, "class %u: %u reserves", c, reserves);
+            /* a larger heap has no less of anything */
+            unit_le(less.stripe_mask, k.stripe_mask);
+            unit_le((less.stripe_mask + 1u) * (less.ahead + 1u), stripes * (k.ahead + 1u));
+            unit_le(less.reserve_ahead, k.reserve_ahead);
+            unit_le(less.row_shift, k.row_shift);
+            unit_le(less.reserve_mask, k.reserve_mask);
+            less = k;
+        }
+        unit_eq(less.stripe_mask + 1u, MM_STRIPES);
+        unit_eq(less.ahead, MM_AHEAD_MAX);
     }
 }
 END_TEST
@@ -140,56 +188,21 @@ START_TEST(bits) {
 }
 END_TEST
 
-/* Claims name what they were made of: rows of any beginning, sieves of any half word. */
+/* Claims name what they were made of: any of 32 neighbours. */
 START_TEST(claims) {
     static const uint32_t segment[] = {0, 1, 63, MM_TREE_BITS_MAX - 1};
     for (int k = 0; k < 4; k++) {
         const uint64_t s = segment[k];
-        static const uint32_t row[] = {0, 1, 4095, MM_SEGMENT_SLICES_MAX - 1, 2 * MM_SEGMENT_SLICES_MAX - 1};
-        for (int r = 0; r < 5; r++)
-            for (uint32_t n = 1; n <= 63; n++) {
-                const mm_claim claim = mm_claim_row((uint32_t)s, row[r], n);
-                unit_holds(claim != 0 && !(claim & (MM_OPENING | MM_REFILL)), "a row that is none");
-                unit_eq(mm_claim_count(claim | MM_REFILL), n);
-                unit_eq(mm_claim_slice(claim | MM_REFILL, n - 1), (s << MM_LIMIT_BITS) + row[r] + n - 1);
-                unit_eq(mm_claim_count(claim), n);
-                for (uint32_t i = 0; i < n; i += 1 + i / 3) unit_eq(mm_claim_slice(claim, i), (s << MM_LIMIT_BITS) + row[r] + i);
-            }
         uint64_t seed = 9;
-        for (uint32_t i = 0; i < MM_SEGMENT_SLICES_MAX; i += 32 * 97) {
-            const uint32_t mask = i == 0 ? 1u << 31 : i == 32 * 97 ? ~0u : (uint32_t)unit_random(&seed) | 1;
-            const mm_claim claim = mm_claim_sieve((uint32_t)s, i, mask);
+        for (uint32_t i = 0; i < MM_SEGMENT_SLICES_MAX; i = i == 0 || i == MM_SEGMENT_SLICES_MAX - 32 ? i + 32 : mm_class_at_most(i + 32 * 97, MM_SEGMENT_SLICES_MAX - 32)) {
+            const uint32_t mask = i == 0 ? 1u << 31 : i == 32 ? ~0u : (uint32_t)unit_random(&seed) | 1;
+            const mm_claim claim = mm_claim_make((uint32_t)s, i, mask);
             unit_eq(mm_claim_count(claim), mm_popcount(mask));
             for (uint32_t b = 0, rank = 0; b < 32; b++)
-                if (mask >> b & 1) unit_eq(mm_claim_slice(claim, rank++), (s << MM_LIMIT_BITS) + i + b);
+                if (mask >> b & 1) unit_eq(mm_claim_slice(claim, rank++), (s << MM_SLICE_BITS) + i + b);
         }
     }
     unit_eq(mm_claim_count(0), 0);
-}
-END_TEST
-
-/* Words of stripes: what goes in comes out; tickets that are good; who refills. */
-START_TEST(stripe_words) {
-    static const uint32_t segment[] = {0, 1, 77, MM_TREE_BITS_MAX}, limit[] = {0, 1, 256, 4096, 2 * MM_SEGMENT_SLICES_MAX - 1};
-    for (int a = 0; a < 4; a++)
-        for (int b = 0; b < 5; b++) {
-            const uint32_t l = limit[b], most = (1u << MM_CURSOR_BITS) - 1;
-            const uint32_t cursor[] = {0, l / 2, l ? l - 1 : 0, l, l + 1, l + 33, most};
-            for (int k = 0; k < 7; k++) {
-                const uint64_t w = mm_stripe_make(segment[a], l, cursor[k]);
-                unit_eq(mm_stripe_segment(w), segment[a]);
-                unit_eq(mm_stripe_limit(w), l);
-                unit_eq(mm_stripe_cursor(w), cursor[k]);
-                unit_eq(mm_stripe_is_waiting(w), cursor[k] > l);
-                for (uint32_t n = 1; n <= 64; n++) {
-                    uint32_t good = 0;
-                    int refill = 0, refills = 0;
-                    for (uint32_t i = 0; i < n; i++) good += cursor[k] + i < l, refills |= cursor[k] + i == l;
-                    unit_eq(mm_stripe_good(w, n, &refill), good);
-                    unit_eq(refill, refills);
-                }
-            }
-        }
 }
 END_TEST
 
@@ -208,12 +221,13 @@ START_TEST(layout) {
         unit_le(8 * (1 + l.tree_mids + l.tree_leaves), l.tree_bytes);
         unit_le(l.free_tree + l.tree_bytes, l.class_trees);
         unit_le(l.free_tree + l.tree_bytes, l.image_bytes);
-        unit_le(l.class_trees + 2 * MM_CLASS_COUNT * l.tree_bytes, l.segments);
-        unit_le(l.segments + n * sizeof(struct mm_segment), l.bits_offset);
+        unit_le(l.class_trees + 2 * MM_CLASS_COUNT * l.tree_bytes, l.rings);
+        unit_le(l.rings + MM_CLASS_COUNT * MM_RINGS * sizeof(struct mm_ring), l.segments);
+        unit_le(l.segments + ((n - 1) | ((1u << MM_RESERVE_ROW_SHIFT) - 1)) * sizeof(struct mm_segment), l.bits_offset - sizeof(struct mm_segment));
         unit_eq(l.bits_offset, l.fixed_bytes);
         unit_eq(l.bits_offset % 4096, 0);
         unit_le(l.bits_offset + n * MM_SEGMENT_BITMAP_BYTES, l.total_bytes);
-        unit_eq(l.free_tree % 128 + l.class_trees % 128 + l.segments % 128, 0);
+        unit_eq(l.free_tree % 128 + l.class_trees % 128 + l.rings % 128 + l.segments % 128, 0);
     }
 }
 END_TEST
@@ -233,9 +247,16 @@ START_TEST(image_of_a_fresh_heap) {
         for (uint32_t leaf = 0; leaf < l.tree_leaves; leaf++)
             unit_eq(t.node[1 + leaf / 64] >> (leaf % 64) & 1, leaf * 64 < want);
         for (uint32_t mid = 0; mid < 64; mid++) unit_eq(t.node[0] >> mid & 1, mid * 4096 < want);
-        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) /* nothing is claimed for a class before it is used */
-            for (uint32_t k = 0; k < MM_STRIPES + MM_RESERVES; k++) unit_eq(h->classes[c].stripe[k].word, 0);
-        unit_eq(h->classes_used, 0);
+        unit_eq(h->classes_used, 0); /* nothing is claimed for a class before it is used */
+        unit_eq(h->free_count, want);
+        unit_eq(h->ref.mapped_count, mapped[i]);
+        /* the square of what is mapped, a power of two, by 2^MM_HOLD_SHIFT */
+        const uint32_t log = mapped[i] == 0 ? 0 : log_of((uint32_t)mapped[i]) + MM_SEGMENT_SHIFT;
+        unit_eq(h->ref.hold_shift, 2 * log > MM_HOLD_SHIFT ? 2 * log - MM_HOLD_SHIFT : 0);
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+            const struct mm_class k = mm_class_make(c, (uint32_t)h->ref.hold_shift);
+            unit_eq(memcmp(&h->ref.classes[c], &k, sizeof k), 0);
+        }
         free(h);
     }
 }
@@ -243,8 +264,8 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("class");
-    UNIT_ADD(suite, "classes", serves_every_size, slices_are_aligned, blocks_hold_their_slices, division_is_exact,
-             bits, claims, stripe_words);
+    UNIT_ADD(suite, "classes", serves_every_size, slices_are_aligned, blocks_hold_their_slices,
+             stripes_within_what_they_may_hold, division_is_exact, bits, claims);
     UNIT_ADD(suite, "layout", layout, image_of_a_fresh_heap);
     return unit_main(suite);
 }

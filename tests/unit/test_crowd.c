@@ -21,14 +21,14 @@ static uint64_t seed = 1, nulls;
 static void warp(void *arg) {
     const uint32_t id = (uint32_t)(uintptr_t)arg, slices = mm_class_slices(class_);
     for (uint32_t r = 0; r < times; r++) {
-        const uint32_t k = mm_home() & (mm_class_stripes(class_, (uint32_t)heap.ref.hold_shift) - 1);
+        const uint32_t k = mm_home() & heap.ref.classes[class_].stripe_mask;
         uint32_t slice[LANES];
         const uint32_t got = unit_take(&heap.ref, class_, LANES, k, slice);
         nulls += LANES - got;
         for (uint32_t i = 0; i < got; i++) {
             const uint32_t entry = filling ? ((r * UNIT_ACTORS + id) * LANES + i) % entries : (uint32_t)(unit_random(&seed) % entries);
             void *old = table[entry];
-            table[entry] = mm_slice_address(heap.ref.user_base, slice[i] / slices, slice[i] % slices, mm_class_bytes(class_));
+            table[entry] = (void *)(heap.ref.user_base + slice[i] / slices * MM_SEGMENT_BYTES + (uint64_t)(slice[i] % slices) * mm_class_bytes(class_));
             if (old != NULL) mm_heap_free(&heap.ref, old);
         }
     }

@@ -245,8 +245,8 @@ START_TEST(null_then_free_then_success_at_once) {
 }
 END_TEST
 
-/* The same with open regions of every class in the way, which hold no live slice. */
-START_TEST(null_while_regions_are_open) {
+/* The same with lots of every class in the way, which hold no live slice. */
+START_TEST(null_while_lots_are_ready) {
     struct mm_cpu_heap small;
     for (uint32_t n = 1; n < 5; n++) {
         unit_create(&small, n);
@@ -296,7 +296,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {every_size, payload_is_ones_own, every_alignment, alignment_that_is_none, no_bytes, free_segments,
                                 misuse_of_runs, interior_of_a_run, idle_open_blocks_are_reclaimed, null_is_counted, heaps_that_cannot_be,
-                                null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_regions_are_open};
+                                null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_lots_are_ready};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

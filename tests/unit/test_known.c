@@ -144,29 +144,28 @@ START_TEST(interior_pointer_frees_the_slice_around_it) {
 }
 END_TEST
 
-/* 2^20 failed additions carry into what is packed beside the count. Here each of 2^20 callers (there are at most 2^19 lanes)
- * adds for a whole warp while a refill is under way: segment and limit stay, and the refill serves. */
+/* 2^20 failed additions carry into what is packed beside the count. Here no addition fails, and the count is alone: tickets drawn
+ * before any of their lots is ready, as many as the ring has room for, are all good for a slice. */
 START_TEST(failed_additions_carry) {
-    set_up(SEGMENTS);
-    const uint32_t c = (uint32_t)_i * 9, slices = mm_class_slices(c);
-    const uint32_t k = mm_home() & (mm_class_stripes(c, (uint32_t)heap.ref.hold_shift) - 1);
-    uint64_t *word = &mm_stripe_class(&heap.ref, c)->stripe[k].word;
-    unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) != NULL, "NULL");
-    const uint64_t is = *word;
-    const uint32_t left = mm_stripe_limit(is) - mm_stripe_cursor(is);
-    for (uint32_t i = 0; i < left; i++) unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) != NULL, "NULL");
-    const uint64_t mine = mm_stripe_draw(word, 1, 1); /* the refill is ours */
-    unit_eq(mm_stripe_cursor(mine), mm_stripe_limit(mine));
-    for (uint32_t i = 0; i < 1u << 20; i++) mm_add_acquire_u64(word, 31);
-    unit_eq(mm_stripe_limit(*word), mm_stripe_limit(mine));
-    unit_eq(mm_stripe_segment(*word), mm_stripe_segment(mine));
-    unit_eq(mm_stripe_cursor(*word), mm_stripe_cursor(mine) + 1 + (31u << 20));
-    uint32_t slice;
-    unit_eq(unit_serve(&heap.ref, c, 1, k, mine, &slice), 1);
-    unit_lt(mm_stripe_limit(*word), 2 * MM_SEGMENT_SLICES_MAX);
-    unit_eq(mm_stripe_is_waiting(*word), 0);
-    for (uint32_t i = 0; i < slices; i++) unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) != NULL, "NULL after it");
-    unit_sound(&heap, (uint64_t)(2 + left + slices) * mm_class_bytes(c));
+    enum { MANY = 80 };
+    set_up(MANY);
+    const uint32_t c = (uint32_t)_i * 9, k = mm_home() & heap.ref.classes[c].stripe_mask, most = MANY * mm_class_slices(c);
+    const uint32_t n = (MM_RING - 2 * MM_AHEAD_MAX) << heap.ref.classes[c].lot_shift;
+    struct mm_ring *ring = mm_ring_at(&heap.ref, c, k);
+    uint32_t slice[31];
+    char *seen = (char *)calloc(most, 1);
+    for (uint32_t i = 0; i < n; i += 31) unit_eq(mm_ring_draw(ring, n - i < 31 ? n - i : 31), i);
+    unit_eq(ring->tickets, n);
+    for (uint32_t t = 0; t < n; t += 31) {
+        const uint32_t some = n - t < 31 ? n - t : 31;
+        unit_eq(unit_serve(&heap.ref, c, some, k, t, slice), some);
+        for (uint32_t i = 0; i < some; i++) {
+            unit_holds(slice[i] < most && !seen[slice[i]], "slice %u twice", slice[i]);
+            seen[slice[i]] = 1;
+        }
+    }
+    unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
+    free(seen);
     tear_down();
 }
 END_TEST
@@ -182,10 +181,9 @@ START_TEST(prefill_of_every_class) {
         void *p = mm_cpu_malloc(&heap, mm_class_bytes(used));
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
             uint32_t open = 0, reserves = 0;
-            for (uint32_t i = 0; i < MM_STRIPES; i++) open += h->classes[c].stripe[i].word != 0;
-            for (uint32_t i = MM_STRIPES; i < MM_STRIPES + MM_RESERVES; i++) reserves += h->classes[c].stripe[i].word != 0;
+            for (uint32_t i = 0; i < MM_RINGS; i++) *(i < MM_STRIPES ? &open : &reserves) += mm_ring_at(&heap.ref, c, i)->tickets != 0;
             unit_eq(open, c == used); /* one stripe of one class */
-            unit_le(reserves, c == used);
+            unit_eq(reserves, c == used);
         }
         unit_eq(h->classes_used, 1ull << used);
         unit_eq(mm_cpu_heap_free_segments(&heap), 69);

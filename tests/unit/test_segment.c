@@ -1,4 +1,4 @@
-/* Segments: rows of blocks claimed and given back, segments that become nobody's, stale readers, exhaustion. */
+/* Segments: blocks claimed and given back, segments that become nobody's, stale readers, exhaustion. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/support.h"
@@ -40,16 +40,19 @@ START_TEST(claim_all_and_give_back) {
         unit_eq(at(s)->whole, 0);
         unit_eq(at(s)->unissued, ~0ull);
         unit_eq(is_listed(s, c, MM_WHOLE) + is_listed(s, c, MM_AVAIL) + is_free(s), 0);
-        unit_eq(mm_segment_claim(ref, s, c, 0, 64), 0);
+        unit_eq(mm_segment_claim(ref, s, ~0ull), 0);
     }
     unit_eq(fresh(c), MM_TREE_NONE);
     for (uint32_t i = 0; i < SEGMENTS * blocks; i++) {
         const uint32_t k = (i * 67 + 3) % (SEGMENTS * blocks), s = k / blocks, j = k % blocks;
         const uint64_t version = mm_version_read(h);
         if (blocks > 1 && i % 3 == 0 && back[s] != 0) { /* claimed again, and back */
-            const uint64_t got = mm_segment_claim(ref, s, c, i, 1);
-            unit_holds(got != 0 && (got & (got - 1)) == 0 && (got & ~back[s]) == 0, "not one block that was back");
-            unit_eq(at(s)->whole, back[s] & ~got);
+            const uint64_t want = i % 2 ? ~0ull : 1ull << mm_bits_pick(back[s], i) | 1ull << i % blocks;
+            const uint64_t got = mm_segment_claim(ref, s, want);
+            unit_eq(got, back[s] & want);
+            unit_eq(at(s)->whole, back[s] & ~want);
+            unit_eq(mm_segment_keep(ref, s, c, got), 1);
+            unit_eq(at(s)->whole, back[s] & ~want);
             mm_segment_give_back(ref, s, c, got);
         }
         mm_segment_give_back(ref, s, c, 1ull << j);
@@ -79,30 +82,6 @@ START_TEST(give_back_of_all) {
 }
 END_TEST
 
-/* A row of neighbours, at most so many, from the first block on if salt is 0; one bit or more if there is any. */
-START_TEST(claim_of_rows) {
-    uint64_t seed = 5;
-    unit_eq(fresh(0), 0);
-    for (int round = 0; round < 20000; round++) {
-        const uint64_t is = round % 2 ? unit_random(&seed) & unit_random(&seed) : unit_random(&seed) | unit_random(&seed);
-        const uint32_t want = 1 + (uint32_t)unit_random(&seed) % 64, salt = round % 3 ? 0 : (uint32_t)unit_random(&seed) % 100;
-        const uint64_t whole = is & ~1ull; /* block 0 pins it */
-        at(0)->whole = whole;
-        const uint64_t got = mm_segment_claim(ref, 0, 0, salt, want);
-        unit_eq(at(0)->whole, whole & ~got);
-        unit_eq(got & ~whole, 0);
-        unit_eq(got == 0, whole == 0);
-        if (got == 0) continue;
-        unit_eq(mm_popcount(got), mm_popcount(mm_bits_row(whole, mm_ctz(got), want)));
-        unit_eq(got, mm_bits_row(got, mm_ctz(got), 64));
-        if (salt == 0) unit_eq(mm_ctz(got), mm_ctz(whole));
-    }
-    at(0)->whole = 0;
-    mm_segment_give_back(ref, 0, 0, ~0ull);
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
-
 static uint32_t step, inject_at;
 static void (*inject)(void);
 static void inject_at_step(void) {
@@ -123,31 +102,7 @@ static int injected(void) {
 }
 
 static uint64_t holes;
-static void take_holes(void) { mm_and_acquire_u64(&at(0)->whole, ~holes); }
 static void put_holes(void) { mm_segment_give_back(ref, 0, 0, holes); }
-
-/* Others claim the middle of the row while it is claimed: what comes is one row, the rest is back. */
-START_TEST(claim_of_rows_with_holes) {
-    for (holes = 2; holes < 1u << 9; holes += 2)
-        for (uint32_t n = 0; n < 12; n++) {
-            unit_eq(fresh(0), 0);
-            const uint64_t most = 0x1fe;
-            mm_segment_give_back(ref, 0, 0, most); /* 8 blocks */
-            injecting(take_holes, n);
-            const uint64_t got = mm_segment_claim(ref, 0, 0, 0, 8);
-            const uint64_t missing = injected() ? holes : 0, left = at(0)->whole;
-            unit_eq(got & left, 0);
-            unit_holds(((got | left) & ~most) == 0, "blocks out of nowhere");
-            unit_eq(got ? mm_bits_row(got, mm_ctz(got), 64) : 0, got);
-            /* the holes were taken before (not in got) or after (in vain, but for what was left) */
-            unit_eq((got | left) | missing, most);
-            unit_holds(got != 0 || missing == most, "nothing, though there was some");
-            unit_holds(left == 0 || is_listed(0, 0, MM_WHOLE), "not listed");
-            mm_segment_give_back(ref, 0, 0, ~left);
-            unit_fresh(&heap, SEGMENTS);
-        }
-}
-END_TEST
 
 START_TEST(several_fresh_segments) {
     static const uint32_t classes[] = {0, 20, MM_CLASS_COUNT - 1};
@@ -183,7 +138,9 @@ START_TEST(stale_hint_of_another_class) {
         const uint64_t back = mm_class_blocks_mask(d) & ~mm_bits_low(held);
         mm_segment_give_back(ref, 0, d, back);
         const uint64_t version = mm_version_read(h);
-        unit_eq(mm_segment_claim(ref, 0, 5, held, 3), 0);
+        const uint64_t got = mm_segment_claim(ref, 0, held % 2 ? ~0ull : 1ull << (blocks - 1));
+        unit_holds(got != 0 && at(0)->whole == (back & ~got), "not claimed");
+        unit_eq(mm_segment_keep(ref, 0, 5, got), 0);
         unit_eq(at(0)->whole, back);
         unit_eq(at(0)->owner, d + 1);
         unit_eq(is_listed(0, d, MM_WHOLE), 1);
@@ -206,7 +163,7 @@ START_TEST(stale_hint_of_a_free_segment_and_of_a_run) {
             const uint64_t owner = at(s)->owner;
             list(s, 3, which);
             if (which == MM_AVAIL) at(s)->avail = s == 1; /* by one who came late */
-            unit_eq(mm_segment_claim(ref, s, 3, 0, 9), 0);
+            unit_eq(mm_segment_claim(ref, s, ~0ull), 0);
             mm_segment_unlist(ref, s, 3, which);
             unit_eq(is_listed(s, 3, which), 0);
             unit_eq(at(s)->owner, owner);
@@ -243,7 +200,8 @@ END_TEST
 
 static uint64_t found[2];
 static void find_all(void) { /* one of class 0 claims all that there is */
-    for (uint64_t got; (got = mm_segment_claim(ref, 0, 0, 0, 64)) != 0;) found[0] |= got;
+    const uint64_t got = mm_segment_claim(ref, 0, ~0ull);
+    if (got != 0 && mm_segment_keep(ref, 0, 0, got)) found[0] |= got;
 }
 static void change_hands(void) { /* and gives it back; another class takes the segment, and gives some back */
     find_all();
@@ -360,7 +318,7 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, claim_all_and_give_back, 0, MM_CLASS_COUNT);
-    const TTest *const all[] = {give_back_of_all, claim_of_rows, claim_of_rows_with_holes, several_fresh_segments,
+    const TTest *const all[] = {give_back_of_all, several_fresh_segments,
                                 stale_hint_of_another_class, stale_hint_of_a_free_segment_and_of_a_run, unlist_looks_again,
                                 give_back_while_it_changes_hands, no_hint_is_left_behind, unlist_while_it_fills,
                                 free_tree_exhausted};

@@ -47,6 +47,10 @@ MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
     return model_atomic(p, 64, MODEL_CAS, desired, expected) == expected;
 }
 MM_FN int mm_cas_acquire_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
+MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
+    return model_atomic(p, 32, MODEL_CAS, desired, expected) == expected;
+}
+MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { model_atomic(p, 32, MODEL_fetch_add, n, 0); }
 
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__builtin_ctzll(x); }
@@ -64,11 +68,22 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
 }
 MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
 MM_FN uint32_t mm_warp_alone(void) { return 1; }
+MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return x ? group : 0; }
 MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) { (void)group; return value; }
 MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return value; }
 
 MM_FN uint32_t mm_home(void) { return model_home(); }
 MM_FN uint32_t mm_home_warp(void) { return 0; }
+
+/* Two words at a time, so that the second is looked at before anything is done with the first, as on the GPU. */
+#define MM_GATHERED 2
+MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
+    int differs = 0;
+    for (uint32_t i = 0; i < n; i++) differs |= mm_load_relaxed_u64(p + i) != is;
+    return differs;
+}
+MM_FN uint64_t mm_gather_zero(uint64_t *p) { return model_atomic(p, 64, MODEL_STORE, 0, 0); }
+MM_FN void mm_gather_fence(void) {}
 
 MM_FN void mm_wait(void) { model_wait(); }
 MM_FN void mm_wait_times(uint32_t n) { (void)n, model_wait(); } /* the explorer counts waits, not their length */
