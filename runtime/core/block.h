@@ -56,6 +56,11 @@ MM_FN uint64_t mm_claim_slice(mm_claim claim, uint32_t rank) {
     while (rank-- > 0) mask &= mask - 1;
     return (claim >> 32 << MM_CLAIM_SHIFT) + mm_ctz(mask);
 }
+/* Its byte offset in the heap. */
+MM_FN uint64_t mm_claim_offset(struct mm_class k, mm_claim claim, uint32_t rank) {
+    const uint64_t slice = mm_claim_slice(claim, rank);
+    return (slice >> MM_SLICE_BITS << MM_SEGMENT_SHIFT) + (slice & ((1u << MM_SLICE_BITS) - 1)) * k.bytes;
+}
 
 /* Fields of words. */
 #define MM_WORDS_FULL (1ull << 16)

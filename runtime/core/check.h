@@ -66,11 +66,9 @@ struct mm_check_ring {
     uint32_t shift, ahead, m, place;
 };
 MM_FN struct mm_check_ring mm_check_ring_of(const struct mm_heap_ref *ref, uint32_t c, uint32_t i) {
-    const struct mm_class class_ = ref->classes[c];
     struct mm_check_ring r;
     r.ring = mm_ring_at(ref, c, i);
-    r.shift = i < MM_STRIPES ? class_.lot_shift : class_.row_lot_shift;
-    r.ahead = i < MM_STRIPES ? class_.ahead : class_.reserve_ahead;
+    r.shift = mm_ring_shift(ref->classes[c], i), r.ahead = mm_ring_ahead(ref->classes[c], i);
     r.m = r.ring->tickets >> r.shift, r.place = r.ring->tickets & ((1u << r.shift) - 1);
     return r;
 }

@@ -96,6 +96,9 @@ MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
     return k;
 }
 
+/* Number of the slice in which byte `in` of a segment lies. */
+MM_FN uint32_t mm_class_number(struct mm_class k, uint32_t in) { return mm_mulhi(in >> k.shift, k.reciprocal); }
+
 /* Slices of block j. */
 MM_FN uint32_t mm_class_block_slices(struct mm_class k, uint32_t j) {
     return mm_class_at_most(k.slices - (j << k.block_shift), 1u << k.block_shift);

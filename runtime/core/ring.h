@@ -35,6 +35,9 @@ MM_STATIC_ASSERT(MM_TREE_BITS_MAX * MM_SEGMENT_BYTES <= 1ull << MM_LOT_CONTENT_B
 MM_FN struct mm_ring *mm_ring_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t i) {
     return (struct mm_ring *)ref->rings + (c * MM_RINGS + i);
 }
+/* Of ring i of a class: tickets of a lot, as a shift; lots that are made ready ahead. */
+MM_FN uint32_t mm_ring_shift(struct mm_class k, uint32_t i) { return i < MM_STRIPES ? k.lot_shift : k.row_lot_shift; }
+MM_FN uint32_t mm_ring_ahead(struct mm_class k, uint32_t i) { return i < MM_STRIPES ? k.ahead : k.reserve_ahead; }
 MM_FN struct mm_slot *mm_ring_slot(struct mm_ring *ring, uint32_t m) { return &ring->slot[m % MM_RING]; }
 
 /* The lot n lots after lot m: they begin again with the tickets, which are counted modulo 2^32. */

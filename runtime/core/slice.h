@@ -59,10 +59,7 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
             if (lane == first) claim = mm_stripe_find(ref, c, mm_popcount(nones), k, t);
             mm_warp_sync(group);
             claim = mm_warp_shuffle_u64(group, claim, first);
-            if (nones >> lane & 1 && rank < mm_claim_count(claim)) {
-                const uint64_t slice = mm_claim_slice(claim, rank);
-                off = (slice >> MM_SLICE_BITS << MM_SEGMENT_SHIFT) + (slice & ((1u << MM_SLICE_BITS) - 1)) * ref->classes[c].bytes;
-            }
+            if (nones >> lane & 1 && rank < mm_claim_count(claim)) off = mm_claim_offset(ref->classes[c], claim, rank);
             if (claim == 0) left &= ~nones;
         }
         left = mm_warp_ballot(group, left >> lane & 1 && off >= MM_PIECE_VOID);
@@ -154,7 +151,7 @@ MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint3
 /* Number of the slice at byte offset `off` of the heap, in a segment of the class; *rest: bytes from its beginning on. */
 MM_FN uint32_t mm_slice_number(uint64_t off, struct mm_class class_, uint32_t *rest) {
     const uint32_t in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
-    const uint32_t i = mm_mulhi(in >> class_.shift, class_.reciprocal);
+    const uint32_t i = mm_class_number(class_, in);
     *rest = in - i * class_.bytes; /* the shift rounded down */
     return i;
 }

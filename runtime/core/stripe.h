@@ -261,7 +261,7 @@ MM_FN void mm_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k
 MM_FN uint32_t mm_stripe_block(struct mm_class class_, uint64_t what) {
     const uint64_t off = what & MM_LOT_CONTENT;
     const uint32_t in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
-    return (uint32_t)(off >> MM_SEGMENT_SHIFT) << 6 | mm_mulhi(in >> class_.shift, class_.reciprocal) >> class_.block_shift;
+    return (uint32_t)(off >> MM_SEGMENT_SHIFT) << 6 | mm_class_number(class_, in) >> class_.block_shift;
 }
 
 /* What ticket t of stripe k is good for, after mm_stripe_begin: the byte offset of a slice in the heap, or
@@ -369,8 +369,7 @@ MM_FN_RARE int mm_stripe_return(const struct mm_heap_ref *ref, uint32_t c, uint3
  * Waits for nobody. */
 MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, uint32_t i) {
     const struct mm_class class_ = ref->classes[c];
-    const uint32_t shift = i < MM_STRIPES ? class_.lot_shift : class_.row_lot_shift;
-    const uint32_t ahead = i < MM_STRIPES ? class_.ahead : class_.reserve_ahead;
+    const uint32_t shift = mm_ring_shift(class_, i), ahead = mm_ring_ahead(class_, i);
     struct mm_ring *ring = mm_ring_at(ref, c, i);
     uint32_t t = mm_load_relaxed_u32(&ring->tickets), end = 0;
     MM_ROLLED

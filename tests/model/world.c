@@ -105,10 +105,7 @@ static void *got_slice(uint32_t c, uint64_t off) {
 }
 uint32_t world_got(mm_claim claim, uint32_t c, void **p) {
     const uint32_t count = mm_claim_count(claim);
-    for (uint32_t rank = 0; rank < count; rank++) {
-        const uint64_t at = mm_claim_slice(claim, rank);
-        p[rank] = got_slice(c, (at >> MM_SLICE_BITS << MM_SEGMENT_SHIFT) + (at & ((1u << MM_SLICE_BITS) - 1)) * mm_class_bytes(c));
-    }
+    for (uint32_t rank = 0; rank < count; rank++) p[rank] = got_slice(c, mm_claim_offset(ref.classes[c], claim, rank));
     return count;
 }
 struct gets {

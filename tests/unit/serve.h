@@ -25,10 +25,8 @@ static inline uint32_t unit_serve_by(const struct mm_heap_ref *ref, uint32_t c, 
         left -= served - before;
         if (nones != 0) {
             const mm_claim claim = mm_stripe_find(ref, c, nones, k, none);
-            for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++, served++, left--) {
-                const uint64_t slice = mm_claim_slice(claim, rank);
-                got(to, (slice >> MM_SLICE_BITS << MM_SEGMENT_SHIFT) + (slice & ((1u << MM_SLICE_BITS) - 1)) * ref->classes[c].bytes);
-            }
+            for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++, served++, left--)
+                got(to, mm_claim_offset(ref->classes[c], claim, rank));
             if (claim == 0) left -= nones;
         }
         if (left != 0) t = mm_ring_draw(ring, left);

@@ -95,9 +95,7 @@ UNIT_SOME uint32_t unit_take(const struct mm_heap_ref *ref, uint32_t c, uint32_t
 /* Ring i of class c, of which nothing is in use, goes on with lot m, as if all lots before it had been used up, and nothing were in
  * those that are ready. */
 UNIT_SOME void unit_ring_from(const struct mm_heap_ref *ref, uint32_t c, uint32_t i, uint32_t m) {
-    const struct mm_class class_ = ref->classes[c];
-    const uint32_t shift = i < MM_STRIPES ? class_.lot_shift : class_.row_lot_shift;
-    const uint32_t ahead = i < MM_STRIPES ? class_.ahead : class_.reserve_ahead;
+    const uint32_t shift = mm_ring_shift(ref->classes[c], i), ahead = mm_ring_ahead(ref->classes[c], i);
     struct mm_ring *ring = mm_ring_at(ref, c, i);
     ring->tickets = m << shift;
     for (uint32_t k = 0; k < MM_RING; k++) {

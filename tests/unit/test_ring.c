@@ -160,7 +160,7 @@ static uint32_t class_, begin[MM_RINGS];
 static uint8_t put[MM_RINGS][LOTS_MOST]; /* how often lot begin + i was made ready */
 
 static uint32_t shift_of(uint32_t i) {
-    return i < MM_STRIPES ? heap.ref.classes[class_].lot_shift : heap.ref.classes[class_].row_lot_shift;
+    return mm_ring_shift(heap.ref.classes[class_], i);
 }
 static void note_put(struct mm_ring *ring, uint32_t m) {
     const uint32_t i = (uint32_t)(ring - mm_ring_at(&heap.ref, class_, 0)), lot = mm_lot_after(m, 0u - begin[i], shift_of(i));
@@ -204,7 +204,7 @@ START_TEST(every_lot_is_put_once) {
     unit_eq(unit_misuses(&heap), 0);
     unit_sound(&heap, (uint64_t)n * k->bytes);
     for (uint32_t i = 0; i < MM_RINGS; i++) {
-        const uint32_t shift = shift_of(i), ahead = i < MM_STRIPES ? k->ahead : k->reserve_ahead;
+        const uint32_t shift = shift_of(i), ahead = mm_ring_ahead(*k, i);
         const uint32_t begun = (mm_ring_at(&heap.ref, c, i)->tickets - (begin[i] << shift) + (1u << shift) - 1) >> shift;
         if (i < 2) unit_lt(5, begun);
         for (uint32_t lot = 0; lot < LOTS_MOST; lot++) {
