@@ -1,0 +1,452 @@
+/* When memory is short: slices that came back, blocks put into circulation, flushing, and when the answer is NULL. */
+#include "tests/unit/steps.h"
+
+#include "runtime/core/block.h"
+
+static uint32_t searches, hidden;
+/* The first `hidden` searches for slices that came back find nothing: others were quicker. */
+static uint32_t unit_tree_find(struct mm_tree t, uint32_t salt, int is_hidden) {
+    return is_hidden && searches++ < hidden ? MM_TREE_NONE : mm_tree_find(t, salt);
+}
+static uint64_t *hidden_tree; /* or NULL */
+#define mm_tree_find(t, salt) unit_tree_find(t, salt, (t).node == hidden_tree) /* in stripe.h */
+#include "tests/unit/stripes.h"
+
+/* With no other memory, callers get slices that came back, all of them. */
+START_TEST(reuse_when_there_is_nothing_else) {
+    static const uint32_t classes[] = {0, 16, 30, 38, 50}; /* of several blocks, or one */
+    const uint32_t c = classes[_i % 5], n = SEGMENTS * mm_class_slices(c), per = 1u << mm_class_block_shift(c);
+    set_hold(_i < 5 ? 0 : LARGE);
+    for (uint32_t i = 0; i < n; i++) unit_lt(take(c, 0), n);
+    unit_eq(take(c, 0), MM_TREE_NONE);
+    uint32_t freed = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (i % mm_class_slices(c) % per % 3 == 0) mm_heap_free(ref, address(c, i)), freed++;
+    unit_lt(SEGMENTS - 1, freed);
+    for (uint32_t i = 0; i < freed; i++) {
+        const uint32_t slice = take(c, i & ref->classes[c].stripe_mask);
+        unit_holds(slice != MM_TREE_NONE && slice % mm_class_slices(c) % per % 3 == 0, "slice %u", slice);
+    }
+    unit_eq(take(c, 0), MM_TREE_NONE);
+    unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
+}
+END_TEST
+
+/* Slices that came back are used before the class grows if they are a good part of it, and as many as its stripes may hold;
+ * less will do when memory is scarce. */
+START_TEST(thrift) {
+    const uint32_t c = (uint32_t)_i, slices = mm_class_slices(c);
+    const uint32_t share = 256 / MM_REUSE_SHARE, scarce = 256 / MM_REUSE_SHARE_SCARCE;
+    struct mm_class_state *cs = &h->classes[c];
+    const uint64_t block = mm_class_blocks(c) == 1 ? slices : 1u << mm_class_block_shift(c); /* the only one may be shorter */
+    const uint64_t need = stripes(c) * (ref->classes[c].ahead + 1u) * block * MM_REUSE_HELD;
+    const uint64_t enough = (256 * need + share * slices - 1) / (share * slices);
+    cs->rich = share, cs->segments = enough;
+    unit_eq(mm_stripe_is_thrifty(ref, c), 1);
+    cs->segments = enough - 1;
+    unit_eq(mm_stripe_is_thrifty(ref, c), 0);
+    cs->rich = share - 1, cs->segments = 2 * enough;
+    unit_eq(mm_stripe_is_thrifty(ref, c), 0);
+    cs->rich = 256, cs->segments = 1 << 20;
+    unit_eq(mm_stripe_is_thrifty(ref, c), 1);
+    h->free_count = ref->mapped_count / MM_SCARCE;
+    cs->rich = share - 1, cs->segments = 1;
+    unit_eq(mm_stripe_is_thrifty(ref, c), 0);
+    h->free_count--;
+    cs->rich = scarce;
+    unit_eq(mm_stripe_is_thrifty(ref, c), 1);
+    cs->rich = scarce - 1, cs->segments = 1 << 20;
+    unit_eq(mm_stripe_is_thrifty(ref, c), 0);
+    cs->rich = cs->segments = 0;
+    h->free_count = SEGMENTS;
+}
+END_TEST
+
+/* Much has come back: a search in vain, or some, are not a reason for the class to grow; more of them are. If little has come
+ * back the first one is. */
+START_TEST(searches_in_vain) {
+    const uint32_t c = 0, slices = mm_class_slices(c), rich = _i % 2 ? 255 : 0;
+    set_hold(0);
+    for (uint32_t i = 0; i < slices; i++) unit_eq(take(c, 0), i);
+    for (uint32_t i = 0; i < slices; i += 2) mm_heap_free(ref, address(c, i));
+    h->classes[c].rich = 255;
+    unit_lt(take(c, 0), slices); /* from here on the lot has nothing */
+    unit_eq(mm_lot_is_none(mm_ring_slot(ring(c, 0), slices >> ref->classes[c].lot_shift)->what), 1);
+    h->classes[c].rich = rich;
+    hidden_tree = mm_segment_class_tree(ref, c, MM_AVAIL).node;
+    searches = 0, hidden = (uint32_t)_i / 2;
+    const uint32_t slice = take(c, 0);
+    hidden_tree = NULL;
+    const int grows = rich ? hidden >= MM_REUSE_FAILS : hidden >= 1;
+    unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 1 - grows);
+    unit_eq(slice >= slices, grows);
+    unit_eq(searches, grows ? (rich ? MM_REUSE_FAILS : 1) : hidden + 1);
+    /* if it grew there is memory: nobody else needs to search */
+    unit_eq(ring(c, 0)->tickets % (1u << ref->classes[c].lot_shift) == 0, grows);
+}
+END_TEST
+
+/* A block put into circulation: the caller has what it wanted, the rest can be had one by one, and it becomes whole like any other;
+ * of the class's whole blocks if it has some, else of a fresh segment, whose other blocks are whole then. */
+START_TEST(circulate) {
+    const uint32_t c = (uint32_t)_i, blocks = mm_class_blocks(c), slices = mm_class_slices(c), bytes = mm_class_bytes(c);
+    for (uint32_t n = 1; n <= 32; n = n * 2 - (n == 32) + (n == 16) * 1) {
+        uint32_t got = 0, all = 0;
+        uint64_t *seen = (uint64_t *)calloc(slices, 8);
+        for (uint32_t j = 0; j < blocks && j < 3; j++) {
+            const uint64_t version = mm_version_read(h);
+            const mm_claim claim = mm_stripe_circulate(ref, c, n, 7 * n + j);
+            const uint32_t first = (uint32_t)(mm_claim_slice(claim, 0)), block = first >> mm_class_block_shift(c);
+            const uint32_t in = mm_class_block_slices(ref->classes[c], block);
+            unit_eq(mm_claim_count(claim), n < in ? n : in);
+            unit_lt(version, mm_version_read(h));
+            unit_eq(first, block << mm_class_block_shift(c));
+            for (uint32_t i = 0; i < mm_claim_count(claim); i++) {
+                unit_eq(mm_claim_slice(claim, i), first + i);
+                seen[first + i]++;
+            }
+            got += mm_claim_count(claim), all += in;
+            unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 1);
+            unit_eq(mm_popcount(at(0)->whole), blocks - 1 - j);
+            unit_eq(at(0)->whole >> block & 1, 0);
+            unit_eq(h->classes_used, 1ull << c);
+            unit_sound(&heap, (uint64_t)got * bytes);
+        }
+        for (mm_claim claim; got < all; got += mm_claim_count(claim)) { /* the rest */
+            claim = mm_stripe_reuse(ref, c, n, got);
+            unit_holds(claim != 0, "%u of %u slices not found", all - got, all);
+            for (uint32_t i = 0; i < mm_claim_count(claim); i++) seen[mm_claim_slice(claim, i)]++;
+        }
+        unit_eq(mm_stripe_reuse(ref, c, n, 0), 0);
+        unit_sound(&heap, (uint64_t)all * bytes);
+        uint32_t once = 0;
+        for (uint32_t i = 0; i < slices; i++) {
+            unit_le(seen[i], 1);
+            once += seen[i] == 1;
+            if (seen[i]) mm_heap_free(ref, address(c, i));
+        }
+        unit_eq(once, all);
+        unit_eq(unit_misuses(&heap), 0);
+        unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS);
+        unit_fresh(&heap, SEGMENTS);
+        free(seen);
+        if (n == 32) break;
+    }
+}
+END_TEST
+
+/* A whole block that a hint promises is another class's: it stays that class's. */
+START_TEST(circulate_with_stale_hints) {
+    const uint32_t c = mm_class_of(64), d = mm_class_of(1024);
+    uint32_t count;
+    unit_eq(mm_segment_claim_fresh(ref, d, 0, 0, 1, &count), 0);
+    mm_segment_give_back(ref, 0, d, 6);
+    for (uint32_t s = 0; s < 4; s++) mm_tree_insert(mm_segment_class_tree(ref, c, MM_WHOLE), s);
+    const mm_claim claim = mm_stripe_circulate(ref, c, 5, 0);
+    unit_eq(mm_claim_count(claim), 5);
+    unit_eq(mm_claim_slice(claim, 0) >> MM_SLICE_BITS, 1);
+    unit_eq(at(0)->whole, 6);
+    unit_eq(at(0)->owner, d + 1);
+    unit_eq(*mm_tree_leaf(mm_segment_class_tree(ref, c, MM_WHOLE), 0), 2); /* where the fresh one's others are */
+    unit_eq(*mm_tree_leaf(mm_segment_class_tree(ref, d, MM_WHOLE), 0), 1);
+    for (uint32_t i = 0; i < 5; i++) mm_heap_free(ref, address(c, mm_class_slices(c) + i));
+    mm_segment_give_back(ref, 0, d, mm_class_blocks_mask(d) & ~6ull);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Before NULL, what others hold ready is flushed: every slice of the heap is had, from any stripe. */
+START_TEST(other_stripes_before_null) {
+    const uint32_t c = (uint32_t)_i, n = SEGMENTS * mm_class_slices(c);
+    uint8_t *seen = (uint8_t *)calloc(n, 1);
+    uint32_t got = 0;
+    for (uint32_t k = 0; k < 6; k++) { /* six stripes hold something, some of them */
+        const uint32_t slice = take(c, k * 11 % stripes(c));
+        if (slice != MM_TREE_NONE) seen[slice] = 1, got++;
+    }
+    for (uint32_t slice; (slice = take(c, 3)) != MM_TREE_NONE; got++) {
+        unit_holds(slice < n && !seen[slice], "slice %u twice", slice);
+        seen[slice] = 1;
+    }
+    unit_eq(got, n);
+    unit_eq(mm_stripe_flush(ref), 0);
+    unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, address(c, i));
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(seen);
+}
+END_TEST
+
+/* What a flush takes is free, to the slice and to the block; what was handed out is not. At any ticket of a lot, and again when what
+ * was flushed has been handed out anew; what is ready has nothing then, but goes on. */
+START_TEST(flush) {
+    const uint32_t c = (uint32_t)_i % MM_CLASS_COUNT, slices = mm_class_slices(c), bytes = mm_class_bytes(c), per = 1u << mm_class_block_shift(c);
+    set_hold(_i < MM_CLASS_COUNT ? 0 : LARGE);
+    unit_eq(mm_stripe_flush(ref), 0);
+    for (uint32_t n = 1; n <= slices && n < 3000; n = n < per && n * 2 + 1 > per ? per : n * 2 + 1) { /* also just where a lot ends */
+        uint32_t *all = (uint32_t *)malloc(n * sizeof *all), ends = 0;
+        for (int again = 0; again < 3; again++) {
+            if (again == 2) unit_ring_from(ref, c, 0, (0u - 1) & ~0u >> ref->classes[c].lot_shift);
+            for (uint32_t i = 0; i < n; i++) unit_lt(all[i] = take(c, 0), SEGMENTS * slices);
+            ends = (all[n - 1] % slices + 1) % per == 0 || (all[n - 1] + 1) % slices == 0;
+            for (uint32_t i = 1; i < n; i++) mm_heap_free(ref, address(c, all[i])); /* the first one stays */
+            const uint64_t version = mm_version_read(h), segments = mm_cpu_heap_free_segments(&heap);
+            const int any = mm_stripe_flush(ref);
+            if (again == 0) unit_eq(any, ref->classes[c].ahead != 0 || !ends || n < slices);
+            if (any && mm_cpu_heap_free_segments(&heap) > segments) unit_lt(version, mm_version_read(h));
+            unit_eq(mm_stripe_flush(ref), 0);
+            unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - 1);
+            const uint32_t s = all[0] / slices, j = all[0] % slices / per;
+            unit_eq(at(s)->whole, mm_class_blocks_mask(c) & ~(1ull << j));
+            unit_eq(unit_misuses(&heap), 0);
+            unit_sound(&heap, bytes);
+            mm_heap_free(ref, address(c, all[0]));
+            unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS);
+            unit_sound(&heap, 0);
+        }
+        unit_fresh(&heap, SEGMENTS);
+        free(all);
+    }
+}
+END_TEST
+
+/* One ring, flushed at its beginning, in a lot, at a lot's first ticket, and with lots in between that have nothing: what is left of
+ * the tickets, and what is ready then. */
+START_TEST(flush_of_one_ring) {
+    const uint32_t c = mm_class_of(1024), shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, per = 1u << shift;
+    unit_eq(ahead, MM_AHEAD_MAX);
+    struct mm_class *k = &heap.ref.classes[c]; /* there is to be more than a row of segments */
+    k->row_lot_shift = (uint8_t)(k->row_lot_shift - k->row_shift), k->row_shift = 0;
+    unit_eq(mm_stripe_flush_one(ref, c, 5), 0);
+    unit_eq(ring(c, 5)->tickets, 0); /* nothing there: nothing taken */
+    unit_lt(take(c, 5), SEGMENTS * mm_class_slices(c)); /* lots 0 and `ahead` are ready, those between are not begun */
+    unit_eq(mm_stripe_flush_one(ref, c, 5), 1);
+    unit_eq(ring(c, 5)->tickets, (ahead + 1) << shift); /* up to the last that had something */
+    for (uint32_t m = 1; m <= 2 * ahead; m++) {
+        const uint64_t what = ring(c, 5)->slot[m].what;
+        unit_holds(mm_lot_is(what, m) && (m == ahead || mm_lot_is_none(what)), "lot %u after a flush", m);
+    }
+    unit_eq(ring(c, 5)->slot[2 * ahead + 1].what, 0);
+    unit_sound(&heap, 1024);
+    unit_eq(mm_stripe_flush_one(ref, c, 5), 0);
+    unit_eq(ring(c, 5)->tickets, (ahead + 1) << shift);
+    for (uint32_t i = 0; i < ahead * per; i++) { /* those that have nothing: each looks for itself, and the lot is skipped */
+        const uint32_t before = ring(c, 5)->tickets >> shift;
+        unit_lt(take(c, 5), SEGMENTS * mm_class_slices(c));
+        unit_le(ring(c, 5)->tickets >> shift, before + 1);
+        if (ring(c, 5)->tickets >> shift > 2 * ahead) break;
+    }
+    unit_sound(&heap, UNIT_ANY);
+    /* a lot that has something, between others that have not */
+    const uint32_t m = (ring(c, 5)->tickets >> shift) + 2;
+    for (uint32_t i = 0; i < 3 * per && ring(c, 5)->tickets >> shift < m; i++) take(c, 5);
+    unit_sound(&heap, UNIT_ANY);
+    mm_stripe_flush_one(ref, c, 5);
+    unit_sound(&heap, UNIT_ANY);
+    /* a lot that is on its way: nobody waits for it, and it is left alone */
+    mm_stripe_flush(ref);
+    for (uint32_t i = 0; i <= per; i++) take(c, 6);
+    struct mm_slot *slot = mm_ring_slot(ring(c, 6), ahead);
+    const uint64_t was = slot->what;
+    unit_holds(!mm_lot_is_none(mm_ring_slot(ring(c, 6), ahead + 1)->what), "there is something behind it");
+    slot->what = 0;
+    mm_stripe_flush_one(ref, c, 6);
+    unit_eq(ring(c, 6)->tickets, ahead << shift);
+    slot->what = was;
+    mm_stripe_flush_one(ref, c, 6);
+    unit_sound(&heap, UNIT_ANY);
+    /* no room for what it would have to make ready: left alone, too */
+    take(c, 7);
+    mm_ring_slot(ring(c, 7), ahead + 1)->taken--;
+    mm_stripe_flush_one(ref, c, 7);
+    unit_eq(ring(c, 7)->tickets, 1u << shift);
+    mm_ring_slot(ring(c, 7), ahead + 1)->taken++;
+    unit_eq(mm_stripe_flush_one(ref, c, 7), 1);
+    unit_sound(&heap, UNIT_ANY);
+}
+END_TEST
+
+static uint32_t room_early;
+static void look_for_room(void) {
+    unit_each_step = NULL;
+    if (mm_ring_has_room(ring(0, MM_STRIPES), 6, MM_RING) && at(0)->whole != ~1ull) room_early++; /* all blocks but one */
+    unit_each_step = look_for_room;
+}
+/* A flush holds on to the lot of a reserve until it has given its blocks back: they stand in the slot. */
+START_TEST(flush_of_a_reserve_in_use) {
+    set_hold(0);
+    unit_eq(take(0, 0), 0);
+    unit_each_step = look_for_room, room_early = 0;
+    unit_eq(mm_stripe_flush_one(ref, 0, MM_STRIPES), 1);
+    unit_each_step = NULL;
+    unit_eq(mm_ring_has_room(ring(0, MM_STRIPES), 6, MM_RING), 1);
+    unit_eq(at(0)->whole, ~1ull);
+    unit_eq(room_early, 0);
+}
+END_TEST
+
+/* A lot of a reserve over several segments, flushed in the middle. */
+START_TEST(flush_of_a_row_of_segments) {
+    const uint32_t c = mm_class_of(MM_SEGMENT_BYTES / 5), slices = mm_class_slices(c);
+    unit_le(SEGMENTS, 1u << ref->classes[c].row_shift);
+    for (uint32_t n = 1; n < 6 * slices; n++) {
+        uint32_t slice[6 * 8], used = 0;
+        uint8_t in[SEGMENTS] = {0};
+        for (uint32_t i = 0; i < n; i++) {
+            unit_lt(slice[i] = take(c, 0), SEGMENTS * slices);
+            used += !in[slice[i] / slices], in[slice[i] / slices] = 1;
+        }
+        unit_eq(mm_cpu_heap_free_segments(&heap), 0);
+        unit_eq(mm_stripe_flush(ref), 1);
+        unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
+        unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - used);
+        free_all(c, slice, n);
+    }
+}
+END_TEST
+
+static uint64_t steps, give_at;
+static int given;
+static void count_steps(void) { steps++; }
+
+static uint64_t raise_at;
+static void raise_at_step(void) {
+    if (++steps == raise_at) h->version[1].word++;
+}
+
+/* Later callers of a class that is dry answer soon, and a dry class does not stop another. What comes to light while it is
+ * searched is not forgotten. */
+START_TEST(dry_is_remembered) {
+    const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX), d = mm_class_of(16);
+    take(d, 0);
+    while (take(c, 0) != MM_TREE_NONE) continue;
+    unit_eq(take(c, 0), MM_TREE_NONE); /* the first one flushed what there was, and so saw a change */
+    unit_each_step = count_steps;
+    steps = 0;
+    unit_eq(take(c, 0), MM_TREE_NONE);
+    const uint64_t once = steps;
+    h->classes[c].dry = 0;
+    unit_eq(take(c, 0), MM_TREE_NONE);
+    unit_holds(once * 3 < steps - once, "%u steps to say NULL again, %u the first time", (unsigned)once, (unsigned)(steps - once));
+    unit_each_step = NULL;
+    unit_eq(h->classes[c].dry, mm_version_read(h) + 1);
+    unit_holds(take(d, 0) != MM_TREE_NONE, "another class is dry as well");
+    mm_version_raise(h); /* something came to light: searched again */
+    unit_each_step = count_steps, steps = 0;
+    unit_eq(take(c, 0), MM_TREE_NONE);
+    unit_lt(once, steps);
+    h->classes[c].dry = 0;
+    unit_each_step = raise_at_step, raise_at = steps / 2, steps = 0;
+    unit_eq(take(c, 0), MM_TREE_NONE);
+    unit_each_step = NULL;
+    unit_lt(raise_at, steps);
+    unit_eq(h->classes[c].dry, 0);
+}
+END_TEST
+
+/* A lot that somebody is to make ready, and never does: an end after a bound, and memory from elsewhere; NULL is not remembered as dry. */
+START_TEST(waiting_is_bounded) {
+    const uint32_t c = mm_class_of(256), slices = mm_class_slices(c);
+    set_hold(0);
+    uint32_t slice;
+    unit_eq(take(c, 0), 0);
+    const uint32_t m = ring(c, 0)->tickets >> ref->classes[c].lot_shift;
+    const uint64_t was = ring(c, 0)->slot[m].what;
+    ring(c, 0)->slot[m].what = 0;
+    unit_each_step = count_steps, steps = 0;
+    unit_eq(unit_take(ref, c, 1, 0, &slice), 1);
+    unit_holds(steps >= MM_WAIT_ITERATIONS && steps < MM_WAIT_ITERATIONS + 1000, "%llu steps", (unsigned long long)steps);
+    unit_eq(slice, slices); /* of a block in circulation */
+    unit_eq(mm_stripe_misuse(ref, 0, c, 5), MM_MISUSE_NOT_ALLOCATED); /* and free does not wait */
+    unit_lt(steps, MM_WAIT_ITERATIONS + 1000);
+    unit_each_step = NULL;
+    ring(c, 0)->slot[m].what = was;
+    unit_eq(mm_stripe_misuse(ref, 0, c, 5), 0); /* the lot has been skipped: all handed out, for all that free knows */
+    unit_eq(h->classes[c].dry, 0);
+    unit_holds(unit_take(ref, c, 1, 0, &slice) == 1, "the next lot waits, too");
+}
+END_TEST
+
+static void give_at_step(void) {
+    if (steps++ != give_at) return;
+    unit_each_step = NULL;
+    given = 1;
+    mm_heap_free(ref, address(mm_class_of(MM_SEGMENT_BYTES / 4), 5));
+    unit_each_step = count_steps;
+}
+
+/* Memory that comes back at any step of a search that is about to find nothing: it gets it, or the next one does. */
+START_TEST(supply_in_the_middle_of_a_search) {
+    const uint32_t c = mm_class_of(MM_SEGMENT_BYTES / 4);
+    uint32_t nulls = 0, searches = 0;
+    for (give_at = 0;; give_at += 1 + give_at / 64, searches++) {
+        while (take(c, 0) != MM_TREE_NONE) continue;
+        h->classes[c].dry = 0; /* so that it searches */
+        steps = 0, given = 0;
+        unit_each_step = give_at_step;
+        const uint32_t slice = take(c, 0);
+        unit_each_step = NULL;
+        if (!given) break;
+        nulls += slice == MM_TREE_NONE;
+        unit_holds(slice != MM_TREE_NONE || take(c, 0) != MM_TREE_NONE, "came back at step %u, still NULL", (unsigned)give_at);
+        while (take(c, 0) != MM_TREE_NONE) continue;
+    }
+    unit_lt(30, searches);
+    unit_holds(nulls * 3 < searches, "%u of %u NULL", nulls, searches);
+}
+END_TEST
+
+/* mmbench's endurance in small: 2 GiB, three quarters of them asked for in 28 classes (81 % with the rounding), from as many
+ * multiprocessors as an H200 has; every round half of it goes and comes anew. No NULL, and hardly more segments from
+ * round to round. */
+START_TEST(three_quarters_live) {
+    const uint32_t segments = 512, n = (uint32_t)(segments * MM_SEGMENT_BYTES / 4 * 3 / 2056);
+    struct mm_cpu_heap large;
+    void **held = (void **)calloc(n, sizeof *held);
+    uint64_t seed = 1, live = 0, was_free = 0;
+    unit_eq(mm_cpu_heap_create(&large, 8 * segments, segments, MM_SEGMENT_BYTES), 0); /* most of it is not mapped */
+    for (int round = 0; round < 6; round++) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (round > 0 && unit_random(&seed) & 1) {
+                mm_heap_free(&large.ref, held[i]);
+                held[i] = NULL;
+            }
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            if (held[i] != NULL) continue;
+            unit_home = i / 256 % 132;
+            held[i] = mm_heap_malloc(&large.ref, 16 + unit_random(&seed) % 4081);
+            unit_holds(held[i] != NULL, "NULL in round %d", round);
+        }
+        if (round > 0) unit_le(was_free, mm_cpu_heap_free_segments(&large) + segments / (round > 1 ? 32 : 16));
+                was_free = mm_cpu_heap_free_segments(&large);
+    }
+    char why[200];
+    const char *wrong = mm_cpu_heap_check_quiescent(&large, why, sizeof why, &live);
+    unit_holds(wrong == NULL, "%s", wrong);
+    unit_le(segments * MM_SEGMENT_BYTES / 4 * 3, live);
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(&large.ref, held[i]);
+    unit_fresh(&large, segments);
+    mm_cpu_heap_destroy(&large);
+    free(held);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("shortage");
+    TCase *tests = tcase_create("shortage");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, reuse_when_there_is_nothing_else, 0, 2 * 5);
+    tcase_add_loop_test(tests, thrift, 0, MM_CLASS_COUNT);
+    tcase_add_loop_test(tests, searches_in_vain, 0, 2 * (MM_REUSE_FAILS + 3));
+    tcase_add_loop_test(tests, circulate, 0, MM_CLASS_COUNT);
+    tcase_add_loop_test(tests, other_stripes_before_null, 16, MM_CLASS_COUNT);
+    tcase_add_loop_test(tests, flush, 0, 2 * MM_CLASS_COUNT);
+    const TTest *const all[] = {circulate_with_stale_hints, flush_of_one_ring, flush_of_a_reserve_in_use, flush_of_a_row_of_segments,
+                                dry_is_remembered, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    suite_add_tcase(suite, tests);
+    return unit_main(suite);
+}
