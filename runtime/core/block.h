@@ -108,11 +108,11 @@ MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32
 }
 
 /* The words of block j of segment s, class c, were `all`, that is all full: makes the block whole, unless they have
- * changed. */
-MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t all) {
+ * changed. Returns whether it did. */
+MM_FN_RARE int mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t all) {
     struct mm_segment *at = mm_segment_at(ref, s);
     const uint64_t life = all & (MM_WORDS_WHOLE - MM_WORDS_LIFE);
-    if (!mm_cas_acquire_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
+    if (!mm_cas_acquire_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return 0;
     const uint32_t first = mm_block_first_word(ref->classes[c], j), n = mm_class_block_words(ref->classes[c], j);
     mm_wait_words(mm_segment_bits(ref, s) + first, n - 1, mm_bits_low(1u << MM_WORD_SHIFT));
     mm_wait_words(mm_segment_bits(ref, s) + (first + n - 1), 1, mm_class_word_mask(ref->classes[c], first + n - 1));
@@ -121,6 +121,7 @@ MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, ui
     mm_or_relaxed_u64(&at->unissued, 1ull << j);
     mm_and_relaxed_u64(&at->avail, ~(1ull << j));
     mm_segment_give_back(ref, s, c, 1ull << j);
+    return 1;
 }
 
 /* The words of block j were `words` before `change` was added: does what that calls for, if anything. The segment may
@@ -138,12 +139,12 @@ MM_FN void mm_block_counted(const struct mm_heap_ref *ref, uint32_t s, uint32_t 
 }
 
 /* Block j of segment s, class c, has been opened and published: it is no longer whole. Who came earlier took it for
- * whole: what they left undone is done here. Releases: a reuser who comes later sees that it is not all handed out,
- * or else all that was done to its bits. */
+ * whole: what they left undone, and what a reuser who withdrew it undid, is done here. Releases: a reuser who comes
+ * later sees that it is not all handed out, or else all that was done to its bits. */
 MM_FN_RARE void mm_block_opened(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
     const uint64_t words = mm_and_release_u64(&mm_segment_at(ref, s)->words[j], ~MM_WORDS_WHOLE) & ~MM_WORDS_WHOLE;
-    if (mm_words_are_all(words, ref->classes[c], j)) mm_block_try_whole(ref, s, c, j, words);
-    else if (mm_words_some(words) != 0) mm_block_withdraw(ref, s, j);
+    if (mm_words_some(words) == 0) return;
+    if (!mm_words_are_all(words, ref->classes[c], j) || !mm_block_try_whole(ref, s, c, j, words)) mm_block_withdraw(ref, s, j);
 }
 
 /* What to add to the words of a block when slices of `mask` are marked free in its word `word`, which was `old`. */
