@@ -33,9 +33,9 @@ MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     if (!MM_HEAP_REF.heap) mm_no_heap();
     return mm_heap_malloc_other(&MM_HEAP_REF, token);
 }
-MM_FN_RARE void mm_device_free_other(void *p) {
+MM_FN_RARE void mm_device_free_other(uint64_t left) {
     if (!MM_HEAP_REF.heap) mm_no_heap();
-    mm_heap_free_other(&MM_HEAP_REF, p);
+    mm_heap_free_other(&MM_HEAP_REF, left);
 }
 
 /* A function of its own: one that calls none has nothing to save. Without a heap, there are no slices. */
@@ -50,8 +50,9 @@ __device__ __noinline__ void *mm_device_malloc(size_t bytes) {
 }
 
 /* See mm_heap_free. */
-__device__ void mm_device_free(void *p) {
-    if (p != NULL && !mm_heap_free_slice(&MM_HEAP_REF, p)) mm_device_free_other(p);
+__device__ __noinline__ void mm_device_free(void *p) {
+    const uint64_t left = mm_heap_release(&MM_HEAP_REF, p);
+    if (!MM_LIKELY(left == 0)) mm_device_free_other(left);
 }
 
 /* See mm_heap_aligned_malloc. */

@@ -62,6 +62,9 @@ MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
 }
 MM_FN uint64_t mm_gather_zero(uint64_t *p) { return mm_and_acquire_u64(p, 0); }
 MM_FN void mm_gather_fence(void) {}
+MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
+    *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1);
+}
 #endif
 
 /* Waits until each of n words from p on is `is`, as it will soon be or is already. mm_gather_fence after it acquires from all

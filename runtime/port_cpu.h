@@ -6,6 +6,7 @@
 
 #define MM_FN static inline __attribute__((unused))
 #define MM_FN_RARE static __attribute__((noinline, unused))
+#define MM_FN_LEAF MM_FN
 #define MM_ROLLED
 
 #define MM_ATOMICS(bits)                                                                                    \

@@ -4,6 +4,8 @@
 
 #define MM_FN static __device__ __forceinline__
 #define MM_FN_RARE static __device__ __noinline__
+/* What makes no call, and so saves no register if it needs few: with what comes after it, it would. */
+#define MM_FN_LEAF MM_FN_RARE
 
 /* Before a loop of the rare paths: every kernel pays for the code (F14). */
 #define MM_ROLLED _Pragma("unroll 1")
@@ -152,6 +154,10 @@ MM_FN uint64_t mm_gather_zero(uint64_t *p) {
     uint64_t old;
     asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], 0;" : "=l"(old) : "l"(p) : "memory");
     return old;
+}
+/* Two words side by side, p a multiple of 16: one access, but not of both at once. Relaxed. */
+MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*first), "=l"(*second) : "l"(p) : "memory");
 }
 MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 

@@ -67,6 +67,7 @@ MM_FN uint64_t mm_claim_offset(struct mm_class k, mm_claim claim, uint32_t rank)
 #define MM_WORDS_REUSER (1ull << 32)
 #define MM_WORDS_LIFE (1ull << 48)
 #define MM_WORDS_WHOLE (1ull << 62)
+#define MM_WORDS_LIVES (MM_WORDS_WHOLE / MM_WORDS_LIFE)
 MM_FN uint32_t mm_words_some(uint64_t words) { return (uint32_t)words & (uint32_t)(MM_WORDS_FULL - 1); }
 MM_STATIC_ASSERT(MM_SEGMENT_WORDS < MM_WORDS_FULL, "a count of words fits");
 /* Counts that lag behind may be negative, and borrow from the fields above, for the time being: the bias takes that
@@ -124,18 +125,19 @@ MM_FN_RARE int mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uin
     return 1;
 }
 
-/* The words of block j were `words` before `change` was added: does what that calls for, if anything. The segment may
- * be gone when this returns. */
-MM_FN void mm_block_counted(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t words,
-                                 uint64_t change) {
+/* What is to be done for a block after its words have changed. */
+enum mm_due { MM_DUE_NOTHING, MM_DUE_WHOLE, MM_DUE_WITHDRAW, MM_DUE_OFFER };
+/* The words of block j were `words` before `change` was added. */
+MM_FN uint32_t mm_block_due(struct mm_class k, uint32_t j, uint64_t words, uint64_t change) {
     const uint64_t now = words + change;
-    if (mm_words_are_all(now, ref->classes[c], j)) {
-        mm_block_try_whole(ref, s, c, j, now);
-    } else if (mm_words_some(now) == 0) {
-        mm_block_withdraw(ref, s, j);
-    } else if (mm_words_some(words) == 0) {
-        mm_block_offer(ref, s, c, j);
-    }
+    if (mm_words_are_all(now, k, j)) return MM_DUE_WHOLE;
+    return mm_words_some(now) == 0 ? MM_DUE_WITHDRAW : mm_words_some(words) == 0 ? MM_DUE_OFFER : MM_DUE_NOTHING;
+}
+/* Does it. `now`: the words, if they are all full. The segment may be gone when this returns. */
+MM_FN void mm_block_do(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint32_t due, uint64_t now) {
+    if (due == MM_DUE_WHOLE) mm_block_try_whole(ref, s, c, j, now);
+    else if (due == MM_DUE_WITHDRAW) mm_block_withdraw(ref, s, j);
+    else if (due == MM_DUE_OFFER) mm_block_offer(ref, s, c, j);
 }
 
 /* Block j of segment s, class c, has been opened and published: it is no longer whole. Who came earlier took it for
@@ -147,17 +149,20 @@ MM_FN_RARE void mm_block_opened(const struct mm_heap_ref *ref, uint32_t s, uint3
     if (!mm_words_are_all(words, ref->classes[c], j) || !mm_block_try_whole(ref, s, c, j, words)) mm_block_withdraw(ref, s, j);
 }
 
-/* What to add to the words of a block when slices of `mask` are marked free in its word `word`, which was `old`. */
-MM_FN uint32_t mm_block_change(struct mm_class k, uint32_t word, uint64_t old, uint64_t mask) {
-    const int fills = (old | mask) == mm_class_word_mask(k, word) && (mask & ~old) != 0;
-    return (old == 0) + (fills ? (uint32_t)MM_WORDS_FULL : 0);
+/* What to add to the words of a block when in its word `word`, of which `back` slices had come back, `more` did. */
+MM_FN uint32_t mm_block_change(struct mm_class k, uint32_t word, uint32_t back, uint32_t more) {
+    const uint32_t slices = mm_class_at_most(k.slices - (word << MM_WORD_SHIFT), 1u << MM_WORD_SHIFT);
+    return (back == 0) + (back + more == slices && more != 0 ? (uint32_t)MM_WORDS_FULL : 0);
 }
 
 /* Marks the slices of `mask` in word `word` of segment s, class c, free. Releases. */
 MM_FN void mm_block_free_bits(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t word, uint64_t mask) {
     const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
-    const uint32_t j = word >> (ref->classes[c].block_shift - MM_WORD_SHIFT), change = mm_block_change(ref->classes[c], word, old, mask);
-    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change), change);
+    const uint32_t j = word >> (ref->classes[c].block_shift - MM_WORD_SHIFT);
+    const uint32_t change = mm_block_change(ref->classes[c], word, mm_popcount(old), mm_popcount(mask & ~old));
+    if (change == 0) return;
+    const uint64_t words = mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change);
+    mm_block_do(ref, s, c, j, mm_block_due(ref->classes[c], j, words, change), words + change);
 }
 
 /* Claims up to n (at most 32) slices that came back, of a block of segment s, for class c. Returns none if the block it
@@ -196,7 +201,7 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
     }
     const uint64_t before = mm_add_acq_rel_u64(&at->words[j], change);
     if (words != 0) {
-        mm_block_counted(ref, s, c, j, before, change);
+        mm_block_do(ref, s, c, j, mm_block_due(ref->classes[c], j, before, change), before + change);
     } else { /* it may have filled up meanwhile, and whoever filled it left it to us */
         const uint32_t kind = MM_OWNER_KIND(mm_load_acquire_u64(&at->owner));
         if (kind - 1 < MM_CLASS_COUNT && j < ref->classes[kind - 1].blocks && mm_words_are_all(before + change, ref->classes[kind - 1], j))

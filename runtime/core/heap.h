@@ -43,17 +43,16 @@ MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes
     return mm_heap_malloc(ref, mm_class_bytes(c));
 }
 
-/* free of a slice. Returns whether it was one; else nothing has been done. */
-MM_FN int mm_heap_free_slice(const struct mm_heap_ref *ref, void *p) {
-    const uint64_t off = (uint64_t)p - ref->user_base;
-    return MM_LIKELY(off < ref->user_bytes) && mm_slice_free(ref, off);
-}
-
-/* free of what is no slice, nor NULL. */
-MM_FN_RARE void mm_heap_free_other(const struct mm_heap_ref *ref, void *p) {
-    const uint64_t off = (uint64_t)p - ref->user_base;
+/* free, first part: returns what is left (slice.h) for mm_heap_free_other, 0 if nothing. */
+MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, void *p) { return mm_slice_mark(ref, mm_slice_locate(ref, p)); }
+MM_FN void mm_heap_free_other(const struct mm_heap_ref *ref, uint64_t left) {
+    if (mm_left_kind(left) == MM_LEFT_DUE) {
+        mm_slice_do(ref, left);
+        return;
+    }
     int misuse = MM_MISUSE_FOREIGN;
-    if (off < ref->user_bytes) {
+    if (left < MM_LEFT_FOREIGN) {
+        const uint64_t off = left - MM_LEFT_ALL;
         const uint32_t kind = MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->owner));
         misuse = kind == MM_OWNER_RUN        ? mm_run_try_free(ref, off)
                  : kind == MM_OWNER_RUN_BODY ? (int)MM_MISUSE_INTERIOR
@@ -65,7 +64,8 @@ MM_FN_RARE void mm_heap_free_other(const struct mm_heap_ref *ref, void *p) {
 /* Frees what malloc or aligned malloc gave; NULL is fine. Anything else is counted as misuse and changes
  * nothing. Releases. */
 MM_FN void mm_heap_free(const struct mm_heap_ref *ref, void *p) {
-    if (p != NULL && !mm_heap_free_slice(ref, p)) mm_heap_free_other(ref, p);
+    const uint64_t left = mm_heap_release(ref, p);
+    if (!MM_LIKELY(left == 0)) mm_heap_free_other(ref, left);
 }
 
 #endif

@@ -52,7 +52,7 @@ enum mm_misuse {
 
 /* A segment (segment.h), and its blocks (block.h, stripe.h). */
 struct mm_segment {
-    uint64_t owner;
+    uint64_t owner;    /* beside unissued: free reads both */
     uint64_t unissued; /* blocks not all of whose slices have been handed out */
     uint64_t whole;    /* blocks to be claimed as a whole */
     uint64_t avail;    /* blocks that may have slices to be used again */

@@ -10,8 +10,8 @@
 
 #include "runtime/core/stripe.h"
 
-/* Counts a misuse of free. Rare. */
-MM_FN_RARE void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, uint32_t times) {
+/* Counts a misuse of free. */
+MM_FN void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, uint32_t times) {
     mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times);
 }
 
@@ -113,71 +113,80 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     return mm_token_make(c, mm_anew(ring) / (uint32_t)sizeof(struct mm_ring) - c * MM_RINGS, t + mm_popcount(group & mm_bits_low(mm_warp_lane())));
 }
 
-/* What a free comes to that was not plain: the words of block j were `words` before `change` was added to them; `twice`
- * slices were free already. */
-MM_FN_RARE void mm_slice_freed(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t words,
-                               uint32_t change, uint32_t twice) {
-    if (twice != 0) mm_misuse_count(ref, MM_MISUSE_DOUBLE_FREE, twice);
-    if (change != 0) mm_block_counted(ref, s, c, j, words, change);
-}
+/* free goes by stages, the first two small and without calls, as mm_slice_draw. What a stage leaves for the next is one word: 0,
+ * nothing; or its kind and
+ *   MM_LEFT_MARK     a slice that has been handed out: class | segment | number of the slice
+ *   MM_LEFT_DUE      what the words of a block call for: its life | class | what | number of a word of its slice bits
+ *   MM_LEFT_ALL      what is no slice: its byte offset in the heap
+ *   MM_LEFT_FOREIGN  it is not in the heap, or there is none */
+#define MM_LEFT_KIND_SHIFT 61
+#define MM_LEFT_MARK (1ull << MM_LEFT_KIND_SHIFT)
+#define MM_LEFT_DUE (2ull << MM_LEFT_KIND_SHIFT)
+#define MM_LEFT_ALL (3ull << MM_LEFT_KIND_SHIFT)
+#define MM_LEFT_FOREIGN (4ull << MM_LEFT_KIND_SHIFT)
+#define MM_LEFT_CLASS_SHIFT 40
+#define MM_LEFT_LIFE_SHIFT 46
+MM_FN uint64_t mm_left_kind(uint64_t left) { return left >> MM_LEFT_KIND_SHIFT << MM_LEFT_KIND_SHIFT; }
+MM_FN uint32_t mm_left_class(uint64_t left) { return (uint32_t)(left >> MM_LEFT_CLASS_SHIFT) & 63; }
+MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX << MM_SLICE_BITS <= 1ull << MM_LEFT_CLASS_SHIFT, "the number of a slice fits");
+MM_STATIC_ASSERT(MM_WORDS_LIVES << MM_LEFT_LIFE_SHIFT <= MM_LEFT_MARK && MM_CLASS_COUNT <= 64, "so do life and class");
 
-/* Marks the slices of `mask`, for which n lanes stand, free in word `word` of segment s, class c. */
-MM_FN_RARE void mm_slice_mark_free(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t word, uint64_t mask, uint32_t n) {
-    const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
+/* First stage: whose slice p is. Counts the misuse if it is none that has been handed out. */
+MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) {
+    const uint64_t off = (uint64_t)p - ref->user_base;
+    if (!MM_LIKELY(off < ref->user_bytes)) return p == NULL ? 0 : MM_LEFT_FOREIGN;
+    const uint32_t s = mm_anew((uint32_t)(off >> MM_SEGMENT_SHIFT));
+    const uint32_t in = mm_anew((uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1));
+    uint64_t owner, unissued;
+    mm_gather_two(&mm_segment_at(ref, s)->owner, &owner, &unissued);
+    const uint32_t c = mm_anew(MM_OWNER_KIND(owner) - 1);
+    if (!MM_LIKELY(c < MM_CLASS_COUNT)) return MM_LEFT_ALL | (uint64_t)s << MM_SEGMENT_SHIFT | in;
     const struct mm_class class_ = ref->classes[c];
-    const uint32_t change = mm_block_change(class_, word, old, mask), j = word >> (class_.block_shift - MM_WORD_SHIFT);
-    const uint32_t twice = n - mm_popcount(mask & ~old);
-    const uint64_t words = change == 0 ? 1 : mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change);
-    if (MM_LIKELY(twice == 0 && mm_words_some(words) != 0 && !mm_words_are_all(words + change, class_, j))) return;
-    mm_slice_freed(ref, s, c, j, words, change, twice);
+    const uint32_t i = mm_anew(mm_class_number(class_, in)), rest = in - i * class_.bytes; /* the shift rounded down */
+    int misuse = 0;
+    if (!MM_LIKELY(rest == 0 && i < class_.slices)) misuse = rest != 0 ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER;
+    else if (!MM_LIKELY(!(unissued >> (i >> class_.block_shift) & 1))) misuse = mm_stripe_misuse(ref, s, c, i);
+    if (MM_LIKELY(misuse == 0)) return MM_LEFT_MARK | (uint64_t)c << MM_LEFT_CLASS_SHIFT | ((uint64_t)s << MM_SLICE_BITS | i);
+    mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
+    return 0;
 }
 
-/* Frees slice i of segment s, class c, which has been handed out. All lanes as one if they want the same word, else each for
- * itself: an or over part of a warp takes as long as several atomics. */
-MM_FN void mm_slice_free_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
-    const uint32_t word = i >> MM_WORD_SHIFT, here = mm_warp_here(), group = mm_warp_match(here, s * MM_SEGMENT_WORDS + word);
+/* Second stage: marks the slice free. All lanes as one if theirs are in the same word of slice bits, else each for itself: an or
+ * over part of a warp takes as long as several atomics. */
+MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
+    if (!MM_LIKELY(mm_left_kind(left) == MM_LEFT_MARK)) return left;
+    const uint32_t w = mm_anew((uint32_t)(left >> MM_WORD_SHIFT)), c = mm_anew(mm_left_class(left));
+    const uint32_t here = mm_warp_here(), group = mm_warp_match(here, w);
     MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_WORDS <= 1ull << 32, "the number of a word fits");
-    uint64_t mask = 1ull << (i % (1u << MM_WORD_SHIFT));
+    uint64_t mask = 1ull << (left % (1u << MM_WORD_SHIFT));
     uint32_t n = 1;
     if (MM_LIKELY(group == here)) {
         n = mm_popcount(group);
         mask = mm_warp_or(group, mask);
         mm_warp_sync(group);
-        if (mm_warp_lane() != mm_ctz(group)) return;
+        if (mm_warp_lane() != mm_ctz(group)) return 0;
     }
-    mm_slice_mark_free(ref, s, c, word, mask, n);
-}
-
-/* Number of the slice at byte offset `off` of the heap, in a segment of the class; *rest: bytes from its beginning on. */
-MM_FN uint32_t mm_slice_number(uint64_t off, struct mm_class class_, uint32_t *rest) {
-    const uint32_t in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
-    const uint32_t i = mm_class_number(class_, in);
-    *rest = in - i * class_.bytes; /* the shift rounded down */
-    return i;
-}
-
-/* Frees slice i of segment s, class c, in a block of unissued, if it has been handed out; else counts the misuse. */
-MM_FN_RARE void mm_slice_free_checked(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
-    const int misuse = mm_stripe_misuse(ref, s, c, i);
-    if (misuse == 0) mm_slice_free_issued(ref, s, c, i);
-    else mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
-}
-
-/* Frees the slice at byte offset `off` of the heap, or counts the misuse. Returns whether its segment has slices; if not,
- * nothing has been done. */
-MM_FN int mm_slice_free(const struct mm_heap_ref *ref, uint64_t off) {
-    const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
-    struct mm_segment *at = mm_segment_at(ref, s);
-    const uint64_t owner = mm_load_relaxed_u64(&at->owner), unissued = mm_load_relaxed_u64(&at->unissued);
-    const uint32_t c = MM_OWNER_KIND(owner) - 1;
-    if (!MM_LIKELY(c < MM_CLASS_COUNT)) return 0;
+    const uint64_t old = mm_or_release_u64((uint64_t *)ref->bits + w, mask);
+    const uint32_t back = mm_popcount(old), more = mm_popcount(mask & ~old);
+    if (!MM_LIKELY(n == more)) mm_misuse_count(ref, MM_MISUSE_DOUBLE_FREE, n - more);
     const struct mm_class class_ = ref->classes[c];
-    uint32_t rest;
-    const uint32_t i = mm_slice_number(off, class_, &rest);
-    if (!MM_LIKELY(rest == 0 && i < class_.slices)) mm_misuse_count(ref, rest != 0 ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER, 1);
-    else if (MM_LIKELY(!(unissued >> (i >> class_.block_shift) & 1))) mm_slice_free_issued(ref, s, c, i);
-    else mm_slice_free_checked(ref, s, c, i);
-    return 1;
+    const uint32_t change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
+    if (MM_LIKELY(change == 0)) return 0;
+    const uint32_t j = w % MM_SEGMENT_WORDS >> (class_.block_shift - MM_WORD_SHIFT);
+    const uint64_t words = mm_add_relaxed_u64(&mm_segment_at(ref, w / MM_SEGMENT_WORDS)->words[j], change);
+    const uint32_t due = mm_block_due(class_, j, words, change);
+    if (MM_LIKELY(due == MM_DUE_NOTHING)) return 0;
+    const uint64_t life = (words + change) / MM_WORDS_LIFE % MM_WORDS_LIVES;
+    return MM_LEFT_DUE | life << MM_LEFT_LIFE_SHIFT | (uint64_t)c << MM_LEFT_CLASS_SHIFT | (uint64_t)due << 32 | w;
+}
+
+/* Third stage: does what is due. */
+MM_FN_RARE void mm_slice_do(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t w = (uint32_t)left, c = mm_left_class(left);
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t j = w % MM_SEGMENT_WORDS >> (class_.block_shift - MM_WORD_SHIFT);
+    const uint64_t life = (left >> MM_LEFT_LIFE_SHIFT) % MM_WORDS_LIVES, all = mm_class_block_words(class_, j) * (MM_WORDS_FULL + 1);
+    mm_block_do(ref, w / MM_SEGMENT_WORDS, c, j, (uint32_t)(left >> 32) & 3, life * MM_WORDS_LIFE | all);
 }
 
 #endif

@@ -456,13 +456,13 @@ MM_FN int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c
     if (opener == 0) return MM_MISUSE_NOT_ALLOCATED;
     const uint32_t lot = opener >> MM_OPENER_LOT_SHIFT, shift = class_.lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, (opener & ((1u << MM_OPENER_LOT_SHIFT) - 1)) - 1);
-    const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, lot)->what);
+    const uint32_t tag = mm_anew((uint32_t)(mm_load_acquire_u64(&mm_ring_slot(ring, lot)->what) >> 32));
     const uint32_t tickets = mm_load_relaxed_u32(&ring->tickets), ticket = (lot << shift) + (i & ((1u << class_.block_shift) - 1));
     /* The lot is known modulo 2^24, and there are 2^(32 - shift); the ticket accordingly. None that are compared are further apart
      * than the ring. */
     const uint32_t up = shift < MM_OPENER_LOT_SHIFT ? MM_OPENER_LOT_SHIFT - shift : 0;
-    const uint32_t since = (uint32_t)(what >> MM_LOT_CONTENT_BITS) - (uint32_t)(mm_lot_tag(lot) >> MM_LOT_CONTENT_BITS);
-    if (what == 0 || (int32_t)(since << (MM_RING_SHIFT + shift + up)) < 0) return MM_MISUSE_NOT_ALLOCATED; /* not ready */
+    const uint32_t since = (tag >> (MM_LOT_CONTENT_BITS - 32)) - (uint32_t)(mm_lot_tag(lot) >> MM_LOT_CONTENT_BITS);
+    if (tag == 0 || (int32_t)(since << (MM_RING_SHIFT + shift + up)) < 0) return MM_MISUSE_NOT_ALLOCATED; /* not ready */
     return (int32_t)((tickets - ticket) << up) > 0 ? 0 : MM_MISUSE_NEVER;
 }
 

@@ -12,6 +12,7 @@
 
 #define MM_FN static inline __attribute__((unused))
 #define MM_FN_RARE static __attribute__((noinline, unused))
+#define MM_FN_LEAF MM_FN
 #define MM_ROLLED
 
 enum model_op { MODEL_LOAD, MODEL_STORE, MODEL_fetch_add, MODEL_fetch_or, MODEL_fetch_and, MODEL_CAS };
@@ -84,6 +85,9 @@ MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
 }
 MM_FN uint64_t mm_gather_zero(uint64_t *p) { return model_atomic(p, 64, MODEL_STORE, 0, 0); }
 MM_FN void mm_gather_fence(void) {}
+MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
+    *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1);
+}
 
 MM_FN void mm_wait(void) { model_wait(); }
 MM_FN void mm_wait_times(uint32_t n) { (void)n, model_wait(); } /* the explorer counts waits, not their length */
