@@ -8,7 +8,7 @@
  *                    reusers  how many callers are looking for slices to use again
  *                    life   how often the block has become whole, modulo 2^14: so that the compare and swap of one
  *                           who is late does not hit a later life of the same count
- *                    MM_WORDS_WHOLE  the block has become whole
+ *                    MM_WORDS_WHOLE  the block is just becoming whole
  *   avail            (segment.h) the blocks of which some word is not 0.
  * Invariants.
  *   I1  a bit is set only for a slice that was handed out (free looks, stripe.h), once.
@@ -17,19 +17,18 @@
  *   I3  a block that has a word that is not 0 is in avail, or whoever counted the first such word is on the way.
  *   I4  some and full lag behind the bits (who changes a bit counts afterwards), but a reuser counts what it took as it
  *       leaves. So if full is all, and there is no reuser, then all words are full and stay so.
- * Whole again. Whoever brings words to "all full, no reuser" tries to set MM_WORDS_WHOLE (compare and swap); if that
- *   fails, somebody has registered meanwhile, and will bring it there again. The block is then its own: it is given
- *   back. The bits stay set, so that a slice that is freed once more is told, until the block is opened (stripe.h),
- *   which clears them. A reuser who is late may be registered even then; it sees that the block is whole, or has
- *   slices that were not handed out, and leaves. Who hands out a block's last slice offers what has come back
- *   meanwhile.
+ * Whole again. Whoever brings words to "all full, no reuser" tries to set MM_WORDS_WHOLE, and the counts to 0 (compare and
+ *   swap); if that fails, somebody has registered meanwhile, and will bring it there again. The block is then its own: it
+ *   goes into unissued, MM_WORDS_WHOLE goes, and it is given back. The bits stay set, so that a slice that is freed once
+ *   more is told, until somebody who has claimed the block clears them (stripe.h). A reuser who is late may be registered
+ *   even then; it sees MM_WORDS_WHOLE, or that the block is in unissued, and leaves. Who hands out a block's last slice
+ *   offers what has come back meanwhile.
  * Linearisation. Slice free: the or on its word. Reuse: the and that gets a bit. Whole: the compare and swap.
  * Ordering. free: or (release). Reuse: and (acquire). Who makes the block whole acquires from all its words, and give
  *   back releases (segment.h), claim acquires, publication of the region releases, a ticket acquires (stripe.h): so
  *   what the last user of a slice did happens before what its next user does. avail is set with release after the
- *   count, and who clears it acquires, then looks at the count again. unissued is set before the bit of whole; a
- *   reuser registers, then reads it. Who makes the block whole acquires from who opened it (words): its store to
- *   opener comes after theirs, and before unissued, by the same fence that acquires from the words.
+ *   count, and who clears it acquires, then looks at the count again. unissued is set before MM_WORDS_WHOLE is cleared; a
+ *   reuser registers, then reads it. opener is stored before unissued is set, by the fence that acquires from the words.
  * Progress. Wait-free; but who makes the block whole may have to wait for its words' last bits to be seen, which were
  *   set before they were counted.
  * Stale. Who looks for slices may come to a block that has changed, or whose segment has: registered, it reads owner
@@ -109,11 +108,11 @@ MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32
 }
 
 /* The words of block j of segment s, class c, were `all`, that is all full: makes the block whole, unless they have
- * changed. Returns whether it did. */
-MM_FN_RARE int mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t all) {
+ * changed. */
+MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t all) {
     struct mm_segment *at = mm_segment_at(ref, s);
     const uint64_t life = all & (MM_WORDS_WHOLE - MM_WORDS_LIFE);
-    if (!mm_cas_acquire_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return 0;
+    if (!mm_cas_acquire_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
     const uint32_t first = mm_block_first_word(ref->classes[c], j), n = mm_class_block_words(ref->classes[c], j);
     mm_wait_words(mm_segment_bits(ref, s) + first, n - 1, mm_bits_low(1u << MM_WORD_SHIFT));
     mm_wait_words(mm_segment_bits(ref, s) + (first + n - 1), 1, mm_class_word_mask(ref->classes[c], first + n - 1));
@@ -121,8 +120,8 @@ MM_FN_RARE int mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uin
     mm_gather_fence(); /* the words, and opener before unissued */
     mm_or_relaxed_u64(&at->unissued, 1ull << j);
     mm_and_relaxed_u64(&at->avail, ~(1ull << j));
+    mm_and_release_u64(&at->words[j], ~MM_WORDS_WHOLE);
     mm_segment_give_back(ref, s, c, 1ull << j);
-    return 1;
 }
 
 /* What is to be done for a block after its words have changed. */
@@ -138,15 +137,6 @@ MM_FN void mm_block_do(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, ui
     if (due == MM_DUE_WHOLE) mm_block_try_whole(ref, s, c, j, now);
     else if (due == MM_DUE_WITHDRAW) mm_block_withdraw(ref, s, j);
     else if (due == MM_DUE_OFFER) mm_block_offer(ref, s, c, j);
-}
-
-/* Block j of segment s, class c, has been opened and published: it is no longer whole. Who came earlier took it for
- * whole: what they left undone, and what a reuser who withdrew it undid, is done here. Releases: a reuser who comes
- * later sees that it is not all handed out, or else all that was done to its bits. */
-MM_FN_RARE void mm_block_opened(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
-    const uint64_t words = mm_and_release_u64(&mm_segment_at(ref, s)->words[j], ~MM_WORDS_WHOLE) & ~MM_WORDS_WHOLE;
-    if (mm_words_some(words) == 0) return;
-    if (!mm_words_are_all(words, ref->classes[c], j) || !mm_block_try_whole(ref, s, c, j, words)) mm_block_withdraw(ref, s, j);
 }
 
 /* What to add to the words of a block when in its word `word`, of which `back` slices had come back, `more` did. */

@@ -242,11 +242,9 @@ MM_FN_RARE void mm_stripe_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     struct mm_segment *at = mm_segment_at(ref, s);
     const int is_short = mm_class_block_slices(class_, j) != 1u << class_.lot_shift;
     mm_zero(mm_segment_bits(ref, s) + mm_block_first_word(class_, j), mm_class_block_words(class_, j));
-    mm_or_relaxed_u64(&at->words[j], MM_WORDS_WHOLE); /* fresh: as if it had been */
     mm_store_relaxed_u32(&at->opener[j], (k + 1) | m << MM_OPENER_LOT_SHIFT);
     mm_ring_put(ring, m, ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)(j << class_.block_shift) * class_.bytes + (is_short ? MM_LOT_ODD : 0));
     mm_version_raise(mm_heap_of(ref));
-    mm_block_opened(ref, s, c, j);
 }
 
 /* Who has drawn ticket t of stripe k: makes ready what he has to, if anything. *refilled: see mm_reserve_draw. */
@@ -332,10 +330,9 @@ MM_FN_RARE mm_claim mm_stripe_circulate(const struct mm_heap_ref *ref, uint32_t 
     for (uint32_t i = 0; i < words; i++)
         mm_store_relaxed_u64(mm_segment_bits(ref, s) + word + i, mm_class_word_mask(class_, word + i) & ~mm_bits_low(i == 0 ? n : 0));
     const uint32_t some = words - (mm_class_word_mask(class_, word) == mm_bits_low(n));
-    mm_or_relaxed_u64(&mm_segment_at(ref, s)->words[j], MM_WORDS_WHOLE);
     mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], some + (words - 1) * MM_WORDS_FULL);
     mm_and_acq_rel_u64(&mm_segment_at(ref, s)->unissued, ~(1ull << j));
-    mm_block_opened(ref, s, c, j); /* which offers the rest */
+    if (some != 0) mm_block_list(ref, s, c, j);
     mm_version_raise(h);
     return mm_claim_make(s, j << class_.block_shift, (uint32_t)mm_bits_low(n));
 }

@@ -110,21 +110,6 @@ static void stale_avail(void) {
     mm_or_release_u64(&mm_segment_at(&ref, 0)->avail, 3);
 }
 
-/* The last block is ready, and all its slices were drawn and have come back; but who made it ready has not come to
- * mm_block_opened. */
-static uint32_t last_block;
-static void back_before_opened(void) {
-    full_quarters();
-    const struct mm_class k = ref.classes[mm_class_of(QUARTER)];
-    last_block = k.blocks - 1u;
-    mm_or_relaxed_u64(&mm_segment_at(&ref, 0)->words[last_block], MM_WORDS_WHOLE);
-    for (uint32_t i = last_block << k.block_shift; i < 4; i++) world_free(keep[i]);
-}
-static void opened(void) {
-    mm_block_opened(&ref, 0, mm_class_of(QUARTER), last_block);
-    model_progress();
-}
-
 /* Freed twice: told once, and the other frees it, whoever comes first. */
 static void again_0(void) {
     mm_heap_free(&ref, keep[0]);
@@ -153,7 +138,6 @@ static const struct model_scenario scenarios[] = {
     {"block-free-beside-last-ticket", some_left, {free_0, quarter_two}, world_check_drained, 0, 0},
     {"block-stale-avail-whole", one_free, {reuse_quarter, free_1_quarter}, world_check_drained, 0, 0},
     {"block-stale-avail-opened", full_halves, {free_0_1, reuse_half, half_keep}, world_check_drained, 3, 0},
-    {"block-back-before-opened", back_before_opened, {reuse_quarter_keep, reuse_quarter_keep, opened}, world_check_drained, 0, 0},
     {"block-stale-avail-other-class", full_halves, {free_0_1, reuse_half, quarter_keep}, world_check_drained, 3, 0},
     {"block-stale-avail-both-classes", stale_avail, {free_0_third, reuse_half, reuse_third}, world_check_drained, 3, 0},
     {"block-stale-avail-late-offer", full_halves, {free_0, free_1_quarters}, world_check_drained, 0, 0},

@@ -88,12 +88,12 @@ START_TEST(counts_go_along) {
     for (uint32_t n = 0, i = 0; n < slices; n++, i = (i + stride) % slices) {
         if (back[i]) break; /* the stride had a divisor in common after all */
         const uint32_t j = i >> shift;
-        const uint64_t version = mm_version_read(h);
+        const uint64_t version = mm_version_read(h), life = at(0)->words[j] / MM_WORDS_LIFE;
         free_one(c, i);
         back[i] = 1, left[j]--;
         if (left[j] == 0) {
             unit_eq(counts(j) | (at(0)->opener[j] != 0), 0);
-            unit_eq(at(0)->words[j] >> 62, 1);
+            unit_eq(at(0)->words[j] / MM_WORDS_LIFE, life + 1);
             unit_lt(version, mm_version_read(h));
             if (at(0)->owner == MM_OWNER_NOBODY) continue;
             unit_eq(at(0)->unissued >> j & at(0)->whole >> j & 1, 1);
