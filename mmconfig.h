@@ -101,6 +101,9 @@
 
 /* Callers that collide part ways over this many words of 64 segments, no more: what is in use stays together. */
 #define MM_TREE_SPREAD 8
+/* Runs that who met others at the one it wanted leaves out of the next ones it finds: up to 2^MM_RUN_SPREAD_SHIFT, for as many
+ * warps at once. */
+#define MM_RUN_SPREAD_SHIFT 5
 
 /* -- The host side of the heap (runtime/host) -- */
 

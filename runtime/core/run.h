@@ -6,7 +6,10 @@
  * Claim. Search from the back for enough neighbouring set bits, take them leaf by leaf from the back; a leaf
  *   that no longer has all of them: put back what was taken and search on. Of several that want overlapping
  *   runs the one that comes first to the backmost contested leaf gets that leaf whole or somebody else got a
- *   part of it, and so on forward: somebody succeeds.
+ *   part of it, and so on forward: somebody succeeds. The lanes of a warp that want runs of the same length take
+ *   theirs side by side, as one; and who did not get what it wanted leaves out some of what it finds next, at random,
+ *   twice as many each time, or all would meet there again (256 runs of 16 MiB at once: 1.6 us for each, one after the
+ *   other). What was left out is found in the next search, which begins at the back.
  * Linearisation. malloc: the last leaf taken. free: the exchange of the owner for nobody.
  * Ordering. Leaves are taken with acquire and put back with release; coalescing is at once, since a free run
  *   is nothing but free segments.
@@ -52,51 +55,79 @@ MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
     return 1;
 }
 
-/* `count` neighbouring segments, the first a multiple of `align` segments after `skew`, taken out of the free
- * tree: the first of them, or MM_TREE_NONE. */
-MM_FN uint32_t mm_run_take(const struct mm_heap_ref *ref, uint32_t count, uint32_t align, uint32_t skew) {
-    struct mm_heap *h = mm_heap_of(ref);
+/* What is wanted: up to `most` runs of `count` segments side by side, the first a multiple of `align` segments after `skew`. */
+struct mm_run {
+    uint32_t count, align, skew, most;
+};
+
+/* Of the free segments [low, end), those at the end that are wanted: the first, or MM_TREE_NONE; *runs: how many. */
+MM_FN uint32_t mm_run_fit(struct mm_run want, uint32_t low, uint32_t end, uint32_t *runs) {
+    *runs = want.most > 1 ? mm_class_at_most((end - low) / want.count, want.most) : 1;
+    const uint32_t n = *runs * want.count;
+    if (n == 0 || end - low < n) return MM_TREE_NONE;
+    const uint32_t first = end - n - ((end - n - want.skew) & (want.align - 1));
+    return first >= low && first < end ? first : MM_TREE_NONE;
+}
+
+/* Takes what is wanted out of the free tree: the first segment, or MM_TREE_NONE; *runs: how many. salt: callers part ways by
+ * it. *conflict: whether somebody else took what was found, or some was left out. */
+MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t salt, uint32_t *runs, int *conflict) {
     const struct mm_tree t = mm_segment_free_tree(ref);
+    uint32_t end = 0; /* set bits seen in a row reach from the present position up to here */
+    uint32_t failures = 0, leave = 0;
+    MM_ROLLED
+    for (uint32_t leaf = (uint32_t)mm_heap_of(ref)->tree_leaves; leaf-- > 0;) {
+        const uint64_t word = mm_load_relaxed_u64(mm_tree_leaf(t, leaf * 64));
+        uint32_t bit = 64;
+        MM_ROLLED
+        while (bit > 0) {
+            if (end == 0) { /* skip clear bits */
+                const uint64_t below = word & mm_bits_low(bit);
+                if (below == 0) break;
+                bit = 64 - mm_clz(below);
+                end = leaf * 64 + bit;
+            }
+            const uint64_t clear = ~word & mm_bits_low(bit);
+            bit = clear ? 64 - mm_clz(clear) : 0; /* lowest segment of the row in this leaf */
+            const uint32_t low = leaf * 64 + bit;
+            const int is_all = bit > 0 || leaf == 0 || end - low >= want.count * want.most; /* of the row, or enough */
+            const uint32_t first = is_all ? mm_run_fit(want, low, end, runs) : MM_TREE_NONE;
+            if (first != MM_TREE_NONE) {
+                if (leave > 0) {
+                    leave--;
+                } else {
+                    if (mm_run_try_take(t, first, first + *runs * want.count)) return first;
+                    failures += failures < MM_RUN_SPREAD_SHIFT;
+                    leave = mm_tree_random(salt + failures) >> (32 - failures);
+                }
+                *conflict = 1;
+                end = 0;
+                bit = first > leaf * 64 ? mm_class_at_most(first - leaf * 64, 64) : 0; /* at the row's end there is less than a run */
+                continue;
+            }
+            if (bit > 0) end = 0; /* the row ends at the clear bit below */
+        }
+    }
+    return MM_TREE_NONE;
+}
+
+/* The same, in as many searches as it takes. */
+MM_FN_RARE uint32_t mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, uint32_t *runs) {
+    const uint32_t salt = mm_home() * 32 + mm_warp_lane();
     uint32_t searches = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
         int conflict = 0;
-        uint32_t end = 0; /* set bits seen in a row reach from the present position up to here */
-        MM_ROLLED
-        for (uint32_t leaf = (uint32_t)h->tree_leaves; leaf-- > 0;) {
-            const uint64_t word = mm_load_relaxed_u64(mm_tree_leaf(t, leaf * 64));
-            uint32_t bit = 64;
-            MM_ROLLED
-            while (bit > 0) {
-                if (end == 0) { /* skip clear bits */
-                    const uint64_t below = word & mm_bits_low(bit);
-                    if (below == 0) break;
-                    bit = 64 - mm_clz(below);
-                    end = leaf * 64 + bit;
-                }
-                const uint64_t clear = ~word & mm_bits_low(bit);
-                bit = clear ? 64 - mm_clz(clear) : 0; /* lowest segment of the row in this leaf */
-                const uint32_t low = leaf * 64 + bit;
-                if (end - low >= count) {
-                    const uint32_t first = end - count - ((end - count - skew) & (align - 1));
-                    if (first >= low && first < end) {
-                        if (mm_run_try_take(t, first, first + count)) {
-                            mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)count);
-                            return first;
-                        }
-                        conflict = 1;
-                        end = 0;
-                        bit = first > leaf * 64 ? first - leaf * 64 : 0;
-                        continue;
-                    }
-                }
-                if (bit > 0) end = 0; /* the row ends at the clear bit below */
-            }
+        const uint32_t first = mm_run_search(ref, want, salt + tries * MM_RUN_SPREAD_SHIFT, runs, &conflict);
+        if (first != MM_TREE_NONE) {
+            mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
+            return first;
         }
         if (conflict || mm_stripe_flush(ref)) continue;
         if (++searches == MM_NULL_TRIES) break;
         mm_wait_times(1u << searches);
     }
+    *runs = 0;
     return MM_TREE_NONE;
 }
 
@@ -106,11 +137,25 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
         mm_null_count(ref, bytes);
         return NULL;
     }
-    const uint32_t count = bytes ? (uint32_t)((bytes + MM_SEGMENT_BYTES - 1) >> MM_SEGMENT_SHIFT) : 1;
-    const uint32_t align = align_bytes <= MM_SEGMENT_BYTES ? 1 : (uint32_t)(align_bytes >> MM_SEGMENT_SHIFT);
+    struct mm_run want = {bytes ? (uint32_t)((bytes + MM_SEGMENT_BYTES - 1) >> MM_SEGMENT_SHIFT) : 1,
+                          align_bytes <= MM_SEGMENT_BYTES ? 1 : (uint32_t)(align_bytes >> MM_SEGMENT_SHIFT), 0, 1};
     /* segment i is aligned where i = skew modulo align */
-    const uint32_t skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (align - 1);
-    const uint32_t first = mm_run_take(ref, count, align, skew);
+    want.skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (want.align - 1);
+    const uint32_t lane = mm_warp_lane(), count = want.count;
+    const uint32_t group = mm_warp_match(mm_warp_here(), want.align == 1 ? count : ~lane), leader = mm_ctz(group);
+    uint32_t first = MM_TREE_NONE, left = group;
+    MM_ROLLED
+    while (left != 0) { /* all lanes of the group, until the last is served: see mm_slice_malloc_slow */
+        uint32_t at = MM_TREE_NONE, runs = 0;
+        want.most = mm_popcount(left);
+        if (lane == leader) at = mm_run_take(ref, want, &runs);
+        mm_warp_sync(group);
+        at = mm_warp_shuffle(group, at, leader), runs = mm_warp_shuffle(group, runs, leader);
+        const uint32_t rank = mm_popcount(left & mm_bits_low(lane));
+        if (left >> lane & 1 && rank < runs) first = at + rank * count;
+        left = runs != 0 ? mm_warp_ballot(group, first == MM_TREE_NONE) : 0;
+    }
+    mm_warp_sync(group);
     if (first == MM_TREE_NONE) {
         mm_null_count(ref, bytes);
         return NULL;

@@ -104,26 +104,57 @@ static uint32_t search(const char *is_free, uint32_t n, uint32_t count, uint32_t
     return MM_TREE_NONE;
 }
 
+static uint32_t take(uint32_t count, uint32_t align, uint32_t skew, uint32_t most, uint32_t *runs) {
+    const struct mm_run want = {count, align, skew, most};
+    return mm_run_take(&heap.ref, want, runs);
+}
+
+/* Free segments as they may be, in rows; is_free follows. */
+static void change_some(char *is_free, uint32_t n, uint64_t *seed) {
+    const struct mm_tree t = mm_segment_free_tree(&heap.ref);
+    const uint32_t s = (uint32_t)(unit_random(seed) % n), length = (uint32_t)(unit_random(seed) % 40);
+    const int now = unit_random(seed) % 3 != 0; /* mostly free */
+    for (uint32_t i = s; i < s + length && i < n; i++) {
+        if (is_free[i] && !now) unit_eq(mm_tree_erase(t, i), 1);
+        if (!is_free[i] && now) mm_tree_insert(t, i);
+        is_free[i] = (char)now;
+    }
+}
+
 START_TEST(aligned_against_a_plain_search) {
     const uint32_t n = sizes[_i];
     char is_free[200];
     uint64_t seed = n;
     unit_create(&heap, n);
-    struct mm_heap *h = mm_heap_of(&heap.ref);
     memset(is_free, 1, sizeof is_free);
     for (uint32_t round = 0; round < 20000; round++) {
-        const uint32_t s = (uint32_t)(unit_random(&seed) % n), length = (uint32_t)(unit_random(&seed) % 40);
-        const int now = unit_random(&seed) % 3 != 0; /* mostly free */
-        for (uint32_t i = s; i < s + length && i < n; i++) {
-            if (is_free[i] && !now) unit_eq(mm_tree_erase(mm_segment_free_tree(&h->ref), i), 1);
-            if (!is_free[i] && now) mm_tree_insert(mm_segment_free_tree(&h->ref), i);
-            is_free[i] = (char)now;
-        }
+        change_some(is_free, n, &seed);
         const uint32_t count = 1 + (uint32_t)(unit_random(&seed) % (round % 2 ? n : 6));
         const uint32_t align = 1u << unit_random(&seed) % 8, skew = (uint32_t)unit_random(&seed) & (align - 1);
-        const uint32_t want = search(is_free, n, count, align, skew), got = mm_run_take(&heap.ref, count, align, skew);
+        uint32_t runs;
+        const uint32_t want = search(is_free, n, count, align, skew), got = take(count, align, skew, 1, &runs);
         unit_holds(got == want, "%u of %u segments, %u modulo %u: %d, not %d", count, n, skew, align, (int)got, (int)want);
-        if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(&h->ref), got, got + count);
+        if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(&heap.ref), got, got + count);
+    }
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* As the lanes of a warp ask: as many as are wanted side by side, or as fit where the first one does. */
+START_TEST(several_against_a_plain_search) {
+    const uint32_t n = sizes[_i];
+    char is_free[200];
+    uint64_t seed = n;
+    unit_create(&heap, n);
+    memset(is_free, 1, sizeof is_free);
+    for (uint32_t round = 0; round < 20000; round++) {
+        change_some(is_free, n, &seed);
+        const uint32_t count = 1 + (uint32_t)(unit_random(&seed) % (round % 4 ? 6 : n)), most = 1 + (uint32_t)(unit_random(&seed) % 32);
+        uint32_t first = search(is_free, n, count, 1, 0), runs, want = first != MM_TREE_NONE;
+        while (want > 0 && want < most && first >= count && search(is_free, first, count, 1, 0) == first - count) want++, first -= count;
+        const uint32_t got = take(count, 1, 0, most, &runs);
+        unit_holds(got == first && runs == want, "%u times %u of %u segments: %u at %d, not %u at %d", most, count, n, runs, (int)got, want, (int)first);
+        if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(&heap.ref), got, got + runs * count);
     }
     mm_cpu_heap_destroy(&heap);
 }
@@ -221,6 +252,7 @@ int main(void) {
     tcase_add_loop_test(tests, every_hole, 0, SIZES);
     tcase_add_loop_test(tests, no_wrap_around, 0, SIZES);
     tcase_add_loop_test(tests, aligned_against_a_plain_search, 0, SIZES);
+    tcase_add_loop_test(tests, several_against_a_plain_search, 0, SIZES);
     tcase_add_loop_test(tests, aligned_addresses, 0, SIZES);
     tcase_add_test(tests, aligned_no_bytes);
     tcase_add_loop_test(tests, partly_mapped, 0, 6);
