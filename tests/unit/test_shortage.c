@@ -62,6 +62,30 @@ START_TEST(thrift) {
 }
 END_TEST
 
+/* How much has come back is guessed from places all over the class, not from those in front, which are used up first; and what
+ * was seen earlier is not forgotten at once. */
+START_TEST(richness) {
+    const uint32_t c = 7, n = SEGMENTS * mm_class_slices(c), per = 1u << mm_class_block_shift(c), guesses = 64;
+    struct mm_class_state *cs = &h->classes[c];
+    set_hold(0);
+    for (uint32_t i = 0; i < n; i++) unit_lt(take(c, 0), n);
+    cs->rich = 256;
+    mm_stripe_look(ref, c, 0, mm_warp_alone(), 0);
+    unit_eq(cs->rich, 256 - 256 / MM_REUSE_DECAY);
+    for (uint32_t looks = 0; looks < 20 * MM_REUSE_DECAY; looks++) mm_stripe_look(ref, c, looks, mm_warp_alone(), 0);
+    unit_eq(cs->rich, 0);
+    for (uint32_t i = 0; i < n; i++) /* one of each block in the first segment, 7/8 of all the others */
+        if (i < mm_class_slices(c) ? i % per == 0 : i % 8 != 0) mm_heap_free(ref, address(c, i));
+    uint32_t sum = 0;
+    for (uint32_t salt = 0; salt < guesses; salt++) sum += mm_stripe_richness(ref, c, salt, mm_warp_alone(), 0);
+    const uint32_t is = 256 * 7 / 8 * (SEGMENTS - 1) / SEGMENTS;
+    unit_holds(sum / guesses > is - is / 8 && sum / guesses < is + is / 8, "%u/256 have come back, the guess is %u", is, sum / guesses);
+    mm_stripe_look(ref, c, 1, mm_warp_alone(), 0);
+    unit_lt(is / 2, cs->rich);
+    unit_sound(&heap, UNIT_ANY);
+}
+END_TEST
+
 /* Much has come back: a search in vain, or some, are not a reason for the class to grow; more of them are. If little has come
  * back the first one is. */
 START_TEST(searches_in_vain) {
@@ -444,7 +468,7 @@ int main(void) {
     tcase_add_loop_test(tests, circulate, 0, MM_CLASS_COUNT);
     tcase_add_loop_test(tests, other_stripes_before_null, 16, MM_CLASS_COUNT);
     tcase_add_loop_test(tests, flush, 0, 2 * MM_CLASS_COUNT);
-    const TTest *const all[] = {circulate_with_stale_hints, flush_of_one_ring, flush_of_a_reserve_in_use, flush_of_a_row_of_segments,
+    const TTest *const all[] = {richness, circulate_with_stale_hints, flush_of_one_ring, flush_of_a_reserve_in_use, flush_of_a_row_of_segments,
                                 dry_is_remembered, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
