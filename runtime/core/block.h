@@ -25,7 +25,7 @@
  *   offers what has come back meanwhile.
  * Linearisation. Slice free: the or on its word. Reuse: the and that gets a bit. Whole: the compare and swap.
  * Ordering. free: or (release). Reuse: and (acquire). Who makes the block whole acquires from all its words, and give
- *   back releases (segment.h), claim acquires, publication of the region releases, a ticket acquires (stripe.h): so
+ *   back releases (segment.h), claim acquires, who puts a lot releases, who looks it up acquires (stripe.h): so
  *   what the last user of a slice did happens before what its next user does. avail is set with release after the
  *   count, and who clears it acquires, then looks at the count again. unissued is set before MM_WORDS_WHOLE is cleared; a
  *   reuser registers, then reads it. opener is stored before unissued is set, by the fence that acquires from the words.
@@ -67,6 +67,7 @@ MM_FN uint64_t mm_claim_offset(struct mm_class k, mm_claim claim, uint32_t rank)
 #define MM_WORDS_LIFE (1ull << 48)
 #define MM_WORDS_WHOLE (1ull << 62)
 #define MM_WORDS_LIVES (MM_WORDS_WHOLE / MM_WORDS_LIFE)
+MM_FN uint64_t mm_words_but_life(uint64_t words) { return words & ~(MM_WORDS_WHOLE - MM_WORDS_LIFE); }
 MM_FN uint32_t mm_words_some(uint64_t words) { return (uint32_t)words & (uint32_t)(MM_WORDS_FULL - 1); }
 MM_STATIC_ASSERT(MM_SEGMENT_WORDS < MM_WORDS_FULL, "a count of words fits");
 /* Counts that lag behind may be negative, and borrow from the fields above, for the time being: the bias takes that
@@ -76,8 +77,9 @@ MM_FN int mm_words_are_whole(uint64_t words) { return (int)((words + (MM_WORDS_F
 MM_FN int mm_words_are_all(uint64_t words, struct mm_class k, uint32_t j) {
     return (words & (MM_WORDS_LIFE - 1)) == mm_class_block_words(k, j) * (MM_WORDS_FULL + 1) && words < MM_WORDS_WHOLE;
 }
-/* The first word of block j. */
+/* The first word of block j; the block of a word. */
 MM_FN uint32_t mm_block_first_word(struct mm_class k, uint32_t j) { return j << (k.block_shift - MM_WORD_SHIFT); }
+MM_FN uint32_t mm_block_of_word(struct mm_class k, uint32_t word) { return word >> (k.block_shift - MM_WORD_SHIFT); }
 
 /* Block j of segment s, class c, is to be found by who looks for slices to use again. Releases. */
 MM_FN void mm_block_list(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
@@ -139,20 +141,22 @@ MM_FN void mm_block_do(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, ui
     else if (due == MM_DUE_OFFER) mm_block_offer(ref, s, c, j);
 }
 
+/* Both: the words were `words` before `change` was added. */
+MM_FN void mm_block_counted(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t words, uint64_t change) {
+    mm_block_do(ref, s, c, j, mm_block_due(ref->classes[c], j, words, change), words + change);
+}
+
 /* What to add to the words of a block when in its word `word`, of which `back` slices had come back, `more` did. */
 MM_FN uint32_t mm_block_change(struct mm_class k, uint32_t word, uint32_t back, uint32_t more) {
-    const uint32_t slices = mm_class_at_most(k.slices - (word << MM_WORD_SHIFT), 1u << MM_WORD_SHIFT);
-    return (back == 0) + (back + more == slices && more != 0 ? (uint32_t)MM_WORDS_FULL : 0);
+    return (back == 0) + (back + more == mm_class_word_slices(k, word) && more != 0 ? (uint32_t)MM_WORDS_FULL : 0);
 }
 
 /* Marks the slices of `mask` in word `word` of segment s, class c, free. Releases. */
 MM_FN void mm_block_free_bits(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t word, uint64_t mask) {
     const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
-    const uint32_t j = word >> (ref->classes[c].block_shift - MM_WORD_SHIFT);
+    const uint32_t j = mm_block_of_word(ref->classes[c], word);
     const uint32_t change = mm_block_change(ref->classes[c], word, mm_popcount(old), mm_popcount(mask & ~old));
-    if (change == 0) return;
-    const uint64_t words = mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change);
-    mm_block_do(ref, s, c, j, mm_block_due(ref->classes[c], j, words, change), words + change);
+    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change), change);
 }
 
 /* Claims up to n (at most 32) slices that came back, of a block of segment s, for class c. Returns none if the block it
@@ -191,7 +195,7 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
     }
     const uint64_t before = mm_add_acq_rel_u64(&at->words[j], change);
     if (words != 0) {
-        mm_block_do(ref, s, c, j, mm_block_due(ref->classes[c], j, before, change), before + change);
+        mm_block_counted(ref, s, c, j, before, change);
     } else { /* it may have filled up meanwhile, and whoever filled it left it to us */
         const uint32_t kind = MM_OWNER_KIND(mm_load_acquire_u64(&at->owner));
         if (kind - 1 < MM_CLASS_COUNT && j < ref->classes[kind - 1].blocks && mm_words_are_all(before + change, ref->classes[kind - 1], j))

@@ -159,7 +159,7 @@ MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref 
         from = first + mm_check_issued(ref, s, c, j);
         if (from == last && !is_reserved) mm_check_fault(k, MM_FAULT_LOST_BLOCK, s, j, 0);
         if (is_reserved) {
-            if (at->words[j] & ~(MM_WORDS_WHOLE - MM_WORDS_LIFE)) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, at->words[j]);
+            if (mm_words_but_life(at->words[j]) != 0) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, at->words[j]);
             return 0;
         }
     }
@@ -179,7 +179,7 @@ MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref 
             }
         }
     }
-    if ((at->words[j] & ~(MM_WORDS_WHOLE - MM_WORDS_LIFE)) != some + full * MM_WORDS_FULL) mm_check_fault(k, MM_FAULT_WORDS, s, j, at->words[j]);
+    if (mm_words_but_life(at->words[j]) != some + full * MM_WORDS_FULL) mm_check_fault(k, MM_FAULT_WORDS, s, j, at->words[j]);
     if (full == words) mm_check_fault(k, MM_FAULT_NOT_WHOLE, s, j, 0);
     if (some != 0 && !(at->unissued >> j & 1)) { /* to be found by who looks for slices to use again */
         if (!(at->avail >> j & 1)) mm_check_fault(k, MM_FAULT_AVAIL_UNSET, s, j, 0);
@@ -201,7 +201,7 @@ MM_FN_RARE void mm_check_class_segment(struct mm_check *k, const struct mm_heap_
             live += mm_check_block(k, ref, s, c, j);
             continue;
         }
-        if (at->words[j] & ~(MM_WORDS_WHOLE - MM_WORDS_LIFE)) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, at->words[j]);
+        if (mm_words_but_life(at->words[j]) != 0) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, at->words[j]);
         if (at->opener[j] != 0 || !(at->unissued >> j & 1)) mm_check_fault(k, MM_FAULT_WHOLE_OPEN, s, j, 0);
     }
     mm_add_relaxed_u64(&k->live_bytes, live * mm_class_bytes(c));
@@ -213,7 +213,7 @@ MM_FN_RARE void mm_check_free_segment(struct mm_check *k, const struct mm_heap_r
     if (at->owner != MM_OWNER_NOBODY) mm_check_fault(k, MM_FAULT_FREE_OWNER, s, at->owner, 0);
     if (at->whole != 0) mm_check_fault(k, MM_FAULT_FREE_WHOLE, s, 0, 0);
     for (uint32_t j = 0; j < MM_SEGMENT_BLOCKS_MAX; j++)
-        if (at->words[j] & ~(MM_WORDS_WHOLE - MM_WORDS_LIFE)) mm_check_fault(k, MM_FAULT_FREE_WORDS, s, j, at->words[j]);
+        if (mm_words_but_life(at->words[j]) != 0) mm_check_fault(k, MM_FAULT_FREE_WORDS, s, j, at->words[j]);
 }
 
 /* A run that begins at segment s. */

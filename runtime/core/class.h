@@ -109,10 +109,10 @@ MM_FN uint32_t mm_class_block_words(struct mm_class k, uint32_t j) {
     return (mm_class_block_slices(k, j) + (1u << MM_WORD_SHIFT) - 1) >> MM_WORD_SHIFT;
 }
 
-/* The bits of word `word` of a segment that stand for a slice. */
-MM_FN uint64_t mm_class_word_mask(struct mm_class k, uint32_t word) {
-    const uint32_t left = k.slices - (word << MM_WORD_SHIFT);
-    return mm_bits_low(left < 1u << MM_WORD_SHIFT ? left : 1u << MM_WORD_SHIFT);
+/* How many bits of word `word` of a segment stand for a slice; those bits. */
+MM_FN uint32_t mm_class_word_slices(struct mm_class k, uint32_t word) {
+    return mm_class_at_most(k.slices - (word << MM_WORD_SHIFT), 1u << MM_WORD_SHIFT);
 }
+MM_FN uint64_t mm_class_word_mask(struct mm_class k, uint32_t word) { return mm_bits_low(mm_class_word_slices(k, word)); }
 
 #endif

@@ -172,7 +172,7 @@ MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) 
     const struct mm_class class_ = ref->classes[c];
     const uint32_t change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
     if (MM_LIKELY(change == 0)) return 0;
-    const uint32_t j = w % MM_SEGMENT_WORDS >> (class_.block_shift - MM_WORD_SHIFT);
+    const uint32_t j = mm_block_of_word(class_, w % MM_SEGMENT_WORDS);
     const uint64_t words = mm_add_relaxed_u64(&mm_segment_at(ref, w / MM_SEGMENT_WORDS)->words[j], change);
     const uint32_t due = mm_block_due(class_, j, words, change);
     if (MM_LIKELY(due == MM_DUE_NOTHING)) return 0;
@@ -184,7 +184,7 @@ MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) 
 MM_FN_RARE void mm_slice_do(const struct mm_heap_ref *ref, uint64_t left) {
     const uint32_t w = (uint32_t)left, c = mm_left_class(left);
     const struct mm_class class_ = ref->classes[c];
-    const uint32_t j = w % MM_SEGMENT_WORDS >> (class_.block_shift - MM_WORD_SHIFT);
+    const uint32_t j = mm_block_of_word(class_, w % MM_SEGMENT_WORDS);
     const uint64_t life = (left >> MM_LEFT_LIFE_SHIFT) % MM_WORDS_LIVES, all = mm_class_block_words(class_, j) * (MM_WORDS_FULL + 1);
     mm_block_do(ref, w / MM_SEGMENT_WORDS, c, j, (uint32_t)(left >> 32) & 3, life * MM_WORDS_LIFE | all);
 }

@@ -91,7 +91,6 @@ MM_FN_RARE void mm_reserve_look(const struct mm_heap_ref *ref, uint32_t c, uint3
     if (4 * n >= 3u * row * ref->classes[c].blocks) mm_store_relaxed_u64(found, s + 1);
 }
 
-
 /* Looks how many slices of class c have come back, for who refills next. Takes its time: nobody should wait for `group`. */
 MM_FN_RARE void mm_stripe_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t salt, uint32_t group, uint32_t rank) {
     uint64_t *rich = &mm_stripe_class(ref, c)->rich;

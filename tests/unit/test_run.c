@@ -94,8 +94,11 @@ START_TEST(no_wrap_around) {
 }
 END_TEST
 
+static char is_free[200];
+static uint64_t seed;
+
 /* The backmost place that fits, by trying all of them. */
-static uint32_t search(const char *is_free, uint32_t n, uint32_t count, uint32_t align, uint32_t skew) {
+static uint32_t search(uint32_t n, uint32_t count, uint32_t align, uint32_t skew) {
     for (uint32_t first = n; first-- > 0;) {
         uint32_t s = first;
         while (s < n && s < first + count && is_free[s]) s++;
@@ -109,11 +112,16 @@ static uint32_t take(uint32_t count, uint32_t align, uint32_t skew, uint32_t mos
     return mm_run_take(&heap.ref, want, runs);
 }
 
-/* Free segments as they may be, in rows; is_free follows. */
-static void change_some(char *is_free, uint32_t n, uint64_t *seed) {
+/* A heap of n segments that are free in rows, other ones after each change; is_free follows. */
+static void make_rows(uint32_t n) {
+    seed = n;
+    unit_create(&heap, n);
+    memset(is_free, 1, sizeof is_free);
+}
+static void change_rows(uint32_t n) {
     const struct mm_tree t = mm_segment_free_tree(&heap.ref);
-    const uint32_t s = (uint32_t)(unit_random(seed) % n), length = (uint32_t)(unit_random(seed) % 40);
-    const int now = unit_random(seed) % 3 != 0; /* mostly free */
+    const uint32_t s = (uint32_t)(unit_random(&seed) % n), length = (uint32_t)(unit_random(&seed) % 40);
+    const int now = unit_random(&seed) % 3 != 0; /* mostly free */
     for (uint32_t i = s; i < s + length && i < n; i++) {
         if (is_free[i] && !now) unit_eq(mm_tree_erase(t, i), 1);
         if (!is_free[i] && now) mm_tree_insert(t, i);
@@ -123,16 +131,13 @@ static void change_some(char *is_free, uint32_t n, uint64_t *seed) {
 
 START_TEST(aligned_against_a_plain_search) {
     const uint32_t n = sizes[_i];
-    char is_free[200];
-    uint64_t seed = n;
-    unit_create(&heap, n);
-    memset(is_free, 1, sizeof is_free);
+    make_rows(n);
     for (uint32_t round = 0; round < 20000; round++) {
-        change_some(is_free, n, &seed);
+        change_rows(n);
         const uint32_t count = 1 + (uint32_t)(unit_random(&seed) % (round % 2 ? n : 6));
         const uint32_t align = 1u << unit_random(&seed) % 8, skew = (uint32_t)unit_random(&seed) & (align - 1);
         uint32_t runs;
-        const uint32_t want = search(is_free, n, count, align, skew), got = take(count, align, skew, 1, &runs);
+        const uint32_t want = search(n, count, align, skew), got = take(count, align, skew, 1, &runs);
         unit_holds(got == want, "%u of %u segments, %u modulo %u: %d, not %d", count, n, skew, align, (int)got, (int)want);
         if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(&heap.ref), got, got + count);
     }
@@ -143,15 +148,12 @@ END_TEST
 /* As the lanes of a warp ask: as many as are wanted side by side, or as fit where the first one does. */
 START_TEST(several_against_a_plain_search) {
     const uint32_t n = sizes[_i];
-    char is_free[200];
-    uint64_t seed = n;
-    unit_create(&heap, n);
-    memset(is_free, 1, sizeof is_free);
+    make_rows(n);
     for (uint32_t round = 0; round < 20000; round++) {
-        change_some(is_free, n, &seed);
+        change_rows(n);
         const uint32_t count = 1 + (uint32_t)(unit_random(&seed) % (round % 4 ? 6 : n)), most = 1 + (uint32_t)(unit_random(&seed) % 32);
-        uint32_t first = search(is_free, n, count, 1, 0), runs, want = first != MM_TREE_NONE;
-        while (want > 0 && want < most && first >= count && search(is_free, first, count, 1, 0) == first - count) want++, first -= count;
+        uint32_t first = search(n, count, 1, 0), runs, want = first != MM_TREE_NONE;
+        while (want > 0 && want < most && first >= count && search(first, count, 1, 0) == first - count) want++, first -= count;
         const uint32_t got = take(count, 1, 0, most, &runs);
         unit_holds(got == first && runs == want, "%u times %u of %u segments: %u at %d, not %u at %d", most, count, n, runs, (int)got, want, (int)first);
         if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(&heap.ref), got, got + runs * count);
