@@ -1,8 +1,8 @@
 /* Every knob of mm and what derives from it: value, unit, reason. No code.
  *
  * Words: a SEGMENT is the unit in which memory moves between size classes; a segment is an
- * array of equal SLICES of one SIZE CLASS; a BLOCK is a stretch of so many slices of it; a REGION is some neighbouring
- * blocks, from which the slices are handed out in order; a RUN is several neighbouring segments that serve one large
+ * array of equal SLICES of one SIZE CLASS; a BLOCK is a stretch of so many slices of it; a LOT is what a number of tickets
+ * are good for, the slices of a block for instance (ring.h); a RUN is several neighbouring segments that serve one large
  * request. "Block" is always ours: CUDA's is a CTA.
  */
 #ifndef MMCONFIG_H
@@ -39,27 +39,32 @@
  * is made ready for one is shared by fewer: 64 took 1 M requests of 64 bytes from 40 us to 36, and spread them over 1.19
  * times the addresses instead of 1.06. */
 #define MM_STRIPES_SHIFT 5
-/* Reserves of a class, from which its stripes get their blocks, at most, as a shift: one for each MM_RESERVE_BYTES of the slice.
- * More than one brought nothing as soon as a lot had 64 blocks. */
-#define MM_RESERVES_SHIFT 0
-#define MM_RESERVE_BYTES 128
-
 /* Lots that a ring has at most between being made ready and being used up, as a shift: a warp that draws slices of which
  * there are two to a segment is in 16 of them at once, and the next MM_AHEAD_MAX are ready. */
 #define MM_RING_SHIFT 5
 
-/* Lots that a stripe, and a reserve, have made ready ahead of need, at most: 1 M requests of 16 bytes took 22 us with 4 (and
- * 64 stripes), 26 with 2, 35 without; of 64 bytes 29, 31, 33. */
+/* Lots that a stripe, and a reserve, have made ready ahead of need, at most; fewer for classes whose blocks have more than
+ * 2^MM_BLOCK_SLICES_SHIFT slices. A stripe's: 1 M requests of 16 bytes took 22 us with 4, 25 with 1, 28 without; of 64 bytes 27 with 4, 29
+ * with 2. A reserve's, 64 bytes: 31 with 2, 27 with 4 (a wave of warps wants some 260 blocks at once), no better with 8 or 16, and
+ * then 16 bytes are spread over 2.7 times the addresses instead of 1.3. */
 #define MM_AHEAD_MAX 4
-#define MM_RESERVE_AHEAD 2
+#define MM_RESERVE_AHEAD 4
 
-/* What the stripes of a class, and its reserve, may hold of a heap of so many bytes: the square of that / 2^MM_HOLD_SHIFT:
- * 4 MiB of 2 GiB, or 1/20 of it when 28 classes are in use (16..4,096 bytes). Fewer stripes, fewer lots ahead, fewer
- * segments to a reserve's lot if need be. */
+/* What the stripes of a class may hold of a heap of so many bytes: the square of that / 2^MM_HOLD_SHIFT, and from 2^MM_HOLD_KNEE on
+ * its cube, but at most 1/2^MM_HOLD_PART_SHIFT of it; its reserve half as much. 4 MiB of 2 GiB, 128 MiB of 8 GiB. Fewer stripes,
+ * fewer lots ahead, fewer segments to a reserve's lot if need be. 8 GiB, 1 M requests of 4 KiB: 120 us with 64 MiB, 83 with 128, 65
+ * with 256; but then 16..8,192 bytes, 4 GiB of them, took milliseconds, since memory ran short. In 2 GiB with 28 classes in use
+ * (16..4,096 bytes) twice as much took all that was free. */
 #define MM_HOLD_SHIFT 40
+#define MM_HOLD_KNEE 31
+#define MM_HOLD_PART_SHIFT 6
 
 /* Segments of a reserve's lot, at most, as a shift; so many that it has some 64 blocks. */
-#define MM_RESERVE_ROW_SHIFT 4
+#define MM_RESERVE_ROW_SHIFT 5
+/* Lots of a reserve that are made ready at the same time look for segments side by side: so many of them. */
+#define MM_RESERVE_SPREAD 4
+/* Segments that are looked through together for whole blocks, at most, as a shift. */
+#define MM_WHOLE_ROW_SHIFT 4
 
 /* Slices that came back one by one are used again before the class gets more segments if they are 1/MM_REUSE_SHARE of
  * its slices: a live set that stays as it is takes up to 2 times its size. Less would be memory for time. How many
@@ -68,6 +73,9 @@
 #define MM_REUSE_SHARE 4
 #define MM_REUSE_TRIES 8
 #define MM_REUSE_DECAY 8
+/* When a class has got more segments than ever, by 1/MM_REUSE_LOOKS, is the time to look: it takes 7 us, and the kernel waits for
+ * who looks last (at every lot of a reserve: 1 M requests of 64 bytes took 40 us, without 33; one lane of each warp 33, 19). */
+#define MM_REUSE_LOOKS 4
 /* And they are at least so many times what the stripes of the class hold: to be had one by one they cost more than they are
  * worth (1 M requests of 16..512 bytes: 88 us, else 160 to 400). */
 #define MM_REUSE_HELD 2
@@ -129,8 +137,7 @@
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 
 #define MM_STRIPES (1u << MM_STRIPES_SHIFT)
-#define MM_RESERVES (1u << MM_RESERVES_SHIFT)
-#define MM_RINGS (MM_STRIPES + MM_RESERVES)
+#define MM_RINGS (MM_STRIPES + 1) /* of a class: its stripes, then its reserve */
 #define MM_RING (1u << MM_RING_SHIFT)
 #define MM_LOT_CONTENT_BITS 40 /* an offset in the heap; what tells lots apart has the rest */
 #define MM_VERSIONS (1u << MM_VERSIONS_SHIFT)

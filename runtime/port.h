@@ -45,17 +45,9 @@ MM_FN uint64_t mm_warp_shuffle_u64(uint32_t group, uint64_t value, uint32_t lane
            mm_warp_shuffle(group, (uint32_t)value, lane);
 }
 
-/* Writes 0 to n words from p on. */
-MM_FN void mm_zero(uint64_t *p, uint32_t n) {
-    MM_ROLLED
-    for (uint32_t i = 0; i < n; i += 2) { /* by two: a loop of one thread costs more than what it stores */
-        mm_store_relaxed_u64(p + i, 0);
-        if (i + 1 < n) mm_store_relaxed_u64(p + i + 1, 0);
-    }
-}
-
 #ifndef MM_GATHERED /* the CPU: one word at a time, by loads that acquire, since ThreadSanitizer knows no fences */
 #define MM_GATHERED 1
+MM_FN void mm_zero_two(uint64_t *p) { mm_store_relaxed_u64(p, 0), mm_store_relaxed_u64(p + 1, 0); }
 MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
     (void)n;
     return mm_load_acquire_u64(p) != is;
@@ -66,6 +58,15 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
     *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1);
 }
 #endif
+
+/* Writes 0 to n words from p on; p is a multiple of 16, or n is 1. */
+MM_FN void mm_zero(uint64_t *p, uint32_t n) {
+    MM_ROLLED
+    for (; n >= 8; n -= 8, p += 8) mm_zero_two(p), mm_zero_two(p + 2), mm_zero_two(p + 4), mm_zero_two(p + 6);
+    MM_ROLLED
+    for (; n >= 2; n -= 2, p += 2) mm_zero_two(p);
+    if (n != 0) mm_store_relaxed_u64(p, 0);
+}
 
 /* Waits until each of n words from p on is `is`, as it will soon be or is already. mm_gather_fence after it acquires from all
  * of them. */
@@ -82,11 +83,20 @@ MM_FN void mm_wait_words(uint64_t *p, uint32_t n, uint64_t is) {
     }
 }
 
-/* The row of set bits of x that begins at bit `first`, at most `most` of them. */
-MM_FN uint64_t mm_bits_row(uint64_t x, uint32_t first, uint32_t most) {
-    const uint64_t row = ~(x >> first); /* bits after the row, and 0 */
-    const uint32_t n = row ? mm_ctz(row) : 64;
-    return mm_bits_low(n < most ? n : most) << first;
+/* The bit of rank `rank` (from 0) among those set in x, which are more. */
+MM_FN uint32_t mm_bits_select(uint64_t x, uint32_t rank) {
+    uint32_t bit = 0;
+    MM_ROLLED
+    for (uint32_t half = 32; half > 0; half >>= 1) {
+        const uint32_t below = mm_popcount(x & mm_bits_low(half));
+        if (rank < below) continue;
+        rank -= below, bit += half, x >>= half;
+    }
+    return bit;
+}
+/* The first n of the bits set in x, or all. */
+MM_FN uint64_t mm_bits_first(uint64_t x, uint32_t n) {
+    return n < mm_popcount(x) ? x & mm_bits_low(mm_bits_select(x, n)) : x;
 }
 
 #endif

@@ -159,6 +159,8 @@ MM_FN uint64_t mm_gather_zero(uint64_t *p) {
 MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
     asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*first), "=l"(*second) : "l"(p) : "memory");
 }
+/* The same for zeroing them. */
+MM_FN void mm_zero_two(uint64_t *p) { asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %1};" : : "l"(p), "l"(0ull) : "memory"); }
 MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 
 MM_FN void mm_wait(void) { __nanosleep(MM_WAIT_NS); }

@@ -28,7 +28,7 @@
  *   back releases (segment.h), claim acquires, who puts a lot releases, who looks it up acquires (stripe.h): so
  *   what the last user of a slice did happens before what its next user does. avail is set with release after the
  *   count, and who clears it acquires, then looks at the count again. unissued is set before MM_WORDS_WHOLE is cleared; a
- *   reuser registers, then reads it. opener is stored before unissued is set, by the fence that acquires from the words.
+ *   reuser registers, then reads it: one fence for that, and to acquire from the words.
  * Progress. Wait-free; but who makes the block whole may have to wait for its words' last bits to be seen, which were
  *   set before they were counted.
  * Stale. Who looks for slices may come to a block that has changed, or whose segment has: registered, it reads owner
@@ -113,17 +113,18 @@ MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32
  * changed. */
 MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t all) {
     struct mm_segment *at = mm_segment_at(ref, s);
-    const uint64_t life = all & (MM_WORDS_WHOLE - MM_WORDS_LIFE);
+    const uint64_t life = all & (MM_WORDS_WHOLE - MM_WORDS_LIFE), others = mm_load_relaxed_u64(&at->whole);
     if (!mm_cas_acquire_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
     const uint32_t first = mm_block_first_word(ref->classes[c], j), n = mm_class_block_words(ref->classes[c], j);
-    mm_wait_words(mm_segment_bits(ref, s) + first, n - 1, mm_bits_low(1u << MM_WORD_SHIFT));
-    mm_wait_words(mm_segment_bits(ref, s) + (first + n - 1), 1, mm_class_word_mask(ref->classes[c], first + n - 1));
+    const uint64_t last = mm_class_word_mask(ref->classes[c], first + n - 1), full = mm_bits_low(1u << MM_WORD_SHIFT);
+    mm_wait_words(mm_segment_bits(ref, s) + first, n - (last != full), full);
+    mm_wait_words(mm_segment_bits(ref, s) + (first + n - 1), last != full, last);
     mm_store_relaxed_u32(&at->opener[j], 0);
-    mm_gather_fence(); /* the words, and opener before unissued */
     mm_or_relaxed_u64(&at->unissued, 1ull << j);
     mm_and_relaxed_u64(&at->avail, ~(1ull << j));
-    mm_and_release_u64(&at->words[j], ~MM_WORDS_WHOLE);
-    mm_segment_give_back(ref, s, c, 1ull << j);
+    mm_gather_fence(); /* acquires from the words; unissued before what follows */
+    mm_and_relaxed_u64(&at->words[j], ~MM_WORDS_WHOLE);
+    mm_segment_put_back(ref, s, c, 1ull << j, others);
 }
 
 /* What is to be done for a block after its words have changed. */

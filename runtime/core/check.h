@@ -275,7 +275,7 @@ MM_FN_RARE void mm_heap_drain_quiescent(const struct mm_heap_ref *ref, uint32_t 
             ring->tickets = 0;
             for (uint32_t slot = 0; slot < MM_RING; slot++) ring->slot[slot].what = ring->slot[slot].taken = 0, ring->blocks[slot] = 0;
         }
-        h->classes[c].dry = h->classes[c].rich = h->classes[c].whole_row = 0;
+        h->classes[c].dry = h->classes[c].rich = h->classes[c].whole_row = h->classes[c].looked = 0;
         for (uint32_t which = MM_WHOLE; which <= MM_AVAIL; which++) {
             const struct mm_tree t = mm_segment_class_tree(ref, c, which);
             for (uint32_t i = 0; i <= ref->tree_mids; i++) t.node[i] = 0;

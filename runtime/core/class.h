@@ -59,14 +59,18 @@ struct mm_class {
     uint8_t shift, block_shift, blocks, stripe_mask;
     uint8_t lot_shift;   /* tickets of a lot of a stripe: one block */
     uint8_t ahead;       /* lots of a stripe that are ready ahead of need */
-    uint8_t reserve_mask;
-    uint8_t row_shift;   /* segments of a lot of a reserve */
+    uint8_t row_shift;   /* segments of a lot of the reserve */
     uint8_t row_lot_shift;   /* tickets of it */
     uint8_t reserve_ahead;
-    uint8_t spare[10];
+    uint8_t spare[5];
+    uint16_t row_reciprocal; /* ceil(2^MM_ROW_RECIPROCAL_SHIFT / blocks): divides places of a reserve's lot by blocks */
+    uint32_t short_slices; /* of the last block of a segment, if it has fewer than the lot has tickets; else 0 */
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class) == 32, "found by a shift");
 MM_STATIC_ASSERT(MM_STRIPES - 1 < 256 && MM_SEGMENT_BLOCKS_MAX < 256, "bytes will do");
+
+#define MM_ROW_RECIPROCAL_SHIFT 15 /* exact: the reciprocal is too large by less than 1, and places * blocks are below 2^15 */
+MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX * MM_SEGMENT_BLOCKS_MAX < 1u << MM_ROW_RECIPROCAL_SHIFT, "a lot has as many tickets as a segment blocks, at most");
 
 MM_FN uint32_t mm_class_at_most(uint32_t a, uint32_t b) { return a < b ? a : b; }
 /* log2 of n, which is not 0, rounded up. */
@@ -80,19 +84,21 @@ MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
     k.shift = (uint8_t)mm_class_shift(c), k.block_shift = (uint8_t)mm_class_block_shift(c);
     k.blocks = (uint8_t)mm_class_blocks(c);
     k.lot_shift = (uint8_t)mm_class_at_most(k.block_shift, mm_class_log_up(k.slices));
+    const uint32_t last = k.slices - ((k.blocks - 1u) << k.block_shift);
+    k.short_slices = last < 1u << k.lot_shift ? last : 0;
     const uint32_t block = mm_class_at_most(31 - mm_clz_u32(k.bytes) + k.block_shift, MM_SEGMENT_SHIFT);
     const uint32_t hold = hold_shift > block ? hold_shift - block : 0; /* so many blocks */
-    const uint32_t stripes = mm_class_at_most(MM_STRIPES_SHIFT, hold > 2 ? hold - 2 : 0);
+    const uint32_t stripes = mm_class_at_most(MM_STRIPES_SHIFT, hold - (hold > 0));
     k.stripe_mask = (uint8_t)((1u << stripes) - 1);
-    k.ahead = hold >= stripes + 3 ? MM_AHEAD_MAX : hold >= stripes + 2 ? MM_AHEAD_MAX / 2 : 0;
-    const uint32_t segments = hold_shift > MM_SEGMENT_SHIFT ? hold_shift - MM_SEGMENT_SHIFT : 0;
+    const uint32_t many = k.block_shift > MM_BLOCK_SLICES_SHIFT ? k.block_shift - MM_BLOCK_SLICES_SHIFT : 0; /* slices of a block, and so fewer of them ahead */
+    k.ahead = (uint8_t)mm_class_at_most(MM_AHEAD_MAX >> many, hold < stripes + 2 ? hold - stripes : 1u << mm_class_at_most(hold - stripes - 2, 16));
+    const uint32_t segments = hold_shift > MM_SEGMENT_SHIFT + 1 ? hold_shift - MM_SEGMENT_SHIFT - 1 : 0;
     const uint32_t blocks = mm_class_log_up(k.blocks), room = mm_class_log_up(MM_SEGMENT_BLOCKS_MAX) - blocks;
-    const uint32_t row = mm_class_at_most(room, MM_RESERVE_ROW_SHIFT), spare = segments > row ? segments - row : 0;
-    k.reserve_ahead = spare >= 2 ? MM_RESERVE_AHEAD : segments > 0;
-    k.row_shift = (uint8_t)mm_class_at_most(segments - (segments > 0), row);
+    const uint32_t row = mm_class_at_most(mm_class_at_most(room, MM_RESERVE_ROW_SHIFT), segments - (segments > 0)), spare = mm_class_at_most(segments - row, 16);
+    k.reserve_ahead = (uint8_t)mm_class_at_most(MM_RESERVE_AHEAD >> many, (1u << spare) - 1);
+    k.row_shift = (uint8_t)row;
     k.row_lot_shift = (uint8_t)(k.row_shift + blocks);
-    const uint32_t some = k.bytes / MM_RESERVE_BYTES, reserves = some == 0 ? 0 : 31 - mm_clz_u32(some);
-    k.reserve_mask = (uint8_t)((1u << mm_class_at_most(mm_class_at_most(reserves, MM_RESERVES_SHIFT), mm_class_at_most(spare > 2 ? spare - 2 : 0, stripes))) - 1);
+    k.row_reciprocal = (uint16_t)(((1u << MM_ROW_RECIPROCAL_SHIFT) - 1) / k.blocks + 1);
     return k;
 }
 

@@ -22,7 +22,8 @@ MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
 }
 MM_FN void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
     if (token >= MM_TOKEN_RUN) return mm_run_malloc(ref, token & ~MM_TOKEN_RUN, MM_SEGMENT_BYTES);
-    return mm_slice_malloc_slow(ref, token);
+    if (token & MM_TOKEN_SHORT) token = mm_slice_redraw(ref, token);
+    return token & MM_TOKEN ? mm_slice_malloc_slow(ref, token) : (void *)token;
 }
 
 /* Allocates `bytes` (0 counts as 1), aligned to 1 << MM_ALIGN_SHIFT. Returns NULL if that cannot be had. */

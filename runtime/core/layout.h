@@ -29,7 +29,7 @@ struct mm_heap_ref {
     uint64_t class_trees;  /* two for each class: whole blocks, single slices (segment.h); one after the other, */
     uint64_t tree_bytes;   /* so many bytes each */
     uint64_t tree_mids;    /* words in the middle level of a tree */
-    uint64_t rings;        /* struct mm_ring, MM_RINGS for each class: its stripes, then its reserves */
+    uint64_t rings;        /* struct mm_ring, MM_RINGS for each class: its stripes, then its reserve */
     uint64_t spare[4];
     struct mm_class classes[MM_CLASS_COUNT];
 };
@@ -70,7 +70,7 @@ struct mm_slot {
 struct mm_ring {
     uint32_t tickets, spare[31];
     struct mm_slot slot[MM_RING];
-    uint64_t blocks[MM_RING]; /* reserves: which blocks of the segment are in the lot, unless all are (stripe.h) */
+    uint64_t blocks[MM_RING]; /* a reserve: which segments, or blocks, are in the lot (stripe.h) */
 };
 MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0, "rings do not share a cache line");
 
@@ -85,8 +85,9 @@ struct mm_class_state {
     uint64_t rich; /* how many of its slices had come back, at the last looks, in 1/256 (stripe.h) */
     uint64_t segments; /* that belong to it */
     uint64_t whole_row; /* the first of a row of segments with many whole blocks, + 1; a hint */
+    uint64_t looked; /* segments that it had when somebody last looked how many of its slices had come back */
     uint64_t circulating; /* whether somebody puts a block into circulation (stripe.h) */
-    uint64_t spare[11];
+    uint64_t spare[10];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
 
@@ -101,7 +102,8 @@ struct mm_heap {
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t misuse[MM_MISUSE_KINDS + 2];
     uint64_t free_count;       /* segments in the free tree; lags behind it */
-    uint64_t spare[2];
+    uint64_t flushing; /* whether somebody flushes (stripe.h) */
+    uint64_t spare;
     struct mm_counter version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
@@ -160,7 +162,9 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->ref.bits = metadata_base + l->bits_offset;
     int log = 0;
     while (2ull << log <= mapped_segments * MM_SEGMENT_BYTES) log++;
-    h->ref.hold_shift = 2 * log > MM_HOLD_SHIFT ? (uint64_t)(2 * log - MM_HOLD_SHIFT) : 0;
+    int hold = 2 * log - MM_HOLD_SHIFT + (log > MM_HOLD_KNEE ? log - MM_HOLD_KNEE : 0);
+    if (hold > log - MM_HOLD_PART_SHIFT) hold = log - MM_HOLD_PART_SHIFT;
+    h->ref.hold_shift = hold > 0 ? (uint64_t)hold : 0;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) h->ref.classes[c] = mm_class_make(c, (uint32_t)h->ref.hold_shift);
     h->ref.mapped_count = mapped_segments;
     h->ref.free_tree = metadata_base + l->free_tree;

@@ -25,6 +25,7 @@
 #include "runtime/core/segment.h"
 
 MM_STATIC_ASSERT(MM_RING > 16 + MM_AHEAD_MAX, "a warp draws 32 tickets, and no lot has less than two");
+MM_STATIC_ASSERT(MM_RING > 2 * MM_RESERVE_AHEAD, "what is ahead finds room");
 
 #define MM_LOT_CONTENT ((1ull << MM_LOT_CONTENT_BITS) - 1)
 /* Beside the content: not for those who know the plain case only. */
@@ -53,6 +54,9 @@ MM_FN int mm_lot_is(uint64_t what, uint32_t m) {
 /* Whether there is nothing in a lot. */
 MM_FN int mm_lot_is_none(uint64_t what) { return (what & MM_LOT_NONE) == MM_LOT_NONE; }
 
+/* Whether a lot, its tag aside, is short of some slices, but not of all. */
+MM_FN int mm_lot_is_odd(uint64_t what) { return what >> MM_LOT_CONTENT_BITS == MM_LOT_ODD >> MM_LOT_CONTENT_BITS && (uint32_t)what != (uint32_t)MM_LOT_NONE; }
+
 /* Draws n tickets. Returns the first. */
 MM_FN uint32_t mm_ring_draw(struct mm_ring *ring, uint32_t n) { return mm_add_relaxed_u32(&ring->tickets, n); }
 
@@ -72,10 +76,12 @@ MM_FN uint64_t mm_ring_look(struct mm_ring *ring, uint32_t m) {
 /* n tickets of lot m have been looked up. */
 MM_FN void mm_ring_took(struct mm_ring *ring, uint32_t m, uint32_t n) { mm_count_u32(&mm_ring_slot(ring, m)->taken, n); }
 
-/* Whether lot m can be put: the one before it in its slot has been looked up by all. */
+/* Whether lot m can be put, when `taken` is that of its slot: the lot before it there has been looked up by all. */
+MM_FN int mm_ring_is_done(uint32_t taken, uint32_t shift, uint32_t m) {
+    return (taken - (m >> MM_RING_SHIFT << shift)) << MM_RING_SHIFT == 0;
+}
 MM_FN int mm_ring_has_room(struct mm_ring *ring, uint32_t shift, uint32_t m) {
-    const uint32_t taken = mm_load_acquire_u32(&mm_ring_slot(ring, m)->taken) - (m >> MM_RING_SHIFT << shift);
-    return taken << MM_RING_SHIFT == 0;
+    return mm_ring_is_done(mm_load_acquire_u32(&mm_ring_slot(ring, m)->taken), shift, m);
 }
 /* Waits for that. Returns whether it has come about; if not, the lot cannot be put, and whoever looks it up gives up as well. */
 MM_FN int mm_ring_await(struct mm_ring *ring, uint32_t shift, uint32_t m) {
@@ -103,7 +109,7 @@ MM_FN int mm_ring_finish(struct mm_ring *ring, uint32_t shift, uint32_t t) {
 }
 
 /* The caller, who has a ticket of lot m, saw that the rest of it is good for nothing: nobody needs to draw it. */
-MM_FN_RARE void mm_ring_skip(struct mm_ring *ring, uint32_t shift, uint32_t m) {
+MM_FN void mm_ring_skip(struct mm_ring *ring, uint32_t shift, uint32_t m) {
     const uint32_t t = mm_load_relaxed_u32(&ring->tickets);
     if (t >> shift == m && (t & ((1u << shift) - 1)) != 0 && mm_ring_finish(ring, shift, t)) mm_ring_took(ring, m, ((m + 1) << shift) - t);
 }

@@ -74,14 +74,13 @@ MM_FN_RARE void mm_segment_unlist(const struct mm_heap_ref *ref, uint32_t s, uin
 }
 
 /* Gives the blocks of `bits` back to segment s of class c, and the segment to nobody if that is all. The
- * caller holds the bits. Releases. */
-MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t bits) {
+ * caller holds the bits. seen: what `whole` was a moment ago. Releases. */
+MM_FN_RARE void mm_segment_put_back(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t bits, uint64_t seen) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_segment *at = mm_segment_at(ref, s);
     uint64_t all = mm_bits_low(ref->classes[c].blocks);
     MM_ROLLED
-    while (bits != all) {
-        const uint64_t seen = mm_load_relaxed_u64(&at->whole);
+    for (; bits != all; seen = mm_load_relaxed_u64(&at->whole)) {
         if ((seen | bits) != all) { /* the usual case */
             const uint64_t old = mm_or_release_u64(&at->whole, bits);
             if (old == 0) {
@@ -116,6 +115,10 @@ MM_FN_RARE void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, 
     mm_version_raise(h);
 }
 
+MM_FN void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t bits) {
+    mm_segment_put_back(ref, s, c, bits, mm_load_relaxed_u64(&mm_segment_at(ref, s)->whole));
+}
+
 /* Claims those of `want`, or all, that are whole blocks of segment s, whosever it is. Returns which. Acquires. */
 MM_FN uint64_t mm_segment_claim(const struct mm_heap_ref *ref, uint32_t s, uint64_t want) {
     return mm_and_acquire_u64(&mm_segment_at(ref, s)->whole, ~want) & want;
@@ -127,19 +130,19 @@ MM_FN int mm_segment_keep(const struct mm_heap_ref *ref, uint32_t s, uint32_t c,
     return owner == c + 1;
 }
 
-/* Takes neighbouring segments from nobody for class c, up to `want`; their blocks are claimed. Returns the first, or
- * MM_TREE_NONE; *count: how many. near: as free_near said; salt: see mm_tree_take. */
+/* Takes up to `want` segments from nobody for class c; their blocks are claimed. Returns a segment, of which they are no more
+ * than 63 away, or MM_TREE_NONE; *bits: how far. near: as free_near said; salt: see mm_tree_take. */
 MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c, uint32_t near, uint32_t salt, uint32_t want,
-                                      uint32_t *count) {
+                                      uint64_t *bits) {
     struct mm_heap *h = mm_heap_of(ref);
-    const uint32_t first = mm_tree_take(mm_segment_free_tree(ref), near, salt, want, count);
+    const uint32_t first = mm_tree_take(mm_segment_free_tree(ref), near, salt, want, bits);
     if (first == MM_TREE_NONE) return first;
     if (first / 64 != near / 64) mm_store_relaxed_u64(&h->free_near, first);
-    mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)*count);
-    mm_add_relaxed_u64(&h->classes[c].segments, *count);
-    struct mm_segment *at = mm_segment_at(ref, first);
+    mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)mm_popcount(*bits));
+    mm_add_relaxed_u64(&h->classes[c].segments, mm_popcount(*bits));
     MM_ROLLED
-    for (uint32_t i = *count; i > 0; i--, at++) {
+    for (uint64_t rest = *bits; rest != 0; rest &= rest - 1) {
+        struct mm_segment *at = mm_segment_at(ref, first + mm_ctz(rest));
         mm_store_relaxed_u64(&at->unissued, ~0ull);
         mm_store_relaxed_u64(&at->owner, c + 1);
     }

@@ -27,6 +27,7 @@ MM_FN uint64_t mm_token_make(uint32_t c, uint32_t k, uint32_t t) { return MM_TOK
 MM_FN uint32_t mm_token_class(uint64_t token) { return (uint32_t)(token >> 40) & 63; }
 MM_FN uint32_t mm_token_stripe(uint64_t token) { return (uint32_t)(token >> 32) & 255; }
 MM_STATIC_ASSERT(MM_CLASS_COUNT <= 64 && MM_STRIPES <= 256, "both fit");
+#define MM_TOKEN_SHORT (1ull << 46) /* of a lot that is ready, and has fewer slices than tickets */
 #define MM_TOGETHER_SHIFT 4 /* lots, whose tickets go as one */
 MM_STATIC_ASSERT(MM_RING > (1u << MM_TOGETHER_SHIFT) + MM_AHEAD_MAX, "they find room for what they make ready");
 
@@ -42,21 +43,24 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
     struct mm_ring *ring = mm_ring_at(ref, c, k);
     uint32_t t = (uint32_t)token, left = group, nones;
     uint64_t off = MM_PIECE_VOID;
-    int refilled = 0;
+    int is_to_look = 0;
     MM_ROLLED
     do {
         const uint32_t mine = left >> lane & 1, m = t >> shift;
-        if (mine) mm_stripe_begin(ref, c, k, t, &refilled);
+        if (mine) mm_stripe_begin(ref, c, k, t, &is_to_look);
         mm_warp_sync(group);
         if (mine) off = mm_stripe_piece(ref, c, k, t);
         mm_warp_sync(group);
         const uint32_t same = mm_warp_match(group, mine ? m : ~0u);
-        if (mine && lane == mm_ctz(same)) mm_ring_took(ring, m, mm_popcount(same));
+        if (mine && lane == 31 - mm_clz_u32(same)) { /* the largest ticket */
+            mm_ring_took(ring, m, mm_popcount(same));
+            if (off == MM_PIECE_VOID) mm_ring_skip(ring, shift, m);
+        }
         nones = mm_warp_ballot(group, mine && off == MM_PIECE_NONE);
         if (nones != 0) {
             const uint32_t first = mm_ctz(nones), rank = mm_popcount(nones & mm_bits_low(lane));
             mm_claim claim = 0;
-            if (lane == first) claim = mm_stripe_find(ref, c, mm_popcount(nones), k, t);
+            if (lane == first) claim = mm_stripe_find(ref, c, mm_popcount(nones), k, t, &is_to_look);
             mm_warp_sync(group);
             claim = mm_warp_shuffle_u64(group, claim, first);
             if (nones >> lane & 1 && rank < mm_claim_count(claim)) off = mm_claim_offset(ref->classes[c], claim, rank);
@@ -69,32 +73,39 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
             t = mm_warp_shuffle(group, t, leader) + mm_popcount(left & mm_bits_low(lane));
         }
     } while (left != 0);
-    refilled = (int)mm_warp_ballot(group, refilled);
-    if (refilled) mm_stripe_look(ref, c, k, group, mm_popcount(group & mm_bits_low(lane)));
+    is_to_look = (int)mm_warp_ballot(group, is_to_look);
+    if (is_to_look) mm_stripe_look(ref, c, k, group, mm_popcount(group & mm_bits_low(lane)));
     mm_warp_sync(group); /* nobody runs ahead */
     if (off < MM_PIECE_VOID) return (void *)(ref->user_base + off);
     mm_null_count(ref, ref->classes[c].bytes);
     return NULL;
 }
 
+/* The caller's token, of a group that has the tickets from t on, of the ring of class c that byte `at` of all rings is in. */
+MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t group) {
+    group = mm_anew(group), c = mm_anew(c);
+    return mm_token_make(c, mm_anew(at) / (uint32_t)sizeof(struct mm_ring) - c * MM_RINGS, t + mm_popcount(group & mm_bits_low(mm_warp_lane())));
+}
+
 /* The address of a slice of class c, if it can be had by a plain ticket: one that is neither a lot's first nor last, nor
- * are those of the other lanes, of a lot that is ready, or will be soon. Else a token. Small, and without calls: a function that
+ * are those of the other lanes, of a lot that is ready, or will be soon, and not short. Else a token. Small, and without calls: a function that
  * makes any, or needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     uint32_t group = mm_warp_match(mm_warp_here(), c), t = 0;
-    const uint32_t i = c * MM_RINGS + (mm_home() & ref->classes[c].stripe_mask), ring = i * (uint32_t)sizeof(struct mm_ring);
-    if (mm_warp_lane() == mm_ctz(group)) t = mm_ring_draw((struct mm_ring *)(ref->rings + ring), mm_popcount(group));
+    uint32_t at = (c * MM_RINGS + (mm_home() & ref->classes[c].stripe_mask)) * (uint32_t)sizeof(struct mm_ring);
+    if (mm_warp_lane() == mm_ctz(group)) t = mm_ring_draw((struct mm_ring *)(ref->rings + at), mm_popcount(group));
     mm_warp_sync(group);
     t = mm_warp_shuffle(group, t, mm_ctz(group));
     group = mm_anew(group), c = mm_anew(c); /* here and below: what can be worked out again is in no register meanwhile */
     const uint32_t shift = ref->classes[c].lot_shift;
     if (MM_LIKELY((t - 1) >> shift == t >> shift && (t + mm_popcount(group)) >> shift == t >> shift)) {
-        struct mm_slot *slot = (struct mm_slot *)(ref->rings + (ring + (uint32_t)offsetof(struct mm_ring, slot) + (t >> shift) % MM_RING * (uint32_t)sizeof *slot));
+        at = mm_anew(at + (uint32_t)offsetof(struct mm_ring, slot) + (t >> shift) % MM_RING * (uint32_t)sizeof(struct mm_slot));
+        struct mm_slot *slot = (struct mm_slot *)(ref->rings + at);
         uint64_t what;
         uint32_t polls = 0;
         MM_ROLLED
         for (;;) {
-            what = mm_load_acquire_u64(&slot->what) ^ mm_lot_tag(mm_anew(t) >> shift);
+            what = mm_load_acquire_u64(&slot->what) ^ mm_lot_tag(t >> shift);
             if ((what & ~MM_LOT_ODD) >> MM_LOT_CONTENT_BITS == 0) break;
             polls = mm_anew(polls + 1);
             if (polls == MM_WAIT_ITERATIONS) break;
@@ -103,14 +114,47 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
         mm_warp_sync(group);
         group = mm_anew(group);
         if (MM_LIKELY(what >> MM_LOT_CONTENT_BITS == 0)) {
+            slot = (struct mm_slot *)(ref->rings + mm_anew(at));
             if (mm_warp_lane() == mm_ctz(group)) mm_count_u32(&slot->taken, mm_popcount(group));
             group = mm_anew(group);
             t += mm_popcount(group & mm_bits_low(mm_warp_lane()));
             return ref->user_base + what + (uint64_t)(t & ((1u << shift) - 1)) * ref->classes[mm_anew(c)].bytes;
         }
+        if (mm_lot_is_odd(what)) return MM_TOKEN_SHORT | mm_slice_token(at, c, t, group);
     }
-    group = mm_anew(group), c = mm_anew(c);
-    return mm_token_make(c, mm_anew(ring) / (uint32_t)sizeof(struct mm_ring) - c * MM_RINGS, t + mm_popcount(group & mm_bits_low(mm_warp_lane())));
+    return mm_slice_token(at, c, t, group);
+}
+
+/* The address of a slice for the ticket `token`, of a short lot that is ready, or for another ticket if that is beyond the lot's slices;
+ * or a token, if it is not that easy. No calls, as mm_slice_draw. Lanes that draw again do so as one, and stay together; but nobody waits
+ * for a lot whose first ticket a lane of the same group has: that lane would make it ready only after this. */
+MM_FN_LEAF uint64_t mm_slice_redraw(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), shift = ref->classes[c].lot_shift, size = 1u << shift;
+    struct mm_ring *ring = mm_ring_at(ref, c, k);
+    uint32_t t = (uint32_t)token, n = 1, rank = 0, group = 0;
+    MM_ROLLED
+    for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
+        const uint32_t m = t >> shift, place = t & (size - 1);
+        if (place == 0 || place + n >= size + (group == 0)) break; /* the first has something to do, the last too */
+        const uint64_t what = mm_ring_look(ring, m);
+        const int is_none = mm_lot_is_none(what); /* or who has waited too long */
+        if (group != 0 ? mm_warp_ballot(group, is_none) != 0 : is_none) break;
+        const uint32_t good = what & MM_LOT_ODD ? ref->classes[c].short_slices : size;
+        if (place < good && place + n >= good) break;
+        if (rank == 0) mm_ring_took(ring, m, n);
+        if (place < good) return ref->user_base + (what & MM_LOT_CONTENT) + (uint64_t)(place + rank) * ref->classes[c].bytes;
+        if (group == 0) {
+            group = mm_warp_match(mm_warp_here(), (uint32_t)(token >> 32) << 18 | (m & ((1u << 18) - 1)));
+            n = mm_popcount(group), rank = mm_popcount(group & mm_bits_low(mm_warp_lane()));
+        }
+        if (rank == 0) {
+            mm_ring_skip(ring, shift, m);
+            t = mm_ring_draw(ring, n);
+        }
+        mm_warp_sync(group);
+        t = mm_warp_shuffle(group, t, mm_ctz(group));
+    }
+    return mm_token_make(c, k, t + rank);
 }
 
 /* free goes by stages, the first two small and without calls, as mm_slice_draw. What a stage leaves for the next is one word: 0,
@@ -141,11 +185,10 @@ MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) {
     mm_gather_two(&mm_segment_at(ref, s)->owner, &owner, &unissued);
     const uint32_t c = mm_anew(MM_OWNER_KIND(owner) - 1);
     if (!MM_LIKELY(c < MM_CLASS_COUNT)) return MM_LEFT_ALL | (uint64_t)s << MM_SEGMENT_SHIFT | in;
-    const struct mm_class class_ = ref->classes[c];
-    const uint32_t i = mm_anew(mm_class_number(class_, in)), rest = in - i * class_.bytes; /* the shift rounded down */
+    const uint32_t i = mm_anew(mm_class_number(ref->classes[c], in)), rest = in - i * ref->classes[c].bytes; /* the shift rounded down */
     int misuse = 0;
-    if (!MM_LIKELY(rest == 0 && i < class_.slices)) misuse = rest != 0 ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER;
-    else if (!MM_LIKELY(!(unissued >> (i >> class_.block_shift) & 1))) misuse = mm_stripe_misuse(ref, s, c, i);
+    if (!MM_LIKELY(rest == 0 && i < ref->classes[c].slices)) misuse = rest != 0 ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER;
+    else if (!MM_LIKELY(!(unissued >> (i >> ref->classes[c].block_shift) & 1))) misuse = mm_stripe_misuse(ref, s, c, i);
     if (MM_LIKELY(misuse == 0)) return MM_LEFT_MARK | (uint64_t)c << MM_LEFT_CLASS_SHIFT | ((uint64_t)s << MM_SLICE_BITS | i);
     mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
     return 0;

@@ -134,10 +134,10 @@ MM_FN_RARE uint32_t mm_tree_any(struct mm_tree t, uint32_t random, uint32_t *cou
     return first + mm_bits_any(leaf, random << 12);
 }
 
-/* Takes up to `want` neighbouring segments (of one leaf) out of the set. Returns the first, or MM_TREE_NONE; *count: how
- * many. s: one in whose leaf to look first, or MM_TREE_NONE. salt 0: the first ones, if nobody else wants them; else those
+/* Takes up to `want` segments of one leaf out of the set. Returns the first of the leaf, or MM_TREE_NONE; *bits: which of the
+ * leaf. s: one in whose leaf to look first, or MM_TREE_NONE. salt 0: the first ones, if nobody else wants them; else those
  * after what callers of smaller numbers want at the same time. Acquires. */
-MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t s, uint32_t salt, uint32_t want, uint32_t *count) {
+MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t s, uint32_t salt, uint32_t want, uint64_t *bits) {
     uint64_t leaf = s == MM_TREE_NONE || salt * want >= 64 ? 0 : mm_load_relaxed_u64(mm_tree_leaf(t, s)); /* as it was seen last */
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
@@ -147,15 +147,12 @@ MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t s, uint32_t salt, uint32_
             leaf = mm_load_relaxed_u64(mm_tree_leaf(t, s));
             if (leaf == 0) continue;
         }
-        const uint32_t apart = (salt + tries) * want;
-        const uint64_t row = mm_bits_row(leaf, mm_bits_pick(leaf, mm_ctz(leaf) + apart), want);
-        const uint64_t old = mm_tree_erase_bits(t, s, row), got = old & row;
-        leaf = old & ~row;
-        if (got == 0) continue;
-        const uint64_t mine = mm_bits_row(got, mm_ctz(got), 64);
-        if (got != mine) mm_tree_insert_bits(t, s, got & ~mine);
-        *count = mm_popcount(mine);
-        return (s & ~63u) + mm_ctz(mine);
+        const uint64_t mine = mm_bits_first(leaf & ~0ull << mm_bits_pick(leaf, mm_ctz(leaf) + (salt + tries) * want), want);
+        const uint64_t old = mm_tree_erase_bits(t, s, mine);
+        leaf = old & ~mine;
+        if ((old & mine) == 0) continue;
+        *bits = old & mine;
+        return s & ~63u;
     }
     return MM_TREE_NONE;
 }

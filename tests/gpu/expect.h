@@ -2,7 +2,7 @@
 #define MM_TESTS_GPU_EXPECT_H
 #include <stdint.h>
 struct class_facts {
-    uint32_t c, bytes, block_shift, slices, blocks, reserves, last_words; /* words: of the last block */
+    uint32_t c, bytes, block_shift, slices, blocks, short_slices, last_words; /* words: of the last block */
     uint64_t blocks_mask, last_mask;                                      /* mask: of its last word */
 };
 struct mm_layout;

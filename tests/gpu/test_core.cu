@@ -24,7 +24,7 @@ START_TEST(test_class) {
     for (uint32_t bytes = 0; bytes < n; bytes++) {
         const struct class_facts e = expect_class(bytes), *g = &host[bytes];
         ck_assert_msg(e.c == g->c && e.bytes == g->bytes && e.block_shift == g->block_shift && e.slices == g->slices &&
-                          e.blocks == g->blocks && e.reserves == g->reserves && e.last_words == g->last_words &&
+                          e.blocks == g->blocks && e.short_slices == g->short_slices && e.last_words == g->last_words &&
                           e.blocks_mask == g->blocks_mask && e.last_mask == g->last_mask,
                       "size %u", bytes);
     }
@@ -33,16 +33,16 @@ START_TEST(test_class) {
 }
 END_TEST
 
-/* ---- bitmap tree: each segment is taken by exactly one thread, alone or in a row, and put back ---- */
+/* ---- bitmap tree: each segment is taken by exactly one thread, alone or with others, and put back ---- */
 
 __global__ void take_all(struct mm_heap_ref ref, unsigned *taken_by, unsigned *count) {
     struct mm_heap *h = mm_heap_of(&ref);
     for (;;) {
-        uint32_t n = 0;
-        const uint32_t s = mm_tree_take(mm_segment_free_tree(&ref), MM_TREE_NONE, thread_index(), 1 + thread_index() % 5, &n);
+        uint64_t bits = 0;
+        const uint32_t s = mm_tree_take(mm_segment_free_tree(&ref), MM_TREE_NONE, thread_index(), 1 + thread_index() % 5, &bits);
         if (s == MM_TREE_NONE) break;
-        for (uint32_t i = s; i < s + n; i++) atomicAdd(&taken_by[i], 1);
-        atomicAdd(count, n);
+        atomicAdd(count, mm_popcount(bits));
+        for (; bits != 0; bits &= bits - 1) atomicAdd(&taken_by[s + mm_ctz(bits)], 1);
     }
 }
 __global__ void put_all(struct mm_heap_ref ref, unsigned n) {
@@ -80,14 +80,15 @@ __global__ void claim_blocks(struct mm_heap_ref ref, unsigned *owners, unsigned 
     const uint32_t c = (thread_index() / 32 % 8) * 7, salt = thread_index();
     for (uint32_t round = 0; round < 8; round++) {
         const struct mm_tree whole = mm_segment_class_tree(&ref, c, MM_WHOLE);
-        uint32_t s = mm_tree_find(whole, salt + round), n;
+        uint32_t s = mm_tree_find(whole, salt + round);
         uint64_t bits = s == MM_TREE_NONE ? 0 : mm_load_relaxed_u64(&mm_segment_at(&ref, s)->whole);
-        if (bits != 0) bits = mm_segment_claim(&ref, s, mm_bits_row(bits, mm_bits_pick(bits, salt), 1 + (salt + round) % 5));
+        if (bits != 0) bits = mm_segment_claim(&ref, s, mm_bits_first(bits & ~0ull << mm_bits_pick(bits, salt), 1 + (salt + round) % 5));
         if (bits != 0 && !mm_segment_keep(&ref, s, c, bits)) bits = 0;
         if (bits == 0 && s != MM_TREE_NONE) mm_segment_unlist(&ref, s, c, MM_WHOLE);
         if (bits == 0) {
-            s = mm_segment_claim_fresh(&ref, c, MM_TREE_NONE, salt, 1, &n);
+            s = mm_segment_claim_fresh(&ref, c, MM_TREE_NONE, salt, 1, &bits);
             if (s == MM_TREE_NONE) continue;
+            s += mm_ctz(bits);
             bits = mm_class_blocks_mask(c);
             if (bits & (bits - 1)) { /* one for us, the rest for the others */
                 mm_segment_give_back(&ref, s, c, bits & (bits - 1));
@@ -194,16 +195,18 @@ __global__ void take_until_null(struct mm_heap_ref ref, unsigned bytes, struct t
     atomicAdd(&t->nulls, 1);
 }
 START_TEST(test_every_ticket) {
-    const uint64_t segments = 8512;
-    for (int round = 0; round < 4; round++) {
+    static const unsigned sizes[] = {1 << 20, 5120, 3072, 1792}; /* then some whose lots are short: all, each second, each third */
+    for (int round = 0; round < 8; round++) {
+        const unsigned size = sizes[round / 2];
+        const uint64_t segments = size == 1 << 20 ? 8512 : 512, all = segments * expect_class(size).slices * size;
         struct gpu_heap f = gpu_heap_create(segments);
         struct tally *t, host;
         CUDA_OK(cudaMalloc(&t, sizeof *t));
         CUDA_OK(cudaMemset(t, 0, sizeof *t));
-        take_until_null<<<64, 128>>>(f.ref, 1 << 20, t);
+        take_until_null<<<64, 128>>>(f.ref, size, t);
         KERNEL_OK();
         CUDA_OK(cudaMemcpy(&host, t, sizeof host, cudaMemcpyDeviceToHost));
-        ck_assert_uint_eq(host.bytes, segments * MM_SEGMENT_BYTES);
+        ck_assert_uint_eq(host.bytes, all);
         ck_assert_uint_eq(host.nulls, 64 * 128);
         ck_assert_uint_eq(check_heap(f.ref), host.bytes);
         CUDA_OK(cudaFree(t));

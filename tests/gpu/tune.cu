@@ -1,5 +1,5 @@
-/* Timings for tuning the core, in a second or two: tune [NAME [LOW HIGH ONE_IN THREADS]]; with the latter only that case,
- * LOW to HIGH bytes for one thread in so many. runtime/device.cu, linked as mmnvcc links it (32 registers), over heaps of
+/* Timings for tuning the core, in a second or two: tune [NAME [LOW HIGH ONE_IN ASKS]]; with the latter only that case,
+ * LOW to HIGH bytes for one thread in so many, at most 1,000,000 ASKS. runtime/device.cu, linked as mmnvcc links it (32 registers), over heaps of
  * its own, without libmm, so that variants can be built side by side and run in one go. What
  * mm is measured by is mmbench: only that goes through mmnvcc, checks payloads and knows the floors. Each line: NAME, the
  * case, microseconds (median [least..most] of 12 after a warm-up), address span over bytes of the first run.
@@ -7,10 +7,11 @@
 #define PROGRAM "tune"
 #include "tests/gpu/standalone.h"
 
-#define THREADS (1u << 20)
+#define THREADS 1000000u
+#define WARPS 32768u /* of which one lane asks */
 #define CTA 256u
 #define RUNS 13
-#define SEGMENTS 5120ull        /* 20 GiB */
+#define SEGMENTS 2048ull        /* 8 GiB, as mmbench */
 #define SMALL_SEGMENTS 512ull   /* 2 GiB: endurance */
 #define ENDURANCE_THREADS 783371u /* 3/4 of 2 GiB, 2,056 bytes each */
 #define ENDURANCE_ROUNDS 30u
@@ -105,9 +106,9 @@ static void end_case(struct request *q, struct gpu_heap f) {
 static void one_size(const char *name, struct request q, unsigned low, unsigned high, unsigned one_in) {
     struct gpu_heap f = gpu_heap_create(SEGMENTS);
     double get_us[RUNS], give_us[RUNS], spread = 0;
-    const unsigned ctas = q.threads / CTA;
+    const unsigned ctas = (q.threads * one_in + CTA - 1) / CTA;
     CUDA_OK(cudaMemcpyToSymbol(MM_HEAP_REF, &f.ref, sizeof f.ref));
-    q.low = low, q.high = high, q.threads /= one_in;
+    q.low = low, q.high = high;
     for (int run = 0; run < RUNS; run++) {
         TIMED(get_us[run], (get<<<ctas, CTA>>>(q, one_in)));
         if (run == 0) spread = span(q);
@@ -152,7 +153,8 @@ static void endurance_case(const char *name, struct request q) {
 
 int main(int argc, char **argv) {
     static const unsigned sizes[][3] = {{16, 16, 1}, {64, 64, 1}, {128, 128, 1}, {256, 256, 1}, {512, 512, 1},
-                                        {1024, 1024, 1}, {4096, 4096, 1}, {8192, 8192, 1}, {16, 512, 1}, {16, 4096, 1},
+                                        {640, 640, 1}, {1024, 1024, 1}, {3072, 3072, 1}, {4096, 4096, 1}, {8192, 8192, 1},
+                                        {16, 512, 1}, {16, 1024, 1}, {16, 4096, 1}, {16, 8192, 1},
                                         {64, 64, 32}, {1024, 1024, 32}, {65536, 65536, 32}};
     const char *name = argc > 1 ? argv[1] : "mm";
     struct request q;
@@ -168,7 +170,10 @@ int main(int argc, char **argv) {
         one_size(name, q, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), (unsigned)atoi(argv[4]));
         return 0;
     }
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) one_size(name, q, sizes[i][0], sizes[i][1], sizes[i][2]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        q.threads = sizes[i][2] == 1 ? THREADS : WARPS;
+        one_size(name, q, sizes[i][0], sizes[i][1], sizes[i][2]);
+    }
     churn_case(name, q);
     endurance_case(name, q);
     return 0;

@@ -20,12 +20,12 @@ check-model: $(MODEL_PROGRAMS)
 litmus:
 	tests/model/run-litmus.sh
 
-# Shifts (config.sh): slices of a block, of a word; reserves, versions; searches before NULL; lots of a ring.
-$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 0 0 0 0 3 2
-$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 0 1 0 3 2
-$(BUILD)/model/word/mmconfig.h: MODEL_SIZES := 1 1 0 1 3 2
-$(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 1 1 0 0 2 1
-$(BUILD)/model/four/mmconfig.h: MODEL_SIZES := 2 1 0 0 2 1
+# Shifts (config.sh): slices of a block, of a word; versions; searches before NULL; lots of a ring.
+$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 0 0 0 3 2
+$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 0 0 3 2
+$(BUILD)/model/word/mmconfig.h: MODEL_SIZES := 1 1 1 3 2
+$(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 1 1 0 2 1
+$(BUILD)/model/four/mmconfig.h: MODEL_SIZES := 2 1 0 2 1
 $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.mk
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@

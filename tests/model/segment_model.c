@@ -27,7 +27,7 @@ static uint64_t claim(uint32_t c, uint32_t want) {
         const uint32_t s = mm_tree_find(t, 0);
         if (s == MM_TREE_NONE) break;
         got = mm_load_relaxed_u64(&mm_segment_at(&ref, s)->whole);
-        got = got ? mm_segment_claim(&ref, s, mm_bits_row(got, mm_ctz(got), want)) : 0;
+        got = got ? mm_segment_claim(&ref, s, mm_bits_first(got, want)) : 0;
         got = got && mm_segment_keep(&ref, s, c, got) ? hold(s, c, got) : 0;
         if (!got) mm_segment_unlist(&ref, s, c, MM_WHOLE);
     }
@@ -35,9 +35,9 @@ static uint64_t claim(uint32_t c, uint32_t want) {
     return got;
 }
 static uint64_t claim_fresh(uint32_t c) {
-    uint32_t n;
-    const uint32_t s = mm_segment_claim_fresh(&ref, c, (uint32_t)HEAP->free_near, 0, 1, &n);
-    const uint64_t got = s == MM_TREE_NONE ? 0 : hold(s, c, mm_class_blocks_mask(c));
+    uint64_t bit = 0;
+    const uint32_t s = mm_segment_claim_fresh(&ref, c, (uint32_t)HEAP->free_near, 0, 1, &bit);
+    const uint64_t got = s == MM_TREE_NONE ? 0 : hold(s + mm_ctz(bit), c, mm_class_blocks_mask(c));
     model_progress();
     return got;
 }

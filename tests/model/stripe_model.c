@@ -26,6 +26,7 @@ static void half_once(void) { pass(HALF); }
 static void half_two(void) { two(HALF); }
 static void half_keep(void) { world_malloc(HALF, 0); }
 static void half_keep_two(void) { half_keep(), half_keep(); }
+static void half_keep_three(void) { half_keep_two(), half_keep(); }
 static void quarter_once(void) { pass(QUARTER); }
 static void quarter_two(void) { two(QUARTER); }
 static void quarter_three(void) { pass(QUARTER), two(QUARTER); }
@@ -100,6 +101,10 @@ static void both_1_two(void) { begin(3, 1, 0, 1); }
 static void rows(void) { begin(4, 0, 1, 0); }
 static void rows_warps(void) { begin_home(4, warp_ahead(), 1, 1); }
 static void rows_1(void) { begin_home(4, 1, 1, 1); }
+/* Fresh segments that are no neighbours; the second is somebody's. */
+static void apart(void) { begin_home(4, 0, 1, 0), world_hold_run(1); }
+static void apart_reserve_1(void) { begin_home(4, 0, 1, 1), world_hold_run(1); }
+static void apart_1(void) { begin_home(4, 1, 1, 1), world_hold_run(1); }
 /* So many slices of a class have been drawn, and are live; the next one is place 0 or 1 of a lot. */
 static void drawn(uint32_t bytes, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) keep[i] = world_malloc(bytes, 1);
@@ -115,6 +120,7 @@ static void drawn_3_ahead(void) { home_1(), drawn(QUARTER, 3); }
 static void drawn_1_both(void) { both_1(), drawn(QUARTER, 1); }
 static void drawn_2_both(void) { both_1(), drawn(QUARTER, 2); }
 static void drawn_1_rows(void) { rows_1(), drawn(QUARTER, 1); }
+static void drawn_1_apart(void) { apart_1(), drawn(QUARTER, 1); }
 /* All of a segment is live; another class's flush is still to come. */
 static void full(void) {
     home_one(), drawn(QUARTER, mm_class_slices(mm_class_of(QUARTER)));
@@ -213,6 +219,10 @@ static void fine_check(void) {
     model_require(world_misuses() == 0, "%u misuses are counted, there was none", world_misuses());
     world_check_drained();
 }
+static void apart_check(void) {
+    world_free((void *)(ref.user_base + MM_SEGMENT_BYTES));
+    fine_check();
+}
 
 static const struct model_scenario scenarios[] = {
     /* one stripe, its slots used again */
@@ -221,6 +231,7 @@ static const struct model_scenario scenarios[] = {
     {"stripe-same-home-quarters", home, {quarter_two, quarter_two}, fine_check, 0, 0},
     {"stripe-same-home-ahead", home_1, {quarter_two, quarter_two}, fine_check, 0, 0},
     {"stripe-same-home-ahead-2", home_2, {quarter_two, quarter_two}, fine_check, 0, 0},
+    {"stripe-one-segment-halves", home_one, {half_two, half_two}, fine_check, 0, 0},
     {"stripe-reused", home, {quarter_keep_three, quarter_keep_three}, fine_check, 0, 0},
     {"stripe-reused-three", drawn_2, {quarter_keep_two, quarter_keep_two, quarter_keep_two}, fine_check, 3, 0},
     {"stripe-reused-ahead", drawn_1_ahead, {quarter_keep_three, quarter_keep_three}, fine_check, 0, 0},
@@ -248,6 +259,10 @@ static const struct model_scenario scenarios[] = {
     {"stripe-both-halves", both_1, {half_keep_two, half_keep, half_once}, fine_check, 3, 0},
     {"stripe-both-rows", rows_warps, {quarter_warp_keep_3, quarter_keep_two}, fine_check, 0, 0},
     {"stripe-rows-two-homes", rows, {half_warp_keep, half_keep, half_once}, fine_check, 3, 0},
+    {"stripe-both-apart", apart, {quarter_keep_three, quarter_keep_two}, apart_check, 3, 0},
+    {"stripe-both-apart-halves", apart, {half_keep_two, half_keep_two, half_once}, apart_check, 3, 0},
+    {"stripe-both-apart-halves-ahead", apart_reserve_1, {half_keep_three, half_keep, half_once}, apart_check, 3, 0},
+    {"stripe-both-apart-ahead", apart_1, {quarter_keep_two, quarter_keep_two, quarter_once}, apart_check, 3, 0},
     {"stripe-reserve-by-two", three_segments, {half_keep, quarter_keep, half_two}, fine_check, 3, 0},
     {"stripe-one-segment-by-two", one_segment, {quarter_two, quarter_two}, fine_check, 0, 0},
     {"stripe-three-classes", one_segment, {half_once, quarter_once, eighth_once}, fine_check, 3, 0},
@@ -264,6 +279,7 @@ static const struct model_scenario scenarios[] = {
     {"stripe-flush-both", drawn_1_both, {flush, quarter_keep_two}, fine_check, 3, 0},
     {"stripe-flush-both-three", drawn_2_both, {flush, quarter_keep_two, quarter_keep}, fine_check, 3, 0},
     {"stripe-flush-rows", drawn_1_rows, {flush, quarter_keep_three}, fine_check, 3, 0},
+    {"stripe-flush-both-apart", drawn_1_apart, {flush, quarter_keep_two}, apart_check, 3, 0},
     {"stripe-flush-beside-flush", drawn_1, {flush, flush, quarter_once}, fine_check, 3, 0},
     {"stripe-flush-beside-flush-ahead", drawn_1_ahead, {flush, flush, quarter_keep}, fine_check, 3, 0},
     {"stripe-flush-beside-free", drawn_1_of_one, {flush, free_keep_0, quarter_once}, fine_check, 3, 0},

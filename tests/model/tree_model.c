@@ -48,13 +48,13 @@ static void put_and_find(uint32_t s) {
     must_find();
 }
 static void take(uint32_t near, uint32_t salt, uint32_t want) {
-    uint32_t n = 0;
-    const uint32_t s = mm_tree_take(tree, near, salt, want, &n);
-    model_note("taken", s);
+    uint64_t bits = 0;
+    const uint32_t s = mm_tree_take(tree, near, salt, want, &bits);
+    model_note("taken", s == MM_TREE_NONE ? s : s + bits);
     if (s != MM_TREE_NONE) {
-        const uint64_t bits = mm_bits_low(n) << (s % 64);
+        const uint32_t n = mm_popcount(bits);
         uint64_t *has = &in[s < LEAF ? 0 : s < MID ? 1 : 2];
-        model_require(n >= 1 && n <= want && s % 64 + n <= 64, "took %u, wanted %u", n, want);
+        model_require(n >= 1 && n <= want && s % 64 == 0, "took %u, wanted %u", n, want);
         model_require(!(*has & bits), "segment %u or so is taken by two", s);
         model_set(has, *has | bits);
     }

@@ -11,10 +11,10 @@ static inline uint32_t unit_serve_by(const struct mm_heap_ref *ref, uint32_t c, 
     const uint32_t shift = ref->classes[c].lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
     uint32_t left = n, served = 0;
-    int refilled = 0;
+    int is_to_look = 0;
     while (left != 0) {
         uint32_t nones = 0, none = 0;
-        for (uint32_t i = 0; i < left; i++) mm_stripe_begin(ref, c, k, t + i, &refilled);
+        for (uint32_t i = 0; i < left; i++) mm_stripe_begin(ref, c, k, t + i, &is_to_look);
         const uint32_t before = served;
         for (uint32_t i = 0; i < left; i++) {
             const uint64_t off = mm_stripe_piece(ref, c, k, t + i);
@@ -24,14 +24,14 @@ static inline uint32_t unit_serve_by(const struct mm_heap_ref *ref, uint32_t c, 
         }
         left -= served - before;
         if (nones != 0) {
-            const mm_claim claim = mm_stripe_find(ref, c, nones, k, none);
+            const mm_claim claim = mm_stripe_find(ref, c, nones, k, none, &is_to_look);
             for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++, served++, left--)
                 got(to, mm_claim_offset(ref->classes[c], claim, rank));
             if (claim == 0) left -= nones;
         }
         if (left != 0) t = mm_ring_draw(ring, left);
     }
-    if (refilled) mm_stripe_look(ref, c, k, 1, 0);
+    if (is_to_look) mm_stripe_look(ref, c, k, 1, 0);
     return served;
 }
 

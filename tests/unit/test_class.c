@@ -79,15 +79,15 @@ START_TEST(blocks_hold_their_slices) {
 }
 END_TEST
 
-/* What a class may hold, of 2^hold bytes: of blocks, rounded down, its stripes and what is ready ahead for them; as many again
- * of segments, its reserves. As many as that allows, up to what mmconfig.h says, and never less than one of each. */
+/* What a class may hold, of 2^hold bytes: of blocks, rounded down, its stripes and what is ready ahead for them; half as many
+ * of segments, its reserve. As many as that allows, up to what mmconfig.h says, and never less than one of each. */
 START_TEST(stripes_within_what_they_may_hold) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         struct mm_class less = mm_class_make(c, 0);
-        unit_eq(less.stripe_mask | less.ahead | less.reserve_mask | less.reserve_ahead | less.row_shift, 0);
+        unit_eq(less.stripe_mask | less.ahead | less.reserve_ahead | less.row_shift, 0);
         for (uint32_t hold = 0; hold < 64; hold++) {
             const struct mm_class k = mm_class_make(c, hold);
-            const uint32_t per = 1u << mm_class_block_shift(c), stripes = k.stripe_mask + 1u, reserves = k.reserve_mask + 1u;
+            const uint32_t per = 1u << mm_class_block_shift(c), stripes = k.stripe_mask + 1u;
             const uint64_t block = (uint64_t)per << log_of(k.bytes) < MM_SEGMENT_BYTES ? (uint64_t)per << log_of(k.bytes) : MM_SEGMENT_BYTES;
             const uint64_t row = 1u << k.row_shift, may = 1ull << hold;
             unit_eq(k.bytes, mm_class_bytes(c));
@@ -95,12 +95,14 @@ START_TEST(stripes_within_what_they_may_hold) {
             unit_eq(k.blocks, mm_class_blocks(c));
             unit_eq(k.block_shift, mm_class_block_shift(c));
             unit_eq(stripes & (stripes - 1), 0);
-            unit_eq(reserves & (reserves - 1), 0);
             unit_le(stripes, MM_STRIPES);
             unit_le(k.ahead, MM_AHEAD_MAX);
+            const uint32_t many = k.block_shift > MM_BLOCK_SLICES_SHIFT ? k.block_shift - MM_BLOCK_SLICES_SHIFT : 0;
+            const uint32_t ahead_max = MM_AHEAD_MAX >> many, reserve_max = MM_RESERVE_AHEAD >> many;
+            unit_le(k.ahead, ahead_max);
             if (stripes > 1 || k.ahead > 0) unit_le(stripes * (k.ahead + 1) * block, may);
-            if (stripes < MM_STRIPES) unit_lt(may, 8 * stripes * block); /* else there were more */
-            if (stripes < MM_STRIPES || k.ahead < MM_AHEAD_MAX) unit_lt(may, 2 * stripes * (MM_AHEAD_MAX + 1) * block);
+            if (stripes < MM_STRIPES) unit_lt(may, 4 * stripes * block); /* else there were more */
+            if (k.ahead < ahead_max) unit_lt(may, (k.ahead == 0 ? 2 : 8) * stripes * (k.ahead + 1) * block);
             /* a lot of a stripe is a block */
             const uint32_t longest = mm_class_block_slices(k, 0);
             unit_le(longest, 1u << k.lot_shift);
@@ -113,26 +115,20 @@ START_TEST(stripes_within_what_they_may_hold) {
             unit_le(k.blocks, bits);
             unit_lt(bits, 2 * k.blocks);
             unit_le(1u << k.row_lot_shift, 64);
-            unit_le(reserves, MM_RESERVES);
-            unit_le(reserves, stripes);
-            if (reserves > 1) unit_le(reserves * MM_RESERVE_BYTES, k.bytes);
-            unit_le(k.reserve_ahead, MM_RESERVE_AHEAD);
-            unit_eq(k.reserve_ahead != 0, 2 * MM_SEGMENT_BYTES <= may);
-            if (may >= 4 * row * MM_SEGMENT_BYTES) unit_eq(k.reserve_ahead, MM_RESERVE_AHEAD);
-            if (reserves * row > 1) unit_le(reserves * row * (k.reserve_ahead + 1) * MM_SEGMENT_BYTES, may);
-            if (may >= 4 * row * MM_SEGMENT_BYTES) unit_holds(row == 1u << MM_RESERVE_ROW_SHIFT || 2 * row * bits > 64, "class %u: a row of %u", c, (uint32_t)row);
-            if (may >= 4 * reserves * row * MM_SEGMENT_BYTES)
-                unit_holds(reserves == MM_RESERVES || reserves == stripes || 2 * reserves * MM_RESERVE_BYTES > k.bytes, "class %u: %u reserves", c, reserves);
+            unit_le(k.reserve_ahead, reserve_max);
+            if (row > 1 || k.reserve_ahead > 0) unit_le(row * (k.reserve_ahead + 1) * MM_SEGMENT_BYTES, may / 2);
+            if (k.reserve_ahead < reserve_max) unit_lt(may, 4 * row * (k.reserve_ahead + 1) * MM_SEGMENT_BYTES);
+            if (k.reserve_ahead > 1) unit_holds(row == 1u << MM_RESERVE_ROW_SHIFT || 2 * row * bits > 64, "class %u: a row of %u", c, (uint32_t)row);
+            unit_eq(k.short_slices, mm_class_block_slices(k, k.blocks - 1u) < 1u << k.lot_shift ? mm_class_block_slices(k, k.blocks - 1u) : 0);
             /* a larger heap has no less of anything */
             unit_le(less.stripe_mask, k.stripe_mask);
             unit_le((less.stripe_mask + 1u) * (less.ahead + 1u), stripes * (k.ahead + 1u));
-            unit_le(less.reserve_ahead, k.reserve_ahead);
+            unit_le((less.reserve_ahead + 1u) << less.row_shift, (k.reserve_ahead + 1u) << k.row_shift);
             unit_le(less.row_shift, k.row_shift);
-            unit_le(less.reserve_mask, k.reserve_mask);
             less = k;
         }
         unit_eq(less.stripe_mask + 1u, MM_STRIPES);
-        unit_eq(less.ahead, MM_AHEAD_MAX);
+        unit_eq(less.ahead, MM_AHEAD_MAX >> (less.block_shift > MM_BLOCK_SLICES_SHIFT ? less.block_shift - MM_BLOCK_SLICES_SHIFT : 0));
     }
 }
 END_TEST
@@ -176,15 +172,20 @@ START_TEST(bits) {
         while (!(x >> want & 1)) want = (want + 1) % 64;
         unit_eq(mm_bits_pick(x, start), want);
         const uint32_t most = (uint32_t)unit_random(&seed) % 70;
-        uint64_t y = x | x << 1 | x >> 1, row = 0; /* rows of some length */
-        for (uint32_t b = mm_ctz(y), n = 0; b < 64 && n < most && (y >> b & 1); b++, n++) row |= 1ull << b;
-        unit_eq(mm_bits_row(y, mm_ctz(y), most), row);
+        uint64_t some = 0;
+        for (uint32_t b = 0, n = 0; b < 64; b++) {
+            if (!(x >> b & 1)) continue;
+            unit_eq(mm_bits_select(x, n), b);
+            if (n++ < most) some |= 1ull << b;
+        }
+        unit_eq(mm_bits_first(x, most), some);
     }
-    unit_eq(mm_bits_row(~0ull, 0, 64), ~0ull);
-    unit_eq(mm_bits_row(~0ull, 0, 63), ~0ull >> 1);
-    unit_eq(mm_bits_row(~0ull, 1, 64), ~1ull);
-    unit_eq(mm_bits_row(~0ull, 63, 64), 1ull << 63);
-    unit_eq(mm_bits_row(~0ull, 60, 3), 7ull << 60);
+    unit_eq(mm_bits_first(~0ull, 64), ~0ull);
+    unit_eq(mm_bits_first(~0ull, 63), ~0ull >> 1);
+    unit_eq(mm_bits_first(~0ull, 0), 0);
+    unit_eq(mm_bits_first(0, 5), 0);
+    unit_eq(mm_bits_select(~0ull, 63), 63);
+    unit_eq(mm_bits_select(1ull << 63, 0), 63);
 }
 END_TEST
 
@@ -250,9 +251,11 @@ START_TEST(image_of_a_fresh_heap) {
         unit_eq(h->classes_used, 0); /* nothing is claimed for a class before it is used */
         unit_eq(h->free_count, want);
         unit_eq(h->ref.mapped_count, mapped[i]);
-        /* the square of what is mapped, a power of two, by 2^MM_HOLD_SHIFT */
+        /* the square of what is mapped, a power of two, by 2^MM_HOLD_SHIFT, and from the knee on its cube; but no more than so much of it */
         const uint32_t log = mapped[i] == 0 ? 0 : log_of((uint32_t)mapped[i]) + MM_SEGMENT_SHIFT;
-        unit_eq(h->ref.hold_shift, 2 * log > MM_HOLD_SHIFT ? 2 * log - MM_HOLD_SHIFT : 0);
+        const uint32_t more = log > MM_HOLD_KNEE ? log - MM_HOLD_KNEE : 0;
+        const uint32_t square = 2 * log > MM_HOLD_SHIFT ? 2 * log - MM_HOLD_SHIFT + more : 0, part = log > MM_HOLD_PART_SHIFT ? log - MM_HOLD_PART_SHIFT : 0;
+        unit_eq(h->ref.hold_shift, square < part ? square : part);
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
             const struct mm_class k = mm_class_make(c, (uint32_t)h->ref.hold_shift);
             unit_eq(memcmp(&h->ref.classes[c], &k, sizeof k), 0);

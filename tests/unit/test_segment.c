@@ -22,10 +22,10 @@ static int is_free(uint32_t s) { return in_tree(mm_segment_free_tree(&h->ref), s
 static int is_listed(uint32_t s, uint32_t c, uint32_t which) { return in_tree(mm_segment_class_tree(&h->ref, c, which), s); }
 static void list(uint32_t s, uint32_t c, uint32_t which) { mm_tree_insert(mm_segment_class_tree(&h->ref, c, which), s); }
 static uint32_t fresh(uint32_t c) {
-    uint32_t count = 0;
-    const uint32_t s = mm_segment_claim_fresh(ref, c, (uint32_t)h->free_near, 0, 1, &count);
-    unit_eq(count, s != MM_TREE_NONE);
-    return s;
+    uint64_t bits = 0;
+    const uint32_t s = mm_segment_claim_fresh(ref, c, (uint32_t)h->free_near, 0, 1, &bits);
+    unit_eq(mm_popcount(bits), s != MM_TREE_NONE);
+    return s == MM_TREE_NONE ? s : s + mm_ctz(bits);
 }
 
 /* Front segment first, all its blocks claimed; what comes back can be claimed again, and with the last block the segment
@@ -108,22 +108,20 @@ START_TEST(several_fresh_segments) {
     static const uint32_t classes[] = {0, 20, MM_CLASS_COUNT - 1};
     for (int k = 0; k < 3; k++)
         for (uint32_t want = 1; want <= 5; want++) {
-            uint32_t count = 0, first;
-            uint64_t mine = 0;
+            uint64_t bits = 0;
             mm_tree_erase(mm_segment_free_tree(&h->ref), 1); /* somebody's */
-            unit_eq(mm_segment_claim_fresh(ref, classes[k], (uint32_t)h->free_near, 3, want, &count), 0);
-            unit_eq(count, 1);
+            unit_eq(mm_segment_claim_fresh(ref, classes[k], (uint32_t)h->free_near, 0, want, &bits), 0);
+            unit_eq(bits, mm_bits_first(mm_bits_low(SEGMENTS) & ~2ull, want));
             mm_tree_insert(mm_segment_free_tree(&h->ref), 1);
-            first = mm_segment_claim_fresh(ref, classes[k], (uint32_t)h->free_near, 3, want, &count);
-            unit_eq(first, 1);
-            unit_eq(count, want == 1 ? 1 : 2);
             for (uint32_t s = 0; s < SEGMENTS; s++) {
-                mine += at(s)->owner == classes[k] + 1;
-                unit_eq(is_free(s), s > count);
-                if (s <= count) unit_eq(at(s)->unissued, ~0ull);
+                const int mine = (int)(bits >> s & 1);
+                unit_eq(at(s)->owner, mine ? classes[k] + 1 : MM_OWNER_NOBODY);
+                unit_eq(is_free(s), !mine);
+                if (mine) unit_eq(at(s)->unissued, ~0ull);
             }
-            unit_eq(mine, 1 + count);
-            for (uint32_t s = 0; s <= count; s++) mm_segment_give_back(ref, s, classes[k], mm_class_blocks_mask(classes[k]));
+            unit_eq(h->free_count, SEGMENTS - mm_popcount(bits));
+            unit_eq(h->classes[classes[k]].segments, mm_popcount(bits));
+            for (; bits != 0; bits &= bits - 1) mm_segment_give_back(ref, mm_ctz(bits), classes[k], mm_class_blocks_mask(classes[k]));
             unit_fresh(&heap, SEGMENTS);
         }
 }
@@ -210,8 +208,7 @@ static void change_hands(void) { /* and gives it back; another class takes the s
     found[0] = 0;
     if (!is_free(0)) return;
     const uint32_t d = mm_class_of(1024);
-    uint32_t count;
-    unit_eq(mm_segment_claim_fresh(ref, d, (uint32_t)h->free_near, 0, 1, &count), 0);
+    unit_eq(fresh(d), 0);
     found[1] = mm_class_blocks_mask(d) & ~2ull;
     mm_segment_give_back(ref, 0, d, mm_class_blocks_mask(d) & 2ull);
 }
@@ -269,8 +266,7 @@ END_TEST
 static void list_again(void) { mm_segment_give_back(ref, 0, 0, 2); }
 static void change_class(void) {
     mm_segment_give_back(ref, 0, 0, ~0ull);
-    uint32_t count;
-    unit_eq(mm_segment_claim_fresh(ref, 9, (uint32_t)h->free_near, 0, 1, &count), 0);
+    unit_eq(fresh(9), 0);
     mm_segment_give_back(ref, 0, 9, 1);
 }
 

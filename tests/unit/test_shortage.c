@@ -49,7 +49,7 @@ START_TEST(thrift) {
     unit_eq(mm_stripe_is_thrifty(ref, c), 0);
     cs->rich = 256, cs->segments = 1 << 20;
     unit_eq(mm_stripe_is_thrifty(ref, c), 1);
-    h->free_count = ref->mapped_count / MM_SCARCE;
+    h->free_count = (ref->mapped_count + MM_SCARCE - 1) / MM_SCARCE;
     cs->rich = share - 1, cs->segments = 1;
     unit_eq(mm_stripe_is_thrifty(ref, c), 0);
     h->free_count--;
@@ -162,8 +162,9 @@ END_TEST
 /* A whole block that a hint promises is another class's: it stays that class's. */
 START_TEST(circulate_with_stale_hints) {
     const uint32_t c = mm_class_of(64), d = mm_class_of(1024);
-    uint32_t count;
-    unit_eq(mm_segment_claim_fresh(ref, d, 0, 0, 1, &count), 0);
+    uint64_t bit;
+    unit_eq(mm_segment_claim_fresh(ref, d, 0, 0, 1, &bit), 0);
+    unit_eq(bit, 1);
     mm_segment_give_back(ref, 0, d, 6);
     for (uint32_t s = 0; s < 4; s++) mm_tree_insert(mm_segment_class_tree(ref, c, MM_WHOLE), s);
     const mm_claim claim = mm_stripe_circulate(ref, c, 5, 0);

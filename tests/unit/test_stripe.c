@@ -68,10 +68,10 @@ START_TEST(short_lots) {
         set_hold(0);
         for (uint32_t j = 0; j < k.blocks; j++) {
             const uint32_t n = j + 1u < k.blocks ? in : last;
-            int refilled = 0;
+            int is_to_look = 0;
             for (uint32_t i = 0; i < in; i++) {
                 const uint32_t t = mm_ring_draw(ring(c, 0), 1);
-                mm_stripe_begin(ref, c, 0, t, &refilled);
+                mm_stripe_begin(ref, c, 0, t, &is_to_look);
                 const uint64_t off = mm_stripe_piece(ref, c, 0, t), first = (uint64_t)(j << k.block_shift) * k.bytes;
                 mm_ring_took(ring(c, 0), j, 1);
                 unit_eq(off, i < n ? first + (uint64_t)i * k.bytes : MM_PIECE_VOID);
@@ -83,7 +83,7 @@ START_TEST(short_lots) {
                 unit_eq(mm_stripe_block(k, what), j);
                 unit_eq(mm_stripe_block(k, mm_lot_tag(5) | (what & MM_LOT_CONTENT) | 77ull << MM_SEGMENT_SHIFT), 77 << 6 | j);
             }
-            unit_eq(refilled, j == 0);
+            unit_eq(is_to_look, 0); /* there is nothing yet */
             shorts += n < in;
         }
         for (uint32_t i = 0; i < k.slices; i++) mm_heap_free(ref, address(c, i));
@@ -98,7 +98,7 @@ END_TEST
  * with which the block has been handed out; and those of lots that are short, or have nothing. */
 START_TEST(addresses_and_tokens) {
     const uint32_t c = (uint32_t)_i, slices = mm_class_slices(c), n = slices < 9000 ? slices + slices / 2 : 9000;
-    uint32_t tokens = 0, *all = (uint32_t *)malloc(n * sizeof *all);
+    uint32_t tokens = 0, redraws = 0, *all = (uint32_t *)malloc(n * sizeof *all);
     set_hold(c % 2 ? LARGE : 0);
     unit_home = 200;
     const uint32_t k = 200 & ref->classes[c].stripe_mask, shift = ref->classes[c].lot_shift;
@@ -109,12 +109,20 @@ START_TEST(addresses_and_tokens) {
         const uint64_t what = mm_ring_slot(ring(c, k), t >> shift)->what;
         const int plain = place != 0 && place + 1 != 1u << shift && what >> 63 == 0;
         unit_eq((got & MM_TOKEN) == 0, plain);
-        if (!plain) {
+        if (!plain && place != 0 && place + 1 != 1u << shift && !mm_lot_is_none(what)) { /* short: an address after all, or another ticket */
+            unit_eq(got, MM_TOKEN_SHORT | mm_token_make(c, k, t));
+            got = mm_slice_redraw(ref, got), redraws++;
+            const uint32_t good = ref->classes[c].short_slices;
+            unit_eq((got & MM_TOKEN) == 0, place + 1 < good || (place >= good && (got & MM_TOKEN) == 0));
+            if (place + 1 == good) unit_eq(got, mm_token_make(c, k, t));
+            if (place >= good) unit_holds((got & MM_TOKEN) == 0 || (uint32_t)got >> shift != t >> shift, "the same lot");
+        } else if (!plain) {
             unit_eq(got, mm_token_make(c, k, t));
+        }
+        if (got & MM_TOKEN) {
             unit_holds(got < MM_TOKEN_RUN, "taken for a run");
             unit_eq(mm_token_class(got), c);
             unit_eq(mm_token_stripe(got), k);
-            unit_eq((uint32_t)got, t);
             got = (uint64_t)(uintptr_t)mm_slice_malloc_slow(ref, got), tokens++;
         }
         unit_holds(got != 0, "NULL");
@@ -125,6 +133,7 @@ START_TEST(addresses_and_tokens) {
         if (i % 100 == 7 || i + 1 == n) unit_sound(&heap, (uint64_t)(i + 1) * mm_class_bytes(c));
     }
     unit_le(2, tokens);
+    if (c % 2 == 0 && ref->classes[c].short_slices > 2 && slices < 9000) unit_lt(0, redraws);
     free_all(c, all, n);
     free(all);
 }
@@ -226,12 +235,12 @@ END_TEST
 
 /* ---- Reserves --------------------------------------------------------------------------------------- */
 
-/* The blocks of lot m of a reserve as it is: *n of them, as mm_reserve_block counts them. */
-static void lot_blocks(uint32_t c, uint32_t r, uint32_t m, uint32_t block[65], uint32_t *n) {
-    const uint64_t what = mm_ring_slot(ring(c, r), m)->what;
+/* The blocks of lot m of the reserve as it is: *n of them, as mm_reserve_block counts them. */
+static void lot_blocks(uint32_t c, uint32_t m, uint32_t block[65], uint32_t *n) {
+    const uint64_t what = mm_ring_slot(ring(c, MM_STRIPES), m)->what;
     unit_eq(mm_lot_is(what, m), 1);
     *n = 0;
-    while ((block[*n] = mm_reserve_block(ref->classes[c], ring(c, r), what, m, *n)) != MM_BLOCK_NONE) ++*n;
+    while ((block[*n] = mm_reserve_block(ref->classes[c], ring(c, MM_STRIPES), what, m, *n)) != MM_BLOCK_NONE) ++*n;
 }
 
 /* Any set of blocks of a row: place i is the i-th of them, beyond there is none. */
@@ -253,6 +262,20 @@ START_TEST(places_of_a_lot_of_a_reserve) {
             unit_eq(mm_reserve_block(k, r, mm_lot_tag(m) | s, m, 63 + (place == 64)), place == 64 ? MM_BLOCK_NONE : mm_reserve_block(k, r, mm_lot_tag(m) | s, m, 63));
             unit_eq(mm_reserve_block(k, r, mm_lot_tag(m) | MM_LOT_NONE, m, 0), MM_BLOCK_NONE);
         }
+        for (uint32_t n = 1; n <= row; n++) /* fresh segments, side by side or apart */
+            for (int apart = 0; apart < 2; apart++) {
+                const uint32_t m = 5, s = apart ? 64 * 3 : 64 * 3 + 11;
+                uint64_t set = mm_bits_low(n);
+                if (apart) set = mm_bits_first(unit_random(&seed) | unit_random(&seed) | unit_random(&seed), n);
+                const uint64_t what = mm_lot_tag(m) | (apart ? MM_ROW_APART : 0) | (uint64_t)n << MM_ROW_SHIFT | s;
+                r->blocks[m] = apart ? set : 0;
+                if (mm_popcount(set) != n) continue;
+                for (uint32_t place = 0; place < 1u << k.row_lot_shift; place++) {
+                    const uint32_t i = place / k.blocks, j = place % k.blocks;
+                    unit_eq(place * k.row_reciprocal >> MM_ROW_RECIPROCAL_SHIFT, i);
+                    unit_eq(mm_reserve_block(k, r, what, m, place), i < n ? (s + mm_bits_select(set, i)) << 6 | j : MM_BLOCK_NONE);
+                }
+            }
         r->blocks[5] = 0;
     }
 }
@@ -264,16 +287,16 @@ START_TEST(fresh_rows) {
         const struct mm_class k = ref->classes[c];
         const uint32_t row = 1u << k.row_shift, first = row < SEGMENTS ? row : SEGMENTS;
         uint32_t block[65], n;
-        mm_reserve_put(ref, c, MM_STRIPES, 0);
-        lot_blocks(c, MM_STRIPES, 0, block, &n);
+        mm_reserve_put(ref, c, 0);
+        lot_blocks(c, 0, block, &n);
         unit_eq(n, first * k.blocks);
         for (uint32_t i = 0; i < n; i++) unit_eq(block[i], (i / k.blocks) << 6 | i % k.blocks);
         unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - first);
         unit_eq(h->classes_used, 1ull << c);
-        mm_reserve_put(ref, c, MM_STRIPES, 1);
+        mm_reserve_put(ref, c, 1);
         const uint32_t second = SEGMENTS - first < row ? SEGMENTS - first : row;
         if (second != 0) {
-            lot_blocks(c, MM_STRIPES, 1, block, &n);
+            lot_blocks(c, 1, block, &n);
             unit_holds(n % k.blocks == 0 && n > 0 && n <= second * k.blocks, "%u blocks", n);
             const uint32_t s = block[0] >> 6;
             unit_le(first, s);
@@ -292,7 +315,7 @@ END_TEST
  * somebody has seen that they are enough, or memory is scarce; a segment without any is no longer listed. */
 START_TEST(whole_blocks_of_a_row) {
     static const uint32_t classes[] = {23, 27, 31, 35, 39}; /* one to sixteen segments to a row */
-    const uint32_t c = classes[_i % 5], d = mm_class_of(256), scarce = (uint32_t)_i / 5, row = 1u << ref->classes[c].row_shift, segments = 24;
+    const uint32_t c = classes[_i % 5], d = mm_class_of(256), scarce = (uint32_t)_i / 5, row = mm_reserve_row(ref, c), segments = 24;
     const uint32_t blocks = ref->classes[c].blocks;
     uint64_t seed = (uint64_t)_i + 1;
     mm_cpu_heap_destroy(&heap);
@@ -302,10 +325,10 @@ START_TEST(whole_blocks_of_a_row) {
     for (int round = 0; round < 60; round++) {
         uint64_t given[24] = {0};
         const uint32_t other = (uint32_t)unit_random(&seed) % segments, gives = round % 3;
-        uint32_t count = 0;
+        uint64_t bit = 0;
         for (uint32_t s = 0; s < segments; s++) {
             const uint32_t owner = s == other ? d : c;
-            unit_eq(mm_segment_claim_fresh(ref, owner, 0, 0, 1, &count), s);
+            unit_eq(mm_segment_claim_fresh(ref, owner, 0, 0, 1, &bit) + mm_ctz(bit), s);
             const uint64_t all = mm_bits_low(ref->classes[owner].blocks);
             given[s] = (gives == 0 ? ~0ull : gives == 1 ? unit_random(&seed) : unit_random(&seed) & unit_random(&seed)) & all;
             if (given[s] == all) given[s] &= ~(s % 3 ? 1ull : 0ull) & ~(all == 1 ? 0ull : 2ull);
@@ -324,9 +347,9 @@ START_TEST(whole_blocks_of_a_row) {
         unit_eq(h->classes[c].whole_row, !scarce && first != MM_TREE_NONE && seen * 4 >= 3 * row * blocks ? first + 1 : 0);
         const int takes = n > 0 && (scarce ? first != MM_TREE_NONE : h->classes[c].whole_row != 0);
         unit_ring_from(ref, c, MM_STRIPES, m);
-        mm_reserve_put(ref, c, MM_STRIPES, m);
+        mm_reserve_put(ref, c, m);
         uint32_t got = 0;
-        lot_blocks(c, MM_STRIPES, m, block, &got);
+        lot_blocks(c, m, block, &got);
         unit_eq(got, takes ? n : 0);
         unit_eq(h->classes[c].whole_row, 0);
         for (uint32_t i = 0; i < got; i++) {
@@ -379,17 +402,39 @@ START_TEST(whole_blocks_before_fresh_ones) {
 }
 END_TEST
 
+/* Who makes a lot of the reserve ready is to look when the class has got more segments than ever, by a part; not again when it has
+ * as many as before. */
+START_TEST(looks_when_it_grows) {
+    const uint32_t c = mm_class_of(64);
+    uint32_t looked = 0;
+    set_hold(0);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t m = 0; m < SEGMENTS; m++) {
+            const int looks = round == 0 && m > looked + looked / MM_REUSE_LOOKS;
+            unit_ring_from(ref, c, MM_STRIPES, m);
+            unit_eq(mm_reserve_put(ref, c, m), looks);
+            if (looks) looked = m + 1;
+            unit_eq(h->classes[c].looked, looked);
+        }
+        unit_le(3, looked);
+        for (uint32_t s = 0; s < SEGMENTS; s++) mm_segment_give_back(ref, s, c, mm_class_blocks_mask(c));
+    }
+    unit_ring_from(ref, c, MM_STRIPES, 0);
+    mm_cpu_heap_drain_quiescent(&heap);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
 /* Stripes that need a block one after the other share those of a segment, and of what is ready ahead. */
-START_TEST(reserves_are_shared) {
+START_TEST(the_reserve_is_shared) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const struct mm_class k = ref->classes[c];
-        const uint32_t blocks = k.blocks, reserves = k.reserve_mask + 1u, each = k.ahead + 1u;
+        const uint32_t blocks = k.blocks, each = k.ahead + 1u;
         const uint32_t n = stripes(c) * each < blocks ? stripes(c) : blocks / each;
         if (n < 2) continue;
         for (uint32_t i = 0; i < n; i++) unit_holds(take(c, i) != MM_TREE_NONE, "NULL");
-        const uint32_t used = reserves < n ? reserves : n;
-        unit_le(SEGMENTS - mm_cpu_heap_free_segments(&heap), used * (1u << k.row_shift) * (k.reserve_ahead + 1u));
-        for (uint32_t r = 0; r < MM_RESERVES; r++) unit_eq(ring(c, MM_STRIPES + r)->tickets != 0, r < used);
+        unit_le(SEGMENTS - mm_cpu_heap_free_segments(&heap), (1u << k.row_shift) * (k.reserve_ahead + 1u));
+        unit_holds(ring(c, MM_STRIPES)->tickets != 0, "no ticket");
         unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
         mm_cpu_heap_destroy(&heap);
         set_up();
@@ -408,8 +453,8 @@ int main(void) {
     tcase_add_loop_test(tests, misuse_against_a_plain_search, 0, 10 * 6);
     tcase_add_loop_test(tests, misuse_of_a_lot_that_is_not_ready, 0, 3);
     tcase_add_loop_test(tests, whole_blocks_of_a_row, 0, 2 * 5);
-    const TTest *const all[] = {short_lots, tokens, places_of_a_lot_of_a_reserve, fresh_rows, whole_blocks_before_fresh_ones,
-                                reserves_are_shared};
+    const TTest *const all[] = {short_lots, tokens, places_of_a_lot_of_a_reserve, fresh_rows, whole_blocks_before_fresh_ones, looks_when_it_grows,
+                                the_reserve_is_shared};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

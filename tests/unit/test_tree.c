@@ -31,10 +31,10 @@ static uint32_t first_of(const char *set, uint32_t n) {
 
 /* One segment; MM_TREE_NONE if there is none. */
 static uint32_t take_one(struct mm_tree t, uint32_t salt) {
-    uint32_t count = 77;
-    const uint32_t s = mm_tree_take(t, MM_TREE_NONE, salt, 1, &count);
-    unit_holds(count == (s == MM_TREE_NONE ? 77 : 1), "%u segments, not 1", count);
-    return s;
+    uint64_t bits = 0;
+    const uint32_t s = mm_tree_take(t, MM_TREE_NONE, salt, 1, &bits);
+    unit_holds(mm_popcount(bits) == (s != MM_TREE_NONE) && s % 64 == (bits ? 0 : MM_TREE_NONE % 64), "segments %llx of %u", (unsigned long long)bits, s);
+    return s == MM_TREE_NONE ? s : s + mm_ctz(bits);
 }
 
 START_TEST(against_a_plain_set) {
@@ -54,15 +54,16 @@ START_TEST(against_a_plain_set) {
             if (first != MM_TREE_NONE) set[first] = 0;
             break;
         }
-        case 4: { /* a row: of one leaf, from the first one on */
+        case 4: { /* some of one leaf, the first ones */
             const uint32_t near = unit_random(&seed) % 2 ? s : MM_TREE_NONE, want = 1 + (uint32_t)(unit_random(&seed) % 64);
-            uint32_t first = first_of(set, n), count = 0, row = 0;
+            uint32_t first = first_of(set, n), some = 0;
+            uint64_t bits = 0, expected = 0;
             for (uint32_t i = s / 64 * 64; near != MM_TREE_NONE && i < n && i < s / 64 * 64 + 64; i++)
                 if (set[i] && (first / 64 != s / 64 || i < first)) first = i;
-            while (first != MM_TREE_NONE && row < want && first + row < n && set[first + row] && (first + row) / 64 == first / 64) row++;
-            unit_eq(mm_tree_take(t, near, 0, want, &count), first);
-            unit_eq(count, row);
-            if (row) memset(set + first, 0, row);
+            for (uint32_t i = first; first != MM_TREE_NONE && i < n && i / 64 == first / 64 && some < want; i++)
+                if (set[i]) expected |= 1ull << (i % 64), set[i] = 0, some++;
+            unit_eq(mm_tree_take(t, near, 0, want, &bits), first == MM_TREE_NONE ? first : first / 64 * 64);
+            unit_eq(bits, expected);
             break;
         }
         default: { /* several of one leaf */
@@ -155,19 +156,23 @@ START_TEST(insert_twice) {
 }
 END_TEST
 
-/* Rows end with their leaf, with `want`, and at the first segment that is not there. */
-START_TEST(takes_rows) {
+static void takes(struct mm_tree t, uint32_t want, uint32_t leaf, uint64_t which) {
+    uint64_t bits = 0;
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, want, &bits), leaf);
+    unit_eq(bits, which);
+}
+/* As many as are wanted, or as one leaf has. */
+START_TEST(takes_several) {
     const struct mm_tree t = make_tree(200);
-    uint32_t count = 0;
     for (uint32_t s = 0; s < 200; s++) mm_tree_insert(t, s);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 40, &count), 0); unit_eq(count, 40);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 40, &count), 40); unit_eq(count, 24);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 64, &count), 64); unit_eq(count, 64);
+    takes(t, 40, 0, mm_bits_low(40));
+    takes(t, 40, 0, ~mm_bits_low(40));
+    takes(t, 64, 64, ~0ull);
     unit_eq(mm_tree_erase(t, 130), 1);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 64, &count), 128); unit_eq(count, 2);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 64, &count), 131); unit_eq(count, 61);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 100, &count), 192); unit_eq(count, 8);
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 100, &count), MM_TREE_NONE);
+    takes(t, 3, 128, 0xb);
+    takes(t, 64, 128, ~0xfull);
+    takes(t, 100, 192, 0xff);
+    takes(t, 100, MM_TREE_NONE, 0);
     unit_eq(t.node[0], 0);
     check_hints(t, 200, 1);
     free(t.node);
@@ -195,7 +200,7 @@ START_TEST(salt) {
 }
 END_TEST
 
-/* Callers of different salts who come at once to a set that is full want different rows, one beside the other from the front
+/* Callers of different salts who come at once to a set that is full want different ones, side by side from the front
  * on, and get what they want at the first try; wherever it was seen last. */
 START_TEST(salts_part_ways) {
     static const uint32_t wants[] = {1, 2, 7, 16, 40, 64};
@@ -204,10 +209,10 @@ START_TEST(salts_part_ways) {
     for (uint32_t k = 0; k < 2 * 6; k++)
         for (uint32_t salt = 0, want = wants[k / 2]; salt < 32 && salt * want < 64 * MM_TREE_SPREAD; salt++) {
             const uint32_t first = salt * want, row = want < 64 - first % 64 ? want : 64 - first % 64;
-            uint32_t count = 0;
-            unit_eq(mm_tree_take(t, k % 2 ? 5 : MM_TREE_NONE, salt, want, &count), first);
-            unit_eq(count, row);
-            for (uint32_t s = first; s < first + count; s++) mm_tree_insert(t, s); /* the others have not come yet */
+            uint64_t bits = 0;
+            unit_eq(mm_tree_take(t, k % 2 ? 5 : MM_TREE_NONE, salt, want, &bits), first / 64 * 64);
+            unit_eq(bits, mm_bits_low(row) << (first % 64));
+            mm_tree_insert_bits(t, first, bits); /* the others have not come yet */
         }
     free(t.node);
 }
@@ -249,11 +254,12 @@ static void *take_and_insert(void *arg) {
         const uint64_t r = unit_random(&me->seed);
         if (holds < 8 && (holds == 0 || r % 2)) {
             const uint32_t want = 1 + (uint32_t)(r >> 2) % (8 - holds);
-            uint32_t count = 0;
-            const uint32_t s = mm_tree_take(all->t, r & 1 << 20 ? MM_TREE_NONE : (uint32_t)(r >> 32) % all->n, (uint32_t)(r >> 8), want, &count);
+            uint64_t bits = 0;
+            const uint32_t s = mm_tree_take(all->t, r & 1 << 20 ? MM_TREE_NONE : (uint32_t)(r >> 32) % all->n, (uint32_t)(r >> 8), want, &bits);
             if (s == MM_TREE_NONE) continue;
-            if (count < 1 || count > want) __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
-            for (uint32_t k = s; k < s + count; k++) {
+            if (mm_popcount(bits) < 1 || mm_popcount(bits) > want) __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
+            for (; bits != 0; bits &= bits - 1) {
+                const uint32_t k = s + mm_ctz(bits);
                 if (k >= all->n || __atomic_add_fetch(&all->owner[k], 1, __ATOMIC_RELAXED) != 1)
                     __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
                 held[holds++] = k;
@@ -303,7 +309,7 @@ int main(void) {
     tcase_add_loop_test(sized, stale_hints_above_empty_words, 0, SIZES);
     tcase_add_loop_test(sized, retract_looks_again, 0, SIZES);
     tcase_add_test(sized, insert_twice);
-    tcase_add_test(sized, takes_rows);
+    tcase_add_test(sized, takes_several);
     tcase_add_test(sized, salt);
     tcase_add_test(sized, salts_part_ways);
     tcase_add_test(sized, version);

@@ -84,6 +84,7 @@ MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
     return differs;
 }
 MM_FN uint64_t mm_gather_zero(uint64_t *p) { return model_atomic(p, 64, MODEL_STORE, 0, 0); }
+MM_FN void mm_zero_two(uint64_t *p) { mm_store_relaxed_u64(p, 0), mm_store_relaxed_u64(p + 1, 0); }
 MM_FN void mm_gather_fence(void) {}
 MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
     *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1);
