@@ -76,6 +76,11 @@ MM_FN uint32_t mm_class_at_most(uint32_t a, uint32_t b) { return a < b ? a : b; 
 /* log2 of n, which is not 0, rounded up. */
 MM_FN uint32_t mm_class_log_up(uint32_t n) { return n == 1 ? 0 : 32 - mm_clz_u32(n - 1); }
 
+/* Slices of block j. */
+MM_FN uint32_t mm_class_block_slices(struct mm_class k, uint32_t j) {
+    return mm_class_at_most(k.slices - (j << k.block_shift), 1u << k.block_shift);
+}
+
 /* Stripes and reserves, and what is made ready for them ahead of need, are as many as hold_shift (of the heap, layout.h) allows:
  * memory that they hold and do not use grows with the slice. */
 MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
@@ -84,7 +89,7 @@ MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
     k.shift = (uint8_t)mm_class_shift(c), k.block_shift = (uint8_t)mm_class_block_shift(c);
     k.blocks = (uint8_t)mm_class_blocks(c);
     k.lot_shift = (uint8_t)mm_class_at_most(k.block_shift, mm_class_log_up(k.slices));
-    const uint32_t last = k.slices - ((k.blocks - 1u) << k.block_shift);
+    const uint32_t last = mm_class_block_slices(k, k.blocks - 1u);
     k.short_slices = last < 1u << k.lot_shift ? last : 0;
     const uint32_t block = mm_class_at_most(31 - mm_clz_u32(k.bytes) + k.block_shift, MM_SEGMENT_SHIFT);
     const uint32_t hold = hold_shift > block ? hold_shift - block : 0; /* so many blocks */
@@ -104,11 +109,6 @@ MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
 
 /* Number of the slice in which byte `in` of a segment lies. */
 MM_FN uint32_t mm_class_number(struct mm_class k, uint32_t in) { return mm_mulhi(in >> k.shift, k.reciprocal); }
-
-/* Slices of block j. */
-MM_FN uint32_t mm_class_block_slices(struct mm_class k, uint32_t j) {
-    return mm_class_at_most(k.slices - (j << k.block_shift), 1u << k.block_shift);
-}
 
 /* Words of slice bits of block j. */
 MM_FN uint32_t mm_class_block_words(struct mm_class k, uint32_t j) {

@@ -4,7 +4,7 @@
  *   in LOTS of 1 << shift: ticket t is place t % (1 << shift) of lot t >> shift. Lot m has slot m % MM_RING:
  *     what    the lot's tag | its content, when it is ready; of an earlier lot, or 0, until then
  *     taken   how many tickets of the slot's lots have been looked up, all lots added up, modulo 2^32 / MM_RING
- *   What a lot consists of, and how many of its tickets are good for something, is the user's (stripe.h).
+ *   What a lot consists of, and how many of its tickets are good for something, is the user's (stripe.h, reserve.h).
  * Invariants.
  *   I1  a ticket is drawn by one caller, who looks its lot up and then counts it in taken, once.
  *   I2  lot m is made ready by one caller: who has drawn the first ticket of lot m - ahead; or, if there is no such lot, its

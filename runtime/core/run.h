@@ -14,7 +14,7 @@
  * Ordering. Leaves are taken with acquire and put back with release; coalescing is at once, since a free run
  *   is nothing but free segments.
  * NULL. Only after MM_NULL_TRIES searches with a wait between that met no conflict, when there was no stripe to flush
- *   (stripe.h); or MM_TREE_TRIES searches.
+ *   (shortage.h); or MM_TREE_TRIES searches.
  */
 #ifndef MM_CORE_RUN_H
 #define MM_CORE_RUN_H

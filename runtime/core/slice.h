@@ -8,7 +8,7 @@
 #ifndef MM_CORE_SLICE_H
 #define MM_CORE_SLICE_H
 
-#include "runtime/core/stripe.h"
+#include "runtime/core/shortage.h"
 
 /* Counts a misuse of free. */
 MM_FN void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, uint32_t times) {

@@ -21,7 +21,7 @@
  * Version of the supply. Who has brought something to light that a search may want counts in `version`. A request that
  *   found nothing, several times, remembers the version at which that was so; while it stands, others need not search
  *   long. What is on its way from one set to another is out of sight meanwhile: whoever finds nothing waits a little
- *   and searches again, MM_NULL_TRIES times (stripe.h).
+ *   and searches again, MM_NULL_TRIES times (shortage.h).
  */
 #ifndef MM_CORE_TREE_H
 #define MM_CORE_TREE_H

@@ -8,7 +8,7 @@
  * itself waiting, or came to the end of a call. That is the fairness a waiting loop may count on. If all that are left
  * sleep, they go once more round their loops, MODEL_NUDGES times; then they are stuck, and that is an error.
  * With fair waits, a thread that gives way goes on only when each of the others has come to the end of a call, or gives way
- * itself: all that others have in hand for the moment has come to light. That is what NULL counts on (stripe.h).
+ * itself: all that others have in hand for the moment has come to light. That is what NULL counts on (shortage.h).
  * From one state in MODEL_FAIR_EVERY all threads also go on by turns, without sleep, to their ends: each must get there
  * within MODEL_FAIR_STEPS steps of its own.
  */

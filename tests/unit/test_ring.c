@@ -8,7 +8,7 @@ static void unit_ring_put(struct mm_ring *ring, uint32_t m, uint64_t content) {
     if (unit_each_put) unit_each_put(ring, m);
     mm_ring_put(ring, m, content);
 }
-#define mm_ring_put unit_ring_put /* in stripe.h */
+#define mm_ring_put unit_ring_put /* in stripe.h and reserve.h */
 #include "tests/unit/support.h"
 
 /* A lot's tag is told from no tag, and from those of the lots that its slot has in the rounds before and after. */

@@ -9,7 +9,7 @@ static uint32_t unit_tree_find(struct mm_tree t, uint32_t salt, int is_hidden) {
     return is_hidden && searches++ < hidden ? MM_TREE_NONE : mm_tree_find(t, salt);
 }
 static uint64_t *hidden_tree; /* or NULL */
-#define mm_tree_find(t, salt) unit_tree_find(t, salt, (t).node == hidden_tree) /* in stripe.h */
+#define mm_tree_find(t, salt) unit_tree_find(t, salt, (t).node == hidden_tree) /* in reserve.h and shortage.h */
 #include "tests/unit/stripes.h"
 
 /* With no other memory, callers get slices that came back, all of them. */
