@@ -266,7 +266,7 @@ MM_FN_RARE void mm_heap_drain_quiescent(const struct mm_heap_ref *ref, uint32_t 
         return;
     }
     if (part == 0) {
-        h->free_near = 0;
+        h->free_near = h->flushing = 0;
         for (uint32_t i = 0; i < MM_VERSIONS; i++) h->version[i].word = 0;
     }
     for (uint32_t c = part; c < MM_CLASS_COUNT; c += parts) {
@@ -275,7 +275,8 @@ MM_FN_RARE void mm_heap_drain_quiescent(const struct mm_heap_ref *ref, uint32_t 
             ring->tickets = 0;
             for (uint32_t slot = 0; slot < MM_RING; slot++) ring->slot[slot].what = ring->slot[slot].taken = 0, ring->blocks[slot] = 0;
         }
-        h->classes[c].dry = h->classes[c].rich = h->classes[c].whole_row = h->classes[c].looked = 0;
+        struct mm_class_state *cs = &h->classes[c];
+        cs->dry = cs->rich = cs->whole_row = cs->looked = cs->circulating = 0;
         for (uint32_t which = MM_WHOLE; which <= MM_AVAIL; which++) {
             const struct mm_tree t = mm_segment_class_tree(ref, c, which);
             for (uint32_t i = 0; i <= ref->tree_mids; i++) t.node[i] = 0;

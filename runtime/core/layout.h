@@ -86,7 +86,7 @@ struct mm_class_state {
     uint64_t segments; /* that belong to it */
     uint64_t whole_row; /* the first of a row of segments with many whole blocks, + 1; a hint */
     uint64_t looked; /* segments that it had when somebody last looked how many of its slices had come back */
-    uint64_t circulating; /* whether somebody puts a block into circulation (shortage.h) */
+    uint64_t circulating; /* a block is put into circulation: rounds of that (shortage.h) */
     uint64_t spare[10];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
@@ -102,7 +102,7 @@ struct mm_heap {
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t misuse[MM_MISUSE_KINDS + 2];
     uint64_t free_count;       /* segments in the free tree; lags behind it */
-    uint64_t flushing; /* whether somebody flushes (shortage.h) */
+    uint64_t flushing; /* rounds of that (shortage.h) */
     uint64_t spare;
     struct mm_counter version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];

@@ -114,16 +114,23 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
 /* The same, in as many searches as it takes. */
 MM_FN_RARE uint32_t mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, uint32_t *runs) {
     const uint32_t salt = mm_home() * 32 + mm_warp_lane();
-    uint32_t searches = 0;
+    uint32_t searches = 0, polls = 0;
+    uint64_t due = 0;
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
+    for (uint32_t tries = 0; tries < MM_TREE_TRIES && polls < MM_WAIT_ITERATIONS; tries++) {
         int conflict = 0;
         const uint32_t first = mm_run_search(ref, want, salt + tries * MM_RUN_SPREAD_SHIFT, runs, &conflict);
         if (first != MM_TREE_NONE) {
             mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
             return first;
         }
-        if (conflict || mm_stripe_flush(ref)) continue;
+        if (conflict) continue;
+        const enum mm_turn turn = mm_stripe_flush_turn(ref, &due);
+        if (turn == MM_TURN_WAIT) { /* that was no search */
+            tries--, polls++;
+            mm_wait();
+        }
+        if (turn != MM_TURN_NOTHING) continue;
         if (++searches == MM_NULL_TRIES) break;
         mm_wait_times(1u << searches);
     }

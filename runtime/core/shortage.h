@@ -4,8 +4,10 @@
  * Order. Lots are made ready from fresh segments and whole blocks only, without haste. Who finds nothing in
  *   them searches: slices that came back; whole blocks and segments, of which it puts one block into circulation (all of it
  *   handed out, and what the caller does not need has come back); then the stripes and reserves of all classes are flushed.
- *   One caller of a class at a time puts a block into circulation, or each of hundreds would, for a few slices each, and one at
- *   a time flushes; the others look for slices meanwhile, as long as a wait may take.
+ *   One caller of a class at a time puts a block into circulation, or each of hundreds would, for a few slices each; and one at
+ *   a time flushes, or they are in each other's way, and find nothing that is not in others' hands. The others look for slices
+ *   meanwhile, as long as a wait may take; and what was done in vain, from beginning to end while one waited, one need not do again: a
+ *   NULL takes each of the many who get one at once as long as the first.
  * NULL. Only after MM_NULL_TRIES such searches with a wait between, twice as long each time, each of which found nothing.
  *   `dry` keeps the version of the supply (tree.h) if it stood still meanwhile: then two searches with one wait between are
  *   enough for those who come later.
@@ -144,49 +146,74 @@ MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
     return any;
 }
 
+/* What one does at a time, for all who want it done: the word counts how often it was done, beside whether it found something the last time
+ * and whether somebody is at it. Who wants it done waits for one that begins after that, be it another's. */
+#define MM_ROUND_BUSY 1ull
+#define MM_ROUND_FOUND 2ull
+#define MM_ROUND_ONE 4ull
+enum mm_turn { MM_TURN_MINE, MM_TURN_WAIT, MM_TURN_FOUND, MM_TURN_NOTHING };
+
+/* *due: which the caller waits for; 0, none yet. Returns whether the next is the caller's (who ends it) or is to be waited for; or what
+ * it found, which ends the wait. Acquires. */
+MM_FN_RARE enum mm_turn mm_round_begin(uint64_t *word, uint64_t *due) {
+    const uint64_t now = mm_load_acquire_u64(word), done = now / MM_ROUND_ONE;
+    const int is_busy = (now & MM_ROUND_BUSY) != 0;
+    if (*due == 0) *due = done + 1 + is_busy;
+    if (done < *due && (is_busy || !mm_cas_acquire_u64(word, now, now | MM_ROUND_BUSY))) return MM_TURN_WAIT;
+    const enum mm_turn turn = done < *due ? MM_TURN_MINE : now & MM_ROUND_FOUND ? MM_TURN_FOUND : MM_TURN_NOTHING;
+    *due = 0;
+    return turn;
+}
+/* Releases. */
+MM_FN enum mm_turn mm_round_end(uint64_t *word, int found) {
+    mm_store_release_u64(word, (mm_load_relaxed_u64(word) / MM_ROUND_ONE + 1) * MM_ROUND_ONE | (found ? MM_ROUND_FOUND : 0));
+    return found ? MM_TURN_FOUND : MM_TURN_NOTHING;
+}
+
+/* The next round of flushing; due and result: mm_round_begin, but MM_TURN_MINE. */
+MM_FN_RARE enum mm_turn mm_stripe_flush_turn(const struct mm_heap_ref *ref, uint64_t *due) {
+    uint64_t *word = &mm_heap_of(ref)->flushing;
+    const enum mm_turn turn = mm_round_begin(word, due);
+    return turn == MM_TURN_MINE ? mm_round_end(word, mm_stripe_flush(ref)) : turn;
+}
+
 /* Up to n slices (at most 32) of class c, for who has ticket t of stripe k, of a lot in which there is nothing; 0, for NULL.
  * *is_to_look: whether the caller is to look; there is less to be used again than was thought. */
 MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t, int *is_to_look) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_class_state *cs = mm_stripe_class(ref, c);
-    uint64_t version = 0;
-    uint32_t searches = 0, fails = 0, polls = 0;
-    mm_claim claim = 0;
+    uint64_t version = 0, due = 0;
+    uint32_t tries = 0, searches = 0, fails = 0, polls = 0;
+    int circulated = 0; /* in vain: what is left to be done is to flush */
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_TREE_TRIES && claim == 0; tries++) {
-        claim = mm_stripe_reuse(ref, c, n, t + k + (tries + polls) * MM_REUSE_ROUNDS);
-        if (claim != 0) continue;
+    while (tries < MM_TREE_TRIES && polls < MM_WAIT_ITERATIONS) {
+        mm_claim claim = mm_stripe_reuse(ref, c, n, t + k + (tries + polls) * MM_REUSE_ROUNDS);
+        if (claim != 0) return claim;
+        tries++;
         const int thrifty = mm_stripe_is_thrifty(ref, c);
         if (++fails < MM_REUSE_FAILS && thrifty) continue;
         *is_to_look |= thrifty;
         const uint64_t now = mm_version_read(h);
         const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1;
-        if (!is_dry) { /* one at a time: what he puts into circulation the others find */
-            if (!mm_cas_acquire_u64(&cs->circulating, 0, 1)) {
-                if (++polls == MM_WAIT_ITERATIONS) break;
-                tries--; /* that was no search */
-                mm_wait();
-                continue;
+        if (is_dry && searches != 0) break;
+        if (searches == 0) version = now;
+        if (!is_dry) {
+            enum mm_turn turn = circulated ? mm_stripe_flush_turn(ref, &due) : mm_round_begin(&cs->circulating, &due);
+            if (turn == MM_TURN_MINE) { /* what he puts into circulation the others find */
+                claim = mm_stripe_circulate(ref, c, n, t + k);
+                turn = mm_round_end(&cs->circulating, claim != 0);
             }
-            claim = mm_stripe_circulate(ref, c, n, t + k);
-            mm_store_release_u64(&cs->circulating, 0);
             if (claim != 0) { /* there is memory: then there is no need for each to look for itself */
                 mm_ring_skip(mm_ring_at(ref, c, k), ref->classes[c].lot_shift, t >> ref->classes[c].lot_shift);
-                break;
+                return claim;
             }
-        }
-        if (searches == 0) version = now;
-        if (is_dry && searches != 0) break;
-        if (!is_dry) { /* one at a time, or those who flush are in each other's way, and find nothing that is not in others' hands */
-            if (!mm_cas_acquire_u64(&h->flushing, 0, 1)) {
-                if (++polls == MM_WAIT_ITERATIONS) break;
-                tries--;
+            if (turn == MM_TURN_WAIT) { /* that was no search */
+                tries--, polls++;
                 mm_wait();
                 continue;
             }
-            const int some = mm_stripe_flush(ref);
-            mm_store_release_u64(&h->flushing, 0);
-            if (some) continue;
+            circulated = turn == MM_TURN_NOTHING && !circulated;
+            if (circulated || turn == MM_TURN_FOUND) continue;
         }
         if (++searches >= MM_NULL_TRIES) {
             if (now == version) mm_store_relaxed_u64(&cs->dry, version + 1);
@@ -194,7 +221,7 @@ MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, ui
         }
         mm_wait_times(1u << searches);
     }
-    return claim;
+    return 0;
 }
 
 #endif

@@ -34,20 +34,27 @@ static void warp(void *arg) {
     }
 }
 
-/* All warps, in turns of up to 10 steps. */
-static void crowd(uint32_t each, int fill) {
-    int active[UNIT_ACTORS], n = UNIT_ACTORS;
-    times = each, filling = fill;
-    for (int i = 0; i < n; i++) {
-        unit_actor_home[i] = (uint32_t)i % MULTIPROCESSORS;
-        unit_actor_make(i, warp, (void *)(uintptr_t)i);
-        active[i] = i;
-    }
-    while (n > 0) {
+/* The first n actors, in turns of up to 10 steps. Returns how many turns. */
+static uint64_t let_go(int n) {
+    int active[UNIT_ACTORS];
+    uint64_t turns = 0;
+    for (int i = 0; i < n; i++) active[i] = i;
+    for (; n > 0; turns++) {
         const int at = (int)(unit_random(&seed) % (unsigned)n);
         unit_go(active[at], (long)(unit_random(&seed) % 10));
         if (unit_actor[active[at]].done) active[at] = active[--n];
     }
+    return turns;
+}
+
+/* All warps. */
+static void crowd(uint32_t each, int fill) {
+    times = each, filling = fill;
+    for (int i = 0; i < UNIT_ACTORS; i++) {
+        unit_actor_home[i] = (uint32_t)i % MULTIPROCESSORS;
+        unit_actor_make(i, warp, (void *)(uintptr_t)i);
+    }
+    let_go(UNIT_ACTORS);
 }
 
 static uint32_t used(void) { return (uint32_t)(heap.layout.segment_count - mm_cpu_heap_free_segments(&heap)); }
@@ -94,12 +101,47 @@ START_TEST(almost_full) {
 }
 END_TEST
 
+/* A full heap, in which things go on all the time, so that nobody can know from others that there is nothing: each of many who get NULL
+ * takes as long as one alone, but for the turns. */
+#define CLASSES 8
+static int waiting;
+static void in_vain(void *arg) {
+    const uint32_t c = mm_class_of(64) + (uint32_t)(uintptr_t)arg % CLASSES;
+    uint32_t slice;
+    const uint32_t got = unit_take(&heap.ref, c, 1, mm_home() & heap.ref.classes[c].stripe_mask, &slice);
+    nulls += 1 - got;
+    waiting--;
+}
+static void busy(void *arg) {
+    while (waiting > 0) mm_version_raise((struct mm_heap *)arg);
+}
+static uint64_t turns_in_vain(int n) {
+    for (int i = 0; i < n; i++) unit_actor_home[i] = (uint32_t)i % MULTIPROCESSORS, unit_actor_make(i, in_vain, (void *)(uintptr_t)i);
+    unit_actor_make(n, busy, mm_heap_of(&heap.ref));
+    waiting = n;
+    return let_go(n + 1);
+}
+START_TEST(full) {
+    unit_create(&heap, CLASSES);
+    for (uint32_t i = 0; i < 2 * CLASSES; i++) { /* a segment each, then what is left */
+        const uint32_t c = mm_class_of(64) + i % CLASSES;
+        for (uint32_t n = i < CLASSES ? mm_class_slices(c) : ~0u; n > 0 && mm_heap_malloc(&heap.ref, mm_class_bytes(c)) != NULL; n--) continue;
+    }
+    const int many = UNIT_ACTORS - 1;
+    const uint64_t alone = turns_in_vain(1), most = 3 * many * alone, turns = turns_in_vain(many);
+    unit_eq(nulls, 1 + many);
+    unit_holds(turns <= most, "%d take %llu turns, one takes %llu", many, (unsigned long long)turns, (unsigned long long)alone);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("crowd");
     TCase *tests = tcase_create("crowds");
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, constant_live_set, 0, 2);
     tcase_add_loop_test(tests, almost_full, 0, 3);
+    tcase_add_test(tests, full);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
 }

@@ -393,6 +393,30 @@ START_TEST(waiting_is_bounded) {
 }
 END_TEST
 
+/* One at a time; who comes while it is done waits for the next, but not for the one after that; and is told what that found. */
+START_TEST(rounds) {
+    uint64_t word = 0, a = 0, b = 0, c = 0, d = 0;
+    unit_eq(mm_round_begin(&word, &a), MM_TURN_MINE);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_WAIT);
+    unit_eq(mm_round_end(&word, 1), MM_TURN_FOUND);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_MINE); /* a's began before b came */
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
+    unit_eq(mm_round_begin(&word, &d), MM_TURN_WAIT);
+    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
+    unit_eq(mm_round_begin(&word, &d), MM_TURN_MINE);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
+    unit_eq(mm_round_end(&word, 1), MM_TURN_FOUND);
+    unit_eq(mm_round_begin(&word, &a), MM_TURN_MINE);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_FOUND); /* d's, although a is at it by now */
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
+    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_MINE); /* who has had its answer, and comes once more */
+    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_NOTHING);
+    unit_eq(a | b | c | d, 0);
+}
+END_TEST
+
 static void give_at_step(void) {
     if (steps++ != give_at) return;
     unit_each_step = NULL;
@@ -469,7 +493,7 @@ int main(void) {
     tcase_add_loop_test(tests, circulate, 0, MM_CLASS_COUNT);
     tcase_add_loop_test(tests, other_stripes_before_null, 16, MM_CLASS_COUNT);
     tcase_add_loop_test(tests, flush, 0, 2 * MM_CLASS_COUNT);
-    const TTest *const all[] = {richness, circulate_with_stale_hints, flush_of_one_ring, flush_of_a_reserve_in_use, flush_of_a_row_of_segments,
+    const TTest *const all[] = {rounds, richness, circulate_with_stale_hints, flush_of_one_ring, flush_of_a_reserve_in_use, flush_of_a_row_of_segments,
                                 dry_is_remembered, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
