@@ -96,6 +96,13 @@ MM_FN uint32_t mm_warp_lane(void) {
 /* The lanes that are here together; of `here`, those that have the same key: the caller's group. */
 MM_FN uint32_t mm_warp_here(void) { return __activemask(); }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return __match_any_sync(here, key); }
+#define MM_WARP_ALL ~0u
+/* Whether x is the same in all lanes; all lanes call. With a mask that is a constant this is one instruction, with others seven. */
+MM_FN int mm_warp_all_same(uint32_t x) {
+    int same;
+    __match_all_sync(MM_WARP_ALL, x, &same);
+    return same;
+}
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
     return __shfl_sync(group, value, (int)lane);
 }

@@ -73,10 +73,18 @@ MM_FN uint32_t mm_run_fit(struct mm_run want, uint32_t low, uint32_t end, uint32
  * it. *conflict: whether somebody else took what was found, or some was left out. */
 MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t salt, uint32_t *runs, int *conflict) {
     const struct mm_tree t = mm_segment_free_tree(ref);
+    uint64_t mid = 0;
     uint32_t end = 0; /* set bits seen in a row reach from the present position up to here */
     uint32_t failures = 0, leave = 0;
     MM_ROLLED
-    for (uint32_t leaf = (uint32_t)mm_heap_of(ref)->tree_leaves; leaf-- > 0;) {
+    for (uint32_t leaf = (uint32_t)mm_heap_of(ref)->tree_leaves, in = 0; leaf-- > 0;) {
+        if (in-- == 0) mid = mm_load_relaxed_u64(&t.node[1 + leaf / 64]), in = leaf % 64;
+        if (end == 0 && !(mid >> in & 1)) { /* on to the next that is not empty: a heap has addresses for more than there is memory */
+            const uint64_t below = mid & mm_bits_low(in);
+            const uint32_t next = below ? 63 - mm_clz(below) : 0;
+            leaf -= in - next, in = next;
+            if (below == 0) continue;
+        }
         const uint64_t word = mm_load_relaxed_u64(mm_tree_leaf(t, leaf * 64));
         uint32_t bit = 64;
         MM_ROLLED

@@ -194,24 +194,24 @@ MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) {
     return 0;
 }
 
-/* Second stage: marks the slice free. All lanes as one if theirs are in the same word of slice bits, else each for itself: an or
- * over part of a warp takes as long as several atomics. */
+/* Second stage: marks the slice free. All lanes of a whole warp as one if theirs are in the same word of slice bits, and none twice; else
+ * each for itself: an or over part of a warp takes as long as several atomics. */
 MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     if (!MM_LIKELY(mm_left_kind(left) == MM_LEFT_MARK)) return left;
     const uint32_t w = mm_anew((uint32_t)(left >> MM_WORD_SHIFT)), c = mm_anew(mm_left_class(left));
-    const uint32_t here = mm_warp_here(), group = mm_warp_match(here, w);
     MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_WORDS <= 1ull << 32, "the number of a word fits");
     uint64_t mask = 1ull << (left % (1u << MM_WORD_SHIFT));
-    uint32_t n = 1;
-    if (MM_LIKELY(group == here)) {
-        n = mm_popcount(group);
-        mask = mm_warp_or(group, mask);
-        mm_warp_sync(group);
-        if (mm_warp_lane() != mm_ctz(group)) return 0;
+    if (MM_LIKELY(mm_warp_here() == MM_WARP_ALL) && mm_warp_all_same(w)) {
+        const uint64_t all = mm_warp_or(MM_WARP_ALL, mask);
+        if (MM_LIKELY(mm_popcount(all) == mm_popcount(MM_WARP_ALL))) {
+            mask = all;
+            mm_warp_sync(MM_WARP_ALL);
+            if (mm_warp_lane() != 0) return 0;
+        }
     }
     const uint64_t old = mm_or_release_u64((uint64_t *)ref->bits + w, mask);
-    const uint32_t back = mm_popcount(old), more = mm_popcount(mask & ~old);
-    if (!MM_LIKELY(n == more)) mm_misuse_count(ref, MM_MISUSE_DOUBLE_FREE, n - more);
+    const uint32_t twice = mm_popcount(old & mask), back = mm_anew(mm_popcount(old)), more = mm_anew(mm_popcount(mask) - twice);
+    if (!MM_LIKELY(twice == 0)) mm_misuse_count(ref, MM_MISUSE_DOUBLE_FREE, twice);
     const struct mm_class class_ = ref->classes[c];
     const uint32_t change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
     if (MM_LIKELY(change == 0)) return 0;

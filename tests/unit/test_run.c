@@ -202,11 +202,34 @@ START_TEST(aligned_no_bytes) {
 }
 END_TEST
 
+/* Two holes in a heap of several words of the tree's middle level: the one nearer to the back if it is long enough, else the other. */
+START_TEST(far_apart) {
+    static const uint32_t places[] = {0, 61, 64, 4031, 4094, 4096, 4097, 8126, 8191, 8192, 8296};
+    const uint32_t n = 8300, all = sizeof places / sizeof *places;
+    unit_create(&heap, n);
+    for (uint32_t s = 0; s < n; s++) unit_holds(mm_cpu_malloc(&heap, SEGMENT(1)) == run_at(n - 1 - s), "the heap is not filled from the back");
+    unit_holds(mm_cpu_malloc(&heap, SEGMENT(1)) == NULL, "there is no segment any more");
+    for (uint32_t i = 0; i < all; i++)
+        for (uint32_t k = i + 2; k < all; k++)
+            for (uint32_t count = 1; count <= 4; count++) {
+                for (uint32_t s = 0; s < 3; s++) mm_cpu_free(&heap, run_at(places[i] + s));
+                for (uint32_t s = 0; s < count; s++) mm_cpu_free(&heap, run_at(places[k] + s));
+                void *want = count >= 3 ? run_at(places[k] + count - 3) : run_at(places[i]), *p = mm_cpu_malloc(&heap, SEGMENT(3));
+                unit_holds(p == want, "%u at %u, 3 at %u: %p", count, places[k], places[i], p);
+                mm_cpu_free(&heap, p);
+                for (uint32_t s = 0; s < 3 + count; s++) mm_cpu_malloc(&heap, SEGMENT(1));
+            }
+    unit_sound(&heap, SEGMENT(n));
+    unit_eq(unit_misuses(&heap), 0);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
 /* Only what is mapped is given. */
 START_TEST(partly_mapped) {
-    static const uint32_t mapped[] = {0, 1, 63, 64, 65, 130};
+    static const uint32_t mapped[] = {0, 1, 63, 64, 65, 130, 4095, 4096, 4097, 4160, 8199};
     const uint32_t n = mapped[_i];
-    unit_eq(mm_cpu_heap_create(&heap, 200, n, MM_SEGMENT_BYTES), 0);
+    unit_eq(mm_cpu_heap_create(&heap, n < 200 ? 200 : 8300, n, MM_SEGMENT_BYTES), 0);
     unit_holds(mm_cpu_malloc(&heap, SEGMENT(n + 1)) == NULL, "more than is mapped");
     if (n > 0) {
         void *p = mm_cpu_malloc(&heap, SEGMENT(n));
@@ -257,7 +280,8 @@ int main(void) {
     tcase_add_loop_test(tests, several_against_a_plain_search, 0, SIZES);
     tcase_add_loop_test(tests, aligned_addresses, 0, SIZES);
     tcase_add_test(tests, aligned_no_bytes);
-    tcase_add_loop_test(tests, partly_mapped, 0, 6);
+    tcase_add_test(tests, far_apart);
+    tcase_add_loop_test(tests, partly_mapped, 0, 11);
     tcase_add_loop_test(tests, runs_and_slices, 0, SIZES);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
