@@ -63,6 +63,9 @@
 #define MM_RESERVE_ROW_SHIFT 5
 /* Lots of a reserve that are made ready at the same time look for segments side by side: so many of them. */
 #define MM_RESERVE_SPREAD 4
+/* Classes that begin at the same time want single segments at the same place: who met others goes on by up to so many places. 1 M
+ * requests of 16..256 bytes in a fresh heap took 164 us, 130 so. Not more than one segment: 8 KiB 152 and then 176. */
+#define MM_PARTING 8
 /* Segments that are looked through together for whole blocks, at most, as a shift. */
 #define MM_WHOLE_ROW_SHIFT 4
 

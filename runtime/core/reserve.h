@@ -81,8 +81,8 @@ MM_FN_RARE void mm_reserve_tidy(const struct mm_heap_ref *ref, uint32_t c, uint3
 }
 
 /* Makes lot m of the reserve of class c ready: whole blocks of the class, or else fresh segments.
- * Returns whether the caller is to look (mm_stripe_look): when the class has grown, or memory is scarce, and as long as that
- * finds whole blocks. */
+ * Returns whether the caller is to look (mm_stripe_look): when something has come back and the class has grown, or memory
+ * is scarce, and as long as that finds whole blocks. */
 MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t m) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_ring *ring = mm_reserve_ring(ref, c);
@@ -90,11 +90,13 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     const uint64_t near = mm_load_relaxed_u64(&h->free_near), used = mm_load_relaxed_u64(&h->classes_used);
     const uint64_t left = mm_load_relaxed_u64(&h->free_count), found = mm_load_relaxed_u64(&h->classes[c].whole_row);
     const uint64_t segments = mm_load_relaxed_u64(&h->classes[c].segments), looked = mm_load_relaxed_u64(&h->classes[c].looked);
+    const uint64_t hints = mm_load_relaxed_u64(whole.node) | mm_load_relaxed_u64(mm_segment_class_tree(ref, c, MM_AVAIL).node);
     const struct mm_class class_ = ref->classes[c];
     const uint32_t row = mm_reserve_row(ref, c);
     uint32_t s = MM_TREE_NONE, n = 0, apart = 0;
     uint64_t blocks = 0;
     if (!mm_ring_await(ring, class_.row_lot_shift, m)) return 0;
+    const uint32_t here = mm_warp_here(); /* several classes at once, when they begin: apart they take as long as one after the other */
     if (found != 0) {
         if (mm_cas_acquire_u64(&h->classes[c].whole_row, found, 0)) s = (uint32_t)found - 1;
     } else if (mm_reserve_is_scarce(ref, left) && mm_load_relaxed_u64(whole.node) != 0) {
@@ -109,11 +111,12 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
         n = mm_popcount(blocks), apart = blocks >> mm_ctz(blocks | 1ull << 63) != mm_bits_low(n);
         if (!apart) s += mm_ctz(blocks | 1ull << 63);
     }
+    mm_warp_sync(here); /* nobody has waited for anybody since */
     mm_store_relaxed_u64(&ring->blocks[m % MM_RING], blocks);
     mm_ring_put(ring, m, blocks == 0 ? MM_LOT_NONE : (apart ? MM_ROW_APART : 0) | (uint64_t)n << MM_ROW_SHIFT | s);
     if (blocks != 0) mm_version_raise(h);
     if (!is_fresh) mm_reserve_tidy(ref, c, s);
-    if (is_fresh && segments <= looked + looked / MM_REUSE_LOOKS && !mm_reserve_is_scarce(ref, left)) return 0;
+    if (is_fresh && (hints == 0 || (segments <= looked + looked / MM_REUSE_LOOKS && !mm_reserve_is_scarce(ref, left)))) return 0;
     if (is_fresh) mm_store_relaxed_u64(&h->classes[c].looked, segments + n);
     return 1;
 }

@@ -135,7 +135,7 @@ MM_FN int mm_segment_keep(const struct mm_heap_ref *ref, uint32_t s, uint32_t c,
 MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c, uint32_t near, uint32_t salt, uint32_t want,
                                       uint64_t *bits) {
     struct mm_heap *h = mm_heap_of(ref);
-    const uint32_t first = mm_tree_take(mm_segment_free_tree(ref), near, salt, want, bits);
+    const uint32_t first = mm_tree_take(mm_segment_free_tree(ref), near, salt, want == 1 ? 1 + c % MM_PARTING : 1, want, bits);
     if (first == MM_TREE_NONE) return first;
     if (first / 64 != near / 64) mm_store_relaxed_u64(&h->free_near, first);
     mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)mm_popcount(*bits));

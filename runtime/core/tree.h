@@ -136,8 +136,8 @@ MM_FN_RARE uint32_t mm_tree_any(struct mm_tree t, uint32_t random, uint32_t *cou
 
 /* Takes up to `want` segments of one leaf out of the set. Returns the first of the leaf, or MM_TREE_NONE; *bits: which of the
  * leaf. s: one in whose leaf to look first, or MM_TREE_NONE. salt 0: the first ones, if nobody else wants them; else those
- * after what callers of smaller numbers want at the same time. Acquires. */
-MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t s, uint32_t salt, uint32_t want, uint64_t *bits) {
+ * after what callers of smaller numbers want at the same time. stride: who met others goes on by so much more. Acquires. */
+MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t s, uint32_t salt, uint32_t stride, uint32_t want, uint64_t *bits) {
     uint64_t leaf = s == MM_TREE_NONE || salt * want >= 64 ? 0 : mm_load_relaxed_u64(mm_tree_leaf(t, s)); /* as it was seen last */
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
@@ -147,7 +147,7 @@ MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t s, uint32_t salt, uint32_
             leaf = mm_load_relaxed_u64(mm_tree_leaf(t, s));
             if (leaf == 0) continue;
         }
-        const uint64_t mine = mm_bits_first(leaf & ~0ull << mm_bits_pick(leaf, mm_ctz(leaf) + (salt + tries) * want), want);
+        const uint64_t mine = mm_bits_first(leaf & ~0ull << mm_bits_pick(leaf, mm_ctz(leaf) + (salt + tries * stride) * want), want);
         const uint64_t old = mm_tree_erase_bits(t, s, mine);
         leaf = old & ~mine;
         if ((old & mine) == 0) continue;

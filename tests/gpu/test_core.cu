@@ -39,7 +39,7 @@ __global__ void take_all(struct mm_heap_ref ref, unsigned *taken_by, unsigned *c
     struct mm_heap *h = mm_heap_of(&ref);
     for (;;) {
         uint64_t bits = 0;
-        const uint32_t s = mm_tree_take(mm_segment_free_tree(&ref), MM_TREE_NONE, thread_index(), 1 + thread_index() % 5, &bits);
+        const uint32_t s = mm_tree_take(mm_segment_free_tree(&ref), MM_TREE_NONE, thread_index(), 1 + thread_index() % 8, 1 + thread_index() % 5, &bits);
         if (s == MM_TREE_NONE) break;
         atomicAdd(count, mm_popcount(bits));
         for (; bits != 0; bits &= bits - 1) atomicAdd(&taken_by[s + mm_ctz(bits)], 1);

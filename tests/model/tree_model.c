@@ -49,7 +49,7 @@ static void put_and_find(uint32_t s) {
 }
 static void take(uint32_t near, uint32_t salt, uint32_t want) {
     uint64_t bits = 0;
-    const uint32_t s = mm_tree_take(tree, near, salt, want, &bits);
+    const uint32_t s = mm_tree_take(tree, near, salt, 1, want, &bits);
     model_note("taken", s == MM_TREE_NONE ? s : s + bits);
     if (s != MM_TREE_NONE) {
         const uint32_t n = mm_popcount(bits);

@@ -32,7 +32,7 @@ static uint32_t first_of(const char *set, uint32_t n) {
 /* One segment; MM_TREE_NONE if there is none. */
 static uint32_t take_one(struct mm_tree t, uint32_t salt) {
     uint64_t bits = 0;
-    const uint32_t s = mm_tree_take(t, MM_TREE_NONE, salt, 1, &bits);
+    const uint32_t s = mm_tree_take(t, MM_TREE_NONE, salt, 1, 1, &bits);
     unit_holds(mm_popcount(bits) == (s != MM_TREE_NONE) && s % 64 == (bits ? 0 : MM_TREE_NONE % 64), "segments %llx of %u", (unsigned long long)bits, s);
     return s == MM_TREE_NONE ? s : s + mm_ctz(bits);
 }
@@ -62,7 +62,7 @@ START_TEST(against_a_plain_set) {
                 if (set[i] && (first / 64 != s / 64 || i < first)) first = i;
             for (uint32_t i = first; first != MM_TREE_NONE && i < n && i / 64 == first / 64 && some < want; i++)
                 if (set[i]) expected |= 1ull << (i % 64), set[i] = 0, some++;
-            unit_eq(mm_tree_take(t, near, 0, want, &bits), first == MM_TREE_NONE ? first : first / 64 * 64);
+            unit_eq(mm_tree_take(t, near, 0, 1, want, &bits), first == MM_TREE_NONE ? first : first / 64 * 64);
             unit_eq(bits, expected);
             break;
         }
@@ -158,7 +158,7 @@ END_TEST
 
 static void takes(struct mm_tree t, uint32_t want, uint32_t leaf, uint64_t which) {
     uint64_t bits = 0;
-    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, want, &bits), leaf);
+    unit_eq(mm_tree_take(t, MM_TREE_NONE, 0, 1, want, &bits), leaf);
     unit_eq(bits, which);
 }
 /* As many as are wanted, or as one leaf has. */
@@ -210,7 +210,7 @@ START_TEST(salts_part_ways) {
         for (uint32_t salt = 0, want = wants[k / 2]; salt < 32 && salt * want < 64 * MM_TREE_SPREAD; salt++) {
             const uint32_t first = salt * want, row = want < 64 - first % 64 ? want : 64 - first % 64;
             uint64_t bits = 0;
-            unit_eq(mm_tree_take(t, k % 2 ? 5 : MM_TREE_NONE, salt, want, &bits), first / 64 * 64);
+            unit_eq(mm_tree_take(t, k % 2 ? 5 : MM_TREE_NONE, salt, 1, want, &bits), first / 64 * 64);
             unit_eq(bits, mm_bits_low(row) << (first % 64));
             mm_tree_insert_bits(t, first, bits); /* the others have not come yet */
         }
@@ -255,7 +255,7 @@ static void *take_and_insert(void *arg) {
         if (holds < 8 && (holds == 0 || r % 2)) {
             const uint32_t want = 1 + (uint32_t)(r >> 2) % (8 - holds);
             uint64_t bits = 0;
-            const uint32_t s = mm_tree_take(all->t, r & 1 << 20 ? MM_TREE_NONE : (uint32_t)(r >> 32) % all->n, (uint32_t)(r >> 8), want, &bits);
+            const uint32_t s = mm_tree_take(all->t, r & 1 << 20 ? MM_TREE_NONE : (uint32_t)(r >> 32) % all->n, (uint32_t)(r >> 8), 1 + (uint32_t)(r >> 4) % 8, want, &bits);
             if (s == MM_TREE_NONE) continue;
             if (mm_popcount(bits) < 1 || mm_popcount(bits) > want) __atomic_store_n(&all->bad, 1, __ATOMIC_RELAXED);
             for (; bits != 0; bits &= bits - 1) {
