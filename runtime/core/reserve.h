@@ -96,7 +96,6 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     uint32_t s = MM_TREE_NONE, n = 0, apart = 0;
     uint64_t blocks = 0;
     if (!mm_ring_await(ring, class_.row_lot_shift, m)) return 0;
-    const uint32_t here = mm_warp_here(); /* several classes at once, when they begin: apart they take as long as one after the other */
     if (found != 0) {
         if (mm_cas_acquire_u64(&h->classes[c].whole_row, found, 0)) s = (uint32_t)found - 1;
     } else if (mm_reserve_is_scarce(ref, left) && mm_load_relaxed_u64(whole.node) != 0) {
@@ -111,7 +110,6 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
         n = mm_popcount(blocks), apart = blocks >> mm_ctz(blocks | 1ull << 63) != mm_bits_low(n);
         if (!apart) s += mm_ctz(blocks | 1ull << 63);
     }
-    mm_warp_sync(here); /* nobody has waited for anybody since */
     mm_store_relaxed_u64(&ring->blocks[m % MM_RING], blocks);
     mm_ring_put(ring, m, blocks == 0 ? MM_LOT_NONE : (apart ? MM_ROW_APART : 0) | (uint64_t)n << MM_ROW_SHIFT | s);
     if (blocks != 0) mm_version_raise(h);
