@@ -70,7 +70,8 @@ MM_STATIC_ASSERT(sizeof(struct mm_class) == 32, "found by a shift");
 MM_STATIC_ASSERT(MM_STRIPES - 1 < 256 && MM_SEGMENT_BLOCKS_MAX < 256, "bytes will do");
 
 #define MM_ROW_RECIPROCAL_SHIFT 15 /* exact: the reciprocal is too large by less than 1, and places * blocks are below 2^15 */
-MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX * MM_SEGMENT_BLOCKS_MAX < 1u << MM_ROW_RECIPROCAL_SHIFT, "a lot has as many tickets as a segment blocks, at most");
+MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX * MM_SEGMENT_BLOCKS_MAX < 1u << MM_ROW_RECIPROCAL_SHIFT,
+                 "a lot has as many tickets as a segment blocks, at most");
 
 MM_FN uint32_t mm_class_at_most(uint32_t a, uint32_t b) { return a < b ? a : b; }
 /* log2 of n, which is not 0, rounded up. */
@@ -95,11 +96,14 @@ MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
     const uint32_t hold = hold_shift > block ? hold_shift - block : 0; /* so many blocks */
     const uint32_t stripes = mm_class_at_most(MM_STRIPES_SHIFT, hold - (hold > 0));
     k.stripe_mask = (uint8_t)((1u << stripes) - 1);
-    const uint32_t many = k.block_shift > MM_BLOCK_SLICES_SHIFT ? k.block_shift - MM_BLOCK_SLICES_SHIFT : 0; /* slices of a block, and so fewer of them ahead */
-    k.ahead = (uint8_t)mm_class_at_most(MM_AHEAD_MAX >> many, hold < stripes + 2 ? hold - stripes : 1u << mm_class_at_most(hold - stripes - 2, 16));
+    /* the more slices a block has, the fewer are ahead */
+    const uint32_t many = k.block_shift > MM_BLOCK_SLICES_SHIFT ? k.block_shift - MM_BLOCK_SLICES_SHIFT : 0;
+    const uint32_t each = hold < stripes + 2 ? hold - stripes : 1u << mm_class_at_most(hold - stripes - 2, 16);
+    k.ahead = (uint8_t)mm_class_at_most(MM_AHEAD_MAX >> many, each);
     const uint32_t segments = hold_shift > MM_SEGMENT_SHIFT + 1 ? hold_shift - MM_SEGMENT_SHIFT - 1 : 0;
     const uint32_t blocks = mm_class_log_up(k.blocks), room = mm_class_log_up(MM_SEGMENT_BLOCKS_MAX) - blocks;
-    const uint32_t row = mm_class_at_most(mm_class_at_most(room, MM_RESERVE_ROW_SHIFT), segments - (segments > 0)), spare = mm_class_at_most(segments - row, 16);
+    const uint32_t row = mm_class_at_most(mm_class_at_most(room, MM_RESERVE_ROW_SHIFT), segments - (segments > 0));
+    const uint32_t spare = mm_class_at_most(segments - row, 16);
     k.reserve_ahead = (uint8_t)mm_class_at_most(MM_RESERVE_AHEAD >> many, (1u << spare) - 1);
     k.row_shift = (uint8_t)row;
     k.row_lot_shift = (uint8_t)(k.row_shift + blocks);

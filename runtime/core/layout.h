@@ -138,7 +138,8 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->rings = mm_round_up(l->class_trees + 2 * MM_CLASS_COUNT * l->tree_bytes, line);
     l->segments = l->rings + MM_CLASS_COUNT * MM_RINGS * sizeof(struct mm_ring);
     /* a row that begins in the heap ends in the array */
-    l->bits_offset = mm_round_up(l->segments + sizeof(struct mm_segment) * mm_round_up(segment_count, 1u << MM_RESERVE_ROW_SHIFT), page_bytes);
+    const uint64_t segments = mm_round_up(segment_count, 1u << MM_RESERVE_ROW_SHIFT);
+    l->bits_offset = mm_round_up(l->segments + sizeof(struct mm_segment) * segments, page_bytes);
     l->fixed_bytes = l->bits_offset;
     l->total_bytes = mm_round_up(l->bits_offset + segment_count * MM_SEGMENT_BITMAP_BYTES, page_bytes);
     return 0;

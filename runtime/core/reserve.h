@@ -16,7 +16,8 @@
 /* Content of a lot of a reserve: segment | how many fresh ones | whether they are apart. */
 #define MM_ROW_SHIFT 20
 #define MM_ROW_APART (1ull << (MM_LOT_CONTENT_BITS - 1))
-MM_STATIC_ASSERT(MM_TREE_BITS_MAX <= 1u << MM_ROW_SHIFT && MM_ROW_APART >> MM_ROW_SHIFT > 64 && MM_ROW_APART < 1ull << MM_LOT_CONTENT_BITS, "all fit");
+MM_STATIC_ASSERT(MM_TREE_BITS_MAX <= 1u << MM_ROW_SHIFT && MM_ROW_APART >> MM_ROW_SHIFT > 64 && MM_ROW_APART < 1ull << MM_LOT_CONTENT_BITS,
+                 "all fit");
 
 /* Whether memory is scarce, with so many free segments left. */
 MM_FN int mm_reserve_is_scarce(const struct mm_heap_ref *ref, uint64_t left) { return left * MM_SCARCE < ref->mapped_count; }
@@ -67,7 +68,7 @@ MM_FN_RARE uint64_t mm_reserve_gather(const struct mm_heap_ref *ref, uint32_t c,
     return blocks;
 }
 
-/* The segments of that row have no whole blocks any more: out of the class's tree with them, unless that has changed (segment.h). */
+/* The segments of that row have no whole blocks any more: out of the class's tree with them, unless that has changed. */
 MM_FN_RARE void mm_reserve_tidy(const struct mm_heap_ref *ref, uint32_t c, uint32_t s) {
     const uint32_t row = mm_reserve_row(ref, c);
     uint64_t any = 0;

@@ -55,7 +55,9 @@ MM_FN int mm_lot_is(uint64_t what, uint32_t m) {
 MM_FN int mm_lot_is_none(uint64_t what) { return (what & MM_LOT_NONE) == MM_LOT_NONE; }
 
 /* Whether a lot, its tag aside, is short of some slices, but not of all. */
-MM_FN int mm_lot_is_odd(uint64_t what) { return what >> MM_LOT_CONTENT_BITS == MM_LOT_ODD >> MM_LOT_CONTENT_BITS && (uint32_t)what != (uint32_t)MM_LOT_NONE; }
+MM_FN int mm_lot_is_odd(uint64_t what) {
+    return what >> MM_LOT_CONTENT_BITS == MM_LOT_ODD >> MM_LOT_CONTENT_BITS && (uint32_t)what != (uint32_t)MM_LOT_NONE;
+}
 
 /* Draws n tickets. Returns the first. */
 MM_FN uint32_t mm_ring_draw(struct mm_ring *ring, uint32_t n) { return mm_add_relaxed_u32(&ring->tickets, n); }

@@ -1,13 +1,13 @@
-/* When memory is short: what whoever has a ticket of a lot in which there is nothing (stripe.h) does to get slices, and when the answer
- * is NULL.
+/* When memory is short: what whoever has a ticket of a lot in which there is nothing (stripe.h) does to get slices, and when
+ * the answer is NULL.
  *
  * Order. Lots are made ready from fresh segments and whole blocks only, without haste. Who finds nothing in
  *   them searches: slices that came back; whole blocks and segments, of which it puts one block into circulation (all of it
  *   handed out, and what the caller does not need has come back); then the stripes and reserves of all classes are flushed.
  *   One caller of a class at a time puts a block into circulation, or each of hundreds would, for a few slices each; and one at
  *   a time flushes, or they are in each other's way, and find nothing that is not in others' hands. The others look for slices
- *   meanwhile, as long as a wait may take; and what was done in vain, from beginning to end while one waited, one need not do again: a
- *   NULL takes each of the many who get one at once as long as the first.
+ *   meanwhile, as long as a wait may take; and what was done in vain, from beginning to end while one waited, one need not do
+ *   again: a NULL takes each of the many who get one at once as long as the first.
  * NULL. Only after MM_NULL_TRIES such searches with a wait between, twice as long each time, each of which found nothing.
  *   `dry` keeps the version of the supply (tree.h) if it stood still meanwhile: then two searches with one wait between are
  *   enough for those who come later.
@@ -146,15 +146,15 @@ MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
     return any;
 }
 
-/* What one does at a time, for all who want it done: the word counts how often it was done, beside whether it found something the last time
- * and whether somebody is at it. Who wants it done waits for one that begins after that, be it another's. */
+/* What one does at a time, for all who want it done: the word counts how often it was done, beside whether it found something
+ * the last time and whether somebody is at it. Who wants it done waits for one that begins after that, be it another's. */
 #define MM_ROUND_BUSY 1ull
 #define MM_ROUND_FOUND 2ull
 #define MM_ROUND_ONE 4ull
 enum mm_turn { MM_TURN_MINE, MM_TURN_WAIT, MM_TURN_FOUND, MM_TURN_NOTHING };
 
-/* *due: which the caller waits for; 0, none yet. Returns whether the next is the caller's (who ends it) or is to be waited for; or what
- * it found, which ends the wait. Acquires. */
+/* *due: which the caller waits for; 0, none yet. Returns whether the next is the caller's (who ends it) or is to be waited for;
+ * or what it found, which ends the wait. Acquires. */
 MM_FN_RARE enum mm_turn mm_round_begin(uint64_t *word, uint64_t *due) {
     const uint64_t now = mm_load_acquire_u64(word), done = now / MM_ROUND_ONE;
     const int is_busy = (now & MM_ROUND_BUSY) != 0;

@@ -88,8 +88,8 @@ MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t grou
 }
 
 /* The address of a slice of class c, if it can be had by a plain ticket: one that is neither a lot's first nor last, nor
- * are those of the other lanes, of a lot that is ready, or will be soon, and not short. Else a token. Small, and without calls: a function that
- * makes any, or needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
+ * are those of the other lanes, of a lot that is ready, or will be soon, and not short. Else a token. Small, and without calls: a
+ * function that makes any, or needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     uint32_t group = mm_warp_match(mm_warp_here(), c), t = 0;
     uint32_t at = (c * MM_RINGS + (mm_home() & ref->classes[c].stripe_mask)) * (uint32_t)sizeof(struct mm_ring);
@@ -125,9 +125,9 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     return mm_slice_token(at, c, t, group);
 }
 
-/* The address of a slice for the ticket `token`, of a short lot that is ready, or for another ticket if that is beyond the lot's slices;
- * or a token, if it is not that easy. No calls, as mm_slice_draw. Lanes that draw again do so as one, and stay together; but nobody waits
- * for a lot whose first ticket a lane of the same group has: that lane would make it ready only after this. */
+/* The address of a slice for the ticket `token`, of a short lot that is ready, or for another ticket if that is beyond the lot's
+ * slices; or a token, if it is not that easy. No calls, as mm_slice_draw. Lanes that draw again do so as one, and stay together;
+ * but nobody waits for a lot whose first ticket a lane of the same group has: that lane would make it ready only after this. */
 MM_FN_LEAF uint64_t mm_slice_redraw(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), shift = ref->classes[c].lot_shift, size = 1u << shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
@@ -194,8 +194,8 @@ MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) {
     return 0;
 }
 
-/* Second stage: marks the slice free. All lanes of a whole warp as one if theirs are in the same word of slice bits, and none twice; else
- * each for itself: an or over part of a warp takes as long as several atomics. */
+/* Second stage: marks the slice free. All lanes of a whole warp as one if theirs are in the same word of slice bits, and none
+ * twice; else each for itself: an or over part of a warp takes as long as several atomics. */
 MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     if (!MM_LIKELY(mm_left_kind(left) == MM_LEFT_MARK)) return left;
     const uint32_t w = mm_anew((uint32_t)(left >> MM_WORD_SHIFT)), c = mm_anew(mm_left_class(left));

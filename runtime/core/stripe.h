@@ -94,12 +94,15 @@ MM_FN int mm_stripe_is_thrifty(const struct mm_heap_ref *ref, uint32_t c) {
 
 /* Puts a block (segment << 6 | number), all of whose slices are free, as lot m of stripe k of class c. */
 MM_FN void mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t m, uint32_t block) {
-    mm_zero(mm_segment_bits(ref, block >> 6) + mm_block_first_word(ref->classes[c], block & 63), mm_class_block_words(ref->classes[c], block & 63));
+    mm_zero(mm_segment_bits(ref, block >> 6) + mm_block_first_word(ref->classes[c], block & 63),
+            mm_class_block_words(ref->classes[c], block & 63));
     block = mm_anew(block), c = mm_anew(c);
     mm_store_relaxed_u32(&mm_segment_at(ref, block >> 6)->opener[block & 63], (k + 1) | m << MM_OPENER_LOT_SHIFT);
     block = mm_anew(block), c = mm_anew(c);
-    const uint64_t off = ((uint64_t)(block >> 6) << MM_SEGMENT_SHIFT) + (uint64_t)((block & 63) << ref->classes[c].block_shift) * ref->classes[c].bytes;
-    mm_ring_put(mm_ring_at(ref, c, k), m, off + (mm_class_block_slices(ref->classes[c], block & 63) != 1u << ref->classes[c].lot_shift ? MM_LOT_ODD : 0));
+    const uint64_t off = ((uint64_t)(block >> 6) << MM_SEGMENT_SHIFT) +
+                         (uint64_t)((block & 63) << ref->classes[c].block_shift) * ref->classes[c].bytes;
+    const int is_short = mm_class_block_slices(ref->classes[c], block & 63) != 1u << ref->classes[c].lot_shift;
+    mm_ring_put(mm_ring_at(ref, c, k), m, off + (is_short ? MM_LOT_ODD : 0));
     mm_version_raise(mm_heap_of(ref));
 }
 
@@ -110,7 +113,8 @@ MM_FN void mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, uint32_t k,
 MM_FN_LEAF uint64_t mm_stripe_try_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t m) {
     const uint32_t shift = ref->classes[c].lot_shift;
     const uint32_t taken = mm_load_relaxed_u32(&mm_ring_slot(mm_ring_at(ref, c, k), m)->taken); /* under way together with the next */
-    const uint32_t rich = (uint32_t)mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich), left = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->free_count);
+    const uint32_t rich = (uint32_t)mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich);
+    const uint32_t left = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->free_count);
     const uint32_t share = left * MM_SCARCE < (uint32_t)ref->mapped_count ? MM_REUSE_SHARE_SCARCE : MM_REUSE_SHARE;
     if (!MM_LIKELY(rich * share < 256 && mm_ring_is_done(taken, shift, m))) return MM_TICKET_NONE;
     struct mm_ring *ring = mm_reserve_ring(ref, c);
