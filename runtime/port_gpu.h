@@ -108,7 +108,6 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
 }
 /* What the lanes of the group did before is before what any of them does after. */
 MM_FN void mm_warp_sync(uint32_t group) { __syncwarp(group); }
-MM_FN uint32_t mm_warp_alone(void) { return 1u << mm_warp_lane(); }
 /* The lanes of the group for which x is not 0; every lane of the group calls. */
 MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return __ballot_sync(group, x); }
 /* The sum over a group; every lane of the group calls. */

@@ -70,13 +70,11 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
     return value;
 }
 MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
-MM_FN uint32_t mm_warp_alone(void) { return 1; }
 MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return x ? group : 0; }
 MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) { (void)group; return value; }
 MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return value; }
 
 MM_FN uint32_t mm_home(void) { return model_home(); }
-MM_FN uint32_t mm_home_warp(void) { return 0; }
 
 /* Two words at a time, so that the second is looked at before anything is done with the first, as on the GPU. */
 #define MM_GATHERED 2
