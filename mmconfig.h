@@ -18,7 +18,7 @@
 
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
-#define MM_ABI_VERSION 1
+#define MM_ABI_VERSION 2
 
 /* Segment, as a shift: 4 MiB. Large requests round up to it, so it must be small; it must be a multiple
  * of the 2 MiB the driver maps at least; and its 64 blocks of 64 KiB are ONE atomic word. */
@@ -58,6 +58,11 @@
 #define MM_HOLD_SHIFT 40
 #define MM_HOLD_KNEE 31
 #define MM_HOLD_PART_SHIFT 6
+
+/* A heap that grows is taken for one of at most so many segments when it comes to what classes hold: 32 GiB. */
+#define MM_HOLD_SEGMENTS_MAX 8192
+/* And a lot of its reserves is at most 1/2^MM_GROW_LOT_SHIFT of the free segments that are there. */
+#define MM_GROW_LOT_SHIFT 6
 
 /* Segments of a reserve's lot, at most, as a shift; so many that it has some 64 blocks. */
 #define MM_RESERVE_ROW_SHIFT 5
@@ -116,26 +121,60 @@
  * warps at once. */
 #define MM_RUN_SPREAD_SHIFT 5
 
+/* Growing (grow.h). Who waits for more memory looks every so often; who has a ticket, for which others wait, only so many times:
+ * less than half as long as they do. */
+#define MM_GROW_POLL_NS 1000
+#define MM_GROW_TICKET_POLLS (1u << 18)
+/* A refusal holds for so long: then the program may have freed some memory. */
+#define MM_GROW_REFUSAL_NS 10000000ull
+
 /* -- The host side of the heap (runtime/host) -- */
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
  * only mmnvcc reads stand in the second list and are left alone. */
-#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_VERBOSE"
+#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_TRIM", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
-/* Physical memory comes in chunks of one driver handle each. Each chunk is as large as everything before
- * it together, between these two: few handles for a large heap, little to begin with for a small one. */
-#define MM_HOST_CHUNK_SEGMENTS_MIN 16   /* 64 MiB */
-#define MM_HOST_CHUNK_SEGMENTS_MAX 2048 /* 8 GiB */
-#define MM_HOST_CHUNKS_MAX 1024         /* what is tried before the rest is given up */
+/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
+ * of slice bits, that is less than 64 MB. */
+#define MM_HOST_FIRST_SEGMENTS 4
 
-/* Share of the free memory that is mapped when nobody says how much. */
-#define MM_HOST_DEFAULT_FREE_DIVISOR 4
+/* A heap that asks for more gets as much as it has, between these two: few requests for a large heap, little memory for a small
+ * one. */
+#define MM_HOST_STEP_SEGMENTS_MIN 16   /* 64 MiB */
+#define MM_HOST_STEP_SEGMENTS_MAX 1024 /* 4 GiB */
+/* In chunks of one driver handle each, which come and go as a whole: one live object keeps one. Of 1 GiB takes 31 us more than
+ * of 64 MiB, which takes 30. */
+#define MM_HOST_CHUNK_SEGMENTS_MAX 256
+#define MM_HOST_CHUNKS_MAX 1024
 
+/* A heap that cannot grow (a driver without virtual memory management) takes this share of the free memory. */
+#define MM_HOST_FIXED_FREE_DIVISOR 4
+
+/* Not the heap's, if nobody says more: the rest of the device's memory. */
+#define MM_HOST_CEILING_DIVISOR 32
 /* Left unmapped even if more is asked for: the driver needs some for modules, stacks and its own copies,
- * and a launch without it fails. The smaller of this and a part of what is free. */
+ * and a launch without it fails. The smaller of this and a part of the device's memory. */
 #define MM_HOST_RESERVE_BYTES (512ull << 20)
-#define MM_HOST_RESERVE_FREE_DIVISOR 8
+#define MM_HOST_RESERVE_DIVISOR 8
+
+/* How long a kernel waits for more memory: default and most. */
+#define MM_GROW_WAIT_MS_DEFAULT 2000
+#define MM_GROW_WAIT_MS_MAX 60000
+
+/* How often the host looks for requests: after a launch or a request for so long every so often, then ever more rarely. */
+#define MM_HOST_POLL_US 250
+#define MM_HOST_POLL_FAST_MS 50
+#define MM_HOST_POLL_SLOW_US 50000
+
+/* Giving back: how long the device may take for its part; how much more than what is needed; MM_TRIM=idle: after so long without
+ * a launch or a request. */
+#define MM_HOST_TRIM_MS 200
+#define MM_HOST_TRIM_MORE_BYTES (64ull << 20)
+#define MM_HOST_TRIM_IDLE_MS 200
+
+/* How long the end of a context, or of the process, waits for the thread that makes the heap grow. */
+#define MM_HOST_STOP_MS 1000
 
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 
@@ -146,7 +185,7 @@
 #define MM_VERSIONS (1u << MM_VERSIONS_SHIFT)
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
-MM_STATIC_ASSERT(MM_HOST_CHUNK_SEGMENTS_MIN <= MM_HOST_CHUNK_SEGMENTS_MAX, "chunks only grow");
+MM_STATIC_ASSERT(MM_HOST_STEP_SEGMENTS_MIN <= MM_HOST_STEP_SEGMENTS_MAX, "steps only grow");
 
 /* Largest request served by slices: half a segment. Classes: 16, 32, 48, 64, then four per doubling. */
 #define MM_SLICE_BYTES_MAX (MM_SEGMENT_BYTES / 2)

@@ -58,3 +58,14 @@ $(BUILD)/lib/device/mmptx.a: $(BUILD)/device/devicelib_ptx.o
 $(MM_LIBRARIES):
 	@mkdir -p $(@D)
 	rm -f $@ && ar rcs $@ $<
+
+# The kernels of runtime/maintain.cu, for every architecture, and PTX for GPUs that are not in ARCHS: part of libmm.so.1.
+$(BUILD)/device/maintain_%.cubin: runtime/maintain.cu $(MM_DEVICE_SOURCES)
+	@mkdir -p $(@D)
+	$(NVCC) -I. -cubin -arch=sm_$* $< -o $@
+$(BUILD)/device/maintain.ptx: runtime/maintain.cu $(MM_DEVICE_SOURCES)
+	@mkdir -p $(@D)
+	$(NVCC) -I. -ptx -arch=compute_$(MM_ARCH_FIRST) $< -o $@
+$(BUILD)/device/maintain.fatbin: $(ARCHS:%=$(BUILD)/device/maintain_%.cubin) $(BUILD)/device/maintain.ptx
+	$(CUDA_HOME)/bin/fatbinary -64 --create=$@ $(foreach a,$(ARCHS),--image3=kind=elf,sm=$a,file=$(BUILD)/device/maintain_$a.cubin) \
+	    --image3=kind=ptx,sm=$(MM_ARCH_FIRST),file=$(BUILD)/device/maintain.ptx

@@ -3,6 +3,7 @@
 #define MM_PORT_CPU_H
 
 #include <sched.h>
+#include <time.h>
 
 #define MM_FN static inline __attribute__((unused))
 #define MM_FN_RARE static __attribute__((noinline, unused))
@@ -25,6 +26,10 @@
 MM_ATOMICS(32)
 MM_ATOMICS(64)
 #undef MM_ATOMICS
+
+/* What passes between device and host (grow.h). */
+MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) { return mm_load_acquire_u64(p); }
+MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 
 #define MM_RMW(name, op, bits, order)                                                                       \
     MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
@@ -76,6 +81,12 @@ MM_FN uint32_t mm_home(void) {
     static __thread uint32_t mine;
     if (mine == 0) mine = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
     return mine;
+}
+
+MM_FN uint64_t mm_now_ns(void) {
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 MM_FN void mm_wait(void) { sched_yield(); }

@@ -36,6 +36,16 @@ MM_ATOMICS(32)
 MM_ATOMICS(64)
 #undef MM_ATOMICS
 
+/* What passes between device and host (grow.h). */
+MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) {
+    uint64_t v;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
 #define MM_RMW(name, op, bits, order)                                                                       \
     MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
         uint##bits##_t old;                                                                                 \
@@ -168,6 +178,13 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
 /* The same for zeroing them. */
 MM_FN void mm_zero_two(uint64_t *p) { asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %1};" : : "l"(p), "l"(0ull) : "memory"); }
 MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
+
+/* The same clock for all multiprocessors, of some microsecond. */
+MM_FN uint64_t mm_now_ns(void) {
+    uint64_t now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
 
 MM_FN void mm_wait(void) { __nanosleep(MM_WAIT_NS); }
 MM_FN void mm_wait_times(uint32_t n) {

@@ -1,8 +1,10 @@
+#define _GNU_SOURCE /* pthread_mutex_timedlock */
 #include "interpose/runtime/attach.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/host/heap.h"
 #include "runtime/host/say.h"
@@ -13,7 +15,10 @@ struct context {
     struct mm_host_heap *heap; /* NULL: none made yet */
     bool is_ending; /* the driver is ending it: whoever means this handle waits for the outcome */
     bool limit_is_set;
+    bool is_closed; /* for its end */
     uint64_t limit_bytes;
+    unsigned peer_count;
+    CUdevice peers[MM_VM_DEVICES_MAX - 1]; /* that may reach its memory */
 };
 
 /* Guards everything below, the handles and the writing of the known kernels. Held while a heap is made:
@@ -59,18 +64,33 @@ static void in_child(void) {
     forked = true;
     inside = false;
     mm_known_current = NULL; /* so that the first launch comes to us, and is told */
+    mm_grower_forked();
+}
+
+/* Before the driver goes: the threads must not be in it then. */
+static void at_process_exit(void) {
+    struct timespec t;
+    if (forked) return;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += 1;
+    if (pthread_mutex_timedlock(&lock, &t) != 0) return; /* its holder calls exit, or never comes back */
+    for (struct context *c = contexts; c; c = c->next)
+        if (c->heap) mm_host_heap_try_stop(c->heap);
+    pthread_mutex_unlock(&lock);
 }
 
 static void make_heap(const struct mm_driver *d, struct context *c) {
-    static bool watching_forks;
-    if (!watching_forks) watching_forks = pthread_atfork(NULL, NULL, in_child) == 0;
+    static bool watching;
+    if (!watching) watching = pthread_atfork(NULL, NULL, in_child) == 0 && atexit(at_process_exit) == 0;
     size_t limit_bytes = 0;
     if (c->limit_is_set)
         limit_bytes = c->limit_bytes;
     else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS)
         limit_bytes = 0;
     c->heap = (struct mm_host_heap *)malloc(sizeof *c->heap);
-    if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes);
+    if (!c->heap) return;
+    mm_host_heap_create(d, c->heap, limit_bytes);
+    for (unsigned i = 0; i < c->peer_count; i++) mm_host_heap_access(d, c->heap, c->peers[i], true);
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */
@@ -218,13 +238,14 @@ void mm_attach_forget_owner(const void *owner) {
     pthread_mutex_unlock(&lock);
 }
 
-struct context *mm_attach_ending(CUcontext handle) {
+struct context *mm_attach_ending(CUcontext handle, bool is_certain) {
     if (forked || inside_end || !handle) return NULL;
     pthread_mutex_lock(&lock);
     struct context *c = context_find(handle);
     mm_known_forget_context(handle);
     mm_handle_forget_context(handle);
     if (c) c->is_ending = inside_end = true;
+    if (c && c->heap && is_certain) mm_host_heap_close(c->heap), c->is_closed = true;
     pthread_mutex_unlock(&lock);
     return c;
 }
@@ -237,9 +258,11 @@ void mm_attach_ended(const struct mm_driver *d, struct context *c, bool has_ende
         struct context **at = &contexts;
         while (*at != c) at = &(*at)->next;
         *at = c->next;
-        if (c->heap && d) mm_host_heap_drop(d, c->heap);
-        free(c->heap);
+        if (!c->heap || (d && mm_host_heap_drop(d, c->heap))) free(c->heap);
         free(c);
+    } else if (c->is_closed && d) {
+        mm_host_heap_reopen(d, c->heap);
+        c->is_closed = false;
     }
     pthread_cond_broadcast(&end_settled);
     pthread_mutex_unlock(&lock);
@@ -278,17 +301,54 @@ bool mm_attach_get_limit(CUcontext context, uint64_t *bytes) {
     return is_set;
 }
 
-bool mm_attach_heap_bytes(CUcontext context, uint64_t *bytes) {
+bool mm_attach_has_heap(CUcontext context) {
     pthread_mutex_lock(&lock);
     const struct context *c = context_find(context);
-    bool is_made = c && c->heap;
-    if (is_made) *bytes = c->heap->mapped_segments * MM_SEGMENT_BYTES;
+    const bool has = c && c->heap;
     pthread_mutex_unlock(&lock);
-    return is_made;
+    return has;
 }
 
-/* The place for reports at exit. The driver may be gone: nothing of it is called; the operating system
- * takes memory and addresses back. */
+bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes) {
+    pthread_mutex_lock(&lock);
+    const struct context *c = context_find(context);
+    const bool has = !c || !c->heap || !d || mm_host_heap_try_ensure(d, c->heap, bytes);
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
+bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes) {
+    CUdevice device;
+    size_t free_bytes = 0, total_bytes;
+    uint64_t got = 0;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!d || inside || forked || d->cuCtxGetDevice(&device) != CUDA_SUCCESS ||
+        d->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+        return false;
+    if (bytes < UINT64_MAX) bytes = (bytes > free_bytes ? bytes - free_bytes : 0) + MM_HOST_TRIM_MORE_BYTES;
+    inside = true;
+    pthread_mutex_lock(&lock);
+    for (struct context *c = contexts; c && got < bytes; c = c->next)
+        if (c->heap && c->heap->device == device && !c->is_ending) got += mm_host_heap_give_back(d, c->heap, bytes - got);
+    pthread_mutex_unlock(&lock);
+    inside = false;
+    d->cuThreadExchangeStreamCaptureMode(&mode);
+    return got != 0;
+}
+
+void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed) {
+    if (!d || forked) return;
+    pthread_mutex_lock(&lock);
+    struct context *c = context_get(peer);
+    unsigned i = 0;
+    while (c && i < c->peer_count && c->peers[i] != device) i++;
+    if (c && !is_allowed && i < c->peer_count) c->peers[i] = c->peers[--c->peer_count];
+    if (c && is_allowed && i == c->peer_count && i < sizeof c->peers / sizeof *c->peers) c->peers[c->peer_count++] = device;
+    if (c && c->heap) mm_host_heap_access(d, c->heap, device, is_allowed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The driver may be gone: nothing of it is called; the operating system takes memory and addresses back. */
 __attribute__((destructor)) static void at_exit(void) {
     __atomic_store_n(&finished, true, __ATOMIC_RELAXED);
 }

@@ -7,6 +7,7 @@
 #include "interpose/runtime/handles.h"
 #include "interpose/runtime/known.h"
 #include "runtime/host/driver.h"
+#include "runtime/host/grower.h"
 
 /* The rare path of mm_attach_before_launch. */
 void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context);
@@ -20,6 +21,7 @@ void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code
 static inline void mm_attach_before_launch(const struct mm_driver *d, CUfunction kernel, CUstream stream,
                                            CUcontext context) {
     if (!d) return;
+    mm_grower_before_launch();
     if (!context) {
         bool created = (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD;
         if (!created || d->cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) {
@@ -43,7 +45,7 @@ void mm_attach_forget_owner(const void *owner);
  * afterwards another thread may be handed the same handle anew; its heap goes after the call, as kernels may be
  * running until then, and only if it did end. In between, first launches under this handle wait. */
 struct context;
-struct context *mm_attach_ending(CUcontext context);
+struct context *mm_attach_ending(CUcontext context, bool is_certain); /* is_certain: and not only perhaps */
 /* To be called once with mm_attach_ending's answer. */
 void mm_attach_ended(const struct mm_driver *d, struct context *context, bool has_ended);
 /* Primary context of a device, if it is active and we know of any context; else NULL. */
@@ -52,7 +54,15 @@ CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
 /* cudaLimitMallocHeapSize of a context, as the program set it; false if it did not. */
 void mm_attach_set_limit(CUcontext context, uint64_t bytes);
 bool mm_attach_get_limit(CUcontext context, uint64_t *bytes);
-/* Bytes of the context's heap; false if none was made yet. */
-bool mm_attach_heap_bytes(CUcontext context, uint64_t *bytes);
+bool mm_attach_has_heap(CUcontext context);
+/* Sees to it that the context's heap, if it has one, has at least so many bytes. Returns false if that cannot be had. */
+bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes);
+
+/* The driver has no memory for `bytes` in the current context: has the heaps on its device give some back. Returns whether
+ * they did, and it is to be tried again. */
+bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes);
+
+/* `device` may reach the memory of context `peer` from now on, or no more. */
+void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed);
 
 #endif

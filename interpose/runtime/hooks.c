@@ -18,6 +18,18 @@ static void before(CUfunction kernel, CUstream stream) {
     mm_attach_before_launch(mm_driver_get(), kernel, stream, NULL);
 }
 
+/* Whether a call that answered r for lack of memory is to be made again: heaps gave some back, the first time about as much as
+ * it wants, the second time all they could. */
+static bool has_more(CUresult r, uint64_t bytes, int *times) {
+    return __builtin_expect(r == CUDA_ERROR_OUT_OF_MEMORY, 0) && ++*times <= 2 &&
+           mm_attach_give_back(mm_driver_get(), *times == 1 ? bytes : UINT64_MAX);
+}
+#define WITH_MEMORY(r, bytes, symbol, ...)                                                                \
+    int times = 0;                                                                                        \
+    CUresult r;                                                                                           \
+    do r = REAL(symbol, __VA_ARGS__);                                                                     \
+    while (has_more(r, bytes, &times))
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 #define LAUNCH_HOOKS(suffix)                                                                              \
@@ -25,18 +37,21 @@ static void before(CUfunction kernel, CUstream stream) {
     (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
      unsigned shared, CUstream stream, void **params, void **extra) {                                     \
         before(f, stream);                                                                                \
-        return REAL(cuLaunchKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);    \
+        WITH_MEMORY(r, 0, cuLaunchKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);\
+        return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuLaunchKernelEx##suffix)                                                                        \
     (const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {                           \
         before(f, config ? config->hStream : NULL);                                                       \
-        return REAL(cuLaunchKernelEx##suffix, config, f, params, extra);                                  \
+        WITH_MEMORY(r, 0, cuLaunchKernelEx##suffix, config, f, params, extra);                            \
+        return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuLaunchCooperativeKernel##suffix)                                                               \
     (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
      unsigned shared, CUstream stream, void **params) {                                                   \
         before(f, stream);                                                                                \
-        return REAL(cuLaunchCooperativeKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params); \
+        WITH_MEMORY(r, 0, cuLaunchCooperativeKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params);\
+        return r;                                                                                         \
     }
 LAUNCH_HOOKS()
 LAUNCH_HOOKS(_ptsz)
@@ -213,14 +228,14 @@ HOOK(cuLibraryUnload)(CUlibrary library) {
 #define CONTEXT_END_HOOKS(suffix)                                                                         \
     HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                                              \
         const struct mm_driver *d = mm_driver_get();                                                      \
-        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device));                      \
+        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), true);                \
         CUresult r = REAL(cuDevicePrimaryCtxReset##suffix, device);                                       \
         mm_attach_ended(d, primary, r == CUDA_SUCCESS);                                                   \
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuDevicePrimaryCtxRelease##suffix)(CUdevice device) {                                            \
         const struct mm_driver *d = mm_driver_get();                                                      \
-        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device));                      \
+        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), false);               \
         CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device);                                     \
         unsigned flags = 0;                                                                               \
         int active = 1;                                                                                   \
@@ -230,7 +245,7 @@ HOOK(cuLibraryUnload)(CUlibrary library) {
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuCtxDestroy##suffix)(CUcontext context) {                                                       \
-        struct context *ending = mm_attach_ending(context);                                               \
+        struct context *ending = mm_attach_ending(context, true);                               \
         CUresult r = REAL(cuCtxDestroy##suffix, context);                                                 \
         mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);                                      \
         return r;                                                                                         \
@@ -240,13 +255,13 @@ CONTEXT_END_HOOKS(_v2)
 
 /* ---- cudaLimitMallocHeapSize ------------------------------------------------------------------- */
 
-/* Once our heap is made it decides, since it does not grow: "at least so much" holds already, or never will.
- * What the driver says of its own heap then is not asked for (some refuse a late limit, some do not). */
+/* Once our heap is made it has at least so much from then on, or the call fails. What the driver says of its own heap then is not
+ * asked for (some refuse a late limit, some do not). */
 HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
-    CUcontext context = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? current_context() : NULL;
-    uint64_t heap_bytes = 0;
-    bool is_made = context && mm_attach_heap_bytes(context, &heap_bytes);
-    if (is_made && value > heap_bytes) return CUDA_ERROR_INVALID_VALUE;
+    const bool is_ours = limit == CU_LIMIT_MALLOC_HEAP_SIZE;
+    CUcontext context = is_ours ? current_context() : NULL;
+    const bool is_made = context && mm_attach_has_heap(context);
+    if (is_made && !mm_attach_try_ensure(mm_driver_get(), context, value)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult r = REAL(cuCtxSetLimit, limit, value);
     if (r != CUDA_SUCCESS && !is_made) return r;
     if (context) mm_attach_set_limit(context, value);
@@ -259,6 +274,68 @@ HOOK(cuCtxGetLimit)(size_t *value, CUlimit limit) {
     if (r == CUDA_SUCCESS && value && limit == CU_LIMIT_MALLOC_HEAP_SIZE &&
         mm_attach_get_limit(current_context(), &ours))
         *value = (size_t)ours;
+    return r;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+/* While the program's device has no memory left but what heaps have and do not need. */
+HOOK(cuMemAlloc_v2)(CUdeviceptr *address, size_t bytes) {
+    WITH_MEMORY(r, bytes, cuMemAlloc_v2, address, bytes);
+    return r;
+}
+HOOK(cuMemAllocPitch_v2)(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
+    WITH_MEMORY(r, UINT64_MAX, cuMemAllocPitch_v2, address, pitch, width, height, element);
+    return r;
+}
+HOOK(cuMemAllocManaged)(CUdeviceptr *address, size_t bytes, unsigned flags) {
+    WITH_MEMORY(r, bytes, cuMemAllocManaged, address, bytes, flags);
+    return r;
+}
+#define POOL_HOOKS(suffix)                                                                                \
+    HOOK(cuMemAllocAsync##suffix)(CUdeviceptr *address, size_t bytes, CUstream stream) {                  \
+        WITH_MEMORY(r, bytes, cuMemAllocAsync##suffix, address, bytes, stream);                           \
+        return r;                                                                                         \
+    }                                                                                                     \
+    HOOK(cuMemAllocFromPoolAsync##suffix)                                                                 \
+    (CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {                            \
+        WITH_MEMORY(r, bytes, cuMemAllocFromPoolAsync##suffix, address, bytes, pool, stream);             \
+        return r;                                                                                         \
+    }
+POOL_HOOKS()
+POOL_HOOKS(_ptsz)
+HOOK(cuMemCreate)
+(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags) {
+    WITH_MEMORY(r, bytes, cuMemCreate, handle, bytes, prop, flags);
+    return r;
+}
+HOOK(cuArrayCreate_v2)(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) {
+    WITH_MEMORY(r, UINT64_MAX, cuArrayCreate_v2, array, descriptor);
+    return r;
+}
+HOOK(cuArray3DCreate_v2)(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
+    WITH_MEMORY(r, UINT64_MAX, cuArray3DCreate_v2, array, descriptor);
+    return r;
+}
+HOOK(cuMipmappedArrayCreate)(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
+    WITH_MEMORY(r, UINT64_MAX, cuMipmappedArrayCreate, array, descriptor, levels);
+    return r;
+}
+
+/* cuCtxEnablePeerAccess does not cover memory that is mapped: the heap of the peer is told. */
+static void peer_access(CUcontext peer, bool is_allowed) {
+    const struct mm_driver *d = mm_driver_get();
+    CUdevice device;
+    if (d && d->cuCtxGetDevice(&device) == CUDA_SUCCESS) mm_attach_access(d, peer, device, is_allowed);
+}
+HOOK(cuCtxEnablePeerAccess)(CUcontext peer, unsigned flags) {
+    CUresult r = REAL(cuCtxEnablePeerAccess, peer, flags);
+    if (r == CUDA_SUCCESS) peer_access(peer, true);
+    return r;
+}
+HOOK(cuCtxDisablePeerAccess)(CUcontext peer) {
+    CUresult r = REAL(cuCtxDisablePeerAccess, peer);
+    if (r == CUDA_SUCCESS) peer_access(peer, false);
     return r;
 }
 

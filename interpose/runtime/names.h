@@ -49,6 +49,21 @@
     X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, ANY)                                \
     X(cuCtxDestroy, cuCtxDestroy, 2000, ANY)                                                              \
     X(cuCtxDestroy_v2, cuCtxDestroy, 4000, ANY)                                                           \
+    /* what may fail for lack of memory */                                                                \
+    X(cuMemAlloc_v2, cuMemAlloc, 3020, ANY)                                                               \
+    X(cuMemAllocPitch_v2, cuMemAllocPitch, 3020, ANY)                                                     \
+    X(cuMemAllocManaged, cuMemAllocManaged, 6000, ANY)                                                    \
+    X(cuMemAllocAsync, cuMemAllocAsync, 11020, LEGACY)                                                    \
+    X(cuMemAllocAsync_ptsz, cuMemAllocAsync, 11020, PTSZ)                                                 \
+    X(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync, 11020, LEGACY)                                    \
+    X(cuMemAllocFromPoolAsync_ptsz, cuMemAllocFromPoolAsync, 11020, PTSZ)                                 \
+    X(cuMemCreate, cuMemCreate, 10020, ANY)                                                               \
+    X(cuArrayCreate_v2, cuArrayCreate, 3020, ANY)                                                         \
+    X(cuArray3DCreate_v2, cuArray3DCreate, 3020, ANY)                                                     \
+    X(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000, ANY)                                          \
+    /* who may reach whose memory */                                                                      \
+    X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, ANY)                                            \
+    X(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, ANY)                                          \
     /* the size that the program asks for */                                                              \
     X(cuCtxSetLimit, cuCtxSetLimit, 3010, ANY)                                                            \
     X(cuCtxGetLimit, cuCtxGetLimit, 3010, ANY)

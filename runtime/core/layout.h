@@ -24,13 +24,14 @@ struct mm_heap_ref {
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
     uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold (class.h) */
-    uint64_t mapped_count; /* segments that are there at all */
+    uint64_t mailbox;      /* struct mm_mailbox (grow.h), in memory of the host; 0: the heap stays as it is */
     uint64_t free_tree;    /* addresses */
     uint64_t class_trees;  /* two for each class: whole blocks, single slices (segment.h); one after the other, */
     uint64_t tree_bytes;   /* so many bytes each */
     uint64_t tree_mids;    /* words in the middle level of a tree */
     uint64_t rings;        /* struct mm_ring, MM_RINGS for each class: its stripes, then its reserve */
-    uint64_t spare[4];
+    uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
+    uint64_t spare[3];
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
@@ -74,6 +75,36 @@ struct mm_ring {
 };
 MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0, "rings do not share a cache line");
 
+/* How device and host talk while kernels run (grow.h); one page of the host's memory. */
+struct mm_mailbox {
+    uint64_t wanted, null_bytes, spare0[14]; /* null_bytes: size of the first request answered NULL, + 1 */
+    uint64_t answer, spare1[15];
+};
+#define MM_ANSWER_COUNT_SHIFT 20
+#define MM_ANSWER_SEGMENTS (1u << MM_ANSWER_COUNT_SHIFT)
+#define MM_ANSWER_NUMBER_SHIFT 40
+#define MM_ANSWER_NUMBERS ((1u << (64 - MM_ANSWER_NUMBER_SHIFT)) - 2) /* 1 and so on: 0 is no request, all bits mean closed */
+#define MM_ANSWER_CLOSED (~0ull)
+static inline uint64_t mm_answer_make(uint64_t number, uint64_t first, uint64_t count) {
+    return number << MM_ANSWER_NUMBER_SHIFT | count << MM_ANSWER_COUNT_SHIFT | first;
+}
+
+/* The device's view of that. */
+struct mm_grow {
+    uint64_t mapped, scarce, refused, refused_at;
+    uint64_t lock, asked, taken, late[2], spare[7];
+};
+MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
+/* With fewer free segments than this, of so many, memory is scarce. */
+MM_FN uint64_t mm_grow_scarce(uint64_t mapped) { return (mapped + MM_SCARCE - 1) / MM_SCARCE; }
+
+/* A chunk that the host wants back (maintain.h). */
+struct mm_wanted_chunk {
+    uint32_t first, count; /* segments */
+    uint32_t is_claimed;   /* whether it got them */
+    uint32_t spare;
+};
+
 /* A counter in a cache line of its own. */
 struct mm_counter {
     uint64_t word, spare[15];
@@ -104,6 +135,7 @@ struct mm_heap {
     uint64_t free_count;       /* segments in the free tree; lags behind it */
     uint64_t flushing; /* rounds of that (shortage.h) */
     uint64_t spare;
+    struct mm_grow grow;
     struct mm_counter version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
@@ -146,6 +178,16 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
 }
 
 #ifndef __CUDACC__ /* the host's side is C */
+/* What classes hold ahead of need in a heap that has, or can have, so many segments (mmconfig.h). */
+static inline void mm_heap_image_hold(struct mm_heap *h, uint64_t segments) {
+    int log = 0;
+    while (2ull << log <= segments * MM_SEGMENT_BYTES) log++;
+    int hold = 2 * log - MM_HOLD_SHIFT + (log > MM_HOLD_KNEE ? log - MM_HOLD_KNEE : 0);
+    if (hold > log - MM_HOLD_PART_SHIFT) hold = log - MM_HOLD_PART_SHIFT;
+    h->ref.hold_shift = hold > 0 ? (uint64_t)hold : 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) h->ref.classes[c] = mm_class_make(c, (uint32_t)h->ref.hold_shift);
+}
+
 /* Writes the image of a fresh heap (l->image_bytes at `image`, any memory of the caller's): addresses as
  * the device will see them, the first mapped_segments segments free, the others not there. */
 static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base,
@@ -161,13 +203,9 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->ref.user_bytes = l->segment_count * MM_SEGMENT_BYTES;
     h->ref.segments = metadata_base + l->segments;
     h->ref.bits = metadata_base + l->bits_offset;
-    int log = 0;
-    while (2ull << log <= mapped_segments * MM_SEGMENT_BYTES) log++;
-    int hold = 2 * log - MM_HOLD_SHIFT + (log > MM_HOLD_KNEE ? log - MM_HOLD_KNEE : 0);
-    if (hold > log - MM_HOLD_PART_SHIFT) hold = log - MM_HOLD_PART_SHIFT;
-    h->ref.hold_shift = hold > 0 ? (uint64_t)hold : 0;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) h->ref.classes[c] = mm_class_make(c, (uint32_t)h->ref.hold_shift);
-    h->ref.mapped_count = mapped_segments;
+    mm_heap_image_hold(h, mapped_segments);
+    h->grow.mapped = mapped_segments;
+    h->grow.scarce = mm_grow_scarce(mapped_segments);
     h->ref.free_tree = metadata_base + l->free_tree;
     h->ref.class_trees = metadata_base + l->class_trees;
     h->ref.tree_bytes = l->tree_bytes;
@@ -179,6 +217,15 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
         tree[0] |= 1ull << (s / MM_TREE_MID_SEGMENTS);
         h->free_count++;
     }
+}
+
+/* After mm_heap_image: the heap can grow up to so many segments. mailbox: its address for the device; polls: grow_polls. */
+static inline void mm_heap_image_grows(void *image, uint64_t segments, uint64_t mailbox, uint32_t polls) {
+    struct mm_heap *h = (struct mm_heap *)image;
+    mm_heap_image_hold(h, segments < MM_HOLD_SEGMENTS_MAX ? segments : MM_HOLD_SEGMENTS_MAX);
+    h->ref.mailbox = mailbox;
+    h->ref.grow_polls = polls;
+    h->grow.scarce = 0;
 }
 
 #endif

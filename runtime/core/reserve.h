@@ -11,6 +11,7 @@
 #ifndef MM_CORE_RESERVE_H
 #define MM_CORE_RESERVE_H
 
+#include "runtime/core/grow.h"
 #include "runtime/core/ring.h"
 
 /* Content of a lot of a reserve: segment | how many fresh ones | whether they are apart. */
@@ -20,11 +21,19 @@ MM_STATIC_ASSERT(MM_TREE_BITS_MAX <= 1u << MM_ROW_SHIFT && MM_ROW_APART >> MM_RO
                  "all fit");
 
 /* Whether memory is scarce, with so many free segments left. */
-MM_FN int mm_reserve_is_scarce(const struct mm_heap_ref *ref, uint64_t left) { return left * MM_SCARCE < ref->mapped_count; }
+MM_FN int mm_reserve_is_scarce(const struct mm_heap_ref *ref, uint64_t left) {
+    return left < mm_load_relaxed_u64(&mm_heap_of(ref)->grow.scarce);
+}
 
 /* Segments of a row whose whole blocks are claimed at once. */
 MM_FN uint32_t mm_reserve_row(const struct mm_heap_ref *ref, uint32_t c) {
     return 1u << mm_class_at_most(ref->classes[c].row_shift, MM_WHOLE_ROW_SHIFT);
+}
+
+/* Segments of the next lot, with so many free ones left. */
+MM_FN uint32_t mm_reserve_lot(const struct mm_heap_ref *ref, uint32_t c, uint64_t left) {
+    const uint32_t row = 1u << ref->classes[c].row_shift, part = (uint32_t)(left >> MM_GROW_LOT_SHIFT);
+    return ref->mailbox == 0 || part >= row ? row : part + (part == 0);
 }
 
 /* Looks for a row of segments of whose blocks 3/4 are whole, for who makes the next lot ready. */
@@ -106,7 +115,12 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     if (s != MM_TREE_NONE && (blocks = mm_reserve_gather(ref, c, s)) == 0) mm_reserve_tidy(ref, c, s);
     const int is_fresh = blocks == 0;
     if (is_fresh) {
-        s = mm_segment_claim_fresh(ref, c, (uint32_t)near, m % MM_RESERVE_SPREAD, 1u << class_.row_shift, &blocks);
+        uint64_t there;
+        MM_ROLLED
+        do {
+            there = mm_grow_mapped(ref);
+            s = mm_segment_claim_fresh(ref, c, (uint32_t)near, m % MM_RESERVE_SPREAD, mm_reserve_lot(ref, c, left), &blocks);
+        } while (s == MM_TREE_NONE && mm_grow_await(ref, 1, there, MM_PATIENCE_TICKET));
         if (s != MM_TREE_NONE && !(used >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
         n = mm_popcount(blocks), apart = blocks >> mm_ctz(blocks | 1ull << 63) != mm_bits_low(n);
         if (!apart) s += mm_ctz(blocks | 1ull << 63);
@@ -114,7 +128,8 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     mm_store_relaxed_u64(&ring->blocks[m % MM_RING], blocks);
     mm_ring_put(ring, m, blocks == 0 ? MM_LOT_NONE : (apart ? MM_ROW_APART : 0) | (uint64_t)n << MM_ROW_SHIFT | s);
     if (blocks != 0) mm_version_raise(h);
-    if (!is_fresh) mm_reserve_tidy(ref, c, s);
+    if (is_fresh) mm_grow_ahead(ref, left > n ? left - n : 0);
+    else mm_reserve_tidy(ref, c, s);
     if (is_fresh && (hints == 0 || (segments <= looked + looked / MM_REUSE_LOOKS && !mm_reserve_is_scarce(ref, left)))) return 0;
     if (is_fresh) mm_store_relaxed_u64(&h->classes[c].looked, segments + n);
     return 1;

@@ -28,16 +28,6 @@ MM_FN uint64_t mm_run_bits(uint32_t leaf, uint32_t first, uint32_t end) {
     return mm_bits_low(to) & ~mm_bits_low(from);
 }
 
-/* Puts segments [first, end) back into the free tree. Releases. */
-MM_FN_RARE void mm_run_put(struct mm_tree t, uint32_t first, uint32_t end) {
-    MM_ROLLED
-    while (first < end) {
-        const uint32_t leaf = first / 64;
-        mm_tree_insert_bits(t, first, mm_run_bits(leaf, first, end));
-        first = (leaf + 1) * 64;
-    }
-}
-
 /* Takes segments [first, end) from the free tree: all or none. Acquires. */
 MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
     MM_ROLLED
@@ -47,7 +37,7 @@ MM_FN_RARE int mm_run_try_take(struct mm_tree t, uint32_t first, uint32_t end) {
         const uint64_t got = mm_tree_erase_bits(t, upto - 1, want) & want;
         if (got != want) {
             if (got) mm_tree_insert_bits(t, upto - 1, got);
-            mm_run_put(t, upto, end);
+            mm_segments_put(t, upto, end);
             return 0;
         }
         upto = leaf * 64 > first ? leaf * 64 : first;
@@ -127,12 +117,14 @@ MM_FN_RARE uint32_t mm_run_take(const struct mm_heap_ref *ref, struct mm_run wan
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES && polls < MM_WAIT_ITERATIONS; tries++) {
         int conflict = 0;
+        const uint64_t there = mm_grow_mapped(ref);
         const uint32_t first = mm_run_search(ref, want, salt + tries * MM_RUN_SPREAD_SHIFT, runs, &conflict);
         if (first != MM_TREE_NONE) {
             mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
             return first;
         }
-        if (conflict) continue;
+        if (conflict || mm_grow_await(ref, want.count * want.most, there, MM_PATIENCE_CALLER)) continue;
+        if (want.most > 1 && mm_grow_await(ref, want.count, there, MM_PATIENCE_CALLER)) continue;
         const enum mm_turn turn = mm_stripe_flush_turn(ref, &due);
         if (turn == MM_TURN_WAIT) { /* that was no search */
             tries--, polls++;
@@ -194,7 +186,7 @@ MM_FN_RARE int mm_run_try_free(const struct mm_heap_ref *ref, uint64_t off) {
     const uint32_t end = first + (mine ? (uint32_t)(owner >> MM_OWNER_LENGTH_SHIFT) : 0);
     MM_ROLLED
     for (uint32_t s = first + 1; s < end; s++) mm_store_relaxed_u64(&mm_segment_at(ref, s)->owner, MM_OWNER_NOBODY);
-    mm_run_put(mm_segment_free_tree(ref), first, end);
+    mm_segments_put(mm_segment_free_tree(ref), first, end);
     if (mine) mm_add_relaxed_u64(&h->free_count, end - first);
     mm_version_raise(h);
     return mine ? 0 : MM_MISUSE_DOUBLE_FREE;

@@ -187,6 +187,7 @@ MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, ui
     int circulated = 0; /* in vain: what is left to be done is to flush */
     MM_ROLLED
     while (tries < MM_TREE_TRIES && polls < MM_WAIT_ITERATIONS) {
+        const uint64_t there = mm_grow_mapped(ref);
         mm_claim claim = mm_stripe_reuse(ref, c, n, t + k + (tries + polls) * MM_REUSE_ROUNDS);
         if (claim != 0) return claim;
         tries++;
@@ -194,10 +195,14 @@ MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, ui
         if (++fails < MM_REUSE_FAILS && thrifty) continue;
         *is_to_look |= thrifty;
         const uint64_t now = mm_version_read(h);
-        const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1;
+        const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1 && mm_grow_is_refused(ref, 1);
         if (is_dry && searches != 0) break;
         if (searches == 0) version = now;
         if (!is_dry) {
+            if (circulated && mm_grow_await(ref, 1, there, MM_PATIENCE_CALLER)) {
+                circulated = 0;
+                continue;
+            }
             enum mm_turn turn = circulated ? mm_stripe_flush_turn(ref, &due) : mm_round_begin(&cs->circulating, &due);
             if (turn == MM_TURN_MINE) { /* what he puts into circulation the others find */
                 claim = mm_stripe_circulate(ref, c, n, t + k);

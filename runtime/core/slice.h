@@ -18,7 +18,9 @@ MM_FN void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, u
 /* Counts a request that could not be served. */
 MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
     struct mm_heap *h = mm_heap_of(ref);
-    if (mm_add_relaxed_u64(&h->null_count, 1) == 0) mm_store_relaxed_u64(&h->null_first_bytes, bytes + 1);
+    if (mm_add_relaxed_u64(&h->null_count, 1) != 0) return;
+    mm_store_relaxed_u64(&h->null_first_bytes, bytes + 1);
+    if (ref->mailbox != 0) mm_store_release_system_u64(&mm_grow_mailbox(ref)->null_bytes, bytes + 1);
 }
 
 /* What mm_slice_draw returns when it has no address: a ticket, of stripe k of class c. */

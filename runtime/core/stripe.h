@@ -115,7 +115,8 @@ MM_FN_LEAF uint64_t mm_stripe_try_put(const struct mm_heap_ref *ref, uint32_t c,
     const uint32_t taken = mm_load_relaxed_u32(&mm_ring_slot(mm_ring_at(ref, c, k), m)->taken); /* under way together with the next */
     const uint32_t rich = (uint32_t)mm_load_relaxed_u64(&mm_stripe_class(ref, c)->rich);
     const uint32_t left = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->free_count);
-    const uint32_t share = left * MM_SCARCE < (uint32_t)ref->mapped_count ? MM_REUSE_SHARE_SCARCE : MM_REUSE_SHARE;
+    const uint32_t scarce = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.scarce);
+    const uint32_t share = left < scarce ? MM_REUSE_SHARE_SCARCE : MM_REUSE_SHARE;
     if (!MM_LIKELY(rich * share < 256 && mm_ring_is_done(taken, shift, m))) return MM_TICKET_NONE;
     struct mm_ring *ring = mm_reserve_ring(ref, c);
     const uint32_t t = mm_ring_draw(ring, 1), lot = t >> ref->classes[c].row_lot_shift, place = t - (lot << ref->classes[c].row_lot_shift);

@@ -9,3 +9,5 @@ $(HOST_OBJS): $(BUILD)/obj/%.o: %.c
 	$(CC) $(CFLAGS_RUN_TIME) -c $< -o $@
 
 -include $(HOST_OBJS:.o=.d)
+$(BUILD)/obj/runtime/host/trim.o: $(BUILD)/device/maintain.fatbin
+$(BUILD)/obj/runtime/host/trim.o: CFLAGS_RUN_TIME += -DMM_KERNELS_FATBIN='"$(BUILD)/device/maintain.fatbin"'

@@ -14,7 +14,9 @@
     X(cuMemSetAccess) X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync)                  \
     X(cuMemcpyDtoHAsync) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamGetCtx)    \
     X(cuThreadExchangeStreamCaptureMode) X(cuModuleGetGlobal) X(cuDevicePrimaryCtxGetState)               \
-    X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)
+    X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuMemHostRegister) X(cuMemHostUnregister)  \
+    X(cuMemHostGetDevicePointer) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)             \
+    X(cuStreamQuery) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange)
 
 /* Not in every driver we run on: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuKernelGetLibrary 12.5. */
 #define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \

@@ -14,18 +14,23 @@
 static struct mm_host_env env;
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;
 
-bool mm_host_env_try_size(const char *text, uint64_t *bytes, unsigned *percent) {
+/* The digits at *at, which goes on behind them; too many: the largest value. Returns false if there are none. */
+static bool try_digits(const char **at, uint64_t *value) {
+    const char *start = *at;
+    for (*value = 0; **at >= '0' && **at <= '9'; ++*at) {
+        unsigned digit = (unsigned)(**at - '0');
+        *value = *value > (UINT64_MAX - digit) / 10 ? UINT64_MAX : *value * 10 + digit;
+    }
+    return *at != start;
+}
+
+bool mm_host_env_try_size(const char *text, struct mm_host_env_size *size) {
     uint64_t value = 0;
     const char *at = text;
-    for (; *at >= '0' && *at <= '9'; at++) {
-        unsigned digit = (unsigned)(*at - '0');
-        value = value > (UINT64_MAX - digit) / 10 ? UINT64_MAX : value * 10 + digit;
-    }
-    if (at == text || value == 0) return false;
+    if (!try_digits(&at, &value) || value == 0) return false;
     if (strcmp(at, "%") == 0) {
         if (value > 100) return false;
-        *percent = (unsigned)value;
-        *bytes = 0;
+        *size = (struct mm_host_env_size){0, (unsigned)value};
         return true;
     }
     unsigned shift = 0;
@@ -34,8 +39,14 @@ bool mm_host_env_try_size(const char *text, uint64_t *bytes, unsigned *percent) 
         if (!unit || at[1]) return false;
         shift = 10 * (unsigned)((unit - units) / 2 + 1);
     }
-    *bytes = value > UINT64_MAX >> shift ? UINT64_MAX : value << shift;
-    *percent = 0;
+    *size = (struct mm_host_env_size){value > UINT64_MAX >> shift ? UINT64_MAX : value << shift, 0};
+    return true;
+}
+
+bool mm_host_env_try_number(const char *text, unsigned most, unsigned *number) {
+    uint64_t value = 0;
+    if (!try_digits(&text, &value) || *text || value > most) return false;
+    *number = (unsigned)value;
     return true;
 }
 
@@ -83,6 +94,14 @@ static void report_unknown(void) {
     }
 }
 
+static void read_size(const char *name, struct mm_host_env_size *size) {
+    const char *text = secure_getenv(name);
+    if (text && !mm_host_env_try_size(text, size))
+        mm_host_say("%s=%s is not a size; expected bytes above 0, also with K, M, G or T (8G), or "
+                    "1%% to 100%% of the GPU's memory; using the default",
+                    name, value_text(text).text);
+}
+
 static void read_env(void) {
     report_unknown();
     const char *text = secure_getenv("MM_VERBOSE");
@@ -92,11 +111,20 @@ static void read_env(void) {
         else
             mm_host_say("MM_VERBOSE=%s is not understood; expected 0 or 1; using 0", value_text(text).text);
     }
-    text = secure_getenv("MM_HEAP_SIZE");
-    if (text && !mm_host_env_try_size(text, &env.heap_bytes, &env.heap_percent))
-        mm_host_say("MM_HEAP_SIZE=%s is not a size; expected bytes above 0, also with K, M, G or T (8G), or "
-                    "1%% to 100%% of the GPU's memory; using the default",
-                    value_text(text).text);
+    read_size("MM_HEAP_SIZE", &env.heap_size);
+    read_size("MM_HEAP_MAX", &env.heap_max);
+    env.grow_wait_ms = MM_GROW_WAIT_MS_DEFAULT;
+    text = secure_getenv("MM_GROW_WAIT_MS");
+    if (text && !mm_host_env_try_number(text, MM_GROW_WAIT_MS_MAX, &env.grow_wait_ms))
+        mm_host_say("MM_GROW_WAIT_MS=%s is not understood; expected milliseconds, 0 to %u; using %u", value_text(text).text,
+                    MM_GROW_WAIT_MS_MAX, MM_GROW_WAIT_MS_DEFAULT);
+    text = secure_getenv("MM_TRIM");
+    if (text) {
+        if (strcmp(text, "idle") == 0 || strcmp(text, "demand") == 0)
+            env.trims_idle = *text == 'i';
+        else
+            mm_host_say("MM_TRIM=%s is not understood; expected idle or demand; using demand", value_text(text).text);
+    }
 }
 
 const struct mm_host_env *mm_host_env_get(void) {

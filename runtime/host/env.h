@@ -5,17 +5,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A size, in bytes or in % of the device's memory; both 0: not given. */
+struct mm_host_env_size {
+    uint64_t bytes;
+    unsigned percent;
+};
+
 struct mm_host_env {
     bool verbose;
-    uint64_t heap_bytes;   /* MM_HEAP_SIZE in bytes; 0: not given so */
-    unsigned heap_percent; /* MM_HEAP_SIZE in % of the device's memory; 0: not given so */
+    bool trims_idle; /* MM_TRIM=idle */
+    struct mm_host_env_size heap_size, heap_max;
+    unsigned grow_wait_ms;
 };
 
 /* Reads and checks all MM_* variables, once per process; what is wrong with them is said then. */
 const struct mm_host_env *mm_host_env_get(void);
 
-/* "<digits>[KMGT]" with a value above 0 into *bytes (too large for 64 bits: the largest), or "<1..100>%"
- * into *percent; the other one becomes 0. Returns false, and writes nothing, if `text` is neither. */
-bool mm_host_env_try_size(const char *text, uint64_t *bytes, unsigned *percent);
+/* "<digits>[KMGT]" with a value above 0 (too large for 64 bits: the largest), or "<1..100>%". Returns false, and writes
+ * nothing, if `text` is neither. */
+bool mm_host_env_try_size(const char *text, struct mm_host_env_size *size);
+/* "<digits>", at most `most`. */
+bool mm_host_env_try_number(const char *text, unsigned most, unsigned *number);
 
 #endif

@@ -1,19 +1,23 @@
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#define _GNU_SOURCE /* clock_gettime, MAP_ANONYMOUS */
 #include "runtime/host/heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
+#include "runtime/host/grower.h"
 #include "runtime/host/say.h"
+#include "runtime/host/trim.h"
 
 /* What is asked for, and what the device has. */
 struct budget {
     uint64_t total_bytes, free_bytes;
     uint64_t asked_bytes; /* by MM_HEAP_SIZE, the program's limit, or the default */
+    bool is_capped;       /* by MM_HEAP_MAX */
 };
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -24,21 +28,34 @@ static double now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static bool try_budget(const struct mm_driver *d, CUdevice device, uint64_t floor_bytes, struct budget *b,
+static uint64_t segments_of(uint64_t bytes) { return bytes / MM_SEGMENT_BYTES + (bytes % MM_SEGMENT_BYTES != 0); }
+
+static uint64_t size_of(struct mm_host_env_size size, uint64_t total_bytes) {
+    return size.percent ? total_bytes / 100 * size.percent : size.bytes;
+}
+
+/* How many segments may be mapped, with so much of the device free. */
+static uint64_t room_segments(const struct mm_host_heap *h, uint64_t free_bytes) {
+    const uint64_t room = free_bytes > h->reserve_bytes ? free_bytes - h->reserve_bytes : 0;
+    return room / (MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES);
+}
+
+static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes, struct budget *b,
                        struct mm_driver_error *error) {
     const struct mm_host_env *env = mm_host_env_get();
     size_t total = 0, free_now = 0, total_now = 0;
-    if (!MM_DRIVER_TRY(d, error, cuDeviceTotalMem, &total, device)) return false;
+    if (!MM_DRIVER_TRY(d, error, cuDeviceTotalMem, &total, h->device)) return false;
     if (!MM_DRIVER_TRY(d, error, cuMemGetInfo, &free_now, &total_now)) return false;
     b->total_bytes = total;
     b->free_bytes = free_now;
-    uint64_t share = free_now / MM_HOST_DEFAULT_FREE_DIVISOR;
-    if (env->heap_bytes)
-        b->asked_bytes = env->heap_bytes;
-    else if (env->heap_percent)
-        b->asked_bytes = total / 100 * env->heap_percent;
-    else
-        b->asked_bytes = floor_bytes > share ? floor_bytes : share;
+    h->reserve_bytes = min_u64(total / MM_HOST_RESERVE_DIVISOR, MM_HOST_RESERVE_BYTES);
+    uint64_t ceiling = size_of(env->heap_max, total);
+    b->is_capped = ceiling != 0;
+    if (!ceiling) ceiling = total - total / MM_HOST_CEILING_DIVISOR;
+    b->asked_bytes = size_of(env->heap_size, total);
+    if (!b->asked_bytes) b->asked_bytes = floor_bytes;
+    if (b->asked_bytes > ceiling && !b->is_capped) ceiling = b->asked_bytes; /* who asks for more may have it */
+    h->ceiling_segments = segments_of(ceiling);
     return true;
 }
 
@@ -58,69 +75,59 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
         error->code = CUDA_ERROR_MISALIGNED_ADDRESS;
         return false;
     }
-    return mm_vm_try_reserve(d, h->layout.total_bytes, page_bytes, &h->metadata, error);
-}
-
-/* Appends one chunk of `segments`: its slice bits, then its memory. All or nothing. */
-static bool try_append_chunk(const struct mm_driver *d, struct mm_host_heap *h, uint64_t segments,
-                             uint64_t page_bytes, struct mm_driver_error *error) {
-    struct mm_host_chunk *c = &h->chunks[h->chunk_count];
-    uint64_t end = h->mapped_segments + segments;
-    uint64_t bits_end = mm_round_up(end * MM_SEGMENT_BITMAP_BYTES, page_bytes);
-    bits_end = min_u64(bits_end, h->metadata.bytes - h->layout.bits_offset);
-    c->first_segment = h->mapped_segments;
-    c->segment_count = segments;
-    c->bits = h->metadata.base + h->layout.bits_offset + h->bits_mapped_bytes;
-    c->bits_bytes = bits_end > h->bits_mapped_bytes ? bits_end - h->bits_mapped_bytes : 0;
-    if (c->bits_bytes && !mm_vm_try_map(d, h->device, c->bits, c->bits_bytes, error)) return false;
-    if (!mm_vm_try_map(d, h->device, h->user.base + c->first_segment * MM_SEGMENT_BYTES,
-                       segments * MM_SEGMENT_BYTES, error)) {
-        mm_vm_unmap(d, c->bits, c->bits_bytes);
-        return false;
-    }
-    h->bits_mapped_bytes += c->bits_bytes;
-    h->mapped_segments = end;
-    h->chunk_count++;
+    if (!mm_vm_try_reserve(d, h->layout.total_bytes, page_bytes, &h->metadata, error)) return false;
+    struct mm_host_chunks *c = &h->chunks;
+    c->user = h->user.base;
+    c->bits = h->metadata.base + h->layout.bits_offset;
+    c->bits_bytes = h->metadata.bytes - h->layout.bits_offset;
+    c->segment_count = h->layout.segment_count;
+    c->page_bytes = page_bytes;
     return true;
 }
 
-/* Maps up to `segments`, in growing chunks; a chunk that is refused is tried at half its size. */
-static void map_segments(const struct mm_driver *d, struct mm_host_heap *h, uint64_t segments,
-                         uint64_t page_bytes, struct mm_driver_error *error) {
-    uint64_t ceiling = MM_HOST_CHUNK_SEGMENTS_MAX;
-    while (h->mapped_segments < segments && h->chunk_count < MM_HOST_CHUNKS_MAX) {
-        uint64_t next = h->mapped_segments;
-        if (next < MM_HOST_CHUNK_SEGMENTS_MIN) next = MM_HOST_CHUNK_SEGMENTS_MIN;
-        next = min_u64(min_u64(next, ceiling), segments - h->mapped_segments);
-        if (try_append_chunk(d, h, next, page_bytes, error)) continue;
-        if (error->code != CUDA_ERROR_OUT_OF_MEMORY || next == 1) return;
-        ceiling = next / 2;
+/* Memory that both sides reach. The caller's is the host's own, so that it outlives the context. */
+static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr *mailbox, struct mm_driver_error *error) {
+    void *at = mmap(NULL, sizeof *h->shared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) {
+        error->call = "mmap";
+        error->code = CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
     }
+    if (MM_DRIVER_TRY(d, error, cuMemHostRegister, at, sizeof *h->shared, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE)) {
+        if (MM_DRIVER_TRY(d, error, cuMemHostGetDevicePointer, mailbox, at, 0)) {
+            h->shared = (struct mm_host_shared *)at;
+            return true;
+        }
+        d->cuMemHostUnregister(at);
+    }
+    munmap(at, sizeof *h->shared);
+    return false;
 }
 
-/* Zeroes the fixed part and writes the image of a fresh heap. */
-static bool try_write_image(const struct mm_driver *d, const struct mm_host_heap *h,
-                            CUdeviceptr metadata_base, CUdeviceptr user_base, struct mm_heap_ref *ref,
-                            struct mm_driver_error *error) {
+/* Zeroes the fixed part and writes the image of a fresh heap with these segments. mailbox: 0 if it does not grow. */
+static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base,
+                            CUdeviceptr user_base, uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error) {
     void *image = malloc(h->layout.image_bytes);
     if (!image) {
         error->call = "malloc";
         error->code = CUDA_ERROR_OUT_OF_MEMORY;
         return false;
     }
-    mm_heap_image(image, &h->layout, metadata_base, user_base, h->mapped_segments);
-    *ref = ((struct mm_heap *)image)->ref;
+    mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
+    const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_POLL_NS);
+    if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
+    h->ref = ((struct mm_heap *)image)->ref;
     bool done = mm_copy_try_to_device(d, metadata_base, h->layout.fixed_bytes, image, h->layout.image_bytes,
                                       error);
     free(image);
     return done;
 }
 
-static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes,
-                              struct budget *b, struct mm_driver_error *error) {
+static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h, struct budget *b,
+                              struct mm_driver_error *error, struct mm_driver_error *no_growth) {
     uint64_t page_bytes = 0;
     int supported = 0;
-    if (!try_budget(d, h->device, floor_bytes, b, error)) return false;
+    CUdeviceptr mailbox = 0;
     if (!MM_DRIVER_TRY(d, error, cuDeviceGetAttribute, &supported,
                        CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, h->device))
         return false;
@@ -135,21 +142,62 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
         error->code = CUDA_ERROR_NOT_SUPPORTED;
         return false;
     }
+    h->chunks.access.count = 1;
+    h->chunks.access.devices[0] = h->device;
     if (!try_reserve(d, h, b->total_bytes, page_bytes, error)) return false;
-    if (!mm_vm_try_map(d, h->device, h->metadata.base, h->layout.fixed_bytes, error)) return false;
+    if (!mm_vm_try_map(d, &h->chunks.access, h->metadata.base, h->layout.fixed_bytes, error)) return false;
     h->fixed_mapped_bytes = h->layout.fixed_bytes;
 
-    uint64_t room = b->free_bytes;
-    room -= min_u64(room / MM_HOST_RESERVE_FREE_DIVISOR, MM_HOST_RESERVE_BYTES);
-    room -= min_u64(room, h->layout.fixed_bytes + page_bytes);
-    uint64_t wanted = b->asked_bytes / MM_SEGMENT_BYTES + (b->asked_bytes % MM_SEGMENT_BYTES != 0);
-    wanted = min_u64(wanted, room / (MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES));
-    wanted = min_u64(wanted, h->layout.segment_count);
-    map_segments(d, h, wanted, page_bytes, error);
-    if (!try_write_image(d, h, h->metadata.base, h->user.base, &h->ref, error)) return false;
-    if (h->mapped_segments == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
+    if (!try_share(d, h, &mailbox, no_growth))
+        b->asked_bytes = b->asked_bytes > b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR ? b->asked_bytes
+                                                                                     : b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
+    uint64_t wanted = segments_of(b->asked_bytes);
+    if (mailbox && wanted < MM_HOST_FIRST_SEGMENTS && !mm_host_env_get()->heap_size.bytes) wanted = MM_HOST_FIRST_SEGMENTS;
+    wanted = min_u64(min_u64(wanted, h->ceiling_segments), h->layout.segment_count);
+    wanted = min_u64(wanted, room_segments(h, b->free_bytes - min_u64(b->free_bytes, h->layout.fixed_bytes + page_bytes)));
+    while (h->chunks.mapped_count < wanted) /* as it comes, in one row from the front on */
+        if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, error).count == 0) break;
+    if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
+    mm_chunks_set_spare(&h->chunks, (struct mm_host_segments){0, wanted}, false);
+    struct mm_driver_error fatal = {NULL, CUDA_SUCCESS};
+    if (!try_write_image(d, h, h->metadata.base, h->user.base, h->chunks.mapped_count, mailbox, &fatal)) {
+        *error = fatal;
+        return false;
+    }
     h->kind = MM_HOST_HEAP_MAPPED;
+    if (!h->shared) return true;
+    if (!mm_trim_try_load(d, h, no_growth)) return true;
+    const int failed = mm_grower_start(d, h);
+    if (failed) {
+        no_growth->call = "pthread_create";
+        no_growth->code = CUDA_ERROR_OPERATING_SYSTEM;
+        mm_host_heap_close(h);
+    }
     return true;
+}
+
+/* One allocation for metadata, and one for as many segments as can be had, at most what was asked for. */
+static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, const struct budget *b,
+                             struct mm_driver_error *error) {
+    const uint64_t line_bytes = 256, share = b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
+    uint64_t segments = segments_of(b->asked_bytes > share || mm_host_env_get()->heap_size.bytes ? b->asked_bytes : share);
+    segments = min_u64(min_u64(segments, h->ceiling_segments), min_u64(room_segments(h, b->free_bytes), MM_TREE_BITS_MAX));
+    for (; segments; segments /= 2) {
+        CUdeviceptr metadata = 0, user = 0;
+        mm_layout_make(&h->layout, segments, line_bytes);
+        if (!MM_DRIVER_TRY(d, error, cuMemAlloc, &metadata, h->layout.total_bytes)) continue;
+        if (MM_DRIVER_TRY(d, error, cuMemAlloc, &user, (segments + 1) * MM_SEGMENT_BYTES)) {
+            const CUdeviceptr base = mm_round_up(user, MM_SEGMENT_BYTES);
+            if (try_write_image(d, h, metadata, base, segments, 0, error)) {
+                h->kind = MM_HOST_HEAP_FIXED;
+                h->chunks.mapped_count = segments;
+                return true;
+            }
+            d->cuMemFree(user);
+        }
+        d->cuMemFree(metadata);
+    }
+    return false;
 }
 
 /* A heap of one segment that is never there: all that malloc needs to answer NULL. */
@@ -159,7 +207,7 @@ static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
     CUdeviceptr metadata = 0;
     mm_layout_make(&h->layout, 1, line_bytes);
     if (!MM_DRIVER_TRY(d, error, cuMemAlloc, &metadata, h->layout.total_bytes)) return false;
-    if (!try_write_image(d, h, metadata, 0, &h->ref, error)) {
+    if (!try_write_image(d, h, metadata, 0, 0, 0, error)) {
         d->cuMemFree(metadata);
         return false;
     }
@@ -169,44 +217,71 @@ static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
 
 /* The one line on a heap that is not what was asked for, or the one that MM_VERBOSE=1 asks for. */
 static void report(const struct mm_driver *d, const struct mm_host_heap *h, const struct budget *b,
-                   const struct mm_driver_error *error, double took_ms) {
-    char reason[128];
-    if (h->chunk_count == MM_HOST_CHUNKS_MAX)
-        snprintf(reason, sizeof reason, "its memory came in %u pieces, and it takes no more", h->chunk_count);
-    else if (error->call)
+                   const struct mm_driver_error *error, const struct mm_driver_error *no_growth, double took_ms) {
+    char reason[160];
+    const uint64_t mapped_bytes = h->chunks.mapped_count * MM_SEGMENT_BYTES;
+    const bool is_verbose = mm_host_env_get()->verbose;
+    if (error->call)
         snprintf(reason, sizeof reason, "%s: %s", error->call, mm_driver_error_name(d, error->code).text);
-    else if (h->mapped_segments && h->mapped_segments == h->layout.segment_count)
+    else if (h->chunks.count == MM_HOST_CHUNKS_MAX)
+        snprintf(reason, sizeof reason, "its memory came in %u pieces, and it takes no more", h->chunks.count);
+    else if (h->chunks.mapped_count && h->chunks.mapped_count == h->layout.segment_count)
         snprintf(reason, sizeof reason, "there are no more addresses for it");
+    else if (h->chunks.mapped_count >= h->ceiling_segments && b->is_capped)
+        snprintf(reason, sizeof reason, "MM_HEAP_MAX allows no more");
     else
         snprintf(reason, sizeof reason, "%s are free, a part stays so for the driver",
                  mm_host_size(b->free_bytes).text);
-    uint64_t mapped_bytes = h->mapped_segments * MM_SEGMENT_BYTES;
     if (error->call && mm_driver_error_is_foreign(error->code)) return;
     if (h->kind == MM_HOST_HEAP_ABSENT)
         mm_host_say("no heap on device %d (%s); a kernel that calls malloc will stop by an assertion",
                     h->device, reason);
-    else if (h->mapped_segments == 0)
+    else if (h->kind == MM_HOST_HEAP_EMPTY)
         mm_host_say("the heap on device %d is empty (%s); every malloc in a kernel answers NULL",
                     h->device, reason);
-    else if (mapped_bytes < b->asked_bytes)
+    else if (h->kind == MM_HOST_HEAP_FIXED && (error->code != CUDA_ERROR_NOT_SUPPORTED || is_verbose))
+        mm_host_say("the heap on device %d has %s and cannot grow (%s)", h->device, mm_host_size(mapped_bytes).text, reason);
+    else if (h->kind == MM_HOST_HEAP_MAPPED && h->chunks.mapped_count < segments_of(b->asked_bytes))
         mm_host_say("heap on device %d is %s instead of %s (%s)", h->device,
                     mm_host_size(mapped_bytes).text, mm_host_size(b->asked_bytes).text, reason);
-    if (mm_host_env_get()->verbose && h->kind == MM_HOST_HEAP_MAPPED)
-        mm_host_say("heap on device %d: %s mapped of %s reserved, %u chunks, made in %.1f ms", h->device,
-                    mm_host_size(mapped_bytes).text, mm_host_size(h->user.bytes).text, h->chunk_count, took_ms);
+    else if (h->kind == MM_HOST_HEAP_MAPPED && no_growth->call && !mm_driver_error_is_foreign(no_growth->code))
+        mm_host_say("the heap on device %d has %s and cannot %s (%s: %s)", h->device, mm_host_size(mapped_bytes).text,
+                    h->grower.is_running ? "give memory back" : "grow", no_growth->call,
+                    mm_driver_error_name(d, no_growth->code).text);
+    if (is_verbose && h->kind == MM_HOST_HEAP_MAPPED)
+        mm_host_say("heap on device %d: %s mapped, up to %s, of %s reserved; made in %.1f ms", h->device,
+                    mm_host_size(mapped_bytes).text,
+                    mm_host_size(min_u64(h->ceiling_segments, h->layout.segment_count) * MM_SEGMENT_BYTES).text,
+                    mm_host_size(h->user.bytes).text, took_ms);
+}
+
+/* Gives back what was made before something failed; the context is there. */
+static void undo(const struct mm_driver *d, struct mm_host_heap *h) {
+    if (h->shared) d->cuMemHostUnregister(h->shared);
+    const uint64_t ceiling_segments = h->ceiling_segments, reserve_bytes = h->reserve_bytes;
+    const CUcontext context = h->context;
+    mm_host_heap_drop(d, h);
+    pthread_mutex_init(&h->lock, NULL);
+    h->ceiling_segments = ceiling_segments, h->reserve_bytes = reserve_bytes, h->context = context;
 }
 
 void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes) {
-    struct mm_driver_error error = {NULL, CUDA_SUCCESS}, later = {NULL, CUDA_SUCCESS};
-    struct budget b = {0, 0, 0};
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS}, no_growth = error, later = error;
+    struct budget b = {0, 0, 0, false};
     double start_ms = now_ms();
     memset(h, 0, sizeof *h);
-    if (MM_DRIVER_TRY(d, &error, cuCtxGetDevice, &h->device) &&
-        !try_create_mapped(d, h, floor_bytes, &b, &error)) {
-        mm_host_heap_drop(d, h);
-        if (!mm_driver_error_is_foreign(error.code)) try_create_empty(d, h, &later);
+    pthread_mutex_init(&h->lock, NULL);
+    if (MM_DRIVER_TRY(d, &error, cuCtxGetDevice, &h->device) && MM_DRIVER_TRY(d, &error, cuCtxGetCurrent, &h->context)) {
+        const bool has_budget = try_budget(d, h, floor_bytes, &b, &error);
+        if (!has_budget || !try_create_mapped(d, h, &b, &error, &no_growth)) {
+            undo(d, h);
+            if (!mm_driver_error_is_foreign(error.code) && !(has_budget && try_create_fixed(d, h, &b, &later)))
+                try_create_empty(d, h, &later);
+        } else if (h->chunks.mapped_count == 0 && !h->grower.is_running) {
+            h->kind = MM_HOST_HEAP_EMPTY;
+        }
     }
-    report(d, h, &b, &error, now_ms() - start_ms);
+    report(d, h, &b, &error, &no_growth, now_ms() - start_ms);
 }
 
 bool mm_host_ref_try_read(const struct mm_driver *d, CUdeviceptr variable, struct mm_heap_ref *ref,
@@ -219,17 +294,72 @@ bool mm_host_ref_try_write(const struct mm_driver *d, CUdeviceptr variable, cons
     return mm_copy_try_to_device(d, variable, 0, ref, sizeof *ref, error);
 }
 
-void mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *h) {
+bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
+    const uint64_t wanted = segments_of(bytes);
+    pthread_mutex_lock(&h->lock);
+    while (h->kind == MM_HOST_HEAP_MAPPED && h->shared && h->chunks.mapped_count < wanted)
+        if (mm_grower_more(d, h, 1).count == 0) break;
+    const bool has = h->chunks.mapped_count >= wanted;
+    pthread_mutex_unlock(&h->lock);
+    return has;
+}
+
+uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
+    CUcontext popped;
+    if (h->kind != MM_HOST_HEAP_MAPPED || d->cuCtxPushCurrent(h->context) != CUDA_SUCCESS) return 0;
+    pthread_mutex_lock(&h->lock);
+    const uint64_t got = mm_trim(d, h, bytes);
+    pthread_mutex_unlock(&h->lock);
+    d->cuCtxPopCurrent(&popped);
+    if (got && mm_host_env_get()->verbose)
+        mm_host_say("heap on device %d: gave %s back, has %s", h->device, mm_host_size(got).text,
+                    mm_host_size(h->chunks.mapped_count * MM_SEGMENT_BYTES).text);
+    return got;
+}
+
+void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *h, CUdevice device, bool is_allowed) {
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    if (h->kind != MM_HOST_HEAP_MAPPED) return;
+    pthread_mutex_lock(&h->lock);
+    const bool done = mm_chunks_try_access(d, &h->chunks, device, is_allowed, &error);
+    pthread_mutex_unlock(&h->lock);
+    if (!done && is_allowed)
+        mm_host_say("device %d has no access to the heap on device %d (%s)", device, h->device,
+                    error.call ? mm_driver_error_name(d, error.code).text : "too many devices");
+}
+
+void mm_host_heap_close(struct mm_host_heap *h) {
+    if (h->shared) __atomic_store_n(&h->shared->mailbox.answer, MM_ANSWER_CLOSED, __ATOMIC_RELEASE);
+}
+
+void mm_host_heap_reopen(const struct mm_driver *d, struct mm_host_heap *h) {
+    if (!h->shared || !h->grower.is_running) return;
+    /* Whatever is under way is asked anew: by the thread, which looks at it as if it had not seen it. */
+    if (!mm_grower_try_stop(h)) return;
+    __atomic_store_n(&h->shared->mailbox.answer, 0, __ATOMIC_RELEASE);
+    h->grower.is_closed = 0;
+    mm_grower_start(d, h);
+}
+
+bool mm_host_heap_try_stop(struct mm_host_heap *h) {
+    mm_host_heap_close(h);
+    return mm_grower_try_stop(h);
+}
+
+bool mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *h) {
     CUdevice device = h->device;
-    while (h->chunk_count) {
-        struct mm_host_chunk *c = &h->chunks[--h->chunk_count];
-        mm_vm_unmap(d, h->user.base + c->first_segment * MM_SEGMENT_BYTES,
-                    c->segment_count * MM_SEGMENT_BYTES);
-        mm_vm_unmap(d, c->bits, c->bits_bytes);
-    }
-    mm_vm_unmap(d, h->metadata.base, h->fixed_mapped_bytes);
+    if (!mm_host_heap_try_stop(h)) return false; /* it sits in the driver */
+    if (mm_host_env_get()->verbose && h->kind == MM_HOST_HEAP_MAPPED && h->shared)
+        mm_host_say("heap on device %d: grew %llu times, had %s at the end, gave %s back", h->device, (unsigned long long)h->steps,
+                    mm_host_size(h->chunks.mapped_count * MM_SEGMENT_BYTES).text, mm_host_size(h->given_back_bytes).text);
+    mm_chunks_drop(d, &h->chunks);
+    if (h->fixed_mapped_bytes)
+        mm_vm_try_unmap(d, h->metadata.base, h->fixed_mapped_bytes, &(struct mm_driver_error){NULL, CUDA_SUCCESS});
     mm_vm_unreserve(d, &h->metadata);
     mm_vm_unreserve(d, &h->user);
+    if (h->shared) munmap(h->shared, sizeof *h->shared);
+    pthread_mutex_destroy(&h->lock);
     memset(h, 0, sizeof *h);
     h->device = device;
+    return true;
 }

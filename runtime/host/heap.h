@@ -2,38 +2,58 @@
  *
  * A heap is made once, at the first launch of a kernel that needs it, and is never made anew in the same
  * context. What could be had decides its kind:
- *   MM_HOST_HEAP_MAPPED  addresses for the whole device, mapped_segments of them with memory behind
+ *   MM_HOST_HEAP_MAPPED  addresses for the whole device, chunks of memory behind some of them, more on request
+ *   MM_HOST_HEAP_FIXED   one allocation, where the driver has no virtual memory management
  *   MM_HOST_HEAP_EMPTY   a valid heap without a segment: every malloc answers NULL
  *   MM_HOST_HEAP_ABSENT  nothing to publish: kernels that allocate stop by their assertion
- * All functions want the heap's context to be current but mm_host_heap_drop, which comes after its end.
- * None of them is thread-safe: one caller at a time for one heap.
+ * A MAPPED heap has a thread that makes it grow (grower.h), and a lock, which whoever changes its chunks holds. Functions here
+ * take it themselves; create, close, reopen and drop are for one caller at a time.
  */
 #ifndef MM_HOST_HEAP_H
 #define MM_HOST_HEAP_H
 
-#include "runtime/core/layout.h"
-#include "runtime/host/vm.h"
+#include <pthread.h>
 
-enum mm_host_heap_kind { MM_HOST_HEAP_ABSENT, MM_HOST_HEAP_EMPTY, MM_HOST_HEAP_MAPPED };
+#include "runtime/host/chunks.h"
 
-/* One driver allocation of user memory, and the slice bits that had to be mapped for it (maybe none). */
-struct mm_host_chunk {
-    uint64_t first_segment, segment_count;
-    CUdeviceptr bits;
-    uint64_t bits_bytes;
+enum mm_host_heap_kind { MM_HOST_HEAP_ABSENT, MM_HOST_HEAP_EMPTY, MM_HOST_HEAP_FIXED, MM_HOST_HEAP_MAPPED };
+
+/* Memory of the host that the device reaches too. */
+struct mm_host_shared {
+    struct mm_mailbox mailbox;
+    struct mm_wanted_chunk wanted[MM_HOST_CHUNKS_MAX];  /* trim.c */
+    uint64_t leaves[MM_TREE_BITS_MAX / 64];
 };
 
 struct mm_host_heap {
     enum mm_host_heap_kind kind;
     CUdevice device;
+    CUcontext context;
     struct mm_heap_ref ref; /* what modules get; ref.heap == 0 if absent */
     struct mm_layout layout;
     struct mm_vm_range user, metadata;
     uint64_t fixed_mapped_bytes; /* of the metadata, one mapping */
-    uint64_t bits_mapped_bytes;  /* behind it */
-    uint64_t mapped_segments;
-    unsigned chunk_count;
-    struct mm_host_chunk chunks[MM_HOST_CHUNKS_MAX];
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct mm_host_chunks chunks;
+    uint64_t ceiling_segments; /* it may have so many */
+    uint64_t reserve_bytes;    /* to be left free on the device */
+    char refusal[160];         /* why it did not grow the last time; "": it did */
+    uint64_t steps, given_back_bytes;
+
+    struct mm_host_shared *shared; /* NULL: it does not grow */
+    struct mm_host_grower {
+        const struct mm_driver *driver;
+        pthread_t thread;
+        bool is_running;
+        int is_closed; /* atomic: the end is near, nobody gets anything any more */
+    } grower;
+    struct mm_host_trim { /* trim.c */
+        CUfunction flush, claim; /* NULL: nothing can be given back but what is spare */
+        CUstream stream;
+        unsigned pending; /* chunks of shared->wanted that the device may still claim */
+        bool is_idle_done; /* nothing has happened since it was trimmed */
+    } trim;
 };
 
 /* Makes the heap of the current context in *heap. floor_bytes: the program's own limit
@@ -46,7 +66,25 @@ bool mm_host_ref_try_read(const struct mm_driver *d, CUdeviceptr variable, struc
 bool mm_host_ref_try_write(const struct mm_driver *d, CUdeviceptr variable, const struct mm_heap_ref *ref,
                            struct mm_driver_error *error);
 
-/* Gives addresses and memory back after the heap's context has ended. Quiet: the driver may be gone. */
-void mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *heap);
+/* Sees to it that the heap has at least so many bytes. Returns whether it has. */
+bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t bytes);
+
+/* Gives memory that is free back to the driver, about so many bytes if there are. Returns how many. The thread's capture mode
+ * is relaxed. */
+uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t bytes);
+
+/* The program gave a device access to the memory of the heap's context, or took it away. */
+void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *heap, CUdevice device, bool is_allowed);
+
+/* Before the context ends: who waits for memory is told that there will be none. And if it did not end. */
+void mm_host_heap_close(struct mm_host_heap *heap);
+void mm_host_heap_reopen(const struct mm_driver *d, struct mm_host_heap *heap);
+
+/* Ends the heap's thread, within MM_HOST_STOP_MS. Returns false if it would not, and then the heap must stay as it is. */
+bool mm_host_heap_try_stop(struct mm_host_heap *heap);
+
+/* Gives addresses and memory back after the heap's context has ended. Quiet: the driver may be gone. Returns whether
+ * *heap may be freed. */
+bool mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *heap);
 
 #endif

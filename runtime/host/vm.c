@@ -37,22 +37,34 @@ void mm_vm_unreserve(const struct mm_driver *d, struct mm_vm_range *range) {
     range->bytes = 0;
 }
 
-bool mm_vm_try_map(const struct mm_driver *d, CUdevice device, CUdeviceptr address, uint64_t bytes,
-                   struct mm_driver_error *error) {
-    CUmemAllocationProp prop = device_memory(device);
-    CUmemGenericAllocationHandle handle = 0;
-    if (!MM_DRIVER_TRY(d, error, cuMemCreate, &handle, bytes, &prop, 0)) return false;
+static CUmemAccessDesc access_of(CUdevice device, bool is_allowed) {
     CUmemAccessDesc access;
     memset(&access, 0, sizeof access);
-    access.location = prop.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    access.location = device_memory(device).location;
+    access.flags = is_allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return access;
+}
+
+bool mm_vm_try_map(const struct mm_driver *d, const struct mm_vm_access *access, CUdeviceptr address,
+                   uint64_t bytes, struct mm_driver_error *error) {
+    CUmemAllocationProp prop = device_memory(access->devices[0]);
+    CUmemGenericAllocationHandle handle = 0;
+    if (!MM_DRIVER_TRY(d, error, cuMemCreate, &handle, bytes, &prop, 0)) return false;
+    CUmemAccessDesc who[MM_VM_DEVICES_MAX];
+    for (unsigned i = 0; i < access->count; i++) who[i] = access_of(access->devices[i], true);
     bool mapped = MM_DRIVER_TRY(d, error, cuMemMap, address, bytes, 0, handle, 0);
-    bool done = mapped && MM_DRIVER_TRY(d, error, cuMemSetAccess, address, bytes, &access, 1);
+    bool done = mapped && MM_DRIVER_TRY(d, error, cuMemSetAccess, address, bytes, who, access->count);
     if (mapped && !done) d->cuMemUnmap(address, bytes);
     d->cuMemRelease(handle);
     return done;
 }
 
-void mm_vm_unmap(const struct mm_driver *d, CUdeviceptr address, uint64_t bytes) {
-    if (bytes) d->cuMemUnmap(address, bytes);
+bool mm_vm_try_unmap(const struct mm_driver *d, CUdeviceptr address, uint64_t bytes, struct mm_driver_error *error) {
+    return bytes == 0 || MM_DRIVER_TRY(d, error, cuMemUnmap, address, bytes);
+}
+
+bool mm_vm_try_access(const struct mm_driver *d, CUdevice device, bool is_allowed, CUdeviceptr address,
+                      uint64_t bytes, struct mm_driver_error *error) {
+    CUmemAccessDesc access = access_of(device, is_allowed);
+    return MM_DRIVER_TRY(d, error, cuMemSetAccess, address, bytes, &access, 1);
 }

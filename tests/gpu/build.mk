@@ -11,8 +11,9 @@ GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 
 # The program's view, in the ways it can be built: machine code, PTX for the driver's JIT, relocatable.
 GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
+GPU_GROW := $(GPU_TESTS)/grow
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
-GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS)
+GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW)
 
 .PHONY: build-gpu-tests
 build-gpu-tests: $(GPU_SUITES) $(GPU_TESTS)/pairs $(GPU_TESTS)/tune
@@ -45,3 +46,6 @@ $(GPU_TESTS)/app_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
 
 $(GPU_APPS): tests/gpu/test_app.cu $(GPU_OBJECTS) $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< $(GPU_LINK) -o $@
+
+$(GPU_GROW): tests/gpu/test_grow.cu $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@

@@ -250,7 +250,7 @@ START_TEST(image_of_a_fresh_heap) {
         for (uint32_t mid = 0; mid < 64; mid++) unit_eq(t.node[0] >> mid & 1, mid * 4096 < want);
         unit_eq(h->classes_used, 0); /* nothing is claimed for a class before it is used */
         unit_eq(h->free_count, want);
-        unit_eq(h->ref.mapped_count, mapped[i]);
+        unit_eq(h->grow.mapped, mapped[i]);
         /* the square of what is mapped, a power of two, by 2^MM_HOLD_SHIFT, and from the knee on its cube; but no more than so much of it */
         const uint32_t log = mapped[i] == 0 ? 0 : log_of((uint32_t)mapped[i]) + MM_SEGMENT_SHIFT;
         const uint32_t more = log > MM_HOLD_KNEE ? log - MM_HOLD_KNEE : 0;

@@ -139,7 +139,7 @@ START_TEST(aligned_against_a_plain_search) {
         uint32_t runs;
         const uint32_t want = search(n, count, align, skew), got = take(count, align, skew, 1, &runs);
         unit_holds(got == want, "%u of %u segments, %u modulo %u: %d, not %d", count, n, skew, align, (int)got, (int)want);
-        if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(&heap.ref), got, got + count);
+        if (got != MM_TREE_NONE) mm_segments_put(mm_segment_free_tree(&heap.ref), got, got + count);
     }
     mm_cpu_heap_destroy(&heap);
 }
@@ -156,7 +156,7 @@ START_TEST(several_against_a_plain_search) {
         while (want > 0 && want < most && first >= count && search(first, count, 1, 0) == first - count) want++, first -= count;
         const uint32_t got = take(count, 1, 0, most, &runs);
         unit_holds(got == first && runs == want, "%u times %u of %u segments: %u at %d, not %u at %d", most, count, n, runs, (int)got, want, (int)first);
-        if (got != MM_TREE_NONE) mm_run_put(mm_segment_free_tree(&heap.ref), got, got + runs * count);
+        if (got != MM_TREE_NONE) mm_segments_put(mm_segment_free_tree(&heap.ref), got, got + runs * count);
     }
     mm_cpu_heap_destroy(&heap);
 }

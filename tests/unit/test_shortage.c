@@ -49,7 +49,7 @@ START_TEST(thrift) {
     unit_eq(mm_stripe_is_thrifty(ref, c), 0);
     cs->rich = 256, cs->segments = 1 << 20;
     unit_eq(mm_stripe_is_thrifty(ref, c), 1);
-    h->free_count = (ref->mapped_count + MM_SCARCE - 1) / MM_SCARCE;
+    h->free_count = h->grow.scarce;
     cs->rich = share - 1, cs->segments = 1;
     unit_eq(mm_stripe_is_thrifty(ref, c), 0);
     h->free_count--;

@@ -10,6 +10,6 @@ __global__ void k(void **p) {
     int free = malloc_count;
     p[0] = foo::malloc(free);
     foo::free(p[1]);
-    printf("malloc free __cuda_syscall_aligned_malloc mm_heap_v1\n");
+    printf("malloc free __cuda_syscall_aligned_malloc mm_heap_v2\n");
 }
 int main() { return 0; }

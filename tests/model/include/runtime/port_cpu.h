@@ -39,6 +39,9 @@ MM_ATOMICS(32)
 MM_ATOMICS(64)
 #undef MM_ATOMICS
 
+MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) { return mm_load_acquire_u64(p); }
+MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
+
 #define MM_RMW(name, op, bits, order)                                                                       \
     MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
         return (uint##bits##_t)model_atomic(p, bits, MODEL_##op, v, 0);                                     \
@@ -90,6 +93,7 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
     *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1);
 }
 
+MM_FN uint64_t mm_now_ns(void) { return 0; } /* time stands still: what was refused stays so */
 MM_FN void mm_wait(void) { model_wait(); }
 MM_FN void mm_wait_times(uint32_t n) { (void)n, model_wait(); } /* the explorer counts waits, not their length */
 

@@ -1,0 +1,141 @@
+/* Growing: how a heap gets more segments while kernels run. The host's side is runtime/host/grower.c.
+ *
+ * Representation. A mailbox in memory of the host that the device can reach, and the device's view of it in the heap.
+ *   wanted     (mailbox) number << 32 | segments: a request; the device writes it
+ *   answer     (mailbox) number << 40 | count << 20 | first: so many segments from `first` on are there now, at least as many as
+ *              were asked for, side by side; count 0: refused. Or MM_ANSWER_CLOSED. The host writes it
+ * In the heap, struct mm_grow:
+ *   lock       whoever holds it, for an access or two, may read and write the mailbox and what follows
+ *   asked      the last request, as in wanted; taken: the number of the last one whose answer was taken
+ *   late[]     the request that was waited for in vain: by who has a ticket, and by who has none
+ *   refused    so many segments, and more, were refused at refused_at; 0: none were
+ *   mapped     segments that are there at all
+ *   scarce     with fewer free segments than this memory is scarce (reserve.h)
+ * Invariants.
+ *   I1  one request is under way at most: the next one is asked when `taken` is the last one's number.
+ *   I2  segments that the host has answered belong to it no more, and to nobody until who has taken the answer puts them
+ *       into the free tree, once.
+ *   I3  a segment that is not there is in no tree of free ones (but for hints above the leaves).
+ * Who waits. Who finds no segment asks, and tries again until there is one, or the answer is no. Who has a ticket for which others
+ *   wait gives up after MM_GROW_TICKET_POLLS, long before they do (ring.h), and they go on asking for themselves, up to
+ *   grow_polls. What nobody got in that time is refused to all others at once, until the answer comes after all.
+ *   Who leaves less than 1/MM_SCARCE of what is there asks, and does not wait.
+ * Refusals are kept for MM_GROW_REFUSAL_NS: the program may have freed memory since.
+ * Linearisation. The insertion into the leaves of the free tree (tree.h).
+ * Ordering. The host maps, then writes the answer with release; who takes it acquires, at system scope, and inserts with
+ *   release. Nothing else crosses: a request is one word.
+ */
+#ifndef MM_CORE_GROW_H
+#define MM_CORE_GROW_H
+
+#include "runtime/core/segment.h"
+
+/* Puts segments [first, end) into the free tree. Releases. */
+MM_FN_RARE void mm_segments_put(struct mm_tree t, uint32_t first, uint32_t end) {
+    MM_ROLLED
+    while (first < end) {
+        const uint32_t leaf = first / 64, upto = end - leaf * 64;
+        mm_tree_insert_bits(t, first, mm_bits_low(upto < 64 ? upto : 64) & ~mm_bits_low(first % 64));
+        first = (leaf + 1) * 64;
+    }
+}
+
+MM_FN struct mm_mailbox *mm_grow_mailbox(const struct mm_heap_ref *ref) { return (struct mm_mailbox *)ref->mailbox; }
+
+/* Whether so many segments were refused lately. */
+MM_FN int mm_grow_is_refused(const struct mm_heap_ref *ref, uint32_t segments) {
+    struct mm_heap *h = mm_heap_of(ref);
+    const uint64_t refused = mm_load_relaxed_u64(&h->grow.refused);
+    if (ref->mailbox == 0) return 1;
+    if (refused == 0 || segments < refused) return 0;
+    return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&h->grow.refused_at)) < (int64_t)MM_GROW_REFUSAL_NS;
+}
+MM_FN void mm_grow_refuse(struct mm_heap *h, uint64_t segments, uint64_t at_ns) {
+    mm_store_relaxed_u64(&h->grow.refused_at, at_ns);
+    mm_store_relaxed_u64(&h->grow.refused, segments);
+    mm_store_relaxed_u64(&h->grow.scarce, mm_grow_scarce(mm_load_relaxed_u64(&h->grow.mapped)));
+}
+
+/* Segments that the host has mapped are the heap's now. */
+MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, uint32_t count) {
+    struct mm_heap *h = mm_heap_of(ref);
+    mm_store_relaxed_u64(&h->grow.refused, 0);
+    mm_store_relaxed_u64(&h->grow.scarce, 0);
+    mm_segments_put(mm_segment_free_tree(ref), first, first + count);
+    mm_add_relaxed_u64(&h->free_count, count);
+    mm_version_raise(h);
+    mm_add_relaxed_u64(&h->grow.mapped, count); /* last: who sees it finds them */
+}
+
+/* Who waits: with a ticket, or without; or nobody does. */
+enum mm_patience { MM_PATIENCE_TICKET, MM_PATIENCE_CALLER, MM_PATIENCE_NONE };
+enum mm_grown { MM_GROWN_NO, MM_GROWN_WAIT, MM_GROWN_MORE };
+
+/* One look at the mailbox, if nobody else is at it: takes an answer, asks for so many segments if nothing is under way.
+ * is_late: the caller has waited long enough. Returns whether there is more now, or it is to be waited for, or there will be
+ * none. */
+MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t segments, enum mm_patience who, int is_late) {
+    struct mm_heap *h = mm_heap_of(ref);
+    if (mm_grow_is_refused(ref, segments)) return MM_GROWN_NO;
+    uint64_t asked = mm_load_relaxed_u64(&h->grow.asked);
+    int is_under_way = mm_load_relaxed_u64(&h->grow.taken) != asked >> 32;
+    const int is_given_up = who != MM_PATIENCE_NONE && is_under_way && mm_load_relaxed_u64(&h->grow.late[who]) == asked;
+    enum mm_grown result = is_given_up ? MM_GROWN_NO : MM_GROWN_WAIT;
+    if (mm_load_relaxed_u64(&h->grow.lock) != 0 || !mm_cas_acquire_u64(&h->grow.lock, 0, 1)) return result;
+    asked = mm_load_relaxed_u64(&h->grow.asked);
+    const uint64_t number = asked >> 32;
+    const uint64_t answer = mm_load_acquire_system_u64(&mm_grow_mailbox(ref)->answer);
+    is_under_way = mm_load_relaxed_u64(&h->grow.taken) != number;
+    if (!is_under_way) result = MM_GROWN_WAIT;
+    if (answer == MM_ANSWER_CLOSED) {
+        mm_grow_refuse(h, 1, mm_now_ns() + (1ull << 62)); /* for ever */
+        result = MM_GROWN_NO;
+    } else if (is_under_way && answer >> MM_ANSWER_NUMBER_SHIFT == number) {
+        const uint32_t count = (uint32_t)(answer >> MM_ANSWER_COUNT_SHIFT) & (MM_ANSWER_SEGMENTS - 1);
+        mm_store_relaxed_u64(&h->grow.taken, number);
+        is_under_way = 0;
+        result = MM_GROWN_WAIT;
+        if (count != 0) {
+            mm_grow_insert(ref, (uint32_t)answer & (MM_ANSWER_SEGMENTS - 1), count);
+            result = MM_GROWN_MORE;
+        } else {
+            mm_grow_refuse(h, (uint32_t)asked, mm_now_ns());
+            if (segments >= (uint32_t)asked) result = MM_GROWN_NO;
+        }
+    } else if (is_under_way && is_late) {
+        mm_store_relaxed_u64(&h->grow.late[who], asked);
+        result = MM_GROWN_NO;
+    }
+    if (result == MM_GROWN_WAIT && !is_under_way) {
+        asked = (number % MM_ANSWER_NUMBERS + 1) << 32 | segments;
+        mm_store_relaxed_u64(&h->grow.asked, asked);
+        mm_store_release_system_u64(&mm_grow_mailbox(ref)->wanted, asked);
+    }
+    mm_store_release_u64(&h->grow.lock, 0);
+    return result;
+}
+
+/* Segments that are there: to be read before the search after which one waits. */
+MM_FN uint64_t mm_grow_mapped(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_heap_of(ref)->grow.mapped); }
+
+/* The caller found too few segments when there were `before`, and wants so many: waits until there are more, or there will be
+ * none. Returns which. */
+MM_FN_RARE int mm_grow_await(const struct mm_heap_ref *ref, uint32_t segments, uint64_t before, enum mm_patience who) {
+    const uint32_t grow_polls = (uint32_t)ref->grow_polls;
+    const uint32_t most = who == MM_PATIENCE_TICKET && grow_polls > MM_GROW_TICKET_POLLS ? MM_GROW_TICKET_POLLS : grow_polls;
+    MM_ROLLED
+    for (uint32_t polls = 0; polls < most + MM_TREE_TRIES; polls++) { /* at the end others may be at the mailbox all the time */
+        if (mm_grow_mapped(ref) != before) return 1;
+        const enum mm_grown grown = mm_grow_look(ref, segments, who, polls >= most);
+        if (grown != MM_GROWN_WAIT) return grown == MM_GROWN_MORE;
+        mm_wait_times(MM_GROW_POLL_NS / MM_WAIT_NS);
+    }
+    return 0;
+}
+
+/* So many segments are left: asks for more if they are few, and does not wait. */
+MM_FN void mm_grow_ahead(const struct mm_heap_ref *ref, uint64_t left) {
+    if (ref->mailbox != 0 && left * MM_SCARCE < mm_grow_mapped(ref)) mm_grow_look(ref, 1, MM_PATIENCE_NONE, 0);
+}
+
+#endif

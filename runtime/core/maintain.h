@@ -1,0 +1,34 @@
+/* What the host has done on the device when it wants memory back (runtime/host/trim.c): by kernels of one warp to a CTA, beside
+ * whatever runs there. Each part is an ordinary participant: it takes what it takes by the atomics by which malloc does, so what the
+ * host gets nobody can still claim, and no other protocol is needed between them.
+ *
+ * First what is made ready ahead of need is given up, which would keep segments (mm_maintain_flush). Then the segments of a chunk
+ * are taken out of the free tree, all or none (mm_maintain_claim): they belong to the host from then on, until it answers
+ * them anew (grow.h). A stale reader may come to their metadata, which stays; to their memory nobody comes but by misuse.
+ */
+#ifndef MM_CORE_MAINTAIN_H
+#define MM_CORE_MAINTAIN_H
+
+#include "runtime/core/run.h"
+
+/* Parts of a flush: rings of all classes. */
+#define MM_MAINTAIN_PARTS (MM_CLASS_COUNT * MM_RINGS)
+
+/* Does part `part` of a flush. Other parts may be done at the same time. Waits for nobody. */
+MM_FN_RARE void mm_maintain_flush(const struct mm_heap_ref *ref, uint32_t part) {
+    const uint32_t c = part / MM_RINGS, i = part % MM_RINGS;
+    if (!(mm_load_acquire_u64(&mm_heap_of(ref)->classes_used) >> c & 1)) return;
+    if (i > ref->classes[c].stripe_mask && i < MM_STRIPES) return;
+    mm_stripe_flush_one(ref, c, i);
+}
+
+/* Takes the chunk's segments from the heap, if they are all free. */
+MM_FN_RARE void mm_maintain_claim(const struct mm_heap_ref *ref, struct mm_wanted_chunk *chunk) {
+    struct mm_heap *h = mm_heap_of(ref);
+    if (!mm_run_try_take(mm_segment_free_tree(ref), chunk->first, chunk->first + chunk->count)) return;
+    mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)chunk->count);
+    mm_add_relaxed_u64(&h->grow.mapped, 0 - (uint64_t)chunk->count);
+    chunk->is_claimed = 1;
+}
+
+#endif

@@ -1,0 +1,120 @@
+#include "runtime/host/chunks.h"
+
+#include <string.h>
+
+static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static CUdeviceptr address_of(const struct mm_host_chunks *c, uint64_t segment) {
+    return c->user + segment * MM_SEGMENT_BYTES;
+}
+
+/* Slice bits for segments up to `end`. */
+static bool try_map_bits(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error) {
+    uint64_t from = c->bits_count ? c->bits_end[c->bits_count - 1] : 0;
+    uint64_t to = min_u64(mm_round_up(end * MM_SEGMENT_BITMAP_BYTES, c->page_bytes), c->bits_bytes);
+    if (to <= from) return true;
+    if (c->bits_count == MM_HOST_CHUNKS_MAX || !mm_vm_try_map(d, &c->access, c->bits + from, to - from, error))
+        return false;
+    c->bits_end[c->bits_count++] = to;
+    return true;
+}
+
+static void insert(struct mm_host_chunks *c, unsigned i, uint64_t first, uint64_t count) {
+    memmove(&c->chunk[i + 1], &c->chunk[i], (c->count - i) * sizeof *c->chunk);
+    c->chunk[i] = (struct mm_host_chunk){first, count, true};
+    c->count++;
+    c->mapped_count += count;
+}
+
+uint64_t mm_chunks_unmap(const struct mm_driver *d, struct mm_host_chunks *c, unsigned i, struct mm_driver_error *error) {
+    const struct mm_host_chunk gone = c->chunk[i];
+    if (!mm_vm_try_unmap(d, address_of(c, gone.first), gone.count * MM_SEGMENT_BYTES, error)) return 0;
+    c->count--;
+    c->mapped_count -= gone.count;
+    memmove(&c->chunk[i], &c->chunk[i + 1], (c->count - i) * sizeof *c->chunk);
+    return gone.count * MM_SEGMENT_BYTES;
+}
+
+/* The first gap between chunks of at least `least` segments; *i: the chunk that comes after it. */
+static struct mm_host_segments find_gap(const struct mm_host_chunks *c, uint64_t least, unsigned *i) {
+    uint64_t at = 0;
+    for (*i = 0; *i <= c->count; ++*i) {
+        const uint64_t end = *i < c->count ? c->chunk[*i].first : c->segment_count;
+        if (end - at >= least) return (struct mm_host_segments){at, end - at};
+        if (*i < c->count) at = end + c->chunk[*i].count;
+    }
+    return (struct mm_host_segments){0, 0};
+}
+
+struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least,
+                                       uint64_t most, struct mm_driver_error *error) {
+    unsigned i;
+    struct mm_host_segments got = find_gap(c, least, &i);
+    const unsigned begin = i;
+    most = min_u64(most, got.count);
+    got.count = 0;
+    uint64_t piece_max = MM_HOST_CHUNK_SEGMENTS_MAX;
+    while (got.count < most && c->count < MM_HOST_CHUNKS_MAX) {
+        const uint64_t first = got.first + got.count, piece = min_u64(piece_max, most - got.count);
+        if (try_map_bits(d, c, first + piece, error) &&
+            mm_vm_try_map(d, &c->access, address_of(c, first), piece * MM_SEGMENT_BYTES, error)) {
+            insert(c, i++, first, piece);
+            got.count += piece;
+            continue;
+        }
+        /* A piece that is refused is tried at half its size, but not when there is enough already. */
+        if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == 1 || got.count >= least) break;
+        piece_max = piece / 2;
+    }
+    if (got.count >= least) return got;
+    while (i > begin && mm_chunks_unmap(d, c, i - 1, &(struct mm_driver_error){NULL, CUDA_SUCCESS}) != 0) i--;
+    return (struct mm_host_segments){0, 0};
+}
+
+struct mm_host_segments mm_chunks_find_spare(const struct mm_host_chunks *c, uint64_t least) {
+    struct mm_host_segments row = {0, 0};
+    for (unsigned i = 0; i < c->count; i++) {
+        const struct mm_host_chunk *k = &c->chunk[i];
+        const bool goes_on = k->is_spare && row.count != 0 && row.first + row.count == k->first;
+        if (!goes_on && row.count != 0 && row.count >= least) break;
+        if (goes_on)
+            row.count += k->count;
+        else
+            row = (struct mm_host_segments){k->first, k->is_spare ? k->count : 0};
+    }
+    if (row.count < least) row.count = 0;
+    return row;
+}
+
+void mm_chunks_set_spare(struct mm_host_chunks *c, struct mm_host_segments segments, bool is_spare) {
+    for (unsigned i = 0; i < c->count; i++)
+        if (c->chunk[i].first - segments.first < segments.count) c->chunk[i].is_spare = is_spare;
+}
+
+bool mm_chunks_try_access(const struct mm_driver *d, struct mm_host_chunks *c, CUdevice device, bool is_allowed,
+                          struct mm_driver_error *error) {
+    unsigned at = 1; /* the first is the memory's own */
+    while (at < c->access.count && c->access.devices[at] != device) at++;
+    if ((at < c->access.count) == is_allowed) return true;
+    if (at == MM_VM_DEVICES_MAX) return false;
+    for (unsigned i = 0; i < c->count; i++)
+        if (!mm_vm_try_access(d, device, is_allowed, address_of(c, c->chunk[i].first),
+                              c->chunk[i].count * MM_SEGMENT_BYTES, error))
+            return false;
+    if (is_allowed)
+        c->access.devices[c->access.count++] = device;
+    else
+        c->access.devices[at] = c->access.devices[--c->access.count];
+    return true;
+}
+
+void mm_chunks_drop(const struct mm_driver *d, struct mm_host_chunks *c) {
+    struct mm_driver_error ignored;
+    for (; c->count; c->count--)
+        mm_vm_try_unmap(d, address_of(c, c->chunk[c->count - 1].first),
+                        c->chunk[c->count - 1].count * MM_SEGMENT_BYTES, &ignored);
+    for (; c->bits_count; c->bits_count--) {
+        const uint64_t from = c->bits_count > 1 ? c->bits_end[c->bits_count - 2] : 0;
+        mm_vm_try_unmap(d, c->bits + from, c->bits_end[c->bits_count - 1] - from, &ignored);
+    }
+}

@@ -1,0 +1,54 @@
+/* The physical memory behind a heap: chunks of one driver handle each, in reserved addresses.
+ *
+ * A chunk is the heap's (its segments are, or were, in the device's free tree) or spare: mapped, and unknown to
+ * the device until it is answered (runtime/core/grow.h). Slice bits (layout.h) are mapped from the front on as
+ * far as there ever were chunks, and stay. None of these functions is thread-safe.
+ */
+#ifndef MM_HOST_CHUNKS_H
+#define MM_HOST_CHUNKS_H
+
+#include "runtime/core/layout.h"
+#include "runtime/host/vm.h"
+
+struct mm_host_chunk {
+    uint64_t first, count; /* segments */
+    bool is_spare;
+};
+
+struct mm_host_chunks {
+    struct mm_vm_access access;
+    CUdeviceptr user, bits;            /* where segments, and slice bits, begin */
+    uint64_t segment_count;            /* addresses for so many */
+    uint64_t page_bytes, bits_bytes;   /* bits_bytes: addresses for slice bits */
+    uint64_t mapped_count;             /* segments of all chunks */
+    unsigned count, bits_count;
+    struct mm_host_chunk chunk[MM_HOST_CHUNKS_MAX]; /* by address */
+    uint64_t bits_end[MM_HOST_CHUNKS_MAX];          /* where each mapping of slice bits ends; the next begins there */
+};
+
+/* Neighbouring segments. */
+struct mm_host_segments {
+    uint64_t first, count;
+};
+
+/* Maps spare chunks: at least `least` neighbouring segments, up to `most` if there is room. Returns them; count 0 if they
+ * cannot be had, and then nothing has changed but slice bits. */
+struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least,
+                                       uint64_t most, struct mm_driver_error *error);
+
+/* At least `least` neighbouring spare segments, whole chunks; count 0: there are none. */
+struct mm_host_segments mm_chunks_find_spare(const struct mm_host_chunks *c, uint64_t least);
+/* The chunks of these segments are the heap's now, or spare. */
+void mm_chunks_set_spare(struct mm_host_chunks *c, struct mm_host_segments segments, bool is_spare);
+
+/* Unmaps chunk i. Returns its bytes; 0 if the driver would not. */
+uint64_t mm_chunks_unmap(const struct mm_driver *d, struct mm_host_chunks *c, unsigned i, struct mm_driver_error *error);
+
+/* Gives a device access to all memory there is and will be, or takes it away. */
+bool mm_chunks_try_access(const struct mm_driver *d, struct mm_host_chunks *c, CUdevice device, bool is_allowed,
+                          struct mm_driver_error *error);
+
+/* Unmaps everything. Quiet. */
+void mm_chunks_drop(const struct mm_driver *d, struct mm_host_chunks *c);
+
+#endif

@@ -1,0 +1,199 @@
+#define _GNU_SOURCE /* pthread_timedjoin_np, pthread_setname_np */
+#include "runtime/host/grower.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "runtime/host/env.h"
+#include "runtime/host/say.h"
+#include "runtime/host/trim.h"
+
+/* Without a thread nobody takes the note back. */
+int mm_grower_note = 1;
+static unsigned launches; /* how often a note was left */
+static int drowsy;        /* threads that look rarely */
+static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake;
+static pthread_once_t wake_once = PTHREAD_ONCE_INIT;
+
+static void make_wake(void) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static void wake_all(void) {
+    pthread_mutex_lock(&wake_lock);
+    pthread_cond_broadcast(&wake);
+    pthread_mutex_unlock(&wake_lock);
+}
+
+/* Threads may be several, so what each compares is the count; the note only keeps launches from coming here each time. */
+void mm_grower_launched(void) {
+    __atomic_store_n(&mm_grower_note, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&launches, 1, __ATOMIC_SEQ_CST); /* before drowsy is read: who grows drowsy reads it after */
+    if (__atomic_load_n(&drowsy, __ATOMIC_SEQ_CST)) wake_all();
+}
+
+void mm_grower_forked(void) {
+    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+    wake_lock = fresh;
+    drowsy = 0;
+    mm_grower_note = 1;
+}
+
+static uint64_t now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* Sleeps; out of a long sleep a launch, or the end, wakes it. */
+static void sleep_us(const struct mm_host_heap *h, uint64_t us, unsigned seen) {
+    struct timespec t;
+    if (us <= MM_HOST_POLL_US) {
+        t.tv_sec = 0, t.tv_nsec = (long)us * 1000;
+        nanosleep(&t, NULL);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += (long)(us % 1000000) * 1000;
+    t.tv_sec += (time_t)(us / 1000000) + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&wake_lock);
+    __atomic_fetch_add(&drowsy, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&launches, __ATOMIC_SEQ_CST) == seen && !__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED))
+        pthread_cond_timedwait(&wake, &wake_lock, &t);
+    __atomic_fetch_sub(&drowsy, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&wake_lock);
+}
+
+static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most) {
+    return value < least ? least : value > most ? most : value;
+}
+
+struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *h, uint64_t least) {
+    const struct mm_host_segments none = {0, 0};
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    const uint64_t mapped = h->chunks.mapped_count, each = MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES;
+    const uint64_t may = h->ceiling_segments > mapped ? h->ceiling_segments - mapped : 0;
+    uint64_t most = clamp(mapped, MM_HOST_STEP_SEGMENTS_MIN, MM_HOST_STEP_SEGMENTS_MAX);
+    size_t free_bytes = 0, total_bytes = 0;
+    if (least > may) {
+        snprintf(h->refusal, sizeof h->refusal, "may have %s at most; MM_HEAP_MAX sets that",
+                 mm_host_size(h->ceiling_segments * MM_SEGMENT_BYTES).text);
+        return none;
+    }
+    if (!MM_DRIVER_TRY(d, &error, cuMemGetInfo, &free_bytes, &total_bytes)) {
+        snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
+        return none;
+    }
+    const uint64_t room = free_bytes > h->reserve_bytes ? (free_bytes - h->reserve_bytes) / each : 0;
+    if (least > room) {
+        snprintf(h->refusal, sizeof h->refusal, "cannot grow: %s of the device are free, of which %s stay so",
+                 mm_host_size(free_bytes).text, mm_host_size(h->reserve_bytes).text);
+        return none;
+    }
+    most = clamp(most, least, may < room ? may : room);
+    const struct mm_host_segments got = mm_chunks_grow(d, &h->chunks, least, most, &error);
+    if (got.count == 0 && error.call)
+        snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
+    else if (got.count == 0)
+        snprintf(h->refusal, sizeof h->refusal, "cannot grow: it has no %s of addresses in a row, or too many pieces",
+                 mm_host_size(least * MM_SEGMENT_BYTES).text);
+    return got;
+}
+
+/* Answers a request. What was answered meanwhile stands: that the heap is closed. */
+static void serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wanted) {
+    const uint64_t least = (uint32_t)wanted, number = wanted >> 32;
+    pthread_mutex_lock(&h->lock);
+    uint64_t before = __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED);
+    struct mm_host_segments got = mm_chunks_find_spare(&h->chunks, least);
+    if (got.count == 0) got = mm_grower_more(d, h, least);
+    const bool is_answered = before != MM_ANSWER_CLOSED &&
+        __atomic_compare_exchange_n(&h->shared->mailbox.answer, &before, mm_answer_make(number, got.first, got.count), false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    if (got.count != 0 && is_answered) {
+        mm_chunks_set_spare(&h->chunks, got, false);
+        h->refusal[0] = 0;
+        h->steps++;
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* A kernel was answered NULL: said once. */
+static void report_null(struct mm_host_heap *h, uint64_t bytes) {
+    char why[sizeof h->refusal] = "did not grow within MM_GROW_WAIT_MS";
+    pthread_mutex_lock(&h->lock);
+    const uint64_t mapped = h->chunks.mapped_count * MM_SEGMENT_BYTES;
+    if (h->refusal[0]) snprintf(why, sizeof why, "%s", h->refusal);
+    if (bytes > h->user.bytes) snprintf(why, sizeof why, "has addresses for no more than the device's memory");
+    pthread_mutex_unlock(&h->lock);
+    mm_host_say("malloc of %llu bytes in a kernel answered NULL: the heap on device %d has %s, and %s", (unsigned long long)bytes,
+                h->device, mm_host_size(mapped).text, why);
+}
+
+static void *grow(void *argument) {
+    struct mm_host_heap *h = (struct mm_host_heap *)argument;
+    const struct mm_driver *d = h->grower.driver;
+    struct mm_mailbox *box = &h->shared->mailbox;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    uint64_t served = 0, reported = 0, last_us = now_us(), interval_us = MM_HOST_POLL_US;
+    unsigned seen = 0;
+    if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
+    while (!__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
+        const uint64_t wanted = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), now = now_us();
+        const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
+        const unsigned launched = __atomic_load_n(&launches, __ATOMIC_RELAXED);
+        if (wanted != served || launched != seen) last_us = now, interval_us = MM_HOST_POLL_US, h->trim.is_idle_done = false;
+        seen = launched;
+        __atomic_store_n(&mm_grower_note, 0, __ATOMIC_RELAXED);
+        if (wanted != served) serve(d, h, wanted);
+        served = wanted;
+        if (null_bytes != reported) report_null(h, null_bytes - 1);
+        reported = null_bytes;
+        if (now - last_us > MM_HOST_POLL_FAST_MS * 1000u && interval_us < MM_HOST_POLL_SLOW_US) interval_us *= 2;
+        if (mm_host_env_get()->trims_idle && !h->trim.is_idle_done && now - last_us > MM_HOST_TRIM_IDLE_MS * 1000u) {
+            pthread_mutex_lock(&h->lock);
+            mm_trim(d, h, UINT64_MAX);
+            pthread_mutex_unlock(&h->lock);
+            h->trim.is_idle_done = true;
+        }
+        sleep_us(h, interval_us, seen);
+    }
+    const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
+    if (null_bytes != reported) report_null(h, null_bytes - 1);
+    return NULL;
+}
+
+int mm_grower_start(const struct mm_driver *d, struct mm_host_heap *h) {
+    sigset_t all, before;
+    pthread_once(&wake_once, make_wake);
+    h->grower.driver = d;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's threads */
+    const int failed = pthread_create(&h->grower.thread, NULL, grow, h);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed) pthread_setname_np(h->grower.thread, "mm grower");
+    h->grower.is_running = !failed;
+    return failed;
+}
+
+bool mm_grower_try_stop(struct mm_host_heap *h) {
+    struct timespec t;
+    if (!h->grower.is_running) return true;
+    __atomic_store_n(&h->grower.is_closed, 1, __ATOMIC_RELAXED);
+    wake_all();
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += MM_HOST_STOP_MS % 1000 * 1000000l;
+    t.tv_sec += MM_HOST_STOP_MS / 1000 + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    if (pthread_timedjoin_np(h->grower.thread, NULL, &t) != 0) return false;
+    h->grower.is_running = false;
+    return true;
+}

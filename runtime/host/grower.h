@@ -1,0 +1,32 @@
+/* The thread that makes a heap grow while kernels run: it looks into the heap's mailbox (runtime/core/grow.h), maps memory
+ * and answers. It makes no call that waits for a kernel, and none at all while nothing is asked for.
+ *
+ * It looks every MM_HOST_POLL_US after a launch or a request, and ever more rarely when there is none; a launch wakes it out of
+ * that. Launches tell by one word, mm_grower_note: 1 is "somebody launched", which the threads take back.
+ */
+#ifndef MM_HOST_GROWER_H
+#define MM_HOST_GROWER_H
+
+#include "runtime/host/heap.h"
+
+extern int mm_grower_note;
+void mm_grower_launched(void);
+
+/* A kernel is about to be launched. */
+static inline void mm_grower_before_launch(void) {
+    if (!__atomic_load_n(&mm_grower_note, __ATOMIC_RELAXED)) mm_grower_launched();
+}
+
+/* Starts the thread of a heap whose fields are all set. Returns 0, or an errno. */
+int mm_grower_start(const struct mm_driver *d, struct mm_host_heap *heap);
+/* Asks it to end, and waits, within MM_HOST_STOP_MS. Returns whether there is none any more. */
+bool mm_grower_try_stop(struct mm_host_heap *heap);
+
+/* In the child of a fork: there are no such threads here. */
+void mm_grower_forked(void);
+
+/* More memory for the heap, by the host's own doing: at least so many neighbouring segments, which become spare. Under the
+ * heap's lock, its context current. Count 0: heap->refusal says why. */
+struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t least);
+
+#endif

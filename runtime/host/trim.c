@@ -1,0 +1,118 @@
+#define _GNU_SOURCE /* nanosleep */
+#include "runtime/host/trim.h"
+
+#include <time.h>
+
+/* The fatbin of runtime/maintain.cu. */
+extern const char mm_kernels_fatbin[];
+__asm__(".pushsection .rodata\n"
+        ".balign 8\n"
+        ".globl mm_kernels_fatbin\n"
+        ".hidden mm_kernels_fatbin\n"
+        "mm_kernels_fatbin: .incbin \"" MM_KERNELS_FATBIN "\"\n"
+        ".popsection\n");
+
+#define WARP 32u /* threads of a CTA: the smallest there is, which finds room soonest */
+
+bool mm_trim_try_load(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    CUmodule module = NULL;
+    CUdeviceptr variable = 0;
+    size_t bytes = 0;
+    int least = 0, greatest = 0;
+    CUfunction flush = NULL, claim = NULL;
+    bool done = MM_DRIVER_TRY(d, error, cuModuleLoadData, &module, mm_kernels_fatbin) &&
+                MM_DRIVER_TRY(d, error, cuModuleGetFunction, &flush, module, "mm_kernel_flush") &&
+                MM_DRIVER_TRY(d, error, cuModuleGetFunction, &claim, module, "mm_kernel_claim") &&
+                MM_DRIVER_TRY(d, error, cuModuleGetGlobal, &variable, &bytes, module, MM_HEAP_REF_NAME) &&
+                mm_host_ref_try_write(d, variable, &h->ref, error) &&
+                MM_DRIVER_TRY(d, error, cuCtxGetStreamPriorityRange, &least, &greatest) &&
+                MM_DRIVER_TRY(d, error, cuStreamCreateWithPriority, &h->trim.stream, CU_STREAM_NON_BLOCKING, greatest);
+    if (done) h->trim.flush = flush, h->trim.claim = claim;
+    return done;
+}
+
+/* Waits for our stream, within the time that is left. Returns whether it is done. */
+static bool try_wait(const struct mm_driver *d, const struct mm_host_heap *h, unsigned *left_us) {
+    const unsigned each_us = 20;
+    for (;;) {
+        const CUresult r = d->cuStreamQuery(h->trim.stream);
+        if (r == CUDA_SUCCESS) return true;
+        if (r != CUDA_ERROR_NOT_READY || *left_us < each_us) return false;
+        const struct timespec t = {0, (long)each_us * 1000};
+        nanosleep(&t, NULL);
+        *left_us -= each_us;
+    }
+}
+
+static CUdeviceptr device_address(const struct mm_host_heap *h, const void *at) {
+    return h->ref.mailbox + (uint64_t)((const char *)at - (const char *)h->shared);
+}
+
+/* Unmaps spare chunks, from the back on. */
+static uint64_t unmap_spare(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    uint64_t got = 0;
+    for (unsigned i = h->chunks.count; i-- > 0 && got < bytes;)
+        if (h->chunks.chunk[i].is_spare) got += mm_chunks_unmap(d, &h->chunks, i, &error);
+    h->given_back_bytes += got;
+    return got;
+}
+
+/* What the device has claimed of what we last wanted is spare. */
+static void collect(struct mm_host_heap *h) {
+    for (unsigned i = 0; i < h->trim.pending; i++) {
+        const struct mm_wanted_chunk *w = &h->shared->wanted[i];
+        if (w->is_claimed) mm_chunks_set_spare(&h->chunks, (struct mm_host_segments){w->first, w->count}, true);
+    }
+    h->trim.pending = 0;
+}
+
+/* Whether segments [first, end) were all free when the leaves were copied. */
+static bool is_free(const struct mm_host_heap *h, uint64_t first, uint64_t end) {
+    for (; first < end; first++)
+        if (!(h->shared->leaves[first / 64] >> (first % 64) & 1)) return false;
+    return true;
+}
+
+/* Chooses chunks that look free, from the back on, up to `bytes`. Returns how many. */
+static unsigned choose(const struct mm_host_heap *h, uint64_t bytes) {
+    unsigned n = 0;
+    uint64_t sum = 0;
+    for (unsigned i = h->chunks.count; i-- > 0 && sum < bytes;) {
+        const struct mm_host_chunk *c = &h->chunks.chunk[i];
+        if (c->is_spare || !is_free(h, c->first, c->first + c->count)) continue;
+        h->shared->wanted[n++] = (struct mm_wanted_chunk){(uint32_t)c->first, (uint32_t)c->count, 0, 0};
+        sum += c->count * MM_SEGMENT_BYTES;
+    }
+    return n;
+}
+
+/* Has the device claim free chunks, about so many bytes. */
+static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
+    unsigned left_us = MM_HOST_TRIM_MS * 1000, n = 0;
+    CUdeviceptr wanted = device_address(h, h->shared->wanted);
+    void *parameters[] = {&wanted, &n};
+    if (!h->trim.flush || !try_wait(d, h, &left_us)) return;
+    collect(h); /* of another time, come late */
+    if (d->cuLaunchKernel(h->trim.flush, (MM_CLASS_COUNT * MM_RINGS + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, NULL,
+                          NULL) != CUDA_SUCCESS ||
+        d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (1 + h->ref.tree_mids), 8 * h->layout.tree_leaves,
+                             h->trim.stream) != CUDA_SUCCESS ||
+        !try_wait(d, h, &left_us))
+        return;
+    n = choose(h, bytes);
+    if (n == 0 || d->cuLaunchKernel(h->trim.claim, (n + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, parameters, NULL) !=
+                      CUDA_SUCCESS)
+        return;
+    h->trim.pending = n;
+    if (try_wait(d, h, &left_us)) collect(h);
+}
+
+uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
+    uint64_t got = unmap_spare(d, h, bytes);
+    if (got < bytes && !__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
+        claim_free(d, h, bytes - got);
+        got += unmap_spare(d, h, bytes - got);
+    }
+    return got;
+}

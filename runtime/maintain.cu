@@ -1,0 +1,21 @@
+/* The kernels by which the host has maintenance done (runtime/core/maintain.h); part of libmm.so.1, which loads them into the
+ * context of a heap. */
+#include "runtime/core/maintain.h"
+
+extern "C" {
+
+/* Published as in any other image. */
+__constant__ struct mm_heap_ref MM_HEAP_REF;
+
+/* MM_MAINTAIN_PARTS threads in all. */
+__global__ void mm_kernel_flush(void) {
+    const uint32_t part = blockIdx.x * blockDim.x + threadIdx.x;
+    if (part < MM_MAINTAIN_PARTS) mm_maintain_flush(&MM_HEAP_REF, part);
+}
+
+/* One thread for each of n chunks. */
+__global__ void mm_kernel_claim(struct mm_wanted_chunk *chunks, uint32_t n) {
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) mm_maintain_claim(&MM_HEAP_REF, &chunks[i]);
+}
+}
