@@ -9,12 +9,14 @@ define newline
 
 endef
 
-HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c)
-HT_HEADERS  := $(wildcard $(HT_SRC)/*.h) runtime/core/layout.h mmconfig.h
+HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c)
+HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared \
-    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known)
+    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known \
+    check_env)
+FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
 check: check-hooks
@@ -32,7 +34,17 @@ check-install-run-time: run-time
 
 check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun
 	$(HT)/check_known
+	$(HT)/check_env
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+
+# Every driver call fails once, at every stage of a heap's life.
+.PHONY: faults
+check: faults
+faults: $(HT)/faults $(HT)/client run-time
+	cd $(HT) && ./faults $(abspath $(BUILD)/lib) $(FAULT_RACES)
+
+$(HT)/faults: $(HT_SRC)/faults.c
+	$(HT_CC) $< -o $@
 
 $(HT)/libcuda.so.1: $(wildcard $(HT_SRC)/standin_*.c) $(HT_HEADERS)
 	$(HT_CC) -fPIC -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $(filter %.c,$^) -o $@ -lpthread
@@ -100,6 +112,9 @@ $(HT)/own4:
 	$(HT_OWN) -pie -fPIE -Wl,-z,defs -Wl,-z,relro -rdynamic
 
 $(HT)/check_hooks: $(HT_SRC)/check_hooks.c
+	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
+
+$(HT)/check_env: $(HT_SRC)/check_env.c runtime/host/env.c runtime/host/env.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
 $(HT)/check_known: $(HT_SRC)/check_known.c $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)

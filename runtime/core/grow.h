@@ -71,7 +71,7 @@ MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, ui
 enum mm_patience { MM_PATIENCE_TICKET, MM_PATIENCE_CALLER, MM_PATIENCE_NONE };
 enum mm_grown { MM_GROWN_NO, MM_GROWN_WAIT, MM_GROWN_MORE };
 
-/* One look at the mailbox, if nobody else is at it: takes an answer, asks for so many segments if nothing is under way.
+/* One look at the mailbox, if nobody else is at it: takes an answer, asks for so many segments (0: for none) if nothing is under way.
  * is_late: the caller has waited long enough. Returns whether there is more now, or it is to be waited for, or there will be
  * none. */
 MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t segments, enum mm_patience who, int is_late) {
@@ -106,7 +106,7 @@ MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t se
         mm_store_relaxed_u64(&h->grow.late[who], asked);
         result = MM_GROWN_NO;
     }
-    if (result == MM_GROWN_WAIT && !is_under_way) {
+    if (result == MM_GROWN_WAIT && !is_under_way && segments != 0) {
         asked = (number % MM_ANSWER_NUMBERS + 1) << 32 | segments;
         mm_store_relaxed_u64(&h->grow.asked, asked);
         mm_store_release_system_u64(&mm_grow_mailbox(ref)->wanted, asked);

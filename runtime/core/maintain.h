@@ -2,7 +2,8 @@
  * whatever runs there. Each part is an ordinary participant: it takes what it takes by the atomics by which malloc does, so what the
  * host gets nobody can still claim, and no other protocol is needed between them.
  *
- * First what is made ready ahead of need is given up, which would keep segments (mm_maintain_flush). Then the segments of a chunk
+ * First what is made ready ahead of need is given up, which would keep segments, and what the host has answered and nobody came for
+ * is taken (mm_maintain_flush). Then the segments of a chunk
  * are taken out of the free tree, all or none (mm_maintain_claim): they belong to the host from then on, until it answers
  * them anew (grow.h). A stale reader may come to their metadata, which stays; to their memory nobody comes but by misuse.
  */
@@ -17,6 +18,7 @@
 /* Does part `part` of a flush. Other parts may be done at the same time. Waits for nobody. */
 MM_FN_RARE void mm_maintain_flush(const struct mm_heap_ref *ref, uint32_t part) {
     const uint32_t c = part / MM_RINGS, i = part % MM_RINGS;
+    if (part == 0) mm_grow_look(ref, 0, MM_PATIENCE_NONE, 0); /* an answer that nobody came for */
     if (!(mm_load_acquire_u64(&mm_heap_of(ref)->classes_used) >> c & 1)) return;
     if (i > ref->classes[c].stripe_mask && i < MM_STRIPES) return;
     mm_stripe_flush_one(ref, c, i);

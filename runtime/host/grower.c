@@ -120,7 +120,6 @@ static void serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wa
                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     if (got.count != 0 && is_answered) {
         mm_chunks_set_spare(&h->chunks, got, false);
-        h->refusal[0] = 0;
         h->steps++;
     }
     pthread_mutex_unlock(&h->lock);

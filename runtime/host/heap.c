@@ -20,6 +20,9 @@ struct budget {
     bool is_capped;       /* by MM_HEAP_MAX */
 };
 
+/* As the call that failed: the device's attribute says that there is none. A heap is then made without, and without a word. */
+#define NO_VMM "virtual memory management"
+
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static double now_ms(void) {
@@ -132,7 +135,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
                        CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, h->device))
         return false;
     if (!supported) {
-        error->call = "virtual memory management";
+        error->call = NO_VMM;
         error->code = CUDA_ERROR_NOT_SUPPORTED;
         return false;
     }
@@ -220,11 +223,11 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
                    const struct mm_driver_error *error, const struct mm_driver_error *no_growth, double took_ms) {
     char reason[160];
     const uint64_t mapped_bytes = h->chunks.mapped_count * MM_SEGMENT_BYTES;
-    const bool is_verbose = mm_host_env_get()->verbose;
-    if (error->call)
-        snprintf(reason, sizeof reason, "%s: %s", error->call, mm_driver_error_name(d, error->code).text);
-    else if (h->chunks.count == MM_HOST_CHUNKS_MAX)
+    const bool is_verbose = mm_host_env_get()->verbose, is_refused = error->call && strcmp(error->call, NO_VMM) == 0;
+    if (h->chunks.count == MM_HOST_CHUNKS_MAX)
         snprintf(reason, sizeof reason, "its memory came in %u pieces, and it takes no more", h->chunks.count);
+    else if (error->call)
+        snprintf(reason, sizeof reason, "%s: %s", error->call, mm_driver_error_name(d, error->code).text);
     else if (h->chunks.mapped_count && h->chunks.mapped_count == h->layout.segment_count)
         snprintf(reason, sizeof reason, "there are no more addresses for it");
     else if (h->chunks.mapped_count >= h->ceiling_segments && b->is_capped)
@@ -239,7 +242,7 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
     else if (h->kind == MM_HOST_HEAP_EMPTY)
         mm_host_say("the heap on device %d is empty (%s); every malloc in a kernel answers NULL",
                     h->device, reason);
-    else if (h->kind == MM_HOST_HEAP_FIXED && (error->code != CUDA_ERROR_NOT_SUPPORTED || is_verbose))
+    else if (h->kind == MM_HOST_HEAP_FIXED && (!is_refused || is_verbose))
         mm_host_say("the heap on device %d has %s and cannot grow (%s)", h->device, mm_host_size(mapped_bytes).text, reason);
     else if (h->kind == MM_HOST_HEAP_MAPPED && h->chunks.mapped_count < segments_of(b->asked_bytes))
         mm_host_say("heap on device %d is %s instead of %s (%s)", h->device,

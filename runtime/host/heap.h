@@ -38,7 +38,7 @@ struct mm_host_heap {
     struct mm_host_chunks chunks;
     uint64_t ceiling_segments; /* it may have so many */
     uint64_t reserve_bytes;    /* to be left free on the device */
-    char refusal[160];         /* why it did not grow the last time; "": it did */
+    char refusal[160];         /* why it did not grow the last time that it did not */
     uint64_t steps, given_back_bytes;
 
     struct mm_host_shared *shared; /* NULL: it does not grow */

@@ -290,6 +290,8 @@ START_TEST(test_own_constants) {
 END_TEST
 
 int main(void) {
+    setenv("MM_HEAP_SIZE", "8G", 0); /* a heap that stays as it is, so that it is exhausted soon */
+    setenv("MM_HEAP_MAX", "8G", 0);
     Suite *s = suite_create("a program compiled by mmnvcc");
     add_test(s, "a million objects", test_million_objects);
     add_test(s, "mixed sizes", test_mixed_sizes);

@@ -28,7 +28,7 @@
     X(cuLibraryUnload) X(cuLibraryGetKernel) X(cuLibraryEnumerateKernels) X(cuLibraryGetModule)           \
     X(cuKernelGetFunction) X(cuStreamCreate) X(cuStreamBeginCapture) X(cuStreamEndCapture)                \
     X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuGraphAddKernelNode)            \
-    X(cuGraphAddNode)
+    X(cuGraphAddNode) X(cuMemAlloc) X(cuMemFree)
 
 struct api {
 #define CLIENT_MEMBER(name) __typeof__(&name) name;
@@ -56,6 +56,6 @@ struct scenario {
     const char *name;
     void (*run)(int argc, char **argv);
 };
-extern const struct scenario client_scenarios[], client_edge_scenarios[];
+extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[];
 
 #endif

@@ -5,32 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The k-th driver call from the first launch on fails: the program goes on, and nothing is left behind. */
-static void fault(int argc, char **argv) {
-    CHECK(argc == 2);
-    CUfunction f;
-    client_start();
-    f = client_kernel("mm", NULL);
-    standin->fail_at = atol(argv[0]);
-    standin->fail_code = atoi(argv[1]);
-    standin->armed = true;
-    OK(client_launch(f, NULL));
-    bool without = standin->launches_without_heap != 0;
-    bool hit = standin->failed != NULL;
-    CHECK(standin->streams <= (hit && strstr(standin->failed, "StreamDestroy") != NULL));
-    CHECK(standin->handles <= (hit && strstr(standin->failed, "Release") != NULL));
-    OK(client_launch(f, NULL));
-    printf("%s %s %llu\n", hit ? standin->failed : "-", without ? "without" : "with",
-           standin->last_ref.heap ? client_heap_segments(&standin->last_ref) : 0);
-    standin->armed = false;
-    bool stuck = hit && (strstr(standin->failed, "Unmap") || strstr(standin->failed, "AddressFree") ||
-                         strstr(standin->failed, "Release"));
-    OK(cu.cuDevicePrimaryCtxReset(0));
-    CHECK(stuck || standin->mappings == 0);
-    CHECK(stuck || standin->reservations == 0);
-    CHECK(standin->allocations <= 1); /* metadata of an empty heap, which goes with its context */
-}
-
 /* Heap size under MM_HEAP_SIZE, in segments; -1: no heap. argv: free bytes, virtual memory management (0
  * or 1), largest reservation, largest piece of memory. */
 static void size(int argc, char **argv) {
@@ -223,7 +197,7 @@ static void cost(int argc, char **argv) {
 }
 
 const struct scenario client_edge_scenarios[] = {
-    {"fault", fault},     {"size", size},       {"answers", answers}, {"unknown", unknown},
+    {"size", size},       {"answers", answers}, {"unknown", unknown},
     {"fork", fork_child}, {"fork-first", fork_first}, {"lookups", lookups},
     {"orphan", orphan},   {"cost", cost},       {NULL, NULL},
 };

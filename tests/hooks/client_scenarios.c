@@ -17,7 +17,7 @@ static void function(int argc, char **argv) {
     launched_with_heap(3);
     CHECK(standin->launches == 3);
     if (strstr(way, "ptsz")) CHECK(standin->launches_ptsz == 3);
-    CHECK(client_heap_segments(&standin->last_ref) == 512); /* a quarter of 8 GiB */
+    CHECK(client_heap_segments(&standin->last_ref) == MM_HOST_FIRST_SEGMENTS);
     CHECK(standin->handles == 0);                           /* given up; the mappings keep the memory */
     CHECK(standin->global_queries == 1);                    /* asked once, not at every launch */
 }
@@ -298,21 +298,23 @@ static void limit(int argc, char **argv) {
     client_start();
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 8u << 20);
-    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 3ull << 30)); /* more than the default quarter */
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 3ull << 30)); /* more than there would be */
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 3ull << 30);
     OK(client_launch(client_function("mm"), NULL));
     CHECK(client_heap_segments(&standin->last_ref) == 768);
     for (int refuses = 0; refuses <= 1; refuses++) { /* our heap decides, whatever a driver answers late */
         standin->late_limit = refuses;
+        unsigned long long mapped = standin->free_bytes;
         OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1ull << 30));
-        CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 7ull << 30) == CUDA_ERROR_INVALID_VALUE);
-        CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (3ull << 30) + 1) == CUDA_ERROR_INVALID_VALUE);
+        CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 9ull << 30) == CUDA_ERROR_OUT_OF_MEMORY);
         OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
         CHECK(value == 1ull << 30);
-        OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 3ull << 30));
+        OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (6ull + (unsigned)refuses) << 30)); /* late, and honoured */
         OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
-        CHECK(value == 3ull << 30);
+        CHECK(value == (6ull + (unsigned)refuses) << 30);
+        CHECK(standin->free_bytes <= standin->total_bytes - ((6ull + (unsigned)refuses) << 30));
+        CHECK(refuses || standin->free_bytes < mapped);
     }
     standin->late_limit = false;
     OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));
@@ -326,7 +328,7 @@ static void limit(int argc, char **argv) {
     CHECK(value == 8u << 20);
     /* a refused limit leaves no trace where none was set before */
     OK(client_launch(client_function("mm"), NULL));
-    CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 7ull << 30) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 9ull << 30) == CUDA_ERROR_OUT_OF_MEMORY);
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 8u << 20);
 }

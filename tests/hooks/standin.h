@@ -20,15 +20,19 @@ struct standin {
     unsigned long long piece_bytes; /* refuse physical memory in larger pieces; 0: do not */
     bool deinitialized;
     void (*at_end)(void); /* called when a context was destroyed or released, before that call returns */
+    bool blocks_creates; /* cuMemCreate does not come back until this is false, as if it waited for the kernel */
+    long blocked;        /* calls that do so now */
+    bool full;           /* kernels do not begin: all multiprocessors are taken */
     bool late_limit; /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */
     /* what is alive */
-    int handles, mappings, reservations, allocations, streams, instances;
+    int handles, mappings, reservations, allocations, streams, instances, registrations;
     /* what was called */
     long lookups, context_queries, global_queries, creates, launches, launches_ptsz;
     int last_dims_sum; /* of the last launch's parameters: arguments arrived unchanged */
     /* kernels of modules that hold the heap variable: what it held when they ran */
     long launches_with_variable, launches_without_heap;
     struct mm_heap_ref last_ref;
+    long flushes, claims; /* kernels of libmm.so that ran */
     int launch_code; /* what launches answer */
     bool launches_do_nothing;
     bool capture_broken;

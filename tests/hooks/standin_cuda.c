@@ -46,13 +46,14 @@ static void unmake_owned(struct object *owner) {
         if (o == owner || (o->owner != owner && o->library != owner)) continue;
         if (o->magic == 0 || o->magic == FREE || o->magic == CONTEXT) continue;
         if (o->magic == MODULE) state.instances--;
-        if (o->magic == STREAM) state.streams--;
+        if (o->magic == STREAM && !o->is_ours) state.streams--;
         o->magic = FREE;
         unmake_owned(o);
     }
 }
 
 void standin_unmake(struct object *o) {
+    if (o->magic == CONTEXT) __atomic_sub_fetch(&state.registrations, o->uses_registered, __ATOMIC_RELAXED);
     o->magic = FREE;
     unmake_owned(o);
 }
@@ -207,6 +208,29 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
     __atomic_fetch_add(&state.streams, 1, __ATOMIC_RELAXED);
     *stream = (CUstream)o;
     return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    ENTER();
+    *least = 0;
+    *greatest = -5;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
+    ENTER_UNSAFE();
+    if (!CURRENT || priority != -5) return CUDA_ERROR_INVALID_VALUE;
+    struct object *o = standin_make(STREAM, CURRENT);
+    o->uses = (int)flags;
+    o->is_ours = true;
+    *stream = (CUstream)o;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+    ENTER();
+    if (!is(stream, STREAM)) return CUDA_ERROR_INVALID_HANDLE;
+    return state.full && ((struct object *)stream)->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult cuStreamDestroy_v2(CUstream stream) {

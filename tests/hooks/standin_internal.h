@@ -25,14 +25,16 @@ bool standin_must_fail(const char *name);
 
 /* The objects behind handles. */
 enum magic { FREE = 0x46524545, CONTEXT = 0x43545854, MODULE = 0x4d4f4455, FUNCTION = 0x46554e43,
-             LIBRARY = 0x4c494252, KERNEL = 0x4b45524e, STREAM = 0x5354524d };
+             LIBRARY = 0x4c494252, KERNEL = 0x4b45524e, STREAM = 0x5354524d, OURS = 0x4f555253 /* libmm.so's own module */ };
 
 struct object {
     enum magic magic;
     struct object *owner; /* module of a function, library of a kernel, context of a module or stream */
     struct object *library; /* of a module that is an instance of it */
     bool holds_variable, capturing;
-    int device, uses;
+    bool is_flush, is_ours; /* a function of libmm.so's; a stream of its */
+    int pending; /* a stream: kernels that were launched when the device was full */
+    int device, uses, uses_registered;
     size_t limit;
     struct mm_heap_ref variable;
 };

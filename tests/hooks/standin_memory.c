@@ -2,13 +2,15 @@
 #include "standin_internal.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PAGE_BYTES (2ull << 20)
-#define FILL_BYTES_MAX (32ull << 20) /* fresh memory holds rubbish, up to this size of a mapping */
+#define FILL_BYTES_MAX (4ull << 20) /* fresh memory holds rubbish, up to this size of a mapping */
 
 struct range {
     unsigned long long base, bytes;
     struct memory *memory;
+    bool is_accessible;
 };
 
 struct memory {
@@ -30,6 +32,13 @@ static void drop_memory(struct memory *m) {
     state.free_bytes += m->bytes;
     free(m);
 }
+
+/* The program's thread and libmm.so's are here at the same time. */
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static void unlock(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
+#define LOCKED()                                                                                          \
+    pthread_mutex_t *held __attribute__((cleanup(unlock))) = &memory_lock;                                \
+    pthread_mutex_lock(held)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
     (void)device;
@@ -64,6 +73,7 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
 CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr hint,
                              unsigned long long flags) {
     ENTER_UNSAFE();
+    LOCKED();
     if (!bytes || bytes % PAGE_BYTES || (alignment & (alignment - 1)) || hint || flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (state.reserve_limit && bytes > state.limit_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -72,6 +82,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
     char *p = mmap(NULL, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!r || p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     char *start = (char *)(((unsigned long long)p + alignment - 1) / alignment * alignment);
+    madvise(p, bytes + alignment, MADV_NOHUGEPAGE); /* tests touch a few pages of much */
     if (start > p) munmap(p, (size_t)(start - p));
     if (p + alignment > start) munmap(start + bytes, (size_t)(p + alignment - start));
     r->base = (unsigned long long)start;
@@ -83,6 +94,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
 
 CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     ENTER();
+    LOCKED();
     struct range *r = SLOT(reservations, address);
     if (!address || !r || r->bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < sizeof mappings / sizeof *mappings; i++)
@@ -96,6 +108,10 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
                      unsigned long long flags) {
     ENTER_UNSAFE();
+    __atomic_add_fetch(&state.blocked, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&state.blocks_creates, __ATOMIC_RELAXED)) usleep(100);
+    __atomic_sub_fetch(&state.blocked, 1, __ATOMIC_RELAXED);
+    LOCKED();
     if (!bytes || bytes % PAGE_BYTES || flags || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
     if (bytes > state.free_bytes || (state.piece_bytes && bytes > state.piece_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -111,6 +127,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     ENTER();
+    LOCKED();
     state.handles--;
     drop_memory((struct memory *)handle);
     return CUDA_SUCCESS;
@@ -119,6 +136,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
     ENTER_UNSAFE();
+    LOCKED();
     struct memory *m = (struct memory *)handle;
     struct range *inside = NULL, *r = SLOT(mappings, 0);
     for (size_t i = 0; i < sizeof reservations / sizeof *reservations; i++)
@@ -130,6 +148,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
     if (!inside || !r || m->bytes != bytes || offset || flags) return CUDA_ERROR_INVALID_VALUE;
     r->base = address;
     r->bytes = bytes;
+    r->is_accessible = false;
     r->memory = m;
     m->references++;
     state.mappings++;
@@ -138,9 +157,12 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
 
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count) {
     ENTER_UNSAFE();
+    LOCKED();
     struct range *r = SLOT(mappings, address);
-    if (!r || r->bytes != bytes || count != 1 || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+    if (!r || r->bytes != bytes || count == 0 || access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
         return CUDA_ERROR_INVALID_VALUE;
+    if (r->is_accessible) return CUDA_SUCCESS; /* another device's access */
+    r->is_accessible = true;
     mprotect((void *)address, bytes, PROT_READ | PROT_WRITE);
     if (bytes <= FILL_BYTES_MAX) memset((void *)address, 0xa5, bytes);
     return CUDA_SUCCESS;
@@ -148,6 +170,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     ENTER();
+    LOCKED();
     struct range *r = SLOT(mappings, address);
     if (!address || !r || r->bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
     madvise((void *)address, bytes, MADV_DONTNEED);
@@ -158,20 +181,54 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
+/* Too large for a fill of rubbish: addresses only. */
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     ENTER_UNSAFE();
+    LOCKED();
+    unsigned long long *p;
     if (bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    char *p = malloc(bytes);
-    memset(p, 0xa5, bytes);
-    *address = (CUdeviceptr)p;
+    p = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    p[0] = bytes;
+    if (bytes <= FILL_BYTES_MAX) memset((char *)p + 4096, 0xa5, bytes);
+    *address = (CUdeviceptr)p + 4096;
     state.allocations++;
+    state.free_bytes -= bytes;
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
     ENTER();
+    LOCKED();
+    unsigned long long *p = (unsigned long long *)(address - 4096);
     state.allocations--;
-    free((void *)address);
+    state.free_bytes += p[0];
+    munmap(p, p[0] + 4096);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags) {
+    ENTER_UNSAFE();
+    if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    if ((unsigned long long)p % 4096 || !bytes || !(flags & CU_MEMHOSTREGISTER_DEVICEMAP)) return CUDA_ERROR_INVALID_VALUE;
+    __atomic_add_fetch(&state.registrations, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&CURRENT->uses_registered, 1, __ATOMIC_RELAXED);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void *p) {
+    (void)p;
+    ENTER_UNSAFE();
+    if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    __atomic_sub_fetch(&state.registrations, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&CURRENT->uses_registered, 1, __ATOMIC_RELAXED);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *p, unsigned flags) {
+    ENTER();
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    *address = (CUdeviceptr)p;
     return CUDA_SUCCESS;
 }
 

@@ -15,6 +15,8 @@ static uint64_t metadata_bytes;
 static uint64_t live[WORLD_SEGMENTS_MAX], sizes[WORLD_SEGMENTS_MAX * 64];
 #define PIECE_SHIFT (MM_SEGMENT_SHIFT - 6)
 static struct mm_check result;
+struct mm_mailbox mailbox;
+static uint64_t absent[WORLD_SEGMENTS_MAX];
 
 void world_make(uint32_t segments) {
     if (segments > WORLD_SEGMENTS_MAX || mm_layout_make(&layout, segments, 128) != 0) abort();
@@ -30,6 +32,8 @@ void world_make(uint32_t segments) {
     memset(live, 0, sizeof live);
     memset(sizes, 0, sizeof sizes);
     memset(cell, 0, sizeof cell);
+    memset(absent, 0, sizeof absent);
+    memset(&mailbox, 0, sizeof mailbox);
     mm_heap_image(metadata, &layout, (uint64_t)(uintptr_t)metadata, 1ull << 40, segments);
     for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t;
     world_lots(0, 0, 0);
@@ -43,6 +47,25 @@ void world_lots(uint32_t ahead, uint32_t row_shift, uint32_t reserve_ahead) {
     }
     memcpy(fresh, metadata, layout.fixed_bytes);
     ref = h->ref;
+}
+void world_grows(uint32_t from, uint32_t polls) {
+    struct mm_heap *h = (struct mm_heap *)metadata;
+    for (uint32_t s = from; s < layout.segment_count; s++) {
+        mm_tree_erase(mm_segment_free_tree(&h->ref), s);
+        absent[s] = 1;
+    }
+    h->free_count = h->grow.mapped = from;
+    h->grow.scarce = 0;
+    h->ref.mailbox = (uint64_t)(uintptr_t)&mailbox;
+    h->ref.grow_polls = polls;
+    memcpy(fresh, metadata, layout.fixed_bytes);
+    ref = h->ref;
+}
+void world_map(uint32_t first, uint32_t count, int is_there) {
+    for (uint32_t s = first; s < first + count; s++) {
+        model_require(is_there || live[s] == 0, "segment %u is unmapped, and a part of it is live", s);
+        model_set(&absent[s], !is_there);
+    }
 }
 void world_late_tickets(uint32_t bytes, uint32_t lots) {
     const uint32_t c = mm_class_of(bytes), shift = ref.classes[c].lot_shift, m = (1u << (32 - shift)) - lots;
@@ -68,6 +91,7 @@ void world_take(uint64_t off, uint64_t bytes) {
     model_require(off + bytes <= ref.user_bytes, "handed out: %#llx, outside the heap", (unsigned long long)off);
     for (uint64_t s = off >> MM_SEGMENT_SHIFT; s << MM_SEGMENT_SHIFT < off + bytes; s++) {
         const uint64_t mine = pieces(s, off, bytes);
+        model_require(!absent[s], "handed out: segment %u, which is not there", (uint32_t)s);
         model_require(!(live[s] & mine), "handed out: %#llx, which is live", (unsigned long long)off);
         model_set(&live[s], live[s] | mine);
     }
@@ -180,8 +204,10 @@ void world_check(void) {
     for (uint32_t s = 0; s < layout.segment_count; s++) {
         bytes += (uint64_t)mm_popcount(live[s]) << PIECE_SHIFT;
         /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
-        model_require(mm_segment_at(&ref, s)->owner != MM_OWNER_NOBODY || mm_check_in_tree(mm_segment_free_tree(&HEAP->ref), s),
+        const int is_free = mm_check_in_tree(mm_segment_free_tree(&HEAP->ref), s);
+        model_require(mm_segment_at(&ref, s)->owner != MM_OWNER_NOBODY || is_free || absent[s],
                       "segment %u is nobody's, but not in the free tree: lost", s);
+        model_require(!is_free || !absent[s], "segment %u is free, and not there", s);
     }
     mm_heap_check_quiescent(&ref, 0, 1, &result);
     model_require(bytes == result.live_bytes, "%llu bytes are live, the heap counts %llu: lost", (unsigned long long)bytes,
@@ -192,6 +218,7 @@ static void check_fresh(void) {
     struct mm_heap *h = HEAP;
     memset(h->misuse, 0, sizeof h->misuse);
     h->null_count = h->null_first_bytes = 0;
+    if (ref.mailbox != 0) return; /* it has grown */
     for (uint64_t i = 0; i < layout.fixed_bytes / 8; i++) {
         char name[64];
         if (((uint64_t *)metadata)[i] == ((uint64_t *)fresh)[i]) continue;
@@ -219,6 +246,7 @@ void world_check_drained(void) {
 int model_is_private(const void *p, enum model_op op) {
     const uint64_t at = (uint64_t)p, classes = (uint64_t)HEAP->classes, counts = (uint64_t)&HEAP->null_count;
     (void)op;
+    if (at >= (uint64_t)&HEAP->grow && at < (uint64_t)(&HEAP->grow + 1)) return ref.mailbox == 0; /* else they never change */
     if (p == &HEAP->free_near || (at >= counts && at < (uint64_t)HEAP->version)) return 1;
     if (at < classes || at >= classes + sizeof HEAP->classes) return 0;
     const uint32_t c = (uint32_t)((at - classes) / sizeof HEAP->classes[0]);
@@ -252,6 +280,10 @@ static void name_ring(uint64_t in, uint32_t i, char *out, uint32_t n) {
 }
 void model_name_address(const void *p, char *out, uint32_t n) {
     const uint64_t a = (uint64_t)p;
+    if (p == &mailbox.wanted || p == &mailbox.answer) {
+        snprintf(out, n, p == &mailbox.wanted ? "wanted" : "answer");
+        return;
+    }
     const struct mm_heap *h = HEAP;
     char what[24];
     if (name_tree(p, mm_segment_free_tree(&HEAP->ref), "free", out, n)) return;
@@ -274,6 +306,9 @@ void model_name_address(const void *p, char *out, uint32_t n) {
         snprintf(out, n, "class%u %s", c, p == &h->classes[c].dry ? "dry" : p == &h->classes[c].rich ? "rich" : "segments");
     } else if (a >= (uint64_t)h->version) {
         snprintf(out, n, "version[%u]", (uint32_t)(a - (uint64_t)h->version) / (uint32_t)sizeof(struct mm_counter));
+    } else if (a >= (uint64_t)&h->grow && a < (uint64_t)(&h->grow + 1)) {
+        static const char *const words[] = {"mapped", "scarce", "refused", "refused_at", "lock", "asked", "taken", "late", "late"};
+        snprintf(out, n, "grow %s", words[(a - (uint64_t)&h->grow) / 8 % 9]);
     } else {
         snprintf(out, n, p == &h->classes_used ? "classes_used" : p == &h->free_near ? "free near" : p == &h->free_count ? "free count" : "heap+%d",
                  (int)(a - (uint64_t)h));

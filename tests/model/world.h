@@ -23,6 +23,12 @@ void world_lots(uint32_t ahead, uint32_t row_shift, uint32_t reserve_ahead);
 /* Set-up only: `lots` lots more, and the tickets of the class begin again at 0. Nothing is in those that are ready. */
 void world_late_tickets(uint32_t bytes, uint32_t lots);
 
+/* Set-up only: segments [from, end) are not there, and are to be had from the mailbox, for which callers wait so often. */
+void world_grows(uint32_t from, uint32_t polls);
+/* Segments that are, or are not there any more. */
+void world_map(uint32_t first, uint32_t count, int is_there);
+extern struct mm_mailbox mailbox;
+
 /* The caller now holds `bytes` at byte offset `off` of the heap: nobody else may. And gives them up. */
 void world_take(uint64_t off, uint64_t bytes);
 void world_drop(uint64_t off, uint64_t bytes);

@@ -1,0 +1,111 @@
+/* What the environment says (runtime/host/env.c), in one process: 40 bad values of each variable, and 10,000 random ones. For
+ * each: no crash, at most one line, and what is not understood leaves the default.
+ */
+#define _GNU_SOURCE
+#include <check.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static int said;
+static char line[2048];
+#define mm_host_say check_env_say
+static void check_env_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#include "runtime/host/env.c"
+#undef mm_host_say
+
+static void check_env_say(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    said++;
+}
+
+static const char *const names[] = {MM_HOST_VARIABLES};
+enum { NAMES = sizeof names / sizeof *names };
+
+static const struct mm_host_env *read_with(const char *name, const char *value) {
+    clearenv();
+    memset(&env, 0, sizeof env);
+    said = 0;
+    setenv(name, value, 1);
+    read_env();
+    return &env;
+}
+static bool is_default(const struct mm_host_env *e) {
+    return !e->verbose && !e->trims_idle && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&
+           e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT;
+}
+
+static const char *const bad[] = {
+    "", " ", "banana", "-1", "-0", "+1", "0x10", "1.5", "1,5", "1e3", "1 ", " 1", "1\n", "\n", "\t1", "%", "%d", "%s%s%s%n", "101%", "0%", "1%%",
+    "10KB", "10KiB", "10kk", "K", "KM", "1K1", "1P", "true", "yes", "on", "idle ", "IDLE", "idle,demand", "18446744073709551616%", "\xff\xfe",
+    "\xc3\xa4", "nan", "infinity", "..", "/etc/passwd", "$(id)", "1;2", "\x1b[31m",
+};
+enum { BAD = sizeof bad / sizeof *bad };
+
+START_TEST(directed) {
+    ck_assert_int_ge(BAD, 40);
+    for (int i = 0; i < NAMES; i++)
+        for (int k = 0; k < BAD; k++) {
+            const struct mm_host_env *e = read_with(names[i], bad[k]);
+            ck_assert_msg(said == 1 && is_default(e), "%s=%s: %d lines, the default %s", names[i], bad[k], said, is_default(e) ? "holds" : "does not");
+            ck_assert_msg(strncmp(line, names[i], strlen(names[i])) == 0, "%s", line);
+            for (const char *c = line; *c; c++) ck_assert_msg(*c >= 0x20 && *c < 0x7f, "%s=%s: byte %d", names[i], bad[k], *c);
+        }
+    static char far[100001];
+    memset(far, '9', sizeof far - 2);
+    far[sizeof far - 2] = 'x';
+    for (int i = 0; i < NAMES; i++) {
+        ck_assert(is_default(read_with(names[i], far)));
+        ck_assert_int_eq(said, 1);
+        ck_assert_uint_lt(strlen(line), 400);
+    }
+}
+END_TEST
+
+START_TEST(random_ones) {
+    uint64_t state = 88172645463325252u;
+    for (int round = 0; round < 10000; round++) {
+        static const char alphabet[] = "0123456789KMGTkmgt% -+.xidlemandXYZ\t\n\x01\x80\xff";
+        char value[40];
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        const size_t length = state % 12;
+        for (size_t i = 0; i < length; i++) {
+            state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+            value[i] = alphabet[state % (sizeof alphabet - 1)];
+        }
+        value[length] = 0;
+        const struct mm_host_env *e = read_with(names[round % NAMES], value);
+        ck_assert_msg(said <= 1, "%s=%s: %d lines", names[round % NAMES], value, said);
+        ck_assert_msg(said == 0 || is_default(e), "%s=%s: said, and taken", names[round % NAMES], value);
+    }
+}
+END_TEST
+
+START_TEST(good) {
+    ck_assert_uint_eq(read_with("MM_HEAP_SIZE", "3g")->heap_size.bytes, 3ull << 30);
+    ck_assert_uint_eq(read_with("MM_HEAP_MAX", "40%")->heap_max.percent, 40);
+    ck_assert_uint_eq(read_with("MM_HEAP_MAX", "99999999999999999999T")->heap_max.bytes, UINT64_MAX);
+    ck_assert_uint_eq(read_with("MM_GROW_WAIT_MS", "0")->grow_wait_ms, 0);
+    ck_assert_uint_eq(read_with("MM_GROW_WAIT_MS", "60000")->grow_wait_ms, 60000);
+    ck_assert(read_with("MM_TRIM", "idle")->trims_idle && !read_with("MM_TRIM", "demand")->trims_idle);
+    ck_assert(read_with("MM_VERBOSE", "1")->verbose && said == 0);
+    ck_assert(is_default(read_with("MM_NVCC", "whatever")) && said == 0);
+    ck_assert(is_default(read_with("MM_HEAP", "1G")) && said == 1);
+}
+END_TEST
+
+int main(void) {
+    Suite *s = suite_create("environment");
+    TCase *c = tcase_create("environment");
+    tcase_add_test(c, directed);
+    tcase_add_test(c, random_ones);
+    tcase_add_test(c, good);
+    suite_add_tcase(s, c);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

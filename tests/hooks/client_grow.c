@@ -1,0 +1,318 @@
+/* Scenarios of a heap that grows. The kernel is threads of this process, which run the allocator's own source on the heap that
+ * libmm.so has made in the stand-in's memory; libmm.so's thread serves it as it would a GPU.
+ */
+#include "client.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/core/heap.h"
+
+#define MIB (1ull << 20)
+#define GIB (1ull << 30)
+#define THREADS 6
+
+static struct mm_heap_ref ref;
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* The heap of a first launch. */
+static void begin(void) {
+    client_start();
+    OK(client_launch(client_function("mm"), NULL));
+    ref = standin->last_ref;
+}
+
+/* A "kernel": each thread allocates objects of `bytes`, or of many sizes (0), until it has `share` or gets NULL. */
+struct work {
+    unsigned long long bytes, share, got, nulls;
+    void **list;
+    double longest_ms;
+    unsigned seed;
+};
+static void *allocate(void *argument) {
+    struct work *w = (struct work *)argument;
+    while (w->got < w->share) {
+        w->seed = w->seed * 1664525u + 1013904223u;
+        const unsigned long long bytes = w->bytes ? w->bytes : 64u << (w->seed >> 24) % 18;
+        const double start = now_ms();
+        void **p = (void **)mm_heap_malloc(&ref, bytes);
+        const double took = now_ms() - start;
+        if (took > w->longest_ms) w->longest_ms = took;
+        if (!p) {
+            w->nulls++;
+            break;
+        }
+        p[0] = w->list, p[1] = p;
+        w->list = p;
+        w->got += bytes;
+    }
+    return NULL;
+}
+static void release(struct work *w) {
+    while (w->list) {
+        void **p = w->list;
+        CHECK(p[1] == p); /* nobody else's */
+        p[1] = NULL;
+        w->list = (void **)p[0];
+        mm_heap_free(&ref, p);
+    }
+}
+static struct work work[THREADS];
+static pthread_t threads[THREADS];
+static void start_all(unsigned long long bytes, unsigned long long share) {
+    for (int i = 0; i < THREADS; i++) {
+        work[i] = (struct work){bytes, share, 0, 0, NULL, 0, (unsigned)i * 7919};
+        CHECK(pthread_create(&threads[i], NULL, allocate, &work[i]) == 0);
+    }
+}
+static void join_all(void) {
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+static void release_all(void) {
+    for (int i = 0; i < THREADS; i++) release(&work[i]);
+}
+static unsigned long long nulls(void) {
+    unsigned long long n = 0;
+    for (int i = 0; i < THREADS; i++) n += work[i].nulls;
+    return n;
+}
+static double longest(void) {
+    double most = 0;
+    for (int i = 0; i < THREADS; i++) most = work[i].longest_ms > most ? work[i].longest_ms : most;
+    return most;
+}
+static unsigned long long heap_mapped(void) { return ((struct mm_heap *)ref.heap)->grow.mapped; }
+static void nothing_is_left(void) {
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    CHECK(standin->mappings == 0 && standin->reservations == 0 && standin->handles == 0 && standin->registrations == 0);
+    CHECK(standin->free_bytes == standin->total_bytes);
+}
+
+/* It grows to 4 GiB, the program wants memory and gets it, and it grows again. */
+static void grow(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUdeviceptr large;
+    begin();
+    CHECK(heap_mapped() == MM_HOST_FIRST_SEGMENTS);
+    for (int round = 0; round < 2; round++) {
+        start_all(0, 4 * GIB / THREADS);
+        join_all();
+        CHECK(nulls() == 0);
+        CHECK(heap_mapped() * MM_SEGMENT_BYTES >= 4 * GIB);
+        release_all();
+        CHECK(standin->free_bytes < 4 * GIB);
+        const long flushes = standin->flushes, claims = standin->claims;
+        OK(cu.cuMemAlloc(&large, 7 * GIB));
+        CHECK(standin->flushes > flushes && standin->claims > claims);
+        CHECK(heap_mapped() * MM_SEGMENT_BYTES < GIB);
+        CHECK(cu.cuMemAlloc(&large, 2 * GIB) == CUDA_ERROR_OUT_OF_MEMORY); /* what is not there is not there */
+        OK(cu.cuMemFree(large));
+    }
+    nothing_is_left();
+}
+
+/* Runs of neighbouring segments, the last of the device's memory, and a little more. */
+static void runs(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    void *a = mm_heap_malloc(&ref, GIB), *b = mm_heap_malloc(&ref, 3 * GIB), *c = mm_heap_malloc(&ref, 4 * GIB);
+    CHECK(a && b && !c);
+    CHECK((c = mm_heap_malloc(&ref, 2 * GIB)) != NULL);
+    mm_heap_free(&ref, b);
+    CHECK((b = mm_heap_malloc(&ref, 3 * GIB)) != NULL); /* the same segments */
+    mm_heap_free(&ref, a), mm_heap_free(&ref, b), mm_heap_free(&ref, c);
+    nothing_is_left();
+}
+
+/* No more memory: NULL for all, soon; one line. Then there is again. argv: bytes that are free. */
+static void exhausted(int argc, char **argv) {
+    CHECK(argc == 1);
+    CUdeviceptr most;
+    begin();
+    OK(cu.cuMemAlloc(&most, standin->free_bytes - strtoull(argv[0], NULL, 0)));
+    start_all(64 << 10, 4 * GIB / THREADS);
+    join_all();
+    CHECK(nulls() == THREADS && longest() < 5000);
+    release_all();
+    OK(cu.cuMemFree(most));
+    usleep(20000); /* a refusal is kept for 10 ms */
+    start_all(64 << 10, 4 * GIB / THREADS);
+    join_all();
+    CHECK(nulls() == 0);
+    release_all();
+    nothing_is_left();
+}
+
+/* The driver blocks, as if until the kernel ends: NULL after the bound, for all, and not once more for each. Then it goes on. */
+static void blocked(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    standin->blocks_creates = true;
+    start_all(MIB, GIB);
+    join_all();
+    CHECK(nulls() == THREADS);
+    CHECK(longest() < 20000);
+    const double start = now_ms();
+    for (int i = 0; i < 100; i++) CHECK(mm_heap_malloc(&ref, 3 * MIB) == NULL);
+    CHECK(now_ms() - start < 2000);
+    CHECK(__atomic_load_n(&standin->blocked, __ATOMIC_RELAXED) == 1);
+    standin->blocks_creates = false;
+    usleep(50000);
+    release_all();
+    start_all(MIB, 256 * MIB);
+    join_all();
+    CHECK(nulls() == 0);
+    release_all();
+    nothing_is_left();
+}
+
+/* The context ends while the kernel waits for memory. */
+static void ending(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    standin->blocks_creates = true;
+    standin->at_end = NULL;
+    start_all(MIB, GIB);
+    while (!__atomic_load_n(&standin->blocked, __ATOMIC_RELAXED)) usleep(1000);
+    standin->blocks_creates = false;
+    standin->armed = true, standin->calls = 0, standin->fail_code = CUDA_ERROR_UNKNOWN;
+    standin->fail_at = 3; /* an end that fails: state, retain, release, reset */
+    const double start = now_ms();
+    cu.cuDevicePrimaryCtxReset(0);
+    standin->armed = false;
+    join_all();
+    CHECK(now_ms() - start < 3000);
+}
+
+/* Nothing is given back while the device is full, and nothing is lost. */
+static void full(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUdeviceptr large;
+    begin();
+    start_all(MIB, 4 * GIB / THREADS);
+    join_all();
+    CHECK(nulls() == 0);
+    release_all();
+    standin->full = true;
+    const double start = now_ms();
+    CHECK(cu.cuMemAlloc(&large, 7 * GIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(now_ms() - start < 2000);
+    standin->full = false;
+    OK(cu.cuMemAlloc(&large, 7 * GIB));
+    OK(cu.cuMemFree(large));
+    nothing_is_left();
+}
+
+/* MM_TRIM=idle: memory goes back by itself. */
+static void idle(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    start_all(0, 4 * GIB / THREADS);
+    join_all();
+    release_all();
+    for (int i = 0; i < 100 && heap_mapped() != 0; i++) usleep(20000);
+    CHECK(heap_mapped() == 0);
+    start_all(0, GIB / THREADS);
+    join_all();
+    CHECK(nulls() == 0);
+    release_all();
+    nothing_is_left();
+}
+
+/* Faults: the k-th driver call fails from a stage on. argv: stage, k, code. Prints the call that failed, "null" or "full", and how
+ * many segments there were at last. Whatever fails, nothing hangs, and nothing is left. */
+static void fault_grow(int argc, char **argv) {
+    CHECK(argc == 3);
+    const char *stage = argv[0];
+    CUdeviceptr large = 0;
+    CUresult r = CUDA_SUCCESS;
+    standin->fail_at = atol(argv[1]);
+    standin->fail_code = atoi(argv[2]);
+    if (strcmp(stage, "create") != 0) begin();
+    if (strcmp(stage, "create") == 0) {
+        client_start();
+        CUfunction f = client_function("mm");
+        standin->armed = true;
+        OK(client_launch(f, NULL));
+        OK(client_launch(f, NULL));
+        ref = standin->last_ref;
+    } else if (strcmp(stage, "grow") == 0) {
+        standin->armed = true;
+    }
+    if (ref.heap) {
+        start_all(MIB, 2 * GIB / THREADS);
+        join_all();
+    }
+    const unsigned long long n = nulls();
+    if (strcmp(stage, "limit") == 0) {
+        standin->armed = true;
+        r = cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 5 * GIB);
+    }
+    release_all();
+    if (strcmp(stage, "give-back") == 0) {
+        standin->armed = true;
+        r = cu.cuMemAlloc(&large, 7 * GIB);
+    }
+    standin->armed = false;
+    const bool hit = standin->failed != NULL;
+    /* once all is well, memory can be had and given back as ever */
+    if (large) OK(cu.cuMemFree(large));
+    if (ref.heap && ref.mailbox && strcmp(stage, "create") != 0) {
+        usleep(20000);
+        start_all(MIB, 2 * GIB / THREADS);
+        join_all();
+        CHECK(nulls() == 0);
+        release_all();
+    }
+    printf("%s %s\n", hit ? standin->failed : "-", !ref.heap || n || r ? "less" : "all");
+    const bool stuck = hit && (strstr(standin->failed, "Unmap") || strstr(standin->failed, "AddressFree") ||
+                               strstr(standin->failed, "Release") || strstr(standin->failed, "Unregister"));
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    CHECK(stuck || (standin->mappings == 0 && standin->reservations == 0 && standin->handles == 0 && standin->registrations == 0));
+    CHECK(standin->allocations <= 2); /* what a heap that does not grow has, goes with its context */
+}
+
+/* First launches of 16 threads; argv: how many rounds, each in a process of its own. */
+static CUfunction race_function;
+static CUcontext race_context;
+static pthread_barrier_t race_start;
+static void *racer(void *unused) {
+    OK(cu.cuCtxSetCurrent(race_context));
+    pthread_barrier_wait(&race_start);
+    OK(client_launch(race_function, NULL));
+    return unused;
+}
+static void races(int argc, char **argv) {
+    CHECK(argc == 1);
+    for (int round = atoi(argv[0]); round > 0; round--) {
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child != 0) {
+            int status = 0;
+            CHECK(waitpid(child, &status, 0) == child && status == 0);
+            continue;
+        }
+        pthread_t racers[16];
+        race_context = client_start();
+        race_function = round % 2 ? client_kernel("mm", NULL) : client_function("mm");
+        pthread_barrier_init(&race_start, NULL, 16);
+        for (int i = 0; i < 16; i++) CHECK(pthread_create(&racers[i], NULL, racer, NULL) == 0);
+        for (int i = 0; i < 16; i++) pthread_join(racers[i], NULL);
+        CHECK(standin->launches_with_variable == 16 && standin->launches_without_heap == 0 && standin->reservations == 2);
+        exit(0);
+    }
+}
+
+const struct scenario client_grow_scenarios[] = {
+    {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
+    {"full", full},     {"idle", idle}, {"fault-grow", fault_grow}, {"races", races},         {NULL, NULL},
+};
