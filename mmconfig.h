@@ -61,7 +61,7 @@
 
 /* A heap that grows is taken for one of at most so many segments when it comes to what classes hold: 32 GiB. */
 #define MM_HOLD_SEGMENTS_MAX 8192
-/* And a lot of its reserves is at most 1/2^MM_GROW_LOT_SHIFT of the free segments that are there. */
+/* And a lot of its reserves is at most 1/2^MM_GROW_LOT_SHIFT of what is there already. */
 #define MM_GROW_LOT_SHIFT 6
 
 /* Segments of a reserve's lot, at most, as a shift; so many that it has some 64 blocks. */
@@ -162,10 +162,11 @@
 #define MM_GROW_WAIT_MS_DEFAULT 2000
 #define MM_GROW_WAIT_MS_MAX 60000
 
-/* How often the host looks for requests: after a launch or a request for so long every so often, then ever more rarely. */
-#define MM_HOST_POLL_US 250
-#define MM_HOST_POLL_FAST_MS 50
-#define MM_HOST_POLL_SLOW_US 50000
+/* How often the host looks for requests: every 1/MM_HOST_POLL_PART of the time since the last launch or request, between these
+ * two. Looking takes 6 us of a processor, 22 out of a deep sleep. */
+#define MM_HOST_POLL_PART 20
+#define MM_HOST_POLL_US 350
+#define MM_HOST_POLL_SLOW_US 250000
 
 /* Giving back: how long the device may take for its part; how much more than what is needed; MM_TRIM=idle: after so long without
  * a launch or a request. */

@@ -30,9 +30,9 @@ MM_FN uint32_t mm_reserve_row(const struct mm_heap_ref *ref, uint32_t c) {
     return 1u << mm_class_at_most(ref->classes[c].row_shift, MM_WHOLE_ROW_SHIFT);
 }
 
-/* Segments of the next lot, with so many free ones left. */
-MM_FN uint32_t mm_reserve_lot(const struct mm_heap_ref *ref, uint32_t c, uint64_t left) {
-    const uint32_t row = 1u << ref->classes[c].row_shift, part = (uint32_t)(left >> MM_GROW_LOT_SHIFT);
+/* Segments of the next lot, of a heap that has so many now. */
+MM_FN uint32_t mm_reserve_lot(const struct mm_heap_ref *ref, uint32_t c, uint64_t mapped) {
+    const uint32_t row = 1u << ref->classes[c].row_shift, part = (uint32_t)(mapped >> MM_GROW_LOT_SHIFT);
     return ref->mailbox == 0 || part >= row ? row : part + (part == 0);
 }
 
@@ -119,7 +119,7 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
         MM_ROLLED
         do {
             there = mm_grow_mapped(ref);
-            s = mm_segment_claim_fresh(ref, c, (uint32_t)near, m % MM_RESERVE_SPREAD, mm_reserve_lot(ref, c, left), &blocks);
+            s = mm_segment_claim_fresh(ref, c, (uint32_t)near, m % MM_RESERVE_SPREAD, mm_reserve_lot(ref, c, there), &blocks);
         } while (s == MM_TREE_NONE && mm_grow_await(ref, 1, there, MM_PATIENCE_TICKET));
         if (s != MM_TREE_NONE && !(used >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
         n = mm_popcount(blocks), apart = blocks >> mm_ctz(blocks | 1ull << 63) != mm_bits_low(n);

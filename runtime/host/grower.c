@@ -142,21 +142,22 @@ static void *grow(void *argument) {
     const struct mm_driver *d = h->grower.driver;
     struct mm_mailbox *box = &h->shared->mailbox;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    uint64_t served = 0, reported = 0, last_us = now_us(), interval_us = MM_HOST_POLL_US;
+    uint64_t served = 0, reported = 0, last_us = now_us(), interval_us;
     unsigned seen = 0;
     if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
     while (!__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
         const uint64_t wanted = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), now = now_us();
         const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
         const unsigned launched = __atomic_load_n(&launches, __ATOMIC_RELAXED);
-        if (wanted != served || launched != seen) last_us = now, interval_us = MM_HOST_POLL_US, h->trim.is_idle_done = false;
+        if (wanted != served || launched != seen) last_us = now, h->trim.is_idle_done = false;
         seen = launched;
         __atomic_store_n(&mm_grower_note, 0, __ATOMIC_RELAXED);
         if (wanted != served) serve(d, h, wanted);
         served = wanted;
+        if (__atomic_load_n(&h->grower.is_closed, __ATOMIC_ACQUIRE)) break; /* NULL from here on is not for lack of memory */
         if (null_bytes != reported) report_null(h, null_bytes - 1);
         reported = null_bytes;
-        if (now - last_us > MM_HOST_POLL_FAST_MS * 1000u && interval_us < MM_HOST_POLL_SLOW_US) interval_us *= 2;
+        interval_us = clamp((now - last_us) / MM_HOST_POLL_PART, MM_HOST_POLL_US, MM_HOST_POLL_SLOW_US);
         if (mm_host_env_get()->trims_idle && !h->trim.is_idle_done && now - last_us > MM_HOST_TRIM_IDLE_MS * 1000u) {
             pthread_mutex_lock(&h->lock);
             mm_trim(d, h, UINT64_MAX);
@@ -165,8 +166,7 @@ static void *grow(void *argument) {
         }
         sleep_us(h, interval_us, seen);
     }
-    const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
-    if (null_bytes != reported) report_null(h, null_bytes - 1);
+    if (h->grower.null_bytes_at_end != reported) report_null(h, h->grower.null_bytes_at_end - 1);
     return NULL;
 }
 
@@ -186,7 +186,7 @@ int mm_grower_start(const struct mm_driver *d, struct mm_host_heap *h) {
 bool mm_grower_try_stop(struct mm_host_heap *h) {
     struct timespec t;
     if (!h->grower.is_running) return true;
-    __atomic_store_n(&h->grower.is_closed, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&h->grower.is_closed, 1, __ATOMIC_RELEASE);
     wake_all();
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_nsec += MM_HOST_STOP_MS % 1000 * 1000000l;

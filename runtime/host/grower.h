@@ -1,8 +1,8 @@
 /* The thread that makes a heap grow while kernels run: it looks into the heap's mailbox (runtime/core/grow.h), maps memory
  * and answers. It makes no call that waits for a kernel, and none at all while nothing is asked for.
  *
- * It looks every MM_HOST_POLL_US after a launch or a request, and ever more rarely when there is none; a launch wakes it out of
- * that. Launches tell by one word, mm_grower_note: 1 is "somebody launched", which the threads take back.
+ * It looks every MM_HOST_POLL_US after a launch or a request, and ever more rarely when there is none (mmconfig.h); a launch wakes
+ * it out of that. Launches tell by one word, mm_grower_note: 1 is "somebody launched", which the threads take back.
  */
 #ifndef MM_HOST_GROWER_H
 #define MM_HOST_GROWER_H

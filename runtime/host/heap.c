@@ -332,7 +332,9 @@ void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *h, CUde
 }
 
 void mm_host_heap_close(struct mm_host_heap *h) {
-    if (h->shared) __atomic_store_n(&h->shared->mailbox.answer, MM_ANSWER_CLOSED, __ATOMIC_RELEASE);
+    if (!h->shared || __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED) == MM_ANSWER_CLOSED) return;
+    h->grower.null_bytes_at_end = __atomic_load_n(&h->shared->mailbox.null_bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&h->shared->mailbox.answer, MM_ANSWER_CLOSED, __ATOMIC_RELEASE);
 }
 
 void mm_host_heap_reopen(const struct mm_driver *d, struct mm_host_heap *h) {

@@ -165,6 +165,7 @@ static inline const char *gpu_heap_not_fresh(struct mm_heap_ref ref, uint64_t ma
     fresh->null_count = is->null_count;
     fresh->null_first_bytes = is->null_first_bytes;
     memcpy(fresh->misuse, is->misuse, sizeof is->misuse);
+    if (ref.mailbox != 0) fresh->grow = is->grow, fresh->grow.lock = 0;
     for (uint64_t i = 0; i < fixed_bytes / 8 && wrong == NULL; i++) {
         const uint64_t a = ((uint64_t *)fixed)[i], b = ((uint64_t *)image)[i], at = 8 * i;
         if (a == b) continue;

@@ -85,18 +85,25 @@ static void fresh(void) { CUDA_OK(cudaDeviceReset()); }
 
 /* ---- what it costs to have a heap ---- */
 
+/* In an image of its own, by nvcc: a kernel with an assertion, for which CUDA takes some 97 MB of local memory, once. */
+void plain_launch(void);
+
 START_TEST(idle) {
     fresh();
     struct report *r = report_make();
     unsigned long long **p;
     CUDA_OK(cudaMalloc(&p, 1024 * sizeof *p));
-    const size_t before = free_memory();
+    size_t before = free_memory();
+    plain_launch();
+    KERNEL_OK();
+    printf("idle: an assertion takes %.1f MB, with or without mm;", (double)(before - free_memory()) / 1e6);
+    before = free_memory();
     double start = host_ms();
     make<<<1, 1>>>(p, 1, 64, 0, r);
     const double first = host_ms() - start;
     KERNEL_OK();
     const size_t after = free_memory();
-    printf("idle: a heap takes %.1f MB of the device, the program's own image and the kernel's local memory included; the first launch took %.2f ms\n",
+    printf(" a heap %.1f MB, the program's own image included; the first launch took %.2f ms\n",
            (double)(before - after) / 1e6, first);
     report_good(r, "idle");
     ck_assert_uint_le(before - after, 64000000);
@@ -257,6 +264,138 @@ START_TEST(budget) {
 }
 END_TEST
 
+/* ---- giving back, by other calls, beside kernels ---- */
+
+/* So many objects of a power of two that they are about half of the device's memory. */
+static unsigned long long half_bytes(unsigned n) {
+    unsigned long long bytes = 64;
+    while (2 * n * bytes <= total_memory() / 2) bytes *= 2;
+    return bytes;
+}
+static void take_half(unsigned long long **p, unsigned n, struct report *r) { /* and give it up: the heap has half of the device */
+    make<<<ctas(n), 256>>>(p, n, half_bytes(n), 0, r);
+    unmake<<<ctas(n), 256>>>(p, n, half_bytes(n), r);
+    KERNEL_OK();
+    report_good(r, "half of the device");
+}
+START_TEST(other_calls) {
+    const unsigned n = 65536;
+    fresh();
+    struct report *r = report_make();
+    unsigned long long **p;
+    void *more;
+    size_t pitch;
+    CUDA_OK(cudaMalloc(&p, n * sizeof *p));
+    const size_t much = total_memory() / 10 * 8;
+    take_half(p, n, r);
+    ck_assert_uint_lt(free_memory(), much);
+    CUDA_OK(cudaMallocAsync(&more, much, 0));
+    CUDA_OK(cudaFreeAsync(more, 0));
+    CUDA_OK(cudaDeviceSynchronize());
+    cudaMemPool_t pool;
+    CUDA_OK(cudaDeviceGetDefaultMemPool(&pool, 0));
+    CUDA_OK(cudaMemPoolTrimTo(pool, 0));
+    take_half(p, n, r);
+    ck_assert_uint_lt(free_memory(), much);
+    CUDA_OK(cudaMallocPitch(&more, &pitch, 1 << 20, much >> 20));
+    CUDA_OK(cudaFree(more));
+    ck_assert_int_eq(cudaMalloc(&more, total_memory() * 2), cudaErrorMemoryAllocation); /* and goes on as ever */
+    cudaGetLastError();
+    take_half(p, n, r);
+}
+END_TEST
+
+/* Threads that allocate, write, look and free all the time, until they are told to stop. */
+static __global__ void churn(struct report *r) {
+    unsigned random = thread_index() * 2654435761u + 1;
+    while (!r->go) {
+        unsigned long long *p[4], bytes[4];
+        for (int i = 0; i < 4; i++) {
+            random = random * 1664525u + 1013904223u;
+            bytes[i] = (16u << (random >> 28)) & ~7u;
+            p[i] = (unsigned long long *)malloc(bytes[i]);
+            if (p[i]) write_ends(p[i], bytes[i], random & 0xffff);
+            else atomicAdd_system(&r->nulls, 1ull);
+            bytes[i] |= (unsigned long long)(random & 0xffff) << 40;
+        }
+        for (int i = 0; i < 4; i++) {
+            if (p[i] && !ends_are(p[i], bytes[i] & 0xffffffffff, bytes[i] >> 40)) atomicAdd_system(&r->wrong, 1ull);
+            free(p[i]);
+        }
+        atomicAdd(&r->bytes, 1ull);
+    }
+}
+START_TEST(beside_kernels) { /* memory goes to and fro while a kernel allocates and frees */
+    const unsigned n = 65536;
+    fresh();
+    struct report *r = report_make();
+    unsigned long long **p;
+    void *more;
+    cudaStream_t stream;
+    CUDA_OK(cudaMalloc(&p, n * sizeof *p));
+    CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    take_half(p, n, r);
+    churn<<<64, 256, 0, stream>>>(r);
+    CUDA_OK(cudaGetLastError());
+    const size_t much = total_memory() / 10 * 6;
+    double longest = 0;
+    for (int i = 0; i < 12; i++) {
+        const double start = host_ms();
+        CUDA_OK(cudaMalloc(&more, much));
+        if (host_ms() - start > longest) longest = host_ms() - start;
+        CUDA_OK(cudaFree(more));
+        make<<<ctas(n), 256, 0, cudaStreamPerThread>>>(p, n, half_bytes(n), 0, r);
+        unmake<<<ctas(n), 256, 0, cudaStreamPerThread>>>(p, n, half_bytes(n), r);
+        CUDA_OK(cudaStreamSynchronize(cudaStreamPerThread));
+    }
+    r->go = 1;
+    KERNEL_OK();
+    printf("12 times half of the device to and fro beside a kernel with %.1f M rounds of malloc and free: longest cudaMalloc %.1f ms\n",
+           (double)r->bytes * 1e-6, longest);
+    report_good(r, "to and fro");
+    ck_assert_uint_gt(r->bytes, 1000);
+}
+END_TEST
+
+/* All multiprocessors are full of threads that wait: nothing can be given back but what is spare. An error, soon; then it works. */
+static __global__ void occupy(struct report *r) {
+    r->began = 1;
+    while (!r->go) __nanosleep(1000);
+}
+START_TEST(full_device) {
+    const unsigned n = 65536;
+    fresh();
+    struct report *r = report_make();
+    unsigned long long **p;
+    void *more;
+    int sms, threads, device;
+    cudaStream_t stream;
+    CUDA_OK(cudaGetDevice(&device));
+    CUDA_OK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
+    CUDA_OK(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device));
+    CUDA_OK(cudaMalloc(&p, n * sizeof *p));
+    CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    take_half(p, n, r);
+    r->began = 0;
+    occupy<<<sms * threads / 1024, 1024, 0, stream>>>(r);
+    CUDA_OK(cudaGetLastError());
+    while (!r->began) {}
+    const double start = host_ms();
+    const cudaError_t answer = cudaMalloc(&more, total_memory() / 10 * 8);
+    const double took = host_ms() - start;
+    r->go = 1;
+    KERNEL_OK();
+    printf("cudaMalloc of memory that the heap would give back, all multiprocessors full: %s after %.1f ms\n", cudaGetErrorString(answer), took);
+    ck_assert_msg(took < 2000, "%.1f ms", took);
+    if (answer != cudaSuccess) {
+        cudaGetLastError();
+        CUDA_OK(cudaMalloc(&more, total_memory() / 10 * 8));
+    }
+    CUDA_OK(cudaFree(more));
+    take_half(p, n, r);
+}
+END_TEST
+
 /* ---- the application's thread is blocked while the heap grows (docs/design.md) ---- */
 
 enum { DEVICE_SYNC, STREAM_SYNC, EVENT_SYNC, COPY_OUT, MALLOC_FREE, LAUNCHES, FREE_MEMORY, MEMSET, COPY_IN, SITUATIONS };
@@ -267,8 +406,10 @@ static const char *const situation_names[] = {"cudaDeviceSynchronize", "cudaStre
 START_TEST(blocked) {
     const unsigned n = 4096;
     static char host[64000000];
-    for (int situation = 0; situation < SITUATIONS; situation++) {
+    for (int i = 0; i < 2 * SITUATIONS; i++) {
+        const int situation = i % SITUATIONS, sleeps = i / SITUATIONS;
         fresh();
+        CUDA_OK(cudaSetDeviceFlags(sleeps ? cudaDeviceScheduleBlockingSync : cudaDeviceScheduleSpin));
         struct report *r = report_make();
         unsigned long long **p;
         char *memory;
@@ -297,7 +438,7 @@ START_TEST(blocked) {
             }
             break;
         case LAUNCHES:
-            for (int i = 0; i < 5000; i++) nothing<<<1, 1>>>();
+            for (int k = 0; k < 5000; k++) nothing<<<1, 1>>>();
             break;
         case FREE_MEMORY: CUDA_OK(cudaFree(memory)); break;
         case MEMSET: CUDA_OK(cudaMemset(memory, 1, sizeof host)); break;
@@ -305,8 +446,8 @@ START_TEST(blocked) {
         }
         const double blocked = host_ms() - launched;
         KERNEL_OK();
-        printf("in %s for %.1f ms: kernel %.1f ms, longest malloc %.2f ms\n", situation_names[situation], blocked, host_ms() - start,
-               (double)r->longest_ns * 1e-6);
+        printf("in %s (%s) for %.1f ms: kernel %.1f ms, longest malloc %.2f ms\n", situation_names[situation], sleeps ? "sleeping" : "spinning", blocked,
+               host_ms() - start, (double)r->longest_ns * 1e-6);
         report_good(r, situation_names[situation]);
         unmake<<<ctas(n), 256>>>(p, n, MIB, r);
         KERNEL_OK();
@@ -407,6 +548,9 @@ int main(void) {
     add_test(suite, "first allocation", first_allocation);
     add_test(suite, "one kernel", one_kernel);
     add_test(suite, "budget", budget);
+    add_test(suite, "other calls", other_calls);
+    add_test(suite, "beside kernels", beside_kernels);
+    add_test(suite, "full device", full_device);
     add_test(suite, "blocked", blocked);
     add_test(suite, "exhausted", exhausted);
     add_test(suite, "copies", copies);

@@ -1,0 +1,5 @@
+/* What test_grow.cu has compiled by plain nvcc. */
+#include <cassert>
+
+static __global__ void asserts(int x) { assert(x != 0); }
+void plain_launch(void) { asserts<<<1, 1>>>(1); }
