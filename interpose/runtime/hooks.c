@@ -21,8 +21,11 @@ static void before(CUfunction kernel, CUstream stream) {
 /* Whether a call that answered r for lack of memory is to be made again: heaps gave some back, the first time about as much as
  * it wants, the second time all they could. */
 static bool has_more(CUresult r, uint64_t bytes, int *times) {
-    return __builtin_expect(r == CUDA_ERROR_OUT_OF_MEMORY, 0) && ++*times <= 2 &&
-           mm_attach_give_back(mm_driver_get(), *times == 1 ? bytes : UINT64_MAX);
+    if (__builtin_expect(r != CUDA_ERROR_OUT_OF_MEMORY && *times == 0, 1)) return false;
+    if (*times == 0) __atomic_add_fetch(&mm_grower_holds, 1, __ATOMIC_ACQ_REL);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && ++*times <= 2 && mm_attach_give_back(mm_driver_get(), *times == 1 ? bytes : UINT64_MAX)) return true;
+    __atomic_sub_fetch(&mm_grower_holds, 1, __ATOMIC_ACQ_REL);
+    return false;
 }
 #define WITH_MEMORY(r, bytes, symbol, ...)                                                                \
     int times = 0;                                                                                        \

@@ -12,6 +12,7 @@
 
 /* Without a thread nobody takes the note back. */
 int mm_grower_note = 1;
+int mm_grower_holds;
 static unsigned launches; /* how often a note was left */
 static int drowsy;        /* threads that look rarely */
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,7 +43,7 @@ void mm_grower_launched(void) {
 void mm_grower_forked(void) {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     wake_lock = fresh;
-    drowsy = 0;
+    drowsy = mm_grower_holds = 0;
     mm_grower_note = 1;
 }
 
@@ -111,6 +112,8 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
 /* Answers a request. What was answered meanwhile stands: that the heap is closed. */
 static void serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wanted) {
     const uint64_t least = (uint32_t)wanted, number = wanted >> 32;
+    const struct timespec moment = {0, 1000000};
+    for (int ms = 0; ms < 1000 && __atomic_load_n(&mm_grower_holds, __ATOMIC_ACQUIRE) != 0; ms++) nanosleep(&moment, NULL);
     pthread_mutex_lock(&h->lock);
     uint64_t before = __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED);
     struct mm_host_segments got = mm_chunks_find_spare(&h->chunks, least);
@@ -147,16 +150,18 @@ static void *grow(void *argument) {
     if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
     while (!__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
         const uint64_t wanted = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), now = now_us();
-        const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
+        const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_ACQUIRE);
         const unsigned launched = __atomic_load_n(&launches, __ATOMIC_RELAXED);
         if (wanted != served || launched != seen) last_us = now, h->trim.is_idle_done = false;
         seen = launched;
         __atomic_store_n(&mm_grower_note, 0, __ATOMIC_RELAXED);
         if (wanted != served) serve(d, h, wanted);
         served = wanted;
-        if (__atomic_load_n(&h->grower.is_closed, __ATOMIC_ACQUIRE)) break; /* NULL from here on is not for lack of memory */
-        if (null_bytes != reported) report_null(h, null_bytes - 1);
-        reported = null_bytes;
+        /* What is NULL when the heap is closed is not for lack of memory. */
+        if (null_bytes != reported && __atomic_load_n(&box->answer, __ATOMIC_ACQUIRE) != MM_ANSWER_CLOSED) {
+            report_null(h, null_bytes - 1);
+            reported = null_bytes;
+        }
         interval_us = clamp((now - last_us) / MM_HOST_POLL_PART, MM_HOST_POLL_US, MM_HOST_POLL_SLOW_US);
         if (mm_host_env_get()->trims_idle && !h->trim.is_idle_done && now - last_us > MM_HOST_TRIM_IDLE_MS * 1000u) {
             pthread_mutex_lock(&h->lock);
@@ -166,7 +171,7 @@ static void *grow(void *argument) {
         }
         sleep_us(h, interval_us, seen);
     }
-    if (h->grower.null_bytes_at_end != reported) report_null(h, h->grower.null_bytes_at_end - 1);
+    if (h->grower.null_bytes_at_end != 0 && reported == 0) report_null(h, h->grower.null_bytes_at_end - 1);
     return NULL;
 }
 

@@ -17,6 +17,10 @@ static inline void mm_grower_before_launch(void) {
     if (!__atomic_load_n(&mm_grower_note, __ATOMIC_RELAXED)) mm_grower_launched();
 }
 
+/* While this is not 0 no request is answered (for a second at most): the program's call that failed for lack of memory is made
+ * again, and what heaps gave back for it is not for them. */
+extern int mm_grower_holds;
+
 /* Starts the thread of a heap whose fields are all set. Returns 0, or an errno. */
 int mm_grower_start(const struct mm_driver *d, struct mm_host_heap *heap);
 /* Asks it to end, and waits, within MM_HOST_STOP_MS. Returns whether there is none any more. */

@@ -31,16 +31,20 @@ bool mm_trim_try_load(const struct mm_driver *d, struct mm_host_heap *h, struct 
     return done;
 }
 
-/* Waits for our stream, within the time that is left. Returns whether it is done. */
-static bool try_wait(const struct mm_driver *d, const struct mm_host_heap *h, unsigned *left_us) {
-    const unsigned each_us = 20;
+static uint64_t now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* Waits for our stream, until the time `end_us` at most. Returns whether it is done. */
+static bool try_wait(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t end_us) {
+    const struct timespec moment = {0, 20000};
     for (;;) {
         const CUresult r = d->cuStreamQuery(h->trim.stream);
         if (r == CUDA_SUCCESS) return true;
-        if (r != CUDA_ERROR_NOT_READY || *left_us < each_us) return false;
-        const struct timespec t = {0, (long)each_us * 1000};
-        nanosleep(&t, NULL);
-        *left_us -= each_us;
+        if (r != CUDA_ERROR_NOT_READY || now_us() >= end_us) return false;
+        nanosleep(&moment, NULL);
     }
 }
 
@@ -89,23 +93,24 @@ static unsigned choose(const struct mm_host_heap *h, uint64_t bytes) {
 
 /* Has the device claim free chunks, about so many bytes. */
 static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
-    unsigned left_us = MM_HOST_TRIM_MS * 1000, n = 0;
+    const uint64_t end_us = now_us() + MM_HOST_TRIM_MS * 1000;
+    unsigned n = 0;
     CUdeviceptr wanted = device_address(h, h->shared->wanted);
     void *parameters[] = {&wanted, &n};
-    if (!h->trim.flush || !try_wait(d, h, &left_us)) return;
+    if (!h->trim.flush || !try_wait(d, h, end_us)) return;
     collect(h); /* of another time, come late */
     if (d->cuLaunchKernel(h->trim.flush, (MM_CLASS_COUNT * MM_RINGS + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, NULL,
                           NULL) != CUDA_SUCCESS ||
         d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (1 + h->ref.tree_mids), 8 * h->layout.tree_leaves,
                              h->trim.stream) != CUDA_SUCCESS ||
-        !try_wait(d, h, &left_us))
+        !try_wait(d, h, end_us))
         return;
     n = choose(h, bytes);
     if (n == 0 || d->cuLaunchKernel(h->trim.claim, (n + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, parameters, NULL) !=
                       CUDA_SUCCESS)
         return;
     h->trim.pending = n;
-    if (try_wait(d, h, &left_us)) collect(h);
+    if (try_wait(d, h, end_us)) collect(h);
 }
 
 uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {

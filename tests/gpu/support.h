@@ -51,6 +51,7 @@ static inline void no_misuse(struct mm_heap_ref ref) {
 /* Runs the suite in this process (a CUDA context does not survive a fork). */
 static inline int run_suite(Suite *suite) {
     SRunner *runner = srunner_create(suite);
+    setvbuf(stdout, NULL, _IOLBF, 0);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_VERBOSE);
     const int failed = srunner_ntests_failed(runner);

@@ -212,6 +212,44 @@ static void full(int argc, char **argv) {
     nothing_is_left();
 }
 
+/* Memory goes to and fro while a "kernel" allocates and frees, and asks for more. */
+static int stop;
+static void *churn(void *argument) {
+    unsigned seed = (unsigned)(size_t)argument;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        void **p[8];
+        for (int i = 0; i < 8; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            p[i] = (void **)mm_heap_malloc(&ref, 16u << (seed >> 24) % 16);
+            if (p[i]) p[i][0] = p[i];
+        }
+        for (int i = 0; i < 8; i++) {
+            if (!p[i]) __atomic_add_fetch(&work[0].nulls, 1, __ATOMIC_RELAXED);
+            CHECK(!p[i] || p[i][0] == p[i]);
+            mm_heap_free(&ref, p[i]);
+        }
+    }
+    return NULL;
+}
+static void pressure(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUdeviceptr large;
+    begin();
+    start_all(0, 4 * GIB / THREADS);
+    join_all();
+    release_all();
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, churn, (void *)(size_t)(i + 1)) == 0);
+    for (int i = 0; i < 30; i++) {
+        OK(cu.cuMemAlloc(&large, 5 * GIB));
+        usleep(5000);
+        OK(cu.cuMemFree(large));
+    }
+    stop = 1;
+    join_all();
+    CHECK(nulls() == 0);
+    nothing_is_left();
+}
+
 /* MM_TRIM=idle: memory goes back by itself. */
 static void idle(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -314,5 +352,5 @@ static void races(int argc, char **argv) {
 
 const struct scenario client_grow_scenarios[] = {
     {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
-    {"full", full},     {"idle", idle}, {"fault-grow", fault_grow}, {"races", races},         {NULL, NULL},
+    {"full", full},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"races", races},         {NULL, NULL},
 };

@@ -123,6 +123,7 @@ int main(int argc, char **argv) {
     scenario("blocked", NULL, "MM_GROW_WAIT_MS=50", 20000);
     scenario("ending", NULL, "MM_GROW_WAIT_MS=200", 20000);
     scenario("full", NULL, NULL, 20000);
+    scenario("pressure", NULL, NULL, 20000);
     scenario("idle", NULL, "MM_TRIM=idle", 20000);
     scenario("races", argv[2], NULL, 60000);
     printf("faults: %ld injected, %ld mishandled\n", injected, mishandled);
