@@ -268,6 +268,7 @@ static void idle(int argc, char **argv) {
 
 /* Faults: the k-th driver call fails from a stage on. argv: stage, k, code. Prints the call that failed, "null" or "full", and how
  * many segments there were at last. Whatever fails, nothing hangs, and nothing is left. */
+#define FAULT_BYTES (GIB / 2)
 static void fault_grow(int argc, char **argv) {
     CHECK(argc == 3);
     const char *stage = argv[0];
@@ -287,18 +288,18 @@ static void fault_grow(int argc, char **argv) {
         standin->armed = true;
     }
     if (ref.heap) {
-        start_all(MIB, 2 * GIB / THREADS);
+        start_all(MIB, FAULT_BYTES / THREADS);
         join_all();
     }
     const unsigned long long n = nulls();
     if (strcmp(stage, "limit") == 0) {
         standin->armed = true;
-        r = cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 5 * GIB);
+        r = cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * GIB);
     }
     release_all();
     if (strcmp(stage, "give-back") == 0) {
         standin->armed = true;
-        r = cu.cuMemAlloc(&large, 7 * GIB);
+        r = cu.cuMemAlloc(&large, 15 * GIB / 2);
     }
     standin->armed = false;
     const bool hit = standin->failed != NULL;
@@ -306,7 +307,7 @@ static void fault_grow(int argc, char **argv) {
     if (large) OK(cu.cuMemFree(large));
     if (ref.heap && ref.mailbox && strcmp(stage, "create") != 0) {
         usleep(20000);
-        start_all(MIB, 2 * GIB / THREADS);
+        start_all(MIB, FAULT_BYTES / THREADS);
         join_all();
         CHECK(nulls() == 0);
         release_all();
