@@ -302,6 +302,7 @@ bool mm_attach_get_limit(CUcontext context, uint64_t *bytes) {
 }
 
 bool mm_attach_has_heap(CUcontext context) {
+    if (forked) return false;
     pthread_mutex_lock(&lock);
     const struct context *c = context_find(context);
     const bool has = c && c->heap;

@@ -291,6 +291,51 @@ START_TEST(test_misuse_at_once) {
 }
 END_TEST
 
+/* ---- the host does not answer: NULL after the bound, once for all, and what was answered late is found ---- */
+
+static __global__ void take_until_null(struct mm_heap_ref ref, uint64_t bytes, unsigned *got, unsigned long long *longest_ns) {
+    for (;;) {
+        const uint64_t start = mm_now_ns();
+        void *p = heap_malloc(&ref, bytes);
+        atomicMax(longest_ns, (unsigned long long)(mm_now_ns() - start));
+        if (p == NULL) break;
+        atomicAdd(got, 1);
+    }
+}
+START_TEST(test_no_answer) {
+    const unsigned wait_ms = 200;
+    struct gpu_heap f = gpu_heap_create(SEGMENTS);
+    struct mm_mailbox *box;
+    unsigned long long *longest, ns;
+    unsigned *got, is;
+    CUDA_OK(cudaHostAlloc(&box, sizeof *box, cudaHostAllocMapped));
+    CUDA_OK(cudaMalloc(&longest, sizeof *longest));
+    CUDA_OK(cudaMalloc(&got, sizeof *got));
+    memset(box, 0, sizeof *box);
+    f.ref.mailbox = (uint64_t)box;
+    f.ref.grow_polls = wait_ms * (1000000u / MM_GROW_POLL_NS);
+    for (int round = 0; round < 3; round++) {
+        CUDA_OK(cudaMemset(longest, 0, sizeof *longest));
+        CUDA_OK(cudaMemset(got, 0, sizeof *got));
+        if (round == 2) box->answer = mm_answer_make(box->wanted >> 32, 0, 0); /* no */
+        take_until_null<<<64, 256>>>(f.ref, round == 0 ? 64 << 10 : 5000, got, longest);
+        KERNEL_OK();
+        CUDA_OK(cudaMemcpy(&ns, longest, sizeof ns, cudaMemcpyDeviceToHost));
+        CUDA_OK(cudaMemcpy(&is, got, sizeof is, cudaMemcpyDeviceToHost));
+        printf("16,384 threads, no answer, %u ms allowed, round %d: %u served, then NULL after %.1f ms at most\n", wait_ms, round, is,
+               (double)ns * 1e-6);
+        if (round == 0) ck_assert_uint_ge(ns, wait_ms * 1000000ull);
+        ck_assert_uint_le(ns, 20 * wait_ms * 1000000ull);
+        ck_assert_uint_ge(is, round == 0 ? SEGMENTS * 64 * 9 / 10 : 0);
+        ck_assert_uint_eq(box->wanted >> 32, 1);
+    }
+    CUDA_OK(cudaFreeHost(box));
+    CUDA_OK(cudaFree(longest));
+    CUDA_OK(cudaFree(got));
+    gpu_heap_destroy(f);
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("core on the GPU");
     add_test(s, "class", test_class);
@@ -304,5 +349,6 @@ int main(void) {
     add_test(s, "every ticket", test_every_ticket);
     add_test(s, "misuse", test_misuse);
     add_test(s, "misuse at once", test_misuse_at_once);
+    add_test(s, "no answer", test_no_answer);
     return run_suite(s);
 }

@@ -187,10 +187,12 @@ END_TEST
 
 START_TEST(lots_are_as_large_as_what_is_there_allows) {
     const uint32_t c = mm_class_of(1 << 20);
+    heap.ref.classes[c] = mm_class_make(c, 40); /* as in the largest heap */
     const uint32_t row = 1u << ref->classes[c].row_shift;
+    unit_lt(2, row);
     unit_eq(mm_reserve_lot(ref, c, 0), 1);
     unit_eq(mm_reserve_lot(ref, c, (2ull << MM_GROW_LOT_SHIFT) - 1), 1);
-    unit_eq(mm_reserve_lot(ref, c, 2ull << MM_GROW_LOT_SHIFT), row < 2 ? row : 2);
+    unit_eq(mm_reserve_lot(ref, c, 2ull << MM_GROW_LOT_SHIFT), 2);
     unit_eq(mm_reserve_lot(ref, c, 1ull << 30), row);
     heap.ref.mailbox = 0;
     unit_eq(mm_reserve_lot(ref, c, 0), row);
