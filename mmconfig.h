@@ -124,6 +124,7 @@
 /* Growing (grow.h). Who waits for more memory looks every so often; who has a ticket, for which others wait, only so many times:
  * less than half as long as they do. */
 #define MM_GROW_POLL_NS 1000
+#define MM_GROW_LOOK_NS 4000 /* what that takes in all, on an H200: MM_GROW_WAIT_MS is so many of them */
 #define MM_GROW_TICKET_POLLS (1u << 18)
 /* A refusal holds for so long: then the program may have freed some memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
@@ -143,9 +144,10 @@
  * one. */
 #define MM_HOST_STEP_SEGMENTS_MIN 16   /* 64 MiB */
 #define MM_HOST_STEP_SEGMENTS_MAX 1024 /* 4 GiB */
-/* In chunks of one driver handle each, which come and go as a whole: one live object keeps one. Of 256 MiB takes 40 us, of 1 GiB 75;
- * but beside a kernel with live objects here and there fewer of the larger ones can be given back. */
-#define MM_HOST_CHUNK_SEGMENTS_MAX 64
+/* In chunks of one driver handle each, which come and go as a whole: one live object keeps one. Beside a running kernel one takes
+ * some 100 us: 64 MB to 64 GB inside one kernel took 10 to 16 ms more with 1 GiB, 23 to 29 with 256 MiB; but of smaller ones
+ * more can be given back. */
+#define MM_HOST_CHUNK_SEGMENTS_MAX 128
 #define MM_HOST_CHUNKS_MAX 1024
 
 /* A heap that cannot grow (a driver without virtual memory management) takes this share of the free memory. */
@@ -163,9 +165,11 @@
 #define MM_GROW_WAIT_MS_MAX 60000
 
 /* How often the host looks for requests: every 1/MM_HOST_POLL_PART of the time since the last launch or request, between these
- * two. Looking takes 6 us of a processor, 22 out of a deep sleep. */
+ * two; but who has just got memory may soon want more (64 MB to 64 GB in one kernel: 36 ms added, else). Looking takes 6 us of a
+ * processor, 22 out of a deep sleep. */
 #define MM_HOST_POLL_PART 20
-#define MM_HOST_POLL_US 350
+#define MM_HOST_POLL_SOON_US 50
+#define MM_HOST_POLL_US 450
 #define MM_HOST_POLL_SLOW_US 250000
 
 /* Giving back: how long the device may take for its part; how much more than what is needed; MM_TRIM=idle: after so long without

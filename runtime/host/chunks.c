@@ -8,12 +8,20 @@ static CUdeviceptr address_of(const struct mm_host_chunks *c, uint64_t segment) 
     return c->user + segment * MM_SEGMENT_BYTES;
 }
 
+bool mm_chunks_try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes,
+                        struct mm_driver_error *error) {
+    if (!mm_vm_try_map(d, c->access.devices[0], address, bytes, error)) return false;
+    if (mm_vm_try_open(d, &c->access, address, bytes, error)) return true;
+    mm_vm_try_unmap(d, address, bytes, &(struct mm_driver_error){NULL, CUDA_SUCCESS});
+    return false;
+}
+
 /* Slice bits for segments up to `end`. */
 static bool try_map_bits(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error) {
     uint64_t from = c->bits_count ? c->bits_end[c->bits_count - 1] : 0;
     uint64_t to = min_u64(mm_round_up(end * MM_SEGMENT_BITMAP_BYTES, c->page_bytes), c->bits_bytes);
     if (to <= from) return true;
-    if (c->bits_count == MM_HOST_CHUNKS_MAX || !mm_vm_try_map(d, &c->access, c->bits + from, to - from, error))
+    if (c->bits_count == MM_HOST_CHUNKS_MAX || !mm_chunks_try_back(d, c, c->bits + from, to - from, error))
         return false;
     c->bits_end[c->bits_count++] = to;
     return true;
@@ -57,7 +65,7 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
     while (got.count < most && c->count < MM_HOST_CHUNKS_MAX) {
         const uint64_t first = got.first + got.count, piece = min_u64(piece_max, most - got.count);
         if (try_map_bits(d, c, first + piece, error) &&
-            mm_vm_try_map(d, &c->access, address_of(c, first), piece * MM_SEGMENT_BYTES, error)) {
+            mm_vm_try_map(d, c->access.devices[0], address_of(c, first), piece * MM_SEGMENT_BYTES, error)) {
             insert(c, i++, first, piece);
             got.count += piece;
             continue;
@@ -66,7 +74,9 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
         if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == 1 || got.count >= least) break;
         piece_max = piece / 2;
     }
-    if (got.count >= least) return got;
+    if (got.count >= least &&
+        mm_vm_try_open(d, &c->access, address_of(c, got.first), got.count * MM_SEGMENT_BYTES, error)) /* all at once: it takes longest */
+        return got;
     while (i > begin && mm_chunks_unmap(d, c, i - 1, &(struct mm_driver_error){NULL, CUDA_SUCCESS}) != 0) i--;
     return (struct mm_host_segments){0, 0};
 }

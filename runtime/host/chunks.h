@@ -31,6 +31,10 @@ struct mm_host_segments {
     uint64_t first, count;
 };
 
+/* Puts memory behind a range that is no chunk of the heap's, for all who may reach the heap. All or nothing. */
+bool mm_chunks_try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes,
+                        struct mm_driver_error *error);
+
 /* Maps spare chunks: at least `least` neighbouring segments, up to `most` if there is room. Returns them; count 0 if they
  * cannot be had, and then nothing has changed but slice bits. */
 struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least,

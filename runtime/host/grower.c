@@ -109,8 +109,8 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
     return got;
 }
 
-/* Answers a request. What was answered meanwhile stands: that the heap is closed. */
-static void serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wanted) {
+/* Answers a request, and returns whether with memory. What was answered meanwhile stands: that the heap is closed. */
+static bool serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wanted) {
     const uint64_t least = (uint32_t)wanted, number = wanted >> 32;
     const struct timespec moment = {0, 1000000};
     for (int ms = 0; ms < 1000 && __atomic_load_n(&mm_grower_holds, __ATOMIC_ACQUIRE) != 0; ms++) nanosleep(&moment, NULL);
@@ -126,6 +126,7 @@ static void serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wa
         h->steps++;
     }
     pthread_mutex_unlock(&h->lock);
+    return got.count != 0 && is_answered;
 }
 
 /* A kernel was answered NULL: said once. */
@@ -145,7 +146,7 @@ static void *grow(void *argument) {
     const struct mm_driver *d = h->grower.driver;
     struct mm_mailbox *box = &h->shared->mailbox;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    uint64_t served = 0, reported = 0, last_us = now_us(), interval_us;
+    uint64_t served = 0, reported = 0, last_us = now_us(), given_us = 0, interval_us;
     unsigned seen = 0;
     if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
     while (!__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
@@ -155,15 +156,17 @@ static void *grow(void *argument) {
         if (wanted != served || launched != seen) last_us = now, h->trim.is_idle_done = false;
         seen = launched;
         __atomic_store_n(&mm_grower_note, 0, __ATOMIC_RELAXED);
-        if (wanted != served) serve(d, h, wanted);
+        if (wanted != served && serve(d, h, wanted)) last_us = given_us = now_us();
         served = wanted;
         /* What is NULL when the heap is closed is not for lack of memory. */
         if (null_bytes != reported && __atomic_load_n(&box->answer, __ATOMIC_ACQUIRE) != MM_ANSWER_CLOSED) {
             report_null(h, null_bytes - 1);
             reported = null_bytes;
         }
-        interval_us = clamp((now - last_us) / MM_HOST_POLL_PART, MM_HOST_POLL_US, MM_HOST_POLL_SLOW_US);
-        if (mm_host_env_get()->trims_idle && !h->trim.is_idle_done && now - last_us > MM_HOST_TRIM_IDLE_MS * 1000u) {
+        const uint64_t since_us = now > last_us ? now - last_us : 0;
+        interval_us = clamp(since_us / MM_HOST_POLL_PART, last_us == given_us ? MM_HOST_POLL_SOON_US : MM_HOST_POLL_US,
+                            MM_HOST_POLL_SLOW_US);
+        if (mm_host_env_get()->trims_idle && !h->trim.is_idle_done && since_us > MM_HOST_TRIM_IDLE_MS * 1000u) {
             pthread_mutex_lock(&h->lock);
             mm_trim(d, h, UINT64_MAX);
             pthread_mutex_unlock(&h->lock);

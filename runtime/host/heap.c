@@ -117,7 +117,7 @@ static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, C
         return false;
     }
     mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
-    const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_POLL_NS);
+    const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
     if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
     h->ref = ((struct mm_heap *)image)->ref;
     bool done = mm_copy_try_to_device(d, metadata_base, h->layout.fixed_bytes, image, h->layout.image_bytes,
@@ -148,7 +148,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     h->chunks.access.count = 1;
     h->chunks.access.devices[0] = h->device;
     if (!try_reserve(d, h, b->total_bytes, page_bytes, error)) return false;
-    if (!mm_vm_try_map(d, &h->chunks.access, h->metadata.base, h->layout.fixed_bytes, error)) return false;
+    if (!mm_chunks_try_back(d, &h->chunks, h->metadata.base, h->layout.fixed_bytes, error)) return false;
     h->fixed_mapped_bytes = h->layout.fixed_bytes;
 
     if (!try_share(d, h, &mailbox, no_growth))
@@ -309,13 +309,14 @@ bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, 
 
 uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
     CUcontext popped;
+    const double start_ms = now_ms();
     if (h->kind != MM_HOST_HEAP_MAPPED || d->cuCtxPushCurrent(h->context) != CUDA_SUCCESS) return 0;
     pthread_mutex_lock(&h->lock);
     const uint64_t got = mm_trim(d, h, bytes);
     pthread_mutex_unlock(&h->lock);
     d->cuCtxPopCurrent(&popped);
     if (got && mm_host_env_get()->verbose)
-        mm_host_say("heap on device %d: gave %s back, has %s", h->device, mm_host_size(got).text,
+        mm_host_say("heap on device %d: gave %s back in %.1f ms, has %s", h->device, mm_host_size(got).text, now_ms() - start_ms,
                     mm_host_size(h->chunks.mapped_count * MM_SEGMENT_BYTES).text);
     return got;
 }

@@ -45,18 +45,21 @@ static CUmemAccessDesc access_of(CUdevice device, bool is_allowed) {
     return access;
 }
 
-bool mm_vm_try_map(const struct mm_driver *d, const struct mm_vm_access *access, CUdeviceptr address,
-                   uint64_t bytes, struct mm_driver_error *error) {
-    CUmemAllocationProp prop = device_memory(access->devices[0]);
+bool mm_vm_try_map(const struct mm_driver *d, CUdevice device, CUdeviceptr address, uint64_t bytes,
+                   struct mm_driver_error *error) {
+    CUmemAllocationProp prop = device_memory(device);
     CUmemGenericAllocationHandle handle = 0;
     if (!MM_DRIVER_TRY(d, error, cuMemCreate, &handle, bytes, &prop, 0)) return false;
+    bool mapped = MM_DRIVER_TRY(d, error, cuMemMap, address, bytes, 0, handle, 0);
+    d->cuMemRelease(handle);
+    return mapped;
+}
+
+bool mm_vm_try_open(const struct mm_driver *d, const struct mm_vm_access *access, CUdeviceptr address, uint64_t bytes,
+                    struct mm_driver_error *error) {
     CUmemAccessDesc who[MM_VM_DEVICES_MAX];
     for (unsigned i = 0; i < access->count; i++) who[i] = access_of(access->devices[i], true);
-    bool mapped = MM_DRIVER_TRY(d, error, cuMemMap, address, bytes, 0, handle, 0);
-    bool done = mapped && MM_DRIVER_TRY(d, error, cuMemSetAccess, address, bytes, who, access->count);
-    if (mapped && !done) d->cuMemUnmap(address, bytes);
-    d->cuMemRelease(handle);
-    return done;
+    return MM_DRIVER_TRY(d, error, cuMemSetAccess, address, bytes, who, access->count);
 }
 
 bool mm_vm_try_unmap(const struct mm_driver *d, CUdeviceptr address, uint64_t bytes, struct mm_driver_error *error) {

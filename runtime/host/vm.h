@@ -28,10 +28,13 @@ bool mm_vm_try_reserve(const struct mm_driver *d, uint64_t bytes, uint64_t align
                        struct mm_vm_range *range, struct mm_driver_error *error);
 void mm_vm_unreserve(const struct mm_driver *d, struct mm_vm_range *range);
 
-/* Puts fresh memory behind [address, address + bytes), all or nothing. The driver's handle is given up at
- * once: the mapping keeps the memory alive, unmapping returns it. */
-bool mm_vm_try_map(const struct mm_driver *d, const struct mm_vm_access *access, CUdeviceptr address,
-                   uint64_t bytes, struct mm_driver_error *error);
+/* Puts fresh memory of the device behind [address, address + bytes), all or nothing; nobody can reach it yet. The driver's handle is
+ * given up at once: the mapping keeps the memory alive, unmapping returns it. */
+bool mm_vm_try_map(const struct mm_driver *d, CUdevice device, CUdeviceptr address, uint64_t bytes,
+                   struct mm_driver_error *error);
+/* Lets devices reach a range, which one or several mm_vm_try_map have mapped. */
+bool mm_vm_try_open(const struct mm_driver *d, const struct mm_vm_access *access, CUdeviceptr address, uint64_t bytes,
+                    struct mm_driver_error *error);
 /* Takes back what one mm_vm_try_map did; the same two numbers. Returns whether the driver did it. */
 bool mm_vm_try_unmap(const struct mm_driver *d, CUdeviceptr address, uint64_t bytes, struct mm_driver_error *error);
 

@@ -367,6 +367,21 @@ static int forks(char **argv) { /* the child says so and does no harm; another o
     return 0;
 }
 
+/* MM_TRIM=idle: what was used goes back by itself; and comes again. */
+static int trims(void) {
+    size_t before, used, after, total;
+    setenv("MM_TRIM", "idle", 1);
+    works();
+    works();
+    cudaMemGetInfo(&used, &total);
+    usleep(900000);
+    cudaMemGetInfo(&after, &total);
+    works();
+    cudaMemGetInfo(&before, &total);
+    printf("MM_TRIM=idle: %.1f GB more are free after 0.9 s without a launch\n", ((double)after - (double)used) / 1e9);
+    return after > used + 1000000000 && before < after ? 0 : 1;
+}
+
 /* A kernel waits for memory that will not come while the process exits. */
 static __global__ void forever(char **keep) {
     for (unsigned i = 0;; i++) keep[threadIdx.x] = (char *)malloc((1ull << 33) + i);
@@ -386,6 +401,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[1], "time") == 0) return processor_time(argc > 2 ? atoi(argv[2]) : 60);
         if (strcmp(argv[1], "forks") == 0) return forks(argv);
         if (strcmp(argv[1], "leave") == 0) return leave();
+        if (strcmp(argv[1], "trims") == 0) return trims();
         if (strcmp(argv[1], "works") == 0) return works(), 0;
         return 2;
     }

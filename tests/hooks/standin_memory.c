@@ -155,16 +155,21 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
     return CUDA_SUCCESS;
 }
 
+/* Of a range that is mapped from end to end, by one mapping or several. */
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count) {
     ENTER_UNSAFE();
     LOCKED();
-    struct range *r = SLOT(mappings, address);
-    if (!r || r->bytes != bytes || count == 0 || access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (r->is_accessible) return CUDA_SUCCESS; /* another device's access */
-    r->is_accessible = true;
-    mprotect((void *)address, bytes, PROT_READ | PROT_WRITE);
-    if (bytes <= FILL_BYTES_MAX) memset((void *)address, 0xa5, bytes);
+    if (count == 0 || access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_INVALID_VALUE;
+    for (CUdeviceptr at = address; at < address + bytes;) {
+        struct range *r = SLOT(mappings, at);
+        if (!r || at + r->bytes > address + bytes) return CUDA_ERROR_INVALID_VALUE;
+        if (!r->is_accessible) { /* else it is another device's access */
+            r->is_accessible = true;
+            mprotect((void *)at, r->bytes, PROT_READ | PROT_WRITE);
+            if (r->bytes <= FILL_BYTES_MAX) memset((void *)at, 0xa5, r->bytes);
+        }
+        at += r->bytes;
+    }
     return CUDA_SUCCESS;
 }
 
