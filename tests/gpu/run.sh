@@ -12,4 +12,22 @@ failed=0
 for suite in "$@"; do
     "$build/bin/mmrun" "$suite" || failed=1
 done
+
+# What wants a process of its own; and 100 processes of 16 threads that launch first.
+ways=$build/tests/gpu/ways
+for case in forks leave trims "time 60"; do
+    read -r -a arguments <<<"$case"
+    timeout 120 "$build/bin/mmrun" "$ways" "${arguments[@]}" || { echo "ways $case: failed"; failed=1; }
+done
+races=0
+for _ in {1..10}; do
+    pids=()
+    for _ in {1..10}; do
+        timeout 60 "$build/bin/mmrun" "$ways" race &
+        pids+=("$!")
+    done
+    for pid in "${pids[@]}"; do wait "$pid" && races=$((races + 1)); done
+done
+echo "first launches raced in $races of 100 processes without a fault"
+[[ $races == 100 ]] || failed=1
 exit "$failed"
