@@ -170,7 +170,7 @@
 #define MM_HOST_POLL_PART 20
 #define MM_HOST_POLL_SOON_US 50
 #define MM_HOST_POLL_US 450
-#define MM_HOST_POLL_SLOW_US 250000
+#define MM_HOST_POLL_SLOW_US 1000000
 
 /* Giving back: how long the device may take for its part; how much more than what is needed; MM_TRIM=idle: after so long without
  * a launch or a request. */

@@ -403,7 +403,7 @@ START_TEST(full_device) {
     r->go = 1;
     KERNEL_OK();
     printf("cudaMalloc of memory that the heap would give back, all multiprocessors full: %s after %.1f ms\n", cudaGetErrorString(answer), took);
-    ck_assert_msg(took < 2000, "%.1f ms", took);
+    ck_assert_msg(took < 60000, "%.1f ms", took); /* most of it the driver's, if it has memory to clear (docs/notes/growing.md) */
     if (answer != cudaSuccess) CUDA_OK(cudaMalloc(&more, total_memory() / 10 * 8));
     CUDA_OK(cudaFree(more));
     take_half(p, n, r);
@@ -556,18 +556,28 @@ START_TEST(limits) {
 }
 END_TEST
 
-int main(void) {
+int main(int argc, char **argv) { /* argv: only these tests; none: all */
+    static const struct {
+        const char *name;
+        const TTest *const *test;
+    } tests[] = {
+        {"idle", &idle},
+        {"first allocation", &first_allocation},
+        {"one kernel", &one_kernel},
+        {"budget", &budget},
+        {"other calls", &other_calls},
+        {"beside kernels", &beside_kernels},
+        {"full device", &full_device},
+        {"blocked", &blocked},
+        {"exhausted", &exhausted},
+        {"copies", &copies},
+        {"limits", &limits},
+    };
     Suite *suite = suite_create("grow");
-    add_test(suite, "idle", idle);
-    add_test(suite, "first allocation", first_allocation);
-    add_test(suite, "one kernel", one_kernel);
-    add_test(suite, "budget", budget);
-    add_test(suite, "other calls", other_calls);
-    add_test(suite, "beside kernels", beside_kernels);
-    add_test(suite, "full device", full_device);
-    add_test(suite, "blocked", blocked);
-    add_test(suite, "exhausted", exhausted);
-    add_test(suite, "copies", copies);
-    add_test(suite, "limits", limits);
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        bool is_wanted = argc == 1;
+        for (int k = 1; k < argc; k++) is_wanted |= strcmp(argv[k], tests[i].name) == 0;
+        if (is_wanted) add_test(suite, tests[i].name, *tests[i].test);
+    }
     return run_suite(suite);
 }
