@@ -43,9 +43,10 @@ struct mm_handle mm_attach_find(const void *handle);
 void mm_attach_forget_owner(const void *owner);
 /* A context may be about to end (NULL: none). Its pairs and handles are forgotten before the driver's call, since
  * afterwards another thread may be handed the same handle anew; its heap goes after the call, as kernels may be
- * running until then, and only if it did end. In between, first launches under this handle wait. */
+ * running until then, and only if it did end. In between, first launches under this handle wait. is_certain: it ends if the call
+ * succeeds, so that a kernel that waits for memory is told at once that there will be none. */
 struct context;
-struct context *mm_attach_ending(CUcontext context, bool is_certain); /* is_certain: and not only perhaps */
+struct context *mm_attach_ending(CUcontext context, bool is_certain);
 /* To be called once with mm_attach_ending's answer. */
 void mm_attach_ended(const struct mm_driver *d, struct context *context, bool has_ended);
 /* Primary context of a device, if it is active and we know of any context; else NULL. */

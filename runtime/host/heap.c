@@ -169,9 +169,8 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     }
     h->kind = MM_HOST_HEAP_MAPPED;
     if (!h->shared) return true;
-    if (!mm_trim_try_load(d, h, no_growth)) return true;
-    const int failed = mm_grower_start(d, h);
-    if (failed) {
+    mm_trim_try_load(d, h, no_growth);
+    if (mm_grower_start(d, h) != 0) {
         no_growth->call = "pthread_create";
         no_growth->code = CUDA_ERROR_OPERATING_SYSTEM;
         mm_host_heap_close(h);

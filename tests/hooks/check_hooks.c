@@ -298,6 +298,12 @@ START_TEST(start_costs_at_most_a_millisecond) {
 }
 END_TEST
 
+START_TEST(only_our_kernels_make_a_thread) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "thread");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
 START_TEST(launches_cost_little) {
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cost");
     expect(&r, 0, NULL, "");
@@ -354,6 +360,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, next_of_a_third_library);
     tcase_add_test(c, program_without_cuda);
     tcase_add_test(c, start_costs_at_most_a_millisecond);
+    tcase_add_test(c, only_our_kernels_make_a_thread);
     tcase_add_test(c, launches_cost_little);
     tcase_add_test(c, mmrun_runs);
     suite_add_tcase(s, c);

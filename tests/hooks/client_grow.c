@@ -175,22 +175,31 @@ static void blocked(int argc, char **argv) {
     nothing_is_left();
 }
 
-/* The context ends while the kernel waits for memory. */
+/* An end that fails is none: the heap goes on growing. Then the context ends while the kernel waits for memory that does not come:
+ * it is told at once. */
 static void ending(int argc, char **argv) {
     (void)argc, (void)argv;
     begin();
+    usleep(20000); /* libmm.so's thread makes no calls now */
+    standin->calls = 0, standin->fail_code = CUDA_ERROR_UNKNOWN;
+    standin->fail_at = 4; /* state, retain, release, reset */
+    standin->armed = true;
+    CHECK(cu.cuDevicePrimaryCtxReset(0) == CUDA_ERROR_UNKNOWN);
+    standin->armed = false;
+    CHECK(strstr(standin->failed, "Reset"));
+    start_all(MIB, 256 * MIB / THREADS);
+    join_all();
+    CHECK(nulls() == 0);
+    release_all();
     standin->blocks_creates = true;
-    standin->at_end = NULL;
+    standin->before_end = join_all;
     start_all(MIB, GIB);
     while (!__atomic_load_n(&standin->blocked, __ATOMIC_RELAXED)) usleep(1000);
-    standin->blocks_creates = false;
-    standin->armed = true, standin->calls = 0, standin->fail_code = CUDA_ERROR_UNKNOWN;
-    standin->fail_at = 3; /* an end that fails: state, retain, release, reset */
+    standin->blocks_creates = false; /* but the thread may come too late for the kernel */
     const double start = now_ms();
-    cu.cuDevicePrimaryCtxReset(0);
-    standin->armed = false;
-    join_all();
+    OK(cu.cuDevicePrimaryCtxReset(0));
     CHECK(now_ms() - start < 3000);
+    CHECK(standin->mappings == 0 && standin->reservations == 0 && standin->free_bytes == standin->total_bytes);
 }
 
 /* Nothing is given back while the device is full, and nothing is lost. */
@@ -320,6 +329,36 @@ static void fault_grow(int argc, char **argv) {
     CHECK(standin->allocations <= 2); /* what a heap that does not grow has, goes with its context */
 }
 
+/* Only a launch of a kernel of ours makes a thread. argv: seconds after which its processor time is told. */
+static int tasks(char *grower, size_t size) {
+    int n = 0;
+    char path[64], name[32];
+    for (int tid = getpid(); tid < getpid() + 64; tid++) {
+        snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
+        FILE *f = fopen(path, "r");
+        if (!f) continue;
+        n++;
+        if (fgets(name, sizeof name, f) && strncmp(name, "mm grower", 9) == 0) snprintf(grower, size, "/proc/self/task/%d/schedstat", tid);
+        fclose(f);
+    }
+    return n;
+}
+static void thread(int argc, char **argv) {
+    char path[64] = "";
+    unsigned long long ns = 0;
+    client_start();
+    OK(client_launch(client_function("plain"), NULL));
+    CHECK(tasks(path, sizeof path) == 1);
+    OK(client_launch(client_function("mm"), NULL));
+    CHECK(tasks(path, sizeof path) == 2 && path[0]);
+    if (argc == 0) return;
+    sleep((unsigned)atoi(argv[0]));
+    FILE *f = fopen(path, "r");
+    CHECK(f && fscanf(f, "%llu", &ns) == 1);
+    fclose(f);
+    printf("%.2f ms\n", (double)ns * 1e-6);
+}
+
 /* First launches of 16 threads; argv: how many rounds, each in a process of its own. */
 static CUfunction race_function;
 static CUcontext race_context;
@@ -353,5 +392,5 @@ static void races(int argc, char **argv) {
 
 const struct scenario client_grow_scenarios[] = {
     {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
-    {"full", full},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"races", races},         {NULL, NULL},
+    {"full", full},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"races", races}, {"thread", thread},         {NULL, NULL},
 };

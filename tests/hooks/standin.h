@@ -20,6 +20,7 @@ struct standin {
     unsigned long long piece_bytes; /* refuse physical memory in larger pieces; 0: do not */
     bool deinitialized;
     void (*at_end)(void); /* called when a context was destroyed or released, before that call returns */
+    void (*before_end)(void); /* called before a primary context is reset: there the driver waits for kernels */
     bool blocks_creates; /* cuMemCreate does not come back until this is false, as if it waited for the kernel */
     long blocked;        /* calls that do so now */
     bool full;           /* kernels do not begin: all multiprocessors are taken */

@@ -106,6 +106,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *activ
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     ENTER();
+    if (state.before_end) state.before_end();
     if (primary[device]) standin_unmake(primary[device]);
     primary[device] = NULL;
     return CUDA_SUCCESS;

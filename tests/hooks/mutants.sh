@@ -1,0 +1,67 @@
+#!/bin/bash
+# Plants one fault at a time (mutants.txt) in a copy of the tree and expects a scenario of the stand-in driver to notice it.
+# mutants.sh BUILD [ONLY]: BUILD is built; ONLY those whose name holds it. Prints a line for each, then "hook mutants: N killed,
+# M survived". From the environment: CUDA_HOME.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+build=$(readlink -f "${1:?usage: mutants.sh BUILD [ONLY]}") only=${2-}
+work=$build/mutants-hooks killed=0 survived=0
+flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr/local/cuda}/include"
+    "-DMM_KERNELS_FATBIN=\"$build/device/maintain.fatbin\"")
+
+# scenario LINES SETTING ARGUMENTS...: status 0, and so many lines on standard error.
+scenario() {
+    local lines=$1 setting=$2 err
+    shift 2
+    err=$(cd "$build/tests/hooks" && env "$setting" LD_LIBRARY_PATH=. LD_PRELOAD="$work/libmm.so.1" timeout 20 ./client v2-legacy "$@" \
+        2>&1 >"$work/out") || return 1
+    [[ $(grep -c . <<<"$err") == "$lines" ]]
+}
+# The first scenario that fails.
+first_failing() {
+    scenario 0 MM_NVCC=x thread || { echo thread; return; }
+    scenario 0 MM_HEAP_MAX=7G grow || { echo grow; return; }
+    scenario 1 MM_NVCC=x runs || { echo runs; return; }
+    scenario 1 MM_NVCC=x exhausted 300000000 || { echo exhausted; return; }
+    scenario 1 MM_GROW_WAIT_MS=100 blocked || { echo blocked; return; }
+    scenario 0 MM_GROW_WAIT_MS=20000 ending || { echo ending; return; }
+    scenario 0 MM_NVCC=x full || { echo full; return; }
+    scenario 0 MM_NVCC=x pressure || { echo pressure; return; }
+    scenario 0 MM_TRIM=idle idle || { echo idle; return; }
+    scenario 0 MM_NVCC=x limit || { echo limit; return; }
+    for k in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        scenario 0 MM_NVCC=x fault-grow grow "$k" 2 || scenario 1 MM_=1 fault-grow grow "$k" 2 || { echo "fault $k"; return; }
+    done
+}
+
+rm -rf "$work" && mkdir -p "$work"
+while IFS= read -r line; do
+    [[ $line == "#"* || ${line%% @@ *} != *"$only"* ]] && continue
+    IFS=$'\t' read -r name file from to <<<"${line// @@/$'\t'}"
+    from=${from# } to=${to# } file=${file# }
+    from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
+    rm -rf "$work/tree" && mkdir "$work/tree" && cp -r runtime interpose mmconfig.h "$work/tree/"
+    text=$(<"$file")
+    if [[ $text != *"$from"* ]]; then
+        echo "stale     $name: $file has no longer: $from"
+        survived=$((survived + 1))
+        continue
+    fi
+    printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
+    if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c -ldl -lpthread) 2>"$work/log"; then
+        echo "stale     $name: does not compile: $(grep -m 1 error: "$work/log")"
+        survived=$((survived + 1))
+        continue
+    fi
+    killer=$(first_failing)
+    if [[ -n $killer ]]; then
+        killed=$((killed + 1))
+        echo "killed    $name: $killer"
+    else
+        survived=$((survived + 1))
+        echo "survived  $name"
+    fi
+done < <(echo "none: nothing @@ mmconfig.h @@ #define MM_ABI_VERSION @@ #define MM_ABI_VERSION"; cat tests/hooks/mutants.txt)
+echo "hook mutants: $killed killed, $survived survived (one, none, must)"
+[[ $survived == 1 ]]
