@@ -3,6 +3,7 @@
 #define MM_PORT_CPU_H
 
 #include <sched.h>
+#include <threads.h>
 #include <time.h>
 
 #define MM_FN static inline __attribute__((unused))
@@ -94,6 +95,11 @@ MM_FN void mm_wait(void) { sched_yield(); }
 MM_FN void mm_wait_times(uint32_t n) {
     (void)n;
     mm_wait();
+}
+/* For the host to answer, which wants the processor for that: a look takes some 60 us then. */
+MM_FN void mm_wait_host(void) {
+    const struct timespec moment = {0, MM_GROW_POLL_NS};
+    thrd_sleep(&moment, NULL);
 }
 
 #endif

@@ -191,5 +191,7 @@ MM_FN void mm_wait_times(uint32_t n) {
     MM_ROLLED
     while (n-- > 0) mm_wait();
 }
+/* For the host to answer. */
+MM_FN void mm_wait_host(void) { mm_wait_times(MM_GROW_POLL_NS / MM_WAIT_NS); }
 
 #endif

@@ -128,7 +128,7 @@ MM_FN_RARE int mm_grow_await(const struct mm_heap_ref *ref, uint32_t segments, u
         if (mm_grow_mapped(ref) != before) return 1;
         const enum mm_grown grown = mm_grow_look(ref, segments, who, polls >= most);
         if (grown != MM_GROWN_WAIT) return grown == MM_GROWN_MORE;
-        mm_wait_times(MM_GROW_POLL_NS / MM_WAIT_NS);
+        mm_wait_host();
     }
     return 0;
 }

@@ -129,7 +129,15 @@ static void runs(int argc, char **argv) {
     CHECK((c = mm_heap_malloc(&ref, 2 * GIB)) != NULL);
     mm_heap_free(&ref, b);
     CHECK((b = mm_heap_malloc(&ref, 3 * GIB)) != NULL); /* the same segments */
-    mm_heap_free(&ref, a), mm_heap_free(&ref, b), mm_heap_free(&ref, c);
+    mm_heap_free(&ref, b), mm_heap_free(&ref, c);
+    /* a gap between what is in use, too small for what is wanted next */
+    CUdeviceptr large;
+    CHECK((b = mm_heap_malloc(&ref, GIB)) != NULL);
+    mm_heap_free(&ref, a);
+    OK(cu.cuMemAlloc(&large, 13 * GIB / 2));
+    OK(cu.cuMemFree(large));
+    CHECK((a = mm_heap_malloc(&ref, 3 * GIB)) != NULL);
+    mm_heap_free(&ref, a), mm_heap_free(&ref, b);
     nothing_is_left();
 }
 
@@ -142,6 +150,9 @@ static void exhausted(int argc, char **argv) {
     start_all(64 << 10, 4 * GIB / THREADS);
     join_all();
     CHECK(nulls() == THREADS && longest() < 5000);
+    /* what the driver needs stays free */
+    const unsigned long long free_bytes = strtoull(argv[0], NULL, 0), kept = free_bytes < 500 * MIB ? free_bytes : 500 * MIB;
+    CHECK(standin->free_bytes >= kept);
     release_all();
     OK(cu.cuMemFree(most));
     usleep(20000); /* a refusal is kept for 10 ms */
@@ -247,6 +258,7 @@ static void pressure(int argc, char **argv) {
     start_all(0, 4 * GIB / THREADS);
     join_all();
     release_all();
+    standin->slow_allocations = true; /* time enough for libmm.so's thread to take away what was given back */
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, churn, (void *)(size_t)(i + 1)) == 0);
     for (int i = 0; i < 30; i++) {
         OK(cu.cuMemAlloc(&large, 5 * GIB));

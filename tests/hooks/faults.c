@@ -119,9 +119,9 @@ int main(int argc, char **argv) {
     scenario("runs", NULL, NULL, 20000);
     scenario("exhausted", "300000000", NULL, 20000);
     scenario("exhausted", "900000000", NULL, 20000);
-    scenario("blocked", NULL, "MM_GROW_WAIT_MS=200", 20000);
-    scenario("blocked", NULL, "MM_GROW_WAIT_MS=50", 20000);
-    scenario("ending", NULL, "MM_GROW_WAIT_MS=200", 20000);
+    scenario("blocked", NULL, "MM_GROW_WAIT_MS=20", 20000);
+    scenario("blocked", NULL, "MM_GROW_WAIT_MS=5", 20000);
+    scenario("ending", NULL, "MM_GROW_WAIT_MS=20000", 20000);
     scenario("full", NULL, NULL, 20000);
     scenario("pressure", NULL, NULL, 20000);
     scenario("idle", NULL, "MM_TRIM=idle", 20000);

@@ -23,7 +23,8 @@ first_failing() {
     scenario 0 MM_HEAP_MAX=7G grow || { echo grow; return; }
     scenario 1 MM_NVCC=x runs || { echo runs; return; }
     scenario 1 MM_NVCC=x exhausted 300000000 || { echo exhausted; return; }
-    scenario 1 MM_GROW_WAIT_MS=100 blocked || { echo blocked; return; }
+    scenario 1 MM_NVCC=x exhausted 900000000 || { echo exhausted; return; }
+    scenario 1 MM_GROW_WAIT_MS=5 blocked || { echo blocked; return; }
     scenario 0 MM_GROW_WAIT_MS=20000 ending || { echo ending; return; }
     scenario 0 MM_NVCC=x full || { echo full; return; }
     scenario 0 MM_NVCC=x pressure || { echo pressure; return; }

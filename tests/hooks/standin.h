@@ -22,6 +22,7 @@ struct standin {
     void (*at_end)(void); /* called when a context was destroyed or released, before that call returns */
     void (*before_end)(void); /* called before a primary context is reset: there the driver waits for kernels */
     bool blocks_creates; /* cuMemCreate does not come back until this is false, as if it waited for the kernel */
+    bool slow_allocations; /* cuMemAlloc takes 3 ms */
     long blocked;        /* calls that do so now */
     bool full;           /* kernels do not begin: all multiprocessors are taken */
     bool late_limit; /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */

@@ -189,6 +189,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
 /* Too large for a fill of rubbish: addresses only. */
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     ENTER_UNSAFE();
+    if (state.slow_allocations) usleep(3000);
     LOCKED();
     unsigned long long *p;
     if (bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -95,6 +95,7 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
 
 MM_FN uint64_t mm_now_ns(void) { return 0; } /* time stands still: what was refused stays so */
 MM_FN void mm_wait(void) { model_wait(); }
+MM_FN void mm_wait_host(void) { model_wait(); }
 MM_FN void mm_wait_times(uint32_t n) { (void)n, model_wait(); } /* the explorer counts waits, not their length */
 
 #endif
