@@ -43,6 +43,11 @@ check: faults
 faults: $(HT)/faults $(HT)/client run-time
 	cd $(HT) && ./faults $(abspath $(BUILD)/lib) $(FAULT_RACES)
 
+# Not part of check.
+.PHONY: hook-mutants
+hook-mutants: $(HT)/client run-time
+	CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' $(HT_SRC)/mutants.sh $(BUILD)
+
 $(HT)/faults: $(HT_SRC)/faults.c
 	$(HT_CC) $< -o $@
 
