@@ -146,8 +146,10 @@ static void *grow(void *argument) {
     const struct mm_driver *d = h->grower.driver;
     struct mm_mailbox *box = &h->shared->mailbox;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    uint64_t served = 0, reported = 0, last_us = now_us(), given_us = 0, interval_us;
+    uint64_t served = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), reported = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
+    uint64_t last_us = now_us(), given_us = 0, interval_us;
     unsigned seen = 0;
+    if (served >> 32 != __atomic_load_n(&box->answer, __ATOMIC_RELAXED) >> MM_ANSWER_NUMBER_SHIFT) served = 0; /* not answered yet */
     if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
     while (!__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
         const uint64_t wanted = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), now = now_us();

@@ -334,14 +334,12 @@ void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *h, CUde
 void mm_host_heap_close(struct mm_host_heap *h) {
     if (!h->shared || __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED) == MM_ANSWER_CLOSED) return;
     h->grower.null_bytes_at_end = __atomic_load_n(&h->shared->mailbox.null_bytes, __ATOMIC_RELAXED);
-    __atomic_store_n(&h->shared->mailbox.answer, MM_ANSWER_CLOSED, __ATOMIC_RELEASE);
+    h->grower.answer_at_end = __atomic_exchange_n(&h->shared->mailbox.answer, MM_ANSWER_CLOSED, __ATOMIC_ACQ_REL);
 }
 
 void mm_host_heap_reopen(const struct mm_driver *d, struct mm_host_heap *h) {
-    if (!h->shared || !h->grower.is_running) return;
-    /* Whatever is under way is asked anew: by the thread, which looks at it as if it had not seen it. */
-    if (!mm_grower_try_stop(h)) return;
-    __atomic_store_n(&h->shared->mailbox.answer, 0, __ATOMIC_RELEASE);
+    if (!h->shared || !h->grower.is_running || !mm_grower_try_stop(h)) return;
+    __atomic_store_n(&h->shared->mailbox.answer, h->grower.answer_at_end, __ATOMIC_RELEASE);
     h->grower.is_closed = 0;
     mm_grower_start(d, h);
 }

@@ -47,7 +47,7 @@ struct mm_host_heap {
         pthread_t thread;
         bool is_running;
         int is_closed; /* atomic: the end is near, nobody gets anything any more */
-        uint64_t null_bytes_at_end; /* the mailbox's, before that */
+        uint64_t null_bytes_at_end, answer_at_end; /* the mailbox's, before that */
     } grower;
     struct mm_host_trim { /* trim.c */
         CUfunction flush, claim; /* NULL: nothing can be given back but what is spare */

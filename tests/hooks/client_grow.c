@@ -196,6 +196,10 @@ static void kernel_ends(void) { /* before the driver's call that libmm.so's thre
 static void ending(int argc, char **argv) {
     (void)argc, (void)argv;
     begin();
+    start_all(MIB, 128 * MIB / THREADS);
+    join_all();
+    CHECK(nulls() == 0);
+    release_all();
     usleep(20000); /* libmm.so's thread makes no calls now */
     standin->calls = 0, standin->fail_code = CUDA_ERROR_UNKNOWN;
     standin->fail_at = 4; /* state, retain, release, reset */
@@ -207,6 +211,8 @@ static void ending(int argc, char **argv) {
     join_all();
     CHECK(nulls() == 0);
     release_all();
+    for (int i = 0; i < 50; i++) usleep(1000), mm_grow_look(&ref, 0, MM_PATIENCE_NONE, 0); /* what is under way */
+    CHECK(standin->total_bytes - standin->free_bytes - heap_mapped() * MM_SEGMENT_BYTES < 16 * MIB); /* nothing was answered in vain */
     standin->blocks_creates = true;
     standin->before_end = kernel_ends;
     start_all(MIB, GIB);
