@@ -4,9 +4,6 @@
 #include "client.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -381,38 +378,7 @@ static void thread(int argc, char **argv) {
     printf("%.2f ms\n", (double)ns * 1e-6);
 }
 
-/* First launches of 16 threads; argv: how many rounds, each in a process of its own. */
-static CUfunction race_function;
-static CUcontext race_context;
-static pthread_barrier_t race_start;
-static void *racer(void *unused) {
-    OK(cu.cuCtxSetCurrent(race_context));
-    pthread_barrier_wait(&race_start);
-    OK(client_launch(race_function, NULL));
-    return unused;
-}
-static void races(int argc, char **argv) {
-    CHECK(argc == 1);
-    for (int round = atoi(argv[0]); round > 0; round--) {
-        const pid_t child = fork();
-        CHECK(child >= 0);
-        if (child != 0) {
-            int status = 0;
-            CHECK(waitpid(child, &status, 0) == child && status == 0);
-            continue;
-        }
-        pthread_t racers[16];
-        race_context = client_start();
-        race_function = round % 2 ? client_kernel("mm", NULL) : client_function("mm");
-        pthread_barrier_init(&race_start, NULL, 16);
-        for (int i = 0; i < 16; i++) CHECK(pthread_create(&racers[i], NULL, racer, NULL) == 0);
-        for (int i = 0; i < 16; i++) pthread_join(racers[i], NULL);
-        CHECK(standin->launches_with_variable == 16 && standin->launches_without_heap == 0 && standin->reservations == 2);
-        exit(0);
-    }
-}
-
 const struct scenario client_grow_scenarios[] = {
     {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
-    {"full", full},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"races", races}, {"thread", thread},         {NULL, NULL},
+    {"full", full},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
 };

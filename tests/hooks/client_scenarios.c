@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void launched_with_heap(long count) {
@@ -104,6 +105,18 @@ static void race(int argc, char **argv) {
     launched_with_heap(THREADS);
     CHECK(standin->reservations == 2); /* one heap */
     CHECK(standin->streams == 0);
+}
+
+/* The same in so many processes (argv), one after the other. */
+static void races(int argc, char **argv) {
+    CHECK(argc == 1);
+    for (int round = atoi(argv[0]); round > 0; round--) {
+        const pid_t child = fork();
+        int status = 0;
+        CHECK(child >= 0);
+        if (child == 0) race(0, NULL), exit(0);
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
 }
 
 static void contexts(int argc, char **argv) {
@@ -334,7 +347,7 @@ static void limit(int argc, char **argv) {
 }
 
 const struct scenario client_scenarios[] = {
-    {"function", function}, {"kernel", kernel}, {"every-launch", every_launch}, {"race", race},
+    {"function", function}, {"kernel", kernel}, {"every-launch", every_launch}, {"race", race}, {"races", races},
     {"contexts", contexts}, {"reset", reset},   {"unload", unload},             {"capture", capture},
     {"limit", limit},       {"ends", ends},     {"recycled", recycled},         {NULL, NULL},
 };
