@@ -3,6 +3,9 @@
  * all the time; afterwards the heap must be as it was when new. */
 #include <pthread.h>
 
+#include <sys/mman.h>
+
+#include "runtime/core/maintain.h"
 #include "tests/unit/support.h"
 
 #ifdef UNIT_FEW /* under a sanitizer */
@@ -134,6 +137,87 @@ START_TEST(random_lives) {
 }
 END_TEST
 
+/* A heap that grows and shrinks meanwhile: one thread is the host, and the kernels by which it takes chunks back. What it has taken
+ * cannot be reached. */
+#define CHUNK 4u
+#define CHUNKS 16u
+static struct mm_mailbox box;
+static struct {
+    struct shared *all;
+    int is_done;
+    uint64_t answered, refused, taken_back;
+    int is_there[CHUNKS];
+} host;
+
+static void protect(uint32_t chunk, int is_there) {
+    host.is_there[chunk] = is_there;
+    mprotect((void *)(host.all->heap.ref.user_base + chunk * CHUNK * MM_SEGMENT_BYTES), CHUNK * MM_SEGMENT_BYTES,
+             is_there ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+static void answer(uint64_t wanted) {
+    const uint32_t need = ((uint32_t)wanted + CHUNK - 1) / CHUNK;
+    uint32_t first = 0, n = 0;
+    for (; first + n < CHUNKS && n < need;) {
+        if (host.is_there[first + n]) first += n + 1, n = 0;
+        else n++;
+    }
+    if (n < need) n = 0, host.refused++;
+    else host.answered++;
+    for (uint32_t i = 0; i < n; i++) protect(first + i, 1);
+    mm_store_release_system_u64(&box.answer, mm_answer_make(wanted >> 32, n ? first * CHUNK : 0, n * CHUNK));
+}
+static void take_back(uint32_t chunk) {
+    struct mm_wanted_chunk wanted = {chunk * CHUNK, CHUNK, 0, 0};
+    mm_maintain_claim(&host.all->heap.ref, &wanted);
+    if (!wanted.is_claimed) return;
+    host.taken_back++;
+    protect(chunk, 0);
+}
+static void *be_host(void *arg) {
+    uint64_t served = 0, seed = 99;
+    for (uint32_t round = 0; !__atomic_load_n(&host.is_done, __ATOMIC_ACQUIRE); round++) {
+        const uint64_t wanted = mm_load_acquire_system_u64(&box.wanted);
+        if (wanted != served) answer(wanted), served = wanted;
+        if (round % 256 == 0)
+            for (uint32_t part = 0; part < MM_MAINTAIN_PARTS; part++) mm_maintain_flush(&host.all->heap.ref, part);
+        if (round % 2 == 0) take_back((uint32_t)(unit_random(&seed) % CHUNKS));
+        sched_yield();
+    }
+    return arg;
+}
+START_TEST(to_and_fro) {
+    static struct shared all;
+    static const struct plan small = {"", 8, 0, 256, 400000, 16, 1 << 18, 0, 0, 1}, runs = {"", 8, 0, 24, 200000, 1 << 16, 1 << 21, 3, 6, 1};
+    const uint32_t segments = CHUNK * CHUNKS;
+    pthread_t thread;
+    uint32_t there = 0;
+    all.plan = _i ? &runs : &small;
+    unit_holds(mm_cpu_heap_create(&all.heap, segments, CHUNK, MM_SEGMENT_BYTES) == 0, "a heap");
+    memset(&box, 0, sizeof box);
+    mm_heap_image_grows(all.heap.metadata, segments, (uint64_t)(uintptr_t)&box, 100);
+    all.heap.ref = ((struct mm_heap *)all.heap.metadata)->ref;
+    host.all = &all;
+    for (uint32_t i = 0; i < CHUNKS; i++) protect(i, i == 0);
+    unit_eq(pthread_create(&thread, NULL, be_host, NULL), 0);
+    run_all(&all, all.plan->threads, hammer);
+    for (uint32_t i = 0; i < all.plan->slots; i++) let_go(&all, all.slot[i]), all.slot[i] = NULL;
+    __atomic_store_n(&host.is_done, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    mm_grow_look(&all.heap.ref, 0, MM_PATIENCE_NONE, 0); /* what was answered and nobody came for */
+    unit_holds(all.bad == NULL, "%s", all.bad);
+    unit_sound(&all.heap, 0);
+    for (uint32_t i = 0; i < CHUNKS; i++) there += host.is_there[i] ? CHUNK : 0;
+    unit_eq(mm_heap_of(&all.heap.ref)->grow.mapped, there);
+    for (uint32_t part = 0; part < MM_MAINTAIN_PARTS; part++) mm_maintain_flush(&all.heap.ref, part);
+    unit_eq(mm_cpu_heap_free_segments(&all.heap), there);
+    if (getenv("UNIT_VERBOSE")) printf("%llu answered, %llu refused, %llu taken back\n", (unsigned long long)host.answered, (unsigned long long)host.refused, (unsigned long long)host.taken_back);
+    unit_lt(0, host.answered);
+    unit_lt(0, host.taken_back);
+    unit_lt(all.plan->threads * ROUNDS(all.plan->rounds) / 100, all.served);
+    mm_cpu_heap_destroy(&all.heap);
+}
+END_TEST
+
 static uint64_t fill_bytes;
 
 /* Each thread keeps what it gets to itself: nothing but the allocator orders one's use of a slice before the
@@ -221,5 +305,9 @@ int main(void) {
     tcase_add_loop_test(tests, private_lives, 0, (int)(sizeof private_bytes / sizeof *private_bytes));
     tcase_add_test(tests, exhaustion);
     suite_add_tcase(suite, tests);
+    TCase *grows = tcase_create("grows");
+    tcase_set_timeout(grows, 120);
+    tcase_add_loop_test(grows, to_and_fro, 0, 2);
+    suite_add_tcase(suite, grows);
     return unit_main(suite);
 }
