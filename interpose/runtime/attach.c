@@ -15,7 +15,6 @@ struct context {
     struct mm_host_heap *heap; /* NULL: none made yet */
     bool is_ending; /* the driver is ending it: whoever means this handle waits for the outcome */
     bool limit_is_set;
-    bool is_closed; /* for its end */
     uint64_t limit_bytes;
     unsigned peer_count;
     CUdevice peers[MM_VM_DEVICES_MAX - 1]; /* that may reach its memory */
@@ -245,7 +244,7 @@ struct context *mm_attach_ending(CUcontext handle, bool is_certain) {
     mm_known_forget_context(handle);
     mm_handle_forget_context(handle);
     if (c) c->is_ending = inside_end = true;
-    if (c && c->heap && is_certain) mm_host_heap_close(c->heap), c->is_closed = true;
+    if (c && c->heap && is_certain) mm_host_heap_close(c->heap);
     pthread_mutex_unlock(&lock);
     return c;
 }
@@ -260,9 +259,8 @@ void mm_attach_ended(const struct mm_driver *d, struct context *c, bool has_ende
         *at = c->next;
         if (!c->heap || (d && mm_host_heap_drop(d, c->heap))) free(c->heap);
         free(c);
-    } else if (c->is_closed && d) {
+    } else if (c->heap && d) {
         mm_host_heap_reopen(d, c->heap);
-        c->is_closed = false;
     }
     pthread_cond_broadcast(&end_settled);
     pthread_mutex_unlock(&lock);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "runtime/host/clock.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
 #include "runtime/host/trim.h"
@@ -47,12 +48,6 @@ void mm_grower_forked(void) {
     mm_grower_note = 1;
 }
 
-static uint64_t now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* Sleeps; out of a long sleep a launch, or the end, wakes it. */
 static void sleep_us(const struct mm_host_heap *h, uint64_t us, unsigned seen) {
     struct timespec t;
@@ -77,10 +72,15 @@ static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most) {
     return value < least ? least : value > most ? most : value;
 }
 
+uint64_t mm_grower_room(const struct mm_host_heap *h, uint64_t free_bytes) {
+    const uint64_t room = free_bytes > h->reserve_bytes ? free_bytes - h->reserve_bytes : 0;
+    return room / (MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES);
+}
+
 struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *h, uint64_t least) {
     const struct mm_host_segments none = {0, 0};
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    const uint64_t mapped = h->chunks.mapped_count, each = MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES;
+    const uint64_t mapped = h->chunks.mapped_count;
     const uint64_t may = h->ceiling_segments > mapped ? h->ceiling_segments - mapped : 0;
     uint64_t most = clamp(mapped, MM_HOST_STEP_SEGMENTS_MIN, MM_HOST_STEP_SEGMENTS_MAX);
     size_t free_bytes = 0, total_bytes = 0;
@@ -93,7 +93,7 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
         snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
         return none;
     }
-    const uint64_t room = free_bytes > h->reserve_bytes ? (free_bytes - h->reserve_bytes) / each : 0;
+    const uint64_t room = mm_grower_room(h, free_bytes);
     if (least > room) {
         snprintf(h->refusal, sizeof h->refusal, "cannot grow: %s of the device are free, of which %s stay so",
                  mm_host_size(free_bytes).text, mm_host_size(h->reserve_bytes).text);
@@ -147,18 +147,18 @@ static void *grow(void *argument) {
     struct mm_mailbox *box = &h->shared->mailbox;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     uint64_t served = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), reported = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
-    uint64_t last_us = now_us(), given_us = 0, interval_us;
+    uint64_t last_us = mm_host_now_us(), given_us = 0, interval_us;
     unsigned seen = 0;
     if (served >> 32 != __atomic_load_n(&box->answer, __ATOMIC_RELAXED) >> MM_ANSWER_NUMBER_SHIFT) served = 0; /* not answered yet */
     if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
     while (!__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
-        const uint64_t wanted = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), now = now_us();
+        const uint64_t wanted = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), now = mm_host_now_us();
         const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_ACQUIRE);
         const unsigned launched = __atomic_load_n(&launches, __ATOMIC_RELAXED);
         if (wanted != served || launched != seen) last_us = now, h->trim.is_idle_done = false;
         seen = launched;
         __atomic_store_n(&mm_grower_note, 0, __ATOMIC_RELAXED);
-        if (wanted != served && serve(d, h, wanted)) last_us = given_us = now_us();
+        if (wanted != served && serve(d, h, wanted)) last_us = given_us = mm_host_now_us();
         served = wanted;
         /* What is NULL when the heap is closed is not for lack of memory. */
         if (null_bytes != reported && __atomic_load_n(&box->answer, __ATOMIC_ACQUIRE) != MM_ANSWER_CLOSED) {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "runtime/host/clock.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/grower.h"
@@ -25,22 +26,12 @@ struct budget {
 
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
+static double now_ms(void) { return (double)mm_host_now_us() * 1e-3; }
 
 static uint64_t segments_of(uint64_t bytes) { return bytes / MM_SEGMENT_BYTES + (bytes % MM_SEGMENT_BYTES != 0); }
 
 static uint64_t size_of(struct mm_host_env_size size, uint64_t total_bytes) {
     return size.percent ? total_bytes / 100 * size.percent : size.bytes;
-}
-
-/* How many segments may be mapped, with so much of the device free. */
-static uint64_t room_segments(const struct mm_host_heap *h, uint64_t free_bytes) {
-    const uint64_t room = free_bytes > h->reserve_bytes ? free_bytes - h->reserve_bytes : 0;
-    return room / (MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES);
 }
 
 static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes, struct budget *b,
@@ -157,7 +148,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     uint64_t wanted = segments_of(b->asked_bytes);
     if (mailbox && wanted < MM_HOST_FIRST_SEGMENTS && !mm_host_env_get()->heap_size.bytes) wanted = MM_HOST_FIRST_SEGMENTS;
     wanted = min_u64(min_u64(wanted, h->ceiling_segments), h->layout.segment_count);
-    wanted = min_u64(wanted, room_segments(h, b->free_bytes - min_u64(b->free_bytes, h->layout.fixed_bytes + page_bytes)));
+    wanted = min_u64(wanted, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, h->layout.fixed_bytes + page_bytes)));
     while (h->chunks.mapped_count < wanted) /* as it comes, in one row from the front on */
         if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, error).count == 0) break;
     if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
@@ -183,7 +174,7 @@ static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, 
                              struct mm_driver_error *error) {
     const uint64_t line_bytes = 256, share = b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
     uint64_t segments = segments_of(b->asked_bytes > share || mm_host_env_get()->heap_size.bytes ? b->asked_bytes : share);
-    segments = min_u64(min_u64(segments, h->ceiling_segments), min_u64(room_segments(h, b->free_bytes), MM_TREE_BITS_MAX));
+    segments = min_u64(min_u64(segments, h->ceiling_segments), min_u64(mm_grower_room(h, b->free_bytes), MM_TREE_BITS_MAX));
     for (; segments; segments /= 2) {
         CUdeviceptr metadata = 0, user = 0;
         mm_layout_make(&h->layout, segments, line_bytes);
@@ -338,7 +329,8 @@ void mm_host_heap_close(struct mm_host_heap *h) {
 }
 
 void mm_host_heap_reopen(const struct mm_driver *d, struct mm_host_heap *h) {
-    if (!h->shared || !h->grower.is_running || !mm_grower_try_stop(h)) return;
+    if (!h->shared || __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED) != MM_ANSWER_CLOSED) return;
+    if (!h->grower.is_running || !mm_grower_try_stop(h)) return;
     __atomic_store_n(&h->shared->mailbox.answer, h->grower.answer_at_end, __ATOMIC_RELEASE);
     h->grower.is_closed = 0;
     mm_grower_start(d, h);

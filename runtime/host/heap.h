@@ -77,7 +77,7 @@ uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *
 /* The program gave a device access to the memory of the heap's context, or took it away. */
 void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *heap, CUdevice device, bool is_allowed);
 
-/* Before the context ends: who waits for memory is told that there will be none. And if it did not end. */
+/* Before the context ends: who waits for memory is told that there will be none. And if it did not end, closed or not. */
 void mm_host_heap_close(struct mm_host_heap *heap);
 void mm_host_heap_reopen(const struct mm_driver *d, struct mm_host_heap *heap);
 

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* nanosleep */
 #include "runtime/host/trim.h"
 
-#include <time.h>
+#include "runtime/host/clock.h"
 
 /* The fatbin of runtime/maintain.cu. */
 extern const char mm_kernels_fatbin[];
@@ -31,19 +31,13 @@ bool mm_trim_try_load(const struct mm_driver *d, struct mm_host_heap *h, struct 
     return done;
 }
 
-static uint64_t now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* Waits for our stream, until the time `end_us` at most. Returns whether it is done. */
 static bool try_wait(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t end_us) {
     const struct timespec moment = {0, 20000};
     for (;;) {
         const CUresult r = d->cuStreamQuery(h->trim.stream);
         if (r == CUDA_SUCCESS) return true;
-        if (r != CUDA_ERROR_NOT_READY || now_us() >= end_us) return false;
+        if (r != CUDA_ERROR_NOT_READY || mm_host_now_us() >= end_us) return false;
         nanosleep(&moment, NULL);
     }
 }
@@ -93,7 +87,7 @@ static unsigned choose(const struct mm_host_heap *h, uint64_t bytes) {
 
 /* Has the device claim free chunks, about so many bytes. */
 static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
-    const uint64_t end_us = now_us() + MM_HOST_TRIM_MS * 1000;
+    const uint64_t end_us = mm_host_now_us() + MM_HOST_TRIM_MS * 1000;
     unsigned n = 0;
     CUdeviceptr wanted = device_address(h, h->shared->wanted);
     void *parameters[] = {&wanted, &n};

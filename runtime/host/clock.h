@@ -1,0 +1,15 @@
+/* Time that has passed. */
+#ifndef MM_HOST_CLOCK_H
+#define MM_HOST_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Microseconds since some moment before the process began. */
+static inline uint64_t mm_host_now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000;
+}
+
+#endif
