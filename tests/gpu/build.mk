@@ -11,7 +11,7 @@ GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 
 # The program's view, in the ways it can be built: machine code, PTX for the driver's JIT, relocatable.
 GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
-GPU_GROW := $(addprefix $(GPU_TESTS)/,grow ways ways_ptds)
+GPU_GROW := $(addprefix $(GPU_TESTS)/,grow back ways ways_ptds)
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
 GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW)
 
@@ -52,6 +52,8 @@ $(GPU_TESTS)/plain.o: tests/gpu/plain.cu
 	$(NVCC) -std=c++17 -arch=sm_$(GPU_ARCH) -c $< -o $@
 $(GPU_TESTS)/grow: tests/gpu/test_grow.cu $(GPU_TESTS)/plain.o $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_TESTS)/plain.o $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
+$(GPU_TESTS)/back: tests/gpu/test_back.cu $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
 
 # Ways to launch: relocatable, for kernels that launch graphs; a library that is loaded late.
 $(GPU_TESTS)/libplugin.so: tests/gpu/plugin.cu $(MM_PTX) $(MM_LIBRARIES) | all

@@ -1,0 +1,101 @@
+/* What test_grow.cu and test_back.cu share: programs of mmnvcc, whose tests begin with a fresh heap. */
+#ifndef MM_TESTS_GPU_GROW_H
+#define MM_TESTS_GPU_GROW_H
+
+#define MM_TEST_OUTSIDE
+#include "tests/gpu/support.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "mmconfig.h"
+
+#define GB 1000000000ull
+#define MIB (1ull << 20)
+#define GIB (1ull << 30)
+
+static __device__ unsigned thread_index(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
+static __device__ unsigned long long now_ns(void) {
+    unsigned long long t;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+    return t;
+}
+static inline double host_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* What kernels report; in memory of the host. */
+struct report {
+    unsigned long long nulls, wrong, longest_ns, bytes;
+    volatile unsigned go, began;
+};
+static inline struct report *report_make(void) {
+    struct report *r;
+    CUDA_OK(cudaHostAlloc(&r, sizeof *r, cudaHostAllocMapped));
+    memset((void *)r, 0, sizeof *r);
+    return r;
+}
+static inline void report_good(struct report *r, const char *what) {
+    ck_assert_msg(r->nulls == 0 && r->wrong == 0, "%s: %llu NULLs, %llu wrong", what, r->nulls, r->wrong);
+}
+
+/* Thread i's object; its first and last word are kept in the object. */
+static __device__ void write_ends(unsigned long long *p, unsigned long long bytes, unsigned long long key) {
+    p[0] = bytes ^ key << 40;
+    p[bytes / 8 - 1] ^= p[bytes / 8 - 1] ^ (bytes ^ key << 40);
+}
+static __device__ int ends_are(const unsigned long long *p, unsigned long long bytes, unsigned long long key) {
+    return p[0] == (bytes ^ key << 40) && p[bytes / 8 - 1] == (bytes ^ key << 40);
+}
+
+/* After `wait_ns`, each of n threads mallocs `bytes`. */
+static __global__ void make(unsigned long long **p, unsigned n, unsigned long long bytes, unsigned long long wait_ns, struct report *r) {
+    const unsigned i = thread_index();
+    if (i >= n) return;
+    r->began = 1;
+    const unsigned long long start = now_ns();
+    while (now_ns() - start < wait_ns) __nanosleep(1000);
+    const unsigned long long before = now_ns();
+    p[i] = (unsigned long long *)malloc(bytes);
+    const unsigned long long took = now_ns() - before;
+    atomicMax(&r->longest_ns, took);
+    if (p[i]) write_ends(p[i], bytes, i);
+    else atomicAdd_system(&r->nulls, 1ull);
+}
+static __global__ void unmake(unsigned long long **p, unsigned n, unsigned long long bytes, struct report *r) {
+    const unsigned i = thread_index();
+    if (i >= n) return;
+    if (p[i] && !ends_are(p[i], bytes, i)) atomicAdd_system(&r->wrong, 1ull);
+    free(p[i]);
+}
+static inline unsigned ctas(unsigned n) { return (n + 255) / 256; }
+static inline size_t free_memory(void) {
+    size_t free_bytes, total;
+    CUDA_OK(cudaMemGetInfo(&free_bytes, &total));
+    return free_bytes;
+}
+static inline size_t total_memory(void) {
+    size_t free_bytes, total;
+    CUDA_OK(cudaMemGetInfo(&free_bytes, &total));
+    return total;
+}
+static inline void fresh(void) { CUDA_OK(cudaDeviceReset()); }
+
+struct named_test {
+    const char *name;
+    const TTest *const *test;
+};
+/* Runs those that argv names, or all. */
+static inline int run_named(int argc, char **argv, const char *suite_name, const struct named_test *tests, size_t n) {
+    Suite *suite = suite_create(suite_name);
+    for (size_t i = 0; i < n; i++) {
+        bool is_wanted = argc == 1;
+        for (int k = 1; k < argc; k++) is_wanted |= strcmp(argv[k], tests[i].name) == 0;
+        if (is_wanted) add_test(suite, tests[i].name, *tests[i].test);
+    }
+    return run_suite(suite);
+}
+
+#endif
