@@ -220,6 +220,18 @@ static void ending(int argc, char **argv) {
     CHECK(standin->mappings == 0 && standin->reservations == 0 && standin->free_bytes == standin->total_bytes);
 }
 
+/* MM_HEAP_MAX=1G: no more than that. */
+static void capped(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    start_all(MIB, 2 * GIB / THREADS);
+    join_all();
+    CHECK(nulls() == THREADS);
+    CHECK(heap_mapped() * MM_SEGMENT_BYTES == GIB);
+    release_all();
+    nothing_is_left();
+}
+
 /* Nothing is given back while the device is full, and nothing is lost. */
 static void full(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -380,5 +392,5 @@ static void thread(int argc, char **argv) {
 
 const struct scenario client_grow_scenarios[] = {
     {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
-    {"full", full},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
+    {"full", full},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
 };

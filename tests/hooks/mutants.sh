@@ -27,6 +27,7 @@ first_failing() {
     scenario 1 MM_NVCC=x exhausted 900000000 || { echo exhausted; return; }
     scenario 1 MM_GROW_WAIT_MS=5 blocked || { echo blocked; return; }
     scenario 0 MM_GROW_WAIT_MS=20000 ending || { echo ending; return; }
+    scenario 1 MM_HEAP_MAX=1G capped || { echo capped; return; }
     scenario 0 MM_NVCC=x full || { echo full; return; }
     scenario 0 MM_NVCC=x pressure || { echo pressure; return; }
     scenario 0 MM_TRIM=idle idle || { echo idle; return; }
