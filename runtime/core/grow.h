@@ -88,7 +88,7 @@ MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t se
     is_under_way = mm_load_relaxed_u64(&h->grow.taken) != number;
     if (!is_under_way) result = MM_GROWN_WAIT;
     if (answer == MM_ANSWER_CLOSED) {
-        mm_grow_refuse(h, 1, mm_now_ns() + (1ull << 62)); /* for ever */
+        mm_grow_refuse(h, 1, mm_now_ns()); /* the heap may be opened again: its context was not destroyed after all */
         result = MM_GROWN_NO;
     } else if (is_under_way && answer >> MM_ANSWER_NUMBER_SHIFT == number) {
         const uint32_t count = (uint32_t)(answer >> MM_ANSWER_COUNT_SHIFT) & (MM_ANSWER_SEGMENTS - 1);

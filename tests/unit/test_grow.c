@@ -99,6 +99,19 @@ START_TEST(closed) {
 }
 END_TEST
 
+START_TEST(opened_again) {
+    look(1, 0);
+    const uint64_t before = box.answer;
+    box.answer = MM_ANSWER_CLOSED;
+    unit_eq(look(1, 0), MM_GROWN_NO);
+    box.answer = before;
+    h->grow.refused_at -= 2 * MM_GROW_REFUSAL_NS;
+    unit_eq(look(1, 0), MM_GROWN_WAIT);
+    answer(FIRST, 1); /* what was asked before */
+    unit_eq(look(1, 0), MM_GROWN_MORE);
+}
+END_TEST
+
 START_TEST(numbers_begin_again) {
     h->grow.asked = (uint64_t)(MM_ANSWER_NUMBERS - 1) << 32, h->grow.taken = MM_ANSWER_NUMBERS - 1;
     uint64_t first = FIRST, numbers[3];
@@ -249,6 +262,7 @@ int main(void) {
     tcase_add_test(one, refusal_ends);
     tcase_add_test(one, late_for_all_until_the_answer);
     tcase_add_test(one, closed);
+    tcase_add_test(one, opened_again);
     tcase_add_test(one, numbers_begin_again);
     tcase_add_test(one, locked);
     tcase_add_test(one, only_looks);
