@@ -15,7 +15,7 @@ HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known \
-    check_env)
+    check_env check_memory)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -35,6 +35,7 @@ check-install-run-time: run-time
 check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun
 	$(HT)/check_known
 	$(HT)/check_env
+	$(HT)/check_memory
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 
 # Every driver call fails once, at every stage of a heap's life.
@@ -121,6 +122,9 @@ $(HT)/check_hooks: $(HT_SRC)/check_hooks.c
 
 $(HT)/check_env: $(HT_SRC)/check_env.c runtime/host/env.c runtime/host/env.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
+
+$(HT)/check_memory: $(HT_SRC)/check_memory.c $(HOST_OBJS)
+	$(HT_CC) $^ -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
 $(HT)/check_known: $(HT_SRC)/check_known.c $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)
 	$(HT_CC) $< interpose/runtime/known.c interpose/runtime/handles.c -o $@ $$(pkg-config --cflags --libs check)

@@ -9,6 +9,9 @@ work=$build/mutants-hooks killed=0 survived=0
 flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr/local/cuda}/include"
     "-DMM_KERNELS_FATBIN=\"$build/device/maintain.fatbin\"")
 
+read -r -a check < <(pkg-config --cflags --libs check)
+here=$PWD
+
 # scenario LINES SETTING ARGUMENTS...: status 0, and so many lines (a pattern) on standard error.
 scenario() {
     local lines=$1 setting=$2 err
@@ -18,8 +21,9 @@ scenario() {
     # shellcheck disable=SC2053 # a pattern
     [[ $(grep -c . <<<"$err") == $lines ]]
 }
-# The first scenario that fails.
+# The first of the suite and the scenarios that fails.
 first_failing() {
+    "$work/check_memory" >"$work/out" 2>&1 || { echo check_memory; return; }
     scenario 0 MM_NVCC=x thread || { echo thread; return; }
     scenario 0 MM_HEAP_MAX=7G grow || { echo grow; return; }
     scenario 1 MM_NVCC=x runs || { echo runs; return; }
@@ -52,7 +56,9 @@ while IFS= read -r line; do
     fi
     printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
     if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c -ldl -lpthread) 2>"$work/log"; then
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c -ldl -lpthread &&
+        "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
+        2>"$work/log"; then
         echo "stale     $name: does not compile: $(grep -m 1 error: "$work/log")"
         survived=$((survived + 1))
         continue

@@ -1,0 +1,318 @@
+/* Chunks, the grower and giving back (runtime/host/{chunks,grower,trim}.c) against a table of driver functions that keeps
+ * account of what is mapped: what the stand-in's scenarios meet only in races.
+ */
+#define _GNU_SOURCE
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/host/grower.h"
+#include "runtime/host/trim.h"
+
+/* ---- the driver ---- */
+
+#define SEGMENTS 64u
+#define USER ((CUdeviceptr)1 << 40)
+#define BITS ((CUdeviceptr)1 << 41)
+#define PAGE (1ull << 21)
+
+static bool there[SEGMENTS], is_open[SEGMENTS]; /* segments */
+static uint64_t bits_there;                     /* bytes of slice bits, from the front on */
+static uint64_t create_most, creates;           /* a larger cuMemCreate is refused; how many there may still be */
+static uint64_t free_now;                       /* cuMemGetInfo's */
+static bool device_claims, stream_hangs, open_fails;
+static struct mm_host_heap *heap;
+#define FLUSH ((CUfunction)16)
+#define CLAIM ((CUfunction)32)
+
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags) {
+    (void)prop, (void)flags;
+    if (bytes > create_most || creates == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    creates--;
+    *handle = bytes;
+    return CUDA_SUCCESS;
+}
+static CUresult release(CUmemGenericAllocationHandle handle) { return (void)handle, CUDA_SUCCESS; }
+static CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+    (void)offset, (void)flags;
+    ck_assert_uint_eq(handle, bytes);
+    if (at >= BITS) {
+        ck_assert_uint_eq(at, BITS + bits_there);
+        bits_there += bytes;
+        return CUDA_SUCCESS;
+    }
+    for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; i < end; i++) {
+        ck_assert(i < SEGMENTS && !there[i]);
+        ck_assert_uint_ge(bits_there, (i + 1) * MM_SEGMENT_BITMAP_BYTES);
+        there[i] = true;
+    }
+    return CUDA_SUCCESS;
+}
+static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *who, size_t count) {
+    (void)who, (void)count;
+    if (at >= BITS) return CUDA_SUCCESS;
+    if (open_fails) return CUDA_ERROR_UNKNOWN;
+    for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; i < end; i++) {
+        ck_assert(there[i]);
+        is_open[i] = true;
+    }
+    return CUDA_SUCCESS;
+}
+static CUresult unmap(CUdeviceptr at, size_t bytes) {
+    for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; at < BITS && i < end; i++) {
+        ck_assert(there[i]);
+        there[i] = is_open[i] = false;
+    }
+    return CUDA_SUCCESS;
+}
+static CUresult info(size_t *free_bytes, size_t *total) { return *free_bytes = free_now, *total = 1ull << 40, CUDA_SUCCESS; }
+static CUresult push(CUcontext context) { return (void)context, CUDA_SUCCESS; }
+static CUresult exchange(CUstreamCaptureMode *mode) { return (void)mode, CUDA_SUCCESS; }
+static CUresult query(CUstream stream) { return (void)stream, stream_hangs ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS; }
+static void claim_all(void) {
+    for (int i = 0; i < MM_HOST_CHUNKS_MAX; i++) heap->shared->wanted[i].is_claimed = 1;
+}
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                       CUstream stream, void **params, void **extra) {
+    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)stream, (void)params, (void)extra;
+    if (f == CLAIM && device_claims) claim_all();
+    return CUDA_SUCCESS;
+}
+static CUresult copy_back(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { /* all segments look free */
+    (void)from, (void)stream;
+    memset(to, 0xff, bytes);
+    return CUDA_SUCCESS;
+}
+static CUresult name_of(CUresult code, const char **name) { return (void)code, *name = "an error", CUDA_SUCCESS; }
+
+static struct mm_driver d;
+static struct mm_driver_error error;
+
+static void setup(void) {
+    d.cuMemCreate = create, d.cuMemRelease = release, d.cuMemMap = map, d.cuMemSetAccess = set_access, d.cuMemUnmap = unmap;
+    d.cuMemGetInfo = info, d.cuCtxPushCurrent = push, d.cuThreadExchangeStreamCaptureMode = exchange, d.cuStreamQuery = query;
+    d.cuLaunchKernel = launch, d.cuMemcpyDtoHAsync = copy_back, d.cuGetErrorName = name_of;
+    memset(there, 0, sizeof there), memset(is_open, 0, sizeof is_open);
+    bits_there = 0, create_most = UINT64_MAX, creates = UINT64_MAX, free_now = 1ull << 40;
+    device_claims = true, stream_hangs = open_fails = false;
+    error = (struct mm_driver_error){NULL, CUDA_SUCCESS};
+    heap = (struct mm_host_heap *)calloc(1, sizeof *heap);
+    heap->shared = (struct mm_host_shared *)calloc(1, sizeof *heap->shared);
+    heap->kind = MM_HOST_HEAP_MAPPED, heap->ceiling_segments = SEGMENTS;
+    heap->layout.tree_leaves = SEGMENTS / 64;
+    heap->ref.mailbox = 1ull << 42;
+    heap->trim.flush = FLUSH, heap->trim.claim = CLAIM;
+    pthread_mutex_init(&heap->lock, NULL);
+    heap->chunks.access.count = 1;
+    heap->chunks.user = USER, heap->chunks.bits = BITS, heap->chunks.bits_bytes = SEGMENTS * MM_SEGMENT_BITMAP_BYTES;
+    heap->chunks.segment_count = SEGMENTS, heap->chunks.page_bytes = PAGE;
+}
+static void teardown(void) {
+    free(heap->shared);
+    free(heap);
+}
+
+static void grows(uint64_t least, uint64_t most, uint64_t first, uint64_t count) {
+    const struct mm_host_segments got = mm_chunks_grow(&d, &heap->chunks, least, most, &error);
+    ck_assert_msg(got.first == first && got.count == count, "%llu + %llu instead of %llu + %llu", (unsigned long long)got.first,
+                  (unsigned long long)got.count, (unsigned long long)first, (unsigned long long)count);
+    for (uint64_t i = first; i < first + count; i++) ck_assert(there[i] && is_open[i]);
+}
+static uint64_t mapped(void) {
+    uint64_t n = 0;
+    for (unsigned i = 0; i < SEGMENTS; i++) n += there[i];
+    ck_assert_uint_eq(n, heap->chunks.mapped_count);
+    return n;
+}
+
+/* ---- chunks ---- */
+
+START_TEST(rows) {
+    grows(1, 2, 0, 2);
+    grows(1, 1, 2, 1);
+    grows(3, 3, 3, 3);
+    ck_assert_uint_eq(mm_chunks_unmap(&d, &heap->chunks, 1, &error), MM_SEGMENT_BYTES);
+    grows(2, 2, 6, 2); /* the gap is too small */
+    grows(1, 5, 2, 1); /* for this it is not, and no more is there */
+    ck_assert_uint_eq(mapped(), 8);
+    grows(57, 57, 0, 0); /* not so many addresses in a row */
+    ck_assert_uint_eq(mapped(), 8);
+    grows(56, 99, 8, 56);
+    mm_chunks_drop(&d, &heap->chunks);
+    for (unsigned i = 0; i < SEGMENTS; i++) ck_assert(!there[i]);
+}
+END_TEST
+
+START_TEST(pieces) { /* halved until they can be had */
+    create_most = 4 * MM_SEGMENT_BYTES;
+    grows(9, 16, 0, 16);
+    ck_assert_uint_eq(heap->chunks.count, 4);
+    creates = 2;
+    grows(12, 12, 0, 0); /* a third of three segments cannot be had: the two go again */
+    ck_assert_uint_eq(mapped(), 16);
+    ck_assert_uint_eq(heap->chunks.count, 4);
+    creates = 2;
+    grows(5, 12, 16, 6); /* two are enough */
+    open_fails = true, creates = UINT64_MAX;
+    grows(1, 4, 0, 0);
+    ck_assert_uint_eq(mapped(), 22);
+}
+END_TEST
+
+START_TEST(spare) {
+    struct mm_host_chunks *c = &heap->chunks;
+    create_most = 2 * MM_SEGMENT_BYTES;
+    grows(16, 16, 0, 16); /* eight chunks of two */
+    mm_chunks_set_spare(c, (struct mm_host_segments){0, 16}, false);
+    ck_assert_uint_eq(mm_chunks_find_spare(c, 1).count, 0);
+    mm_chunks_set_spare(c, (struct mm_host_segments){2, 2}, true);
+    mm_chunks_set_spare(c, (struct mm_host_segments){6, 4}, true);
+    struct mm_host_segments got = mm_chunks_find_spare(c, 1);
+    ck_assert(got.first == 2 && got.count == 2);
+    got = mm_chunks_find_spare(c, 3);
+    ck_assert(got.first == 6 && got.count == 4);
+    ck_assert_uint_eq(mm_chunks_find_spare(c, 5).count, 0);
+    ck_assert_uint_eq(mm_chunks_unmap(&d, c, 2, &error), 2 * MM_SEGMENT_BYTES); /* 4 and 5 */
+    mm_chunks_set_spare(c, (struct mm_host_segments){0, 16}, true);
+    got = mm_chunks_find_spare(c, 5);
+    ck_assert_msg(got.first == 6 && got.count == 10, "a row goes on across what is not there");
+}
+END_TEST
+
+START_TEST(devices) {
+    grows(2, 2, 0, 2);
+    ck_assert(mm_chunks_try_access(&d, &heap->chunks, 3, true, &error));
+    ck_assert(mm_chunks_try_access(&d, &heap->chunks, 3, true, &error));
+    ck_assert_uint_eq(heap->chunks.access.count, 2);
+    ck_assert(mm_chunks_try_access(&d, &heap->chunks, 3, false, &error));
+    ck_assert(mm_chunks_try_access(&d, &heap->chunks, 3, false, &error));
+    ck_assert_uint_eq(heap->chunks.access.count, 1);
+    for (int i = 1; i < MM_VM_DEVICES_MAX; i++) ck_assert(mm_chunks_try_access(&d, &heap->chunks, i, true, &error));
+    ck_assert(!mm_chunks_try_access(&d, &heap->chunks, 99, true, &error));
+}
+END_TEST
+
+/* ---- the grower ---- */
+
+static void sleep_ms(unsigned ms) { usleep(ms * 1000); }
+static void ask(uint64_t number, uint64_t segments) {
+    __atomic_store_n(&heap->shared->mailbox.wanted, number << 32 | segments, __ATOMIC_RELEASE);
+    mm_grower_launched();
+}
+static uint64_t answer(void) { return __atomic_load_n(&heap->shared->mailbox.answer, __ATOMIC_ACQUIRE); }
+static uint64_t answer_soon(uint64_t before) {
+    for (int ms = 0; ms < 5000 && answer() == before; ms++) sleep_ms(1);
+    return answer();
+}
+
+START_TEST(answers) {
+    ck_assert_int_eq(mm_grower_start(&d, heap), 0);
+    ask(1, 3);
+    const uint64_t first = answer_soon(0);
+    ck_assert_uint_eq(first, mm_answer_make(1, 0, MM_HOST_STEP_SEGMENTS_MIN));
+    ask(2, SEGMENTS);
+    ck_assert_uint_eq(answer_soon(first), mm_answer_make(2, 0, 0)); /* so many are not left */
+    ck_assert(mm_grower_try_stop(heap));
+    ck_assert(heap->refusal[0]);
+}
+END_TEST
+
+START_TEST(closed_stays_closed) { /* a request was made before; its answer must not come after */
+    heap->shared->mailbox.answer = MM_ANSWER_CLOSED;
+    ck_assert_int_eq(mm_grower_start(&d, heap), 0);
+    ask(1, 1);
+    sleep_ms(100);
+    ck_assert_uint_eq(answer(), MM_ANSWER_CLOSED);
+    ck_assert(mm_grower_try_stop(heap));
+    for (unsigned i = 0; i < heap->chunks.count; i++) ck_assert(heap->chunks.chunk[i].is_spare);
+}
+END_TEST
+
+START_TEST(waits_for_the_program) {
+    mm_grower_holds = 1;
+    ck_assert_int_eq(mm_grower_start(&d, heap), 0);
+    ask(1, 1);
+    sleep_ms(100);
+    ck_assert_uint_eq(answer(), 0);
+    __atomic_store_n(&mm_grower_holds, 0, __ATOMIC_RELEASE);
+    ck_assert_uint_ne(answer_soon(0), 0);
+    __atomic_store_n(&mm_grower_holds, 1, __ATOMIC_RELEASE); /* and not for ever */
+    const uint64_t before = answer();
+    ask(2, 1);
+    ck_assert_uint_ne(answer_soon(before), before);
+    mm_grower_holds = 0;
+    ck_assert(mm_grower_try_stop(heap));
+}
+END_TEST
+
+/* ---- giving back ---- */
+
+static void have(uint64_t chunks) { /* of two segments each, the heap's */
+    create_most = 2 * MM_SEGMENT_BYTES;
+    grows(2 * chunks, 2 * chunks, 0, 2 * chunks);
+    mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){0, 2 * chunks}, false);
+}
+
+START_TEST(gives_back) {
+    have(8);
+    ck_assert_uint_eq(mm_trim(&d, heap, 3 * MM_SEGMENT_BYTES), 4 * MM_SEGMENT_BYTES); /* whole chunks, from the back on */
+    ck_assert(there[11] && !there[12] && !there[15]);
+    ck_assert_uint_eq(mapped(), 12);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 12 * MM_SEGMENT_BYTES);
+}
+END_TEST
+
+START_TEST(not_what_is_not_claimed) {
+    have(8);
+    device_claims = false; /* somebody else had a segment of each by then */
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 0);
+    ck_assert_uint_eq(mapped(), 16);
+    ck_assert_uint_eq(mm_chunks_find_spare(&heap->chunks, 1).count, 0);
+}
+END_TEST
+
+static CUresult launch_and_hang(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                                unsigned shared, CUstream stream, void **params, void **extra) {
+    if (f == CLAIM) stream_hangs = true; /* it claims when there is room for it */
+    return launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+}
+START_TEST(claimed_late) {
+    have(8);
+    d.cuLaunchKernel = launch_and_hang;
+    device_claims = false;
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    ck_assert_int_le((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000, 2 * MM_HOST_TRIM_MS + 100);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 0); /* it still has not */
+    ck_assert_uint_eq(mapped(), 16);
+    claim_all();
+    stream_hangs = false, d.cuLaunchKernel = launch;
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 16 * MM_SEGMENT_BYTES);
+}
+END_TEST
+
+int main(void) {
+    Suite *s = suite_create("memory");
+    TCase *c = tcase_create("memory");
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_test(c, rows);
+    tcase_add_test(c, pieces);
+    tcase_add_test(c, spare);
+    tcase_add_test(c, devices);
+    tcase_add_test(c, answers);
+    tcase_add_test(c, closed_stays_closed);
+    tcase_add_test(c, waits_for_the_program);
+    tcase_add_test(c, gives_back);
+    tcase_add_test(c, not_what_is_not_claimed);
+    tcase_add_test(c, claimed_late);
+    suite_add_tcase(s, c);
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
