@@ -9,16 +9,16 @@
 #include "runtime/host/driver.h"
 #include "runtime/host/grower.h"
 
-/* The rare path of mm_attach_before_launch. */
-void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context);
+/* What is rare in mm_attach_before_launch is cold, so that a launch of a known kernel runs through few lines of the cache. */
+__attribute__((cold)) void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context);
 
 /* Says, once in a process, that a driver call failed and a kernel is launched without a look at it. */
-void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code);
+__attribute__((cold)) void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code);
 
 /* To be called before anything that makes `kernel` (CUfunction or CUkernel) run. A stream that was created
  * decides the context, the default streams (NULL, legacy, per thread) mean the current one; `context`,
  * if not NULL, overrules both (graph nodes). */
-static inline void mm_attach_before_launch(const struct mm_driver *d, CUfunction kernel, CUstream stream,
+static inline __attribute__((always_inline)) void mm_attach_before_launch(const struct mm_driver *d, CUfunction kernel, CUstream stream,
                                            CUcontext context) {
     if (!d) return;
     mm_grower_before_launch();

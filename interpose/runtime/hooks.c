@@ -14,14 +14,13 @@
     (mm_hook_real(MM_HOOK_##symbol) ? ((__typeof__(&mmh_##symbol))mm_hook_real(MM_HOOK_##symbol))(__VA_ARGS__) \
                                     : CUDA_ERROR_NOT_INITIALIZED)
 
-static void before(CUfunction kernel, CUstream stream) {
+static inline __attribute__((always_inline)) void before(CUfunction kernel, CUstream stream) {
     mm_attach_before_launch(mm_driver_get(), kernel, stream, NULL);
 }
 
-/* Whether a call that answered r for lack of memory is to be made again: heaps gave some back, the first time about as much as
- * it wants, the second time all they could. */
-static bool has_more(CUresult r, uint64_t bytes, int *times) {
-    if (__builtin_expect(r != CUDA_ERROR_OUT_OF_MEMORY && *times == 0, 1)) return false;
+/* Whether a call that answered r for lack of memory, now or before, is to be made again: heaps gave some back, the first time about
+ * as much as it wants, the second time all they could. */
+static __attribute__((cold)) bool has_more(CUresult r, uint64_t bytes, int *times) {
     if (*times == 0) __atomic_add_fetch(&mm_grower_holds, 1, __ATOMIC_ACQ_REL);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && ++*times <= 2 && mm_attach_give_back(mm_driver_get(), *times == 1 ? bytes : UINT64_MAX)) return true;
     __atomic_sub_fetch(&mm_grower_holds, 1, __ATOMIC_ACQ_REL);
@@ -31,7 +30,7 @@ static bool has_more(CUresult r, uint64_t bytes, int *times) {
     int times = 0;                                                                                        \
     CUresult r;                                                                                           \
     do r = REAL(symbol, __VA_ARGS__);                                                                     \
-    while (has_more(r, bytes, &times))
+    while (__builtin_expect(r == CUDA_ERROR_OUT_OF_MEMORY || times != 0, 0) && has_more(r, bytes, &times))
 
 /* ---- launches -------------------------------------------------------------------------------- */
 

@@ -31,7 +31,7 @@ struct mm_hook *mm_hook_of_request(const char *name, int version, bool per_threa
 /* Notes where the driver's function is, unless that is known, and returns ours. */
 void *mm_hook_take(struct mm_hook *hook, void *real);
 /* The driver's function behind a hook; NULL if this driver has none (or there is no driver). */
-void *mm_hook_resolve(enum mm_hook_index index);
+__attribute__((cold)) void *mm_hook_resolve(enum mm_hook_index index);
 
 static inline void *mm_hook_real(enum mm_hook_index index) {
     void *real = __atomic_load_n(&mm_hooks[index].real, __ATOMIC_ACQUIRE);
@@ -39,7 +39,7 @@ static inline void *mm_hook_real(enum mm_hook_index index) {
 }
 
 /* The driver that the process has loaded already, or NULL. */
-const struct mm_driver *mm_driver_load(void);
+__attribute__((cold)) const struct mm_driver *mm_driver_load(void);
 extern const struct mm_driver *mm_driver_loaded;
 
 static inline const struct mm_driver *mm_driver_get(void) {

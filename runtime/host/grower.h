@@ -10,7 +10,7 @@
 #include "runtime/host/heap.h"
 
 extern int mm_grower_note;
-void mm_grower_launched(void);
+__attribute__((cold)) void mm_grower_launched(void);
 
 /* A kernel is about to be launched. */
 static inline void mm_grower_before_launch(void) {
