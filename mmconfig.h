@@ -165,12 +165,14 @@
 #define MM_GROW_WAIT_MS_MAX 60000
 
 /* How often the host looks for requests: every 1/MM_HOST_POLL_PART of the time since the last launch or request, between these
- * two; but who has just got memory may soon want more (64 MB to 64 GB in one kernel: 36 ms added, else). Looking takes 6 us of a
- * processor, 22 out of a deep sleep. */
+ * two; but who has just got memory may soon want more (64 MB to 64 GB in one kernel: 36 ms added, else), and so may, for a moment, the
+ * first launch after a while without one, for which it wakes. Looking takes 6 us of a processor, 22 out of a deep sleep. */
 #define MM_HOST_POLL_PART 20
 #define MM_HOST_POLL_SOON_US 50
 #define MM_HOST_POLL_US 450
 #define MM_HOST_POLL_SLOW_US 1000000
+#define MM_HOST_ROUSED_US 5000      /* out of a sleep as long as this: after 20 times as long without a launch */
+#define MM_HOST_ROUSED_SOON_US 1000
 
 /* Giving back: how long the device may take for its part; how much more than what is needed; MM_TRIM=idle: after so long without
  * a launch or a request. */

@@ -147,14 +147,15 @@ static void *grow(void *argument) {
     struct mm_mailbox *box = &h->shared->mailbox;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     uint64_t served = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), reported = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
-    uint64_t last_us = mm_host_now_us(), given_us = 0, interval_us;
-    unsigned seen = 0;
+    uint64_t last_us = mm_host_now_us(), given_us = 0, roused_us = 0, interval_us = MM_HOST_POLL_SLOW_US;
+    unsigned seen = 0; /* none: the launch for which the heap was made rouses it */
     if (served >> 32 != __atomic_load_n(&box->answer, __ATOMIC_RELAXED) >> MM_ANSWER_NUMBER_SHIFT) served = 0; /* not answered yet */
     if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
     while (!__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
         const uint64_t wanted = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), now = mm_host_now_us();
         const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_ACQUIRE);
         const unsigned launched = __atomic_load_n(&launches, __ATOMIC_RELAXED);
+        if (launched != seen && interval_us >= MM_HOST_ROUSED_US) roused_us = now;
         if (wanted != served || launched != seen) last_us = now, h->trim.is_idle_done = false;
         seen = launched;
         __atomic_store_n(&mm_grower_note, 0, __ATOMIC_RELAXED);
@@ -166,8 +167,8 @@ static void *grow(void *argument) {
             reported = null_bytes;
         }
         const uint64_t since_us = now > last_us ? now - last_us : 0;
-        interval_us = clamp(since_us / MM_HOST_POLL_PART, last_us == given_us ? MM_HOST_POLL_SOON_US : MM_HOST_POLL_US,
-                            MM_HOST_POLL_SLOW_US);
+        const bool is_soon = last_us == given_us || now - roused_us < MM_HOST_ROUSED_SOON_US;
+        interval_us = clamp(since_us / MM_HOST_POLL_PART, is_soon ? MM_HOST_POLL_SOON_US : MM_HOST_POLL_US, MM_HOST_POLL_SLOW_US);
         if (mm_host_env_get()->trims_idle && !h->trim.is_idle_done && since_us > MM_HOST_TRIM_IDLE_MS * 1000u) {
             pthread_mutex_lock(&h->lock);
             mm_trim(d, h, UINT64_MAX);

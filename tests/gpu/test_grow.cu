@@ -53,7 +53,7 @@ static __global__ void first_malloc(volatile unsigned *done, unsigned long long 
     free(p);
 }
 START_TEST(first_allocation) {
-    double worst = 0, sum = 0;
+    double worst[2] = {0, 0}, sum[2] = {0, 0}; /* in a busy program, and after a pause */
     struct report *r;
     for (int i = 0; i < 20; i++) {
         fresh();
@@ -69,11 +69,12 @@ START_TEST(first_allocation) {
         const double took = host_ms() - start;
         KERNEL_OK();
         ck_assert_uint_eq(r->go, 1);
-        if (took > worst) worst = took;
-        sum += took;
+        if (took > worst[i % 2]) worst[i % 2] = took;
+        sum[i % 2] += took;
     }
-    printf("first malloc that the heap must grow for, from the launch on: mean %.3f ms, longest %.3f ms\n", sum / 20, worst);
-    ck_assert_msg(worst <= 1.0, "%.3f ms", worst);
+    printf("first malloc that the heap must grow for, from the launch on: mean %.3f ms, longest %.3f; after a pause %.3f, %.3f\n", sum[0] / 10, worst[0],
+           sum[1] / 10, worst[1]);
+    ck_assert_msg(worst[0] <= 1.0 && worst[1] <= 1.0, "%.3f ms", worst[0] > worst[1] ? worst[0] : worst[1]);
 }
 END_TEST
 
