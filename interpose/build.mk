@@ -6,7 +6,7 @@ MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
-MM_COMPILE_TIME := $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(MM_SHIMS) \
+MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h) $(MM_SHIMS) \
 	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES)
 MM_ABI := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
 
@@ -33,7 +33,7 @@ $(MM_SHIMS): $(BUILD)/interpose/devlink.o $(BUILD)/interpose/shim.o $(BUILD)/int
 	@mkdir -p $(@D)
 	$(CC) $^ -o $@
 
-$(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm: $(BUILD)/lib/%: interpose/%
+$(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/%
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 
@@ -58,9 +58,9 @@ $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE
 
 install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin lib/mm/ptx lib/mm/device lib/mm/path)
-	install -m 755 $(BUILD)/lib/mmnvcc $(BUILD)/lib/mmfarm $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
-	install -m 644 $(BUILD)/lib/libmm.a "$(DESTDIR)$(MMLIBDIR)"
-	install -m 644 $(MM_LIBRARIES) $(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin "$(DESTDIR)$(MMLIBDIR)/device"
+	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
+	install -m 644 $(addprefix $(BUILD)/lib/,libmm.a devicelib.c mmconfig.h) "$(DESTDIR)$(MMLIBDIR)"
+	install -m 644 $(MM_LIBRARIES) $(addprefix $(BUILD)/lib/device/,link_stub.h driver.fatbin release) "$(DESTDIR)$(MMLIBDIR)/device"
 	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
 	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
 	ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
@@ -70,6 +70,6 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 
 uninstall-compile-time:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
-	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmcicc mmptxas mmlink libmm.a)
+	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h mmcicc mmptxas mmlink libmm.a)
 	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path)
 	-rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null

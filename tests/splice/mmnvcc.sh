@@ -8,9 +8,10 @@ rm -rf "$3"
 mkdir -p "$3"
 out=$(realpath "$3")
 src=$PWD/tests/splice/programs config=$PWD/mmconfig.h
-farm=$(dirname "$mmnvcc")/toolkit # realpath has led to lib/
 cd "$out" || exit 1
 export XDG_CACHE_HOME=$out/cache
+farm=$("$mmnvcc" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
+mapfile -t archs < <("$nvcc" --list-gpu-code | sed 's/sm_//')
 count=0 failed=0
 
 fail() {
@@ -54,6 +55,7 @@ linked_toolkit() {
 modes() {
     local arch file
     for arch in 75 80 90 100; do
+        [[ " ${archs[*]} " == *" $arch "* ]] || continue
         build whole$arch -arch=sm_$arch "$src/all.cu"
         holds whole$arch "elf sm_$arch" "ptx sm_$arch"
         build parts$arch -arch=sm_$arch -rdc=true "$src/part.cu" "$src/use.cu"
@@ -263,9 +265,12 @@ refusals() {
     bare_library
     refuses "no nvcc" "mmnvcc: no nvcc: MM_NVCC and CUDA_HOME are not set, and there is none in PATH (*)" \
         env -u CUDA_HOME PATH="$PWD/bare/path:$plain" bare/mmnvcc -arch=sm_90 "$src/one.cu" -o refused
-    fake_toolkit old 12.9
-    refuses "old toolkit" "mmnvcc: '*/old/bin/nvcc' is of release 12.9; mm needs CUDA toolkit 13.0 or later" \
+    fake_toolkit old 11.8
+    refuses "old toolkit" "mmnvcc: '*/old/bin/nvcc' is of release 11.8; mm needs CUDA toolkit 12.0 or later" \
         env CUDA_HOME="$PWD/old" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
+    fake_toolkit strange 12.9
+    refuses "a toolkit for other GPUs" "mmnvcc: '*/strange/bin/nvcc' compiles for no architecture that mm has code for, in '*/ptx'" \
+        env CUDA_HOME="$PWD/strange" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
     fake_toolkit lame 13.0
     rm lame/nvvm/bin/cicc
     refuses "no cicc" "mmnvcc: no cicc for '*/lame/bin/nvcc': looked for '*/lame/nvvm/bin/cicc'" \
@@ -283,6 +288,7 @@ refusals() {
     rm bare/ptx/mm_75.ptx
     refuses "no fragment" "mmnvcc: no device allocator for sm_75 in '*/ptx' (there: *sm_90*); build mm with it in ARCHS" \
         bare/mmnvcc -arch=sm_75 -ptx "$src/one.cu" -o refused
+    rm -r bare/ptx/mm_90.ptx "$XDG_CACHE_HOME"
     refuses "no device library" "mmnvcc: the device link leaves 'free' undefined: mm has no code for this architecture; build mm with it in ARCHS" \
         bare/mmnvcc -arch=sm_90 -rdc=true "$src/one.cu" -o refused
     "$mmnvcc" -arch=sm_90 -dc "$src/part.cu" "$src/use.cu"
@@ -333,7 +339,7 @@ places() {
         XDG_CACHE_HOME=$PWD/cache3 prefix/mm/mmnvcc --version > /dev/null || fail "mm in '$i'"
         same "mm in '$i'" "$(find cache3 2> /dev/null)" ""
     done
-    same "a farm as CUDA_HOME" "$(CUDA_HOME=$(echo "$PWD"/cache2/mm/toolkit-*) "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o farm.ptx &&
+    same "a farm as CUDA_HOME" "$(CUDA_HOME=$farm "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o farm.ptx &&
         grep -c "weak .const.*mm_heap" farm.ptx)" 1
 }
 

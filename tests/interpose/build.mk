@@ -1,0 +1,14 @@
+# mmnvcc with other toolkits, and in every combination of mode, linkage and architecture.
+
+INTERPOSE_TEST := $(BUILD)/tests/interpose
+OTHER_TOOLKITS ?= 12.4 13.5
+
+# Not part of check: fetches 1.3 GB.
+.PHONY: check-toolkits
+check-toolkits: $(SPLICE_TEST)/images all
+	for release in $(OTHER_TOOLKITS); do \
+	    [ -d $(BUILD)/toolkits/$$release ] || tests/interpose/toolkit.sh $$release $(BUILD)/toolkits/$$release || exit; \
+	    echo "CUDA toolkit $$release"; \
+	    CUDA_HOME='$(abspath $(BUILD))'/toolkits/$$release tests/splice/mmnvcc.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images \
+	        $(INTERPOSE_TEST)/$$release || exit; \
+	done
