@@ -3,6 +3,16 @@
 INTERPOSE_TEST := $(BUILD)/tests/interpose
 OTHER_TOOLKITS ?= 12.4 13.5
 
+.PHONY: matrix
+check: matrix
+matrix: $(SPLICE_TEST)/images all
+	CUDA_HOME='$(CUDA_HOME)' tests/interpose/matrix.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(INTERPOSE_TEST)/matrix
+
+.PHONY: check-builds
+check: check-builds
+check-builds: $(SPLICE_TEST)/images all
+	CUDA_HOME='$(CUDA_HOME)' tests/interpose/builds.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(INTERPOSE_TEST)/builds
+
 # Not part of check: fetches 1.3 GB.
 .PHONY: check-toolkits
 check-toolkits: $(SPLICE_TEST)/images all

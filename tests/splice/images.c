@@ -1,5 +1,5 @@
 /* images PROGRAM: one line for each device image that PROGRAM (executable, shared library or object) would
- * load, that is, each one in section .nv_fatbin:
+ * load, that is, each one in section .nv_fatbin, or that it is itself (a container, a cubin, PTX):
  *
  *     elf sm_90 undefined=malloc,free heap=0
  *     ptx sm_90 undefined= heap=1
@@ -68,6 +68,10 @@ static void read_ptx(const char *text, size_t bytes, char *undefined, int *heaps
     mm_module_free(&m);
 }
 
+static void print(const char *kind, unsigned arch, const char *undefined, int heaps) {
+    printf("%s sm_%u undefined=%s heap=%d\n", kind, arch, undefined, heaps);
+}
+
 static void read_container(const char *at, const char *end) {
     while (at + 16 <= end) {
         uint32_t magic, header, arch;
@@ -91,18 +95,33 @@ static void read_container(const char *at, const char *end) {
             if (kind == KIND_ELF && !read_cubin(entry + header, undefined, &heaps) && !heaps && !*undefined) continue;
             if (kind == KIND_PTX) read_ptx(entry + header, entry_size, undefined, &heaps);
             else if (kind != KIND_ELF) die("an image is neither machine code nor PTX");
-            printf("%s sm_%u undefined=%s heap=%d\n", kind == KIND_ELF ? "elf" : "ptx", arch, undefined, heaps);
+            print(kind == KIND_ELF ? "elf" : "ptx", arch, undefined, heaps);
         }
     }
+}
+
+/* PTX text, or a cubin; their architecture is in a number that cubins of different releases have elsewhere: not told. */
+static void read_image(const struct mm_splice_text *file, bool is_elf) {
+    char undefined[100] = "";
+    int heaps = 0, target = 0;
+    if (is_elf) read_cubin(file->data, undefined, &heaps);
+    else read_ptx(file->data, file->bytes, undefined, &heaps);
+    if (!is_elf) mm_splice_target(file->data, file->bytes, &target);
+    print(is_elf ? "elf" : "ptx", (unsigned)target, undefined, heaps);
 }
 
 int main(int argc, char **argv) {
     struct mm_splice_text file;
     Elf64_Ehdr head;
     Elf64_Shdr section, names;
+    const int magic = FATBIN_MAGIC;
     if (argc != 2) die("usage: images PROGRAM");
     if (mm_shim_read(argv[1], &file) || file.bytes < sizeof head) die("cannot read the program");
     memcpy(&head, file.data, sizeof head);
+    const bool is_elf = memcmp(head.e_ident, ELFMAG, SELFMAG) == 0;
+    if (memcmp(file.data, &magic, sizeof magic) == 0) read_container(file.data, file.data + file.bytes);
+    else if (!is_elf || head.e_machine == EM_CUDA) read_image(&file, is_elf);
+    if (!is_elf || head.e_machine == EM_CUDA) return 0;
     memcpy(&names, file.data + head.e_shoff + head.e_shstrndx * sizeof names, sizeof names);
     for (unsigned i = 0; i < head.e_shnum; i++) {
         memcpy(&section, file.data + head.e_shoff + i * sizeof section, sizeof section);

@@ -111,7 +111,7 @@ modes() {
     linked_toolkit lto
     mkdir -p lto/nvvm/lib64
     for file in "$CUDA_HOME"/lib64/libnvvm.so*; do
-        [[ -e lto/nvvm/lib64/${file##*/} ]] || ln -s "$file" lto/nvvm/lib64
+        [[ ! -e $file || -e lto/nvvm/lib64/${file##*/} ]] || ln -s "$file" lto/nvvm/lib64
     done
     if lto/bin/nvcc -dlto -arch=sm_90 "$src/use.cu" "$src/part.cu" -o plainlto 2> /dev/null; then
         CUDA_HOME=$PWD/lto build lto.exe -dlto -arch=sm_90 "$src/part.cu" "$src/use.cu"

@@ -1,0 +1,93 @@
+#!/bin/bash
+# builds.sh MMNVCC IMAGES OUT: the projects in tests/interpose/projects, built by the build systems that people use, the ways they would
+# name mmnvcc to them. Every device image is the allocator's own (no service left to the driver, one heap variable), and each file
+# that was linked knows a run time that is there. Where a GPU is the programs are run, too. CUDA_HOME names the toolkit. From the
+# root of the tree. Ends with "N passed, M failed".
+set -u
+mmnvcc=$(realpath -s "$1") images=$(realpath "$2") projects=$PWD/tests/interpose/projects
+lib=$(dirname "$(readlink -f "$mmnvcc")")
+rm -rf "$3" && mkdir -p "$3" && cd "$3" || exit
+export NVCC_APPEND_FLAGS="-Xfatbin -compress=false" XDG_CACHE_HOME=$PWD/cache
+passed=0 failed=0
+has_gpu=
+nvidia-smi -L >/dev/null 2>&1 && has_gpu=1
+
+result() { # NAME WRONG
+    if [[ -z $2 ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAIL  %s: %s\n' "$1" "$2"
+    fi
+}
+
+# What is wrong with a file that was linked and holds device images.
+wrong_with() {
+    local found runtime
+    found=$("$images" "$1" 2>&1)
+    { [[ $found ]] && ! grep -qv ' undefined= heap=1$' <<<"$found"; } || { echo "$1 holds '${found//$'\n'/; }'"; return; }
+    runtime=$(strings -a "$1" | grep -m1 '^/.*/libmm\.so\.1$')
+    [[ -f $runtime ]] || { echo "$1 knows no run time"; return; }
+}
+# built NAME STATUS LOG FILE...: FILEs that hold device images; those that run are run
+built() {
+    local name=$1 status=$2 log=$3 file wrong=
+    shift 3
+    [[ $status == 0 ]] || wrong="fails: $(grep -m1 -iE 'error|fatal|not found|mmnvcc' "$log")"
+    for file; do
+        [[ -z $wrong ]] && wrong=$(wrong_with "$file")
+        [[ -z $wrong && $has_gpu && -x $file && $file != *.so ]] && { "$file" || wrong="$file: status $?"; }
+    done
+    result "$name" "$wrong"
+}
+
+cmake_files() { printf '%s\n' "$1"/{whole,separable,of_static_whole,of_static_parts,libshared_whole.so,libshared_parts.so}; }
+cmake_build() { # NAME FOLDER COMMAND...: configures by COMMAND, then builds
+    local name=$1 folder=$2 files
+    shift 2
+    { "$@" -S "$projects" -B "$folder" -DCMAKE_CUDA_ARCHITECTURES=90 && cmake --build "$folder"; } >"$folder.log" 2>&1
+    local status=$?
+    mapfile -t files < <(cmake_files "$folder")
+    built "$name" $status "$folder.log" "${files[@]}"
+    grep -q "CUDA::cudart\|Build files" "$folder.log" || result "$name" "no build files"
+}
+
+mkdir make path
+(cd make && make -f "$projects/Makefile" NVCC="$mmnvcc") >make.log 2>&1
+built "make NVCC=mmnvcc" $? make.log make/program
+(cd path && PATH=$lib/path:$PATH make -f "$projects/Makefile") >path.log 2>&1
+built "nvcc found in PATH" $? path.log path/program
+
+cmake_build "CMake, CMAKE_CUDA_COMPILER" cmake cmake -DCMAKE_CUDA_COMPILER="$mmnvcc"
+cmake_build "CMake, CUDACXX" cudacxx env CUDACXX="$mmnvcc" cmake
+cmake_build "CMake, nvcc found in PATH" cmakepath env -u CUDACXX PATH="$lib/path:$PATH" cmake
+
+# What PyTorch's cpp_extension and setuptools run (PYTORCH_NVCC): objects by nvcc, with dependencies, the link by c++.
+{
+    mkdir extension &&
+        "$mmnvcc" --generate-dependencies-with-compile --dependency-output extension/whole.o.d -I"$projects" -DNO_MAIN -DTORCH_EXTENSION_NAME=whole \
+            --expt-relaxed-constexpr --compiler-options "'-fPIC'" -gencode=arch=compute_90,code=compute_90 -gencode=arch=compute_90,code=sm_90 \
+            -std=c++17 -c "$projects/whole.cu" -o extension/whole.o &&
+        c++ -shared extension/whole.o -L"$CUDA_HOME/lib64" -lcudart -o extension/plain.so &&
+        c++ -shared extension/whole.o -L"$lib" -lmm -L"$CUDA_HOME/lib64" -lcudart -o extension/whole.so
+} >extension.log 2>&1
+built "an extension linked by c++ -lmm" $? extension.log extension/whole.so
+found=$("$images" extension/plain.so | grep -v ' undefined= heap=1$')
+result "an extension linked by c++ without -lmm, for mmrun" "$found"
+
+# A cache in front gives what mmnvcc gave.
+if command -v ccache >/dev/null; then
+    export CCACHE_DIR=$PWD/ccache
+    mkdir cached
+    for i in 1 2; do
+        ccache "$mmnvcc" -arch=sm_90 -dc "$projects/part.cu" -o "cached/$i.o" >cached.log 2>&1 || result "ccache" "fails: $(<cached.log)"
+    done
+    result "ccache, the same object" "$(cmp cached/1.o cached/2.o 2>&1)"
+    result "ccache, found the second time" "$(ccache -s | awk 'tolower($0) ~ /hits/ && $0 ~ /[1-9]/ {hit = 1} END {if (!hit) print "no hit"}')"
+    (cd cached && ccache "$mmnvcc" -arch=sm_90 -dc "$projects/parts.cu" -o parts.o && "$mmnvcc" -arch=sm_90 parts.o 2.o -o program) >cached.log 2>&1
+    built "a program of cached objects" $? cached.log cached/program
+else
+    echo "builds.sh: no ccache here, not tried"
+fi
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[[ $failed == 0 ]]

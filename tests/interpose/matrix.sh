@@ -1,0 +1,206 @@
+#!/bin/bash
+# matrix.sh MMNVCC IMAGES OUT: a program built by mmnvcc in every combination of mode, linkage and architecture below, and by nvcc with the
+# same arguments. The images of both are for the same architectures; ours refer to no service of the driver's and have one heap
+# variable each (none if the program allocates nothing); the host's malloc is libc's; the run time is where the program looks for it.
+# matrix.sh --table: the combinations as the table of docs/building.md. CUDA_HOME names the toolkit. From the root of the tree.
+# Ends with "matrix: N combinations, M failed". ONLY: those that match this pattern.
+set -u
+
+archs=(75 80 86 87 88 89 90 100 103 110 120 121 90a 100a 100f 103a 103f 110a 110f 120a 120f 121a 121f)
+describe=(
+    "whole|one file, whole program"
+    "rdc|-rdc=true, two files"
+    "dc|-dc, then a link"
+    "dlink|-dc, -dlink, the last link by g++"
+    "lib|-dc, -lib, a link with the library"
+    "shared|-shared"
+    "shared-rdc|-shared -rdc=true"
+    "debug|-G -g"
+    "debug-rdc|-G -g -rdc=true"
+    "lineinfo|-g -lineinfo -O3"
+    "fast|-use_fast_math -maxrregcount 24"
+    "lto|-dlto"
+    "ewp|-ewp"
+    "threads|-t 0, three architectures"
+    "several|-gencode twice, PTX of one"
+    "all|-arch=all"
+    "all-major|-arch=all-major"
+    "ptx-only|PTX and no machine code"
+    "keep|--keep"
+    "options|-optf"
+    "language|-x cu"
+    "clang|-ccbin clang++"
+    "std11|-std=c++11" "std14|-std=c++14" "std17|-std=c++17" "std20|-std=c++20"
+    "spaces|spaces and quotes in paths and values"
+    "depend|-MD -MF"
+    "mixed|objects of nvcc and of mmnvcc, relocatable"
+    "mixed-whole|objects of nvcc and of mmnvcc, whole programs"
+    "own|a program with operators new and delete of its own"
+    "own-too|the same, which calls malloc too"
+    "ptx|-ptx" "cubin|-cubin" "fatbin|-fatbin" "cubin-rdc|-cubin -rdc=true, then nvlink"
+)
+
+combinations() {
+    local arch mode cudart
+    for arch in "${archs[@]}"; do
+        echo "whole static $arch"
+        echo "rdc shared $arch"
+    done
+    for mode in dc dlink lib shared shared-rdc debug debug-rdc lineinfo fast lto; do
+        printf "$mode static %s\n" 75 90 120
+        echo "$mode shared 90"
+    done
+    for mode in ewp threads several ptx-only keep options language clang std11 std14 std17 std20 spaces depend mixed mixed-whole own own-too; do
+        echo "$mode static 90"
+    done
+    printf '%s static -\n' all-major all
+    for mode in ptx cubin fatbin cubin-rdc; do printf "$mode none %s\n" 75 90a; done
+}
+
+table() {
+    local entry mode
+    echo "| mode | | architectures, by the linkage of CUDA's runtime |"
+    echo "| --- | --- | --- |"
+    for entry in "${describe[@]}"; do
+        mode=${entry%%|*}
+        combinations | awk -v mode="$mode" -v what="${entry#*|}" '$1 == mode {
+            if (!($2 in list)) order[++n] = $2
+            list[$2] = list[$2] " " $3
+        } END {
+            for (i = 1; i <= n; i++) text = text (i > 1 ? "; " : "") order[i] ":" list[order[i]]
+            printf "| %s | %s | %s |\n", mode, what, text
+        }'
+    done
+}
+
+# The program by COMPILER, in the current folder, as `program`.
+build() {
+    local compiler=$1 mode=$2 cudart=$3 arch=$4 flags=(-Xfatbin -compress=false) a=()
+    [[ $arch == - ]] || a=(-arch="sm_$arch")
+    [[ $cudart == none ]] || flags+=(-cudart "$cudart")
+    local gencode=(-gencode "arch=compute_80,code=sm_80" -gencode "arch=compute_90,code=[sm_90,compute_90]")
+    case $mode in
+    whole) "$compiler" "${flags[@]}" "${a[@]}" "$src/all.cu" -o program ;;
+    rdc) "$compiler" "${flags[@]}" "${a[@]}" -rdc=true "$src/part.cu" "$src/use.cu" -o program ;;
+    dc)
+        "$compiler" "${flags[@]}" "${a[@]}" -dc "$src/part.cu" "$src/use.cu" &&
+            "$compiler" "${flags[@]}" "${a[@]}" part.o use.o -o program
+        ;;
+    dlink)
+        "$compiler" "${flags[@]}" "${a[@]}" -dc "$src/part.cu" "$src/use.cu" &&
+            "$compiler" "${flags[@]}" "${a[@]}" -dlink part.o use.o -o device.o &&
+            g++ part.o use.o device.o -L"$CUDA_HOME/lib64" -lcudart"$([[ $cudart == static ]] && echo _static)" -ldl -lrt -lpthread -o program
+        ;;
+    lib)
+        "$compiler" "${flags[@]}" "${a[@]}" -dc "$src/part.cu" "$src/use.cu" && "$compiler" "${a[@]}" -lib part.o -o libpart.a &&
+            "$compiler" "${flags[@]}" "${a[@]}" use.o -L. -lpart -o program
+        ;;
+    shared) "$compiler" "${flags[@]}" "${a[@]}" -shared -Xcompiler -fPIC "$src/all.cu" -o program ;;
+    shared-rdc) "$compiler" "${flags[@]}" "${a[@]}" -shared -Xcompiler -fPIC -rdc=true "$src/part.cu" "$src/use.cu" -o program ;;
+    debug) "$compiler" "${flags[@]}" "${a[@]}" -G -g "$src/all.cu" -o program ;;
+    debug-rdc) "$compiler" "${flags[@]}" "${a[@]}" -G -g -rdc=true "$src/all.cu" -o program ;;
+    lineinfo) "$compiler" "${flags[@]}" "${a[@]}" -g -lineinfo -O3 "$src/all.cu" -o program ;;
+    fast) "$compiler" "${flags[@]}" "${a[@]}" -use_fast_math -maxrregcount 24 "$src/one.cu" -o program ;;
+    lto) "$compiler" "${flags[@]}" "${a[@]}" -dlto "$src/part.cu" "$src/use.cu" -o program ;;
+    ewp) "$compiler" "${flags[@]}" "${a[@]}" -ewp "$src/one.cu" -o program ;;
+    threads) "$compiler" "${flags[@]}" "${gencode[@]}" -gencode arch=compute_75,code=sm_75 -t 0 "$src/all.cu" -o program ;;
+    several) "$compiler" "${flags[@]}" "${gencode[@]}" "$src/all.cu" -o program ;;
+    all | all-major) "$compiler" "${flags[@]}" -arch="$mode" "$src/one.cu" -o program ;;
+    ptx-only) "$compiler" "${flags[@]}" -gencode arch=compute_90,code=compute_90 "$src/all.cu" -o program ;;
+    keep) "$compiler" "${flags[@]}" "${a[@]}" --keep "$src/all.cu" -o program ;;
+    options) printf '%s\n' "${a[@]}" -O3 >options && "$compiler" "${flags[@]}" -optf options "$src/all.cu" -o program ;;
+    language) cp "$src/all.cu" all.cpp && "$compiler" "${flags[@]}" "${a[@]}" -x cu all.cpp -o program ;;
+    clang) "$compiler" "${flags[@]}" "${a[@]}" -ccbin clang++ "$src/all.cu" -o program ;;
+    std*) "$compiler" "${flags[@]}" "${a[@]}" -std="c++${mode#std}" "$src/one.cu" -o program ;;
+    spaces)
+        mkdir "a folder" && cp "$src/one.cu" "a folder/a file.cu" &&
+            "$compiler" "${flags[@]}" "${a[@]}" -DTEXT='"a \"text\""' -I"a folder" "a folder/a file.cu" -o "a program" && mv "a program" program
+        ;;
+    depend) "$compiler" "${flags[@]}" "${a[@]}" -MD -MF program.d "$src/one.cu" -o program && grep -q one.cu program.d ;;
+    mixed)
+        "$CUDA_HOME/bin/nvcc" "${flags[@]}" "${a[@]}" -dc "$src/part.cu" && "$compiler" "${flags[@]}" "${a[@]}" -dc "$src/use.cu" &&
+            "$compiler" "${flags[@]}" "${a[@]}" part.o use.o -o program
+        ;;
+    mixed-whole)
+        "$CUDA_HOME/bin/nvcc" "${flags[@]}" "${a[@]}" -Dmain=other_main -Dk=other_kernel -c "$src/none.cu" && "$compiler" "${flags[@]}" "${a[@]}" -c "$src/one.cu" &&
+            "$compiler" "${flags[@]}" "${a[@]}" none.o one.o -o program
+        ;;
+    own) "$compiler" "${flags[@]}" "${a[@]}" "$own/own.cu" -o program ;;
+    own-too) "$compiler" "${flags[@]}" "${a[@]}" -DGLOBAL_TOO "$own/own.cu" -o program ;;
+    ptx | cubin | fatbin) "$compiler" "${flags[@]}" "${a[@]}" "-$mode" "$src/all.cu" -o program ;;
+    cubin-rdc)
+        "$compiler" "${a[@]}" -cubin -rdc=true "$src/part.cu" "$src/use.cu" &&
+            "$("$compiler" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=||p')/nvlink" -m64 --arch="sm_$arch" part.cubin use.cubin -o program
+        ;;
+    esac
+}
+
+# Slim installations have libnvvm elsewhere than nvlink looks for it (-dlto): then the toolkit as links, with it where it belongs.
+complete_toolkit() {
+    local file
+    [[ ! -e $CUDA_HOME/nvvm/lib64/libnvvm.so && -e $CUDA_HOME/lib64/libnvvm.so || ! -e $CUDA_HOME/nvvm/lib64 ]] || return
+    mkdir -p "$out"/toolkit/{bin,nvvm/lib64}
+    ln -s "$CUDA_HOME"/bin/* "$out/toolkit/bin"
+    for file in "$CUDA_HOME"/nvvm/*; do [[ ${file##*/} == lib64 ]] || ln -s "$file" "$out/toolkit/nvvm"; done
+    for file in "$CUDA_HOME"/*; do [[ ${file##*/} == bin || ${file##*/} == nvvm ]] || ln -s "$file" "$out/toolkit"; done
+    for file in "$CUDA_HOME"/{nvvm/lib64,lib64}/libnvvm.so*; do
+        [[ ! -e $file || -e $out/toolkit/nvvm/lib64/${file##*/} ]] || ln -s "$file" "$out/toolkit/nvvm/lib64"
+    done
+    [[ -e $out/toolkit/nvvm/lib64/libnvvm.so ]] || ln -s libnvvm.so.4 "$out/toolkit/nvvm/lib64/libnvvm.so"
+    CUDA_HOME=$out/toolkit
+}
+
+# A line on what is wrong with `program`, ours and plain; nothing if nothing is.
+judge() {
+    local mode=$1 cudart=$2 ours plain runtime
+    plain=$("$images" plain/program 2>&1 | sed 's/undefined=$/& heap=0/; s/undefined=[a-z_,]\{2,\} heap=0/undefined= heap=1/' | sort)
+    ours=$("$images" ours/program 2>&1 | sort)
+    [[ -n $ours && $ours == *heap=* ]] || { echo "no images: $ours"; return; }
+    [[ $ours == "$plain" ]] || { echo "images: ${ours//$'\n'/; }, expected: ${plain//$'\n'/; }"; return; }
+    [[ $mode == own || $ours == *heap=1* ]] || { echo "no image allocates"; return; }
+    [[ $cudart != none ]] || return
+    [[ $(nm -D ours/program | awk '$NF ~ /^(malloc|free)(@|$)/ && $(NF-1) != "U"') ]] && echo "it defines malloc"
+    [[ $(nm ours/program | awk '$NF ~ /^(malloc|free)$/ && $(NF-1) ~ /[TW]/') ]] && echo "it defines malloc"
+    [[ $mode != dlink ]] || return
+    runtime=$(strings -a ours/program | grep -m1 '^/.*/libmm\.so\.1$') || { echo "no path of the run time in it"; return; }
+    [[ -f $runtime ]] || echo "its run time is not there: $runtime"
+}
+
+one() {
+    local name="$1 $2 $3" wrong
+    mkdir -p "$out/${name// /.}"/{ours,plain}
+    cd "$out/${name// /.}" || exit
+    if ! (cd plain && build "$CUDA_HOME/bin/nvcc" "$@") >plain.log 2>&1; then
+        wrong="nvcc itself fails: $(grep -m1 -iE 'error|fatal' plain.log)"
+    elif ! (cd ours && build "$mmnvcc" "$@") >ours.log 2>&1; then
+        wrong="mmnvcc fails: $(grep -m1 -iE 'error|fatal|mm' ours.log)"
+    else
+        wrong=$(judge "$1" "$2")
+    fi
+    [[ -z $wrong ]] && echo "ok    $name" || echo "FAIL  $name: $wrong"
+    [[ -n $wrong ]] || rm -rf "${out:?}/${name// /.}"
+}
+
+if [[ ${1-} == --table ]]; then
+    table
+    exit
+elif [[ ${1-} == --one ]]; then
+    shift
+    one "$@"
+    exit
+fi
+mmnvcc=$(realpath "$1") images=$(realpath "$2") src=$PWD/tests/splice/programs own=$PWD/tests/interpose/programs
+rm -rf "$3" && mkdir -p "$3" && out=$(realpath "$3") || exit
+XDG_CACHE_HOME=$out/cache
+docs=$PWD/docs/building.md
+complete_toolkit
+export mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME
+combinations | grep -E "${ONLY:-.}" | xargs -P "$(nproc)" -L 1 "$(realpath "${BASH_SOURCE[0]}")" --one >"$out/results"
+grep -v '^ok' "$out/results"
+failed=$(grep -vc '^ok' "$out/results")
+if table | grep -vxFf "$docs"; then
+    echo "FAIL  these lines are not in $docs (matrix.sh --table)"
+    failed=$((failed + 1))
+fi
+printf 'matrix: %d combinations, %d failed\n' "$(grep -c . "$out/results")" "$failed"
+[[ $failed == 0 ]]

@@ -1,0 +1,43 @@
+/* A program with an allocator of its own: operators new and delete on the device, functions called malloc and free in a namespace and in a
+ * class. One kernel uses the global malloc as well. */
+#include <cstdio>
+#include <cstdlib>
+
+__device__ char pool[1 << 16];
+__device__ unsigned used;
+
+__device__ void *operator new(size_t n) { return pool + atomicAdd(&used, (unsigned)n); }
+__device__ void operator delete(void *) noexcept {}
+__device__ void operator delete(void *, size_t) noexcept {}
+
+namespace mine {
+__device__ void *malloc(size_t n) { return pool + n; }
+__device__ void free(void *) {}
+} // namespace mine
+
+struct arena {
+    char *at;
+    __device__ void *malloc(size_t n) { return at += n; }
+    __device__ void free(void *) { at = nullptr; }
+};
+
+__global__ void own(void **p) {
+    arena a = {pool};
+    p[0] = new int;
+    p[1] = mine::malloc(7);
+    p[2] = a.malloc(8);
+    mine::free(p[1]);
+    a.free(p[2]);
+    delete (int *)p[0];
+#ifdef GLOBAL_TOO
+    p[3] = ::malloc(16);
+    ::free(p[4]);
+#endif
+}
+
+int main() {
+    void *p = malloc(10);
+    own<<<1, 1>>>((void **)nullptr);
+    free(p);
+    return 0;
+}
