@@ -18,8 +18,9 @@ struct mm_attempt {
 /* Runs `program` with argv[0..argc-1] and, unless NULL, one argument more; its output is kept. */
 struct mm_attempt mm_attempt_run(const char *program, int argc, char **argv, char *more);
 
-/* Passes on what it said, but that our own library is machine code (-dlto). */
-void mm_attempt_repeat(const struct mm_attempt *a);
+/* Passes on what it said, but that our own library is machine code (-dlto), and, with of_stacks 0, warnings that a stack's
+ * size is not known. */
+void mm_attempt_repeat(const struct mm_attempt *a, int of_stacks);
 
 /* The service of device-side allocation that a linked cubin leaves undefined; NULL if none. */
 const char *mm_devlink_lacks(const char *path);

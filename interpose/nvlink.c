@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
         }
     }
     mm_splice_text_free(&modules.text);
-    mm_attempt_repeat(&a);
+    mm_attempt_repeat(&a, 1);
     if (a.status || !output) return a.status;
     missing = mm_devlink_lacks(output);
     if (!missing) return 0;

@@ -79,8 +79,8 @@ static bool assemble(const struct request *q, int argc, char **argv, const char 
         const bool written = write_file(argv[q->output], &cubin);
         mm_splice_text_free(&cubin);
         if (!written) return false; /* ptxas will say why it cannot */
-        mm_attempt_repeat(&assembly);
-        mm_attempt_repeat(&linked);
+        mm_attempt_repeat(&assembly, 1);
+        mm_attempt_repeat(&linked, 0); /* of recursion and indirect calls nvlink says that it knows no stack; ptxas does not */
         return true;
     }
     return false;
