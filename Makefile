@@ -19,6 +19,11 @@ include setup.mk
 
 CFLAGS_MM := -std=c11 -O2 -g -Wall -Wextra -Werror -Wc++-compat -I.
 NVCC      = $(CUDA_HOME)/bin/nvcc
+MM_VERSION := $(shell awk '$$2 == "MM_VERSION" {gsub(/"/, "", $$3); print $$3}' mmconfig.h)
+MM_ABI     := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
+# What scripts say of themselves.
+MM_CUDA_MIN := $(shell sed -n 's/^MM_CUDA_MIN=//p' tools/toolkit.sh)
+MM_FILL    := sed 's/@VERSION@/$(MM_VERSION)/g; s/@ABI@/$(MM_ABI)/g; s/@CUDA_MIN@/$(MM_CUDA_MIN)/g'
 
 all:
 

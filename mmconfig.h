@@ -16,6 +16,9 @@
 
 /* ---- May be changed ------------------------------------------------------------------------- */
 
+/* Of mm as a whole; Makefile and scripts take it from here. */
+#define MM_VERSION "0.1.0"
+
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
 #define MM_ABI_VERSION 2
@@ -132,9 +135,9 @@
 /* -- The host side of the heap (runtime/host) -- */
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
- * only mmnvcc reads stand in the second list and are left alone. */
+ * only mmnvcc and mmrun read stand in the second list and are left alone. */
 #define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_TRIM", "MM_VERBOSE"
-#define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
+#define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC", "MM_OFF"
 
 /* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
  * of slice bits, that is less than 64 MB. */

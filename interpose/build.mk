@@ -8,7 +8,6 @@ MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
 MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h) $(MM_SHIMS) \
 	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES)
-MM_ABI := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
 
 .PHONY: install-compile-time uninstall-compile-time
 all: $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc
@@ -33,7 +32,12 @@ $(MM_SHIMS): $(BUILD)/interpose/devlink.o $(BUILD)/interpose/shim.o $(BUILD)/int
 	@mkdir -p $(@D)
 	$(CC) $^ -o $@
 
-$(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/%
+$(BUILD)/lib/mmnvcc: interpose/mmnvcc mmconfig.h
+	@mkdir -p $(@D)
+	$(MM_FILL) $< > $@
+	chmod 755 $@
+
+$(BUILD)/lib/mmfarm $(BUILD)/lib/mmdevice: $(BUILD)/lib/%: interpose/%
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 

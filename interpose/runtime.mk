@@ -15,10 +15,15 @@ $(RUN_TIME_OBJS): $(BUILD)/obj/%.o: %.c
 	$(CC) $(CFLAGS_RUN_TIME) -c $< -o $@
 
 # -Bsymbolic: our own references to exported names are ours. nodelete: the driver may hold our addresses.
-$(BUILD)/lib/libmm.so.1: $(RUN_TIME_OBJS) $(HOST_OBJS)
+RUN_TIME_LINK = -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,relro \
+    -Wl,--version-script=$(BUILD)/obj/exports.map
+$(BUILD)/lib/libmm.so.1: $(RUN_TIME_OBJS) $(HOST_OBJS) $(BUILD)/obj/exports.map
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,relro \
-	    -o $@ $^ -ldl -lpthread
+	$(CC) $(RUN_TIME_LINK) -o $@ $(filter %.o,$^) -ldl -lpthread
+
+$(BUILD)/obj/exports.map: interpose/runtime/exports.h interpose/runtime/names.h
+	@mkdir -p $(@D)
+	$(CC) -E -P -x c -I. $< -o $@
 
 # $(1): folder of libmm.so.1 at run time; $(2): the file to make
 MMHOOK_CC = $(CC) $(CFLAGS_MM) -fPIC -fvisibility=hidden -fno-stack-protector -DMM_LIBDIR='"$(1)"' \

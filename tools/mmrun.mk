@@ -4,7 +4,7 @@ all: $(BUILD)/bin/mmrun
 
 $(BUILD)/bin/mmrun: tools/mmrun mmconfig.h
 	@mkdir -p $(@D)
-	sed "s/@ABI@/$$(sed -n 's/^#define MM_ABI_VERSION //p' mmconfig.h)/" $< >$@
+	$(MM_FILL) $< > $@
 	chmod 755 $@
 
 install: install-mmrun

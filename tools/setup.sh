@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what this machine lacks for building and testing mm; silent when nothing is missing.
-#   tools/setup.sh [build|check|fuzz|lint|model]...   what for (all of them if none is named)
+#   tools/setup.sh [PURPOSE]...                       what for: aarch64, build, check, fuzz, install, lint, model (all of them if none is named)
 #   tools/setup.sh --cuda-home                        prints the CUDA toolkit's directory (nothing if none)
 set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit
@@ -9,6 +9,7 @@ source "$root/tools/toolkit.sh"
 build=$root/build
 own=$build/cuda
 log=$build/setup.log
+purposes='aarch64 build check fuzz install lint model'
 
 has() { command -v "$1" >/dev/null; }
 
@@ -22,6 +23,8 @@ has_check() {
     has pkg-config && pkg-config --exists check 2>/dev/null &&
         has_static libcheck.a && has_static libsubunit.a
 }
+
+has_aarch64() { has aarch64-linux-gnu-gcc && printf '#include <stdlib.h>\n' | aarch64-linux-gnu-gcc -E -x c - >/dev/null 2>&1; }
 
 # clang alone does not bring the libraries of its sanitizers and of libFuzzer.
 has_fuzzer() {
@@ -48,13 +51,18 @@ look_around() {
             has pkg-config || missing+=(pkg-config)
             has_check || missing+=(check libsubunit-dev)
             ;;
+        aarch64) has_aarch64 || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross) ;;
+        install)
+            has mandoc || missing+=(mandoc)
+            has cmake || missing+=(cmake)
+            ;;
         fuzz) has_fuzzer || missing+=(clang libclang-rt-dev) ;;
         lint)
             has shellcheck || missing+=(shellcheck)
             has cppcheck || missing+=(cppcheck)
             ;;
         model) has spin || missing+=(spin) ;;
-        *) mm_die "setup: \"$group\" is not a purpose; expected some of: build check fuzz lint model" 2 ;;
+        *) mm_die "setup: \"$group\" is not a purpose; expected some of: $purposes" 2 ;;
         esac
     done
 }
@@ -118,7 +126,8 @@ if [[ ${1-} == --cuda-home ]]; then
     mm_toolkit_find "$own" && printf '%s\n' "$mm_toolkit"
     exit 0
 fi
-(($#)) || set -- build check fuzz lint model
+# shellcheck disable=SC2086 # words
+(($#)) || set -- $purposes
 look_around "$@"
 [[ ${#missing[@]} -gt 0 || $toolkit ]] || exit 0
 

@@ -331,7 +331,7 @@ START_TEST(mmrun_runs) {
     r = RUN(NULL, mmrun, "--help");
     ck_assert(r.status == 0 && strncmp(r.out, "usage: mmrun COMMAND", 20) == 0);
     r = RUN(NULL, mmrun, "--version");
-    ck_assert(r.status == 0 && strstr(r.out, "libmm.so.1"));
+    ck_assert(r.status == 0 && strstr(r.out, MM_VERSION ", agreement version " MM_STR(MM_ABI_VERSION)) && strstr(r.out, "libmm.so.1"));
     r = RUN(SETTINGS("LD_PRELOAD=./libthird.so"), mmrun, "./nocuda", "answer"); /* what was there stays */
     expect(&r, 0, "11\n", "");
 }

@@ -41,12 +41,12 @@ machine() {
     mkdir -p "$work"/{bin,mm}
     cp -r "$root/tools" "$root/setup.mk" "$work/mm"
     printf '%s\n' 'ARCHS ?= 75 90' 'CC ?= cc' 'PREFIX ?= /usr/local' 'DESTDIR ?=' 'include setup.mk' \
-        'all check check-gpu demo lint: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
+        'all check check-gpu check-install demo lint: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
     for tool in bash sh env dirname mkdir flock rm mv ln cp cat sed sort tr uname grep tail cut make true echo; do
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
     stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
-    for tool in g++ pkg-config clang shellcheck cppcheck spin; do stub "$tool" 'exit 0'; done
+    for tool in g++ pkg-config clang shellcheck cppcheck spin aarch64-linux-gnu-gcc mandoc cmake; do stub "$tool" 'exit 0'; done
     stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
     # What pip would put there; -c is python, run for nothing else.
     stub python3 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
@@ -144,7 +144,7 @@ it 'CUDA_HOME is taken at its word' given
 it 'nothing missing: silence' sets_up 0 ''
 quiet_apt() { sets_up 0 '' && same "$(calls)" ''; }
 it 'nothing missing: nothing called' quiet_apt
-it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: build check fuzz lint model' tea
+it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: aarch64 build check fuzz install lint model' tea
 
 # The package manager's stand-in, which "installs" spin.
 installs() { stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"' "[[ \$* != *install* ]] || ln -sf true '$work/bin/spin'"; }
@@ -168,6 +168,13 @@ apt_lies() { rm "$work/bin/spin" && as_root && sets_up 1 'mm: setup: installed, 
 it 'apt-get installs what is not found' apt_lies
 no_apt() { rm "$work/bin/spin" "$work/bin/apt-get" && sets_up 1 'mm: setup: missing spin; expected apt-get to install them'; }
 it 'no apt-get' no_apt
+no_aarch64() {
+    stub aarch64-linux-gnu-gcc 'exit 1' && as_root &&
+        has "$(in_machine tools/setup.sh aarch64 2>&1)" 'mm: installing gcc-aarch64-linux-gnu libc6-dev-arm64-cross (apt-get)'
+}
+it 'the compiler for aarch64 without its C library' no_aarch64
+installing() { rm "$work"/bin/{mandoc,cmake} && as_root && in_machine make check-install; has "$(calls)" 'install --no-install-recommends mandoc cmake'; }
+it 'what the suite of installing needs' installing
 no_static() {
     stub cc "[[ \$1 == *=$1 ]] && echo $1 || echo \"/lib/\${1#*=}\"" && as_root &&
         has "$(in_machine tools/setup.sh check 2>&1)" 'mm: installing check libsubunit-dev (apt-get)'

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mmconfig.h"
 #include "tools/mmbench/mmbench.h"
 
 #define ITEMS_MAX (MM_BENCH_SIZES_MAX * MM_BENCH_SIZES_MAX)
@@ -26,6 +27,7 @@ static const char usage[] =
     "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
     "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
     "  --list                  the cases\n"
+    "  --version               version of mm, and its commit\n"
     "  --help                  this text\n"
     "Exit status: 0; 1 nothing could be measured (no GPU, say); 2 bad options; 3 a row of mm failed;\n"
     "130 interrupted.\n";
@@ -124,6 +126,7 @@ static int parse(int argc, char **argv, struct mm_bench_options *o) {
     for (int i = 1; i < argc; i++) {
         const char *found = NULL, *value = NULL;
         if (!strcmp(argv[i], "--help")) return fputs(usage, stdout) < 0;
+        if (!strcmp(argv[i], "--version")) return printf("mmbench (mm) " MM_VERSION ", commit %s\n", MM_BENCH_COMMIT) < 0;
         if (!strcmp(argv[i], "--list")) return list(), 0;
         if (!strcmp(argv[i], "--quick")) {
             o->quick = true;

@@ -21,6 +21,10 @@
 
 #include "tools/mmbench/protocol.h"
 
+#ifndef MM_BENCH_COMMIT
+#define MM_BENCH_COMMIT "unknown"
+#endif
+
 #define MM_BENCH_OPS_MAX 5
 #define MM_BENCH_SIZES_MAX 12
 #define MM_BENCH_FLOORS 4

@@ -6,10 +6,6 @@
 
 #include "tools/mmbench/mmbench.h"
 
-#ifndef MM_BENCH_COMMIT
-#define MM_BENCH_COMMIT "unknown"
-#endif
-
 #define CELL 128 /* of text in the table; it is as wide as it needs to be */
 #define TEXT 96
 

@@ -1,0 +1,10 @@
+/* What libmm.so.1 exports, as a version script (preprocessed when mm is built). The node has no name: a version
+ * on dlsym would keep it from standing in for the real one.
+ */
+#include "interpose/runtime/names.h"
+
+#define EXPORTED(symbol, base, version, stream) symbol;
+{
+    global: dlsym; mm_dlsym_v1; MM_HOOKED(EXPORTED)
+    local: *;
+};

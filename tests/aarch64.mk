@@ -1,0 +1,51 @@
+# The host parts for aarch64: compiled and linked with the flags of the build, nothing is run. libmm.so.1 must export there
+# what it exports here.
+CC_AARCH64 := aarch64-linux-gnu-gcc
+AARCH64    := $(BUILD)/tests/aarch64
+AARCH64_RUN_TIME := $(patsubst $(BUILD)/obj/%,$(AARCH64)/%,$(RUN_TIME_OBJS) $(HOST_OBJS))
+AARCH64_SPLICE   := $(patsubst $(BUILD)/%,$(AARCH64)/%,$(MM_SPLICE_O))
+AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/,devlink.o shim.o) $(AARCH64_SPLICE)
+AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmfragment mmcicc mmptxas mmlink mmimages mmbench)
+# Names and versions of what a library exports.
+exported = readelf -W --dyn-syms $1 | awk '$$5 == "GLOBAL" && $$7 != "UND" {print $$8}' | sort
+
+.PHONY: check-aarch64
+check: check-aarch64
+check-aarch64: $(AARCH64_MADE) $(BUILD)/lib/libmm.so.1
+	! LC_ALL=C readelf -h $(AARCH64_MADE) | grep Machine: | grep -v AArch64
+	grep -q GLIBC_2.17 $(AARCH64)/mmhook.o # dlsym's version there
+	$(call exported,$(AARCH64)/libmm.so.1) >$(AARCH64)/exported
+	$(call exported,$(BUILD)/lib/libmm.so.1) | cmp - $(AARCH64)/exported
+	@echo 'aarch64: $(words $(AARCH64_MADE)) passed, 0 failed'
+
+# The object of the build knows the headers.
+$(AARCH64_RUN_TIME): $(AARCH64)/%.o: %.c $(BUILD)/obj/%.o
+	@mkdir -p $(@D)
+	$(CC_AARCH64) $(CFLAGS_RUN_TIME) -c $< -o $@
+$(AARCH64)/runtime/host/trim.o: CFLAGS_RUN_TIME += -DMM_KERNELS_FATBIN='"$(BUILD)/device/maintain.fatbin"'
+
+$(AARCH64)/libmm.so.1: $(AARCH64_RUN_TIME) $(BUILD)/obj/exports.map
+	$(CC_AARCH64) $(RUN_TIME_LINK) -o $@ $(AARCH64_RUN_TIME) -ldl -lpthread
+
+$(AARCH64)/mmhook.o: override private CC := $(CC_AARCH64)
+$(AARCH64)/mmhook.o: interpose/hook/mmhook.c $(wildcard interpose/runtime/*.h)
+	@mkdir -p $(@D)
+	$(call MMHOOK_CC,/opt/mm,$@)
+
+$(AARCH64)/interpose/%.o: interpose/%.c $(MM_SPLICE_H)
+	@mkdir -p $(@D)
+	$(CC_AARCH64) $(CFLAGS_MM) -c $< -o $@
+
+$(AARCH64)/mmfragment: $(AARCH64)/interpose/splice/mmfragment.o $(AARCH64_SPLICE)
+$(AARCH64)/mmcicc: $(AARCH64)/interpose/cicc.o $(AARCH64_SHARED)
+$(AARCH64)/mmptxas: $(AARCH64)/interpose/ptxas.o $(AARCH64_SHARED)
+$(AARCH64)/mmlink: $(AARCH64)/interpose/nvlink.o $(AARCH64_SHARED)
+$(addprefix $(AARCH64)/,mmfragment mmcicc mmptxas mmlink):
+	$(CC_AARCH64) $^ -o $@
+
+$(AARCH64)/mmimages: tools/mmdoctor/images.c $(AARCH64_SHARED)
+	$(CC_AARCH64) $(CFLAGS_MM) $^ -o $@ -ldl
+
+$(AARCH64)/mmbench: $(BENCH_C) $(BENCH_H)
+	@mkdir -p $(@D)
+	$(CC_AARCH64) $(CFLAGS_MM) $(BENCH_C) -o $@

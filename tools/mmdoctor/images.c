@@ -1,0 +1,288 @@
+/* mmimages FILE: what mmdoctor asks of a file, one line each:
+ *
+ *     file linked                              or object, archive, cubin, fatbin, other
+ *     hook /usr/local/lib/mm/libmm.so.1        where mmhook.o in it looks for the run time
+ *     final elf sm_90 heap=2 undefined=        a device image as it is loaded; the version in the name of its heap variable,
+ *     part ptx sm_90 heap= undefined=malloc    and the services left to CUDA; a part is still to be linked
+ *     closed elf sm_90                         compressed, and no libzstd.so.1 to open it; or not understood
+ *
+ * Any file may come: whatever lies outside of it, or is not as it should be, is passed over. A container of images is a header
+ * (magic, version, header size, size) and entries; the offsets in an entry's header stand below.
+ */
+#define _GNU_SOURCE /* memmem */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpose/shim.h"
+#include "interpose/splice/splice.h"
+
+enum { KIND_PTX = 1, KIND_ELF = 2, CUDA_MACHINE = 190, UNPACKED_MAX = 1 << 30 };
+static const uint32_t fatbin_magic = 0xBA55ED50;
+
+/* An entry: where its header has what. */
+enum { ENTRY_KIND = 0, ENTRY_HEADER = 4, ENTRY_BYTES = 8, ENTRY_PACKED = 16, ENTRY_ARCH = 28, ENTRY_FLAGS = 40, ENTRY_UNPACKED = 56, ENTRY_MIN = 64 };
+enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
+
+struct span {
+    const char *at;
+    size_t bytes;
+};
+
+static bool holds(struct span s, uint64_t offset, uint64_t bytes) { return offset <= s.bytes && bytes <= s.bytes - offset; }
+static struct span part_of(struct span s, uint64_t offset, uint64_t bytes) {
+    return holds(s, offset, bytes) ? (struct span){s.at + offset, bytes} : (struct span){s.at, 0};
+}
+static uint32_t word(struct span s, size_t offset) {
+    uint32_t value = 0;
+    if (holds(s, offset, sizeof value)) memcpy(&value, s.at + offset, sizeof value);
+    return value;
+}
+static uint64_t long_word(struct span s, size_t offset) { return word(s, offset) | (uint64_t)word(s, offset + 4) << 32; }
+
+/* ---- one image ----------------------------------------------------------------------------------- */
+
+struct findings {
+    char heap[16];      /* digits */
+    unsigned undefined; /* bit i: service i */
+};
+
+static void note(struct findings *f, const char *name, bool defined) {
+    static const char heap[] = "mm_heap_v";
+    if (defined && strncmp(name, heap, sizeof heap - 1) == 0) {
+        const char *digits = name + sizeof heap - 1;
+        if (*digits && !digits[strspn(digits, "0123456789")]) snprintf(f->heap, sizeof f->heap, "%s", digits);
+    }
+    for (int i = 0; !defined && i < MM_SPLICE_SERVICES; i++)
+        if (strcmp(name, mm_splice_service[i]) == 0) f->undefined |= 1u << i;
+}
+
+static Elf64_Ehdr elf_head(struct span elf) {
+    Elf64_Ehdr head;
+    memcpy(&head, elf.at, sizeof head);
+    return head;
+}
+
+/* Section i of an ELF file; false if there is none. */
+static bool try_section(struct span elf, unsigned i, Elf64_Shdr *section, struct span *content) {
+    if (elf.bytes < sizeof(Elf64_Ehdr)) return false;
+    const Elf64_Ehdr head = elf_head(elf);
+    const struct span table = part_of(elf, head.e_shoff, (uint64_t)head.e_shnum * sizeof *section);
+    if (!holds(table, i * sizeof *section, sizeof *section)) return false;
+    memcpy(section, table.at + i * sizeof *section, sizeof *section);
+    *content = section->sh_type == SHT_NOBITS ? (struct span){elf.at, 0} : part_of(elf, section->sh_offset, section->sh_size);
+    return true;
+}
+
+/* The string at an offset of a table; "" if it does not end in it. */
+static const char *string_at(struct span table, uint64_t offset) {
+    return offset < table.bytes && memchr(table.at + offset, 0, table.bytes - offset) ? table.at + offset : "";
+}
+
+static bool is_elf(struct span s) { return s.bytes >= sizeof(Elf64_Ehdr) && memcmp(s.at, ELFMAG, SELFMAG) == 0 && s.at[EI_CLASS] == ELFCLASS64; }
+
+static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
+    Elf64_Shdr table, other;
+    Elf64_Sym symbol;
+    struct span symbols, names;
+    if (!is_elf(elf)) return false;
+    *is_part = elf_head(elf).e_type == ET_REL;
+    for (unsigned i = 0; try_section(elf, i, &table, &symbols); i++) {
+        if (table.sh_type != SHT_SYMTAB || !try_section(elf, table.sh_link, &other, &names)) continue;
+        for (size_t s = 0; holds(symbols, s, sizeof symbol); s += sizeof symbol) {
+            memcpy(&symbol, symbols.at + s, sizeof symbol);
+            note(f, string_at(names, symbol.st_name), symbol.st_shndx != SHN_UNDEF);
+        }
+    }
+    return true;
+}
+
+static bool try_ptx(struct span text, struct findings *f) {
+    struct mm_splice_error error;
+    struct mm_module m;
+    while (text.bytes && !text.at[text.bytes - 1]) text.bytes--; /* padding */
+    const bool read = text.bytes && mm_module_read(&m, text.at, text.bytes, &error) == 0;
+    for (size_t i = 0; read && i < m.count; i++) {
+        char name[64] = "";
+        if (m.items[i].name.length < sizeof name) memcpy(name, m.items[i].name.at, m.items[i].name.length);
+        note(f, name, !mm_token_is(&m.items[i].linkage, ".extern"));
+    }
+    if (text.bytes) mm_module_free(&m);
+    return read;
+}
+
+static void tell(bool understood, bool is_part, const char *kind, unsigned arch, const struct findings *f) {
+    const char *comma = "";
+    if (!understood) {
+        printf("closed %s sm_%u\n", kind, arch);
+        return;
+    }
+    printf("%s %s sm_%u heap=%s undefined=", is_part ? "part" : "final", kind, arch, f->heap);
+    for (int i = 0; i < MM_SPLICE_SERVICES; i++)
+        if (f->undefined >> i & 1) {
+            printf("%s%s", comma, mm_splice_service[i]);
+            comma = ",";
+        }
+    putchar('\n');
+}
+
+/* ---- compressed ones ----------------------------------------------------------------------------- */
+
+/* One LZ4 block. Returns whether it fills `to` exactly. */
+static bool try_lz4(struct span from, char *to, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)from.at, *end = at + from.bytes;
+    size_t done = 0;
+    while (at < end) {
+        const unsigned token = *at++;
+        size_t length[2] = {token >> 4, token & 15};
+        for (int i = 0; i < 2; i++) { /* literals, then a copy from `back` behind */
+            size_t back = 0;
+            if (i == 1) {
+                if (at == end) return done == bytes; /* the last ones are literals */
+                if (end - at < 2) return false;
+                back = at[0] | (size_t)at[1] << 8;
+                at += 2;
+            }
+            for (unsigned more = length[i] == 15 ? 255 : 0; more == 255; length[i] += more) {
+                if (at == end) return false;
+                more = *at++;
+            }
+            if (i == 1) length[i] += 4;
+            if (length[i] > bytes - done) return false;
+            if (i == 0) {
+                if (length[i] > (size_t)(end - at)) return false;
+                memcpy(to + done, at, length[i]);
+                at += length[i];
+                done += length[i];
+            } else {
+                if (!back || back > done) return false;
+                for (size_t n = 0; n < length[i]; n++, done++) to[done] = to[done - back];
+            }
+        }
+    }
+    return done == bytes;
+}
+
+/* By the system's library: no reason to need it for building mm. */
+static bool try_zstd(struct span from, char *to, size_t bytes) {
+    size_t (*decompress)(void *, size_t, const void *, size_t);
+    void *library = dlopen("libzstd.so.1", RTLD_LAZY), *found = library ? dlsym(library, "ZSTD_decompress") : NULL;
+    if (!found) return false;
+    memcpy(&decompress, &found, sizeof found);
+    return decompress(to, bytes, from.at, from.bytes) == bytes; /* an error is a larger number */
+}
+
+static void read_entry(struct span header, struct span body) {
+    const unsigned kind = word(header, ENTRY_KIND) & 0xffff, arch = word(header, ENTRY_ARCH);
+    const uint64_t flags = long_word(header, ENTRY_FLAGS), unpacked = long_word(header, ENTRY_UNPACKED);
+    struct findings f = {"", 0};
+    bool understood = true, is_part = memmem(header.at, header.bytes, "--compile-only", 14) != NULL;
+    char *room = NULL;
+    if (kind != KIND_PTX && kind != KIND_ELF) return; /* LTO IR, say */
+    if (flags & (FLAG_LZ4 | FLAG_ZSTD)) {
+        room = unpacked && unpacked <= UNPACKED_MAX ? (char *)malloc(unpacked + 1) : NULL;
+        body = part_of(body, 0, word(header, ENTRY_PACKED));
+        understood = room && (flags & FLAG_LZ4 ? try_lz4(body, room, unpacked) : try_zstd(body, room, unpacked));
+        if (understood) room[unpacked] = 0;
+        body = (struct span){room, unpacked};
+    }
+    if (understood) understood = kind == KIND_ELF ? try_cubin(body, &f, &is_part) : try_ptx(body, &f);
+    tell(understood, is_part, kind == KIND_ELF ? "elf" : "ptx", arch, &f);
+    free(room);
+}
+
+static void read_containers(struct span all) {
+    enum { HEADER = 16 };
+    for (size_t at = 0; holds(all, at, HEADER);) {
+        const struct span rest = {all.at + at, all.bytes - at};
+        if (word(rest, 0) != fatbin_magic) { /* alignment */
+            at += 8;
+            continue;
+        }
+        const uint64_t bytes = long_word(rest, 8);
+        const struct span entries = part_of(rest, HEADER, bytes);
+        for (size_t e = 0; holds(entries, e, ENTRY_MIN);) {
+            const struct span entry = {entries.at + e, entries.bytes - e};
+            const uint32_t header = word(entry, ENTRY_HEADER);
+            const uint64_t body = long_word(entry, ENTRY_BYTES);
+            if (header < ENTRY_MIN || !holds(entry, header, body)) break;
+            read_entry((struct span){entry.at, header}, (struct span){entry.at + header, body});
+            e += header + body;
+        }
+        at += HEADER + entries.bytes;
+    }
+}
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+static void read_host_elf(struct span elf) {
+    Elf64_Shdr names_section, section;
+    struct span names, content;
+    if (!try_section(elf, elf_head(elf).e_shstrndx, &names_section, &names)) return;
+    for (unsigned i = 0; try_section(elf, i, &section, &content); i++) {
+        const char *name = string_at(names, section.sh_name);
+        if (strcmp(name, ".nv_fatbin") == 0 || strcmp(name, "__nv_relfatbin") == 0) read_containers(content);
+    }
+}
+
+/* mmhook.o holds the name it asks libmm.so.1 for, and the library's path. */
+static void read_hook(struct span file) {
+    static const char asks[] = "mm_dlsym_v1", ends[] = "/libmm.so.1"; /* with their zeros */
+    if (!memmem(file.at, file.bytes, asks, sizeof asks)) return;
+    for (const char *at = file.at; (at = (const char *)memmem(at, file.bytes - (size_t)(at - file.at), ends, sizeof ends)); at++) {
+        const char *begin = at;
+        while (begin > file.at && begin[-1] >= ' ' && begin[-1] != 0x7f) begin--;
+        if (*begin == '/') printf("hook %s\n", begin);
+    }
+}
+
+static void read_archive(struct span all);
+
+static void read_file(struct span file, bool is_member) {
+    const bool elf = is_elf(file);
+    const char *kind = "other";
+    if (elf) kind = elf_head(file).e_machine == CUDA_MACHINE ? "cubin" : elf_head(file).e_type == ET_REL ? "object" : "linked";
+    else if (word(file, 0) == fatbin_magic) kind = "fatbin";
+    else if (!is_member && file.bytes >= 8 && memcmp(file.at, "!<arch>\n", 8) == 0) kind = "archive";
+    if (!is_member) printf("file %s\n", kind);
+    if (strcmp(kind, "cubin") == 0) {
+        struct findings f = {"", 0};
+        bool is_part;
+        const bool understood = try_cubin(file, &f, &is_part);
+        tell(understood, is_part, "elf", elf_head(file).e_flags >> 8 & 0xff, &f);
+    } else if (elf) read_host_elf(file);
+    else if (*kind == 'f') read_containers(file);
+    else if (*kind == 'a') read_archive(file);
+    if (strcmp(kind, "linked") == 0) read_hook(file);
+}
+
+/* Members: a header of 60 bytes with the size in decimal digits, then the content, at even offsets. */
+static void read_archive(struct span all) {
+    enum { MARK = 8, HEADER = 60, SIZE_AT = 48, SIZE_DIGITS = 10 };
+    for (size_t at = MARK; holds(all, at, HEADER);) {
+        char digits[SIZE_DIGITS + 1] = "";
+        memcpy(digits, all.at + at + SIZE_AT, SIZE_DIGITS);
+        const struct span content = part_of(all, at + HEADER, strtoull(digits, NULL, 10));
+        char *aligned = content.bytes ? (char *)malloc(content.bytes + 1) : NULL; /* as a file of its own */
+        if (aligned) {
+            memcpy(aligned, content.at, content.bytes);
+            aligned[content.bytes] = 0;
+            read_file((struct span){aligned, content.bytes}, true);
+            free(aligned);
+        }
+        at += HEADER + content.bytes + content.bytes % 2;
+    }
+}
+
+int main(int argc, char **argv) {
+    struct mm_splice_text file;
+    if (argc != 2) return fputs("usage: mmimages FILE\n", stderr), 2;
+    if (mm_shim_read(argv[1], &file)) return fprintf(stderr, "%s\n", strerror(errno)), 1;
+    read_file((struct span){file.data, file.bytes}, false);
+    mm_splice_text_free(&file);
+    return fflush(stdout) ? 1 : 0;
+}
