@@ -25,7 +25,7 @@ endif
 endif
 endif
 
-ifneq ($(filter-out clean distclean lint,$(mm_goals)),)
+ifneq ($(filter-out clean distclean dist lint,$(mm_goals)),)
 ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(shell tools/setup.sh --cuda-home)
 endif

@@ -76,4 +76,4 @@ uninstall-compile-time:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
 	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h mmcicc mmptxas mmlink libmm.a)
 	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path)
-	-rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null
+	rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null || :

@@ -50,6 +50,6 @@ install-run-time: run-time
 uninstall: uninstall-run-time
 uninstall-run-time:
 	rm -f $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,libmm.so.1 mmhook.o libmm.so)
-	-rmdir $(DESTDIR)$(MMLIBDIR_DEST) 2>/dev/null
+	rmdir $(DESTDIR)$(MMLIBDIR_DEST) 2>/dev/null || :
 
 -include $(RUN_TIME_OBJS:.o=.d) $(BUILD)/lib/mmhook.d

@@ -7,7 +7,8 @@ BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h)
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c)) \
 	$(BUILD)/obj/$(BENCH_SRC)/child/plain.o
-BENCH_COMMIT = $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+# Not a repository around an unpacked archive.
+BENCH_COMMIT = $(shell test -e .git && git describe --always --dirty --abbrev=12 2>/dev/null || echo v$(MM_VERSION))
 BENCH_FLAGS = -std=c++17 -O2 -I. -Xcompiler -Wall,-Wextra,-Werror \
 	$(foreach a,$(ARCHS),-gencode arch=compute_$a,code=sm_$a) \
 	-gencode arch=compute_$(MM_ARCH_FIRST),code=compute_$(MM_ARCH_FIRST)
@@ -52,4 +53,4 @@ uninstall: uninstall-mmbench
 uninstall-mmbench:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmbench"
 	rm -rf "$(DESTDIR)$(MMLIBDIR)/bench"
-	-rmdir "$(DESTDIR)$(MMLIBDIR)" 2>/dev/null
+	rmdir "$(DESTDIR)$(MMLIBDIR)" 2>/dev/null || :

@@ -24,3 +24,4 @@ install-mmdoctor: $(BUILD)/bin/mmdoctor
 uninstall: uninstall-mmdoctor
 uninstall-mmdoctor:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmdoctor" $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmdoctor mmimages)
+	rmdir "$(DESTDIR)$(MMLIBDIR)" 2>/dev/null || :

@@ -92,6 +92,7 @@ START_TEST(good) {
     ck_assert(read_with("MM_TRIM", "idle")->trims_idle && !read_with("MM_TRIM", "demand")->trims_idle);
     ck_assert(read_with("MM_VERBOSE", "1")->verbose && said == 0);
     ck_assert(is_default(read_with("MM_NVCC", "whatever")) && said == 0);
+    ck_assert(is_default(read_with("MM_OFF", "1")) && said == 0);
     ck_assert(is_default(read_with("MM_HEAP", "1G")) && said == 1);
 }
 END_TEST

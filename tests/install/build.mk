@@ -1,0 +1,6 @@
+# Suite of what is installed and how it is found: versions, mmnvcc's own options, MM_OFF, mmdoctor, manual pages, mm.pc, the CMake
+# package, completion, uninstall, dist.
+.PHONY: check-install
+check: check-install
+check-install: all
+	MAKE='$(MAKE)' CUDA_HOME='$(CUDA_HOME)' ARCHS='$(ARCHS)' CC='$(CC)' tests/install/run.sh $(BUILD)/tests/install

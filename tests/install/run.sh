@@ -1,0 +1,327 @@
+#!/bin/bash
+# run.sh OUT: mm as it is installed, into OUT: what is there, whether it is found, what its programs say; uninstall; dist.
+# CUDA_HOME, CC, ARCHS and MAKE in the environment; from the root of the tree.
+# The functions are called by name through "it".
+# shellcheck disable=SC2016,SC2317,SC2329
+set -u
+root=$PWD
+out=$(mkdir -p "$1" && realpath "$1") || exit
+rm -rf "${out:?}"/*
+cd "$out" || exit
+unset MAKEFLAGS MAKELEVEL MFLAGS MM_NVCC MM_OFF NVCC_CCBIN NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS LD_PRELOAD
+export LC_ALL=C XDG_CACHE_HOME=$out/cache
+prefix=$out/mm lib=$out/mm/lib/mm src=$root/tests/splice/programs
+bin=$prefix/bin
+nvcc_bin=$(cd "$CUDA_HOME/bin" && pwd -P)
+passed=0 failed=0
+
+# it WHAT COMMAND...: one test; the command's failure is a failure, with what it said.
+it() {
+    local what=$1 said
+    shift
+    if said=$("$@" 2>&1); then
+        ((++passed))
+    else
+        ((++failed))
+        printf 'install: FAILED: %s\n%s\n' "$what" "$said"
+    fi
+}
+same() { [[ $1 == "$2" ]] || { diff <(printf '%s\n' "$2") <(printf '%s\n' "$1"); false; }; }
+has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
+lacks() { [[ $1 != *"$2"* ]] || { printf 'got:   %s\nwith:  %s\n' "$1" "$2"; return 1; }; }
+# says STATUS TEXT COMMAND...: the command ends with that status and says exactly that.
+says() {
+    local said got=0
+    said=$("${@:3}" 2>&1) || got=$?
+    same "$said" "$2" && same "$got" "$1"
+}
+makes() { "$MAKE" --no-print-directory -C "$root" "$@"; }
+number_of() { awk -v name="$1" '$2 == name {gsub(/"/, "", $3); print $3}' "$root/mmconfig.h"; }
+version=$(number_of MM_VERSION) abi=$(number_of MM_ABI_VERSION)
+
+makes install PREFIX="$prefix" > install.log 2>&1 || { cat install.log && echo 'install: 0 passed, 1 failed' && exit 1; }
+
+# ---- versions, and mmnvcc's own options ----------------------------------------------------------
+
+it 'a version of three numbers' eval '[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ && $abi =~ ^[0-9]+$ ]]'
+it 'mmnvcc --mm-version' says 0 "mmnvcc (mm) $version, agreement version $abi" env -i PATH=/usr/bin:/bin "$bin/mmnvcc" --mm-version
+it 'mmrun --version' says 0 "mmrun (mm) $version, agreement version $abi, $lib/libmm.so.1" "$bin/mmrun" --version
+it 'mmdoctor --version' says 0 "mmdoctor (mm) $version, agreement version $abi" "$bin/mmdoctor" --version
+bench_version() { [[ $("$bin/mmbench" --version) == "mmbench (mm) $version, commit "?* ]]; }
+it 'mmbench --version' bench_version
+it "nvcc's own --version" says 0 "$("$CUDA_HOME/bin/nvcc" --version)" "$bin/mmnvcc" --version
+
+it '--mm-show' says 0 "$lib/toolkit/bin/nvcc -arch=sm_90 a\\ b.cu -o shown" "$bin/mmnvcc" --mm-show -arch=sm_90 'a b.cu' -o shown
+it '--mm-show without arguments' says 0 "$lib/toolkit/bin/nvcc" "$bin/mmnvcc" --mm-show
+shown_runs() {
+    local command
+    command=$("$bin/mmnvcc" --mm-show -cubin -arch=sm_90 "-DQUOTED=\"a 'b' \$c\"" "$src/one.cu" -o "it's shown.cubin") &&
+        [[ ! -e "it's shown.cubin" && $command != *$'\n'* ]] && eval "$command" && has "$("$lib/mmimages" "it's shown.cubin")" "heap=$abi"
+}
+it 'what --mm-show prints can be run' shown_runs
+it 'one line for a line break' says 0 "$lib/toolkit/bin/nvcc \$'a\\nb'" "$bin/mmnvcc" --mm-show $'a\nb'
+it 'an unknown --mm- option' says 2 "mmnvcc: unknown option '--mm-tea'; expected --mm-show or --mm-version, or one of nvcc's" "$bin/mmnvcc" --mm-tea -c x.cu
+behind() { local said; ! said=$("$bin/mmnvcc" -c --mm-version 2>&1) && has "$said" "nvcc fatal" && has "$said" "--mm-version"; }
+it 'behind others it is for nvcc' behind
+
+# ---- MM_OFF --------------------------------------------------------------------------------------
+
+off_line() { printf "%s: MM_OFF=%s is not understood; expected 0 or 1; using 0" "$1" "$2"; }
+it 'MM_OFF=1' says 0 "$nvcc_bin/nvcc -c x.cu" env MM_OFF=1 "$bin/mmnvcc" --mm-show -c x.cu
+off_compiles() { MM_OFF=1 "$bin/mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o off.cubin && same "$("$lib/mmimages" off.cubin)" $'file cubin\nfinal elf sm_90 heap= undefined=free'; }
+it 'MM_OFF=1 compiles without mm' off_compiles
+for value in '' 0; do it "MM_OFF=$value" says 0 "$lib/toolkit/bin/nvcc" env MM_OFF="$value" "$bin/mmnvcc" --mm-show; done
+it 'MM_OFF=yes' says 0 "$(off_line mmnvcc yes)"$'\n'"$lib/toolkit/bin/nvcc" env MM_OFF=yes "$bin/mmnvcc" --mm-show
+it 'MM_OFF of two lines' says 0 "$(off_line mmnvcc '1?1')"$'\n'"$lib/toolkit/bin/nvcc" env MM_OFF=$'1\n1' "$bin/mmnvcc" --mm-show
+preloaded=('sh' -c 'echo "${LD_PRELOAD-none}"')
+it 'mmrun preloads' says 0 "$lib/libmm.so.1" "$bin/mmrun" "${preloaded[@]}"
+it 'mmrun, MM_OFF=0' says 0 "$lib/libmm.so.1" env MM_OFF=0 "$bin/mmrun" "${preloaded[@]}"
+it 'mmrun, MM_OFF=1' says 0 none env MM_OFF=1 "$bin/mmrun" "${preloaded[@]}"
+it 'mmrun, MM_OFF=yes' says 0 "$(off_line mmrun yes)"$'\n'"$lib/libmm.so.1" env MM_OFF=yes "$bin/mmrun" "${preloaded[@]}"
+it 'mmrun, MM_OFF of two lines' says 0 "$(off_line mmrun '1?1')"$'\n'"$lib/libmm.so.1" env MM_OFF=$'1\n1' "$bin/mmrun" "${preloaded[@]}"
+no_library() { mkdir -p lonely/bin && cp "$bin/mmrun" lonely/bin && says 0 none env MM_OFF=1 lonely/bin/mmrun "${preloaded[@]}"; }
+it 'mmrun, MM_OFF=1, needs no library' no_library
+
+# ---- what libmm.so.1 exports ---------------------------------------------------------------------
+
+exports() {
+    same "$(readelf -W --dyn-syms "$lib/libmm.so.1" | awk '$5 != "LOCAL" && $7 ~ /^[0-9]+$/ {print $8}' | sort)" \
+        "$({ sed -n 's/^ *X(\([A-Za-z0-9_]*\),.*/\1/p' "$root/interpose/runtime/names.h" && printf '%s\n' dlsym mm_dlsym_v1; } | sort)"
+}
+it 'libmm.so.1 exports the hooks and dlsym, without versions, and nothing else' exports
+
+# ---- mmdoctor ------------------------------------------------------------------------------------
+
+doctor=("$bin/mmdoctor")
+# diagnoses STATUS TEXT FILE...: ends with that status and says exactly that of the files; of a sound machine nothing is wrong.
+diagnoses() {
+    local said got=0 machine
+    said=$("${doctor[@]}" "${@:3}" 2>&1) || got=$?
+    machine=$("${doctor[@]}")
+    same "${said#"$machine"}" "${2:+$'\n'}$2" && same "$got" "$1"
+}
+"$bin/mmnvcc" -arch=sm_90 "$src/one.cu" -o whole && "$bin/mmnvcc" -rdc=true -arch=sm_90 "$src/part.cu" "$src/use.cu" -o parts &&
+    "$bin/mmnvcc" -shared -Xcompiler -fPIC -arch=sm_90 "$src/one.cu" -o plugin.so && "$bin/mmnvcc" -c -arch=sm_90 "$src/one.cu" -o one.o &&
+    "$bin/mmnvcc" -c -arch=sm_90 -Xfatbin -compress-all --compress-mode=speed "$src/one.cu" -o lz4.o &&
+    "$bin/mmnvcc" -c -arch=sm_90 -Xfatbin -compress-all --compress-mode=size "$src/one.cu" -o zstd.o &&
+    "$bin/mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o one.cubin && "$bin/mmnvcc" -fatbin -arch=sm_90 "$src/one.cu" -o one.fatbin &&
+    "$bin/mmnvcc" -dc -arch=sm_90 "$src/part.cu" -o part.o && g++ one.o -L"$CUDA_HOME/lib64" -lcudart_static -lpthread -ldl -lrt -o hookless &&
+    "$bin/mmnvcc" -arch=sm_90 "$src/none.cu" -o none || exit
+nvcc=$CUDA_HOME/bin/nvcc
+"$nvcc" -arch=sm_90 "$src/one.cu" -o plain && "$nvcc" -rdc=true -arch=sm_90 "$src/part.cu" "$src/use.cu" -o plainparts &&
+    "$nvcc" -c -arch=sm_90 -Xfatbin -compress-all "$src/one.cu" -o plain.o &&
+    "$nvcc" -rdc=true -gencode arch=compute_90,code=compute_90 "$src/part.cu" "$src/use.cu" -o plainptx || exit
+ar rcs ours.a one.o part.o && ar rcs mixed.a one.o plain.o
+printf 'int main(void) { return 0; }\n' > host.c && $CC host.c -o host
+
+mine="built with mm, agreement version $abi"
+lines() { printf '%-15s%s\n' "$@"; }
+instead="compile it, and do its device link, with mmnvcc"
+name_one='name a program, library, object, archive, cubin or fatbin'
+machine() {
+    local said
+    said=$("${doctor[@]}") && lacks "$said" 'wrong:' && has "$said" "$(lines mm "$version, agreement version $abi, in $lib")" &&
+        has "$said" "$(lines 'run time' "$lib/libmm.so.1, agreement version $abi")" && has "$said" "$(lines toolkit "${nvcc_bin%/bin}, release ")" &&
+        has "$said" "$(lines mmnvcc "$nvcc_bin/nvcc, by the links in $lib/toolkit")" && has "$said" "$(lines 'host compiler' "$(g++ --version | head -n 1)")"
+}
+it 'mmdoctor on this machine' machine
+for file in whole parts plugin.so; do it "mmdoctor $file" diagnoses 0 "$(lines $file: "$mine" $file: "run time $lib/libmm.so.1")" $file; done
+for file in one.o lz4.o zstd.o one.cubin one.fatbin ours.a; do it "mmdoctor $file" diagnoses 0 "$(lines $file: "$mine")" $file; done
+it 'mmdoctor, relocatable' diagnoses 0 "$(lines part.o: 'relocatable device code, which gets mm from the device link, if that is done by mmnvcc')" part.o
+it 'mmdoctor, nothing allocates' diagnoses 0 "$(lines none: 'device code that does not allocate')" none
+it 'mmdoctor, no device code' diagnoses 0 "$(lines host: 'no device code')" host
+it 'mmdoctor, by nvcc' diagnoses 1 "wrong: plain: device code with CUDA's own malloc: sm_90 (free), PTX sm_90 (free); $instead" plain
+it 'mmdoctor, by nvcc, compressed' diagnoses 1 "wrong: plain.o: device code with CUDA's own malloc: sm_90 (free), PTX sm_90 (free); $instead" plain.o
+it 'mmdoctor, device link by nvcc' diagnoses 1 "wrong: plainparts: device code with CUDA's own malloc: sm_90 (malloc, free); $instead" plainparts
+it 'mmdoctor, device link by the driver' diagnoses 1 "wrong: plainptx: device code with CUDA's own malloc: code that the driver links; $instead" plainptx
+it 'mmdoctor, one of two' diagnoses 1 "$(lines mixed.a: "$mine")"$'\n'"wrong: mixed.a: device code with CUDA's own malloc: sm_90 (free), PTX sm_90 (free); $instead" mixed.a
+it 'mmdoctor, not linked by mmnvcc' diagnoses 1 "$(lines hookless: "$mine")"$'\n'"wrong: hookless: nothing in it loads libmm.so.1; start it with mmrun, or link it with mmnvcc" hookless
+it 'mmdoctor, a text' diagnoses 1 "wrong: host.c: is nothing that holds device code; $name_one" host.c
+it 'mmdoctor, no file' diagnoses 1 "wrong: nowhere: is no file that can be read; $name_one" nowhere
+it 'mmdoctor, one of several' diagnoses 1 "$(lines one.o: "$mine")"$'\n'"wrong: nowhere: is no file that can be read; $name_one"$'\n'"$(lines host: 'no device code')" one.o nowhere host
+it 'mmdoctor, a file that begins with -' diagnoses 1 "wrong: -x: is no file that can be read; $name_one" -- -x
+another() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.o > other.o && diagnoses 1 "wrong: other.o: built with mm's agreement version 9, this is $abi; compile and link it again with this mmnvcc" other.o; }
+another_cubin() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.cubin > other.cubin && diagnoses 1 "wrong: other.cubin: built with mm's agreement version 9, this is $abi; compile and link it again with this mmnvcc" other.cubin; }
+it 'mmdoctor, another agreement' another_cubin
+it 'mmdoctor, another agreement, object' another
+broken() { head -c 3000 one.o > broken.o && head -c 3000 ours.a > broken.a && diagnoses 0 "$(lines broken.o: 'no device code' broken.a: 'no device code')" broken.o broken.a; }
+it 'mmdoctor, half a file' broken
+it 'mmdoctor, an unknown option' says 2 "mmdoctor: unknown option '--tea'; see mmdoctor --help" "${doctor[@]}" --tea
+doctor_help() { local said; said=$("${doctor[@]}" --help) && has "$said" 'usage: mmdoctor [FILE...]'; }
+it 'mmdoctor --help' doctor_help
+
+# has_wrong STATUS LINE COMMAND...: the command ends with that status, and that line is among what it says
+has_wrong() {
+    local said got=0
+    said=$("${@:3}" 2>&1) || got=$?
+    has $'\n'"$said"$'\n' $'\n'"$2"$'\n' && same "$got" "$1"
+}
+# sick COMMAND: a copy of the installation, in which something is wrong
+sick() { rm -rf sick && cp -r "$prefix" sick && (cd sick/lib/mm && eval "$1"); }
+no_run_time() { sick 'rm libmm.so.1' && has_wrong 1 "wrong: $out/sick/lib/mm/libmm.so.1 is not there; install mm again" sick/bin/mmdoctor; }
+it 'mmdoctor without libmm.so.1' no_run_time
+old_run_time() {
+    sick "sed -i 's/mm_heap_v$abi/mm_heap_v9/' libmm.so.1" &&
+        has_wrong 1 "wrong: $out/sick/lib/mm/libmm.so.1 has agreement version 9, the rest of mm $abi; install mm again" sick/bin/mmdoctor
+}
+it 'mmdoctor, a libmm.so.1 of another agreement' old_run_time
+no_hook() { sick 'rm mmhook.o' && has_wrong 1 "wrong: $out/sick/lib/mm/mmhook.o is not there; install mm again" sick/bin/mmdoctor; }
+it 'mmdoctor without mmhook.o' no_hook
+it 'mmdoctor, no toolkit' has_wrong 1 "wrong: mmnvcc: CUDA_HOME is '/nowhere'; expected bin/nvcc and bin/nvcc.profile in it; give it a toolkit by CUDA_HOME, MM_NVCC or PATH" \
+    env CUDA_HOME=/nowhere "${doctor[@]}"
+old_toolkit() {
+    mkdir -p old/bin && : > old/bin/nvcc.profile && printf '#!/bin/sh\necho release 12.9,\n' > old/bin/nvcc && chmod 755 old/bin/nvcc &&
+        has_wrong 0 "$(lines toolkit "$out/old, release 12.9: too old for mm, which needs 13.0")" env PATH="$PATH:$out/old/bin" "${doctor[@]}" &&
+        has_wrong 1 "wrong: mmnvcc: '$out/old/bin/nvcc' is of release 12.9; mm needs CUDA toolkit 13.0 or later; give it a toolkit by CUDA_HOME, MM_NVCC or PATH" \
+            env CUDA_HOME="$out/old" "${doctor[@]}"
+}
+it 'mmdoctor, an old toolkit' old_toolkit
+bad_compiler() {
+    mkdir -p bad && printf '#!/bin/sh\n[ "$1" != --version ] || exec g++ --version\necho "#error -- unsupported GNU version" >&2\nexit 1\n' > bad/g++ &&
+        chmod 755 bad/g++ && has_wrong 1 'wrong: nvcc does not go with its host compiler: #error -- unsupported GNU version; name another by -ccbin or NVCC_CCBIN' \
+        env NVCC_CCBIN="$out/bad/g++" "${doctor[@]}"
+}
+it 'mmdoctor, a host compiler that will not do' bad_compiler
+# gpu LINE: a driver that tells of that GPU
+gpu() { mkdir -p gpu && printf '#!/bin/sh\necho "%s"\n' "$1" > gpu/nvidia-smi && chmod 755 gpu/nvidia-smi; }
+with_gpu() { gpu 'NVIDIA H200, 580.1.2, 9.0' && has_wrong 0 "$(lines GPU 'NVIDIA H200 (sm_90), driver 580.1.2')" env PATH="$out/gpu:$PATH" "${doctor[@]}"; }
+it 'mmdoctor, a GPU' with_gpu
+old_gpu() { gpu 'Tesla V100, 535.1, 7.0' && has_wrong 1 "wrong: mm has no code for sm_70 (there: $(cd "$lib/ptx" && echo mm_*.ptx)); build mm with it in ARCHS" env PATH="$out/gpu:$PATH" "${doctor[@]}"; }
+it 'mmdoctor, an old GPU' old_gpu
+no_gpu() { mkdir -p gpu && printf '#!/bin/sh\necho No devices\nexit 6\n' > gpu/nvidia-smi && chmod 755 gpu/nvidia-smi && has_wrong 0 "$(lines GPU 'no GPU here')" env PATH="$out/gpu:$PATH" "${doctor[@]}"; }
+it 'mmdoctor, no GPU' no_gpu
+it 'mmdoctor, MM_OFF' has_wrong 0 "$(lines MM_OFF '1: mmnvcc is nvcc, and mmrun preloads nothing')" env MM_OFF=1 "${doctor[@]}"
+it 'mmdoctor, a bad MM_OFF' has_wrong 1 "wrong: MM_OFF is 'yes'; set it to 0 or 1" env MM_OFF=yes "${doctor[@]}"
+moved() {
+    local status=0
+    mv "$lib/libmm.so.1" "$lib/kept" && has_wrong 1 "wrong: whole: looks for $lib/libmm.so.1, which is not there; link it again with mmnvcc, or start it with mmrun" \
+        "${doctor[@]}" whole || status=1
+    mv "$lib/kept" "$lib/libmm.so.1"
+    return "$status"
+}
+it 'mmdoctor, a run time that was moved' moved
+
+# ---- manual pages --------------------------------------------------------------------------------
+
+lint_clean() { says 0 '' mandoc -T lint -W warning "$prefix/share/man/$1"; }
+for page in man1/mmnvcc.1 man1/mmrun.1 man1/mmbench.1 man1/mmdoctor.1 man7/mm.7; do
+    it "$page" lint_clean $page
+    it "version of $page" has "$(mandoc -T ascii "$prefix/share/man/$page")" "mm $version"
+done
+# options PAGE PROGRAM: what --help lists is what the page explains
+options() {
+    same "$(sed -n 's/^\.It Fl -\([a-z-]*\).*/--\1/p; s/^\.Fl -help | -version$/--help\n--version/p' "$prefix/share/man/man1/$1.1" | sort)" \
+        "$("$bin/$1" --help | grep -oE '^  --[a-z-]+' | tr -d ' ' | sort)"
+}
+for program in mmrun mmbench mmdoctor; do it "options in $program.1" options $program; done
+variables() {
+    same "$(sed -n 's/^\.It Ev \(MM_[A-Z_]*\)$/\1/p' "$prefix/share/man/man7/mm.7" | sort)" \
+        "$(grep '#define MM_HOST_VARIABLES' "$root/mmconfig.h" | grep -oE '"[A-Z_]+"' | tr -d '"' | sort)"
+}
+it 'variables in mm.7' variables
+
+# ---- for other tools -----------------------------------------------------------------------------
+
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+it 'mm.pc, version' says 0 "$version" pkg-config --modversion mm
+it 'mm.pc, mmnvcc' eval '[[ $(pkg-config --variable=mmnvcc mm) -ef $bin/mmnvcc ]]'
+# hooked FILE COMMAND...: the command makes the file, and that finds the run time
+hooked() { rm -f "$1" && "${@:2}" && has "$("$lib/mmimages" "$1")" "hook $lib/libmm.so.1"; }
+by_pkg_config() {
+    local flags
+    read -ra flags < <(pkg-config --libs mm)
+    hooked pc g++ one.o -L"$CUDA_HOME/lib64" -lcudart_static "${flags[@]}" -lpthread -ldl -lrt -o pc
+}
+it 'mm.pc links' by_pkg_config
+# project FIND LINE...: a CMake project that finds mm so, and goes on with these lines
+project() {
+    rm -rf project && mkdir project && printf '%s\n' 'cmake_minimum_required(VERSION 3.18)' 'project(p C CXX)' "find_package(mm $1)" "${@:2}" > project/CMakeLists.txt &&
+        (cd project && env -u CUDACXX cmake -S . -B build -DCMAKE_PREFIX_PATH="${cmake_prefix:-$prefix}" -Wno-dev 2>&1)
+}
+by_cmake() {
+    hooked project/build/app eval 'project "'"$version"' REQUIRED" "add_executable(app ../host.c '"$out"'/one.o)" \
+        "set_target_properties(app PROPERTIES LINKER_LANGUAGE CXX)" \
+        "target_link_libraries(app PRIVATE mm::mm '"$CUDA_HOME"'/lib64/libcudart_static.a pthread rt)" && cmake --build project/build'
+}
+sed -i 's/main/other/' host.c
+it 'CMake links' by_cmake
+by_cmake_nvcc() { local said; said=$(project "$1" 'message(STATUS "<${mm_FOUND} ${mm_VERSION} ${MM_NVCC}>")') && has "$said" "$2"; }
+it 'CMake finds mmnvcc' by_cmake_nvcc "" "<1 $version $bin/mmnvcc>"
+it 'CMake, an older version asked for' by_cmake_nvcc "${version%%.*}.0.1" "<1 $version "
+it 'CMake, a newer version asked for' by_cmake_nvcc "${version%%.*}.999" "<0  >"
+it 'CMake, another first number asked for' by_cmake_nvcc "$((${version%%.*} + 1))" "<0  >"
+it 'CMake, exactly another asked for' by_cmake_nvcc "${version%%.*}.0.1 EXACT" "<0  >"
+it 'CMake, exactly this asked for' by_cmake_nvcc "$version EXACT" "<1 $version "
+elsewhere() { rm -rf 'a b' && cp -r "$prefix" 'a b' && cmake_prefix="$out/a b" by_cmake_nvcc "" "<1 $version $out/a b/bin/mmnvcc>"; }
+it 'CMake, after a move' elsewhere
+half() { sick 'rm mmhook.o' && cmake_prefix=$out/sick && by_cmake_nvcc "" "<0 $version " && has "$(project "" 2>&1)" "'$out/sick/lib/mm/mmhook.o' is not there"; }
+it 'CMake, half an installation' half
+
+# completes WORDS... : what bash offers for the last of these words
+completes() {
+    env PATH="$bin:$PATH" bash --norc -c 'source "$0" && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && function=$(complete -p "${1##*/}" | sed "s/.*-F \([^ ]*\).*/\1/") &&
+        "$function" && echo ${COMPREPLY[*]-}' "$prefix/share/bash-completion/completions/$1" "$@"
+}
+offers() { same "$(completes "${@:2}")" "$1"; }
+it 'completion of mmnvcc --mm-' offers '--mm-show --mm-version' mmnvcc --mm-
+it 'completion of mmnvcc -std' offers '-std=c++14 -std=c++17 -std=c++20' mmnvcc -c -std
+it 'completion of mmnvcc x.cu --mm-' offers '' mmnvcc x.cu --mm-
+it 'completion of mmrun --' offers '--help --version' mmrun --
+it 'completion of mmrun bas' eval 'has " $(completes mmrun bas) " " bash "'
+it 'completion of mmdoctor --' offers '--help --version' mmdoctor --
+it 'completion of mmbench --only' offers 'mm builtin' mmbench --only ''
+it 'completion of mmbench --cases sing' offers 'single single_cold' mmbench --cases sing
+bench_options() { same "$(completes mmbench -- | tr ' ' '\n' | sort)" "$("$bin/mmbench" --help | grep -oE '^  --[a-z]+' | tr -d ' ' | sort)"; }
+it 'completion of mmbench --' bench_options
+
+# ---- uninstall -----------------------------------------------------------------------------------
+
+# What is in a folder, but standard folders, which others use, too.
+listing() { (cd "$1" && find . ! -type d && find . -type d | grep -v -x -E '\.(/(opt|usr|local|bin|lib|share|pkgconfig|cmake|man|man[17]|bash-completion|completions))*'); }
+it 'DESTDIR' makes install DESTDIR="$out/dest" PREFIX=/opt/mm
+what_is_there() {
+    local file
+    for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc} lib/pkgconfig/mm.pc \
+        lib/cmake/mm/{mmConfig,mmConfigVersion}.cmake share/man/man1/{mmnvcc,mmrun,mmbench,mmdoctor}.1 share/man/man7/mm.7 \
+        share/bash-completion/completions/{mmnvcc,mmrun,mmbench,mmdoctor}; do
+        [[ -e dest/opt/mm/$file || -L dest/opt/mm/$file ]] || { echo "$file is missing" && return 1; }
+    done
+    same "$(find dest -mindepth 1 -maxdepth 2)" $'dest/opt\ndest/opt/mm' && same "$(grep -rl -F "$out" dest --include='*.pc' --include='*.cmake')" ''
+}
+it 'what is installed' what_is_there
+uninstalls() {
+    mkdir -p dest/opt/mm/share/man/man1 && : > dest/opt/mm/bin/other && : > dest/opt/mm/share/man/man1/other.1 &&
+        : > dest/opt/mm/lib/pkgconfig/other.pc && : > dest/opt/mm/share/bash-completion/completions/other &&
+        makes uninstall DESTDIR="$out/dest" PREFIX=/opt/mm &&
+        same "$(listing dest/opt/mm | sort)" \
+            "$(printf '%s\n' ./bin/other ./lib/pkgconfig/other.pc ./share/bash-completion/completions/other ./share/man/man1/other.1)"
+}
+it 'uninstall takes what install brought, and nothing else' uninstalls
+again() { local said; said=$(makes uninstall DESTDIR="$out/dest" PREFIX=/opt/mm 2>&1) && lacks "$said" ignored && lacks "$said" "No such"; }
+it 'uninstall of nothing' again
+# refuses WHAT ARGUMENT: make says one line and does nothing
+refuses() {
+    local said
+    ! said=$(makes install "$2" 2>&1) && has "$said" "$1 has characters that make or a run path cannot carry" && same "$(grep -c . <<< "$said")" 1
+}
+it 'a PREFIX with a space' refuses "PREFIX: \"$out/a b\"" PREFIX="$out/a b"
+it 'a DESTDIR with a space' refuses "DESTDIR: \"$out/a b\"" DESTDIR="$out/a b"
+
+# ---- dist ----------------------------------------------------------------------------------------
+
+commits() { git -C "$root" rev-parse -q --verify HEAD > /dev/null 2>&1; }
+archive() {
+    makes dist && tar -xzf "$root/build/mm-$version.tar.gz" && same "$(cd "mm-$version" && find . ! -type d | sed 's|^\./||' | sort)" \
+        "$(git -C "$root" ls-tree -r --name-only HEAD | sort)" && "$MAKE" -n -C "mm-$version" all > dist.log
+}
+no_git() {
+    local said
+    mkdir -p bare && cp -r "$root"/{Makefile,setup.mk,mmconfig.h,tools} bare &&
+        ! said=$(GIT_CEILING_DIRECTORIES=$out "$MAKE" --no-print-directory -C bare dist 2>&1) &&
+        has "$said" "mm: make dist: \"$out/bare\" is no git checkout; expected one, since the archive is of what is committed"
+}
+if commits; then it 'make dist, and make in what it made' archive; fi
+it 'make dist without git' no_git
+
+printf 'install: %d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))

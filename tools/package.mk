@@ -1,0 +1,46 @@
+# What other tools want of an installation: manual pages, mm.pc, the CMake package, completion for bash; and the
+# archive of the sources.
+PACKAGE_SRC  := tools/package
+PACKAGE_MAN  := $(patsubst %,$(BUILD)/%,$(wildcard man/*.1 man/*.7))
+PACKAGE_CMAKE := $(addprefix $(BUILD)/package/,mmConfig.cmake mmConfigVersion.cmake)
+# The first has the file, the others are links to it.
+PACKAGE_COMPLETED := mmnvcc mmrun mmbench mmdoctor
+package_to = "$(DESTDIR)$(PREFIX)/$1"
+COMPLETIONS := share/bash-completion/completions
+
+.PHONY: install-package uninstall-package dist
+all: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc
+
+$(PACKAGE_MAN): $(BUILD)/man/%: man/% mmconfig.h
+	@mkdir -p $(@D)
+	$(MM_FILL) $< > $@
+
+$(BUILD)/package/%: $(PACKAGE_SRC)/% mmconfig.h
+	@mkdir -p $(@D)
+	$(MM_FILL) $< > $@
+
+install: install-package
+install-package: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc
+	install -d $(foreach d,share/man/man1 share/man/man7 lib/pkgconfig lib/cmake/mm $(COMPLETIONS),$(call package_to,$d))
+	install -m 644 $(filter %.1,$(PACKAGE_MAN)) $(call package_to,share/man/man1)
+	install -m 644 $(filter %.7,$(PACKAGE_MAN)) $(call package_to,share/man/man7)
+	install -m 644 $(BUILD)/package/mm.pc $(call package_to,lib/pkgconfig)
+	install -m 644 $(PACKAGE_CMAKE) $(call package_to,lib/cmake/mm)
+	install -m 644 $(PACKAGE_SRC)/completion.bash $(call package_to,$(COMPLETIONS)/$(firstword $(PACKAGE_COMPLETED)))
+	for name in $(wordlist 2,9,$(PACKAGE_COMPLETED)); do \
+	    ln -sfn $(firstword $(PACKAGE_COMPLETED)) $(call package_to,$(COMPLETIONS)/$$name) || exit; done
+
+uninstall: uninstall-package
+uninstall-package:
+	rm -f $(foreach f,$(notdir $(filter %.1,$(PACKAGE_MAN))),$(call package_to,share/man/man1/$f))
+	rm -f $(foreach f,$(notdir $(filter %.7,$(PACKAGE_MAN))),$(call package_to,share/man/man7/$f))
+	rm -f $(foreach f,$(PACKAGE_COMPLETED),$(call package_to,$(COMPLETIONS)/$f))
+	rm -f $(call package_to,lib/pkgconfig/mm.pc) $(foreach f,$(notdir $(PACKAGE_CMAKE)),$(call package_to,lib/cmake/mm/$f))
+	rmdir $(call package_to,lib/cmake/mm) 2>/dev/null || :
+
+# The committed tree, whatever lies beside it.
+dist:
+	@git rev-parse -q --verify HEAD >/dev/null 2>&1 || { \
+	    echo 'mm: make dist: "$(CURDIR)" is no git checkout; expected one, since the archive is of what is committed' >&2; exit 1; }
+	@mkdir -p $(BUILD)
+	git archive --prefix=mm-$(MM_VERSION)/ -o $(BUILD)/mm-$(MM_VERSION).tar.gz HEAD
