@@ -39,7 +39,7 @@ makes() { "$MAKE" --no-print-directory -C "$root" "$@"; }
 number_of() { awk -v name="$1" '$2 == name {gsub(/"/, "", $3); print $3}' "$root/mmconfig.h"; }
 version=$(number_of MM_VERSION) abi=$(number_of MM_ABI_VERSION)
 
-makes install PREFIX="$prefix" > install.log 2>&1 || { cat install.log && echo 'install: 0 passed, 1 failed' && exit 1; }
+makes install PREFIX="$prefix" > install.log 2>&1 || { tail -n 5 install.log && echo 'install: 0 passed, 1 failed' && exit 1; }
 
 # ---- versions, and mmnvcc's own options ----------------------------------------------------------
 
@@ -68,7 +68,10 @@ it 'behind others it is for nvcc' behind
 
 off_line() { printf "%s: MM_OFF=%s is not understood; expected 0 or 1; using 0" "$1" "$2"; }
 it 'MM_OFF=1' says 0 "$nvcc_bin/nvcc -c x.cu" env MM_OFF=1 "$bin/mmnvcc" --mm-show -c x.cu
-off_compiles() { MM_OFF=1 "$bin/mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o off.cubin && same "$("$lib/mmimages" off.cubin)" $'file cubin\nfinal elf sm_90 heap= undefined=free'; }
+off_compiles() {
+    MM_OFF=1 "$bin/mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o off.cubin &&
+        same "$("$lib/mmimages" off.cubin)" $'file cubin\nfinal elf sm_90 heap= undefined=free'
+}
 it 'MM_OFF=1 compiles without mm' off_compiles
 for value in '' 0; do it "MM_OFF=$value" says 0 "$lib/toolkit/bin/nvcc" env MM_OFF="$value" "$bin/mmnvcc" --mm-show; done
 it 'MM_OFF=yes' says 0 "$(off_line mmnvcc yes)"$'\n'"$lib/toolkit/bin/nvcc" env MM_OFF=yes "$bin/mmnvcc" --mm-show
@@ -79,7 +82,9 @@ it 'mmrun, MM_OFF=0' says 0 "$lib/libmm.so.1" env MM_OFF=0 "$bin/mmrun" "${prelo
 it 'mmrun, MM_OFF=1' says 0 none env MM_OFF=1 "$bin/mmrun" "${preloaded[@]}"
 it 'mmrun, MM_OFF=yes' says 0 "$(off_line mmrun yes)"$'\n'"$lib/libmm.so.1" env MM_OFF=yes "$bin/mmrun" "${preloaded[@]}"
 it 'mmrun, MM_OFF of two lines' says 0 "$(off_line mmrun '1?1')"$'\n'"$lib/libmm.so.1" env MM_OFF=$'1\n1' "$bin/mmrun" "${preloaded[@]}"
-no_library() { mkdir -p lonely/bin && cp "$bin/mmrun" lonely/bin && says 0 none env MM_OFF=1 lonely/bin/mmrun "${preloaded[@]}"; }
+no_library() {
+    mkdir -p lonely/bin && cp "$bin/mmrun" lonely/bin && says 0 none env MM_OFF=1 lonely/bin/mmrun "${preloaded[@]}"
+}
 it 'mmrun, MM_OFF=1, needs no library' no_library
 
 # ---- what libmm.so.1 exports ---------------------------------------------------------------------
@@ -114,8 +119,10 @@ nvcc=$CUDA_HOME/bin/nvcc
 ar rcs ours.a one.o part.o && ar rcs mixed.a one.o plain.o
 printf 'int main(void) { return 0; }\n' > host.c && $CC host.c -o host
 
-mine="built with mm, agreement version $abi"
+mine="built with mm, agreement version $abi" theirs="device code with CUDA's own malloc:"
 lines() { printf '%-15s%s\n' "$@"; }
+# wrong FILE TEXT
+wrong() { printf 'wrong: %s: %s\n' "$1" "$2"; }
 instead="compile it, and do its device link, with mmnvcc"
 name_one='name a program, library, object, archive, cubin or fatbin'
 machine() {
@@ -130,21 +137,29 @@ for file in one.o lz4.o zstd.o one.cubin one.fatbin ours.a; do it "mmdoctor $fil
 it 'mmdoctor, relocatable' diagnoses 0 "$(lines part.o: 'relocatable device code, which gets mm from the device link, if that is done by mmnvcc')" part.o
 it 'mmdoctor, nothing allocates' diagnoses 0 "$(lines none: 'device code that does not allocate')" none
 it 'mmdoctor, no device code' diagnoses 0 "$(lines host: 'no device code')" host
-it 'mmdoctor, by nvcc' diagnoses 1 "wrong: plain: device code with CUDA's own malloc: sm_90 (free), PTX sm_90 (free); $instead" plain
-it 'mmdoctor, by nvcc, compressed' diagnoses 1 "wrong: plain.o: device code with CUDA's own malloc: sm_90 (free), PTX sm_90 (free); $instead" plain.o
-it 'mmdoctor, device link by nvcc' diagnoses 1 "wrong: plainparts: device code with CUDA's own malloc: sm_90 (malloc, free); $instead" plainparts
-it 'mmdoctor, device link by the driver' diagnoses 1 "wrong: plainptx: device code with CUDA's own malloc: code that the driver links; $instead" plainptx
-it 'mmdoctor, one of two' diagnoses 1 "$(lines mixed.a: "$mine")"$'\n'"wrong: mixed.a: device code with CUDA's own malloc: sm_90 (free), PTX sm_90 (free); $instead" mixed.a
-it 'mmdoctor, not linked by mmnvcc' diagnoses 1 "$(lines hookless: "$mine")"$'\n'"wrong: hookless: nothing in it loads libmm.so.1; start it with mmrun, or link it with mmnvcc" hookless
+it 'mmdoctor, by nvcc' diagnoses 1 "$(wrong plain "$theirs sm_90 (free), PTX sm_90 (free); $instead")" plain
+it 'mmdoctor, by nvcc, compressed' diagnoses 1 "$(wrong plain.o "$theirs sm_90 (free), PTX sm_90 (free); $instead")" plain.o
+it 'mmdoctor, device link by nvcc' diagnoses 1 "$(wrong plainparts "$theirs sm_90 (malloc, free); $instead")" plainparts
+it 'mmdoctor, device link by the driver' diagnoses 1 "$(wrong plainptx "$theirs code that the driver links; $instead")" plainptx
+it 'mmdoctor, one of two' diagnoses 1 "$(lines mixed.a: "$mine"
+    wrong mixed.a "$theirs sm_90 (free), PTX sm_90 (free); $instead")" mixed.a
+it 'mmdoctor, not linked by mmnvcc' diagnoses 1 "$(lines hookless: "$mine"
+    wrong hookless 'nothing in it loads libmm.so.1; start it with mmrun, or link it with mmnvcc')" hookless
 it 'mmdoctor, a text' diagnoses 1 "wrong: host.c: is nothing that holds device code; $name_one" host.c
 it 'mmdoctor, no file' diagnoses 1 "wrong: nowhere: is no file that can be read; $name_one" nowhere
-it 'mmdoctor, one of several' diagnoses 1 "$(lines one.o: "$mine")"$'\n'"wrong: nowhere: is no file that can be read; $name_one"$'\n'"$(lines host: 'no device code')" one.o nowhere host
+it 'mmdoctor, one of several' diagnoses 1 "$(lines one.o: "$mine"
+    wrong nowhere "is no file that can be read; $name_one"
+    lines host: 'no device code')" one.o nowhere host
 it 'mmdoctor, a file that begins with -' diagnoses 1 "wrong: -x: is no file that can be read; $name_one" -- -x
-another() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.o > other.o && diagnoses 1 "wrong: other.o: built with mm's agreement version 9, this is $abi; compile and link it again with this mmnvcc" other.o; }
-another_cubin() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.cubin > other.cubin && diagnoses 1 "wrong: other.cubin: built with mm's agreement version 9, this is $abi; compile and link it again with this mmnvcc" other.cubin; }
+stale="built with mm's agreement version 9, this is $abi; compile and link it again with this mmnvcc"
+another() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.o > other.o && diagnoses 1 "$(wrong other.o "$stale")" other.o; }
+another_cubin() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.cubin > other.cubin && diagnoses 1 "$(wrong other.cubin "$stale")" other.cubin; }
 it 'mmdoctor, another agreement' another_cubin
 it 'mmdoctor, another agreement, object' another
-broken() { head -c 3000 one.o > broken.o && head -c 3000 ours.a > broken.a && diagnoses 0 "$(lines broken.o: 'no device code' broken.a: 'no device code')" broken.o broken.a; }
+broken() {
+    head -c 3000 one.o > broken.o && head -c 3000 ours.a > broken.a &&
+        diagnoses 0 "$(lines broken.o: 'no device code' broken.a: 'no device code')" broken.o broken.a
+}
 it 'mmdoctor, half a file' broken
 it 'mmdoctor, an unknown option' says 2 "mmdoctor: unknown option '--tea'; see mmdoctor --help" "${doctor[@]}" --tea
 doctor_help() { local said; said=$("${doctor[@]}" --help) && has "$said" 'usage: mmdoctor [FILE...]'; }
@@ -158,7 +173,9 @@ has_wrong() {
 }
 # sick COMMAND: a copy of the installation, in which something is wrong
 sick() { rm -rf sick && cp -r "$prefix" sick && (cd sick/lib/mm && eval "$1"); }
-no_run_time() { sick 'rm libmm.so.1' && has_wrong 1 "wrong: $out/sick/lib/mm/libmm.so.1 is not there; install mm again" sick/bin/mmdoctor; }
+no_run_time() {
+    sick 'rm libmm.so.1' && has_wrong 1 "wrong: $out/sick/lib/mm/libmm.so.1 is not there; install mm again" sick/bin/mmdoctor
+}
 it 'mmdoctor without libmm.so.1' no_run_time
 old_run_time() {
     sick "sed -i 's/mm_heap_v$abi/mm_heap_v9/' libmm.so.1" &&
@@ -167,34 +184,46 @@ old_run_time() {
 it 'mmdoctor, a libmm.so.1 of another agreement' old_run_time
 no_hook() { sick 'rm mmhook.o' && has_wrong 1 "wrong: $out/sick/lib/mm/mmhook.o is not there; install mm again" sick/bin/mmdoctor; }
 it 'mmdoctor without mmhook.o' no_hook
-it 'mmdoctor, no toolkit' has_wrong 1 "wrong: mmnvcc: CUDA_HOME is '/nowhere'; expected bin/nvcc and bin/nvcc.profile in it; give it a toolkit by CUDA_HOME, MM_NVCC or PATH" \
-    env CUDA_HOME=/nowhere "${doctor[@]}"
+give_it='give it a toolkit by CUDA_HOME, MM_NVCC or PATH'
+it 'mmdoctor, no toolkit' has_wrong 1 \
+    "wrong: mmnvcc: CUDA_HOME is '/nowhere'; expected bin/nvcc and bin/nvcc.profile in it; $give_it" env CUDA_HOME=/nowhere "${doctor[@]}"
 old_toolkit() {
     mkdir -p old/bin && : > old/bin/nvcc.profile && printf '#!/bin/sh\necho release 12.9,\n' > old/bin/nvcc && chmod 755 old/bin/nvcc &&
         has_wrong 0 "$(lines toolkit "$out/old, release 12.9: too old for mm, which needs 13.0")" env PATH="$PATH:$out/old/bin" "${doctor[@]}" &&
-        has_wrong 1 "wrong: mmnvcc: '$out/old/bin/nvcc' is of release 12.9; mm needs CUDA toolkit 13.0 or later; give it a toolkit by CUDA_HOME, MM_NVCC or PATH" \
+        has_wrong 1 "wrong: mmnvcc: '$out/old/bin/nvcc' is of release 12.9; mm needs CUDA toolkit 13.0 or later; $give_it" \
             env CUDA_HOME="$out/old" "${doctor[@]}"
 }
 it 'mmdoctor, an old toolkit' old_toolkit
 bad_compiler() {
-    mkdir -p bad && printf '#!/bin/sh\n[ "$1" != --version ] || exec g++ --version\necho "#error -- unsupported GNU version" >&2\nexit 1\n' > bad/g++ &&
-        chmod 755 bad/g++ && has_wrong 1 'wrong: nvcc does not go with its host compiler: #error -- unsupported GNU version; name another by -ccbin or NVCC_CCBIN' \
-        env NVCC_CCBIN="$out/bad/g++" "${doctor[@]}"
+    mkdir -p bad && printf '%s\n' '#!/bin/sh' '[ "$1" != --version ] || exec g++ --version' 'echo "#error -- unsupported" >&2' 'exit 1' > bad/g++ &&
+        chmod 755 bad/g++ && has_wrong 1 \
+        'wrong: nvcc does not go with its host compiler: #error -- unsupported; name another by -ccbin or NVCC_CCBIN' env NVCC_CCBIN="$out/bad/g++" "${doctor[@]}"
 }
 it 'mmdoctor, a host compiler that will not do' bad_compiler
 # gpu LINE: a driver that tells of that GPU
 gpu() { mkdir -p gpu && printf '#!/bin/sh\necho "%s"\n' "$1" > gpu/nvidia-smi && chmod 755 gpu/nvidia-smi; }
-with_gpu() { gpu 'NVIDIA H200, 580.1.2, 9.0' && has_wrong 0 "$(lines GPU 'NVIDIA H200 (sm_90), driver 580.1.2')" env PATH="$out/gpu:$PATH" "${doctor[@]}"; }
+with_gpu() {
+    gpu 'NVIDIA H200, 580.1.2, 9.0' &&
+        has_wrong 0 "$(lines GPU 'NVIDIA H200 (sm_90), driver 580.1.2')" env PATH="$out/gpu:$PATH" "${doctor[@]}"
+}
 it 'mmdoctor, a GPU' with_gpu
-old_gpu() { gpu 'Tesla V100, 535.1, 7.0' && has_wrong 1 "wrong: mm has no code for sm_70 (there: $(cd "$lib/ptx" && echo mm_*.ptx)); build mm with it in ARCHS" env PATH="$out/gpu:$PATH" "${doctor[@]}"; }
+old_gpu() {
+    gpu 'Tesla V100, 535.1, 7.0' && has_wrong 1 \
+        "wrong: mm has no code for sm_70 (there: $(cd "$lib/ptx" && echo mm_*.ptx)); build mm with it in ARCHS" \
+        env PATH="$out/gpu:$PATH" "${doctor[@]}"
+}
 it 'mmdoctor, an old GPU' old_gpu
-no_gpu() { mkdir -p gpu && printf '#!/bin/sh\necho No devices\nexit 6\n' > gpu/nvidia-smi && chmod 755 gpu/nvidia-smi && has_wrong 0 "$(lines GPU 'no GPU here')" env PATH="$out/gpu:$PATH" "${doctor[@]}"; }
+no_gpu() {
+    gpu 'No devices' && echo 'exit 6' >> gpu/nvidia-smi &&
+        has_wrong 0 "$(lines GPU 'no GPU here')" env PATH="$out/gpu:$PATH" "${doctor[@]}"
+}
 it 'mmdoctor, no GPU' no_gpu
 it 'mmdoctor, MM_OFF' has_wrong 0 "$(lines MM_OFF '1: mmnvcc is nvcc, and mmrun preloads nothing')" env MM_OFF=1 "${doctor[@]}"
 it 'mmdoctor, a bad MM_OFF' has_wrong 1 "wrong: MM_OFF is 'yes'; set it to 0 or 1" env MM_OFF=yes "${doctor[@]}"
 moved() {
     local status=0
-    mv "$lib/libmm.so.1" "$lib/kept" && has_wrong 1 "wrong: whole: looks for $lib/libmm.so.1, which is not there; link it again with mmnvcc, or start it with mmrun" \
+    mv "$lib/libmm.so.1" "$lib/kept" && has_wrong 1 \
+        "wrong: whole: looks for $lib/libmm.so.1, which is not there; link it again with mmnvcc, or start it with mmrun" \
         "${doctor[@]}" whole || status=1
     mv "$lib/kept" "$lib/libmm.so.1"
     return "$status"
@@ -235,7 +264,8 @@ by_pkg_config() {
 it 'mm.pc links' by_pkg_config
 # project FIND LINE...: a CMake project that finds mm so, and goes on with these lines
 project() {
-    rm -rf project && mkdir project && printf '%s\n' 'cmake_minimum_required(VERSION 3.18)' 'project(p C CXX)' "find_package(mm $1)" "${@:2}" > project/CMakeLists.txt &&
+    rm -rf project && mkdir project &&
+        printf '%s\n' 'cmake_minimum_required(VERSION 3.18)' 'project(p C CXX)' "find_package(mm $1)" "${@:2}" > project/CMakeLists.txt &&
         (cd project && env -u CUDACXX cmake -S . -B build -DCMAKE_PREFIX_PATH="${cmake_prefix:-$prefix}" -Wno-dev 2>&1)
 }
 by_cmake() {
@@ -252,15 +282,21 @@ it 'CMake, a newer version asked for' by_cmake_nvcc "${version%%.*}.999" "<0  >"
 it 'CMake, another first number asked for' by_cmake_nvcc "$((${version%%.*} + 1))" "<0  >"
 it 'CMake, exactly another asked for' by_cmake_nvcc "${version%%.*}.0.1 EXACT" "<0  >"
 it 'CMake, exactly this asked for' by_cmake_nvcc "$version EXACT" "<1 $version "
-elsewhere() { rm -rf 'a b' && cp -r "$prefix" 'a b' && cmake_prefix="$out/a b" by_cmake_nvcc "" "<1 $version $out/a b/bin/mmnvcc>"; }
+elsewhere() {
+    rm -rf 'a b' && cp -r "$prefix" 'a b' &&
+        cmake_prefix="$out/a b" by_cmake_nvcc "" "<1 $version $out/a b/bin/mmnvcc>"
+}
 it 'CMake, after a move' elsewhere
-half() { sick 'rm mmhook.o' && cmake_prefix=$out/sick && by_cmake_nvcc "" "<0 $version " && has "$(project "" 2>&1)" "'$out/sick/lib/mm/mmhook.o' is not there"; }
+half() {
+    sick 'rm mmhook.o' && cmake_prefix=$out/sick &&
+        by_cmake_nvcc "" "<0 $version " && has "$(project "" 2>&1)" "'$out/sick/lib/mm/mmhook.o' is not there"
+}
 it 'CMake, half an installation' half
 
 # completes WORDS... : what bash offers for the last of these words
 completes() {
-    env PATH="$bin:$PATH" bash --norc -c 'source "$0" && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) && function=$(complete -p "${1##*/}" | sed "s/.*-F \([^ ]*\).*/\1/") &&
-        "$function" && echo ${COMPREPLY[*]-}' "$prefix/share/bash-completion/completions/$1" "$@"
+    env PATH="$bin:$PATH" bash --norc -c 'source "$0" && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) &&
+        function=$(complete -p "$1" | sed "s/.*-F \([^ ]*\).*/\1/") && "$function" && echo ${COMPREPLY[*]-}' "$prefix/share/bash-completion/completions/$1" "$@"
 }
 offers() { same "$(completes "${@:2}")" "$1"; }
 it 'completion of mmnvcc --mm-' offers '--mm-show --mm-version' mmnvcc --mm-
@@ -277,7 +313,10 @@ it 'completion of mmbench --' bench_options
 # ---- uninstall -----------------------------------------------------------------------------------
 
 # What is in a folder, but standard folders, which others use, too.
-listing() { (cd "$1" && find . ! -type d && find . -type d | grep -v -x -E '\.(/(opt|usr|local|bin|lib|share|pkgconfig|cmake|man|man[17]|bash-completion|completions))*'); }
+listing() {
+    (cd "$1" && find . ! -type d &&
+        find . -type d | grep -v -x -E '\.(/(bin|lib|share|pkgconfig|cmake|man|man[17]|bash-completion|completions))*')
+}
 it 'DESTDIR' makes install DESTDIR="$out/dest" PREFIX=/opt/mm
 what_is_there() {
     local file

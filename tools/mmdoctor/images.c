@@ -25,7 +25,16 @@ enum { KIND_PTX = 1, KIND_ELF = 2, CUDA_MACHINE = 190, UNPACKED_MAX = 1 << 30 };
 static const uint32_t fatbin_magic = 0xBA55ED50;
 
 /* An entry: where its header has what. */
-enum { ENTRY_KIND = 0, ENTRY_HEADER = 4, ENTRY_BYTES = 8, ENTRY_PACKED = 16, ENTRY_ARCH = 28, ENTRY_FLAGS = 40, ENTRY_UNPACKED = 56, ENTRY_MIN = 64 };
+enum {
+    ENTRY_KIND = 0,
+    ENTRY_HEADER = 4,
+    ENTRY_BYTES = 8,
+    ENTRY_PACKED = 16,
+    ENTRY_ARCH = 28,
+    ENTRY_FLAGS = 40,
+    ENTRY_UNPACKED = 56,
+    ENTRY_MIN = 64
+};
 enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
 
 struct span {
@@ -83,7 +92,9 @@ static const char *string_at(struct span table, uint64_t offset) {
     return offset < table.bytes && memchr(table.at + offset, 0, table.bytes - offset) ? table.at + offset : "";
 }
 
-static bool is_elf(struct span s) { return s.bytes >= sizeof(Elf64_Ehdr) && memcmp(s.at, ELFMAG, SELFMAG) == 0 && s.at[EI_CLASS] == ELFCLASS64; }
+static bool is_elf(struct span s) {
+    return s.bytes >= sizeof(Elf64_Ehdr) && memcmp(s.at, ELFMAG, SELFMAG) == 0 && s.at[EI_CLASS] == ELFCLASS64;
+}
 
 static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
     Elf64_Shdr table, other;

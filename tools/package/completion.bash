@@ -6,9 +6,10 @@ _mm_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWO
 
 # nvcc's own options, the common ones; anything else is a file.
 _mm_mmnvcc() {
-    local words='-arch= -gencode -O0 -O1 -O2 -O3 -g -G -lineinfo -c -dc -dlink -dlto -rdc=true -ptx -cubin -fatbin -lib -shared -E -M
-        -MD -MF -o -std=c++14 -std=c++17 -std=c++20 -I -D -L -l -x -ccbin -Xcompiler -Xlinker -Xptxas -Xfatbin -Xnvlink -cudart
-        -maxrregcount -use_fast_math --extended-lambda --expt-relaxed-constexpr -t -v --keep --dryrun --list-gpu-arch --version --help'
+    local words='-arch= -gencode -O0 -O1 -O2 -O3 -g -G -lineinfo -c -dc -dlink -dlto -rdc=true -ptx -cubin -fatbin
+        -lib -shared -E -M -MD -MF -o -std=c++14 -std=c++17 -std=c++20 -I -D -L -l -x -ccbin -Xcompiler -Xlinker -Xptxas
+        -Xfatbin -Xnvlink -cudart -maxrregcount -use_fast_math --extended-lambda --expt-relaxed-constexpr -t -v --keep
+        --dryrun --list-gpu-arch --version --help'
     COMPREPLY=()
     [[ ${COMP_WORDS[COMP_CWORD]} == -* ]] || return 0
     [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[COMP_CWORD - 1]} != --mm-* ]] || words+=' --mm-show --mm-version'
