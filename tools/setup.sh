@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what this machine lacks for building and testing mm; silent when nothing is missing.
-#   tools/setup.sh [PURPOSE]...                       what for: aarch64, build, check, fuzz, install, lint, model (all of them if none is named)
-#   tools/setup.sh --cuda-home                        prints the CUDA toolkit's directory (nothing if none)
+#   tools/setup.sh [aarch64|build|check|fuzz|install|lint|model]...   what for (all of them if none is named)
+#   tools/setup.sh --cuda-home                                       prints the CUDA toolkit's directory (nothing if none)
 set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit
 # shellcheck source=tools/toolkit.sh

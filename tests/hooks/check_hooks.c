@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mmconfig.h"
+
 static char preload_mm[4096], mmrun[4096];
 
 struct result {

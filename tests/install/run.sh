@@ -161,6 +161,11 @@ broken() {
         diagnoses 0 "$(lines broken.o: 'no device code' broken.a: 'no device code')" broken.o broken.a
 }
 it 'mmdoctor, half a file' broken
+closed() {
+    sed 's/\x28\xb5\x2f\xfd/\x28\xb5\x2f\xfe/g' zstd.o > closed.o &&
+        diagnoses 0 "$(lines closed.o: 'images that cannot be looked into: 2 (compressed ones take libzstd.so.1)')" closed.o
+}
+it 'mmdoctor, what it cannot open' closed
 it 'mmdoctor, an unknown option' says 2 "mmdoctor: unknown option '--tea'; see mmdoctor --help" "${doctor[@]}" --tea
 doctor_help() { local said; said=$("${doctor[@]}" --help) && has "$said" 'usage: mmdoctor [FILE...]'; }
 it 'mmdoctor --help' doctor_help
