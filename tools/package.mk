@@ -26,7 +26,7 @@ install-package: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc
 	install -m 644 $(filter %.7,$(PACKAGE_MAN)) $(call package_to,share/man/man7)
 	install -m 644 $(BUILD)/package/mm.pc $(call package_to,lib/pkgconfig)
 	install -m 644 $(PACKAGE_CMAKE) $(call package_to,lib/cmake/mm)
-	install -m 644 $(PACKAGE_SRC)/completion.bash $(call package_to,$(COMPLETIONS)/$(firstword $(PACKAGE_COMPLETED)))
+	install -m 644 $(PACKAGE_SRC)/completion.sh $(call package_to,$(COMPLETIONS)/$(firstword $(PACKAGE_COMPLETED)))
 	for name in $(wordlist 2,9,$(PACKAGE_COMPLETED)); do \
 	    ln -sfn $(firstword $(PACKAGE_COMPLETED)) $(call package_to,$(COMPLETIONS)/$$name) || exit; done
 
