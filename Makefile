@@ -22,7 +22,7 @@ NVCC      = $(CUDA_HOME)/bin/nvcc
 MM_VERSION := $(shell awk '$$2 == "MM_VERSION" {gsub(/"/, "", $$3); print $$3}' mmconfig.h)
 MM_ABI     := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
 # What scripts say of themselves.
-MM_CUDA_MIN := $(shell sed -n 's/^MM_CUDA_MIN=//p' tools/toolkit.sh)
+MM_CUDA_MIN := $(shell awk '$$2 == "MM_TOOLKIT_MIN" {gsub(/"/, "", $$3); print $$3}' mmconfig.h)
 MM_FILL    := sed 's/@VERSION@/$(MM_VERSION)/g; s/@ABI@/$(MM_ABI)/g; s/@CUDA_MIN@/$(MM_CUDA_MIN)/g'
 
 all:

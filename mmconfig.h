@@ -19,6 +19,9 @@
 /* Of mm as a whole; Makefile and scripts take it from here. */
 #define MM_VERSION "0.1.0"
 
+/* The oldest CUDA toolkit that mmnvcc takes (tested: 12.4, 13.0, 13.5); mm itself is built with 13.0 or later (tools/toolkit.sh). */
+#define MM_TOOLKIT_MIN "12.0"
+
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
 #define MM_ABI_VERSION 2

@@ -32,14 +32,10 @@ $(MM_SHIMS): $(BUILD)/interpose/devlink.o $(BUILD)/interpose/shim.o $(BUILD)/int
 	@mkdir -p $(@D)
 	$(CC) $^ -o $@
 
-$(BUILD)/lib/mmnvcc: interpose/mmnvcc mmconfig.h
+$(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% mmconfig.h
 	@mkdir -p $(@D)
 	$(MM_FILL) $< > $@
 	chmod 755 $@
-
-$(BUILD)/lib/mmfarm $(BUILD)/lib/mmdevice: $(BUILD)/lib/%: interpose/%
-	@mkdir -p $(@D)
-	install -m 755 $< $@
 
 # -lmm of the host's link: libmm.so (runtime.mk), but nothing at all for -static.
 $(BUILD)/lib/libmm.a: interpose/build.mk
