@@ -193,9 +193,9 @@ give_it='give it a toolkit by CUDA_HOME, MM_NVCC or PATH'
 it 'mmdoctor, no toolkit' has_wrong 1 \
     "wrong: mmnvcc: CUDA_HOME is '/nowhere'; expected bin/nvcc and bin/nvcc.profile in it; $give_it" env CUDA_HOME=/nowhere "${doctor[@]}"
 old_toolkit() {
-    mkdir -p old/bin && : > old/bin/nvcc.profile && printf '#!/bin/sh\necho release 12.9,\n' > old/bin/nvcc && chmod 755 old/bin/nvcc &&
-        has_wrong 0 "$(lines toolkit "$out/old, release 12.9: too old for mm, which needs 13.0")" env PATH="$PATH:$out/old/bin" "${doctor[@]}" &&
-        has_wrong 1 "wrong: mmnvcc: '$out/old/bin/nvcc' is of release 12.9; mm needs CUDA toolkit 13.0 or later; $give_it" \
+    mkdir -p old/bin && : > old/bin/nvcc.profile && printf '#!/bin/sh\necho release 11.8,\n' > old/bin/nvcc && chmod 755 old/bin/nvcc &&
+        has_wrong 0 "$(lines toolkit "$out/old, release 11.8: too old for mm, which needs 12.0")" env PATH="$PATH:$out/old/bin" "${doctor[@]}" &&
+        has_wrong 1 "wrong: mmnvcc: '$out/old/bin/nvcc' is of release 11.8; mm needs CUDA toolkit 12.0 or later; $give_it" \
             env CUDA_HOME="$out/old" "${doctor[@]}"
 }
 it 'mmdoctor, an old toolkit' old_toolkit

@@ -2,7 +2,7 @@
 # builds.sh MMNVCC IMAGES OUT: the projects in tests/interpose/projects, built by the build systems that people use, the ways they would
 # name mmnvcc to them. Every device image is the allocator's own (no service left to the driver, one heap variable), and each file
 # that was linked knows a run time that is there. Where a GPU is the programs are run, too. CUDA_HOME names the toolkit. From the
-# root of the tree. Ends with "N passed, M failed".
+# root of the tree. Ends with "builds: N passed, M failed".
 set -u
 mmnvcc=$(realpath -s "$1") images=$(realpath "$2") projects=$PWD/tests/interpose/projects
 lib=$(dirname "$(readlink -f "$mmnvcc")")
@@ -89,5 +89,5 @@ if command -v ccache >/dev/null; then
 else
     echo "builds.sh: no ccache here, not tried"
 fi
-printf '%d passed, %d failed\n' "$passed" "$failed"
+printf 'builds: %d passed, %d failed\n' "$passed" "$failed"
 [[ $failed == 0 ]]
