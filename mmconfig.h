@@ -138,9 +138,15 @@
 /* -- The host side of the heap (runtime/host) -- */
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
- * only mmnvcc and mmrun read stand in the second list and are left alone. */
-#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_TRIM", "MM_VERBOSE"
-#define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC", "MM_OFF"
+ * only mmnvcc reads stand in the second list and are left alone. */
+#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_TRIM", "MM_OFF", "MM_VERBOSE"
+#define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
+
+/* Options that a program may give to the driver when it loads a module (there are 34 today) or a library (2) that we splice. */
+#define MM_JIT_OPTIONS_MAX 64
+#define MM_JIT_LIBRARY_OPTIONS_MAX 8
+/* Of the allocator behind PTX that the driver links: no more than its callers may have, and __launch_bounds__(1024,2) leaves 32. */
+#define MM_JIT_REGISTERS 32
 
 /* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
  * of slice bits, that is less than 64 MB. */

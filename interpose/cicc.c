@@ -41,8 +41,7 @@ static int replace_file(const char *path, const struct stat *is, const struct mm
     return bad;
 }
 
-/* Finds the fragment for an architecture: the newest that is not newer. Returns its number, 0 if there is
- * none, and in `known` what there is. */
+/* Finds the fragment for an architecture. Returns its number, 0 if there is none, and in `known` what there is. */
 static int choose_fragment(const char *folder, int target, char *known, size_t known_bytes) {
     int best = 0;
     DIR *dir = opendir(folder);
@@ -54,7 +53,7 @@ static int choose_fragment(const char *folder, int target, char *known, size_t k
         if (sscanf(e->d_name, "mm_%d.pt%c", &arch, &rest) != 2 || rest != 'x') continue;
         const size_t used = strcmp(known, "none") ? strlen(known) : 0;
         snprintf(known + used, known_bytes - used, "%ssm_%d", used ? " " : "", arch);
-        if (arch <= target && arch > best) best = arch;
+        best = mm_splice_choose(best, arch, target);
     }
     closedir(dir);
     return best;

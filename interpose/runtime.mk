@@ -4,7 +4,8 @@
 MMLIBDIR_TREE := $(abspath $(BUILD)/lib)
 MMLIBDIR_DEST := $(abspath $(PREFIX))/lib/mm
 
-RUN_TIME_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard interpose/runtime/*.c))
+RUN_TIME_SPLICE := $(addprefix interpose/splice/,module.c splice.c text.c token.c)
+RUN_TIME_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard interpose/runtime/*.c) $(RUN_TIME_SPLICE))
 
 .PHONY: run-time install-run-time uninstall-run-time
 all: run-time
@@ -13,6 +14,11 @@ run-time: $(BUILD)/lib/libmm.so.1 $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
 $(RUN_TIME_OBJS): $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_RUN_TIME) -c $< -o $@
+
+$(BUILD)/device/fragments: interpose/fragments.sh $(MM_PTX)
+	interpose/fragments.sh $@ $(MM_PTX)
+$(BUILD)/obj/interpose/runtime/jit.o: $(BUILD)/device/fragments
+$(BUILD)/obj/interpose/runtime/jit.o: CFLAGS_RUN_TIME += -DMM_FRAGMENTS='"$(BUILD)/device/fragments"'
 
 # -Bsymbolic: our own references to exported names are ours. nodelete: the driver may hold our addresses.
 RUN_TIME_LINK = -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,relro \

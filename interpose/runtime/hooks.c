@@ -3,8 +3,10 @@
  * cuda.h's macros would rename half of them.
  */
 #include <stddef.h>
+#include <string.h>
 
 #include "interpose/runtime/attach.h"
+#include "interpose/runtime/jit.h"
 #include "interpose/runtime/resolve.h"
 
 #define HOOK(symbol) __attribute__((used, visibility("hidden"))) CUresult mmh_##symbol
@@ -147,6 +149,88 @@ HOOK(cuGraphNodeSetParams)(CUgraphNode node, CUgraphNodeParams *p) {
 HOOK(cuGraphExecNodeSetParams)(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *p) {
     before_any_node(p);
     return REAL(cuGraphExecNodeSetParams, exec, node, p);
+}
+
+/* ---- code that comes at run time (jit.h) ---------------------------------------------------------- */
+
+/* Loads our text in the place of the program's, if try_ours made one, or else the program's own. */
+#define LOAD(try_ours, ours, theirs)                                                                      \
+    struct mm_jit j;                                                                                      \
+    memset(&j, 0, sizeof j);                                                                              \
+    if (!(try_ours)) return theirs;                                                                       \
+    if (mm_jit_is_taken(&j, ours)) return CUDA_SUCCESS;                                                   \
+    return mm_jit_answer(&j, theirs)
+
+HOOK(cuModuleLoadData)(CUmodule *module, const void *image) {
+    LOAD(mm_jit_try_image(&j, image, NULL, 0), REAL(cuModuleLoadData, module, j.text.data), REAL(cuModuleLoadData, module, image));
+}
+
+HOOK(cuModuleLoad)(CUmodule *module, const char *path) {
+    LOAD(mm_jit_try_file(&j, path, NULL, 0), REAL(cuModuleLoadData, module, j.text.data), REAL(cuModuleLoad, module, path));
+}
+
+HOOK(cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values) {
+    LOAD(mm_jit_try_image(&j, image, values, count), REAL(cuModuleLoadDataEx, module, j.text.data, count, options, values),
+         REAL(cuModuleLoadDataEx, module, image, count, options, values));
+}
+
+HOOK(cuModuleLoadFatBinary)(CUmodule *module, const void *image) {
+    LOAD(mm_jit_try_image(&j, image, NULL, 0), REAL(cuModuleLoadFatBinary, module, j.text.data),
+         REAL(cuModuleLoadFatBinary, module, image));
+}
+
+HOOK(cuLibraryLoadData)(CUlibrary *library, const void *image, CUjit_option *options, void **values, unsigned count,
+                        CUlibraryOption *more, void **more_values, unsigned more_count) {
+    LOAD(mm_jit_try_options(&j, more, more_values, more_count) && mm_jit_try_image(&j, image, values, count),
+         REAL(cuLibraryLoadData, library, j.text.data, options, values, count, j.library_options, j.library_values, j.library_count),
+         REAL(cuLibraryLoadData, library, image, options, values, count, more, more_values, more_count));
+}
+
+HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *options, void **values, unsigned count,
+                            CUlibraryOption *more, void **more_values, unsigned more_count) {
+    LOAD(mm_jit_try_options(&j, more, more_values, more_count) && mm_jit_try_file(&j, path, values, count),
+         REAL(cuLibraryLoadData, library, j.text.data, options, values, count, j.library_options, j.library_values, j.library_count),
+         REAL(cuLibraryLoadFromFile, library, path, options, values, count, more, more_values, more_count));
+}
+
+/* The allocator follows what the program added, through the same function of the driver's. */
+typedef CUresult add_data(CUlinkState, CUjitInputType, void *, size_t, const char *, unsigned, CUjit_option *, void **);
+static void add_ours(add_data *add, CUlinkState state, struct mm_jit_input ours) {
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void *value = (void *)(uintptr_t)ours.registers;
+    if (!ours.text || !add) return;
+    const CUresult r = add(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)ours.text, ours.bytes + 1, "mm", 1, &option, &value);
+    if (r != CUDA_SUCCESS) mm_jit_link_refused(r);
+}
+
+#define LINK_HOOKS(suffix)                                                                                \
+    HOOK(cuLinkCreate##suffix)(unsigned count, CUjit_option *options, void **values, CUlinkState *state) {  \
+        CUresult r = REAL(cuLinkCreate##suffix, count, options, values, state);                           \
+        if (r == CUDA_SUCCESS && state) mm_jit_link_begin(*state, options, values, count);                \
+        return r;                                                                                         \
+    }                                                                                                     \
+    HOOK(cuLinkAddData##suffix)(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, \
+                                unsigned count, CUjit_option *options, void **values) {                   \
+        CUresult r = REAL(cuLinkAddData##suffix, state, type, data, bytes, name, count, options, values); \
+        if (r == CUDA_SUCCESS && type == CU_JIT_INPUT_PTX)                                                \
+            add_ours((add_data *)mm_hook_real(MM_HOOK_cuLinkAddData##suffix), state,                      \
+                     mm_jit_link_add(state, (const char *)data, bytes, NULL, options, values, count));    \
+        return r;                                                                                         \
+    }                                                                                                     \
+    HOOK(cuLinkAddFile##suffix)(CUlinkState state, CUjitInputType type, const char *path, unsigned count,  \
+                                CUjit_option *options, void **values) {                                   \
+        CUresult r = REAL(cuLinkAddFile##suffix, state, type, path, count, options, values);              \
+        if (r == CUDA_SUCCESS && type == CU_JIT_INPUT_PTX)                                                \
+            add_ours((add_data *)mm_hook_real(MM_HOOK_cuLinkAddData##suffix), state,                      \
+                     mm_jit_link_add(state, NULL, 0, path, options, values, count));                      \
+        return r;                                                                                         \
+    }
+LINK_HOOKS()
+LINK_HOOKS(_v2)
+
+HOOK(cuLinkDestroy)(CUlinkState state) {
+    mm_jit_link_end(state);
+    return REAL(cuLinkDestroy, state);
 }
 
 /* ---- handles --------------------------------------------------------------------------------- */

@@ -33,6 +33,20 @@
     X(cuGraphAddNode_v2, cuGraphAddNode, 12030, ANY)                                                      \
     X(cuGraphNodeSetParams, cuGraphNodeSetParams, 12020, ANY)                                             \
     X(cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, 12020, ANY)                                     \
+    /* what brings code, perhaps as PTX */                                                                \
+    X(cuModuleLoad, cuModuleLoad, 2000, ANY)                                                              \
+    X(cuModuleLoadData, cuModuleLoadData, 2000, ANY)                                                      \
+    X(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, ANY)                                                  \
+    X(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 2000, ANY)                                            \
+    X(cuLibraryLoadData, cuLibraryLoadData, 12000, ANY)                                                   \
+    X(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, ANY)                                           \
+    X(cuLinkCreate, cuLinkCreate, 5050, ANY)                                                              \
+    X(cuLinkCreate_v2, cuLinkCreate, 6050, ANY)                                                           \
+    X(cuLinkAddData, cuLinkAddData, 5050, ANY)                                                            \
+    X(cuLinkAddData_v2, cuLinkAddData, 6050, ANY)                                                         \
+    X(cuLinkAddFile, cuLinkAddFile, 5050, ANY)                                                            \
+    X(cuLinkAddFile_v2, cuLinkAddFile, 6050, ANY)                                                         \
+    X(cuLinkDestroy, cuLinkDestroy, 5050, ANY)                                                            \
     /* where handles of kernels come from */                                                              \
     X(cuModuleGetFunction, cuModuleGetFunction, 2000, ANY)                                                \
     X(cuModuleEnumerateFunctions, cuModuleEnumerateFunctions, 12040, ANY)                                 \

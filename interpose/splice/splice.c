@@ -168,6 +168,27 @@ enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_s
     return failed ? MM_SPLICE_UNTOUCHED : MM_SPLICE_DONE;
 }
 
+bool mm_splice_declares(const char *text, size_t bytes) {
+    struct mm_token_reader r;
+    struct mm_token t;
+    mm_token_start(&r, text, bytes);
+    do {
+        t = mm_token_next(&r);
+        if (!mm_token_is(&t, ".extern")) continue;
+        t = mm_token_next(&r);
+        if (!mm_token_is(&t, ".func")) continue;
+        t = mm_token_next(&r);
+        if (mm_token_is(&t, "(")) { /* what it returns */
+            while (t.kind != MM_TOKEN_END && !mm_token_is(&t, ")")) t = mm_token_next(&r);
+            t = mm_token_next(&r);
+        }
+        if (service_index(&t) >= 0) return true;
+    } while (t.kind != MM_TOKEN_END);
+    return false;
+}
+
+int mm_splice_choose(int best, int arch, int target) { return arch <= target && arch > best ? arch : best; }
+
 bool mm_splice_is_binary_ir(const char *data, size_t bytes) {
     static const char nvvm[] = "\xED\x43\x4E\x7F", llvm[] = "BC\xC0\xDE";
     return bytes >= 4 && (memcmp(data, nvvm, 4) == 0 || memcmp(data, llvm, 4) == 0);

@@ -50,6 +50,13 @@ enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_s
 enum mm_splice_result mm_splice_fragment(const char *text, size_t bytes, const char *version,
                                          struct mm_splice_text *out, struct mm_splice_error *error);
 
+/* Whether a service is declared .extern, as far as the text can be read: what follows may be anything. */
+bool mm_splice_declares(const char *text, size_t bytes);
+
+/* Which fragment a module for sm_`target` gets: the newest that is not newer. Returns `arch` if that is better than `best` (0: none
+ * so far), else `best`. */
+int mm_splice_choose(int best, int arch, int target);
+
 /* The number in a PTX text's .target; false if it has none where one belongs. */
 bool mm_splice_target(const char *text, size_t bytes, int *target);
 

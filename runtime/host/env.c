@@ -102,19 +102,23 @@ static void read_size(const char *name, struct mm_host_env_size *size) {
                     name, value_text(text).text);
 }
 
+static void read_switch(const char *name, bool *is_on) {
+    const char *text = secure_getenv(name);
+    if (!text) return;
+    if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0)
+        *is_on = *text == '1';
+    else
+        mm_host_say("%s=%s is not understood; expected 0 or 1; using 0", name, value_text(text).text);
+}
+
 static void read_env(void) {
     report_unknown();
-    const char *text = secure_getenv("MM_VERBOSE");
-    if (text) {
-        if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0)
-            env.verbose = *text == '1';
-        else
-            mm_host_say("MM_VERBOSE=%s is not understood; expected 0 or 1; using 0", value_text(text).text);
-    }
+    read_switch("MM_VERBOSE", &env.verbose);
+    read_switch("MM_OFF", &env.is_off);
     read_size("MM_HEAP_SIZE", &env.heap_size);
     read_size("MM_HEAP_MAX", &env.heap_max);
     env.grow_wait_ms = MM_GROW_WAIT_MS_DEFAULT;
-    text = secure_getenv("MM_GROW_WAIT_MS");
+    const char *text = secure_getenv("MM_GROW_WAIT_MS");
     if (text && !mm_host_env_try_number(text, MM_GROW_WAIT_MS_MAX, &env.grow_wait_ms))
         mm_host_say("MM_GROW_WAIT_MS=%s is not understood; expected milliseconds, 0 to %u; using %u", value_text(text).text,
                     MM_GROW_WAIT_MS_MAX, MM_GROW_WAIT_MS_DEFAULT);

@@ -14,6 +14,7 @@ struct mm_host_env_size {
 struct mm_host_env {
     bool verbose;
     bool trims_idle; /* MM_TRIM=idle */
+    bool is_off;     /* MM_OFF=1: PTX that comes at run time stays what it is */
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;
 };

@@ -33,7 +33,7 @@ static const struct mm_host_env *read_with(const char *name, const char *value) 
     return &env;
 }
 static bool is_default(const struct mm_host_env *e) {
-    return !e->verbose && !e->trims_idle && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&
+    return !e->verbose && !e->trims_idle && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&
            e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT;
 }
 
@@ -91,6 +91,8 @@ START_TEST(good) {
     ck_assert_uint_eq(read_with("MM_GROW_WAIT_MS", "60000")->grow_wait_ms, 60000);
     ck_assert(read_with("MM_TRIM", "idle")->trims_idle && !read_with("MM_TRIM", "demand")->trims_idle);
     ck_assert(read_with("MM_VERBOSE", "1")->verbose && said == 0);
+    ck_assert(read_with("MM_OFF", "1")->is_off && said == 0);
+    ck_assert(is_default(read_with("MM_OFF", "0")) && said == 0);
     ck_assert(is_default(read_with("MM_NVCC", "whatever")) && said == 0);
     ck_assert(is_default(read_with("MM_OFF", "1")) && said == 0);
     ck_assert(is_default(read_with("MM_HEAP", "1G")) && said == 1);

@@ -188,8 +188,11 @@ static const struct {
     {"MM_TRIM=1", "4\n", "mm: MM_TRIM=1 is not understood; expected idle or demand; using demand\n"},
     {"MM_VERBOSE=0", "4\n", ""},
     {"MM_VERBOSE=yes", "4\n", "mm: MM_VERBOSE=yes is not understood; expected 0 or 1; using 0\n"},
+    {"MM_OFF=0", "4\n", ""},
+    {"MM_OFF=1", "4\n", ""}, /* a module that came with mm in it keeps it */
+    {"MM_OFF=2", "4\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "4\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_TRIM, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_TRIM, MM_OFF, MM_VERBOSE\n"},
     {"MMX=1", "4\n", ""},
 };
 

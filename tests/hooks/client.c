@@ -145,8 +145,9 @@ int CLIENT_MAIN(int argc, char **argv) {
     CHECK(get);
     standin = get();
     find_functions();
-    const struct scenario *lists[] = {client_scenarios, client_edge_scenarios, client_grow_scenarios};
-    for (int i = 0; i < 3; i++)
+    const struct scenario *lists[] = {client_scenarios, client_edge_scenarios, client_grow_scenarios,
+                                      client_jit_scenarios};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct scenario *s = lists[i]; s->name; s++)
             if (strcmp(s->name, argv[2]) == 0) {
                 s->run(argc - 3, argv + 3);

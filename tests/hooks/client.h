@@ -28,7 +28,9 @@
     X(cuLibraryUnload) X(cuLibraryGetKernel) X(cuLibraryEnumerateKernels) X(cuLibraryGetModule)           \
     X(cuKernelGetFunction) X(cuStreamCreate) X(cuStreamBeginCapture) X(cuStreamEndCapture)                \
     X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuGraphAddKernelNode)            \
-    X(cuGraphAddNode) X(cuMemAlloc) X(cuMemFree)
+    X(cuGraphAddNode) X(cuMemAlloc) X(cuMemFree) X(cuModuleLoad) X(cuModuleLoadDataEx)                    \
+    X(cuModuleLoadFatBinary) X(cuLibraryLoadFromFile) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkAddFile)   \
+    X(cuLinkComplete) X(cuLinkDestroy)
 
 struct api {
 #define CLIENT_MEMBER(name) __typeof__(&name) name;
@@ -56,6 +58,6 @@ struct scenario {
     const char *name;
     void (*run)(int argc, char **argv);
 };
-extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[];
+extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_jit_scenarios[];
 
 #endif

@@ -37,6 +37,16 @@ struct standin {
     long flushes, claims; /* kernels of libmm.so that ran */
     int launch_code; /* what launches answer */
     bool launches_do_nothing;
+    /* code that came (standin_jit.c): the last image, where it lay, and what came with it */
+    const void *last_image;
+    char *last_text; /* a copy, of text */
+    long loads, loads_by_path;
+    unsigned last_options, last_library_options;
+    void *last_value; /* of the first option, before the driver wrote into it */
+    bool refuse_mm;   /* what holds the heap variable */
+    /* of the state that is being linked: inputs, how many hold it, registers of those that do */
+    int inputs, inputs_with_mm;
+    unsigned registers;
     bool capture_broken;
 };
 

@@ -1,7 +1,7 @@
 /* A small libcuda.so.1 that plays device in host memory, for fault injection and machines without a GPU. It is
  * stricter than the real one: any call that makes or waits for something breaks a capture unless the
  * calling thread's mode is relaxed, and asking a CUfunction as if it were a CUkernel aborts.
- * An image is a string; "mm" in it means that the module holds the heap variable.
+ * An image is a string; "mm" in it means that the module holds the heap variable; of PTX, its name does.
  */
 #include "standin_internal.h"
 

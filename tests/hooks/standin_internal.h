@@ -25,7 +25,7 @@ bool standin_must_fail(const char *name);
 
 /* The objects behind handles. */
 enum magic { FREE = 0x46524545, CONTEXT = 0x43545854, MODULE = 0x4d4f4455, FUNCTION = 0x46554e43,
-             LIBRARY = 0x4c494252, KERNEL = 0x4b45524e, STREAM = 0x5354524d, OURS = 0x4f555253 /* libmm.so's own module */ };
+             LIBRARY = 0x4c494252, KERNEL = 0x4b45524e, LINK = 0x4c494e4b, STREAM = 0x5354524d, OURS = 0x4f555253 /* libmm.so's own module */ };
 
 struct object {
     enum magic magic;
@@ -62,6 +62,9 @@ extern __thread CUstreamCaptureMode standin_mode;
         state.capture_broken = true;                                                                      \
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;                                                     \
     }
+
+/* Notes that code came. Returns whether it holds the heap variable, or -1: refused. */
+int standin_take(const void *image, unsigned count, void **values);
 
 /* Not in cuda.h any more. */
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);

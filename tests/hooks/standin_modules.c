@@ -29,7 +29,9 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
         *module = (CUmodule)ours;
         return CUDA_SUCCESS;
     }
-    *module = (CUmodule)make_module(strstr(image, "mm") != NULL);
+    const int has_variable = standin_take(image, 0, NULL);
+    if (has_variable < 0) return CUDA_ERROR_INVALID_PTX;
+    *module = (CUmodule)make_module(has_variable);
     return CUDA_SUCCESS;
 }
 
@@ -75,10 +77,15 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction f) {
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
                            unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
-    (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
+    (void)jit, (void)values;
     ENTER();
+    const int has_variable = standin_take(code, jit_count, jit_values);
+    state.last_library_options = count;
+    for (unsigned i = 0; i < count; i++) /* then the text would have to stay */
+        if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED && has_variable > 0 && strstr(code, ".version")) abort();
+    if (has_variable < 0) return CUDA_ERROR_INVALID_PTX;
     struct object *l = standin_make(LIBRARY, NULL);
-    l->holds_variable = strstr(code, "mm") != NULL;
+    l->holds_variable = has_variable;
     *library = (CUlibrary)l;
     return CUDA_SUCCESS;
 }
@@ -280,6 +287,15 @@ static const struct {
     {"cuModuleGetFunction", 2000, false, (void *)cuModuleGetFunction},
     {"cuModuleEnumerateFunctions", 12040, false, (void *)cuModuleEnumerateFunctions},
     {"cuModuleUnload", 2000, false, (void *)cuModuleUnload},
+    {"cuModuleLoad", 2000, false, (void *)cuModuleLoad},
+    {"cuModuleLoadDataEx", 2010, false, (void *)cuModuleLoadDataEx},
+    {"cuModuleLoadFatBinary", 2000, false, (void *)cuModuleLoadFatBinary},
+    {"cuLibraryLoadFromFile", 12000, false, (void *)cuLibraryLoadFromFile},
+    {"cuLinkCreate", 6050, false, (void *)cuLinkCreate_v2},
+    {"cuLinkAddData", 6050, false, (void *)cuLinkAddData_v2},
+    {"cuLinkAddFile", 6050, false, (void *)cuLinkAddFile_v2},
+    {"cuLinkComplete", 5050, false, (void *)cuLinkComplete},
+    {"cuLinkDestroy", 5050, false, (void *)cuLinkDestroy},
     {"cuLibraryLoadData", 12000, false, (void *)cuLibraryLoadData},
     {"cuLibraryUnload", 12000, false, (void *)cuLibraryUnload},
     {"cuLibraryGetKernel", 12000, false, (void *)cuLibraryGetKernel},

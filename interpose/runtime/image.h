@@ -1,0 +1,25 @@
+/* What an image is that a program hands to the driver. Its size is mostly not known: it says itself where it ends. */
+#ifndef MM_INTERPOSE_IMAGE_H
+#define MM_INTERPOSE_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "interpose/splice/splice.h"
+
+/* Whether it begins as PTX text does: white space and comments, then .version. Reads no further than that. */
+bool mm_image_is_ptx(const char *image);
+
+/* Reads a whole file, zero-terminated, if it is a regular one; of what begins like neither PTX nor a cubin, nothing. Returns
+ * false without a trace if it cannot be had: the driver will say so. text needs mm_splice_text_free. */
+bool mm_image_try_read(const char *path, struct mm_splice_text *text);
+
+/* A call of CUDA's own allocator in machine code: who calls what. */
+struct mm_image_call {
+    const char *caller, *service; /* the first lies in the image */
+    bool is_kernel;               /* the caller is; else a function that kernels call */
+};
+/* The first such call in an image that is a cubin; false if there is none, or none can be seen. */
+bool mm_image_find_call(const void *image, struct mm_image_call *call);
+
+#endif

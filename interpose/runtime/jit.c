@@ -1,0 +1,220 @@
+#define _GNU_SOURCE /* memmem */
+#include "interpose/runtime/jit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpose/runtime/image.h"
+#include "interpose/runtime/resolve.h"
+#include "runtime/host/env.h"
+#include "runtime/host/say.h"
+
+/* The fragments are part of the library (interpose/fragments.sh, 1.4 MB that nobody loads into memory before they are needed), and
+ * not files beside it: it works alone, wherever it was copied to and whatever the process may open, and what is spliced is always
+ * of the version that publishes heaps. */
+__asm__(".pushsection .rodata.mm_fragments, \"a\"\n"
+        "mm_fragments_begin: .incbin \"" MM_FRAGMENTS "\"\n"
+        "mm_fragments_end: .byte 0\n"
+        ".popsection\n");
+extern const char mm_fragments_begin[] __attribute__((visibility("hidden")));
+extern const char mm_fragments_end[] __attribute__((visibility("hidden")));
+
+/* The one for a text, by its .target; the oldest if all are newer: then *arch is 0. */
+static const char *choose_fragment(const char *text, size_t bytes, int *arch) {
+    const char *chosen = mm_fragments_begin;
+    int target = 0, its = 0;
+    *arch = 0;
+    mm_splice_target(text, bytes, &target);
+    for (const char *f = mm_fragments_begin; f < mm_fragments_end; f += strlen(f) + 1) {
+        if (!mm_splice_target(f, strlen(f), &its) || mm_splice_choose(*arch, its, target) == *arch) continue;
+        *arch = its;
+        chosen = f;
+    }
+    return chosen;
+}
+
+/* Once in a process, or always under MM_VERBOSE=1. */
+static bool may_say(void) {
+    static bool said;
+    return !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED) || mm_host_env_get()->verbose;
+}
+
+static void say_kept(int line, const char *why) {
+    if (may_say()) mm_host_say("PTX loaded at run time keeps CUDA's own malloc: line %d: %s", line, why);
+}
+
+static struct mm_driver_error_text name_of(CUresult r) {
+    static struct mm_driver none; /* numbers instead of names */
+    const struct mm_driver *d = mm_driver_get();
+    return mm_driver_error_name(d ? d : &none, r);
+}
+
+/* Most texts end here: those without the words are not read any further. */
+static bool wants_mm(const char *text, size_t bytes) {
+    return (memmem(text, bytes, "malloc", 6) || memmem(text, bytes, "free", 4)) && mm_splice_declares(text, bytes) &&
+           !mm_host_env_get()->is_off;
+}
+
+/* ---- modules and libraries ------------------------------------------------------------------------ */
+
+static bool try_text(struct mm_jit *j, const char *text, void **values, unsigned count) {
+    const size_t bytes = strlen(text);
+    struct mm_splice_error error;
+    int arch;
+    if (!wants_mm(text, bytes)) return false;
+    if (count > MM_JIT_OPTIONS_MAX) {
+        say_kept(1, "it comes with more options than mm knows");
+        return false;
+    }
+    const char *fragment = choose_fragment(text, bytes, &arch); /* if there is none, the splicer says so */
+    const enum mm_splice_result result = mm_splice_module(text, bytes, fragment, strlen(fragment), &j->text, &error);
+    if (result == MM_SPLICE_FAILED) say_kept(error.line, error.message);
+    if (result != MM_SPLICE_DONE) return false;
+    j->values = values;
+    j->count = values ? count : 0;
+    if (j->count) memcpy(j->saved, values, j->count * sizeof *values);
+    return true;
+}
+
+/* Machine code stays what it is; whoever looks for the reason of a NULL may want to know. */
+static void note_machine_code(const void *image) {
+    struct mm_image_call call;
+    if (memcmp(image, "\177ELF", 4) != 0 || !mm_host_env_get()->verbose || !mm_image_find_call(image, &call)) return;
+    mm_host_say("%s %s uses CUDA's own %s: it came as machine code that was not built with mm", call.is_kernel ? "kernel" : "function",
+                call.caller, call.service);
+}
+
+bool mm_jit_try_image(struct mm_jit *j, const void *image, void **values, unsigned count) {
+    if (!image) return false;
+    if (mm_image_is_ptx((const char *)image)) return try_text(j, (const char *)image, values, count);
+    note_machine_code(image);
+    return false;
+}
+
+bool mm_jit_try_file(struct mm_jit *j, const char *path, void **values, unsigned count) {
+    struct mm_splice_text text;
+    if (!mm_image_try_read(path, &text)) return false;
+    const bool done = text.bytes >= 4 && mm_jit_try_image(j, text.data, values, count);
+    mm_splice_text_free(&text);
+    return done;
+}
+
+bool mm_jit_try_options(struct mm_jit *j, const CUlibraryOption *options, void **values, unsigned count) {
+    j->library_count = 0;
+    if (count > MM_JIT_LIBRARY_OPTIONS_MAX) return false;
+    for (unsigned i = 0; i < count; i++) {
+        if (!options || options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) continue;
+        j->library_options[j->library_count] = options[i];
+        j->library_values[j->library_count++] = values ? values[i] : NULL;
+    }
+    return true;
+}
+
+bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
+    mm_splice_text_free(&j->text);
+    if (r == CUDA_SUCCESS) return true;
+    j->refused = r;
+    if (j->count) memcpy(j->values, j->saved, j->count * sizeof *j->values);
+    return false;
+}
+
+CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {
+    if (r == CUDA_SUCCESS && may_say())
+        mm_host_say("PTX loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)",
+                    name_of(j->refused).text);
+    return r;
+}
+
+/* ---- what the driver links ------------------------------------------------------------------------- */
+
+struct link {
+    struct link *next;
+    CUlinkState state;
+    unsigned registers;
+    bool has_mm;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct link *links; /* those of which there is something to know */
+
+static struct link *link_get(CUlinkState state) {
+    struct link *l = links;
+    while (l && l->state != state) l = l->next;
+    if (l) return l;
+    l = (struct link *)calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->state = state;
+    l->registers = MM_JIT_REGISTERS;
+    l->next = links;
+    return links = l;
+}
+
+void mm_jit_link_end(CUlinkState state) {
+    pthread_mutex_lock(&lock);
+    for (struct link **at = &links; *at; at = &(*at)->next) {
+        struct link *l = *at;
+        if (l->state != state) continue;
+        *at = l->next;
+        free(l);
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* The program's own limit, if there is one below ours: our functions are called from under it. */
+static unsigned registers_of(const CUjit_option *options, void *const *values, unsigned count) {
+    unsigned registers = MM_JIT_REGISTERS;
+    for (unsigned i = 0; options && values && i < count; i++) {
+        const uintptr_t value = (uintptr_t)values[i] & UINT32_MAX;
+        if (options[i] == CU_JIT_MAX_REGISTERS && value && value < registers) registers = (unsigned)value;
+    }
+    return registers;
+}
+
+void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count) {
+    const unsigned registers = registers_of(options, values, count);
+    mm_jit_link_end(state); /* of that name before, and destroyed past us */
+    if (registers == MM_JIT_REGISTERS) return;
+    pthread_mutex_lock(&lock);
+    struct link *l = link_get(state);
+    if (l) l->registers = registers;
+    pthread_mutex_unlock(&lock);
+}
+
+static struct mm_jit_input add_once(CUlinkState state, const char *fragment, unsigned registers) {
+    struct mm_jit_input input = {NULL, 0, 0};
+    pthread_mutex_lock(&lock);
+    struct link *l = link_get(state);
+    if (l && !l->has_mm) {
+        l->has_mm = true;
+        input.text = fragment;
+        input.bytes = strlen(fragment);
+        input.registers = registers < l->registers ? registers : l->registers;
+    }
+    pthread_mutex_unlock(&lock);
+    return input;
+}
+
+struct mm_jit_input mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
+                                    void *const *values, unsigned count) {
+    struct mm_jit_input input = {NULL, 0, 0};
+    struct mm_splice_text file = {NULL, 0, 0};
+    if (!data && mm_image_try_read(path, &file)) {
+        data = file.data;
+        bytes = file.bytes;
+    }
+    if (data) bytes = strnlen(data, bytes); /* a zero may be counted, or not be there */
+    if (data && wants_mm(data, bytes)) {
+        int arch;
+        const char *fragment = choose_fragment(data, bytes, &arch);
+        if (arch) input = add_once(state, fragment, registers_of(options, values, count));
+        else if (may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: mm has none for its .target");
+    }
+    mm_splice_text_free(&file);
+    return input;
+}
+
+void mm_jit_link_refused(CUresult r) {
+    if (may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: the driver does not take mm's (%s)", name_of(r).text);
+}

@@ -1,0 +1,287 @@
+/* Scenarios of code that comes at run time: what the driver gets of it. */
+#include "client.h"
+
+#include <elf.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "mmconfig.h"
+
+#define HEAD(target) "//\n/* made\n by hand */\n.version 9.0\n.target " target "\n.address_size 64\n"
+#define MALLOC ".extern .func (.param .b64 r) malloc (.param .b64 n);\n"
+#define FREE ".extern .func free (.param .b64 p);\n"
+#define REST ".visible .entry kernel() {\n ret;\n}\n"
+#define HEAP ".weak .const .align 16 .b8 " MM_HEAP_REF_NAME "[" MM_STR(MM_HEAP_REF_BYTES) "];\n"
+#define DEFINED(name) ".weak .func (.param .b64 r) " name " (.param .b64 n) {\n ret;\n}\n"
+#define SPLICED HEAD("sm_90") HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") REST
+
+/* Those that become something else, and those that do not. */
+static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST, HEAD("sm_75, debug") FREE REST, HEAD("sm_90a") MALLOC REST,
+                                        HEAD("sm_999") ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, "
+                                                       ".param .b64 a);\n" REST};
+static const char *const others[] = {HEAD("sm_90") "// malloc\n.global .u64 malloc_count;\n" REST, SPLICED,
+                                     ".version 9.0\n.target sm_90\n# .extern .func malloc", "plain", "",
+                                     "\177ELF malloc that is no cubin at all, but long enough to look at its head, the whole head"};
+
+enum entry { LOAD, DATA, DATA_EX, FATBIN, LIBRARY_DATA, LIBRARY_FILE, LINK_DATA, LINK_FILE, ENTRIES };
+#define IS_FILE(e) (e == LOAD || e == LIBRARY_FILE || e == LINK_FILE)
+#define IS_LINK(e) (e == LINK_DATA || e == LINK_FILE)
+
+static char path[] = "client-jit-XXXXXX"; /* one client at a time has one */
+
+static void write_file(const char *text) {
+    strcpy(path, "client-jit-XXXXXX");
+    const int fd = mkstemp(path);
+    CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    close(fd);
+}
+
+/* Loads the text in one of the ways; its kernel, or NULL with the driver's answer in *r. */
+static CUfunction load(enum entry e, const char *text, CUresult *r) {
+    CUmodule module = NULL;
+    CUlibrary library = NULL;
+    CUkernel k = NULL;
+    CUfunction f = NULL;
+    CUlinkState link;
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE};
+    void *values[] = {(void *)(uintptr_t)0x4711, (void *)1}, *cubin;
+    CUlibraryOption more[] = {CU_LIBRARY_BINARY_IS_PRESERVED, CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE};
+    void *more_values[] = {(void *)1, (void *)8};
+    size_t bytes;
+    if (IS_FILE(e)) write_file(text);
+    switch (e) {
+    case LOAD: *r = cu.cuModuleLoad(&module, path); break;
+    case DATA: *r = cu.cuModuleLoadData(&module, text); break;
+    case DATA_EX: *r = cu.cuModuleLoadDataEx(&module, text, 2, options, values); break;
+    case FATBIN: *r = cu.cuModuleLoadFatBinary(&module, text); break;
+    case LIBRARY_DATA: *r = cu.cuLibraryLoadData(&library, text, options, values, 2, more, more_values, 2); break;
+    case LIBRARY_FILE: *r = cu.cuLibraryLoadFromFile(&library, path, options, values, 2, more + 1, more_values + 1, 1); break;
+    default:
+        OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+        *r = e == LINK_DATA ? cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, strlen(text) + 1, "text", 0, NULL, NULL)
+                            : cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL);
+        if (*r == CUDA_SUCCESS) {
+            OK(cu.cuLinkComplete(link, &cubin, &bytes));
+            OK(client_past_hooks("standin_get") ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+            OK(cu.cuModuleLoadData(&module, cubin));
+        }
+        OK(cu.cuLinkDestroy(link));
+    }
+    if (IS_FILE(e)) unlink(path);
+    if (*r == CUDA_SUCCESS && !IS_LINK(e) && e != LOAD && e != DATA && e != FATBIN) {
+        CHECK(standin->last_options == 2 && standin->last_value == (void *)(uintptr_t)0x4711);
+        CHECK(values[0] == (void *)(uintptr_t)0x1234); /* what the driver wrote is for the program */
+    }
+    if (module) OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+    if (library) OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
+    return library ? (CUfunction)k : f;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
+}
+
+static void jit(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUresult r;
+    long count = 0;
+    client_start();
+    for (int e = 0; e < ENTRIES; e++) {
+        for (size_t i = 0; i < sizeof declaring / sizeof *declaring; i++) {
+            const long by_path = standin->loads_by_path, loads = standin->loads;
+            CUfunction f = load((enum entry)e, declaring[i], &r);
+            OK(r);
+            OK(client_launch(f, NULL));
+            CHECK(standin->launches_with_variable == ++count && standin->launches_without_heap == 0);
+            if (IS_LINK(e)) { /* the program's, ours */
+                CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS);
+                continue;
+            }
+            CHECK(standin->loads == loads + 1 && standin->loads_by_path == by_path && standin->last_image != declaring[i]);
+            CHECK(strstr(standin->last_text, ".weak .func") && ends_with(standin->last_text, REST));
+            CHECK(!strstr(standin->last_text, ".extern .func free") && !strstr(standin->last_text, MALLOC));
+            if (e == LIBRARY_DATA || e == LIBRARY_FILE) CHECK(standin->last_library_options == 1);
+        }
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            const long by_path = standin->loads_by_path, loads = standin->loads;
+            if (IS_LINK(e) && i >= 2) break;
+            CUfunction f = load((enum entry)e, others[i], &r);
+            OK(r);
+            OK(client_launch(f, NULL));
+            if (others[i][0] == '/' && strstr(others[i], "heap")) count++;
+            CHECK(standin->launches_with_variable == count);
+            if (IS_LINK(e)) {
+                CHECK(standin->inputs == 1);
+                continue;
+            }
+            CHECK(standin->loads == loads + 1 && standin->loads_by_path == by_path + IS_FILE(e));
+            if (!IS_FILE(e)) CHECK(standin->last_image == others[i]); /* not even a copy */
+            if (e == LIBRARY_DATA) CHECK(standin->last_library_options == 2);
+        }
+    }
+}
+
+/* Why a text cannot be taken over; argv: which. Its own text reaches the driver, in each of the ways. */
+static void jit_kept(int argc, char **argv) {
+    static const struct {
+        const char *name, *text;
+        bool is_refused;
+    } kept[] = {
+        {"target", HEAD("sm_70") MALLOC REST, false},
+        {"no-target", HEAD("90") MALLOC REST, false},
+        {"version", ".version 6.0\n.target sm_90\n.address_size 64\n" MALLOC REST, false},
+        {"garbage", HEAD("sm_90") MALLOC "garbage", false},
+        {"own", HEAD("sm_90") FREE DEFINED("malloc") REST, false},
+        {"refused", HEAD("sm_90") MALLOC REST, true},
+        {"off", HEAD("sm_90") MALLOC REST, false},
+    };
+    CUresult r;
+    CHECK(argc == 1);
+    client_start();
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        if (strcmp(kept[i].name, argv[0]) != 0) continue;
+        standin->refuse_mm = kept[i].is_refused;
+        for (int e = 0; e < ENTRIES; e++) {
+            /* behind the driver's linker, what is wrong with one text is no matter for ours, but an architecture is */
+            if (IS_LINK(e) && i >= 2 && i < 5) continue;
+            CUfunction f = load((enum entry)e, kept[i].text, &r);
+            OK(r);
+            OK(client_launch(f, NULL));
+            CHECK(standin->launches_with_variable == 0);
+            if (IS_LINK(e)) CHECK(standin->inputs == 1 && standin->inputs_with_mm == 0);
+            else CHECK(strcmp(standin->last_text, kept[i].text) == 0 && (IS_FILE(e) || standin->last_image == kept[i].text));
+        }
+        return;
+    }
+    CHECK(!"a case of that name");
+}
+
+/* What the driver answers of itself is what the program gets. */
+static void jit_errors(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module;
+    CUlibrary library;
+    CUlinkState link;
+    client_start();
+    CHECK(cu.cuModuleLoad(&module, "/nonexistent") == CUDA_ERROR_FILE_NOT_FOUND);
+    CHECK(cu.cuModuleLoad(&module, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
+    CHECK(cu.cuLibraryLoadFromFile(&library, "/nonexistent", NULL, NULL, 0, NULL, NULL, 0) == CUDA_ERROR_FILE_NOT_FOUND);
+    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+    CHECK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
+    OK(cu.cuLinkDestroy(link));
+    CHECK(cu.cuLinkDestroy(link) == CUDA_ERROR_INVALID_HANDLE);
+    /* both the spliced text and the program's own fail: the second answer is the program's, and nothing is said */
+    for (int k = 1; k <= 2; k++) {
+        standin->calls = 0, standin->fail_at = k, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        standin->refuse_mm = k == 2;
+        CHECK(cu.cuModuleLoadData(&module, declaring[0]) == (k == 2 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS));
+        standin->armed = false;
+        if (k == 1) CHECK(strcmp(standin->last_text, declaring[0]) == 0);
+    }
+}
+
+/* Several inputs in one link, and limits on registers in every place where there can be one. */
+static void jit_links(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUlinkState link, other;
+    CUjit_option limit[] = {CU_JIT_LOG_VERBOSE, CU_JIT_MAX_REGISTERS};
+    void *at_24[] = {NULL, (void *)24}, *at_64[] = {NULL, (void *)64};
+    char unfinished[] = HEAD("sm_90") MALLOC REST "\0 and more";
+    client_start();
+#define ADD(state, text, count, values) \
+    OK(cu.cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)(text), strlen(text) + 1, "text", count, limit, values))
+    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+    ADD(link, others[0], 0, NULL);
+    CHECK(standin->inputs == 1);
+    ADD(link, declaring[0], 0, NULL);
+    ADD(link, declaring[1], 0, NULL);
+    ADD(link, declaring[0], 2, at_24);
+    CHECK(standin->inputs == 5 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS);
+    OK(cu.cuLinkCreate(2, limit, at_24, &other)); /* two states at a time */
+    ADD(other, declaring[0], 0, NULL);
+    CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == 24);
+    OK(cu.cuLinkDestroy(link));
+    ADD(other, declaring[0], 0, NULL);
+    CHECK(standin->inputs == 3 && standin->inputs_with_mm == 1);
+    OK(cu.cuLinkDestroy(other));
+    OK(cu.cuLinkCreate(2, limit, at_64, &link)); /* the same handle: a new state */
+    ADD(link, declaring[0], 0, NULL);
+    CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS);
+    OK(cu.cuLinkDestroy(link));
+    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+    ADD(link, declaring[0], 2, at_24);
+    CHECK(standin->inputs_with_mm == 1 && standin->registers == 24);
+    OK(cu.cuLinkDestroy(link));
+    /* what is not PTX, or fails, brings nothing */
+    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+    OK(cu.cuLinkAddData(link, CU_JIT_INPUT_OBJECT, (void *)(uintptr_t)declaring[0], strlen(declaring[0]), "o", 0, NULL, NULL));
+    CHECK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, unfinished, sizeof unfinished, "text", 0, NULL, NULL) == CUDA_ERROR_INVALID_PTX);
+    CHECK(standin->inputs == 1);
+    OK(cu.cuLinkDestroy(link));
+}
+
+/* The image in a file, by every way but links, as it is; argv: the file, and where to put what the driver got. */
+static void jit_file(int argc, char **argv) {
+    CHECK(argc == 2);
+    static char text[1 << 20];
+    CUmodule module;
+    FILE *f = fopen(argv[0], "rb");
+    CHECK(f && fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    client_start();
+    OK(cu.cuModuleLoad(&module, argv[0]));
+    OK(cu.cuModuleLoadData(&module, text));
+    if (!standin->last_text) return;
+    f = fopen(argv[1], "wb");
+    CHECK(f && fputs(standin->last_text, f) >= 0 && fclose(f) == 0);
+}
+
+/* A cubin by hand: `caller` calls a function that is not in it. argv: its name, what it calls, "kernel" or "function", what to do
+ * to the file ("-": nothing). */
+static void jit_cubin(int argc, char **argv) {
+    struct {
+        Elf64_Ehdr head;
+        Elf64_Sym symbols[4];
+        uint32_t pairs[8];
+        char names[200], section_names[32];
+        Elf64_Shdr sections[5] __attribute__((aligned(8)));
+    } c;
+    CHECK(argc == 4);
+    memset(&c, 0, sizeof c);
+    memcpy(c.head.e_ident, ELFMAG, SELFMAG);
+    c.head.e_ident[EI_CLASS] = ELFCLASS64;
+    c.head.e_machine = EM_CUDA;
+    c.head.e_shentsize = sizeof(Elf64_Shdr);
+    c.head.e_shnum = 5;
+    c.head.e_shoff = offsetof(__typeof__(c), sections);
+    c.head.e_shstrndx = 4;
+    snprintf(c.names + 1, 90, "%s", argv[0]);
+    snprintf(c.names + 100, 90, "%s", argv[1]);
+    c.symbols[1].st_name = 1, c.symbols[1].st_shndx = 3, c.symbols[1].st_other = strcmp(argv[2], "kernel") == 0 ? 0x10 : 0;
+    c.symbols[2].st_name = 100;
+    c.symbols[3].st_name = 1, c.symbols[3].st_shndx = 3;
+    const uint32_t pairs[] = {0, 0xffffffffu, 1, 3, 1, 2, 1, 2};
+    memcpy(c.pairs, pairs, sizeof pairs);
+    memcpy(c.section_names, "\0.nv.callgraph", 15);
+#define SECTION(i, kind, name, member, linked) \
+    c.sections[i] = (Elf64_Shdr){.sh_type = kind, .sh_name = name, .sh_offset = offsetof(__typeof__(c), member), \
+                                 .sh_size = sizeof c.member, .sh_link = linked}
+    SECTION(1, SHT_SYMTAB, 0, symbols, 2);
+    SECTION(2, SHT_STRTAB, 0, names, 0);
+    SECTION(3, SHT_LOPROC + 1, 1, pairs, 1);
+    SECTION(4, SHT_STRTAB, 0, section_names, 0);
+    if (strcmp(argv[3], "outside") == 0) c.sections[1].sh_offset = 1ull << 40;
+    if (strcmp(argv[3], "long") == 0) c.sections[3].sh_size = 1ull << 40;
+    if (strcmp(argv[3], "unended") == 0) memset(c.names, 'x', sizeof c.names);
+    if (strcmp(argv[3], "defined") == 0) c.symbols[2].st_shndx = 3;
+    if (strcmp(argv[3], "machine") == 0) c.head.e_machine = EM_X86_64;
+    CUmodule module;
+    client_start();
+    OK(cu.cuModuleLoadData(&module, &c));
+    CHECK(standin->last_image == &c);
+}
+
+const struct scenario client_jit_scenarios[] = {
+    {"jit", jit},           {"jit-kept", jit_kept}, {"jit-errors", jit_errors}, {"jit-links", jit_links},
+    {"jit-file", jit_file}, {"jit-cubin", jit_cubin}, {NULL, NULL},
+};
