@@ -15,7 +15,7 @@ HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known \
-    check_env check_memory)
+    check_env check_memory nvrtc)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -37,6 +37,7 @@ check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun
 	$(HT)/check_env
 	$(HT)/check_memory
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	$(HT_SRC)/jit.sh $(BUILD) $(HT) $(CUDA_HOME)
 
 # Every driver call fails once, at every stage of a heap's life.
 .PHONY: faults
@@ -126,6 +127,9 @@ $(HT)/check_env: $(HT_SRC)/check_env.c runtime/host/env.c runtime/host/env.h mmc
 $(HT)/check_memory: $(HT_SRC)/check_memory.c $(HOST_OBJS)
 	$(HT_CC) $^ -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
+$(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
+	$(HT_CC) $< -o $@ -ldl
+
 $(HT)/check_known: $(HT_SRC)/check_known.c $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)
 	$(HT_CC) $< interpose/runtime/known.c interpose/runtime/handles.c -o $@ $$(pkg-config --cflags --libs check)
 
@@ -139,6 +143,7 @@ HG_DEPS := $(addprefix $(HT_SRC)/,gpu_module.cu gpu_look.h gpu_driver.h) runtime
 
 .PHONY: gpu-hooks
 gpu-hooks: run-time $(BUILD)/bin/mmrun $(addprefix $(HG)/,module.fatbin gpu_driver gpu_driver_hook gpu_probe \
+    gpu_jit gpu_jit_hook jit_whole.ptx jit_one.ptx jit_two.ptx jit_kernels.cu \
     gpu_runtime_static gpu_runtime_shared gpu_runtime_ptds gpu_runtime_hook)
 
 $(HG)/module.fatbin: $(HG_DEPS)
@@ -146,6 +151,22 @@ $(HG)/module.fatbin: $(HG_DEPS)
 
 $(HG)/gpu_driver $(HG)/gpu_probe: $(HG)/%: $(HT_SRC)/%.c $(HG_DEPS)
 	$(HT_CC) $< -o $@ $(HG_CUDA) -ldl
+
+$(HG)/gpu_jit: $(HT_SRC)/gpu_jit.c $(HT_HEADERS)
+	$(HT_CC) $< -o $@ $(HG_CUDA) -ldl
+$(HG)/gpu_jit_hook: $(HT_SRC)/gpu_jit.c $(HT_HEADERS) $(HT_MM)
+	$(HT_CC) $< -o $@ -L$(BUILD)/lib -lmm $(HG_CUDA) -ldl
+
+# By the plain nvcc: nothing of mm is in them.
+$(HG)/jit_whole.ptx: JIT_PART := 0
+$(HG)/jit_one.ptx: JIT_PART := 1
+$(HG)/jit_two.ptx: JIT_PART := 2
+$(HG)/jit_whole.ptx $(HG)/jit_one.ptx $(HG)/jit_two.ptx: $(HT_SRC)/jit_kernels.cu
+	@mkdir -p $(@D)
+	$(NVCC) -ptx -arch=compute_75 -DPART=$(JIT_PART) $< -o $@
+$(HG)/jit_kernels.cu: $(HT_SRC)/jit_kernels.cu
+	@mkdir -p $(@D)
+	cp $< $@
 
 $(HG)/gpu_driver_hook: $(HT_SRC)/gpu_driver.c $(HG_DEPS) $(HT_MM)
 	$(HT_CC) $< -o $@ -L$(BUILD)/lib -lmm $(HG_CUDA)

@@ -77,7 +77,7 @@ static const struct {
 };
 static const char *const scenarios[] = {"function", "kernel", "every-launch", "race", "contexts",
                                         "reset",    "unload", "capture",      "limit",
-                                        "ends",     "recycled", "answers"};
+                                        "ends",     "recycled", "jit",    "jit-links", "answers"};
 enum { WAYS = sizeof ways / sizeof *ways, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(way_and_scenario) {
@@ -243,6 +243,70 @@ START_TEST(memory_in_small_pieces) {
 }
 END_TEST
 
+/* ---- code that comes at run time ------------------------------------------------------------------- */
+
+#define KEEPS "mm: PTX loaded at run time keeps CUDA's own malloc: "
+static const struct {
+    const char *name, *setting, *err;
+} kept[] = {
+    {"target", NULL, KEEPS "line 5: this module is for sm_70, the allocator for sm_75 and later\n"},
+    {"no-target", NULL, KEEPS "line 5: expected an architecture such as sm_90, found '90'\n"},
+    {"version", NULL, KEEPS "line 1: this module is PTX 6.0, the allocator needs 7.0 or later\n"},
+    {"garbage", NULL, KEEPS "line 8: expected a declaration or definition, found 'garbage'\n"},
+    {"own", NULL, KEEPS "line 8: this module defines its own 'malloc'; mm cannot replace it\n"},
+    {"refused", NULL, KEEPS "the driver does not take it with mm's (CUDA_ERROR_INVALID_PTX)\n"},
+    {"off", "MM_OFF=1", ""},
+};
+
+START_TEST(what_cannot_be_taken_over_is_loaded_as_it_is) {
+    const char *setting = kept[_i].setting ? kept[_i].setting : "MM_UNSET";
+    struct result r = RUN(SETTINGS(preload_mm, setting), "./client", "v2-legacy", "jit-kept", kept[_i].name);
+    expect(&r, 0, "", kept[_i].err);
+    r = RUN(SETTINGS(setting), "./client_hook_plain", "plain", "jit-kept", kept[_i].name);
+    expect(&r, 0, "", kept[_i].err);
+    r = RUN(SETTINGS(setting), "./client_hook", "symbols", "jit-kept", kept[_i].name);
+    expect(&r, 0, "", kept[_i].err);
+}
+END_TEST
+
+START_TEST(every_text_is_told_of_if_asked) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "jit-kept", "target");
+    int lines = 0;
+    for (const char *at = r.err; (at = strstr(at, KEEPS "line 5: ")); at++) lines++;
+    ck_assert_msg(r.status == 0 && lines == 6, "%d lines: %s", lines, r.err); /* two more are of links, in other words */
+}
+END_TEST
+
+START_TEST(errors_of_loading_are_the_drivers) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "jit-errors");
+    expect(&r, 0, "", KEEPS "the driver does not take it with mm's (CUDA_ERROR_UNKNOWN)\n");
+}
+END_TEST
+
+#define MACHINE_CODE ": it came as machine code that was not built with mm\n"
+static const struct {
+    const char *caller, *callee, *kind, *change, *setting, *err;
+} cubins[] = {
+    {"foo", "malloc", "kernel", "-", "MM_VERBOSE=1", "mm: kernel foo uses CUDA's own malloc" MACHINE_CODE},
+    {"foo", "__cuda_syscall_aligned_malloc", "kernel", "-", "MM_VERBOSE=1",
+     "mm: kernel foo uses CUDA's own __cuda_syscall_aligned_malloc" MACHINE_CODE},
+    {"bar", "free", "function", "-", "MM_VERBOSE=1", "mm: function bar uses CUDA's own free" MACHINE_CODE},
+    {"foo", "malloc", "kernel", "-", "MM_VERBOSE=0", ""},
+    {"foo", "mallocs", "kernel", "-", "MM_VERBOSE=1", ""},
+    {"foo", "malloc", "kernel", "defined", "MM_VERBOSE=1", ""},
+    {"foo", "malloc", "kernel", "outside", "MM_VERBOSE=1", ""},
+    {"foo", "malloc", "kernel", "long", "MM_VERBOSE=1", ""},
+    {"foo", "malloc", "kernel", "unended", "MM_VERBOSE=1", ""},
+    {"foo", "malloc", "kernel", "machine", "MM_VERBOSE=1", ""},
+};
+
+START_TEST(machine_code_is_told_of_if_asked) {
+    struct result r = RUN(SETTINGS(preload_mm, cubins[_i].setting), "./client", "v2-legacy", "jit-cubin", cubins[_i].caller,
+                          cubins[_i].callee, cubins[_i].kind, cubins[_i].change);
+    expect(&r, 0, "", cubins[_i].err);
+}
+END_TEST
+
 /* ---- processes ------------------------------------------------------------------------------------- */
 
 #define FORKED                                                                                            \
@@ -361,6 +425,10 @@ int main(int argc, char **argv) {
     tcase_add_test(c, verbose);
     tcase_add_loop_test(c, shortage, 0, sizeof shortages / sizeof *shortages);
     tcase_add_test(c, memory_in_small_pieces);
+    tcase_add_loop_test(c, what_cannot_be_taken_over_is_loaded_as_it_is, 0, sizeof kept / sizeof *kept);
+    tcase_add_test(c, every_text_is_told_of_if_asked);
+    tcase_add_test(c, errors_of_loading_are_the_drivers);
+    tcase_add_loop_test(c, machine_code_is_told_of_if_asked, 0, sizeof cubins / sizeof *cubins);
     tcase_add_test(c, forks);
     tcase_add_test(c, next_of_a_third_library);
     tcase_add_test(c, program_without_cuda);

@@ -43,6 +43,7 @@ struct standin {
     long loads, loads_by_path;
     unsigned last_options, last_library_options;
     void *last_value; /* of the first option, before the driver wrote into it */
+    bool last_is_preserved; /* the program lets it lie where it is */
     bool refuse_mm;   /* what holds the heap variable */
     /* of the state that is being linked: inputs, how many hold it, registers of those that do */
     int inputs, inputs_with_mm;

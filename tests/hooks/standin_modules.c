@@ -81,8 +81,8 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
     ENTER();
     const int has_variable = standin_take(code, jit_count, jit_values);
     state.last_library_options = count;
-    for (unsigned i = 0; i < count; i++) /* then the text would have to stay */
-        if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED && has_variable > 0 && strstr(code, ".version")) abort();
+    state.last_is_preserved = false;
+    for (unsigned i = 0; i < count; i++) state.last_is_preserved |= options[i] == CU_LIBRARY_BINARY_IS_PRESERVED;
     if (has_variable < 0) return CUDA_ERROR_INVALID_PTX;
     struct object *l = standin_make(LIBRARY, NULL);
     l->holds_variable = has_variable;
@@ -245,6 +245,7 @@ CUresult cuGetErrorName(CUresult code, const char **name) {
     switch (code) {
     case CUDA_ERROR_OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return CUDA_SUCCESS;
     case CUDA_ERROR_NOT_SUPPORTED: *name = "CUDA_ERROR_NOT_SUPPORTED"; return CUDA_SUCCESS;
+    case CUDA_ERROR_INVALID_PTX: *name = "CUDA_ERROR_INVALID_PTX"; return CUDA_SUCCESS;
     case CUDA_ERROR_UNKNOWN: *name = "CUDA_ERROR_UNKNOWN"; return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
     }

@@ -1,0 +1,41 @@
+#!/bin/bash
+# jit.sh BUILD FOLDER CUDA_HOME: what the driver gets for PTX of NVRTC (of nvcc, if there is no NVRTC) must assemble, and link. The
+# driver is the stand-in, which keeps the text.
+set -eu
+lib=$(readlink -f "$1/lib/libmm.so.1") source=$PWD/tests/hooks/jit_kernels.cu cuda=$3
+cd "$2"
+made=()
+
+get() { # OUT PART: the program's PTX
+    local status=0 arch=${1##*_}
+    ./nvrtc "$cuda/lib64/libnvrtc.so" "$source" "-arch=compute_${arch%.ptx}" "-DPART=$2" >"$1" || status=$?
+    if ((status == 77)); then
+        "$cuda/bin/nvcc" -ptx "-arch=compute_${arch%.ptx}" "-DPART=$2" "$source" -o "$1"
+    elif ((status)); then
+        echo "jit.sh: NVRTC does not make $1" >&2
+        return 1
+    fi
+    made+=("$1: $( ((status)) && echo nvcc || echo NVRTC)")
+}
+client() { LD_LIBRARY_PATH=. LD_PRELOAD=$lib ./client v2-legacy "$@"; }
+
+for arch in 75 90; do
+    get "jit_whole_$arch.ptx" 0
+    client jit-file "jit_whole_$arch.ptx" "jit_spliced_$arch.ptx"
+    grep -q '^\.weak \.func.* malloc' "jit_spliced_$arch.ptx"
+    "$cuda/bin/ptxas" -arch=sm_90 "jit_spliced_$arch.ptx" -o jit.cubin
+done
+# Two texts that both allocate, and what came behind them, with no more registers than it was given.
+get jit_one_90.ptx 1
+get jit_two_90.ptx 2
+client jit-link-files jit_one_90.ptx jit_two_90.ptx jit_added.ptx
+"$cuda/bin/ptxas" -c -arch=sm_90 jit_one_90.ptx -o jit_one.o
+"$cuda/bin/ptxas" -c -arch=sm_90 jit_two_90.ptx -o jit_two.o
+"$cuda/bin/ptxas" -c -arch=sm_90 -maxrregcount 32 jit_added.ptx -o jit_added.o
+"$cuda/bin/nvlink" -m64 --arch=sm_90 jit_one.o jit_two.o jit_added.o -o jit.cubin
+symbols=$(readelf -sW jit.cubin 2>/dev/null)
+for name in malloc free mm_heap_v; do
+    grep -qE " WEAK .* [0-9]+ $name" <<<"$symbols"
+    ! grep -qE " UND $name" <<<"$symbols" || exit 1
+done
+printf 'jit: assembled and linked: %s\n' "${made[*]}"
