@@ -36,6 +36,8 @@ static void write_file(const char *text) {
     close(fd);
 }
 
+#define TRY(call) \
+    if ((*r = (call)) != CUDA_SUCCESS) return unlink(path), NULL
 /* Loads the text in one of the ways; its kernel, or NULL with the driver's answer in *r. */
 static CUfunction load(enum entry e, const char *text, CUresult *r) {
     CUmodule module = NULL;
@@ -57,22 +59,22 @@ static CUfunction load(enum entry e, const char *text, CUresult *r) {
     case LIBRARY_DATA: *r = cu.cuLibraryLoadData(&library, text, options, values, 2, more, more_values, 2); break;
     case LIBRARY_FILE: *r = cu.cuLibraryLoadFromFile(&library, path, options, values, 2, more + 1, more_values + 1, 1); break;
     default:
-        OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+        TRY(cu.cuLinkCreate(0, NULL, NULL, &link));
         *r = e == LINK_DATA ? cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, strlen(text) + 1, "text", 0, NULL, NULL)
                             : cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL);
-        if (*r == CUDA_SUCCESS) {
-            OK(cu.cuLinkComplete(link, &cubin, &bytes));
-            OK(cu.cuModuleLoadData(&module, cubin));
-        }
-        OK(cu.cuLinkDestroy(link));
+        TRY(*r);
+        TRY(cu.cuLinkComplete(link, &cubin, &bytes));
+        TRY(cu.cuModuleLoadData(&module, cubin));
+        TRY(cu.cuLinkDestroy(link));
     }
     if (IS_FILE(e)) unlink(path);
-    if (*r == CUDA_SUCCESS && !IS_LINK(e) && e != LOAD && e != DATA && e != FATBIN) {
+    TRY(*r);
+    if (!IS_LINK(e) && e != LOAD && e != DATA && e != FATBIN) {
         CHECK(standin->last_options == 2 && standin->last_value == (void *)(uintptr_t)0x4711);
         CHECK(values[0] == (void *)(uintptr_t)0x1234); /* what the driver wrote is for the program */
     }
-    if (module) OK(cu.cuModuleGetFunction(&f, module, "kernel"));
-    if (library) OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
+    if (module) TRY(cu.cuModuleGetFunction(&f, module, "kernel"));
+    if (library) TRY(cu.cuLibraryGetKernel(&k, library, "kernel"));
     return library ? (CUfunction)k : f;
 }
 
@@ -178,6 +180,34 @@ static void jit_errors(int argc, char **argv) {
         standin->armed = false;
         if (k == 1) CHECK(strcmp(standin->last_text, declaring[0]) == 0);
     }
+}
+
+/* One driver call fails while texts come by every way; argv: nothing, which call, with what. A text that was ours goes in as the
+ * program's then. */
+static void fault_jit(int argc, char **argv) {
+    CUresult r;
+    int failed = 0;
+    CHECK(argc == 3);
+    client_start();
+    standin->fail_at = atol(argv[1]);
+    standin->fail_code = atoi(argv[2]);
+    standin->armed = true;
+    for (int e = 0; e < ENTRIES; e++) {
+        load((enum entry)e, declaring[0], &r);
+        CHECK(r == CUDA_SUCCESS || (int)r == standin->fail_code);
+        failed += r != CUDA_SUCCESS;
+        if (r != CUDA_SUCCESS && !IS_LINK(e)) CHECK(!strstr(standin->failed, "Load"));
+    }
+    standin->armed = false;
+    CHECK(failed <= 1);
+    for (int e = 0; e < ENTRIES; e++) {
+        const long before = standin->launches_with_variable;
+        CUfunction f = load((enum entry)e, declaring[0], &r);
+        OK(r);
+        OK(client_launch(f, NULL));
+        CHECK(standin->launches_with_variable == before + 1);
+    }
+    printf("%s all\n", standin->failed ? standin->failed : "-");
 }
 
 /* Several inputs in one link, and limits on registers in every place where there can be one. */
@@ -297,5 +327,6 @@ static void jit_cubin(int argc, char **argv) {
 
 const struct scenario client_jit_scenarios[] = {
     {"jit", jit},           {"jit-kept", jit_kept}, {"jit-errors", jit_errors}, {"jit-links", jit_links},
-    {"jit-file", jit_file}, {"jit-cubin", jit_cubin}, {"jit-link-files", jit_link_files}, {NULL, NULL},
+    {"jit-file", jit_file}, {"jit-cubin", jit_cubin}, {"jit-link-files", jit_link_files}, {"fault-jit", fault_jit},
+    {NULL, NULL},
 };

@@ -1,5 +1,5 @@
 /* Fault injection (make faults): every driver call that libmm.so makes, at every stage of a heap's life, is made to fail once, with
- * several errors; and the driver is made to block. Each in a process of its own (client_grow.c, client_edges.c). What must hold: the
+ * several errors; and the driver is made to block. Each in a process of its own (client_grow.c, client_edges.c, client_jit.c). What must hold: the
  * program ends by itself, in time, with status 0; at most one line that begins with "mm: ", and one if it has less memory than it
  * asked for, unless the driver is going away. Ends with "faults: N injected, M mishandled". Started in the folder of the
  * programs; argv[1]: folder of libmm.so.1; argv[2]: how many processes of 16 threads race to a first launch.
@@ -80,7 +80,7 @@ static void stage_with(const char *stage, const char *code) {
     for (int k = 1; k < 1000; k++) {
         char number[16], call[64] = "", less[16] = "";
         snprintf(number, sizeof number, "%d", k);
-        const struct result r = run("MM_GROW_WAIT_MS=300", (const char *const[]){"fault-grow", stage, number, code, NULL});
+        const struct result r = run("MM_GROW_WAIT_MS=300", (const char *const[]){strcmp(stage, "load") == 0 ? "fault-jit" : "fault-grow", stage, number, code, NULL});
         const bool understood = sscanf(r.out, "%63s %15s", call, less) == 2;
         if (r.status == 0 && understood && strcmp(call, "-") == 0) return; /* there are no more */
         injected++;
@@ -101,7 +101,7 @@ static void scenario(const char *name, const char *argument, const char *setting
 }
 
 int main(int argc, char **argv) {
-    static const char *const stages[] = {"create", "grow", "limit", "give-back"};
+    static const char *const stages[] = {"create", "grow", "limit", "give-back", "load"};
     static const char *const codes[] = {"2", "999", "4", "801"}; /* memory, unknown, gone, not supported */
     if (argc < 3) return 2;
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s/libmm.so.1", argv[1]);

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 build=$(readlink -f "${1:?usage: mutants.sh BUILD [ONLY]}") only=${2-}
 work=$build/mutants-hooks killed=0 survived=0
 flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr/local/cuda}/include"
-    "-DMM_KERNELS_FATBIN=\"$build/device/maintain.fatbin\"")
+    "-DMM_KERNELS_FATBIN=\"$build/device/maintain.fatbin\"" "-DMM_FRAGMENTS=\"$build/device/fragments\"")
 
 read -r -a check < <(pkg-config --cflags --libs check)
 here=$PWD
@@ -24,6 +24,17 @@ scenario() {
 # The first of the suite and the scenarios that fails.
 first_failing() {
     "$work/check_memory" >"$work/out" 2>&1 || { echo check_memory; return; }
+    scenario 0 MM_NVCC=x jit || { echo jit; return; }
+    scenario 0 MM_NVCC=x jit-links || { echo jit-links; return; }
+    for name in target version garbage own refused; do
+        scenario 1 MM_NVCC=x jit-kept "$name" || { echo "jit-kept $name"; return; }
+    done
+    scenario 0 MM_OFF=1 jit-kept off || { echo "jit-kept off"; return; }
+    scenario 1 MM_NVCC=x jit-errors || { echo jit-errors; return; }
+    scenario 1 MM_VERBOSE=1 jit-cubin foo malloc kernel - || { echo jit-cubin; return; }
+    for change in defined outside long unended machine; do
+        scenario 0 MM_VERBOSE=1 jit-cubin foo malloc kernel "$change" || { echo "jit-cubin $change"; return; }
+    done
     scenario 0 MM_NVCC=x thread || { echo thread; return; }
     scenario 0 MM_HEAP_MAX=7G grow || { echo grow; return; }
     scenario 1 MM_NVCC=x runs || { echo runs; return; }
@@ -56,7 +67,8 @@ while IFS= read -r line; do
     fi
     printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
     if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c -ldl -lpthread &&
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{module,splice,text,token}.c \
+        -ldl -lpthread &&
         "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
         2>"$work/log"; then
         echo "stale     $name: does not compile: $(grep -m 1 error: "$work/log")"

@@ -117,17 +117,16 @@ CUresult cuLinkDestroy(CUlinkState link) {
 #undef cuLinkCreate
 #undef cuLinkAddData
 #undef cuLinkAddFile
-CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUlinkState *link);
+__typeof__(cuLinkCreate_v2) cuLinkCreate;
 CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUlinkState *link) {
     return cuLinkCreate_v2(count, options, values, link);
 }
-CUresult cuLinkAddData(CUlinkState link, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count,
-                       CUjit_option *options, void **values);
+__typeof__(cuLinkAddData_v2) cuLinkAddData;
 CUresult cuLinkAddData(CUlinkState link, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count,
                        CUjit_option *options, void **values) {
     return cuLinkAddData_v2(link, type, data, bytes, name, count, options, values);
 }
-CUresult cuLinkAddFile(CUlinkState link, CUjitInputType type, const char *path, unsigned count, CUjit_option *options, void **values);
+__typeof__(cuLinkAddFile_v2) cuLinkAddFile;
 CUresult cuLinkAddFile(CUlinkState link, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,
                        void **values) {
     return cuLinkAddFile_v2(link, type, path, count, options, values);

@@ -253,6 +253,12 @@ CUresult cuGetErrorName(CUresult code, const char **name) {
 
 /* ---- cuGetProcAddress -------------------------------------------------------------------------------- */
 
+#undef cuLinkCreate
+#undef cuLinkAddData
+#undef cuLinkAddFile
+__typeof__(cuLinkCreate_v2) cuLinkCreate;
+__typeof__(cuLinkAddData_v2) cuLinkAddData;
+__typeof__(cuLinkAddFile_v2) cuLinkAddFile;
 #undef cuGetProcAddress
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags);
 static const struct {
@@ -292,6 +298,9 @@ static const struct {
     {"cuModuleLoadDataEx", 2010, false, (void *)cuModuleLoadDataEx},
     {"cuModuleLoadFatBinary", 2000, false, (void *)cuModuleLoadFatBinary},
     {"cuLibraryLoadFromFile", 12000, false, (void *)cuLibraryLoadFromFile},
+    {"cuLinkCreate", 5050, false, (void *)cuLinkCreate},
+    {"cuLinkAddData", 5050, false, (void *)cuLinkAddData},
+    {"cuLinkAddFile", 5050, false, (void *)cuLinkAddFile},
     {"cuLinkCreate", 6050, false, (void *)cuLinkCreate_v2},
     {"cuLinkAddData", 6050, false, (void *)cuLinkAddData_v2},
     {"cuLinkAddFile", 6050, false, (void *)cuLinkAddFile_v2},

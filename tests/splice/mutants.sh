@@ -22,6 +22,10 @@ mutants=(
     'splice.c' 'name->length > prefix && ' 'false && '
     'splice.c' 'item->kind != MM_ITEM_ENTRY && ' ''
     'splice.c' 'survey_module(&s, &m, &error) || !s.heap' 'survey_module(&s, &m, &error)'
+    'splice.c' 'arch <= target && arch > best' 'arch < target && arch > best'
+    'splice.c' 'arch <= target && arch > best' 'arch <= target && best == 0'
+    'splice.c' 'if (!mm_token_is(&t, ".func")) continue;' ''
+    'splice.c' '!mm_token_is(&t, ")")' 'false'
     'token.c' "c == '_' || c == '\$'; }" "c == '_'; }"
     'token.c' "c == '/' && next == '/'" 'false'
     'token.c' "c == '/' && next == '*'" 'false'

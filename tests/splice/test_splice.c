@@ -398,6 +398,50 @@ START_TEST(bad_fragment_is_refused) {
 }
 END_TEST
 
+/* ---- What is asked at run time ----------------------------------------------------------------- */
+
+START_TEST(newest_fragment_that_is_not_newer) {
+    static const int there[] = {120, 75, 90, 80, 100};
+    static const struct {
+        int target, chosen;
+    } cases[] = {{70, 0}, {74, 0}, {75, 75}, {79, 75}, {80, 80}, {89, 80}, {90, 90}, {99, 90}, {103, 100}, {120, 120}, {1 << 20, 120}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int best = 0;
+        for (size_t k = 0; k < sizeof there / sizeof *there; k++) best = mm_splice_choose(best, there[k], cases[i].target);
+        ck_assert_msg(best == cases[i].chosen, "sm_%d gets sm_%d, expected sm_%d", cases[i].target, best, cases[i].chosen);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    bool declares;
+} declarations[] = {
+    {"", false},
+    {HEAD, false},
+    {HEAD MALLOC, true},
+    {HEAD MALLOC "# what follows may be anything", true},
+    {"# " HEAD MALLOC, false},
+    {HEAD ".extern .func free;", true},
+    {HEAD ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 a);", true},
+    {HEAD ".extern .func (.param .b64 r", false},
+    {HEAD ".extern .func (.param .b64 malloc) f (.param .b64 free);", false},
+    {HEAD ".extern .func vprintf; .extern .func free;", true},
+    {HEAD ".extern .global .b8 malloc[];", false},
+    {HEAD ".extern .global malloc;", false},
+    {HEAD ".func free() { ret; }", false},
+    {HEAD "/* " MALLOC " */ .extern // .func free\n.func f;", false},
+    {HEAD ".extern .func malloc_of_mine;", false},
+};
+
+START_TEST(declarations_are_found) {
+    ck_assert_int_eq(mm_splice_declares(declarations[_i].text, strlen(declarations[_i].text)), declarations[_i].declares);
+    /* not one character further than it is told */
+    ck_assert(!mm_splice_declares(HEAD ".extern .func free", sizeof HEAD ".extern .func free" - 2));
+    ck_assert(mm_splice_declares(HEAD ".extern .func free", sizeof HEAD ".extern .func free" - 1));
+}
+END_TEST
+
 int main(int argc, char **argv) {
     Suite *suite = suite_create("splice");
     TCase *tests = tcase_create("splice");
@@ -416,6 +460,8 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(tests, bad_device_code_is_refused, 0, (int)(sizeof bad_device / sizeof *bad_device));
     tcase_add_test(tests, fragment_is_private);
     tcase_add_test(tests, bad_fragment_is_refused);
+    tcase_add_test(tests, newest_fragment_that_is_not_newer);
+    tcase_add_loop_test(tests, declarations_are_found, 0, (int)(sizeof declarations / sizeof *declarations));
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
