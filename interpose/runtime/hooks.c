@@ -181,14 +181,14 @@ HOOK(cuModuleLoadFatBinary)(CUmodule *module, const void *image) {
 
 HOOK(cuLibraryLoadData)(CUlibrary *library, const void *image, CUjit_option *options, void **values, unsigned count,
                         CUlibraryOption *more, void **more_values, unsigned more_count) {
-    LOAD(mm_jit_try_options(&j, more, more_values, more_count) && mm_jit_try_image(&j, image, values, count),
+    LOAD(mm_jit_try_options(&j, false, more, more_values, more_count) && mm_jit_try_image(&j, image, values, count),
          REAL(cuLibraryLoadData, library, j.text.data, options, values, count, j.library_options, j.library_values, j.library_count),
          REAL(cuLibraryLoadData, library, image, options, values, count, more, more_values, more_count));
 }
 
 HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *options, void **values, unsigned count,
                             CUlibraryOption *more, void **more_values, unsigned more_count) {
-    LOAD(mm_jit_try_options(&j, more, more_values, more_count) && mm_jit_try_file(&j, path, values, count),
+    LOAD(mm_jit_try_options(&j, true, more, more_values, more_count) && mm_jit_try_file(&j, path, values, count),
          REAL(cuLibraryLoadData, library, j.text.data, options, values, count, j.library_options, j.library_values, j.library_count),
          REAL(cuLibraryLoadFromFile, library, path, options, values, count, more, more_values, more_count));
 }

@@ -56,15 +56,17 @@ struct cubin {
     uint64_t names_bytes;
 };
 
-static const void *section_data(const struct cubin *c, unsigned i, uint64_t *bytes) {
+static const void *section_data(const struct cubin *c, unsigned i, unsigned alignment, uint64_t *bytes) {
     const uint64_t end = (uint64_t)((const char *)c->sections - c->base);
     if (i >= c->count || c->sections[i].sh_offset > end || c->sections[i].sh_size > end - c->sections[i].sh_offset) return NULL;
+    if (c->sections[i].sh_offset % alignment) return NULL;
     *bytes = c->sections[i].sh_size;
     return c->base + c->sections[i].sh_offset;
 }
 
 static bool try_open(struct cubin *c, const void *image) {
     const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
+    if ((uintptr_t)image % 8) return false;
     if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_machine != EM_CUDA ||
         head->e_shentsize != sizeof(Elf64_Shdr) || head->e_shoff < sizeof *head || head->e_shoff % 8)
         return false;
@@ -74,9 +76,9 @@ static bool try_open(struct cubin *c, const void *image) {
     for (unsigned i = 0; i < c->count; i++) {
         uint64_t bytes = 0;
         if (c->sections[i].sh_type != SHT_SYMTAB) continue;
-        c->symbols = (const Elf64_Sym *)section_data(c, i, &bytes);
+        c->symbols = (const Elf64_Sym *)section_data(c, i, 8, &bytes);
         c->symbol_count = bytes / sizeof(Elf64_Sym);
-        c->names = (const char *)section_data(c, c->sections[i].sh_link, &c->names_bytes);
+        c->names = (const char *)section_data(c, c->sections[i].sh_link, 1, &c->names_bytes);
         return c->symbols && c->names && c->names_bytes && c->names[c->names_bytes - 1] == 0;
     }
     return false;
@@ -113,11 +115,11 @@ bool mm_image_find_call(const void *image, struct mm_image_call *call) {
     uint64_t names_bytes = 0, bytes = 0;
     memset(&c, 0, sizeof c);
     if (!try_open(&c, image)) return false;
-    const char *names = (const char *)section_data(&c, ((const Elf64_Ehdr *)image)->e_shstrndx, &names_bytes);
+    const char *names = (const char *)section_data(&c, ((const Elf64_Ehdr *)image)->e_shstrndx, 1, &names_bytes);
     if (!names || !names_bytes || names[names_bytes - 1] != 0) return false;
     for (unsigned i = 0; i < c.count; i++) {
         if (c.sections[i].sh_name >= names_bytes || strcmp(names + c.sections[i].sh_name, ".nv.callgraph") != 0) continue;
-        const uint32_t *pairs = (const uint32_t *)section_data(&c, i, &bytes);
+        const uint32_t *pairs = (const uint32_t *)section_data(&c, i, 4, &bytes);
         return pairs && find_in(&c, pairs, bytes / 8, call);
     }
     return false;

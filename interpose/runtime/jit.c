@@ -80,7 +80,7 @@ static bool try_text(struct mm_jit *j, const char *text, void **values, unsigned
 /* Machine code stays what it is; whoever looks for the reason of a NULL may want to know. */
 static void note_machine_code(const void *image) {
     struct mm_image_call call;
-    if (memcmp(image, "\177ELF", 4) != 0 || !mm_host_env_get()->verbose || !mm_image_find_call(image, &call)) return;
+    if (strncmp((const char *)image, "\177ELF", 4) != 0 || !mm_host_env_get()->verbose || !mm_image_find_call(image, &call)) return;
     mm_host_say("%s %s uses CUDA's own %s: it came as machine code that was not built with mm", call.is_kernel ? "kernel" : "function",
                 call.caller, call.service);
 }
@@ -100,11 +100,13 @@ bool mm_jit_try_file(struct mm_jit *j, const char *path, void **values, unsigned
     return done;
 }
 
-bool mm_jit_try_options(struct mm_jit *j, const CUlibraryOption *options, void **values, unsigned count) {
+bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *options, void **values, unsigned count) {
     j->library_count = 0;
-    if (count > MM_JIT_LIBRARY_OPTIONS_MAX) return false;
+    if (count > MM_JIT_LIBRARY_OPTIONS_MAX || (count && !options)) return false;
     for (unsigned i = 0; i < count; i++) {
-        if (!options || options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) continue;
+        const bool is_preserved = options[i] == CU_LIBRARY_BINARY_IS_PRESERVED;
+        if (is_preserved && is_file) return false;
+        if (is_preserved) continue;
         j->library_options[j->library_count] = options[i];
         j->library_values[j->library_count++] = values ? values[i] : NULL;
     }

@@ -32,8 +32,9 @@ struct mm_jit {
  * program has; then nothing is to be done. Else j->text is for the driver, and then mm_jit_is_taken is to be called. */
 bool mm_jit_try_image(struct mm_jit *j, const void *image, void **values, unsigned count);
 bool mm_jit_try_file(struct mm_jit *j, const char *path, void **values, unsigned count);
-/* To be called before one of these: the options of the library. Returns false as they do. */
-bool mm_jit_try_options(struct mm_jit *j, const CUlibraryOption *options, void **values, unsigned count);
+/* To be called before one of these: the options of the library. Returns false as they do. is_file: for cuLibraryLoadFromFile, which
+ * refuses CU_LIBRARY_BINARY_IS_PRESERVED. */
+bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *options, void **values, unsigned count);
 
 /* The driver's answer to our text. Returns whether it took it. If not, the program's own is to be loaded, and that answer goes
  * through mm_jit_answer to the program. */

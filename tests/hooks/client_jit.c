@@ -168,6 +168,11 @@ static void jit_errors(int argc, char **argv) {
     CHECK(cu.cuModuleLoad(&module, "/nonexistent") == CUDA_ERROR_FILE_NOT_FOUND);
     CHECK(cu.cuModuleLoad(&module, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
     CHECK(cu.cuLibraryLoadFromFile(&library, "/nonexistent", NULL, NULL, 0, NULL, NULL, 0) == CUDA_ERROR_FILE_NOT_FOUND);
+    CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void *value = (void *)1;
+    write_file(declaring[0]);
+    CHECK(cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, &preserved, &value, 1) == CUDA_ERROR_INVALID_VALUE);
+    unlink(path);
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
     CHECK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
     OK(cu.cuLinkDestroy(link));

@@ -51,6 +51,8 @@ CUresult cuModuleLoad(CUmodule *module, const char *path) {
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values, unsigned jit_count,
                                CUlibraryOption *options, void **values, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) return CUDA_ERROR_INVALID_VALUE;
     char *text = path ? read_all(path) : NULL;
     if (!text) return CUDA_ERROR_FILE_NOT_FOUND;
     const CUresult r = cuLibraryLoadData(library, text, jit, jit_values, jit_count, options, values, count);
