@@ -193,16 +193,6 @@ HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *
          REAL(cuLibraryLoadFromFile, library, path, options, values, count, more, more_values, more_count));
 }
 
-/* The allocator follows what the program added, through the same function of the driver's. */
-typedef CUresult add_data(CUlinkState, CUjitInputType, void *, size_t, const char *, unsigned, CUjit_option *, void **);
-static void add_ours(add_data *add, CUlinkState state, struct mm_jit_input ours) {
-    CUjit_option option = CU_JIT_MAX_REGISTERS;
-    void *value = (void *)(uintptr_t)ours.registers;
-    if (!ours.text || !add) return;
-    const CUresult r = add(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)ours.text, ours.bytes + 1, "mm", 1, &option, &value);
-    if (r != CUDA_SUCCESS) mm_jit_link_refused(r);
-}
-
 #define LINK_HOOKS(suffix)                                                                                \
     HOOK(cuLinkCreate##suffix)(unsigned count, CUjit_option *options, void **values, CUlinkState *state) {  \
         CUresult r = REAL(cuLinkCreate##suffix, count, options, values, state);                           \
@@ -213,20 +203,30 @@ static void add_ours(add_data *add, CUlinkState state, struct mm_jit_input ours)
                                 unsigned count, CUjit_option *options, void **values) {                   \
         CUresult r = REAL(cuLinkAddData##suffix, state, type, data, bytes, name, count, options, values); \
         if (r == CUDA_SUCCESS && type == CU_JIT_INPUT_PTX)                                                \
-            add_ours((add_data *)mm_hook_real(MM_HOOK_cuLinkAddData##suffix), state,                      \
-                     mm_jit_link_add(state, (const char *)data, bytes, NULL, options, values, count));    \
+            mm_jit_link_add(state, (const char *)data, bytes, NULL, options, values, count);              \
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuLinkAddFile##suffix)(CUlinkState state, CUjitInputType type, const char *path, unsigned count,  \
                                 CUjit_option *options, void **values) {                                   \
         CUresult r = REAL(cuLinkAddFile##suffix, state, type, path, count, options, values);              \
         if (r == CUDA_SUCCESS && type == CU_JIT_INPUT_PTX)                                                \
-            add_ours((add_data *)mm_hook_real(MM_HOOK_cuLinkAddData##suffix), state,                      \
-                     mm_jit_link_add(state, NULL, 0, path, options, values, count));                      \
+            mm_jit_link_add(state, NULL, 0, path, options, values, count);                                \
         return r;                                                                                         \
     }
 LINK_HOOKS()
 LINK_HOOKS(_v2)
+
+/* The allocator follows what the program added. */
+HOOK(cuLinkComplete)(CUlinkState state, void **image, size_t *bytes) {
+    const struct mm_jit_input ours = mm_jit_link_complete(state);
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void *value = (void *)(uintptr_t)ours.registers;
+    const CUresult r = !ours.text ? CUDA_SUCCESS
+                                  : REAL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)ours.text, ours.bytes + 1, "mm", 1,
+                                         &option, &value);
+    if (r != CUDA_SUCCESS) mm_jit_link_refused(r);
+    return REAL(cuLinkComplete, state, image, bytes);
+}
 
 HOOK(cuLinkDestroy)(CUlinkState state) {
     mm_jit_link_end(state);

@@ -133,8 +133,9 @@ CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {
 struct link {
     struct link *next;
     CUlinkState state;
+    const char *fragment; /* NULL: no text declared a service, or it was added already */
+    bool was_added;
     unsigned registers;
-    bool has_mm;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -174,46 +175,59 @@ static unsigned registers_of(const CUjit_option *options, void *const *values, u
     return registers;
 }
 
+/* Kernels with bounds of their own may have as few as that. */
+static bool has_bounds(const char *text, size_t bytes) {
+    return memmem(text, bytes, ".maxnreg", 8) || memmem(text, bytes, ".minnctapersm", 13);
+}
+
+/* What is known of a state becomes more; `fragment` may be NULL. */
+static void link_note(CUlinkState state, const char *fragment, unsigned registers) {
+    if (!fragment && registers == MM_JIT_REGISTERS) return;
+    pthread_mutex_lock(&lock);
+    struct link *l = link_get(state);
+    if (l && !l->fragment && !l->was_added) l->fragment = fragment;
+    if (l && registers < l->registers) l->registers = registers;
+    pthread_mutex_unlock(&lock);
+}
+
 void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count) {
-    const unsigned registers = registers_of(options, values, count);
     mm_jit_link_end(state); /* of that name before, and destroyed past us */
-    if (registers == MM_JIT_REGISTERS) return;
-    pthread_mutex_lock(&lock);
-    struct link *l = link_get(state);
-    if (l) l->registers = registers;
-    pthread_mutex_unlock(&lock);
+    link_note(state, NULL, registers_of(options, values, count));
 }
 
-static struct mm_jit_input add_once(CUlinkState state, const char *fragment, unsigned registers) {
-    struct mm_jit_input input = {NULL, 0, 0};
-    pthread_mutex_lock(&lock);
-    struct link *l = link_get(state);
-    if (l && !l->has_mm) {
-        l->has_mm = true;
-        input.text = fragment;
-        input.bytes = strlen(fragment);
-        input.registers = registers < l->registers ? registers : l->registers;
-    }
-    pthread_mutex_unlock(&lock);
-    return input;
-}
-
-struct mm_jit_input mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
-                                    void *const *values, unsigned count) {
-    struct mm_jit_input input = {NULL, 0, 0};
+void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
+                     void *const *values, unsigned count) {
     struct mm_splice_text file = {NULL, 0, 0};
+    const char *fragment = NULL;
+    unsigned registers = registers_of(options, values, count);
+    int arch = 0;
     if (!data && mm_image_try_read(path, &file)) {
         data = file.data;
         bytes = file.bytes;
     }
-    if (data) bytes = strnlen(data, bytes); /* a zero may be counted, or not be there */
-    if (data && wants_mm(data, bytes)) {
-        int arch;
-        const char *fragment = choose_fragment(data, bytes, &arch);
-        if (arch) input = add_once(state, fragment, registers_of(options, values, count));
-        else if (may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: mm has none for its .target");
+    if (data) {
+        bytes = strnlen(data, bytes); /* a zero may be counted, or not be there */
+        if (registers > MM_JIT_REGISTERS_LEAST && has_bounds(data, bytes)) registers = MM_JIT_REGISTERS_LEAST;
+        if (wants_mm(data, bytes)) fragment = choose_fragment(data, bytes, &arch);
     }
+    if (fragment && !arch && may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: mm has none for its .target");
+    link_note(state, arch ? fragment : NULL, registers);
     mm_splice_text_free(&file);
+}
+
+struct mm_jit_input mm_jit_link_complete(CUlinkState state) {
+    struct mm_jit_input input = {NULL, 0, 0};
+    pthread_mutex_lock(&lock);
+    struct link *l = links;
+    while (l && l->state != state) l = l->next;
+    if (l && l->fragment) {
+        input.text = l->fragment;
+        input.bytes = strlen(l->fragment);
+        input.registers = l->registers;
+        l->fragment = NULL;
+        l->was_added = true;
+    }
+    pthread_mutex_unlock(&lock);
     return input;
 }
 

@@ -4,8 +4,8 @@
  * made, or the driver does not take it, the driver gets the program's own text, its answer is the program's, and one line in a
  * process says why. Whatever else an image is goes to the driver as it came.
  *
- * Texts that the driver links (cuLink*) go in unchanged, and the first that declares a service brings the allocator with it, as a
- * text of its own. Splicing each would do for symbols, which are weak, but not for registers: a kernel with
+ * Texts that the driver links (cuLink*) go in unchanged, and if one declares a service, the allocator follows as a text of its own
+ * when the link is completed. Splicing each would do for symbols, which are weak, but not for registers: a kernel with
  * __launch_bounds__(1024,2) must not call what needs more than 32, and only an input of its own can be held to that.
  */
 #ifndef MM_INTERPOSE_JIT_H
@@ -52,9 +52,11 @@ struct mm_jit_input {
 /* A state was made with these options; is about to end. */
 void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count);
 void mm_jit_link_end(CUlinkState state);
-/* PTX was added, with these options, by address or (data NULL) as a file: what is to be added behind it. */
-struct mm_jit_input mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
-                                    void *const *values, unsigned count);
+/* PTX was added, with these options, by address or (data NULL) as a file. */
+void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
+                     void *const *values, unsigned count);
+/* What is to be added before the state is completed, once. */
+struct mm_jit_input mm_jit_link_complete(CUlinkState state);
 /* The driver did not take that. */
 void mm_jit_link_refused(CUresult r);
 

@@ -46,6 +46,7 @@
     X(cuLinkAddData_v2, cuLinkAddData, 6050, ANY)                                                         \
     X(cuLinkAddFile, cuLinkAddFile, 5050, ANY)                                                            \
     X(cuLinkAddFile_v2, cuLinkAddFile, 6050, ANY)                                                         \
+    X(cuLinkComplete, cuLinkComplete, 5050, ANY)                                                          \
     X(cuLinkDestroy, cuLinkDestroy, 5050, ANY)                                                            \
     /* where handles of kernels come from */                                                              \
     X(cuModuleGetFunction, cuModuleGetFunction, 2000, ANY)                                                \

@@ -220,38 +220,55 @@ static void jit_links(int argc, char **argv) {
     (void)argc, (void)argv;
     CUlinkState link, other;
     CUjit_option limit[] = {CU_JIT_LOG_VERBOSE, CU_JIT_MAX_REGISTERS};
-    void *at_24[] = {NULL, (void *)24}, *at_64[] = {NULL, (void *)64};
+    void *at_28[] = {NULL, (void *)28}, *at_64[] = {NULL, (void *)64};
     char unfinished[] = HEAD("sm_90") MALLOC REST "\0 and more";
     client_start();
 #define ADD(state, text, count, values) \
     OK(cu.cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)(text), strlen(text) + 1, "text", count, limit, values))
+    void *cubin;
+    size_t bytes;
+#define COMPLETE(state, all, registers_) \
+    OK(cu.cuLinkComplete(state, &cubin, &bytes)); \
+    CHECK(standin->inputs == all && standin->inputs_with_mm == (registers_ ? 1 : 0) && standin->registers == registers_)
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
     ADD(link, others[0], 0, NULL);
-    CHECK(standin->inputs == 1);
+    COMPLETE(link, 1, 0);
     ADD(link, declaring[0], 0, NULL);
     ADD(link, declaring[1], 0, NULL);
-    ADD(link, declaring[0], 2, at_24);
-    CHECK(standin->inputs == 5 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS);
-    OK(cu.cuLinkCreate(2, limit, at_24, &other)); /* two states at a time */
+    ADD(link, declaring[0], 2, at_64);
+    CHECK(standin->inputs == 4);
+    COMPLETE(link, 5, MM_JIT_REGISTERS);
+    ADD(link, declaring[1], 0, NULL);
+    COMPLETE(link, 6, MM_JIT_REGISTERS);
+    OK(cu.cuLinkCreate(2, limit, at_28, &other)); /* two states at a time */
     ADD(other, declaring[0], 0, NULL);
-    CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == 24);
     OK(cu.cuLinkDestroy(link));
-    ADD(other, declaring[0], 0, NULL);
-    CHECK(standin->inputs == 3 && standin->inputs_with_mm == 1);
+    COMPLETE(other, 2, 28);
     OK(cu.cuLinkDestroy(other));
     OK(cu.cuLinkCreate(2, limit, at_64, &link)); /* the same handle: a new state */
     ADD(link, declaring[0], 0, NULL);
-    CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS);
+    COMPLETE(link, 2, MM_JIT_REGISTERS);
     OK(cu.cuLinkDestroy(link));
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
-    ADD(link, declaring[0], 2, at_24);
-    CHECK(standin->inputs_with_mm == 1 && standin->registers == 24);
+    ADD(link, others[0], 2, at_28);
+    ADD(link, declaring[0], 0, NULL);
+    COMPLETE(link, 3, 28);
     OK(cu.cuLinkDestroy(link));
+    static const char *const bounds[] = {".maxnreg 24", ".minnctapersm 2"}; /* of a kernel in another text */
+    for (int i = 0; i < 2; i++) {
+        char text[300];
+        snprintf(text, sizeof text, HEAD("sm_90") ".visible .entry other() %s {\n ret;\n}\n", bounds[i]);
+        OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+        ADD(link, declaring[0], 0, NULL);
+        ADD(link, text, 0, NULL);
+        COMPLETE(link, 3, MM_JIT_REGISTERS_LEAST);
+        OK(cu.cuLinkDestroy(link));
+    }
     /* what is not PTX, or fails, brings nothing */
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
     OK(cu.cuLinkAddData(link, CU_JIT_INPUT_OBJECT, (void *)(uintptr_t)declaring[0], strlen(declaring[0]), "o", 0, NULL, NULL));
     CHECK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, unfinished, sizeof unfinished, "text", 0, NULL, NULL) == CUDA_ERROR_INVALID_PTX);
-    CHECK(standin->inputs == 1);
+    COMPLETE(link, 1, 0);
     OK(cu.cuLinkDestroy(link));
 }
 
@@ -271,18 +288,21 @@ static void jit_file(int argc, char **argv) {
     CHECK(f && fputs(standin->last_text, f) >= 0 && fclose(f) == 0);
 }
 
-/* Two files of PTX in one link; argv: they, and where to put what came behind the first. */
+/* Two files of PTX in one link; argv: they, and where to put what came behind them. */
 static void jit_link_files(int argc, char **argv) {
     CUlinkState link;
+    void *cubin;
+    size_t bytes;
     CHECK(argc == 3);
     client_start();
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
     OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, argv[0], 0, NULL, NULL));
-    CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS);
+    OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, argv[1], 0, NULL, NULL));
+    CHECK(standin->inputs == 2 && standin->inputs_with_mm == 0);
+    OK(cu.cuLinkComplete(link, &cubin, &bytes));
+    CHECK(standin->inputs == 3 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS_LEAST); /* tight is in one */
     FILE *f = fopen(argv[2], "wb");
     CHECK(f && fputs(standin->last_text, f) >= 0 && fclose(f) == 0);
-    OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, argv[1], 0, NULL, NULL));
-    CHECK(standin->inputs == 3 && standin->inputs_with_mm == 1);
 }
 
 /* A cubin by hand: `caller` calls a function that is not in it. argv: its name, what it calls, "kernel" or "function", what to do

@@ -31,7 +31,7 @@ get jit_two_90.ptx 2
 client jit-link-files jit_one_90.ptx jit_two_90.ptx jit_added.ptx
 "$cuda/bin/ptxas" -c -arch=sm_90 jit_one_90.ptx -o jit_one.o
 "$cuda/bin/ptxas" -c -arch=sm_90 jit_two_90.ptx -o jit_two.o
-"$cuda/bin/ptxas" -c -arch=sm_90 -maxrregcount 32 jit_added.ptx -o jit_added.o
+"$cuda/bin/ptxas" -c -arch=sm_90 -maxrregcount 24 jit_added.ptx -o jit_added.o
 "$cuda/bin/nvlink" -m64 --arch=sm_90 jit_one.o jit_two.o jit_added.o -o jit.cubin
 symbols=$(readelf -sW jit.cubin 2>/dev/null)
 for name in malloc free mm_heap_v; do
