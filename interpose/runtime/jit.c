@@ -14,19 +14,18 @@
  * not files beside it: it works alone, wherever it was copied to and whatever the process may open, and what is spliced is always
  * of the version that publishes heaps. */
 __asm__(".pushsection .rodata.mm_fragments, \"a\"\n"
-        "mm_fragments_begin: .incbin \"" MM_FRAGMENTS "\"\n"
-        "mm_fragments_end: .byte 0\n"
+        "mm_fragments: .incbin \"" MM_FRAGMENTS "\"\n"
+        ".byte 0\n" /* an empty one is the end */
         ".popsection\n");
-extern const char mm_fragments_begin[] __attribute__((visibility("hidden")));
-extern const char mm_fragments_end[] __attribute__((visibility("hidden")));
+extern const char mm_fragments[] __attribute__((visibility("hidden")));
 
 /* The one for a text, by its .target; the oldest if all are newer: then *arch is 0. */
 static const char *choose_fragment(const char *text, size_t bytes, int *arch) {
-    const char *chosen = mm_fragments_begin;
+    const char *chosen = mm_fragments;
     int target = 0, its = 0;
     *arch = 0;
     mm_splice_target(text, bytes, &target);
-    for (const char *f = mm_fragments_begin; f < mm_fragments_end; f += strlen(f) + 1) {
+    for (const char *f = mm_fragments; *f; f += strlen(f) + 1) {
         if (!mm_splice_target(f, strlen(f), &its) || mm_splice_choose(*arch, its, target) == *arch) continue;
         *arch = its;
         chosen = f;
