@@ -94,7 +94,6 @@ START_TEST(good) {
     ck_assert(read_with("MM_OFF", "1")->is_off && said == 0);
     ck_assert(is_default(read_with("MM_OFF", "0")) && said == 0);
     ck_assert(is_default(read_with("MM_NVCC", "whatever")) && said == 0);
-    ck_assert(is_default(read_with("MM_OFF", "1")) && said == 0);
     ck_assert(is_default(read_with("MM_HEAP", "1G")) && said == 1);
 }
 END_TEST
