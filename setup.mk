@@ -4,12 +4,13 @@
 mm_quote = '$(subst ','\'',$1)'
 mm_goals := $(or $(MAKECMDGOALS),all)
 # What a goal must have on the machine (tools/setup.sh). check-gpu runs what was built elsewhere.
-mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build check fuzz install lint model) \
+mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model) \
 	$(if $(filter demo,$(mm_goals)),build) \
-	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests fuzz stress stress-%,$(mm_goals))),build check) \
-	$(if $(filter check fuzz stress-mutants,$(mm_goals)),fuzz) \
+	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests fuzz matrix stress stress-%,$(mm_goals))),build check) \
+	$(if $(filter check fuzz matrix stress-mutants,$(mm_goals)),fuzz) \
 	$(if $(filter check check-aarch64,$(mm_goals)),aarch64) \
 	$(if $(filter check check-install,$(mm_goals)),install) \
+	$(if $(filter check check-builds,$(mm_goals)),builds) \
 	$(if $(filter lint,$(mm_goals)),lint) \
 	$(if $(filter model,$(mm_goals)),model))
 # make -n, -q and -t must not install anything.

@@ -9,7 +9,7 @@ source "$root/tools/toolkit.sh"
 build=$root/build
 own=$build/cuda
 log=$build/setup.log
-purposes='aarch64 build check fuzz install lint model'
+purposes='aarch64 build builds check fuzz install lint model'
 
 has() { command -v "$1" >/dev/null; }
 
@@ -55,6 +55,10 @@ look_around() {
         install)
             has mandoc || missing+=(mandoc)
             has cmake || missing+=(cmake)
+            ;;
+        builds)
+            has cmake || missing+=(cmake)
+            has ccache || missing+=(ccache)
             ;;
         fuzz) has_fuzzer || missing+=(clang libclang-rt-dev) ;;
         lint)

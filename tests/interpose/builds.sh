@@ -76,18 +76,14 @@ found=$("$images" extension/plain.so | grep -v ' undefined= heap=1$')
 result "an extension linked by c++ without -lmm, for mmrun" "$found"
 
 # A cache in front gives what mmnvcc gave.
-if command -v ccache >/dev/null; then
-    export CCACHE_DIR=$PWD/ccache
-    mkdir cached
-    for i in 1 2; do
-        ccache "$mmnvcc" -arch=sm_90 -dc "$projects/part.cu" -o "cached/$i.o" >cached.log 2>&1 || result "ccache" "fails: $(<cached.log)"
-    done
-    result "ccache, the same object" "$(cmp cached/1.o cached/2.o 2>&1)"
-    result "ccache, found the second time" "$(ccache -s | awk 'tolower($0) ~ /hits/ && $0 ~ /[1-9]/ {hit = 1} END {if (!hit) print "no hit"}')"
-    (cd cached && ccache "$mmnvcc" -arch=sm_90 -dc "$projects/parts.cu" -o parts.o && "$mmnvcc" -arch=sm_90 parts.o 2.o -o program) >cached.log 2>&1
-    built "a program of cached objects" $? cached.log cached/program
-else
-    echo "builds.sh: no ccache here, not tried"
-fi
+export CCACHE_DIR=$PWD/ccache
+mkdir cached
+for i in 1 2; do
+    ccache "$mmnvcc" -arch=sm_90 -dc "$projects/part.cu" -o "cached/$i.o" >cached.log 2>&1 || result "ccache" "fails: $(<cached.log)"
+done
+result "ccache, the same object" "$(cmp cached/1.o cached/2.o 2>&1)"
+result "ccache, found the second time" "$(ccache -s | awk 'tolower($0) ~ /hits/ && $0 ~ /[1-9]/ {hit = 1} END {if (!hit) print "no hit"}')"
+(cd cached && ccache "$mmnvcc" -arch=sm_90 -dc "$projects/parts.cu" -o parts.o && "$mmnvcc" -arch=sm_90 parts.o 2.o -o program) >cached.log 2>&1
+built "a program of cached objects" $? cached.log cached/program
 printf 'builds: %d passed, %d failed\n' "$passed" "$failed"
 [[ $failed == 0 ]]
