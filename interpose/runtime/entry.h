@@ -1,9 +1,14 @@
-/* dlsym itself, in assembly: everything but a driver function asked of an explicit handle must reach the
+/* dlsym itself, in assembly: everything but a function of the driver's or NVRTC's asked of an explicit handle must reach the
  * real one by a jump, since it looks at its return address to tell what RTLD_NEXT means (F9). The same
  * text makes libmm.so's exported dlsym and mmhook.o's hidden one.
  */
 #ifndef MM_INTERPOSE_ENTRY_H
 #define MM_INTERPOSE_ENTRY_H
+
+#include <string.h>
+
+/* NVRTC's functions for which libmm.so has others (nvrtc.h). */
+static inline int mm_is_nvrtc(const char *name) { return strcmp(name, "nvrtcGetCUBIN") == 0 || strcmp(name, "nvrtcGetCUBINSize") == 0; }
 
 /* Address of the real dlsym; NULL until the C function `find` ran. */
 static void *mm_real_dlsym __attribute__((used));
@@ -26,10 +31,15 @@ static void *mm_real_dlsym __attribute__((used));
             "    testq %rsi, %rsi\n"                                                                      \
             "    je 2f\n"                                                                                 \
             "    cmpb $'c', (%rsi)\n"                                                                     \
+            "    je 4f\n"                                                                                 \
+            "    cmpb $'n', (%rsi)\n"                                                                     \
             "    jne 2f\n"                                                                                \
-            "    cmpb $'u', 1(%rsi)\n"                                                                    \
+            "    cmpb $'v', 1(%rsi)\n"                                                                    \
             "    jne 2f\n"                                                                                \
-            "    jmp " ours "\n"                                                                          \
+            "    jmp 5f\n"                                                                                \
+            "4:  cmpb $'u', 1(%rsi)\n"                                                                    \
+            "    jne 2f\n"                                                                                \
+            "5:  jmp " ours "\n"                                                                          \
             "2:  jmp *%rax\n"                                                                             \
             "3:  pushq %rdi\n"                                                                            \
             "    pushq %rsi\n"                                                                            \
@@ -59,11 +69,17 @@ static void *mm_real_dlsym __attribute__((used));
             "    cbz x1, 2f\n"                                                                            \
             "    ldrb w9, [x1]\n"                                                                         \
             "    cmp w9, #'c'\n"                                                                          \
+            "    b.eq 4f\n"                                                                               \
+            "    cmp w9, #'n'\n"                                                                          \
             "    b.ne 2f\n"                                                                               \
             "    ldrb w9, [x1, #1]\n"                                                                     \
+            "    cmp w9, #'v'\n"                                                                          \
+            "    b.ne 2f\n"                                                                               \
+            "    b 5f\n"                                                                                  \
+            "4:  ldrb w9, [x1, #1]\n"                                                                     \
             "    cmp w9, #'u'\n"                                                                          \
             "    b.ne 2f\n"                                                                               \
-            "    b " ours "\n"                                                                            \
+            "5:  b " ours "\n"                                                                            \
             "2:  br x16\n"                                                                                \
             "3:  stp x29, x30, [sp, #-32]!\n"                                                             \
             "    stp x0, x1, [sp, #16]\n"                                                                 \

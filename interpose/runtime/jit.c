@@ -50,7 +50,7 @@ static struct mm_driver_error_text name_of(CUresult r) {
 }
 
 /* Most texts end here: those without the words are not read any further. */
-static bool wants_mm(const char *text, size_t bytes) {
+bool mm_jit_wants(const char *text, size_t bytes) {
     return (memmem(text, bytes, "malloc", 6) || memmem(text, bytes, "free", 4)) && mm_splice_declares(text, bytes) &&
            !mm_host_env_get()->is_off;
 }
@@ -61,7 +61,7 @@ static bool try_text(struct mm_jit *j, const char *text, void **values, unsigned
     const size_t bytes = strlen(text);
     struct mm_splice_error error;
     int arch;
-    if (!wants_mm(text, bytes)) return false;
+    if (!mm_jit_wants(text, bytes)) return false;
     if (count > MM_JIT_OPTIONS_MAX) {
         say_kept(1, "it comes with more options than mm knows");
         return false;
@@ -207,7 +207,7 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
     if (data) {
         bytes = strnlen(data, bytes); /* a zero may be counted, or not be there */
         if (registers > MM_JIT_REGISTERS_LEAST && has_bounds(data, bytes)) registers = MM_JIT_REGISTERS_LEAST;
-        if (wants_mm(data, bytes)) fragment = choose_fragment(data, bytes, &arch);
+        if (mm_jit_wants(data, bytes)) fragment = choose_fragment(data, bytes, &arch);
     }
     if (fragment && !arch && may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: mm has none for its .target");
     link_note(state, arch ? fragment : NULL, registers);

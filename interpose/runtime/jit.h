@@ -28,6 +28,9 @@ struct mm_jit {
     unsigned library_count;
 };
 
+/* Whether a PTX text declares a service of device-side allocation, and mm is not switched off. */
+bool mm_jit_wants(const char *text, size_t bytes);
+
 /* Splices the image, or what is in the file. `count` and `values` are the program's. Returns false if the driver is to get what the
  * program has; then nothing is to be done. Else j->text is for the driver, and then mm_jit_is_taken is to be called. */
 bool mm_jit_try_image(struct mm_jit *j, const void *image, void **values, unsigned count);

@@ -31,4 +31,5 @@ done
 echo "first launches raced in $races of 100 processes without a fault"
 [[ $races == 100 ]] || failed=1
 tests/gpu/mps.sh "$build" || failed=1
+tests/gpu/python.sh "$build" || failed=1
 exit "$failed"

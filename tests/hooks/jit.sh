@@ -8,7 +8,7 @@ made=()
 
 get() { # OUT PART: the program's PTX
     local status=0 arch=${1##*_}
-    ./nvrtc "$cuda/lib64/libnvrtc.so" "$source" "-arch=compute_${arch%.ptx}" "-DPART=$2" >"$1" || status=$?
+    ./nvrtc PTX "$cuda/lib64/libnvrtc.so" "$source" "-arch=compute_${arch%.ptx}" "-DPART=$2" >"$1" || status=$?
     if ((status == 77)); then
         "$cuda/bin/nvcc" -ptx "-arch=compute_${arch%.ptx}" "-DPART=$2" "$source" -o "$1"
     elif ((status)); then
@@ -38,4 +38,16 @@ for name in malloc free mm_heap_v; do
     grep -qE " WEAK .* [0-9]+ $name" <<<"$symbols"
     ! grep -qE " UND $name" <<<"$symbols" || exit 1
 done
+# Who asks NVRTC for machine code gets its PTX, if it allocates; it is the text that is spliced when it is loaded.
+if [[ ${made[0]} == *NVRTC ]]; then
+    cubin() { LD_PRELOAD=$1 ./nvrtc CUBIN "$cuda/lib64/libnvrtc.so" "$2" -arch=sm_90 -DPART=0; }
+    printf '__global__ void k(int *p) { *p = 1; }\n' >jit_none.cu
+    cubin "$lib" "$source" >jit_text.ptx
+    ./nvrtc PTX "$cuda/lib64/libnvrtc.so" "$source" -arch=sm_90 -DPART=0 | cmp - jit_text.ptx
+    ./nvrtc_hook CUBIN "$cuda/lib64/libnvrtc.so" "$source" -arch=sm_90 -DPART=0 | cmp - jit_text.ptx
+    client jit-file jit_text.ptx jit_spliced.ptx
+    [[ $(cubin '' "$source" | head -c 4) == $'\177ELF' ]]
+    [[ $(cubin "$lib" jit_none.cu | head -c 4) == $'\177ELF' ]]
+    [[ $(MM_OFF=1 cubin "$lib" "$source" | head -c 4) == $'\177ELF' ]]
+fi
 printf 'jit: assembled and linked: %s\n' "${made[*]}"

@@ -1,16 +1,18 @@
-/* nvrtc LIBRARY SOURCE OPTION...: writes the PTX. Exit 77: there is no such library. */
+/* nvrtc PTX|CUBIN LIBRARY SOURCE OPTION...: writes what NVRTC makes. Exit 77: there is no such library. */
 #include "nvrtc.h"
 
 int main(int argc, char **argv) {
     static char source[1 << 16];
-    if (argc < 3) return 2;
-    FILE *f = fopen(argv[2], "rb");
-    if (!f || !fread(source, 1, sizeof source - 1, f)) return perror(argv[2]), 2;
+    size_t bytes;
+    if (argc < 4) return 2;
+    FILE *f = fopen(argv[3], "rb");
+    if (!f || !fread(source, 1, sizeof source - 1, f)) return perror(argv[3]), 2;
     fclose(f);
-    if (!dlopen(argv[1], RTLD_NOW)) return 77;
-    char *text = nvrtc_ptx(argv[1], source, argc - 3, (const char *const *)(void *)(argv + 3));
+    if (!dlopen(argv[2], RTLD_NOW)) return 77;
+    char *text = nvrtc_make(argv[2], argv[1], source, argc - 4, (const char *const *)(void *)(argv + 4), &bytes);
     if (!text) return 1;
-    fputs(text, stdout);
+    if (bytes && !text[bytes - 1]) bytes = strlen(text); /* of a text; machine code does not end so */
+    fwrite(text, 1, bytes, stdout);
     free(text);
     return 0;
 }

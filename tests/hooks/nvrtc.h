@@ -1,13 +1,15 @@
-/* NVRTC, if there is one: CUDA C in, PTX out. */
+/* NVRTC, if there is one: CUDA C in, PTX or machine code out. */
 #ifndef MM_TEST_NVRTC_H
 #define MM_TEST_NVRTC_H
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* The PTX, or NULL with what was wrong on standard output. library: its file. */
-static inline char *nvrtc_ptx(const char *library, const char *source, int count, const char *const *options) {
+/* What it makes (what: "PTX", "CUBIN"), *made bytes, or NULL with what was wrong on standard output. library: its file. */
+static inline char *nvrtc_make(const char *library, const char *what, const char *source, int count, const char *const *options,
+                               size_t *made) {
     typedef void *program;
     int (*create)(program *, const char *, const char *, int, const char *const *, const char *const *);
     int (*compile)(program, int, const char *const *), (*size)(program, size_t *), (*ptx)(program, char *);
@@ -15,8 +17,11 @@ static inline char *nvrtc_ptx(const char *library, const char *source, int count
     if (!handle) return printf("%s\n", dlerror()), NULL;
     *(void **)&create = dlsym(handle, "nvrtcCreateProgram");
     *(void **)&compile = dlsym(handle, "nvrtcCompileProgram");
-    *(void **)&size = dlsym(handle, "nvrtcGetPTXSize");
-    *(void **)&ptx = dlsym(handle, "nvrtcGetPTX");
+    char name[32];
+    snprintf(name, sizeof name, "nvrtcGet%sSize", what);
+    *(void **)&size = dlsym(handle, name);
+    name[strlen(name) - 4] = 0;
+    *(void **)&ptx = dlsym(handle, name);
     program p = NULL;
     size_t bytes = 0;
     char *text = NULL;
@@ -25,10 +30,15 @@ static inline char *nvrtc_ptx(const char *library, const char *source, int count
     if (!r) r = size(p, &bytes);
     if (!r) text = (char *)malloc(bytes);
     if (text) r = ptx(p, text);
+    *made = bytes;
     if (!r && text) return text;
     printf("NVRTC answers %d\n", r);
     free(text);
     return NULL;
+}
+static inline char *nvrtc_ptx(const char *library, const char *source, int count, const char *const *options) {
+    size_t bytes;
+    return nvrtc_make(library, "PTX", source, count, options, &bytes);
 }
 
 #endif

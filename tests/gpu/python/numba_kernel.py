@@ -1,0 +1,25 @@
+"""A Numba kernel that calls malloc and free, which it declares as what they are: functions of the device."""
+import numba
+import numpy
+from numba import cuda, types
+
+malloc = cuda.declare_device("malloc", types.uint64(types.uint64))
+free = cuda.declare_device("free", types.void(types.uint64))
+N = 100000
+
+
+@cuda.jit
+def pairs(ok):
+    i = cuda.grid(1)
+    if i < ok.size:
+        at = malloc(types.uint64(i % 500 + 1))
+        ok[i] = 1 if at != 0 and at % 16 == 0 else 0
+        free(at)
+
+
+ok = numpy.zeros(N, dtype=numpy.int32)
+device_ok = cuda.to_device(ok)
+for _ in range(10):
+    pairs[(N + 255) // 256, 256](device_ok)
+assert device_ok.copy_to_host().all(), "NULL, or not aligned"
+print("numba", numba.__version__, "ok")
