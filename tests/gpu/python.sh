@@ -25,10 +25,9 @@ runs() {
 }
 for module in cupy numba; do
     runs $module yes env MM_VERBOSE=1 "$build/bin/mmrun" python3 ${module}_kernel.py
-    rm -rf "$cache"/*
+    rm -rf "${cache:?}"/*
     runs $module no env MM_VERBOSE=1 MM_OFF=1 "$build/bin/mmrun" python3 ${module}_kernel.py
-    rm -rf "$cache"/*
+    rm -rf "${cache:?}"/*
 done
 runs torch yes env MM_VERBOSE=1 PYTORCH_NVCC="$build/bin/mmnvcc" "$build/bin/mmrun" python3 torch_extension.py
-runs torch yes env MM_VERBOSE=1 PYTORCH_NVCC="$build/bin/mmnvcc" LDFLAGS="-L$build/lib -lmm" python3 torch_extension.py
 exit "$failed"
