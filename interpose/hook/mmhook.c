@@ -22,6 +22,10 @@
 
 #define LIBMM "libmm.so.1"
 
+/* Behind a mark, by which mmdoctor finds it in a linked file. */
+#define MARK "mm's run time: "
+static const char where[] __attribute__((used)) = MARK MM_LIBDIR "/" LIBMM;
+
 typedef void *dlsym_function(void *handle, const char *name);
 
 static void *no_dlsym(void *handle, const char *name) {
@@ -56,7 +60,7 @@ static void *libmm(void) {
     void *handle = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
     if (handle || __atomic_load_n(&tried, __ATOMIC_ACQUIRE)) return handle;
     handle = dlopen(LIBMM, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle) handle = dlopen(MM_LIBDIR "/" LIBMM, RTLD_NOW);
+    if (!handle) handle = dlopen(where + sizeof MARK - 1, RTLD_NOW);
     if (!handle) dlerror(); /* not the program's to find */
     __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
     __atomic_store_n(&tried, 1, __ATOMIC_RELEASE);

@@ -26,8 +26,8 @@ wrong_with() {
     local found runtime
     found=$("$images" "$1" 2>&1)
     { [[ $found ]] && ! grep -qv ' undefined= heap=1$' <<<"$found"; } || { echo "$1 holds '${found//$'\n'/; }'"; return; }
-    runtime=$(strings -a "$1" | grep -m1 -o '/.*/libmm\.so\.1$')
-    [[ -f $runtime ]] || { echo "$1 knows no run time"; return; }
+    runtime=$(strings -a "$1" | sed -n "s/.*mm's run time: //p" | head -1)
+    [[ -f $runtime ]] || echo "$1 knows no run time"
 }
 # built NAME STATUS LOG FILE...: FILEs that hold device images; those that run are run
 built() {

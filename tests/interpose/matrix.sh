@@ -162,8 +162,8 @@ judge() {
     [[ $(nm -D ours/program | awk '$NF ~ /^(malloc|free)(@|$)/ && $(NF-1) != "U"') ]] && echo "it defines malloc"
     [[ $(nm ours/program | awk '$NF ~ /^(malloc|free)$/ && $(NF-1) ~ /[TW]/') ]] && echo "it defines malloc"
     [[ $mode != dlink ]] || return
-    runtime=$(strings -a ours/program | grep -m1 -o '/.*/libmm\.so\.1$') || { echo "no path of the run time in it"; return; }
-    [[ -f $runtime ]] || echo "its run time is not there: $runtime"
+    runtime=$(strings -a ours/program | sed -n "s/.*mm's run time: //p" | head -1)
+    [[ -f $runtime ]] || echo "its run time is not there: '$runtime'"
 }
 
 one() {

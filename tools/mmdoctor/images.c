@@ -240,14 +240,13 @@ static void read_host_elf(struct span elf) {
     }
 }
 
-/* mmhook.o holds the name it asks libmm.so.1 for, and the library's path. */
+/* mmhook.o holds the library's path behind a mark. */
 static void read_hook(struct span file) {
-    static const char asks[] = "mm_dlsym_v1", ends[] = "/libmm.so.1"; /* with their zeros */
-    if (!memmem(file.at, file.bytes, asks, sizeof asks)) return;
-    for (const char *at = file.at; (at = (const char *)memmem(at, file.bytes - (size_t)(at - file.at), ends, sizeof ends)); at++) {
-        const char *begin = at;
-        while (begin > file.at && begin[-1] >= ' ' && begin[-1] != 0x7f) begin--;
-        if (*begin == '/') printf("hook %s\n", begin);
+    static const char mark[] = "mm's run time: ";
+    const char *at = file.at, *end = file.at + file.bytes;
+    while ((at = (const char *)memmem(at, (size_t)(end - at), mark, sizeof mark - 1))) {
+        at += sizeof mark - 1;
+        if (at < end && *at == '/' && memchr(at, 0, (size_t)(end - at))) printf("hook %s\n", at);
     }
 }
 
