@@ -33,8 +33,9 @@ case $release in
 12.4)
     host=$(sed -n 's/^URIs: \(.*debian\)\/*$/\1/p; s/^deb [^h]*\(http[^ ]*debian\)\/* .*/\1/p' \
         /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -1) || :
+    [[ -n $host ]] || { echo "toolkit.sh: apt names no mirror of Debian's; expected one in its sources" >&2; exit 1; }
     mkdir -p "$work"/{lists/partial,cache/archives/partial,debs,deb}
-    echo "deb [trusted=yes] ${host:-http://deb.debian.org/debian} trixie non-free" >"$work/sources.list"
+    echo "deb [trusted=yes] $host trixie non-free" >"$work/sources.list"
     apt=(-qq -o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/lists"
         -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
     apt-get "${apt[@]}" update
