@@ -140,9 +140,14 @@ struct link {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct link *links; /* those of which there is something to know */
 
-static struct link *link_get(CUlinkState state) {
+static struct link *link_find(CUlinkState state) {
     struct link *l = links;
     while (l && l->state != state) l = l->next;
+    return l;
+}
+
+static struct link *link_get(CUlinkState state) {
+    struct link *l = link_find(state);
     if (l) return l;
     l = (struct link *)calloc(1, sizeof *l);
     if (!l) return NULL;
@@ -217,8 +222,7 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
 struct mm_jit_input mm_jit_link_complete(CUlinkState state) {
     struct mm_jit_input input = {NULL, 0, 0};
     pthread_mutex_lock(&lock);
-    struct link *l = links;
-    while (l && l->state != state) l = l->next;
+    struct link *l = link_find(state);
     if (l && l->fragment) {
         input.text = l->fragment;
         input.bytes = strlen(l->fragment);

@@ -5,10 +5,4 @@ struct giver {
 __global__ void k() {
     use(giver());
 }
-extern "C" int run() {
-    k<<<100, 100>>>();
-    return outcome();
-}
-#ifndef NO_MAIN
-int main() { return run(); }
-#endif
+#include "run.h"

@@ -1,0 +1,8 @@
+/* The program around kernel k; behind it. */
+extern "C" int run() {
+    k<<<100, 100>>>();
+    return outcome();
+}
+#ifndef NO_MAIN
+int main() { return run(); }
+#endif
