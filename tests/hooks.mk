@@ -15,7 +15,7 @@ HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known \
-    check_env check_memory nvrtc nvrtc_hook)
+    check_env check_memory nvrtc nvrtc_hook nvjitlink nvjitlink_hook)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -127,10 +127,10 @@ $(HT)/check_env: $(HT_SRC)/check_env.c runtime/host/env.c runtime/host/env.h mmc
 $(HT)/check_memory: $(HT_SRC)/check_memory.c $(HOST_OBJS)
 	$(HT_CC) $^ -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
-$(HT)/nvrtc_hook: $(HT_SRC)/nvrtc.c $(HT_HEADERS) $(HT_MM)
+$(HT)/nvrtc_hook $(HT)/nvjitlink_hook: $(HT)/%_hook: $(HT_SRC)/%.c $(HT_HEADERS) $(HT_MM)
 	$(HT_CC) $< -L$(BUILD)/lib -lmm -o $@ -ldl
 
-$(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
+$(HT)/nvrtc $(HT)/nvjitlink: $(HT)/%: $(HT_SRC)/%.c $(HT_HEADERS)
 	$(HT_CC) $< -o $@ -ldl
 
 $(HT)/check_known: $(HT_SRC)/check_known.c $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)

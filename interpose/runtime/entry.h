@@ -1,4 +1,4 @@
-/* dlsym itself, in assembly: everything but a function of the driver's or NVRTC's asked of an explicit handle must reach the
+/* dlsym itself, in assembly: everything but a function of the driver's, NVRTC's or nvJitLink's asked of an explicit handle must reach the
  * real one by a jump, since it looks at its return address to tell what RTLD_NEXT means (F9). The same
  * text makes libmm.so's exported dlsym and mmhook.o's hidden one.
  */
@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* NVRTC's functions for which libmm.so has others (nvrtc.h). */
-static inline int mm_is_nvrtc(const char *name) { return strcmp(name, "nvrtcGetCUBIN") == 0 || strcmp(name, "nvrtcGetCUBINSize") == 0; }
+/* NVRTC's and nvJitLink's functions for which libmm.so may have others (nvrtc.h, nvjitlink.h). */
+static inline int mm_is_nvrtc(const char *name) { return strncmp(name, "nvrtcGetCUBIN", 13) == 0; }
+static inline int mm_is_nvjitlink(const char *name) { return strncmp(name, "nvJitLink", 9) == 0; }
 
 /* Address of the real dlsym; NULL until the C function `find` ran. */
 static void *mm_real_dlsym __attribute__((used));

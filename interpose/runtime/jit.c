@@ -133,7 +133,7 @@ struct link {
     struct link *next;
     CUlinkState state;
     const char *fragment; /* NULL: no text declared a service, or it was added already */
-    bool was_added;
+    bool was_added, is_bounded;
     unsigned registers;
 };
 
@@ -185,18 +185,19 @@ static bool has_bounds(const char *text, size_t bytes) {
 }
 
 /* What is known of a state becomes more; `fragment` may be NULL. */
-static void link_note(CUlinkState state, const char *fragment, unsigned registers) {
-    if (!fragment && registers == MM_JIT_REGISTERS) return;
+static void link_note(CUlinkState state, const char *fragment, unsigned registers, bool is_bounded) {
+    if (!fragment && registers == MM_JIT_REGISTERS && !is_bounded) return;
     pthread_mutex_lock(&lock);
     struct link *l = link_get(state);
     if (l && !l->fragment && !l->was_added) l->fragment = fragment;
     if (l && registers < l->registers) l->registers = registers;
+    if (l && is_bounded) l->is_bounded = true;
     pthread_mutex_unlock(&lock);
 }
 
 void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count) {
     mm_jit_link_end(state); /* of that name before, and destroyed past us */
-    link_note(state, NULL, registers_of(options, values, count));
+    link_note(state, NULL, registers_of(options, values, count), false);
 }
 
 void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
@@ -204,6 +205,7 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
     struct mm_splice_text file = {NULL, 0, 0};
     const char *fragment = NULL;
     unsigned registers = registers_of(options, values, count);
+    bool is_bounded = false;
     int arch = 0;
     if (!data && mm_image_try_read(path, &file)) {
         data = file.data;
@@ -212,26 +214,32 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
     if (data) {
         bytes = strnlen(data, bytes); /* a zero may be counted, or not be there */
         if (registers > MM_JIT_REGISTERS_LEAST && has_bounds(data, bytes)) registers = MM_JIT_REGISTERS_LEAST;
+        is_bounded = memmem(data, bytes, ".maxn", 5) || memmem(data, bytes, ".reqntid", 8) || memmem(data, bytes, ".minnctapersm", 13);
         if (mm_jit_wants(data, bytes)) fragment = choose_fragment(data, bytes, &arch);
     }
-    if (fragment && !arch && may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: mm has none for its .target");
-    link_note(state, arch ? fragment : NULL, registers);
+    if (fragment && !arch) mm_jit_link_kept("mm has none for its .target");
+    link_note(state, arch ? fragment : NULL, registers, is_bounded);
     mm_splice_text_free(&file);
 }
 
 struct mm_jit_input mm_jit_link_complete(CUlinkState state) {
-    struct mm_jit_input input = {NULL, 0, 0};
+    struct mm_jit_input input = {NULL, 0, 0, false};
     pthread_mutex_lock(&lock);
     struct link *l = link_find(state);
     if (l && l->fragment) {
         input.text = l->fragment;
         input.bytes = strlen(l->fragment);
         input.registers = l->registers;
+        input.is_bounded = l->is_bounded;
         l->fragment = NULL;
         l->was_added = true;
     }
     pthread_mutex_unlock(&lock);
     return input;
+}
+
+void mm_jit_link_kept(const char *why) {
+    if (may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: %s", why);
 }
 
 void mm_jit_link_refused(CUresult r) {

@@ -44,12 +44,13 @@ bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *o
 bool mm_jit_is_taken(struct mm_jit *j, CUresult r);
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r);
 
-/* ---- what the driver links ---- */
+/* ---- what the driver links, or nvJitLink, whose links are known by their addresses as well ---- */
 
 struct mm_jit_input {
     const char *text; /* zero-terminated; NULL: nothing is to be added */
     size_t bytes;     /* without the zero */
     unsigned registers; /* for CU_JIT_MAX_REGISTERS */
+    bool is_bounded;    /* a kernel may have bounds: it must not call what was assembled without a limit */
 };
 
 /* A state was made with these options; is about to end. */
@@ -60,7 +61,8 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
                      void *const *values, unsigned count);
 /* What is to be added before the state is completed, once. */
 struct mm_jit_input mm_jit_link_complete(CUlinkState state);
-/* The driver did not take that. */
+/* The driver did not take that; somebody else did not, for this reason. */
 void mm_jit_link_refused(CUresult r);
+void mm_jit_link_kept(const char *why);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "interpose/runtime/entry.h"
+#include "interpose/runtime/nvjitlink.h"
 #include "interpose/runtime/nvrtc.h"
 #include "mmconfig.h"
 #include "runtime/host/say.h"
@@ -108,6 +109,7 @@ __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) 
     void *found = real_dlsym(handle, name);
     if (!found) return NULL;
     if (mm_is_nvrtc(name)) return mm_nvrtc_take(handle, name, found, real_dlsym);
+    if (mm_is_nvjitlink(name)) return mm_nvjitlink_take(handle, name, found, real_dlsym);
     struct mm_hook *hook = mm_hook_of_symbol(name);
     /* somebody else's function of that name (a wrapper, a mock, another interposer) stays what it is */
     if (!hook || found == hook->hook || found != driver_symbol(name)) return found;

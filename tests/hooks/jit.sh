@@ -5,6 +5,7 @@ set -eu
 lib=$(readlink -f "$1/lib/libmm.so.1") source=$PWD/tests/hooks/jit_kernels.cu cuda=$3
 cd "$2"
 made=()
+printf '__global__ void k(int *p) { *p = 1; }\n' >jit_none.cu
 
 get() { # OUT PART: the program's PTX
     local status=0 arch=${1##*_}
@@ -41,7 +42,6 @@ done
 # Who asks NVRTC for machine code gets its PTX, if it allocates; it is the text that is spliced when it is loaded.
 if [[ ${made[0]} == *NVRTC ]]; then
     cubin() { LD_PRELOAD=$1 ./nvrtc CUBIN "$cuda/lib64/libnvrtc.so" "$2" -arch=sm_90 -DPART=0; }
-    printf '__global__ void k(int *p) { *p = 1; }\n' >jit_none.cu
     cubin "$lib" "$source" >jit_text.ptx
     ./nvrtc PTX "$cuda/lib64/libnvrtc.so" "$source" -arch=sm_90 -DPART=0 | cmp - jit_text.ptx
     ./nvrtc_hook CUBIN "$cuda/lib64/libnvrtc.so" "$source" -arch=sm_90 -DPART=0 | cmp - jit_text.ptx
@@ -49,5 +49,34 @@ if [[ ${made[0]} == *NVRTC ]]; then
     [[ $(cubin '' "$source" | head -c 4) == $'\177ELF' ]]
     [[ $(cubin "$lib" jit_none.cu | head -c 4) == $'\177ELF' ]]
     [[ $(MM_OFF=1 cubin "$lib" "$source" | head -c 4) == $'\177ELF' ]]
+fi
+# nvJitLink: the allocator is among what it links, if a text allocates; kernels with bounds and limits can call it.
+has() { # PATTERN: in the symbols of jit.cubin
+    grep -qE "$1" <<<"$(readelf -sW jit.cubin 2>/dev/null)"
+}
+nvjitlink() { # PRELOADED PROGRAM TEXT... [-- OPTION...]
+    local preloaded=$1 program=$2
+    shift 2
+    LD_PRELOAD=$preloaded "./$program" "$cuda/lib64/libnvJitLink.so" jit.cubin "$@"
+}
+status=0
+nvjitlink '' nvjitlink jit_one_90.ptx || status=$?
+if ((status == 0)); then
+    made+=("nvJitLink's")
+    ! has mm_heap_v || exit 1
+    for way in "$lib nvjitlink" " nvjitlink_hook"; do
+        for limit in '' '-- -maxrregcount=24'; do
+            # shellcheck disable=SC2086 # words
+            nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx jit_two_90.ptx $limit
+            for name in malloc free mm_heap_v; do has " [0-9]+ $name" && ! has " UND $name" || exit 1; done
+        done
+        MM_OFF=1 nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx
+        ! has mm_heap_v || exit 1
+    done
+    "$cuda/bin/nvcc" -ptx -arch=compute_90 jit_none.cu -o jit_none_90.ptx
+    nvjitlink "$lib" nvjitlink jit_none_90.ptx
+    ! has mm_heap_v || exit 1
+elif ((status != 77)); then
+    exit 1
 fi
 printf 'jit: assembled and linked: %s\n' "${made[*]}"

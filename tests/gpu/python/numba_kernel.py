@@ -1,6 +1,9 @@
 """A Numba kernel that calls malloc and free, which it declares as what they are: functions of the device."""
-import numba
 import numpy
+
+if not hasattr(numpy, "row_stack"):  # numba 0.68 asks for it, NumPy 2.5 has it no more
+    numpy.row_stack = numpy.vstack
+import numba
 from numba import cuda, types
 
 malloc = cuda.declare_device("malloc", types.uint64(types.uint64))
