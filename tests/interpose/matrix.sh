@@ -2,6 +2,7 @@
 # matrix.sh MMNVCC IMAGES OUT: a program built by mmnvcc in every combination of mode, linkage and architecture below, and by nvcc with the
 # same arguments. The images of both are for the same architectures; ours refer to no service of the driver's and have one heap
 # variable each (none if the program allocates nothing); the host's malloc is libc's; the run time is where the program looks for it.
+# Where a GPU is both are run, if they have code for it, and both must give memory.
 # matrix.sh --table: the combinations as the table of docs/building.md. CUDA_HOME names the toolkit. From the root of the tree.
 # Ends with "matrix: N combinations, M failed". ONLY: those that match this pattern.
 set -u
@@ -109,11 +110,11 @@ build() {
     ptx-only) "$compiler" "${flags[@]}" -gencode arch=compute_90,code=compute_90 "$src/all.cu" -o program ;;
     keep) "$compiler" "${flags[@]}" "${a[@]}" --keep "$src/all.cu" -o program ;;
     options) printf '%s\n' "${a[@]}" -O3 >options && "$compiler" "${flags[@]}" -optf options "$src/all.cu" -o program ;;
-    language) cp "$src/all.cu" all.cpp && "$compiler" "${flags[@]}" "${a[@]}" -x cu all.cpp -o program ;;
+    language) cp "$src/all.cu" all.cpp && cp "$src/run.h" . && "$compiler" "${flags[@]}" "${a[@]}" -x cu all.cpp -o program ;;
     clang) "$compiler" "${flags[@]}" "${a[@]}" -ccbin clang++ "$src/all.cu" -o program ;;
     std*) "$compiler" "${flags[@]}" "${a[@]}" -std="c++${mode#std}" "$src/one.cu" -o program ;;
     spaces)
-        mkdir "a folder" && cp "$src/one.cu" "a folder/a file.cu" &&
+        mkdir "a folder" && cp "$src/one.cu" "a folder/a file.cu" && cp "$src/run.h" "a folder" &&
             "$compiler" "${flags[@]}" "${a[@]}" -DTEXT='"a \"text\""' -I"a folder" "a folder/a file.cu" -o "a program" && mv "a program" program
         ;;
     depend) "$compiler" "${flags[@]}" "${a[@]}" -MD -MF program.d "$src/one.cu" -o program && grep -q one.cu program.d ;;
@@ -125,8 +126,8 @@ build() {
         "$CUDA_HOME/bin/nvcc" "${flags[@]}" "${a[@]}" -Dmain=other_main -Dk=other_kernel -c "$src/none.cu" && "$compiler" "${flags[@]}" "${a[@]}" -c "$src/one.cu" &&
             "$compiler" "${flags[@]}" "${a[@]}" none.o one.o -o program
         ;;
-    own) "$compiler" "${flags[@]}" "${a[@]}" "$own/own.cu" -o program ;;
-    own-too) "$compiler" "${flags[@]}" "${a[@]}" -DGLOBAL_TOO "$own/own.cu" -o program ;;
+    own) "$compiler" "${flags[@]}" "${a[@]}" -I"$src" "$own/own.cu" -o program ;;
+    own-too) "$compiler" "${flags[@]}" "${a[@]}" -DGLOBAL_TOO -I"$src" "$own/own.cu" -o program ;;
     ptx | cubin | fatbin) "$compiler" "${flags[@]}" "${a[@]}" "-$mode" "$src/all.cu" -o program ;;
     cubin-rdc)
         "$compiler" "${a[@]}" -cubin -rdc=true "$src/part.cu" "$src/use.cu" &&
@@ -161,9 +162,26 @@ judge() {
     [[ $cudart != none ]] || return
     [[ $(nm -D ours/program | awk '$NF ~ /^(malloc|free)(@|$)/ && $(NF-1) != "U"') ]] && echo "it defines malloc"
     [[ $(nm ours/program | awk '$NF ~ /^(malloc|free)$/ && $(NF-1) ~ /[TW]/') ]] && echo "it defines malloc"
-    [[ $mode != dlink ]] || return
+    [[ $mode != dlink ]] || { [[ ! $has_gpu ]] || runs "$mode"; return; }
     runtime=$(strings -a ours/program | sed -n "s/.*mm's run time: //p" | head -1)
-    [[ -f $runtime ]] || echo "its run time is not there: '$runtime'"
+    [[ -f $runtime ]] || { echo "its run time is not there: '$runtime'"; return; }
+    [[ ! $has_gpu ]] || runs "$mode"
+}
+
+# Runs both programs. A device link by hand (dlink) has no run time, so its program runs under mmrun.
+runs() {
+    local ours plain with=()
+    [[ $1 != shared* ]] || return
+    [[ $1 != dlink ]] || with=("$(dirname "$mmnvcc")/mmrun")
+    timeout 60 plain/program >plain.log 2>&1
+    plain=$?
+    timeout 60 "${with[@]}" ours/program >ours.log 2>&1
+    ours=$?
+    case "$plain $ours" in
+    "0 0") echo >>"$out/ran" ;;
+    "2 2") ;; # no code for this GPU
+    *) echo "runs with status $ours, by nvcc $plain: $(head -1 ours.log)" ;;
+    esac
 }
 
 one() {
@@ -194,7 +212,9 @@ rm -rf "$3" && mkdir -p "$3" && out=$(realpath "$3") || exit
 XDG_CACHE_HOME=$out/cache
 docs=$PWD/docs/building.md
 complete_toolkit
-export mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME
+has_gpu=
+nvidia-smi -L >/dev/null 2>&1 && has_gpu=1
+export has_gpu mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME
 combinations | grep -E "${ONLY:-.}" | xargs -P "$(nproc)" -L 1 "$(realpath "${BASH_SOURCE[0]}")" --one >"$out/results"
 grep -v '^ok' "$out/results"
 failed=$(grep -vc '^ok' "$out/results")
@@ -202,5 +222,6 @@ if table | grep -vxFf "$docs"; then
     echo "FAIL  these lines are not in $docs (matrix.sh --table)"
     failed=$((failed + 1))
 fi
+[[ ! $has_gpu ]] || printf '%d programs ran on the GPU, as those by nvcc do\n' "$(grep -c '' "$out/ran")"
 printf 'matrix: %d combinations, %d failed\n' "$(grep -c . "$out/results")" "$failed"
 [[ $failed == 0 ]]

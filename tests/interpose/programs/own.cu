@@ -2,6 +2,7 @@
  * class. One kernel uses the global malloc as well. */
 #include <cstdio>
 #include <cstdlib>
+#include "run.h"
 
 __device__ char pool[1 << 16];
 __device__ unsigned used;
@@ -37,7 +38,7 @@ __global__ void own(void **p) {
 
 int main() {
     void *p = malloc(10);
-    own<<<1, 1>>>((void **)nullptr);
+    const int wrong = run(own, true);
     free(p);
-    return 0;
+    return wrong;
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include "run.h"
 
 struct alignas(64) wide { int x[32]; };
 struct node { virtual ~node() {} int x; };
@@ -11,7 +12,7 @@ __global__ void functions(void **p) {
     p[0] = malloc(10);
     free(p[1]);
     p[2] = __nv_aligned_device_malloc(10, 128);
-    assert(p[3]);
+    assert(p[0]);
 }
 __global__ void operators(void **p) {
     p[0] = new int;
@@ -32,7 +33,7 @@ __global__ void untouched(int *p) { *p = 1; }
 
 int main() {
     void *p = malloc(10); /* the host's */
-    functions<<<1, 1>>>((void **)0);
+    const int wrong = run(functions, true) | run(operators, true) | run(over_aligned, true) | run(bounded, true);
     free(p);
-    return 0;
+    return wrong;
 }

@@ -1,4 +1,5 @@
 /* First translation unit of a relocatable program. */
+#include "run.h"
 __device__ void *give(size_t n);
 __global__ void k(void **p) { p[0] = give(7); p[1] = new int; }
-int main() { return 0; }
+int main() { return run(k, true); }

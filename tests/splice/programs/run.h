@@ -1,0 +1,16 @@
+/* main() of the programs: 0 if their kernels run, and give memory where they should; 2 if the GPU has no code to run; 1 if not. */
+#include <cuda_runtime.h>
+
+/* gives: whether the kernel puts memory in the first of the eight pointers that it gets. */
+static int run(void (*kernel)(void **), bool gives) {
+    void **pointers = nullptr, *first = nullptr;
+    cudaError_t error = cudaMalloc(&pointers, 8 * sizeof *pointers);
+    if (error == cudaSuccess) error = cudaMemset(pointers, 0, 8 * sizeof *pointers);
+    if (error == cudaSuccess) {
+        kernel<<<1, 1>>>(pointers);
+        error = cudaGetLastError();
+    }
+    if (error == cudaSuccess) error = cudaMemcpy(&first, pointers, sizeof first, cudaMemcpyDeviceToHost);
+    cudaFree(pointers);
+    return error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion ? 2 : error != cudaSuccess || gives != !!first;
+}
