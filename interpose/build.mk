@@ -37,10 +37,11 @@ $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% m
 	$(MM_FILL) $< > $@
 	chmod 755 $@
 
-# -lmm of the host's link: libmm.so (runtime.mk), but nothing at all for -static.
-$(BUILD)/lib/libmm.a: interpose/build.mk
-	@mkdir -p $(@D)
-	rm -f $@ && ar rcs $@
+# -lmm of the host's link: libmm.so (runtime.mk), which takes from this what shared libraries need; nothing at all for -static.
+$(BUILD)/lib/libmm.a: interpose/hook/shared.c interpose/hook/refer.h
+	@mkdir -p $(@D) $(BUILD)/obj
+	$(CC) $(CFLAGS_MM) -fPIC -c $< -o $(BUILD)/obj/shared.o
+	rm -f $@ && ar rcs $@ $(BUILD)/obj/shared.o
 
 $(BUILD)/lib/device/link_stub.h: interpose/link_stub.h mmconfig.h
 	@mkdir -p $(@D)
@@ -59,7 +60,7 @@ $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE
 install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin lib/mm/ptx lib/mm/device lib/mm/path)
 	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
-	install -m 644 $(addprefix $(BUILD)/lib/,libmm.a devicelib.c mmconfig.h) "$(DESTDIR)$(MMLIBDIR)"
+	install -m 644 $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(MM_LIBRARIES) $(addprefix $(BUILD)/lib/device/,link_stub.h driver.fatbin release) "$(DESTDIR)$(MMLIBDIR)/device"
 	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
 	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
@@ -70,6 +71,6 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 
 uninstall-compile-time:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
-	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h mmcicc mmptxas mmlink libmm.a)
+	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h mmcicc mmptxas mmlink)
 	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path)
 	rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null || :

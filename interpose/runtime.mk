@@ -9,7 +9,7 @@ RUN_TIME_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard interpose/runtime/*.
 
 .PHONY: run-time install-run-time uninstall-run-time
 all: run-time
-run-time: $(BUILD)/lib/libmm.so.1 $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
+run-time: $(BUILD)/lib/libmm.so.1 $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmm.a
 
 $(RUN_TIME_OBJS): $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -41,7 +41,7 @@ $(BUILD)/obj/exports.map: interpose/runtime/exports.h interpose/runtime/names.h
 MMHOOK_CC = $(CC) $(CFLAGS_MM) -fPIC -fvisibility=hidden -fno-stack-protector -DMM_LIBDIR='"$(1)"' \
     -c interpose/hook/mmhook.c -o $(2)
 # AS_NEEDED(-ldl): before glibc 2.34 dlopen lives there.
-MMLD = printf '/* GNU ld script */\nINPUT(%s/mmhook.o AS_NEEDED(-ldl))\n' '$(1)' >$(2)
+MMLD = printf '/* GNU ld script */\nINPUT(%s/mmhook.o %s/libmm.a AS_NEEDED(-ldl))\n' '$(1)' '$(1)' >$(2)
 
 $(BUILD)/lib/mmhook.o: interpose/hook/mmhook.c
 	@mkdir -p $(@D)
@@ -58,10 +58,11 @@ install-run-time: run-time
 	$(call MMHOOK_CC,$(MMLIBDIR_DEST),$(DESTDIR)$(MMLIBDIR_DEST)/mmhook.o)
 	$(call MMLD,$(MMLIBDIR_DEST),$(DESTDIR)$(MMLIBDIR_DEST)/libmm.so)
 	chmod 644 $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,mmhook.o libmm.so)
+	install -m 644 $(BUILD)/lib/libmm.a $(DESTDIR)$(MMLIBDIR_DEST)/
 
 uninstall: uninstall-run-time
 uninstall-run-time:
-	rm -f $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,libmm.so.1 mmhook.o libmm.so)
+	rm -f $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,libmm.so.1 mmhook.o libmm.so libmm.a)
 	rmdir $(DESTDIR)$(MMLIBDIR_DEST) 2>/dev/null || :
 
 -include $(RUN_TIME_OBJS:.o=.d) $(BUILD)/lib/mmhook.d

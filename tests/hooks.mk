@@ -11,9 +11,9 @@ endef
 
 HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
-HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so
+HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmm.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
-    plugin_host plugin.so cudart_static cudart_static_hook cudart_shared \
+    plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known \
     check_env check_memory nvrtc nvrtc_hook nvjitlink nvjitlink_hook)
 FAULT_RACES ?= 100
@@ -28,9 +28,9 @@ check-install-run-time: run-time
 	! $(HT_INSTALL) -n | grep -E '(-o |-d |>) *$(BUILD)/'
 	$(HT_INSTALL) >$(HT)/install.log
 	cmp $(BUILD)/lib/libmm.so.1 $(HT_DEST)/libmm.so.1
-	grep -qx 'INPUT(/opt/mm/lib/mm/mmhook.o AS_NEEDED(-ldl))' $(HT_DEST)/libmm.so
+	grep -qx 'INPUT(/opt/mm/lib/mm/mmhook.o /opt/mm/lib/mm/libmm.a AS_NEEDED(-ldl))' $(HT_DEST)/libmm.so
 	grep -q /opt/mm/lib/mm/libmm.so.1 $(HT_DEST)/mmhook.o
-	test "$$(stat -c %a $(HT_DEST)/mmhook.o $(HT_DEST)/libmm.so | sort -u)" = 644
+	test "$$(stat -c %a $(HT_DEST)/mmhook.o $(HT_DEST)/libmm.so $(HT_DEST)/libmm.a | sort -u)" = 644
 
 check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun
 	$(HT)/check_known
@@ -103,6 +103,8 @@ $(HT)/cudart_static_hook: $(HT_SRC)/cudart_client.c $(HT_HEADERS) $(HT_MM)
 	$(HT_CUDART) -L$(CUDA_HOME)/lib64 -L$(BUILD)/lib -lmm -lcudart_static -ldl -lrt -lpthread
 $(HT)/cudart_shared: $(HT_SRC)/cudart_client.c $(HT_HEADERS)
 	$(HT_CUDART) -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcudart -ldl
+$(HT)/cudart_shared_hook: $(HT_SRC)/cudart_client.c $(HT_HEADERS) $(HT_MM)
+	$(HT_CUDART) -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -L$(BUILD)/lib -lmm -lcudart -ldl
 
 # A program's own strong definitions beside mmhook.o's, in links of several kinds.
 HT_OWN = $(HT_CC) $(HT_SRC)/own.c -o $@ -L$(BUILD)/lib -lmm

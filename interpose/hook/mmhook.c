@@ -2,8 +2,8 @@
  * loaded before (F9).
  *
  * It defines, WEAK and HIDDEN, dlsym and the driver functions that libmm.so stands in front of. Hidden: they
- * bind inside this image and nowhere else. Weak: a definition of the program's own wins, and naming the
- * library twice in a link does no harm. A program without CUDA never gets here; the first driver
+ * bind inside this image and nowhere else. But a program's dlsym is everybody's, so that a shared cudart asks it. Weak: a
+ * definition of the program's own wins, and naming the library twice in a link does no harm. A program without CUDA never gets here; the first driver
  * function asked for loads libmm.so, from where it was when this object was built (MM_LIBDIR) unless the
  * process has one. Without libmm.so everything behaves as if this object were not there.
  * No header of CUDA, no constructor, no variable that needs a relocation.
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "interpose/hook/refer.h"
 #include "interpose/runtime/entry.h"
 #include "interpose/runtime/names.h"
 
@@ -78,7 +79,8 @@ __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) 
     return call ? call(handle, name) : real_dlsym(handle, name);
 }
 
-MM_DLSYM_ENTRY(".weak dlsym\n.hidden dlsym\n", "find_real_dlsym", "hooked_dlsym");
+MM_DLSYM_ENTRY(".weak dlsym\n", "find_real_dlsym", "hooked_dlsym");
+__asm__(MM_REFER("_start")); /* hides it in a shared library (shared.c) */
 
 /* ---- plain symbols: forwarders that find their target at the first call ------------------------- */
 

@@ -1,6 +1,6 @@
 /* dlsym itself, in assembly: everything but a function of the driver's, NVRTC's or nvJitLink's asked of an explicit handle must reach the
  * real one by a jump, since it looks at its return address to tell what RTLD_NEXT means (F9). The same
- * text makes libmm.so's exported dlsym and mmhook.o's hidden one.
+ * text makes libmm.so's exported dlsym and mmhook.o's.
  */
 #ifndef MM_INTERPOSE_ENTRY_H
 #define MM_INTERPOSE_ENTRY_H

@@ -116,6 +116,8 @@ START_TEST(real_cudart) { /* fetches its functions by itself, and what it keeps 
     expect(&r, 0, "", "");
     r = RUN(SETTINGS("STANDIN_EVERYTHING=1"), "./cudart_static_hook");
     expect(&r, 0, "", "");
+    r = RUN(SETTINGS("STANDIN_EVERYTHING=1"), "./cudart_shared_hook"); /* its dlsym is the process's */
+    expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm, "STANDIN_EVERYTHING=1"), "./cudart_shared");
     expect(&r, 0, "", "");
     r = RUN(SETTINGS("STANDIN_EVERYTHING=1"), "./cudart_static");

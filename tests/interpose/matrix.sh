@@ -162,6 +162,10 @@ judge() {
     [[ $cudart != none ]] || return
     [[ $(nm -D ours/program | awk '$NF ~ /^(malloc|free)(@|$)/ && $(NF-1) != "U"') ]] && echo "it defines malloc"
     [[ $(nm ours/program | awk '$NF ~ /^(malloc|free)$/ && $(NF-1) ~ /[TW]/') ]] && echo "it defines malloc"
+    [[ $mode == dlink || $(nm -D ours/program | awk '$NF == "dlsym" {print $(NF-1)}') == $([[ $mode == shared* ]] || echo W) ]] || {
+        echo "dlsym is exported where it should not be, or not where it should"
+        return
+    }
     [[ $mode != dlink ]] || { [[ ! $has_gpu ]] || runs "$mode"; return; }
     runtime=$(strings -a ours/program | sed -n "s/.*mm's run time: //p" | head -1)
     [[ -f $runtime ]] || { echo "its run time is not there: '$runtime'"; return; }
@@ -172,7 +176,7 @@ judge() {
 runs() {
     local ours plain with=()
     [[ $1 != shared* ]] || return
-    [[ $1 != dlink ]] || with=("$(dirname "$mmnvcc")/mmrun")
+    [[ $1 != dlink ]] || with=("$mmrun")
     timeout 60 plain/program >plain.log 2>&1
     plain=$?
     timeout 60 "${with[@]}" ours/program >ours.log 2>&1
@@ -180,7 +184,7 @@ runs() {
     case "$plain $ours" in
     "0 0") echo >>"$out/ran" ;;
     "2 2") ;; # no code for this GPU
-    *) echo "runs with status $ours, by nvcc $plain: $(head -1 ours.log)" ;;
+    *) echo "runs with status $ours, by nvcc $plain: $(cat ours.log plain.log | head -2)" ;;
     esac
 }
 
@@ -207,14 +211,14 @@ elif [[ ${1-} == --one ]]; then
     one "$@"
     exit
 fi
-mmnvcc=$(realpath "$1") images=$(realpath "$2") src=$PWD/tests/splice/programs own=$PWD/tests/interpose/programs
+mmnvcc=$(realpath "$1") mmrun=$(realpath -s "${1%/*}/mmrun") images=$(realpath "$2") src=$PWD/tests/splice/programs own=$PWD/tests/interpose/programs
 rm -rf "$3" && mkdir -p "$3" && out=$(realpath "$3") || exit
 XDG_CACHE_HOME=$out/cache
 docs=$PWD/docs/building.md
 complete_toolkit
 has_gpu=
 nvidia-smi -L >/dev/null 2>&1 && has_gpu=1
-export has_gpu mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME
+export has_gpu mmrun mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME
 combinations | grep -E "${ONLY:-.}" | xargs -P "$(nproc)" -L 1 "$(realpath "${BASH_SOURCE[0]}")" --one >"$out/results"
 grep -v '^ok' "$out/results"
 failed=$(grep -vc '^ok' "$out/results")

@@ -1,4 +1,5 @@
 /* main() of the programs: 0 if their kernels run, and give memory where they should; 2 if the GPU has no code to run; 1 if not. */
+#include <cstdio>
 #include <cuda_runtime.h>
 
 /* gives: whether the kernel puts memory in the first of the eight pointers that it gets. */
@@ -12,5 +13,7 @@ static int run(void (*kernel)(void **), bool gives) {
     }
     if (error == cudaSuccess) error = cudaMemcpy(&first, pointers, sizeof first, cudaMemcpyDeviceToHost);
     cudaFree(pointers);
-    return error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion ? 2 : error != cudaSuccess || gives != !!first;
+    if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) return 2;
+    if (error != cudaSuccess) fprintf(stderr, "%s\n", cudaGetErrorString(error));
+    return error != cudaSuccess || gives != (first != nullptr);
 }

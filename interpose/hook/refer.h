@@ -1,0 +1,11 @@
+/* A symbol that an object asks the linker for, without using it. */
+#ifndef MM_INTERPOSE_REFER_H
+#define MM_INTERPOSE_REFER_H
+
+#if defined(__x86_64__)
+#define MM_REFER(symbol) ".pushsection .text\n.reloc ., R_X86_64_NONE, " symbol "\n.popsection\n"
+#else
+#define MM_REFER(symbol) ".pushsection .text\n.reloc ., R_AARCH64_NONE, " symbol "\n.popsection\n"
+#endif
+
+#endif
