@@ -68,7 +68,7 @@ static void *libmm(void) {
     return handle;
 }
 
-/* dlsym of a name that begins with "cu" or "nv" on an explicit handle. */
+/* dlsym of a name that begins with "cu" or "nv" on an explicit handle, or with "nv" on RTLD_DEFAULT. */
 __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) {
     dlsym_function *call = NULL;
     if ((*name == 'c' && name[2] >= 'A' && name[2] <= 'Z') || mm_is_nvrtc(name) ||

@@ -3,7 +3,7 @@
  * any kernel may call; nvJitLink gives inputs no limits of their own. One of an older CUDA takes no machine code of ours: it gets
  * PTX, unless a kernel has bounds. LTO IR is not looked into.
  *
- * Only for who asks dlsym for the functions on a handle of its own, as all do that load nvJitLink themselves.
+ * Only for who asks dlsym for the functions, as all do that load nvJitLink themselves.
  */
 #ifndef MM_INTERPOSE_NVJITLINK_H
 #define MM_INTERPOSE_NVJITLINK_H

@@ -2,7 +2,7 @@
  * allocates. The driver takes PTX wherever it takes a cubin, and puts the allocator into it then (jit.h). What a program
  * keeps of that on disk (CuPy does) is plain PTX, which works with mm and without.
  *
- * Only for who asks dlsym for the functions on a handle of its own, as all do that load NVRTC themselves (CuPy, PyTorch, Numba).
+ * Only for who asks dlsym for the functions, as all do that load NVRTC themselves (CuPy, PyTorch, Numba).
  */
 #ifndef MM_INTERPOSE_NVRTC_H
 #define MM_INTERPOSE_NVRTC_H

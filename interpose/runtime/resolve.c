@@ -104,7 +104,7 @@ const struct mm_driver *mm_driver_load(void) {
     return mm_driver_loaded;
 }
 
-/* dlsym of a name that begins with "cu" or "nv" on an explicit handle. */
+/* dlsym of a name that begins with "cu" or "nv" on an explicit handle, or with "nv" on RTLD_DEFAULT. */
 __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) {
     void *found = real_dlsym(handle, name);
     if (!found) return NULL;

@@ -47,7 +47,7 @@ static inline const struct mm_driver *mm_driver_get(void) {
     return d ? d : mm_driver_load();
 }
 
-/* Exported for mmhook.o: dlsym as a program should see it. handle: not RTLD_NEXT or RTLD_DEFAULT. */
+/* Exported for mmhook.o: dlsym as a program should see it. handle: not RTLD_NEXT. */
 void *mm_dlsym_v1(void *handle, const char *name);
 
 #endif

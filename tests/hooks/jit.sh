@@ -70,6 +70,8 @@ if ((status == 0)); then
             nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx jit_two_90.ptx $limit
             for name in malloc free mm_heap_v; do has " [0-9]+ $name" && ! has " UND $name" || exit 1; done
         done
+        NVJITLINK_GLOBAL=1 nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx
+        has mm_heap_v
         MM_OFF=1 nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx
         ! has mm_heap_v || exit 1
     done

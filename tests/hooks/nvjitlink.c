@@ -1,5 +1,6 @@
 /* nvjitlink LIBRARY OUT TEXT... [-- OPTION...]: links PTX with nvJitLink as Numba does, for sm_90 or what an option says, and writes
- * the machine code. Exit 77: there is no such library. */
+ * the machine code. Exit 77: there is no such library. NVJITLINK_GLOBAL: asks RTLD_DEFAULT for its functions, as cuda.bindings does. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,9 +8,10 @@
 #include <string.h>
 
 static void *library;
+static int is_global;
 static int (*function(const char *name))() {
     int (*f)();
-    *(void **)&f = dlsym(library, name);
+    *(void **)&f = dlsym(is_global ? RTLD_DEFAULT : library, name);
     if (!f) printf("no %s\n", name), exit(1);
     return f;
 }
@@ -21,7 +23,9 @@ int main(int argc, char **argv) {
     void *link = NULL;
     size_t bytes = 0;
     if (argc < 4) return 2;
-    library = dlopen(argv[1], RTLD_NOW);
+    is_global = getenv("NVJITLINK_GLOBAL") != NULL;
+    if (is_global && dlsym(RTLD_DEFAULT, "nvJitLinkCreate")) return printf("there without its library\n"), 1;
+    library = dlopen(argv[1], is_global ? RTLD_NOW | RTLD_GLOBAL : RTLD_NOW);
     if (!library) return 77;
     int files = 3;
     while (files < argc && strcmp(argv[files], "--") != 0) files++;

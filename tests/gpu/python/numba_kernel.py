@@ -6,8 +6,8 @@ if not hasattr(numpy, "row_stack"):  # numba 0.68 asks for it, NumPy 2.5 has it 
 import numba
 from numba import cuda, types
 
-malloc = cuda.declare_device("malloc", types.uint64(types.uint64))
-free = cuda.declare_device("free", types.void(types.uint64))
+malloc = cuda.declare_device("malloc", types.uint64(types.uint64), abi="c")
+free = cuda.declare_device("free", types.void(types.uint64), abi="c")
 N = 100000
 
 
