@@ -19,18 +19,23 @@ __asm__(".pushsection .rodata.mm_fragments, \"a\"\n"
         ".popsection\n");
 extern const char mm_fragments[] __attribute__((visibility("hidden")));
 
-/* The one for a text, by its .target; the oldest if all are newer: then *arch is 0. */
-static const char *choose_fragment(const char *text, size_t bytes, int *arch) {
+const char *mm_jit_fragment(int target, int *arch) {
     const char *chosen = mm_fragments;
-    int target = 0, its = 0;
+    int its = 0;
     *arch = 0;
-    mm_splice_target(text, bytes, &target);
     for (const char *f = mm_fragments; *f; f += strlen(f) + 1) {
         if (!mm_splice_target(f, strlen(f), &its) || mm_splice_choose(*arch, its, target) == *arch) continue;
         *arch = its;
         chosen = f;
     }
     return chosen;
+}
+
+/* The one for a text, by its .target. */
+static const char *choose_fragment(const char *text, size_t bytes, int *arch) {
+    int target = 0;
+    mm_splice_target(text, bytes, &target);
+    return mm_jit_fragment(target, arch);
 }
 
 /* Once in a process, or always under MM_VERBOSE=1. */
@@ -133,7 +138,7 @@ struct link {
     struct link *next;
     CUlinkState state;
     const char *fragment; /* NULL: no text declared a service, or it was added already */
-    bool was_added, is_bounded;
+    bool was_added;
     unsigned registers;
 };
 
@@ -185,19 +190,18 @@ static bool has_bounds(const char *text, size_t bytes) {
 }
 
 /* What is known of a state becomes more; `fragment` may be NULL. */
-static void link_note(CUlinkState state, const char *fragment, unsigned registers, bool is_bounded) {
-    if (!fragment && registers == MM_JIT_REGISTERS && !is_bounded) return;
+static void link_note(CUlinkState state, const char *fragment, unsigned registers) {
+    if (!fragment && registers == MM_JIT_REGISTERS) return;
     pthread_mutex_lock(&lock);
     struct link *l = link_get(state);
     if (l && !l->fragment && !l->was_added) l->fragment = fragment;
     if (l && registers < l->registers) l->registers = registers;
-    if (l && is_bounded) l->is_bounded = true;
     pthread_mutex_unlock(&lock);
 }
 
 void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count) {
     mm_jit_link_end(state); /* of that name before, and destroyed past us */
-    link_note(state, NULL, registers_of(options, values, count), false);
+    link_note(state, NULL, registers_of(options, values, count));
 }
 
 void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
@@ -205,7 +209,6 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
     struct mm_splice_text file = {NULL, 0, 0};
     const char *fragment = NULL;
     unsigned registers = registers_of(options, values, count);
-    bool is_bounded = false;
     int arch = 0;
     if (!data && mm_image_try_read(path, &file)) {
         data = file.data;
@@ -214,23 +217,21 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
     if (data) {
         bytes = strnlen(data, bytes); /* a zero may be counted, or not be there */
         if (registers > MM_JIT_REGISTERS_LEAST && has_bounds(data, bytes)) registers = MM_JIT_REGISTERS_LEAST;
-        is_bounded = memmem(data, bytes, ".maxn", 5) || memmem(data, bytes, ".reqntid", 8) || memmem(data, bytes, ".minnctapersm", 13);
         if (mm_jit_wants(data, bytes)) fragment = choose_fragment(data, bytes, &arch);
     }
     if (fragment && !arch) mm_jit_link_kept("mm has none for its .target");
-    link_note(state, arch ? fragment : NULL, registers, is_bounded);
+    link_note(state, arch ? fragment : NULL, registers);
     mm_splice_text_free(&file);
 }
 
 struct mm_jit_input mm_jit_link_complete(CUlinkState state) {
-    struct mm_jit_input input = {NULL, 0, 0, false};
+    struct mm_jit_input input = {NULL, 0, 0};
     pthread_mutex_lock(&lock);
     struct link *l = link_find(state);
     if (l && l->fragment) {
         input.text = l->fragment;
         input.bytes = strlen(l->fragment);
         input.registers = l->registers;
-        input.is_bounded = l->is_bounded;
         l->fragment = NULL;
         l->was_added = true;
     }
@@ -239,9 +240,9 @@ struct mm_jit_input mm_jit_link_complete(CUlinkState state) {
 }
 
 void mm_jit_link_kept(const char *why) {
-    if (may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: %s", why);
+    if (may_say()) mm_host_say("what is linked at run time keeps CUDA's own malloc: %s", why);
 }
 
 void mm_jit_link_refused(CUresult r) {
-    if (may_say()) mm_host_say("PTX linked at run time keeps CUDA's own malloc: the driver does not take mm's (%s)", name_of(r).text);
+    if (may_say()) mm_host_say("what is linked at run time keeps CUDA's own malloc: the driver does not take mm's (%s)", name_of(r).text);
 }

@@ -31,6 +31,9 @@ struct mm_jit {
 /* Whether a PTX text declares a service of device-side allocation, and mm is not switched off. */
 bool mm_jit_wants(const char *text, size_t bytes);
 
+/* The allocator as PTX for a GPU of `target` (90); the oldest there is if all are newer: then *arch is 0. */
+const char *mm_jit_fragment(int target, int *arch);
+
 /* Splices the image, or what is in the file. `count` and `values` are the program's. Returns false if the driver is to get what the
  * program has; then nothing is to be done. Else j->text is for the driver, and then mm_jit_is_taken is to be called. */
 bool mm_jit_try_image(struct mm_jit *j, const void *image, void **values, unsigned count);
@@ -44,13 +47,12 @@ bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *o
 bool mm_jit_is_taken(struct mm_jit *j, CUresult r);
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r);
 
-/* ---- what the driver links, or nvJitLink, whose links are known by their addresses as well ---- */
+/* ---- what the driver links ---- */
 
 struct mm_jit_input {
     const char *text; /* zero-terminated; NULL: nothing is to be added */
     size_t bytes;     /* without the zero */
     unsigned registers; /* for CU_JIT_MAX_REGISTERS */
-    bool is_bounded;    /* a kernel may have bounds: it must not call what was assembled without a limit */
 };
 
 /* A state was made with these options; is about to end. */
@@ -61,7 +63,7 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
                      void *const *values, unsigned count);
 /* What is to be added before the state is completed, once. */
 struct mm_jit_input mm_jit_link_complete(CUlinkState state);
-/* The driver did not take that; somebody else did not, for this reason. */
+/* The driver did not take that; or it is kept for this reason. */
 void mm_jit_link_refused(CUresult r);
 void mm_jit_link_kept(const char *why);
 

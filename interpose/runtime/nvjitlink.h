@@ -1,7 +1,6 @@
-/* nvJitLink, with which Numba and cuda.core link PTX in the process: what comes out is machine code, so the allocator must be among
- * what goes in. It is added when a link is completed of which a text declares a service, as machine code of the least registers, which
- * any kernel may call; nvJitLink gives inputs no limits of their own. One of an older CUDA takes no machine code of ours: it gets
- * PTX, unless a kernel has bounds. LTO IR is not looked into.
+/* nvJitLink, with which Numba and cuda.core link in the process, LTO IR among others: what comes out is machine code, with CUDA's malloc.
+ * If that allocates, the same inputs are linked once more, with the allocator, and the program gets what comes of that. All that goes
+ * wrong with the second link costs no more than mm: the program has the first.
  *
  * Only for who asks dlsym for the functions, as all do that load nvJitLink themselves.
  */

@@ -50,7 +50,7 @@ if [[ ${made[0]} == *NVRTC ]]; then
     [[ $(cubin "$lib" jit_none.cu | head -c 4) == $'\177ELF' ]]
     [[ $(MM_OFF=1 cubin "$lib" "$source" | head -c 4) == $'\177ELF' ]]
 fi
-# nvJitLink: the allocator is among what it links, if a text allocates; kernels with bounds and limits can call it.
+# nvJitLink: the allocator is in what it makes, if that allocates; kernels with bounds and limits can call it.
 has() { # PATTERN: in the symbols of jit.cubin
     grep -qE "$1" <<<"$(readelf -sW jit.cubin 2>/dev/null)"
 }
@@ -63,6 +63,7 @@ status=0
 nvjitlink '' nvjitlink jit_one_90.ptx || status=$?
 if ((status == 0)); then
     made+=("nvJitLink's")
+    "$cuda/bin/nvcc" -dlto -ltoir -rdc=true -arch=sm_90 -DPART=1 "$source" -o jit_one.ltoir
     ! has mm_heap_v || exit 1
     for way in "$lib nvjitlink" " nvjitlink_hook"; do
         for limit in '' '-- -maxrregcount=24'; do
@@ -71,6 +72,8 @@ if ((status == 0)); then
             for name in malloc free mm_heap_v; do has " [0-9]+ $name" && ! has " UND $name" || exit 1; done
         done
         NVJITLINK_GLOBAL=1 nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx
+        has mm_heap_v
+        nvjitlink "${way% *}" "${way#* }" jit_one.ltoir jit_two_90.ptx -- -lto
         has mm_heap_v
         MM_OFF=1 nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx
         ! has mm_heap_v || exit 1

@@ -1,4 +1,4 @@
-/* nvjitlink LIBRARY OUT TEXT... [-- OPTION...]: links PTX with nvJitLink as Numba does, for sm_90 or what an option says, and writes
+/* nvjitlink LIBRARY OUT TEXT... [-- OPTION...]: links PTX and LTO IR (.ltoir) with nvJitLink as Numba does, for sm_90 or what an option says, and writes
  * the machine code. Exit 77: there is no such library. NVJITLINK_GLOBAL: asks RTLD_DEFAULT for its functions, as cuda.bindings does. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include <dlfcn.h>
@@ -37,7 +37,9 @@ int main(int argc, char **argv) {
         if (!f) return perror(argv[i]), 2;
         const size_t read = fread(text, 1, sizeof text, f);
         fclose(f);
-        r = i % 2 ? function("nvJitLinkAddData")(link, 2, text, read, argv[i]) : function("nvJitLinkAddFile")(link, 2, argv[i]);
+        const int type = strstr(argv[i], ".ltoir") ? 3 : 2;
+        r = i % 2 ? function("nvJitLinkAddData")(link, type, text, read, argv[i]) : function("nvJitLinkAddFile")(link, type, argv[i]);
+        memset(text, 0, read); /* nobody may need it any more */
     }
     if (!r) r = function("nvJitLinkComplete")(link);
     if (r) {

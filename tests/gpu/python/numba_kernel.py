@@ -8,7 +8,7 @@ from numba import cuda, types
 
 malloc = cuda.declare_device("malloc", types.uint64(types.uint64), abi="c")
 free = cuda.declare_device("free", types.void(types.uint64), abi="c")
-N = 100000
+N = 10000  # 3 MB: CUDA's own heap has 8
 
 
 @cuda.jit
