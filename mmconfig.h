@@ -139,8 +139,12 @@
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
  * only mmnvcc reads stand in the second list and are left alone. */
-#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_TRIM", "MM_OFF", "MM_VERBOSE"
+#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_SPACING", "MM_TRIM", "MM_OFF", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
+
+/* MM_SPACING: slices begin at multiples of so many bytes. 32 is a sector, the least that a cache of the GPU fetches; 128 a line. */
+#define MM_SPACING_DEFAULT 32u
+#define MM_SPACING_MAX 128u
 
 /* Options that a program may give to the driver when it loads a module (there are 34 today) or a library (2) that we splice. */
 #define MM_JIT_OPTIONS_MAX 64

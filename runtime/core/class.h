@@ -10,13 +10,14 @@
 
 #include "runtime/port.h"
 
-/* The class whose slices serve `bytes` (0 is served as 1); bytes <= MM_SLICE_BYTES_MAX. */
-MM_FN uint32_t mm_class_of(uint32_t bytes) {
-    const uint32_t x = bytes ? bytes - 1 : 0;
+/* The class whose slices have more than x bytes, x < MM_SLICE_BYTES_MAX. If x + 1 is a multiple of a power of two, so are they. */
+MM_FN uint32_t mm_class_above(uint32_t x) {
     if (x < 64) return x >> MM_ALIGN_SHIFT;
     const uint32_t log = 31 - mm_clz_u32(x); /* >= 6 */
     return (log - 5) * 4 + ((x >> (log - 2)) & 3);
 }
+/* The class whose slices serve `bytes` (0 is served as 1); bytes <= MM_SLICE_BYTES_MAX. */
+MM_FN uint32_t mm_class_of(uint32_t bytes) { return mm_class_above(bytes ? bytes - 1 : 0); }
 
 /* Slice size of a class as unit << shift, unit in 5..8. */
 MM_FN uint32_t mm_class_shift(uint32_t c) {

@@ -14,10 +14,13 @@
 /* Whether mm_heap_malloc makes a slice of it. */
 MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX; }
 
-/* malloc, first part: an address, or a token for mm_heap_malloc_other, with MM_TOKEN set. */
+/* malloc, first part: an address, or a token for mm_heap_malloc_other, with MM_TOKEN set. No two slices have a sector of a cache in
+ * common if the spacing is that (MM_SPACING_DEFAULT): programs that race, or forget a fence, and are lucky with CUDA's malloc,
+ * whose allocations are 80 bytes apart and more, would read their neighbours' stale bytes (docs/notes/real-programs.md). */
 #define MM_TOKEN_RUN (3ull << 62)
 MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (MM_LIKELY(mm_heap_is_slice(bytes))) return mm_slice_draw(ref, mm_class_of((uint32_t)bytes));
+    if (MM_LIKELY(mm_heap_is_slice(bytes)))
+        return mm_slice_draw(ref, mm_class_above((uint32_t)(bytes ? bytes - 1 : 0) | (uint32_t)ref->spacing_mask));
     return MM_TOKEN_RUN | (bytes < ~MM_TOKEN_RUN ? bytes : ~MM_TOKEN_RUN);
 }
 MM_FN void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {

@@ -31,7 +31,8 @@ struct mm_heap_ref {
     uint64_t tree_mids;    /* words in the middle level of a tree */
     uint64_t rings;        /* struct mm_ring, MM_RINGS for each class: its stripes, then its reserve */
     uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
-    uint64_t spare[3];
+    uint64_t spacing_mask; /* slices begin at multiples of this + 1 (heap.h); 0: at those that their classes have */
+    uint64_t spare[2];
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");

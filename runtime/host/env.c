@@ -122,6 +122,13 @@ static void read_env(void) {
     if (text && !mm_host_env_try_number(text, MM_GROW_WAIT_MS_MAX, &env.grow_wait_ms))
         mm_host_say("MM_GROW_WAIT_MS=%s is not understood; expected milliseconds, 0 to %u; using %u", value_text(text).text,
                     MM_GROW_WAIT_MS_MAX, MM_GROW_WAIT_MS_DEFAULT);
+    env.spacing = MM_SPACING_DEFAULT;
+    unsigned spacing = 0;
+    text = secure_getenv("MM_SPACING");
+    if (text && mm_host_env_try_number(text, MM_SPACING_MAX, &spacing) && spacing >= 1u << MM_ALIGN_SHIFT && !(spacing & (spacing - 1)))
+        env.spacing = spacing;
+    else if (text)
+        mm_host_say("MM_SPACING=%s is not understood; expected bytes, 16, 32, 64 or 128; using %u", value_text(text).text, MM_SPACING_DEFAULT);
     text = secure_getenv("MM_TRIM");
     if (text) {
         if (strcmp(text, "idle") == 0 || strcmp(text, "demand") == 0)

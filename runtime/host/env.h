@@ -17,6 +17,7 @@ struct mm_host_env {
     bool is_off;     /* MM_OFF=1: PTX that comes at run time stays what it is */
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;
+    unsigned spacing; /* bytes, a power of two */
 };
 
 /* Reads and checks all MM_* variables, once per process; what is wrong with them is said then. */

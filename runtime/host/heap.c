@@ -110,6 +110,7 @@ static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, C
     mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
     const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
     if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
+    ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
     h->ref = ((struct mm_heap *)image)->ref;
     bool done = mm_copy_try_to_device(d, metadata_base, h->layout.fixed_bytes, image, h->layout.image_bytes,
                                       error);

@@ -34,7 +34,7 @@ static const struct mm_host_env *read_with(const char *name, const char *value) 
 }
 static bool is_default(const struct mm_host_env *e) {
     return !e->verbose && !e->trims_idle && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&
-           e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT;
+           e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT;
 }
 
 static const char *const bad[] = {
@@ -89,6 +89,12 @@ START_TEST(good) {
     ck_assert_uint_eq(read_with("MM_HEAP_MAX", "99999999999999999999T")->heap_max.bytes, UINT64_MAX);
     ck_assert_uint_eq(read_with("MM_GROW_WAIT_MS", "0")->grow_wait_ms, 0);
     ck_assert_uint_eq(read_with("MM_GROW_WAIT_MS", "60000")->grow_wait_ms, 60000);
+    for (unsigned spacing = 16; spacing <= 128; spacing *= 2) {
+        char text[8];
+        snprintf(text, sizeof text, "%u", spacing);
+        ck_assert_uint_eq(read_with("MM_SPACING", text)->spacing, spacing);
+    }
+    ck_assert(is_default(read_with("MM_SPACING", "48")) && said == 1);
     ck_assert(read_with("MM_TRIM", "idle")->trims_idle && !read_with("MM_TRIM", "demand")->trims_idle);
     ck_assert(read_with("MM_VERBOSE", "1")->verbose && said == 0);
     ck_assert(read_with("MM_OFF", "1")->is_off && said == 0);

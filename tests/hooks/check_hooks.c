@@ -185,6 +185,8 @@ static const struct {
     {"MM_GROW_WAIT_MS=60000", "4\n", ""},
     {"MM_GROW_WAIT_MS=60001", "4\n", "mm: MM_GROW_WAIT_MS=60001" NOT_MS},
     {"MM_GROW_WAIT_MS=2s", "4\n", "mm: MM_GROW_WAIT_MS=2s" NOT_MS},
+    {"MM_SPACING=128", "4\n", ""},
+    {"MM_SPACING=8", "4\n", "mm: MM_SPACING=8 is not understood; expected bytes, 16, 32, 64 or 128; using 32\n"},
     {"MM_TRIM=idle", "4\n", ""},
     {"MM_TRIM=demand", "4\n", ""},
     {"MM_TRIM=1", "4\n", "mm: MM_TRIM=1 is not understood; expected idle or demand; using demand\n"},
@@ -194,7 +196,7 @@ static const struct {
     {"MM_OFF=1", "4\n", ""}, /* a module that came with mm in it keeps it */
     {"MM_OFF=2", "4\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "4\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_TRIM, MM_OFF, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_SPACING, MM_TRIM, MM_OFF, MM_VERBOSE\n"},
     {"MMX=1", "4\n", ""},
 };
 

@@ -41,6 +41,30 @@ START_TEST(every_size) {
 }
 END_TEST
 
+/* With a spacing, requests get slices of its multiples, large enough, and no larger a class than that takes. */
+START_TEST(spacing) {
+    for (uint64_t apart = 16; apart <= MM_SPACING_MAX; apart *= 2) {
+        heap.ref.spacing_mask = apart - 1;
+        for (uint64_t bytes = 0; bytes <= MM_SLICE_BYTES_MAX; bytes += bytes < 4096 ? 1 : bytes / 31) {
+            void *p = mm_cpu_malloc(&heap, bytes), *q = mm_cpu_malloc(&heap, bytes);
+            unit_holds(p && q, "%llu bytes: NULL", (unsigned long long)bytes);
+            unit_eq((uintptr_t)p % apart, 0);
+            unit_eq((uintptr_t)q % apart, 0);
+            mm_cpu_free(&heap, p), mm_cpu_free(&heap, q);
+            const uint64_t most = mm_round_up(bytes ? bytes : 1, apart);
+            const uint32_t c = mm_class_above((uint32_t)(bytes ? bytes - 1 : 0) | (uint32_t)(apart - 1));
+            unit_eq(c, mm_class_of((uint32_t)most));
+            unit_eq(mm_class_bytes(c) % apart, 0);
+            void *r = mm_cpu_aligned_malloc(&heap, bytes, 64);
+            unit_eq((uintptr_t)r % 64, 0);
+            mm_cpu_free(&heap, r);
+        }
+        unit_sound(&heap, 0);
+    }
+    unit_eq(unit_misuses(&heap), 0);
+}
+END_TEST
+
 /* The first and last byte of what a request gets are its own. */
 START_TEST(payload_is_ones_own) {
     static unsigned char *held[4000];
@@ -294,7 +318,7 @@ int main(void) {
     TCase *tests = tcase_create("heap");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {every_size, payload_is_ones_own, every_alignment, alignment_that_is_none, no_bytes, free_segments,
+    const TTest *const all[] = {every_size, spacing, payload_is_ones_own, every_alignment, alignment_that_is_none, no_bytes, free_segments,
                                 misuse_of_runs, interior_of_a_run, idle_open_blocks_are_reclaimed, null_is_counted, heaps_that_cannot_be,
                                 null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_lots_are_ready};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
