@@ -69,7 +69,8 @@ static int add_item(struct mm_splice_text *out, const struct mm_module *m, const
         snprintf(line, sizeof line, ".weak .const .align 16 .b8 %s[%d];\n", MM_HEAP_REF_NAME, MM_HEAP_REF_BYTES);
         return mm_text_add_string(out, line);
     }
-    if (source_index(&item->name) >= 0 && mm_text_add_string(out, ".weak ")) return -1;
+    /* What is visible to other objects stays so; the same from each module. */
+    if ((source_index(&item->name) >= 0 || mm_token_is(&item->linkage, ".visible")) && mm_text_add_string(out, ".weak ")) return -1;
     mm_token_start(&r, item->begin, (size_t)(item->end - item->begin));
     for (;;) {
         const struct mm_token t = mm_token_next(&r);
