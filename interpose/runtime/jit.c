@@ -159,7 +159,8 @@ static struct link *link_get(CUlinkState state) {
     l->state = state;
     l->registers = MM_JIT_REGISTERS;
     l->next = links;
-    return links = l;
+    links = l;
+    return l;
 }
 
 void mm_jit_link_end(CUlinkState state) {
