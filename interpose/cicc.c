@@ -41,9 +41,22 @@ static int replace_file(const char *path, const struct stat *is, const struct mm
     return bad;
 }
 
-/* Finds the fragment for an architecture. Returns its number, 0 if there is none, and in `known` what there is. */
-static int choose_fragment(const char *folder, int target, char *known, size_t known_bytes) {
-    int best = 0;
+/* The header of a fragment. One that cannot be read suits any version: if it is the one, we say then what is wrong. */
+static struct mm_splice_header header_of(const char *folder, int arch) {
+    struct mm_splice_header header = {0, 0};
+    char text[4200];
+    snprintf(text, sizeof text, "%s/mm_%d.ptx", folder, arch);
+    FILE *f = fopen(text, "rb");
+    const size_t n = f ? fread(text, 1, sizeof text, f) : 0;
+    if (f) fclose(f);
+    if (!mm_splice_read_header(text, n, &header)) header.version = 0;
+    header.target = arch;
+    return header;
+}
+
+/* Finds the fragment for a module. Returns the number of its architecture, 0 if there is none, and in `known` what there is. */
+static int choose_fragment(const char *folder, const struct mm_splice_header *module, char *known, size_t known_bytes) {
+    struct mm_splice_header best = {0, 0};
     DIR *dir = opendir(folder);
     snprintf(known, known_bytes, "none");
     if (!dir) return 0;
@@ -53,10 +66,11 @@ static int choose_fragment(const char *folder, int target, char *known, size_t k
         if (sscanf(e->d_name, "mm_%d.pt%c", &arch, &rest) != 2 || rest != 'x') continue;
         const size_t used = strcmp(known, "none") ? strlen(known) : 0;
         snprintf(known + used, known_bytes - used, "%ssm_%d", used ? " " : "", arch);
-        best = mm_splice_choose(best, arch, target);
+        const struct mm_splice_header its = header_of(folder, arch);
+        if (mm_splice_is_better(&its, &best, module)) best = its;
     }
     closedir(dir);
-    return best;
+    return best.target;
 }
 
 /* path as the user wrote it, and the file that it leads to. */
@@ -65,13 +79,14 @@ static int splice_text(const char *folder, const char *path, const char *file, c
     struct mm_splice_text fragment = {NULL, 0, 0}, out = {NULL, 0, 0};
     struct mm_splice_error error;
     char name[4096], known[256];
-    int target = 0, bad = 1;
-    if (!mm_splice_target(in->data, in->bytes, &target))
-        target = 1 << 20; /* let the splicer say what is wrong, and where */
-    const int arch = choose_fragment(folder, target, known, sizeof known);
+    struct mm_splice_header header;
+    int bad = 1;
+    if (!mm_splice_read_header(in->data, in->bytes, &header))
+        header.version = header.target = 1 << 20; /* let the splicer say what is wrong, and where */
+    const int arch = choose_fragment(folder, &header, known, sizeof known);
     if (!arch && mm_splice_module(in->data, in->bytes, "", 0, &out, &error) == MM_SPLICE_UNTOUCHED) return 0;
-    if (!arch) return mm_shim_complain("no device allocator for sm_%d in '%s' (there: %s); build mm with it in ARCHS", target,
-                               folder, known);
+    if (!arch) return mm_shim_complain("no device allocator for sm_%d in '%s' (there: %s); build mm with it in ARCHS",
+                               header.target, folder, known);
     if (snprintf(name, sizeof name, "%s/mm_%d.ptx", folder, arch) >= (int)sizeof name || mm_shim_read(name, &fragment)) {
         mm_shim_complain("cannot read '%s': %s", name, strerror(errno));
         goto done;

@@ -10,7 +10,7 @@
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
 
-/* The fragments are part of the library (interpose/fragments.sh, 1.4 MB that nobody loads into memory before they are needed), and
+/* The fragments are part of the library (interpose/fragments.sh, 1.6 MB that nobody loads into memory before they are needed), and
  * not files beside it: it works alone, wherever it was copied to and whatever the process may open, and what is spliced is always
  * of the version that publishes heaps. */
 __asm__(".pushsection .rodata.mm_fragments, \"a\"\n"
@@ -19,23 +19,23 @@ __asm__(".pushsection .rodata.mm_fragments, \"a\"\n"
         ".popsection\n");
 extern const char mm_fragments[] __attribute__((visibility("hidden")));
 
-const char *mm_jit_fragment(int target, int *arch) {
+const char *mm_jit_fragment(const struct mm_splice_header *module, int *arch) {
     const char *chosen = mm_fragments;
-    int its = 0;
-    *arch = 0;
+    struct mm_splice_header best = {0, 0}, its;
     for (const char *f = mm_fragments; *f; f += strlen(f) + 1) {
-        if (!mm_splice_target(f, strlen(f), &its) || mm_splice_choose(*arch, its, target) == *arch) continue;
-        *arch = its;
+        if (!mm_splice_read_header(f, strlen(f), &its) || !mm_splice_is_better(&its, &best, module)) continue;
+        best = its;
         chosen = f;
     }
+    *arch = best.target;
     return chosen;
 }
 
-/* The one for a text, by its .target. */
+/* The one for a text, by its header. */
 static const char *choose_fragment(const char *text, size_t bytes, int *arch) {
-    int target = 0;
-    mm_splice_target(text, bytes, &target);
-    return mm_jit_fragment(target, arch);
+    struct mm_splice_header header;
+    if (!mm_splice_read_header(text, bytes, &header)) header.version = header.target = 0;
+    return mm_jit_fragment(&header, arch);
 }
 
 /* Once in a process, or always under MM_VERBOSE=1. */
@@ -159,7 +159,8 @@ static struct link *link_get(CUlinkState state) {
     l->state = state;
     l->registers = MM_JIT_REGISTERS;
     l->next = links;
-    return links = l;
+    links = l;
+    return l;
 }
 
 void mm_jit_link_end(CUlinkState state) {

@@ -31,8 +31,8 @@ struct mm_jit {
 /* Whether a PTX text declares a service of device-side allocation, and mm is not switched off. */
 bool mm_jit_wants(const char *text, size_t bytes);
 
-/* The allocator as PTX for a GPU of `target` (90); the oldest there is if all are newer: then *arch is 0. */
-const char *mm_jit_fragment(int target, int *arch);
+/* The allocator as PTX for a module of that header; the oldest there is if all are for newer targets: then *arch is 0. */
+const char *mm_jit_fragment(const struct mm_splice_header *module, int *arch);
 
 /* Splices the image, or what is in the file. `count` and `values` are the program's. Returns false if the driver is to get what the
  * program has; then nothing is to be done. Else j->text is for the driver, and then mm_jit_is_taken is to be called. */

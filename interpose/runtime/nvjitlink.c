@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* strdup */
 #include "interpose/runtime/nvjitlink.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -145,11 +146,12 @@ static int add_file(const struct library *y, void *link, int type, const char *p
 
 /* Adds the allocator: nvJitLink of an older CUDA takes no machine code of ours, but PTX. */
 static int add_ours(const struct library *y, void *link, const struct link *l) {
-    int target = 0, arch = 0;
+    struct mm_splice_header gpu = {INT_MAX, 0}; /* who links for an architecture knows the PTX that introduced it */
+    int arch = 0;
     if (y->add_data(link, TYPE_FATBIN, mm_linked, (size_t)(mm_linked_end - mm_linked), "mm") == 0) return 0;
     for (uint32_t i = 0; i < l->count; i++)
-        if (strncmp(l->options[i], "-arch=", 6) == 0) target = atoi(l->options[i] + strcspn(l->options[i], "0123456789"));
-    const char *fragment = mm_jit_fragment(target, &arch);
+        if (strncmp(l->options[i], "-arch=", 6) == 0) gpu.target = atoi(l->options[i] + strcspn(l->options[i], "0123456789"));
+    const char *fragment = mm_jit_fragment(&gpu, &arch);
     return arch ? y->add_data(link, TYPE_PTX, fragment, strlen(fragment), "mm") : -1;
 }
 

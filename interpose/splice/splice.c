@@ -1,6 +1,7 @@
 #include "interpose/splice/splice.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "interpose/splice/text.h"
@@ -187,20 +188,33 @@ bool mm_splice_declares(const char *text, size_t bytes) {
     return false;
 }
 
-int mm_splice_choose(int best, int arch, int target) { return arch <= target && arch > best ? arch : best; }
+bool mm_splice_is_better(const struct mm_splice_header *fragment, const struct mm_splice_header *best,
+                         const struct mm_splice_header *module) {
+    const bool fits = fragment->version <= module->version, best_fits = best->version <= module->version;
+    if (fragment->target > module->target) return false;
+    if (!best->target) return true;
+    if (fits != best_fits) return fits;
+    return fits ? fragment->target > best->target : fragment->version < best->version;
+}
 
 bool mm_splice_is_binary_ir(const char *data, size_t bytes) {
     static const char nvvm[] = "\xED\x43\x4E\x7F", llvm[] = "BC\xC0\xDE";
     return bytes >= 4 && (memcmp(data, nvvm, 4) == 0 || memcmp(data, llvm, 4) == 0);
 }
 
-bool mm_splice_target(const char *text, size_t bytes, int *target) {
+bool mm_splice_read_header(const char *text, size_t bytes, struct mm_splice_header *header) {
     struct mm_token_reader r;
+    char number[16] = "", name[16] = "";
+    int major = 0, minor = 0;
     mm_token_start(&r, text, bytes);
-    for (int i = 0; i < 3; i++) mm_token_next(&r); /* .version 9.0 .target */
-    const struct mm_token t = mm_token_next(&r);
-    if (t.kind != MM_TOKEN_IDENTIFIER || t.length < 5 || memcmp(t.at, "sm_", 3) != 0) return false;
-    *target = 0;
-    for (size_t i = 3; i < t.length && isdigit((unsigned char)t.at[i]); i++) *target = 10 * *target + t.at[i] - '0';
+    mm_token_next(&r); /* .version */
+    const struct mm_token version = mm_token_next(&r);
+    mm_token_next(&r); /* .target */
+    const struct mm_token target = mm_token_next(&r);
+    if (version.length >= sizeof number || target.length >= sizeof name) return false;
+    memcpy(number, version.at, version.length);
+    memcpy(name, target.at, target.length);
+    if (sscanf(number, "%4d.%2d", &major, &minor) != 2 || sscanf(name, "sm_%7d", &header->target) != 1) return false;
+    header->version = 100 * major + minor;
     return true;
 }

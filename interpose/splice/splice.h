@@ -53,12 +53,20 @@ enum mm_splice_result mm_splice_fragment(const char *text, size_t bytes, const c
 /* Whether a service is declared .extern, as far as the text can be read: what follows may be anything. */
 bool mm_splice_declares(const char *text, size_t bytes);
 
-/* Which fragment a module for sm_`target` gets: the newest that is not newer. Returns `arch` if that is better than `best` (0: none
- * so far), else `best`. */
-int mm_splice_choose(int best, int arch, int target);
+/* What a PTX text is for. */
+struct mm_splice_header {
+    int version; /* 900 of .version 9.0 */
+    int target;  /* 90 of .target sm_90a */
+};
 
-/* The number in a PTX text's .target; false if it has none where one belongs. */
-bool mm_splice_target(const char *text, size_t bytes, int *target);
+/* Reads the two; false if one is not where it belongs. */
+bool mm_splice_read_header(const char *text, size_t bytes, struct mm_splice_header *header);
+
+/* Whether a fragment suits a module better than `best` (target 0: none so far). One for a newer .target suits none; of those whose
+ * .version is not later than the module's the newest .target is best. An older .target may need a later .version, sm_88 9.0 and sm_89
+ * 7.8. If all are too late, the one that is least so is best: the splicer says what it needs. */
+bool mm_splice_is_better(const struct mm_splice_header *fragment, const struct mm_splice_header *best,
+                         const struct mm_splice_header *module);
 
 /* Whether these are LTO IR or LLVM bitcode rather than text, by their first bytes. */
 bool mm_splice_is_binary_ir(const char *data, size_t bytes);

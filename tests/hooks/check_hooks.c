@@ -255,7 +255,7 @@ static const struct {
 } kept[] = {
     {"target", NULL, KEEPS "line 5: this module is for sm_70, the allocator for sm_75 and later\n"},
     {"no-target", NULL, KEEPS "line 5: expected an architecture such as sm_90, found '90'\n"},
-    {"version", NULL, KEEPS "line 1: this module is PTX 6.0, the allocator needs 7.0 or later\n"},
+    {"version", NULL, KEEPS "line 1: this module is PTX 6.0, the allocator needs 6.3 or later\n"},
     {"garbage", NULL, KEEPS "line 8: expected a declaration or definition, found 'garbage'\n"},
     {"own", NULL, KEEPS "line 8: this module defines its own 'malloc'; mm cannot replace it\n"},
     {"refused", NULL, KEEPS "the driver does not take it with mm's (CUDA_ERROR_INVALID_PTX)\n"},

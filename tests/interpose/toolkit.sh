@@ -2,7 +2,7 @@
 # toolkit.sh RELEASE DIR: fetches another CUDA toolkit into DIR, laid out as NVIDIA's installer does: 13.x from PyPI; 12.4 from Debian 13
 # (unpacked, not installed), since there is no nvcc 12 on PyPI. 12.4: 1 GB, 13.x: 300 MB.
 set -euo pipefail
-release=$1 dir=$2
+release=$1 dir=$(realpath -m -- "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

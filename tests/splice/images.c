@@ -103,11 +103,12 @@ static void read_container(const char *at, const char *end) {
 /* PTX text, or a cubin; their architecture is in a number that cubins of different releases have elsewhere: not told. */
 static void read_image(const struct mm_splice_text *file, bool is_elf) {
     char undefined[100] = "";
-    int heaps = 0, target = 0;
+    struct mm_splice_header header = {0, 0};
+    int heaps = 0;
     if (is_elf) read_cubin(file->data, undefined, &heaps);
     else read_ptx(file->data, file->bytes, undefined, &heaps);
-    if (!is_elf) mm_splice_target(file->data, file->bytes, &target);
-    print(is_elf ? "elf" : "ptx", (unsigned)target, undefined, heaps);
+    if (!is_elf) mm_splice_read_header(file->data, file->bytes, &header);
+    print(is_elf ? "elf" : "ptx", (unsigned)header.target, undefined, heaps);
 }
 
 int main(int argc, char **argv) {

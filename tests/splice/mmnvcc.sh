@@ -200,6 +200,40 @@ registers() {
         readelf -sW spliced.cubin 2> /dev/null | grep -c -E 'mm_heap_v[0-9]+$')" 1
 }
 
+# Device libraries are of the toolkit's own release, whatever mm was built with, and its ptxas may be stricter than mm's was.
+libraries() {
+    local arch file refused='' other=$PWD/other-release lib
+    lib=$(dirname "$(readlink -f "$mmnvcc")")
+    same "release of the device libraries" "$(< "$farm/device/release")" "$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
+    linked_toolkit "$other"
+    rm "$other/bin/nvcc"
+    printf '#!/bin/sh\n"%s" "$@" | sed "/^sm_90$/! { /^sm_/d }; s/release [0-9.]*/release 99.9/"\n' "$nvcc" > "$other/bin/nvcc"
+    chmod +x "$other/bin/nvcc"
+    file=$(CUDA_HOME=$other "$mmnvcc" --mm-show)
+    same "device libraries for a newer toolkit" "$(cat "${file%/bin/nvcc}/device/release")" 99.9
+    for arch in "${archs[@]}"; do
+        [[ -f $lib/ptx/mm_$arch.ptx ]] || continue
+        { head -n 4 "$lib/ptx/mm_$arch.ptx" && echo '.visible .entry k() { ret; }'; } > header.ptx
+        "$CUDA_HOME/bin/ptxas" -arch="sm_$arch" header.ptx -o header.cubin > header.log 2>&1 || refused+="sm_$arch: $(< header.log)"
+    done
+    same "fragments whose PTX version ptxas refuses" "$refused" ""
+    mkdir good early wrong
+    cp "$lib/ptx/mm_90.ptx" good
+    sed 's/^\.version .*/.version 6.0/' "$lib/ptx/mm_90.ptx" > early/mm_90.ptx
+    sed 's/^\.address_size .*/& wrong/' "$lib/ptx/mm_90.ptx" > wrong/mm_90.ptx
+    if "$CUDA_HOME/bin/ptxas" --list-version > /dev/null 2>&1; then
+        for file in good early; do
+            "$lib/mmdevice" $file "$CUDA_HOME/bin" "$lib/devicelib.c" $file/device 90 || fail "mmdevice from $file/mm_90.ptx"
+        done
+        same "device libraries from a fragment of too early a version" "$(diff -r good/device early/device && ls early/device)" \
+            "$(printf '%s\n' driver.fatbin mm24.a mm32.a mmptx.a release)"
+    else
+        echo "mmnvcc.sh: fragments of too early a version not tried: this ptxas does not list its versions"
+    fi
+    refuses "a fragment that ptxas refuses" "*mm*_90.ptx, line 4*mmdevice: '$CUDA_HOME/bin/ptxas' takes not all fragments" \
+        "$lib/mmdevice" wrong "$CUDA_HOME/bin" "$lib/devicelib.c" refused 90
+}
+
 # What a program can ask for, by name, size, binding: variables and kernels of a cubin.
 names() {
     readelf -sW "$1" 2> /dev/null | awk '($4 == "OBJECT" || $6 == "[<other>:") && $NF !~ /mm\$v|mm_heap_v|reservedS/ {print $4, $5, $4 == "OBJECT" ? $3 : "", $NF}' | sort
@@ -365,6 +399,7 @@ modes
 untouched
 outputs
 registers
+libraries
 constants
 refusals
 places

@@ -300,11 +300,18 @@ START_TEST(nvcc_output_is_spliced) {
 }
 END_TEST
 
-START_TEST(target_is_read_from_text) {
-    int target = 0;
-    ck_assert(mm_splice_target(HEAD, strlen(HEAD), &target));
-    ck_assert_int_eq(target, 90);
-    ck_assert(!mm_splice_target("hello", 5, &target));
+START_TEST(header_is_read_from_text) {
+    static const char *const bad[] = {"hello", ".version 9.0\n", ".version nine\n.target sm_90", ".version 9\n.target sm_90",
+                                      ".version 9.0\n.target 90", ".version 9.0\n.target compute_90",
+                                      ".version 9.0\n.target sm_90000000000000000000"};
+    struct mm_splice_header header;
+    ck_assert(mm_splice_read_header(HEAD, strlen(HEAD), &header));
+    ck_assert_int_eq(header.target, 90);
+    ck_assert_int_eq(header.version, 900);
+    ck_assert(mm_splice_read_header("// \n.version 12.13 .target sm_100a, debug", 41, &header));
+    ck_assert_int_eq(header.target, 100);
+    ck_assert_int_eq(header.version, 1213);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) ck_assert(!mm_splice_read_header(bad[i], strlen(bad[i]), &header));
     ck_assert(mm_splice_is_binary_ir("\xED\x43\x4E\x7F", 4));
     ck_assert(mm_splice_is_binary_ir("BC\xC0\xDE", 4));
     ck_assert(!mm_splice_is_binary_ir(HEAD, strlen(HEAD)));
@@ -401,14 +408,22 @@ END_TEST
 /* ---- What is asked at run time ----------------------------------------------------------------- */
 
 START_TEST(newest_fragment_that_is_not_newer) {
-    static const int there[] = {120, 75, 90, 80, 100};
+    static const struct mm_splice_header there[] = {{870, 120}, {900, 88}, {630, 75}, {780, 90}, {900, 110}, {700, 80}, {860, 100}};
     static const struct {
-        int target, chosen;
-    } cases[] = {{70, 0}, {74, 0}, {75, 75}, {79, 75}, {80, 80}, {89, 80}, {90, 90}, {99, 90}, {103, 100}, {120, 120}, {1 << 20, 120}};
+        struct mm_splice_header module;
+        int chosen;
+    } cases[] = {{{900, 70}, 0}, {{900, 74}, 0}, {{900, 75}, 75}, {{900, 79}, 75}, {{900, 80}, 80}, {{900, 88}, 88},
+                 {{900, 90}, 90}, {{900, 99}, 90}, {{900, 103}, 100}, {{900, 120}, 120}, {{1 << 20, 1 << 20}, 120},
+                 /* the newest is too late */
+                 {{780, 89}, 80}, {{899, 88}, 80}, {{899, 110}, 100}, {{870, 119}, 100}, {{870, 120}, 120}, {{869, 120}, 100},
+                 /* all are */
+                 {{600, 75}, 75}, {{600, 90}, 75}, {{0, 120}, 75}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int best = 0;
-        for (size_t k = 0; k < sizeof there / sizeof *there; k++) best = mm_splice_choose(best, there[k], cases[i].target);
-        ck_assert_msg(best == cases[i].chosen, "sm_%d gets sm_%d, expected sm_%d", cases[i].target, best, cases[i].chosen);
+        struct mm_splice_header best = {0, 0};
+        for (size_t k = 0; k < sizeof there / sizeof *there; k++)
+            if (mm_splice_is_better(&there[k], &best, &cases[i].module)) best = there[k];
+        ck_assert_msg(best.target == cases[i].chosen, "PTX %d for sm_%d gets sm_%d, expected sm_%d", cases[i].module.version,
+                      cases[i].module.target, best.target, cases[i].chosen);
     }
 }
 END_TEST
@@ -455,7 +470,7 @@ int main(int argc, char **argv) {
     tcase_add_test(tests, names_of_users_stay);
     tcase_add_test(tests, cut_text_never_passes_unseen);
     tcase_add_loop_test(tests, nvcc_output_is_spliced, 0, file_count);
-    tcase_add_test(tests, target_is_read_from_text);
+    tcase_add_test(tests, header_is_read_from_text);
     tcase_add_test(tests, fragment_is_renamed);
     tcase_add_loop_test(tests, bad_device_code_is_refused, 0, (int)(sizeof bad_device / sizeof *bad_device));
     tcase_add_test(tests, fragment_is_private);
