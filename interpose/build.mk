@@ -7,7 +7,7 @@ MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
 MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h) $(MM_SHIMS) \
-	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES)
+	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES) $(MM_INLINING)
 
 .PHONY: install-compile-time uninstall-compile-time
 all: $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc
@@ -61,7 +61,7 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin lib/mm/ptx lib/mm/device lib/mm/path)
 	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h) "$(DESTDIR)$(MMLIBDIR)"
-	install -m 644 $(MM_LIBRARIES) $(addprefix $(BUILD)/lib/device/,link_stub.h driver.fatbin release) "$(DESTDIR)$(MMLIBDIR)/device"
+	install -m 644 $(MM_LIBRARIES) $(MM_INLINING) $(addprefix $(BUILD)/lib/device/,link_stub.h driver.fatbin release) "$(DESTDIR)$(MMLIBDIR)/device"
 	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
 	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
 	ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc"

@@ -31,7 +31,7 @@ struct mm_attempt mm_attempt_run(const char *program, int argc, char **argv, cha
 /* That our library is machine code is no news to the user; nor, if `of_stacks` is not asked for, how large stacks are. */
 static int is_news(const char *line, int of_stacks) {
     if (!of_stacks && strstr(line, "Stack size for entry function") && strstr(line, "cannot be statically determined")) return 0;
-    return !strstr(line, "/device/mm") || !strstr(line, "not built for LTO");
+    return !strstr(line, "/device/") || !strstr(line, "not built for LTO");
 }
 
 void mm_attempt_repeat(const struct mm_attempt *a, int of_stacks) {

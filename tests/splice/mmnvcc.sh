@@ -117,6 +117,12 @@ modes() {
         CUDA_HOME=$PWD/lto build lto.exe -dlto -arch=sm_90 "$src/part.cu" "$src/use.cu"
         holds lto.exe "elf sm_90"
         same "silence of -dlto" "$(< lto.exe.log)" ""
+        # Inlining: malloc is the program's own then, not the library's, which is weak. With the toolkit that mm was built with.
+        mkdir -p keptlto
+        CUDA_HOME=$PWD/lto "$mmnvcc" -dlto -arch=sm_90 --keep --keep-dir keptlto "$src/part.cu" "$src/use.cu" -o lto.exe || fail "-dlto --keep"
+        release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
+        same "malloc under -dlto" "$(readelf -sW keptlto/*dlink*.cubin 2> /dev/null | awk '$NF == "malloc" {print $5}')" \
+            "$([[ $release == "$(< "$(dirname "$(readlink -f "$mmnvcc")")/device/release")" ]] && echo GLOBAL || echo WEAK)"
     else
         echo "mmnvcc.sh: -dlto not tried: the toolkit's own nvcc cannot"
     fi
