@@ -15,9 +15,11 @@
 __asm__(".pushsection .rodata.mm_linked, \"a\"\n"
         ".balign 8\n"
         "mm_linked: .incbin \"" MM_LINKED "\"\n"
-        "mm_linked_end:\n"
+        "1:  .balign 8\n"
+        "mm_linked_bytes: .quad 1b - mm_linked\n"
         ".popsection\n");
-extern const char mm_linked[] __attribute__((visibility("hidden"))), mm_linked_end[] __attribute__((visibility("hidden")));
+extern const char mm_linked[] __attribute__((visibility("hidden")));
+extern const uint64_t mm_linked_bytes __attribute__((visibility("hidden")));
 
 /* nvJitLink's functions, as in nvJitLink.h, which is not everywhere: a result is 0 if all is well, a link is a pointer. */
 #define FUNCTIONS(F)                                                                                                              \
@@ -148,7 +150,7 @@ static int add_file(const struct library *y, void *link, int type, const char *p
 static int add_ours(const struct library *y, void *link, const struct link *l) {
     struct mm_splice_header gpu = {INT_MAX, 0}; /* who links for an architecture knows the PTX that introduced it */
     int arch = 0;
-    if (y->add_data(link, TYPE_FATBIN, mm_linked, (size_t)(mm_linked_end - mm_linked), "mm") == 0) return 0;
+    if (y->add_data(link, TYPE_FATBIN, mm_linked, mm_linked_bytes, "mm") == 0) return 0;
     for (uint32_t i = 0; i < l->count; i++)
         if (strncmp(l->options[i], "-arch=", 6) == 0) gpu.target = atoi(l->options[i] + strcspn(l->options[i], "0123456789"));
     const char *fragment = mm_jit_fragment(&gpu, &arch);
@@ -213,7 +215,7 @@ static const struct library ours[LIBRARIES] = {ROW(0), ROW(1), ROW(2), ROW(3)};
 void *mm_nvjitlink_take(void *handle, const char *name, void *found, void *(*find)(void *handle, const char *name)) {
 #define NAME(name, symbol, parameters, arguments) "nvJitLink" symbol,
     static const char *const names[COUNT] = {FUNCTIONS(NAME)};
-    void *theirs[COUNT], *replaced[COUNT];
+    void *theirs[COUNT] = {NULL}, *replaced[COUNT];
     struct library l;
     int which = COUNT;
     for (int i = 0; i < COUNT; i++) {
