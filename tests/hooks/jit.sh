@@ -2,7 +2,8 @@
 # jit.sh BUILD FOLDER CUDA_HOME: what the driver gets for PTX of NVRTC (of nvcc, if there is no NVRTC) must assemble, and link. The
 # driver is the stand-in, which keeps the text.
 set -eu
-lib=$(readlink -f "$1/lib/libmm.so.1") source=$PWD/tests/hooks/jit_kernels.cu cuda=$3
+lib=$(readlink -f "$1/lib/libmm.so.1") tests=$PWD/tests/hooks cuda=$3
+source=$tests/jit_kernels.cu
 cd "$2"
 made=()
 printf '__global__ void k(int *p) { *p = 1; }\n' >jit_none.cu
@@ -50,38 +51,5 @@ if [[ ${made[0]} == *NVRTC ]]; then
     [[ $(cubin "$lib" jit_none.cu | head -c 4) == $'\177ELF' ]]
     [[ $(MM_OFF=1 cubin "$lib" "$source" | head -c 4) == $'\177ELF' ]]
 fi
-# nvJitLink: the allocator is in what it makes, if that allocates; kernels with bounds and limits can call it.
-has() { # PATTERN: in the symbols of jit.cubin
-    grep -qE "$1" <<<"$(readelf -sW jit.cubin 2>/dev/null)"
-}
-nvjitlink() { # PRELOADED PROGRAM TEXT... [-- OPTION...]
-    local preloaded=$1 program=$2
-    shift 2
-    LD_PRELOAD=$preloaded "./$program" "$cuda/lib64/libnvJitLink.so" jit.cubin "$@"
-}
-status=0
-nvjitlink '' nvjitlink jit_one_90.ptx || status=$?
-if ((status == 0)); then
-    made+=("nvJitLink's")
-    "$cuda/bin/nvcc" -dlto -ltoir -rdc=true -arch=sm_90 -DPART=1 "$source" -o jit_one.ltoir
-    ! has mm_heap_v || exit 1
-    for way in "$lib nvjitlink" " nvjitlink_hook"; do
-        for limit in '' '-- -maxrregcount=24'; do
-            # shellcheck disable=SC2086 # words
-            nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx jit_two_90.ptx $limit
-            for name in malloc free mm_heap_v; do has " [0-9]+ $name" && ! has " UND $name" || exit 1; done
-        done
-        NVJITLINK_GLOBAL=1 nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx
-        has mm_heap_v
-        nvjitlink "${way% *}" "${way#* }" jit_one.ltoir jit_two_90.ptx -- -lto
-        has mm_heap_v
-        MM_OFF=1 nvjitlink "${way% *}" "${way#* }" jit_one_90.ptx
-        ! has mm_heap_v || exit 1
-    done
-    "$cuda/bin/nvcc" -ptx -arch=compute_90 jit_none.cu -o jit_none_90.ptx
-    nvjitlink "$lib" nvjitlink jit_none_90.ptx
-    ! has mm_heap_v || exit 1
-elif ((status != 77)); then
-    exit 1
-fi
+made+=("$("$tests/nvjitlink.sh" "$lib" . "$cuda")")
 printf 'jit: assembled and linked: %s\n' "${made[*]}"

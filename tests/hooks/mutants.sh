@@ -24,6 +24,9 @@ scenario() {
 }
 # The first of the suite and the scenarios that fails.
 first_failing() {
+    [[ $file != *nvjitlink* ]] ||
+        WAYS=preloaded tests/hooks/nvjitlink.sh "$work/libmm.so.1" "$build/tests/hooks" "${CUDA_HOME:-/usr/local/cuda}" >"$work/out" 2>&1 ||
+        { echo nvjitlink.sh; return; }
     "$work/check_memory" >"$work/out" 2>&1 || { echo check_memory; return; }
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
     scenario 0 MM_NVCC=x jit-links || { echo jit-links; return; }
