@@ -341,19 +341,6 @@ CONTEXT_END_HOOKS(_v2)
 
 /* ---- cudaLimitMallocHeapSize ------------------------------------------------------------------- */
 
-/* Once our heap is made it has at least so much from then on, or the call fails. What the driver says of its own heap then is not
- * asked for (some refuse a late limit, some do not). */
-HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
-    const bool is_ours = limit == CU_LIMIT_MALLOC_HEAP_SIZE;
-    CUcontext context = is_ours ? current_context() : NULL;
-    const bool is_made = context && mm_attach_has_heap(context);
-    if (is_made && !mm_attach_try_ensure(mm_driver_get(), context, value)) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult r = REAL(cuCtxSetLimit, limit, value);
-    if (r != CUDA_SUCCESS && !is_made) return r;
-    if (context) mm_attach_set_limit(context, value);
-    return CUDA_SUCCESS;
-}
-
 HOOK(cuCtxGetLimit)(size_t *value, CUlimit limit) {
     CUresult r = REAL(cuCtxGetLimit, value, limit);
     uint64_t ours = 0;
@@ -361,6 +348,22 @@ HOOK(cuCtxGetLimit)(size_t *value, CUlimit limit) {
         mm_attach_get_limit(current_context(), &ours))
         *value = (size_t)ours;
     return r;
+}
+
+/* Once our heap is made it has at least so much from then on, or the call fails. Whether the driver takes it for its own heap then does
+ * not count (some refuse a late limit, some do not); if it does, the limit is what it makes of that: it rounds up, and programs
+ * print it. */
+HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
+    const bool is_ours = limit == CU_LIMIT_MALLOC_HEAP_SIZE;
+    CUcontext context = is_ours ? current_context() : NULL;
+    const bool is_made = context && mm_attach_has_heap(context);
+    if (is_made && !mm_attach_try_ensure(mm_driver_get(), context, value)) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = REAL(cuCtxSetLimit, limit, value);
+    if (r != CUDA_SUCCESS && !is_made) return r;
+    size_t rounded = 0;
+    if (context && r == CUDA_SUCCESS && REAL(cuCtxGetLimit, &rounded, limit) == CUDA_SUCCESS && rounded > value) value = rounded;
+    if (context) mm_attach_set_limit(context, value);
+    return CUDA_SUCCESS;
 }
 
 /* ---- memory ----------------------------------------------------------------------------------- */

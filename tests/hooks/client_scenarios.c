@@ -311,6 +311,9 @@ static void limit(int argc, char **argv) {
     client_start();
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 8u << 20);
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 100000000)); /* the driver's own answer, as without us */
+    OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK(value == 100007936);
     OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 3ull << 30)); /* more than there would be */
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 3ull << 30);
@@ -323,6 +326,9 @@ static void limit(int argc, char **argv) {
         CHECK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 9ull << 30) == CUDA_ERROR_OUT_OF_MEMORY);
         OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
         CHECK(value == 1ull << 30);
+        OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (1ull << 30) + 1));
+        OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+        CHECK(value == (1ull << 30) + (refuses ? 1 : 131072));
         OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (6ull + (unsigned)refuses) << 30)); /* late, and honoured */
         OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
         CHECK(value == (6ull + (unsigned)refuses) << 30);
