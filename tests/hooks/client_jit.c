@@ -15,12 +15,13 @@
 #define DEFINED(name) ".weak .func (.param .b64 r) " name " (.param .b64 n) {\n ret;\n}\n"
 #define SPLICED HEAD("sm_90") HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") REST
 
-/* Those that become something else, and those that do not. */
-/* The last is older PTX than some of what mm has for older architectures. */
+/* Those that become something else, and those that do not. The last two of the former are older PTX than some of what mm has for
+ * older architectures; for the last it has nothing of its own. */
 static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST, HEAD("sm_75, debug") FREE REST, HEAD("sm_90a") MALLOC REST,
                                         HEAD("sm_999") ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, "
                                                        ".param .b64 a);\n" REST,
-                                        ".version 8.7\n.target sm_120\n.address_size 64\n" MALLOC REST};
+                                        ".version 8.7\n.target sm_120\n.address_size 64\n" MALLOC REST,
+                                        ".version 8.7\n.target sm_119\n.address_size 64\n" MALLOC REST};
 static const char *const others[] = {HEAD("sm_90") "// malloc\n.global .u64 malloc_count;\n" REST, SPLICED,
                                      ".version 9.0\n.target sm_90\n# .extern .func malloc", "plain", "",
                                      "\177ELF malloc that is no cubin at all, but long enough to look at its head, the whole head"};
