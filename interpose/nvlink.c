@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
     struct mm_attempt a = mm_attempt_run(real, argc, argv, NULL);
     const int ptx_only = a.status == 0 && !output && modules.path && lists_modules(modules.path);
     static const char *const libraries[] = {"device/mm32.a", "device/mm24.a", "device/mmptx.a"};
-    if (ptx_only || (a.status == 0 && output && mm_devlink_lacks(output))) {
+    if (ptx_only || (output && (a.status == 0 ? mm_devlink_lacks(output) != NULL : mm_attempt_lacks(&a)))) {
         for (int i = ptx_only ? 2 : 0; i < (ptx_only ? 3 : 2); i++) {
             if (mm_shim_path(library, sizeof library, libraries[i])) return 1;
             restore(&modules);

@@ -172,6 +172,13 @@ CUresult cuCtxGetDevice(CUdevice *device) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuCtxSynchronize(void) {
+    ENTER_UNSAFE();
+    if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    if (state.at_synchronize) state.at_synchronize();
+    return CUDA_SUCCESS;
+}
+
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     ENTER();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
