@@ -373,7 +373,7 @@ bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, s
     if (done) h->trim.pending = 0, h->trim.is_idle_done = false, h->refusal[0] = 0;
     pthread_mutex_unlock(&h->lock);
     if (!done || !h->shared) return done;
-    h->grower.null_bytes_at_end = h->grower.answer_at_end = 0;
+    h->grower.null_bytes_at_end = h->grower.answer_at_end = h->grower.reported = 0;
     memset(&h->shared->mailbox, 0, sizeof h->shared->mailbox);
     h->grower.is_closed = 0;
     if (mm_grower_start(d, h) != 0) {

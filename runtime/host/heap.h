@@ -48,6 +48,7 @@ struct mm_host_heap {
         bool is_running;
         int is_closed; /* atomic: the end is near, nobody gets anything any more */
         uint64_t null_bytes_at_end, answer_at_end; /* the mailbox's, before that */
+        uint64_t reported; /* of the mailbox's null_bytes, by a thread that has ended: one that is quick comes before the next begins */
     } grower;
     struct mm_host_trim { /* trim.c */
         CUfunction flush, claim; /* NULL: nothing can be given back but what is spare */

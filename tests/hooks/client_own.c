@@ -196,7 +196,7 @@ static void reset_all(int argc, char **argv) { /* MM_HEAP_MAX=1G */
         CHECK(reset() == MM_OK);
         if (seed % 8 == 0) whole(256);
     }
-    /* claims that come late */
+    /* when the device had no room for it */
     all_there_is(MM_SEGMENT_BYTES);
     CHECK(reset() == MM_OK);
     standin->full = true;
