@@ -200,6 +200,8 @@
 
 /* How long the end of a context, or of the process, waits for the thread that makes the heap grow. */
 #define MM_HOST_STOP_MS 1000
+/* So often does mm_reset, which can do nothing before it has ended. */
+#define MM_HOST_RESET_STOPS 5
 
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 

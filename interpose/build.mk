@@ -7,7 +7,7 @@ MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
 MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h) $(MM_SHIMS) \
-	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(MM_PTX) $(MM_LIBRARIES) $(MM_INLINING)
+	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(BUILD)/lib/include/mm.h $(MM_PTX) $(MM_LIBRARIES) $(MM_INLINING)
 
 .PHONY: install-compile-time uninstall-compile-time
 all: $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc
@@ -37,6 +37,11 @@ $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% m
 	$(MM_FILL) $< > $@
 	chmod 755 $@
 
+# In a folder of its own, which is all that mmnvcc adds to where headers are looked for.
+$(BUILD)/lib/include/mm.h: include/mm.h
+	@mkdir -p $(@D)
+	install -m 644 $< $@
+
 # -lmm of the host's link: libmm.so (runtime.mk), which takes from this what shared libraries need; nothing at all for -static.
 $(BUILD)/lib/libmm.a: interpose/hook/shared.c interpose/hook/refer.h
 	@mkdir -p $(@D) $(BUILD)/obj
@@ -58,9 +63,11 @@ $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE
 	ln -sfn ../mmnvcc $(BUILD)/lib/path/nvcc
 
 install-compile-time: $(BUILD)/bin/mmnvcc
-	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin lib/mm/ptx lib/mm/device lib/mm/path)
+	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin include lib/mm/ptx lib/mm/device lib/mm/path lib/mm/include)
 	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h) "$(DESTDIR)$(MMLIBDIR)"
+	install -m 644 include/mm.h "$(DESTDIR)$(MMLIBDIR)/include"
+	ln -sfn ../lib/mm/include/mm.h "$(DESTDIR)$(PREFIX)/include/mm.h"
 	install -m 644 $(MM_LIBRARIES) $(MM_INLINING) $(addprefix $(BUILD)/lib/device/,link_stub.h driver.fatbin release) "$(DESTDIR)$(MMLIBDIR)/device"
 	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
 	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
@@ -70,7 +77,7 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 	$(BUILD)/lib/mmfarm "$(MMLIBDIR)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" "$(DESTDIR)$(MMLIBDIR)/toolkit"
 
 uninstall-compile-time:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc" "$(DESTDIR)$(PREFIX)/include/mm.h"
 	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h mmcicc mmptxas mmlink)
-	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path)
+	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path include)
 	rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null || :

@@ -47,6 +47,18 @@ void mm_attempt_repeat(const struct mm_attempt *a, int of_stacks) {
     free(line);
 }
 
+int mm_attempt_lacks(const struct mm_attempt *a) {
+    char *line = NULL;
+    size_t room = 0;
+    int found = 0;
+    for (int i = 0; i < 2 && a->status != 0; i++) {
+        rewind(a->said[i]);
+        while (getline(&line, &room, a->said[i]) > 0) found |= strstr(line, "Undefined reference to 'mm_usable_size'") != NULL;
+    }
+    free(line);
+    return found;
+}
+
 static const char *service_of(const char *name) {
     for (int i = 0; i < MM_SPLICE_SERVICES; i++)
         if (strcmp(name, mm_splice_service[i]) == 0) return mm_splice_service[i];

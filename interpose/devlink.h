@@ -22,6 +22,9 @@ struct mm_attempt mm_attempt_run(const char *program, int argc, char **argv, cha
  * size is not known. */
 void mm_attempt_repeat(const struct mm_attempt *a, int of_stacks);
 
+/* Whether it failed, and said that it lacks a service that only mm has: of the others nvlink knows that the driver has them. */
+int mm_attempt_lacks(const struct mm_attempt *a);
+
 /* The service of device-side allocation that a linked cubin leaves undefined; NULL if none. */
 const char *mm_devlink_lacks(const char *path);
 

@@ -108,7 +108,7 @@ int main(int argc, char **argv) {
     struct mm_attempt a = mm_attempt_run(real, argc, argv, NULL);
     const int ptx_only = a.status == 0 && !output && modules.path && lists_modules(modules.path);
     static const char *const libraries[] = {"device/mm32.a", "device/mm24.a", "device/mmptx.a"};
-    if (ptx_only || (a.status == 0 && output && mm_devlink_lacks(output))) {
+    if (ptx_only || (output && (a.status == 0 ? mm_devlink_lacks(output) != NULL : mm_attempt_lacks(&a)))) {
         int done = 0;
         if (!ptx_only && find_inlining(argc, argv, first, library, sizeof first)) {
             restore(&modules);

@@ -1,5 +1,5 @@
 /* The entry points of device code. Compiled to PTX under names of our own; the splicer gives them the names
- * malloc, free and __cuda_syscall_aligned_malloc (defining those in CUDA source would also define host
+ * malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size (defining those in CUDA source would also define host
  * functions of that name).
  */
 #include "runtime/core/heap.h"
@@ -64,4 +64,7 @@ __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
     if (!MM_LIKELY(MM_HEAP_REF.heap)) mm_no_heap();
     return mm_heap_aligned_malloc(&MM_HEAP_REF, bytes, align);
 }
+
+/* See mm_heap_usable_size. Without a heap nothing is an allocation of it. */
+__device__ size_t mm_device_usable_size(const void *p) { return mm_heap_usable_size(&MM_HEAP_REF, p); }
 }

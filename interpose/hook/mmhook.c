@@ -90,11 +90,11 @@ struct forwarder {
     char name[];
 };
 
-static int no_driver(void) { return 3; /* CUDA_ERROR_NOT_INITIALIZED */ }
+static int no_driver(void) { return 3; /* CUDA_ERROR_NOT_INITIALIZED, and mm.h's MM_ERROR_NO_RUN_TIME */ }
 
 __attribute__((used)) static void *resolve_forwarder(struct forwarder *f) {
     void *library = libmm(), *found = library ? real_dlsym(library, f->name) : NULL;
-    if (!found) {
+    if (!found && f->name[0] == 'c') { /* not mm's own */
         library = dlopen("libcuda.so.1", RTLD_LAZY);
         found = library ? real_dlsym(library, f->name) : NULL;
     }
@@ -115,7 +115,7 @@ __attribute__((used)) static void *resolve_forwarder(struct forwarder *f) {
     ".weak " symbol "\n.hidden " symbol "\n.type " symbol ", %function\n"                                 \
     ".p2align 4\n" symbol ":\n"
 
-/* No driver function in the list takes floating-point arguments: the integer registers are all there is. */
+/* No function in the lists takes floating-point arguments: the integer registers are all there is. */
 #if defined(__x86_64__)
 #define FORWARDER(symbol)                                                                                 \
     FORWARDER_DATA(symbol)                                                                                \
@@ -174,4 +174,5 @@ __asm__(".text\n"
 #endif
 
 #define FORWARD(symbol, base, version, stream) FORWARDER(#symbol)
-__asm__(".text\n" MM_HOOKED(FORWARD));
+#define FORWARD_OWN(symbol) FORWARDER(#symbol)
+__asm__(".text\n" MM_HOOKED(FORWARD) MM_OWN(FORWARD_OWN));

@@ -335,6 +335,25 @@ bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes) {
     return got != 0;
 }
 
+enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument) {
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    CUcontext context = NULL;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    enum mm_result result = MM_ERROR_NO_HEAP;
+    if (!d || inside || forked) return result;
+    if (d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return MM_ERROR_CUDA;
+    if (!mm_attach_has_heap(context)) return result;
+    if (d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return MM_ERROR_CUDA;
+    inside = true;
+    pthread_mutex_lock(&lock);
+    const struct context *c = context_find(context);
+    if (c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT) result = work(d, c->heap, argument, &error) ? MM_OK : MM_ERROR_CUDA;
+    pthread_mutex_unlock(&lock);
+    inside = false;
+    d->cuThreadExchangeStreamCaptureMode(&mode);
+    return result;
+}
+
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed) {
     if (!d || forked) return;
     pthread_mutex_lock(&lock);

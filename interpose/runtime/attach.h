@@ -4,6 +4,7 @@
 #ifndef MM_INTERPOSE_ATTACH_H
 #define MM_INTERPOSE_ATTACH_H
 
+#include "include/mm.h"
 #include "interpose/runtime/handles.h"
 #include "interpose/runtime/known.h"
 #include "runtime/host/driver.h"
@@ -62,6 +63,11 @@ bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t
 /* The driver has no memory for `bytes` in the current context: has the heaps on its device give some back. Returns whether
  * they did, and it is to be tried again. */
 bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes);
+
+/* Does work(d, heap, argument, error) with the heap of the current context, which nobody else on the host changes meanwhile; the
+ * thread's capture mode is relaxed. Returns MM_OK, or an error of mm.h. */
+typedef bool mm_attach_work(const struct mm_driver *d, struct mm_host_heap *heap, void *argument, struct mm_driver_error *error);
+enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument);
 
 /* `device` may reach the memory of context `peer` from now on, or no more. */
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed);

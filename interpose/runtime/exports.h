@@ -4,7 +4,8 @@
 #include "interpose/runtime/names.h"
 
 #define EXPORTED(symbol, base, version, stream) symbol;
+#define EXPORTED_OWN(symbol) symbol;
 {
-    global: dlsym; mm_dlsym_v1; MM_HOOKED(EXPORTED)
+    global: dlsym; mm_dlsym_v1; MM_HOOKED(EXPORTED) MM_OWN(EXPORTED_OWN)
     local: *;
 };

@@ -83,4 +83,7 @@
     X(cuCtxSetLimit, cuCtxSetLimit, 3010, ANY)                                                            \
     X(cuCtxGetLimit, cuCtxGetLimit, 3010, ANY)
 
+/* What libmm.so has for programs (include/mm.h). */
+#define MM_OWN(X) X(mm_get_statistics) X(mm_reset)
+
 #endif

@@ -7,7 +7,7 @@
 #include "mmconfig.h"
 
 const char *const mm_splice_service_source[MM_SPLICE_SERVICES] = {"mm_device_malloc", "mm_device_free",
-                                                                  "mm_device_aligned_malloc"};
+                                                                  "mm_device_aligned_malloc", "mm_device_usable_size"};
 
 /* Whatever else the allocator calls; the driver provides both to every module. */
 static const char *const known_externs[] = {"__assertfail", "vprintf"};
@@ -99,8 +99,8 @@ enum mm_splice_result mm_splice_fragment(const char *text, size_t bytes, const c
     for (size_t i = 0; i < m.count; i++)
         if (check_item(&m.items[i], &services, &heaps, error)) goto done;
     if (services != (1 << MM_SPLICE_SERVICES) - 1 || heaps != 1) {
-        mm_splice_fail(error, 1, "the allocator must define %s, %s, %s and %s", mm_splice_service_source[0],
-                       mm_splice_service_source[1], mm_splice_service_source[2], MM_HEAP_REF_NAME);
+        mm_splice_fail(error, 1, "the allocator must define %s, %s, %s, %s and %s", mm_splice_service_source[0],
+                       mm_splice_service_source[1], mm_splice_service_source[2], mm_splice_service_source[3], MM_HEAP_REF_NAME);
         goto done;
     }
     snprintf(header, sizeof header, "// mm, device side\n.version %s\n.target sm_%d\n.address_size 64\n", version,

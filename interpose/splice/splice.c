@@ -7,7 +7,7 @@
 #include "interpose/splice/text.h"
 #include "mmconfig.h"
 
-const char *const mm_splice_service[MM_SPLICE_SERVICES] = {"malloc", "free", "__cuda_syscall_aligned_malloc"};
+const char *const mm_splice_service[MM_SPLICE_SERVICES] = {"malloc", "free", "__cuda_syscall_aligned_malloc", "mm_usable_size"};
 
 static const char heap_prefix[] = "mm_heap_v"; /* of every version */
 
@@ -114,8 +114,8 @@ enum mm_splice_result mm_splice_module(const char *text, size_t bytes, const cha
     if (s.heap && s.defined == all && !s.declared) {
         result = MM_SPLICE_UNTOUCHED;
     } else if (s.heap) {
-        mm_splice_fail(error, s.heap->name.line, "this module holds %s, but not all of malloc, free and %s",
-                       MM_HEAP_REF_NAME, mm_splice_service[2]);
+        mm_splice_fail(error, s.heap->name.line, "this module holds %s, but not all of malloc, free, %s and %s",
+                       MM_HEAP_REF_NAME, mm_splice_service[2], mm_splice_service[3]);
     } else if (s.definition) {
         mm_splice_fail(error, s.definition->name.line, "this module defines its own '%.*s'; mm cannot replace it",
                        (int)s.definition->name.length, s.definition->name.at);
@@ -148,7 +148,8 @@ static bool is_ours(const struct mm_item *item) {
 enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_splice_text *out) {
     static const char services[] =
         "\n.extern .func (.param .b64 r) malloc (.param .b64 n);\n.extern .func free (.param .b64 p);\n"
-        ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, .param .b64 a);\n";
+        ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, .param .b64 a);\n"
+        ".extern .func (.param .b64 r) mm_usable_size (.param .b64 p);\n";
     struct mm_splice_error error;
     struct mm_module m;
     struct survey s;

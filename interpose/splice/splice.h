@@ -1,7 +1,7 @@
 /* Putting the allocator into PTX modules.
  *
- * nvcc leaves device-side allocation as three external functions (the "services"). A module that declares
- * at least one of them as .extern gets the whole fragment behind its header, all three services and the
+ * nvcc leaves device-side allocation as three external functions, and mm.h adds mm_usable_size (the "services"). A module that
+ * declares at least one of them as .extern gets the whole fragment behind its header, all services and the
  * one heap variable, and loses those declarations: calls, and places that take an address, then mean the
  * definitions. A module that declares none is left as it is, byte for byte: no allocator, no variable.
  */
@@ -26,7 +26,7 @@ struct mm_splice_text {
 void mm_splice_text_free(struct mm_splice_text *t);
 
 /* Names of the services, in PTX and in runtime/device.cu. */
-#define MM_SPLICE_SERVICES 3
+#define MM_SPLICE_SERVICES 4
 extern const char *const mm_splice_service[MM_SPLICE_SERVICES];
 extern const char *const mm_splice_service_source[MM_SPLICE_SERVICES];
 
@@ -45,7 +45,7 @@ enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_s
 #define MM_SPLICE_PREFIX "mm$v" MM_STR(MM_ABI_VERSION) "_"
 
 /* Makes a fragment of what nvcc -rdc=true -ptx wrote for runtime/device.cu: a PTX module of `version`
- * ("7.0") in which the three entry points have the services' names and are weak, the heap variable is weak
+ * ("7.0") in which the entry points have the services' names and are weak, the heap variable is weak
  * and aligned to 16, everything else is local and has a name of our own, comments are gone. */
 enum mm_splice_result mm_splice_fragment(const char *text, size_t bytes, const char *version,
                                          struct mm_splice_text *out, struct mm_splice_error *error);

@@ -1,4 +1,4 @@
-/* The allocator: malloc, aligned malloc and free over one heap. The room's front door.
+/* The allocator: malloc, aligned malloc, free and usable size over one heap. The room's front door.
  *
  * Sizes up to half a segment are slices (slice.h, stripe.h, block.h), larger ones runs of segments (run.h);
  * who owns a segment, and which are free, is in segment.h on the bitmap trees of tree.h. The owner of the segment
@@ -70,6 +70,24 @@ MM_FN void mm_heap_free_other(const struct mm_heap_ref *ref, uint64_t left) {
 MM_FN void mm_heap_free(const struct mm_heap_ref *ref, void *p) {
     const uint64_t left = mm_heap_release(ref, p);
     if (!MM_LIKELY(left == 0)) mm_heap_free_other(ref, left);
+}
+
+/* Bytes that the caller may use of what malloc or aligned malloc gave at p: all of the slice, or of the run's segments. 0 for NULL
+ * and for what is not live and from the beginning: nothing is counted. Of an allocation that another thread frees meanwhile, either. */
+MM_FN_RARE uint64_t mm_heap_usable_size(const struct mm_heap_ref *ref, const void *p) {
+    const uint64_t off = (uint64_t)p - ref->user_base;
+    if (off >= ref->user_bytes) return 0;
+    const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT), in = (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1);
+    struct mm_segment *at = mm_segment_at(ref, s);
+    const uint64_t owner = mm_load_acquire_u64(&at->owner), unissued = mm_load_relaxed_u64(&at->unissued);
+    const uint32_t c = MM_OWNER_KIND(owner) - 1;
+    if (MM_OWNER_KIND(owner) == MM_OWNER_RUN && in == 0) return (owner >> MM_OWNER_LENGTH_SHIFT) * MM_SEGMENT_BYTES;
+    if (c >= MM_CLASS_COUNT) return 0;
+    const uint32_t i = mm_class_number(ref->classes[c], in);
+    /* No ||: of two neighbours of which one may not be wanted nvcc loads both, with a pragma that PTX has from 8.3 on only. */
+    if ((in != i * ref->classes[c].bytes) | (i >= ref->classes[c].slices)) return 0;
+    if (unissued >> (i >> ref->classes[c].block_shift) & 1 && mm_stripe_misuse(ref, s, c, i) != 0) return 0;
+    return mm_load_relaxed_u64(mm_segment_bits(ref, s) + (i >> MM_WORD_SHIFT)) >> (i % (1u << MM_WORD_SHIFT)) & 1 ? 0 : ref->classes[c].bytes;
 }
 
 #endif

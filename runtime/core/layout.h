@@ -189,12 +189,22 @@ static inline void mm_heap_image_hold(struct mm_heap *h, uint64_t segments) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) h->ref.classes[c] = mm_class_make(c, (uint32_t)h->ref.hold_shift);
 }
 
+/* In an image: segments [first, first + count) are free. */
+static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uint64_t first, uint64_t count) {
+    uint64_t *tree = (uint64_t *)((char *)image + l->free_tree);
+    for (uint64_t s = first; s < first + count; s++) {
+        tree[1 + l->tree_mids + s / 64] |= 1ull << (s % 64);
+        tree[1 + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);
+        tree[0] |= 1ull << (s / MM_TREE_MID_SEGMENTS);
+    }
+    ((struct mm_heap *)image)->free_count += count;
+}
+
 /* Writes the image of a fresh heap (l->image_bytes at `image`, any memory of the caller's): addresses as
  * the device will see them, the first mapped_segments segments free, the others not there. */
 static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base,
                                  uint64_t user_base, uint64_t mapped_segments) {
     struct mm_heap *h = (struct mm_heap *)image;
-    uint64_t *tree = (uint64_t *)((char *)image + l->free_tree);
     for (uint64_t i = 0; i < l->image_bytes / 8; i++) ((uint64_t *)image)[i] = 0;
     h->abi = MM_ABI_VERSION;
     h->segment_count = l->segment_count;
@@ -212,12 +222,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->ref.tree_bytes = l->tree_bytes;
     h->ref.tree_mids = l->tree_mids;
     h->ref.rings = metadata_base + l->rings;
-    for (uint64_t s = 0; s < mapped_segments && s < l->segment_count; s++) {
-        tree[1 + l->tree_mids + s / 64] |= 1ull << (s % 64);
-        tree[1 + s / MM_TREE_MID_SEGMENTS] |= 1ull << (s / 64 % 64);
-        tree[0] |= 1ull << (s / MM_TREE_MID_SEGMENTS);
-        h->free_count++;
-    }
+    mm_heap_image_put(image, l, 0, mapped_segments < l->segment_count ? mapped_segments : l->segment_count);
 }
 
 /* After mm_heap_image: the heap can grow up to so many segments. mailbox: its address for the device; polls: grow_polls. */

@@ -61,6 +61,7 @@ void *mm_cpu_aligned_malloc(struct mm_cpu_heap *heap, size_t bytes, size_t align
     return mm_heap_aligned_malloc(&heap->ref, bytes, align);
 }
 void mm_cpu_free(struct mm_cpu_heap *heap, void *p) { mm_heap_free(&heap->ref, p); }
+uint64_t mm_cpu_usable_size(struct mm_cpu_heap *heap, const void *p) { return mm_heap_usable_size(&heap->ref, p); }
 
 uint64_t mm_cpu_misuse_count(const struct mm_cpu_heap *heap, enum mm_misuse kind) {
     return mm_load_relaxed_u64(&((struct mm_heap *)heap->metadata)->misuse[kind]);

@@ -31,6 +31,7 @@ int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata);
 void *mm_cpu_malloc(struct mm_cpu_heap *heap, size_t bytes);
 void *mm_cpu_aligned_malloc(struct mm_cpu_heap *heap, size_t bytes, size_t align);
 void mm_cpu_free(struct mm_cpu_heap *heap, void *p);
+uint64_t mm_cpu_usable_size(struct mm_cpu_heap *heap, const void *p);
 
 /* How often free was misused in this way; how many requests got NULL. */
 uint64_t mm_cpu_misuse_count(const struct mm_cpu_heap *heap, enum mm_misuse kind);

@@ -16,7 +16,7 @@
     X(cuThreadExchangeStreamCaptureMode) X(cuModuleGetGlobal) X(cuDevicePrimaryCtxGetState)               \
     X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuMemHostRegister) X(cuMemHostUnregister)  \
     X(cuMemHostGetDevicePointer) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)             \
-    X(cuStreamQuery) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange)
+    X(cuStreamQuery) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)
 
 /* Not in every driver we run on: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuKernelGetLibrary 12.5. */
 #define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \

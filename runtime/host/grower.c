@@ -146,7 +146,7 @@ static void *grow(void *argument) {
     const struct mm_driver *d = h->grower.driver;
     struct mm_mailbox *box = &h->shared->mailbox;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    uint64_t served = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), reported = __atomic_load_n(&box->null_bytes, __ATOMIC_RELAXED);
+    uint64_t served = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), reported = h->grower.reported;
     uint64_t last_us = mm_host_now_us(), given_us = 0, roused_us = 0, interval_us = MM_HOST_POLL_SLOW_US;
     unsigned seen = 0; /* none: the launch for which the heap was made rouses it */
     if (served >> 32 != __atomic_load_n(&box->answer, __ATOMIC_RELAXED) >> MM_ANSWER_NUMBER_SHIFT) served = 0; /* not answered yet */
@@ -178,6 +178,7 @@ static void *grow(void *argument) {
         sleep_us(h, interval_us, seen);
     }
     if (h->grower.null_bytes_at_end != 0 && reported == 0) report_null(h, h->grower.null_bytes_at_end - 1);
+    h->grower.reported = h->grower.null_bytes_at_end ? h->grower.null_bytes_at_end : reported;
     return NULL;
 }
 

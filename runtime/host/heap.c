@@ -312,6 +312,78 @@ uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *
     return got;
 }
 
+bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_counts *counts,
+                            struct mm_driver_error *error) {
+    struct mm_heap head;
+    const size_t from = offsetof(struct mm_heap, null_count), end = offsetof(struct mm_heap, free_count);
+    pthread_mutex_lock(&h->lock);
+    const struct mm_host_chunks *c = &h->chunks;
+    counts->heap_bytes = c->mapped_count * MM_SEGMENT_BYTES;
+    counts->metadata_bytes = h->fixed_mapped_bytes + (c->bits_count ? c->bits_end[c->bits_count - 1] : 0);
+    counts->reserved_bytes = h->user.bytes + h->metadata.bytes;
+    if (!h->user.bytes) { /* allocations, not mappings */
+        counts->metadata_bytes = h->layout.total_bytes;
+        counts->reserved_bytes = counts->heap_bytes + counts->metadata_bytes;
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (!mm_copy_try_from_device(d, (char *)&head + from, h->ref.heap + from, end - from, error)) return false;
+    counts->null_count = head.null_count;
+    counts->null_first_bytes = head.null_first_bytes ? head.null_first_bytes - 1 : 0; /* written after the count */
+    memcpy(counts->misuse, head.misuse, sizeof counts->misuse);
+    return true;
+}
+
+/* The image of a fresh heap that has all chunks there are. */
+static bool try_write_fresh(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_driver_error *error) {
+    const struct mm_host_chunks *c = &h->chunks;
+    struct mm_heap *image = (struct mm_heap *)malloc(h->layout.image_bytes);
+    if (!image) {
+        error->call = "malloc";
+        error->code = CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
+    }
+    mm_heap_image(image, &h->layout, h->ref.heap, h->ref.user_base, c->count ? 0 : c->mapped_count);
+    for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
+    image->ref = h->ref; /* what modules hold */
+    image->grow.mapped = c->mapped_count;
+    image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
+    const bool done = mm_copy_try_to_device(d, h->ref.heap, h->layout.fixed_bytes, image, h->layout.image_bytes, error);
+    free(image);
+    return done;
+}
+
+/* In place: addresses, and with them what modules and graphs hold, stay as they are, so that no launch need know of it.
+ * Invariant: from the thread's end to its new beginning nobody but us owns, gives or takes a segment. The device does not: no kernel of
+ *   the program runs (the caller), and none of ours (their stream is waited for). The grower does not: it is no more. Nor do
+ *   others of the host: give_back, try_ensure, access, drop come under the lock of attach.c, which the caller holds. So an
+ *   answer that nobody took, a claim that came late and a spare chunk all mean the same afterwards: a chunk that is free in the heap.
+ * The numbers of requests begin anew on all three sides: the device's (zeroed), the mailbox's, and the thread's own, which it
+ *   reads from the mailbox when it begins. A first launch meanwhile waits for the lock, or writes the same variable again. */
+bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    bool is_stopped = false;
+    if (h->trim.stream && !MM_DRIVER_TRY(d, error, cuStreamSynchronize, h->trim.stream)) return false;
+    for (int i = 0; i < MM_HOST_RESET_STOPS && !is_stopped; i++) is_stopped = mm_host_heap_try_stop(h);
+    if (!is_stopped) {
+        error->call = "pthread_join";
+        error->code = CUDA_ERROR_OPERATING_SYSTEM;
+        return false;
+    }
+    pthread_mutex_lock(&h->lock);
+    const bool done = try_write_fresh(d, h, error);
+    for (unsigned i = 0; done && i < h->chunks.count; i++) h->chunks.chunk[i].is_spare = false;
+    if (done) h->trim.pending = 0, h->trim.is_idle_done = false, h->refusal[0] = 0;
+    pthread_mutex_unlock(&h->lock);
+    if (!done || !h->shared) return done;
+    h->grower.null_bytes_at_end = h->grower.answer_at_end = h->grower.reported = 0;
+    memset(&h->shared->mailbox, 0, sizeof h->shared->mailbox);
+    h->grower.is_closed = 0;
+    if (mm_grower_start(d, h) != 0) {
+        mm_host_heap_close(h);
+        mm_host_say("the heap on device %d cannot grow (pthread_create)", h->device);
+    }
+    return true;
+}
+
 void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *h, CUdevice device, bool is_allowed) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     if (h->kind != MM_HOST_HEAP_MAPPED) return;

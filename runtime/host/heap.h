@@ -48,6 +48,7 @@ struct mm_host_heap {
         bool is_running;
         int is_closed; /* atomic: the end is near, nobody gets anything any more */
         uint64_t null_bytes_at_end, answer_at_end; /* the mailbox's, before that */
+        uint64_t reported; /* of the mailbox's null_bytes, by a thread that has ended: one that is quick comes before the next begins */
     } grower;
     struct mm_host_trim { /* trim.c */
         CUfunction flush, claim; /* NULL: nothing can be given back but what is spare */
@@ -76,6 +77,21 @@ uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *
 
 /* The program gave a device access to the memory of the heap's context, or took it away. */
 void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *heap, CUdevice device, bool is_allowed);
+
+/* What a heap has, and what happened in it. */
+struct mm_host_counts {
+    uint64_t heap_bytes, metadata_bytes, reserved_bytes; /* mapped: segments, and what is ours; addresses */
+    uint64_t null_count, null_first_bytes;
+    uint64_t misuse[MM_MISUSE_KINDS];
+};
+/* Beside whatever runs: no kernel is waited for. The heap is not absent. */
+bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_host_counts *counts,
+                            struct mm_driver_error *error);
+
+/* Makes the heap what it was when it was made, but for the memory that it has got meanwhile, which is free in it. The caller has
+ * synchronised the context and sees to it that no kernel is launched there before this returns. If it fails, every malloc may
+ * answer NULL until it is done again. */
+bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_driver_error *error);
 
 /* Before the context ends: who waits for memory is told that there will be none. And if it did not end, closed or not. */
 void mm_host_heap_close(struct mm_host_heap *heap);

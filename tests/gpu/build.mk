@@ -13,7 +13,8 @@ GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
 GPU_GROW := $(addprefix $(GPU_TESTS)/,grow back ways ways_ptds)
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
-GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW)
+GPU_HEADER := $(addprefix $(GPU_TESTS)/,header header_rdc)
+GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW) $(GPU_HEADER)
 
 .PHONY: build-gpu-tests
 build-gpu-tests: $(GPU_SUITES) $(GPU_TESTS)/pairs $(GPU_TESTS)/tune
@@ -46,6 +47,11 @@ $(GPU_TESTS)/app_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
 
 $(GPU_APPS): tests/gpu/test_app.cu $(GPU_OBJECTS) $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< $(GPU_LINK) -o $@
+
+$(GPU_TESTS)/header_rdc: GPU_MODE := -rdc=true
+$(GPU_HEADER): tests/gpu/test_header.cu include/mm.h $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $(GPU_MODE) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
 
 $(GPU_TESTS)/plain.o: tests/gpu/plain.cu
 	@mkdir -p $(@D)

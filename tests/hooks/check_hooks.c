@@ -141,6 +141,27 @@ START_TEST(hook_without_libmm) { /* the library is gone: as if the object were n
 }
 END_TEST
 
+/* ---- mm.h ----------------------------------------------------------------------------------------- */
+
+START_TEST(statistics_and_reset) {
+    static const struct {
+        const char *setting, *scenario, *argument;
+    } cases[] = {{"MMX=1", "statistics", NULL},       {"MM_HEAP_MAX=1G", "reset-all", NULL}, {"MMX=1", "reset-races", NULL},
+                 {"MM_HEAP_SIZE=64M", "reset-fixed", "16"}, {"MM_HEAP_SIZE=64M", "reset-fixed", "0"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int way = 0; way < 3; way++) {
+            static const char *const programs[] = {"./client", "./client_hook", "./plugin_host"};
+            struct result r = RUN(way == 0 ? SETTINGS(preload_mm, cases[i].setting) : SETTINGS(cases[i].setting), programs[way],
+                                  "v2-legacy", cases[i].scenario, cases[i].argument);
+            ck_assert_msg(r.status == 0, "%s %s: status %d; \"%s\" \"%s\"", programs[way], cases[i].scenario, r.status, r.out, r.err);
+        }
+    struct result r = RUN(NULL, "./client_orphan", "v2-legacy", "no-run-time");
+    expect(&r, 0, "", "");
+    r = RUN(NULL, "./client", "v2-legacy", "statistics"); /* the test can fail */
+    ck_assert_int_eq(r.status, 1);
+}
+END_TEST
+
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
 #define NOT_A_SIZE                                                                                        \
@@ -425,6 +446,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, real_cudart);
     tcase_add_test(c, own_definitions_win);
     tcase_add_test(c, hook_without_libmm);
+    tcase_add_test(c, statistics_and_reset);
     tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
     tcase_add_test(c, verbose);
     tcase_add_loop_test(c, shortage, 0, sizeof shortages / sizeof *shortages);

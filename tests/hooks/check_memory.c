@@ -295,6 +295,86 @@ START_TEST(claimed_late) {
 }
 END_TEST
 
+/* ---- all at once ---- */
+
+#define METADATA ((CUdeviceptr)1 << 43)
+#define TRIM_STREAM ((CUstream)16)
+#define OUR_STREAM ((CUstream)32)
+static struct mm_heap *image; /* as the device has it */
+static uint64_t zeroed_bytes;
+static bool copy_fails;
+static CUresult stream_create(CUstream *stream, unsigned flags) { return (void)flags, *stream = OUR_STREAM, CUDA_SUCCESS; }
+static CUresult stream_destroy(CUstream stream) { return (void)stream, CUDA_SUCCESS; }
+static CUresult synchronize(CUstream stream) { /* what came late is done by then */
+    if (stream == TRIM_STREAM) claim_all();
+    if (stream == TRIM_STREAM) stream_hangs = false;
+    return CUDA_SUCCESS;
+}
+static CUresult set(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream) {
+    (void)value, (void)stream;
+    ck_assert(at == METADATA);
+    zeroed_bytes = bytes;
+    return CUDA_SUCCESS;
+}
+static CUresult copy_to(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    (void)stream;
+    if (copy_fails) return CUDA_ERROR_UNKNOWN;
+    ck_assert(to == METADATA && bytes == heap->layout.image_bytes && !heap->grower.is_running);
+    image = (struct mm_heap *)realloc(image, bytes);
+    memcpy(image, from, bytes);
+    return CUDA_SUCCESS;
+}
+/* What there is, no more and no less, is free, and nobody's; the thread serves. */
+static void is_fresh(void) {
+    const uint64_t *tree = (const uint64_t *)(const void *)((const char *)image + heap->layout.free_tree), *leaves = tree + 1 + heap->layout.tree_mids;
+    uint64_t middle = 0;
+    for (unsigned i = 0; i < SEGMENTS; i++) ck_assert_msg((leaves[i / 64] >> i % 64 & 1) == there[i], "segment %u", i);
+    for (unsigned i = 0; i < heap->layout.tree_leaves; i++) middle |= (uint64_t)(leaves[i] != 0) << i;
+    ck_assert(tree[1] == middle && tree[0] == 1);
+    ck_assert(image->free_count == mapped() && image->grow.mapped == mapped() && image->grow.scarce == 0 && image->grow.asked == 0);
+    ck_assert(memcmp(&image->ref, &heap->ref, sizeof image->ref) == 0 && image->abi == MM_ABI_VERSION);
+    ck_assert_uint_eq(zeroed_bytes, heap->layout.fixed_bytes);
+    ck_assert(heap->trim.pending == 0 && heap->grower.is_running && answer() == 0 && heap->shared->mailbox.wanted == 0);
+    for (unsigned i = 0; i < heap->chunks.count; i++) ck_assert(!heap->chunks.chunk[i].is_spare);
+}
+
+START_TEST(begins_anew) {
+    d.cuStreamCreate = stream_create, d.cuStreamDestroy = stream_destroy, d.cuStreamSynchronize = synchronize;
+    d.cuMemsetD8Async = set, d.cuMemcpyHtoDAsync = copy_to;
+    ck_assert_int_eq(mm_layout_make(&heap->layout, SEGMENTS, PAGE), 0);
+    heap->ref.heap = METADATA, heap->ref.user_base = USER, heap->ref.hold_shift = 7, heap->ref.classes[3].blocks = 5;
+    heap->trim.stream = TRIM_STREAM;
+    have(8);
+    mm_chunks_unmap(&d, &heap->chunks, 3, &error);
+    mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){2, 2}, true);
+    /* an answer that nobody took */
+    ck_assert_int_eq(mm_grower_start(&d, heap), 0);
+    ask(7, 3);
+    ck_assert_uint_ne(answer_soon(0), 0);
+    /* claims that came late */
+    d.cuLaunchKernel = launch_and_hang, device_claims = false;
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 2 * MM_SEGMENT_BYTES); /* what was spare */
+    ck_assert_uint_gt(heap->trim.pending, 0);
+    mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){0, 2}, true);
+    ck_assert(mm_host_heap_try_reset(&d, heap, &error));
+    is_fresh();
+    /* the device counts its requests from the beginning */
+    const uint64_t before = mapped();
+    ask(1, 3);
+    const uint64_t got = answer_soon(0);
+    ck_assert(got >> MM_ANSWER_NUMBER_SHIFT == 1 && mapped() >= before + 3);
+    /* in vain, and again */
+    copy_fails = true;
+    ck_assert(!mm_host_heap_try_reset(&d, heap, &error) && strcmp(error.call, "cuMemcpyHtoDAsync") == 0);
+    ck_assert_uint_eq(answer(), MM_ANSWER_CLOSED);
+    copy_fails = false;
+    ck_assert(mm_host_heap_try_reset(&d, heap, &error));
+    is_fresh();
+    ck_assert(mm_grower_try_stop(heap));
+    free(image);
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("memory");
     TCase *c = tcase_create("memory");
@@ -309,6 +389,7 @@ int main(void) {
     tcase_add_test(c, gives_back);
     tcase_add_test(c, not_what_is_not_claimed);
     tcase_add_test(c, claimed_late);
+    tcase_add_test(c, begins_anew);
     suite_add_tcase(s, c);
     SRunner *runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);

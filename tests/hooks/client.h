@@ -58,6 +58,6 @@ struct scenario {
     const char *name;
     void (*run)(int argc, char **argv);
 };
-extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_jit_scenarios[];
+extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_jit_scenarios[], client_own_scenarios[];
 
 #endif

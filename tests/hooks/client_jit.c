@@ -13,7 +13,7 @@
 #define REST ".visible .entry kernel() {\n ret;\n}\n"
 #define HEAP ".weak .const .align 16 .b8 " MM_HEAP_REF_NAME "[" MM_STR(MM_HEAP_REF_BYTES) "];\n"
 #define DEFINED(name) ".weak .func (.param .b64 r) " name " (.param .b64 n) {\n ret;\n}\n"
-#define SPLICED HEAD("sm_90") HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") REST
+#define SPLICED HEAD("sm_90") HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") DEFINED("mm_usable_size") REST
 
 /* Those that become something else, and those that do not. The last two of the former are older PTX than some of what mm has for
  * older architectures; for the last it has nothing of its own. */

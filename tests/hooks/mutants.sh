@@ -28,6 +28,10 @@ first_failing() {
         WAYS=preloaded tests/hooks/nvjitlink.sh "$work/libmm.so.1" "$build/tests/hooks" "${CUDA_HOME:-/usr/local/cuda}" >"$work/out" 2>&1 ||
         { echo nvjitlink.sh; return; }
     "$work/check_memory" >"$work/out" 2>&1 || { echo check_memory; return; }
+    scenario 1 MM_NVCC=x statistics || { echo statistics; return; }
+    scenario '*' MM_HEAP_MAX=1G reset-all || { echo reset-all; return; }
+    scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
+    scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
     scenario 0 MM_NVCC=x jit-links || { echo jit-links; return; }
     for name in target version garbage own refused; do
@@ -62,7 +66,7 @@ while IFS= read -r line; do
     IFS=$'\t' read -r name file from to <<<"${line// @@/$'\t'}"
     from=${from# } to=${to# } file=${file# }
     from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
-    rm -rf "$work/tree" && mkdir "$work/tree" && cp -r runtime interpose mmconfig.h "$work/tree/"
+    rm -rf "$work/tree" && mkdir "$work/tree" && cp -r include runtime interpose mmconfig.h "$work/tree/"
     text=$(<"$file")
     if [[ $text != *"$from"* ]]; then
         echo "stale     $name: $file has no longer: $from"

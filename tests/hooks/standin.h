@@ -21,6 +21,7 @@ struct standin {
     bool deinitialized;
     void (*at_end)(void); /* called when a context was destroyed or released, before that call returns */
     void (*before_end)(void); /* called before a primary context is reset: there the driver waits for kernels */
+    void (*at_synchronize)(void); /* called by cuCtxSynchronize: kernels end there */
     bool blocks_creates; /* cuMemCreate does not come back until this is false, as if it waited for the kernel */
     bool slow_allocations; /* cuMemAlloc takes 3 ms */
     long blocked;        /* calls that do so now */

@@ -53,9 +53,11 @@ static void unmake_owned(struct object *owner) {
 }
 
 void standin_unmake(struct object *o) {
+    pthread_mutex_lock(&lock); /* or another thread's new object, in the same place, would be taken for what it owns */
     if (o->magic == CONTEXT) __atomic_sub_fetch(&state.registrations, o->uses_registered, __ATOMIC_RELAXED);
     o->magic = FREE;
     unmake_owned(o);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- contexts ------------------------------------------------------------------------------------ */
@@ -169,6 +171,13 @@ CUresult cuCtxGetDevice(CUdevice *device) {
     ENTER();
     if (!is(CURRENT, CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
     *device = CURRENT->device;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void) {
+    ENTER_UNSAFE();
+    if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    if (state.at_synchronize) state.at_synchronize();
     return CUDA_SUCCESS;
 }
 

@@ -91,9 +91,10 @@ it 'mmrun, MM_OFF=1, needs no library' no_library
 
 exports() {
     same "$(readelf -W --dyn-syms "$lib/libmm.so.1" | awk '$5 != "LOCAL" && $7 ~ /^[0-9]+$/ {print $8}' | sort)" \
-        "$({ sed -n 's/^ *X(\([A-Za-z0-9_]*\),.*/\1/p' "$root/interpose/runtime/names.h" && printf '%s\n' dlsym mm_dlsym_v1; } | sort)"
+        "$({ sed -n 's/^ *X(\([A-Za-z0-9_]*\),.*/\1/p' "$root/interpose/runtime/names.h" && printf '%s\n' dlsym mm_dlsym_v1 &&
+            grep '#define MM_OWN' "$root/interpose/runtime/names.h" | grep -oE 'mm_[a-z_]+'; } | sort)"
 }
-it 'libmm.so.1 exports the hooks and dlsym, without versions, and nothing else' exports
+it 'libmm.so.1 exports the hooks, dlsym and what mm.h declares, without versions, and nothing else' exports
 
 # ---- mmdoctor ------------------------------------------------------------------------------------
 
@@ -267,6 +268,20 @@ by_pkg_config() {
     hooked pc g++ one.o -L"$CUDA_HOME/lib64" -lcudart_static "${flags[@]}" -lpthread -ldl -lrt -o pc
 }
 it 'mm.pc links' by_pkg_config
+printf '#include <mm.h>\nint main(void) { struct mm_statistics s; s.struct_bytes = sizeof s; return mm_get_statistics(&s) != MM_ERROR_NO_HEAP || mm_reset() != MM_ERROR_NO_HEAP; }\n' > own.c
+cp own.c own.cpp && cp own.c own.cu
+header() { rm -f own && "$@" -o own && ./own; }
+header_by_pkg_config() {
+    local flags
+    read -ra flags < <(pkg-config --cflags --libs mm)
+    header gcc -std=c11 -Wpedantic -Werror own.c "${flags[@]}" -ldl
+}
+it 'mm.h, by mm.pc' header_by_pkg_config
+for file in own.c own.cpp own.cu; do it "mm.h, mmnvcc, $file" header timeout 300 "$bin/mmnvcc" "$file"; done
+it 'mm.h, from include' header gcc -I"$prefix/include" own.c -L"$lib" -lmm -ldl
+own_comes_first() { mkdir -p theirs && printf '#define THEIRS\n' > theirs/mm.h && printf '#include <mm.h>\n#ifndef THEIRS\n#error\n#endif\n' > theirs.cu &&
+    timeout 300 "$bin/mmnvcc" -isystem theirs -c theirs.cu -o theirs.o; }
+it "a mm.h of the program's comes first" own_comes_first
 # project FIND LINE...: a CMake project that finds mm so, and goes on with these lines
 project() {
     rm -rf project && mkdir project &&
@@ -280,6 +295,10 @@ by_cmake() {
 }
 sed -i 's/main/other/' host.c
 it 'CMake links' by_cmake
+header_by_cmake() {
+    project "$version REQUIRED" "add_executable(app ../own.c)" 'target_link_libraries(app PRIVATE mm::mm)' && cmake --build project/build && project/build/app
+}
+it 'mm.h, by CMake' header_by_cmake
 by_cmake_nvcc() { local said; said=$(project "$1" 'message(STATUS "<${mm_FOUND} ${mm_VERSION} ${MM_NVCC}>")') && has "$said" "$2"; }
 it 'CMake finds mmnvcc' by_cmake_nvcc "" "<1 $version $bin/mmnvcc>"
 it 'CMake, an older version asked for' by_cmake_nvcc "${version%%.*}.0.1" "<1 $version "
@@ -320,12 +339,12 @@ it 'completion of mmbench --' bench_options
 # What is in a folder, but standard folders, which others use, too.
 listing() {
     (cd "$1" && find . ! -type d &&
-        find . -type d | grep -v -x -E '\.(/(bin|lib|share|pkgconfig|cmake|man|man[17]|bash-completion|completions))*')
+        find . -type d | grep -v -x -E '\.(/(bin|include|lib|share|pkgconfig|cmake|man|man[17]|bash-completion|completions))*')
 }
 it 'DESTDIR' makes install DESTDIR="$out/dest" PREFIX=/opt/mm
 what_is_there() {
     local file
-    for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc} lib/pkgconfig/mm.pc \
+    for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc,include/mm.h} include/mm.h lib/pkgconfig/mm.pc \
         lib/cmake/mm/{mmConfig,mmConfigVersion}.cmake share/man/man1/{mmnvcc,mmrun,mmbench,mmdoctor}.1 share/man/man7/mm.7 \
         share/bash-completion/completions/{mmnvcc,mmrun,mmbench,mmdoctor}; do
         [[ -e dest/opt/mm/$file ]] || { echo "$file is missing" && return 1; }
@@ -334,11 +353,11 @@ what_is_there() {
 }
 it 'what is installed' what_is_there
 uninstalls() {
-    mkdir -p dest/opt/mm/share/man/man1 && : > dest/opt/mm/bin/other && : > dest/opt/mm/share/man/man1/other.1 &&
+    mkdir -p dest/opt/mm/share/man/man1 && : > dest/opt/mm/include/other.h && : > dest/opt/mm/bin/other && : > dest/opt/mm/share/man/man1/other.1 &&
         : > dest/opt/mm/lib/pkgconfig/other.pc && : > dest/opt/mm/share/bash-completion/completions/other &&
         makes uninstall DESTDIR="$out/dest" PREFIX=/opt/mm &&
         same "$(listing dest/opt/mm | sort)" \
-            "$(printf '%s\n' ./bin/other ./lib/pkgconfig/other.pc ./share/bash-completion/completions/other ./share/man/man1/other.1)"
+            "$(printf '%s\n' ./bin/other ./include/other.h ./lib/pkgconfig/other.pc ./share/bash-completion/completions/other ./share/man/man1/other.1)"
 }
 it 'uninstall takes what install brought, and nothing else' uninstalls
 again() { local said; said=$(makes uninstall DESTDIR="$out/dest" PREFIX=/opt/mm 2>&1) && lacks "$said" ignored && lacks "$said" "No such"; }

@@ -69,6 +69,12 @@ modes() {
     holds one "elf sm_90" "ptx sm_90"
     build address -arch=sm_90 "$src/address.cu"
     holds address "elf sm_90" "ptx sm_90"
+    build header -arch=sm_90 -std=c++11 -Xcompiler -Wall,-Wextra,-Werror "$src/header.cu"
+    holds header "elf sm_90" "ptx sm_90"
+    build headerparts -arch=sm_90 -rdc=true "$src/header.cu" # nvlink does not know mm_usable_size, as it knows malloc
+    holds headerparts "elf sm_90"
+    build sizeparts -arch=sm_90 -rdc=true -maxrregcount 24 -DSIZE_ONLY "$src/header.cu"
+    holds sizeparts "elf sm_90"
     build few -arch=sm_90 -maxrregcount 24 "$src/one.cu"
     holds few "elf sm_90" "ptx sm_90"
     build fewparts -arch=sm_90 -maxrregcount 24 -rdc=true "$src/one.cu"

@@ -9,6 +9,8 @@ read -r -a check <<< "$CHECK_FLAGS"
 # file, what is there, what is put there
 mutants=(
     'splice.c' '"malloc", "free", "__cuda_syscall_aligned_malloc"' '"malloc", "free", "__cuda_syscall_aligned"'
+    'splice.c' '"mm_usable_size"}' '"mm_usable_siz"}'
+    'fragment.c' '"mm_device_usable_size"}' '"mm_device_usable_siz"}'
     'splice.c' 'from = item->end;' 'from = item->begin;'
     'splice.c' 's->definition = item;' 's->definition = NULL;'
     'splice.c' 'm->target < fragment->target' 'm->target < 0'

@@ -86,6 +86,7 @@ static const struct {
     {HEAD ".file 1 \"a\n", 4, "this string does not end"},
     {HEAD ".func f()\n{\n ret;\n# }", 7, "this character is not PTX"},
     {HEAD MALLOC "\n.visible .func malloc() { ret; }", 6, "this module defines its own 'malloc'; mm cannot replace it"},
+    {HEAD ".weak .func mm_usable_size() { ret; }", 4, "this module defines its own 'mm_usable_size'; mm cannot replace it"},
     {HEAD ".weak .func free() { ret; }", 4, "this module defines its own 'free'; mm cannot replace it"},
     {HEAD ".func (.param .b64 r) malloc();\n", 4, "this module defines its own 'malloc'; mm cannot replace it"},
     {HEAD ".global .u64 free;", 4, "'free' is not a function here; mm cannot take it over"},
@@ -98,7 +99,7 @@ static const struct {
     {HEAD ".weak .global .align 16 .b8 " HEAP_VARIABLE ";", 4, NOT_OURS},
     {HEAD ".extern .const .align 16 .b8 " HEAP_VARIABLE ";", 4, NOT_OURS},
     {HEAD ".weak .const .align 16 .b8 " HEAP_VARIABLE ";", 4,
-     "this module holds " MM_HEAP_REF_NAME ", but not all of malloc, free and __cuda_syscall_aligned_malloc"},
+     "this module holds " MM_HEAP_REF_NAME ", but not all of malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size"},
     {".version 9.0\n.target sm_70\n.address_size 64\n" MALLOC, 2,
      "this module is for sm_70, the allocator for sm_75 and later"},
     {".version 9.0\n.target sm_90x\n", 2, "expected an architecture such as sm_90, found 'sm_90x'"},
@@ -327,7 +328,8 @@ END_TEST
     ".visible .func (.param .b64 func_retval0) mm_device_malloc(.param .b64 mm_device_malloc_param_0)\n"          \
     "{ ld.const.u64 %rd2, [" MM_HEAP_REF_NAME "+8]; mov.u64 %rd1, $str; mov.u64 %rd3, mm_complaints;\n"           \
     "call.uni slow, (p); ret; }\n.visible .func mm_device_free(.param .b64 a) { ret; }\n"                         \
-    ".visible .func mm_device_aligned_malloc() { call.uni mm_device_malloc, (p); }\n.func slow() { ret; }\n"
+    ".visible .func mm_device_aligned_malloc() { call.uni mm_device_malloc, (p); }\n"                         \
+    ".visible .func mm_device_usable_size() { ret; }\n.func slow() { ret; }\n"
 
 START_TEST(fragment_is_renamed) {
     static const char expected[] =
@@ -337,7 +339,8 @@ START_TEST(fragment_is_renamed) {
         ".weak .func (.param .b64 func_retval0) malloc(.param .b64 mm_device_malloc_param_0)\n"
         "{ ld.const.u64 %rd2, [" MM_HEAP_REF_NAME "+8]; mov.u64 %rd1, " OURS "$str; mov.u64 %rd3, " OURS "mm_complaints;\n"
         "call.uni " OURS "slow, (p); ret; }\n.weak .func free(.param .b64 a) { ret; }\n"
-        ".weak .func __cuda_syscall_aligned_malloc() { call.uni malloc, (p); }\n.func " OURS "slow() { ret; }\n";
+        ".weak .func __cuda_syscall_aligned_malloc() { call.uni malloc, (p); }\n"
+        ".weak .func mm_usable_size() { ret; }\n.func " OURS "slow() { ret; }\n";
     struct mm_splice_text out;
     struct mm_splice_error error;
     ck_assert_int_eq(mm_splice_fragment(DEVICE, strlen(DEVICE), "6.3", &out, &error), MM_SPLICE_DONE);
@@ -352,7 +355,11 @@ static const struct {
     const char *from, *to, *message;
 } bad_device[] = {
     {".visible .func mm_device_free(.param .b64 a) { ret; }", "",
-     "the allocator must define mm_device_malloc, mm_device_free, mm_device_aligned_malloc and " MM_HEAP_REF_NAME},
+     "the allocator must define mm_device_malloc, mm_device_free, mm_device_aligned_malloc, mm_device_usable_size and "
+     MM_HEAP_REF_NAME},
+    {".visible .func mm_device_usable_size() { ret; }", "",
+     "the allocator must define mm_device_malloc, mm_device_free, mm_device_aligned_malloc, mm_device_usable_size and "
+     MM_HEAP_REF_NAME},
     {HEAP_VARIABLE, MM_HEAP_REF_NAME "[32]", NOT_HEAP},
     {HEAP_VARIABLE, HEAP_VARIABLE " = {1}", NOT_HEAP},
     {".const .align", ".global .align", NOT_HEAP},
@@ -387,6 +394,7 @@ START_TEST(fragment_is_private) {
         ck_assert_msg(item->name.length > sizeof OURS - 1 && !memcmp(item->name.at, OURS, sizeof OURS - 1),
                       "%.*s is no private name", (int)item->name.length, item->name.at);
     }
+    ck_assert_msg(!strstr(fragment.data, ".pragma"), "a pragma asks for a later version of PTX than all else");
     ck_assert_msg(variables > 0 && strstr(fragment.data, "mm_complaints"), "this fragment has no mm_complaints");
     mm_module_free(&f);
 }
@@ -439,6 +447,7 @@ static const struct {
     {"# " HEAD MALLOC, false},
     {HEAD ".extern .func free;", true},
     {HEAD ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 a);", true},
+    {HEAD ".extern .func (.param .b64 r) mm_usable_size (.param .b64 p);", true},
     {HEAD ".extern .func (.param .b64 r", false},
     {HEAD ".extern .func (.param .b64 malloc) f (.param .b64 free);", false},
     {HEAD ".extern .func vprintf; .extern .func free;", true},

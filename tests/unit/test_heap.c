@@ -114,6 +114,93 @@ START_TEST(alignment_that_is_none) {
 }
 END_TEST
 
+/* What may be used is all that nobody else has, and it is what free takes; nothing is counted. */
+START_TEST(usable_size_of_slices) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const uint64_t bytes = mm_class_bytes(c), less = c == 0 ? 0 : mm_class_bytes(c - 1) + 1;
+        char *p = (char *)mm_cpu_malloc(&heap, bytes), *q = (char *)mm_cpu_malloc(&heap, less);
+        unit_eq(mm_cpu_usable_size(&heap, p), bytes);
+        unit_eq(mm_cpu_usable_size(&heap, q), bytes);
+        unit_eq(mm_cpu_usable_size(&heap, p + 1), 0);
+        unit_eq(mm_cpu_usable_size(&heap, p + bytes - 1), 0);
+        memset(p, 1, bytes), memset(q, 2, bytes);
+        unit_holds(p[bytes - 1] == 1 && *q == 2 && q[bytes - 1] == 2, "%llu bytes overlap", (unsigned long long)bytes);
+        mm_cpu_free(&heap, p);
+        unit_eq(mm_cpu_usable_size(&heap, p), 0); /* free again; the other is not */
+        unit_eq(mm_cpu_usable_size(&heap, q), bytes);
+        mm_cpu_free(&heap, q);
+        unit_eq(mm_cpu_usable_size(&heap, q), 0);
+    }
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* One by one, until blocks are all handed out, and used again. */
+START_TEST(usable_size_of_many) {
+    static char *held[30000];
+    uint64_t seed = 11;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 30000; i++)
+            if (!held[i]) held[i] = (char *)mm_cpu_malloc(&heap, i % 2 ? 64 : 1000);
+        for (int i = 0; i < 30000; i++) {
+            const uint64_t bytes = mm_class_bytes(mm_class_of(i % 2 ? 64 : 1000));
+            unit_eq(mm_cpu_usable_size(&heap, held[i]), bytes);
+            unit_eq(mm_cpu_usable_size(&heap, held[i] + 16), 0);
+        }
+        for (int i = 0; i < 30000; i++) {
+            if (unit_random(&seed) % 3 == 0 && round < 2) continue;
+            mm_cpu_free(&heap, held[i]);
+            unit_eq(mm_cpu_usable_size(&heap, held[i]), 0);
+            held[i] = NULL;
+        }
+    }
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+START_TEST(usable_size_of_runs_and_aligned) {
+    for (uint64_t bytes = MM_SLICE_BYTES_MAX + 1; bytes <= 60 * MM_SEGMENT_BYTES; bytes = bytes * 5 / 3) {
+        char *p = (char *)mm_cpu_malloc(&heap, bytes);
+        unit_eq(mm_cpu_usable_size(&heap, p), mm_round_up(bytes, MM_SEGMENT_BYTES));
+        unit_eq(mm_cpu_usable_size(&heap, p + 16), 0);
+        unit_eq(mm_cpu_usable_size(&heap, p + MM_SEGMENT_BYTES), 0); /* its body, or a segment that is nobody's */
+        mm_cpu_free(&heap, p);
+        unit_eq(mm_cpu_usable_size(&heap, p), 0);
+    }
+    for (uint64_t align = 16; align <= 4 * MM_SEGMENT_BYTES; align *= 2)
+        for (uint64_t bytes = 0; bytes <= 2 * align; bytes += align / 2 + 3) {
+            void *p = mm_cpu_aligned_malloc(&heap, bytes, align);
+            unit_holds(p && mm_cpu_usable_size(&heap, p) >= bytes && mm_cpu_usable_size(&heap, p) >= 16, "%llu aligned to %llu",
+                       (unsigned long long)bytes, (unsigned long long)align);
+            mm_cpu_free(&heap, p);
+            unit_eq(mm_cpu_usable_size(&heap, p), 0);
+        }
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+START_TEST(usable_size_of_nothing) {
+    static char here[64];
+    char *end = user + SEGMENTS * MM_SEGMENT_BYTES, *p = (char *)mm_cpu_malloc(&heap, 32);
+    unit_eq(mm_cpu_usable_size(&heap, NULL), 0);
+    unit_eq(mm_cpu_usable_size(&heap, here), 0);
+    unit_eq(mm_cpu_usable_size(&heap, user - 16), 0);
+    unit_eq(mm_cpu_usable_size(&heap, end), 0);
+    unit_eq(mm_cpu_usable_size(&heap, (void *)~(uintptr_t)0), 0);
+    unit_eq(mm_cpu_usable_size(&heap, p + 32), 0);                   /* never handed out */
+    unit_eq(mm_cpu_usable_size(&heap, end - MM_SEGMENT_BYTES), 0); /* a segment that is nobody's */
+    char *last = (char *)mm_cpu_malloc(&heap, 1000);
+    const uint64_t segment = (uint64_t)(last - user) & ~(MM_SEGMENT_BYTES - 1);
+    unit_eq(mm_cpu_usable_size(&heap, user + segment + MM_SEGMENT_BYTES / 1024 * 1024 - 1024), 0); /* behind the last slice, or none */
+    mm_cpu_free(&heap, p), mm_cpu_free(&heap, last);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
 START_TEST(no_bytes) {
     static void *held[5000];
     char *seen = (char *)calloc(1, MM_SEGMENT_BYTES);
@@ -320,7 +407,8 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {every_size, spacing, payload_is_ones_own, every_alignment, alignment_that_is_none, no_bytes, free_segments,
                                 misuse_of_runs, interior_of_a_run, idle_open_blocks_are_reclaimed, null_is_counted, heaps_that_cannot_be,
-                                null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_lots_are_ready};
+                                null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_lots_are_ready,
+                                usable_size_of_slices, usable_size_of_many, usable_size_of_runs_and_aligned, usable_size_of_nothing};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

@@ -1,0 +1,115 @@
+/* mm.h: what a program may ask of mm beyond malloc and free. No program needs it; mmnvcc finds it as <mm.h>.
+ *
+ * In kernels: how many bytes an allocation has, calloc, realloc. On the host: what the heap of the current CUDA context has and
+ * what happened in it, and giving back all that kernels allocated there at once. C11, C++11 and later. A program linked by
+ * mmnvcc needs nothing else; where another linker does the last link: -lmm (mm.pc, mm::mm), or dlsym under mmrun.
+ */
+#ifndef MM_H
+#define MM_H
+
+#ifndef __CUDACC_RTC__
+#include <stddef.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- host ------------------------------------------------------------------------------------------ */
+
+#ifndef __CUDACC_RTC__
+
+/* What the host's functions return. */
+enum mm_result {
+    MM_OK = 0,
+    MM_ERROR_NO_HEAP = 1,     /* the current context has none (yet): it comes with the first launch of a kernel whose module allocates; or
+                                 no context is current, or this process was forked from one that used the GPU */
+    MM_ERROR_CUDA = 2,        /* the driver refused a call; that of a kernel that failed before may be the reason */
+    MM_ERROR_NO_RUN_TIME = 3, /* libmm.so.1 is not where it was when the program was linked, and was not preloaded */
+    MM_ERROR_ARGUMENT = 4     /* NULL, or a struct_bytes less than sizeof(struct mm_statistics) */
+};
+
+/* The heap of a context since it was made, or since mm_reset. All of a snapshot: kernels go on meanwhile. */
+struct mm_statistics {
+    size_t struct_bytes;                /* sizeof(struct mm_statistics): the caller's, who sets it. Later versions append */
+    unsigned long long heap_bytes;      /* memory of the device that malloc has to give, or has given: bytes */
+    unsigned long long metadata_bytes;  /* memory of the device for mm's own bookkeeping: bytes */
+    unsigned long long reserved_bytes;  /* addresses, with memory behind them or not: bytes */
+    unsigned long long null_count;      /* requests answered NULL for lack of memory */
+    unsigned long long null_first_bytes; /* size of the first of them: bytes, as rounded up to a size class; 0 if there was none */
+    /* misuse of free, by kind; see "Misuse" in docs/contract.md */
+    unsigned long long misuse_foreign;       /* pointer of another allocator, another heap or the stack */
+    unsigned long long misuse_not_allocated; /* pointer into memory that is free */
+    unsigned long long misuse_interior;      /* pointer into the middle of an allocation */
+    unsigned long long misuse_never;         /* pointer that malloc never gave */
+    unsigned long long misuse_double_free;   /* second free of the same pointer */
+};
+
+/* Fills *statistics, whose struct_bytes the caller has set, for the heap of the current context of the calling thread. Members that this
+ * mm does not know are set to 0. Reads some hundred bytes of the device's memory, on a stream of its own: waits for no kernel and
+ * synchronises nothing, is fine during a stream capture, and what kernels count at the same moment may be in it or not.
+ * Returns MM_OK, or an error; then *statistics is as it was. */
+int mm_get_statistics(struct mm_statistics *statistics);
+
+/* Gives back everything that kernels allocated in the current context, at once: every pointer that malloc, new, mm_calloc
+ * or mm_realloc gave there becomes invalid, no destructor runs, and the counts begin at 0. The heap keeps the memory
+ * that it has of the device, all of it free, until a cudaMalloc needs it.
+ * The function synchronises the context first (as cuCtxSynchronize: not while a stream captures). The caller guarantees that no other
+ * thread launches into this context, by a graph neither, from the call to its return; and that no kernel uses what it allocated
+ * before. Kernels, modules and graphs stay as they are and can be launched afterwards.
+ * Returns MM_OK, or an error. After MM_ERROR_CUDA the heap is as it was, or it is without memory, every malloc answers NULL and
+ * another mm_reset may help. */
+int mm_reset(void);
+
+#endif
+
+/* ---- device ---------------------------------------------------------------------------------------- */
+
+#ifdef __CUDACC__
+
+/* Bytes that may be used at p, which malloc, new, __nv_aligned_device_malloc, mm_calloc or mm_realloc gave: at least what was
+ * asked for, all of the size class, or of the segments of 4 MiB. 0 for NULL and for what is no live allocation of the heap: never
+ * given, given back, into the middle, of another allocator. Of new[] the pointer may lie behind a count that the compiler keeps.
+ * Nothing is counted as misuse. Part of the allocator, as malloc is; __device__ in the program's own code. */
+__device__ size_t mm_usable_size(const void *p);
+
+/* Memory for `count` objects of `bytes` each, all 0, aligned to 16; free takes it. NULL if count * bytes overflows or there is no
+ * such memory. The calling thread alone writes the zeros. */
+static __inline__ __device__ void *mm_calloc(size_t count, size_t bytes) {
+    const size_t all = count * bytes, words = all / sizeof(uint4);
+    const uint4 zero = {0, 0, 0, 0};
+    char *p = __umul64hi(count, bytes) == 0 ? (char *)malloc(all) : (char *)0;
+    if (!p) return p;
+    for (size_t i = 0; i < words; i++) ((uint4 *)p)[i] = zero;
+    for (size_t i = words * sizeof(uint4); i < all; i++) p[i] = 0;
+    return p;
+}
+
+/* Gives p's allocation the size `bytes`; returns where it is now. p NULL: malloc(bytes). bytes 0: frees p, returns NULL. p stays where
+ * it is if its usable size is enough and no more than twice as much, or 32. Else there is a new allocation,
+ * aligned to 16, with what both have room for copied by the calling thread, and p is freed. NULL if there is no memory for
+ * more than p has: p is then as it was; with no memory for less p stays where it is. A p that is no allocation (mm_usable_size 0)
+ * gets NULL and is counted, as free does. */
+static __inline__ __device__ void *mm_realloc(void *p, size_t bytes) {
+    const size_t has = mm_usable_size(p), both = has < bytes ? has : bytes, words = both / sizeof(uint4);
+    if (!p) return malloc(bytes);
+    if (bytes == 0 || has == 0) {
+        free(p);
+        return (void *)0;
+    }
+    if (bytes <= has && (has / 2 <= bytes || has <= 2 * sizeof(uint4))) return p;
+    char *to = (char *)malloc(bytes);
+    if (!to) return bytes <= has ? p : to;
+    for (size_t i = 0; i < words; i++) ((uint4 *)to)[i] = ((const uint4 *)p)[i];
+    for (size_t i = words * sizeof(uint4); i < both; i++) to[i] = ((const char *)p)[i];
+    free(p);
+    return to;
+}
+
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
