@@ -205,17 +205,17 @@ __global__ void resize(size_t most, unsigned rounds) {
 }
 __global__ void odd_reallocs(void) {
     char *p = (char *)mm_realloc(NULL, 10);
-    holds(p != NULL && mm_usable_size(p) == 16);
+    holds(p != NULL && mm_usable_size(p) == 32);
     for (int i = 0; i < 10; i++) p[i] = (char)i;
     holds(mm_realloc(p, 1) == p && mm_realloc(p, 16) == p);
-    holds(mm_realloc(p, (size_t)1 << 50) == NULL && mm_usable_size(p) == 16); /* p stays */
+    holds(mm_realloc(p, (size_t)1 << 50) == NULL && mm_usable_size(p) == 32); /* p stays */
     for (int i = 0; i < 10; i++) holds(p[i] == (char)i);
     char *run = (char *)mm_realloc(p, 9 * MIB);
     holds(run != NULL && run != p && mm_usable_size(run) == 12 * MIB);
     for (int i = 0; i < 10; i++) holds(run[i] == (char)i);
     holds(mm_realloc(run, 12 * MIB) == run && mm_realloc(run, 6 * MIB) == run);
     p = (char *)mm_realloc(run, 10);
-    holds(p != NULL && mm_usable_size(p) == 16 && mm_usable_size(run) == 0);
+    holds(p != NULL && mm_usable_size(p) == 32 && mm_usable_size(run) == 0);
     for (int i = 0; i < 10; i++) holds(p[i] == (char)i);
     holds(mm_realloc(p, 0) == NULL && mm_usable_size(p) == 0);
 }
