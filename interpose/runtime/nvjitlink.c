@@ -43,7 +43,7 @@ static struct library libraries[LIBRARIES]; /* one for each nvJitLink in the pro
 struct input {
     struct input *next;
     int type;
-    char *data; /* NULL: the file `name` */
+    char *data; /* NULL: the file `name`; a zero behind it, for which nvJitLink looks in PTX, whatever `bytes` says */
     size_t bytes;
     char *name; /* may be NULL with data */
 };
@@ -123,7 +123,7 @@ static void keep(void *link, int type, const void *data, size_t bytes, const cha
     struct link *l = find(link);
     struct input *i = l ? (struct input *)calloc(1, sizeof *i) : NULL;
     if (!l) return;
-    if (i && (!data || (i->data = (char *)malloc(bytes + !bytes))) && (!name || (i->name = strdup(name)))) {
+    if (i && (!data || (i->data = (char *)calloc(1, bytes + 1))) && (!name || (i->name = strdup(name)))) {
         if (data) memcpy(i->data, data, bytes);
         i->type = type;
         i->bytes = bytes;
