@@ -3,9 +3,9 @@
  *
  * It defines, WEAK and HIDDEN, dlsym and the driver functions that libmm.so stands in front of. Hidden: they
  * bind inside this image and nowhere else. But a program's dlsym is everybody's, so that a shared cudart asks it. Weak: a
- * definition of the program's own wins, and naming the library twice in a link does no harm. A program without CUDA never gets here; the first driver
- * function asked for loads libmm.so, from where it was when this object was built (MM_LIBDIR) unless the
- * process has one. Without libmm.so everything behaves as if this object were not there.
+ * definition of the program's own wins, and naming the library twice in a link does no harm. A program without CUDA
+ * never gets here; the first driver function asked for loads libmm.so, from where it was when this object was built
+ * (MM_LIBDIR) unless the process has one. Without libmm.so everything behaves as if this object were not there.
  * No header of CUDA, no constructor, no variable that needs a relocation.
  */
 #define _GNU_SOURCE /* dlvsym, RTLD_NOLOAD */

@@ -16,8 +16,9 @@ MM_FN uint32_t mm_class_above(uint32_t x) {
     const uint32_t log = 31 - mm_clz_u32(x); /* >= 6 */
     return (log - 5) * 4 + ((x >> (log - 2)) & 3);
 }
-/* The class whose slices serve `bytes` (0 is served as 1); bytes <= MM_SLICE_BYTES_MAX. */
-MM_FN uint32_t mm_class_of(uint32_t bytes) { return mm_class_above(bytes ? bytes - 1 : 0); }
+/* The class whose slices serve `bytes` (0 is served as 1) and are multiples of mask + 1, a power of two; bytes <= MM_SLICE_BYTES_MAX. */
+MM_FN uint32_t mm_class_spaced(uint32_t bytes, uint32_t mask) { return mm_class_above((bytes ? bytes - 1 : 0) | mask); }
+MM_FN uint32_t mm_class_of(uint32_t bytes) { return mm_class_spaced(bytes, 0); }
 
 /* Slice size of a class as unit << shift, unit in 5..8. */
 MM_FN uint32_t mm_class_shift(uint32_t c) {

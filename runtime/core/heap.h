@@ -20,7 +20,7 @@ MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX;
 #define MM_TOKEN_RUN (3ull << 62)
 MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (MM_LIKELY(mm_heap_is_slice(bytes)))
-        return mm_slice_draw(ref, mm_class_above((uint32_t)(bytes ? bytes - 1 : 0) | (uint32_t)ref->spacing_mask));
+        return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
     return MM_TOKEN_RUN | (bytes < ~MM_TOKEN_RUN ? bytes : ~MM_TOKEN_RUN);
 }
 MM_FN void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {

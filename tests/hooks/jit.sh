@@ -51,5 +51,6 @@ if [[ ${made[0]} == *NVRTC ]]; then
     [[ $(cubin "$lib" jit_none.cu | head -c 4) == $'\177ELF' ]]
     [[ $(MM_OFF=1 cubin "$lib" "$source" | head -c 4) == $'\177ELF' ]]
 fi
-made+=("$("$tests/nvjitlink.sh" "$lib" . "$cuda")")
+linked=$("$tests/nvjitlink.sh" "$lib" . "$cuda") # not within made+=(), which would forget that it failed
+made+=("$linked")
 printf 'jit: assembled and linked: %s\n' "${made[*]}"

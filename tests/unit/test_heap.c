@@ -52,7 +52,7 @@ START_TEST(spacing) {
             unit_eq((uintptr_t)q % apart, 0);
             mm_cpu_free(&heap, p), mm_cpu_free(&heap, q);
             const uint64_t most = mm_round_up(bytes ? bytes : 1, apart);
-            const uint32_t c = mm_class_above((uint32_t)(bytes ? bytes - 1 : 0) | (uint32_t)(apart - 1));
+            const uint32_t c = mm_class_spaced((uint32_t)bytes, (uint32_t)(apart - 1));
             unit_eq(c, mm_class_of((uint32_t)most));
             unit_eq(mm_class_bytes(c) % apart, 0);
             void *r = mm_cpu_aligned_malloc(&heap, bytes, 64);
