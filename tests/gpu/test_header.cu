@@ -183,7 +183,7 @@ __global__ void resize(size_t most, unsigned rounds) {
     unsigned char *p = NULL;
     for (unsigned round = 0; round < rounds; round++) {
         seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-        const size_t next = 1 + (size_t)(seed >> 33) % (most >> (seed >> 60)), both = next < bytes ? next : bytes;
+        const size_t next = 1 + (size_t)(seed >> 33) % (most >> (seed >> 61)), both = next < bytes ? next : bytes;
         const size_t had = mm_usable_size(p);
         unsigned char *q = (unsigned char *)mm_realloc(p, next);
         if (q == NULL) {
