@@ -224,12 +224,13 @@ elif [[ ${1-} == --one ]]; then
 fi
 mmnvcc=$(realpath "$1") mmrun=$(realpath -s "${1%/*}/mmrun") images=$(realpath "$2") src=$PWD/tests/splice/programs own=$PWD/tests/interpose/programs
 rm -rf "$3" && mkdir -p "$3" && out=$(realpath "$3") || exit
+: >"$out/ran"
 XDG_CACHE_HOME=$out/cache
 docs=$PWD/docs/building.md
 complete_toolkit
 gpu=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d .)
 export gpu mmrun mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME
-combinations | grep -E "${ONLY:-.}" | xargs -P "$(nproc)" -L 1 "$(realpath "${BASH_SOURCE[0]}")" --one >"$out/results"
+combinations | grep -E "${ONLY:-.}" | xargs -r -P "$(nproc)" -L 1 "$(realpath "${BASH_SOURCE[0]}")" --one >"$out/results"
 grep -v '^ok' "$out/results"
 failed=$(grep -vc '^ok' "$out/results")
 if table | grep -vxFf "$docs"; then
@@ -238,4 +239,4 @@ if table | grep -vxFf "$docs"; then
 fi
 [[ ! $gpu ]] || printf '%d programs ran on the GPU, as those by nvcc do\n' "$(grep -c '' "$out/ran")"
 printf 'matrix: %d combinations, %d failed\n' "$(grep -c . "$out/results")" "$failed"
-[[ $failed == 0 ]]
+[[ $failed == 0 && -s $out/results ]] # ONLY may have left none
