@@ -186,6 +186,17 @@ MM_FN uint64_t mm_now_ns(void) {
     return now;
 }
 
+/* Who is here: thread and block, as a report has them. */
+MM_FN void mm_who(uint32_t thread[3], uint32_t block[3]) {
+    thread[0] = threadIdx.x, thread[1] = threadIdx.y, thread[2] = threadIdx.z;
+    block[0] = blockIdx.x, block[1] = blockIdx.y, block[2] = blockIdx.z;
+}
+/* Ends the kernel; what the thread has told the host is there. */
+MM_FN void mm_trap(void) {
+    __threadfence_system();
+    __trap();
+}
+
 MM_FN void mm_wait(void) { __nanosleep(MM_WAIT_NS); }
 MM_FN void mm_wait_times(uint32_t n) {
     MM_ROLLED

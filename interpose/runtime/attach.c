@@ -6,7 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "interpose/runtime/resolve.h"
 #include "runtime/host/heap.h"
+#include "runtime/host/report.h"
 #include "runtime/host/say.h"
 
 struct context {
@@ -73,8 +75,12 @@ static void at_process_exit(void) {
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_sec += 1;
     if (pthread_mutex_timedlock(&lock, &t) != 0) return; /* its holder calls exit, or never comes back */
+    const struct mm_driver *d = mm_driver_get();
     for (struct context *c = contexts; c; c = c->next)
-        if (c->heap) mm_host_heap_try_stop(c->heap);
+        if (c->heap) {
+            if (d) mm_host_heap_sum_up(d, c->heap);
+            mm_host_heap_try_stop(c->heap);
+        }
     pthread_mutex_unlock(&lock);
 }
 
@@ -244,7 +250,11 @@ struct context *mm_attach_ending(CUcontext handle, bool is_certain) {
     mm_known_forget_context(handle);
     mm_handle_forget_context(handle);
     if (c) c->is_ending = inside_end = true;
-    if (c && c->heap && is_certain) mm_host_heap_close(c->heap);
+    if (c && c->heap && is_certain) {
+        const struct mm_driver *d = mm_driver_get();
+        if (d) mm_host_heap_sum_up(d, c->heap);
+        mm_host_heap_close(c->heap);
+    }
     pthread_mutex_unlock(&lock);
     return c;
 }
@@ -352,6 +362,13 @@ enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *wo
     inside = false;
     d->cuThreadExchangeStreamCaptureMode(&mode);
     return result;
+}
+
+void mm_attach_tell(void) {
+    if (!__atomic_load_n(&contexts, __ATOMIC_RELAXED) || forked || inside || pthread_mutex_trylock(&lock) != 0) return; /* else a heap's own thread will */
+    for (struct context *c = contexts; c; c = c->next)
+        if (c->heap) mm_report_say(c->heap);
+    pthread_mutex_unlock(&lock);
 }
 
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed) {

@@ -69,6 +69,9 @@ bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes);
 typedef bool mm_attach_work(const struct mm_driver *d, struct mm_host_heap *heap, void *argument, struct mm_driver_error *error);
 enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument);
 
+/* Kernels may have ended: what they told of misuse is printed. */
+void mm_attach_tell(void);
+
 /* `device` may reach the memory of context `peer` from now on, or no more. */
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed);
 

@@ -151,6 +151,18 @@ HOOK(cuGraphExecNodeSetParams)(CUgraphExec exec, CUgraphNode node, CUgraphNodePa
     return REAL(cuGraphExecNodeSetParams, exec, node, p);
 }
 
+/* ---- synchronisation ------------------------------------------------------------------------------ */
+
+static CUresult synchronised(CUresult r) {
+    mm_attach_tell();
+    return r;
+}
+HOOK(cuCtxSynchronize)(void) { return synchronised(REAL(cuCtxSynchronize)); }
+HOOK(cuCtxSynchronize_v2)(CUcontext context) { return synchronised(REAL(cuCtxSynchronize_v2, context)); }
+HOOK(cuStreamSynchronize)(CUstream stream) { return synchronised(REAL(cuStreamSynchronize, stream)); }
+HOOK(cuStreamSynchronize_ptsz)(CUstream stream) { return synchronised(REAL(cuStreamSynchronize_ptsz, stream)); }
+HOOK(cuEventSynchronize)(CUevent event) { return synchronised(REAL(cuEventSynchronize, event)); }
+
 /* ---- code that comes at run time (jit.h) ---------------------------------------------------------- */
 
 /* Loads our text in the place of the program's, if try_ours made one, or else the program's own. */

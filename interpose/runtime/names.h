@@ -48,6 +48,12 @@
     X(cuLinkAddFile_v2, cuLinkAddFile, 6050, ANY)                                                         \
     X(cuLinkComplete, cuLinkComplete, 5050, ANY)                                                          \
     X(cuLinkDestroy, cuLinkDestroy, 5050, ANY)                                                            \
+    /* after which what kernels have told is printed */                                                   \
+    X(cuCtxSynchronize, cuCtxSynchronize, 2000, ANY)                                                      \
+    X(cuCtxSynchronize_v2, cuCtxSynchronize, 13000, ANY)                                                  \
+    X(cuStreamSynchronize, cuStreamSynchronize, 2000, LEGACY)                                             \
+    X(cuStreamSynchronize_ptsz, cuStreamSynchronize, 7000, PTSZ)                                          \
+    X(cuEventSynchronize, cuEventSynchronize, 2000, ANY)                                                  \
     /* where handles of kernels come from */                                                              \
     X(cuModuleGetFunction, cuModuleGetFunction, 2000, ANY)                                                \
     X(cuModuleEnumerateFunctions, cuModuleEnumerateFunctions, 12040, ANY)                                 \

@@ -49,20 +49,38 @@ MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes
 
 /* free, first part: returns what is left (slice.h) for mm_heap_free_other, 0 if nothing. */
 MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, void *p) { return mm_slice_mark(ref, mm_slice_locate(ref, p)); }
+/* What is no slice that has been handed out: a run, or misuse. */
+MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
+    /* Whether an address had the bit that now says so is not known; on a device none has, nor the one below. */
+    struct mm_misused what = {MM_MISUSE_FOREIGN, left >> 62 & 1 ? left : left & ~MM_LEFT_FOREIGN, 0, 0};
+    if (left < MM_LEFT_MARK) {
+        const uint32_t c = mm_left_class(left), s = (uint32_t)(left >> MM_SLICE_BITS) & (MM_TREE_BITS_MAX - 1);
+        what.kind = (enum mm_misuse)(left >> MM_LEFT_NOT_SHIFT), what.bytes = ref->classes[c].bytes;
+        what.address = ref->user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (left & ((1u << MM_SLICE_BITS) - 1)) * what.bytes;
+    } else if (left < MM_LEFT_FOREIGN) {
+        const uint64_t off = left & ((1ull << MM_LEFT_MISUSE_SHIFT) - 1);
+        int misuse = (int)(left >> MM_LEFT_MISUSE_SHIFT & 7);
+        const uint64_t owner = mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->owner);
+        const uint32_t kind = MM_OWNER_KIND(owner);
+        if (misuse == 0)
+            misuse = kind == MM_OWNER_RUN        ? mm_run_try_free(ref, off)
+                     : kind == MM_OWNER_RUN_BODY ? (int)MM_MISUSE_INTERIOR
+                                                 : (int)MM_MISUSE_NOT_ALLOCATED; /* when it was looked at first */
+        if (misuse == 0) return;
+        what.kind = (enum mm_misuse)misuse, what.address = ref->user_base + off;
+        what.bytes = kind - 1 < MM_CLASS_COUNT ? ref->classes[kind - 1].bytes
+                     : kind == MM_OWNER_RUN    ? owner >> MM_OWNER_LENGTH_SHIFT << MM_SEGMENT_SHIFT
+                                               : 0;
+    }
+    mm_misuse_count(ref, what.kind, 1);
+    mm_misuse_tell(ref, what);
+}
+
+/* free, the rest of it. */
 MM_FN void mm_heap_free_other(const struct mm_heap_ref *ref, uint64_t left) {
-    if (mm_left_kind(left) == MM_LEFT_DUE) {
-        mm_slice_do(ref, left);
-        return;
-    }
-    int misuse = MM_MISUSE_FOREIGN;
-    if (left < MM_LEFT_FOREIGN) {
-        const uint64_t off = left - MM_LEFT_ALL;
-        const uint32_t kind = MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->owner));
-        misuse = kind == MM_OWNER_RUN        ? mm_run_try_free(ref, off)
-                 : kind == MM_OWNER_RUN_BODY ? (int)MM_MISUSE_INTERIOR
-                                             : (int)MM_MISUSE_NOT_ALLOCATED; /* when it was looked at first */
-    }
-    if (misuse != 0) mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
+    if (mm_left_kind(left) == MM_LEFT_DUE) mm_slice_do(ref, left);
+    else if (left < MM_LEFT_MARK && left >= MM_LEFT_TWICE) mm_slice_twice(ref, left);
+    else mm_heap_free_odd(ref, left);
 }
 
 /* Frees what malloc or aligned malloc gave; NULL is fine. Anything else is counted as misuse and changes

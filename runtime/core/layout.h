@@ -32,7 +32,8 @@ struct mm_heap_ref {
     uint64_t rings;        /* struct mm_ring, MM_RINGS for each class: its stripes, then its reserve */
     uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
     uint64_t spacing_mask; /* slices begin at multiples of this + 1 (heap.h); 0: at those that their classes have */
-    uint64_t spare[2];
+    uint64_t on_misuse;    /* enum mm_on_misuse */
+    uint64_t spare;
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
@@ -51,6 +52,8 @@ enum mm_misuse {
     MM_MISUSE_DOUBLE_FREE,
     MM_MISUSE_KINDS
 };
+/* What follows: MM_ON_MISUSE. It is counted in any case. */
+enum mm_on_misuse { MM_ON_MISUSE_REPORT, MM_ON_MISUSE_TRAP, MM_ON_MISUSE_IGNORE };
 
 /* A segment (segment.h), and its blocks (block.h, stripe.h). */
 struct mm_segment {
@@ -76,10 +79,20 @@ struct mm_ring {
 };
 MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0, "rings do not share a cache line");
 
-/* How device and host talk while kernels run (grow.h); one page of the host's memory. */
+/* A misuse of free (report.h). */
+struct mm_report {
+    uint64_t number; /* from 1; 0: not written yet. Last of all */
+    uint64_t address, bytes; /* of the pointer; of what it points to, as the heap knows it, or 0 */
+    uint32_t kind, is_of_warp; /* enum mm_misuse; who did it is `thread` itself, or a thread of its warp */
+    uint32_t thread[3], block[3];
+};
+MM_STATIC_ASSERT(sizeof(struct mm_report) == 56, "no gaps");
+
+/* How device and host talk while kernels run (grow.h, report.h); the host's memory. */
 struct mm_mailbox {
     uint64_t wanted, null_bytes, spare0[14]; /* null_bytes: size of the first request answered NULL, + 1 */
     uint64_t answer, spare1[15];
+    struct mm_report reports[MM_REPORTS];
 };
 #define MM_ANSWER_COUNT_SHIFT 20
 #define MM_ANSWER_SEGMENTS (1u << MM_ANSWER_COUNT_SHIFT)
@@ -135,7 +148,7 @@ struct mm_heap {
     uint64_t misuse[MM_MISUSE_KINDS + 2];
     uint64_t free_count;       /* segments in the free tree; lags behind it */
     uint64_t flushing; /* rounds of that (shortage.h) */
-    uint64_t spare;
+    uint64_t reports;  /* misuses that were to be told (report.h) */
     struct mm_grow grow;
     struct mm_counter version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];

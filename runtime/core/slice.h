@@ -8,12 +8,8 @@
 #ifndef MM_CORE_SLICE_H
 #define MM_CORE_SLICE_H
 
+#include "runtime/core/report.h"
 #include "runtime/core/shortage.h"
-
-/* Counts a misuse of free. */
-MM_FN void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, uint32_t times) {
-    mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times);
-}
 
 /* Counts a request that could not be served. */
 MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
@@ -163,24 +159,35 @@ MM_FN_LEAF uint64_t mm_slice_redraw(const struct mm_heap_ref *ref, uint64_t toke
  * nothing; or its kind and
  *   MM_LEFT_MARK     a slice that has been handed out: class | segment | number of the slice
  *   MM_LEFT_DUE      what the words of a block call for: its life | class | what | number of a word of its slice bits
- *   MM_LEFT_ALL      what is no slice: its byte offset in the heap
- *   MM_LEFT_FOREIGN  it is not in the heap, or there is none */
+ *   no kind          a slice that has not been handed out: what is wrong | class | segment | number of the slice
+ *   MM_LEFT_ALL      what is no slice: what is wrong, if that is known | its byte offset in the heap
+ *   MM_LEFT_TWICE    (and no kind) slices of a word some of which were free already: of a whole warp? | how many were not, and had come back before |
+ *                    class | number of the first that was | number of the word
+ *   MM_LEFT_FOREIGN  it is not in the heap, or there is none: the address, whose highest bit this is */
 #define MM_LEFT_KIND_SHIFT 61
 #define MM_LEFT_MARK (1ull << MM_LEFT_KIND_SHIFT)
 #define MM_LEFT_DUE (2ull << MM_LEFT_KIND_SHIFT)
 #define MM_LEFT_ALL (3ull << MM_LEFT_KIND_SHIFT)
 #define MM_LEFT_FOREIGN (4ull << MM_LEFT_KIND_SHIFT)
+#define MM_LEFT_TWICE (1ull << 60)
+#define MM_LEFT_MISUSE_SHIFT 40
+#define MM_LEFT_NOT_SHIFT 46
+#define MM_LEFT_FIRST_SHIFT 34
+#define MM_LEFT_BACK_SHIFT 46
+#define MM_LEFT_MORE_SHIFT 53
+#define MM_LEFT_WARP (1ull << 59)
 #define MM_LEFT_CLASS_SHIFT 40
 #define MM_LEFT_LIFE_SHIFT 46
 MM_FN uint64_t mm_left_kind(uint64_t left) { return left >> MM_LEFT_KIND_SHIFT << MM_LEFT_KIND_SHIFT; }
 MM_FN uint32_t mm_left_class(uint64_t left) { return (uint32_t)(left >> MM_LEFT_CLASS_SHIFT) & 63; }
 MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX << MM_SLICE_BITS <= 1ull << MM_LEFT_CLASS_SHIFT, "the number of a slice fits");
+MM_STATIC_ASSERT(MM_WORD_SHIFT == 6 && MM_LEFT_CLASS_SHIFT - MM_LEFT_FIRST_SHIFT == 6 && MM_LEFT_MORE_SHIFT - MM_LEFT_BACK_SHIFT == 7, "counts of a word");
 MM_STATIC_ASSERT(MM_WORDS_LIVES << MM_LEFT_LIFE_SHIFT <= MM_LEFT_MARK && MM_CLASS_COUNT <= 64, "so do life and class");
 
-/* First stage: whose slice p is. Counts the misuse if it is none that has been handed out. */
+/* First stage: whose slice p is. */
 MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) {
     const uint64_t off = (uint64_t)p - ref->user_base;
-    if (!MM_LIKELY(off < ref->user_bytes)) return p == NULL ? 0 : MM_LEFT_FOREIGN;
+    if (!MM_LIKELY(off < ref->user_bytes)) return p == NULL ? 0 : MM_LEFT_FOREIGN | (uint64_t)p;
     const uint32_t s = mm_anew((uint32_t)(off >> MM_SEGMENT_SHIFT));
     const uint32_t in = mm_anew((uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1));
     uint64_t owner, unissued;
@@ -188,12 +195,15 @@ MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) {
     const uint32_t c = mm_anew(MM_OWNER_KIND(owner) - 1);
     if (!MM_LIKELY(c < MM_CLASS_COUNT)) return MM_LEFT_ALL | (uint64_t)s << MM_SEGMENT_SHIFT | in;
     const uint32_t i = mm_anew(mm_class_number(ref->classes[c], in)), rest = in - i * ref->classes[c].bytes; /* the shift rounded down */
-    int misuse = 0;
-    if (!MM_LIKELY(rest == 0 && i < ref->classes[c].slices)) misuse = rest != 0 ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER;
-    else if (!MM_LIKELY(!(unissued >> (i >> ref->classes[c].block_shift) & 1))) misuse = mm_stripe_misuse(ref, s, c, i);
-    if (MM_LIKELY(misuse == 0)) return MM_LEFT_MARK | (uint64_t)c << MM_LEFT_CLASS_SHIFT | ((uint64_t)s << MM_SLICE_BITS | i);
-    mm_misuse_count(ref, (enum mm_misuse)misuse, 1);
-    return 0;
+    if (!MM_LIKELY(rest == 0 && i < ref->classes[c].slices))
+        return MM_LEFT_ALL | (uint64_t)(rest != 0 ? MM_MISUSE_INTERIOR : MM_MISUSE_NEVER) << MM_LEFT_MISUSE_SHIFT |
+               (uint64_t)s << MM_SEGMENT_SHIFT | (i * ref->classes[mm_anew(c)].bytes + rest);
+    uint64_t left = MM_LEFT_MARK;
+    if (!MM_LIKELY(!(unissued >> (i >> ref->classes[c].block_shift) & 1))) {
+        const int misuse = mm_stripe_misuse(ref, s, c, i);
+        if (!MM_LIKELY(misuse == 0)) left = (uint64_t)misuse << MM_LEFT_NOT_SHIFT;
+    }
+    return left | (uint64_t)c << MM_LEFT_CLASS_SHIFT | ((uint64_t)s << MM_SLICE_BITS | i);
 }
 
 /* Second stage: marks the slice free. All lanes of a whole warp as one if theirs are in the same word of slice bits, and none
@@ -212,8 +222,13 @@ MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) 
         }
     }
     const uint64_t old = mm_or_release_u64((uint64_t *)ref->bits + w, mask);
-    const uint32_t twice = mm_popcount(old & mask), back = mm_anew(mm_popcount(old)), more = mm_anew(mm_popcount(mask) - twice);
-    if (!MM_LIKELY(twice == 0)) mm_misuse_count(ref, MM_MISUSE_DOUBLE_FREE, twice);
+    if (!MM_LIKELY((old & mask) == 0)) {
+        const uint32_t more = mm_popcount(mask & ~old), first = mm_ctz(old & mask);
+        const uint32_t counts = more << (MM_LEFT_MORE_SHIFT - 32) | mm_popcount(old) << (MM_LEFT_BACK_SHIFT - 32);
+        const uint32_t whole = mask & (mask - 1) ? (uint32_t)((MM_LEFT_TWICE | MM_LEFT_WARP) >> 32) : (uint32_t)(MM_LEFT_TWICE >> 32);
+        return (uint64_t)(whole | counts | c << (MM_LEFT_CLASS_SHIFT - 32) | first << (MM_LEFT_FIRST_SHIFT - 32)) << 32 | w;
+    }
+    const uint32_t back = mm_anew(mm_popcount(old)), more = mm_anew(mm_popcount(mask));
     const struct mm_class class_ = ref->classes[c];
     const uint32_t change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
     if (MM_LIKELY(change == 0)) return 0;
@@ -223,6 +238,21 @@ MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) 
     if (MM_LIKELY(due == MM_DUE_NOTHING)) return 0;
     const uint64_t life = (words + change) / MM_WORDS_LIFE % MM_WORDS_LIVES;
     return MM_LEFT_DUE | life << MM_LEFT_LIFE_SHIFT | (uint64_t)c << MM_LEFT_CLASS_SHIFT | (uint64_t)due << 32 | w;
+}
+
+/* Third stage, some slices were free already: does the rest for the others, and tells it. */
+MM_FN_RARE void mm_slice_twice(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t w = (uint32_t)left, s = w / MM_SEGMENT_WORDS, c = mm_left_class(left);
+    const struct mm_class class_ = ref->classes[c];
+    const uint32_t back = (uint32_t)(left >> MM_LEFT_BACK_SHIFT) & 127, more = (uint32_t)(left >> MM_LEFT_MORE_SHIFT) & 63;
+    const int is_of_warp = (left & MM_LEFT_WARP) != 0;
+    const uint32_t i = (w % MM_SEGMENT_WORDS << MM_WORD_SHIFT) + ((uint32_t)(left >> MM_LEFT_FIRST_SHIFT) & 63);
+    const uint32_t j = mm_block_of_word(class_, w % MM_SEGMENT_WORDS), change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
+    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change), change);
+    const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, ref->user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)i * class_.bytes,
+                                    class_.bytes, (uint32_t)is_of_warp};
+    mm_misuse_count(ref, what.kind, is_of_warp ? mm_popcount(MM_WARP_ALL) - more : 1);
+    mm_misuse_tell(ref, what);
 }
 
 /* Third stage: does what is due. */

@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "mmconfig.h"
+#include "runtime/core/layout.h"
 #include "runtime/host/say.h"
 
 static struct mm_host_env env;
@@ -129,6 +129,11 @@ static void read_env(void) {
         env.spacing = spacing;
     else if (text)
         mm_host_say("MM_SPACING=%s is not understood; expected bytes, 16, 32, 64 or 128; using %u", value_text(text).text, MM_SPACING_DEFAULT);
+    text = secure_getenv("MM_ON_MISUSE");
+    if (text && strcmp(text, "trap") == 0) env.on_misuse = MM_ON_MISUSE_TRAP;
+    else if (text && strcmp(text, "ignore") == 0) env.on_misuse = MM_ON_MISUSE_IGNORE;
+    else if (text && strcmp(text, "report") != 0)
+        mm_host_say("MM_ON_MISUSE=%s is not understood; expected report, trap or ignore; using report", value_text(text).text);
     text = secure_getenv("MM_TRIM");
     if (text) {
         if (strcmp(text, "idle") == 0 || strcmp(text, "demand") == 0)

@@ -18,6 +18,7 @@ struct mm_host_env {
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;
     unsigned spacing; /* bytes, a power of two */
+    unsigned on_misuse; /* enum mm_on_misuse */
 };
 
 /* Reads and checks all MM_* variables, once per process; what is wrong with them is said then. */

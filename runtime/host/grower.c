@@ -8,6 +8,7 @@
 
 #include "runtime/host/clock.h"
 #include "runtime/host/env.h"
+#include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/trim.h"
 
@@ -166,6 +167,7 @@ static void *grow(void *argument) {
             report_null(h, null_bytes - 1);
             reported = null_bytes;
         }
+        mm_report_say(h);
         const uint64_t since_us = now > last_us ? now - last_us : 0;
         const bool is_soon = last_us == given_us || now - roused_us < MM_HOST_ROUSED_SOON_US;
         interval_us = clamp(since_us / MM_HOST_POLL_PART, is_soon ? MM_HOST_POLL_SOON_US : MM_HOST_POLL_US, MM_HOST_POLL_SLOW_US);

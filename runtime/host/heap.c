@@ -11,6 +11,7 @@
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/grower.h"
+#include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/trim.h"
 
@@ -111,6 +112,7 @@ static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, C
     const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
     if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
     ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
+    ((struct mm_heap *)image)->ref.on_misuse = mm_host_env_get()->on_misuse;
     h->ref = ((struct mm_heap *)image)->ref;
     bool done = mm_copy_try_to_device(d, metadata_base, h->layout.fixed_bytes, image, h->layout.image_bytes,
                                       error);
@@ -312,10 +314,15 @@ uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *
     return got;
 }
 
+/* Of the heap's header, what has happened: NULLs and misuse. Beside whatever runs. */
+static bool try_read_events(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_heap *head, struct mm_driver_error *error) {
+    const size_t from = offsetof(struct mm_heap, null_count), end = offsetof(struct mm_heap, free_count);
+    return mm_copy_try_from_device(d, (char *)head + from, h->ref.heap + from, end - from, error);
+}
+
 bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_counts *counts,
                             struct mm_driver_error *error) {
     struct mm_heap head;
-    const size_t from = offsetof(struct mm_heap, null_count), end = offsetof(struct mm_heap, free_count);
     pthread_mutex_lock(&h->lock);
     const struct mm_host_chunks *c = &h->chunks;
     counts->heap_bytes = c->mapped_count * MM_SEGMENT_BYTES;
@@ -326,11 +333,34 @@ bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, s
         counts->reserved_bytes = counts->heap_bytes + counts->metadata_bytes;
     }
     pthread_mutex_unlock(&h->lock);
-    if (!mm_copy_try_from_device(d, (char *)&head + from, h->ref.heap + from, end - from, error)) return false;
+    if (!try_read_events(d, h, &head, error)) return false;
     counts->null_count = head.null_count;
     counts->null_first_bytes = head.null_first_bytes ? head.null_first_bytes - 1 : 0; /* written after the count */
     memcpy(counts->misuse, head.misuse, sizeof counts->misuse);
     return true;
+}
+
+static void say_not_counted(const struct mm_host_heap *h) {
+    mm_host_say("device %d: these were the first %d misuses of free; how many there were in all is not counted", h->device, MM_REPORTS);
+}
+
+void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    struct mm_heap head;
+    uint64_t all = 0;
+    CUcontext popped;
+    mm_report_say(h);
+    if (h->reports_said < MM_REPORTS || h->is_summed_up) return;
+    bool done = d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS;
+    if (done) {
+        done = try_read_events(d, h, &head, &error);
+        d->cuCtxPopCurrent(&popped);
+    }
+    for (int kind = 0; done && kind < MM_MISUSE_KINDS; kind++) all += head.misuse[kind];
+    if (!done) say_not_counted(h);
+    else if (all > MM_REPORTS)
+        mm_host_say("device %d: %llu misuses of free in all; these were the first %d", h->device, (unsigned long long)all, MM_REPORTS);
+    h->is_summed_up = true;
 }
 
 /* The image of a fresh heap that has all chunks there are. */
@@ -375,6 +405,7 @@ bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, s
     pthread_mutex_unlock(&h->lock);
     if (!done || !h->shared) return done;
     h->grower.null_bytes_at_end = h->grower.answer_at_end = h->grower.reported = 0;
+    h->reports_said = 0, h->is_summed_up = false; /* its thread has said them all */
     memset(&h->shared->mailbox, 0, sizeof h->shared->mailbox);
     h->grower.is_closed = 0;
     if (mm_grower_start(d, h) != 0) {
@@ -411,12 +442,15 @@ void mm_host_heap_reopen(const struct mm_driver *d, struct mm_host_heap *h) {
 
 bool mm_host_heap_try_stop(struct mm_host_heap *h) {
     mm_host_heap_close(h);
-    return mm_grower_try_stop(h);
+    if (!mm_grower_try_stop(h)) return false;
+    mm_report_say(h);
+    return true;
 }
 
 bool mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *h) {
     CUdevice device = h->device;
     if (!mm_host_heap_try_stop(h)) return false; /* it sits in the driver */
+    if (h->reports_said == MM_REPORTS && !h->is_summed_up) say_not_counted(h);
     if (mm_host_env_get()->verbose && h->kind == MM_HOST_HEAP_MAPPED && h->shared)
         mm_host_say("heap on device %d: grew %llu times, had %s at the end, gave %s back", h->device, (unsigned long long)h->steps,
                     mm_host_size(h->chunks.mapped_count * MM_SEGMENT_BYTES).text, mm_host_size(h->given_back_bytes).text);

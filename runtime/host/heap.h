@@ -40,6 +40,8 @@ struct mm_host_heap {
     uint64_t reserve_bytes;    /* to be left free on the device */
     char refusal[160];         /* why it did not grow the last time that it did not */
     uint64_t steps, given_back_bytes;
+    unsigned reports_said; /* of the mailbox's (report.h) */
+    bool is_summed_up;
 
     struct mm_host_shared *shared; /* NULL: it does not grow */
     struct mm_host_grower {
@@ -87,6 +89,10 @@ struct mm_host_counts {
 /* Beside whatever runs: no kernel is waited for. The heap is not absent. */
 bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_host_counts *counts,
                             struct mm_driver_error *error);
+
+/* The heap is about to end: prints what kernels have told of misuse (report.h), and how many there were in all if that is more. The
+ * context is there, perhaps not current. */
+void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *heap);
 
 /* Makes the heap what it was when it was made, but for the memory that it has got meanwhile, which is free in it. The caller has
  * synchronised the context and sees to it that no kernel is launched there before this returns. If it fails, every malloc may

@@ -20,7 +20,7 @@ static char preload_mm[4096], mmrun[4096];
 
 struct result {
     int status; /* exit status, or 1000 + signal */
-    char out[4096], err[4096];
+    char out[4096], err[8192];
 };
 
 static void read_all(FILE *f, char *to, size_t size) {
@@ -162,6 +162,76 @@ START_TEST(statistics_and_reset) {
 }
 END_TEST
 
+/* ---- misuse --------------------------------------------------------------------------------------- */
+
+#define FOREIGN(address)                                                                                  \
+    "mm: device 0: invalid free(" address "), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
+#define SYNCHRONISED FOREIGN("0x1000") "context\n" FOREIGN("0x1001") "stream\n" FOREIGN("0x1002") "event\n"
+
+/* So many, beginning with the address `from`. */
+static void append_foreign(char *text, unsigned from, int count) {
+    for (int i = 0; i < count; i++) sprintf(text + strlen(text), FOREIGN("%#x"), from + (unsigned)i);
+}
+
+/* expect, of texts too long for Check's messages: shows where they part. */
+static void expect_long(const struct result *r, const char *err) {
+    size_t same = 0;
+    while (err[same] && r->err[same] == err[same]) same++;
+    ck_assert_msg(r->status == 0 && strcmp(r->err, err) == 0, "status %d; from character %zu on \"%.300s\", expected \"%.300s\"", r->status, same,
+                  r->err + same, err + same);
+}
+
+START_TEST(misuse_is_told) {
+    char expected[8000] = SYNCHRONISED;
+    const char *program = _i % 2 ? "./client_hook" : "./client";
+    struct result r = RUN(SETTINGS(preload_mm), program, "v2-legacy", "misuse", "0");
+    expect_long(&r, expected);
+    r = RUN(SETTINGS(preload_mm), program, "v2-ptsz", "misuse", "29");
+    append_foreign(expected, 0x2000, 29);
+    expect_long(&r, expected);
+    r = RUN(SETTINGS(preload_mm), program, "v1", "misuse", "300");
+    strcat(expected, "mm: device 0: 303 misuses of free in all; these were the first 32\n");
+    expect_long(&r, expected);
+    r = RUN(SETTINGS(preload_mm, "MM_ON_MISUSE=ignore"), program, "v2-legacy", "misuse", "300");
+    expect(&r, 0, "", "context\nstream\nevent\n");
+}
+END_TEST
+
+START_TEST(misuse_is_told_when_a_context_ends) {
+    char expected[8000] = FOREIGN("0x1000");
+    for (int i = 0; i < 31; i++) append_foreign(expected, 0x2000, 1);
+    strcat(expected, "mm: device 0: 41 misuses of free in all; these were the first 32\nreset\n" FOREIGN("0x3000") "released\n");
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "misuse-context-ends");
+    expect_long(&r, expected);
+}
+END_TEST
+
+START_TEST(misuse_is_told_without_a_call) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "misuse-idle");
+    expect(&r, 0, "", FOREIGN("0x1000") "later\n");
+}
+END_TEST
+
+START_TEST(misuse_of_each_kind) {
+    static const char *const texts[] = {
+        "invalid free(%s), a pointer into the middle of an allocation of 112 bytes", "invalid free(%s), a pointer into the middle of an allocation of 8388608 bytes",
+        "invalid free(%s), a pointer into the middle of an allocation", "invalid free(%s), a pointer that malloc never gave",
+        "double free(%s) of 112 bytes", "invalid free(%s), a pointer into memory that is free"};
+    char expected[4000] = "";
+    struct result r = RUN(SETTINGS(preload_mm, "MM_SPACING=16"), "./client", "v2-legacy", "misuse-kinds");
+    char *address = r.out;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char line[300], *end = strchr(address, '\n');
+        ck_assert(end);
+        *end = 0;
+        snprintf(line, sizeof line, texts[i], address);
+        sprintf(expected + strlen(expected), "mm: device 0: %s, by thread (1,0,0) of block (0,0,0)\n", line);
+        address = end + 1;
+    }
+    expect(&r, 0, NULL, expected);
+}
+END_TEST
+
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
 #define NOT_A_SIZE                                                                                        \
@@ -208,6 +278,10 @@ static const struct {
     {"MM_GROW_WAIT_MS=2s", "4\n", "mm: MM_GROW_WAIT_MS=2s" NOT_MS},
     {"MM_SPACING=128", "4\n", ""},
     {"MM_SPACING=8", "4\n", "mm: MM_SPACING=8 is not understood; expected bytes, 16, 32, 64 or 128; using 32\n"},
+    {"MM_ON_MISUSE=report", "4\n", ""},
+    {"MM_ON_MISUSE=trap", "4\n", ""},
+    {"MM_ON_MISUSE=ignore", "4\n", ""},
+    {"MM_ON_MISUSE=abort", "4\n", "mm: MM_ON_MISUSE=abort is not understood; expected report, trap or ignore; using report\n"},
     {"MM_TRIM=idle", "4\n", ""},
     {"MM_TRIM=demand", "4\n", ""},
     {"MM_TRIM=1", "4\n", "mm: MM_TRIM=1 is not understood; expected idle or demand; using demand\n"},
@@ -217,7 +291,7 @@ static const struct {
     {"MM_OFF=1", "4\n", ""}, /* a module that came with mm in it keeps it */
     {"MM_OFF=2", "4\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "4\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_SPACING, MM_TRIM, MM_OFF, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_OFF, MM_VERBOSE\n"},
     {"MMX=1", "4\n", ""},
 };
 
@@ -447,6 +521,10 @@ int main(int argc, char **argv) {
     tcase_add_test(c, own_definitions_win);
     tcase_add_test(c, hook_without_libmm);
     tcase_add_test(c, statistics_and_reset);
+    tcase_add_loop_test(c, misuse_is_told, 0, 2);
+    tcase_add_test(c, misuse_is_told_when_a_context_ends);
+    tcase_add_test(c, misuse_is_told_without_a_call);
+    tcase_add_test(c, misuse_of_each_kind);
     tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
     tcase_add_test(c, verbose);
     tcase_add_loop_test(c, shortage, 0, sizeof shortages / sizeof *shortages);

@@ -30,7 +30,7 @@
     X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuGraphAddKernelNode)            \
     X(cuGraphAddNode) X(cuMemAlloc) X(cuMemFree) X(cuModuleLoad) X(cuModuleLoadDataEx)                    \
     X(cuModuleLoadFatBinary) X(cuLibraryLoadFromFile) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkAddFile)   \
-    X(cuLinkComplete) X(cuLinkDestroy)
+    X(cuLinkComplete) X(cuLinkDestroy) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuEventSynchronize)
 
 struct api {
 #define CLIENT_MEMBER(name) __typeof__(&name) name;
@@ -58,6 +58,7 @@ struct scenario {
     const char *name;
     void (*run)(int argc, char **argv);
 };
-extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_jit_scenarios[], client_own_scenarios[];
+extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_jit_scenarios[], client_own_scenarios[],
+    client_report_scenarios[];
 
 #endif

@@ -22,13 +22,30 @@ scenario() {
     # shellcheck disable=SC2053 # a pattern
     [[ $(grep -c . <<<"$err") == $lines ]]
 }
+# ordered WORDS SETTING WAY ARGUMENTS...: status 0, and these (a pattern) are the first words of the lines on standard error.
+ordered() {
+    local words=$1 setting=$2 err
+    shift 2
+    err=$(cd "$build/tests/hooks" && env "$setting" LD_LIBRARY_PATH=. LD_PRELOAD="$work/libmm.so.1" timeout 20 ./client "$@" 2>&1 >"$work/out") ||
+        return 1
+    # shellcheck disable=SC2053
+    [[ $(awk '{printf "%s ", $1 == "mm:" ? $4 : $1}' <<<"$err") == $words ]]
+}
 # The first of the suite and the scenarios that fails.
 first_failing() {
     [[ $file != *nvjitlink* ]] ||
         WAYS=preloaded tests/hooks/nvjitlink.sh "$work/libmm.so.1" "$build/tests/hooks" "${CUDA_HOME:-/usr/local/cuda}" >"$work/out" 2>&1 ||
         { echo nvjitlink.sh; return; }
     "$work/check_memory" >"$work/out" 2>&1 || { echo check_memory; return; }
-    scenario 1 MM_NVCC=x statistics || { echo statistics; return; }
+    scenario 16 MM_NVCC=x statistics || { echo statistics; return; }
+    for name in v2-legacy v2-ptsz; do
+        ordered 'invalid context invalid stream invalid event ' MM_NVCC=x "$name" misuse 0 || { echo "misuse $name"; return; }
+    done
+    scenario 36 MM_NVCC=x misuse 300 || { echo "misuse 300"; return; }
+    scenario 3 MM_ON_MISUSE=ignore misuse 300 || { echo "misuse ignored"; return; }
+    ordered 'invalid * invalid 41 reset invalid released ' MM_NVCC=x v2-legacy misuse-context-ends || { echo misuse-context-ends; return; }
+    ordered 'invalid later ' MM_NVCC=x v2-legacy misuse-idle || { echo misuse-idle; return; }
+    scenario 6 MM_NVCC=x misuse-kinds || { echo misuse-kinds; return; }
     scenario '*' MM_HEAP_MAX=1G reset-all || { echo reset-all; return; }
     scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
     scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }

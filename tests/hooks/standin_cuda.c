@@ -181,6 +181,11 @@ CUresult cuCtxSynchronize(void) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+    (void)context;
+    return cuCtxSynchronize();
+}
+
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     ENTER();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
@@ -260,6 +265,15 @@ CUresult standin_check_stream(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
     ENTER_UNSAFE();
     return standin_check_stream(stream);
+}
+
+__typeof__(cuStreamSynchronize) cuStreamSynchronize_ptsz;
+CUresult cuStreamSynchronize_ptsz(CUstream stream) { return cuStreamSynchronize(stream); }
+
+CUresult cuEventSynchronize(CUevent event) { /* there are none */
+    ENTER_UNSAFE();
+    (void)event;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {

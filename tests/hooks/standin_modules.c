@@ -259,6 +259,7 @@ CUresult cuGetErrorName(CUresult code, const char **name) {
 __typeof__(cuLinkCreate_v2) cuLinkCreate;
 __typeof__(cuLinkAddData_v2) cuLinkAddData;
 __typeof__(cuLinkAddFile_v2) cuLinkAddFile;
+__typeof__(cuStreamSynchronize) cuStreamSynchronize_ptsz;
 #undef cuGetProcAddress
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags);
 static const struct {
@@ -315,6 +316,11 @@ static const struct {
     {"cuMemAlloc", 3020, false, (void *)cuMemAlloc_v2},
     {"cuMemFree", 3020, false, (void *)cuMemFree_v2},
     {"cuStreamCreate", 2000, false, (void *)cuStreamCreate},
+    {"cuCtxSynchronize", 2000, false, (void *)cuCtxSynchronize},
+    {"cuCtxSynchronize", 13000, false, (void *)cuCtxSynchronize_v2},
+    {"cuStreamSynchronize", 2000, false, (void *)cuStreamSynchronize},
+    {"cuStreamSynchronize", 7000, true, (void *)cuStreamSynchronize_ptsz},
+    {"cuEventSynchronize", 2000, false, (void *)cuEventSynchronize},
     {"cuStreamBeginCapture", 10010, false, (void *)cuStreamBeginCapture_v2},
     {"cuStreamEndCapture", 10000, false, (void *)cuStreamEndCapture},
 };

@@ -63,6 +63,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     mm_heap_image(image, &heap->layout, heap->ref.heap, h->ref.user_base, mapped);
     image->null_count = h->null_count, image->null_first_bytes = h->null_first_bytes;
     memcpy(image->misuse, h->misuse, sizeof h->misuse);
+    image->reports = h->reports;
     const uint64_t *is = (const uint64_t *)heap->metadata, *was = (const uint64_t *)image;
     const uint64_t words = heap->layout.fixed_bytes / 8, in_image = heap->layout.image_bytes / 8;
     uint64_t i = memcmp(is, was, heap->layout.image_bytes) == 0 ? in_image : 0;

@@ -1,0 +1,38 @@
+/* Misuse of free: counted by kind, and the first ones told to the host, which prints them.
+ *
+ * A report is written once, by whoever drew its number, in memory of the host: there it outlives a kernel that is stopped by its
+ * fault, or by us (MM_ON_MISUSE=trap). The number goes in last and releases to the system: a host that reads it (acquire) sees the
+ * rest. There are MM_REPORTS; who draws a later number writes nothing. Nobody waits.
+ */
+#ifndef MM_CORE_REPORT_H
+#define MM_CORE_REPORT_H
+
+#include "runtime/core/grow.h"
+
+/* Counts a misuse of free. */
+MM_FN void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, uint32_t times) {
+    mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times);
+}
+
+/* What was misused: see struct mm_report. */
+struct mm_misused {
+    enum mm_misuse kind;
+    uint64_t address, bytes;
+    uint32_t is_of_warp;
+};
+
+/* Tells it, if it is among the first, and stops the kernel if that is wanted. It has been counted. */
+MM_FN_RARE void mm_misuse_tell(const struct mm_heap_ref *ref, struct mm_misused what) {
+    if (ref->on_misuse == MM_ON_MISUSE_IGNORE) return;
+    const uint64_t n = ref->mailbox != 0 ? mm_add_relaxed_u64(&mm_heap_of(ref)->reports, 1) : MM_REPORTS;
+    if (n < MM_REPORTS) {
+        struct mm_report *r = &mm_grow_mailbox(ref)->reports[n];
+        r->address = what.address, r->bytes = what.bytes;
+        r->kind = (uint32_t)what.kind, r->is_of_warp = what.is_of_warp;
+        mm_who(r->thread, r->block);
+        mm_store_release_system_u64(&r->number, n + 1);
+    }
+    if (ref->on_misuse == MM_ON_MISUSE_TRAP) mm_trap();
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* Prints what kernels have told of misuse (runtime/core/report.h): a line each, in fixed wording (docs/contract.md). */
+#ifndef MM_HOST_REPORT_H
+#define MM_HOST_REPORT_H
+
+#include "runtime/host/heap.h"
+
+/* Prints those that are new. Does not take the heap's lock, which is held while the driver is asked for memory: whoever synchronises or
+ * ends the context comes here. */
+void mm_report_say(struct mm_host_heap *heap);
+
+/* The line of one, without "mm: ", into `line` (bytes: its size). */
+void mm_report_text(const struct mm_report *report, CUdevice device, char *line, size_t bytes);
+
+#endif
