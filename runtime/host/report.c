@@ -17,25 +17,23 @@ static const struct {
     [MM_MISUSE_DOUBLE_FREE] = {"", true},
 };
 
-void mm_report_text(const struct mm_report *r, CUdevice device, char *line, size_t bytes) {
+static void say(const struct mm_report *r, CUdevice device) {
     const unsigned kind = r->kind < MM_MISUSE_KINDS && wrong[r->kind].text ? r->kind : MM_MISUSE_FOREIGN;
     char size[40] = "";
     if (wrong[kind].has_size && r->bytes) snprintf(size, sizeof size, " of %llu bytes", (unsigned long long)r->bytes);
-    snprintf(line, bytes, "device %d: %s free(%#llx)%s%s, by %sthread (%u,%u,%u) of block (%u,%u,%u)", device,
-             kind == MM_MISUSE_DOUBLE_FREE ? "double" : "invalid", (unsigned long long)r->address, wrong[kind].text, size,
-             r->is_of_warp ? "the warp of " : "", r->thread[0], r->thread[1], r->thread[2], r->block[0], r->block[1], r->block[2]);
+    mm_host_say("device %d: %s free(%#llx)%s%s, by %sthread (%u,%u,%u) of block (%u,%u,%u)", device,
+                kind == MM_MISUSE_DOUBLE_FREE ? "double" : "invalid", (unsigned long long)r->address, wrong[kind].text, size,
+                r->is_of_warp ? "the warp of " : "", r->thread[0], r->thread[1], r->thread[2], r->block[0], r->block[1], r->block[2]);
 }
 
 void mm_report_say(struct mm_host_heap *h) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards reports_said of all heaps */
-    char line[240];
     if (!h->shared) return;
     pthread_mutex_lock(&lock);
     for (; h->reports_said < MM_REPORTS; h->reports_said++) {
         struct mm_report *r = &h->shared->mailbox.reports[h->reports_said];
         if (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) == 0) break;
-        mm_report_text(r, h->device, line, sizeof line);
-        mm_host_say("%s", line);
+        say(r, h->device);
     }
     pthread_mutex_unlock(&lock);
 }

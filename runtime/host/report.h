@@ -8,7 +8,4 @@
  * ends the context comes here. */
 void mm_report_say(struct mm_host_heap *heap);
 
-/* The line of one, without "mm: ", into `line` (bytes: its size). */
-void mm_report_text(const struct mm_report *report, CUdevice device, char *line, size_t bytes);
-
 #endif
