@@ -142,8 +142,12 @@
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
  * only mmnvcc reads stand in the second list and are left alone. */
-#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_OFF", "MM_VERBOSE"
+#define MM_HOST_VARIABLES \
+    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", \
+        "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
+
+#define MM_CHECK_EXITCODE_MAX 255 /* what a process can return */
 
 /* MM_SPACING: slices begin at multiples of so many bytes. 32 is a sector, the least that a cache of the GPU fetches; 128 a line. */
 #define MM_SPACING_DEFAULT 32u

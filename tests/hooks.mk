@@ -14,7 +14,7 @@ HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmm.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
-    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_known \
+    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_report check_known \
     check_env check_memory nvrtc nvrtc_hook nvjitlink nvjitlink_hook)
 FAULT_RACES ?= 100
 
@@ -37,6 +37,8 @@ check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun
 	$(HT)/check_env
 	$(HT)/check_memory
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	cd $(HT) && ./check_report $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	$(HT_SRC)/statistics.sh $(BUILD)
 	$(HT_SRC)/jit.sh $(BUILD) $(HT) $(CUDA_HOME)
 
 # Every driver call fails once, at every stage of a heap's life.
@@ -120,7 +122,7 @@ $(HT)/own3:
 $(HT)/own4:
 	$(HT_OWN) -pie -fPIE -Wl,-z,defs -Wl,-z,relro -rdynamic
 
-$(HT)/check_hooks: $(HT_SRC)/check_hooks.c
+$(HT)/check_hooks $(HT)/check_report: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
 $(HT)/check_env: $(HT_SRC)/check_env.c runtime/host/env.c runtime/host/env.h mmconfig.h

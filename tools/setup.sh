@@ -50,6 +50,7 @@ look_around() {
         check)
             has pkg-config || missing+=(pkg-config)
             has_check || missing+=(check libsubunit-dev)
+            python3 -c 'import jsonschema' 2>/dev/null || missing+=(python3-jsonschema)
             ;;
         aarch64) has_aarch64 || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross) ;;
         install)

@@ -8,6 +8,7 @@
 
 #include "interpose/runtime/resolve.h"
 #include "runtime/host/heap.h"
+#include "runtime/host/inspect.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 
@@ -68,6 +69,13 @@ static void in_child(void) {
     mm_grower_forked();
 }
 
+/* A heap is about to end, or may be: what its end is to tell is found out while its context is there. */
+static void look_back(struct mm_host_heap *heap, bool is_certain) {
+    const struct mm_driver *d = mm_driver_get();
+    if (d && is_certain) mm_host_heap_sum_up(d, heap);
+    if (d) mm_inspect_take(d, heap);
+}
+
 /* Before the driver goes: the threads must not be in it then. */
 static void at_process_exit(void) {
     struct timespec t;
@@ -75,11 +83,11 @@ static void at_process_exit(void) {
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_sec += 1;
     if (pthread_mutex_timedlock(&lock, &t) != 0) return; /* its holder calls exit, or never comes back */
-    const struct mm_driver *d = mm_driver_get();
     for (struct context *c = contexts; c; c = c->next)
         if (c->heap) {
-            if (d) mm_host_heap_sum_up(d, c->heap);
+            look_back(c->heap, true);
             mm_host_heap_try_stop(c->heap);
+            mm_inspect_write(c->heap);
         }
     pthread_mutex_unlock(&lock);
 }
@@ -250,11 +258,8 @@ struct context *mm_attach_ending(CUcontext handle, bool is_certain) {
     mm_known_forget_context(handle);
     mm_handle_forget_context(handle);
     if (c) c->is_ending = inside_end = true;
-    if (c && c->heap && is_certain) {
-        const struct mm_driver *d = mm_driver_get();
-        if (d) mm_host_heap_sum_up(d, c->heap);
-        mm_host_heap_close(c->heap);
-    }
+    if (c && c->heap) look_back(c->heap, is_certain);
+    if (c && c->heap && is_certain) mm_host_heap_close(c->heap);
     pthread_mutex_unlock(&lock);
     return c;
 }

@@ -90,6 +90,6 @@
     X(cuCtxGetLimit, cuCtxGetLimit, 3010, ANY)
 
 /* What libmm.so has for programs (include/mm.h). */
-#define MM_OWN(X) X(mm_get_statistics) X(mm_reset)
+#define MM_OWN(X) X(mm_get_statistics) X(mm_get_usage) X(mm_reset)
 
 #endif

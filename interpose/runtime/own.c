@@ -4,6 +4,7 @@
 
 #include "interpose/runtime/attach.h"
 #include "interpose/runtime/resolve.h"
+#include "runtime/host/stats.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -31,6 +32,37 @@ EXPORT int mm_get_statistics(struct mm_statistics *s) {
     };
     memset(s, 0, s->struct_bytes); /* what a later version asks for and we do not know */
     *s = found;
+    return MM_OK;
+}
+
+static bool try_take(const struct mm_driver *d, struct mm_host_heap *heap, void *stats, struct mm_driver_error *error) {
+    return mm_stats_try_take(d, heap, (struct mm_host_stats *)stats, error);
+}
+
+_Static_assert(MM_CLASS_COUNT <= MM_SIZE_CLASSES_MAX, "mm.h has room for all");
+
+EXPORT int mm_get_usage(struct mm_usage_statistics *to) {
+    struct mm_host_stats n;
+    if (!to || to->struct_bytes < sizeof *to) return MM_ERROR_ARGUMENT;
+    const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_take, &n);
+    if (result != MM_OK) return result;
+    const size_t struct_bytes = to->struct_bytes;
+    memset(to, 0, struct_bytes);
+    to->struct_bytes = struct_bytes;
+    to->heap_bytes = n.counts.heap_bytes, to->peak_heap_bytes = n.peak_heap_bytes;
+    to->segment_bytes = MM_SEGMENT_BYTES;
+    to->class_segments = n.usage.class_segments, to->run_segments = n.usage.run_segments, to->free_segments = n.usage.free_segments;
+    to->spare_segments = n.spare_segments, to->largest_free_segments = n.usage.largest_free, to->runs = n.usage.runs;
+    to->live_objects = n.live_count, to->live_bytes = n.live_bytes, to->held_bytes = n.held_bytes;
+    to->asked_bytes = n.has_asked ? n.asked_bytes : MM_NOT_COUNTED;
+    to->growth_count = n.growth_count, to->wait_count = n.wait_count, to->waited_ns = n.waited_ns;
+    to->given_back_bytes = n.given_back_bytes;
+    to->internal_fragmentation = mm_stats_internal(&n), to->external_fragmentation = mm_stats_external(&n);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const struct mm_class_usage *k = &n.usage.classes[c];
+        const struct mm_size_class row = {mm_class_bytes(c), k->live, k->live * mm_class_bytes(c), k->segments, k->blocks, k->whole_blocks};
+        if (k->segments) to->classes[to->class_count++] = row;
+    }
     return MM_OK;
 }
 

@@ -11,6 +11,7 @@
  *   refused    so many segments, and more, were refused at refused_at; 0: none were
  *   mapped     segments that are there at all
  *   scarce     with fewer free segments than this memory is scarce (reserve.h)
+ *   waits      how often somebody waited for the host, and how long all of them together: what statistics say
  * Invariants.
  *   I1  one request is under way at most: the next one is asked when `taken` is the last one's number.
  *   I2  segments that the host has answered belong to it no more, and to nobody until who has taken the answer puts them
@@ -123,14 +124,23 @@ MM_FN uint64_t mm_grow_mapped(const struct mm_heap_ref *ref) { return mm_load_re
 MM_FN_RARE int mm_grow_await(const struct mm_heap_ref *ref, uint32_t segments, uint64_t before, enum mm_patience who) {
     const uint32_t grow_polls = (uint32_t)ref->grow_polls;
     const uint32_t most = who == MM_PATIENCE_TICKET && grow_polls > MM_GROW_TICKET_POLLS ? MM_GROW_TICKET_POLLS : grow_polls;
+    uint64_t since_ns = 0;
+    uint32_t polls = 0;
+    int is_more = 0;
     MM_ROLLED
-    for (uint32_t polls = 0; polls < most + MM_TREE_TRIES; polls++) { /* at the end others may be at the mailbox all the time */
-        if (mm_grow_mapped(ref) != before) return 1;
+    for (; polls < most + MM_TREE_TRIES; polls++) { /* at the end others may be at the mailbox all the time */
+        is_more = mm_grow_mapped(ref) != before;
+        if (is_more) break;
         const enum mm_grown grown = mm_grow_look(ref, segments, who, polls >= most);
-        if (grown != MM_GROWN_WAIT) return grown == MM_GROWN_MORE;
+        is_more = grown == MM_GROWN_MORE;
+        if (grown != MM_GROWN_WAIT) break;
+        if (polls == 0) since_ns = mm_now_ns();
         mm_wait_host();
     }
-    return 0;
+    if (polls == 0) return is_more;
+    mm_add_relaxed_u64(&mm_heap_of(ref)->grow.waits, 1);
+    mm_add_relaxed_u64(&mm_heap_of(ref)->grow.waited_ns, mm_now_ns() - since_ns);
+    return is_more;
 }
 
 /* So many segments are left: asks for more if they are few, and does not wait. */

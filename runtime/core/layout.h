@@ -106,7 +106,7 @@ static inline uint64_t mm_answer_make(uint64_t number, uint64_t first, uint64_t 
 /* The device's view of that. */
 struct mm_grow {
     uint64_t mapped, scarce, refused, refused_at;
-    uint64_t lock, asked, taken, late[2], spare[7];
+    uint64_t lock, asked, taken, late[2], waits, waited_ns, spare[5];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
 /* With fewer free segments than this, of so many, memory is scarce. */

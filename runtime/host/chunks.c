@@ -32,6 +32,7 @@ static void insert(struct mm_host_chunks *c, unsigned i, uint64_t first, uint64_
     c->chunk[i] = (struct mm_host_chunk){first, count, true};
     c->count++;
     c->mapped_count += count;
+    if (c->mapped_count > c->peak_count) c->peak_count = c->mapped_count;
 }
 
 uint64_t mm_chunks_unmap(const struct mm_driver *d, struct mm_host_chunks *c, unsigned i, struct mm_driver_error *error) {

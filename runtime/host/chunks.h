@@ -20,7 +20,7 @@ struct mm_host_chunks {
     CUdeviceptr user, bits;            /* where segments, and slice bits, begin */
     uint64_t segment_count;            /* addresses for so many */
     uint64_t page_bytes, bits_bytes;   /* bits_bytes: addresses for slice bits */
-    uint64_t mapped_count;             /* segments of all chunks */
+    uint64_t mapped_count, peak_count; /* segments of all chunks: now, and the most there ever were */
     unsigned count, bits_count;
     struct mm_host_chunk chunk[MM_HOST_CHUNKS_MAX]; /* by address */
     uint64_t bits_end[MM_HOST_CHUNKS_MAX];          /* where each mapping of slice bits ends; the next begins there */

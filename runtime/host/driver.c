@@ -31,6 +31,21 @@ struct mm_driver_error_text mm_driver_error_name(const struct mm_driver *driver,
     return t;
 }
 
+bool mm_driver_try_enter(const struct mm_driver *d, CUcontext context, struct mm_driver_visit *visit) {
+    CUcontext popped;
+    visit->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (d->cuCtxPushCurrent(context) != CUDA_SUCCESS) return false;
+    if (d->cuThreadExchangeStreamCaptureMode(&visit->mode) == CUDA_SUCCESS) return true;
+    d->cuCtxPopCurrent(&popped);
+    return false;
+}
+
+void mm_driver_leave(const struct mm_driver *d, struct mm_driver_visit *visit) {
+    CUcontext popped;
+    d->cuThreadExchangeStreamCaptureMode(&visit->mode);
+    d->cuCtxPopCurrent(&popped);
+}
+
 bool mm_driver_error_is_foreign(CUresult code) {
     switch (code) {
     case CUDA_ERROR_DEINITIALIZED:

@@ -56,6 +56,13 @@ static inline bool mm_driver_succeeded(struct mm_driver_error *error, const char
     return false;
 }
 
+/* The calling thread works in a context for a while, whatever is current and even if a stream captures. */
+struct mm_driver_visit {
+    CUstreamCaptureMode mode;
+};
+bool mm_driver_try_enter(const struct mm_driver *driver, CUcontext context, struct mm_driver_visit *visit);
+void mm_driver_leave(const struct mm_driver *driver, struct mm_driver_visit *visit);
+
 /* The driver is gone or the context broke before we came: not ours to complain of. */
 bool mm_driver_error_is_foreign(CUresult code);
 

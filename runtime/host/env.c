@@ -10,6 +10,7 @@
 
 #include "runtime/core/layout.h"
 #include "runtime/host/say.h"
+#include "runtime/host/stats.h"
 
 static struct mm_host_env env;
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;
@@ -83,7 +84,7 @@ static void report_unknown(void) {
         size_t length = (size_t)(equals - *e);
         if (in_list(*e, length, ours, sizeof ours / sizeof *ours)) continue;
         if (in_list(*e, length, elsewhere, sizeof elsewhere / sizeof *elsewhere)) continue;
-        char known[160] = "";
+        char known[320] = "";
         for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
             strncat(known, i ? ", " : "", sizeof known - strlen(known) - 1);
             strncat(known, ours[i], sizeof known - strlen(known) - 1);
@@ -111,6 +112,27 @@ static void read_switch(const char *name, bool *is_on) {
         mm_host_say("%s=%s is not understood; expected 0 or 1; using 0", name, value_text(text).text);
 }
 
+/* A copy: the program may change its environment. NULL: not given, or empty. */
+static const char *read_path(const char *name) {
+    const char *text = secure_getenv(name);
+    return text && *text ? strdup(text) : NULL;
+}
+
+static void read_stats(void) {
+    static const struct {
+        const char *text;
+        enum mm_stats_form form;
+    } forms[] = {{"0", MM_STATS_NONE}, {"1", MM_STATS_TEXT}, {"text", MM_STATS_TEXT}, {"json", MM_STATS_JSON}, {"csv", MM_STATS_CSV}};
+    const char *text = secure_getenv("MM_STATS");
+    env.stats_file = read_path("MM_STATS_FILE");
+    for (size_t i = 0; text && i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(text, forms[i].text) == 0) {
+            env.stats = forms[i].form;
+            return;
+        }
+    if (text) mm_host_say("MM_STATS=%s is not understood; expected 0, 1, text, json or csv; using 0", value_text(text).text);
+}
+
 static void read_env(void) {
     report_unknown();
     read_switch("MM_VERBOSE", &env.verbose);
@@ -134,6 +156,12 @@ static void read_env(void) {
     else if (text && strcmp(text, "ignore") == 0) env.on_misuse = MM_ON_MISUSE_IGNORE;
     else if (text && strcmp(text, "report") != 0)
         mm_host_say("MM_ON_MISUSE=%s is not understood; expected report, trap or ignore; using report", value_text(text).text);
+    read_switch("MM_CHECK", &env.is_checked);
+    text = secure_getenv("MM_CHECK_EXITCODE");
+    if (text && !mm_host_env_try_number(text, MM_CHECK_EXITCODE_MAX, &env.check_exitcode))
+        mm_host_say("MM_CHECK_EXITCODE=%s is not understood; expected 0 to %d; using 0", value_text(text).text, MM_CHECK_EXITCODE_MAX);
+    read_stats();
+    env.heap_map = read_path("MM_HEAP_MAP");
     text = secure_getenv("MM_TRIM");
     if (text) {
         if (strcmp(text, "idle") == 0 || strcmp(text, "demand") == 0)

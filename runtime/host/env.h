@@ -19,6 +19,11 @@ struct mm_host_env {
     unsigned grow_wait_ms;
     unsigned spacing; /* bytes, a power of two */
     unsigned on_misuse; /* enum mm_on_misuse */
+    bool is_checked;        /* MM_CHECK=1 */
+    unsigned check_exitcode; /* of a process in which something was found; 0: its own */
+    unsigned stats;         /* enum mm_stats_form */
+    const char *stats_file; /* patterns (inspect.h); NULL: standard error */
+    const char *heap_map;   /* NULL: none wanted */
 };
 
 /* Reads and checks all MM_* variables, once per process; what is wrong with them is said then. */

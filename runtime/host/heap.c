@@ -11,6 +11,7 @@
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/grower.h"
+#include "runtime/host/inspect.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/trim.h"
@@ -186,7 +187,7 @@ static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, 
             const CUdeviceptr base = mm_round_up(user, MM_SEGMENT_BYTES);
             if (try_write_image(d, h, metadata, base, segments, 0, error)) {
                 h->kind = MM_HOST_HEAP_FIXED;
-                h->chunks.mapped_count = segments;
+                h->chunks.mapped_count = h->chunks.peak_count = segments;
                 return true;
             }
             d->cuMemFree(user);
@@ -347,14 +348,14 @@ static void say_not_counted(const struct mm_host_heap *h) {
 void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct mm_heap head;
+    struct mm_driver_visit visit;
     uint64_t all = 0;
-    CUcontext popped;
     mm_report_say(h);
     if (h->reports_said < MM_REPORTS || h->is_summed_up) return;
-    bool done = d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS;
+    bool done = mm_driver_try_enter(d, h->context, &visit);
     if (done) {
         done = try_read_events(d, h, &head, &error);
-        d->cuCtxPopCurrent(&popped);
+        mm_driver_leave(d, &visit);
     }
     for (int kind = 0; done && kind < MM_MISUSE_KINDS; kind++) all += head.misuse[kind];
     if (!done) say_not_counted(h);
@@ -451,6 +452,7 @@ bool mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *h) {
     CUdevice device = h->device;
     if (!mm_host_heap_try_stop(h)) return false; /* it sits in the driver */
     if (h->reports_said == MM_REPORTS && !h->is_summed_up) say_not_counted(h);
+    mm_inspect_write(h);
     if (mm_host_env_get()->verbose && h->kind == MM_HOST_HEAP_MAPPED && h->shared)
         mm_host_say("heap on device %d: grew %llu times, had %s at the end, gave %s back", h->device, (unsigned long long)h->steps,
                     mm_host_size(h->chunks.mapped_count * MM_SEGMENT_BYTES).text, mm_host_size(h->given_back_bytes).text);

@@ -25,6 +25,15 @@ struct mm_host_shared {
     uint64_t leaves[MM_TREE_BITS_MAX / 64];
 };
 
+/* What is to be written when the heap ends (inspect.h). */
+struct mm_host_seen {
+    struct mm_host_stats *stats;
+    bool has_stats;
+    char *map; /* NULL: none */
+    size_t map_bytes;
+    struct mm_driver_error error; /* why there is less */
+};
+
 struct mm_host_heap {
     enum mm_host_heap_kind kind;
     CUdevice device;
@@ -42,6 +51,7 @@ struct mm_host_heap {
     uint64_t steps, given_back_bytes;
     unsigned reports_said; /* of the mailbox's (report.h) */
     bool is_summed_up;
+    struct mm_host_seen seen;
 
     struct mm_host_shared *shared; /* NULL: it does not grow */
     struct mm_host_grower {

@@ -1,65 +1,12 @@
 /* Check suite of the hooks and the host side of the heap, against the stand-in driver. Runs the client programs
- * (client_*.c) and compares what they answer, print and complain of. Started in the folder of the programs;
- * argv[1]: folder of libmm.so.1, argv[2]: of mmrun. */
+ * (client_*.c) and compares what they answer, print and complain of. */
 #define _GNU_SOURCE
-#include <check.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "mmconfig.h"
-
-static char preload_mm[4096], mmrun[4096];
-
-struct result {
-    int status; /* exit status, or 1000 + signal */
-    char out[4096], err[8192];
-};
-
-static void read_all(FILE *f, char *to, size_t size) {
-    rewind(f);
-    to[fread(to, 1, size - 1, f)] = 0;
-    fclose(f);
-}
-
-/* Runs argv with "NAME=value" settings added to the environment; "NAME" alone removes. */
-static struct result run(const char *const *settings, const char *const *argv) {
-    struct result r;
-    FILE *out = tmpfile(), *err = tmpfile();
-    ck_assert(out && err);
-    pid_t child = fork();
-    ck_assert(child >= 0);
-    if (child == 0) {
-        dup2(fileno(out), 1);
-        dup2(fileno(err), 2);
-        for (; settings && *settings; settings++) putenv((char *)(void *)*settings);
-        execvp(argv[0], (char *const *)(void *)argv);
-        _exit(99);
-    }
-    int status = 0;
-    ck_assert(waitpid(child, &status, 0) == child);
-    r.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-    read_all(out, r.out, sizeof r.out);
-    read_all(err, r.err, sizeof r.err);
-    return r;
-}
-
-#define SETTINGS(...) ((const char *const[]){"MM_UNSET", __VA_ARGS__, NULL})
-#define RUN(settings, ...) run(settings, (const char *const[]){__VA_ARGS__, NULL})
-
-static void expect(const struct result *r, int status, const char *out, const char *err) {
-    ck_assert_msg(r->status == status, "status %d, expected %d; printed \"%s\" \"%s\"", r->status, status, r->out,
-                  r->err);
-    if (out) ck_assert_str_eq(r->out, out);
-    if (err) ck_assert_str_eq(r->err, err);
-}
+#include "tests/hooks/suite.h"
 
 /* ---- every way of reaching the driver, every scenario ----------------------------------------------- */
 
@@ -162,76 +109,6 @@ START_TEST(statistics_and_reset) {
 }
 END_TEST
 
-/* ---- misuse --------------------------------------------------------------------------------------- */
-
-#define FOREIGN(address)                                                                                  \
-    "mm: device 0: invalid free(" address "), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
-#define SYNCHRONISED FOREIGN("0x1000") "context\n" FOREIGN("0x1001") "stream\n" FOREIGN("0x1002") "event\n"
-
-/* So many, beginning with the address `from`. */
-static void append_foreign(char *text, unsigned from, int count) {
-    for (int i = 0; i < count; i++) sprintf(text + strlen(text), FOREIGN("%#x"), from + (unsigned)i);
-}
-
-/* expect, of texts too long for Check's messages: shows where they part. */
-static void expect_long(const struct result *r, const char *err) {
-    size_t same = 0;
-    while (err[same] && r->err[same] == err[same]) same++;
-    ck_assert_msg(r->status == 0 && strcmp(r->err, err) == 0, "status %d; from character %zu on \"%.300s\", expected \"%.300s\"", r->status, same,
-                  r->err + same, err + same);
-}
-
-START_TEST(misuse_is_told) {
-    char expected[8000] = SYNCHRONISED;
-    const char *program = _i % 2 ? "./client_hook" : "./client";
-    struct result r = RUN(SETTINGS(preload_mm), program, "v2-legacy", "misuse", "0");
-    expect_long(&r, expected);
-    r = RUN(SETTINGS(preload_mm), program, "v2-ptsz", "misuse", "29");
-    append_foreign(expected, 0x2000, 29);
-    expect_long(&r, expected);
-    r = RUN(SETTINGS(preload_mm), program, "v1", "misuse", "300");
-    strcat(expected, "mm: device 0: 303 misuses of free in all; these were the first 32\n");
-    expect_long(&r, expected);
-    r = RUN(SETTINGS(preload_mm, "MM_ON_MISUSE=ignore"), program, "v2-legacy", "misuse", "300");
-    expect(&r, 0, "", "context\nstream\nevent\n");
-}
-END_TEST
-
-START_TEST(misuse_is_told_when_a_context_ends) {
-    char expected[8000] = FOREIGN("0x1000");
-    for (int i = 0; i < 31; i++) append_foreign(expected, 0x2000, 1);
-    strcat(expected, "mm: device 0: 41 misuses of free in all; these were the first 32\nreset\n" FOREIGN("0x3000") "released\n");
-    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "misuse-context-ends");
-    expect_long(&r, expected);
-}
-END_TEST
-
-START_TEST(misuse_is_told_without_a_call) {
-    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "misuse-idle");
-    expect(&r, 0, "", FOREIGN("0x1000") "later\n");
-}
-END_TEST
-
-START_TEST(misuse_of_each_kind) {
-    static const char *const texts[] = {
-        "invalid free(%s), a pointer into the middle of an allocation of 112 bytes", "invalid free(%s), a pointer into the middle of an allocation of 8388608 bytes",
-        "invalid free(%s), a pointer into the middle of an allocation", "invalid free(%s), a pointer that malloc never gave",
-        "double free(%s) of 112 bytes", "invalid free(%s), a pointer into memory that is free"};
-    char expected[4000] = "";
-    struct result r = RUN(SETTINGS(preload_mm, "MM_SPACING=16"), "./client", "v2-legacy", "misuse-kinds");
-    char *address = r.out;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char line[300], *end = strchr(address, '\n');
-        ck_assert(end);
-        *end = 0;
-        snprintf(line, sizeof line, texts[i], address);
-        sprintf(expected + strlen(expected), "mm: device 0: %s, by thread (1,0,0) of block (0,0,0)\n", line);
-        address = end + 1;
-    }
-    expect(&r, 0, NULL, expected);
-}
-END_TEST
-
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
 #define NOT_A_SIZE                                                                                        \
@@ -291,7 +168,7 @@ static const struct {
     {"MM_OFF=1", "4\n", ""}, /* a module that came with mm in it keeps it */
     {"MM_OFF=2", "4\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "4\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_OFF, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_VERBOSE\n"},
     {"MMX=1", "4\n", ""},
 };
 
@@ -496,8 +373,16 @@ START_TEST(mmrun_runs) {
     expect(&r, 125, "", "mmrun: no command given; see mmrun --help\n");
     r = RUN(NULL, mmrun, "--bogus");
     expect(&r, 125, "", "mmrun: unknown option --bogus; see mmrun --help\n");
+    r = RUN(NULL, mmrun, "--stats=xml", "true");
+    expect(&r, 125, "", "mmrun: --stats=xml is not understood; expected text, json or csv\n");
+    r = RUN(NULL, mmrun, "--heap-map", "heap.svg", "true");
+    expect(&r, 125, "", "mmrun: --heap-map wants a file: --heap-map=FILE\n");
+    r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "sh", "-c", "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK");
+    expect(&r, 0, "text,a b,%l,1\n", "");
+    r = RUN(NULL, mmrun, "--stats=json", "--", "./client", "v2-legacy", "function");
+    ck_assert_msg(r.status == 0 && strncmp(r.err, "{\"mm_statistics\":1,", 19) == 0, "%s", r.err);
     r = RUN(NULL, mmrun, "--help");
-    ck_assert(r.status == 0 && strncmp(r.out, "usage: mmrun COMMAND", 20) == 0);
+    ck_assert(r.status == 0 && strncmp(r.out, "usage: mmrun [OPTION...] COMMAND", 32) == 0);
     r = RUN(NULL, mmrun, "--version");
     ck_assert(r.status == 0 && strstr(r.out, MM_VERSION ", agreement version " MM_STR(MM_ABI_VERSION)) && strstr(r.out, "libmm.so.1"));
     r = RUN(SETTINGS("LD_PRELOAD=./libthird.so"), mmrun, "./nocuda", "answer"); /* what was there stays */
@@ -506,10 +391,7 @@ START_TEST(mmrun_runs) {
 END_TEST
 
 int main(int argc, char **argv) {
-    if (argc < 3) return 2;
-    snprintf(preload_mm, sizeof preload_mm, "LD_PRELOAD=%s/libmm.so.1", argv[1]);
-    snprintf(mmrun, sizeof mmrun, "%s/mmrun", argv[2]);
-    setenv("LD_LIBRARY_PATH", ".", 1);
+    if (!suite_begin(argc, argv)) return 2;
     Suite *s = suite_create("hooks");
     TCase *c = tcase_create("hooks");
     tcase_set_timeout(c, 100);
@@ -521,10 +403,6 @@ int main(int argc, char **argv) {
     tcase_add_test(c, own_definitions_win);
     tcase_add_test(c, hook_without_libmm);
     tcase_add_test(c, statistics_and_reset);
-    tcase_add_loop_test(c, misuse_is_told, 0, 2);
-    tcase_add_test(c, misuse_is_told_when_a_context_ends);
-    tcase_add_test(c, misuse_is_told_without_a_call);
-    tcase_add_test(c, misuse_of_each_kind);
     tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
     tcase_add_test(c, verbose);
     tcase_add_loop_test(c, shortage, 0, sizeof shortages / sizeof *shortages);
@@ -541,9 +419,5 @@ int main(int argc, char **argv) {
     tcase_add_test(c, launches_cost_little);
     tcase_add_test(c, mmrun_runs);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -1,11 +1,14 @@
-/* Scenarios of what is printed about misuse. "Kernels" are this process: it runs the allocator's own source on the heap. What is
+/* Scenarios of what is told: misuse, statistics, pictures. "Kernels" are this process: it runs the allocator's own source on the heap. What is
  * wanted on standard error, and in which order, stands in check_hooks.c. */
 #include "client.h"
 
 #include <unistd.h>
 
+#include "include/mm.h"
 #include "runtime/core/heap.h"
 
+/* By mmhook.o where that is in the program, else from libmm.so.1, if it was preloaded. */
+extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
 static struct mm_heap_ref ref;
 
 static void say(const char *line) { CHECK(write(STDERR_FILENO, line, strlen(line)) == (ssize_t)strlen(line)); }
@@ -76,6 +79,61 @@ static void kinds(int argc, char **argv) {
     }
 }
 
+/* A thousand objects of 64 bytes, ten of 700, one of 6 MB, and a misuse. */
+static void use(void) {
+    for (int i = 0; i < 1000; i++) CHECK(mm_heap_malloc(&ref, 64));
+    for (int i = 0; i < 10; i++) CHECK(mm_heap_malloc(&ref, 700));
+    CHECK(mm_heap_malloc(&ref, 6 << 20));
+    misuse(0x1000);
+}
+
+/* argv: how the heap ends. */
+static void usage(int argc, char **argv) {
+    CHECK(argc == 1);
+    client_start();
+    OK(client_launch(client_function("mm"), NULL));
+    ref = standin->last_ref;
+    use();
+    if (strcmp(argv[0], "end") == 0) return;
+    if (strcmp(argv[0], "reset") == 0) OK(cu.cuDevicePrimaryCtxReset(0));
+    else OK(cu.cuDevicePrimaryCtxRelease(0));
+    client_start();
+    OK(client_launch(client_function("mm"), NULL));
+}
+
+static void usage_of_program(int argc, char **argv) {
+    struct mm_usage_statistics u;
+    int (*get)(struct mm_usage_statistics *) = mm_get_usage;
+    (void)argc, (void)argv;
+    if (!get) *(void **)&get = dlsym(RTLD_DEFAULT, "mm_get_usage");
+    CHECK(get);
+    memset(&u, 7, sizeof u);
+    u.struct_bytes = sizeof u;
+    client_start();
+    CHECK(get(&u) == MM_ERROR_NO_HEAP && u.runs == 0x0707070707070707ull);
+    OK(client_launch(client_function("mm"), NULL));
+    ref = standin->last_ref;
+    u.struct_bytes = sizeof u - 1;
+    CHECK(get(&u) == MM_ERROR_ARGUMENT && get(NULL) == MM_ERROR_ARGUMENT);
+    u.struct_bytes = sizeof u;
+    CHECK(get(&u) == MM_OK && u.live_objects == 0 && u.class_count == 0 && u.free_segments == 4 && u.heap_bytes == 16 << 20);
+    CHECK(u.internal_fragmentation < 0 && u.external_fragmentation == 0);
+    char *p = (char *)mm_heap_malloc(&ref, 6 << 20), *q = (char *)mm_heap_malloc(&ref, 700);
+    for (int i = 0; i < 999; i++) CHECK(mm_heap_malloc(&ref, 700));
+    CHECK(p && q && get(&u) == MM_OK);
+    CHECK(u.struct_bytes == sizeof u && u.live_objects == 1001 && u.live_bytes == 8388608 + 768000 && u.asked_bytes == MM_NOT_COUNTED);
+    CHECK(u.runs == 1 && u.run_segments == 2 && u.class_segments == u.classes[0].segments);
+    CHECK((u.class_segments + u.run_segments + u.free_segments + u.spare_segments) * MM_SEGMENT_BYTES == u.heap_bytes);
+    CHECK(u.class_count == 1 && u.classes[0].slice_bytes == 768 && u.classes[0].live_objects == 1000 && u.classes[0].live_bytes == 768000);
+    CHECK(u.segment_bytes == MM_SEGMENT_BYTES && u.held_bytes == u.class_segments * MM_SEGMENT_BYTES - 768000 && u.classes[0].blocks == 6 * u.class_segments && u.wait_count == 0);
+    CHECK(mm_heap_malloc(&ref, 200 << 20)); /* for which it grows, and the caller waits */
+    mm_heap_free(&ref, q), mm_heap_free(&ref, p);
+    CHECK(get(&u) == MM_OK && u.live_objects == 1000 && u.classes[0].live_objects == 999 && u.runs == 1 && u.run_segments == 50);
+    CHECK(u.growth_count >= 1 && u.wait_count >= 1 && u.waited_ns > 1000 && u.waited_ns < 2000000000 && u.heap_bytes > 16 << 20);
+    CHECK(u.peak_heap_bytes == u.heap_bytes && u.external_fragmentation >= 0 && u.external_fragmentation < 1);
+}
+
 const struct scenario client_report_scenarios[] = {
+    {"usage", usage}, {"usage-program", usage_of_program},
     {"misuse", synchronised}, {"misuse-context-ends", context_ends}, {"misuse-idle", idle}, {"misuse-kinds", kinds}, {NULL, NULL},
 };

@@ -1,0 +1,160 @@
+#define _GNU_SOURCE /* open_memstream, O_CLOEXEC */
+#include "runtime/host/inspect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/host/env.h"
+#include "runtime/host/map.h"
+#include "runtime/host/say.h"
+#include "runtime/host/stats.h"
+
+bool mm_inspect_try_path(const char *pattern, CUdevice device, uint64_t launch, char *path, size_t path_bytes) {
+    size_t n = 0;
+    for (const char *at = pattern; *at; at++) {
+        char value[24] = {*at, 0};
+        const char next = *at == '%' ? at[1] : 0;
+        if (next == 'p') snprintf(value, sizeof value, "%ld", (long)getpid());
+        else if (next == 'd') snprintf(value, sizeof value, "%d", device);
+        else if (next == 'l') snprintf(value, sizeof value, "%" PRIu64, launch);
+        if (next && strchr("pdl%", next)) at++;
+        if (n + strlen(value) >= path_bytes) return false;
+        n += (size_t)snprintf(path + n, path_bytes - n, "%s", value);
+    }
+    path[n] = 0;
+    return true;
+}
+
+/* The files of this process. One caller at a time, as the heaps end. */
+struct written {
+    struct written *next;
+    char path[];
+};
+static struct written *written;
+
+static bool was_written(const char *path) {
+    for (const struct written *w = written; w; w = w->next)
+        if (strcmp(w->path, path) == 0) return true;
+    return false;
+}
+
+static void note_written(const char *path) {
+    struct written *w = was_written(path) ? NULL : (struct written *)malloc(sizeof *w + strlen(path) + 1);
+    if (!w) return;
+    strcpy(w->path, path);
+    w->next = written;
+    written = w;
+}
+
+static bool try_write_all(int fd, const char *text, size_t bytes) {
+    while (bytes) {
+        const ssize_t n = write(fd, text, bytes);
+        if (n < 0 && errno != EINTR) return false;
+        if (n > 0) text += n, bytes -= (size_t)n;
+    }
+    return true;
+}
+
+/* What is to be in a file; NULL: nothing. `what` names it where that fails. */
+static void write_file(const char *what, const char *path, const char *text, size_t bytes, bool is_more) {
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (is_more ? O_APPEND : O_TRUNC), 0666);
+    const bool done = fd >= 0 && try_write_all(fd, text, bytes);
+    const int reason = errno;
+    if (fd >= 0) close(fd);
+    if (!done) mm_host_say("cannot write %s to %s: %s", what, path, strerror(reason));
+    else note_written(path);
+}
+
+/* Path of a picture or of statistics; false, with a line, if there is none. */
+static bool try_path(const char *what, const char *pattern, CUdevice device, uint64_t launch, char path[PATH_MAX]) {
+    if (mm_inspect_try_path(pattern, device, launch, path, PATH_MAX)) return true;
+    mm_host_say("cannot write %s: the name of the file is too long", what);
+    return false;
+}
+
+static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
+    struct mm_snapshot s;
+    char title[120];
+    if (!mm_snapshot_try_take(d, h, &s, error)) return false;
+    FILE *out = open_memstream(text, bytes);
+    snprintf(title, sizeof title, "Heap of device %d, process %ld, %s", h->device, (long)getpid(), when);
+    if (out) {
+        mm_map_write(&s, title, out);
+        fclose(out);
+    }
+    mm_snapshot_drop(&s);
+    return out != NULL;
+}
+
+void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
+    const struct mm_host_env *env = mm_host_env_get();
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    struct mm_driver_visit visit;
+    if ((env->stats == MM_STATS_NONE && !env->heap_map) || h->kind == MM_HOST_HEAP_ABSENT) return;
+    if (!mm_driver_try_enter(d, h->context, &visit)) return;
+    struct mm_host_seen *seen = &h->seen;
+    if (env->stats != MM_STATS_NONE) {
+        if (!seen->stats) seen->stats = (struct mm_host_stats *)malloc(sizeof *seen->stats);
+        seen->has_stats = seen->stats && mm_stats_try_take(d, h, seen->stats, &error);
+    }
+    if (env->heap_map && !mm_inspect_wants_launches()) {
+        free(seen->map);
+        seen->map = NULL;
+        if (!try_map(d, h, "at the end", &seen->map, &seen->map_bytes, &error)) seen->map = NULL;
+    }
+    mm_driver_leave(d, &visit);
+    seen->error = error;
+}
+
+static void write_stats(const struct mm_host_heap *h) {
+    const struct mm_host_env *env = mm_host_env_get();
+    const enum mm_stats_form form = (enum mm_stats_form)env->stats;
+    char path[PATH_MAX] = "", *text = NULL;
+    size_t bytes = 0;
+    if (env->stats_file && !try_path("statistics", env->stats_file, h->device, 0, path)) return;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return;
+    mm_stats_write(h->seen.stats, form, !was_written(path), out);
+    fclose(out);
+    if (!env->stats_file) {
+        if (try_write_all(STDERR_FILENO, text, bytes)) note_written(path);
+    } else {
+        write_file("statistics", path, text, bytes, was_written(path));
+    }
+    free(text);
+}
+
+void mm_inspect_write(struct mm_host_heap *h) {
+    const struct mm_host_env *env = mm_host_env_get();
+    struct mm_host_seen *seen = &h->seen;
+    char path[PATH_MAX];
+    if (env->stats != MM_STATS_NONE && h->kind != MM_HOST_HEAP_ABSENT) {
+        if (seen->has_stats) write_stats(h);
+        else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
+    }
+    if (seen->map && try_path("a picture", env->heap_map, h->device, 0, path)) write_file("a picture", path, seen->map, seen->map_bytes, false);
+    free(seen->stats), free(seen->map);
+    memset(seen, 0, sizeof *seen);
+}
+
+bool mm_inspect_wants_launches(void) {
+    const char *pattern = mm_host_env_get()->heap_map;
+    for (const char *at = pattern ? strchr(pattern, '%') : NULL; at && at[1]; at = strchr(at + 2, '%'))
+        if (at[1] == 'l') return true;
+    return false;
+}
+
+void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64_t launch) {
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    char path[PATH_MAX], when[60], *text = NULL;
+    size_t bytes = 0;
+    if (h->kind == MM_HOST_HEAP_ABSENT || !try_path("a picture", mm_host_env_get()->heap_map, h->device, launch, path)) return;
+    snprintf(when, sizeof when, "after launch %" PRIu64, launch);
+    if (try_map(d, h, when, &text, &bytes, &error)) write_file("a picture", path, text, bytes, false);
+    free(text);
+}

@@ -1,0 +1,141 @@
+#include "runtime/host/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/core/usage.h"
+#include "runtime/host/say.h"
+
+/* In pixels. */
+#define CELL 10u
+#define GAP 1u /* between cells, not within a run */
+#define MARGIN 20u
+#define TITLE_HEIGHT 58u
+#define LEGEND_ROW 18u
+#define LEGEND_WIDTH 320u
+#define COLUMNS_MIN 32u
+#define COLUMNS_MAX 128u
+
+enum kind { KIND_FREE = MM_CLASS_COUNT, KIND_RUN, KIND_NONE, KINDS };
+
+struct cell {
+    uint8_t kind;   /* class, or enum kind */
+    uint8_t begins; /* a run */
+    uint8_t live;   /* of 255 */
+};
+
+struct map {
+    const struct mm_snapshot *of;
+    uint32_t columns, rows;
+    struct cell *cells;
+    uint32_t counts[KINDS];
+    uint64_t live[KINDS]; /* objects */
+};
+
+struct colour {
+    char text[8];
+};
+
+/* Classes go from blue, the smallest, to red; neighbours differ in brightness, too. */
+static struct colour colour_of(uint32_t kind) {
+    struct colour colour;
+    if (kind >= MM_CLASS_COUNT) {
+        static const char *const others[] = {"#e8e8e8", "#555555", "#ffffff"};
+        strcpy(colour.text, others[kind - MM_CLASS_COUNT]);
+        return colour;
+    }
+    const double hue = 4.0 * (1.0 - (double)kind / (MM_CLASS_COUNT - 1)), value = kind % 2 ? 0.92 : 0.72; /* 0 red, 2 green, 4 blue */
+    const double part = hue - (double)(int)hue, rising = 0.15 + 0.85 * part, falling = 1.0 - 0.85 * part;
+    const double of[5][3] = {{1, rising, 0.15}, {falling, 1, 0.15}, {0.15, 1, rising}, {0.15, falling, 1}, {0.15, 0.15, 1}};
+    const double *rgb = of[(int)hue];
+    snprintf(colour.text, sizeof colour.text, "#%02x%02x%02x", (unsigned)(255 * value * rgb[0]), (unsigned)(255 * value * rgb[1]),
+             (unsigned)(255 * value * rgb[2]));
+    return colour;
+}
+
+static struct cell look(struct map *map, uint32_t s) {
+    const struct mm_snapshot *of = map->of;
+    const uint64_t owner = mm_segment_at(&of->ref, s)->owner;
+    const uint32_t c = MM_OWNER_KIND(owner) - 1;
+    struct cell cell = {KIND_NONE, 0, 0};
+    struct mm_usage usage;
+    memset(&usage, 0, sizeof usage);
+    mm_usage_walk(&of->ref, s, s + 1, &usage);
+    if (usage.free_segments) cell.kind = KIND_FREE;
+    else if (usage.run_segments) cell.kind = KIND_RUN, cell.begins = usage.runs != 0, cell.live = 255;
+    else if (usage.class_segments) {
+        cell.kind = (uint8_t)c;
+        cell.live = (uint8_t)(usage.classes[c].live * mm_class_bytes(c) * 255 / MM_SEGMENT_BYTES);
+        map->live[c] += usage.classes[c].live;
+    }
+    map->counts[cell.kind]++, map->live[KIND_RUN] += usage.runs;
+    return cell;
+}
+
+static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
+    const uint32_t side = CELL - GAP;
+    const struct colour fill = colour_of(kind);
+    if (!map->counts[kind]) return;
+    fprintf(out, "<path fill=\"%s\"%s d=\"", fill.text, kind < MM_CLASS_COUNT ? " fill-opacity=\"0.25\"" : "");
+    for (uint32_t s = 0; s < map->of->segment_count; s++) {
+        const struct cell *cell = &map->cells[s];
+        if (cell->kind != kind) continue;
+        const uint32_t x = s % map->columns, y = s / map->columns;
+        const bool goes_on = kind == KIND_RUN && x + 1 < map->columns && s + 1 < map->of->segment_count && cell[1].kind == KIND_RUN && !cell[1].begins;
+        fprintf(out, "M%u %uh%uv%uh-%uz", MARGIN + x * CELL, TITLE_HEIGHT + y * CELL, goes_on ? CELL : side, side, goes_on ? CELL : side);
+    }
+    fputs("\"/>\n", out);
+    if (kind >= MM_CLASS_COUNT) return;
+    fprintf(out, "<path fill=\"%s\" d=\"", fill.text);
+    for (uint32_t s = 0; s < map->of->segment_count; s++) {
+        const struct cell *cell = &map->cells[s];
+        if (cell->kind != kind || !cell->live) continue;
+        const uint32_t tenths = side * 10 * cell->live / 255;
+        fprintf(out, "M%u %uh%uv-%u.%uh-%uz", MARGIN + s % map->columns * CELL, TITLE_HEIGHT + s / map->columns * CELL + side, side, tenths / 10,
+                tenths % 10, side);
+    }
+    fputs("\"/>\n", out);
+}
+
+static const char *name_of(uint32_t kind, char *name, size_t name_bytes) {
+    if (kind < MM_CLASS_COUNT) snprintf(name, name_bytes, "%u bytes", mm_class_bytes(kind));
+    else snprintf(name, name_bytes, "%s", kind == KIND_RUN ? "runs (large objects)" : kind == KIND_FREE ? "free" : "not mapped, or on its way");
+    return name;
+}
+
+static void write_legend(const struct map *map, uint32_t x, FILE *out) {
+    uint32_t y = TITLE_HEIGHT + LEGEND_ROW / 2;
+    char name[40];
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        if (!map->counts[kind]) continue;
+        fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"12\" height=\"12\" fill=\"%s\" stroke=\"#999\" stroke-width=\"0.5\"/>", x, y - 10,
+                colour_of(kind).text);
+        fprintf(out, "<text x=\"%u\" y=\"%u\">%s: %u segments", x + 18, y, name_of(kind, name, sizeof name), map->counts[kind]);
+        if (kind < MM_CLASS_COUNT || kind == KIND_RUN) fprintf(out, ", %llu live", (unsigned long long)map->live[kind]);
+        fputs("</text>\n", out);
+        y += LEGEND_ROW;
+    }
+}
+
+void mm_map_write(const struct mm_snapshot *snapshot, const char *title, FILE *out) {
+    struct map map = {snapshot, COLUMNS_MIN, 0, NULL, {0}, {0}};
+    const uint32_t n = snapshot->segment_count;
+    uint32_t legend = 0;
+    map.cells = (struct cell *)calloc(n ? n : 1, sizeof *map.cells);
+    if (!map.cells) return;
+    while (map.columns < COLUMNS_MAX && map.columns * map.columns < n + n / 4) map.columns += 16;
+    map.rows = (n + map.columns - 1) / map.columns;
+    for (uint32_t s = 0; s < n; s++) map.cells[s] = look(&map, s);
+    for (uint32_t kind = 0; kind < KINDS; kind++) legend += map.counts[kind] ? LEGEND_ROW : 0;
+    const uint32_t width = MARGIN + map.columns * CELL + MARGIN + LEGEND_WIDTH, tall = map.rows * CELL;
+    const uint32_t height = TITLE_HEIGHT + (tall > legend ? tall : legend) + MARGIN;
+    fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" font-family=\"sans-serif\" font-size=\"12\">\n",
+            width, height, width, height);
+    fprintf(out, "<rect width=\"%u\" height=\"%u\" fill=\"#fff\"/>\n<text x=\"%u\" y=\"26\" font-size=\"16\">%s</text>\n", width, height, MARGIN, title);
+    fprintf(out, "<text x=\"%u\" y=\"46\">%u segments of %s, %u to a row, the lowest address first; filled as far as live</text>\n", MARGIN, n,
+            mm_host_size(MM_SEGMENT_BYTES).text, map.columns);
+    for (uint32_t kind = 0; kind < KIND_NONE; kind++) write_cells(&map, kind, out);
+    write_legend(&map, MARGIN + map.columns * CELL + MARGIN, out);
+    fputs("</svg>\n", out);
+    free(map.cells);
+}

@@ -1,0 +1,41 @@
+#include "runtime/host/stats.h"
+
+#include <string.h>
+
+#include "runtime/core/heap.h"
+#include "runtime/host/snapshot.h"
+
+/* What has happened is read after what there is: a misuse or NULL more, not one less than what came of it. */
+bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_stats *stats, struct mm_driver_error *error) {
+    struct mm_snapshot s;
+    if (!mm_snapshot_try_take(d, h, &s, error)) return false;
+    memset(stats, 0, sizeof *stats);
+    stats->device = h->device;
+    mm_usage_walk(&s.ref, 0, s.segment_count, &stats->usage);
+    const struct mm_grow *grow = &mm_heap_of(&s.ref)->grow;
+    stats->wait_count = grow->waits, stats->waited_ns = grow->waited_ns;
+    mm_snapshot_drop(&s);
+    if (!mm_host_heap_try_count(d, h, &stats->counts, error)) return false;
+    pthread_mutex_lock(&h->lock);
+    stats->peak_heap_bytes = h->chunks.peak_count * MM_SEGMENT_BYTES;
+    stats->growth_count = h->steps, stats->given_back_bytes = h->given_back_bytes;
+    pthread_mutex_unlock(&h->lock);
+    const struct mm_usage *u = &stats->usage;
+    const uint64_t seen = u->free_segments + u->class_segments + u->run_segments, mapped = stats->counts.heap_bytes / MM_SEGMENT_BYTES;
+    stats->spare_segments = mapped > seen ? mapped - seen : 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        stats->live_count += u->classes[c].live, stats->live_bytes += u->classes[c].live * mm_class_bytes(c);
+        stats->held_bytes += u->classes[c].segments * MM_SEGMENT_BYTES - u->classes[c].live * mm_class_bytes(c);
+    }
+    stats->live_count += u->runs, stats->live_bytes += u->run_segments * MM_SEGMENT_BYTES;
+    return true;
+}
+
+double mm_stats_internal(const struct mm_host_stats *s) {
+    if (!s->has_asked) return -1;
+    return s->live_bytes ? 1 - (double)s->asked_bytes / (double)s->live_bytes : 0;
+}
+
+double mm_stats_external(const struct mm_host_stats *s) {
+    return s->usage.free_segments ? 1 - (double)s->usage.largest_free / (double)s->usage.free_segments : 0;
+}

@@ -1,0 +1,182 @@
+/* How statistics look: for people, and for programs. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/host/say.h"
+#include "runtime/host/stats.h"
+
+#define NOT_COUNTED "not counted"
+
+/* ---- text ---- */
+
+struct percent {
+    char text[24];
+};
+static struct percent percent(double share) {
+    struct percent p;
+    if (share < 0) snprintf(p.text, sizeof p.text, NOT_COUNTED);
+    else snprintf(p.text, sizeof p.text, "%.1f %%", 100 * share);
+    return p;
+}
+
+static void write_text(const struct mm_host_stats *s, FILE *out) {
+    const struct mm_usage *u = &s->usage;
+    const struct mm_host_counts *n = &s->counts;
+    char at[32], asked[40] = NOT_COUNTED;
+    snprintf(at, sizeof at, "mm: device %d:", s->device);
+    if (s->has_asked) snprintf(asked, sizeof asked, "%" PRIu64, s->asked_bytes);
+    fprintf(out, "%s memory: %s mapped (%s at most), %s of metadata, %s of addresses\n", at, mm_host_size(n->heap_bytes).text,
+            mm_host_size(s->peak_heap_bytes).text, mm_host_size(n->metadata_bytes).text, mm_host_size(n->reserved_bytes).text);
+    fprintf(out, "%s segments of %s: %" PRIu64 " of size classes, %" PRIu64 " in %" PRIu64 " runs, %" PRIu64 " free (%" PRIu64
+            " in a row at most), %" PRIu64 " spare\n",
+            at, mm_host_size(MM_SEGMENT_BYTES).text, u->class_segments, u->run_segments, u->runs, u->free_segments, u->largest_free, s->spare_segments);
+    fprintf(out, "%s live: %" PRIu64 " objects, %" PRIu64 " bytes granted, asked: %s; the most there were: " NOT_COUNTED "\n", at, s->live_count,
+            s->live_bytes, asked);
+    fprintf(out, "%s fragmentation: internal %s, external %s; free in segments of size classes: %s\n", at, percent(mm_stats_internal(s)).text,
+            percent(mm_stats_external(s)).text, mm_host_size(s->held_bytes).text);
+    fprintf(out, "%s grew %" PRIu64 " times; %" PRIu64 " waits for that, %.3f ms in all; %s given back\n", at, s->growth_count, s->wait_count,
+            (double)s->waited_ns * 1e-6, mm_host_size(s->given_back_bytes).text);
+    if (n->null_count)
+        fprintf(out, "%s NULL: %" PRIu64 " requests, the first of %" PRIu64 " bytes, by kernel: " NOT_COUNTED "\n", at, n->null_count, n->null_first_bytes);
+    else
+        fprintf(out, "%s NULL: 0 requests\n", at);
+    fprintf(out, "%s misuse of free: %" PRIu64 " foreign, %" PRIu64 " not allocated, %" PRIu64 " interior, %" PRIu64 " never handed out, %" PRIu64
+            " double\n",
+            at, n->misuse[MM_MISUSE_FOREIGN], n->misuse[MM_MISUSE_NOT_ALLOCATED], n->misuse[MM_MISUSE_INTERIOR], n->misuse[MM_MISUSE_NEVER],
+            n->misuse[MM_MISUSE_DOUBLE_FREE]);
+    fprintf(out, "%s %10s %12s %16s %9s %9s %9s\n", at, "class", "live", "granted", "segments", "blocks", "whole");
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const struct mm_class_usage *k = &u->classes[c];
+        if (!k->segments) continue;
+        fprintf(out, "%s %10u %12" PRIu64 " %16" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "\n", at, mm_class_bytes(c), k->live,
+                k->live * mm_class_bytes(c), k->segments, k->blocks, k->whole_blocks);
+    }
+    fprintf(out, "%s %10s %12" PRIu64 " %16" PRIu64 " %9" PRIu64 "\n", at, "runs", u->runs, u->run_segments * (uint64_t)MM_SEGMENT_BYTES,
+            u->run_segments);
+}
+
+/* ---- what programs read: the same numbers in both ---- */
+
+enum item_kind { COUNT, SHARE, UNKNOWN };
+struct item {
+    const char *name;
+    enum item_kind kind;
+    uint64_t value; /* a share in millionths: no decimal point of some locale's */
+};
+
+static struct item share_item(const char *name, double share) {
+    return (struct item){name, share < 0 ? UNKNOWN : SHARE, share < 0 ? 0 : (uint64_t)(share * 1e6 + 0.5)};
+}
+
+/* What is said of a heap as a whole. */
+#define ITEMS_MAX 40
+static size_t items_of(const struct mm_host_stats *s, struct item *items) {
+    const struct mm_host_counts *n = &s->counts;
+    const struct item counts[] = {
+        {"heap_bytes", COUNT, n->heap_bytes},
+        {"peak_heap_bytes", COUNT, s->peak_heap_bytes},
+        {"metadata_bytes", COUNT, n->metadata_bytes},
+        {"reserved_bytes", COUNT, n->reserved_bytes},
+        {"segment_bytes", COUNT, MM_SEGMENT_BYTES},
+        {"class_segments", COUNT, s->usage.class_segments},
+        {"run_segments", COUNT, s->usage.run_segments},
+        {"free_segments", COUNT, s->usage.free_segments},
+        {"spare_segments", COUNT, s->spare_segments},
+        {"largest_free_segments", COUNT, s->usage.largest_free},
+        {"runs", COUNT, s->usage.runs},
+        {"live_objects", COUNT, s->live_count},
+        {"peak_live_objects", UNKNOWN, 0},
+        {"live_bytes", COUNT, s->live_bytes},
+        {"peak_live_bytes", UNKNOWN, 0},
+        {"asked_bytes", s->has_asked ? COUNT : UNKNOWN, s->asked_bytes},
+        {"held_bytes", COUNT, s->held_bytes},
+        share_item("internal_fragmentation", mm_stats_internal(s)),
+        share_item("external_fragmentation", mm_stats_external(s)),
+        {"growth_count", COUNT, s->growth_count},
+        {"wait_count", COUNT, s->wait_count},
+        {"waited_ns", COUNT, s->waited_ns},
+        {"given_back_bytes", COUNT, s->given_back_bytes},
+        {"null_count", COUNT, n->null_count},
+        {"null_first_bytes", n->null_count ? COUNT : UNKNOWN, n->null_first_bytes},
+        {"misuse_foreign", COUNT, n->misuse[MM_MISUSE_FOREIGN]},
+        {"misuse_not_allocated", COUNT, n->misuse[MM_MISUSE_NOT_ALLOCATED]},
+        {"misuse_interior", COUNT, n->misuse[MM_MISUSE_INTERIOR]},
+        {"misuse_never", COUNT, n->misuse[MM_MISUSE_NEVER]},
+        {"misuse_double_free", COUNT, n->misuse[MM_MISUSE_DOUBLE_FREE]},
+    };
+    _Static_assert(sizeof counts / sizeof *counts <= ITEMS_MAX, "room for all");
+    memcpy(items, counts, sizeof counts);
+    return sizeof counts / sizeof *counts;
+}
+
+/* What is said of a size class. */
+#define CLASS_ITEMS 5
+static void class_items(const struct mm_class_usage *k, uint32_t c, struct item items[CLASS_ITEMS]) {
+    const struct item counts[CLASS_ITEMS] = {
+        {"live_objects", COUNT, k->live},
+        {"live_bytes", COUNT, k->live * mm_class_bytes(c)},
+        {"segments", COUNT, k->segments},
+        {"blocks", COUNT, k->blocks},
+        {"whole_blocks", COUNT, k->whole_blocks},
+    };
+    memcpy(items, counts, sizeof counts);
+}
+
+static void write_value(struct item item, const char *unknown, FILE *out) {
+    if (item.kind == UNKNOWN) fputs(unknown, out);
+    else if (item.kind == SHARE) fprintf(out, "%" PRIu64 ".%06" PRIu64, item.value / 1000000, item.value % 1000000);
+    else fprintf(out, "%" PRIu64, item.value);
+}
+
+static void write_json(const struct mm_host_stats *s, FILE *out) {
+    struct item items[ITEMS_MAX], of_class[CLASS_ITEMS];
+    const size_t count = items_of(s, items);
+    fprintf(out, "{\"mm_statistics\":1,\"version\":\"" MM_VERSION "\",\"process\":%ld,\"device\":%d", (long)getpid(), s->device);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, ",\"%s\":", items[i].name);
+        write_value(items[i], "null", out);
+    }
+    fputs(",\"classes\":[", out);
+    const char *comma = "";
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        if (!s->usage.classes[c].segments) continue;
+        class_items(&s->usage.classes[c], c, of_class);
+        fprintf(out, "%s{\"slice_bytes\":%u", comma, mm_class_bytes(c));
+        for (size_t i = 0; i < CLASS_ITEMS; i++) {
+            fprintf(out, ",\"%s\":", of_class[i].name);
+            write_value(of_class[i], "null", out);
+        }
+        fputs("}", out);
+        comma = ",";
+    }
+    fputs("]}\n", out);
+}
+
+/* One row for each number, so that a heap with any number of classes has the same columns. Empty: not counted. */
+static void write_csv(const struct mm_host_stats *s, FILE *out) {
+    struct item items[ITEMS_MAX], of_class[CLASS_ITEMS];
+    const size_t count = items_of(s, items);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, "%ld,%d,,%s,", (long)getpid(), s->device, items[i].name);
+        write_value(items[i], "", out);
+        fputs("\n", out);
+    }
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        if (!s->usage.classes[c].segments) continue;
+        class_items(&s->usage.classes[c], c, of_class);
+        for (size_t i = 0; i < CLASS_ITEMS; i++) {
+            fprintf(out, "%ld,%d,%u,%s,", (long)getpid(), s->device, mm_class_bytes(c), of_class[i].name);
+            write_value(of_class[i], "", out);
+            fputs("\n", out);
+        }
+    }
+}
+
+void mm_stats_write(const struct mm_host_stats *s, enum mm_stats_form form, bool is_first, FILE *out) {
+    if (form == MM_STATS_TEXT) write_text(s, out);
+    if (form == MM_STATS_JSON) write_json(s, out);
+    if (form == MM_STATS_CSV && is_first) fputs("process,device,class,name,value\n", out);
+    if (form == MM_STATS_CSV) write_csv(s, out);
+}

@@ -1,0 +1,189 @@
+/* Check suite of what mm tells, against the stand-in driver: misuse, statistics, pictures of the heap. The scenarios are in
+ * client_report.c. */
+#define _GNU_SOURCE
+#include "tests/hooks/suite.h"
+
+/* ---- misuse --------------------------------------------------------------------------------------- */
+
+#define FOREIGN(address)                                                                                  \
+    "mm: device 0: invalid free(" address "), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
+#define SYNCHRONISED FOREIGN("0x1000") "context\n" FOREIGN("0x1001") "stream\n" FOREIGN("0x1002") "event\n"
+
+/* So many, beginning with the address `from`. */
+static void append_foreign(char *text, unsigned from, int count) {
+    for (int i = 0; i < count; i++) sprintf(text + strlen(text), FOREIGN("%#x"), from + (unsigned)i);
+}
+
+/* expect, of texts too long for Check's messages: shows where they part. */
+static void expect_long(const struct result *r, const char *err) {
+    size_t same = 0;
+    while (err[same] && r->err[same] == err[same]) same++;
+    ck_assert_msg(r->status == 0 && strcmp(r->err, err) == 0, "status %d; from character %zu on \"%.300s\", expected \"%.300s\"", r->status, same,
+                  r->err + same, err + same);
+}
+
+START_TEST(misuse_is_told) {
+    char expected[8000] = SYNCHRONISED;
+    const char *program = _i % 2 ? "./client_hook" : "./client";
+    struct result r = RUN(SETTINGS(preload_mm), program, "v2-legacy", "misuse", "0");
+    expect_long(&r, expected);
+    r = RUN(SETTINGS(preload_mm), program, "v2-ptsz", "misuse", "29");
+    append_foreign(expected, 0x2000, 29);
+    expect_long(&r, expected);
+    r = RUN(SETTINGS(preload_mm), program, "v1", "misuse", "300");
+    strcat(expected, "mm: device 0: 303 misuses of free in all; these were the first 32\n");
+    expect_long(&r, expected);
+    r = RUN(SETTINGS(preload_mm, "MM_ON_MISUSE=ignore"), program, "v2-legacy", "misuse", "300");
+    expect(&r, 0, "", "context\nstream\nevent\n");
+}
+END_TEST
+
+START_TEST(misuse_is_told_when_a_context_ends) {
+    char expected[8000] = FOREIGN("0x1000");
+    for (int i = 0; i < 31; i++) append_foreign(expected, 0x2000, 1);
+    strcat(expected, "mm: device 0: 41 misuses of free in all; these were the first 32\nreset\n" FOREIGN("0x3000") "released\n");
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "misuse-context-ends");
+    expect_long(&r, expected);
+}
+END_TEST
+
+START_TEST(misuse_is_told_without_a_call) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "misuse-idle");
+    expect(&r, 0, "", FOREIGN("0x1000") "later\n");
+}
+END_TEST
+
+START_TEST(misuse_of_each_kind) {
+    static const char *const texts[] = {
+        "invalid free(%s), a pointer into the middle of an allocation of 112 bytes", "invalid free(%s), a pointer into the middle of an allocation of 8388608 bytes",
+        "invalid free(%s), a pointer into the middle of an allocation", "invalid free(%s), a pointer that malloc never gave",
+        "double free(%s) of 112 bytes", "invalid free(%s), a pointer into memory that is free"};
+    char expected[4000] = "";
+    struct result r = RUN(SETTINGS(preload_mm, "MM_SPACING=16"), "./client", "v2-legacy", "misuse-kinds");
+    char *address = r.out;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char line[300], *end = strchr(address, '\n');
+        ck_assert(end);
+        *end = 0;
+        snprintf(line, sizeof line, texts[i], address);
+        sprintf(expected + strlen(expected), "mm: device 0: %s, by thread (1,0,0) of block (0,0,0)\n", line);
+        address = end + 1;
+    }
+    expect(&r, 0, NULL, expected);
+}
+END_TEST
+
+/* ---- statistics ------------------------------------------------------------------------------------ */
+
+/* What the file holds that a run was told to write; it is removed. */
+static void read_file(const char *path, char *text, size_t size) {
+    FILE *f = fopen(path, "r");
+    ck_assert_msg(f != NULL, "there is no %s", path);
+    text[fread(text, 1, size - 1, f)] = 0;
+    fclose(f);
+    unlink(path);
+}
+
+START_TEST(statistics_as_text) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=1", "MM_SPACING=16", "MM_HEAP_SIZE=28M"), "./client", "v2-legacy", "usage", "end");
+    char *lines[16] = {r.err}, *segments = strstr(r.err, "segments of");
+    ck_assert_msg(r.status == 0 && segments, "status %d, \"%s\"", r.status, r.err);
+    static const char *const wanted[] = {
+        "mm: device 0: memory: 28.0 MiB mapped (28.0 MiB at most), ",
+        "mm: device 0: segments of 4.0 MiB: 4 of size classes, 2 in 1 runs, 1 free (1 in a row at most), 0 spare\n",
+        "mm: device 0: live: 1011 objects, 8460288 bytes granted, asked: not counted; the most there were: not counted\n",
+        "mm: device 0: fragmentation: internal not counted, external 0.0 %; free in segments of size classes: 15.9 MiB\n",
+        "mm: device 0: grew 0 times; 0 waits for that, 0.000 ms in all; 0 bytes given back\n",
+        "mm: device 0: NULL: 0 requests\n",
+        "mm: device 0: misuse of free: 1 foreign, 0 not allocated, 0 interior, 0 never handed out, 0 double\n",
+        "mm: device 0:      class         live          granted  segments    blocks     whole\n",
+        "mm: device 0:         64         1000            64000         2       128        ",
+        "mm: device 0:        768           10             7680         2        12        ",
+        "mm: device 0:       runs            1          8388608         2\n",
+    };
+    for (size_t i = 1; i < sizeof lines / sizeof *lines && lines[i - 1]; i++) {
+        lines[i] = strchr(lines[i - 1], '\n');
+        if (lines[i]) lines[i]++;
+    }
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) { /* the first line is the misuse's own */
+        ck_assert(lines[i + 1] != NULL);
+        ck_assert_msg(strncmp(lines[i + 1], wanted[i], strlen(wanted[i])) == 0, "expected \"%s\", found \"%.200s\"", wanted[i], lines[i + 1]);
+    }
+}
+END_TEST
+
+/* Every way in which a heap can end has its statistics, once, and those of two heaps in a file are both there. */
+START_TEST(statistics_of_every_end) {
+    static const char *const ends[] = {"end", "reset", "release"};
+    char json[20000], csv[40000], settings[2][64];
+    for (int i = 0; i < 3; i++) {
+        snprintf(settings[0], sizeof settings[0], "MM_STATS_FILE=usage-%%d.%s.json", ends[i]);
+        struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=json", "MM_ON_MISUSE=ignore", "MM_SPACING=16", settings[0]), "./client", "v2-legacy", "usage", ends[i]);
+        expect(&r, 0, NULL, "");
+        snprintf(settings[1], sizeof settings[1], "usage-0.%s.json", ends[i]);
+        read_file(settings[1], json, sizeof json);
+        char *end = strchr(json, '\n');
+        ck_assert_msg(end && (end[1] == 0) == (i == 0), "%s", json); /* the heap of a context that came after */
+        for (char *line = json; *line; line = strchr(line, '\n') + 1)
+            ck_assert_msg(strncmp(line, "{\"mm_statistics\":1,\"version\":\"" MM_VERSION "\",\"process\":", 40) == 0, "%s", line);
+        ck_assert_ptr_nonnull(strstr(json, ",\"live_objects\":1011,\"peak_live_objects\":null,\"live_bytes\":8460288,"));
+        ck_assert_ptr_nonnull(strstr(json, "{\"slice_bytes\":768,\"live_objects\":10,\"live_bytes\":7680,\"segments\":2,\"blocks\":12,\"whole_blocks\":"));
+    }
+    struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=csv", "MM_ON_MISUSE=ignore", "MM_SPACING=16", "MM_STATS_FILE=usage.csv"), "./client", "v2-legacy", "usage", "reset");
+    expect(&r, 0, NULL, "");
+    read_file("usage.csv", csv, sizeof csv);
+    char *header = strstr(csv, "process,device,class,name,value\n");
+    ck_assert(header == csv && !strstr(csv + 1, "process"));
+    ck_assert_ptr_nonnull(strstr(csv, ",0,,live_objects,1011\n"));
+    ck_assert_ptr_nonnull(strstr(csv, ",0,,asked_bytes,\n"));
+    ck_assert_ptr_nonnull(strstr(csv, ",0,64,live_bytes,64000\n"));
+    ck_assert_ptr_nonnull(strstr(csv, ",0,,live_objects,0\n"));
+    r = RUN(SETTINGS(preload_mm, "MM_STATS=csv", "MM_ON_MISUSE=ignore", "MM_STATS_FILE=/nonexistent/%p"), "./client", "v2-legacy", "usage", "end");
+    ck_assert_msg(r.status == 0 && strncmp(r.err, "mm: cannot write statistics to /nonexistent/", 44) == 0 && strstr(r.err, ": No such file or directory\n"), "%s", r.err);
+    r = RUN(SETTINGS(preload_mm, "MM_STATS=yes"), "./client", "v2-legacy", "function");
+    expect(&r, 0, "", "mm: MM_STATS=yes is not understood; expected 0, 1, text, json or csv; using 0\n");
+}
+END_TEST
+
+START_TEST(usage_for_programs) {
+    static const char *const programs[] = {"./client", "./client_hook", "./plugin_host"};
+    for (int way = 0; way < 3; way++) {
+        struct result r = RUN(way == 0 ? SETTINGS(preload_mm, "MM_SPACING=16") : SETTINGS("MM_SPACING=16"), programs[way], "v2-legacy", "usage-program");
+        expect(&r, 0, NULL, "");
+    }
+}
+END_TEST
+
+/* ---- pictures --------------------------------------------------------------------------------------- */
+
+START_TEST(heap_map) {
+    static char svg[200000];
+    struct result r = RUN(SETTINGS(preload_mm, "MM_HEAP_MAP=map.svg", "MM_ON_MISUSE=ignore", "MM_SPACING=16", "MM_HEAP_SIZE=28M"), "./client", "v2-legacy", "usage", "end");
+    expect(&r, 0, NULL, "");
+    read_file("map.svg", svg, sizeof svg);
+    ck_assert(strncmp(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\"", 39) == 0 && strcmp(svg + strlen(svg) - 7, "</svg>\n") == 0);
+    static const char *const legend[] = {">64 bytes: 2 segments, 1000 live<", ">768 bytes: 2 segments, 10 live<", ">runs (large objects): 2 segments, 1 live<",
+                                         ">free: 1 segments<"};
+    for (size_t i = 0; i < sizeof legend / sizeof *legend; i++) ck_assert_msg(strstr(svg, legend[i]) != NULL, "no %s", legend[i]);
+    ck_assert_ptr_null(strstr(svg, "bytes: 0 segments"));
+    r = RUN(SETTINGS(preload_mm, "MM_HEAP_MAP=/nonexistent/map.svg", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "usage", "end");
+    expect(&r, 0, NULL, "mm: cannot write a picture to /nonexistent/map.svg: No such file or directory\n");
+}
+END_TEST
+
+int main(int argc, char **argv) {
+    if (!suite_begin(argc, argv)) return 2;
+    Suite *s = suite_create("report");
+    TCase *c = tcase_create("report");
+    tcase_set_timeout(c, 60);
+    tcase_add_loop_test(c, misuse_is_told, 0, 2);
+    tcase_add_test(c, misuse_is_told_when_a_context_ends);
+    tcase_add_test(c, misuse_is_told_without_a_call);
+    tcase_add_test(c, misuse_of_each_kind);
+    tcase_add_test(c, statistics_as_text);
+    tcase_add_test(c, statistics_of_every_end);
+    tcase_add_test(c, usage_for_programs);
+    tcase_add_test(c, heap_map);
+    suite_add_tcase(s, c);
+    return suite_run(s);
+}

@@ -1,0 +1,44 @@
+#!/bin/bash
+# statistics.sh BUILD: the JSON of MM_STATS=json keeps to docs/statistics.schema.json, and the schema can tell. Prints "N passed, M failed".
+set -u
+build=$(readlink -f "${1:?usage: statistics.sh BUILD}") passed=0 failed=0
+schema=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../../docs/statistics.schema.json")
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
+
+# valid FILE: each of its lines is, and there is one.
+valid() {
+    python3 - "$schema" "$1" <<'PYTHON'
+import json, sys, jsonschema
+schema = json.load(open(sys.argv[1]))
+jsonschema.Draft202012Validator.check_schema(schema)
+lines = open(sys.argv[2]).read().splitlines()
+for line in lines:
+    jsonschema.validate(json.loads(line), schema)
+sys.exit(not lines)
+PYTHON
+}
+check() { # NAME EXPECTED STATUS
+    if [[ $2 == "$3" ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAIL  %s: status %s, expected %s\n' "$1" "$3" "$2"
+    fi
+}
+
+cd "$build/tests/hooks" || exit
+for setting in MM_HEAP_SIZE=28M MM_HEAP_SIZE=1G MM_SPACING=128 LC_ALL=de_DE.UTF-8; do
+    for end in end reset release; do
+        env "$setting" MM_STATS=json MM_STATS_FILE="$work/$setting.$end" LD_LIBRARY_PATH=. LD_PRELOAD="$build/lib/libmm.so.1" MM_ON_MISUSE=ignore \
+            ./client v2-legacy usage "$end" >"$work/out" || check "$setting $end runs" 0 1
+        valid "$work/$setting.$end"
+        check "$setting $end" 0 $?
+    done
+done
+for change in 's/"live_objects":1011/"live_objects":-1/' 's/"runs":1,//' 's/"asked_bytes":null/"asked_bytes":"not counted"/' 's/"device"/"gpu"/'; do
+    sed "$change" "$work/MM_HEAP_SIZE=28M.end" >"$work/changed"
+    valid "$work/changed" 2>/dev/null
+    check "after $change" 1 $?
+done
+echo "statistics: $passed passed, $failed failed"
+((failed == 0))

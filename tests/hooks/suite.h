@@ -1,0 +1,78 @@
+/* How suites run the client programs and look at what they say. In the folder of the programs; argv[1]: folder of
+ * libmm.so.1, argv[2]: of mmrun. */
+#ifndef MM_HOOKS_SUITE_H
+#define MM_HOOKS_SUITE_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mmconfig.h"
+
+static char preload_mm[4096], mmrun[4096];
+
+static inline bool suite_begin(int argc, char **argv) {
+    if (argc < 3) return false;
+    snprintf(preload_mm, sizeof preload_mm, "LD_PRELOAD=%s/libmm.so.1", argv[1]);
+    snprintf(mmrun, sizeof mmrun, "%s/mmrun", argv[2]);
+    setenv("LD_LIBRARY_PATH", ".", 1);
+    return true;
+}
+
+/* Runs the suite; returns what main does. */
+static inline int suite_run(Suite *s) {
+    SRunner *runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
+
+struct result {
+    int status; /* exit status, or 1000 + signal */
+    char out[4096], err[8192];
+};
+
+static inline void read_all(FILE *f, char *to, size_t size) {
+    rewind(f);
+    to[fread(to, 1, size - 1, f)] = 0;
+    fclose(f);
+}
+
+/* Runs argv with "NAME=value" settings added to the environment; "NAME" alone removes. */
+static inline struct result run(const char *const *settings, const char *const *argv) {
+    struct result r;
+    FILE *out = tmpfile(), *err = tmpfile();
+    ck_assert(out && err);
+    pid_t child = fork();
+    ck_assert(child >= 0);
+    if (child == 0) {
+        dup2(fileno(out), 1);
+        dup2(fileno(err), 2);
+        for (; settings && *settings; settings++) putenv((char *)(void *)*settings);
+        execvp(argv[0], (char *const *)(void *)argv);
+        _exit(99);
+    }
+    int status = 0;
+    ck_assert(waitpid(child, &status, 0) == child);
+    r.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    read_all(out, r.out, sizeof r.out);
+    read_all(err, r.err, sizeof r.err);
+    return r;
+}
+
+#define SETTINGS(...) ((const char *const[]){"MM_UNSET", __VA_ARGS__, NULL})
+#define RUN(settings, ...) run(settings, (const char *const[]){__VA_ARGS__, NULL})
+
+static inline void expect(const struct result *r, int status, const char *out, const char *err) {
+    ck_assert_msg(r->status == status, "status %d, expected %d; printed \"%s\" \"%s\"", r->status, status, r->out,
+                  r->err);
+    if (out) ck_assert_str_eq(r->out, out);
+    if (err) ck_assert_str_eq(r->err, err);
+}
+
+#endif
