@@ -24,7 +24,7 @@
 
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
-#define MM_ABI_VERSION 3
+#define MM_ABI_VERSION 4
 
 /* Segment, as a shift: 4 MiB. Large requests round up to it, so it must be small; it must be a multiple
  * of the 2 MiB the driver maps at least; and its 64 blocks of 64 KiB are ONE atomic word. */
@@ -138,6 +138,14 @@
 /* Misuses of free that are told one by one, with who and where (report.h); of the others there is the number. */
 #define MM_REPORTS 32
 
+/* The checked run (guard.h). Words behind each allocation that are looked at, and from its beginning on, after free: at most. Bytes that an
+ * allocation in quarantine takes, at most, and allocations there: 64 MiB in all. How often malloc tries again, when it has emptied that. */
+#define MM_GUARD_ZONE_WORDS 8
+#define MM_GUARD_POISON_WORDS 8
+#define MM_GUARD_KEPT_BYTES 4096
+#define MM_GUARD_SLOTS (1u << 14)
+#define MM_GUARD_TRIES 4
+
 /* -- The host side of the heap (runtime/host) -- */
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
@@ -147,6 +155,9 @@
         "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
+/* Launches whose kernels a checked run remembers: 16 bytes each, of the host. Kinds of leaks that are told, largest first. */
+#define MM_HOST_LAUNCHES (1u << 20)
+#define MM_HOST_LEAKS_TOLD 100
 #define MM_CHECK_EXITCODE_MAX 255 /* what a process can return */
 
 /* MM_SPACING: slices begin at multiples of so many bytes. 32 is a sector, the least that a cache of the GPU fetches; 128 a line. */

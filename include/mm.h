@@ -43,6 +43,9 @@ struct mm_statistics {
     unsigned long long misuse_interior;      /* pointer into the middle of an allocation */
     unsigned long long misuse_never;         /* pointer that malloc never gave */
     unsigned long long misuse_double_free;   /* second free of the same pointer */
+    /* in a checked run (MM_CHECK=1), as far as free and malloc have come by; else 0 */
+    unsigned long long misuse_overrun;       /* writes past the end of an allocation */
+    unsigned long long misuse_after_free;    /* writes to it after free */
 };
 
 /* Fills *statistics, whose struct_bytes the caller has set, for the heap of the current context of the calling thread. Members that this

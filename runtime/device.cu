@@ -2,7 +2,7 @@
  * malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size (defining those in CUDA source would also define host
  * functions of that name).
  */
-#include "runtime/core/heap.h"
+#include "runtime/core/guard.h"
 
 extern "C" {
 
@@ -27,20 +27,30 @@ MM_FN_RARE void mm_no_heap(void) {
     __trap();
 }
 
+/* The heap is not open: that is a checked run, or there is none and the kernel stops. */
+MM_FN_RARE void *mm_device_guard_malloc(size_t bytes, size_t align) {
+    if (!MM_HEAP_REF.heap) mm_no_heap();
+    return mm_guard_malloc(&MM_HEAP_REF, bytes, align);
+}
+MM_FN_RARE void mm_device_guard_free(void *p) {
+    if (!MM_HEAP_REF.heap) mm_no_heap();
+    mm_guard_free(&MM_HEAP_REF, p);
+}
+
 /* What malloc and free seldom do, in calls after which nothing is left to be done: what is kept across a call costs every
  * caller a store, whether it is made or not. */
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
-    if (!MM_HEAP_REF.heap) mm_no_heap();
+    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) return mm_device_guard_malloc(token & ~MM_TOKEN_RUN, 1);
     return mm_heap_malloc_other(&MM_HEAP_REF, token);
 }
 MM_FN_RARE void mm_device_free_other(uint64_t left) {
-    if (!MM_HEAP_REF.heap) mm_no_heap();
-    mm_heap_free_other(&MM_HEAP_REF, left);
+    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) mm_device_guard_free((void *)mm_left_address(left));
+    else mm_heap_free_other(&MM_HEAP_REF, left);
 }
 
 /* A function of its own: one that calls none has nothing to save. Without a heap, there are no slices. */
 static __device__ __noinline__ uint64_t mm_device_draw(size_t bytes) {
-    return MM_LIKELY(MM_HEAP_REF.heap) ? mm_heap_draw(&MM_HEAP_REF, bytes) : MM_TOKEN_RUN;
+    return MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_run(bytes);
 }
 
 /* See mm_heap_malloc. */
@@ -61,10 +71,13 @@ __device__ void mm_device_free_rest(uint64_t left) { mm_device_free_other(left);
 
 /* See mm_heap_aligned_malloc. */
 __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
-    if (!MM_LIKELY(MM_HEAP_REF.heap)) mm_no_heap();
+    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) return mm_device_guard_malloc(bytes, align);
     return mm_heap_aligned_malloc(&MM_HEAP_REF, bytes, align);
 }
 
 /* See mm_heap_usable_size. Without a heap nothing is an allocation of it. */
-__device__ size_t mm_device_usable_size(const void *p) { return mm_heap_usable_size(&MM_HEAP_REF, p); }
+__device__ size_t mm_device_usable_size(const void *p) {
+    if (MM_HEAP_REF.open_bytes != MM_HEAP_REF.user_bytes) return mm_guard_usable_size(&MM_HEAP_REF, p);
+    return mm_heap_usable_size(&MM_HEAP_REF, p);
+}
 }

@@ -14,7 +14,7 @@ __device__ void MM_EXPORTED(mm_device_free_rest)(uint64_t left);
 
 /* See mm_heap_malloc. */
 __device__ void *malloc(size_t bytes) noexcept {
-    const uint64_t at = MM_LIKELY(MM_HEAP_REF.heap) ? mm_heap_draw(&MM_HEAP_REF, bytes) : MM_TOKEN_RUN;
+    const uint64_t at = MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_run(bytes);
     return MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : MM_EXPORTED(mm_device_malloc_rest)(at);
 }
 

@@ -23,6 +23,7 @@
 MM_RMW(add_relaxed, fetch_add, 64, MM_RMW_RELAXED)
 MM_RMW(add_relaxed, fetch_add, 32, MM_RMW_RELAXED)
 MM_RMW(add_acq_rel, fetch_add, 64, MM_RMW_ACQ_REL)
+MM_RMW(exchange_acq_rel, exchange_n, 64, MM_RMW_ACQ_REL)
 MM_RMW(or_relaxed, fetch_or, 64, MM_RMW_RELAXED)
 MM_RMW(or_release, fetch_or, 64, MM_RMW_RELEASE)
 MM_RMW(and_relaxed, fetch_and, 64, MM_RMW_RELAXED)

@@ -54,6 +54,7 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) {
         return old;                                                                                         \
     }
 #define MM_PTX_fetch_add(bits) "add.u" #bits
+#define MM_PTX_exchange_n(bits) "exch.b" #bits
 #define MM_PTX_fetch_or(bits) "or.b" #bits
 #define MM_PTX_fetch_and(bits) "and.b" #bits
 #define MM_RMW_RELAXED "relaxed"
@@ -190,6 +191,12 @@ MM_FN uint64_t mm_now_ns(void) {
 MM_FN void mm_who(uint32_t thread[3], uint32_t block[3]) {
     thread[0] = threadIdx.x, thread[1] = threadIdx.y, thread[2] = threadIdx.z;
     block[0] = blockIdx.x, block[1] = blockIdx.y, block[2] = blockIdx.z;
+}
+/* The kernel: launches of a context are numbered as they are submitted. */
+MM_FN uint64_t mm_grid(void) {
+    uint64_t grid;
+    asm("mov.u64 %0, %%gridid;" : "=l"(grid));
+    return grid;
 }
 /* Ends the kernel; what the thread has told the host is there. */
 MM_FN void mm_trap(void) {

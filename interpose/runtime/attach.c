@@ -2,13 +2,17 @@
 #include "interpose/runtime/attach.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "interpose/runtime/resolve.h"
+#include "runtime/host/env.h"
 #include "runtime/host/heap.h"
 #include "runtime/host/inspect.h"
+#include "runtime/host/kernels.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 
@@ -103,6 +107,7 @@ static void make_heap(const struct mm_driver *d, struct context *c) {
     c->heap = (struct mm_host_heap *)malloc(sizeof *c->heap);
     if (!c->heap) return;
     mm_host_heap_create(d, c->heap, limit_bytes);
+    if (c->heap->kernels || mm_inspect_wants_launches()) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < c->peer_count; i++) mm_host_heap_access(d, c->heap, c->peers[i], true);
 }
 
@@ -166,8 +171,9 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
         error->code = CUDA_ERROR_OUT_OF_MEMORY;
         return false;
     }
-    return c->heap->kind == MM_HOST_HEAP_ABSENT ||
-           mm_host_ref_try_write(d, v->address, &c->heap->ref, error);
+    if (c->heap->kind == MM_HOST_HEAP_ABSENT) return true;
+    const struct mm_heap_ref published = mm_host_heap_published(c->heap);
+    return mm_host_ref_try_write(d, v->address, &published, error);
 }
 
 void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code) {
@@ -227,6 +233,53 @@ void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcont
     if (pushed) d->cuCtxPopCurrent(&popped);
     if (error.call) mm_attach_failed(d, error.call, error.code);
     inside = false;
+}
+
+/* ---- launches that are watched ------------------------------------------------------------------ */
+
+/* Held from a kernel of ours, which writes its number down, to the program's launch after it. Taken before `lock`. */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t watched_launches; /* under watch_lock */
+bool mm_attach_is_watching;
+
+/* The context of a launch in this stream; NULL: not known. */
+static CUcontext context_of(const struct mm_driver *d, CUstream stream) {
+    CUcontext context = NULL;
+    const bool is_created = (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD;
+    if (is_created && d->cuStreamGetCtx(stream, &context) == CUDA_SUCCESS) return context;
+    return d->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (!d || inside || forked) return false;
+    if (!d->cuStreamIsCapturing || d->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return false;
+    const CUcontext handle = context_of(d, stream);
+    inside = true;
+    pthread_mutex_lock(&watch_lock);
+    pthread_mutex_lock(&lock);
+    const struct context *c = context_listed(handle);
+    const bool is_watched = c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT && !c->is_ending;
+    if (is_watched && c->heap->kernels) mm_kernels_note(d, c->heap->kernels, kernel, stream);
+    pthread_mutex_unlock(&lock);
+    if (!is_watched) pthread_mutex_unlock(&watch_lock);
+    inside = false;
+    return is_watched;
+}
+
+void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launched) {
+    const uint64_t launch = is_launched ? ++watched_launches : 0;
+    struct mm_driver_visit visit;
+    const CUcontext handle = context_of(d, stream);
+    pthread_mutex_unlock(&watch_lock);
+    if (!is_launched || !mm_inspect_wants_launches() || !mm_driver_try_enter(d, handle, &visit)) return;
+    if (d->cuCtxSynchronize() == CUDA_SUCCESS) {
+        pthread_mutex_lock(&lock);
+        const struct context *c = context_listed(handle);
+        if (c && c->heap && !c->is_ending) mm_inspect_launch(d, c->heap, launch);
+        pthread_mutex_unlock(&lock);
+    }
+    mm_driver_leave(d, &visit);
 }
 
 /* ---- what the other hooks tell ----------------------------------------------------------------- */
@@ -390,5 +443,9 @@ void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device
 
 /* The driver may be gone: nothing of it is called; the operating system takes memory and addresses back. */
 __attribute__((destructor)) static void at_exit(void) {
+    const struct mm_host_env *env = mm_host_env_get();
     __atomic_store_n(&finished, true, __ATOMIC_RELAXED);
+    if (!mm_inspect_has_found || !env->check_exitcode || forked) return;
+    fflush(NULL);
+    _exit((int)env->check_exitcode);
 }

@@ -36,6 +36,13 @@ static inline __attribute__((always_inline)) void mm_attach_before_launch(const 
     if (context && kernel && !mm_known_has(kernel, context)) mm_attach_first_launch(d, kernel, context);
 }
 
+/* Checked runs, and pictures after each launch, look at every launch into a context with a heap. */
+extern bool mm_attach_is_watching;
+/* `kernel` is about to be launched in `stream`. Returns whether mm_attach_watched is to be called after that, until when no other launch is
+ * watched; not so if the stream captures. */
+__attribute__((cold)) bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream stream);
+__attribute__((cold)) void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launched);
+
 /* What the program was handed; context: see mm_handle_record. */
 void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner, CUcontext context);
 struct mm_handle mm_attach_find(const void *handle);

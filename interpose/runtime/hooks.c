@@ -34,6 +34,15 @@ static __attribute__((cold)) bool has_more(CUresult r, uint64_t bytes, int *time
     do r = REAL(symbol, __VA_ARGS__);                                                                     \
     while (__builtin_expect(r == CUDA_ERROR_OUT_OF_MEMORY || times != 0, 0) && has_more(r, bytes, &times))
 
+/* Between these two a launch is the only one, if it is watched. */
+static inline __attribute__((always_inline)) bool watch(CUfunction kernel, CUstream stream) {
+    return __builtin_expect(mm_attach_is_watching, 0) && mm_attach_try_watch(mm_driver_get(), kernel, stream);
+}
+static __attribute__((cold)) CUresult watched(CUresult r, CUstream stream) {
+    mm_attach_watched(mm_driver_get(), stream, r == CUDA_SUCCESS);
+    return r;
+}
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 #define LAUNCH_HOOKS(suffix)                                                                              \
@@ -41,21 +50,24 @@ static __attribute__((cold)) bool has_more(CUresult r, uint64_t bytes, int *time
     (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
      unsigned shared, CUstream stream, void **params, void **extra) {                                     \
         before(f, stream);                                                                                \
+        const bool is_watched = watch(f, stream);                                                         \
         WITH_MEMORY(r, 0, cuLaunchKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);\
-        return r;                                                                                         \
+        return is_watched ? watched(r, stream) : r;                                                       \
     }                                                                                                     \
     HOOK(cuLaunchKernelEx##suffix)                                                                        \
     (const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {                           \
         before(f, config ? config->hStream : NULL);                                                       \
+        const bool is_watched = config && watch(f, config->hStream);                                      \
         WITH_MEMORY(r, 0, cuLaunchKernelEx##suffix, config, f, params, extra);                            \
-        return r;                                                                                         \
+        return is_watched ? watched(r, config->hStream) : r;                                              \
     }                                                                                                     \
     HOOK(cuLaunchCooperativeKernel##suffix)                                                               \
     (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
      unsigned shared, CUstream stream, void **params) {                                                   \
         before(f, stream);                                                                                \
+        const bool is_watched = watch(f, stream);                                                         \
         WITH_MEMORY(r, 0, cuLaunchCooperativeKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params);\
-        return r;                                                                                         \
+        return is_watched ? watched(r, stream) : r;                                                       \
     }
 LAUNCH_HOOKS()
 LAUNCH_HOOKS(_ptsz)

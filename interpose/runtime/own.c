@@ -14,7 +14,7 @@ static bool try_count(const struct mm_driver *d, struct mm_host_heap *heap, void
 
 EXPORT int mm_get_statistics(struct mm_statistics *s) {
     struct mm_host_counts n;
-    if (!s || s->struct_bytes < sizeof *s) return MM_ERROR_ARGUMENT; /* the first version is the shortest */
+    if (!s || s->struct_bytes < offsetof(struct mm_statistics, misuse_overrun)) return MM_ERROR_ARGUMENT; /* the first version's, the shortest */
     const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_count, &n);
     if (result != MM_OK) return result;
     const struct mm_statistics found = {
@@ -29,14 +29,17 @@ EXPORT int mm_get_statistics(struct mm_statistics *s) {
         n.misuse[MM_MISUSE_INTERIOR],
         n.misuse[MM_MISUSE_NEVER],
         n.misuse[MM_MISUSE_DOUBLE_FREE],
+        n.misuse[MM_MISUSE_OVERRUN],
+        n.misuse[MM_MISUSE_AFTER_FREE],
     };
-    memset(s, 0, s->struct_bytes); /* what a later version asks for and we do not know */
-    *s = found;
+    const size_t struct_bytes = s->struct_bytes;
+    memset(s, 0, struct_bytes); /* what a later version asks for and we do not know */
+    memcpy(s, &found, struct_bytes < sizeof found ? struct_bytes : sizeof found);
     return MM_OK;
 }
 
 static bool try_take(const struct mm_driver *d, struct mm_host_heap *heap, void *stats, struct mm_driver_error *error) {
-    return mm_stats_try_take(d, heap, (struct mm_host_stats *)stats, error);
+    return mm_stats_try_take(d, heap, (struct mm_host_stats *)stats, NULL, error);
 }
 
 _Static_assert(MM_CLASS_COUNT <= MM_SIZE_CLASSES_MAX, "mm.h has room for all");

@@ -18,10 +18,11 @@ MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX;
  * common if the spacing is that (MM_SPACING_DEFAULT): programs that race, or forget a fence, and are lucky with CUDA's malloc,
  * whose allocations are 80 bytes apart and more, would read their neighbours' stale bytes (docs/notes/real-programs.md). */
 #define MM_TOKEN_RUN (3ull << 62)
+MM_FN uint64_t mm_token_run(uint64_t bytes) { return MM_TOKEN_RUN | (bytes < ~MM_TOKEN_RUN ? bytes : ~MM_TOKEN_RUN); }
 MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (MM_LIKELY(mm_heap_is_slice(bytes)))
         return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
-    return MM_TOKEN_RUN | (bytes < ~MM_TOKEN_RUN ? bytes : ~MM_TOKEN_RUN);
+    return mm_token_run(bytes);
 }
 MM_FN void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
     if (token >= MM_TOKEN_RUN) return mm_run_malloc(ref, token & ~MM_TOKEN_RUN, MM_SEGMENT_BYTES);
@@ -49,10 +50,10 @@ MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes
 
 /* free, first part: returns what is left (slice.h) for mm_heap_free_other, 0 if nothing. */
 MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, void *p) { return mm_slice_mark(ref, mm_slice_locate(ref, p)); }
+
 /* What is no slice that has been handed out: a run, or misuse. */
 MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
-    /* Whether an address had the bit that now says so is not known; on a device none has, nor the one below. */
-    struct mm_misused what = {MM_MISUSE_FOREIGN, left >> 62 & 1 ? left : left & ~MM_LEFT_FOREIGN, 0, 0};
+    struct mm_misused what = {MM_MISUSE_FOREIGN, mm_left_address(left), 0, 0, 0, 0};
     if (left < MM_LEFT_MARK) {
         const uint32_t c = mm_left_class(left), s = (uint32_t)(left >> MM_SLICE_BITS) & (MM_TREE_BITS_MAX - 1);
         what.kind = (enum mm_misuse)(left >> MM_LEFT_NOT_SHIFT), what.bytes = ref->classes[c].bytes;

@@ -20,7 +20,7 @@
 struct mm_heap_ref {
     uint64_t heap;       /* struct mm_heap */
     uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
-    uint64_t user_bytes; /* reserved, mapped or not */
+    uint64_t open_bytes; /* user_bytes; or 0: all calls go by guard.h */
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
     uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold (class.h) */
@@ -33,7 +33,7 @@ struct mm_heap_ref {
     uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
     uint64_t spacing_mask; /* slices begin at multiples of this + 1 (heap.h); 0: at those that their classes have */
     uint64_t on_misuse;    /* enum mm_on_misuse */
-    uint64_t spare;
+    uint64_t user_bytes; /* reserved, mapped or not */
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
@@ -43,13 +43,16 @@ MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer d
 #define MM_TREE_BITS_MAX (64u * MM_TREE_MID_SEGMENTS)
 MM_STATIC_ASSERT(MM_TREE_BITS_MAX * MM_SEGMENT_BYTES >= 1ull << 40, "three levels reach 1 TiB");
 
-/* What free (and nobody else) can complain of; index of mm_heap.misuse. */
+/* What can be complained of; index of mm_heap.misuse. */
 enum mm_misuse {
     MM_MISUSE_FOREIGN = 1,   /* not in the range of this heap */
     MM_MISUSE_NOT_ALLOCATED, /* in a block, run or segment that is free */
     MM_MISUSE_INTERIOR,     /* in the middle of an allocation */
     MM_MISUSE_NEVER,        /* a slice never handed out */
     MM_MISUSE_DOUBLE_FREE,
+    /* seen in a checked run only (guard.h) */
+    MM_MISUSE_OVERRUN,    /* a write past the end */
+    MM_MISUSE_AFTER_FREE, /* a write after free */
     MM_MISUSE_KINDS
 };
 /* What follows: MM_ON_MISUSE. It is counted in any case. */
@@ -85,8 +88,9 @@ struct mm_report {
     uint64_t address, bytes; /* of the pointer; of what it points to, as the heap knows it, or 0 */
     uint32_t kind, is_of_warp; /* enum mm_misuse; who did it is `thread` itself, or a thread of its warp */
     uint32_t thread[3], block[3];
+    uint64_t grid, made_by, freed_by; /* + 1: of the kernel that saw it, allocated, freed; 0: not known */
 };
-MM_STATIC_ASSERT(sizeof(struct mm_report) == 56, "no gaps");
+MM_STATIC_ASSERT(sizeof(struct mm_report) == 80, "no gaps");
 
 /* How device and host talk while kernels run (grow.h, report.h); the host's memory. */
 struct mm_mailbox {
@@ -145,10 +149,12 @@ struct mm_heap {
     uint64_t classes_used;  /* bit c: class c has ever had a region */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
-    uint64_t misuse[MM_MISUSE_KINDS + 2];
+    uint64_t null_first_grid;  /* of its kernel, + 1 */
+    uint64_t misuse[MM_MISUSE_KINDS];
     uint64_t free_count;       /* segments in the free tree; lags behind it */
     uint64_t flushing; /* rounds of that (shortage.h) */
     uint64_t reports;  /* misuses that were to be told (report.h) */
+    uint64_t guard;    /* struct mm_guard (guard.h); 0: none */
     struct mm_grow grow;
     struct mm_counter version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
@@ -224,7 +230,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->tree_leaves = l->tree_leaves;
     h->ref.heap = metadata_base;
     h->ref.user_base = user_base;
-    h->ref.user_bytes = l->segment_count * MM_SEGMENT_BYTES;
+    h->ref.user_bytes = h->ref.open_bytes = l->segment_count * MM_SEGMENT_BYTES;
     h->ref.segments = metadata_base + l->segments;
     h->ref.bits = metadata_base + l->bits_offset;
     mm_heap_image_hold(h, mapped_segments);

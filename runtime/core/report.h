@@ -19,6 +19,7 @@ struct mm_misused {
     enum mm_misuse kind;
     uint64_t address, bytes;
     uint32_t is_of_warp;
+    uint64_t made_by, freed_by;
 };
 
 /* Tells it, if it is among the first, and stops the kernel if that is wanted. It has been counted. */
@@ -29,6 +30,7 @@ MM_FN_RARE void mm_misuse_tell(const struct mm_heap_ref *ref, struct mm_misused 
         struct mm_report *r = &mm_grow_mailbox(ref)->reports[n];
         r->address = what.address, r->bytes = what.bytes;
         r->kind = (uint32_t)what.kind, r->is_of_warp = what.is_of_warp;
+        r->made_by = what.made_by, r->freed_by = what.freed_by, r->grid = mm_grid() + 1;
         mm_who(r->thread, r->block);
         mm_store_release_system_u64(&r->number, n + 1);
     }

@@ -11,12 +11,18 @@
 #include "runtime/core/report.h"
 #include "runtime/core/shortage.h"
 
-/* Counts a request that could not be served. */
-MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
+/* Counts a request that got NULL. */
+MM_FN_RARE void mm_null_tell(const struct mm_heap_ref *ref, uint64_t bytes) {
     struct mm_heap *h = mm_heap_of(ref);
     if (mm_add_relaxed_u64(&h->null_count, 1) != 0) return;
+    mm_store_relaxed_u64(&h->null_first_grid, mm_grid() + 1);
     mm_store_relaxed_u64(&h->null_first_bytes, bytes + 1);
     if (ref->mailbox != 0) mm_store_release_system_u64(&mm_grow_mailbox(ref)->null_bytes, bytes + 1);
+}
+
+/* Counts a request that could not be served; in a checked run it may be yet (guard.h). */
+MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
+    if (mm_heap_of(ref)->guard == 0) mm_null_tell(ref, bytes);
 }
 
 /* What mm_slice_draw returns when it has no address: a ticket, of stripe k of class c. */
@@ -180,14 +186,16 @@ MM_FN_LEAF uint64_t mm_slice_redraw(const struct mm_heap_ref *ref, uint64_t toke
 #define MM_LEFT_LIFE_SHIFT 46
 MM_FN uint64_t mm_left_kind(uint64_t left) { return left >> MM_LEFT_KIND_SHIFT << MM_LEFT_KIND_SHIFT; }
 MM_FN uint32_t mm_left_class(uint64_t left) { return (uint32_t)(left >> MM_LEFT_CLASS_SHIFT) & 63; }
+/* The address. Whether it had the bit that now says so is not known; on a device none has, nor the one below. */
+MM_FN uint64_t mm_left_address(uint64_t left) { return left >> 62 & 1 ? left : left & ~MM_LEFT_FOREIGN; }
 MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX << MM_SLICE_BITS <= 1ull << MM_LEFT_CLASS_SHIFT, "the number of a slice fits");
 MM_STATIC_ASSERT(MM_WORD_SHIFT == 6 && MM_LEFT_CLASS_SHIFT - MM_LEFT_FIRST_SHIFT == 6 && MM_LEFT_MORE_SHIFT - MM_LEFT_BACK_SHIFT == 7, "counts of a word");
 MM_STATIC_ASSERT(MM_WORDS_LIVES << MM_LEFT_LIFE_SHIFT <= MM_LEFT_MARK && MM_CLASS_COUNT <= 64, "so do life and class");
 
-/* First stage: whose slice p is. */
-MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) {
+/* First stage: whose slice p is. bytes: of the heap, from its beginning. */
+MM_FN uint64_t mm_slice_locate_in(const struct mm_heap_ref *ref, void *p, uint64_t bytes) {
     const uint64_t off = (uint64_t)p - ref->user_base;
-    if (!MM_LIKELY(off < ref->user_bytes)) return p == NULL ? 0 : MM_LEFT_FOREIGN | (uint64_t)p;
+    if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : MM_LEFT_FOREIGN | (uint64_t)p;
     const uint32_t s = mm_anew((uint32_t)(off >> MM_SEGMENT_SHIFT));
     const uint32_t in = mm_anew((uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1));
     uint64_t owner, unissued;
@@ -205,6 +213,8 @@ MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) {
     }
     return left | (uint64_t)c << MM_LEFT_CLASS_SHIFT | ((uint64_t)s << MM_SLICE_BITS | i);
 }
+
+MM_FN_LEAF uint64_t mm_slice_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->open_bytes); }
 
 /* Second stage: marks the slice free. All lanes of a whole warp as one if theirs are in the same word of slice bits, and none
  * twice; else each for itself: an or over part of a warp takes as long as several atomics. */
@@ -250,7 +260,7 @@ MM_FN_RARE void mm_slice_twice(const struct mm_heap_ref *ref, uint64_t left) {
     const uint32_t j = mm_block_of_word(class_, w % MM_SEGMENT_WORDS), change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
     if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change), change);
     const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, ref->user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)i * class_.bytes,
-                                    class_.bytes, (uint32_t)is_of_warp};
+                                    class_.bytes, (uint32_t)is_of_warp, 0, 0};
     mm_misuse_count(ref, what.kind, is_of_warp ? mm_popcount(MM_WARP_ALL) - more : 1);
     mm_misuse_tell(ref, what);
 }

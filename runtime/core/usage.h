@@ -35,6 +35,12 @@ MM_FN_RARE uint32_t mm_usage_issued(const struct mm_heap_ref *ref, uint32_t s, u
     return low;
 }
 
+/* Block j of segment s, class c, of which so many slices have been issued: whether slice i of the segment, in that block, is live. */
+MM_FN int mm_usage_is_live(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint32_t issued, uint32_t i) {
+    const uint64_t word = mm_load_relaxed_u64(mm_segment_bits(ref, s) + (i >> MM_WORD_SHIFT));
+    return i - (j << ref->classes[c].block_shift) < issued && !(word >> (i % (1u << MM_WORD_SHIFT)) & 1);
+}
+
 /* Block j of segment s, class c, which is not whole: how many of its slices are live. */
 MM_FN_RARE uint32_t mm_usage_block(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
     const uint32_t issued = mm_usage_issued(ref, s, c, j);

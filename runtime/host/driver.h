@@ -18,9 +18,11 @@
     X(cuMemHostGetDevicePointer) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)             \
     X(cuStreamQuery) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)
 
-/* Not in every driver we run on: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuKernelGetLibrary 12.5. */
+/* Not in every driver we run on: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuFuncGetName 12.3, cuKernelGetLibrary
+ * 12.5. */
 #define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \
-    X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary)
+    X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary) X(cuFuncGetName)     \
+    X(cuKernelGetName) X(cuStreamIsCapturing)
 
 struct mm_driver {
 #define MM_DRIVER_MEMBER(name) __typeof__(&name) name;

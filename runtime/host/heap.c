@@ -7,11 +7,13 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "runtime/core/guard.h"
 #include "runtime/host/clock.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/grower.h"
 #include "runtime/host/inspect.h"
+#include "runtime/host/kernels.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/trim.h"
@@ -100,9 +102,17 @@ static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, CUdevic
     return false;
 }
 
+/* What a checked run needs besides. Zeroed anew if it is there. */
+static bool try_guard(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    const uint64_t bytes = mm_guard_bytes(h->layout.segment_count), zero = 0;
+    return (h->guard || MM_DRIVER_TRY(d, error, cuMemAlloc, &h->guard, bytes)) &&
+           mm_copy_try_to_device(d, h->guard, bytes, &zero, sizeof zero, error);
+}
+
 /* Zeroes the fixed part and writes the image of a fresh heap with these segments. mailbox: 0 if it does not grow. */
 static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base,
                             CUdeviceptr user_base, uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error) {
+    if (mm_host_env_get()->is_checked && user_base && !try_guard(d, h, error)) return false;
     void *image = malloc(h->layout.image_bytes);
     if (!image) {
         error->call = "malloc";
@@ -114,6 +124,7 @@ static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, C
     if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
     ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
     ((struct mm_heap *)image)->ref.on_misuse = mm_host_env_get()->on_misuse;
+    ((struct mm_heap *)image)->guard = h->guard;
     h->ref = ((struct mm_heap *)image)->ref;
     bool done = mm_copy_try_to_device(d, metadata_base, h->layout.fixed_bytes, image, h->layout.image_bytes,
                                       error);
@@ -163,6 +174,8 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
         return false;
     }
     h->kind = MM_HOST_HEAP_MAPPED;
+    if (h->guard && !(h->kernels = mm_kernels_create(d, no_growth)))
+        mm_host_say("device %d: kernels have no names (%s)", h->device, no_growth->call), no_growth->call = NULL;
     if (!h->shared) return true;
     mm_trim_try_load(d, h, no_growth);
     if (mm_grower_start(d, h) != 0) {
@@ -255,6 +268,8 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
 /* Gives back what was made before something failed; the context is there. */
 static void undo(const struct mm_driver *d, struct mm_host_heap *h) {
     if (h->shared) d->cuMemHostUnregister(h->shared);
+    if (h->guard) d->cuMemFree(h->guard);
+    h->guard = 0;
     const uint64_t ceiling_segments = h->ceiling_segments, reserve_bytes = h->reserve_bytes;
     const CUcontext context = h->context;
     mm_host_heap_drop(d, h);
@@ -279,6 +294,12 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint
         }
     }
     report(d, h, &b, &error, &no_growth, now_ms() - start_ms);
+}
+
+struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *h) {
+    struct mm_heap_ref ref = h->ref;
+    if (h->guard) ref.open_bytes = 0;
+    return ref;
 }
 
 bool mm_host_ref_try_read(const struct mm_driver *d, CUdeviceptr variable, struct mm_heap_ref *ref,
@@ -336,6 +357,7 @@ bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, s
     pthread_mutex_unlock(&h->lock);
     if (!try_read_events(d, h, &head, error)) return false;
     counts->null_count = head.null_count;
+    counts->null_first_grid = head.null_first_grid;
     counts->null_first_bytes = head.null_first_bytes ? head.null_first_bytes - 1 : 0; /* written after the count */
     memcpy(counts->misuse, head.misuse, sizeof counts->misuse);
     return true;
@@ -365,8 +387,9 @@ void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
 }
 
 /* The image of a fresh heap that has all chunks there are. */
-static bool try_write_fresh(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_driver_error *error) {
+static bool try_write_fresh(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     const struct mm_host_chunks *c = &h->chunks;
+    if (h->guard && !try_guard(d, h, error)) return false;
     struct mm_heap *image = (struct mm_heap *)malloc(h->layout.image_bytes);
     if (!image) {
         error->call = "malloc";
@@ -375,7 +398,8 @@ static bool try_write_fresh(const struct mm_driver *d, const struct mm_host_heap
     }
     mm_heap_image(image, &h->layout, h->ref.heap, h->ref.user_base, c->count ? 0 : c->mapped_count);
     for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
-    image->ref = h->ref; /* what modules hold */
+    image->ref = h->ref;
+    image->guard = h->guard;
     image->grow.mapped = c->mapped_count;
     image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
     const bool done = mm_copy_try_to_device(d, h->ref.heap, h->layout.fixed_bytes, image, h->layout.image_bytes, error);
@@ -462,6 +486,7 @@ bool mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *h) {
     mm_vm_unreserve(d, &h->metadata);
     mm_vm_unreserve(d, &h->user);
     if (h->shared) munmap(h->shared, sizeof *h->shared);
+    mm_kernels_drop(h->kernels);
     pthread_mutex_destroy(&h->lock);
     memset(h, 0, sizeof *h);
     h->device = device;

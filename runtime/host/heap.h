@@ -29,6 +29,8 @@ struct mm_host_shared {
 struct mm_host_seen {
     struct mm_host_stats *stats;
     bool has_stats;
+    struct mm_leaks *leaks;
+    bool has_leaks;
     char *map; /* NULL: none */
     size_t map_bytes;
     struct mm_driver_error error; /* why there is less */
@@ -38,7 +40,9 @@ struct mm_host_heap {
     enum mm_host_heap_kind kind;
     CUdevice device;
     CUcontext context;
-    struct mm_heap_ref ref; /* what modules get; ref.heap == 0 if absent */
+    struct mm_heap_ref ref; /* see mm_host_heap_published; ref.heap == 0 if absent */
+    CUdeviceptr guard;      /* struct mm_guard, with MM_CHECK=1 */
+    struct mm_host_kernels *kernels; /* kernels.h; NULL: not known which kernel is which */
     struct mm_layout layout;
     struct mm_vm_range user, metadata;
     uint64_t fixed_mapped_bytes; /* of the metadata, one mapping */
@@ -74,6 +78,9 @@ struct mm_host_heap {
  * (cudaLimitMallocHeapSize). Never fails: see the kinds. Says one line if it is less than was asked for. */
 void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t floor_bytes);
 
+/* What the variable of a module gets. */
+struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *heap);
+
 /* Reads or writes the heap variable of a module at `variable`, on a stream of its own. */
 bool mm_host_ref_try_read(const struct mm_driver *d, CUdeviceptr variable, struct mm_heap_ref *ref,
                           struct mm_driver_error *error);
@@ -93,7 +100,7 @@ void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *heap, C
 /* What a heap has, and what happened in it. */
 struct mm_host_counts {
     uint64_t heap_bytes, metadata_bytes, reserved_bytes; /* mapped: segments, and what is ours; addresses */
-    uint64_t null_count, null_first_bytes;
+    uint64_t null_count, null_first_bytes, null_first_grid; /* the latter + 1; 0: not known */
     uint64_t misuse[MM_MISUSE_KINDS];
 };
 /* Beside whatever runs: no kernel is waited for. The heap is not absent. */

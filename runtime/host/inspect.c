@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "runtime/host/env.h"
+#include "runtime/host/leaks.h"
 #include "runtime/host/map.h"
+#include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/stats.h"
+
+bool mm_inspect_has_found;
 
 bool mm_inspect_try_path(const char *pattern, CUdevice device, uint64_t launch, char *path, size_t path_bytes) {
     size_t n = 0;
@@ -95,12 +99,16 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
     const struct mm_host_env *env = mm_host_env_get();
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct mm_driver_visit visit;
-    if ((env->stats == MM_STATS_NONE && !env->heap_map) || h->kind == MM_HOST_HEAP_ABSENT) return;
+    const bool is_checked = h->guard != 0;
+    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map) || h->kind == MM_HOST_HEAP_ABSENT) return;
     if (!mm_driver_try_enter(d, h->context, &visit)) return;
     struct mm_host_seen *seen = &h->seen;
-    if (env->stats != MM_STATS_NONE) {
+    if (env->stats != MM_STATS_NONE || is_checked) {
         if (!seen->stats) seen->stats = (struct mm_host_stats *)malloc(sizeof *seen->stats);
-        seen->has_stats = seen->stats && mm_stats_try_take(d, h, seen->stats, &error);
+        if (is_checked && !seen->leaks) seen->leaks = (struct mm_leaks *)malloc(sizeof *seen->leaks);
+        else if (is_checked && seen->has_leaks) mm_leaks_drop(seen->leaks);
+        seen->has_stats = seen->stats && (seen->leaks || !is_checked) && mm_stats_try_take(d, h, seen->stats, seen->leaks, &error);
+        seen->has_leaks = seen->has_stats && is_checked;
     }
     if (env->heap_map && !mm_inspect_wants_launches()) {
         free(seen->map);
@@ -129,16 +137,43 @@ static void write_stats(const struct mm_host_heap *h) {
     free(text);
 }
 
+static void say_leak(const struct mm_host_heap *h, const struct mm_leak *leak) {
+    char of[60] = "of a size that is not known, at most";
+    if (leak->class_ < MM_CLASS_COUNT) snprintf(of, sizeof of, "of size class %u,", mm_class_bytes(leak->class_));
+    else if (leak->class_ == MM_CLASS_COUNT) snprintf(of, sizeof of, "in segments of their own,");
+    mm_host_say("device %d: leak: %llu objects %s %llu bytes, allocated by kernel %s", h->device, (unsigned long long)leak->count, of,
+                (unsigned long long)leak->bytes, leak->kernel);
+}
+
+/* What a checked run found, and that it was one. */
+static void say_leaks(const struct mm_host_heap *h) {
+    const struct mm_leaks *l = h->seen.leaks;
+    const uint64_t *misuse = h->seen.stats->counts.misuse, late = l->overrun_count + l->after_free_count;
+    unsigned long long frees = 0, left = 0;
+    for (int kind = 1; kind < MM_MISUSE_OVERRUN; kind++) frees += misuse[kind];
+    const unsigned long long overruns = misuse[MM_MISUSE_OVERRUN] + l->overrun_count, writes = misuse[MM_MISUSE_AFTER_FREE] + l->after_free_count;
+    for (uint64_t i = 0; i < late && i < MM_REPORTS; i++) mm_report_line(h, &l->found[i], true);
+    for (size_t i = 0; i < l->leak_count && i < MM_HOST_LEAKS_TOLD; i++) say_leak(h, &l->leak[i]);
+    for (size_t i = MM_HOST_LEAKS_TOLD; i < l->leak_count; i++) left += l->leak[i].count;
+    if (left) mm_host_say("device %d: leak: %llu other objects", h->device, left);
+    mm_host_say("device %d: checked: %llu leaks of %llu bytes, %llu writes past the end, %llu writes after free, %llu misuses of free", h->device,
+                (unsigned long long)l->count, (unsigned long long)l->bytes, overruns, writes, frees);
+    if (l->count || overruns || writes || frees) mm_inspect_has_found = true;
+}
+
 void mm_inspect_write(struct mm_host_heap *h) {
     const struct mm_host_env *env = mm_host_env_get();
     struct mm_host_seen *seen = &h->seen;
     char path[PATH_MAX];
+    if (seen->has_leaks) say_leaks(h);
+    else if (h->guard) mm_host_say("device %d: not checked for leaks (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     if (env->stats != MM_STATS_NONE && h->kind != MM_HOST_HEAP_ABSENT) {
         if (seen->has_stats) write_stats(h);
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
     if (seen->map && try_path("a picture", env->heap_map, h->device, 0, path)) write_file("a picture", path, seen->map, seen->map_bytes, false);
-    free(seen->stats), free(seen->map);
+    if (seen->has_leaks) mm_leaks_drop(seen->leaks);
+    free(seen->stats), free(seen->leaks), free(seen->map);
     memset(seen, 0, sizeof *seen);
 }
 

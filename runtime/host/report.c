@@ -2,28 +2,48 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "runtime/host/kernels.h"
 #include "runtime/host/say.h"
 
-/* What the pointer is, and whether the size behind it says something. */
+/* What was done, with which pointer, and whether the size behind it says something. */
+#define INVALID "invalid free"
 static const struct {
-    const char *text;
+    const char *call, *text, *seen;
     bool has_size;
 } wrong[MM_MISUSE_KINDS] = {
-    [MM_MISUSE_FOREIGN] = {", a pointer of another allocator, another GPU's heap or the stack", false},
-    [MM_MISUSE_NOT_ALLOCATED] = {", a pointer into memory that is free", false},
-    [MM_MISUSE_INTERIOR] = {", a pointer into the middle of an allocation", true},
-    [MM_MISUSE_NEVER] = {", a pointer that malloc never gave", false},
-    [MM_MISUSE_DOUBLE_FREE] = {"", true},
+    [MM_MISUSE_FOREIGN] = {INVALID, ", a pointer of another allocator, another GPU's heap or the stack", "", false},
+    [MM_MISUSE_NOT_ALLOCATED] = {INVALID, ", a pointer into memory that is free", "", false},
+    [MM_MISUSE_INTERIOR] = {INVALID, ", a pointer into the middle of an allocation", "", true},
+    [MM_MISUSE_NEVER] = {INVALID, ", a pointer that malloc never gave", "", false},
+    [MM_MISUSE_DOUBLE_FREE] = {"double free", "", "", true},
+    [MM_MISUSE_OVERRUN] = {"write past the end of", ", an allocation", "seen ", true},
+    [MM_MISUSE_AFTER_FREE] = {"write after free to", ", an allocation", "seen ", true},
 };
 
-static void say(const struct mm_report *r, CUdevice device) {
-    const unsigned kind = r->kind < MM_MISUSE_KINDS && wrong[r->kind].text ? r->kind : MM_MISUSE_FOREIGN;
-    char size[40] = "";
-    if (wrong[kind].has_size && r->bytes) snprintf(size, sizeof size, " of %llu bytes", (unsigned long long)r->bytes);
-    mm_host_say("device %d: %s free(%#llx)%s%s, by %sthread (%u,%u,%u) of block (%u,%u,%u)", device,
-                kind == MM_MISUSE_DOUBLE_FREE ? "double" : "invalid", (unsigned long long)r->address, wrong[kind].text, size,
-                r->is_of_warp ? "the warp of " : "", r->thread[0], r->thread[1], r->thread[2], r->block[0], r->block[1], r->block[2]);
+/* Who allocated it, and who freed it, in a checked run. */
+static void append_history(const struct mm_host_heap *h, const struct mm_report *r, char *text, size_t bytes) {
+    size_t n = strlen(text);
+    if (r->made_by) n += (size_t)snprintf(text + n, bytes - n, ", allocated by kernel %s", mm_kernels_name(h->kernels, r->made_by));
+    if (r->freed_by && n < bytes) snprintf(text + n, bytes - n, ", freed by kernel %s", mm_kernels_name(h->kernels, r->freed_by));
+}
+
+void mm_report_line(const struct mm_host_heap *h, const struct mm_report *r, bool is_seen_at_end) {
+    const unsigned kind = r->kind < MM_MISUSE_KINDS && wrong[r->kind].call ? r->kind : MM_MISUSE_FOREIGN;
+    const bool is_call = kind < MM_MISUSE_OVERRUN;
+    char what[400] = "", by[80] = "at the end";
+    size_t n = (size_t)snprintf(what, sizeof what, is_call ? "%s(%#llx)%s" : "%s %#llx%s", wrong[kind].call, (unsigned long long)r->address,
+                                wrong[kind].text);
+    if (wrong[kind].has_size && r->bytes)
+        snprintf(what + n, sizeof what - n, " of %s%llu bytes", r->made_by || is_call ? "" : "at most ", (unsigned long long)r->bytes);
+    append_history(h, r, what, sizeof what);
+    if (!is_seen_at_end)
+        snprintf(by, sizeof by, "by %sthread (%u,%u,%u) of block (%u,%u,%u)", r->is_of_warp ? "the warp of " : "", r->thread[0], r->thread[1],
+                 r->thread[2], r->block[0], r->block[1], r->block[2]);
+    const bool has_kernel = h->kernels && r->grid && !is_seen_at_end;
+    mm_host_say("device %d: %s, %s%s%s%s", h->device, what, wrong[kind].seen, by, has_kernel ? " of kernel " : "",
+                has_kernel ? mm_kernels_name(h->kernels, r->grid) : "");
 }
 
 void mm_report_say(struct mm_host_heap *h) {
@@ -33,7 +53,7 @@ void mm_report_say(struct mm_host_heap *h) {
     for (; h->reports_said < MM_REPORTS; h->reports_said++) {
         struct mm_report *r = &h->shared->mailbox.reports[h->reports_said];
         if (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) == 0) break;
-        say(r, h->device);
+        mm_report_line(h, r, false);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -3,19 +3,37 @@
 #include <string.h>
 
 #include "runtime/core/heap.h"
+#include "runtime/host/kernels.h"
 #include "runtime/host/snapshot.h"
 
+/* What is live for the allocator only. */
+static void take_out_quarantine(struct mm_host_stats *stats, const struct mm_leaks *leaks) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) stats->usage.classes[c].live -= leaks->kept[c];
+    stats->has_asked = true;
+    stats->asked_bytes = leaks->bytes;
+}
+
 /* What has happened is read after what there is: a misuse or NULL more, not one less than what came of it. */
-bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_stats *stats, struct mm_driver_error *error) {
+bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_stats *stats, struct mm_leaks *leaks,
+                       struct mm_driver_error *error) {
     struct mm_snapshot s;
+    struct mm_leaks found;
     if (!mm_snapshot_try_take(d, h, &s, error)) return false;
     memset(stats, 0, sizeof *stats);
     stats->device = h->device;
     mm_usage_walk(&s.ref, 0, s.segment_count, &stats->usage);
     const struct mm_grow *grow = &mm_heap_of(&s.ref)->grow;
     stats->wait_count = grow->waits, stats->waited_ns = grow->waited_ns;
+    bool done = true;
+    if (h->guard) {
+        done = mm_leaks_try_find(d, h, &s, leaks ? leaks : &found, error);
+        if (done) take_out_quarantine(stats, leaks ? leaks : &found);
+        if (done && !leaks) mm_leaks_drop(&found);
+    }
     mm_snapshot_drop(&s);
-    if (!mm_host_heap_try_count(d, h, &stats->counts, error)) return false;
+    if (!done || !mm_host_heap_try_count(d, h, &stats->counts, error)) return false;
+    const char *kernel = mm_kernels_name(h->kernels, stats->counts.null_first_grid);
+    if (strcmp(kernel, MM_KERNEL_NOT_KNOWN) != 0) snprintf(stats->null_first_kernel, sizeof stats->null_first_kernel, "%s", kernel);
     pthread_mutex_lock(&h->lock);
     stats->peak_heap_bytes = h->chunks.peak_count * MM_SEGMENT_BYTES;
     stats->growth_count = h->steps, stats->given_back_bytes = h->given_back_bytes;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "runtime/core/usage.h"
-#include "runtime/host/heap.h"
+#include "runtime/host/leaks.h"
 
 struct mm_host_stats {
     CUdevice device;
@@ -23,12 +23,14 @@ struct mm_host_stats {
     uint64_t held_bytes; /* of segments of classes, free: for objects of their class only */
     uint64_t growth_count, given_back_bytes;
     uint64_t wait_count, waited_ns; /* for growth, of all callers together */
-    bool has_asked;
+    bool has_asked; /* a checked run: what is in quarantine does not count as live */
     uint64_t asked_bytes; /* of live objects */
+    char null_first_kernel[200]; /* empty: not known */
 };
 
-/* The heap is not absent, and its context is current. Waits for no kernel: see snapshot.h. */
-bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_host_stats *stats,
+/* The heap is not absent, and its context is current. Waits for no kernel: see snapshot.h. leaks: NULL, or what is found in a
+ * checked run, which the caller drops. */
+bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_host_stats *stats, struct mm_leaks *leaks,
                        struct mm_driver_error *error);
 
 /* Shares, 0 to 1; less than 0: not known. */

@@ -39,7 +39,8 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
     fprintf(out, "%s grew %" PRIu64 " times; %" PRIu64 " waits for that, %.3f ms in all; %s given back\n", at, s->growth_count, s->wait_count,
             (double)s->waited_ns * 1e-6, mm_host_size(s->given_back_bytes).text);
     if (n->null_count)
-        fprintf(out, "%s NULL: %" PRIu64 " requests, the first of %" PRIu64 " bytes, by kernel: " NOT_COUNTED "\n", at, n->null_count, n->null_first_bytes);
+        fprintf(out, "%s NULL: %" PRIu64 " requests, the first of %" PRIu64 " bytes, in kernel: %s\n", at, n->null_count, n->null_first_bytes,
+                s->null_first_kernel[0] ? s->null_first_kernel : NOT_COUNTED);
     else
         fprintf(out, "%s NULL: 0 requests\n", at);
     fprintf(out, "%s misuse of free: %" PRIu64 " foreign, %" PRIu64 " not allocated, %" PRIu64 " interior, %" PRIu64 " never handed out, %" PRIu64
@@ -105,6 +106,8 @@ static size_t items_of(const struct mm_host_stats *s, struct item *items) {
         {"misuse_interior", COUNT, n->misuse[MM_MISUSE_INTERIOR]},
         {"misuse_never", COUNT, n->misuse[MM_MISUSE_NEVER]},
         {"misuse_double_free", COUNT, n->misuse[MM_MISUSE_DOUBLE_FREE]},
+        {"misuse_overrun", s->has_asked ? COUNT : UNKNOWN, n->misuse[MM_MISUSE_OVERRUN]},
+        {"misuse_after_free", s->has_asked ? COUNT : UNKNOWN, n->misuse[MM_MISUSE_AFTER_FREE]},
     };
     _Static_assert(sizeof counts / sizeof *counts <= ITEMS_MAX, "room for all");
     memcpy(items, counts, sizeof counts);
@@ -130,6 +133,20 @@ static void write_value(struct item item, const char *unknown, FILE *out) {
     else fprintf(out, "%" PRIu64, item.value);
 }
 
+/* In quotes, or null. Names of kernels are identifiers, or what C++ makes of them. */
+static void write_name(const char *name, FILE *out) {
+    if (!*name) {
+        fputs("null", out);
+        return;
+    }
+    fputc('"', out);
+    for (; *name; name++) {
+        if (*name == '"' || *name == '\\') fputc('\\', out);
+        fputc((unsigned char)*name < 0x20 ? '?' : *name, out);
+    }
+    fputc('"', out);
+}
+
 static void write_json(const struct mm_host_stats *s, FILE *out) {
     struct item items[ITEMS_MAX], of_class[CLASS_ITEMS];
     const size_t count = items_of(s, items);
@@ -138,6 +155,8 @@ static void write_json(const struct mm_host_stats *s, FILE *out) {
         fprintf(out, ",\"%s\":", items[i].name);
         write_value(items[i], "null", out);
     }
+    fputs(",\"null_first_kernel\":", out);
+    write_name(s->null_first_kernel, out);
     fputs(",\"classes\":[", out);
     const char *comma = "";
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
@@ -163,6 +182,9 @@ static void write_csv(const struct mm_host_stats *s, FILE *out) {
         write_value(items[i], "", out);
         fputs("\n", out);
     }
+    fprintf(out, "%ld,%d,,null_first_kernel,", (long)getpid(), s->device);
+    if (s->null_first_kernel[0]) write_name(s->null_first_kernel, out); /* commas are in it, quotes are not */
+    fputs("\n", out);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         if (!s->usage.classes[c].segments) continue;
         class_items(&s->usage.classes[c], c, of_class);

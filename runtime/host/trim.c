@@ -3,8 +3,6 @@
 
 #include "runtime/host/clock.h"
 
-/* The fatbin of runtime/maintain.cu. */
-extern const char mm_kernels_fatbin[];
 __asm__(".pushsection .rodata\n"
         ".balign 8\n"
         ".globl mm_kernels_fatbin\n"

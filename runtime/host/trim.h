@@ -10,6 +10,9 @@
 
 #include "runtime/host/heap.h"
 
+/* The fatbin of runtime/maintain.cu. */
+extern const char mm_kernels_fatbin[];
+
 /* Loads the kernels into the current context. heap->ref is set. */
 bool mm_trim_try_load(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_driver_error *error);
 

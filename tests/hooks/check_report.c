@@ -154,6 +154,68 @@ START_TEST(usage_for_programs) {
 }
 END_TEST
 
+/* ---- checked runs --------------------------------------------------------------------------------------- */
+
+/* Runs it; the lines on standard error are `lines`, in which "@" stands for the next address that it printed. */
+static void expect_checked(const char *what, const char *const *settings, int status, const char *lines) {
+    static char expected[8192];
+    struct result r = RUN(settings, "./client", "v2-legacy", "checked", what);
+    char *address = strtok(r.out, "\n");
+    size_t n = 0;
+    for (; *lines; lines++) {
+        if (*lines != '@') {
+            expected[n++] = *lines;
+            continue;
+        }
+        ck_assert_msg(address != NULL, "%s: too few addresses; \"%s\"", what, r.err);
+        n += (size_t)sprintf(expected + n, "%s", address);
+        address = strtok(NULL, "\n");
+    }
+    expected[n] = 0;
+    ck_assert_int_eq(r.status, status);
+    r.status = 0;
+    expect_long(&r, expected);
+}
+
+#define CHECKED(...) SETTINGS(preload_mm, "MM_CHECK=1", "MM_SPACING=16", __VA_ARGS__)
+#define CLEAN "mm: device 0: checked: 0 leaks of 0 bytes, 0 writes past the end, 0 writes after free, 0 misuses of free\n"
+#define OVERRUN(size) "mm: device 0: write past the end of @, an allocation of " size " bytes, allocated by kernel make, seen by thread (1,0,0) of block (0,0,0) of kernel end\n"
+#define AFTER_FREE "mm: device 0: write after free to @, an allocation of "
+#define FREED_BY_END " bytes, allocated by kernel make, freed by kernel end, "
+
+START_TEST(checked_runs) {
+    expect_checked("nothing", CHECKED("MM_CHECK_EXITCODE=9"), 0, CLEAN);
+    expect_checked("leaks", CHECKED("MM_CHECK_EXITCODE=9"), 9,
+                   "mm: device 0: leak: 1 objects in segments of their own, 6291456 bytes, allocated by kernel _ZN5other4makeEPPv\n"
+                   "mm: device 0: leak: 5 objects of size class 768, 3500 bytes, allocated by kernel make\n"
+                   "mm: device 0: leak: 10 objects of size class 64, 640 bytes, allocated by kernel make\n"
+                   "mm: device 0: leak: 3 objects of size class 64, 180 bytes, allocated by kernel _ZN5other4makeEPPv\n"
+                   "mm: device 0: checked: 19 leaks of 6295776 bytes, 0 writes past the end, 0 writes after free, 0 misuses of free\n");
+    expect_checked("overruns", CHECKED("MM_CHECK_EXITCODE=200"), 200,
+                   OVERRUN("1") OVERRUN("20") OVERRUN("64") OVERRUN("1000") OVERRUN("2097152") OVERRUN("5242880")
+                   "mm: device 0: write past the end of @, an allocation of at most 104 bytes, seen by thread (1,0,0) of block (0,0,0) of kernel make\n"
+                   "mm: device 0: write past the end of @, an allocation of 30 bytes, allocated by kernel make, seen at the end\n"
+                   "mm: device 0: leak: 1 objects of size class 32, 30 bytes, allocated by kernel make\n"
+                   "mm: device 0: checked: 1 leaks of 30 bytes, 8 writes past the end, 0 writes after free, 0 misuses of free\n");
+    expect_checked("after-free", CHECKED("MM_CHECK_EXITCODE=0"), 0,
+                   "mm: device 0: double free(@) of 3000" FREED_BY_END "by thread (1,0,0) of block (0,0,0) of kernel make\n"
+                   AFTER_FREE "5242880" FREED_BY_END "seen by thread (1,0,0) of block (0,0,0) of kernel make\n"
+                   AFTER_FREE "100" FREED_BY_END "seen at the end\n"
+                   AFTER_FREE "3000" FREED_BY_END "seen at the end\n"
+                   "mm: device 0: checked: 0 leaks of 0 bytes, 0 writes past the end, 3 writes after free, 1 misuses of free\n");
+    expect_checked("nothing", SETTINGS(preload_mm, "MM_CHECK=2"), 1, "mm: MM_CHECK=2 is not understood; expected 0 or 1; using 0\n");
+}
+END_TEST
+
+START_TEST(checked_runs_use_all_memory) {
+    struct result r = RUN(CHECKED("MM_HEAP_SIZE=8M", "MM_HEAP_MAX=8M"), "./client", "v2-legacy", "checked", "null");
+    ck_assert_msg(r.status == 0 && strstr(r.err, "malloc of 4000 bytes in a kernel answered NULL") && strstr(r.err, "0 misuses of free\n"), "status %d, \"%s\" \"%s\"",
+                  r.status, r.out, r.err);
+    r = RUN(CHECKED("MM_HEAP_SIZE=8M", "MM_HEAP_MAX=8M", "MM_STATS=1"), "./client", "v2-legacy", "checked", "null");
+    ck_assert_msg(strstr(r.err, "NULL: 2 requests, the first of 4000 bytes, in kernel: make\n"), "\"%s\"", r.err);
+}
+END_TEST
+
 /* ---- pictures --------------------------------------------------------------------------------------- */
 
 START_TEST(heap_map) {
@@ -184,6 +246,8 @@ int main(int argc, char **argv) {
     tcase_add_test(c, statistics_of_every_end);
     tcase_add_test(c, usage_for_programs);
     tcase_add_test(c, heap_map);
+    tcase_add_test(c, checked_runs);
+    tcase_add_test(c, checked_runs_use_all_memory);
     suite_add_tcase(s, c);
     return suite_run(s);
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "include/mm.h"
-#include "runtime/core/heap.h"
+#include "runtime/core/guard.h"
 
 /* By mmhook.o where that is in the program, else from libmm.so.1, if it was preloaded. */
 extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
@@ -133,7 +133,85 @@ static void usage_of_program(int argc, char **argv) {
     CHECK(u.peak_heap_bytes == u.heap_bytes && u.external_fragmentation >= 0 && u.external_fragmentation < 1);
 }
 
+/* ---- checked runs ---- */
+
+static CUmodule module;
+
+static void launch(const char *name) {
+    CUfunction f;
+    if (!module) OK(cu.cuModuleLoadData(&module, "mm"));
+    OK(cu.cuModuleGetFunction(&f, module, name));
+    OK(client_launch(f, NULL));
+    ref = standin->last_ref;
+    mm_cpu_grid = standin->last_grid; /* what follows is what that kernel does */
+}
+static char *make(uint64_t bytes) {
+    char *p = (char *)mm_guard_malloc(&ref, bytes, 1);
+    CHECK(p);
+    return p;
+}
+
+/* argv: what is done wrong. Prints addresses in the order of the lines that are expected. */
+static void checked(int argc, char **argv) {
+    CHECK(argc == 1);
+    const char *what = argv[0];
+    client_start();
+    launch("make");
+    CHECK(ref.open_bytes == 0 && ref.heap != 0);
+    if (strcmp(what, "nothing") == 0) {
+        for (int i = 0; i < 100000; i++) mm_guard_free(&ref, make(1 + (uint64_t)i % 5000));
+        char *p = make(9 << 20), *q = (char *)mm_guard_malloc(&ref, 100, 256);
+        CHECK((uintptr_t)q % 256 == 0 && mm_guard_usable_size(&ref, p) == 9 << 20 && mm_guard_usable_size(&ref, q) == 100);
+        memset(p, 1, 9 << 20), memset(q, 1, 100);
+        mm_guard_free(&ref, p), mm_guard_free(&ref, q), mm_guard_free(&ref, NULL);
+        CHECK(mm_guard_usable_size(&ref, q) == 0);
+    } else if (strcmp(what, "leaks") == 0) {
+        for (int i = 0; i < 10; i++) make(64);
+        for (int i = 0; i < 5; i++) make(700);
+        launch("_ZN5other4makeEPPv");
+        for (int i = 0; i < 3; i++) make(60);
+        make(6 << 20);
+        mm_guard_free(&ref, make(1000)); /* in quarantine, and no leak */
+    } else if (strcmp(what, "overruns") == 0) {
+        static const uint64_t sizes[] = {1, 20, 64, 1000, 2 << 20, 5 << 20};
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            char *p = make(sizes[i]);
+            memset(p, 7, sizes[i]);
+            p[sizes[i] + i % 3]++;
+            printf("%p\n", (void *)p);
+            launch("end");
+            mm_guard_free(&ref, p);
+            launch("make");
+        }
+        char *far = make(100), *live = make(30);
+        memset(far, 7, mm_heap_usable_size(&ref, far)), live[31] = 1;
+        mm_guard_free(&ref, far);
+        printf("%p\n%p\n", (void *)far, (void *)live);
+    } else if (strcmp(what, "after-free") == 0) {
+        char *p = make(100), *q = make(3000), *r = make(100), *large = make(5 << 20);
+        launch("end");
+        mm_guard_free(&ref, p), mm_guard_free(&ref, q), mm_guard_free(&ref, r), mm_guard_free(&ref, large);
+        q[0] = 1, r[40] = 2, large[50] = 3;
+        launch("make");
+        mm_guard_free(&ref, q); /* a second time */
+        CHECK(make(5 << 20) == large); /* not kept: looked at when it is given out again */
+        mm_guard_free(&ref, large);
+        printf("%p\n%p\n%p\n%p\n", (void *)q, (void *)large, (void *)r, (void *)q);
+    } else if (strcmp(what, "null") == 0) { /* what is in quarantine is had when there is nothing else, and that is no NULL */
+        uint64_t n = 0;
+        for (int round = 0; round < 2; round++) {
+            char *list = NULL, *p;
+            for (n = 0; (p = (char *)mm_guard_malloc(&ref, 4000, 1)) != NULL; n++) *(char **)p = list, list = p;
+            CHECK(n > 1500);
+            while (list) p = list, list = *(char **)p, mm_guard_free(&ref, p);
+        }
+    } else {
+        CHECK(0);
+    }
+}
+
 const struct scenario client_report_scenarios[] = {
+    {"checked", checked},
     {"usage", usage}, {"usage-program", usage_of_program},
     {"misuse", synchronised}, {"misuse-context-ends", context_ends}, {"misuse-idle", idle}, {"misuse-kinds", kinds}, {NULL, NULL},
 };

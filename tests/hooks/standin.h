@@ -35,7 +35,8 @@ struct standin {
     /* kernels of modules that hold the heap variable: what it held when they ran */
     long launches_with_variable, launches_without_heap;
     struct mm_heap_ref last_ref;
-    long flushes, claims; /* kernels of libmm.so that ran */
+    long flushes, claims, notes; /* kernels of libmm.so that ran */
+    unsigned long long grids, last_grid; /* launches are numbered, with those; the last one of the program's */
     int launch_code; /* what launches answer */
     bool launches_do_nothing;
     /* code that came (standin_jit.c): the last image, where it lay, and what came with it */

@@ -41,12 +41,20 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule module, const char *name) {
     if (is(module, OURS)) {
         struct object *ours = standin_make(FUNCTION, (struct object *)module);
         ours->is_ours = true;
-        ours->is_flush = strstr(name, "flush") != NULL;
+        strncpy(ours->name, name, sizeof ours->name - 1);
         *f = (CUfunction)ours;
         return CUDA_SUCCESS;
     }
     if (!is(module, MODULE)) return CUDA_ERROR_INVALID_HANDLE;
     *f = (CUfunction)standin_make(FUNCTION, (struct object *)module);
+    strncpy(((struct object *)*f)->name, name, sizeof((struct object *)*f)->name - 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetName(const char **name, CUfunction f) {
+    ENTER();
+    if (!is(f, FUNCTION)) return CUDA_ERROR_INVALID_HANDLE;
+    *name = ((struct object *)f)->name;
     return CUDA_SUCCESS;
 }
 
@@ -166,6 +174,7 @@ static CUresult run(const void *f, CUstream stream, struct object *context) {
     if (!module || !is(module, MODULE)) return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&lock);
     state.launches++;
+    state.last_grid = ++state.grids;
     if (module->holds_variable) {
         state.launches_with_variable++;
         state.last_ref = module->variable;
@@ -181,10 +190,19 @@ static CUresult run_ours(const struct object *f, struct object *stream, unsigned
         stream->pending++;
         return CUDA_SUCCESS; /* and never done: the test says so by keeping the device full */
     }
-    if (f->is_flush) state.flushes++;
+    const bool is_flush = strstr(f->name, "flush") != NULL;
+    pthread_mutex_lock(&lock);
+    const unsigned long long grid = ++state.grids;
+    pthread_mutex_unlock(&lock);
+    if (strstr(f->name, "note") != NULL) {
+        state.notes++;
+        **(uint64_t **)params[0] = grid + 1;
+        return CUDA_SUCCESS;
+    }
+    if (is_flush) state.flushes++;
     else state.claims++;
     for (unsigned i = 0; i < threads; i++) {
-        if (f->is_flush) standin_kernel_flush(&f->owner->variable, i);
+        if (is_flush) standin_kernel_flush(&f->owner->variable, i);
         else standin_kernel_claim(&f->owner->variable, i, *(struct mm_wanted_chunk **)params[0], *(unsigned *)params[1]);
     }
     return CUDA_SUCCESS;
