@@ -14,10 +14,10 @@ GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
 GPU_GROW := $(addprefix $(GPU_TESTS)/,grow back ways ways_ptds)
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
 GPU_HEADER := $(addprefix $(GPU_TESTS)/,header header_rdc)
-GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW) $(GPU_HEADER)
+GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_TESTS)/usage
 
 .PHONY: build-gpu-tests
-build-gpu-tests: $(GPU_SUITES) $(GPU_TESTS)/pairs $(GPU_TESTS)/tune
+build-gpu-tests: $(GPU_SUITES) $(addprefix $(GPU_TESTS)/,pairs tune planted planted_builtin)
 check: build-gpu-tests
 
 check-gpu: $(GPU_SUITES) all
@@ -52,6 +52,17 @@ $(GPU_TESTS)/header_rdc: GPU_MODE := -rdc=true
 $(GPU_HEADER): tests/gpu/test_header.cu include/mm.h $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $(GPU_MODE) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
+
+$(GPU_TESTS)/usage: tests/gpu/test_usage.cu include/mm.h tests/gpu/support.h $(MM_PTX) $(MM_LIBRARIES) | all
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
+
+# What a checked run has to find; and the same for compute-sanitizer, with CUDA's heap.
+$(GPU_TESTS)/planted: tests/gpu/planted.cu $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
+$(GPU_TESTS)/planted_builtin: tests/gpu/planted.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
 
 $(GPU_TESTS)/plain.o: tests/gpu/plain.cu
 	@mkdir -p $(@D)
