@@ -138,13 +138,15 @@
 /* Misuses of free that are told one by one, with who and where (report.h); of the others there is the number. */
 #define MM_REPORTS 32
 
-/* The checked run (guard.h). Words behind each allocation that are looked at, and from its beginning on, after free: at most. Bytes that an
+/* The checked run (guard.h). Bytes from the beginning of an allocation that are poisoned by free, at most, a multiple of 16. Bytes that an
  * allocation in quarantine takes, at most, and allocations there: 64 MiB in all. How often malloc tries again, when it has emptied that. */
-#define MM_GUARD_ZONE_WORDS 8
-#define MM_GUARD_POISON_WORDS 8
+#define MM_GUARD_POISON_BYTES 64
 #define MM_GUARD_KEPT_BYTES 4096
 #define MM_GUARD_SLOTS (1u << 14)
 #define MM_GUARD_TRIES 4
+
+/* Of the number of a launch device code keeps so many bits: the host knows them again among the last MM_HOST_LAUNCHES. */
+#define MM_GRID_BITS 24
 
 /* -- The host side of the heap (runtime/host) -- */
 

@@ -7,8 +7,12 @@ extern "C" {
 /* Published as in any other image. */
 __constant__ struct mm_heap_ref MM_HEAP_REF;
 
-/* Its number, + 1: that of the next launch (runtime/host/kernels.h). */
-__global__ void mm_kernel_note(uint64_t *at) { mm_store_release_system_u64(at, mm_grid() + 1); }
+/* Its number, in full, + 1: that of the next launch (runtime/host/kernels.h). */
+__global__ void mm_kernel_note(uint64_t *at) {
+    uint64_t grid;
+    asm("mov.u64 %0, %%gridid;" : "=l"(grid));
+    mm_store_release_system_u64(at, grid + 1);
+}
 
 /* MM_MAINTAIN_PARTS threads in all. */
 __global__ void mm_kernel_flush(void) {

@@ -48,6 +48,7 @@ MM_FN uint64_t mm_warp_shuffle_u64(uint32_t group, uint64_t value, uint32_t lane
 
 #ifndef MM_GATHERED /* the CPU: one word at a time, by loads that acquire, since ThreadSanitizer knows no fences */
 #define MM_GATHERED 1
+MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) { mm_store_relaxed_u64(p, first), mm_store_relaxed_u64(p + 1, second); }
 MM_FN void mm_zero_two(uint64_t *p) { mm_store_relaxed_u64(p, 0), mm_store_relaxed_u64(p + 1, 0); }
 MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
     (void)n;

@@ -178,6 +178,9 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
 }
 /* The same for zeroing them. */
 MM_FN void mm_zero_two(uint64_t *p) { asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %1};" : : "l"(p), "l"(0ull) : "memory"); }
+MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) {
+    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" : : "l"(p), "l"(first), "l"(second) : "memory");
+}
 MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 
 /* The same clock for all multiprocessors, of some microsecond. */
@@ -192,11 +195,11 @@ MM_FN void mm_who(uint32_t thread[3], uint32_t block[3]) {
     thread[0] = threadIdx.x, thread[1] = threadIdx.y, thread[2] = threadIdx.z;
     block[0] = blockIdx.x, block[1] = blockIdx.y, block[2] = blockIdx.z;
 }
-/* The kernel: launches of a context are numbered as they are submitted. */
+/* The kernel: launches of a context are numbered as they are submitted. Modulo 2^MM_GRID_BITS. */
 MM_FN uint64_t mm_grid(void) {
     uint64_t grid;
     asm("mov.u64 %0, %%gridid;" : "=l"(grid));
-    return grid;
+    return grid & ((1u << MM_GRID_BITS) - 1);
 }
 /* Ends the kernel; what the thread has told the host is there. */
 MM_FN void mm_trap(void) {

@@ -5,13 +5,13 @@
  *
  * Representation. What malloc grants, `granted` bytes at p, is
  *   [0, asked)              the program's
- *   words from asked / 8 on MM_GUARD_ZONE, 3 to MM_GUARD_ZONE_WORDS of them: at least 17 bytes
- *   the last 32 bytes       struct mm_guard_tail: asked, who allocated it, who freed it, and the seal: a hash of those with p, the
- *                           segment's era and whether it is live or has been freed
- *   free writes MM_GUARD_POISON into the first words, up to MM_GUARD_POISON_WORDS, and puts the allocation into quarantine: a ring of
- *   slots, into which a ticket's holder exchanges it for what was there, which then is really freed. For the allocator what is in
- *   quarantine is live. Large ones are freed at once.
- *   era[s]: class + 1 of segment s when something of it was last given out | how often that has changed << 8.
+ *   the zone                32 bytes from the multiple of 16 on that is not above asked: at least 17 bytes are nobody's
+ *   the last 16 bytes       struct mm_guard_tail: asked and who allocated it, and the seal: a hash of that with p, the segment's era, and
+ *                           whether it is live or has been freed
+ *   free writes MM_GUARD_POISON into the beginning, and who it was before the tail, and puts the allocation into quarantine: a ring
+ *   of slots, into which a ticket's holder exchanges it (its class above its address) for what was there, which then is really freed.
+ *   For the allocator what is in quarantine is live. Large ones are freed at once.
+ *   era[s]: kind of the owner of segment s when something of it was last given out | how often that has changed << 8.
  * Invariants.
  *   I1  a seal "live" is made by malloc before the program has p; it becomes "freed" once, by compare-and-swap: of several frees one
  *       goes on, the others are double frees.
@@ -29,11 +29,13 @@
 #include "runtime/core/heap.h"
 
 struct mm_guard_tail {
-    uint64_t asked, made_by, freed_by; /* bytes; grids (mm_grid) */
+    uint64_t made; /* bytes asked for | grid << MM_GUARD_GRID_SHIFT */
     uint64_t seal;
 };
-#define MM_GUARD_ZONE_LEAST 3 /* words */
-#define MM_GUARD_MORE (8 * MM_GUARD_ZONE_LEAST + sizeof(struct mm_guard_tail)) /* what malloc takes in addition */
+#define MM_GUARD_GRID_SHIFT 40
+MM_STATIC_ASSERT(MM_GRID_BITS + MM_GUARD_GRID_SHIFT == 64, "both fit");
+#define MM_GUARD_ZONE_BYTES 32
+#define MM_GUARD_MORE (MM_GUARD_ZONE_BYTES + sizeof(struct mm_guard_tail)) /* what malloc takes in addition */
 
 /* Zero in the beginning. Memory of the device of its own: struct mm_heap.guard. */
 struct mm_guard {
@@ -57,63 +59,69 @@ struct mm_guarded {
     uint64_t p, granted;
     char *at;
 };
-MM_FN struct mm_guard_tail *mm_guard_tail(struct mm_guarded g) {
-    return (struct mm_guard_tail *)(g.at + g.granted - sizeof(struct mm_guard_tail));
-}
+MM_FN uint64_t *mm_guard_word(struct mm_guarded g, uint64_t at) { return (uint64_t *)(g.at + at); }
 
-MM_FN uint64_t mm_guard_seal(uint64_t p, uint64_t asked, uint64_t made_by, uint32_t era, enum mm_guard_state state) {
+/* What the tail says. */
+struct mm_guard_said {
+    uint64_t asked, made, seal; /* asked: of made */
+    uint32_t era;
+    enum mm_guard_state state;
+};
+MM_FN uint32_t mm_guard_grid(uint64_t made) { return (uint32_t)(made >> MM_GUARD_GRID_SHIFT); }
+
+MM_FN uint64_t mm_guard_seal(uint64_t p, uint64_t made, uint32_t era, enum mm_guard_state state) {
     uint64_t x = (p ^ (uint64_t)era << 32 ^ (uint64_t)state) * 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 29 ^ asked) * 0xbf58476d1ce4e5b9ull;
-    return (x ^ x >> 32 ^ made_by) * 0x94d049bb133111ebull;
+    return (x ^ x >> 29 ^ made) * 0xbf58476d1ce4e5b9ull;
 }
 
-/* What the tail says it is. */
-MM_FN enum mm_guard_state mm_guard_state(struct mm_guarded g, uint32_t era) {
-    struct mm_guard_tail *tail = mm_guard_tail(g);
-    const uint64_t asked = mm_load_relaxed_u64(&tail->asked), made_by = mm_load_relaxed_u64(&tail->made_by);
-    const uint64_t seal = mm_load_relaxed_u64(&tail->seal);
-    if (asked > g.granted - MM_GUARD_MORE) return MM_GUARD_LOST;
-    if (seal == mm_guard_seal(g.p, asked, made_by, era, MM_GUARD_LIVE)) return MM_GUARD_LIVE;
-    return seal == mm_guard_seal(g.p, asked, made_by, era, MM_GUARD_FREED) ? MM_GUARD_FREED : MM_GUARD_LOST;
+MM_FN struct mm_guard_said mm_guard_ask(struct mm_guarded g, uint32_t era) {
+    struct mm_guard_said said = {0, 0, 0, era, MM_GUARD_LOST};
+    mm_gather_two(mm_guard_word(g, g.granted - sizeof(struct mm_guard_tail)), &said.made, &said.seal);
+    said.asked = said.made & ((1ull << MM_GUARD_GRID_SHIFT) - 1);
+    if (said.asked > g.granted - MM_GUARD_MORE) return said;
+    if (said.seal == mm_guard_seal(g.p, said.made, era, MM_GUARD_LIVE)) said.state = MM_GUARD_LIVE;
+    if (said.seal == mm_guard_seal(g.p, said.made, era, MM_GUARD_FREED)) said.state = MM_GUARD_FREED;
+    return said;
 }
 
-/* How many words of zone, and of poison, there are. */
-MM_FN uint32_t mm_guard_zone_words(struct mm_guarded g, uint64_t asked) {
-    const uint64_t room = (g.granted - sizeof(struct mm_guard_tail)) / 8 - asked / 8;
-    return room < MM_GUARD_ZONE_WORDS ? (uint32_t)room : MM_GUARD_ZONE_WORDS;
-}
-MM_FN uint32_t mm_guard_poison_words(uint64_t asked) {
-    const uint64_t words = (asked + 7) / 8;
-    return words < MM_GUARD_POISON_WORDS ? (uint32_t)words : MM_GUARD_POISON_WORDS;
+/* Where it stands who freed it. */
+MM_FN uint64_t *mm_guard_freed_by(struct mm_guarded g) { return mm_guard_word(g, g.granted - 2 * sizeof(struct mm_guard_tail)); }
+
+/* Bytes of poison, a multiple of 16. */
+MM_FN uint32_t mm_guard_poison_bytes(struct mm_guarded g) {
+    return g.granted < MM_GUARD_POISON_BYTES + 2 * sizeof(struct mm_guard_tail) ? (uint32_t)(g.granted - 2 * sizeof(struct mm_guard_tail))
+                                                                                : MM_GUARD_POISON_BYTES;
 }
 
 /* Whether something was written behind the program's bytes. Little-endian, as GPUs and their hosts are. */
-MM_FN_RARE int mm_guard_is_overrun(struct mm_guarded g, uint64_t asked) {
-    uint64_t *zone = (uint64_t *)(g.at + asked / 8 * 8);
-    const uint32_t n = mm_guard_zone_words(g, asked);
-    uint64_t differs = (mm_load_relaxed_u64(zone) ^ MM_GUARD_ZONE) & ~mm_bits_low((uint32_t)(asked % 8) * 8);
-    MM_ROLLED
-    for (uint32_t i = 1; i < n; i++) differs |= mm_load_relaxed_u64(zone + i) ^ MM_GUARD_ZONE;
-    return differs != 0;
+MM_FN int mm_guard_is_overrun(struct mm_guarded g, uint64_t asked) {
+    uint64_t *zone = mm_guard_word(g, asked / 16 * 16), word[4];
+    const uint32_t own = (uint32_t)(asked % 16) * 8; /* bits of the first two that are the program's */
+    mm_gather_two(zone, &word[0], &word[1]);
+    mm_gather_two(zone + 2, &word[2], &word[3]);
+    uint64_t differs = (word[0] ^ MM_GUARD_ZONE) & ~mm_bits_low(own);
+    differs |= (word[1] ^ MM_GUARD_ZONE) & ~mm_bits_low(own > 64 ? own - 64 : 0);
+    return (differs | (word[2] ^ MM_GUARD_ZONE) | (word[3] ^ MM_GUARD_ZONE)) != 0;
 }
 /* Whether something was written after free. */
-MM_FN_RARE int mm_guard_is_unpoisoned(struct mm_guarded g, uint64_t asked) {
-    const uint32_t n = mm_guard_poison_words(asked);
-    uint64_t differs = 0;
-    MM_ROLLED
-    for (uint32_t i = 0; i < n; i++) differs |= mm_load_relaxed_u64((uint64_t *)g.at + i) ^ MM_GUARD_POISON;
+MM_FN int mm_guard_is_unpoisoned(struct mm_guarded g) {
+    const uint32_t n = mm_guard_poison_bytes(g);
+    uint64_t differs = 0, word[2];
+    for (uint32_t at = 0; at < MM_GUARD_POISON_BYTES; at += 16) { /* all on their way at once */
+        if (at >= n) break;
+        mm_gather_two(mm_guard_word(g, at), &word[0], &word[1]);
+        differs |= (word[0] ^ MM_GUARD_POISON) | (word[1] ^ MM_GUARD_POISON);
+    }
     return differs != 0;
 }
 
 /* ---- on the device ------------------------------------------------------------------------------------ */
 
-MM_FN void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g, enum mm_misuse kind, int is_lost) {
-    struct mm_guard_tail *tail = mm_guard_tail(g);
+MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g, struct mm_guard_said said, enum mm_misuse kind) {
     struct mm_misused what = {kind, g.p, g.granted - MM_GUARD_MORE, 0, 0, 0};
-    if (!is_lost) {
-        what.bytes = mm_load_relaxed_u64(&tail->asked);
-        what.made_by = mm_load_relaxed_u64(&tail->made_by) + 1;
-        what.freed_by = kind == MM_MISUSE_OVERRUN ? 0 : mm_load_relaxed_u64(&tail->freed_by) + 1;
+    if (said.state != MM_GUARD_LOST) {
+        what.bytes = said.asked, what.made_by = mm_guard_grid(said.made) + 1u;
+        what.freed_by = kind == MM_MISUSE_OVERRUN ? 0 : mm_load_relaxed_u64(mm_guard_freed_by(g)) + 1;
     }
     mm_misuse_count(ref, kind, 1);
     mm_misuse_tell(ref, what);
@@ -128,11 +136,9 @@ MM_FN uint32_t *mm_guard_era(const struct mm_heap_ref *ref, uint64_t p) {
 }
 #define MM_GUARD_ERA_SHIFT 8
 
-/* The era in which something of p's segment is given out. */
-MM_FN_RARE uint32_t mm_guard_enter(const struct mm_heap_ref *ref, uint64_t p) {
-    uint32_t *era = mm_guard_era(ref, p);
-    const uint32_t kind = MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)((p - ref->user_base) >> MM_SEGMENT_SHIFT))->owner));
-    uint32_t seen = mm_load_relaxed_u32(era);
+/* The era in which something of p's segment is given out, whose owner is of that kind. */
+MM_FN uint32_t mm_guard_enter(const struct mm_heap_ref *ref, uint64_t p, uint32_t kind) {
+    uint32_t *era = mm_guard_era(ref, p), seen = mm_load_relaxed_u32(era);
     MM_ROLLED
     while ((seen & ((1u << MM_GUARD_ERA_SHIFT) - 1)) != kind) { /* the first one given out: the others find it done */
         mm_cas_relaxed_u32(era, seen, ((seen >> MM_GUARD_ERA_SHIFT) + 1) << MM_GUARD_ERA_SHIFT | kind);
@@ -141,24 +147,28 @@ MM_FN_RARE uint32_t mm_guard_enter(const struct mm_heap_ref *ref, uint64_t p) {
     return seen;
 }
 
-/* free as it is without this. */
-MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
-MM_FN_RARE void mm_guard_plain_free(const struct mm_heap_ref *ref, void *p) {
-    const uint64_t left = mm_slice_mark(ref, mm_guard_locate(ref, p));
+/* free as it is without this; left: of the first stage. */
+MM_FN_RARE void mm_guard_plain_free(const struct mm_heap_ref *ref, uint64_t left) {
+    left = mm_slice_mark(ref, left);
     if (left != 0) mm_heap_free_other(ref, left);
 }
+MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
 
-/* Really frees what comes out of quarantine, or does not go there. */
-MM_FN_RARE void mm_guard_release(const struct mm_heap_ref *ref, void *p) {
-    const struct mm_guarded g = mm_guard_at(ref, p);
-    if (g.granted != 0) {
-        const int is_lost = mm_guard_state(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p))) != MM_GUARD_FREED;
-        if (is_lost || mm_guard_is_unpoisoned(g, mm_load_relaxed_u64(&mm_guard_tail(g)->asked))) {
-            mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE, is_lost);
-            mm_store_relaxed_u64(&mm_guard_tail(g)->seal, 0); /* told once */
-        }
+/* What is in a slot: a slice, and its class. */
+#define MM_GUARD_CLASS_SHIFT 57
+MM_STATIC_ASSERT(MM_CLASS_COUNT <= 1 << (64 - MM_GUARD_CLASS_SHIFT), "it fits above an address");
+/* Really frees what comes out of quarantine. */
+MM_FN_RARE void mm_guard_release(const struct mm_heap_ref *ref, uint64_t slot) {
+    const uint32_t c = (uint32_t)(slot >> MM_GUARD_CLASS_SHIFT);
+    const uint64_t p = slot & mm_bits_low(MM_GUARD_CLASS_SHIFT), off = p - ref->user_base;
+    const struct mm_guarded g = {p, ref->classes[c].bytes, (char *)p};
+    if (mm_guard_is_unpoisoned(g)) {
+        struct mm_guard_said said = mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, p)));
+        mm_guard_tell(ref, g, said, MM_MISUSE_AFTER_FREE);
+        mm_store_relaxed_u64(mm_guard_word(g, g.granted - 8), 0); /* the seal: told once */
     }
-    mm_guard_plain_free(ref, p);
+    const uint32_t i = mm_class_number(ref->classes[c], (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1));
+    mm_guard_plain_free(ref, MM_LEFT_MARK | (uint64_t)c << MM_LEFT_CLASS_SHIFT | (off >> MM_SEGMENT_SHIFT << MM_SLICE_BITS | i));
 }
 
 /* Returns whether there was anything in quarantine, or has been put in since it was last emptied. */
@@ -169,40 +179,45 @@ MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
     MM_ROLLED
     for (uint32_t i = 0; i < MM_GUARD_SLOTS; i++) {
         if (mm_load_relaxed_u64(&guard->slots[i]) == 0) continue;
-        void *p = (void *)mm_exchange_acq_rel_u64(&guard->slots[i], 0);
-        if (p) mm_guard_release(ref, p);
+        const uint64_t slot = mm_exchange_acq_rel_u64(&guard->slots[i], 0);
+        if (slot != 0) mm_guard_release(ref, slot);
     }
     mm_store_relaxed_u64(&guard->emptied, tickets);
     return 1;
 }
 
-/* Where [p, p + granted) is now the caller's: looks at what was left there, and seals it. */
-MM_FN_RARE void mm_guard_make(const struct mm_heap_ref *ref, void *p, uint64_t asked) {
-    const struct mm_guarded g = mm_guard_at(ref, p);
-    const uint32_t era = mm_guard_enter(ref, g.p), n = mm_guard_zone_words(g, asked);
-    struct mm_guard_tail *tail = mm_guard_tail(g);
-    if (mm_guard_state(g, era) == MM_GUARD_FREED && mm_guard_is_unpoisoned(g, mm_load_relaxed_u64(&tail->asked)))
-        mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE, 0);
-    const uint64_t grid = mm_grid();
-    MM_ROLLED
-    for (uint32_t i = 0; i < n; i++) mm_store_relaxed_u64((uint64_t *)p + asked / 8 + i, MM_GUARD_ZONE);
-    mm_store_relaxed_u64(&tail->asked, asked);
-    mm_store_relaxed_u64(&tail->made_by, grid);
-    mm_store_relaxed_u64(&tail->seal, mm_guard_seal(g.p, asked, grid, era, MM_GUARD_LIVE));
+/* g is now the caller's: looks at what was left there, and seals it. kind: of its segment's owner. */
+MM_FN void mm_guard_make(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
+    const struct mm_guard_said said = mm_guard_ask(g, mm_guard_enter(ref, g.p, kind));
+    if (said.state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, said, MM_MISUSE_AFTER_FREE);
+    const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT;
+    uint64_t *zone = mm_guard_word(g, asked / 16 * 16);
+    mm_store_two(zone, MM_GUARD_ZONE, MM_GUARD_ZONE);
+    mm_store_two(zone + 2, MM_GUARD_ZONE, MM_GUARD_ZONE);
+    mm_store_two(mm_guard_word(g, g.granted - sizeof(struct mm_guard_tail)), made, mm_guard_seal(g.p, made, said.era, MM_GUARD_LIVE));
 }
 
 /* See mm_heap_malloc (align 1), mm_heap_aligned_malloc. */
 MM_FN_RARE void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+    if (align == 0 || (align & (align - 1)) != 0) return NULL;
     if (bytes == 0) bytes = 1;
-    const uint64_t more = bytes <= ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes;
+    uint64_t more = bytes <= ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes;
+    const int is_slice = more <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX;
+    if (is_slice && align > 1) more = mm_heap_aligned_bytes(more, align);
     void *p = NULL;
     MM_ROLLED
     for (int tries = 0; p == NULL && tries < MM_GUARD_TRIES; tries++) {
         if (tries != 0 && !mm_guard_empty(ref)) break;
-        p = align == 1 ? mm_heap_malloc(ref, more) : mm_heap_aligned_malloc(ref, more, align);
+        p = is_slice ? mm_heap_malloc(ref, more) : mm_run_malloc(ref, more, align > MM_SEGMENT_BYTES ? align : MM_SEGMENT_BYTES);
     }
-    if (p == NULL) mm_null_tell(ref, bytes);
-    else mm_guard_make(ref, p, bytes);
+    if (p == NULL) {
+        mm_null_tell(ref, bytes);
+        return NULL;
+    }
+    const uint32_t c = is_slice ? mm_class_spaced((uint32_t)more, (uint32_t)ref->spacing_mask) : 0;
+    const struct mm_guarded g = {(uint64_t)p, is_slice ? ref->classes[c].bytes : (more + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES,
+                                 (char *)p};
+    mm_guard_make(ref, g, is_slice ? c + 1 : MM_OWNER_RUN, bytes);
     return p;
 }
 
@@ -210,48 +225,47 @@ MM_FN_RARE void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes, 
 MM_FN_RARE void mm_guard_free(const struct mm_heap_ref *ref, void *p) {
     const struct mm_guarded g = mm_guard_at(ref, p);
     if (g.granted == 0) { /* not live, not from its beginning, not ours */
-        mm_guard_plain_free(ref, p);
+        mm_guard_plain_free(ref, mm_guard_locate(ref, p));
         return;
     }
-    struct mm_guard_tail *tail = mm_guard_tail(g);
     const uint32_t era = mm_load_relaxed_u32(mm_guard_era(ref, g.p));
-    const uint64_t asked = mm_load_relaxed_u64(&tail->asked), made_by = mm_load_relaxed_u64(&tail->made_by);
-    const enum mm_guard_state state = mm_guard_state(g, era);
-    if (state == MM_GUARD_LOST) {
-        mm_guard_tell(ref, g, MM_MISUSE_OVERRUN, 1);
-        mm_guard_plain_free(ref, p);
+    const struct mm_guard_said said = mm_guard_ask(g, era);
+    if (said.state == MM_GUARD_LOST) {
+        mm_guard_tell(ref, g, said, MM_MISUSE_OVERRUN);
+        mm_guard_plain_free(ref, mm_guard_locate(ref, p));
         return;
     }
-    if (state == MM_GUARD_FREED || !mm_cas_acq_rel_u64(&tail->seal, mm_guard_seal(g.p, asked, made_by, era, MM_GUARD_LIVE),
-                                                       mm_guard_seal(g.p, asked, made_by, era, MM_GUARD_FREED))) {
-        mm_guard_tell(ref, g, MM_MISUSE_DOUBLE_FREE, 0);
+    if (said.state == MM_GUARD_FREED ||
+        !mm_cas_acq_rel_u64(mm_guard_word(g, g.granted - 8), said.seal, mm_guard_seal(g.p, said.made, era, MM_GUARD_FREED))) {
+        mm_guard_tell(ref, g, said, MM_MISUSE_DOUBLE_FREE);
         return;
     }
-    if (mm_guard_is_overrun(g, asked)) mm_guard_tell(ref, g, MM_MISUSE_OVERRUN, 0);
-    mm_store_relaxed_u64(&tail->freed_by, mm_grid());
-    const uint32_t n = mm_guard_poison_words(asked);
+    if (mm_guard_is_overrun(g, said.asked)) mm_guard_tell(ref, g, said, MM_MISUSE_OVERRUN);
+    const uint32_t n = mm_guard_poison_bytes(g);
     MM_ROLLED
-    for (uint32_t i = 0; i < n; i++) mm_store_relaxed_u64((uint64_t *)p + i, MM_GUARD_POISON);
-    if (g.granted <= MM_GUARD_KEPT_BYTES) {
-        const uint32_t group = mm_warp_here(), leader = mm_ctz(group);
-        struct mm_guard *guard = mm_guard_of(ref);
-        uint64_t ticket = 0;
-        if (mm_warp_lane() == leader) ticket = mm_add_relaxed_u64(&guard->tickets, mm_popcount(group));
-        mm_warp_sync(group);
-        ticket = mm_warp_shuffle_u64(group, ticket, leader) + mm_popcount(group & mm_bits_low(mm_warp_lane()));
-        p = (void *)mm_exchange_acq_rel_u64(&guard->slots[ticket % MM_GUARD_SLOTS], g.p);
-        if (p == NULL) return;
+    for (uint32_t at = 0; at < n; at += 16) mm_store_two(mm_guard_word(g, at), MM_GUARD_POISON, MM_GUARD_POISON);
+    mm_store_relaxed_u64(mm_guard_freed_by(g), mm_grid());
+    if (g.granted > MM_GUARD_KEPT_BYTES) {
+        mm_guard_plain_free(ref, mm_guard_locate(ref, p));
+        return;
     }
-    mm_guard_release(ref, p);
+    const uint32_t group = mm_warp_here(), leader = mm_ctz(group), c = mm_class_of((uint32_t)g.granted);
+    struct mm_guard *guard = mm_guard_of(ref);
+    uint64_t ticket = 0;
+    if (mm_warp_lane() == leader) ticket = mm_add_relaxed_u64(&guard->tickets, mm_popcount(group));
+    mm_warp_sync(group);
+    ticket = mm_warp_shuffle_u64(group, ticket, leader) + mm_popcount(group & mm_bits_low(mm_warp_lane()));
+    const uint64_t slot = mm_exchange_acq_rel_u64(&guard->slots[ticket % MM_GUARD_SLOTS], g.p | (uint64_t)c << MM_GUARD_CLASS_SHIFT);
+    if (slot != 0) mm_guard_release(ref, slot);
 }
 
 /* See mm_heap_usable_size: as many as were asked for. */
 MM_FN_RARE uint64_t mm_guard_usable_size(const struct mm_heap_ref *ref, const void *p) {
     const struct mm_guarded g = mm_guard_at(ref, p);
     if (g.granted == 0) return 0;
-    const enum mm_guard_state state = mm_guard_state(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p)));
-    if (state == MM_GUARD_LOST) return g.granted - MM_GUARD_MORE;
-    return state == MM_GUARD_LIVE ? mm_load_relaxed_u64(&mm_guard_tail(g)->asked) : 0;
+    const struct mm_guard_said said = mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p)));
+    if (said.state == MM_GUARD_LOST) return g.granted - MM_GUARD_MORE;
+    return said.state == MM_GUARD_LIVE ? said.asked : 0;
 }
 
 #endif

@@ -36,16 +36,21 @@ MM_FN void *mm_heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
     return MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
 }
 
+/* Of neither more than MM_SLICE_BYTES_MAX: what to ask for. */
+MM_FN uint32_t mm_heap_aligned_bytes(uint64_t bytes, uint64_t align) {
+    uint32_t c = mm_class_of((uint32_t)(bytes > align ? bytes : align));
+    MM_ROLLED
+    while (mm_class_bytes(c) & (align - 1)) c++;
+    return mm_class_bytes(c);
+}
+
 /* `bytes` aligned to `align`, a power of two up to the size of the heap. NULL if it is none, or no memory.
  * Blocks begin at multiples of their size, so a class whose slice size is a multiple of `align` will do; every
  * fourth class is a power of two. */
 MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     if (align == 0 || (align & (align - 1)) != 0) return NULL;
     if (bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_run_malloc(ref, bytes, align);
-    uint32_t c = mm_class_of((uint32_t)(bytes > align ? bytes : align));
-    MM_ROLLED
-    while (mm_class_bytes(c) & (align - 1)) c++;
-    return mm_heap_malloc(ref, mm_class_bytes(c));
+    return mm_heap_malloc(ref, mm_heap_aligned_bytes(bytes, align));
 }
 
 /* free, first part: returns what is left (slice.h) for mm_heap_free_other, 0 if nothing. */

@@ -100,16 +100,29 @@ void mm_kernels_note(const struct mm_driver *d, struct mm_host_kernels *k, CUfun
     if (k->names[i]) d->cuLaunchKernel(k->note, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
+/* The number of the last launch that has one. */
+static uint64_t newest_of(const struct mm_host_kernels *k) {
+    uint64_t seen = 0;
+    for (uint64_t n = 0; n < MM_HOST_LAUNCHES && n < k->launches && seen == 0; n++)
+        seen = __atomic_load_n(&k->grids[(k->launches - 1 - n) % MM_HOST_LAUNCHES], __ATOMIC_ACQUIRE);
+    return seen;
+}
+
 const char *mm_kernels_name(const struct mm_host_kernels *k, uint64_t grid) {
     uint64_t low = 0, high = k ? k->launches : 0; /* launches; their numbers rise, but for those that are not known */
     if (high > MM_HOST_LAUNCHES) low = high - MM_HOST_LAUNCHES;
-    while (low < high && grid >= 2) {
+    if (high == 0 || grid == 0) return MM_KERNEL_NOT_KNOWN;
+    /* ours before it, + 1, is the kernel's own number: the last one that ends in those bits */
+    const uint64_t wanted = grid - 1, newest = newest_of(k), bits = (1ull << MM_GRID_BITS) - 1;
+    grid = (newest & ~bits) | wanted;
+    if (grid > newest) grid -= bits + 1;
+    while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
         uint64_t at = middle, seen = 0;
         for (; at < high; at++)
             if ((seen = __atomic_load_n(&k->grids[at % MM_HOST_LAUNCHES], __ATOMIC_ACQUIRE)) != 0) break;
-        if (at < high && seen == grid - 1) return k->names[at % MM_HOST_LAUNCHES];
-        if (at < high && seen < grid - 1) low = at + 1;
+        if (at < high && seen == grid) return k->names[at % MM_HOST_LAUNCHES];
+        if (at < high && seen < grid) low = at + 1;
         else high = middle;
     }
     return MM_KERNEL_NOT_KNOWN;

@@ -21,7 +21,7 @@ void mm_kernels_drop(struct mm_host_kernels *kernels);
 /* `kernel` (CUfunction or CUkernel) is about to be launched in `stream`, which captures nothing. One caller at a time, up to that launch. */
 void mm_kernels_note(const struct mm_driver *d, struct mm_host_kernels *kernels, CUfunction kernel, CUstream stream);
 
-/* Name of the kernel whose launch had the number grid - 1, as the compiler has it or, where the C++ run time is at hand, as the source has.
+/* Name of the kernel whose launch had the number (mm_grid) grid - 1, as the compiler has it or, where the C++ run time is at hand, as the source has.
  * grid 0, kernels NULL, or a launch too long ago: "not known". Valid as long as the heap. */
 const char *mm_kernels_name(const struct mm_host_kernels *kernels, uint64_t grid);
 #define MM_KERNEL_NOT_KNOWN "not known"

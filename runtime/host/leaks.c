@@ -37,37 +37,37 @@ static void note_leak(struct search *x, uint64_t grid, uint32_t class_, uint64_t
     l->leak[i].count++, l->leak[i].bytes += bytes;
 }
 
-static void note_found(struct search *x, enum mm_misuse kind, struct mm_guarded g, bool is_lost) {
+static void note_found(struct search *x, enum mm_misuse kind, struct mm_guarded g, struct mm_guard_said said) {
     struct mm_leaks *l = x->leaks;
-    const struct mm_guard_tail *tail = mm_guard_tail(g);
     const uint64_t n = l->overrun_count + l->after_free_count;
+    const bool is_lost = said.state == MM_GUARD_LOST;
     if (kind == MM_MISUSE_OVERRUN) l->overrun_count++;
     else l->after_free_count++;
     if (n >= MM_REPORTS) return;
     struct mm_report *r = &l->found[n];
     memset(r, 0, sizeof *r);
     r->number = n + 1, r->kind = (uint32_t)kind, r->address = g.p;
-    r->bytes = is_lost ? g.granted - MM_GUARD_MORE : tail->asked;
-    r->made_by = is_lost ? 0 : tail->made_by + 1;
-    r->freed_by = is_lost || kind == MM_MISUSE_OVERRUN ? 0 : tail->freed_by + 1;
+    r->bytes = is_lost ? g.granted - MM_GUARD_MORE : said.asked;
+    r->made_by = is_lost ? 0 : mm_guard_grid(said.made) + 1u;
+    r->freed_by = said.state == MM_GUARD_FREED ? *mm_guard_freed_by(g) + 1 : 0;
 }
 
 /* An allocation that is live for the allocator, of a class, or MM_CLASS_COUNT, whose memory is at hand. */
 static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
-    const uint32_t era = x->eras[(g.p - x->s->ref.user_base) >> MM_SEGMENT_SHIFT];
-    const struct mm_guard_tail *tail = mm_guard_tail(g);
-    switch (mm_guard_state(g, era)) {
+    const struct mm_guard_said said = mm_guard_ask(g, x->eras[(g.p - x->s->ref.user_base) >> MM_SEGMENT_SHIFT]);
+    const uint32_t of_class = mm_heap_is_slice(said.asked) ? mm_class_of((uint32_t)said.asked) : MM_CLASS_COUNT;
+    switch (said.state) {
     case MM_GUARD_LIVE:
-        note_leak(x, tail->made_by + 1, mm_heap_is_slice(tail->asked) ? mm_class_of((uint32_t)tail->asked) : MM_CLASS_COUNT, tail->asked);
-        if (mm_guard_is_overrun(g, tail->asked)) note_found(x, MM_MISUSE_OVERRUN, g, false);
+        note_leak(x, mm_guard_grid(said.made) + 1u, of_class, said.asked);
+        if (mm_guard_is_overrun(g, said.asked)) note_found(x, MM_MISUSE_OVERRUN, g, said);
         break;
     case MM_GUARD_FREED:
         x->leaks->kept[class_]++;
-        if (mm_guard_is_unpoisoned(g, tail->asked)) note_found(x, MM_MISUSE_AFTER_FREE, g, false);
+        if (mm_guard_is_unpoisoned(g)) note_found(x, MM_MISUSE_AFTER_FREE, g, said);
         break;
     case MM_GUARD_LOST:
         note_leak(x, 0, MM_LEAK_LOST, g.granted - MM_GUARD_MORE);
-        note_found(x, MM_MISUSE_OVERRUN, g, true);
+        note_found(x, MM_MISUSE_OVERRUN, g, said);
     }
 }
 
@@ -93,17 +93,16 @@ static bool try_segment(struct search *x, uint32_t s, uint32_t c, struct mm_driv
     return true;
 }
 
-/* Of a run only what is looked at. */
+/* Of a run only what is looked at: its ends, and the zone. */
 static bool try_run(struct search *x, uint32_t s, uint64_t segments, struct mm_driver_error *error) {
-    const uint64_t from = (uint64_t)s * MM_SEGMENT_BYTES, base = x->s->ref.user_base;
+    const uint64_t from = (uint64_t)s * MM_SEGMENT_BYTES, base = x->s->ref.user_base, end = 2 * sizeof(struct mm_guard_tail);
     const struct mm_guarded g = {base + from, segments * MM_SEGMENT_BYTES, x->copy + from};
-    const uint64_t tail = from + g.granted - sizeof(struct mm_guard_tail), poison = 8 * MM_GUARD_POISON_WORDS;
-    if (!mm_copy_try_from_device(x->d, x->copy + tail, base + tail, sizeof(struct mm_guard_tail), error)) return false;
-    const uint64_t asked = mm_guard_tail(g)->asked, zone = from + asked / 8 * 8;
-    if (asked <= g.granted - MM_GUARD_MORE &&
-        (!mm_copy_try_from_device(x->d, x->copy + from, base + from, poison, error) ||
-         !mm_copy_try_from_device(x->d, x->copy + zone, base + zone, 8 * mm_guard_zone_words(g, asked), error)))
+    const uint64_t last = from + g.granted - end;
+    if (!mm_copy_try_from_device(x->d, x->copy + last, base + last, end, error) ||
+        !mm_copy_try_from_device(x->d, x->copy + from, base + from, MM_GUARD_POISON_BYTES, error))
         return false;
+    const uint64_t asked = mm_guard_ask(g, 0).asked, zone = from + asked / 16 * 16;
+    if (asked <= g.granted - MM_GUARD_MORE && !mm_copy_try_from_device(x->d, x->copy + zone, base + zone, MM_GUARD_ZONE_BYTES, error)) return false;
     look(x, g, MM_CLASS_COUNT);
     return true;
 }
