@@ -42,6 +42,9 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_relea
 #define MM_RMW_ACQ_REL __ATOMIC_ACQ_REL
 
 /* Puts `desired` where `expected` is; returns whether it did. */
+MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
+    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
 MM_FN int mm_cas_acquire_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
     return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }

@@ -70,6 +70,7 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) {
                      : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory");                         \
         return old == expected;                                                                             \
     }
+MM_CAS(relaxed, "relaxed")
 MM_CAS(acquire, "acquire")
 MM_CAS(acq_rel, "acq_rel")
 #undef MM_CAS

@@ -18,7 +18,7 @@
  *   I2  an allocation is in one slot at most: its one free puts it there, the exchange takes it out.
  *   I3  a seal "freed" that fits was left by the last allocation at p: of the same class, or the era would be another, and so of the same
  *       tail; and nobody owned p since, or malloc had sealed it anew. So its poison is as free left it, but for writes after free.
- * Ordering. The seal's compare-and-swap and the slot's exchange acquire and release. All else are relaxed accesses of words that
+ * Ordering. The slot's exchange acquires and releases, and after it the mark does (slice.h). All else are relaxed accesses of words that
  *   belong to one owner at a time; the program orders its malloc before its free.
  * NULL. First the quarantine is emptied, once for each time somebody has put something in since.
  * Stale. A write past the end may have hit the tail: the seal fits neither state. It is told, without what is lost, and freed.
@@ -147,27 +147,93 @@ MM_FN uint32_t mm_guard_enter(const struct mm_heap_ref *ref, uint64_t p, uint32_
     return seen;
 }
 
-/* free as it is without this; left: of the first stage. */
-MM_FN_RARE void mm_guard_plain_free(const struct mm_heap_ref *ref, uint64_t left) {
+/* The stages of free and malloc, each small and without calls, as those of slice.h: a function that makes calls keeps what it needs after
+ * them in memory of its own, for each lane. */
+
+/* First: whose p is (slice.h). */
+MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
+
+/* free as it is without this, from there on. */
+MM_FN void mm_guard_plain_free(const struct mm_heap_ref *ref, uint64_t left) {
     left = mm_slice_mark(ref, left);
     if (left != 0) mm_heap_free_other(ref, left);
 }
-MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
 
 /* What is in a slot: a slice, and its class. */
 #define MM_GUARD_CLASS_SHIFT 57
 MM_STATIC_ASSERT(MM_CLASS_COUNT <= 1 << (64 - MM_GUARD_CLASS_SHIFT), "it fits above an address");
+/* In its lowest bits, as addresses are multiples of 16: that something was found. */
+#define MM_GUARD_FLAGS 15u
+#define MM_GUARD_SAW 4u
+/* Instead of a slot, what is wrong. */
+#define MM_GUARD_IS_FREE 1u /* for the allocator, too */
+#define MM_GUARD_IS_TWICE 2u
+#define MM_GUARD_IS_LOST 3u
+MM_FN uint64_t mm_guard_slot(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t c = mm_left_class(left), s = (uint32_t)(left >> MM_SLICE_BITS) & (MM_TREE_BITS_MAX - 1);
+    const uint32_t i = (uint32_t)left & ((1u << MM_SLICE_BITS) - 1);
+    return (uint64_t)c << MM_GUARD_CLASS_SHIFT | (ref->user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)(i * ref->classes[c].bytes));
+}
+MM_FN struct mm_guarded mm_guard_of_slot(const struct mm_heap_ref *ref, uint64_t slot) {
+    const uint64_t p = slot & mm_bits_low(MM_GUARD_CLASS_SHIFT) & ~(uint64_t)MM_GUARD_FLAGS;
+    const struct mm_guarded g = {p, ref->classes[slot >> MM_GUARD_CLASS_SHIFT].bytes, (char *)p};
+    return g;
+}
+/* Ends the life of the allocation g: seal, zone, poison. Returns 0, MM_GUARD_SAW, or what is wrong. */
+MM_FN uint32_t mm_guard_end(const struct mm_heap_ref *ref, struct mm_guarded g) {
+    const uint32_t era = mm_load_relaxed_u32(mm_guard_era(ref, g.p));
+    const struct mm_guard_said said = mm_guard_ask(g, era);
+    if (said.state == MM_GUARD_LOST) return MM_GUARD_IS_LOST;
+    if (said.state == MM_GUARD_FREED ||
+        !mm_cas_relaxed_u64(mm_guard_word(g, g.granted - 8), said.seal, mm_guard_seal(g.p, said.made, era, MM_GUARD_FREED)))
+        return MM_GUARD_IS_TWICE;
+    const int is_overrun = mm_guard_is_overrun(g, said.asked);
+    const uint32_t n = mm_guard_poison_bytes(g);
+    for (uint32_t at = 0; at < MM_GUARD_POISON_BYTES; at += 16)
+        if (at < n) mm_store_two(mm_guard_word(g, at), MM_GUARD_POISON, MM_GUARD_POISON);
+    mm_store_relaxed_u64(mm_guard_freed_by(g), mm_grid());
+    return is_overrun ? MM_GUARD_SAW : 0;
+}
+
+/* Second, of a slice: ends its life. Returns its slot, with MM_GUARD_SAW, or why not. */
+MM_FN_LEAF uint64_t mm_guard_end_slice(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t word = (uint32_t)(left >> MM_WORD_SHIFT);
+    if (mm_load_relaxed_u64((uint64_t *)ref->bits + word) >> (left % (1u << MM_WORD_SHIFT)) & 1) return MM_GUARD_IS_FREE;
+    const uint64_t slot = mm_guard_slot(ref, left);
+    const uint32_t what = mm_guard_end(ref, mm_guard_of_slot(ref, slot));
+    return what == 0 || what == MM_GUARD_SAW ? slot | what : what;
+}
+
+/* Third: puts it into quarantine. Returns what comes out, or 0. Acquires and releases. */
+MM_FN_LEAF uint64_t mm_guard_keep(const struct mm_heap_ref *ref, uint64_t slot) {
+    const uint32_t group = mm_warp_here(), leader = mm_ctz(group);
+    struct mm_guard *guard = mm_guard_of(ref);
+    uint32_t ticket = 0;
+    if (mm_warp_lane() == leader) ticket = (uint32_t)mm_add_relaxed_u64(&guard->tickets, mm_popcount(group));
+    mm_warp_sync(group);
+    ticket = mm_warp_shuffle(group, ticket, leader) + mm_popcount(group & mm_bits_low(mm_warp_lane()));
+    return mm_exchange_acq_rel_u64(&guard->slots[ticket % MM_GUARD_SLOTS], slot);
+}
+
+/* Fourth: what comes out of quarantine. Returns what is left to be done for it, with MM_GUARD_SAW. */
+MM_FN_LEAF uint64_t mm_guard_leave(const struct mm_heap_ref *ref, uint64_t slot) {
+    const struct mm_guarded g = mm_guard_of_slot(ref, slot);
+    return mm_guard_is_unpoisoned(g) ? slot | MM_GUARD_SAW : slot;
+}
+
+/* Tells of what is in a slot. */
+MM_FN_RARE void mm_guard_tell_slot(const struct mm_heap_ref *ref, uint64_t slot, enum mm_misuse kind) {
+    const struct mm_guarded g = mm_guard_of_slot(ref, slot);
+    mm_guard_tell(ref, g, mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p))), kind);
+    if (kind == MM_MISUSE_AFTER_FREE) mm_store_relaxed_u64(mm_guard_word(g, g.granted - 8), 0); /* the seal: told once */
+}
+
 /* Really frees what comes out of quarantine. */
 MM_FN_RARE void mm_guard_release(const struct mm_heap_ref *ref, uint64_t slot) {
-    const uint32_t c = (uint32_t)(slot >> MM_GUARD_CLASS_SHIFT);
-    const uint64_t p = slot & mm_bits_low(MM_GUARD_CLASS_SHIFT), off = p - ref->user_base;
-    const struct mm_guarded g = {p, ref->classes[c].bytes, (char *)p};
-    if (mm_guard_is_unpoisoned(g)) {
-        struct mm_guard_said said = mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, p)));
-        mm_guard_tell(ref, g, said, MM_MISUSE_AFTER_FREE);
-        mm_store_relaxed_u64(mm_guard_word(g, g.granted - 8), 0); /* the seal: told once */
-    }
-    const uint32_t i = mm_class_number(ref->classes[c], (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1));
+    slot = mm_guard_leave(ref, slot);
+    if (slot & MM_GUARD_FLAGS) mm_guard_tell_slot(ref, slot, MM_MISUSE_AFTER_FREE);
+    const uint64_t off = mm_guard_of_slot(ref, slot).p - ref->user_base;
+    const uint32_t c = (uint32_t)(slot >> MM_GUARD_CLASS_SHIFT), i = mm_class_number(ref->classes[c], (uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1));
     mm_guard_plain_free(ref, MM_LEFT_MARK | (uint64_t)c << MM_LEFT_CLASS_SHIFT | (off >> MM_SEGMENT_SHIFT << MM_SLICE_BITS | i));
 }
 
@@ -186,15 +252,45 @@ MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
     return 1;
 }
 
-/* g is now the caller's: looks at what was left there, and seals it. kind: of its segment's owner. */
-MM_FN void mm_guard_make(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
+/* g is now the caller's, in a segment whose owner is of that kind: seals it. Returns whether it was written to after free. */
+MM_FN int mm_guard_begin(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
     const struct mm_guard_said said = mm_guard_ask(g, mm_guard_enter(ref, g.p, kind));
-    if (said.state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, said, MM_MISUSE_AFTER_FREE);
+    if (said.state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) return 1;
     const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT;
     uint64_t *zone = mm_guard_word(g, asked / 16 * 16);
     mm_store_two(zone, MM_GUARD_ZONE, MM_GUARD_ZONE);
     mm_store_two(zone + 2, MM_GUARD_ZONE, MM_GUARD_ZONE);
     mm_store_two(mm_guard_word(g, g.granted - sizeof(struct mm_guard_tail)), made, mm_guard_seal(g.p, made, said.era, MM_GUARD_LIVE));
+    return 0;
+}
+
+/* First stage of malloc: see mm_heap_draw. */
+MM_FN_RARE uint64_t mm_guard_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_heap_draw(ref, bytes); }
+/* Second: a slice of class c at p is the caller's, of so many bytes. */
+MM_FN_LEAF int mm_guard_begin_slice(const struct mm_heap_ref *ref, void *p, uint32_t c, uint64_t asked) {
+    const struct mm_guarded g = {(uint64_t)p, ref->classes[c].bytes, (char *)p};
+    return mm_guard_begin(ref, g, c + 1, asked);
+}
+
+/* What was there was written to: tells it, and takes it. */
+MM_FN_RARE void mm_guard_begin_anew(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
+    mm_guard_tell(ref, g, mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p))), MM_MISUSE_AFTER_FREE);
+    mm_store_relaxed_u64(mm_guard_word(g, g.granted - 8), 0);
+    mm_guard_begin(ref, g, kind, asked);
+}
+
+/* A run. See mm_guard_malloc. */
+MM_FN_RARE void *mm_guard_malloc_run(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more, uint64_t align) {
+    char *p = NULL;
+    MM_ROLLED
+    for (int tries = 0; p == NULL && tries < MM_GUARD_TRIES; tries++) {
+        if (tries != 0 && !mm_guard_empty(ref)) break;
+        p = (char *)mm_run_malloc(ref, more, align > MM_SEGMENT_BYTES ? align : MM_SEGMENT_BYTES);
+    }
+    const struct mm_guarded g = {(uint64_t)p, (more + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES, p};
+    if (p == NULL) mm_null_tell(ref, bytes);
+    else if (mm_guard_begin(ref, g, MM_OWNER_RUN, bytes)) mm_guard_begin_anew(ref, g, MM_OWNER_RUN, bytes);
+    return p;
 }
 
 /* See mm_heap_malloc (align 1), mm_heap_aligned_malloc. */
@@ -202,60 +298,61 @@ MM_FN_RARE void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes, 
     if (align == 0 || (align & (align - 1)) != 0) return NULL;
     if (bytes == 0) bytes = 1;
     uint64_t more = bytes <= ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes;
-    const int is_slice = more <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX;
-    if (is_slice && align > 1) more = mm_heap_aligned_bytes(more, align);
+    if (more > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_guard_malloc_run(ref, bytes, more, align);
+    if (align > 1) more = mm_heap_aligned_bytes(more, align);
     void *p = NULL;
     MM_ROLLED
     for (int tries = 0; p == NULL && tries < MM_GUARD_TRIES; tries++) {
         if (tries != 0 && !mm_guard_empty(ref)) break;
-        p = is_slice ? mm_heap_malloc(ref, more) : mm_run_malloc(ref, more, align > MM_SEGMENT_BYTES ? align : MM_SEGMENT_BYTES);
+        const uint64_t at = mm_guard_draw(ref, more);
+        p = MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
     }
     if (p == NULL) {
         mm_null_tell(ref, bytes);
         return NULL;
     }
-    const uint32_t c = is_slice ? mm_class_spaced((uint32_t)more, (uint32_t)ref->spacing_mask) : 0;
-    const struct mm_guarded g = {(uint64_t)p, is_slice ? ref->classes[c].bytes : (more + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES,
-                                 (char *)p};
-    mm_guard_make(ref, g, is_slice ? c + 1 : MM_OWNER_RUN, bytes);
+    const uint32_t c = mm_class_spaced((uint32_t)more, (uint32_t)ref->spacing_mask);
+    if (!MM_LIKELY(mm_guard_begin_slice(ref, p, c, bytes) == 0)) {
+        const struct mm_guarded g = {(uint64_t)p, ref->classes[c].bytes, (char *)p};
+        mm_guard_begin_anew(ref, g, c + 1, bytes);
+    }
     return p;
+}
+
+/* What is no slice: a run, or none of this heap. */
+MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, void *p, uint64_t left) {
+    const struct mm_guarded g = mm_guard_at(ref, p);
+    const uint32_t what = g.granted != 0 ? mm_guard_end(ref, g) : 0;
+    if (what != 0) {
+        const struct mm_guard_said said = mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p)));
+        mm_guard_tell(ref, g, said, what == MM_GUARD_IS_TWICE ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_OVERRUN);
+    }
+    if (what != MM_GUARD_IS_TWICE) mm_guard_plain_free(ref, left);
+}
+
+/* A slice that did not go into a slot without a word. what: of mm_guard_end_slice. Returns whether it is to go on. */
+MM_FN_RARE int mm_guard_free_wrong(const struct mm_heap_ref *ref, uint64_t left, uint64_t what) {
+    if (what != MM_GUARD_IS_FREE)
+        mm_guard_tell_slot(ref, mm_guard_slot(ref, left), what == MM_GUARD_IS_TWICE ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_OVERRUN);
+    if (what == MM_GUARD_IS_FREE || what == MM_GUARD_IS_LOST) mm_guard_plain_free(ref, left);
+    return what > MM_GUARD_FLAGS;
 }
 
 /* See mm_heap_free. */
 MM_FN_RARE void mm_guard_free(const struct mm_heap_ref *ref, void *p) {
-    const struct mm_guarded g = mm_guard_at(ref, p);
-    if (g.granted == 0) { /* not live, not from its beginning, not ours */
-        mm_guard_plain_free(ref, mm_guard_locate(ref, p));
+    const uint64_t left = mm_guard_locate(ref, p);
+    if (!MM_LIKELY(mm_left_kind(left) == MM_LEFT_MARK)) {
+        mm_guard_free_odd(ref, p, left);
         return;
     }
-    const uint32_t era = mm_load_relaxed_u32(mm_guard_era(ref, g.p));
-    const struct mm_guard_said said = mm_guard_ask(g, era);
-    if (said.state == MM_GUARD_LOST) {
-        mm_guard_tell(ref, g, said, MM_MISUSE_OVERRUN);
-        mm_guard_plain_free(ref, mm_guard_locate(ref, p));
+    uint64_t slot = mm_guard_end_slice(ref, left);
+    if (!MM_LIKELY((slot & MM_GUARD_FLAGS) == 0) && !mm_guard_free_wrong(ref, left, slot)) return;
+    slot &= ~(uint64_t)MM_GUARD_FLAGS;
+    if (mm_guard_of_slot(ref, slot).granted > MM_GUARD_KEPT_BYTES) {
+        mm_guard_plain_free(ref, left);
         return;
     }
-    if (said.state == MM_GUARD_FREED ||
-        !mm_cas_acq_rel_u64(mm_guard_word(g, g.granted - 8), said.seal, mm_guard_seal(g.p, said.made, era, MM_GUARD_FREED))) {
-        mm_guard_tell(ref, g, said, MM_MISUSE_DOUBLE_FREE);
-        return;
-    }
-    if (mm_guard_is_overrun(g, said.asked)) mm_guard_tell(ref, g, said, MM_MISUSE_OVERRUN);
-    const uint32_t n = mm_guard_poison_bytes(g);
-    MM_ROLLED
-    for (uint32_t at = 0; at < n; at += 16) mm_store_two(mm_guard_word(g, at), MM_GUARD_POISON, MM_GUARD_POISON);
-    mm_store_relaxed_u64(mm_guard_freed_by(g), mm_grid());
-    if (g.granted > MM_GUARD_KEPT_BYTES) {
-        mm_guard_plain_free(ref, mm_guard_locate(ref, p));
-        return;
-    }
-    const uint32_t group = mm_warp_here(), leader = mm_ctz(group), c = mm_class_of((uint32_t)g.granted);
-    struct mm_guard *guard = mm_guard_of(ref);
-    uint64_t ticket = 0;
-    if (mm_warp_lane() == leader) ticket = mm_add_relaxed_u64(&guard->tickets, mm_popcount(group));
-    mm_warp_sync(group);
-    ticket = mm_warp_shuffle_u64(group, ticket, leader) + mm_popcount(group & mm_bits_low(mm_warp_lane()));
-    const uint64_t slot = mm_exchange_acq_rel_u64(&guard->slots[ticket % MM_GUARD_SLOTS], g.p | (uint64_t)c << MM_GUARD_CLASS_SHIFT);
+    slot = mm_guard_keep(ref, slot);
     if (slot != 0) mm_guard_release(ref, slot);
 }
 

@@ -68,7 +68,7 @@ fi
 # compute-sanitizer, of CUDA's heap: as many leaks, as many bytes.
 if command -v compute-sanitizer >/dev/null; then
     compute-sanitizer --leak-check full --print-limit 2000 "$build/tests/gpu/planted_builtin" leaks reset >"$out" 2>&1
-    found=$(awk '/Leaked .* bytes at .* on the device heap/ {n++; bytes += $3} END {print n + 0, bytes + 0}' "$out")
+    found=$(awk '/Leaked .* bytes at .* on the device heap/ {n++; gsub(",", "", $3); bytes += $3} END {print n + 0, bytes + 0}' "$out")
     if [[ $found == '659 111560' ]]; then
         passed=$((passed + 1))
     else
