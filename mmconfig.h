@@ -140,7 +140,7 @@
 
 /* The checked run (guard.h). Bytes from the beginning of an allocation that are poisoned by free, at most, a multiple of 16. Bytes that an
  * allocation in quarantine takes, at most, and allocations there: 64 MiB in all. How often malloc tries again, when it has emptied that. */
-#define MM_GUARD_POISON_BYTES 64
+#define MM_GUARD_POISON_BYTES 32
 #define MM_GUARD_KEPT_BYTES 4096
 #define MM_GUARD_SLOTS (1u << 14)
 #define MM_GUARD_TRIES 4

@@ -17,7 +17,9 @@
  *       goes on, the others are double frees.
  *   I2  an allocation is in one slot at most: its one free puts it there, the exchange takes it out.
  *   I3  a seal "freed" that fits was left by the last allocation at p: of the same class, or the era would be another, and so of the same
- *       tail; and nobody owned p since, or malloc had sealed it anew. So its poison is as free left it, but for writes after free.
+ *       tail; and nobody owned p since, or malloc had sealed it anew. So its poison is as free left it, but for writes after free. That is
+ *       looked at once, before the memory can be anybody's: when it leaves quarantine, or, of what does not go there, when it is given
+ *       out again.
  * Ordering. The slot's exchange acquires and releases, and after it the mark does (slice.h). All else are relaxed accesses of words that
  *   belong to one owner at a time; the program orders its malloc before its free.
  * NULL. First the quarantine is emptied, once for each time somebody has put something in since.
@@ -64,7 +66,6 @@ MM_FN uint64_t *mm_guard_word(struct mm_guarded g, uint64_t at) { return (uint64
 /* What the tail says. */
 struct mm_guard_said {
     uint64_t asked, made, seal; /* asked: of made */
-    uint32_t era;
     enum mm_guard_state state;
 };
 MM_FN uint32_t mm_guard_grid(uint64_t made) { return (uint32_t)(made >> MM_GUARD_GRID_SHIFT); }
@@ -75,7 +76,7 @@ MM_FN uint64_t mm_guard_seal(uint64_t p, uint64_t made, uint32_t era, enum mm_gu
 }
 
 MM_FN struct mm_guard_said mm_guard_ask(struct mm_guarded g, uint32_t era) {
-    struct mm_guard_said said = {0, 0, 0, era, MM_GUARD_LOST};
+    struct mm_guard_said said = {0, 0, 0, MM_GUARD_LOST};
     mm_gather_two(mm_guard_word(g, g.granted - sizeof(struct mm_guard_tail)), &said.made, &said.seal);
     said.asked = said.made & ((1ull << MM_GUARD_GRID_SHIFT) - 1);
     if (said.asked > g.granted - MM_GUARD_MORE) return said;
@@ -252,15 +253,17 @@ MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
     return 1;
 }
 
-/* g is now the caller's, in a segment whose owner is of that kind: seals it. Returns whether it was written to after free. */
+/* g is now the caller's, in a segment whose owner is of that kind: seals it. Returns whether it was written to after free; what has
+ * been in quarantine was looked at when it left. Sectors of a cache are written whole, or memory would have to be read for them. */
 MM_FN int mm_guard_begin(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
-    const struct mm_guard_said said = mm_guard_ask(g, mm_guard_enter(ref, g.p, kind));
-    if (said.state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) return 1;
+    const uint32_t era = mm_guard_enter(ref, g.p, kind);
+    if (g.granted > MM_GUARD_KEPT_BYTES && mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) return 1;
     const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT;
     uint64_t *zone = mm_guard_word(g, asked / 16 * 16);
     mm_store_two(zone, MM_GUARD_ZONE, MM_GUARD_ZONE);
     mm_store_two(zone + 2, MM_GUARD_ZONE, MM_GUARD_ZONE);
-    mm_store_two(mm_guard_word(g, g.granted - sizeof(struct mm_guard_tail)), made, mm_guard_seal(g.p, made, said.era, MM_GUARD_LIVE));
+    mm_store_two(mm_guard_freed_by(g), MM_GUARD_ZONE, MM_GUARD_ZONE); /* it may be in the zone */
+    mm_store_two(mm_guard_word(g, g.granted - sizeof(struct mm_guard_tail)), made, mm_guard_seal(g.p, made, era, MM_GUARD_LIVE));
     return 0;
 }
 

@@ -191,7 +191,7 @@ static void checked(int argc, char **argv) {
         char *p = make(100), *q = make(3000), *r = make(100), *large = make(5 << 20);
         launch("end");
         mm_guard_free(&ref, p), mm_guard_free(&ref, q), mm_guard_free(&ref, r), mm_guard_free(&ref, large);
-        q[0] = 1, r[40] = 2, large[50] = 3;
+        q[0] = 1, r[20] = 2, large[20] = 3;
         launch("make");
         mm_guard_free(&ref, q); /* a second time */
         CHECK(make(5 << 20) == large); /* not kept: looked at when it is given out again */
