@@ -50,4 +50,4 @@ $(AARCH64)/mmimages: tools/mmdoctor/images.c $(AARCH64_SHARED)
 
 $(AARCH64)/mmbench: $(BENCH_C) $(BENCH_H)
 	@mkdir -p $(@D)
-	$(CC_AARCH64) $(CFLAGS_MM) $(BENCH_C) -o $@
+	$(CC_AARCH64) $(CFLAGS_MM) $(BENCH_C) -o $@ -lm

@@ -20,7 +20,7 @@ build-gpu-tests: $(BUILD)/bin/mmbench
 # Depends on the children for its commit: it is that of the allocator they hold.
 $(BUILD)/bin/mmbench: $(BENCH_C) $(BENCH_H) $(BENCH_CHILDREN)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_MM) -DMM_BENCH_COMMIT='"$(BENCH_COMMIT)"' $(BENCH_C) -o $@
+	$(CC) $(CFLAGS_MM) -DMM_BENCH_COMMIT='"$(BENCH_COMMIT)"' $(BENCH_C) -o $@ -lm
 
 $(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.c $(BENCH_H)
 	@mkdir -p $(@D)

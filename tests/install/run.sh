@@ -331,6 +331,7 @@ it 'completion of mmrun bas' eval 'has " $(completes mmrun bas) " " bash "'
 it 'completion of mmdoctor --' offers '--help --version' mmdoctor --
 it 'completion of mmbench --only' offers 'mm builtin' mmbench --only ''
 it 'completion of mmbench --cases sing' offers 'single single_cold' mmbench --cases sing
+it 'completion of mmbench --plot DIR' offers '' mmbench --plot dir --
 bench_options() { same "$(completes mmbench -- | tr ' ' '\n' | sort)" "$("$bin/mmbench" --help | grep -oE '^  --[a-z]+' | tr -d ' ' | sort)"; }
 it 'completion of mmbench --' bench_options
 

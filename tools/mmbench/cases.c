@@ -81,6 +81,12 @@ int mm_bench_op_find(const struct mm_bench_case *c, const char *name) {
     return -1;
 }
 
+enum mm_bench_status mm_bench_status_find(const char *name) {
+    for (int i = 0; i < MM_BENCH_STATUSES; i++)
+        if (!strcmp(mm_bench_status_names[i], name)) return (enum mm_bench_status)i;
+    return MM_BENCH_PENDING;
+}
+
 static uint64_t asked_bytes(const struct mm_bench_case *c, uint64_t size, uint64_t threads) {
     uint64_t sum = 0, n = 0;
     switch (c->asked) {

@@ -7,6 +7,7 @@
 
 #include "mmconfig.h"
 #include "tools/mmbench/mmbench.h"
+#include "tools/mmbench/plot.h"
 
 #define ITEMS_MAX (MM_BENCH_SIZES_MAX * MM_BENCH_SIZES_MAX)
 #define RUNS_MIN 10
@@ -18,6 +19,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_MM_ROW = 3, EXIT_SIGNAL = 130 };
 
 static const char usage[] =
     "usage: mmbench [OPTION...]\n"
+    "       mmbench --plot DIR FILE...\n"
     "Measures malloc and free in kernels: CUDA's own allocator beside mm.\n"
     "  --csv FILE              every row, for programs\n"
     "  --cases NAME,NAME...    these cases only (--list)\n"
@@ -26,10 +28,11 @@ static const char usage[] =
     "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
     "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
     "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
+    "  --plot DIR FILE...      measures nothing: draws the rows of such files, as pictures (SVG) in a directory\n"
     "  --list                  the cases\n"
     "  --version               version of mm, and its commit\n"
     "  --help                  this text\n"
-    "Exit status: 0; 1 nothing could be measured (no GPU, say); 2 bad options; 3 a row of mm failed;\n"
+    "Exit status: 0; 1 nothing could be measured (no GPU, say) or drawn; 2 bad options; 3 a row of mm failed;\n"
     "130 interrupted.\n";
 
 static int bad(const char *option, const char *value, const char *expected) {
@@ -115,6 +118,24 @@ static void list(void) {
         printf("%-12s %s\n", mm_bench_cases[c].name, mm_bench_cases[c].about);
 }
 
+/* --plot DIR FILE...: the first option, and the only one. Status to exit with. */
+static int plot(int argc, char **argv) {
+    const char *joined = strchr(argv[1], '=');
+    const int files = joined ? 2 : 3;
+    const char *directory = joined ? joined + 1 : argc > 2 ? argv[2] : "";
+    if (!*directory) return bad("--plot", directory, "a directory");
+    if (files >= argc) return bad("--plot", directory, "files of mmbench --csv behind it");
+    for (int i = files; i < argc; i++)
+        if (argv[i][0] == '-') return bad("--plot", argv[i], "files of mmbench --csv, and no other option");
+    switch (mm_bench_pictures(directory, argv + files, (size_t)(argc - files))) {
+    case MM_BENCH_DRAWN: return EXIT_SUCCESS;
+    case MM_BENCH_UNWRITABLE: return EXIT_USAGE; /* as of --csv */
+    default: return EXIT_FAILED;
+    }
+}
+
+static bool is_plot(const char *option) { return !strcmp(option, "--plot") || !strncmp(option, "--plot=", 7); }
+
 /* Status to exit with, or -1: go on. */
 static int parse(int argc, char **argv, struct mm_bench_options *o) {
     static const char *const with_value[] = {"--csv", "--cases", "--only", "--heap", "--runs", "--timeout"};
@@ -123,6 +144,7 @@ static int parse(int argc, char **argv, struct mm_bench_options *o) {
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) o->allocators[a] = true;
     o->runs = 12;
     o->timeout = 20;
+    if (argc > 1 && is_plot(argv[1])) return plot(argc, argv);
     for (int i = 1; i < argc; i++) {
         const char *found = NULL, *value = NULL;
         if (!strcmp(argv[i], "--help")) return fputs(usage, stdout) < 0;
@@ -138,6 +160,7 @@ static int parse(int argc, char **argv, struct mm_bench_options *o) {
             found = with_value[k];
             value = argv[i][n] ? argv[i] + n + 1 : i + 1 < argc ? argv[++i] : NULL;
         }
+        if (is_plot(argv[i])) return bad("--plot", argv[i - 1], "no other option before it");
         if (!found) return bad("option", argv[i], "one of mmbench --help");
         if (!value) return bad(found, "", "a value");
         const int status = take(found, value, o);

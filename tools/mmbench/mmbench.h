@@ -4,6 +4,7 @@
  *   session.c  one child process: start, ask, watch, end
  *   run.c      the items of a case, one allocator after the other; what a failure of the child means
  *   report.c   the table for people, the CSV file, the line that says how far we are
+ *   plot.h     --plot: pictures of such files, without a child
  *   main.c     options
  *
  * Words: an ITEM is one request to a child (a case at one size and number of threads); it has one ROW for each
@@ -108,6 +109,8 @@ size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_optio
 /* Index of the operation of a case, or -1. */
 int mm_bench_op_find(const struct mm_bench_case *c, const char *name);
 size_t mm_bench_op_count(const struct mm_bench_case *c);
+/* MM_BENCH_PENDING: there is none of that name. */
+enum mm_bench_status mm_bench_status_find(const char *name);
 
 /* ---- session.c -------------------------------------------------------------------------------- */
 
@@ -172,6 +175,8 @@ enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struc
 /* ---- report.c --------------------------------------------------------------------------------- */
 
 double mm_bench_now(void); /* seconds, monotonic */
+/* Bytes, or any number, as people write them, exact: 4096, 8K, 1M. Returns text, of 32 bytes. */
+const char *mm_bench_size_text(uint64_t bytes, char *text);
 /* What is being measured, for people who wait; on a terminal the line is rewritten. */
 void mm_bench_progress_total(size_t items);
 void mm_bench_progress(enum mm_bench_allocator allocator, const struct mm_bench_item *item);
@@ -182,6 +187,7 @@ void mm_bench_progress_end(enum mm_bench_allocator allocator, const struct mm_be
 
 void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count);
 void mm_bench_table_head(FILE *to, const struct mm_bench_machine *m);
+extern const char mm_bench_csv_fields[]; /* the line that names them */
 void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m);
 void mm_bench_csv_rows(FILE *to, const struct mm_bench_item *items, size_t count);
 void mm_bench_csv_floors(FILE *to, const struct mm_bench_floors *floors);

@@ -15,8 +15,7 @@ double mm_bench_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Bytes as people write them, exact: 4096, 8K, 1M. */
-static const char *size_text(uint64_t bytes, char *text) {
+const char *mm_bench_size_text(uint64_t bytes, char *text) {
     static const char *const units[] = {"", "K", "M", "G", "T"};
     int unit = 0;
     while (unit < 4 && bytes >= (unit ? 1024 : 8192) && bytes % 1024 == 0) {
@@ -51,7 +50,7 @@ void mm_bench_progress(enum mm_bench_allocator allocator, const struct mm_bench_
     char size[32];
     progress.began = mm_bench_now();
     snprintf(progress.what, sizeof progress.what, "%s %s %s, %u threads:", mm_bench_allocator_names[allocator],
-             item->of->name, size_text(item->size, size), item->threads);
+             item->of->name, mm_bench_size_text(item->size, size), item->threads);
     show();
 }
 
@@ -132,7 +131,7 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
             if (!any(&items[i], o, op)) continue;
             const struct mm_bench_row *mm = &items[i].rows[MM_BENCH_MM][op];
             const struct mm_bench_row *cuda = &items[i].rows[MM_BENCH_BUILTIN][op];
-            fprintf(to, "%10s %9u  %-18s %-6s", size_text(items[i].size, size), items[i].threads,
+            fprintf(to, "%10s %9u  %-18s %-6s", mm_bench_size_text(items[i].size, size), items[i].threads,
                     items[i].of->ops[op].name, items[i].of->ops[op].unit);
             for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
                 if (!o->allocators[a]) continue;
@@ -149,6 +148,9 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
 
 /* ---- CSV -------------------------------------------------------------------------------------- */
 
+const char mm_bench_csv_fields[] =
+    "allocator,case,size,threads,op,unit,median,min,max,runs,floor,ratio,null_count,corrupt_count,checked,status";
+
 void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m) {
     char date[32];
     const time_t now = time(NULL);
@@ -161,8 +163,7 @@ void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m) {
                 " ratio: median/floor.\n");
     fprintf(to, "# status: ok; null, corrupt (no time is told); crash, hung, skipped after a failure of the series,"
                 " toolarge: no result.\n");
-    fprintf(to, "allocator,case,size,threads,op,unit,median,min,max,runs,floor,ratio,null_count,corrupt_count,checked,"
-                "status\n");
+    fprintf(to, "%s\n", mm_bench_csv_fields);
 }
 
 void mm_bench_csv_rows(FILE *to, const struct mm_bench_item *items, size_t count) {

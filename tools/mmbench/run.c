@@ -160,12 +160,6 @@ static enum reply measure_floors(struct mm_bench_session *s, unsigned seconds, c
 
 /* ---- one item --------------------------------------------------------------------------------- */
 
-static enum mm_bench_status status_find(const char *name) {
-    for (int i = 0; i < MM_BENCH_STATUSES; i++)
-        if (!strcmp(mm_bench_status_names[i], name)) return (enum mm_bench_status)i;
-    return MM_BENCH_PENDING;
-}
-
 /* One "@row"; false if it is none. */
 static bool read_row(const char *line, const struct mm_bench_item *item, struct mm_bench_row *rows) {
     char op[32], unit[16], number[3][32], floor[16], status[16];
@@ -180,7 +174,7 @@ static bool read_row(const char *line, const struct mm_bench_item *item, struct 
     if (i < 0 || strcmp(item->of->ops[i].unit, unit) != 0) return false;
     struct mm_bench_row row;
     memset(&row, 0, sizeof row);
-    row.status = status_find(status);
+    row.status = mm_bench_status_find(status);
     if (row.status != MM_BENCH_OK && row.status != MM_BENCH_NULLS && row.status != MM_BENCH_CORRUPT) return false;
     row.told = strcmp(number[0], "-") != 0;
     if (row.told) {

@@ -35,7 +35,14 @@ _mm_mmbench() {
     --only) _mm_words 'mm builtin' ;;
     --heap) _mm_words '2G 8G 32G' ;;
     --runs | --timeout) COMPREPLY=() ;;
-    *) _mm_words '--csv --cases --only --quick --heap --runs --timeout --list --version --help' ;;
+    --plot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
+    *)
+        # Behind it there are files.
+        COMPREPLY=()
+        if ((COMP_CWORD == 1)) || [[ ${COMP_WORDS[1]} != --plot* ]]; then
+            _mm_words '--csv --cases --only --quick --heap --runs --timeout --plot --list --version --help'
+        fi
+        ;;
     esac
 }
 
