@@ -1,5 +1,6 @@
 #!/bin/bash
-# mmbench against children that answer as they are told to (child.sh): options, watchdog, marks, table, CSV.
+# mmbench against children that answer as they are told to (child.sh): options, watchdog, marks, table, CSV; and the
+# pictures that it draws of such files (plot.sh).
 # The functions are called by name through "it".
 # shellcheck disable=SC2317,SC2329
 set -u
@@ -328,6 +329,9 @@ term() { interrupt TERM 130 && has "$csv" 'mm,churn,512' && has "$(<"$work/err")
 it 'interrupted: what is known is written, the child is gone' term
 it 'killed: the child goes too' interrupt KILL 137
 it 'every case' everything
+
+# shellcheck source=tests/bench/plot.sh
+source "$here/plot.sh"
 
 printf 'bench: %d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))
