@@ -21,4 +21,13 @@
 #define MM_BENCH_LINE_BYTES 512 /* of one line, with its end */
 #define MM_BENCH_RUNS_SLOW 3    /* runs of what takes over a second each */
 
+/* The cases "graph" and "graph_lesmis": SIZE is edges of the graph, THREADS its vertices. A batch that is inserted or
+ * deleted later has the share 1/2^BATCH_SHIFT of the edges, the range that a batch goes to 1/2^RANGE_SHIFT of the vertices:
+ * some 128 edges for each vertex there, where the survey (child/graph.h) has 100; the real graph is too small for that. */
+#define MM_BENCH_GRAPH_BATCH_SHIFT 4
+#define MM_BENCH_GRAPH_RANGE_SHIFT 7
+#define MM_BENCH_LESMIS_RANGE_SHIFT 3
+#define MM_BENCH_LESMIS_VERTICES 77
+#define MM_BENCH_LESMIS_EDGES 508 /* of 254 pairs */
+
 #endif
