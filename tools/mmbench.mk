@@ -1,10 +1,11 @@
-# mmbench: the host program, and the two children that it runs: what allocates in them is compiled by nvcc and by
-# mmnvcc for each of ARCHS. `make bench` measures everything, into build/bench/.
+# mmbench: the host program, and the two children that it runs: what allocates in them (BENCH_ALLOC) is compiled by nvcc
+# and by mmnvcc for each of ARCHS. `make bench` measures everything, into build/bench/.
 
 BENCH_SRC := tools/mmbench
 BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
 BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h)
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
+BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu graph.cu)
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c)) \
 	$(BUILD)/obj/$(BENCH_SRC)/child/plain.o
 # Not a repository around an unpacked archive.
@@ -30,14 +31,14 @@ $(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.cu $(BENCH_H)
 	@mkdir -p $(@D)
 	$(NVCC) $(BENCH_FLAGS) -c $< -o $@
 
-$(BUILD)/lib/bench/mmbench-builtin: $(BENCH_SRC)/child/alloc.cu $(BENCH_CHILD_OBJS) $(BENCH_H)
+$(BUILD)/lib/bench/mmbench-builtin: $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H)
 	@mkdir -p $(@D)
-	$(NVCC) $(BENCH_FLAGS) -DALLOCATOR='"builtin"' $< $(BENCH_CHILD_OBJS) -o $@
+	$(NVCC) $(BENCH_FLAGS) -DALLOCATOR='"builtin"' $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) -o $@
 
-$(BUILD)/lib/bench/mmbench-mm: $(BENCH_SRC)/child/alloc.cu $(BENCH_CHILD_OBJS) $(BENCH_H) \
+$(BUILD)/lib/bench/mmbench-mm: $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H) \
     $(MM_PTX) $(MM_LIBRARIES) $(BUILD)/lib/libmm.so.1 | $(BUILD)/bin/mmnvcc run-time
 	@mkdir -p $(@D)
-	$(BUILD)/bin/mmnvcc $(BENCH_FLAGS) -DALLOCATOR='"mm"' $< $(BENCH_CHILD_OBJS) -o $@
+	$(BUILD)/bin/mmnvcc $(BENCH_FLAGS) -DALLOCATOR='"mm"' $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) -o $@
 
 bench: all
 	@mkdir -p $(BUILD)/bench

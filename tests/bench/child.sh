@@ -31,6 +31,7 @@ rows() { # NULLS CORRUPT STATUS
         for op in malloc free; do floor=- row "$op" us "$@"; done
         for op in live footprint_early footprint_last; do floor=- row "$op" MiB "$@"; done
         ;;
+    graph*) for op in init insert delete range free; do floor=- row "$op" us "$@"; done ;;
     *) floor=atomic row malloc us "$@" && floor=bitmap row free us "$@" ;;
     esac
 }

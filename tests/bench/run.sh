@@ -78,7 +78,7 @@ help() { bench 0 --help && has "$out" 'usage: mmbench' && same "$err$log" ''; }
 it '--help' help
 list() {
     bench 0 --list && same "$log" '' && same "$(cut -d' ' -f1 <<<"$out" | tr '\n' ' ')" \
-        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency '
+        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency graph graph_lesmis '
 }
 it '--list' list
 
@@ -178,8 +178,9 @@ builtin end"
 it 'table, progress, CSV and requests, to the letter' exact
 
 everything() {
-    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" ' 226 ok' &&
+    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" ' 246 ok' &&
         has "$log" 'mm run endurance 4096 783371 50' && has "$log" 'mm run init 8589934592 1 12' &&
+        has "$log" 'mm run graph 1048576 65536 12' && has "$csv" 'mm,graph,65536,512,range,us,100,' &&
         has "$log" 'builtin floor 32768 5' && has "$csv" 'mm,floor_warp,0,32768,store,us'
 }
 
@@ -234,6 +235,28 @@ span() {
         has "$out" '100000 [90000..120000], 17 NULL'
 }
 it 'what is no time is told beside the NULLs' span
+# Operations on a part of the graph say which.
+graph() {
+    bench 0 --cases graph,graph_lesmis --only mm && same "$(marks)" "mm,graph,16777216,1048576,init,ok
+mm,graph,1048576,1048576,insert,ok
+mm,graph,1048576,1048576,delete,ok
+mm,graph,1048576,8192,range,ok
+mm,graph,16777216,1048576,free,ok
+mm,graph_lesmis,508,77,init,ok
+mm,graph_lesmis,31,77,insert,ok
+mm,graph_lesmis,31,77,delete,ok
+mm,graph_lesmis,31,9,range,ok
+mm,graph_lesmis,508,77,free,ok" && has "$log" 'mm run graph 16777216 1048576 12' && has "$log" 'seconds=120' &&
+        has "$log" 'mm run graph_lesmis 508 77 12' && lacks "$log" floor &&
+        has "$out" '        1M      8192  range              us                 100 [90.5..120]        -'
+}
+it 'a graph, and its parts' graph
+graph_nulls() {
+    FAKE='builtin run graph *=null' bench 0 --cases graph --quick &&
+        has "$csv" 'builtin,graph,65536,512,range,us,,,,0,,,17,0,nonnull aligned,null' &&
+        has "$csv" 'mm,graph,65536,512,range,us,100,90.5,120,12,,,0,0,nonnull aligned,ok'
+}
+it 'NULLs in the graph' graph_nulls
 half() {
     FAKE='mm run single 256 *=half' bench 3 --cases single --quick --only mm &&
         has "$csv" 'mm,single,256,1000000,malloc,us,100,90.5,120,12,21,4.762,0,0,nonnull aligned,ok' &&

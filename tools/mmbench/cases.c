@@ -13,6 +13,11 @@
 #define SIZES_FEW {16, 64, 256, 1024, 4096, 8192}
 #define THREADS_SCALING {1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 8388608}
 
+#define GRAPH_OPS {{"init", "us"}, {"insert", "us"}, {"delete", "us"}, {"range", "us"}, {"free", "us"}}
+#define GRAPH_SIZE_SHIFTS {0, MM_BENCH_GRAPH_BATCH_SHIFT, MM_BENCH_GRAPH_BATCH_SHIFT, MM_BENCH_GRAPH_BATCH_SHIFT, 0}
+#define GRAPH_VERTICES (1u << 20)
+#define GRAPH_EDGES (16u * GRAPH_VERTICES)
+
 #define UTIL_THREADS 65536
 #define ENDURANCE_LARGEST 4096
 #define ENDURANCE_ROUNDS 1000
@@ -59,6 +64,14 @@ const struct mm_bench_case mm_bench_cases[] = {
     {.name = "latency", .about = "one thread, malloc and free in turn",
      .ops = {{"malloc", "cycles"}, {"free", "cycles"}}, .sizes = {16, 64, 256, 4096}, .threads = {1},
      .asked = MM_BENCH_ASKED_LITTLE, .floors = true},
+    {.name = "graph", .about = "lists of neighbours, R-MAT: built, edges in and out, into a range, freed; size: edges",
+     .ops = GRAPH_OPS, .sizes = {GRAPH_EDGES}, .threads = {GRAPH_VERTICES}, .asked = MM_BENCH_ASKED_LITTLE,
+     .quick_shift = 4, .size_shifts = GRAPH_SIZE_SHIFTS, .threads_shifts = {[3] = MM_BENCH_GRAPH_RANGE_SHIFT},
+     .patience = 6},
+    {.name = "graph_lesmis", .about = "the same with a small real graph, the characters of Les Miserables",
+     .ops = GRAPH_OPS, .sizes = {MM_BENCH_LESMIS_EDGES}, .threads = {MM_BENCH_LESMIS_VERTICES},
+     .asked = MM_BENCH_ASKED_LITTLE, .size_shifts = GRAPH_SIZE_SHIFTS,
+     .threads_shifts = {[3] = MM_BENCH_LESMIS_RANGE_SHIFT}},
 };
 const size_t mm_bench_case_count = sizeof mm_bench_cases / sizeof *mm_bench_cases;
 _Static_assert(sizeof mm_bench_cases / sizeof *mm_bench_cases <= sizeof((struct mm_bench_options *)0)->cases,
@@ -113,8 +126,8 @@ size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_optio
             struct mm_bench_item *item = &items[count++];
             memset(item, 0, sizeof *item);
             item->of = c;
-            item->size = c->sizes[s];
-            item->threads = c->threads[t];
+            item->size = c->sizes[s] >> (o->quick ? c->quick_shift : 0);
+            item->threads = c->threads[t] >> (o->quick ? c->quick_shift : 0);
             item->runs = o->runs;
             item->heap = o->heap ? o->heap : 8 * GIB;
             if (c->heap_large && s > 0) item->heap = c->heap_large;

@@ -67,6 +67,9 @@ struct mm_bench_case {
     uint64_t heap;        /* bytes, whatever --heap says; 0: --heap */
     uint64_t heap_large;  /* of sizes beyond the first */
     unsigned every_shift; /* one thread of 2^this asks */
+    unsigned quick_shift; /* a quick run's sizes and threads are divided by 2^this */
+    uint8_t size_shifts[MM_BENCH_OPS_MAX];    /* of each operation: it has 1/2^this of the item's size, */
+    uint8_t threads_shifts[MM_BENCH_OPS_MAX]; /* and of its threads */
     unsigned patience;    /* times --timeout */
     bool floors;          /* is measured against them */
     bool fresh;           /* every item in a process of its own */

@@ -26,6 +26,12 @@ const char *mm_bench_size_text(uint64_t bytes, char *text) {
     return text;
 }
 
+/* An operation may have a part of its item's. */
+static uint64_t op_size(const struct mm_bench_item *item, size_t op) { return item->size >> item->of->size_shifts[op]; }
+static uint32_t op_threads(const struct mm_bench_item *item, size_t op) {
+    return item->threads >> item->of->threads_shifts[op];
+}
+
 /* ---- progress --------------------------------------------------------------------------------- */
 
 static struct {
@@ -131,7 +137,7 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
             if (!any(&items[i], o, op)) continue;
             const struct mm_bench_row *mm = &items[i].rows[MM_BENCH_MM][op];
             const struct mm_bench_row *cuda = &items[i].rows[MM_BENCH_BUILTIN][op];
-            fprintf(to, "%10s %9u  %-18s %-6s", mm_bench_size_text(items[i].size, size), items[i].threads,
+            fprintf(to, "%10s %9u  %-18s %-6s", mm_bench_size_text(op_size(&items[i], op), size), op_threads(&items[i], op),
                     items[i].of->ops[op].name, items[i].of->ops[op].unit);
             for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
                 if (!o->allocators[a]) continue;
@@ -173,8 +179,8 @@ void mm_bench_csv_rows(FILE *to, const struct mm_bench_item *items, size_t count
                 const struct mm_bench_row *row = &items[i].rows[a][op];
                 if (row->status == MM_BENCH_PENDING) continue;
                 fprintf(to, "%s,%s,%llu,%u,%s,%s,", mm_bench_allocator_names[a], items[i].of->name,
-                        (unsigned long long)items[i].size, items[i].threads, items[i].of->ops[op].name,
-                        items[i].of->ops[op].unit);
+                        (unsigned long long)op_size(&items[i], op), op_threads(&items[i], op),
+                        items[i].of->ops[op].name, items[i].of->ops[op].unit);
                 if (row->told)
                     fprintf(to, "%.6g,%.6g,%.6g,%u,", row->median, row->min, row->max, row->runs);
                 else

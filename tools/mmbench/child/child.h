@@ -1,9 +1,10 @@
-/* What the child's files share. What allocates is one source, alloc.cu, compiled twice: by nvcc it runs on CUDA's
- * allocator, by mmnvcc on mm. It knows of neither: malloc and free in kernels are all it uses.
+/* What the child's files share. What allocates is alloc.cu and graph.cu, compiled twice: by nvcc they run on CUDA's
+ * allocator, by mmnvcc on mm. They know of neither: malloc and free in kernels are all they use.
  *
  *   plain.cu   kernels that allocate nothing: floors, filling, checking, counting. Its module has no heap.
  *   alloc.cu   the kernels that call malloc or free. Its module has one.
  *   timed.c    the cases that are kernel times
+ *   graph.c    the case that is an application, with kernels of its own that call malloc and free: graph.h
  *   heap.c     the cases about the heap itself: its share in use, its span, its making, its life
  *   main.c     requests in, answers out (../protocol.h)
  *
@@ -137,6 +138,8 @@ void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct ask
 
 /* ---- main.c ----------------------------------------------------------------------------------- */
 
+#define CHILD_RUNS_MAX 1000u /* of what is timed one by one */
+
 struct request {
     char name[32]; /* of the case, without _cold */
     int cold;
@@ -152,6 +155,8 @@ extern double child_seconds; /* one request's time, after which mmbench gives us
 void child_start_device(void);
 /* The heap is made anew: reset, start, first launch. Everything of the device is gone before. */
 void child_restart_device(void);
+/* Ends the process with one line: what, and why, if that is not empty. */
+void child_fatal(const char *what, const char *why);
 /* Ends the process with one line if `error` is one. */
 void child_must(cudaError_t error);
 /* Answers with one row: median, least, most of the samples, which are sorted. If the tally holds NULLs or corruption
@@ -175,6 +180,10 @@ void run_kernels(const struct request *q); /* single, mixed, mixedu, scaling, wa
 void run_churn(const struct request *q);
 void run_latency(const struct request *q);
 void run_floors(unsigned count, unsigned every_shift);
+/* runs, or fewer if one takes that long. */
+unsigned child_runs_for(double ms, unsigned runs);
+
+void run_graph(const struct request *q); /* graph, graph_lesmis */
 
 void run_util(const struct request *q);
 void run_frag(const struct request *q);

@@ -15,14 +15,14 @@ double child_seconds;
 
 static cudaEvent_t begin_event, end_event;
 
-static void fatal(const char *what, const char *why) {
+void child_fatal(const char *what, const char *why) {
     printf("@fatal %s%s%s\n", what, *why ? ": " : "", why);
     fflush(stdout);
     _Exit(1); /* nothing of a broken context is worth tidying up */
 }
 
 void child_must(cudaError_t error) {
-    if (error != cudaSuccess) fatal("CUDA", cudaGetErrorString(error));
+    if (error != cudaSuccess) child_fatal("CUDA", cudaGetErrorString(error));
 }
 
 double child_now_ms(void) {
@@ -136,6 +136,7 @@ static int run_case(struct request *q) {
         {"single", run_kernels}, {"mixed", run_kernels}, {"mixedu", run_kernels},     {"scaling", run_kernels},
         {"warp", run_kernels},   {"large", run_kernels}, {"churn", run_churn},        {"latency", run_latency},
         {"util", run_util},      {"frag", run_frag},     {"endurance", run_endurance}, {"init", run_init},
+        {"graph", run_graph},    {"graph_lesmis", run_graph},
     };
     char *suffix = strstr(q->name, "_cold");
     q->cold = suffix != NULL;
@@ -157,7 +158,7 @@ static void answer(const char *line) {
     else if (sscanf(line, "floor %u %u", &count, &every_shift) == 2)
         run_floors(count, every_shift);
     else if (sscanf(line, "run %31s %llu %u %u", q.name, &q.size, &q.threads, &q.runs) != 4 || !run_case(&q))
-        fatal("not a request", line);
+        child_fatal("not a request", line);
     printf("@done\n");
     fflush(stdout);
 }
@@ -166,11 +167,11 @@ int main(int argc, char **argv) {
     char line[MM_BENCH_LINE_BYTES];
     struct cudaDeviceProp properties;
     int driver, devices = 0;
-    if (argc != 3) fatal("usage", "HEAP_BYTES SECONDS, and requests on standard input");
+    if (argc != 3) child_fatal("usage", "HEAP_BYTES SECONDS, and requests on standard input");
     child_heap_bytes = strtoull(argv[1], NULL, 10);
     child_seconds = strtod(argv[2], NULL);
     const cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error != cudaSuccess || devices == 0) fatal("no GPU", cudaGetErrorString(error));
+    if (error != cudaSuccess || devices == 0) child_fatal("no GPU", cudaGetErrorString(error));
     child_start_device();
     child_must(cudaGetDeviceProperties(&properties, 0));
     child_must(cudaDriverGetVersion(&driver));

@@ -1,7 +1,8 @@
 /* The kernels that allocate nothing. */
 #include <stdlib.h>
 
-#include "tools/mmbench/child/child.h"
+#include "tools/mmbench/child/lists_check.h"
+#include "tools/mmbench/child/rmat.h"
 
 static __global__ void empty_kernel(void) {}
 
@@ -90,6 +91,21 @@ static __global__ void pages_kernel(void **pointers, struct asks a, const unsign
 void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base,
                  unsigned *bits, unsigned pages) {
     pages_kernel<<<(a->count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, *a, rounds, base, bits, pages);
+}
+
+/* ---- the graph ---------------------------------------------------------------------------------- */
+
+static __global__ void rmat_kernel(struct edge *edges, unsigned scale, unsigned count) {
+    const unsigned i = thread_idx();
+    if (i < count) edges[i] = rmat_edge(scale, i);
+}
+
+void plain_rmat(struct edge *edges, unsigned scale, unsigned count) {
+    rmat_kernel<<<(count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(edges, scale, count);
+}
+
+void plain_lists_check(const struct list *lists, const struct list_sum *expected, unsigned vertices, struct tally *t) {
+    lists_check_kernel<<<vertices, WARP_THREADS>>>(lists, expected, t);
 }
 
 /* ---- floors ------------------------------------------------------------------------------------- */

@@ -9,15 +9,13 @@
 #include "tools/mmbench/protocol.h"
 
 #define SLOW_MS 1000.0 /* a run that takes longer is made fewer times */
-#define RUNS_MAX 1000u
 #define FLOOR_RUNS 12u
 #define LATENCY_PAIRS 1000u
 #define CHURN_ROUNDS 32u
 
-static unsigned runs_wanted(unsigned runs) { return runs < RUNS_MAX ? runs : RUNS_MAX; }
+static unsigned runs_wanted(unsigned runs) { return runs < CHILD_RUNS_MAX ? runs : CHILD_RUNS_MAX; }
 
-/* runs, or fewer if one takes that long. */
-static unsigned runs_for(double ms, unsigned runs) {
+unsigned child_runs_for(double ms, unsigned runs) {
     return ms > SLOW_MS && runs > MM_BENCH_RUNS_SLOW ? MM_BENCH_RUNS_SLOW : runs;
 }
 
@@ -59,7 +57,7 @@ static void load_kernels(void **pointers) {
 }
 
 void run_kernels(const struct request *q) {
-    static double malloc_us[RUNS_MAX], free_us[RUNS_MAX];
+    static double malloc_us[CHILD_RUNS_MAX], free_us[CHILD_RUNS_MAX];
     const struct asks a = asks_of(q);
     const char *checked = "nonnull aligned filled firstword";
     void **pointers = NULL;
@@ -85,7 +83,7 @@ void run_kernels(const struct request *q) {
         } else if (run > 0) {
             malloc_us[run - 1] = malloc_ms * 1e3;
             free_us[run - 1] = free_ms * 1e3;
-            runs = runs_for(malloc_ms + free_ms, runs);
+            runs = child_runs_for(malloc_ms + free_ms, runs);
         }
     }
     child_must(cudaFree(pointers));
@@ -97,7 +95,7 @@ void run_kernels(const struct request *q) {
 /* ---- malloc, write, check, free: in one kernel ---------------------------------------------------- */
 
 void run_churn(const struct request *q) {
-    static double us[RUNS_MAX];
+    static double us[CHILD_RUNS_MAX];
     struct tally *on_device = (struct tally *)child_device_alloc(sizeof *on_device), t = child_nothing_found();
     unsigned runs = runs_wanted(q->runs);
     for (unsigned run = 0; run <= runs; run++) {
@@ -109,7 +107,7 @@ void run_churn(const struct request *q) {
             runs = 0;
         else if (run > 0) {
             us[run - 1] = ms * 1e3;
-            runs = runs_for(ms, runs);
+            runs = child_runs_for(ms, runs);
         }
     }
     child_must(cudaFree(on_device));

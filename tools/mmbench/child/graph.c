@@ -1,0 +1,115 @@
+/* The case that is an application: a graph that grows and shrinks (graph.h). Every run goes through all phases, and after
+ * each the graph is compared with what it must be. NULLs or a wrong list end the request, and mark all of its rows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/mmbench/child/graph.h"
+#include "tools/mmbench/child/rmat.h"
+#include "tools/mmbench/protocol.h"
+
+#define SAMPLE_EVERY 1021u /* edges that the host makes again, to compare */
+
+static const char *const phase_names[GRAPH_PHASES] = {"init", "insert", "delete", "range", "free"};
+
+/* ---- batches, on the device --------------------------------------------------------------------- */
+
+static void *copied(const void *from, size_t bytes) {
+    void *to = child_device_alloc(bytes);
+    child_must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    return to;
+}
+
+/* Edges of the R-MAT graph, made by the GPU and, some of them, compared with the host's. */
+static void rmat_edges(struct edge *all, unsigned vertices, unsigned count) {
+    struct edge *on_device = (struct edge *)child_device_alloc(count * sizeof *on_device);
+    unsigned scale = 0;
+    while (1u << scale < vertices) scale++;
+    plain_rmat(on_device, scale, count);
+    child_read(all, on_device, count * sizeof *all);
+    child_must(cudaFree(on_device));
+    for (unsigned i = 0; i < count; i += SAMPLE_EVERY) {
+        const struct edge e = rmat_edge(scale, i);
+        if (e.from != all[i].from || e.to != all[i].to) child_fatal("R-MAT", "an edge of the GPU's is not the host's");
+    }
+}
+
+/* Everything but taken is the host's at first. */
+static struct workload workload_open(const struct request *q) {
+    const unsigned edges = (unsigned)q->size, updates = edges >> MM_BENCH_GRAPH_BATCH_SHIFT;
+    const int real = !strcmp(q->name, "graph_lesmis");
+    const unsigned range_shift = real ? MM_BENCH_LESMIS_RANGE_SHIFT : MM_BENCH_GRAPH_RANGE_SHIFT;
+    struct edge *all = (struct edge *)malloc((edges + updates) * sizeof *all);
+    struct workload w, on_device;
+    if (all == NULL) child_must(cudaErrorMemoryAllocation);
+    if (real)
+        workload_lesmis(all);
+    else
+        rmat_edges(all, q->threads, edges);
+    if (!workload_make(&w, all, q->threads, edges, updates, q->threads >> range_shift))
+        child_must(cudaErrorMemoryAllocation);
+    free(all);
+    on_device = w;
+    for (int phase = 0; phase < GRAPH_BATCHES; phase++) {
+        struct batch *b = &on_device.batches[phase];
+        b->offsets = (unsigned *)copied(b->offsets, (b->vertices + 1) * sizeof *b->offsets);
+        b->targets = (unsigned *)copied(b->targets, b->edges * sizeof *b->targets);
+        b->taken = phase == GRAPH_DELETE ? (unsigned *)child_device_alloc(b->edges * sizeof *b->taken) : NULL;
+    }
+    for (int phase = 0; phase < GRAPH_PHASES; phase++)
+        on_device.expected[phase] =
+            (struct list_sum *)copied(w.expected[phase], w.vertices * sizeof *w.expected[phase]);
+    workload_drop(&w);
+    return on_device;
+}
+
+static void workload_close(struct workload *w) {
+    for (int phase = 0; phase < GRAPH_BATCHES; phase++) {
+        child_must(cudaFree(w->batches[phase].offsets));
+        child_must(cudaFree(w->batches[phase].targets));
+        child_must(cudaFree(w->batches[phase].taken));
+    }
+    for (int phase = 0; phase < GRAPH_PHASES; phase++) child_must(cudaFree(w->expected[phase]));
+}
+
+/* ---- phases ------------------------------------------------------------------------------------- */
+
+static double phase_ms(enum graph_phase phase, const struct workload *w, struct list *lists, unsigned run,
+                       struct tally *t) {
+    child_time_begin();
+    if (phase == GRAPH_FREE)
+        graph_free(lists, w->vertices);
+    else if (phase == GRAPH_DELETE)
+        graph_delete(lists, &w->batches[phase], run, t);
+    else
+        graph_insert(lists, &w->batches[phase], t);
+    return child_time_end_ms();
+}
+
+void run_graph(const struct request *q) {
+    static double us[GRAPH_PHASES][CHILD_RUNS_MAX];
+    struct workload w = workload_open(q);
+    struct list *lists = (struct list *)child_device_alloc(w.vertices * sizeof *lists);
+    struct tally *on_device = (struct tally *)child_device_alloc(sizeof *on_device), t = child_nothing_found();
+    unsigned runs = q->runs < CHILD_RUNS_MAX ? q->runs : CHILD_RUNS_MAX;
+    for (unsigned run = 0; run <= runs; run++) { /* 0: the warm-up */
+        double all_ms = 0;
+        for (int phase = 0; phase < GRAPH_PHASES && !t.nulls && !t.corrupt; phase++) {
+            const double ms = phase_ms((enum graph_phase)phase, &w, lists, run + 1, on_device);
+            child_read(&t, on_device, sizeof t);
+            if (t.nulls) break; /* the graph need not be what it must */
+            plain_lists_check(lists, w.expected[phase], w.vertices, on_device);
+            child_read(&t, on_device, sizeof t);
+            if (run > 0) us[phase][run - 1] = ms * 1e3;
+            all_ms += ms;
+        }
+        runs = t.nulls || t.corrupt ? 0 : run > 0 ? child_runs_for(all_ms, runs) : runs;
+    }
+    /* What a NULL left is freed; wrong lists are left alone, and go with the process. */
+    if (t.nulls) graph_free(lists, w.vertices);
+    child_must(cudaDeviceSynchronize());
+    child_must(cudaFree(lists));
+    child_must(cudaFree(on_device));
+    workload_close(&w);
+    for (int phase = 0; phase < GRAPH_PHASES; phase++)
+        child_row(phase_names[phase], "us", us[phase], runs, "-", &t, "nonnull aligned degrees neighbours");
+}
