@@ -253,6 +253,6 @@ MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are
 #define MM_STR(a) MM_STR_(a)
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
-#define MM_HEAP_REF_BYTES 2176
+#define MM_HEAP_REF_BYTES 2192
 
 #endif

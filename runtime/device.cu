@@ -28,9 +28,13 @@ MM_FN_RARE void mm_no_heap(void) {
 }
 
 /* The heap is not open: that is a checked run, or there is none and the kernel stops. */
-MM_FN_RARE void *mm_device_guard_malloc(size_t bytes, size_t align) {
+MM_FN_RARE void *mm_device_guard_malloc(size_t bytes) {
     if (!MM_HEAP_REF.heap) mm_no_heap();
-    return mm_guard_malloc(&MM_HEAP_REF, bytes, align);
+    return mm_guard_malloc(&MM_HEAP_REF, bytes);
+}
+MM_FN_RARE void *mm_device_guard_aligned_malloc(size_t bytes, size_t align) {
+    if (!MM_HEAP_REF.heap) mm_no_heap();
+    return mm_guard_aligned_malloc(&MM_HEAP_REF, bytes, align);
 }
 MM_FN_RARE void mm_device_guard_free(void *p) {
     if (!MM_HEAP_REF.heap) mm_no_heap();
@@ -40,7 +44,7 @@ MM_FN_RARE void mm_device_guard_free(void *p) {
 /* What malloc and free seldom do, in calls after which nothing is left to be done: what is kept across a call costs every
  * caller a store, whether it is made or not. */
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
-    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) return mm_device_guard_malloc(token & ~MM_TOKEN_RUN, 1);
+    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) return mm_device_guard_malloc(token & ~MM_TOKEN_RUN);
     return mm_heap_malloc_other(&MM_HEAP_REF, token);
 }
 MM_FN_RARE void mm_device_free_other(uint64_t left) {
@@ -71,7 +75,7 @@ __device__ void mm_device_free_rest(uint64_t left) { mm_device_free_other(left);
 
 /* See mm_heap_aligned_malloc. */
 __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
-    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) return mm_device_guard_malloc(bytes, align);
+    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) return mm_device_guard_aligned_malloc(bytes, align);
     return mm_heap_aligned_malloc(&MM_HEAP_REF, bytes, align);
 }
 

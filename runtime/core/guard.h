@@ -39,7 +39,7 @@ MM_STATIC_ASSERT(MM_GRID_BITS + MM_GUARD_GRID_SHIFT == 64, "both fit");
 #define MM_GUARD_ZONE_BYTES 32
 #define MM_GUARD_MORE (MM_GUARD_ZONE_BYTES + sizeof(struct mm_guard_tail)) /* what malloc takes in addition */
 
-/* Zero in the beginning. Memory of the device of its own: struct mm_heap.guard. */
+/* Zero in the beginning. Memory of the device of its own: struct mm_heap_ref.guard. */
 struct mm_guard {
     uint64_t tickets, spare0[15]; /* of the quarantine */
     uint64_t emptied, spare1[15]; /* tickets at which it was emptied last */
@@ -54,7 +54,7 @@ static inline uint64_t mm_guard_bytes(uint64_t segment_count) {
 #define MM_GUARD_POISON 0xddddddddddddddddull
 enum mm_guard_state { MM_GUARD_LOST, MM_GUARD_LIVE, MM_GUARD_FREED };
 
-MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (struct mm_guard *)mm_heap_of(ref)->guard; }
+MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (struct mm_guard *)ref->guard; }
 
 /* An allocation: where it is for the device, and where its memory can be read here (a copy, on the host). */
 struct mm_guarded {
@@ -253,26 +253,43 @@ MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
     return 1;
 }
 
-/* g is now the caller's, in a segment whose owner is of that kind: seals it. Returns whether it was written to after free; what has
- * been in quarantine was looked at when it left. Sectors of a cache are written whole, or memory would have to be read for them. */
-MM_FN int mm_guard_begin(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
-    const uint32_t era = mm_guard_enter(ref, g.p, kind);
-    if (g.granted > MM_GUARD_KEPT_BYTES && mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) return 1;
+/* Zone and seal. Sectors of a cache are written whole, or memory would have to be read for them. */
+MM_FN void mm_guard_write(struct mm_guarded g, uint32_t era, uint64_t asked) {
     const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT;
     uint64_t *zone = mm_guard_word(g, asked / 16 * 16);
     mm_store_two(zone, MM_GUARD_ZONE, MM_GUARD_ZONE);
     mm_store_two(zone + 2, MM_GUARD_ZONE, MM_GUARD_ZONE);
     mm_store_two(mm_guard_freed_by(g), MM_GUARD_ZONE, MM_GUARD_ZONE); /* it may be in the zone */
     mm_store_two(mm_guard_word(g, g.granted - sizeof(struct mm_guard_tail)), made, mm_guard_seal(g.p, made, era, MM_GUARD_LIVE));
+}
+
+/* g is now the caller's, in a segment whose owner is of that kind: seals it. Returns whether it was written to after free; what has
+ * been in quarantine was looked at when it left. */
+MM_FN int mm_guard_begin(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
+    const uint32_t era = mm_guard_enter(ref, g.p, kind);
+    if (g.granted > MM_GUARD_KEPT_BYTES && mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) return 1;
+    mm_guard_write(g, era, asked);
     return 0;
 }
 
 /* First stage of malloc: see mm_heap_draw. */
 MM_FN_RARE uint64_t mm_guard_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_heap_draw(ref, bytes); }
-/* Second: a slice of class c at p is the caller's, of so many bytes. */
-MM_FN_LEAF int mm_guard_begin_slice(const struct mm_heap_ref *ref, void *p, uint32_t c, uint64_t asked) {
+/* Second: the slice that was had for `more` bytes at p is the caller's, of so many bytes. See mm_guard_begin. */
+MM_FN_LEAF int mm_guard_begin_slice(const struct mm_heap_ref *ref, void *p, uint64_t asked, uint32_t more) {
+    const uint32_t c = mm_class_spaced(more, (uint32_t)ref->spacing_mask);
     const struct mm_guarded g = {(uint64_t)p, ref->classes[c].bytes, (char *)p};
     return mm_guard_begin(ref, g, c + 1, asked);
+}
+
+/* Whether what is granted for so many bytes goes into quarantine. (A class ends there, whatever the spacing.) */
+MM_FN int mm_guard_is_small(uint64_t more) { return more <= MM_GUARD_KEPT_BYTES; }
+MM_STATIC_ASSERT((MM_GUARD_KEPT_BYTES & (MM_GUARD_KEPT_BYTES - 1)) == 0, "powers of two are classes");
+/* The same of a small one, of which nothing is looked at. Returns p. */
+MM_FN_LEAF void *mm_guard_begin_small(const struct mm_heap_ref *ref, void *p, uint64_t asked) {
+    const uint32_t c = mm_class_spaced((uint32_t)(asked + MM_GUARD_MORE), (uint32_t)ref->spacing_mask);
+    const struct mm_guarded g = {(uint64_t)p, ref->classes[c].bytes, (char *)p};
+    mm_guard_write(g, mm_guard_enter(ref, g.p, c + 1), asked);
+    return p;
 }
 
 /* What was there was written to: tells it, and takes it. */
@@ -296,30 +313,44 @@ MM_FN_RARE void *mm_guard_malloc_run(const struct mm_heap_ref *ref, uint64_t byt
     return p;
 }
 
-/* See mm_heap_malloc (align 1), mm_heap_aligned_malloc. */
-MM_FN_RARE void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
-    if (align == 0 || (align & (align - 1)) != 0) return NULL;
-    if (bytes == 0) bytes = 1;
-    uint64_t more = bytes <= ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes;
-    if (more > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_guard_malloc_run(ref, bytes, more, align);
-    if (align > 1) more = mm_heap_aligned_bytes(more, align);
+/* There was no memory for `more` bytes, in a slice, for a request of `bytes`: tries again without what is in quarantine. */
+MM_FN_RARE void *mm_guard_malloc_again(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more) {
     void *p = NULL;
     MM_ROLLED
-    for (int tries = 0; p == NULL && tries < MM_GUARD_TRIES; tries++) {
-        if (tries != 0 && !mm_guard_empty(ref)) break;
-        const uint64_t at = mm_guard_draw(ref, more);
-        p = MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
-    }
-    if (p == NULL) {
-        mm_null_tell(ref, bytes);
-        return NULL;
-    }
-    const uint32_t c = mm_class_spaced((uint32_t)more, (uint32_t)ref->spacing_mask);
-    if (!MM_LIKELY(mm_guard_begin_slice(ref, p, c, bytes) == 0)) {
+    for (int tries = 0; p == NULL && tries < MM_GUARD_TRIES && mm_guard_empty(ref); tries++) p = mm_heap_malloc(ref, more);
+    if (p == NULL) mm_null_tell(ref, bytes);
+    return p;
+}
+
+/* A slice was had at p, or not (NULL), for `more` bytes, of which `bytes` were asked for. */
+MM_FN void *mm_guard_have(const struct mm_heap_ref *ref, void *p, uint64_t bytes, uint64_t more) {
+    if (!MM_LIKELY(p != NULL)) p = mm_guard_malloc_again(ref, bytes, more);
+    if (p != NULL && !MM_LIKELY(mm_guard_begin_slice(ref, p, bytes, (uint32_t)more) == 0)) {
+        const uint32_t c = mm_class_spaced((uint32_t)more, (uint32_t)ref->spacing_mask);
         const struct mm_guarded g = {(uint64_t)p, ref->classes[c].bytes, (char *)p};
         mm_guard_begin_anew(ref, g, c + 1, bytes);
     }
     return p;
+}
+
+/* See mm_heap_aligned_malloc. */
+MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+    if (align == 0 || (align & (align - 1)) != 0) return NULL;
+    bytes += bytes == 0;
+    uint64_t more = bytes < ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes;
+    if (more > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_guard_malloc_run(ref, bytes, more, align);
+    more = mm_heap_aligned_bytes(more, align);
+    return mm_guard_have(ref, mm_heap_malloc(ref, more), bytes, more);
+}
+
+/* See mm_heap_malloc. Of small ones, which have been in quarantine, nothing is to be looked at. */
+MM_FN void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
+    bytes += bytes == 0;
+    if (!MM_LIKELY(mm_guard_is_small(bytes + MM_GUARD_MORE))) return mm_guard_aligned_malloc(ref, bytes, 1);
+    const uint64_t at = mm_guard_draw(ref, bytes + MM_GUARD_MORE);
+    void *p = MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
+    if (!MM_LIKELY(p != NULL)) p = mm_guard_malloc_again(ref, bytes, bytes + MM_GUARD_MORE);
+    return p ? mm_guard_begin_small(ref, p, bytes) : p;
 }
 
 /* What is no slice: a run, or none of this heap. */
@@ -342,7 +373,7 @@ MM_FN_RARE int mm_guard_free_wrong(const struct mm_heap_ref *ref, uint64_t left,
 }
 
 /* See mm_heap_free. */
-MM_FN_RARE void mm_guard_free(const struct mm_heap_ref *ref, void *p) {
+MM_FN void mm_guard_free(const struct mm_heap_ref *ref, void *p) {
     const uint64_t left = mm_guard_locate(ref, p);
     if (!MM_LIKELY(mm_left_kind(left) == MM_LEFT_MARK)) {
         mm_guard_free_odd(ref, p, left);

@@ -33,6 +33,8 @@ struct mm_heap_ref {
     uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
     uint64_t spacing_mask; /* slices begin at multiples of this + 1 (heap.h); 0: at those that their classes have */
     uint64_t on_misuse;    /* enum mm_on_misuse */
+    uint64_t guard;        /* struct mm_guard (guard.h); 0: this is no checked run */
+    uint64_t spare;
     uint64_t user_bytes; /* reserved, mapped or not */
     struct mm_class classes[MM_CLASS_COUNT];
 };
@@ -154,7 +156,6 @@ struct mm_heap {
     uint64_t free_count;       /* segments in the free tree; lags behind it */
     uint64_t flushing; /* rounds of that (shortage.h) */
     uint64_t reports;  /* misuses that were to be told (report.h) */
-    uint64_t guard;    /* struct mm_guard (guard.h); 0: none */
     struct mm_grow grow;
     struct mm_counter version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];

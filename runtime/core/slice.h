@@ -22,7 +22,7 @@ MM_FN_RARE void mm_null_tell(const struct mm_heap_ref *ref, uint64_t bytes) {
 
 /* Counts a request that could not be served; in a checked run it may be yet (guard.h). */
 MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (mm_heap_of(ref)->guard == 0) mm_null_tell(ref, bytes);
+    if (ref->guard == 0) mm_null_tell(ref, bytes);
 }
 
 /* What mm_slice_draw returns when it has no address: a ticket, of stripe k of class c. */

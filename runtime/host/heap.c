@@ -124,7 +124,7 @@ static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, C
     if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
     ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
     ((struct mm_heap *)image)->ref.on_misuse = mm_host_env_get()->on_misuse;
-    ((struct mm_heap *)image)->guard = h->guard;
+    ((struct mm_heap *)image)->ref.guard = h->guard;
     h->ref = ((struct mm_heap *)image)->ref;
     bool done = mm_copy_try_to_device(d, metadata_base, h->layout.fixed_bytes, image, h->layout.image_bytes,
                                       error);
@@ -399,7 +399,6 @@ static bool try_write_fresh(const struct mm_driver *d, struct mm_host_heap *h, s
     mm_heap_image(image, &h->layout, h->ref.heap, h->ref.user_base, c->count ? 0 : c->mapped_count);
     for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
     image->ref = h->ref;
-    image->guard = h->guard;
     image->grow.mapped = c->mapped_count;
     image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
     const bool done = mm_copy_try_to_device(d, h->ref.heap, h->layout.fixed_bytes, image, h->layout.image_bytes, error);

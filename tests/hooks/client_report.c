@@ -146,7 +146,7 @@ static void launch(const char *name) {
     mm_cpu_grid = standin->last_grid; /* what follows is what that kernel does */
 }
 static char *make(uint64_t bytes) {
-    char *p = (char *)mm_guard_malloc(&ref, bytes, 1);
+    char *p = (char *)mm_guard_malloc(&ref, bytes);
     CHECK(p);
     return p;
 }
@@ -160,7 +160,7 @@ static void checked(int argc, char **argv) {
     CHECK(ref.open_bytes == 0 && ref.heap != 0);
     if (strcmp(what, "nothing") == 0) {
         for (int i = 0; i < 100000; i++) mm_guard_free(&ref, make(1 + (uint64_t)i % 5000));
-        char *p = make(9 << 20), *q = (char *)mm_guard_malloc(&ref, 100, 256);
+        char *p = make(9 << 20), *q = (char *)mm_guard_aligned_malloc(&ref, 100, 256);
         CHECK((uintptr_t)q % 256 == 0 && mm_guard_usable_size(&ref, p) == 9 << 20 && mm_guard_usable_size(&ref, q) == 100);
         memset(p, 1, 9 << 20), memset(q, 1, 100);
         mm_guard_free(&ref, p), mm_guard_free(&ref, q), mm_guard_free(&ref, NULL);
@@ -201,7 +201,7 @@ static void checked(int argc, char **argv) {
         uint64_t n = 0;
         for (int round = 0; round < 2; round++) {
             char *list = NULL, *p;
-            for (n = 0; (p = (char *)mm_guard_malloc(&ref, 4000, 1)) != NULL; n++) *(char **)p = list, list = p;
+            for (n = 0; (p = (char *)mm_guard_malloc(&ref, 4000)) != NULL; n++) *(char **)p = list, list = p;
             CHECK(n > 1500);
             while (list) p = list, list = *(char **)p, mm_guard_free(&ref, p);
         }
