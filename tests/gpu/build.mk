@@ -17,10 +17,12 @@ GPU_HEADER := $(addprefix $(GPU_TESTS)/,header header_rdc)
 GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_TESTS)/usage
 
 .PHONY: build-gpu-tests
-build-gpu-tests: $(GPU_SUITES) $(addprefix $(GPU_TESTS)/,pairs tune planted planted_builtin)
+# Programs that run.sh runs besides, and two that are run by hand.
+GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse)
+build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(addprefix $(GPU_TESTS)/,pairs tune)
 check: build-gpu-tests
 
-check-gpu: $(GPU_SUITES) all
+check-gpu: $(GPU_SUITES) $(GPU_PROGRAMS) all
 	tests/gpu/run.sh $(BUILD) $(GPU_SUITES)
 
 $(GPU_TESTS)/%.o: runtime/cpu/%.c $(GPU_HEADERS)
@@ -80,3 +82,7 @@ $(GPU_TESTS)/ways: tests/gpu/test_ways.cu $(GPU_TESTS)/libplugin.so $(GPU_HEADER
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) -rdc=true $< $(GPU_STATIC_CHECK) -lcudadevrt -lrt -lm -lpthread -ldl -o $@
 $(GPU_TESTS)/ways_ptds: tests/gpu/test_ways.cu $(GPU_TESTS)/libplugin.so $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -default-stream per-thread -arch=sm_$(GPU_ARCH) -rdc=true $< $(GPU_STATIC_CHECK) -lcudadevrt -lrt -lm -lpthread -ldl -o $@
+
+# Misuse of free: a process for each case, run by misuse.sh.
+$(GPU_TESTS)/misuse: tests/gpu/misuse.cu $(GPU_TESTS)/misuse_cases.o $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_TESTS)/misuse_cases.o -o $@
