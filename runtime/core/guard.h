@@ -6,20 +6,19 @@
  * Representation. What malloc grants, `granted` bytes at p, is
  *   [0, asked)              the program's
  *   the zone                32 bytes from the multiple of 16 on that is not above asked: at least 17 bytes are nobody's
- *   the last 16 bytes       struct mm_guard_tail: asked and who allocated it, and the seal: a hash of that with p, the segment's era, and
- *                           whether it is live or has been freed
+ *   the last 16 bytes       struct mm_guard_tail: asked and who allocated it, and the seal: a hash of that with p, of a large one with
+ *                           the segment's era, and whether it is live or has been freed
  *   free writes MM_GUARD_POISON into the beginning, and who it was before the tail, and puts the allocation into quarantine: a ring
  *   of slots, into which a ticket's holder exchanges it (its class above its address) for what was there, which then is really freed.
- *   For the allocator what is in quarantine is live. Large ones are freed at once.
+ *   For the allocator what is in quarantine is live. Large ones (above MM_GUARD_KEPT_BYTES) are freed at once.
  *   era[s]: kind of the owner of segment s when something of it was last given out | how often that has changed << 8.
  * Invariants.
  *   I1  a seal "live" is made by malloc before the program has p; it becomes "freed" once, by compare-and-swap: of several frees one
  *       goes on, the others are double frees.
  *   I2  an allocation is in one slot at most: its one free puts it there, the exchange takes it out.
- *   I3  a seal "freed" that fits was left by the last allocation at p: of the same class, or the era would be another, and so of the same
- *       tail; and nobody owned p since, or malloc had sealed it anew. So its poison is as free left it, but for writes after free. That is
- *       looked at once, before the memory can be anybody's: when it leaves quarantine, or, of what does not go there, when it is given
- *       out again.
+ *   I3  poison is looked at once, before the memory can be anybody's again: when it leaves quarantine; of what does not go there, when it
+ *       is given out. A seal "freed" that is found then was left by the last allocation at p: of the same class, or the era would be
+ *       another, and so of the same tail; and nobody owned p since, or malloc had sealed it anew.
  * Ordering. The slot's exchange acquires and releases, and after it the mark does (slice.h). All else are relaxed accesses of words that
  *   belong to one owner at a time; the program orders its malloc before its free.
  * NULL. First the quarantine is emptied, once for each time somebody has put something in since.
@@ -132,14 +131,21 @@ MM_FN struct mm_guarded mm_guard_at(const struct mm_heap_ref *ref, const void *p
     const struct mm_guarded g = {(uint64_t)p, mm_heap_usable_size(ref, p), (char *)p};
     return g;
 }
-MM_FN uint32_t *mm_guard_era(const struct mm_heap_ref *ref, uint64_t p) {
+/* Whether what is granted for so many bytes goes into quarantine, and has no era. (A class ends there, whatever the spacing.) */
+MM_FN int mm_guard_is_small(uint64_t bytes) { return bytes <= MM_GUARD_KEPT_BYTES; }
+MM_STATIC_ASSERT((MM_GUARD_KEPT_BYTES & (MM_GUARD_KEPT_BYTES - 1)) == 0, "powers of two are classes");
+
+#define MM_GUARD_ERA_SHIFT 8
+MM_FN uint32_t *mm_guard_era_at(const struct mm_heap_ref *ref, uint64_t p) {
     return &mm_guard_of(ref)->eras[(p - ref->user_base) >> MM_SEGMENT_SHIFT];
 }
-#define MM_GUARD_ERA_SHIFT 8
+MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) {
+    return mm_guard_is_small(g.granted) ? 0 : mm_load_relaxed_u32(mm_guard_era_at(ref, g.p));
+}
 
 /* The era in which something of p's segment is given out, whose owner is of that kind. */
 MM_FN uint32_t mm_guard_enter(const struct mm_heap_ref *ref, uint64_t p, uint32_t kind) {
-    uint32_t *era = mm_guard_era(ref, p), seen = mm_load_relaxed_u32(era);
+    uint32_t *era = mm_guard_era_at(ref, p), seen = mm_load_relaxed_u32(era);
     MM_ROLLED
     while ((seen & ((1u << MM_GUARD_ERA_SHIFT) - 1)) != kind) { /* the first one given out: the others find it done */
         mm_cas_relaxed_u32(era, seen, ((seen >> MM_GUARD_ERA_SHIFT) + 1) << MM_GUARD_ERA_SHIFT | kind);
@@ -182,7 +188,7 @@ MM_FN struct mm_guarded mm_guard_of_slot(const struct mm_heap_ref *ref, uint64_t
 }
 /* Ends the life of the allocation g: seal, zone, poison. Returns 0, MM_GUARD_SAW, or what is wrong. */
 MM_FN uint32_t mm_guard_end(const struct mm_heap_ref *ref, struct mm_guarded g) {
-    const uint32_t era = mm_load_relaxed_u32(mm_guard_era(ref, g.p));
+    const uint32_t era = mm_guard_era(ref, g);
     const struct mm_guard_said said = mm_guard_ask(g, era);
     if (said.state == MM_GUARD_LOST) return MM_GUARD_IS_LOST;
     if (said.state == MM_GUARD_FREED ||
@@ -225,7 +231,7 @@ MM_FN_LEAF uint64_t mm_guard_leave(const struct mm_heap_ref *ref, uint64_t slot)
 /* Tells of what is in a slot. */
 MM_FN_RARE void mm_guard_tell_slot(const struct mm_heap_ref *ref, uint64_t slot, enum mm_misuse kind) {
     const struct mm_guarded g = mm_guard_of_slot(ref, slot);
-    mm_guard_tell(ref, g, mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p))), kind);
+    mm_guard_tell(ref, g, mm_guard_ask(g, mm_guard_era(ref, g)), kind);
     if (kind == MM_MISUSE_AFTER_FREE) mm_store_relaxed_u64(mm_guard_word(g, g.granted - 8), 0); /* the seal: told once */
 }
 
@@ -253,11 +259,13 @@ MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
     return 1;
 }
 
-/* Zone and seal. Sectors of a cache are written whole, or memory would have to be read for them. */
+/* Zone and seal. Sectors of a cache are written whole, or memory would have to be read for them; what is the program's of them becomes 0,
+ * as memory is that nobody had before. */
 MM_FN void mm_guard_write(struct mm_guarded g, uint32_t era, uint64_t asked) {
     const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT;
     uint64_t *zone = mm_guard_word(g, asked / 16 * 16);
-    mm_store_two(zone, MM_GUARD_ZONE, MM_GUARD_ZONE);
+    const uint32_t own = (uint32_t)(asked % 16) * 8;
+    mm_store_two(zone, MM_GUARD_ZONE & ~mm_bits_low(own), MM_GUARD_ZONE & ~mm_bits_low(own > 64 ? own - 64 : 0));
     mm_store_two(zone + 2, MM_GUARD_ZONE, MM_GUARD_ZONE);
     mm_store_two(mm_guard_freed_by(g), MM_GUARD_ZONE, MM_GUARD_ZONE); /* it may be in the zone */
     mm_store_two(mm_guard_word(g, g.granted - sizeof(struct mm_guard_tail)), made, mm_guard_seal(g.p, made, era, MM_GUARD_LIVE));
@@ -266,8 +274,8 @@ MM_FN void mm_guard_write(struct mm_guarded g, uint32_t era, uint64_t asked) {
 /* g is now the caller's, in a segment whose owner is of that kind: seals it. Returns whether it was written to after free; what has
  * been in quarantine was looked at when it left. */
 MM_FN int mm_guard_begin(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
-    const uint32_t era = mm_guard_enter(ref, g.p, kind);
-    if (g.granted > MM_GUARD_KEPT_BYTES && mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) return 1;
+    const uint32_t era = mm_guard_is_small(g.granted) ? 0 : mm_guard_enter(ref, g.p, kind);
+    if (!mm_guard_is_small(g.granted) && mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) return 1;
     mm_guard_write(g, era, asked);
     return 0;
 }
@@ -281,20 +289,17 @@ MM_FN_LEAF int mm_guard_begin_slice(const struct mm_heap_ref *ref, void *p, uint
     return mm_guard_begin(ref, g, c + 1, asked);
 }
 
-/* Whether what is granted for so many bytes goes into quarantine. (A class ends there, whatever the spacing.) */
-MM_FN int mm_guard_is_small(uint64_t more) { return more <= MM_GUARD_KEPT_BYTES; }
-MM_STATIC_ASSERT((MM_GUARD_KEPT_BYTES & (MM_GUARD_KEPT_BYTES - 1)) == 0, "powers of two are classes");
 /* The same of a small one, of which nothing is looked at. Returns p. */
 MM_FN_LEAF void *mm_guard_begin_small(const struct mm_heap_ref *ref, void *p, uint64_t asked) {
     const uint32_t c = mm_class_spaced((uint32_t)(asked + MM_GUARD_MORE), (uint32_t)ref->spacing_mask);
     const struct mm_guarded g = {(uint64_t)p, ref->classes[c].bytes, (char *)p};
-    mm_guard_write(g, mm_guard_enter(ref, g.p, c + 1), asked);
+    mm_guard_write(g, 0, asked);
     return p;
 }
 
 /* What was there was written to: tells it, and takes it. */
 MM_FN_RARE void mm_guard_begin_anew(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t kind, uint64_t asked) {
-    mm_guard_tell(ref, g, mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p))), MM_MISUSE_AFTER_FREE);
+    mm_guard_tell(ref, g, mm_guard_ask(g, mm_guard_era(ref, g)), MM_MISUSE_AFTER_FREE);
     mm_store_relaxed_u64(mm_guard_word(g, g.granted - 8), 0);
     mm_guard_begin(ref, g, kind, asked);
 }
@@ -358,7 +363,7 @@ MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, void *p, uint64
     const struct mm_guarded g = mm_guard_at(ref, p);
     const uint32_t what = g.granted != 0 ? mm_guard_end(ref, g) : 0;
     if (what != 0) {
-        const struct mm_guard_said said = mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p)));
+        const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
         mm_guard_tell(ref, g, said, what == MM_GUARD_IS_TWICE ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_OVERRUN);
     }
     if (what != MM_GUARD_IS_TWICE) mm_guard_plain_free(ref, left);
@@ -382,7 +387,7 @@ MM_FN void mm_guard_free(const struct mm_heap_ref *ref, void *p) {
     uint64_t slot = mm_guard_end_slice(ref, left);
     if (!MM_LIKELY((slot & MM_GUARD_FLAGS) == 0) && !mm_guard_free_wrong(ref, left, slot)) return;
     slot &= ~(uint64_t)MM_GUARD_FLAGS;
-    if (mm_guard_of_slot(ref, slot).granted > MM_GUARD_KEPT_BYTES) {
+    if (!mm_guard_is_small(mm_guard_of_slot(ref, slot).granted)) {
         mm_guard_plain_free(ref, left);
         return;
     }
@@ -394,7 +399,7 @@ MM_FN void mm_guard_free(const struct mm_heap_ref *ref, void *p) {
 MM_FN_RARE uint64_t mm_guard_usable_size(const struct mm_heap_ref *ref, const void *p) {
     const struct mm_guarded g = mm_guard_at(ref, p);
     if (g.granted == 0) return 0;
-    const struct mm_guard_said said = mm_guard_ask(g, mm_load_relaxed_u32(mm_guard_era(ref, g.p)));
+    const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
     if (said.state == MM_GUARD_LOST) return g.granted - MM_GUARD_MORE;
     return said.state == MM_GUARD_LIVE ? said.asked : 0;
 }

@@ -54,7 +54,8 @@ static void note_found(struct search *x, enum mm_misuse kind, struct mm_guarded 
 
 /* An allocation that is live for the allocator, of a class, or MM_CLASS_COUNT, whose memory is at hand. */
 static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
-    const struct mm_guard_said said = mm_guard_ask(g, x->eras[(g.p - x->s->ref.user_base) >> MM_SEGMENT_SHIFT]);
+    const uint32_t era = mm_guard_is_small(g.granted) ? 0 : x->eras[(g.p - x->s->ref.user_base) >> MM_SEGMENT_SHIFT];
+    const struct mm_guard_said said = mm_guard_ask(g, era);
     const uint32_t of_class = mm_heap_is_slice(said.asked) ? mm_class_of((uint32_t)said.asked) : MM_CLASS_COUNT;
     switch (said.state) {
     case MM_GUARD_LIVE:
