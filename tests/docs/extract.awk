@@ -1,0 +1,59 @@
+# What documents say that can be checked, a line each: KIND, FILE:LINE and text, with tabs between.
+#   command   a line of an indented block; .Dl of a manual page
+#   span      what stands between backquotes; of a paragraph the line is its first
+#   link      where [...](...) leads
+#   anchor    of a heading, as GitHub makes it; FILE without a line
+#   prose     everything else, a line or paragraph
+# Fenced blocks hold output and pictures: prose.
+function say(kind, where, text) { printf "%s\t%s\t%s\n", kind, where, text }
+function paragraph(    rest, at, text) {
+    if (whole == "") return
+    rest = whole
+    while (match(rest, /`[^`]+`/)) {
+        say("span", file ":" begin, substr(rest, RSTART + 1, RLENGTH - 2))
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+    rest = whole
+    gsub(/`[^`]+`/, "", rest)
+    while (match(rest, /\]\([^()]+\)/)) {
+        say("link", file ":" begin, substr(rest, RSTART + 2, RLENGTH - 3))
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+    say("prose", file ":" begin, whole)
+    whole = ""
+}
+FNR == 1 {
+    paragraph()
+    file = FILENAME
+    sub(/^\.\//, "", file)
+    is_man = file ~ /\.[0-9]$/
+    fence = block = 0
+    blank = 1
+}
+is_man {
+    text = $0
+    if (sub(/^\.Dl /, "", text)) say("command", file ":" FNR, text)
+    say("prose", file ":" FNR, $0)
+    next
+}
+/^```/ { paragraph(); fence = !fence; blank = 0; next }
+fence { say("prose", file ":" FNR, $0); next }
+/^$/ { paragraph(); blank = 1; next }
+/^    / && (blank || block) { say("command", file ":" FNR, substr($0, 5)); block = 1; blank = 0; next }
+{ block = blank = 0 }
+/^#+ / {
+    paragraph()
+    text = tolower($0)
+    sub(/^#+ /, "", text)
+    gsub(/[^a-z0-9 _-]/, "", text)
+    gsub(/ /, "-", text)
+    say("anchor", file, text)
+    next
+}
+/^\|/ || /^[-*] / { paragraph() }
+{
+    if (whole == "") begin = FNR
+    whole = whole == "" ? $0 : whole " " $0
+}
+/^\|/ { paragraph() }
+END { paragraph() }

@@ -1,0 +1,62 @@
+#!/bin/bash
+# mutants.sh BUILD: wrong documents, one mistake each, of which check.sh must tell.
+# From the root of the tree. Ends with "docs-mutants: N passed, N failed".
+# What stands between backquotes is for sed.
+# shellcheck disable=SC2016
+set -u
+export LC_ALL=C
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
+passed=0 failed=0
+mkdir -p "$work/right/tests/docs"
+cp -r README.md docs man bench "$work/right" && cp tests/docs/commands.txt "$work/right/tests/docs" || exit
+
+# says TREE ONLY: what check.sh says of it
+says() { ROOT=$work/$1 ONLY=$2 tests/docs/check.sh "$build" | grep -v ' passed, ' | sed "s,$work/$1/,,"; }
+build=$1
+says right nothing >"$work/before"
+
+# it FILE EXPRESSION MESSAGE [COMMAND]: sed's EXPRESSION in FILE makes check.sh say that, as it does not of the right documents
+it() {
+    local said
+    rm -rf "$work/wrong" && cp -r "$work/right" "$work/wrong" || exit
+    for file in $1; do sed -i "$2" "$work/wrong/$file" || exit; done
+    if diff -rq "$work/right" "$work/wrong" >/dev/null; then
+        said='(the expression changes nothing)'
+    else
+        said=$(says wrong "${4-nothing}" | grep -vxF -f "$work/before")
+    fi
+    if [[ $said == *"$3"* ]]; then
+        ((++passed))
+    else
+        ((++failed))
+        printf 'docs-mutants: FAILED: %s in %s: expected %s\n%s\n' "$2" "$1" "$3" "$said"
+    fi
+}
+
+it README.md 's,docs/tuning.md,docs/tunning.md,' 'the link docs/tunning.md leads nowhere'
+it docs/tuning.md 's/#mmh)/#mmhh)/' 'there is no heading for the link contract.md#mmhh'
+it docs/limits.md 's/^## Misuse/## Misuses/' 'there is no heading for the link limits.md#misuse'
+it docs/tuning.md 's/^    mmbench --list/    mmbench --lists/' "'mmbench --lists' is no command"
+it docs/tuning.md '$a\\n    rm -rf build' "'rm -rf build' is no command"
+it README.md 's/`make bench`/`make branch now`/' "'make branch now' is no command"
+it man/mmrun.1 's/^\.Dl MM_VERBOSE=1 mmrun/.Dl MM_VERBOSE=1 mmrum/' "'MM_VERBOSE=1 mmrum ./app' is no command"
+it tests/docs/commands.txt '$a\make tea :: not: there is none' "'make tea' is in no document"
+it 'docs/tuning.md tests/docs/commands.txt' 's/mmbench --only/mmbench --olny/' 'mmbench --help has no --olny' \
+    'mmbench --olny mm --cases single,mixedu,churn'
+it 'README.md tests/docs/commands.txt' 's/make demo/make dema/' 'no target dema' 'make dema'
+it 'README.md tests/docs/commands.txt' 's/fuzz FUZZ_SECONDS/fuzz FUZZ_SECOND/' 'no variable FUZZ_SECOND' 'make fuzz FUZZ_SECOND=60'
+it 'README.md tests/docs/commands.txt' 's/mmnvcc --mm-show/mmnvcc --mm-shew/' 'unknown option' 'mmnvcc --mm-shew'
+it tests/docs/commands.txt 's/: ccache "/: ccache \x27/' "ccache mmnvcc" 'ccache mmnvcc'
+it docs/design.md 's,`runtime/core/tree.h`,`runtime/core/trees.h`,' 'runtime/core/trees.h is not there'
+it docs/tuning.md 's/`MM_SPACING`/`MM_SPACINGS`/' 'nothing is called MM_SPACINGS'
+it docs/tuning.md 's/MM_TRIM=idle/MM_TRIM=idly/' 'no idly is known for MM_TRIM'
+it docs/tuning.md 's/MM_TRIM=idle/MM_TREE=1/' 'MM_TREE is no variable of mm'
+it 'README.md docs/tuning.md docs/contract.md docs/troubleshooting.md docs/limits.md' 's/`MM_GROW_WAIT_MS\(=[^`]*\)\?`/it/g' \
+    'no document tells of the variable MM_GROW_WAIT_MS'
+it README.md 's/bench demo faults/bench faults/' 'the list of targets lacks demo'
+it README.md 's/bench demo faults/bench tea demo faults/' 'the list of targets has tea, which is none'
+it docs/troubleshooting.md 's/this module defines its own/this module has its own/' "no program says 'this module has its own"
+it docs/troubleshooting.md 's/MM_HEAP_MAX sets that/MM_HEAP_MAX says that/' "no program says 'mm_heap_max says that'"
+
+printf 'docs-mutants: %d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))
