@@ -351,7 +351,7 @@ MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t
 /* See mm_heap_malloc. Of small ones, which have been in quarantine, nothing is to be looked at. */
 MM_FN void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
     bytes += bytes == 0;
-    if (!MM_LIKELY(mm_guard_is_small(bytes + MM_GUARD_MORE))) return mm_guard_aligned_malloc(ref, bytes, 1);
+    if (!MM_LIKELY(bytes <= MM_GUARD_KEPT_BYTES - MM_GUARD_MORE)) return mm_guard_aligned_malloc(ref, bytes, 1);
     const uint64_t at = mm_guard_draw(ref, bytes + MM_GUARD_MORE);
     void *p = MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
     if (!MM_LIKELY(p != NULL)) p = mm_guard_malloc_again(ref, bytes, bytes + MM_GUARD_MORE);

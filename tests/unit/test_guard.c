@@ -1,0 +1,244 @@
+/* The checked run: what it finds, what it must not find, and that it gives all memory out. */
+#include <pthread.h>
+
+#include "runtime/core/guard.h"
+#include "runtime/core/usage.h"
+#include "tests/unit/support.h"
+
+#define SEGMENTS 24
+
+static struct mm_cpu_heap heap;
+static struct mm_heap_ref ref;
+
+static void set_up(void) {
+    ck_assert_int_eq(mm_cpu_heap_create(&heap, SEGMENTS, SEGMENTS, MM_SEGMENT_BYTES), 0);
+    ref = heap.ref;
+    ref.guard = (uint64_t)(uintptr_t)calloc(1, mm_guard_bytes(SEGMENTS));
+    ref.open_bytes = 0;
+    mm_cpu_grid = 7;
+}
+static void tear_down(void) {
+    free((void *)(uintptr_t)ref.guard);
+    mm_cpu_heap_destroy(&heap);
+}
+
+static uint64_t counted(enum mm_misuse kind) { return mm_cpu_misuse_count(&heap, kind); }
+static uint64_t all_counted(void) { return unit_misuses(&heap); }
+
+static char *get(uint64_t bytes) {
+    char *p = (char *)mm_guard_malloc(&ref, bytes);
+    unit_holds(p != NULL, "no %llu bytes", (unsigned long long)bytes);
+    return p;
+}
+static void give(void *p) { mm_guard_free(&ref, p); }
+static uint64_t usable(const void *p) { return mm_guard_usable_size(&ref, p); }
+
+static const uint64_t kinds_of_size[] = {1, 8, 15, 16, 17, 31, 32, 33, 64, 100, 1000, 4096 - MM_GUARD_MORE, 4096, 5000, 300000, MM_SLICE_BYTES_MAX, 3 * MM_SEGMENT_BYTES};
+#define SIZES ((int)(sizeof kinds_of_size / sizeof *kinds_of_size))
+
+/* Right use of every size: nothing is found, what is asked for is what there is. */
+START_TEST(right_use) {
+    const uint64_t n = kinds_of_size[_i];
+    for (int i = 0; i < 200; i++) {
+        char *p = get(n), *q = get(n);
+        ck_assert(p != q && usable(p) == n && usable(q) == n);
+        memset(p, i, n), memset(q, -i, n);
+        for (uint64_t k = 0; k < n; k += n / 7 + 1) ck_assert(p[k] == (char)i);
+        give(q), give(p);
+        unit_eq(usable(p), 0);
+    }
+    give(NULL);
+    while (mm_guard_empty(&ref)) continue;
+    unit_eq(all_counted(), 0);
+    unit_sound(&heap, 0);
+}
+END_TEST
+
+/* A byte behind the end is found by free, and so are all up to 16 more; a byte before it is none. */
+START_TEST(overruns) {
+    const uint64_t n = kinds_of_size[_i];
+    uint64_t found = 0;
+    for (uint64_t at = n > 3 ? n - 3 : 0; at < n + 17; at++) {
+        char *p = get(n);
+        p[at] ^= 0x55;
+        give(p);
+        found += at >= n;
+        unit_eq(counted(MM_MISUSE_OVERRUN), found);
+    }
+    char *far = get(n);
+    memset(far, 1, mm_heap_usable_size(&heap.ref, far)); /* the tail, too */
+    unit_eq(usable(far), mm_heap_usable_size(&heap.ref, far) - MM_GUARD_MORE);
+    give(far);
+    unit_eq(counted(MM_MISUSE_OVERRUN), found + 1);
+    while (mm_guard_empty(&ref)) continue;
+    unit_eq(all_counted(), found + 1);
+    unit_sound(&heap, 0);
+}
+END_TEST
+
+/* Writes after free: into quarantine, or to what is given out again. Each is told once. */
+START_TEST(after_free) {
+    const uint64_t n = kinds_of_size[_i];
+    const uint64_t step = n + MM_GUARD_MORE > MM_GUARD_KEPT_BYTES ? 15 : 1; /* which takes longer */
+    uint64_t found = 0;
+    for (uint64_t at = 0; at < n && at < MM_GUARD_POISON_BYTES; at += step) {
+        char *p = get(n);
+        give(p);
+        p[at] ^= 0x10;
+        found++;
+        if (mm_heap_usable_size(&heap.ref, p) != 0) { /* kept */
+            ck_assert(mm_guard_empty(&ref));
+        } else {
+            static void *held[SEGMENTS * MM_SEGMENT_BYTES / MM_GUARD_KEPT_BYTES];
+            int count = 0;
+            do held[count] = mm_guard_malloc(&ref, n);
+            while (held[count] != p && held[count++] != NULL);
+            ck_assert_msg(held[count] == p, "it did not come back");
+            do give(held[count]);
+            while (count-- > 0);
+        }
+        unit_eq(counted(MM_MISUSE_AFTER_FREE), found);
+    }
+    unit_eq(all_counted(), found);
+}
+END_TEST
+
+START_TEST(twice) {
+    const uint64_t n = kinds_of_size[_i];
+    char *keeps_the_block = get(n), *p = get(n);
+    give(p);
+    const int is_kept = mm_heap_usable_size(&heap.ref, p) != 0;
+    give(p), give(p);
+    unit_eq(all_counted(), 2);
+    if (is_kept) unit_eq(counted(MM_MISUSE_DOUBLE_FREE), 2);
+    while (mm_guard_empty(&ref)) continue;
+    give(p);
+    unit_eq(all_counted(), 3);
+    give(keeps_the_block + 1);
+    unit_eq(counted(MM_MISUSE_INTERIOR), 1);
+    give(keeps_the_block);
+    unit_eq(all_counted(), 4);
+}
+END_TEST
+
+/* Memory that went through other classes and runs, and was written to there, is nobody's fault. */
+START_TEST(classes_change) {
+    static const uint64_t sizes[] = {300000, 5000, 1 << 20, 3 * MM_SEGMENT_BYTES, 70000, 2 * MM_SEGMENT_BYTES, 300000};
+    static char *held[100000];
+    for (int round = 0; round < 30; round++) {
+        const uint64_t n = sizes[round % 7];
+        int count = 0;
+        char *p;
+        while (count < 100000 && (p = (char *)mm_guard_malloc(&ref, n)) != NULL) memset(p, round, n), held[count++] = p;
+        ck_assert_int_gt(count, 3);
+        while (count > 0) give(held[--count]);
+        mm_cpu_heap_drain_quiescent(&heap);
+    }
+    unit_eq(all_counted(), 0);
+}
+END_TEST
+
+/* What is in quarantine is no reason for NULL; a NULL is counted once, as the program asked. */
+START_TEST(all_memory) {
+    static char *held[200000];
+    uint64_t first = 0;
+    for (int round = 0; round < 3; round++) {
+        uint64_t n = 0;
+        char *p;
+        while ((p = (char *)mm_guard_malloc(&ref, 1000)) != NULL) held[n++] = p;
+        if (round == 0) first = n;
+        unit_holds(n + n / 16 >= first, "round %d: %llu, %llu at first", round, (unsigned long long)n, (unsigned long long)first);
+        unit_eq(mm_cpu_null_count(&heap), (uint64_t)round + 1);
+        while (n > 0) give(held[--n]);
+    }
+    unit_eq(mm_heap_of(&heap.ref)->null_first_bytes, 1001);
+    unit_eq(mm_heap_of(&heap.ref)->null_first_grid, 8);
+    ck_assert(mm_guard_aligned_malloc(&ref, 100, 0) == NULL && mm_guard_aligned_malloc(&ref, 100, 24) == NULL);
+    unit_eq(mm_cpu_null_count(&heap), 3);
+    ck_assert(mm_guard_malloc(&ref, ~0ull) == NULL && mm_guard_aligned_malloc(&ref, ~0ull - 20, 64) == NULL);
+    unit_eq(mm_cpu_null_count(&heap), 5);
+    char *p = (char *)mm_guard_aligned_malloc(&ref, 100, 4096);
+    ck_assert(p && (uintptr_t)p % 4096 == 0 && usable(p) == 100);
+    give(p);
+    unit_eq(all_counted(), 0);
+}
+END_TEST
+
+/* What a report says. */
+START_TEST(reports) {
+    struct mm_mailbox box;
+    memset(&box, 0, sizeof box);
+    char *p = get(40);
+    ref.mailbox = (uint64_t)(uintptr_t)&box;
+    mm_cpu_grid = 9;
+    p[40] = 1;
+    give(p), give(p);
+    p[1] = 1;
+    ck_assert(mm_guard_empty(&ref));
+    const struct mm_report *r = box.reports;
+    const uint32_t kinds[] = {MM_MISUSE_OVERRUN, MM_MISUSE_DOUBLE_FREE, MM_MISUSE_AFTER_FREE};
+    for (int i = 0; i < 3; i++) {
+        unit_eq(r[i].number, i + 1);
+        unit_eq(r[i].kind, kinds[i]);
+        unit_eq(r[i].address, (uintptr_t)p);
+        unit_eq(r[i].bytes, 40);
+        unit_eq(r[i].made_by, 8);
+        unit_eq(r[i].freed_by, i == 0 ? 0 : 10);
+        unit_eq(r[i].grid, 10);
+    }
+    unit_eq(r[3].number, 0);
+}
+END_TEST
+
+#ifdef UNIT_FEW
+#define ROUNDS 3000
+#else
+#define ROUNDS 40000
+#endif
+static void *work(void *seed_at) {
+    uint64_t seed = *(uint64_t *)seed_at;
+    char *held[64] = {NULL};
+    uint64_t bytes[64];
+    for (int i = 0; i < ROUNDS; i++) {
+        const uint32_t k = (uint32_t)(unit_random(&seed) % 64);
+        if (held[k]) {
+            for (uint64_t at = 0; at < bytes[k]; at += 61) unit_holds(held[k][at] == (char)(k + 1), "byte %llu of %llu", (unsigned long long)at, (unsigned long long)bytes[k]);
+            give(held[k]);
+            held[k] = NULL;
+        } else {
+            bytes[k] = 1 + unit_random(&seed) % (unit_random(&seed) % 50 ? 700 : 20000);
+            held[k] = (char *)mm_guard_malloc(&ref, bytes[k]);
+            if (held[k]) memset(held[k], (int)k + 1, bytes[k]);
+        }
+    }
+    for (int k = 0; k < 64; k++) give(held[k]);
+    return NULL;
+}
+START_TEST(threads) {
+    pthread_t thread[6];
+    uint64_t seeds[6];
+    for (int i = 0; i < 6; i++) seeds[i] = (uint64_t)i + 1, pthread_create(&thread[i], NULL, work, &seeds[i]);
+    for (int i = 0; i < 6; i++) pthread_join(thread[i], NULL);
+    unit_eq(all_counted(), 0);
+    while (mm_guard_empty(&ref)) continue;
+    unit_eq(all_counted(), 0);
+    unit_sound(&heap, 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("guard");
+    TCase *tests = tcase_create("guard");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, right_use, 0, SIZES);
+    tcase_add_loop_test(tests, overruns, 0, SIZES);
+    tcase_add_loop_test(tests, after_free, 0, SIZES);
+    tcase_add_loop_test(tests, twice, 0, SIZES);
+    tcase_add_test(tests, classes_change);
+    tcase_add_test(tests, all_memory);
+    tcase_add_test(tests, reports);
+    tcase_add_test(tests, threads);
+    suite_add_tcase(suite, tests);
+    return unit_main(suite);
+}
