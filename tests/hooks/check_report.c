@@ -228,6 +228,15 @@ START_TEST(heap_map) {
                                          ">free: 1 segments<"};
     for (size_t i = 0; i < sizeof legend / sizeof *legend; i++) ck_assert_msg(strstr(svg, legend[i]) != NULL, "no %s", legend[i]);
     ck_assert_ptr_null(strstr(svg, "bytes: 0 segments"));
+    r = RUN(SETTINGS(preload_mm, "MM_HEAP_MAP=map-%d-%l.svg", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "usage", "reset"); /* two launches */
+    expect(&r, 0, NULL, "");
+    for (int launch = 1; launch <= 2; launch++) {
+        char path[40], title[40];
+        snprintf(path, sizeof path, "map-0-%d.svg", launch), snprintf(title, sizeof title, ", after launch %d<", launch);
+        read_file(path, svg, sizeof svg);
+        ck_assert_msg(strstr(svg, title) && strstr(svg, ">free: 4 segments<"), "%s", path);
+    }
+    ck_assert(access("map-0-3.svg", F_OK) != 0 && access("map-0-0.svg", F_OK) != 0);
     r = RUN(SETTINGS(preload_mm, "MM_HEAP_MAP=/nonexistent/map.svg", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "usage", "end");
     expect(&r, 0, NULL, "mm: cannot write a picture to /nonexistent/map.svg: No such file or directory\n");
 }

@@ -111,9 +111,12 @@ static void numbers(int argc, char **argv) {
     large.s.struct_bytes = sizeof large;
     CHECK(get(&large.s) == MM_OK && large.s.struct_bytes == sizeof large);
     CHECK(large.s.null_count == 2 && large.later[0] == 0 && large.later[1] == 0);
-    s.struct_bytes = sizeof s - 1;
+    s.struct_bytes = offsetof(struct mm_statistics, misuse_overrun) - 1; /* shorter than the first */
     s.null_count = 99;
     CHECK(get(&s) == MM_ERROR_ARGUMENT && s.null_count == 99);
+    s.struct_bytes++;
+    s.misuse_overrun = 98;
+    CHECK(get(&s) == MM_OK && s.null_count == 2 && s.misuse_overrun == 98);
     CHECK(get(NULL) == MM_ERROR_ARGUMENT);
 
     /* a capture stays valid; nothing is left behind */

@@ -46,6 +46,7 @@ first_failing() {
     ordered 'invalid * invalid 41 reset invalid released ' MM_NVCC=x v2-legacy misuse-context-ends || { echo misuse-context-ends; return; }
     ordered 'invalid later ' MM_NVCC=x v2-legacy misuse-idle || { echo misuse-idle; return; }
     with=' bytes, by' scenario 3 MM_NVCC=x misuse-kinds || { echo misuse-kinds; return; }
+    (cd "$build/tests/hooks" && timeout 100 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_report; return; }
     scenario '*' MM_HEAP_MAX=1G reset-all || { echo reset-all; return; }
     scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
     scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }
