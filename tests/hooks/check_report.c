@@ -207,6 +207,14 @@ START_TEST(checked_runs) {
 }
 END_TEST
 
+/* What is in quarantine is not live, and what was asked for is known. */
+START_TEST(statistics_of_checked_runs) {
+    struct result r = RUN(CHECKED("MM_STATS=json"), "./client", "v2-legacy", "checked", "leaks");
+    ck_assert_msg(strstr(r.err, "\"live_objects\":19,") && strstr(r.err, ",\"asked_bytes\":6295776,") && strstr(r.err, ",\"misuse_overrun\":0,"), "%s", r.err);
+    ck_assert(strstr(r.err, "\"internal_fragmentation\":0.2") != NULL);
+}
+END_TEST
+
 START_TEST(checked_runs_use_all_memory) {
     struct result r = RUN(CHECKED("MM_HEAP_SIZE=8M", "MM_HEAP_MAX=8M"), "./client", "v2-legacy", "checked", "null");
     ck_assert_msg(r.status == 0 && strstr(r.err, "malloc of 4000 bytes in a kernel answered NULL") && strstr(r.err, "0 misuses of free\n"), "status %d, \"%s\" \"%s\"",
@@ -256,6 +264,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, usage_for_programs);
     tcase_add_test(c, heap_map);
     tcase_add_test(c, checked_runs);
+    tcase_add_test(c, statistics_of_checked_runs);
     tcase_add_test(c, checked_runs_use_all_memory);
     suite_add_tcase(s, c);
     return suite_run(s);
