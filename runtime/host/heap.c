@@ -373,7 +373,7 @@ void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_visit visit;
     uint64_t all = 0;
     mm_report_say(h);
-    if (h->reports_said < MM_REPORTS || h->is_summed_up) return;
+    if (h->reports_said < MM_REPORTS) return;
     bool done = mm_driver_try_enter(d, h->context, &visit);
     if (done) {
         done = try_read_events(d, h, &head, &error);

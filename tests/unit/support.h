@@ -62,6 +62,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     struct mm_heap *image = (struct mm_heap *)malloc(heap->layout.image_bytes);
     mm_heap_image(image, &heap->layout, heap->ref.heap, h->ref.user_base, mapped);
     image->null_count = h->null_count, image->null_first_bytes = h->null_first_bytes, image->null_first_grid = h->null_first_grid;
+    image->grow.waits = h->grow.waits, image->grow.waited_ns = h->grow.waited_ns;
     memcpy(image->misuse, h->misuse, sizeof h->misuse);
     image->reports = h->reports;
     const uint64_t *is = (const uint64_t *)heap->metadata, *was = (const uint64_t *)image;
