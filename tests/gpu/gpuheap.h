@@ -150,7 +150,7 @@ static inline const char *gpu_heap_wrong(struct mm_heap_ref ref, char *why, size
 }
 
 /* Whether a drained heap without live memory is as a fresh one of `mapped` segments: all fixed metadata but the counts
- * of misuse, of NULL and of waits. (Slice bits have no meaning in free segments.) Returns NULL, or the first difference. */
+ * of misuse and of NULL. (Slice bits have no meaning in free segments.) Returns NULL, or the first difference. */
 static inline const char *gpu_heap_not_fresh(struct mm_heap_ref ref, uint64_t mapped, char *why, size_t why_bytes) {
     struct mm_layout l;
     char *fixed = gpu_heap_fixed(ref, 0);
@@ -164,7 +164,6 @@ static inline const char *gpu_heap_not_fresh(struct mm_heap_ref ref, uint64_t ma
     fresh->ref = ref;
     fresh->null_count = is->null_count;
     fresh->null_first_bytes = is->null_first_bytes, fresh->null_first_grid = is->null_first_grid;
-    fresh->grow.waits = is->grow.waits, fresh->grow.waited_ns = is->grow.waited_ns;
     memcpy(fresh->misuse, is->misuse, sizeof is->misuse);
     if (ref.mailbox != 0) fresh->grow = is->grow, fresh->grow.lock = 0;
     for (uint64_t i = 0; i < fixed_bytes / 8 && wrong == NULL; i++) {
