@@ -222,7 +222,7 @@ MM_FN_LEAF uint64_t mm_guard_keep(const struct mm_heap_ref *ref, uint64_t slot) 
     return mm_exchange_acq_rel_u64(&guard->slots[ticket % MM_GUARD_SLOTS], slot);
 }
 
-/* Fourth: what comes out of quarantine. Returns what is left to be done for it, with MM_GUARD_SAW. */
+/* Fourth: looks at what comes out of quarantine. Returns it, with MM_GUARD_SAW if it was written to. */
 MM_FN_LEAF uint64_t mm_guard_leave(const struct mm_heap_ref *ref, uint64_t slot) {
     const struct mm_guarded g = mm_guard_of_slot(ref, slot);
     return mm_guard_is_unpoisoned(g) ? slot | MM_GUARD_SAW : slot;
@@ -307,9 +307,10 @@ MM_FN_RARE void mm_guard_begin_anew(const struct mm_heap_ref *ref, struct mm_gua
 /* A run. See mm_guard_malloc. */
 MM_FN_RARE void *mm_guard_malloc_run(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more, uint64_t align) {
     char *p = NULL;
+    int is_more = 1;
     MM_ROLLED
-    for (int tries = 0; p == NULL && tries < MM_GUARD_TRIES; tries++) {
-        if (tries != 0 && !mm_guard_empty(ref)) break;
+    for (int tries = 0; p == NULL && is_more && tries < MM_GUARD_TRIES; tries++) {
+        is_more = tries == 0 || mm_guard_empty(ref);
         p = (char *)mm_run_malloc(ref, more, align > MM_SEGMENT_BYTES ? align : MM_SEGMENT_BYTES);
     }
     const struct mm_guarded g = {(uint64_t)p, (more + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES, p};
@@ -318,11 +319,16 @@ MM_FN_RARE void *mm_guard_malloc_run(const struct mm_heap_ref *ref, uint64_t byt
     return p;
 }
 
-/* There was no memory for `more` bytes, in a slice, for a request of `bytes`: tries again without what is in quarantine. */
+/* There was no memory for `more` bytes, in a slice, for a request of `bytes`: tries again without what is in quarantine; once more also if that
+ * is empty now, since somebody else may just have emptied it. */
 MM_FN_RARE void *mm_guard_malloc_again(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more) {
     void *p = NULL;
+    int is_more = 1;
     MM_ROLLED
-    for (int tries = 0; p == NULL && tries < MM_GUARD_TRIES && mm_guard_empty(ref); tries++) p = mm_heap_malloc(ref, more);
+    for (int tries = 0; p == NULL && is_more && tries < MM_GUARD_TRIES; tries++) {
+        is_more = mm_guard_empty(ref);
+        p = mm_heap_malloc(ref, more);
+    }
     if (p == NULL) mm_null_tell(ref, bytes);
     return p;
 }

@@ -112,6 +112,7 @@ uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, ui
     case MODEL_fetch_add: write_logged(p, bits, bits == 64 ? before + v : (uint32_t)(before + v)); break;
     case MODEL_fetch_or: write_logged(p, bits, before | v); break;
     case MODEL_fetch_and: write_logged(p, bits, before & v); break;
+    case MODEL_exchange_n: write_logged(p, bits, v); break;
     case MODEL_CAS: if (before == expected) write_logged(p, bits, v); break;
     }
     if (step) frames[depth].op = (struct op){kind, bits, p, v, expected, before};

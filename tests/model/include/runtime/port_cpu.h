@@ -15,7 +15,7 @@
 #define MM_FN_LEAF MM_FN
 #define MM_ROLLED
 
-enum model_op { MODEL_LOAD, MODEL_STORE, MODEL_fetch_add, MODEL_fetch_or, MODEL_fetch_and, MODEL_CAS };
+enum model_op { MODEL_LOAD, MODEL_STORE, MODEL_fetch_add, MODEL_fetch_or, MODEL_fetch_and, MODEL_exchange_n, MODEL_CAS };
 
 /* One atomic step on *p (bits wide): returns the value before. */
 uint64_t model_atomic(void *p, uint32_t bits, enum model_op op, uint64_t v, uint64_t expected);
@@ -50,6 +50,7 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_relea
 MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
     return model_atomic(p, 64, MODEL_CAS, desired, expected) == expected;
 }
+MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
 MM_FN int mm_cas_acquire_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
 MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
     return model_atomic(p, 32, MODEL_CAS, desired, expected) == expected;
@@ -94,6 +95,7 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
 }
 
 MM_FN void mm_who(uint32_t thread[3], uint32_t block[3]) { thread[0] = thread[1] = thread[2] = block[0] = block[1] = block[2] = 0; }
+MM_FN uint64_t mm_grid(void) { return 0; }
 MM_FN void mm_trap(void) { __builtin_trap(); }
 MM_FN uint64_t mm_now_ns(void) { return 0; } /* time stands still: what was refused stays so */
 MM_FN void mm_wait(void) { model_wait(); }
