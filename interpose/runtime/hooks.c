@@ -43,6 +43,10 @@ static __attribute__((cold)) CUresult watched(CUresult r, CUstream stream) {
     return r;
 }
 
+/* Which one a launch without a stream means: what we put before it goes there, too, and nothing else waits for it. */
+#define STREAM(stream) (stream)
+#define STREAM_ptsz(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 #define LAUNCH_HOOKS(suffix)                                                                              \
@@ -50,24 +54,24 @@ static __attribute__((cold)) CUresult watched(CUresult r, CUstream stream) {
     (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
      unsigned shared, CUstream stream, void **params, void **extra) {                                     \
         before(f, stream);                                                                                \
-        const bool is_watched = watch(f, stream);                                                         \
+        const bool is_watched = watch(f, STREAM##suffix(stream));                                                        \
         WITH_MEMORY(r, 0, cuLaunchKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);\
-        return is_watched ? watched(r, stream) : r;                                                       \
+        return is_watched ? watched(r, STREAM##suffix(stream)) : r;                                                      \
     }                                                                                                     \
     HOOK(cuLaunchKernelEx##suffix)                                                                        \
     (const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {                           \
         before(f, config ? config->hStream : NULL);                                                       \
-        const bool is_watched = config && watch(f, config->hStream);                                      \
+        const bool is_watched = config && watch(f, STREAM##suffix(config->hStream));                                     \
         WITH_MEMORY(r, 0, cuLaunchKernelEx##suffix, config, f, params, extra);                            \
-        return is_watched ? watched(r, config->hStream) : r;                                              \
+        return is_watched ? watched(r, STREAM##suffix(config->hStream)) : r;                                             \
     }                                                                                                     \
     HOOK(cuLaunchCooperativeKernel##suffix)                                                               \
     (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
      unsigned shared, CUstream stream, void **params) {                                                   \
         before(f, stream);                                                                                \
-        const bool is_watched = watch(f, stream);                                                         \
+        const bool is_watched = watch(f, STREAM##suffix(stream));                                                        \
         WITH_MEMORY(r, 0, cuLaunchCooperativeKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params);\
-        return is_watched ? watched(r, stream) : r;                                                       \
+        return is_watched ? watched(r, STREAM##suffix(stream)) : r;                                                      \
     }
 LAUNCH_HOOKS()
 LAUNCH_HOOKS(_ptsz)

@@ -203,6 +203,8 @@ START_TEST(checked_runs) {
                    AFTER_FREE "100" FREED_BY_END "seen at the end\n"
                    AFTER_FREE "3000" FREED_BY_END "seen at the end\n"
                    "mm: device 0: checked: 0 leaks of 0 bytes, 0 writes past the end, 3 writes after free, 1 misuses of free\n");
+    struct result r = RUN(CHECKED("MM_STATS=0"), "./client", "v2-ptsz", "checked", "nothing"); /* launches without a stream mean another there */
+    expect(&r, 0, NULL, CLEAN);
     expect_checked("nothing", SETTINGS(preload_mm, "MM_CHECK=2"), 1, "mm: MM_CHECK=2 is not understood; expected 0 or 1; using 0\n");
 }
 END_TEST

@@ -143,6 +143,7 @@ static void launch(const char *name) {
     OK(cu.cuModuleGetFunction(&f, module, name));
     OK(client_launch(f, NULL));
     ref = standin->last_ref;
+    CHECK(ref.guard == 0 || standin->last_note_stream == (strcmp(way, "v2-ptsz") == 0 ? (void *)CU_STREAM_PER_THREAD : NULL));
     mm_cpu_grid = standin->last_grid; /* what follows is what that kernel does */
 }
 static char *make(uint64_t bytes) {

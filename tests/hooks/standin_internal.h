@@ -47,7 +47,7 @@ struct object *standin_make(enum magic magic, struct object *owner);
 void standin_unmake(struct object *o); /* and all that it owns */
 
 static inline bool is(const void *handle, enum magic magic) {
-    return handle && ((const struct object *)handle)->magic == magic;
+    return (uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD && ((const struct object *)handle)->magic == magic;
 }
 
 extern __thread struct object *standin_contexts[16];
