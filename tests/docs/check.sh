@@ -213,7 +213,7 @@ filled=$(words_of filled | tr '\n' '|')
 while IFS=$'\t' read -r where text; do
     grep -qxF -- "$text" <<<"$theirs" && continue
     missing=$(sed -E -e 's/^(mm|mmnvcc|mmrun|mmdoctor|mmbench|wrong): //' -e "s/NAME=VALUE|; |${filled%|}/\n/g" \
-        -e 's/\b(MM_[A-Z_]*|CUDA(_[A-Z_]*)?|PATH|PTX|NULL|ARCHS|GPU)\b/\L&/g; s/mm_heap_v3|(_|\b)[A-Z]+\b|[0-9.]*[0-9]|\.\.\./\n/g' <<<"$text" |
+        -e 's/\b(MM_[A-Z_]*|CUDA(_[A-Z_]*)?|PATH|PTX|NULL|ARCHS|GPU)\b/\L&/g; s/(_|\b)[A-Z]+\b|[0-9.]*[0-9]|\.\.\./\n/g' <<<"$text" |
         while IFS= read -r part; do
             part=${part#"${part%%[![:space:]:]*}"} part=${part%"${part##*[![:space:]:]}"}
             ((${#part} < 3)) || grep -qiF -- "$part" "$work/messages" || printf '%s' "$part"
