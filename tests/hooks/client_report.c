@@ -152,6 +152,22 @@ static char *make(uint64_t bytes) {
     return p;
 }
 
+/* Nothing of ours gets into a capture. */
+static void captures(void) {
+    CUstream stream;
+    CUgraph graph;
+    CUfunction f;
+    OK(cu.cuModuleGetFunction(&f, module, "captured"));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    const long notes = standin->notes;
+    OK(client_launch(f, stream));
+    CHECK(standin->notes == notes);
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(client_launch(f, stream));
+    CHECK(standin->notes == notes + 1 && standin->last_note_stream == stream);
+}
+
 /* argv: what is done wrong. Prints addresses in the order of the lines that are expected. */
 static void checked(int argc, char **argv) {
     CHECK(argc == 1);
@@ -160,6 +176,7 @@ static void checked(int argc, char **argv) {
     launch("make");
     CHECK(ref.open_bytes == 0 && ref.heap != 0);
     if (strcmp(what, "nothing") == 0) {
+        captures();
         for (int i = 0; i < 100000; i++) mm_guard_free(&ref, make(1 + (uint64_t)i % 5000));
         char *p = make(9 << 20), *q = (char *)mm_guard_aligned_malloc(&ref, 100, 256);
         CHECK((uintptr_t)q % 256 == 0 && mm_guard_usable_size(&ref, p) == 9 << 20 && mm_guard_usable_size(&ref, q) == 100);
