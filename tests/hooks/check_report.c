@@ -226,6 +226,26 @@ START_TEST(checked_runs_use_all_memory) {
 }
 END_TEST
 
+/* Whatever the driver refuses, once, the program goes on; what is not checked is told. */
+START_TEST(checked_runs_and_faults) {
+    int faults = 0;
+    for (int k = 1; k < 200; k++) {
+        char call[16];
+        snprintf(call, sizeof call, "%d", k);
+        struct result r = RUN(CHECKED("MM_STATS=json", "MM_HEAP_MAP=fault.svg"), "./client", "v2-legacy", "checked-faults", call);
+        ck_assert_msg(r.status == 0, "call %d, %s: status %d, \"%s\"", k, r.out, r.status, r.err);
+        for (char *line = r.err; *line; line = strchr(line, '\n') + 1)
+            ck_assert_msg(strncmp(line, "mm: ", 4) == 0 || strncmp(line, "{\"mm_statistics\"", 16) == 0, "call %d: %s", k, r.err);
+        const bool is_checked = strstr(r.err, ": checked: 100 leaks of 10000 bytes") != NULL, is_told = strstr(r.err, "not checked for leaks") != NULL;
+        ck_assert_msg(is_checked != is_told || strstr(r.err, "no heap") || strstr(r.err, "is empty") || strstr(r.err, "tell a kernel's module"), "call %d, %s: %s", k, r.out, r.err);
+        if (strcmp(r.out, "none\n") == 0) break;
+        faults++;
+    }
+    unlink("fault.svg");
+    ck_assert_msg(faults > 40 && faults < 199, "%d calls", faults);
+}
+END_TEST
+
 /* ---- pictures --------------------------------------------------------------------------------------- */
 
 START_TEST(heap_map) {
@@ -266,6 +286,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, usage_for_programs);
     tcase_add_test(c, heap_map);
     tcase_add_test(c, checked_runs);
+    tcase_add_test(c, checked_runs_and_faults);
     tcase_add_test(c, statistics_of_checked_runs);
     tcase_add_test(c, checked_runs_use_all_memory);
     suite_add_tcase(s, c);

@@ -228,7 +228,23 @@ static void checked(int argc, char **argv) {
     }
 }
 
+/* The driver refuses the argv-th call from the first launch on. What is allocated is leaked. */
+static void checked_faults(int argc, char **argv) {
+    CUfunction f;
+    CHECK(argc == 1);
+    client_start();
+    OK(cu.cuModuleLoadData(&module, "mm"));
+    OK(cu.cuModuleGetFunction(&f, module, "make"));
+    standin->calls = 0, standin->fail_at = atoi(argv[0]), standin->fail_code = CUDA_ERROR_OUT_OF_MEMORY, standin->armed = true;
+    for (int i = 0; i < 2; i++) client_launch(f, NULL);
+    ref = standin->last_ref;
+    CHECK(ref.heap == 0 || ref.user_base == 0 || (ref.open_bytes == 0) == (ref.guard != 0));
+    for (int i = 0; ref.guard != 0 && i < 100; i++) mm_guard_malloc(&ref, 100);
+    puts(standin->failed ? standin->failed : "none");
+}
+
 const struct scenario client_report_scenarios[] = {
+    {"checked-faults", checked_faults},
     {"checked", checked},
     {"usage", usage}, {"usage-program", usage_of_program},
     {"misuse", synchronised}, {"misuse-context-ends", context_ends}, {"misuse-idle", idle}, {"misuse-kinds", kinds}, {NULL, NULL},
