@@ -152,9 +152,7 @@
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
  * only mmnvcc reads stand in the second list and are left alone. */
-#define MM_HOST_VARIABLES \
-    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", \
-        "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_VERBOSE"
+#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Launches whose kernels a checked run remembers: 16 bytes each, of the host. Kinds of leaks that are told, largest first. */

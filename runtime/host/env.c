@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* secure_getenv, environ */
 #include "runtime/host/env.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,10 +113,13 @@ static void read_switch(const char *name, bool *is_on) {
         mm_host_say("%s=%s is not understood; expected 0 or 1; using 0", name, value_text(text).text);
 }
 
-/* A copy: the program may change its environment. NULL: not given, or empty. */
+/* A copy: the program may change its environment. NULL: not given. */
 static const char *read_path(const char *name) {
     const char *text = secure_getenv(name);
-    return text && *text ? strdup(text) : NULL;
+    if (!text) return NULL;
+    if (*text && strlen(text) < PATH_MAX) return strdup(text);
+    mm_host_say("%s=%s is not understood; expected the name of a file; not used", name, value_text(text).text);
+    return NULL;
 }
 
 static void read_stats(void) {

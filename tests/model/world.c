@@ -217,7 +217,7 @@ void world_check(void) {
 static void check_fresh(void) {
     struct mm_heap *h = HEAP;
     memset(h->misuse, 0, sizeof h->misuse);
-    h->null_count = h->null_first_bytes = 0;
+    h->null_count = h->null_first_bytes = h->null_first_grid = 0;
     if (ref.mailbox != 0) return; /* it has grown */
     for (uint64_t i = 0; i < layout.fixed_bytes / 8; i++) {
         char name[64];
@@ -246,6 +246,7 @@ void world_check_drained(void) {
 int model_is_private(const void *p, enum model_op op) {
     const uint64_t at = (uint64_t)p, classes = (uint64_t)HEAP->classes, counts = (uint64_t)&HEAP->null_count;
     (void)op;
+    if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns) return 1;
     if (at >= (uint64_t)&HEAP->grow && at < (uint64_t)(&HEAP->grow + 1)) return ref.mailbox == 0; /* else they never change */
     if (p == &HEAP->free_near || (at >= counts && at < (uint64_t)HEAP->version)) return 1;
     if (at < classes || at >= classes + sizeof HEAP->classes) return 0;

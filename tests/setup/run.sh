@@ -48,8 +48,8 @@ machine() {
     stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
     for tool in g++ pkg-config clang shellcheck cppcheck spin aarch64-linux-gnu-gcc mandoc cmake ccache; do stub "$tool" 'exit 0'; done
     stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
-    # What pip would put there; -c is python, run for nothing else.
-    stub python3 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
+    # What pip would put there; -c is python, run for nothing else, and what asks for a module has it.
+    stub python3 '[[ $* == "-c import jsonschema" ]] && exit 0' 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
         'while [[ $1 != --target ]]; do shift; done' 'mkdir -p "$2/nvidia/cu13/lib" && cp -r "'"$work"'/wheel/bin" "$2/nvidia/cu13"'
     fake_nvcc "$work/wheel" 13.0
     fake_nvcc "$work/usual" 13.0
