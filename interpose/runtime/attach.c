@@ -443,9 +443,9 @@ void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device
 
 /* The driver may be gone: nothing of it is called; the operating system takes memory and addresses back. */
 __attribute__((destructor)) static void at_exit(void) {
-    const struct mm_host_env *env = mm_host_env_get();
     __atomic_store_n(&finished, true, __ATOMIC_RELAXED);
-    if (!mm_inspect_has_found || !env->check_exitcode || forked) return;
+    const unsigned status = mm_inspect_has_found && !forked ? mm_host_env_get()->check_exitcode : 0;
+    if (!status) return;
     fflush(NULL);
-    _exit((int)env->check_exitcode);
+    _exit((int)status);
 }
