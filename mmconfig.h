@@ -24,7 +24,7 @@
 
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
-#define MM_ABI_VERSION 4
+#define MM_ABI_VERSION 5
 
 /* Segment, as a shift: 4 MiB. Large requests round up to it, so it must be small; it must be a multiple
  * of the 2 MiB the driver maps at least; and its 64 blocks of 64 KiB are ONE atomic word. */
@@ -138,10 +138,8 @@
 /* Misuses of free that are told one by one, with who and where (report.h); of the others there is the number. */
 #define MM_REPORTS 32
 
-/* The checked run (guard.h). Bytes from the beginning of an allocation that are poisoned by free, at most, a multiple of 16. Bytes that an
- * allocation in quarantine takes, at most, and allocations there: 64 MiB in all. How often malloc tries again, when it has emptied that. */
-#define MM_GUARD_POISON_BYTES 32
-#define MM_GUARD_KEPT_BYTES 4096
+/* The checked run (guarded.h). Bytes that an allocation in quarantine takes, at most, and allocations there: 128 MiB in all. How often malloc tries again, when it has emptied that. */
+#define MM_GUARD_KEPT_BYTES 8192
 #define MM_GUARD_SLOTS (1u << 14)
 #define MM_GUARD_TRIES 4
 

@@ -2,7 +2,7 @@
  * malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size (defining those in CUDA source would also define host
  * functions of that name).
  */
-#include "runtime/core/guard.h"
+#include "runtime/core/guarded.h"
 
 extern "C" {
 
@@ -18,38 +18,27 @@ __device__ void __assertfail(const char *assertion, const char *file, unsigned l
                              size_t char_bytes);
 
 /* Stops the kernel, with one line: whoever comes later waits for the first one's assertion to end it. */
-MM_FN_RARE void mm_no_heap(void) {
+MM_FN_RARE void *mm_no_heap(void) {
     if (mm_add_relaxed_u64(&mm_complaints, 1) != 0) {
         MM_ROLLED
         for (uint32_t i = 0; i < MM_WAIT_ITERATIONS; i++) mm_wait();
     }
     __assertfail("this kernel has no heap: start the program with mmrun, or link it with mmnvcc", "mm", 0, "malloc", 1);
     __trap();
+    return NULL;
 }
 
-/* The heap is not open: that is a checked run, or there is none and the kernel stops. */
-MM_FN_RARE void *mm_device_guard_malloc(size_t bytes) {
-    if (!MM_HEAP_REF.heap) mm_no_heap();
-    return mm_guard_malloc(&MM_HEAP_REF, bytes);
-}
-MM_FN_RARE void *mm_device_guard_aligned_malloc(size_t bytes, size_t align) {
-    if (!MM_HEAP_REF.heap) mm_no_heap();
-    return mm_guard_aligned_malloc(&MM_HEAP_REF, bytes, align);
-}
-MM_FN_RARE void mm_device_guard_free(void *p) {
-    if (!MM_HEAP_REF.heap) mm_no_heap();
-    mm_guard_free(&MM_HEAP_REF, p);
-}
-
-/* What malloc and free seldom do, in calls after which nothing is left to be done: what is kept across a call costs every
- * caller a store, whether it is made or not. */
+/* What malloc and free seldom do, or always if the heap is not open (a checked run, or there is none), in calls after which
+ * nothing is left to be done: what is kept across a call costs every caller a store, whether it is made or not. */
+MM_FN_RARE void *mm_device_malloc_slow(uint64_t token) { return mm_heap_malloc_other(&MM_HEAP_REF, token); }
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
-    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) return mm_device_guard_malloc(token & ~MM_TOKEN_RUN);
-    return mm_heap_malloc_other(&MM_HEAP_REF, token);
+    if (MM_HEAP_REF.open_bytes) return mm_device_malloc_slow(token);
+    return MM_HEAP_REF.heap ? mm_guard_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_RUN) : mm_no_heap();
 }
 MM_FN_RARE void mm_device_free_other(uint64_t left) {
-    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) mm_device_guard_free((void *)mm_left_address(left));
-    else mm_heap_free_other(&MM_HEAP_REF, left);
+    if (MM_HEAP_REF.open_bytes) mm_heap_free_other(&MM_HEAP_REF, left);
+    else if (MM_HEAP_REF.heap) mm_guard_free(&MM_HEAP_REF, (void *)mm_left_address(left));
+    else mm_no_heap();
 }
 
 /* A function of its own: one that calls none has nothing to save. Without a heap, there are no slices. */
@@ -75,8 +64,8 @@ __device__ void mm_device_free_rest(uint64_t left) { mm_device_free_other(left);
 
 /* See mm_heap_aligned_malloc. */
 __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
-    if (!MM_LIKELY(MM_HEAP_REF.open_bytes)) return mm_device_guard_aligned_malloc(bytes, align);
-    return mm_heap_aligned_malloc(&MM_HEAP_REF, bytes, align);
+    if (MM_HEAP_REF.open_bytes) return mm_heap_aligned_malloc(&MM_HEAP_REF, bytes, align);
+    return MM_HEAP_REF.heap ? mm_guard_aligned_malloc(&MM_HEAP_REF, bytes, align) : mm_no_heap();
 }
 
 /* See mm_heap_usable_size. Without a heap nothing is an allocation of it. */

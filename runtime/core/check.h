@@ -190,13 +190,13 @@ MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref 
 
 MM_FN_RARE void mm_check_class_segment(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t s, uint32_t c) {
     const struct mm_segment *at = mm_segment_at(ref, s);
-    const uint64_t all = mm_class_blocks_mask(c);
+    const uint64_t all = mm_bits_low(ref->classes[c].blocks);
     uint64_t live = 0;
     if (at->whole == all) mm_check_fault(k, MM_FAULT_LOST_SEGMENT, s, 0, 0);
     if (at->whole & ~all) mm_check_fault(k, MM_FAULT_WHOLE_STRAY, s, mm_ctz(at->whole & ~all), 0);
     if (at->whole != 0 && !mm_check_in_tree(mm_segment_class_tree(ref, c, MM_WHOLE), s))
         mm_check_fault(k, MM_FAULT_WHOLE_UNLISTED, s, c, 0);
-    for (uint32_t j = 0; j < mm_class_blocks(c); j++) {
+    for (uint32_t j = 0; j < ref->classes[c].blocks; j++) {
         if (!(at->whole >> j & 1)) {
             live += mm_check_block(k, ref, s, c, j);
             continue;

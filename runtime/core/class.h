@@ -85,12 +85,12 @@ MM_FN uint32_t mm_class_block_slices(struct mm_class k, uint32_t j) {
 }
 
 /* Stripes and reserves, and what is made ready for them ahead of need, are as many as hold_shift (of the heap, layout.h) allows:
- * memory that they hold and do not use grows with the slice. */
-MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
+ * memory that they hold and do not use grows with the slice. slices: of a segment, mm_class_slices(c) or some less. */
+MM_FN struct mm_class mm_class_cut(uint32_t c, uint32_t hold_shift, uint32_t slices) {
     struct mm_class k = {0};
-    k.bytes = mm_class_bytes(c), k.slices = mm_class_slices(c), k.reciprocal = mm_class_reciprocal(c);
+    k.bytes = mm_class_bytes(c), k.slices = slices, k.reciprocal = mm_class_reciprocal(c);
     k.shift = (uint8_t)mm_class_shift(c), k.block_shift = (uint8_t)mm_class_block_shift(c);
-    k.blocks = (uint8_t)mm_class_blocks(c);
+    k.blocks = (uint8_t)(((slices - 1) >> k.block_shift) + 1);
     k.lot_shift = (uint8_t)mm_class_at_most(k.block_shift, mm_class_log_up(k.slices));
     const uint32_t last = mm_class_block_slices(k, k.blocks - 1u);
     k.short_slices = last < 1u << k.lot_shift ? last : 0;
@@ -112,6 +112,7 @@ MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) {
     k.row_reciprocal = (uint16_t)(((1u << MM_ROW_RECIPROCAL_SHIFT) - 1) / k.blocks + 1);
     return k;
 }
+MM_FN struct mm_class mm_class_make(uint32_t c, uint32_t hold_shift) { return mm_class_cut(c, hold_shift, mm_class_slices(c)); }
 
 /* Number of the slice in which byte `in` of a segment lies. */
 MM_FN uint32_t mm_class_number(struct mm_class k, uint32_t in) { return mm_mulhi(in >> k.shift, k.reciprocal); }

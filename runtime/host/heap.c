@@ -125,6 +125,7 @@ static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, C
     ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
     ((struct mm_heap *)image)->ref.on_misuse = mm_host_env_get()->on_misuse;
     ((struct mm_heap *)image)->ref.guard = h->guard;
+    if (h->guard) mm_heap_image_guard(image);
     h->ref = ((struct mm_heap *)image)->ref;
     bool done = mm_copy_try_to_device(d, metadata_base, h->layout.fixed_bytes, image, h->layout.image_bytes,
                                       error);

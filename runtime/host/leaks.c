@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "runtime/core/guard.h"
+#include "runtime/core/heap.h"
 #include "runtime/core/usage.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/kernels.h"
@@ -47,27 +48,28 @@ static void note_found(struct search *x, enum mm_misuse kind, struct mm_guarded 
     struct mm_report *r = &l->found[n];
     memset(r, 0, sizeof *r);
     r->number = n + 1, r->kind = (uint32_t)kind, r->address = g.p;
-    r->bytes = is_lost ? g.granted - MM_GUARD_MORE : said.asked;
+    r->bytes = is_lost ? mm_guard_room(g) : mm_guard_asked(said.made);
     r->made_by = is_lost ? 0 : mm_guard_grid(said.made) + 1u;
-    r->freed_by = said.state == MM_GUARD_FREED ? *mm_guard_freed_by(g) + 1 : 0;
+    r->freed_by = said.state == MM_GUARD_FREED ? mm_guard_freed_by(said.seal) + 1u : 0;
 }
 
 /* An allocation that is live for the allocator, of a class, or MM_CLASS_COUNT, whose memory is at hand. */
 static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
     const uint32_t era = mm_guard_is_small(g.granted) ? 0 : x->eras[(g.p - x->s->ref.user_base) >> MM_SEGMENT_SHIFT];
     const struct mm_guard_said said = mm_guard_ask(g, era);
-    const uint32_t of_class = mm_heap_is_slice(said.asked) ? mm_class_of((uint32_t)said.asked) : MM_CLASS_COUNT;
+    const uint64_t asked = mm_guard_asked(said.made);
+    const uint32_t of_class = mm_heap_is_slice(asked) ? mm_class_of((uint32_t)asked) : MM_CLASS_COUNT;
     switch (said.state) {
     case MM_GUARD_LIVE:
-        note_leak(x, mm_guard_grid(said.made) + 1u, of_class, said.asked);
-        if (mm_guard_is_overrun(g, said.asked)) note_found(x, MM_MISUSE_OVERRUN, g, said);
+        note_leak(x, mm_guard_grid(said.made) + 1u, of_class, asked);
+        if (mm_guard_is_overrun(g, asked)) note_found(x, MM_MISUSE_OVERRUN, g, said);
         break;
     case MM_GUARD_FREED:
         x->leaks->kept[class_]++;
         if (mm_guard_is_unpoisoned(g)) note_found(x, MM_MISUSE_AFTER_FREE, g, said);
         break;
     case MM_GUARD_LOST:
-        note_leak(x, 0, MM_LEAK_LOST, g.granted - MM_GUARD_MORE);
+        note_leak(x, 0, MM_LEAK_LOST, mm_guard_room(g));
         note_found(x, MM_MISUSE_OVERRUN, g, said);
     }
 }
@@ -85,8 +87,7 @@ static bool try_segment(struct search *x, uint32_t s, uint32_t c, struct mm_driv
         if (whole >> j & 1) continue;
         const uint32_t issued = mm_usage_issued(ref, s, c, j), first = j << class_.block_shift;
         for (uint32_t i = first; i < first + mm_class_block_slices(class_, j); i++) {
-            const uint64_t at = from + (uint64_t)i * class_.bytes;
-            const struct mm_guarded g = {ref->user_base + at, class_.bytes, x->copy + at};
+            const struct mm_guarded g = mm_guard_slice(ref->user_base + from, x->copy + from, i, class_.bytes);
             if (mm_usage_is_live(ref, s, c, j, issued, i)) look(x, g, c);
         }
     }
@@ -94,16 +95,16 @@ static bool try_segment(struct search *x, uint32_t s, uint32_t c, struct mm_driv
     return true;
 }
 
-/* Of a run only what is looked at: its ends, and the zone. */
+/* Of a run only what is looked at: poison, tag, and zone. */
 static bool try_run(struct search *x, uint32_t s, uint64_t segments, struct mm_driver_error *error) {
-    const uint64_t from = (uint64_t)s * MM_SEGMENT_BYTES, base = x->s->ref.user_base, end = 2 * sizeof(struct mm_guard_tail);
-    const struct mm_guarded g = {base + from, segments * MM_SEGMENT_BYTES, x->copy + from};
-    const uint64_t last = from + g.granted - end;
-    if (!mm_copy_try_from_device(x->d, x->copy + last, base + last, end, error) ||
-        !mm_copy_try_from_device(x->d, x->copy + from, base + from, MM_GUARD_POISON_BYTES, error))
+    const uint64_t from = (uint64_t)s * MM_SEGMENT_BYTES, base = x->s->ref.user_base;
+    const struct mm_guarded g = mm_guard_run(base + from, x->copy + from, segments * MM_SEGMENT_BYTES);
+    const uint64_t tag = from + g.granted - sizeof *g.tag;
+    if (!mm_copy_try_from_device(x->d, g.tag, base + tag, sizeof *g.tag, error) ||
+        !mm_copy_try_from_device(x->d, x->copy + from, base + from, MM_GUARD_BYTES, error))
         return false;
-    const uint64_t asked = mm_guard_ask(g, 0).asked, zone = from + asked / 16 * 16;
-    if (asked <= g.granted - MM_GUARD_MORE && !mm_copy_try_from_device(x->d, x->copy + zone, base + zone, MM_GUARD_ZONE_BYTES, error)) return false;
+    const uint64_t asked = mm_guard_asked(g.tag->made), zone = from + asked / 16 * 16;
+    if (asked <= mm_guard_room(g) && !mm_copy_try_from_device(x->d, x->copy + zone, base + zone, MM_GUARD_BYTES, error)) return false;
     look(x, g, MM_CLASS_COUNT);
     return true;
 }

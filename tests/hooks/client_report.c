@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "include/mm.h"
-#include "runtime/core/guard.h"
+#include "runtime/core/guarded.h"
 
 /* By mmhook.o where that is in the program, else from libmm.so.1, if it was preloaded. */
 extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));

@@ -1,7 +1,7 @@
 /* The checked run: what it finds, what it must not find, and that it gives all memory out. */
 #include <pthread.h>
 
-#include "runtime/core/guard.h"
+#include "runtime/core/guarded.h"
 #include "runtime/core/usage.h"
 #include "tests/unit/support.h"
 
@@ -12,6 +12,8 @@ static struct mm_heap_ref ref;
 
 static void set_up(void) {
     ck_assert_int_eq(mm_cpu_heap_create(&heap, SEGMENTS, SEGMENTS, MM_SEGMENT_BYTES), 0);
+    mm_heap_image_guard(mm_heap_of(&heap.ref));
+    heap.ref = mm_heap_of(&heap.ref)->ref;
     ref = heap.ref;
     ref.guard = (uint64_t)(uintptr_t)calloc(1, mm_guard_bytes(SEGMENTS));
     ref.open_bytes = 0;
@@ -65,11 +67,24 @@ START_TEST(overruns) {
         found += at >= n;
         unit_eq(counted(MM_MISUSE_OVERRUN), found);
     }
-    char *far = get(n);
-    memset(far, 1, mm_heap_usable_size(&heap.ref, far)); /* the tail, too */
-    unit_eq(usable(far), mm_heap_usable_size(&heap.ref, far) - MM_GUARD_MORE);
+    char *far = get(n), *other = get(n);
+    const uint64_t granted = mm_heap_usable_size(&heap.ref, far), at = (uintptr_t)far % MM_SEGMENT_BYTES;
+    memset(far, 1, granted); /* of what is large the tag, too */
+    char *tag = mm_guard_is_small(granted) ? far - at + MM_SEGMENT_BYTES : far + granted;
+    if (mm_guard_is_small(granted)) {
+        unit_eq(usable(far), n);
+        tag -= at / granted * sizeof(struct mm_guard_tag);
+    }
+    for (uint32_t k = 1; k <= sizeof(struct mm_guard_tag); k++) {
+        tag[-(int)k] ^= 1;
+        unit_eq(usable(far), granted - (mm_guard_is_small(granted) ? MM_GUARD_MORE_SMALL : MM_GUARD_MORE));
+        tag[-(int)k] ^= (char)(mm_guard_is_small(granted) ? 1 : 0);
+    }
+    tag[-1] ^= 1;
     give(far);
     unit_eq(counted(MM_MISUSE_OVERRUN), found + 1);
+    unit_eq(usable(other), n);
+    give(other);
     while (mm_guard_empty(&ref)) continue;
     unit_eq(all_counted(), found + 1);
     unit_sound(&heap, 0);
@@ -81,7 +96,7 @@ START_TEST(after_free) {
     const uint64_t n = kinds_of_size[_i];
     const uint64_t step = n + MM_GUARD_MORE > MM_GUARD_KEPT_BYTES ? 15 : 1; /* which takes longer */
     uint64_t found = 0;
-    for (uint64_t at = 0; at < n && at < MM_GUARD_POISON_BYTES; at += step) {
+    for (uint64_t at = 0; at < n && at < MM_GUARD_BYTES; at += step) {
         char *p = get(n);
         give(p);
         p[at] ^= 0x10;

@@ -1,0 +1,289 @@
+/* The checked run (MM_CHECK=1): malloc and free that find writes past the end, writes after free, double frees, and what was
+ * never freed and by which kernel it was allocated. On top of the allocator as it is; without MM_CHECK none of this runs, and the fast
+ * path has not an instruction for it: the variable of a module has open_bytes 0, so that every call takes the slow way, which
+ * leads here. What is written around an allocation: guard.h.
+ *
+ * free puts the allocation into quarantine: a ring of slots, into which a ticket's holder exchanges it, as slice.h has it between free's stages,
+ * for what was there, which then is really freed. For the allocator what is in quarantine is live. Large ones (above
+ * MM_GUARD_KEPT_BYTES) are freed at once.
+ * Invariants.
+ *   I1  a seal "live" is made by malloc before the program has p; it becomes "freed" once, by compare-and-swap: of several frees one
+ *       goes on, the others are double frees.
+ *   I2  an allocation is in one slot at most: its one free puts it there, the exchange takes it out.
+ *   I3  poison is looked at once, before the memory can be anybody's again: when it leaves quarantine; of what does not go there, when it
+ *       is given out. A seal "freed" that is found then was left by the last allocation at p: of the same class, or the era would be
+ *       another, and so of the same tag; and nobody owned p since, or malloc had sealed it anew.
+ *   I4  what is free for the allocator has no seal "live": whoever freed it has ended that.
+ * Ordering. The slot's exchange acquires and releases, and after it the mark does (slice.h). All else are relaxed accesses of words that
+ *   belong to one owner at a time; the program orders its malloc before its free.
+ * NULL. First the quarantine is emptied, once for each time somebody has put something in since.
+ * Stale. A write past the end may have hit the tag: the seal fits neither state. It is told, without what is lost, and freed.
+ *
+ * malloc and free go by stages, as in slice.h, and more strictly: what a stage leaves for the next is a word or two, and nothing else is kept
+ * meanwhile. Each lane that keeps something across a call has it stored in memory of its own: that was half of what L2 wrote
+ * (docs/notes/checked-runs.md).
+ */
+#ifndef MM_CORE_GUARDED_H
+#define MM_CORE_GUARDED_H
+
+#include "runtime/core/guard.h"
+#include "runtime/core/heap.h"
+
+MM_FN uint32_t *mm_guard_era_at(const struct mm_heap_ref *ref, uint64_t p) {
+    return &mm_guard_of(ref)->eras[(p - ref->user_base) >> MM_SEGMENT_SHIFT];
+}
+MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) {
+    return mm_guard_is_small(g.granted) ? 0 : mm_load_relaxed_u32(mm_guard_era_at(ref, g.p));
+}
+
+/* Tells of g what the tag says now. */
+MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g, enum mm_misuse kind) {
+    const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
+    struct mm_misused what = {kind, g.p, mm_guard_room(g), 0, 0, 0};
+    if (said.state != MM_GUARD_LOST) {
+        what.bytes = mm_guard_asked(said.made), what.made_by = mm_guard_grid(said.made) + 1u;
+        what.freed_by = kind == MM_MISUSE_OVERRUN ? 0 : mm_guard_freed_by(said.seal) + 1u;
+    }
+    if (kind == MM_MISUSE_AFTER_FREE) mm_store_relaxed_u64(&g.tag->seal, 0); /* told once */
+    mm_misuse_count(ref, kind, 1);
+    mm_misuse_tell(ref, what);
+}
+
+/* A slice of class c at p. A heap begins at a multiple of a segment's bytes. */
+MM_FN struct mm_guarded mm_guard_of_class(const struct mm_heap_ref *ref, uint64_t p, uint32_t c) {
+    const uint64_t in = p % MM_SEGMENT_BYTES;
+    return mm_guard_slice(p - in, (char *)(p - in), mm_class_number(ref->classes[c], (uint32_t)in), ref->classes[c].bytes);
+}
+/* A slice, as slice.h has it between free's stages. */
+MM_FN struct mm_guarded mm_guard_of_left(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint64_t segment = ref->user_base + (left >> MM_SLICE_BITS & (MM_TREE_BITS_MAX - 1)) * MM_SEGMENT_BYTES;
+    return mm_guard_slice(segment, (char *)segment, (uint32_t)left & ((1u << MM_SLICE_BITS) - 1), ref->classes[mm_left_class(left)].bytes);
+}
+
+#define MM_GUARD_ERA_SHIFT 8
+/* The era in which something of p's segment is given out, whose owner is of that kind. */
+MM_FN uint32_t mm_guard_enter(const struct mm_heap_ref *ref, uint64_t p, uint32_t kind) {
+    uint32_t *era = mm_guard_era_at(ref, p), seen = mm_load_relaxed_u32(era);
+    MM_ROLLED
+    while ((seen & ((1u << MM_GUARD_ERA_SHIFT) - 1)) != kind) { /* the first one given out: the others find it done */
+        mm_cas_relaxed_u32(era, seen, ((seen >> MM_GUARD_ERA_SHIFT) + 1) << MM_GUARD_ERA_SHIFT | kind);
+        seen = mm_load_relaxed_u32(era);
+    }
+    return seen;
+}
+
+/* ---- free ------------------------------------------------------------------------------------------- */
+
+/* What was found of a slice on its way, beside what slice.h has of it. */
+#define MM_GUARD_IS_TWICE (1ull << MM_LEFT_NOT_SHIFT)
+#define MM_GUARD_IS_LOST (2ull << MM_LEFT_NOT_SHIFT)
+#define MM_GUARD_IS_OVERRUN (4ull << MM_LEFT_NOT_SHIFT)
+#define MM_GUARD_IS_WRITTEN (8ull << MM_LEFT_NOT_SHIFT)
+#define MM_GUARD_FLAGS (15ull << MM_LEFT_NOT_SHIFT)
+
+/* Tells it. Returns the slice, and nothing else. */
+MM_FN_RARE uint64_t mm_guard_tell_slice(const struct mm_heap_ref *ref, uint64_t left, enum mm_misuse kind) {
+    mm_guard_tell(ref, mm_guard_of_left(ref, left), kind);
+    return left & ~MM_GUARD_FLAGS;
+}
+
+/* What has been in quarantine, or never goes there, is slice.h's; so is the rest of what is wrong. */
+MM_FN_RARE void mm_guard_due(const struct mm_heap_ref *ref, uint64_t left) { mm_heap_free_other(ref, left); }
+MM_FN void mm_guard_mark(const struct mm_heap_ref *ref, uint64_t left) {
+    left = mm_slice_mark(ref, left);
+    if (!MM_LIKELY(left == 0)) mm_guard_due(ref, left);
+}
+
+/* First: whose p is (slice.h). */
+MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
+/* Whether it is a slice that goes into quarantine. */
+MM_FN int mm_guard_is_kept(uint64_t left) {
+    return mm_left_kind(left) == MM_LEFT_MARK && mm_left_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES);
+}
+/* An allocation that does not. granted: 0 if it is none. */
+MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) {
+    return mm_guard_run(p, (char *)p, mm_heap_usable_size(ref, (void *)p));
+}
+/* If not: a large slice, a run, or none of this heap. The end of free. */
+MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint64_t off = left & ((1ull << MM_LEFT_MISUSE_SHIFT) - 1);
+    const uint64_t p = mm_left_kind(left) == MM_LEFT_MARK  ? mm_guard_of_left(ref, left).p
+                       : mm_left_kind(left) == MM_LEFT_ALL ? ref->user_base + off
+                                                           : 0;
+    const struct mm_guarded g = mm_guard_large(ref, p);
+    if (g.granted != 0) {
+        const struct mm_guard_said said = mm_guard_end(g, mm_guard_era(ref, g));
+        if (said.state == MM_GUARD_FREED) {
+            mm_guard_tell(ref, g, MM_MISUSE_DOUBLE_FREE);
+            return;
+        }
+        if (said.state == MM_GUARD_LOST || mm_guard_is_overrun(g, mm_guard_asked(said.made))) mm_guard_tell(ref, g, MM_MISUSE_OVERRUN);
+        if (said.state == MM_GUARD_LIVE) mm_guard_poison(g);
+    }
+    mm_guard_mark(ref, left);
+}
+
+/* Second, of such a slice: seals it. Returns it, with why not, and who made it. */
+struct mm_guard_sealed {
+    uint64_t left, made;
+};
+MM_FN_LEAF struct mm_guard_sealed mm_guard_end_slice(const struct mm_heap_ref *ref, uint64_t left) {
+    const struct mm_guard_said said = mm_guard_end(mm_guard_of_left(ref, left), 0);
+    if (said.state != MM_GUARD_LIVE) left |= said.state == MM_GUARD_FREED ? MM_GUARD_IS_TWICE : MM_GUARD_IS_LOST;
+    const struct mm_guard_sealed sealed = {left, said.made};
+    return sealed;
+}
+/* If that was wrong: tells it; of a slice that is free for slice.h, that does. The end of free. */
+MM_FN_RARE void mm_guard_free_wrong(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t word = (uint32_t)(left >> MM_WORD_SHIFT);
+    const int is_free = (int)(mm_load_relaxed_u64((uint64_t *)ref->bits + word) >> (left % (1u << MM_WORD_SHIFT)) & 1);
+    if (!is_free) mm_guard_tell_slice(ref, left, left & MM_GUARD_IS_TWICE ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_OVERRUN);
+    if (is_free || left & MM_GUARD_IS_LOST) mm_guard_mark(ref, left & ~MM_GUARD_FLAGS);
+}
+
+/* Third: looks at the zone. Returns the slice, with what is told then. */
+MM_FN_LEAF uint64_t mm_guard_zone_slice(const struct mm_heap_ref *ref, struct mm_guard_sealed sealed) {
+    const int is_overrun = mm_guard_is_overrun(mm_guard_of_left(ref, sealed.left), mm_guard_asked(sealed.made));
+    return is_overrun ? sealed.left | MM_GUARD_IS_OVERRUN : sealed.left;
+}
+/* Fourth: poison. */
+MM_FN_LEAF uint64_t mm_guard_poison_slice(const struct mm_heap_ref *ref, uint64_t left) {
+    mm_guard_poison(mm_guard_of_left(ref, left));
+    return left;
+}
+
+/* Fifth: puts it into quarantine. Returns what comes out, or 0. Acquires and releases. */
+MM_FN_LEAF uint64_t mm_guard_keep(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t group = mm_warp_here(), leader = mm_ctz(group);
+    struct mm_guard *guard = mm_guard_of(ref);
+    uint32_t ticket = 0;
+    if (mm_warp_lane() == leader) ticket = (uint32_t)mm_add_relaxed_u64(&guard->tickets, mm_popcount(group));
+    mm_warp_sync(group);
+    ticket = mm_warp_shuffle(group, ticket, leader) + mm_popcount(group & mm_bits_low(mm_warp_lane()));
+    return mm_exchange_acq_rel_u64(&guard->slots[ticket % MM_GUARD_SLOTS], left);
+}
+
+/* Sixth: looks at what comes out. Returns it, with what is told then. */
+MM_FN_LEAF uint64_t mm_guard_leave(const struct mm_heap_ref *ref, uint64_t left) {
+    return left != 0 && mm_guard_is_unpoisoned(mm_guard_of_left(ref, left)) ? left | MM_GUARD_IS_WRITTEN : left;
+}
+/* Then tells it. The end of free. */
+MM_FN_RARE void mm_guard_leave_wrong(const struct mm_heap_ref *ref, uint64_t left) {
+    mm_guard_mark(ref, mm_guard_tell_slice(ref, left, MM_MISUSE_AFTER_FREE));
+}
+MM_FN void mm_guard_let_go(const struct mm_heap_ref *ref, uint64_t left) {
+    left = mm_guard_leave(ref, left);
+    if (MM_LIKELY(!(left & MM_GUARD_IS_WRITTEN))) mm_guard_mark(ref, left);
+    else mm_guard_leave_wrong(ref, left);
+}
+
+/* If the zone was written to. The end of free. */
+MM_FN_RARE void mm_guard_free_overrun(const struct mm_heap_ref *ref, uint64_t left) {
+    left = mm_guard_tell_slice(ref, left, MM_MISUSE_OVERRUN);
+    mm_guard_let_go(ref, mm_guard_keep(ref, mm_guard_poison_slice(ref, left)));
+}
+
+/* See mm_heap_free. What is seldom done is all in calls after which nothing is left to be done: where ways meet again is kept across
+ * calls, too. */
+MM_FN void mm_guard_free(const struct mm_heap_ref *ref, void *p) {
+    uint64_t left = mm_guard_locate(ref, p);
+    if (MM_LIKELY(mm_guard_is_kept(left))) {
+        const struct mm_guard_sealed sealed = mm_guard_end_slice(ref, left);
+        if (MM_LIKELY((sealed.left & MM_GUARD_FLAGS) == 0)) {
+            left = mm_guard_zone_slice(ref, sealed);
+            if (MM_LIKELY((left & MM_GUARD_FLAGS) == 0)) mm_guard_let_go(ref, mm_guard_keep(ref, mm_guard_poison_slice(ref, left)));
+            else mm_guard_free_overrun(ref, left);
+        } else mm_guard_free_wrong(ref, sealed.left);
+    } else mm_guard_free_odd(ref, left);
+}
+
+/* Returns whether there was anything in quarantine, or has been put in since it was last emptied. */
+MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
+    struct mm_guard *guard = mm_guard_of(ref);
+    const uint64_t tickets = mm_load_relaxed_u64(&guard->tickets);
+    if (mm_load_relaxed_u64(&guard->emptied) == tickets) return 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < MM_GUARD_SLOTS; i++) {
+        if (mm_load_relaxed_u64(&guard->slots[i]) == 0) continue;
+        mm_guard_let_go(ref, mm_exchange_acq_rel_u64(&guard->slots[i], 0));
+    }
+    mm_store_relaxed_u64(&guard->emptied, tickets);
+    return 1;
+}
+
+/* ---- malloc ----------------------------------------------------------------------------------------- */
+
+/* There was no memory for `more` bytes, for a request of `bytes`: tries again without what is in quarantine; once more also if that
+ * is empty now, since somebody else may just have emptied it. */
+MM_FN_RARE void *mm_guard_malloc_again(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more, uint64_t align) {
+    void *p = NULL;
+    int is_more = 1;
+    MM_ROLLED
+    for (int tries = 0; p == NULL && is_more && tries < MM_GUARD_TRIES; tries++) {
+        is_more = mm_guard_empty(ref);
+        p = mm_heap_aligned_malloc(ref, more, align);
+    }
+    if (p == NULL) mm_null_tell(ref, bytes);
+    return p;
+}
+
+/* What was had for `more` bytes at p. */
+MM_FN struct mm_guarded mm_guard_had(const struct mm_heap_ref *ref, uint64_t p, uint64_t more, uint64_t align) {
+    if (more > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_guard_large(ref, p);
+    return mm_guard_of_class(ref, p, mm_class_spaced(mm_heap_aligned_bytes(more, align), (uint32_t)ref->spacing_mask));
+}
+/* See mm_heap_aligned_malloc. What has been in quarantine was looked at when it left; what has not is now. */
+MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+    if (align == 0 || (align & (align - 1)) != 0) return NULL;
+    bytes += bytes == 0;
+    const uint64_t more = bytes < ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes;
+    void *p = mm_heap_aligned_malloc(ref, more, align);
+    if (p == NULL) p = mm_guard_malloc_again(ref, bytes, more, align);
+    if (p == NULL) return NULL;
+    const struct mm_guarded g = mm_guard_had(ref, (uint64_t)p, more, align);
+    uint32_t era = 0;
+    if (!mm_guard_is_small(g.granted)) {
+        const uint64_t owner = mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)((g.p - ref->user_base) >> MM_SEGMENT_SHIFT))->owner);
+        era = mm_guard_enter(ref, g.p, MM_OWNER_KIND(owner));
+        if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE);
+    }
+    mm_guard_write(g, era, bytes);
+    return p;
+}
+
+/* First stage of what is small, more_: in all: see mm_heap_draw. */
+MM_FN_RARE uint64_t mm_guard_draw(const struct mm_heap_ref *ref, uint32_t more) {
+    return mm_slice_draw(ref, mm_class_spaced(more, (uint32_t)ref->spacing_mask));
+}
+/* Second: seals it. It has been in quarantine, and nothing is looked at. Returns p. */
+MM_FN_LEAF void *mm_guard_begin_small(const struct mm_heap_ref *ref, uint64_t p, uint32_t more) {
+    mm_guard_write(mm_guard_of_class(ref, p, mm_class_spaced(more, (uint32_t)ref->spacing_mask)), 0, more - MM_GUARD_MORE_SMALL);
+    return (void *)p;
+}
+/* Both, after the first gave a token. */
+MM_FN_RARE void *mm_guard_malloc_other(const struct mm_heap_ref *ref, uint64_t token, uint32_t more) {
+    void *p = mm_heap_malloc_other(ref, token);
+    if (p == NULL) p = mm_guard_malloc_again(ref, more - MM_GUARD_MORE_SMALL, more, 1);
+    return p ? mm_guard_begin_small(ref, (uint64_t)p, more) : NULL;
+}
+
+/* See mm_heap_malloc. */
+MM_FN void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
+    bytes += bytes == 0;
+    if (!MM_LIKELY(bytes <= MM_GUARD_KEPT_BYTES - MM_GUARD_MORE_SMALL)) return mm_guard_aligned_malloc(ref, bytes, 1);
+    const uint32_t more = (uint32_t)bytes + MM_GUARD_MORE_SMALL;
+    const uint64_t at = mm_guard_draw(ref, more);
+    return MM_LIKELY(!(at & MM_TOKEN)) ? mm_guard_begin_small(ref, at, more) : mm_guard_malloc_other(ref, at, more);
+}
+
+/* See mm_heap_usable_size: as many as were asked for. */
+MM_FN_RARE uint64_t mm_guard_usable_size(const struct mm_heap_ref *ref, const void *p) {
+    const uint64_t left = mm_guard_locate(ref, (void *)p);
+    if (mm_heap_usable_size(ref, p) == 0) return 0;
+    const struct mm_guarded g = mm_left_kind(left) == MM_LEFT_MARK ? mm_guard_of_left(ref, left) : mm_guard_large(ref, (uint64_t)p);
+    const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
+    if (said.state == MM_GUARD_LOST) return mm_guard_room(g);
+    return said.state == MM_GUARD_LIVE ? mm_guard_asked(said.made) : 0;
+}
+
+#endif
