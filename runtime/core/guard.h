@@ -61,16 +61,21 @@ struct mm_guarded {
     char *at;
     struct mm_guard_tag *tag; /* here, too */
 };
-/* Slice i of a segment, of a small class or not; at: the segment's memory, here. */
-MM_FN struct mm_guarded mm_guard_slice(uint64_t segment, char *at, uint32_t i, uint32_t bytes) {
-    struct mm_guarded g = {segment + i * bytes, bytes, at + i * bytes, NULL};
-    g.tag = (struct mm_guard_tag *)(mm_guard_is_small(bytes) ? at + MM_SEGMENT_BYTES : g.at + bytes) - 1;
-    if (mm_guard_is_small(bytes)) g.tag -= i;
-    return g;
-}
+/* The last of what is granted is the tag. */
 MM_FN struct mm_guarded mm_guard_run(uint64_t p, char *at, uint64_t granted) {
     const struct mm_guarded g = {p, granted, at, (struct mm_guard_tag *)(at + granted) - 1};
     return g;
+}
+/* Slice i of a segment, of a small class. segment_at: the segment's memory, here. */
+MM_FN struct mm_guarded mm_guard_small(uint64_t p, char *at, uint32_t bytes, char *segment_at, uint32_t i) {
+    const struct mm_guarded g = {p, bytes, at, (struct mm_guard_tag *)(segment_at + MM_SEGMENT_BYTES) - 1 - i};
+    return g;
+}
+/* Of any class. */
+MM_FN struct mm_guarded mm_guard_slice(uint64_t segment, char *segment_at, uint32_t i, uint32_t bytes) {
+    const uint64_t p = segment + i * bytes;
+    char *at = segment_at + i * bytes;
+    return mm_guard_is_small(bytes) ? mm_guard_small(p, at, bytes, segment_at, i) : mm_guard_run(p, at, bytes);
 }
 /* What is the program's at most. */
 MM_FN uint64_t mm_guard_room(struct mm_guarded g) { return g.granted - (mm_guard_is_small(g.granted) ? MM_GUARD_MORE_SMALL : MM_GUARD_MORE); }

@@ -49,10 +49,10 @@ MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g
     mm_misuse_tell(ref, what);
 }
 
-/* A slice of class c at p. A heap begins at a multiple of a segment's bytes. */
+/* A slice of class c, which is small, at p. A heap begins at a multiple of a segment's bytes. */
 MM_FN struct mm_guarded mm_guard_of_class(const struct mm_heap_ref *ref, uint64_t p, uint32_t c) {
     const uint64_t in = p % MM_SEGMENT_BYTES;
-    return mm_guard_slice(p - in, (char *)(p - in), mm_class_number(ref->classes[c], (uint32_t)in), ref->classes[c].bytes);
+    return mm_guard_small(p, (char *)p, ref->classes[c].bytes, (char *)(p - in), mm_class_number(ref->classes[c], (uint32_t)in));
 }
 /* A slice, as slice.h has it between free's stages. */
 MM_FN struct mm_guarded mm_guard_of_left(const struct mm_heap_ref *ref, uint64_t left) {
@@ -227,10 +227,11 @@ MM_FN_RARE void *mm_guard_malloc_again(const struct mm_heap_ref *ref, uint64_t b
     return p;
 }
 
-/* What was had for `more` bytes at p. */
-MM_FN struct mm_guarded mm_guard_had(const struct mm_heap_ref *ref, uint64_t p, uint64_t more, uint64_t align) {
-    if (more > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_guard_large(ref, p);
-    return mm_guard_of_class(ref, p, mm_class_spaced(mm_heap_aligned_bytes(more, align), (uint32_t)ref->spacing_mask));
+/* The bytes of what malloc has for `more`, if that is small; else 0. */
+MM_FN uint32_t mm_guard_small_bytes(uint64_t more, uint64_t align) {
+    if (more > MM_GUARD_KEPT_BYTES || align > MM_GUARD_KEPT_BYTES) return 0;
+    const uint32_t bytes = mm_heap_aligned_bytes(more, align);
+    return mm_guard_is_small(bytes) ? bytes : 0;
 }
 /* See mm_heap_aligned_malloc. What has been in quarantine was looked at when it left; what has not is now. */
 MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
@@ -240,18 +241,20 @@ MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t
     void *p = mm_heap_aligned_malloc(ref, more, align);
     if (p == NULL) p = mm_guard_malloc_again(ref, bytes, more, align);
     if (p == NULL) return NULL;
-    const struct mm_guarded g = mm_guard_had(ref, (uint64_t)p, more, align);
-    uint32_t era = 0;
-    if (!mm_guard_is_small(g.granted)) {
-        const uint64_t owner = mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)((g.p - ref->user_base) >> MM_SEGMENT_SHIFT))->owner);
-        era = mm_guard_enter(ref, g.p, MM_OWNER_KIND(owner));
-        if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE);
+    const uint32_t small = mm_guard_small_bytes(more, align);
+    if (small != 0) {
+        mm_guard_write(mm_guard_of_class(ref, (uint64_t)p, mm_class_spaced(small, (uint32_t)ref->spacing_mask)), 0, bytes);
+        return p;
     }
+    const struct mm_guarded g = mm_guard_large(ref, (uint64_t)p);
+    const uint64_t owner = mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)((g.p - ref->user_base) >> MM_SEGMENT_SHIFT))->owner);
+    const uint32_t era = mm_guard_enter(ref, g.p, MM_OWNER_KIND(owner));
+    if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE);
     mm_guard_write(g, era, bytes);
     return p;
 }
 
-/* First stage of what is small, more_: in all: see mm_heap_draw. */
+/* First stage of what is small, `more` with what is ours: see mm_heap_draw. */
 MM_FN_RARE uint64_t mm_guard_draw(const struct mm_heap_ref *ref, uint32_t more) {
     return mm_slice_draw(ref, mm_class_spaced(more, (uint32_t)ref->spacing_mask));
 }
