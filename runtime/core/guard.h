@@ -7,7 +7,7 @@
  * complement of its lower bits, below who freed it. Of a small slice (to MM_GUARD_KEPT_BYTES) it lies at the end of the segment, slice 0's last:
  * in a checked run, segments of such classes have so many slices less. There neighbours' tags are neighbours, which is most of what
  * a checked malloc or free costs (docs/notes/checked-runs.md). Of others it is the last of what is granted.
- * era[s], for what is not small: kind of the owner of segment s when something of it was last given out | how often that has changed << 8.
+ * era: of what is not small, how often its segment's owner has become another (segment.h); of what is small 0.
  */
 #ifndef MM_CORE_GUARD_H
 #define MM_CORE_GUARD_H
@@ -37,17 +37,6 @@ static inline void mm_heap_image_guard(void *image) {
         h->ref.classes[c] = mm_class_cut(c, (uint32_t)h->ref.hold_shift, (uint32_t)(MM_SEGMENT_BYTES / (mm_class_bytes(c) + sizeof(struct mm_guard_tag))));
 }
 #endif
-
-/* Zero in the beginning. Memory of the device of its own: struct mm_heap_ref.guard. */
-struct mm_guard {
-    uint64_t tickets, spare0[15]; /* of the quarantine */
-    uint64_t emptied, spare1[15]; /* tickets at which it was emptied last */
-    uint64_t slots[MM_GUARD_SLOTS];
-    uint32_t eras[];
-};
-static inline uint64_t mm_guard_bytes(uint64_t segment_count) {
-    return mm_round_up(sizeof(struct mm_guard) + segment_count * sizeof(uint32_t), 256);
-}
 
 #define MM_GUARD_ZONE 0xfdfdfdfdfdfdfdfdull
 #define MM_GUARD_POISON 0xddddddddddddddddull

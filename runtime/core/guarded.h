@@ -11,8 +11,8 @@
  *       goes on, the others are double frees.
  *   I2  an allocation is in one slot at most: its one free puts it there, the exchange takes it out.
  *   I3  poison is looked at once, before the memory can be anybody's again: when it leaves quarantine; of what does not go there, when it
- *       is given out. A seal "freed" that is found then was left by the last allocation at p: of the same class, or the era would be
- *       another, and so of the same tag; and nobody owned p since, or malloc had sealed it anew.
+ *       is given out. A seal "freed" that is found then was left by the last allocation at p, since when the segment has had no
+ *       other owner, or the era would be another: so nobody owned p since, or malloc had sealed it anew.
  *   I4  what is free for the allocator has no seal "live": whoever freed it has ended that.
  * Ordering. The slot's exchange acquires and releases, and after it the mark does (slice.h). All else are relaxed accesses of words that
  *   belong to one owner at a time; the program orders its malloc before its free.
@@ -29,11 +29,9 @@
 #include "runtime/core/guard.h"
 #include "runtime/core/heap.h"
 
-MM_FN uint32_t *mm_guard_era_at(const struct mm_heap_ref *ref, uint64_t p) {
-    return &mm_guard_of(ref)->eras[(p - ref->user_base) >> MM_SEGMENT_SHIFT];
-}
 MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) {
-    return mm_guard_is_small(g.granted) ? 0 : mm_load_relaxed_u32(mm_guard_era_at(ref, g.p));
+    if (mm_guard_is_small(g.granted)) return 0;
+    return mm_era_number(mm_load_relaxed_u64(&mm_guard_of(ref)->eras[(g.p - ref->user_base) >> MM_SEGMENT_SHIFT]));
 }
 
 /* Tells of g what the tag says now. */
@@ -58,18 +56,6 @@ MM_FN struct mm_guarded mm_guard_of_class(const struct mm_heap_ref *ref, uint64_
 MM_FN struct mm_guarded mm_guard_of_left(const struct mm_heap_ref *ref, uint64_t left) {
     const uint64_t segment = ref->user_base + (left >> MM_SLICE_BITS & (MM_TREE_BITS_MAX - 1)) * MM_SEGMENT_BYTES;
     return mm_guard_slice(segment, (char *)segment, (uint32_t)left & ((1u << MM_SLICE_BITS) - 1), ref->classes[mm_left_class(left)].bytes);
-}
-
-#define MM_GUARD_ERA_SHIFT 8
-/* The era in which something of p's segment is given out, whose owner is of that kind. */
-MM_FN uint32_t mm_guard_enter(const struct mm_heap_ref *ref, uint64_t p, uint32_t kind) {
-    uint32_t *era = mm_guard_era_at(ref, p), seen = mm_load_relaxed_u32(era);
-    MM_ROLLED
-    while ((seen & ((1u << MM_GUARD_ERA_SHIFT) - 1)) != kind) { /* the first one given out: the others find it done */
-        mm_cas_relaxed_u32(era, seen, ((seen >> MM_GUARD_ERA_SHIFT) + 1) << MM_GUARD_ERA_SHIFT | kind);
-        seen = mm_load_relaxed_u32(era);
-    }
-    return seen;
 }
 
 /* ---- free ------------------------------------------------------------------------------------------- */
@@ -247,8 +233,7 @@ MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t
         return p;
     }
     const struct mm_guarded g = mm_guard_large(ref, (uint64_t)p);
-    const uint64_t owner = mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)((g.p - ref->user_base) >> MM_SEGMENT_SHIFT))->owner);
-    const uint32_t era = mm_guard_enter(ref, g.p, MM_OWNER_KIND(owner));
+    const uint32_t era = mm_guard_era(ref, g);
     if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE);
     mm_guard_write(g, era, bytes);
     return p;

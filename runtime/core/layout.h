@@ -20,7 +20,7 @@
 struct mm_heap_ref {
     uint64_t heap;       /* struct mm_heap */
     uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
-    uint64_t open_bytes; /* user_bytes; or 0: all calls go by guard.h */
+    uint64_t open_bytes; /* user_bytes; or 0: all calls go by guarded.h */
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
     uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold (class.h) */
@@ -33,7 +33,7 @@ struct mm_heap_ref {
     uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
     uint64_t spacing_mask; /* slices begin at multiples of this + 1 (heap.h); 0: at those that their classes have */
     uint64_t on_misuse;    /* enum mm_on_misuse */
-    uint64_t guard;        /* struct mm_guard (guard.h); 0: this is no checked run */
+    uint64_t guard;        /* struct mm_guard; 0: this is no checked run */
     uint64_t spare;
     uint64_t user_bytes; /* reserved, mapped or not */
     struct mm_class classes[MM_CLASS_COUNT];
@@ -52,7 +52,7 @@ enum mm_misuse {
     MM_MISUSE_INTERIOR,     /* in the middle of an allocation */
     MM_MISUSE_NEVER,        /* a slice never handed out */
     MM_MISUSE_DOUBLE_FREE,
-    /* seen in a checked run only (guard.h) */
+    /* seen in a checked run only (guarded.h) */
     MM_MISUSE_OVERRUN,    /* a write past the end */
     MM_MISUSE_AFTER_FREE, /* a write after free */
     MM_MISUSE_KINDS
@@ -83,6 +83,19 @@ struct mm_ring {
     uint64_t blocks[MM_RING]; /* a reserve: which segments, or blocks, are in the lot (reserve.h) */
 };
 MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0, "rings do not share a cache line");
+
+/* A checked run's (guarded.h); zero in the beginning. Memory of its own. */
+struct mm_guard {
+    uint64_t tickets, spare0[15]; /* of the quarantine */
+    uint64_t emptied, spare1[15]; /* tickets at which it was emptied last */
+    uint64_t slots[MM_GUARD_SLOTS];
+    uint64_t eras[]; /* of each segment: its last owner's word | how often that has become another << MM_ERA_SHIFT */
+};
+#define MM_ERA_SHIFT 32
+MM_FN uint32_t mm_era_number(uint64_t era) { return (uint32_t)(era >> MM_ERA_SHIFT); }
+static inline uint64_t mm_guard_bytes(uint64_t segment_count) {
+    return (sizeof(struct mm_guard) + segment_count * sizeof(uint64_t) + 255) / 256 * 256;
+}
 
 /* A misuse of free (report.h). */
 struct mm_report {

@@ -167,10 +167,14 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
         mm_null_count(ref, bytes);
         return NULL;
     }
+    const uint64_t owner = MM_OWNER_RUN | (uint64_t)count << MM_OWNER_LENGTH_SHIFT;
+    mm_segment_enter_era(ref, first, owner);
     MM_ROLLED
-    for (uint32_t s = first + 1; s < first + count; s++)
+    for (uint32_t s = first + 1; s < first + count; s++) {
+        mm_segment_enter_era(ref, s, MM_OWNER_RUN_BODY);
         mm_store_relaxed_u64(&mm_segment_at(ref, s)->owner, MM_OWNER_RUN_BODY);
-    mm_store_release_u64(&mm_segment_at(ref, first)->owner, MM_OWNER_RUN | (uint64_t)count << MM_OWNER_LENGTH_SHIFT);
+    }
+    mm_store_release_u64(&mm_segment_at(ref, first)->owner, owner);
     return (void *)(ref->user_base + ((uint64_t)first << MM_SEGMENT_SHIFT));
 }
 

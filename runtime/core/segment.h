@@ -51,6 +51,15 @@ MM_FN uint64_t *mm_segment_bits(const struct mm_heap_ref *ref, uint32_t s) {
     return (uint64_t *)ref->bits + (uint64_t)s * MM_SEGMENT_WORDS;
 }
 
+/* The caller has taken segment s from nobody, and it will be `owner`'s. A checked run knows a tag that an earlier owner left (guard.h). */
+MM_FN void mm_segment_enter_era(const struct mm_heap_ref *ref, uint32_t s, uint64_t owner) {
+    if (ref->guard == 0) return;
+    uint64_t *at = &((struct mm_guard *)ref->guard)->eras[s];
+    const uint64_t era = mm_load_relaxed_u64(at);
+    if ((uint32_t)era != (uint32_t)owner) mm_store_relaxed_u64(at, ((uint64_t)mm_era_number(era) + 1) << MM_ERA_SHIFT | owner);
+}
+MM_STATIC_ASSERT(MM_TREE_BITS_MAX < 1ull << (MM_ERA_SHIFT - MM_OWNER_LENGTH_SHIFT), "a run's length fits");
+
 MM_FN struct mm_tree mm_segment_free_tree(const struct mm_heap_ref *ref) {
     const struct mm_tree t = {(uint64_t *)ref->free_tree, (uint32_t)ref->tree_mids};
     return t;
@@ -143,6 +152,7 @@ MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c,
     MM_ROLLED
     for (uint64_t rest = *bits; rest != 0; rest &= rest - 1) {
         struct mm_segment *at = mm_segment_at(ref, first + mm_ctz(rest));
+        mm_segment_enter_era(ref, first + mm_ctz(rest), c + 1);
         mm_store_relaxed_u64(&at->unissued, ~0ull);
         mm_store_relaxed_u64(&at->owner, c + 1);
     }

@@ -17,7 +17,7 @@ struct search {
     const struct mm_snapshot *s;
     struct mm_leaks *leaks;
     size_t room; /* in leaks->leak */
-    uint32_t *eras;
+    uint64_t *eras;
     char *copy; /* addresses for all of the heap; of what is looked at memory is behind them */
 };
 
@@ -55,7 +55,7 @@ static void note_found(struct search *x, enum mm_misuse kind, struct mm_guarded 
 
 /* An allocation that is live for the allocator, of a class, or MM_CLASS_COUNT, whose memory is at hand. */
 static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
-    const uint32_t era = mm_guard_is_small(g.granted) ? 0 : x->eras[(g.p - x->s->ref.user_base) >> MM_SEGMENT_SHIFT];
+    const uint32_t era = mm_guard_is_small(g.granted) ? 0 : mm_era_number(x->eras[(g.p - x->s->ref.user_base) >> MM_SEGMENT_SHIFT]);
     const struct mm_guard_said said = mm_guard_ask(g, era);
     const uint64_t asked = mm_guard_asked(said.made);
     const uint32_t of_class = mm_heap_is_slice(asked) ? mm_class_of((uint32_t)asked) : MM_CLASS_COUNT;
@@ -122,7 +122,7 @@ bool mm_leaks_try_find(const struct mm_driver *d, const struct mm_host_heap *h, 
     memset(leaks, 0, sizeof *leaks);
     error->call = "malloc";
     error->code = CUDA_ERROR_OUT_OF_MEMORY;
-    x.eras = (uint32_t *)malloc(eras_bytes);
+    x.eras = (uint64_t *)malloc(eras_bytes);
     x.copy = (char *)mmap(NULL, s->ref.user_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bool done = x.eras && x.copy != MAP_FAILED &&
                 mm_copy_try_from_device(d, x.eras, h->guard + offsetof(struct mm_guard, eras), eras_bytes, error);

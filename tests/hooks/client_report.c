@@ -201,7 +201,7 @@ static void checked(int argc, char **argv) {
             mm_guard_free(&ref, p);
             launch("make");
         }
-        char *far = make(100), *live = make(30);
+        char *far = make(10000), *live = make(30); /* so large that the tag is behind it */
         memset(far, 7, mm_heap_usable_size(&ref, far)), live[31] = 1;
         mm_guard_free(&ref, far);
         printf("%p\n%p\n", (void *)far, (void *)live);

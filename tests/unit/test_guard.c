@@ -153,6 +153,27 @@ START_TEST(classes_change) {
 }
 END_TEST
 
+/* Takes all memory as pieces of n bytes, writes to their first bytes only, and gives it back: old tags stay. */
+static void write_patches(uint64_t n) {
+    static char *held[SEGMENTS * MM_SEGMENT_BYTES / 1000];
+    int count = 0;
+    while ((held[count] = (char *)mm_guard_malloc(&ref, n)) != NULL) memset(held[count++], 1, n < 100 ? n : 100);
+    ck_assert_int_gt(count, 3);
+    while (count > 0) give(held[--count]);
+    mm_cpu_heap_drain_quiescent(&heap);
+}
+/* Nor is it if the tag from then is still there. */
+START_TEST(tags_outlive) {
+    static const uint64_t others[] = {1000, 40000, MM_SEGMENT_BYTES, 3 * MM_SEGMENT_BYTES};
+    write_patches(_i == 0 ? 300000 : 2 * MM_SEGMENT_BYTES);
+    for (int k = 0; k < 4; k++) {
+        write_patches(others[k]);
+        write_patches(_i == 0 ? 300000 : 2 * MM_SEGMENT_BYTES);
+        unit_eq(all_counted(), 0);
+    }
+}
+END_TEST
+
 /* What is in quarantine is no reason for NULL; a NULL is counted once, as the program asked. */
 START_TEST(all_memory) {
     static char *held[200000];
@@ -251,6 +272,7 @@ int main(void) {
     tcase_add_loop_test(tests, after_free, 0, SIZES);
     tcase_add_loop_test(tests, twice, 0, SIZES);
     tcase_add_test(tests, classes_change);
+    tcase_add_loop_test(tests, tags_outlive, 0, 2);
     tcase_add_test(tests, all_memory);
     tcase_add_test(tests, reports);
     tcase_add_test(tests, threads);
