@@ -42,7 +42,6 @@ MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g
         what.bytes = mm_guard_asked(said.made), what.made_by = mm_guard_grid(said.made) + 1u;
         what.freed_by = kind == MM_MISUSE_OVERRUN ? 0 : mm_guard_freed_by(said.seal) + 1u;
     }
-    if (kind == MM_MISUSE_AFTER_FREE) mm_store_relaxed_u64(&g.tag->seal, 0); /* told once */
     mm_misuse_count(ref, kind, 1);
     mm_misuse_tell(ref, what);
 }

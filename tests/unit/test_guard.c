@@ -115,6 +115,8 @@ START_TEST(after_free) {
         unit_eq(counted(MM_MISUSE_AFTER_FREE), found);
     }
     unit_eq(all_counted(), found);
+    while (mm_guard_empty(&ref)) continue;
+    unit_sound(&heap, 0);
 }
 END_TEST
 
@@ -133,6 +135,17 @@ START_TEST(twice) {
     unit_eq(counted(MM_MISUSE_INTERIOR), 1);
     give(keeps_the_block);
     unit_eq(all_counted(), 4);
+}
+END_TEST
+
+/* Who copies all of an allocation over another one, with what is behind it, has written past its end. */
+START_TEST(copies) {
+    char *p = get(300000), *q = get(300000);
+    memcpy(q, p, mm_heap_usable_size(&heap.ref, p));
+    give(q);
+    unit_eq(counted(MM_MISUSE_OVERRUN), 1);
+    give(p);
+    unit_eq(all_counted(), 1);
 }
 END_TEST
 
@@ -262,6 +275,36 @@ START_TEST(threads) {
 }
 END_TEST
 
+/* Two free the same at the same time: one does, the other is told. */
+#define BOTH_ROUNDS (ROUNDS / 4)
+MM_STATIC_ASSERT(BOTH_ROUNDS < MM_GUARD_SLOTS, "nothing leaves quarantine");
+static char *both[BOTH_ROUNDS];
+static uint64_t arrived;
+static void *free_both(void *unused) {
+    for (uint64_t i = 0; i < BOTH_ROUNDS; i++) {
+        mm_add_relaxed_u64(&arrived, 1);
+        while (mm_load_relaxed_u64(&arrived) < 2 * i + 2) continue;
+        give(both[i]);
+    }
+    return unused;
+}
+START_TEST(two_at_once) {
+    pthread_t thread[2];
+    const uint64_t n = _i == 0 ? 100 : 20000;
+    int count = 0;
+    while (count < BOTH_ROUNDS && (both[count] = (char *)mm_guard_malloc(&ref, n)) != NULL) count++;
+    for (int i = count; i < BOTH_ROUNDS; i++) both[i] = NULL;
+    arrived = 0;
+    for (int i = 0; i < 2; i++) pthread_create(&thread[i], NULL, free_both, NULL);
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    if (_i == 0) unit_eq(counted(MM_MISUSE_DOUBLE_FREE), count); /* not only when it leaves quarantine */
+    while (mm_guard_empty(&ref)) continue;
+    unit_eq(counted(MM_MISUSE_DOUBLE_FREE) + counted(MM_MISUSE_NOT_ALLOCATED), count);
+    unit_eq(all_counted(), count);
+    unit_sound(&heap, 0);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("guard");
     TCase *tests = tcase_create("guard");
@@ -271,11 +314,13 @@ int main(void) {
     tcase_add_loop_test(tests, overruns, 0, SIZES);
     tcase_add_loop_test(tests, after_free, 0, SIZES);
     tcase_add_loop_test(tests, twice, 0, SIZES);
+    tcase_add_test(tests, copies);
     tcase_add_test(tests, classes_change);
     tcase_add_loop_test(tests, tags_outlive, 0, 2);
     tcase_add_test(tests, all_memory);
     tcase_add_test(tests, reports);
     tcase_add_test(tests, threads);
+    tcase_add_loop_test(tests, two_at_once, 0, 2);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
 }
