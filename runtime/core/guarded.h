@@ -85,7 +85,7 @@ MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { re
 MM_FN int mm_guard_is_kept(uint64_t left) {
     return mm_left_kind(left) == MM_LEFT_MARK && mm_left_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES);
 }
-/* An allocation that does not. granted: 0 if it is none. */
+/* An allocation that does not. */
 MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) {
     return mm_guard_run(p, (char *)p, mm_heap_usable_size(ref, (void *)p));
 }
@@ -95,8 +95,8 @@ MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) 
     const uint64_t p = mm_left_kind(left) == MM_LEFT_MARK  ? mm_guard_of_left(ref, left).p
                        : mm_left_kind(left) == MM_LEFT_ALL ? ref->user_base + off
                                                            : 0;
-    const struct mm_guarded g = mm_guard_large(ref, p);
-    if (g.granted != 0) {
+    if (mm_heap_usable_size(ref, (void *)p) != 0) {
+        const struct mm_guarded g = mm_guard_large(ref, p);
         const struct mm_guard_said said = mm_guard_end(g, mm_guard_era(ref, g));
         if (said.state == MM_GUARD_FREED) {
             mm_guard_tell(ref, g, MM_MISUSE_DOUBLE_FREE);

@@ -35,12 +35,17 @@ static uint32_t log_of(uint32_t x) {
     return log;
 }
 
+/* Of a whole segment, and of one that a table of 16 bytes for each slice shares with them (a checked run). */
+static uint32_t slices_of(uint32_t c, int is_cut) { return (uint32_t)(MM_SEGMENT_BYTES / (mm_class_bytes(c) + 16 * (uint32_t)is_cut)); }
+
 /* Blocks: how many slices, words and blocks there are, against plain division. */
 START_TEST(blocks_hold_their_slices) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        const uint32_t bytes = mm_class_bytes(c), slices = (uint32_t)(MM_SEGMENT_BYTES / bytes), per = 1u << mm_class_block_shift(c);
-        unit_eq(mm_class_slices(c), slices);
-        unit_le(2, slices);
+        const uint32_t bytes = mm_class_bytes(c), slices = slices_of(c, _i), per = 1u << mm_class_block_shift(c);
+        const struct mm_class k = mm_class_cut(c, 0, slices);
+        if (_i == 0) unit_eq(mm_class_slices(c), slices);
+        unit_eq(k.slices, slices);
+        unit_le(2 - (uint32_t)_i, slices);
         /* mmconfig.h in words: at least 64 KiB, then 1024 slices, then at most 1 MiB, then 64 slices */
         const uint32_t rounded = 1u << log_of(bytes);
         uint32_t want = (1u << MM_BLOCK_BYTES_MIN_SHIFT) / rounded;
@@ -48,30 +53,31 @@ START_TEST(blocks_hold_their_slices) {
         if (want > (1u << MM_BLOCK_BYTES_MAX_SHIFT) / rounded) want = (1u << MM_BLOCK_BYTES_MAX_SHIFT) / rounded;
         if (want < 1u << MM_WORD_SHIFT) want = 1u << MM_WORD_SHIFT;
         unit_eq(per, want);
-        unit_eq(mm_class_blocks(c), (slices + per - 1) / per);
-        unit_le(mm_class_blocks(c), MM_SEGMENT_BLOCKS_MAX);
+        unit_eq(k.blocks, (slices + per - 1) / per);
+        unit_le(k.blocks, MM_SEGMENT_BLOCKS_MAX);
+        if (_i == 0) unit_eq(k.blocks, mm_class_blocks(c));
         unit_eq(mm_class_blocks_mask(c), mm_class_blocks(c) == 64 ? ~0ull : (1ull << mm_class_blocks(c)) - 1);
         uint32_t words = 0, in_words = 0;
-        for (uint32_t j = 0; j < mm_class_blocks(c); j++) {
+        for (uint32_t j = 0; j < k.blocks; j++) {
             const uint32_t in = slices - j * per < per ? slices - j * per : per;
-            unit_eq(mm_class_block_words(mm_class_make(c, 0), j), (in + 63) / 64);
-            unit_eq(mm_block_first_word(mm_class_make(c, 0), j), words);
+            unit_eq(mm_class_block_words(k, j), (in + 63) / 64);
+            unit_eq(mm_block_first_word(k, j), words);
             const uint64_t all = (in + 63) / 64 * 0x10001ull; /* so many not 0, so many full */
             for (uint64_t life = 0; life < 1u << 14; life += 5461) {
                 const uint64_t now = all + life * MM_WORDS_LIFE;
-                unit_eq(mm_words_are_all(now, mm_class_make(c, 0), j), 1);
-                unit_eq(mm_words_are_all(now - 1, mm_class_make(c, 0), j) + mm_words_are_all(now - MM_WORDS_FULL, mm_class_make(c, 0), j), 0);
-                unit_eq(mm_words_are_all(now + 1, mm_class_make(c, 0), j) + mm_words_are_all(now + MM_WORDS_FULL, mm_class_make(c, 0), j), 0);
-                unit_eq(mm_words_are_all(now + MM_WORDS_REUSER, mm_class_make(c, 0), j) + mm_words_are_all(now | MM_WORDS_WHOLE, mm_class_make(c, 0), j), 0);
+                unit_eq(mm_words_are_all(now, k, j), 1);
+                unit_eq(mm_words_are_all(now - 1, k, j) + mm_words_are_all(now - MM_WORDS_FULL, k, j), 0);
+                unit_eq(mm_words_are_all(now + 1, k, j) + mm_words_are_all(now + MM_WORDS_FULL, k, j), 0);
+                unit_eq(mm_words_are_all(now + MM_WORDS_REUSER, k, j) + mm_words_are_all(now | MM_WORDS_WHOLE, k, j), 0);
             }
-            words += mm_class_block_words(mm_class_make(c, 0), j);
+            words += mm_class_block_words(k, j);
         }
         unit_le(words, MM_SEGMENT_WORDS);
         unit_eq(words, (slices + 63) / 64);
         for (uint32_t word = 0; word < words; word++) {
             uint64_t mask = 0;
             for (uint32_t b = 0; b < 64; b++) mask |= (uint64_t)(word * 64 + b < slices) << b;
-            unit_eq(mm_class_word_mask(mm_class_make(c, 0), word), mask);
+            unit_eq(mm_class_word_mask(k, word), mask);
             in_words += mm_popcount(mask);
         }
         unit_eq(in_words, slices);
@@ -83,16 +89,16 @@ END_TEST
  * of segments, its reserve. As many as that allows, up to what mmconfig.h says, and never less than one of each. */
 START_TEST(stripes_within_what_they_may_hold) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        struct mm_class less = mm_class_make(c, 0);
+        struct mm_class less = mm_class_cut(c, 0, slices_of(c, _i));
         unit_eq(less.stripe_mask | less.ahead | less.reserve_ahead | less.row_shift, 0);
         for (uint32_t hold = 0; hold < 64; hold++) {
-            const struct mm_class k = mm_class_make(c, hold);
+            const struct mm_class k = mm_class_cut(c, hold, slices_of(c, _i));
             const uint32_t per = 1u << mm_class_block_shift(c), stripes = k.stripe_mask + 1u;
             const uint64_t block = (uint64_t)per << log_of(k.bytes) < MM_SEGMENT_BYTES ? (uint64_t)per << log_of(k.bytes) : MM_SEGMENT_BYTES;
             const uint64_t row = 1u << k.row_shift, may = 1ull << hold;
             unit_eq(k.bytes, mm_class_bytes(c));
-            unit_eq(k.slices, mm_class_slices(c));
-            unit_eq(k.blocks, mm_class_blocks(c));
+            unit_eq(k.slices, slices_of(c, _i));
+            unit_eq(k.blocks, (k.slices + per - 1) / per);
             unit_eq(k.block_shift, mm_class_block_shift(c));
             unit_eq(stripes & (stripes - 1), 0);
             unit_le(stripes, MM_STRIPES);
