@@ -18,7 +18,7 @@ struct search {
     struct mm_leaks *leaks;
     size_t room; /* in leaks->leak */
     uint64_t *eras;
-    char *copy; /* addresses for all of the heap; of what is looked at memory is behind them */
+    char *copy; /* of what is looked at: as many addresses as the heap has, most of them without memory */
 };
 
 static void note_leak(struct search *x, uint64_t grid, uint32_t class_, uint64_t bytes) {
@@ -77,34 +77,33 @@ static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
 static bool try_segment(struct search *x, uint32_t s, uint32_t c, struct mm_driver_error *error) {
     const struct mm_heap_ref *ref = &x->s->ref;
     const struct mm_class class_ = ref->classes[c];
-    const uint64_t from = (uint64_t)s * MM_SEGMENT_BYTES, whole = mm_segment_at(ref, s)->whole;
+    const uint64_t segment = ref->user_base + (uint64_t)s * MM_SEGMENT_BYTES, whole = mm_segment_at(ref, s)->whole;
     struct mm_usage usage;
     memset(&usage, 0, sizeof usage);
     mm_usage_walk(ref, s, s + 1, &usage);
     if (usage.classes[c].live == 0) return true;
-    if (!mm_copy_try_from_device(x->d, x->copy + from, ref->user_base + from, MM_SEGMENT_BYTES, error)) return false;
+    if (!mm_copy_try_from_device(x->d, x->copy, segment, MM_SEGMENT_BYTES, error)) return false;
     for (uint32_t j = 0; j < class_.blocks; j++) {
         if (whole >> j & 1) continue;
         const uint32_t issued = mm_usage_issued(ref, s, c, j), first = j << class_.block_shift;
         for (uint32_t i = first; i < first + mm_class_block_slices(class_, j); i++) {
-            const struct mm_guarded g = mm_guard_slice(ref->user_base + from, x->copy + from, i, class_.bytes);
+            const struct mm_guarded g = mm_guard_slice(segment, x->copy, i, class_.bytes);
             if (mm_usage_is_live(ref, s, c, j, issued, i)) look(x, g, c);
         }
     }
-    madvise(x->copy + from, MM_SEGMENT_BYTES, MADV_DONTNEED);
     return true;
 }
 
 /* Of a run only what is looked at: poison, tag, and zone. */
 static bool try_run(struct search *x, uint32_t s, uint64_t segments, struct mm_driver_error *error) {
-    const uint64_t from = (uint64_t)s * MM_SEGMENT_BYTES, base = x->s->ref.user_base;
-    const struct mm_guarded g = mm_guard_run(base + from, x->copy + from, segments * MM_SEGMENT_BYTES);
-    const uint64_t tag = from + g.granted - sizeof *g.tag;
-    if (!mm_copy_try_from_device(x->d, g.tag, base + tag, sizeof *g.tag, error) ||
-        !mm_copy_try_from_device(x->d, x->copy + from, base + from, MM_GUARD_BYTES, error))
+    const uint64_t run = x->s->ref.user_base + (uint64_t)s * MM_SEGMENT_BYTES;
+    const struct mm_guarded g = mm_guard_run(run, x->copy, segments * MM_SEGMENT_BYTES);
+    const uint64_t tag = g.granted - sizeof *g.tag;
+    if (!mm_copy_try_from_device(x->d, g.tag, run + tag, sizeof *g.tag, error) ||
+        !mm_copy_try_from_device(x->d, x->copy, run, MM_GUARD_BYTES, error))
         return false;
-    const uint64_t asked = mm_guard_asked(g.tag->made), zone = from + asked / 16 * 16;
-    if (asked <= mm_guard_room(g) && !mm_copy_try_from_device(x->d, x->copy + zone, base + zone, MM_GUARD_BYTES, error)) return false;
+    const uint64_t asked = mm_guard_asked(g.tag->made), zone = asked / 16 * 16;
+    if (asked <= mm_guard_room(g) && !mm_copy_try_from_device(x->d, x->copy + zone, run + zone, MM_GUARD_BYTES, error)) return false;
     look(x, g, MM_CLASS_COUNT);
     return true;
 }
