@@ -153,8 +153,12 @@
 #define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
-/* Launches whose kernels a checked run remembers: 16 bytes each, of the host. Kinds of leaks that are told, largest first. */
+/* Launches whose kernels a checked run remembers: 32 bytes each, of the host. A kernel of ours for as many launches at most (kernels.h), twice as many
+ * as before after so many that agreed; microseconds that a name waits for one. Kinds of leaks that are told, largest first. */
 #define MM_HOST_LAUNCHES (1u << 20)
+#define MM_HOST_STRIDE 8
+#define MM_HOST_STRIDE_AFTER 32
+#define MM_HOST_SETTLE_US 10000
 #define MM_HOST_LEAKS_TOLD 100
 #define MM_CHECK_EXITCODE_MAX 255 /* what a process can return */
 

@@ -260,7 +260,7 @@ bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream 
     pthread_mutex_lock(&lock);
     const struct context *c = context_listed(handle);
     const bool is_watched = c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT && !c->is_ending;
-    if (is_watched && c->heap->kernels) mm_kernels_note(d, c->heap->kernels, kernel, stream);
+    if (is_watched && c->heap->kernels) mm_kernels_note(c->heap->kernels, kernel);
     pthread_mutex_unlock(&lock);
     if (!is_watched) pthread_mutex_unlock(&watch_lock);
     inside = false;

@@ -175,7 +175,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
         return false;
     }
     h->kind = MM_HOST_HEAP_MAPPED;
-    if (h->guard && !(h->kernels = mm_kernels_create(d, no_growth)))
+    if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, no_growth)))
         mm_host_say("device %d: kernels have no names (%s)", h->device, no_growth->call), no_growth->call = NULL;
     if (!h->shared) return true;
     mm_trim_try_load(d, h, no_growth);

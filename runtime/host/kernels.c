@@ -2,18 +2,34 @@
 #include "runtime/host/kernels.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/host/clock.h"
 #include "runtime/host/trim.h"
 
-struct mm_host_kernels {
-    CUfunction note;
-    CUdeviceptr grids_on_device;
-    uint64_t *grids;          /* our kernel's number + 1, by launch % MM_HOST_LAUNCHES: the device writes it; 0: not yet */
-    const char **names;       /* of the program's, likewise; in `named` */
+/* A kernel of ours has been launched, when so many of the program's had been. */
+struct probe {
     uint64_t launches;
+    bool is_adjacent; /* it came right before the next of those */
+};
+
+struct mm_host_kernels {
+    const struct mm_driver *driver;
+    CUcontext context;
+    CUfunction note;
+    CUstream stream; /* ours: nothing of the program's waits for it */
+    CUdeviceptr grids_on_device;
+    pthread_mutex_t lock; /* guards what follows, but for what the device writes */
+    const char **names; /* of the program's launches, by launch % MM_HOST_LAUNCHES; in `named` */
+    uint64_t launches;
+    struct probe *probes; /* by probe % MM_HOST_LAUNCHES */
+    uint64_t *grids;      /* likewise: its own number + 1, the device writes it; 0: not yet */
+    uint64_t probe_count, verified; /* what lies before probe `verified` has been looked at */
+    unsigned stride, since, good;   /* a probe for so many launches; launches since the last one; stretches in a row in which they were all */
     struct named *named;
 };
 
@@ -48,26 +64,29 @@ static const char *intern(struct mm_host_kernels *k, const char *name) {
 
 #define GRIDS_BYTES (MM_HOST_LAUNCHES * sizeof(uint64_t))
 
-struct mm_host_kernels *mm_kernels_create(const struct mm_driver *d, struct mm_driver_error *error) {
+struct mm_host_kernels *mm_kernels_create(const struct mm_driver *d, CUcontext context, struct mm_driver_error *error) {
     CUmodule module = NULL;
     struct mm_host_kernels *k = (struct mm_host_kernels *)calloc(1, sizeof *k);
     void *grids = mmap(NULL, GRIDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const char **names = (const char **)calloc(MM_HOST_LAUNCHES, sizeof *names);
+    struct probe *probes = (struct probe *)calloc(MM_HOST_LAUNCHES, sizeof *probes);
     error->call = "malloc";
     error->code = CUDA_ERROR_OUT_OF_MEMORY;
-    if (k && names && grids != MAP_FAILED &&
+    if (k && names && probes && grids != MAP_FAILED &&
         MM_DRIVER_TRY(d, error, cuMemHostRegister, grids, GRIDS_BYTES, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE)) {
         if (MM_DRIVER_TRY(d, error, cuMemHostGetDevicePointer, &k->grids_on_device, grids, 0) &&
             MM_DRIVER_TRY(d, error, cuModuleLoadData, &module, mm_kernels_fatbin) &&
-            MM_DRIVER_TRY(d, error, cuModuleGetFunction, &k->note, module, "mm_kernel_note")) {
-            k->grids = (uint64_t *)grids, k->names = names;
+            MM_DRIVER_TRY(d, error, cuModuleGetFunction, &k->note, module, "mm_kernel_note") &&
+            MM_DRIVER_TRY(d, error, cuStreamCreate, &k->stream, CU_STREAM_NON_BLOCKING)) {
+            pthread_mutex_init(&k->lock, NULL);
+            k->driver = d, k->context = context, k->grids = (uint64_t *)grids, k->names = names, k->probes = probes, k->stride = 1;
             error->call = NULL;
             return k;
         }
         d->cuMemHostUnregister(grids);
     }
     if (grids != MAP_FAILED) munmap(grids, GRIDS_BYTES);
-    free(names), free(k);
+    free(names), free(probes), free(k);
     return NULL;
 }
 
@@ -79,7 +98,8 @@ void mm_kernels_drop(struct mm_host_kernels *k) {
         k->named = next;
     }
     munmap(k->grids, GRIDS_BYTES);
-    free(k->names), free(k);
+    pthread_mutex_destroy(&k->lock);
+    free(k->names), free(k->probes), free(k);
 }
 
 /* Functions first: asking a function as if it were a kernel crashes. */
@@ -90,40 +110,98 @@ static const char *name_of(const struct mm_driver *d, CUfunction kernel) {
     return NULL;
 }
 
-void mm_kernels_note(const struct mm_driver *d, struct mm_host_kernels *k, CUfunction kernel, CUstream stream) {
-    const uint64_t i = k->launches++ % MM_HOST_LAUNCHES;
-    const char *name = name_of(d, kernel);
-    CUdeviceptr at = k->grids_on_device + i * sizeof *k->grids;
+/* What probe i wrote; 0: nothing yet. */
+static uint64_t seen_by(const struct mm_host_kernels *k, uint64_t i) { return __atomic_load_n(&k->grids[i % MM_HOST_LAUNCHES], __ATOMIC_ACQUIRE); }
+static struct probe *probe_at(const struct mm_host_kernels *k, uint64_t i) { return &k->probes[i % MM_HOST_LAUNCHES]; }
+
+/* Between probes i and i + 1, which have written: how many numbers are no launch's of the program; less than 0: launches failed. */
+static int64_t others_after(const struct mm_host_kernels *k, uint64_t i) {
+    return (int64_t)(seen_by(k, i + 1) - seen_by(k, i) - 1 - (probe_at(k, i + 1)->launches - probe_at(k, i)->launches));
+}
+
+/* As long as numbers come as they are counted, fewer probes will do. */
+static void set_stride(struct mm_host_kernels *k) {
+    if (k->probe_count - k->verified > MM_HOST_LAUNCHES) k->verified = k->probe_count - MM_HOST_LAUNCHES;
+    for (; k->verified + 1 < k->probe_count && seen_by(k, k->verified + 1) != 0; k->verified++) {
+        k->good = others_after(k, k->verified) == 0 ? k->good + 1 : 0;
+        if (k->good == 0) k->stride = 1;
+        if (k->good < MM_HOST_STRIDE_AFTER || k->stride == MM_HOST_STRIDE) continue;
+        k->stride *= 2, k->good = 0;
+    }
+}
+
+static bool try_probe(struct mm_host_kernels *k, bool is_adjacent) {
+    const uint64_t i = k->probe_count;
+    CUdeviceptr at = k->grids_on_device + i % MM_HOST_LAUNCHES * sizeof *k->grids;
     void *parameters[] = {&at};
-    __atomic_store_n(&k->grids[i], 0, __ATOMIC_RELAXED);
-    k->names[i] = name ? intern(k, name) : NULL;
-    if (k->names[i]) d->cuLaunchKernel(k->note, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+    __atomic_store_n(&k->grids[i % MM_HOST_LAUNCHES], 0, __ATOMIC_RELAXED);
+    if (k->driver->cuLaunchKernel(k->note, 1, 1, 1, 1, 1, 1, 0, k->stream, parameters, NULL) != CUDA_SUCCESS) return false;
+    *probe_at(k, i) = (struct probe){k->launches, is_adjacent};
+    k->probe_count++;
+    return true;
 }
 
-/* The number of the last launch that has one. */
-static uint64_t newest_of(const struct mm_host_kernels *k) {
-    uint64_t seen = 0;
-    for (uint64_t n = 0; n < MM_HOST_LAUNCHES && n < k->launches && seen == 0; n++)
-        seen = __atomic_load_n(&k->grids[(k->launches - 1 - n) % MM_HOST_LAUNCHES], __ATOMIC_ACQUIRE);
-    return seen;
+void mm_kernels_note(struct mm_host_kernels *k, CUfunction kernel) {
+    const char *name = name_of(k->driver, kernel);
+    pthread_mutex_lock(&k->lock);
+    set_stride(k);
+    if (k->since == 0 || k->since >= k->stride) k->since = try_probe(k, true) ? 0 : k->since;
+    k->since++;
+    k->names[k->launches++ % MM_HOST_LAUNCHES] = name ? intern(k, name) : NULL;
+    pthread_mutex_unlock(&k->lock);
 }
 
-const char *mm_kernels_name(const struct mm_host_kernels *k, uint64_t grid) {
-    uint64_t low = 0, high = k ? k->launches : 0; /* launches; their numbers rise, but for those that are not known */
-    if (high > MM_HOST_LAUNCHES) low = high - MM_HOST_LAUNCHES;
-    if (high == 0 || grid == 0) return MM_KERNEL_NOT_KNOWN;
-    /* ours before it, + 1, is the kernel's own number: the last one that ends in those bits */
-    const uint64_t wanted = grid - 1, newest = newest_of(k), bits = (1ull << MM_GRID_BITS) - 1;
-    grid = (newest & ~bits) | wanted;
-    if (grid > newest) grid -= bits + 1;
-    while (low < high) {
+/* Launches one that says what came after the last, and waits a little for it, which may be behind the program's. */
+static void settle(struct mm_host_kernels *k) {
+    struct mm_driver_visit visit;
+    if (seen_by(k, k->probe_count - 1) == 0 || !mm_driver_try_enter(k->driver, k->context, &visit)) return;
+    const uint64_t begin = mm_host_now_us();
+    if (try_probe(k, false))
+        while (seen_by(k, k->probe_count - 1) == 0 && mm_host_now_us() - begin < MM_HOST_SETTLE_US) sched_yield();
+    mm_driver_leave(k->driver, &visit);
+}
+
+/* Of probes [low, high), which have written, and whose numbers rise: the last that saw no more than `grid`, in full, + 1; or the first. */
+static uint64_t last_before(const struct mm_host_kernels *k, uint64_t grid, uint64_t low, uint64_t high) {
+    while (high - low > 1) {
         const uint64_t middle = low + (high - low) / 2;
-        uint64_t at = middle, seen = 0;
-        for (; at < high; at++)
-            if ((seen = __atomic_load_n(&k->grids[at % MM_HOST_LAUNCHES], __ATOMIC_ACQUIRE)) != 0) break;
-        if (at < high && seen == grid) return k->names[at % MM_HOST_LAUNCHES];
-        if (at < high && seen < grid) low = at + 1;
+        if (seen_by(k, middle) <= grid) low = middle;
         else high = middle;
     }
-    return MM_KERNEL_NOT_KNOWN;
+    return low;
+}
+
+static const char *find(struct mm_host_kernels *k, uint64_t wanted, bool may_settle) {
+    const uint64_t oldest = k->probe_count > MM_HOST_LAUNCHES ? k->probe_count - MM_HOST_LAUNCHES : 0;
+    uint64_t count = k->probe_count;
+    while (count > oldest && seen_by(k, count - 1) == 0) count--;
+    if (count == oldest) return NULL;
+    /* the last number that ends in those bits, of those that are not far beyond what has been seen */
+    const uint64_t bits = (1ull << MM_GRID_BITS) - 1, top = seen_by(k, count - 1) + (1ull << (MM_GRID_BITS - 4));
+    uint64_t grid = (top & ~bits) | wanted;
+    if (grid > top) grid -= bits + 1;
+    const uint64_t i = last_before(k, grid, oldest, count), after = grid - seen_by(k, i);
+    if (grid < seen_by(k, i)) return NULL;
+    const bool is_next = after == 0 && probe_at(k, i)->is_adjacent, is_last = i + 1 == count;
+    if (is_last && !is_next && may_settle) {
+        settle(k);
+        return find(k, wanted, false);
+    }
+    /* It is the launch so many after the probe, or up to `others` before that. If nothing says what came after the last probe: as ever. */
+    const uint64_t begin = probe_at(k, i)->launches, end = is_last ? k->launches : probe_at(k, i + 1)->launches;
+    const int64_t others = is_next || is_last ? 0 : others_after(k, i);
+    const uint64_t first = begin + ((uint64_t)others < after ? after - (uint64_t)others : 0);
+    if (others < 0 || first >= end || k->launches - first > MM_HOST_LAUNCHES) return NULL;
+    const char *name = k->names[first % MM_HOST_LAUNCHES];
+    for (uint64_t launch = first + 1; launch <= begin + after && launch < end; launch++)
+        if (k->names[launch % MM_HOST_LAUNCHES] != name) return NULL;
+    return name;
+}
+
+const char *mm_kernels_name(struct mm_host_kernels *k, uint64_t grid) {
+    if (!k || grid == 0) return MM_KERNEL_NOT_KNOWN;
+    pthread_mutex_lock(&k->lock);
+    const char *name = find(k, grid - 1, true);
+    pthread_mutex_unlock(&k->lock);
+    return name ? name : MM_KERNEL_NOT_KNOWN;
 }

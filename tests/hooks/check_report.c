@@ -209,6 +209,35 @@ START_TEST(checked_runs) {
 }
 END_TEST
 
+/* Which kernel it was, if not before each launch a kernel of ours is; and if others have numbers, too. Not known may be, but not wrong. */
+START_TEST(kernels_by_number) {
+    static const char *const leak = "mm: device 0: leak: %d objects of size class %d, %d bytes, allocated by kernel %s\n";
+    static const char *const names[] = {"make", "end", "_ZN5other4makeEPPv"};
+    static const char *const all[] = {"numbers", "all-disturbed", "disturbed"};
+    for (int way = 0; way < 3; way++) {
+        struct result r = RUN(CHECKED("MM_CHECK_EXITCODE=0"), "./client", "v2-legacy", "checked", all[way]);
+        ck_assert_int_eq(r.status, 0);
+        for (int i = 0; i < 3; i++) {
+            const int launches = way == 1 ? 100 : 1000, bytes = 16 + 16 * i;
+            char line[200];
+            int known = 0, unknown = 0;
+            for (int n = 1; n <= launches; n++) {
+                snprintf(line, sizeof line, leak, n, bytes, n * bytes, names[i]);
+                if (strstr(r.err, line)) known = n;
+                snprintf(line, sizeof line, leak, n, bytes, n * bytes, "not known");
+                if (strstr(r.err, line)) unknown = n;
+            }
+            ck_assert_msg(known + unknown == launches && (way == 2 ? known > 950 && known < 1000 : unknown == 0), "%s: \"%s\"", all[way], r.err);
+        }
+    }
+    struct result r = RUN(CHECKED("MM_CHECK_EXITCODE=0"), "./client", "v2-legacy", "checked", "settled");
+    ck_assert_msg(strstr(r.err, " of 100 bytes, allocated by kernel not known, freed by kernel not known, by thread (1,0,0) of block (0,0,0) of kernel not known\n") &&
+                      strstr(r.err, " of 100 bytes, allocated by kernel end, freed by kernel end, by thread (1,0,0) of block (0,0,0) of kernel end\n") &&
+                      strstr(r.err, " of 100 bytes, allocated by kernel end, freed by kernel make, by thread (1,0,0) of block (0,0,0) of kernel make\n"),
+                  "\"%s\"", r.err);
+}
+END_TEST
+
 /* What is in quarantine is not live, and what was asked for is known. */
 START_TEST(statistics_of_checked_runs) {
     struct result r = RUN(CHECKED("MM_STATS=json"), "./client", "v2-legacy", "checked", "leaks");
@@ -287,6 +316,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, heap_map);
     tcase_add_test(c, checked_runs);
     tcase_add_test(c, checked_runs_and_faults);
+    tcase_add_test(c, kernels_by_number);
     tcase_add_test(c, statistics_of_checked_runs);
     tcase_add_test(c, checked_runs_use_all_memory);
     suite_add_tcase(s, c);

@@ -143,7 +143,7 @@ static void launch(const char *name) {
     OK(cu.cuModuleGetFunction(&f, module, name));
     OK(client_launch(f, NULL));
     ref = standin->last_ref;
-    CHECK(ref.guard == 0 || standin->last_note_stream == (strcmp(way, "v2-ptsz") == 0 ? (void *)CU_STREAM_PER_THREAD : NULL));
+    CHECK(ref.guard == 0 || standin->last_asked == (strcmp(way, "v2-ptsz") == 0 ? (void *)CU_STREAM_PER_THREAD : NULL));
     mm_cpu_grid = standin->last_grid; /* what follows is what that kernel does */
 }
 static char *make(uint64_t bytes) {
@@ -165,7 +165,17 @@ static void captures(void) {
     CHECK(standin->notes == notes);
     OK(cu.cuStreamEndCapture(stream, &graph));
     OK(client_launch(f, stream));
-    CHECK(standin->notes == notes + 1 && standin->last_note_stream == stream);
+    CHECK(standin->notes == notes + 1 && standin->last_note_stream != stream);
+}
+
+/* Each kernel leaks objects of a size of its own. `disturbed`: every so many launches something else has a number. */
+static void number(long count, long disturbed) {
+    static const char *const names[] = {"make", "end", "_ZN5other4makeEPPv"};
+    for (long i = 0; i < count; i++) {
+        launch(names[i % 3]);
+        make(16 + 16 * ((uint64_t)i % 3));
+        if (disturbed && i % disturbed == disturbed - 1) standin->grids++;
+    }
 }
 
 /* argv: what is done wrong. Prints addresses in the order of the lines that are expected. */
@@ -215,6 +225,26 @@ static void checked(int argc, char **argv) {
         CHECK(make(5 << 20) == large); /* not kept: looked at when it is given out again */
         mm_guard_free(&ref, large);
         printf("%p\n%p\n%p\n%p\n", (void *)q, (void *)large, (void *)r, (void *)q);
+    } else if (strcmp(what, "numbers") == 0) {
+        number(3000, 0);
+        CHECK(standin->notes > 100 && standin->notes < 500);
+    } else if (strcmp(what, "disturbed") == 0) {
+        number(3000, 500);
+        CHECK(standin->notes > 300 && standin->notes < 1500);
+    } else if (strcmp(what, "all-disturbed") == 0) {
+        number(300, 1);
+        CHECK(standin->notes == 301);
+    } else if (strcmp(what, "settled") == 0) { /* the last launch before which something else had a number */
+        number(903, 0);
+        for (int i = 0; i < 3; i++) { /* of a stretch of more than one */
+            char *p = make(100);
+            standin->grids++;
+            launch(i % 2 ? "end" : "make");
+            mm_guard_free(&ref, p), mm_guard_free(&ref, p);
+            OK(cu.cuCtxSynchronize());
+            launch("end");
+            printf("%p\n", (void *)p);
+        }
     } else if (strcmp(what, "null") == 0) { /* what is in quarantine is had when there is nothing else, and that is no NULL */
         uint64_t n = 0;
         for (int round = 0; round < 2; round++) {

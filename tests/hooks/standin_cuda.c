@@ -285,6 +285,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
     ENTER();
+    state.last_asked = stream;
     *status = is(stream, STREAM) && ((struct object *)stream)->capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return !is(stream, STREAM) && standin_captures ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
