@@ -231,7 +231,7 @@ START_TEST(kernels_by_number) {
         }
     }
     struct result r = RUN(CHECKED("MM_CHECK_EXITCODE=0"), "./client", "v2-legacy", "checked", "settled");
-    ck_assert_msg(strstr(r.err, " of 100 bytes, allocated by kernel not known, freed by kernel not known, by thread (1,0,0) of block (0,0,0) of kernel not known\n") &&
+    ck_assert_msg(strstr(r.err, " of 100 bytes, allocated by kernel not known, freed by kernel make, by thread (1,0,0) of block (0,0,0) of kernel make\n") &&
                       strstr(r.err, " of 100 bytes, allocated by kernel end, freed by kernel end, by thread (1,0,0) of block (0,0,0) of kernel end\n") &&
                       strstr(r.err, " of 100 bytes, allocated by kernel end, freed by kernel make, by thread (1,0,0) of block (0,0,0) of kernel make\n"),
                   "\"%s\"", r.err);
