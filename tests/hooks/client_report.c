@@ -234,16 +234,14 @@ static void checked(int argc, char **argv) {
     } else if (strcmp(what, "all-disturbed") == 0) {
         number(300, 1);
         CHECK(standin->notes == 301);
-    } else if (strcmp(what, "settled") == 0) { /* the last launch before which something else had a number */
-        number(903, 0);
-        for (int i = 0; i < 3; i++) { /* of a stretch of more than one */
+    } else if (strcmp(what, "settled") == 0) { /* the last launch, before which something else had a number, at all places between two of our kernels */
+        for (int i = 0; i <= 8; i++) {
+            for (int n = 0; n < 300 + i; n++) launch("other");
             char *p = make(100);
             standin->grids++;
             launch(i % 2 ? "end" : "make");
             mm_guard_free(&ref, p), mm_guard_free(&ref, p);
             OK(cu.cuCtxSynchronize());
-            launch("end");
-            printf("%p\n", (void *)p);
         }
     } else if (strcmp(what, "null") == 0) { /* what is in quarantine is had when there is nothing else, and that is no NULL */
         uint64_t n = 0;
