@@ -1,8 +1,8 @@
 /* What a checked run (MM_CHECK=1) keeps of an allocation: how that is written, and looked at, on the device and, in a copy, by the host. malloc
  * and free that do so are in guarded.h.
  *
- * Of what malloc grants, `granted` bytes at p, [0, asked) are the program's. Behind them is the zone, MM_GUARD_ZONE in 32 bytes from the multiple
- * of 16 on that is not above asked: at least 17 bytes are nobody's. free writes MM_GUARD_POISON into the first 32.
+ * Of what malloc grants, `granted` bytes at p, [0, asked) are the program's. Behind them is the zone, MM_GUARD_ZONE up to 32 bytes from the multiple
+ * of 16 on that is not above asked, or 16 if there is no room for more: at least 16 bytes are nobody's. free writes MM_GUARD_POISON into the first 32.
  * The tag says how much was asked for and by whom, and has a seal: a hash of that with p and era; when it has been freed, the
  * complement of its lower bits, below who freed it. Of a small slice (to MM_GUARD_KEPT_BYTES) it lies at the end of the segment, slice 0's last:
  * in a checked run, segments of such classes have so many slices less. There neighbours' tags are neighbours, which is most of what
@@ -20,14 +20,14 @@ struct mm_guard_tag {
 };
 #define MM_GUARD_GRID_SHIFT 40
 MM_STATIC_ASSERT(MM_GRID_BITS + MM_GUARD_GRID_SHIFT == 64, "both fit");
-#define MM_GUARD_BYTES 32 /* of the zone, and of poison */
+#define MM_GUARD_BYTES 32 /* of poison, and of the zone at most */
 
 /* Whether what is granted for so many bytes goes into quarantine, and has no era. (A class ends there, whatever the spacing.) */
 MM_FN int mm_guard_is_small(uint64_t bytes) { return bytes <= MM_GUARD_KEPT_BYTES; }
 MM_STATIC_ASSERT((MM_GUARD_KEPT_BYTES & (MM_GUARD_KEPT_BYTES - 1)) == 0, "powers of two are classes");
 /* What malloc takes in addition. */
-#define MM_GUARD_MORE_SMALL MM_GUARD_BYTES
-#define MM_GUARD_MORE (MM_GUARD_BYTES + sizeof(struct mm_guard_tag))
+#define MM_GUARD_MORE_SMALL 16
+#define MM_GUARD_MORE (MM_GUARD_MORE_SMALL + sizeof(struct mm_guard_tag))
 
 #ifndef __CUDACC__ /* the host's side is C */
 /* Of the heap in an image: its segments have room for tags. */
@@ -96,12 +96,16 @@ MM_FN struct mm_guard_said mm_guard_ask(struct mm_guarded g, uint32_t era) {
 
 /* The zone, and whether something was written to it, by words. Little-endian, as GPUs and their hosts are. */
 MM_FN uint64_t *mm_guard_zone(struct mm_guarded g, uint64_t asked) { return (uint64_t *)(g.at + asked / 16 * 16); }
+/* Whether it is four words, not two: there is room. Of two none is the program's. */
+MM_FN int mm_guard_zone_is_long(struct mm_guarded g, uint64_t asked) {
+    return asked / 16 * 16 + MM_GUARD_BYTES <= mm_guard_room(g) + MM_GUARD_MORE_SMALL;
+}
 /* Of its first two words the first that is not all the program's. */
 MM_FN uint64_t mm_guard_first(uint64_t asked, uint64_t a, uint64_t b) { return asked & 8 ? b : a; }
 MM_FN int mm_guard_is_overrun(struct mm_guarded g, uint64_t asked) {
-    uint64_t *zone = mm_guard_zone(g, asked), word[4];
+    uint64_t *zone = mm_guard_zone(g, asked), word[4] = {0, 0, MM_GUARD_ZONE, MM_GUARD_ZONE};
     mm_gather_two(zone, &word[0], &word[1]);
-    mm_gather_two(zone + 2, &word[2], &word[3]);
+    if (mm_guard_zone_is_long(g, asked)) mm_gather_two(zone + 2, &word[2], &word[3]);
     for (int i = 0; i < 4; i++) word[i] ^= MM_GUARD_ZONE;
     return (mm_guard_first(asked, word[0], word[1]) >> asked % 8 * 8 | (asked & 8 ? 0 : word[1]) | word[2] | word[3]) != 0;
 }
@@ -120,7 +124,7 @@ MM_FN void mm_guard_write(struct mm_guarded g, uint32_t era, uint64_t asked) {
     uint64_t *zone = mm_guard_zone(g, asked);
     mm_store_two(&g.tag->made, made, mm_guard_seal(g.p, made, era));
     mm_store_two(zone, asked & 8 ? 0 : first, mm_guard_first(asked, MM_GUARD_ZONE, first));
-    mm_store_two(zone + 2, MM_GUARD_ZONE, MM_GUARD_ZONE);
+    if (mm_guard_zone_is_long(g, asked)) mm_store_two(zone + 2, MM_GUARD_ZONE, MM_GUARD_ZONE);
 }
 
 /* What free does first: the seal, of several frees once. Returns what was said before. */

@@ -49,7 +49,7 @@ MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g
 /* A slice of class c, which is small, at p. A heap begins at a multiple of a segment's bytes. */
 MM_FN struct mm_guarded mm_guard_of_class(const struct mm_heap_ref *ref, uint64_t p, uint32_t c) {
     const uint64_t in = p % MM_SEGMENT_BYTES;
-    return mm_guard_small(p, (char *)p, ref->classes[c].bytes, (char *)(p - in), mm_class_number(ref->classes[c], (uint32_t)in));
+    return mm_guard_small(p, (char *)p, mm_class_bytes(c), (char *)(p - in), mm_class_number(ref->classes[c], (uint32_t)in));
 }
 /* A slice, as slice.h has it between free's stages. */
 MM_FN struct mm_guarded mm_guard_of_left(const struct mm_heap_ref *ref, uint64_t left) {

@@ -204,6 +204,7 @@ static void ends(int argc, char **argv) {
     /* an end that fails is none */
     const unsigned long long heap = standin->last_ref.heap;
     OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1u << 30));
+    standin->only_here = gettid(); /* a heap's own thread begins with one, when it gets round to it */
     standin->calls = 0, standin->fail_at = 1, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
     CHECK(cu.cuCtxDestroy(second) == CUDA_ERROR_UNKNOWN);
     standin->armed = false;

@@ -7,8 +7,9 @@
 #include "runtime/core/layout.h"
 
 struct standin {
-    /* fault injection: while armed, the fail_at-th driver call that is not a launch answers fail_code */
+    /* fault injection: while armed, the fail_at-th driver call that is not a launch answers fail_code; of only_here's calls, if that is set */
     bool armed;
+    int only_here; /* gettid */
     long calls, fail_at;
     int fail_code;
     const char *failed; /* name of the call that did */

@@ -13,7 +13,7 @@ struct standin *standin_get(void) { return &state; }
 
 bool standin_must_fail(const char *name) {
     bool fail = false;
-    if (!state.armed) return false;
+    if (!state.armed || (state.only_here && state.only_here != gettid())) return false;
     pthread_mutex_lock(&lock);
     if (state.armed && ++state.calls == state.fail_at) {
         fail = true;
