@@ -5,6 +5,8 @@
  */
 #include "standin_internal.h"
 
+#include <unistd.h>
+
 struct standin standin_state = {.vmm = true, .total_bytes = 8ull << 30, .free_bytes = 8ull << 30};
 pthread_mutex_t standin_lock = PTHREAD_MUTEX_INITIALIZER;
 
