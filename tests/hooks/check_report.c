@@ -193,7 +193,7 @@ START_TEST(checked_runs) {
                    "mm: device 0: checked: 19 leaks of 6295776 bytes, 0 writes past the end, 0 writes after free, 0 misuses of free\n");
     expect_checked("overruns", CHECKED("MM_CHECK_EXITCODE=200"), 200,
                    OVERRUN("1") OVERRUN("20") OVERRUN("64") OVERRUN("1000") OVERRUN("2097152") OVERRUN("5242880")
-                   "mm: device 0: write past the end of @, an allocation of at most 10192 bytes, seen by thread (1,0,0) of block (0,0,0) of kernel make\n"
+                   "mm: device 0: write past the end of @, an allocation of at most 10208 bytes, seen by thread (1,0,0) of block (0,0,0) of kernel make\n"
                    "mm: device 0: write past the end of @, an allocation of 30 bytes, allocated by kernel make, seen at the end\n"
                    "mm: device 0: leak: 1 objects of size class 32, 30 bytes, allocated by kernel make\n"
                    "mm: device 0: checked: 1 leaks of 30 bytes, 8 writes past the end, 0 writes after free, 0 misuses of free\n");
