@@ -20,7 +20,7 @@ MM_FN_RARE void mm_null_tell(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (ref->mailbox != 0) mm_store_release_system_u64(&mm_grow_mailbox(ref)->null_bytes, bytes + 1);
 }
 
-/* Counts a request that could not be served; in a checked run it may be yet (guard.h). */
+/* Counts a request that could not be served; in a checked run it may be yet (guarded.h). */
 MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (ref->guard == 0) mm_null_tell(ref, bytes);
 }

@@ -114,16 +114,16 @@ static const char *name_of(const struct mm_driver *d, CUfunction kernel) {
 static uint64_t seen_by(const struct mm_host_kernels *k, uint64_t i) { return __atomic_load_n(&k->grids[i % MM_HOST_LAUNCHES], __ATOMIC_ACQUIRE); }
 static struct probe *probe_at(const struct mm_host_kernels *k, uint64_t i) { return &k->probes[i % MM_HOST_LAUNCHES]; }
 
-/* Between probes i and i + 1, which have written: how many numbers are no launch's of the program; less than 0: launches failed. */
-static int64_t others_after(const struct mm_host_kernels *k, uint64_t i) {
-    return (int64_t)(seen_by(k, i + 1) - seen_by(k, i) - 1 - (probe_at(k, i + 1)->launches - probe_at(k, i)->launches));
+/* Between probes i and i + 1, which have written: whether the program's launches have all numbers. */
+static bool is_exact(const struct mm_host_kernels *k, uint64_t i) {
+    return seen_by(k, i + 1) - seen_by(k, i) == probe_at(k, i + 1)->launches - probe_at(k, i)->launches + 1;
 }
 
 /* As long as numbers come as they are counted, fewer probes will do. */
 static void set_stride(struct mm_host_kernels *k) {
     if (k->probe_count - k->verified > MM_HOST_LAUNCHES) k->verified = k->probe_count - MM_HOST_LAUNCHES;
     for (; k->verified + 1 < k->probe_count && seen_by(k, k->verified + 1) != 0; k->verified++) {
-        k->good = others_after(k, k->verified) == 0 ? k->good + 1 : 0;
+        k->good = is_exact(k, k->verified) ? k->good + 1 : 0;
         if (k->good == 0) k->stride = 1;
         if (k->good < MM_HOST_STRIDE_AFTER || k->stride == MM_HOST_STRIDE) continue;
         k->stride *= 2, k->good = 0;
@@ -187,15 +187,10 @@ static const char *find(struct mm_host_kernels *k, uint64_t wanted, bool may_set
         settle(k);
         return find(k, wanted, false);
     }
-    /* It is the launch so many after the probe, or up to `others` before that. If nothing says what came after the last probe: as ever. */
-    const uint64_t begin = probe_at(k, i)->launches, end = is_last ? k->launches : probe_at(k, i + 1)->launches;
-    const int64_t others = is_next || is_last ? 0 : others_after(k, i);
-    const uint64_t first = begin + ((uint64_t)others < after ? after - (uint64_t)others : 0);
-    if (others < 0 || first >= end || k->launches - first > MM_HOST_LAUNCHES) return NULL;
-    const char *name = k->names[first % MM_HOST_LAUNCHES];
-    for (uint64_t launch = first + 1; launch <= begin + after && launch < end; launch++)
-        if (k->names[launch % MM_HOST_LAUNCHES] != name) return NULL;
-    return name;
+    /* If nothing says what came after the last probe, it has been as ever. */
+    const uint64_t launch = probe_at(k, i)->launches + after, end = is_last ? k->launches : probe_at(k, i + 1)->launches;
+    if (launch >= end || k->launches - launch > MM_HOST_LAUNCHES || !(is_next || is_last || is_exact(k, i))) return NULL;
+    return k->names[launch % MM_HOST_LAUNCHES];
 }
 
 const char *mm_kernels_name(struct mm_host_kernels *k, uint64_t grid) {

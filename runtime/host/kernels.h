@@ -4,8 +4,8 @@
  * Launches of a context are numbered as they are submitted, whatever the stream. So a kernel of ours is launched (runtime/maintain.cu) right before a
  * launch of the program's, which writes its own number down: the next one is the program's kernel's. (On an H200, driver 580.159.04: 8,000
  * of 8,000 pairs by four threads, beside memsets by two others.) That costs as much as a launch. What lies between two of ours can be counted, unless
- * something else has a number, too (memsets and copies on the device have; a graph's kernels have theirs from before): then there are more numbers
- * than launches, and those between have a name only if all that it could be is the same. So one of ours before each launch; as long as all counts agree one for more and more of them, up to
+ * something else has a number, too (memsets and copies on the device have; a graph's kernels get theirs when it is instantiated): then there are more
+ * numbers than launches, and those between have no names, but for the first. So one of ours before each launch; as long as all counts agree one for more and more of them, up to
  * MM_HOST_STRIDE; and one when a name is asked for of a launch after the last. What a graph launches, or the device, has no name here.
  */
 #ifndef MM_HOST_KERNELS_H
