@@ -1,6 +1,7 @@
-/* A program with planted faults, for tests/gpu/planted.sh: planted KIND..., in this order. Kinds: nothing, leaks, overruns, twice, after-free, null.
+/* A program with planted faults, for tests/gpu/planted.sh: planted KIND..., in this order. Kinds: nothing, leaks, overruns, twice, after-free, null, streams, memsets.
  * Plain CUDA, so that CUDA's allocator runs it, too. */
 #include <cuda_runtime.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,13 +71,43 @@ static void nothing(void) {
     write_at<<<1, THREADS>>>(299, THREADS);
     give_back<<<1, THREADS>>>();
 }
+/* Four threads, each with a stream of its own: which kernel leaks what. `is_disturbed`: beside memsets. */
+template <int n> struct sized {
+    char bytes[n];
+};
+static bool is_disturbed;
+static void *work(void *memory) {
+    cudaStream_t stream;
+    CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (int i = 0; i < 500; i++) {
+        lose_one<sized<1000>><<<1, 1, 0, stream>>>();
+        lose_one<sized<2000>><<<1, 1, 0, stream>>>();
+        if (is_disturbed && i % 100 == 50) CUDA_OK(cudaMemsetAsync(memory, i, 1 << 20, stream));
+    }
+    CUDA_OK(cudaStreamSynchronize(stream));
+    CUDA_OK(cudaStreamDestroy(stream));
+    return NULL;
+}
+static void streams(void) {
+    pthread_t thread[4];
+    void *memory;
+    CUDA_OK(cudaMalloc(&memory, 1 << 20));
+    make<<<1, 1>>>(1); /* the heap is there before them */
+    give_back<<<1, 1>>>();
+    for (int i = 0; i < 4; i++) pthread_create(&thread[i], NULL, work, memory);
+    for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
+}
+static void memsets(void) {
+    is_disturbed = true;
+    streams();
+}
 static void null(void) { make<<<1, 1>>>((size_t)1 << 50); }
 
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*plant)(void);
-    } kinds[] = {{"nothing", nothing}, {"leaks", leaks}, {"overruns", overruns}, {"twice", twice}, {"after-free", after_free}, {"null", null}};
+    } kinds[] = {{"nothing", nothing}, {"leaks", leaks}, {"overruns", overruns}, {"twice", twice}, {"after-free", after_free}, {"null", null}, {"streams", streams}, {"memsets", memsets}};
     CUDA_OK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 << 20));
     for (int i = 1; i < argc; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
