@@ -62,7 +62,7 @@ expect streams 0 "mm: device 0: leak: 2000 objects of size class 1024, 2000000 b
 mm: device 0: leak: 2000 objects of size class 2048, 4000000 bytes, allocated by kernel void lose_one<sized<2000> >()
 $(summary 4000 6000000 0 0 0)" MM_CHECK=1 -- streams
 env MM_CHECK=1 timeout 60 "$program" memsets >"$out" 2>"$err"
-known=$(awk '/leak: / && ($9 == "1024," && / lose_one<sized<1000> >\(\)$/ || $9 == "2048," && / lose_one<sized<2000> >\(\)$/) {n += $5} END {print n + 0}' "$err")
+known=$(awk '/leak: / && ($10 == "1024," && / lose_one<sized<1000> >\(\)$/ || $10 == "2048," && / lose_one<sized<2000> >\(\)$/) {n += $5} END {print n + 0}' "$err")
 unknown=$(awk '/leak: .* kernel not known$/ {n += $5} END {print n + 0}' "$err")
 if ((known + unknown == 4000 && known > 2000)); then
     passed=$((passed + 1))
