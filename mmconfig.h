@@ -138,7 +138,8 @@
 /* Misuses of free that are told one by one, with who and where (report.h); of the others there is the number. */
 #define MM_REPORTS 32
 
-/* The checked run (guarded.h). Bytes that an allocation in quarantine takes, at most, and allocations there: 128 MiB in all. How often malloc tries again, when it has emptied that. */
+/* The checked run (guarded.h). Bytes that an allocation in quarantine takes, at most, and allocations there: 128 MiB in all. How often malloc
+ * tries again, when it has emptied that. */
 #define MM_GUARD_KEPT_BYTES 8192
 #define MM_GUARD_SLOTS (1u << 14)
 #define MM_GUARD_TRIES 4

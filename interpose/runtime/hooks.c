@@ -43,7 +43,7 @@ static __attribute__((cold)) CUresult watched(CUresult r, CUstream stream) {
     return r;
 }
 
-/* Which one a launch without a stream means: what we put before it goes there, too, and nothing else waits for it. */
+/* Which one a launch without a stream means: of that it is asked whether it captures. */
 #define STREAM(stream) (stream)
 #define STREAM_ptsz(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 

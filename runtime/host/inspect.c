@@ -64,7 +64,7 @@ static bool try_write_all(int fd, const char *text, size_t bytes) {
     return true;
 }
 
-/* What is to be in a file; NULL: nothing. `what` names it where that fails. */
+/* What is to be in a file. `what` names it where that fails. */
 static void write_file(const char *what, const char *path, const char *text, size_t bytes, bool is_more) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (is_more ? O_APPEND : O_TRUNC), 0666);
     const bool done = fd >= 0 && try_write_all(fd, text, bytes);
