@@ -42,8 +42,6 @@ static inline void mm_heap_image_guard(void *image) {
 #define MM_GUARD_POISON 0xddddddddddddddddull
 enum mm_guard_state { MM_GUARD_LOST, MM_GUARD_LIVE, MM_GUARD_FREED };
 
-MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (struct mm_guard *)ref->guard; }
-
 /* An allocation: where it is for the device, and where its memory can be read here (a copy, on the host). */
 struct mm_guarded {
     uint64_t p, granted;
@@ -117,8 +115,8 @@ MM_FN int mm_guard_is_unpoisoned(struct mm_guarded g) {
     return ((word[0] ^ MM_GUARD_POISON) | (word[1] ^ MM_GUARD_POISON) | (word[2] ^ MM_GUARD_POISON) | (word[3] ^ MM_GUARD_POISON)) != 0;
 }
 
-/* What malloc writes: tag and zone. Sectors of a cache are written whole, or memory would have to be read for them; what is the program's
- * of them becomes 0, as memory is that nobody had before. */
+/* What malloc writes: tag and zone. Sectors of a cache are written whole where there is room, or memory would have to be read for them; what is the
+ * program's of them becomes 0, as memory is that nobody had before. */
 MM_FN void mm_guard_write(struct mm_guarded g, uint32_t era, uint64_t asked) {
     const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT, first = MM_GUARD_ZONE << asked % 8 * 8;
     uint64_t *zone = mm_guard_zone(g, asked);

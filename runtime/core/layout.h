@@ -93,9 +93,6 @@ struct mm_guard {
 };
 #define MM_ERA_SHIFT 32
 MM_FN uint32_t mm_era_number(uint64_t era) { return (uint32_t)(era >> MM_ERA_SHIFT); }
-static inline uint64_t mm_guard_bytes(uint64_t segment_count) {
-    return (sizeof(struct mm_guard) + segment_count * sizeof(uint64_t) + 255) / 256 * 256;
-}
 
 /* A misuse of free (report.h). */
 struct mm_report {
@@ -187,6 +184,9 @@ struct mm_layout {
 
 static inline uint64_t mm_round_up(uint64_t value, uint64_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
+}
+static inline uint64_t mm_guard_bytes(uint64_t segment_count) {
+    return mm_round_up(sizeof(struct mm_guard) + segment_count * sizeof(uint64_t), 256);
 }
 
 /* Lays out the metadata of a heap of segment_count reserved segments. Returns 0, or -1 if there are none

@@ -44,6 +44,7 @@
 #define MM_OWNER_LENGTH_SHIFT 8
 
 MM_FN struct mm_heap *mm_heap_of(const struct mm_heap_ref *ref) { return (struct mm_heap *)ref->heap; }
+MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (struct mm_guard *)ref->guard; }
 MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) {
     return (struct mm_segment *)ref->segments + s;
 }
@@ -54,7 +55,7 @@ MM_FN uint64_t *mm_segment_bits(const struct mm_heap_ref *ref, uint32_t s) {
 /* The caller has taken segment s from nobody, and it will be `owner`'s. A checked run knows a tag that an earlier owner left (guard.h). */
 MM_FN void mm_segment_enter_era(const struct mm_heap_ref *ref, uint32_t s, uint64_t owner) {
     if (ref->guard == 0) return;
-    uint64_t *at = &((struct mm_guard *)ref->guard)->eras[s];
+    uint64_t *at = &mm_guard_of(ref)->eras[s];
     const uint64_t era = mm_load_relaxed_u64(at);
     if ((uint32_t)era != (uint32_t)owner) mm_store_relaxed_u64(at, ((uint64_t)mm_era_number(era) + 1) << MM_ERA_SHIFT | owner);
 }
