@@ -108,14 +108,18 @@
  * way. */
 #define MM_VERSIONS_SHIFT 4
 
-/* Complete searches that find nothing, with waits between (2, 4, 8 ... times MM_WAIT_NS, 127 us in all), before malloc
+/* Complete searches that find nothing, with pauses between (2, 4, 8 ... steps, 510 in all, of some half a microsecond), before malloc
  * answers NULL: what others have in hand for the moment comes to light meanwhile. A refill may take 40 us when memory
  * runs short. */
 #define MM_NULL_TRIES 9
 
-/* Iterations of any waiting loop on the device before it gives up (each sleeps MM_WAIT_NS): at least 0.5 s. */
+/* Iterations of any waiting loop on the device before it gives up. Each loads a word that other multiprocessors write, which takes 330
+ * cycles and more: at least 0.35 s. */
 #define MM_WAIT_ITERATIONS (1u << 21)
-#define MM_WAIT_NS 250
+
+/* Looks at a lot that is not ready, some 0.3 us each, before a lane goes on to where all lanes of its warp take steps in turns: most lots are
+ * ready by then, and no lane of the warp that makes one ready for others is held up for longer. */
+#define MM_DRAW_POLLS 16
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */
@@ -129,8 +133,7 @@
 
 /* Growing (grow.h). Who waits for more memory looks every so often; who has a ticket, for which others wait, only so many times:
  * less than half as long as they do. */
-#define MM_GROW_POLL_NS 1000
-#define MM_GROW_LOOK_NS 4000 /* what that takes in all, on an H200: MM_GROW_WAIT_MS is so many of them */
+#define MM_GROW_LOOK_NS 4000 /* MM_GROW_WAIT_MS is so many of them */
 #define MM_GROW_TICKET_POLLS (1u << 18)
 /* A refusal holds for so long: then the program may have freed some memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull

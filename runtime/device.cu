@@ -17,11 +17,15 @@ static __device__ uint64_t mm_complaints;
 __device__ void __assertfail(const char *assertion, const char *file, unsigned line, const char *function,
                              size_t char_bytes);
 
-/* Stops the kernel, with one line: whoever comes later waits for the first one's assertion to end it. */
+/* Stops the kernel, with one line: one lane of a warp says it, and warps that come later wait for that assertion to end the kernel. */
 MM_FN_RARE void *mm_no_heap(void) {
-    if (mm_add_relaxed_u64(&mm_complaints, 1) != 0) {
+    const uint32_t here = mm_warp_here();
+    uint64_t before = 0;
+    if (mm_warp_lane() == mm_ctz(here)) before = mm_add_relaxed_u64(&mm_complaints, 1);
+    mm_warp_sync(here);
+    if (mm_warp_shuffle_u64(here, before, mm_ctz(here)) != 0) {
         MM_ROLLED
-        for (uint32_t i = 0; i < MM_WAIT_ITERATIONS; i++) mm_wait();
+        for (uint32_t i = 0; i < MM_WAIT_ITERATIONS; i++) mm_load_acquire_u64(&mm_complaints);
     }
     __assertfail("this kernel has no heap: start the program with mmrun, or link it with mmnvcc", "mm", 0, "malloc", 1);
     __trap();

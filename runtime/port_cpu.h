@@ -106,13 +106,18 @@ MM_FN void mm_trap(void) { __builtin_trap(); }
 
 MM_FN void mm_wait(void) { sched_yield(); }
 /* Once is enough: it is the others' turn, whatever they have in hand. */
-MM_FN void mm_wait_times(uint32_t n) {
+MM_FN uint32_t mm_wait_steps(uint32_t n) {
     (void)n;
-    mm_wait();
+    return 1;
 }
-/* For the host to answer, which wants the processor for that: a look takes some 60 us then. */
+/* mm_wait_host takes the time. */
+MM_FN int mm_is_due(uint64_t at_ns) {
+    (void)at_ns;
+    return 1;
+}
+/* For the host to answer, which wants the processor for that: some 60 us. */
 MM_FN void mm_wait_host(void) {
-    const struct timespec moment = {0, MM_GROW_POLL_NS};
+    const struct timespec moment = {0, 1000};
     thrd_sleep(&moment, NULL);
 }
 

@@ -208,12 +208,13 @@ MM_FN void mm_trap(void) {
     __trap();
 }
 
-MM_FN void mm_wait(void) { __nanosleep(MM_WAIT_NS); }
-MM_FN void mm_wait_times(uint32_t n) {
-    MM_ROLLED
-    while (n-- > 0) mm_wait();
-}
-/* For the host to answer. */
-MM_FN void mm_wait_host(void) { mm_wait_times(MM_GROW_POLL_NS / MM_WAIT_NS); }
+/* A waiting loop's pause: nothing, since its loads take 300 cycles and more. Never NANOSLEEP: a lane that sleeps lets the lanes go on
+ * that the program's code makes wait for it, and the warp stays in pieces (docs/design.md, "Warps stay together"). */
+MM_FN void mm_wait(void) { asm volatile("" : : : "memory"); }
+MM_FN void mm_wait_host(void) {}
+/* How many steps a pause of n is. */
+MM_FN uint32_t mm_wait_steps(uint32_t n) { return n; }
+/* Whether that time has come. */
+MM_FN int mm_is_due(uint64_t at_ns) { return (int64_t)(mm_now_ns() - at_ns) >= 0; }
 
 #endif

@@ -119,28 +119,33 @@ MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t se
 /* Segments that are there: to be read before the search after which one waits. */
 MM_FN uint64_t mm_grow_mapped(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_heap_of(ref)->grow.mapped); }
 
-/* The caller found too few segments when there were `before`, and wants so many: waits until there are more, or there will be
- * none. Returns which. */
-MM_FN_RARE int mm_grow_await(const struct mm_heap_ref *ref, uint32_t segments, uint64_t before, enum mm_patience who) {
+/* A caller's wait for the host. All 0: it does not wait. */
+struct mm_growth {
+    uint64_t since_ns, next_ns; /* when it began; when the caller is to look again */
+    uint32_t polls;
+};
+MM_FN int mm_growth_is_due(const struct mm_growth *w) { return w->polls == 0 || mm_is_due(w->next_ns); }
+
+/* The caller found too few segments when there were `before`, and wants so many. Returns whether there are more by now, or will be none,
+ * or it is to search again, and to call this again, when w is due. */
+MM_FN_RARE enum mm_grown mm_grow_poll(const struct mm_heap_ref *ref, uint32_t segments, uint64_t before, enum mm_patience who,
+                                      struct mm_growth *w) {
     const uint32_t grow_polls = (uint32_t)ref->grow_polls;
     const uint32_t most = who == MM_PATIENCE_TICKET && grow_polls > MM_GROW_TICKET_POLLS ? MM_GROW_TICKET_POLLS : grow_polls;
-    uint64_t since_ns = 0;
-    uint32_t polls = 0;
-    int is_more = 0;
-    MM_ROLLED
-    for (; polls < most + MM_TREE_TRIES; polls++) { /* at the end others may be at the mailbox all the time */
-        is_more = mm_grow_mapped(ref) != before;
-        if (is_more) break;
-        const enum mm_grown grown = mm_grow_look(ref, segments, who, polls >= most);
-        is_more = grown == MM_GROWN_MORE;
-        if (grown != MM_GROWN_WAIT) break;
-        if (polls == 0) since_ns = mm_now_ns();
-        mm_wait_host();
+    enum mm_grown grown = MM_GROWN_MORE;
+    if (mm_grow_mapped(ref) == before) grown = mm_grow_look(ref, segments, who, w->polls >= most);
+    if (grown == MM_GROWN_WAIT && w->polls < most + MM_TREE_TRIES) { /* at the end others may be at the mailbox all the time */
+        const uint64_t now_ns = mm_now_ns();
+        if (w->polls++ == 0) w->since_ns = now_ns;
+        w->next_ns = now_ns + MM_GROW_LOOK_NS;
+        return MM_GROWN_WAIT;
     }
-    if (polls == 0) return is_more;
-    mm_add_relaxed_u64(&mm_heap_of(ref)->grow.waits, 1);
-    mm_add_relaxed_u64(&mm_heap_of(ref)->grow.waited_ns, mm_now_ns() - since_ns);
-    return is_more;
+    if (w->polls != 0) {
+        mm_add_relaxed_u64(&mm_heap_of(ref)->grow.waits, 1);
+        mm_add_relaxed_u64(&mm_heap_of(ref)->grow.waited_ns, mm_now_ns() - w->since_ns);
+    }
+    w->polls = 0;
+    return grown == MM_GROWN_MORE ? MM_GROWN_MORE : MM_GROWN_NO;
 }
 
 /* So many segments are left: asks for more if they are few, and does not wait. */

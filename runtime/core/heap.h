@@ -24,10 +24,18 @@ MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
         return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
     return mm_token_run(bytes);
 }
+/* The rest of it. Lanes that want slices come first: other warps may wait for lots that they make ready, and a run waits for the host. */
 MM_FN void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
-    if (token >= MM_TOKEN_RUN) return mm_run_malloc(ref, token & ~MM_TOKEN_RUN, MM_SEGMENT_BYTES);
-    if (token & MM_TOKEN_SHORT) token = mm_slice_redraw(ref, token);
-    return token & MM_TOKEN ? mm_slice_malloc_slow(ref, token) : (void *)token;
+    const uint32_t here = mm_warp_here();
+    const int is_run = token >= MM_TOKEN_RUN;
+    void *p = NULL;
+    if (!is_run) {
+        if (token & MM_TOKEN_SHORT) token = mm_slice_redraw(ref, token);
+        p = token & MM_TOKEN ? mm_slice_malloc_slow(ref, token) : (void *)token;
+    }
+    mm_warp_sync(here);
+    if (is_run) p = mm_run_malloc(ref, token & ~MM_TOKEN_RUN, MM_SEGMENT_BYTES);
+    return p;
 }
 
 /* Allocates `bytes` (0 counts as 1), aligned to 1 << MM_ALIGN_SHIFT. Returns NULL if that cannot be had. */
@@ -48,9 +56,13 @@ MM_FN uint32_t mm_heap_aligned_bytes(uint64_t bytes, uint64_t align) {
  * Blocks begin at multiples of their size, so a class whose slice size is a multiple of `align` will do; every
  * fourth class is a power of two. */
 MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
-    if (align == 0 || (align & (align - 1)) != 0) return NULL;
-    if (bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_run_malloc(ref, bytes, align);
-    return mm_heap_malloc(ref, mm_heap_aligned_bytes(bytes, align));
+    const uint32_t here = mm_warp_here();
+    const int is_power = align != 0 && (align & (align - 1)) == 0, is_run = bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX;
+    void *p = NULL;
+    if (is_power && !is_run) p = mm_heap_malloc(ref, mm_heap_aligned_bytes(bytes, align));
+    mm_warp_sync(here); /* slices first: mm_heap_malloc_other */
+    if (is_power && is_run) p = mm_run_malloc(ref, bytes, align);
+    return p;
 }
 
 /* free, first part: returns what is left (slice.h) for mm_heap_free_other, 0 if nothing. */

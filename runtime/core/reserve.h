@@ -90,10 +90,31 @@ MM_FN_RARE void mm_reserve_tidy(const struct mm_heap_ref *ref, uint32_t c, uint3
     for (; any != 0; any &= any - 1) mm_segment_unlist(ref, s + mm_ctz(any), c, MM_WHOLE);
 }
 
-/* Makes lot m of the reserve of class c ready: whole blocks of the class, or else fresh segments.
- * Returns whether the caller is to look (mm_stripe_look): when something has come back and the class has grown, or memory
+/* How far a lane is with the lots that it has to make ready. All 0: it has not begun. */
+struct mm_refill {
+    uint32_t lots;  /* of its stripe: the late one, the one ahead (stripe.h) */
+    uint32_t stage; /* enum mm_refill_stage, of the next of these */
+    uint64_t drawn; /* its ticket of the reserve, or MM_TICKET_NONE */
+    uint32_t puts;  /* of the lots that this ticket makes it make ready: the late one, the one ahead */
+    uint32_t tries, nones, polls;
+    struct mm_growth growth;
+    int is_to_look; /* it is to look (mm_stripe_look) */
+};
+enum mm_refill_stage { MM_REFILL_AT_HAND, MM_REFILL_ROOM, MM_REFILL_DRAW };
+
+/* Whether lot m of a ring can be put: MM_STEP_DONE, or it is to be waited for. *has_room: 0, it took too long: the lot cannot be put, and
+ * whoever looks it up gives up as well. */
+MM_FN enum mm_step mm_refill_room(struct mm_refill *r, struct mm_ring *ring, uint32_t shift, uint32_t m, int *has_room) {
+    *has_room = mm_ring_has_room(ring, shift, m);
+    if (!*has_room && ++r->polls < MM_WAIT_ITERATIONS) return MM_STEP_WAIT;
+    r->polls = 0;
+    return MM_STEP_DONE;
+}
+
+/* One step towards lot m of the reserve of class c: whole blocks of the class, or else fresh segments.
+ * The caller is to look (mm_stripe_look) when something has come back and the class has grown, or memory
  * is scarce, and as long as that finds whole blocks. */
-MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t m) {
+MM_FN_RARE enum mm_step mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t m, struct mm_refill *r) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_ring *ring = mm_reserve_ring(ref, c);
     const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
@@ -105,7 +126,10 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     const uint32_t row = mm_reserve_row(ref, c);
     uint32_t s = MM_TREE_NONE, n = 0, apart = 0;
     uint64_t blocks = 0;
-    if (!mm_ring_await(ring, class_.row_lot_shift, m)) return 0;
+    int has_room;
+    if (!mm_growth_is_due(&r->growth)) return MM_STEP_WAIT_HOST;
+    if (mm_refill_room(r, ring, class_.row_lot_shift, m, &has_room) != MM_STEP_DONE) return MM_STEP_WAIT;
+    if (!has_room) return MM_STEP_DONE;
     if (found != 0) {
         if (mm_cas_acquire_u64(&h->classes[c].whole_row, found, 0)) s = (uint32_t)found - 1;
     } else if (mm_reserve_is_scarce(ref, left) && mm_load_relaxed_u64(whole.node) != 0) {
@@ -116,11 +140,14 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     const int is_fresh = blocks == 0;
     if (is_fresh) {
         uint64_t there;
+        enum mm_grown grown;
         MM_ROLLED
         do {
             there = mm_grow_mapped(ref);
             s = mm_segment_claim_fresh(ref, c, (uint32_t)near, m % MM_RESERVE_SPREAD, mm_reserve_lot(ref, c, there), &blocks);
-        } while (s == MM_TREE_NONE && mm_grow_await(ref, 1, there, MM_PATIENCE_TICKET));
+            grown = s == MM_TREE_NONE ? mm_grow_poll(ref, 1, there, MM_PATIENCE_TICKET, &r->growth) : MM_GROWN_NO;
+        } while (grown == MM_GROWN_MORE);
+        if (grown == MM_GROWN_WAIT) return MM_STEP_WAIT_HOST;
         if (s != MM_TREE_NONE && !(used >> c & 1)) mm_or_release_u64(&h->classes_used, 1ull << c);
         n = mm_popcount(blocks), apart = blocks >> mm_ctz(blocks | 1ull << 63) != mm_bits_low(n);
         if (!apart) s += mm_ctz(blocks | 1ull << 63);
@@ -130,9 +157,10 @@ MM_FN_RARE int mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_
     if (blocks != 0) mm_version_raise(h);
     if (is_fresh) mm_grow_ahead(ref, left > n ? left - n : 0);
     else mm_reserve_tidy(ref, c, s);
-    if (is_fresh && (hints == 0 || (segments <= looked + looked / MM_REUSE_LOOKS && !mm_reserve_is_scarce(ref, left)))) return 0;
+    if (is_fresh && (hints == 0 || (segments <= looked + looked / MM_REUSE_LOOKS && !mm_reserve_is_scarce(ref, left)))) return MM_STEP_DONE;
     if (is_fresh) mm_store_relaxed_u64(&h->classes[c].looked, segments + n);
-    return 1;
+    r->is_to_look = 1;
+    return MM_STEP_DONE;
 }
 
 MM_FN uint32_t mm_row_first(uint64_t what) { return (uint32_t)what & ((1u << MM_ROW_SHIFT) - 1); }
@@ -151,30 +179,34 @@ MM_FN uint32_t mm_reserve_block(struct mm_class class_, struct mm_ring *ring, ui
     return (first + (bit >> bits)) << 6 | (bit & ((1u << bits) - 1));
 }
 
-/* Draws a block of class c, by ticket `drawn` of the reserve if the caller has drawn that already, else MM_TICKET_NONE.
- * Returns it, or MM_BLOCK_NONE. *is_to_look: whether the caller is to look (mm_reserve_put). */
+/* One step towards a block of class c, by ticket r->drawn of the reserve if the caller has drawn one already, else MM_TICKET_NONE.
+ * *block, when done: it, or MM_BLOCK_NONE. */
 #define MM_TICKET_NONE (~0ull)
-MM_FN_RARE uint32_t mm_reserve_draw(const struct mm_heap_ref *ref, uint32_t c, uint64_t drawn, int *is_to_look) {
+MM_FN_RARE enum mm_step mm_reserve_draw(const struct mm_heap_ref *ref, uint32_t c, struct mm_refill *r, uint32_t *block) {
     const struct mm_class class_ = ref->classes[c];
     const uint32_t shift = class_.row_lot_shift, ahead = class_.reserve_ahead;
     struct mm_ring *ring = mm_reserve_ring(ref, c);
-    uint32_t nones = 0;
+    *block = MM_BLOCK_NONE;
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_TREE_TRIES && nones <= ahead; tries++) {
-        const uint32_t t = drawn == MM_TICKET_NONE ? mm_ring_draw(ring, 1) : (uint32_t)drawn, m = t >> shift, place = t & ((1u << shift) - 1);
-        drawn = MM_TICKET_NONE;
-        if (place == 0) {
-            if (mm_ring_is_late(ring, m, ahead)) *is_to_look |= mm_reserve_put(ref, c, m);
-            if (ahead) *is_to_look |= mm_reserve_put(ref, c, mm_lot_after(m, ahead, shift));
+    for (; r->tries < MM_TREE_TRIES && r->nones <= ahead; r->tries++) {
+        if (r->drawn == MM_TICKET_NONE) r->drawn = mm_ring_draw(ring, 1), r->puts = 0;
+        const uint32_t t = (uint32_t)r->drawn, m = t >> shift, place = t & ((1u << shift) - 1);
+        MM_ROLLED
+        for (; place == 0 && r->puts < 2; r->puts++) {
+            if (r->puts == 0 ? !mm_ring_is_late(ring, m, ahead) : ahead == 0) continue;
+            const enum mm_step step = mm_reserve_put(ref, c, r->puts == 0 ? m : mm_lot_after(m, ahead, shift), r);
+            if (step != MM_STEP_DONE) return step;
         }
-        const uint64_t what = mm_ring_look(ring, m);
-        const uint32_t block = mm_reserve_block(class_, ring, what, m, place);
+        const uint64_t what = mm_ring_poll(ring, m, &r->polls);
+        if (what == 0) return MM_STEP_WAIT;
+        *block = mm_reserve_block(class_, ring, what, m, place);
         mm_ring_took(ring, m, 1);
-        if (block != MM_BLOCK_NONE) return block;
-        nones += mm_lot_is_none(what);
+        r->drawn = MM_TICKET_NONE;
+        if (*block != MM_BLOCK_NONE) return MM_STEP_DONE;
+        r->nones += mm_lot_is_none(what);
         mm_ring_skip(ring, shift, m);
     }
-    return MM_BLOCK_NONE;
+    return MM_STEP_DONE;
 }
 
 #endif

@@ -15,9 +15,9 @@
  * Ordering. A lot is put with release and looked up with acquire; who looked it up counts afterwards, and who puts the next
  *   lot has seen the count.
  * Progress. Who has a ticket waits for who makes its lot ready, and that one for the callers of lot m - MM_RING, all with
- *   smaller tickets: so the oldest never waits. Each wait is at most MM_WAIT_ITERATIONS polls; who gives up has nothing. Lanes
- *   of one warp may wait for each other here: what a lane makes ready, it does before it waits for its own lot, and
- *   MM_RING lots are more than the tickets of lanes that go as one can be apart.
+ *   smaller tickets: so the oldest never waits. Each wait is at most MM_WAIT_ITERATIONS polls; who gives up has nothing. Nothing here
+ *   waits: a caller that would have to returns to the loop in which all lanes of its warp take their steps (slice.h), since
+ *   a lane that waits in a loop of its own keeps the others of its warp from going on.
  */
 #ifndef MM_CORE_RING_H
 #define MM_CORE_RING_H
@@ -62,17 +62,17 @@ MM_FN int mm_lot_is_odd(uint64_t what) {
 /* Draws n tickets. Returns the first. */
 MM_FN uint32_t mm_ring_draw(struct mm_ring *ring, uint32_t n) { return mm_add_relaxed_u32(&ring->tickets, n); }
 
-/* Looks lot m up, of which the caller has a ticket; waits until it is ready. Returns `what`; an empty lot if that took too
- * long. Acquires. */
-MM_FN uint64_t mm_ring_look(struct mm_ring *ring, uint32_t m) {
-    uint64_t *at = &mm_ring_slot(ring, m)->what, what = mm_load_acquire_u64(at);
-    MM_ROLLED
-    for (uint32_t polls = 0; !mm_lot_is(what, m); polls++) {
-        if (polls == MM_WAIT_ITERATIONS) return MM_LOT_NONE;
-        mm_wait();
-        what = mm_load_acquire_u64(at);
-    }
-    return what;
+/* Looks lot m up, of which the caller has a ticket. Returns `what`, or 0 if the lot is not ready. Acquires. */
+MM_FN uint64_t mm_ring_try_look(struct mm_ring *ring, uint32_t m) {
+    const uint64_t what = mm_load_acquire_u64(&mm_ring_slot(ring, m)->what);
+    return mm_lot_is(what, m) ? what : 0;
+}
+/* The same for a caller that looks again and again: *polls counts that, from 0. An empty lot if it took too long. */
+MM_FN uint64_t mm_ring_poll(struct mm_ring *ring, uint32_t m, uint32_t *polls) {
+    const uint64_t what = mm_ring_try_look(ring, m);
+    if (what == 0 && ++*polls < MM_WAIT_ITERATIONS) return 0;
+    *polls = 0;
+    return what ? what : MM_LOT_NONE;
 }
 
 /* n tickets of lot m have been looked up. */
@@ -84,15 +84,6 @@ MM_FN int mm_ring_is_done(uint32_t taken, uint32_t shift, uint32_t m) {
 }
 MM_FN int mm_ring_has_room(struct mm_ring *ring, uint32_t shift, uint32_t m) {
     return mm_ring_is_done(mm_load_acquire_u32(&mm_ring_slot(ring, m)->taken), shift, m);
-}
-/* Waits for that. Returns whether it has come about; if not, the lot cannot be put, and whoever looks it up gives up as well. */
-MM_FN int mm_ring_await(struct mm_ring *ring, uint32_t shift, uint32_t m) {
-    MM_ROLLED
-    for (uint32_t polls = 0; polls < MM_WAIT_ITERATIONS; polls++) {
-        if (mm_ring_has_room(ring, shift, m)) return 1;
-        mm_wait();
-    }
-    return 0;
 }
 
 /* Lot m is ready. Releases. */

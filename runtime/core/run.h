@@ -109,33 +109,53 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
     return MM_TREE_NONE;
 }
 
-/* The same, in as many searches as it takes. */
-MM_FN_RARE uint32_t mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, uint32_t *runs) {
+/* How far a lane is with its run. All 0: it has not begun. */
+struct mm_run_search {
+    uint64_t due;
+    uint32_t tries, searches, polls, pause;
+    int is_less; /* as many as are wanted were refused: one will do */
+    struct mm_growth growth;
+};
+
+/* One step towards what is wanted, in as many searches as it takes. When done: *first and *runs, or MM_TREE_NONE and 0. */
+MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *first,
+                                    uint32_t *runs) {
     const uint32_t salt = mm_home() * 32 + mm_warp_lane();
-    uint32_t searches = 0, polls = 0;
-    uint64_t due = 0;
+    *first = MM_TREE_NONE, *runs = 0;
+    if (s->pause > 1) {
+        s->pause--;
+        return MM_STEP_WAIT;
+    }
+    if (!mm_growth_is_due(&s->growth)) return MM_STEP_WAIT_HOST;
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_TREE_TRIES && polls < MM_WAIT_ITERATIONS; tries++) {
+    for (; s->tries < MM_TREE_TRIES && s->polls < MM_WAIT_ITERATIONS; s->tries++) {
         int conflict = 0;
         const uint64_t there = mm_grow_mapped(ref);
-        const uint32_t first = mm_run_search(ref, want, salt + tries * MM_RUN_SPREAD_SHIFT, runs, &conflict);
-        if (first != MM_TREE_NONE) {
+        *first = mm_run_search(ref, want, salt + s->tries * MM_RUN_SPREAD_SHIFT, runs, &conflict);
+        if (*first != MM_TREE_NONE) {
             mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
-            return first;
+            return MM_STEP_DONE;
         }
-        if (conflict || mm_grow_await(ref, want.count * want.most, there, MM_PATIENCE_CALLER)) continue;
-        if (want.most > 1 && mm_grow_await(ref, want.count, there, MM_PATIENCE_CALLER)) continue;
-        const enum mm_turn turn = mm_stripe_flush_turn(ref, &due);
+        *runs = 0;
+        if (conflict) continue;
+        enum mm_grown grown = MM_GROWN_NO;
+        if (!s->is_less) grown = mm_grow_poll(ref, want.count * want.most, there, MM_PATIENCE_CALLER, &s->growth);
+        s->is_less |= grown == MM_GROWN_NO;
+        if (s->is_less && want.most > 1) grown = mm_grow_poll(ref, want.count, there, MM_PATIENCE_CALLER, &s->growth);
+        if (grown == MM_GROWN_WAIT) return MM_STEP_WAIT_HOST;
+        s->is_less = 0;
+        if (grown == MM_GROWN_MORE) continue;
+        const enum mm_turn turn = mm_stripe_flush_turn(ref, &s->due);
         if (turn == MM_TURN_WAIT) { /* that was no search */
-            tries--, polls++;
-            mm_wait();
+            s->polls++;
+            return MM_STEP_WAIT;
         }
         if (turn != MM_TURN_NOTHING) continue;
-        if (++searches == MM_NULL_TRIES) break;
-        mm_wait_times(1u << searches);
+        if (++s->searches == MM_NULL_TRIES) break;
+        s->tries++, s->pause = mm_wait_steps(1u << s->searches);
+        return MM_STEP_WAIT;
     }
-    *runs = 0;
-    return MM_TREE_NONE;
+    return MM_STEP_DONE;
 }
 
 /* A run for `bytes` (0 counts as 1), aligned to align_bytes, a power of two. NULL: no such run. */
@@ -149,20 +169,25 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     /* segment i is aligned where i = skew modulo align */
     want.skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (want.align - 1);
     const uint32_t lane = mm_warp_lane(), count = want.count;
-    const uint32_t group = mm_warp_match(mm_warp_here(), want.align == 1 ? count : ~lane), leader = mm_ctz(group);
+    const uint32_t here = mm_warp_here(), group = mm_warp_match(here, want.align == 1 ? count : ~lane), leader = mm_ctz(group);
+    struct mm_run_search search = {0};
     uint32_t first = MM_TREE_NONE, left = group;
     MM_ROLLED
-    while (left != 0) { /* all lanes of the group, until the last is served: see mm_slice_malloc_slow */
+    do { /* all lanes, until the last is served: see mm_slice_malloc_slow */
         uint32_t at = MM_TREE_NONE, runs = 0;
+        enum mm_step step = MM_STEP_DONE;
         want.most = mm_popcount(left);
-        if (lane == leader) at = mm_run_take(ref, want, &runs);
-        mm_warp_sync(group);
-        at = mm_warp_shuffle(group, at, leader), runs = mm_warp_shuffle(group, runs, leader);
-        const uint32_t rank = mm_popcount(left & mm_bits_low(lane));
-        if (left >> lane & 1 && rank < runs) first = at + rank * count;
-        left = runs != 0 ? mm_warp_ballot(group, first == MM_TREE_NONE) : 0;
-    }
-    mm_warp_sync(group);
+        if (lane == leader && left != 0) step = mm_run_take(ref, want, &search, &at, &runs);
+        mm_warp_sync(here);
+        if (left != 0 && mm_warp_shuffle(group, step == MM_STEP_DONE, leader)) {
+            const struct mm_run_search begun = {0};
+            at = mm_warp_shuffle(group, at, leader), runs = mm_warp_shuffle(group, runs, leader);
+            const uint32_t rank = mm_popcount(left & mm_bits_low(lane));
+            if (left >> lane & 1 && rank < runs) first = at + rank * count;
+            left = runs != 0 ? mm_warp_ballot(group, first == MM_TREE_NONE) : 0, search = begun;
+        }
+        mm_step_wait(step);
+    } while (mm_warp_ballot(here, left != 0) != 0);
     if (first == MM_TREE_NONE) {
         mm_null_count(ref, bytes);
         return NULL;

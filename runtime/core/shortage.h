@@ -177,56 +177,75 @@ MM_FN_RARE enum mm_turn mm_stripe_flush_turn(const struct mm_heap_ref *ref, uint
     return turn == MM_TURN_MINE ? mm_round_end(word, mm_stripe_flush(ref)) : turn;
 }
 
-/* Up to n slices (at most 32) of class c, for who has ticket t of stripe k, of a lot in which there is nothing; 0, for NULL.
- * *is_to_look: whether the caller is to look; there is less to be used again than was thought. */
-MM_FN_RARE mm_claim mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t, int *is_to_look) {
+/* How far a search is. All 0: it has not begun. */
+struct mm_search {
+    uint64_t version, due;
+    uint32_t tries, searches, fails, polls;
+    uint32_t pause;  /* steps until the next search */
+    int circulated; /* in vain: what is left to be done is to flush */
+    struct mm_growth growth;
+};
+
+/* One step of a search for up to n slices (at most 32) of class c, for a lane that has ticket t of stripe k, of a lot in which there is
+ * nothing. *claim, when done: them; 0, for NULL. *is_to_look: whether the caller is to look; there is less to be used again than was
+ * thought. */
+MM_FN_RARE enum mm_step mm_stripe_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t, struct mm_search *s,
+                                       mm_claim *claim, int *is_to_look) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_class_state *cs = mm_stripe_class(ref, c);
-    uint64_t version = 0, due = 0;
-    uint32_t tries = 0, searches = 0, fails = 0, polls = 0;
-    int circulated = 0; /* in vain: what is left to be done is to flush */
+    *claim = 0;
+    if (s->pause > 1) {
+        s->pause--;
+        return MM_STEP_WAIT;
+    }
+    if (!mm_growth_is_due(&s->growth)) return MM_STEP_WAIT_HOST;
     MM_ROLLED
-    while (tries < MM_TREE_TRIES && polls < MM_WAIT_ITERATIONS) {
+    while (s->tries < MM_TREE_TRIES && s->polls < MM_WAIT_ITERATIONS) {
         const uint64_t there = mm_grow_mapped(ref);
-        mm_claim claim = mm_stripe_reuse(ref, c, n, t + k + (tries + polls) * MM_REUSE_ROUNDS);
-        if (claim != 0) return claim;
-        tries++;
+        *claim = mm_stripe_reuse(ref, c, n, t + k + (s->tries + s->polls) * MM_REUSE_ROUNDS);
+        if (*claim != 0) return MM_STEP_DONE;
+        s->tries++;
         const int thrifty = mm_stripe_is_thrifty(ref, c);
-        if (++fails < MM_REUSE_FAILS && thrifty) continue;
+        if (++s->fails < MM_REUSE_FAILS && thrifty) continue;
         *is_to_look |= thrifty;
         const uint64_t now = mm_version_read(h);
         const int is_dry = mm_load_relaxed_u64(&cs->dry) == now + 1 && mm_grow_is_refused(ref, 1);
-        if (is_dry && searches != 0) break;
-        if (searches == 0) version = now;
+        if (is_dry && s->searches != 0) break;
+        if (s->searches == 0) s->version = now;
         if (!is_dry) {
-            if (circulated && mm_grow_await(ref, 1, there, MM_PATIENCE_CALLER)) {
-                circulated = 0;
+            const enum mm_grown grown = s->circulated ? mm_grow_poll(ref, 1, there, MM_PATIENCE_CALLER, &s->growth) : MM_GROWN_NO;
+            if (grown == MM_GROWN_WAIT) {
+                s->tries--;
+                return MM_STEP_WAIT_HOST;
+            }
+            if (grown == MM_GROWN_MORE) {
+                s->circulated = 0;
                 continue;
             }
-            enum mm_turn turn = circulated ? mm_stripe_flush_turn(ref, &due) : mm_round_begin(&cs->circulating, &due);
+            enum mm_turn turn = s->circulated ? mm_stripe_flush_turn(ref, &s->due) : mm_round_begin(&cs->circulating, &s->due);
             if (turn == MM_TURN_MINE) { /* what he puts into circulation the others find */
-                claim = mm_stripe_circulate(ref, c, n, t + k);
-                turn = mm_round_end(&cs->circulating, claim != 0);
+                *claim = mm_stripe_circulate(ref, c, n, t + k);
+                turn = mm_round_end(&cs->circulating, *claim != 0);
             }
-            if (claim != 0) { /* there is memory: then there is no need for each to look for itself */
+            if (*claim != 0) { /* there is memory: then there is no need for each to look for itself */
                 mm_ring_skip(mm_ring_at(ref, c, k), ref->classes[c].lot_shift, t >> ref->classes[c].lot_shift);
-                return claim;
+                return MM_STEP_DONE;
             }
             if (turn == MM_TURN_WAIT) { /* that was no search */
-                tries--, polls++;
-                mm_wait();
-                continue;
+                s->tries--, s->polls++;
+                return MM_STEP_WAIT;
             }
-            circulated = turn == MM_TURN_NOTHING && !circulated;
-            if (circulated || turn == MM_TURN_FOUND) continue;
+            s->circulated = turn == MM_TURN_NOTHING && !s->circulated;
+            if (s->circulated || turn == MM_TURN_FOUND) continue;
         }
-        if (++searches >= MM_NULL_TRIES) {
-            if (now == version) mm_store_relaxed_u64(&cs->dry, version + 1);
+        if (++s->searches >= MM_NULL_TRIES) {
+            if (now == s->version) mm_store_relaxed_u64(&cs->dry, s->version + 1);
             break;
         }
-        mm_wait_times(1u << searches);
+        s->pause = mm_wait_steps(1u << s->searches);
+        return MM_STEP_WAIT;
     }
-    return 0;
+    return MM_STEP_DONE;
 }
 
 #endif

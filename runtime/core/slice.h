@@ -32,54 +32,83 @@ MM_FN uint32_t mm_token_class(uint64_t token) { return (uint32_t)(token >> 40) &
 MM_FN uint32_t mm_token_stripe(uint64_t token) { return (uint32_t)(token >> 32) & 255; }
 MM_STATIC_ASSERT(MM_CLASS_COUNT <= 64 && MM_STRIPES <= 256, "both fit");
 #define MM_TOKEN_SHORT (1ull << 46) /* of a lot that is ready, and has fewer slices than tickets */
-#define MM_TOGETHER_SHIFT 4 /* lots, whose tickets go as one */
-MM_STATIC_ASSERT(MM_RING > (1u << MM_TOGETHER_SHIFT) + MM_AHEAD_MAX, "they find room for what they make ready");
 
-/* A slice for the ticket `token`, or for others that the caller draws then; NULL. Lanes that are here together with tickets
- * of the same class and stripe go as one until the last is served: lanes that leave early and come back in a next call, while
- * the others form a new group, got lost under nvcc 13.0 (docs/notes/lanes-that-leave.md). But no tickets further apart than
- * those of one draw can be: else one lane might wait for room in the ring that another has, who waits for the first. */
+/* Where a lane is on its way to a slice: it makes ready the lots that its ticket makes it make ready; looks its lot up; if that is empty,
+ * searches; if the ticket is good for nothing, draws another. */
+enum mm_slice_stage { MM_SLICE_BEGIN, MM_SLICE_LOOK, MM_SLICE_NONE, MM_SLICE_VOID, MM_SLICE_HAS };
+
+/* A slice for the ticket `token`, or for others that the caller draws then; NULL. All lanes that are here together take their steps in
+ * one loop and leave together: lanes that waited for memory in loops of their own would keep those of their warp for which
+ * other warps wait from going on, for ever, since nothing makes a warp change between its lanes (docs/design.md). Lanes that leave
+ * early and come back in a next call got lost under nvcc 13.0, too (docs/notes/lanes-that-leave.md). Lanes with tickets of the same class
+ * and stripe, a group, draw and search as one. While a lane has lots to make ready, for which others wait, nobody searches. */
 MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token) {
-    const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane();
-    const uint32_t near = (uint32_t)token >> ref->classes[c].lot_shift >> MM_TOGETHER_SHIFT;
-    const uint32_t group = mm_warp_match(mm_warp_here(), (uint32_t)(token >> 32) << 18 | (near & ((1u << 18) - 1))), leader = mm_ctz(group);
-    const uint32_t shift = ref->classes[c].lot_shift;
+    const uint32_t here = mm_warp_here(), group = mm_warp_match(here, (uint32_t)(token >> 32)), leader = mm_ctz(group);
+    const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane(), shift = ref->classes[c].lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
-    uint32_t t = (uint32_t)token, left = group, nones;
-    uint64_t off = MM_PIECE_VOID;
-    int is_to_look = 0;
+    struct mm_refill refill = {0};
+    struct mm_search search = {0};
+    uint32_t t = (uint32_t)token, polls = 0, asking = 0; /* asking: the lanes of the group for which the first of them searches */
+    uint64_t off = MM_PIECE_NONE;
+    enum mm_slice_stage stage = MM_SLICE_BEGIN;
     MM_ROLLED
     do {
-        const uint32_t mine = left >> lane & 1, m = t >> shift;
-        if (mine) mm_stripe_begin(ref, c, k, t, &is_to_look);
-        mm_warp_sync(group);
-        if (mine) off = mm_stripe_piece(ref, c, k, t);
-        mm_warp_sync(group);
-        const uint32_t same = mm_warp_match(group, mine ? m : ~0u);
-        if (mine && lane == 31 - mm_clz_u32(same)) { /* the largest ticket */
+        const uint32_t m = t >> shift;
+        enum mm_step step = MM_STEP_DONE;
+        uint64_t what = 0;
+        if (stage == MM_SLICE_BEGIN) {
+            step = mm_stripe_begin(ref, c, k, t, &refill);
+            if (step == MM_STEP_DONE) stage = MM_SLICE_LOOK;
+        }
+        mm_warp_sync(here);
+        if (stage == MM_SLICE_LOOK) {
+            what = mm_ring_poll(ring, m, &polls);
+            if (what == 0) step = MM_STEP_WAIT;
+        }
+        if (what != 0) {
+            off = mm_stripe_piece(ref, c, t, what);
+            stage = off == MM_PIECE_NONE ? MM_SLICE_NONE : off == MM_PIECE_VOID ? MM_SLICE_VOID : MM_SLICE_HAS;
+        }
+        mm_warp_sync(here);
+        const uint32_t same = mm_warp_match(group, what != 0 ? m : ~0u);
+        if (what != 0 && lane == 31 - mm_clz_u32(same)) { /* the largest ticket */
             mm_ring_took(ring, m, mm_popcount(same));
-            if (off == MM_PIECE_VOID) mm_ring_skip(ring, shift, m);
+            if (stage == MM_SLICE_VOID) mm_ring_skip(ring, shift, m);
         }
-        nones = mm_warp_ballot(group, mine && off == MM_PIECE_NONE);
-        if (nones != 0) {
-            const uint32_t first = mm_ctz(nones), rank = mm_popcount(nones & mm_bits_low(lane));
+        const uint32_t begins = mm_warp_ballot(here, stage == MM_SLICE_BEGIN), nones = mm_warp_ballot(group, stage == MM_SLICE_NONE);
+        if (nones != 0 && begins == 0) {
+            if (asking == 0) {
+                const struct mm_search begun = {0};
+                asking = nones, search = begun;
+            }
+            const uint32_t first = mm_ctz(asking), rank = mm_popcount(asking & mm_bits_low(lane));
             mm_claim claim = 0;
-            if (lane == first) claim = mm_stripe_find(ref, c, mm_popcount(nones), k, t, &is_to_look);
+            if (lane == first) step = mm_stripe_find(ref, c, mm_popcount(asking), k, t, &search, &claim, &refill.is_to_look);
             mm_warp_sync(group);
-            claim = mm_warp_shuffle_u64(group, claim, first);
-            if (nones >> lane & 1 && rank < mm_claim_count(claim)) off = mm_claim_offset(ref->classes[c], claim, rank);
-            if (claim == 0) left &= ~nones;
+            if (mm_warp_shuffle(group, step == MM_STEP_DONE, first)) {
+                claim = mm_warp_shuffle_u64(group, claim, first);
+                if (asking >> lane & 1) {
+                    if (rank < mm_claim_count(claim)) off = mm_claim_offset(ref->classes[c], claim, rank);
+                    stage = rank < mm_claim_count(claim) || claim == 0 ? MM_SLICE_HAS : MM_SLICE_VOID;
+                }
+                asking = 0;
+            }
         }
-        left = mm_warp_ballot(group, left >> lane & 1 && off >= MM_PIECE_VOID);
-        if (left != 0) {
-            if (lane == leader) t = mm_ring_draw(ring, mm_popcount(left));
+        const uint32_t voids = mm_warp_ballot(group, stage == MM_SLICE_VOID);
+        if (voids != 0) {
+            uint32_t first = 0;
+            if (lane == leader) first = mm_ring_draw(ring, mm_popcount(voids));
             mm_warp_sync(group);
-            t = mm_warp_shuffle(group, t, leader) + mm_popcount(left & mm_bits_low(lane));
+            first = mm_warp_shuffle(group, first, leader);
+            if (stage == MM_SLICE_VOID) {
+                t = first + mm_popcount(voids & mm_bits_low(lane));
+                stage = MM_SLICE_BEGIN, refill.lots = 0;
+            }
         }
-    } while (left != 0);
-    is_to_look = (int)mm_warp_ballot(group, is_to_look);
-    if (is_to_look) mm_stripe_look(ref, c, k, group, mm_popcount(group & mm_bits_low(lane)));
-    mm_warp_sync(group); /* nobody runs ahead */
+        mm_step_wait(step);
+    } while (mm_warp_ballot(here, stage != MM_SLICE_HAS) != 0);
+    if (mm_warp_ballot(group, refill.is_to_look) != 0) mm_stripe_look(ref, c, k, group, mm_popcount(group & mm_bits_low(lane)));
+    mm_warp_sync(here); /* nobody runs ahead */
     if (off < MM_PIECE_VOID) return (void *)(ref->user_base + off);
     mm_null_count(ref, ref->classes[c].bytes);
     return NULL;
@@ -92,8 +121,8 @@ MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t grou
 }
 
 /* The address of a slice of class c, if it can be had by a plain ticket: one that is neither a lot's first nor last, nor
- * are those of the other lanes, of a lot that is ready, or will be soon, and not short. Else a token. Small, and without calls: a
- * function that makes any, or needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
+ * are those of the other lanes, of a lot that is ready, or will be after a few polls, and not short. Else a token: there is no longer wait
+ * here, since another lane of the warp may have a lot to make ready. Small, and without calls: a function that makes any, or needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     uint32_t group = mm_warp_match(mm_warp_here(), c), t = 0;
     uint32_t at = (c * MM_RINGS + (mm_home() & ref->classes[c].stripe_mask)) * (uint32_t)sizeof(struct mm_ring);
@@ -112,7 +141,7 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
             what = mm_load_acquire_u64(&slot->what) ^ mm_lot_tag(t >> shift);
             if ((what & ~MM_LOT_ODD) >> MM_LOT_CONTENT_BITS == 0) break;
             polls = mm_anew(polls + 1);
-            if (polls == MM_WAIT_ITERATIONS) break;
+            if (polls == MM_DRAW_POLLS) break;
             mm_wait();
         }
         mm_warp_sync(group);
@@ -130,8 +159,8 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
 }
 
 /* The address of a slice for the ticket `token`, of a short lot that is ready, or for another ticket if that is beyond the lot's
- * slices; or a token, if it is not that easy. No calls, as mm_slice_draw. Lanes that draw again do so as one, and stay together;
- * but nobody waits for a lot whose first ticket a lane of the same group has: that lane would make it ready only after this. */
+ * slices; or a token, if it is not that easy, or the lot is not ready. No calls, as mm_slice_draw. Lanes that draw again do so as one, and
+ * stay together. */
 MM_FN_LEAF uint64_t mm_slice_redraw(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), shift = ref->classes[c].lot_shift, size = 1u << shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
@@ -140,8 +169,8 @@ MM_FN_LEAF uint64_t mm_slice_redraw(const struct mm_heap_ref *ref, uint64_t toke
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
         const uint32_t m = t >> shift, place = t & (size - 1);
         if (place == 0 || place + n >= size + (group == 0)) break; /* the first has something to do, the last too */
-        const uint64_t what = mm_ring_look(ring, m);
-        const int is_none = mm_lot_is_none(what); /* or who has waited too long */
+        const uint64_t what = mm_ring_try_look(ring, m);
+        const int is_none = what == 0 || mm_lot_is_none(what);
         if (group != 0 ? mm_warp_ballot(group, is_none) != 0 : is_none) break;
         const uint32_t good = what & MM_LOT_ODD ? ref->classes[c].short_slices : size;
         if (place < good && place + n >= good) break;

@@ -130,28 +130,51 @@ MM_FN_LEAF uint64_t mm_stripe_try_put(const struct mm_heap_ref *ref, uint32_t c,
     return MM_PUT_DONE;
 }
 
-/* Makes lot m of stripe k of class c ready, whatever it takes. drawn: see mm_stripe_try_put. *is_to_look: see mm_reserve_draw. */
-MM_FN_RARE void mm_stripe_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t m, uint64_t drawn, int *is_to_look) {
+/* One step towards lot m of stripe k of class c, whatever it takes, after mm_stripe_try_put. */
+MM_FN_RARE enum mm_step mm_stripe_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t m, struct mm_refill *r) {
     struct mm_ring *ring = mm_ring_at(ref, c, k);
-    const int thrifty = drawn == MM_TICKET_NONE && mm_stripe_is_thrifty(ref, c);
-    if (drawn == MM_TICKET_NONE && !mm_ring_await(ring, ref->classes[c].lot_shift, m)) return;
-    const uint32_t block = thrifty ? MM_BLOCK_NONE : mm_reserve_draw(ref, c, drawn, is_to_look);
+    uint32_t block = MM_BLOCK_NONE;
+    if (r->stage == MM_REFILL_ROOM) {
+        int has_room;
+        if (mm_refill_room(r, ring, ref->classes[c].lot_shift, m, &has_room) != MM_STEP_DONE) return MM_STEP_WAIT;
+        if (!has_room) return MM_STEP_DONE;
+        if (mm_stripe_is_thrifty(ref, c)) {
+            mm_ring_put(ring, m, MM_LOT_NONE);
+            return MM_STEP_DONE;
+        }
+        r->stage = MM_REFILL_DRAW;
+    }
+    const enum mm_step step = mm_reserve_draw(ref, c, r, &block);
+    if (step != MM_STEP_DONE) return step;
     if (block == MM_BLOCK_NONE) mm_ring_put(ring, m, MM_LOT_NONE);
     else mm_stripe_open(ref, c, k, m, block);
+    return MM_STEP_DONE;
 }
 
-/* Makes lot m of stripe k of class c ready. */
-MM_FN void mm_stripe_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t m, int *is_to_look) {
-    const uint64_t drawn = mm_stripe_try_put(ref, c, k, m);
-    if (drawn != MM_PUT_DONE) mm_stripe_put(ref, c, k, m, drawn, is_to_look);
+/* One step towards lot m of stripe k of class c. */
+MM_FN enum mm_step mm_stripe_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t m, struct mm_refill *r) {
+    if (r->stage == MM_REFILL_AT_HAND) {
+        r->drawn = mm_stripe_try_put(ref, c, k, m);
+        if (r->drawn == MM_PUT_DONE) return MM_STEP_DONE;
+        r->stage = r->drawn == MM_TICKET_NONE ? MM_REFILL_ROOM : MM_REFILL_DRAW;
+        r->tries = r->nones = r->puts = 0;
+    }
+    const enum mm_step step = mm_stripe_put(ref, c, k, m, r);
+    if (step == MM_STEP_DONE) r->stage = MM_REFILL_AT_HAND;
+    return step;
 }
 
-/* Who has drawn ticket t of stripe k: makes ready what he has to, if anything. *is_to_look: see mm_reserve_draw. */
-MM_FN void mm_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t t, int *is_to_look) {
+/* One step of a lane that has drawn ticket t of stripe k: makes ready what it has to, if anything. */
+MM_FN enum mm_step mm_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t t, struct mm_refill *r) {
     const uint32_t shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, m = t >> shift;
-    if ((t & ((1u << shift) - 1)) != 0) return;
-    if (mm_ring_is_late(mm_ring_at(ref, c, k), m, ahead)) mm_stripe_make(ref, c, k, m, is_to_look);
-    if (ahead) mm_stripe_make(ref, c, k, mm_lot_after(m, ahead, shift), is_to_look);
+    if ((t & ((1u << shift) - 1)) != 0) return MM_STEP_DONE;
+    MM_ROLLED
+    for (; r->lots < 2; r->lots++) {
+        if (r->lots == 0 ? !mm_ring_is_late(mm_ring_at(ref, c, k), m, ahead) : ahead == 0) continue;
+        const enum mm_step step = mm_stripe_make(ref, c, k, r->lots == 0 ? m : mm_lot_after(m, ahead, shift), r);
+        if (step != MM_STEP_DONE) return step;
+    }
+    return MM_STEP_DONE;
 }
 
 /* The block of a stripe's lot: segment << 6 | number. */
@@ -161,15 +184,14 @@ MM_FN uint32_t mm_stripe_block(struct mm_class class_, uint64_t what) {
     return (uint32_t)(off >> MM_SEGMENT_SHIFT) << 6 | mm_class_number(class_, in) >> class_.block_shift;
 }
 
-/* What ticket t of stripe k is good for, after mm_stripe_begin: the byte offset of a slice in the heap, or
+/* What ticket t of stripe k, of a lot that is `what`, is good for, after mm_stripe_begin: the byte offset of a slice in the heap, or
  * MM_PIECE_NONE: nothing, the caller has to look for itself; or MM_PIECE_VOID: nothing, another ticket will do. The caller
  * then counts it in taken. */
 #define MM_PIECE_NONE (~0ull)
 #define MM_PIECE_VOID (~1ull)
-MM_FN uint64_t mm_stripe_piece(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t t) {
+MM_FN uint64_t mm_stripe_piece(const struct mm_heap_ref *ref, uint32_t c, uint32_t t, uint64_t what) {
     const struct mm_class class_ = ref->classes[c];
-    const uint32_t m = t >> class_.lot_shift, place = t & ((1u << class_.lot_shift) - 1);
-    const uint64_t what = mm_ring_look(mm_ring_at(ref, c, k), m);
+    const uint32_t place = t & ((1u << class_.lot_shift) - 1);
     if (mm_lot_is_none(what)) return MM_PIECE_NONE;
     const uint32_t block = mm_stripe_block(class_, what), s = block >> 6, j = block & 63, n = mm_class_block_slices(class_, j);
     if (place == n - 1) mm_stripe_issued(ref, s, c, j);

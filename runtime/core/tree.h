@@ -27,6 +27,7 @@
 #define MM_CORE_TREE_H
 
 #include "runtime/core/layout.h"
+#include "runtime/core/step.h"
 
 #define MM_TREE_NONE 0xffffffffu
 

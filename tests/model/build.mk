@@ -4,7 +4,7 @@
 
 MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment two/segment one/stripe two/stripe ring/stripe four/stripe \
     one/block two/block word/block one/run two/run one/grow two/grow one/null two/null word/null)
-MODEL_HEADERS := $(wildcard tests/unit/serve.h tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h) runtime/port.h
+MODEL_HEADERS := $(wildcard tests/unit/serve.h tests/unit/until.h tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h) runtime/port.h
 
 # Seconds for each scenario of `make model`, which goes as deep as the scenario asks; `make check`: one, two preemptions.
 MODEL_SECONDS ?= 60

@@ -2,7 +2,7 @@
 #ifndef MM_UNIT_SERVE_H
 #define MM_UNIT_SERVE_H
 
-#include "runtime/core/slice.h"
+#include "until.h"
 
 /* n tickets (at most 32) of stripe k, the first of which is t, have been drawn. got(to, off) is told of each slice at once, by its
  * byte offset in the heap. Returns how many were served. */
@@ -14,17 +14,17 @@ static inline uint32_t unit_serve_by(const struct mm_heap_ref *ref, uint32_t c, 
     int is_to_look = 0;
     while (left != 0) {
         uint32_t nones = 0, none = 0;
-        for (uint32_t i = 0; i < left; i++) mm_stripe_begin(ref, c, k, t + i, &is_to_look);
+        for (uint32_t i = 0; i < left; i++) unit_stripe_begin(ref, c, k, t + i, &is_to_look);
         const uint32_t before = served;
         for (uint32_t i = 0; i < left; i++) {
-            const uint64_t off = mm_stripe_piece(ref, c, k, t + i);
+            const uint64_t off = unit_stripe_piece(ref, c, k, t + i);
             mm_ring_took(ring, (t + i) >> shift, 1);
             if (off == MM_PIECE_NONE) nones++, none = t + i;
             else if (off != MM_PIECE_VOID) got(to, off), served++;
         }
         left -= served - before;
         if (nones != 0) {
-            const mm_claim claim = mm_stripe_find(ref, c, nones, k, none, &is_to_look);
+            const mm_claim claim = unit_stripe_find(ref, c, nones, k, none, &is_to_look);
             for (uint32_t rank = 0; rank < mm_claim_count(claim); rank++, served++, left--)
                 got(to, mm_claim_offset(ref->classes[c], claim, rank));
             if (claim == 0) left -= nones;

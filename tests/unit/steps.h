@@ -51,20 +51,14 @@ __attribute__((unused)) static void unit_step(void) {
 
 #define mm_home unit_port_home
 #define mm_wait unit_port_wait
-#define mm_wait_times unit_port_wait_times
 #include "runtime/port.h"
 #undef mm_home
 #undef mm_wait
-#undef mm_wait_times
 #ifndef UNIT_WAIT_STEPS
 #define UNIT_WAIT_STEPS 0
 #endif
 MM_FN void mm_wait(void) {
     for (int i = 0; i < UNIT_WAIT_STEPS; i++) unit_step();
-}
-MM_FN void mm_wait_times(uint32_t n) {
-    (void)n;
-    mm_wait();
 }
 MM_FN uint32_t mm_home(void) { return unit_running < 0 ? unit_home : unit_actor_home[unit_running]; }
 

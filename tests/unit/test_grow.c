@@ -169,16 +169,16 @@ END_TEST
 START_TEST(fixed_heap_never_asks) {
     heap.ref.mailbox = 0;
     unit_eq(look(1, 0), MM_GROWN_NO);
-    unit_eq(mm_grow_await(ref, 1, h->grow.mapped, MM_PATIENCE_CALLER), 0);
+    unit_eq(unit_grow_await(ref, 1, h->grow.mapped, MM_PATIENCE_CALLER), 0);
     mm_grow_ahead(ref, 0);
     unit_eq(box.wanted, 0);
 }
 END_TEST
 
 START_TEST(waits_no_longer_than_said) {
-    unit_eq(mm_grow_await(ref, 1, h->grow.mapped, MM_PATIENCE_CALLER), 0); /* nobody answers */
+    unit_eq(unit_grow_await(ref, 1, h->grow.mapped, MM_PATIENCE_CALLER), 0); /* nobody answers */
     unit_eq(h->grow.late[MM_PATIENCE_CALLER], 1ull << 32 | 1);
-    unit_eq(mm_grow_await(ref, 1, h->grow.mapped + 1, MM_PATIENCE_CALLER), 1); /* there is more than when it looked */
+    unit_eq(unit_grow_await(ref, 1, h->grow.mapped + 1, MM_PATIENCE_CALLER), 1); /* there is more than when it looked */
 }
 END_TEST
 

@@ -92,7 +92,7 @@ START_TEST(room_against_plain_counting) {
             uint32_t lot = oldest;
             if (drawn >> shift > oldest) lot += (r >> 8) % ((drawn >> shift) - oldest + 1);
             const uint32_t of = drawn >> shift > lot ? in : drawn % in, some = of - counted[lot], m = mm_lot_after(begin, lot, shift);
-            if (lot < drawn >> shift || some != 0) unit_eq(mm_ring_look(ring, m) & MM_LOT_CONTENT, lot);
+            if (lot < drawn >> shift || some != 0) unit_eq(unit_ring_look(ring, m) & MM_LOT_CONTENT, lot);
             const uint32_t n = some > 0 ? 1 + (r >> 16) % some : 0;
             if (n > 0) mm_ring_took(ring, m, n);
             counted[lot] += n;
@@ -112,21 +112,21 @@ static void count_polls(void) { polls++; }
 START_TEST(waits_end) {
     struct mm_ring *ring = (struct mm_ring *)calloc(1, sizeof *ring);
     unit_each_step = count_polls, polls = 0;
-    unit_eq(mm_ring_look(ring, 0), MM_LOT_NONE);
+    unit_eq(unit_ring_look(ring, 0), MM_LOT_NONE);
     unit_eq(polls, MM_WAIT_ITERATIONS + 1);
     mm_ring_put(ring, 0, 77);
     polls = 0;
-    unit_eq(mm_ring_look(ring, 0), mm_lot_tag(0) | 77);
+    unit_eq(unit_ring_look(ring, 0), mm_lot_tag(0) | 77);
     unit_eq(polls, 1);
-    unit_eq(mm_ring_look(ring, MM_RING), MM_LOT_NONE); /* an earlier lot is not taken for it */
+    unit_eq(unit_ring_look(ring, MM_RING), MM_LOT_NONE); /* an earlier lot is not taken for it */
     mm_ring_took(ring, 0, 3);
     polls = 0;
-    mm_ring_await(ring, 2, MM_RING);
+    unit_ring_await(ring, 2, MM_RING);
     unit_le(MM_WAIT_ITERATIONS, polls);
     unit_le(polls, MM_WAIT_ITERATIONS + 1);
     mm_ring_took(ring, 0, 1);
     polls = 0;
-    mm_ring_await(ring, 2, MM_RING);
+    unit_ring_await(ring, 2, MM_RING);
     unit_eq(polls, 1);
     unit_each_step = NULL;
     free(ring);

@@ -109,7 +109,7 @@ static uint32_t search(uint32_t n, uint32_t count, uint32_t align, uint32_t skew
 
 static uint32_t take(uint32_t count, uint32_t align, uint32_t skew, uint32_t most, uint32_t *runs) {
     const struct mm_run want = {count, align, skew, most};
-    return mm_run_take(&heap.ref, want, runs);
+    return unit_run_take(&heap.ref, want, runs);
 }
 
 /* A heap of n segments that are free in rows, other ones after each change; is_free follows. */

@@ -71,8 +71,8 @@ START_TEST(short_lots) {
             int is_to_look = 0;
             for (uint32_t i = 0; i < in; i++) {
                 const uint32_t t = mm_ring_draw(ring(c, 0), 1);
-                mm_stripe_begin(ref, c, 0, t, &is_to_look);
-                const uint64_t off = mm_stripe_piece(ref, c, 0, t), first = (uint64_t)(j << k.block_shift) * k.bytes;
+                unit_stripe_begin(ref, c, 0, t, &is_to_look);
+                const uint64_t off = unit_stripe_piece(ref, c, 0, t), first = (uint64_t)(j << k.block_shift) * k.bytes;
                 mm_ring_took(ring(c, 0), j, 1);
                 unit_eq(off, i < n ? first + (uint64_t)i * k.bytes : MM_PIECE_VOID);
                 unit_eq(at(0)->unissued >> j & 1, i + 1 < n);
@@ -287,13 +287,13 @@ START_TEST(fresh_rows) {
         const struct mm_class k = ref->classes[c];
         const uint32_t row = 1u << k.row_shift, first = row < SEGMENTS ? row : SEGMENTS;
         uint32_t block[65], n;
-        mm_reserve_put(ref, c, 0);
+        unit_reserve_put(ref, c, 0);
         lot_blocks(c, 0, block, &n);
         unit_eq(n, first * k.blocks);
         for (uint32_t i = 0; i < n; i++) unit_eq(block[i], (i / k.blocks) << 6 | i % k.blocks);
         unit_eq(mm_cpu_heap_free_segments(&heap), SEGMENTS - first);
         unit_eq(h->classes_used, 1ull << c);
-        mm_reserve_put(ref, c, 1);
+        unit_reserve_put(ref, c, 1);
         const uint32_t second = SEGMENTS - first < row ? SEGMENTS - first : row;
         if (second != 0) {
             lot_blocks(c, 1, block, &n);
@@ -347,7 +347,7 @@ START_TEST(whole_blocks_of_a_row) {
         unit_eq(h->classes[c].whole_row, !scarce && first != MM_TREE_NONE && seen * 4 >= 3 * row * blocks ? first + 1 : 0);
         const int takes = n > 0 && (scarce ? first != MM_TREE_NONE : h->classes[c].whole_row != 0);
         unit_ring_from(ref, c, MM_STRIPES, m);
-        mm_reserve_put(ref, c, m);
+        unit_reserve_put(ref, c, m);
         uint32_t got = 0;
         lot_blocks(c, m, block, &got);
         unit_eq(got, takes ? n : 0);
@@ -413,7 +413,7 @@ START_TEST(looks_when_it_grows) {
         for (uint32_t m = 0; m < SEGMENTS; m++) {
             const int looks = round == 1 && m > looked + looked / MM_REUSE_LOOKS;
             unit_ring_from(ref, c, MM_STRIPES, m);
-            unit_eq(mm_reserve_put(ref, c, m), looks);
+            unit_eq(unit_reserve_put(ref, c, m), looks);
             if (looks) looked = m + 1;
             unit_eq(h->classes[c].looked, looked);
         }

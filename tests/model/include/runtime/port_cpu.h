@@ -100,6 +100,7 @@ MM_FN void mm_trap(void) { __builtin_trap(); }
 MM_FN uint64_t mm_now_ns(void) { return 0; } /* time stands still: what was refused stays so */
 MM_FN void mm_wait(void) { model_wait(); }
 MM_FN void mm_wait_host(void) { model_wait(); }
-MM_FN void mm_wait_times(uint32_t n) { (void)n, model_wait(); } /* the explorer counts waits, not their length */
+MM_FN uint32_t mm_wait_steps(uint32_t n) { return (void)n, 1; } /* the explorer counts waits, not their length */
+MM_FN int mm_is_due(uint64_t at_ns) { return (void)at_ns, 1; }
 
 #endif
