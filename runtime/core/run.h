@@ -158,9 +158,11 @@ MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run
     return MM_STEP_DONE;
 }
 
-/* A run for `bytes` (0 counts as 1), aligned to align_bytes, a power of two. NULL: no such run. */
-MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes) {
-    if (bytes > ref->user_bytes || align_bytes > ref->user_bytes) {
+/* A run for `bytes` (0 counts as 1), aligned to align_bytes, a power of two. NULL: no such run. here: the lanes that call. */
+MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
+    const int is_beyond = bytes > ref->user_bytes || align_bytes > ref->user_bytes;
+    here = mm_warp_ballot(here, !is_beyond);
+    if (is_beyond) {
         mm_null_count(ref, bytes);
         return NULL;
     }
@@ -169,7 +171,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     /* segment i is aligned where i = skew modulo align */
     want.skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (want.align - 1);
     const uint32_t lane = mm_warp_lane(), count = want.count;
-    const uint32_t here = mm_warp_here(), group = mm_warp_match(here, want.align == 1 ? count : ~lane), leader = mm_ctz(group);
+    const uint32_t group = mm_warp_match(here, want.align == 1 ? count : ~lane), leader = mm_ctz(group);
     struct mm_run_search search = {0};
     uint32_t first = MM_TREE_NONE, left = group;
     MM_ROLLED
