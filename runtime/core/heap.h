@@ -24,8 +24,9 @@ MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
         return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
     return mm_token_run(bytes);
 }
-/* The rest of it. Lanes that want slices come first: other warps may wait for lots that they make ready, and a run waits for the host. */
-MM_FN void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
+/* The rest of it. Lanes that want slices come first: other warps may wait for lots that they make ready, and a run waits for the host. A
+ * function of its own: who is here is asked where it begins (docs/notes/lanes-that-leave.md). */
+MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t here = mm_warp_here(), runs = mm_warp_ballot(here, token >= MM_TOKEN_RUN), mine = 1u << mm_warp_lane();
     if (!(runs & mine) && token & MM_TOKEN_SHORT) token = mm_slice_redraw(ref, token);
     const uint32_t slices = mm_warp_ballot(here, token & MM_TOKEN ? 1 : 0) & ~runs;
@@ -53,7 +54,7 @@ MM_FN uint32_t mm_heap_aligned_bytes(uint64_t bytes, uint64_t align) {
 /* `bytes` aligned to `align`, a power of two up to the size of the heap. NULL if it is none, or no memory.
  * Blocks begin at multiples of their size, so a class whose slice size is a multiple of `align` will do; every
  * fourth class is a power of two. */
-MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+MM_FN_RARE void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     const int is_power = align != 0 && (align & (align - 1)) == 0, is_run = bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX;
     const uint32_t here = mm_warp_here(), runs = mm_warp_ballot(here, is_power && is_run);
     void *p = NULL;
