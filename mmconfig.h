@@ -121,6 +121,12 @@
  * ready by then, and no lane of the warp that makes one ready for others is held up for longer. */
 #define MM_DRAW_POLLS 16
 
+/* A lane that waits, and finds no other lane of its warp at another place of the allocator, lets others of its warp go on all the same after
+ * so many steps, some 8 ms: no refill takes as long, and the host's answer seldom (mm_warp_let_go). */
+#define MM_LET_GO_STEPS (1u << 14)
+/* Warps of a device that are told apart (by multiprocessor and place there): 256 multiprocessors of 64. */
+#define MM_WARP_SLOTS_SHIFT 14
+
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */
 #define MM_TREE_TRIES 1024
@@ -234,6 +240,7 @@
 #define MM_RING (1u << MM_RING_SHIFT)
 #define MM_LOT_CONTENT_BITS 40 /* an offset in the heap; what tells lots apart has the rest */
 #define MM_VERSIONS (1u << MM_VERSIONS_SHIFT)
+#define MM_WARP_SLOTS (1u << MM_WARP_SLOTS_SHIFT)
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
 MM_STATIC_ASSERT(MM_HOST_STEP_SEGMENTS_MIN <= MM_HOST_STEP_SEGMENTS_MAX, "steps only grow");

@@ -108,6 +108,9 @@ MM_FN uint32_t mm_warp_lane(void) {
 /* The lanes that are here together; of `here`, those that have the same key: the caller's group. */
 MM_FN uint32_t mm_warp_here(void) { return __activemask(); }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return __match_any_sync(here, key); }
+/* The lanes that are here together, as a mask that may be kept: ptxas takes __activemask's for the same in all lanes that meet later,
+ * and then loses lanes that were apart when it was made. */
+MM_FN uint32_t mm_warp_group(void) { return mm_warp_match(mm_warp_here(), 0); }
 #define MM_WARP_ALL ~0u
 /* Whether x is the same in all lanes; all lanes call. With a mask that is a constant this is one instruction, with others seven. */
 MM_FN int mm_warp_all_same(uint32_t x) {
@@ -212,6 +215,15 @@ MM_FN void mm_trap(void) {
  * that the program's code makes wait for it, and the warp stays in pieces (docs/design.md, "Warps stay together"). */
 MM_FN void mm_wait(void) { asm volatile("" : : : "memory"); }
 MM_FN void mm_wait_host(void) {}
+/* A number of the caller's warp: others that run have other numbers. */
+MM_FN uint32_t mm_warp_slot(void) {
+    uint32_t sm, warp;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
+    return (sm << 6 | (warp & 63)) % MM_WARP_SLOTS;
+}
+/* Lets other lanes of the caller's warp go on (step.h). The only NANOSLEEP of the library. */
+MM_FN_RARE void mm_warp_let_go(void) { __nanosleep(0); }
 /* How many steps a pause of n is. */
 MM_FN uint32_t mm_wait_steps(uint32_t n) { return n; }
 /* Whether that time has come. */

@@ -169,6 +169,7 @@ struct mm_heap {
     struct mm_grow grow;
     struct mm_counter version[MM_VERSIONS]; /* of the supply; monotonic (tree.h) */
     struct mm_class_state classes[MM_CLASS_COUNT];
+    uint32_t inside[MM_WARP_SLOTS]; /* of each warp: its lanes that may wait (step.h) */
 };
 
 struct mm_layout {

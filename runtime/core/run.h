@@ -158,8 +158,8 @@ MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run
     return MM_STEP_DONE;
 }
 
-/* A run for `bytes` (0 counts as 1), aligned to align_bytes, a power of two. NULL: no such run. here: the lanes that call. */
-MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
+/* A run for `bytes` (0 counts as 1), aligned to align_bytes, a power of two. NULL: no such run. here: the lanes that call, of those in `in`. */
+MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here, struct mm_inside in) {
     const int is_beyond = bytes > ref->user_bytes || align_bytes > ref->user_bytes;
     here = mm_warp_ballot(here, !is_beyond);
     if (is_beyond) {
@@ -188,7 +188,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
             if (left >> lane & 1 && rank < runs) first = at + rank * count;
             left = runs != 0 ? mm_warp_ballot(group, first == MM_TREE_NONE) : 0, search = begun;
         }
-        mm_step_wait(step);
+        mm_step_wait(&in, step);
     } while (mm_warp_ballot(here, left != 0) != 0);
     if (first == MM_TREE_NONE) {
         mm_null_count(ref, bytes);

@@ -37,12 +37,12 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT <= 64 && MM_STRIPES <= 256, "both fit");
  * searches; if the ticket is good for nothing, draws another. */
 enum mm_slice_stage { MM_SLICE_BEGIN, MM_SLICE_LOOK, MM_SLICE_NONE, MM_SLICE_VOID, MM_SLICE_HAS };
 
-/* A slice for the ticket `token`, or for others that the caller draws then; NULL. here: the lanes that call. They all take their steps in
+/* A slice for the ticket `token`, or for others that the caller draws then; NULL. here: the lanes that call, of those in `in`. They all take their steps in
  * one loop and leave together: lanes that waited for memory in loops of their own would keep those of their warp for which
  * other warps wait from going on, for ever, since nothing makes a warp change between its lanes (docs/design.md). Lanes that leave
  * early and come back in a next call got lost under nvcc 13.0, too (docs/notes/lanes-that-leave.md). Lanes with tickets of the same class
  * and stripe, a group, draw and search as one. While a lane has lots to make ready, for which others wait, nobody searches. */
-MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token, uint32_t here) {
+MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token, uint32_t here, struct mm_inside in) {
     const uint32_t group = mm_warp_match(here, (uint32_t)(token >> 32)), leader = mm_ctz(group);
     const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane(), shift = ref->classes[c].lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
@@ -105,7 +105,7 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
                 stage = MM_SLICE_BEGIN, refill.lots = 0;
             }
         }
-        mm_step_wait(step);
+        mm_step_wait(&in, step);
     } while (mm_warp_ballot(here, stage != MM_SLICE_HAS) != 0);
     if (mm_warp_ballot(group, refill.is_to_look) != 0) mm_stripe_look(ref, c, k, group, mm_popcount(group & mm_bits_low(lane)));
     mm_warp_sync(here); /* nobody runs ahead */

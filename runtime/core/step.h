@@ -4,11 +4,17 @@
  * that have work to do (docs/design.md, "Warps stay together"). So nothing in this room waits in a loop. What may have to is a function
  * that takes one step and keeps in a struct how far it is; the lanes of a warp that are here together call theirs in turns, in one loop,
  * until all are done (slice.h, run.h). Each wait has a bound, which the function counts.
+ *
+ * That is enough while a warp is whole. In a program whose own code has let go parts of a warp (volatile accesses and atomics in divergent code
+ * do), one part may come here while another stands still in here, at a barrier. So lanes say that they are inside before they may
+ * wait (mm_inside_enter); who waits, and finds lanes of its warp inside that are not of its loop, lets them go on (mm_warp_let_go).
+ * What that does to a warp has been done to this one already. A number that is wrong, since a warp was moved to another place
+ * meanwhile, costs nothing else.
  */
 #ifndef MM_CORE_STEP_H
 #define MM_CORE_STEP_H
 
-#include "runtime/port.h"
+#include "runtime/core/layout.h"
 
 enum mm_step {
     MM_STEP_DONE,
@@ -16,8 +22,26 @@ enum mm_step {
     MM_STEP_WAIT_HOST /* the same, for the host */
 };
 
-/* Between two steps. */
-MM_FN void mm_step_wait(enum mm_step step) {
+/* The lanes of the caller's warp that take their steps in turns. */
+struct mm_inside {
+    uint32_t *count; /* of all lanes of the warp that are inside; NULL: a warp of one lane */
+    uint32_t lanes, waits;
+};
+MM_FN struct mm_inside mm_inside_enter(const struct mm_heap_ref *ref, uint32_t here) {
+    struct mm_inside in = {NULL, mm_popcount(here), 0};
+    if (MM_WARP_ALL == 1u) return in;
+    in.count = &((struct mm_heap *)ref->heap)->inside[mm_warp_slot()];
+    if (mm_warp_lane() == mm_ctz(here)) mm_count_u32(in.count, in.lanes);
+    return in;
+}
+MM_FN void mm_inside_leave(struct mm_inside in, uint32_t here) {
+    if (in.count != NULL && mm_warp_lane() == mm_ctz(here)) mm_count_u32(in.count, 0u - in.lanes);
+}
+
+/* Between two steps of a lane. */
+MM_FN void mm_step_wait(struct mm_inside *in, enum mm_step step) {
+    if (step == MM_STEP_DONE) return;
+    if (in->count != NULL && (mm_load_relaxed_u32(in->count) != in->lanes || ++in->waits % MM_LET_GO_STEPS == 0)) mm_warp_let_go();
     if (step == MM_STEP_WAIT) mm_wait();
     if (step == MM_STEP_WAIT_HOST) mm_wait_host();
 }

@@ -154,7 +154,7 @@ END_TEST
 
 /* Segments that are nobody's, or a run's: a stale reader leaves them as they are. */
 START_TEST(stale_hint_of_a_free_segment_and_of_a_run) {
-    void *run = mm_run_malloc(ref, 2 * MM_SEGMENT_BYTES, MM_SEGMENT_BYTES, mm_warp_here());
+    void *run = mm_run_malloc(ref, 2 * MM_SEGMENT_BYTES, MM_SEGMENT_BYTES, 1, mm_inside_enter(ref, 1));
     unit_holds(run != NULL, "no run");
     for (uint32_t s = 0; s < SEGMENTS; s++)
         for (uint32_t which = MM_WHOLE; which <= MM_AVAIL; which++) {

@@ -35,12 +35,14 @@ struct unit_lane {
 struct unit_warp {
     struct unit_lane lane[UNIT_LANES];
     uint32_t home;
-    long steps; /* since a lane of it last ended a call */
+    long steps;  /* since a lane of it last ended a call */
+    int lets_go; /* the lane that ran wants others to go on */
 };
 static struct unit_warp unit_warp[UNIT_WARPS];
 static ucontext_t unit_warps_scheduler;
 static int unit_warp_now = -1, unit_lane_now; /* -1: outside of warps */
 static uint64_t unit_warps_seed;
+static int unit_warps_apart;     /* parts of a warp go on in any order: the program's code has let them go */
 static uint32_t unit_warps_turn; /* a warp gives way at every so many steps, on average; a power of two */
 
 static uint32_t unit_warps_random(void) {
@@ -66,6 +68,9 @@ __attribute__((unused)) static void unit_warps_step(void) {
 
 #define mm_home unit_port_home
 #define mm_warp_lane unit_port_lane
+#define mm_warp_group unit_port_group
+#define mm_warp_slot unit_port_slot
+#define mm_warp_let_go unit_port_let_go
 #define mm_warp_here unit_port_here
 #define mm_warp_match unit_port_match
 #define mm_warp_all_same unit_port_all_same
@@ -78,6 +83,9 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #include "runtime/port.h"
 #undef mm_home
 #undef mm_warp_lane
+#undef mm_warp_group
+#undef mm_warp_slot
+#undef mm_warp_let_go
 #undef mm_warp_here
 #undef mm_warp_match
 #undef mm_warp_all_same
@@ -114,6 +122,13 @@ __attribute__((noinline)) static void unit_warps_meet(uint32_t mask, uint64_t va
 MM_FN uint32_t mm_home(void) { return unit_warp_now < 0 ? 0 : unit_warp[unit_warp_now].home; }
 MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)unit_lane_now; }
 #define mm_warp_here() unit_warps_here()
+#define mm_warp_group() unit_warps_here()
+MM_FN uint32_t mm_warp_slot(void) { return unit_warp_now < 0 ? MM_WARP_SLOTS - 1 : (uint32_t)unit_warp_now; }
+MM_FN void mm_warp_let_go(void) {
+    if (unit_lane() == NULL) return;
+    unit_warp[unit_warp_now].lets_go = 1;
+    unit_warps_give_way();
+}
 MM_FN void mm_warp_sync(uint32_t group) {
     if (unit_lane() != NULL) unit_warps_meet(group, 0);
 }
@@ -162,25 +177,31 @@ __attribute__((unused)) static void unit_lane_called(void) {
     unit_warp[unit_warp_now].steps = 0;
 }
 
-/* Lets the lanes of warp w go on that have met, or, if none have, those that mm_warp_here brings together. Returns whether any can. */
-static int unit_warps_resolve(struct unit_warp *w) {
-    int any = 0;
-    for (int i = 0; i < UNIT_LANES; i++) {
-        struct unit_lane *lane = &w->lane[i];
-        uint32_t there = 0;
-        if (lane->op != UNIT_MEETS) continue;
-        for (int k = 0; k < UNIT_LANES; k++)
-            if (w->lane[k].op == UNIT_MEETS && w->lane[k].mask == lane->mask) there |= 1u << k;
-        if ((there & lane->mask) != lane->mask) continue;
-        const uint32_t mask = lane->mask;
-        for (int k = 0; k < UNIT_LANES; k++) {
-            if (!(mask >> k & 1)) continue;
-            for (int j = 0; j < UNIT_LANES; j++) w->lane[k].met[j] = w->lane[j].value;
+/* Lets the lanes go on that lane i of warp w meets, if all are there. Returns whether they are. */
+static int unit_warps_release(struct unit_warp *w, int i) {
+    const uint32_t mask = w->lane[i].mask;
+    if (w->lane[i].op != UNIT_MEETS) return 0;
+    for (int k = 0; k < UNIT_LANES; k++)
+        if (mask >> k & 1 && !(w->lane[k].op == UNIT_MEETS && w->lane[k].mask == mask)) return 0;
+    for (int k = 0; k < UNIT_LANES; k++)
+        for (int j = 0; mask >> k & 1 && j < UNIT_LANES; j++) w->lane[k].met[j] = w->lane[j].value;
+    for (int k = 0; k < UNIT_LANES; k++)
+        if (mask >> k & 1) w->lane[k].op = UNIT_RUNS;
+    return 1;
+}
+/* Lets lanes of warp w go on, of which none can: those that the lane meets that ran last; or, if it has to wait, others that have met; or
+ * those that mm_warp_here brings together. Returns whether any can. */
+static int unit_warps_resolve(struct unit_warp *w, int last) {
+    if (unit_warps_release(w, last)) return 1;
+    if (unit_warps_apart && unit_warps_random() % 2 == 0) { /* some lane that begins something does so alone */
+        const uint32_t i = unit_warps_random() % UNIT_LANES;
+        if (w->lane[i].op == UNIT_HERE) {
+            w->lane[i].op = UNIT_RUNS, w->lane[i].here = 1u << i;
+            return 1;
         }
-        for (int k = 0; k < UNIT_LANES; k++)
-            if (mask >> k & 1) w->lane[k].op = UNIT_RUNS, any = 1;
     }
-    if (any) return 1;
+    for (int k = 1; k < UNIT_LANES; k++)
+        if (unit_warps_release(w, (last + k) % UNIT_LANES)) return 1;
     const struct unit_lane *first = NULL;
     for (int i = 0; i < UNIT_LANES; i++)
         if (w->lane[i].op == UNIT_HERE && (first == NULL || w->lane[i].calls < first->calls)) first = &w->lane[i];
@@ -201,28 +222,40 @@ static void unit_warps_main(int w, int i) {
     unit_warp[w].lane[i].op = UNIT_ENDED;
 }
 
+static void unit_warps_begin(int w, int i) {
+    struct unit_lane *lane = &unit_warp[w].lane[i];
+    if (lane->stack == NULL) lane->stack = (char *)malloc(UNIT_WARP_STACK);
+    getcontext(&lane->context);
+    lane->context.uc_stack.ss_sp = lane->stack, lane->context.uc_stack.ss_size = UNIT_WARP_STACK;
+    lane->context.uc_link = &unit_warps_scheduler;
+    lane->op = UNIT_RUNS, lane->calls = 0;
+    makecontext(&lane->context, (void (*)(void))unit_warps_main, 2, w, i);
+}
+static void unit_warps_go(int w, int i) {
+    unit_warp_now = w, unit_lane_now = i;
+    swapcontext(&unit_warps_scheduler, &unit_warp[w].lane[i].context);
+    unit_warp_now = -1;
+}
+
 /* Runs act on all lanes of all warps. Returns 0; or the number, from 1, of a warp that made so many steps without ending a call, or that
  * cannot go on. */
 __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), uint64_t seed, uint32_t turn, long most_steps) {
     int lane_of[UNIT_WARPS], left = UNIT_WARPS;
     unit_warps_act = act, unit_warps_seed = seed * 2 + 1, unit_warps_turn = turn;
     for (int w = 0; w < UNIT_WARPS; w++) {
-        unit_warp[w].steps = 0, lane_of[w] = 0;
-        for (int i = 0; i < UNIT_LANES; i++) {
-            struct unit_lane *lane = &unit_warp[w].lane[i];
-            if (lane->stack == NULL) lane->stack = (char *)malloc(UNIT_WARP_STACK);
-            getcontext(&lane->context);
-            lane->context.uc_stack.ss_sp = lane->stack, lane->context.uc_stack.ss_size = UNIT_WARP_STACK;
-            lane->context.uc_link = &unit_warps_scheduler;
-            lane->op = UNIT_RUNS, lane->calls = 0;
-            makecontext(&lane->context, (void (*)(void))unit_warps_main, 2, w, i);
-        }
+        unit_warp[w].steps = 0, unit_warp[w].lets_go = 0, lane_of[w] = 0;
+        for (int i = 0; i < UNIT_LANES; i++) unit_warps_begin(w, i);
     }
     while (left > 0) {
         const int w = (int)(unit_warps_random() % UNIT_WARPS);
         struct unit_warp *warp = &unit_warp[w];
         if (warp->steps > most_steps) return w + 1;
-        int i = lane_of[w], ended = 0; /* the lane that ran goes on, if it can */
+        int i = lane_of[w], ended = 0; /* the lane that ran goes on, if it can and does not let others go first */
+        if (warp->lets_go) {
+            warp->lets_go = 0, i = (i + 1) % UNIT_LANES;
+            unit_warps_resolve(warp, i);
+        }
+        if (warp->lane[i].op != UNIT_RUNS) unit_warps_release(warp, i); /* a barrier to which all have come does not stop it */
         for (int k = 0; k < UNIT_LANES && warp->lane[i].op != UNIT_RUNS; k++) i = (i + 1) % UNIT_LANES;
         if (warp->lane[i].op != UNIT_RUNS) {
             for (int k = 0; k < UNIT_LANES; k++) ended += warp->lane[k].op == UNIT_ENDED;
@@ -231,15 +264,13 @@ __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), 
                 for (int v = 0; v < UNIT_WARPS; v++)
                     for (int k = 0; k < UNIT_LANES; k++) all += unit_warp[v].lane[k].op == UNIT_ENDED;
                 if (all == UNIT_WARPS * UNIT_LANES) left = 0;
-            } else if (!unit_warps_resolve(warp)) {
+            } else if (!unit_warps_resolve(warp, lane_of[w])) {
                 return w + 1;
             }
             continue;
         }
         lane_of[w] = i;
-        unit_warp_now = w, unit_lane_now = i;
-        swapcontext(&unit_warps_scheduler, &warp->lane[i].context);
-        unit_warp_now = -1;
+        unit_warps_go(w, i);
     }
     return 0;
 }
