@@ -119,7 +119,11 @@
 
 /* Looks at a lot that is not ready, some 0.3 us each, before a lane goes on to where all lanes of its warp take steps in turns: most lots are
  * ready by then, and no lane of the warp that makes one ready for others is held up for longer. */
+#ifndef MM_DRAW_POLLS
 #define MM_DRAW_POLLS 16
+#endif
+/* And there, between two turns, if no lane of the warp makes anything ready. */
+#define MM_LOOK_POLLS 64
 
 /* A lane that waits, and finds no other lane of its warp at another place of the allocator, lets others of its warp go on all the same after
  * so many steps, some 8 ms: no refill takes as long, and the host's answer seldom (mm_warp_let_go). */

@@ -19,7 +19,7 @@ __device__ void __assertfail(const char *assertion, const char *file, unsigned l
 
 /* Stops the kernel, with one line: one lane of a warp says it, and warps that come later wait for that assertion to end the kernel. */
 MM_FN_RARE void *mm_no_heap(void) {
-    const uint32_t here = mm_warp_group();
+    const uint32_t here = mm_warp_group(MM_HEAP_REF.heap);
     uint64_t before = 0;
     if (mm_warp_lane() == mm_ctz(here)) before = mm_add_relaxed_u64(&mm_complaints, 1);
     mm_warp_sync(here);

@@ -68,7 +68,7 @@ MM_FN uint32_t mm_anew(uint32_t x) { return x; }
 MM_FN uint32_t mm_warp_lane(void) { return 0; }
 MM_FN uint32_t mm_warp_here(void) { return 1; }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { (void)key; return here; }
-MM_FN uint32_t mm_warp_group(void) { return 1; }
+MM_FN uint32_t mm_warp_group(uint64_t same) { return (void)same, 1; }
 #define MM_WARP_ALL 1u
 MM_FN uint32_t mm_warp_slot(void) { return 0; }
 MM_FN void mm_warp_let_go(void) {}

@@ -108,9 +108,10 @@ MM_FN uint32_t mm_warp_lane(void) {
 /* The lanes that are here together; of `here`, those that have the same key: the caller's group. */
 MM_FN uint32_t mm_warp_here(void) { return __activemask(); }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return __match_any_sync(here, key); }
-/* The lanes that are here together, as a mask that may be kept: ptxas takes __activemask's for the same in all lanes that meet later,
- * and then loses lanes that were apart when it was made. */
-MM_FN uint32_t mm_warp_group(void) { return mm_warp_match(mm_warp_here(), 0); }
+/* The lanes that are here together, as a mask that may be kept. ptxas takes __activemask's for the same in all lanes that meet later, and
+ * then loses lanes that were apart when it was made; not a mask of lanes that have the same key. same: what is so in all lanes, and ptxas
+ * does not know it. */
+MM_FN uint32_t mm_warp_group(uint64_t same) { return mm_warp_match(mm_warp_here(), (uint32_t)same); }
 #define MM_WARP_ALL ~0u
 /* Whether x is the same in all lanes; all lanes call. With a mask that is a constant this is one instruction, with others seven. */
 MM_FN int mm_warp_all_same(uint32_t x) {

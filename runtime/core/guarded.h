@@ -139,7 +139,7 @@ MM_FN_LEAF uint64_t mm_guard_poison_slice(const struct mm_heap_ref *ref, uint64_
 
 /* Fifth: puts it into quarantine. Returns what comes out, or 0. Acquires and releases. */
 MM_FN_LEAF uint64_t mm_guard_keep(const struct mm_heap_ref *ref, uint64_t left) {
-    const uint32_t group = mm_warp_group(), leader = mm_ctz(group);
+    const uint32_t group = mm_warp_group(left >> 63), leader = mm_ctz(group);
     struct mm_guard *guard = mm_guard_of(ref);
     uint32_t ticket = 0;
     if (mm_warp_lane() == leader) ticket = (uint32_t)mm_add_relaxed_u64(&guard->tickets, mm_popcount(group));

@@ -41,12 +41,14 @@ enum mm_slice_stage { MM_SLICE_BEGIN, MM_SLICE_LOOK, MM_SLICE_NONE, MM_SLICE_VOI
  * one loop and leave together: lanes that waited for memory in loops of their own would keep those of their warp for which
  * other warps wait from going on, for ever, since nothing makes a warp change between its lanes (docs/design.md). Lanes that leave
  * early and come back in a next call got lost under nvcc 13.0, too (docs/notes/lanes-that-leave.md). Lanes with tickets of the same class
- * and stripe, a group, draw and search as one. While a lane has lots to make ready, for which others wait, nobody searches. */
-MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token, uint32_t here, struct mm_inside in) {
+ * and stripe, a group, draw and search as one. While a lane has lots to make ready, for which others wait, nobody searches. drawn:
+ * mm_stripe_hurry's. */
+MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token, uint64_t drawn, uint32_t here,
+                                       struct mm_inside in) {
     const uint32_t group = mm_warp_match(here, (uint32_t)(token >> 32)), leader = mm_ctz(group);
     const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane(), shift = ref->classes[c].lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
-    struct mm_refill refill = {0};
+    struct mm_refill refill = mm_stripe_hurried(drawn);
     struct mm_search search = {0};
     uint32_t t = (uint32_t)token, polls = 0, asking = 0; /* asking: the lanes of the group for which the first of them searches */
     uint64_t off = MM_PIECE_NONE;
@@ -60,9 +62,10 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
             step = mm_stripe_begin(ref, c, k, t, &refill);
             if (step == MM_STEP_DONE) stage = MM_SLICE_LOOK;
         }
-        mm_warp_sync(here);
+        const uint32_t looks = mm_warp_ballot(here, stage == MM_SLICE_BEGIN) == 0 ? MM_LOOK_POLLS : 1;
         if (stage == MM_SLICE_LOOK) {
-            what = mm_ring_poll(ring, m, &polls);
+            MM_ROLLED
+            for (uint32_t i = 0; i < looks && what == 0; i++) what = mm_ring_poll(ring, m, &polls);
             if (what == 0) step = MM_STEP_WAIT;
         }
         if (what != 0) {

@@ -122,7 +122,7 @@ __attribute__((noinline)) static void unit_warps_meet(uint32_t mask, uint64_t va
 MM_FN uint32_t mm_home(void) { return unit_warp_now < 0 ? 0 : unit_warp[unit_warp_now].home; }
 MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)unit_lane_now; }
 #define mm_warp_here() unit_warps_here()
-#define mm_warp_group() unit_warps_here()
+#define mm_warp_group(same) ((void)(same), unit_warps_here())
 MM_FN uint32_t mm_warp_slot(void) { return unit_warp_now < 0 ? MM_WARP_SLOTS - 1 : (uint32_t)unit_warp_now; }
 MM_FN void mm_warp_let_go(void) {
     if (unit_lane() == NULL) return;
