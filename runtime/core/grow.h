@@ -133,6 +133,7 @@ MM_FN_RARE enum mm_grown mm_grow_poll(const struct mm_heap_ref *ref, uint32_t se
     const uint32_t grow_polls = (uint32_t)ref->grow_polls;
     const uint32_t most = who == MM_PATIENCE_TICKET && grow_polls > MM_GROW_TICKET_POLLS ? MM_GROW_TICKET_POLLS : grow_polls;
     enum mm_grown grown = MM_GROWN_MORE;
+    if (w->polls != 0 && w->polls < most && mm_now_ns() - w->since_ns >= (uint64_t)most * MM_GROW_LOOK_NS) w->polls = most; /* slow looks */
     if (mm_grow_mapped(ref) == before) grown = mm_grow_look(ref, segments, who, w->polls >= most);
     if (grown == MM_GROWN_WAIT && w->polls < most + MM_TREE_TRIES) { /* at the end others may be at the mailbox all the time */
         const uint64_t now_ns = mm_now_ns();

@@ -144,7 +144,8 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
             what = mm_load_acquire_u64(&slot->what) ^ mm_lot_tag(t >> shift);
             if ((what & ~MM_LOT_ODD) >> MM_LOT_CONTENT_BITS == 0) break;
             polls = mm_anew(polls + 1);
-            if (polls == MM_DRAW_POLLS) break;
+            if (polls >= MM_DRAW_POLLS) break;
+            if (polls >= MM_DRAW_POLLS_APART && mm_warp_here() != group) break;
             mm_wait();
         }
         mm_warp_sync(group);
