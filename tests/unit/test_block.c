@@ -312,8 +312,10 @@ START_TEST(no_hint_is_left_behind) {
 }
 END_TEST
 
-/* One who looks for slices of class `from` stands still twice: block j, which it found listed, becomes whole at the first stop; at
- * the second the segment comes back and block j is circulated for class `to`. Whatever it gets then is nobody else's. */
+#ifndef __SANITIZE_ADDRESS__ /* it does not know the stacks of actors */
+/* A reuser of class `from` stands still twice: block j, which it found listed, becomes whole at the first stop; at the second the
+ * segment comes back and block j is circulated for class `to`. Nobody else holds what the reuser gets, and the heap counts as many
+ * bytes as are held: between most classes that is all the heap's checker can see of a double hand-out. */
 static uint32_t looking_for;
 static mm_claim found;
 static void look_for_slices(void *arg) {
@@ -355,6 +357,7 @@ START_TEST(reuse_while_its_segment_changes_hands) {
             for (int second_stop = 0; second_stop < 12; second_stop++) reuse_beside_a_change(from, to, j, first_stop, second_stop);
 }
 END_TEST
+#endif
 
 /* A reuser that comes to a block of another class, of a run, or of nobody, leaves no trace. */
 START_TEST(stale_reusers) {
@@ -390,7 +393,9 @@ int main(void) {
     tcase_add_test(tests, double_frees);
     tcase_add_test(tests, reuse_while_it_changes);
     tcase_add_test(tests, no_hint_is_left_behind);
+#ifndef __SANITIZE_ADDRESS__
     tcase_add_loop_test(tests, reuse_while_its_segment_changes_hands, 0, 6);
+#endif
     tcase_add_test(tests, stale_reusers);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
