@@ -17,6 +17,7 @@
 #define CALLS 60       /* of an actor */
 #define BURST_SHIFT 8  /* an actor runs for less than 1 << this many steps, as often for few as for many */
 #define SEARCH_SHIFT 2 /* the first one */
+#define BURSTS 1000000 /* of a schedule: then it has no end */
 #define HELD_BYTES 16u /* a unit of the oracle */
 #ifdef UNIT_FEW
 #define SCHEDULES 200
@@ -87,7 +88,9 @@ static void run_schedule(uint32_t number) {
         unit_actor_home[i] = (uint32_t)i;
         unit_actor_make(i, act, &holder[i]);
     }
-    for (uint32_t left = UNIT_ACTORS; left > 0;) {
+    uint32_t bursts = 0;
+    for (uint32_t left = UNIT_ACTORS; left > 0 && !bad; bursts++) {
+        unit_holds(bursts < BURSTS, "schedule %u has no end", number);
         const uint64_t r = unit_random(&seed);
         const int i = (int)(r % UNIT_ACTORS);
         if (unit_actor[i].done) continue;
