@@ -31,8 +31,15 @@
  *   reuser registers, then reads it: one fence for that, and to acquire from the words.
  * Progress. Wait-free; but who makes the block whole may have to wait for its words' last bits to be seen, which were
  *   set before they were counted.
- * Stale. Who looks for slices may come to a block that has changed, or whose segment has: registered, it reads owner
- *   and unissued, which then stay as they are as long as they say that the block is all handed out.
+ * Stale. A search may come to a block that has changed since it was listed, or whose segment has changed hands. A reuser
+ *   reads three words, in this order; each read makes the next one lasting:
+ *     words     it registers, and MM_WORDS_WHOLE is not set. From now on no handed-out block of this number becomes whole.
+ *     unissued  the block's bit is 0: all its slices have been handed out. So the block is not whole, and does not become
+ *               whole before the reuser leaves: it pins the segment (segment.h I2).
+ *     owner     the segment is pinned: this is the block's class until the reuser leaves.
+ *   A bit of 1 in unissued pins nothing: registration does not keep a block that is already whole from being claimed, nor its
+ *   segment from changing hands. So an owner that is read before unissued may be the last one's, and the bit the next one's:
+ *   then the reuser would take slice bits of another class for its own.
  */
 #ifndef MM_CORE_BLOCK_H
 #define MM_CORE_BLOCK_H
@@ -171,8 +178,9 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
     mm_claim claim = 0;
     uint64_t change = 0 - MM_WORDS_REUSER;
     uint32_t words = 0;
+    /* In this order: what is read makes the next lasting (Stale, above). */
     if (!mm_words_are_whole(mm_add_acq_rel_u64(&at->words[j], MM_WORDS_REUSER)) &&
-        MM_OWNER_KIND(mm_load_acquire_u64(&at->owner)) == c + 1 && !(mm_load_acquire_u64(&at->unissued) & block))
+        !(mm_load_acquire_u64(&at->unissued) & block) && MM_OWNER_KIND(mm_load_acquire_u64(&at->owner)) == c + 1)
         words = mm_class_block_words(ref->classes[c], j);
     else
         mm_block_withdraw(ref, s, j);

@@ -28,6 +28,15 @@ static void flush(void) {
     mm_stripe_flush(&ref);
     model_progress();
 }
+/* The rest of the quarters comes back; if the segment is nobody's then, its first block is circulated as halves: one is kept, the
+ * other one has come back. */
+static void free_rest_circulate_half(void) {
+    const uint32_t c = mm_class_of(HALF);
+    void *p[8];
+    for (uint32_t i = 1; i < 4; i++) world_free(keep[i]);
+    world_got(mm_stripe_circulate(&ref, c, 1, 0), c, p);
+    model_progress();
+}
 
 /* Reuse by itself, whatever the stripes say: n slices of one of the blocks that seem to have some. */
 static uint32_t reuse_into(void **p, uint32_t bytes, uint32_t n) {
@@ -110,6 +119,14 @@ static void stale_avail(void) {
     mm_or_release_u64(&mm_segment_at(&ref, 0)->avail, 3);
 }
 
+/* The first block of quarters is whole, and still listed, by one who freed in it and was late. */
+static void listed_whole(void) {
+    full_quarters();
+    world_free(keep[0]), world_free(keep[1]);
+    keep[1] = NULL;
+    mm_block_list(&ref, 0, mm_class_of(QUARTER), 0);
+}
+
 /* Freed twice: told once, and the other frees it, whoever comes first. */
 static void again_0(void) {
     mm_heap_free(&ref, keep[0]);
@@ -142,6 +159,8 @@ static const struct model_scenario scenarios[] = {
     {"block-stale-avail-both-classes", stale_avail, {free_0_third, reuse_half, reuse_third}, world_check_drained, 3, 0},
     {"block-stale-avail-late-offer", full_halves, {free_0, free_1_quarters}, world_check_drained, 0, 0},
     {"block-stale-reuse-other-class", full_quarters, {free_0, reuse_half_at_0, reuse_quarter}, world_check_drained, 0, 0},
+    {"block-listed-retired-circulated", one_free, {reuse_quarter_keep, free_rest_circulate_half}, world_check_drained, 0, 0},
+    {"block-listed-whole-circulated", listed_whole, {reuse_quarter_keep, free_rest_circulate_half}, world_check_drained, 0, 0},
     {"block-whole-against-open", full_halves, {free_0_1, half_once}, world_check_drained, 0, 0},
     {"block-whole-against-open-two", full_halves, {free_0, free_1, half_once}, world_check_drained, 3, 0},
     {"block-whole-against-open-class", full_halves, {free_1_0, quarter_once, half_once}, world_check_drained, 3, 0},

@@ -1,4 +1,4 @@
-/* A heap under test, two oracles over it that know nothing of the allocator's metadata, and threads.
+/* A heap under test, three oracles over it that know nothing of the allocator's metadata, and threads.
  *
  *   shadow   one bit for 16 bytes of the heap, set at malloc and cleared before free: a bit that is set already
  *            is an overlap. Its operations are atomic but relaxed, so that they order nothing.
@@ -6,6 +6,9 @@
  *            few places between: ThreadSanitizer sees a race if the allocator does not order one owner's use
  *            before the next one's. Under AddressSanitizer all memory that is not live is poisoned: whoever
  *            touches it (the allocator must not, ever) is caught.
+ *
+ *   account  bytes granted for all that is live, by the sizes and alignments asked for. After each round the heap must
+ *            count as many: of a slice that was taken under another class than its segment's the heap's checker sees no more.
  *
  * Nothing here orders threads among each other but the boxes, one way, from the giver to the taker.
  */
@@ -48,6 +51,7 @@ struct world {
     uint64_t segments;
     uint64_t *shadow;
     uint64_t live_bytes, nulls, served, calls; /* relaxed sums */
+    uint64_t granted_bytes; /* what the heap has to count as live: more than was asked for */
     const char *bad;
     struct box box[STRESS_BOXES];
     pthread_barrier_t start;

@@ -3,7 +3,7 @@
 
 , := ,
 UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard
-UNIT_PLAIN := $(UNIT_SEQUENTIAL) interleave crowd stress
+UNIT_PLAIN := $(UNIT_SEQUENTIAL) interleave schedule crowd stress
 UNIT_CORE := $(wildcard runtime/cpu/*.c)
 UNIT_DEPS := $(UNIT_CORE) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/unit/*.h)
 UNIT_CHECK = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread $1 $< $(UNIT_CORE) $$(pkg-config --cflags --libs check) -o $@
@@ -19,7 +19,7 @@ $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,)
 
-$(BUILD)/tests/unit/test_interleave: tests/unit/test_interleave.c $(UNIT_DEPS)
+$(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,-include tests/unit/few_stripes.h)
 

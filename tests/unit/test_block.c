@@ -312,6 +312,53 @@ START_TEST(no_hint_is_left_behind) {
 }
 END_TEST
 
+#ifndef __SANITIZE_ADDRESS__ /* it does not know the stacks of actors */
+/* A reuser of class `from` stands still twice: block j, which it found listed, becomes whole at the first stop; at the second the
+ * segment comes back and block j is circulated for class `to`. Nobody else holds what the reuser gets, and the heap counts as many
+ * bytes as are held: between most classes that is all the heap's checker can see of a double hand-out. */
+static uint32_t looking_for;
+static mm_claim found;
+static void look_for_slices(void *arg) {
+    (void)arg;
+    found = mm_block_reuse(ref, 0, looking_for, 1, 0);
+}
+static void *circulate(uint32_t c) {
+    const mm_claim claim = mm_stripe_circulate(ref, c, 1, 0);
+    unit_holds(claim != 0, "no block of class %u to circulate", c);
+    return (void *)(ref->user_base + mm_claim_offset(ref->classes[c], claim, 0));
+}
+static void reuse_beside_a_change(uint32_t from, uint32_t to, uint32_t j, int first_stop, int second_stop) {
+    void *old[MM_SEGMENT_BLOCKS_MAX], *fresh[MM_SEGMENT_BLOCKS_MAX];
+    for (uint32_t i = 0; i < j + 2; i++) old[i] = circulate(from); /* the first slice of each block; the others have come back */
+    for (uint32_t i = 0; i < j; i++) mm_heap_free(ref, old[i]);
+    looking_for = from, found = 0;
+    unit_actor_make(0, look_for_slices, NULL);
+    unit_go(0, first_stop);
+    mm_heap_free(ref, old[j]);
+    unit_go(0, second_stop);
+    mm_heap_free(ref, old[j + 1]);
+    for (uint32_t i = 0; i < j + 1; i++) fresh[i] = circulate(to);
+    while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+    uint64_t live = (uint64_t)(j + 1) * mm_class_bytes(to);
+    char *const p = (char *)ref->user_base + mm_claim_offset(ref->classes[from], found, 0);
+    for (uint32_t i = 0; i < j + 1 && found; i++)
+        unit_holds(p + mm_class_bytes(from) <= (char *)fresh[i] || (char *)fresh[i] + mm_class_bytes(to) <= p,
+                   "classes %u, %u, stops after %d and %d steps: handed out twice", from, to, first_stop, second_stop);
+    unit_sound(&heap, live + (found ? mm_class_bytes(from) : 0));
+    if (found) mm_heap_free(ref, p);
+    for (uint32_t i = 0; i < j + 1; i++) mm_heap_free(ref, fresh[i]);
+    unit_fresh(&heap, SEGMENTS);
+}
+START_TEST(reuse_while_its_segment_changes_hands) {
+    static const uint32_t bytes[][2] = {{64, 4096}, {512, 48}, {1024, 256}, {64, 128}, {16, 64}, {64, 16}};
+    const uint32_t from = mm_class_of(bytes[_i][0]), to = mm_class_of(bytes[_i][1]);
+    for (uint32_t j = 0; j < 2 && j < mm_class_blocks(to); j++)
+        for (int first_stop = 0; first_stop < 12; first_stop++)
+            for (int second_stop = 0; second_stop < 12; second_stop++) reuse_beside_a_change(from, to, j, first_stop, second_stop);
+}
+END_TEST
+#endif
+
 /* A reuser that comes to a block of another class, of a run, or of nobody, leaves no trace. */
 START_TEST(stale_reusers) {
     const uint32_t c = mm_class_of(1024);
@@ -346,6 +393,9 @@ int main(void) {
     tcase_add_test(tests, double_frees);
     tcase_add_test(tests, reuse_while_it_changes);
     tcase_add_test(tests, no_hint_is_left_behind);
+#ifndef __SANITIZE_ADDRESS__
+    tcase_add_loop_test(tests, reuse_while_its_segment_changes_hands, 0, 6);
+#endif
     tcase_add_test(tests, stale_reusers);
     suite_add_tcase(suite, tests);
     return unit_main(suite);

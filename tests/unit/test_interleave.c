@@ -174,8 +174,12 @@ static void start_over(const struct scenario *sc) {
     mm_heap_of(&heap.ref)->null_count = 0;
 }
 
+struct range {
+    char *p;
+    uint64_t bytes;
+};
 static int by_address(const void *a, const void *b) {
-    const char *p = *(char *const *)a, *q = *(char *const *)b;
+    const char *p = ((const struct range *)a)->p, *q = ((const struct range *)b)->p;
     return p < q ? -1 : p > q;
 }
 
@@ -206,12 +210,16 @@ static int both(const struct scenario *sc, long a, long b, long c) {
         hold(actor[i].got, sc->action[i].bytes);
         nulls += (sc->action[i].verb == GET || sc->action[i].verb == GIVE_GET) && actor[i].got == NULL;
     }
-    static void *sorted[MOST_HELD];
+    static struct range sorted[MOST_HELD];
     int n = 0;
-    for (int i = 0; i < holds; i++)
-        if (!held[i].gone) sorted[n++] = held[i].p, live += unit_taken(held[i].bytes);
+    for (int i = 0; i < holds; i++) {
+        if (held[i].gone) continue;
+        sorted[n].p = (char *)held[i].p, sorted[n].bytes = unit_taken(held[i].bytes);
+        live += sorted[n++].bytes;
+    }
     qsort(sorted, (size_t)n, sizeof *sorted, by_address);
-    for (int i = 1; i < n; i++) unit_holds(sorted[i] != sorted[i - 1], "%s: handed out twice at %ld %ld %ld", sc->name, a, b, c);
+    for (int i = 1; i < n; i++)
+        unit_holds(sorted[i - 1].p + sorted[i - 1].bytes <= sorted[i].p, "%s: handed out twice at %ld %ld %ld", sc->name, a, b, c);
     char why[200];
     uint64_t found = 0;
     const char *bad = mm_cpu_heap_check_quiescent(&heap, why, sizeof why, &found);
