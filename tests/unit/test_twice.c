@@ -112,8 +112,11 @@ static void late_free_at(uint64_t bytes, uint64_t via, uint64_t n, long steps, i
                    "%llu B, then %llu B, step %ld: %llu B by %llu, freed by %llu", (unsigned long long)bytes, (unsigned long long)n, steps,
                    (unsigned long long)r->bytes, (unsigned long long)r->made_by, (unsigned long long)r->freed_by);
     if (!is_again) {
-        unit_holds(unit_misuses(&heap) == 1, "%llu B, then %llu B, step %ld: %llu misuses", (unsigned long long)bytes, (unsigned long long)n, steps, (unsigned long long)unit_misuses(&heap));
-        for (int i = 0; i < count; i++) unit_holds(mm_guard_usable_size(&ref, held[i]) == n, "%llu B, then %llu B, step %ld: object %d", (unsigned long long)bytes, (unsigned long long)n, steps, i);
+        unit_holds(unit_misuses(&heap) == 1, "%llu B, then %llu B, step %ld: %llu misuses", (unsigned long long)bytes, (unsigned long long)n, steps,
+                   (unsigned long long)unit_misuses(&heap));
+        for (int i = 0; i < count; i++)
+            unit_holds(mm_guard_usable_size(&ref, held[i]) == n, "%llu B, then %llu B, step %ld: object %d", (unsigned long long)bytes,
+                       (unsigned long long)n, steps, i);
         while (count > 0) give(held[--count]);
         while (mm_guard_empty(&ref)) continue;
         unit_eq(unit_misuses(&heap), 1);
