@@ -14,6 +14,10 @@
  *       is given out. A seal "freed" that is found then was left by the last allocation at p, since when the segment has had no
  *       other owner, or the era would be another: so nobody owned p since, or malloc had sealed it anew.
  *   I4  what is free for the allocator has no seal "live": whoever freed it has ended that.
+ *   I5  while an allocation is live, only a write past the end makes its seal fit neither state. Of two frees at once, the later one may
+ *       find other data where the tag was, after the first one has freed the memory and its segment has another owner. So it reads size
+ *       and era first, then the tag; if the tag is lost it reads all three again (malloc may have been writing the tag). If they
+ *       have changed it reports a double free, and changes nothing.
  * Ordering. The slot's exchange acquires and releases, and after it the mark does (slice.h). All else are relaxed accesses of words that
  *   belong to one owner at a time; the program orders its malloc before its free.
  * NULL. First the quarantine is emptied, once for each time somebody has put something in since.
@@ -34,11 +38,11 @@ MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) 
     return mm_era_number(mm_load_relaxed_u64(&mm_guard_of(ref)->eras[(g.p - ref->user_base) >> MM_SEGMENT_SHIFT]));
 }
 
-/* Tells of g what the tag says now. */
+/* Tells of g what the tag says now; if that is not of something freed, it is another allocation's, or lost, and nothing is told of it. */
 MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g, enum mm_misuse kind) {
     const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
     struct mm_misused what = {kind, g.p, mm_guard_room(g), 0, 0, 0};
-    if (said.state != MM_GUARD_LOST) {
+    if (said.state == MM_GUARD_FREED) {
         what.bytes = mm_guard_asked(said.made), what.made_by = mm_guard_grid(said.made) + 1u;
         what.freed_by = kind == MM_MISUSE_OVERRUN ? 0 : mm_guard_freed_by(said.seal) + 1u;
     }
@@ -89,15 +93,22 @@ MM_FN int mm_guard_is_kept(uint64_t left) {
 MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) {
     return mm_guard_run(p, (char *)p, mm_heap_usable_size(ref, (void *)p));
 }
+/* The tag of g fitted neither state. Returns whether that is a write past the end; else another thread freed g after its size and era
+ * were read (I5). */
+MM_FN int mm_guard_is_lost(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t era) {
+    return mm_guard_ask(g, era).state == MM_GUARD_LOST && mm_heap_usable_size(ref, (void *)g.p) == g.granted && mm_guard_era(ref, g) == era;
+}
 /* If not: a large slice, a run, or none of this heap. The end of free. */
 MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
     const uint64_t off = left & ((1ull << MM_LEFT_MISUSE_SHIFT) - 1);
-    const uint64_t p = mm_left_kind(left) == MM_LEFT_MARK  ? mm_guard_of_left(ref, left).p
-                       : mm_left_kind(left) == MM_LEFT_ALL ? ref->user_base + off
-                                                           : 0;
-    if (mm_heap_usable_size(ref, (void *)p) != 0) {
-        const struct mm_guarded g = mm_guard_large(ref, p);
-        const struct mm_guard_said said = mm_guard_end(g, mm_guard_era(ref, g));
+    const int is_slice = mm_left_kind(left) == MM_LEFT_MARK;
+    const uint64_t p = is_slice ? mm_guard_of_left(ref, left).p : mm_left_kind(left) == MM_LEFT_ALL ? ref->user_base + off : 0;
+    const uint64_t granted = is_slice ? ref->classes[mm_left_class(left)].bytes : mm_heap_usable_size(ref, (void *)p);
+    if (is_slice || granted >= MM_SEGMENT_BYTES) { /* what is no slice may be another owner's by now */
+        const struct mm_guarded g = mm_guard_run(p, (char *)p, granted);
+        const uint32_t era = mm_guard_era(ref, g);
+        struct mm_guard_said said = mm_guard_end(g, era);
+        if (said.state == MM_GUARD_LOST && !mm_guard_is_lost(ref, g, era)) said.state = MM_GUARD_FREED;
         if (said.state == MM_GUARD_FREED) {
             mm_guard_tell(ref, g, MM_MISUSE_DOUBLE_FREE);
             return;
@@ -118,12 +129,10 @@ MM_FN_LEAF struct mm_guard_sealed mm_guard_end_slice(const struct mm_heap_ref *r
     const struct mm_guard_sealed sealed = {left, said.made};
     return sealed;
 }
-/* If that was wrong: tells it; of a slice that is free for slice.h, that does. The end of free. */
+/* If that was wrong: tells it. The end of free. */
 MM_FN_RARE void mm_guard_free_wrong(const struct mm_heap_ref *ref, uint64_t left) {
-    const uint32_t word = (uint32_t)(left >> MM_WORD_SHIFT);
-    const int is_free = (int)(mm_load_relaxed_u64((uint64_t *)ref->bits + word) >> (left % (1u << MM_WORD_SHIFT)) & 1);
-    if (!is_free) mm_guard_tell_slice(ref, left, left & MM_GUARD_IS_TWICE ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_OVERRUN);
-    if (is_free || left & MM_GUARD_IS_LOST) mm_guard_mark(ref, left & ~MM_GUARD_FLAGS);
+    if (left & MM_GUARD_IS_LOST && mm_guard_is_lost(ref, mm_guard_of_left(ref, left), 0)) mm_guard_mark(ref, mm_guard_tell_slice(ref, left, MM_MISUSE_OVERRUN));
+    else mm_guard_tell_slice(ref, left, MM_MISUSE_DOUBLE_FREE);
 }
 
 /* Third: looks at the zone. Returns the slice, with what is told then. */
@@ -266,8 +275,9 @@ MM_FN void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
 /* See mm_heap_usable_size: as many as were asked for. */
 MM_FN_RARE uint64_t mm_guard_usable_size(const struct mm_heap_ref *ref, const void *p) {
     const uint64_t left = mm_guard_locate(ref, (void *)p);
-    if (mm_heap_usable_size(ref, p) == 0) return 0;
-    const struct mm_guarded g = mm_left_kind(left) == MM_LEFT_MARK ? mm_guard_of_left(ref, left) : mm_guard_large(ref, (uint64_t)p);
+    const uint64_t granted = mm_heap_usable_size(ref, p);
+    if (granted == 0) return 0;
+    const struct mm_guarded g = mm_left_kind(left) == MM_LEFT_MARK ? mm_guard_of_left(ref, left) : mm_guard_run((uint64_t)p, (char *)p, granted);
     const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
     if (said.state == MM_GUARD_LOST) return mm_guard_room(g);
     return said.state == MM_GUARD_LIVE ? mm_guard_asked(said.made) : 0;

@@ -202,7 +202,7 @@ MM_FN_LEAF uint64_t mm_slice_redraw(const struct mm_heap_ref *ref, uint64_t toke
  *   MM_LEFT_ALL      what is no slice: what is wrong, if that is known | its byte offset in the heap
  *   MM_LEFT_TWICE    (and no kind) slices of a word some of which were free already: of a whole warp? | how many were not, and had come back before |
  *                    class | number of the first that was | number of the word
- *   MM_LEFT_FOREIGN  it is not in the heap, or there is none: the address, whose highest bit this is */
+ *   MM_LEFT_FOREIGN  it is not in the heap, or the heap is not open (a checked run), or there is none: the address, see mm_left_foreign */
 #define MM_LEFT_KIND_SHIFT 61
 #define MM_LEFT_MARK (1ull << MM_LEFT_KIND_SHIFT)
 #define MM_LEFT_DUE (2ull << MM_LEFT_KIND_SHIFT)
@@ -219,8 +219,18 @@ MM_FN_LEAF uint64_t mm_slice_redraw(const struct mm_heap_ref *ref, uint64_t toke
 #define MM_LEFT_LIFE_SHIFT 46
 MM_FN uint64_t mm_left_kind(uint64_t left) { return left >> MM_LEFT_KIND_SHIFT << MM_LEFT_KIND_SHIFT; }
 MM_FN uint32_t mm_left_class(uint64_t left) { return (uint32_t)(left >> MM_LEFT_CLASS_SHIFT) & 63; }
-/* The address. Whether it had the bit that now says so is not known; on a device none has, nor the one below. */
-MM_FN uint64_t mm_left_address(uint64_t left) { return left >> 62 & 1 ? left : left & ~MM_LEFT_FOREIGN; }
+/* An address in 63 bits. The highest bit goes to the place of bit MM_LEFT_SIGN, which is taken to be as the one above; where the two
+ * differ, both become 1. So a pointer that differs from a good one in high bits only is never read back as the good one: no device's
+ * addresses have these bits. */
+#define MM_LEFT_SIGN 57
+#define MM_LEFT_SIGN_BIT (1ull << MM_LEFT_SIGN)
+MM_FN uint64_t mm_left_foreign(uint64_t p) {
+    p |= ((p >> 1 ^ p) & MM_LEFT_SIGN_BIT) << 1;
+    return MM_LEFT_FOREIGN | (p & ~MM_LEFT_SIGN_BIT) | (p >> 63) << MM_LEFT_SIGN;
+}
+MM_FN uint64_t mm_left_address(uint64_t left) {
+    return (left & ~(MM_LEFT_FOREIGN | MM_LEFT_SIGN_BIT)) | (left >> 1 & MM_LEFT_SIGN_BIT) | left >> MM_LEFT_SIGN << 63;
+}
 MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX << MM_SLICE_BITS <= 1ull << MM_LEFT_CLASS_SHIFT, "the number of a slice fits");
 MM_STATIC_ASSERT(MM_WORD_SHIFT == 6 && MM_LEFT_CLASS_SHIFT - MM_LEFT_FIRST_SHIFT == 6 && MM_LEFT_MORE_SHIFT - MM_LEFT_BACK_SHIFT == 7, "counts of a word");
 MM_STATIC_ASSERT(MM_WORDS_LIVES << MM_LEFT_LIFE_SHIFT <= MM_LEFT_MARK && MM_CLASS_COUNT <= 64, "so do life and class");
@@ -228,7 +238,7 @@ MM_STATIC_ASSERT(MM_WORDS_LIVES << MM_LEFT_LIFE_SHIFT <= MM_LEFT_MARK && MM_CLAS
 /* First stage: whose slice p is. bytes: of the heap, from its beginning. */
 MM_FN uint64_t mm_slice_locate_in(const struct mm_heap_ref *ref, void *p, uint64_t bytes) {
     const uint64_t off = (uint64_t)p - ref->user_base;
-    if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : MM_LEFT_FOREIGN | (uint64_t)p;
+    if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : mm_left_foreign((uint64_t)p);
     const uint32_t s = mm_anew((uint32_t)(off >> MM_SEGMENT_SHIFT));
     const uint32_t in = mm_anew((uint32_t)off & (uint32_t)(MM_SEGMENT_BYTES - 1));
     uint64_t owner, unissued;

@@ -3,7 +3,7 @@
 
 , := ,
 UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard
-UNIT_PLAIN := $(UNIT_SEQUENTIAL) interleave schedule crowd stress
+UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule warps crowd stress
 UNIT_CORE := $(wildcard runtime/cpu/*.c)
 UNIT_DEPS := $(UNIT_CORE) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/unit/*.h)
 UNIT_CHECK = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread $1 $< $(UNIT_CORE) $$(pkg-config --cflags --libs check) -o $@

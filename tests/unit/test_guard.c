@@ -32,7 +32,11 @@ static char *get(uint64_t bytes) {
     unit_holds(p != NULL, "no %llu bytes", (unsigned long long)bytes);
     return p;
 }
-static void give(void *p) { mm_guard_free(&ref, p); }
+/* As the device does: the first part of free leaves a word, of which the rest has the address. */
+static void give(void *p) {
+    const uint64_t left = mm_heap_release(&ref, p);
+    if (left != 0) mm_guard_free(&ref, (void *)mm_left_address(left));
+}
 static uint64_t usable(const void *p) { return mm_guard_usable_size(&ref, p); }
 
 static const uint64_t kinds_of_size[] = {1, 8, 15, 16, 17, 31, 32, 33, 64, 100, 1000, 4096 - MM_GUARD_MORE, 4096, 5000, 300000, MM_SLICE_BYTES_MAX, 3 * MM_SEGMENT_BYTES};
@@ -275,6 +279,55 @@ START_TEST(threads) {
 }
 END_TEST
 
+/* Threads free whatever they come by, for long enough that each of the live objects is hit in every way: none of them is
+ * harmed, and each such free is counted once. */
+#define LIVE 512
+#define LIVE_BYTES 112
+static char *live[LIVE];
+static uint64_t garbage(uint64_t r, uint32_t kind) {
+    static char elsewhere[4096];
+    const uint64_t at = (uint64_t)(uintptr_t)live[r % LIVE], some = r >> 16, end = ref.user_base + ref.user_bytes;
+    switch (kind) {
+    case 0: return at + 1 + some % 15;
+    case 1: return at + 16 * (1 + some % 7);
+    case 2: return at | 1ull << (57 + some % 7);
+    case 3: return at | (1 + some % 127) << 57;
+    case 4: return 1ull << (57 + some % 7); /* NULL but for that bit */
+    case 5: return ref.user_base + some % (ref.user_bytes / 16) * 16 + 8;
+    case 6: return end + some;
+    case 7: return ref.user_base - 1 - some % ref.user_base;
+    case 8: return ~some;
+    case 9: return some % 4096 + 1;
+    case 10: return r | 1ull << 57;
+    default: return (uint64_t)(uintptr_t)(elsewhere + some % sizeof elsewhere);
+    }
+}
+#define KINDS_OF_GARBAGE 12
+#define STORMERS 4
+static void *storm(void *seed_at) {
+    uint64_t seed = *(uint64_t *)seed_at;
+    for (uint32_t i = 0; i < ROUNDS; i++) give((void *)(uintptr_t)garbage(unit_random(&seed), i % KINDS_OF_GARBAGE));
+    return NULL;
+}
+START_TEST(garbage_storm) {
+    pthread_t thread[STORMERS];
+    uint64_t seeds[STORMERS];
+    for (int i = 0; i < LIVE; i++) live[i] = get(LIVE_BYTES), memset(live[i], i, LIVE_BYTES);
+    for (int i = 0; i < STORMERS; i++) seeds[i] = (uint64_t)i + 1, pthread_create(&thread[i], NULL, storm, &seeds[i]);
+    for (int i = 0; i < STORMERS; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < LIVE; i++) {
+        unit_eq(usable(live[i]), LIVE_BYTES);
+        for (int k = 0; k < LIVE_BYTES; k++) unit_holds(live[i][k] == (char)i, "byte %d of object %d", k, i);
+    }
+    unit_eq(all_counted(), STORMERS * ROUNDS);
+    unit_eq(counted(MM_MISUSE_DOUBLE_FREE) + counted(MM_MISUSE_OVERRUN) + counted(MM_MISUSE_AFTER_FREE), 0);
+    for (int i = 0; i < LIVE; i++) give(live[i]);
+    while (mm_guard_empty(&ref)) continue;
+    unit_eq(all_counted(), STORMERS * ROUNDS);
+    unit_sound(&heap, 0);
+}
+END_TEST
+
 /* Two free the same at the same time: one does, the other is told. */
 #define BOTH_ROUNDS (ROUNDS / 4)
 MM_STATIC_ASSERT(BOTH_ROUNDS < MM_GUARD_SLOTS, "nothing leaves quarantine");
@@ -320,7 +373,12 @@ int main(void) {
     tcase_add_test(tests, all_memory);
     tcase_add_test(tests, reports);
     tcase_add_test(tests, threads);
-    tcase_add_loop_test(tests, two_at_once, 0, 2);
     suite_add_tcase(suite, tests);
+    TCase *races = tcase_create("races");
+    tcase_set_timeout(races, 120);
+    tcase_add_checked_fixture(races, set_up, tear_down);
+    tcase_add_test(races, garbage_storm);
+    tcase_add_loop_test(races, two_at_once, 0, 2);
+    suite_add_tcase(suite, races);
     return unit_main(suite);
 }
