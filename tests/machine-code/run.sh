@@ -1,0 +1,235 @@
+#!/bin/bash
+# run.sh MMUNYIELD LIB OUT [PART]: whether the machine code in LIB/device is free of YIELD and NANOSLEEP, and whether MMUNYIELD does what it
+# says. CUDA_HOME in the environment. PART, for mutants: tool or libraries only.
+set -u
+mmunyield=$(realpath "$1") lib=$(realpath "$2") bin=$CUDA_HOME/bin parts=${4:-tool libraries}
+rm -rf "$3" && mkdir -p "$3" && cd "$3" || exit
+count=0 failed=0
+# TODO: nothing permits NANOSLEEPs when the core has none any more.
+sleeps=(-s)
+
+fail() {
+    printf 'machine-code: %s\n' "$*" >&2
+    failed=$((failed + 1))
+}
+
+# same NAME FOUND EXPECTED
+same() {
+    count=$((count + 1))
+    [[ $2 == "$3" ]] || fail "$1: found" $'\n'"$2"$'\n'"  expected" $'\n'"$3"
+}
+
+# refuses NAME LINE FILE: replacing and counting end with this one line (a pattern) and leave the file alone
+refuses() {
+    local said status option
+    cp "$3" as-it-was
+    for option in "" -n; do
+        said=$("$mmunyield" -s ${option:+"$option"} "$3" 2>&1)
+        status=$?
+        count=$((count + 1))
+        # shellcheck disable=SC2053 # a pattern
+        [[ $status == 2 && $said == "mmunyield: $3: "$2 && $said != *$'\n'* ]] && cmp -s "$3" as-it-was ||
+            fail "$1 $option: status $status, said '$said', expected '$2'"
+    done
+}
+
+# The file in pieces as long as an instruction, which sections of code are aligned to: two halves in hexadecimal digits, the lower first.
+pieces() { od -An -v -tx8 -w16 "$1" | awk '{print $1, NF == 2 ? $2 : "-"}'; }
+# A YIELD, as ptxas writes it: opcode at the end of the lower half; in the upper one predicate PT as operand.
+yield='$1 ~ /946$/ && substr($2, 10, 2) == "38"'
+
+# What of two files is different other than that a YIELD is a NOP; behind it, the number of those.
+# shellcheck disable=SC2016 # awk's
+differences() {
+    paste <(pieces "$1") <(pieces "$2") | awk '
+        $1 == $3 && $2 == $4 {next}
+        '"$yield"' && $3 == substr($1, 1, 13) "918" && $4 == substr($2, 1, 9) "00" substr($2, 12) {n++; next}
+        {print "at", 16 * (NR - 1) ": " $0}
+        END {print n + 0}'
+}
+
+# Of each architecture: what mmunyield replaces, counted by other means.
+replaced() {
+    local arch n
+    for arch in "${archs[@]}"; do
+        "$bin/ptxas" -c -arch="sm_$arch" -maxrregcount 32 "$lib/ptx/mm_$arch.ptx" -o before.cubin || fail "ptxas of mm_$arch.ptx"
+        cp before.cubin after.cubin
+        n=$(pieces before.cubin | awk "$yield"' {n++} END {print n + 0}')
+        same "sm_$arch has YIELDs before" $((n > 0)) 1
+        same "sm_$arch before" "$("$mmunyield" -s -n before.cubin | grep -o '^[^,]*'; echo "${PIPESTATUS[0]}")" "sm_$arch: $n YIELD"$'\n'1
+        same "sm_$arch" "$("$mmunyield" -s after.cubin)" "mmunyield: after.cubin: sm_$arch: $n YIELD replaced"
+        same "differences of sm_$arch" "$(differences before.cubin after.cubin)" "$n"
+        same "sm_$arch after" "$("$mmunyield" -s -n after.cubin | grep -o '^[^,]*'; echo "${PIPESTATUS[0]}")" "sm_$arch: 0 YIELD"$'\n'0
+        cp after.cubin twice.cubin
+        same "sm_$arch once more" "$("$mmunyield" -s twice.cubin; cmp after.cubin twice.cubin)" "mmunyield: twice.cubin: sm_$arch: 0 YIELD replaced"
+    done
+}
+
+# poke FILE OFFSET BYTE...: in octal
+poke() {
+    local file=$1 offset=$2
+    shift 2
+    # shellcheck disable=SC2059
+    printf "$(printf '\\%s' "$@")" | dd of="$file" bs=1 seek="$offset" conv=notrunc status=none
+}
+
+# Files that are not as they should be. `good` is a cubin with a YIELD and a NANOSLEEP.
+refusals() {
+    local good=$1 bytes table section text offset length
+    bytes=$(stat -c %s "$good")
+    table=$(od -An -tu8 -j 40 -N 8 "$good" | tr -d ' ')
+    section=$(LC_ALL=C readelf -SW "$good" 2>/dev/null | sed -n 's/^ *\[ *\([0-9]*\)\] \.text\..*/\1/p' | head -1)
+    text=$((table + 64 * section))
+    # broken NAME OFFSET BYTE...: a copy of it with these bytes, expected to be refused with $line
+    broken() {
+        local name=$1
+        shift
+        cp "$good" "$name.cubin"
+        poke "$name.cubin" "$@"
+        refuses "$name" "$line" "$name.cubin"
+    }
+    line="machine code for sm_70, whose encoding is not known" broken volta 49 106
+    line="machine code for sm_81, whose encoding is not known" broken between 49 121
+    line="machine code for sm_130, whose encoding is not known" broken later 49 202
+    line="no table of sections" broken no-sections 60 0 0
+    line="no table of sections" broken odd-sections 58 50
+    line="the table of sections lies beyond the end of the file" broken table-beyond 43 177
+    line="the table of sections lies beyond the end of the file" broken table-far-beyond 40 360 377 377 377 377 377 377 377
+    line="the table of sections lies beyond the end of the file" broken too-many-sections 60 377 377
+    line="section $section is code of an unknown type" broken no-bits $((text + 4)) 10
+    line="section $section lies beyond the end of the file" broken code-beyond $((text + 24 + 3)) 177
+    line="section $section lies beyond the end of the file" broken code-too-long $((text + 32 + 3)) 177
+    line="section $section lies beyond the end of the file" broken code-wraps $((text + 32)) 360 377 377 377 377 377 377 377
+    line="section $section is code and no multiple of 16 bytes" broken code-in-halves $((text + 32)) 10
+    offset=$(($(pieces "$good" | awk "$yield"' {print NR - 1; exit}') * 16))
+    line="a YIELD with operands of an unknown kind (opcode 0xb46)" broken unknown-yield $((offset + 1)) 173
+    for length in 16 19 63 64 1000 $((bytes / 2)) $((bytes - 1)); do
+        head -c "$length" "$good" >"cut$length.cubin"
+        refuses "the first $length bytes" "*" "cut$length.cubin"
+    done
+    : >empty.cubin && refuses "an empty file" "th*" empty.cubin
+    cp "$lib/ptx/mm_${archs[0]}.ptx" text.cubin && refuses "text" "th*" text.cubin
+    cp "$lib/device/driver.fatbin" packed.cubin && refuses "a compressed container" "th*" packed.cubin
+    { cat text.cubin && head -c 1000 "$good"; } >inside.cubin && same "a broken cubin inside" \
+        "$("$mmunyield" -n inside.cubin 2>&1; echo $?)" "mmunyield: inside.cubin: the table of sections lies beyond the end of the file"$'\n'2
+    same "no file" "$("$mmunyield" nowhere 2>&1; echo $?)" "mmunyield: nowhere: cannot read it: No such file or directory"$'\n'2
+    same "no name" "$("$mmunyield" 2>&1; echo $?)" "usage: mmunyield [-s] [-n] FILE"$'\n'2
+    same "a strange option" "$("$mmunyield" -x "$good" 2>&1; echo $?)" "usage: mmunyield [-s] [-n] FILE"$'\n'2
+}
+
+# NANOSLEEP has no substitute. Cubins of CUDA 12 have their architecture elsewhere, and a file may have several.
+others() {
+    local good=$1 n
+    n=$(pieces "$good" | awk "$yield"' {n++} END {print n}')
+    cp "$good" sleeps.cubin
+    same "a NANOSLEEP" "$("$mmunyield" sleeps.cubin 2>&1; echo $?; cmp "$good" sleeps.cubin)" \
+        "mmunyield: sleeps.cubin: 1 NANOSLEEP, which nothing can stand for: the source must not sleep"$'\n'2
+    same "counted" "$("$mmunyield" -n sleeps.cubin; echo $?)" "sm_${archs[0]}: $n YIELD, 1 NANOSLEEP"$'\n'1
+    same "permitted" "$("$mmunyield" -s sleeps.cubin; "$mmunyield" -s -n sleeps.cubin; echo $?; "$mmunyield" -n sleeps.cubin; echo $?)" \
+        "mmunyield: sleeps.cubin: sm_${archs[0]}: $n YIELD replaced
+sm_${archs[0]}: 0 YIELD, 1 NANOSLEEP
+0
+sm_${archs[0]}: 0 YIELD, 1 NANOSLEEP
+1"
+    cp "$good" cuda12.cubin
+    poke cuda12.cubin 8 7
+    poke cuda12.cubin 48 132 005 132 # sm_90: 5a
+    same "of CUDA 12" "$("$mmunyield" -s cuda12.cubin)" "mmunyield: cuda12.cubin: sm_90: $n YIELD replaced"
+    cat "$lib/ptx/mm_${archs[0]}.ptx" "$good" sleeps.cubin "$good" >several
+    same "in a file" "$("$mmunyield" --check several; echo $?)" "sm_${archs[0]}: $n YIELD, 1 NANOSLEEP
+sm_${archs[0]}: 0 YIELD, 1 NANOSLEEP
+sm_${archs[0]}: $n YIELD, 1 NANOSLEEP
+1"
+}
+
+# A function with a YIELD and one with a NANOSLEEP; a kernel that calls all that the libraries define.
+# ptx ARCH BODY
+ptx() {
+    sed -n "s/^\.version .*/&/p" "$lib/ptx/mm_$1.ptx"
+    printf '.target sm_%s\n.address_size 64\n%s\n' "$1" "$2"
+}
+sleeper='.visible .func (.param .b64 was) f(.param .b64 at) {
+    .reg .b64 %at, %was;
+    ld.param.u64 %at, [at];
+    ld.volatile.u64 %was, [%at];
+    st.param.b64 [was], %was;
+    ret;
+}
+.visible .func g() {
+    nanosleep.u32 100;
+    ret;
+}'
+caller='.extern .func (.param .b64 p) malloc(.param .b64 n);
+.extern .func free(.param .b64 p);
+.extern .func (.param .b64 p) __cuda_syscall_aligned_malloc(.param .b64 n, .param .b64 align);
+.extern .func (.param .b64 n) mm_usable_size(.param .b64 p);
+.visible .entry k(.param .u64 at) {
+    .param .b64 a, b, c, d;
+    .reg .b64 %at;
+    ld.param.u64 %at, [at];
+    st.param.b64 [a], %at;
+    call (b), malloc, (a);
+    call free, (b);
+    st.param.b64 [c], %at;
+    st.param.b64 [d], 64;
+    call (b), __cuda_syscall_aligned_malloc, (c, d);
+    call (b), mm_usable_size, (a);
+    ret;
+}'
+
+# library NAME ARCH FILE [TARGET]: what nvlink makes of it, for TARGET of ARCH's family
+library() {
+    local target=${4:-$2}
+    "$bin/nvlink" -m64 --arch="sm_$target" "caller$2.cubin" "$3" -o linked.cubin || fail "$1, sm_$2: nvlink"
+    same "$1, sm_$2 for sm_$target" "$("$mmunyield" "${sleeps[@]}" -n linked.cubin >said; echo $?; sed 's/, [0-9]* NANOSLEEP//' said)" \
+        "0"$'\n'"sm_$target: 0 YIELD"
+}
+
+# The libraries are compressed; linked with a kernel that calls all they define, they are not.
+libraries() {
+    local arch
+    cp "$lib/device/mm32.a" "$lib/device/mm24.a" "$lib/device/driver.fatbin" .
+    for arch in "${archs[@]}"; do
+        ptx "$arch" "$caller" >caller.ptx
+        "$bin/ptxas" -c -arch="sm_$arch" caller.ptx -o "caller$arch.cubin" || fail "ptxas of the caller, sm_$arch"
+        library mm32.a "$arch" mm32.a
+        library mm24.a "$arch" mm24.a
+        library driver.fatbin "$arch" driver.fatbin
+    done
+}
+
+# Of the same container as mm24.a, and part of libmm.so.
+built_in() {
+    local arch
+    cp "$lib/../device/linked" linked.fatbin
+    for arch in "${archs[@]}"; do library linked "$arch" linked.fatbin; done
+}
+
+# From sm_100 on nvlink, as drivers do, makes machine code for another architecture of the family from a cubin's second form.
+family() {
+    local pair arch
+    for pair in "100 103" "120 121"; do
+        arch=${pair% *}
+        [[ -f $lib/ptx/mm_$arch.ptx ]] || continue
+        "$bin/ptxas" -c -arch="sm_$arch" -maxrregcount 32 "$lib/ptx/mm_$arch.ptx" -o family.cubin || fail "ptxas of mm_$arch.ptx"
+        ptx "$arch" "$caller" >caller.ptx
+        "$bin/ptxas" -c -arch="sm_$arch" caller.ptx -o "caller$arch.cubin" || fail "ptxas of the caller, sm_$arch"
+        "$mmunyield" -s family.cubin >/dev/null
+        library "a cubin" "$arch" family.cubin "${pair#* }"
+    done
+}
+
+mapfile -t archs < <(cd "$lib/ptx" && printf '%s\n' mm_*.ptx | sed 's/mm_\(.*\)\.ptx/\1/' | sort -n)
+if [[ $parts == *tool* ]]; then
+    ptx "${archs[0]}" "$sleeper" >sleeper.ptx
+    "$bin/ptxas" -c -arch="sm_${archs[0]}" sleeper.ptx -o sleeper.cubin || fail "ptxas of the sleeper"
+    same "the sleeper has a YIELD" "$(pieces sleeper.cubin | awk "$yield"' {print "yes"; exit}')" yes
+    refusals sleeper.cubin
+    others sleeper.cubin
+    replaced
+    family
+fi
+[[ $parts != *libraries* ]] || libraries
+[[ $parts != *libraries* || ! -f $lib/../device/linked ]] || built_in
+printf 'machine-code: %d passed, %d failed\n' $((count > failed ? count - failed : 0)) "$failed"
+[[ $failed == 0 && $count != 0 ]]
