@@ -11,7 +11,7 @@
  * operand is a predicate in bits 87 to 90 (PT in all code seen); in a NOP by ptxas these are zero, and so in ours.
  *
  * From sm_100 on a cubin holds its code twice: .nv.capmerc.* is the form from which a driver makes machine code for another
- * architecture of the family. Its encoding is not documented; it stays as it is (docs/limits.md).
+ * architecture of the family. It stays as it is: it describes the machine code and does not repeat it (docs/design.md, whole warps).
  *
  * Exit status: 0; 1 (see -n); 2 after one line that says what is wrong, with nothing written.
  */
@@ -28,8 +28,8 @@
 
 enum {
     INSTRUCTION_BYTES = 16,
-    MACHINE_CUDA = 190,     /* e_machine of a cubin */
-    ABI_OF_WIDE_FLAGS = 8,  /* EI_ABIVERSION since CUDA 13: the architecture is in bits 8 to 15 of e_flags, before in 0 to 7 */
+    MACHINE_CUDA = 190,    /* e_machine of a cubin */
+    ABI_OF_WIDE_FLAGS = 8, /* EI_ABIVERSION from which on the architecture is in bits 8 to 15 of e_flags, not 0 to 7: CUDA 13; sm_100 */
 };
 
 /* The opcodes of each architecture, as disassembled. Add an architecture only after comparing its YIELD and NOP. */
@@ -165,10 +165,11 @@ int main(int argc, char **argv) {
         else break;
     }
     if (images == 0) die(counts_only ? "there is no cubin in it, or it is compressed" : "this is no cubin");
-    if (counts_only) return left != 0;
-    if (i.nanosleeps && !may_sleep) die("%zu NANOSLEEP, which nothing can stand for: the source must not sleep", i.nanosleeps);
-    if (i.yields) write_file(data, bytes);
-    printf("mmunyield: %s: sm_%u: %zu YIELD replaced\n", path, i.sm, i.yields);
+    if (!counts_only) {
+        if (i.nanosleeps && !may_sleep) die("%zu NANOSLEEP, which nothing can stand for: the source must not sleep", i.nanosleeps);
+        if (i.yields) write_file(data, bytes);
+        printf("mmunyield: %s: sm_%u: %zu YIELD replaced\n", path, i.sm, i.yields);
+    }
     free(data);
-    return 0;
+    return counts_only && left != 0;
 }

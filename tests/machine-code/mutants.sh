@@ -22,7 +22,7 @@ mutants=(
     'i->nanosleeps += ' 'i->nanosleeps += 0 * '
     'if (i.nanosleeps && !may_sleep)' 'if (false)'
     '(may_sleep ? 0 : i.nanosleeps)' '0'
-    'return left != 0;' 'return 0;'
+    'return counts_only && left != 0;' 'return 0;'
     '!is_within(i, 0, sizeof head)' 'false'
     'head.e_shnum == 0 ||' ''
     '|| head.e_shentsize != sizeof section' ''

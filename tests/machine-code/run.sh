@@ -28,14 +28,16 @@ refuses() {
         status=$?
         count=$((count + 1))
         # shellcheck disable=SC2053 # a pattern
-        [[ $status == 2 && $said == "mmunyield: $3: "$2 && $said != *$'\n'* ]] && cmp -s "$3" as-it-was ||
+        if [[ $status != 2 || $said != "mmunyield: $3: "$2 || $said == *$'\n'* ]] || ! cmp -s "$3" as-it-was; then
             fail "$1 $option: status $status, said '$said', expected '$2'"
+        fi
     done
 }
 
 # The file in pieces as long as an instruction, which sections of code are aligned to: two halves in hexadecimal digits, the lower first.
 pieces() { od -An -v -tx8 -w16 "$1" | awk '{print $1, NF == 2 ? $2 : "-"}'; }
 # A YIELD, as ptxas writes it: opcode at the end of the lower half; in the upper one predicate PT as operand.
+# shellcheck disable=SC2016 # awk's
 yield='$1 ~ /946$/ && substr($2, 10, 2) == "38"'
 
 # What of two files is different other than that a YIELD is a NOP; behind it, the number of those.
@@ -80,29 +82,29 @@ refusals() {
     table=$(od -An -tu8 -j 40 -N 8 "$good" | tr -d ' ')
     section=$(LC_ALL=C readelf -SW "$good" 2>/dev/null | sed -n 's/^ *\[ *\([0-9]*\)\] \.text\..*/\1/p' | head -1)
     text=$((table + 64 * section))
-    # broken NAME OFFSET BYTE...: a copy of it with these bytes, expected to be refused with $line
+    # broken NAME LINE OFFSET BYTE...: a copy of it with these bytes is refused with this line
     broken() {
-        local name=$1
-        shift
+        local name=$1 line=$2
+        shift 2
         cp "$good" "$name.cubin"
         poke "$name.cubin" "$@"
         refuses "$name" "$line" "$name.cubin"
     }
-    line="machine code for sm_70, whose encoding is not known" broken volta 49 106
-    line="machine code for sm_81, whose encoding is not known" broken between 49 121
-    line="machine code for sm_130, whose encoding is not known" broken later 49 202
-    line="no table of sections" broken no-sections 60 0 0
-    line="no table of sections" broken odd-sections 58 50
-    line="the table of sections lies beyond the end of the file" broken table-beyond 43 177
-    line="the table of sections lies beyond the end of the file" broken table-far-beyond 40 360 377 377 377 377 377 377 377
-    line="the table of sections lies beyond the end of the file" broken too-many-sections 60 377 377
-    line="section $section is code of an unknown type" broken no-bits $((text + 4)) 10
-    line="section $section lies beyond the end of the file" broken code-beyond $((text + 24 + 3)) 177
-    line="section $section lies beyond the end of the file" broken code-too-long $((text + 32 + 3)) 177
-    line="section $section lies beyond the end of the file" broken code-wraps $((text + 32)) 360 377 377 377 377 377 377 377
-    line="section $section is code and no multiple of 16 bytes" broken code-in-halves $((text + 32)) 10
+    broken volta "machine code for sm_70, whose encoding is not known" 49 106
+    broken between "machine code for sm_81, whose encoding is not known" 49 121
+    broken later "machine code for sm_130, whose encoding is not known" 49 202
+    broken no-sections "no table of sections" 60 0 0
+    broken odd-sections "no table of sections" 58 50
+    broken table-beyond "the table of sections lies beyond the end of the file" 43 177
+    broken table-far-beyond "the table of sections lies beyond the end of the file" 40 360 377 377 377 377 377 377 377
+    broken too-many-sections "the table of sections lies beyond the end of the file" 60 377 377
+    broken no-bits "section $section is code of an unknown type" $((text + 4)) 10
+    broken code-beyond "section $section lies beyond the end of the file" $((text + 24 + 3)) 177
+    broken code-too-long "section $section lies beyond the end of the file" $((text + 32 + 3)) 177
+    broken code-wraps "section $section lies beyond the end of the file" $((text + 32)) 360 377 377 377 377 377 377 377
+    broken code-in-halves "section $section is code and no multiple of 16 bytes" $((text + 32)) 10
     offset=$(($(pieces "$good" | awk "$yield"' {print NR - 1; exit}') * 16))
-    line="a YIELD with operands of an unknown kind (opcode 0xb46)" broken unknown-yield $((offset + 1)) 173
+    broken unknown-yield "a YIELD with operands of an unknown kind (opcode 0xb46)" $((offset + 1)) 173
     for length in 16 19 63 64 1000 $((bytes / 2)) $((bytes - 1)); do
         head -c "$length" "$good" >"cut$length.cubin"
         refuses "the first $length bytes" "*" "cut$length.cubin"

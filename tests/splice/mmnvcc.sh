@@ -285,13 +285,15 @@ constants() {
     for bytes in 256 $((all - mine)); do
         "$nvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o plain.cubin
         "$mmnvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o linked.cubin
-        "$mmnvcc" -cubin -arch=sm_90 -G -DTABLE_BYTES="$bytes" "$src/constants.cu" -o spliced.cubin
+        "$mmnvcc" -cubin -arch=sm_90 -G -DTABLE_BYTES="$bytes" "$src/constants.cu" -o debug.cubin
+        "$mmnvcc" -ptx -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o spliced.ptx
+        "$CUDA_HOME/bin/ptxas" -arch=sm_90 spliced.ptx -o spliced.cubin || fail "ptxas of spliced constants"
         "$mmnvcc" -dc -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o constants.o
         "$farm/bin/nvlink" -m64 --arch=sm_90 constants.o -o parts.cubin || fail "device link with $bytes bytes of constants"
-        for cubin in linked spliced; do
+        for cubin in linked debug spliced; do
             same "names of $bytes bytes of constants, $cubin" "$(names $cubin.cubin)" "$(names plain.cubin)"
         done
-        for cubin in plain linked spliced parts; do
+        for cubin in plain linked debug spliced parts; do
             same "values of $bytes bytes of constants, $cubin" \
                 "$(constant_word $cubin.cubin table) $(constant_word $cubin.cubin own) $(constant_word $cubin.cubin written)" \
                 " 74616231  6f776e31  00000000"
