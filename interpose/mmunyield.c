@@ -1,6 +1,6 @@
-/* mmunyield [-s] CUBIN: replaces each YIELD in the machine code of a cubin by a NOP, in place, and says how many there were.
- * mmunyield [-s] -n FILE: counts only, in every cubin that FILE is or contains (not compressed); status 1 if a YIELD or NANOSLEEP is left.
- * -s: NANOSLEEPs are permitted.
+/* mmunyield CUBIN: replaces each YIELD in the machine code of a cubin by a NOP, in place, and says how many there were.
+ * mmunyield -n FILE (or --check): counts only, in every cubin that FILE is or contains (not compressed); status 1 if a YIELD or a
+ * NANOSLEEP is left.
  *
  * ptxas puts a YIELD before strong loads and before atomics whose result is used, wherever it cannot prove that the warp is
  * converged; no option prevents it. A YIELD that some lanes execute releases the lanes that wait for them at a convergence barrier,
@@ -142,31 +142,26 @@ static void write_file(const unsigned char *data, size_t bytes) {
 
 int main(int argc, char **argv) {
     struct image i;
-    bool counts_only = false, may_sleep = false;
+    bool counts_only = false;
     size_t bytes, images = 0, left = 0;
-    int k = 1;
-    for (; k < argc && argv[k][0] == '-'; k++) {
-        if (strcmp(argv[k], "-n") == 0 || strcmp(argv[k], "--check") == 0) counts_only = true;
-        else if (strcmp(argv[k], "-s") == 0) may_sleep = true;
-        else break;
-    }
-    if (k != argc - 1) {
-        fprintf(stderr, "usage: mmunyield [-s] [-n] FILE\n");
+    if (argc == 3 && (strcmp(argv[1], "-n") == 0 || strcmp(argv[1], "--check") == 0)) counts_only = true;
+    if ((argc != 2 && !counts_only) || (argc == 2 && argv[1][0] == '-')) {
+        fprintf(stderr, "usage: mmunyield [-n] FILE\n");
         return 2;
     }
-    path = argv[k];
+    path = argv[argc - 1];
     unsigned char *data = read_file(&bytes);
     for (size_t from = 0; find_image(data, bytes, from, &i); from = (size_t)(i.data - data) + 1) {
         if (!counts_only && i.data != data) break;
         images++;
         walk_image(&i);
-        left += i.yields + (may_sleep ? 0 : i.nanosleeps);
+        left += i.yields + i.nanosleeps;
         if (counts_only) printf("sm_%u: %zu YIELD, %zu NANOSLEEP\n", i.sm, i.yields, i.nanosleeps);
         else break;
     }
     if (images == 0) die(counts_only ? "there is no cubin in it, or it is compressed" : "this is no cubin");
     if (!counts_only) {
-        if (i.nanosleeps && !may_sleep) die("%zu NANOSLEEP, which nothing can stand for: the source must not sleep", i.nanosleeps);
+        if (i.nanosleeps) die("%zu NANOSLEEP, which nothing can stand for: the source must not sleep", i.nanosleeps);
         if (i.yields) write_file(data, bytes);
         printf("mmunyield: %s: sm_%u: %zu YIELD replaced\n", path, i.sm, i.yields);
     }

@@ -5,8 +5,6 @@ set -u
 mmunyield=$(realpath "$1") lib=$(realpath "$2") bin=$CUDA_HOME/bin parts=${4:-tool libraries}
 rm -rf "$3" && mkdir -p "$3" && cd "$3" || exit
 count=0 failed=0
-# TODO: nothing permits NANOSLEEPs when the core has none any more.
-sleeps=(-s)
 
 fail() {
     printf 'machine-code: %s\n' "$*" >&2
@@ -24,7 +22,7 @@ refuses() {
     local said status option
     cp "$3" as-it-was
     for option in "" -n; do
-        said=$("$mmunyield" -s ${option:+"$option"} "$3" 2>&1)
+        said=$("$mmunyield" ${option:+"$option"} "$3" 2>&1)
         status=$?
         count=$((count + 1))
         # shellcheck disable=SC2053 # a pattern
@@ -58,12 +56,12 @@ replaced() {
         cp before.cubin after.cubin
         n=$(pieces before.cubin | awk "$yield"' {n++} END {print n + 0}')
         same "sm_$arch has YIELDs before" $((n > 0)) 1
-        same "sm_$arch before" "$("$mmunyield" -s -n before.cubin | grep -o '^[^,]*'; echo "${PIPESTATUS[0]}")" "sm_$arch: $n YIELD"$'\n'1
-        same "sm_$arch" "$("$mmunyield" -s after.cubin)" "mmunyield: after.cubin: sm_$arch: $n YIELD replaced"
+        same "sm_$arch before" "$("$mmunyield" -n before.cubin; echo $?)" "sm_$arch: $n YIELD, 0 NANOSLEEP"$'\n'1
+        same "sm_$arch" "$("$mmunyield" after.cubin)" "mmunyield: after.cubin: sm_$arch: $n YIELD replaced"
         same "differences of sm_$arch" "$(differences before.cubin after.cubin)" "$n"
-        same "sm_$arch after" "$("$mmunyield" -s -n after.cubin | grep -o '^[^,]*'; echo "${PIPESTATUS[0]}")" "sm_$arch: 0 YIELD"$'\n'0
+        same "sm_$arch after" "$("$mmunyield" -n after.cubin; echo $?)" "sm_$arch: 0 YIELD, 0 NANOSLEEP"$'\n'0
         cp after.cubin twice.cubin
-        same "sm_$arch once more" "$("$mmunyield" -s twice.cubin; cmp after.cubin twice.cubin)" "mmunyield: twice.cubin: sm_$arch: 0 YIELD replaced"
+        same "sm_$arch once more" "$("$mmunyield" twice.cubin; cmp after.cubin twice.cubin)" "mmunyield: twice.cubin: sm_$arch: 0 YIELD replaced"
     done
 }
 
@@ -75,7 +73,7 @@ poke() {
     printf "$(printf '\\%s' "$@")" | dd of="$file" bs=1 seek="$offset" conv=notrunc status=none
 }
 
-# Files that are not as they should be. `good` is a cubin with a YIELD and a NANOSLEEP.
+# Files that are not as they should be. `good` is a cubin with a YIELD.
 refusals() {
     local good=$1 bytes table section text offset length
     bytes=$(stat -c %s "$good")
@@ -115,33 +113,29 @@ refusals() {
     { cat text.cubin && head -c 1000 "$good"; } >inside.cubin && same "a broken cubin inside" \
         "$("$mmunyield" -n inside.cubin 2>&1; echo $?)" "mmunyield: inside.cubin: the table of sections lies beyond the end of the file"$'\n'2
     same "no file" "$("$mmunyield" nowhere 2>&1; echo $?)" "mmunyield: nowhere: cannot read it: No such file or directory"$'\n'2
-    same "no name" "$("$mmunyield" 2>&1; echo $?)" "usage: mmunyield [-s] [-n] FILE"$'\n'2
-    same "a strange option" "$("$mmunyield" -x "$good" 2>&1; echo $?)" "usage: mmunyield [-s] [-n] FILE"$'\n'2
+    same "no name" "$("$mmunyield" 2>&1; echo $?)" "usage: mmunyield [-n] FILE"$'\n'2
+    same "a strange option" "$("$mmunyield" -x "$good" 2>&1; echo $?)" "usage: mmunyield [-n] FILE"$'\n'2
 }
 
 # NANOSLEEP has no substitute. Cubins of CUDA 12 have their architecture elsewhere, and a file may have several.
 others() {
-    local good=$1 n
+    local good=$1 sleeper=$2 n asleep
     n=$(pieces "$good" | awk "$yield"' {n++} END {print n}')
-    cp "$good" sleeps.cubin
-    same "a NANOSLEEP" "$("$mmunyield" sleeps.cubin 2>&1; echo $?; cmp "$good" sleeps.cubin)" \
+    asleep="sm_${archs[0]}: $(pieces "$sleeper" | awk "$yield"' {n++} END {print n}') YIELD, 1 NANOSLEEP"
+    cp "$sleeper" sleeps.cubin
+    same "a NANOSLEEP" "$("$mmunyield" sleeps.cubin 2>&1; echo $?; cmp "$sleeper" sleeps.cubin)" \
         "mmunyield: sleeps.cubin: 1 NANOSLEEP, which nothing can stand for: the source must not sleep"$'\n'2
-    same "counted" "$("$mmunyield" -n sleeps.cubin; echo $?)" "sm_${archs[0]}: $n YIELD, 1 NANOSLEEP"$'\n'1
-    same "permitted" "$("$mmunyield" -s sleeps.cubin; "$mmunyield" -s -n sleeps.cubin; echo $?; "$mmunyield" -n sleeps.cubin; echo $?)" \
-        "mmunyield: sleeps.cubin: sm_${archs[0]}: $n YIELD replaced
-sm_${archs[0]}: 0 YIELD, 1 NANOSLEEP
-0
-sm_${archs[0]}: 0 YIELD, 1 NANOSLEEP
-1"
+    same "a NANOSLEEP, counted" "$("$mmunyield" -n sleeps.cubin; echo $?)" "$asleep"$'\n'1
     cp "$good" cuda12.cubin
     poke cuda12.cubin 8 7
     poke cuda12.cubin 48 132 005 132 # sm_90: 5a
-    same "of CUDA 12" "$("$mmunyield" -s cuda12.cubin)" "mmunyield: cuda12.cubin: sm_90: $n YIELD replaced"
-    cat "$lib/ptx/mm_${archs[0]}.ptx" "$good" sleeps.cubin "$good" >several
-    same "in a file" "$("$mmunyield" --check several; echo $?)" "sm_${archs[0]}: $n YIELD, 1 NANOSLEEP
-sm_${archs[0]}: 0 YIELD, 1 NANOSLEEP
-sm_${archs[0]}: $n YIELD, 1 NANOSLEEP
-1"
+    same "of CUDA 12" "$("$mmunyield" cuda12.cubin)" "mmunyield: cuda12.cubin: sm_90: $n YIELD replaced"
+    cp "$good" replaced.cubin && "$mmunyield" replaced.cubin >said
+    cat "$lib/ptx/mm_${archs[0]}.ptx" "$sleeper" replaced.cubin "$good" >several
+    same "several" "$("$mmunyield" --check several; echo $?)" \
+        "$asleep"$'\n'"sm_${archs[0]}: 0 YIELD, 0 NANOSLEEP"$'\n'"sm_${archs[0]}: $n YIELD, 0 NANOSLEEP"$'\n'1
+    cat replaced.cubin "$sleeper" >several
+    same "one that sleeps" "$("$mmunyield" -n several | tail -1; echo "${PIPESTATUS[0]}")" "$asleep"$'\n'1
 }
 
 # A function with a YIELD and one with a NANOSLEEP; a kernel that calls all that the libraries define.
@@ -150,14 +144,14 @@ ptx() {
     sed -n "s/^\.version .*/&/p" "$lib/ptx/mm_$1.ptx"
     printf '.target sm_%s\n.address_size 64\n%s\n' "$1" "$2"
 }
-sleeper='.visible .func (.param .b64 was) f(.param .b64 at) {
+loads='.visible .func (.param .b64 was) f(.param .b64 at) {
     .reg .b64 %at, %was;
     ld.param.u64 %at, [at];
     ld.volatile.u64 %was, [%at];
     st.param.b64 [was], %was;
     ret;
-}
-.visible .func g() {
+}'
+sleeps='.visible .func g() {
     nanosleep.u32 100;
     ret;
 }'
@@ -183,8 +177,7 @@ caller='.extern .func (.param .b64 p) malloc(.param .b64 n);
 library() {
     local target=${4:-$2}
     "$bin/nvlink" -m64 --arch="sm_$target" "caller$2.cubin" "$3" -o linked.cubin || fail "$1, sm_$2: nvlink"
-    same "$1, sm_$2 for sm_$target" "$("$mmunyield" "${sleeps[@]}" -n linked.cubin >said; echo $?; sed 's/, [0-9]* NANOSLEEP//' said)" \
-        "0"$'\n'"sm_$target: 0 YIELD"
+    same "$1, sm_$2 for sm_$target" "$("$mmunyield" -n linked.cubin; echo $?)" "sm_$target: 0 YIELD, 0 NANOSLEEP"$'\n'0
 }
 
 # The libraries are compressed; linked with a kernel that calls all they define, they are not.
@@ -216,18 +209,21 @@ family() {
         "$bin/ptxas" -c -arch="sm_$arch" -maxrregcount 32 "$lib/ptx/mm_$arch.ptx" -o family.cubin || fail "ptxas of mm_$arch.ptx"
         ptx "$arch" "$caller" >caller.ptx
         "$bin/ptxas" -c -arch="sm_$arch" caller.ptx -o "caller$arch.cubin" || fail "ptxas of the caller, sm_$arch"
-        "$mmunyield" -s family.cubin >/dev/null
+        "$mmunyield" family.cubin >/dev/null
         library "a cubin" "$arch" family.cubin "${pair#* }"
     done
 }
 
 mapfile -t archs < <(cd "$lib/ptx" && printf '%s\n' mm_*.ptx | sed 's/mm_\(.*\)\.ptx/\1/' | sort -n)
 if [[ $parts == *tool* ]]; then
-    ptx "${archs[0]}" "$sleeper" >sleeper.ptx
-    "$bin/ptxas" -c -arch="sm_${archs[0]}" sleeper.ptx -o sleeper.cubin || fail "ptxas of the sleeper"
-    same "the sleeper has a YIELD" "$(pieces sleeper.cubin | awk "$yield"' {print "yes"; exit}')" yes
-    refusals sleeper.cubin
-    others sleeper.cubin
+    ptx "${archs[0]}" "$loads" >loads.ptx
+    ptx "${archs[0]}" "$loads$sleeps" >sleeps.ptx
+    for name in loads sleeps; do
+        "$bin/ptxas" -c -arch="sm_${archs[0]}" $name.ptx -o $name-first.cubin || fail "ptxas of $name.ptx"
+        same "a YIELD in $name.ptx" "$(pieces $name-first.cubin | awk "$yield"' {print "yes"; exit}')" yes
+    done
+    refusals loads-first.cubin
+    others loads-first.cubin sleeps-first.cubin
     replaced
     family
 fi
