@@ -103,7 +103,11 @@ refusals() {
     broken code-in-halves "section $section is code and no multiple of 16 bytes" $((text + 32)) 10
     offset=$(($(pieces "$good" | awk "$yield"' {print NR - 1; exit}') * 16))
     broken unknown-yield "a YIELD with operands of an unknown kind (opcode 0xb46)" $((offset + 1)) 173
-    for length in 16 19 63 64 1000 $((bytes / 2)) $((bytes - 1)); do
+    for length in 16 19 63; do
+        head -c "$length" "$good" >"cut$length.cubin"
+        refuses "the first $length bytes" "the ELF header is cut off" "cut$length.cubin"
+    done
+    for length in 64 1000 $((bytes / 2)) $((bytes - 1)); do
         head -c "$length" "$good" >"cut$length.cubin"
         refuses "the first $length bytes" "*" "cut$length.cubin"
     done
@@ -112,6 +116,8 @@ refusals() {
     cp "$lib/device/driver.fatbin" packed.cubin && refuses "a compressed container" "th*" packed.cubin
     { cat text.cubin && head -c 1000 "$good"; } >inside.cubin && same "a broken cubin inside" \
         "$("$mmunyield" -n inside.cubin 2>&1; echo $?)" "mmunyield: inside.cubin: the table of sections lies beyond the end of the file"$'\n'2
+    cat text.cubin "$good" >behind.cubin && cp behind.cubin as-it-was
+    same "replaced behind text" "$("$mmunyield" behind.cubin 2>&1; echo $?; cmp behind.cubin as-it-was)" "mmunyield: behind.cubin: this is no cubin"$'\n'2
     same "no file" "$("$mmunyield" nowhere 2>&1; echo $?)" "mmunyield: nowhere: cannot read it: No such file or directory"$'\n'2
     same "no name" "$("$mmunyield" 2>&1; echo $?)" "usage: mmunyield [-n] FILE"$'\n'2
     same "a strange option" "$("$mmunyield" -x "$good" 2>&1; echo $?)" "usage: mmunyield [-n] FILE"$'\n'2
