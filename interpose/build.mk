@@ -6,8 +6,8 @@ MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
-MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h) $(MM_SHIMS) \
-	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(BUILD)/lib/include/mm.h $(MM_PTX) $(MM_LIBRARIES) $(MM_INLINING)
+MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmunyield devicelib.c mmconfig.h) $(MM_SHIMS) \
+	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(BUILD)/lib/include/mm.h $(MM_PTX) $(MM_LIBRARIES)
 
 .PHONY: install-compile-time uninstall-compile-time
 all: $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc
@@ -31,6 +31,10 @@ $(BUILD)/lib/mmlink: $(BUILD)/interpose/nvlink.o
 $(MM_SHIMS): $(BUILD)/interpose/devlink.o $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
 	@mkdir -p $(@D)
 	$(CC) $^ -o $@
+
+$(BUILD)/lib/mmunyield: interpose/mmunyield.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) $< -o $@
 
 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% mmconfig.h
 	@mkdir -p $(@D)
@@ -64,11 +68,11 @@ $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE
 
 install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin include lib/mm/ptx lib/mm/device lib/mm/path lib/mm/include)
-	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
+	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmunyield) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 include/mm.h "$(DESTDIR)$(MMLIBDIR)/include"
 	ln -sfn ../lib/mm/include/mm.h "$(DESTDIR)$(PREFIX)/include/mm.h"
-	install -m 644 $(MM_LIBRARIES) $(MM_INLINING) $(addprefix $(BUILD)/lib/device/,link_stub.h driver.fatbin release) "$(DESTDIR)$(MMLIBDIR)/device"
+	install -m 644 $(MM_LIBRARIES) $(addprefix $(BUILD)/lib/device/,link_stub.h driver.fatbin release) "$(DESTDIR)$(MMLIBDIR)/device"
 	rm -f "$(DESTDIR)$(MMLIBDIR)"/ptx/mm_*.ptx
 	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
 	ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
@@ -78,6 +82,6 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 
 uninstall-compile-time:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc" "$(DESTDIR)$(PREFIX)/include/mm.h"
-	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice devicelib.c mmconfig.h mmcicc mmptxas mmlink)
+	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice mmunyield devicelib.c mmconfig.h mmcicc mmptxas mmlink)
 	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path include)
 	rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null || :

@@ -4,8 +4,7 @@
  * library is linked whole where nothing else is (whole programs); and one that has no code for the architecture
  * is passed over without an error, so that the program would run on the built-in allocator.
  *
- * With -dlto, what malloc and free do first goes in as LTO IR, and what they do seldom as the object mm32.o (runtime/inline.cu); if
- * that cannot be linked (another limit of registers, an architecture or toolkit for which there is no LTO IR), the library as ever.
+ * With -dlto the library is machine code, too (nvlink calls that partial LTO): what nvlink compiles has YIELDs (mmunyield.c).
  *
  * mm32.a and mm24.a: see devlink.h. Where no machine code is linked (PTX only) the driver links what nvlink
  * lists, and mmptx.a must be among that. Of nvlink's options only -o and --register-link-binaries are looked at, and
@@ -58,39 +57,11 @@ static int lists_modules(const char *path) {
     return found;
 }
 
-/* With -dlto: the two files that bring the allocator's first part into the kernels; false if it is not asked for, or there are none. */
-static int find_inlining(int argc, char **argv, char *first, char *rest, size_t bytes) {
-    const char *arch = NULL;
-    char name[64];
-    int is_lto = 0;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "-dlto") == 0 || strcmp(argv[i], "-lto") == 0) is_lto = 1;
-        if (strncmp(argv[i], "--arch=sm_", 10) == 0) arch = argv[i] + 10;
-        if (strncmp(argv[i], "-arch=sm_", 9) == 0) arch = argv[i] + 9;
-    }
-    if (!is_lto || !arch) return 0;
-    snprintf(name, sizeof name, "device/inline_%d.ltoir", atoi(arch));
-    return mm_shim_try_path(first, bytes, name) && mm_shim_try_path(rest, bytes, "device/mm32.o");
-}
-
-/* The link with these two; false if nvlink does not make it. */
-static int try_inlined(const char *real, int argc, char **argv, char *first, char *rest, const char *output, struct mm_attempt *a) {
-    char **arguments = (char **)malloc(((size_t)argc + 1) * sizeof *arguments);
-    if (!arguments) return 0;
-    memcpy(arguments, argv, (size_t)argc * sizeof *arguments);
-    arguments[argc] = first;
-    const struct mm_attempt b = mm_attempt_run(real, argc + 1, arguments, rest);
-    free(arguments);
-    if (b.status != 0 || mm_devlink_lacks(output)) return 0;
-    *a = b;
-    return 1;
-}
-
 int main(int argc, char **argv) {
     static const char registers[] = "--register-link-binaries=";
     const char *output = NULL, *missing;
     struct modules modules = {NULL, 0, {NULL, 0, 0}};
-    char real[4096], library[4096], first[4096];
+    char real[4096], library[4096];
     int options_file = 0;
     if (mm_shim_path(real, sizeof real, "real/nvlink")) return 1;
     for (int i = 1; i < argc; i++) {
@@ -109,12 +80,7 @@ int main(int argc, char **argv) {
     const int ptx_only = a.status == 0 && !output && modules.path && lists_modules(modules.path);
     static const char *const libraries[] = {"device/mm32.a", "device/mm24.a", "device/mmptx.a"};
     if (ptx_only || (output && (a.status == 0 ? mm_devlink_lacks(output) != NULL : mm_attempt_lacks(&a)))) {
-        int done = 0;
-        if (!ptx_only && find_inlining(argc, argv, first, library, sizeof first)) {
-            restore(&modules);
-            done = try_inlined(real, argc, argv, first, library, output, &a);
-        }
-        for (int i = ptx_only ? 2 : 0; !done && i < (ptx_only ? 3 : 2); i++) {
+        for (int i = ptx_only ? 2 : 0; i < (ptx_only ? 3 : 2); i++) {
             if (mm_shim_path(library, sizeof library, libraries[i])) return 1;
             restore(&modules);
             const struct mm_attempt b = mm_attempt_run(real, argc, argv, library);

@@ -1,11 +1,12 @@
 /* Stands in for the toolkit's ptxas. Of a whole program that holds the allocator it makes machine code in
  * another way: without the allocator as a relocatable object, then linked with the device library. ptxas would
  * copy the allocator into every kernel that calls it, with as many registers as it likes; linked, it is there
- * once, with at most 32 (docs/notes/splice-or-link.md). The PTX itself keeps the allocator, for the driver.
+ * once, with at most 32, and without YIELDs (mmunyield.c; docs/notes/splice-or-link.md). The PTX itself keeps the allocator, for the
+ * driver.
  *
- * Everything else is left to ptxas: relocatable code, text that is not ours, checks without an output, code
- * for debugging (-g: made without copies anyway), architectures that the device library was not built for, and
- * what does not assemble without the allocator: ptxas takes no address of a malloc that is not there.
+ * Everything else is left to ptxas: relocatable code, text that is not ours, checks without an output, architectures that the device
+ * library was not built for, and what does not assemble without the allocator: ptxas takes no address of a malloc that is not
+ * there (so nvcc alone refuses such a program).
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -20,18 +21,19 @@
 struct request {
     int input, output; /* indices of the file names among the arguments; 0 if there is none */
     const char *arch;  /* "-arch=sm_90" */
-    int verbose, left_to_ptxas;
+    int verbose, debug, left_to_ptxas;
     struct mm_splice_text plain; /* the input without the allocator */
 };
 
 static void read_request(struct request *q, int argc, char **argv) {
-    static const char *const leave[] = {"-c", "--compile-only", "-ewp", "--extensible-whole-program", "-g",
-                                        "--device-debug", "-optf", "--options-file"};
+    static const char *const leave[] = {"-c", "--compile-only", "-ewp", "--extensible-whole-program", "-optf",
+                                        "--options-file"};
     struct mm_splice_text text;
     for (int i = 1; i < argc; i++) {
         for (size_t k = 0; k < sizeof leave / sizeof *leave; k++) q->left_to_ptxas |= strcmp(argv[i], leave[k]) == 0;
         if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) q->output = ++i;
         else if (strncmp(argv[i], "-arch=sm_", 9) == 0) q->arch = argv[i];
+        else if (strcmp(argv[i], "-g") == 0 || strcmp(argv[i], "--device-debug") == 0) q->debug = 1;
         else if (strcmp(argv[i], "-v") == 0 || strcmp(argv[i], "--verbose") == 0) q->verbose = 1;
         else if (argv[i][0] != '-' && !q->input && mm_shim_read(argv[i], &text) == 0) {
             if (mm_splice_undo(text.data, text.bytes, &q->plain) == MM_SPLICE_DONE) q->input = i;
@@ -51,7 +53,7 @@ static bool write_file(const char *path, const struct mm_splice_text *text) {
  * alone, and says of the real text what is wrong, if anything is. */
 static bool assemble(const struct request *q, int argc, char **argv, const char *ptxas, const char *folder) {
     static const char *const libraries[] = {"device/mm32.a", "device/mm24.a"};
-    static char compile_only[] = "-c", out[] = "-o", machine[] = "-m64", verbose[] = "-v";
+    static char compile_only[] = "-c", out[] = "-o", machine[] = "-m64", verbose[] = "-v", debug[] = "-g";
     char nvlink[4096], library[4096], text[4200], object[4200], image[4200], arch[64];
     char **changed = (char **)malloc((size_t)argc * sizeof *changed);
     snprintf(text, sizeof text, "%s/whole.ptx", folder);
@@ -69,10 +71,13 @@ static bool assemble(const struct request *q, int argc, char **argv, const char 
     free(changed);
     if (assembly.status) return false;
 
-    char *link[] = {nvlink, machine, arch, out, image, object, library, verbose};
+    char *link[9] = {nvlink, machine, arch, out, image, object, library};
+    int arguments = 7;
+    if (q->verbose) link[arguments++] = verbose;
+    if (q->debug) link[arguments++] = debug;
     for (int i = 0; i < 2; i++) {
         if (mm_shim_path(library, sizeof library, libraries[i])) return false;
-        const struct mm_attempt linked = mm_attempt_run(nvlink, q->verbose ? 8 : 7, link, NULL);
+        const struct mm_attempt linked = mm_attempt_run(nvlink, arguments, link, NULL);
         if (linked.status) continue;
         struct mm_splice_text cubin;
         if (mm_devlink_lacks(image) || mm_shim_read(image, &cubin)) return false;

@@ -28,16 +28,12 @@ static const char *self_path(void) {
     return self ? self : "this program";
 }
 
-int mm_shim_try_path(char *path, size_t bytes, const char *name) {
-    const char *self = self_path(), *slash = strrchr(self, '/');
-    *path = 0;
-    return slash && snprintf(path, bytes, "%.*s/../%s", (int)(slash - self), self, name) < (int)bytes && access(path, F_OK) == 0;
-}
-
 int mm_shim_path(char *path, size_t bytes, const char *name) {
-    if (mm_shim_try_path(path, bytes, name)) return 0;
-    if (!*path) return mm_shim_complain("cannot tell the folder of '%s'", self_path());
-    return mm_shim_complain("'%s' is not there: '%s' works through mmnvcc only", path, self_path());
+    const char *self = self_path(), *slash = strrchr(self, '/');
+    if (!slash || snprintf(path, bytes, "%.*s/../%s", (int)(slash - self), self, name) >= (int)bytes)
+        return mm_shim_complain("cannot tell the folder of '%s'", self);
+    if (access(path, F_OK) != 0) return mm_shim_complain("'%s' is not there: '%s' works through mmnvcc only", path, self);
+    return 0;
 }
 
 int mm_shim_run(const char *program, char **argv) { return mm_shim_run_into(program, argv, -1, -1); }

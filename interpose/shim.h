@@ -10,8 +10,6 @@ int mm_shim_complain(const char *format, ...) __attribute__((format(printf, 1, 2
 /* FARM/name in path, FARM being the folder of links (see mmfarm) through which we were called: the
  * parent of the folder of the name we were executed by. Returns 0, or an exit status. */
 int mm_shim_path(char *path, size_t bytes, const char *name);
-/* The same, without a word: returns whether it is there. */
-int mm_shim_try_path(char *path, size_t bytes, const char *name);
 
 /* Runs a program with our arguments and waits. Returns its exit status. */
 int mm_shim_run(const char *program, char **argv);

@@ -7,10 +7,7 @@ MM_DEVICE_SOURCES := $(wildcard runtime/*.cu runtime/*.h runtime/core/*) mmconfi
 MM_ARCH_FIRST := $(firstword $(shell printf '%s\n' $(ARCHS) | sort -n))
 
 MM_LIBRARIES := $(BUILD)/lib/device/mm32.a $(BUILD)/lib/device/mm24.a $(BUILD)/lib/device/mmptx.a
-# For -dlto: the first part of malloc and free, and the library as an object, since nvlink looks into libraries before there is
-# machine code that asks for the rest.
-MM_INLINING := $(ARCHS:%=$(BUILD)/lib/device/inline_%.ltoir) $(BUILD)/lib/device/mm32.o
-all: $(MM_PTX) $(MM_LIBRARIES) $(MM_INLINING)
+all: $(MM_PTX) $(MM_LIBRARIES)
 
 .SECONDARY: $(ARCHS:%=$(BUILD)/device/device_%.ptx)
 
@@ -22,21 +19,15 @@ $(BUILD)/lib/ptx/mm_%.ptx: $(BUILD)/device/device_%.ptx $(BUILD)/bin/mmfragment 
 	@mkdir -p $(@D)
 	interpose/fragment.sh $(BUILD)/bin/mmfragment $(CUDA_HOME)/bin/ptxas $* $< $@
 
-# mmconfig.h lies beside devicelib.c where mm is installed.
+# mmconfig.h and mmunyield lie beside devicelib.c where mm is installed.
 $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h: $(BUILD)/lib/%:
 	@mkdir -p $(@D)
 	install -m 644 $< $@
 $(BUILD)/lib/devicelib.c: runtime/devicelib.c
 $(BUILD)/lib/mmconfig.h: mmconfig.h
 
-$(MM_LIBRARIES) $(BUILD)/lib/device/driver.fatbin &: $(MM_PTX) interpose/mmdevice $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h
+$(MM_LIBRARIES) $(BUILD)/lib/device/driver.fatbin &: $(MM_PTX) interpose/mmdevice $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h $(BUILD)/lib/mmunyield
 	CC='$(CC)' interpose/mmdevice $(BUILD)/lib/ptx $(CUDA_HOME)/bin $(BUILD)/lib/devicelib.c $(BUILD)/lib/device $(ARCHS)
-
-$(BUILD)/lib/device/inline_%.ltoir: runtime/inline.cu $(MM_DEVICE_SOURCES)
-	@mkdir -p $(@D)
-	$(NVCC) -I. -rdc=true -dlto -ltoir -arch=sm_$* $< -o $@
-$(BUILD)/lib/device/mm32.o: $(BUILD)/lib/device/mm32.a
-	ar p $< >$@
 
 # The kernels of runtime/maintain.cu, for every architecture, and PTX for GPUs that are not in ARCHS: part of libmm.so.1.
 $(BUILD)/device/maintain_%.cubin: runtime/maintain.cu $(MM_DEVICE_SOURCES)

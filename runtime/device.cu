@@ -62,10 +62,6 @@ __device__ __noinline__ void mm_device_free(void *p) {
     if (!MM_LIKELY(left == 0)) mm_device_free_other(left);
 }
 
-/* Exported, for programs that have the first part of malloc and free in their kernels (inline.cu). */
-__device__ void *mm_device_malloc_rest(uint64_t token) { return mm_device_malloc_other(token); }
-__device__ void mm_device_free_rest(uint64_t left) { mm_device_free_other(left); }
-
 /* See mm_heap_aligned_malloc. */
 __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
     if (MM_HEAP_REF.open_bytes) return mm_heap_aligned_malloc(&MM_HEAP_REF, bytes, align);

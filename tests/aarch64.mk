@@ -5,7 +5,7 @@ AARCH64    := $(BUILD)/tests/aarch64
 AARCH64_RUN_TIME := $(patsubst $(BUILD)/obj/%,$(AARCH64)/%,$(RUN_TIME_OBJS) $(HOST_OBJS))
 AARCH64_SPLICE   := $(patsubst $(BUILD)/%,$(AARCH64)/%,$(MM_SPLICE_O))
 AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/,devlink.o shim.o) $(AARCH64_SPLICE)
-AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmfragment mmcicc mmptxas mmlink mmimages mmbench)
+AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmfragment mmunyield mmcicc mmptxas mmlink mmimages mmbench)
 # Names and versions of what a library exports.
 exported = readelf -W --dyn-syms $1 | awk '$$5 == "GLOBAL" && $$7 != "UND" {print $$8}' | sort
 
@@ -44,6 +44,10 @@ $(AARCH64)/mmptxas: $(AARCH64)/interpose/ptxas.o $(AARCH64_SHARED)
 $(AARCH64)/mmlink: $(AARCH64)/interpose/nvlink.o $(AARCH64_SHARED)
 $(addprefix $(AARCH64)/,mmfragment mmcicc mmptxas mmlink):
 	$(CC_AARCH64) $^ -o $@
+
+$(AARCH64)/mmunyield: interpose/mmunyield.c
+	@mkdir -p $(@D)
+	$(CC_AARCH64) $(CFLAGS_MM) $< -o $@
 
 $(AARCH64)/mmimages: tools/mmdoctor/images.c $(AARCH64_SHARED)
 	$(CC_AARCH64) $(CFLAGS_MM) $^ -o $@ -ldl

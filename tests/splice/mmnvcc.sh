@@ -32,12 +32,13 @@ build() {
     "$mmnvcc" -Xfatbin -compress=false "$@" -o "$name" > "$name.log" 2>&1 || fail "$name: $(< "$name.log")"
 }
 
-# holds NAME IMAGES...: what the executable holds; each has one heap and needs no service
+# holds NAME IMAGES...: what the executable holds; each has one heap and needs no service, and the machine code has no YIELD
 holds() {
     local name=$1 expected
     shift
     expected=$(printf '%s undefined= heap=1\n' "$@" | sort)
     same "$name" "$("$images" "$name" 2>&1 | sort)" "$expected"
+    [[ $name == address || $* != *elf* ]] || same "YIELDs and NANOSLEEPs in $name" "$("$(dirname "$(readlink -f "$mmnvcc")")/mmunyield" -n "$name" 2>&1 | grep -v ': 0 YIELD, 0 NANOSLEEP$')" ""
 }
 
 # linked_toolkit FOLDER: the toolkit once more, as links
@@ -61,8 +62,14 @@ modes() {
         build parts$arch -arch=sm_$arch -rdc=true "$src/part.cu" "$src/use.cu"
         holds parts$arch "elf sm_$arch"
     done 2>&1
-    build debug -arch=sm_90 -G "$src/all.cu"
-    holds debug "elf sm_90" "ptx sm_90"
+    for arch in 75 90 100; do # linked, with what debuggers read
+        [[ " ${archs[*]} " == *" $arch "* ]] || continue
+        build debug$arch -arch=sm_$arch -G "$src/all.cu"
+        holds debug$arch "elf sm_$arch" "ptx sm_$arch"
+    done
+    "$mmnvcc" -cubin -G -arch=sm_90 "$src/all.cu" -o debug.cubin && "$nvcc" -cubin -G -arch=sm_90 "$src/all.cu" -o plain.cubin
+    same "debug information" "$(readelf --debug-dump=info debug.cubin 2> /dev/null | grep -c DW_AT_name)" \
+        "$(readelf --debug-dump=info plain.cubin 2> /dev/null | grep -c DW_AT_name)"
     build lines -arch=sm_90 -lineinfo "$src/all.cu"
     holds lines "elf sm_90" "ptx sm_90"
     build one -arch=sm_90 "$src/one.cu"
@@ -123,12 +130,10 @@ modes() {
         CUDA_HOME=$PWD/lto build lto.exe -dlto -arch=sm_90 "$src/part.cu" "$src/use.cu"
         holds lto.exe "elf sm_90"
         same "silence of -dlto" "$(< lto.exe.log)" ""
-        # Inlining: malloc is the program's own then, not the library's, which is weak. With the toolkit that mm was built with.
+        # Not inlined: malloc is the library's, which is weak.
         mkdir -p keptlto
         CUDA_HOME=$PWD/lto "$mmnvcc" -dlto -arch=sm_90 --keep --keep-dir keptlto "$src/part.cu" "$src/use.cu" -o lto.exe || fail "-dlto --keep"
-        release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
-        same "malloc under -dlto" "$(readelf -sW keptlto/*dlink*.cubin 2> /dev/null | awk '$NF == "malloc" {print $5}')" \
-            "$([[ $release == "$(< "$(dirname "$(readlink -f "$mmnvcc")")/device/release")" ]] && echo GLOBAL || echo WEAK)"
+        same "malloc under -dlto" "$(readelf -sW keptlto/*dlink*.cubin 2> /dev/null | awk '$NF == "malloc" {print $5}')" WEAK
     else
         echo "mmnvcc.sh: -dlto not tried: the toolkit's own nvcc cannot"
     fi
@@ -280,13 +285,15 @@ constants() {
     for bytes in 256 $((all - mine)); do
         "$nvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o plain.cubin
         "$mmnvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o linked.cubin
-        "$mmnvcc" -cubin -arch=sm_90 -G -DTABLE_BYTES="$bytes" "$src/constants.cu" -o spliced.cubin
+        "$mmnvcc" -cubin -arch=sm_90 -G -DTABLE_BYTES="$bytes" "$src/constants.cu" -o debug.cubin
+        "$mmnvcc" -ptx -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o spliced.ptx
+        "$CUDA_HOME/bin/ptxas" -arch=sm_90 spliced.ptx -o spliced.cubin || fail "ptxas of spliced constants"
         "$mmnvcc" -dc -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o constants.o
         "$farm/bin/nvlink" -m64 --arch=sm_90 constants.o -o parts.cubin || fail "device link with $bytes bytes of constants"
-        for cubin in linked spliced; do
+        for cubin in linked debug spliced; do
             same "names of $bytes bytes of constants, $cubin" "$(names $cubin.cubin)" "$(names plain.cubin)"
         done
-        for cubin in plain linked spliced parts; do
+        for cubin in plain linked debug spliced parts; do
             same "values of $bytes bytes of constants, $cubin" \
                 "$(constant_word $cubin.cubin table) $(constant_word $cubin.cubin own) $(constant_word $cubin.cubin written)" \
                 " 74616231  6f776e31  00000000"

@@ -1,0 +1,9 @@
+# Suite machine-code: no YIELD and no NANOSLEEP in the device libraries, and the program that sees to it.
+
+MACHINE_CODE_TEST := $(BUILD)/tests/machine-code
+
+.PHONY: check-machine-code
+check: check-machine-code
+check-machine-code: $(MM_LIBRARIES) $(BUILD)/lib/device/driver.fatbin $(BUILD)/device/linked $(BUILD)/lib/mmunyield
+	CUDA_HOME='$(CUDA_HOME)' tests/machine-code/run.sh $(BUILD)/lib/mmunyield $(BUILD)/lib $(MACHINE_CODE_TEST)/run
+	CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' tests/machine-code/mutants.sh $(BUILD)/lib $(MACHINE_CODE_TEST)/mutants
