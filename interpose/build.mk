@@ -34,7 +34,7 @@ $(MM_SHIMS): $(BUILD)/interpose/devlink.o $(BUILD)/interpose/shim.o $(BUILD)/int
 
 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% mmconfig.h
 	@mkdir -p $(@D)
-	$(MM_FILL) $< > $@
+	$(MM_SUBST) $< > $@
 	chmod 755 $@
 
 # In a folder of its own, which is all that mmnvcc adds to where headers are looked for.
