@@ -25,9 +25,9 @@ MM_FN void mm_fill(const struct mm_heap_ref *ref, uint64_t *p, uint64_t bytes) {
     for (; bytes >= 16; bytes -= 16, p += 2) mm_store_two(p, word, word);
 }
 
-/* Fills all of an allocation; returns p. NULL is fine. */
+/* Fills all of an allocation; returns p. NULL has no bytes. */
 MM_FN_RARE void *mm_fill_granted(const struct mm_heap_ref *ref, void *p) {
-    if (p != NULL) mm_fill(ref, (uint64_t *)p, mm_heap_usable_size(ref, p));
+    mm_fill(ref, (uint64_t *)p, mm_heap_usable_size(ref, p));
     return p;
 }
 
