@@ -23,7 +23,7 @@ MM_VERSION := $(shell awk '$$2 == "MM_VERSION" {gsub(/"/, "", $$3); print $$3}' 
 MM_ABI     := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
 # What scripts say of themselves.
 MM_CUDA_MIN := $(shell awk '$$2 == "MM_TOOLKIT_MIN" {gsub(/"/, "", $$3); print $$3}' mmconfig.h)
-MM_FILL    := sed 's/@VERSION@/$(MM_VERSION)/g; s/@ABI@/$(MM_ABI)/g; s/@CUDA_MIN@/$(MM_CUDA_MIN)/g'
+MM_SUBST   := sed 's/@VERSION@/$(MM_VERSION)/g; s/@ABI@/$(MM_ABI)/g; s/@CUDA_MIN@/$(MM_CUDA_MIN)/g'
 
 all:
 

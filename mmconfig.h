@@ -24,7 +24,7 @@
 
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
-#define MM_ABI_VERSION 5
+#define MM_ABI_VERSION 6
 
 /* Segment, as a shift: 4 MiB. Large requests round up to it, so it must be small; it must be a multiple
  * of the 2 MiB the driver maps at least; and its 64 blocks of 64 KiB are ONE atomic word. */
@@ -157,6 +157,11 @@
 #define MM_GUARD_SLOTS (1u << 14)
 #define MM_GUARD_TRIES 4
 
+/* MM_FILL=junk (fill.h): the byte that MSVC's debug heap writes to new memory, as MM_GUARD_ZONE and MM_GUARD_POISON are its other two. The same in
+ * every byte, so that a field of any size at any offset shows it. As an address it has upper bits that no GPU and no host maps, so
+ * that it faults; as float it is -4.3e8, as double -6.3e66, as int -842150451, as unsigned 3.5e9, as bool true. */
+#define MM_FILL_JUNK_WORD 0xcdcdcdcdcdcdcdcdull
+
 /* Of the number of a launch device code keeps so many bits: the host knows them again among the last MM_HOST_LAUNCHES. */
 #define MM_GRID_BITS 24
 
@@ -164,7 +169,7 @@
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
  * only mmnvcc reads stand in the second list and are left alone. */
-#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_VERBOSE"
+#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Launches whose kernels a checked run remembers: 32 bytes each, of the host. A kernel of ours for as many launches at most (kernels.h), twice as many

@@ -38,7 +38,7 @@ $(BUILD)/lib/mmunyield: interpose/mmunyield.c
 
 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% mmconfig.h
 	@mkdir -p $(@D)
-	$(MM_FILL) $< > $@
+	$(MM_SUBST) $< > $@
 	chmod 755 $@
 
 # In a folder of its own, which is all that mmnvcc adds to where headers are looked for.

@@ -2,7 +2,7 @@
  * malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size (defining those in CUDA source would also define host
  * functions of that name).
  */
-#include "runtime/core/guarded.h"
+#include "runtime/core/closed.h"
 
 extern "C" {
 
@@ -32,16 +32,16 @@ MM_FN_RARE void *mm_no_heap(void) {
     return NULL;
 }
 
-/* What malloc and free seldom do, or always if the heap is not open (a checked run, or there is none), in calls after which
+/* What malloc and free seldom do, or always if the heap is not open (a checked run, one that fills, or there is none), in calls after which
  * nothing is left to be done: what is kept across a call costs every caller a store, whether it is made or not. */
 MM_FN_RARE void *mm_device_malloc_slow(uint64_t token) { return mm_heap_malloc_other(&MM_HEAP_REF, token); }
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     if (MM_HEAP_REF.open_bytes) return mm_device_malloc_slow(token);
-    return MM_HEAP_REF.heap ? mm_guard_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_RUN) : mm_no_heap();
+    return MM_HEAP_REF.heap ? mm_closed_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_RUN) : mm_no_heap();
 }
 MM_FN_RARE void mm_device_free_other(uint64_t left) {
     if (MM_HEAP_REF.open_bytes) mm_heap_free_other(&MM_HEAP_REF, left);
-    else if (MM_HEAP_REF.heap) mm_guard_free(&MM_HEAP_REF, (void *)mm_left_address(left));
+    else if (MM_HEAP_REF.heap) mm_closed_free(&MM_HEAP_REF, (void *)mm_left_address(left));
     else mm_no_heap();
 }
 
@@ -65,12 +65,11 @@ __device__ __noinline__ void mm_device_free(void *p) {
 /* See mm_heap_aligned_malloc. */
 __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
     if (MM_HEAP_REF.open_bytes) return mm_heap_aligned_malloc(&MM_HEAP_REF, bytes, align);
-    return MM_HEAP_REF.heap ? mm_guard_aligned_malloc(&MM_HEAP_REF, bytes, align) : mm_no_heap();
+    return MM_HEAP_REF.heap ? mm_closed_aligned_malloc(&MM_HEAP_REF, bytes, align) : mm_no_heap();
 }
 
 /* See mm_heap_usable_size. Without a heap nothing is an allocation of it. */
 __device__ size_t mm_device_usable_size(const void *p) {
-    if (MM_HEAP_REF.open_bytes != MM_HEAP_REF.user_bytes) return mm_guard_usable_size(&MM_HEAP_REF, p);
-    return mm_heap_usable_size(&MM_HEAP_REF, p);
+    return mm_closed_usable_size(&MM_HEAP_REF, p);
 }
 }

@@ -8,7 +8,7 @@ $(BUILD)/lib/mmimages: tools/mmdoctor/images.c $(BUILD)/interpose/shim.o $(BUILD
 
 $(BUILD)/lib/mmdoctor: tools/mmdoctor/mmdoctor tools/toolkit.sh mmconfig.h
 	@mkdir -p $(@D)
-	$(MM_FILL) $< > $@
+	$(MM_SUBST) $< > $@
 	chmod 755 $@
 
 $(BUILD)/bin/mmdoctor: $(BUILD)/lib/mmdoctor | $(BUILD)/lib/mmimages

@@ -4,7 +4,7 @@ all: $(BUILD)/bin/mmrun
 
 $(BUILD)/bin/mmrun: tools/mmrun mmconfig.h
 	@mkdir -p $(@D)
-	$(MM_FILL) $< > $@
+	$(MM_SUBST) $< > $@
 	chmod 755 $@
 
 install: install-mmrun

@@ -13,11 +13,11 @@ all: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc
 
 $(PACKAGE_MAN): $(BUILD)/man/%: man/% mmconfig.h
 	@mkdir -p $(@D)
-	$(MM_FILL) $< > $@
+	$(MM_SUBST) $< > $@
 
 $(BUILD)/package/%: $(PACKAGE_SRC)/% mmconfig.h
 	@mkdir -p $(@D)
-	$(MM_FILL) $< > $@
+	$(MM_SUBST) $< > $@
 
 install: install-package
 install-package: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc

@@ -116,12 +116,13 @@ MM_FN int mm_guard_is_unpoisoned(struct mm_guarded g) {
 }
 
 /* What malloc writes: tag and zone. Sectors of a cache are written whole where there is room, or memory would have to be read for them; what is the
- * program's of them becomes 0, as memory is that nobody had before. */
-MM_FN void mm_guard_write(struct mm_guarded g, uint32_t era, uint64_t asked) {
-    const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT, first = MM_GUARD_ZONE << asked % 8 * 8;
+ * program's of them gets `fill`, as the rest of what is its own (fill.h). */
+MM_FN void mm_guard_write(struct mm_guarded g, uint32_t era, uint64_t asked, uint64_t fill) {
+    const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT, mine = mm_bits_low((uint32_t)(asked % 8 * 8));
+    const uint64_t first = (MM_GUARD_ZONE & ~mine) | (fill & mine);
     uint64_t *zone = mm_guard_zone(g, asked);
     mm_store_two(&g.tag->made, made, mm_guard_seal(g.p, made, era));
-    mm_store_two(zone, asked & 8 ? 0 : first, mm_guard_first(asked, MM_GUARD_ZONE, first));
+    mm_store_two(zone, asked & 8 ? fill : first, mm_guard_first(asked, MM_GUARD_ZONE, first));
     if (mm_guard_zone_is_long(g, asked)) mm_store_two(zone + 2, MM_GUARD_ZONE, MM_GUARD_ZONE);
 }
 

@@ -1,7 +1,7 @@
 /* The checked run (MM_CHECK=1): malloc and free that find writes past the end, writes after free, double frees, and what was
  * never freed and by which kernel it was allocated. On top of the allocator as it is; without MM_CHECK none of this runs, and the fast
  * path has not an instruction for it: the variable of a module has open_bytes 0, so that every call takes the slow way, which
- * leads here. What is written around an allocation: guard.h.
+ * leads here (closed.h). What is written around an allocation: guard.h.
  *
  * free puts the allocation into quarantine: a ring of slots, into which a ticket's holder exchanges it, as slice.h has it between free's stages,
  * for what was there, which then is really freed. For the allocator what is in quarantine is live. Large ones (above
@@ -31,7 +31,7 @@
 #define MM_CORE_GUARDED_H
 
 #include "runtime/core/guard.h"
-#include "runtime/core/heap.h"
+#include "runtime/core/fill.h"
 
 MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) {
     if (mm_guard_is_small(g.granted)) return 0;
@@ -221,6 +221,12 @@ MM_FN_RARE void *mm_guard_malloc_again(const struct mm_heap_ref *ref, uint64_t b
     return p;
 }
 
+/* Seals g and fills what is the program's. */
+MM_FN void mm_guard_begin(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t era, uint64_t bytes) {
+    mm_guard_write(g, era, bytes, mm_fill_word(ref));
+    mm_fill(ref, (uint64_t *)g.at, bytes);
+}
+
 /* The bytes of what malloc has for `more`, if that is small; else 0. */
 MM_FN uint32_t mm_guard_small_bytes(uint64_t more, uint64_t align) {
     if (more > MM_GUARD_KEPT_BYTES || align > MM_GUARD_KEPT_BYTES) return 0;
@@ -237,13 +243,13 @@ MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t
     if (p == NULL) return NULL;
     const uint32_t small = mm_guard_small_bytes(more, align);
     if (small != 0) {
-        mm_guard_write(mm_guard_of_class(ref, (uint64_t)p, mm_class_spaced(small, (uint32_t)ref->spacing_mask)), 0, bytes);
+        mm_guard_begin(ref, mm_guard_of_class(ref, (uint64_t)p, mm_class_spaced(small, (uint32_t)ref->spacing_mask)), 0, bytes);
         return p;
     }
     const struct mm_guarded g = mm_guard_large(ref, (uint64_t)p);
     const uint32_t era = mm_guard_era(ref, g);
     if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE);
-    mm_guard_write(g, era, bytes);
+    mm_guard_begin(ref, g, era, bytes);
     return p;
 }
 
@@ -253,7 +259,7 @@ MM_FN_RARE uint64_t mm_guard_draw(const struct mm_heap_ref *ref, uint32_t more) 
 }
 /* Second: seals it. It has been in quarantine, and nothing is looked at. Returns p. */
 MM_FN_LEAF void *mm_guard_begin_small(const struct mm_heap_ref *ref, uint64_t p, uint32_t more) {
-    mm_guard_write(mm_guard_of_class(ref, p, mm_class_spaced(more, (uint32_t)ref->spacing_mask)), 0, more - MM_GUARD_MORE_SMALL);
+    mm_guard_begin(ref, mm_guard_of_class(ref, p, mm_class_spaced(more, (uint32_t)ref->spacing_mask)), 0, more - MM_GUARD_MORE_SMALL);
     return (void *)p;
 }
 /* Both, after the first gave a token. */

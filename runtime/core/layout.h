@@ -20,7 +20,7 @@
 struct mm_heap_ref {
     uint64_t heap;       /* struct mm_heap */
     uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
-    uint64_t open_bytes; /* user_bytes; or 0: all calls go by guarded.h */
+    uint64_t open_bytes; /* user_bytes; or 0: all calls go by closed.h */
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
     uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold (class.h) */
@@ -34,7 +34,7 @@ struct mm_heap_ref {
     uint64_t spacing_mask; /* slices begin at multiples of this + 1 (heap.h); 0: at those that their classes have */
     uint64_t on_misuse;    /* enum mm_on_misuse */
     uint64_t guard;        /* struct mm_guard; 0: this is no checked run */
-    uint64_t spare;
+    uint64_t fill;         /* enum mm_fill */
     uint64_t user_bytes; /* reserved, mapped or not */
     struct mm_class classes[MM_CLASS_COUNT];
 };
@@ -59,6 +59,8 @@ enum mm_misuse {
 };
 /* What follows: MM_ON_MISUSE. It is counted in any case. */
 enum mm_on_misuse { MM_ON_MISUSE_REPORT, MM_ON_MISUSE_TRAP, MM_ON_MISUSE_IGNORE };
+/* What malloc writes to what it hands out: MM_FILL (fill.h). */
+enum mm_fill { MM_FILL_NONE, MM_FILL_ZERO, MM_FILL_JUNK };
 
 /* A segment (segment.h), and its blocks (block.h, stripe.h). */
 struct mm_segment {

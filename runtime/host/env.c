@@ -137,6 +137,19 @@ static void read_stats(void) {
     if (text) mm_host_say("MM_STATS=%s is not understood; expected 0, 1, text, json or csv; using 0", value_text(text).text);
 }
 
+/* After MM_CHECK: what is right for a checked run, too. */
+static void read_fill(void) {
+    static const char *const names[] = {[MM_FILL_NONE] = "none", [MM_FILL_ZERO] = "zero", [MM_FILL_JUNK] = "junk"};
+    const char *text = secure_getenv("MM_FILL");
+    env.fill = env.is_checked ? MM_FILL_JUNK : MM_FILL_NONE;
+    for (unsigned i = 0; text && i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i]) == 0) {
+            env.fill = i;
+            return;
+        }
+    if (text) mm_host_say("MM_FILL=%s is not understood; expected none, zero or junk; using %s", value_text(text).text, names[env.fill]);
+}
+
 static void read_env(void) {
     report_unknown();
     read_switch("MM_VERBOSE", &env.verbose);
@@ -161,6 +174,7 @@ static void read_env(void) {
     else if (text && strcmp(text, "report") != 0)
         mm_host_say("MM_ON_MISUSE=%s is not understood; expected report, trap or ignore; using report", value_text(text).text);
     read_switch("MM_CHECK", &env.is_checked);
+    read_fill();
     text = secure_getenv("MM_CHECK_EXITCODE");
     if (text && !mm_host_env_try_number(text, MM_CHECK_EXITCODE_MAX, &env.check_exitcode))
         mm_host_say("MM_CHECK_EXITCODE=%s is not understood; expected 0 to %d; using 0", value_text(text).text, MM_CHECK_EXITCODE_MAX);

@@ -19,6 +19,7 @@ struct mm_host_env {
     unsigned grow_wait_ms;
     unsigned spacing; /* bytes, a power of two */
     unsigned on_misuse; /* enum mm_on_misuse */
+    unsigned fill;          /* enum mm_fill; of a checked run that was not told, junk */
     bool is_checked;        /* MM_CHECK=1 */
     unsigned check_exitcode; /* of a process in which something was found; 0: its own */
     unsigned stats;         /* enum mm_stats_form */

@@ -124,6 +124,7 @@ static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, C
     if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
     ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
     ((struct mm_heap *)image)->ref.on_misuse = mm_host_env_get()->on_misuse;
+    ((struct mm_heap *)image)->ref.fill = mm_host_env_get()->fill;
     ((struct mm_heap *)image)->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);
     h->ref = ((struct mm_heap *)image)->ref;
@@ -299,7 +300,7 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint
 
 struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *h) {
     struct mm_heap_ref ref = h->ref;
-    if (h->guard) ref.open_bytes = 0;
+    if (h->guard || ref.fill) ref.open_bytes = 0;
     return ref;
 }
 

@@ -1,12 +1,17 @@
-# Suites of mmbench's own: its options, its watchdog and what it writes, with children that need no GPU; and the graph's
-# kernels, a thread of the CPU for each of a CTA, under the sanitizers.
+# Suites of mmbench's own: its options, its watchdog and what it writes, with children that need no GPU; the graph's
+# kernels, a thread of the CPU for each of a CTA, under the sanitizers; and what the case converged makes of its notes.
 , := ,
 GRAPH_TEST := $(BUILD)/tests/bench/test_graph
 
 .PHONY: check-bench check-bench-graph
 check: check-bench
-check-bench: $(BUILD)/bin/mmbench check-bench-graph
+check-bench: $(BUILD)/bin/mmbench $(BUILD)/tests/bench/test_converged check-bench-graph
+	$(BUILD)/tests/bench/test_converged
 	tests/bench/run.sh $<
+
+$(BUILD)/tests/bench/test_converged: tests/bench/test_converged.c $(BENCH_H)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) -isystem $(CUDA_HOME)/include $< $$(pkg-config --cflags --libs check) -o $@
 
 check-bench-graph: $(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan
 	$(GRAPH_TEST)-asan

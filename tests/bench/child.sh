@@ -25,6 +25,11 @@ rows() { # NULLS CORRUPT STATUS
     churn) floor=- row churn us "$@" ;;
     util) for op in share share_all; do floor=- row "$op" share "$@"; done ;;
     frag) floor=- row span ratio "$@" ;;
+    converged)
+        for op in plain lane all; do floor=- row "$op" cycles "$@"; done
+        for op in lane_over all_over; do floor=- row "$op" ratio "$@"; done
+        for op in lane_full all_full; do floor=- row "$op" share "$@"; done
+        ;;
     latency) for op in malloc free; do floor=latency row "$op" cycles "$@"; done ;;
     init) for op in plain allocating plain_process allocating_process; do floor=- row "$op" ms "$@"; done ;;
     endurance)

@@ -78,7 +78,7 @@ help() { bench 0 --help && has "$out" 'usage: mmbench' && same "$err$log" ''; }
 it '--help' help
 list() {
     bench 0 --list && same "$log" '' && same "$(cut -d' ' -f1 <<<"$out" | tr '\n' ' ')" \
-        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency graph graph_lesmis '
+        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency converged graph graph_lesmis '
 }
 it '--list' list
 
@@ -178,7 +178,7 @@ builtin end"
 it 'table, progress, CSV and requests, to the letter' exact
 
 everything() {
-    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" ' 246 ok' &&
+    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" ' 260 ok' &&
         has "$log" 'mm run endurance 4096 783371 50' && has "$log" 'mm run init 8589934592 1 12' &&
         has "$log" 'mm run graph 1048576 65536 12' && has "$csv" 'mm,graph,65536,512,range,us,100,' &&
         has "$log" 'builtin floor 32768 5' && has "$csv" 'mm,floor_warp,0,32768,store,us'

@@ -18,7 +18,7 @@ GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_TESTS)/u
 
 .PHONY: build-gpu-tests
 # Programs that run.sh runs besides, and two that are run by hand.
-GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse)
+GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx)
 build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(addprefix $(GPU_TESTS)/,pairs tune)
 check: build-gpu-tests
 
@@ -65,6 +65,14 @@ $(GPU_TESTS)/planted: tests/gpu/planted.cu $(MM_PTX) $(MM_LIBRARIES) | all
 $(GPU_TESTS)/planted_builtin: tests/gpu/planted.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
+
+# What malloc fills (MM_FILL).
+$(GPU_TESTS)/filled: GPU_MODE := -arch=sm_$(GPU_ARCH)
+$(GPU_TESTS)/filled_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
+$(GPU_TESTS)/filled_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
+$(addprefix $(GPU_TESTS)/,filled filled_rdc filled_ptx): tests/gpu/filled.cu include/mm.h $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc $(GPU_MODE) $< -o $@
 
 $(GPU_TESTS)/plain.o: tests/gpu/plain.cu
 	@mkdir -p $(@D)

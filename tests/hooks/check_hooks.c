@@ -162,13 +162,15 @@ static const struct {
     {"MM_TRIM=idle", "4\n", ""},
     {"MM_TRIM=demand", "4\n", ""},
     {"MM_TRIM=1", "4\n", "mm: MM_TRIM=1 is not understood; expected idle or demand; using demand\n"},
+    {"MM_FILL=zero", "4\n", ""},
+    {"MM_FILL=ones", "4\n", "mm: MM_FILL=ones is not understood; expected none, zero or junk; using none\n"},
     {"MM_VERBOSE=0", "4\n", ""},
     {"MM_VERBOSE=yes", "4\n", "mm: MM_VERBOSE=yes is not understood; expected 0 or 1; using 0\n"},
     {"MM_OFF=0", "4\n", ""},
     {"MM_OFF=1", "4\n", ""}, /* a module that came with mm in it keeps it */
     {"MM_OFF=2", "4\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "4\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_VERBOSE\n"},
     {"MMX=1", "4\n", ""},
 };
 
@@ -377,8 +379,10 @@ START_TEST(mmrun_runs) {
     expect(&r, 125, "", "mmrun: --stats=xml is not understood; expected text, json or csv\n");
     r = RUN(NULL, mmrun, "--heap-map", "heap.svg", "true");
     expect(&r, 125, "", "mmrun: --heap-map wants a file: --heap-map=FILE\n");
-    r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "sh", "-c", "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK");
-    expect(&r, 0, "text,a b,%l,1\n", "");
+    r = RUN(NULL, mmrun, "--fill=ones", "true");
+    expect(&r, 125, "", "mmrun: --fill=ones is not understood; expected none, zero or junk\n");
+    r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "--fill=junk", "sh", "-c", "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK,$MM_FILL");
+    expect(&r, 0, "text,a b,%l,1,junk\n", "");
     r = RUN(NULL, mmrun, "--stats=json", "--", "./client", "v2-legacy", "function");
     ck_assert_msg(r.status == 0 && strncmp(r.err, "{\"mm_statistics\":1,", 19) == 0, "%s", r.err);
     r = RUN(NULL, mmrun, "--help");

@@ -279,6 +279,26 @@ START_TEST(checked_runs_and_faults) {
 }
 END_TEST
 
+/* MM_FILL, and what a checked run fills with when nobody says. */
+START_TEST(fills) {
+    static const char *const all[] = {"none", "zero", "junk"};
+    for (int i = 0; i < 3; i++) {
+        char setting[32];
+        snprintf(setting, sizeof setting, "MM_FILL=%s", all[i]);
+        struct result r = RUN(SETTINGS(preload_mm, setting), "./client", "v2-legacy", "fill", all[i]);
+        expect(&r, 0, "", "");
+        r = RUN(CHECKED(setting), "./client", "v2-legacy", "fill", all[i]);
+        expect(&r, 0, "", CLEAN);
+    }
+    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=0"), "./client", "v2-legacy", "fill", "none");
+    expect(&r, 0, "", "");
+    r = RUN(CHECKED("MM_VERBOSE=0"), "./client", "v2-legacy", "fill", "junk");
+    expect(&r, 0, "", CLEAN);
+    r = RUN(CHECKED("MM_FILL=1"), "./client", "v2-legacy", "fill", "junk");
+    expect(&r, 0, "", "mm: MM_FILL=1 is not understood; expected none, zero or junk; using junk\n" CLEAN);
+}
+END_TEST
+
 /* ---- pictures --------------------------------------------------------------------------------------- */
 
 START_TEST(heap_map) {
@@ -318,6 +338,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, statistics_of_every_end);
     tcase_add_test(c, usage_for_programs);
     tcase_add_test(c, heap_map);
+    tcase_add_test(c, fills);
     tcase_add_test(c, checked_runs);
     tcase_add_test(c, checked_runs_and_faults);
     tcase_add_test(c, kernels_by_number);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "include/mm.h"
-#include "runtime/core/guarded.h"
+#include "runtime/core/closed.h"
 
 /* By mmhook.o where that is in the program, else from libmm.so.1, if it was preloaded. */
 extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
@@ -274,7 +274,28 @@ static void checked_faults(int argc, char **argv) {
     puts(standin->failed ? standin->failed : "none");
 }
 
+/* What malloc does with the memory of this process's heap. argv: none, zero or junk; what the settings say. */
+static void fill(int argc, char **argv) {
+    CHECK(argc == 1);
+    const int byte = strcmp(argv[0], "junk") == 0 ? (int)(MM_FILL_JUNK_WORD & 0xff) : strcmp(argv[0], "zero") == 0 ? 0 : -1;
+    client_start();
+    launch("make");
+    CHECK((ref.open_bytes == 0) == (byte >= 0 || ref.guard != 0));
+    if (ref.open_bytes != 0) {
+        CHECK(ref.open_bytes == ref.user_bytes);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        unsigned char *p = (unsigned char *)mm_closed_malloc(&ref, 1001), *run = (unsigned char *)mm_closed_aligned_malloc(&ref, 5 << 20, 64);
+        CHECK(p && run);
+        for (int k = 0; byte >= 0 && k < 1001; k++) CHECK(p[k] == byte && run[k] == byte && run[(5 << 20) - 1 - k] == byte);
+        memset(p, 0x5a, 1001), memset(run, 0x5a, 5 << 20);
+        mm_closed_free(&ref, p), mm_closed_free(&ref, run);
+    }
+}
+
 const struct scenario client_report_scenarios[] = {
+    {"fill", fill},
     {"checked-faults", checked_faults},
     {"checked", checked},
     {"usage", usage}, {"usage-program", usage_of_program},

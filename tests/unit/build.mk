@@ -2,7 +2,7 @@
 # address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
 
 , := ,
-UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard
+UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard fill
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule warps crowd stress
 UNIT_CORE := $(wildcard runtime/cpu/*.c)
 UNIT_DEPS := $(UNIT_CORE) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/unit/*.h)

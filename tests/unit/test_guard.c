@@ -17,6 +17,7 @@ static void set_up(void) {
     ref = heap.ref;
     ref.guard = (uint64_t)(uintptr_t)calloc(1, mm_guard_bytes(SEGMENTS));
     ref.open_bytes = 0;
+    ref.fill = MM_FILL_JUNK; /* the default of a checked run */
     mm_cpu_grid = 7;
 }
 static void tear_down(void) {

@@ -18,6 +18,9 @@
 #define GRAPH_VERTICES (1u << 20)
 #define GRAPH_EDGES (16u * GRAPH_VERTICES)
 
+/* 64 CTAs of 128 threads: each has a multiprocessor to itself (child/converged.h). */
+#define CONVERGED_THREADS (64 * 128)
+
 #define UTIL_THREADS 65536
 #define ENDURANCE_LARGEST 4096
 #define ENDURANCE_ROUNDS 1000
@@ -64,6 +67,10 @@ const struct mm_bench_case mm_bench_cases[] = {
     {.name = "latency", .about = "one thread, malloc and free in turn",
      .ops = {{"malloc", "cycles"}, {"free", "cycles"}}, .sizes = {16, 64, 256, 4096}, .threads = {1},
      .asked = MM_BENCH_ASKED_LITTLE, .floors = true},
+    {.name = "converged", .about = "arithmetic by all lanes: alone; after malloc and free by one lane; by all; its time, and whole warps",
+     .ops = {{"plain", "cycles"}, {"lane", "cycles"}, {"lane_over", "ratio"}, {"lane_full", "share"}, {"all", "cycles"},
+             {"all_over", "ratio"}, {"all_full", "share"}},
+     .sizes = {64}, .threads = {CONVERGED_THREADS}, .asked = MM_BENCH_ASKED_LITTLE},
     {.name = "graph", .about = "lists of neighbours, R-MAT: built, edges in and out, into a range, freed; size: edges",
      .ops = GRAPH_OPS, .sizes = {GRAPH_EDGES}, .threads = {GRAPH_VERTICES}, .asked = MM_BENCH_ASKED_LITTLE,
      .quick_shift = 4, .size_shifts = GRAPH_SIZE_SHIFTS, .threads_shifts = {[3] = MM_BENCH_GRAPH_RANGE_SHIFT},

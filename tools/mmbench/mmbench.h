@@ -26,7 +26,7 @@
 #define MM_BENCH_COMMIT "unknown"
 #endif
 
-#define MM_BENCH_OPS_MAX 5
+#define MM_BENCH_OPS_MAX 7
 #define MM_BENCH_SIZES_MAX 12
 #define MM_BENCH_FLOORS 4
 

@@ -1,7 +1,7 @@
 /* The kernels that allocate. Nothing in here but malloc and free concerns an allocator. */
 #include <stdlib.h>
 
-#include "tools/mmbench/child/child.h"
+#include "tools/mmbench/child/converged.h"
 
 const char alloc_name[] = ALLOCATOR;
 
@@ -79,6 +79,49 @@ static __global__ void latency_kernel(unsigned long long bytes, unsigned pairs, 
 void alloc_latency(unsigned long long bytes, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
                    struct tally *t) {
     latency_kernel<<<1, 1>>>(bytes, pairs, malloc_cycles, free_cycles, t);
+}
+
+/* ---- converged: no barrier, so that nothing brings a warp together again ------------------------- */
+
+static __global__ void converged_lane_kernel(struct lane_note *notes, unsigned long long bytes) {
+    const unsigned i = thread_idx(), lane = threadIdx.x % WARP_THREADS;
+    unsigned after_malloc = 0, after_free = 0, nulls = 0;
+    for (unsigned pair = 0; pair < CONVERGED_PAIRS; pair++) {
+        volatile unsigned *p = NULL;
+        if (lane == 0) p = (volatile unsigned *)malloc(bytes);
+        after_malloc = __activemask();
+        if (lane == 0) {
+            if (p == NULL) nulls++;
+            else *p = i;
+            free((void *)p);
+        }
+        after_free = __activemask();
+    }
+    notes[i].after_malloc = after_malloc, notes[i].after_free = after_free, notes[i].nulls = nulls;
+    converged_arithmetic(&notes[i]);
+}
+
+static __global__ void converged_all_kernel(struct lane_note *notes, unsigned long long bytes) {
+    const unsigned i = thread_idx();
+    unsigned after_malloc = 0, after_free = 0, nulls = 0;
+    for (unsigned pair = 0; pair < CONVERGED_PAIRS; pair++) {
+        volatile unsigned *p = (volatile unsigned *)malloc(bytes);
+        after_malloc = __activemask();
+        if (p == NULL) nulls++;
+        else *p = i;
+        free((void *)p);
+        after_free = __activemask();
+    }
+    notes[i].after_malloc = after_malloc, notes[i].after_free = after_free, notes[i].nulls = nulls;
+    converged_arithmetic(&notes[i]);
+}
+
+void alloc_converged_lane(struct lane_note *notes, unsigned threads, unsigned long long bytes) {
+    converged_lane_kernel<<<threads / CONVERGED_CTA_THREADS, CONVERGED_CTA_THREADS>>>(notes, bytes);
+}
+
+void alloc_converged_all(struct lane_note *notes, unsigned threads, unsigned long long bytes) {
+    converged_all_kernel<<<threads / CONVERGED_CTA_THREADS, CONVERGED_CTA_THREADS>>>(notes, bytes);
 }
 
 /* ---- util: until NULL ------------------------------------------------------------------------- */

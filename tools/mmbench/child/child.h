@@ -5,6 +5,7 @@
  *   alloc.cu   the kernels that call malloc or free. Its module has one.
  *   timed.c    the cases that are kernel times
  *   graph.c    the case that is an application, with kernels of its own that call malloc and free: graph.h
+ *   converged.c the case that is about warps that stay whole: converged.h
  *   heap.c     the cases about the heap itself: its share in use, its span, its making, its life
  *   main.c     requests in, answers out (../protocol.h)
  *
@@ -103,6 +104,10 @@ void plain_bounds(void **pointers, const struct asks *a, const unsigned *rounds,
 void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base,
                  unsigned *bits, unsigned pages);
 
+/* The arithmetic of the case "converged", and nothing else; notes of each thread. */
+struct lane_note;
+void plain_converged(struct lane_note *notes, unsigned threads);
+
 /* Floors: what the hardware asks for the least an allocator could do. Launch one kernel each. */
 struct floor_memory;
 struct floor_memory *floor_open(unsigned count);
@@ -127,6 +132,9 @@ void alloc_churn(unsigned threads, unsigned rounds, int all, struct tally *t);
 /* One thread, `pairs` times malloc, write a word, free; the cycles of each. */
 void alloc_latency(unsigned long long bytes, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
                    struct tally *t);
+/* Pairs of malloc and free by lane 0 of each warp, or by all lanes, then the same arithmetic by all. */
+void alloc_converged_lane(struct lane_note *notes, unsigned threads, unsigned long long bytes);
+void alloc_converged_all(struct lane_note *notes, unsigned threads, unsigned long long bytes);
 /* Every thread allocates until NULL, and hangs what it got into a list of its own. */
 void alloc_exhaust(void **lists, unsigned threads, unsigned long long bytes, struct tally *t);
 /* Walks the lists: everything in them is as its owner left it. */
@@ -182,6 +190,8 @@ void run_latency(const struct request *q);
 void run_floors(unsigned count, unsigned every_shift);
 /* runs, or fewer if one takes that long. */
 unsigned child_runs_for(double ms, unsigned runs);
+
+void run_converged(const struct request *q);
 
 void run_graph(const struct request *q); /* graph, graph_lesmis */
 

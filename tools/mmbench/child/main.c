@@ -136,7 +136,7 @@ static int run_case(struct request *q) {
         {"single", run_kernels}, {"mixed", run_kernels}, {"mixedu", run_kernels},     {"scaling", run_kernels},
         {"warp", run_kernels},   {"large", run_kernels}, {"churn", run_churn},        {"latency", run_latency},
         {"util", run_util},      {"frag", run_frag},     {"endurance", run_endurance}, {"init", run_init},
-        {"graph", run_graph},    {"graph_lesmis", run_graph},
+        {"graph", run_graph},    {"graph_lesmis", run_graph}, {"converged", run_converged},
     };
     char *suffix = strstr(q->name, "_cold");
     q->cold = suffix != NULL;

@@ -1,6 +1,7 @@
 /* The kernels that allocate nothing. */
 #include <stdlib.h>
 
+#include "tools/mmbench/child/converged.h"
 #include "tools/mmbench/child/lists_check.h"
 #include "tools/mmbench/child/rmat.h"
 
@@ -91,6 +92,18 @@ static __global__ void pages_kernel(void **pointers, struct asks a, const unsign
 void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base,
                  unsigned *bits, unsigned pages) {
     pages_kernel<<<(a->count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, *a, rounds, base, bits, pages);
+}
+
+/* ---- converged ---------------------------------------------------------------------------------- */
+
+static __global__ void converged_kernel(struct lane_note *notes) {
+    struct lane_note *note = &notes[thread_idx()];
+    note->after_malloc = note->after_free = note->nulls = 0;
+    converged_arithmetic(note);
+}
+
+void plain_converged(struct lane_note *notes, unsigned threads) {
+    converged_kernel<<<threads / CONVERGED_CTA_THREADS, CONVERGED_CTA_THREADS>>>(notes);
 }
 
 /* ---- the graph ---------------------------------------------------------------------------------- */
