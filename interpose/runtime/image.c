@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,4 +124,24 @@ bool mm_image_find_call(const void *image, struct mm_image_call *call) {
         return pairs && find_in(&c, pairs, bytes / 8, call);
     }
     return false;
+}
+
+void mm_image_mend(void *image, size_t bytes) {
+    enum { CUDA_OBJECT = 13 };
+    char *const base = (char *)image;
+    Elf64_Ehdr head;
+    Elf64_Shdr section;
+    if (bytes < sizeof head) return;
+    memcpy(&head, base, sizeof head);
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_CUDA ||
+        head.e_shentsize != sizeof section || head.e_shoff > bytes || (bytes - head.e_shoff) / sizeof section < head.e_shnum)
+        return;
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        memcpy(&section, base + head.e_shoff + i * sizeof section, sizeof section);
+        if (section.sh_type != SHT_SYMTAB || section.sh_offset > bytes || section.sh_size > bytes - section.sh_offset) continue;
+        for (uint64_t at = 0; section.sh_size - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
+            unsigned char *const info = (unsigned char *)base + section.sh_offset + at + offsetof(Elf64_Sym, st_info);
+            if (ELF64_ST_TYPE(*info) == CUDA_OBJECT) *info = (unsigned char)ELF64_ST_INFO(ELF64_ST_BIND(*info), STT_OBJECT);
+        }
+    }
 }

@@ -22,4 +22,8 @@ struct mm_image_call {
 /* The first such call in an image that is a cubin; false if there is none, or none can be seen. */
 bool mm_image_find_call(const void *image, struct mm_image_call *call);
 
+/* Lets the driver's loader take a linked image: symbols of data that still have the type of relocatable files (13, STT_CUDA_OBJECT)
+ * become STT_OBJECT; the loader refuses the former. Anything but a cubin is left as it is. */
+void mm_image_mend(void *image, size_t bytes);
+
 #endif

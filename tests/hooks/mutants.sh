@@ -57,6 +57,10 @@ first_failing() {
     done
     scenario 0 MM_OFF=1 jit-kept off || { echo "jit-kept off"; return; }
     scenario 1 MM_NVCC=x jit-errors || { echo jit-errors; return; }
+    for name in options fails objects library programs threads never; do
+        scenario 0 MM_NVCC=x "link-$name" || { echo "link-$name"; return; }
+    done
+    scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
     scenario 1 MM_VERBOSE=1 jit-cubin foo malloc kernel - || { echo jit-cubin; return; }
     for change in defined outside long unended machine; do
         scenario 0 MM_VERBOSE=1 jit-cubin foo malloc kernel "$change" || { echo "jit-cubin $change"; return; }
