@@ -71,6 +71,13 @@ static void use(struct mm_jit *j) {
     j->count = is_linked ? j->link.count : j->program_count;
 }
 
+static void keep_options(struct mm_jit *j, CUjit_option *options, void **values, unsigned count) {
+    j->program_options = options;
+    j->program_values = values;
+    j->program_count = count;
+    if (values) memcpy(j->saved, values, count * sizeof *values);
+}
+
 /* A text that cannot be spliced is not linked either: it has a service of its own, say, or the heap of another version of mm. */
 static bool try_text(struct mm_jit *j, const char *text, CUjit_option *options, void **values, unsigned count) {
     const size_t bytes = strlen(text);
@@ -85,13 +92,27 @@ static bool try_text(struct mm_jit *j, const char *text, CUjit_option *options, 
     const enum mm_splice_result result = mm_splice_module(text, bytes, fragment, strlen(fragment), &j->text, &error);
     if (result == MM_SPLICE_FAILED) say_kept(error.line, error.message);
     if (result != MM_SPLICE_DONE) return false;
-    j->program_options = options;
-    j->program_values = values;
-    j->program_count = count;
-    if (values) memcpy(j->saved, values, count * sizeof *values);
+    keep_options(j, options, values, count);
     mm_link_try(&j->link, text, bytes, options, values, count, j->is_library);
     use(j);
     return true;
+}
+
+/* A fat binary of mmnvcc's, of which the driver would compile the spliced text: linked instead. The driver gets the image as it came if
+ * that fails: there is an allocator in it. */
+static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
+    struct mm_splice_text undone = {NULL, 0, 0};
+    int arch = 0;
+    if (count > MM_JIT_OPTIONS_MAX || mm_host_env_get()->is_off || !mm_link_try_arch(j->is_library, &arch)) return false;
+    char *text = mm_image_try_ptx(image, arch);
+    if (text && strstr(text, MM_HEAP_REF_NAME) && mm_splice_undo(text, strlen(text), &undone) == MM_SPLICE_DONE) {
+        keep_options(j, options, values, count);
+        mm_link_try(&j->link, undone.data, undone.bytes, options, values, count, j->is_library);
+        use(j);
+    }
+    mm_splice_text_free(&undone);
+    free(text);
+    return j->link.image != NULL;
 }
 
 /* Machine code stays what it is; whoever looks for the reason of a NULL may want to know. */
@@ -105,6 +126,7 @@ static void note_machine_code(const void *image) {
 bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
     if (!image) return false;
     if (mm_image_is_ptx((const char *)image)) return try_text(j, (const char *)image, options, values, count);
+    if (mm_image_is_fatbin(image)) return try_fatbin(j, image, options, values, count);
     note_machine_code(image);
     return false;
 }
@@ -154,7 +176,8 @@ bool mm_jit_try_next(struct mm_jit *j) {
     if (was_linked) mm_link_drop(&j->link);
     else drop(j);
     use(j);
-    return was_linked;
+    if (was_linked && !j->image) j->refused = CUDA_SUCCESS; /* the program's own image has the allocator */
+    return j->image != NULL;
 }
 
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {

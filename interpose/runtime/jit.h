@@ -3,7 +3,8 @@
  * A module or library whose text declares a service (interpose/splice) is loaded as machine code: the text linked with the allocator
  * (link.h). If the driver does not link the two, or does not take the result, it gets a spliced copy of the text. If that cannot be
  * made, or the driver does not take it either, the driver gets the program's own text, its answer is the program's, and one line in a
- * process says why. Whatever else an image is goes to the driver as it came.
+ * process says why. A fat binary of mmnvcc's without machine code for the device has a spliced text: it is loaded as the text that the
+ * program had, linked; if that fails, as it is. Whatever else an image is goes to the driver as it came.
  *
  * Texts that the program has the driver link (cuLink*) go in unchanged, and if one declares a service, the allocator's machine code
  * follows as an input of its own when the link is completed; as PTX, if there is no machine code for the GPU. Splicing each would do

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem */
 #include "interpose/runtime/link.h"
 
 #include <stdint.h>
@@ -90,31 +91,46 @@ void mm_link_give(const struct mm_link *l, void **values) {
 
 /* ---- for which devices -------------------------------------------------------------------------------- */
 
-static bool try_arch(const struct mm_driver *d, int i, int *arch) {
-    CUdevice device;
+static bool try_arch(const struct mm_driver *d, CUdevice device, int *arch) {
     int major = 0, minor = 0;
-    if (d->cuDeviceGet(&device, i) != CUDA_SUCCESS ||
-        d->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) != CUDA_SUCCESS ||
+    if (d->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) != CUDA_SUCCESS ||
         d->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) != CUDA_SUCCESS)
         return false;
     *arch = 10 * major + minor; /* CUjit_target has the same numbers */
     return true;
 }
 
+bool mm_link_try_arch(bool is_library, int *arch) {
+    const struct mm_driver *d = mm_driver_get();
+    CUdevice device;
+    int count = 0, other = 0;
+    if (!d) return false;
+    if (!is_library) return d->cuCtxGetDevice(&device) == CUDA_SUCCESS && try_arch(d, device, arch);
+    if (!d->cuDeviceGet || !d->cuDeviceGetCount || d->cuDeviceGetCount(&count) != CUDA_SUCCESS) return false;
+    for (int i = 0; i < count; i++)
+        if (d->cuDeviceGet(&device, i) != CUDA_SUCCESS || !try_arch(d, device, i ? &other : arch) || (i && other != *arch)) return false;
+    return count > 0;
+}
+
 /* A library is loaded for every device, before any has a context, perhaps: the linker is given their one architecture. */
 static bool try_library(const struct mm_driver *d, struct mm_link *l) {
-    int count = 0, first = 0, arch = 0;
-    if (!d->cuDeviceGet || !d->cuDeviceGetCount || d->cuDeviceGetCount(&count) != CUDA_SUCCESS || count < 1) return false;
-    for (int i = 0; i < count; i++)
-        if (!try_arch(d, i, i ? &arch : &first) || (i && arch != first)) return false;
+    CUcontext context = NULL;
+    int arch = 0;
+    if (!mm_link_try_arch(true, &arch)) return false;
     for (unsigned i = 0; i < l->linker_count; i++)
         if (l->linker_options[i] == CU_JIT_TARGET || l->linker_options[i] == CU_JIT_TARGET_FROM_CUCONTEXT) return true;
-    CUcontext context = NULL;
     if (d->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context) return true;
-    return try_add(l, CU_JIT_TARGET, (void *)(uintptr_t)(unsigned)first, MM_LINK_OURS, 0);
+    return try_add(l, CU_JIT_TARGET, (void *)(uintptr_t)(unsigned)arch, MM_LINK_OURS, 0);
 }
 
 /* ---- the link ------------------------------------------------------------------------------------------ */
+
+static bool has_untried(const char *text, size_t bytes) {
+    static const char *const words[] = {".managed", ".texref", ".surfref"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (memmem(text, bytes, words[i], strlen(words[i]))) return true;
+    return false;
+}
 
 static CUresult complete(struct mm_link *l, CUlinkState state, const char *text, size_t bytes, const char **call) {
     void *image = NULL;
@@ -140,7 +156,7 @@ bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_
     CUlinkState state;
     const char *call = "cuLinkCreate";
     memset(l, 0, sizeof *l);
-    if (!d) return false;
+    if (!d || has_untried(text, bytes)) return false;
     if (!try_options(l, options, values, count) || (is_library && !try_library(d, l))) return mm_link_drop(l), false;
     CUresult r = CALL(cuLinkCreate_v2, l->linker_count, l->linker_options, l->linker_values, &state);
     if (r == CUDA_SUCCESS) {

@@ -46,9 +46,13 @@ struct mm_link {
 
 /* Links a text of `bytes` bytes and a zero with the allocator. options, values, count: the program's, for loading the text; at most
  * MM_JIT_OPTIONS_MAX. is_library: the image is for every device, so all devices must be of one architecture. Returns false if there is
- * no image; only MM_VERBOSE=1 says why. On success the link needs mm_link_drop. */
+ * no image: the driver does not link it, of which only MM_VERBOSE=1 tells, or the text holds what has not been tried in relocatable code
+ * (managed variables, texture and surface references). On success the link needs mm_link_drop. */
 bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
                  bool is_library);
+
+/* The architecture (90) of the current device, or, for a library, of all devices. Returns false if there is no such. */
+bool mm_link_try_arch(bool is_library, int *arch);
 
 /* Gives the program what the linker wrote: logs, and values of options. values: the program's. */
 void mm_link_give(const struct mm_link *l, void **values);

@@ -259,7 +259,8 @@ START_TEST(errors_of_loading_are_the_drivers) {
 }
 END_TEST
 
-static const char *const links[] = {"link-options", "link-fails", "link-objects", "link-library", "link-programs", "link-threads", "link-never"};
+static const char *const links[] = {"link-options", "link-fails", "link-objects", "link-library", "link-programs", "link-threads", "fatbin",
+                                    "link-never"};
 enum { LINKS = sizeof links / sizeof *links };
 
 START_TEST(texts_become_machine_code) {
@@ -274,6 +275,8 @@ END_TEST
 
 START_TEST(no_text_becomes_machine_code_if_mm_is_off) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_OFF=1"), "./client", "v2-legacy", "link-never");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "MM_OFF=1"), "./client", "v2-legacy", "fatbin");
     expect(&r, 0, "", "");
 }
 END_TEST

@@ -16,13 +16,15 @@ struct linked {
 static const unsigned char linked_ident[] = "\177ELF\2\1\1\0linked";
 
 static bool is_linked(const void *image) { return memcmp(image, linked_ident, sizeof linked_ident - 1) == 0; }
+static bool is_wrapper(const void *image) { return memcmp(image, "\xb1\x43\x62\x46", 4) == 0; } /* what refers to a fat binary */
 static bool holds_variable(const void *image) {
     if (is_linked(image)) return strcmp(((const struct linked *)image)->names + 1, MM_HEAP_REF_NAME) == 0;
+    if (is_wrapper(image)) return true; /* of mmnvcc's */
     return *(const char *)image != 0x7f && strstr(image, strstr(image, ".version") ? MM_HEAP_REF_NAME : "mm") != NULL;
 }
 
 int standin_take(const void *image, unsigned count, void **values) {
-    const bool is_text = *(const char *)image != 0x7f, has_variable = holds_variable(image);
+    const bool is_text = *(const char *)image != 0x7f && !is_wrapper(image), has_variable = holds_variable(image);
     pthread_mutex_lock(&lock);
     state.loads++;
     state.last_image = image;
@@ -159,7 +161,7 @@ static void write_values(const struct object *link) {
             link->values[i] = (void *)(uintptr_t)0x1234;
         }
     for (unsigned i = 0; i < link->count; i++)
-        if (link->options[i] == CU_JIT_INFO_LOG_BUFFER) snprintf(link->values[i], room, "info: linked");
+        if (link->options[i] == CU_JIT_INFO_LOG_BUFFER) strncpy(link->values[i], "info: linked", room); /* no zero, if it is full */
 }
 
 CUresult cuLinkComplete(CUlinkState state_, void **cubin, size_t *bytes) {
