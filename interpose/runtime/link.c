@@ -119,8 +119,8 @@ static bool try_library(const struct mm_driver *d, struct mm_link *l) {
     if (!mm_link_try_arch(true, &arch)) return false;
     for (unsigned i = 0; i < l->linker_count; i++)
         if (l->linker_options[i] == CU_JIT_TARGET || l->linker_options[i] == CU_JIT_TARGET_FROM_CUCONTEXT) return true;
-    if (d->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context) return true;
-    return try_add(l, CU_JIT_TARGET, (void *)(uintptr_t)(unsigned)arch, MM_LINK_OURS, 0);
+    if (d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return false;
+    return context || try_add(l, CU_JIT_TARGET, (void *)(uintptr_t)(unsigned)arch, MM_LINK_OURS, 0);
 }
 
 /* ---- the link ------------------------------------------------------------------------------------------ */
@@ -163,7 +163,10 @@ bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_
         r = complete(l, state, text, bytes, &call);
         CALL(cuLinkDestroy, state);
     }
-    if (r == CUDA_SUCCESS) return true;
+    if (r == CUDA_SUCCESS) {
+        if (mm_host_env_get()->verbose) mm_host_say("PTX is linked with mm's machine code");
+        return true;
+    }
     if (mm_host_env_get()->verbose) {
         const char *log = error_log(l);
         mm_host_say("PTX is not linked with mm's machine code, but gets mm's text: %s answers %s%s%.*s", call,

@@ -282,7 +282,8 @@ START_TEST(no_text_becomes_machine_code_if_mm_is_off) {
 END_TEST
 
 START_TEST(why_a_text_does_not_link_is_told_if_asked) {
-    static const char *const reasons[] = {"is not linked with mm's machine code, but gets mm's text: cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
+    static const char *const reasons[] = {"PTX is linked with mm's machine code\n",
+                                          "is not linked with mm's machine code, but gets mm's text: cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
                                           "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
                                           "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n", "cuLinkAddData answers error 209\n",
                                           "is not loaded, but gets mm's text: error 200\n"};

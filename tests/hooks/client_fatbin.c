@@ -14,7 +14,7 @@
 #define MANAGED HEAD HEAP DEFINED("malloc") ".visible .global .attribute(.managed) .u32 m;\n" REST
 
 enum { PTX = 1, ELF = 2, LTO = 8 };
-enum { PLAIN = 0, LZ4 = 0x2000, ZSTD = 0x8000, EXACT = 0x100000, FAMILY = 0x1200000 };
+enum { STORED = 0, LZ4 = 0x2000, ZSTD = 0x8000, EXACT = 0x100000, FAMILY = 0x1200000 };
 
 static char container[16384];
 static size_t used;
@@ -99,7 +99,7 @@ static bool load(void) {
 static bool try_two(unsigned kind, unsigned arch, unsigned flags, const char *text) {
     begin();
     add(kind, arch, flags, text);
-    add(PTX, 75, PLAIN, SPLICED);
+    add(PTX, 75, STORED, SPLICED);
     return load();
 }
 
@@ -108,7 +108,7 @@ static void fatbin(int argc, char **argv) {
     CUmodule module;
     const bool is_off = getenv("MM_OFF") != NULL;
     client_start();
-    static const unsigned packings[] = {PLAIN, LZ4, ZSTD};
+    static const unsigned packings[] = {STORED, LZ4, ZSTD};
     for (int i = 0; i < 3; i++) {
         begin();
         add(PTX, 75, packings[i], SPLICED);
@@ -120,16 +120,16 @@ static void fatbin(int argc, char **argv) {
     OK(cu.cuModuleLoadFatBinary(&module, &wrapper));
     CHECK(standin->last_is_linked);
     /* machine code for the device, sm_90, or not */
-    CHECK(!try_two(ELF, 90, PLAIN, "elf") && !try_two(ELF, 90, EXACT, "elf") && !try_two(ELF, 90, FAMILY, "elf"));
-    CHECK(try_two(ELF, 75, PLAIN, "elf") && try_two(ELF, 89, PLAIN, "elf") && try_two(ELF, 100, PLAIN, "elf") && try_two(LTO, 90, PLAIN, "lto"));
+    CHECK(!try_two(ELF, 90, STORED, "elf") && !try_two(ELF, 90, EXACT, "elf") && !try_two(ELF, 90, FAMILY, "elf"));
+    CHECK(try_two(ELF, 75, STORED, "elf") && try_two(ELF, 89, STORED, "elf") && try_two(ELF, 100, STORED, "elf") && try_two(LTO, 90, STORED, "lto"));
     standin->arch[0] = standin->arch[1] = 89;
-    CHECK(!try_two(ELF, 86, PLAIN, "elf") && !try_two(ELF, 80, FAMILY, "elf") && try_two(ELF, 86, EXACT, "elf") && try_two(ELF, 90, PLAIN, "elf"));
+    CHECK(!try_two(ELF, 86, STORED, "elf") && !try_two(ELF, 80, FAMILY, "elf") && try_two(ELF, 86, EXACT, "elf") && try_two(ELF, 90, STORED, "elf"));
     /* the newest text for the device */
-    CHECK(try_two(PTX, 90, PLAIN, NOT_SPLICED) && try_two(PTX, 70, PLAIN, NOT_SPLICED) && !try_two(PTX, 80, PLAIN, NOT_SPLICED));
+    CHECK(try_two(PTX, 90, STORED, NOT_SPLICED) && try_two(PTX, 70, STORED, NOT_SPLICED) && !try_two(PTX, 80, STORED, NOT_SPLICED));
     CHECK(try_two(PTX, 80, EXACT, NOT_SPLICED));
     /* devices of two kinds, with one library */
     begin();
-    add(PTX, 75, PLAIN, SPLICED);
+    add(PTX, 75, STORED, SPLICED);
     standin->arch[1] = 75;
     CHECK(!load());
     standin->arch[1] = 89;
@@ -141,17 +141,17 @@ static void fatbin(int argc, char **argv) {
     CHECK(!load());
     standin->refuse_linked = false;
     begin();
-    add(PTX, 75, PLAIN, MANAGED);
+    add(PTX, 75, STORED, MANAGED);
     CHECK(!load());
     /* what is not whole, or not understood */
     for (int i = 0; i < 9; i++) {
         const uint64_t outside = 1ull << 40;
         begin();
-        add(PTX, 75, i == 3 || i == 4 || i == 5 ? LZ4 : i == 6 ? ZSTD : PLAIN, SPLICED);
+        add(PTX, 75, i == 3 || i == 4 || i == 5 ? LZ4 : i == 6 ? ZSTD : STORED, SPLICED);
         switch (i) {
         case 0: memcpy(container + 16 + 8, &outside, 8); break; /* the entry's bytes */
         case 1: memset(container + 16 + 4, 0xff, 4); break;     /* its header's */
-        case 2: memcpy(container + 16 + 4, &(uint32_t){8}, 4); break;
+        case 2: memset(container + 16 + 4, 0, 12); break; /* neither has any */
         case 3: memset(container + 16 + 16, 0xff, 4); break; /* packed */
         case 4: memcpy(container + 16 + 56, &outside, 8); break;
         case 5: memset(container + 16 + 64, 0x1f, 64); break; /* nothing there to copy yet */
