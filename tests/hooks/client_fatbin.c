@@ -152,7 +152,7 @@ static void fatbin(int argc, char **argv) {
         case 0: memcpy(container + 16 + 8, &outside, 8); break; /* the entry's bytes */
         case 1: memset(container + 16 + 4, 0xff, 4); break;     /* its header's */
         case 2: memset(container + 16 + 4, 0, 12); break; /* neither has any */
-        case 3: memset(container + 16 + 16, 0xff, 4); break; /* packed */
+        case 3: memcpy(container + 16 + 8, &(uint64_t){8}, 8); break; /* fewer than are packed */
         case 4: memcpy(container + 16 + 56, &outside, 8); break;
         case 5: memset(container + 16 + 64, 0x1f, 64); break; /* nothing there to copy yet */
         case 6: memset(container + 16 + 64, 0, 16); break;
