@@ -34,9 +34,8 @@ MM_FN_RARE void *mm_no_heap(void) {
 
 /* What malloc and free seldom do, or always if the heap is not open (a checked run, one that fills, or there is none), in calls after which
  * nothing is left to be done: what is kept across a call costs every caller a store, whether it is made or not. */
-MM_FN_RARE void *mm_device_malloc_slow(uint64_t token) { return mm_heap_malloc_other(&MM_HEAP_REF, token); }
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
-    if (MM_HEAP_REF.open_bytes) return mm_device_malloc_slow(token);
+    if (MM_HEAP_REF.open_bytes) return mm_heap_malloc_other(&MM_HEAP_REF, token);
     return MM_HEAP_REF.heap ? mm_closed_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_RUN) : mm_no_heap();
 }
 MM_FN_RARE void mm_device_free_other(uint64_t left) {

@@ -9,7 +9,7 @@ define newline
 
 endef
 
-HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c client_own.c client_report.c)
+HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c client_link.c client_fatbin.c client_own.c client_report.c)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmm.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
@@ -32,7 +32,7 @@ check-install-run-time: run-time
 	grep -q /opt/mm/lib/mm/libmm.so.1 $(HT_DEST)/mmhook.o
 	test "$$(stat -c %a $(HT_DEST)/mmhook.o $(HT_DEST)/libmm.so $(HT_DEST)/libmm.a | sort -u)" = 644
 
-check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun
+check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $(BUILD)/bin/mmnvcc $(MM_LIBRARIES)
 	$(HT)/check_known
 	$(HT)/check_env
 	$(HT)/check_memory

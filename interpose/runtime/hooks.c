@@ -181,43 +181,44 @@ HOOK(cuEventSynchronize)(CUevent event) { return synchronised(REAL(cuEventSynchr
 
 /* ---- code that comes at run time (jit.h) ---------------------------------------------------------- */
 
-/* Loads our text in the place of the program's, if try_ours made one, or else the program's own. */
+/* Loads what try_ours made of the program's image, in its place; the program's own, if the driver takes none of that. */
 #define LOAD(try_ours, ours, theirs)                                                                      \
     struct mm_jit j;                                                                                      \
     memset(&j, 0, sizeof j);                                                                              \
-    if (!(try_ours)) return theirs;                                                                       \
-    if (mm_jit_is_taken(&j, ours)) return CUDA_SUCCESS;                                                   \
+    for (bool has_one = (try_ours); has_one; has_one = mm_jit_try_next(&j))                               \
+        if (mm_jit_is_taken(&j, ours)) return CUDA_SUCCESS;                                               \
     return mm_jit_answer(&j, theirs)
 
 HOOK(cuModuleLoadData)(CUmodule *module, const void *image) {
-    LOAD(mm_jit_try_image(&j, image, NULL, 0), REAL(cuModuleLoadData, module, j.text.data), REAL(cuModuleLoadData, module, image));
+    LOAD(mm_jit_try_image(&j, image, NULL, NULL, 0), REAL(cuModuleLoadData, module, j.image), REAL(cuModuleLoadData, module, image));
 }
 
 HOOK(cuModuleLoad)(CUmodule *module, const char *path) {
-    LOAD(mm_jit_try_file(&j, path, NULL, 0), REAL(cuModuleLoadData, module, j.text.data), REAL(cuModuleLoad, module, path));
+    LOAD(mm_jit_try_file(&j, path, NULL, NULL, 0), REAL(cuModuleLoadData, module, j.image), REAL(cuModuleLoad, module, path));
 }
 
 HOOK(cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned count, CUjit_option *options, void **values) {
-    LOAD(mm_jit_try_image(&j, image, values, count), REAL(cuModuleLoadDataEx, module, j.text.data, count, options, values),
+    LOAD(mm_jit_try_image(&j, image, options, values, count), REAL(cuModuleLoadDataEx, module, j.image, j.count, j.options, j.values),
          REAL(cuModuleLoadDataEx, module, image, count, options, values));
 }
 
+/* It may not take what is no fat binary, but for text. */
 HOOK(cuModuleLoadFatBinary)(CUmodule *module, const void *image) {
-    LOAD(mm_jit_try_image(&j, image, NULL, 0), REAL(cuModuleLoadFatBinary, module, j.text.data),
+    LOAD(mm_jit_try_image(&j, image, NULL, NULL, 0), REAL(cuModuleLoadData, module, j.image),
          REAL(cuModuleLoadFatBinary, module, image));
 }
 
 HOOK(cuLibraryLoadData)(CUlibrary *library, const void *image, CUjit_option *options, void **values, unsigned count,
                         CUlibraryOption *more, void **more_values, unsigned more_count) {
-    LOAD(mm_jit_try_options(&j, false, more, more_values, more_count) && mm_jit_try_image(&j, image, values, count),
-         REAL(cuLibraryLoadData, library, j.text.data, options, values, count, j.library_options, j.library_values, j.library_count),
+    LOAD(mm_jit_try_options(&j, false, more, more_values, more_count) && mm_jit_try_image(&j, image, options, values, count),
+         REAL(cuLibraryLoadData, library, j.image, j.options, j.values, j.count, j.library_options, j.library_values, j.library_count),
          REAL(cuLibraryLoadData, library, image, options, values, count, more, more_values, more_count));
 }
 
 HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *options, void **values, unsigned count,
                             CUlibraryOption *more, void **more_values, unsigned more_count) {
-    LOAD(mm_jit_try_options(&j, true, more, more_values, more_count) && mm_jit_try_file(&j, path, values, count),
-         REAL(cuLibraryLoadData, library, j.text.data, options, values, count, j.library_options, j.library_values, j.library_count),
+    LOAD(mm_jit_try_options(&j, true, more, more_values, more_count) && mm_jit_try_file(&j, path, options, values, count),
+         REAL(cuLibraryLoadData, library, j.image, j.options, j.values, j.count, j.library_options, j.library_values, j.library_count),
          REAL(cuLibraryLoadFromFile, library, path, options, values, count, more, more_values, more_count));
 }
 
@@ -244,15 +245,8 @@ HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *
 LINK_HOOKS()
 LINK_HOOKS(_v2)
 
-/* The allocator follows what the program added. */
 HOOK(cuLinkComplete)(CUlinkState state, void **image, size_t *bytes) {
-    const struct mm_jit_input ours = mm_jit_link_complete(state);
-    CUjit_option option = CU_JIT_MAX_REGISTERS;
-    void *value = (void *)(uintptr_t)ours.registers;
-    const CUresult r = !ours.text ? CUDA_SUCCESS
-                                  : REAL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)ours.text, ours.bytes + 1, "mm", 1,
-                                         &option, &value);
-    if (r != CUDA_SUCCESS) mm_jit_link_refused(r);
+    mm_jit_link_complete(state);
     return REAL(cuLinkComplete, state, image, bytes);
 }
 

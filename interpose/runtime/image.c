@@ -3,11 +3,14 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "interpose/splice/fatbin.h"
 #include "interpose/splice/text.h"
 
 bool mm_image_is_ptx(const char *p) {
@@ -123,4 +126,63 @@ bool mm_image_find_call(const void *image, struct mm_image_call *call) {
         return pairs && find_in(&c, pairs, bytes / 8, call);
     }
     return false;
+}
+
+void mm_image_mend(void *image, size_t bytes) {
+    enum { CUDA_OBJECT = 13 };
+    char *const base = (char *)image;
+    Elf64_Ehdr head;
+    Elf64_Shdr section;
+    if (bytes < sizeof head) return;
+    memcpy(&head, base, sizeof head);
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_CUDA ||
+        head.e_shentsize != sizeof section || head.e_shoff > bytes || (bytes - head.e_shoff) / sizeof section < head.e_shnum)
+        return;
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        memcpy(&section, base + head.e_shoff + i * sizeof section, sizeof section);
+        if (section.sh_type != SHT_SYMTAB || section.sh_offset > bytes || section.sh_size > bytes - section.sh_offset) continue;
+        for (uint64_t at = 0; section.sh_size - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
+            unsigned char *const info = (unsigned char *)base + section.sh_offset + at + offsetof(Elf64_Sym, st_info);
+            if (ELF64_ST_TYPE(*info) == CUDA_OBJECT) *info = (unsigned char)ELF64_ST_INFO(ELF64_ST_BIND(*info), STT_OBJECT);
+        }
+    }
+}
+
+/* ---- fat binaries --------------------------------------------------------------------------------- */
+
+/* The container that the image is, or that it refers to; NULL if neither. */
+static const char *container_of(const void *image) {
+    struct {
+        uint32_t magic, version;
+        const char *container;
+    } w;
+    memcpy(&w.magic, image, sizeof w.magic);
+    if (w.magic == MM_FATBIN_MAGIC) return (const char *)image;
+    if (w.magic != MM_FATBIN_WRAPPER_MAGIC) return NULL;
+    memcpy(&w, image, sizeof w);
+    return w.version == MM_FATBIN_WRAPPER_VERSION ? w.container : NULL;
+}
+
+bool mm_image_is_fatbin(const void *image) { return container_of(image) != NULL; }
+
+/* Machine code runs on later devices of its major version, PTX on all later ones. */
+static bool fits(const struct mm_fatbin_entry *e, unsigned arch) {
+    if (e->is_exact || e->arch >= arch) return e->arch == arch;
+    return e->kind == MM_FATBIN_PTX || e->arch / 10 == arch / 10;
+}
+
+char *mm_image_try_ptx(const void *image, int arch) {
+    const char *at = container_of(image);
+    struct mm_fatbin_entry e, best;
+    memset(&best, 0, sizeof best);
+    if (!at) return NULL;
+    uint64_t bytes = mm_fatbin_bytes(at);
+    at += MM_FATBIN_HEADER_BYTES;
+    for (; mm_fatbin_read(at, bytes, &e); at += e.header_bytes + e.body_bytes, bytes -= e.header_bytes + e.body_bytes) {
+        if (!fits(&e, (unsigned)arch)) continue;
+        if (e.kind == MM_FATBIN_ELF) return NULL;
+        if (e.kind == MM_FATBIN_PTX && e.arch >= best.arch) best = e;
+    }
+    if (!best.body) return NULL;
+    return mm_fatbin_is_packed(&best) ? mm_fatbin_unpack(&best) : strndup(best.body, best.body_bytes);
 }

@@ -22,4 +22,16 @@ struct mm_image_call {
 /* The first such call in an image that is a cubin; false if there is none, or none can be seen. */
 bool mm_image_find_call(const void *image, struct mm_image_call *call);
 
+/* Whether it is a fat binary, or what refers to one. */
+bool mm_image_is_fatbin(const void *image);
+
+/* The PTX that the driver would compile for a device of architecture `arch` (90) from a fat binary, the newest that the device can run,
+ * if there is no machine code for the device in it: zero-terminated, for free(). NULL: there is machine code, or no such text, or the image
+ * is none. */
+char *mm_image_try_ptx(const void *image, int arch);
+
+/* Lets the driver's loader take a linked image: symbols of data that still have the type of relocatable files (13, STT_CUDA_OBJECT)
+ * become STT_OBJECT; the loader refuses the former. Anything but a cubin is left as it is. */
+void mm_image_mend(void *image, size_t bytes);
+
 #endif

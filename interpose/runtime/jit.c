@@ -62,7 +62,24 @@ bool mm_jit_wants(const char *text, size_t bytes) {
 
 /* ---- modules and libraries ------------------------------------------------------------------------ */
 
-static bool try_text(struct mm_jit *j, const char *text, void **values, unsigned count) {
+/* What the driver gets next. */
+static void use(struct mm_jit *j) {
+    const bool is_linked = j->link.image != NULL;
+    j->image = is_linked ? j->link.image : j->text.data;
+    j->options = is_linked ? j->link.options : j->program_options;
+    j->values = is_linked ? j->link.values : j->program_values;
+    j->count = is_linked ? j->link.count : j->program_count;
+}
+
+static void keep_options(struct mm_jit *j, CUjit_option *options, void **values, unsigned count) {
+    j->program_options = options;
+    j->program_values = values;
+    j->program_count = count;
+    if (values) memcpy(j->saved, values, count * sizeof *values);
+}
+
+/* A text that cannot be spliced is not linked either: it has a service of its own, say, or the heap of another version of mm. */
+static bool try_text(struct mm_jit *j, const char *text, CUjit_option *options, void **values, unsigned count) {
     const size_t bytes = strlen(text);
     struct mm_splice_error error;
     int arch;
@@ -75,10 +92,27 @@ static bool try_text(struct mm_jit *j, const char *text, void **values, unsigned
     const enum mm_splice_result result = mm_splice_module(text, bytes, fragment, strlen(fragment), &j->text, &error);
     if (result == MM_SPLICE_FAILED) say_kept(error.line, error.message);
     if (result != MM_SPLICE_DONE) return false;
-    j->values = values;
-    j->count = values ? count : 0;
-    if (j->count) memcpy(j->saved, values, j->count * sizeof *values);
+    keep_options(j, options, values, count);
+    mm_link_try(&j->link, text, bytes, options, values, count, j->is_library);
+    use(j);
     return true;
+}
+
+/* A fat binary of mmnvcc's, of which the driver would compile the spliced text: linked instead. The driver gets the image as it came if
+ * that fails: there is an allocator in it. */
+static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
+    struct mm_splice_text undone = {NULL, 0, 0};
+    int arch = 0;
+    if (count > MM_JIT_OPTIONS_MAX || mm_host_env_get()->is_off || !mm_link_try_arch(j->is_library, &arch)) return false;
+    char *text = mm_image_try_ptx(image, arch);
+    if (text && strstr(text, MM_HEAP_REF_NAME) && mm_splice_undo(text, strlen(text), &undone) == MM_SPLICE_DONE) {
+        keep_options(j, options, values, count);
+        mm_link_try(&j->link, undone.data, undone.bytes, options, values, count, j->is_library);
+        use(j);
+    }
+    mm_splice_text_free(&undone);
+    free(text);
+    return j->link.image != NULL;
 }
 
 /* Machine code stays what it is; whoever looks for the reason of a NULL may want to know. */
@@ -89,22 +123,24 @@ static void note_machine_code(const void *image) {
                 call.caller, call.service);
 }
 
-bool mm_jit_try_image(struct mm_jit *j, const void *image, void **values, unsigned count) {
+bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
     if (!image) return false;
-    if (mm_image_is_ptx((const char *)image)) return try_text(j, (const char *)image, values, count);
+    if (mm_image_is_ptx((const char *)image)) return try_text(j, (const char *)image, options, values, count);
+    if (mm_image_is_fatbin(image)) return try_fatbin(j, image, options, values, count);
     note_machine_code(image);
     return false;
 }
 
-bool mm_jit_try_file(struct mm_jit *j, const char *path, void **values, unsigned count) {
+bool mm_jit_try_file(struct mm_jit *j, const char *path, CUjit_option *options, void **values, unsigned count) {
     struct mm_splice_text text;
     if (!mm_image_try_read(path, &text)) return false;
-    const bool done = text.bytes >= 4 && mm_jit_try_image(j, text.data, values, count);
+    const bool done = text.bytes >= 4 && mm_jit_try_image(j, text.data, options, values, count);
     mm_splice_text_free(&text);
     return done;
 }
 
 bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *options, void **values, unsigned count) {
+    j->is_library = true;
     j->library_count = 0;
     if (count > MM_JIT_LIBRARY_OPTIONS_MAX || (count && !options)) return false;
     for (unsigned i = 0; i < count; i++) {
@@ -117,16 +153,35 @@ bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *o
     return true;
 }
 
-bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
+static void drop(struct mm_jit *j) {
+    mm_link_drop(&j->link);
     mm_splice_text_free(&j->text);
-    if (r == CUDA_SUCCESS) return true;
+}
+
+bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
+    if (r == CUDA_SUCCESS) {
+        if (j->link.image) mm_link_give(&j->link, j->program_values);
+        drop(j);
+        return true;
+    }
     j->refused = r;
-    if (j->count) memcpy(j->values, j->saved, j->count * sizeof *j->values);
+    if (j->program_values) memcpy(j->program_values, j->saved, j->program_count * sizeof *j->program_values);
     return false;
 }
 
+bool mm_jit_try_next(struct mm_jit *j) {
+    const bool was_linked = j->link.image != NULL;
+    if (was_linked && mm_host_env_get()->verbose)
+        mm_host_say("PTX linked with mm's machine code is not loaded, but gets mm's text: %s", name_of(j->refused).text);
+    if (was_linked) mm_link_drop(&j->link);
+    else drop(j);
+    use(j);
+    if (was_linked && !j->image) j->refused = CUDA_SUCCESS; /* the program's own image has the allocator */
+    return j->image != NULL;
+}
+
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {
-    if (r == CUDA_SUCCESS && may_say())
+    if (r == CUDA_SUCCESS && j->refused != CUDA_SUCCESS && may_say())
         mm_host_say("PTX loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)",
                     name_of(j->refused).text);
     return r;
@@ -225,25 +280,34 @@ void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const ch
     mm_splice_text_free(&file);
 }
 
-struct mm_jit_input mm_jit_link_complete(CUlinkState state) {
-    struct mm_jit_input input = {NULL, 0, 0};
+/* The machine code needs no more registers than any kernel may have; PTX is held to what the callers have. */
+static CUresult add_allocator(CUlinkState state, const char *fragment, unsigned registers) {
+    __typeof__(&cuLinkAddData_v2) add = (__typeof__(&cuLinkAddData_v2))mm_hook_real(MM_HOOK_cuLinkAddData_v2);
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void *value = (void *)(uintptr_t)registers;
+    if (!add) return CUDA_ERROR_NOT_SUPPORTED;
+    if (add(state, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)mm_linked, mm_linked_bytes, "mm", 0, NULL, NULL) == CUDA_SUCCESS)
+        return CUDA_SUCCESS;
+    return add(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)fragment, strlen(fragment) + 1, "mm", 1, &option, &value);
+}
+
+void mm_jit_link_complete(CUlinkState state) {
+    const char *fragment = NULL;
+    unsigned registers = 0;
     pthread_mutex_lock(&lock);
     struct link *l = link_find(state);
     if (l && l->fragment) {
-        input.text = l->fragment;
-        input.bytes = strlen(l->fragment);
-        input.registers = l->registers;
+        fragment = l->fragment;
+        registers = l->registers;
         l->fragment = NULL;
         l->was_added = true;
     }
     pthread_mutex_unlock(&lock);
-    return input;
+    const CUresult r = fragment ? add_allocator(state, fragment, registers) : CUDA_SUCCESS;
+    if (r != CUDA_SUCCESS && may_say())
+        mm_host_say("what is linked at run time keeps CUDA's own malloc: the driver does not take mm's (%s)", name_of(r).text);
 }
 
 void mm_jit_link_kept(const char *why) {
     if (may_say()) mm_host_say("what is linked at run time keeps CUDA's own malloc: %s", why);
-}
-
-void mm_jit_link_refused(CUresult r) {
-    if (may_say()) mm_host_say("what is linked at run time keeps CUDA's own malloc: the driver does not take mm's (%s)", name_of(r).text);
 }

@@ -1,28 +1,39 @@
 /* PTX that comes at run time (NVRTC, CuPy, Numba, the driver API) gets the allocator on its way into the driver.
  *
- * A module or library whose text declares a service (interpose/splice) is loaded from a spliced copy of the text. If that cannot be
- * made, or the driver does not take it, the driver gets the program's own text, its answer is the program's, and one line in a
- * process says why. Whatever else an image is goes to the driver as it came.
+ * A module or library whose text declares a service (interpose/splice) is loaded as machine code: the text linked with the allocator
+ * (link.h). If the driver does not link the two, or does not take the result, it gets a spliced copy of the text. If that cannot be
+ * made, or the driver does not take it either, the driver gets the program's own text, its answer is the program's, and one line in a
+ * process says why. A fat binary of mmnvcc's without machine code for the device has a spliced text: it is loaded as the text that the
+ * program had, linked; if that fails, as it is. Whatever else an image is goes to the driver as it came.
  *
- * Texts that the driver links (cuLink*) go in unchanged, and if one declares a service, the allocator follows as a text of its own
- * when the link is completed. Splicing each would do for symbols, which are weak, but not for registers: a kernel with
- * __launch_bounds__(1024,2) must not call what needs more than 32, and only an input of its own can be held to that.
+ * Texts that the program has the driver link (cuLink*) go in unchanged, and if one declares a service, the allocator's machine code
+ * follows as an input of its own when the link is completed; as PTX, if there is no machine code for the GPU. Splicing each would do
+ * for symbols, which are weak, but not for registers: a kernel with __launch_bounds__(1024,2) must not call what needs more than 32,
+ * and only an input of its own can be held to that.
  */
 #ifndef MM_INTERPOSE_JIT_H
 #define MM_INTERPOSE_JIT_H
 
 #include <cuda.h>
 
+#include "interpose/runtime/link.h"
 #include "interpose/splice/splice.h"
 
 /* One loading. */
 struct mm_jit {
-    struct mm_splice_text text; /* what the driver gets instead */
-    CUresult refused;           /* what it said, if it did not take that */
-    /* The values of the program's options: the driver writes into them, and a second call must find what the first did. */
-    void **values, *saved[MM_JIT_OPTIONS_MAX];
+    const void *image; /* what the driver gets instead: link.image or text.data */
+    CUjit_option *options; /* and how: of the link's, or the program's */
+    void **values;
     unsigned count;
-    /* Of a library: without CU_LIBRARY_BINARY_IS_PRESERVED, since our text goes at once. */
+    struct mm_link link;
+    struct mm_splice_text text;
+    CUresult refused; /* what the driver said, if it did not take one of these */
+    bool is_library;
+    /* The program's options. The driver writes into their values, and a second call must find what the first did. */
+    CUjit_option *program_options;
+    void **program_values, *saved[MM_JIT_OPTIONS_MAX];
+    unsigned program_count;
+    /* A library's, without CU_LIBRARY_BINARY_IS_PRESERVED, since our text goes at once. */
     CUlibraryOption library_options[MM_JIT_LIBRARY_OPTIONS_MAX];
     void *library_values[MM_JIT_LIBRARY_OPTIONS_MAX];
     unsigned library_count;
@@ -34,26 +45,23 @@ bool mm_jit_wants(const char *text, size_t bytes);
 /* The allocator as PTX for a module of that header; the oldest there is if all are for newer targets: then *arch is 0. */
 const char *mm_jit_fragment(const struct mm_splice_header *module, int *arch);
 
-/* Splices the image, or what is in the file. `count` and `values` are the program's. Returns false if the driver is to get what the
- * program has; then nothing is to be done. Else j->text is for the driver, and then mm_jit_is_taken is to be called. */
-bool mm_jit_try_image(struct mm_jit *j, const void *image, void **values, unsigned count);
-bool mm_jit_try_file(struct mm_jit *j, const char *path, void **values, unsigned count);
+/* Links and splices the image, or what is in the file; *j is zero. options, values and count are the program's. Returns false if the
+ * driver is to get what the program has; then nothing is to be done. Else j->image is for the driver, with j->options; its answer goes
+ * to mm_jit_is_taken. */
+bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count);
+bool mm_jit_try_file(struct mm_jit *j, const char *path, CUjit_option *options, void **values, unsigned count);
 /* To be called before one of these: the options of the library. Returns false as they do. is_file: for cuLibraryLoadFromFile, which
  * refuses CU_LIBRARY_BINARY_IS_PRESERVED. */
 bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *options, void **values, unsigned count);
 
-/* The driver's answer to our text. Returns whether it took it. If not, the program's own is to be loaded, and that answer goes
- * through mm_jit_answer to the program. */
+/* The driver's answer to j->image. Returns whether it took it. */
 bool mm_jit_is_taken(struct mm_jit *j, CUresult r);
+/* Whether there is another j->image to try. If not, the program's own is to be loaded, and that answer goes through mm_jit_answer to the
+ * program. */
+bool mm_jit_try_next(struct mm_jit *j);
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r);
 
 /* ---- what the driver links ---- */
-
-struct mm_jit_input {
-    const char *text; /* zero-terminated; NULL: nothing is to be added */
-    size_t bytes;     /* without the zero */
-    unsigned registers; /* for CU_JIT_MAX_REGISTERS */
-};
 
 /* A state was made with these options; is about to end. */
 void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count);
@@ -61,10 +69,9 @@ void mm_jit_link_end(CUlinkState state);
 /* PTX was added, with these options, by address or (data NULL) as a file. */
 void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
                      void *const *values, unsigned count);
-/* What is to be added before the state is completed, once. */
-struct mm_jit_input mm_jit_link_complete(CUlinkState state);
-/* The driver did not take that; or it is kept for this reason. */
-void mm_jit_link_refused(CUresult r);
+/* Adds the allocator, once, before the state is completed. */
+void mm_jit_link_complete(CUlinkState state);
+/* What is linked is kept for this reason. */
 void mm_jit_link_kept(const char *why);
 
 #endif

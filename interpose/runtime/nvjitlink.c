@@ -9,17 +9,17 @@
 
 #include "interpose/runtime/image.h"
 #include "interpose/runtime/jit.h"
+#include "interpose/runtime/link.h"
 #include "runtime/host/env.h"
 
 /* Machine code for each architecture, of the least registers (mm24.a's): any kernel may call it, whatever its bounds. */
 __asm__(".pushsection .rodata.mm_linked, \"a\"\n"
         ".balign 8\n"
+        ".globl mm_linked, mm_linked_bytes\n.hidden mm_linked, mm_linked_bytes\n"
         "mm_linked: .incbin \"" MM_LINKED "\"\n"
         "1:  .balign 8\n"
         "mm_linked_bytes: .quad 1b - mm_linked\n"
         ".popsection\n");
-extern const char mm_linked[] __attribute__((visibility("hidden")));
-extern const uint64_t mm_linked_bytes __attribute__((visibility("hidden")));
 
 /* nvJitLink's functions, as in nvJitLink.h, which is not everywhere: a result is 0 if all is well, a link is a pointer. */
 #define FUNCTIONS(F)                                                                                                              \

@@ -29,5 +29,6 @@ for module in cupy numba; do
     runs $module no env MM_VERBOSE=1 MM_OFF=1 "$build/bin/mmrun" python3 ${module}_kernel.py
     rm -rf "${cache:?}"/*
 done
+runs cupy yes env MM_VERBOSE=1 "$build/bin/mmrun" python3 cupy_converged.py
 runs torch yes env MM_VERBOSE=1 PYTORCH_NVCC="$build/bin/mmnvcc" "$build/bin/mmrun" python3 torch_extension.py
 exit "$failed"

@@ -261,6 +261,44 @@ START_TEST(errors_of_loading_are_the_drivers) {
 }
 END_TEST
 
+static const char *const links[] = {"link-options", "link-fails", "link-objects", "link-library", "link-programs", "link-threads", "fatbin",
+                                    "link-never"};
+enum { LINKS = sizeof links / sizeof *links };
+
+START_TEST(texts_become_machine_code) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", links[_i]);
+    expect(&r, 0, "", "");
+    r = RUN(NULL, "./client_hook", "symbols", links[_i]);
+    expect(&r, 0, "", "");
+    r = RUN(NULL, "./client", "v2-legacy", links[_i]);
+    ck_assert_msg(r.status == (_i < LINKS - 1), "%s without libmm.so: status %d", links[_i], r.status);
+}
+END_TEST
+
+START_TEST(no_text_becomes_machine_code_if_mm_is_off) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_OFF=1"), "./client", "v2-legacy", "link-never");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "MM_OFF=1"), "./client", "v2-legacy", "fatbin");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+START_TEST(why_a_text_does_not_link_is_told_if_asked) {
+    static const char *const reasons[] = {"PTX is linked with mm's machine code\n",
+                                          "is not linked with mm's machine code, but gets mm's text: cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
+                                          "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
+                                          "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n", "cuLinkAddData answers error 209\n",
+                                          "is not loaded, but gets mm's text: error 200\n"};
+    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "link-fails");
+    const char *at = r.err;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        at = strstr(at, reasons[i]);
+        ck_assert_msg(r.status == 0 && at, "no \"%s\" in its place in \"%s\"", reasons[i], r.err);
+        at++;
+    }
+}
+END_TEST
+
 #define MACHINE_CODE ": it came as machine code that was not built with mm\n"
 static const struct {
     const char *caller, *callee, *kind, *change, *setting, *err;
@@ -414,6 +452,9 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, what_cannot_be_taken_over_is_loaded_as_it_is, 0, sizeof kept / sizeof *kept);
     tcase_add_test(c, every_text_is_told_of_if_asked);
     tcase_add_test(c, errors_of_loading_are_the_drivers);
+    tcase_add_loop_test(c, texts_become_machine_code, 0, LINKS);
+    tcase_add_test(c, no_text_becomes_machine_code_if_mm_is_off);
+    tcase_add_test(c, why_a_text_does_not_link_is_told_if_asked);
     tcase_add_loop_test(c, machine_code_is_told_of_if_asked, 0, sizeof cubins / sizeof *cubins);
     tcase_add_test(c, forks);
     tcase_add_test(c, next_of_a_third_library);

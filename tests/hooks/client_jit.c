@@ -73,7 +73,9 @@ static CUfunction load(enum entry e, const char *text, CUresult *r) {
     if (IS_FILE(e)) unlink(path);
     TRY(*r);
     if (!IS_LINK(e) && e != LOAD && e != DATA && e != FATBIN) {
-        CHECK(standin->last_options == 2 && standin->last_value == (void *)(uintptr_t)0x4711);
+        const bool is_linked = standin->last_is_linked;
+        CHECK((is_linked ? standin->link_options : standin->last_options) == 2 && standin->last_options == (is_linked ? 0 : 2));
+        CHECK((is_linked ? standin->link_value : standin->last_value) == (void *)(uintptr_t)0x4711);
         CHECK(values[0] == (void *)(uintptr_t)0x1234); /* what the driver wrote is for the program */
     }
     if (module) TRY(cu.cuModuleGetFunction(&f, module, "kernel"));
@@ -85,11 +87,11 @@ static bool ends_with(const char *text, const char *end) {
     return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
 }
 
-static void jit(int argc, char **argv) {
-    (void)argc, (void)argv;
+/* By every way: as machine code, if the driver links, or else as text. */
+static void jit_as(bool is_linked, long *launches) {
     CUresult r;
-    long count = 0;
-    client_start();
+    long count = *launches;
+    standin->refuse_fatbin = !is_linked;
     for (int e = 0; e < ENTRIES; e++) {
         for (size_t i = 0; i < sizeof declaring / sizeof *declaring; i++) {
             const long by_path = standin->loads_by_path, loads = standin->loads;
@@ -98,14 +100,20 @@ static void jit(int argc, char **argv) {
             OK(client_launch(f, NULL));
             CHECK(standin->launches_with_variable == ++count && standin->launches_without_heap == 0);
             if (IS_LINK(e)) { /* the program's, ours */
-                CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS);
+                CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == (is_linked ? 0 : MM_JIT_REGISTERS));
+                CHECK(standin->last_input == (is_linked ? CU_JIT_INPUT_FATBINARY : CU_JIT_INPUT_PTX) && standin->links == 0);
                 continue;
             }
             CHECK(standin->loads == loads + 1 && standin->loads_by_path == by_path && standin->last_image != declaring[i]);
-            CHECK(strstr(standin->last_text, ".weak .func") && ends_with(standin->last_text, REST));
-            CHECK(!strstr(standin->last_text, ".extern .func free") && !strstr(standin->last_text, MALLOC));
+            CHECK(standin->last_is_linked == is_linked && standin->links == 0);
             if (e == LIBRARY_DATA || e == LIBRARY_FILE) /* but ours goes at once */
                 CHECK(standin->last_library_options == 1 && !standin->last_is_preserved);
+            if (is_linked) {
+                CHECK(strcmp(standin->linked_text, declaring[i]) == 0 && standin->inputs == 2 && standin->inputs_with_mm == 1);
+                continue;
+            }
+            CHECK(strstr(standin->last_text, ".weak .func") && ends_with(standin->last_text, REST));
+            CHECK(!strstr(standin->last_text, ".extern .func free") && !strstr(standin->last_text, MALLOC));
         }
         for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
             const long by_path = standin->loads_by_path, loads = standin->loads;
@@ -124,6 +132,15 @@ static void jit(int argc, char **argv) {
             if (e == LIBRARY_DATA) CHECK(standin->last_library_options == 2 && standin->last_is_preserved);
         }
     }
+    *launches = count;
+}
+
+static void jit(int argc, char **argv) {
+    (void)argc, (void)argv;
+    long launches = 0;
+    client_start();
+    jit_as(false, &launches);
+    jit_as(true, &launches);
 }
 
 /* Why a text cannot be taken over; argv: which. Its own text reaches the driver, in each of the ways. */
@@ -180,6 +197,7 @@ static void jit_errors(int argc, char **argv) {
     CHECK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
     OK(cu.cuLinkDestroy(link));
     CHECK(cu.cuLinkDestroy(link) == CUDA_ERROR_INVALID_HANDLE);
+    standin->refuse_links = true;
     /* both the spliced text and the program's own fail: the second answer is the program's, and nothing is said */
     for (int k = 1; k <= 2; k++) {
         standin->calls = 0, standin->fail_at = k, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
@@ -226,6 +244,7 @@ static void jit_links(int argc, char **argv) {
     void *at_28[] = {NULL, (void *)28}, *at_64[] = {NULL, (void *)64};
     char unfinished[] = HEAD("sm_90") MALLOC REST "\0 and more";
     client_start();
+    standin->refuse_fatbin = true;
 #define ADD(state, text, count, values) \
     OK(cu.cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)(text), strlen(text) + 1, "text", count, limit, values))
     void *cubin;
@@ -284,6 +303,7 @@ static void jit_file(int argc, char **argv) {
     CHECK(f && fread(text, 1, sizeof text - 1, f) > 0);
     fclose(f);
     client_start();
+    standin->refuse_fatbin = true;
     OK(cu.cuModuleLoad(&module, argv[0]));
     OK(cu.cuModuleLoadData(&module, text));
     if (!standin->last_text) return;
@@ -298,6 +318,7 @@ static void jit_link_files(int argc, char **argv) {
     size_t bytes;
     CHECK(argc == 3);
     client_start();
+    standin->refuse_fatbin = true;
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
     OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, argv[0], 0, NULL, NULL));
     OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, argv[1], 0, NULL, NULL));
@@ -305,7 +326,7 @@ static void jit_link_files(int argc, char **argv) {
     OK(cu.cuLinkComplete(link, &cubin, &bytes));
     CHECK(standin->inputs == 3 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS_LEAST); /* tight is in one */
     FILE *f = fopen(argv[2], "wb");
-    CHECK(f && fputs(standin->last_text, f) >= 0 && fclose(f) == 0);
+    CHECK(f && fputs(standin->linked_text, f) >= 0 && fclose(f) == 0);
 }
 
 /* A cubin by hand: `caller` calls a function that is not in it. argv: its name, what it calls, "kernel" or "function", what to do

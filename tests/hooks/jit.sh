@@ -2,7 +2,7 @@
 # jit.sh BUILD FOLDER CUDA_HOME: what the driver gets for PTX of NVRTC (of nvcc, if there is no NVRTC) must assemble, and link. The
 # driver is the stand-in, which keeps the text.
 set -eu
-lib=$(readlink -f "$1/lib/libmm.so.1") tests=$PWD/tests/hooks cuda=$3
+lib=$(readlink -f "$1/lib/libmm.so.1") tests=$PWD/tests/hooks cuda=$3 build=$(readlink -f "$1")
 source=$tests/jit_kernels.cu
 cd "$2"
 made=()
@@ -39,6 +39,16 @@ symbols=$(readelf -sW jit.cubin 2>/dev/null)
 for name in malloc free mm_heap_v; do
     grep -qE " WEAK .* [0-9]+ $name" <<<"$symbols"
     ! grep -qE " UND $name" <<<"$symbols" || exit 1
+done
+# Fat binaries of mmnvcc's, compressed or not: the text that is linked is the program's, and links.
+for mode in default size speed none; do
+    "$build/bin/mmnvcc" -gencode arch=compute_75,code=compute_75 -fatbin -DPART=0 "-compress-mode=$mode" "$source" -o jit.fatbin
+    client fatbin-file jit.fatbin jit_undone.ptx
+    ! grep -q 'mm_heap_v' jit_undone.ptx || exit 1
+    "$cuda/bin/ptxas" -c -arch=sm_90 jit_undone.ptx -o jit_undone.o
+    "$cuda/bin/nvlink" -m64 --arch=sm_90 jit_undone.o "$build/lib/device/mm24.a" -o jit.cubin
+    "$cuda/bin/nvcc" -gencode arch=compute_75,code=compute_75 -gencode arch=compute_75,code=sm_90 -fatbin -DPART=0 "$source" -o jit.fatbin
+    ! client fatbin-file jit.fatbin jit_undone.ptx >jit.log || exit 1
 done
 # Who asks NVRTC for machine code gets its PTX, if it allocates; it is the text that is spliced when it is loaded.
 if [[ ${made[0]} == *NVRTC ]]; then

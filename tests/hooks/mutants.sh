@@ -57,6 +57,12 @@ first_failing() {
     done
     scenario 0 MM_OFF=1 jit-kept off || { echo "jit-kept off"; return; }
     scenario 1 MM_NVCC=x jit-errors || { echo jit-errors; return; }
+    for name in options fails objects library programs threads never; do
+        scenario 0 MM_NVCC=x "link-$name" || { echo "link-$name"; return; }
+    done
+    scenario 0 MM_NVCC=x fatbin || { echo fatbin; return; }
+    scenario 0 MM_OFF=1 fatbin || { echo "fatbin off"; return; }
+    scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
     scenario 1 MM_VERBOSE=1 jit-cubin foo malloc kernel - || { echo jit-cubin; return; }
     for change in defined outside long unended machine; do
         scenario 0 MM_VERBOSE=1 jit-cubin foo malloc kernel "$change" || { echo "jit-cubin $change"; return; }
@@ -93,7 +99,7 @@ while IFS= read -r line; do
     fi
     printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
     if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{module,splice,text,token}.c \
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{fatbin,module,splice,text,token}.c \
         -ldl -lpthread &&
         "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
         2>"$work/log"; then

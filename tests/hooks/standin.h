@@ -2,6 +2,7 @@
 #ifndef MM_STANDIN_H
 #define MM_STANDIN_H
 
+#include <cuda.h>
 #include <stdbool.h>
 
 #include "runtime/core/layout.h"
@@ -52,6 +53,17 @@ struct standin {
     /* of the state that is being linked: inputs, how many hold it, registers of those that do */
     int inputs, inputs_with_mm;
     unsigned registers;
+    CUjitInputType last_input;
+    char *linked_text;     /* a copy of the PTX that went into it last */
+    unsigned link_options; /* what it was made with, and the value of the first */
+    CUjit_option link_option[16];
+    void *link_value;
+    long links;          /* states that there are */
+    bool last_is_linked; /* the last image that was loaded is what came of a link */
+    bool refuse_links, refuse_fatbin, refuse_linked; /* any state; a fat binary in it; an image of one */
+    int leaves_objects; /* symbols of data in such images have type 13, for which no loader takes them; more than 1: and what says where they
+                           are leads out of the image */
+    int arch[2];         /* of the devices; 0: sm_90 */
     bool capture_broken;
 };
 

@@ -38,6 +38,11 @@ struct object {
     int device, uses, uses_registered;
     size_t limit;
     struct mm_heap_ref variable;
+    /* a link: its options, and what came of it */
+    unsigned count;
+    CUjit_option *options;
+    void **values;
+    void *made;
 };
 
 /* One is made in the first free place: handles come back as soon as they can. */
@@ -64,7 +69,7 @@ extern __thread CUstreamCaptureMode standin_mode;
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;                                                     \
     }
 
-/* Notes that code came. Returns whether it holds the heap variable, or -1: refused. */
+/* Notes that code is loaded. Returns whether it holds the heap variable, or -1: refused. */
 int standin_take(const void *image, unsigned count, void **values);
 
 /* Not in cuda.h any more. */

@@ -1,20 +1,40 @@
 /* The stand-in driver's ways of taking code: files, options, and links of several inputs. */
+#include "standin_internal.h"
+
+#include <elf.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "standin_internal.h"
+/* What comes of a link: a symbol of data, whose name is the heap variable's or not. */
+struct linked {
+    Elf64_Ehdr head;
+    Elf64_Sym symbols[2];
+    char names[32];
+    Elf64_Shdr sections[3];
+};
+static const unsigned char linked_ident[] = "\177ELF\2\1\1\0linked";
+
+static bool is_linked(const void *image) { return memcmp(image, linked_ident, sizeof linked_ident - 1) == 0; }
+static bool is_wrapper(const void *image) { return memcmp(image, "\xb1\x43\x62\x46", 4) == 0; } /* what refers to a fat binary */
+static bool holds_variable(const void *image) {
+    if (is_linked(image)) return strcmp(((const struct linked *)image)->names + 1, MM_HEAP_REF_NAME) == 0;
+    if (is_wrapper(image)) return true; /* of mmnvcc's */
+    return *(const char *)image != 0x7f && strstr(image, strstr(image, ".version") ? MM_HEAP_REF_NAME : "mm") != NULL;
+}
 
 int standin_take(const void *image, unsigned count, void **values) {
-    const bool is_text = *(const char *)image != 0x7f;
-    const bool has_variable = is_text && strstr(image, strstr(image, ".version") ? MM_HEAP_REF_NAME : "mm") != NULL;
+    const bool is_text = *(const char *)image != 0x7f && !is_wrapper(image), has_variable = holds_variable(image);
     pthread_mutex_lock(&lock);
     state.loads++;
     state.last_image = image;
+    state.last_is_linked = is_linked(image);
     free(state.last_text);
     state.last_text = is_text ? strdup(image) : NULL;
     state.last_options = count;
     state.last_value = count ? values[0] : NULL;
     pthread_mutex_unlock(&lock);
+    if (is_linked(image) && (state.refuse_linked || ELF64_ST_TYPE(((const struct linked *)image)->symbols[1].st_info) != STT_OBJECT)) return -1;
     if (count) values[0] = (void *)(uintptr_t)0x1234; /* as of CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: so much was written */
     return has_variable && state.refuse_mm ? -1 : has_variable;
 }
@@ -62,13 +82,41 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 
 /* ---- links ------------------------------------------------------------------------------------------- */
 
+/* Without a context it must be said for which device. */
 CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, CUlinkState *link) {
-    (void)count, (void)options, (void)values;
+    bool has_target = CURRENT != NULL;
+    if (state.refuse_links) return CUDA_ERROR_NOT_SUPPORTED;
     ENTER();
-    *link = (CUlinkState)standin_make(LINK, NULL);
+    if (count > 16) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++) {
+        has_target |= options[i] == CU_JIT_TARGET;
+        if (options[i] == CU_JIT_FALLBACK_STRATEGY) return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!has_target) return CUDA_ERROR_INVALID_CONTEXT;
+    struct object *made = standin_make(LINK, NULL);
+    made->count = count, made->options = options, made->values = values; /* they stay where they are until it ends */
+    *link = (CUlinkState)made;
+    pthread_mutex_lock(&lock);
+    state.links++;
     state.inputs = state.inputs_with_mm = 0;
     state.registers = 0;
+    state.link_options = count;
+    if (count) memcpy(state.link_option, options, count * sizeof *options);
+    state.link_value = count ? values[0] : NULL;
+    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
+}
+
+/* One, and all of it: magic, version, bytes of its head, bytes behind that. Images may be compressed: that it holds the heap variable is
+ * taken for granted. */
+static bool is_fatbin(const void *data, size_t bytes) {
+    struct {
+        uint32_t magic;
+        uint16_t version, head;
+        uint64_t rest;
+    } h;
+    memcpy(&h, data, sizeof h);
+    return h.magic == 0xba55ed50 && h.head + h.rest <= bytes && h.head + h.rest + 16 > bytes;
 }
 
 CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count,
@@ -77,16 +125,21 @@ CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, siz
     ENTER();
     if (!is(link, LINK)) return CUDA_ERROR_INVALID_HANDLE;
     if (type == CU_JIT_INPUT_PTX && memchr(data, 0, bytes) != (char *)data + bytes - 1) return CUDA_ERROR_INVALID_PTX;
-    void *copies[8];
-    if (count > 8) abort();
-    if (count) memcpy(copies, values, count * sizeof *values);
-    const int has_variable = standin_take(data, count, copies);
-    if (has_variable < 0) return CUDA_ERROR_INVALID_PTX;
+    if (type == CU_JIT_INPUT_FATBINARY && (state.refuse_fatbin || !is_fatbin(data, bytes))) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    const bool has_variable = type == CU_JIT_INPUT_FATBINARY || holds_variable(data);
+    if (has_variable && state.refuse_mm) return CUDA_ERROR_INVALID_PTX;
+    pthread_mutex_lock(&lock);
     state.inputs++;
     state.inputs_with_mm += has_variable;
+    state.last_input = type;
+    if (type == CU_JIT_INPUT_PTX) {
+        free(state.linked_text);
+        state.linked_text = strdup(data);
+    }
     for (unsigned i = 0; has_variable && i < count; i++)
         if (options[i] == CU_JIT_MAX_REGISTERS) state.registers = (unsigned)(uintptr_t)values[i];
     ((struct object *)link)->holds_variable |= has_variable;
+    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -99,19 +152,56 @@ CUresult cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char *pat
     return r;
 }
 
-CUresult cuLinkComplete(CUlinkState link, void **cubin, size_t *bytes) {
-    static char with[] = "mm", without[] = "plain";
+/* A log is written, and how long it is. */
+static void write_values(const struct object *link) {
+    size_t room = 0;
+    for (unsigned i = 0; i < link->count; i++)
+        if (link->options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) {
+            room = (uintptr_t)link->values[i];
+            link->values[i] = (void *)(uintptr_t)0x1234;
+        }
+    for (unsigned i = 0; i < link->count; i++)
+        if (link->options[i] == CU_JIT_INFO_LOG_BUFFER) strncpy(link->values[i], "info: linked", room); /* no zero, if it is full */
+}
+
+CUresult cuLinkComplete(CUlinkState state_, void **cubin, size_t *bytes) {
+    struct object *link = (struct object *)state_;
+    const unsigned char type = state.leaves_objects ? 13 : STT_OBJECT;
+    for (unsigned i = 0; is(link, LINK) && i < link->count; i++)
+        if (link->options[i] == CU_JIT_ERROR_LOG_BUFFER && state.armed) strcpy(link->values[i], "error: no\nreason");
     ENTER();
     if (!is(link, LINK)) return CUDA_ERROR_INVALID_HANDLE;
-    *cubin = ((struct object *)link)->holds_variable ? with : without;
-    *bytes = strlen(*cubin);
+    struct linked *l = link->made = calloc(1, sizeof *l);
+    memcpy(l->head.e_ident, linked_ident, sizeof linked_ident - 1);
+    l->head.e_machine = EM_CUDA;
+    l->head.e_shentsize = sizeof *l->sections;
+    l->head.e_shnum = 3;
+    l->head.e_shoff = offsetof(struct linked, sections);
+    l->symbols[1] = (Elf64_Sym){.st_name = 1, .st_info = ELF64_ST_INFO(STB_WEAK, type), .st_shndx = 1};
+    strcpy(l->names + 1, link->holds_variable ? MM_HEAP_REF_NAME : "plain");
+    l->sections[1] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct linked, symbols), .sh_size = sizeof l->symbols, .sh_link = 2};
+    l->sections[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct linked, names), .sh_size = sizeof l->names};
+    const uint64_t outside = 1ull << 40;
+    if (state.leaves_objects == 2) l->sections[1].sh_offset = outside;
+    if (state.leaves_objects == 3) l->sections[1].sh_size = outside;
+    if (state.leaves_objects == 4) l->head.e_shoff = outside;
+    if (state.leaves_objects == 5) l->head.e_shnum = 0xffff;
+    if (state.leaves_objects == 6) l->head.e_machine = EM_X86_64;
+    write_values(link);
+    *cubin = l;
+    *bytes = sizeof *l;
     return CUDA_SUCCESS;
 }
 
-CUresult cuLinkDestroy(CUlinkState link) {
+/* The image goes with its link. */
+CUresult cuLinkDestroy(CUlinkState state_) {
+    struct object *link = (struct object *)state_;
     ENTER();
     if (!is(link, LINK)) return CUDA_ERROR_INVALID_HANDLE;
-    standin_unmake((struct object *)link);
+    if (link->made) memset(link->made, 0xdd, sizeof(struct linked));
+    free(link->made);
+    __atomic_fetch_sub(&state.links, 1, __ATOMIC_RELAXED);
+    standin_unmake(link);
     return CUDA_SUCCESS;
 }
 

@@ -41,9 +41,14 @@ static void unlock(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
     pthread_mutex_lock(held)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-    (void)device;
     ENTER();
-    *value = attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? state.vmm : 0;
+    const int arch = state.arch[device] ? state.arch[device] : 90;
+    switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: *value = state.vmm; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = arch / 10; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = arch % 10; break;
+    default: *value = 0;
+    }
     return CUDA_SUCCESS;
 }
 

@@ -30,7 +30,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
         return CUDA_SUCCESS;
     }
     const int has_variable = standin_take(image, 0, NULL);
-    if (has_variable < 0) return CUDA_ERROR_INVALID_PTX;
+    if (has_variable < 0) return state.last_is_linked ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
     *module = (CUmodule)make_module(has_variable);
     return CUDA_SUCCESS;
 }
@@ -91,7 +91,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
     state.last_library_options = count;
     state.last_is_preserved = false;
     for (unsigned i = 0; i < count; i++) state.last_is_preserved |= options[i] == CU_LIBRARY_BINARY_IS_PRESERVED;
-    if (has_variable < 0) return CUDA_ERROR_INVALID_PTX;
+    if (has_variable < 0) return state.last_is_linked ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
     struct object *l = standin_make(LIBRARY, NULL);
     l->holds_variable = has_variable;
     *library = (CUlibrary)l;

@@ -6,11 +6,9 @@
  *     part ptx sm_90 heap= undefined=malloc    and the services left to CUDA; a part is still to be linked
  *     closed elf sm_90                         compressed, and no libzstd.so.1 to open it; or not understood
  *
- * Any file may come: whatever lies outside of it, or is not as it should be, is passed over. A container of images is a header
- * (magic, version, header size, size) and entries; the offsets in an entry's header stand below.
+ * Any file may come: whatever lies outside of it, or is not as it should be, is passed over.
  */
 #define _GNU_SOURCE /* memmem */
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdint.h>
@@ -19,23 +17,10 @@
 #include <string.h>
 
 #include "interpose/shim.h"
+#include "interpose/splice/fatbin.h"
 #include "interpose/splice/splice.h"
 
-enum { KIND_PTX = 1, KIND_ELF = 2, CUDA_MACHINE = 190, UNPACKED_MAX = 1 << 30 };
-static const uint32_t fatbin_magic = 0xBA55ED50;
-
-/* An entry: where its header has what. */
-enum {
-    ENTRY_KIND = 0,
-    ENTRY_HEADER = 4,
-    ENTRY_BYTES = 8,
-    ENTRY_PACKED = 16,
-    ENTRY_ARCH = 28,
-    ENTRY_FLAGS = 40,
-    ENTRY_UNPACKED = 56,
-    ENTRY_MIN = 64
-};
-enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
+enum { CUDA_MACHINE = 190 };
 
 struct span {
     const char *at;
@@ -141,89 +126,33 @@ static void tell(bool understood, bool is_part, const char *kind, unsigned arch,
     putchar('\n');
 }
 
-/* ---- compressed ones ----------------------------------------------------------------------------- */
+/* ---- containers ---------------------------------------------------------------------------------- */
 
-/* One LZ4 block. Returns whether it fills `to` exactly. */
-static bool try_lz4(struct span from, char *to, size_t bytes) {
-    const unsigned char *at = (const unsigned char *)from.at, *end = at + from.bytes;
-    size_t done = 0;
-    while (at < end) {
-        const unsigned token = *at++;
-        size_t length[2] = {token >> 4, token & 15};
-        for (int i = 0; i < 2; i++) { /* literals, then a copy from `back` behind */
-            size_t back = 0;
-            if (i == 1) {
-                if (at == end) return done == bytes; /* the last ones are literals */
-                if (end - at < 2) return false;
-                back = at[0] | (size_t)at[1] << 8;
-                at += 2;
-            }
-            for (unsigned more = length[i] == 15 ? 255 : 0; more == 255; length[i] += more) {
-                if (at == end) return false;
-                more = *at++;
-            }
-            if (i == 1) length[i] += 4;
-            if (length[i] > bytes - done) return false;
-            if (i == 0) {
-                if (length[i] > (size_t)(end - at)) return false;
-                memcpy(to + done, at, length[i]);
-                at += length[i];
-                done += length[i];
-            } else {
-                if (!back || back > done) return false;
-                for (size_t n = 0; n < length[i]; n++, done++) to[done] = to[done - back];
-            }
-        }
-    }
-    return done == bytes;
-}
-
-/* By the system's library: no reason to need it for building mm. */
-static bool try_zstd(struct span from, char *to, size_t bytes) {
-    size_t (*decompress)(void *, size_t, const void *, size_t);
-    void *library = dlopen("libzstd.so.1", RTLD_LAZY), *found = library ? dlsym(library, "ZSTD_decompress") : NULL;
-    if (!found) return false;
-    memcpy(&decompress, &found, sizeof found);
-    return decompress(to, bytes, from.at, from.bytes) == bytes; /* an error is a larger number */
-}
-
-static void read_entry(struct span header, struct span body) {
-    const unsigned kind = word(header, ENTRY_KIND) & 0xffff, arch = word(header, ENTRY_ARCH);
-    const uint64_t flags = long_word(header, ENTRY_FLAGS), unpacked = long_word(header, ENTRY_UNPACKED);
+static void read_entry(const struct mm_fatbin_entry *e) {
     struct findings f = {"", 0};
-    bool understood = true, is_part = memmem(header.at, header.bytes, "--compile-only", 14) != NULL;
-    char *room = NULL;
-    if (kind != KIND_PTX && kind != KIND_ELF) return; /* LTO IR, say */
-    if (flags & (FLAG_LZ4 | FLAG_ZSTD)) {
-        room = unpacked && unpacked <= UNPACKED_MAX ? (char *)malloc(unpacked + 1) : NULL;
-        body = part_of(body, 0, word(header, ENTRY_PACKED));
-        understood = room && (flags & FLAG_LZ4 ? try_lz4(body, room, unpacked) : try_zstd(body, room, unpacked));
-        if (understood) room[unpacked] = 0;
-        body = (struct span){room, unpacked};
-    }
-    if (understood) understood = kind == KIND_ELF ? try_cubin(body, &f, &is_part) : try_ptx(body, &f);
-    tell(understood, is_part, kind == KIND_ELF ? "elf" : "ptx", arch, &f);
+    bool is_part = memmem(e->header, e->header_bytes, "--compile-only", 14) != NULL;
+    struct span body = {e->body, e->body_bytes};
+    if (e->kind != MM_FATBIN_PTX && e->kind != MM_FATBIN_ELF) return; /* LTO IR, say */
+    char *room = mm_fatbin_is_packed(e) ? mm_fatbin_unpack(e) : NULL;
+    bool understood = room || !mm_fatbin_is_packed(e);
+    if (room) body = (struct span){room, e->unpacked_bytes};
+    if (understood) understood = e->kind == MM_FATBIN_ELF ? try_cubin(body, &f, &is_part) : try_ptx(body, &f);
+    tell(understood, is_part, e->kind == MM_FATBIN_ELF ? "elf" : "ptx", e->arch, &f);
     free(room);
 }
 
 static void read_containers(struct span all) {
-    enum { HEADER = 16 };
+    enum { HEADER = MM_FATBIN_HEADER_BYTES };
     for (size_t at = 0; holds(all, at, HEADER);) {
         const struct span rest = {all.at + at, all.bytes - at};
-        if (word(rest, 0) != fatbin_magic) { /* alignment */
+        if (word(rest, 0) != MM_FATBIN_MAGIC) { /* alignment */
             at += 8;
             continue;
         }
         const uint64_t bytes = long_word(rest, 8);
         const struct span entries = part_of(rest, HEADER, bytes);
-        for (size_t e = 0; holds(entries, e, ENTRY_MIN);) {
-            const struct span entry = {entries.at + e, entries.bytes - e};
-            const uint32_t header = word(entry, ENTRY_HEADER);
-            const uint64_t body = long_word(entry, ENTRY_BYTES);
-            if (header < ENTRY_MIN || !holds(entry, header, body)) break;
-            read_entry((struct span){entry.at, header}, (struct span){entry.at + header, body});
-            e += header + body;
-        }
+        struct mm_fatbin_entry e;
+        for (size_t i = 0; mm_fatbin_read(entries.at + i, entries.bytes - i, &e); i += e.header_bytes + e.body_bytes) read_entry(&e);
         at += HEADER + entries.bytes;
     }
 }
@@ -256,7 +185,7 @@ static void read_file(struct span file, bool is_member) {
     const bool elf = is_elf(file);
     const char *kind = "other";
     if (elf) kind = elf_head(file).e_machine == CUDA_MACHINE ? "cubin" : elf_head(file).e_type == ET_REL ? "object" : "linked";
-    else if (word(file, 0) == fatbin_magic) kind = "fatbin";
+    else if (word(file, 0) == MM_FATBIN_MAGIC) kind = "fatbin";
     else if (!is_member && file.bytes >= 8 && memcmp(file.at, "!<arch>\n", 8) == 0) kind = "archive";
     if (!is_member) printf("file %s\n", kind);
     if (strcmp(kind, "cubin") == 0) {

@@ -1,0 +1,184 @@
+#define _GNU_SOURCE /* memmem */
+#include "interpose/runtime/link.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpose/runtime/image.h"
+#include "interpose/runtime/resolve.h"
+#include "runtime/host/env.h"
+#include "runtime/host/say.h"
+
+/* The driver's function behind a hook. */
+#define CALL(symbol, ...)                                                                                                        \
+    (mm_hook_real(MM_HOOK_##symbol) ? ((__typeof__(&symbol))mm_hook_real(MM_HOOK_##symbol))(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED)
+
+/* ---- options --------------------------------------------------------------------------------------- */
+
+static bool try_add(struct mm_link *l, CUjit_option option, void *value, unsigned from, unsigned log_room) {
+    if (l->linker_count == MM_LINK_OPTIONS_MAX) return false;
+    l->linker_options[l->linker_count] = option;
+    l->linker_values[l->linker_count] = value;
+    l->from[l->linker_count] = from;
+    l->log_room[l->linker_count++] = log_room;
+    return true;
+}
+
+/* A copy of a log, with a zero behind it. */
+static bool try_add_log(struct mm_link *l, CUjit_option option, unsigned from, unsigned room) {
+    void *log = calloc(1, (size_t)room + 1);
+    if (log && try_add(l, option, log, from, room)) return true;
+    free(log);
+    return false;
+}
+
+/* The option that cuda.h has behind each log is its size. */
+static unsigned room_of(CUjit_option log, const CUjit_option *options, void *const *values, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if ((int)options[i] == (int)log + 1) return (unsigned)((uintptr_t)values[i] & UINT32_MAX);
+    return 0;
+}
+
+static bool try_option(struct mm_link *l, unsigned i, const CUjit_option *options, void *const *values, unsigned count) {
+    switch (options[i]) {
+    case CU_JIT_GLOBAL_SYMBOL_NAMES:
+    case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+    case CU_JIT_GLOBAL_SYMBOL_COUNT:
+        if (l->count == MM_LINK_LOADER_OPTIONS) return false;
+        l->options[l->count] = options[i];
+        l->values[l->count++] = values[i];
+        return true;
+    case CU_JIT_FALLBACK_STRATEGY: return true; /* which of a fat binary's images; a linker takes only one that fits */
+    case CU_JIT_LTO: return false;
+    case CU_JIT_INFO_LOG_BUFFER:
+    case CU_JIT_ERROR_LOG_BUFFER: {
+        const unsigned room = values[i] ? room_of(options[i], options, values, count) : 0;
+        return !room || try_add_log(l, options[i], i, room);
+    }
+    default: return try_add(l, options[i], values[i], i, 0);
+    }
+}
+
+static const char *error_log(const struct mm_link *l) {
+    for (unsigned i = 0; i < l->linker_count; i++)
+        if (l->linker_options[i] == CU_JIT_ERROR_LOG_BUFFER) return (const char *)l->linker_values[i];
+    return NULL;
+}
+
+static bool try_options(struct mm_link *l, const CUjit_option *options, void *const *values, unsigned count) {
+    enum { ROOM = 1024 };
+    if (count > MM_JIT_OPTIONS_MAX || (count && (!options || !values))) return false;
+    for (unsigned i = 0; i < count; i++)
+        if (!try_option(l, i, options, values, count)) return false;
+    if (!mm_host_env_get()->verbose || error_log(l)) return true;
+    return try_add_log(l, CU_JIT_ERROR_LOG_BUFFER, MM_LINK_OURS, ROOM) &&
+           try_add(l, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)ROOM, MM_LINK_OURS, 0);
+}
+
+void mm_link_give(const struct mm_link *l, void **values) {
+    for (unsigned i = 0; i < l->linker_count; i++) {
+        const unsigned from = l->from[i], room = l->log_room[i];
+        if (from == MM_LINK_OURS) continue;
+        if (!room) {
+            if (values[from] != l->linker_values[i]) values[from] = l->linker_values[i];
+            continue;
+        }
+        const size_t bytes = strlen((const char *)l->linker_values[i]) + 1;
+        memcpy(values[from], l->linker_values[i], bytes < room ? bytes : room);
+    }
+}
+
+/* ---- for which devices -------------------------------------------------------------------------------- */
+
+static bool try_arch(const struct mm_driver *d, CUdevice device, int *arch) {
+    int major = 0, minor = 0;
+    if (d->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) != CUDA_SUCCESS ||
+        d->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) != CUDA_SUCCESS)
+        return false;
+    *arch = 10 * major + minor; /* CUjit_target has the same numbers */
+    return true;
+}
+
+bool mm_link_try_arch(bool is_library, int *arch) {
+    const struct mm_driver *d = mm_driver_get();
+    CUdevice device;
+    int count = 0, other = 0;
+    if (!d) return false;
+    if (!is_library) return d->cuCtxGetDevice(&device) == CUDA_SUCCESS && try_arch(d, device, arch);
+    if (!d->cuDeviceGet || !d->cuDeviceGetCount || d->cuDeviceGetCount(&count) != CUDA_SUCCESS) return false;
+    for (int i = 0; i < count; i++)
+        if (d->cuDeviceGet(&device, i) != CUDA_SUCCESS || !try_arch(d, device, i ? &other : arch) || (i && other != *arch)) return false;
+    return count > 0;
+}
+
+/* A library is loaded for every device, before any has a context, perhaps: the linker is given their one architecture. */
+static bool try_library(const struct mm_driver *d, struct mm_link *l) {
+    CUcontext context = NULL;
+    int arch = 0;
+    if (!mm_link_try_arch(true, &arch)) return false;
+    for (unsigned i = 0; i < l->linker_count; i++)
+        if (l->linker_options[i] == CU_JIT_TARGET || l->linker_options[i] == CU_JIT_TARGET_FROM_CUCONTEXT) return true;
+    if (d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return false;
+    return context || try_add(l, CU_JIT_TARGET, (void *)(uintptr_t)(unsigned)arch, MM_LINK_OURS, 0);
+}
+
+/* ---- the link ------------------------------------------------------------------------------------------ */
+
+static bool has_untried(const char *text, size_t bytes) {
+    static const char *const words[] = {".managed", ".texref", ".surfref"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (memmem(text, bytes, words[i], strlen(words[i]))) return true;
+    return false;
+}
+
+static CUresult complete(struct mm_link *l, CUlinkState state, const char *text, size_t bytes, const char **call) {
+    void *image = NULL;
+    size_t image_bytes = 0;
+    CUresult r = CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, bytes + 1, "the program's PTX", 0, NULL, NULL);
+    *call = "cuLinkAddData";
+    if (r == CUDA_SUCCESS)
+        r = CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)mm_linked, mm_linked_bytes, "mm", 0, NULL, NULL);
+    if (r != CUDA_SUCCESS) return r;
+    *call = "cuLinkComplete";
+    r = CALL(cuLinkComplete, state, &image, &image_bytes);
+    if (r != CUDA_SUCCESS) return r;
+    l->image = malloc(image_bytes); /* the state's goes with it */
+    if (!l->image) return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(l->image, image, image_bytes);
+    mm_image_mend(l->image, image_bytes);
+    return CUDA_SUCCESS;
+}
+
+bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
+                 bool is_library) {
+    const struct mm_driver *d = mm_driver_get();
+    CUlinkState state;
+    const char *call = "cuLinkCreate";
+    memset(l, 0, sizeof *l);
+    if (!d || has_untried(text, bytes)) return false;
+    if (!try_options(l, options, values, count) || (is_library && !try_library(d, l))) return mm_link_drop(l), false;
+    CUresult r = CALL(cuLinkCreate_v2, l->linker_count, l->linker_options, l->linker_values, &state);
+    if (r == CUDA_SUCCESS) {
+        r = complete(l, state, text, bytes, &call);
+        CALL(cuLinkDestroy, state);
+    }
+    if (r == CUDA_SUCCESS) {
+        if (mm_host_env_get()->verbose) mm_host_say("PTX is linked with mm's machine code");
+        return true;
+    }
+    if (mm_host_env_get()->verbose) {
+        const char *log = error_log(l);
+        mm_host_say("PTX is not linked with mm's machine code, but gets mm's text: %s answers %s%s%.*s", call,
+                    mm_driver_error_name(d, r).text, log && *log ? ": " : "", log ? (int)strcspn(log, "\n") : 0, log ? log : "");
+    }
+    mm_link_drop(l);
+    return false;
+}
+
+void mm_link_drop(struct mm_link *l) {
+    free(l->image);
+    for (unsigned i = 0; i < l->linker_count; i++)
+        if (l->log_room[i]) free(l->linker_values[i]);
+    memset(l, 0, sizeof *l);
+}

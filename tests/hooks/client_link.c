@@ -1,0 +1,205 @@
+/* Scenarios of PTX that becomes machine code when it is loaded: what the linker gets, and what the program gets of it. */
+#include "client.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "mmconfig.h"
+
+#define TEXT \
+    ".version 9.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b64 r) malloc (.param .b64 n);\n.visible .entry kernel() {\n ret;\n}\n"
+#define PLAIN_TEXT ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry kernel() {\n ret;\n}\n"
+#define VALUE(n) ((void *)(uintptr_t)(n))
+
+/* Options of each kind. The last three mean something for a loader only; a linker refuses the one before. */
+enum { SIZE, INFO, ERROR_SIZE, ERROR, REGISTERS, CACHE, STRATEGY, NAMES, ADDRESSES, COUNT, OPTIONS };
+struct options {
+    CUjit_option options[OPTIONS];
+    void *values[OPTIONS];
+    char info[64], error[64];
+};
+
+static void set_options(struct options *o) {
+    static const CUjit_option options[OPTIONS] = {CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                                                  CU_JIT_ERROR_LOG_BUFFER, CU_JIT_MAX_REGISTERS, CU_JIT_CACHE_MODE, CU_JIT_FALLBACK_STRATEGY,
+                                                  CU_JIT_GLOBAL_SYMBOL_NAMES, CU_JIT_GLOBAL_SYMBOL_ADDRESSES, CU_JIT_GLOBAL_SYMBOL_COUNT};
+    void *values[OPTIONS] = {VALUE(sizeof o->info), o->info, VALUE(sizeof o->error), o->error, VALUE(40), VALUE(CU_JIT_CACHE_OPTION_CA),
+                             VALUE(CU_PREFER_PTX), VALUE(0x1000), VALUE(0x2000), VALUE(0)};
+    memcpy(o->options, options, sizeof options);
+    memcpy(o->values, values, sizeof values);
+    strcpy(o->info, "info of before");
+    strcpy(o->error, "error of before");
+}
+
+/* Loads the text, which is ours. Returns whether it came as machine code. */
+static bool load(const char *text, unsigned count, CUjit_option *options, void **values) {
+    CUmodule module;
+    CUfunction f;
+    const long before = standin->launches_with_variable;
+    OK(cu.cuModuleLoadDataEx(&module, text, count, options, values));
+    OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+    OK(client_launch(f, NULL));
+    CHECK(standin->launches_with_variable == before + 1 && standin->launches_without_heap == 0);
+    OK(cu.cuModuleUnload(module));
+    return standin->last_is_linked;
+}
+
+static void link_options(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct options o;
+    client_start();
+    set_options(&o);
+    CHECK(load(TEXT, OPTIONS, o.options, o.values) && standin->links == 0);
+    CHECK(standin->link_options == STRATEGY && memcmp(standin->link_option, o.options, STRATEGY * sizeof *o.options) == 0);
+    CHECK(standin->link_value == VALUE(sizeof o.info));
+    CHECK(standin->last_options == 3 && standin->last_value == VALUE(0x1000));
+    CHECK(strcmp(o.info, "info: linked") == 0 && o.values[SIZE] == VALUE(0x1234) && o.values[INFO] == o.info);
+    CHECK(strcmp(o.error, "") == 0 && o.values[ERROR] == o.error && o.values[REGISTERS] == VALUE(40));
+    /* a log that is full has no room for a zero */
+    set_options(&o);
+    o.values[SIZE] = VALUE(5);
+    CHECK(load(TEXT, OPTIONS, o.options, o.values));
+    CHECK(strcmp(o.info, "info:of before") == 0);
+    /* no log, or none whose size is known */
+    set_options(&o);
+    o.values[INFO] = NULL;
+    CHECK(load(TEXT, OPTIONS, o.options, o.values) && standin->link_options == STRATEGY - 1);
+    set_options(&o);
+    CHECK(load(TEXT, 1, o.options + INFO, o.values + INFO) && standin->link_options == 0);
+    CHECK(strcmp(o.info, "info of before") == 0);
+    /* what is for LTO IR */
+    set_options(&o);
+    o.options[CACHE] = CU_JIT_LTO;
+    CHECK(!load(TEXT, OPTIONS, o.options, o.values) && standin->last_options == OPTIONS);
+    /* no more symbols than there can be */
+    set_options(&o);
+    o.options[CACHE] = CU_JIT_GLOBAL_SYMBOL_COUNT;
+    CHECK(!load(TEXT, OPTIONS, o.options, o.values) && standin->last_options == OPTIONS);
+}
+
+/* One call of the link fails, or the image does not load: the spliced text is loaded, with options that have not changed. */
+static void link_fails(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static const char *const calls[] = {"cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkAddData_v2", "cuLinkComplete"};
+    client_start();
+    load(TEXT, 0, NULL, NULL); /* the heap, whose thread has calls of its own */
+    standin->only_here = gettid();
+    for (int k = 1; k <= 7; k++) {
+        struct options o;
+        CUmodule module;
+        set_options(&o);
+        standin->refuse_fatbin = k == 6, standin->refuse_linked = k == 7;
+        standin->calls = 0, standin->fail_at = k <= 4 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        OK(cu.cuModuleLoadDataEx(&module, TEXT, OPTIONS, o.options, o.values));
+        standin->armed = false;
+        CHECK(standin->links == 0 && standin->last_is_linked == (k == 5));
+        OK(cu.cuModuleUnload(module));
+        if (k == 5) continue; /* what came of the link is a copy, whatever becomes of cuLinkDestroy */
+        if (k <= 4) CHECK(strcmp(standin->failed, calls[k - 1]) == 0);
+        CHECK(strstr(standin->last_text, ".weak .func") && standin->last_options == OPTIONS && standin->last_value == VALUE(sizeof o.info));
+        CHECK(strcmp(o.info, "info of before") == 0 && strcmp(o.error, "error of before") == 0 && o.values[SIZE] == VALUE(0x1234));
+    }
+}
+
+/* Symbols as the linker leaves them in some images. */
+static void link_objects(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    for (int i = 1; i <= 6; i++) {
+        standin->leaves_objects = i;
+        CHECK(load(TEXT, 0, NULL, NULL) == (i == 1));
+    }
+}
+
+/* A library is for every device, and need not have a context. */
+static void link_library(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUcontext context = client_start();
+    CUlibrary library;
+    CUjit_option target = CU_JIT_TARGET;
+    void *value = VALUE(CU_TARGET_COMPUTE_90);
+#define LOAD(count) OK(cu.cuLibraryLoadData(&library, TEXT, &target, &value, count, NULL, NULL, 0))
+    LOAD(0);
+    CHECK(standin->last_is_linked && standin->link_options == 0);
+    OK(cu.cuCtxSetCurrent(NULL));
+    LOAD(0);
+    CHECK(standin->last_is_linked && standin->link_options == 1 && standin->link_option[0] == CU_JIT_TARGET);
+    CHECK(standin->link_value == VALUE(CU_TARGET_COMPUTE_90) && standin->last_options == 0);
+    LOAD(1);
+    CHECK(standin->last_is_linked && standin->link_options == 1);
+    for (int i = 0; i < 2; i++) {
+        standin->arch[i] = 103;
+        LOAD(0);
+        CHECK(standin->last_is_linked == i && (i || strstr(standin->last_text, ".weak .func")));
+    }
+    CHECK(standin->link_value == VALUE(CU_TARGET_COMPUTE_103));
+    standin->arch[1] = 75;
+    OK(cu.cuCtxSetCurrent(context));
+    LOAD(0);
+    CHECK(!standin->last_is_linked);
+    CHECK(load(TEXT, 0, NULL, NULL)); /* a module is for one device */
+}
+
+/* No link for nothing. */
+static void link_never(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module;
+    client_start();
+    standin->armed = true;
+    OK(cu.cuModuleLoadData(&module, PLAIN_TEXT));
+    CHECK(standin->calls == 1 && !standin->last_is_linked);
+    if (!getenv("MM_OFF")) return;
+    OK(cu.cuModuleLoadData(&module, TEXT));
+    CHECK(standin->calls == 2 && !standin->last_is_linked);
+}
+
+/* Of the program's links: machine code, without a limit on registers; PTX if there is none for the device. */
+static void link_programs(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUlinkState link;
+    void *cubin;
+    size_t bytes;
+    client_start();
+    for (int i = 0; i < 2; i++) {
+        standin->refuse_fatbin = i;
+        OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+        OK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)TEXT, sizeof TEXT, "text", 0, NULL, NULL));
+        OK(cu.cuLinkComplete(link, &cubin, &bytes));
+        CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1);
+        CHECK(standin->last_input == (i ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_FATBINARY) && standin->registers == (i ? MM_JIT_REGISTERS : 0));
+        OK(cu.cuLinkDestroy(link));
+    }
+}
+
+static CUcontext shared;
+static void *load_many(void *result) {
+    OK(cu.cuCtxSetCurrent(shared));
+    for (int i = 0; i < 50; i++) {
+        struct options o;
+        CUmodule module;
+        CUfunction f;
+        set_options(&o);
+        OK(cu.cuModuleLoadDataEx(&module, TEXT, OPTIONS, o.options, o.values));
+        CHECK(strcmp(o.info, "info: linked") == 0 && o.values[SIZE] == VALUE(0x1234));
+        OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+        OK(client_launch(f, NULL));
+        OK(cu.cuModuleUnload(module));
+    }
+    return result;
+}
+
+static void link_threads(int argc, char **argv) {
+    (void)argc, (void)argv;
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    shared = client_start();
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, load_many, NULL) == 0);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(standin->links == 0 && standin->launches_with_variable == THREADS * 50 && standin->launches_without_heap == 0);
+}
+
+const struct scenario client_link_scenarios[] = {
+    {"link-options", link_options}, {"link-fails", link_fails},       {"link-objects", link_objects}, {"link-library", link_library},
+    {"link-never", link_never},     {"link-programs", link_programs}, {"link-threads", link_threads}, {NULL, NULL},
+};
