@@ -34,6 +34,10 @@ bool mm_jit_wants(const char *text, size_t bytes);
 /* The allocator as PTX for a module of that header; the oldest there is if all are for newer targets: then *arch is 0. */
 const char *mm_jit_fragment(const struct mm_splice_header *module, int *arch);
 
+/* A PTX text without the counts that nvcc stores in front of arrays (splice/counts.h): a copy in `mended`, which is to be freed, or the
+ * text itself if it has none, or is not to get the allocator. */
+const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *mended);
+
 /* Splices the image, or what is in the file. `count` and `values` are the program's. Returns false if the driver is to get what the
  * program has; then nothing is to be done. Else j->text is for the driver, and then mm_jit_is_taken is to be called. */
 bool mm_jit_try_image(struct mm_jit *j, const void *image, void **values, unsigned count);
