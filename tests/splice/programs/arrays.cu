@@ -30,3 +30,5 @@ __global__ void users(unsigned n, unsigned long long **out) {
     p[-1] = n, q[-1] = 3;
     *out = p;
 }
+
+int main() { return 0; }
