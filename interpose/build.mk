@@ -30,7 +30,7 @@ $(BUILD)/lib/mmptxas: $(BUILD)/interpose/ptxas.o
 $(BUILD)/lib/mmlink: $(BUILD)/interpose/nvlink.o
 $(MM_SHIMS): $(BUILD)/interpose/devlink.o $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
 	@mkdir -p $(@D)
-	$(CC) $^ -o $@
+	$(CC) $(filter %.o,$^) $(filter %.a,$^) -o $@
 
 $(BUILD)/lib/mmunyield: interpose/mmunyield.c
 	@mkdir -p $(@D)

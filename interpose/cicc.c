@@ -1,5 +1,5 @@
-/* Stands in for the toolkit's cicc: runs the real one with the same arguments, then puts the allocator
- * into the PTX it wrote.
+/* Stands in for the toolkit's cicc: runs the real one with the same arguments, then removes the counts in front of arrays from the PTX
+ * it wrote (splice/counts.h) and puts the allocator into it.
  *
  * Of cicc's options only these are looked at: -o, and --device-c and --partial-link, which mean relocatable
  * code: that gets its allocator at the device link (nvlink.c).
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "interpose/shim.h"
+#include "interpose/splice/counts.h"
 
 /* Puts text in the place of a file, of which path is the real one: written beside it, then renamed, so that
  * nobody sees half of it. A file with a second name is written through, for both names to have it. */
@@ -73,10 +74,9 @@ static int choose_fragment(const char *folder, const struct mm_splice_header *mo
     return best.target;
 }
 
-/* path as the user wrote it, and the file that it leads to. */
-static int splice_text(const char *folder, const char *path, const char *file, const struct stat *is,
-                       const struct mm_splice_text *in) {
-    struct mm_splice_text fragment = {NULL, 0, 0}, out = {NULL, 0, 0};
+/* Puts the allocator into `in`, if it is to have one: then `out` is not empty. path as the user wrote it. */
+static int splice_text(const char *folder, const char *path, const struct mm_splice_text *in, struct mm_splice_text *out) {
+    struct mm_splice_text fragment = {NULL, 0, 0};
     struct mm_splice_error error;
     char name[4096], known[256];
     struct mm_splice_header header;
@@ -84,30 +84,42 @@ static int splice_text(const char *folder, const char *path, const char *file, c
     if (!mm_splice_read_header(in->data, in->bytes, &header))
         header.version = header.target = 1 << 20; /* let the splicer say what is wrong, and where */
     const int arch = choose_fragment(folder, &header, known, sizeof known);
-    if (!arch && mm_splice_module(in->data, in->bytes, "", 0, &out, &error) == MM_SPLICE_UNTOUCHED) return 0;
+    if (!arch && mm_splice_module(in->data, in->bytes, "", 0, out, &error) == MM_SPLICE_UNTOUCHED) return 0;
     if (!arch) return mm_shim_complain("no device allocator for sm_%d in '%s' (there: %s); build mm with it in ARCHS",
                                header.target, folder, known);
     if (snprintf(name, sizeof name, "%s/mm_%d.ptx", folder, arch) >= (int)sizeof name || mm_shim_read(name, &fragment)) {
         mm_shim_complain("cannot read '%s': %s", name, strerror(errno));
         goto done;
     }
-    switch (mm_splice_module(in->data, in->bytes, fragment.data, fragment.bytes, &out, &error)) {
-    case MM_SPLICE_DONE: bad = replace_file(file, is, &out); break;
+    switch (mm_splice_module(in->data, in->bytes, fragment.data, fragment.bytes, out, &error)) {
+    case MM_SPLICE_DONE:
     case MM_SPLICE_UNTOUCHED: bad = 0; break;
     case MM_SPLICE_FAILED: mm_shim_complain("%s:%d: %s", path, error.line, error.message); break;
     }
 done:
     mm_splice_text_free(&fragment);
-    mm_splice_text_free(&out);
     return bad;
 }
 
-static int splice_output(const char *folder, const char *path) {
+/* path as the user wrote it, and the file that it leads to; folder NULL: without the allocator. */
+static int change_text(const char *folder, const char *path, const char *file, const struct stat *is, const struct mm_splice_text *in) {
+    struct mm_splice_text mended = {NULL, 0, 0}, spliced = {NULL, 0, 0};
+    const int counts = mm_counts_remove(in->data, in->bytes, &mended);
+    int bad = counts < 0 ? mm_shim_complain("no memory for '%s'", path) : 0;
+    if (!bad && folder) bad = splice_text(folder, path, counts ? &mended : in, &spliced);
+    if (!bad && (spliced.data || mended.data)) bad = replace_file(file, is, spliced.data ? &spliced : &mended);
+    mm_splice_text_free(&mended);
+    mm_splice_text_free(&spliced);
+    return bad;
+}
+
+/* folder NULL: without the allocator. */
+static int change_output(const char *folder, const char *path) {
     struct stat is, null;
     struct mm_splice_text in = {NULL, 0, 0};
     if (stat(path, &is) != 0) return mm_shim_complain("cicc left no '%s': %s", path, strerror(errno));
     if (!S_ISREG(is.st_mode)) {
-        if (stat("/dev/null", &null) == 0 && is.st_rdev == null.st_rdev) return 0;
+        if (!folder || (stat("/dev/null", &null) == 0 && is.st_rdev == null.st_rdev)) return 0;
         return mm_shim_complain("cannot put the allocator into '%s': it is not a regular file", path);
     }
     char *file = realpath(path, NULL);
@@ -115,7 +127,7 @@ static int splice_output(const char *folder, const char *path) {
     if (!file || mm_shim_read(file, &in))
         mm_shim_complain("cannot read '%s': %s", path, strerror(errno));
     else
-        bad = mm_splice_is_binary_ir(in.data, in.bytes) ? 0 : splice_text(folder, path, file, &is, &in);
+        bad = mm_splice_is_binary_ir(in.data, in.bytes) ? 0 : change_text(folder, path, file, &is, &in);
     if (bad && file && (is.st_nlink == 1 || truncate(file, 0) == 0)) unlink(file);
     mm_splice_text_free(&in);
     free(file);
@@ -131,10 +143,10 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) output = argv[++i];
         else if (strcmp(argv[i], "--device-c") == 0 || strcmp(argv[i], "--partial-link") == 0) relocatable = 1;
     }
-    if (!output || relocatable) {
+    if (!output) {
         execv(real, argv);
         return mm_shim_complain("cannot run '%s': %s", real, strerror(errno));
     }
     const int status = mm_shim_run(real, argv);
-    return status ? status : splice_output(folder, output);
+    return status ? status : change_output(relocatable ? NULL : folder, output);
 }

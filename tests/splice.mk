@@ -1,18 +1,21 @@
-# Suite splice (tokens, modules, the splicer on what nvcc writes), its mutants, and mmnvcc end to end.
+# Suites splice (tokens, modules, the splicer on what nvcc writes) and counts (stores in front of arrays), their mutants, and mmnvcc end
+# to end.
 
 SPLICE_TEST := $(BUILD)/tests/splice
 SPLICE_CHECK_FLAGS = $(shell pkg-config --cflags --libs check)
 SPLICE_PTX := $(foreach v,plain debug lines,$(foreach p,all none one address,$(SPLICE_TEST)/ptx/$p.$v.ptx))
+COUNTS_PTX := $(foreach v,plain debug lines parts,$(SPLICE_TEST)/ptx/arrays.$v.ptx)
 
 .PHONY: check-splice
 check: check-splice
-check-splice: $(SPLICE_TEST)/test_splice $(SPLICE_TEST)/images $(SPLICE_PTX) all
+check-splice: $(SPLICE_TEST)/test_splice $(SPLICE_TEST)/test_counts $(SPLICE_TEST)/images $(SPLICE_PTX) $(COUNTS_PTX) all
 	$(SPLICE_TEST)/test_splice $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX)
+	$(SPLICE_TEST)/test_counts $(COUNTS_PTX)
 	CC='$(CC)' CHECK_FLAGS='$(SPLICE_CHECK_FLAGS)' tests/splice/mutants.sh $(SPLICE_TEST)/mutants \
-	    $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX)
+	    $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX) -- $(COUNTS_PTX)
 	CUDA_HOME='$(CUDA_HOME)' tests/splice/mmnvcc.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(SPLICE_TEST)/programs
 
-$(SPLICE_TEST)/test_splice: tests/splice/test_splice.c $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
+$(SPLICE_TEST)/test_splice $(SPLICE_TEST)/test_counts: $(SPLICE_TEST)/%: tests/splice/%.c $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@ $(SPLICE_CHECK_FLAGS)
 
@@ -20,7 +23,7 @@ $(SPLICE_TEST)/images: tests/splice/images.c $(BUILD)/interpose/shim.o $(BUILD)/
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@
 
-splice_flags = $(if $(filter debug,$1),-G)$(if $(filter lines,$1),-lineinfo)
-$(SPLICE_PTX): $(SPLICE_TEST)/ptx/%.ptx: $(wildcard tests/splice/programs/*.cu)
+splice_flags = $(if $(filter debug,$1),-G)$(if $(filter lines,$1),-lineinfo)$(if $(filter parts,$1),-rdc=true)
+$(SPLICE_PTX) $(COUNTS_PTX): $(SPLICE_TEST)/ptx/%.ptx: $(wildcard tests/splice/programs/*.cu)
 	@mkdir -p $(@D)
 	$(NVCC) -ptx -arch=sm_90 $(call splice_flags,$(subst .,,$(suffix $*))) tests/splice/programs/$(basename $*).cu -o $@

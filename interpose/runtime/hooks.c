@@ -230,9 +230,13 @@ HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *
     }                                                                                                     \
     HOOK(cuLinkAddData##suffix)(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, \
                                 unsigned count, CUjit_option *options, void **values) {                   \
+        struct mm_splice_text mended = {NULL, 0, 0};                                                      \
+        if (type == CU_JIT_INPUT_PTX && data)                                                             \
+            data = (void *)(uintptr_t)mm_jit_mend((const char *)data, &bytes, &mended);                   \
         CUresult r = REAL(cuLinkAddData##suffix, state, type, data, bytes, name, count, options, values); \
         if (r == CUDA_SUCCESS && type == CU_JIT_INPUT_PTX)                                                \
             mm_jit_link_add(state, (const char *)data, bytes, NULL, options, values, count);              \
+        mm_splice_text_free(&mended);                                                                     \
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuLinkAddFile##suffix)(CUlinkState state, CUjitInputType type, const char *path, unsigned count,  \

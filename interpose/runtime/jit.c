@@ -7,6 +7,7 @@
 
 #include "interpose/runtime/image.h"
 #include "interpose/runtime/resolve.h"
+#include "interpose/splice/counts.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
 
@@ -58,6 +59,14 @@ static struct mm_driver_error_text name_of(CUresult r) {
 bool mm_jit_wants(const char *text, size_t bytes) {
     return (memmem(text, bytes, "malloc", 6) || memmem(text, bytes, "free", 4)) && mm_splice_declares(text, bytes) &&
            !mm_host_env_get()->is_off;
+}
+
+const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *mended) {
+    const size_t length = strnlen(text, *bytes); /* a zero may be counted, or not be there */
+    memset(mended, 0, sizeof *mended);
+    if (!mm_jit_wants(text, length) || mm_counts_remove(text, length, mended) <= 0) return text;
+    *bytes = mended->bytes + (length < *bytes);
+    return mended->data;
 }
 
 /* ---- modules and libraries ------------------------------------------------------------------------ */
@@ -125,7 +134,13 @@ static void note_machine_code(const void *image) {
 
 bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
     if (!image) return false;
-    if (mm_image_is_ptx((const char *)image)) return try_text(j, (const char *)image, options, values, count);
+    if (mm_image_is_ptx((const char *)image)) {
+        struct mm_splice_text mended;
+        size_t bytes = strlen((const char *)image);
+        const bool done = try_text(j, mm_jit_mend((const char *)image, &bytes, &mended), options, values, count);
+        mm_splice_text_free(&mended);
+        return done;
+    }
     if (mm_image_is_fatbin(image)) return try_fatbin(j, image, options, values, count);
     note_machine_code(image);
     return false;

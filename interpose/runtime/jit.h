@@ -45,6 +45,10 @@ bool mm_jit_wants(const char *text, size_t bytes);
 /* The allocator as PTX for a module of that header; the oldest there is if all are for newer targets: then *arch is 0. */
 const char *mm_jit_fragment(const struct mm_splice_header *module, int *arch);
 
+/* A PTX text without the counts that nvcc stores in front of arrays (splice/counts.h): a copy in `mended`, which is to be freed, or the
+ * text itself if it has none, or is not to get the allocator. */
+const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *mended);
+
 /* Links and splices the image, or what is in the file; *j is zero. options, values and count are the program's. Returns false if the
  * driver is to get what the program has; then nothing is to be done. Else j->image is for the driver, with j->options; its answer goes
  * to mm_jit_is_taken. */

@@ -122,18 +122,21 @@ static int destroy(const struct library *y, void **link) {
 static void keep(void *link, int type, const void *data, size_t bytes, const char *name) {
     struct link *l = find(link);
     struct input *i = l ? (struct input *)calloc(1, sizeof *i) : NULL;
+    struct mm_splice_text mended = {NULL, 0, 0};
     if (!l) return;
+    if (type == TYPE_PTX && data) data = mm_jit_mend((const char *)data, &bytes, &mended);
     if (i && (!data || (i->data = (char *)calloc(1, bytes + 1))) && (!name || (i->name = strdup(name)))) {
         if (data) memcpy(i->data, data, bytes);
         i->type = type;
         i->bytes = bytes;
         *l->end = i;
         l->end = &i->next;
-        return;
+    } else {
+        l->is_partial = true;
+        if (i) free(i->data);
+        free(i);
     }
-    l->is_partial = true;
-    if (i) free(i->data);
-    free(i);
+    mm_splice_text_free(&mended);
 }
 static int add_data(const struct library *y, void *link, int type, const void *data, size_t bytes, const char *name) {
     const int r = y->add_data(link, type, data, bytes, name);

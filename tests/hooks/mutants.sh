@@ -99,7 +99,7 @@ while IFS= read -r line; do
     fi
     printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
     if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{fatbin,module,splice,text,token}.c \
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{counts,fatbin,line,module,splice,text,token}.c \
         -ldl -lpthread &&
         "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
         2>"$work/log"; then

@@ -139,6 +139,22 @@ modes() {
     fi
 }
 
+# Of the stores in front of allocations in arrays.cu those stay that are no counts of nvcc's: one, three under -G.
+arrays() {
+    local mode
+    for mode in -std=c++14 -std=c++20 -lineinfo -rdc=true -ewp -G; do
+        "$mmnvcc" -ptx -arch=sm_90 "$mode" "$src/arrays.cu" -o arrays.ptx || fail "$mode arrays.cu"
+        same "stores in front of allocations, $mode" "$(awk '/\.entry/ {on = 1} on && /st\.u64.*\+-8\]/' arrays.ptx | wc -l)" \
+            "$([[ $mode == -G ]] && echo 3 || echo 1)"
+        "$CUDA_HOME/bin/ptxas" -c -arch=sm_90 arrays.ptx -o arrays.cubin || fail "ptxas of $mode arrays.cu"
+    done
+    "$nvcc" -ptx -arch=sm_90 -rdc=true "$src/use.cu" -o plain.ptx && "$mmnvcc" -ptx -arch=sm_90 -rdc=true "$src/use.cu" -o ours.ptx
+    same "relocatable code without arrays" "$(cmp plain.ptx ours.ptx && echo same)" same
+    "$mmnvcc" -ptx -rdc=true -arch=sm_90 "$src/arrays.cu" -o /dev/null || fail "-rdc=true -o /dev/null"
+    build arrays -arch=sm_90 "$src/arrays.cu"
+    holds arrays "elf sm_90" "ptx sm_90"
+}
+
 # What is none of our business stays as nvcc makes it.
 untouched() {
     "$nvcc" -ptx -arch=sm_90 "$src/none.cu" -o plain.ptx
@@ -415,6 +431,7 @@ places() {
 }
 
 modes
+arrays
 untouched
 outputs
 registers

@@ -1,10 +1,17 @@
 #!/bin/bash
-# mutants.sh OUT FRAGMENT PTX...: plants one fault at a time in the splicer and expects suite splice to fail.
+# mutants.sh OUT FRAGMENT PTX... -- PTX...: plants one fault at a time in the splicer and expects suite splice to fail, or suite counts
+# for the files of counts.h.
 # From the root of the tree; CC and CHECK_FLAGS (of Check) from the environment.
 set -eu
 out=$1
 shift
 read -r -a check <<< "$CHECK_FLAGS"
+splice=() counts=()
+while [[ $1 != -- ]]; do
+    splice+=("$1")
+    shift
+done
+counts=("${@:2}")
 
 # file, what is there, what is put there
 mutants=(
@@ -44,6 +51,45 @@ mutants=(
     'fragment.c' '!mm_token_is(&item->space, ".const")' 'false'
     'fragment.c' '!is_extern(&m->items[i]) && !is_heap(&m->items[i])' '!is_heap(&m->items[i]) && i > 3'
     'fragment.c' 'if (t.at == item->linkage.at && !is_extern(item))' 'if (false)'
+    'counts.c' 'COUNT_BYTES = 8 ' 'COUNT_BYTES = 16 '
+    'counts.c' 'at.number + offset == -COUNT_BYTES' 'offset == -COUNT_BYTES'
+    'counts.c' 'at.kind == ARRAY && at' 'at'
+    'counts.c' 'if (!mm_line_parts_are(l, &i, parts)) return forget_slots(f), false;' ''
+    'counts.c' '? NONE : MANY, 0);' '? NONE : ARRAY, 0);'
+    'counts.c' 'callee.kind == FUNCTION && is_allocator(f, &callee.name)' 'true'
+    'counts.c' 'r->block == f->block ? r->here : r->value' 'r->value'
+    'counts.c' 'r->block == f->block ? r->here : r->value' 'r->here'
+    'counts.c' 'r->here = f->is_conditional ? here : *v' 'r->here = *v'
+    'counts.c' 'if (join(&r->value, v)) f->changed = true' 'join(&r->value, v)'
+    'counts.c' '*into = into->kind == NONE ? *v : value_of(MANY, 0);' '*into = *v;'
+    'counts.c' '(unsigned long long)sign * ' ''
+    'counts.c' 'if (!quiet[k]) forget_slots(f);' ''
+    'counts.c' 'define_unknown(f, l);
+        while' 'while'
+    'counts.c' 'define_unknown(f, l);
+    f->call_result' 'f->call_result'
+    'counts.c' 'forget_slots(f);
+    const struct value at' 'const struct value at'
+    'counts.c' 'forget_slots(f);
+    define_unknown(f, l);
+    f->call_result' 'define_unknown(f, l);
+    f->call_result'
+    'counts.c' 'f->slots[i].offset > offset - 8' 'f->slots[i].offset == offset'
+    'counts.c' "if (*t.at == '}') f->call_result.length = 0;" ''
+    'counts.c' 'f->block++;' ''
+    'counts.c' 'mm_token_is(&t, ".loc")) begin_block(f)' 'mm_token_is(&t, ".loc")) f->block++'
+    'counts.c' 'f.returned.kind == ARRAY && f.returned.number == 0' 'f.returned.kind != NONE'
+    'counts.c' 'f.returned.number == 0' 'true'
+    'counts.c' 'mm_token_is(&m->items[i].linkage, ".extern") && ' ''
+    'counts.c' '} while (count > before);' '} while (false);'
+    'counts.c' 'if (*c != '"'\\\\n'"')' ''
+    'counts.c' '"malloc", "__cuda_syscall_aligned_malloc"' '"malloc", "malloc"'
+    'counts.c' 'f->regs[i].value.kind != NONE' 'true'
+    'counts.c' 'static const char *const parts[] = {".weak", ".global", ' 'static const char *const parts[] = {".weak", '
+    'counts.c' '{".to", ".global", ".u64", NULL}' '{".u64", NULL}'
+    'line.c' 'mm_line_is(l, 1, "!") ? 3 : 2' '2'
+    'line.c' 'sign ? 0 - n : n' 'n'
+    'line.c' 'if (mm_line_is(l, at, "+")) at++;' 'at++;'
 )
 
 mkdir -p "$out/interpose"
@@ -59,9 +105,13 @@ for ((i = 0; i < ${#mutants[@]}; i += 3)); do
         exit 1
     fi
     printf '%s\n' "$changed" > "$file"
-    "$CC" -std=c11 -w -I"$out" -I. tests/splice/test_splice.c "$out/interpose/shim.c" \
-        "$out"/interpose/splice/{fragment,module,splice,text,token}.c -o "$out/mutant" "${check[@]}"
-    if "$out/mutant" "$@" > /dev/null 2>&1; then
+    case ${mutants[i]} in
+    counts.c | line.c) suite=test_counts arguments=("${counts[@]}") ;;
+    *) suite=test_splice arguments=("${splice[@]}") ;;
+    esac
+    "$CC" -std=c11 -w -I"$out" -I. tests/splice/$suite.c "$out/interpose/shim.c" \
+        "$out"/interpose/splice/{counts,fragment,line,module,splice,text,token}.c -o "$out/mutant" "${check[@]}"
+    if "$out/mutant" "${arguments[@]}" > /dev/null 2>&1; then
         echo "mutants.sh: the suite did not notice: ${mutants[i]}: ${mutants[i + 2]} for $from" >&2
         survived=1
     fi
