@@ -207,14 +207,14 @@ MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
 
 /* ---- malloc ----------------------------------------------------------------------------------------- */
 
-/* There was no memory for `more` bytes, for a request of `bytes`: tries again without what is in quarantine; once more also if that
- * is empty now, since somebody else may just have emptied it. */
-MM_FN_RARE void *mm_guard_malloc_again(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more, uint64_t align) {
+/* Memory for `more` bytes, for a request of `bytes`; if there is none, tries again without what is in quarantine; once more also if that
+ * is empty now, since somebody else may just have emptied it. is_again: there was none already. */
+MM_FN_RARE void *mm_guard_malloc_memory(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more, uint64_t align, int is_again) {
     void *p = NULL;
     int is_more = 1;
     MM_ROLLED
-    for (int tries = 0; p == NULL && is_more && tries < MM_GUARD_TRIES; tries++) {
-        is_more = mm_guard_empty(ref);
+    for (int tries = is_again; p == NULL && is_more && tries <= MM_GUARD_TRIES; tries++) {
+        if (tries != 0) is_more = mm_guard_empty(ref);
         p = mm_heap_aligned_malloc(ref, more, align);
     }
     if (p == NULL) mm_null_tell(ref, bytes);
@@ -233,15 +233,11 @@ MM_FN uint32_t mm_guard_small_bytes(uint64_t more, uint64_t align) {
     const uint32_t bytes = mm_heap_aligned_bytes(more, align);
     return mm_guard_is_small(bytes) ? bytes : 0;
 }
-/* See mm_heap_aligned_malloc. What has been in quarantine was looked at when it left; what has not is now. */
-MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
-    if (align == 0 || (align & (align - 1)) != 0) return NULL;
-    bytes += bytes == 0;
-    const uint64_t more = bytes < ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes;
-    void *p = mm_heap_aligned_malloc(ref, more, align);
-    if (p == NULL) p = mm_guard_malloc_again(ref, bytes, more, align);
-    if (p == NULL) return NULL;
-    const uint32_t small = mm_guard_small_bytes(more, align);
+/* What mm_heap_aligned_malloc is to have for `bytes`. */
+MM_FN uint64_t mm_guard_more(uint64_t bytes) { return bytes < ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes; }
+/* Seals p, of mm_guard_malloc_memory. What has been in quarantine was looked at when it left; what has not is now. */
+MM_FN_RARE void *mm_guard_begin_any(const struct mm_heap_ref *ref, void *p, uint64_t bytes, uint64_t align) {
+    const uint32_t small = mm_guard_small_bytes(mm_guard_more(bytes), align);
     if (small != 0) {
         mm_guard_begin(ref, mm_guard_of_class(ref, (uint64_t)p, mm_class_spaced(small, (uint32_t)ref->spacing_mask)), 0, bytes);
         return p;
@@ -251,6 +247,13 @@ MM_FN_RARE void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t
     if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE);
     mm_guard_begin(ref, g, era, bytes);
     return p;
+}
+/* See mm_heap_aligned_malloc. */
+MM_FN void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+    if (align == 0 || (align & (align - 1)) != 0) return NULL;
+    bytes += bytes == 0;
+    void *p = mm_guard_malloc_memory(ref, bytes, mm_guard_more(bytes), align, 0);
+    return p != NULL ? mm_guard_begin_any(ref, p, bytes, align) : NULL;
 }
 
 /* First stage of what is small, `more` with what is ours: see mm_heap_draw. */
@@ -265,7 +268,7 @@ MM_FN_LEAF void *mm_guard_begin_small(const struct mm_heap_ref *ref, uint64_t p,
 /* Both, after the first gave a token. */
 MM_FN_RARE void *mm_guard_malloc_other(const struct mm_heap_ref *ref, uint64_t token, uint32_t more) {
     void *p = mm_heap_malloc_other(ref, token);
-    if (p == NULL) p = mm_guard_malloc_again(ref, more - MM_GUARD_MORE_SMALL, more, 1);
+    if (p == NULL) p = mm_guard_malloc_memory(ref, more - MM_GUARD_MORE_SMALL, more, 1, 1);
     return p ? mm_guard_begin_small(ref, (uint64_t)p, more) : NULL;
 }
 

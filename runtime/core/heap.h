@@ -38,7 +38,7 @@ MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t to
     mm_warp_sync(here);
     if (runs & mine) p = mm_run_malloc(ref, token & ~MM_TOKEN_RUN, MM_SEGMENT_BYTES, runs, in);
     mm_warp_sync(here);
-    mm_inside_leave(in, here);
+    mm_inside_leave(ref, in, here);
     return p;
 }
 
@@ -59,7 +59,7 @@ MM_FN uint32_t mm_heap_aligned_bytes(uint64_t bytes, uint64_t align) {
 /* `bytes` aligned to `align`, a power of two up to the size of the heap. NULL if it is none, or no memory.
  * Blocks begin at multiples of their size, so a class whose slice size is a multiple of `align` will do; every
  * fourth class is a power of two. */
-MM_FN_RARE void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     const int is_power = align != 0 && (align & (align - 1)) == 0, is_run = bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX;
     const uint32_t here = mm_warp_group(align >> 63), runs = mm_warp_ballot(here, is_power && is_run);
     void *p = NULL;
@@ -68,7 +68,7 @@ MM_FN_RARE void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t 
     if (is_power && is_run) {
         const struct mm_inside in = mm_inside_enter(ref, runs);
         p = mm_run_malloc(ref, bytes, align, runs, in);
-        mm_inside_leave(in, runs);
+        mm_inside_leave(ref, in, runs);
     }
     return p;
 }

@@ -56,20 +56,21 @@ MM_FN struct mm_ring *mm_reserve_ring(const struct mm_heap_ref *ref, uint32_t c)
 /* A block: segment << 6 | number. */
 #define MM_BLOCK_NONE 0xffffffffu
 
+#define MM_RESERVE_GATHERED (MM_GATHERED / 2 + MM_GATHERED % 2) /* at once: more would take more of each kernel's stack */
 /* Claims all whole blocks of the row of segments that begins at s for class c. Returns them: block j of segment i of the row is
  * bit i * blocks + j. mm_reserve_tidy is to follow. */
 MM_FN_RARE uint64_t mm_reserve_gather(const struct mm_heap_ref *ref, uint32_t c, uint32_t s) {
     const uint32_t row = mm_reserve_row(ref, c), bits = ref->classes[c].row_lot_shift - ref->classes[c].row_shift;
     uint64_t blocks = 0;
     MM_ROLLED
-    for (uint32_t i = 0; i < row; i += MM_GATHERED) {
-        uint64_t got[MM_GATHERED];
-        uint32_t owner[MM_GATHERED];
-        for (uint32_t k = 0; k < MM_GATHERED; k++) got[k] = i + k < row ? mm_gather_zero(&mm_segment_at(ref, s + i + k)->whole) : 0;
+    for (uint32_t i = 0; i < row; i += MM_RESERVE_GATHERED) {
+        uint64_t got[MM_RESERVE_GATHERED];
+        uint32_t owner[MM_RESERVE_GATHERED];
+        for (uint32_t k = 0; k < MM_RESERVE_GATHERED; k++) got[k] = i + k < row ? mm_gather_zero(&mm_segment_at(ref, s + i + k)->whole) : 0;
         mm_gather_fence();
-        for (uint32_t k = 0; k < MM_GATHERED; k++) /* pinned by the blocks, if there are any */
+        for (uint32_t k = 0; k < MM_RESERVE_GATHERED; k++) /* pinned by the blocks, if there are any */
             owner[k] = got[k] != 0 ? MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, s + i + k)->owner)) : 0;
-        for (uint32_t k = 0; k < MM_GATHERED; k++) {
+        for (uint32_t k = 0; k < MM_RESERVE_GATHERED; k++) {
             if (owner[k] == c + 1) blocks |= got[k] << ((i + k) << bits);
             else if (got[k] != 0) mm_segment_give_back(ref, s + i + k, owner[k] - 1, got[k]);
         }
@@ -111,32 +112,37 @@ MM_FN enum mm_step mm_refill_room(struct mm_refill *r, struct mm_ring *ring, uin
     return MM_STEP_DONE;
 }
 
-/* One step towards lot m of the reserve of class c: whole blocks of the class, or else fresh segments.
+/* Claims a row of whole blocks for lot m of the reserve of class c, if one was found, or memory is scarce. Returns them, 0 if none; *s: the
+ * row. mm_reserve_fill is to follow. */
+MM_FN_RARE uint64_t mm_reserve_row_take(const struct mm_heap_ref *ref, uint32_t c, uint32_t m, uint32_t *s) {
+    struct mm_heap *h = mm_heap_of(ref);
+    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
+    const uint64_t found = mm_load_relaxed_u64(&h->classes[c].whole_row);
+    uint64_t blocks = 0;
+    *s = MM_TREE_NONE;
+    if (found != 0) {
+        if (mm_cas_acquire_u64(&h->classes[c].whole_row, found, 0)) *s = (uint32_t)found - 1;
+    } else if (mm_reserve_is_scarce(ref, mm_load_relaxed_u64(&h->free_count)) && mm_load_relaxed_u64(whole.node) != 0) {
+        const uint32_t any = mm_tree_find(whole, m);
+        if (any != MM_TREE_NONE) *s = any & ~(mm_reserve_row(ref, c) - 1);
+    }
+    if (*s != MM_TREE_NONE && (blocks = mm_reserve_gather(ref, c, *s)) == 0) mm_reserve_tidy(ref, c, *s);
+    return blocks;
+}
+
+/* One step towards lot m of the reserve of class c: the whole blocks `blocks` of the row s, or, if there are none, fresh segments.
  * The caller is to look (mm_stripe_look) when something has come back and the class has grown, or memory
  * is scarce, and as long as that finds whole blocks. */
-MM_FN_RARE enum mm_step mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t m, struct mm_refill *r) {
+MM_FN_RARE enum mm_step mm_reserve_fill(const struct mm_heap_ref *ref, uint32_t c, uint32_t m, struct mm_refill *r, uint32_t s,
+                                        uint64_t blocks) {
     struct mm_heap *h = mm_heap_of(ref);
     struct mm_ring *ring = mm_reserve_ring(ref, c);
     const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE);
     const uint64_t near = mm_load_relaxed_u64(&h->free_near), used = mm_load_relaxed_u64(&h->classes_used);
-    const uint64_t left = mm_load_relaxed_u64(&h->free_count), found = mm_load_relaxed_u64(&h->classes[c].whole_row);
+    const uint64_t left = mm_load_relaxed_u64(&h->free_count);
     const uint64_t segments = mm_load_relaxed_u64(&h->classes[c].segments), looked = mm_load_relaxed_u64(&h->classes[c].looked);
     const uint64_t hints = mm_load_relaxed_u64(whole.node) | mm_load_relaxed_u64(mm_segment_class_tree(ref, c, MM_AVAIL).node);
-    const struct mm_class class_ = ref->classes[c];
-    const uint32_t row = mm_reserve_row(ref, c);
-    uint32_t s = MM_TREE_NONE, n = 0, apart = 0;
-    uint64_t blocks = 0;
-    int has_room;
-    if (!mm_growth_is_due(&r->growth)) return MM_STEP_WAIT_HOST;
-    if (mm_refill_room(r, ring, class_.row_lot_shift, m, &has_room) != MM_STEP_DONE) return MM_STEP_WAIT;
-    if (!has_room) return MM_STEP_DONE;
-    if (found != 0) {
-        if (mm_cas_acquire_u64(&h->classes[c].whole_row, found, 0)) s = (uint32_t)found - 1;
-    } else if (mm_reserve_is_scarce(ref, left) && mm_load_relaxed_u64(whole.node) != 0) {
-        const uint32_t any = mm_tree_find(whole, m);
-        if (any != MM_TREE_NONE) s = any & ~(row - 1);
-    }
-    if (s != MM_TREE_NONE && (blocks = mm_reserve_gather(ref, c, s)) == 0) mm_reserve_tidy(ref, c, s);
+    uint32_t n = 0, apart = 0;
     const int is_fresh = blocks == 0;
     if (is_fresh) {
         uint64_t there;
@@ -161,6 +167,17 @@ MM_FN_RARE enum mm_step mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c
     if (is_fresh) mm_store_relaxed_u64(&h->classes[c].looked, segments + n);
     r->is_to_look = 1;
     return MM_STEP_DONE;
+}
+
+/* One step towards lot m of the reserve of class c. */
+MM_FN enum mm_step mm_reserve_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t m, struct mm_refill *r) {
+    int has_room;
+    if (!mm_growth_is_due(&r->growth)) return MM_STEP_WAIT_HOST;
+    if (mm_refill_room(r, mm_reserve_ring(ref, c), ref->classes[c].row_lot_shift, m, &has_room) != MM_STEP_DONE) return MM_STEP_WAIT;
+    if (!has_room) return MM_STEP_DONE;
+    uint32_t s;
+    const uint64_t blocks = mm_reserve_row_take(ref, c, m, &s);
+    return mm_reserve_fill(ref, c, m, r, s, blocks);
 }
 
 MM_FN uint32_t mm_row_first(uint64_t what) { return (uint32_t)what & ((1u << MM_ROW_SHIFT) - 1); }

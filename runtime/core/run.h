@@ -173,7 +173,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     const uint32_t lane = mm_warp_lane(), count = want.count;
     const uint32_t group = mm_warp_match(here, want.align == 1 ? count : ~lane), leader = mm_ctz(group);
     struct mm_run_search search = {0};
-    uint32_t first = MM_TREE_NONE, left = group;
+    uint32_t first = MM_TREE_NONE, left = group, waits = 0;
     MM_ROLLED
     do { /* all lanes, until the last is served: see mm_slice_malloc_slow */
         uint32_t at = MM_TREE_NONE, runs = 0;
@@ -188,7 +188,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
             if (left >> lane & 1 && rank < runs) first = at + rank * count;
             left = runs != 0 ? mm_warp_ballot(group, first == MM_TREE_NONE) : 0, search = begun;
         }
-        mm_step_wait(&in, step);
+        mm_step_wait(ref, in, &waits, step);
     } while (mm_warp_ballot(here, left != 0) != 0);
     if (first == MM_TREE_NONE) {
         mm_null_count(ref, bytes);

@@ -135,7 +135,7 @@ MM_FN_RARE int mm_stripe_flush_one(const struct mm_heap_ref *ref, uint32_t c, ui
 
 /* Shortage: flushes all stripes and reserves, whatever their class, so that what they hold can be used by anybody, and
  * blocks and segments that are free but for that become whole. Returns whether there was anything. */
-MM_FN_RARE int mm_stripe_flush(const struct mm_heap_ref *ref) {
+MM_FN int mm_stripe_flush(const struct mm_heap_ref *ref) {
     int any = 0;
     MM_ROLLED
     for (uint64_t used = mm_load_acquire_u64(&mm_heap_of(ref)->classes_used); used != 0; used &= used - 1) {
@@ -185,6 +185,11 @@ struct mm_search {
     int circulated; /* in vain: what is left to be done is to flush */
     struct mm_growth growth;
 };
+
+MM_FN void mm_search_begin(struct mm_search *s) {
+    s->version = s->due = 0, s->tries = s->searches = s->fails = s->polls = s->pause = 0, s->circulated = 0;
+    s->growth.since_ns = s->growth.next_ns = 0, s->growth.polls = 0;
+}
 
 /* One step of a search for up to n slices (at most 32) of class c, for a lane that has ticket t of stripe k, of a lot in which there is
  * nothing. *claim, when done: them; 0, for NULL. *is_to_look: whether the caller is to look; there is less to be used again than was

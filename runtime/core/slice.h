@@ -48,19 +48,23 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
     const uint32_t group = mm_warp_match(here, (uint32_t)(token >> 32)), leader = mm_ctz(group);
     const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane(), shift = ref->classes[c].lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
-    struct mm_refill refill = mm_stripe_hurried(drawn);
-    struct mm_search search = {0};
-    uint32_t t = (uint32_t)token, polls = 0, asking = 0; /* asking: the lanes of the group for which the first of them searches */
+    union {
+        struct mm_refill refill; /* while it makes lots ready */
+        struct mm_search search; /* while it searches */
+    } own;
+    int is_to_look = 0;
+    uint32_t t = (uint32_t)token, polls = 0, waits = 0, asking = 0; /* asking: the lanes of the group for which the first of them searches */
     uint64_t off = MM_PIECE_NONE;
     enum mm_slice_stage stage = MM_SLICE_BEGIN;
+    own.refill = mm_stripe_hurried(drawn);
     MM_ROLLED
     do {
         const uint32_t m = t >> shift;
         enum mm_step step = MM_STEP_DONE;
         uint64_t what = 0;
         if (stage == MM_SLICE_BEGIN) {
-            step = mm_stripe_begin(ref, c, k, t, &refill);
-            if (step == MM_STEP_DONE) stage = MM_SLICE_LOOK;
+            step = mm_stripe_begin(ref, c, k, t, &own.refill);
+            if (step == MM_STEP_DONE) stage = MM_SLICE_LOOK, is_to_look |= own.refill.is_to_look;
         }
         const uint32_t looks = mm_warp_ballot(here, stage == MM_SLICE_BEGIN) == 0 ? MM_LOOK_POLLS : 1;
         if (stage == MM_SLICE_LOOK) {
@@ -80,13 +84,14 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
         }
         const uint32_t begins = mm_warp_ballot(here, stage == MM_SLICE_BEGIN), nones = mm_warp_ballot(group, stage == MM_SLICE_NONE);
         if (nones != 0 && begins == 0) {
+            const uint32_t first = mm_ctz(asking ? asking : nones);
             if (asking == 0) {
-                const struct mm_search begun = {0};
-                asking = nones, search = begun;
+                asking = nones;
+                if (lane == first) mm_search_begin(&own.search);
             }
-            const uint32_t first = mm_ctz(asking), rank = mm_popcount(asking & mm_bits_low(lane));
+            const uint32_t rank = mm_popcount(asking & mm_bits_low(lane));
             mm_claim claim = 0;
-            if (lane == first) step = mm_stripe_find(ref, c, mm_popcount(asking), k, t, &search, &claim, &refill.is_to_look);
+            if (lane == first) step = mm_stripe_find(ref, c, mm_popcount(asking), k, t, &own.search, &claim, &is_to_look);
             mm_warp_sync(group);
             if (mm_warp_shuffle(group, step == MM_STEP_DONE, first)) {
                 claim = mm_warp_shuffle_u64(group, claim, first);
@@ -105,12 +110,12 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
             first = mm_warp_shuffle(group, first, leader);
             if (stage == MM_SLICE_VOID) {
                 t = first + mm_popcount(voids & mm_bits_low(lane));
-                stage = MM_SLICE_BEGIN, refill.lots = 0;
+                stage = MM_SLICE_BEGIN, own.refill = mm_stripe_hurried(MM_PUT_NOT_TRIED);
             }
         }
-        mm_step_wait(&in, step);
+        mm_step_wait(ref, in, &waits, step);
     } while (mm_warp_ballot(here, stage != MM_SLICE_HAS) != 0);
-    if (mm_warp_ballot(group, refill.is_to_look) != 0) mm_stripe_look(ref, c, k, group, mm_popcount(group & mm_bits_low(lane)));
+    if (mm_warp_ballot(group, is_to_look) != 0) mm_stripe_look(ref, c, k, group, mm_popcount(group & mm_bits_low(lane)));
     mm_warp_sync(here); /* nobody runs ahead */
     if (off < MM_PIECE_VOID) return (void *)(ref->user_base + off);
     mm_null_count(ref, ref->classes[c].bytes);

@@ -22,26 +22,25 @@ enum mm_step {
     MM_STEP_WAIT_HOST /* the same, for the host */
 };
 
-/* The lanes of the caller's warp that take their steps in turns. */
+/* The lanes of the caller's warp that take their steps in turns: how many, and the number of the warp. */
 struct mm_inside {
-    uint32_t *count; /* of all lanes of the warp that are inside; NULL: a warp of one lane */
-    uint32_t lanes, waits;
+    uint16_t lanes, slot;
 };
+MM_STATIC_ASSERT(MM_WARP_SLOTS <= 1u << 16, "a slot fits");
+MM_FN uint32_t *mm_inside_count(const struct mm_heap_ref *ref, struct mm_inside in) { return &((struct mm_heap *)ref->heap)->inside[in.slot]; }
 MM_FN struct mm_inside mm_inside_enter(const struct mm_heap_ref *ref, uint32_t here) {
-    struct mm_inside in = {NULL, mm_popcount(here), 0};
-    if (MM_WARP_ALL == 1u) return in;
-    in.count = &((struct mm_heap *)ref->heap)->inside[mm_warp_slot()];
-    if (mm_warp_lane() == mm_ctz(here)) mm_count_u32(in.count, in.lanes);
+    const struct mm_inside in = {(uint16_t)mm_popcount(here), (uint16_t)mm_warp_slot()};
+    if (MM_WARP_ALL != 1u && mm_warp_lane() == mm_ctz(here)) mm_count_u32(mm_inside_count(ref, in), in.lanes);
     return in;
 }
-MM_FN void mm_inside_leave(struct mm_inside in, uint32_t here) {
-    if (in.count != NULL && mm_warp_lane() == mm_ctz(here)) mm_count_u32(in.count, 0u - in.lanes);
+MM_FN void mm_inside_leave(const struct mm_heap_ref *ref, struct mm_inside in, uint32_t here) {
+    if (MM_WARP_ALL != 1u && mm_warp_lane() == mm_ctz(here)) mm_count_u32(mm_inside_count(ref, in), 0u - in.lanes);
 }
 
-/* Between two steps of a lane. */
-MM_FN void mm_step_wait(struct mm_inside *in, enum mm_step step) {
+/* Between two steps of a lane, which counts in *waits how often it has waited. */
+MM_FN void mm_step_wait(const struct mm_heap_ref *ref, struct mm_inside in, uint32_t *waits, enum mm_step step) {
     if (step == MM_STEP_DONE) return;
-    if (in->count != NULL && (mm_load_relaxed_u32(in->count) != in->lanes || ++in->waits % MM_LET_GO_STEPS == 0)) mm_warp_let_go();
+    if (MM_WARP_ALL != 1u && (mm_load_relaxed_u32(mm_inside_count(ref, in)) != in.lanes || ++*waits % MM_LET_GO_STEPS == 0)) mm_warp_let_go();
     if (step == MM_STEP_WAIT) mm_wait();
     if (step == MM_STEP_WAIT_HOST) mm_wait_host();
 }

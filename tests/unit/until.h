@@ -7,9 +7,10 @@
 /* Takes one step again and again; between two of them the others have their turn. */
 #define UNIT_UNTIL_DONE(call)                                                                               \
     do {                                                                                                    \
-        struct mm_inside in_ = {NULL, 1, 0};                                                                \
+        const struct mm_inside in_ = {1, 0};                                                                \
+        uint32_t waits_ = 0;                                                                                \
         enum mm_step step_;                                                                                 \
-        while ((step_ = (call)) != MM_STEP_DONE) mm_step_wait(&in_, step_);                                 \
+        while ((step_ = (call)) != MM_STEP_DONE) mm_step_wait(NULL, in_, &waits_, step_);                   \
     } while (0)
 
 __attribute__((unused)) static void unit_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t t, int *is_to_look) {
