@@ -27,14 +27,12 @@ MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
 /* The rest of it. Lanes that want slices come first: other warps may wait for lots that they make ready, and a run waits for the host. A
  * function of its own: who is here is asked where it begins (docs/notes/lanes-that-leave.md). */
 MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
-    uint64_t drawn = MM_PUT_NOT_TRIED;
-    if (token < MM_TOKEN_RUN) drawn = mm_stripe_hurry(ref, mm_token_class(token), mm_token_stripe(token), (uint32_t)token);
     const uint32_t here = mm_warp_group(token >> 63), runs = mm_warp_ballot(here, token >= MM_TOKEN_RUN), mine = 1u << mm_warp_lane();
     const struct mm_inside in = mm_inside_enter(ref, here);
     if (!(runs & mine) && token & MM_TOKEN_SHORT) token = mm_slice_redraw(ref, token);
     const uint32_t slices = mm_warp_ballot(here, token & MM_TOKEN ? 1 : 0) & ~runs;
     void *p = (void *)token;
-    if (slices & mine) p = mm_slice_malloc_slow(ref, token, drawn, slices, in);
+    if (slices & mine) p = mm_slice_malloc_slow(ref, token, slices, in);
     mm_warp_sync(here);
     if (runs & mine) p = mm_run_malloc(ref, token & ~MM_TOKEN_RUN, MM_SEGMENT_BYTES, runs, in);
     mm_warp_sync(here);

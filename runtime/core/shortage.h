@@ -180,7 +180,7 @@ MM_FN_RARE enum mm_turn mm_stripe_flush_turn(const struct mm_heap_ref *ref, uint
 /* How far a search is. All 0: it has not begun. */
 struct mm_search {
     uint64_t version, due;
-    uint32_t tries, searches, fails, polls;
+    uint32_t tries, polls, searches, fails; /* neighbours are read together: else nvcc emits a pragma that needs PTX 8.3 */
     uint32_t pause;  /* steps until the next search */
     int circulated; /* in vain: what is left to be done is to flush */
     struct mm_growth growth;

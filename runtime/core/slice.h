@@ -41,10 +41,8 @@ enum mm_slice_stage { MM_SLICE_BEGIN, MM_SLICE_LOOK, MM_SLICE_NONE, MM_SLICE_VOI
  * one loop and leave together: lanes that waited for memory in loops of their own would keep those of their warp for which
  * other warps wait from going on, for ever, since nothing makes a warp change between its lanes (docs/design.md). Lanes that leave
  * early and come back in a next call got lost under nvcc 13.0, too (docs/notes/lanes-that-leave.md). Lanes with tickets of the same class
- * and stripe, a group, draw and search as one. While a lane has lots to make ready, for which others wait, nobody searches. drawn:
- * mm_stripe_hurry's. */
-MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token, uint64_t drawn, uint32_t here,
-                                       struct mm_inside in) {
+ * and stripe, a group, draw and search as one. While a lane has lots to make ready, for which others wait, nobody searches. */
+MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token, uint32_t here, struct mm_inside in) {
     const uint32_t group = mm_warp_match(here, (uint32_t)(token >> 32)), leader = mm_ctz(group);
     const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane(), shift = ref->classes[c].lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, k);
@@ -56,7 +54,7 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
     uint32_t t = (uint32_t)token, polls = 0, waits = 0, asking = 0; /* asking: the lanes of the group for which the first of them searches */
     uint64_t off = MM_PIECE_NONE;
     enum mm_slice_stage stage = MM_SLICE_BEGIN;
-    own.refill = mm_stripe_hurried(drawn);
+    mm_refill_begin(&own.refill);
     MM_ROLLED
     do {
         const uint32_t m = t >> shift;
@@ -110,7 +108,8 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
             first = mm_warp_shuffle(group, first, leader);
             if (stage == MM_SLICE_VOID) {
                 t = first + mm_popcount(voids & mm_bits_low(lane));
-                stage = MM_SLICE_BEGIN, own.refill = mm_stripe_hurried(MM_PUT_NOT_TRIED);
+                stage = MM_SLICE_BEGIN;
+                mm_refill_begin(&own.refill);
             }
         }
         mm_step_wait(ref, in, &waits, step);
@@ -153,16 +152,17 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
             if (polls >= MM_DRAW_POLLS_APART && mm_warp_here() != group) break;
             mm_wait();
         }
-        mm_warp_sync(group);
+        /* What one lane has seen ready another may not have: all of the group go one way, since one counts for all. */
+        const int is_plain = mm_warp_ballot(group, what >> MM_LOT_CONTENT_BITS != 0) == 0;
         group = mm_anew(group);
-        if (MM_LIKELY(what >> MM_LOT_CONTENT_BITS == 0)) {
+        if (MM_LIKELY(is_plain)) {
             slot = (struct mm_slot *)(ref->rings + mm_anew(at));
             if (mm_warp_lane() == mm_ctz(group)) mm_count_u32(&slot->taken, mm_popcount(group));
             group = mm_anew(group);
             t += mm_popcount(group & mm_bits_low(mm_warp_lane()));
             return ref->user_base + what + (uint64_t)(t & ((1u << shift) - 1)) * ref->classes[mm_anew(c)].bytes;
         }
-        if (mm_lot_is_odd(what)) return MM_TOKEN_SHORT | mm_slice_token(at, c, t, group);
+        if (what >> MM_LOT_CONTENT_BITS != 0 && mm_lot_is_odd(what)) return MM_TOKEN_SHORT | mm_slice_token(at, c, t, group);
     }
     return mm_slice_token(at, c, t, group);
 }

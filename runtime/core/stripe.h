@@ -110,7 +110,6 @@ MM_FN void mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, uint32_t k,
  * MM_PUT_DONE, or what mm_stripe_put needs to know: a ticket of the reserve, or MM_TICKET_NONE. Small and without calls: tens of
  * thousands of slices wait for it, and each instruction of it takes 20 cycles when all warps are busy. */
 #define MM_PUT_DONE (~1ull)
-#define MM_PUT_NOT_TRIED (~2ull)
 MM_FN_LEAF uint64_t mm_stripe_try_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t m) {
     const uint32_t shift = ref->classes[c].lot_shift;
     const uint32_t taken = mm_load_relaxed_u32(&mm_ring_slot(mm_ring_at(ref, c, k), m)->taken); /* under way together with the next */
@@ -163,22 +162,6 @@ MM_FN enum mm_step mm_stripe_make(const struct mm_heap_ref *ref, uint32_t c, uin
     const enum mm_step step = mm_stripe_put(ref, c, k, m, r);
     if (step == MM_STEP_DONE) r->stage = MM_REFILL_AT_HAND;
     return step;
-}
-
-/* A lane has drawn ticket t of stripe k: makes the lot ahead ready that this makes it make ready, if that is easy. Returns what
- * mm_stripe_try_put says. First of all that is done with a ticket, since others may wait for that lot soon. */
-MM_FN uint64_t mm_stripe_hurry(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t t) {
-    const uint32_t shift = ref->classes[c].lot_shift, ahead = ref->classes[c].ahead, m = t >> shift;
-    if ((t & ((1u << shift) - 1)) != 0 || ahead == 0 || m < ahead) return MM_PUT_NOT_TRIED;
-    return mm_stripe_try_put(ref, c, k, mm_lot_after(m, ahead, shift));
-}
-/* How far a lane is after that. */
-MM_FN struct mm_refill mm_stripe_hurried(uint64_t drawn) {
-    struct mm_refill r = {0};
-    if (drawn == MM_PUT_NOT_TRIED) return r;
-    r.lots = drawn == MM_PUT_DONE ? 2 : 1, r.drawn = drawn;
-    if (drawn != MM_PUT_DONE) r.stage = drawn == MM_TICKET_NONE ? MM_REFILL_ROOM : MM_REFILL_DRAW;
-    return r;
 }
 
 /* One step of a lane that has drawn ticket t of stripe k: makes ready what it has to, if anything. */

@@ -123,7 +123,7 @@ START_TEST(addresses_and_tokens) {
             unit_holds(got < MM_TOKEN_RUN, "taken for a run");
             unit_eq(mm_token_class(got), c);
             unit_eq(mm_token_stripe(got), k);
-            got = (uint64_t)(uintptr_t)mm_slice_malloc_slow(ref, got, MM_PUT_NOT_TRIED, 1, mm_inside_enter(ref, 1)), tokens++;
+            got = (uint64_t)(uintptr_t)mm_slice_malloc_slow(ref, got, 1, mm_inside_enter(ref, 1)), tokens++;
         }
         unit_holds(got != 0, "NULL");
         const uint64_t off = got - ref->user_base;

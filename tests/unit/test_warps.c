@@ -55,9 +55,8 @@ static const struct {
 } cases[] = {{small, 6, 64}, {large, 6, 256}, {wide, 8, 256}, {one, 1, 128}, {runs, 3, 512}, {large, 6, 24}, {wide, 8, 16}, {small, 6, 2}};
 #define CASES (sizeof cases / sizeof *cases)
 
-/* apart: the program's code has let go parts of its warps, which come one by one. */
-static void all_cases(uint32_t n, uint32_t seed, int apart) {
-    unit_warps_apart = apart;
+START_TEST(nobody_waits_for_its_own_warp) {
+    const uint32_t n = (uint32_t)_i % CASES, seed = (uint32_t)_i / CASES;
     sizes = cases[n].sizes, size_count = cases[n].count, lanes_apart = seed % 3 ? 4 : 0, nulls = 0;
     unit_create(&heap, cases[n].segments);
     for (int w = 0; w < UNIT_WARPS; w++) unit_warp[w].home = seed % 2 ? (uint32_t)w : 0;
@@ -68,9 +67,6 @@ static void all_cases(uint32_t n, uint32_t seed, int apart) {
     for (uint32_t i = 0; i < MM_WARP_SLOTS; i++) unit_eq(mm_heap_of(&heap.ref)->inside[i], 0);
     unit_fresh(&heap, cases[n].segments);
 }
-START_TEST(nobody_waits_for_its_own_warp) { all_cases((uint32_t)_i % CASES, (uint32_t)_i / CASES, 0); }
-END_TEST
-START_TEST(parts_let_each_other_go) { all_cases((uint32_t)_i % CASES, (uint32_t)_i / CASES, 1); }
 END_TEST
 
 int main(void) {
@@ -78,7 +74,6 @@ int main(void) {
     TCase *tests = tcase_create("no change between lanes");
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, nobody_waits_for_its_own_warp, 0, (int)CASES * 12);
-    tcase_add_loop_test(tests, parts_let_each_other_go, 0, (int)CASES * 12);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
 }

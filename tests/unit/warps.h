@@ -35,14 +35,13 @@ struct unit_lane {
 struct unit_warp {
     struct unit_lane lane[UNIT_LANES];
     uint32_t home;
-    long steps;  /* since a lane of it last ended a call */
-    int lets_go; /* the lane that ran wants others to go on */
+    long steps; /* since a lane of it last ended a call */
 };
 static struct unit_warp unit_warp[UNIT_WARPS];
 static ucontext_t unit_warps_scheduler;
 static int unit_warp_now = -1, unit_lane_now; /* -1: outside of warps */
 static uint64_t unit_warps_seed;
-static int unit_warps_apart;     /* parts of a warp go on in any order: the program's code has let them go */
+static unsigned unit_warps_let_go;
 static uint32_t unit_warps_turn; /* a warp gives way at every so many steps, on average; a power of two */
 
 static uint32_t unit_warps_random(void) {
@@ -124,11 +123,8 @@ MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)uni
 #define mm_warp_here() unit_warps_here()
 #define mm_warp_group(same) ((void)(same), unit_warps_here())
 MM_FN uint32_t mm_warp_slot(void) { return unit_warp_now < 0 ? MM_WARP_SLOTS - 1 : (uint32_t)unit_warp_now; }
-MM_FN void mm_warp_let_go(void) {
-    if (unit_lane() == NULL) return;
-    unit_warp[unit_warp_now].lets_go = 1;
-    unit_warps_give_way();
-}
+/* Warps are whole here, so that nobody is to be let go. */
+MM_FN void mm_warp_let_go(void) { unit_warps_let_go++; }
 MM_FN void mm_warp_sync(uint32_t group) {
     if (unit_lane() != NULL) unit_warps_meet(group, 0);
 }
@@ -177,31 +173,25 @@ __attribute__((unused)) static void unit_lane_called(void) {
     unit_warp[unit_warp_now].steps = 0;
 }
 
-/* Lets the lanes go on that lane i of warp w meets, if all are there. Returns whether they are. */
-static int unit_warps_release(struct unit_warp *w, int i) {
-    const uint32_t mask = w->lane[i].mask;
-    if (w->lane[i].op != UNIT_MEETS) return 0;
-    for (int k = 0; k < UNIT_LANES; k++)
-        if (mask >> k & 1 && !(w->lane[k].op == UNIT_MEETS && w->lane[k].mask == mask)) return 0;
-    for (int k = 0; k < UNIT_LANES; k++)
-        for (int j = 0; mask >> k & 1 && j < UNIT_LANES; j++) w->lane[k].met[j] = w->lane[j].value;
-    for (int k = 0; k < UNIT_LANES; k++)
-        if (mask >> k & 1) w->lane[k].op = UNIT_RUNS;
-    return 1;
-}
-/* Lets lanes of warp w go on, of which none can: those that the lane meets that ran last; or, if it has to wait, others that have met; or
- * those that mm_warp_here brings together. Returns whether any can. */
-static int unit_warps_resolve(struct unit_warp *w, int last) {
-    if (unit_warps_release(w, last)) return 1;
-    if (unit_warps_apart && unit_warps_random() % 2 == 0) { /* some lane that begins something does so alone */
-        const uint32_t i = unit_warps_random() % UNIT_LANES;
-        if (w->lane[i].op == UNIT_HERE) {
-            w->lane[i].op = UNIT_RUNS, w->lane[i].here = 1u << i;
-            return 1;
+/* Lets the lanes of warp w go on that have met, or, if none have, those that mm_warp_here brings together. Returns whether any can. */
+static int unit_warps_resolve(struct unit_warp *w) {
+    int any = 0;
+    for (int i = 0; i < UNIT_LANES; i++) {
+        struct unit_lane *lane = &w->lane[i];
+        uint32_t there = 0;
+        if (lane->op != UNIT_MEETS) continue;
+        for (int k = 0; k < UNIT_LANES; k++)
+            if (w->lane[k].op == UNIT_MEETS && w->lane[k].mask == lane->mask) there |= 1u << k;
+        if ((there & lane->mask) != lane->mask) continue;
+        const uint32_t mask = lane->mask;
+        for (int k = 0; k < UNIT_LANES; k++) {
+            if (!(mask >> k & 1)) continue;
+            for (int j = 0; j < UNIT_LANES; j++) w->lane[k].met[j] = w->lane[j].value;
         }
+        for (int k = 0; k < UNIT_LANES; k++)
+            if (mask >> k & 1) w->lane[k].op = UNIT_RUNS, any = 1;
     }
-    for (int k = 1; k < UNIT_LANES; k++)
-        if (unit_warps_release(w, (last + k) % UNIT_LANES)) return 1;
+    if (any) return 1;
     const struct unit_lane *first = NULL;
     for (int i = 0; i < UNIT_LANES; i++)
         if (w->lane[i].op == UNIT_HERE && (first == NULL || w->lane[i].calls < first->calls)) first = &w->lane[i];
@@ -241,21 +231,16 @@ static void unit_warps_go(int w, int i) {
  * cannot go on. */
 __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), uint64_t seed, uint32_t turn, long most_steps) {
     int lane_of[UNIT_WARPS], left = UNIT_WARPS;
-    unit_warps_act = act, unit_warps_seed = seed * 2 + 1, unit_warps_turn = turn;
+    unit_warps_act = act, unit_warps_seed = seed * 2 + 1, unit_warps_turn = turn, unit_warps_let_go = 0;
     for (int w = 0; w < UNIT_WARPS; w++) {
-        unit_warp[w].steps = 0, unit_warp[w].lets_go = 0, lane_of[w] = 0;
+        unit_warp[w].steps = 0, lane_of[w] = 0;
         for (int i = 0; i < UNIT_LANES; i++) unit_warps_begin(w, i);
     }
     while (left > 0) {
         const int w = (int)(unit_warps_random() % UNIT_WARPS);
         struct unit_warp *warp = &unit_warp[w];
         if (warp->steps > most_steps) return w + 1;
-        int i = lane_of[w], ended = 0; /* the lane that ran goes on, if it can and does not let others go first */
-        if (warp->lets_go) {
-            warp->lets_go = 0, i = (i + 1) % UNIT_LANES;
-            unit_warps_resolve(warp, i);
-        }
-        if (warp->lane[i].op != UNIT_RUNS) unit_warps_release(warp, i); /* a barrier to which all have come does not stop it */
+        int i = lane_of[w], ended = 0; /* the lane that ran goes on, if it can */
         for (int k = 0; k < UNIT_LANES && warp->lane[i].op != UNIT_RUNS; k++) i = (i + 1) % UNIT_LANES;
         if (warp->lane[i].op != UNIT_RUNS) {
             for (int k = 0; k < UNIT_LANES; k++) ended += warp->lane[k].op == UNIT_ENDED;
@@ -264,7 +249,7 @@ __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), 
                 for (int v = 0; v < UNIT_WARPS; v++)
                     for (int k = 0; k < UNIT_LANES; k++) all += unit_warp[v].lane[k].op == UNIT_ENDED;
                 if (all == UNIT_WARPS * UNIT_LANES) left = 0;
-            } else if (!unit_warps_resolve(warp, lane_of[w])) {
+            } else if (!unit_warps_resolve(warp)) {
                 return w + 1;
             }
             continue;
