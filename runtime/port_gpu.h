@@ -213,7 +213,7 @@ MM_FN void mm_trap(void) {
 }
 
 /* A waiting loop's pause: nothing, since its loads take 300 cycles and more. Never NANOSLEEP: a lane that sleeps lets the lanes go on
- * that the program's code makes wait for it, and the warp stays in pieces (docs/design.md, "Warps stay together"). */
+ * that the program's code makes wait for it, and the warp stays in pieces (docs/design.md, "Whole warps"). */
 MM_FN void mm_wait(void) { asm volatile("" : : : "memory"); }
 MM_FN void mm_wait_host(void) {}
 /* A number of the caller's warp: others that run have other numbers. */
