@@ -7,10 +7,11 @@
 /* Takes one step again and again; between two of them the others have their turn. */
 #define UNIT_UNTIL_DONE(call)                                                                               \
     do {                                                                                                    \
-        const struct mm_inside in_ = {1, 0};                                                                \
-        uint32_t waits_ = 0;                                                                                \
         enum mm_step step_;                                                                                 \
-        while ((step_ = (call)) != MM_STEP_DONE) mm_step_wait(NULL, in_, &waits_, step_);                   \
+        while ((step_ = (call)) != MM_STEP_DONE) {                                                          \
+            if (step_ == MM_STEP_WAIT_HOST) mm_wait_host();                                                 \
+            else mm_wait();                                                                                 \
+        }                                                                                                   \
     } while (0)
 
 __attribute__((unused)) static void unit_stripe_begin(const struct mm_heap_ref *ref, uint32_t c, uint32_t k, uint32_t t, int *is_to_look) {
