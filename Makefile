@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mm: build, test, install. Each room has its own .mk file; README.md says what the targets are for.
 #
 # Options (a wrong value is one line, nothing is built):

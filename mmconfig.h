@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Every knob of mm and what derives from it: value, unit, reason. No code.
  *
  * Words: a SEGMENT is the unit in which memory moves between size classes; a segment is an

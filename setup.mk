@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Where the toolkit is, what the machine lacks, and whether the options are what they can be: all before
 # the first rule, so that a wrong value is one line and nothing is half built.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Sums what test suites say of themselves: Check's closing lines, and our shell suites'
 # "name: N passed, N failed", or make matrix's "matrix: N combinations, N failed". A target that make gives up without a failing test before it (it did not
 # compile, say) counts as one failure. Prints "PASSED FAILED".

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # make demo: the list of objects by nvcc and by mmnvcc, side by side where there is a GPU.
 
 DEMO := $(BUILD)/demo

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # demo.sh FOLDER: runs the demo that make has put there. With a GPU: CUDA's allocator beside mm. Without: the CPU build.
 set -u
 folder=$1

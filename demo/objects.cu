@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A list of objects, made and deleted by kernels: the program that CUDA's own device heap cannot run as it is.
  *
  *   objects [COUNT [HEAP_MIB]]   objects to make (1,000,000); heap to ask CUDA for (0: what it gives by itself)

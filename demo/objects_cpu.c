@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The workload of objects.cu on the CPU build of the allocator, for machines without a GPU.
  *
  *   objects_cpu [COUNT [THREADS]]   objects to make (1,000,000), threads (one per processor)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mm.h: what a program may ask of mm beyond malloc and free. No program needs it; mmnvcc finds it as <mm.h>.
  *
  * In kernels: how many bytes an allocation has, calloc, realloc. On the host: what the heap of the current CUDA context has and

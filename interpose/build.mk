@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Compile time: mmnvcc and what it calls. Everything it needs lies in one folder, lib/: scripts, our cicc,
 # ptxas and nvlink, fragments, device libraries, and toolkit/, the links to the toolkit that mm is built with.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Stands in for the toolkit's cicc: runs the real one with the same arguments, then removes the counts in front of arrays from the PTX
  * it wrote (splice/counts.h) and puts the allocator into it.
  *

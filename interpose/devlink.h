@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Device links: runs of the toolkit's programs, and whether a linked image needs the driver's allocator.
  *
  * Behind a call stands a function that must not use more registers than its caller is capped at, or nvlink

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # fragment.sh MMFRAGMENT PTXAS ARCH DEVICE.ptx OUT.ptx
 # Writes the fragment under the lowest PTX version with which ptxas accepts it: it goes into modules of that
 # version and later, and other toolkits and drivers read it.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # fragments.sh OUT FRAGMENT.ptx...
 # Writes what libmm.so.1 holds (interpose/runtime/jit.c): the fragments one after the other, each with a zero byte behind it, oldest
 # architecture first. One that differs from the one before in nothing but its header is left out: that one serves as well, unless it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Read before the toolkit's crt/link.stub, in each device link that mmnvcc makes.
  *
  * nvlink lists the modules a program must register, our device library's among them

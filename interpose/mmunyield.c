@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmunyield CUBIN: replaces each YIELD in the machine code of a cubin by a NOP, in place, and says how many there were.
  * mmunyield -n FILE (or --check): counts only, in every cubin that FILE is or contains (not compressed); status 1 if a YIELD or a
  * NANOSLEEP is left.

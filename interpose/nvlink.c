@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Stands in for the toolkit's nvlink: links as told, and once more with a device library of ours behind the
  * arguments if a service of device-side allocation stayed undefined. Why not simply -lmm from the profile:
  * nvlink takes a libmm.so for it and is silent; libcudadevrt, whose own calls of malloc count too, comes later; a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Stands in for the toolkit's ptxas. Of a whole program that holds the allocator it makes machine code in
  * another way: without the allocator as a relocatable object, then linked with the device library. ptxas would
  * copy the allocator into every kernel that calls it, with as many registers as it likes; linked, it is there

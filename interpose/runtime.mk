@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Run time: libmm.so.1 (the hooks and the host side of the heap), mmhook.o, and libmm.so, the linker script by
 # which -lmm brings mmhook.o into a link. Both hold the absolute path of their folder, so they are made
 # twice: for the tree, and by `make install` in place: as root it leaves nothing in $(BUILD).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the stand-ins for the toolkit's programs have in common. */
 #ifndef MM_INTERPOSE_SHIM_H
 #define MM_INTERPOSE_SHIM_H

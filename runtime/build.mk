@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Device code: the fragments that mmnvcc splices into whole programs (lib/ptx/mm_ARCH.ptx), and the libraries
 # that our nvlink puts behind relocatable code (lib/device/). Both come from runtime/device.cu, once per entry
 # of ARCHS.

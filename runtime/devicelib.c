@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The allocator as a device library for relocatable code, in the form in which nvcc -dc leaves a
  * translation unit (crt/host_runtime.h of the toolkit): machine code and PTX in __nv_relfatbin, a wrapper
  * that points there, and the module's name, which nvlink lists among those the program must register.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The kernels by which the host has maintenance done (runtime/core/maintain.h); part of libmm.so.1, which loads them into the
  * context of a heap. */
 #include "runtime/core/maintain.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The only place that knows which compiler it is: function kinds, atomics, bits, warp operations, waits.
  *
  * The same core runs on the GPU (device code under nvcc) and on the CPU (C11), where a "warp" is one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* port.h for the CPU: GCC and Clang builtins; a warp has one lane. Include port.h, not this. */
 #ifndef MM_PORT_CPU_H
 #define MM_PORT_CPU_H

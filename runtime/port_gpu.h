@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* port.h for the GPU: nvcc, device code of sm_70 and up. Include port.h, not this. */
 #ifndef MM_PORT_GPU_H
 #define MM_PORT_GPU_H

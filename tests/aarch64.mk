@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The host parts for aarch64: compiled and linked with the flags of the build, nothing is run. libmm.so.1 must export there
 # what it exports here.
 CC_AARCH64 := aarch64-linux-gnu-gcc

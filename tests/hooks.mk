@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Check suite of the hooks, against the stand-in driver; the GPU's counterpart is built and run by
 # gpu-hooks (tests/hooks/gpu_*).
 HT     := $(BUILD)/tests/hooks

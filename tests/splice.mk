@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suites splice (tokens, modules, the splicer on what nvcc writes) and counts (stores in front of arrays), their mutants, and mmnvcc end
 # to end.
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # tools/check-options.sh VAR=VALUE...: are the options of a build what they can be? The first that is
 # not is named in one line, and the exit status is 2. Makefile asks before it builds anything.
 set -uf

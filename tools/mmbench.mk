@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mmbench: the host program, and the two children that it runs: what allocates in them (BENCH_ALLOC) is compiled by nvcc
 # and by mmnvcc for each of ARCHS. `make bench` measures everything, into build/bench/.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mmdoctor, and mmimages, by which it looks into files.
 .PHONY: install-mmdoctor uninstall-mmdoctor
 all: $(BUILD)/bin/mmdoctor

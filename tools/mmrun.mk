@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mmrun, the command that preloads libmm.so.1.
 .PHONY: install-mmrun uninstall-mmrun
 all: $(BUILD)/bin/mmrun

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What other tools want of an installation: manual pages, mm.pc, the CMake package, completion for bash; and the
 # archive of the sources.
 PACKAGE_SRC  := tools/package
@@ -21,9 +22,10 @@ $(BUILD)/package/%: $(PACKAGE_SRC)/% mmconfig.h
 
 install: install-package
 install-package: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc
-	install -d $(foreach d,share/man/man1 share/man/man7 lib/pkgconfig lib/cmake/mm $(COMPLETIONS),$(call package_to,$d))
+	install -d $(foreach d,share/man/man1 share/man/man7 share/doc/mm lib/pkgconfig lib/cmake/mm $(COMPLETIONS),$(call package_to,$d))
 	install -m 644 $(filter %.1,$(PACKAGE_MAN)) $(call package_to,share/man/man1)
 	install -m 644 $(filter %.7,$(PACKAGE_MAN)) $(call package_to,share/man/man7)
+	install -m 644 LICENSE $(call package_to,share/doc/mm)
 	install -m 644 $(BUILD)/package/mm.pc $(call package_to,lib/pkgconfig)
 	install -m 644 $(PACKAGE_CMAKE) $(call package_to,lib/cmake/mm)
 	install -m 644 $(PACKAGE_SRC)/completion.sh $(call package_to,$(COMPLETIONS)/$(firstword $(PACKAGE_COMPLETED)))
@@ -35,8 +37,8 @@ uninstall-package:
 	rm -f $(foreach f,$(notdir $(filter %.1,$(PACKAGE_MAN))),$(call package_to,share/man/man1/$f))
 	rm -f $(foreach f,$(notdir $(filter %.7,$(PACKAGE_MAN))),$(call package_to,share/man/man7/$f))
 	rm -f $(foreach f,$(PACKAGE_COMPLETED),$(call package_to,$(COMPLETIONS)/$f))
-	rm -f $(call package_to,lib/pkgconfig/mm.pc) $(foreach f,$(notdir $(PACKAGE_CMAKE)),$(call package_to,lib/cmake/mm/$f))
-	rmdir $(call package_to,lib/cmake/mm) 2>/dev/null || :
+	rm -f $(call package_to,share/doc/mm/LICENSE) $(call package_to,lib/pkgconfig/mm.pc) $(foreach f,$(notdir $(PACKAGE_CMAKE)),$(call package_to,lib/cmake/mm/$f))
+	rmdir $(call package_to,share/doc/mm) $(call package_to,lib/cmake/mm) 2>/dev/null || :
 
 # The committed tree, whatever lies beside it.
 dist:

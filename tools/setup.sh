@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Installs what this machine lacks for building and testing mm; silent when nothing is missing.
 #   tools/setup.sh [aarch64|build|check|fuzz|install|lint|model]...   what for (all of them if none is named)
 #   tools/setup.sh --cuda-home                                       prints the CUDA toolkit's directory (nothing if none)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash disable=SC2034  # what is set here is used where this is read
 # Where the CUDA toolkit is: read by setup.sh and check-options.sh, so that both give one answer.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmhook.o: linked into every image that mmnvcc links, so that its CUDA calls meet libmm.so whatever was
  * loaded before (F9).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A symbol that an object asks the linker for, without using it. */
 #ifndef MM_INTERPOSE_REFER_H
 #define MM_INTERPOSE_REFER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The member of libmm.a that goes into shared libraries and not into programs: mmhook.o asks for _start, which programs have.
  *
  * It makes mmhook.o's dlsym hidden. In a program dlsym is to be seen by all: a shared cudart asks the first one in the process, and

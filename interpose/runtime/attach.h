@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Brings kernels and heaps together: which context a launch goes to, whether its kernel's module wants a
  * heap, one heap per context.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* dlsym itself, in assembly: everything but a function of the driver's, NVRTC's or nvJitLink's asked of an explicit handle must reach the
  * real one by a jump, since it looks at its return address to tell what RTLD_NEXT means (F9). NVRTC's and nvJitLink's are asked of
  * RTLD_DEFAULT, too (cuda.bindings does): these are ours if the process at large has the library. The same

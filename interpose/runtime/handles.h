@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What is known of handles of kernels: which API they are of, and what they are part of.
  *
  * cuLaunchKernel takes a CUkernel of the library API and a CUfunction alike, but the functions that ask a

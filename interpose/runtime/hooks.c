@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The functions that stand in front of the driver's: each does what it must, then the driver's own answer
  * goes back unchanged. They are written under the name mmh_<symbol> and exported as <symbol>, since
  * cuda.h's macros would rename half of them.

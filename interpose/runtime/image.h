@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What an image is that a program hands to the driver. Its size is mostly not known: it says itself where it ends. */
 #ifndef MM_INTERPOSE_IMAGE_H
 #define MM_INTERPOSE_IMAGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* PTX that comes at run time (NVRTC, CuPy, Numba, the driver API) gets the allocator on its way into the driver.
  *
  * A module or library whose text declares a service (interpose/splice) is loaded as machine code: the text linked with the allocator

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The kernels that need no look any more, as pairs (kernel, context).
  *
  * Representation: open addressing, linear probing; a slot is {kernel, context, owner}; kernel 0 is free

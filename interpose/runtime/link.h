@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* PTX text and the allocator's machine code, linked by the driver when the text is loaded.
  *
  * The driver's compiler puts YIELD in front of atomics and at the head of loops: of a warp that runs one, lanes that wait at a

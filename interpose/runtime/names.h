@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The driver functions that libmm.so stands in front of: the one list behind dlsym, cuGetProcAddress and
  * the plain symbols, and behind the forwarders of mmhook.o.
  *

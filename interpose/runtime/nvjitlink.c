@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #define _GNU_SOURCE /* strdup */
 #include "interpose/runtime/nvjitlink.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* nvJitLink, with which Numba and cuda.core link in the process, LTO IR among others: what comes out is machine code, with CUDA's malloc.
  * If that allocates, the same inputs are linked once more, with the allocator, and the program gets what comes of that. All that goes
  * wrong with the second link costs no more than mm: the program has the first.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* NVRTC, where a program takes machine code from it, which came with CUDA's malloc: it gets the PTX of the same program instead, if that
  * allocates. The driver takes PTX wherever it takes a cubin, and puts the allocator into it then (jit.h). What a program
  * keeps of that on disk (CuPy does) is plain PTX, which works with mm and without.

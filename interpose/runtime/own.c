@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What programs call: the host's part of mm.h. mmhook.o leads here, or the program's own dlsym. */
 #include <stddef.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* From a name to an address: the real dlsym, the real driver, and what stands in front of it. */
 #ifndef MM_INTERPOSE_RESOLVE_H
 #define MM_INTERPOSE_RESOLVE_H

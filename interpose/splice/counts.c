@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Where the registers of a function come from, as far as it takes to know an address in front of an allocation.
  *
  * A register has the value of its last definition in the same block, from label to label; without one there, the join of all its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Fat binaries, as far as they can be read from outside: a container is a header (magic, version, bytes of the header, bytes behind it)
  * and entries, each a header and an image. */
 #ifndef MM_SPLICE_FATBIN_H

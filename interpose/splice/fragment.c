@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* From the PTX of runtime/device.cu to the text that is spliced. */
 #include <stdio.h>
 #include <stdlib.h>

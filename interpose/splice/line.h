@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* One PTX instruction as its tokens. */
 #ifndef MM_SPLICE_LINE_H
 #define MM_SPLICE_LINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Build tool: mmfragment VERSION < device.ptx > fragment.ptx */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A PTX module as its header and the list of what it declares and defines at the outermost level. */
 #ifndef MM_SPLICE_MODULE_H
 #define MM_SPLICE_MODULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Putting the allocator into PTX modules.
  *
  * nvcc leaves device-side allocation as three external functions, and mm.h adds mm_usable_size (the "services"). A module that

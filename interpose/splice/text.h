@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A text that grows; inside the splicer. */
 #ifndef MM_SPLICE_TEXT_H
 #define MM_SPLICE_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* PTX text as tokens.
  *
  * A token is a slice of the caller's text; nothing is copied. Comments and white space separate tokens

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Blocks: how slices come back, are used again one by one, and become a whole block again.
  *
  * Representation. For the slice i of segment s, of block j = i >> block shift:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Heap checker and drain, for a heap in which nobody else is at work: the same code on the GPU (one thread for each
  * part, say) and on the CPU. The checker reads the metadata as the comments of the other files describe it.
  */

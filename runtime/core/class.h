@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Size classes: which slice serves a request, and how a class cuts its blocks. Arithmetic; what comes of it is worked out once
  * for each heap (struct mm_class) and lies in the variable that each device image has anyway.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* MM_FILL: malloc writes zeros or junk to everything that it hands out, so that a program that reads memory before it writes to it
  * behaves differently under the two. A checked run (guarded.h) fills with junk by default. It works on top of the allocator; the fast
  * path has no instruction for it (closed.h).

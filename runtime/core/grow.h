@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Growing: how a heap gets more segments while kernels run. The host's side is runtime/host/grower.c.
  *
  * Representation. A mailbox in memory of the host that the device can reach, and the device's view of it in the heap.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What a checked run (MM_CHECK=1) keeps of an allocation: how that is written, and looked at, on the device and, in a copy, by the host. malloc
  * and free that do so are in guarded.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The checked run (MM_CHECK=1): malloc and free that find writes past the end, writes after free, double frees, and what was
  * never freed and by which kernel it was allocated. On top of the allocator as it is; without MM_CHECK none of this runs, and the fast
  * path has not an instruction for it: the variable of a module has open_bytes 0, so that every call takes the slow way, which

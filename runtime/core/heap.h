@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The allocator: malloc, aligned malloc, free and usable size over one heap. The room's front door.
  *
  * Sizes up to half a segment are slices (slice.h, stripe.h, block.h), larger ones runs of segments (run.h);
@@ -66,6 +67,7 @@ MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes
     if (is_power && is_run) {
         const struct mm_inside in = mm_inside_enter(ref, runs);
         p = mm_run_malloc(ref, bytes, align, runs, in);
+        mm_warp_sync(runs);
         mm_inside_leave(ref, in, runs);
     }
     return p;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Where everything of a heap lies: the variable in each module, the heap header, the arrays behind it.
  *
  * Two address ranges, each reserved once and never moved:

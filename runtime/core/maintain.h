@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the host has done on the device when it wants memory back (runtime/host/trim.c): by kernels of one warp to a CTA, beside
  * whatever runs there. Each part is an ordinary participant: it takes what it takes by the atomics by which malloc does, so what the
  * host gets nobody can still claim, and no other protocol is needed between them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Misuse of free: counted by kind, and the first ones told to the host, which prints them.
  *
  * A report is written once, by whoever drew its number, in memory of the host: there it outlives a kernel that is stopped by its

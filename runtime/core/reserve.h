@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Reserves: where the stripes of a class (stripe.h) get their blocks, by tickets of a ring.
  *
  * Representation. A class has one reserve, its last ring. A lot of it is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Rings: tickets, and what they are good for, made ready in parallel and ahead of need.
  *
  * Representation. A caller adds the number of pieces it wants to `tickets`; the sum before is its first ticket. Tickets come

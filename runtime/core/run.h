@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Runs: neighbouring segments that serve one request larger than half a segment.
  *
  * Representation. The free tree's leaves (segment.h); the first segment of a run has owner

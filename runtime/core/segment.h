@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Segments: who owns one, and which of its blocks can be claimed as a whole.
  *
  * Representation.

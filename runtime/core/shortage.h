@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* When memory is short: what whoever has a ticket of a lot in which there is nothing (stripe.h) does to get slices, and when
  * the answer is NULL.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Slices: what a thread asks for and gives back. The lanes of a warp that are here together and want the same
  * class go as one, and those of a whole warp that free in the same word: a leader does the atomic, the others get their share. malloc is two functions:
  * mm_slice_draw, which nearly always has the address, and mm_slice_malloc_slow for those to whom it gives a token instead.

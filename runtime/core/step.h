@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Steps: how a lane that has to wait does so without keeping another lane of its warp from what it waits for.
  *
  * A warp goes on with one of its parts until that comes to a barrier or ends: nothing makes it change between lanes that wait and lanes

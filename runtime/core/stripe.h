@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Stripes: how memory of a class is handed out, by tickets of rings (ring.h).
  *
  * Representation. A class has stripes, from which callers draw slices, and a reserve, from which stripes draw blocks; a caller

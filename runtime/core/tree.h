@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Bitmap tree: a set of segments, 64-way and three levels deep, every node one atomic word.
  *
  * A van Emde Boas layout as in Gallatin (McCoy & Pandey, PPoPP'24, section 4.1), without its min and max,

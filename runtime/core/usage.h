@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What is in use, by a walk over what the allocator keeps anyway: malloc and free count nothing for it.
  *
  * Beside callers it is a snapshot of each segment at another moment: what is counted then lies between what was there at the

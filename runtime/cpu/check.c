@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Heap checker and drain of the CPU build: runtime/core/check.h in one part, its findings in words. */
 #include "runtime/core/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The CPU build of the allocator: the same core over a heap in the process's own memory, for tests and for
  * machines without a GPU.
  */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The host side of the heap: plain C11, part of libmm.so.1.
 HOST_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard runtime/host/*.c))
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The physical memory behind a heap: chunks of one driver handle each, in reserved addresses.
  *
  * A chunk is the heap's (its segments are, or were, in the device's free tree) or spare: mapped, and unknown to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Time that has passed. */
 #ifndef MM_HOST_CLOCK_H
 #define MM_HOST_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "runtime/host/copy.h"
 
 bool mm_copy_try_to_device(const struct mm_driver *d, CUdeviceptr to, uint64_t zero_bytes, const void *from,

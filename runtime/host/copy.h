@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Copies between host and device that disturb nobody: each on a stream of its own that is not ordered
  * with the legacy stream, finished on return. Right during a stream capture too, if the thread's capture
  * mode is relaxed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The CUDA driver as a table of functions, so that nothing here links with libcuda. */
 #ifndef MM_HOST_DRIVER_H
 #define MM_HOST_DRIVER_H

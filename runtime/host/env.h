@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the environment says (secure_getenv; a set-user-ID program hears nothing). */
 #ifndef MM_HOST_ENV_H
 #define MM_HOST_ENV_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #define _GNU_SOURCE /* pthread_timedjoin_np, pthread_setname_np */
 #include "runtime/host/grower.h"
 

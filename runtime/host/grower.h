@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The thread that makes a heap grow while kernels run: it looks into the heap's mailbox (runtime/core/grow.h), maps memory
  * and answers. It makes no call that waits for a kernel, and none at all while nothing is asked for.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #define _GNU_SOURCE /* clock_gettime, MAP_ANONYMOUS */
 #include "runtime/host/heap.h"
 

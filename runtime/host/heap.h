@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The heap of one CUDA context, as the host sees it.
  *
  * A heap is made once, at the first launch of a kernel that needs it, and is never made anew in the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the user asked to see of each heap, when it ends: MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, and
  * what a checked run found (MM_CHECK).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Which kernel is which, in a checked run: device code knows its kernel by the number of its launch (%gridid, mm_grid), the host by its
  * name.
  *

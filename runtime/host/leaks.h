@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What a checked run finds when it looks at all there is: live allocations, by size class and by the kernel that made them; writes past
  * their end; writes after free to what is in quarantine (runtime/core/guard.h).
  */

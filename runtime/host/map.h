@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A heap as a picture (SVG): a cell for each segment up to the last one that is mapped, row by row. Its colour is the size class, how far
  * it is filled the share of it that is live; the segments of a run are one bar. */
 #ifndef MM_HOST_MAP_H

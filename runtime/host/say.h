@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The one way in which the host side speaks: a line on standard error that begins with "mm: ". */
 #ifndef MM_HOST_SAY_H
 #define MM_HOST_SAY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A copy of a heap's metadata in this process, over which the allocator's own walks (runtime/core/usage.h) run as they are.
  *
  * Beside kernels that allocate, parts of it are of different moments: what is counted in it is then near the truth, and nothing in it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Statistics of a heap: what the allocator keeps anyway, read by a walk (runtime/core/usage.h) over a copy of its metadata, so that
  * malloc and free count nothing for them. What is not known is not guessed.
  *

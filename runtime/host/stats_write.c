@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How statistics look: for people, and for programs. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Giving memory back to the driver: chunks all of whose segments are free.
  *
  * What is spare (chunks.h) is unmapped at once. For the rest the device does its part (runtime/core/maintain.h): kernels of ours,

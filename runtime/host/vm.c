@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "runtime/host/vm.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Addresses and physical memory through the driver's virtual memory management. */
 #ifndef MM_HOST_VM_H
 #define MM_HOST_VM_H

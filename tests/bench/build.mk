@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suites of mmbench's own: its options, its watchdog and what it writes, with children that need no GPU; the graph's
 # kernels, a thread of the CPU for each of a CTA, under the sanitizers; and what the case converged makes of its notes.
 , := ,

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # A child of mmbench without a GPU (tools/mmbench/protocol.h). FAKE says how it answers: "PATTERN=HOW;..." where the
 # pattern is compared with "ALLOCATOR REQUEST", the requests being start, identify, floor ..., run ..., end. What it
 # was asked and how it was started go to $FAKE_LOG.

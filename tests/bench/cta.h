@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Kernels without a GPU: a thread for each of a CTA, and one CTA after the other. Enough for those of mmbench's graph, which
  * use barriers, shared memory and atomics, and nothing of a warp. To be included before them.
  */

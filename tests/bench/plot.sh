@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash
 # mmbench --plot: part of run.sh, which has "it" and the like. The functions are called by name through "it".
 # shellcheck disable=SC2317,SC2329,SC2154

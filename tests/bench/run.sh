@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mmbench against children that answer as they are told to (child.sh): options, watchdog, marks, table, CSV; and the
 # pictures that it draws of such files (plot.sh).
 # The functions are called by name through "it".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmbench's case "converged" without a GPU: what is made of the lanes' notes. */
 #include <check.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmbench's graph without a GPU: its edges, its batches, and its kernels, a thread of the CPU for each of a CTA. malloc and
  * free are the C library's, counted, and NULL when a test wants it. */
 #include <check.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suite of the documents: what they say to type can be typed, and what they name is there.
 .PHONY: check-docs
 check: check-docs

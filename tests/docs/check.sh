@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # check.sh BUILD: the documents against the project. Commands are those of commands.txt, and do what that says; relative links lead to
 # something, anchors too; paths are there; variables, options, targets and messages are mm's; all variables and targets are documented.
 # ROOT: a tree whose README.md, docs/, man/ and tests/docs/commands.txt are looked at instead (mutants.sh). ONLY: no command is run or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What documents say that can be checked, a line each: KIND, FILE:LINE and text, with tabs between.
 #   command   a line of an indented block; .Dl of a manual page
 #   span      what stands between backquotes; of a paragraph the line is its first

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mutants.sh BUILD: wrong documents, one mistake each, of which check.sh must tell.
 # From the root of the tree. Ends with "docs-mutants: N passed, N failed".
 # What stands between backquotes is for sed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The fuzzer of operation sequences (fuzz_heap.c): libFuzzer, with AddressSanitizer and undefined behaviour.
 # The seeds are what libFuzzer keeps of what longer runs found, again after a change of the input's format:
 #   build/tests/fuzz/fuzz_heap -set_cover_merge=1 -use_counters=0 tests/fuzz/corpus build/tests/fuzz/corpus

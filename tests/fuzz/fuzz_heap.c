@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Sequences of operations on a small heap, decoded from bytes: libFuzzer finds the sequences, oracle.h knows what
  * each of them must do.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "tests/fuzz/oracle.h"
 
 #include <sanitizer/asan_interface.h>

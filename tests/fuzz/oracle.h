@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A heap under test and what it must do, kept beside it: a sorted map of what is live, how much of it each segment
  * holds, and what must have been counted. Any difference is one line on stderr and an abort.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # run.sh PROGRAM SECONDS: replays the seeds (tests/fuzz/corpus), then fuzzes from them and from what earlier runs found
 # (beside PROGRAM) for that long. Each seed is a test, and so is the fuzzing; a crash leaves one line with the path of
 # what reproduces it: PROGRAM PATH does. Of the defects in tests/fuzz/known each must still be there (the one who cures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # GPU suites: compiled everywhere (build-gpu-tests, part of check), run where a GPU is (check-gpu).
 # Check is linked statically, so that a machine without it can run them from build/.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the CPU build says of the size classes, for the GPU build to be compared with; and of a fresh heap. */
 #include "tests/gpu/expect.h"
 

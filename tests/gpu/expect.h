@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #ifndef MM_TESTS_GPU_EXPECT_H
 #define MM_TESTS_GPU_EXPECT_H
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* filled zero|junk: all memory that kernels get holds that, whatever was there before (MM_FILL; checked runs). Prints "filled: N wrong", and exits
  * with 1 if any is. */
 #include <cuda_runtime.h>

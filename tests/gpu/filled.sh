@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # filled.sh BUILD: malloc fills as MM_FILL says, in a program with the allocator in its machine code, in its PTX, and linked by nvlink; and a
 # program that expects something else notices. Ends with "filled: N passed, M failed".
 set -u

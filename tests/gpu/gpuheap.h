@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A heap on the GPU, seen from outside: made in cudaMalloc memory, checked and drained by the core's own code in
  * kernels, and checked once more on the CPU, in a copy of its metadata. Nobody else may be at work in it.
  * CUDA_OK(call), which does not return after an error, must be defined before.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What test_grow.cu and test_back.cu share: programs of mmnvcc, whose tests begin with a fresh heap. */
 #ifndef MM_TESTS_GPU_GROW_H
 #define MM_TESTS_GPU_GROW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* One misuse of free in a process of its own, as a program gets it, compiled by mmnvcc; misuse.sh runs them all.
  *
  *   misuse --list   a line for each case: name, exit status, MM_ON_MISUSE and MM_SPACING that it is to be run with

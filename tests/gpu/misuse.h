@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Cases of misuse of free (misuse.cu), as rows of a table (misuse_cases.c): a row stands for a case of each way that it names. */
 #ifndef MM_TESTS_GPU_MISUSE_H
 #define MM_TESTS_GPU_MISUSE_H

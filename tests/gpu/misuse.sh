@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # misuse.sh BUILD [ONLY]: runs the cases of BUILD/tests/gpu/misuse, or those whose name holds ONLY, each in a process of its own, eight at a
 # time. What it says on standard error must be, byte for byte, what it printed, and its exit status what the list says. Prints what
 # differs, and ends with "misuse: N passed, N failed"; what needs a second GPU, where there is none, is neither.

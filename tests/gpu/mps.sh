@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mps.sh BUILD: two programs at once, and growing, under CUDA's Multi-Process Service, which is started for this and ended. Says so, with
 # status 0, where there is none.
 set -u

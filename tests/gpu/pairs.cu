@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Many pairs of malloc and free on the GPU: pairs [PAIRS [SEGMENTS]]. Sizes are random, 16 to 8192 B; three in four are
  * freed at once, one in four is held in a table until another thread replaces it. Each is stamped, at its ends and at
  * some places between, with words keyed to its address. The last line tells the result; exit 0 if nothing failed. NULL

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What test_grow.cu has compiled by plain nvcc. */
 #include <cassert>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A program with planted faults, for tests/gpu/planted.sh: planted KIND..., in this order. Kinds: nothing, leaks, overruns, twice, after-free, null, streams, memsets.
  * Plain CUDA, so that CUDA's allocator runs it, too. */
 #include <cuda_runtime.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # planted.sh BUILD: what a checked run tells of a program with planted faults, word for word but for addresses; compute-sanitizer finds as
 # many leaks in CUDA's heap. Ends with "planted: N passed, M failed".
 set -u

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A library with a kernel that allocates, which test_ways.cu loads when there is a heap already. */
 static __global__ void kernel(unsigned *good) {
     unsigned *p = (unsigned *)malloc(1000);

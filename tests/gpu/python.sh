@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # python.sh BUILD: kernels that allocate in CuPy, Numba and PyTorch, with mm and without, where these are installed. What runs with mm is
 # known by the line that MM_VERBOSE=1 has of its heap.
 set -u

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # run.sh BUILD SUITE...: runs the GPU suites; says so and fails where there is no GPU.
 set -u
 build=$1

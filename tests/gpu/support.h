@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the GPU suites share: CUDA errors are test failures, and so is a heap that is not sound. */
 #ifndef MM_TESTS_GPU_SUPPORT_H
 #define MM_TESTS_GPU_SUPPORT_H

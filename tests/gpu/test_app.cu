@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The allocator as a program gets it: this source knows nothing of mm but the check at the end of each test,
  * and is compiled by mmnvcc in several ways (build.mk). The kernels use malloc, free, new and delete.
  */

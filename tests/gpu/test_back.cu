@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A heap that gives memory back when the program wants it, as a program gets it: compiled by mmnvcc, no variable set.
  */
 #include "tests/gpu/grow.h"

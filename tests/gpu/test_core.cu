@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The core on the GPU, seen from inside: compiled by plain nvcc with the core's source, each test on a heap of
  * its own in cudaMalloc memory, checked afterwards by the heap checker. Filling and reusing: test_fill.cu.
  */

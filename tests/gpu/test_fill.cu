@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Heaps on the GPU that are filled, to the last slice, and used again: every byte of every allocation is painted, keyed
  * to its address, and read back when all are there.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A heap that grows while kernels run, as a program gets it: compiled by mmnvcc, no variable set. Giving memory back: test_back.cu.
  */
 #include "tests/gpu/grow.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mm.h as a program gets it: usable size, calloc and realloc in kernels; statistics and reset on the host. */
 #include <mm.h>
 

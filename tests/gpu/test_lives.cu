@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Memory that lives for a random time in heaps on the GPU, got by one thread and freed by another: a table of what is
  * live, in which each step replaces an entry. The live set is constant, so what the heap has in use must be, too.
  */

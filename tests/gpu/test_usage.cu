@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What mm_get_usage says, against an account that the program keeps itself: over ten million calls, beside nothing and beside
  * kernels. */
 #include <mm.h>

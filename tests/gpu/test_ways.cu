@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Every way by which a kernel comes to run, and what processes do: the heap is there, and grows. As a program gets it, compiled by
  * mmnvcc. `ways CASE` runs what wants a process of its own.
  */

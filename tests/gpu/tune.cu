@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Timings for tuning the core, in a second or two: tune [NAME [LOW HIGH ONE_IN ASKS]]; with the latter only that case,
  * LOW to HIGH bytes for one thread in so many, at most 1,000,000 ASKS. runtime/device.cu, linked as mmnvcc links it (32 registers), over heaps of
  * its own, without libmm, so that variants can be built side by side and run in one go. What

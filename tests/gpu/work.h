@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the kernels of the GPU suites share. */
 #ifndef MM_TESTS_GPU_WORK_H
 #define MM_TESTS_GPU_WORK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the environment says (runtime/host/env.c), in one process: 40 bad values of each variable, and 10,000 random ones. For
  * each: no crash, at most one line, and what is not understood leaves the default.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Check suite of the hooks and the host side of the heap, against the stand-in driver. Runs the client programs
  * (client_*.c) and compares what they answer, print and complain of. */
 #define _GNU_SOURCE

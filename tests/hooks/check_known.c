@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Check suite of the two tables of the hooks: known kernels, and handles; against a plain model. */
 #include <check.h>
 #include <pthread.h>

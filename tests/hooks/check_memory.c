@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Chunks, the grower and giving back (runtime/host/{chunks,grower,trim}.c) against a table of driver functions that keeps
  * account of what is mapped: what the stand-in's scenarios meet only in races.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Check suite of what mm tells, against the stand-in driver: misuse, statistics, pictures of the heap. The scenarios are in
  * client_report.c. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* client WAY SCENARIO [ARGUMENT...]: exit 0 if everything was as it should be. */
 #include "client.h"
 

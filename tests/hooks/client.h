@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A program that uses the driver in one of the ways programs do; its scenarios are in client_*.c. */
 #ifndef MM_CLIENT_H
 #define MM_CLIENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of fat binaries as mmnvcc makes them: which text in them is linked, and which are loaded as they are. */
 #include "client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of a heap that grows. The kernel is threads of this process, which run the allocator's own source on the heap that
  * libmm.so has made in the stand-in's memory; libmm.so's thread serves it as it would a GPU.
  */

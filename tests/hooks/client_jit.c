@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of code that comes at run time: what the driver gets of it. */
 #include "client.h"
 

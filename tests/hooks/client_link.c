@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of PTX that becomes machine code when it is loaded: what the linker gets, and what the program gets of it. */
 #include "client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of the host's part of mm.h. "Kernels" are this process: it runs the allocator's own source on the heap. */
 #include "client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of what is told: misuse, statistics, pictures. "Kernels" are this process: it runs the allocator's own source on the heap. What is
  * wanted on standard error, and in which order, stands in check_hooks.c. */
 #include "client.h"

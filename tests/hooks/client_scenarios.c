@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios that every way of reaching the driver must get through. */
 #include "client.h"
 

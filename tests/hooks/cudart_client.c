@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The real CUDA runtime on the stand-in. It asks the driver for private tables that nobody else has, so it does
  * not come up; but it has fetched its functions by then, and this looks through its memory for them: none
  * may be the driver's own where we have a hook. Exit 0 if so. */

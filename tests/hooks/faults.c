@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Fault injection (make faults): every driver call that libmm.so makes, at every stage of a heap's life, is made to fail once, with
  * several errors; and the driver is made to block. Each in a process of its own (client_grow.c, client_edges.c, client_jit.c). What must hold: the
  * program ends by itself, in time, with status 0; at most one line that begins with "mm: ", and one if it has less memory than it

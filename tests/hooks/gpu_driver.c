@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The driver API against libmm.so on a GPU: gpu_driver IMAGE CASE. Exit 0 if it is as it should be. */
 #include "gpu_driver.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Shared by the driver-API programs for a GPU. */
 #ifndef MM_GPU_DRIVER_H
 #define MM_GPU_DRIVER_H

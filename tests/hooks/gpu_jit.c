@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* PTX that comes at run time, on a GPU: gpu_jit FOLDER CASE. FOLDER holds jit_whole.ptx, jit_one.ptx, jit_two.ptx and
  * jit_kernels.cu. Exit 0 if 1,000,000 mallocs and frees went as they should: on mm, or with MM_OFF=1 on CUDA's own. */
 #include "gpu_driver.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What a kernel of gpu_module.cu saw of its heap. */
 #ifndef MM_GPU_LOOK_H
 #define MM_GPU_LOOK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Facts about a driver that its documentation leaves open; prints them, judges nothing. Run without libmm.so:
  * gpu_probe IMAGE. What might crash runs in a child of its own. */
 #define _GNU_SOURCE

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Runs the GPU checks of the hooks (built by `make gpu-hooks`). Usage: gpu_run.sh BUILD. Prints one line for each
 # case and ends with "N passed, M failed".
 set -u

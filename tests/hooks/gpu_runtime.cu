@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The runtime API, static or shared, against libmm.so on a GPU: gpu_runtime CASE. Exit 0 if it is as it should be.
  * Compiled by plain nvcc together with gpu_module.cu's device code. */
 #include <algorithm>

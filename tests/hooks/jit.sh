@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # jit.sh BUILD FOLDER CUDA_HOME: what the driver gets for PTX of NVRTC (of nvcc, if there is no NVRTC) must assemble, and link. The
 # driver is the stand-in, which keeps the text.
 set -eu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What comes as PTX at run time: all, or (PART 1, 2) two texts for the driver to link. */
 #ifndef PART
 #define PART 0

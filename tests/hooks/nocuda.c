@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A program that has nothing to do with CUDA. */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* nvjitlink LIBRARY OUT TEXT... [-- OPTION...]: links PTX and LTO IR (.ltoir) with nvJitLink as Numba does, for sm_90 or what an option says, and writes
  * the machine code. Exit 77: there is no such library. NVJITLINK_GLOBAL: asks RTLD_DEFAULT for its functions, as cuda.bindings does. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # nvjitlink.sh LIBMM FOLDER CUDA_HOME: what the real nvJitLink makes under LIBMM. The allocator is in it, if it allocates; kernels with bounds
 # and limits can call it. From the root of the tree; FOLDER holds what jit.sh made.
 set -eu

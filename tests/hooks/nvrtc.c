@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* nvrtc PTX|CUBIN LIBRARY SOURCE OPTION...: writes what NVRTC makes. Exit 77: there is no such library. */
 #include "nvrtc.h"
 

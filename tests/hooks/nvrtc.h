@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* NVRTC, if there is one: CUDA C in, PTX or machine code out. */
 #ifndef MM_TEST_NVRTC_H
 #define MM_TEST_NVRTC_H

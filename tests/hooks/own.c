@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Has a dlsym and a cuLaunchKernel of its own; links with mmhook.o all the same. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Opens plugin.so (the client, linked with mmhook.o) after the driver, as an importer of extensions does. */
 #include <dlfcn.h>
 #include <stdio.h>

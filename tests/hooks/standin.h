@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What a test may see and set of the stand-in driver (standin_cuda.c): standin_get() of its library. */
 #ifndef MM_STANDIN_H
 #define MM_STANDIN_H

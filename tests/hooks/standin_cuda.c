@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A small libcuda.so.1 that plays device in host memory, for fault injection and machines without a GPU. It is
  * stricter than the real one: any call that makes or waits for something breaks a capture unless the
  * calling thread's mode is relaxed, and asking a CUfunction as if it were a CUkernel aborts.

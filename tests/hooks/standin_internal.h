@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the files of the stand-in driver share. */
 #ifndef MM_STANDIN_INTERNAL_H
 #define MM_STANDIN_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The stand-in driver's ways of taking code: files, options, and links of several inputs. */
 #include "standin_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The kernels of libmm.so's own module (runtime/maintain.cu), by the same source. */
 #include "standin_kernels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #ifndef MM_STANDIN_KERNELS_H
 #define MM_STANDIN_KERNELS_H
 #include "runtime/core/layout.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The stand-in driver's memory: physical memory is counted, addresses are those of the process. */
 #include "standin_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The stand-in driver's modules, libraries, launches, and cuGetProcAddress. */
 #include "standin_internal.h"
 #include "standin_kernels.h"

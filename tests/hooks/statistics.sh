@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # statistics.sh BUILD: the JSON of MM_STATS=json keeps to docs/statistics.schema.json, and the schema can tell. Prints "N passed, M failed".
 set -u
 build=$(readlink -f "${1:?usage: statistics.sh BUILD}") passed=0 failed=0

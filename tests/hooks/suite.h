@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How suites run the client programs and look at what they say. In the folder of the programs; argv[1]: folder of
  * libmm.so.1, argv[2]: of mmrun. */
 #ifndef MM_HOOKS_SUITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* libthird.so: a third library that is preloaded beside libmm.so and asks for the next definition. A dlsym in
  * front of libc's that called it would change who asks, and the answer. */
 #define _GNU_SOURCE

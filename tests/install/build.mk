@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suite of what is installed and how it is found: versions, mmnvcc's own options, MM_OFF, mmdoctor, manual pages, mm.pc, the CMake
 # package, completion, uninstall, dist.
 .PHONY: check-install

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # run.sh OUT: mm as it is installed, into OUT: what is there, whether it is found, what its programs say; uninstall; dist.
 # CUDA_HOME, CC, ARCHS and MAKE in the environment; from the root of the tree.
 # The functions are called by name through "it".
@@ -340,13 +341,13 @@ it 'completion of mmbench --' bench_options
 # What is in a folder, but standard folders, which others use, too.
 listing() {
     (cd "$1" && find . ! -type d &&
-        find . -type d | grep -v -x -E '\.(/(bin|include|lib|share|pkgconfig|cmake|man|man[17]|bash-completion|completions))*')
+        find . -type d | grep -v -x -E '\.(/(bin|include|lib|share|pkgconfig|cmake|man|man[17]|doc|bash-completion|completions))*')
 }
 it 'DESTDIR' makes install DESTDIR="$out/dest" PREFIX=/opt/mm
 what_is_there() {
     local file
     for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc,include/mm.h} include/mm.h lib/pkgconfig/mm.pc \
-        lib/cmake/mm/{mmConfig,mmConfigVersion}.cmake share/man/man1/{mmnvcc,mmrun,mmbench,mmdoctor}.1 share/man/man7/mm.7 \
+        lib/cmake/mm/{mmConfig,mmConfigVersion}.cmake share/man/man1/{mmnvcc,mmrun,mmbench,mmdoctor}.1 share/man/man7/mm.7 share/doc/mm/LICENSE \
         share/bash-completion/completions/{mmnvcc,mmrun,mmbench,mmdoctor}; do
         [[ -e dest/opt/mm/$file ]] || { echo "$file is missing" && return 1; }
     done

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mmnvcc with other toolkits, and in every combination of mode, linkage and architecture.
 
 INTERPOSE_TEST := $(BUILD)/tests/interpose

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # builds.sh MMNVCC IMAGES OUT: the projects in tests/interpose/projects, built by the build systems that people use, the ways they would
 # name mmnvcc to them. Every device image is the allocator's own (no service left to the driver, one heap variable), and each file
 # that was linked knows a run time that is there. Where a GPU is the programs are run, too. CUDA_HOME names the toolkit. From the

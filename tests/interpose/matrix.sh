@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # matrix.sh MMNVCC IMAGES OUT: a program built by mmnvcc in every combination of mode, linkage and architecture below, and by nvcc with the
 # same arguments. The images of both are for the same architectures; ours refer to no service of the driver's and have one heap
 # variable each (none if the program allocates nothing); the host's malloc is libc's; the run time is where the program looks for it.

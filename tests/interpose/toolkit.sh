@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # toolkit.sh RELEASE DIR: fetches another CUDA toolkit into DIR, laid out as NVIDIA's installer does: 13.x from PyPI; 12.4 from Debian 13
 # (unpacked, not installed), since there is no nvcc 12 on PyPI. 12.4: 1 GB, 13.x: 300 MB.
 set -euo pipefail

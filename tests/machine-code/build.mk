@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suite machine-code: no YIELD and no NANOSLEEP in the device libraries, and the program that sees to it.
 
 MACHINE_CODE_TEST := $(BUILD)/tests/machine-code

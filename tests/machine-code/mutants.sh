@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mutants.sh LIB OUT: plants one fault at a time in mmunyield and expects the suite to fail, and so if a device library is made with a
 # mmunyield that leaves one YIELD. From the root of the tree; CC and CUDA_HOME from the environment.
 set -eu

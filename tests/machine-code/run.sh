@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # run.sh MMUNYIELD LIB OUT [PART]: whether the machine code in LIB/device is free of YIELD and NANOSLEEP, and whether MMUNYIELD does what it
 # says. CUDA_HOME in the environment. PART, for mutants: tool or libraries only.
 set -u

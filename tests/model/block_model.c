@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Blocks (block.h) under the explorer: slices come back, are used again, blocks become whole. */
 #include "world.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Interleaving explorer over the core's own headers (explore.h). Models run with blocks of one slice ("one"), of two slices in
 # two words of bits ("two") and of two slices in one word ("word"), where that makes a difference; stripes also with rings of
 # two lots ("ring"), and with blocks of four slices, of which two are drawn by plain tickets ("four").

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Writes mmconfig.h with tiny sizes: config.sh MMCONFIG SLICES WORD VERSIONS TRIES RING. A segment of 64 KiB, so that a
 # half, a quarter, an eighth of it are slices of their own class. Shifts: SLICES of a block, slices of a WORD of bits,
 # VERSIONS, lots of a RING; and how often NULL is searched for (TRIES). Memory is always scarce: whole blocks are used

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Interleaving explorer: runs a handful of coroutines through every schedule of their atomics.
  *
  * Depth first over states, each visited once (64-bit hash of the memory that was written and of the stacks).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Growing (grow.h) and giving back (maintain.h) under the explorer. The host is a thread: it maps, answers, unmaps. */
 #include "world.h"
 

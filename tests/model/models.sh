@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # models.sh BUILD SECONDS BOUND PROGRAM...: explores every scenario of the programs, SECONDS for each at most, with BOUND
 # preemptions (empty: what the scenario asks for), then plants the mutants. MODEL_JOBS programs at a time (2). The last line says
 # how that went; fails if a scenario is violated, goes on for ever, or a mutant survives. A scenario that runs out of time is

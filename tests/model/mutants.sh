@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Plants one fault at a time in a copy of the core (mutants.txt) and expects the explorer to find it.
 # mutants.sh BUILD SECONDS BOUND [ONLY]: BUILD/model holds the sizes; SECONDS and BOUND for each scenario; only mutants whose
 # name holds ONLY. Prints those that survive, then "N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where

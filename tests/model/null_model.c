@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* NULL (stripe.h, run.h) under the explorer: never while there was memory all the time that nobody had in hand for longer than
  * the others' waits take (explore.h, fair waits). */
 #include "world.h"

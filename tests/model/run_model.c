@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Runs (run.h) under the explorer: overlapping claims of runs and slices, frees, double frees. */
 #include "world.h"
 

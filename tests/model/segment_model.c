@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Segments (segment.h) under the explorer: whole blocks are claimed and given back, segments change class. Sizes: config.sh. */
 #include "world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Stripes and reserves (stripe.h, ring.h) under the explorer: tickets, lots made ready late and ahead, slots that are used again,
  * flushing, misuse of what was never handed out. */
 #include "world.h"

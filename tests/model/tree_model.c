@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Bitmap trees (tree.h) with two mids under the explorer: nothing in the set is lost from sight. */
 #include "explore.h"
 #include "runtime/core/tree.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A heap for the explorer's scenarios: a few tiny segments (see config.sh), and who holds what in it. */
 #ifndef MM_MODEL_WORLD_H
 #define MM_MODEL_WORLD_H

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Whole programs that allocate in kernels, each built by plain nvcc and by mmnvcc: runs both builds on this machine's GPU
 # and compares what they print and how long they take. Usage: run.sh DIR [PROGRAM...] (default: all of DIR)
 #

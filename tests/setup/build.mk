@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The suites of the set-up, and the checkers of our own C and shell.
 
 .PHONY: check-setup check-toolkit lint

@@ -1,11 +1,17 @@
 #!/bin/bash
-# Every shell file of the project goes through shellcheck, every C file through cppcheck.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Every shell file of the project goes through shellcheck, every C file through cppcheck; every source names its licence.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 shell=() c=() status=0
 while IFS= read -r -d '' file; do
     [[ -f $file && ! -L $file ]] || continue
+    case $file in
+    *.[ch] | *.cu | *.cpp | *.sh | *.mk | *.py | *.awk | *.cmake | man/* | */CMakeLists.txt | Makefile)
+        head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception' ||
+            { echo "lint: $file: no SPDX line among its first two"; status=1; } ;;
+    esac
     case $file in
     *.c) c+=("$file") ;;
     *.sh) shell+=("$file") ;;

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The set-up and the options against a stand-in machine: a PATH of our own, where apt-get, sudo and pip
 # are scripts. Nothing is installed, nothing is fetched.
 # The functions are called by name through "it"; the stand-ins' own lines are quoted as they stand.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Fetches the pinned CUDA compiler as on a machine that has none, and builds with it in every way mm uses.
 set -euo pipefail
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* images PROGRAM: one line for each device image that PROGRAM (executable, shared library or object) would
  * load, that is, each one in section .nv_fatbin, or that it is itself (a container, a cubin, PTX):
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mmnvcc.sh MMNVCC IMAGES OUT: programs compiled by mmnvcc in every mode, and what is in them; then what
 # mmnvcc says when it cannot. CUDA_HOME in the environment names the toolkit. From the root of the tree.
 set -u

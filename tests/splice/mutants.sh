@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mutants.sh OUT FRAGMENT PTX... -- PTX...: plants one fault at a time in the splicer and expects suite splice to fail, or suite counts
 # for the files of counts.h.
 # From the root of the tree; CC and CHECK_FLAGS (of Check) from the environment.

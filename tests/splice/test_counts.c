@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Suite counts: which stores in front of an allocation are removed. argv: PTX that nvcc has just written for programs/arrays.cu. */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include <check.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Suite splice: tokens, modules, splicing. argv: the fragment, then PTX that nvcc has just written. */
 #include <check.h>
 #include <stdio.h>

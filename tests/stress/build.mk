@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Stress: threads on the CPU build for longer than the unit suites, with oracles of their own (world.h). The same
 # programs three times: plain, ThreadSanitizer, AddressSanitizer and undefined behaviour. STRESS_OPS in the
 # environment goes before the numbers here: calls of malloc and free that the programs of a build share; a few per cent

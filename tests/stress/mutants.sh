@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Plants one fault at a time in a copy of the tree and says which of them neither the stress suites nor the fuzzer
 # notices. Prints a line for each with what noticed it, then "mutants: N killed, M survived".
 #   mutants.sh [-l LIST] [NAME]...   LIST: its faults (default: mutants.txt here; tests/unit/mutants.txt has the same

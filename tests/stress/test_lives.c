@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Threads that live off one heap in several ways; see world.h for what is looked at. Heaps are small, so that
  * memory runs out, blocks and segments retire and change their class all the time. Each phase goes in rounds over the
  * same heap. After each the heap is checked as it is; after some all is freed, and must be free again. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Misuse of free while others use the same heap properly: the heap stays sound, nobody else's memory is harmed,
  * and each misuse is counted exactly once, as what it is, wherever that does not depend on who came first.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "tests/stress/world.h"
 
 #include "runtime/core/heap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A heap under test, three oracles over it that know nothing of the allocator's metadata, and threads.
  *
  *   shadow   one bit for 16 bytes of the heap, set at malloc and cleared before free: a bit that is set already

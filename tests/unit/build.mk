@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The unit suites: the allocator core on the CPU, one Check program for each room. Three builds: plain (all),
 # address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
 

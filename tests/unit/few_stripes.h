@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Included before everything else (-include): a heap in small, so that all schedules of two callers who change its words can
  * be run: segments of 64 KiB with blocks of 64 and 128 slices, two stripes for each class, rings of four lots,
  * one of them ready ahead, rows of two segments.

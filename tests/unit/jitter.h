@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Included before everything else (-include): now and then the processor is given away just before an atomic
  * access of the core, so that threads meet in the middle of each other's steps even on two processors: once in
  * 2^(32 - UNIT_JITTER_SHIFT) of them. */

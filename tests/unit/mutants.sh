@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Plants one fault at a time in a copy of the core (mutants.txt) and says which of them no suite notices.
 # Prints a line for each, then "mutants: N killed, M survived". Argument: only those whose name holds it. JOBS: so many at
 # once (default: processors).

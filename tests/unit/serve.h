@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the lanes of mm_slice_malloc_slow do for a group of n: the CPU's warps, of one lane, as callers of many tickets. */
 #ifndef MM_UNIT_SERVE_H
 #define MM_UNIT_SERVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The CPU port with a step before every atomic access, so that a test can let actors of one thread (two, or UNIT_ACTORS)
  * go forward step by step in any order; and a home stripe that the test sets. Include before the core.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the suites of stripes and of shortage share: a small heap whose classes are as in one of any size. Include after
  * tests/unit/steps.h.
  */

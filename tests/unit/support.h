@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the unit suites share: heaps made, checked and compared with a fresh one; random numbers; main. */
 #ifndef MM_UNIT_SUPPORT_H
 #define MM_UNIT_SUPPORT_H

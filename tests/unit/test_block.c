@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Blocks: slices that come back, are used again, and make a block whole: counts, hints, reusers, stale ones. */
 #include "tests/unit/steps.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Size classes and the layout: arithmetic, so checked for every value where that is cheap. */
 #include "tests/unit/support.h"
 

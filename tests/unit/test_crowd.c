@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A crowd: hundreds of warps that change places at every few atomic accesses, as on a GPU and as no number of CPU threads
  * does it. What they do to the heap as a whole: how much of it a constant live set takes, and whether one that almost fills
  * it gets what there is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* MM_FILL: malloc fills memory of every kind that it hands out; nothing else changes. */
 #include <pthread.h>
 

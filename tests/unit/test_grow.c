@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Growing (grow.h) and giving back (maintain.h), step by step: the test is the host. What threads do at the same time the model
  * explores (tests/model/grow_model.c), and with a real host, tests/hooks/client_grow.c.
  */

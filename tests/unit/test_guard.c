@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The checked run: what it finds, what it must not find, and that it gives all memory out. */
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The heap as its user sees it: every size, every alignment, misuse, NULL (test_known.c has the defects of the published
  * code). */
 #include "tests/unit/support.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Two callers in many orders of their steps with up to three changes, on a heap in small (few_stripes.h): heap sound, no
  * slice twice, no NULL while there is memory, nothing lost. Protocols of tree.h, segment.h, block.h, stripe.h and run.h;
  * steps.h says how. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The known defects of the published code (McCoy & Pandey's own), one test each, named after the defect. */
 #include "tests/unit/support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* When the answer is NULL (shortage.h): not before everything has been looked through, and how long that takes. */
 #include "tests/unit/steps.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Reports of misuse: each kind of a slice, block or run, with address and size; the first ones only; when they are not wanted. */
 #include <pthread.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Rings: tickets and lots, by themselves, against plain counting, and as the heap uses them: who makes a lot ready, and when. */
 #include "tests/unit/steps.h"
 

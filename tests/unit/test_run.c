@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Runs of segments: found wherever there are enough neighbours, aligned, coalesced at once. */
 #include "tests/unit/support.h"
 

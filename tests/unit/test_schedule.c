@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A few callers in random orders of their steps, on a heap in small (few_stripes.h), with an oracle that knows nothing of the
  * heap's metadata: which 16 bytes of the heap are held. The first caller searches for slices to use again, a few steps at a time;
  * in between the others make whole calls, so that segments change hands under it. A schedule depends on its number only.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Segments: blocks claimed and given back, segments that become nobody's, stale readers, exhaustion. */
 #include "tests/unit/steps.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* When memory is short: slices that came back, blocks put into circulation, flushing. When the answer is NULL: test_null.c. */
 #include "tests/unit/steps.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Slices: each class filled to NULL and emptied, and every misuse of a slice. */
 #include "tests/unit/support.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Threads that hammer one heap: every payload is keyed to its address and looked at before it is freed, most
  * often by another thread. Heaps are small, so that blocks and segments run out, retire and change their class
  * all the time; afterwards the heap must be as it was when new. */

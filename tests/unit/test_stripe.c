@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Stripes and reserves: tickets, lots, rows of segments, and what free is told. (When memory is short: test_shortage.c.) */
 #include "tests/unit/steps.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The bitmap tree: one thread against a plain set, stale hints, then threads. */
 #include <pthread.h>
 

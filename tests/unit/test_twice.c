@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Double frees in a checked run, step by step: two callers free one allocation, one of them stops at each of its steps while the
  * other goes on, or while the memory goes on to other owners. A free that lost is a double free, or one of memory that is free;
  * never a write past the end, since there is none. */

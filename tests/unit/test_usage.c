@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The walk over what is in use, against an account kept beside the calls. */
 #include "runtime/core/usage.h"
 #include "tests/unit/support.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Warps of several lanes that the machine never changes between (warps.h): no lane waits for a lane of its own warp, on any path. Lanes
  * of a warp want the same class or different ones, few or many slices to a lot, runs, and come alone or together; memory is there
  * or short. All calls end after a bounded number of steps, nothing is handed out twice, and the heap is sound and fresh at the end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The steps of the core (port.h, enum mm_step) taken until they are done, as a warp of one lane takes them. */
 #ifndef MM_UNIT_UNTIL_H
 #define MM_UNIT_UNTIL_H

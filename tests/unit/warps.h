@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The CPU port with warps of several lanes, which go on as a GPU's do that never changes between the lanes of a warp of its own accord:
  * a lane that runs goes on until it comes to a warp operation, or ends. A lane that waits for another lane of its warp in a loop
  * waits for ever. Warps take turns at random, before any atomic access. Include before the core.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What stands around the axes of a picture: where its rows come from, what failed, notes. */
 #define _GNU_SOURCE /* open_memstream */
 #include <fnmatch.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What is measured. Names and sizes are those under which the published allocators were measured before. */
 #include "tools/mmbench/mmbench.h"
 

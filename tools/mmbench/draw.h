@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the parts of a picture share: where things stand, how an allocator's line looks, how numbers are written. */
 #ifndef MM_BENCH_DRAW_H
 #define MM_BENCH_DRAW_H

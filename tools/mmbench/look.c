@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How an allocator's line looks, what marks mean, and how numbers and names are written in pictures. */
 #include <fnmatch.h>
 #include <math.h>

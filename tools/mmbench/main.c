@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmbench: options, and the cases one after the other. */
 #define _GNU_SOURCE /* ftruncate, fileno */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmbench: CUDA's built-in allocator beside mm, by the same program (child/child.h), compiled twice.
  *
  *   cases.c    what is measured: the table of cases, and the items that a set of options makes of it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Which pictures there are; their files. */
 #define _GNU_SOURCE /* mkstemp, fchmod */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* One picture: both axes logarithmic, a line for each allocator, its name at the right, level with the line's end.
  * What failed is in no line, however fast it was: it stands below, in a row of its own for each allocator.
  */

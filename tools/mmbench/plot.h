@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmbench --plot: rows of CSV files as pictures in SVG. No child is started.
  *
  *   rows.c      CSV files: mmbench's own, and those of the measurements of published allocators

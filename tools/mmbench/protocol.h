@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What mmbench and its children say to each other: lines. Whatever else a child says is a remark, shown if it fails.
  *
  *   mmbench-ALLOCATOR HEAP_BYTES SECONDS                   is started; SECONDS: what one request may take

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What mmbench writes: the table, the CSV file, and the line that says how far it is. */
 #define _GNU_SOURCE /* gmtime_r, isatty */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* CSV files whose rows pictures can have. Their comment lines are read, too: GPU, driver, date, notes. */
 #define _GNU_SOURCE /* getline */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The items of a case under one allocator. A child serves items as long as it answers and the heap's size stays; one
  * that fails costs its item, and the larger ones of the series. Floors are measured when a child has started and
  * before it ends; a row's floor is the median of what its own child measured.

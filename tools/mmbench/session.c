@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* One child process: its input and output are pipes; its error output is the same pipe as its output, so that what it
  * says last is known. It dies with us. Whatever it does, reading it ends at a deadline.
  */

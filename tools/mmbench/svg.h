@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Shapes and text in SVG. Coordinates in pixels from the top left; colours as "#rrggbb". */
 #ifndef MM_BENCH_SVG_H
 #define MM_BENCH_SVG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmimages FILE: what mmdoctor asks of a file, one line each:
  *
  *     file linked                              or object, archive, cubin, fatbin, other

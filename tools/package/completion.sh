@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash
 # What bash offers behind mmnvcc, mmrun, mmbench and mmdoctor; one file under four names.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # find_package(mm): MM_NVCC, the mmnvcc of this installation (for CMAKE_CUDA_COMPILER, before CUDA is enabled), and
 # mm::mm, for programs whose last link is not done by mmnvcc. Computed from where this file is; but in mm::mm is the
 # path of libmm.so.1 as it was installed (a program that does not find it there needs mmrun).

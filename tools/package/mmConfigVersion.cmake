@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # A newer one will do while the first number is the same.
 set(PACKAGE_VERSION "@VERSION@")
 if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)

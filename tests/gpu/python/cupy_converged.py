@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """How many lanes of a warp are together after malloc and free, in kernels that the driver compiles from NVRTC's PTX."""
 import cupy
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A CuPy RawKernel, and a RawModule of several kernels, that allocate; NumPy checks what they made."""
 import cupy
 import numpy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A Numba kernel that calls malloc and free, which it declares as what they are: functions of the device."""
 import numpy
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A PyTorch extension whose kernel allocates, built by cpp_extension with the nvcc that PYTORCH_NVCC names."""
 import sys
 import tempfile

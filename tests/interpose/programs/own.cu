@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A program with an allocator of its own: operators new and delete on the device, functions called malloc and free in a namespace and in a
  * class. One kernel uses the global malloc as well. */
 #include <cstdio>

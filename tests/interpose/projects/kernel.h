@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A kernel that allocates in both ways, and the program around it: 0 if the memory was good, 1 if not, 3 without a GPU. */
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "kernel.h"
 __device__ void *give(size_t n);
 struct giver {

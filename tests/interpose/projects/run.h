@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The program around kernel k; behind it. */
 extern "C" int run() {
     k<<<100, 100>>>();

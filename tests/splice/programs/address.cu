@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Takes addresses: in code and in the value of a variable. */
 #include <cstdlib>
 typedef void *allocate(size_t);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Every way in which device code allocates, several entry points, one capped to 32 registers. */
 #include <cassert>
 #include <cstdio>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 // Arrays of classes: nvcc 13 stores the count of those with a constructor and no destructor in front of malloc's memory.
 struct word { unsigned limb[8]; __device__ word() {} };
 struct pair { int a, b; __device__ pair() : a(3), b(4) {} };

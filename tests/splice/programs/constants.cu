@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The program's own constant memory, TABLE_BYTES of it: the heap variable lies there, too. */
 #include <cstdlib>
 extern "C" {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What mm.h offers; with SIZE_ONLY one service, which the driver has not. */
 #include <mm.h>
 #include "run.h"

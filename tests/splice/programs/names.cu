@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Variables and kernels of every linkage beside a kernel that allocates: the host asks for them by name. */
 #include <cstdlib>
 static __device__ int own = 3;

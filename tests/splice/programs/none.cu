@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Declares no service: the names are in debug information, strings, other functions' names. */
 #include <cstdio>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Second translation unit of a relocatable program. */
 #include <cstdlib>
 __device__ void *give(size_t n) { return malloc(n); }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* main() of the programs: 0 if their kernels run, and give memory where they should; else 1. */
 #include <cstdio>
 #include <cuda_runtime.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* First translation unit of a relocatable program. */
 #include "run.h"
 __device__ void *give(size_t n);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The kernels that allocate. Nothing in here but malloc and free concerns an allocator. */
 #include <stdlib.h>
 

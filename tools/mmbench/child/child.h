@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the child's files share. What allocates is alloc.cu and graph.cu, compiled twice: by nvcc they run on CUDA's
  * allocator, by mmnvcc on mm. They know of neither: malloc and free in kernels are all they use.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The case "converged": whether the lanes of a warp are still together after malloc and free. If a call splits a warp, the code after it runs once
  * for each part, and a fixed piece of arithmetic by all lanes takes up to 32 times as long.
  *

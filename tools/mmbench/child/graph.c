@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The case that is an application: a graph that grows and shrinks (graph.h). Every run goes through all phases, and after
  * each the graph is compared with what it must be. NULLs or a wrong list end the request, and mark all of its rows. */
 #include <stdlib.h>

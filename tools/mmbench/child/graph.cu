@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Launches of the kernels that allocate for the graph. Compiled twice, as alloc.cu: malloc and free are all it uses. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The cases about the heap: how much of it can be had, how far it spreads, what it costs to make, how it ages. */
 #include <stdio.h>
 #include <stdlib.h>

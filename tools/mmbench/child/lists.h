@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Adjacency lists that grow and shrink: the kernels that allocate (graph.h says what a list is, and who owns it). A thread
  * for each vertex of the batch, CTA_THREADS in a CTA. Plain C but for the barrier and atomics, so that a test can run
  * them without a GPU (tests/bench/cta.h).

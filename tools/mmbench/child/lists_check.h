@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Compares lists with what they must be (graph.h): a CTA for each vertex, of any size. */
 #ifndef MM_BENCH_LISTS_CHECK_H
 #define MM_BENCH_LISTS_CHECK_H

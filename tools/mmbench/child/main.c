@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The child: reads requests, runs them, answers. Any error of CUDA ends it with one line; mmbench starts another.
  * What the build calls itself is not taken at its word: "identify" finds out which allocator is there.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The kernels that allocate nothing. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* R-MAT: edges of a graph whose degrees are as uneven as those of the networks that people study. Of the matrix of
  * vertices by vertices one quadrant is chosen, of that again one, and so on: D. Chakrabarti, Y. Zhan, C. Faloutsos,
  * "R-MAT: a recursive model for graph mining", SDM 2004, section 3, without its smoothing; probabilities as in the

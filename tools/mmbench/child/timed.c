@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The cases that are kernel times: a warm-up in which everything is checked, then the runs, of which the last is
  * checked again. A run that got NULL ends its request.
  */

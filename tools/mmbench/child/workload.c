@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Batches of edges for the graph, and what it must be after each. What it must be is told from the edges as they come,
  * one after the other, and not from the grouped batches that the kernels get. */
 #include <stdlib.h>

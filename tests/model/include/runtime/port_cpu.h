@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* port.h for the interleaving explorer: every atomic is a step of the schedule, sequentially consistent.
  *
  * Found before runtime/port_cpu.h because of the order of -I options. The explorer (explore.h) runs each
