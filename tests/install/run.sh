@@ -237,6 +237,9 @@ moved() {
 }
 it 'mmdoctor, a run time that was moved' moved
 
+# shellcheck source=tests/install/selftest.sh
+source "$root/tests/install/selftest.sh"
+
 # ---- manual pages --------------------------------------------------------------------------------
 
 lint_clean() { says 0 '' mandoc -T lint -W warning "$prefix/share/man/$1"; }
@@ -329,7 +332,7 @@ it 'completion of mmnvcc -std' offers '-std=c++14 -std=c++17 -std=c++20' mmnvcc 
 it 'completion of mmnvcc x.cu --mm-' offers '' mmnvcc x.cu --mm-
 it 'completion of mmrun --' offers '--help --version' mmrun --
 it 'completion of mmrun bas' eval 'has " $(completes mmrun bas) " " bash "'
-it 'completion of mmdoctor --' offers '--help --version' mmdoctor --
+it 'completion of mmdoctor --' offers '--selftest --help --version' mmdoctor --
 it 'completion of mmbench --only' offers 'mm builtin' mmbench --only ''
 it 'completion of mmbench --cases sing' offers 'single single_cold' mmbench --cases sing
 it 'completion of mmbench --plot DIR' offers '' mmbench --plot dir --
@@ -346,7 +349,7 @@ listing() {
 it 'DESTDIR' makes install DESTDIR="$out/dest" PREFIX=/opt/mm
 what_is_there() {
     local file
-    for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc,include/mm.h} include/mm.h lib/pkgconfig/mm.pc \
+    for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc,include/mm.h,selftest/mmselftest,selftest/selftest} include/mm.h lib/pkgconfig/mm.pc \
         lib/cmake/mm/{mmConfig,mmConfigVersion}.cmake share/man/man1/{mmnvcc,mmrun,mmbench,mmdoctor}.1 share/man/man7/mm.7 share/doc/mm/LICENSE \
         share/bash-completion/completions/{mmnvcc,mmrun,mmbench,mmdoctor}; do
         [[ -e dest/opt/mm/$file ]] || { echo "$file is missing" && return 1; }

@@ -49,7 +49,7 @@ _mm_mmbench() {
 
 _mm_mmdoctor() {
     COMPREPLY=()
-    [[ ${COMP_WORDS[COMP_CWORD]} != -* ]] || _mm_words '--help --version'
+    [[ ${COMP_WORDS[COMP_CWORD]} != -* ]] || _mm_words '--selftest --help --version'
 }
 
 complete -o default -F _mm_mmnvcc mmnvcc
