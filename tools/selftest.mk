@@ -3,7 +3,7 @@
 # it runs where no compiler is.
 
 SELFTEST_SRC := tools/selftest
-SELFTEST_OBJS := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(wildcard $(SELFTEST_SRC)/*.cu $(SELFTEST_SRC)/*.c)))
+SELFTEST_OBJS := $(BUILD)/obj/$(SELFTEST_SRC)/all.o $(BUILD)/obj/$(SELFTEST_SRC)/main.o
 SELFTEST := $(addprefix $(BUILD)/lib/selftest/,mmselftest selftest)
 
 .PHONY: install-selftest uninstall-selftest
@@ -14,7 +14,7 @@ $(BUILD)/obj/$(SELFTEST_SRC)/%.o: $(SELFTEST_SRC)/%.c $(SELFTEST_SRC)/parts.h in
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -Iinclude -isystem $(CUDA_HOME)/include -c $< -o $@
 
-$(BUILD)/obj/$(SELFTEST_SRC)/%.o: $(SELFTEST_SRC)/%.cu $(SELFTEST_SRC)/parts.h include/mm.h $(MM_PTX) $(MM_LIBRARIES) | $(BUILD)/bin/mmnvcc run-time
+$(BUILD)/obj/$(SELFTEST_SRC)/%.o: $(SELFTEST_SRC)/%.cu $(wildcard $(SELFTEST_SRC)/*.cu) $(SELFTEST_SRC)/parts.h include/mm.h $(MM_PTX) $(MM_LIBRARIES) | $(BUILD)/bin/mmnvcc run-time
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(BENCH_FLAGS) -c $< -o $@
 

@@ -9,12 +9,12 @@
 
 #define WARPS_WHOLE 0.99
 #define CTAS 264u
-#define ROUNDS 40u
+#define CONV_ROUNDS 40u
 #define GROUP_ROUNDS 200u
 
 enum place { ALL_BEFORE, ALL_MALLOC, ALL_FREE, LANE_MALLOC, LANE_FREE, LOOP_HEAD, PLACES };
 
-static const char *const names[PLACES] = {"all lanes: before",          "all lanes: after malloc",
+static const char *const place_names[PLACES] = {"all lanes: before",          "all lanes: after malloc",
                                           "all lanes: after free",      "one lane: after malloc",
                                           "one lane: after free",       "all lanes, no barrier: next round"};
 
@@ -28,7 +28,7 @@ static __device__ void note(enum place place) {
 }
 
 static __global__ void all_lanes(void) {
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < CONV_ROUNDS; round++) {
         __syncwarp();
         note(ALL_BEFORE);
         volatile char *p = (volatile char *)malloc(64 + round % 8 * 16);
@@ -41,7 +41,7 @@ static __global__ void all_lanes(void) {
 
 static __global__ void one_lane(void) {
     const unsigned lane = threadIdx.x % WARP_THREADS;
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < CONV_ROUNDS; round++) {
         unsigned long long p = 0;
         __syncwarp();
         if (lane == 0) p = (unsigned long long)malloc(100);
@@ -54,7 +54,7 @@ static __global__ void one_lane(void) {
 }
 
 static __global__ void no_barrier(void) {
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < CONV_ROUNDS; round++) {
         note(LOOP_HEAD);
         volatile char *p = (volatile char *)malloc(64);
         if (p != NULL) *p = 1;
@@ -84,7 +84,7 @@ static void check_place(int required, enum place place, const unsigned long long
         lanes += counts[k] * k;
     }
     const double whole = notes ? (double)counts[WARP_THREADS] / (double)notes : 0;
-    check(!required || whole >= WARPS_WHOLE, names[place], "%.1f %% of warps whole, %.1f lanes on average%s", 100 * whole,
+    check(!required || whole >= WARPS_WHOLE, place_names[place], "%.1f %% of warps whole, %.1f lanes on average%s", 100 * whole,
           notes ? (double)lanes / (double)notes : 0, required ? "" : "; not required here");
 }
 

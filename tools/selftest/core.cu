@@ -11,6 +11,7 @@
 #define GROWN_OBJECTS (1u << 20)
 #define GROWN_BYTES 1024u
 #define LARGE_BYTES_FIRST (64ull << 10)
+#define LARGE_BYTES_MOST (2ull << 30)
 
 /* What kernels found wrong; the host reads it, and it begins anew. */
 static __device__ unsigned wrong;
@@ -130,7 +131,8 @@ static __global__ void misuse(char *foreign) {
 
 static void one_thread(void) {
     char *foreign;
-    large<<<1, 1>>>(device_bytes() / 8);
+    const unsigned long long most = device_bytes() / 8;
+    large<<<1, 1>>>(most < LARGE_BYTES_MOST ? most : LARGE_BYTES_MOST);
     check_kernel("large ones, to 1/8 of the device");
     aligned<<<1, 1>>>();
     check_kernel("aligned to 16 B to 1 MiB");

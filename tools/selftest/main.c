@@ -119,7 +119,16 @@ static void look(void) {
            runtime % 1000 / 10);
 }
 
-/* A process for each workload, so that each begins with a fresh heap. CUDA was not used before. */
+static void need_gpu(void) {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count > 0) return;
+    fprintf(stderr, "no GPU: %s\n", error == cudaSuccess ? "the driver has none" : cudaGetErrorString(error));
+    _Exit(STATUS_NO_GPU);
+}
+
+/* A process for each workload, so that each begins with a fresh heap. This one does not use CUDA: a fork after that would
+ * have none. */
 static void footprint(void) {
     footprint_head();
     fflush(stdout);
@@ -129,31 +138,18 @@ static void footprint(void) {
         if (child == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (getppid() != parent) _Exit(STATUS_FAILED);
+            need_gpu();
             footprint_run(w);
             fflush(stdout);
             exit(status);
         }
         if (child < 0 || waitpid(child, &how, 0) != child || !WIFEXITED(how))
             check(0, "a workload's process", "did not end by itself");
+        else if (WEXITSTATUS(how) == STATUS_NO_GPU)
+            exit(STATUS_NO_GPU);
         else if (WEXITSTATUS(how) != STATUS_GOOD)
             status = STATUS_FAILED;
     }
-}
-
-/* Asks CUDA in a process of its own: a fork after its first use would be too late. */
-static int gpu_is_here(void) {
-    int how = 0;
-    const pid_t child = fork();
-    if (child == 0) {
-        int count = 0;
-        const cudaError_t error = cudaGetDeviceCount(&count);
-        if (error != cudaSuccess || count == 0) {
-            fprintf(stderr, "no GPU: %s\n", error == cudaSuccess ? "the driver has none" : cudaGetErrorString(error));
-            _Exit(STATUS_NO_GPU);
-        }
-        _Exit(STATUS_GOOD);
-    }
-    return child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == STATUS_GOOD;
 }
 
 int main(int argc, char **argv) {
@@ -163,7 +159,7 @@ int main(int argc, char **argv) {
     } parts[] = {{"look", look}, {"core", part_core}, {"stress", part_stress}, {"conv", part_conv}, {"footprint", footprint}};
     for (size_t i = 0; argc == 2 && i < sizeof parts / sizeof *parts; i++) {
         if (strcmp(argv[1], parts[i].name) != 0) continue;
-        if (!gpu_is_here()) return STATUS_NO_GPU;
+        if (parts[i].run != footprint) need_gpu();
         parts[i].run();
         return fflush(stdout) == 0 ? status : STATUS_FAILED;
     }

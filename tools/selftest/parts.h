@@ -6,6 +6,7 @@
  *   stress.cu     many threads, mixed sizes, patterns
  *   conv.cu       whether warps are whole after malloc and free
  *   footprint.cu  what the heap takes of the device
+ *   all.cu        these four, as one source; their names must not meet
  *   main.c        the parts by name, and what they say
  */
 #ifndef MM_SELFTEST_PARTS_H

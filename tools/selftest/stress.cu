@@ -7,7 +7,7 @@
 #include "tools/selftest/parts.h"
 
 #define HELD 8u          /* objects of one thread at most */
-#define ROUNDS 64u
+#define STRESS_ROUNDS 64u
 #define ENTRIES (1u << 17)
 #define KERNEL_S 3.0     /* each kernel is launched anew for so long */
 #define LAUNCHES_MAX 100u
@@ -54,7 +54,7 @@ static __device__ void add(struct tally *t, unsigned nulls, unsigned corrupt, un
 static __global__ void hold(unsigned threads, unsigned most, unsigned salt, struct tally *t) {
     if (thread_idx() >= threads) return;
     unsigned *held[HELD] = {NULL}, seed = mix(thread_idx() * 0x9e3779b9u + salt), nulls = 0, corrupt = 0, pairs = 0;
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < STRESS_ROUNDS; round++) {
         seed = mix(seed + round);
         unsigned **slot = &held[seed % HELD];
         if (*slot != NULL) {
@@ -82,7 +82,7 @@ static __global__ void hold(unsigned threads, unsigned most, unsigned salt, stru
 static __global__ void exchange(unsigned long long *table, unsigned threads, unsigned most, unsigned salt, struct tally *t) {
     if (thread_idx() >= threads) return;
     unsigned seed = mix(thread_idx() * 0x9e3779b9u + salt), nulls = 0, corrupt = 0, pairs = 0;
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < STRESS_ROUNDS; round++) {
         seed = mix(seed + round);
         const unsigned words = draw_bytes(mix(seed ^ 0x5bd1e995u), 1, 8, most) / 4;
         unsigned *p = (unsigned *)malloc(words * 4);
@@ -136,7 +136,7 @@ static __global__ void by_warps(unsigned rounds, unsigned salt, struct tally *t)
 
 enum work { HOLD_SMALL, HOLD_MIXED, HOLD_LARGE, EXCHANGE, BY_WARPS, TWO_STREAMS, WORKS };
 
-static const char *const names[WORKS] = {"threads hold, 8 to 512 B",      "threads hold, 8 B to 8 KiB",
+static const char *const work_names[WORKS] = {"threads hold, 8 to 512 B",      "threads hold, 8 B to 8 KiB",
                                          "threads hold, 8 B to 1 MiB",    "another frees, 8 B to 64 KiB",
                                          "one lane for its warp, to 4 KiB", "two streams, hold and exchange"};
 
@@ -152,12 +152,12 @@ static void launch(const struct bench *b, enum work work, unsigned salt) {
     case HOLD_MIXED: hold<<<ctas(1u << 15), CTA_THREADS>>>(1u << 15, 8 << 10, salt, b->on_device); break;
     case HOLD_LARGE: hold<<<1, CTA_THREADS>>>(256, 1 << 20, salt, b->on_device); break;
     case EXCHANGE: exchange<<<ctas(1u << 15), CTA_THREADS>>>(b->table, 1u << 15, 64 << 10, salt, b->on_device); break;
-    case BY_WARPS: by_warps<<<ctas(1u << 17), CTA_THREADS>>>(ROUNDS, salt, b->on_device); break;
+    case BY_WARPS: by_warps<<<ctas(1u << 17), CTA_THREADS>>>(STRESS_ROUNDS, salt, b->on_device); break;
     default:
         hold<<<ctas(1u << 15), CTA_THREADS, 0, b->streams[0]>>>(1u << 15, 2048, salt, b->on_device);
         exchange<<<ctas(1u << 14), CTA_THREADS, 0, b->streams[1]>>>(b->table, 1u << 14, 64 << 10, ~salt, b->on_device);
     }
-    must_end(names[work]);
+    must_end(work_names[work]);
 }
 
 static void run(const struct bench *b, enum work work) {
@@ -171,7 +171,7 @@ static void run(const struct bench *b, enum work work) {
     empty<<<ctas(ENTRIES), CTA_THREADS>>>(b->table, 64 << 10, b->on_device);
     must_end("all is given back");
     MUST(cudaMemcpy(&t, b->on_device, sizeof t, cudaMemcpyDeviceToHost));
-    check(t.nulls == 0 && t.corrupt == 0 && t.pairs > 0, names[work], "%llu pairs in %u launches, %.1f s; %llu corrupt, %llu NULL", t.pairs,
+    check(t.nulls == 0 && t.corrupt == 0 && t.pairs > 0, work_names[work], "%llu pairs in %u launches, %.1f s; %llu corrupt, %llu NULL", t.pairs,
           launches, took, t.corrupt, t.nulls);
     check_live(0, "all given back");
 }
