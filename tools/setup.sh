@@ -33,41 +33,47 @@ has_fuzzer() {
         clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null
 }
 
+# need PACKAGE...: they are missing; groups may share some.
+need() {
+    local package
+    for package; do [[ " ${missing[*]-} " == *" $package "* ]] || missing+=("$package"); done
+}
+
 # look_around GROUP...: sets missing to the Debian packages to install, and toolkit to "missing" if one
 # has to be fetched.
 look_around() {
     local group
     missing=() toolkit=
-    [[ $* == lint ]] || has_cc || missing+=(gcc libc6-dev)
+    [[ $* == lint ]] || has_cc || need gcc libc6-dev
     for group; do
         case $group in
         build)
-            has g++ || missing+=(g++) # nvcc's host compiler
+            has g++ || need g++ # nvcc's host compiler
             if ! mm_toolkit_find "$own"; then
                 toolkit=missing
-                python3 -m pip --version >/dev/null 2>&1 || missing+=(python3 python3-pip)
+                python3 -m pip --version >/dev/null 2>&1 || need python3 python3-pip
             fi
             ;;
         check)
-            has pkg-config || missing+=(pkg-config)
-            has_check || missing+=(check libsubunit-dev)
-            python3 -c 'import jsonschema' 2>/dev/null || missing+=(python3-jsonschema)
+            has pkg-config || need pkg-config
+            has_check || need check libsubunit-dev
+            python3 -c 'import jsonschema' 2>/dev/null || need python3-jsonschema
             ;;
-        aarch64) has_aarch64 || missing+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross) ;;
+        aarch64) has_aarch64 || need gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
         install)
-            has mandoc || missing+=(mandoc)
-            has cmake || missing+=(cmake)
+            has mandoc || need mandoc
+            has cmake || need cmake
             ;;
         builds)
-            has cmake || missing+=(cmake)
-            has ccache || missing+=(ccache)
+            has cmake || need cmake
+            has ccache || need ccache
             ;;
-        fuzz) has_fuzzer || missing+=(clang libclang-rt-dev) ;;
+        fuzz) has_fuzzer || need clang libclang-rt-dev ;;
         lint)
-            has shellcheck || missing+=(shellcheck)
-            has cppcheck || missing+=(cppcheck)
+            has shellcheck || need shellcheck
+            has cppcheck || need cppcheck
             ;;
-        model) has spin || missing+=(spin) ;;
+        model) has spin || need spin ;;
         *) mm_die "setup: \"$group\" is not a purpose; expected some of: $purposes" 2 ;;
         esac
     done

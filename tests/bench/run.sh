@@ -77,6 +77,9 @@ it 'a file that cannot be' refused "--csv: \"$work/no/csv\" cannot be written: N
 
 help() { bench 0 --help && has "$out" 'usage: mmbench' && same "$err$log" ''; }
 it '--help' help
+same_as() { bench 0 "$1" && local short=$out && bench 0 "$2" && same "$out" "$short" && same "$err$log" ''; }
+it '-h' same_as -h --help
+it '-V' same_as -V --version
 list() {
     bench 0 --list && same "$log" '' && same "$(cut -d' ' -f1 <<<"$out" | tr '\n' ' ')" \
         'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency converged graph graph_lesmis '
@@ -86,7 +89,7 @@ it '--list' list
 no_gpu() {
     echo precious >"$work/csv"
     FAKE='* start=nogpu' bench 1 && same "$out" '' && same "$(<"$work/csv")" precious &&
-        same "$err" 'mmbench: the child for mm: no GPU: no CUDA-capable device is detected; expected a GPU'
+        same "$err" 'mmbench: no GPU here (no CUDA-capable device is detected)'
 }
 it 'no GPU: one line, and the old file is as it was' no_gpu
 not_there() {

@@ -52,6 +52,24 @@ bench_version() { [[ $("$bin/mmbench" --version) == "mmbench (mm) $version, comm
 it 'mmbench --version' bench_version
 it "nvcc's own --version" says 0 "$("$CUDA_HOME/bin/nvcc" --version)" "$bin/mmnvcc" --version
 
+for program in mmrun mmdoctor mmbench; do
+    it "$program -h" says 0 "$("$bin/$program" --help)" "$bin/$program" -h
+    it "$program -V" says 0 "$("$bin/$program" --version)" "$bin/$program" -V
+done
+it "nvcc's own -h" says 0 "$("$CUDA_HOME/bin/nvcc" -h)" "$bin/mmnvcc" -h
+it "nvcc's own -V" says 0 "$("$CUDA_HOME/bin/nvcc" -V)" "$bin/mmnvcc" -V
+mm_help() { local said; said=$(env -i PATH=/usr/bin:/bin "$bin/mmnvcc" --mm-help) && has "$said" 'usage: mmnvcc [--mm-show]'; }
+it '--mm-help' mm_help
+# alone HOW: mmnvcc without what lies beside it
+alone() {
+    rm -rf alone && mkdir alone && "$@" "$lib/mmnvcc" alone/mmnvcc &&
+        says 1 "mmnvcc: '$out/alone/mmnvcc' is a copy, and what it needs lies beside the original, in PREFIX/lib/mm; link to it, do not copy it" \
+            alone/mmnvcc -c x.cu && says 0 "$nvcc_bin/nvcc -c x.cu" env MM_OFF=1 alone/mmnvcc --mm-show -c x.cu
+}
+it 'a copied mmnvcc' alone cp
+it 'a hard-linked mmnvcc' alone ln
+linked() { rm -rf alone && mkdir alone && ln -s "$lib/mmnvcc" alone/mmnvcc && says 0 "$lib/toolkit/bin/nvcc" alone/mmnvcc --mm-show; }
+it 'a link to mmnvcc' linked
 it '--mm-show' says 0 "$lib/toolkit/bin/nvcc -arch=sm_90 a\\ b.cu -o shown" "$bin/mmnvcc" --mm-show -arch=sm_90 'a b.cu' -o shown
 it '--mm-show without arguments' says 0 "$lib/toolkit/bin/nvcc" "$bin/mmnvcc" --mm-show
 shown_runs() {
@@ -61,7 +79,7 @@ shown_runs() {
 }
 it 'what --mm-show prints can be run' shown_runs
 it 'one line for a line break' says 0 "$lib/toolkit/bin/nvcc \$'a\\nb'" "$bin/mmnvcc" --mm-show $'a\nb'
-it 'an unknown --mm- option' says 2 "mmnvcc: unknown option '--mm-tea'; expected --mm-show or --mm-version, or one of nvcc's" "$bin/mmnvcc" --mm-tea -c x.cu
+it 'an unknown --mm- option' says 2 "mmnvcc: unknown option '--mm-tea'; expected --mm-show, --mm-version or --mm-help, or one of nvcc's" "$bin/mmnvcc" --mm-tea -c x.cu
 behind() { local said; ! said=$("$bin/mmnvcc" -c --mm-version 2>&1) && has "$said" "nvcc fatal" && has "$said" "--mm-version"; }
 it 'behind others it is for nvcc' behind
 
@@ -237,6 +255,9 @@ moved() {
 }
 it 'mmdoctor, a run time that was moved' moved
 
+# shellcheck source=tests/install/selftest.sh
+source "$root/tests/install/selftest.sh"
+
 # ---- manual pages --------------------------------------------------------------------------------
 
 lint_clean() { says 0 '' mandoc -T lint -W warning "$prefix/share/man/$1"; }
@@ -246,8 +267,8 @@ for page in man1/mmnvcc.1 man1/mmrun.1 man1/mmbench.1 man1/mmdoctor.1 man7/mm.7;
 done
 # options PAGE PROGRAM: what --help lists is what the page explains
 options() {
-    same "$(sed -n 's/^\.It Fl -\([a-z-]*\).*/--\1/p; s/^\.Fl -help | -version$/--help\n--version/p' "$prefix/share/man/man1/$1.1" | sort)" \
-        "$("$bin/$1" --help | grep -oE '^  --[a-z-]+' | tr -d ' ' | sort)"
+    same "$(sed -n 's/^\.It Fl -\([a-z-]*\).*/--\1/p; s/^\.Fl h | -help | V | -version$/--help\n--version/p' "$prefix/share/man/man1/$1.1" | sort)" \
+        "$("$bin/$1" --help | grep -oE '^  (-[hV], )?--[a-z-]+' | grep -oE -e '--[a-z-]+' | sort)"
 }
 for program in mmrun mmbench mmdoctor; do it "options in $program.1" options $program; done
 variables() {
@@ -280,6 +301,19 @@ header_by_pkg_config() {
 it 'mm.h, by mm.pc' header_by_pkg_config
 for file in own.c own.cpp own.cu; do it "mm.h, mmnvcc, $file" header timeout 300 "$bin/mmnvcc" "$file"; done
 it 'mm.h, from include' header gcc -I"$prefix/include" own.c -L"$lib" -lmm -ldl
+printf '%s\n' '#include <mm.h>' '__global__ void k(void **o) {' '#if CALL == 1' '*(size_t *)o = mm_usable_size(o);' '#elif CALL == 2' \
+    '*o = mm_realloc(*o, 9);' '#else' '*o = mm_calloc(2, 3);' '#endif' '}' 'int main(void) { return 0; }' > kernel.cu
+# unresolved TEXT OPTION...: what docs/troubleshooting.md says of a plain nvcc; mmnvcc takes it
+unresolved() {
+    local said call
+    for call in 1 2; do
+        ! said=$("$nvcc" -arch=sm_90 -I"$prefix/include" -DCALL=$call "${@:2}" kernel.cu -o kernel 2>&1) && has "$said" "$1" &&
+            grep -qF "| \`$1" "$root/docs/troubleshooting.md" && timeout 300 "$bin/mmnvcc" -arch=sm_90 -DCALL=$call "${@:2}" kernel.cu -o kernel || return
+    done
+}
+it 'a kernel that uses mm.h, by a plain nvcc' unresolved "ptxas fatal   : Unresolved extern function 'mm_usable_size'"
+it 'the same, relocatable' unresolved "nvlink error   : Undefined reference to 'mm_usable_size' in '" -rdc=true
+it 'mm_calloc by a plain nvcc' "$nvcc" -arch=sm_90 -I"$prefix/include" -DCALL=3 kernel.cu -o kernel
 own_comes_first() { mkdir -p theirs && printf '#define THEIRS\n' > theirs/mm.h && printf '#include <mm.h>\n#ifndef THEIRS\n#error\n#endif\n' > theirs.cu &&
     timeout 300 "$bin/mmnvcc" -isystem theirs -c theirs.cu -o theirs.o; }
 it "a mm.h of the program's comes first" own_comes_first
@@ -324,16 +358,29 @@ completes() {
         function=$(complete -p "$1" | sed "s/.*-F \([^ ]*\).*/\1/") && "$function" && echo ${COMPREPLY[*]-}' "$prefix/share/bash-completion/completions/$1" "$@"
 }
 offers() { same "$(completes "${@:2}")" "$1"; }
-it 'completion of mmnvcc --mm-' offers '--mm-show --mm-version' mmnvcc --mm-
+it 'completion of mmnvcc --mm-' offers '--mm-show --mm-version --mm-help' mmnvcc --mm-
 it 'completion of mmnvcc -std' offers '-std=c++14 -std=c++17 -std=c++20' mmnvcc -c -std
 it 'completion of mmnvcc x.cu --mm-' offers '' mmnvcc x.cu --mm-
-it 'completion of mmrun --' offers '--help --version' mmrun --
+# long OPTION of a program, by its help
+long_options() { "$bin/$1" --help | grep -oE '^  (-[hV], )?--[a-z-]+' | grep -oE -e '--[a-z-]+' | sort; }
+run_options() { same "$(completes mmrun -- | tr ' ' '\n' | tr -d '=' | sort)" "$(long_options mmrun)"; }
+it 'completion of mmrun --' run_options
+it 'completion of mmrun -' eval 'has " $(completes mmrun -) " " -h " && has " $(completes mmrun -) " " -V "'
+it 'completion of mmrun --check --' eval 'has " $(completes mmrun --check --) " " --fill= "'
+# bash takes --fill=zero for three words
+it 'completion of mmrun --fill=' offers 'zero junk none' mmrun --fill =
+it 'completion of mmrun --fill=j' offers 'junk' mmrun --fill = j
+it 'completion of mmrun --stats=' offers 'text json csv' mmrun --check --stats =
+it 'completion of mmrun --heap-map=' eval 'has " $(completes mmrun --heap-map = ow) " " own.c "'
+it 'completion of mmrun --fill=junk bas' eval 'has " $(completes mmrun --fill = junk bas) " " bash "'
+it 'completion of mmrun --check -- -' eval 'lacks " $(completes mmrun --check -- --st) " " --stats "'
+it 'completion behind the command of mmrun' offers '' mmrun --check true --st
 it 'completion of mmrun bas' eval 'has " $(completes mmrun bas) " " bash "'
-it 'completion of mmdoctor --' offers '--help --version' mmdoctor --
+it 'completion of mmdoctor -' offers '--selftest --help --version -h -V' mmdoctor -
 it 'completion of mmbench --only' offers 'mm builtin' mmbench --only ''
 it 'completion of mmbench --cases sing' offers 'single single_cold' mmbench --cases sing
 it 'completion of mmbench --plot DIR' offers '' mmbench --plot dir --
-bench_options() { same "$(completes mmbench -- | tr ' ' '\n' | sort)" "$("$bin/mmbench" --help | grep -oE '^  --[a-z]+' | tr -d ' ' | sort)"; }
+bench_options() { same "$(completes mmbench -- | tr ' ' '\n' | sort)" "$(long_options mmbench)"; }
 it 'completion of mmbench --' bench_options
 
 # ---- uninstall -----------------------------------------------------------------------------------
@@ -346,7 +393,7 @@ listing() {
 it 'DESTDIR' makes install DESTDIR="$out/dest" PREFIX=/opt/mm
 what_is_there() {
     local file
-    for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc,include/mm.h} include/mm.h lib/pkgconfig/mm.pc \
+    for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc,include/mm.h,selftest/mmselftest,selftest/selftest} include/mm.h lib/pkgconfig/mm.pc \
         lib/cmake/mm/{mmConfig,mmConfigVersion}.cmake share/man/man1/{mmnvcc,mmrun,mmbench,mmdoctor}.1 share/man/man7/mm.7 share/doc/mm/LICENSE \
         share/bash-completion/completions/{mmnvcc,mmrun,mmbench,mmdoctor}; do
         [[ -e dest/opt/mm/$file ]] || { echo "$file is missing" && return 1; }

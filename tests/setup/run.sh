@@ -176,6 +176,8 @@ no_aarch64() {
 it 'the compiler for aarch64 without its C library' no_aarch64
 installing() { rm "$work"/bin/{mandoc,cmake} && as_root && in_machine make check-install; has "$(calls)" 'install --no-install-recommends mandoc cmake'; }
 it 'what the suite of installing needs' installing
+shared() { rm "$work/bin/cmake" && as_root && has "$(in_machine tools/setup.sh install builds 2>&1)" 'mm: installing cmake (apt-get)'; }
+it 'what two suites need is named once' shared
 no_static() {
     stub cc "[[ \$1 == *=$1 ]] && echo $1 || echo \"/lib/\${1#*=}\"" && as_root &&
         has "$(in_machine tools/setup.sh check 2>&1)" 'mm: installing check libsubunit-dev (apt-get)'

@@ -31,8 +31,8 @@ static const char usage[] =
     "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
     "  --plot DIR FILE...      measures nothing: draws the rows of such files, as pictures (SVG) in a directory\n"
     "  --list                  the cases\n"
-    "  --version               version of mm, and its commit\n"
-    "  --help                  this text\n"
+    "  -V, --version           version of mm, and its commit\n"
+    "  -h, --help              this text\n"
     "Exit status: 0; 1 nothing could be measured (no GPU, say) or drawn; 2 bad options; 3 a row of mm failed;\n"
     "130 interrupted.\n";
 
@@ -137,6 +137,10 @@ static int plot(int argc, char **argv) {
 
 static bool is_plot(const char *option) { return !strcmp(option, "--plot") || !strncmp(option, "--plot=", 7); }
 
+static bool is_either(const char *option, const char *letter, const char *word) {
+    return !strcmp(option, letter) || !strcmp(option, word);
+}
+
 /* Status to exit with, or -1: go on. */
 static int parse(int argc, char **argv, struct mm_bench_options *o) {
     static const char *const with_value[] = {"--csv", "--cases", "--only", "--heap", "--runs", "--timeout"};
@@ -148,8 +152,8 @@ static int parse(int argc, char **argv, struct mm_bench_options *o) {
     if (argc > 1 && is_plot(argv[1])) return plot(argc, argv);
     for (int i = 1; i < argc; i++) {
         const char *found = NULL, *value = NULL;
-        if (!strcmp(argv[i], "--help")) return fputs(usage, stdout) < 0;
-        if (!strcmp(argv[i], "--version")) return printf("mmbench (mm) " MM_VERSION ", commit %s\n", MM_BENCH_COMMIT) < 0;
+        if (is_either(argv[i], "-h", "--help")) return fputs(usage, stdout) < 0;
+        if (is_either(argv[i], "-V", "--version")) return printf("mmbench (mm) " MM_VERSION ", commit %s\n", MM_BENCH_COMMIT) < 0;
         if (!strcmp(argv[i], "--list")) return list(), 0;
         if (!strcmp(argv[i], "--quick")) {
             o->quick = true;

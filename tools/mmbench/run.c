@@ -73,6 +73,7 @@ static void find_driver(struct mm_bench_machine *m) {
 }
 
 bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine *m) {
+    static const char no_gpu[] = "no GPU: "; /* a child's last words */
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
         const char *name = mm_bench_allocator_names[a];
         char called[16] = "", is[16] = "nothing";
@@ -88,6 +89,8 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
         if (reply == REPLY_HUNG)
             fprintf(stderr, "mmbench: the child for %s did not answer within %u s; expected a GPU that does\n", name,
                     o->timeout);
+        else if (reply != REPLY_DONE && !strncmp(s.remark, no_gpu, strlen(no_gpu)))
+            fprintf(stderr, "mmbench: no GPU here (%s)\n", s.remark + strlen(no_gpu));
         else if (reply != REPLY_DONE)
             fprintf(stderr, "mmbench: the child for %s: %s; expected a GPU\n", name,
                     s.remark[0] ? s.remark : "ended without a word");

@@ -13,20 +13,40 @@ _mm_mmnvcc() {
         --dryrun --list-gpu-arch --version --help'
     COMPREPLY=()
     [[ ${COMP_WORDS[COMP_CWORD]} == -* ]] || return 0
-    [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[COMP_CWORD - 1]} != --mm-* ]] || words+=' --mm-show --mm-version'
+    [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[COMP_CWORD - 1]} != --mm-* ]] || words+=' --mm-show --mm-version --mm-help'
     _mm_words "$words"
 }
 
-# Behind the command it is the command's own.
+# The values of mmrun's options; files are files.
+_mm_mmrun_value() {
+    local typed=${COMP_WORDS[COMP_CWORD]#=}
+    case $1 in
+    --stats) mapfile -t COMPREPLY < <(compgen -W 'text json csv' -- "$typed") ;;
+    --fill) mapfile -t COMPREPLY < <(compgen -W 'zero junk none' -- "$typed") ;;
+    --stats-file | --heap-map) mapfile -t COMPREPLY < <(compgen -f -- "$typed") ;;
+    esac
+}
+
+# Behind the command it is the command's own. Bash takes --fill=zero for three words.
 _mm_mmrun() {
-    if ((COMP_CWORD > 1)); then
-        COMPREPLY=()
-        [[ $(type -t _command_offset) != function ]] || _command_offset 1
-    elif [[ ${COMP_WORDS[1]} == -* ]]; then
-        _mm_words '--help --version'
+    local at=1
+    COMPREPLY=()
+    while ((at < COMP_CWORD)) && [[ ${COMP_WORDS[at]} == [-=]* || ${COMP_WORDS[at - 1]} == = ]]; do
+        [[ ${COMP_WORDS[at++]} != -- ]] || break
+    done
+    if ((at < COMP_CWORD)); then
+        [[ $(type -t _command_offset) != function ]] || _command_offset "$at"
+    elif [[ ${COMP_WORDS[COMP_CWORD]} == = ]]; then
+        _mm_mmrun_value "${COMP_WORDS[COMP_CWORD - 1]}"
+    elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == = ]]; then
+        _mm_mmrun_value "${COMP_WORDS[COMP_CWORD - 2]}"
+    elif [[ ${COMP_WORDS[COMP_CWORD]} == -* && ${COMP_WORDS[COMP_CWORD - 1]} != -- ]]; then
+        _mm_words '--stats --stats-file= --heap-map= --check --fill= --help --version -h -V'
+        [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2> /dev/null
     else
-        mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[1]}")
+        mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
     fi
+    return 0
 }
 
 _mm_mmbench() {
@@ -41,7 +61,7 @@ _mm_mmbench() {
         # Behind it there are files.
         COMPREPLY=()
         if ((COMP_CWORD == 1)) || [[ ${COMP_WORDS[1]} != --plot* ]]; then
-            _mm_words '--csv --cases --only --quick --heap --runs --timeout --plot --list --version --help'
+            _mm_words '--csv --cases --only --quick --heap --runs --timeout --plot --list --version --help -h -V'
         fi
         ;;
     esac
@@ -49,7 +69,7 @@ _mm_mmbench() {
 
 _mm_mmdoctor() {
     COMPREPLY=()
-    [[ ${COMP_WORDS[COMP_CWORD]} != -* ]] || _mm_words '--help --version'
+    [[ ${COMP_WORDS[COMP_CWORD]} != -* ]] || _mm_words '--selftest --help --version -h -V'
 }
 
 complete -o default -F _mm_mmnvcc mmnvcc
