@@ -7,8 +7,10 @@ MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
+# What a link takes, but mmhook.o (runtime.mk).
+MM_LINK_FILES := libmm.so libmm.a libmmshared.a mmstatic.o
 MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmunyield devicelib.c mmconfig.h) $(MM_SHIMS) \
-	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(BUILD)/lib/include/mm.h $(MM_PTX) $(MM_LIBRARIES)
+	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(addprefix $(BUILD)/lib/,mmhook.o $(MM_LINK_FILES) include/mm.h) $(MM_PTX) $(MM_LIBRARIES)
 
 .PHONY: install-compile-time uninstall-compile-time
 all: $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc
@@ -46,12 +48,6 @@ $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% m
 $(BUILD)/lib/include/mm.h: include/mm.h
 	@mkdir -p $(@D)
 	install -m 644 $< $@
-
-# -lmm of the host's link: libmm.so (runtime.mk), which takes from this what shared libraries need; nothing at all for -static.
-$(BUILD)/lib/libmm.a: interpose/hook/shared.c interpose/hook/refer.h
-	@mkdir -p $(@D) $(BUILD)/obj
-	$(CC) $(CFLAGS_MM) -fPIC -c $< -o $(BUILD)/obj/shared.o
-	rm -f $@ && ar rcs $@ $(BUILD)/obj/shared.o
 
 $(BUILD)/lib/device/link_stub.h: interpose/link_stub.h mmconfig.h
 	@mkdir -p $(@D)
