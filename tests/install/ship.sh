@@ -110,4 +110,75 @@ static() {
 }
 it '-static is warned of in one line' static
 
+# ---- relocatable PTX ---------------------------------------------------------------------------------
+
+reloc=("$bin/mmnvcc" -rdc=true --relocatable-ptx)
+# refuses_reloc OBJECT COMMAND...: one line that names it, and no output
+refuses_reloc() {
+    local said
+    rm -f reloc
+    ! said=$("${@:2}" -o reloc 2>&1) && [[ ! -e reloc && $said == "mmnvcc: --relocatable-ptx leaves calls of CUDA's malloc,free in the PTX of '"*"$1'; leave the option out: "* ]] &&
+        same "$(grep -c . <<< "$said")" 1
+}
+"$bin/mmnvcc" -arch=sm_90 -dc "$src/part.cu" "$src/use.cu" && rm -f parts.a && ar rcs parts.a part.o use.o && printf 'int main() { return 0; }\n' > empty.cu || exit
+it '--relocatable-ptx' refuses_reloc part.o "${reloc[@]}" -arch=sm_90 "$src/part.cu" "$src/use.cu"
+it '--relocatable-ptx, PTX only' refuses_reloc part.o "${reloc[@]}" -gencode arch=compute_90,code=compute_90 "$src/part.cu" "$src/use.cu"
+it '--relocatable-ptx, a library' refuses_reloc parts.a "${reloc[@]}" -arch=sm_90 empty.cu parts.a
+it '--relocatable-ptx, nothing allocates' "${reloc[@]}" -arch=sm_90 "$src/none.cu" -o reloc
+it 'the same objects without it' "$bin/mmnvcc" -rdc=true -arch=sm_90 part.o use.o -o reloc
+
+# ---- whose cache -------------------------------------------------------------------------------------
+
+# The links of the copy are in the cache; farm PLACE: mmnvcc takes those in that place
+farm() {
+    local said
+    said=$(TMPDIR=$out/tmp "$copy/bin/mmnvcc" --mm-show) && eval "said=$said" && has "$said" "$out/$1"
+}
+mkdir -p tmp
+it 'links in the cache' farm cache/mm/toolkit-
+unsafe_cache() {
+    local status=0
+    chmod 777 cache/mm && farm "tmp/mmnvcc-$UID/toolkit-" || status=1
+    chmod 700 cache/mm && farm cache/mm/toolkit- || status=1
+    return "$status"
+}
+it 'a cache in which others may write is not looked at' unsafe_cache
+foreign_cache() {
+    local status=0
+    chown 65534 cache/mm && farm "tmp/mmnvcc-$UID/toolkit-" || status=1
+    chown "$UID" cache/mm && farm cache/mm/toolkit- || status=1
+    return "$status"
+}
+if ((UID == 0)); then it "somebody else's cache is not looked at" foreign_cache; fi # who else could give it away
+
+# ---- glibc -------------------------------------------------------------------------------------------
+
+# What is installed, with what it takes of glibc: NAME@GLIBC_VERSION
+imports() {
+    find "$prefix" -type f -print0 | xargs -0 readelf -W --dyn-syms 2> /dev/null |
+        awk '$7 == "UND" && match($8, /@GLIBC_[0-9.]+/) {print substr($8, 1, RSTART + RLENGTH - 1)}' | sort -u
+}
+later() { [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | tail -n 1) == "$1" ]]; }
+readme=$(tr '\n' ' ' < "$root/README.md")
+[[ $readme =~ builds\ with\ glibc\ ([0-9.]+)\ or\ newer ]] && builds_with=${BASH_REMATCH[1]}
+[[ $readme =~ needs\ glibc\ ([0-9.]+)\ or\ newer\ if\ that\ was\ on\ Debian\ 12 ]] && needs=${BASH_REMATCH[1]}
+what_it_needs() { same "$(imports | sed 's/.*@GLIBC_//' | sort -uV | tail -n 1)" "$needs"; }
+if (. /etc/os-release && [[ $ID$VERSION_ID == debian12 ]]) 2> /dev/null; then it 'glibc, as README says of Debian 12' what_it_needs; fi
+# What is newer there than README says for building is an old function under a new version: it was in another library, inline in a header
+# (stat), or of an older C.
+builds_on_older() {
+    local import libc status=0
+    libc=$(ldd "$lib/libmm.so.1" | awk '$1 == "libc.so.6" {print $3}') && old=$(readelf -W --dyn-syms "$libc" | awk '{print $8}') || return
+    while read -r import; do
+        later "${import#*@GLIBC_}" "$builds_with" || continue
+        [[ ! ${import%@*} =~ ^(stat|fstat|lstat|__isoc23_.*)$ ]] || continue
+        while read -r version; do
+            ! later "$version" "$builds_with" && continue 2
+        done < <(sed -n "s/^${import%@*}@@\\?GLIBC_//p" <<< "$old")
+        echo "$import is in no glibc $builds_with" && status=1
+    done < <(imports)
+    return "$status"
+}
+it 'glibc, as README says for building' builds_on_older
+
 it_ends
