@@ -151,6 +151,16 @@ foreign_cache() {
 }
 if ((UID == 0)); then it "somebody else's cache is not looked at" foreign_cache; fi # who else could give it away
 
+# ---- make install ------------------------------------------------------------------------------------
+
+# installs_by HOME ARGUMENT...: of a tree that was built with the toolkit in $out/kit `make install ARGUMENT...` takes the one in HOME
+mkdir -p kit/bin built/lib/toolkit && ln -s "$CUDA_HOME"/bin/* kit/bin && printf '%s\n' "$root/build/lib" "$out/kit/bin" > built/lib/toolkit/mm-farm
+installs_by() { has "$(env -u CUDA_HOME "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm "${@:2}" install 2>&1)" "cd $1/bin &&"; }
+it 'make install takes the toolkit that mm was built with' installs_by "$out/kit"
+it 'make install, CUDA_HOME' installs_by "$CUDA_HOME" CUDA_HOME="$CUDA_HOME"
+toolkit_gone() { mv kit gone && lacks "$(env -u CUDA_HOME "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm install 2>&1)" "$out/kit" && mv gone kit; }
+it 'make install, the toolkit is gone' toolkit_gone
+
 # ---- glibc -------------------------------------------------------------------------------------------
 
 # What is installed, with what it takes of glibc: NAME@GLIBC_VERSION
