@@ -101,6 +101,34 @@ for linker in gold lld; do
 done
 it 'libmm.so by its path' eval '$CC own.c -I"$lib/include" "$lib/libmm.so" -o linked -ldl && says 0 "1 $lib/libmm.so.1" ./linked'
 
+# ---- CMake -------------------------------------------------------------------------------------------
+
+# project PREFIX COMPILER LINE...: a CMake project with these lines; in `said` what CMake said in one line
+project() {
+    rm -rf project && mkdir project && printf '%s\n' 'cmake_minimum_required(VERSION 3.18)' 'project(p CXX)' "${@:3}" > project/CMakeLists.txt
+    said=$(cmake -S project -B project/build -DCMAKE_PREFIX_PATH="$1" -DCMAKE_CUDA_COMPILER="$2" -DCMAKE_CUDA_ARCHITECTURES=90 2>&1)
+    local status=$?
+    said=$(tr -s ' \n' ' ' <<< "$said")
+    return $status
+}
+find='find_package(mm REQUIRED)' cuda='enable_language(CUDA)'
+uses=("add_executable(app $src/one.cu)" 'target_link_libraries(app PRIVATE mm::mm)')
+warning="mm: the CUDA compiler is $CUDA_HOME/bin/nvcc, whose kernels keep CUDA's malloc: configure a fresh build folder with -DCMAKE_CUDA_COMPILER=$bin/mmnvcc"
+# refuses_project LINE...: by nvcc, a warning, and no build
+refuses_project() { ! project "$prefix" "$CUDA_HOME/bin/nvcc" "$@" "${uses[@]}" && has "$said" "$warning" && has "$said" "mm::wants -DCMAKE_CUDA_COMPILER=$bin/mmnvcc"; }
+it 'CMake, CUDA by nvcc' refuses_project "$cuda" "$find"
+it 'CMake, CUDA by nvcc, enabled later' refuses_project "$find" "$cuda"
+warns_project() { project "$prefix" "$CUDA_HOME/bin/nvcc" "$cuda" "$find" "$find" "add_executable(app $src/none.cu)" && same "$(grep -o "CMake Warning" <<< "$said" | wc -l)" 1; }
+it 'CMake, CUDA by nvcc, nothing links mm::mm' warns_project
+# built_project PREFIX COMPILER: without a warning, and it finds its run time
+built_project() {
+    project "$1" "$2" "$cuda" "$find" "${uses[@]}" && lacks "$said" Warning && cmake --build project/build && doctor_finds "$1/lib/mm/libmm.so.1" project/build/app env
+}
+it 'CMake, CUDA by mmnvcc' built_project "$prefix" "$bin/mmnvcc"
+it 'CMake, CUDA by mmnvcc under the name nvcc' built_project "$prefix" "$lib/path/nvcc"
+it 'CMake, CUDA by the nvcc of the links' built_project "$prefix" "$lib/toolkit/bin/nvcc"
+it 'CMake, a copy of mm' built_project "$copy" "$copy/bin/mmnvcc"
+
 # ---- static programs ---------------------------------------------------------------------------------
 
 static_line="mm: a static program gets no run time of mm, and its kernels that call malloc will stop by an assertion; link it without -static"
