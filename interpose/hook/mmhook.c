@@ -59,17 +59,17 @@ static void *real_dlsym(void *handle, const char *name) {
     return call(handle, name);
 }
 
-#define EARLIER                                                                                           \
-    " is of an earlier version of mm than this program, whose kernels get no heap; put that of mm " MM_VERSION " there, or start "  \
-    "the program with its mmrun\n"
+static const char earlier[] =
+    " is of an earlier version of mm than this program, whose kernels get no heap; put that of mm " MM_VERSION
+    " there, or start the program with its mmrun\n";
 
 /* Says so of a library that cannot find out by itself that the program is not of its version. */
 static void complain(void *mm_dlsym) {
     Dl_info found;
     char line[1024] = "mm: ";
     if (!dladdr(mm_dlsym, &found) || !found.dli_fname) return;
-    strncat(line, found.dli_fname, sizeof line - sizeof EARLIER - 4);
-    strcat(line, EARLIER);
+    strncat(line, found.dli_fname, sizeof line - sizeof earlier - 4);
+    strcat(line, earlier);
     if (write(STDERR_FILENO, line, strlen(line)) < 0) return; /* nobody is left to be told */
 }
 

@@ -189,6 +189,20 @@ it 'make install, CUDA_HOME' installs_by "$CUDA_HOME" CUDA_HOME="$CUDA_HOME"
 toolkit_gone() { mv kit gone && lacks "$(env -u CUDA_HOME "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm install 2>&1)" "$out/kit" && mv gone kit; }
 it 'make install, the toolkit is gone' toolkit_gone
 
+# ---- variables ---------------------------------------------------------------------------------------
+
+# doctor_wrong LINE SETTING...: mmdoctor finds just that wrong with the environment
+doctor_wrong() {
+    local said
+    said=$(env "${@:2}" "$bin/mmdoctor" | grep '^wrong: ')
+    same "$said" "$1"
+}
+it 'mmdoctor, good variables' doctor_wrong '' MM_HEAP_SIZE=1G MM_FILL=junk MM_STATS=json MM_NVCC= MMX=1
+it 'mmdoctor, a bad value' doctor_wrong 'wrong: MM_FILL=ones is not understood; expected none, zero or junk; using none' MM_FILL=ones
+it 'mmdoctor, a bad MM_OFF, once' doctor_wrong "wrong: MM_OFF is 'yes'; set it to 0 or 1" MM_OFF=yes
+unknown="wrong: MM_HEAPSIZE=1G is not a variable of mm; known are $(grep '#define MM_HOST_VARIABLES ' "$root/mmconfig.h" | grep -oE '"[A-Z_]+"' | tr -d '"' | paste -sd, | sed 's/,/, /g')"
+it 'mmdoctor, an unknown variable' doctor_wrong "$unknown" MM_HEAPSIZE=1G
+
 # ---- glibc -------------------------------------------------------------------------------------------
 
 # What is installed, with what it takes of glibc: NAME@GLIBC_VERSION

@@ -35,8 +35,8 @@ function(_mm_look_at_cuda_compiler)
     endif()
     get_property(warned GLOBAL PROPERTY _mm_warned)
     if(NOT warned)
-        message(WARNING "mm: the CUDA compiler is ${CMAKE_CUDA_COMPILER}, whose kernels keep CUDA's malloc: configure a fresh build "
-            "folder with -DCMAKE_CUDA_COMPILER=${MM_NVCC}; what links mm::mm is refused until then")
+        message(WARNING "mm: the CUDA compiler is ${CMAKE_CUDA_COMPILER}, whose kernels keep CUDA's malloc: configure a fresh build folder with -DCMAKE_CUDA_COMPILER=${MM_NVCC}; "
+            "what links mm::mm is refused until then")
     endif()
     set_property(GLOBAL PROPERTY _mm_warned TRUE)
     # A name with :: that is no target stops the generation of who links it; the name is what CMake prints.
