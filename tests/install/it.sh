@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154  # root is the caller's
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # it.sh SUITE: how the suites of this folder test and count; to be sourced, with `root`, the tree, and MAKE in the environment.
 suite=$1 passed=0 failed=0

@@ -9,6 +9,7 @@ foreach(_mm_file bin/mmnvcc lib/mm/mmhook.o lib/mm/libmmshared.a lib/mm/libmm.so
     if(NOT EXISTS "${_mm_prefix}/${_mm_file}")
         set(mm_FOUND FALSE)
         set(mm_NOT_FOUND_MESSAGE "'${_mm_prefix}/${_mm_file}' is not there")
+        return()
     endif()
 endforeach()
 if(NOT TARGET mm::mm)
