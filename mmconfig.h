@@ -26,6 +26,8 @@
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
 #define MM_ABI_VERSION 6
+/* Versions before and after it that libmm.so.1 knows modules of when it sees them, to say so. */
+#define MM_ABI_OTHERS 8
 
 /* Segment, as a shift: 4 MiB. Large requests round up to it, so it must be small; it must be a multiple
  * of the 2 MiB the driver maps at least; and its 64 blocks of 64 KiB are ONE atomic word. */
@@ -272,6 +274,7 @@ MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are
 #define MM_CAT(a, b) MM_CAT_(a, b)
 #define MM_STR_(a) #a
 #define MM_STR(a) MM_STR_(a)
+#define MM_HEAP_REF_PREFIX "mm_heap_v"
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
 #define MM_HEAP_REF_BYTES 2192

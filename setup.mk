@@ -28,6 +28,11 @@ endif
 endif
 
 ifneq ($(filter-out clean distclean dist lint,$(mm_goals)),)
+# Who installs what was built goes on with its toolkit: sudo hands on neither CUDA_HOME nor PATH.
+ifeq ($(CUDA_HOME),)
+override CUDA_HOME := $(if $(filter install%,$(mm_goals)),$(shell \
+	home=$$(sed -n '2s|/bin$$||p' $(BUILD)/lib/toolkit/mm-farm 2>/dev/null) && [ -x "$$home/bin/nvcc" ] && echo "$$home"))
+endif
 ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(shell tools/setup.sh --cuda-home)
 endif

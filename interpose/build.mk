@@ -7,8 +7,10 @@ MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
 	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
-MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmunyield devicelib.c mmconfig.h) $(MM_SHIMS) \
-	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(BUILD)/lib/libmm.a $(BUILD)/lib/include/mm.h $(MM_PTX) $(MM_LIBRARIES)
+# What a link takes, but mmhook.o (runtime.mk).
+MM_LINK_FILES := libmm.so libmm.a libmmshared.a mmstatic.o
+MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmfatbinary mmimages mmunyield devicelib.c mmconfig.h) $(MM_SHIMS) \
+	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(addprefix $(BUILD)/lib/,mmhook.o $(MM_LINK_FILES) include/mm.h) $(MM_PTX) $(MM_LIBRARIES)
 
 .PHONY: install-compile-time uninstall-compile-time
 all: $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc
@@ -37,7 +39,7 @@ $(BUILD)/lib/mmunyield: interpose/mmunyield.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $< -o $@
 
-$(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% mmconfig.h
+$(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmfatbinary): $(BUILD)/lib/%: interpose/% mmconfig.h
 	@mkdir -p $(@D)
 	$(MM_SUBST) $< > $@
 	chmod 755 $@
@@ -46,12 +48,6 @@ $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice): $(BUILD)/lib/%: interpose/% m
 $(BUILD)/lib/include/mm.h: include/mm.h
 	@mkdir -p $(@D)
 	install -m 644 $< $@
-
-# -lmm of the host's link: libmm.so (runtime.mk), which takes from this what shared libraries need; nothing at all for -static.
-$(BUILD)/lib/libmm.a: interpose/hook/shared.c interpose/hook/refer.h
-	@mkdir -p $(@D) $(BUILD)/obj
-	$(CC) $(CFLAGS_MM) -fPIC -c $< -o $(BUILD)/obj/shared.o
-	rm -f $@ && ar rcs $@ $(BUILD)/obj/shared.o
 
 $(BUILD)/lib/device/link_stub.h: interpose/link_stub.h mmconfig.h
 	@mkdir -p $(@D)
@@ -69,7 +65,7 @@ $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE
 
 install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin include lib/mm/ptx lib/mm/device lib/mm/path lib/mm/include)
-	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmunyield) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
+	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmfatbinary mmunyield) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 include/mm.h "$(DESTDIR)$(MMLIBDIR)/include"
 	ln -sfn ../lib/mm/include/mm.h "$(DESTDIR)$(PREFIX)/include/mm.h"
@@ -83,6 +79,6 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 
 uninstall-compile-time:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc" "$(DESTDIR)$(PREFIX)/include/mm.h"
-	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice mmunyield devicelib.c mmconfig.h mmcicc mmptxas mmlink)
+	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice mmfatbinary mmunyield devicelib.c mmconfig.h mmcicc mmptxas mmlink)
 	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path include)
 	rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null || :

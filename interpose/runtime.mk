@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Run time: libmm.so.1 (the hooks and the host side of the heap), mmhook.o, and libmm.so, the linker script by
-# which -lmm brings mmhook.o into a link. Both hold the absolute path of their folder, so they are made
+# which -lmm brings mmhook.o into a link. mmhook.o holds the absolute path of its folder, so it is made
 # twice: for the tree, and by `make install` in place: as root it leaves nothing in $(BUILD).
 MMLIBDIR_TREE := $(abspath $(BUILD)/lib)
 MMLIBDIR_DEST := $(abspath $(PREFIX))/lib/mm
@@ -10,7 +10,7 @@ RUN_TIME_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard interpose/runtime/*.
 
 .PHONY: run-time install-run-time uninstall-run-time
 all: run-time
-run-time: $(BUILD)/lib/libmm.so.1 $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmm.a
+run-time: $(BUILD)/lib/libmm.so.1 $(BUILD)/lib/mmhook.o $(addprefix $(BUILD)/lib/,$(MM_LINK_FILES))
 
 $(RUN_TIME_OBJS): $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -41,29 +41,43 @@ $(BUILD)/obj/exports.map: interpose/runtime/exports.h interpose/runtime/names.h
 # $(1): folder of libmm.so.1 at run time; $(2): the file to make
 MMHOOK_CC = $(CC) $(CFLAGS_MM) -fPIC -fvisibility=hidden -fno-stack-protector -DMM_LIBDIR='"$(1)"' \
     -c interpose/hook/mmhook.c -o $(2)
-# AS_NEEDED(-ldl): before glibc 2.34 dlopen lives there.
-MMLD = printf '/* GNU ld script */\nINPUT(%s/mmhook.o %s/libmm.a AS_NEEDED(-ldl))\n' '$(1)' '$(1)' >$(2)
+# A linker script: linkers look for what it names beside it, or, earlier than binutils 2.36, where -L says, so that a copy of mm links its own.
+MMLD = printf '/* GNU ld script */\nINPUT(%s)\n' '$(1)' >$@
 
 $(BUILD)/lib/mmhook.o: interpose/hook/mmhook.c
 	@mkdir -p $(@D)
 	$(call MMHOOK_CC,$(MMLIBDIR_TREE),$@) -MMD -MP
 
+# AS_NEEDED(-ldl): before glibc 2.34 dlopen lives there.
 $(BUILD)/lib/libmm.so: interpose/runtime.mk
 	@mkdir -p $(@D)
-	$(call MMLD,$(MMLIBDIR_TREE),$@)
+	$(call MMLD,mmhook.o libmmshared.a AS_NEEDED(-ldl))
+
+# libmm.so takes from it what shared libraries need.
+$(BUILD)/lib/libmmshared.a: interpose/hook/shared.c interpose/hook/refer.h
+	@mkdir -p $(@D) $(BUILD)/obj
+	$(CC) $(CFLAGS_MM) -fPIC -c $< -o $(BUILD)/obj/shared.o
+	rm -f $@ && ar rcs $@ $(BUILD)/obj/shared.o
+
+# -lmm under -static: a warning.
+$(BUILD)/lib/libmm.a: interpose/runtime.mk
+	@mkdir -p $(@D)
+	$(call MMLD,mmstatic.o)
+$(BUILD)/lib/mmstatic.o: interpose/hook/static.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) -fPIC -c $< -o $@
 
 install: install-run-time
 install-run-time: run-time
 	install -d $(DESTDIR)$(MMLIBDIR_DEST)
 	install -m 755 $(BUILD)/lib/libmm.so.1 $(DESTDIR)$(MMLIBDIR_DEST)/
 	$(call MMHOOK_CC,$(MMLIBDIR_DEST),$(DESTDIR)$(MMLIBDIR_DEST)/mmhook.o)
-	$(call MMLD,$(MMLIBDIR_DEST),$(DESTDIR)$(MMLIBDIR_DEST)/libmm.so)
-	chmod 644 $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,mmhook.o libmm.so)
-	install -m 644 $(BUILD)/lib/libmm.a $(DESTDIR)$(MMLIBDIR_DEST)/
+	chmod 644 $(DESTDIR)$(MMLIBDIR_DEST)/mmhook.o
+	install -m 644 $(addprefix $(BUILD)/lib/,$(MM_LINK_FILES)) $(DESTDIR)$(MMLIBDIR_DEST)/
 
 uninstall: uninstall-run-time
 uninstall-run-time:
-	rm -f $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,libmm.so.1 mmhook.o libmm.so libmm.a)
+	rm -f $(addprefix $(DESTDIR)$(MMLIBDIR_DEST)/,libmm.so.1 mmhook.o $(MM_LINK_FILES))
 	rmdir $(DESTDIR)$(MMLIBDIR_DEST) 2>/dev/null || :
 
 -include $(RUN_TIME_OBJS:.o=.d) $(BUILD)/lib/mmhook.d

@@ -12,7 +12,7 @@ endef
 
 HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c client_link.c client_fatbin.c client_own.c client_report.c)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
-HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmm.a
+HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_report check_known \
@@ -29,9 +29,9 @@ check-install-run-time: run-time
 	! $(HT_INSTALL) -n | grep -E '(-o |-d |>) *$(BUILD)/'
 	$(HT_INSTALL) >$(HT)/install.log
 	cmp $(BUILD)/lib/libmm.so.1 $(HT_DEST)/libmm.so.1
-	grep -qx 'INPUT(/opt/mm/lib/mm/mmhook.o /opt/mm/lib/mm/libmm.a AS_NEEDED(-ldl))' $(HT_DEST)/libmm.so
+	grep -qx 'INPUT(mmhook.o libmmshared.a AS_NEEDED(-ldl))' $(HT_DEST)/libmm.so
 	grep -q /opt/mm/lib/mm/libmm.so.1 $(HT_DEST)/mmhook.o
-	test "$$(stat -c %a $(HT_DEST)/mmhook.o $(HT_DEST)/libmm.so $(HT_DEST)/libmm.a | sort -u)" = 644
+	test "$$(stat -c %a $(HT_DEST)/mmhook.o $(addprefix $(HT_DEST)/,$(MM_LINK_FILES)) | sort -u)" = 644
 
 check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $(BUILD)/bin/mmnvcc $(MM_LIBRARIES)
 	$(HT)/check_known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mmdoctor, and mmimages, by which it looks into files.
+# mmdoctor, mmimages, by which it looks into files, and mmenvironment, by which it looks at variables.
 .PHONY: install-mmdoctor uninstall-mmdoctor
 all: $(BUILD)/bin/mmdoctor
 
@@ -7,22 +7,27 @@ $(BUILD)/lib/mmimages: tools/mmdoctor/images.c $(BUILD)/interpose/shim.o $(BUILD
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@ -ldl
 
+# Of what libmm.so.1 is made of: its rules for the environment.
+$(BUILD)/lib/mmenvironment: tools/mmdoctor/environment.c $(addprefix $(BUILD)/obj/runtime/host/,env.o say.o)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) $^ -o $@ -lpthread
+
 $(BUILD)/lib/mmdoctor: tools/mmdoctor/mmdoctor tools/toolkit.sh mmconfig.h
 	@mkdir -p $(@D)
 	$(MM_SUBST) $< > $@
 	chmod 755 $@
 
-$(BUILD)/bin/mmdoctor: $(BUILD)/lib/mmdoctor | $(BUILD)/lib/mmimages
+$(BUILD)/bin/mmdoctor: $(BUILD)/lib/mmdoctor | $(BUILD)/lib/mmimages $(BUILD)/lib/mmenvironment
 	@mkdir -p $(@D)
 	ln -sfn ../lib/mmdoctor $@
 
 install: install-mmdoctor
 install-mmdoctor: $(BUILD)/bin/mmdoctor
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MMLIBDIR)"
-	install -m 755 $(BUILD)/lib/mmdoctor $(BUILD)/lib/mmimages "$(DESTDIR)$(MMLIBDIR)"
+	install -m 755 $(addprefix $(BUILD)/lib/,mmdoctor mmimages mmenvironment) "$(DESTDIR)$(MMLIBDIR)"
 	ln -sfn ../lib/mm/mmdoctor "$(DESTDIR)$(PREFIX)/bin/mmdoctor"
 
 uninstall: uninstall-mmdoctor
 uninstall-mmdoctor:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/mmdoctor" $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmdoctor mmimages)
+	rm -f "$(DESTDIR)$(PREFIX)/bin/mmdoctor" $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmdoctor mmimages mmenvironment)
 	rmdir "$(DESTDIR)$(MMLIBDIR)" 2>/dev/null || :

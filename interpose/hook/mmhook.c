@@ -5,18 +5,22 @@
  * It defines, WEAK and HIDDEN, dlsym and the driver functions that libmm.so stands in front of. Hidden: they
  * bind inside this image and nowhere else. But a program's dlsym is everybody's, so that a shared cudart asks it. Weak: a
  * definition of the program's own wins, and naming the library twice in a link does no harm. A program without CUDA
- * never gets here; the first driver function asked for loads libmm.so, from where it was when this object was built
- * (MM_LIBDIR) unless the process has one. Without libmm.so everything behaves as if this object were not there.
+ * never gets here; the first driver function asked for looks for libmm.so.1: one that the process has, one that the loader
+ * finds for this image (its run path, LD_LIBRARY_PATH, the system's folders), one where it was when this object was built
+ * (MM_LIBDIR). The first of the image's own version is taken; if there is none, the first there is. Without libmm.so everything
+ * behaves as if this object were not there.
  * No header of CUDA, no constructor, no variable that needs a relocation.
  */
-#define _GNU_SOURCE /* dlvsym, RTLD_NOLOAD */
+#define _GNU_SOURCE /* dlvsym, dladdr, RTLD_NOLOAD */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "interpose/hook/refer.h"
 #include "interpose/runtime/entry.h"
 #include "interpose/runtime/names.h"
+#include "mmconfig.h"
 
 #ifndef MM_LIBDIR
 #error "MM_LIBDIR: the folder of libmm.so.1, absolute"
@@ -24,9 +28,9 @@
 
 #define LIBMM "libmm.so.1"
 
-/* Behind a mark, by which mmdoctor finds it in a linked file. */
+/* Behind a mark, by which mmdoctor finds it in a linked file, and in a section of its own, which mmfarm replaces if mm was copied elsewhere. */
 #define MARK "mm's run time: "
-static const char where[] __attribute__((used)) = MARK MM_LIBDIR "/" LIBMM;
+static const char where[] __attribute__((used, section(".rodata.mm_place"))) = MARK MM_LIBDIR "/" LIBMM;
 
 typedef void *dlsym_function(void *handle, const char *name);
 
@@ -55,15 +59,47 @@ static void *real_dlsym(void *handle, const char *name) {
     return call(handle, name);
 }
 
-/* libmm.so: the one that is in the process, else ours. NULL if there is none. */
+static const char earlier[] =
+    " is of an earlier version of mm than this program, whose kernels get no heap; put that of mm " MM_VERSION
+    " there, or start the program with its mmrun\n";
+
+/* Says so of a library that cannot find out by itself that the program is not of its version. */
+static void complain(void *mm_dlsym) {
+    Dl_info found;
+    char line[1024] = "mm: ";
+    if (!dladdr(mm_dlsym, &found) || !found.dli_fname) return;
+    strncat(line, found.dli_fname, sizeof line - sizeof earlier - 4);
+    strcat(line, earlier);
+    if (write(STDERR_FILENO, line, strlen(line)) < 0) return; /* nobody is left to be told */
+}
+
+/* mm's dlsym in a library; NULL: it is somebody else's, which happens to have the name. */
+static void *mm_dlsym_of(void *library) { return real_dlsym(library, "mm_dlsym_v1"); }
+
+/* The agreement version of a libmm.so; NULL: one from before it told. */
+static const unsigned *agreement_of(void *library) { return (const unsigned *)real_dlsym(library, "mm_agreement"); }
+
+static void *open_libmm(void) {
+    void *other = NULL;
+    for (int place = 0; place < 3; place++) {
+        void *handle = dlopen(place < 2 ? LIBMM : where + sizeof MARK - 1, place == 0 ? RTLD_LAZY | RTLD_NOLOAD : RTLD_NOW);
+        if (!handle) continue;
+        const unsigned *agreement = agreement_of(handle);
+        if (agreement && *agreement == MM_ABI_VERSION) return handle;
+        if (!other && mm_dlsym_of(handle)) other = handle;
+        else dlclose(handle);
+    }
+    if (other && !agreement_of(other)) complain(mm_dlsym_of(other));
+    return other;
+}
+
 static void *libmm(void) {
     static void *library;
     static char tried;
     void *handle = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
     if (handle || __atomic_load_n(&tried, __ATOMIC_ACQUIRE)) return handle;
-    handle = dlopen(LIBMM, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle) handle = dlopen(where + sizeof MARK - 1, RTLD_NOW);
-    if (!handle) dlerror(); /* not the program's to find */
+    handle = open_libmm();
+    dlerror(); /* not the program's to find */
     __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
     __atomic_store_n(&tried, 1, __ATOMIC_RELEASE);
     return handle;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The member of libmm.a that goes into shared libraries and not into programs: mmhook.o asks for _start, which programs have.
+/* The member of libmmshared.a that goes into shared libraries and not into programs: mmhook.o asks for _start, which programs have.
  *
  * It makes mmhook.o's dlsym hidden. In a program dlsym is to be seen by all: a shared cudart asks the first one in the process, and
  * takes libmm.so's functions from it. A library's would be nobody's but, loaded early enough, somebody else's.

@@ -126,17 +126,46 @@ static enum answer answer_of(CUresult code, const char *call, struct mm_driver_e
     return mm_driver_succeeded(error, call, code) ? ANSWER_YES : ANSWER_FAILED;
 }
 
+/* A module of another version of mm has its heap variable under another name. Looked for in what has none of ours, until it was said once; of
+ * many kernels of one module, mostly, at the first. `get` asks for a name. */
+static void tell_others(const void *owner, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *)) {
+    static const void *last;
+    static bool said;
+    struct variable v;
+    if (__atomic_load_n(&said, __ATOMIC_RELAXED) || __atomic_exchange_n(&last, owner, __ATOMIC_RELAXED) == owner) return;
+    for (int version = MM_ABI_VERSION > MM_ABI_OTHERS ? MM_ABI_VERSION - MM_ABI_OTHERS : 1; version <= MM_ABI_VERSION + MM_ABI_OTHERS; version++) {
+        char name[32];
+        snprintf(name, sizeof name, MM_HEAP_REF_PREFIX "%d", version);
+        if (version == MM_ABI_VERSION || get(&v.address, &v.bytes, owner, name) != CUDA_SUCCESS) continue;
+        if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+            mm_host_say("a module was compiled with agreement version %d of mm, this libmm.so.1 (mm " MM_VERSION ") has %d; its kernels get no heap; "
+                        "compile it again with this mm, or start the program with the mmrun of its own", version, MM_ABI_VERSION);
+        return;
+    }
+}
+
+static CUresult get_library(CUdeviceptr *address, size_t *bytes, const void *library, const char *name) {
+    return mm_driver_get()->cuLibraryGetGlobal(address, bytes, (CUlibrary)library, name);
+}
+static CUresult get_module(CUdeviceptr *address, size_t *bytes, const void *module, const char *name) {
+    return mm_driver_get()->cuModuleGetGlobal(address, bytes, (CUmodule)module, name);
+}
+
 static enum answer ask_library(const struct mm_driver *d, CUlibrary library, struct variable *v,
                                struct mm_driver_error *error) {
     if (!d->cuLibraryGetGlobal) return ANSWER_NO; /* then there are no libraries */
-    return answer_of(d->cuLibraryGetGlobal(&v->address, &v->bytes, library, MM_HEAP_REF_NAME),
-                     "cuLibraryGetGlobal", error);
+    const enum answer answer = answer_of(d->cuLibraryGetGlobal(&v->address, &v->bytes, library, MM_HEAP_REF_NAME),
+                                         "cuLibraryGetGlobal", error);
+    if (answer == ANSWER_NO) tell_others(library, get_library);
+    return answer;
 }
 
 static enum answer ask_module(const struct mm_driver *d, CUmodule module, struct variable *v,
                               struct mm_driver_error *error) {
-    return answer_of(d->cuModuleGetGlobal(&v->address, &v->bytes, module, MM_HEAP_REF_NAME),
-                     "cuModuleGetGlobal", error);
+    const enum answer answer = answer_of(d->cuModuleGetGlobal(&v->address, &v->bytes, module, MM_HEAP_REF_NAME),
+                                         "cuModuleGetGlobal", error);
+    if (answer == ANSWER_NO) tell_others(module, get_module);
+    return answer;
 }
 
 /* Does the module of this kernel have a heap variable, and where? The context is current. */

@@ -7,6 +7,6 @@
 #define EXPORTED(symbol, base, version, stream) symbol;
 #define EXPORTED_OWN(symbol) symbol;
 {
-    global: dlsym; mm_dlsym_v1; MM_HOOKED(EXPORTED) MM_OWN(EXPORTED_OWN)
+    global: dlsym; mm_dlsym_v1; mm_agreement; MM_HOOKED(EXPORTED) MM_OWN(EXPORTED_OWN)
     local: *;
 };

@@ -122,3 +122,7 @@ MM_DLSYM_ENTRY(".globl dlsym\n", "find_real_dlsym", "hooked_dlsym");
 __attribute__((visibility("default"))) void *mm_dlsym_v1(void *handle, const char *name) {
     return hooked_dlsym(handle, name);
 }
+
+/* By this mmhook.o knows whether we are of its version (open_libmm). */
+extern const unsigned mm_agreement;
+__attribute__((visibility("default"))) const unsigned mm_agreement = MM_ABI_VERSION;

@@ -89,6 +89,22 @@ START_TEST(hook_without_libmm) { /* the library is gone: as if the object were n
 }
 END_TEST
 
+#define OTHER(version)                                                                                    \
+    "mm: a module was compiled with agreement version " version " of mm, this libmm.so.1 (mm " MM_VERSION ") has " MM_STR(MM_ABI_VERSION) \
+    "; its kernels get no heap; compile it again with this mm, or start the program with the mmrun of its own\n"
+
+START_TEST(modules_of_other_versions_are_told_of_once) {
+    const int versions[] = {MM_ABI_VERSION - 1, MM_ABI_VERSION + 1, MM_ABI_VERSION + MM_ABI_OTHERS, MM_ABI_VERSION + MM_ABI_OTHERS + 1};
+    for (int i = 0; i < 4; i++) {
+        char image[32], line[512];
+        snprintf(image, sizeof image, "other %d", versions[i]);
+        snprintf(line, sizeof line, OTHER("%d"), versions[i]);
+        struct result r = RUN(i % 2 ? NULL : SETTINGS(preload_mm), i % 2 ? "./client_hook" : "./client", "v2-legacy", "other-version", image);
+        expect(&r, 0, "", i < 3 ? line : ""); /* so far it does not look */
+    }
+}
+END_TEST
+
 /* ---- mm.h ----------------------------------------------------------------------------------------- */
 
 START_TEST(statistics_and_reset) {
@@ -445,6 +461,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, real_cudart);
     tcase_add_test(c, own_definitions_win);
     tcase_add_test(c, hook_without_libmm);
+    tcase_add_test(c, modules_of_other_versions_are_told_of_once);
     tcase_add_test(c, statistics_and_reset);
     tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
     tcase_add_test(c, verbose);

@@ -205,7 +205,19 @@ static void cost(int argc, char **argv) {
     CHECK(best[1] - best[0] < 100);
 }
 
+/* Modules and libraries of another version of mm are launched as they are. */
+static void other_version(int argc, char **argv) {
+    CHECK(argc == 1);
+    client_start();
+    for (int i = 0; i < 3; i++) OK(client_launch(client_kernel(argv[0], NULL), NULL));
+    for (int i = 0; i < 3; i++) OK(client_launch(client_function(argv[0]), NULL));
+    CHECK(standin->launches == 6 && standin->reservations == 0);
+    OK(client_launch(client_kernel("mm", NULL), NULL)); /* ours still gets a heap */
+    CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0);
+}
+
 const struct scenario client_edge_scenarios[] = {
+    {"other-version", other_version},
     {"size", size},       {"answers", answers}, {"unknown", unknown},
     {"fork", fork_child}, {"fork-first", fork_first}, {"lookups", lookups},
     {"orphan", orphan},   {"cost", cost},       {NULL, NULL},

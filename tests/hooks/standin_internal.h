@@ -33,6 +33,7 @@ struct object {
     struct object *owner; /* module of a function, library of a kernel, context of a module or stream */
     struct object *library; /* of a module that is an instance of it */
     bool holds_variable, capturing;
+    int other_version; /* of the heap variable that it holds instead */
     bool is_ours; /* a function of libmm.so's; a stream of its */
     char name[32]; /* of a function */
     int pending; /* a stream: kernels that were launched when the device was full */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The stand-in driver's modules, libraries, launches, and cuGetProcAddress. */
 #include "standin_internal.h"
+
+#include <stdio.h>
+
 #include "standin_kernels.h"
 
 static struct object *make_module(bool holds_variable) {
@@ -11,12 +14,18 @@ static struct object *make_module(bool holds_variable) {
 }
 
 static CUresult global_of(struct object *module, CUdeviceptr *address, size_t *bytes, const char *name) {
-    if (!is(module, OURS)) __atomic_fetch_add(&state.global_queries, 1, __ATOMIC_RELAXED);
-    if (!module->holds_variable || strcmp(name, MM_HEAP_REF_NAME) != 0) return CUDA_ERROR_NOT_FOUND;
+    const bool is_todays = strcmp(name, MM_HEAP_REF_NAME) == 0;
+    char other[32] = "";
+    if (!is(module, OURS) && is_todays) __atomic_fetch_add(&state.global_queries, 1, __ATOMIC_RELAXED);
+    if (module->other_version) snprintf(other, sizeof other, MM_HEAP_REF_PREFIX "%d", module->other_version);
+    if (!(module->holds_variable && is_todays) && strcmp(name, other) != 0) return CUDA_ERROR_NOT_FOUND;
     *address = (CUdeviceptr)&module->variable;
     *bytes = sizeof module->variable;
     return CUDA_SUCCESS;
 }
+
+/* The image "other 5" holds the heap variable of that version of mm. */
+static int other_version(const char *image) { return strncmp(image, "other ", 6) == 0 ? atoi(image + 6) : 0; }
 
 /* libmm.so's own module is a fatbin; its kernels are done by the same source as on the GPU, at once or when the device is not
  * full any more. */
@@ -33,6 +42,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     const int has_variable = standin_take(image, 0, NULL);
     if (has_variable < 0) return state.last_is_linked ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
     *module = (CUmodule)make_module(has_variable);
+    ((struct object *)*module)->other_version = other_version((const char *)image);
     return CUDA_SUCCESS;
 }
 
@@ -95,6 +105,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
     if (has_variable < 0) return state.last_is_linked ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
     struct object *l = standin_make(LIBRARY, NULL);
     l->holds_variable = has_variable;
+    l->other_version = other_version((const char *)code);
     *library = (CUlibrary)l;
     return CUDA_SUCCESS;
 }
@@ -115,6 +126,7 @@ static struct object *instance_of(struct object *library, struct object *context
         if (standin_pool[i].magic == MODULE && standin_pool[i].library == library && standin_pool[i].owner == context) found = &standin_pool[i];
     if (!found) {
         found = make_module(library->holds_variable);
+        found->other_version = library->other_version;
         found->owner = context;
         found->library = library;
     }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suite of what is installed and how it is found: versions, mmnvcc's own options, MM_OFF, mmdoctor, manual pages, mm.pc, the CMake
-# package, completion, uninstall, dist.
+# package, completion, uninstall, dist; and of what is moved, shipped and upgraded (ship.sh).
 .PHONY: check-install
 check: check-install
 check-install: all
 	MAKE='$(MAKE)' CUDA_HOME='$(CUDA_HOME)' ARCHS='$(ARCHS)' CC='$(CC)' tests/install/run.sh $(BUILD)/tests/install
+	MAKE='$(MAKE)' CUDA_HOME='$(CUDA_HOME)' ARCHS='$(ARCHS)' CC='$(CC)' tests/install/ship.sh $(BUILD)/tests/ship

@@ -14,30 +14,8 @@ export LC_ALL=C XDG_CACHE_HOME=$out/cache
 prefix=$out/mm lib=$out/mm/lib/mm src=$root/tests/splice/programs
 bin=$prefix/bin
 nvcc_bin=$(cd "$CUDA_HOME/bin" && pwd -P)
-passed=0 failed=0
-
-# it WHAT COMMAND...: one test; the command's failure is a failure, with what it said.
-it() {
-    local what=$1 said
-    shift
-    if said=$("$@" 2>&1); then
-        ((++passed))
-    else
-        ((++failed))
-        printf 'install: FAILED: %s\n%s\n' "$what" "$said"
-    fi
-}
-same() { [[ $1 == "$2" ]] || { diff <(printf '%s\n' "$2") <(printf '%s\n' "$1"); false; }; }
-has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
-lacks() { [[ $1 != *"$2"* ]] || { printf 'got:   %s\nwith:  %s\n' "$1" "$2"; return 1; }; }
-# says STATUS TEXT COMMAND...: the command ends with that status and says exactly that.
-says() {
-    local said got=0
-    said=$("${@:3}" 2>&1) || got=$?
-    same "$said" "$2" && same "$got" "$1"
-}
-makes() { "$MAKE" --no-print-directory -C "$root" "$@"; }
-number_of() { awk -v name="$1" '$2 == name {gsub(/"/, "", $3); print $3}' "$root/mmconfig.h"; }
+# shellcheck source=tests/install/it.sh
+source "$root/tests/install/it.sh" install
 version=$(number_of MM_VERSION) abi=$(number_of MM_ABI_VERSION)
 
 makes install PREFIX="$prefix" > install.log 2>&1 || { tail -n 5 install.log && echo 'install: 0 passed, 1 failed' && exit 1; }
@@ -110,10 +88,10 @@ it 'mmrun, MM_OFF=1, needs no library' no_library
 
 exports() {
     same "$(readelf -W --dyn-syms "$lib/libmm.so.1" | awk '$5 != "LOCAL" && $7 ~ /^[0-9]+$/ {print $8}' | sort)" \
-        "$({ sed -n 's/^ *X(\([A-Za-z0-9_]*\),.*/\1/p' "$root/interpose/runtime/names.h" && printf '%s\n' dlsym mm_dlsym_v1 &&
+        "$({ sed -n 's/^ *X(\([A-Za-z0-9_]*\),.*/\1/p' "$root/interpose/runtime/names.h" && printf '%s\n' dlsym mm_dlsym_v1 mm_agreement &&
             grep '#define MM_OWN' "$root/interpose/runtime/names.h" | grep -oE 'mm_[a-z_]+'; } | sort)"
 }
-it 'libmm.so.1 exports the hooks, dlsym and what mm.h declares, without versions, and nothing else' exports
+it 'libmm.so.1 exports the hooks, dlsym, its version and what mm.h declares, without versions, and nothing else' exports
 
 # ---- mmdoctor ------------------------------------------------------------------------------------
 
@@ -435,5 +413,4 @@ no_git() {
 if commits; then it 'make dist, and make in what it made' archive; fi
 it 'make dist without git' no_git
 
-printf 'install: %d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+it_ends

@@ -202,8 +202,8 @@ bare_library() {
     rm -rf bare
     cp -r "$(dirname "$(readlink -f "$mmnvcc")")" bare
     rm -rf bare/toolkit
-    cp bare/libmm.a bare/device/mm32.a
-    cp bare/libmm.a bare/device/mm24.a
+    cp bare/libmmshared.a bare/device/mm32.a
+    cp bare/libmmshared.a bare/device/mm24.a
 }
 
 # Callers' caps hold: at most 32 registers under __launch_bounds__(1024,2), 24 under -maxrregcount 24.

@@ -3,6 +3,7 @@
  *
  *     file linked                              or object, archive, cubin, fatbin, other
  *     hook /usr/local/lib/mm/libmm.so.1        where mmhook.o in it looks for the run time
+ *     rpath $ORIGIN/../lib                     DT_RPATH of a linked file; runpath: DT_RUNPATH
  *     final elf sm_90 heap=2 undefined=        a device image as it is loaded; the version in the name of its heap variable,
  *     part ptx sm_90 heap= undefined=malloc    and the services left to CUDA; a part is still to be linked
  *     closed elf sm_90                         compressed, and no libzstd.so.1 to open it; or not understood
@@ -180,6 +181,21 @@ static void read_hook(struct span file) {
     }
 }
 
+/* Where the loader looks for what a linked file wants. */
+static void read_paths(struct span elf) {
+    Elf64_Shdr section, other;
+    struct span content, strings;
+    Elf64_Dyn entry;
+    for (unsigned i = 0; try_section(elf, i, &section, &content); i++) {
+        if (section.sh_type != SHT_DYNAMIC || !try_section(elf, section.sh_link, &other, &strings)) continue;
+        for (size_t at = 0; holds(content, at, sizeof entry); at += sizeof entry) {
+            memcpy(&entry, content.at + at, sizeof entry);
+            if (entry.d_tag != DT_RPATH && entry.d_tag != DT_RUNPATH) continue;
+            printf("%s %s\n", entry.d_tag == DT_RPATH ? "rpath" : "runpath", string_at(strings, entry.d_un.d_val));
+        }
+    }
+}
+
 static void read_archive(struct span all);
 
 static void read_file(struct span file, bool is_member) {
@@ -197,7 +213,10 @@ static void read_file(struct span file, bool is_member) {
     } else if (elf) read_host_elf(file);
     else if (*kind == 'f') read_containers(file);
     else if (*kind == 'a') read_archive(file);
-    if (strcmp(kind, "linked") == 0) read_hook(file);
+    if (strcmp(kind, "linked") == 0) {
+        read_hook(file);
+        read_paths(file);
+    }
 }
 
 /* Members: a header of 60 bytes with the size in decimal digits, then the content, at even offsets. */
