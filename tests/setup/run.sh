@@ -42,7 +42,7 @@ machine() {
     mkdir -p "$work"/{bin,mm}
     cp -r "$root/tools" "$root/setup.mk" "$work/mm"
     printf '%s\n' 'ARCHS ?= 75 90' 'CC ?= cc' 'PREFIX ?= /usr/local' 'DESTDIR ?=' 'include setup.mk' \
-        'all check check-gpu check-install demo lint: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
+        'all bench check check-gpu check-install demo faults hook-mutants lint mutants: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
     for tool in bash sh env dirname mkdir flock rm mv ln cp cat sed sort tr uname grep tail cut make true echo; do
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
@@ -158,6 +158,15 @@ not_for_this() { rm "$work/bin/spin" && sets_up 0 '' build check lint; }
 it 'a package that is not needed for this' not_for_this
 lint_sets_up() { rm -rf "$work/usual" "$work/bin/cppcheck" && as_root && in_machine make lint; has "$(calls)" 'install --no-install-recommends cppcheck'; }
 it 'make lint sets up, and needs no toolkit' lint_sets_up
+# sets_up_for GOAL PACKAGES: where there is neither Check nor a C++ compiler
+sets_up_for() {
+    rm "$work"/bin/{pkg-config,g++} && as_root && in_machine make "$1"
+    has "$(calls)" "install --no-install-recommends $2"
+}
+it 'make mutants sets up' sets_up_for mutants 'pkg-config check libsubunit-dev'
+it 'make hook-mutants sets up' sets_up_for hook-mutants 'g++ pkg-config check libsubunit-dev'
+it 'make faults sets up' sets_up_for faults 'g++ pkg-config check libsubunit-dev'
+it 'make bench sets up' sets_up_for bench 'g++'
 dry() { rm "$work/bin/pkg-config" && in_machine make -n check && same "$(calls)" ''; }
 it 'make -n installs nothing' dry
 apt_fails() {
@@ -234,6 +243,9 @@ it 'CI: one fails' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 1 failed';
 it 'CI: one fails and its suite forgets to' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 1 failed'"
 it 'CI: something does not compile' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 0 failed'; exit 1"
 it 'CI: no test ran' ci_says 1 '0 passed, 1 failed' ':'
+
+# shellcheck source=tests/setup/mutants.sh
+source "$root/tests/setup/mutants.sh"
 
 printf 'setup: %d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))
