@@ -28,6 +28,12 @@ endif
 endif
 endif
 
+# The demo is for the GPUs at hand, or for one architecture, unless ARCHS is given.
+ifeq ($(mm_goals) $(origin ARCHS),demo file)
+ARCHS := $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | \
+	sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p' | sort -un),$(firstword $(ARCHS)))
+endif
+
 ifneq ($(filter-out clean distclean dist lint,$(mm_goals)),)
 ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(shell tools/setup.sh --cuda-home)

@@ -42,7 +42,7 @@ machine() {
     mkdir -p "$work"/{bin,mm}
     cp -r "$root/tools" "$root/setup.mk" "$work/mm"
     printf '%s\n' 'ARCHS ?= 75 90' 'CC ?= cc' 'PREFIX ?= /usr/local' 'DESTDIR ?=' 'include setup.mk' \
-        'all bench check check-gpu check-install demo faults hook-mutants lint mutants: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
+        'all bench check check-gpu check-install demo faults hook-mutants lint mutants: ; @echo $@ with $(CUDA_HOME)$(if $(findstring demo,$@), for $(ARCHS))' 'clean: ; @echo clean' >"$work/mm/Makefile"
     for tool in bash sh env dirname mkdir flock rm mv ln cp cat sed sort tr uname grep tail cut make true echo; do
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
@@ -163,6 +163,13 @@ sets_up_for() {
     rm "$work"/bin/{pkg-config,g++} && as_root && in_machine make "$1"
     has "$(calls)" "install --no-install-recommends $2"
 }
+gpus() { stub nvidia-smi '[[ $* == *compute_cap* ]] && printf "%s\n"'" $1" && makes 0 "$2 with $work/usual for $3" "$2" "${@:4}"; }
+it 'make demo without a GPU' makes 0 "demo with $work/usual for 75" demo
+it 'make demo is for the GPUs at hand' gpus '9.0 10.0 9.0' demo '90 100'
+it 'make demo with a GPU that does not answer' gpus '"No devices were found"' demo 75
+it 'make demo for what is given' gpus 9.0 demo '75 100' ARCHS='75 100'
+others_too() { has "$(in_machine make demo all)" "demo with $work/usual for 75 90"; }
+it 'make demo among other goals' others_too
 it 'make mutants sets up' sets_up_for mutants 'pkg-config check libsubunit-dev'
 it 'make hook-mutants sets up' sets_up_for hook-mutants 'g++ pkg-config check libsubunit-dev'
 it 'make faults sets up' sets_up_for faults 'g++ pkg-config check libsubunit-dev'
