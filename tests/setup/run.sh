@@ -235,7 +235,22 @@ want='13 3' it 'the summary of CI' summary 'Running suite(s): tree' '100%: Check
     '33%: Checks: 3, Failures: 1, Errors: 1' 'setup: 2 passed, 1 failed' 'x: 9 passed, 9 failed?'
 want='2 3' it 'the summary where make gives up' summary 'make: *** [a.mk:1: core] Error 2' 'b: 1 passed, 1 failed' 'make: *** [b.mk:1: b] Error 1' \
     'c: 1 passed, 0 failed' 'make: *** [c.mk:1: c] Error 255' 'make: Target "check" not remade because of errors.'
+want='1 2' it 'the summary of a make in a make' summary 'make[1]: *** [a.mk:1: core] Error 2' 'b: 1 passed, 1 failed' 'make[1]: *** [b.mk:1: b] Error 1' \
+    'make: *** [Makefile:33: check] Error 2'
 want='0 0' it 'the summary of nothing' summary 'gcc -o passed'
+
+# fails_with LINE RULE...: make check with our Makefile, and suites of these rules
+fails_with() {
+    local said
+    mkdir "$work/mm/tests" && cp "$root/tests/check.sh" "$work/mm/tests" && cp "$root/Makefile" "$root/mmconfig.h" "$work/mm" &&
+        printf '%s\n' "${@:2}" >"$work/mm/tests/suites.mk"
+    for tool in tee mktemp awk paste; do ln -sf "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool"; done
+    said=$(in_machine make -k check ARCHS=90 2>&1)
+    same "$(grep -v '^make' <<<"$said"; grep '^make check' <<<"$said")" "$1"
+}
+it 'make -k check names what failed' fails_with $'well\nmake check: failed: a build/b' 'check: a c d' 'a: ; @false' \
+    'c: build/b ; @:' 'build/b: ; @exit 3' 'd: ; @echo well'
+it 'make check is silent of what did not' fails_with 'well' 'check: a' 'a: ; @echo well'
 
 # ci_says STATUS LAST RULE: .ci/run with a Makefile whose check does that.
 ci_says() {
