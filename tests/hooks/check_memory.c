@@ -204,7 +204,7 @@ static void ask(uint64_t number, uint64_t segments) {
 }
 static uint64_t answer(void) { return __atomic_load_n(&heap->shared->mailbox.answer, __ATOMIC_ACQUIRE); }
 static uint64_t answer_soon(uint64_t before) {
-    for (int ms = 0; ms < 5000 && answer() == before; ms++) sleep_ms(1);
+    for (int ms = 0; ms < 60000 && answer() == before; ms++) sleep_ms(1);
     return answer();
 }
 
