@@ -6,8 +6,9 @@ mm_quote = '$(subst ','\'',$1)'
 mm_goals := $(or $(MAKECMDGOALS),all)
 # What a goal must have on the machine (tools/setup.sh). check-gpu runs what was built elsewhere.
 mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model) \
-	$(if $(filter demo,$(mm_goals)),build) \
-	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests fuzz matrix stress stress-%,$(mm_goals))),build check) \
+	$(if $(filter bench demo gpu-hooks,$(mm_goals)),build) \
+	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fuzz hook-mutants matrix stress stress-%,$(mm_goals))),build check) \
+	$(if $(filter mutants,$(mm_goals)),check) \
 	$(if $(filter check fuzz matrix stress-mutants,$(mm_goals)),fuzz) \
 	$(if $(filter check check-aarch64,$(mm_goals)),aarch64) \
 	$(if $(filter check check-install,$(mm_goals)),install) \
@@ -25,6 +26,12 @@ ifneq ($(.SHELLSTATUS),0)
 $(error $(mm_said))
 endif
 endif
+endif
+
+# The demo is for the GPUs at hand, or for one architecture, unless ARCHS is given.
+ifeq ($(mm_goals) $(origin ARCHS),demo file)
+ARCHS := $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | \
+	sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p' | sort -un),$(firstword $(ARCHS)))
 endif
 
 ifneq ($(filter-out clean distclean dist lint,$(mm_goals)),)

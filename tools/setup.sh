@@ -88,6 +88,13 @@ reason() {
     done
 }
 
+# ask PACKAGES: lets sudo ask for the password, on a terminal, once it is said what for.
+ask() {
+    (: </dev/tty) 2>/dev/null || return
+    printf 'mm: sudo may ask for your password, to install by apt-get (and what these need): %s\n' "$1" >/dev/tty
+    sudo -v 2>/dev/null
+}
+
 # install PACKAGE...: apt-get, through sudo where that is needed and allowed.
 install() {
     local as_root=() how="apt-get update && apt-get install -y --no-install-recommends $*"
@@ -96,7 +103,7 @@ install() {
     if ((EUID != 0)); then
         as_root=(sudo)
         # With a terminal sudo may ask for the password; without one it must not wait for it.
-        if ! has sudo || ! { sudo -n true 2>/dev/null || { (: </dev/tty) 2>/dev/null && sudo -v 2>/dev/null; }; }; then
+        if ! has sudo || ! { sudo -n true 2>/dev/null || ask "$*"; }; then
             mm_die "setup: missing $*; expected root or sudo to install them. Run as root: $how"
         fi
     fi

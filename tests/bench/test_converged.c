@@ -74,6 +74,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("converged");
     TCase *tests = tcase_create("converged");
+    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, whole_and_parted);
     tcase_add_test(tests, any_intervals);
     tcase_add_test(tests, sums);

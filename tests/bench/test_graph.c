@@ -345,6 +345,7 @@ int main(void) {
     tcase_add_test(kernels, nulls);
     tcase_add_test(kernels, deletes_what_is_there);
     tcase_add_test(kernels, faults_are_found);
+    tcase_set_timeout(edges, 60);
     tcase_set_timeout(kernels, 60);
     suite_add_tcase(suite, edges);
     suite_add_tcase(suite, kernels);

@@ -120,6 +120,7 @@ END_TEST
 int main(void) {
     Suite *s = suite_create("environment");
     TCase *c = tcase_create("environment");
+    tcase_set_timeout(c, 120);
     tcase_add_test(c, directed);
     tcase_add_test(c, random_ones);
     tcase_add_test(c, good);

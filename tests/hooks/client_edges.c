@@ -178,7 +178,7 @@ static void orphan(int argc, char **argv) {
 
 static double now_ns(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* not what others have of the processor */
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 

@@ -5,6 +5,8 @@
 # M survived". From the environment: CUDA_HOME.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+# shellcheck source=tests/bounded.sh
+source tests/bounded.sh
 build=$(readlink -f "${1:?usage: mutants.sh BUILD [ONLY]}") only=${2-}
 work=$build/mutants-hooks killed=0 survived=0
 flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr/local/cuda}/include"
@@ -18,7 +20,7 @@ here=$PWD
 scenario() {
     local lines=$1 setting=$2 err
     shift 2
-    err=$(cd "$build/tests/hooks" && env "$setting" LD_LIBRARY_PATH=. LD_PRELOAD="$work/libmm.so.1" timeout 20 ./client v2-legacy "$@" \
+    err=$(cd "$build/tests/hooks" && env "$setting" LD_LIBRARY_PATH=. LD_PRELOAD="$work/libmm.so.1" timeout 100 ./client v2-legacy "$@" \
         2>&1 >"$work/out") || return 1
     # shellcheck disable=SC2053 # a pattern
     [[ $(grep -c "${with:-.}" <<<"$err") == $lines ]]
@@ -27,7 +29,7 @@ scenario() {
 ordered() {
     local words=$1 setting=$2 err
     shift 2
-    err=$(cd "$build/tests/hooks" && env "$setting" LD_LIBRARY_PATH=. LD_PRELOAD="$work/libmm.so.1" timeout 20 ./client "$@" 2>&1 >"$work/out") ||
+    err=$(cd "$build/tests/hooks" && env "$setting" LD_LIBRARY_PATH=. LD_PRELOAD="$work/libmm.so.1" timeout 100 ./client "$@" 2>&1 >"$work/out") ||
         return 1
     # shellcheck disable=SC2053
     [[ $(awk '{printf "%s ", $1 == "mm:" ? $4 : $1}' <<<"$err") == $words ]]
@@ -37,7 +39,7 @@ first_failing() {
     [[ $file != *nvjitlink* ]] ||
         WAYS=preloaded tests/hooks/nvjitlink.sh "$work/libmm.so.1" "$build/tests/hooks" "${CUDA_HOME:-/usr/local/cuda}" >"$work/out" 2>&1 ||
         { echo nvjitlink.sh; return; }
-    "$work/check_memory" >"$work/out" 2>&1 || { echo check_memory; return; }
+    bounded "$work/out" "$work/check_memory" || { echo check_memory; return; }
     scenario 16 MM_NVCC=x statistics || { echo statistics; return; }
     for name in v2-legacy v2-ptsz; do
         ordered 'invalid context invalid stream invalid event ' MM_NVCC=x "$name" misuse 0 || { echo "misuse $name"; return; }
@@ -47,7 +49,7 @@ first_failing() {
     ordered 'invalid * invalid 41 reset invalid released ' MM_NVCC=x v2-legacy misuse-context-ends || { echo misuse-context-ends; return; }
     ordered 'invalid later ' MM_NVCC=x v2-legacy misuse-idle || { echo misuse-idle; return; }
     with=' bytes, by' scenario 3 MM_NVCC=x misuse-kinds || { echo misuse-kinds; return; }
-    (cd "$build/tests/hooks" && timeout 100 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_report; return; }
+    (cd "$build/tests/hooks" && timeout 300 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_report; return; }
     scenario '*' MM_HEAP_MAX=1G reset-all || { echo reset-all; return; }
     scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
     scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }

@@ -324,11 +324,16 @@ elsewhere() {
         cmake_prefix="$out/a b" by_cmake_nvcc "" "<1 $version $out/a b/bin/mmnvcc>"
 }
 it 'CMake, after a move' elsewhere
+# CMake breaks the lines of what it says, depending on how long the paths in it are.
+one_line() { tr -s ' \n' ' '; }
+# half FOLDER
 half() {
-    sick 'rm mmhook.o' && cmake_prefix=$out/sick &&
-        by_cmake_nvcc "" "<0 $version " && has "$(project "" 2>&1)" "'$out/sick/lib/mm/mmhook.o' is not there"
+    sick 'rm mmhook.o' && rm -rf "half" && mkdir half && mv sick "half/$1" && cmake_prefix=$out/half/$1 &&
+        by_cmake_nvcc "" "<0 $version " && has "$(project "" 2>&1 | one_line)" "'$out/half/$1/lib/mm/mmhook.o' is not there"
 }
-it 'CMake, half an installation' half
+it 'CMake, half an installation' half short
+it 'CMake, half an installation with a long path' half "$(printf 'a-long-name-%.0s' {1..12})"
+it 'CMake, half an installation whose path has spaces' half "$(printf 'long name %.0s' {1..12})end"
 
 # completes WORDS... : what bash offers for the last of these words
 completes() {

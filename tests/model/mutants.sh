@@ -5,6 +5,8 @@
 # name holds ONLY. Prints those that survive, then "N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where
 # runtime/core is; MODEL_JOBS at a time (2); MODEL_VERBOSE: what found each.
 set -u
+# shellcheck source=tests/bounded.sh
+source tests/bounded.sh
 build=$1 seconds=$2 bound=$3 only=${4-}
 here=tests/model root=${MODEL_ROOT:-.}
 work=$build/model/mutants
@@ -41,7 +43,7 @@ try() {
         echo "mutants.sh: survived: $name: does not compile" >"$work/say"
         return
     fi
-    MODEL_QUIET=1 "$work/mutant" "$part" "$seconds" "${preemptions:-$bound}" >"$work/out" 2>&1
+    MODEL_QUIET=1 bounded "$work/out" "$work/mutant" "$part" "$seconds" "${preemptions:-$bound}"
     case $? in
     0 | 2) ;; # 2: out of time
     1) ;;

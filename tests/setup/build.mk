@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The suites of the set-up, and the checkers of our own C and shell.
 
-.PHONY: check-setup check-toolkit lint
+.PHONY: check-elsewhere check-setup check-toolkit lint
 check: check-setup
 
 check-setup:
@@ -10,6 +10,10 @@ check-setup:
 # Not part of check: fetches the pinned compiler anew (100 MB) and uses it. For a change of the pins.
 check-toolkit:
 	tests/setup/toolkit.sh
+
+# Part of CI: the suites that touch a toolkit, in a folder with a long name, with no toolkit in PATH.
+check-elsewhere:
+	CUDA_HOME='$(CUDA_HOME)' CC='$(CC)' MM_JOBS='$(shell nproc)' tests/setup/elsewhere.sh check-splice check-install check-machine-code
 
 lint:
 	tests/setup/lint.sh

@@ -42,7 +42,7 @@ machine() {
     mkdir -p "$work"/{bin,mm}
     cp -r "$root/tools" "$root/setup.mk" "$work/mm"
     printf '%s\n' 'ARCHS ?= 75 90' 'CC ?= cc' 'PREFIX ?= /usr/local' 'DESTDIR ?=' 'include setup.mk' \
-        'all check check-gpu check-install demo lint: ; @echo $@ with $(CUDA_HOME)' 'clean: ; @echo clean' >"$work/mm/Makefile"
+        'all bench check check-gpu check-install demo faults hook-mutants lint mutants: ; @echo $@ with $(CUDA_HOME)$(if $(findstring demo,$@), for $(ARCHS))' 'clean: ; @echo clean' >"$work/mm/Makefile"
     for tool in bash sh env dirname mkdir flock rm mv ln cp cat sed sort tr uname grep tail cut make true echo; do
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
@@ -158,6 +158,22 @@ not_for_this() { rm "$work/bin/spin" && sets_up 0 '' build check lint; }
 it 'a package that is not needed for this' not_for_this
 lint_sets_up() { rm -rf "$work/usual" "$work/bin/cppcheck" && as_root && in_machine make lint; has "$(calls)" 'install --no-install-recommends cppcheck'; }
 it 'make lint sets up, and needs no toolkit' lint_sets_up
+# sets_up_for GOAL PACKAGES: where there is neither Check nor a C++ compiler
+sets_up_for() {
+    rm "$work"/bin/{pkg-config,g++} && as_root && in_machine make "$1"
+    has "$(calls)" "install --no-install-recommends $2"
+}
+gpus() { stub nvidia-smi '[[ $* == *compute_cap* ]] && printf "%s\n"'" $1" && makes 0 "$2 with $work/usual for $3" "$2" "${@:4}"; }
+it 'make demo without a GPU' makes 0 "demo with $work/usual for 75" demo
+it 'make demo is for the GPUs at hand' gpus '9.0 10.0 9.0' demo '90 100'
+it 'make demo with a GPU that does not answer' gpus '"No devices were found"' demo 75
+it 'make demo for what is given' gpus 9.0 demo '75 100' ARCHS='75 100'
+others_too() { has "$(in_machine make demo all)" "demo with $work/usual for 75 90"; }
+it 'make demo among other goals' others_too
+it 'make mutants sets up' sets_up_for mutants 'pkg-config check libsubunit-dev'
+it 'make hook-mutants sets up' sets_up_for hook-mutants 'g++ pkg-config check libsubunit-dev'
+it 'make faults sets up' sets_up_for faults 'g++ pkg-config check libsubunit-dev'
+it 'make bench sets up' sets_up_for bench 'g++'
 dry() { rm "$work/bin/pkg-config" && in_machine make -n check && same "$(calls)" ''; }
 it 'make -n installs nothing' dry
 apt_fails() {
@@ -221,13 +237,28 @@ want='13 3' it 'the summary of CI' summary 'Running suite(s): tree' '100%: Check
     '33%: Checks: 3, Failures: 1, Errors: 1' 'setup: 2 passed, 1 failed' 'x: 9 passed, 9 failed?'
 want='2 3' it 'the summary where make gives up' summary 'make: *** [a.mk:1: core] Error 2' 'b: 1 passed, 1 failed' 'make: *** [b.mk:1: b] Error 1' \
     'c: 1 passed, 0 failed' 'make: *** [c.mk:1: c] Error 255' 'make: Target "check" not remade because of errors.'
+want='1 2' it 'the summary of a make in a make' summary 'make[1]: *** [a.mk:1: core] Error 2' 'b: 1 passed, 1 failed' 'make[1]: *** [b.mk:1: b] Error 1' \
+    'make: *** [Makefile:33: check] Error 2'
 want='0 0' it 'the summary of nothing' summary 'gcc -o passed'
+
+# fails_with LINE RULE...: make check with our Makefile, and suites of these rules
+fails_with() {
+    local said
+    mkdir "$work/mm/tests" && cp "$root/tests/check.sh" "$work/mm/tests" && cp "$root/Makefile" "$root/mmconfig.h" "$work/mm" &&
+        printf '%s\n' "${@:2}" >"$work/mm/tests/suites.mk"
+    for tool in tee mktemp awk paste; do ln -sf "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool"; done
+    said=$(in_machine make -k check ARCHS=90 2>&1)
+    same "$(grep -v '^make' <<<"$said"; grep '^make check' <<<"$said")" "$1"
+}
+it 'make -k check names what failed' fails_with $'well\nmake check: failed: a build/b' 'check: a c d' 'a: ; @false' \
+    'c: build/b ; @:' 'build/b: ; @exit 3' 'd: ; @echo well'
+it 'make check is silent of what did not' fails_with 'well' 'check: a' 'a: ; @echo well'
 
 # ci_says STATUS LAST RULE: .ci/run with a Makefile whose check does that.
 ci_says() {
     local said got=0
     mkdir "$work/mm/.ci" && cp "$root"/.ci/* "$work/mm/.ci"
-    printf '%s\n' "check: ; @$3" 'lint build-gpu-tests: ; @:' >"$work/mm/Makefile"
+    printf '%s\n' "check: ; @$3" 'lint build-gpu-tests check-elsewhere: ; @:' >"$work/mm/Makefile"
     said=$("$work/mm/.ci/run" 2>&1) || got=$?
     same "${said##*$'\n'}" "$2" && same "$got" "$1"
 }
@@ -236,6 +267,9 @@ it 'CI: one fails' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 1 failed';
 it 'CI: one fails and its suite forgets to' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 1 failed'"
 it 'CI: something does not compile' ci_says 1 '3 passed, 1 failed' "echo 'a: 3 passed, 0 failed'; exit 1"
 it 'CI: no test ran' ci_says 1 '0 passed, 1 failed' ':'
+
+# shellcheck source=tests/setup/mutants.sh
+source "$root/tests/setup/mutants.sh"
 
 printf 'setup: %d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

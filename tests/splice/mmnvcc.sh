@@ -12,7 +12,9 @@ src=$PWD/tests/splice/programs config=$PWD/mmconfig.h
 cd "$out" || exit 1
 export XDG_CACHE_HOME=$out/cache
 farm=$("$mmnvcc" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
-mapfile -t archs < <("$nvcc" --list-gpu-code | sed 's/sm_//')
+# What this nvcc compiles for and this mm was built for (ARCHS).
+mapfile -t archs < <("$nvcc" --list-gpu-code | sed 's/sm_//' |
+    grep -xF -f <(printf '%s\n' "$(dirname "$(readlink -f "$mmnvcc")")"/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/'))
 count=0 failed=0
 
 fail() {
@@ -25,6 +27,9 @@ same() {
     count=$((count + 1))
     [[ $2 == "$3" ]] || fail "$1: found" $'\n'"$2"$'\n'"  expected" $'\n'"$3"
 }
+
+# has_arch ARCH: whether there is code for it
+has_arch() { [[ " ${archs[*]} " == *" $1 "* ]]; }
 
 # build NAME ARGUMENTS...: an executable by mmnvcc
 build() {
@@ -57,14 +62,14 @@ linked_toolkit() {
 modes() {
     local arch file
     for arch in 75 80 90 100; do
-        [[ " ${archs[*]} " == *" $arch "* ]] || continue
+        has_arch $arch || continue
         build whole$arch -arch=sm_$arch "$src/all.cu"
         holds whole$arch "elf sm_$arch" "ptx sm_$arch"
         build parts$arch -arch=sm_$arch -rdc=true "$src/part.cu" "$src/use.cu"
         holds parts$arch "elf sm_$arch"
     done 2>&1
     for arch in 75 90 100; do # linked, with what debuggers read
-        [[ " ${archs[*]} " == *" $arch "* ]] || continue
+        has_arch $arch || continue
         build debug$arch -arch=sm_$arch -G "$src/all.cu"
         holds debug$arch "elf sm_$arch" "ptx sm_$arch"
     done
@@ -87,10 +92,13 @@ modes() {
     holds few "elf sm_90" "ptx sm_90"
     build fewparts -arch=sm_90 -maxrregcount 24 -rdc=true "$src/one.cu"
     holds fewparts "elf sm_90"
-    build several -gencode arch=compute_75,code=sm_75 -gencode "arch=compute_90,code=[sm_90,compute_90]" "$src/all.cu"
-    holds several "elf sm_75" "elf sm_90" "ptx sm_90"
-    build severalparts -rdc=true -gencode arch=compute_75,code=sm_75 -gencode arch=compute_90,code=sm_90 "$src/all.cu"
-    holds severalparts "elf sm_75" "elf sm_90"
+    if has_arch 75; then
+        build several -gencode arch=compute_75,code=sm_75 -gencode "arch=compute_90,code=[sm_90,compute_90]" "$src/all.cu"
+        holds several "elf sm_75" "elf sm_90" "ptx sm_90"
+        build severalparts -rdc=true -gencode arch=compute_75,code=sm_75 -gencode arch=compute_90,code=sm_90 "$src/all.cu"
+        holds severalparts "elf sm_75" "elf sm_90"
+        same "modules registered" "$(nm severalparts | grep -c mm_fatbinwrap)" 1
+    fi
     build ptxonly -gencode arch=compute_90,code=compute_90 "$src/all.cu"
     holds ptxonly "ptx sm_90"
     build child -rdc=true -arch=sm_90 "$src/child.cu"
@@ -108,7 +116,6 @@ modes() {
     build dlink.o -arch=sm_90 -dlink part.o use.o
     g++ part.o use.o dlink.o -L"$CUDA_HOME/lib64" -lcudart_static -ldl -lrt -lpthread -o foreign || fail "link by g++"
     holds foreign "elf sm_90"
-    same "modules registered" "$(nm severalparts | grep -c mm_fatbinwrap)" 1
     # Relocatable PTX only: the driver links it, with our module registered beside the program's.
     build ptxparts -rdc=true -gencode arch=compute_90,code=compute_90 "$src/all.cu"
     same ptxparts "$(nm ptxparts | grep -c mm_fatbinwrap)" 1
@@ -173,7 +180,7 @@ untouched() {
     "$nvcc" -optix-ir -arch=sm_90 "$src/one.cu" -o plain.ir && "$mmnvcc" -optix-ir -arch=sm_90 "$src/one.cu" -o ours.ir
     # A module that allocates nothing needs no fragment, whatever its architecture.
     bare_library
-    rm bare/ptx/mm_75.ptx
+    rm -f bare/ptx/mm_75.ptx
     "$nvcc" -ptx -arch=sm_75 "$src/none.cu" -o plain75.ptx && bare/mmnvcc -ptx -arch=sm_75 "$src/none.cu" -o ours75.ptx
     same "no services, no fragment" "$(cmp plain75.ptx ours75.ptx && echo same)" same
     same "LLVM IR" "$(cmp plain.ir ours.ir && echo same)" same
@@ -325,18 +332,22 @@ constants() {
         "$mmnvcc" -rdc=true -arch=sm_90 -DTABLE_BYTES=$all "$src/constants.cu" -o refused
 }
 
+# fake_toolkit FOLDER RELEASE: with programs of its own, so that none is taken from PATH
 fake_toolkit() {
+    local program
     mkdir -p "$1/bin/crt" "$1/nvvm/bin"
     # shellcheck disable=SC2016 # the profile's own syntax
     printf 'TOP = $(_HERE_)/..\nCICC_PATH = $(TOP)/nvvm/bin\n' > "$1/bin/nvcc.profile"
     printf '#!/bin/sh\necho "Cuda compilation tools, release %s, V%s.1"\n' "$2" "$2" > "$1/bin/nvcc"
-    printf '#!/bin/sh\n' > "$1/nvvm/bin/cicc"
-    chmod +x "$1/bin/nvcc" "$1/nvvm/bin/cicc"
+    for program in bin/ptxas bin/nvlink bin/fatbinary nvvm/bin/cicc; do printf '#!/bin/sh\n' > "$1/$program"; done
+    chmod +x "$1"/bin/{nvcc,ptxas,nvlink,fatbinary} "$1/nvvm/bin/cicc"
     : > "$1/bin/crt/link.stub"
 }
 
 refusals() {
-    local plain="/usr/bin:/bin"
+    local plain=$PWD/plain program # /usr/bin may have an nvcc
+    mkdir plain
+    for program in bash env readlink sed stat; do ln -s "$(type -P $program)" plain; done
     refuses "MM_NVCC" "mmnvcc: MM_NVCC is 'nowhere/nvcc'; expected the path of an nvcc with nvcc.profile beside it" \
         env MM_NVCC=nowhere/nvcc "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
     refuses "CUDA_HOME" "mmnvcc: CUDA_HOME is '/nowhere'; expected bin/nvcc and bin/nvcc.profile in it" \
@@ -364,7 +375,7 @@ refusals() {
     refuses "no farm of ours" "mmnvcc: '*/precious' is there, but mm did not make it; it stays as it is" \
         bare/mmfarm "$PWD/bare" "$CUDA_HOME/bin" "$PWD/precious"
     same "what is not ours stays" "$(echo precious*/*)" precious/file
-    rm bare/ptx/mm_75.ptx
+    rm -f bare/ptx/mm_75.ptx
     refuses "no fragment" "mmnvcc: no device allocator for sm_75 in '*/ptx' (there: *sm_90*); build mm with it in ARCHS" \
         bare/mmnvcc -arch=sm_75 -ptx "$src/one.cu" -o refused
     rm bare/libmm.so

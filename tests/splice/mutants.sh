@@ -4,6 +4,8 @@
 # for the files of counts.h.
 # From the root of the tree; CC and CHECK_FLAGS (of Check) from the environment.
 set -eu
+# shellcheck source=tests/bounded.sh
+source tests/bounded.sh
 out=$1
 shift
 read -r -a check <<< "$CHECK_FLAGS"
@@ -112,7 +114,7 @@ for ((i = 0; i < ${#mutants[@]}; i += 3)); do
     esac
     "$CC" -std=c11 -w -I"$out" -I. tests/splice/$suite.c "$out/interpose/shim.c" \
         "$out"/interpose/splice/{counts,fragment,line,module,splice,text,token}.c -o "$out/mutant" "${check[@]}"
-    if "$out/mutant" "${arguments[@]}" > /dev/null 2>&1; then
+    if bounded "$out/log" "$out/mutant" "${arguments[@]}"; then
         echo "mutants.sh: the suite did not notice: ${mutants[i]}: ${mutants[i + 2]} for $from" >&2
         survived=1
     fi

@@ -192,6 +192,7 @@ END_TEST
 int main(int argc, char **argv) {
     Suite *suite = suite_create("counts");
     TCase *tests = tcase_create("counts");
+    tcase_set_timeout(tests, 120);
     if (argc < 2) return fprintf(stderr, "usage: test_counts PTX...\n"), 2;
     files = argv + 1;
     file_count = argc - 1;

@@ -470,6 +470,7 @@ END_TEST
 int main(int argc, char **argv) {
     Suite *suite = suite_create("splice");
     TCase *tests = tcase_create("splice");
+    tcase_set_timeout(tests, 120);
     if (argc < 3 || mm_shim_read(argv[1], &fragment)) return fprintf(stderr, "usage: test_splice FRAGMENT PTX...\n"), 2;
     files = argv + 2;
     file_count = argc - 2;

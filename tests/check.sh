@@ -1,0 +1,10 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# check.sh COMMAND...: runs make, and says behind all that it said which of its targets failed, in one line.
+set -u
+log=$(mktemp) && trap 'rm -f "$log"' EXIT || exit
+"$@" 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+failed=$(sed -nE 's/^g?make(\[[0-9]+\])?: \*\*\* \[([^]]*: )?([^]: ]+)\] .*/\3/p' "$log" | awk '!seen[$0]++' | paste -sd ' ')
+((status == 0)) || printf 'make check: failed: %s\n' "${failed:-(it did not begin)}"
+exit "$status"
