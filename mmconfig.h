@@ -198,6 +198,11 @@
  * of slice bits, that is less than 64 MB. */
 #define MM_HOST_FIRST_SEGMENTS 4
 
+/* Zeros that metadata are cleared from, by copies: 28 MiB of them for a device of 128 GiB, a few dozen copies. Page-locked, one such
+ * piece for each heap; else pageable, which the driver copies once more. */
+#define MM_HOST_ZEROS_BYTES (1u << 20)
+#define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
+
 /* A heap that asks for more gets as much as it has, between these two: few requests for a large heap, little memory for a small
  * one. */
 #define MM_HOST_STEP_SEGMENTS_MIN 16   /* 64 MiB */

@@ -430,6 +430,21 @@ void mm_attach_tell(void) {
     pthread_mutex_unlock(&lock);
 }
 
+void mm_attach_idle(const struct mm_driver *d, CUcontext handle) {
+    struct mm_driver_visit visit;
+    if (!d || !__atomic_load_n(&contexts, __ATOMIC_RELAXED) || forked || inside) return;
+    if (!handle && d->cuCtxGetCurrent(&handle) != CUDA_SUCCESS) return;
+    if (pthread_mutex_trylock(&lock) != 0) return; /* another time */
+    const struct context *c = context_listed(handle);
+    inside = true;
+    if (c && c->heap && !c->is_ending && mm_host_heap_wants_idle(c->heap) && mm_driver_try_enter(d, handle, &visit)) {
+        mm_host_heap_idle(d, c->heap);
+        mm_driver_leave(d, &visit);
+    }
+    inside = false;
+    pthread_mutex_unlock(&lock);
+}
+
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed) {
     if (!d || forked) return;
     pthread_mutex_lock(&lock);

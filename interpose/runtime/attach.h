@@ -80,6 +80,9 @@ enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *wo
 /* Kernels may have ended: what they told of misuse is printed. */
 void mm_attach_tell(void);
 
+/* The program has synchronised a context (NULL: the current one): its heap does what would have to wait for kernels. */
+void mm_attach_idle(const struct mm_driver *d, CUcontext context);
+
 /* `device` may reach the memory of context `peer` from now on, or no more. */
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed);
 

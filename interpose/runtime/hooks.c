@@ -174,8 +174,12 @@ static CUresult synchronised(CUresult r) {
     mm_attach_tell();
     return r;
 }
-HOOK(cuCtxSynchronize)(void) { return synchronised(REAL(cuCtxSynchronize)); }
-HOOK(cuCtxSynchronize_v2)(CUcontext context) { return synchronised(REAL(cuCtxSynchronize_v2, context)); }
+static CUresult idle(CUresult r, CUcontext context) {
+    if (r == CUDA_SUCCESS) mm_attach_idle(mm_driver_get(), context);
+    return synchronised(r);
+}
+HOOK(cuCtxSynchronize)(void) { return idle(REAL(cuCtxSynchronize), NULL); }
+HOOK(cuCtxSynchronize_v2)(CUcontext context) { return idle(REAL(cuCtxSynchronize_v2, context), context); }
 HOOK(cuStreamSynchronize)(CUstream stream) { return synchronised(REAL(cuStreamSynchronize, stream)); }
 HOOK(cuStreamSynchronize_ptsz)(CUstream stream) { return synchronised(REAL(cuStreamSynchronize_ptsz, stream)); }
 HOOK(cuEventSynchronize)(CUevent event) { return synchronised(REAL(cuEventSynchronize, event)); }

@@ -12,7 +12,7 @@
     X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetLimit)          \
     X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuMemGetInfo) X(cuMemGetAllocationGranularity)          \
     X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)   \
-    X(cuMemSetAccess) X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync)                  \
+    X(cuMemSetAccess) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoDAsync)                  \
     X(cuMemcpyDtoHAsync) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamGetCtx)    \
     X(cuThreadExchangeStreamCaptureMode) X(cuModuleGetGlobal) X(cuDevicePrimaryCtxGetState)               \
     X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuMemHostRegister) X(cuMemHostUnregister)  \

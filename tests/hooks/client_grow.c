@@ -233,6 +233,32 @@ static void capped(int argc, char **argv) {
     nothing_is_left();
 }
 
+/* The first launch, and growing, beside a kernel that waits for the host: they wait for no kernel. */
+static void held(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUresult (*synchronize)(CUcontext) = NULL; /* as it is in CUDA 13, which some ways of reaching the driver find */
+    *(void **)&synchronize = (void *)cu.cuCtxSynchronize;
+    CUcontext context = client_start();
+    CUfunction f = client_function("mm");
+    standin->held = true;
+    OK(client_launch(f, NULL));
+    if (standin->waits) printf("%ld waits, the last in %s\n", standin->waits, standin->waited);
+    CHECK(standin->waits == 0 && standin->launches_without_heap == 0 && standin->own_modules == 0);
+    CHECK(client_heap_segments(&standin->last_ref) == MM_HOST_FIRST_SEGMENTS);
+    ref = standin->last_ref;
+    start_all(MIB, 128 * MIB / THREADS);
+    join_all();
+    CHECK(nulls() == 0 && standin->waits == 0);
+    release_all();
+    standin->held = false;
+    for (int i = 0; i < 2; i++) {
+        OK(synchronize(context)); /* now no kernel runs: what giving back needs is loaded, once */
+        CHECK(standin->own_modules == 1);
+    }
+    CHECK(standin->flushes == 0);
+    nothing_is_left();
+}
+
 /* Nothing is given back while the device is full, and nothing is lost. */
 static void full(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -393,5 +419,5 @@ static void thread(int argc, char **argv) {
 
 const struct scenario client_grow_scenarios[] = {
     {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
-    {"full", full},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
+    {"full", full}, {"held", held},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
 };

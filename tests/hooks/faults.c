@@ -124,6 +124,7 @@ int main(int argc, char **argv) {
     scenario("blocked", NULL, "MM_GROW_WAIT_MS=5", 20000);
     scenario("ending", NULL, "MM_GROW_WAIT_MS=20000", 20000);
     scenario("full", NULL, NULL, 20000);
+    scenario("held", NULL, NULL, 20000);
     scenario("capped", NULL, "MM_HEAP_MAX=1G", 20000);
     scenario("pressure", NULL, NULL, 20000);
     scenario("idle", NULL, "MM_TRIM=idle", 20000);

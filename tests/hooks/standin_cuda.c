@@ -186,6 +186,7 @@ CUresult cuCtxGetDevice(CUdevice *device) {
 CUresult cuCtxSynchronize(void) {
     ENTER_UNSAFE();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    WAITS();
     if (state.at_synchronize) state.at_synchronize();
     return CUDA_SUCCESS;
 }
@@ -265,6 +266,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 }
 
 CUresult standin_check_stream(CUstream stream) {
+    if (!is(stream, STREAM) || ((struct object *)stream)->uses != CU_STREAM_NON_BLOCKING) WAITS();
     if (is(stream, STREAM) && ((struct object *)stream)->uses == CU_STREAM_NON_BLOCKING) return CUDA_SUCCESS;
     if (!standin_captures) return CUDA_SUCCESS;
     state.capture_broken = true;

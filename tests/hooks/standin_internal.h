@@ -24,6 +24,12 @@ bool standin_must_fail(const char *name);
         if (standin_must_fail(__func__)) return (CUresult)state.fail_code;                                        \
     } while (0)
 
+/* For calls that need a multiprocessor or wait for kernels. */
+#define WAITS()                                                                                           \
+    do                                                                                                    \
+        if (state.held) __atomic_add_fetch(&state.waits, 1, __ATOMIC_RELAXED), state.waited = __func__;   \
+    while (0)
+
 /* The objects behind handles. */
 enum magic { FREE = 0x46524545, CONTEXT = 0x43545854, MODULE = 0x4d4f4455, FUNCTION = 0x46554e43,
              LIBRARY = 0x4c494252, KERNEL = 0x4b45524e, LINK = 0x4c494e4b, STREAM = 0x5354524d, OURS = 0x4f555253 /* libmm.so's own module */ };

@@ -27,6 +27,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     if (memcmp(image, &(unsigned){FATBIN_MAGIC}, 4) == 0) {
         struct object *ours = standin_make(OURS, CURRENT);
         ours->holds_variable = true;
+        state.own_modules++;
+        WAITS();
         *module = (CUmodule)ours;
         return CUDA_SUCCESS;
     }
@@ -187,6 +189,7 @@ static CUresult run(const void *f, CUstream stream, struct object *context) {
 
 static CUresult run_ours(const struct object *f, struct object *stream, unsigned threads, void **params) {
     if (standin_must_fail("launch of libmm.so's")) return (CUresult)state.fail_code;
+    WAITS();
     if (state.full) {
         stream->pending++;
         return CUDA_SUCCESS; /* and never done: the test says so by keeping the device full */
