@@ -4,6 +4,16 @@
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
+/* After a call that may have given the last hold of a primary context up. */
+static void primary_released(CUdevice device, struct context *primary, CUresult r) {
+    const struct mm_driver *d = mm_driver_get();
+    unsigned flags = 0;
+    int active = 1;
+    const bool has_ended =
+        r == CUDA_SUCCESS && primary && d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active;
+    mm_attach_ended(d, primary, has_ended);
+}
+
 #define CONTEXT_END_HOOKS(suffix)                                                                         \
     HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                                              \
         const struct mm_driver *d = mm_driver_get();                                                      \
@@ -16,11 +26,7 @@
         const struct mm_driver *d = mm_driver_get();                                                      \
         struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), false);               \
         CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device);                                     \
-        unsigned flags = 0;                                                                               \
-        int active = 1;                                                                                   \
-        bool has_ended = r == CUDA_SUCCESS && primary &&                                                  \
-                         d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active; \
-        mm_attach_ended(d, primary, has_ended);                                                           \
+        primary_released(device, primary, r);                                                             \
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuCtxDestroy##suffix)(CUcontext context) {                                                       \
@@ -31,6 +37,40 @@
     }
 CONTEXT_END_HOOKS()
 CONTEXT_END_HOOKS(_v2)
+
+HOOK(cuCtxAttach)(CUcontext *context, unsigned flags) {
+    CUresult r = REAL(cuCtxAttach, context, flags);
+    if (r == CUDA_SUCCESS && context) mm_attach_attached(*context);
+    return r;
+}
+
+HOOK(cuCtxDetach)(CUcontext context) {
+    const bool stays = mm_attach_detaches(context);
+    struct context *ending = stays ? NULL : mm_attach_ending(context, true);
+    CUresult r = REAL(cuCtxDetach, context);
+    if (stays && r != CUDA_SUCCESS) mm_attach_attached(context);
+    mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);
+    return r;
+}
+
+/* It holds the primary context, and may be the last to do so. */
+HOOK(cuGreenCtxDestroy)(CUgreenCtx green) {
+    const struct mm_driver *d = mm_driver_get();
+    CUcontext handle = NULL, popped;
+    CUdevice device = 0;
+    struct context *primary = NULL;
+    if (d && d->cuCtxFromGreenCtx && d->cuCtxFromGreenCtx(&handle, green) == CUDA_SUCCESS) {
+        mm_attach_green_ends(handle);
+        if (d->cuCtxPushCurrent(handle) == CUDA_SUCCESS) {
+            const bool has_device = d->cuCtxGetDevice(&device) == CUDA_SUCCESS;
+            d->cuCtxPopCurrent(&popped);
+            if (has_device) primary = mm_attach_ending(mm_attach_primary_of(d, device), false);
+        }
+    }
+    CUresult r = REAL(cuGreenCtxDestroy, green);
+    primary_released(device, primary, r);
+    return r;
+}
 
 /* ---- cudaLimitMallocHeapSize ------------------------------------------------------------------- */
 

@@ -71,6 +71,9 @@
     X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, ANY)                                \
     X(cuCtxDestroy, cuCtxDestroy, 2000, ANY)                                                              \
     X(cuCtxDestroy_v2, cuCtxDestroy, 4000, ANY)                                                           \
+    X(cuCtxAttach, cuCtxAttach, 2000, ANY)                                                                \
+    X(cuCtxDetach, cuCtxDetach, 2000, ANY)                                                                \
+    X(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, ANY)                                                   \
     /* what may fail for lack of memory */                                                                \
     X(cuMemAlloc_v2, cuMemAlloc, 3020, ANY)                                                               \
     X(cuMemAllocPitch_v2, cuMemAllocPitch, 3020, ANY)                                                     \

@@ -38,6 +38,7 @@ struct object {
     enum magic magic;
     struct object *owner; /* module of a function, library of a kernel, context of a module or stream */
     struct object *library; /* of a module that is an instance of it */
+    struct object *home; /* of a green context: the primary one */
     bool holds_variable, capturing;
     bool is_ours; /* a function of libmm.so's; a stream of its */
     char name[32]; /* of a function */
@@ -64,6 +65,7 @@ static inline bool is(const void *handle, enum magic magic) {
 
 extern __thread struct object *standin_contexts[16];
 extern __thread int standin_depth;
+#define HOME(context) ((context) && (context)->home ? (context)->home : (context))
 #define CURRENT (standin_depth ? standin_contexts[standin_depth - 1] : NULL)
 
 extern int standin_captures;

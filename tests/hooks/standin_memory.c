@@ -62,6 +62,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
     ENTER();
+    if (CURRENT && !is(CURRENT, CONTEXT)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *free_bytes = state.free_bytes;
     *total = state.total_bytes;
     return CUDA_SUCCESS;

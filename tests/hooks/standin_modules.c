@@ -3,8 +3,10 @@
 #include "standin_internal.h"
 #include "standin_kernels.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* cuCtxAttach, cuCtxDetach */
+
 static struct object *make_module(bool holds_variable) {
-    struct object *m = standin_make(MODULE, CURRENT);
+    struct object *m = standin_make(MODULE, HOME(CURRENT));
     m->holds_variable = holds_variable;
     __atomic_fetch_add(&state.instances, 1, __ATOMIC_RELAXED);
     return m;
@@ -112,6 +114,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
 static struct object *instance_of(struct object *library, struct object *context) {
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     struct object *found = NULL;
+    context = HOME(context);
     pthread_mutex_lock(&loading);
     for (size_t i = 0; i < sizeof standin_pool / sizeof *standin_pool && !found; i++)
         if (standin_pool[i].magic == MODULE && standin_pool[i].library == library && standin_pool[i].owner == context) found = &standin_pool[i];
@@ -312,6 +315,11 @@ static const struct {
     {"cuCtxSetCurrent", 4000, false, (void *)cuCtxSetCurrent},
     {"cuCtxCreate", 3020, false, (void *)cuCtxCreate_v2},
     {"cuCtxDestroy", 4000, false, (void *)cuCtxDestroy_v2},
+    {"cuCtxAttach", 2000, false, (void *)cuCtxAttach},
+    {"cuCtxDetach", 2000, false, (void *)cuCtxDetach},
+    {"cuGreenCtxCreate", 12040, false, (void *)cuGreenCtxCreate},
+    {"cuGreenCtxDestroy", 12040, false, (void *)cuGreenCtxDestroy},
+    {"cuCtxFromGreenCtx", 12040, false, (void *)cuCtxFromGreenCtx},
     {"cuCtxSetLimit", 3010, false, (void *)cuCtxSetLimit},
     {"cuCtxGetLimit", 3010, false, (void *)cuCtxGetLimit},
     {"cuModuleLoadData", 2000, false, (void *)cuModuleLoadData},
