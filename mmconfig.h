@@ -237,6 +237,9 @@
 #define MM_HOST_ROUSED_US 5000      /* out of a sleep as long as this: after 20 times as long without a launch */
 #define MM_HOST_ROUSED_SOON_US 1000
 
+/* So long a line waits for room in standard error; the next ones do not, until there is some. */
+#define MM_HOST_SAY_MS 100
+
 /* Giving back: how long the device may take for its part; how much more than what is needed; MM_TRIM=idle: after so long without
  * a launch or a request. */
 #define MM_HOST_TRIM_MS 200

@@ -141,6 +141,21 @@ void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code
                 mm_driver_error_name(d, code).text);
 }
 
+/* Heaps on the current context's device give back about so many bytes more than are free, at least a little. The thread's capture mode is
+ * relaxed, and the lock is free. Returns whether they gave any. */
+static bool give_back(const struct mm_driver *d, uint64_t bytes) {
+    CUdevice device;
+    size_t free_bytes = 0, total_bytes;
+    uint64_t got = 0;
+    if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS || d->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS) return false;
+    if (bytes < UINT64_MAX) bytes = (bytes > free_bytes ? bytes - free_bytes : 0) + MM_HOST_TRIM_MORE_BYTES;
+    pthread_mutex_lock(&mm_contexts_lock);
+    for (struct context *c = mm_contexts; c && got < bytes; c = c->next)
+        if (c->heap && c->heap->device == device && !c->is_ending) got += mm_host_heap_give_back(d, c->heap, bytes - got);
+    pthread_mutex_unlock(&mm_contexts_lock);
+    return got != 0;
+}
+
 static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
     static bool size_said;
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
@@ -153,6 +168,11 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
     if (known) return;
 
     enum answer answer = ask_kernel(d, kernel, &handle, &v, &error);
+    for (int i = 0; i < 2 && answer == ANSWER_FAILED && error.code == CUDA_ERROR_OUT_OF_MEMORY; i++) { /* that may load it */
+        if (!give_back(d, i == 0 ? 0 : UINT64_MAX)) break;
+        error.call = NULL, error.code = CUDA_SUCCESS;
+        answer = ask_kernel(d, kernel, &handle, &v, &error);
+    }
 
     pthread_mutex_lock(&mm_contexts_lock);
     if (answer == ANSWER_YES && v.bytes != MM_HEAP_REF_BYTES) {
@@ -364,22 +384,13 @@ bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t
 }
 
 bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes) {
-    CUdevice device;
-    size_t free_bytes = 0, total_bytes;
-    uint64_t got = 0;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (!d || inside || mm_forked || d->cuCtxGetDevice(&device) != CUDA_SUCCESS ||
-        d->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
-        return false;
-    if (bytes < UINT64_MAX) bytes = (bytes > free_bytes ? bytes - free_bytes : 0) + MM_HOST_TRIM_MORE_BYTES;
+    if (!d || inside || mm_forked || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
     inside = true;
-    pthread_mutex_lock(&mm_contexts_lock);
-    for (struct context *c = mm_contexts; c && got < bytes; c = c->next)
-        if (c->heap && c->heap->device == device && !c->is_ending) got += mm_host_heap_give_back(d, c->heap, bytes - got);
-    pthread_mutex_unlock(&mm_contexts_lock);
+    const bool given = give_back(d, bytes);
     inside = false;
     d->cuThreadExchangeStreamCaptureMode(&mode);
-    return got != 0;
+    return given;
 }
 
 enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument) {

@@ -12,8 +12,8 @@
     struct mm_jit j;                                                                                      \
     memset(&j, 0, sizeof j);                                                                              \
     for (bool has_one = (try_ours); has_one; has_one = mm_jit_try_next(&j))                               \
-        if (mm_jit_is_taken(&j, ours)) return CUDA_SUCCESS;                                               \
-    return mm_jit_answer(&j, theirs)
+        if (mm_jit_is_taken(&j, WITH_MEMORY(0, ours))) return CUDA_SUCCESS;                               \
+    return mm_jit_answer(&j, WITH_MEMORY(0, theirs))
 
 HOOK(cuModuleLoadData)(CUmodule *module, const void *image) {
     LOAD(mm_jit_try_image(&j, image, NULL, NULL, 0), REAL(cuModuleLoadData, module, j.image), REAL(cuModuleLoadData, module, image));
@@ -77,7 +77,7 @@ LINK_HOOKS(_v2)
 
 HOOK(cuLinkComplete)(CUlinkState state, void **image, size_t *bytes) {
     mm_jit_link_complete(state);
-    return REAL(cuLinkComplete, state, image, bytes);
+    return WITH_MEMORY(0, REAL(cuLinkComplete, state, image, bytes));
 }
 
 HOOK(cuLinkDestroy)(CUlinkState state) {
@@ -98,35 +98,35 @@ static void record_function(CUfunction f, CUmodule module) {
 }
 
 HOOK(cuModuleGetFunction)(CUfunction *f, CUmodule module, const char *name) {
-    CUresult r = REAL(cuModuleGetFunction, f, module, name);
+    CUresult r = WITH_MEMORY(0, REAL(cuModuleGetFunction, f, module, name));
     if (r == CUDA_SUCCESS && f) record_function(*f, module);
     return r;
 }
 
 HOOK(cuModuleEnumerateFunctions)(CUfunction *list, unsigned count, CUmodule module) {
     for (unsigned i = 0; list && i < count; i++) list[i] = NULL; /* fewer than `count` may be there */
-    CUresult r = REAL(cuModuleEnumerateFunctions, list, count, module);
+    CUresult r = WITH_MEMORY(0, REAL(cuModuleEnumerateFunctions, list, count, module));
     for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++)
         record_function(list[i], module);
     return r;
 }
 
 HOOK(cuLibraryGetKernel)(CUkernel *kernel, CUlibrary library, const char *name) {
-    CUresult r = REAL(cuLibraryGetKernel, kernel, library, name);
+    CUresult r = WITH_MEMORY(0, REAL(cuLibraryGetKernel, kernel, library, name));
     if (r == CUDA_SUCCESS && kernel) mm_attach_record(*kernel, MM_HANDLE_KERNEL, library, NULL);
     return r;
 }
 
 HOOK(cuLibraryEnumerateKernels)(CUkernel *list, unsigned count, CUlibrary library) {
     for (unsigned i = 0; list && i < count; i++) list[i] = NULL;
-    CUresult r = REAL(cuLibraryEnumerateKernels, list, count, library);
+    CUresult r = WITH_MEMORY(0, REAL(cuLibraryEnumerateKernels, list, count, library));
     for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++)
         mm_attach_record(list[i], MM_HANDLE_KERNEL, library, NULL);
     return r;
 }
 
 HOOK(cuKernelGetFunction)(CUfunction *f, CUkernel kernel) {
-    CUresult r = REAL(cuKernelGetFunction, f, kernel);
+    CUresult r = WITH_MEMORY(0, REAL(cuKernelGetFunction, f, kernel));
     if (r == CUDA_SUCCESS && f) {
         const struct mm_driver *d = mm_driver_get();
         struct mm_handle k = mm_attach_find(kernel);
@@ -139,7 +139,7 @@ HOOK(cuKernelGetFunction)(CUfunction *f, CUkernel kernel) {
 }
 
 HOOK(cuLibraryGetModule)(CUmodule *module, CUlibrary library) {
-    CUresult r = REAL(cuLibraryGetModule, module, library);
+    CUresult r = WITH_MEMORY(0, REAL(cuLibraryGetModule, module, library));
     if (r == CUDA_SUCCESS && module) mm_attach_record(*module, MM_HANDLE_MODULE, library, current_context());
     return r;
 }

@@ -91,7 +91,7 @@ HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
     CUcontext context = is_ours ? current_context() : NULL;
     const bool is_made = context && mm_attach_has_heap(context);
     if (is_made && !mm_attach_try_ensure(mm_driver_get(), context, value)) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult r = REAL(cuCtxSetLimit, limit, value);
+    CUresult r = WITH_MEMORY(0, REAL(cuCtxSetLimit, limit, value));
     if (r != CUDA_SUCCESS && !is_made) return r;
     size_t rounded = 0;
     if (context && r == CUDA_SUCCESS && REAL(cuCtxGetLimit, &rounded, limit) == CUDA_SUCCESS && rounded > value) value = rounded;

@@ -139,6 +139,27 @@ HOOK(cuGraphExecNodeSetParams)(CUgraphExec exec, CUgraphNode node, CUgraphNodePa
     return REAL(cuGraphExecNodeSetParams, exec, node, p);
 }
 
+/* Kernels of a graph are known, but whoever makes heaps grow must hear that some will run. Memory for it is taken when it is instantiated,
+ * uploaded or launched. */
+#define GRAPH_HOOKS(suffix)                                                                               \
+    HOOK(cuGraphLaunch##suffix)(CUgraphExec exec, CUstream stream) {                                      \
+        mm_grower_before_launch();                                                                        \
+        return WITH_MEMORY(0, REAL(cuGraphLaunch##suffix, exec, stream));                                 \
+    }                                                                                                     \
+    HOOK(cuGraphUpload##suffix)(CUgraphExec exec, CUstream stream) {                                      \
+        return WITH_MEMORY(0, REAL(cuGraphUpload##suffix, exec, stream));                                 \
+    }                                                                                                     \
+    HOOK(cuGraphInstantiateWithParams##suffix)                                                            \
+    (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {                           \
+        return WITH_MEMORY(0, REAL(cuGraphInstantiateWithParams##suffix, exec, graph, params));           \
+    }
+GRAPH_HOOKS()
+GRAPH_HOOKS(_ptsz)
+
+HOOK(cuGraphInstantiateWithFlags)(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+    return WITH_MEMORY(0, REAL(cuGraphInstantiateWithFlags, exec, graph, flags));
+}
+
 /* ---- synchronisation ------------------------------------------------------------------------------ */
 
 static CUresult synchronised(CUresult r) {

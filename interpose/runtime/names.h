@@ -34,6 +34,14 @@
     X(cuGraphAddNode_v2, cuGraphAddNode, 12030, ANY)                                                      \
     X(cuGraphNodeSetParams, cuGraphNodeSetParams, 12020, ANY)                                             \
     X(cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, 12020, ANY)                                     \
+    X(cuGraphLaunch, cuGraphLaunch, 10000, LEGACY)                                                        \
+    X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, PTSZ)                                                     \
+    X(cuGraphUpload, cuGraphUpload, 11010, LEGACY)                                                        \
+    X(cuGraphUpload_ptsz, cuGraphUpload, 11010, PTSZ)                                                     \
+    /* not cuGraphInstantiate: under that name there are two lists of parameters, and which one a version means is not said */ \
+    X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, ANY)                               \
+    X(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, LEGACY)                          \
+    X(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, PTSZ)                       \
     /* what brings code, perhaps as PTX */                                                                \
     X(cuModuleLoad, cuModuleLoad, 2000, ANY)                                                              \
     X(cuModuleLoadData, cuModuleLoadData, 2000, ANY)                                                      \

@@ -33,6 +33,7 @@
     X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuGraphAddKernelNode)            \
     X(cuGraphAddNode) X(cuMemAlloc) X(cuMemFree) X(cuModuleLoad) X(cuModuleLoadDataEx)                    \
     X(cuModuleLoadFatBinary) X(cuLibraryLoadFromFile) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkAddFile)   \
+    X(cuGraphInstantiateWithFlags) X(cuGraphUpload) X(cuGraphLaunch)                                      \
     X(cuCtxAttach) X(cuCtxDetach) X(cuGreenCtxCreate) X(cuGreenCtxDestroy) X(cuCtxFromGreenCtx)           \
     X(cuLinkComplete) X(cuLinkDestroy) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuEventSynchronize)
 

@@ -317,6 +317,52 @@ static void pressure(int argc, char **argv) {
     nothing_is_left();
 }
 
+/* Calls that need memory for themselves get what the heap has and does not need. */
+static void others(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module;
+    CUlibrary library, second;
+    CUgraphExec exec;
+    begin();
+    CUfunction f = client_kernel("mm", &library);
+    const CUfunction k = client_kernel("mm", &second);
+    for (int i = 0; i < 7; i++) {
+        standin->code_bytes = 0;
+        start_all(MIB, 4 * GIB / THREADS);
+        join_all();
+        CHECK(nulls() == 0);
+        release_all();
+        CHECK(standin->free_bytes < 7 * GIB / 2);
+        standin->code_bytes = 7 * GIB;
+        if (i == 0) OK(cu.cuModuleLoadData(&module, "plain"));
+        if (i == 1) OK(cu.cuLibraryGetModule(&module, library));
+        if (i == 2) OK(cu.cuGraphInstantiateWithFlags(&exec, NULL, 0));
+        if (i == 3) OK(cu.cuGraphUpload(NULL, NULL));
+        if (i == 4) OK(cu.cuGraphLaunch(NULL, NULL));
+        if (i == 5) OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
+        if (i == 6) OK(client_launch(k, NULL)); /* its module is loaded when libmm.so asks it */
+        CHECK(standin->free_bytes >= 7 * GIB);
+    }
+    CHECK(standin->launches_without_heap == 0 && standin->launches_with_variable == 2);
+    standin->code_bytes = 9 * GIB; /* what is not there is not there */
+    CHECK(cu.cuModuleLoadData(&module, "plain") == CUDA_ERROR_OUT_OF_MEMORY);
+    (void)f;
+    standin->code_bytes = 0;
+    nothing_is_left();
+}
+
+/* MM_TRIM=idle: a launch of a graph counts as one, after which memory goes back once more. */
+static void graph(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    for (long round = 0; round < 3; round++) {
+        if (round) OK(cu.cuGraphLaunch(NULL, NULL));
+        for (int i = 0; i < 500 && __atomic_load_n(&standin->flushes, __ATOMIC_RELAXED) == round; i++) usleep(20000);
+        CHECK(__atomic_load_n(&standin->flushes, __ATOMIC_RELAXED) == round + 1);
+    }
+    nothing_is_left();
+}
+
 /* MM_TRIM=idle: memory goes back by itself. */
 static void idle(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -419,5 +465,5 @@ static void thread(int argc, char **argv) {
 
 const struct scenario client_grow_scenarios[] = {
     {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
-    {"full", full}, {"held", held},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
+    {"full", full}, {"held", held},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"graph", graph}, {"others", others}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
 };

@@ -127,6 +127,8 @@ int main(int argc, char **argv) {
     scenario("held", NULL, NULL, 20000);
     scenario("capped", NULL, "MM_HEAP_MAX=1G", 20000);
     scenario("pressure", NULL, NULL, 20000);
+    scenario("others", NULL, NULL, 20000);
+    scenario("graph", NULL, "MM_TRIM=idle", 20000);
     scenario("idle", NULL, "MM_TRIM=idle", 20000);
     scenario("races", argv[2], NULL, 60000);
     printf("faults: %ld injected, %ld mishandled\n", injected, mishandled);

@@ -26,6 +26,8 @@ struct standin {
     void (*before_end)(void); /* called before a primary context is reset: there the driver waits for kernels */
     void (*at_synchronize)(void); /* called by cuCtxSynchronize: kernels end there */
     bool blocks_creates; /* cuMemCreate does not come back until this is false, as if it waited for the kernel */
+    unsigned long long code_bytes; /* what a module, an instance of a library, an instantiated graph, or a limit needs of free_bytes; it is
+                                      not taken */
     bool slow_allocations; /* cuMemAlloc takes 3 ms */
     long blocked;        /* calls that do so now */
     bool full;           /* kernels do not begin: all multiprocessors are taken */

@@ -241,6 +241,7 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     ENTER();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    if (limit != CU_LIMIT_MALLOC_HEAP_SIZE) NEEDS_MEMORY();
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && state.late_limit) return CUDA_ERROR_INVALID_VALUE;
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) HOME(CURRENT)->limit = (value + 131071) / 131072 * 131072; /* it rounds */
     return CUDA_SUCCESS;

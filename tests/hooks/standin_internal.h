@@ -24,6 +24,12 @@ bool standin_must_fail(const char *name);
         if (standin_must_fail(__func__)) return (CUresult)state.fail_code;                                        \
     } while (0)
 
+/* For calls that take memory which the program did not ask for by a number. */
+#define NEEDS_MEMORY()                                                                                    \
+    do                                                                                                    \
+        if (state.code_bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;                         \
+    while (0)
+
 /* For calls that need a multiprocessor or wait for kernels. */
 #define WAITS()                                                                                           \
     do                                                                                                    \

@@ -34,6 +34,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
         *module = (CUmodule)ours;
         return CUDA_SUCCESS;
     }
+    NEEDS_MEMORY();
     const int has_variable = standin_take(image, 0, NULL);
     if (has_variable < 0) return state.last_is_linked ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
     *module = (CUmodule)make_module(has_variable);
@@ -129,6 +130,7 @@ static struct object *instance_of(struct object *library, struct object *context
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
     ENTER();
+    NEEDS_MEMORY();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
     *module = (CUmodule)instance_of((struct object *)library, CURRENT);
     return CUDA_SUCCESS;
@@ -138,6 +140,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary libra
     ENTER_UNSAFE();
     if (!is(library, LIBRARY)) return CUDA_ERROR_INVALID_HANDLE;
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    NEEDS_MEMORY();
     return global_of(instance_of((struct object *)library, CURRENT), address, bytes, name);
 }
 
@@ -267,6 +270,21 @@ CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *
     return run(k->func ? (void *)k->func : (void *)k->kern, NULL, (struct object *)k->ctx);
 }
 
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+    ENTER();
+    (void)graph, (void)flags;
+    NEEDS_MEMORY();
+    *exec = NULL;
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
+    ENTER();
+    (void)exec, (void)stream;
+    NEEDS_MEMORY();
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) { return cuGraphUpload(exec, stream); }
+
 CUresult cuGetErrorName(CUresult code, const char **name) {
     switch (code) {
     case CUDA_ERROR_OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return CUDA_SUCCESS;
@@ -306,6 +324,9 @@ static const struct {
     {"cuGraphAddNode", 13010, false, (void *)cuMemGetInfo_v2}, /* a later variant that nobody knows */
     {"cuGetProcAddress", 11030, false, (void *)cuGetProcAddress},
     {"cuGetProcAddress", 12000, false, (void *)cuGetProcAddress_v2},
+    {"cuGraphInstantiateWithFlags", 11040, false, (void *)cuGraphInstantiateWithFlags},
+    {"cuGraphUpload", 11010, false, (void *)cuGraphUpload},
+    {"cuGraphLaunch", 10000, false, (void *)cuGraphLaunch},
     {"cuInit", 2000, false, (void *)cuInit},
     {"cuDriverGetVersion", 2020, false, (void *)cuDriverGetVersion},
     {"cuGetExportTable", 3000, false, (void *)cuGetExportTable},
