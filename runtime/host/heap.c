@@ -136,7 +136,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     wanted = min_u64(min_u64(wanted, h->ceiling_segments), h->layout.segment_count);
     wanted = min_u64(wanted, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, h->layout.fixed_bytes + page_bytes)));
     while (h->chunks.mapped_count < wanted) /* as it comes, in one row from the front on */
-        if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, error).count == 0) break;
+        if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, 1, error).count == 0) break;
     if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
     mm_chunks_set_spare(&h->chunks, (struct mm_host_segments){0, wanted}, false);
     struct mm_driver_error fatal = {NULL, CUDA_SUCCESS};
@@ -286,7 +286,7 @@ bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, 
     const uint64_t wanted = segments_of(bytes);
     pthread_mutex_lock(&h->lock);
     while (h->kind == MM_HOST_HEAP_MAPPED && h->shared && h->chunks.mapped_count < wanted)
-        if (mm_grower_more(d, h, 1).count == 0) break;
+        if (mm_grower_more(d, h, 1, 1).count == 0) break;
     const bool has = h->chunks.mapped_count >= wanted;
     pthread_mutex_unlock(&h->lock);
     return has;

@@ -139,6 +139,22 @@ static void runs(int argc, char **argv) {
     nothing_is_left();
 }
 
+/* Aligned: it grows by what is needed, at that place; what cannot be had is NULL at once. */
+static void alignment(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    void *p[2];
+    for (int i = 0; i < 2; i++) CHECK((p[i] = mm_heap_aligned_malloc(&ref, 1, GIB)) != NULL && (unsigned long long)p[i] % GIB == 0);
+    CHECK(p[0] != p[1] && heap_mapped() < 64); /* not all that is between them */
+    const unsigned long long mapped = heap_mapped();
+    const double start = now_ms();
+    CHECK(!mm_heap_aligned_malloc(&ref, 79 * GIB / 10, 2 * GIB) && !mm_heap_aligned_malloc(&ref, 1, 1ull << 40));
+    CHECK(now_ms() - start < 1500 && heap_mapped() == mapped);
+    CHECK(mm_heap_malloc(&ref, GIB / 2)); /* which is not what was refused */
+    for (int i = 0; i < 2; i++) mm_heap_free(&ref, p[i]);
+    nothing_is_left();
+}
+
 /* No more memory: NULL for all, soon; one line. Then there is again. argv: bytes that are free. */
 static void exhausted(int argc, char **argv) {
     CHECK(argc == 1);
@@ -464,6 +480,6 @@ static void thread(int argc, char **argv) {
 }
 
 const struct scenario client_grow_scenarios[] = {
-    {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
+    {"grow", grow},     {"runs", runs}, {"alignment", alignment}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
     {"full", full}, {"held", held},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"graph", graph}, {"others", others}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
 };

@@ -118,6 +118,7 @@ int main(int argc, char **argv) {
         }
     scenario("grow", NULL, NULL, 20000);
     scenario("runs", NULL, NULL, 20000);
+    scenario("alignment", NULL, NULL, 20000);
     scenario("exhausted", "300000000", NULL, 20000);
     scenario("exhausted", "900000000", NULL, 20000);
     scenario("blocked", NULL, "MM_GROW_WAIT_MS=20", 20000);
