@@ -46,7 +46,13 @@ static void green(int argc, char **argv) {
     OK(client_launch(f, NULL));
     OK(client_launch(client_function("mm"), NULL));
     CHECK(standin->launches_without_heap == 0 && standin->last_ref.heap == heap && standin->reservations == 2);
-    OK(cu.cuGreenCtxDestroy(g));
+    /* the primary one ends first, and comes anew with all at the same places */
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    CHECK(standin->reservations == 0);
+    OK(cu.cuDevicePrimaryCtxRetain(&primary, 0));
+    OK(client_launch(client_function("mm"), NULL));
+    OK(client_launch(client_function("mm"), NULL));
+    CHECK(standin->launches_without_heap == 0 && standin->reservations == 2);
     OK(cu.cuCtxSetCurrent(primary));
     OK(cu.cuDevicePrimaryCtxReset(0));
     CHECK(standin->reservations == 0 && standin->mappings == 0 && standin->free_bytes == standin->total_bytes);
@@ -83,9 +89,10 @@ static void detach(int argc, char **argv) {
         if (round == 2) {
             OK(cu.cuCtxAttach(&same, 0));
             CHECK(same == context);
+            const long creates = standin->creates;
             OK(cu.cuCtxDetach(context));
             OK(client_launch(f, NULL));
-            CHECK(standin->launches_without_heap == 0 && standin->reservations == 2);
+            CHECK(standin->launches_without_heap == 0 && standin->creates == creates); /* no other heap */
         }
         OK(cu.cuCtxDetach(context));
         CHECK(standin->reservations == 0 && standin->mappings == 0 && standin->free_bytes == standin->total_bytes);
