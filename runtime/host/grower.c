@@ -106,8 +106,8 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
     if (got.count == 0 && error.call)
         snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
     else if (got.count == 0)
-        snprintf(h->refusal, sizeof h->refusal, "cannot grow: it has no %s of %saddresses in a row, or too many pieces",
-                 mm_host_size(least * MM_SEGMENT_BYTES).text, align > 1 ? "aligned " : "");
+        snprintf(h->refusal, sizeof h->refusal, "cannot grow: it has no %s%s of addresses in a row, or too many pieces",
+                 align > 1 ? "aligned " : "", mm_host_size(least * MM_SEGMENT_BYTES).text);
     return got;
 }
 
