@@ -200,6 +200,11 @@
  * of slice bits, that is less than 64 MB. */
 #define MM_HOST_FIRST_SEGMENTS 4
 
+/* Zeros that metadata are cleared from, by copies: 28 MiB of them for a device of 128 GiB, a few dozen copies. Page-locked, one such
+ * piece for each heap; else pageable, which the driver copies once more. */
+#define MM_HOST_ZEROS_BYTES (1u << 20)
+#define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
+
 /* A heap that asks for more gets as much as it has, between these two: few requests for a large heap, little memory for a small
  * one. */
 #define MM_HOST_STEP_SEGMENTS_MIN 16   /* 64 MiB */
@@ -233,6 +238,9 @@
 #define MM_HOST_POLL_SLOW_US 1000000
 #define MM_HOST_ROUSED_US 5000      /* out of a sleep as long as this: after 20 times as long without a launch */
 #define MM_HOST_ROUSED_SOON_US 1000
+
+/* So long a line waits for room in standard error; the next ones do not, until there is some. */
+#define MM_HOST_SAY_MS 100
 
 /* Giving back: how long the device may take for its part; how much more than what is needed; MM_TRIM=idle: after so long without
  * a launch or a request. */

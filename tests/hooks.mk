@@ -10,13 +10,13 @@ define newline
 
 endef
 
-HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c client_link.c client_fatbin.c client_own.c client_report.c)
+HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c client_link.c client_fatbin.c client_own.c client_report.c client_contexts.c)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_report check_known \
-    check_env check_memory nvrtc nvrtc_hook nvjitlink nvjitlink_hook)
+    check_env check_say check_memory nvrtc nvrtc_hook nvjitlink nvjitlink_hook)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -36,6 +36,7 @@ check-install-run-time: run-time
 check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $(BUILD)/bin/mmnvcc $(MM_LIBRARIES)
 	$(HT)/check_known
 	$(HT)/check_env
+	$(HT)/check_say
 	$(HT)/check_memory
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_report $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
@@ -128,6 +129,9 @@ $(HT)/check_hooks $(HT)/check_report: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h m
 
 $(HT)/check_env: $(HT_SRC)/check_env.c runtime/host/env.c runtime/host/env.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
+
+$(HT)/check_say: $(HT_SRC)/check_say.c runtime/host/say.c $(wildcard runtime/host/*.h) mmconfig.h
+	$(HT_CC) $< runtime/host/say.c -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
 $(HT)/check_memory: $(HT_SRC)/check_memory.c $(HOST_OBJS)
 	$(HT_CC) $^ -o $@ -lpthread $$(pkg-config --cflags --libs check)

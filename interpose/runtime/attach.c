@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "interpose/runtime/contexts.h"
 #include "interpose/runtime/resolve.h"
 #include "runtime/host/env.h"
 #include "runtime/host/heap.h"
@@ -17,58 +18,11 @@
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 
-struct context {
-    struct context *next;
-    CUcontext handle;
-    struct mm_host_heap *heap; /* NULL: none made yet */
-    bool is_ending; /* the driver is ending it: whoever means this handle waits for the outcome */
-    bool limit_is_set;
-    uint64_t limit_bytes;
-    unsigned peer_count;
-    CUdevice peers[MM_VM_DEVICES_MAX - 1]; /* that may reach its memory */
-};
-
-/* Guards everything below, the handles and the writing of the known kernels. Held while a heap is made:
- * other first launches wait for it. Not held while a module is asked, which may load it. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t end_settled = PTHREAD_COND_INITIALIZER; /* some context is_ending no more */
-static struct context *contexts;
-static bool forked;   /* this is the child of a process that had a heap */
 static bool finished; /* exit has come as far as our destructor: no more messages */
-static __thread bool inside_end; /* this thread is ending a context, and must not wait for itself */
 static __thread bool inside; /* a driver that calls exported functions itself would meet us again */
 
-/* ---- contexts; all under the lock ------------------------------------------------------------ */
-
-static struct context *context_listed(CUcontext handle) {
-    for (struct context *c = contexts; c; c = c->next)
-        if (c->handle == handle) return c;
-    return NULL;
-}
-
-/* Waits while the context is ending: only the outcome tells whether the handle still means it, or a new one. */
-static struct context *context_find(CUcontext handle) {
-    struct context *c = context_listed(handle);
-    for (; c && c->is_ending && !inside_end && !forked; c = context_listed(handle))
-        pthread_cond_wait(&end_settled, &lock);
-    return c;
-}
-
-static struct context *context_get(CUcontext handle) {
-    struct context *c = context_find(handle);
-    if (c) return c;
-    c = (struct context *)calloc(1, sizeof *c);
-    if (!c) return NULL;
-    c->handle = handle;
-    c->next = contexts;
-    contexts = c;
-    return c;
-}
-
 static void in_child(void) {
-    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    memcpy(&lock, &fresh, sizeof lock); /* its holder, if any, is not in this process */
-    forked = true;
+    mm_contexts_in_child();
     inside = false;
     mm_known_current = NULL; /* so that the first launch comes to us, and is told */
     mm_grower_forked();
@@ -84,32 +38,35 @@ static void look_back(struct mm_host_heap *heap, bool is_certain) {
 /* Before the driver goes: the threads must not be in it then. */
 static void at_process_exit(void) {
     struct timespec t;
-    if (forked) return;
+    if (mm_forked) return;
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_sec += 1;
-    if (pthread_mutex_timedlock(&lock, &t) != 0) return; /* its holder calls exit, or never comes back */
-    for (struct context *c = contexts; c; c = c->next)
+    if (pthread_mutex_timedlock(&mm_contexts_lock, &t) != 0) return; /* its holder calls exit, or never comes back */
+    for (struct context *c = mm_contexts; c; c = c->next)
         if (c->heap) {
             look_back(c->heap, true);
             mm_host_heap_try_stop(c->heap);
             mm_inspect_write(c->heap);
         }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
 }
 
-static void make_heap(const struct mm_driver *d, struct context *c) {
+/* `current` is c, or a green context whose home that is. */
+static void make_heap(const struct mm_driver *d, struct context *c, CUcontext current) {
     static bool watching;
+    struct mm_driver_visit visit;
     if (!watching) watching = pthread_atfork(NULL, NULL, in_child) == 0 && atexit(at_process_exit) == 0;
+    if (current != c->handle && !mm_driver_try_enter(d, c->handle, &visit)) return;
     size_t limit_bytes = 0;
     if (c->limit_is_set)
         limit_bytes = c->limit_bytes;
     else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS)
         limit_bytes = 0;
     c->heap = (struct mm_host_heap *)malloc(sizeof *c->heap);
-    if (!c->heap) return;
-    mm_host_heap_create(d, c->heap, limit_bytes);
-    if (c->heap->kernels || mm_inspect_wants_launches()) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < c->peer_count; i++) mm_host_heap_access(d, c->heap, c->peers[i], true);
+    if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes);
+    if (c->heap && (c->heap->kernels || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; c->heap && i < c->peer_count; i++) mm_host_heap_access(d, c->heap, c->peers[i], true);
+    if (current != c->handle) mm_driver_leave(d, &visit);
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */
@@ -188,14 +145,13 @@ static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, cons
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v,
                         struct mm_driver_error *error) {
     struct mm_heap_ref present;
-    struct context *c = context_find(handle); /* first, as it may wait */
+    struct context *c = mm_context_home(d, handle, false); /* first, as it may wait */
     if (!mm_host_ref_try_read(d, v->address, &present, error)) return false;
-    /* Another kernel of the module was first; or this is a second name of a context, such as a green
-     * context, that shares its modules with one that has a heap. */
-    for (struct context *other = contexts; other && present.heap; other = other->next)
+    /* Another kernel of the module was first; or this is a second name of a context that has a heap. */
+    for (struct context *other = mm_contexts; other && present.heap; other = other->next)
         if (other->heap && other->heap->ref.heap == present.heap) return true;
-    if (!c) c = context_get(handle);
-    if (c && !c->heap) make_heap(d, c);
+    if (!c) c = mm_context_home(d, handle, true);
+    if (c && !c->heap) make_heap(d, c, handle);
     if (!c || !c->heap) {
         error->call = "malloc";
         error->code = CUDA_ERROR_OUT_OF_MEMORY;
@@ -214,20 +170,40 @@ void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code
                 mm_driver_error_name(d, code).text);
 }
 
+/* Heaps on the current context's device give back about so many bytes more than are free, at least a little. The thread's capture mode is
+ * relaxed, and the lock is free. Returns whether they gave any. */
+static bool give_back(const struct mm_driver *d, uint64_t bytes) {
+    CUdevice device;
+    size_t free_bytes = 0, total_bytes;
+    uint64_t got = 0;
+    if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS || d->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS) return false;
+    if (bytes < UINT64_MAX) bytes = (bytes > free_bytes ? bytes - free_bytes : 0) + MM_HOST_TRIM_MORE_BYTES;
+    pthread_mutex_lock(&mm_contexts_lock);
+    for (struct context *c = mm_contexts; c && got < bytes; c = c->next)
+        if (c->heap && c->heap->device == device && !c->is_ending) got += mm_host_heap_give_back(d, c->heap, bytes - got);
+    pthread_mutex_unlock(&mm_contexts_lock);
+    return got != 0;
+}
+
 static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
     static bool size_said;
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct variable v = {0, 0};
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mm_contexts_lock);
     bool known = mm_known_has(kernel, context);
     struct mm_handle handle = mm_handle_find(kernel);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     if (known) return;
 
     enum answer answer = ask_kernel(d, kernel, &handle, &v, &error);
+    for (int i = 0; i < 2 && answer == ANSWER_FAILED && error.code == CUDA_ERROR_OUT_OF_MEMORY; i++) { /* that may load it */
+        if (!give_back(d, i == 0 ? 0 : UINT64_MAX)) break;
+        error.call = NULL, error.code = CUDA_SUCCESS;
+        answer = ask_kernel(d, kernel, &handle, &v, &error);
+    }
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mm_contexts_lock);
     if (answer == ANSWER_YES && v.bytes != MM_HEAP_REF_BYTES) {
         if (!size_said)
             mm_host_say("a module's %s has %zu bytes, expected %d; its kernels get no heap",
@@ -237,14 +213,14 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
     }
     if (answer == ANSWER_YES && !try_publish(d, context, &v, &error)) answer = ANSWER_FAILED;
     if (answer != ANSWER_FAILED) mm_known_insert(kernel, context, (const void *)handle.owner);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     if (answer == ANSWER_FAILED) mm_attach_failed(d, error.call, error.code);
 }
 
 void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
     static bool fork_said;
     if (inside) return;
-    if (forked) {
+    if (mm_forked) {
         if (!__atomic_exchange_n(&fork_said, true, __ATOMIC_RELAXED))
             mm_host_say("this process was forked from one that used the GPU, where CUDA does not work; "
                         "it has no heap and leaves its parent's alone");
@@ -282,16 +258,16 @@ static CUcontext context_of(const struct mm_driver *d, CUstream stream) {
 
 bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    if (!d || inside || forked) return false;
+    if (!d || inside || mm_forked) return false;
     if (!d->cuStreamIsCapturing || d->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return false;
     const CUcontext handle = context_of(d, stream);
     inside = true;
     pthread_mutex_lock(&watch_lock);
-    pthread_mutex_lock(&lock);
-    const struct context *c = context_listed(handle);
+    pthread_mutex_lock(&mm_contexts_lock);
+    const struct context *c = mm_context_home_listed(handle);
     const bool is_watched = c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT && !c->is_ending;
     if (is_watched && c->heap->kernels) mm_kernels_note(c->heap->kernels, kernel);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     if (!is_watched) pthread_mutex_unlock(&watch_lock);
     inside = false;
     return is_watched;
@@ -304,10 +280,10 @@ void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launc
     pthread_mutex_unlock(&watch_lock);
     if (!is_launched || !mm_inspect_wants_launches() || !mm_driver_try_enter(d, handle, &visit)) return;
     if (d->cuCtxSynchronize() == CUDA_SUCCESS) {
-        pthread_mutex_lock(&lock);
-        const struct context *c = context_listed(handle);
+        pthread_mutex_lock(&mm_contexts_lock);
+        const struct context *c = mm_context_home_listed(handle);
         if (c && c->heap && !c->is_ending) mm_inspect_launch(d, c->heap, launch);
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&mm_contexts_lock);
     }
     mm_driver_leave(d, &visit);
 }
@@ -315,63 +291,85 @@ void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launc
 /* ---- what the other hooks tell ----------------------------------------------------------------- */
 
 void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner, CUcontext context) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mm_contexts_lock);
     mm_handle_record(handle, kind, owner, context);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
 }
 
 struct mm_handle mm_attach_find(const void *handle) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mm_contexts_lock);
     struct mm_handle found = mm_handle_find(handle);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     return found;
 }
 
 void mm_attach_forget_owner(const void *owner) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mm_contexts_lock);
     mm_known_forget_owner(owner);
     mm_handle_forget_owner(owner);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
 }
 
 struct context *mm_attach_ending(CUcontext handle, bool is_certain) {
-    if (forked || inside_end || !handle) return NULL;
-    pthread_mutex_lock(&lock);
-    struct context *c = context_find(handle);
-    mm_known_forget_context(handle);
+    if (mm_forked || mm_context_is_inside_end() || !handle) return NULL;
+    pthread_mutex_lock(&mm_contexts_lock);
+    struct context *c = mm_context_find(handle);
+    mm_context_forget_known(handle);
     mm_handle_forget_context(handle);
-    if (c) c->is_ending = inside_end = true;
+    if (c) mm_context_ending(c);
     if (c && c->heap) look_back(c->heap, is_certain);
     if (c && c->heap && is_certain) mm_host_heap_close(c->heap);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     return c;
 }
 
 void mm_attach_ended(const struct mm_driver *d, struct context *c, bool has_ended) {
     if (!c) return;
-    pthread_mutex_lock(&lock);
-    c->is_ending = inside_end = false;
+    pthread_mutex_lock(&mm_contexts_lock);
+    mm_context_settled(c); /* they look again when the lock is free */
     if (has_ended) {
-        struct context **at = &contexts;
-        while (*at != c) at = &(*at)->next;
-        *at = c->next;
         if (!c->heap || (d && mm_host_heap_drop(d, c->heap))) free(c->heap);
-        free(c);
+        mm_context_remove(c);
     } else if (c->heap && d) {
         mm_host_heap_reopen(d, c->heap);
     }
-    pthread_cond_broadcast(&end_settled);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
+}
+
+void mm_attach_green_ends(CUcontext handle) {
+    if (mm_forked) return;
+    pthread_mutex_lock(&mm_contexts_lock);
+    struct context *c = mm_context_listed(handle);
+    mm_known_forget_context(handle);
+    mm_handle_forget_context(handle);
+    if (c && c->home) mm_context_remove(c);
+    pthread_mutex_unlock(&mm_contexts_lock);
+}
+
+void mm_attach_attached(CUcontext handle) {
+    pthread_mutex_lock(&mm_contexts_lock);
+    struct context *c = mm_context_get(handle);
+    if (c) c->attaches++;
+    pthread_mutex_unlock(&mm_contexts_lock);
+}
+
+bool mm_attach_detaches(CUcontext handle) {
+    pthread_mutex_lock(&mm_contexts_lock);
+    struct context *c = mm_context_find(handle);
+    const bool stays = c && c->attaches != 0;
+    if (stays) c->attaches--;
+    pthread_mutex_unlock(&mm_contexts_lock);
+    return stays;
 }
 
 CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device) {
     unsigned flags = 0;
     int active = 0;
     CUcontext primary = NULL;
-    pthread_mutex_lock(&lock);
-    bool any = contexts != NULL || mm_known_current != NULL;
-    pthread_mutex_unlock(&lock);
-    if (!d || !any || forked) return NULL;
+    pthread_mutex_lock(&mm_contexts_lock);
+    bool any = mm_contexts != NULL || mm_known_current != NULL;
+    pthread_mutex_unlock(&mm_contexts_lock);
+    if (!d || !any || mm_forked) return NULL;
     if (d->cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active) return NULL;
     if (d->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) return NULL;
     d->cuDevicePrimaryCtxRelease(device);
@@ -379,58 +377,49 @@ CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device) {
 }
 
 void mm_attach_set_limit(CUcontext context, uint64_t bytes) {
-    pthread_mutex_lock(&lock);
-    struct context *c = context_get(context);
+    pthread_mutex_lock(&mm_contexts_lock);
+    struct context *c = mm_context_home(mm_driver_get(), context, true);
     if (c) {
         c->limit_is_set = true;
         c->limit_bytes = bytes;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
 }
 
 bool mm_attach_get_limit(CUcontext context, uint64_t *bytes) {
-    pthread_mutex_lock(&lock);
-    const struct context *c = context_find(context);
+    pthread_mutex_lock(&mm_contexts_lock);
+    const struct context *c = mm_context_home(mm_driver_get(), context, false);
     bool is_set = c && c->limit_is_set;
     if (is_set) *bytes = c->limit_bytes;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     return is_set;
 }
 
 bool mm_attach_has_heap(CUcontext context) {
-    if (forked) return false;
-    pthread_mutex_lock(&lock);
-    const struct context *c = context_find(context);
+    if (mm_forked) return false;
+    pthread_mutex_lock(&mm_contexts_lock);
+    const struct context *c = mm_context_home(mm_driver_get(), context, false);
     const bool has = c && c->heap;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     return has;
 }
 
 bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes) {
-    pthread_mutex_lock(&lock);
-    const struct context *c = context_find(context);
+    pthread_mutex_lock(&mm_contexts_lock);
+    const struct context *c = mm_context_home(mm_driver_get(), context, false);
     const bool has = !c || !c->heap || !d || mm_host_heap_try_ensure(d, c->heap, bytes);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     return has;
 }
 
 bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes) {
-    CUdevice device;
-    size_t free_bytes = 0, total_bytes;
-    uint64_t got = 0;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (!d || inside || forked || d->cuCtxGetDevice(&device) != CUDA_SUCCESS ||
-        d->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
-        return false;
-    if (bytes < UINT64_MAX) bytes = (bytes > free_bytes ? bytes - free_bytes : 0) + MM_HOST_TRIM_MORE_BYTES;
+    if (!d || inside || mm_forked || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
     inside = true;
-    pthread_mutex_lock(&lock);
-    for (struct context *c = contexts; c && got < bytes; c = c->next)
-        if (c->heap && c->heap->device == device && !c->is_ending) got += mm_host_heap_give_back(d, c->heap, bytes - got);
-    pthread_mutex_unlock(&lock);
+    const bool given = give_back(d, bytes);
     inside = false;
     d->cuThreadExchangeStreamCaptureMode(&mode);
-    return got != 0;
+    return given;
 }
 
 enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument) {
@@ -438,43 +427,71 @@ enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *wo
     CUcontext context = NULL;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     enum mm_result result = MM_ERROR_NO_HEAP;
-    if (!d || inside || forked) return result;
+    if (!d || inside || mm_forked) return result;
     if (d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return MM_ERROR_CUDA;
     if (!mm_attach_has_heap(context)) return result;
     if (d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return MM_ERROR_CUDA;
     inside = true;
-    pthread_mutex_lock(&lock);
-    const struct context *c = context_find(context);
+    pthread_mutex_lock(&mm_contexts_lock);
+    const struct context *c = mm_context_home(mm_driver_get(), context, false);
     if (c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT) result = work(d, c->heap, argument, &error) ? MM_OK : MM_ERROR_CUDA;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
     inside = false;
     d->cuThreadExchangeStreamCaptureMode(&mode);
     return result;
 }
 
+bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context) {
+    CUcontext popped;
+    pthread_mutex_lock(&mm_contexts_lock);
+    const struct context *c = mm_context_home(d, context, false);
+    const CUcontext home = c ? c->handle : context;
+    pthread_mutex_unlock(&mm_contexts_lock);
+    if (home == context) return d->cuCtxSynchronize() == CUDA_SUCCESS;
+    if (d->cuCtxPushCurrent(home) != CUDA_SUCCESS) return false;
+    const bool done = d->cuCtxSynchronize() == CUDA_SUCCESS;
+    d->cuCtxPopCurrent(&popped);
+    return done;
+}
+
 void mm_attach_tell(void) {
-    if (!__atomic_load_n(&contexts, __ATOMIC_RELAXED) || forked || inside || pthread_mutex_trylock(&lock) != 0) return; /* else a heap's own thread will */
-    for (struct context *c = contexts; c; c = c->next)
+    if (!__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || inside || pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* else a heap's own thread will */
+    for (struct context *c = mm_contexts; c; c = c->next)
         if (c->heap) mm_report_say(c->heap);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
+}
+
+void mm_attach_idle(const struct mm_driver *d, CUcontext handle) {
+    struct mm_driver_visit visit;
+    if (!d || !__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || inside) return;
+    if (!handle && d->cuCtxGetCurrent(&handle) != CUDA_SUCCESS) return;
+    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* another time */
+    const struct context *c = mm_context_listed(handle);
+    inside = true;
+    if (c && c->heap && !c->is_ending && mm_host_heap_wants_idle(c->heap) && mm_driver_try_enter(d, handle, &visit)) {
+        mm_host_heap_idle(d, c->heap);
+        mm_driver_leave(d, &visit);
+    }
+    inside = false;
+    pthread_mutex_unlock(&mm_contexts_lock);
 }
 
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed) {
-    if (!d || forked) return;
-    pthread_mutex_lock(&lock);
-    struct context *c = context_get(peer);
+    if (!d || mm_forked) return;
+    pthread_mutex_lock(&mm_contexts_lock);
+    struct context *c = mm_context_get(peer);
     unsigned i = 0;
     while (c && i < c->peer_count && c->peers[i] != device) i++;
     if (c && !is_allowed && i < c->peer_count) c->peers[i] = c->peers[--c->peer_count];
     if (c && is_allowed && i == c->peer_count && i < sizeof c->peers / sizeof *c->peers) c->peers[c->peer_count++] = device;
     if (c && c->heap) mm_host_heap_access(d, c->heap, device, is_allowed);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mm_contexts_lock);
 }
 
 /* The driver may be gone: nothing of it is called; the operating system takes memory and addresses back. */
 __attribute__((destructor)) static void at_exit(void) {
     __atomic_store_n(&finished, true, __ATOMIC_RELAXED);
-    const unsigned status = mm_inspect_has_found && !forked ? mm_host_env_get()->check_exitcode : 0;
+    const unsigned status = mm_inspect_has_found && !mm_forked ? mm_host_env_get()->check_exitcode : 0;
     if (!status) return;
     fflush(NULL);
     _exit((int)status);

@@ -58,6 +58,11 @@ struct context;
 struct context *mm_attach_ending(CUcontext context, bool is_certain);
 /* To be called once with mm_attach_ending's answer. */
 void mm_attach_ended(const struct mm_driver *d, struct context *context, bool has_ended);
+/* A green context is about to end: nothing of ours does with it. */
+void mm_attach_green_ends(CUcontext context);
+/* cuCtxAttach, and cuCtxDetach, which ends the context unless this answers that it stays. */
+void mm_attach_attached(CUcontext context);
+bool mm_attach_detaches(CUcontext context);
 /* Primary context of a device, if it is active and we know of any context; else NULL. */
 CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
 
@@ -77,8 +82,14 @@ bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes);
 typedef bool mm_attach_work(const struct mm_driver *d, struct mm_host_heap *heap, void *argument, struct mm_driver_error *error);
 enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument);
 
+/* Synchronises the context that has the heap of `context`, which is current. */
+bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context);
+
 /* Kernels may have ended: what they told of misuse is printed. */
 void mm_attach_tell(void);
+
+/* The program has synchronised a context (NULL: the current one): its heap does what would have to wait for kernels. */
+void mm_attach_idle(const struct mm_driver *d, CUcontext context);
 
 /* `device` may reach the memory of context `peer` from now on, or no more. */
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed);

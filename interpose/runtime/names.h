@@ -34,6 +34,14 @@
     X(cuGraphAddNode_v2, cuGraphAddNode, 12030, ANY)                                                      \
     X(cuGraphNodeSetParams, cuGraphNodeSetParams, 12020, ANY)                                             \
     X(cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, 12020, ANY)                                     \
+    X(cuGraphLaunch, cuGraphLaunch, 10000, LEGACY)                                                        \
+    X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, PTSZ)                                                     \
+    X(cuGraphUpload, cuGraphUpload, 11010, LEGACY)                                                        \
+    X(cuGraphUpload_ptsz, cuGraphUpload, 11010, PTSZ)                                                     \
+    /* not cuGraphInstantiate: under that name there are two lists of parameters, and which one a version means is not said */ \
+    X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, ANY)                               \
+    X(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, LEGACY)                          \
+    X(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, PTSZ)                       \
     /* what brings code, perhaps as PTX */                                                                \
     X(cuModuleLoad, cuModuleLoad, 2000, ANY)                                                              \
     X(cuModuleLoadData, cuModuleLoadData, 2000, ANY)                                                      \
@@ -71,6 +79,9 @@
     X(cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease, 11000, ANY)                                \
     X(cuCtxDestroy, cuCtxDestroy, 2000, ANY)                                                              \
     X(cuCtxDestroy_v2, cuCtxDestroy, 4000, ANY)                                                           \
+    X(cuCtxAttach, cuCtxAttach, 2000, ANY)                                                                \
+    X(cuCtxDetach, cuCtxDetach, 2000, ANY)                                                                \
+    X(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, ANY)                                                   \
     /* what may fail for lack of memory */                                                                \
     X(cuMemAlloc_v2, cuMemAlloc, 3020, ANY)                                                               \
     X(cuMemAllocPitch_v2, cuMemAllocPitch, 3020, ANY)                                                     \

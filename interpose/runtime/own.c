@@ -80,6 +80,6 @@ EXPORT int mm_reset(void) {
     CUcontext context = NULL;
     if (!d || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return d ? MM_ERROR_CUDA : MM_ERROR_NO_HEAP;
     if (!mm_attach_has_heap(context)) return MM_ERROR_NO_HEAP;
-    if (d->cuCtxSynchronize() != CUDA_SUCCESS) return MM_ERROR_CUDA; /* not under the lock: kernels may wait for memory */
+    if (!mm_attach_try_synchronize(d, context)) return MM_ERROR_CUDA; /* not under the lock: kernels may wait for memory */
     return mm_attach_with_heap(d, try_reset, NULL);
 }

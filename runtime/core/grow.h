@@ -2,14 +2,14 @@
 /* Growing: how a heap gets more segments while kernels run. The host's side is runtime/host/grower.c.
  *
  * Representation. A mailbox in memory of the host that the device can reach, and the device's view of it in the heap.
- *   wanted     (mailbox) number << 32 | segments: a request; the device writes it
+ *   wanted     (mailbox) number << 32 | alignment << 24 | segments: a request (layout.h); the device writes it
  *   answer     (mailbox) number << 40 | count << 20 | first: so many segments from `first` on are there now, at least as many as
  *              were asked for, side by side; count 0: refused. Or MM_ANSWER_CLOSED. The host writes it
  * In the heap, struct mm_grow:
  *   lock       whoever holds it, for an access or two, may read and write the mailbox and what follows
  *   asked      the last request, as in wanted; taken: the number of the last one whose answer was taken
  *   late[]     the request that was waited for in vain: by who has a ticket, and by who has none
- *   refused    so many segments, and more, were refused at refused_at; 0: none were
+ *   refused    so many segments, and more, of that alignment or a larger one, were refused at refused_at; 0: none were
  *   mapped     segments that are there at all
  *   scarce     with fewer free segments than this memory is scarce (reserve.h)
  *   waits      how often somebody waited for the host, and how long all of them together: what statistics say
@@ -44,12 +44,17 @@ MM_FN_RARE void mm_segments_put(struct mm_tree t, uint32_t first, uint32_t end) 
 
 MM_FN struct mm_mailbox *mm_grow_mailbox(const struct mm_heap_ref *ref) { return (struct mm_mailbox *)ref->mailbox; }
 
-/* Whether so many segments were refused lately. */
+/* Whether who wants this wants no less than that, in segments and alignment: then what is refused to that is refused to this. */
+MM_FN int mm_grow_is_covered(uint32_t wanted, uint32_t that) {
+    return MM_WANTED_SEGMENTS(wanted) >= MM_WANTED_SEGMENTS(that) && MM_WANTED_ALIGN(wanted) >= MM_WANTED_ALIGN(that);
+}
+
+/* Whether what is wanted (segments, or as in wanted) was refused lately. */
 MM_FN int mm_grow_is_refused(const struct mm_heap_ref *ref, uint32_t segments) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint64_t refused = mm_load_relaxed_u64(&h->grow.refused);
     if (ref->mailbox == 0) return 1;
-    if (refused == 0 || segments < refused) return 0;
+    if (refused == 0 || !mm_grow_is_covered(segments, (uint32_t)refused)) return 0;
     return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&h->grow.refused_at)) < (int64_t)MM_GROW_REFUSAL_NS;
 }
 MM_FN void mm_grow_refuse(struct mm_heap *h, uint64_t segments, uint64_t at_ns) {
@@ -73,7 +78,8 @@ MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, ui
 enum mm_patience { MM_PATIENCE_TICKET, MM_PATIENCE_CALLER, MM_PATIENCE_NONE };
 enum mm_grown { MM_GROWN_NO, MM_GROWN_WAIT, MM_GROWN_MORE };
 
-/* One look at the mailbox, if nobody else is at it: takes an answer, asks for so many segments (0: for none) if nothing is under way.
+/* One look at the mailbox, if nobody else is at it: takes an answer, asks for so many segments (0: for none; in the low bits, with their
+ * alignment above them, as in wanted) if nothing is under way.
  * is_late: the caller has waited long enough. Returns whether there is more now, or it is to be waited for, or there will be
  * none. */
 MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t segments, enum mm_patience who, int is_late) {
@@ -102,7 +108,7 @@ MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t se
             result = MM_GROWN_MORE;
         } else {
             mm_grow_refuse(h, (uint32_t)asked, mm_now_ns());
-            if (segments >= (uint32_t)asked) result = MM_GROWN_NO;
+            if (mm_grow_is_covered(segments, (uint32_t)asked)) result = MM_GROWN_NO;
         }
     } else if (is_under_way && is_late) {
         mm_store_relaxed_u64(&h->grow.late[who], asked);

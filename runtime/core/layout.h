@@ -113,6 +113,11 @@ struct mm_mailbox {
     uint64_t answer, spare1[15];
     struct mm_report reports[MM_REPORTS];
 };
+/* What is asked for: so many segments side by side, the first of them at an address that is a multiple of 1 << align_shift segments. */
+#define MM_WANTED_ALIGN_SHIFT 24 /* a warp asks for 32 times all segments at most */
+#define MM_WANTED_SEGMENTS(wanted) ((uint32_t)(wanted) & ((1u << MM_WANTED_ALIGN_SHIFT) - 1))
+#define MM_WANTED_ALIGN(wanted) ((uint32_t)(wanted) >> MM_WANTED_ALIGN_SHIFT)
+MM_STATIC_ASSERT(MM_TREE_BITS_MAX * 32 < 1u << MM_WANTED_ALIGN_SHIFT, "as many as lanes can want fit");
 #define MM_ANSWER_COUNT_SHIFT 20
 #define MM_ANSWER_SEGMENTS (1u << MM_ANSWER_COUNT_SHIFT)
 #define MM_ANSWER_NUMBER_SHIFT 40

@@ -140,7 +140,8 @@ MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run
         *runs = 0;
         if (conflict) continue;
         enum mm_grown grown = MM_GROWN_NO;
-        if (!s->is_less) grown = mm_grow_poll(ref, want.count * want.most, there, MM_PATIENCE_CALLER, &s->growth);
+        const uint32_t align = mm_ctz(want.align) << MM_WANTED_ALIGN_SHIFT;
+        if (!s->is_less) grown = mm_grow_poll(ref, align | want.count * want.most, there, MM_PATIENCE_CALLER, &s->growth);
         s->is_less |= grown == MM_GROWN_NO;
         if (s->is_less && want.most > 1) grown = mm_grow_poll(ref, want.count, there, MM_PATIENCE_CALLER, &s->growth);
         if (grown == MM_GROWN_WAIT) return MM_STEP_WAIT_HOST;

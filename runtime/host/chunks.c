@@ -45,21 +45,34 @@ uint64_t mm_chunks_unmap(const struct mm_driver *d, struct mm_host_chunks *c, un
     return gone.count * MM_SEGMENT_BYTES;
 }
 
-/* The first gap between chunks of at least `least` segments; *i: the chunk that comes after it. */
-static struct mm_host_segments find_gap(const struct mm_host_chunks *c, uint64_t least, unsigned *i) {
+/* The first segment from `first` on whose address is a multiple of `align` segments. */
+static uint64_t aligned(const struct mm_host_chunks *c, uint64_t first, uint64_t align) {
+    return first + (-(c->user / MM_SEGMENT_BYTES + first) & (align - 1));
+}
+/* Whether segments [first, end) hold so many that begin there. */
+static bool holds(const struct mm_host_chunks *c, uint64_t first, uint64_t end, uint64_t least, uint64_t align) {
+    const uint64_t at = aligned(c, first, align);
+    return at <= end && end - at >= least;
+}
+
+/* The first gap between chunks of at least `least` segments, from the first that is aligned on; *i: the chunk that comes after it. */
+static struct mm_host_segments find_gap(const struct mm_host_chunks *c, uint64_t least, uint64_t align, unsigned *i) {
     uint64_t at = 0;
     for (*i = 0; *i <= c->count; ++*i) {
         const uint64_t end = *i < c->count ? c->chunk[*i].first : c->segment_count;
-        if (end - at >= least) return (struct mm_host_segments){at, end - at};
+        if (holds(c, at, end, least, align)) {
+            at = aligned(c, at, align);
+            return (struct mm_host_segments){at, end - at};
+        }
         if (*i < c->count) at = end + c->chunk[*i].count;
     }
     return (struct mm_host_segments){0, 0};
 }
 
-struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least,
-                                       uint64_t most, struct mm_driver_error *error) {
+struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least, uint64_t most, uint64_t align,
+                                       struct mm_driver_error *error) {
     unsigned i;
-    struct mm_host_segments got = find_gap(c, least, &i);
+    struct mm_host_segments got = find_gap(c, least, align, &i);
     const unsigned begin = i;
     most = min_u64(most, got.count);
     got.count = 0;
@@ -83,18 +96,18 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
     return (struct mm_host_segments){0, 0};
 }
 
-struct mm_host_segments mm_chunks_find_spare(const struct mm_host_chunks *c, uint64_t least) {
+struct mm_host_segments mm_chunks_find_spare(const struct mm_host_chunks *c, uint64_t least, uint64_t align) {
     struct mm_host_segments row = {0, 0};
     for (unsigned i = 0; i < c->count; i++) {
         const struct mm_host_chunk *k = &c->chunk[i];
         const bool goes_on = k->is_spare && row.count != 0 && row.first + row.count == k->first;
-        if (!goes_on && row.count != 0 && row.count >= least) break;
+        if (!goes_on && row.count != 0 && holds(c, row.first, row.first + row.count, least, align)) break;
         if (goes_on)
             row.count += k->count;
         else
             row = (struct mm_host_segments){k->first, k->is_spare ? k->count : 0};
     }
-    if (row.count < least) row.count = 0;
+    if (!holds(c, row.first, row.first + row.count, least, align)) row.count = 0;
     return row;
 }
 

@@ -36,13 +36,13 @@ struct mm_host_segments {
 bool mm_chunks_try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes,
                         struct mm_driver_error *error);
 
-/* Maps spare chunks: at least `least` neighbouring segments, up to `most` if there is room. Returns them; count 0 if they
- * cannot be had, and then nothing has changed but slice bits. */
-struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least,
-                                       uint64_t most, struct mm_driver_error *error);
+/* Maps spare chunks: at least `least` neighbouring segments, up to `most` if there is room, the first at an address that is a multiple of
+ * `align` segments, a power of two. Returns them; count 0 if they cannot be had, and then nothing has changed but slice bits. */
+struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least, uint64_t most, uint64_t align,
+                                       struct mm_driver_error *error);
 
-/* At least `least` neighbouring spare segments, whole chunks; count 0: there are none. */
-struct mm_host_segments mm_chunks_find_spare(const struct mm_host_chunks *c, uint64_t least);
+/* Neighbouring spare segments, whole chunks, of which `least` begin at such an address; count 0: there are none. */
+struct mm_host_segments mm_chunks_find_spare(const struct mm_host_chunks *c, uint64_t least, uint64_t align);
 /* The chunks of these segments are the heap's now, or spare. */
 void mm_chunks_set_spare(struct mm_host_chunks *c, struct mm_host_segments segments, bool is_spare);
 

@@ -12,18 +12,19 @@
     X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetLimit)          \
     X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuMemGetInfo) X(cuMemGetAllocationGranularity)          \
     X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)   \
-    X(cuMemSetAccess) X(cuMemAlloc) X(cuMemFree) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync)                  \
+    X(cuMemSetAccess) X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoDAsync)                  \
     X(cuMemcpyDtoHAsync) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamGetCtx)    \
     X(cuThreadExchangeStreamCaptureMode) X(cuModuleGetGlobal) X(cuDevicePrimaryCtxGetState)               \
     X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuMemHostRegister) X(cuMemHostUnregister)  \
     X(cuMemHostGetDevicePointer) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)             \
     X(cuStreamQuery) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)
 
-/* Not in every driver we run on, or not needed for a heap: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuFuncGetName 12.3, cuKernelGetLibrary
- * 12.5. */
+/* Not in every driver we run on, or not needed for a heap: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuFuncGetName 12.3,
+ * cuCtxFromGreenCtx 12.4, cuKernelGetLibrary and cuStreamGetCtx_v2 12.5. */
 #define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \
     X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary) X(cuFuncGetName)     \
-    X(cuKernelGetName) X(cuStreamIsCapturing) X(cuDeviceGet) X(cuDeviceGetCount)
+    X(cuKernelGetName) X(cuStreamIsCapturing) X(cuDeviceGet) X(cuDeviceGetCount)             \
+    X(cuStreamGetCtx_v2) X(cuCtxFromGreenCtx)
 
 struct mm_driver {
 #define MM_DRIVER_MEMBER(name) __typeof__(&name) name;

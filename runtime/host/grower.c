@@ -79,7 +79,7 @@ uint64_t mm_grower_room(const struct mm_host_heap *h, uint64_t free_bytes) {
     return room / (MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES);
 }
 
-struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *h, uint64_t least) {
+struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *h, uint64_t least, uint64_t align) {
     const struct mm_host_segments none = {0, 0};
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     const uint64_t mapped = h->chunks.mapped_count;
@@ -102,24 +102,24 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
         return none;
     }
     most = clamp(most, least, may < room ? may : room);
-    const struct mm_host_segments got = mm_chunks_grow(d, &h->chunks, least, most, &error);
+    const struct mm_host_segments got = mm_chunks_grow(d, &h->chunks, least, most, align, &error);
     if (got.count == 0 && error.call)
         snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
     else if (got.count == 0)
-        snprintf(h->refusal, sizeof h->refusal, "cannot grow: it has no %s of addresses in a row, or too many pieces",
-                 mm_host_size(least * MM_SEGMENT_BYTES).text);
+        snprintf(h->refusal, sizeof h->refusal, "cannot grow: it has no %s%s of addresses in a row, or too many pieces",
+                 align > 1 ? "aligned " : "", mm_host_size(least * MM_SEGMENT_BYTES).text);
     return got;
 }
 
 /* Answers a request, and returns whether with memory. What was answered meanwhile stands: that the heap is closed. */
 static bool serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wanted) {
-    const uint64_t least = (uint32_t)wanted, number = wanted >> 32;
+    const uint64_t least = MM_WANTED_SEGMENTS(wanted), align = 1ull << MM_WANTED_ALIGN(wanted), number = wanted >> 32;
     const struct timespec moment = {0, 1000000};
     for (int ms = 0; ms < 1000 && __atomic_load_n(&mm_grower_holds, __ATOMIC_ACQUIRE) != 0; ms++) nanosleep(&moment, NULL);
     pthread_mutex_lock(&h->lock);
     uint64_t before = __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED);
-    struct mm_host_segments got = mm_chunks_find_spare(&h->chunks, least);
-    if (got.count == 0) got = mm_grower_more(d, h, least);
+    struct mm_host_segments got = mm_chunks_find_spare(&h->chunks, least, align);
+    if (got.count == 0) got = mm_grower_more(d, h, least, align);
     const bool is_answered = before != MM_ANSWER_CLOSED &&
         __atomic_compare_exchange_n(&h->shared->mailbox.answer, &before, mm_answer_make(number, got.first, got.count), false,
                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED);

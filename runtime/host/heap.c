@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "runtime/core/guard.h"
 #include "runtime/host/clock.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
+#include "runtime/host/fresh.h"
 #include "runtime/host/grower.h"
 #include "runtime/host/inspect.h"
 #include "runtime/host/kernels.h"
@@ -103,38 +103,6 @@ static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, CUdevic
     return false;
 }
 
-/* What a checked run needs besides. Zeroed anew if it is there. */
-static bool try_guard(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
-    const uint64_t bytes = mm_guard_bytes(h->layout.segment_count), zero = 0;
-    return (h->guard || MM_DRIVER_TRY(d, error, cuMemAlloc, &h->guard, bytes)) &&
-           mm_copy_try_to_device(d, h->guard, bytes, &zero, sizeof zero, error);
-}
-
-/* Zeroes the fixed part and writes the image of a fresh heap with these segments. mailbox: 0 if it does not grow. */
-static bool try_write_image(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base,
-                            CUdeviceptr user_base, uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error) {
-    if (mm_host_env_get()->is_checked && user_base && !try_guard(d, h, error)) return false;
-    void *image = malloc(h->layout.image_bytes);
-    if (!image) {
-        error->call = "malloc";
-        error->code = CUDA_ERROR_OUT_OF_MEMORY;
-        return false;
-    }
-    mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
-    const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
-    if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
-    ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
-    ((struct mm_heap *)image)->ref.on_misuse = mm_host_env_get()->on_misuse;
-    ((struct mm_heap *)image)->ref.fill = mm_host_env_get()->fill;
-    ((struct mm_heap *)image)->ref.guard = h->guard;
-    if (h->guard) mm_heap_image_guard(image);
-    h->ref = ((struct mm_heap *)image)->ref;
-    bool done = mm_copy_try_to_device(d, metadata_base, h->layout.fixed_bytes, image, h->layout.image_bytes,
-                                      error);
-    free(image);
-    return done;
-}
-
 static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h, struct budget *b,
                               struct mm_driver_error *error, struct mm_driver_error *no_growth) {
     uint64_t page_bytes = 0;
@@ -168,11 +136,11 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     wanted = min_u64(min_u64(wanted, h->ceiling_segments), h->layout.segment_count);
     wanted = min_u64(wanted, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, h->layout.fixed_bytes + page_bytes)));
     while (h->chunks.mapped_count < wanted) /* as it comes, in one row from the front on */
-        if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, error).count == 0) break;
+        if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, 1, error).count == 0) break;
     if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
     mm_chunks_set_spare(&h->chunks, (struct mm_host_segments){0, wanted}, false);
     struct mm_driver_error fatal = {NULL, CUDA_SUCCESS};
-    if (!try_write_image(d, h, h->metadata.base, h->user.base, h->chunks.mapped_count, mailbox, &fatal)) {
+    if (!mm_fresh_try_first(d, h, h->metadata.base, h->user.base, h->chunks.mapped_count, mailbox, &fatal)) {
         *error = fatal;
         return false;
     }
@@ -180,7 +148,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, no_growth)))
         mm_host_say("device %d: kernels have no names (%s)", h->device, no_growth->call), no_growth->call = NULL;
     if (!h->shared) return true;
-    mm_trim_try_load(d, h, no_growth);
+    if (mm_host_env_get()->trims_idle) mm_trim_load(d, h);
     if (mm_grower_start(d, h) != 0) {
         no_growth->call = "pthread_create";
         no_growth->code = CUDA_ERROR_OPERATING_SYSTEM;
@@ -201,7 +169,7 @@ static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, 
         if (!MM_DRIVER_TRY(d, error, cuMemAlloc, &metadata, h->layout.total_bytes)) continue;
         if (MM_DRIVER_TRY(d, error, cuMemAlloc, &user, (segments + 1) * MM_SEGMENT_BYTES)) {
             const CUdeviceptr base = mm_round_up(user, MM_SEGMENT_BYTES);
-            if (try_write_image(d, h, metadata, base, segments, 0, error)) {
+            if (mm_fresh_try_first(d, h, metadata, base, segments, 0, error)) {
                 h->kind = MM_HOST_HEAP_FIXED;
                 h->chunks.mapped_count = h->chunks.peak_count = segments;
                 return true;
@@ -220,7 +188,7 @@ static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
     CUdeviceptr metadata = 0;
     mm_layout_make(&h->layout, 1, line_bytes);
     if (!MM_DRIVER_TRY(d, error, cuMemAlloc, &metadata, h->layout.total_bytes)) return false;
-    if (!try_write_image(d, h, metadata, 0, 0, 0, error)) {
+    if (!mm_fresh_try_first(d, h, metadata, 0, 0, 0, error)) {
         d->cuMemFree(metadata);
         return false;
     }
@@ -258,8 +226,7 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
         mm_host_say("heap on device %d is %s instead of %s (%s)", h->device,
                     mm_host_size(mapped_bytes).text, mm_host_size(b->asked_bytes).text, reason);
     else if (h->kind == MM_HOST_HEAP_MAPPED && no_growth->call && !mm_driver_error_is_foreign(no_growth->code))
-        mm_host_say("the heap on device %d has %s and cannot %s (%s: %s)", h->device, mm_host_size(mapped_bytes).text,
-                    h->grower.is_running ? "give memory back" : "grow", no_growth->call,
+        mm_host_say("the heap on device %d has %s and cannot grow (%s: %s)", h->device, mm_host_size(mapped_bytes).text, no_growth->call,
                     mm_driver_error_name(d, no_growth->code).text);
     if (is_verbose && h->kind == MM_HOST_HEAP_MAPPED)
         mm_host_say("heap on device %d: %s mapped, up to %s, of %s reserved; made in %.1f ms", h->device,
@@ -312,14 +279,14 @@ bool mm_host_ref_try_read(const struct mm_driver *d, CUdeviceptr variable, struc
 
 bool mm_host_ref_try_write(const struct mm_driver *d, CUdeviceptr variable, const struct mm_heap_ref *ref,
                            struct mm_driver_error *error) {
-    return mm_copy_try_to_device(d, variable, 0, ref, sizeof *ref, error);
+    return mm_copy_try_to_device(d, variable, ref, sizeof *ref, error);
 }
 
 bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
     const uint64_t wanted = segments_of(bytes);
     pthread_mutex_lock(&h->lock);
     while (h->kind == MM_HOST_HEAP_MAPPED && h->shared && h->chunks.mapped_count < wanted)
-        if (mm_grower_more(d, h, 1).count == 0) break;
+        if (mm_grower_more(d, h, 1, 1).count == 0) break;
     const bool has = h->chunks.mapped_count >= wanted;
     pthread_mutex_unlock(&h->lock);
     return has;
@@ -337,6 +304,16 @@ uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *
         mm_host_say("heap on device %d: gave %s back in %.1f ms, has %s", h->device, mm_host_size(got).text, now_ms() - start_ms,
                     mm_host_size(h->chunks.mapped_count * MM_SEGMENT_BYTES).text);
     return got;
+}
+
+bool mm_host_heap_wants_idle(const struct mm_host_heap *h) {
+    return h->kind == MM_HOST_HEAP_MAPPED && h->shared && !h->trim.flush && !h->trim.is_refused;
+}
+
+void mm_host_heap_idle(const struct mm_driver *d, struct mm_host_heap *h) {
+    pthread_mutex_lock(&h->lock);
+    mm_trim_load(d, h);
+    pthread_mutex_unlock(&h->lock);
 }
 
 /* Of the heap's header, what has happened: NULLs and misuse. Beside whatever runs. */
@@ -389,26 +366,6 @@ void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
     h->is_summed_up = true;
 }
 
-/* The image of a fresh heap that has all chunks there are. */
-static bool try_write_fresh(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
-    const struct mm_host_chunks *c = &h->chunks;
-    if (h->guard && !try_guard(d, h, error)) return false;
-    struct mm_heap *image = (struct mm_heap *)malloc(h->layout.image_bytes);
-    if (!image) {
-        error->call = "malloc";
-        error->code = CUDA_ERROR_OUT_OF_MEMORY;
-        return false;
-    }
-    mm_heap_image(image, &h->layout, h->ref.heap, h->ref.user_base, c->count ? 0 : c->mapped_count);
-    for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
-    image->ref = h->ref;
-    image->grow.mapped = c->mapped_count;
-    image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
-    const bool done = mm_copy_try_to_device(d, h->ref.heap, h->layout.fixed_bytes, image, h->layout.image_bytes, error);
-    free(image);
-    return done;
-}
-
 /* In place: addresses, and with them what modules and graphs hold, stay as they are, so that no launch need know of it.
  * Invariant: from the thread's end to its new beginning nobody but us owns, gives or takes a segment. The device does not: no kernel of
  *   the program runs (the caller), and none of ours (their stream is waited for). The grower does not: it is no more. Nor do
@@ -426,7 +383,7 @@ bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, s
         return false;
     }
     pthread_mutex_lock(&h->lock);
-    const bool done = try_write_fresh(d, h, error);
+    const bool done = mm_fresh_try_again(d, h, error);
     for (unsigned i = 0; done && i < h->chunks.count; i++) h->chunks.chunk[i].is_spare = false;
     if (done) h->trim.pending = 0, h->trim.is_idle_done = false, h->refusal[0] = 0;
     pthread_mutex_unlock(&h->lock);

@@ -24,6 +24,7 @@ struct mm_host_shared {
     struct mm_mailbox mailbox;
     struct mm_wanted_chunk wanted[MM_HOST_CHUNKS_MAX];  /* trim.c */
     uint64_t leaves[MM_TREE_BITS_MAX / 64];
+    char zeros[MM_HOST_ZEROS_BYTES]; /* nobody writes them (fresh.c) */
 };
 
 /* What is to be written when the heap ends (inspect.h). */
@@ -68,7 +69,8 @@ struct mm_host_heap {
         uint64_t reported; /* of the mailbox's null_bytes, by a thread that has ended: one that is quick comes before the next begins */
     } grower;
     struct mm_host_trim { /* trim.c */
-        CUfunction flush, claim; /* NULL: nothing can be given back but what is spare */
+        CUfunction flush, claim; /* NULL: not loaded; nothing can be given back but what is spare */
+        bool is_refused;         /* and they cannot be */
         CUstream stream;
         unsigned pending; /* chunks of shared->wanted that the device may still claim */
         bool is_idle_done; /* nothing has happened since it was trimmed */
@@ -94,6 +96,11 @@ bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *hea
 /* Gives memory that is free back to the driver, about so many bytes if there are. Returns how many. The thread's capture mode
  * is relaxed. */
 uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t bytes);
+
+/* While no kernel runs in the heap's context, which is current, what would wait for one is done, if there is anything. The thread's
+ * capture mode is relaxed. */
+bool mm_host_heap_wants_idle(const struct mm_host_heap *heap);
+void mm_host_heap_idle(const struct mm_driver *d, struct mm_host_heap *heap);
 
 /* The program gave a device access to the memory of the heap's context, or took it away. */
 void mm_host_heap_access(const struct mm_driver *d, struct mm_host_heap *heap, CUdevice device, bool is_allowed);

@@ -131,7 +131,7 @@ static void write_stats(const struct mm_host_heap *h) {
     mm_stats_write(h->seen.stats, form, !was_written(path), out);
     fclose(out);
     if (!env->stats_file) {
-        if (try_write_all(STDERR_FILENO, text, bytes)) note_written(path);
+        if (mm_host_say_text(text, bytes)) note_written(path);
     } else {
         write_file("statistics", path, text, bytes, was_written(path));
     }

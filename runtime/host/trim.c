@@ -3,6 +3,7 @@
 #include "runtime/host/trim.h"
 
 #include "runtime/host/clock.h"
+#include "runtime/host/say.h"
 
 __asm__(".pushsection .rodata\n"
         ".balign 8\n"
@@ -13,7 +14,7 @@ __asm__(".pushsection .rodata\n"
 
 #define WARP 32u /* threads of a CTA: the smallest there is, which finds room soonest */
 
-bool mm_trim_try_load(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+static bool try_load(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     CUmodule module = NULL;
     CUdeviceptr variable = 0;
     size_t bytes = 0;
@@ -28,6 +29,16 @@ bool mm_trim_try_load(const struct mm_driver *d, struct mm_host_heap *h, struct 
                 MM_DRIVER_TRY(d, error, cuStreamCreateWithPriority, &h->trim.stream, CU_STREAM_NON_BLOCKING, greatest);
     if (done) h->trim.flush = flush, h->trim.claim = claim;
     return done;
+}
+
+void mm_trim_load(const struct mm_driver *d, struct mm_host_heap *h) {
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    if (h->trim.flush || h->trim.is_refused || !h->shared || try_load(d, h, &error)) return;
+    if (error.code == CUDA_ERROR_OUT_OF_MEMORY) return; /* the next time there may be some */
+    h->trim.is_refused = true;
+    if (!mm_driver_error_is_foreign(error.code))
+        mm_host_say("the heap on device %d cannot give memory back (%s: %s)", h->device, error.call,
+                    mm_driver_error_name(d, error.code).text);
 }
 
 /* Waits for our stream, until the time `end_us` at most. Returns whether it is done. */
@@ -109,6 +120,7 @@ static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64
 uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
     uint64_t got = unmap_spare(d, h, bytes);
     if (got < bytes && !__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
+        mm_trim_load(d, h);
         claim_free(d, h, bytes - got);
         got += unmap_spare(d, h, bytes - got);
     }

@@ -14,8 +14,11 @@
 /* The fatbin of runtime/maintain.cu. */
 extern const char mm_kernels_fatbin[];
 
-/* Loads the kernels into the current context. heap->ref is set. */
-bool mm_trim_try_load(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_driver_error *error);
+/* Loads the kernels into the current context, unless they are there. heap->ref is set; the caller holds the heap's lock, or nobody else
+ * has the heap. Loading a module may wait for the kernels that run, so it is not done at a first launch, but when the program has
+ * synchronised the context, and else when memory is to be given back. With MM_TRIM=idle at the first launch after all: later
+ * the heap's thread would have to, which must not wait for a kernel. */
+void mm_trim_load(const struct mm_driver *d, struct mm_host_heap *heap);
 
 /* Gives back about `bytes`. Returns how many it were. Under the heap's lock, its context current. */
 uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t bytes);

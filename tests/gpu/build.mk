@@ -20,7 +20,8 @@ GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) 
 
 .PHONY: build-gpu-tests
 # Programs that run.sh runs besides, and two that are run by hand.
-GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx)
+GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx \
+    host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
 build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(addprefix $(GPU_TESTS)/,pairs tune)
 check: build-gpu-tests
 
@@ -101,6 +102,25 @@ $(GPU_TESTS)/ways: tests/gpu/test_ways.cu $(GPU_TESTS)/libplugin.so $(GPU_HEADER
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) -rdc=true $< $(GPU_STATIC_CHECK) -lcudadevrt -lrt -lm -lpthread -ldl -o $@
 $(GPU_TESTS)/ways_ptds: tests/gpu/test_ways.cu $(GPU_TESTS)/libplugin.so $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -default-stream per-thread -arch=sm_$(GPU_ARCH) -rdc=true $< $(GPU_STATIC_CHECK) -lcudadevrt -lrt -lm -lpthread -ldl -o $@
+
+# The host's side, with mm and with CUDA's malloc (host.sh).
+$(GPU_TESTS)/held.o: tests/gpu/held.cu
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -arch=sm_$(GPU_ARCH) -c $< -o $@
+$(GPU_TESTS)/host: tests/gpu/host.cu $(GPU_TESTS)/held.o include/mm.h $(MM_PTX) $(MM_LIBRARIES) | all
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_TESTS)/held.o -ldl -o $@
+$(GPU_TESTS)/host_builtin: tests/gpu/host.cu $(GPU_TESTS)/held.o include/mm.h
+	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_TESTS)/held.o -ldl -o $@
+GPU_LATE = -std=c++17 -arch=sm_$(GPU_ARCH) -Xcompiler -fPIC -shared $< -o $@
+$(GPU_TESTS)/liblate.so: tests/gpu/late.cu $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc $(GPU_LATE)
+$(GPU_TESTS)/liblate_plain.so: tests/gpu/late.cu $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc -DMM_TEST_PLAIN $(GPU_LATE)
+$(GPU_TESTS)/liblate_builtin.so: tests/gpu/late.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(GPU_LATE)
 
 # Misuse of free: a process for each case, run by misuse.sh.
 $(GPU_TESTS)/misuse: tests/gpu/misuse.cu $(GPU_TESTS)/misuse_cases.o $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all

@@ -25,7 +25,7 @@ static const struct {
 };
 static const char *const scenarios[] = {"function", "kernel", "every-launch", "race", "contexts",
                                         "reset",    "unload", "capture",      "limit",
-                                        "ends",     "recycled", "jit",    "jit-links", "answers"};
+                                        "ends",     "recycled", "jit",    "jit-links", "green", "green-last", "detach", "answers"};
 enum { WAYS = sizeof ways / sizeof *ways, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(way_and_scenario) {

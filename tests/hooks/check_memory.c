@@ -115,7 +115,7 @@ static void teardown(void) {
 }
 
 static void grows(uint64_t least, uint64_t most, uint64_t first, uint64_t count) {
-    const struct mm_host_segments got = mm_chunks_grow(&d, &heap->chunks, least, most, &error);
+    const struct mm_host_segments got = mm_chunks_grow(&d, &heap->chunks, least, most, 1, &error);
     ck_assert_msg(got.first == first && got.count == count, "%llu + %llu instead of %llu + %llu", (unsigned long long)got.first,
                   (unsigned long long)got.count, (unsigned long long)first, (unsigned long long)count);
     for (uint64_t i = first; i < first + count; i++) ck_assert(there[i] && is_open[i]);
@@ -166,18 +166,41 @@ START_TEST(spare) {
     create_most = 2 * MM_SEGMENT_BYTES;
     grows(16, 16, 0, 16); /* eight chunks of two */
     mm_chunks_set_spare(c, (struct mm_host_segments){0, 16}, false);
-    ck_assert_uint_eq(mm_chunks_find_spare(c, 1).count, 0);
+    ck_assert_uint_eq(mm_chunks_find_spare(c, 1, 1).count, 0);
     mm_chunks_set_spare(c, (struct mm_host_segments){2, 2}, true);
     mm_chunks_set_spare(c, (struct mm_host_segments){6, 4}, true);
-    struct mm_host_segments got = mm_chunks_find_spare(c, 1);
+    struct mm_host_segments got = mm_chunks_find_spare(c, 1, 1);
     ck_assert(got.first == 2 && got.count == 2);
-    got = mm_chunks_find_spare(c, 3);
+    got = mm_chunks_find_spare(c, 3, 1);
     ck_assert(got.first == 6 && got.count == 4);
-    ck_assert_uint_eq(mm_chunks_find_spare(c, 5).count, 0);
+    ck_assert_uint_eq(mm_chunks_find_spare(c, 5, 1).count, 0);
     ck_assert_uint_eq(mm_chunks_unmap(&d, c, 2, &error), 2 * MM_SEGMENT_BYTES); /* 4 and 5 */
     mm_chunks_set_spare(c, (struct mm_host_segments){0, 16}, true);
-    got = mm_chunks_find_spare(c, 5);
+    got = mm_chunks_find_spare(c, 5, 1);
     ck_assert_msg(got.first == 6 && got.count == 10, "a row goes on across what is not there");
+}
+END_TEST
+
+START_TEST(alignments) { /* USER is a multiple of all of them */
+    struct mm_host_chunks *c = &heap->chunks;
+    grows(3, 3, 0, 3);
+    struct mm_host_segments got = mm_chunks_grow(&d, c, 2, 5, 8, &error);
+    ck_assert(got.first == 8 && got.count == 5);
+    got = mm_chunks_grow(&d, c, 1, 1, 4, &error); /* in between, where it is aligned; no memory for what is before */
+    ck_assert(got.first == 4 && got.count == 1);
+    ck_assert_uint_eq(mapped(), 9);
+    ck_assert_uint_eq(mm_chunks_grow(&d, c, 33, 40, 32, &error).count, 0); /* from 32 on there are 32 */
+    ck_assert_uint_eq(mm_chunks_grow(&d, c, 1, 1, 64, &error).count, 0);   /* the only one is taken */
+    ck_assert_uint_eq(mapped(), 9);
+    ck_assert_uint_eq(mm_chunks_find_spare(c, 1, 16).count, 3); /* segment 0 */
+    mm_chunks_set_spare(c, (struct mm_host_segments){0, 3}, false);
+    got = mm_chunks_find_spare(c, 1, 8);
+    ck_assert(got.first == 8 && got.count == 5);
+    ck_assert_uint_eq(mm_chunks_find_spare(c, 6, 8).count, 0);
+    c->user += 3 * MM_SEGMENT_BYTES; /* a heap need not be so aligned itself */
+    got = mm_chunks_find_spare(c, 1, 4);
+    ck_assert(got.first == 8 && got.count == 5); /* at 9 */
+    c->user -= 3 * MM_SEGMENT_BYTES;
 }
 END_TEST
 
@@ -269,7 +292,7 @@ START_TEST(not_what_is_not_claimed) {
     device_claims = false; /* somebody else had a segment of each by then */
     ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 0);
     ck_assert_uint_eq(mapped(), 16);
-    ck_assert_uint_eq(mm_chunks_find_spare(&heap->chunks, 1).count, 0);
+    ck_assert_uint_eq(mm_chunks_find_spare(&heap->chunks, 1, 1).count, 0);
 }
 END_TEST
 
@@ -297,7 +320,7 @@ END_TEST
 #define TRIM_STREAM ((CUstream)16)
 #define OUR_STREAM ((CUstream)32)
 static struct mm_heap *image; /* as the device has it */
-static uint64_t zeroed_bytes;
+static uint64_t written_bytes;
 static bool copy_fails;
 static CUresult stream_create(CUstream *stream, unsigned flags) { return (void)flags, *stream = OUR_STREAM, CUDA_SUCCESS; }
 static CUresult stream_destroy(CUstream stream) { return (void)stream, CUDA_SUCCESS; }
@@ -306,18 +329,20 @@ static CUresult synchronize(CUstream stream) { /* what came late is done by then
     if (stream == TRIM_STREAM) stream_hangs = false;
     return CUDA_SUCCESS;
 }
-static CUresult set(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream) {
-    (void)value, (void)stream;
-    ck_assert(at == METADATA);
-    zeroed_bytes = bytes;
-    return CUDA_SUCCESS;
-}
-static CUresult copy_to(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+static CUresult copy_to(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) { /* the image, then zeros up to the end */
     (void)stream;
     if (copy_fails) return CUDA_ERROR_UNKNOWN;
-    ck_assert(to == METADATA && bytes == heap->layout.image_bytes && !heap->grower.is_running);
+    ck_assert(!heap->grower.is_running);
+    if (to != METADATA) {
+        ck_assert_uint_eq(to, METADATA + written_bytes);
+        ck_assert(from == heap->shared->zeros && bytes <= sizeof heap->shared->zeros);
+        written_bytes += bytes;
+        return CUDA_SUCCESS;
+    }
+    ck_assert_uint_eq(bytes, heap->layout.image_bytes);
     image = (struct mm_heap *)realloc(image, bytes);
     memcpy(image, from, bytes);
+    written_bytes = bytes;
     return CUDA_SUCCESS;
 }
 /* What there is, no more and no less, is free, and nobody's; the thread serves. */
@@ -329,14 +354,14 @@ static void is_fresh(void) {
     ck_assert(tree[1] == middle && tree[0] == 1);
     ck_assert(image->free_count == mapped() && image->grow.mapped == mapped() && image->grow.scarce == 0 && image->grow.asked == 0);
     ck_assert(memcmp(&image->ref, &heap->ref, sizeof image->ref) == 0 && image->abi == MM_ABI_VERSION);
-    ck_assert_uint_eq(zeroed_bytes, heap->layout.fixed_bytes);
+    ck_assert_uint_eq(written_bytes, heap->layout.fixed_bytes);
     ck_assert(heap->trim.pending == 0 && heap->grower.is_running && answer() == 0 && heap->shared->mailbox.wanted == 0);
     for (unsigned i = 0; i < heap->chunks.count; i++) ck_assert(!heap->chunks.chunk[i].is_spare);
 }
 
 START_TEST(begins_anew) {
     d.cuStreamCreate = stream_create, d.cuStreamDestroy = stream_destroy, d.cuStreamSynchronize = synchronize;
-    d.cuMemsetD8Async = set, d.cuMemcpyHtoDAsync = copy_to;
+    d.cuMemcpyHtoDAsync = copy_to;
     ck_assert_int_eq(mm_layout_make(&heap->layout, SEGMENTS, PAGE), 0);
     heap->ref.heap = METADATA, heap->ref.user_base = USER, heap->ref.hold_shift = 7, heap->ref.classes[3].blocks = 5;
     heap->trim.stream = TRIM_STREAM;
@@ -379,6 +404,7 @@ int main(void) {
     tcase_add_test(c, rows);
     tcase_add_test(c, pieces);
     tcase_add_test(c, spare);
+    tcase_add_test(c, alignments);
     tcase_add_test(c, devices);
     tcase_add_test(c, answers);
     tcase_add_test(c, closed_stays_closed);

@@ -12,6 +12,8 @@
 
 #include "standin.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* cuCtxAttach, cuCtxDetach */
+
 #define CHECK(condition)                                                                                  \
     do {                                                                                                  \
         if (!(condition)) {                                                                               \
@@ -31,6 +33,8 @@
     X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuGraphAddKernelNode)            \
     X(cuGraphAddNode) X(cuMemAlloc) X(cuMemFree) X(cuModuleLoad) X(cuModuleLoadDataEx)                    \
     X(cuModuleLoadFatBinary) X(cuLibraryLoadFromFile) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkAddFile)   \
+    X(cuGraphInstantiateWithFlags) X(cuGraphUpload) X(cuGraphLaunch)                                      \
+    X(cuCtxAttach) X(cuCtxDetach) X(cuGreenCtxCreate) X(cuGreenCtxDestroy) X(cuCtxFromGreenCtx)           \
     X(cuLinkComplete) X(cuLinkDestroy) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuEventSynchronize)
 
 struct api {
@@ -59,7 +63,7 @@ struct scenario {
     const char *name;
     void (*run)(int argc, char **argv);
 };
-extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_jit_scenarios[], client_link_scenarios[], client_fatbin_scenarios[], client_own_scenarios[],
+extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_jit_scenarios[], client_link_scenarios[], client_fatbin_scenarios[], client_own_scenarios[], client_contexts_scenarios[],
     client_report_scenarios[];
 
 #endif

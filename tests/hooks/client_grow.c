@@ -139,6 +139,22 @@ static void runs(int argc, char **argv) {
     nothing_is_left();
 }
 
+/* Aligned: it grows by what is needed, at that place; what cannot be had is NULL at once. */
+static void alignment(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    void *p[2];
+    for (int i = 0; i < 2; i++) CHECK((p[i] = mm_heap_aligned_malloc(&ref, 1, GIB)) != NULL && (unsigned long long)p[i] % GIB == 0);
+    CHECK(p[0] != p[1] && heap_mapped() < 64); /* not all that is between them */
+    const unsigned long long mapped = heap_mapped();
+    const double start = now_ms();
+    CHECK(!mm_heap_aligned_malloc(&ref, 79 * GIB / 10, 2 * GIB) && !mm_heap_aligned_malloc(&ref, 1, 1ull << 40));
+    CHECK(now_ms() - start < 1500 && heap_mapped() == mapped);
+    CHECK(mm_heap_malloc(&ref, GIB / 2)); /* which is not what was refused */
+    for (int i = 0; i < 2; i++) mm_heap_free(&ref, p[i]);
+    nothing_is_left();
+}
+
 /* No more memory: NULL for all, soon; one line. Then there is again. argv: bytes that are free. */
 static void exhausted(int argc, char **argv) {
     CHECK(argc == 1);
@@ -233,6 +249,32 @@ static void capped(int argc, char **argv) {
     nothing_is_left();
 }
 
+/* The first launch, and growing, beside a kernel that waits for the host: they wait for no kernel. */
+static void held(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUresult (*synchronize)(CUcontext) = NULL; /* as it is in CUDA 13, which some ways of reaching the driver find */
+    *(void **)&synchronize = (void *)cu.cuCtxSynchronize;
+    CUcontext context = client_start();
+    CUfunction f = client_function("mm");
+    standin->held = true;
+    OK(client_launch(f, NULL));
+    if (standin->waits) printf("%ld waits, the last in %s\n", standin->waits, standin->waited);
+    CHECK(standin->waits == 0 && standin->launches_without_heap == 0 && standin->own_modules == 0);
+    CHECK(client_heap_segments(&standin->last_ref) == MM_HOST_FIRST_SEGMENTS);
+    ref = standin->last_ref;
+    start_all(MIB, 128 * MIB / THREADS);
+    join_all();
+    CHECK(nulls() == 0 && standin->waits == 0);
+    release_all();
+    standin->held = false;
+    for (int i = 0; i < 2; i++) {
+        OK(synchronize(context)); /* now no kernel runs: what giving back needs is loaded, once */
+        CHECK(standin->own_modules == 1);
+    }
+    CHECK(standin->flushes == 0);
+    nothing_is_left();
+}
+
 /* Nothing is given back while the device is full, and nothing is lost. */
 static void full(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -288,6 +330,52 @@ static void pressure(int argc, char **argv) {
     stop = 1;
     join_all();
     CHECK(nulls() == 0);
+    nothing_is_left();
+}
+
+/* Calls that need memory for themselves get what the heap has and does not need. */
+static void others(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module;
+    CUlibrary library, second;
+    CUgraphExec exec;
+    begin();
+    CUfunction f = client_kernel("mm", &library);
+    const CUfunction k = client_kernel("mm", &second);
+    for (int i = 0; i < 7; i++) {
+        standin->code_bytes = 0;
+        start_all(MIB, 4 * GIB / THREADS);
+        join_all();
+        CHECK(nulls() == 0);
+        release_all();
+        CHECK(standin->free_bytes < 7 * GIB / 2);
+        standin->code_bytes = 7 * GIB;
+        if (i == 0) OK(cu.cuModuleLoadData(&module, "plain"));
+        if (i == 1) OK(cu.cuLibraryGetModule(&module, library));
+        if (i == 2) OK(cu.cuGraphInstantiateWithFlags(&exec, NULL, 0));
+        if (i == 3) OK(cu.cuGraphUpload(NULL, NULL));
+        if (i == 4) OK(cu.cuGraphLaunch(NULL, NULL));
+        if (i == 5) OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
+        if (i == 6) OK(client_launch(k, NULL)); /* its module is loaded when libmm.so asks it */
+        CHECK(standin->free_bytes >= 7 * GIB);
+    }
+    CHECK(standin->launches_without_heap == 0 && standin->launches_with_variable == 2);
+    standin->code_bytes = 9 * GIB; /* what is not there is not there */
+    CHECK(cu.cuModuleLoadData(&module, "plain") == CUDA_ERROR_OUT_OF_MEMORY);
+    (void)f;
+    standin->code_bytes = 0;
+    nothing_is_left();
+}
+
+/* MM_TRIM=idle: a launch of a graph counts as one, after which memory goes back once more. */
+static void graph(int argc, char **argv) {
+    (void)argc, (void)argv;
+    begin();
+    for (long round = 0; round < 3; round++) {
+        if (round) OK(cu.cuGraphLaunch(NULL, NULL));
+        for (int i = 0; i < 500 && __atomic_load_n(&standin->flushes, __ATOMIC_RELAXED) == round; i++) usleep(20000);
+        CHECK(__atomic_load_n(&standin->flushes, __ATOMIC_RELAXED) == round + 1);
+    }
     nothing_is_left();
 }
 
@@ -392,6 +480,6 @@ static void thread(int argc, char **argv) {
 }
 
 const struct scenario client_grow_scenarios[] = {
-    {"grow", grow},     {"runs", runs}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
-    {"full", full},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
+    {"grow", grow},     {"runs", runs}, {"alignment", alignment}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
+    {"full", full}, {"held", held},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"graph", graph}, {"others", others}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
 };

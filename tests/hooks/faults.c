@@ -118,14 +118,18 @@ int main(int argc, char **argv) {
         }
     scenario("grow", NULL, NULL, 20000);
     scenario("runs", NULL, NULL, 20000);
+    scenario("alignment", NULL, NULL, 20000);
     scenario("exhausted", "300000000", NULL, 20000);
     scenario("exhausted", "900000000", NULL, 20000);
     scenario("blocked", NULL, "MM_GROW_WAIT_MS=20", 20000);
     scenario("blocked", NULL, "MM_GROW_WAIT_MS=5", 20000);
     scenario("ending", NULL, "MM_GROW_WAIT_MS=20000", 20000);
     scenario("full", NULL, NULL, 20000);
+    scenario("held", NULL, NULL, 20000);
     scenario("capped", NULL, "MM_HEAP_MAX=1G", 20000);
     scenario("pressure", NULL, NULL, 20000);
+    scenario("others", NULL, NULL, 20000);
+    scenario("graph", NULL, "MM_TRIM=idle", 20000);
     scenario("idle", NULL, "MM_TRIM=idle", 20000);
     scenario("races", argv[2], NULL, 60000);
     printf("faults: %ld injected, %ld mishandled\n", injected, mishandled);

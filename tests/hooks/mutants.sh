@@ -70,6 +70,11 @@ first_failing() {
     for change in defined outside long unended machine; do
         scenario 0 MM_VERBOSE=1 jit-cubin foo malloc kernel "$change" || { echo "jit-cubin $change"; return; }
     done
+    for name in held others green green-last detach; do
+        scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
+    done
+    scenario 1 MM_NVCC=x alignment || { echo alignment; return; }
+    scenario 0 MM_TRIM=idle graph || { echo graph; return; }
     scenario 0 MM_NVCC=x thread || { echo thread; return; }
     scenario 0 MM_HEAP_MAX=7G grow || { echo grow; return; }
     scenario 1 MM_NVCC=x runs || { echo runs; return; }

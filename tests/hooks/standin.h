@@ -26,9 +26,15 @@ struct standin {
     void (*before_end)(void); /* called before a primary context is reset: there the driver waits for kernels */
     void (*at_synchronize)(void); /* called by cuCtxSynchronize: kernels end there */
     bool blocks_creates; /* cuMemCreate does not come back until this is false, as if it waited for the kernel */
+    unsigned long long code_bytes; /* what a module, an instance of a library, an instantiated graph, or a limit needs of free_bytes; it is
+                                      not taken */
     bool slow_allocations; /* cuMemAlloc takes 3 ms */
     long blocked;        /* calls that do so now */
     bool full;           /* kernels do not begin: all multiprocessors are taken */
+    bool held; /* a kernel holds all multiprocessors and waits for the host: what needs one, or waits for kernels, would wait for ever. It
+                  is counted instead */
+    long waits;
+    const char *waited; /* the last one */
     bool late_limit; /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */
     /* what is alive */
     int handles, mappings, reservations, allocations, streams, instances, registrations;
@@ -38,6 +44,7 @@ struct standin {
     /* kernels of modules that hold the heap variable: what it held when they ran */
     long launches_with_variable, launches_without_heap;
     struct mm_heap_ref last_ref;
+    long own_modules; /* of libmm.so that were loaded */
     long flushes, claims, notes; /* kernels of libmm.so that ran */
     void *last_note_stream, *last_asked; /* of which it was asked whether it captures */
     unsigned long long grids, last_grid; /* launches are numbered, with those; the last one of the program's */

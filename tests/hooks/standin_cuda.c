@@ -148,6 +148,48 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuCtxAttach(CUcontext *context, unsigned flags) {
+    ENTER();
+    if (!CURRENT || flags) return CUDA_ERROR_INVALID_VALUE;
+    CURRENT->uses++;
+    *context = (CUcontext)CURRENT;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext context) {
+    ENTER();
+    if (!is(context, CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (((struct object *)context)->uses-- != 0) return CUDA_SUCCESS;
+    return cuCtxDestroy_v2(context);
+}
+
+/* A green context and its CUcontext are the same here. */
+CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
+    CUcontext home;
+    (void)resources, (void)flags;
+    CUresult r = cuDevicePrimaryCtxRetain(&home, device);
+    if (r != CUDA_SUCCESS) return r;
+    struct object *g = make_context(device);
+    g->home = (struct object *)home;
+    *green = (CUgreenCtx)g;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {
+    ENTER();
+    if (!is(green, CONTEXT)) return CUDA_ERROR_INVALID_VALUE;
+    *context = (CUcontext)green;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx green) {
+    ENTER();
+    if (!is(green, CONTEXT) || !((struct object *)green)->home) return CUDA_ERROR_INVALID_VALUE;
+    const int device = ((struct object *)green)->device;
+    standin_unmake((struct object *)green);
+    return cuDevicePrimaryCtxRelease_v2(device);
+}
+
 CUresult cuCtxSetCurrent(CUcontext context) {
     ENTER();
     if (!standin_depth) standin_depth = 1;
@@ -186,6 +228,7 @@ CUresult cuCtxGetDevice(CUdevice *device) {
 CUresult cuCtxSynchronize(void) {
     ENTER_UNSAFE();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    WAITS();
     if (state.at_synchronize) state.at_synchronize();
     return CUDA_SUCCESS;
 }
@@ -198,8 +241,9 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     ENTER();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    if (limit != CU_LIMIT_MALLOC_HEAP_SIZE) NEEDS_MEMORY();
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && state.late_limit) return CUDA_ERROR_INVALID_VALUE;
-    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) CURRENT->limit = (value + 131071) / 131072 * 131072; /* it rounds */
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) HOME(CURRENT)->limit = (value + 131071) / 131072 * 131072; /* it rounds */
     return CUDA_SUCCESS;
 }
 
@@ -207,7 +251,7 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit limit) {
     ENTER();
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
-    *value = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? CURRENT->limit : 1024;
+    *value = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? HOME(CURRENT)->limit : 1024;
     return CUDA_SUCCESS;
 }
 
@@ -265,6 +309,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 }
 
 CUresult standin_check_stream(CUstream stream) {
+    if (!is(stream, STREAM) || ((struct object *)stream)->uses != CU_STREAM_NON_BLOCKING) WAITS();
     if (is(stream, STREAM) && ((struct object *)stream)->uses == CU_STREAM_NON_BLOCKING) return CUDA_SUCCESS;
     if (!standin_captures) return CUDA_SUCCESS;
     state.capture_broken = true;
@@ -289,6 +334,15 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
     ENTER();
     if (!is(stream, STREAM)) return CUDA_ERROR_INVALID_HANDLE;
     *context = (CUcontext)((struct object *)stream)->owner;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green) {
+    ENTER();
+    struct object *c = is(stream, STREAM) ? ((struct object *)stream)->owner : CURRENT;
+    if (!is(c, CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = (CUcontext)HOME(c);
+    *green = c->home ? (CUgreenCtx)c : NULL;
     return CUDA_SUCCESS;
 }
 

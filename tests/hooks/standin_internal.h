@@ -24,6 +24,18 @@ bool standin_must_fail(const char *name);
         if (standin_must_fail(__func__)) return (CUresult)state.fail_code;                                        \
     } while (0)
 
+/* For calls that take memory which the program did not ask for by a number. */
+#define NEEDS_MEMORY()                                                                                    \
+    do                                                                                                    \
+        if (state.code_bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;                         \
+    while (0)
+
+/* For calls that need a multiprocessor or wait for kernels. */
+#define WAITS()                                                                                           \
+    do                                                                                                    \
+        if (state.held) __atomic_add_fetch(&state.waits, 1, __ATOMIC_RELAXED), state.waited = __func__;   \
+    while (0)
+
 /* The objects behind handles. */
 enum magic { FREE = 0x46524545, CONTEXT = 0x43545854, MODULE = 0x4d4f4455, FUNCTION = 0x46554e43,
              LIBRARY = 0x4c494252, KERNEL = 0x4b45524e, LINK = 0x4c494e4b, STREAM = 0x5354524d, OURS = 0x4f555253 /* libmm.so's own module */ };
@@ -32,6 +44,7 @@ struct object {
     enum magic magic;
     struct object *owner; /* module of a function, library of a kernel, context of a module or stream */
     struct object *library; /* of a module that is an instance of it */
+    struct object *home; /* of a green context: the primary one */
     bool holds_variable, capturing;
     int other_version; /* of the heap variable that it holds instead */
     bool is_ours; /* a function of libmm.so's; a stream of its */
@@ -59,6 +72,7 @@ static inline bool is(const void *handle, enum magic magic) {
 
 extern __thread struct object *standin_contexts[16];
 extern __thread int standin_depth;
+#define HOME(context) ((context) && (context)->home ? (context)->home : (context))
 #define CURRENT (standin_depth ? standin_contexts[standin_depth - 1] : NULL)
 
 extern int standin_captures;

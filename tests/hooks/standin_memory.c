@@ -62,6 +62,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
     ENTER();
+    if (CURRENT && !is(CURRENT, CONTEXT)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *free_bytes = state.free_bytes;
     *total = state.total_bytes;
     return CUDA_SUCCESS;
@@ -211,6 +212,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
     ENTER();
+    WAITS();
     LOCKED();
     unsigned long long *p = (unsigned long long *)(address - 4096);
     state.allocations--;
@@ -231,6 +233,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags) {
 CUresult cuMemHostUnregister(void *p) {
     (void)p;
     ENTER_UNSAFE();
+    WAITS();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
     __atomic_sub_fetch(&state.registrations, 1, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&CURRENT->uses_registered, 1, __ATOMIC_RELAXED);
@@ -246,6 +249,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *p, unsigned fl
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
     ENTER_UNSAFE();
+    WAITS(); /* it is a kernel */
     memset((void *)to, value, bytes);
     return standin_check_stream(stream);
 }

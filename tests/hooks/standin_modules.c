@@ -6,8 +6,10 @@
 
 #include "standin_kernels.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* cuCtxAttach, cuCtxDetach */
+
 static struct object *make_module(bool holds_variable) {
-    struct object *m = standin_make(MODULE, CURRENT);
+    struct object *m = standin_make(MODULE, HOME(CURRENT));
     m->holds_variable = holds_variable;
     __atomic_fetch_add(&state.instances, 1, __ATOMIC_RELAXED);
     return m;
@@ -36,9 +38,12 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     if (memcmp(image, &(unsigned){FATBIN_MAGIC}, 4) == 0) {
         struct object *ours = standin_make(OURS, CURRENT);
         ours->holds_variable = true;
+        state.own_modules++;
+        WAITS();
         *module = (CUmodule)ours;
         return CUDA_SUCCESS;
     }
+    NEEDS_MEMORY();
     const int has_variable = standin_take(image, 0, NULL);
     if (has_variable < 0) return state.last_is_linked ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
     *module = (CUmodule)make_module(has_variable);
@@ -121,6 +126,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
 static struct object *instance_of(struct object *library, struct object *context) {
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     struct object *found = NULL;
+    context = HOME(context);
     pthread_mutex_lock(&loading);
     for (size_t i = 0; i < sizeof standin_pool / sizeof *standin_pool && !found; i++)
         if (standin_pool[i].magic == MODULE && standin_pool[i].library == library && standin_pool[i].owner == context) found = &standin_pool[i];
@@ -136,6 +142,7 @@ static struct object *instance_of(struct object *library, struct object *context
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
     ENTER();
+    NEEDS_MEMORY();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
     *module = (CUmodule)instance_of((struct object *)library, CURRENT);
     return CUDA_SUCCESS;
@@ -145,6 +152,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary libra
     ENTER_UNSAFE();
     if (!is(library, LIBRARY)) return CUDA_ERROR_INVALID_HANDLE;
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
+    NEEDS_MEMORY();
     return global_of(instance_of((struct object *)library, CURRENT), address, bytes, name);
 }
 
@@ -199,6 +207,7 @@ static CUresult run(const void *f, CUstream stream, struct object *context) {
 
 static CUresult run_ours(const struct object *f, struct object *stream, unsigned threads, void **params) {
     if (standin_must_fail("launch of libmm.so's")) return (CUresult)state.fail_code;
+    WAITS();
     if (state.full) {
         stream->pending++;
         return CUDA_SUCCESS; /* and never done: the test says so by keeping the device full */
@@ -273,6 +282,21 @@ CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *
     return run(k->func ? (void *)k->func : (void *)k->kern, NULL, (struct object *)k->ctx);
 }
 
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+    ENTER();
+    (void)graph, (void)flags;
+    NEEDS_MEMORY();
+    *exec = NULL;
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
+    ENTER();
+    (void)exec, (void)stream;
+    NEEDS_MEMORY();
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) { return cuGraphUpload(exec, stream); }
+
 CUresult cuGetErrorName(CUresult code, const char **name) {
     switch (code) {
     case CUDA_ERROR_OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return CUDA_SUCCESS;
@@ -312,6 +336,9 @@ static const struct {
     {"cuGraphAddNode", 13010, false, (void *)cuMemGetInfo_v2}, /* a later variant that nobody knows */
     {"cuGetProcAddress", 11030, false, (void *)cuGetProcAddress},
     {"cuGetProcAddress", 12000, false, (void *)cuGetProcAddress_v2},
+    {"cuGraphInstantiateWithFlags", 11040, false, (void *)cuGraphInstantiateWithFlags},
+    {"cuGraphUpload", 11010, false, (void *)cuGraphUpload},
+    {"cuGraphLaunch", 10000, false, (void *)cuGraphLaunch},
     {"cuInit", 2000, false, (void *)cuInit},
     {"cuDriverGetVersion", 2020, false, (void *)cuDriverGetVersion},
     {"cuGetExportTable", 3000, false, (void *)cuGetExportTable},
@@ -321,6 +348,11 @@ static const struct {
     {"cuCtxSetCurrent", 4000, false, (void *)cuCtxSetCurrent},
     {"cuCtxCreate", 3020, false, (void *)cuCtxCreate_v2},
     {"cuCtxDestroy", 4000, false, (void *)cuCtxDestroy_v2},
+    {"cuCtxAttach", 2000, false, (void *)cuCtxAttach},
+    {"cuCtxDetach", 2000, false, (void *)cuCtxDetach},
+    {"cuGreenCtxCreate", 12040, false, (void *)cuGreenCtxCreate},
+    {"cuGreenCtxDestroy", 12040, false, (void *)cuGreenCtxDestroy},
+    {"cuCtxFromGreenCtx", 12040, false, (void *)cuCtxFromGreenCtx},
     {"cuCtxSetLimit", 3010, false, (void *)cuCtxSetLimit},
     {"cuCtxGetLimit", 3010, false, (void *)cuCtxGetLimit},
     {"cuModuleLoadData", 2000, false, (void *)cuModuleLoadData},

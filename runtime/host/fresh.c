@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "runtime/host/fresh.h"
+
+#include <stdlib.h>
+
+#include "runtime/core/guard.h"
+#include "runtime/host/copy.h"
+#include "runtime/host/env.h"
+
+static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
+    return h->shared ? (struct mm_copy_zeros){h->shared->zeros, sizeof h->shared->zeros} : (struct mm_copy_zeros){NULL, 0};
+}
+
+/* What a checked run needs besides. Zeroed anew if it is there. */
+static bool try_guard(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    const uint64_t bytes = mm_guard_bytes(h->layout.segment_count), zero = 0;
+    return (h->guard || MM_DRIVER_TRY(d, error, cuMemAlloc, &h->guard, bytes)) &&
+           mm_copy_try_fresh(d, h->guard, bytes, zeros_of(h), &zero, sizeof zero, error);
+}
+
+bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base, CUdeviceptr user_base,
+                        uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error) {
+    if (mm_host_env_get()->is_checked && user_base && !try_guard(d, h, error)) return false;
+    void *image = malloc(h->layout.image_bytes);
+    if (!image) {
+        error->call = "malloc";
+        error->code = CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
+    }
+    mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
+    const uint64_t most = h->ceiling_segments < h->layout.segment_count ? h->ceiling_segments : h->layout.segment_count;
+    const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
+    if (mailbox) mm_heap_image_grows(image, most, mailbox, (uint32_t)polls);
+    ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
+    ((struct mm_heap *)image)->ref.on_misuse = mm_host_env_get()->on_misuse;
+    ((struct mm_heap *)image)->ref.fill = mm_host_env_get()->fill;
+    ((struct mm_heap *)image)->ref.guard = h->guard;
+    if (h->guard) mm_heap_image_guard(image);
+    h->ref = ((struct mm_heap *)image)->ref;
+    bool done = mm_copy_try_fresh(d, metadata_base, h->layout.fixed_bytes, zeros_of(h), image, h->layout.image_bytes, error);
+    free(image);
+    return done;
+}
+
+bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    const struct mm_host_chunks *c = &h->chunks;
+    if (h->guard && !try_guard(d, h, error)) return false;
+    struct mm_heap *image = (struct mm_heap *)malloc(h->layout.image_bytes);
+    if (!image) {
+        error->call = "malloc";
+        error->code = CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
+    }
+    mm_heap_image(image, &h->layout, h->ref.heap, h->ref.user_base, c->count ? 0 : c->mapped_count);
+    for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
+    image->ref = h->ref;
+    image->grow.mapped = c->mapped_count;
+    image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
+    const bool done = mm_copy_try_fresh(d, h->ref.heap, h->layout.fixed_bytes, zeros_of(h), image, h->layout.image_bytes, error);
+    free(image);
+    return done;
+}
