@@ -12,6 +12,7 @@ struct context *mm_contexts;
 bool mm_forked;
 static pthread_cond_t end_settled = PTHREAD_COND_INITIALIZER; /* some context is_ending no more */
 static __thread bool inside_end;
+static bool has_green;
 
 struct context *mm_context_listed(CUcontext handle) {
     for (struct context *c = mm_contexts; c; c = c->next)
@@ -37,11 +38,13 @@ struct context *mm_context_get(CUcontext handle) {
     return c;
 }
 
+void mm_contexts_green_come(void) { __atomic_store_n(&has_green, true, __ATOMIC_RELAXED); }
+
 /* The primary context that the current one, a green one, is part of; NULL: it is no green one. */
 static CUcontext home_of_current(const struct mm_driver *d) {
     CUcontext home = NULL;
     CUgreenCtx green = NULL;
-    if (!d || !d->cuStreamGetCtx_v2 || d->cuStreamGetCtx_v2(NULL, &home, &green) != CUDA_SUCCESS || !green) return NULL;
+    if (!__atomic_load_n(&has_green, __ATOMIC_RELAXED) || !d || !d->cuStreamGetCtx_v2 || d->cuStreamGetCtx_v2(NULL, &home, &green) != CUDA_SUCCESS || !green) return NULL;
     return home;
 }
 

@@ -31,6 +31,10 @@ extern pthread_mutex_t mm_contexts_lock;
 extern struct context *mm_contexts;
 extern bool mm_forked; /* this is the child of a process that had a heap */
 
+/* Green contexts may be current from now on. To ask which context is current breaks a capture, since it is the legacy stream that is asked: so
+ * nobody is asked in a program that has none. Not under the lock. */
+void mm_contexts_green_come(void);
+
 /* NULL: not known. The second waits while the context is ending: only the outcome tells whether the handle still means it, or a new
  * one. The third makes an entry; NULL: no memory. */
 struct context *mm_context_listed(CUcontext handle);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Contexts: where they end, their limits, who may reach their memory. */
+#include "interpose/runtime/contexts.h"
 #include "interpose/runtime/hooks.h"
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -51,6 +52,11 @@ HOOK(cuCtxDetach)(CUcontext context) {
     if (stays && r != CUDA_SUCCESS) mm_attach_attached(context);
     mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);
     return r;
+}
+
+HOOK(cuCtxFromGreenCtx)(CUcontext *context, CUgreenCtx green) {
+    mm_contexts_green_come();
+    return REAL(cuCtxFromGreenCtx, context, green);
 }
 
 /* It holds the primary context, and may be the last to do so. */

@@ -82,6 +82,7 @@
     X(cuCtxAttach, cuCtxAttach, 2000, ANY)                                                                \
     X(cuCtxDetach, cuCtxDetach, 2000, ANY)                                                                \
     X(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, ANY)                                                   \
+    X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040, ANY)                                                   \
     /* what may fail for lack of memory */                                                                \
     X(cuMemAlloc_v2, cuMemAlloc, 3020, ANY)                                                               \
     X(cuMemAllocPitch_v2, cuMemAllocPitch, 3020, ANY)                                                     \

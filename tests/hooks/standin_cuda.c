@@ -337,8 +337,10 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
+/* Of the legacy stream nothing may be asked while another captures: that ends the capture. */
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green) {
     ENTER();
+    if (!is(stream, STREAM) && standin_captures) return state.capture_broken = true, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     struct object *c = is(stream, STREAM) ? ((struct object *)stream)->owner : CURRENT;
     if (!is(c, CONTEXT)) return CUDA_ERROR_INVALID_CONTEXT;
     *context = (CUcontext)HOME(c);
