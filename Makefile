@@ -30,9 +30,9 @@ MM_SUBST   := sed 's/@VERSION@/$(MM_VERSION)/g; s/@ABI@/$(MM_ABI)/g; s/@CUDA_MIN
 all:
 
 # All suites, by a make whose failures are told once more at its end.
-ifeq ($(mm_goals)$(MM_CHECK),check)
+ifeq ($(mm_goals)$(CHECK_IS_INSIDE),check)
 check:
-	@MM_CHECK=1 tests/check.sh $(MAKE) --no-print-directory check
+	@CHECK_IS_INSIDE=1 tests/check.sh $(MAKE) --no-print-directory check
 else
 include $(wildcard runtime/*.mk runtime/host/*.mk interpose/*.mk tools/*.mk demo/*.mk tests/*.mk tests/*/*.mk)
 endif

@@ -129,7 +129,7 @@
 #define MM_LOOK_POLLS 64
 
 /* A lane that waits, and finds no other lane of its warp at another place of the allocator, lets others of its warp go on all the same after
- * so many steps, some 8 ms: no refill takes as long, and the host's answer seldom (mm_warp_let_go). */
+ * so many steps, 8 to 400 ms: no refill takes as long, and the host's answer seldom (mm_warp_let_go). */
 #define MM_LET_GO_STEPS (1u << 14)
 /* Warps of a device that are told apart (by multiprocessor and place there): 256 multiprocessors of 64. */
 #define MM_WARP_SLOTS_SHIFT 14

@@ -33,6 +33,9 @@ MM_FN uint32_t mm_token_class(uint64_t token) { return (uint32_t)(token >> 40) &
 MM_FN uint32_t mm_token_stripe(uint64_t token) { return (uint32_t)(token >> 32) & 255; }
 MM_STATIC_ASSERT(MM_CLASS_COUNT <= 64 && MM_STRIPES <= 256, "both fit");
 #define MM_TOKEN_SHORT (1ull << 46) /* of a lot that is ready, and has fewer slices than tickets */
+#define MM_TOKEN_APART_SHIFT 47      /* above: 0, or the slot + 1 in which its lane is counted (mm_inside_apart) */
+#define MM_TOKEN_APART(token) ((uint32_t)((token) >> MM_TOKEN_APART_SHIFT) & ((1u << (MM_WARP_SLOTS_SHIFT + 1)) - 1))
+MM_STATIC_ASSERT(MM_TOKEN_APART_SHIFT + MM_WARP_SLOTS_SHIFT + 1 <= 62, "below the kinds of tokens");
 
 /* Where a lane is on its way to a slice: it makes ready the lots that its ticket makes it make ready; looks its lot up; if that is empty,
  * searches; if the ticket is good for nothing, draws another. */
@@ -123,18 +126,23 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
 }
 
 /* The caller's token, of a group that has the tickets from t on, of the ring of class c that byte `at` of all rings is in. */
-MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t group) {
+MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t group, uint32_t apart) {
     group = mm_anew(group), c = mm_anew(c);
-    return mm_token_make(c, mm_anew(at) / (uint32_t)sizeof(struct mm_ring) - c * MM_RINGS, t + mm_popcount(group & mm_bits_low(mm_warp_lane())));
+    t += mm_popcount(group & mm_bits_low(mm_warp_lane()));
+    return (uint64_t)apart << MM_TOKEN_APART_SHIFT | mm_token_make(c, mm_anew(at) / (uint32_t)sizeof(struct mm_ring) - c * MM_RINGS, t);
 }
 
 /* The address of a slice of class c, if it can be had by a plain ticket: one that is neither a lot's first nor last, nor
  * are those of the other lanes, of a lot that is ready, or will be after a few polls, and not short. Else a token: there is no longer wait
  * here, since another lane of the warp may have a lot to make ready. Small, and without calls: a function that makes any, or needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
-    uint32_t group = mm_warp_match(mm_warp_here(), c), t = 0;
+    const uint32_t here = mm_warp_here(), apart = mm_inside_apart(here);
+    uint32_t group = mm_warp_match(here, c), t = 0;
     uint32_t at = (c * MM_RINGS + (mm_home() & ref->classes[c].stripe_mask)) * (uint32_t)sizeof(struct mm_ring);
-    if (mm_warp_lane() == mm_ctz(group)) t = mm_ring_draw((struct mm_ring *)(ref->rings + at), mm_popcount(group));
+    if (mm_warp_lane() == mm_ctz(group)) {
+        mm_inside_count_apart(ref, apart, mm_popcount(group));
+        t = mm_ring_draw((struct mm_ring *)(ref->rings + at), mm_popcount(group));
+    }
     mm_warp_sync(group);
     t = mm_warp_shuffle(group, t, mm_ctz(group));
     group = mm_anew(group), c = mm_anew(c); /* here and below: what can be worked out again is in no register meanwhile */
@@ -158,14 +166,17 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
         group = mm_anew(group);
         if (MM_LIKELY(is_plain)) {
             slot = (struct mm_slot *)(ref->rings + mm_anew(at));
-            if (mm_warp_lane() == mm_ctz(group)) mm_count_u32(&slot->taken, mm_popcount(group));
+            if (mm_warp_lane() == mm_ctz(group)) {
+                mm_count_u32(&slot->taken, mm_popcount(group));
+                mm_inside_count_apart(ref, apart, 0u - mm_popcount(group));
+            }
             group = mm_anew(group);
             t += mm_popcount(group & mm_bits_low(mm_warp_lane()));
             return ref->user_base + what + (uint64_t)(t & ((1u << shift) - 1)) * ref->classes[mm_anew(c)].bytes;
         }
-        if (what >> MM_LOT_CONTENT_BITS != 0 && mm_lot_is_odd(what)) return MM_TOKEN_SHORT | mm_slice_token(at, c, t, group);
+        if (what >> MM_LOT_CONTENT_BITS != 0 && mm_lot_is_odd(what)) return MM_TOKEN_SHORT | mm_slice_token(at, c, t, group, apart);
     }
-    return mm_slice_token(at, c, t, group);
+    return mm_slice_token(at, c, t, group, apart);
 }
 
 /* The address of a slice for the ticket `token`, of a short lot that is ready, or for another ticket if that is beyond the lot's

@@ -38,6 +38,13 @@ MM_FN void mm_inside_leave(const struct mm_heap_ref *ref, struct mm_inside in, u
     if (MM_WARP_ALL != 1u && mm_warp_lane() == mm_ctz(here)) mm_count_u32(mm_inside_count(ref, in), 0u - in.lanes);
 }
 
+/* The same for lanes that draw (slice.h), since others wait for who has drawn: if they are not a whole warp, which has no other lanes that could
+ * wait. apart: 0, or the slot + 1. Counted by the first of a group, until they have what they drew for or are inside. */
+MM_FN uint32_t mm_inside_apart(uint32_t here) { return here == MM_WARP_ALL ? 0 : mm_warp_slot() + 1; }
+MM_FN void mm_inside_count_apart(const struct mm_heap_ref *ref, uint32_t apart, uint32_t lanes) {
+    if (MM_WARP_ALL != 1u && apart != 0) mm_count_u32(&((struct mm_heap *)ref->heap)->inside[apart - 1], lanes);
+}
+
 /* Between two steps of a lane, which counts in *waits how often it has waited. */
 MM_FN void mm_step_wait(const struct mm_heap_ref *ref, struct mm_inside in, uint32_t *waits, enum mm_step step) {
     if (step == MM_STEP_DONE) return;
