@@ -30,6 +30,7 @@ MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
 MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t here = mm_warp_group(token >> 63), runs = mm_warp_ballot(here, token >= MM_TOKEN_RUN), mine = 1u << mm_warp_lane();
     const struct mm_inside in = mm_inside_enter(ref, here);
+    mm_warp_sync(here); /* counted twice for a moment, and not for none */
     if (!(runs & mine) && token & MM_TOKEN) {
         mm_inside_count_apart(ref, MM_TOKEN_APART(token), ~0u);
         token &= ~((uint64_t)MM_TOKEN_APART(~0ull) << MM_TOKEN_APART_SHIFT);

@@ -56,17 +56,26 @@ static const struct {
 } cases[] = {{small, 6, 64}, {large, 6, 256}, {wide, 8, 256}, {one, 1, 128}, {runs, 3, 512}, {large, 6, 24}, {wide, 8, 16}, {small, 6, 2}};
 #define CASES (sizeof cases / sizeof *cases)
 
-START_TEST(nobody_waits_for_its_own_warp) {
-    const uint32_t n = (uint32_t)_i % CASES, seed = (uint32_t)_i / CASES;
+static void run_case(uint32_t n, uint32_t seed, long most_steps) {
     sizes = cases[n].sizes, size_count = cases[n].count, lanes_apart = seed % 3 ? 4 : 0, nulls = 0;
     unit_create(&heap, cases[n].segments);
     for (int w = 0; w < UNIT_WARPS; w++) unit_warp[w].home = seed % 2 ? (uint32_t)w : 0;
-    const int stuck = unit_warps_run(work, seed + 1, 1u << seed % 6, MOST_STEPS);
+    const int stuck = unit_warps_run(work, seed + 1, 1u << seed % 6, most_steps);
     unit_holds(stuck == 0, "warp %d does not go on", stuck - 1);
     unit_eq(unit_misuses(&heap), 0);
     if (cases[n].segments >= 64) unit_eq(nulls, 0);
     for (uint32_t i = 0; i < MM_WARP_SLOTS; i++) unit_eq(mm_heap_of(&heap.ref)->inside[i], 0);
     unit_fresh(&heap, cases[n].segments);
+}
+
+START_TEST(nobody_waits_for_its_own_warp) { run_case((uint32_t)_i % CASES, (uint32_t)_i / CASES, MOST_STEPS); }
+END_TEST
+
+/* Warps whose parts the program has let go: a part that waits sees that another is inside, or has drawn, and lets it go on; it is not only
+ * let go after MM_LET_GO_STEPS, which take more steps than are allowed here. */
+START_TEST(parts_of_a_warp_are_let_go) {
+    unit_warps_parts = 2;
+    run_case((uint32_t)_i % CASES, (uint32_t)_i / CASES, 4L * MM_LET_GO_STEPS);
 }
 END_TEST
 
@@ -75,6 +84,7 @@ int main(void) {
     TCase *tests = tcase_create("no change between lanes");
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, nobody_waits_for_its_own_warp, 0, (int)CASES * 12);
+    tcase_add_loop_test(tests, parts_of_a_warp_are_let_go, 0, (int)CASES * 12);
     suite_add_tcase(suite, tests);
     return unit_main(suite);
 }

@@ -3,6 +3,10 @@
  * a lane that runs goes on until it comes to a warp operation, or ends. A lane that waits for another lane of its warp in a loop
  * waits for ever. Warps take turns at random, before any atomic access. Include before the core.
  *
+ * A warp may also be in pieces, parts of which no lane ever comes together with one of another: then one part has the multiprocessor until
+ * it cannot go on, or lets the others go (mm_warp_let_go); or loses it at random, but only at the beginning of a call, so that
+ * a part that waits keeps it for ever.
+ *
  * mm_warp_here answers, once no lane of the warp can go on, the lanes that stand at the same place of the code and have made the
  * fewest calls: what a compiler's convergence barriers bring together. The other operations wait for all lanes of their mask.
  */
@@ -20,6 +24,8 @@
 #define UNIT_WARPS 6
 #endif
 #define UNIT_WARP_STACK (128u << 10)
+#define UNIT_PARTS_MOST 2
+#define UNIT_PART_STEPS 48 /* at the beginning of a call, in which a part may lose the multiprocessor */
 
 enum unit_op { UNIT_RUNS, UNIT_HERE, UNIT_MEETS, UNIT_ENDED };
 struct unit_lane {
@@ -37,12 +43,16 @@ struct unit_warp {
     struct unit_lane lane[UNIT_LANES];
     uint32_t home;
     long steps; /* since a lane of it last ended a call */
+    int part;   /* that has the multiprocessor */
+    long part_steps[UNIT_PARTS_MOST]; /* since a lane of it last ended a call */
+    int idle;   /* so many parts could not go on, one after the other */
 };
 static struct unit_warp unit_warp[UNIT_WARPS];
 static ucontext_t unit_warps_scheduler;
 static int unit_warp_now = -1, unit_lane_now; /* -1: outside of warps */
 static uint64_t unit_warps_seed;
 static unsigned unit_warps_let_go;
+static int unit_warps_parts = 1; /* lane i is in part i % that */
 static uint32_t unit_warps_turn; /* a warp gives way at every so many steps, on average; a power of two */
 
 static uint32_t unit_warps_random(void) {
@@ -56,6 +66,7 @@ static void unit_warps_give_way(void) {
 __attribute__((unused)) static void unit_warps_step(void) {
     if (unit_warp_now < 0) return;
     unit_warp[unit_warp_now].steps++;
+    unit_warp[unit_warp_now].part_steps[unit_lane_now % unit_warps_parts]++;
     if ((unit_warps_random() & (unit_warps_turn - 1)) == 0) unit_warps_give_way();
 }
 
@@ -124,8 +135,14 @@ MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)uni
 #define mm_warp_here() unit_warps_here()
 #define mm_warp_group(same) ((void)(same), unit_warps_here())
 MM_FN uint32_t mm_warp_slot(void) { return unit_warp_now < 0 ? MM_WARP_SLOTS - 1 : (uint32_t)unit_warp_now; }
-/* Warps are whole here, so that nobody is to be let go. */
-MM_FN void mm_warp_let_go(void) { unit_warps_let_go++; }
+static void unit_warps_next_part(struct unit_warp *w) { w->part = (w->part + 1) % unit_warps_parts; }
+/* In whole warps nobody is to be let go. */
+MM_FN void mm_warp_let_go(void) {
+    unit_warps_let_go++;
+    if (unit_warp_now < 0 || unit_warps_parts == 1) return;
+    unit_warps_next_part(&unit_warp[unit_warp_now]);
+    unit_warps_give_way();
+}
 MM_FN void mm_warp_sync(uint32_t group) {
     if (unit_lane() != NULL) unit_warps_meet(group, 0);
 }
@@ -171,16 +188,18 @@ MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) {
 /* The running lane has ended a call. */
 __attribute__((unused)) static void unit_lane_called(void) {
     unit_lane()->calls++;
-    unit_warp[unit_warp_now].steps = 0;
+    unit_warp[unit_warp_now].steps = unit_warp[unit_warp_now].part_steps[unit_lane_now % unit_warps_parts] = 0;
 }
 
-/* Lets the lanes of warp w go on that have met, or, if none have, those that mm_warp_here brings together. Returns whether any can. */
+static int unit_warps_has(const struct unit_warp *w, int i) { return i % unit_warps_parts == w->part; }
+
+/* Lets the lanes of warp w, of the part that has the multiprocessor, go on that have met, or, if none have, those that mm_warp_here brings together. Returns whether any can. */
 static int unit_warps_resolve(struct unit_warp *w) {
     int any = 0;
     for (int i = 0; i < UNIT_LANES; i++) {
         struct unit_lane *lane = &w->lane[i];
         uint32_t there = 0;
-        if (lane->op != UNIT_MEETS) continue;
+        if (lane->op != UNIT_MEETS || !unit_warps_has(w, i)) continue;
         for (int k = 0; k < UNIT_LANES; k++)
             if (w->lane[k].op == UNIT_MEETS && w->lane[k].mask == lane->mask) there |= 1u << k;
         if ((there & lane->mask) != lane->mask) continue;
@@ -195,13 +214,13 @@ static int unit_warps_resolve(struct unit_warp *w) {
     if (any) return 1;
     const struct unit_lane *first = NULL;
     for (int i = 0; i < UNIT_LANES; i++)
-        if (w->lane[i].op == UNIT_HERE && (first == NULL || w->lane[i].calls < first->calls)) first = &w->lane[i];
+        if (w->lane[i].op == UNIT_HERE && unit_warps_has(w, i) && (first == NULL || w->lane[i].calls < first->calls)) first = &w->lane[i];
     if (first == NULL) return 0;
     const void *place = first->place;
     const uint32_t calls = first->calls;
     uint32_t here = 0;
     for (int i = 0; i < UNIT_LANES; i++)
-        if (w->lane[i].op == UNIT_HERE && w->lane[i].place == place && w->lane[i].calls == calls) here |= 1u << i;
+        if (w->lane[i].op == UNIT_HERE && unit_warps_has(w, i) && w->lane[i].place == place && w->lane[i].calls == calls) here |= 1u << i;
     for (int i = 0; i < UNIT_LANES; i++)
         if (here >> i & 1) w->lane[i].op = UNIT_RUNS, w->lane[i].here = here;
     return 1;
@@ -234,7 +253,8 @@ __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), 
     int lane_of[UNIT_WARPS], left = UNIT_WARPS;
     unit_warps_act = act, unit_warps_seed = seed * 2 + 1, unit_warps_turn = turn, unit_warps_let_go = 0;
     for (int w = 0; w < UNIT_WARPS; w++) {
-        unit_warp[w].steps = 0, lane_of[w] = 0;
+        unit_warp[w].steps = 0, unit_warp[w].part = unit_warp[w].idle = 0, lane_of[w] = 0;
+        memset(unit_warp[w].part_steps, 0, sizeof unit_warp[w].part_steps);
         for (int i = 0; i < UNIT_LANES; i++) unit_warps_begin(w, i);
     }
     while (left > 0) {
@@ -242,20 +262,24 @@ __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), 
         struct unit_warp *warp = &unit_warp[w];
         if (warp->steps > most_steps) return w + 1;
         int i = lane_of[w], ended = 0; /* the lane that ran goes on, if it can */
-        for (int k = 0; k < UNIT_LANES && warp->lane[i].op != UNIT_RUNS; k++) i = (i + 1) % UNIT_LANES;
-        if (warp->lane[i].op != UNIT_RUNS) {
+        if (unit_warps_parts > 1 && warp->idle == 0 && warp->part_steps[warp->part] < UNIT_PART_STEPS && unit_warps_random() % 8 == 0) unit_warps_next_part(warp);
+        for (int k = 0; k < UNIT_LANES && (warp->lane[i].op != UNIT_RUNS || !unit_warps_has(warp, i)); k++) i = (i + 1) % UNIT_LANES;
+        if (warp->lane[i].op != UNIT_RUNS || !unit_warps_has(warp, i)) {
             for (int k = 0; k < UNIT_LANES; k++) ended += warp->lane[k].op == UNIT_ENDED;
             if (ended == UNIT_LANES) {
                 int all = 0;
                 for (int v = 0; v < UNIT_WARPS; v++)
                     for (int k = 0; k < UNIT_LANES; k++) all += unit_warp[v].lane[k].op == UNIT_ENDED;
                 if (all == UNIT_WARPS * UNIT_LANES) left = 0;
-            } else if (!unit_warps_resolve(warp)) {
-                return w + 1;
+            } else if (unit_warps_resolve(warp)) {
+                warp->idle = 0;
+            } else {
+                if (++warp->idle == unit_warps_parts) return w + 1;
+                unit_warps_next_part(warp);
             }
             continue;
         }
-        lane_of[w] = i;
+        lane_of[w] = i, warp->idle = 0;
         unit_warps_go(w, i);
     }
     return 0;
