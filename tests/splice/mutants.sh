@@ -114,7 +114,7 @@ for ((i = 0; i < ${#mutants[@]}; i += 3)); do
     esac
     "$CC" -std=c11 -w -I"$out" -I. tests/splice/$suite.c "$out/interpose/shim.c" \
         "$out"/interpose/splice/{counts,fragment,line,module,splice,text,token}.c -o "$out/mutant" "${check[@]}"
-    if bounded "$out/log" "$out/mutant" "${arguments[@]}"; then
+    if BOUNDED_SECONDS=20 bounded "$out/log" "$out/mutant" "${arguments[@]}"; then
         echo "mutants.sh: the suite did not notice: ${mutants[i]}: ${mutants[i + 2]} for $from" >&2
         survived=1
     fi
