@@ -3,9 +3,9 @@
 # ptxas and nvlink, fragments, device libraries, and toolkit/, the links to the toolkit that mm is built with.
 
 MMLIBDIR := $(abspath $(PREFIX))/lib/mm
-MM_SPLICE_O := $(patsubst interpose/splice/%.c,$(BUILD)/interpose/splice/%.o,\
-	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)))
-MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h) mmconfig.h
+MM_SPLICE_O := $(patsubst interpose/%.c,$(BUILD)/interpose/%.o,\
+	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)) interpose/load/cubin.c)
+MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h interpose/load/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
 # What a link takes, but mmhook.o (runtime.mk).
 MM_LINK_FILES := libmm.so libmm.a libmmshared.a mmstatic.o

@@ -2,12 +2,12 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "interpose/devlink.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "interpose/load/cubin.h"
 #include "interpose/shim.h"
 
 struct mm_attempt mm_attempt_run(const char *program, int argc, char **argv, char *more) {
@@ -29,8 +29,10 @@ struct mm_attempt mm_attempt_run(const char *program, int argc, char **argv, cha
     return a;
 }
 
-/* That our library is machine code is no news to the user; nor, if `of_stacks` is not asked for, how large stacks are. */
+/* That our library is machine code is no news to the user; nor that something is linked to a whole program; nor, if `of_stacks` is not
+ * asked for, how large stacks are. */
 static int is_news(const char *line, int of_stacks) {
+    if (strstr(line, "-ewp compiled objects should only link with libcudadevrt")) return 0;
     if (!of_stacks && strstr(line, "Stack size for entry function") && strstr(line, "cannot be statically determined")) return 0;
     return !strstr(line, "/device/") || !strstr(line, "not built for LTO");
 }
@@ -48,6 +50,21 @@ void mm_attempt_repeat(const struct mm_attempt *a, int of_stacks) {
     free(line);
 }
 
+void mm_attempt_first_line(const struct mm_attempt *a, char *line, size_t bytes) {
+    char *read = NULL;
+    size_t room = 0;
+    bool found = false;
+    snprintf(line, bytes, "nvlink ends with status %d", a->status);
+    for (int i = 1; i >= 0 && !found; i--) {
+        rewind(a->said[i]);
+        while (!found && getline(&read, &room, a->said[i]) > 0) {
+            found = is_news(read, 0);
+            if (found) snprintf(line, bytes, "%.*s", (int)strcspn(read, "\n"), read);
+        }
+    }
+    free(read);
+}
+
 int mm_attempt_lacks(const struct mm_attempt *a) {
     char *line = NULL;
     size_t room = 0;
@@ -60,46 +77,18 @@ int mm_attempt_lacks(const struct mm_attempt *a) {
     return found;
 }
 
-static const char *service_of(const char *name) {
-    for (int i = 0; i < MM_SPLICE_SERVICES; i++)
-        if (strcmp(name, mm_splice_service[i]) == 0) return mm_splice_service[i];
-    return NULL;
-}
-
-/* First undefined service in a linked cubin; NULL if there is none, or this is no linked cubin. */
-static const char *undefined_service(const struct mm_splice_text *elf) {
-    Elf64_Ehdr head;
-    Elf64_Shdr table, strings;
-    Elf64_Sym symbol;
-    if (elf->bytes < sizeof head) return NULL;
-    memcpy(&head, elf->data, sizeof head);
-    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_type != ET_EXEC) return NULL;
-    for (unsigned i = 0; i < head.e_shnum; i++) {
-        const size_t at = head.e_shoff + i * sizeof table;
-        if (at > elf->bytes || elf->bytes - at < sizeof table) return NULL;
-        memcpy(&table, elf->data + at, sizeof table);
-        if (table.sh_type != SHT_SYMTAB || table.sh_link >= head.e_shnum) continue;
-        memcpy(&strings, elf->data + head.e_shoff + table.sh_link * sizeof strings, sizeof strings);
-        if (table.sh_offset > elf->bytes || elf->bytes - table.sh_offset < table.sh_size ||
-            strings.sh_offset > elf->bytes || elf->bytes - strings.sh_offset < strings.sh_size)
-            return NULL;
-        for (size_t s = 0; s + sizeof symbol <= table.sh_size; s += sizeof symbol) {
-            memcpy(&symbol, elf->data + table.sh_offset + s, sizeof symbol);
-            if (symbol.st_shndx != SHN_UNDEF || symbol.st_name >= strings.sh_size) continue;
-            const char *name = elf->data + strings.sh_offset + symbol.st_name; /* the text ends in a zero */
-            if (service_of(name)) return service_of(name);
-        }
-    }
-    return NULL;
-}
-
 const char *mm_devlink_lacks(const char *path) {
     struct mm_splice_text elf;
     if (mm_shim_read(path, &elf)) {
         mm_shim_complain("cannot read '%s': %s", path, strerror(errno));
         exit(1);
     }
-    const char *missing = undefined_service(&elf);
+    const bool is_linked = mm_cubin_kind(elf.data, elf.bytes) == MM_CUBIN_WHOLE;
+    const char *missing = is_linked ? mm_cubin_lacks(elf.data, elf.bytes) : NULL;
     mm_splice_text_free(&elf);
     return missing;
+}
+
+int mm_devlink_complain(const char *missing) {
+    return mm_shim_complain("the device link leaves '%s' undefined: mm has no code for this architecture; build mm with it in ARCHS", missing);
 }

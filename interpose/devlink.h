@@ -19,14 +19,20 @@ struct mm_attempt {
 /* Runs `program` with argv[0..argc-1] and, unless NULL, one argument more; its output is kept. */
 struct mm_attempt mm_attempt_run(const char *program, int argc, char **argv, char *more);
 
-/* Passes on what it said, but that our own library is machine code (-dlto), and, with of_stacks 0, warnings that a stack's
+/* Passes on what it said, but that our own library is machine code (-dlto), that it is linked to a whole program, and, with of_stacks 0, warnings that a stack's
  * size is not known. */
 void mm_attempt_repeat(const struct mm_attempt *a, int of_stacks);
+
+/* The first line that would be passed on, or its status. */
+void mm_attempt_first_line(const struct mm_attempt *a, char *line, size_t bytes);
 
 /* Whether it failed, and said that it lacks a service that only mm has: of the others nvlink knows that the driver has them. */
 int mm_attempt_lacks(const struct mm_attempt *a);
 
 /* The service of device-side allocation that a linked cubin leaves undefined; NULL if none. */
 const char *mm_devlink_lacks(const char *path);
+
+/* Tells the user of it. Returns 1. */
+int mm_devlink_complain(const char *missing);
 
 #endif

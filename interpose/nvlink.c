@@ -95,6 +95,5 @@ int main(int argc, char **argv) {
     missing = mm_devlink_lacks(output);
     if (!missing) return 0;
     unlink(output);
-    return mm_shim_complain("the device link leaves '%s' undefined: mm has no code for this architecture; build mm "
-                            "with it in ARCHS", missing);
+    return mm_devlink_complain(missing);
 }

@@ -5,7 +5,7 @@
 MMLIBDIR_TREE := $(abspath $(BUILD)/lib)
 MMLIBDIR_DEST := $(abspath $(PREFIX))/lib/mm
 
-RUN_TIME_SPLICE := $(addprefix interpose/splice/,counts.c fatbin.c line.c module.c splice.c text.c token.c)
+RUN_TIME_SPLICE := $(addprefix interpose/splice/,counts.c fatbin.c line.c module.c names.c splice.c text.c token.c) interpose/load/cubin.c
 RUN_TIME_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard interpose/runtime/*.c) $(RUN_TIME_SPLICE))
 
 .PHONY: run-time install-run-time uninstall-run-time

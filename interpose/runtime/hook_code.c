@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "interpose/runtime/hooks.h"
+#include "interpose/runtime/image.h"
 #include "interpose/runtime/jit.h"
 
 /* ---- code that comes at run time (jit.h) ---------------------------------------------------------- */
@@ -61,15 +62,22 @@ HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *
             data = (void *)(uintptr_t)mm_jit_mend((const char *)data, &bytes, &mended);                   \
         CUresult r = REAL(cuLinkAddData##suffix, state, type, data, bytes, name, count, options, values); \
         if (r == CUDA_SUCCESS && type == CU_JIT_INPUT_PTX)                                                \
-            mm_jit_link_add(state, (const char *)data, bytes, NULL, options, values, count);              \
+            mm_jit_link_add(state, (const char *)data, bytes, options, values, count);                    \
         mm_splice_text_free(&mended);                                                                     \
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuLinkAddFile##suffix)(CUlinkState state, CUjitInputType type, const char *path, unsigned count,  \
                                 CUjit_option *options, void **values) {                                   \
-        CUresult r = REAL(cuLinkAddFile##suffix, state, type, path, count, options, values);              \
-        if (r == CUDA_SUCCESS && type == CU_JIT_INPUT_PTX)                                                \
-            mm_jit_link_add(state, NULL, 0, path, options, values, count);                                \
+        struct mm_splice_text file, mended;                                                               \
+        if (type != CU_JIT_INPUT_PTX || !mm_image_try_read(path, &file))                                  \
+            return REAL(cuLinkAddFile##suffix, state, type, path, count, options, values);                \
+        size_t bytes = file.bytes + 1;                                                                    \
+        const char *const text = mm_jit_mend(file.data, &bytes, &mended);                                 \
+        CUresult r = mended.data ? REAL(cuLinkAddData##suffix, state, type, (void *)(uintptr_t)text, bytes, path, count, options, values) \
+                                 : REAL(cuLinkAddFile##suffix, state, type, path, count, options, values); \
+        if (r == CUDA_SUCCESS) mm_jit_link_add(state, text, bytes, options, values, count);               \
+        mm_splice_text_free(&mended);                                                                     \
+        mm_splice_text_free(&file);                                                                       \
         return r;                                                                                         \
     }
 LINK_HOOKS()

@@ -38,7 +38,7 @@ bool mm_image_try_read(const char *path, struct mm_splice_text *text) {
     const int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd >= 0 && fstat(fd, &is) == 0 && S_ISREG(is.st_mode))
         while ((n = read(fd, piece, sizeof piece)) > 0) {
-            if (!text->bytes && !strchr("\177./ \t\r\n\v\f", *piece)) n = 0; /* neither ELF nor text */
+            if (!text->bytes && !strchr("\177P./ \t\r\n\v\f", *piece)) n = 0; /* neither ELF nor fat binary nor text */
             if (n == 0 || mm_text_add(text, piece, (size_t)n)) break;
         }
     if (fd >= 0) close(fd);
@@ -129,26 +129,6 @@ bool mm_image_find_call(const void *image, struct mm_image_call *call) {
     return false;
 }
 
-void mm_image_mend(void *image, size_t bytes) {
-    enum { CUDA_OBJECT = 13 };
-    char *const base = (char *)image;
-    Elf64_Ehdr head;
-    Elf64_Shdr section;
-    if (bytes < sizeof head) return;
-    memcpy(&head, base, sizeof head);
-    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_CUDA ||
-        head.e_shentsize != sizeof section || head.e_shoff > bytes || (bytes - head.e_shoff) / sizeof section < head.e_shnum)
-        return;
-    for (unsigned i = 0; i < head.e_shnum; i++) {
-        memcpy(&section, base + head.e_shoff + i * sizeof section, sizeof section);
-        if (section.sh_type != SHT_SYMTAB || section.sh_offset > bytes || section.sh_size > bytes - section.sh_offset) continue;
-        for (uint64_t at = 0; section.sh_size - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
-            unsigned char *const info = (unsigned char *)base + section.sh_offset + at + offsetof(Elf64_Sym, st_info);
-            if (ELF64_ST_TYPE(*info) == CUDA_OBJECT) *info = (unsigned char)ELF64_ST_INFO(ELF64_ST_BIND(*info), STT_OBJECT);
-        }
-    }
-}
-
 /* ---- fat binaries --------------------------------------------------------------------------------- */
 
 /* The container that the image is, or that it refers to; NULL if neither. */
@@ -166,6 +146,12 @@ static const char *container_of(const void *image) {
 
 bool mm_image_is_fatbin(const void *image) { return container_of(image) != NULL; }
 
+bool mm_image_holds_fatbin(const void *image, size_t bytes) {
+    if (bytes < MM_FATBIN_HEADER_BYTES || container_of(image) != image) return false;
+    const uint64_t entries = mm_fatbin_bytes((const char *)image);
+    return entries && entries <= bytes - MM_FATBIN_HEADER_BYTES;
+}
+
 /* Machine code runs on later devices of its major version, PTX on all later ones. */
 static bool fits(const struct mm_fatbin_entry *e, unsigned arch) {
     if (e->is_exact || e->arch >= arch) return e->arch == arch;
@@ -173,7 +159,8 @@ static bool fits(const struct mm_fatbin_entry *e, unsigned arch) {
 }
 
 char *mm_image_try_ptx(const void *image, int arch) {
-    const char *at = container_of(image);
+    const char *at = container_of(image), *const forced = getenv("CUDA_FORCE_PTX_JIT");
+    const bool is_forced = forced && strcmp(forced, "1") == 0;
     struct mm_fatbin_entry e, best;
     memset(&best, 0, sizeof best);
     if (!at) return NULL;
@@ -181,7 +168,7 @@ char *mm_image_try_ptx(const void *image, int arch) {
     at += MM_FATBIN_HEADER_BYTES;
     for (; mm_fatbin_read(at, bytes, &e); at += e.header_bytes + e.body_bytes, bytes -= e.header_bytes + e.body_bytes) {
         if (!fits(&e, (unsigned)arch)) continue;
-        if (e.kind == MM_FATBIN_ELF) return NULL;
+        if (e.kind == MM_FATBIN_ELF && !is_forced) return NULL;
         if (e.kind == MM_FATBIN_PTX && e.arch >= best.arch) best = e;
     }
     if (!best.body) return NULL;

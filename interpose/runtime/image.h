@@ -26,13 +26,12 @@ bool mm_image_find_call(const void *image, struct mm_image_call *call);
 /* Whether it is a fat binary, or what refers to one. */
 bool mm_image_is_fatbin(const void *image);
 
+/* Whether these bytes, those of a file, are one, and all of it. */
+bool mm_image_holds_fatbin(const void *image, size_t bytes);
+
 /* The PTX that the driver would compile for a device of architecture `arch` (90) from a fat binary, the newest that the device can run,
- * if there is no machine code for the device in it: zero-terminated, for free(). NULL: there is machine code, or no such text, or the image
+ * if there is no machine code for the device in it, or CUDA_FORCE_PTX_JIT=1 forbids that: zero-terminated, for free(). NULL: there is machine code, or no such text, or the image
  * is none. */
 char *mm_image_try_ptx(const void *image, int arch);
-
-/* Lets the driver's loader take a linked image: symbols of data that still have the type of relocatable files (13, STT_CUDA_OBJECT)
- * become STT_OBJECT; the loader refuses the former. Anything but a cubin is left as it is. */
-void mm_image_mend(void *image, size_t bytes);
 
 #endif

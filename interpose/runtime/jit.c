@@ -9,6 +9,7 @@
 #include "interpose/runtime/image.h"
 #include "interpose/runtime/resolve.h"
 #include "interpose/splice/counts.h"
+#include "interpose/splice/names.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
 
@@ -58,14 +59,15 @@ static struct mm_driver_error_text name_of(CUresult r) {
 
 /* Most texts end here: those without the words are not read any further. */
 bool mm_jit_wants(const char *text, size_t bytes) {
-    return (memmem(text, bytes, "malloc", 6) || memmem(text, bytes, "free", 4)) && mm_splice_declares(text, bytes) &&
+    return (memmem(text, bytes, "malloc", 6) || memmem(text, bytes, "free", 4)) && mm_splice_declared(text, bytes) &&
            !mm_host_env_get()->is_off;
 }
 
 const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *mended) {
     const size_t length = strnlen(text, *bytes); /* a zero may be counted, or not be there */
-    memset(mended, 0, sizeof *mended);
-    if (!mm_jit_wants(text, length) || mm_counts_remove(text, length, mended) <= 0) return text;
+    int changes = mm_names_show(text, length, mended);
+    if (changes == 0 && mm_jit_wants(text, length)) changes = mm_counts_remove(text, length, mended);
+    if (changes <= 0) return text;
     *bytes = mended->bytes + (length < *bytes);
     return mended->data;
 }
@@ -75,7 +77,8 @@ const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *
 /* What the driver gets next. */
 static void use(struct mm_jit *j) {
     const bool is_linked = j->link.image != NULL;
-    j->image = is_linked ? j->link.image : j->text.data;
+    const char *const text = j->text.data ? j->text.data : j->own.data;
+    j->image = is_linked ? j->link.image : text;
     j->options = is_linked ? j->link.options : j->program_options;
     j->values = is_linked ? j->link.values : j->program_values;
     j->count = is_linked ? j->link.count : j->program_count;
@@ -85,7 +88,8 @@ static void keep_options(struct mm_jit *j, CUjit_option *options, void **values,
     j->program_options = options;
     j->program_values = values;
     j->program_count = count;
-    if (values) memcpy(j->saved, values, count * sizeof *values);
+    j->saved_count = values && count <= MM_JIT_OPTIONS_MAX ? count : 0;
+    if (j->saved_count) memcpy(j->saved, values, j->saved_count * sizeof *values);
 }
 
 /* A text that cannot be spliced is not linked either: it has a service of its own, say, or the heap of another version of mm. */
@@ -102,27 +106,35 @@ static bool try_text(struct mm_jit *j, const char *text, CUjit_option *options, 
     const enum mm_splice_result result = mm_splice_module(text, bytes, fragment, strlen(fragment), &j->text, &error);
     if (result == MM_SPLICE_FAILED) say_kept(error.line, error.message);
     if (result != MM_SPLICE_DONE) return false;
-    keep_options(j, options, values, count);
     mm_link_try(&j->link, text, bytes, options, values, count, j->is_library);
-    use(j);
     return true;
 }
 
-/* A fat binary of mmnvcc's, of which the driver would compile the spliced text: linked instead. The driver gets the image as it came if
- * that fails: there is an allocator in it. */
-static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
-    struct mm_splice_text undone = {NULL, 0, 0};
-    int arch = 0;
-    if (count > MM_JIT_OPTIONS_MAX || mm_host_env_get()->is_off || !mm_link_try_arch(j->is_library, &arch)) return false;
-    char *text = mm_image_try_ptx(image, arch);
-    if (text && strstr(text, MM_HEAP_REF_NAME) && mm_splice_undo(text, strlen(text), &undone) == MM_SPLICE_DONE) {
-        keep_options(j, options, values, count);
-        mm_link_try(&j->link, undone.data, undone.bytes, options, values, count, j->is_library);
-        use(j);
+/* A text that calls the allocator by mm's names goes to the driver with CUDA's in any case, at last: nobody else knows ours. */
+static bool try_ptx(struct mm_jit *j, const char *text, CUjit_option *options, void **values, unsigned count) {
+    struct mm_splice_text mended;
+    size_t bytes = strlen(text);
+    const char *const now = mm_jit_mend(text, &bytes, &mended);
+    bool done = try_text(j, now, options, values, count);
+    if (mended.data && strstr(text, MM_NAMES_PREFIX)) {
+        j->own = mended;
+        done = true;
+    } else {
+        mm_splice_text_free(&mended);
     }
-    mm_splice_text_free(&undone);
+    keep_options(j, options, values, count);
+    use(j);
+    return done;
+}
+
+/* A fat binary of mmnvcc's of which the driver would compile a text: that is taken out. */
+static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
+    int arch = 0;
+    if (!mm_link_try_arch(j->is_library, &arch)) return false;
+    char *text = mm_image_try_ptx(image, arch);
+    const bool done = text && strstr(text, MM_NAMES_PREFIX) && try_ptx(j, text, options, values, count);
     free(text);
-    return j->link.image != NULL;
+    return done;
 }
 
 /* Machine code stays what it is; whoever looks for the reason of a NULL may want to know. */
@@ -135,13 +147,7 @@ static void note_machine_code(const void *image) {
 
 bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
     if (!image) return false;
-    if (mm_image_is_ptx((const char *)image)) {
-        struct mm_splice_text mended;
-        size_t bytes = strlen((const char *)image);
-        const bool done = try_text(j, mm_jit_mend((const char *)image, &bytes, &mended), options, values, count);
-        mm_splice_text_free(&mended);
-        return done;
-    }
+    if (mm_image_is_ptx((const char *)image)) return try_ptx(j, (const char *)image, options, values, count);
     if (mm_image_is_fatbin(image)) return try_fatbin(j, image, options, values, count);
     note_machine_code(image);
     return false;
@@ -150,7 +156,8 @@ bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options
 bool mm_jit_try_file(struct mm_jit *j, const char *path, CUjit_option *options, void **values, unsigned count) {
     struct mm_splice_text text;
     if (!mm_image_try_read(path, &text)) return false;
-    const bool done = text.bytes >= 4 && mm_jit_try_image(j, text.data, options, values, count);
+    const bool is_whole = text.bytes >= 4 && (!mm_image_is_fatbin(text.data) || mm_image_holds_fatbin(text.data, text.bytes));
+    const bool done = is_whole && mm_jit_try_image(j, text.data, options, values, count);
     mm_splice_text_free(&text);
     return done;
 }
@@ -172,16 +179,18 @@ bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *o
 static void drop(struct mm_jit *j) {
     mm_link_drop(&j->link);
     mm_splice_text_free(&j->text);
+    mm_splice_text_free(&j->own);
 }
 
 bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
     if (r == CUDA_SUCCESS) {
         if (j->link.image) mm_link_give(&j->link, j->program_values);
+        if (j->image == j->own.data) mm_jit_answer(j, r);
         drop(j);
         return true;
     }
     j->refused = r;
-    if (j->program_values) memcpy(j->program_values, j->saved, j->program_count * sizeof *j->program_values);
+    if (j->saved_count) memcpy(j->program_values, j->saved, j->saved_count * sizeof *j->program_values);
     return false;
 }
 
@@ -190,9 +199,8 @@ bool mm_jit_try_next(struct mm_jit *j) {
     if (was_linked && mm_host_env_get()->verbose)
         mm_host_say("PTX linked with mm's machine code is not loaded, but gets mm's text: %s", name_of(j->refused).text);
     if (was_linked) mm_link_drop(&j->link);
-    else drop(j);
+    else mm_splice_text_free(j->text.data ? &j->text : &j->own);
     use(j);
-    if (was_linked && !j->image) j->refused = CUDA_SUCCESS; /* the program's own image has the allocator */
     return j->image != NULL;
 }
 
@@ -276,24 +284,15 @@ void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *con
     link_note(state, NULL, registers_of(options, values, count));
 }
 
-void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
-                     void *const *values, unsigned count) {
-    struct mm_splice_text file = {NULL, 0, 0};
+void mm_jit_link_add(CUlinkState state, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count) {
     const char *fragment = NULL;
     unsigned registers = registers_of(options, values, count);
     int arch = 0;
-    if (!data && mm_image_try_read(path, &file)) {
-        data = file.data;
-        bytes = file.bytes;
-    }
-    if (data) {
-        bytes = strnlen(data, bytes); /* a zero may be counted, or not be there */
-        if (registers > MM_JIT_REGISTERS_LEAST && has_bounds(data, bytes)) registers = MM_JIT_REGISTERS_LEAST;
-        if (mm_jit_wants(data, bytes)) fragment = choose_fragment(data, bytes, &arch);
-    }
+    bytes = strnlen(text, bytes); /* a zero may be counted, or not be there */
+    if (registers > MM_JIT_REGISTERS_LEAST && has_bounds(text, bytes)) registers = MM_JIT_REGISTERS_LEAST;
+    if (mm_jit_wants(text, bytes)) fragment = choose_fragment(text, bytes, &arch);
     if (fragment && !arch) mm_jit_link_kept("mm has none for its .target");
     link_note(state, arch ? fragment : NULL, registers);
-    mm_splice_text_free(&file);
 }
 
 /* The machine code needs no more registers than any kernel may have; PTX is held to what the callers have. */

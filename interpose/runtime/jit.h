@@ -4,8 +4,8 @@
  * A module or library whose text declares a service (interpose/splice) is loaded as machine code: the text linked with the allocator
  * (link.h). If the driver does not link the two, or does not take the result, it gets a spliced copy of the text. If that cannot be
  * made, or the driver does not take it either, the driver gets the program's own text, its answer is the program's, and one line in a
- * process says why. A fat binary of mmnvcc's without machine code for the device has a spliced text: it is loaded as the text that the
- * program had, linked; if that fails, as it is. Whatever else an image is goes to the driver as it came.
+ * process says why. Texts of mmnvcc's call the allocator by mm's names (splice/names.h) and get CUDA's back first; so does the text that
+ * the driver would compile from a fat binary of mmnvcc's. Whatever else an image is goes to the driver as it came.
  *
  * Texts that the program has the driver link (cuLink*) go in unchanged, and if one declares a service, the allocator's machine code
  * follows as an input of its own when the link is completed; as PTX, if there is no machine code for the GPU. Splicing each would do
@@ -22,18 +22,19 @@
 
 /* One loading. */
 struct mm_jit {
-    const void *image; /* what the driver gets instead: link.image or text.data */
+    const void *image; /* what the driver gets instead: link.image, text.data or own.data */
     CUjit_option *options; /* and how: of the link's, or the program's */
     void **values;
     unsigned count;
     struct mm_link link;
-    struct mm_splice_text text;
+    struct mm_splice_text text; /* with the allocator's text */
+    struct mm_splice_text own;  /* with CUDA's names, if the program's has mm's */
     CUresult refused; /* what the driver said, if it did not take one of these */
     bool is_library;
     /* The program's options. The driver writes into their values, and a second call must find what the first did. */
     CUjit_option *program_options;
     void **program_values, *saved[MM_JIT_OPTIONS_MAX];
-    unsigned program_count;
+    unsigned program_count, saved_count;
     /* A library's, without CU_LIBRARY_BINARY_IS_PRESERVED, since our text goes at once. */
     CUlibraryOption library_options[MM_JIT_LIBRARY_OPTIONS_MAX];
     void *library_values[MM_JIT_LIBRARY_OPTIONS_MAX];
@@ -46,8 +47,8 @@ bool mm_jit_wants(const char *text, size_t bytes);
 /* The allocator as PTX for a module of that header; the oldest there is if all are for newer targets: then *arch is 0. */
 const char *mm_jit_fragment(const struct mm_splice_header *module, int *arch);
 
-/* A PTX text without the counts that nvcc stores in front of arrays (splice/counts.h): a copy in `mended`, which is to be freed, or the
- * text itself if it has none, or is not to get the allocator. */
+/* A PTX text of mmnvcc's with CUDA's names; of others, a text without the counts that nvcc stores in front of arrays (splice/counts.h), if
+ * it is to get the allocator. A copy in `mended`, which is to be freed, or the text itself if there is nothing to change. */
 const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *mended);
 
 /* Links and splices the image, or what is in the file; *j is zero. options, values and count are the program's. Returns false if the
@@ -71,9 +72,8 @@ CUresult mm_jit_answer(const struct mm_jit *j, CUresult r);
 /* A state was made with these options; is about to end. */
 void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count);
 void mm_jit_link_end(CUlinkState state);
-/* PTX was added, with these options, by address or (data NULL) as a file. */
-void mm_jit_link_add(CUlinkState state, const char *data, size_t bytes, const char *path, const CUjit_option *options,
-                     void *const *values, unsigned count);
+/* A PTX text was added, with these options. */
+void mm_jit_link_add(CUlinkState state, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count);
 /* Adds the allocator, once, before the state is completed. */
 void mm_jit_link_complete(CUlinkState state);
 /* What is linked is kept for this reason. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/runtime/image.h"
+#include "interpose/load/cubin.h"
 #include "interpose/runtime/resolve.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
@@ -147,7 +147,8 @@ static CUresult complete(struct mm_link *l, CUlinkState state, const char *text,
     l->image = malloc(image_bytes); /* the state's goes with it */
     if (!l->image) return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(l->image, image, image_bytes);
-    mm_image_mend(l->image, image_bytes);
+    const char *where;
+    mm_cubin_settle(l->image, image_bytes, NULL, 0, &where);
     return CUDA_SUCCESS;
 }
 

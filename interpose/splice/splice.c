@@ -140,40 +140,10 @@ done:
     return result;
 }
 
-/* Whether the fragment brought this item. It has no .entry. */
-static bool is_ours(const struct mm_item *item) {
-    return item->kind != MM_ITEM_ENTRY && (mm_token_is(&item->name, MM_HEAP_REF_NAME) ||
-                                           service_index(&item->name) >= 0 || has_prefix(&item->name));
-}
-
-enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_splice_text *out) {
-    static const char services[] =
-        "\n.extern .func (.param .b64 r) malloc (.param .b64 n);\n.extern .func free (.param .b64 p);\n"
-        ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, .param .b64 a);\n"
-        ".extern .func (.param .b64 r) mm_usable_size (.param .b64 p);\n";
-    struct mm_splice_error error;
-    struct mm_module m;
-    struct survey s;
-    bool failed = mm_module_read(&m, text, bytes, &error) || survey_module(&s, &m, &error) || !s.heap;
-    memset(out, 0, sizeof *out);
-    if (!failed) {
-        const char *from = m.body;
-        failed = mm_text_add(out, text, (size_t)(m.body - text)) || mm_text_add(out, services, sizeof services - 1);
-        for (size_t i = 0; i < m.count && !failed; i++) {
-            if (!is_ours(&m.items[i])) continue;
-            failed = mm_text_add(out, from, (size_t)(m.items[i].begin - from)) != 0;
-            from = m.items[i].end;
-        }
-        failed = failed || mm_text_add(out, from, (size_t)(text + bytes - from));
-    }
-    if (failed) mm_splice_text_free(out);
-    mm_module_free(&m);
-    return failed ? MM_SPLICE_UNTOUCHED : MM_SPLICE_DONE;
-}
-
-bool mm_splice_declares(const char *text, size_t bytes) {
+int mm_splice_declared(const char *text, size_t bytes) {
     struct mm_token_reader r;
     struct mm_token t;
+    int declared = 0;
     mm_token_start(&r, text, bytes);
     do {
         t = mm_token_next(&r);
@@ -185,9 +155,9 @@ bool mm_splice_declares(const char *text, size_t bytes) {
             while (t.kind != MM_TOKEN_END && !mm_token_is(&t, ")")) t = mm_token_next(&r);
             t = mm_token_next(&r);
         }
-        if (service_index(&t) >= 0) return true;
+        if (service_index(&t) >= 0) declared |= 1 << service_index(&t);
     } while (t.kind != MM_TOKEN_END);
-    return false;
+    return declared;
 }
 
 bool mm_splice_is_better(const struct mm_splice_header *fragment, const struct mm_splice_header *best,

@@ -37,10 +37,6 @@ extern const char *const mm_splice_service_source[MM_SPLICE_SERVICES];
 enum mm_splice_result mm_splice_module(const char *text, size_t bytes, const char *fragment, size_t fragment_bytes,
                                        struct mm_splice_text *out, struct mm_splice_error *error);
 
-/* The opposite: a spliced module without the allocator, its services .extern again. MM_SPLICE_UNTOUCHED, with out
- * empty, if the text is not spliced, whatever else it is. */
-enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_splice_text *out);
-
 /* In front of the allocator's internal names: no other version's begins with it, and, as '$' is for the
  * implementation's use, no user's in C. One that does all the same is refused. */
 #define MM_SPLICE_PREFIX "mm$v" MM_STR(MM_ABI_VERSION) "_"
@@ -51,8 +47,8 @@ enum mm_splice_result mm_splice_undo(const char *text, size_t bytes, struct mm_s
 enum mm_splice_result mm_splice_fragment(const char *text, size_t bytes, const char *version,
                                          struct mm_splice_text *out, struct mm_splice_error *error);
 
-/* Whether a service is declared .extern, as far as the text can be read: what follows may be anything. */
-bool mm_splice_declares(const char *text, size_t bytes);
+/* The services that are declared .extern, as a mask, as far as the text can be read: what follows may be anything. */
+int mm_splice_declared(const char *text, size_t bytes);
 
 /* What a PTX text is for. */
 struct mm_splice_header {
