@@ -80,6 +80,23 @@ enum mm_cubin_kind mm_cubin_kind(const void *image, size_t bytes) {
     }
 }
 
+size_t mm_cubin_bytes(const void *image) {
+    Elf64_Ehdr head;
+    memcpy(&head, image, sizeof head.e_ident);
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return 0;
+    memcpy(&head, image, sizeof head);
+    if (head.e_machine != EM_CUDA || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(Elf64_Shdr)) return 0;
+    size_t end = head.e_shoff + (size_t)head.e_shnum * sizeof(Elf64_Shdr);
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        Elf64_Shdr s;
+        memcpy(&s, (const char *)image + head.e_shoff + (size_t)i * sizeof s, sizeof s);
+        if (s.sh_type == SHT_NOBITS || s.sh_type == SECTION_SHARED || s.sh_type == SHT_NULL) continue;
+        if (s.sh_offset + s.sh_size > end) end = s.sh_offset + s.sh_size;
+    }
+    const size_t segments = head.e_phoff + (size_t)head.e_phnum * sizeof(Elf64_Phdr);
+    return head.e_phnum && segments > end ? segments : end;
+}
+
 /* ---- symbols --------------------------------------------------------------------------------------- */
 
 struct symbols {

@@ -29,6 +29,10 @@ enum mm_cubin_kind {
 };
 enum mm_cubin_kind mm_cubin_kind(const void *image, size_t bytes);
 
+/* How many bytes an image has of which only the address is known, as its header and its table of sections say, which are read; 0: it is no
+ * cubin. An image that lies about itself cannot be told: the driver believes it as well. */
+size_t mm_cubin_bytes(const void *image);
+
 /* The first service of device-side allocation (mm_splice_service) that the image leaves undefined; NULL: none, or it is no cubin. */
 const char *mm_cubin_lacks(const void *image, size_t bytes);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/load/cubin.h"
 #include "interpose/runtime/image.h"
 #include "interpose/runtime/resolve.h"
 #include "interpose/splice/counts.h"
@@ -137,20 +138,28 @@ static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *option
     return done;
 }
 
-/* Machine code stays what it is; whoever looks for the reason of a NULL may want to know. */
-static void note_machine_code(const void *image) {
-    struct mm_image_call call;
-    if (strncmp((const char *)image, "\177ELF", 4) != 0 || !mm_host_env_get()->verbose || !mm_image_find_call(image, &call)) return;
-    mm_host_say("%s %s uses CUDA's own %s: it came as machine code that was not built with mm", call.is_kernel ? "kernel" : "function",
-                call.caller, call.service);
+/* Machine code that was built without mm. What cannot be linked stays what it is. */
+static bool try_cubin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
+    const size_t bytes = mm_cubin_bytes(image);
+    const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
+    const char *const service = kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE ? mm_cubin_lacks(image, bytes) : NULL;
+    char why[1200] = "it comes with more options than mm knows";
+    if (!service || mm_host_env_get()->is_off) return false;
+    if (count > MM_JIT_OPTIONS_MAX || !mm_link_try_cubin(&j->link, image, bytes, options, values, count, j->is_library, why, sizeof why)) {
+        if (may_say()) mm_host_say("machine code loaded at run time keeps CUDA's own %s: %s", service, why);
+        return false;
+    }
+    if (mm_host_env_get()->verbose) mm_host_say("machine code that was built without mm is linked with it");
+    keep_options(j, options, values, count);
+    use(j);
+    return true;
 }
 
 bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
     if (!image) return false;
     if (mm_image_is_ptx((const char *)image)) return try_ptx(j, (const char *)image, options, values, count);
     if (mm_image_is_fatbin(image)) return try_fatbin(j, image, options, values, count);
-    note_machine_code(image);
-    return false;
+    return try_cubin(j, image, options, values, count);
 }
 
 bool mm_jit_try_file(struct mm_jit *j, const char *path, CUjit_option *options, void **values, unsigned count) {
@@ -197,7 +206,7 @@ bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
 bool mm_jit_try_next(struct mm_jit *j) {
     const bool was_linked = j->link.image != NULL;
     if (was_linked && mm_host_env_get()->verbose)
-        mm_host_say("PTX linked with mm's machine code is not loaded, but gets mm's text: %s", name_of(j->refused).text);
+        mm_host_say("code linked with mm's machine code is not loaded: %s", name_of(j->refused).text);
     if (was_linked) mm_link_drop(&j->link);
     else mm_splice_text_free(j->text.data ? &j->text : &j->own);
     use(j);
@@ -206,7 +215,7 @@ bool mm_jit_try_next(struct mm_jit *j) {
 
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {
     if (r == CUDA_SUCCESS && j->refused != CUDA_SUCCESS && may_say())
-        mm_host_say("PTX loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)",
+        mm_host_say("code loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)",
                     name_of(j->refused).text);
     return r;
 }

@@ -3,6 +3,7 @@
 #include "interpose/runtime/link.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,10 +134,18 @@ static bool has_untried(const char *text, size_t bytes) {
     return false;
 }
 
-static CUresult complete(struct mm_link *l, CUlinkState state, const char *text, size_t bytes, const char **call) {
+/* What is linked with the allocator: a text with a zero behind it, or machine code. */
+struct input {
+    CUjitInputType type;
+    const char *name; /* for messages */
+    const void *data;
+    size_t bytes;
+};
+
+static CUresult complete(struct mm_link *l, CUlinkState state, const struct input *i, const char **call) {
     void *image = NULL;
     size_t image_bytes = 0;
-    CUresult r = CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, bytes + 1, "the program's PTX", 0, NULL, NULL);
+    CUresult r = CALL(cuLinkAddData_v2, state, i->type, (void *)(uintptr_t)i->data, i->bytes, i->name, 0, NULL, NULL);
     *call = "cuLinkAddData";
     if (r == CUDA_SUCCESS)
         r = CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)mm_linked, mm_linked_bytes, "mm", 0, NULL, NULL);
@@ -147,33 +156,64 @@ static CUresult complete(struct mm_link *l, CUlinkState state, const char *text,
     l->image = malloc(image_bytes); /* the state's goes with it */
     if (!l->image) return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(l->image, image, image_bytes);
-    const char *where;
-    mm_cubin_settle(l->image, image_bytes, NULL, 0, &where);
+    l->image_bytes = image_bytes;
     return CUDA_SUCCESS;
+}
+
+static bool try_link(struct mm_link *l, const struct input *i, const CUjit_option *options, void *const *values, unsigned count,
+                     bool is_library, char *why, size_t why_bytes) {
+    const struct mm_driver *d = mm_driver_get();
+    CUlinkState state;
+    const char *call = "cuLinkCreate";
+    snprintf(why, why_bytes, "its options are not understood");
+    if (!d || !try_options(l, options, values, count) || (is_library && !try_library(d, l))) return false;
+    CUresult r = CALL(cuLinkCreate_v2, l->linker_count, l->linker_options, l->linker_values, &state);
+    if (r == CUDA_SUCCESS) {
+        r = complete(l, state, i, &call);
+        CALL(cuLinkDestroy, state);
+    }
+    if (r == CUDA_SUCCESS) return true;
+    const char *log = error_log(l);
+    snprintf(why, why_bytes, "%s answers %s%s%.*s", call, mm_driver_error_name(d, r).text, log && *log ? ": " : "",
+             log ? (int)strcspn(log, "\n") : 0, log ? log : "");
+    return false;
 }
 
 bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
                  bool is_library) {
-    const struct mm_driver *d = mm_driver_get();
-    CUlinkState state;
-    const char *call = "cuLinkCreate";
+    const struct input input = {CU_JIT_INPUT_PTX, "the program's PTX", text, bytes + 1};
+    const bool verbose = mm_host_env_get()->verbose;
+    const char *where;
+    char why[1200];
     memset(l, 0, sizeof *l);
-    if (!d || has_untried(text, bytes)) return false;
-    if (!try_options(l, options, values, count) || (is_library && !try_library(d, l))) return mm_link_drop(l), false;
-    CUresult r = CALL(cuLinkCreate_v2, l->linker_count, l->linker_options, l->linker_values, &state);
-    if (r == CUDA_SUCCESS) {
-        r = complete(l, state, text, bytes, &call);
-        CALL(cuLinkDestroy, state);
-    }
-    if (r == CUDA_SUCCESS) {
-        if (mm_host_env_get()->verbose) mm_host_say("PTX is linked with mm's machine code");
+    if (has_untried(text, bytes)) return false;
+    if (try_link(l, &input, options, values, count, is_library, why, sizeof why)) {
+        mm_cubin_settle(l->image, l->image_bytes, NULL, 0, &where);
+        if (verbose) mm_host_say("PTX is linked with mm's machine code");
         return true;
     }
-    if (mm_host_env_get()->verbose) {
-        const char *log = error_log(l);
-        mm_host_say("PTX is not linked with mm's machine code, but gets mm's text: %s answers %s%s%.*s", call,
-                    mm_driver_error_name(d, r).text, log && *log ? ": " : "", log ? (int)strcspn(log, "\n") : 0, log ? log : "");
-    }
+    if (verbose) mm_host_say("PTX is not linked with mm's machine code, but gets mm's text: %s", why);
+    mm_link_drop(l);
+    return false;
+}
+
+bool mm_link_try_cubin(struct mm_link *l, const void *image, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
+                       bool is_library, char *why, size_t why_bytes) {
+    const bool is_whole = mm_cubin_kind(image, bytes) == MM_CUBIN_WHOLE;
+    void *const opened = malloc(bytes);
+    const char *where = "", *wrong = NULL;
+    memset(l, 0, sizeof *l);
+    snprintf(why, why_bytes, "no memory");
+    if (!opened) return false;
+    memcpy(opened, image, bytes);
+    const struct input input = {CU_JIT_INPUT_CUBIN, "the program's machine code", opened, bytes};
+    bool done = !is_whole || mm_cubin_open(opened, bytes);
+    if (!done) snprintf(why, why_bytes, "the image is damaged");
+    if (done) done = try_link(l, &input, options, values, count, is_library, why, why_bytes);
+    if (done) wrong = mm_cubin_settle(l->image, l->image_bytes, is_whole ? image : NULL, bytes, &where);
+    if (wrong) snprintf(why, why_bytes, "of the linked image, %s%s%s", where, *where ? " " : "", wrong);
+    free(opened);
+    if (done && !wrong) return true;
     mm_link_drop(l);
     return false;
 }

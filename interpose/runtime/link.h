@@ -32,6 +32,7 @@ extern const uint64_t mm_linked_bytes __attribute__((visibility("hidden")));
 /* One link. All zero: nothing was linked. */
 struct mm_link {
     void *image; /* machine code; NULL if there is none */
+    size_t image_bytes;
     /* The program's options for loading the image. */
     CUjit_option options[MM_LINK_LOADER_OPTIONS];
     void *values[MM_LINK_LOADER_OPTIONS];
@@ -51,6 +52,11 @@ struct mm_link {
  * (managed variables, texture and surface references). On success the link needs mm_link_drop. */
 bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
                  bool is_library);
+
+/* The same for finished machine code that lacks a service (load/cubin.h), `bytes` of it: nothing of the program's changes. On failure `why` says what stood in
+ * the way. */
+bool mm_link_try_cubin(struct mm_link *l, const void *image, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
+                       bool is_library, char *why, size_t why_bytes);
 
 /* The architecture (90) of the current device, or, for a library, of all devices. Returns false if there is no such. */
 bool mm_link_try_arch(bool is_library, int *arch);

@@ -2,6 +2,8 @@
 /* The allocator as a program gets it: this source knows nothing of mm but the check at the end of each test,
  * and is compiled by mmnvcc in several ways (build.mk). The kernels use malloc, free, new and delete.
  */
+#include <cuda.h>
+
 #include <new>
 
 #ifndef MM_TEST_PTX
@@ -13,23 +15,30 @@
 
 static __device__ unsigned thread_index(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-/* The heap variable of this image. PTX, because no C declaration would bind to what mmnvcc adds; and only where mmnvcc
- * adds it to the PTX itself, which it does not to relocatable code or before it makes machine code. */
+/* The heap variable of this image: the driver knows it by its name, no C declaration would bind to it. */
 #ifdef MM_TEST_PTX
-__global__ void read_ref(struct mm_heap_ref *out) {
-    void *address = malloc(1); /* makes this image one that allocates */
-    free(address);
-    asm("mov.u64 %0, " MM_HEAP_REF_NAME ";" : "=l"(address));
-    asm("cvta.const.u64 %0, %0;" : "+l"(address));
-    *out = *(struct mm_heap_ref *)address;
+__global__ void allocates(void) { free(malloc(1)); }
+template <typename function> static void find_driver_function(const char *name, function *found) {
+    cudaDriverEntryPointQueryResult result;
+    CUDA_OK(cudaGetDriverEntryPointByVersion(name, (void **)found, 12010, cudaEnableDefault, &result));
+    ck_assert_ptr_nonnull((void *)*found);
 }
 static struct mm_heap_ref heap_ref(void) {
-    struct mm_heap_ref ref, *device;
-    CUDA_OK(cudaMalloc(&device, sizeof *device));
-    read_ref<<<1, 1>>>(device);
+    struct mm_heap_ref ref;
+    cudaKernel_t kernel;
+    CUlibrary library;
+    CUdeviceptr address;
+    size_t bytes;
+    decltype(&cuKernelGetLibrary) library_of;
+    decltype(&cuLibraryGetGlobal) find_global;
+    find_driver_function("cuKernelGetLibrary", &library_of);
+    find_driver_function("cuLibraryGetGlobal", &find_global);
+    allocates<<<1, 1>>>();
     KERNEL_OK();
-    CUDA_OK(cudaMemcpy(&ref, device, sizeof ref, cudaMemcpyDeviceToHost));
-    CUDA_OK(cudaFree(device));
+    CUDA_OK(cudaGetKernel(&kernel, (const void *)allocates));
+    ck_assert_int_eq(library_of(&library, (CUkernel)kernel), CUDA_SUCCESS);
+    ck_assert_int_eq(find_global(&address, &bytes, library, MM_HEAP_REF_NAME), CUDA_SUCCESS);
+    CUDA_OK(cudaMemcpy(&ref, (void *)address, sizeof ref, cudaMemcpyDeviceToHost));
     ck_assert_uint_ne(ref.heap, 0);
     return ref;
 }

@@ -4,7 +4,8 @@
  *     file linked                              or object, archive, cubin, fatbin, other
  *     hook /usr/local/lib/mm/libmm.so.1        where mmhook.o in it looks for the run time
  *     rpath $ORIGIN/../lib                     DT_RPATH of a linked file; runpath: DT_RUNPATH
- *     final elf sm_90 heap=2 undefined=        a device image as it is loaded; the version in the name of its heap variable,
+ *     final elf sm_90 heap=2 undefined=        a device image as it is loaded; the version in the name of its heap variable, or this
+ *                                              one if it calls the allocator by mm's names (PTX),
  *     part ptx sm_90 heap= undefined=malloc    and the services left to CUDA; a part is still to be linked
  *     closed elf sm_90                         compressed, and no libzstd.so.1 to open it; or not understood
  *
@@ -20,7 +21,9 @@
 
 #include "interpose/shim.h"
 #include "interpose/splice/fatbin.h"
+#include "interpose/splice/names.h"
 #include "interpose/splice/splice.h"
+#include "mmconfig.h"
 
 enum { CUDA_MACHINE = 190 };
 
@@ -106,8 +109,10 @@ static bool try_ptx(struct span text, struct findings *f) {
     const bool read = text.bytes && mm_module_read(&m, text.at, text.bytes, &error) == 0;
     for (size_t i = 0; read && i < m.count; i++) {
         char name[64] = "";
+        const bool defined = !mm_token_is(&m.items[i].linkage, ".extern");
         if (m.items[i].name.length < sizeof name) memcpy(name, m.items[i].name.at, m.items[i].name.length);
-        note(f, name, !mm_token_is(&m.items[i].linkage, ".extern"));
+        if (!defined && strncmp(name, MM_NAMES_PREFIX, sizeof MM_NAMES_PREFIX - 1) == 0) snprintf(f->heap, sizeof f->heap, "%d", MM_ABI_VERSION);
+        else note(f, name, defined);
     }
     if (text.bytes) mm_module_free(&m);
     return read;
