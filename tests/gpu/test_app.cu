@@ -20,7 +20,7 @@ static __device__ unsigned thread_index(void) { return blockIdx.x * blockDim.x +
 __global__ void allocates(void) { free(malloc(1)); }
 template <typename function> static void find_driver_function(const char *name, function *found) {
     cudaDriverEntryPointQueryResult result;
-    CUDA_OK(cudaGetDriverEntryPointByVersion(name, (void **)found, 12010, cudaEnableDefault, &result));
+    CUDA_OK(cudaGetDriverEntryPointByVersion(name, (void **)found, CUDART_VERSION, cudaEnableDefault, &result));
     ck_assert_ptr_nonnull((void *)*found);
 }
 static struct mm_heap_ref heap_ref(void) {
