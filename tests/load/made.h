@@ -98,7 +98,7 @@ static inline void made_group(struct made *m, uint64_t flags, const char *text, 
     memcpy(stream + text_bytes, elf, elf_bytes);
     made_header(m, GROUP, 0, flags, NULL, NULL);
     made_put(m, (const char[8]){0}, 8);
-    made_header(m, PTX, 90, 0, "two.cu", "-O1");
+    made_header(m, PTX, 90, 0, "twice.cu", "-O1 -g 1"); /* 8 characters each: the zero behind them takes 8 bytes more */
     made_u64(m, m->entry + 8, text_bytes);
     made_header(m, ELF, 80, 0, NULL, NULL);
     made_u32(m, m->entry + 4, (uint32_t)text_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Suite load: fat binaries and cubins made by hand, whole, cut off at every byte, and with every byte of them changed; and what the
- * toolkit makes (argv: a folder of it, see made.sh). To be built with AddressSanitizer. */
+ * toolkit makes (argv: a folder of it, see run.sh). To be built with AddressSanitizer. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <dirent.h>
@@ -13,6 +13,14 @@
 
 static const char *folder;
 static struct mm_fatbin_error error;
+
+/* AddressSanitizer says of each allocation how large it is. */
+static size_t largest;
+void __sanitizer_malloc_hook(const volatile void *at, size_t bytes);
+void __sanitizer_malloc_hook(const volatile void *at, size_t bytes) {
+    (void)at;
+    if (bytes > largest) largest = bytes;
+}
 
 /* A copy that ends where its memory ends. */
 static unsigned char *exactly(const void *data, size_t bytes) {
@@ -46,11 +54,12 @@ enum { ALL = 9 };
 
 /* A small one with a group. */
 static void make_small(struct made *m, uint64_t flags) {
-    unsigned char elf[2048];
+    unsigned char elf[2048] = {0};
+    const size_t elf_bytes = cubin(elf);
     memset(m, 0, sizeof *m);
     made_container(m);
     made_entry(m, PTX, 75, flags, "k.cu", "-v", TEXT, sizeof TEXT);
-    made_group(m, flags, TEXT, elf, cubin(elf));
+    made_group(m, flags, TEXT, elf, elf_bytes);
 }
 
 /* All entries; expects none to be wrong. */
@@ -90,7 +99,7 @@ START_TEST(entries) {
         unsigned major, minor;
     } expected[ALL] = {{ELF, 75, 0, "", "", 1, 8},           {ELF, 90, 'a', "k.cu", "", 1, 8},   {ELF, 100, 'f', "", "\2\11", 1, 8},
                        {PTX, 90, 0, "12345678", "-O1", 9, 0}, {PTX, 90, 0, "", "-g --x ", 9, 0}, {LTO, 90, 0, "", "-fmad=1", 9, 0},
-                       {0x77, 12, 0, "", "", 9, 0},           {PTX, 90, 0, "two.cu", "-O1", 9, 0}, {ELF, 80, 0, "", "", 1, 8}};
+                       {0x77, 12, 0, "", "", 9, 0},           {PTX, 90, 0, "twice.cu", "-O1 -g 1", 9, 0}, {ELF, 80, 0, "", "", 1, 8}};
     for (size_t i = 0; i < ALL; i++) {
         ck_assert_uint_eq(e[i].idx, i);
         ck_assert_uint_eq(e[i].kind, expected[i].kind);
@@ -300,8 +309,10 @@ START_TEST(damaged) {
         else made_u64(&bad, 16 + 56, cases[i].value);
         unsigned char *const at = exactly(bad.at, bad.bytes);
         ck_assert_uint_eq(read_all(at, bad.bytes, &e, 1), 1);
+        largest = 0;
         ck_assert(!mm_fatbin_try_payload(&p, &e, &error));
         ck_assert(!p.at && !p.bytes && !p.unpacked);
+        ck_assert_msg(largest < 1u << 20, "case %zu: %zu bytes", i, largest); /* no memory for what cannot be */
         snprintf(expected, sizeof expected, "entry 0 of a fat binary %s: %u bytes for %llu", cases[i].what, (unsigned)e.store.packed_bytes,
                  (unsigned long long)e.store.unpacked_bytes);
         ck_assert_str_eq(error.message, expected);
@@ -313,18 +324,19 @@ END_TEST
 /* A group that is not understood comes as it is; its members' bounds are looked at when they are wanted. */
 START_TEST(groups) {
     static struct made m;
-    unsigned char elf[2048];
+    unsigned char elf[2048] = {0};
+    const size_t elf_bytes = cubin(elf);
     struct mm_fatbin_entry e[3];
     struct mm_fatbin_payload p = {0};
     memset(&m, 0, sizeof m);
     made_container(&m);
-    made_group(&m, LZ4, TEXT, elf, cubin(elf));
-    enum { FIRST = 16 + 64 + 8, SECOND = FIRST + 88 };
+    made_group(&m, LZ4, TEXT, elf, elf_bytes);
+    enum { FIRST = 16 + 64 + 8, SECOND = FIRST + 104 };
     const struct {
         size_t at;
         uint32_t value;
-    } opaque[] = {{16 + 20, 0},  {16 + 20, 0xfffffff8}, {80, 0},         {80, 3},         {84, 7},           {84, 8},          {84, 176},
-                  {84, 0x10000}, {FIRST, 0x100},        {FIRST + 20, 4096}, {FIRST + 36, 4096}, {FIRST + 36, ~0u}, {FIRST + 72, 4096}, {FIRST + 76, 4096}, {FIRST + 76, ~0u}, {SECOND, 0x100}};
+    } opaque[] = {{16 + 20, 0},  {16 + 20, 0xfffffff8}, {80, 0},         {80, 3},         {80, 64},         {84, 7},           {84, 8},          {84, 184},
+                  {84, 0x10000}, {FIRST, 0x100},        {FIRST + 20, 4096}, {FIRST + 36, 4096}, {FIRST + 36, ~0u}, {FIRST + 80, 4096}, {FIRST + 84, 4096}, {FIRST + 84, ~0u}, {SECOND, 0x100}};
     ck_assert_uint_eq(read_all(m.at, m.bytes, e, 3), 2);
     ck_assert(e[0].is_member && e[1].is_member && e[1].header == m.at + SECOND && e[1].header_bytes == 64);
     for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++) {
@@ -340,7 +352,7 @@ START_TEST(groups) {
     const uint32_t stream = (uint32_t)made_round(sizeof TEXT), past[] = {stream + 1, ~0u};
     for (size_t i = 0; i < 4; i++) { /* offset or size */
         struct made bad = m;
-        made_u32(&bad, SECOND + (i / 2 ? 8 : 4), i / 2 && !(i % 2) ? (uint32_t)cubin(elf) + 1 : past[i % 2]);
+        made_u32(&bad, SECOND + (i / 2 ? 8 : 4), i / 2 && !(i % 2) ? (uint32_t)elf_bytes + 1 : past[i % 2]);
         ck_assert_uint_eq(read_all(bad.at, bad.bytes, e, 3), 2);
         ck_assert(mm_fatbin_try_payload(&p, &e[0], &error) && !mm_fatbin_try_payload(&p, &e[1], &error));
         ck_assert(!p.at && strstr(error.message, "entry 1 of a fat binary is not within its group of"));
@@ -351,6 +363,22 @@ START_TEST(groups) {
     made_u64(&m, SECOND + 40, SCRAMBLED);
     read_all(m.at, m.bytes, e, 3);
     ck_assert(!mm_fatbin_try_payload(&p, &e[1], &error) && strstr(error.message, "scrambled"));
+}
+END_TEST
+
+/* A member's header that would be read behind the end of all. */
+START_TEST(group_at_the_end) {
+    static struct made m;
+    struct mm_fatbin_entry e[2];
+    memset(&m, 0, sizeof m);
+    made_container(&m);
+    made_header(&m, GROUP, 0, STORED, NULL, NULL);
+    made_put(&m, "\1\0\0\0\20\0\0\0........", 16);
+    made_u32(&m, 16 + 20, 64);
+    made_payload(&m, "", 0, STORED);
+    unsigned char *const at = exactly(m.at, m.bytes);
+    ck_assert(read_all(at, m.bytes, e, 2) == 1 && e[0].kind == GROUP && !e[0].is_member);
+    free(at);
 }
 END_TEST
 
@@ -378,7 +406,7 @@ START_TEST(rebuilt) {
             ck_assert(!f[i].is_member && !f[i].store.packed_bytes && !f[i].store.unpacked_bytes && f[i].begin == f[i].header);
             ck_assert_uint_eq(f[i].flags, e[i].flags & ~(uint64_t)(LZ4 | ZSTD));
             ck_assert(memcmp(f[i].store.at, TEXT "changed" + i, bytes) == 0);
-            ck_assert(f[i].store.bytes % 8 == 0 && padding <= 8 && padding >= (e[i].kind == PTX));
+            ck_assert(f[i].store.bytes % 8 == 0 && padding <= 8 && (e[i].kind != PTX || padding));
             ck_assert(memcmp(f[i].store.at + bytes, (const char[8]){0}, padding) == 0);
         }
         free(built);
@@ -558,7 +586,7 @@ static unsigned char *read_file(const char *name, size_t *bytes) {
     return exactly(room, *bytes);
 }
 
-/* Of each container: every cubin is the file from which it was made, all texts are the same, and what wants the allocator is known. */
+/* In each container every cubin is the file from which it was made, if it was made of files, and what wants the allocator is known. */
 START_TEST(toolkit_made) {
     struct dirent *entry;
     size_t seen = 0;
@@ -567,6 +595,7 @@ START_TEST(toolkit_made) {
     while ((entry = readdir(d))) {
         const char *const dot = strrchr(entry->d_name, '.');
         if (!dot || strcmp(dot, ".fatbin") != 0) continue;
+        const bool is_of_files = strncmp(entry->d_name, "mode_", 5) == 0;
         struct mm_fatbin_walk w;
         struct mm_fatbin_entry e;
         struct mm_fatbin_payload p = {0};
@@ -581,12 +610,12 @@ START_TEST(toolkit_made) {
                 ck_assert(p.at[p.bytes - 1] == 0 && strstr((const char *)p.at, ".target sm_75"));
                 ck_assert_uint_eq(mm_wants_of_ptx((const char *)p.at, p.bytes), MM_WANTS_MALLOC | MM_WANTS_FREE);
                 texts++;
-            } else {
+            } else if (is_of_files) {
                 char name[64];
                 size_t cubin_bytes;
                 ck_assert_uint_eq(e.kind, MM_FATBIN_ELF);
-                snprintf(name, sizeof name, "%.*s%u%.*s.cubin", (int)(dot - entry->d_name), entry->d_name, e.arch, e.arch_suffix != 0, &e.arch_suffix);
-                unsigned char *const file = read_file(strncmp(name, "mode_", 5) == 0 ? strpbrk(name, "0123456789") : name, &cubin_bytes);
+                snprintf(name, sizeof name, "%u%.*s.cubin", e.arch, e.arch_suffix != 0, &e.arch_suffix);
+                unsigned char *const file = read_file(name, &cubin_bytes);
                 ck_assert_msg(p.bytes == cubin_bytes && memcmp(p.at, file, cubin_bytes) == 0, "%s: entry %zu is not %s", entry->d_name, e.idx, name);
                 ck_assert_uint_eq(mm_wants_of_elf(p.at, p.bytes), MM_WANTS_MALLOC | MM_WANTS_FREE);
                 free(file);
@@ -594,22 +623,41 @@ START_TEST(toolkit_made) {
             }
         }
         ck_assert_msg(!w.is_failed, "%s: %s", entry->d_name, w.error.message);
-        if (strncmp(entry->d_name, "mode_", 5) == 0) ck_assert_msg(texts == 1 && cubins == 2, "%s: %zu, %zu", entry->d_name, texts, cubins);
+        if (is_of_files) ck_assert_msg(texts == 1 && cubins == 2, "%s: %zu, %zu", entry->d_name, texts, cubins);
         mm_fatbin_payload_free(&p);
         exercise(at, bytes, 0);
         free(at);
         seen++;
     }
     closedir(d);
-    ck_assert_uint_ge(seen, 4);
+    ck_assert_uint_ge(seen, 7);
+}
+END_TEST
+
+/* For other readers (run.sh): before.container, its only entry replaced by two.cubin, is after.fatbin. */
+START_TEST(toolkit_rebuilt) {
+    char path[4096];
+    size_t bytes, cubin_bytes, new_bytes;
+    unsigned char *const at = read_file("before.container", &bytes), *const other = read_file("two.cubin", &cubin_bytes);
+    unsigned char *const built = mm_fatbin_try_rebuild(at, bytes, &(struct mm_fatbin_change){0, other, cubin_bytes}, 1, &new_bytes, &error);
+    ck_assert_msg(built, "%s", error.message);
+    ck_assert_uint_eq(mm_fatbin_total_bytes(built), new_bytes);
+    snprintf(path, sizeof path, "%s/after.fatbin", folder);
+    FILE *const f = fopen(path, "wb");
+    ck_assert_msg(f, "%s cannot be written", path);
+    const size_t written = fwrite(built, 1, new_bytes, f);
+    ck_assert(fclose(f) == 0 && written == new_bytes);
+    free(at);
+    free(other);
+    free(built);
 }
 END_TEST
 
 int main(int argc, char **argv) {
     Suite *const suite = suite_create("load");
-    TCase *const made = tcase_create("made by hand"), *const toolkit = tcase_create("made by the toolkit");
+    TCase *const made = tcase_create("made by hand"), *const bytes = tcase_create("every byte"), *const toolkit = tcase_create("made by the toolkit");
     folder = argc > 1 ? argv[1] : NULL;
-    tcase_set_timeout(made, 120);
+    tcase_set_timeout(bytes, 120);
     tcase_add_test(made, entries);
     tcase_add_test(made, payloads_are_shared);
     tcase_add_test(made, totals);
@@ -618,6 +666,7 @@ int main(int argc, char **argv) {
     tcase_add_test(made, refused);
     tcase_add_loop_test(made, damaged, 0, 2);
     tcase_add_test(made, groups);
+    tcase_add_test(made, group_at_the_end);
     tcase_add_test(made, rebuilt);
     tcase_add_test(made, not_rebuilt);
     tcase_add_test(made, elf_wants);
@@ -625,10 +674,12 @@ int main(int argc, char **argv) {
     tcase_add_test(made, elf_damaged);
     tcase_add_test(made, elf_names_last);
     tcase_add_test(made, ptx_wants);
-    tcase_add_loop_test(made, hostile, 0, 3);
-    tcase_add_loop_test(made, changed, 0, 3);
+    tcase_add_loop_test(bytes, hostile, 0, 3);
+    tcase_add_loop_test(bytes, changed, 0, 3);
     if (folder) tcase_add_test(toolkit, toolkit_made);
+    if (folder) tcase_add_test(toolkit, toolkit_rebuilt);
     suite_add_tcase(suite, made);
+    suite_add_tcase(suite, bytes);
     suite_add_tcase(suite, toolkit);
     SRunner *const runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
