@@ -88,7 +88,7 @@ static inline void made_entry(struct made *m, unsigned kind, unsigned arch, uint
     made_payload(m, payload, bytes, flags);
 }
 
-/* A group of two members: PTX for sm_90 with name and options, and an ELF for sm_80 with neither. */
+/* A group of two members: PTX for sm_90 with name and options, and an ELF for sm_80 with a name. */
 static inline void made_group(struct made *m, uint64_t flags, const char *text, const void *elf, size_t elf_bytes) {
     static char stream[16384];
     const size_t text_bytes = made_round(strlen(text) + 1), begin = m->bytes;
@@ -100,7 +100,7 @@ static inline void made_group(struct made *m, uint64_t flags, const char *text, 
     made_put(m, (const char[8]){0}, 8);
     made_header(m, PTX, 90, 0, "twice.cu", "-O1 -g 1"); /* 8 characters each: the zero behind them takes 8 bytes more */
     made_u64(m, m->entry + 8, text_bytes);
-    made_header(m, ELF, 80, 0, NULL, NULL);
+    made_header(m, ELF, 80, 0, "eight.cu", NULL);
     made_u32(m, m->entry + 4, (uint32_t)text_bytes);
     made_u64(m, m->entry + 8, elf_bytes);
     made_u32(m, begin + 20, 64);

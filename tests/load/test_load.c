@@ -99,7 +99,7 @@ START_TEST(entries) {
         unsigned major, minor;
     } expected[ALL] = {{ELF, 75, 0, "", "", 1, 8},           {ELF, 90, 'a', "k.cu", "", 1, 8},   {ELF, 100, 'f', "", "\2\11", 1, 8},
                        {PTX, 90, 0, "12345678", "-O1", 9, 0}, {PTX, 90, 0, "", "-g --x ", 9, 0}, {LTO, 90, 0, "", "-fmad=1", 9, 0},
-                       {0x77, 12, 0, "", "", 9, 0},           {PTX, 90, 0, "twice.cu", "-O1 -g 1", 9, 0}, {ELF, 80, 0, "", "", 1, 8}};
+                       {0x77, 12, 0, "", "", 9, 0},           {PTX, 90, 0, "twice.cu", "-O1 -g 1", 9, 0}, {ELF, 80, 0, "eight.cu", "", 1, 8}};
     for (size_t i = 0; i < ALL; i++) {
         ck_assert_uint_eq(e[i].idx, i);
         ck_assert_uint_eq(e[i].kind, expected[i].kind);
@@ -335,10 +335,10 @@ START_TEST(groups) {
     const struct {
         size_t at;
         uint32_t value;
-    } opaque[] = {{16 + 20, 0},  {16 + 20, 0xfffffff8}, {80, 0},         {80, 3},         {80, 64},         {84, 7},           {84, 8},          {84, 184},
+    } opaque[] = {{16 + 20, 0},  {16 + 20, 0xfffffff8}, {80, 0},         {80, 3},         {80, 64},         {84, 7},           {84, 8},          {84, 200},
                   {84, 0x10000}, {FIRST, 0x100},        {FIRST + 20, 4096}, {FIRST + 36, 4096}, {FIRST + 36, ~0u}, {FIRST + 80, 4096}, {FIRST + 84, 4096}, {FIRST + 84, ~0u}, {SECOND, 0x100}};
     ck_assert_uint_eq(read_all(m.at, m.bytes, e, 3), 2);
-    ck_assert(e[0].is_member && e[1].is_member && e[1].header == m.at + SECOND && e[1].header_bytes == 64);
+    ck_assert(e[0].is_member && e[1].is_member && e[1].header == m.at + SECOND && e[1].header_bytes == 80);
     for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++) {
         struct made bad = m;
         made_u32(&bad, opaque[i].at, opaque[i].value);
