@@ -20,6 +20,11 @@ has_cc() { has cc && printf '#include <stdlib.h>\n' | cc -E -x c - >/dev/null 2>
 # A static library is looked for as the linker will: suites that go to other machines carry it along.
 has_static() { [[ $(cc -print-file-name="$1" 2>/dev/null) == /* ]]; }
 
+# What libmm.so.1 decompresses fat binaries with, for libraries that are linked into it.
+has_unpackers() {
+    has_static liblz4.a && has_static libzstd.a && printf '#include <lz4.h>\n#include <zstd.h>\n' | cc -E -x c - >/dev/null 2>&1
+}
+
 has_check() {
     has pkg-config && pkg-config --exists check 2>/dev/null &&
         has_static libcheck.a && has_static libsubunit.a
@@ -49,6 +54,7 @@ look_around() {
         case $group in
         build)
             has g++ || need g++ # nvcc's host compiler
+            has_unpackers || need liblz4-dev libzstd-dev
             if ! mm_toolkit_find "$own"; then
                 toolkit=missing
                 python3 -m pip --version >/dev/null 2>&1 || need python3 python3-pip

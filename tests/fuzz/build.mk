@@ -10,10 +10,19 @@ FUZZ_SOURCES := $(wildcard tests/fuzz/*.c runtime/cpu/*.c)
 FUZZ_DEPS := $(FUZZ_SOURCES) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/fuzz/*.h)
 FUZZ_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -D_GNU_SOURCE= -fno-sanitize-recover=all
 
-.PHONY: fuzz
-check: fuzz
+# What is read at load time (load/fuzz_load.c); its seeds: by hand, one of each kind.
+FUZZ_LOAD := tests/fuzz/load/fuzz_load.c $(wildcard interpose/load/*.c)
+
+.PHONY: fuzz fuzz-load
+check: fuzz fuzz-load
 fuzz: $(BUILD)/tests/fuzz/fuzz_heap
-	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)'
+	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)' tests/fuzz/corpus 512
+fuzz-load: $(BUILD)/tests/fuzz/load/fuzz_load
+	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)' tests/fuzz/load/corpus 4096
+
+$(BUILD)/tests/fuzz/load/fuzz_load: $(FUZZ_LOAD) $(wildcard interpose/load/*.h) tests/load/exercise.h
+	@mkdir -p $(@D)
+	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $(FUZZ_LOAD) -o $@ $(LOAD_LIBS)
 
 $(BUILD)/tests/fuzz/fuzz_heap: $(FUZZ_DEPS)
 	@mkdir -p $(@D)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh PROGRAM SECONDS: replays the seeds (tests/fuzz/corpus), then fuzzes from them and from what earlier runs found
-# (beside PROGRAM) for that long. Each seed is a test, and so is the fuzzing; a crash leaves one line with the path of
+# run.sh PROGRAM SECONDS SEEDS MAX_BYTES: replays the seeds (a folder), then fuzzes from them and from what earlier runs found
+# (beside PROGRAM) for that long, with inputs of MAX_BYTES at most. Each seed is a test, and so is the fuzzing; a crash leaves one line with the path of
 # what reproduces it: PROGRAM PATH does. Of the defects in tests/fuzz/known each must still be there (the one who cures
 # it moves its file to the seeds).
 set -u
@@ -11,9 +11,9 @@ if [[ ! $seconds =~ ^[0-9]+$ ]]; then
     echo "fuzz: FUZZ_SECONDS: \"$seconds\" is no number of seconds; expected one such as 60" >&2
     exit 2
 fi
-seeds=tests/fuzz/corpus
+seeds=$3
 work=$(dirname "$program")
-flags=(-timeout=20 -rss_limit_mb=4096 -max_len=512 -detect_leaks=0)
+flags=(-timeout=20 -rss_limit_mb=4096 "-max_len=$4" -detect_leaks=0)
 passed=0 failed=0
 
 # What the oracle, a sanitizer or libFuzzer said of log $1, and what to do about it ($2: the input).

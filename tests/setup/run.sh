@@ -200,6 +200,17 @@ no_static() {
 }
 it 'Check without its static library' no_static libcheck.a
 it 'Check without the static library it needs' no_static libsubunit.a
+no_unpackers() {
+    stub cc "[[ \$1 == *=$1 ]] && echo $1 || echo \"/lib/\${1#*=}\"" && as_root &&
+        has "$(in_machine tools/setup.sh build 2>&1)" 'mm: installing liblz4-dev libzstd-dev (apt-get)'
+}
+it 'a build without liblz4' no_unpackers liblz4.a
+it 'a build without libzstd' no_unpackers libzstd.a
+no_unpacker_headers() {
+    stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}" && exit; ! grep -q lz4.h' && as_root &&
+        has "$(in_machine tools/setup.sh build 2>&1)" 'mm: installing liblz4-dev libzstd-dev (apt-get)'
+}
+it 'a build without the headers of liblz4' no_unpacker_headers
 no_fuzzer() {
     stub clang '[[ $* != *-fsanitize=fuzzer* ]]' && as_root &&
         has "$(in_machine tools/setup.sh fuzz 2>&1)" 'mm: installing clang libclang-rt-dev (apt-get)'

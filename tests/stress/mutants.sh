@@ -30,7 +30,7 @@ build_and_run() {
     fuzz)
         "${CLANG:-clang}" "${flags[@]}" -O1 -fsanitize=fuzzer "${sane[@]}" \
             tests/fuzz/*.c "${core[@]}" -o "$suite" 2>log || return 3
-        bounded log tests/fuzz/run.sh ./fuzz "$seconds"
+        bounded log tests/fuzz/run.sh ./fuzz "$seconds" tests/fuzz/corpus 512
         return
         ;;
     plain-*) "${CC:-cc}" "${flags[@]}" -O2 "${test[@]}" 2>log || return 3 ;;

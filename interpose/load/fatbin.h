@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Fat binaries: what nvcc embeds in programs and libraries, read and rebuilt.
+ *
+ *   wrapper    what a program registers: magic, version, address of a container, and of version 2 of an array of further ones
+ *   container  header (magic, version 1, bytes of the header, bytes of the entries), then the entries
+ *   entry      header, payload; both padded with zeros to 8 bytes. The header ends with a name and options, each where a field of it says.
+ *   payload    PTX, a cubin, or others; stored as it is, or compressed: an LZ4 block or a zstd frame
+ *   group      an entry (kind 0x100, `fatbinary -concat` of CUDA 13.5) with several payloads in one compressed stream. Its header holds a
+ *              header for each of them, of the same form, with the payload's offset in the stream instead of the header's size.
+ *
+ * All integers are little-endian. Nothing outside the bytes that are passed is read, and no alignment is expected, but for what is said to
+ * believe a container's own header. The format is not documented; it was found by experiment with CUDA 12.4, 13.0 and 13.5. */
+#ifndef MM_LOAD_FATBIN_H
+#define MM_LOAD_FATBIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of a container's header; those of an entry's, without name and options. */
+#define MM_FATBIN_CONTAINER_BYTES 16u
+#define MM_FATBIN_ENTRY_BYTES 64u
+
+enum mm_fatbin_kind { MM_FATBIN_PTX = 1, MM_FATBIN_ELF = 2, MM_FATBIN_LTO = 8, MM_FATBIN_GROUP = 0x100 }; /* others may come */
+
+/* Bits of an entry's flags, as far as they are known; the others are kept as they are. */
+#define MM_FATBIN_64BIT 0x1ull
+#define MM_FATBIN_DEBUG 0x2ull
+#define MM_FATBIN_LINUX 0x10ull
+#define MM_FATBIN_LZ4 0x2000ull
+#define MM_FATBIN_ZSTD 0x8000ull
+#define MM_FATBIN_SCRAMBLED 0x10000ull /* LTO IR: not readable, by a key in the header */
+#define MM_FATBIN_ARCH_A 0x100000ull   /* sm_90a: runs on no other architecture */
+#define MM_FATBIN_ARCH_F 0x200000ull   /* sm_100f: runs on its family */
+#define MM_FATBIN_COMPAT 0x1000000ull  /* a cubin for sm_100 or later: its options are a copy of its section .nv.compat */
+
+/* What was wrong, with which value, and what was expected: one line. */
+struct mm_fatbin_error {
+    char message[160];
+};
+
+/* ---- where containers are ------------------------------------------------------------------------- */
+
+/* The containers that a wrapper names. */
+struct mm_fatbin_wrapper {
+    const void *container;
+    const void *const *prelinked; /* version 2: the containers that were linked, for their PTX; ends with NULL. Else NULL */
+};
+/* Reads a wrapper, as __cudaRegisterFatBinary and cuModuleLoadFatBinary take it: 4 bytes, and 24 if they are its magic. False if they are
+ * not, or if its version is another than 1 or 2. */
+bool mm_fatbin_try_wrapper(const void *at, struct mm_fatbin_wrapper *w);
+
+/* Bytes of the container at `at`, its header included, by that header alone; reads MM_FATBIN_CONTAINER_BYTES. 0 if there is none. */
+size_t mm_fatbin_total_bytes(const void *at);
+
+/* ---- entries -------------------------------------------------------------------------------------- */
+
+/* Where a payload, or the stream of a group, is stored. */
+struct mm_fatbin_store {
+    const unsigned char *at;
+    size_t bytes;            /* padding included */
+    uint64_t flags;          /* how it is compressed, and whether it is scrambled */
+    uint32_t packed_bytes;   /* of `bytes`, if it is compressed */
+    uint64_t unpacked_bytes; /* as the header says: may be anything */
+};
+
+/* An entry, or a member of a group. All pointers lead into the bytes that are walked. */
+struct mm_fatbin_entry {
+    size_t idx; /* counted from 0 over all containers */
+    unsigned kind;
+    unsigned arch;    /* 90 */
+    char arch_suffix; /* 'a' or 'f', else 0 */
+    unsigned version_major, version_minor; /* PTX: of its language; ELF: of the cubin's ABI, 1.7 for CUDA 12, 1.8 for CUDA 13 */
+    uint64_t flags;
+    const char *name; /* "kernels.cu" with -lineinfo and -G, and of libraries; no zero behind it is promised. NULL: none */
+    size_t name_bytes;
+    const char *options; /* PTX: ptxas's; LTO: cicc's; ELF: bytes, see MM_FATBIN_COMPAT. As for the name */
+    size_t options_bytes;
+
+    const unsigned char *container;   /* the container's header */
+    const unsigned char *begin, *end; /* the entry or the group, header and payload */
+    const unsigned char *header;      /* the entry's or the member's */
+    size_t header_bytes;
+    struct mm_fatbin_store store; /* the entry's or the group's */
+    bool is_member;
+    uint64_t offset, bytes;        /* a member's part of the stream; not checked against it yet */
+    size_t group_idx, group_count; /* the first member's idx, and how many there are */
+};
+
+/* Position between two entries. */
+struct mm_fatbin_walk {
+    bool is_failed;               /* error says why */
+    struct mm_fatbin_error error; /* a byte that it names is counted from the beginning of the walk */
+    const unsigned char *begin, *at, *end;
+    const unsigned char *container, *container_end;
+    const unsigned char *member; /* header of the next member; NULL outside of groups */
+    size_t idx, members_left;
+    struct mm_fatbin_entry group;
+};
+
+/* Begins a walk over the entries of the container at `at`, or of all containers if more than one lie there; zeros behind each are passed
+ * over. `bytes`: what may be read. */
+void mm_fatbin_walk_begin(struct mm_fatbin_walk *w, const void *at, size_t bytes);
+
+/* The next entry, or false: at the end, or w->is_failed. Members of a group come one by one in the group's place. Entries of unknown kinds
+ * come as they are, and so does a group that cannot be read. */
+bool mm_fatbin_walk_next(struct mm_fatbin_walk *w, struct mm_fatbin_entry *e);
+
+/* ---- payloads ------------------------------------------------------------------------------------- */
+
+/* A payload as the compiler wrote it. Zero it before its first use; mm_fatbin_payload_free ends it. */
+struct mm_fatbin_payload {
+    const unsigned char *at;
+    size_t bytes; /* what is stored uncompressed has its padding in it; nvcc's PTX ends with zeros */
+    unsigned char *unpacked; /* what malloc gave, if it was compressed: at lies in it */
+    const unsigned char *unpacked_from;
+};
+
+/* The payload of an entry, decompressed if it has to be, else where it lies. The last one's memory is used again: for members of the same
+ * group nothing is decompressed a second time. Returns false with the error, and an empty payload, for what is damaged or scrambled or
+ * without memory. */
+bool mm_fatbin_try_payload(struct mm_fatbin_payload *p, const struct mm_fatbin_entry *e, struct mm_fatbin_error *error);
+void mm_fatbin_payload_free(struct mm_fatbin_payload *p);
+
+/* ---- rebuilding ----------------------------------------------------------------------------------- */
+
+/* A new payload, not compressed, for an entry. */
+struct mm_fatbin_change {
+    size_t idx; /* the entry's */
+    const void *payload;
+    size_t bytes;
+};
+
+/* Writes the containers at `at` (as for a walk) anew with those payloads (at most one for each entry; PTX and ELF alone can be
+ * changed). What is changed is stored uncompressed, its header otherwise as it was; all else, what lies between containers included, is
+ * copied byte for byte, but for groups with a changed member: their members become entries of their own, uncompressed. Returns the bytes,
+ * for free(), and how many they are; or NULL with the error, if the container cannot be read, a change cannot be made, or without memory. */
+void *mm_fatbin_try_rebuild(const void *at, size_t bytes, const struct mm_fatbin_change *changes, size_t count, size_t *new_bytes,
+                            struct mm_fatbin_error *error);
+
+#endif

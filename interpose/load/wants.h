@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Which of the allocator's functions an image leaves to be found elsewhere. */
+#ifndef MM_LOAD_WANTS_H
+#define MM_LOAD_WANTS_H
+
+#include <stddef.h>
+
+/* A set of these. */
+enum {
+    MM_WANTS_MALLOC = 1,
+    MM_WANTS_FREE = 2,
+    MM_WANTS_ALIGNED = 4,    /* __cuda_syscall_aligned_malloc */
+    MM_WANTS_USABLE_SIZE = 8, /* mm_usable_size */
+    MM_WANTS_UNREADABLE = 16 /* no 64-bit ELF file for CUDA, or a damaged one: not known */
+};
+
+/* What the cubin of `bytes` bytes leaves undefined, by its symbol table alone; any alignment. A cubin without symbols wants nothing. */
+unsigned mm_wants_of_elf(const void *cubin, size_t bytes);
+
+/* What the PTX text of `bytes` bytes may leave undefined: what it names at all, in comments, in strings, or where it defines it, too. So 0
+ * is certain and all else is to be looked at. Never MM_WANTS_UNREADABLE. */
+unsigned mm_wants_of_ptx(const char *text, size_t bytes);
+
+#endif

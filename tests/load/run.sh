@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# run.sh TEST OUT: suite load with containers that the toolkit makes in OUT, in every way of its to compress; then what nvlink, and
+# cuobjdump where there is one, find in one that the suite has rebuilt. CUDA_HOME in the environment; from the root of the tree.
+set -eu
+test=$(realpath "$1") src=$PWD/tests/load/programs
+rm -rf "$2" && mkdir -p "$2" && cd "$2"
+nvcc() { "$CUDA_HOME/bin/nvcc" "$@"; }
+fatbinary() { "$CUDA_HOME/bin/fatbinary" -64 "$@"; }
+
+nvcc -cubin -arch=sm_75 "$src/one.cu" -o 75.cubin
+nvcc -cubin -arch=sm_90a "$src/one.cu" -o 90a.cubin
+nvcc -ptx -arch=compute_75 "$src/one.cu" -o 75.ptx
+images=('--image3=kind=elf,sm=75,file=75.cubin' '--image3=kind=elf,sm=90a,file=90a.cubin' '--image3=kind=ptx,sm=75,file=75.ptx')
+ways=(-compress=true -compress=false -compress-all)
+help=$(fatbinary --help)
+if [[ $help == *--compress-mode* ]]; then
+    for mode in default size speed balance none; do ways+=("-compress-mode=$mode"); done
+fi
+[[ $help != *--concat* ]] || ways+=(-concat)
+for way in "${ways[@]}"; do fatbinary --create="mode_${way#-}.fatbin" "$way" "${images[@]}"; done
+fatbinary --create=mode_named.fatbin --ident=one.cu -cmdline='-O1 -v' -compress-all "${images[@]}"
+nvcc -fatbin -G -arch=sm_75 "$src/one.cu" -o nvcc_debug.fatbin
+nvcc -fatbin -lineinfo -gencode arch=compute_75,code=compute_75 "$src/one.cu" -o nvcc_lines.fatbin
+nvcc -fatbin -dc -gencode arch=compute_75,code=lto_75 "$src/one.cu" -o nvcc_lto.fatbin
+
+for name in one two; do nvcc -cubin -dc -arch=sm_90 "$src/$name.cu" -o "$name.cubin"; done
+fatbinary --create=before.container -c -compress-all --image3=kind=elf,sm=90,file=one.cubin
+
+"$test" .
+
+link() { "$CUDA_HOME/bin/nvlink" --arch=sm_90 "$1" -o "$1.linked"; }
+link after.fatbin && link two.cubin && cmp after.fatbin.linked two.cubin.linked
+if cuobjdump=$(type -P "$CUDA_HOME/bin/cuobjdump" cuobjdump | head -n 1) && [[ $cuobjdump ]]; then
+    "$cuobjdump" -xelf all after.fatbin >/dev/null && cmp after.1.sm_90.cubin two.cubin
+fi
+printf 'load: %d containers by the toolkit, nvlink%s: passed\n' "$(find . -name '*.fatbin' ! -name after.fatbin | wc -l)" "${cuobjdump:+, cuobjdump}"

@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Suite load: fat binaries and cubins made by hand, whole, cut off at every byte, and with every byte of them changed; and what the
+ * toolkit makes (argv: a folder of it, see run.sh). To be built with AddressSanitizer. */
+#define _GNU_SOURCE
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+
+#include "tests/load/exercise.h"
+#include "tests/load/made.h"
+
+#define TEXT ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry kernel() {\n ret;\n}\n"
+
+static const char *folder;
+static struct mm_fatbin_error error;
+
+/* AddressSanitizer says of each allocation how large it is. */
+static size_t largest;
+void __sanitizer_malloc_hook(const volatile void *at, size_t bytes);
+void __sanitizer_malloc_hook(const volatile void *at, size_t bytes) {
+    (void)at;
+    if (bytes > largest) largest = bytes;
+}
+
+/* A copy that ends where its memory ends. */
+static unsigned char *exactly(const void *data, size_t bytes) {
+    unsigned char *const at = malloc(bytes + !bytes);
+    ck_assert(at);
+    memcpy(at, data, bytes);
+    return at;
+}
+
+static size_t cubin(unsigned char *to) { return made_cubin(to, (const char *const[]){"kernel", NULL}, (const char *const[]){"malloc", NULL}); }
+
+/* One of each: stored, LZ4, zstd, with and without name and options; a second container; zeros between and behind. */
+static void make_all(struct made *m) {
+    unsigned char elf[2048];
+    const size_t elf_bytes = cubin(elf);
+    memset(m, 0, sizeof *m);
+    made_container(m);
+    made_entry(m, ELF, 75, STORED, NULL, NULL, elf, elf_bytes);
+    made_entry(m, ELF, 90, LZ4 | ARCH_A, "k.cu", NULL, elf, elf_bytes);
+    made_entry(m, ELF, 100, ZSTD | ARCH_F, NULL, "\2\11", elf, elf_bytes);
+    made_put(m, (const char[24]){0}, 24);
+    made_container(m);
+    made_entry(m, PTX, 90, STORED, "12345678", "-O1", TEXT, sizeof TEXT);
+    made_entry(m, PTX, 90, LZ4, NULL, "-g --x ", TEXT, sizeof TEXT);
+    made_entry(m, LTO, 90, ZSTD | SCRAMBLED, NULL, "-fmad=1", TEXT, sizeof TEXT);
+    made_entry(m, 0x77, 12, STORED, NULL, NULL, "opaque", 6);
+    made_group(m, ZSTD, TEXT, elf, elf_bytes);
+    made_put(m, (const char[5]){0}, 5);
+}
+enum { ALL = 9 };
+
+/* A small one with a group. */
+static void make_small(struct made *m, uint64_t flags) {
+    unsigned char elf[2048] = {0};
+    const size_t elf_bytes = cubin(elf);
+    memset(m, 0, sizeof *m);
+    made_container(m);
+    made_entry(m, PTX, 75, flags, "k.cu", "-v", TEXT, sizeof TEXT);
+    made_group(m, flags, TEXT, elf, elf_bytes);
+}
+
+/* All entries; expects none to be wrong. */
+static size_t read_all(const void *at, size_t bytes, struct mm_fatbin_entry *entries, size_t room) {
+    struct mm_fatbin_walk w;
+    struct mm_fatbin_entry e;
+    size_t count = 0;
+    for (mm_fatbin_walk_begin(&w, at, bytes); mm_fatbin_walk_next(&w, &e); count++)
+        if (count < room) entries[count] = e;
+    ck_assert_msg(!w.is_failed, "%s", w.error.message);
+    return count;
+}
+
+/* What is said of the bytes: the error of the walk, or "". */
+static const char *walk_error(const void *data, size_t bytes) {
+    static struct mm_fatbin_walk w;
+    struct mm_fatbin_entry e;
+    unsigned char *const at = exactly(data, bytes);
+    mm_fatbin_walk_begin(&w, at, bytes);
+    while (mm_fatbin_walk_next(&w, &e)) continue;
+    free(at);
+    return w.is_failed ? w.error.message : "";
+}
+
+START_TEST(entries) {
+    static struct made m;
+    unsigned char elf[2048];
+    const size_t elf_bytes = cubin(elf);
+    struct mm_fatbin_entry e[ALL];
+    struct mm_fatbin_payload p = {0};
+    make_all(&m);
+    ck_assert_uint_eq(read_all(m.at, m.bytes, e, ALL), ALL);
+    static const struct {
+        unsigned kind, arch;
+        char suffix;
+        const char *name, *options;
+        unsigned major, minor;
+    } expected[ALL] = {{ELF, 75, 0, "", "", 1, 8},           {ELF, 90, 'a', "k.cu", "", 1, 8},   {ELF, 100, 'f', "", "\2\11", 1, 8},
+                       {PTX, 90, 0, "12345678", "-O1", 9, 0}, {PTX, 90, 0, "", "-g --x ", 9, 0}, {LTO, 90, 0, "", "-fmad=1", 9, 0},
+                       {0x77, 12, 0, "", "", 9, 0},           {PTX, 90, 0, "twice.cu", "-O1 -g 1", 9, 0}, {ELF, 80, 0, "eight.cu", "", 1, 8}};
+    for (size_t i = 0; i < ALL; i++) {
+        ck_assert_uint_eq(e[i].idx, i);
+        ck_assert_uint_eq(e[i].kind, expected[i].kind);
+        ck_assert_uint_eq(e[i].arch, expected[i].arch);
+        ck_assert_int_eq(e[i].arch_suffix, expected[i].suffix);
+        ck_assert_uint_eq(e[i].version_major, expected[i].major);
+        ck_assert_uint_eq(e[i].version_minor, expected[i].minor);
+        ck_assert_uint_eq(e[i].name_bytes, strlen(expected[i].name));
+        ck_assert(memcmp(e[i].name ? e[i].name : "", expected[i].name, e[i].name_bytes) == 0);
+        ck_assert_uint_eq(e[i].options_bytes, strlen(expected[i].options));
+        ck_assert(memcmp(e[i].options ? e[i].options : "", expected[i].options, e[i].options_bytes) == 0);
+        ck_assert(e[i].flags & MM_FATBIN_64BIT && e[i].flags & MM_FATBIN_LINUX && !(e[i].flags & MM_FATBIN_DEBUG));
+        ck_assert_int_eq(e[i].is_member, i >= 7);
+        ck_assert_uint_eq(e[i].group_idx, i < 7 ? i : 7);
+        ck_assert_uint_eq(e[i].group_count, i < 7 ? 1 : 2);
+        if (e[i].kind == LTO) {
+            ck_assert(!mm_fatbin_try_payload(&p, &e[i], &error));
+            ck_assert_str_eq(error.message, "entry 5 of a fat binary is scrambled; expected PTX or a cubin");
+            continue;
+        }
+        ck_assert_msg(mm_fatbin_try_payload(&p, &e[i], &error), "%s", error.message);
+        if (e[i].kind == ELF) ck_assert(p.bytes == elf_bytes && memcmp(p.at, elf, elf_bytes) == 0);
+        if (e[i].kind == PTX) ck_assert(p.bytes >= sizeof TEXT && p.bytes < sizeof TEXT + 8 && strcmp((const char *)p.at, TEXT) == 0);
+    }
+    mm_fatbin_payload_free(&p);
+}
+END_TEST
+
+/* Members of a group are decompressed once, and what is stored is not copied. */
+START_TEST(payloads_are_shared) {
+    static struct made m;
+    struct mm_fatbin_entry e[ALL];
+    struct mm_fatbin_payload p = {0};
+    make_all(&m);
+    read_all(m.at, m.bytes, e, ALL);
+    ck_assert(mm_fatbin_try_payload(&p, &e[0], &error) && p.at == e[0].store.at && !p.unpacked);
+    ck_assert(mm_fatbin_try_payload(&p, &e[7], &error));
+    unsigned char *const unpacked = p.unpacked;
+    unpacked[0] = '#';
+    ck_assert(mm_fatbin_try_payload(&p, &e[8], &error) && p.unpacked == unpacked && p.at > unpacked);
+    ck_assert(mm_fatbin_try_payload(&p, &e[7], &error) && p.at == unpacked && *p.at == '#');
+    ck_assert(mm_fatbin_try_payload(&p, &e[4], &error) && *p.at == '.');
+    ck_assert(mm_fatbin_try_payload(&p, &e[7], &error) && *p.at == '.');
+    mm_fatbin_payload_free(&p);
+}
+END_TEST
+
+START_TEST(totals) {
+    static struct made m;
+    make_all(&m);
+    const size_t second = m.container;
+    ck_assert_uint_eq(mm_fatbin_total_bytes(m.at), second - 24);
+    ck_assert_uint_eq(mm_fatbin_total_bytes(m.at + second), m.bytes - 5 - second);
+    unsigned char *const header = exactly(m.at, 16);
+    for (size_t i = 0; i < 8; i++) { /* magic, version, size of the header */
+        header[i] ^= 0x40;
+        ck_assert_uint_eq(mm_fatbin_total_bytes(header), i == 6 ? second - 24 + 0x40 : i == 7 ? second - 24 + 0x4000 : 0);
+        header[i] ^= 0x40;
+    }
+    header[6] = 15;
+    ck_assert_uint_eq(mm_fatbin_total_bytes(header), 0);
+    header[6] = 16;
+    memset(header + 8, 255, 8);
+    ck_assert_uint_eq(mm_fatbin_total_bytes(header), 0);
+    header[15] = 127;
+    ck_assert_uint_eq(mm_fatbin_total_bytes(header), 0);
+    free(header);
+}
+END_TEST
+
+START_TEST(wrappers) {
+    const char one[16] = "", two[16] = "";
+    const void *const list[] = {two, NULL};
+    struct {
+        uint32_t magic, version;
+        const void *container, *more;
+    } wrapper = {0x466243b1, 1, one, "file name"};
+    struct mm_fatbin_wrapper w;
+    unsigned char *at = exactly(&wrapper, sizeof wrapper);
+    ck_assert(mm_fatbin_try_wrapper(at, &w) && w.container == one && !w.prelinked);
+    free(at);
+    wrapper.version = 2;
+    wrapper.more = list;
+    at = exactly(&wrapper, sizeof wrapper);
+    ck_assert(mm_fatbin_try_wrapper(at, &w) && w.container == one && w.prelinked == list);
+    at[4] = 3;
+    ck_assert(!mm_fatbin_try_wrapper(at, &w));
+    free(at);
+    at = exactly("\x50\xed\x55\xba", 4);
+    ck_assert(!mm_fatbin_try_wrapper(at, &w));
+    free(at);
+}
+END_TEST
+
+/* ---- damage --------------------------------------------------------------------------------------- */
+
+START_TEST(cut_off) {
+    static struct made m;
+    static const uint64_t flags[] = {STORED, LZ4, ZSTD};
+    make_small(&m, flags[_i]);
+    for (size_t bytes = 0; bytes <= m.bytes; bytes++) {
+        unsigned char *const at = exactly(m.at, bytes);
+        ck_assert_uint_eq(exercise(at, bytes, 1), bytes == m.bytes ? 3 : 0);
+        ck_assert_int_eq(*walk_error(m.at, bytes) == 0, bytes == 0 || bytes == m.bytes);
+        free(at);
+    }
+    /* The container says so, too. */
+    for (size_t bytes = 16; bytes <= m.bytes; bytes++) {
+        made_u64(&m, 8, bytes - 16);
+        unsigned char *const at = exactly(m.at, bytes);
+        exercise(at, bytes, 3);
+        free(at);
+    }
+}
+END_TEST
+
+/* Every byte becomes every other. */
+START_TEST(changed) {
+    static struct made m;
+    static const uint64_t flags[] = {STORED, LZ4, ZSTD};
+    make_small(&m, flags[_i]);
+    unsigned char *const at = exactly(m.at, m.bytes);
+    for (size_t i = 0; i < m.bytes; i++)
+        for (unsigned change = 1; change < 256; change++) {
+            at[i] = (unsigned char)(m.at[i] ^ change);
+            exercise(at, m.bytes, change % 8);
+            at[i] = m.at[i];
+        }
+    free(at);
+}
+END_TEST
+
+/* Every 32-bit word becomes what hurts most. */
+START_TEST(hostile) {
+    static struct made m;
+    static const uint64_t flags[] = {STORED, LZ4, ZSTD};
+    static const uint32_t words[] = {0, 1, 7, 8, 63, 64, 65, 0x7fffffff, 0x80000000, 0xfffffff0, 0xfffffff8, 0xffffffff};
+    make_small(&m, flags[_i]);
+    for (size_t i = 0; i + 4 <= m.bytes; i += 4)
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            for (size_t next = 0; next < 2 && i + 4 + 4 * next <= m.bytes; next++) { /* and the one behind it */
+                unsigned char *const at = exactly(m.at, m.bytes);
+                memcpy(at + i, &words[k], 4);
+                memcpy(at + i + 4 * next, &words[k], 4);
+                exercise(at, m.bytes, 7);
+                free(at);
+            }
+}
+END_TEST
+
+/* Each thing that a walk refuses, by its line. */
+START_TEST(refused) {
+    static struct made m;
+    const struct {
+        size_t at;
+        uint32_t value;
+        const char *what;
+    } cases[] = {{4, 0x100002, "byte 0 of a fat binary of 456: no container; expected 0xba55ed50 and version 1"},
+                 {8, 441, "byte 0 of a fat binary of 456: a container that is cut off"},
+                 {12, 1, "byte 0 of a fat binary of 456: a container that is cut off"},
+                 {8, 439, "byte 256 of a fat binary of 456: an entry with a payload that is cut off"},
+                 {16 + 4, 63, "byte 16 of a fat binary of 456: an entry with a header of a size that cannot be"},
+                 {16 + 4, 441, "byte 16 of a fat binary of 456: an entry with a header of a size that cannot be"},
+                 {16 + 8, 377, "byte 16 of a fat binary of 456: an entry with a payload that is cut off"},
+                 {16 + 8, 360, "byte 440 of a fat binary of 456: an entry that is cut off"},
+                 {16 + 12, 1, "byte 16 of a fat binary of 456: an entry with a payload that is cut off"}};
+    memset(&m, 0, sizeof m);
+    made_container(&m);
+    made_entry(&m, ELF, 75, STORED, NULL, NULL, "of no matter, thus 24...", 24);
+    made_entry(&m, ELF, 90, STORED, NULL, NULL, m.at, 88);
+    made_entry(&m, ELF, 90, STORED, NULL, NULL, m.at, 136);
+    ck_assert_uint_eq(m.bytes, 456);
+    ck_assert_str_eq(walk_error(m.at, m.bytes), "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct made bad = m;
+        made_u32(&bad, cases[i].at, cases[i].value);
+        ck_assert_str_eq(walk_error(bad.at, bad.bytes), cases[i].what);
+    }
+    made_put(&m, "\0\0\0x", 4);
+    ck_assert_str_eq(walk_error(m.at, m.bytes), "byte 459 of a fat binary of 460: no container; expected 0xba55ed50 and version 1");
+}
+END_TEST
+
+/* Payloads that are not what their header says. */
+START_TEST(damaged) {
+    static struct made m;
+    static const uint64_t flags[] = {LZ4, ZSTD};
+    struct mm_fatbin_entry e;
+    struct mm_fatbin_payload p = {0};
+    memset(&m, 0, sizeof m);
+    made_container(&m);
+    made_entry(&m, PTX, 75, flags[_i], NULL, NULL, TEXT, sizeof TEXT);
+    const uint32_t stored = (uint32_t)(m.bytes - 80);
+    const struct {
+        size_t at;
+        uint64_t value;
+        const char *what;
+    } cases[] = {{56, sizeof TEXT + 1, "is damaged"},    {56, sizeof TEXT - 1, "is damaged"},
+                 {56, 0, "has no size, or one above 1 GiB"}, {56, (1ull << 30) + 1, "has no size, or one above 1 GiB"},
+                 {56, 1ull << 30, "is damaged"},         {56, ~0ull, "has no size, or one above 1 GiB"},
+                 {16, stored + 1, "is damaged"},         {16, 0xffffffff, "is damaged"},
+                 {16, 5, "is damaged"},                  {16, 0, "is damaged"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char expected[160];
+        struct made bad = m;
+        if (cases[i].at == 16) made_u32(&bad, 16 + 16, (uint32_t)cases[i].value);
+        else made_u64(&bad, 16 + 56, cases[i].value);
+        unsigned char *const at = exactly(bad.at, bad.bytes);
+        ck_assert_uint_eq(read_all(at, bad.bytes, &e, 1), 1);
+        largest = 0;
+        ck_assert(!mm_fatbin_try_payload(&p, &e, &error));
+        ck_assert(!p.at && !p.bytes && !p.unpacked);
+        ck_assert_msg(largest < 1u << 20, "case %zu: %zu bytes", i, largest); /* no memory for what cannot be */
+        snprintf(expected, sizeof expected, "entry 0 of a fat binary %s: %u bytes for %llu", cases[i].what, (unsigned)e.store.packed_bytes,
+                 (unsigned long long)e.store.unpacked_bytes);
+        ck_assert_str_eq(error.message, expected);
+        free(at);
+    }
+}
+END_TEST
+
+/* A group that is not understood comes as it is; its members' bounds are looked at when they are wanted. */
+START_TEST(groups) {
+    static struct made m;
+    unsigned char elf[2048] = {0};
+    const size_t elf_bytes = cubin(elf);
+    struct mm_fatbin_entry e[3];
+    struct mm_fatbin_payload p = {0};
+    memset(&m, 0, sizeof m);
+    made_container(&m);
+    made_group(&m, LZ4, TEXT, elf, elf_bytes);
+    enum { FIRST = 16 + 64 + 8, SECOND = FIRST + 104 };
+    const struct {
+        size_t at;
+        uint32_t value;
+    } opaque[] = {{16 + 20, 0},  {16 + 20, 0xfffffff8}, {80, 0},         {80, 3},         {80, 64},         {84, 7},           {84, 8},          {84, 200},
+                  {84, 0x10000}, {FIRST, 0x100},        {FIRST + 20, 4096}, {FIRST + 36, 4096}, {FIRST + 36, ~0u}, {FIRST + 80, 4096}, {FIRST + 84, 4096}, {FIRST + 84, ~0u}, {SECOND, 0x100}};
+    ck_assert_uint_eq(read_all(m.at, m.bytes, e, 3), 2);
+    ck_assert(e[0].is_member && e[1].is_member && e[1].header == m.at + SECOND && e[1].header_bytes == 80);
+    for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++) {
+        struct made bad = m;
+        made_u32(&bad, opaque[i].at, opaque[i].value);
+        unsigned char *const at = exactly(bad.at, bad.bytes);
+        ck_assert_msg(read_all(at, bad.bytes, e, 3) == 1, "case %zu", i);
+        ck_assert(e[0].kind == GROUP && !e[0].is_member && e[0].group_count == 1 && !e[0].options);
+        ck_assert(!mm_fatbin_try_rebuild(at, bad.bytes, &(struct mm_fatbin_change){0, "x", 1}, 1, &(size_t){0}, &error));
+        ck_assert_str_eq(error.message, "entry 0 of a fat binary is of kind 256, or scrambled; expected PTX (1) or ELF (2), to change it");
+        free(at);
+    }
+    const uint32_t stream = (uint32_t)made_round(sizeof TEXT), past[] = {stream + 1, ~0u};
+    for (size_t i = 0; i < 4; i++) { /* offset or size */
+        struct made bad = m;
+        made_u32(&bad, SECOND + (i / 2 ? 8 : 4), i / 2 && !(i % 2) ? (uint32_t)elf_bytes + 1 : past[i % 2]);
+        ck_assert_uint_eq(read_all(bad.at, bad.bytes, e, 3), 2);
+        ck_assert(mm_fatbin_try_payload(&p, &e[0], &error) && !mm_fatbin_try_payload(&p, &e[1], &error));
+        ck_assert(!p.at && strstr(error.message, "entry 1 of a fat binary is not within its group of"));
+        ck_assert(!mm_fatbin_try_rebuild(bad.at, bad.bytes, &(struct mm_fatbin_change){0, "x", 1}, 1, &(size_t){0}, &error));
+    }
+    mm_fatbin_payload_free(&p);
+    /* A member that is scrambled, in a group that is not. */
+    made_u64(&m, SECOND + 40, SCRAMBLED);
+    read_all(m.at, m.bytes, e, 3);
+    ck_assert(!mm_fatbin_try_payload(&p, &e[1], &error) && strstr(error.message, "scrambled"));
+}
+END_TEST
+
+/* A member's header that would be read behind the end of all. */
+START_TEST(group_at_the_end) {
+    static struct made m;
+    struct mm_fatbin_entry e[2];
+    memset(&m, 0, sizeof m);
+    made_container(&m);
+    made_header(&m, GROUP, 0, STORED, NULL, NULL);
+    made_put(&m, "\1\0\0\0\20\0\0\0........", 16);
+    made_u32(&m, 16 + 20, 64);
+    made_payload(&m, "", 0, STORED);
+    unsigned char *const at = exactly(m.at, m.bytes);
+    ck_assert(read_all(at, m.bytes, e, 2) == 1 && e[0].kind == GROUP && !e[0].is_member);
+    free(at);
+}
+END_TEST
+
+/* ---- rebuilding ----------------------------------------------------------------------------------- */
+
+/* Each set of entries that can be changed: what becomes of them, and of the others. */
+START_TEST(rebuilt) {
+    static struct made m;
+    make_all(&m);
+    for (unsigned mask = 0; mask < 1u << ALL; mask++) {
+        if (mask & (1u << 5 | 1u << 6)) continue;
+        size_t new_bytes = 0;
+        struct mm_fatbin_change changes[ALL];
+        struct mm_fatbin_entry e[ALL], f[ALL];
+        size_t count = 0;
+        for (size_t i = ALL; i--;) /* in any order */
+            if (mask >> i & 1) changes[count++] = (struct mm_fatbin_change){i, TEXT "changed" + i, sizeof TEXT + 7 - i};
+        unsigned char *const built = mm_fatbin_try_rebuild(m.at, m.bytes, changes, count, &new_bytes, &error);
+        ck_assert_msg(built, "%s", error.message);
+        read_all(m.at, m.bytes, e, ALL);
+        ck_assert_uint_eq(read_all(built, new_bytes, f, ALL), ALL);
+        for (size_t i = 0; i < ALL; i++) {
+            if (!(mask >> i & 1)) continue;
+            const size_t bytes = sizeof TEXT + 7 - i, padding = f[i].store.bytes - bytes;
+            ck_assert(!f[i].is_member && !f[i].store.packed_bytes && !f[i].store.unpacked_bytes && f[i].begin == f[i].header);
+            ck_assert_uint_eq(f[i].flags, e[i].flags & ~(uint64_t)(LZ4 | ZSTD));
+            ck_assert(memcmp(f[i].store.at, TEXT "changed" + i, bytes) == 0);
+            ck_assert(f[i].store.bytes % 8 == 0 && padding <= 8 && (e[i].kind != PTX || padding));
+            ck_assert(memcmp(f[i].store.at + bytes, (const char[8]){0}, padding) == 0);
+        }
+        free(built);
+        exercise_rebuild(m.at, m.bytes, mask);
+    }
+}
+END_TEST
+
+START_TEST(not_rebuilt) {
+    static struct made m;
+    static const char big[1];
+    make_all(&m);
+    const struct {
+        struct mm_fatbin_change changes[2];
+        size_t count;
+        const char *what;
+    } cases[] = {
+        {{{5, TEXT, 8}}, 1, "entry 5 of a fat binary is of kind 8, or scrambled; expected PTX (1) or ELF (2), to change it"},
+        {{{6, TEXT, 8}}, 1, "entry 6 of a fat binary is of kind 119, or scrambled; expected PTX (1) or ELF (2), to change it"},
+        {{{9, TEXT, 8}}, 1, "a fat binary of 9 entries: 0 of 1 changes name one of them; expected each to, and no other's"},
+        {{{1, TEXT, 8}, {1, TEXT, 8}}, 2, "a fat binary of 9 entries: 1 of 2 changes name one of them; expected each to, and no other's"},
+        {{{0, TEXT, 0}}, 1, "entry 0 of a fat binary cannot become 0 bytes; expected 1 to 1 GiB"},
+        {{{0, big, (1u << 30) + 1}}, 1, "entry 0 of a fat binary cannot become 1073741825 bytes; expected 1 to 1 GiB"}};
+    size_t bytes = 77;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert(!mm_fatbin_try_rebuild(m.at, m.bytes, cases[i].changes, cases[i].count, &bytes, &error));
+        ck_assert_str_eq(error.message, cases[i].what);
+    }
+    ck_assert(!mm_fatbin_try_rebuild(m.at, m.bytes - 6, NULL, 0, &bytes, &error));
+    ck_assert(strstr(error.message, "a container that is cut off"));
+    ck_assert_uint_eq(bytes, 77);
+}
+END_TEST
+
+/* ---- what images want ----------------------------------------------------------------------------- */
+
+static unsigned wants(const unsigned char *elf, size_t bytes) {
+    unsigned char *const at = exactly(elf, bytes);
+    const unsigned wanted = mm_wants_of_elf(at, bytes);
+    free(at);
+    return wanted;
+}
+
+START_TEST(elf_wants) {
+    unsigned char elf[4096];
+    const char *const none[] = {NULL};
+    const struct {
+        const char *defined[4], *undefined[8];
+        unsigned wanted;
+    } cases[] = {{{"kernel"}, {"vprintf"}, 0},
+                 {{"kernel"}, {"malloc"}, MM_WANTS_MALLOC},
+                 {{"kernel"}, {"x", "free"}, MM_WANTS_FREE},
+                 {{"kernel"}, {"__cuda_syscall_aligned_malloc"}, MM_WANTS_ALIGNED},
+                 {{"kernel"}, {"mm_usable_size", "y"}, MM_WANTS_USABLE_SIZE},
+                 {{"malloc", "free"}, {"mallo", "malloc_", "_free", "cudaMalloc"}, 0},
+                 {{"free"}, {"free", "malloc"}, MM_WANTS_MALLOC | MM_WANTS_FREE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_uint_eq(wants(elf, made_cubin(elf, cases[i].defined, cases[i].undefined)), cases[i].wanted);
+    ck_assert_uint_eq(wants(elf, made_cubin(elf, none, none)), 0);
+    ck_assert_uint_eq(wants((const unsigned char *)TEXT, sizeof TEXT), MM_WANTS_UNREADABLE);
+}
+END_TEST
+
+START_TEST(elf_without_sections) {
+    unsigned char elf[4096];
+    Elf64_Ehdr head;
+    size_t bytes = cubin(elf);
+    memcpy(&head, elf, sizeof head);
+    /* Their number in the first, as if they were too many. */
+    const uint64_t count = head.e_shnum;
+    memcpy(elf + head.e_shoff + offsetof(Elf64_Shdr, sh_size), &count, sizeof count);
+    memset(elf + offsetof(Elf64_Ehdr, e_shnum), 0, 2);
+    ck_assert_uint_eq(wants(elf, bytes), MM_WANTS_MALLOC);
+    memset(elf + offsetof(Elf64_Ehdr, e_shoff), 0, 8);
+    ck_assert_uint_eq(wants(elf, sizeof head), 0);
+    elf[offsetof(Elf64_Ehdr, e_shnum)] = 3;
+    ck_assert_uint_eq(wants(elf, sizeof head), 0);
+}
+END_TEST
+
+START_TEST(elf_damaged) {
+    unsigned char elf[4096];
+    Elf64_Ehdr head;
+    const size_t bytes = cubin(elf);
+    memcpy(&head, elf, sizeof head);
+    for (size_t cut = 0; cut < bytes; cut++) ck_assert_uint_eq(wants(elf, cut), MM_WANTS_UNREADABLE);
+    const size_t symbols = head.e_shoff + 2 * sizeof(Elf64_Shdr), names = symbols - sizeof(Elf64_Shdr);
+    const struct {
+        size_t at, bytes;
+        uint64_t value;
+    } cases[] = {{0, 1, 0},
+                 {EI_CLASS, 1, ELFCLASS32},
+                 {offsetof(Elf64_Ehdr, e_machine), 2, EM_X86_64},
+                 {offsetof(Elf64_Ehdr, e_shentsize), 2, 63},
+                 {offsetof(Elf64_Ehdr, e_shoff), 8, bytes - 63},
+                 {offsetof(Elf64_Ehdr, e_shoff), 8, ~0ull},
+                 {offsetof(Elf64_Ehdr, e_shnum), 2, 4},
+                 {offsetof(Elf64_Ehdr, e_shnum), 2, 2}, /* the names are behind the last */
+                 {symbols + offsetof(Elf64_Shdr, sh_link), 4, 3},
+                 {symbols + offsetof(Elf64_Shdr, sh_offset), 8, bytes - 8},
+                 {symbols + offsetof(Elf64_Shdr, sh_size), 8, bytes},
+                 {symbols + offsetof(Elf64_Shdr, sh_size), 8, ~0ull},
+                 {names + offsetof(Elf64_Shdr, sh_offset), 8, bytes + 1},
+                 {names + offsetof(Elf64_Shdr, sh_size), 8, ~0ull}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char bad[4096];
+        memcpy(bad, elf, bytes);
+        memcpy(bad + cases[i].at, &cases[i].value, cases[i].bytes);
+        ck_assert_msg(wants(bad, bytes) == (cases[i].at == offsetof(Elf64_Ehdr, e_shnum) && cases[i].value == 2 ? 0 : MM_WANTS_UNREADABLE), "case %zu", i);
+    }
+    /* Names that end too early, and one that begins behind them. */
+    unsigned char bad[4096];
+    memcpy(bad, elf, bytes);
+    memcpy(bad + names + offsetof(Elf64_Shdr, sh_size), &(uint64_t){strlen("kernel") + 2 + strlen("malloc")}, 8);
+    ck_assert_uint_eq(wants(bad, bytes), 0);
+    for (size_t i = 0; i < bytes; i++)
+        for (unsigned change = 1; change < 256; change++) {
+            unsigned char *const at = exactly(elf, bytes);
+            at[i] = (unsigned char)(at[i] ^ change);
+            mm_wants_of_elf(at, bytes);
+            free(at);
+        }
+}
+END_TEST
+
+/* The names end where the file does: a symbol's name may only be compared up to there. */
+START_TEST(elf_names_last) {
+    unsigned char elf[4096];
+    Elf64_Ehdr head;
+    size_t bytes = cubin(elf);
+    memcpy(&head, elf, sizeof head);
+    memcpy(elf + bytes, "\0mallo", 6);
+    const size_t names = head.e_shoff + sizeof(Elf64_Shdr), symbols = head.e_shoff - 2 * sizeof(Elf64_Sym);
+    memcpy(elf + names + offsetof(Elf64_Shdr, sh_offset), &(uint64_t){bytes}, 8);
+    memcpy(elf + names + offsetof(Elf64_Shdr, sh_size), &(uint64_t){6}, 8);
+    for (uint32_t name = 0; name < 16; name++) {
+        for (int i = 0; i < 2; i++) memcpy(elf + symbols + (size_t)i * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_name), &name, 4);
+        ck_assert_uint_eq(wants(elf, bytes + 6), 0);
+    }
+}
+END_TEST
+
+START_TEST(ptx_wants) {
+    static const struct {
+        const char *text;
+        unsigned wanted;
+    } cases[] = {{"", 0},
+                 {TEXT, 0},
+                 {".extern .func (.param .b64 r) malloc\n(", MM_WANTS_MALLOC},
+                 {"malloc", MM_WANTS_MALLOC},
+                 {"call free;", MM_WANTS_FREE},
+                 {"malloc_x my_malloc amalloc malloc1 $free free$ freed", 0},
+                 {"xmalloc malloc", MM_WANTS_MALLOC},
+                 {"__cuda_syscall_aligned_malloc(", MM_WANTS_ALIGNED},
+                 {"mov.u64 %rd1, mm_usable_size;", MM_WANTS_USABLE_SIZE},
+                 {"free,malloc", MM_WANTS_MALLOC | MM_WANTS_FREE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t bytes = strlen(cases[i].text);
+        unsigned char *const at = exactly(cases[i].text, bytes); /* no zero behind it */
+        ck_assert_msg(mm_wants_of_ptx((const char *)at, bytes) == cases[i].wanted, "%s", cases[i].text);
+        free(at);
+    }
+}
+END_TEST
+
+/* ---- what the toolkit makes ----------------------------------------------------------------------- */
+
+static unsigned char *read_file(const char *name, size_t *bytes) {
+    static unsigned char room[1 << 22];
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *const f = fopen(path, "rb");
+    ck_assert_msg(f, "%s cannot be read", path);
+    *bytes = fread(room, 1, sizeof room, f);
+    ck_assert(*bytes < sizeof room);
+    fclose(f);
+    return exactly(room, *bytes);
+}
+
+/* In each container every cubin is the file from which it was made, if it was made of files, and what wants the allocator is known. */
+START_TEST(toolkit_made) {
+    struct dirent *entry;
+    size_t seen = 0;
+    DIR *const d = opendir(folder);
+    ck_assert_msg(d, "no %s", folder);
+    while ((entry = readdir(d))) {
+        const char *const dot = strrchr(entry->d_name, '.');
+        if (!dot || strcmp(dot, ".fatbin") != 0) continue;
+        const bool is_of_files = strncmp(entry->d_name, "mode_", 5) == 0;
+        struct mm_fatbin_walk w;
+        struct mm_fatbin_entry e;
+        struct mm_fatbin_payload p = {0};
+        size_t bytes, texts = 0, cubins = 0;
+        unsigned char *const at = read_file(entry->d_name, &bytes);
+        ck_assert_uint_eq(mm_fatbin_total_bytes(at), bytes);
+        for (mm_fatbin_walk_begin(&w, at, bytes); mm_fatbin_walk_next(&w, &e);) {
+            if (e.kind == MM_FATBIN_LTO) continue;
+            ck_assert_msg(mm_fatbin_try_payload(&p, &e, &error), "%s: %s", entry->d_name, error.message);
+            if (e.kind == MM_FATBIN_PTX) {
+                ck_assert(e.arch == 75 && !e.arch_suffix && e.version_major >= 7);
+                ck_assert(p.at[p.bytes - 1] == 0 && strstr((const char *)p.at, ".target sm_75"));
+                ck_assert_uint_eq(mm_wants_of_ptx((const char *)p.at, p.bytes), MM_WANTS_MALLOC | MM_WANTS_FREE);
+                texts++;
+            } else if (is_of_files) {
+                char name[64];
+                size_t cubin_bytes;
+                ck_assert_uint_eq(e.kind, MM_FATBIN_ELF);
+                snprintf(name, sizeof name, "%u%.*s.cubin", e.arch, e.arch_suffix != 0, &e.arch_suffix);
+                unsigned char *const file = read_file(name, &cubin_bytes);
+                ck_assert_msg(p.bytes == cubin_bytes && memcmp(p.at, file, cubin_bytes) == 0, "%s: entry %zu is not %s", entry->d_name, e.idx, name);
+                ck_assert_uint_eq(mm_wants_of_elf(p.at, p.bytes), MM_WANTS_MALLOC | MM_WANTS_FREE);
+                free(file);
+                cubins++;
+            }
+        }
+        ck_assert_msg(!w.is_failed, "%s: %s", entry->d_name, w.error.message);
+        if (is_of_files) ck_assert_msg(texts == 1 && cubins == 2, "%s: %zu, %zu", entry->d_name, texts, cubins);
+        mm_fatbin_payload_free(&p);
+        exercise(at, bytes, 0);
+        free(at);
+        seen++;
+    }
+    closedir(d);
+    ck_assert_uint_ge(seen, 7);
+}
+END_TEST
+
+/* For other readers (run.sh): before.container, its only entry replaced by two.cubin, is after.fatbin. */
+START_TEST(toolkit_rebuilt) {
+    char path[4096];
+    size_t bytes, cubin_bytes, new_bytes;
+    unsigned char *const at = read_file("before.container", &bytes), *const other = read_file("two.cubin", &cubin_bytes);
+    unsigned char *const built = mm_fatbin_try_rebuild(at, bytes, &(struct mm_fatbin_change){0, other, cubin_bytes}, 1, &new_bytes, &error);
+    ck_assert_msg(built, "%s", error.message);
+    ck_assert_uint_eq(mm_fatbin_total_bytes(built), new_bytes);
+    snprintf(path, sizeof path, "%s/after.fatbin", folder);
+    FILE *const f = fopen(path, "wb");
+    ck_assert_msg(f, "%s cannot be written", path);
+    const size_t written = fwrite(built, 1, new_bytes, f);
+    ck_assert(fclose(f) == 0 && written == new_bytes);
+    free(at);
+    free(other);
+    free(built);
+}
+END_TEST
+
+int main(int argc, char **argv) {
+    Suite *const suite = suite_create("load");
+    TCase *const made = tcase_create("made by hand"), *const bytes = tcase_create("every byte"), *const toolkit = tcase_create("made by the toolkit");
+    folder = argc > 1 ? argv[1] : NULL;
+    tcase_set_timeout(bytes, 120);
+    tcase_add_test(made, entries);
+    tcase_add_test(made, payloads_are_shared);
+    tcase_add_test(made, totals);
+    tcase_add_test(made, wrappers);
+    tcase_add_loop_test(made, cut_off, 0, 3);
+    tcase_add_test(made, refused);
+    tcase_add_loop_test(made, damaged, 0, 2);
+    tcase_add_test(made, groups);
+    tcase_add_test(made, group_at_the_end);
+    tcase_add_test(made, rebuilt);
+    tcase_add_test(made, not_rebuilt);
+    tcase_add_test(made, elf_wants);
+    tcase_add_test(made, elf_without_sections);
+    tcase_add_test(made, elf_damaged);
+    tcase_add_test(made, elf_names_last);
+    tcase_add_test(made, ptx_wants);
+    tcase_add_loop_test(bytes, hostile, 0, 3);
+    tcase_add_loop_test(bytes, changed, 0, 3);
+    if (folder) tcase_add_test(toolkit, toolkit_made);
+    if (folder) tcase_add_test(toolkit, toolkit_rebuilt);
+    suite_add_tcase(suite, made);
+    suite_add_tcase(suite, bytes);
+    suite_add_tcase(suite, toolkit);
+    SRunner *const runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
