@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "interpose/load/cubin.h"
+#include "interpose/load/wants.h"
 #include "interpose/shim.h"
 
 struct mm_attempt mm_attempt_run(const char *program, int argc, char **argv, char *more) {
@@ -84,7 +85,7 @@ const char *mm_devlink_lacks(const char *path) {
         exit(1);
     }
     const bool is_linked = mm_cubin_kind(elf.data, elf.bytes) == MM_CUBIN_WHOLE;
-    const char *missing = is_linked ? mm_cubin_lacks(elf.data, elf.bytes) : NULL;
+    const char *missing = is_linked ? mm_wants_name(mm_wants_of_elf(elf.data, elf.bytes)) : NULL;
     mm_splice_text_free(&elf);
     return missing;
 }

@@ -3,8 +3,8 @@
  * allocator, links mm's device library to it (load/cubin.h). The program's kernels stay byte for byte what ptxas made.
  *
  * The text it gets calls the allocator by mm's names (splice/names.h); the real one gets CUDA's, which it takes although nobody defines
- * them. It does not take their address in a whole program, nor a call of mm_usable_size: then it is asked for an extensible whole
- * program (-ewp), which can be linked as it is.
+ * them. It takes no call of mm_usable_size in a whole program: then it is asked for an extensible whole program (-ewp), which can be linked
+ * as it is.
  *
  * Of ptxas's options these are looked at: -o, -arch, -g and -v.
  */
@@ -17,6 +17,7 @@
 
 #include "interpose/devlink.h"
 #include "interpose/load/cubin.h"
+#include "interpose/load/wants.h"
 #include "interpose/shim.h"
 #include "interpose/splice/names.h"
 
@@ -25,7 +26,7 @@ struct request {
     const char *arch;  /* "-arch=sm_90" */
     int verbose, debug;
     bool declares;              /* the input declares a service */
-    bool is_extended;           /* asked for by us: ptxas -ewp */
+    bool is_extended;           /* because we asked for it: -ewp */
     struct mm_splice_text text; /* the input with CUDA's names, if it had mm's */
 };
 
@@ -93,13 +94,14 @@ static int link_files(const struct request *q, struct files *f, const char *inpu
 static int add_allocator(const struct request *q, struct files *f, const char *input, struct mm_splice_text *image,
                          struct mm_attempt *a) {
     struct mm_splice_text opened = {NULL, 0, 0}, linked = {NULL, 0, 0};
-    const bool is_whole = mm_cubin_kind(image->data, image->bytes) == MM_CUBIN_WHOLE;
     const char *where, *wrong = NULL;
     int bad = mm_text_add(&opened, image->data, image->bytes) ? mm_shim_complain("no memory for '%s'", input) : 0;
-    if (!bad && is_whole && !mm_cubin_open(opened.data, opened.bytes)) bad = mm_shim_complain("ptxas's image of '%s' is damaged", input);
+    if (!bad && !q->is_extended && !mm_cubin_open(opened.data, opened.bytes))
+        bad = mm_shim_complain("the machine code of '%s' is not understood; compile with -rdc=true", input);
     if (!bad) bad = write_file(f->input, &opened) || link_files(q, f, input, a, &linked);
-    if (!bad && mm_cubin_lacks(linked.data, linked.bytes)) bad = mm_devlink_complain(mm_cubin_lacks(linked.data, linked.bytes));
-    if (!bad) wrong = mm_cubin_settle(linked.data, linked.bytes, is_whole ? image->data : NULL, image->bytes, &where);
+    const char *const missing = bad ? NULL : mm_wants_name(mm_wants_of_elf(linked.data, linked.bytes));
+    if (missing) bad = mm_devlink_complain(missing);
+    if (!bad) wrong = mm_cubin_settle(linked.data, linked.bytes, q->is_extended ? NULL : image->data, image->bytes, &where);
     if (wrong)
         bad = mm_shim_complain("the allocator cannot be linked to the machine code of '%s': %s%s%s; compile with -rdc=true", input, where,
                                *where ? " " : "", wrong);
@@ -118,10 +120,10 @@ static int assemble(struct request *q, struct files *f, const char *ptxas, int a
     if (q->text.data) changed[q->input] = f->text;
     changed[q->output] = f->image;
     *a = mm_attempt_run(ptxas, argc, changed, NULL);
-    if (a->status && q->declares) {
+    if (a->status) {
         const struct mm_attempt again = mm_attempt_run(ptxas, argc, changed, extensible);
-        if (again.status == 0) *a = again;
         q->is_extended = again.status == 0;
+        if (q->is_extended) *a = again;
     }
     free(changed);
     return a->status;
@@ -136,7 +138,8 @@ static int run(struct request *q, struct files *f, const char *ptxas, int argc, 
     if (read_file(f->image, &image)) return 1;
     const enum mm_cubin_kind kind = mm_cubin_kind(image.data, image.bytes);
     int bad = 0;
-    if ((kind == MM_CUBIN_WHOLE || q->is_extended) && mm_cubin_lacks(image.data, image.bytes))
+    const bool is_final = q->is_extended || (kind != MM_CUBIN_PART && kind != MM_CUBIN_EXTENSIBLE); /* the others will be linked by nvlink.c */
+    if (is_final && mm_wants_name(mm_wants_of_elf(image.data, image.bytes)))
         bad = add_allocator(q, f, argv[q->input], &image, &link);
     if (!bad && link.said[0]) mm_attempt_repeat(&link, 0); /* of recursion and indirect calls nvlink says that it knows no stack; ptxas does not */
     if (!bad) bad = write_file(argv[q->output], &image);

@@ -5,8 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "interpose/splice/splice.h"
-
 enum {
     TYPE_EXTENSIBLE = 0xff00,         /* e_type */
     SECTION_SHARED = 0x7000000a,      /* sh_type of shared memory in images that can be linked */
@@ -116,23 +114,6 @@ static Elf64_Sym symbol(const struct symbols *t, uint64_t i) {
     Elf64_Sym s;
     memcpy(&s, t->at + i * sizeof s, sizeof s);
     return s;
-}
-
-const char *mm_cubin_lacks(const void *image, size_t bytes) {
-    struct view v;
-    struct symbols t;
-    if (!try_view(&v, image, bytes)) return NULL;
-    for (unsigned i = 0; i < v.head.e_shnum; i++) {
-        const Elf64_Shdr s = section(&v, i);
-        if (s.sh_type != SHT_SYMTAB || !try_symbols(&v, &s, &t)) continue;
-        for (uint64_t k = 1; k < t.count; k++) {
-            const Elf64_Sym its = symbol(&t, k);
-            if (its.st_shndx != SHN_UNDEF || its.st_name >= t.names_bytes) continue;
-            for (int n = 0; n < MM_SPLICE_SERVICES; n++)
-                if (strcmp(t.names + its.st_name, mm_splice_service[n]) == 0) return mm_splice_service[n];
-        }
-    }
-    return NULL;
 }
 
 /* Data have a type of their own until they are linked. */

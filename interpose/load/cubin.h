@@ -33,9 +33,6 @@ enum mm_cubin_kind mm_cubin_kind(const void *image, size_t bytes);
  * cubin. An image that lies about itself cannot be told: the driver believes it as well. */
 size_t mm_cubin_bytes(const void *image);
 
-/* The first service of device-side allocation (mm_splice_service) that the image leaves undefined; NULL: none, or it is no cubin. */
-const char *mm_cubin_lacks(const void *image, size_t bytes);
-
 /* Makes a finished image an input of a linker, in place. Returns false, with the image as it was, if it is not MM_CUBIN_WHOLE or is damaged. */
 bool mm_cubin_open(void *image, size_t bytes);
 

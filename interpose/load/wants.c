@@ -74,6 +74,12 @@ unsigned mm_wants_of_elf(const void *cubin, size_t bytes) {
     return wanted;
 }
 
+const char *mm_wants_name(unsigned wanted) {
+    for (int i = 0; i < SERVICES; i++)
+        if (wanted & service[i].bit) return service[i].name;
+    return NULL;
+}
+
 static bool is_of_name(char c) { return isalnum((unsigned char)c) || c == '_' || c == '$'; }
 
 /* Whether the name occurs on its own, not as a part of another. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "interpose/load/cubin.h"
+#include "interpose/load/wants.h"
 #include "interpose/runtime/image.h"
 #include "interpose/runtime/resolve.h"
 #include "interpose/splice/counts.h"
@@ -142,7 +143,7 @@ static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *option
 static bool try_cubin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
     const size_t bytes = mm_cubin_bytes(image);
     const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
-    const char *const service = kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE ? mm_cubin_lacks(image, bytes) : NULL;
+    const char *const service = kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE ? mm_wants_name(mm_wants_of_elf(image, bytes)) : NULL;
     char why[1200] = "it comes with more options than mm knows";
     if (!service || mm_host_env_get()->is_off) return false;
     if (count > MM_JIT_OPTIONS_MAX || !mm_link_try_cubin(&j->link, image, bytes, options, values, count, j->is_library, why, sizeof why)) {

@@ -5,7 +5,8 @@
  *     elf sm_90 undefined=malloc,free heap=0
  *     ptx sm_90 undefined= heap=1
  *
- * Images without functions are left out. undefined: the services of device-side allocation left to the driver. heap: heap variables of any version.
+ * Images without functions are left out. undefined: the services of device-side allocation left to the driver. heap: heap variables of any
+ * version; of PTX, 1 if it calls services by names that only mm has.
  * Compile with -Xfatbin -compress=false. The container is a header (magic, version, header size, size) and
  * entries (kind, version, header size, size, ..., architecture at byte 28).
  */
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "interpose/shim.h"
+#include "interpose/splice/names.h"
 
 enum { KIND_PTX = 1, KIND_ELF = 2, FATBIN_MAGIC = (int)0xBA55ED50 };
 
@@ -63,8 +65,9 @@ static void read_ptx(const char *text, size_t bytes, char *undefined, int *heaps
     for (size_t i = 0; i < m.count; i++) {
         char name[256] = "";
         if (m.items[i].name.length < sizeof name) memcpy(name, m.items[i].name.at, m.items[i].name.length);
-        if (mm_token_is(&m.items[i].linkage, ".extern")) note_undefined(undefined, name);
-        else *heaps += strncmp(name, "mm_heap_v", 9) == 0;
+        if (!mm_token_is(&m.items[i].linkage, ".extern")) *heaps += strncmp(name, "mm_heap_v", 9) == 0;
+        else if (strncmp(name, MM_NAMES_PREFIX, sizeof MM_NAMES_PREFIX - 1) == 0 || strcmp(name, "mm_usable_size") == 0) *heaps = 1;
+        else note_undefined(undefined, name);
     }
     mm_module_free(&m);
 }

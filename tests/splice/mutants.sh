@@ -32,8 +32,11 @@ mutants=(
     'splice.c' '(size_t)(m->body - text)' '0'
     'splice.c' '} else if (!s.declared) {' '} else if (s.declared == 1) {'
     'splice.c' 'name->length > prefix && ' 'false && '
-    'splice.c' 'item->kind != MM_ITEM_ENTRY && ' ''
-    'splice.c' 'survey_module(&s, &m, &error) || !s.heap' 'survey_module(&s, &m, &error)'
+    'splice.c' 'declared |= 1 << service_index(&t)' 'declared = 1 << service_index(&t)'
+    'names.c' '"malloc", "free", "__cuda' '"malloc", "fre", "__cuda'
+    'names.c' '|| !(mask >> name & 1)' ''
+    'names.c' 'copied = t.at + t.length;' 'copied = t.at;'
+    'names.c' 't->kind == MM_TOKEN_IDENTIFIER && ' ''
     'splice.c' 'fragment->target > module->target' 'fragment->target >= module->target'
     'splice.c' 'fragment->target > best->target :' 'false :'
     'splice.c' 'if (fits != best_fits) return fits;' ''
@@ -113,7 +116,7 @@ for ((i = 0; i < ${#mutants[@]}; i += 3)); do
     *) suite=test_splice arguments=("${splice[@]}") ;;
     esac
     "$CC" -std=c11 -w -I"$out" -I. tests/splice/$suite.c "$out/interpose/shim.c" \
-        "$out"/interpose/splice/{counts,fragment,line,module,splice,text,token}.c -o "$out/mutant" "${check[@]}"
+        "$out"/interpose/splice/{counts,fragment,line,module,names,splice,text,token}.c -o "$out/mutant" "${check[@]}"
     if BOUNDED_SECONDS=20 bounded "$out/log" "$out/mutant" "${arguments[@]}"; then
         echo "mutants.sh: the suite did not notice: ${mutants[i]}: ${mutants[i + 2]} for $from" >&2
         survived=1

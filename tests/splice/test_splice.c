@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "interpose/shim.h"
+#include "interpose/splice/names.h"
 #include "mmconfig.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -148,21 +149,14 @@ START_TEST(names_of_ours_are_refused) {
 }
 END_TEST
 
-/* A user's name may begin like ours as far as C lets it, and an .entry is never ours. */
+/* A user's name may begin like ours as far as C lets it. */
 START_TEST(names_of_users_stay) {
     static const char text[] = HEAD MALLOC ".visible .global .align 4 .b8 mm_v1_table[16];\n"
                                ".visible .entry mm_v1_naive() { ret; }\n.func mm_v1_helper() { ret; }\n" CALL;
-    static const char entry[] = "\n.visible .entry " OURS "k() { ret; }\n";
-    struct mm_splice_text out, undone;
+    struct mm_splice_text out;
     struct mm_splice_error error;
     ck_assert_int_eq(splice(text, &out, &error), MM_SPLICE_DONE);
-    ck_assert_int_eq(mm_splice_undo(out.data, out.bytes, &undone), MM_SPLICE_DONE);
-    ck_assert_ptr_nonnull(strstr(undone.data, strstr(text, MALLOC) + strlen(MALLOC)));
-    mm_splice_text_free(&undone);
-    ck_assert_int_eq(mm_text_add_string(&out, entry), 0);
-    ck_assert_int_eq(mm_splice_undo(out.data, out.bytes, &undone), MM_SPLICE_DONE);
-    ck_assert_ptr_nonnull(strstr(undone.data, entry));
-    mm_splice_text_free(&undone);
+    ck_assert_ptr_nonnull(strstr(out.data, strstr(text, MALLOC) + strlen(MALLOC)));
     mm_splice_text_free(&out);
     ck_assert_int_eq(splice(HEAD MALLOC ".func " OURS "mine() { ret; }\n", &out, &error), MM_SPLICE_FAILED);
     ck_assert_int_eq(error.line, 5);
@@ -249,28 +243,25 @@ static void check_spliced(const char *name, const struct mm_splice_text *in, con
     mm_module_free(&f);
 }
 
-/* Undone, it declares the services instead, and what followed the declarations is as it was. */
-static void check_undone(const char *name, const struct mm_splice_text *in, const struct mm_splice_text *spliced) {
-    struct mm_splice_text out;
+/* Hidden, no service but mm's own is declared, and nothing else has changed; shown, it is what it was, byte for byte. */
+static void check_names(const char *name, const struct mm_splice_text *in, int services) {
+    struct mm_splice_text hidden, shown;
     struct mm_splice_error error;
-    struct mm_module before, after;
-    const char *rest = NULL;
-    ck_assert_int_eq(mm_splice_undo(spliced->data, spliced->bytes, &out), MM_SPLICE_DONE);
-    ck_assert_int_eq(mm_module_read(&before, in->data, in->bytes, &error), 0);
-    ck_assert_msg(mm_module_read(&after, out.data, out.bytes, &error) == 0, "%s: %s", name, error.message);
-    for (int s = 0; s < MM_SPLICE_SERVICES; s++) {
-        ck_assert_int_eq(count_items(&after, mm_splice_service[s], MM_ITEM_FUNC_DECLARED), 1);
-        ck_assert_int_eq(count_items(&after, mm_splice_service[s], MM_ITEM_FUNC_DEFINED), 0);
+    struct mm_module m;
+    const int count = mm_names_hide(in->data, in->bytes, &hidden);
+    ck_assert_int_eq(count > 0, (services & 7) != 0);
+    if (!count) {
+        ck_assert_ptr_null(hidden.data);
+        return;
     }
-    ck_assert_int_eq(count_items(&after, MM_HEAP_REF_NAME, MM_ITEM_VARIABLE), 0);
-    ck_assert_msg(!strstr(out.data, OURS), "%s: a name of ours is left", name);
-    for (size_t i = 0; i < before.count; i++)
-        if (in_declaration(&before, before.items[i].begin)) rest = before.items[i].end;
-    const size_t bytes = (size_t)(in->data + in->bytes - rest);
-    ck_assert_msg(out.bytes > bytes && !memcmp(out.data + out.bytes - bytes, rest, bytes), "%s: the rest changed", name);
-    mm_splice_text_free(&out);
-    mm_module_free(&before);
-    mm_module_free(&after);
+    ck_assert_msg(mm_module_read(&m, hidden.data, hidden.bytes, &error) == 0, "%s: %s", name, error.message);
+    mm_module_free(&m);
+    ck_assert_int_eq(mm_splice_declared(hidden.data, hidden.bytes), services & 8);
+    ck_assert_int_eq(mm_names_show(hidden.data, hidden.bytes, &shown), count);
+    ck_assert_uint_eq(shown.bytes, in->bytes);
+    ck_assert_str_eq(shown.data, in->data);
+    mm_splice_text_free(&shown);
+    mm_splice_text_free(&hidden);
 }
 
 START_TEST(nvcc_output_is_spliced) {
@@ -290,12 +281,10 @@ START_TEST(nvcc_output_is_spliced) {
         ck_assert_int_eq(mm_splice_module(out.data, out.bytes, fragment.data, fragment.bytes, &again, &error),
                          MM_SPLICE_UNTOUCHED);
         ck_assert_ptr_null(again.data);
-        check_undone(name, &in, &out);
     } else {
-        ck_assert_int_eq(mm_splice_undo(in.data, in.bytes, &again), MM_SPLICE_UNTOUCHED);
-        ck_assert_ptr_null(again.data);
         ck_assert_ptr_null(out.data);
     }
+    check_names(name, &in, mm_splice_declared(in.data, in.bytes));
     mm_splice_text_free(&in);
     mm_splice_text_free(&out);
     mm_module_free(&before);
@@ -439,31 +428,64 @@ END_TEST
 
 static const struct {
     const char *text;
-    bool declares;
+    int services;
 } declarations[] = {
-    {"", false},
-    {HEAD, false},
-    {HEAD MALLOC, true},
-    {HEAD MALLOC "# what follows may be anything", true},
-    {"# " HEAD MALLOC, false},
-    {HEAD ".extern .func free;", true},
-    {HEAD ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 a);", true},
-    {HEAD ".extern .func (.param .b64 r) mm_usable_size (.param .b64 p);", true},
-    {HEAD ".extern .func (.param .b64 r", false},
-    {HEAD ".extern .func (.param .b64 malloc) f (.param .b64 free);", false},
-    {HEAD ".extern .func vprintf; .extern .func free;", true},
-    {HEAD ".extern .global .b8 malloc[];", false},
-    {HEAD ".extern .global malloc;", false},
-    {HEAD ".func free() { ret; }", false},
-    {HEAD "/* " MALLOC " */ .extern // .func free\n.func f;", false},
-    {HEAD ".extern .func malloc_of_mine;", false},
+    {"", 0},
+    {HEAD, 0},
+    {HEAD MALLOC, 1},
+    {HEAD MALLOC "# what follows may be anything", 1},
+    {"# " HEAD MALLOC, 0},
+    {HEAD ".extern .func free;", 2},
+    {HEAD ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 a);", 4},
+    {HEAD ".extern .func (.param .b64 r) mm_usable_size (.param .b64 p);", 8},
+    {HEAD ".extern .func (.param .b64 r", 0},
+    {HEAD ".extern .func (.param .b64 malloc) f (.param .b64 free);", 0},
+    {HEAD ".extern .func vprintf; .extern .func free;", 2},
+    {HEAD MALLOC ".extern .func free;", 3},
+    {HEAD ".extern .global .b8 malloc[];", 0},
+    {HEAD ".extern .global malloc;", 0},
+    {HEAD ".func free() { ret; }", 0},
+    {HEAD "/* " MALLOC " */ .extern // .func free\n.func f;", 0},
+    {HEAD ".extern .func malloc_of_mine;", 0},
 };
 
+/* Only what is declared is renamed, as whole names, and nowhere in strings and comments. */
+static const struct {
+    const char *shown, *hidden; /* NULL: nothing to hide */
+} hiding[] = {
+    {"", NULL},
+    {HEAD CALL, NULL},
+    {HEAD ".func malloc() { ret; }\n" CALL, NULL},
+    {HEAD ".extern .func (.param .b64 r) mm_usable_size (.param .b64 p);", NULL},
+    {HEAD MALLOC CALL, HEAD ".extern .func (.param .b64 r) mm_call_malloc (.param .b64 malloc_param_0);\n"
+                            ".visible .entry k() {\n{ call.uni (r), mm_call_malloc, (a); }\n ret;\n}\n"},
+    {HEAD ".extern .func free; // free\n.global .b64 a = free; /* free */ .pragma \"free\"; free_me $free",
+     HEAD ".extern .func mm_call_free; // free\n.global .b64 a = mm_call_free; /* free */ .pragma \"free\"; free_me $free"},
+    {HEAD ".extern .func __cuda_syscall_aligned_malloc; call malloc; call __cuda_syscall_aligned_malloc;",
+     HEAD ".extern .func mm_call_aligned_malloc; call malloc; call mm_call_aligned_malloc;"},
+};
+
+START_TEST(names_are_hidden_and_shown) {
+    const char *const from = hiding[_i].shown, *const to = hiding[_i].hidden;
+    struct mm_splice_text out;
+    ck_assert_int_eq(mm_names_hide(from, strlen(from), &out) > 0, to != NULL);
+    if (to) ck_assert_str_eq(out.data, to);
+    else ck_assert_ptr_null(out.data);
+    mm_splice_text_free(&out);
+    ck_assert_int_eq(mm_names_show(from, strlen(from), &out), 0);
+    ck_assert_ptr_null(out.data);
+    if (!to) return;
+    ck_assert_int_gt(mm_names_show(to, strlen(to), &out), 0);
+    ck_assert_str_eq(out.data, from);
+    mm_splice_text_free(&out);
+}
+END_TEST
+
 START_TEST(declarations_are_found) {
-    ck_assert_int_eq(mm_splice_declares(declarations[_i].text, strlen(declarations[_i].text)), declarations[_i].declares);
+    ck_assert_int_eq(mm_splice_declared(declarations[_i].text, strlen(declarations[_i].text)), declarations[_i].services);
     /* not one character further than it is told */
-    ck_assert(!mm_splice_declares(HEAD ".extern .func free", sizeof HEAD ".extern .func free" - 2));
-    ck_assert(mm_splice_declares(HEAD ".extern .func free", sizeof HEAD ".extern .func free" - 1));
+    ck_assert_int_eq(mm_splice_declared(HEAD ".extern .func free", sizeof HEAD ".extern .func free" - 2), 0);
+    ck_assert_int_eq(mm_splice_declared(HEAD ".extern .func free", sizeof HEAD ".extern .func free" - 1), 2);
 }
 END_TEST
 
@@ -488,6 +510,7 @@ int main(int argc, char **argv) {
     tcase_add_test(tests, bad_fragment_is_refused);
     tcase_add_test(tests, newest_fragment_that_is_not_newer);
     tcase_add_loop_test(tests, declarations_are_found, 0, (int)(sizeof declarations / sizeof *declarations));
+    tcase_add_loop_test(tests, names_are_hidden_and_shown, 0, (int)(sizeof hiding / sizeof *hiding));
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
