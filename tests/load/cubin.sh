@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# cubin.sh TEST LIB OUT: suite cubin with machine code of the toolkit for each architecture of mm's library in LIB, in OUT. CUDA_HOME in the
+# environment; from the root of the tree.
+set -eu
+test=$(realpath "$1") lib=$(realpath "$2") src=$PWD/tests/load/programs
+rm -rf "$3" && mkdir -p "$3" && cd "$3"
+names=()
+
+# image NAME ARCH SOURCE OPTION...: NAME.plain.cubin, and linked with mm NAME.linked.cubin
+image() {
+    local name=$1 arch=$2 source=$3
+    shift 3
+    "$CUDA_HOME/bin/nvcc" -cubin -arch="sm_$arch" "$@" "$src/$source.cu" -o "$name.plain.cubin"
+    "$test" open "$name.plain.cubin" "$name.opened.cubin"
+    "$CUDA_HOME/bin/nvlink" -m64 --arch="sm_$arch" "$name.opened.cubin" "$lib/device/mm32.a" -o "$name.linked.cubin" 2>"$name.log" ||
+        { cat "$name.log" >&2 && exit 1; }
+    names+=("$name")
+}
+
+mapfile -t archs < <("$CUDA_HOME/bin/nvcc" --list-gpu-code | sed 's/sm_//' |
+    grep -xF -f <(printf '%s\n' "$lib"/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/'))
+image one 90 one
+for arch in "${archs[@]}"; do image "shared$arch" "$arch" shared; done
+image debug 90 shared -G
+image lines 90 shared -lineinfo
+image few 90 shared -maxrregcount=32
+image specific 90a shared
+"$test" . "${names[@]}"
+printf 'cubin: %d images linked and put right: passed\n' "${#names[@]}"

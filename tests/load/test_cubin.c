@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Suite cubin: machine code of the toolkit, opened, linked (cubin.sh) and put right; cut off anywhere, and with changed bytes. To be built
+ * with AddressSanitizer. argv: the folder of NAME.plain.cubin and NAME.linked.cubin, then the names. Or: open PLAIN OPENED. */
+#include <check.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpose/load/cubin.h"
+#include "interpose/load/wants.h"
+
+static const char *folder;
+static char **names;
+
+struct image {
+    char *at;
+    size_t bytes;
+};
+
+static struct image read_file(const char *path) {
+    struct image i = {NULL, 0};
+    FILE *f = fopen(path, "rb");
+    if (f && fseek(f, 0, SEEK_END) == 0) i.bytes = (size_t)ftell(f);
+    i.at = (char *)malloc(i.bytes + 1);
+    if (!f || !i.at || fseek(f, 0, SEEK_SET) != 0 || fread(i.at, 1, i.bytes, f) != i.bytes) {
+        fprintf(stderr, "cannot read %s\n", path);
+        exit(2);
+    }
+    fclose(f);
+    return i;
+}
+static struct image image_of(int name, const char *what) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.%s.cubin", folder, names[name], what);
+    return read_file(path);
+}
+static struct image copy_of(const struct image *i, size_t bytes) {
+    struct image made = {(char *)malloc(bytes ? bytes : 1), bytes}; /* AddressSanitizer watches its end */
+    memcpy(made.at, i->at, bytes);
+    return made;
+}
+
+static Elf64_Ehdr head_of(const struct image *i) {
+    Elf64_Ehdr head;
+    memcpy(&head, i->at, sizeof head);
+    return head;
+}
+static Elf64_Shdr section_of(const struct image *i, unsigned n) {
+    Elf64_Shdr s;
+    memcpy(&s, i->at + head_of(i).e_shoff + n * sizeof s, sizeof s);
+    return s;
+}
+static const char *name_of(const struct image *i, const Elf64_Shdr *s) {
+    return i->at + section_of(i, head_of(i).e_shstrndx).sh_offset + s->sh_name;
+}
+/* A section by its name; sh_type SHT_NULL if there is none. */
+static Elf64_Shdr find(const struct image *i, const char *name) {
+    Elf64_Shdr s = {0};
+    for (unsigned n = 0; n < head_of(i).e_shnum; n++) {
+        s = section_of(i, n);
+        if (strcmp(name_of(i, &s), name) == 0) return s;
+    }
+    memset(&s, 0, sizeof s);
+    return s;
+}
+
+START_TEST(links_are_put_right) {
+    enum { CUDA_OBJECT = 13 };
+    const char *where;
+    struct image plain = image_of(_i, "plain"), linked = image_of(_i, "linked");
+    ck_assert_int_eq(mm_cubin_kind(plain.at, plain.bytes), MM_CUBIN_WHOLE);
+    ck_assert_uint_eq(mm_cubin_bytes(plain.at), plain.bytes);
+    ck_assert_uint_ne(mm_wants_of_elf(plain.at, plain.bytes), 0);
+    const char *wrong = mm_cubin_settle(linked.at, linked.bytes, plain.at, plain.bytes, &where);
+    ck_assert_msg(wrong == NULL, "%s: %s %s", names[_i], where, wrong);
+    ck_assert_int_eq(mm_cubin_kind(linked.at, linked.bytes), MM_CUBIN_WHOLE);
+    ck_assert_uint_eq(mm_wants_of_elf(linked.at, linked.bytes), 0);
+    for (unsigned n = 0; n < head_of(&linked).e_shnum; n++) {
+        const Elf64_Shdr s = section_of(&linked, n);
+        const char *const name = name_of(&linked, &s);
+        if (strncmp(name, ".nv.shared.", 11) == 0 && strcmp(name, ".nv.shared.reserved.0") != 0)
+            ck_assert_uint_eq(s.sh_size, find(&plain, name).sh_size);
+        for (uint64_t at = 0; s.sh_type == SHT_SYMTAB && at < s.sh_size; at += sizeof(Elf64_Sym)) {
+            Elf64_Sym symbol;
+            memcpy(&symbol, linked.at + s.sh_offset + at, sizeof symbol);
+            ck_assert_int_ne(ELF64_ST_TYPE(symbol.st_info), CUDA_OBJECT);
+        }
+    }
+    free(plain.at);
+    free(linked.at);
+}
+END_TEST
+
+/* A byte of the program's that a link had changed is told, with its section. */
+START_TEST(changes_are_noticed) {
+    static const char *const kinds[] = {".text.", ".nv.constant0.", ".nv.constant3"};
+    struct image plain = image_of(_i, "plain"), linked = image_of(_i, "linked");
+    int tried = 0;
+    for (unsigned n = 0; n < head_of(&plain).e_shnum; n++) {
+        const Elf64_Shdr old = section_of(&plain, n);
+        const char *const name = name_of(&plain, &old);
+        for (int k = 0; k < 3; k++) {
+            const char *where;
+            const Elf64_Shdr s = find(&linked, name);
+            if (strncmp(name, kinds[k], strlen(kinds[k])) != 0 || s.sh_type != SHT_PROGBITS) continue;
+            struct image changed = copy_of(&linked, linked.bytes);
+            changed.at[s.sh_offset] ^= 1;
+            const char *const wrong = mm_cubin_settle(changed.at, changed.bytes, plain.at, plain.bytes, &where);
+            ck_assert_msg(wrong != NULL, "%s: a change of %s passes", names[_i], name);
+            ck_assert_str_eq(wrong, "has changed");
+            ck_assert_str_eq(where, name);
+            free(changed.at);
+            tried++;
+        }
+    }
+    ck_assert_int_ge(tried, 2);
+    free(plain.at);
+    free(linked.at);
+}
+END_TEST
+
+START_TEST(what_is_missing_is_noticed) {
+    static const char *const lost[] = {".text.", ".nv.constant0.", ".nv.shared.", ".nv.constant3"};
+    struct image plain = image_of(_i, "plain"), linked = image_of(_i, "linked");
+    const uint64_t table = head_of(&linked).e_shoff;
+    for (unsigned n = 0; n < head_of(&linked).e_shnum; n++) {
+        Elf64_Shdr s = section_of(&linked, n);
+        const char *const name = name_of(&linked, &s), *where;
+        const Elf64_Shdr old = find(&plain, name);
+        int is_of = 0;
+        for (int k = 0; k < 4; k++) is_of |= strncmp(name, lost[k], strlen(lost[k])) == 0;
+        if (!is_of || old.sh_type == SHT_NULL || strcmp(name, ".nv.shared.reserved.0") == 0) continue;
+        for (int way = 0; way < 2; way++) { /* nameless; another size */
+            struct image changed = copy_of(&linked, linked.bytes);
+            Elf64_Shdr other = s;
+            if (way == 0) other.sh_name = 0;
+            else other.sh_size = s.sh_type == SHT_NOBITS ? s.sh_size : old.sh_size - 4;
+            if (way == 1 && s.sh_type == SHT_NOBITS) other.sh_type = SHT_PROGBITS;
+            memcpy(changed.at + table + n * sizeof other, &other, sizeof other);
+            ck_assert_msg(mm_cubin_settle(changed.at, changed.bytes, plain.at, plain.bytes, &where) != NULL, "%s without %s (%d) passes",
+                          names[_i], name, way);
+            ck_assert_str_eq(where, name);
+            free(changed.at);
+        }
+    }
+    free(plain.at);
+    free(linked.at);
+}
+END_TEST
+
+/* All of it on bytes that may be anything: nothing is read or written beyond them. scratch: as large as the image. */
+static void exercise(const struct image *i, const struct image *plain, struct image *scratch) {
+    const char *where;
+    mm_cubin_kind(i->at, i->bytes);
+    mm_wants_of_elf(i->at, i->bytes);
+    memcpy(scratch->at, i->at, i->bytes);
+    mm_cubin_open(scratch->at, scratch->bytes);
+    memcpy(scratch->at, i->at, i->bytes);
+    mm_cubin_settle(scratch->at, scratch->bytes, plain->at, plain->bytes, &where);
+    memcpy(scratch->at, plain->at, plain->bytes < i->bytes ? plain->bytes : i->bytes);
+    mm_cubin_settle(scratch->at, scratch->bytes, i->at, i->bytes, &where);
+}
+
+START_TEST(cut_images) {
+    struct image plain = image_of(0, "plain"), linked = image_of(0, "linked");
+    const struct image *const both[] = {&plain, &linked};
+    for (int k = 0; k < 2; k++)
+        for (size_t n = 0; n < both[k]->bytes; n += n < 128 ? 1 : 13) {
+            struct image cut = copy_of(both[k], n);
+            ck_assert(n >= sizeof(Elf64_Ehdr) || mm_cubin_kind(cut.at, n) == MM_CUBIN_NONE);
+            struct image scratch = copy_of(&cut, n);
+            exercise(&cut, &plain, &scratch);
+            free(scratch.at);
+            free(cut.at);
+        }
+    free(plain.at);
+    free(linked.at);
+}
+END_TEST
+
+/* Bytes of the headers, the tables of sections and symbols, and the relocations. */
+START_TEST(changed_bytes) {
+    static const unsigned char values[] = {0, 1, 0xff};
+    struct image plain = image_of(0, "plain"), linked = image_of(0, "linked");
+    struct image *const both[] = {&plain, &linked};
+    struct image untouched = copy_of(&plain, plain.bytes);
+    for (int k = 0; k < 2; k++) {
+        struct image scratch = copy_of(both[k], both[k]->bytes);
+        for (unsigned n = 0; n <= head_of(both[k])./* the last: the header and the table of sections */ e_shnum; n++) {
+            const bool is_table = n == head_of(both[k]).e_shnum;
+            const Elf64_Shdr s = section_of(both[k], is_table ? 0 : n);
+            const size_t begin = is_table ? head_of(both[k]).e_shoff : s.sh_offset;
+            const size_t bytes = is_table ? both[k]->bytes - begin : s.sh_size;
+            if (!is_table && s.sh_type != SHT_SYMTAB && s.sh_type != SHT_RELA && s.sh_type != SHT_REL) continue;
+            for (size_t at = 0; at < bytes + (is_table ? sizeof(Elf64_Ehdr) : 0); at++) {
+                char *const byte = both[k]->at + (at < bytes ? begin + at : at - bytes);
+                const char was = *byte;
+                for (size_t v = 0; v < sizeof values; v++) {
+                    *byte = (char)values[v];
+                    exercise(both[k], &untouched, &scratch);
+                }
+                *byte = was;
+            }
+        }
+        free(scratch.at);
+    }
+    free(untouched.at);
+    free(plain.at);
+    free(linked.at);
+}
+END_TEST
+
+/* One that cannot be opened stays as it is. */
+START_TEST(what_is_no_finished_image_stays) {
+    struct image plain = image_of(0, "plain");
+    ck_assert(mm_cubin_open(plain.at, plain.bytes));
+    ck_assert_int_eq(mm_cubin_kind(plain.at, plain.bytes), MM_CUBIN_EXTENSIBLE);
+    struct image again = copy_of(&plain, plain.bytes);
+    ck_assert(!mm_cubin_open(again.at, again.bytes));
+    ck_assert_int_eq(memcmp(again.at, plain.at, plain.bytes), 0);
+    const char *where;
+    ck_assert_str_eq(mm_cubin_settle(again.at, again.bytes, NULL, 0, &where), "the link made no finished image");
+    ck_assert_uint_eq(mm_cubin_bytes("no image, but longer than the first bytes of one"), 0);
+    free(again.at);
+    free(plain.at);
+}
+END_TEST
+
+static int open_file(const char *from, const char *to) {
+    struct image i = read_file(from);
+    FILE *f = mm_cubin_open(i.at, i.bytes) ? fopen(to, "wb") : NULL;
+    const int bad = !f || fwrite(i.at, 1, i.bytes, f) != i.bytes;
+    free(i.at);
+    return (f && fclose(f) != 0) || bad;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 4 && strcmp(argv[1], "open") == 0) return open_file(argv[2], argv[3]);
+    if (argc < 3) return fprintf(stderr, "usage: test_cubin FOLDER NAME... | open PLAIN OPENED\n"), 2;
+    folder = argv[1];
+    names = argv + 2;
+    Suite *suite = suite_create("cubin");
+    TCase *tests = tcase_create("cubin");
+    tcase_set_timeout(tests, 300);
+    tcase_add_loop_test(tests, links_are_put_right, 0, argc - 2);
+    tcase_add_loop_test(tests, changes_are_noticed, 0, argc - 2);
+    tcase_add_loop_test(tests, what_is_missing_is_noticed, 0, argc - 2);
+    tcase_add_test(tests, cut_images);
+    tcase_add_test(tests, changed_bytes);
+    tcase_add_test(tests, what_is_no_finished_image_stays);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
