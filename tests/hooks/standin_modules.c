@@ -18,7 +18,7 @@ static struct object *make_module(bool holds_variable) {
 static CUresult global_of(struct object *module, CUdeviceptr *address, size_t *bytes, const char *name) {
     const bool is_todays = strcmp(name, MM_HEAP_REF_NAME) == 0;
     char other[32] = "";
-    if (!is(module, OURS) && is_todays) __atomic_fetch_add(&state.global_queries, 1, __ATOMIC_RELAXED);
+    if (!is(module, OURS)) __atomic_fetch_add(is_todays ? &state.global_queries : &state.other_queries, 1, __ATOMIC_RELAXED);
     if (module->other_version) snprintf(other, sizeof other, MM_HEAP_REF_PREFIX "%d", module->other_version);
     if (!(module->holds_variable && is_todays) && strcmp(name, other) != 0) return CUDA_ERROR_NOT_FOUND;
     *address = (CUdeviceptr)&module->variable;
