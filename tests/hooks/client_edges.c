@@ -134,6 +134,13 @@ static void lookups(int argc, char **argv) {
         OK(get(links[i], &v2, 13000, 0, NULL));
         CHECK(v1 != v2 && v1 == dlsym(libcuda, links[i]) && v2 == dlsym(libcuda, second) && v1 != client_past_hooks(links[i]));
     }
+    OK(get("cuGraphInstantiate", &v1, 10000, 0, NULL));
+    OK(get("cuGraphInstantiate", &v2, 11080, 0, NULL));
+    OK(get("cuGraphInstantiate", &later, 13000, 0, NULL)); /* not known to have the parameters of either */
+    OK(real("cuGraphInstantiate", &later_real, 13000, 0, NULL));
+    CHECK(v1 == dlsym(libcuda, "cuGraphInstantiate") && v1 != client_past_hooks("cuGraphInstantiate"));
+    CHECK(v2 == dlsym(libcuda, "cuGraphInstantiate_v2") && v2 != client_past_hooks("cuGraphInstantiate_v2"));
+    CHECK(v1 != v2 && later == later_real && later != v2);
     OK(get("cuGraphAddNode", &p, 13000, 0, NULL));
     OK(get("cuGraphAddNode", &later, 13010, 0, NULL));
     OK(real("cuGraphAddNode", &later_real, 13010, 0, NULL));
