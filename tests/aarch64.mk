@@ -6,7 +6,7 @@ AARCH64    := $(BUILD)/tests/aarch64
 AARCH64_RUN_TIME := $(patsubst $(BUILD)/obj/%,$(AARCH64)/%,$(RUN_TIME_OBJS) $(HOST_OBJS))
 AARCH64_SPLICE   := $(patsubst $(BUILD)/%,$(AARCH64)/%,$(MM_SPLICE_O))
 AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/,devlink.o shim.o) $(AARCH64_SPLICE)
-AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmfragment mmunyield mmcicc mmptxas mmlink mmimages mmbench)
+AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmfragment mmunyield mmcicc mmptxas mmlink mmimages mmenvironment mmbench)
 # Names and versions of what a library exports.
 exported = readelf -W --dyn-syms $1 | awk '$$5 == "GLOBAL" && $$7 != "UND" {print $$8}' | sort
 
@@ -52,6 +52,9 @@ $(AARCH64)/mmunyield: interpose/mmunyield.c
 
 $(AARCH64)/mmimages: tools/mmdoctor/images.c $(AARCH64_SHARED)
 	$(CC_AARCH64) $(CFLAGS_MM) $^ -o $@ -ldl
+
+$(AARCH64)/mmenvironment: tools/mmdoctor/environment.c $(addprefix $(AARCH64)/runtime/host/,env.o say.o)
+	$(CC_AARCH64) $(CFLAGS_MM) $^ -o $@ -lpthread
 
 $(AARCH64)/mmbench: $(BENCH_C) $(BENCH_H)
 	@mkdir -p $(@D)

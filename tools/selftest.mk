@@ -10,11 +10,11 @@ SELFTEST := $(addprefix $(BUILD)/lib/selftest/,mmselftest selftest)
 all: $(SELFTEST)
 $(BUILD)/bin/mmdoctor: | $(SELFTEST)
 
-$(BUILD)/obj/$(SELFTEST_SRC)/%.o: $(SELFTEST_SRC)/%.c $(SELFTEST_SRC)/parts.h include/mm.h
+$(BUILD)/obj/$(SELFTEST_SRC)/%.o: $(SELFTEST_SRC)/%.c $(SELFTEST_SRC)/parts.h tools/kernels.h include/mm.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -Iinclude -isystem $(CUDA_HOME)/include -c $< -o $@
 
-$(BUILD)/obj/$(SELFTEST_SRC)/%.o: $(SELFTEST_SRC)/%.cu $(wildcard $(SELFTEST_SRC)/*.cu) $(SELFTEST_SRC)/parts.h include/mm.h $(MM_PTX) $(MM_LIBRARIES) | $(BUILD)/bin/mmnvcc run-time
+$(BUILD)/obj/$(SELFTEST_SRC)/%.o: $(SELFTEST_SRC)/%.cu $(wildcard $(SELFTEST_SRC)/*.cu) $(SELFTEST_SRC)/parts.h tools/kernels.h include/mm.h $(MM_PTX) $(MM_LIBRARIES) | $(BUILD)/bin/mmnvcc run-time
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(BENCH_FLAGS) -c $< -o $@
 

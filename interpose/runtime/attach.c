@@ -83,13 +83,23 @@ static enum answer answer_of(CUresult code, const char *call, struct mm_driver_e
     return mm_driver_succeeded(error, call, code) ? ANSWER_YES : ANSWER_FAILED;
 }
 
-/* A module of another version of mm has its heap variable under another name. Looked for in what has none of ours, until it was said once; of
- * many kernels of one module, mostly, at the first. `get` asks for a name. */
-static void tell_others(const void *owner, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *)) {
-    static const void *last;
+/* Whether this is the first question about a module in a context. Modules are kept with the known kernels, and are forgotten as these
+ * are, at an odd address, which no kernel has. */
+static bool is_first_question(const void *owner, CUcontext context) {
+    const void *mark = (const char *)owner + 1;
+    pthread_mutex_lock(&mm_contexts_lock);
+    const bool is_first = !mm_known_has(mark, context);
+    if (is_first) mm_known_insert(mark, context, owner);
+    pthread_mutex_unlock(&mm_contexts_lock);
+    return is_first;
+}
+
+/* A module of another version of mm has its heap variable under another name. Each module that has none of ours is asked once, until a
+ * line was printed. `get` asks for a name. */
+static void tell_others(const void *owner, CUcontext context, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *)) {
     static bool said;
     struct variable v;
-    if (__atomic_load_n(&said, __ATOMIC_RELAXED) || __atomic_exchange_n(&last, owner, __ATOMIC_RELAXED) == owner) return;
+    if (__atomic_load_n(&said, __ATOMIC_RELAXED) || !is_first_question(owner, context)) return;
     for (int version = MM_ABI_VERSION > MM_ABI_OTHERS ? MM_ABI_VERSION - MM_ABI_OTHERS : 1; version <= MM_ABI_VERSION + MM_ABI_OTHERS; version++) {
         char name[32];
         snprintf(name, sizeof name, MM_HEAP_REF_PREFIX "%d", version);
@@ -108,36 +118,36 @@ static CUresult get_module(CUdeviceptr *address, size_t *bytes, const void *modu
     return mm_driver_get()->cuModuleGetGlobal(address, bytes, (CUmodule)module, name);
 }
 
-static enum answer ask_library(const struct mm_driver *d, CUlibrary library, struct variable *v,
+static enum answer ask_library(const struct mm_driver *d, CUlibrary library, CUcontext context, struct variable *v,
                                struct mm_driver_error *error) {
     if (!d->cuLibraryGetGlobal) return ANSWER_NO; /* then there are no libraries */
     const enum answer answer = answer_of(d->cuLibraryGetGlobal(&v->address, &v->bytes, library, MM_HEAP_REF_NAME),
                                          "cuLibraryGetGlobal", error);
-    if (answer == ANSWER_NO) tell_others(library, get_library);
+    if (answer == ANSWER_NO) tell_others(library, context, get_library);
     return answer;
 }
 
-static enum answer ask_module(const struct mm_driver *d, CUmodule module, struct variable *v,
+static enum answer ask_module(const struct mm_driver *d, CUmodule module, CUcontext context, struct variable *v,
                               struct mm_driver_error *error) {
     const enum answer answer = answer_of(d->cuModuleGetGlobal(&v->address, &v->bytes, module, MM_HEAP_REF_NAME),
                                          "cuModuleGetGlobal", error);
-    if (answer == ANSWER_NO) tell_others(module, get_module);
+    if (answer == ANSWER_NO) tell_others(module, context, get_module);
     return answer;
 }
 
 /* Does the module of this kernel have a heap variable, and where? The context is current. */
-static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, const struct mm_handle *h,
+static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUcontext context, const struct mm_handle *h,
                               struct variable *v, struct mm_driver_error *error) {
     if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE)
-        return ask_library(d, (CUlibrary)h->owner, v, error);
-    if (h->kind == MM_HANDLE_FUNCTION) return ask_module(d, (CUmodule)h->owner, v, error);
+        return ask_library(d, (CUlibrary)h->owner, context, v, error);
+    if (h->kind == MM_HANDLE_FUNCTION) return ask_module(d, (CUmodule)h->owner, context, v, error);
     /* A handle from before our time. Functions first: asking a function as if it were a kernel crashes. */
     CUmodule module = NULL;
     CUlibrary library = NULL;
     if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel))
-        return ask_module(d, module, v, error);
+        return ask_module(d, module, context, v, error);
     if (d->cuKernelGetLibrary && MM_DRIVER_TRY(d, error, cuKernelGetLibrary, &library, (CUkernel)kernel))
-        return ask_library(d, library, v, error);
+        return ask_library(d, library, context, v, error);
     return ANSWER_FAILED;
 }
 
@@ -196,11 +206,11 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
     pthread_mutex_unlock(&mm_contexts_lock);
     if (known) return;
 
-    enum answer answer = ask_kernel(d, kernel, &handle, &v, &error);
+    enum answer answer = ask_kernel(d, kernel, context, &handle, &v, &error);
     for (int i = 0; i < 2 && answer == ANSWER_FAILED && error.code == CUDA_ERROR_OUT_OF_MEMORY; i++) { /* that may load it */
         if (!give_back(d, i == 0 ? 0 : UINT64_MAX)) break;
         error.call = NULL, error.code = CUDA_SUCCESS;
-        answer = ask_kernel(d, kernel, &handle, &v, &error);
+        answer = ask_kernel(d, kernel, context, &handle, &v, &error);
     }
 
     pthread_mutex_lock(&mm_contexts_lock);
@@ -442,20 +452,21 @@ enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *wo
 }
 
 bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context) {
-    CUcontext popped;
+    struct mm_driver_visit visit;
     pthread_mutex_lock(&mm_contexts_lock);
     const struct context *c = mm_context_home(d, context, false);
     const CUcontext home = c ? c->handle : context;
     pthread_mutex_unlock(&mm_contexts_lock);
     if (home == context) return d->cuCtxSynchronize() == CUDA_SUCCESS;
-    if (d->cuCtxPushCurrent(home) != CUDA_SUCCESS) return false;
+    if (!mm_driver_try_enter(d, home, &visit)) return false;
     const bool done = d->cuCtxSynchronize() == CUDA_SUCCESS;
-    d->cuCtxPopCurrent(&popped);
+    mm_driver_leave(d, &visit);
     return done;
 }
 
 void mm_attach_tell(void) {
-    if (!__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || inside || pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* else a heap's own thread will */
+    if (!__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || inside) return;
+    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* a heap's own thread will */
     for (struct context *c = mm_contexts; c; c = c->next)
         if (c->heap) mm_report_say(c->heap);
     pthread_mutex_unlock(&mm_contexts_lock);

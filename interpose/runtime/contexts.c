@@ -44,8 +44,8 @@ void mm_contexts_green_come(void) { __atomic_store_n(&has_green, true, __ATOMIC_
 static CUcontext home_of_current(const struct mm_driver *d) {
     CUcontext home = NULL;
     CUgreenCtx green = NULL;
-    if (!__atomic_load_n(&has_green, __ATOMIC_RELAXED) || !d || !d->cuStreamGetCtx_v2 || d->cuStreamGetCtx_v2(NULL, &home, &green) != CUDA_SUCCESS || !green) return NULL;
-    return home;
+    if (!__atomic_load_n(&has_green, __ATOMIC_RELAXED) || !d || !d->cuStreamGetCtx_v2) return NULL;
+    return d->cuStreamGetCtx_v2(NULL, &home, &green) == CUDA_SUCCESS && green ? home : NULL;
 }
 
 struct context *mm_context_home(const struct mm_driver *d, CUcontext handle, bool makes_one) {

@@ -62,14 +62,15 @@ HOOK(cuCtxFromGreenCtx)(CUcontext *context, CUgreenCtx green) {
 /* It holds the primary context, and may be the last to do so. */
 HOOK(cuGreenCtxDestroy)(CUgreenCtx green) {
     const struct mm_driver *d = mm_driver_get();
-    CUcontext handle = NULL, popped;
+    CUcontext handle = NULL;
     CUdevice device = 0;
     struct context *primary = NULL;
+    struct mm_driver_visit visit;
     if (d && d->cuCtxFromGreenCtx && d->cuCtxFromGreenCtx(&handle, green) == CUDA_SUCCESS) {
         mm_attach_green_ends(handle);
-        if (d->cuCtxPushCurrent(handle) == CUDA_SUCCESS) {
+        if (mm_driver_try_enter(d, handle, &visit)) {
             const bool has_device = d->cuCtxGetDevice(&device) == CUDA_SUCCESS;
-            d->cuCtxPopCurrent(&popped);
+            mm_driver_leave(d, &visit);
             if (has_device) primary = mm_attach_ending(mm_attach_primary_of(d, device), false);
         }
     }

@@ -156,6 +156,15 @@ HOOK(cuGraphExecNodeSetParams)(CUgraphExec exec, CUgraphNode node, CUgraphNodePa
 GRAPH_HOOKS()
 GRAPH_HOOKS(_ptsz)
 
+/* Names of CUDA 11 and before. */
+#define INSTANTIATE_HOOKS(suffix)                                                                         \
+    HOOK(cuGraphInstantiate##suffix)                                                                      \
+    (CUgraphExec *exec, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {                \
+        return WITH_MEMORY(0, REAL(cuGraphInstantiate##suffix, exec, graph, failed, log, log_bytes));     \
+    }
+INSTANTIATE_HOOKS()
+INSTANTIATE_HOOKS(_v2)
+
 HOOK(cuGraphInstantiateWithFlags)(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
     return WITH_MEMORY(0, REAL(cuGraphInstantiateWithFlags, exec, graph, flags));
 }

@@ -2,18 +2,25 @@
 /* The list of hooks, and cuGetProcAddress. */
 #include "interpose/runtime/hooks.h"
 
+#include <string.h>
+
 /* ---- cuGetProcAddress ------------------------------------------------------------------------- */
 
 HOOK(cuGetProcAddress)(const char *symbol, void **function, int version, cuuint64_t flags);
 HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult *status);
 
-/* A program newer than our toolkit may mean a variant whose parameters we do not know: hooked only if it
- * is the one that our version gets too. */
+/* The last version whose variant of a function we know. From 12.0 on cuGraphInstantiate may be cuGraphInstantiateWithFlags, which has
+ * other parameters: cuda.h calls that so. */
+static int last_known_version(const char *symbol) { return strcmp(symbol, "cuGraphInstantiate") == 0 ? 11080 : CUDA_VERSION; }
+
+/* A program may mean a variant whose parameters we do not know, as one does that is newer than our toolkit: hooked only if it is the one
+ * that the last known version gets too. */
 static bool is_our_variant(const char *symbol, const void *function, int version, cuuint64_t flags) {
+    const int known = last_known_version(symbol);
     void *ours = NULL;
-    if (version <= CUDA_VERSION) return true;
-    return REAL(cuGetProcAddress_v2, symbol, &ours, CUDA_VERSION, flags, NULL) == CUDA_SUCCESS &&
+    if (version <= known) return true;
+    return REAL(cuGetProcAddress_v2, symbol, &ours, known, flags, NULL) == CUDA_SUCCESS &&
            ours == function;
 }
 

@@ -38,7 +38,8 @@
     X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, PTSZ)                                                     \
     X(cuGraphUpload, cuGraphUpload, 11010, LEGACY)                                                        \
     X(cuGraphUpload_ptsz, cuGraphUpload, 11010, PTSZ)                                                     \
-    /* not cuGraphInstantiate: under that name there are two lists of parameters, and which one a version means is not said */ \
+    X(cuGraphInstantiate, cuGraphInstantiate, 10000, ANY)                                                 \
+    X(cuGraphInstantiate_v2, cuGraphInstantiate, 11000, ANY)                                              \
     X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, ANY)                               \
     X(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, LEGACY)                          \
     X(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, PTSZ)                       \

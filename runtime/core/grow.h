@@ -131,6 +131,7 @@ struct mm_growth {
     uint64_t since_ns, next_ns; /* when it began; when the caller is to look again */
     uint32_t polls;
 };
+MM_FN void mm_growth_begin(struct mm_growth *w) { w->since_ns = w->next_ns = 0, w->polls = 0; }
 MM_FN int mm_growth_is_due(const struct mm_growth *w) { return w->polls == 0 || mm_is_due(w->next_ns); }
 
 /* The caller found too few segments when there were `before`, and wants so many. Returns whether there are more by now, or will be none,

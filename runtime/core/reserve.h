@@ -106,7 +106,8 @@ enum mm_refill_stage { MM_REFILL_AT_HAND, MM_REFILL_ROOM, MM_REFILL_DRAW };
 
 MM_FN void mm_refill_begin(struct mm_refill *r) {
     r->lots = r->puts = r->tries = r->nones = r->polls = 0, r->stage = MM_REFILL_AT_HAND, r->drawn = 0;
-    r->growth.since_ns = r->growth.next_ns = 0, r->growth.polls = 0, r->is_to_look = 0;
+    mm_growth_begin(&r->growth);
+    r->is_to_look = 0;
 }
 
 /* Whether lot m of a ring can be put: MM_STEP_DONE, or it is to be waited for. *has_room: 0, it took too long: the lot cannot be put, and

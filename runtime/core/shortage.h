@@ -189,7 +189,7 @@ struct mm_search {
 
 MM_FN void mm_search_begin(struct mm_search *s) {
     s->version = s->due = 0, s->tries = s->searches = s->fails = s->polls = s->pause = 0, s->circulated = 0;
-    s->growth.since_ns = s->growth.next_ns = 0, s->growth.polls = 0;
+    mm_growth_begin(&s->growth);
 }
 
 /* One step of a search for up to n slices (at most 32) of class c, for a lane that has ticket t of stripe k, of a lot in which there is

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Slices: what a thread asks for and gives back. The lanes of a warp that are here together and want the same
- * class go as one, and those of a whole warp that free in the same word: a leader does the atomic, the others get their share. malloc is two functions:
- * mm_slice_draw, which nearly always has the address, and mm_slice_malloc_slow for those to whom it gives a token instead.
+ * class go as one, and those of a whole warp that free in the same word: a leader does the atomic, the others get their share.
+ * malloc is two functions: mm_slice_draw, which nearly always has the address, and mm_slice_malloc_slow for those to whom it gives a
+ * token instead.
  *
  * A leader acts for its group, so the group's plain accesses must be ordered with the leader's atomics: the
  * warp synchronisation before a free's release and after a malloc's acquire does that (a shuffle does not).
@@ -41,11 +42,12 @@ MM_STATIC_ASSERT(MM_TOKEN_APART_SHIFT + MM_WARP_SLOTS_SHIFT + 1 <= 62, "below th
  * searches; if the ticket is good for nothing, draws another. */
 enum mm_slice_stage { MM_SLICE_BEGIN, MM_SLICE_LOOK, MM_SLICE_NONE, MM_SLICE_VOID, MM_SLICE_HAS };
 
-/* A slice for the ticket `token`, or for others that the caller draws then; NULL. here: the lanes that call, of those in `in`. They all take their steps in
- * one loop and leave together: lanes that waited for memory in loops of their own would keep those of their warp for which
- * other warps wait from going on, for ever, since nothing makes a warp change between its lanes (docs/design.md). Lanes that leave
- * early and come back in a next call got lost under nvcc 13.0, too (docs/notes/lanes-that-leave.md). Lanes with tickets of the same class
- * and stripe, a group, draw and search as one. While a lane has lots to make ready, for which others wait, nobody searches. */
+/* A slice for the ticket `token`, or for others that the caller draws then; NULL. here: the lanes that call, of those in `in`. They
+ * all take their steps in one loop and leave together: lanes that waited for memory in loops of their own would keep those of their
+ * warp for which other warps wait from going on, for ever, since nothing makes a warp change between its lanes (docs/design.md). Lanes
+ * that leave early and come back in a next call got lost under nvcc 13.0, too (docs/notes/lanes-that-leave.md). Lanes with tickets of
+ * the same class and stripe, a group, draw and search as one. While a lane has lots to make ready, for which others wait, nobody
+ * searches. */
 MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t token, uint32_t here, struct mm_inside in) {
     const uint32_t group = mm_warp_match(here, (uint32_t)(token >> 32)), leader = mm_ctz(group);
     const uint32_t c = mm_token_class(token), k = mm_token_stripe(token), lane = mm_warp_lane(), shift = ref->classes[c].lot_shift;
@@ -133,8 +135,9 @@ MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t grou
 }
 
 /* The address of a slice of class c, if it can be had by a plain ticket: one that is neither a lot's first nor last, nor
- * are those of the other lanes, of a lot that is ready, or will be after a few polls, and not short. Else a token: there is no longer wait
- * here, since another lane of the warp may have a lot to make ready. Small, and without calls: a function that makes any, or needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
+ * are those of the other lanes, of a lot that is ready, or will be after a few polls, and not short. Else a token: there is no longer
+ * wait here, since another lane of the warp may have a lot to make ready. Small, and without calls: a function that makes any, or
+ * needs many registers, saves some for each lane that calls it, at a cost greater than all of this. */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     const uint32_t here = mm_warp_here(), apart = mm_inside_apart(here);
     uint32_t group = mm_warp_match(here, c), t = 0;
@@ -249,7 +252,8 @@ MM_FN uint64_t mm_left_address(uint64_t left) {
     return (left & ~(MM_LEFT_FOREIGN | MM_LEFT_SIGN_BIT)) | (left >> 1 & MM_LEFT_SIGN_BIT) | left >> MM_LEFT_SIGN << 63;
 }
 MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX << MM_SLICE_BITS <= 1ull << MM_LEFT_CLASS_SHIFT, "the number of a slice fits");
-MM_STATIC_ASSERT(MM_WORD_SHIFT == 6 && MM_LEFT_CLASS_SHIFT - MM_LEFT_FIRST_SHIFT == 6 && MM_LEFT_MORE_SHIFT - MM_LEFT_BACK_SHIFT == 7, "counts of a word");
+MM_STATIC_ASSERT(MM_WORD_SHIFT == 6 && MM_LEFT_CLASS_SHIFT - MM_LEFT_FIRST_SHIFT == 6 && MM_LEFT_MORE_SHIFT - MM_LEFT_BACK_SHIFT == 7,
+                 "counts of a word");
 MM_STATIC_ASSERT(MM_WORDS_LIVES << MM_LEFT_LIFE_SHIFT <= MM_LEFT_MARK && MM_CLASS_COUNT <= 64, "so do life and class");
 
 /* First stage: whose slice p is. bytes: of the heap, from its beginning. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+#include "runtime/host/min.h"
 
 static CUdeviceptr address_of(const struct mm_host_chunks *c, uint64_t segment) {
     return c->user + segment * MM_SEGMENT_BYTES;

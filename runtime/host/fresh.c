@@ -6,6 +6,7 @@
 #include "runtime/core/guard.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
+#include "runtime/host/min.h"
 
 static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
     return h->shared ? (struct mm_copy_zeros){h->shared->zeros, sizeof h->shared->zeros} : (struct mm_copy_zeros){NULL, 0};
@@ -18,45 +19,47 @@ static bool try_guard(const struct mm_driver *d, struct mm_host_heap *h, struct 
            mm_copy_try_fresh(d, h->guard, bytes, zeros_of(h), &zero, sizeof zero, error);
 }
 
+/* An image of the heap, to be filled in, for try_write. NULL: the host has no memory. */
+static struct mm_heap *try_image(const struct mm_host_heap *h, struct mm_driver_error *error) {
+    struct mm_heap *image = (struct mm_heap *)malloc(h->layout.image_bytes);
+    if (!image) error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY;
+    return image;
+}
+
+/* Writes the image, with zeros behind it, and frees it. */
+static bool try_write(const struct mm_driver *d, const struct mm_host_heap *h, CUdeviceptr to, struct mm_heap *image,
+                      struct mm_driver_error *error) {
+    const bool done = mm_copy_try_fresh(d, to, h->layout.fixed_bytes, zeros_of(h), image, h->layout.image_bytes, error);
+    free(image);
+    return done;
+}
+
 bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base, CUdeviceptr user_base,
                         uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error) {
     if (mm_host_env_get()->is_checked && user_base && !try_guard(d, h, error)) return false;
-    void *image = malloc(h->layout.image_bytes);
-    if (!image) {
-        error->call = "malloc";
-        error->code = CUDA_ERROR_OUT_OF_MEMORY;
-        return false;
-    }
+    struct mm_heap *image = try_image(h, error);
+    if (!image) return false;
     mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
-    const uint64_t most = h->ceiling_segments < h->layout.segment_count ? h->ceiling_segments : h->layout.segment_count;
     const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
-    if (mailbox) mm_heap_image_grows(image, most, mailbox, (uint32_t)polls);
-    ((struct mm_heap *)image)->ref.spacing_mask = mm_host_env_get()->spacing - 1;
-    ((struct mm_heap *)image)->ref.on_misuse = mm_host_env_get()->on_misuse;
-    ((struct mm_heap *)image)->ref.fill = mm_host_env_get()->fill;
-    ((struct mm_heap *)image)->ref.guard = h->guard;
+    if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
+    image->ref.spacing_mask = mm_host_env_get()->spacing - 1;
+    image->ref.on_misuse = mm_host_env_get()->on_misuse;
+    image->ref.fill = mm_host_env_get()->fill;
+    image->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);
-    h->ref = ((struct mm_heap *)image)->ref;
-    bool done = mm_copy_try_fresh(d, metadata_base, h->layout.fixed_bytes, zeros_of(h), image, h->layout.image_bytes, error);
-    free(image);
-    return done;
+    h->ref = image->ref;
+    return try_write(d, h, metadata_base, image, error);
 }
 
 bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     const struct mm_host_chunks *c = &h->chunks;
     if (h->guard && !try_guard(d, h, error)) return false;
-    struct mm_heap *image = (struct mm_heap *)malloc(h->layout.image_bytes);
-    if (!image) {
-        error->call = "malloc";
-        error->code = CUDA_ERROR_OUT_OF_MEMORY;
-        return false;
-    }
+    struct mm_heap *image = try_image(h, error);
+    if (!image) return false;
     mm_heap_image(image, &h->layout, h->ref.heap, h->ref.user_base, c->count ? 0 : c->mapped_count);
     for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
     image->ref = h->ref;
     image->grow.mapped = c->mapped_count;
     image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
-    const bool done = mm_copy_try_fresh(d, h->ref.heap, h->layout.fixed_bytes, zeros_of(h), image, h->layout.image_bytes, error);
-    free(image);
-    return done;
+    return try_write(d, h, h->ref.heap, image, error);
 }

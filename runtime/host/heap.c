@@ -15,6 +15,7 @@
 #include "runtime/host/grower.h"
 #include "runtime/host/inspect.h"
 #include "runtime/host/kernels.h"
+#include "runtime/host/min.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/trim.h"
@@ -28,8 +29,6 @@ struct budget {
 
 /* As the call that failed: the device's attribute says that there is none. A heap is then made without, and without a word. */
 #define NO_VMM "virtual memory management"
-
-static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static double now_ms(void) { return (double)mm_host_now_us() * 1e-3; }
 

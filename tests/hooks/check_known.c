@@ -6,6 +6,7 @@
 
 #include "interpose/runtime/handles.h"
 #include "interpose/runtime/known.h"
+#include "tests/hooks/runner.h"
 
 /* Few kernels in many contexts: so that pairs that differ in the context only meet in the table. */
 enum { KERNELS = 16, CONTEXTS = 32, OWNERS = 5, STEPS = 200000 };
@@ -120,9 +121,5 @@ int main(void) {
     tcase_add_test(c, readers_find_nothing_that_was_not_there);
     tcase_add_test(c, handles_are_as_the_model);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -10,6 +10,7 @@
 
 #include "runtime/host/grower.h"
 #include "runtime/host/trim.h"
+#include "tests/hooks/runner.h"
 
 /* ---- the driver ---- */
 
@@ -414,9 +415,5 @@ int main(void) {
     tcase_add_test(c, claimed_late);
     tcase_add_test(c, begins_anew);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

@@ -16,6 +16,7 @@
 #include "mmconfig.h"
 #include "runtime/host/clock.h"
 #include "runtime/host/say.h"
+#include "tests/hooks/runner.h"
 
 static const char *self;
 
@@ -148,9 +149,5 @@ int main(int argc, char **argv) {
     tcase_add_test(c, a_file_of_the_programs);
     tcase_add_test(c, files);
     suite_add_tcase(s, c);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

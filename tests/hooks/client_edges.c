@@ -134,6 +134,13 @@ static void lookups(int argc, char **argv) {
         OK(get(links[i], &v2, 13000, 0, NULL));
         CHECK(v1 != v2 && v1 == dlsym(libcuda, links[i]) && v2 == dlsym(libcuda, second) && v1 != client_past_hooks(links[i]));
     }
+    OK(get("cuGraphInstantiate", &v1, 10000, 0, NULL));
+    OK(get("cuGraphInstantiate", &v2, 11080, 0, NULL));
+    OK(get("cuGraphInstantiate", &later, 13000, 0, NULL)); /* not known to have the parameters of either */
+    OK(real("cuGraphInstantiate", &later_real, 13000, 0, NULL));
+    CHECK(v1 == dlsym(libcuda, "cuGraphInstantiate") && v1 != client_past_hooks("cuGraphInstantiate"));
+    CHECK(v2 == dlsym(libcuda, "cuGraphInstantiate_v2") && v2 != client_past_hooks("cuGraphInstantiate_v2"));
+    CHECK(v1 != v2 && later == later_real && later != v2);
     OK(get("cuGraphAddNode", &p, 13000, 0, NULL));
     OK(get("cuGraphAddNode", &later, 13010, 0, NULL));
     OK(real("cuGraphAddNode", &later_real, 13010, 0, NULL));
@@ -216,8 +223,35 @@ static void other_version(int argc, char **argv) {
     CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0);
 }
 
+/* A module without a heap variable is asked for those of other versions once, whichever of its kernels come and in whatever order. */
+static void other_version_once(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUlibrary libraries[2];
+    CUmodule modules[2];
+    CUkernel kernel;
+    CUfunction function;
+    client_start();
+    for (int i = 0; i < 2; i++) {
+        client_kernel("plain", &libraries[i]);
+        OK(cu.cuModuleLoadData(&modules[i], "plain"));
+    }
+    long once = 0;
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < 2; i++) {
+            OK(cu.cuLibraryGetKernel(&kernel, libraries[i], "kernel"));
+            OK(client_launch((CUfunction)kernel, NULL));
+            if (!once) once = standin->other_queries;
+            OK(cu.cuModuleGetFunction(&function, modules[i], "kernel"));
+            OK(client_launch(function, NULL));
+        }
+    CHECK(once > 0 && standin->other_queries == 4 * once);
+    OK(cu.cuModuleUnload(modules[0])); /* what comes to its place is another */
+    OK(client_launch(client_function("plain"), NULL));
+    CHECK(standin->other_queries == 5 * once);
+}
+
 const struct scenario client_edge_scenarios[] = {
-    {"other-version", other_version},
+    {"other-version", other_version}, {"other-version-once", other_version_once},
     {"size", size},       {"answers", answers}, {"unknown", unknown},
     {"fork", fork_child}, {"fork-first", fork_first}, {"lookups", lookups},
     {"orphan", orphan},   {"cost", cost},       {NULL, NULL},

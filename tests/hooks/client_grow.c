@@ -333,6 +333,16 @@ static void pressure(int argc, char **argv) {
     nothing_is_left();
 }
 
+/* As programs for CUDA 11 do. */
+static void instantiate_by(const char *symbol) {
+    CUresult (*instantiate)(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t);
+    CUgraphExec exec;
+    CUgraphNode failed;
+    char log[7];
+    *(void **)&instantiate = dlsym(libcuda, symbol);
+    OK(instantiate(&exec, NULL, &failed, log, sizeof log));
+}
+
 /* Calls that need memory for themselves get what the heap has and does not need. */
 static void others(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -342,7 +352,7 @@ static void others(int argc, char **argv) {
     begin();
     CUfunction f = client_kernel("mm", &library);
     const CUfunction k = client_kernel("mm", &second);
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 9; i++) {
         standin->code_bytes = 0;
         start_all(MIB, 4 * GIB / THREADS);
         join_all();
@@ -357,6 +367,8 @@ static void others(int argc, char **argv) {
         if (i == 4) OK(cu.cuGraphLaunch(NULL, NULL));
         if (i == 5) OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
         if (i == 6) OK(client_launch(k, NULL)); /* its module is loaded when libmm.so asks it */
+        if (i == 7) instantiate_by("cuGraphInstantiate");
+        if (i == 8) instantiate_by("cuGraphInstantiate_v2");
         CHECK(standin->free_bytes >= 7 * GIB);
     }
     CHECK(standin->launches_without_heap == 0 && standin->launches_with_variable == 2);

@@ -39,7 +39,7 @@ struct standin {
     /* what is alive */
     int handles, mappings, reservations, allocations, streams, instances, registrations;
     /* what was called */
-    long lookups, context_queries, global_queries, creates, launches, launches_ptsz;
+    long lookups, context_queries, global_queries, other_queries, creates, launches, launches_ptsz; /* other: of other versions' variables */
     int last_dims_sum; /* of the last launch's parameters: arguments arrived unchanged */
     /* kernels of modules that hold the heap variable: what it held when they ran */
     long launches_with_variable, launches_without_heap;

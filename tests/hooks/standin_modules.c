@@ -18,7 +18,7 @@ static struct object *make_module(bool holds_variable) {
 static CUresult global_of(struct object *module, CUdeviceptr *address, size_t *bytes, const char *name) {
     const bool is_todays = strcmp(name, MM_HEAP_REF_NAME) == 0;
     char other[32] = "";
-    if (!is(module, OURS) && is_todays) __atomic_fetch_add(&state.global_queries, 1, __ATOMIC_RELAXED);
+    if (!is(module, OURS)) __atomic_fetch_add(is_todays ? &state.global_queries : &state.other_queries, 1, __ATOMIC_RELAXED);
     if (module->other_version) snprintf(other, sizeof other, MM_HEAP_REF_PREFIX "%d", module->other_version);
     if (!(module->holds_variable && is_todays) && strcmp(name, other) != 0) return CUDA_ERROR_NOT_FOUND;
     *address = (CUdeviceptr)&module->variable;
@@ -289,6 +289,16 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     *exec = NULL;
     return CUDA_SUCCESS;
 }
+#undef cuGraphInstantiate
+typedef CUresult instantiate_11(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t);
+instantiate_11 cuGraphInstantiate, cuGraphInstantiate_v2;
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {
+    if (log_bytes != 7 || !failed || !log) return CUDA_ERROR_INVALID_VALUE;
+    return cuGraphInstantiateWithFlags(exec, graph, 0);
+}
+CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {
+    return cuGraphInstantiate_v2(exec, graph, failed, log, log_bytes);
+}
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
     ENTER();
     (void)exec, (void)stream;
@@ -336,6 +346,9 @@ static const struct {
     {"cuGraphAddNode", 13010, false, (void *)cuMemGetInfo_v2}, /* a later variant that nobody knows */
     {"cuGetProcAddress", 11030, false, (void *)cuGetProcAddress},
     {"cuGetProcAddress", 12000, false, (void *)cuGetProcAddress_v2},
+    {"cuGraphInstantiate", 10000, false, (void *)cuGraphInstantiate},
+    {"cuGraphInstantiate", 11000, false, (void *)cuGraphInstantiate_v2},
+    {"cuGraphInstantiate", 12000, false, (void *)cuGraphInstantiateWithFlags},
     {"cuGraphInstantiateWithFlags", 11040, false, (void *)cuGraphInstantiateWithFlags},
     {"cuGraphUpload", 11010, false, (void *)cuGraphUpload},
     {"cuGraphLaunch", 10000, false, (void *)cuGraphLaunch},

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mmconfig.h"
+#include "tests/hooks/runner.h"
 
 static char preload_mm[4096], mmrun[4096];
 
@@ -22,15 +23,6 @@ static inline bool suite_begin(int argc, char **argv) {
     snprintf(mmrun, sizeof mmrun, "%s/mmrun", argv[2]);
     setenv("LD_LIBRARY_PATH", ".", 1);
     return true;
-}
-
-/* Runs the suite; returns what main does. */
-static inline int suite_run(Suite *s) {
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
 }
 
 struct result {

@@ -16,8 +16,8 @@
 #include <mm.h>
 #include <stddef.h>
 
-#define CTA_THREADS 256u
-#define WARP_THREADS 32u
+#include "tools/kernels.h"
+
 #define MB 1e6
 
 #ifdef __cplusplus
@@ -59,16 +59,7 @@ void footprint_run(unsigned workload);
 #endif
 
 #ifdef __CUDACC__
-static __device__ inline unsigned thread_idx(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
 static inline unsigned ctas(unsigned threads) { return (threads + CTA_THREADS - 1) / CTA_THREADS; }
-
-static __host__ __device__ inline unsigned mix(unsigned x) { /* MurmurHash3's finalizer */
-    x ^= x >> 16;
-    x *= 0x85ebca6bu;
-    x ^= x >> 13;
-    x *= 0xc2b2ae35u;
-    return x ^ x >> 16;
-}
 
 /* A size from least to most: uniform, or log-uniform. */
 static __device__ inline unsigned draw_bytes(unsigned random, int logarithmic, unsigned least, unsigned most) {

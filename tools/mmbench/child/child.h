@@ -15,17 +15,12 @@
 #ifndef MM_BENCH_CHILD_H
 #define MM_BENCH_CHILD_H
 
-#ifdef __CUDACC__
-#define CHILD_BOTH static __host__ __device__ inline
-#else
-#define CHILD_BOTH static inline
-#endif
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CTA_THREADS 256
-#define WARP_THREADS 32
+#include "tools/kernels.h"
+
 #define WARP_SHIFT 5
 
 /* ---- asks ------------------------------------------------------------------------------------- */
@@ -42,16 +37,8 @@ struct asks {
     unsigned long long size; /* SIZING_ONE: the size; else the largest (the smallest is 16) */
 };
 
-CHILD_BOTH unsigned mix(unsigned x) { /* MurmurHash3's finalizer */
-    x ^= x >> 16;
-    x *= 0x85ebca6bu;
-    x ^= x >> 13;
-    x *= 0xc2b2ae35u;
-    return x ^ x >> 16;
-}
-
 /* Bytes of ask i; a slot that asks again (endurance) asks in a later round. */
-CHILD_BOTH unsigned long long ask_bytes(const struct asks *a, unsigned i, unsigned round) {
+TOOLS_BOTH unsigned long long ask_bytes(const struct asks *a, unsigned i, unsigned round) {
     if (a->sizing == SIZING_ONE) return a->size;
     const unsigned random = mix(i * 0x9e3779b9u + round * 0x7f4a7c15u + 1);
     if (a->sizing == SIZING_POWERS) return 16ull << random % a->powers;
@@ -59,8 +46,6 @@ CHILD_BOTH unsigned long long ask_bytes(const struct asks *a, unsigned i, unsign
 }
 
 #ifdef __CUDACC__
-static __device__ inline unsigned thread_idx(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
-
 /* The ask of this thread; a->count or more if it has none. */
 static __device__ inline unsigned ask_idx(const struct asks *a) {
     const unsigned thread = thread_idx();

@@ -25,7 +25,7 @@ struct lane_note {
 
 /* Multiplications and shifts alternate, so that no compiler folds rounds into one. `begin` is below 2^63, which the compiler does not know: it
  * cannot move the arithmetic before the first clock. */
-CHILD_BOTH unsigned converged_sum(unsigned lane, unsigned long long begin) {
+TOOLS_BOTH unsigned converged_sum(unsigned lane, unsigned long long begin) {
     unsigned x[CONVERGED_CHAINS], sum = 0;
     for (unsigned c = 0; c < CONVERGED_CHAINS; c++) x[c] = lane * CONVERGED_CHAINS + c + 1 + (unsigned)(begin >> 63);
     for (unsigned round = 0; round < CONVERGED_ROUNDS; round++)

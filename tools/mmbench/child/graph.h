@@ -59,13 +59,13 @@ struct list_sum {
 
 #define LIST_EDGES_MIN 4u
 
-CHILD_BOTH unsigned capacity_of(unsigned degree) {
+TOOLS_BOTH unsigned capacity_of(unsigned degree) {
     unsigned capacity = LIST_EDGES_MIN;
     while (capacity < degree) capacity *= 2; /* of a degree below 2^31 */
     return capacity;
 }
 
-CHILD_BOTH unsigned neighbour_hash(unsigned to) { return mix(to + 0x51ed270bu); }
+TOOLS_BOTH unsigned neighbour_hash(unsigned to) { return mix(to + 0x51ed270bu); }
 
 /* ---- workload.c ------------------------------------------------------------------------------- */
 

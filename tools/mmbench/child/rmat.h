@@ -19,7 +19,7 @@
 
 /* A vertex's number among 2^scale, for its place in the matrix: one to one, and neighbours part. Without that the
  * vertices of many edges lie together, and one CTA has them all. */
-CHILD_BOTH unsigned rmat_number(unsigned scale, unsigned place) {
+TOOLS_BOTH unsigned rmat_number(unsigned scale, unsigned place) {
     const unsigned mask = (1u << scale) - 1, half = (scale + 1) / 2;
     unsigned v = (place * 0x9e3779b1u + 0x7f4a7c15u) & mask; /* odd factors and shifts can be undone */
     v ^= v >> half;
@@ -29,7 +29,7 @@ CHILD_BOTH unsigned rmat_number(unsigned scale, unsigned place) {
 }
 
 /* Places in the matrix of edge `number`. */
-CHILD_BOTH struct edge rmat_places(unsigned scale, unsigned number) {
+TOOLS_BOTH struct edge rmat_places(unsigned scale, unsigned number) {
     struct edge e = {0, 0};
     for (unsigned level = 0; level < scale; level++) {
         const unsigned random = mix((number << RMAT_LEVEL_BITS | level) * 0x9e3779b9u + 1);
@@ -42,7 +42,7 @@ CHILD_BOTH struct edge rmat_places(unsigned scale, unsigned number) {
 }
 
 /* Edge `number` of a graph of 2^scale vertices. */
-CHILD_BOTH struct edge rmat_edge(unsigned scale, unsigned number) {
+TOOLS_BOTH struct edge rmat_edge(unsigned scale, unsigned number) {
     struct edge e = rmat_places(scale, number);
     e.from = rmat_number(scale, e.from);
     e.to = rmat_number(scale, e.to);
