@@ -25,7 +25,7 @@
 
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
-#define MM_ABI_VERSION 6
+#define MM_ABI_VERSION 7
 /* Versions before and after it that libmm.so.1 knows modules of when it sees them, to say so. */
 #define MM_ABI_OTHERS 8
 
@@ -285,6 +285,6 @@ MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are
 #define MM_HEAP_REF_PREFIX "mm_heap_v"
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
-#define MM_HEAP_REF_BYTES 2192
+#define MM_HEAP_REF_BYTES 2208
 
 #endif

@@ -303,7 +303,7 @@ MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) 
     const uint32_t change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
     if (MM_LIKELY(change == 0)) return 0;
     const uint32_t j = mm_block_of_word(class_, w % MM_SEGMENT_WORDS);
-    const uint64_t words = mm_add_relaxed_u64(&mm_segment_at(ref, w / MM_SEGMENT_WORDS)->words[j], change);
+    const uint64_t words = mm_add_relaxed_u64(&mm_segment_blocks(ref, w / MM_SEGMENT_WORDS)->words[j], change);
     const uint32_t due = mm_block_due(class_, j, words, change);
     if (MM_LIKELY(due == MM_DUE_NOTHING)) return 0;
     const uint64_t life = (words + change) / MM_WORDS_LIFE % MM_WORDS_LIVES;
@@ -318,7 +318,7 @@ MM_FN_RARE void mm_slice_twice(const struct mm_heap_ref *ref, uint64_t left) {
     const int is_of_warp = (left & MM_LEFT_WARP) != 0;
     const uint32_t i = (w % MM_SEGMENT_WORDS << MM_WORD_SHIFT) + ((uint32_t)(left >> MM_LEFT_FIRST_SHIFT) & 63);
     const uint32_t j = mm_block_of_word(class_, w % MM_SEGMENT_WORDS), change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
-    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change), change);
+    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_blocks(ref, s)->words[j], change), change);
     const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, ref->user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)i * class_.bytes,
                                     class_.bytes, (uint32_t)is_of_warp, 0, 0};
     mm_misuse_count(ref, what.kind, is_of_warp ? mm_popcount(MM_WARP_ALL) - more : 1);

@@ -37,7 +37,8 @@ bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdev
     ((struct mm_heap *)image)->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);
     h->ref = ((struct mm_heap *)image)->ref;
-    bool done = mm_copy_try_fresh(d, metadata_base, h->layout.fixed_bytes, zeros_of(h), image, h->layout.image_bytes, error);
+    bool done = mm_copy_try_fresh(d, metadata_base, mm_layout_fresh_bytes(&h->layout, segments), zeros_of(h), image,
+                                  h->layout.image_bytes, error);
     free(image);
     return done;
 }
@@ -55,8 +56,10 @@ bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struc
     for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
     image->ref = h->ref;
     image->grow.mapped = c->mapped_count;
+    image->grow.reached = c->count ? mm_chunks_end(c) : c->mapped_count;
     image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
-    const bool done = mm_copy_try_fresh(d, h->ref.heap, h->layout.fixed_bytes, zeros_of(h), image, h->layout.image_bytes, error);
+    const bool done = mm_copy_try_fresh(d, h->ref.heap, mm_layout_fresh_bytes(&h->layout, image->grow.reached), zeros_of(h), image,
+                                        h->layout.image_bytes, error);
     free(image);
     return done;
 }
