@@ -282,7 +282,8 @@ MM_FN_RARE void mm_heap_drain_quiescent(const struct mm_heap_ref *ref, uint32_t 
         for (uint32_t i = 0; i < MM_RINGS; i++) {
             struct mm_ring *ring = mm_ring_at(ref, c, i);
             ring->tickets = 0;
-            for (uint32_t slot = 0; slot < MM_RING; slot++) ring->slot[slot].what = ring->slot[slot].taken = 0, ring->blocks[slot] = 0;
+            for (uint32_t slot = 0; slot < MM_RING; slot++) ring->slot[slot].what = ring->slot[slot].taken = 0;
+            for (uint32_t slot = 0; i == MM_STRIPES && slot < MM_RING; slot++) ring->blocks[slot] = 0;
         }
         struct mm_class_state *cs = &h->classes[c];
         cs->dry = cs->rich = cs->whole_row = cs->looked = cs->circulating = 0;

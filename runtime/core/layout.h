@@ -35,7 +35,7 @@ struct mm_heap_ref {
     uint64_t class_trees;  /* two for each class: whole blocks, single slices (segment.h); one after the other, */
     uint64_t tree_bytes;   /* so many bytes each */
     uint64_t tree_mids;    /* words in the middle level of a tree */
-    uint64_t rings;        /* struct mm_ring, MM_RINGS for each class: its stripes, then its reserve */
+    uint64_t rings;        /* MM_RINGS_BYTES for each class */
     uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
     uint64_t spacing_mask; /* slices begin at multiples of this + 1 (heap.h); 0: at those that their classes have */
     uint64_t on_misuse;    /* enum mm_on_misuse */
@@ -94,9 +94,11 @@ struct mm_slot {
 struct mm_ring {
     uint32_t tickets, spare[31];
     struct mm_slot slot[MM_RING];
-    uint64_t blocks[MM_RING]; /* a reserve: which segments, or blocks, are in the lot (reserve.h) */
+    uint64_t blocks[]; /* a reserve has MM_RING: which segments, or blocks, are in the lot (reserve.h) */
 };
-MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0, "rings do not share a cache line");
+/* The rings of a class: its stripes, then its reserve. */
+#define MM_RINGS_BYTES (MM_RINGS * (uint32_t)sizeof(struct mm_ring) + MM_RING * (uint32_t)sizeof(uint64_t))
+MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0 && MM_RINGS_BYTES % 128 == 0, "rings do not share a cache line");
 
 /* A checked run's (guarded.h); zero in the beginning. Memory of its own. */
 struct mm_guard {
@@ -227,7 +229,7 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->image_bytes = l->free_tree + l->tree_bytes;
     l->class_trees = l->image_bytes;
     l->rings = mm_round_up(l->class_trees + 2 * MM_CLASS_COUNT * l->tree_bytes, line);
-    l->segments = l->rings + MM_CLASS_COUNT * MM_RINGS * sizeof(struct mm_ring);
+    l->segments = l->rings + MM_CLASS_COUNT * MM_RINGS_BYTES;
     /* a row that begins in the heap ends in the array */
     const uint64_t segments = mm_round_up(segment_count, 1u << MM_RESERVE_ROW_SHIFT);
     l->fixed_bytes = mm_round_up(l->segments + sizeof(struct mm_segment) * segments, line);

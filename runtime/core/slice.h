@@ -129,7 +129,7 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
 MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t group, uint32_t apart) {
     group = mm_anew(group), c = mm_anew(c);
     t += mm_popcount(group & mm_bits_low(mm_warp_lane()));
-    return (uint64_t)apart << MM_TOKEN_APART_SHIFT | mm_token_make(c, mm_anew(at) / (uint32_t)sizeof(struct mm_ring) - c * MM_RINGS, t);
+    return (uint64_t)apart << MM_TOKEN_APART_SHIFT | mm_token_make(c, (mm_anew(at) - c * MM_RINGS_BYTES) / (uint32_t)sizeof(struct mm_ring), t);
 }
 
 /* The address of a slice of class c, if it can be had by a plain ticket: one that is neither a lot's first nor last, nor
@@ -138,7 +138,7 @@ MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t grou
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     const uint32_t here = mm_warp_here(), apart = mm_inside_apart(here);
     uint32_t group = mm_warp_match(here, c), t = 0;
-    uint32_t at = (c * MM_RINGS + (mm_home() & ref->classes[c].stripe_mask)) * (uint32_t)sizeof(struct mm_ring);
+    uint32_t at = c * MM_RINGS_BYTES + (mm_home() & ref->classes[c].stripe_mask) * (uint32_t)sizeof(struct mm_ring);
     if (mm_warp_lane() == mm_ctz(group)) {
         mm_inside_count_apart(ref, apart, mm_popcount(group));
         t = mm_ring_draw((struct mm_ring *)(ref->rings + at), mm_popcount(group));

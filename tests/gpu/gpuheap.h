@@ -179,13 +179,13 @@ static inline const char *gpu_heap_not_fresh(struct mm_heap_ref ref, uint64_t ma
         const uint64_t unit = begin == l.fixed_bytes   ? sizeof(struct mm_blocks)
                               : begin == l.segments    ? sizeof(struct mm_segment)
                               : begin == l.class_trees ? l.tree_bytes
-                              : begin == l.rings       ? sizeof(struct mm_ring)
+                              : begin == l.rings       ? MM_RINGS_BYTES
                                                        : 0;
         snprintf(why, why_bytes, "%s %llu, byte %llu: %#llx, in a fresh heap %#llx (%llu segments are free, of %llu)",
                  begin == 0             ? "header"
                  : begin == l.free_tree ? "free tree"
                  : begin == l.segments  ? "segment"
-                 : begin == l.rings     ? "ring"
+                 : begin == l.rings     ? "rings of class"
                  : begin == l.class_trees ? "class tree"
                                           : "blocks of segment",
                  (unsigned long long)(unit ? (at - begin) / unit : 0),

@@ -274,9 +274,11 @@ static void name_blocks(uint64_t in, uint32_t s, char *out, uint32_t n) {
     if (in < openers) snprintf(out, n, "words[%u][%u]", s, (uint32_t)in / 8);
     else snprintf(out, n, "opener[%u][%u]", s, (uint32_t)(in - openers) / 4);
 }
-static void name_ring(uint64_t in, uint32_t i, char *out, uint32_t n) {
+static void name_ring(uint64_t in, uint32_t c, char *out, uint32_t n) {
+    const uint32_t k = in / sizeof(struct mm_ring) < MM_STRIPES ? (uint32_t)(in / sizeof(struct mm_ring)) : MM_STRIPES;
     const uint64_t slots = __builtin_offsetof(struct mm_ring, slot), blocks = __builtin_offsetof(struct mm_ring, blocks);
-    const uint32_t c = i / MM_RINGS, k = i % MM_RINGS, slot = (uint32_t)((in - slots) / sizeof(struct mm_slot));
+    in -= k * sizeof(struct mm_ring);
+    const uint32_t slot = (uint32_t)((in - slots) / sizeof(struct mm_slot));
     const char *what = k < MM_STRIPES ? "stripe" : "reserve";
     if (in < slots) snprintf(out, n, "class%u %s%u tickets", c, what, k);
     else if (in < blocks) snprintf(out, n, "class%u %s%u %s[%u]", c, what, k, (in - slots) % sizeof(struct mm_slot) ? "taken" : "lot", slot);
@@ -307,7 +309,7 @@ void model_name_address(const void *p, char *out, uint32_t n) {
         const uint64_t in = a - ref.segments;
         name_segment(in % sizeof(struct mm_segment), (uint32_t)(in / sizeof(struct mm_segment)), out, n);
     } else if (a >= ref.rings) {
-        name_ring((a - ref.rings) % sizeof(struct mm_ring), (uint32_t)((a - ref.rings) / sizeof(struct mm_ring)), out, n);
+        name_ring((a - ref.rings) % MM_RINGS_BYTES, (uint32_t)((a - ref.rings) / MM_RINGS_BYTES), out, n);
     } else if (a >= (uint64_t)h->classes) {
         const uint32_t c = (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]);
         snprintf(out, n, "class%u %s", c, p == &h->classes[c].dry ? "dry" : p == &h->classes[c].rich ? "rich" : "segments");
