@@ -197,10 +197,10 @@
 #define MM_JIT_REGISTERS_LEAST 24
 
 /* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
- * of slice bits, that is less than 64 MB. */
+ * of slice bits, that is less than 32 MB. */
 #define MM_HOST_FIRST_SEGMENTS 4
 
-/* Zeros that metadata are cleared from, by copies: 28 MiB of them for a device of 128 GiB, a few dozen copies. Page-locked, one such
+/* Zeros that metadata are cleared from, by copies: 3 MiB of them for a device of 128 GiB. Page-locked, one such
  * piece for each heap; else pageable, which the driver copies once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
