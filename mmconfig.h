@@ -25,7 +25,7 @@
 
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
-#define MM_ABI_VERSION 6
+#define MM_ABI_VERSION 7
 /* Versions before and after it that libmm.so.1 knows modules of when it sees them, to say so. */
 #define MM_ABI_OTHERS 8
 
@@ -197,10 +197,10 @@
 #define MM_JIT_REGISTERS_LEAST 24
 
 /* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
- * of slice bits, that is less than 64 MB. */
+ * of slice bits, that is less than 32 MB. */
 #define MM_HOST_FIRST_SEGMENTS 4
 
-/* Zeros that metadata are cleared from, by copies: 28 MiB of them for a device of 128 GiB, a few dozen copies. Page-locked, one such
+/* Zeros that metadata are cleared from, by copies: 3 MiB of them for a device of 128 GiB. Page-locked, one such
  * piece for each heap; else pageable, which the driver copies once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
@@ -285,6 +285,6 @@ MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are
 #define MM_HEAP_REF_PREFIX "mm_heap_v"
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
-#define MM_HEAP_REF_BYTES 2192
+#define MM_HEAP_REF_BYTES 2208
 
 #endif

@@ -99,8 +99,9 @@ MM_FN void mm_block_list(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, 
 /* Block j of segment s has, as it seems, no slices to be used again: out of avail with it, unless that has changed. */
 MM_FN_RARE void mm_block_withdraw(const struct mm_heap_ref *ref, uint32_t s, uint32_t j) {
     struct mm_segment *at = mm_segment_at(ref, s);
+    struct mm_blocks *of = mm_segment_blocks(ref, s);
     mm_and_acquire_u64(&at->avail, ~(1ull << j));
-    const uint64_t words = mm_add_acq_rel_u64(&at->words[j], 0);
+    const uint64_t words = mm_add_acq_rel_u64(&of->words[j], 0);
     const uint32_t kind = MM_OWNER_KIND(mm_load_acquire_u64(&at->owner));
     if (!mm_words_are_whole(words) && mm_words_some(words) != 0 && kind - 1 < MM_CLASS_COUNT &&
         !(mm_load_acquire_u64(&at->unissued) >> j & 1))
@@ -121,17 +122,18 @@ MM_FN_RARE void mm_block_offer(const struct mm_heap_ref *ref, uint32_t s, uint32
  * changed. */
 MM_FN_RARE void mm_block_try_whole(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j, uint64_t all) {
     struct mm_segment *at = mm_segment_at(ref, s);
+    struct mm_blocks *of = mm_segment_blocks(ref, s);
     const uint64_t life = all & (MM_WORDS_WHOLE - MM_WORDS_LIFE), others = mm_load_relaxed_u64(&at->whole);
-    if (!mm_cas_acquire_u64(&at->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
+    if (!mm_cas_acquire_u64(&of->words[j], all, MM_WORDS_WHOLE | ((life + MM_WORDS_LIFE) & (MM_WORDS_WHOLE - 1)))) return;
     const uint32_t first = mm_block_first_word(ref->classes[c], j), n = mm_class_block_words(ref->classes[c], j);
     const uint64_t last = mm_class_word_mask(ref->classes[c], first + n - 1), full = mm_bits_low(1u << MM_WORD_SHIFT);
     mm_wait_words(mm_segment_bits(ref, s) + first, n - (last != full), full);
     mm_wait_words(mm_segment_bits(ref, s) + (first + n - 1), last != full, last);
-    mm_store_relaxed_u32(&at->opener[j], 0);
+    mm_store_relaxed_u32(&of->opener[j], 0);
     mm_or_relaxed_u64(&at->unissued, 1ull << j);
     mm_and_relaxed_u64(&at->avail, ~(1ull << j));
     mm_gather_fence(); /* acquires from the words; unissued before what follows */
-    mm_and_relaxed_u64(&at->words[j], ~MM_WORDS_WHOLE);
+    mm_and_relaxed_u64(&of->words[j], ~MM_WORDS_WHOLE);
     mm_segment_put_back(ref, s, c, 1ull << j, others);
 }
 
@@ -165,13 +167,14 @@ MM_FN void mm_block_free_bits(const struct mm_heap_ref *ref, uint32_t s, uint32_
     const uint64_t old = mm_or_release_u64(mm_segment_bits(ref, s) + word, mask);
     const uint32_t j = mm_block_of_word(ref->classes[c], word);
     const uint32_t change = mm_block_change(ref->classes[c], word, mm_popcount(old), mm_popcount(mask & ~old));
-    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change), change);
+    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_blocks(ref, s)->words[j], change), change);
 }
 
 /* Claims up to n (at most 32) slices that came back, of a block of segment s, for class c. Returns none if the block it
  * looked at had none. salt: callers part ways by it. Acquires. */
 MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t n, uint32_t salt) {
     struct mm_segment *at = mm_segment_at(ref, s);
+    struct mm_blocks *of = mm_segment_blocks(ref, s);
     const uint64_t avail = mm_load_relaxed_u64(&at->avail);
     if (avail == 0) return 0;
     const uint32_t j = mm_bits_pick(avail, salt), first = mm_block_first_word(ref->classes[c], j);
@@ -180,7 +183,7 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
     uint64_t change = 0 - MM_WORDS_REUSER;
     uint32_t words = 0;
     /* In this order: what is read makes the next lasting (Stale, above). */
-    if (!mm_words_are_whole(mm_add_acq_rel_u64(&at->words[j], MM_WORDS_REUSER)) &&
+    if (!mm_words_are_whole(mm_add_acq_rel_u64(&of->words[j], MM_WORDS_REUSER)) &&
         !(mm_load_acquire_u64(&at->unissued) & block) && MM_OWNER_KIND(mm_load_acquire_u64(&at->owner)) == c + 1)
         words = mm_class_block_words(ref->classes[c], j);
     else
@@ -203,7 +206,7 @@ MM_FN_RARE mm_claim mm_block_reuse(const struct mm_heap_ref *ref, uint32_t s, ui
             claim = mm_claim_make(s, (word << MM_WORD_SHIFT) + half, (uint32_t)(got >> half));
         }
     }
-    const uint64_t before = mm_add_acq_rel_u64(&at->words[j], change);
+    const uint64_t before = mm_add_acq_rel_u64(&of->words[j], change);
     if (words != 0) {
         mm_block_counted(ref, s, c, j, before, change);
     } else { /* it may have filled up meanwhile, and whoever filled it left it to us */

@@ -52,6 +52,11 @@ MM_FN_RARE void mm_check_fault(struct mm_check *k, enum mm_fault what, uint64_t 
 
 MM_FN int mm_check_in_tree(struct mm_tree t, uint32_t s) { return (int)(*mm_tree_leaf(t, s) >> (s % 64) & 1); }
 
+/* How many blocks of segment s there are to look at: none if it never was there (layout.h). */
+MM_FN uint32_t mm_check_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    return s < mm_heap_of(ref)->grow.reached ? MM_SEGMENT_BLOCKS_MAX : 0;
+}
+
 /* tree.h I1, upwards from the leaves. */
 MM_FN_RARE void mm_check_tree(struct mm_check *k, const struct mm_heap *h, struct mm_tree t, uint32_t number) {
     for (uint32_t leaf = 0; leaf < h->tree_leaves; leaf++) {
@@ -103,7 +108,7 @@ MM_FN_RARE void mm_check_ring(struct mm_check *k, const struct mm_heap_ref *ref,
                 mm_check_fault(k, MM_FAULT_RING_SEGMENT, i, c, s);
                 break;
             }
-            if (mm_segment_at(ref, s)->opener[j] != opener || !(mm_segment_at(ref, s)->unissued >> j & 1)) {
+            if (mm_segment_blocks(ref, s)->opener[j] != opener || !(mm_segment_at(ref, s)->unissued >> j & 1)) {
                 mm_check_fault(k, MM_FAULT_RING_BLOCK, i, c, j);
                 break;
             }
@@ -115,7 +120,7 @@ MM_FN_RARE void mm_check_ring(struct mm_check *k, const struct mm_heap_ref *ref,
 /* The first slice of block j of segment s, class c, which is in unissued, that was not handed out, counted from the block's first
  * on; or all its slices, if none is in a lot of a stripe. */
 MM_FN_RARE uint32_t mm_check_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
-    const uint32_t opener = mm_segment_at(ref, s)->opener[j], none = mm_class_block_slices(ref->classes[c], j);
+    const uint32_t opener = mm_segment_blocks(ref, s)->opener[j], none = mm_class_block_slices(ref->classes[c], j);
     const uint32_t i = (opener & ((1u << MM_OPENER_LOT_SHIFT) - 1)) - 1;
     if (i >= MM_STRIPES) return none;
     const struct mm_check_ring r = mm_check_ring_of(ref, c, i);
@@ -152,15 +157,16 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
 /* Block j of segment s, class c, which is not whole. Returns how many slices are live. */
 MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
     const struct mm_segment *at = mm_segment_at(ref, s);
+    const struct mm_blocks *of = mm_segment_blocks(ref, s);
     const uint32_t words = mm_class_block_words(ref->classes[c], j), first = j << mm_class_block_shift(c);
     const uint32_t last = first + mm_class_block_slices(ref->classes[c], j);
     uint32_t from = last, some = 0, full = 0, live = 0; /* [from, last) was not handed out */
     if (at->unissued >> j & 1) {
-        const int is_reserved = at->opener[j] == 0 && mm_check_is_reserved(ref, s, c, j);
+        const int is_reserved = of->opener[j] == 0 && mm_check_is_reserved(ref, s, c, j);
         from = first + mm_check_issued(ref, s, c, j);
         if (from == last && !is_reserved) mm_check_fault(k, MM_FAULT_LOST_BLOCK, s, j, 0);
         if (is_reserved) {
-            if (mm_words_but_life(at->words[j]) != 0) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, at->words[j]);
+            if (mm_words_but_life(of->words[j]) != 0) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, of->words[j]);
             return 0;
         }
     }
@@ -180,7 +186,7 @@ MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref 
             }
         }
     }
-    if (mm_words_but_life(at->words[j]) != some + full * MM_WORDS_FULL) mm_check_fault(k, MM_FAULT_WORDS, s, j, at->words[j]);
+    if (mm_words_but_life(of->words[j]) != some + full * MM_WORDS_FULL) mm_check_fault(k, MM_FAULT_WORDS, s, j, of->words[j]);
     if (full == words) mm_check_fault(k, MM_FAULT_NOT_WHOLE, s, j, 0);
     if (some != 0 && !(at->unissued >> j & 1)) { /* to be found by who looks for slices to use again */
         if (!(at->avail >> j & 1)) mm_check_fault(k, MM_FAULT_AVAIL_UNSET, s, j, 0);
@@ -191,6 +197,7 @@ MM_FN_RARE uint32_t mm_check_block(struct mm_check *k, const struct mm_heap_ref 
 
 MM_FN_RARE void mm_check_class_segment(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t s, uint32_t c) {
     const struct mm_segment *at = mm_segment_at(ref, s);
+    const struct mm_blocks *of = mm_segment_blocks(ref, s);
     const uint64_t all = mm_bits_low(ref->classes[c].blocks);
     uint64_t live = 0;
     if (at->whole == all) mm_check_fault(k, MM_FAULT_LOST_SEGMENT, s, 0, 0);
@@ -202,8 +209,8 @@ MM_FN_RARE void mm_check_class_segment(struct mm_check *k, const struct mm_heap_
             live += mm_check_block(k, ref, s, c, j);
             continue;
         }
-        if (mm_words_but_life(at->words[j]) != 0) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, at->words[j]);
-        if (at->opener[j] != 0 || !(at->unissued >> j & 1)) mm_check_fault(k, MM_FAULT_WHOLE_OPEN, s, j, 0);
+        if (mm_words_but_life(of->words[j]) != 0) mm_check_fault(k, MM_FAULT_WHOLE_DIRTY, s, j, of->words[j]);
+        if (of->opener[j] != 0 || !(at->unissued >> j & 1)) mm_check_fault(k, MM_FAULT_WHOLE_OPEN, s, j, 0);
     }
     mm_add_relaxed_u64(&k->live_bytes, live * mm_class_bytes(c));
 }
@@ -211,10 +218,11 @@ MM_FN_RARE void mm_check_class_segment(struct mm_check *k, const struct mm_heap_
 /* A segment that is nobody's: segment.h I1. */
 MM_FN_RARE void mm_check_free_segment(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t s) {
     const struct mm_segment *at = mm_segment_at(ref, s);
+    const struct mm_blocks *of = mm_segment_blocks(ref, s);
     if (at->owner != MM_OWNER_NOBODY) mm_check_fault(k, MM_FAULT_FREE_OWNER, s, at->owner, 0);
     if (at->whole != 0) mm_check_fault(k, MM_FAULT_FREE_WHOLE, s, 0, 0);
-    for (uint32_t j = 0; j < MM_SEGMENT_BLOCKS_MAX; j++)
-        if (mm_words_but_life(at->words[j]) != 0) mm_check_fault(k, MM_FAULT_FREE_WORDS, s, j, at->words[j]);
+    for (uint32_t j = 0; j < mm_check_blocks(ref, s); j++)
+        if (mm_words_but_life(of->words[j]) != 0) mm_check_fault(k, MM_FAULT_FREE_WORDS, s, j, of->words[j]);
 }
 
 /* A run that begins at segment s. */
@@ -274,7 +282,8 @@ MM_FN_RARE void mm_heap_drain_quiescent(const struct mm_heap_ref *ref, uint32_t 
         for (uint32_t i = 0; i < MM_RINGS; i++) {
             struct mm_ring *ring = mm_ring_at(ref, c, i);
             ring->tickets = 0;
-            for (uint32_t slot = 0; slot < MM_RING; slot++) ring->slot[slot].what = ring->slot[slot].taken = 0, ring->blocks[slot] = 0;
+            for (uint32_t slot = 0; slot < MM_RING; slot++) ring->slot[slot].what = ring->slot[slot].taken = 0;
+            for (uint32_t slot = 0; i == MM_STRIPES && slot < MM_RING; slot++) ring->blocks[slot] = 0;
         }
         struct mm_class_state *cs = &h->classes[c];
         cs->dry = cs->rich = cs->whole_row = cs->looked = cs->circulating = 0;
@@ -302,7 +311,7 @@ MM_FN_RARE void mm_heap_drain_quiescent(const struct mm_heap_ref *ref, uint32_t 
         } else {
             at->unissued = 0;
             at->avail = 0;
-            for (uint32_t j = 0; j < MM_SEGMENT_BLOCKS_MAX; j++) at->words[j] = 0;
+            for (uint32_t j = 0; j < mm_check_blocks(ref, s); j++) mm_segment_blocks(ref, s)->words[j] = 0;
         }
     }
 }

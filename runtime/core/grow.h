@@ -11,6 +11,7 @@
  *   late[]     the request that was waited for in vain: by who has a ticket, and by who has none
  *   refused    so many segments, and more, of that alignment or a larger one, were refused at refused_at; 0: none were
  *   mapped     segments that are there at all
+ *   reached    where the last segment that was ever there ends: so far the blocks of segments are in order (layout.h)
  *   scarce     with fewer free segments than this memory is scarce (reserve.h)
  *   waits      how often somebody waited for the host, and how long all of them together: what statistics say
  * Invariants.
@@ -63,12 +64,19 @@ MM_FN void mm_grow_refuse(struct mm_heap *h, uint64_t segments, uint64_t at_ns) 
     mm_store_relaxed_u64(&h->grow.scarce, mm_grow_scarce(mm_load_relaxed_u64(&h->grow.mapped)));
 }
 
-/* Segments that the host has mapped are the heap's now. */
+/* Segments that the host has mapped are the heap's now. Blocks that were never there, between those there are and these as well, are rubbish so
+ * far. They are cleared here: a copy of the host's could wait for this very kernel, behind what the program wants copied after it. The caller has
+ * the lock. */
 MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, uint32_t count) {
     struct mm_heap *h = mm_heap_of(ref);
+    const uint32_t reached = (uint32_t)mm_load_relaxed_u64(&h->grow.reached), end = first + count;
+    if (reached < end) {
+        mm_zero(mm_segment_blocks(ref, reached)->words, (end - reached) * (uint32_t)(sizeof(struct mm_blocks) / sizeof(uint64_t)));
+        mm_store_relaxed_u64(&h->grow.reached, end);
+    }
     mm_store_relaxed_u64(&h->grow.refused, 0);
     mm_store_relaxed_u64(&h->grow.scarce, 0);
-    mm_segments_put(mm_segment_free_tree(ref), first, first + count);
+    mm_segments_put(mm_segment_free_tree(ref), first, end);
     mm_add_relaxed_u64(&h->free_count, count);
     mm_version_raise(h);
     mm_add_relaxed_u64(&h->grow.mapped, count); /* last: who sees it finds them */

@@ -3,12 +3,16 @@
  *
  * Two address ranges, each reserved once and never moved:
  *   user       segment_count segments; the memory that malloc hands out, nothing of ours in it
- *   metadata   [struct mm_heap | free tree | class trees | rings | segments | slice bits]
- * Everything up to the slice bits ("fixed") is mapped and zero before the heap is published; the slice
- * bits of a segment (MM_SEGMENT_BITMAP_BYTES, in segment order) are mapped with the segment and need
- * no clearing. Zero is the idle state of every other word: no free segment, no region, owner "nobody". Only the image
- * (header and free tree) is not zero in a fresh heap. Addresses are 64-bit integers, as device addresses are for the
- * host.
+ *   metadata   [struct mm_heap | free tree | class trees | rings | segments | blocks | slice bits]
+ * Zero is the idle state of every word but for the image (header and free tree) and the slice bits: no free segment, no region, owner
+ * "nobody". What is mapped, and zero, when:
+ *   I1  up to the blocks ("fixed"): all of it, before the heap is published. free reads the segment of any address that is reserved.
+ *   I2  blocks, and slice bits, of a segment: mapped before the segment is; they stay when it goes. In between, too, as far
+ *       as the last segment that ever was there: nothing but a segment that is there, or was, leads to them.
+ *   I3  blocks of segments below grow.reached were zero when it became so much: the first ones the host has cleared, the others whoever put
+ *       the segments into the free tree (grow.h). Never again: what stale callers look at there outlives the segment's owner (block.h).
+ *   Slice bits need no clearing: who makes a block ready does that (stripe.h).
+ * Addresses are 64-bit integers, as device addresses are for the host.
  */
 #ifndef MM_CORE_LAYOUT_H
 #define MM_CORE_LAYOUT_H
@@ -23,6 +27,7 @@ struct mm_heap_ref {
     uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
     uint64_t open_bytes; /* user_bytes; or 0: all calls go by closed.h */
     uint64_t segments;   /* struct mm_segment, one each */
+    uint64_t blocks;     /* struct mm_blocks, one each */
     uint64_t bits;       /* slice bits, MM_SEGMENT_WORDS per segment */
     uint64_t hold_shift; /* log2 of the bytes that the stripes of a class may hold (class.h) */
     uint64_t mailbox;      /* struct mm_mailbox (grow.h), in memory of the host; 0: the heap stays as it is */
@@ -30,13 +35,14 @@ struct mm_heap_ref {
     uint64_t class_trees;  /* two for each class: whole blocks, single slices (segment.h); one after the other, */
     uint64_t tree_bytes;   /* so many bytes each */
     uint64_t tree_mids;    /* words in the middle level of a tree */
-    uint64_t rings;        /* struct mm_ring, MM_RINGS for each class: its stripes, then its reserve */
+    uint64_t rings;        /* MM_RINGS_BYTES for each class */
     uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
     uint64_t spacing_mask; /* slices begin at multiples of this + 1 (heap.h); 0: at those that their classes have */
     uint64_t on_misuse;    /* enum mm_on_misuse */
     uint64_t guard;        /* struct mm_guard; 0: this is no checked run */
     uint64_t fill;         /* enum mm_fill */
     uint64_t user_bytes; /* reserved, mapped or not */
+    uint64_t spare;      /* what follows begins at a multiple of 16 */
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
@@ -63,16 +69,21 @@ enum mm_on_misuse { MM_ON_MISUSE_REPORT, MM_ON_MISUSE_TRAP, MM_ON_MISUSE_IGNORE 
 /* What malloc writes to what it hands out: MM_FILL (fill.h). */
 enum mm_fill { MM_FILL_NONE, MM_FILL_ZERO, MM_FILL_JUNK };
 
-/* A segment (segment.h), and its blocks (block.h, stripe.h). */
+/* A segment (segment.h). */
 struct mm_segment {
     uint64_t owner;    /* beside unissued: free reads both */
     uint64_t unissued; /* blocks not all of whose slices have been handed out */
     uint64_t whole;    /* blocks to be claimed as a whole */
     uint64_t avail;    /* blocks that may have slices to be used again */
+};
+MM_STATIC_ASSERT(sizeof(struct mm_segment) % 32 == 0, "sectors of their own");
+
+/* Its blocks (block.h, stripe.h). */
+struct mm_blocks {
     uint64_t words[MM_SEGMENT_BLOCKS_MAX];  /* how many words of slice bits are not 0, how many are full, and more */
     uint32_t opener[MM_SEGMENT_BLOCKS_MAX]; /* the lot in which it was handed out (stripe.h) */
 };
-MM_STATIC_ASSERT(sizeof(struct mm_segment) % 32 == 0, "sectors of their own");
+MM_STATIC_ASSERT(sizeof(struct mm_blocks) % 32 == 0, "sectors of their own");
 
 /* A stripe or a reserve (ring.h). The counter has a cache line of its own, or atomics on neighbours get in each other's
  * way. */
@@ -83,9 +94,11 @@ struct mm_slot {
 struct mm_ring {
     uint32_t tickets, spare[31];
     struct mm_slot slot[MM_RING];
-    uint64_t blocks[MM_RING]; /* a reserve: which segments, or blocks, are in the lot (reserve.h) */
+    uint64_t blocks[]; /* a reserve has MM_RING: which segments, or blocks, are in the lot (reserve.h) */
 };
-MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0, "rings do not share a cache line");
+/* The rings of a class: its stripes, then its reserve. */
+#define MM_RINGS_BYTES (MM_RINGS * (uint32_t)sizeof(struct mm_ring) + MM_RING * (uint32_t)sizeof(uint64_t))
+MM_STATIC_ASSERT(sizeof(struct mm_ring) % 128 == 0 && MM_RINGS_BYTES % 128 == 0, "rings do not share a cache line");
 
 /* A checked run's (guarded.h); zero in the beginning. Memory of its own. */
 struct mm_guard {
@@ -130,7 +143,7 @@ static inline uint64_t mm_answer_make(uint64_t number, uint64_t first, uint64_t 
 /* The device's view of that. */
 struct mm_grow {
     uint64_t mapped, scarce, refused, refused_at;
-    uint64_t lock, asked, taken, late[2], waits, waited_ns, spare[5];
+    uint64_t lock, asked, taken, late[2], waits, waited_ns, reached, spare[4];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
 /* With fewer free segments than this, of so many, memory is scarce. */
@@ -183,7 +196,7 @@ struct mm_heap {
 struct mm_layout {
     uint64_t segment_count;
     uint64_t image_bytes;   /* head of the metadata that the host writes (mm_heap_image) */
-    uint64_t fixed_bytes;   /* mapped and zeroed before the heap is published; image included */
+    uint64_t fixed_bytes;   /* mapped and zeroed before the heap is published; image included. Blocks from here */
     uint64_t bits_offset;   /* of the slice bits; MM_SEGMENT_BITMAP_BYTES per segment from here */
     uint64_t total_bytes;   /* addresses to reserve for metadata */
     /* offsets from the start of the metadata */
@@ -196,6 +209,11 @@ static inline uint64_t mm_round_up(uint64_t value, uint64_t multiple) {
 }
 static inline uint64_t mm_guard_bytes(uint64_t segment_count) {
     return mm_round_up(sizeof(struct mm_guard) + segment_count * sizeof(uint64_t), 256);
+}
+
+/* From the beginning on, so much is mapped and zeroed (image included) in a fresh heap that reaches so far. */
+static inline uint64_t mm_layout_fresh_bytes(const struct mm_layout *l, uint64_t reached) {
+    return l->fixed_bytes + reached * sizeof(struct mm_blocks);
 }
 
 /* Lays out the metadata of a heap of segment_count reserved segments. Returns 0, or -1 if there are none
@@ -211,11 +229,11 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->image_bytes = l->free_tree + l->tree_bytes;
     l->class_trees = l->image_bytes;
     l->rings = mm_round_up(l->class_trees + 2 * MM_CLASS_COUNT * l->tree_bytes, line);
-    l->segments = l->rings + MM_CLASS_COUNT * MM_RINGS * sizeof(struct mm_ring);
+    l->segments = l->rings + MM_CLASS_COUNT * MM_RINGS_BYTES;
     /* a row that begins in the heap ends in the array */
     const uint64_t segments = mm_round_up(segment_count, 1u << MM_RESERVE_ROW_SHIFT);
-    l->bits_offset = mm_round_up(l->segments + sizeof(struct mm_segment) * segments, page_bytes);
-    l->fixed_bytes = l->bits_offset;
+    l->fixed_bytes = mm_round_up(l->segments + sizeof(struct mm_segment) * segments, line);
+    l->bits_offset = mm_round_up(mm_layout_fresh_bytes(l, segment_count), page_bytes);
     l->total_bytes = mm_round_up(l->bits_offset + segment_count * MM_SEGMENT_BITMAP_BYTES, page_bytes);
     return 0;
 }
@@ -255,9 +273,10 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     h->ref.user_base = user_base;
     h->ref.user_bytes = h->ref.open_bytes = l->segment_count * MM_SEGMENT_BYTES;
     h->ref.segments = metadata_base + l->segments;
+    h->ref.blocks = metadata_base + l->fixed_bytes;
     h->ref.bits = metadata_base + l->bits_offset;
     mm_heap_image_hold(h, mapped_segments);
-    h->grow.mapped = mapped_segments;
+    h->grow.mapped = h->grow.reached = mapped_segments;
     h->grow.scarce = mm_grow_scarce(mapped_segments);
     h->ref.free_tree = metadata_base + l->free_tree;
     h->ref.class_trees = metadata_base + l->class_trees;

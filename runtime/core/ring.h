@@ -35,7 +35,7 @@ MM_STATIC_ASSERT(MM_RING > 2 * MM_RESERVE_AHEAD, "what is ahead finds room");
 MM_STATIC_ASSERT(MM_TREE_BITS_MAX * MM_SEGMENT_BYTES <= 1ull << MM_LOT_CONTENT_BITS, "an offset in the heap is content");
 
 MM_FN struct mm_ring *mm_ring_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t i) {
-    return (struct mm_ring *)ref->rings + (c * MM_RINGS + i);
+    return (struct mm_ring *)(ref->rings + (c * MM_RINGS_BYTES + i * (uint32_t)sizeof(struct mm_ring)));
 }
 /* Of ring i of a class: tickets of a lot, as a shift; lots that are made ready ahead. */
 MM_FN uint32_t mm_ring_shift(struct mm_class k, uint32_t i) { return i < MM_STRIPES ? k.lot_shift : k.row_lot_shift; }

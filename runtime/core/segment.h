@@ -49,6 +49,9 @@ MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (stru
 MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) {
     return (struct mm_segment *)ref->segments + s;
 }
+MM_FN struct mm_blocks *mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    return (struct mm_blocks *)ref->blocks + s;
+}
 MM_FN uint64_t *mm_segment_bits(const struct mm_heap_ref *ref, uint32_t s) {
     return (uint64_t *)ref->bits + (uint64_t)s * MM_SEGMENT_WORDS;
 }

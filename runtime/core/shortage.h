@@ -71,7 +71,7 @@ MM_FN_RARE mm_claim mm_stripe_circulate(const struct mm_heap_ref *ref, uint32_t 
     for (uint32_t i = 0; i < words; i++)
         mm_store_relaxed_u64(mm_segment_bits(ref, s) + word + i, mm_class_word_mask(class_, word + i) & ~mm_bits_low(i == 0 ? n : 0));
     const uint32_t some = words - (mm_class_word_mask(class_, word) == mm_bits_low(n));
-    mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], some + (words - 1) * MM_WORDS_FULL);
+    mm_add_relaxed_u64(&mm_segment_blocks(ref, s)->words[j], some + (words - 1) * MM_WORDS_FULL);
     mm_and_acq_rel_u64(&mm_segment_at(ref, s)->unissued, ~(1ull << j));
     if (some != 0) mm_block_list(ref, s, c, j);
     mm_version_raise(h);

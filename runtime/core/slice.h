@@ -131,7 +131,7 @@ MM_FN_RARE void *mm_slice_malloc_slow(const struct mm_heap_ref *ref, uint64_t to
 MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t group, uint32_t apart) {
     group = mm_anew(group), c = mm_anew(c);
     t += mm_popcount(group & mm_bits_low(mm_warp_lane()));
-    return (uint64_t)apart << MM_TOKEN_APART_SHIFT | mm_token_make(c, mm_anew(at) / (uint32_t)sizeof(struct mm_ring) - c * MM_RINGS, t);
+    return (uint64_t)apart << MM_TOKEN_APART_SHIFT | mm_token_make(c, (mm_anew(at) - c * MM_RINGS_BYTES) / (uint32_t)sizeof(struct mm_ring), t);
 }
 
 /* The address of a slice of class c, if it can be had by a plain ticket: one that is neither a lot's first nor last, nor
@@ -141,7 +141,7 @@ MM_FN uint64_t mm_slice_token(uint32_t at, uint32_t c, uint32_t t, uint32_t grou
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     const uint32_t here = mm_warp_here(), apart = mm_inside_apart(here);
     uint32_t group = mm_warp_match(here, c), t = 0;
-    uint32_t at = (c * MM_RINGS + (mm_home() & ref->classes[c].stripe_mask)) * (uint32_t)sizeof(struct mm_ring);
+    uint32_t at = c * MM_RINGS_BYTES + (mm_home() & ref->classes[c].stripe_mask) * (uint32_t)sizeof(struct mm_ring);
     if (mm_warp_lane() == mm_ctz(group)) {
         mm_inside_count_apart(ref, apart, mm_popcount(group));
         t = mm_ring_draw((struct mm_ring *)(ref->rings + at), mm_popcount(group));
@@ -307,7 +307,7 @@ MM_FN_LEAF uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) 
     const uint32_t change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
     if (MM_LIKELY(change == 0)) return 0;
     const uint32_t j = mm_block_of_word(class_, w % MM_SEGMENT_WORDS);
-    const uint64_t words = mm_add_relaxed_u64(&mm_segment_at(ref, w / MM_SEGMENT_WORDS)->words[j], change);
+    const uint64_t words = mm_add_relaxed_u64(&mm_segment_blocks(ref, w / MM_SEGMENT_WORDS)->words[j], change);
     const uint32_t due = mm_block_due(class_, j, words, change);
     if (MM_LIKELY(due == MM_DUE_NOTHING)) return 0;
     const uint64_t life = (words + change) / MM_WORDS_LIFE % MM_WORDS_LIVES;
@@ -322,7 +322,7 @@ MM_FN_RARE void mm_slice_twice(const struct mm_heap_ref *ref, uint64_t left) {
     const int is_of_warp = (left & MM_LEFT_WARP) != 0;
     const uint32_t i = (w % MM_SEGMENT_WORDS << MM_WORD_SHIFT) + ((uint32_t)(left >> MM_LEFT_FIRST_SHIFT) & 63);
     const uint32_t j = mm_block_of_word(class_, w % MM_SEGMENT_WORDS), change = mm_block_change(class_, w % MM_SEGMENT_WORDS, back, more);
-    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_at(ref, s)->words[j], change), change);
+    if (change != 0) mm_block_counted(ref, s, c, j, mm_add_relaxed_u64(&mm_segment_blocks(ref, s)->words[j], change), change);
     const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, ref->user_base + ((uint64_t)s << MM_SEGMENT_SHIFT) + (uint64_t)i * class_.bytes,
                                     class_.bytes, (uint32_t)is_of_warp, 0, 0};
     mm_misuse_count(ref, what.kind, is_of_warp ? mm_popcount(MM_WARP_ALL) - more : 1);

@@ -32,10 +32,9 @@ MM_FN struct mm_class_state *mm_stripe_class(const struct mm_heap_ref *ref, uint
 
 /* The last slice of block j of segment s, class c, is being handed out. */
 MM_FN_RARE void mm_stripe_issued(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t j) {
-    struct mm_segment *at = mm_segment_at(ref, s);
-    mm_and_acq_rel_u64(&at->unissued, ~(1ull << j));
+    mm_and_acq_rel_u64(&mm_segment_at(ref, s)->unissued, ~(1ull << j));
     /* not a load: against mm_block_withdraw, which looks at unissued */
-    if (mm_words_some(mm_add_acq_rel_u64(&at->words[j], 0)) != 0) mm_block_offer(ref, s, c, j);
+    if (mm_words_some(mm_add_acq_rel_u64(&mm_segment_blocks(ref, s)->words[j], 0)) != 0) mm_block_offer(ref, s, c, j);
 }
 
 /* How many of the slices of class c have come back one by one, to be used again, in 1/256: a guess, to which each lane of
@@ -98,7 +97,7 @@ MM_FN void mm_stripe_open(const struct mm_heap_ref *ref, uint32_t c, uint32_t k,
     mm_zero(mm_segment_bits(ref, block >> 6) + mm_block_first_word(ref->classes[c], block & 63),
             mm_class_block_words(ref->classes[c], block & 63));
     block = mm_anew(block), c = mm_anew(c);
-    mm_store_relaxed_u32(&mm_segment_at(ref, block >> 6)->opener[block & 63], (k + 1) | m << MM_OPENER_LOT_SHIFT);
+    mm_store_relaxed_u32(&mm_segment_blocks(ref, block >> 6)->opener[block & 63], (k + 1) | m << MM_OPENER_LOT_SHIFT);
     block = mm_anew(block), c = mm_anew(c);
     const uint64_t off = ((uint64_t)(block >> 6) << MM_SEGMENT_SHIFT) +
                          (uint64_t)((block & 63) << ref->classes[c].block_shift) * ref->classes[c].bytes;
@@ -203,7 +202,7 @@ MM_FN uint64_t mm_stripe_piece(const struct mm_heap_ref *ref, uint32_t c, uint32
  * with freeing it. */
 MM_FN int mm_stripe_misuse(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t i) {
     const struct mm_class class_ = ref->classes[c];
-    const uint32_t opener = mm_load_relaxed_u32(&mm_segment_at(ref, s)->opener[i >> class_.block_shift]);
+    const uint32_t opener = mm_load_relaxed_u32(&mm_segment_blocks(ref, s)->opener[i >> class_.block_shift]);
     if (opener == 0) return MM_MISUSE_NOT_ALLOCATED;
     const uint32_t lot = opener >> MM_OPENER_LOT_SHIFT, shift = class_.lot_shift;
     struct mm_ring *ring = mm_ring_at(ref, c, (opener & ((1u << MM_OPENER_LOT_SHIFT) - 1)) - 1);

@@ -42,7 +42,7 @@ int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata) {
     memset(heap, 0, sizeof *heap);
     if (h->abi != MM_ABI_VERSION) return -1;
     const uint64_t delta = (uint64_t)(uintptr_t)metadata - h->ref.heap;
-    uint64_t *addresses[] = {&h->ref.heap, &h->ref.segments, &h->ref.bits, &h->ref.free_tree, &h->ref.class_trees, &h->ref.rings};
+    uint64_t *addresses[] = {&h->ref.heap, &h->ref.segments, &h->ref.blocks, &h->ref.bits, &h->ref.free_tree, &h->ref.class_trees, &h->ref.rings};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) *addresses[i] += delta;
     heap->metadata = metadata;
     heap->ref = h->ref;

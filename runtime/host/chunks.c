@@ -9,23 +9,33 @@ static CUdeviceptr address_of(const struct mm_host_chunks *c, uint64_t segment) 
     return c->user + segment * MM_SEGMENT_BYTES;
 }
 
-bool mm_chunks_try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes,
-                        struct mm_driver_error *error) {
+/* Puts memory behind a range, for all who may reach the heap. All or nothing. */
+static bool try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes,
+                     struct mm_driver_error *error) {
     if (!mm_vm_try_map(d, c->access.devices[0], address, bytes, error)) return false;
     if (mm_vm_try_open(d, &c->access, address, bytes, error)) return true;
     mm_vm_try_unmap(d, address, bytes, &(struct mm_driver_error){NULL, CUDA_SUCCESS});
     return false;
 }
 
-/* Slice bits for segments up to `end`. */
-static bool try_map_bits(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error) {
-    uint64_t from = c->bits_count ? c->bits_end[c->bits_count - 1] : 0;
-    uint64_t to = min_u64(mm_round_up(end * MM_SEGMENT_BITMAP_BYTES, c->page_bytes), c->bits_bytes);
-    if (to <= from) return true;
-    if (c->bits_count == MM_HOST_CHUNKS_MAX || !mm_chunks_try_back(d, c, c->bits + from, to - from, error))
-        return false;
-    c->bits_end[c->bits_count++] = to;
+static uint64_t mapped_bytes(const struct mm_host_stretch *s) { return s->count ? s->end[s->count - 1] : 0; }
+
+bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error) {
+    for (struct mm_host_stretch *s = c->metadata; s < c->metadata + MM_STRETCHES; s++) {
+        const uint64_t from = mapped_bytes(s), to = min_u64(mm_round_up(s->fixed_bytes + end * s->segment_bytes, c->page_bytes), s->bytes);
+        if (to <= from) continue;
+        if (s->count == MM_HOST_CHUNKS_MAX || !try_back(d, c, s->base + from, to - from, error)) return false;
+        s->end[s->count++] = to;
+    }
     return true;
+}
+
+uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c) {
+    return mapped_bytes(&c->metadata[MM_STRETCH_BLOCKS]) + mapped_bytes(&c->metadata[MM_STRETCH_BITS]);
+}
+
+uint64_t mm_chunks_end(const struct mm_host_chunks *c) {
+    return c->count ? c->chunk[c->count - 1].first + c->chunk[c->count - 1].count : 0;
 }
 
 static void insert(struct mm_host_chunks *c, unsigned i, uint64_t first, uint64_t count) {
@@ -79,7 +89,7 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
     uint64_t piece_max = MM_HOST_CHUNK_SEGMENTS_MAX;
     while (got.count < most && c->count < MM_HOST_CHUNKS_MAX) {
         const uint64_t first = got.first + got.count, piece = min_u64(piece_max, most - got.count);
-        if (try_map_bits(d, c, first + piece, error) &&
+        if (mm_chunks_try_describe(d, c, first + piece, error) &&
             mm_vm_try_map(d, c->access.devices[0], address_of(c, first), piece * MM_SEGMENT_BYTES, error)) {
             insert(c, i++, first, piece);
             got.count += piece;
@@ -138,8 +148,9 @@ void mm_chunks_drop(const struct mm_driver *d, struct mm_host_chunks *c) {
     for (; c->count; c->count--)
         mm_vm_try_unmap(d, address_of(c, c->chunk[c->count - 1].first),
                         c->chunk[c->count - 1].count * MM_SEGMENT_BYTES, &ignored);
-    for (; c->bits_count; c->bits_count--) {
-        const uint64_t from = c->bits_count > 1 ? c->bits_end[c->bits_count - 2] : 0;
-        mm_vm_try_unmap(d, c->bits + from, c->bits_end[c->bits_count - 1] - from, &ignored);
-    }
+    for (struct mm_host_stretch *s = c->metadata; s < c->metadata + MM_STRETCHES; s++)
+        for (; s->count; s->count--) {
+            const uint64_t from = s->count > 1 ? s->end[s->count - 2] : 0;
+            mm_vm_try_unmap(d, s->base + from, s->end[s->count - 1] - from, &ignored);
+        }
 }

@@ -2,8 +2,8 @@
 /* The physical memory behind a heap: chunks of one driver handle each, in reserved addresses.
  *
  * A chunk is the heap's (its segments are, or were, in the device's free tree) or spare: mapped, and unknown to
- * the device until it is answered (runtime/core/grow.h). Slice bits (layout.h) are mapped from the front on as
- * far as there ever were chunks, and stay. None of these functions is thread-safe.
+ * the device until it is answered (runtime/core/grow.h). Of the metadata (layout.h), what has a part for each segment is mapped from the
+ * front on as far as there ever were chunks, and stays. None of these functions is thread-safe.
  */
 #ifndef MM_HOST_CHUNKS_H
 #define MM_HOST_CHUNKS_H
@@ -16,15 +16,25 @@ struct mm_host_chunk {
     bool is_spare;
 };
 
+/* A stretch of the metadata: so many bytes in any case, and so many for each segment. */
+struct mm_host_stretch {
+    CUdeviceptr base;
+    uint64_t bytes; /* addresses */
+    uint64_t fixed_bytes, segment_bytes;
+    unsigned count;
+    uint64_t end[MM_HOST_CHUNKS_MAX]; /* where each of its mappings ends; the next begins there */
+};
+enum { MM_STRETCH_BLOCKS, MM_STRETCH_BITS, MM_STRETCHES }; /* blocks: and all that lies before them */
+
 struct mm_host_chunks {
     struct mm_vm_access access;
-    CUdeviceptr user, bits;            /* where segments, and slice bits, begin */
+    CUdeviceptr user;                  /* where segments begin */
     uint64_t segment_count;            /* addresses for so many */
-    uint64_t page_bytes, bits_bytes;   /* bits_bytes: addresses for slice bits */
+    uint64_t page_bytes;
     uint64_t mapped_count, peak_count; /* segments of all chunks: now, and the most there ever were */
-    unsigned count, bits_count;
+    unsigned count;
     struct mm_host_chunk chunk[MM_HOST_CHUNKS_MAX]; /* by address */
-    uint64_t bits_end[MM_HOST_CHUNKS_MAX];          /* where each mapping of slice bits ends; the next begins there */
+    struct mm_host_stretch metadata[MM_STRETCHES];
 };
 
 /* Neighbouring segments. */
@@ -32,12 +42,15 @@ struct mm_host_segments {
     uint64_t first, count;
 };
 
-/* Puts memory behind a range that is no chunk of the heap's, for all who may reach the heap. All or nothing. */
-bool mm_chunks_try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes,
-                        struct mm_driver_error *error);
+/* Maps the metadata of segments up to `end`, and all that is not of segments. If it fails, some of it may be there. */
+bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error);
+/* Of the metadata so many bytes are mapped. */
+uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c);
+/* Where the last chunk ends. */
+uint64_t mm_chunks_end(const struct mm_host_chunks *c);
 
 /* Maps spare chunks: at least `least` neighbouring segments, up to `most` if there is room, the first at an address that is a multiple of
- * `align` segments, a power of two. Returns them; count 0 if they cannot be had, and then nothing has changed but slice bits. */
+ * `align` segments, a power of two. Returns them; count 0 if they cannot be had, and then nothing has changed but metadata. */
 struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least, uint64_t most, uint64_t align,
                                        struct mm_driver_error *error);
 

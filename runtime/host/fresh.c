@@ -26,10 +26,10 @@ static struct mm_heap *try_image(const struct mm_host_heap *h, struct mm_driver_
     return image;
 }
 
-/* Writes the image, with zeros behind it, and frees it. */
-static bool try_write(const struct mm_driver *d, const struct mm_host_heap *h, CUdeviceptr to, struct mm_heap *image,
+/* Writes the image, with zeros behind it up to `bytes`, and frees it. */
+static bool try_write(const struct mm_driver *d, const struct mm_host_heap *h, CUdeviceptr to, uint64_t bytes, struct mm_heap *image,
                       struct mm_driver_error *error) {
-    const bool done = mm_copy_try_fresh(d, to, h->layout.fixed_bytes, zeros_of(h), image, h->layout.image_bytes, error);
+    const bool done = mm_copy_try_fresh(d, to, bytes, zeros_of(h), image, h->layout.image_bytes, error);
     free(image);
     return done;
 }
@@ -48,7 +48,7 @@ bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdev
     image->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);
     h->ref = image->ref;
-    return try_write(d, h, metadata_base, image, error);
+    return try_write(d, h, metadata_base, mm_layout_fresh_bytes(&h->layout, segments), image, error);
 }
 
 bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
@@ -60,6 +60,7 @@ bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struc
     for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
     image->ref = h->ref;
     image->grow.mapped = c->mapped_count;
+    image->grow.reached = c->count ? mm_chunks_end(c) : c->mapped_count;
     image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
-    return try_write(d, h, h->ref.heap, image, error);
+    return try_write(d, h, h->ref.heap, mm_layout_fresh_bytes(&h->layout, image->grow.reached), image, error);
 }

@@ -76,7 +76,7 @@ static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most) {
 
 uint64_t mm_grower_room(const struct mm_host_heap *h, uint64_t free_bytes) {
     const uint64_t room = free_bytes > h->reserve_bytes ? free_bytes - h->reserve_bytes : 0;
-    return room / (MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES);
+    return room / (MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES + sizeof(struct mm_blocks));
 }
 
 struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *h, uint64_t least, uint64_t align) {

@@ -76,8 +76,13 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
     if (!mm_vm_try_reserve(d, h->layout.total_bytes, page_bytes, &h->metadata, error)) return false;
     struct mm_host_chunks *c = &h->chunks;
     c->user = h->user.base;
-    c->bits = h->metadata.base + h->layout.bits_offset;
-    c->bits_bytes = h->metadata.bytes - h->layout.bits_offset;
+    c->metadata[MM_STRETCH_BLOCKS] = (struct mm_host_stretch){.base = h->metadata.base,
+                                                              .bytes = h->layout.bits_offset,
+                                                              .fixed_bytes = h->layout.fixed_bytes,
+                                                              .segment_bytes = sizeof(struct mm_blocks)};
+    c->metadata[MM_STRETCH_BITS] = (struct mm_host_stretch){.base = h->metadata.base + h->layout.bits_offset,
+                                                            .bytes = h->metadata.bytes - h->layout.bits_offset,
+                                                            .segment_bytes = MM_SEGMENT_BITMAP_BYTES};
     c->segment_count = h->layout.segment_count;
     c->page_bytes = page_bytes;
     return true;
@@ -124,8 +129,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     h->chunks.access.count = 1;
     h->chunks.access.devices[0] = h->device;
     if (!try_reserve(d, h, b->total_bytes, page_bytes, error)) return false;
-    if (!mm_chunks_try_back(d, &h->chunks, h->metadata.base, h->layout.fixed_bytes, error)) return false;
-    h->fixed_mapped_bytes = h->layout.fixed_bytes;
+    if (!mm_chunks_try_describe(d, &h->chunks, 0, error)) return false;
 
     if (!try_share(d, h, &mailbox, no_growth))
         b->asked_bytes = b->asked_bytes > b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR ? b->asked_bytes
@@ -133,7 +137,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     uint64_t wanted = segments_of(b->asked_bytes);
     if (mailbox && wanted < MM_HOST_FIRST_SEGMENTS && !mm_host_env_get()->heap_size.bytes) wanted = MM_HOST_FIRST_SEGMENTS;
     wanted = min_u64(min_u64(wanted, h->ceiling_segments), h->layout.segment_count);
-    wanted = min_u64(wanted, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, h->layout.fixed_bytes + page_bytes)));
+    wanted = min_u64(wanted, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, mm_chunks_metadata_bytes(&h->chunks) + page_bytes)));
     while (h->chunks.mapped_count < wanted) /* as it comes, in one row from the front on */
         if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, 1, error).count == 0) break;
     if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
@@ -327,7 +331,7 @@ bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, s
     pthread_mutex_lock(&h->lock);
     const struct mm_host_chunks *c = &h->chunks;
     counts->heap_bytes = c->mapped_count * MM_SEGMENT_BYTES;
-    counts->metadata_bytes = h->fixed_mapped_bytes + (c->bits_count ? c->bits_end[c->bits_count - 1] : 0);
+    counts->metadata_bytes = mm_chunks_metadata_bytes(c);
     counts->reserved_bytes = h->user.bytes + h->metadata.bytes;
     if (!h->user.bytes) { /* allocations, not mappings */
         counts->metadata_bytes = h->layout.total_bytes;
@@ -439,8 +443,6 @@ bool mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *h) {
         mm_host_say("heap on device %d: grew %llu times, had %s at the end, gave %s back", h->device, (unsigned long long)h->steps,
                     mm_host_size(h->chunks.mapped_count * MM_SEGMENT_BYTES).text, mm_host_size(h->given_back_bytes).text);
     mm_chunks_drop(d, &h->chunks);
-    if (h->fixed_mapped_bytes)
-        mm_vm_try_unmap(d, h->metadata.base, h->fixed_mapped_bytes, &(struct mm_driver_error){NULL, CUDA_SUCCESS});
     mm_vm_unreserve(d, &h->metadata);
     mm_vm_unreserve(d, &h->user);
     if (h->shared) munmap(h->shared, sizeof *h->shared);

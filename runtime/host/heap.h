@@ -47,7 +47,6 @@ struct mm_host_heap {
     struct mm_host_kernels *kernels; /* kernels.h; NULL: not known which kernel is which */
     struct mm_layout layout;
     struct mm_vm_range user, metadata;
-    uint64_t fixed_mapped_bytes; /* of the metadata, one mapping */
 
     pthread_mutex_t lock; /* guards what follows */
     struct mm_host_chunks chunks;

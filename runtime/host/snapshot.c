@@ -10,8 +10,7 @@
 /* Segments up to the last one that is mapped. */
 static uint64_t reach_of(struct mm_host_heap *h) {
     pthread_mutex_lock(&h->lock);
-    const struct mm_host_chunks *c = &h->chunks;
-    const uint64_t reach = c->count ? c->chunk[c->count - 1].first + c->chunk[c->count - 1].count : c->mapped_count;
+    const uint64_t reach = h->chunks.count ? mm_chunks_end(&h->chunks) : h->chunks.mapped_count;
     pthread_mutex_unlock(&h->lock);
     return reach;
 }
@@ -28,10 +27,10 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
     const uint64_t at = (uint64_t)(uintptr_t)copy;
     s->bytes = l->total_bytes;
     s->segment_count = (uint32_t)reach;
-    bool done = mm_copy_try_from_device(d, copy, base, l->segments + reach * sizeof(struct mm_segment), error);
+    bool done = mm_copy_try_from_device(d, copy, base, mm_layout_fresh_bytes(l, reach), error);
     s->ref = ((struct mm_heap *)copy)->ref;
     s->ref.heap = at;
-    s->ref.segments = at + l->segments, s->ref.bits = at + l->bits_offset, s->ref.rings = at + l->rings;
+    s->ref.segments = at + l->segments, s->ref.blocks = at + l->fixed_bytes, s->ref.bits = at + l->bits_offset, s->ref.rings = at + l->rings;
     s->ref.free_tree = at + l->free_tree, s->ref.class_trees = at + l->class_trees;
     s->ref.mailbox = 0;
     uint32_t first = s->segment_count, end = 0; /* of a class: the others' slice bits say nothing */

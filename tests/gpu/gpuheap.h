@@ -31,8 +31,8 @@ static inline struct gpu_heap gpu_heap_create(uint64_t segments) {
     f.segments = segments;
     CUDA_OK(cudaMalloc(&f.user, (segments + 1) * MM_SEGMENT_BYTES));
     CUDA_OK(cudaMalloc(&f.metadata, l.total_bytes));
-    CUDA_OK(cudaMemset(f.metadata, 0, l.fixed_bytes));
-    CUDA_OK(cudaMemset(f.metadata + l.fixed_bytes, 0x5a, l.total_bytes - l.fixed_bytes));
+    CUDA_OK(cudaMemset(f.metadata, 0, l.bits_offset));
+    CUDA_OK(cudaMemset(f.metadata + l.bits_offset, 0x5a, l.total_bytes - l.bits_offset));
     void *image = malloc(l.image_bytes);
     expect_image(image, &l, (uint64_t)f.metadata, mm_round_up((uint64_t)f.user, MM_SEGMENT_BYTES), segments);
     f.ref = ((struct mm_heap *)image)->ref;
@@ -51,10 +51,10 @@ static inline struct mm_heap gpu_heap_header(struct mm_heap_ref ref) {
     return head;
 }
 
-/* The fixed metadata; free() it. */
+/* The metadata but for slice bits, and zeros for what is not there; free() it. */
 static inline char *gpu_heap_fixed(struct mm_heap_ref ref, size_t more_bytes) {
-    const size_t bytes = ref.bits - ref.heap;
-    char *fixed = (char *)calloc(1, bytes + more_bytes);
+    const size_t bytes = ref.blocks - ref.heap + gpu_heap_header(ref).grow.reached * sizeof(struct mm_blocks);
+    char *fixed = (char *)calloc(1, ref.bits - ref.heap + more_bytes);
     CUDA_OK(cudaMemcpy(fixed, (void *)ref.heap, bytes, cudaMemcpyDeviceToHost));
     return fixed;
 }
@@ -174,17 +174,20 @@ static inline const char *gpu_heap_not_fresh(struct mm_heap_ref ref, uint64_t ma
                                : at < l.class_trees ? l.free_tree
                                : at < l.rings       ? l.class_trees
                                : at < l.segments    ? l.rings
-                                                    : l.segments;
-        const uint64_t unit = begin == l.segments      ? sizeof(struct mm_segment)
+                               : at < l.fixed_bytes ? l.segments
+                                                    : l.fixed_bytes;
+        const uint64_t unit = begin == l.fixed_bytes   ? sizeof(struct mm_blocks)
+                              : begin == l.segments    ? sizeof(struct mm_segment)
                               : begin == l.class_trees ? l.tree_bytes
-                              : begin == l.rings       ? sizeof(struct mm_ring)
+                              : begin == l.rings       ? MM_RINGS_BYTES
                                                        : 0;
         snprintf(why, why_bytes, "%s %llu, byte %llu: %#llx, in a fresh heap %#llx (%llu segments are free, of %llu)",
                  begin == 0             ? "header"
                  : begin == l.free_tree ? "free tree"
                  : begin == l.segments  ? "segment"
-                 : begin == l.rings     ? "ring"
-                                        : "class tree",
+                 : begin == l.rings     ? "rings of class"
+                 : begin == l.class_trees ? "class tree"
+                                          : "blocks of segment",
                  (unsigned long long)(unit ? (at - begin) / unit : 0),
                  (unsigned long long)(unit ? (at - begin) % unit : at - begin), (unsigned long long)a,
                  (unsigned long long)b, (unsigned long long)free_segments, (unsigned long long)mapped);

@@ -70,8 +70,8 @@ static int busy(void) {
     OK(cudaGetLastError());
     OK(cudaDeviceSynchronize());
     printf("busy: the first launch took %.2f ms; %u of 64 served, %u CTAs waited in vain\n", took, shared->good, shared->late);
-    /* Some 230 to 360 ms on an H200, where CUDA's takes 25 to 34: clearing the metadata of the whole heap is a copy of 74 MB, and the kernel
-     * that waits reads the host's memory all the time. Bounded, but not yet what it should be. */
+    /* Some 230 to 360 ms on an H200, where CUDA's takes 25 to 34, when the metadata of the whole heap were cleared: copies of 31 MB, and the kernel
+     * that waits reads the host's memory all the time. Now they are 3 MB. Bounded, but not yet what it should be. */
     return took > 1000 || shared->good != 64 || shared->late != 0;
 }
 

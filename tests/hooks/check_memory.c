@@ -17,10 +17,12 @@
 #define SEGMENTS 64u
 #define USER ((CUdeviceptr)1 << 40)
 #define BITS ((CUdeviceptr)1 << 41)
+#define METADATA ((CUdeviceptr)1 << 43) /* up to blocks */
+#define FIXED 300ull                   /* bytes of it before these */
 #define PAGE (1ull << 21)
 
 static bool there[SEGMENTS], is_open[SEGMENTS]; /* segments */
-static uint64_t bits_there;                     /* bytes of slice bits, from the front on */
+static uint64_t bits_there, blocks_there;       /* bytes of slice bits, and of blocks and what lies before them, from the front on */
 static uint64_t create_most, creates;           /* a larger cuMemCreate is refused; how many there may still be */
 static uint64_t free_now;                       /* cuMemGetInfo's */
 static bool device_claims, stream_hangs, open_fails;
@@ -40,13 +42,15 @@ static CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAll
     (void)offset, (void)flags;
     ck_assert_uint_eq(handle, bytes);
     if (at >= BITS) {
-        ck_assert_uint_eq(at, BITS + bits_there);
-        bits_there += bytes;
+        uint64_t *so_far = at >= METADATA ? &blocks_there : &bits_there;
+        ck_assert_uint_eq(at, (at >= METADATA ? METADATA : BITS) + *so_far);
+        *so_far += bytes;
         return CUDA_SUCCESS;
     }
     for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; i < end; i++) {
         ck_assert(i < SEGMENTS && !there[i]);
         ck_assert_uint_ge(bits_there, (i + 1) * MM_SEGMENT_BITMAP_BYTES);
+        ck_assert_uint_ge(blocks_there, FIXED + (i + 1) * sizeof(struct mm_blocks));
         there[i] = true;
     }
     return CUDA_SUCCESS;
@@ -96,7 +100,7 @@ static void setup(void) {
     d.cuMemGetInfo = info, d.cuCtxPushCurrent = push, d.cuThreadExchangeStreamCaptureMode = exchange, d.cuStreamQuery = query;
     d.cuLaunchKernel = launch, d.cuMemcpyDtoHAsync = copy_back, d.cuGetErrorName = name_of;
     memset(there, 0, sizeof there), memset(is_open, 0, sizeof is_open);
-    bits_there = 0, create_most = UINT64_MAX, creates = UINT64_MAX, free_now = 1ull << 40;
+    bits_there = blocks_there = 0, create_most = UINT64_MAX, creates = UINT64_MAX, free_now = 1ull << 40;
     device_claims = true, stream_hangs = open_fails = false;
     error = (struct mm_driver_error){NULL, CUDA_SUCCESS};
     heap = (struct mm_host_heap *)calloc(1, sizeof *heap);
@@ -107,8 +111,11 @@ static void setup(void) {
     heap->trim.flush = FLUSH, heap->trim.claim = CLAIM;
     pthread_mutex_init(&heap->lock, NULL);
     heap->chunks.access.count = 1;
-    heap->chunks.user = USER, heap->chunks.bits = BITS, heap->chunks.bits_bytes = SEGMENTS * MM_SEGMENT_BITMAP_BYTES;
-    heap->chunks.segment_count = SEGMENTS, heap->chunks.page_bytes = PAGE;
+    heap->chunks.user = USER, heap->chunks.segment_count = SEGMENTS, heap->chunks.page_bytes = PAGE;
+    heap->chunks.metadata[MM_STRETCH_BLOCKS] =
+        (struct mm_host_stretch){.base = METADATA, .bytes = PAGE, .fixed_bytes = FIXED, .segment_bytes = sizeof(struct mm_blocks)};
+    heap->chunks.metadata[MM_STRETCH_BITS] =
+        (struct mm_host_stretch){.base = BITS, .bytes = SEGMENTS * MM_SEGMENT_BITMAP_BYTES, .segment_bytes = MM_SEGMENT_BITMAP_BYTES};
 }
 static void teardown(void) {
     free(heap->shared);
@@ -317,7 +324,6 @@ END_TEST
 
 /* ---- all at once ---- */
 
-#define METADATA ((CUdeviceptr)1 << 43)
 #define TRIM_STREAM ((CUstream)16)
 #define OUR_STREAM ((CUstream)32)
 static struct mm_heap *image; /* as the device has it */
@@ -355,7 +361,8 @@ static void is_fresh(void) {
     ck_assert(tree[1] == middle && tree[0] == 1);
     ck_assert(image->free_count == mapped() && image->grow.mapped == mapped() && image->grow.scarce == 0 && image->grow.asked == 0);
     ck_assert(memcmp(&image->ref, &heap->ref, sizeof image->ref) == 0 && image->abi == MM_ABI_VERSION);
-    ck_assert_uint_eq(written_bytes, heap->layout.fixed_bytes);
+    ck_assert_uint_eq(image->grow.reached, mm_chunks_end(&heap->chunks));
+    ck_assert_uint_eq(written_bytes, mm_layout_fresh_bytes(&heap->layout, image->grow.reached));
     ck_assert(heap->trim.pending == 0 && heap->grower.is_running && answer() == 0 && heap->shared->mailbox.wanted == 0);
     for (unsigned i = 0; i < heap->chunks.count; i++) ck_assert(!heap->chunks.chunk[i].is_spare);
 }

@@ -127,7 +127,7 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
     struct mm_layout l;
     CHECK(mm_layout_make(&l, h->segment_count, 256) == 0);
     const char *base = (const char *)ref->heap;
-    for (unsigned long long i = l.image_bytes; i < l.fixed_bytes; i++)
+    for (unsigned long long i = l.image_bytes; i < mm_layout_fresh_bytes(&l, h->grow.reached); i++)
         CHECK(base[i] == 0);
     if (count) { /* first and last word of the slice bits, and the ends of the user memory, are mapped */
         volatile char *bits = (char *)ref->bits, *user = (char *)ref->user_base;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/core/check.h"
 #include "runtime/core/heap.h"
 
 #define MIB (1ull << 20)
@@ -275,6 +276,48 @@ static void held(int argc, char **argv) {
     nothing_is_left();
 }
 
+/* What is mapped, and cleared, when (layout.h), of a large device's heap: the first launch copies few zeros, and growing none, since that could wait
+ * for the kernel that wants to grow. */
+static void blocks_are_zero(uint64_t end) {
+    const char *blocks = (const char *)mm_segment_blocks(&ref, 0);
+    for (uint64_t i = 0; i < end * sizeof(struct mm_blocks); i++) CHECK(blocks[i] == 0);
+}
+static void metadata(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUdeviceptr large;
+    struct mm_check check;
+    standin->total_bytes = standin->free_bytes = 128 * GIB;
+    begin();
+    const uint64_t *reached = &((struct mm_heap *)ref.heap)->grow.reached;
+    CHECK(((struct mm_heap *)ref.heap)->segment_count == 128 * GIB / MM_SEGMENT_BYTES && *reached == MM_HOST_FIRST_SEGMENTS);
+    CHECK(standin->copied_bytes < 4 * MIB);
+    CHECK(standin->total_bytes - standin->free_bytes <= MM_HOST_FIRST_SEGMENTS * MM_SEGMENT_BYTES + 8 * MIB);
+    for (uint64_t s = MM_HOST_FIRST_SEGMENTS; s < ref.user_bytes / MM_SEGMENT_BYTES; s++) /* free of a stray pointer finds nobody's */
+        CHECK(mm_segment_at(&ref, (uint32_t)s)->owner == MM_OWNER_NOBODY);
+    const unsigned long long copied = standin->copied_bytes;
+    void *p = mm_heap_malloc(&ref, 3 * GIB), *q = mm_heap_malloc(&ref, 24 * GIB), *aligned = mm_heap_aligned_malloc(&ref, 1, 16 * GIB);
+    CHECK(p && q && aligned && *reached * MM_SEGMENT_BYTES >= 27 * GIB);
+    blocks_are_zero(*reached);
+    CHECK(standin->copied_bytes == copied);
+    mm_heap_free(&ref, p), mm_heap_free(&ref, q), mm_heap_free(&ref, aligned);
+    /* what goes and comes back is as it was left */
+    uint64_t *words = &mm_segment_blocks(&ref, (uint32_t)*reached / 2)->words[0];
+    *words = MM_WORDS_LIFE;
+    OK(cu.cuMemAlloc(&large, 126 * GIB));
+    OK(cu.cuMemFree(large));
+    CHECK(heap_mapped() * MM_SEGMENT_BYTES < 2 * GIB && *words == MM_WORDS_LIFE);
+    CHECK((p = mm_heap_malloc(&ref, 27 * GIB)) != NULL && *words == MM_WORDS_LIFE);
+    mm_heap_free(&ref, p);
+    start_all(0, 4 * GIB / THREADS);
+    join_all();
+    CHECK(nulls() == 0);
+    memset(&check, 0, sizeof check);
+    mm_heap_check_quiescent(&ref, 0, 1, &check);
+    CHECK(check.fault == MM_FAULT_NONE && check.live_bytes > 4 * GIB);
+    release_all();
+    nothing_is_left();
+}
+
 /* Nothing is given back while the device is full, and nothing is lost. */
 static void full(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -493,5 +536,5 @@ static void thread(int argc, char **argv) {
 
 const struct scenario client_grow_scenarios[] = {
     {"grow", grow},     {"runs", runs}, {"alignment", alignment}, {"exhausted", exhausted}, {"blocked", blocked},       {"ending", ending},
-    {"full", full}, {"held", held},     {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"graph", graph}, {"others", others}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
+    {"full", full}, {"held", held},     {"metadata", metadata}, {"capped", capped},     {"pressure", pressure}, {"idle", idle}, {"graph", graph}, {"others", others}, {"fault-grow", fault_grow}, {"thread", thread},         {NULL, NULL},
 };

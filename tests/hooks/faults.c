@@ -126,6 +126,7 @@ int main(int argc, char **argv) {
     scenario("ending", NULL, "MM_GROW_WAIT_MS=20000", 20000);
     scenario("full", NULL, NULL, 20000);
     scenario("held", NULL, NULL, 20000);
+    scenario("metadata", NULL, NULL, 20000);
     scenario("capped", NULL, "MM_HEAP_MAX=1G", 20000);
     scenario("pressure", NULL, NULL, 20000);
     scenario("others", NULL, NULL, 20000);

@@ -70,7 +70,7 @@ first_failing() {
     for change in defined outside long unended machine; do
         scenario 0 MM_VERBOSE=1 jit-cubin foo malloc kernel "$change" || { echo "jit-cubin $change"; return; }
     done
-    for name in held others green green-last detach; do
+    for name in held metadata others green green-last detach; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
     scenario 1 MM_NVCC=x alignment || { echo alignment; return; }

@@ -39,6 +39,7 @@ struct standin {
     /* what is alive */
     int handles, mappings, reservations, allocations, streams, instances, registrations;
     /* what was called */
+    unsigned long long copied_bytes; /* from the host to the device */
     long lookups, context_queries, global_queries, other_queries, creates, launches, launches_ptsz; /* other: of other versions' variables */
     int last_dims_sum; /* of the last launch's parameters: arguments arrived unchanged */
     /* kernels of modules that hold the heap variable: what it held when they ran */

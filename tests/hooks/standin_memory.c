@@ -256,6 +256,7 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     ENTER_UNSAFE();
+    __atomic_add_fetch(&state.copied_bytes, bytes, __ATOMIC_RELAXED);
     memcpy((void *)to, from, bytes);
     return standin_check_stream(stream);
 }

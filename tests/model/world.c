@@ -46,7 +46,7 @@ void world_lots(uint32_t ahead, uint32_t row_shift, uint32_t reserve_ahead) {
         class_->row_lot_shift = (uint8_t)(class_->row_lot_shift - class_->row_shift + row_shift);
         class_->ahead = (uint8_t)ahead, class_->row_shift = (uint8_t)row_shift, class_->reserve_ahead = (uint8_t)reserve_ahead;
     }
-    memcpy(fresh, metadata, layout.fixed_bytes);
+    memcpy(fresh, metadata, layout.bits_offset);
     ref = h->ref;
 }
 void world_grows(uint32_t from, uint32_t polls) {
@@ -59,7 +59,7 @@ void world_grows(uint32_t from, uint32_t polls) {
     h->grow.scarce = 0;
     h->ref.mailbox = (uint64_t)(uintptr_t)&mailbox;
     h->ref.grow_polls = polls;
-    memcpy(fresh, metadata, layout.fixed_bytes);
+    memcpy(fresh, metadata, layout.bits_offset);
     ref = h->ref;
 }
 void world_map(uint32_t first, uint32_t count, int is_there) {
@@ -220,7 +220,7 @@ static void check_fresh(void) {
     memset(h->misuse, 0, sizeof h->misuse);
     h->null_count = h->null_first_bytes = h->null_first_grid = 0;
     if (ref.mailbox != 0) return; /* it has grown */
-    for (uint64_t i = 0; i < layout.fixed_bytes / 8; i++) {
+    for (uint64_t i = 0; i < layout.bits_offset / 8; i++) {
         char name[64];
         if (((uint64_t *)metadata)[i] == ((uint64_t *)fresh)[i]) continue;
         model_name_address((uint64_t *)metadata + i, name, sizeof name);
@@ -237,9 +237,9 @@ static void drain_and_check(void) {
 /* The drain also writes plainly. */
 void world_check_drained(void) {
     world_check();
-    memcpy(before_drain, metadata, layout.fixed_bytes);
+    memcpy(before_drain, metadata, layout.bits_offset);
     model_scratch(drain_and_check);
-    memcpy(metadata, before_drain, layout.fixed_bytes);
+    memcpy(metadata, before_drain, layout.bits_offset);
 }
 
 /* Counts that nobody reads; guesses, which are as good when they are a step older (how much is free, how much has come back); and
@@ -267,14 +267,18 @@ static int name_tree(const uint64_t *p, struct mm_tree t, const char *what, char
 }
 static void name_segment(uint64_t in, uint32_t s, char *out, uint32_t n) {
     static const char *const words[] = {"owner", "unissued", "whole", "avail"};
-    const uint64_t openers = __builtin_offsetof(struct mm_segment, opener);
-    if (in < 32) snprintf(out, n, "%s[%u]", words[in / 8], s);
-    else if (in < openers) snprintf(out, n, "words[%u][%u]", s, (uint32_t)(in - 32) / 8);
+    snprintf(out, n, "%s[%u]", words[in / 8], s);
+}
+static void name_blocks(uint64_t in, uint32_t s, char *out, uint32_t n) {
+    const uint64_t openers = __builtin_offsetof(struct mm_blocks, opener);
+    if (in < openers) snprintf(out, n, "words[%u][%u]", s, (uint32_t)in / 8);
     else snprintf(out, n, "opener[%u][%u]", s, (uint32_t)(in - openers) / 4);
 }
-static void name_ring(uint64_t in, uint32_t i, char *out, uint32_t n) {
+static void name_ring(uint64_t in, uint32_t c, char *out, uint32_t n) {
+    const uint32_t k = in / sizeof(struct mm_ring) < MM_STRIPES ? (uint32_t)(in / sizeof(struct mm_ring)) : MM_STRIPES;
     const uint64_t slots = __builtin_offsetof(struct mm_ring, slot), blocks = __builtin_offsetof(struct mm_ring, blocks);
-    const uint32_t c = i / MM_RINGS, k = i % MM_RINGS, slot = (uint32_t)((in - slots) / sizeof(struct mm_slot));
+    in -= k * sizeof(struct mm_ring);
+    const uint32_t slot = (uint32_t)((in - slots) / sizeof(struct mm_slot));
     const char *what = k < MM_STRIPES ? "stripe" : "reserve";
     if (in < slots) snprintf(out, n, "class%u %s%u tickets", c, what, k);
     else if (in < blocks) snprintf(out, n, "class%u %s%u %s[%u]", c, what, k, (in - slots) % sizeof(struct mm_slot) ? "taken" : "lot", slot);
@@ -298,11 +302,14 @@ void model_name_address(const void *p, char *out, uint32_t n) {
     if (a >= ref.bits) {
         const uint64_t word = (a - ref.bits) / 8;
         snprintf(out, n, "bits[%u][%u]", (uint32_t)(word / MM_SEGMENT_WORDS), (uint32_t)(word % MM_SEGMENT_WORDS));
+    } else if (a >= ref.blocks) {
+        const uint64_t in = a - ref.blocks;
+        name_blocks(in % sizeof(struct mm_blocks), (uint32_t)(in / sizeof(struct mm_blocks)), out, n);
     } else if (a >= ref.segments) {
         const uint64_t in = a - ref.segments;
         name_segment(in % sizeof(struct mm_segment), (uint32_t)(in / sizeof(struct mm_segment)), out, n);
     } else if (a >= ref.rings) {
-        name_ring((a - ref.rings) % sizeof(struct mm_ring), (uint32_t)((a - ref.rings) / sizeof(struct mm_ring)), out, n);
+        name_ring((a - ref.rings) % MM_RINGS_BYTES, (uint32_t)((a - ref.rings) / MM_RINGS_BYTES), out, n);
     } else if (a >= (uint64_t)h->classes) {
         const uint32_t c = (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]);
         snprintf(out, n, "class%u %s", c, p == &h->classes[c].dry ? "dry" : p == &h->classes[c].rich ? "rich" : "segments");

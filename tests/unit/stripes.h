@@ -30,6 +30,7 @@ UNIT_SOME void set_up(void) {
 UNIT_SOME void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
 UNIT_SOME struct mm_segment *at(uint32_t s) { return mm_segment_at(ref, s); }
+UNIT_SOME struct mm_blocks *of(uint32_t s) { return mm_segment_blocks(ref, s); }
 UNIT_SOME struct mm_ring *ring(uint32_t c, uint32_t i) { return mm_ring_at(ref, c, i); }
 UNIT_SOME uint32_t stripes(uint32_t c) { return ref->classes[c].stripe_mask + 1u; }
 UNIT_SOME uint32_t take(uint32_t c, uint32_t k) {

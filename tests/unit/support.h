@@ -63,11 +63,12 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     struct mm_heap *image = (struct mm_heap *)malloc(heap->layout.image_bytes);
     mm_heap_image(image, &heap->layout, heap->ref.heap, h->ref.user_base, mapped);
     image->null_count = h->null_count, image->null_first_bytes = h->null_first_bytes, image->null_first_grid = h->null_first_grid;
+    image->grow.reached = h->grow.reached;
     image->grow.waits = h->grow.waits, image->grow.waited_ns = h->grow.waited_ns;
     memcpy(image->misuse, h->misuse, sizeof h->misuse);
     image->reports = h->reports;
     const uint64_t *is = (const uint64_t *)heap->metadata, *was = (const uint64_t *)image;
-    const uint64_t words = heap->layout.fixed_bytes / 8, in_image = heap->layout.image_bytes / 8;
+    const uint64_t words = heap->layout.bits_offset / 8, in_image = heap->layout.image_bytes / 8;
     uint64_t i = memcmp(is, was, heap->layout.image_bytes) == 0 ? in_image : 0;
     while (i < in_image && is[i] == was[i]) i++;
     if (i == in_image)

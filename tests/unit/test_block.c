@@ -24,7 +24,8 @@ static void set_up(void) {
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
 static struct mm_segment *at(uint32_t s) { return mm_segment_at(ref, s); }
-static uint64_t counts(uint32_t j) { return at(0)->words[j] & (MM_WORDS_LIFE - 1); }
+static struct mm_blocks *of(uint32_t s) { return mm_segment_blocks(ref, s); }
+static uint64_t counts(uint32_t j) { return of(0)->words[j] & (MM_WORDS_LIFE - 1); }
 static int is_avail(uint32_t j) { return (int)(at(0)->avail >> j & 1); }
 static int is_listed(uint32_t c) { return (int)(*mm_tree_leaf(mm_segment_class_tree(&h->ref, c, MM_AVAIL), 0) & 1); }
 static void free_one(uint32_t c, uint32_t i) { mm_block_free_bits(ref, 0, c, i / 64, 1ull << (i % 64)); }
@@ -89,12 +90,12 @@ START_TEST(counts_go_along) {
     for (uint32_t n = 0, i = 0; n < slices; n++, i = (i + stride) % slices) {
         if (back[i]) break; /* the stride had a divisor in common after all */
         const uint32_t j = i >> shift;
-        const uint64_t version = mm_version_read(h), life = at(0)->words[j] / MM_WORDS_LIFE;
+        const uint64_t version = mm_version_read(h), life = of(0)->words[j] / MM_WORDS_LIFE;
         free_one(c, i);
         back[i] = 1, left[j]--;
         if (left[j] == 0) {
-            unit_eq(counts(j) | (at(0)->opener[j] != 0), 0);
-            unit_eq(at(0)->words[j] / MM_WORDS_LIFE, life + 1);
+            unit_eq(counts(j) | (of(0)->opener[j] != 0), 0);
+            unit_eq(of(0)->words[j] / MM_WORDS_LIFE, life + 1);
             unit_lt(version, mm_version_read(h));
             if (at(0)->owner == MM_OWNER_NOBODY) continue;
             unit_eq(at(0)->unissued >> j & at(0)->whole >> j & 1, 1);
@@ -206,9 +207,9 @@ START_TEST(double_frees) {
     const uint64_t base = ref->user_base, bytes = mm_class_bytes(c);
     for (uint32_t i = 0; i + 1 < per; i++) {
         mm_heap_free(ref, (void *)(base + i * bytes));
-        const uint64_t words = at(0)->words[0];
+        const uint64_t words = of(0)->words[0];
         unit_free(&heap, (void *)(base + i * bytes), MM_MISUSE_DOUBLE_FREE, (uint64_t)(slices - i - 1) * bytes, "again");
-        unit_eq(at(0)->words[0], words);
+        unit_eq(of(0)->words[0], words);
     }
     mm_heap_free(ref, (void *)(base + (per - 1) * bytes));
     unit_eq(at(0)->whole, 1);
@@ -368,9 +369,9 @@ START_TEST(stale_reusers) {
         for (uint32_t j = 0; j < 64; j++) {
             at(0)->avail |= 1ull << j; /* by one who came late */
             mm_tree_insert(mm_segment_class_tree(&h->ref, c, MM_AVAIL), 0);
-            const uint64_t words = at(0)->words[j], owner = at(0)->owner;
+            const uint64_t words = of(0)->words[j], owner = at(0)->owner;
             unit_eq(mm_block_reuse(ref, 0, c, 32, j), 0);
-            unit_eq(at(0)->words[j], words);
+            unit_eq(of(0)->words[j], words);
             unit_eq(at(0)->owner, owner);
             unit_eq(at(0)->avail, 0);
         }

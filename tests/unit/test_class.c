@@ -230,12 +230,12 @@ START_TEST(layout) {
         unit_le(l.free_tree + l.tree_bytes, l.class_trees);
         unit_le(l.free_tree + l.tree_bytes, l.image_bytes);
         unit_le(l.class_trees + 2 * MM_CLASS_COUNT * l.tree_bytes, l.rings);
-        unit_le(l.rings + MM_CLASS_COUNT * MM_RINGS * sizeof(struct mm_ring), l.segments);
-        unit_le(l.segments + ((n - 1) | ((1u << MM_RESERVE_ROW_SHIFT) - 1)) * sizeof(struct mm_segment), l.bits_offset - sizeof(struct mm_segment));
-        unit_eq(l.bits_offset, l.fixed_bytes);
+        unit_le(l.rings + MM_CLASS_COUNT * MM_RINGS_BYTES, l.segments);
+        unit_le(l.segments + ((n - 1) | ((1u << MM_RESERVE_ROW_SHIFT) - 1)) * sizeof(struct mm_segment), l.fixed_bytes - sizeof(struct mm_segment));
+        unit_le(l.fixed_bytes + n * sizeof(struct mm_blocks), l.bits_offset);
         unit_eq(l.bits_offset % 4096, 0);
         unit_le(l.bits_offset + n * MM_SEGMENT_BITMAP_BYTES, l.total_bytes);
-        unit_eq(l.free_tree % 128 + l.class_trees % 128 + l.rings % 128 + l.segments % 128, 0);
+        unit_eq(l.free_tree % 128 + l.class_trees % 128 + l.rings % 128 + l.segments % 128 + l.fixed_bytes % 128, 0);
     }
 }
 END_TEST

@@ -8,6 +8,7 @@
 
 #define SEGMENTS 200
 #define FIRST 4
+#define RUBBISH 0xa5
 
 static struct mm_cpu_heap heap;
 static const struct mm_heap_ref *ref;
@@ -21,6 +22,7 @@ static void set_up(void) {
     h = (struct mm_heap *)heap.metadata;
     heap.ref = h->ref;
     ref = &heap.ref;
+    memset(mm_segment_blocks(ref, FIRST), RUBBISH, (SEGMENTS - FIRST) * sizeof(struct mm_blocks)); /* memory that has just come */
 }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
@@ -41,6 +43,47 @@ START_TEST(asks_once_and_takes_once) {
     unit_eq(look(5, 0), MM_GROWN_WAIT); /* the answer was taken: this is a new request */
     unit_eq(box.wanted, 2ull << 32 | 5);
     unit_eq(h->grow.mapped, FIRST + 10);
+    unit_sound(&heap, 0);
+}
+END_TEST
+
+/* How many segments from the front on have blocks that are all zero; the others have rubbish. */
+static uint32_t cleared(void) {
+    struct mm_blocks zero, rubbish;
+    uint32_t n = 0;
+    memset(&zero, 0, sizeof zero), memset(&rubbish, RUBBISH, sizeof rubbish);
+    while (n < SEGMENTS && memcmp(mm_segment_blocks(ref, n), &zero, sizeof zero) == 0) n++;
+    for (uint32_t s = n; s < SEGMENTS; s++) unit_eq(memcmp(mm_segment_blocks(ref, s), &rubbish, sizeof rubbish), 0);
+    return n;
+}
+static void grow_by(uint64_t first, uint64_t count) {
+    look(1, 0);
+    answer(first, count);
+    unit_eq(look(1, 0), MM_GROWN_MORE);
+}
+
+/* Blocks of segments are cleared once, when the first segment behind them comes; those of segments that go, and come back, are not. */
+START_TEST(blocks_are_cleared_when_segments_come) {
+    unit_eq(cleared(), FIRST);
+    grow_by(FIRST, 10);
+    unit_eq(cleared(), FIRST + 10);
+    grow_by(64, 3); /* aligned: what lies between has no memory, and may get some */
+    unit_eq(cleared(), 67);
+    grow_by(FIRST + 10, 20);
+    unit_eq(cleared(), 67);
+    uint64_t *words = &mm_segment_blocks(ref, 70)->words[0];
+    grow_by(67, 7);
+    unit_eq(cleared(), 74);
+    *words = MM_WORDS_LIFE; /* as a block that was whole once leaves it */
+    struct mm_wanted_chunk chunk = {67, 7, 0, 0};
+    mm_maintain_claim(ref, &chunk);
+    unit_eq(chunk.is_claimed, 1);
+    grow_by(67, 8);
+    unit_eq(*words, MM_WORDS_LIFE);
+    *words = 0;
+    unit_eq(cleared(), 75);
+    grow_by(SEGMENTS - 1, 1); /* the last of all */
+    unit_eq(cleared(), SEGMENTS);
     unit_sound(&heap, 0);
 }
 END_TEST
@@ -259,6 +302,7 @@ int main(void) {
     TCase *one = tcase_create("grow");
     tcase_add_checked_fixture(one, set_up, tear_down);
     tcase_add_test(one, asks_once_and_takes_once);
+    tcase_add_test(one, blocks_are_cleared_when_segments_come);
     tcase_add_test(one, refused_by_size);
     tcase_add_test(one, refusal_ends);
     tcase_add_test(one, late_for_all_until_the_answer);

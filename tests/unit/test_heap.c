@@ -222,7 +222,7 @@ START_TEST(null_and_foreign_pointers) {
     char *end = user + SEGMENTS * MM_SEGMENT_BYTES;
     void *const foreign[] = {here, user - 1, user - MM_SEGMENT_BYTES, end, end + MM_SEGMENT_BYTES, (void *)1, (void *)~(uintptr_t)0};
     uint64_t *behind = &mm_segment_at(&heap.ref, SEGMENTS)->owner; /* nobody's business, whatever is there */
-    unit_lt((char *)behind + sizeof(struct mm_segment) - (char *)heap.metadata, heap.layout.bits_offset);
+    unit_lt((char *)behind + sizeof(struct mm_segment) - (char *)heap.metadata, heap.layout.fixed_bytes);
     *behind = 1;
     unit_free(&heap, NULL, 0, 16, "NULL");
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) unit_free(&heap, foreign[i], MM_MISUSE_FOREIGN, 16, "a foreign pointer");

@@ -163,7 +163,7 @@ static void act(void *arg) {
 /* A new heap in the same memory; slice bits need no clearing, so they are left dirty. */
 static void start_over(const struct scenario *sc) {
     const uint64_t user_base = heap.ref.user_base;
-    memset(heap.metadata, 0, heap.layout.fixed_bytes);
+    memset(heap.metadata, 0, heap.layout.bits_offset);
     mm_heap_image(heap.metadata, &heap.layout, (uint64_t)(uintptr_t)heap.metadata, user_base, sc->segments);
     holds = 0;
     for (int k = 0; k < 2; k++) {

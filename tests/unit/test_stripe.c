@@ -24,7 +24,7 @@ START_TEST(tickets_in_order) {
         before = slice;
         const uint32_t j = in / per, ends = in + 1 == slices || (in + 1) % per == 0;
         unit_eq(at(s)->unissued >> j & 1, !ends);
-        unit_eq(at(s)->opener[j], 1 | lot << MM_OPENER_LOT_SHIFT);
+        unit_eq(of(s)->opener[j], 1 | lot << MM_OPENER_LOT_SHIFT);
         unit_eq(at(s)->owner, c + 1);
         if (in % per == per / 2) unit_sound(&heap, (uint64_t)(i + 1) * mm_class_bytes(c));
     }
@@ -216,7 +216,7 @@ START_TEST(misuse_of_a_lot_that_is_not_ready) {
         const uint32_t m = lots[i] & ~0u >> shift, j = _i < 2 ? 2 : 0, slice = j << mm_class_block_shift(c);
         unit_ring_from(ref, c, 3, m);
         mm_ring_slot(ring(c, 3), m)->what = m < MM_RING ? 0 : mm_lot_tag(m - MM_RING) | MM_LOT_NONE;
-        at(0)->opener[j] = 4 | m << MM_OPENER_LOT_SHIFT;
+        of(0)->opener[j] = 4 | m << MM_OPENER_LOT_SHIFT;
         unit_eq(mm_stripe_misuse(ref, 0, c, slice), MM_MISUSE_NOT_ALLOCATED);
         mm_ring_put(ring(c, 3), m, (uint64_t)slice * mm_class_bytes(c));
         unit_eq(mm_stripe_misuse(ref, 0, c, slice), MM_MISUSE_NEVER);
@@ -228,7 +228,7 @@ START_TEST(misuse_of_a_lot_that_is_not_ready) {
         mm_ring_put(ring(c, 3), mm_lot_after(m, MM_RING, shift), 0); /* and its slot has another */
         for (uint32_t p = 0; p < 1u << shift; p += 77) unit_eq(mm_stripe_misuse(ref, 0, c, slice + p), 0);
     }
-    at(0)->opener[2] = at(0)->opener[0] = 0;
+    of(0)->opener[2] = of(0)->opener[0] = 0;
     unit_ring_from(ref, c, 3, 0);
     unit_fresh(&heap, SEGMENTS);
 }
