@@ -191,10 +191,6 @@
 /* Options that a program may give to the driver when it loads a module (there are 34 today) or a library (2) that we splice. */
 #define MM_JIT_OPTIONS_MAX 64
 #define MM_JIT_LIBRARY_OPTIONS_MAX 8
-/* Registers of the allocator behind PTX that the driver links: no more than its callers may have. 32 is what the device libraries of
- * mmnvcc have; 24, the least there is, if a text has bounds of its own. */
-#define MM_JIT_REGISTERS 32
-#define MM_JIT_REGISTERS_LEAST 24
 
 /* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
  * of slice bits, that is less than 32 MB. */

@@ -24,8 +24,8 @@ $(BUILD)/obj/interpose/runtime/jit.o: CFLAGS_RUN_TIME += -DMM_FRAGMENTS='"$(BUIL
 $(BUILD)/device/linked: $(BUILD)/lib/device/mm24.a
 	ar p $< >$@.o
 	objcopy -O binary --only-section=__nv_relfatbin $@.o $@
-$(BUILD)/obj/interpose/runtime/nvjitlink.o: $(BUILD)/device/linked
-$(BUILD)/obj/interpose/runtime/nvjitlink.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
+$(BUILD)/obj/interpose/runtime/link.o: $(BUILD)/device/linked
+$(BUILD)/obj/interpose/runtime/link.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
 
 # -Bsymbolic: our own references to exported names are ours. nodelete: the driver may hold our addresses.
 RUN_TIME_LINK = -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,relro \

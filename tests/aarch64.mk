@@ -25,7 +25,7 @@ $(AARCH64_RUN_TIME): $(AARCH64)/%.o: %.c $(BUILD)/obj/%.o
 	$(CC_AARCH64) $(CFLAGS_RUN_TIME) -c $< -o $@
 $(AARCH64)/runtime/host/trim.o: CFLAGS_RUN_TIME += -DMM_KERNELS_FATBIN='"$(BUILD)/device/maintain.fatbin"'
 $(AARCH64)/interpose/runtime/jit.o: CFLAGS_RUN_TIME += -DMM_FRAGMENTS='"$(BUILD)/device/fragments"'
-$(AARCH64)/interpose/runtime/nvjitlink.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
+$(AARCH64)/interpose/runtime/link.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
 
 $(AARCH64)/libmm.so.1: $(AARCH64_RUN_TIME) $(BUILD)/obj/exports.map
 	$(CC_AARCH64) $(RUN_TIME_LINK) -o $@ $(AARCH64_RUN_TIME) -ldl -lpthread

@@ -10,13 +10,13 @@ define newline
 
 endef
 
-HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c client_link.c client_fatbin.c client_own.c client_report.c client_contexts.c)
+HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c client_link.c client_cubin.c client_fatbin.c client_own.c client_report.c client_contexts.c)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_report check_known \
-    check_env check_say check_memory nvrtc nvrtc_hook nvjitlink nvjitlink_hook)
+    check_env check_say check_memory nvrtc)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -136,10 +136,7 @@ $(HT)/check_say: $(HT_SRC)/check_say.c $(HT_SRC)/runner.h runtime/host/say.c $(w
 $(HT)/check_memory: $(HT_SRC)/check_memory.c $(HT_SRC)/runner.h $(HOST_OBJS)
 	$(HT_CC) $(filter-out %.h,$^) -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
-$(HT)/nvrtc_hook $(HT)/nvjitlink_hook: $(HT)/%_hook: $(HT_SRC)/%.c $(HT_HEADERS) $(HT_MM)
-	$(HT_CC) $< -L$(BUILD)/lib -lmm -o $@ -ldl
-
-$(HT)/nvrtc $(HT)/nvjitlink: $(HT)/%: $(HT_SRC)/%.c $(HT_HEADERS)
+$(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
 	$(HT_CC) $< -o $@ -ldl
 
 $(HT)/check_known: $(HT_SRC)/check_known.c $(HT_SRC)/runner.h $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)

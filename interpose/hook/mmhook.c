@@ -105,11 +105,10 @@ static void *libmm(void) {
     return handle;
 }
 
-/* dlsym of a name that begins with "cu" or "nv" on an explicit handle, or with "nv" on RTLD_DEFAULT. */
+/* dlsym of a name that begins with "cu" on an explicit handle. */
 __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) {
     dlsym_function *call = NULL;
-    if ((*name == 'c' && name[2] >= 'A' && name[2] <= 'Z') || mm_is_nvrtc(name) ||
-        mm_is_nvjitlink(name)) { /* cuXxx, not curl_… or cublas… */
+    if (name[2] >= 'A' && name[2] <= 'Z') { /* cuXxx, not curl_… or cublas… */
         void *library = libmm(), *found = library ? real_dlsym(library, "mm_dlsym_v1") : NULL;
         memcpy(&call, &found, sizeof call);
     }

@@ -49,20 +49,14 @@ HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *
          REAL(cuLibraryLoadFromFile, library, path, options, values, count, more, more_values, more_count));
 }
 
+/* Inputs of the driver's linker keep CUDA's allocator, by CUDA's names: what comes of the link gets mm's when it is loaded. */
 #define LINK_HOOKS(suffix)                                                                                \
-    HOOK(cuLinkCreate##suffix)(unsigned count, CUjit_option *options, void **values, CUlinkState *state) {  \
-        CUresult r = REAL(cuLinkCreate##suffix, count, options, values, state);                           \
-        if (r == CUDA_SUCCESS && state) mm_jit_link_begin(*state, options, values, count);                \
-        return r;                                                                                         \
-    }                                                                                                     \
     HOOK(cuLinkAddData##suffix)(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, \
                                 unsigned count, CUjit_option *options, void **values) {                   \
         struct mm_splice_text mended = {NULL, 0, 0};                                                      \
         if (type == CU_JIT_INPUT_PTX && data)                                                             \
             data = (void *)(uintptr_t)mm_jit_mend((const char *)data, &bytes, &mended);                   \
         CUresult r = REAL(cuLinkAddData##suffix, state, type, data, bytes, name, count, options, values); \
-        if (r == CUDA_SUCCESS && type == CU_JIT_INPUT_PTX)                                                \
-            mm_jit_link_add(state, (const char *)data, bytes, options, values, count);                    \
         mm_splice_text_free(&mended);                                                                     \
         return r;                                                                                         \
     }                                                                                                     \
@@ -75,7 +69,6 @@ HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *
         const char *const text = mm_jit_mend(file.data, &bytes, &mended);                                 \
         CUresult r = mended.data ? REAL(cuLinkAddData##suffix, state, type, (void *)(uintptr_t)text, bytes, path, count, options, values) \
                                  : REAL(cuLinkAddFile##suffix, state, type, path, count, options, values); \
-        if (r == CUDA_SUCCESS) mm_jit_link_add(state, text, bytes, options, values, count);               \
         mm_splice_text_free(&mended);                                                                     \
         mm_splice_text_free(&file);                                                                       \
         return r;                                                                                         \
@@ -84,13 +77,7 @@ LINK_HOOKS()
 LINK_HOOKS(_v2)
 
 HOOK(cuLinkComplete)(CUlinkState state, void **image, size_t *bytes) {
-    mm_jit_link_complete(state);
     return WITH_MEMORY(0, REAL(cuLinkComplete, state, image, bytes));
-}
-
-HOOK(cuLinkDestroy)(CUlinkState state) {
-    mm_jit_link_end(state);
-    return REAL(cuLinkDestroy, state);
 }
 
 /* ---- handles --------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "interpose/runtime/image.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,88 +43,6 @@ bool mm_image_try_read(const char *path, struct mm_splice_text *text) {
     if (fd >= 0) close(fd);
     if (n == 0 && mm_text_add(text, "", 0) == 0) return true;
     mm_splice_text_free(text);
-    return false;
-}
-
-/* ---- cubins --------------------------------------------------------------------------------------- */
-
-/* An ELF file as far as it is needed; the section table is the last of it that we look at. */
-struct cubin {
-    const char *base;
-    const Elf64_Shdr *sections;
-    unsigned count;
-    const Elf64_Sym *symbols;
-    uint64_t symbol_count;
-    const char *names;
-    uint64_t names_bytes;
-};
-
-static const void *section_data(const struct cubin *c, unsigned i, unsigned alignment, uint64_t *bytes) {
-    const uint64_t end = (uint64_t)((const char *)c->sections - c->base);
-    if (i >= c->count || c->sections[i].sh_offset > end || c->sections[i].sh_size > end - c->sections[i].sh_offset) return NULL;
-    if (c->sections[i].sh_offset % alignment) return NULL;
-    *bytes = c->sections[i].sh_size;
-    return c->base + c->sections[i].sh_offset;
-}
-
-static bool try_open(struct cubin *c, const void *image) {
-    const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
-    if ((uintptr_t)image % 8) return false;
-    if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_machine != EM_CUDA ||
-        head->e_shentsize != sizeof(Elf64_Shdr) || head->e_shoff < sizeof *head || head->e_shoff % 8)
-        return false;
-    c->base = (const char *)image;
-    c->sections = (const Elf64_Shdr *)(const void *)(c->base + head->e_shoff);
-    c->count = head->e_shnum;
-    for (unsigned i = 0; i < c->count; i++) {
-        uint64_t bytes = 0;
-        if (c->sections[i].sh_type != SHT_SYMTAB) continue;
-        c->symbols = (const Elf64_Sym *)section_data(c, i, 8, &bytes);
-        c->symbol_count = bytes / sizeof(Elf64_Sym);
-        c->names = (const char *)section_data(c, c->sections[i].sh_link, 1, &c->names_bytes);
-        return c->symbols && c->names && c->names_bytes && c->names[c->names_bytes - 1] == 0;
-    }
-    return false;
-}
-
-static const char *symbol_name(const struct cubin *c, uint64_t i) {
-    return c->symbols[i].st_name < c->names_bytes ? c->names + c->symbols[i].st_name : "";
-}
-
-/* The service that a symbol is if the driver has to provide it, or NULL. */
-static const char *outside_service(const struct cubin *c, uint64_t i) {
-    if (i >= c->symbol_count || c->symbols[i].st_shndx != SHN_UNDEF) return NULL;
-    for (int s = 0; s < MM_SPLICE_SERVICES; s++)
-        if (strcmp(symbol_name(c, i), mm_splice_service[s]) == 0) return mm_splice_service[s];
-    return NULL;
-}
-
-/* .nv.callgraph is pairs of indices of symbols, caller and callee; some callees are no symbols but marks. */
-static bool find_in(const struct cubin *c, const uint32_t *pairs, uint64_t count, struct mm_image_call *call) {
-    enum { KERNEL = 0x10 }; /* in st_other */
-    for (uint64_t i = 0; i < count; i++) {
-        const uint32_t caller = pairs[2 * i];
-        call->service = outside_service(c, pairs[2 * i + 1]);
-        if (!call->service || caller >= c->symbol_count) continue;
-        call->caller = symbol_name(c, caller);
-        call->is_kernel = (c->symbols[caller].st_other & KERNEL) != 0;
-        return true;
-    }
-    return false;
-}
-
-bool mm_image_find_call(const void *image, struct mm_image_call *call) {
-    struct cubin c;
-    uint64_t names_bytes = 0, bytes = 0;
-    memset(&c, 0, sizeof c);
-    if (!try_open(&c, image)) return false;
-    const char *names = (const char *)section_data(&c, ((const Elf64_Ehdr *)image)->e_shstrndx, 1, &names_bytes);
-    if (!names || !names_bytes || names[names_bytes - 1] != 0) return false;
-    for (unsigned i = 0; i < c.count; i++) {
-        if (c.sections[i].sh_name >= names_bytes || strcmp(names + c.sections[i].sh_name, ".nv.callgraph") != 0) continue;
-        const uint32_t *pairs = (const uint32_t *)section_data(&c, i, 4, &bytes);
-        return pairs && find_in(&c, pairs, bytes / 8, call);
-    }
     return false;
 }
 

@@ -15,14 +15,6 @@ bool mm_image_is_ptx(const char *image);
  * false without a trace if it cannot be had: the driver will say so. text needs mm_splice_text_free. */
 bool mm_image_try_read(const char *path, struct mm_splice_text *text);
 
-/* A call of CUDA's own allocator in machine code: who calls what. */
-struct mm_image_call {
-    const char *caller, *service; /* the first lies in the image */
-    bool is_kernel;               /* the caller is; else a function that kernels call */
-};
-/* The first such call in an image that is a cubin; false if there is none, or none can be seen. */
-bool mm_image_find_call(const void *image, struct mm_image_call *call);
-
 /* Whether it is a fat binary, or what refers to one. */
 bool mm_image_is_fatbin(const void *image);
 
@@ -30,8 +22,8 @@ bool mm_image_is_fatbin(const void *image);
 bool mm_image_holds_fatbin(const void *image, size_t bytes);
 
 /* The PTX that the driver would compile for a device of architecture `arch` (90) from a fat binary, the newest that the device can run,
- * if there is no machine code for the device in it, or CUDA_FORCE_PTX_JIT=1 forbids that: zero-terminated, for free(). NULL: there is machine code, or no such text, or the image
- * is none. */
+ * if there is no machine code for the device in it, or CUDA_FORCE_PTX_JIT=1 forbids that: zero-terminated, for free(). NULL: there is
+ * machine code, or no such text, or the image is none. */
 char *mm_image_try_ptx(const void *image, int arch);
 
 #endif

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* memmem */
 #include "interpose/runtime/jit.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,23 +23,17 @@ __asm__(".pushsection .rodata.mm_fragments, \"a\"\n"
         ".popsection\n");
 extern const char mm_fragments[] __attribute__((visibility("hidden")));
 
-const char *mm_jit_fragment(const struct mm_splice_header *module, int *arch) {
+/* The allocator as PTX for a text, by the header of that. If all are for newer targets, the first: the splicer says what is wrong. */
+static const char *choose_fragment(const char *text, size_t bytes) {
     const char *chosen = mm_fragments;
-    struct mm_splice_header best = {0, 0}, its;
+    struct mm_splice_header module, best = {0, 0}, its;
+    if (!mm_splice_read_header(text, bytes, &module)) module.version = module.target = 0;
     for (const char *f = mm_fragments; *f; f += strlen(f) + 1) {
-        if (!mm_splice_read_header(f, strlen(f), &its) || !mm_splice_is_better(&its, &best, module)) continue;
+        if (!mm_splice_read_header(f, strlen(f), &its) || !mm_splice_is_better(&its, &best, &module)) continue;
         best = its;
         chosen = f;
     }
-    *arch = best.target;
     return chosen;
-}
-
-/* The one for a text, by its header. */
-static const char *choose_fragment(const char *text, size_t bytes, int *arch) {
-    struct mm_splice_header header;
-    if (!mm_splice_read_header(text, bytes, &header)) header.version = header.target = 0;
-    return mm_jit_fragment(&header, arch);
 }
 
 /* Once in a process, or always under MM_VERBOSE=1. */
@@ -59,8 +52,9 @@ static struct mm_driver_error_text name_of(CUresult r) {
     return mm_driver_error_name(d ? d : &none, r);
 }
 
-/* Most texts end here: those without the words are not read any further. */
-bool mm_jit_wants(const char *text, size_t bytes) {
+/* Whether a text declares a service of device-side allocation, and mm is not switched off. Most texts end here: those without the words
+ * are not read any further. */
+static bool wants(const char *text, size_t bytes) {
     return (memmem(text, bytes, "malloc", 6) || memmem(text, bytes, "free", 4)) && mm_splice_declared(text, bytes) &&
            !mm_host_env_get()->is_off;
 }
@@ -68,7 +62,7 @@ bool mm_jit_wants(const char *text, size_t bytes) {
 const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *mended) {
     const size_t length = strnlen(text, *bytes); /* a zero may be counted, or not be there */
     int changes = mm_names_show(text, length, mended);
-    if (changes == 0 && mm_jit_wants(text, length)) changes = mm_counts_remove(text, length, mended);
+    if (changes == 0 && wants(text, length)) changes = mm_counts_remove(text, length, mended);
     if (changes <= 0) return text;
     *bytes = mended->bytes + (length < *bytes);
     return mended->data;
@@ -98,13 +92,12 @@ static void keep_options(struct mm_jit *j, CUjit_option *options, void **values,
 static bool try_text(struct mm_jit *j, const char *text, CUjit_option *options, void **values, unsigned count) {
     const size_t bytes = strlen(text);
     struct mm_splice_error error;
-    int arch;
-    if (!mm_jit_wants(text, bytes)) return false;
+    if (!wants(text, bytes)) return false;
     if (count > MM_JIT_OPTIONS_MAX) {
         say_kept(1, "it comes with more options than mm knows");
         return false;
     }
-    const char *fragment = choose_fragment(text, bytes, &arch); /* if there is none, the splicer says so */
+    const char *fragment = choose_fragment(text, bytes);
     const enum mm_splice_result result = mm_splice_module(text, bytes, fragment, strlen(fragment), &j->text, &error);
     if (result == MM_SPLICE_FAILED) say_kept(error.line, error.message);
     if (result != MM_SPLICE_DONE) return false;
@@ -219,120 +212,4 @@ CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {
         mm_host_say("code loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)",
                     name_of(j->refused).text);
     return r;
-}
-
-/* ---- what the driver links ------------------------------------------------------------------------- */
-
-struct link {
-    struct link *next;
-    CUlinkState state;
-    const char *fragment; /* NULL: no text declared a service, or it was added already */
-    bool was_added;
-    unsigned registers;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct link *links; /* those of which there is something to know */
-
-static struct link *link_find(CUlinkState state) {
-    struct link *l = links;
-    while (l && l->state != state) l = l->next;
-    return l;
-}
-
-static struct link *link_get(CUlinkState state) {
-    struct link *l = link_find(state);
-    if (l) return l;
-    l = (struct link *)calloc(1, sizeof *l);
-    if (!l) return NULL;
-    l->state = state;
-    l->registers = MM_JIT_REGISTERS;
-    l->next = links;
-    links = l;
-    return l;
-}
-
-void mm_jit_link_end(CUlinkState state) {
-    pthread_mutex_lock(&lock);
-    for (struct link **at = &links; *at; at = &(*at)->next) {
-        struct link *l = *at;
-        if (l->state != state) continue;
-        *at = l->next;
-        free(l);
-        break;
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-/* The program's own limit, if there is one below ours: our functions are called from under it. */
-static unsigned registers_of(const CUjit_option *options, void *const *values, unsigned count) {
-    unsigned registers = MM_JIT_REGISTERS;
-    for (unsigned i = 0; options && values && i < count; i++) {
-        const uintptr_t value = (uintptr_t)values[i] & UINT32_MAX;
-        if (options[i] == CU_JIT_MAX_REGISTERS && value && value < registers) registers = (unsigned)value;
-    }
-    return registers;
-}
-
-/* Kernels with bounds of their own may have as few as that. */
-static bool has_bounds(const char *text, size_t bytes) {
-    return memmem(text, bytes, ".maxnreg", 8) || memmem(text, bytes, ".minnctapersm", 13);
-}
-
-/* What is known of a state becomes more; `fragment` may be NULL. */
-static void link_note(CUlinkState state, const char *fragment, unsigned registers) {
-    if (!fragment && registers == MM_JIT_REGISTERS) return;
-    pthread_mutex_lock(&lock);
-    struct link *l = link_get(state);
-    if (l && !l->fragment && !l->was_added) l->fragment = fragment;
-    if (l && registers < l->registers) l->registers = registers;
-    pthread_mutex_unlock(&lock);
-}
-
-void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count) {
-    mm_jit_link_end(state); /* of that name before, and destroyed past us */
-    link_note(state, NULL, registers_of(options, values, count));
-}
-
-void mm_jit_link_add(CUlinkState state, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count) {
-    const char *fragment = NULL;
-    unsigned registers = registers_of(options, values, count);
-    int arch = 0;
-    bytes = strnlen(text, bytes); /* a zero may be counted, or not be there */
-    if (registers > MM_JIT_REGISTERS_LEAST && has_bounds(text, bytes)) registers = MM_JIT_REGISTERS_LEAST;
-    if (mm_jit_wants(text, bytes)) fragment = choose_fragment(text, bytes, &arch);
-    if (fragment && !arch) mm_jit_link_kept("mm has none for its .target");
-    link_note(state, arch ? fragment : NULL, registers);
-}
-
-/* The machine code needs no more registers than any kernel may have; PTX is held to what the callers have. */
-static CUresult add_allocator(CUlinkState state, const char *fragment, unsigned registers) {
-    __typeof__(&cuLinkAddData_v2) add = (__typeof__(&cuLinkAddData_v2))mm_hook_real(MM_HOOK_cuLinkAddData_v2);
-    CUjit_option option = CU_JIT_MAX_REGISTERS;
-    void *value = (void *)(uintptr_t)registers;
-    if (!add) return CUDA_ERROR_NOT_SUPPORTED;
-    if (add(state, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)mm_linked, mm_linked_bytes, "mm", 0, NULL, NULL) == CUDA_SUCCESS)
-        return CUDA_SUCCESS;
-    return add(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)fragment, strlen(fragment) + 1, "mm", 1, &option, &value);
-}
-
-void mm_jit_link_complete(CUlinkState state) {
-    const char *fragment = NULL;
-    unsigned registers = 0;
-    pthread_mutex_lock(&lock);
-    struct link *l = link_find(state);
-    if (l && l->fragment) {
-        fragment = l->fragment;
-        registers = l->registers;
-        l->fragment = NULL;
-        l->was_added = true;
-    }
-    pthread_mutex_unlock(&lock);
-    const CUresult r = fragment ? add_allocator(state, fragment, registers) : CUDA_SUCCESS;
-    if (r != CUDA_SUCCESS && may_say())
-        mm_host_say("what is linked at run time keeps CUDA's own malloc: the driver does not take mm's (%s)", name_of(r).text);
-}
-
-void mm_jit_link_kept(const char *why) {
-    if (may_say()) mm_host_say("what is linked at run time keeps CUDA's own malloc: %s", why);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* PTX that comes at run time (NVRTC, CuPy, Numba, the driver API) gets the allocator on its way into the driver.
+/* Code that comes at run time (NVRTC, CuPy, Numba, the driver API) gets the allocator on its way into the driver.
  *
  * A module or library whose text declares a service (interpose/splice) is loaded as machine code: the text linked with the allocator
  * (link.h). If the driver does not link the two, or does not take the result, it gets a spliced copy of the text. If that cannot be
@@ -7,10 +7,9 @@
  * process says why. Texts of mmnvcc's call the allocator by mm's names (splice/names.h) and get CUDA's back first; so does the text that
  * the driver would compile from a fat binary of mmnvcc's. Whatever else an image is goes to the driver as it came.
  *
- * Texts that the program has the driver link (cuLink*) go in unchanged, and if one declares a service, the allocator's machine code
- * follows as an input of its own when the link is completed; as PTX, if there is no machine code for the GPU. Splicing each would do
- * for symbols, which are weak, but not for registers: a kernel with __launch_bounds__(1024,2) must not call what needs more than 32,
- * and only an input of its own can be held to that.
+ * Finished machine code that calls CUDA's allocator is linked with mm's (load/cubin.h). That is how code arrives that the program had
+ * compiled or linked itself: by NVRTC, by nvJitLink, or by the driver (cuLink*), whose inputs get no allocator of ours. What cannot be
+ * linked is loaded as it is.
  */
 #ifndef MM_INTERPOSE_JIT_H
 #define MM_INTERPOSE_JIT_H
@@ -41,12 +40,6 @@ struct mm_jit {
     unsigned library_count;
 };
 
-/* Whether a PTX text declares a service of device-side allocation, and mm is not switched off. */
-bool mm_jit_wants(const char *text, size_t bytes);
-
-/* The allocator as PTX for a module of that header; the oldest there is if all are for newer targets: then *arch is 0. */
-const char *mm_jit_fragment(const struct mm_splice_header *module, int *arch);
-
 /* A PTX text of mmnvcc's with CUDA's names; of others, a text without the counts that nvcc stores in front of arrays (splice/counts.h), if
  * it is to get the allocator. A copy in `mended`, which is to be freed, or the text itself if there is nothing to change. */
 const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *mended);
@@ -66,17 +59,5 @@ bool mm_jit_is_taken(struct mm_jit *j, CUresult r);
  * program. */
 bool mm_jit_try_next(struct mm_jit *j);
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r);
-
-/* ---- what the driver links ---- */
-
-/* A state was made with these options; is about to end. */
-void mm_jit_link_begin(CUlinkState state, const CUjit_option *options, void *const *values, unsigned count);
-void mm_jit_link_end(CUlinkState state);
-/* A PTX text was added, with these options. */
-void mm_jit_link_add(CUlinkState state, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count);
-/* Adds the allocator, once, before the state is completed. */
-void mm_jit_link_complete(CUlinkState state);
-/* What is linked is kept for this reason. */
-void mm_jit_link_kept(const char *why);
 
 #endif

@@ -12,9 +12,15 @@
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
 
-/* The driver's function behind a hook. */
-#define CALL(symbol, ...)                                                                                                        \
-    (mm_hook_real(MM_HOOK_##symbol) ? ((__typeof__(&symbol))mm_hook_real(MM_HOOK_##symbol))(__VA_ARGS__) : CUDA_ERROR_NOT_SUPPORTED)
+/* Machine code for each architecture, of the least registers (mm24.a's): any kernel may call it, whatever its bounds. */
+__asm__(".pushsection .rodata.mm_linked, \"a\"\n"
+        ".balign 8\n"
+        "mm_linked: .incbin \"" MM_LINKED "\"\n"
+        "1:  .balign 8\n"
+        "mm_linked_bytes: .quad 1b - mm_linked\n"
+        ".popsection\n");
+extern const char mm_linked[] __attribute__((visibility("hidden")));
+extern const uint64_t mm_linked_bytes __attribute__((visibility("hidden")));
 
 /* ---- options --------------------------------------------------------------------------------------- */
 
@@ -142,16 +148,16 @@ struct input {
     size_t bytes;
 };
 
-static CUresult complete(struct mm_link *l, CUlinkState state, const struct input *i, const char **call) {
+static CUresult complete(const struct mm_driver *d, struct mm_link *l, CUlinkState state, const struct input *i, const char **call) {
     void *image = NULL;
     size_t image_bytes = 0;
-    CUresult r = CALL(cuLinkAddData_v2, state, i->type, (void *)(uintptr_t)i->data, i->bytes, i->name, 0, NULL, NULL);
+    CUresult r = d->cuLinkAddData(state, i->type, (void *)(uintptr_t)i->data, i->bytes, i->name, 0, NULL, NULL);
     *call = "cuLinkAddData";
     if (r == CUDA_SUCCESS)
-        r = CALL(cuLinkAddData_v2, state, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)mm_linked, mm_linked_bytes, "mm", 0, NULL, NULL);
+        r = d->cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)mm_linked, mm_linked_bytes, "mm", 0, NULL, NULL);
     if (r != CUDA_SUCCESS) return r;
     *call = "cuLinkComplete";
-    r = CALL(cuLinkComplete, state, &image, &image_bytes);
+    r = d->cuLinkComplete(state, &image, &image_bytes);
     if (r != CUDA_SUCCESS) return r;
     l->image = malloc(image_bytes); /* the state's goes with it */
     if (!l->image) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -165,12 +171,14 @@ static bool try_link(struct mm_link *l, const struct input *i, const CUjit_optio
     const struct mm_driver *d = mm_driver_get();
     CUlinkState state;
     const char *call = "cuLinkCreate";
+    snprintf(why, why_bytes, "the driver has no linker");
+    if (!d || !d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy) return false;
     snprintf(why, why_bytes, "its options are not understood");
-    if (!d || !try_options(l, options, values, count) || (is_library && !try_library(d, l))) return false;
-    CUresult r = CALL(cuLinkCreate_v2, l->linker_count, l->linker_options, l->linker_values, &state);
+    if (!try_options(l, options, values, count) || (is_library && !try_library(d, l))) return false;
+    CUresult r = d->cuLinkCreate(l->linker_count, l->linker_options, l->linker_values, &state);
     if (r == CUDA_SUCCESS) {
-        r = complete(l, state, i, &call);
-        CALL(cuLinkDestroy, state);
+        r = complete(d, l, state, i, &call);
+        d->cuLinkDestroy(state);
     }
     if (r == CUDA_SUCCESS) return true;
     const char *log = error_log(l);

@@ -14,13 +14,8 @@
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "mmconfig.h"
-
-/* Machine code of the allocator for each architecture: a fat binary of relocatable images (nvjitlink.c). */
-extern const char mm_linked[] __attribute__((visibility("hidden")));
-extern const uint64_t mm_linked_bytes __attribute__((visibility("hidden")));
 
 /* Options by which a loader resolves symbols: the only ones that mean anything for machine code. */
 #define MM_LINK_LOADER_OPTIONS 3

@@ -50,14 +50,11 @@
     X(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 2000, ANY)                                            \
     X(cuLibraryLoadData, cuLibraryLoadData, 12000, ANY)                                                   \
     X(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, ANY)                                           \
-    X(cuLinkCreate, cuLinkCreate, 5050, ANY)                                                              \
-    X(cuLinkCreate_v2, cuLinkCreate, 6050, ANY)                                                           \
     X(cuLinkAddData, cuLinkAddData, 5050, ANY)                                                            \
     X(cuLinkAddData_v2, cuLinkAddData, 6050, ANY)                                                         \
     X(cuLinkAddFile, cuLinkAddFile, 5050, ANY)                                                            \
     X(cuLinkAddFile_v2, cuLinkAddFile, 6050, ANY)                                                         \
     X(cuLinkComplete, cuLinkComplete, 5050, ANY)                                                          \
-    X(cuLinkDestroy, cuLinkDestroy, 5050, ANY)                                                            \
     /* after which what kernels have told is printed */                                                   \
     X(cuCtxSynchronize, cuCtxSynchronize, 2000, ANY)                                                      \
     X(cuCtxSynchronize_v2, cuCtxSynchronize, 13000, ANY)                                                  \

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "interpose/runtime/entry.h"
-#include "interpose/runtime/nvjitlink.h"
-#include "interpose/runtime/nvrtc.h"
 #include "mmconfig.h"
 #include "runtime/host/say.h"
 
@@ -105,12 +103,10 @@ const struct mm_driver *mm_driver_load(void) {
     return mm_driver_loaded;
 }
 
-/* dlsym of a name that begins with "cu" or "nv" on an explicit handle, or with "nv" on RTLD_DEFAULT. */
+/* dlsym of a name that begins with "cu" on an explicit handle. */
 __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) {
     void *found = real_dlsym(handle, name);
     if (!found) return NULL;
-    if (mm_is_nvrtc(name)) return mm_nvrtc_take(handle, name, found, real_dlsym);
-    if (mm_is_nvjitlink(name)) return mm_nvjitlink_take(handle, name, found, real_dlsym);
     struct mm_hook *hook = mm_hook_of_symbol(name);
     /* somebody else's function of that name (a wrapper, a mock, another interposer) stays what it is */
     if (!hook || found == hook->hook || found != driver_symbol(name)) return found;

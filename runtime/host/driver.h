@@ -24,7 +24,8 @@
 #define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \
     X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary) X(cuFuncGetName)     \
     X(cuKernelGetName) X(cuStreamIsCapturing) X(cuDeviceGet) X(cuDeviceGetCount)             \
-    X(cuStreamGetCtx_v2) X(cuCtxFromGreenCtx)
+    X(cuStreamGetCtx_v2) X(cuCtxFromGreenCtx) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete)          \
+    X(cuLinkDestroy)
 
 struct mm_driver {
 #define MM_DRIVER_MEMBER(name) __typeof__(&name) name;

@@ -25,7 +25,7 @@ static const struct {
 };
 static const char *const scenarios[] = {"function", "kernel", "every-launch", "race", "contexts",
                                         "reset",    "unload", "capture",      "limit",
-                                        "ends",     "recycled", "jit",    "jit-links", "green", "green-last", "detach", "answers"};
+                                        "ends",     "recycled", "jit",    "cubins", "cubin-links", "green", "green-last", "detach", "answers"};
 enum { WAYS = sizeof ways / sizeof *ways, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(way_and_scenario) {
@@ -243,6 +243,7 @@ END_TEST
 /* ---- code that comes at run time ------------------------------------------------------------------- */
 
 #define KEEPS "mm: PTX loaded at run time keeps CUDA's own malloc: "
+#define REFUSED "mm: code loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's "
 static const struct {
     const char *name, *setting, *err;
 } kept[] = {
@@ -251,7 +252,7 @@ static const struct {
     {"version", NULL, KEEPS "line 1: this module is PTX 6.0, the allocator needs 6.3 or later\n"},
     {"garbage", NULL, KEEPS "line 8: expected a declaration or definition, found 'garbage'\n"},
     {"own", NULL, KEEPS "line 8: this module defines its own 'malloc'; mm cannot replace it\n"},
-    {"refused", NULL, KEEPS "the driver does not take it with mm's (CUDA_ERROR_INVALID_PTX)\n"},
+    {"refused", NULL, REFUSED "(CUDA_ERROR_INVALID_PTX)\n"},
     {"off", "MM_OFF=1", ""},
 };
 
@@ -270,18 +271,17 @@ START_TEST(every_text_is_told_of_if_asked) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "jit-kept", "target");
     int lines = 0;
     for (const char *at = r.err; (at = strstr(at, KEEPS "line 5: ")); at++) lines++;
-    ck_assert_msg(r.status == 0 && lines == 6, "%d lines: %s", lines, r.err); /* two more are of links, in other words */
+    ck_assert_msg(r.status == 0 && lines == 6, "%d lines: %s", lines, r.err);
 }
 END_TEST
 
 START_TEST(errors_of_loading_are_the_drivers) {
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "jit-errors");
-    expect(&r, 0, "", KEEPS "the driver does not take it with mm's (CUDA_ERROR_UNKNOWN)\n");
+    expect(&r, 0, "", REFUSED "(CUDA_ERROR_UNKNOWN)\n");
 }
 END_TEST
 
-static const char *const links[] = {"link-options", "link-fails", "link-objects", "link-library", "link-programs", "link-threads", "fatbin",
-                                    "link-never"};
+static const char *const links[] = {"link-options", "link-fails", "link-objects", "link-library", "link-threads", "fatbin", "cubin-damaged", "link-never"};
 enum { LINKS = sizeof links / sizeof *links };
 
 START_TEST(texts_become_machine_code) {
@@ -290,15 +290,7 @@ START_TEST(texts_become_machine_code) {
     r = RUN(NULL, "./client_hook", "symbols", links[_i]);
     expect(&r, 0, "", "");
     r = RUN(NULL, "./client", "v2-legacy", links[_i]);
-    ck_assert_msg(r.status == (_i < LINKS - 1), "%s without libmm.so: status %d", links[_i], r.status);
-}
-END_TEST
-
-START_TEST(no_text_becomes_machine_code_if_mm_is_off) {
-    struct result r = RUN(SETTINGS(preload_mm, "MM_OFF=1"), "./client", "v2-legacy", "link-never");
-    expect(&r, 0, "", "");
-    r = RUN(SETTINGS(preload_mm, "MM_OFF=1"), "./client", "v2-legacy", "fatbin");
-    expect(&r, 0, "", "");
+    ck_assert_msg(r.status == (_i < LINKS - 2), "%s without libmm.so: status %d", links[_i], r.status);
 }
 END_TEST
 
@@ -307,7 +299,7 @@ START_TEST(why_a_text_does_not_link_is_told_if_asked) {
                                           "is not linked with mm's machine code, but gets mm's text: cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
                                           "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
                                           "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n", "cuLinkAddData answers error 209\n",
-                                          "is not loaded, but gets mm's text: error 200\n"};
+                                          "mm: code linked with mm's machine code is not loaded: error 200\n"};
     struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "link-fails");
     const char *at = r.err;
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
@@ -318,27 +310,58 @@ START_TEST(why_a_text_does_not_link_is_told_if_asked) {
 }
 END_TEST
 
-#define MACHINE_CODE ": it came as machine code that was not built with mm\n"
+START_TEST(mms_names_never_reach_the_driver) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "jit-names");
+    expect(&r, 0, "", REFUSED "(CUDA_ERROR_INVALID_PTX)\n");
+    r = RUN(NULL, "./client_hook", "symbols", "jit-names");
+    expect(&r, 0, "", REFUSED "(CUDA_ERROR_INVALID_PTX)\n");
+    r = RUN(NULL, "./client", "v2-legacy", "jit-names");
+    ck_assert_int_eq(r.status, 1);
+}
+END_TEST
+
+#define CUBIN_KEEPS "mm: machine code loaded at run time keeps CUDA's own malloc: "
 static const struct {
-    const char *caller, *callee, *kind, *change, *setting, *err;
+    const char *how, *err;
 } cubins[] = {
-    {"foo", "malloc", "kernel", "-", "MM_VERBOSE=1", "mm: kernel foo uses CUDA's own malloc" MACHINE_CODE},
-    {"foo", "__cuda_syscall_aligned_malloc", "kernel", "-", "MM_VERBOSE=1",
-     "mm: kernel foo uses CUDA's own __cuda_syscall_aligned_malloc" MACHINE_CODE},
-    {"bar", "free", "function", "-", "MM_VERBOSE=1", "mm: function bar uses CUDA's own free" MACHINE_CODE},
-    {"foo", "malloc", "kernel", "-", "MM_VERBOSE=0", ""},
-    {"foo", "mallocs", "kernel", "-", "MM_VERBOSE=1", ""},
-    {"foo", "malloc", "kernel", "defined", "MM_VERBOSE=1", ""},
-    {"foo", "malloc", "kernel", "outside", "MM_VERBOSE=1", ""},
-    {"foo", "malloc", "kernel", "long", "MM_VERBOSE=1", ""},
-    {"foo", "malloc", "kernel", "unended", "MM_VERBOSE=1", ""},
-    {"foo", "malloc", "kernel", "machine", "MM_VERBOSE=1", ""},
+    {"links", CUBIN_KEEPS "cuLinkCreate answers CUDA_ERROR_NOT_SUPPORTED\n"},
+    {"device", CUBIN_KEEPS "cuLinkAddData answers error 209\n"},
+    {"changed", CUBIN_KEEPS "of the linked image, .text.kernel has changed\n"},
+    {"unfinished", CUBIN_KEEPS "of the linked image, the link made no finished image\n"},
+    {"refused", REFUSED "(error 200)\n"},
 };
 
-START_TEST(machine_code_is_told_of_if_asked) {
-    struct result r = RUN(SETTINGS(preload_mm, cubins[_i].setting), "./client", "v2-legacy", "jit-cubin", cubins[_i].caller,
-                          cubins[_i].callee, cubins[_i].kind, cubins[_i].change);
+START_TEST(machine_code_that_does_not_link_is_loaded_as_it_is) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cubin-kept", cubins[_i].how);
     expect(&r, 0, "", cubins[_i].err);
+    r = RUN(NULL, "./client_hook", "symbols", "cubin-kept", cubins[_i].how);
+    expect(&r, 0, "", cubins[_i].err);
+}
+END_TEST
+
+START_TEST(machine_code_is_told_of_if_asked) {
+    static const char *const lines[] = {"mm: machine code that was built without mm is linked with it\n", CUBIN_KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
+                                        CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
+                                        CUBIN_KEEPS "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n",
+                                        "mm: machine code that was built without mm is linked with it\n"};
+    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "cubin-fails");
+    const char *at = r.err;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        at = strstr(at, lines[i]);
+        ck_assert_msg(r.status == 0 && at, "no \"%s\" in its place in \"%s\"", lines[i], r.err);
+        at++;
+    }
+    r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cubin-fails"); /* once in a process */
+    expect(&r, 0, "", CUBIN_KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n");
+}
+END_TEST
+
+START_TEST(no_code_is_taken_over_if_mm_is_off) {
+    static const char *const names[] = {"link-never", "fatbin", "jit-names", "cubins", "cubin-links"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct result r = RUN(SETTINGS(preload_mm, "MM_OFF=1"), "./client", "v2-legacy", names[i]);
+        expect(&r, 0, "", "");
+    }
 }
 END_TEST
 
@@ -473,9 +496,11 @@ int main(int argc, char **argv) {
     tcase_add_test(c, every_text_is_told_of_if_asked);
     tcase_add_test(c, errors_of_loading_are_the_drivers);
     tcase_add_loop_test(c, texts_become_machine_code, 0, LINKS);
-    tcase_add_test(c, no_text_becomes_machine_code_if_mm_is_off);
     tcase_add_test(c, why_a_text_does_not_link_is_told_if_asked);
-    tcase_add_loop_test(c, machine_code_is_told_of_if_asked, 0, sizeof cubins / sizeof *cubins);
+    tcase_add_test(c, mms_names_never_reach_the_driver);
+    tcase_add_loop_test(c, machine_code_that_does_not_link_is_loaded_as_it_is, 0, sizeof cubins / sizeof *cubins);
+    tcase_add_test(c, machine_code_is_told_of_if_asked);
+    tcase_add_test(c, no_code_is_taken_over_if_mm_is_off);
     tcase_add_test(c, forks);
     tcase_add_test(c, next_of_a_third_library);
     tcase_add_test(c, program_without_cuda);

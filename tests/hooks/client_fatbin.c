@@ -3,16 +3,16 @@
 #include "client.h"
 
 #include <stdint.h>
+#include <unistd.h>
 
 #include "mmconfig.h"
 
 #define HEAD ".version 9.0\n.target sm_75\n.address_size 64\n"
-#define HEAP ".weak .const .align 16 .b8 " MM_HEAP_REF_NAME "[" MM_STR(MM_HEAP_REF_BYTES) "];\n"
-#define DEFINED(name) ".weak .func (.param .b64 r) " name " (.param .b64 n) {\n ret;\n}\n"
 #define REST ".visible .entry kernel() {\n ret;\n}\n"
-#define SPLICED HEAD HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") DEFINED("mm_usable_size") REST
-#define NOT_SPLICED HEAD ".extern .func free (.param .b64 p);\n" REST
-#define MANAGED HEAD HEAP DEFINED("malloc") ".visible .global .attribute(.managed) .u32 m;\n" REST
+#define OURS HEAD ".extern .func (.param .b64 r) mm_call_malloc (.param .b64 n);\n" REST
+#define OWN HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n" REST
+#define OTHERS HEAD ".extern .func free (.param .b64 p);\n" REST
+#define MANAGED HEAD ".extern .func mm_call_free (.param .b64 p);\n.visible .global .attribute(.managed) .u32 m;\n" REST
 
 enum { PTX = 1, ELF = 2, LTO = 8 };
 enum { STORED = 0, LZ4 = 0x2000, ZSTD = 0x8000, EXACT = 0x100000, FAMILY = 0x1200000 };
@@ -76,32 +76,39 @@ static void add(unsigned kind, unsigned arch, unsigned flags, const char *text) 
     set_size();
 }
 
-/* As cudart loads it. Returns whether it was linked; if not, it came as it is. */
-static bool load(void) {
+/* What the driver got: the image itself; or of the text, linked, with the allocator's, or with CUDA's names. */
+enum outcome { AS_IT_IS, LINKED, SPLICED, NAMED };
+
+/* Loads the container, as a library, and launches its kernel. */
+static enum outcome load(void) {
     CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
     void *value = (void *)1;
     CUlibrary library;
     CUkernel k;
     const long before = standin->launches_with_variable;
     OK(cu.cuLibraryLoadData(&library, &wrapper, NULL, NULL, 0, &option, &value, 1));
-    CHECK(standin->last_is_linked || standin->last_image == &wrapper);
-    CHECK(standin->last_is_preserved == !standin->last_is_linked && standin->links == 0);
-    if (standin->last_is_linked) {
-        CHECK(strstr(standin->linked_text, ".extern .func (.param .b64 r) malloc") && !strstr(standin->linked_text, ".weak"));
-        CHECK(strcmp(standin->linked_text + strlen(standin->linked_text) - strlen(REST), REST) == 0);
-    }
+    const char *const text = standin->last_is_linked ? standin->linked_text : standin->last_text;
+    const enum outcome outcome = standin->last_image == &wrapper  ? AS_IT_IS
+                                 : standin->last_is_linked        ? LINKED
+                                 : strstr(text, ".weak .func")    ? SPLICED
+                                                                  : NAMED;
+    CHECK(standin->last_is_preserved == (outcome == AS_IT_IS) && standin->links == 0);
+    if (outcome == LINKED || outcome == NAMED) CHECK(strcmp(text, OWN) == 0);
     OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
     OK(client_launch((CUfunction)k, NULL));
-    CHECK(standin->launches_with_variable == before + 1);
+    CHECK(standin->launches_with_variable == before + (outcome == LINKED || outcome == SPLICED));
     OK(cu.cuLibraryUnload(library));
-    return standin->last_is_linked;
+    return outcome;
 }
 
+/* Two images, the second of which would be linked. Returns whether it is. */
 static bool try_two(unsigned kind, unsigned arch, unsigned flags, const char *text) {
     begin();
     add(kind, arch, flags, text);
-    add(PTX, 75, STORED, SPLICED);
-    return load();
+    add(PTX, 75, STORED, OURS);
+    const enum outcome outcome = load();
+    CHECK(outcome == LINKED || outcome == AS_IT_IS);
+    return outcome == LINKED;
 }
 
 static void fatbin(int argc, char **argv) {
@@ -112,43 +119,64 @@ static void fatbin(int argc, char **argv) {
     static const unsigned packings[] = {STORED, LZ4, ZSTD};
     for (int i = 0; i < 3; i++) {
         begin();
-        add(PTX, 75, packings[i], SPLICED);
-        CHECK(load() == (!is_off && (packings[i] != ZSTD || dlopen("libzstd.so.1", RTLD_LAZY))));
+        add(PTX, 75, packings[i], OURS);
+        const bool is_read = packings[i] != ZSTD || dlopen("libzstd.so.1", RTLD_LAZY);
+        CHECK(load() == (!is_read ? AS_IT_IS : is_off ? NAMED : LINKED));
     }
     if (is_off) return;
     /* as a module */
     standin->last_is_linked = false;
     OK(cu.cuModuleLoadFatBinary(&module, &wrapper));
     CHECK(standin->last_is_linked);
+    /* as a file, whole or not */
+    for (size_t missing = 0; missing < 2; missing++) {
+        char path[] = "client-fatbin-XXXXXX";
+        const int fd = mkstemp(path);
+        begin();
+        add(PTX, 75, STORED, OURS);
+        set_size();
+        CHECK(fd >= 0 && write(fd, container, used - missing) == (ssize_t)(used - missing));
+        close(fd);
+        standin->last_is_linked = false;
+        OK(cu.cuModuleLoad(&module, path));
+        CHECK(standin->last_is_linked == !missing);
+        unlink(path);
+    }
     /* machine code for the device, sm_90, or not */
     CHECK(!try_two(ELF, 90, STORED, "elf") && !try_two(ELF, 90, EXACT, "elf") && !try_two(ELF, 90, FAMILY, "elf"));
     CHECK(try_two(ELF, 75, STORED, "elf") && try_two(ELF, 89, STORED, "elf") && try_two(ELF, 100, STORED, "elf") && try_two(LTO, 90, STORED, "lto"));
     standin->arch[0] = standin->arch[1] = 89;
     CHECK(!try_two(ELF, 86, STORED, "elf") && !try_two(ELF, 80, FAMILY, "elf") && try_two(ELF, 86, EXACT, "elf") && try_two(ELF, 90, STORED, "elf"));
+    /* machine code that is not to be used */
+    setenv("CUDA_FORCE_PTX_JIT", "1", 1);
+    CHECK(try_two(ELF, 89, STORED, "elf"));
+    setenv("CUDA_FORCE_PTX_JIT", "0", 1);
+    CHECK(!try_two(ELF, 89, STORED, "elf"));
+    unsetenv("CUDA_FORCE_PTX_JIT");
     /* the newest text for the device */
-    CHECK(try_two(PTX, 90, STORED, NOT_SPLICED) && try_two(PTX, 70, STORED, NOT_SPLICED) && !try_two(PTX, 80, STORED, NOT_SPLICED));
-    CHECK(try_two(PTX, 80, EXACT, NOT_SPLICED));
+    CHECK(try_two(PTX, 90, STORED, OTHERS) && try_two(PTX, 70, STORED, OTHERS) && !try_two(PTX, 80, STORED, OTHERS));
+    CHECK(try_two(PTX, 80, EXACT, OTHERS));
     /* devices of two kinds, with one library */
     begin();
-    add(PTX, 75, STORED, SPLICED);
+    add(PTX, 75, STORED, OURS);
     standin->arch[1] = 75;
-    CHECK(!load());
+    CHECK(load() == AS_IT_IS);
     standin->arch[1] = 89;
-    CHECK(load());
-    /* the driver does not link it, or not load what comes of that */
+    CHECK(load() == LINKED);
+    /* the driver does not link it, or not load what comes of that; nothing with mm in it */
     standin->refuse_links = true;
-    CHECK(!load());
+    CHECK(load() == SPLICED);
     standin->refuse_links = false, standin->refuse_linked = true;
-    CHECK(!load());
+    CHECK(load() == SPLICED);
     standin->refuse_linked = false;
     begin();
     add(PTX, 75, STORED, MANAGED);
-    CHECK(!load());
+    CHECK(load() == SPLICED);
     /* what is not whole, or not understood */
     for (int i = 0; i < 9; i++) {
         const uint64_t outside = 1ull << 40;
         begin();
-        add(PTX, 75, i == 3 || i == 4 || i == 5 ? LZ4 : i == 6 ? ZSTD : STORED, SPLICED);
+        add(PTX, 75, i == 3 || i == 4 || i == 5 ? LZ4 : i == 6 ? ZSTD : STORED, OURS);
         switch (i) {
         case 0: memcpy(container + 16 + 8, &outside, 8); break; /* the entry's bytes */
         case 1: memset(container + 16 + 4, 0xff, 4); break;     /* its header's */
@@ -160,7 +188,7 @@ static void fatbin(int argc, char **argv) {
         case 7: wrapper.version = 2; break;
         case 8: container[0] = 0; break;
         }
-        CHECK(!load());
+        CHECK(load() == AS_IT_IS);
     }
 }
 

@@ -2,7 +2,6 @@
 /* Scenarios of code that comes at run time: what the driver gets of it. */
 #include "client.h"
 
-#include <elf.h>
 #include <stdint.h>
 #include <unistd.h>
 
@@ -115,15 +114,16 @@ static void jit_as(bool is_linked, long *launches) {
     long count = *launches;
     standin->refuse_fatbin = !is_linked;
     for (int e = 0; e < ENTRIES; e++) {
+        if (IS_LINK(e) && !is_linked) continue; /* what the program links is machine code when it is loaded */
         for (size_t i = 0; i < sizeof declaring / sizeof *declaring; i++) {
             const long by_path = standin->loads_by_path, loads = standin->loads;
             CUfunction f = load((enum entry)e, declaring[i], &r);
             OK(r);
             OK(client_launch(f, NULL));
             CHECK(standin->launches_with_variable == ++count && standin->launches_without_heap == 0);
-            if (IS_LINK(e)) { /* the program's, ours */
-                CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->registers == (is_linked ? 0 : MM_JIT_REGISTERS));
-                CHECK(standin->last_input == (is_linked ? CU_JIT_INPUT_FATBINARY : CU_JIT_INPUT_PTX) && standin->links == 0);
+            if (IS_LINK(e)) { /* the last link is ours: the program's image, and the allocator */
+                CHECK(standin->last_is_linked && standin->inputs == 2 && standin->inputs_with_mm == 1);
+                CHECK(strcmp(standin->linked_text, declaring[i]) == 0 && standin->last_input == CU_JIT_INPUT_FATBINARY && standin->links == 0);
                 continue;
             }
             CHECK(standin->loads == loads + 1 && standin->loads_by_path == by_path && standin->last_image != declaring[i]);
@@ -187,8 +187,7 @@ static void jit_kept(int argc, char **argv) {
         if (strcmp(kept[i].name, argv[0]) != 0) continue;
         standin->refuse_mm = kept[i].is_refused;
         for (int e = 0; e < ENTRIES; e++) {
-            /* behind the driver's linker, what is wrong with one text is no matter for ours, but an architecture is */
-            if (IS_LINK(e) && i >= 2 && i < 5) continue;
+            if (IS_LINK(e) && i < 5) continue; /* machine code by then: what is wrong with a text is no matter */
             CUfunction f = load((enum entry)e, kept[i].text, &r);
             OK(r);
             OK(client_launch(f, NULL));
@@ -199,6 +198,31 @@ static void jit_kept(int argc, char **argv) {
         return;
     }
     CHECK(!"a case of that name");
+}
+
+/* A text of mmnvcc's calls the allocator by mm's names, which the driver never sees, whatever becomes of it. */
+static void jit_names(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static const char cudas[] = HEAD("sm_90") MALLOC FREE REST;
+    static const char mms[] = HEAD("sm_90") ".extern .func (.param .b64 r) mm_call_malloc (.param .b64 n);\n.extern .func mm_call_free (.param .b64 p);\n" REST;
+    const bool is_off = getenv("MM_OFF") != NULL;
+    CUresult r;
+    long launches = 0;
+    client_start();
+    for (int e = 0; e < ENTRIES; e++)
+        for (int round = 0; round < 3; round++) { /* linked; spliced; neither */
+            if (IS_LINK(e) && round && !is_off) continue;
+            standin->refuse_fatbin = round == 1, standin->refuse_mm = round == 2;
+            CUfunction f = load((enum entry)e, mms, &r);
+            OK(r);
+            OK(client_launch(f, NULL));
+            launches += !is_off && round < 2;
+            CHECK(standin->launches_with_variable == launches);
+            if (!is_off && round == 0) CHECK(standin->last_is_linked && strcmp(standin->linked_text, cudas) == 0);
+            else if (!is_off && round == 1) CHECK(strstr(standin->last_text, ".weak .func") && ends_with(standin->last_text, REST));
+            else if (!IS_LINK(e)) CHECK(strcmp(standin->last_text, cudas) == 0);
+            else CHECK(strcmp(standin->linked_text, cudas) == 0);
+        }
 }
 
 /* What the driver answers of itself is what the program gets. */
@@ -259,64 +283,6 @@ static void fault_jit(int argc, char **argv) {
     printf("%s all\n", standin->failed ? standin->failed : "-");
 }
 
-/* Several inputs in one link, and limits on registers in every place where there can be one. */
-static void jit_links(int argc, char **argv) {
-    (void)argc, (void)argv;
-    CUlinkState link, other;
-    CUjit_option limit[] = {CU_JIT_LOG_VERBOSE, CU_JIT_MAX_REGISTERS};
-    void *at_28[] = {NULL, (void *)28}, *at_64[] = {NULL, (void *)64};
-    char unfinished[] = HEAD("sm_90") MALLOC REST "\0 and more";
-    client_start();
-    standin->refuse_fatbin = true;
-#define ADD(state, text, count, values) \
-    OK(cu.cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)(text), strlen(text) + 1, "text", count, limit, values))
-    void *cubin;
-    size_t bytes;
-#define COMPLETE(state, all, registers_) \
-    OK(cu.cuLinkComplete(state, &cubin, &bytes)); \
-    CHECK(standin->inputs == all && standin->inputs_with_mm == (registers_ ? 1 : 0) && standin->registers == registers_)
-    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
-    ADD(link, others[0], 0, NULL);
-    COMPLETE(link, 1, 0);
-    ADD(link, declaring[0], 0, NULL);
-    ADD(link, declaring[1], 0, NULL);
-    ADD(link, declaring[0], 2, at_64);
-    CHECK(standin->inputs == 4);
-    COMPLETE(link, 5, MM_JIT_REGISTERS);
-    ADD(link, declaring[1], 0, NULL);
-    COMPLETE(link, 6, MM_JIT_REGISTERS);
-    OK(cu.cuLinkCreate(2, limit, at_28, &other)); /* two states at a time */
-    ADD(other, declaring[0], 0, NULL);
-    OK(cu.cuLinkDestroy(link));
-    COMPLETE(other, 2, 28);
-    OK(cu.cuLinkDestroy(other));
-    OK(cu.cuLinkCreate(2, limit, at_64, &link)); /* the same handle: a new state */
-    ADD(link, declaring[0], 0, NULL);
-    COMPLETE(link, 2, MM_JIT_REGISTERS);
-    OK(cu.cuLinkDestroy(link));
-    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
-    ADD(link, others[0], 2, at_28);
-    ADD(link, declaring[0], 0, NULL);
-    COMPLETE(link, 3, 28);
-    OK(cu.cuLinkDestroy(link));
-    static const char *const bounds[] = {".maxnreg 24", ".minnctapersm 2"}; /* of a kernel in another text */
-    for (int i = 0; i < 2; i++) {
-        char text[300];
-        snprintf(text, sizeof text, HEAD("sm_90") ".visible .entry other() %s {\n ret;\n}\n", bounds[i]);
-        OK(cu.cuLinkCreate(0, NULL, NULL, &link));
-        ADD(link, declaring[0], 0, NULL);
-        ADD(link, text, 0, NULL);
-        COMPLETE(link, 3, MM_JIT_REGISTERS_LEAST);
-        OK(cu.cuLinkDestroy(link));
-    }
-    /* what is not PTX, or fails, brings nothing */
-    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
-    OK(cu.cuLinkAddData(link, CU_JIT_INPUT_OBJECT, (void *)(uintptr_t)declaring[0], strlen(declaring[0]), "o", 0, NULL, NULL));
-    CHECK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, unfinished, sizeof unfinished, "text", 0, NULL, NULL) == CUDA_ERROR_INVALID_PTX);
-    COMPLETE(link, 1, 0);
-    OK(cu.cuLinkDestroy(link));
-}
-
 /* The image in a file, by every way but links, as it is; argv: the file, and where to put what the driver got. */
 static void jit_file(int argc, char **argv) {
     CHECK(argc == 2);
@@ -334,71 +300,7 @@ static void jit_file(int argc, char **argv) {
     CHECK(f && fputs(standin->last_text, f) >= 0 && fclose(f) == 0);
 }
 
-/* Two files of PTX in one link; argv: they, and where to put what came behind them. */
-static void jit_link_files(int argc, char **argv) {
-    CUlinkState link;
-    void *cubin;
-    size_t bytes;
-    CHECK(argc == 3);
-    client_start();
-    standin->refuse_fatbin = true;
-    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
-    OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, argv[0], 0, NULL, NULL));
-    OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, argv[1], 0, NULL, NULL));
-    CHECK(standin->inputs == 2 && standin->inputs_with_mm == 0);
-    OK(cu.cuLinkComplete(link, &cubin, &bytes));
-    CHECK(standin->inputs == 3 && standin->inputs_with_mm == 1 && standin->registers == MM_JIT_REGISTERS_LEAST); /* tight is in one */
-    FILE *f = fopen(argv[2], "wb");
-    CHECK(f && fputs(standin->linked_text, f) >= 0 && fclose(f) == 0);
-}
-
-/* A cubin by hand: `caller` calls a function that is not in it. argv: its name, what it calls, "kernel" or "function", what to do
- * to the file ("-": nothing). */
-static void jit_cubin(int argc, char **argv) {
-    struct {
-        Elf64_Ehdr head;
-        Elf64_Sym symbols[4];
-        uint32_t pairs[8];
-        char names[200], section_names[32];
-        Elf64_Shdr sections[5] __attribute__((aligned(8)));
-    } c;
-    CHECK(argc == 4);
-    memset(&c, 0, sizeof c);
-    memcpy(c.head.e_ident, ELFMAG, SELFMAG);
-    c.head.e_ident[EI_CLASS] = ELFCLASS64;
-    c.head.e_machine = EM_CUDA;
-    c.head.e_shentsize = sizeof(Elf64_Shdr);
-    c.head.e_shnum = 5;
-    c.head.e_shoff = offsetof(__typeof__(c), sections);
-    c.head.e_shstrndx = 4;
-    snprintf(c.names + 1, 90, "%s", argv[0]);
-    snprintf(c.names + 100, 90, "%s", argv[1]);
-    c.symbols[1].st_name = 1, c.symbols[1].st_shndx = 3, c.symbols[1].st_other = strcmp(argv[2], "kernel") == 0 ? 0x10 : 0;
-    c.symbols[2].st_name = 100;
-    c.symbols[3].st_name = 1, c.symbols[3].st_shndx = 3;
-    const uint32_t pairs[] = {0, 0xffffffffu, 1, 3, 1, 2, 1, 2};
-    memcpy(c.pairs, pairs, sizeof pairs);
-    memcpy(c.section_names, "\0.nv.callgraph", 15);
-#define SECTION(i, kind, name, member, linked) \
-    c.sections[i] = (Elf64_Shdr){.sh_type = kind, .sh_name = name, .sh_offset = offsetof(__typeof__(c), member), \
-                                 .sh_size = sizeof c.member, .sh_link = linked}
-    SECTION(1, SHT_SYMTAB, 0, symbols, 2);
-    SECTION(2, SHT_STRTAB, 0, names, 0);
-    SECTION(3, SHT_LOPROC + 1, 1, pairs, 1);
-    SECTION(4, SHT_STRTAB, 0, section_names, 0);
-    if (strcmp(argv[3], "outside") == 0) c.sections[1].sh_offset = 1ull << 40;
-    if (strcmp(argv[3], "long") == 0) c.sections[3].sh_size = 1ull << 40;
-    if (strcmp(argv[3], "unended") == 0) memset(c.names, 'x', sizeof c.names);
-    if (strcmp(argv[3], "defined") == 0) c.symbols[2].st_shndx = 3;
-    if (strcmp(argv[3], "machine") == 0) c.head.e_machine = EM_X86_64;
-    CUmodule module;
-    client_start();
-    OK(cu.cuModuleLoadData(&module, &c));
-    CHECK(standin->last_image == &c);
-}
-
 const struct scenario client_jit_scenarios[] = {
-    {"jit", jit},           {"jit-kept", jit_kept}, {"jit-errors", jit_errors}, {"jit-links", jit_links},
-    {"jit-file", jit_file}, {"jit-cubin", jit_cubin}, {"jit-link-files", jit_link_files}, {"fault-jit", fault_jit},
-    {NULL, NULL},
+    {"jit", jit},           {"jit-kept", jit_kept},   {"jit-errors", jit_errors}, {"jit-names", jit_names},
+    {"jit-file", jit_file}, {"fault-jit", fault_jit}, {NULL, NULL},
 };

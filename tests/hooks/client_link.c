@@ -155,24 +155,6 @@ static void link_never(int argc, char **argv) {
     CHECK(standin->calls == 2 && !standin->last_is_linked);
 }
 
-/* Of the program's links: machine code, without a limit on registers; PTX if there is none for the device. */
-static void link_programs(int argc, char **argv) {
-    (void)argc, (void)argv;
-    CUlinkState link;
-    void *cubin;
-    size_t bytes;
-    client_start();
-    for (int i = 0; i < 2; i++) {
-        standin->refuse_fatbin = i;
-        OK(cu.cuLinkCreate(0, NULL, NULL, &link));
-        OK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)TEXT, sizeof TEXT, "text", 0, NULL, NULL));
-        OK(cu.cuLinkComplete(link, &cubin, &bytes));
-        CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1);
-        CHECK(standin->last_input == (i ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_FATBINARY) && standin->registers == (i ? MM_JIT_REGISTERS : 0));
-        OK(cu.cuLinkDestroy(link));
-    }
-}
-
 static CUcontext shared;
 static void *load_many(void *result) {
     OK(cu.cuCtxSetCurrent(shared));
@@ -202,5 +184,5 @@ static void link_threads(int argc, char **argv) {
 
 const struct scenario client_link_scenarios[] = {
     {"link-options", link_options}, {"link-fails", link_fails},       {"link-objects", link_objects}, {"link-library", link_library},
-    {"link-never", link_never},     {"link-programs", link_programs}, {"link-threads", link_threads}, {NULL, NULL},
+    {"link-never", link_never},     {"link-threads", link_threads}, {NULL, NULL},
 };

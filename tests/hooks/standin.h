@@ -59,19 +59,20 @@ struct standin {
     void *last_value; /* of the first option, before the driver wrote into it */
     bool last_is_preserved; /* the program lets it lie where it is */
     bool refuse_mm;   /* what holds the heap variable */
-    /* of the state that is being linked: inputs, how many hold it, registers of those that do */
+    /* of the state that is being linked: inputs, how many hold it */
     int inputs, inputs_with_mm;
-    unsigned registers;
     CUjitInputType last_input;
     char *linked_text;     /* a copy of the PTX that went into it last */
+    char *linked_cubin;    /* and of the machine code */
+    size_t linked_cubin_bytes;
     unsigned link_options; /* what it was made with, and the value of the first */
     CUjit_option link_option[16];
     void *link_value;
     long links;          /* states that there are */
-    bool last_is_linked; /* the last image that was loaded is what came of a link */
+    bool last_is_linked; /* the last image that was loaded is what came of a link with mm */
     bool refuse_links, refuse_fatbin, refuse_linked; /* any state; a fat binary in it; an image of one */
-    int leaves_objects; /* symbols of data in such images have type 13, for which no loader takes them; more than 1: and what says where they
-                           are leads out of the image */
+    int leaves_objects; /* symbols of data in such images have type 13, for which no loader takes them; 2 to 6: and what says where they
+                           are leads out of the image; 7: and the program's code is another */
     int arch[2];         /* of the devices; 0: sm_90 */
     bool capture_broken;
 };

@@ -53,11 +53,13 @@ struct object {
     int device, uses, uses_registered;
     size_t limit;
     struct mm_heap_ref variable;
-    /* a link: its options, and what came of it */
+    /* a link: its options, the machine code that went in, what its texts lack, and what came of it */
     unsigned count;
     CUjit_option *options;
     void **values;
-    void *made;
+    void *input, *made;
+    size_t input_bytes, made_bytes;
+    const char *service;
 };
 
 /* One is made in the first free place: handles come back as soon as they can. */

@@ -2,40 +2,35 @@
 /* The stand-in driver's ways of taking code: files, options, and links of several inputs. */
 #include "standin_internal.h"
 
-#include <elf.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-/* What comes of a link: a symbol of data, whose name is the heap variable's or not. */
-struct linked {
-    Elf64_Ehdr head;
-    Elf64_Sym symbols[2];
-    char names[32];
-    Elf64_Shdr sections[3];
-};
-static const unsigned char linked_ident[] = "\177ELF\2\1\1\0linked";
+#include "tests/hooks/cubin.h"
 
-static bool is_linked(const void *image) { return memcmp(image, linked_ident, sizeof linked_ident - 1) == 0; }
+static bool is_linked(const void *image) { return cubin_is(image, CUBIN_OF_LINK); }
 static bool is_wrapper(const void *image) { return memcmp(image, "\xb1\x43\x62\x46", 4) == 0; } /* what refers to a fat binary */
+static const Elf64_Sym *variable_of(const void *image) { return &((const struct cubin *)image)->symbols[3]; }
 static bool holds_variable(const void *image) {
-    if (is_linked(image)) return strcmp(((const struct linked *)image)->names + 1, MM_HEAP_REF_NAME) == 0;
-    if (is_wrapper(image)) return true; /* of mmnvcc's */
+    if (is_linked(image)) return strcmp(((const struct cubin *)image)->names + variable_of(image)->st_name, MM_HEAP_REF_NAME) == 0;
+    if (is_wrapper(image)) return false;
     return *(const char *)image != 0x7f && strstr(image, strstr(image, ".version") ? MM_HEAP_REF_NAME : "mm") != NULL;
 }
+/* Names that only mm knows: the driver finds no such functions. */
+static bool is_unresolved(const char *text) { return strstr(text, ".version") && strstr(text, "mm_call_"); }
 
 int standin_take(const void *image, unsigned count, void **values) {
     const bool is_text = *(const char *)image != 0x7f && !is_wrapper(image), has_variable = holds_variable(image);
     pthread_mutex_lock(&lock);
     state.loads++;
     state.last_image = image;
-    state.last_is_linked = is_linked(image);
+    state.last_is_linked = is_linked(image) && has_variable;
     free(state.last_text);
     state.last_text = is_text ? strdup(image) : NULL;
     state.last_options = count;
     state.last_value = count ? values[0] : NULL;
     pthread_mutex_unlock(&lock);
-    if (is_linked(image) && (state.refuse_linked || ELF64_ST_TYPE(((const struct linked *)image)->symbols[1].st_info) != STT_OBJECT)) return -1;
+    if (is_linked(image) && ((state.refuse_linked && has_variable) || ELF64_ST_TYPE(variable_of(image)->st_info) != STT_OBJECT)) return -1;
+    if (is_text && is_unresolved(image)) return -1;
     if (count) values[0] = (void *)(uintptr_t)0x1234; /* as of CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: so much was written */
     return has_variable && state.refuse_mm ? -1 : has_variable;
 }
@@ -52,18 +47,19 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) { return cuModuleLoadData(module, image); }
 
-static char *read_all(const char *path) {
+static char *read_all(const char *path, size_t *bytes) {
     FILE *f = fopen(path, "rb");
     char *text = calloc(1, 1 << 20);
     if (!f || !text) return free(text), NULL;
-    if (!fread(text, 1, (1 << 20) - 1, f)) text[0] = 0;
+    *bytes = fread(text, 1, (1 << 20) - 1, f);
     fclose(f);
     state.loads_by_path++;
     return text;
 }
 
 CUresult cuModuleLoad(CUmodule *module, const char *path) {
-    char *text = path ? read_all(path) : NULL;
+    size_t bytes;
+    char *text = path ? read_all(path, &bytes) : NULL;
     if (!text) return CUDA_ERROR_FILE_NOT_FOUND;
     const CUresult r = cuModuleLoadData(module, text);
     free(text);
@@ -74,7 +70,8 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
                                CUlibraryOption *options, void **values, unsigned count) {
     for (unsigned i = 0; i < count; i++)
         if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) return CUDA_ERROR_INVALID_VALUE;
-    char *text = path ? read_all(path) : NULL;
+    size_t bytes;
+    char *text = path ? read_all(path, &bytes) : NULL;
     if (!text) return CUDA_ERROR_FILE_NOT_FOUND;
     const CUresult r = cuLibraryLoadData(library, text, jit, jit_values, jit_count, options, values, count);
     free(text);
@@ -100,7 +97,6 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, C
     pthread_mutex_lock(&lock);
     state.links++;
     state.inputs = state.inputs_with_mm = 0;
-    state.registers = 0;
     state.link_options = count;
     if (count) memcpy(state.link_option, options, count * sizeof *options);
     state.link_value = count ? values[0] : NULL;
@@ -120,12 +116,25 @@ static bool is_fatbin(const void *data, size_t bytes) {
     return h.magic == 0xba55ed50 && h.head + h.rest <= bytes && h.head + h.rest + 16 > bytes;
 }
 
+/* What a text declares and nobody defines; NULL: nothing. */
+static const char *service_of(const char *text) {
+    static const char *const services[] = {"__cuda_syscall_aligned_malloc", "malloc", "free"};
+    for (int i = 0; i < 3; i++) {
+        char word[64];
+        snprintf(word, sizeof word, " %s (", services[i]);
+        if (strstr(text, ".extern .func") && strstr(text, word) && !strstr(text, MM_HEAP_REF_NAME)) return services[i];
+    }
+    return NULL;
+}
+
 CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count,
                           CUjit_option *options, void **values) {
-    (void)name;
+    struct object *to = (struct object *)link;
+    (void)name, (void)count, (void)options, (void)values;
     ENTER();
     if (!is(link, LINK)) return CUDA_ERROR_INVALID_HANDLE;
-    if (type == CU_JIT_INPUT_PTX && memchr(data, 0, bytes) != (char *)data + bytes - 1) return CUDA_ERROR_INVALID_PTX;
+    if (type == CU_JIT_INPUT_PTX && (memchr(data, 0, bytes) != (char *)data + bytes - 1 || is_unresolved(data))) return CUDA_ERROR_INVALID_PTX;
+    if (type == CU_JIT_INPUT_CUBIN && ((const Elf64_Ehdr *)data)->e_type != CUBIN_EXTENSIBLE) return CUDA_ERROR_INVALID_IMAGE;
     if (type == CU_JIT_INPUT_FATBINARY && (state.refuse_fatbin || !is_fatbin(data, bytes))) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     const bool has_variable = type == CU_JIT_INPUT_FATBINARY || holds_variable(data);
     if (has_variable && state.refuse_mm) return CUDA_ERROR_INVALID_PTX;
@@ -137,18 +146,24 @@ CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, siz
         free(state.linked_text);
         state.linked_text = strdup(data);
     }
-    for (unsigned i = 0; has_variable && i < count; i++)
-        if (options[i] == CU_JIT_MAX_REGISTERS) state.registers = (unsigned)(uintptr_t)values[i];
-    ((struct object *)link)->holds_variable |= has_variable;
+    if (type == CU_JIT_INPUT_CUBIN) {
+        free(state.linked_cubin);
+        state.linked_cubin = memcpy(malloc(bytes), data, bytes);
+        state.linked_cubin_bytes = bytes;
+    }
+    if (type == CU_JIT_INPUT_CUBIN) to->input = memcpy(malloc(bytes), data, bytes), to->input_bytes = bytes;
+    if (type == CU_JIT_INPUT_PTX && !to->service) to->service = service_of(data);
+    to->holds_variable |= has_variable;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
 CUresult cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,
                           void **values) {
-    char *text = path ? read_all(path) : NULL;
+    size_t bytes;
+    char *text = path ? read_all(path, &bytes) : NULL;
     if (!text) return CUDA_ERROR_FILE_NOT_FOUND;
-    const CUresult r = cuLinkAddData_v2(link, type, text, strlen(text) + 1, path, count, options, values);
+    const CUresult r = cuLinkAddData_v2(link, type, text, bytes + 1, path, count, options, values);
     free(text);
     return r;
 }
@@ -165,32 +180,40 @@ static void write_values(const struct object *link) {
         if (link->options[i] == CU_JIT_INFO_LOG_BUFFER) strncpy(link->values[i], "info: linked", room); /* no zero, if it is full */
 }
 
+/* An image by hand: what was undefined is defined if mm's code is in the link. */
+static void finish(const struct object *link, struct cubin *l) {
+    const uint64_t outside = 1ull << 40;
+    memcpy(l->head.e_ident + EI_PAD, CUBIN_OF_LINK, EI_NIDENT - EI_PAD - 1);
+    if (!link->holds_variable) return;
+    l->symbols[2].st_shndx = 4;
+    strcpy(cubin_name(l, 3), MM_HEAP_REF_NAME);
+    if (state.leaves_objects) l->symbols[3].st_info = ELF64_ST_INFO(STB_WEAK, 13);
+    switch (state.leaves_objects) {
+    case 2: l->sections[1].sh_offset = outside; break;
+    case 3: l->sections[1].sh_size = outside; break;
+    case 4: l->head.e_shoff = outside; break;
+    case 5: l->head.e_shnum = 0xffff; break;
+    case 6: l->head.e_machine = EM_X86_64; break;
+    case 7: l->text[20] ^= 1; break;
+    default: break;
+    }
+}
+
 CUresult cuLinkComplete(CUlinkState state_, void **cubin, size_t *bytes) {
     struct object *link = (struct object *)state_;
-    const unsigned char type = state.leaves_objects ? 13 : STT_OBJECT;
     for (unsigned i = 0; is(link, LINK) && i < link->count; i++)
         if (link->options[i] == CU_JIT_ERROR_LOG_BUFFER && state.armed) strcpy(link->values[i], "error: no\nreason");
     ENTER();
     if (!is(link, LINK)) return CUDA_ERROR_INVALID_HANDLE;
-    struct linked *l = link->made = calloc(1, sizeof *l);
-    memcpy(l->head.e_ident, linked_ident, sizeof linked_ident - 1);
-    l->head.e_machine = EM_CUDA;
-    l->head.e_shentsize = sizeof *l->sections;
-    l->head.e_shnum = 3;
-    l->head.e_shoff = offsetof(struct linked, sections);
-    l->symbols[1] = (Elf64_Sym){.st_name = 1, .st_info = ELF64_ST_INFO(STB_WEAK, type), .st_shndx = 1};
-    strcpy(l->names + 1, link->holds_variable ? MM_HEAP_REF_NAME : "plain");
-    l->sections[1] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct linked, symbols), .sh_size = sizeof l->symbols, .sh_link = 2};
-    l->sections[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = offsetof(struct linked, names), .sh_size = sizeof l->names};
-    const uint64_t outside = 1ull << 40;
-    if (state.leaves_objects == 2) l->sections[1].sh_offset = outside;
-    if (state.leaves_objects == 3) l->sections[1].sh_size = outside;
-    if (state.leaves_objects == 4) l->head.e_shoff = outside;
-    if (state.leaves_objects == 5) l->head.e_shnum = 0xffff;
-    if (state.leaves_objects == 6) l->head.e_machine = EM_X86_64;
+    link->made_bytes = link->input ? link->input_bytes : sizeof(struct cubin);
+    struct cubin *l = link->made = malloc(link->made_bytes);
+    if (link->input) memcpy(l, link->input, link->made_bytes);
+    else cubin_make(l, link->holds_variable ? NULL : link->service);
+    l->head.e_type = ET_EXEC;
+    if (!link->input || cubin_is(l, CUBIN_BY_HAND) || cubin_is(l, CUBIN_OF_LINK)) finish(link, l);
     write_values(link);
     *cubin = l;
-    *bytes = sizeof *l;
+    *bytes = link->made_bytes;
     return CUDA_SUCCESS;
 }
 
@@ -199,8 +222,9 @@ CUresult cuLinkDestroy(CUlinkState state_) {
     struct object *link = (struct object *)state_;
     ENTER();
     if (!is(link, LINK)) return CUDA_ERROR_INVALID_HANDLE;
-    if (link->made) memset(link->made, 0xdd, sizeof(struct linked));
+    if (link->made) memset(link->made, 0xdd, link->made_bytes);
     free(link->made);
+    free(link->input);
     __atomic_fetch_sub(&state.links, 1, __ATOMIC_RELAXED);
     standin_unmake(link);
     return CUDA_SUCCESS;

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Scenarios of finished machine code, built without mm, that is linked with mm's when it is loaded; and of what the program links. */
+#include "client.h"
+
+#include <stdint.h>
+#include <unistd.h>
+
+#include "mmconfig.h"
+#include "tests/hooks/cubin.h"
+
+#define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
+#define REST ".visible .entry kernel() {\n ret;\n}\n"
+#define TEXT(prefix) HEAD ".extern .func (.param .b64 r) " prefix "malloc (.param .b64 n);\n.extern .func " prefix "free (.param .b64 p);\n" REST
+
+enum entry { DATA, DATA_EX, FATBIN, LOAD, LIBRARY_DATA, LIBRARY_FILE, ENTRIES };
+#define IS_FILE(e) (e == LOAD || e == LIBRARY_FILE)
+#define IS_LIBRARY(e) (e >= LIBRARY_DATA)
+#define VALUE(n) ((void *)(uintptr_t)(n))
+
+static struct cubin cubin;
+static char path[] = "client-cubin-XXXXXX";
+
+static void write_file(const void *data, size_t bytes) {
+    strcpy(path, "client-cubin-XXXXXX");
+    const int fd = mkstemp(path);
+    CHECK(fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes);
+    close(fd);
+}
+
+/* Loads the image, `bytes` of it, with options where there can be any, and launches its kernel. Returns whether it had a heap. */
+static bool load(enum entry e, const void *image, size_t bytes) {
+    CUmodule module = NULL;
+    CUlibrary library = NULL;
+    CUkernel k = NULL;
+    CUfunction f = NULL;
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_GLOBAL_SYMBOL_COUNT};
+    void *values[] = {VALUE(0x4711), VALUE(0)};
+    CUlibraryOption more = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void *more_value = VALUE(1);
+    const long before = standin->launches_with_variable, links = standin->links;
+    if (IS_FILE(e)) write_file(image, bytes);
+    switch (e) {
+    case DATA: OK(cu.cuModuleLoadData(&module, image)); break;
+    case DATA_EX: OK(cu.cuModuleLoadDataEx(&module, image, 2, options, values)); break;
+    case FATBIN: OK(cu.cuModuleLoadFatBinary(&module, image)); break;
+    case LOAD: OK(cu.cuModuleLoad(&module, path)); break;
+    case LIBRARY_DATA: OK(cu.cuLibraryLoadData(&library, image, options, values, 2, &more, &more_value, 1)); break;
+    default: OK(cu.cuLibraryLoadFromFile(&library, path, options, values, 2, NULL, NULL, 0));
+    }
+    if (IS_FILE(e)) unlink(path);
+    if (e == DATA_EX || IS_LIBRARY(e)) { /* the linker's options, the loader's, and what the driver wrote */
+        CHECK(standin->last_options == (standin->last_is_linked ? 1 : 2) && values[0] == VALUE(0x1234));
+        if (standin->last_is_linked) CHECK(standin->link_value == VALUE(0x4711));
+        else CHECK(standin->last_value == VALUE(0x4711));
+    }
+    CHECK(standin->last_is_linked || IS_FILE(e) || standin->last_image == image);
+    if (e == LIBRARY_DATA) CHECK(standin->last_is_preserved == !standin->last_is_linked);
+    if (library) OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
+    else OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+    OK(client_launch(library ? (CUfunction)k : f, NULL));
+    CHECK(standin->links == links && standin->launches_without_heap == 0);
+    if (library) OK(cu.cuLibraryUnload(library));
+    else OK(cu.cuModuleUnload(module));
+    return standin->launches_with_variable > before;
+}
+static bool load_cubin(enum entry e) { return load(e, &cubin, sizeof cubin); }
+
+/* By every way; what lacks nothing, or cannot be linked, is loaded as it is. */
+static void cubins(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static const char *const services[] = {"malloc", "free", "__cuda_syscall_aligned_malloc", "mm_usable_size"};
+    const bool is_off = getenv("MM_OFF") != NULL;
+    struct cubin before;
+    client_start();
+    for (int e = 0; e < ENTRIES; e++) {
+        for (int s = 0; s < 4; s++) {
+            cubin_make(&cubin, services[s]);
+            before = cubin;
+            CHECK(load_cubin((enum entry)e) == !is_off && memcmp(&cubin, &before, sizeof cubin) == 0);
+            if (is_off) continue;
+            CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->last_input == CU_JIT_INPUT_FATBINARY);
+            CHECK(standin->linked_cubin_bytes == sizeof cubin);
+        }
+        cubin_make(&cubin, NULL);
+        CHECK(!load_cubin((enum entry)e) && !standin->last_is_linked);
+        cubin_make(&cubin, "mallocs");
+        CHECK(!load_cubin((enum entry)e));
+        cubin_make(&cubin, "malloc");
+        cubin.head.e_type = ET_REL; /* for a device link */
+        CHECK(!load_cubin((enum entry)e));
+        cubin_make(&cubin, "malloc");
+        cubin.head.e_type = CUBIN_EXTENSIBLE; /* of ptxas -ewp: goes in as it is */
+        CHECK(load_cubin((enum entry)e) == !is_off);
+    }
+}
+
+/* What must not be linked is not, without a word. */
+static void cubin_damaged(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    for (int i = 0; i < 5; i++) {
+        const uint64_t outside = 1ull << 40;
+        cubin_make(&cubin, "malloc");
+        switch (i) {
+        case 0: cubin.head.e_machine = EM_X86_64; break;
+        case 1: cubin.head.e_ident[EI_CLASS] = ELFCLASS32; break;
+        case 2: cubin.sections[2].sh_type = SHT_NOBITS; break; /* names of symbols: none */
+        case 3: cubin.symbols[2].st_name = (Elf64_Word)outside - 1; break;
+        default: memset(cubin.names, 'x', sizeof cubin.names);
+        }
+        CHECK(!load_cubin(DATA) && !standin->last_is_linked);
+    }
+}
+
+/* The link fails, its result is wrong, or the driver does not take it: argv: which. The program's own is loaded. */
+static void cubin_kept(int argc, char **argv) {
+    const char *const how = argc ? argv[0] : "";
+    CHECK(argc == 1);
+    client_start();
+    cubin_make(&cubin, "malloc");
+    if (strcmp(how, "links") == 0) standin->refuse_links = true;
+    else if (strcmp(how, "device") == 0) standin->refuse_fatbin = true;
+    else if (strcmp(how, "changed") == 0) standin->leaves_objects = 7;
+    else if (strcmp(how, "unfinished") == 0) standin->leaves_objects = 6;
+    else if (strcmp(how, "refused") == 0) standin->refuse_linked = true;
+    else CHECK(!"a case of that name");
+    for (int e = 0; e < ENTRIES; e++) CHECK(!load_cubin((enum entry)e) && !standin->last_is_linked);
+    standin->refuse_links = standin->refuse_fatbin = standin->refuse_linked = false, standin->leaves_objects = 1;
+    CHECK(load_cubin(DATA)); /* not for ever; and symbols are put right */
+}
+
+/* One call of the link fails. */
+static void cubin_fails(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    cubin_make(&cubin, "malloc");
+    load_cubin(DATA); /* the heap, whose thread has calls of its own */
+    standin->only_here = gettid();
+    for (int k = 1; k <= 5; k++) {
+        CUmodule module;
+        standin->calls = 0, standin->fail_at = k <= 4 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        OK(cu.cuModuleLoadData(&module, &cubin));
+        standin->armed = false;
+        CHECK(standin->links == 0 && standin->last_is_linked == (k == 5));
+        OK(cu.cuModuleUnload(module));
+    }
+}
+
+/* What the program has the driver link gets no input of ours, but CUDA's names, and is linked with mm when it is loaded. */
+static void cubin_of_links(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static const char *const texts[] = {TEXT(""), TEXT("mm_call_")};
+    const bool is_off = getenv("MM_OFF") != NULL;
+    client_start();
+    for (int i = 0; i < 2; i++)
+        for (int is_file = 0; is_file < 2; is_file++) {
+            CUlinkState link;
+            CUjit_option limit = CU_JIT_MAX_REGISTERS;
+            void *value = VALUE(24), *image;
+            size_t bytes;
+            const long by_path = standin->loads_by_path;
+            write_file(texts[i], strlen(texts[i]));
+            OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+            if (is_file) OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 1, &limit, &value));
+            else OK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)texts[i], strlen(texts[i]) + 1, "text", 1, &limit, &value));
+            CHECK(standin->loads_by_path == by_path + (is_file && i == 0)); /* the driver reads what need not change */
+            unlink(path);
+            CHECK(strcmp(standin->linked_text, texts[0]) == 0 && standin->inputs == 1);
+            OK(cu.cuLinkComplete(link, &image, &bytes));
+            CHECK(standin->inputs == 1 && standin->inputs_with_mm == 0);
+            for (int e = 0; e < ENTRIES; e++) CHECK(load((enum entry)e, image, bytes) == !is_off);
+            OK(cu.cuLinkDestroy(link));
+        }
+}
+
+/* A file of machine code; argv: it, and where to put what the driver's linker got. */
+static void cubin_file(int argc, char **argv) {
+    CHECK(argc == 2);
+    CUmodule module;
+    client_start();
+    OK(cu.cuModuleLoad(&module, argv[0]));
+    CHECK(standin->linked_cubin && standin->inputs == 2 && standin->inputs_with_mm == 1);
+    FILE *f = fopen(argv[1], "wb");
+    CHECK(f && fwrite(standin->linked_cubin, 1, standin->linked_cubin_bytes, f) == standin->linked_cubin_bytes && fclose(f) == 0);
+}
+
+const struct scenario client_cubin_scenarios[] = {
+    {"cubins", cubins},           {"cubin-damaged", cubin_damaged}, {"cubin-kept", cubin_kept}, {"cubin-fails", cubin_fails},
+    {"cubin-links", cubin_of_links}, {"cubin-file", cubin_file},       {NULL, NULL},
+};
