@@ -14,7 +14,8 @@ STRESS_OPS_asan  := 4000000
 STRESS_CORE_plain := plain
 STRESS_CORE_tsan  := often
 STRESS_CORE_asan  := asan
-ifdef STRESS_OPS
+STRESS_OPS ?=
+ifneq ($(STRESS_OPS),)
 export STRESS_OPS
 endif
 
