@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suites of mmbench's own: its options, its watchdog and what it writes, with children that need no GPU; the graph's
 # kernels, a thread of the CPU for each of a CTA, under the sanitizers; and what the case converged makes of its notes.
-, := ,
 GRAPH_TEST := $(BUILD)/tests/bench/test_graph
 
 .PHONY: check-bench check-bench-graph

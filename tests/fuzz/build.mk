@@ -5,7 +5,7 @@
 # classes-N by hand: a block and more of each class from 2^N bytes to below 2^(N+1), drained, freed.
 
 CLANG        ?= clang
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 20
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.c runtime/cpu/*.c)
 FUZZ_DEPS := $(FUZZ_SOURCES) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/fuzz/*.h)
 FUZZ_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -D_GNU_SOURCE= -fno-sanitize-recover=all

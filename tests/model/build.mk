@@ -31,10 +31,12 @@ $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@
 
-# The trees' model needs no heap (world.c).
+# The explorer and the world know a size, and no scenario; mutants.sh links the explorer, too. The trees' model needs no heap (world.c).
+MODEL_CC = $(CC) -std=c11 -O2 -g -Wall -Wextra -Itests/model/include -I$1 -Itests/model -I$(MODEL_ROOT)
 define MODEL_RULE
-$(BUILD)/model/$1/%: tests/model/%_model.c tests/model/explore.c tests/model/world.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
-	$(CC) -std=c11 -O2 -g -Wall -Wextra -Itests/model/include -I$(BUILD)/model/$1 -Itests/model -I$(MODEL_ROOT) \
-	    $$(filter-out $$(if $$(filter %/tree,$$@),%/world.c),$$(filter %.c,$$^)) -o $$@
+$(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o: $(BUILD)/model/$1/%.o: tests/model/%.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
+	$$(call MODEL_CC,$(BUILD)/model/$1) -c $$< -o $$@
+$(BUILD)/model/$1/%: tests/model/%_model.c $(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o
+	$$(call MODEL_CC,$(BUILD)/model/$1) $$< $$(filter-out $$(if $$(filter %/tree,$$@),%/world.o),$$(filter %.o,$$^)) -o $$@
 endef
 $(foreach s,one two word ring four,$(eval $(call MODEL_RULE,$s)))

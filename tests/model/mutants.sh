@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Plants one fault at a time in a copy of the core (mutants.txt) and expects the explorer to find it.
-# mutants.sh BUILD SECONDS BOUND [ONLY]: BUILD/model holds the sizes; SECONDS and BOUND for each scenario; only mutants whose
+# mutants.sh BUILD SECONDS BOUND [ONLY]: BUILD/model holds the sizes, and the explorer compiled for each; SECONDS and BOUND for each scenario; only mutants whose
 # name holds ONLY. Prints those that survive, then "N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where
 # runtime/core is; MODEL_JOBS at a time (2); MODEL_VERBOSE: what found each.
 set -u
@@ -36,9 +36,9 @@ try() {
     done
     printf '%s\n' "$text" >"$work/runtime/core/$file"
     read -r program part preemptions <<<"${fields[1]}"
-    sources=("$here/${program#*/}_model.c" "$here/explore.c")
+    sources=("$here/${program#*/}_model.c" "$build/model/${program%/*}/explore.o")
     [[ $program == */tree ]] || sources+=("$here/world.c")
-    if ! "${CC:-cc}" -std=c11 -O1 -w -I"$here/include" -I"$build/model/${program%/*}" -I"$here" -I"$work" -I. "${sources[@]}" \
+    if ! "${CC:-cc}" -std=c11 -O0 -w -I"$here/include" -I"$build/model/${program%/*}" -I"$here" -I"$work" -I. "${sources[@]}" \
         -o "$work/mutant"; then
         echo "mutants.sh: survived: $name: does not compile" >"$work/say"
         return

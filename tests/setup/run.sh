@@ -252,18 +252,24 @@ want='1 2' it 'the summary of a make in a make' summary 'make[1]: *** [a.mk:1: c
     'make: *** [Makefile:33: check] Error 2'
 want='0 0' it 'the summary of nothing' summary 'gcc -o passed'
 
-# fails_with LINE RULE...: make check with our Makefile, and suites of these rules
+# fails_with LINE RULE...: make check with our Makefile, and suites of these rules, on a machine of `processors` (1); `jobs`: what make is given
 fails_with() {
     local said
     mkdir "$work/mm/tests" && cp "$root/tests/check.sh" "$work/mm/tests" && cp "$root/Makefile" "$root/mmconfig.h" "$work/mm" &&
         printf '%s\n' "${@:2}" >"$work/mm/tests/suites.mk"
     for tool in tee mktemp awk paste; do ln -sf "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool"; done
-    said=$(in_machine make -k check ARCHS=90 2>&1)
+    stub nproc "echo ${processors-1}"
+    # shellcheck disable=SC2086 # none or one
+    said=$(in_machine make -k ${jobs-} check ARCHS=90 2>&1)
     same "$(grep -v '^make' <<<"$said"; grep '^make check' <<<"$said")" "$1"
 }
 it 'make -k check names what failed' fails_with $'well\nmake check: failed: a build/b' 'check: a c d' 'a: ; @false' \
     'c: build/b ; @:' 'build/b: ; @exit 3' 'd: ; @echo well'
 it 'make check is silent of what did not' fails_with 'well' 'check: a' 'a: ; @echo well'
+says_jobs=('check: a' 'a: ; @echo $(filter -j% -O%,$(MAKEFLAGS))')
+processors=3 it 'make check uses all processors' fails_with '-j3 -Otarget' "${says_jobs[@]}"
+processors=3 jobs=-j2 it 'make -j2 check uses two' fails_with -j2 "${says_jobs[@]}"
+processors=3 jobs=-j1 it 'make -j1 check uses one' fails_with -j1 "${says_jobs[@]}"
 
 # ci_says STATUS LAST RULE: .ci/run with a Makefile whose check does that.
 ci_says() {

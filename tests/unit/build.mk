@@ -2,12 +2,11 @@
 # The unit suites: the allocator core on the CPU, one Check program for each room. Three builds: plain (all),
 # address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
 
-, := ,
 UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard fill
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule warps crowd stress
-UNIT_CORE := $(wildcard runtime/cpu/*.c)
-UNIT_DEPS := $(UNIT_CORE) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/unit/*.h)
-UNIT_CHECK = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread $1 $< $(UNIT_CORE) $$(pkg-config --cflags --libs check) -o $@
+UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h)
+# $(1): flags of the test that are none of the core's; $(2): the core's build
+UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
 
 .PHONY: check-unit check-asan check-tsan mutants
 .SECONDARY: $(UNIT_PLAIN:%=$(BUILD)/tests/unit/test_%) $(UNIT_SEQUENTIAL:%=$(BUILD)/tests/asan/test_%) $(BUILD)/tests/tsan/test_stress
@@ -16,22 +15,22 @@ check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan
 check-asan: $(UNIT_SEQUENTIAL:%=run-asan-%)
 check-tsan: run-tsan-stress
 
-$(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS)
+$(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,plain)
 	@mkdir -p $(@D)
-	$(call UNIT_CHECK,)
+	$(call UNIT_CHECK,,plain)
 
-$(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS)
+$(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,few)
 	@mkdir -p $(@D)
-	$(call UNIT_CHECK,-include tests/unit/few_stripes.h)
+	$(call UNIT_CHECK,,few)
 
 # A room that is slow under a sanitizer makes fewer rounds there.
-$(BUILD)/tests/asan/test_%: tests/unit/test_%.c $(UNIT_DEPS)
+$(BUILD)/tests/asan/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,asan)
 	@mkdir -p $(@D)
-	$(call UNIT_CHECK,-DUNIT_FEW -fsanitize=address$(,)undefined -fno-sanitize-recover=all)
+	$(call UNIT_CHECK,-DUNIT_FEW,asan)
 
-$(BUILD)/tests/tsan/test_%: tests/unit/test_%.c $(UNIT_DEPS)
+$(BUILD)/tests/tsan/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,tsan)
 	@mkdir -p $(@D)
-	$(call UNIT_CHECK,-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h)
+	$(call UNIT_CHECK,-DUNIT_FEW,tsan)
 
 run-unit-%: $(BUILD)/tests/unit/test_%
 	$<

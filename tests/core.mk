@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# The core as the CPU has it, compiled once for each build in which suites link it (tests/unit, tests/stress).
+
+, := ,
+CORE_SOURCES := $(wildcard runtime/cpu/*.c)
+CORE_HEADERS := $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h)
+CORE_FLAGS_plain  :=
+CORE_FLAGS_few    := -include tests/unit/few_stripes.h
+CORE_FLAGS_asan   := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
+CORE_FLAGS_tsan   := -fsanitize=thread -include tests/unit/jitter.h
+# Jitter for tests/stress (tests/unit/jitter.h says how often).
+CORE_FLAGS_often  := $(CORE_FLAGS_tsan) -DUNIT_JITTER_SHIFT=24
+CORE_CC = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread
+core = $(patsubst runtime/cpu/%.c,$(BUILD)/tests/core/$1/%.o,$(CORE_SOURCES))
+
+define CORE_RULE
+$(call core,$1): $(BUILD)/tests/core/$1/%.o: runtime/cpu/%.c $(CORE_HEADERS) $(wildcard tests/unit/few_stripes.h tests/unit/jitter.h)
+	@mkdir -p $$(@D)
+	$$(CORE_CC) $(CORE_FLAGS_$1) -c $$< -o $$@
+endef
+$(foreach b,plain few asan tsan often,$(eval $(call CORE_RULE,$b)))
