@@ -36,9 +36,6 @@ ordered() {
 }
 # The first of the suite and the scenarios that fails.
 first_failing() {
-    [[ $file != *nvjitlink* ]] ||
-        WAYS=preloaded tests/hooks/nvjitlink.sh "$work/libmm.so.1" "$build/tests/hooks" "${CUDA_HOME:-/usr/local/cuda}" >"$work/out" 2>&1 ||
-        { echo nvjitlink.sh; return; }
     bounded "$work/out" "$work/check_memory" || { echo check_memory; return; }
     scenario 16 MM_NVCC=x statistics || { echo statistics; return; }
     for name in v2-legacy v2-ptsz; do
@@ -54,22 +51,28 @@ first_failing() {
     scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
     scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
-    scenario 0 MM_NVCC=x jit-links || { echo jit-links; return; }
+    scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
+    for name in cubins cubin-damaged cubin-links; do
+        scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
+    done
+    for name in links device changed unfinished refused; do
+        scenario 1 MM_NVCC=x cubin-kept "$name" || { echo "cubin-kept $name"; return; }
+    done
+    scenario 1 MM_NVCC=x cubin-fails || { echo cubin-fails; return; }
+    for name in jit-names cubins cubin-links; do
+        scenario 0 MM_OFF=1 "$name" || { echo "$name off"; return; }
+    done
     for name in target version garbage own refused; do
         scenario 1 MM_NVCC=x jit-kept "$name" || { echo "jit-kept $name"; return; }
     done
     scenario 0 MM_OFF=1 jit-kept off || { echo "jit-kept off"; return; }
     scenario 1 MM_NVCC=x jit-errors || { echo jit-errors; return; }
-    for name in options fails objects library programs threads never; do
+    for name in options fails objects library threads never; do
         scenario 0 MM_NVCC=x "link-$name" || { echo "link-$name"; return; }
     done
     scenario 0 MM_NVCC=x fatbin || { echo fatbin; return; }
     scenario 0 MM_OFF=1 fatbin || { echo "fatbin off"; return; }
     scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
-    scenario 1 MM_VERBOSE=1 jit-cubin foo malloc kernel - || { echo jit-cubin; return; }
-    for change in defined outside long unended machine; do
-        scenario 0 MM_VERBOSE=1 jit-cubin foo malloc kernel "$change" || { echo "jit-cubin $change"; return; }
-    done
     for name in held metadata others green green-last detach; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
@@ -107,7 +110,7 @@ while IFS= read -r line; do
     fi
     printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
     if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{counts,fatbin,line,module,splice,text,token}.c \
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{counts,fatbin,line,module,names,splice,text,token}.c interpose/load/cubin.c \
         -ldl -lpthread &&
         "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
         2>"$work/log"; then

@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
     if (!dlopen(argv[2], RTLD_NOW)) return 77;
     char *text = nvrtc_make(argv[2], argv[1], source, argc - 4, (const char *const *)(void *)(argv + 4), &bytes);
     if (!text) return 1;
-    if (bytes && !text[bytes - 1]) bytes = strlen(text); /* of a text; machine code does not end so */
+    if (strcmp(argv[1], "PTX") == 0) bytes = strlen(text);
     fwrite(text, 1, bytes, stdout);
     free(text);
     return 0;
