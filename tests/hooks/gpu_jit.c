@@ -58,13 +58,19 @@ static void make_link(int by_file) {
     OK(cuLinkDestroy(link));
 }
 
-static char *make_by_nvrtc(void) {
-    char *source = (char *)gpu_image(file("jit_kernels.cu"));
-    const char *options[] = {"-arch=compute_75"};
+/* what: "PTX", or "CUBIN" for this device. */
+static char *make_by_nvrtc(const char *what) {
+    char *source = (char *)gpu_image(file("jit_kernels.cu")), arch[32] = "-arch=compute_75";
+    const char *options[] = {arch};
+    size_t bytes;
+    int major, minor;
+    OK(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    OK(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
+    if (strcmp(what, "CUBIN") == 0) snprintf(arch, sizeof arch, "-arch=sm_%d%d", major, minor);
     static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (dlopen(names[i], RTLD_NOW)) {
-            char *text = nvrtc_ptx(names[i], source, 1, options);
+            char *text = nvrtc_make(names[i], what, source, 1, options, &bytes);
             CHECK(text);
             return text;
         }
@@ -73,8 +79,10 @@ static char *make_by_nvrtc(void) {
 }
 
 static void make(const char *what) {
-    char *image = strncmp(what, "link", 4) ? strcmp(what, "nvrtc") ? (char *)gpu_image(file("jit_whole.ptx")) : make_by_nvrtc() : NULL;
-    if (strcmp(what, "module") == 0 || strcmp(what, "nvrtc") == 0) OK(cuModuleLoadData(&module, image));
+    char *image = NULL;
+    if (strncmp(what, "nvrtc", 5) == 0) image = make_by_nvrtc(strcmp(what, "nvrtc-cubin") == 0 ? "CUBIN" : "PTX");
+    else if (strncmp(what, "link", 4)) image = (char *)gpu_image(file("jit_whole.ptx"));
+    if (strcmp(what, "module") == 0 || strncmp(what, "nvrtc", 5) == 0) OK(cuModuleLoadData(&module, image));
     else if (strcmp(what, "module-options") == 0) make_with_options(image);
     else if (strcmp(what, "module-file") == 0) OK(cuModuleLoad(&module, file("jit_whole.ptx")));
     else if (strcmp(what, "fatbinary") == 0) OK(cuModuleLoadFatBinary(&module, image));

@@ -34,11 +34,11 @@ for case in function kernel ways contexts foreign-stream reset unload capture; d
     check "driver, preloaded: $case" env MM_HEAP_SIZE=1G LD_PRELOAD="$lib" "$dir/gpu_driver" "$dir/module.fatbin" "$case"
     check "driver, mmhook.o: $case" env MM_HEAP_SIZE=1G "$dir/gpu_driver_hook" "$dir/module.fatbin" "$case"
 done
-# PTX that comes at run time.
-for case in module module-options module-file fatbinary library library-preserved library-file link link-files nvrtc; do
-    check "PTX, preloaded: $case" env LD_PRELOAD="$lib" "$dir/gpu_jit" "$dir" "$case"
-    check "PTX, mmhook.o: $case" "$dir/gpu_jit_hook" "$dir" "$case"
-    check "PTX, MM_OFF=1: $case" env MM_OFF=1 LD_PRELOAD="$lib" "$dir/gpu_jit" "$dir" "$case"
+# Code that comes at run time.
+for case in module module-options module-file fatbinary library library-preserved library-file link link-files nvrtc nvrtc-cubin; do
+    check "code, preloaded: $case" env LD_PRELOAD="$lib" "$dir/gpu_jit" "$dir" "$case"
+    check "code, mmhook.o: $case" "$dir/gpu_jit_hook" "$dir" "$case"
+    check "code, MM_OFF=1: $case" env MM_OFF=1 LD_PRELOAD="$lib" "$dir/gpu_jit" "$dir" "$case"
 done
 for case in first reset race limit devices capture-global capture-thread capture-relaxed; do
     size=MM_HEAP_SIZE=256M

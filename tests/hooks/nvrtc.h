@@ -37,9 +37,4 @@ static inline char *nvrtc_make(const char *library, const char *what, const char
     free(text);
     return NULL;
 }
-static inline char *nvrtc_ptx(const char *library, const char *source, int count, const char *const *options) {
-    size_t bytes;
-    return nvrtc_make(library, "PTX", source, count, options, &bytes);
-}
-
 #endif
