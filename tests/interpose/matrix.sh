@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # matrix.sh MMNVCC IMAGES OUT: a program built by mmnvcc in every combination of mode, linkage and architecture below, and by nvcc with the
 # same arguments. The images of both are for the same architectures; ours refer to no service of the driver's and have one heap
-# variable each (none if the program allocates nothing); the host's malloc is libc's; the run time is where the program looks for it.
+# variable each (none if the program allocates nothing); each function of nvcc's is in ours, its code and parameters byte for byte, with as
+# much shared memory, and as many registers or mm's 32 or 24, if that is more; the host's malloc is libc's; the run time is where the program looks for it.
 # Where a GPU is both are run, if they have code for it, and both must give memory.
 # matrix.sh --table: the combinations as the table of docs/building.md. CUDA_HOME names the toolkit. From the root of the tree.
 # Ends with "matrix: N combinations, M failed". ONLY: those that match this pattern.
@@ -152,6 +153,20 @@ complete_toolkit() {
     CUDA_HOME=$out/toolkit
 }
 
+# The first function of nvcc's that is not the same in ours, in a line; fails if there is none. LTO compiles all anew.
+changed() {
+    local said
+    [[ $1 != lto ]] || return
+    "$images" -k plain/program >plain.functions && "$images" -k ours/program >ours.functions || { echo "no machine code to read"; return; }
+    said=$(awk 'function value(text) { sub(/.*=/, "", text); return text }
+        NR == FNR { registers[$1, $2] = value($3); rest[$1, $2] = $4 " " $5 " " $6; next }
+        !(($1, $2) in rest) { print "is missing: " $0; exit }
+        rest[$1, $2] != $4 " " $5 " " $6 { print "has changed: " $0 ", ours " rest[$1, $2]; exit }
+        { was = value($3); now = registers[$1, $2] }
+        now != was && !(now > was && (now == 32 || now == 24)) { print "has other registers: " $0 ", ours " now; exit }' ours.functions plain.functions)
+    [[ $said ]] && echo "a function $said"
+}
+
 # A line on what is wrong with `program`, ours and plain; nothing if nothing is.
 judge() {
     local mode=$1 cudart=$2 ours plain runtime
@@ -160,6 +175,7 @@ judge() {
     [[ -n $ours && $ours == *heap=* ]] || { echo "no images: $ours"; return; }
     [[ $ours == "$plain" ]] || { echo "images: ${ours//$'\n'/; }, expected: ${plain//$'\n'/; }"; return; }
     [[ $mode == own || $ours == *heap=1* ]] || { echo "no image allocates"; return; }
+    changed "$mode" && return
     [[ $cudart != none ]] || return
     [[ $(nm -D ours/program | awk '$NF ~ /^(malloc|free)(@|$)/ && $(NF-1) != "U"') ]] && echo "it defines malloc"
     [[ $(nm ours/program | awk '$NF ~ /^(malloc|free)$/ && $(NF-1) ~ /[TW]/') ]] && echo "it defines malloc"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* images PROGRAM: one line for each device image that PROGRAM (executable, shared library or object) would
+/* images [-k] PROGRAM: one line for each device image that PROGRAM (executable, shared library or object) would
  * load, that is, each one in section .nv_fatbin, or that it is itself (a container, a cubin, PTX):
  *
  *     elf sm_90 undefined=malloc,free heap=0
@@ -7,6 +7,11 @@
  *
  * Images without functions are left out. undefined: the services of device-side allocation left to the driver. heap: heap variables of any
  * version; of PTX, 1 if it calls services by names that only mm has.
+ * With -k instead one line for each function in machine code: registers, bytes of static shared memory, and hashes of its code and of its
+ * bank of parameters:
+ *
+ *     sm_90 kernel registers=32 shared=128 text=0123456789abcdef parameters=0123456789abcdef
+ *
  * Compile with -Xfatbin -compress=false. The container is a header (magic, version, header size, size) and
  * entries (kind, version, header size, size, ..., architecture at byte 28).
  */
@@ -57,6 +62,50 @@ static int read_cubin(const char *elf, char *undefined, int *heaps) {
     return functions;
 }
 
+static Elf64_Shdr section_of(const char *elf, unsigned i) {
+    Elf64_Ehdr head;
+    Elf64_Shdr s;
+    memcpy(&head, elf, sizeof head);
+    memcpy(&s, elf + head.e_shoff + i * sizeof s, sizeof s);
+    return s;
+}
+
+static Elf64_Shdr find_section(const char *elf, const char *prefix, const char *name) {
+    Elf64_Ehdr head;
+    Elf64_Shdr s;
+    memcpy(&head, elf, sizeof head);
+    const char *const names = elf + section_of(elf, head.e_shstrndx).sh_offset;
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        s = section_of(elf, i);
+        const char *const its = names + s.sh_name;
+        if (strncmp(its, prefix, strlen(prefix)) == 0 && strcmp(its + strlen(prefix), name) == 0) return s;
+    }
+    memset(&s, 0, sizeof s);
+    return s;
+}
+
+static uint64_t hash(const char *at, uint64_t bytes) {
+    uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
+    for (uint64_t i = 0; i < bytes; i++) h = (h ^ (unsigned char)at[i]) * 0x100000001b3;
+    return h;
+}
+
+static void print_functions(const char *elf, unsigned arch) {
+    enum { REGISTERS_SHIFT = 24 }; /* in sh_info of code */
+    Elf64_Ehdr head;
+    memcpy(&head, elf, sizeof head);
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        const Elf64_Shdr s = section_of(elf, i);
+        const char *const name = elf + section_of(elf, head.e_shstrndx).sh_offset + s.sh_name;
+        if (strncmp(name, ".text.", 6) != 0) continue;
+        const Elf64_Shdr parameters = find_section(elf, ".nv.constant0.", name + 6);
+        printf("sm_%u %s registers=%u shared=%llu text=%016llx parameters=%016llx\n", arch, name + 6, s.sh_info >> REGISTERS_SHIFT,
+               (unsigned long long)find_section(elf, ".nv.shared.", name + 6).sh_size,
+               (unsigned long long)hash(elf + s.sh_offset, s.sh_size),
+               (unsigned long long)hash(elf + parameters.sh_offset, parameters.sh_size));
+    }
+}
+
 static void read_ptx(const char *text, size_t bytes, char *undefined, int *heaps) {
     struct mm_splice_error error;
     struct mm_module m;
@@ -72,8 +121,10 @@ static void read_ptx(const char *text, size_t bytes, char *undefined, int *heaps
     mm_module_free(&m);
 }
 
+static int of_functions;
+
 static void print(const char *kind, unsigned arch, const char *undefined, int heaps) {
-    printf("%s sm_%u undefined=%s heap=%d\n", kind, arch, undefined, heaps);
+    if (!of_functions) printf("%s sm_%u undefined=%s heap=%d\n", kind, arch, undefined, heaps);
 }
 
 static void read_container(const char *at, const char *end) {
@@ -100,6 +151,7 @@ static void read_container(const char *at, const char *end) {
             if (kind == KIND_PTX) read_ptx(entry + header, entry_size, undefined, &heaps);
             else if (kind != KIND_ELF) die("an image is neither machine code nor PTX");
             print(kind == KIND_ELF ? "elf" : "ptx", arch, undefined, heaps);
+            if (kind == KIND_ELF && of_functions) print_functions(entry + header, arch);
         }
     }
 }
@@ -113,6 +165,7 @@ static void read_image(const struct mm_splice_text *file, bool is_elf) {
     else read_ptx(file->data, file->bytes, undefined, &heaps);
     if (!is_elf) mm_splice_read_header(file->data, file->bytes, &header);
     print(is_elf ? "elf" : "ptx", (unsigned)header.target, undefined, heaps);
+    if (is_elf && of_functions) print_functions(file->data, 0);
 }
 
 int main(int argc, char **argv) {
@@ -120,8 +173,9 @@ int main(int argc, char **argv) {
     Elf64_Ehdr head;
     Elf64_Shdr section, names;
     const int magic = FATBIN_MAGIC;
-    if (argc != 2) die("usage: images PROGRAM");
-    if (mm_shim_read(argv[1], &file) || file.bytes < sizeof head) die("cannot read the program");
+    of_functions = argc == 3 && strcmp(argv[1], "-k") == 0;
+    if (argc != 2 + of_functions) die("usage: images [-k] PROGRAM");
+    if (mm_shim_read(argv[argc - 1], &file) || file.bytes < sizeof head) die("cannot read the program");
     memcpy(&head, file.data, sizeof head);
     const bool is_elf = memcmp(head.e_ident, ELFMAG, SELFMAG) == 0;
     if (memcmp(file.data, &magic, sizeof magic) == 0) read_container(file.data, file.data + file.bytes);
