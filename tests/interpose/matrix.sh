@@ -157,7 +157,9 @@ complete_toolkit() {
 changed() {
     local said
     [[ $1 != lto ]] || return
-    "$images" -k plain/program >plain.functions && "$images" -k ours/program >ours.functions || { echo "no machine code to read"; return; }
+    "$images" -k plain/program >plain.functions
+    "$images" -k ours/program >ours.functions
+    ! grep -q registers=-1 plain.functions ours.functions || { echo "no registers are known"; return; }
     said=$(awk 'function value(text) { sub(/.*=/, "", text); return text }
         NR == FNR { registers[$1, $2] = value($3); rest[$1, $2] = $4 " " $5 " " $6; next }
         !(($1, $2) in rest) { print "is missing: " $0; exit }

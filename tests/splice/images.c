@@ -90,8 +90,27 @@ static uint64_t hash(const char *at, uint64_t bytes) {
     return h;
 }
 
+/* .nv.info is a list of attributes: form, kind, then two bytes, or, of form 4, their length and so many bytes. REGCOUNT has a symbol and a
+ * number. -1: it is not there. */
+static int registers_of(const char *elf, uint32_t symbol) {
+    enum { SIZED = 4, REGCOUNT = 0x2f };
+    const Elf64_Shdr s = find_section(elf, ".nv.info", "");
+    const char *at = elf + s.sh_offset, *const end = at + s.sh_size;
+    while (at + 4 <= end) {
+        uint32_t pair[2];
+        uint16_t bytes;
+        memcpy(&bytes, at + 2, 2);
+        if (at[0] == SIZED && at[1] == REGCOUNT) {
+            memcpy(pair, at + 4, sizeof pair);
+            if (pair[0] == symbol) return (int)pair[1];
+        }
+        at += 4 + (at[0] == SIZED ? bytes : 0);
+    }
+    return -1;
+}
+
 static void print_functions(const char *elf, unsigned arch) {
-    enum { REGISTERS_SHIFT = 24 }; /* in sh_info of code */
+    enum { SYMBOL = 0xffffff }; /* of sh_info of code */
     Elf64_Ehdr head;
     memcpy(&head, elf, sizeof head);
     for (unsigned i = 0; i < head.e_shnum; i++) {
@@ -99,7 +118,7 @@ static void print_functions(const char *elf, unsigned arch) {
         const char *const name = elf + section_of(elf, head.e_shstrndx).sh_offset + s.sh_name;
         if (strncmp(name, ".text.", 6) != 0) continue;
         const Elf64_Shdr parameters = find_section(elf, ".nv.constant0.", name + 6);
-        printf("sm_%u %s registers=%u shared=%llu text=%016llx parameters=%016llx\n", arch, name + 6, s.sh_info >> REGISTERS_SHIFT,
+        printf("sm_%u %s registers=%d shared=%llu text=%016llx parameters=%016llx\n", arch, name + 6, registers_of(elf, s.sh_info & SYMBOL),
                (unsigned long long)find_section(elf, ".nv.shared.", name + 6).sh_size,
                (unsigned long long)hash(elf + s.sh_offset, s.sh_size),
                (unsigned long long)hash(elf + parameters.sh_offset, parameters.sh_size));
