@@ -68,6 +68,7 @@ unsigned mm_wants_of_elf(const void *cubin, size_t bytes) {
         if (symbols.sh_type != SHT_SYMTAB) continue;
         if (symbols.sh_link >= c.sections) return MM_WANTS_UNREADABLE;
         section_read(&c, symbols.sh_link, &names);
+        if (names.sh_type == SHT_NOBITS) return MM_WANTS_UNREADABLE;
         if (!holds(&c, symbols.sh_offset, symbols.sh_size) || !holds(&c, names.sh_offset, names.sh_size)) return MM_WANTS_UNREADABLE;
         wanted |= services_of(&c, &symbols, &names);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "interpose/load/cubin.h"
+#include "interpose/load/wants.h"
 #include "interpose/runtime/resolve.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
@@ -187,6 +188,14 @@ static bool try_link(struct mm_link *l, const struct input *i, const CUjit_optio
     return false;
 }
 
+/* NULL, or what is wrong with the image. */
+static const char *put_right(struct mm_link *l, const void *original, size_t bytes, const char **where) {
+    const char *const wrong = mm_cubin_settle(l->image, l->image_bytes, original, bytes, where);
+    if (wrong || !mm_wants_of_elf(l->image, l->image_bytes)) return wrong;
+    *where = "";
+    return "mm has no machine code for this GPU";
+}
+
 bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
                  bool is_library) {
     const struct input input = {CU_JIT_INPUT_PTX, "the program's PTX", text, bytes + 1};
@@ -195,8 +204,10 @@ bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_
     char why[1200];
     memset(l, 0, sizeof *l);
     if (has_untried(text, bytes)) return false;
-    if (try_link(l, &input, options, values, count, is_library, why, sizeof why)) {
-        mm_cubin_settle(l->image, l->image_bytes, NULL, 0, &where);
+    bool done = try_link(l, &input, options, values, count, is_library, why, sizeof why);
+    const char *const wrong = done ? put_right(l, NULL, 0, &where) : NULL;
+    if (wrong) snprintf(why, sizeof why, "%s", wrong), done = false;
+    if (done) {
         if (verbose) mm_host_say("PTX is linked with mm's machine code");
         return true;
     }
@@ -218,7 +229,7 @@ bool mm_link_try_cubin(struct mm_link *l, const void *image, size_t bytes, const
     bool done = !is_whole || mm_cubin_open(opened, bytes);
     if (!done) snprintf(why, why_bytes, "the image is damaged");
     if (done) done = try_link(l, &input, options, values, count, is_library, why, why_bytes);
-    if (done) wrong = mm_cubin_settle(l->image, l->image_bytes, is_whole ? image : NULL, bytes, &where);
+    if (done) wrong = put_right(l, is_whole ? image : NULL, bytes, &where);
     if (wrong) snprintf(why, why_bytes, "of the linked image, %s%s%s", where, *where ? " " : "", wrong);
     free(opened);
     if (done && !wrong) return true;

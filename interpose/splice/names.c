@@ -13,7 +13,7 @@ static const char *const cudas[NAMES] = {"malloc", "free", "__cuda_syscall_align
 static const char *const mms[NAMES] = {MM_NAMES_PREFIX "malloc", MM_NAMES_PREFIX "free", MM_NAMES_PREFIX "aligned_malloc"};
 
 static int index_of(const struct mm_token *t, const char *const *names) {
-    for (int i = 0; i < NAMES && t->kind == MM_TOKEN_IDENTIFIER; i++)
+    for (int i = 0; i < NAMES; i++)
         if (mm_token_is(t, names[i])) return i;
     return -1;
 }

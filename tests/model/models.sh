@@ -26,7 +26,7 @@ for program; do
     cat "$program.log"
     scenarios=$((scenarios + $(cut -d ' ' -f 1 "$program.log" | sort -u | wc -l)))
 done
-mutants=$(tests/model/mutants.sh "$build" 5 "${bound:-2}") || bad=1
+mutants=$(tests/model/mutants.sh "$build" 20 "${bound:-2}") || bad=1
 [[ $mutants == *$'\n'* ]] && printf '%s\n' "${mutants%$'\n'*}"
 echo "model: $scenarios scenarios, ${mutants##*$'\n'}"
 exit "$bad"

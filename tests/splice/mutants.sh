@@ -36,7 +36,6 @@ mutants=(
     'names.c' '"malloc", "free", "__cuda' '"malloc", "fre", "__cuda'
     'names.c' '|| !(mask >> name & 1)' ''
     'names.c' 'copied = t.at + t.length;' 'copied = t.at;'
-    'names.c' 't->kind == MM_TOKEN_IDENTIFIER && ' ''
     'splice.c' 'fragment->target > module->target' 'fragment->target >= module->target'
     'splice.c' 'fragment->target > best->target :' 'false :'
     'splice.c' 'if (fits != best_fits) return fits;' ''
