@@ -5,9 +5,7 @@
 MMLIBDIR_TREE := $(abspath $(BUILD)/lib)
 MMLIBDIR_DEST := $(abspath $(PREFIX))/lib/mm
 
-RUN_TIME_SPLICE := $(addprefix interpose/splice/,counts.c fatbin.c line.c module.c names.c splice.c text.c token.c)
-# Of the load room what libmm has a use for.
-RUN_TIME_LOAD := $(addprefix $(BUILD)/obj/interpose/load/,cubin.o wants.o)
+RUN_TIME_SPLICE := $(addprefix interpose/splice/,counts.c line.c module.c names.c splice.c text.c token.c)
 RUN_TIME_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard interpose/runtime/*.c) $(RUN_TIME_SPLICE))
 
 .PHONY: run-time install-run-time uninstall-run-time
@@ -32,9 +30,9 @@ $(BUILD)/obj/interpose/runtime/link.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)
 # -Bsymbolic: our own references to exported names are ours. nodelete: the driver may hold our addresses.
 RUN_TIME_LINK = -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,relro \
     -Wl,--version-script=$(BUILD)/obj/exports.map
-$(BUILD)/lib/libmm.so.1: $(RUN_TIME_OBJS) $(RUN_TIME_LOAD) $(HOST_OBJS) $(BUILD)/obj/exports.map
+$(BUILD)/lib/libmm.so.1: $(RUN_TIME_OBJS) $(LOAD_OBJS) $(HOST_OBJS) $(BUILD)/obj/exports.map
 	@mkdir -p $(@D)
-	$(CC) $(RUN_TIME_LINK) -o $@ $(filter %.o,$^) -ldl -lpthread
+	$(CC) $(RUN_TIME_LINK) -o $@ $(filter %.o,$^) $(LOAD_LIBS) -ldl -lpthread
 
 $(BUILD)/obj/exports.map: interpose/runtime/exports.h interpose/runtime/names.h
 	@mkdir -p $(@D)

@@ -3,7 +3,7 @@
 # what it exports here.
 CC_AARCH64 := aarch64-linux-gnu-gcc
 AARCH64    := $(BUILD)/tests/aarch64
-AARCH64_RUN_TIME := $(patsubst $(BUILD)/obj/%,$(AARCH64)/%,$(RUN_TIME_OBJS) $(RUN_TIME_LOAD) $(HOST_OBJS))
+AARCH64_RUN_TIME := $(patsubst $(BUILD)/obj/%,$(AARCH64)/%,$(RUN_TIME_OBJS) $(LOAD_OBJS) $(HOST_OBJS))
 AARCH64_SPLICE   := $(patsubst $(BUILD)/%,$(AARCH64)/%,$(MM_SPLICE_O))
 AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/,devlink.o shim.o) $(AARCH64_SPLICE)
 AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmfragment mmunyield mmcicc mmptxas mmlink mmimages mmenvironment mmbench)

@@ -4,13 +4,11 @@
 
 #include <fcntl.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "interpose/splice/fatbin.h"
 #include "interpose/splice/text.h"
 
 bool mm_image_is_ptx(const char *p) {
@@ -48,46 +46,43 @@ bool mm_image_try_read(const char *path, struct mm_splice_text *text) {
 
 /* ---- fat binaries --------------------------------------------------------------------------------- */
 
-/* The container that the image is, or that it refers to; NULL if neither. */
-static const char *container_of(const void *image) {
-    struct {
-        uint32_t magic, version;
-        const char *container;
-    } w;
-    memcpy(&w.magic, image, sizeof w.magic);
-    if (w.magic == MM_FATBIN_MAGIC) return (const char *)image;
-    if (w.magic != MM_FATBIN_WRAPPER_MAGIC) return NULL;
-    memcpy(&w, image, sizeof w);
-    return w.version == MM_FATBIN_WRAPPER_VERSION ? w.container : NULL;
+bool mm_image_is_fatbin(const void *image) {
+    struct mm_fatbin_wrapper w;
+    return mm_fatbin_try_wrapper(image, &w) || mm_fatbin_total_bytes(image);
 }
-
-bool mm_image_is_fatbin(const void *image) { return container_of(image) != NULL; }
 
 bool mm_image_holds_fatbin(const void *image, size_t bytes) {
-    if (bytes < MM_FATBIN_HEADER_BYTES || container_of(image) != image) return false;
-    const uint64_t entries = mm_fatbin_bytes((const char *)image);
-    return entries && entries <= bytes - MM_FATBIN_HEADER_BYTES;
+    const size_t all = bytes < MM_FATBIN_CONTAINER_BYTES ? 0 : mm_fatbin_total_bytes(image);
+    return all && all <= bytes;
 }
 
-/* Machine code runs on later devices of its major version, PTX on all later ones. */
+/* Machine code runs on later devices of its major version, PTX on all later ones; of sm_90a on no other, of sm_100f on its family, which
+ * is of one major version. */
 static bool fits(const struct mm_fatbin_entry *e, unsigned arch) {
-    if (e->is_exact || e->arch >= arch) return e->arch == arch;
-    return e->kind == MM_FATBIN_PTX || e->arch / 10 == arch / 10;
+    if (e->arch > arch || (e->arch_suffix == 'a' && e->arch != arch)) return false;
+    return (e->kind == MM_FATBIN_PTX && !e->arch_suffix) || e->arch / 10 == arch / 10;
 }
 
-char *mm_image_try_ptx(const void *image, int arch) {
-    const char *at = container_of(image), *const forced = getenv("CUDA_FORCE_PTX_JIT");
+/* The newest machine code; without any, the newest PTX. Of two that are alike the last PTX, the first machine code. */
+static bool is_better(const struct mm_fatbin_entry *e, const struct mm_fatbin_entry *best) {
+    if (e->kind != best->kind) return e->kind == MM_FATBIN_ELF || best->kind != MM_FATBIN_ELF;
+    return e->kind == MM_FATBIN_ELF ? e->arch > best->arch : e->arch >= best->arch;
+}
+
+enum mm_image_kind mm_image_choose(const void *image, int arch, struct mm_fatbin_payload *chosen) {
+    const char *const forced = getenv("CUDA_FORCE_PTX_JIT");
     const bool is_forced = forced && strcmp(forced, "1") == 0;
+    struct mm_fatbin_wrapper of = {image, NULL};
+    struct mm_fatbin_walk w;
     struct mm_fatbin_entry e, best;
+    struct mm_fatbin_error error;
     memset(&best, 0, sizeof best);
-    if (!at) return NULL;
-    uint64_t bytes = mm_fatbin_bytes(at);
-    at += MM_FATBIN_HEADER_BYTES;
-    for (; mm_fatbin_read(at, bytes, &e); at += e.header_bytes + e.body_bytes, bytes -= e.header_bytes + e.body_bytes) {
-        if (!fits(&e, (unsigned)arch)) continue;
-        if (e.kind == MM_FATBIN_ELF && !is_forced) return NULL;
-        if (e.kind == MM_FATBIN_PTX && e.arch >= best.arch) best = e;
+    memset(chosen, 0, sizeof *chosen);
+    mm_fatbin_try_wrapper(image, &of);
+    for (mm_fatbin_walk_begin(&w, of.container, mm_fatbin_total_bytes(of.container)); mm_fatbin_walk_next(&w, &e);) {
+        const bool is_code = e.kind == MM_FATBIN_ELF && !is_forced, is_text = e.kind == MM_FATBIN_PTX && !of.prelinked;
+        if ((is_code || is_text) && fits(&e, (unsigned)arch) && is_better(&e, &best)) best = e;
     }
-    if (!best.body) return NULL;
-    return mm_fatbin_is_packed(&best) ? mm_fatbin_unpack(&best) : strndup(best.body, best.body_bytes);
+    if (w.is_failed || !best.kind || !mm_fatbin_try_payload(chosen, &best, &error)) return MM_IMAGE_NONE;
+    return best.kind == MM_FATBIN_ELF ? MM_IMAGE_CUBIN : MM_IMAGE_PTX;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "interpose/load/fatbin.h"
 #include "interpose/splice/splice.h"
 
 /* Whether it begins as PTX text does: white space and comments, then .version. Reads no further than that. */
@@ -21,9 +22,11 @@ bool mm_image_is_fatbin(const void *image);
 /* Whether these bytes, those of a file, are one, and all of it. */
 bool mm_image_holds_fatbin(const void *image, size_t bytes);
 
-/* The PTX that the driver would compile for a device of architecture `arch` (90) from a fat binary, the newest that the device can run,
- * if there is no machine code for the device in it, or CUDA_FORCE_PTX_JIT=1 forbids that: zero-terminated, for free(). NULL: there is
- * machine code, or no such text, or the image is none. */
-char *mm_image_try_ptx(const void *image, int arch);
+enum mm_image_kind { MM_IMAGE_NONE, MM_IMAGE_PTX, MM_IMAGE_CUBIN };
+
+/* What the driver would take from a fat binary for a device of architecture `arch` (90), decompressed: the newest machine code that the
+ * device can run, or, if there is none, or CUDA_FORCE_PTX_JIT=1 forbids it, the newest PTX. Not the PTX of a device link, several texts of
+ * which the driver makes one. `chosen` needs mm_fatbin_payload_free, whatever the answer; PTX may end without a zero. */
+enum mm_image_kind mm_image_choose(const void *image, int arch, struct mm_fatbin_payload *chosen);
 
 #endif

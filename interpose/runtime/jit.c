@@ -122,19 +122,8 @@ static bool try_ptx(struct mm_jit *j, const char *text, CUjit_option *options, v
     return done;
 }
 
-/* A fat binary of mmnvcc's of which the driver would compile a text: that is taken out. */
-static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
-    int arch = 0;
-    if (!mm_link_try_arch(j->is_library, &arch)) return false;
-    char *text = mm_image_try_ptx(image, arch);
-    const bool done = text && strstr(text, MM_NAMES_PREFIX) && try_ptx(j, text, options, values, count);
-    free(text);
-    return done;
-}
-
 /* Machine code that was built without mm. What cannot be linked stays what it is. */
-static bool try_cubin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
-    const size_t bytes = mm_cubin_bytes(image);
+static bool try_cubin(struct mm_jit *j, const void *image, size_t bytes, CUjit_option *options, void **values, unsigned count) {
     const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
     const char *const service = kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE ? mm_wants_name(mm_wants_of_elf(image, bytes)) : NULL;
     char why[1200] = "it comes with more options than mm knows";
@@ -149,17 +138,32 @@ static bool try_cubin(struct mm_jit *j, const void *image, CUjit_option *options
     return true;
 }
 
+/* Of a fat binary, what the driver would take. */
+static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
+    struct mm_fatbin_payload chosen;
+    int arch = 0;
+    bool done = false;
+    if (!mm_link_try_arch(j->is_library, &arch)) return false;
+    const enum mm_image_kind kind = mm_image_choose(image, arch, &chosen);
+    if (kind == MM_IMAGE_CUBIN) done = try_cubin(j, chosen.at, chosen.bytes, options, values, count);
+    char *const text = kind == MM_IMAGE_PTX ? strndup((const char *)chosen.at, chosen.bytes) : NULL;
+    mm_fatbin_payload_free(&chosen);
+    if (text) done = try_ptx(j, text, options, values, count);
+    free(text);
+    return done;
+}
+
 bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
     if (!image) return false;
     if (mm_image_is_ptx((const char *)image)) return try_ptx(j, (const char *)image, options, values, count);
     if (mm_image_is_fatbin(image)) return try_fatbin(j, image, options, values, count);
-    return try_cubin(j, image, options, values, count);
+    return try_cubin(j, image, mm_cubin_bytes(image), options, values, count);
 }
 
 bool mm_jit_try_file(struct mm_jit *j, const char *path, CUjit_option *options, void **values, unsigned count) {
     struct mm_splice_text text;
     if (!mm_image_try_read(path, &text)) return false;
-    const bool is_whole = text.bytes >= 4 && (!mm_image_is_fatbin(text.data) || mm_image_holds_fatbin(text.data, text.bytes));
+    const bool is_whole = text.bytes >= MM_FATBIN_ENTRY_BYTES && (!mm_image_is_fatbin(text.data) || mm_image_holds_fatbin(text.data, text.bytes));
     const bool done = is_whole && mm_jit_try_image(j, text.data, options, values, count);
     mm_splice_text_free(&text);
     return done;

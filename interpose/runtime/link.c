@@ -121,15 +121,38 @@ bool mm_link_try_arch(bool is_library, int *arch) {
     return count > 0;
 }
 
-/* A library is loaded for every device, before any has a context, perhaps: the linker is given their one architecture. */
-static bool try_library(const struct mm_driver *d, struct mm_link *l) {
+/* The driver's linker works in a context only. A thread that has none, as when a library is loaded at the program's start, borrows that of
+ * a device for the link: one that is there, or one that ends with the link if nobody else has taken it by then. */
+struct borrowed {
+    CUdevice device;
+    bool is_borrowed;
+};
+
+static bool try_borrow(const struct mm_driver *d, struct borrowed *b) {
     CUcontext context = NULL;
-    int arch = 0;
-    if (!mm_link_try_arch(true, &arch)) return false;
-    for (unsigned i = 0; i < l->linker_count; i++)
-        if (l->linker_options[i] == CU_JIT_TARGET || l->linker_options[i] == CU_JIT_TARGET_FROM_CUCONTEXT) return true;
+    CUdevice device;
+    int count = 0, active = 0;
+    unsigned flags;
+    b->device = 0, b->is_borrowed = false;
     if (d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return false;
-    return context || try_add(l, CU_JIT_TARGET, (void *)(uintptr_t)(unsigned)arch, MM_LINK_OURS, 0);
+    if (context) return true;
+    if (!d->cuDeviceGet || !d->cuDeviceGetCount || d->cuDeviceGetCount(&count) != CUDA_SUCCESS) return false;
+    for (int i = 0; i < count && !active; i++) {
+        if (d->cuDeviceGet(&device, i) != CUDA_SUCCESS) return false;
+        if (i == 0) b->device = device;
+        if (d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active) b->device = device;
+    }
+    if (!count || d->cuDevicePrimaryCtxRetain(&context, b->device) != CUDA_SUCCESS) return false;
+    b->is_borrowed = d->cuCtxPushCurrent(context) == CUDA_SUCCESS;
+    if (!b->is_borrowed) d->cuDevicePrimaryCtxRelease(b->device);
+    return b->is_borrowed;
+}
+
+static void give_back(const struct mm_driver *d, const struct borrowed *b) {
+    CUcontext popped;
+    if (!b->is_borrowed) return;
+    d->cuCtxPopCurrent(&popped);
+    d->cuDevicePrimaryCtxRelease(b->device);
 }
 
 /* ---- the link ------------------------------------------------------------------------------------------ */
@@ -171,16 +194,23 @@ static bool try_link(struct mm_link *l, const struct input *i, const CUjit_optio
                      bool is_library, char *why, size_t why_bytes) {
     const struct mm_driver *d = mm_driver_get();
     CUlinkState state;
+    struct borrowed borrowed;
+    int arch;
     const char *call = "cuLinkCreate";
     snprintf(why, why_bytes, "the driver has no linker");
     if (!d || !d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy) return false;
     snprintf(why, why_bytes, "its options are not understood");
-    if (!try_options(l, options, values, count) || (is_library && !try_library(d, l))) return false;
+    if (!try_options(l, options, values, count)) return false;
+    snprintf(why, why_bytes, "there are GPUs of several architectures");
+    if (is_library && !mm_link_try_arch(true, &arch)) return false;
+    snprintf(why, why_bytes, "no context can be had for the driver's linker");
+    if (!try_borrow(d, &borrowed)) return false;
     CUresult r = d->cuLinkCreate(l->linker_count, l->linker_options, l->linker_values, &state);
     if (r == CUDA_SUCCESS) {
         r = complete(d, l, state, i, &call);
         d->cuLinkDestroy(state);
     }
+    give_back(d, &borrowed);
     if (r == CUDA_SUCCESS) return true;
     const char *log = error_log(l);
     snprintf(why, why_bytes, "%s answers %s%s%.*s", call, mm_driver_error_name(d, r).text, log && *log ? ": " : "",

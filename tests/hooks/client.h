@@ -26,6 +26,7 @@
 /* What the scenarios call, however it was found. */
 #define CLIENT_FUNCTIONS(X)                                                                               \
     X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxRelease)         \
+    X(cuDevicePrimaryCtxGetState) X(cuCtxGetCurrent)                                                      \
     X(cuCtxSetCurrent) X(cuCtxDestroy) X(cuCtxSetLimit) X(cuCtxGetLimit) X(cuModuleLoadData)              \
     X(cuModuleGetFunction) X(cuModuleEnumerateFunctions) X(cuModuleUnload) X(cuLibraryLoadData)           \
     X(cuLibraryUnload) X(cuLibraryGetKernel) X(cuLibraryEnumerateKernels) X(cuLibraryGetModule)           \

@@ -136,12 +136,12 @@ static void cubin_fails(int argc, char **argv) {
     cubin_make(&cubin, "malloc");
     load_cubin(DATA); /* the heap, whose thread has calls of its own */
     standin->only_here = gettid();
-    for (int k = 1; k <= 5; k++) {
+    for (int k = 1; k <= 6; k++) {
         CUmodule module;
-        standin->calls = 0, standin->fail_at = k <= 4 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        standin->calls = 0, standin->fail_at = k <= 5 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
         OK(cu.cuModuleLoadData(&module, &cubin));
         standin->armed = false;
-        CHECK(standin->links == 0 && standin->last_is_linked == (k == 5));
+        CHECK(standin->links == 0 && standin->last_is_linked == (k == 6));
         OK(cu.cuModuleUnload(module));
     }
 }

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of fat binaries as mmnvcc makes them: which text in them is linked, and which are loaded as they are. */
+/* Scenarios of fat binaries, of mmnvcc and of a plain nvcc: which text or machine code in them is linked, and which are loaded as they are. */
 #include "client.h"
 
 #include <stdint.h>
 #include <unistd.h>
 
 #include "mmconfig.h"
+#include "tests/hooks/cubin.h"
 
 #define HEAD ".version 9.0\n.target sm_75\n.address_size 64\n"
 #define REST ".visible .entry kernel() {\n ret;\n}\n"
 #define OURS HEAD ".extern .func (.param .b64 r) mm_call_malloc (.param .b64 n);\n" REST
 #define OWN HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n" REST
-#define OTHERS HEAD ".extern .func free (.param .b64 p);\n" REST
+#define NOTHING HEAD REST
 #define MANAGED HEAD ".extern .func mm_call_free (.param .b64 p);\n.visible .global .attribute(.managed) .u32 m;\n" REST
 
 enum { PTX = 1, ELF = 2, LTO = 8 };
 enum { STORED = 0, LZ4 = 0x2000, ZSTD = 0x8000, EXACT = 0x100000, FAMILY = 0x1200000 };
 
-static char container[16384];
+static char container[32768];
 static size_t used;
 static struct {
     uint32_t magic, version;
@@ -41,7 +42,7 @@ static void begin(void) {
 }
 
 /* An LZ4 block of literals, or a zstd frame of one block, neither of them smaller than the text. */
-static size_t pack(char *to, unsigned flags, const char *text, size_t bytes) {
+static size_t pack(char *to, unsigned flags, const void *text, size_t bytes) {
     size_t n = 0;
     if (flags & LZ4) {
         to[n++] = (char)0xf0;
@@ -59,11 +60,10 @@ static size_t pack(char *to, unsigned flags, const char *text, size_t bytes) {
     return n + bytes;
 }
 
-static void add(unsigned kind, unsigned arch, unsigned flags, const char *text) {
+static void add_bytes(unsigned kind, unsigned arch, unsigned flags, const void *payload, size_t bytes) {
     static char packed[8192];
-    const size_t bytes = strlen(text);
     const bool is_packed = flags & (LZ4 | ZSTD);
-    const size_t stored = is_packed ? pack(packed, flags, text, bytes) : bytes, padded = (stored + 7) & ~(size_t)7;
+    const size_t stored = is_packed ? pack(packed, flags, payload, bytes) : bytes, padded = (stored + 7) & ~(size_t)7;
     unsigned char header[64] = {(unsigned char)kind, 0, 1, 1, sizeof header};
     memcpy(header + 8, &(uint64_t){padded}, 8);
     if (is_packed) memcpy(header + 16, &(uint32_t){(uint32_t)stored}, 4);
@@ -71,10 +71,12 @@ static void add(unsigned kind, unsigned arch, unsigned flags, const char *text) 
     memcpy(header + 40, &(uint64_t){flags | 0x11}, 8);
     if (is_packed) memcpy(header + 56, &(uint64_t){bytes}, 8);
     put(header, sizeof header);
-    put(is_packed ? packed : text, stored);
+    put(is_packed ? packed : payload, stored);
     put("\0\0\0\0\0\0\0", padded - stored);
     set_size();
 }
+
+static void add(unsigned kind, unsigned arch, unsigned flags, const char *text) { add_bytes(kind, arch, flags, text, strlen(text)); }
 
 /* What the driver got: the image itself; or of the text, linked, with the allocator's, or with CUDA's names. */
 enum outcome { AS_IT_IS, LINKED, SPLICED, NAMED };
@@ -120,8 +122,10 @@ static void fatbin(int argc, char **argv) {
     for (int i = 0; i < 3; i++) {
         begin();
         add(PTX, 75, packings[i], OURS);
-        const bool is_read = packings[i] != ZSTD || dlopen("libzstd.so.1", RTLD_LAZY);
-        CHECK(load() == (!is_read ? AS_IT_IS : is_off ? NAMED : LINKED));
+        CHECK(load() == (is_off ? NAMED : LINKED));
+        begin();
+        add(PTX, 75, packings[i], OWN); /* of a plain nvcc */
+        CHECK(load() == (is_off ? AS_IT_IS : LINKED));
     }
     if (is_off) return;
     /* as a module */
@@ -154,8 +158,8 @@ static void fatbin(int argc, char **argv) {
     CHECK(!try_two(ELF, 89, STORED, "elf"));
     unsetenv("CUDA_FORCE_PTX_JIT");
     /* the newest text for the device */
-    CHECK(try_two(PTX, 90, STORED, OTHERS) && try_two(PTX, 70, STORED, OTHERS) && !try_two(PTX, 80, STORED, OTHERS));
-    CHECK(try_two(PTX, 80, EXACT, OTHERS));
+    CHECK(try_two(PTX, 90, STORED, NOTHING) && try_two(PTX, 70, STORED, NOTHING) && !try_two(PTX, 80, STORED, NOTHING));
+    CHECK(try_two(PTX, 80, EXACT, NOTHING));
     /* devices of two kinds, with one library */
     begin();
     add(PTX, 75, STORED, OURS);
@@ -175,6 +179,7 @@ static void fatbin(int argc, char **argv) {
     /* what is not whole, or not understood */
     for (int i = 0; i < 9; i++) {
         const uint64_t outside = 1ull << 40;
+        const void *prelinked[] = {container, NULL};
         begin();
         add(PTX, 75, i == 3 || i == 4 || i == 5 ? LZ4 : i == 6 ? ZSTD : STORED, OURS);
         switch (i) {
@@ -185,11 +190,97 @@ static void fatbin(int argc, char **argv) {
         case 4: memcpy(container + 16 + 56, &outside, 8); break;
         case 5: memset(container + 16 + 64, 0x1f, 64); break; /* nothing there to copy yet */
         case 6: memset(container + 16 + 64, 0, 16); break;
-        case 7: wrapper.version = 2; break;
+        case 7: wrapper.version = 2, wrapper.more = prelinked; break; /* of a device link */
         case 8: container[0] = 0; break;
         }
         CHECK(load() == AS_IT_IS);
     }
+}
+
+/* ---- machine code ------------------------------------------------------------------------------------- */
+
+static struct cubin code;
+
+/* Machine code that lacks a service (NULL: nothing), told from others by `mark`. */
+static void add_code(unsigned arch, unsigned flags, const char *service, char mark) {
+    cubin_make(&code, service);
+    code.text[0] = mark;
+    add_bytes(ELF, arch, flags, &code, sizeof code);
+}
+
+/* Loads the container and launches its kernel. Returns the mark of what was linked, or 0 if the driver got the container. */
+static char load_code(void) {
+    CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void *value = (void *)1;
+    CUlibrary library;
+    CUkernel k;
+    const long before = standin->launches_with_variable;
+    OK(cu.cuLibraryLoadData(&library, &wrapper, NULL, NULL, 0, &option, &value, 1));
+    const bool is_linked = standin->last_is_linked;
+    CHECK(standin->last_is_preserved == !is_linked && (is_linked || standin->last_image == &wrapper));
+    OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
+    OK(client_launch((CUfunction)k, NULL));
+    CHECK(standin->launches_with_variable == before + is_linked && standin->links == 0);
+    OK(cu.cuLibraryUnload(library));
+    if (!is_linked) return 0;
+    CHECK(standin->linked_cubin_bytes >= sizeof code);
+    return ((const struct cubin *)standin->linked_cubin)->text[0];
+}
+
+/* Two images of a plain nvcc, in both orders: which is linked? */
+static char load_two(unsigned arch, unsigned flags, const char *service, unsigned arch2, unsigned flags2, const char *service2) {
+    char marks[2];
+    for (int i = 0; i < 2; i++) {
+        begin();
+        if (i == 1) add_code(arch2, flags2, service2, '2');
+        add_code(arch, flags, service, '1');
+        if (i == 0) add_code(arch2, flags2, service2, '2');
+        marks[i] = load_code();
+    }
+    CHECK(marks[0] == marks[1]);
+    return marks[0];
+}
+
+static void fatbin_code(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static const unsigned packings[] = {STORED, LZ4, ZSTD};
+    const bool is_off = getenv("MM_OFF") != NULL;
+    CUmodule module;
+    client_start();
+    for (int i = 0; i < 3; i++) {
+        begin();
+        add_code(90, packings[i], "malloc", 'm');
+        add(PTX, 90, STORED, OWN); /* not taken */
+        CHECK(load_code() == (is_off ? 0 : 'm'));
+    }
+    if (is_off) return;
+    standin->last_is_linked = false;
+    OK(cu.cuModuleLoadFatBinary(&module, &wrapper));
+    CHECK(standin->last_is_linked);
+    OK(cu.cuModuleLoadData(&module, container));
+    CHECK(standin->last_is_linked);
+    /* the driver chooses the newest that the device can run; sm_90 here */
+    CHECK(load_two(90, 0, NULL, 80, 0, "malloc") == 0 && load_two(90, 0, "free", 100, 0, "malloc") == '1');
+    CHECK(load_two(90, EXACT, "free", 89, 0, "malloc") == '1');
+    standin->arch[0] = standin->arch[1] = 89;
+    CHECK(load_two(80, 0, "malloc", 86, 0, "malloc") == '2' && load_two(80, 0, "malloc", 86, EXACT, "malloc") == '1');
+    CHECK(load_two(80, 0, "malloc", 86, 0, NULL) == 0 && load_two(75, 0, "malloc", 90, 0, "malloc") == 0);
+    /* of a device link */
+    const void *prelinked[] = {container, NULL};
+    begin();
+    add_code(89, 0, "malloc", 'd');
+    wrapper.version = 2, wrapper.more = prelinked;
+    CHECK(load_code() == 'd');
+    /* what is cut off within the container is not read past its end */
+    begin();
+    add_bytes(ELF, 89, 0, &code, sizeof code - sizeof(Elf64_Shdr));
+    CHECK(load_code() == 0);
+    /* devices of two kinds */
+    begin();
+    add_code(80, 0, "malloc", 'k');
+    CHECK(load_code() == 'k');
+    standin->arch[1] = 90;
+    CHECK(load_code() == 0);
 }
 
 /* A file of one container, as nvcc -fatbin writes it; argv: the file, and where to put the text that was linked. */
@@ -208,4 +299,4 @@ static void fatbin_file(int argc, char **argv) {
     CHECK(f && fputs(standin->linked_text, f) >= 0 && fclose(f) == 0);
 }
 
-const struct scenario client_fatbin_scenarios[] = {{"fatbin", fatbin}, {"fatbin-file", fatbin_file}, {NULL, NULL}};
+const struct scenario client_fatbin_scenarios[] = {{"fatbin", fatbin}, {"fatbin-code", fatbin_code}, {"fatbin-file", fatbin_file}, {NULL, NULL}};

@@ -82,22 +82,22 @@ static void link_options(int argc, char **argv) {
 /* One call of the link fails, or the image does not load: the spliced text is loaded, with options that have not changed. */
 static void link_fails(int argc, char **argv) {
     (void)argc, (void)argv;
-    static const char *const calls[] = {"cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkAddData_v2", "cuLinkComplete"};
+    static const char *const calls[] = {"cuCtxGetCurrent", "cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkAddData_v2", "cuLinkComplete"};
     client_start();
     load(TEXT, 0, NULL, NULL); /* the heap, whose thread has calls of its own */
     standin->only_here = gettid();
-    for (int k = 1; k <= 7; k++) {
+    for (int k = 1; k <= 8; k++) {
         struct options o;
         CUmodule module;
         set_options(&o);
-        standin->refuse_fatbin = k == 6, standin->refuse_linked = k == 7;
-        standin->calls = 0, standin->fail_at = k <= 4 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        standin->refuse_fatbin = k == 7, standin->refuse_linked = k == 8;
+        standin->calls = 0, standin->fail_at = k <= 5 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
         OK(cu.cuModuleLoadDataEx(&module, TEXT, OPTIONS, o.options, o.values));
         standin->armed = false;
-        CHECK(standin->links == 0 && standin->last_is_linked == (k == 5));
+        CHECK(standin->links == 0 && standin->last_is_linked == (k == 6));
         OK(cu.cuModuleUnload(module));
-        if (k == 5) continue; /* what came of the link is a copy, whatever becomes of cuLinkDestroy */
-        if (k <= 4) CHECK(strcmp(standin->failed, calls[k - 1]) == 0);
+        if (k == 6) continue; /* what came of the link is a copy, whatever becomes of cuLinkDestroy */
+        if (k <= 5) CHECK(strcmp(standin->failed, calls[k - 1]) == 0);
         CHECK(strstr(standin->last_text, ".weak .func") && standin->last_options == OPTIONS && standin->last_value == VALUE(sizeof o.info));
         CHECK(strcmp(o.info, "info of before") == 0 && strcmp(o.error, "error of before") == 0 && o.values[SIZE] == VALUE(0x1234));
     }
@@ -113,7 +113,18 @@ static void link_objects(int argc, char **argv) {
     }
 }
 
-/* A library is for every device, and need not have a context. */
+static int active_contexts(void) {
+    int sum = 0;
+    for (int i = 0; i < 2; i++) {
+        unsigned flags;
+        int active = 0;
+        OK(cu.cuDevicePrimaryCtxGetState(i, &flags, &active));
+        sum += active;
+    }
+    return sum;
+}
+
+/* A library is for every device, and need not have a context: one is borrowed for the link. */
 static void link_library(int argc, char **argv) {
     (void)argc, (void)argv;
     CUcontext context = client_start();
@@ -124,17 +135,22 @@ static void link_library(int argc, char **argv) {
     LOAD(0);
     CHECK(standin->last_is_linked && standin->link_options == 0);
     OK(cu.cuCtxSetCurrent(NULL));
-    LOAD(0);
-    CHECK(standin->last_is_linked && standin->link_options == 1 && standin->link_option[0] == CU_JIT_TARGET);
-    CHECK(standin->link_value == VALUE(CU_TARGET_COMPUTE_90) && standin->last_options == 0);
-    LOAD(1);
-    CHECK(standin->last_is_linked && standin->link_options == 1);
+    for (int is_there = 0; is_there < 2; is_there++) { /* a context that ends with the link, or not */
+        CUcontext primary, current = context;
+        if (is_there) OK(cu.cuDevicePrimaryCtxRetain(&primary, 1));
+        const int active = active_contexts();
+        LOAD(0);
+        CHECK(standin->last_is_linked && standin->link_options == 0 && standin->last_options == 0);
+        LOAD(1);
+        CHECK(standin->last_is_linked && standin->link_options == 1 && standin->link_value == VALUE(CU_TARGET_COMPUTE_90));
+        OK(cu.cuCtxGetCurrent(&current));
+        CHECK(!current && active_contexts() == active);
+    }
     for (int i = 0; i < 2; i++) {
         standin->arch[i] = 103;
         LOAD(0);
         CHECK(standin->last_is_linked == i && (i || strstr(standin->last_text, ".weak .func")));
     }
-    CHECK(standin->link_value == VALUE(CU_TARGET_COMPUTE_103));
     standin->arch[1] = 75;
     OK(cu.cuCtxSetCurrent(context));
     LOAD(0);

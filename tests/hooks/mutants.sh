@@ -72,6 +72,7 @@ first_failing() {
     done
     scenario 0 MM_NVCC=x fatbin || { echo fatbin; return; }
     scenario 0 MM_OFF=1 fatbin || { echo "fatbin off"; return; }
+    scenario 0 MM_NVCC=x fatbin-code || { echo fatbin-code; return; }
     scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
     for name in held metadata others green green-last detach; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
@@ -110,8 +111,8 @@ while IFS= read -r line; do
     fi
     printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
     if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{counts,fatbin,line,module,names,splice,text,token}.c interpose/load/cubin.c \
-        -ldl -lpthread &&
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{counts,line,module,names,splice,text,token}.c interpose/load/*.c \
+        -l:liblz4.a -l:libzstd.a -ldl -lpthread &&
         "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
         2>"$work/log"; then
         echo "stale     $name: does not compile: $(grep -m 1 error: "$work/log")"

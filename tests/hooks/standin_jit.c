@@ -80,17 +80,14 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 
 /* ---- links ------------------------------------------------------------------------------------------- */
 
-/* Without a context it must be said for which device. */
+/* Only with a context, as the real one. */
 CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, CUlinkState *link) {
-    bool has_target = CURRENT != NULL;
     if (state.refuse_links) return CUDA_ERROR_NOT_SUPPORTED;
     ENTER();
     if (count > 16) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++) {
-        has_target |= options[i] == CU_JIT_TARGET;
+    for (unsigned i = 0; i < count; i++)
         if (options[i] == CU_JIT_FALLBACK_STRATEGY) return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!has_target) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
     struct object *made = standin_make(LINK, NULL);
     made->count = count, made->options = options, made->values = values; /* they stay where they are until it ends */
     *link = (CUlinkState)made;

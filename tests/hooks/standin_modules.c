@@ -376,6 +376,8 @@ static const struct {
     {"cuModuleLoadDataEx", 2010, false, (void *)cuModuleLoadDataEx},
     {"cuModuleLoadFatBinary", 2000, false, (void *)cuModuleLoadFatBinary},
     {"cuLibraryLoadFromFile", 12000, false, (void *)cuLibraryLoadFromFile},
+    {"cuDevicePrimaryCtxGetState", 7000, false, (void *)cuDevicePrimaryCtxGetState},
+    {"cuCtxGetCurrent", 4000, false, (void *)cuCtxGetCurrent},
     {"cuLinkCreate", 5050, false, (void *)cuLinkCreate},
     {"cuLinkAddData", 5050, false, (void *)cuLinkAddData},
     {"cuLinkAddFile", 5050, false, (void *)cuLinkAddFile},
