@@ -3,9 +3,9 @@
 .PHONY: install-mmdoctor uninstall-mmdoctor
 all: $(BUILD)/bin/mmdoctor
 
-$(BUILD)/lib/mmimages: tools/mmdoctor/images.c $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
+$(BUILD)/lib/mmimages: tools/mmdoctor/images.c $(LOAD_OBJS) $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_MM) $^ -o $@ -ldl
+	$(CC) $(CFLAGS_MM) $^ -o $@ $(LOAD_LIBS)
 
 # Of what libmm.so.1 is made of: its rules for the environment.
 $(BUILD)/lib/mmenvironment: tools/mmdoctor/environment.c $(addprefix $(BUILD)/obj/runtime/host/,env.o say.o)

@@ -6,8 +6,9 @@
  *     rpath $ORIGIN/../lib                     DT_RPATH of a linked file; runpath: DT_RUNPATH
  *     final elf sm_90 heap=2 undefined=        a device image as it is loaded; the version in the name of its heap variable, or this
  *                                              one if it calls the allocator by mm's names (PTX),
- *     part ptx sm_90 heap= undefined=malloc    and the services left to CUDA; a part is still to be linked
- *     closed elf sm_90                         compressed, and no libzstd.so.1 to open it; or not understood
+ *     part ptx sm_90 heap= undefined=malloc    and the services that libmm links to it when it is loaded, else CUDA has them; a part is
+ *                                              still to be linked
+ *     closed elf sm_90                         damaged, scrambled or not understood
  *
  * Any file may come: whatever lies outside of it, or is not as it should be, is passed over.
  */
@@ -19,8 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/load/fatbin.h"
+#include "interpose/load/wants.h"
 #include "interpose/shim.h"
-#include "interpose/splice/fatbin.h"
 #include "interpose/splice/names.h"
 #include "interpose/splice/splice.h"
 #include "mmconfig.h"
@@ -36,28 +38,24 @@ static bool holds(struct span s, uint64_t offset, uint64_t bytes) { return offse
 static struct span part_of(struct span s, uint64_t offset, uint64_t bytes) {
     return holds(s, offset, bytes) ? (struct span){s.at + offset, bytes} : (struct span){s.at, 0};
 }
-static uint32_t word(struct span s, size_t offset) {
-    uint32_t value = 0;
-    if (holds(s, offset, sizeof value)) memcpy(&value, s.at + offset, sizeof value);
-    return value;
-}
-static uint64_t long_word(struct span s, size_t offset) { return word(s, offset) | (uint64_t)word(s, offset + 4) << 32; }
 
 /* ---- one image ----------------------------------------------------------------------------------- */
 
 struct findings {
     char heap[16];      /* digits */
-    unsigned undefined; /* bit i: service i */
+    unsigned undefined; /* MM_WANTS_... */
 };
 
-static void note(struct findings *f, const char *name, bool defined) {
+static void note_defined(struct findings *f, const char *name) {
     static const char heap[] = "mm_heap_v";
-    if (defined && strncmp(name, heap, sizeof heap - 1) == 0) {
-        const char *digits = name + sizeof heap - 1;
-        if (*digits && !digits[strspn(digits, "0123456789")]) snprintf(f->heap, sizeof f->heap, "%s", digits);
-    }
-    for (int i = 0; !defined && i < MM_SPLICE_SERVICES; i++)
-        if (strcmp(name, mm_splice_service[i]) == 0) f->undefined |= 1u << i;
+    if (strncmp(name, heap, sizeof heap - 1) != 0) return;
+    const char *digits = name + sizeof heap - 1;
+    if (*digits && !digits[strspn(digits, "0123456789")]) snprintf(f->heap, sizeof f->heap, "%s", digits);
+}
+
+static void note_undefined(struct findings *f, const char *name) {
+    for (unsigned service = 1; mm_wants_name(service); service <<= 1)
+        if (strcmp(name, mm_wants_name(service)) == 0) f->undefined |= service;
 }
 
 static Elf64_Ehdr elf_head(struct span elf) {
@@ -90,13 +88,14 @@ static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
     Elf64_Shdr table, other;
     Elf64_Sym symbol;
     struct span symbols, names;
-    if (!is_elf(elf)) return false;
+    f->undefined = mm_wants_of_elf(elf.at, elf.bytes);
+    if (f->undefined & MM_WANTS_UNREADABLE) return false;
     *is_part = elf_head(elf).e_type == ET_REL;
     for (unsigned i = 0; try_section(elf, i, &table, &symbols); i++) {
         if (table.sh_type != SHT_SYMTAB || !try_section(elf, table.sh_link, &other, &names)) continue;
         for (size_t s = 0; holds(symbols, s, sizeof symbol); s += sizeof symbol) {
             memcpy(&symbol, symbols.at + s, sizeof symbol);
-            note(f, string_at(names, symbol.st_name), symbol.st_shndx != SHN_UNDEF);
+            if (symbol.st_shndx != SHN_UNDEF) note_defined(f, string_at(names, symbol.st_name));
         }
     }
     return true;
@@ -111,8 +110,9 @@ static bool try_ptx(struct span text, struct findings *f) {
         char name[64] = "";
         const bool defined = !mm_token_is(&m.items[i].linkage, ".extern");
         if (m.items[i].name.length < sizeof name) memcpy(name, m.items[i].name.at, m.items[i].name.length);
-        if (!defined && strncmp(name, MM_NAMES_PREFIX, sizeof MM_NAMES_PREFIX - 1) == 0) snprintf(f->heap, sizeof f->heap, "%d", MM_ABI_VERSION);
-        else note(f, name, defined);
+        if (defined) note_defined(f, name);
+        else if (strncmp(name, MM_NAMES_PREFIX, sizeof MM_NAMES_PREFIX - 1) == 0) snprintf(f->heap, sizeof f->heap, "%d", MM_ABI_VERSION);
+        else note_undefined(f, name);
     }
     if (text.bytes) mm_module_free(&m);
     return read;
@@ -125,43 +125,43 @@ static void tell(bool understood, bool is_part, const char *kind, unsigned arch,
         return;
     }
     printf("%s %s sm_%u heap=%s undefined=", is_part ? "part" : "final", kind, arch, f->heap);
-    for (int i = 0; i < MM_SPLICE_SERVICES; i++)
-        if (f->undefined >> i & 1) {
-            printf("%s%s", comma, mm_splice_service[i]);
-            comma = ",";
-        }
+    for (unsigned left = f->undefined; left; left &= left - 1, comma = ",") printf("%s%s", comma, mm_wants_name(left)); /* the lowest one's */
     putchar('\n');
 }
 
 /* ---- containers ---------------------------------------------------------------------------------- */
 
-static void read_entry(const struct mm_fatbin_entry *e) {
+static void read_entry(const struct mm_fatbin_entry *e, struct mm_fatbin_payload *payload) {
+    struct mm_fatbin_error error;
     struct findings f = {"", 0};
-    bool is_part = memmem(e->header, e->header_bytes, "--compile-only", 14) != NULL;
-    struct span body = {e->body, e->body_bytes};
+    bool is_part = e->options && memmem(e->options, e->options_bytes, "--compile-only", 14);
     if (e->kind != MM_FATBIN_PTX && e->kind != MM_FATBIN_ELF) return; /* LTO IR, say */
-    char *room = mm_fatbin_is_packed(e) ? mm_fatbin_unpack(e) : NULL;
-    bool understood = room || !mm_fatbin_is_packed(e);
-    if (room) body = (struct span){room, e->unpacked_bytes};
+    bool understood = mm_fatbin_try_payload(payload, e, &error);
+    const struct span body = {(const char *)payload->at, payload->bytes};
     if (understood) understood = e->kind == MM_FATBIN_ELF ? try_cubin(body, &f, &is_part) : try_ptx(body, &f);
     tell(understood, is_part, e->kind == MM_FATBIN_ELF ? "elf" : "ptx", e->arch, &f);
-    free(room);
 }
 
+static size_t container_bytes(struct span at) { return at.bytes < MM_FATBIN_CONTAINER_BYTES ? 0 : mm_fatbin_total_bytes(at.at); }
+
+/* Of a damaged container the entries in front of the damage. */
 static void read_containers(struct span all) {
-    enum { HEADER = MM_FATBIN_HEADER_BYTES };
-    for (size_t at = 0; holds(all, at, HEADER);) {
+    enum { ALIGNMENT = 8 };
+    struct mm_fatbin_payload payload;
+    struct mm_fatbin_entry e;
+    struct mm_fatbin_walk w;
+    memset(&payload, 0, sizeof payload);
+    for (size_t at = 0; at < all.bytes;) {
         const struct span rest = {all.at + at, all.bytes - at};
-        if (word(rest, 0) != MM_FATBIN_MAGIC) { /* alignment */
-            at += 8;
+        const size_t bytes = container_bytes(rest);
+        if (!bytes || bytes > rest.bytes) { /* padding, or cut off */
+            at += ALIGNMENT;
             continue;
         }
-        const uint64_t bytes = long_word(rest, 8);
-        const struct span entries = part_of(rest, HEADER, bytes);
-        struct mm_fatbin_entry e;
-        for (size_t i = 0; mm_fatbin_read(entries.at + i, entries.bytes - i, &e); i += e.header_bytes + e.body_bytes) read_entry(&e);
-        at += HEADER + entries.bytes;
+        for (mm_fatbin_walk_begin(&w, rest.at, bytes); mm_fatbin_walk_next(&w, &e);) read_entry(&e, &payload);
+        at += bytes;
     }
+    mm_fatbin_payload_free(&payload);
 }
 
 /* ---- files --------------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static void read_file(struct span file, bool is_member) {
     const bool elf = is_elf(file);
     const char *kind = "other";
     if (elf) kind = elf_head(file).e_machine == CUDA_MACHINE ? "cubin" : elf_head(file).e_type == ET_REL ? "object" : "linked";
-    else if (word(file, 0) == MM_FATBIN_MAGIC) kind = "fatbin";
+    else if (container_bytes(file)) kind = "fatbin";
     else if (!is_member && file.bytes >= 8 && memcmp(file.at, "!<arch>\n", 8) == 0) kind = "archive";
     if (!is_member) printf("file %s\n", kind);
     if (strcmp(kind, "cubin") == 0) {
