@@ -212,7 +212,7 @@ static void read_file(struct span file, bool is_member) {
     if (!is_member) printf("file %s\n", kind);
     if (strcmp(kind, "cubin") == 0) {
         struct findings f = {"", 0};
-        bool is_part;
+        bool is_part = false;
         const bool understood = try_cubin(file, &f, &is_part);
         tell(understood, is_part, "elf", elf_head(file).e_flags >> 8 & 0xff, &f);
     } else if (elf) read_host_elf(file);
