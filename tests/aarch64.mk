@@ -30,7 +30,7 @@ $(AARCH64)/interpose/runtime/jit.o: CFLAGS_RUN_TIME += -DMM_FRAGMENTS='"$(BUILD)
 $(AARCH64)/interpose/runtime/link.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
 
 $(AARCH64)/libmm.so.1: $(AARCH64_RUN_TIME) $(BUILD)/obj/exports.map
-	$(CC_AARCH64) $(RUN_TIME_LINK) -o $@ $(AARCH64_RUN_TIME) -ldl -lpthread
+	$(CC_AARCH64) $(RUN_TIME_LINK) -o $@ $(AARCH64_RUN_TIME) $(AARCH64_LOAD_LIBS) -ldl -lpthread
 
 $(AARCH64)/mmhook.o: override private CC := $(CC_AARCH64)
 $(AARCH64)/mmhook.o: interpose/hook/mmhook.c $(wildcard interpose/runtime/*.h)

@@ -12,11 +12,13 @@ GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 
 # The program's view, in the ways it can be built: machine code, PTX for the driver's JIT, relocatable.
 GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
+# The same, made by a plain nvcc: taken over when they are loaded.
+GPU_PLAIN_APPS := $(patsubst $(GPU_TESTS)/app_%,$(GPU_TESTS)/plain_%,$(GPU_APPS))
 GPU_GROW := $(addprefix $(GPU_TESTS)/,grow back ways ways_ptds)
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
 GPU_HEADER := $(addprefix $(GPU_TESTS)/,header header_rdc)
 GPU_ARRAYS := $(addprefix $(GPU_TESTS)/,arrays arrays_rdc arrays_debug arrays_ptx)
-GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) $(GPU_TESTS)/usage
+GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) $(GPU_TESTS)/usage
 
 .PHONY: build-gpu-tests
 # Programs that run.sh runs besides, and two that are run by hand.
@@ -46,12 +48,15 @@ $(GPU_TESTS)/pairs: tests/gpu/pairs.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 $(GPU_TESTS)/tune: tests/gpu/tune.cu runtime/device.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) -rdc=true -maxrregcount 32 -arch=sm_$(GPU_ARCH) $< runtime/device.cu $(GPU_OBJECTS) -o $@
 
-$(GPU_TESTS)/app_sass: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=sm_$(GPU_ARCH)
-$(GPU_TESTS)/app_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH) -DMM_TEST_PTX
-$(GPU_TESTS)/app_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
+$(GPU_TESTS)/app_sass $(GPU_TESTS)/plain_sass: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=sm_$(GPU_ARCH)
+$(GPU_TESTS)/app_ptx $(GPU_TESTS)/plain_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH) -DMM_TEST_PTX
+$(GPU_TESTS)/app_rdc $(GPU_TESTS)/plain_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
 
 $(GPU_APPS): tests/gpu/test_app.cu $(GPU_OBJECTS) $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< $(GPU_LINK) -o $@
+$(GPU_PLAIN_APPS): tests/gpu/test_app.cu $(GPU_OBJECTS) $(GPU_HEADERS)
+	@mkdir -p $(@D)
+	$(NVCC) $(GPU_FLAGS) $(GPU_MODE) $< $(GPU_LINK) -o $@
 
 $(GPU_TESTS)/header_rdc: GPU_MODE := -rdc=true
 $(GPU_HEADER): tests/gpu/test_header.cu include/mm.h $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all

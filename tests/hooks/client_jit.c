@@ -245,9 +245,10 @@ static void jit_errors(int argc, char **argv) {
     OK(cu.cuLinkDestroy(link));
     CHECK(cu.cuLinkDestroy(link) == CUDA_ERROR_INVALID_HANDLE);
     standin->refuse_links = true;
-    /* both the spliced text and the program's own fail: the second answer is the program's, and nothing is said */
+    /* both the spliced text and the program's own fail: the second answer is the program's, and nothing is said; before them the link asks
+     * for the context */
     for (int k = 1; k <= 2; k++) {
-        standin->calls = 0, standin->fail_at = k, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        standin->calls = 0, standin->fail_at = 1 + k, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
         standin->refuse_mm = k == 2;
         CHECK(cu.cuModuleLoadData(&module, declaring[0]) == (k == 2 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS));
         standin->armed = false;

@@ -92,7 +92,7 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, C
     made->count = count, made->options = options, made->values = values; /* they stay where they are until it ends */
     *link = (CUlinkState)made;
     pthread_mutex_lock(&lock);
-    state.links++;
+    __atomic_fetch_add(&state.links, 1, __ATOMIC_RELAXED); /* it is taken off without the lock */
     state.inputs = state.inputs_with_mm = 0;
     state.link_options = count;
     if (count) memcpy(state.link_option, options, count * sizeof *options);
