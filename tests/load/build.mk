@@ -10,7 +10,7 @@ check-load: $(LOAD_TEST)/test_load $(LOAD_TEST)/test_cubin all
 	CUDA_HOME='$(CUDA_HOME)' tests/load/run.sh $< $(LOAD_TEST)/made
 	CUDA_HOME='$(CUDA_HOME)' tests/load/cubin.sh $(LOAD_TEST)/test_cubin $(BUILD)/lib $(LOAD_TEST)/images
 
-$(LOAD_TEST)/test_load $(LOAD_TEST)/test_cubin: $(LOAD_TEST)/%: tests/load/%.c $(wildcard interpose/load/*.c tests/load/*.h interpose/load/*.h)
+$(LOAD_TEST)/test_load $(LOAD_TEST)/test_cubin: $(LOAD_TEST)/%: tests/load/%.c $(wildcard interpose/load/*.c tests/load/*.h interpose/load/*.h) tests/runner.h
 	@mkdir -p $(@D)
 	$(CC) $(LOAD_FLAGS) $(filter %.c,$^) -o $@ $(LOAD_LIBS) $$(pkg-config --cflags --libs check)
 

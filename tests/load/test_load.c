@@ -8,6 +8,7 @@
 
 #include "tests/load/exercise.h"
 #include "tests/load/made.h"
+#include "tests/runner.h"
 
 #define TEXT ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry kernel() {\n ret;\n}\n"
 
@@ -681,9 +682,5 @@ int main(int argc, char **argv) {
     suite_add_tcase(suite, made);
     suite_add_tcase(suite, bytes);
     suite_add_tcase(suite, toolkit);
-    SRunner *const runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }
