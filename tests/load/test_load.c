@@ -53,14 +53,16 @@ static void make_all(struct made *m) {
 }
 enum { ALL = 9 };
 
-/* A small one with a group. */
-static void make_small(struct made *m, uint64_t flags) {
+/* A small one with a group, its payloads stored in one of these ways. */
+static const uint64_t ways[] = {STORED, LZ4, ZSTD};
+enum { WAYS = sizeof ways / sizeof *ways };
+static void make_small(struct made *m, int way) {
     unsigned char elf[2048] = {0};
     const size_t elf_bytes = cubin(elf);
     memset(m, 0, sizeof *m);
     made_container(m);
-    made_entry(m, PTX, 75, flags, "k.cu", "-v", TEXT, sizeof TEXT);
-    made_group(m, flags, TEXT, elf, elf_bytes);
+    made_entry(m, PTX, 75, ways[way], "k.cu", "-v", TEXT, sizeof TEXT);
+    made_group(m, ways[way], TEXT, elf, elf_bytes);
 }
 
 /* All entries; expects none to be wrong. */
@@ -199,8 +201,7 @@ END_TEST
 
 START_TEST(cut_off) {
     static struct made m;
-    static const uint64_t flags[] = {STORED, LZ4, ZSTD};
-    make_small(&m, flags[_i]);
+    make_small(&m, _i);
     for (size_t bytes = 0; bytes <= m.bytes; bytes++) {
         unsigned char *const at = exactly(m.at, bytes);
         ck_assert_uint_eq(exercise(at, bytes, 1), bytes == m.bytes ? 3 : 0);
@@ -220,8 +221,7 @@ END_TEST
 /* Every byte becomes every other. */
 START_TEST(changed) {
     static struct made m;
-    static const uint64_t flags[] = {STORED, LZ4, ZSTD};
-    make_small(&m, flags[_i]);
+    make_small(&m, _i);
     unsigned char *const at = exactly(m.at, m.bytes);
     for (size_t i = 0; i < m.bytes; i++)
         for (unsigned change = 1; change < 256; change++) {
@@ -236,9 +236,8 @@ END_TEST
 /* Every 32-bit word becomes what hurts most. */
 START_TEST(hostile) {
     static struct made m;
-    static const uint64_t flags[] = {STORED, LZ4, ZSTD};
     static const uint32_t words[] = {0, 1, 7, 8, 63, 64, 65, 0x7fffffff, 0x80000000, 0xfffffff0, 0xfffffff8, 0xffffffff};
-    make_small(&m, flags[_i]);
+    make_small(&m, _i);
     for (size_t i = 0; i + 4 <= m.bytes; i += 4)
         for (size_t k = 0; k < sizeof words / sizeof *words; k++)
             for (size_t next = 0; next < 2 && i + 4 + 4 * next <= m.bytes; next++) { /* and the one behind it */
@@ -663,7 +662,7 @@ int main(int argc, char **argv) {
     tcase_add_test(made, payloads_are_shared);
     tcase_add_test(made, totals);
     tcase_add_test(made, wrappers);
-    tcase_add_loop_test(made, cut_off, 0, 3);
+    tcase_add_loop_test(made, cut_off, 0, WAYS);
     tcase_add_test(made, refused);
     tcase_add_loop_test(made, damaged, 0, 2);
     tcase_add_test(made, groups);
@@ -675,8 +674,8 @@ int main(int argc, char **argv) {
     tcase_add_test(made, elf_damaged);
     tcase_add_test(made, elf_names_last);
     tcase_add_test(made, ptx_wants);
-    tcase_add_loop_test(bytes, hostile, 0, 3);
-    tcase_add_loop_test(bytes, changed, 0, 3);
+    tcase_add_loop_test(bytes, hostile, 0, WAYS);
+    tcase_add_loop_test(bytes, changed, 0, WAYS);
     if (folder) tcase_add_test(toolkit, toolkit_made);
     if (folder) tcase_add_test(toolkit, toolkit_rebuilt);
     suite_add_tcase(suite, made);
