@@ -10,7 +10,7 @@ define newline
 
 endef
 
-HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_jit.c client_link.c client_cubin.c client_fatbin.c client_own.c client_report.c client_contexts.c)
+HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_back.c client_work.c client_jit.c client_link.c client_cubin.c client_fatbin.c client_own.c client_report.c client_contexts.c)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
@@ -124,22 +124,22 @@ $(HT)/own3:
 $(HT)/own4:
 	$(HT_OWN) -pie -fPIE -Wl,-z,defs -Wl,-z,relro -rdynamic
 
-$(HT)/check_hooks $(HT)/check_report: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/runner.h mmconfig.h
+$(HT)/check_hooks $(HT)/check_report: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h tests/runner.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
-$(HT)/check_env: $(HT_SRC)/check_env.c $(HT_SRC)/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h
+$(HT)/check_env: $(HT_SRC)/check_env.c tests/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
-$(HT)/check_say: $(HT_SRC)/check_say.c $(HT_SRC)/runner.h runtime/host/say.c $(wildcard runtime/host/*.h) mmconfig.h
+$(HT)/check_say: $(HT_SRC)/check_say.c tests/runner.h runtime/host/say.c $(wildcard runtime/host/*.h) mmconfig.h
 	$(HT_CC) $< runtime/host/say.c -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
-$(HT)/check_memory: $(HT_SRC)/check_memory.c $(HT_SRC)/runner.h $(HOST_OBJS)
+$(HT)/check_memory: $(HT_SRC)/check_memory.c tests/runner.h $(HOST_OBJS)
 	$(HT_CC) $(filter-out %.h,$^) -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
 $(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
 	$(HT_CC) $< -o $@ -ldl
 
-$(HT)/check_known: $(HT_SRC)/check_known.c $(HT_SRC)/runner.h $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)
+$(HT)/check_known: $(HT_SRC)/check_known.c tests/runner.h $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)
 	$(HT_CC) $< interpose/runtime/known.c interpose/runtime/handles.c -o $@ $$(pkg-config --cflags --libs check)
 
 # ---- the GPU's part: built here, run by tests/hooks/gpu_run.sh on a machine with one ----------------------

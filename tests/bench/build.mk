@@ -9,7 +9,7 @@ check-bench: $(BUILD)/bin/mmbench $(BUILD)/tests/bench/test_converged check-benc
 	$(BUILD)/tests/bench/test_converged
 	tests/bench/run.sh $<
 
-$(BUILD)/tests/bench/test_converged: tests/bench/test_converged.c $(BENCH_H)
+$(BUILD)/tests/bench/test_converged: tests/bench/test_converged.c tests/runner.h $(BENCH_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -isystem $(CUDA_HOME)/include $< $$(pkg-config --cflags --libs check) -o $@
 
@@ -19,7 +19,7 @@ check-bench-graph: $(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan
 
 $(GRAPH_TEST)-asan: GRAPH_TEST_FLAGS := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 $(GRAPH_TEST)-tsan: GRAPH_TEST_FLAGS := -fsanitize=thread
-$(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan: tests/bench/test_graph.c tests/bench/cta.h $(BENCH_SRC)/child/workload.c $(BENCH_H)
+$(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan: tests/bench/test_graph.c tests/bench/cta.h tests/runner.h $(BENCH_SRC)/child/workload.c $(BENCH_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread $(GRAPH_TEST_FLAGS) -isystem $(CUDA_HOME)/include $< \
 		$(BENCH_SRC)/child/workload.c $$(pkg-config --cflags --libs check) -o $@

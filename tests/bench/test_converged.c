@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/runner.h"
 #include "tools/mmbench/child/converged.h"
 
 #define CLOCKS 400
@@ -79,9 +80,5 @@ int main(void) {
     tcase_add_test(tests, any_intervals);
     tcase_add_test(tests, sums);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/bench/cta.h"
+#include "tests/runner.h"
 
 static unsigned long long live, calls, null_every; /* bytes; of malloc; which of them answers NULL: 0 none */
 
@@ -349,9 +350,5 @@ int main(void) {
     tcase_set_timeout(kernels, 60);
     suite_add_tcase(suite, edges);
     suite_add_tcase(suite, kernels);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

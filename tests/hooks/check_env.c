@@ -13,7 +13,7 @@ static char line[2048];
 static void check_env_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #include "runtime/host/env.c"
 #undef mm_host_say
-#include "tests/hooks/runner.h"
+#include "tests/runner.h"
 
 static void check_env_say(const char *format, ...) {
     va_list args;

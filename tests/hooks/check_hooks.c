@@ -294,6 +294,17 @@ START_TEST(texts_become_machine_code) {
 }
 END_TEST
 
+/* With MM_VERBOSE=1 the scenario prints all of these on standard error, in this order. */
+static void expect_in_order(const char *scenario, const char *const *parts, size_t count) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", scenario);
+    const char *at = r.err;
+    for (size_t i = 0; i < count; i++) {
+        at = strstr(at, parts[i]);
+        ck_assert_msg(r.status == 0 && at, "no \"%s\" in its place in \"%s\"", parts[i], r.err);
+        at++;
+    }
+}
+
 START_TEST(why_a_text_does_not_link_is_told_if_asked) {
     static const char *const reasons[] = {"PTX is linked with mm's machine code\n",
                                           "is not linked with mm's machine code, but gets mm's text: no context can be had for the driver's linker\n",
@@ -301,13 +312,7 @@ START_TEST(why_a_text_does_not_link_is_told_if_asked) {
                                           "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
                                           "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n", "cuLinkAddData answers error 209\n",
                                           "mm: code linked with mm's machine code is not loaded: error 200\n"};
-    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "link-fails");
-    const char *at = r.err;
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-        at = strstr(at, reasons[i]);
-        ck_assert_msg(r.status == 0 && at, "no \"%s\" in its place in \"%s\"", reasons[i], r.err);
-        at++;
-    }
+    expect_in_order("link-fails", reasons, sizeof reasons / sizeof *reasons);
 }
 END_TEST
 
@@ -346,14 +351,8 @@ START_TEST(machine_code_is_told_of_if_asked) {
                                         CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
                                         CUBIN_KEEPS "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n",
                                         "mm: machine code that was built without mm is linked with it\n"};
-    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "cubin-fails");
-    const char *at = r.err;
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        at = strstr(at, lines[i]);
-        ck_assert_msg(r.status == 0 && at, "no \"%s\" in its place in \"%s\"", lines[i], r.err);
-        at++;
-    }
-    r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cubin-fails"); /* once in a process */
+    expect_in_order("cubin-fails", lines, sizeof lines / sizeof *lines);
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cubin-fails"); /* once in a process */
     expect(&r, 0, "", CUBIN_KEEPS NO_CONTEXT);
 }
 END_TEST

@@ -6,7 +6,7 @@
 
 #include "interpose/runtime/handles.h"
 #include "interpose/runtime/known.h"
-#include "tests/hooks/runner.h"
+#include "tests/runner.h"
 
 /* Few kernels in many contexts: so that pairs that differ in the context only meet in the table. */
 enum { KERNELS = 16, CONTEXTS = 32, OWNERS = 5, STEPS = 200000 };

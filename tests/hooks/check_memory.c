@@ -10,7 +10,7 @@
 
 #include "runtime/host/grower.h"
 #include "runtime/host/trim.h"
-#include "tests/hooks/runner.h"
+#include "tests/runner.h"
 
 /* ---- the driver ---- */
 

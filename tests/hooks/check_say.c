@@ -16,7 +16,7 @@
 #include "mmconfig.h"
 #include "runtime/host/clock.h"
 #include "runtime/host/say.h"
-#include "tests/hooks/runner.h"
+#include "tests/runner.h"
 
 static const char *self;
 

@@ -64,7 +64,7 @@ struct scenario {
     const char *name;
     void (*run)(int argc, char **argv);
 };
-extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_jit_scenarios[], client_link_scenarios[], client_cubin_scenarios[], client_fatbin_scenarios[], client_own_scenarios[], client_contexts_scenarios[],
+extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_back_scenarios[], client_jit_scenarios[], client_link_scenarios[], client_cubin_scenarios[], client_fatbin_scenarios[], client_own_scenarios[], client_contexts_scenarios[],
     client_report_scenarios[];
 
 #endif

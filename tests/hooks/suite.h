@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "mmconfig.h"
-#include "tests/hooks/runner.h"
+#include "tests/runner.h"
 
 static char preload_mm[4096], mmrun[4096];
 

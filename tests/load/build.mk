@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suite load: what interpose/load reads and rebuilds, with AddressSanitizer and undefined behaviour. load-mutants plants faults there.
+# Suites load, rebuild, wants and cubin: what interpose/load reads, rebuilds and links, with AddressSanitizer and undefined
+# behaviour. load-mutants plants faults there, but in what cubin tests.
 
 LOAD_TEST  := $(BUILD)/tests/load
+# Suites that also take what the toolkit makes.
+LOAD_MADE  := $(addprefix $(LOAD_TEST)/,test_load test_rebuild)
 LOAD_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -fsanitize=address,undefined -fno-sanitize-recover=all
 
 .PHONY: check-load load-mutants
 check: check-load
-check-load: $(LOAD_TEST)/test_load $(LOAD_TEST)/test_cubin all
-	CUDA_HOME='$(CUDA_HOME)' tests/load/run.sh $< $(LOAD_TEST)/made
+check-load: $(LOAD_MADE) $(LOAD_TEST)/test_wants $(LOAD_TEST)/test_cubin all
+	$(LOAD_TEST)/test_wants
+	CUDA_HOME='$(CUDA_HOME)' tests/load/run.sh $(LOAD_TEST)/made $(LOAD_MADE)
 	CUDA_HOME='$(CUDA_HOME)' tests/load/cubin.sh $(LOAD_TEST)/test_cubin $(BUILD)/lib $(LOAD_TEST)/images
 
-$(LOAD_TEST)/test_load $(LOAD_TEST)/test_cubin: $(LOAD_TEST)/%: tests/load/%.c $(wildcard interpose/load/*.c tests/load/*.h interpose/load/*.h)
+$(LOAD_MADE) $(LOAD_TEST)/test_wants $(LOAD_TEST)/test_cubin: $(LOAD_TEST)/%: tests/load/%.c $(wildcard interpose/load/*.c tests/load/*.h interpose/load/*.h) tests/runner.h
 	@mkdir -p $(@D)
 	$(CC) $(LOAD_FLAGS) $(filter %.c,$^) -o $@ $(LOAD_LIBS) $$(pkg-config --cflags --libs check)
 

@@ -1,30 +1,33 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mutants.sh OUT [ONLY]: plants one fault at a time (mutants.txt) in a copy of interpose/load and expects suite load to fail, by what is made
-# by hand alone. ONLY: those whose name holds it. From the root of the tree; CC, LOAD_FLAGS, LOAD_LIBS from the environment. Prints a line for each,
-# then "load mutants: N killed, M survived".
+# mutants.sh OUT [ONLY]: plants one fault at a time (mutants.txt) in a copy of interpose/load and expects suite load, rebuild or wants
+# to fail, by what is made by hand alone. ONLY: those whose name holds it. From the root of the tree; CC, LOAD_FLAGS, LOAD_LIBS from the
+# environment. Prints a line for each, then "load mutants: N killed, M survived".
 set -u
 # shellcheck source=tests/bounded.sh
 source tests/bounded.sh
-out=$1 only=${2-} killed=0 survived=0
+out=$1 only=${2-} killed=0 survived=0 suites=(test_load test_rebuild test_wants)
 read -r -a flags <<<"$LOAD_FLAGS"
 read -r -a libs <<<"$LOAD_LIBS $(pkg-config --cflags --libs check)"
 compile() { "${CC:-cc}" "${flags[@]}" -w -c "$1" -o "$2" 2>"$out/log"; }
 
-# passes MUTANT: the suite with this object in the place of the sound one; the quick half of the suite first.
+# passes MUTANT: the suites with this object in the place of the sound one; their quick part first.
 passes() {
-    local objects=("$out"/{test_load,fatbin,unpack,wants}.o) object case
+    local objects=("$out"/{fatbin,unpack,wants}.o) object suite case
     for object in "${!objects[@]}"; do [[ ${objects[object]} != "$1" ]] || objects[object]=$out/mutant.o; done
-    "${CC:-cc}" "${flags[@]}" "${objects[@]}" -o "$out/test_load" "${libs[@]}" || exit
+    for suite in "${suites[@]}"; do
+        "${CC:-cc}" "${flags[@]}" "$out/$suite.o" "${objects[@]}" -o "$out/$suite" "${libs[@]}" || exit
+    done
     for case in 'made by hand' 'every byte'; do
-        CK_RUN_CASE=$case CK_VERBOSITY=silent BOUNDED_SECONDS=60 bounded "$out/log" "$out/test_load" || return
+        for suite in "${suites[@]}"; do
+            CK_RUN_CASE=$case CK_VERBOSITY=silent BOUNDED_SECONDS=60 bounded "$out/log" "$out/$suite" || return
+        done
     done
 }
 
 rm -rf "$out" && mkdir -p "$out" || exit
-for source in tests/load/test_load.c interpose/load/{fatbin,unpack,wants}.c; do
-    name=${source##*/}
-    compile "$source" "$out/${name%.c}.o" || untried 'load mutants' "$(grep -m 1 error: "$out/log")"
+for source in "${suites[@]/#/tests/load/}" interpose/load/{fatbin,unpack,wants}; do
+    compile "$source.c" "$out/${source##*/}.o" || untried 'load mutants' "$(grep -m 1 error: "$out/log")"
 done
 passes none || untried 'load mutants' "$(head -n 1 "$out/log")"
 

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh TEST OUT: suite load with containers that the toolkit makes in OUT, in every way of its to compress; then what nvlink, and
-# cuobjdump where there is one, find in one that the suite has rebuilt. CUDA_HOME in the environment; from the root of the tree.
+# run.sh OUT TEST...: suites load and rebuild with containers that the toolkit makes in OUT, in every way of its to compress; then what
+# nvlink, and cuobjdump where there is one, find in one that the suites have rebuilt. CUDA_HOME in the environment; from the root of the tree.
 set -eu
-test=$(realpath "$1") src=$PWD/tests/load/programs
-rm -rf "$2" && mkdir -p "$2" && cd "$2"
+out=$1 src=$PWD/tests/load/programs
+shift
+tests=$(realpath "$@") && mapfile -t tests <<<"$tests"
+rm -rf "$out" && mkdir -p "$out" && cd "$out"
 nvcc() { "$CUDA_HOME/bin/nvcc" "$@"; }
 fatbinary() { "$CUDA_HOME/bin/fatbinary" -64 "$@"; }
 
@@ -27,7 +29,7 @@ nvcc -fatbin -dc -gencode arch=compute_75,code=lto_75 "$src/one.cu" -o nvcc_lto.
 for name in one two; do nvcc -cubin -dc -arch=sm_90 "$src/$name.cu" -o "$name.cubin"; done
 fatbinary --create=before.container -c -compress-all --image3=kind=elf,sm=90,file=one.cubin
 
-"$test" .
+for test in "${tests[@]}"; do "$test" .; done
 
 link() { "$CUDA_HOME/bin/nvlink" --arch=sm_90 "$1" -o "$1.linked"; }
 link after.fatbin && link two.cubin && cmp after.fatbin.linked two.cubin.linked

@@ -9,6 +9,7 @@
 
 #include "interpose/load/cubin.h"
 #include "interpose/load/wants.h"
+#include "tests/runner.h"
 
 static const char *folder;
 static char **names;
@@ -250,9 +251,5 @@ int main(int argc, char **argv) {
     tcase_add_test(tests, changed_bytes);
     tcase_add_test(tests, what_is_no_finished_image_stays);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

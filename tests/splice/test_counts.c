@@ -8,6 +8,7 @@
 
 #include "interpose/shim.h"
 #include "interpose/splice/counts.h"
+#include "tests/runner.h"
 
 #define HEAD "//\n// made by hand\n.version 9.0\n.target sm_90\n.address_size 64\n"
 #define DECLARED ".extern .func (.param .b64 func_retval0) malloc\n(\n\t.param .b64 malloc_param_0\n)\n;\n" \
@@ -201,9 +202,5 @@ int main(int argc, char **argv) {
     tcase_add_test(tests, cut_text_is_safe);
     tcase_add_loop_test(tests, nvcc_output_loses_counts, 0, file_count);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include "interpose/shim.h"
 #include "interpose/splice/names.h"
 #include "mmconfig.h"
+#include "tests/runner.h"
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define MALLOC ".extern .func (.param .b64 r) malloc (.param .b64 malloc_param_0);\n"
@@ -512,9 +513,5 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(tests, declarations_are_found, 0, (int)(sizeof declarations / sizeof *declarations));
     tcase_add_loop_test(tests, names_are_hidden_and_shown, 0, (int)(sizeof hiding / sizeof *hiding));
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

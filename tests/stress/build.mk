@@ -6,7 +6,7 @@
 
 STRESS_SUITES := lives misuse
 STRESS_BUILDS := plain tsan asan
-STRESS_DEPS := $(CORE_HEADERS) $(wildcard tests/stress/*.h tests/unit/jitter.h)
+STRESS_DEPS := $(CORE_HEADERS) $(wildcard tests/stress/*.h tests/unit/jitter.h) tests/runner.h
 STRESS_OPS_plain := 10000000
 STRESS_OPS_tsan  := 2000000
 STRESS_OPS_asan  := 4000000

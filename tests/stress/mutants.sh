@@ -71,7 +71,7 @@ try() {
     dir=$work/$number
     mkdir -p "$dir/runtime" "$dir/tests/unit"
     cp mmconfig.h "$dir" && cp -r runtime/*.h runtime/core runtime/cpu "$dir/runtime" &&
-        cp -r tests/stress tests/fuzz "$dir/tests" && cp tests/unit/jitter.h "$dir/tests/unit" || exit
+        cp -r tests/stress tests/fuzz tests/runner.h "$dir/tests" && cp tests/unit/jitter.h "$dir/tests/unit" || exit
     rm -rf "$dir/tests/fuzz/known" # a fault that hides a known defect has not been noticed
     text=$(<"$dir/$file")
     if [[ $text != *"$from"* ]]; then

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/runner.h"
 #include "tests/stress/world.h"
 
 #define ROUNDS 16 /* of a phase */
@@ -163,5 +164,5 @@ int main(void) {
     tcase_set_timeout(one, 900); /* of a phase, under ThreadSanitizer, on a busy machine */
     tcase_add_loop_test(one, lives_off, 0, PLANS);
     suite_add_tcase(suite, one);
-    return world_main(suite);
+    return suite_run(suite);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/core/class.h"
+#include "tests/runner.h"
 #include "tests/stress/world.h"
 
 #define STORMERS 3u /* the first so many threads */
@@ -174,5 +175,5 @@ int main(void) {
     tcase_add_loop_test(one, storm_among_others, 0, 2);
     tcase_add_loop_test(one, free_at_once, 0, 8);
     suite_add_tcase(suite, one);
-    return world_main(suite);
+    return suite_run(suite);
 }

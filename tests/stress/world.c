@@ -217,11 +217,3 @@ void world_must_be_empty(struct world *w) {
                 (unsigned long long)w->nulls);
     for (uint64_t i = 0; i < w->bytes / WORD; i++) world_holds(w->shadow[i] == 0, "a shadow bit is left");
 }
-
-int world_main(Suite *suite) {
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}

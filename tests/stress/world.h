@@ -87,7 +87,6 @@ void *world_take(struct world *w, uint32_t i);
 uint64_t world_ops(uint32_t percent);
 uint64_t world_misuses(const struct world *w);
 void world_bad(struct world *w, const char *why);
-int world_main(Suite *suite);
 
 /* xorshift64*: the same sequence in every run. */
 static inline uint64_t world_random(struct worker *me) {

@@ -4,7 +4,7 @@
 
 UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard fill
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule warps crowd stress
-UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h)
+UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
 # $(1): flags of the test that are none of the core's; $(2): the core's build
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
 

@@ -66,7 +66,7 @@ try() {
 }
 
 rm -rf "$work" && mkdir -p "$work/base/runtime" "$work/base/tests" && cp -r mmconfig.h "$work/base" &&
-    cp -r runtime/*.h runtime/core runtime/cpu "$work/base/runtime" && cp -r tests/unit "$work/base/tests" || exit
+    cp -r runtime/*.h runtime/core runtime/cpu "$work/base/runtime" && cp -r tests/unit tests/runner.h "$work/base/tests" || exit
 try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
 [[ $try_none == survived* ]] || untried mutants "$try_none"
 number=0

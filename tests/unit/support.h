@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the unit suites share: heaps made, checked and compared with a fresh one; random numbers; main. */
+/* What the unit suites share: heaps made, checked and compared with a fresh one; random numbers; the runner. */
 #ifndef MM_UNIT_SUPPORT_H
 #define MM_UNIT_SUPPORT_H
 
@@ -10,6 +10,7 @@
 
 #include "runtime/core/heap.h"
 #include "runtime/cpu/cpuheap.h"
+#include "tests/runner.h"
 #include "tests/unit/serve.h"
 
 #define UNIT_SOME __attribute__((unused)) static
@@ -145,13 +146,5 @@ UNIT_SOME void unit_add(Suite *suite, const char *name, const TTest *const *test
         const TTest *const tests_[] = {__VA_ARGS__};                                               \
         unit_add(suite, name, tests_, (int)(sizeof tests_ / sizeof *tests_));                      \
     } while (0)
-
-UNIT_SOME int unit_main(Suite *suite) {
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
 
 #endif

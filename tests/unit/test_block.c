@@ -400,5 +400,5 @@ int main(void) {
 #endif
     tcase_add_test(tests, stale_reusers);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -277,5 +277,5 @@ int main(void) {
     UNIT_ADD(suite, "classes", serves_every_size, slices_are_aligned, blocks_hold_their_slices,
              stripes_within_what_they_may_hold, division_is_exact, bits, claims);
     UNIT_ADD(suite, "layout", layout, image_of_a_fresh_heap);
-    return unit_main(suite);
+    return suite_run(suite);
 }

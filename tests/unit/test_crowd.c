@@ -144,5 +144,5 @@ int main(void) {
     tcase_add_loop_test(tests, almost_full, 0, 3);
     tcase_add_test(tests, full);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -176,5 +176,5 @@ int main(void) {
     tcase_add_test(tests, misuse);
     tcase_add_loop_test(tests, threads, 0, 2);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -319,5 +319,5 @@ int main(void) {
     tcase_add_test(one, chunks_come_back);
     tcase_add_test(one, flush_takes_answers);
     suite_add_tcase(suite, one);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -382,5 +382,5 @@ int main(void) {
     tcase_add_test(races, garbage_storm);
     tcase_add_loop_test(races, two_at_once, 0, 2);
     suite_add_tcase(suite, races);
-    return unit_main(suite);
+    return suite_run(suite);
 }

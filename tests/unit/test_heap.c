@@ -412,5 +412,5 @@ int main(void) {
                                 usable_size_of_slices, usable_size_of_many, usable_size_of_runs_and_aligned, usable_size_of_nothing};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

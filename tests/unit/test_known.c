@@ -239,5 +239,5 @@ int main(void) {
     tcase_add_test(tests, prefill_of_every_class);
     tcase_add_loop_test(tests, block_pinned_by_one_live_slice, 0, MM_CLASS_COUNT);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

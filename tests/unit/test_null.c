@@ -187,5 +187,5 @@ int main(void) {
     const TTest *const all[] = {rounds, dry_is_remembered, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -159,5 +159,5 @@ int main(void) {
     tcase_add_exit_test(tests, trap, 3);
     tcase_add_test(tests, of_many_at_once);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

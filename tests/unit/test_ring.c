@@ -228,5 +228,5 @@ int main(void) {
     tcase_add_test(tests, late);
     tcase_add_loop_test(tests, every_lot_is_put_once, 0, 5 * 3 * 2);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -285,5 +285,5 @@ int main(void) {
     tcase_add_loop_test(tests, partly_mapped, 0, 11);
     tcase_add_loop_test(tests, runs_and_slices, 0, SIZES);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -123,5 +123,5 @@ int main(void) {
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, schedules, 0, TESTS);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

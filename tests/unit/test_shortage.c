@@ -323,5 +323,5 @@ int main(void) {
                                 flush_of_a_row_of_segments};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -261,5 +261,5 @@ int main(void) {
     tcase_add_loop_test(tests, all_that_came_back_is_used_again, 0, MM_CLASS_COUNT);
     tcase_add_loop_test(tests, bounded_growth, 0, 24);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -310,5 +310,5 @@ int main(void) {
     tcase_set_timeout(grows, 120);
     tcase_add_loop_test(grows, to_and_fro, 0, 2);
     suite_add_tcase(suite, grows);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -318,5 +318,5 @@ int main(void) {
     tcase_set_timeout(threads, 120);
     tcase_add_loop_test(threads, threads_take_and_insert, 0, 4);
     suite_add_tcase(suite, threads);
-    return unit_main(suite);
+    return suite_run(suite);
 }

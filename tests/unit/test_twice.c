@@ -143,5 +143,5 @@ int main(void) {
     tcase_add_loop_test(tests, two_frees, 0, 2 * SIZES);
     tcase_add_loop_test(tests, late_free, 0, SIZES * OTHERS);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

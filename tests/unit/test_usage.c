@@ -139,5 +139,5 @@ int main(void) {
     tcase_add_loop_test(tests, of_every_class, 0, MM_CLASS_COUNT);
     tcase_add_test(tests, marks_that_come_later);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

@@ -86,5 +86,5 @@ int main(void) {
     tcase_add_loop_test(tests, nobody_waits_for_its_own_warp, 0, (int)CASES * 12);
     tcase_add_loop_test(tests, parts_of_a_warp_are_let_go, 0, (int)CASES * 12);
     suite_add_tcase(suite, tests);
-    return unit_main(suite);
+    return suite_run(suite);
 }

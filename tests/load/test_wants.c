@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Suite wants: what cubins and texts made by hand want of the allocator; cubins also cut off at every byte, and with every byte of them
+ * changed. To be built with AddressSanitizer. */
+#include <check.h>
+#include <stdio.h>
+
+#include "interpose/load/wants.h"
+#include "tests/load/made.h"
+#include "tests/load/support.h"
+#include "tests/runner.h"
+
+static unsigned wants(const unsigned char *elf, size_t bytes) {
+    unsigned char *const at = exactly(elf, bytes);
+    const unsigned wanted = mm_wants_of_elf(at, bytes);
+    free(at);
+    return wanted;
+}
+
+START_TEST(elf_wants) {
+    unsigned char elf[4096];
+    const char *const none[] = {NULL};
+    const struct {
+        const char *defined[4], *undefined[8];
+        unsigned wanted;
+    } cases[] = {{{"kernel"}, {"vprintf"}, 0},
+                 {{"kernel"}, {"malloc"}, MM_WANTS_MALLOC},
+                 {{"kernel"}, {"x", "free"}, MM_WANTS_FREE},
+                 {{"kernel"}, {"__cuda_syscall_aligned_malloc"}, MM_WANTS_ALIGNED},
+                 {{"kernel"}, {"mm_usable_size", "y"}, MM_WANTS_USABLE_SIZE},
+                 {{"malloc", "free"}, {"mallo", "malloc_", "_free", "cudaMalloc"}, 0},
+                 {{"free"}, {"free", "malloc"}, MM_WANTS_MALLOC | MM_WANTS_FREE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_uint_eq(wants(elf, made_cubin(elf, cases[i].defined, cases[i].undefined)), cases[i].wanted);
+    ck_assert_uint_eq(wants(elf, made_cubin(elf, none, none)), 0);
+    ck_assert_uint_eq(wants((const unsigned char *)TEXT, sizeof TEXT), MM_WANTS_UNREADABLE);
+}
+END_TEST
+
+START_TEST(elf_without_sections) {
+    unsigned char elf[4096];
+    Elf64_Ehdr head;
+    size_t bytes = cubin(elf);
+    memcpy(&head, elf, sizeof head);
+    /* Their number in the first, as if they were too many. */
+    const uint64_t count = head.e_shnum;
+    memcpy(elf + head.e_shoff + offsetof(Elf64_Shdr, sh_size), &count, sizeof count);
+    memset(elf + offsetof(Elf64_Ehdr, e_shnum), 0, 2);
+    ck_assert_uint_eq(wants(elf, bytes), MM_WANTS_MALLOC);
+    memset(elf + offsetof(Elf64_Ehdr, e_shoff), 0, 8);
+    ck_assert_uint_eq(wants(elf, sizeof head), 0);
+    elf[offsetof(Elf64_Ehdr, e_shnum)] = 3;
+    ck_assert_uint_eq(wants(elf, sizeof head), 0);
+}
+END_TEST
+
+START_TEST(elf_damaged) {
+    unsigned char elf[4096];
+    Elf64_Ehdr head;
+    const size_t bytes = cubin(elf);
+    memcpy(&head, elf, sizeof head);
+    for (size_t cut = 0; cut < bytes; cut++) ck_assert_uint_eq(wants(elf, cut), MM_WANTS_UNREADABLE);
+    const size_t symbols = head.e_shoff + 2 * sizeof(Elf64_Shdr), names = symbols - sizeof(Elf64_Shdr);
+    const struct {
+        size_t at, bytes;
+        uint64_t value;
+    } cases[] = {{0, 1, 0},
+                 {EI_CLASS, 1, ELFCLASS32},
+                 {offsetof(Elf64_Ehdr, e_machine), 2, EM_X86_64},
+                 {offsetof(Elf64_Ehdr, e_shentsize), 2, 63},
+                 {offsetof(Elf64_Ehdr, e_shoff), 8, bytes - 63},
+                 {offsetof(Elf64_Ehdr, e_shoff), 8, ~0ull},
+                 {offsetof(Elf64_Ehdr, e_shnum), 2, 4},
+                 {offsetof(Elf64_Ehdr, e_shnum), 2, 2}, /* the names are behind the last */
+                 {symbols + offsetof(Elf64_Shdr, sh_link), 4, 3},
+                 {symbols + offsetof(Elf64_Shdr, sh_offset), 8, bytes - 8},
+                 {symbols + offsetof(Elf64_Shdr, sh_size), 8, bytes},
+                 {symbols + offsetof(Elf64_Shdr, sh_size), 8, ~0ull},
+                 {names + offsetof(Elf64_Shdr, sh_offset), 8, bytes + 1},
+                 {names + offsetof(Elf64_Shdr, sh_size), 8, ~0ull}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char bad[4096];
+        memcpy(bad, elf, bytes);
+        memcpy(bad + cases[i].at, &cases[i].value, cases[i].bytes);
+        ck_assert_msg(wants(bad, bytes) == (cases[i].at == offsetof(Elf64_Ehdr, e_shnum) && cases[i].value == 2 ? 0 : MM_WANTS_UNREADABLE), "case %zu", i);
+    }
+    /* Names that end too early, and one that begins behind them. */
+    unsigned char bad[4096];
+    memcpy(bad, elf, bytes);
+    memcpy(bad + names + offsetof(Elf64_Shdr, sh_size), &(uint64_t){strlen("kernel") + 2 + strlen("malloc")}, 8);
+    ck_assert_uint_eq(wants(bad, bytes), 0);
+    for (size_t i = 0; i < bytes; i++)
+        for (unsigned change = 1; change < 256; change++) {
+            unsigned char *const at = exactly(elf, bytes);
+            at[i] = (unsigned char)(at[i] ^ change);
+            mm_wants_of_elf(at, bytes);
+            free(at);
+        }
+}
+END_TEST
+
+/* The names end where the file does: a symbol's name may only be compared up to there. */
+START_TEST(elf_names_last) {
+    unsigned char elf[4096];
+    Elf64_Ehdr head;
+    size_t bytes = cubin(elf);
+    memcpy(&head, elf, sizeof head);
+    memcpy(elf + bytes, "\0mallo", 6);
+    const size_t names = head.e_shoff + sizeof(Elf64_Shdr), symbols = head.e_shoff - 2 * sizeof(Elf64_Sym);
+    memcpy(elf + names + offsetof(Elf64_Shdr, sh_offset), &(uint64_t){bytes}, 8);
+    memcpy(elf + names + offsetof(Elf64_Shdr, sh_size), &(uint64_t){6}, 8);
+    for (uint32_t name = 0; name < 16; name++) {
+        for (int i = 0; i < 2; i++) memcpy(elf + symbols + (size_t)i * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_name), &name, 4);
+        ck_assert_uint_eq(wants(elf, bytes + 6), 0);
+    }
+}
+END_TEST
+
+START_TEST(ptx_wants) {
+    static const struct {
+        const char *text;
+        unsigned wanted;
+    } cases[] = {{"", 0},
+                 {TEXT, 0},
+                 {".extern .func (.param .b64 r) malloc\n(", MM_WANTS_MALLOC},
+                 {"malloc", MM_WANTS_MALLOC},
+                 {"call free;", MM_WANTS_FREE},
+                 {"malloc_x my_malloc amalloc malloc1 $free free$ freed", 0},
+                 {"xmalloc malloc", MM_WANTS_MALLOC},
+                 {"__cuda_syscall_aligned_malloc(", MM_WANTS_ALIGNED},
+                 {"mov.u64 %rd1, mm_usable_size;", MM_WANTS_USABLE_SIZE},
+                 {"free,malloc", MM_WANTS_MALLOC | MM_WANTS_FREE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t bytes = strlen(cases[i].text);
+        unsigned char *const at = exactly(cases[i].text, bytes); /* no zero behind it */
+        ck_assert_msg(mm_wants_of_ptx((const char *)at, bytes) == cases[i].wanted, "%s", cases[i].text);
+        free(at);
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *const suite = suite_create("wants");
+    TCase *const made = tcase_create("made by hand");
+    tcase_set_timeout(made, 120);
+    tcase_add_test(made, elf_wants);
+    tcase_add_test(made, elf_without_sections);
+    tcase_add_test(made, elf_damaged);
+    tcase_add_test(made, elf_names_last);
+    tcase_add_test(made, ptx_wants);
+    suite_add_tcase(suite, made);
+    return suite_run(suite);
+}
