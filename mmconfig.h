@@ -281,6 +281,10 @@ MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are
 #define MM_HEAP_REF_PREFIX "mm_heap_v"
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
+/* malloc and aligned malloc with room in front (runtime/core/cookie.h), for machine code. No longer than CUDA's names, in the place of which
+ * they are written; '$' is for the implementation's use. */
+#define MM_LINKED_NEW "mm$new"
+#define MM_LINKED_ALIGNED_NEW "mm$aligned_new"
 #define MM_HEAP_REF_BYTES 2208
 
 #endif

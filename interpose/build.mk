@@ -4,7 +4,7 @@
 
 MMLIBDIR := $(abspath $(PREFIX))/lib/mm
 MM_SPLICE_O := $(patsubst interpose/%.c,$(BUILD)/interpose/%.o,\
-	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)) interpose/load/cubin.c interpose/load/wants.c)
+	$(filter-out %/mmfragment.c,$(wildcard interpose/splice/*.c)) interpose/load/cubin.c interpose/load/elf.c interpose/load/wants.c)
 MM_SPLICE_H := $(wildcard interpose/*.h interpose/splice/*.h interpose/load/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
 # What a link takes, but mmhook.o (runtime.mk).

@@ -3,7 +3,7 @@
  * malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size (defining those in CUDA source would also define host
  * functions of that name).
  */
-#include "runtime/core/closed.h"
+#include "runtime/core/cookie.h"
 
 extern "C" {
 
@@ -40,8 +40,7 @@ MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     return MM_HEAP_REF.heap ? mm_closed_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_RUN) : mm_no_heap();
 }
 MM_FN_RARE void mm_device_free_other(uint64_t left) {
-    if (MM_HEAP_REF.open_bytes) mm_heap_free_other(&MM_HEAP_REF, left);
-    else if (MM_HEAP_REF.heap) mm_closed_free(&MM_HEAP_REF, (void *)mm_left_address(left));
+    if (MM_HEAP_REF.heap) mm_cookie_free_other(&MM_HEAP_REF, left);
     else mm_no_heap();
 }
 
@@ -70,6 +69,17 @@ __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
 
 /* See mm_heap_usable_size. Without a heap nothing is an allocation of it. */
 __device__ size_t mm_device_usable_size(const void *p) {
-    return mm_closed_usable_size(&MM_HEAP_REF, p);
+    return mm_cookie_usable_size(&MM_HEAP_REF, p);
+}
+
+/* malloc and aligned malloc for machine code that stores in front of what they return (cookie.h); libmm renames what such code calls. An
+ * alignment that is no slice's is that of no array: it gets no room. */
+__device__ void *mm_device_new(size_t bytes) {
+    return mm_cookie_put(mm_device_malloc(mm_cookie_bytes(bytes, MM_COOKIE_SHIFT)), MM_COOKIE_SHIFT);
+}
+__device__ void *mm_device_aligned_new(size_t bytes, size_t align) {
+    if (align == 0 || (align & (align - 1)) != 0 || align > MM_SLICE_BYTES_MAX) return mm_device_aligned_malloc(bytes, align);
+    const uint32_t shift = mm_cookie_shift(align);
+    return mm_cookie_put(mm_device_aligned_malloc(mm_cookie_bytes(bytes, shift), align), shift);
 }
 }

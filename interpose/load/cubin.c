@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "interpose/load/cubin.h"
 
-#include <elf.h>
-#include <stdint.h>
 #include <string.h>
+
+#include "interpose/load/elf.h"
 
 enum {
     TYPE_EXTENSIBLE = 0xff00,         /* e_type */
-    SECTION_SHARED = 0x7000000a,      /* sh_type of shared memory in images that can be linked */
     SECTION_SYMBOLS_MERC = 0x70000085, /* symbols of the code's other form (.nv.merc), sm_100 and later */
     SYMBOL_CUDA_OBJECT = 13,          /* type of a symbol for data in images that can be linked */
     RESERVED_SHARED = 1024,           /* bytes of each CTA that the system has for itself, sm_90 and later */
@@ -17,59 +16,9 @@ enum {
 #define RESERVED_SHARED_SECTION ".nv.shared.reserved.0"
 #define WAR_VARIABLE "__nv_reservedSMEM_gb10b_war_var"
 
-/* An image, of which the header and the table of sections are within bounds. */
-struct view {
-    char *base;
-    size_t bytes;
-    Elf64_Ehdr head;
-    const char *names; /* of sections; the last byte is 0 */
-    uint64_t names_bytes;
-};
-
-static Elf64_Shdr section(const struct view *v, unsigned i) {
-    Elf64_Shdr s;
-    memcpy(&s, v->base + v->head.e_shoff + (size_t)i * sizeof s, sizeof s);
-    return s;
-}
-
-static void put_section(const struct view *v, unsigned i, const Elf64_Shdr *s) {
-    memcpy(v->base + v->head.e_shoff + (size_t)i * sizeof *s, s, sizeof *s);
-}
-
-/* What a section has in the file; NULL if nothing, or not all of it. */
-static char *contents(const struct view *v, const Elf64_Shdr *s) {
-    if (s->sh_type == SHT_NOBITS || s->sh_type == SECTION_SHARED || s->sh_type == SHT_NULL) return NULL;
-    return s->sh_offset <= v->bytes && s->sh_size <= v->bytes - s->sh_offset ? v->base + s->sh_offset : NULL;
-}
-
-static const char *name_of(const struct view *v, const Elf64_Shdr *s) { return s->sh_name < v->names_bytes ? v->names + s->sh_name : ""; }
-
-/* The strings of section i, zero-terminated; NULL if it has none. */
-static const char *strings(const struct view *v, unsigned i, uint64_t *bytes) {
-    if (i >= v->head.e_shnum) return NULL;
-    const Elf64_Shdr s = section(v, i);
-    const char *text = contents(v, &s);
-    *bytes = s.sh_size;
-    return text && s.sh_size && !text[s.sh_size - 1] ? text : NULL;
-}
-
-static bool try_view(struct view *v, const void *image, size_t bytes) {
-    memset(v, 0, sizeof *v);
-    v->base = (char *)(uintptr_t)image;
-    v->bytes = bytes;
-    if (!image || bytes < sizeof v->head) return false;
-    memcpy(&v->head, image, sizeof v->head);
-    if (memcmp(v->head.e_ident, ELFMAG, SELFMAG) != 0 || v->head.e_ident[EI_CLASS] != ELFCLASS64 ||
-        v->head.e_ident[EI_DATA] != ELFDATA2LSB || v->head.e_machine != EM_CUDA || v->head.e_shentsize != sizeof(Elf64_Shdr) ||
-        v->head.e_shoff > bytes || (bytes - v->head.e_shoff) / sizeof(Elf64_Shdr) < v->head.e_shnum)
-        return false;
-    v->names = strings(v, v->head.e_shstrndx, &v->names_bytes);
-    return v->names != NULL;
-}
-
 enum mm_cubin_kind mm_cubin_kind(const void *image, size_t bytes) {
-    struct view v;
-    if (!try_view(&v, image, bytes)) return MM_CUBIN_NONE;
+    struct mm_elf v;
+    if (!mm_elf_try_open(&v, image, bytes)) return MM_CUBIN_NONE;
     switch (v.head.e_type) {
     case ET_EXEC: return MM_CUBIN_WHOLE;
     case ET_REL: return MM_CUBIN_PART;
@@ -88,7 +37,7 @@ size_t mm_cubin_bytes(const void *image) {
     for (unsigned i = 0; i < head.e_shnum; i++) {
         Elf64_Shdr s;
         memcpy(&s, (const char *)image + head.e_shoff + (size_t)i * sizeof s, sizeof s);
-        if (s.sh_type == SHT_NOBITS || s.sh_type == SECTION_SHARED || s.sh_type == SHT_NULL) continue;
+        if (s.sh_type == SHT_NOBITS || s.sh_type == MM_ELF_SHARED || s.sh_type == SHT_NULL) continue;
         if (s.sh_offset + s.sh_size > end) end = s.sh_offset + s.sh_size;
     }
     const size_t segments = head.e_phoff + (size_t)head.e_phnum * sizeof(Elf64_Phdr);
@@ -97,33 +46,14 @@ size_t mm_cubin_bytes(const void *image) {
 
 /* ---- symbols --------------------------------------------------------------------------------------- */
 
-struct symbols {
-    char *at;
-    uint64_t count, names_bytes;
-    const char *names;
-};
-
-static bool try_symbols(const struct view *v, const Elf64_Shdr *s, struct symbols *t) {
-    t->at = contents(v, s);
-    t->count = s->sh_size / sizeof(Elf64_Sym);
-    t->names = t->at ? strings(v, s->sh_link, &t->names_bytes) : NULL;
-    return t->names != NULL;
-}
-
-static Elf64_Sym symbol(const struct symbols *t, uint64_t i) {
-    Elf64_Sym s;
-    memcpy(&s, t->at + i * sizeof s, sizeof s);
-    return s;
-}
-
 /* Data have a type of their own until they are linked. */
-static void settle_symbols(const struct view *v) {
-    struct symbols t;
+static void settle_symbols(const struct mm_elf *v) {
+    struct mm_elf_symbols t;
     for (unsigned i = 0; i < v->head.e_shnum; i++) {
-        const Elf64_Shdr s = section(v, i);
-        if (s.sh_type != SHT_SYMTAB || !try_symbols(v, &s, &t)) continue;
+        const Elf64_Shdr s = mm_elf_section(v, i);
+        if (s.sh_type != SHT_SYMTAB || !mm_elf_try_symbols(v, &s, &t)) continue;
         for (uint64_t k = 0; k < t.count; k++) {
-            Elf64_Sym its = symbol(&t, k);
+            Elf64_Sym its = mm_elf_symbol(&t, k);
             if (ELF64_ST_TYPE(its.st_info) != SYMBOL_CUDA_OBJECT) continue;
             its.st_info = (unsigned char)ELF64_ST_INFO(ELF64_ST_BIND(its.st_info), STT_OBJECT);
             memcpy(t.at + k * sizeof its, &its, sizeof its);
@@ -132,11 +62,11 @@ static void settle_symbols(const struct view *v) {
 }
 
 /* In images that can be linked the value of this variable is its alignment (sm_110); nvlink divides by it. */
-static void align_war_variable(const struct view *v, const Elf64_Shdr *s) {
-    struct symbols t;
-    if (!try_symbols(v, s, &t)) return;
+static void align_war_variable(const struct mm_elf *v, const Elf64_Shdr *s) {
+    struct mm_elf_symbols t;
+    if (!mm_elf_try_symbols(v, s, &t)) return;
     for (uint64_t k = 0; k < t.count; k++) {
-        Elf64_Sym its = symbol(&t, k);
+        Elf64_Sym its = mm_elf_symbol(&t, k);
         if (its.st_value || its.st_name >= t.names_bytes || strcmp(t.names + its.st_name, WAR_VARIABLE) != 0) continue;
         its.st_value = WAR_VARIABLE_ALIGNMENT;
         memcpy(t.at + k * sizeof its, &its, sizeof its);
@@ -146,34 +76,34 @@ static void align_war_variable(const struct view *v, const Elf64_Shdr *s) {
 /* ---- before the link ------------------------------------------------------------------------------- */
 
 /* .nv.shared.KERNEL */
-static bool is_shared(const struct view *v, const Elf64_Shdr *s) {
-    const char *name = name_of(v, s);
+static bool is_shared(const struct mm_elf *v, const Elf64_Shdr *s) {
+    const char *name = mm_elf_name(v, s);
     return s->sh_type == SHT_NOBITS && strncmp(name, ".nv.shared.", 11) == 0 && strcmp(name, RESERVED_SHARED_SECTION) != 0;
 }
 
-static bool has_section(const struct view *v, const char *name) {
+static bool has_section(const struct mm_elf *v, const char *name) {
     for (unsigned i = 0; i < v->head.e_shnum; i++) {
-        const Elf64_Shdr s = section(v, i);
-        if (strcmp(name_of(v, &s), name) == 0) return true;
+        const Elf64_Shdr s = mm_elf_section(v, i);
+        if (strcmp(mm_elf_name(v, &s), name) == 0) return true;
     }
     return false;
 }
 
 bool mm_cubin_open(void *image, size_t bytes) {
-    struct view v;
-    if (!try_view(&v, image, bytes) || v.head.e_type != ET_EXEC) return false;
+    struct mm_elf v;
+    if (!mm_elf_try_open(&v, image, bytes) || v.head.e_type != ET_EXEC) return false;
     const uint64_t reserved = has_section(&v, RESERVED_SHARED_SECTION) ? RESERVED_SHARED : 0;
     for (unsigned i = 0; i < v.head.e_shnum; i++) {
-        const Elf64_Shdr s = section(&v, i);
+        const Elf64_Shdr s = mm_elf_section(&v, i);
         if (is_shared(&v, &s) && s.sh_size < reserved) return false;
     }
     for (unsigned i = 0; i < v.head.e_shnum; i++) {
-        Elf64_Shdr s = section(&v, i);
+        Elf64_Shdr s = mm_elf_section(&v, i);
         if (s.sh_type == SECTION_SYMBOLS_MERC) align_war_variable(&v, &s);
         if (!is_shared(&v, &s)) continue;
-        s.sh_type = SECTION_SHARED;
+        s.sh_type = MM_ELF_SHARED;
         s.sh_size -= reserved;
-        put_section(&v, i, &s);
+        mm_elf_put_section(&v, i, &s);
     }
     v.head.e_type = TYPE_EXTENSIBLE;
     memcpy(v.base, &v.head, sizeof v.head);
@@ -183,20 +113,20 @@ bool mm_cubin_open(void *image, size_t bytes) {
 /* ---- after the link -------------------------------------------------------------------------------- */
 
 /* Index of the section of that name, looked for from `from` on, since a linker mostly keeps the order; e_shnum if there is none. */
-static unsigned find(const struct view *v, const char *name, unsigned from) {
+static unsigned find(const struct mm_elf *v, const char *name, unsigned from) {
     for (unsigned n = 0; n < v->head.e_shnum; n++) {
         const unsigned i = (from + n) % v->head.e_shnum;
-        const Elf64_Shdr s = section(v, i);
-        if (strcmp(name_of(v, &s), name) == 0) return i;
+        const Elf64_Shdr s = mm_elf_section(v, i);
+        if (strcmp(mm_elf_name(v, &s), name) == 0) return i;
     }
     return v->head.e_shnum;
 }
 
 /* Whether a relocation of the section `text` is at the instruction at `offset`: the linker may have written an address there. */
-static bool is_relocated(const struct view *v, unsigned text, uint64_t offset) {
+static bool is_relocated(const struct mm_elf *v, unsigned text, uint64_t offset) {
     for (unsigned i = 0; i < v->head.e_shnum; i++) {
-        const Elf64_Shdr s = section(v, i);
-        const char *const at = (s.sh_type == SHT_RELA || s.sh_type == SHT_REL) && s.sh_info == text ? contents(v, &s) : NULL;
+        const Elf64_Shdr s = mm_elf_section(v, i);
+        const char *const at = (s.sh_type == SHT_RELA || s.sh_type == SHT_REL) && s.sh_info == text ? mm_elf_contents(v, &s) : NULL;
         const size_t size = s.sh_type == SHT_RELA ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
         for (uint64_t k = 0; at && k < s.sh_size / size; k++) {
             uint64_t where;
@@ -207,7 +137,7 @@ static bool is_relocated(const struct view *v, unsigned text, uint64_t offset) {
     return false;
 }
 
-static bool same_text(const struct view *was, unsigned text, const char *a, const char *b, uint64_t bytes) {
+static bool same_text(const struct mm_elf *was, unsigned text, const char *a, const char *b, uint64_t bytes) {
     if (memcmp(a, b, bytes) == 0) return true;
     for (uint64_t at = 0; at < bytes; at += INSTRUCTION) {
         const uint64_t n = bytes - at < INSTRUCTION ? bytes - at : INSTRUCTION;
@@ -217,46 +147,46 @@ static bool same_text(const struct view *was, unsigned text, const char *a, cons
 }
 
 /* Whether section i of the original is in the linked image as it must be: NULL, or what is wrong. *next: where to look. */
-static const char *settle_section(const struct view *v, const struct view *was, unsigned i, const char **where, unsigned *next) {
-    const Elf64_Shdr old = section(was, i);
-    const char *const name = name_of(was, &old);
+static const char *settle_section(const struct mm_elf *v, const struct mm_elf *was, unsigned i, const char **where, unsigned *next) {
+    const Elf64_Shdr old = mm_elf_section(was, i);
+    const char *const name = mm_elf_name(was, &old);
     const bool is_text = strncmp(name, ".text.", 6) == 0, is_variables = strcmp(name, ".nv.constant3") == 0;
     *where = name;
     if (!is_shared(was, &old) && !is_text && !is_variables && strncmp(name, ".nv.constant0.", 14) != 0) return NULL;
     const unsigned k = find(v, name, *next);
     if (k == v->head.e_shnum) return "is missing";
     *next = k + 1;
-    Elf64_Shdr s = section(v, k);
+    Elf64_Shdr s = mm_elf_section(v, k);
     if (is_shared(was, &old)) {
         if (s.sh_type != SHT_NOBITS) return "is no shared memory";
         s.sh_size = old.sh_size;
-        put_section(v, k, &s);
+        mm_elf_put_section(v, k, &s);
         return NULL;
     }
-    const char *const a = contents(was, &old), *const b = contents(v, &s);
+    const char *const a = mm_elf_contents(was, &old), *const b = mm_elf_contents(v, &s);
     if (!a || !b || (is_variables ? s.sh_size < old.sh_size : s.sh_size != old.sh_size)) return "has another size";
     return (is_text ? same_text(was, i, a, b, old.sh_size) : memcmp(a, b, old.sh_size) == 0) ? NULL : "has changed";
 }
 
 /* Kernels without shared memory of their own have none, not what the system has for itself. */
-static void settle_empty(const struct view *v, const struct view *was) {
+static void settle_empty(const struct mm_elf *v, const struct mm_elf *was) {
     for (unsigned i = 0; i < v->head.e_shnum; i++) {
-        Elf64_Shdr s = section(v, i);
-        if (!is_shared(v, &s) || find(was, name_of(v, &s), i) != was->head.e_shnum) continue;
+        Elf64_Shdr s = mm_elf_section(v, i);
+        if (!is_shared(v, &s) || find(was, mm_elf_name(v, &s), i) != was->head.e_shnum) continue;
         s.sh_size = 0;
-        put_section(v, i, &s);
+        mm_elf_put_section(v, i, &s);
     }
 }
 
 const char *mm_cubin_settle(void *image, size_t bytes, const void *original, size_t original_bytes, const char **where) {
-    struct view v, was;
+    struct mm_elf v, was;
     const char *wrong = NULL;
     unsigned next = 0;
     *where = "";
-    if (!try_view(&v, image, bytes) || v.head.e_type != ET_EXEC) return "the link made no finished image";
+    if (!mm_elf_try_open(&v, image, bytes) || v.head.e_type != ET_EXEC) return "the link made no finished image";
     settle_symbols(&v);
     if (!original) return NULL;
-    if (!try_view(&was, original, original_bytes)) return "the program's image is damaged";
+    if (!mm_elf_try_open(&was, original, original_bytes)) return "the program's image is damaged";
     for (unsigned i = 0; !wrong && i < was.head.e_shnum; i++) wrong = settle_section(&v, &was, i, where, &next);
     if (!wrong) settle_empty(&v, &was);
     return wrong;

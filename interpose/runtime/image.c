@@ -63,10 +63,12 @@ static bool fits(const struct mm_fatbin_entry *e, unsigned arch) {
     return (e->kind == MM_FATBIN_PTX && !e->arch_suffix) || e->arch / 10 == arch / 10;
 }
 
-/* The newest machine code; without any, the newest PTX. Of two that are alike the last PTX, the first machine code. */
+/* The newest machine code, of sm_90 and sm_90a the latter; without any, the newest PTX. Of two that are alike the last PTX, the first machine
+ * code. */
 static bool is_better(const struct mm_fatbin_entry *e, const struct mm_fatbin_entry *best) {
     if (e->kind != best->kind) return e->kind == MM_FATBIN_ELF || best->kind != MM_FATBIN_ELF;
-    return e->kind == MM_FATBIN_ELF ? e->arch > best->arch : e->arch >= best->arch;
+    if (e->kind != MM_FATBIN_ELF) return e->arch >= best->arch;
+    return e->arch != best->arch ? e->arch > best->arch : e->arch_suffix == 'a' && best->arch_suffix != 'a';
 }
 
 enum mm_image_kind mm_image_choose(const void *image, int arch, struct mm_fatbin_payload *chosen) {

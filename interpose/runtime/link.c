@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/load/cookies.h"
 #include "interpose/load/cubin.h"
 #include "interpose/load/wants.h"
 #include "interpose/runtime/resolve.h"
@@ -258,6 +259,10 @@ bool mm_link_try_cubin(struct mm_link *l, const void *image, size_t bytes, const
     const struct input input = {CU_JIT_INPUT_CUBIN, "the program's machine code", opened, bytes};
     bool done = !is_whole || mm_cubin_open(opened, bytes);
     if (!done) snprintf(why, why_bytes, "the image is damaged");
+    if (done && mm_cookies_may_be_stored(opened, bytes)) {
+        done = mm_cookies_try_make_room(opened, bytes);
+        if (!done) snprintf(why, why_bytes, "it stores in front of what malloc returns, and cannot be given room there");
+    }
     if (done) done = try_link(l, &input, options, values, count, is_library, why, why_bytes);
     if (done) wrong = put_right(l, is_whole ? image : NULL, bytes, &where);
     if (wrong) snprintf(why, why_bytes, "of the linked image, %s%s%s", where, *where ? " " : "", wrong);

@@ -10,6 +10,10 @@
 const char *const mm_splice_service_source[MM_SPLICE_SERVICES] = {"mm_device_malloc", "mm_device_free",
                                                                   "mm_device_aligned_malloc", "mm_device_usable_size"};
 
+/* What only machine code calls that libmm links (interpose/load/counts.h), by names that no program has. */
+static const char *const linked_source[] = {"mm_device_new", "mm_device_aligned_new"}, *const linked[] = {MM_LINKED_NEW, MM_LINKED_ALIGNED_NEW};
+enum { LINKED = sizeof linked / sizeof *linked };
+
 /* Whatever else the allocator calls; the driver provides both to every module. */
 static const char *const known_externs[] = {"__assertfail", "vprintf"};
 
@@ -53,6 +57,8 @@ static int check_item(const struct mm_item *item, int *services, int *heaps, str
 static int add_token(struct mm_splice_text *out, const struct mm_module *m, const struct mm_token *t) {
     const int service = t->kind == MM_TOKEN_IDENTIFIER ? source_index(t) : -1;
     if (service >= 0) return mm_text_add_string(out, mm_splice_service[service]);
+    for (size_t i = 0; t->kind == MM_TOKEN_IDENTIFIER && i < LINKED; i++)
+        if (mm_token_is(t, linked_source[i])) return mm_text_add_string(out, linked[i]);
     for (size_t i = 0; t->kind == MM_TOKEN_IDENTIFIER && i < m->count; i++)
         if (same_name(&m->items[i].name, t)) {
             if (!is_extern(&m->items[i]) && !is_heap(&m->items[i]) && mm_text_add_string(out, MM_SPLICE_PREFIX))

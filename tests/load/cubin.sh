@@ -11,7 +11,8 @@ names=()
 image() {
     local name=$1 arch=$2 source=$3
     shift 3
-    "$CUDA_HOME/bin/nvcc" -cubin -arch="sm_$arch" "$@" "$src/$source.cu" -o "$name.plain.cubin"
+    if [[ $source == *.ptx ]]; then "$CUDA_HOME/bin/ptxas" -arch="sm_$arch" "$source" -o "$name.plain.cubin"
+    else "$CUDA_HOME/bin/nvcc" -cubin -arch="sm_$arch" "$@" "$src/$source.cu" -o "$name.plain.cubin"; fi
     "$test" open "$name.plain.cubin" "$name.opened.cubin"
     "$CUDA_HOME/bin/nvlink" -m64 --arch="sm_$arch" "$name.opened.cubin" "$lib/device/mm32.a" -o "$name.linked.cubin" 2>"$name.log" ||
         { cat "$name.log" >&2 && exit 1; }
@@ -22,6 +23,11 @@ mapfile -t archs < <("$CUDA_HOME/bin/nvcc" --list-gpu-code | sed 's/sm_//' |
     grep -xF -f <(printf '%s\n' "$lib"/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/'))
 image one 90 one
 for arch in "${archs[@]}"; do image "shared$arch" "$arch" shared; done
+# Stores in front of arrays: one text for all architectures.
+arrays=../../splice/programs/arrays
+"$CUDA_HOME/bin/nvcc" -ptx -arch="compute_${archs[0]}" "$src/$arrays.cu" -o arrays.ptx
+for arch in "${archs[@]}"; do image "arrays$arch" "$arch" arrays.ptx; done
+image arrays_debug 90 "$arrays" -G
 image debug 90 shared -G
 image lines 90 shared -lineinfo
 image few 90 shared -maxrregcount=32

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Suite cubin: machine code of the toolkit, opened, linked (cubin.sh) and put right; cut off anywhere, and with changed bytes. To be built
  * with AddressSanitizer. argv: the folder of NAME.plain.cubin and NAME.linked.cubin, then the names. Or: open PLAIN OPENED. */
+#define _GNU_SOURCE /* memmem */
 #include <check.h>
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/load/cookies.h"
 #include "interpose/load/cubin.h"
 #include "interpose/load/wants.h"
 #include "tests/runner.h"
@@ -150,6 +152,73 @@ START_TEST(what_is_missing_is_noticed) {
 }
 END_TEST
 
+/* ---- stores in front of arrays ---------------------------------------------------------------------- */
+
+static bool is_arrays(const char *name) { return strncmp(name, "arrays", 6) == 0; }
+
+START_TEST(stores_in_front_are_found) {
+    struct image plain = image_of(_i, "plain");
+    ck_assert_msg(mm_cookies_may_be_stored(plain.at, plain.bytes) == is_arrays(names[_i]), "%s", names[_i]);
+    free(plain.at);
+}
+END_TEST
+
+/* The first symbol of that name: its place in the image; 0 if there is none. */
+static size_t symbol_at(const struct image *i, const char *name) {
+    for (unsigned n = 0; n < head_of(i).e_shnum; n++) {
+        const Elf64_Shdr s = section_of(i, n);
+        for (uint64_t at = 0; s.sh_type == SHT_SYMTAB && at < s.sh_size; at += sizeof(Elf64_Sym)) {
+            Elf64_Sym symbol;
+            memcpy(&symbol, i->at + s.sh_offset + at, sizeof symbol);
+            if (strcmp(i->at + section_of(i, s.sh_link).sh_offset + symbol.st_name, name) == 0) return s.sh_offset + at;
+        }
+    }
+    return 0;
+}
+
+/* Two names change, in their own bytes, and nothing else. */
+START_TEST(room_is_made) {
+    static const char *const from[] = {"malloc", "__cuda_syscall_aligned_malloc"}, *const to[] = {"mm$new", "mm$aligned_new"};
+    struct image plain = image_of(_i, "plain"), room = copy_of(&plain, plain.bytes);
+    size_t changed = 0, expected = 0;
+    ck_assert(mm_cookies_try_make_room(room.at, room.bytes));
+    for (int k = 0; k < 2; k++) {
+        const size_t was = symbol_at(&plain, from[k]);
+        ck_assert_uint_eq(symbol_at(&room, from[k]), 0);
+        ck_assert_uint_eq(symbol_at(&room, to[k]), was);
+        for (size_t b = 0; was && b <= strlen(to[k]); b++) expected += from[k][b] != to[k][b];
+    }
+    for (size_t b = 0; b < plain.bytes; b++) changed += plain.at[b] != room.at[b];
+    ck_assert_uint_eq(changed, expected);
+    ck_assert(symbol_at(&plain, "malloc") != 0);
+    ck_assert_uint_eq(symbol_at(&room, "free"), symbol_at(&plain, "free"));
+    free(room.at);
+    free(plain.at);
+}
+END_TEST
+
+/* A name that others use, too, or one that is a part of another, stays, and so does everything. */
+START_TEST(names_in_the_same_bytes) {
+    struct image plain = image_of(0, "plain");
+    const size_t at = symbol_at(&plain, "malloc"), other = at - sizeof(Elf64_Sym);
+    for (int way = 0; way < 3; way++) {
+        struct image changed = copy_of(&plain, plain.bytes);
+        Elf64_Sym its, neighbour;
+        memcpy(&its, changed.at + at, sizeof its);
+        memcpy(&neighbour, changed.at + other, sizeof neighbour);
+        if (way < 2) neighbour.st_name = its.st_name + (way ? 2 : 0), neighbour.st_shndx = 1;
+        else *(char *)memmem(changed.at, changed.bytes, "\0malloc", 7) = 'x'; /* "...xmalloc" */
+        memcpy(changed.at + other, &neighbour, sizeof neighbour);
+        struct image before = copy_of(&changed, changed.bytes);
+        ck_assert_msg(!mm_cookies_try_make_room(changed.at, changed.bytes), "way %d", way);
+        ck_assert_int_eq(memcmp(before.at, changed.at, changed.bytes), 0);
+        free(before.at);
+        free(changed.at);
+    }
+    free(plain.at);
+}
+END_TEST
+
 /* All of it on bytes that may be anything: nothing is read or written beyond them. scratch: as large as the image. */
 static void exercise(const struct image *i, const struct image *plain, struct image *scratch) {
     const char *where;
@@ -157,6 +226,8 @@ static void exercise(const struct image *i, const struct image *plain, struct im
     mm_wants_of_elf(i->at, i->bytes);
     memcpy(scratch->at, i->at, i->bytes);
     mm_cubin_open(scratch->at, scratch->bytes);
+    mm_cookies_may_be_stored(scratch->at, scratch->bytes);
+    mm_cookies_try_make_room(scratch->at, scratch->bytes);
     memcpy(scratch->at, i->at, i->bytes);
     mm_cubin_settle(scratch->at, scratch->bytes, plain->at, plain->bytes, &where);
     memcpy(scratch->at, plain->at, plain->bytes < i->bytes ? plain->bytes : i->bytes);
@@ -230,6 +301,7 @@ END_TEST
 
 static int open_file(const char *from, const char *to) {
     struct image i = read_file(from);
+    if (mm_cookies_may_be_stored(i.at, i.bytes) && !mm_cookies_try_make_room(i.at, i.bytes)) return 1;
     FILE *f = mm_cubin_open(i.at, i.bytes) ? fopen(to, "wb") : NULL;
     const int bad = !f || fwrite(i.at, 1, i.bytes, f) != i.bytes;
     free(i.at);
@@ -247,6 +319,9 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(tests, links_are_put_right, 0, argc - 2);
     tcase_add_loop_test(tests, changes_are_noticed, 0, argc - 2);
     tcase_add_loop_test(tests, what_is_missing_is_noticed, 0, argc - 2);
+    tcase_add_loop_test(tests, stores_in_front_are_found, 0, argc - 2);
+    tcase_add_loop_test(tests, room_is_made, 0, argc - 2);
+    tcase_add_test(tests, names_in_the_same_bytes);
     tcase_add_test(tests, cut_images);
     tcase_add_test(tests, changed_bytes);
     tcase_add_test(tests, what_is_no_finished_image_stays);

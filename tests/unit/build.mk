@@ -2,7 +2,7 @@
 # The unit suites: the allocator core on the CPU, one Check program for each room. Three builds: plain (all),
 # address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
 
-UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard fill
+UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard fill cookie
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule warps crowd stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
 # $(1): flags of the test that are none of the core's; $(2): the core's build
