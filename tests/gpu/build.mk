@@ -18,7 +18,8 @@ GPU_GROW := $(addprefix $(GPU_TESTS)/,grow back ways ways_ptds)
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
 GPU_HEADER := $(addprefix $(GPU_TESTS)/,header header_rdc)
 GPU_ARRAYS := $(addprefix $(GPU_TESTS)/,arrays arrays_rdc arrays_debug arrays_ptx)
-GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) $(GPU_TESTS)/usage
+GPU_PLAIN_ARRAYS := $(GPU_ARRAYS:$(GPU_TESTS)/%=$(GPU_TESTS)/plain_%)
+GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) $(GPU_PLAIN_ARRAYS) $(GPU_TESTS)/usage
 
 .PHONY: build-gpu-tests
 # Programs that run.sh runs besides, and two that are run by hand.
@@ -64,13 +65,16 @@ $(GPU_HEADER): tests/gpu/test_header.cu include/mm.h $(GPU_HEADERS) $(MM_PTX) $(
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $(GPU_MODE) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
 
 # Counts in front of arrays: whole program, relocatable, for debugging, by the driver's JIT.
-$(GPU_TESTS)/arrays: GPU_MODE := -arch=sm_$(GPU_ARCH)
-$(GPU_TESTS)/arrays_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
-$(GPU_TESTS)/arrays_debug: GPU_MODE := -arch=sm_$(GPU_ARCH) -G
-$(GPU_TESTS)/arrays_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
+$(GPU_TESTS)/arrays $(GPU_TESTS)/plain_arrays: GPU_MODE := -arch=sm_$(GPU_ARCH)
+$(GPU_TESTS)/arrays_rdc $(GPU_TESTS)/plain_arrays_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
+$(GPU_TESTS)/arrays_debug $(GPU_TESTS)/plain_arrays_debug: GPU_MODE := -arch=sm_$(GPU_ARCH) -G
+$(GPU_TESTS)/arrays_ptx $(GPU_TESTS)/plain_arrays_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
 $(GPU_ARRAYS): tests/gpu/test_arrays.cu tests/gpu/support.h $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
+$(GPU_PLAIN_ARRAYS): tests/gpu/test_arrays.cu tests/gpu/support.h
+	@mkdir -p $(@D)
+	$(NVCC) $(GPU_FLAGS) $(GPU_MODE) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
 
 $(GPU_TESTS)/usage: tests/gpu/test_usage.cu include/mm.h tests/gpu/support.h $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
