@@ -18,7 +18,11 @@ enum {
     WIDTH_8_BYTES = 5,
     TARGET_SHIFT = 16, /* the register that gets the result */
     TARGET_MASK = 0xff,
-    STACK_POINTER = 1
+    STACK_POINTER = 1,
+    SECTION_PROTOTYPES = 0x70000002 /* sh_type of .nv.prototype: an array of these */
+};
+struct prototype {
+    uint32_t symbol, text; /* index; in the names of the symbols */
 };
 static const uint32_t minus_8 = UINT32_C(0xfffffff8); /* in bits 32 to 63 */
 
@@ -86,6 +90,23 @@ static uint64_t find(const struct mm_elf_symbols *t, const char *name) {
     return 0;
 }
 
+/* After a device link each function that is not there has a prototype, "#ll|12p4r20..." for malloc: a result of 64 bits, an argument of 64 bits,
+ * and what a service of the system leaves alone. Ours has "#ll", and a linker makes no exception of functions that it does not know. Cuts it
+ * there. */
+static void cut_prototypes(const struct mm_elf *e, const struct mm_elf_symbols *t, unsigned table, uint64_t name) {
+    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+        const Elf64_Shdr s = mm_elf_section(e, i);
+        const char *const entries = s.sh_type == SECTION_PROTOTYPES && s.sh_link == table ? mm_elf_contents(e, &s) : NULL;
+        for (uint64_t at = 0; entries && at + sizeof(struct prototype) <= s.sh_size; at += sizeof(struct prototype)) {
+            struct prototype its;
+            memcpy(&its, entries + at, sizeof its);
+            if (its.symbol >= t->count || its.text >= t->names_bytes || mm_elf_symbol(t, its.symbol).st_name != name) continue;
+            char *const text = e->base + (t->names - e->base) + its.text;
+            if (*text == '#') text[strcspn(text, "|")] = 0;
+        }
+    }
+}
+
 static bool try_each(const struct mm_elf *e, bool is_to_write) {
     struct mm_elf_symbols t;
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
@@ -96,7 +117,9 @@ static bool try_each(const struct mm_elf *e, bool is_to_write) {
             const uint64_t at = find(&t, renamed[n].from);
             if (!at) continue;
             if (!is_alone(e, &t, at, strlen(renamed[n].from))) return false;
-            if (is_to_write) memcpy(e->base + (t.names - e->base) + at, renamed[n].to, strlen(renamed[n].to) + 1);
+            if (!is_to_write) continue;
+            cut_prototypes(e, &t, i, at);
+            memcpy(e->base + (t.names - e->base) + at, renamed[n].to, strlen(renamed[n].to) + 1);
         }
     }
     return true;

@@ -11,7 +11,10 @@ names=()
 image() {
     local name=$1 arch=$2 source=$3
     shift 3
-    if [[ $source == *.ptx ]]; then "$CUDA_HOME/bin/ptxas" -arch="sm_$arch" "$source" -o "$name.plain.cubin"
+    if [[ $name == arrays_rdc ]]; then
+        "$CUDA_HOME/bin/nvcc" -cubin -rdc=true -arch="sm_$arch" "$src/$source.cu" -o "$name.part.cubin"
+        "$CUDA_HOME/bin/nvlink" -m64 --arch="sm_$arch" "$name.part.cubin" -o "$name.plain.cubin"
+    elif [[ $source == *.ptx ]]; then "$CUDA_HOME/bin/ptxas" -arch="sm_$arch" "$source" -o "$name.plain.cubin"
     else "$CUDA_HOME/bin/nvcc" -cubin -arch="sm_$arch" "$@" "$src/$source.cu" -o "$name.plain.cubin"; fi
     "$test" open "$name.plain.cubin" "$name.opened.cubin"
     "$CUDA_HOME/bin/nvlink" -m64 --arch="sm_$arch" "$name.opened.cubin" "$lib/device/mm32.a" -o "$name.linked.cubin" 2>"$name.log" ||
@@ -28,6 +31,7 @@ arrays=../../splice/programs/arrays
 "$CUDA_HOME/bin/nvcc" -ptx -arch="compute_${archs[0]}" "$src/$arrays.cu" -o arrays.ptx
 for arch in "${archs[@]}"; do image "arrays$arch" "$arch" arrays.ptx; done
 image arrays_debug 90 "$arrays" -G
+image arrays_rdc 90 "$arrays"
 image debug 90 shared -G
 image lines 90 shared -lineinfo
 image few 90 shared -maxrregcount=32
