@@ -261,7 +261,7 @@ static void fatbin_code(int argc, char **argv) {
     CHECK(standin->last_is_linked);
     /* the driver chooses the newest that the device can run; sm_90 here */
     CHECK(load_two(90, 0, NULL, 80, 0, "malloc") == 0 && load_two(90, 0, "free", 100, 0, "malloc") == '1');
-    CHECK(load_two(90, EXACT, "free", 89, 0, "malloc") == '1');
+    CHECK(load_two(90, EXACT, "free", 89, 0, "malloc") == '1' && load_two(90, EXACT, "free", 90, 0, "malloc") == '1');
     standin->arch[0] = standin->arch[1] = 89;
     CHECK(load_two(80, 0, "malloc", 86, 0, "malloc") == '2' && load_two(80, 0, "malloc", 86, EXACT, "malloc") == '1');
     CHECK(load_two(80, 0, "malloc", 86, 0, NULL) == 0 && load_two(75, 0, "malloc", 90, 0, "malloc") == 0);

@@ -102,7 +102,7 @@ while IFS= read -r line; do
     IFS=$'\t' read -r name file from to <<<"${line// @@/$'\t'}"
     from=${from# } to=${to# } file=${file# }
     from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
-    rm -rf "$work/tree" && mkdir "$work/tree" && cp -r include runtime interpose mmconfig.h "$work/tree/"
+    rm -rf "$work/tree" && mkdir "$work/tree" && cp -r include runtime interpose mmconfig.h "$work/tree/" && install -D -m 644 tests/runner.h "$work/tree/tests/runner.h"
     text=$(<"$file")
     if [[ $text != *"$from"* ]]; then
         echo "stale     $name: $file has no longer: $from"

@@ -10,7 +10,7 @@ source tests/bounded.sh
 work=build/mutants
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -Wc++-compat -I. -D_GNU_SOURCE= -pthread)
-suites=(class tree segment block ring stripe shortage null run grow known heap slice report usage guard fill twice interleave schedule warps stress tsan crowd)
+suites=(class tree segment block ring stripe shortage null run grow known heap slice report usage guard fill cookie twice interleave schedule warps stress tsan crowd)
 
 # Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
