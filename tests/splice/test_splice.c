@@ -369,7 +369,7 @@ START_TEST(bad_device_code_is_refused) {
 }
 END_TEST
 
-/* What the real one defines besides the services and the heap variable, mm_complaints among it, is private. */
+/* What the real one defines besides the services, their other forms for machine code and the heap variable, mm_complaints among it, is private. */
 START_TEST(fragment_is_private) {
     struct mm_splice_error error;
     struct mm_module f;
@@ -377,7 +377,8 @@ START_TEST(fragment_is_private) {
     ck_assert_int_eq(mm_module_read(&f, fragment.data, fragment.bytes, &error), 0);
     for (size_t i = 0; i < f.count; i++) {
         const struct mm_item *item = &f.items[i];
-        bool is_public = mm_token_is(&item->name, MM_HEAP_REF_NAME) || mm_token_is(&item->linkage, ".extern");
+        bool is_public = mm_token_is(&item->name, MM_HEAP_REF_NAME) || mm_token_is(&item->linkage, ".extern") ||
+                         mm_token_is(&item->name, MM_LINKED_NEW) || mm_token_is(&item->name, MM_LINKED_ALIGNED_NEW);
         for (int s = 0; s < MM_SPLICE_SERVICES; s++) is_public |= mm_token_is(&item->name, mm_splice_service[s]);
         if (is_public) continue;
         variables += item->kind == MM_ITEM_VARIABLE;

@@ -142,6 +142,9 @@ START_TEST(far_away) {
         memcpy(p - 16, &seal, sizeof seal);
         unit_eq(mm_cookie_start(&heap.ref, (uintptr_t)p), shift <= MM_SEGMENT_SHIFT && 1ull << shift <= in ? (uintptr_t)p - (1ull << shift) : 0);
     }
+    const uint64_t others = mm_cookie_seal((uintptr_t)p + 64, MM_COOKIE_SHIFT);
+    memcpy(p - 16, &others, sizeof others);
+    unit_eq(mm_cookie_start(&heap.ref, (uintptr_t)p), 0);
 }
 END_TEST
 
