@@ -16,9 +16,9 @@ $(BUILD)/device/device_%.ptx: $(MM_DEVICE_SOURCES)
 	@mkdir -p $(@D)
 	$(NVCC) -I. -rdc=true -ptx -arch=compute_$* runtime/device.cu -o $@
 
-$(BUILD)/lib/ptx/mm_%.ptx: $(BUILD)/device/device_%.ptx $(BUILD)/bin/mmfragment interpose/fragment.sh
+$(BUILD)/lib/ptx/mm_%.ptx: $(BUILD)/device/device_%.ptx $(BUILD)/bin/mmfragment interpose/compile/fragment.sh
 	@mkdir -p $(@D)
-	interpose/fragment.sh $(BUILD)/bin/mmfragment $(CUDA_HOME)/bin/ptxas $* $< $@
+	interpose/compile/fragment.sh $(BUILD)/bin/mmfragment $(CUDA_HOME)/bin/ptxas $* $< $@
 
 # mmconfig.h and mmunyield lie beside devicelib.c where mm is installed.
 $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h: $(BUILD)/lib/%:
@@ -27,8 +27,8 @@ $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h: $(BUILD)/lib/%:
 $(BUILD)/lib/devicelib.c: runtime/devicelib.c
 $(BUILD)/lib/mmconfig.h: mmconfig.h
 
-$(MM_LIBRARIES) $(BUILD)/lib/device/driver.fatbin &: $(MM_PTX) interpose/mmdevice $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h $(BUILD)/lib/mmunyield
-	CC='$(CC)' interpose/mmdevice $(BUILD)/lib/ptx $(CUDA_HOME)/bin $(BUILD)/lib/devicelib.c $(BUILD)/lib/device $(ARCHS)
+$(MM_LIBRARIES) $(BUILD)/lib/device/driver.fatbin &: $(MM_PTX) interpose/compile/mmdevice $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h $(BUILD)/lib/mmunyield
+	CC='$(CC)' interpose/compile/mmdevice $(BUILD)/lib/ptx $(CUDA_HOME)/bin $(BUILD)/lib/devicelib.c $(BUILD)/lib/device $(ARCHS)
 
 # The kernels of runtime/maintain.cu, for every architecture, and PTX for GPUs that are not in ARCHS: part of libmm.so.1.
 $(BUILD)/device/maintain_%.cubin: runtime/maintain.cu $(MM_DEVICE_SOURCES)

@@ -3,7 +3,7 @@
  * translation unit (crt/host_runtime.h of the toolkit): machine code and PTX in __nv_relfatbin, a wrapper
  * that points there, and the module's name, which nvlink lists among those the program must register.
  *
- * Our nvlink names the library; our link stub (interpose/link_stub.h) defines the host's side of it in the
+ * Our nvlink names the library; our link stub (interpose/compile/link_stub.h) defines the host's side of it in the
  * device link's own object, so that the last link need not know of it. What is below besides the code is what
  * nvlink wants to see, and serves where somebody links the library into a program by other means.
  */

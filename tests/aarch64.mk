@@ -26,14 +26,14 @@ $(AARCH64_RUN_TIME): $(AARCH64)/%.o: %.c $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(CC_AARCH64) $(CFLAGS_RUN_TIME) -c $< -o $@
 $(AARCH64)/runtime/host/trim.o: CFLAGS_RUN_TIME += -DMM_KERNELS_FATBIN='"$(BUILD)/device/maintain.fatbin"'
-$(AARCH64)/interpose/runtime/jit.o: CFLAGS_RUN_TIME += -DMM_FRAGMENTS='"$(BUILD)/device/fragments"'
-$(AARCH64)/interpose/runtime/link.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
+$(AARCH64)/interpose/preload/jit.o: CFLAGS_RUN_TIME += -DMM_FRAGMENTS='"$(BUILD)/device/fragments"'
+$(AARCH64)/interpose/preload/link.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
 
 $(AARCH64)/libmm.so.1: $(AARCH64_RUN_TIME) $(BUILD)/obj/exports.map
 	$(CC_AARCH64) $(RUN_TIME_LINK) -o $@ $(AARCH64_RUN_TIME) $(AARCH64_LOAD_LIBS) -ldl -lpthread
 
 $(AARCH64)/mmhook.o: override private CC := $(CC_AARCH64)
-$(AARCH64)/mmhook.o: interpose/hook/mmhook.c $(wildcard interpose/runtime/*.h)
+$(AARCH64)/mmhook.o: interpose/preload/program/mmhook.c $(wildcard interpose/preload/*.h)
 	@mkdir -p $(@D)
 	$(call MMHOOK_CC,/opt/mm,$@)
 
@@ -41,14 +41,14 @@ $(AARCH64)/interpose/%.o: interpose/%.c $(MM_SPLICE_H)
 	@mkdir -p $(@D)
 	$(CC_AARCH64) $(CFLAGS_MM) -c $< -o $@
 
-$(AARCH64)/mmfragment: $(AARCH64)/interpose/splice/mmfragment.o $(AARCH64_SPLICE)
-$(AARCH64)/mmcicc: $(AARCH64)/interpose/cicc.o $(AARCH64_SHARED)
-$(AARCH64)/mmptxas: $(AARCH64)/interpose/ptxas.o $(AARCH64_SHARED)
-$(AARCH64)/mmlink: $(AARCH64)/interpose/nvlink.o $(AARCH64_SHARED)
+$(AARCH64)/mmfragment: $(AARCH64)/interpose/compile/mmfragment.o $(AARCH64_SPLICE)
+$(AARCH64)/mmcicc: $(AARCH64)/interpose/compile/cicc.o $(AARCH64_SHARED)
+$(AARCH64)/mmptxas: $(AARCH64)/interpose/compile/ptxas.o $(AARCH64_SHARED)
+$(AARCH64)/mmlink: $(AARCH64)/interpose/compile/nvlink.o $(AARCH64_SHARED)
 $(addprefix $(AARCH64)/,mmfragment mmcicc mmptxas mmlink):
 	$(CC_AARCH64) $^ -o $@
 
-$(AARCH64)/mmunyield: interpose/mmunyield.c
+$(AARCH64)/mmunyield: interpose/compile/mmunyield.c
 	@mkdir -p $(@D)
 	$(CC_AARCH64) $(CFLAGS_MM) $< -o $@
 

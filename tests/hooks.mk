@@ -72,8 +72,8 @@ $(HT)/client_plain: $(HT_CLIENT) $(HT_HEADERS) $(HT)/libcuda.so.1
 $(HT)/client_hook_plain: $(HT_CLIENT) $(HT_HEADERS) $(HT_MM) $(HT)/libcuda.so.1
 	$(HT_CC) -DPLAIN $(HT_CLIENT) -Wl,--as-needed -L$(BUILD)/lib -lmm -o $@ -L$(HT) -l:libcuda.so.1 -ldl -lpthread
 
-$(HT)/client_orphan: $(HT_CLIENT) $(HT_HEADERS) interpose/hook/mmhook.c interpose/runtime/entry.h
-	$(HT_CC) -fPIC -fvisibility=hidden -DMM_LIBDIR='"/nonexistent"' interpose/hook/mmhook.c $(HT_CLIENT) -o $@ -ldl -lpthread
+$(HT)/client_orphan: $(HT_CLIENT) $(HT_HEADERS) interpose/preload/program/mmhook.c interpose/preload/entry.h
+	$(HT_CC) -fPIC -fvisibility=hidden -DMM_LIBDIR='"/nonexistent"' interpose/preload/program/mmhook.c $(HT_CLIENT) -o $@ -ldl -lpthread
 
 $(HT)/plugin.so: $(HT_CLIENT) $(HT_HEADERS) $(HT_MM)
 	$(HT_CC) -DCLIENT_MAIN=client_main -fPIC -shared -Wl,-z,defs $(HT_CLIENT) -L$(BUILD)/lib -lmm -o $@ -ldl -lpthread
@@ -139,8 +139,8 @@ $(HT)/check_memory: $(HT_SRC)/check_memory.c tests/runner.h $(HOST_OBJS)
 $(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
 	$(HT_CC) $< -o $@ -ldl
 
-$(HT)/check_known: $(HT_SRC)/check_known.c tests/runner.h $(wildcard interpose/runtime/known.* interpose/runtime/handles.*)
-	$(HT_CC) $< interpose/runtime/known.c interpose/runtime/handles.c -o $@ $$(pkg-config --cflags --libs check)
+$(HT)/check_known: $(HT_SRC)/check_known.c tests/runner.h $(wildcard interpose/preload/known.* interpose/preload/handles.*)
+	$(HT_CC) $< interpose/preload/known.c interpose/preload/handles.c -o $@ $$(pkg-config --cflags --libs check)
 
 # ---- the GPU's part: built here, run by tests/hooks/gpu_run.sh on a machine with one ----------------------
 

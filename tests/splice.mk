@@ -16,11 +16,11 @@ check-splice: $(SPLICE_TEST)/test_splice $(SPLICE_TEST)/test_counts $(SPLICE_TES
 	    $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX) -- $(COUNTS_PTX)
 	CUDA_HOME='$(CUDA_HOME)' tests/splice/mmnvcc.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(SPLICE_TEST)/programs
 
-$(SPLICE_TEST)/test_splice $(SPLICE_TEST)/test_counts: $(SPLICE_TEST)/%: tests/splice/%.c $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a tests/runner.h
+$(SPLICE_TEST)/test_splice $(SPLICE_TEST)/test_counts: $(SPLICE_TEST)/%: tests/splice/%.c $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libsplice.a tests/runner.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $(filter-out %.h,$^) -o $@ $(SPLICE_CHECK_FLAGS)
 
-$(SPLICE_TEST)/images: tests/splice/images.c $(BUILD)/interpose/shim.o $(BUILD)/interpose/libsplice.a
+$(SPLICE_TEST)/images: tests/splice/images.c $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libsplice.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@
 

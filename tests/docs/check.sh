@@ -169,7 +169,7 @@ done < <(awk -F '\t' '{
 while IFS=$'\t' read -r where name value; do
     if [[ " ${variables//$'\n'/ } " != *" $name "* ]]; then
         fail "$where" "$name is no variable of mm's; those are ${variables//$'\n'/ }"
-    elif [[ $value =~ ^[a-z]+$ ]] && ! those '^(runtime/host|interpose/runtime)/' | xargs grep -qF "\"$value\""; then
+    elif [[ $value =~ ^[a-z]+$ ]] && ! those '^(runtime/host|interpose/preload)/' | xargs grep -qF "\"$value\""; then
         fail "$where" "no $value is known for $name"
     else
         pass

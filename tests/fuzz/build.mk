@@ -11,7 +11,7 @@ FUZZ_DEPS := $(FUZZ_SOURCES) $(wildcard mmconfig.h runtime/port*.h runtime/core/
 FUZZ_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -D_GNU_SOURCE= -fno-sanitize-recover=all
 
 # What is read at load time (load/fuzz_load.c); its seeds: by hand, one of each kind.
-FUZZ_LOAD := tests/fuzz/load/fuzz_load.c $(wildcard interpose/load/*.c)
+FUZZ_LOAD := tests/fuzz/load/fuzz_load.c $(wildcard interpose/load/*.c interpose/load/ptx/*.c)
 
 .PHONY: fuzz fuzz-load
 check: fuzz fuzz-load
@@ -20,7 +20,7 @@ fuzz: $(BUILD)/tests/fuzz/fuzz_heap
 fuzz-load: $(BUILD)/tests/fuzz/load/fuzz_load
 	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)' tests/fuzz/load/corpus 4096
 
-$(BUILD)/tests/fuzz/load/fuzz_load: $(FUZZ_LOAD) $(wildcard interpose/load/*.h) tests/load/exercise.h
+$(BUILD)/tests/fuzz/load/fuzz_load: $(FUZZ_LOAD) $(wildcard interpose/load/*.h interpose/load/ptx/*.h) tests/load/exercise.h
 	@mkdir -p $(@D)
 	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $(FUZZ_LOAD) -o $@ $(LOAD_LIBS)
 

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "interpose/runtime/handles.h"
-#include "interpose/runtime/known.h"
+#include "interpose/preload/handles.h"
+#include "interpose/preload/known.h"
 #include "tests/runner.h"
 
 /* Few kernels in many contexts: so that pairs that differ in the context only meet in the table. */

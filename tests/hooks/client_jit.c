@@ -87,7 +87,7 @@ static bool ends_with(const char *text, const char *end) {
     return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
 }
 
-/* The count in front of an array (interpose/splice/counts.h) reaches the driver in none of the ways that have the text by address. */
+/* The count in front of an array (interpose/load/ptx/counts.h) reaches the driver in none of the ways that have the text by address. */
 static void check_counts(void) {
     static const char text[] = HEAD("sm_90") MALLOC ".visible .entry kernel() {\n{\ncall.uni (retval0), malloc, (param0);\n"
                                                     "ld.param.b64 %rd4, [retval0+0];\n}\nst.u64 [%rd4+-8], %rd2;\nst.u64 [%rd4], 7;\nret;\n}\n";

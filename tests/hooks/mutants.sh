@@ -111,7 +111,7 @@ while IFS= read -r line; do
     fi
     printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
     if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/runtime/*.c interpose/splice/{counts,line,module,names,splice,text,token}.c interpose/load/*.c \
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c \
         -l:liblz4.a -l:libzstd.a -ldl -lpthread &&
         "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
         2>"$work/log"; then

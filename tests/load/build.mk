@@ -14,7 +14,7 @@ check-load: $(LOAD_MADE) $(LOAD_TEST)/test_wants $(LOAD_TEST)/test_cubin all
 	CUDA_HOME='$(CUDA_HOME)' tests/load/run.sh $(LOAD_TEST)/made $(LOAD_MADE)
 	CUDA_HOME='$(CUDA_HOME)' tests/load/cubin.sh $(LOAD_TEST)/test_cubin $(BUILD)/lib $(LOAD_TEST)/images
 
-$(LOAD_MADE) $(LOAD_TEST)/test_wants $(LOAD_TEST)/test_cubin: $(LOAD_TEST)/%: tests/load/%.c $(wildcard interpose/load/*.c tests/load/*.h interpose/load/*.h) tests/runner.h
+$(LOAD_MADE) $(LOAD_TEST)/test_wants $(LOAD_TEST)/test_cubin: $(LOAD_TEST)/%: tests/load/%.c $(wildcard interpose/load/*.[ch] interpose/load/ptx/*.[ch] tests/load/*.h) tests/runner.h
 	@mkdir -p $(@D)
 	$(CC) $(LOAD_FLAGS) $(filter %.c,$^) -o $@ $(LOAD_LIBS) $$(pkg-config --cflags --libs check)
 

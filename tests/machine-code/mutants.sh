@@ -47,7 +47,7 @@ mutants=(
 # plant FROM TO: mmunyield with a fault, in $out/mmunyield
 plant() {
     local text changed
-    text=$(<interpose/mmunyield.c)
+    text=$(<interpose/compile/mmunyield.c)
     changed=${text/"$1"/"$2"}
     if [[ $changed == "$text" && $1 != "$2" ]]; then
         echo "mutants.sh: mmunyield.c no longer holds: $1" >&2
@@ -72,7 +72,7 @@ for ((i = 0; i < ${#mutants[@]}; i += 2)); do
         survived=1
     fi
 done
-make_library() { CC=$CC interpose/mmdevice "$out/one/ptx" "$CUDA_HOME/bin" "$out/one/devicelib.c" "$out/one/device" "$arch"; }
+make_library() { CC=$CC interpose/compile/mmdevice "$out/one/ptx" "$CUDA_HOME/bin" "$out/one/devicelib.c" "$out/one/device" "$arch"; }
 check_library() { tests/machine-code/run.sh "$lib/mmunyield" "$out/one" "$out/run" libraries >/dev/null 2>&1; }
 cp "$lib/mmunyield" "$out/one" && make_library
 check_library || { echo "mutants.sh: a library without a fault fails" >&2; exit 1; }

@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/shim.h"
-#include "interpose/splice/names.h"
+#include "interpose/compile/shim.h"
+#include "interpose/load/ptx/names.h"
 
 enum { KIND_PTX = 1, KIND_ELF = 2, FATBIN_MAGIC = (int)0xBA55ED50 };
 

@@ -97,29 +97,31 @@ mutants=(
     'line.c' 'if (mm_line_is(l, at, "+")) at++;' 'at++;'
 )
 
-mkdir -p "$out/interpose"
-cp -r interpose/splice interpose/shim.[ch] "$out/interpose/"
+rm -rf "$out/interpose"
+mkdir -p "$out"
+cp -r interpose "$out/"
 survived=0
 for ((i = 0; i < ${#mutants[@]}; i += 3)); do
-    file=$out/interpose/splice/${mutants[i]}
-    text=$(< "interpose/splice/${mutants[i]}")
+    source=interpose/load/ptx/${mutants[i]}
+    [[ -f $source ]] || source=interpose/compile/${mutants[i]}
+    text=$(< "$source")
     from=${mutants[i + 1]//\\\\/\\}
     changed=${text/"$from"/"${mutants[i + 2]}"}
     if [[ $changed == "$text" ]]; then
         echo "mutants.sh: ${mutants[i]} no longer holds: $from" >&2
         exit 1
     fi
-    printf '%s\n' "$changed" > "$file"
+    printf '%s\n' "$changed" > "$out/$source"
     case ${mutants[i]} in
     counts.c | line.c) suite=test_counts arguments=("${counts[@]}") ;;
     *) suite=test_splice arguments=("${splice[@]}") ;;
     esac
-    "$CC" -std=c11 -w -I"$out" -I. tests/splice/$suite.c "$out/interpose/shim.c" \
-        "$out"/interpose/splice/{counts,fragment,line,module,names,splice,text,token}.c -o "$out/mutant" "${check[@]}"
+    "$CC" -std=c11 -w -I"$out" -I. tests/splice/$suite.c "$out/interpose/compile/shim.c" \
+        "$out/interpose/compile/fragment.c" "$out"/interpose/load/ptx/*.c -o "$out/mutant" "${check[@]}"
     if BOUNDED_SECONDS=20 bounded "$out/log" "$out/mutant" "${arguments[@]}"; then
         echo "mutants.sh: the suite did not notice: ${mutants[i]}: ${mutants[i + 2]} for $from" >&2
         survived=1
     fi
-    cp "interpose/splice/${mutants[i]}" "$file"
+    cp "$source" "$out/$source"
 done
 ((survived == 0)) && echo "mutants: $((${#mutants[@]} / 3)) planted, all noticed"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/shim.h"
-#include "interpose/splice/counts.h"
+#include "interpose/compile/shim.h"
+#include "interpose/load/ptx/counts.h"
 #include "tests/runner.h"
 
 #define HEAD "//\n// made by hand\n.version 9.0\n.target sm_90\n.address_size 64\n"

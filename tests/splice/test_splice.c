@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/shim.h"
-#include "interpose/splice/names.h"
+#include "interpose/compile/shim.h"
+#include "interpose/load/ptx/names.h"
 #include "mmconfig.h"
 #include "tests/runner.h"
 

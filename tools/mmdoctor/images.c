@@ -22,9 +22,9 @@
 
 #include "interpose/load/fatbin.h"
 #include "interpose/load/wants.h"
-#include "interpose/shim.h"
-#include "interpose/splice/names.h"
-#include "interpose/splice/splice.h"
+#include "interpose/compile/shim.h"
+#include "interpose/load/ptx/names.h"
+#include "interpose/load/ptx/splice.h"
 #include "mmconfig.h"
 
 enum { CUDA_MACHINE = 190 };

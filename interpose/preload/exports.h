@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* What libmm.so.1 exports, as a version script (preprocessed when mm is built). The node has no name: a version
+ * on dlsym would keep it from standing in for the real one.
+ */
+#include "interpose/preload/names.h"
+
+#define EXPORTED(symbol, base, version, stream) symbol;
+#define EXPORTED_OWN(symbol) symbol;
+{
+    global: dlsym; mm_dlsym_v1; mm_agreement; MM_HOOKED(EXPORTED) MM_OWN(EXPORTED_OWN)
+    local: *;
+};

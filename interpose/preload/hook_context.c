@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Contexts: where they end, their limits, who may reach their memory. */
+#include "interpose/preload/contexts.h"
+#include "interpose/preload/hooks.h"
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+/* After a call that may have given the last hold of a primary context up. */
+static void primary_released(CUdevice device, struct context *primary, CUresult r) {
+    const struct mm_driver *d = mm_driver_get();
+    unsigned flags = 0;
+    int active = 1;
+    const bool has_ended =
+        r == CUDA_SUCCESS && primary && d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active;
+    mm_attach_ended(d, primary, has_ended);
+}
+
+#define CONTEXT_END_HOOKS(suffix)                                                                         \
+    HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                                              \
+        const struct mm_driver *d = mm_driver_get();                                                      \
+        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), true);                \
+        CUresult r = REAL(cuDevicePrimaryCtxReset##suffix, device);                                       \
+        mm_attach_ended(d, primary, r == CUDA_SUCCESS);                                                   \
+        return r;                                                                                         \
+    }                                                                                                     \
+    HOOK(cuDevicePrimaryCtxRelease##suffix)(CUdevice device) {                                            \
+        const struct mm_driver *d = mm_driver_get();                                                      \
+        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), false);               \
+        CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device);                                     \
+        primary_released(device, primary, r);                                                             \
+        return r;                                                                                         \
+    }                                                                                                     \
+    HOOK(cuCtxDestroy##suffix)(CUcontext context) {                                                       \
+        struct context *ending = mm_attach_ending(context, true);                               \
+        CUresult r = REAL(cuCtxDestroy##suffix, context);                                                 \
+        mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);                                      \
+        return r;                                                                                         \
+    }
+CONTEXT_END_HOOKS()
+CONTEXT_END_HOOKS(_v2)
+
+HOOK(cuCtxAttach)(CUcontext *context, unsigned flags) {
+    CUresult r = REAL(cuCtxAttach, context, flags);
+    if (r == CUDA_SUCCESS && context) mm_attach_attached(*context);
+    return r;
+}
+
+HOOK(cuCtxDetach)(CUcontext context) {
+    const bool stays = mm_attach_detaches(context);
+    struct context *ending = stays ? NULL : mm_attach_ending(context, true);
+    CUresult r = REAL(cuCtxDetach, context);
+    if (stays && r != CUDA_SUCCESS) mm_attach_attached(context);
+    mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);
+    return r;
+}
+
+HOOK(cuCtxFromGreenCtx)(CUcontext *context, CUgreenCtx green) {
+    mm_contexts_green_come();
+    return REAL(cuCtxFromGreenCtx, context, green);
+}
+
+/* It holds the primary context, and may be the last to do so. */
+HOOK(cuGreenCtxDestroy)(CUgreenCtx green) {
+    const struct mm_driver *d = mm_driver_get();
+    CUcontext handle = NULL;
+    CUdevice device = 0;
+    struct context *primary = NULL;
+    struct mm_driver_visit visit;
+    if (d && d->cuCtxFromGreenCtx && d->cuCtxFromGreenCtx(&handle, green) == CUDA_SUCCESS) {
+        mm_attach_green_ends(handle);
+        if (mm_driver_try_enter(d, handle, &visit)) {
+            const bool has_device = d->cuCtxGetDevice(&device) == CUDA_SUCCESS;
+            mm_driver_leave(d, &visit);
+            if (has_device) primary = mm_attach_ending(mm_attach_primary_of(d, device), false);
+        }
+    }
+    CUresult r = REAL(cuGreenCtxDestroy, green);
+    primary_released(device, primary, r);
+    return r;
+}
+
+/* ---- cudaLimitMallocHeapSize ------------------------------------------------------------------- */
+
+HOOK(cuCtxGetLimit)(size_t *value, CUlimit limit) {
+    CUresult r = REAL(cuCtxGetLimit, value, limit);
+    uint64_t ours = 0;
+    if (r == CUDA_SUCCESS && value && limit == CU_LIMIT_MALLOC_HEAP_SIZE &&
+        mm_attach_get_limit(current_context(), &ours))
+        *value = (size_t)ours;
+    return r;
+}
+
+/* Once our heap is made it has at least so much from then on, or the call fails. Whether the driver takes it for its own heap then does
+ * not count (some refuse a late limit, some do not); if it does, the limit is what it makes of that: it rounds up, and programs
+ * print it. */
+HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
+    const bool is_ours = limit == CU_LIMIT_MALLOC_HEAP_SIZE;
+    CUcontext context = is_ours ? current_context() : NULL;
+    const bool is_made = context && mm_attach_has_heap(context);
+    if (is_made && !mm_attach_try_ensure(mm_driver_get(), context, value)) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = WITH_MEMORY(0, REAL(cuCtxSetLimit, limit, value));
+    if (r != CUDA_SUCCESS && !is_made) return r;
+    size_t rounded = 0;
+    if (context && r == CUDA_SUCCESS && REAL(cuCtxGetLimit, &rounded, limit) == CUDA_SUCCESS && rounded > value) value = rounded;
+    if (context) mm_attach_set_limit(context, value);
+    return CUDA_SUCCESS;
+}
+
+/* ---- peers ------------------------------------------------------------------------------------ */
+
+/* cuCtxEnablePeerAccess does not cover memory that is mapped: the heap of the peer is told. */
+static void peer_access(CUcontext peer, bool is_allowed) {
+    const struct mm_driver *d = mm_driver_get();
+    CUdevice device;
+    if (d && d->cuCtxGetDevice(&device) == CUDA_SUCCESS) mm_attach_access(d, peer, device, is_allowed);
+}
+HOOK(cuCtxEnablePeerAccess)(CUcontext peer, unsigned flags) {
+    CUresult r = REAL(cuCtxEnablePeerAccess, peer, flags);
+    if (r == CUDA_SUCCESS) peer_access(peer, true);
+    return r;
+}
+HOOK(cuCtxDisablePeerAccess)(CUcontext peer) {
+    CUresult r = REAL(cuCtxDisablePeerAccess, peer);
+    if (r == CUDA_SUCCESS) peer_access(peer, false);
+    return r;
+}

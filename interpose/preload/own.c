@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* What programs call: the host's part of mm.h. mmhook.o leads here, or the program's own dlsym. */
+#include <stddef.h>
+#include <string.h>
+
+#include "interpose/preload/attach.h"
+#include "interpose/preload/resolve.h"
+#include "runtime/host/stats.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static bool try_count(const struct mm_driver *d, struct mm_host_heap *heap, void *counts, struct mm_driver_error *error) {
+    return mm_host_heap_try_count(d, heap, (struct mm_host_counts *)counts, error);
+}
+
+EXPORT int mm_get_statistics(struct mm_statistics *s) {
+    struct mm_host_counts n;
+    if (!s || s->struct_bytes < offsetof(struct mm_statistics, misuse_overrun)) return MM_ERROR_ARGUMENT; /* the first version's, the shortest */
+    const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_count, &n);
+    if (result != MM_OK) return result;
+    const struct mm_statistics found = {
+        s->struct_bytes,
+        n.heap_bytes,
+        n.metadata_bytes,
+        n.reserved_bytes,
+        n.null_count,
+        n.null_first_bytes,
+        n.misuse[MM_MISUSE_FOREIGN],
+        n.misuse[MM_MISUSE_NOT_ALLOCATED],
+        n.misuse[MM_MISUSE_INTERIOR],
+        n.misuse[MM_MISUSE_NEVER],
+        n.misuse[MM_MISUSE_DOUBLE_FREE],
+        n.misuse[MM_MISUSE_OVERRUN],
+        n.misuse[MM_MISUSE_AFTER_FREE],
+    };
+    const size_t struct_bytes = s->struct_bytes;
+    memset(s, 0, struct_bytes); /* what a later version asks for and we do not know */
+    memcpy(s, &found, struct_bytes < sizeof found ? struct_bytes : sizeof found);
+    return MM_OK;
+}
+
+static bool try_take(const struct mm_driver *d, struct mm_host_heap *heap, void *stats, struct mm_driver_error *error) {
+    return mm_stats_try_take(d, heap, (struct mm_host_stats *)stats, NULL, error);
+}
+
+_Static_assert(MM_CLASS_COUNT <= MM_SIZE_CLASSES_MAX, "mm.h has room for all");
+
+EXPORT int mm_get_usage(struct mm_usage_statistics *to) {
+    struct mm_host_stats n;
+    if (!to || to->struct_bytes < sizeof *to) return MM_ERROR_ARGUMENT;
+    const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_take, &n);
+    if (result != MM_OK) return result;
+    const size_t struct_bytes = to->struct_bytes;
+    memset(to, 0, struct_bytes);
+    to->struct_bytes = struct_bytes;
+    to->heap_bytes = n.counts.heap_bytes, to->peak_heap_bytes = n.peak_heap_bytes;
+    to->segment_bytes = MM_SEGMENT_BYTES;
+    to->class_segments = n.usage.class_segments, to->run_segments = n.usage.run_segments, to->free_segments = n.usage.free_segments;
+    to->spare_segments = n.spare_segments, to->largest_free_segments = n.usage.largest_free, to->runs = n.usage.runs;
+    to->live_objects = n.live_count, to->live_bytes = n.live_bytes, to->held_bytes = n.held_bytes;
+    to->asked_bytes = n.has_asked ? n.asked_bytes : MM_NOT_COUNTED;
+    to->growth_count = n.growth_count, to->wait_count = n.wait_count, to->waited_ns = n.waited_ns;
+    to->given_back_bytes = n.given_back_bytes;
+    to->internal_fragmentation = mm_stats_internal(&n), to->external_fragmentation = mm_stats_external(&n);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const struct mm_class_usage *k = &n.usage.classes[c];
+        const struct mm_size_class row = {mm_class_bytes(c), k->live, k->live * mm_class_bytes(c), k->segments, k->blocks, k->whole_blocks};
+        if (k->segments) to->classes[to->class_count++] = row;
+    }
+    return MM_OK;
+}
+
+static bool try_reset(const struct mm_driver *d, struct mm_host_heap *heap, void *nothing, struct mm_driver_error *error) {
+    (void)nothing;
+    return mm_host_heap_try_reset(d, heap, error);
+}
+
+EXPORT int mm_reset(void) {
+    const struct mm_driver *d = mm_driver_get();
+    CUcontext context = NULL;
+    if (!d || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return d ? MM_ERROR_CUDA : MM_ERROR_NO_HEAP;
+    if (!mm_attach_has_heap(context)) return MM_ERROR_NO_HEAP;
+    if (!mm_attach_try_synchronize(d, context)) return MM_ERROR_CUDA; /* not under the lock: kernels may wait for memory */
+    return mm_attach_with_heap(d, try_reset, NULL);
+}
