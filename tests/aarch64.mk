@@ -5,7 +5,7 @@ CC_AARCH64 := aarch64-linux-gnu-gcc
 AARCH64    := $(BUILD)/tests/aarch64
 AARCH64_RUN_TIME := $(patsubst $(BUILD)/obj/%,$(AARCH64)/%,$(RUN_TIME_OBJS) $(LOAD_OBJS) $(HOST_OBJS))
 AARCH64_SPLICE   := $(patsubst $(BUILD)/%,$(AARCH64)/%,$(MM_SPLICE_O))
-AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/,devlink.o shim.o) $(AARCH64_SPLICE)
+AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/compile/,devlink.o shim.o) $(AARCH64_SPLICE)
 AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmfragment mmunyield mmcicc mmptxas mmlink mmimages mmenvironment mmbench)
 # liblz4 and libzstd are not there for aarch64, and nothing is run: what LOAD_OBJS need of them stands at address 0.
 AARCH64_LOAD_LIBS := -Wl,--defsym=LZ4_decompress_safe=0,--defsym=ZSTD_decompress=0,--defsym=ZSTD_getFrameContentSize=0
