@@ -11,8 +11,10 @@ enum {
     SYMBOL_CUDA_OBJECT = 13,          /* type of a symbol for data in images that can be linked */
     RESERVED_SHARED = 1024,           /* bytes of each CTA that the system has for itself, sm_90 and later */
     INSTRUCTION = 16,
-    WAR_VARIABLE_ALIGNMENT = 16
+    WAR_VARIABLE_ALIGNMENT = 16,
+    NOTE_CUINFO = 1000 /* n_type */
 };
+#define NOTE_OWNER "NVIDIA Corp"
 #define RESERVED_SHARED_SECTION ".nv.shared.reserved.0"
 #define WAR_VARIABLE "__nv_reservedSMEM_gb10b_war_var"
 
@@ -75,6 +77,23 @@ static void align_war_variable(const struct mm_elf *v, const Elf64_Shdr *s) {
 
 /* ---- before the link ------------------------------------------------------------------------------- */
 
+/* A linker refuses images of a newer toolkit than its own, those of a later minor version, too, though their code is for the same ABI: the
+ * driver of 13.0 loads machine code of 13.5, but does not link it. So an image says that it is of the first toolkit of its major version. */
+static void lower_toolkit(const struct mm_elf *v, const Elf64_Shdr *s) {
+    struct {
+        Elf64_Nhdr head;
+        char owner[sizeof NOTE_OWNER];
+        uint16_t form, arch;
+        uint32_t toolkit; /* 10 * major + minor */
+    } note;
+    char *const at = mm_elf_contents(v, s);
+    if (!at || s->sh_size < sizeof note) return;
+    memcpy(&note, at, sizeof note);
+    if (note.head.n_type != NOTE_CUINFO || note.head.n_namesz != sizeof note.owner || memcmp(note.owner, NOTE_OWNER, sizeof note.owner) != 0) return;
+    note.toolkit -= note.toolkit % 10;
+    memcpy(at, &note, sizeof note);
+}
+
 /* .nv.shared.KERNEL */
 static bool is_shared(const struct mm_elf *v, const Elf64_Shdr *s) {
     const char *name = mm_elf_name(v, s);
@@ -100,6 +119,7 @@ bool mm_cubin_open(void *image, size_t bytes) {
     for (unsigned i = 0; i < v.head.e_shnum; i++) {
         Elf64_Shdr s = mm_elf_section(&v, i);
         if (s.sh_type == SECTION_SYMBOLS_MERC) align_war_variable(&v, &s);
+        if (s.sh_type == SHT_NOTE) lower_toolkit(&v, &s);
         if (!is_shared(&v, &s)) continue;
         s.sh_type = MM_ELF_SHARED;
         s.sh_size -= reserved;

@@ -6,13 +6,14 @@
  * mm's device library, and the program's code stays byte for byte what it was.
  *
  *   mm_cubin_open     the image as an input: e_type 0xff00, the "extensible whole program" of ptxas -ewp; with ET_REL nvlink drops the
- *                     kernels' shared memory. The sections of shared memory get what ptxas -ewp gives them.
+ *                     kernels' shared memory. The sections of shared memory get what ptxas -ewp gives them, and the note of the toolkit
+ *                     the first of its major version, since a linker refuses newer images than itself.
  *   the link          mm_cubin_open's image first, then the device library
  *   mm_cubin_settle   symbols of data get the type that the loader takes, shared memory its size; then everything of the program's is
  *                     compared with what it was.
  *
  * All functions read within the given bytes only, whatever is in them, and take images of 64 bits for NVIDIA GPUs only: others are
- * MM_CUBIN_NONE. The facts are by experiment with the images of CUDA 12.4 and 13.0 (docs/notes/machine-code.md).
+ * MM_CUBIN_NONE. The facts are by experiment with the images of CUDA 12.4, 13.0 and 13.5 (docs/notes/machine-code.md).
  */
 #ifndef MM_INTERPOSE_CUBIN_H
 #define MM_INTERPOSE_CUBIN_H

@@ -15,6 +15,7 @@ image() {
         "$CUDA_HOME/bin/nvcc" -cubin -rdc=true -arch="sm_$arch" "$src/$source.cu" -o "$name.part.cubin"
         "$CUDA_HOME/bin/nvlink" -m64 --arch="sm_$arch" "$name.part.cubin" -o "$name.plain.cubin"
     elif [[ $source == *.ptx ]]; then "$CUDA_HOME/bin/ptxas" -arch="sm_$arch" "$source" -o "$name.plain.cubin"
+    elif [[ $name == newer ]]; then "$test" newer one.plain.cubin "$name.plain.cubin"
     else "$CUDA_HOME/bin/nvcc" -cubin -arch="sm_$arch" "$@" "$src/$source.cu" -o "$name.plain.cubin"; fi
     "$test" open "$name.plain.cubin" "$name.opened.cubin"
     "$CUDA_HOME/bin/nvlink" -m64 --arch="sm_$arch" "$name.opened.cubin" "$lib/device/mm32.a" -o "$name.linked.cubin" 2>"$name.log" ||
@@ -25,6 +26,7 @@ image() {
 mapfile -t archs < <("$CUDA_HOME/bin/nvcc" --list-gpu-code | sed 's/sm_//' |
     grep -xF -f <(printf '%s\n' "$lib"/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/'))
 image one 90 one
+image newer 90 one
 for arch in "${archs[@]}"; do image "shared$arch" "$arch" shared; done
 # Stores in front of arrays: one text for all architectures.
 arrays=../../splice/programs/arrays

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Suite cubin: machine code of the toolkit, opened, linked (cubin.sh) and put right; cut off anywhere, and with changed bytes. To be built
- * with AddressSanitizer. argv: the folder of NAME.plain.cubin and NAME.linked.cubin, then the names. Or: open PLAIN OPENED. */
+ * with AddressSanitizer. argv: the folder of NAME.plain.cubin and NAME.linked.cubin, then the names. Or: open PLAIN OPENED, newer PLAIN NEWER. */
 #define _GNU_SOURCE /* memmem */
 #include <check.h>
 #include <elf.h>
@@ -33,10 +33,13 @@ static struct image read_file(const char *path) {
     fclose(f);
     return i;
 }
-static struct image image_of(int name, const char *what) {
+static struct image image_named(const char *name, const char *what) {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s.%s.cubin", folder, names[name], what);
+    snprintf(path, sizeof path, "%s/%s.%s.cubin", folder, name, what);
     return read_file(path);
+}
+static struct image image_of(int name, const char *what) {
+    return image_named(names[name], what);
 }
 static struct image copy_of(const struct image *i, size_t bytes) {
     struct image made = {(char *)malloc(bytes ? bytes : 1), bytes}; /* AddressSanitizer watches its end */
@@ -300,6 +303,40 @@ START_TEST(what_is_no_finished_image_stays) {
 }
 END_TEST
 
+/* Where the toolkit's version is in a note of NVIDIA's about the image: 10 * major + minor. */
+static unsigned char *toolkit_of(const struct image *i) {
+    static const char head[] = "\x0c\0\0\0\x08\0\0\0\xe8\x03\0\0NVIDIA Corp";
+    unsigned char *const at = memmem(i->at, i->bytes, head, sizeof head);
+    if (!at) {
+        fprintf(stderr, "an image without its toolkit's version\n");
+        exit(2);
+    }
+    return at + sizeof head + 4;
+}
+
+/* Image `newer` says that it is of a newer toolkit than the linker's, of the same major version. */
+START_TEST(an_image_of_a_newer_toolkit_can_be_linked) {
+    struct image plain = image_named("newer", "plain");
+    unsigned char *const toolkit = toolkit_of(&plain);
+    const unsigned char major = *toolkit / 10;
+    ck_assert_uint_eq(*toolkit % 10, 9);
+    ck_assert(mm_cubin_open(plain.at, plain.bytes));
+    ck_assert_uint_eq(*toolkit, 10u * major);
+    free(plain.at);
+}
+END_TEST
+
+/* Makes the image in the file FROM one of the last toolkit of its major version, in the file TO. */
+static int newer_file(const char *from, const char *to) {
+    struct image i = read_file(from);
+    unsigned char *const toolkit = toolkit_of(&i);
+    *toolkit = (unsigned char)(*toolkit - *toolkit % 10 + 9);
+    FILE *f = fopen(to, "wb");
+    const int bad = !f || fwrite(i.at, 1, i.bytes, f) != i.bytes;
+    free(i.at);
+    return (f && fclose(f) != 0) || bad;
+}
+
 static int open_file(const char *from, const char *to) {
     struct image i = read_file(from);
     if (mm_cookies_may_be_stored(i.at, i.bytes) && !mm_cookies_try_make_room(i.at, i.bytes)) return 1;
@@ -311,7 +348,8 @@ static int open_file(const char *from, const char *to) {
 
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "open") == 0) return open_file(argv[2], argv[3]);
-    if (argc < 3) return fprintf(stderr, "usage: test_cubin FOLDER NAME... | open PLAIN OPENED\n"), 2;
+    if (argc == 4 && strcmp(argv[1], "newer") == 0) return newer_file(argv[2], argv[3]);
+    if (argc < 3) return fprintf(stderr, "usage: test_cubin FOLDER NAME... | open PLAIN OPENED | newer PLAIN NEWER\n"), 2;
     folder = argv[1];
     names = argv + 2;
     Suite *suite = suite_create("cubin");
@@ -326,6 +364,7 @@ int main(int argc, char **argv) {
     tcase_add_test(tests, cut_images);
     tcase_add_test(tests, changed_bytes);
     tcase_add_test(tests, what_is_no_finished_image_stays);
+    tcase_add_test(tests, an_image_of_a_newer_toolkit_can_be_linked);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
