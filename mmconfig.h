@@ -238,11 +238,14 @@
 /* So long a line waits for room in standard error; the next ones do not, until there is some. */
 #define MM_HOST_SAY_MS 100
 
-/* Giving back: how long the device may take for its part; how much more than what is needed; MM_TRIM=idle: after so long without
- * a launch or a request. */
+/* Giving back: how long the device may take for its part; how much more than what is needed. */
 #define MM_HOST_TRIM_MS 200
 #define MM_HOST_TRIM_MORE_BYTES (64ull << 20)
+/* Memory goes back after so long without use. MM_TRIM=idle; MM_TRIM=SECONDS: default and most. The default is that of jemalloc's
+ * dirty_decay_ms: a pause between two phases of a program is shorter, a program that has ended a phase is not. */
 #define MM_HOST_TRIM_IDLE_MS 200
+#define MM_TRIM_SECONDS_DEFAULT 10
+#define MM_TRIM_SECONDS_MAX 86400
 
 /* How long the end of a context, or of the process, waits for the thread that makes the heap grow. */
 #define MM_HOST_STOP_MS 1000

@@ -151,6 +151,20 @@ static void read_fill(void) {
     if (text) mm_host_say("MM_FILL=%s is not understood; expected none, zero or junk; using %s", value_text(text).text, names[env.fill]);
 }
 
+static void read_trim(void) {
+    const char *text = secure_getenv("MM_TRIM");
+    unsigned seconds = MM_TRIM_SECONDS_DEFAULT;
+    env.gives_back = true;
+    if (text && strcmp(text, "off") == 0) env.gives_back = false, seconds = 0;
+    else if (text && (strcmp(text, "demand") == 0 || strcmp(text, "idle") == 0)) seconds = 0;
+    else if (text && (!mm_host_env_try_number(text, MM_TRIM_SECONDS_MAX, &seconds) || seconds == 0)) {
+        seconds = MM_TRIM_SECONDS_DEFAULT;
+        mm_host_say("MM_TRIM=%s is not understood; expected off, demand, idle, or seconds, 1 to %u; using %u", value_text(text).text,
+                    MM_TRIM_SECONDS_MAX, MM_TRIM_SECONDS_DEFAULT);
+    }
+    env.trim_after_ms = text && strcmp(text, "idle") == 0 ? MM_HOST_TRIM_IDLE_MS : seconds * 1000;
+}
+
 static void read_env(void) {
     report_unknown();
     read_switch("MM_VERBOSE", &env.verbose);
@@ -181,13 +195,7 @@ static void read_env(void) {
         mm_host_say("MM_CHECK_EXITCODE=%s is not understood; expected 0 to %d; using 0", value_text(text).text, MM_CHECK_EXITCODE_MAX);
     read_stats();
     env.heap_map = read_path("MM_HEAP_MAP");
-    text = secure_getenv("MM_TRIM");
-    if (text) {
-        if (strcmp(text, "idle") == 0 || strcmp(text, "demand") == 0)
-            env.trims_idle = *text == 'i';
-        else
-            mm_host_say("MM_TRIM=%s is not understood; expected idle or demand; using demand", value_text(text).text);
-    }
+    read_trim();
 }
 
 const struct mm_host_env *mm_host_env_get(void) {

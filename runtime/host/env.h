@@ -14,7 +14,8 @@ struct mm_host_env_size {
 
 struct mm_host_env {
     bool verbose;
-    bool trims_idle; /* MM_TRIM=idle */
+    bool gives_back;        /* not MM_TRIM=off */
+    unsigned trim_after_ms; /* memory goes back after so long without use; 0: only when an allocation of the program needs it */
     bool is_off;     /* MM_OFF=1: PTX that comes at run time stays what it is */
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;

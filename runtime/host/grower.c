@@ -143,6 +143,14 @@ static void report_null(struct mm_host_heap *h, uint64_t bytes) {
                 h->device, mm_host_size(mapped).text, why);
 }
 
+static enum mm_trim_unused trim_unused(const struct mm_driver *d, struct mm_host_heap *h) {
+    pthread_mutex_lock(&h->lock);
+    const enum mm_trim_unused is = mm_trim_unused(d, h);
+    pthread_mutex_unlock(&h->lock);
+    h->trim.is_idle_done = is == MM_TRIM_UNUSED_DONE;
+    return is;
+}
+
 static void *grow(void *argument) {
     struct mm_host_heap *h = (struct mm_host_heap *)argument;
     const struct mm_driver *d = h->grower.driver;
@@ -150,6 +158,7 @@ static void *grow(void *argument) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     uint64_t served = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), reported = h->grower.reported;
     uint64_t last_us = mm_host_now_us(), given_us = 0, roused_us = 0, interval_us = MM_HOST_POLL_SLOW_US;
+    const uint64_t trim_after_us = mm_host_env_get()->trim_after_ms * 1000ull;
     unsigned seen = 0; /* none: the launch for which the heap was made rouses it */
     if (served >> 32 != __atomic_load_n(&box->answer, __ATOMIC_RELAXED) >> MM_ANSWER_NUMBER_SHIFT) served = 0; /* not answered yet */
     if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
@@ -158,7 +167,7 @@ static void *grow(void *argument) {
         const uint64_t null_bytes = __atomic_load_n(&box->null_bytes, __ATOMIC_ACQUIRE);
         const unsigned launched = __atomic_load_n(&launches, __ATOMIC_RELAXED);
         if (launched != seen && interval_us >= MM_HOST_ROUSED_US) roused_us = now;
-        if (wanted != served || launched != seen) last_us = now, h->trim.is_idle_done = false;
+        if (wanted != served || launched != seen) last_us = now, h->trim.is_idle_done = h->trim.has_looked = false;
         seen = launched;
         __atomic_store_n(&mm_grower_note, 0, __ATOMIC_RELAXED);
         if (wanted != served && serve(d, h, wanted)) last_us = given_us = mm_host_now_us();
@@ -172,12 +181,8 @@ static void *grow(void *argument) {
         const uint64_t since_us = now > last_us ? now - last_us : 0;
         const bool is_soon = last_us == given_us || now - roused_us < MM_HOST_ROUSED_SOON_US;
         interval_us = clamp(since_us / MM_HOST_POLL_PART, is_soon ? MM_HOST_POLL_SOON_US : MM_HOST_POLL_US, MM_HOST_POLL_SLOW_US);
-        if (mm_host_env_get()->trims_idle && !h->trim.is_idle_done && since_us > MM_HOST_TRIM_IDLE_MS * 1000u) {
-            pthread_mutex_lock(&h->lock);
-            mm_trim(d, h, UINT64_MAX);
-            pthread_mutex_unlock(&h->lock);
-            h->trim.is_idle_done = true;
-        }
+        if (trim_after_us != 0 && !h->trim.is_idle_done && since_us > trim_after_us && trim_unused(d, h) == MM_TRIM_UNUSED_IN_USE)
+            last_us = now;
         sleep_us(h, interval_us, seen);
     }
     if (h->grower.null_bytes_at_end != 0 && reported == 0) report_null(h, h->grower.null_bytes_at_end - 1);

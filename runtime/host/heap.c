@@ -142,6 +142,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
         if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, 1, error).count == 0) break;
     if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
     mm_chunks_set_spare(&h->chunks, (struct mm_host_segments){0, wanted}, false);
+    h->promised_segments = wanted;
     struct mm_driver_error fatal = {NULL, CUDA_SUCCESS};
     if (!mm_fresh_try_first(d, h, h->metadata.base, h->user.base, h->chunks.mapped_count, mailbox, &fatal)) {
         *error = fatal;
@@ -151,7 +152,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, no_growth)))
         mm_host_say("device %d: kernels have no names (%s)", h->device, no_growth->call), no_growth->call = NULL;
     if (!h->shared) return true;
-    if (mm_host_env_get()->trims_idle) mm_trim_load(d, h);
+    if (mm_host_env_get()->trim_after_ms == MM_HOST_TRIM_IDLE_MS) mm_trim_load(d, h);
     if (mm_grower_start(d, h) != 0) {
         no_growth->call = "pthread_create";
         no_growth->code = CUDA_ERROR_OPERATING_SYSTEM;
@@ -291,6 +292,7 @@ bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, 
     while (h->kind == MM_HOST_HEAP_MAPPED && h->shared && h->chunks.mapped_count < wanted)
         if (mm_grower_more(d, h, 1, 1).count == 0) break;
     const bool has = h->chunks.mapped_count >= wanted;
+    if (has && h->promised_segments < wanted) h->promised_segments = wanted;
     pthread_mutex_unlock(&h->lock);
     return has;
 }
@@ -298,9 +300,9 @@ bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, 
 uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
     CUcontext popped;
     const double start_ms = now_ms();
-    if (h->kind != MM_HOST_HEAP_MAPPED || d->cuCtxPushCurrent(h->context) != CUDA_SUCCESS) return 0;
+    if (h->kind != MM_HOST_HEAP_MAPPED || !mm_host_env_get()->gives_back || d->cuCtxPushCurrent(h->context) != CUDA_SUCCESS) return 0;
     pthread_mutex_lock(&h->lock);
-    const uint64_t got = mm_trim(d, h, bytes);
+    const uint64_t got = mm_trim(d, h, bytes, 0);
     pthread_mutex_unlock(&h->lock);
     d->cuCtxPopCurrent(&popped);
     if (got && mm_host_env_get()->verbose)
@@ -310,7 +312,7 @@ uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *
 }
 
 bool mm_host_heap_wants_idle(const struct mm_host_heap *h) {
-    return h->kind == MM_HOST_HEAP_MAPPED && h->shared && !h->trim.flush && !h->trim.is_refused;
+    return h->kind == MM_HOST_HEAP_MAPPED && mm_host_env_get()->gives_back && h->shared && !h->trim.flush && !h->trim.is_refused;
 }
 
 void mm_host_heap_idle(const struct mm_driver *d, struct mm_host_heap *h) {
@@ -388,7 +390,7 @@ bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, s
     pthread_mutex_lock(&h->lock);
     const bool done = mm_fresh_try_again(d, h, error);
     for (unsigned i = 0; done && i < h->chunks.count; i++) h->chunks.chunk[i].is_spare = false;
-    if (done) h->trim.pending = 0, h->trim.is_idle_done = false, h->refusal[0] = 0;
+    if (done) h->trim.pending = 0, h->trim.is_idle_done = h->trim.has_looked = false, h->refusal[0] = 0;
     pthread_mutex_unlock(&h->lock);
     if (!done || !h->shared) return done;
     h->grower.null_bytes_at_end = h->grower.answer_at_end = h->grower.reported = 0;

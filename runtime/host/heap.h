@@ -51,6 +51,7 @@ struct mm_host_heap {
     pthread_mutex_t lock; /* guards what follows */
     struct mm_host_chunks chunks;
     uint64_t ceiling_segments; /* it may have so many */
+    uint64_t promised_segments; /* MM_HEAP_SIZE or the program's own limit: MM_TRIM=SECONDS leaves so many mapped */
     uint64_t reserve_bytes;    /* to be left free on the device */
     char refusal[160];         /* why it did not grow the last time that it did not */
     uint64_t steps, given_back_bytes;
@@ -73,6 +74,8 @@ struct mm_host_heap {
         CUstream stream;
         unsigned pending; /* chunks of shared->wanted that the device may still claim */
         bool is_idle_done; /* nothing has happened since it was trimmed */
+        bool has_looked;   /* MM_TRIM=SECONDS: look_hash is that of the metadata at the last look, since when nothing was launched */
+        uint64_t look_hash;
     } trim;
 };
 

@@ -2,7 +2,10 @@
 #define _GNU_SOURCE /* nanosleep */
 #include "runtime/host/trim.h"
 
+#include <stdlib.h>
+
 #include "runtime/host/clock.h"
+#include "runtime/host/env.h"
 #include "runtime/host/say.h"
 
 __asm__(".pushsection .rodata\n"
@@ -56,12 +59,13 @@ static CUdeviceptr device_address(const struct mm_host_heap *h, const void *at) 
     return h->ref.mailbox + (uint64_t)((const char *)at - (const char *)h->shared);
 }
 
-/* Unmaps spare chunks, from the back on. */
-static uint64_t unmap_spare(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
+/* Unmaps spare chunks, from the back on, down to `keep` segments. */
+static uint64_t unmap_spare(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes, uint64_t keep) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     uint64_t got = 0;
     for (unsigned i = h->chunks.count; i-- > 0 && got < bytes;)
-        if (h->chunks.chunk[i].is_spare) got += mm_chunks_unmap(d, &h->chunks, i, &error);
+        if (h->chunks.chunk[i].is_spare && h->chunks.mapped_count - h->chunks.chunk[i].count >= keep)
+            got += mm_chunks_unmap(d, &h->chunks, i, &error);
     h->given_back_bytes += got;
     return got;
 }
@@ -82,21 +86,21 @@ static bool is_free(const struct mm_host_heap *h, uint64_t first, uint64_t end) 
     return true;
 }
 
-/* Chooses chunks that look free, from the back on, up to `bytes`. Returns how many. */
-static unsigned choose(const struct mm_host_heap *h, uint64_t bytes) {
+/* Chooses chunks that look free, from the back on, up to `bytes`, so that `keep` segments stay. Returns how many. */
+static unsigned choose(const struct mm_host_heap *h, uint64_t bytes, uint64_t keep) {
     unsigned n = 0;
-    uint64_t sum = 0;
-    for (unsigned i = h->chunks.count; i-- > 0 && sum < bytes;) {
+    uint64_t left = h->chunks.mapped_count;
+    for (unsigned i = h->chunks.count; i-- > 0 && (h->chunks.mapped_count - left) * MM_SEGMENT_BYTES < bytes;) {
         const struct mm_host_chunk *c = &h->chunks.chunk[i];
-        if (c->is_spare || !is_free(h, c->first, c->first + c->count)) continue;
+        if (c->is_spare || left - c->count < keep || !is_free(h, c->first, c->first + c->count)) continue;
         h->shared->wanted[n++] = (struct mm_wanted_chunk){(uint32_t)c->first, (uint32_t)c->count, 0, 0};
-        sum += c->count * MM_SEGMENT_BYTES;
+        left -= c->count;
     }
     return n;
 }
 
 /* Has the device claim free chunks, about so many bytes. */
-static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
+static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes, uint64_t keep) {
     const uint64_t end_us = mm_host_now_us() + MM_HOST_TRIM_MS * 1000;
     unsigned n = 0;
     CUdeviceptr wanted = device_address(h, h->shared->wanted);
@@ -109,7 +113,7 @@ static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64
                              h->trim.stream) != CUDA_SUCCESS ||
         !try_wait(d, h, end_us))
         return;
-    n = choose(h, bytes);
+    n = choose(h, bytes, keep);
     if (n == 0 || d->cuLaunchKernel(h->trim.claim, (n + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, parameters, NULL) !=
                       CUDA_SUCCESS)
         return;
@@ -117,12 +121,40 @@ static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64
     if (try_wait(d, h, end_us)) collect(h);
 }
 
-uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
-    uint64_t got = unmap_spare(d, h, bytes);
+uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes, uint64_t keep) {
+    uint64_t got = unmap_spare(d, h, bytes, keep);
     if (got < bytes && !__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
         mm_trim_load(d, h);
-        claim_free(d, h, bytes - got);
-        got += unmap_spare(d, h, bytes - got);
+        claim_free(d, h, bytes - got, keep);
+        got += unmap_spare(d, h, bytes - got, keep);
     }
     return got;
+}
+
+/* Of the header, the trees and the rings: every malloc that a kernel makes changes a ring. FNV-1a, over words. Returns whether there is one. */
+static bool try_hash(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t *hash) {
+    const uint64_t bytes = h->layout.segments;
+    if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS) return false; /* a claim waits for a multiprocessor; a copy alone waits for nobody */
+    uint64_t *copy = (uint64_t *)malloc(bytes);
+    const bool done = copy && d->cuMemcpyDtoHAsync(copy, h->ref.heap, bytes, h->trim.stream) == CUDA_SUCCESS &&
+                      d->cuStreamSynchronize(h->trim.stream) == CUDA_SUCCESS;
+    *hash = 14695981039346656037ull;
+    for (uint64_t i = 0; done && i < bytes / sizeof *copy; i++) *hash = (*hash ^ copy[i]) * 1099511628211ull;
+    free(copy);
+    return done;
+}
+
+enum mm_trim_unused mm_trim_unused(const struct mm_driver *d, struct mm_host_heap *h) {
+    uint64_t hash;
+    if (mm_host_env_get()->trim_after_ms == MM_HOST_TRIM_IDLE_MS) {
+        mm_trim(d, h, UINT64_MAX, 0);
+        return MM_TRIM_UNUSED_DONE;
+    }
+    if (h->trim.is_refused || h->chunks.mapped_count <= h->promised_segments) return MM_TRIM_UNUSED_DONE;
+    if (!h->trim.flush || !try_hash(d, h, &hash)) return MM_TRIM_UNUSED_AGAIN;
+    const bool is_same = h->trim.has_looked && hash == h->trim.look_hash, was_in_use = h->trim.has_looked && !is_same;
+    h->trim.has_looked = !is_same && !was_in_use, h->trim.look_hash = hash;
+    if (!is_same) return was_in_use ? MM_TRIM_UNUSED_IN_USE : MM_TRIM_UNUSED_AGAIN;
+    mm_trim(d, h, UINT64_MAX, h->promised_segments);
+    return MM_TRIM_UNUSED_DONE;
 }

@@ -20,7 +20,14 @@ extern const char mm_kernels_fatbin[];
  * the heap's thread would have to, which must not wait for a kernel. */
 void mm_trim_load(const struct mm_driver *d, struct mm_host_heap *heap);
 
-/* Gives back about `bytes`. Returns how many it were. Under the heap's lock, its context current. */
-uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t bytes);
+/* Gives back about `bytes`, but leaves `keep` segments mapped. Returns how many bytes it were. Under the heap's lock, its context current. */
+uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t bytes, uint64_t keep);
+
+/* What MM_TRIM=idle or MM_TRIM=SECONDS does once nothing has been launched or requested for that long; under the heap's lock, its context
+ * current. idle gives back all that is free. SECONDS must cost a running kernel nothing, so it looks twice: at the first look it
+ * hashes the metadata that every malloc changes; if they are the same at the next look, no kernel allocates, and what is free beyond the promised
+ * segments goes back. It does not load the kernels it needs. */
+enum mm_trim_unused { MM_TRIM_UNUSED_DONE, MM_TRIM_UNUSED_AGAIN, MM_TRIM_UNUSED_IN_USE };
+enum mm_trim_unused mm_trim_unused(const struct mm_driver *d, struct mm_host_heap *heap);
 
 #endif

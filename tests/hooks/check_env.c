@@ -37,7 +37,7 @@ static const struct mm_host_env *read_with(const char *name, const char *value) 
 /* Anything names a file, but for nothing. */
 static bool is_path(const char *name) { return strcmp(name, "MM_STATS_FILE") == 0 || strcmp(name, "MM_HEAP_MAP") == 0; }
 static bool is_default(const struct mm_host_env *e) {
-    return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->verbose && !e->trims_idle && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&
+    return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->verbose && e->gives_back && e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&
            e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE;
 }
 
@@ -103,7 +103,12 @@ START_TEST(good) {
         ck_assert_uint_eq(read_with("MM_SPACING", text)->spacing, spacing);
     }
     ck_assert(is_default(read_with("MM_SPACING", "48")) && said == 1);
-    ck_assert(read_with("MM_TRIM", "idle")->trims_idle && !read_with("MM_TRIM", "demand")->trims_idle);
+    ck_assert(read_with("MM_TRIM", "off")->trim_after_ms == 0 && !env.gives_back && said == 0);
+    ck_assert(read_with("MM_TRIM", "demand")->trim_after_ms == 0 && env.gives_back && said == 0);
+    ck_assert(read_with("MM_TRIM", "idle")->trim_after_ms == MM_HOST_TRIM_IDLE_MS && env.gives_back && said == 0);
+    ck_assert(read_with("MM_TRIM", "1")->trim_after_ms == 1000 && read_with("MM_TRIM", "86400")->trim_after_ms == 86400000 && said == 0);
+    ck_assert(is_default(read_with("MM_TRIM", "0")) && said == 1);
+    ck_assert(is_default(read_with("MM_TRIM", "86401")) && said == 1);
     ck_assert(read_with("MM_FILL", "zero")->fill == MM_FILL_ZERO && said == 0);
     ck_assert(read_with("MM_FILL", "junk")->fill == MM_FILL_JUNK && said == 0);
     ck_assert(is_default(read_with("MM_FILL", "none")) && said == 0);

@@ -85,9 +85,12 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
     if (f == CLAIM && device_claims) claim_all();
     return CUDA_SUCCESS;
 }
+static unsigned char in_metadata; /* every byte of them */
+static unsigned looks;
 static CUresult copy_back(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { /* all segments look free */
-    (void)from, (void)stream;
-    memset(to, 0xff, bytes);
+    (void)stream;
+    looks += from == METADATA;
+    memset(to, from == METADATA ? in_metadata : 0xff, bytes);
     return CUDA_SUCCESS;
 }
 static CUresult name_of(CUresult code, const char **name) { return (void)code, *name = "an error", CUDA_SUCCESS; }
@@ -288,17 +291,17 @@ static void have(uint64_t chunks) { /* of two segments each, the heap's */
 
 START_TEST(gives_back) {
     have(8);
-    ck_assert_uint_eq(mm_trim(&d, heap, 3 * MM_SEGMENT_BYTES), 4 * MM_SEGMENT_BYTES); /* whole chunks, from the back on */
+    ck_assert_uint_eq(mm_trim(&d, heap, 3 * MM_SEGMENT_BYTES, 0), 4 * MM_SEGMENT_BYTES); /* whole chunks, from the back on */
     ck_assert(there[11] && !there[12] && !there[15]);
     ck_assert_uint_eq(mapped(), 12);
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 12 * MM_SEGMENT_BYTES);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 12 * MM_SEGMENT_BYTES);
 }
 END_TEST
 
 START_TEST(not_what_is_not_claimed) {
     have(8);
     device_claims = false; /* somebody else had a segment of each by then */
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 0);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 0);
     ck_assert_uint_eq(mapped(), 16);
     ck_assert_uint_eq(mm_chunks_find_spare(&heap->chunks, 1, 1).count, 0);
 }
@@ -313,12 +316,12 @@ START_TEST(claimed_late) {
     have(8);
     d.cuLaunchKernel = launch_and_hang;
     device_claims = false;
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 0); /* does not wait until it has, which would be for ever */
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 0); /* it still has not */
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 0); /* does not wait until it has, which would be for ever */
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 0); /* it still has not */
     ck_assert_uint_eq(mapped(), 16);
     claim_all();
     stream_hangs = false, d.cuLaunchKernel = launch;
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 16 * MM_SEGMENT_BYTES);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 16 * MM_SEGMENT_BYTES);
 }
 END_TEST
 
@@ -382,7 +385,7 @@ START_TEST(begins_anew) {
     ck_assert_uint_ne(answer_soon(0), 0);
     /* claims that came late */
     d.cuLaunchKernel = launch_and_hang, device_claims = false;
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX), 2 * MM_SEGMENT_BYTES); /* what was spare */
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 2 * MM_SEGMENT_BYTES); /* what was spare */
     ck_assert_uint_gt(heap->trim.pending, 0);
     mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){0, 2}, true);
     ck_assert(mm_host_heap_try_reset(&d, heap, &error));
@@ -404,6 +407,47 @@ START_TEST(begins_anew) {
 }
 END_TEST
 
+/* MM_TRIM=10, the default: what is free goes back when metadata stayed the same from one look to the next; what was promised stays. */
+START_TEST(unused_goes_back) {
+    d.cuStreamSynchronize = synchronize;
+    have(8);
+    heap->ref.heap = METADATA, heap->layout.segments = 256, heap->promised_segments = 5, looks = 0;
+    ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
+    in_metadata++; /* a kernel allocates */
+    ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_IN_USE);
+    ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
+    ck_assert_uint_eq(mapped(), 16);
+    ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_DONE);
+    ck_assert_uint_eq(mapped(), 6); /* of chunks of two */
+    ck_assert_uint_eq(looks, 4);
+    heap->promised_segments = 6; /* nothing beyond that: not looked at */
+    ck_assert(mm_trim_unused(&d, heap) == MM_TRIM_UNUSED_DONE && looks == 4);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 6 * MM_SEGMENT_BYTES); /* but for a cudaMalloc */
+}
+END_TEST
+
+/* What is spare counts as mapped: it goes, or stays, likewise. */
+START_TEST(spare_is_kept) {
+    have(8);
+    mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){8, 8}, true);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 11), 4 * MM_SEGMENT_BYTES);
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 7), 4 * MM_SEGMENT_BYTES);
+    ck_assert_uint_eq(mapped(), 8);
+}
+END_TEST
+
+/* Nothing is loaded for it, and nothing waited for. */
+START_TEST(unused_costs_nothing) {
+    have(8);
+    heap->ref.heap = METADATA, heap->layout.segments = 256, looks = 0;
+    heap->trim.flush = NULL;
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
+    heap->trim.flush = FLUSH, stream_hangs = true;
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
+    ck_assert(looks == 0 && mapped() == 16);
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("memory");
     TCase *c = tcase_create("memory");
@@ -421,6 +465,9 @@ int main(void) {
     tcase_add_test(c, not_what_is_not_claimed);
     tcase_add_test(c, claimed_late);
     tcase_add_test(c, begins_anew);
+    tcase_add_test(c, unused_goes_back);
+    tcase_add_test(c, spare_is_kept);
+    tcase_add_test(c, unused_costs_nothing);
     suite_add_tcase(s, c);
     return suite_run(s);
 }

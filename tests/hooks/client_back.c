@@ -141,6 +141,38 @@ static void idle(int argc, char **argv) {
     work_leaves_nothing();
 }
 
+/* MM_TRIM=1: it does so after a second, but for what the heap began with. */
+static void decay(int argc, char **argv) {
+    (void)argc, (void)argv;
+    work_begin();
+    const unsigned long long began = work_heap_mapped();
+    OK(cu.cuCtxSynchronize()); /* loads what giving back needs */
+    for (int round = 0; round < 2; round++) {
+        work_start(0, 4 * GIB / WORK_THREADS);
+        work_join();
+        CHECK(work_nulls() == 0 && work_heap_mapped() > began);
+        work_release();
+        for (int i = 0; i < 3000 && work_heap_mapped() > began; i++) usleep(20000);
+        CHECK(work_heap_mapped() == began);
+    }
+    work_leaves_nothing();
+}
+
+/* MM_TRIM=off: nothing goes back, to nobody. */
+static void kept(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUdeviceptr large;
+    work_begin();
+    work_start(0, 4 * GIB / WORK_THREADS);
+    work_join();
+    work_release();
+    const unsigned long long most = work_heap_mapped();
+    CHECK(cu.cuMemAlloc(&large, 7 * GIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(work_heap_mapped() == most && standin->flushes == 0);
+    work_leaves_nothing();
+}
+
 const struct scenario client_back_scenarios[] = {
-    {"full", full}, {"pressure", pressure}, {"others", others}, {"graph", graph}, {"idle", idle}, {NULL, NULL},
+    {"full", full}, {"pressure", pressure}, {"others", others}, {"graph", graph}, {"idle", idle},
+    {"decay", decay}, {"kept", kept}, {NULL, NULL},
 };

@@ -132,6 +132,8 @@ int main(int argc, char **argv) {
     scenario("others", NULL, NULL, 20000);
     scenario("graph", NULL, "MM_TRIM=idle", 20000);
     scenario("idle", NULL, "MM_TRIM=idle", 20000);
+    scenario("decay", NULL, "MM_TRIM=1", 60000);
+    scenario("kept", NULL, "MM_TRIM=off", 20000);
     scenario("races", argv[2], NULL, 60000);
     printf("faults: %ld injected, %ld mishandled\n", injected, mishandled);
     return mishandled != 0;
