@@ -50,8 +50,8 @@ it 'README.md tests/docs/commands.txt' 's/mmnvcc --mm-show/mmnvcc --mm-shew/' 'u
 it tests/docs/commands.txt 's/: ccache "/: ccache \x27/' "ccache mmnvcc" 'ccache mmnvcc'
 it docs/design.md 's,`runtime/core/tree.h`,`runtime/core/trees.h`,' 'runtime/core/trees.h is not there'
 it docs/tuning.md 's/`MM_SPACING`/`MM_SPACINGS`/' 'nothing is called MM_SPACINGS'
-it docs/tuning.md 's/MM_TRIM=idle/MM_TRIM=idly/' 'no idly is known for MM_TRIM'
-it docs/tuning.md 's/MM_TRIM=idle/MM_TREE=1/' 'MM_TREE is no variable of mm'
+it docs/tuning.md 's/MM_TRIM/MM_TRIM=idly/' 'no idly is known for MM_TRIM'
+it docs/tuning.md 's/MM_TRIM/MM_TREE=1/' 'MM_TREE is no variable of mm'
 it 'README.md docs/tuning.md docs/contract.md docs/troubleshooting.md docs/limits.md' 's/`MM_GROW_WAIT_MS\(=[^`]*\)\?`/it/g' \
     'no document tells of the variable MM_GROW_WAIT_MS'
 it README.md 's/bench demo faults/bench faults/' 'the list of targets lacks demo'
