@@ -10,7 +10,9 @@ define newline
 
 endef
 
-HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_back.c client_work.c client_jit.c client_link.c client_cubin.c client_fatbin.c client_own.c client_report.c client_contexts.c)
+# client.c is compiled for each program, the scenarios once.
+HT_SCENARIOS := $(patsubst $(HT_SRC)/%.c,$(HT)/%.o,$(wildcard $(HT_SRC)/client_*.c))
+HT_CLIENT   := $(HT_SRC)/client.c $(HT_SCENARIOS)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
@@ -59,6 +61,9 @@ $(HT)/faults: $(HT_SRC)/faults.c
 
 $(HT)/libcuda.so.1: $(wildcard $(HT_SRC)/standin_*.c) $(HT_HEADERS)
 	$(HT_CC) -fPIC -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $(filter %.c,$^) -o $@ -lpthread
+
+$(HT_SCENARIOS): $(HT)/%.o: $(HT_SRC)/%.c $(HT_HEADERS)
+	$(HT_CC) -fPIC -c $< -o $@
 
 $(HT)/client: $(HT_CLIENT) $(HT_HEADERS) $(HT)/libcuda.so.1
 	$(HT_CC) $(HT_CLIENT) -o $@ -ldl -lpthread
