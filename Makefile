@@ -4,7 +4,7 @@
 # Options (a wrong value is one line, nothing is built):
 #   CUDA_HOME  the CUDA toolkit (default: the one nvcc is found in, /usr/local/cuda, or one fetched into build/;
 #              of make install: the one that mm was built with)
-#   ARCHS      GPU architectures to build device code for
+#   ARCHS      GPU architectures to build device code for (of make install: those that mm was built for)
 #   CC         the C compiler
 #   PREFIX     where `make install` puts things; DESTDIR is put in front of it
 

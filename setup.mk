@@ -34,8 +34,12 @@ ARCHS := $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2
 	sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p' | sort -un),$(firstword $(ARCHS)))
 endif
 
+# Who installs what was built goes on with its architectures and its toolkit: sudo hands on neither ARCHS nor CUDA_HOME nor PATH.
+ifeq ($(patsubst install%,install,$(mm_goals)) $(origin ARCHS),install file)
+ARCHS := $(or $(shell cat $(BUILD)/archs 2>/dev/null),$(ARCHS))
+endif
+
 ifneq ($(filter-out clean distclean dist lint,$(mm_goals)),)
-# Who installs what was built goes on with its toolkit: sudo hands on neither CUDA_HOME nor PATH.
 ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(if $(filter install%,$(mm_goals)),$(shell \
 	home=$$(sed -n '2s|/bin$$||p' $(BUILD)/lib/toolkit/mm-farm 2>/dev/null) && [ -x "$$home/bin/nvcc" ] && echo "$$home"))

@@ -10,6 +10,14 @@ MM_ARCH_FIRST := $(firstword $(shell printf '%s\n' $(ARCHS) | sort -n))
 MM_LIBRARIES := $(BUILD)/lib/device/mm32.a $(BUILD)/lib/device/mm24.a $(BUILD)/lib/device/mmptx.a
 all: $(MM_PTX) $(MM_LIBRARIES)
 
+# ARCHS, for make install.
+.PHONY: FORCE
+FORCE:
+all: $(BUILD)/archs
+$(BUILD)/archs: FORCE
+	@mkdir -p $(@D)
+	@echo '$(ARCHS)' | cmp -s - $@ || echo '$(ARCHS)' >$@
+
 .SECONDARY: $(ARCHS:%=$(BUILD)/device/device_%.ptx)
 
 $(BUILD)/device/device_%.ptx: $(MM_DEVICE_SOURCES)

@@ -10,12 +10,14 @@ define newline
 
 endef
 
-HT_CLIENT   := $(addprefix $(HT_SRC)/,client.c client_scenarios.c client_edges.c client_grow.c client_back.c client_work.c client_jit.c client_link.c client_cubin.c client_fatbin.c client_own.c client_report.c client_contexts.c)
+# client.c is compiled for each program, the scenarios once.
+HT_SCENARIOS := $(patsubst $(HT_SRC)/%.c,$(HT)/%.o,$(wildcard $(HT_SRC)/client_*.c))
+HT_CLIENT   := $(HT_SRC)/client.c $(HT_SCENARIOS)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
-    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so check_hooks check_report check_known \
+    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so check_hooks check_report check_known \
     check_env check_say check_memory nvrtc)
 FAULT_RACES ?= 100
 
@@ -60,6 +62,9 @@ $(HT)/faults: $(HT_SRC)/faults.c
 $(HT)/libcuda.so.1: $(wildcard $(HT_SRC)/standin_*.c) $(HT_HEADERS)
 	$(HT_CC) -fPIC -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $(filter %.c,$^) -o $@ -lpthread
 
+$(HT_SCENARIOS): $(HT)/%.o: $(HT_SRC)/%.c $(HT_HEADERS)
+	$(HT_CC) -fPIC -c $< -o $@
+
 $(HT)/client: $(HT_CLIENT) $(HT_HEADERS) $(HT)/libcuda.so.1
 	$(HT_CC) $(HT_CLIENT) -o $@ -ldl -lpthread
 
@@ -93,6 +98,9 @@ $(HT)/libthird_hook.so: $(HT_SRC)/third.c $(HT_MM)
 $(HT)/libmock.so: $(HT_SRC)/mock.c
 	$(HT_CC) -fPIC -shared $< -o $@
 
+$(HT)/libslow.so: $(HT_SRC)/slow.c
+	$(HT_CC) -fPIC -shared $< -o $@
+
 $(HT)/nocuda: $(HT_SRC)/nocuda.c $(HT)/libnext.so
 	$(HT_CC) $< -o $@ -L$(HT) -l:libnext.so
 
@@ -124,7 +132,7 @@ $(HT)/own3:
 $(HT)/own4:
 	$(HT_OWN) -pie -fPIE -Wl,-z,defs -Wl,-z,relro -rdynamic
 
-$(HT)/check_hooks $(HT)/check_report: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h tests/runner.h mmconfig.h
+$(HT)/check_hooks $(HT)/check_report: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/effort.h tests/runner.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
 $(HT)/check_env: $(HT_SRC)/check_env.c tests/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The runtime API, static or shared, against libmm.so on a GPU: gpu_runtime CASE. Exit 0 if it is as it should be.
  * Compiled by plain nvcc together with gpu_module.cu's device code. */
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -43,12 +41,6 @@ static gpu_look look(cudaStream_t stream = 0) {
     OK(cudaMemcpy(&l, d, sizeof l, cudaMemcpyDeviceToHost));
     OK(cudaFree(d));
     return l;
-}
-
-static double now_us() {
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
 }
 
 static void capture(cudaStreamCaptureMode mode) {
@@ -121,21 +113,6 @@ int main(int argc, char **argv) {
             for (int k = 0; k < i; k++) CHECK(seen[k].heap != seen[i].heap);
         }
         printf("%d devices\n", count);
-    } else if (!strcmp(what, "speed")) { /* compare with and without libmm.so */
-        /* Few at a time, and not counting the waits: when the queue is full the host's part does not show. */
-        const int batches = 2000, each = 500;
-        std::vector<double> took(batches);
-        mm_test_empty<<<1, 1>>>();
-        for (double &ns : took) {
-            OK(cudaDeviceSynchronize());
-            const double start = now_us();
-            for (int i = 0; i < each; i++) mm_test_empty<<<1, 1>>>();
-            ns = (now_us() - start) * 1e3 / each;
-        }
-        OK(cudaDeviceSynchronize());
-        std::sort(took.begin(), took.end());
-        printf("%.1f ns per launch, of %d (host side; median of %d batches, one in ten below %.1f, one above %.1f)\n", took[batches / 2],
-               batches * each, batches, took[batches / 10], took[batches - batches / 10]);
     } else {
         printf("no case %s\n", what);
         return 2;

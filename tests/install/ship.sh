@@ -188,6 +188,15 @@ it 'make install takes the toolkit that mm was built with' installs_by "$out/kit
 it 'make install, CUDA_HOME' installs_by "$CUDA_HOME" CUDA_HOME="$CUDA_HOME"
 toolkit_gone() { mv kit gone && lacks "$(env -u CUDA_HOME "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm install 2>&1)" "$out/kit" && mv gone kit; }
 it 'make install, the toolkit is gone' toolkit_gone
+# installs_for ARCHS ARGUMENT...: `make ARGUMENT...` installs the fragments for just these, in order
+installs_for() { same "$(env -u ARCHS "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm "${@:2}" 2>&1 | sed -n 's/^install .*mm_/&/p' | grep -o 'mm_[0-9]*[.]ptx' | tr -dc '0-9\n' | paste -sd' ')" "$1"; }
+all_archs=$(sed -n 's/^ARCHS *?= //p' "$root/Makefile")
+it 'make install, no architectures known' installs_for "$all_archs" install
+remembers() { "$MAKE" --no-print-directory -C "$root" BUILD="$out/built" ARCHS='80 90' "$out/built/archs" && installs_for '80 90' install; }
+it 'make install takes the architectures that mm was built for' remembers
+it 'make install-compile-time, the same' installs_for '80 90' install-compile-time
+it 'make install, ARCHS' installs_for 75 ARCHS=75 install
+it 'make all install, all architectures' installs_for "$all_archs" all install
 
 # ---- variables ---------------------------------------------------------------------------------------
 

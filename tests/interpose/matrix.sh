@@ -4,7 +4,8 @@
 # same arguments. The images of both are for the same architectures; ours refer to no service of the driver's and have one heap
 # variable each (none if the program allocates nothing); each function of nvcc's is in ours, its code and parameters byte for byte, with as
 # much shared memory, and as many registers or mm's 32 or 24, if that is more; the host's malloc is libc's; the run time is where the program looks for it.
-# Where a GPU is both are run, if they have code for it, and both must give memory.
+# Where a GPU is both are run, if they have code for it, and both must give memory; elsewhere nvcc makes no more of its program than the
+# images, where one command makes all of it, and links them once for all modes whose images are the same.
 # matrix.sh --table: the combinations as the table of docs/building.md. CUDA_HOME names the toolkit. From the root of the tree.
 # Ends with "matrix: N combinations, M failed". ONLY: those that match this pattern.
 set -u
@@ -76,9 +77,9 @@ table() {
     done
 }
 
-# The program by COMPILER, in the current folder, as `program`.
+# The program by COMPILER, in the current folder, as `program`. EXTRA: one more option.
 build() {
-    local compiler=$1 mode=$2 cudart=$3 arch=$4 flags=(-Xfatbin -compress=false) a=()
+    local compiler=$1 mode=$2 cudart=$3 arch=$4 flags=(-Xfatbin -compress=false ${5:+"$5"}) a=()
     [[ $arch == - ]] || a=(-arch="sm_$arch")
     [[ $cudart == none ]] || flags+=(-cudart "$cudart")
     local gencode=(-gencode "arch=compute_80,code=sm_80" -gencode "arch=compute_90,code=[sm_90,compute_90]")
@@ -135,6 +136,32 @@ build() {
         "$compiler" "${a[@]}" -cubin -rdc=true "$src/part.cu" "$src/use.cu" &&
             "$("$compiler" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=||p')/nvlink" -m64 --arch="sm_$arch" part.cubin use.cubin -o program
         ;;
+    esac
+}
+
+# The images of the program that nvcc makes of part.cu and use.cu, as `program`.
+linked_images() {
+    local nvcc=$CUDA_HOME/bin/nvcc arch=$1
+    "$nvcc" -arch="sm_$arch" -cubin -rdc=true "$src/part.cu" "$src/use.cu" &&
+        "$CUDA_HOME/bin/nvlink" -m64 --arch="sm_$arch" part.cubin use.cubin -o linked.cubin &&
+        "$CUDA_HOME/bin/fatbinary" -64 -compress=false --create=program "--image3=kind=elf,sm=$arch,file=linked.cubin"
+}
+
+# What nvcc makes with the same arguments, as `program` in folder `plain`.
+build_plain() {
+    local mode=$1 arch=$3 shared=$out/linked/$3
+    mkdir plain
+    case $mode${gpu:+ to be run} in
+    rdc | dc | dlink | lib | shared-rdc | mixed)
+        mkdir -p "$shared"
+        (
+            flock 9
+            cd "$shared" && { [[ -s program ]] || linked_images "$arch"; }
+        ) 9>"$shared.lock" && cp "$shared/program" plain
+        ;;
+    whole | shared | debug | lineinfo | fast | threads | several | all | all-major | ptx-only | keep | options | language | clang | std* | \
+        spaces | own | own-too) (cd plain && build "$CUDA_HOME/bin/nvcc" "$@" -fatbin) ;;
+    *) (cd plain && build "$CUDA_HOME/bin/nvcc" "$@") ;;
     esac
 }
 
@@ -220,9 +247,9 @@ runs() {
 
 one() {
     local name="$1 $2 $3" wrong
-    mkdir -p "$out/${name// /.}"/{ours,plain}
+    mkdir -p "$out/${name// /.}/ours"
     cd "$out/${name// /.}" || exit
-    if ! (cd plain && build "$CUDA_HOME/bin/nvcc" "$@") >plain.log 2>&1; then
+    if ! build_plain "$@" >plain.log 2>&1; then
         wrong="nvcc itself fails: $(grep -m1 -iE 'error|fatal' plain.log)"
     elif ! (cd ours && build "$mmnvcc" "$@") >ours.log 2>&1; then
         wrong="mmnvcc fails: $(grep -m1 -iE 'error|fatal|mm' ours.log)"

@@ -1,15 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # run.sh MMUNYIELD LIB OUT [PART]: whether the machine code in LIB/device is free of YIELD and NANOSLEEP, and whether MMUNYIELD does what it
-# says. CUDA_HOME in the environment. PART, for mutants: tool or libraries only.
+# says. CUDA_HOME in the environment. PART, for mutants: tool or libraries only; the first failure ends it, and what ptxas makes of the fragments
+# stays in LIB/assembled.
 set -u
-mmunyield=$(realpath "$1") lib=$(realpath "$2") bin=$CUDA_HOME/bin parts=${4:-tool libraries}
+mmunyield=$(realpath "$1") lib=$(realpath "$2") bin=$CUDA_HOME/bin part=${4-} parts=${4:-tool libraries}
 rm -rf "$3" && mkdir -p "$3" && cd "$3" || exit
 count=0 failed=0
 
 fail() {
     printf 'machine-code: %s\n' "$*" >&2
     failed=$((failed + 1))
+    [[ ! $part ]] || exit 1
+}
+
+# fragment ARCH OUT: its machine code, as ptxas makes it
+fragment() {
+    local kept=$lib/assembled/$1.cubin
+    if [[ $part && -f $kept ]]; then
+        cp "$kept" "$2"
+        return
+    fi
+    "$bin/ptxas" -c -arch="sm_$1" -maxrregcount 32 "$lib/ptx/mm_$1.ptx" -o "$2" || fail "ptxas of mm_$1.ptx"
+    [[ ! $part ]] || { mkdir -p "${kept%/*}" && cp "$2" "$kept"; }
 }
 
 # same NAME FOUND EXPECTED
@@ -53,7 +66,7 @@ differences() {
 replaced() {
     local arch n
     for arch in "${archs[@]}"; do
-        "$bin/ptxas" -c -arch="sm_$arch" -maxrregcount 32 "$lib/ptx/mm_$arch.ptx" -o before.cubin || fail "ptxas of mm_$arch.ptx"
+        fragment "$arch" before.cubin
         cp before.cubin after.cubin
         n=$(pieces before.cubin | awk "$yield"' {n++} END {print n + 0}')
         same "sm_$arch has YIELDs before" $((n > 0)) 1
@@ -213,7 +226,7 @@ family() {
     for pair in "100 103" "120 121"; do
         arch=${pair% *}
         [[ -f $lib/ptx/mm_$arch.ptx ]] || continue
-        "$bin/ptxas" -c -arch="sm_$arch" -maxrregcount 32 "$lib/ptx/mm_$arch.ptx" -o family.cubin || fail "ptxas of mm_$arch.ptx"
+        fragment "$arch" family.cubin
         ptx "$arch" "$caller" >caller.ptx
         "$bin/ptxas" -c -arch="sm_$arch" caller.ptx -o "caller$arch.cubin" || fail "ptxas of the caller, sm_$arch"
         "$mmunyield" family.cubin >/dev/null

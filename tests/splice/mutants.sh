@@ -97,9 +97,15 @@ mutants=(
     'line.c' 'if (mm_line_is(l, at, "+")) at++;' 'at++;'
 )
 
-rm -rf "$out/interpose"
-mkdir -p "$out"
-cp -r interpose "$out/"
+# compile SOURCE OBJECT
+compile() { "$CC" -std=c11 -w -I. -c "$1" -o "$2"; }
+rm -rf "$out" && mkdir -p "$out"
+objects=()
+for source in tests/splice/test_{splice,counts}.c interpose/compile/{shim,fragment}.c interpose/load/ptx/*.c; do
+    object=$out/$(basename "$source" .c).o
+    compile "$source" "$object"
+    [[ $source == tests/* ]] || objects+=("$object")
+done
 survived=0
 for ((i = 0; i < ${#mutants[@]}; i += 3)); do
     source=interpose/load/ptx/${mutants[i]}
@@ -111,17 +117,17 @@ for ((i = 0; i < ${#mutants[@]}; i += 3)); do
         echo "mutants.sh: ${mutants[i]} no longer holds: $from" >&2
         exit 1
     fi
-    printf '%s\n' "$changed" > "$out/$source"
+    printf '%s\n' "$changed" > "$out/mutant.c"
+    compile "$out/mutant.c" "$out/mutant.o"
     case ${mutants[i]} in
     counts.c | line.c) suite=test_counts arguments=("${counts[@]}") ;;
     *) suite=test_splice arguments=("${splice[@]}") ;;
     esac
-    "$CC" -std=c11 -w -I"$out" -I. tests/splice/$suite.c "$out/interpose/compile/shim.c" \
-        "$out/interpose/compile/fragment.c" "$out"/interpose/load/ptx/*.c -o "$out/mutant" "${check[@]}"
-    if BOUNDED_SECONDS=20 bounded "$out/log" "$out/mutant" "${arguments[@]}"; then
+    "$CC" "$out/$suite.o" "${objects[@]/#"$out/${mutants[i]%.c}.o"/"$out/mutant.o"}" -o "$out/mutant" "${check[@]}"
+    # Without a process for each test: a crash or a hang is noticed as well.
+    if CK_FORK=no BOUNDED_SECONDS=20 bounded "$out/log" "$out/mutant" "${arguments[@]}"; then
         echo "mutants.sh: the suite did not notice: ${mutants[i]}: ${mutants[i + 2]} for $from" >&2
         survived=1
     fi
-    cp "$source" "$out/$source"
 done
 ((survived == 0)) && echo "mutants: $((${#mutants[@]} / 3)) planted, all noticed"

@@ -207,6 +207,9 @@ static bool in_declaration(const struct mm_module *m, const char *at) {
     return false;
 }
 
+/* An assertion for long loops: ck_assert writes a line into a file each time that it holds. */
+#define holds(cond, ...) ((cond) ? (void)0 : ck_abort_msg(__VA_ARGS__))
+
 /* The spliced text is, token for token: header, fragment, the rest without the declarations. */
 static void check_spliced(const char *name, const struct mm_splice_text *in, const struct mm_splice_text *out) {
     struct mm_token_reader from, to, ours;
@@ -229,14 +232,14 @@ static void check_spliced(const char *name, const struct mm_splice_text *in, con
         if (t.at >= before.body && ours.at) {
             for (struct mm_token u; (u = mm_token_next(&ours)).kind != MM_TOKEN_END;) {
                 const struct mm_token v = mm_token_next(&to);
-                ck_assert_msg(u.length == v.length && !memcmp(u.at, v.at, u.length), "%s: not the fragment", name);
+                holds(u.length == v.length && !memcmp(u.at, v.at, u.length), "%s: not the fragment", name);
             }
             ours.at = NULL;
         }
         while (t.kind != MM_TOKEN_END && in_declaration(&before, t.at)) t = mm_token_next(&from);
         const struct mm_token v = mm_token_next(&to);
-        ck_assert_msg(t.length == v.length && !memcmp(t.at, v.at, t.length), "%s:%d: '%.*s' became '%.*s'", name,
-                      t.line, (int)t.length, t.at, (int)v.length, v.at);
+        holds(t.length == v.length && !memcmp(t.at, v.at, t.length), "%s:%d: '%.*s' became '%.*s'", name, t.line, (int)t.length, t.at,
+              (int)v.length, v.at);
         if (t.kind == MM_TOKEN_END) break;
     }
     mm_module_free(&before);
