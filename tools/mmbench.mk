@@ -4,7 +4,7 @@
 
 BENCH_SRC := tools/mmbench
 BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
-BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h) tools/kernels.h
+BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h) tools/kernels.h include/mm.h
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
 BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu graph.cu)
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c)) \

@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Suites of mmbench's own: its options, its watchdog and what it writes, with children that need no GPU; the graph's
-# kernels, a thread of the CPU for each of a CTA, under the sanitizers; and what the case converged makes of its notes.
+# kernels, a thread of the CPU for each of a CTA, under the sanitizers; what the case converged makes of its notes; the cases
+# footprint, pinned and latency, with loops for kernels: with an account of the heap, and without one, as CUDA's allocator has none.
 GRAPH_TEST := $(BUILD)/tests/bench/test_graph
 
 .PHONY: check-bench check-bench-graph
 check: check-bench
-check-bench: $(BUILD)/bin/mmbench $(BUILD)/tests/bench/test_converged check-bench-graph
+check-bench: $(BUILD)/bin/mmbench $(addprefix $(BUILD)/tests/bench/,test_converged test_latency test_footprint test_footprint_builtin) check-bench-graph
 	$(BUILD)/tests/bench/test_converged
+	$(BUILD)/tests/bench/test_latency
+	$(BUILD)/tests/bench/test_footprint
+	$(BUILD)/tests/bench/test_footprint_builtin
 	tests/bench/run.sh $<
 
-$(BUILD)/tests/bench/test_converged: tests/bench/test_converged.c tests/runner.h $(BENCH_H)
+$(BUILD)/tests/bench/test_converged $(BUILD)/tests/bench/test_latency: $(BUILD)/tests/bench/test_%: tests/bench/test_%.c tests/runner.h $(BENCH_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -isystem $(CUDA_HOME)/include $< $$(pkg-config --cflags --libs check) -o $@
+
+FOOTPRINT_C := $(addprefix $(BENCH_SRC)/child/,account.c footprint.c latency.c)
+$(BUILD)/tests/bench/test_footprint_builtin: FOOTPRINT_FLAGS := -DNO_ACCOUNT
+$(BUILD)/tests/bench/test_footprint $(BUILD)/tests/bench/test_footprint_builtin: tests/bench/test_footprint.c tests/runner.h $(FOOTPRINT_C) $(BENCH_H)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) $(FOOTPRINT_FLAGS) -isystem $(CUDA_HOME)/include $< $(FOOTPRINT_C) $$(pkg-config --cflags --libs check) -o $@
 
 check-bench-graph: $(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan
 	$(GRAPH_TEST)-asan

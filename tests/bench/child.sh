@@ -31,7 +31,20 @@ rows() { # NULLS CORRUPT STATUS
         for op in lane_over all_over; do floor=- row "$op" ratio "$@"; done
         for op in lane_full all_full; do floor=- row "$op" share "$@"; done
         ;;
-    latency) for op in malloc free; do floor=latency row "$op" cycles "$@"; done ;;
+    latency)
+        for op in malloc free; do
+            floor=latency row "$op" cycles "$@"
+            floor=- row "${op}_p99" cycles "$@"
+            floor=- row "${op}_over" ratio "$@"
+        done
+        floor=- row grown calls "$@"
+        floor=- row grown_longest cycles "$@"
+        ;;
+    footprint | pinned)
+        for op in live taken beyond taken_end freed_1s; do floor=- row "$op" MiB "$@"; done
+        floor=- row taken_over ratio "$@"
+        [[ $case == pinned ]] || floor=- row freed_late MiB "$@"
+        ;;
     init) for op in plain allocating plain_process allocating_process; do floor=- row "$op" ms "$@"; done ;;
     endurance)
         for op in malloc free; do floor=- row "$op" us "$@"; done
@@ -68,6 +81,7 @@ answer() {
     usual) usual "$1" ;;
     crash) kill -SEGV $$ ;;
     exit) exit 7 ;;
+    account) echo "@fatal the heap's account: 5 bytes are mapped" && exit 1 ;;
     fatal) echo '@fatal CUDA: an illegal memory access was encountered' && exit 1 ;;
     nogpu) echo '@fatal no GPU: no CUDA-capable device is detected' && exit 1 ;;
     remark) echo 'mm: the driver refuses memory' >&2 && exit 1 ;;

@@ -82,7 +82,7 @@ it '-h' same_as -h --help
 it '-V' same_as -V --version
 list() {
     bench 0 --list && same "$log" '' && same "$(cut -d' ' -f1 <<<"$out" | tr '\n' ' ')" \
-        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency converged graph graph_lesmis '
+        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency footprint pinned converged graph graph_lesmis '
 }
 it '--list' list
 
@@ -182,7 +182,7 @@ builtin end"
 it 'table, progress, CSV and requests, to the letter' exact
 
 everything() {
-    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" ' 260 ok' &&
+    bench 0 --quick && same "$(cut -d, -f16 <<<"$csv" | sort | uniq -c | tr -s ' ')" $' 457 ok\n 35 toolarge' &&
         has "$log" 'mm run endurance 4096 783371 50' && has "$log" 'mm run init 8589934592 1 12' &&
         has "$log" 'mm run graph 1048576 65536 12' && has "$csv" 'mm,graph,65536,512,range,us,100,' &&
         has "$log" 'builtin floor 32768 5' && has "$csv" 'mm,floor_warp,0,32768,store,us'
@@ -272,22 +272,96 @@ it 'fewer runs are said' few
 chatty() { FAKE='* *=chatty' bench 0 --cases churn && lacks "$err" word && has "$csv" 'mm,churn,512,131072,churn,us,100,'; }
 it 'remarks do no harm' chatty
 by_threads() {
-    FAKE='mm run scaling 16 262144 *=crash' bench 3 --cases scaling --quick --only mm &&
-        same "$(marks | grep malloc)" "mm,scaling,16,1024,malloc,ok
-mm,scaling,16,262144,malloc,crash
+    FAKE='mm run scaling 16 4096 *=crash' bench 3 --cases scaling --quick --only mm &&
+        same "$(marks | grep malloc)" "mm,scaling,16,1,malloc,ok
+mm,scaling,16,4096,malloc,crash
 mm,scaling,16,8388608,malloc,skipped
-mm,scaling,64,1024,malloc,ok
-mm,scaling,64,262144,malloc,ok
-mm,scaling,64,8388608,malloc,ok
-mm,scaling,256,1024,malloc,ok
-mm,scaling,256,262144,malloc,ok
-mm,scaling,256,8388608,malloc,ok" && has "$csv" 'mm,scaling,64,1024,malloc,us,100,90.5,120,12,22.5,' && has "$log" "mm started heap=8589934592 seconds=20 MM_HEAP_SIZE=8589934592 LD_PRELOAD=
-mm floor 1024 0
-mm floor 262144 0
+mm,scaling,512,1,malloc,ok
+mm,scaling,512,4096,malloc,ok
+mm,scaling,512,8388608,malloc,ok
+mm,scaling,8192,1,malloc,ok
+mm,scaling,8192,4096,malloc,ok
+mm,scaling,8192,8388608,malloc,ok" && has "$csv" 'mm,scaling,512,1,malloc,us,100,90.5,120,12,22.5,' && has "$log" "mm started heap=8589934592 seconds=20 MM_HEAP_SIZE=8589934592 LD_PRELOAD=
+mm floor 1 0
+mm floor 4096 0
 mm floor 8388608 0
-mm run scaling 64 1024 12"
+mm run scaling 512 1 12"
 }
 it 'a series by threads ends, the next begins' by_threads
+# What would nearly fill the heap has a larger one: 1 M, 4 M and 8 M of 8 KiB, of which the GPU has no room for the last.
+fits() {
+    FAKE_MEMORY=70000000000 bench 0 --cases scaling --only mm && same "$(grep -o 'started heap=[0-9]*\|run scaling 8192 [0-9]*' <<<"$log" | tail -n 6)" \
+        "run scaling 8192 65536
+run scaling 8192 262144
+started heap=9663676416
+run scaling 8192 1048576
+started heap=38654705664
+run scaling 8192 4194304" && has "$csv" 'mm,scaling,8192,8388608,malloc,us,,,,0,,,,,,toolarge' &&
+        same "$(cut -d, -f2-4 <<<"$csv" | grep -c '^scaling,')" 104 # 13 threads, 4 sizes, 2 operations
+}
+it 'a heap that an item fits' fits
+fits_not() {
+    bench 0 --cases scaling --only mm --heap 8G && same "$(grep -c 'started heap=8589934592' <<<"$log")" 1 &&
+        has "$log" 'run scaling 8192 1048576' && lacks "$log" 'run scaling 8192 4194304'
+}
+it 'a heap that is given is what it is' fits_not
+# requests CASE OPTION...: how the children of each allocator are started, and what they are asked to run.
+requests() { bench 0 --cases "$@" && same "$(grep -E 'started|run' <<<"$log" | tail -n +3)" "$expected"; }
+paired='mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
+mm run latency 16 1 CALLS
+mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
+mm run latency 16 32 CALLS
+mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
+mm run latency 16 1024 CALLS
+mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
+mm run latency 16 262144 CALLS
+mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
+mm run latency 4096 262144 CALLS'
+other=${paired//mm /builtin } expected="$paired"$'\n'"${other//heap=0/heap=8589934592}"
+calls=$expected
+expected=${calls//CALLS/10000000}
+it 'single calls: mm grows' requests latency
+expected=${calls//CALLS/1000000}
+it 'single calls, fewer of them' requests latency --quick
+footprint() {
+    bench 0 --cases footprint "$@" && same "$(marks | grep builtin.*taken, | cut -d, -f3,4,6)" "16,1,ok
+4096,1000,ok
+65536,10000,toolarge
+64,100000,ok
+1024,100000,toolarge
+512,1000000,toolarge
+8192,1000000,toolarge
+1000000,10000,toolarge" && same "$(grep -c 'mm started heap=0 seconds=240 MM_HEAP_SIZE= ' <<<"$log")" 8 &&
+        same "$(grep 'builtin started' <<<"$log" | uniq -c | tail -n 1)" '      3 builtin started heap=8388608 seconds=240 MM_HEAP_SIZE= LD_PRELOAD=' &&
+        same "$(grep 'mm run' <<<"$log")" "mm run footprint 16 1 $late
+mm run footprint 4096 1000 $late
+mm run footprint 65536 10000 $late
+mm run footprint 64 100000 $late
+mm run footprint 1024 100000 $late
+mm run footprint 512 1000000 $late
+mm run footprint 8192 1000000 $late
+mm run footprint 1000000 10000 $late"
+}
+late=30
+it 'the memory of eight workloads, each in its own process' footprint
+late=2
+it 'the same, looked at sooner' footprint --quick --heap 1G
+# A workload's memory counts only if every object was there: taken is told next to the NULLs. An account that is wrong is a failed row.
+account() {
+    FAKE='mm run footprint 64 *=account;mm run footprint 1024 *=null' bench 3 --cases footprint --only mm &&
+        has "$err" 'footprint 64, 100000 threads: crash: the heap'"'"'s account: 5 bytes are mapped' &&
+        has "$csv" 'mm,footprint,64,100000,taken,MiB,,,,0,,,,,,crash' &&
+        has "$csv" 'mm,footprint,1024,100000,taken,MiB,100,90.5,120,30,,,17,0,nonnull aligned,null'
+}
+it 'an account that the device does not confirm' account
+expected='mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
+mm run pinned 64 4194304 12
+mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
+mm run pinned 1024 262144 12
+mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
+mm run pinned 4096 65536 12'
+other=${expected//mm /builtin } expected+=$'\n'${other//heap=0/heap=1073741824}
+it 'objects that stay' requests pinned
 no_series() {
     FAKE='mm run util 16 *=hang' bench 3 --cases util --quick --only mm --timeout 1 &&
         same "$(marks | grep 'share,')" "mm,util,16,65536,share,hung

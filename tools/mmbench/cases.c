@@ -12,7 +12,7 @@
 #define MALLOC_FREE {{"malloc", "us"}, {"free", "us"}}
 #define SIZES_SINGLE {16, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192}
 #define SIZES_FEW {16, 64, 256, 1024, 4096, 8192}
-#define THREADS_SCALING {1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 8388608}
+#define THREADS_SCALING {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 8388608}
 
 #define GRAPH_OPS {{"init", "us"}, {"insert", "us"}, {"delete", "us"}, {"range", "us"}, {"free", "us"}}
 #define GRAPH_SIZE_SHIFTS {0, MM_BENCH_GRAPH_BATCH_SHIFT, MM_BENCH_GRAPH_BATCH_SHIFT, MM_BENCH_GRAPH_BATCH_SHIFT, 0}
@@ -21,6 +21,20 @@
 
 /* 64 CTAs of 128 threads: each has a multiprocessor to itself (child/converged.h). */
 #define CONVERGED_THREADS (64 * 128)
+
+/* A heap of its own is this much larger than what is asked for, for an item that would need more than 7/8 of --heap. */
+#define FITS_SHIFT 3
+#define CUDA_HEAP (8u * MIB) /* what CUDA's allocator has if nobody sets it */
+
+#define GPU_THREADS (256 * KIB) /* an H200 runs 270,336 at a time */
+#define LATENCY_CALLS 10000000
+#define LATENCY_CALLS_QUICK 1000000
+
+#define FOOTPRINT_SIZE(size, objects, sizing) size,
+#define FOOTPRINT_THREADS(size, objects, sizing) objects,
+#define FOOTPRINT_SECONDS 30
+#define FOOTPRINT_SECONDS_QUICK 2
+#define PINNED_THREADS(size) (256 * MIB / (size))
 
 #define UTIL_THREADS 65536
 #define ENDURANCE_LARGEST 4096
@@ -36,9 +50,9 @@ const struct mm_bench_case mm_bench_cases[] = {
     {.name = "mixedu", .about = "any size from 16 bytes to size",
      .ops = MALLOC_FREE, .sizes = {64, 128, 256, 512, 1024, 2048, 4096, 8192}, .threads = {MILLION},
      .series = MM_BENCH_BY_SIZE, .asked = MM_BENCH_ASKED_HALF, .floors = true},
-    {.name = "scaling", .about = "from a thousand threads to eight million",
-     .ops = MALLOC_FREE, .sizes = {16, 64, 256}, .threads = THREADS_SCALING, .series = MM_BENCH_BY_THREADS,
-     .floors = true},
+    {.name = "scaling", .about = "from one thread to eight million",
+     .ops = MALLOC_FREE, .sizes = {16, 64, 512, 8192}, .threads = THREADS_SCALING, .series = MM_BENCH_BY_THREADS,
+     .heap_fits = true, .floors = true},
     {.name = "warp", .about = "lane 0 of each of 32,768 warps",
      .ops = MALLOC_FREE, .sizes = {64, KIB, 64 * KIB}, .threads = {32768}, .series = MM_BENCH_BY_SIZE,
      .every_shift = 5, .floors = true},
@@ -65,9 +79,20 @@ const struct mm_bench_case mm_bench_cases[] = {
      .ops = {{"malloc", "us"}, {"free", "us"}, {"live", "MiB"}, {"footprint_early", "MiB"}, {"footprint_last", "MiB"}},
      .sizes = {ENDURANCE_LARGEST}, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .heap = 2 * GIB, .patience = 6,
      .fresh = true},
-    {.name = "latency", .about = "one thread, malloc and free in turn",
-     .ops = {{"malloc", "cycles"}, {"free", "cycles"}}, .sizes = {16, 64, 256, 4096}, .threads = {1},
-     .asked = MM_BENCH_ASKED_LITTLE, .floors = true},
+    {.name = "latency", .about = "10^7 single calls of each, in turn; p99: of 100 the last but one; over: longest / median; size 4096: any from 16",
+     .ops = {{"malloc", "cycles"}, {"malloc_p99", "cycles"}, {"malloc_over", "ratio"}, {"free", "cycles"}, {"free_p99", "cycles"},
+             {"free_over", "ratio"}, {"grown", "calls"}, {"grown_longest", "cycles"}},
+     .sizes = {16, 16, 16, 16, 4 * KIB}, .threads = {1, 32, 1024, GPU_THREADS, GPU_THREADS}, .paired = true,
+     .asked = MM_BENCH_ASKED_LITTLE, .grows = true, .patience = 2, .floors = true, .fresh = true},
+    {.name = "footprint", .about = "device memory of the heap: 40 rounds, each frees half and allocates it anew; all freed: after 1 s, 30 s (quick: 2)",
+     .ops = {{"live", "MiB"}, {"taken", "MiB"}, {"taken_over", "ratio"}, {"beyond", "MiB"}, {"taken_end", "MiB"}, {"freed_1s", "MiB"},
+             {"freed_late", "MiB"}},
+     .sizes = {MM_BENCH_FOOTPRINT(FOOTPRINT_SIZE)}, .threads = {MM_BENCH_FOOTPRINT(FOOTPRINT_THREADS)}, .paired = true,
+     .heap = CUDA_HEAP, .grows = true, .patience = 12, .fresh = true},
+    {.name = "pinned", .about = "device memory of the heap: 256 MiB of one size, all but 1 object in 1,000 freed, then other sizes likewise",
+     .ops = {{"live", "MiB"}, {"taken", "MiB"}, {"taken_over", "ratio"}, {"beyond", "MiB"}, {"taken_end", "MiB"}, {"freed_1s", "MiB"}},
+     .sizes = {64, KIB, 4 * KIB}, .threads = {PINNED_THREADS(64), PINNED_THREADS(KIB), PINNED_THREADS(4 * KIB)}, .paired = true,
+     .series = MM_BENCH_BY_SIZE, .heap = GIB, .grows = true, .patience = 2, .fresh = true},
     {.name = "converged", .about = "arithmetic by all lanes: alone; after malloc and free by one lane; by all; its time, and whole warps",
      .ops = {{"plain", "cycles"}, {"lane", "cycles"}, {"lane_over", "ratio"}, {"lane_full", "share"}, {"all", "cycles"},
              {"all_over", "ratio"}, {"all_full", "share"}},
@@ -108,6 +133,10 @@ enum mm_bench_status mm_bench_status_find(const char *name) {
     return MM_BENCH_PENDING;
 }
 
+uint64_t mm_bench_heap(const struct mm_bench_item *item, enum mm_bench_allocator allocator) {
+    return item->of->grows && allocator == MM_BENCH_MM ? 0 : item->heap;
+}
+
 static uint64_t asked_bytes(const struct mm_bench_case *c, uint64_t size, uint64_t threads) {
     uint64_t sum = 0, n = 0;
     switch (c->asked) {
@@ -130,7 +159,9 @@ size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_optio
     while (threads < MM_BENCH_SIZES_MAX && c->threads[threads]) threads++;
     for (size_t s = 0; s < sizes; s++)
         for (size_t t = 0; t < threads; t++) {
-            if (!taken(s, sizes, o->quick) || !taken(t, threads, o->quick) || count == max) continue;
+            if (c->paired && s != t) continue;
+            const bool quick = o->quick && !c->paired;
+            if (!taken(s, sizes, quick) || !taken(t, threads, quick) || count == max) continue;
             struct mm_bench_item *item = &items[count++];
             memset(item, 0, sizeof *item);
             item->of = c;
@@ -145,7 +176,11 @@ size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_optio
                 item->threads = (uint32_t)(item->heap / 4 * 3 / ((16 + ENDURANCE_LARGEST) / 2));
                 item->runs = o->quick ? ENDURANCE_ROUNDS_QUICK : ENDURANCE_ROUNDS;
             }
+            if (!strcmp(c->name, "latency")) item->runs = o->quick ? LATENCY_CALLS_QUICK : LATENCY_CALLS;
+            if (!strcmp(c->name, "footprint")) item->runs = o->quick ? FOOTPRINT_SECONDS_QUICK : FOOTPRINT_SECONDS;
             item->asked_bytes = asked_bytes(c, item->size, item->threads);
+            if (c->heap_fits && !o->heap && item->asked_bytes > item->heap - (item->heap >> FITS_SHIFT))
+                item->heap = item->asked_bytes + (item->asked_bytes >> FITS_SHIFT);
         }
     return count;
 }

@@ -27,8 +27,8 @@
 #define MM_BENCH_COMMIT "unknown"
 #endif
 
-#define MM_BENCH_OPS_MAX 7
-#define MM_BENCH_SIZES_MAX 12
+#define MM_BENCH_OPS_MAX 8
+#define MM_BENCH_SIZES_MAX 13
 #define MM_BENCH_FLOORS 4
 
 enum mm_bench_allocator { MM_BENCH_MM, MM_BENCH_BUILTIN, MM_BENCH_ALLOCATORS };
@@ -63,10 +63,13 @@ struct mm_bench_case {
     struct mm_bench_op ops[MM_BENCH_OPS_MAX]; /* ended by a NULL name, if fewer */
     uint64_t sizes[MM_BENCH_SIZES_MAX];       /* bytes; 0: that many and no more */
     uint32_t threads[MM_BENCH_SIZES_MAX];     /* the same */
+    bool paired;          /* the first size with the first number of threads, and so on; a quick run has them all, too */
     enum mm_bench_series series;
     enum mm_bench_asked asked;
     uint64_t heap;        /* bytes, whatever --heap says; 0: --heap */
     uint64_t heap_large;  /* of sizes beyond the first */
+    bool heap_fits;       /* an item that would nearly fill --heap has a larger one */
+    bool grows;           /* mm starts with its default heap, which grows; the other allocator has `heap` */
     unsigned every_shift; /* one thread of 2^this asks */
     unsigned quick_shift; /* a quick run's sizes and threads are divided by 2^this */
     uint8_t size_shifts[MM_BENCH_OPS_MAX];    /* of each operation: it has 1/2^this of the item's size, */
@@ -113,6 +116,8 @@ size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_optio
 /* Index of the operation of a case, or -1. */
 int mm_bench_op_find(const struct mm_bench_case *c, const char *name);
 size_t mm_bench_op_count(const struct mm_bench_case *c);
+/* Bytes of the heap that a child starts with; 0: its allocator's default, which may grow. */
+uint64_t mm_bench_heap(const struct mm_bench_item *item, enum mm_bench_allocator allocator);
 /* MM_BENCH_PENDING: there is none of that name. */
 enum mm_bench_status mm_bench_status_find(const char *name);
 
@@ -132,7 +137,7 @@ struct mm_bench_session {
 bool mm_bench_find_children(const bool *allocators);
 /* Catches SIGINT and SIGTERM: whoever waits is told MM_BENCH_INTERRUPTED. */
 void mm_bench_catch_signals(void);
-/* Starts a child with a heap of that size; `seconds` is what it is told that a request may take. False: no process. */
+/* Starts a child with a heap of that size, or its default (0); `seconds` is what it is told that a request may take. False: no process. */
 bool mm_bench_session_open(struct mm_bench_session *s, enum mm_bench_allocator allocator, uint64_t heap,
                            unsigned seconds);
 /* Sends one line. A child that is gone is noticed by the next read. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What mmbench and its children say to each other: lines. Whatever else a child says is a remark, shown if it fails.
  *
- *   mmbench-ALLOCATOR HEAP_BYTES SECONDS                   is started; SECONDS: what one request may take
+ *   mmbench-ALLOCATOR HEAP_BYTES SECONDS                   is started; HEAP_BYTES 0: the allocator's default; SECONDS: what one
+ *                                                          request may take
  * child:   @ready ALLOCATOR TOOLKIT DRIVER MEMORY_BYTES GPU...
  *          @fatal TEXT...                                  and ends: no GPU, say
  * mmbench: floor THREADS EVERY_SHIFT
  * child:   @floor NAME UNIT VALUE                          NAME: store, atomic, bitmap, latency
- * mmbench: run CASE SIZE THREADS RUNS
+ * mmbench: run CASE SIZE THREADS RUNS                       RUNS: of endurance rounds, of latency calls, of footprint seconds from the
+ *                                                          last free to the last look
  * child:   @row OP UNIT MEDIAN MIN MAX RUNS FLOOR NULLS CORRUPT STATUS CHECKED...
  *                                                          MEDIAN MIN MAX "-" if marked; FLOOR a NAME or "-"
  * mmbench: identify
@@ -30,5 +32,12 @@
 #define MM_BENCH_LESMIS_RANGE_SHIFT 3
 #define MM_BENCH_LESMIS_VERTICES 77
 #define MM_BENCH_LESMIS_EDGES 508 /* of 254 pairs */
+
+/* The workloads of the case "footprint": the largest size, how many objects, how their sizes are spread from 16 bytes on (enum sizing). */
+#define MM_BENCH_FOOTPRINT(X) \
+    X(16, 1, ONE) X(4096, 1000, UNIFORM) X(65536, 10000, LOG) X(64, 100000, ONE) X(1024, 100000, UNIFORM) X(512, 1000000, UNIFORM) \
+    X(8192, 1000000, LOG) X(1000000, 10000, LOG)
+
+/* The case "pinned": SIZE * THREADS bytes are live at once, in objects of one size, of which the first is SIZE. */
 
 #endif

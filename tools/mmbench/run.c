@@ -256,7 +256,7 @@ static enum reply begin(struct runner *r, const struct mm_bench_item *items, siz
                         struct mm_bench_floors *floors) {
     static unsigned sessions;
     char name[16];
-    r->heap = items[i].heap;
+    r->heap = mm_bench_heap(&items[i], r->like.allocator);
     r->first = i;
     r->like.session = ++sessions;
     if (!mm_bench_session_open(&r->session, r->like.allocator, r->heap, seconds)) return REPLY_CRASH;
@@ -282,6 +282,11 @@ static void end(struct runner *r, struct mm_bench_item *items, size_t after, siz
         }
 }
 
+/* A heap that grows (0) answers NULL if it is too large. */
+static bool is_too_large(const struct mm_bench_item *item, uint64_t heap, uint64_t memory) {
+    return heap != 0 && (item->asked_bytes > heap || heap + OTHER_MEMORY > memory);
+}
+
 enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struct mm_bench_machine *m,
                                    enum mm_bench_allocator allocator, struct mm_bench_item *items, size_t count,
                                    struct mm_bench_floors *floors) {
@@ -294,13 +299,13 @@ enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struc
         struct mm_bench_item *item = &items[i];
         struct mm_bench_row *rows = item->rows[allocator];
         const unsigned seconds = o->timeout * (item->of->patience ? item->of->patience : 1);
-        if (item->asked_bytes > item->heap || item->heap + OTHER_MEMORY > m->memory)
+        if (is_too_large(item, mm_bench_heap(item, allocator), m->memory))
             mark(item, rows, MM_BENCH_TOO_LARGE);
         else if (failed && larger_in_series(failed, item))
             mark(item, rows, MM_BENCH_SKIPPED);
         mm_bench_progress(allocator, item);
         if (rows[0].status == MM_BENCH_PENDING) {
-            if (r.session.pid && (item->of->fresh || r.heap != item->heap))
+            if (r.session.pid && (item->of->fresh || r.heap != mm_bench_heap(item, allocator)))
                 end(&r, items, i, count, REPLY_DONE, seconds, floors);
             reply = r.session.pid ? REPLY_DONE : begin(&r, items, i, count, seconds, floors);
             if (reply == REPLY_DONE) reply = run_item(&r.session, seconds, item, rows);

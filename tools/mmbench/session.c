@@ -84,11 +84,11 @@ static void become_child(enum mm_bench_allocator allocator, uint64_t heap, unsig
     dup2(out, STDERR_FILENO);
     unsetenv("MM_HEAP_SIZE");
     unsetenv("MM_HEAP_MAX");
-    if (allocator == MM_BENCH_MM) {
-        setenv("MM_HEAP_SIZE", bytes, 1); /* all of it from the beginning, and no more, as the others have */
+    if (allocator == MM_BENCH_MM && heap != 0) { /* all of it from the beginning, and no more, as the others have */
+        setenv("MM_HEAP_SIZE", bytes, 1);
         setenv("MM_HEAP_MAX", bytes, 1);
-        if (preload[0]) setenv("LD_PRELOAD", preload, 1);
     }
+    if (allocator == MM_BENCH_MM && preload[0]) setenv("LD_PRELOAD", preload, 1);
     execl(child_paths[allocator], child_paths[allocator], bytes, limit, (char *)NULL);
     dprintf(STDOUT_FILENO, "cannot be run: %s\n", strerror(errno));
     _exit(127);

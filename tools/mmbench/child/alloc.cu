@@ -60,26 +60,35 @@ void alloc_churn(unsigned threads, unsigned rounds, int all, struct tally *t) {
 
 /* ---- latency ---------------------------------------------------------------------------------- */
 
-static __global__ void latency_kernel(unsigned long long bytes, unsigned pairs, unsigned *malloc_cycles,
+static __device__ unsigned cycles_between(long long begin, long long end) {
+    return end - begin > 0xffffffffll ? 0xffffffffu : (unsigned)(end - begin);
+}
+
+static __global__ void latency_kernel(struct asks a, unsigned first, unsigned pairs, unsigned *malloc_cycles,
                                       unsigned *free_cycles, struct tally *t) {
-    for (unsigned i = 0; i < pairs; i++) {
+    const unsigned i = ask_idx(&a);
+    if (i >= a.count) return;
+    for (unsigned pair = 0; pair < pairs; pair++) {
+        const unsigned long long bytes = ask_bytes(&a, i, first + pair);
         const long long begin = clock64();
         volatile unsigned *p = (volatile unsigned *)malloc(bytes);
         if (p == NULL) {
-            t->nulls++;
+            atomicAdd(&t->nulls, 1ull);
             continue;
         }
         *p = i; /* needs the pointer, so the clock is read after malloc has answered */
         const long long between = clock64();
         free((void *)p);
-        malloc_cycles[i] = (unsigned)(between - begin);
-        free_cycles[i] = (unsigned)(clock64() - between);
+        const long long end = clock64();
+        malloc_cycles[pair * a.count + i] = cycles_between(begin, between);
+        free_cycles[pair * a.count + i] = cycles_between(between, end);
     }
 }
 
-void alloc_latency(unsigned long long bytes, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
+/* With no ask at all: loads the kernel. */
+void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
                    struct tally *t) {
-    latency_kernel<<<1, 1>>>(bytes, pairs, malloc_cycles, free_cycles, t);
+    latency_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(*a, first, pairs, malloc_cycles, free_cycles, t);
 }
 
 /* ---- converged: no barrier, so that nothing brings a warp together again ------------------------- */
@@ -203,4 +212,17 @@ void alloc_free_half(void **pointers, unsigned *rounds, unsigned count, unsigned
 void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct asks *a, unsigned round,
                        struct tally *t) {
     malloc_half_kernel<<<ask_ctas(a), CTA_THREADS>>>(pointers, rounds, *a, round, t);
+}
+
+/* ---- pinned ----------------------------------------------------------------------------------- */
+
+static __global__ void free_most_kernel(void **pointers, unsigned count) {
+    const unsigned i = thread_idx();
+    if (i >= count || pinned_stays(i)) return;
+    free(pointers[i]);
+    pointers[i] = NULL;
+}
+
+void alloc_free_most(void **pointers, unsigned count) {
+    free_most_kernel<<<(count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, count);
 }

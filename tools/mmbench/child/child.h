@@ -8,6 +8,8 @@
  *   graph.c    the case that is an application, with kernels of its own that call malloc and free: graph.h
  *   converged.c the case that is about warps that stay whole: converged.h
  *   heap.c     the cases about the heap itself: its share in use, its span, its making, its life
+ *   latency.c  the case about single calls: latency.h
+ *   footprint.c the cases about the device memory that the heap takes, which account.h counts
  *   main.c     requests in, answers out (../protocol.h)
  *
  * Words: a REQUEST is what mmbench asks of us, one line; an ASK is one call of malloc by one thread, numbered from 0.
@@ -26,22 +28,35 @@
 /* ---- asks ------------------------------------------------------------------------------------- */
 
 /* How the bytes of an ask follow from its number. */
-enum sizing { SIZING_ONE, SIZING_POWERS, SIZING_UNIFORM };
+/* LOG: each doubling has as many; within one they are even. */
+enum sizing { SIZING_ONE, SIZING_POWERS, SIZING_UNIFORM, SIZING_LOG };
 
 /* Who asks, and for how much. Every 2^every_shift-th thread asks once: 0 all, WARP_SHIFT lane 0 of each warp. */
 struct asks {
     unsigned count;
     unsigned every_shift;
     enum sizing sizing;
-    unsigned powers;         /* SIZING_POWERS: 16, 32, ..., so many sizes */
+    unsigned powers;         /* SIZING_POWERS: 16, 32, ..., so many sizes; SIZING_LOG: doublings from 16 to size, in 1/2^16 */
     unsigned long long size; /* SIZING_ONE: the size; else the largest (the smallest is 16) */
 };
+
+/* Doublings from 16 bytes to `size`, in 1/2^16, of which the last one is not whole. */
+TOOLS_BOTH unsigned ask_doublings(unsigned long long size) {
+    unsigned n = 0;
+    while (32ull << n <= size) n++;
+    return (n << 16) + (unsigned)(((size - (16ull << n)) << 16) / (16ull << n));
+}
 
 /* Bytes of ask i; a slot that asks again (endurance) asks in a later round. */
 TOOLS_BOTH unsigned long long ask_bytes(const struct asks *a, unsigned i, unsigned round) {
     if (a->sizing == SIZING_ONE) return a->size;
     const unsigned random = mix(i * 0x9e3779b9u + round * 0x7f4a7c15u + 1);
     if (a->sizing == SIZING_POWERS) return 16ull << random % a->powers;
+    if (a->sizing == SIZING_LOG) {
+        const unsigned at = (unsigned)((unsigned long long)random * a->powers >> 32);
+        const unsigned long long base = 16ull << (at >> 16);
+        return base + (base * (at & 0xffff) >> 16);
+    }
     return 16 + random % ((unsigned)a->size - 15);
 }
 
@@ -65,7 +80,7 @@ struct tally {
     unsigned long long corrupt;   /* allocations that hold what their owner did not write, or are misaligned */
     unsigned long long lowest;    /* first byte of the lowest live allocation */
     unsigned long long end;       /* first byte after the highest */
-    unsigned long long bytes;     /* util: handed out in all */
+    unsigned long long bytes;     /* util: handed out in all; else of what is live */
     unsigned long long bytes_before_null;
     unsigned long long null_seen; /* util: 1 once somebody got NULL */
 };
@@ -84,11 +99,14 @@ void plain_empty(void);
 void plain_fill(void **pointers, const struct asks *a, const unsigned *rounds, int only_round, int first_word_only);
 /* Counts NULLs, misaligned pointers and patterns that are gone. What two allocations share, one of them lost. */
 void plain_check(void **pointers, const struct asks *a, const unsigned *rounds, int first_word_only, struct tally *t);
-/* Counts NULLs and finds lowest and end of what is live. */
+/* Counts NULLs and bytes of what is live, and finds its lowest and end. */
 void plain_bounds(void **pointers, const struct asks *a, const unsigned *rounds, struct tally *t);
 /* Sets a bit for each 2 MiB page, counted from the byte `base`, that holds a byte of a live allocation. */
 void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base,
                  unsigned *bits, unsigned pages);
+
+/* A device assertion for each ask, which holds: what a kernel costs that has one and does not allocate. */
+void plain_assert(const unsigned *rounds, const struct asks *a, unsigned round);
 
 /* The arithmetic of the case "converged", and nothing else; notes of each thread. */
 struct lane_note;
@@ -115,8 +133,8 @@ void alloc_malloc(void **pointers, const struct asks *a);
 void alloc_free(void **pointers, const struct asks *a);
 /* threads: each `rounds` times malloc(16..512), write, check, free; all: every word, else first and last. */
 void alloc_churn(unsigned threads, unsigned rounds, int all, struct tally *t);
-/* One thread, `pairs` times malloc, write a word, free; the cycles of each. */
-void alloc_latency(unsigned long long bytes, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
+/* Each asking thread: `pairs` times malloc, write a word, free, as the rounds from `first` on; the cycles of each call. */
+void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
                    struct tally *t);
 /* Pairs of malloc and free by lane 0 of each warp, or by all lanes, then the same arithmetic by all. */
 void alloc_converged_lane(struct lane_note *notes, unsigned threads, unsigned long long bytes);
@@ -129,6 +147,10 @@ void alloc_walk(void **lists, unsigned threads, struct tally *t);
 void alloc_free_half(void **pointers, unsigned *rounds, unsigned count, unsigned round);
 void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct asks *a, unsigned round,
                        struct tally *t); /* counts NULLs */
+/* Pinned: one ask in PINNED_ONE_IN keeps its allocation. */
+#define PINNED_ONE_IN 1000u
+TOOLS_BOTH int pinned_stays(unsigned i) { return mix(i + 0x3c6ef372u) % PINNED_ONE_IN == 0; }
+void alloc_free_most(void **pointers, unsigned count);
 
 /* ---- main.c ----------------------------------------------------------------------------------- */
 
@@ -139,7 +161,7 @@ struct request {
     int cold;
     unsigned long long size;
     unsigned threads;
-    unsigned runs; /* endurance: rounds */
+    unsigned runs; /* of endurance, latency and footprint: ../protocol.h */
 };
 
 extern unsigned long long child_heap_bytes;
@@ -157,6 +179,9 @@ void child_must(cudaError_t error);
  * the row is marked, and then a time is not told. floor: the name of the floor that it is measured against, or "-". */
 void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor,
                const struct tally *t, const char *checked);
+/* The same of numbers that are known: of `runs` samples. Not told if that is 0. */
+void child_row_of(const char *op, const char *unit, const double *median_least_most, unsigned runs, const char *floor,
+                  const struct tally *t, const char *checked);
 /* Answers with the median of a floor. Sorts the samples. */
 void child_floor(const char *name, const char *unit, double *samples, unsigned count);
 struct tally child_nothing_found(void);
@@ -185,6 +210,9 @@ void run_util(const struct request *q);
 void run_frag(const struct request *q);
 void run_init(const struct request *q);
 void run_endurance(const struct request *q);
+
+void run_footprint(const struct request *q);
+void run_pinned(const struct request *q);
 
 #ifdef __cplusplus
 }

@@ -35,7 +35,7 @@ double child_now_ms(void) {
 void child_start_device(void) {
     child_must(cudaSetDevice(0));
     /* mm has its heap size from MM_HEAP_SIZE, and need not like this one. */
-    if (cudaDeviceSetLimit(cudaLimitMallocHeapSize, child_heap_bytes) != cudaSuccess) cudaGetLastError();
+    if (child_heap_bytes && cudaDeviceSetLimit(cudaLimitMallocHeapSize, child_heap_bytes) != cudaSuccess) cudaGetLastError();
     child_must(cudaEventCreate(&begin_event));
     child_must(cudaEventCreate(&end_event));
 }
@@ -83,19 +83,28 @@ static double median(double *samples, unsigned count) {
 
 static int is_time(const char *unit) { return !strcmp(unit, "us") || !strcmp(unit, "ms") || !strcmp(unit, "cycles"); }
 
-void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor,
-               const struct tally *t, const char *checked) {
+void child_row_of(const char *op, const char *unit, const double *median_least_most, unsigned runs, const char *floor,
+                  const struct tally *t, const char *checked) {
     const char *status = t->corrupt ? "corrupt" : t->nulls ? "null" : "ok";
     const int told = runs != 0 && (!strcmp(status, "ok") || !is_time(unit));
     printf("@row %s %s ", op, unit);
-    if (told) {
-        const double middle = median(samples, runs);
-        printf("%.6g %.6g %.6g %u", middle, samples[0], samples[runs - 1], runs);
-    } else {
+    if (told)
+        printf("%.6g %.6g %.6g %u", median_least_most[0], median_least_most[1], median_least_most[2], runs);
+    else
         printf("- - - 0");
-    }
     printf(" %s %llu %llu %s %s\n", floor, t->nulls, t->corrupt, status, checked);
     fflush(stdout);
+}
+
+void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor,
+               const struct tally *t, const char *checked) {
+    double numbers[3] = {0, 0, 0};
+    if (runs != 0) {
+        numbers[0] = median(samples, runs);
+        numbers[1] = samples[0];
+        numbers[2] = samples[runs - 1];
+    }
+    child_row_of(op, unit, numbers, runs, floor, t, checked);
 }
 
 void child_floor(const char *name, const char *unit, double *samples, unsigned count) {
@@ -138,6 +147,7 @@ static int run_case(struct request *q) {
         {"warp", run_kernels},   {"large", run_kernels}, {"churn", run_churn},        {"latency", run_latency},
         {"util", run_util},      {"frag", run_frag},     {"endurance", run_endurance}, {"init", run_init},
         {"graph", run_graph},    {"graph_lesmis", run_graph}, {"converged", run_converged},
+        {"footprint", run_footprint}, {"pinned", run_pinned},
     };
     char *suffix = strstr(q->name, "_cold");
     q->cold = suffix != NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The kernels that allocate nothing. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "tools/mmbench/child/converged.h"
@@ -70,8 +71,10 @@ static __global__ void bounds_kernel(void **pointers, struct asks a, const unsig
         atomicAdd(&t->nulls, 1ull);
         return;
     }
+    const unsigned long long bytes = ask_bytes(&a, i, rounds ? rounds[i] : 0);
+    atomicAdd(&t->bytes, bytes);
     atomicMin(&t->lowest, p);
-    atomicMax(&t->end, p + ask_bytes(&a, i, rounds ? rounds[i] : 0));
+    atomicMax(&t->end, p + bytes);
 }
 
 void plain_bounds(void **pointers, const struct asks *a, const unsigned *rounds, struct tally *t) {
@@ -93,6 +96,17 @@ static __global__ void pages_kernel(void **pointers, struct asks a, const unsign
 void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base,
                  unsigned *bits, unsigned pages) {
     pages_kernel<<<(a->count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, *a, rounds, base, bits, pages);
+}
+
+/* ---- footprint ---------------------------------------------------------------------------------- */
+
+static __global__ void assert_kernel(const unsigned *rounds, struct asks a, unsigned round) {
+    const unsigned i = thread_idx();
+    if (i < a.count) assert(rounds[i] <= round && "no slot is of a later round");
+}
+
+void plain_assert(const unsigned *rounds, const struct asks *a, unsigned round) {
+    assert_kernel<<<(a->count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(rounds, *a, round);
 }
 
 /* ---- converged ---------------------------------------------------------------------------------- */

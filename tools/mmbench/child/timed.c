@@ -11,7 +11,7 @@
 
 #define SLOW_MS 1000.0 /* a run that takes longer is made fewer times */
 #define FLOOR_RUNS 12u
-#define LATENCY_PAIRS 1000u
+#define FLOOR_ATOMICS 1000u
 #define CHURN_ROUNDS 32u
 
 static unsigned runs_wanted(unsigned runs) { return runs < CHILD_RUNS_MAX ? runs : CHILD_RUNS_MAX; }
@@ -115,24 +115,6 @@ void run_churn(const struct request *q) {
     child_row("churn", "us", us, runs, "-", &t, "nonnull aligned filled firstword lastword");
 }
 
-void run_latency(const struct request *q) {
-    static unsigned cycles[2 * LATENCY_PAIRS];
-    static double sample[LATENCY_PAIRS];
-    struct tally *on_device = (struct tally *)child_device_alloc(sizeof *on_device), t = child_nothing_found();
-    unsigned *on_device_cycles = (unsigned *)child_device_alloc(sizeof cycles);
-    for (int run = 0; run <= 1; run++) { /* 0: the warm-up */
-        alloc_latency(q->size, LATENCY_PAIRS, on_device_cycles, on_device_cycles + LATENCY_PAIRS, on_device);
-        child_read(&t, on_device, sizeof t);
-    }
-    child_read(cycles, on_device_cycles, sizeof cycles);
-    child_must(cudaFree(on_device));
-    child_must(cudaFree(on_device_cycles));
-    for (unsigned i = 0; i < LATENCY_PAIRS; i++) sample[i] = cycles[i];
-    child_row("malloc", "cycles", sample, LATENCY_PAIRS, "latency", &t, "nonnull written");
-    for (unsigned i = 0; i < LATENCY_PAIRS; i++) sample[i] = cycles[LATENCY_PAIRS + i];
-    child_row("free", "cycles", sample, LATENCY_PAIRS, "latency", &t, "nonnull written");
-}
-
 /* ---- floors --------------------------------------------------------------------------------------- */
 
 void run_floors(unsigned count, unsigned every_shift) {
@@ -140,8 +122,8 @@ void run_floors(unsigned count, unsigned every_shift) {
         const char *name;
         void (*launch)(struct floor_memory *, const struct asks *);
     } floors[] = {{"store", floor_store}, {"bitmap", floor_bitmap}, {"atomic", floor_atomic}};
-    static unsigned cycles[LATENCY_PAIRS];
-    static double sample[LATENCY_PAIRS];
+    static unsigned cycles[FLOOR_ATOMICS];
+    static double sample[FLOOR_ATOMICS];
     struct asks a;
     memset(&a, 0, sizeof a);
     a.count = count;
@@ -157,10 +139,10 @@ void run_floors(unsigned count, unsigned every_shift) {
         child_floor(floors[f].name, "us", sample, FLOOR_RUNS);
     }
     unsigned *on_device_cycles = (unsigned *)child_device_alloc(sizeof cycles);
-    for (int run = 0; run <= 1; run++) floor_latency(m, on_device_cycles, LATENCY_PAIRS);
+    for (int run = 0; run <= 1; run++) floor_latency(m, on_device_cycles, FLOOR_ATOMICS);
     child_read(cycles, on_device_cycles, sizeof cycles);
-    for (unsigned i = 0; i < LATENCY_PAIRS; i++) sample[i] = cycles[i];
-    child_floor("latency", "cycles", sample, LATENCY_PAIRS);
+    for (unsigned i = 0; i < FLOOR_ATOMICS; i++) sample[i] = cycles[i];
+    child_floor("latency", "cycles", sample, FLOOR_ATOMICS);
     child_must(cudaFree(on_device_cycles));
     floor_close(m);
 }

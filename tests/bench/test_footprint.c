@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* mmbench's cases "footprint", "pinned" and "latency" without a GPU: kernels are loops, the device's memory is the host's, and an allocator
+ * with an account that the test sets. With -DNO_ACCOUNT as the child with CUDA's allocator, whose account is the device's.
+ */
+#define _GNU_SOURCE
+#include <check.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "include/mm.h"
+#include "tests/runner.h"
+#include "tools/mmbench/child/account.h"
+#include "tools/mmbench/child/child.h"
+#include "tools/mmbench/protocol.h"
+
+#define MIB (1ull << 20)
+#define DEVICE (64ull << 30)
+#define OVERHEAD (2 * MIB) /* of the device; the account does not know it */
+#define LOCAL (90 * MIB)   /* what an assertion takes once */
+#define METADATA (8 * MIB)
+#define PINNED_BYTES (4096 * 1024)
+
+/* What is allocated: bytes asked; what the heap has mapped for that, of which it keeps what it has until it is idle. */
+static unsigned long long live, live_most, heap, heap_most, calls;
+static int asserted, growths, keeps, slept, is_null, breaks, lies;
+static char rows[4096], fatal[256];
+static jmp_buf on_fatal;
+
+static void set_heap(unsigned long long bytes) {
+    if (heap < bytes) growths++, heap = bytes;
+    if (!keeps) heap = bytes;
+    if (heap > heap_most) heap_most = heap;
+}
+
+static void *take(unsigned long long bytes) {
+    unsigned long long *p = (unsigned long long *)malloc(2 * sizeof *p);
+    calls++;
+    if (is_null && live + bytes > 2 * MIB) return free(p), (void *)0;
+    p[0] = bytes, p[1] = 0;
+    live += bytes;
+    if (live > live_most) live_most = live;
+    set_heap(2 * live);
+    return p;
+}
+
+static void give(void *pointer) {
+    unsigned long long *p = (unsigned long long *)pointer;
+    if (!p) return;
+    live -= p[0];
+    set_heap(2 * live);
+    free(p);
+}
+
+/* ---- the child's own ---- */
+
+double child_seconds = 60;
+unsigned long long child_heap_bytes;
+struct tally child_nothing_found(void) {
+    struct tally t;
+    memset(&t, 0, sizeof t);
+    t.lowest = ~0ull;
+    return t;
+}
+void child_fatal(const char *what, const char *why) {
+    snprintf(fatal, sizeof fatal, "%s: %s", what, why);
+    longjmp(on_fatal, 1);
+}
+void child_must(cudaError_t error) { ck_assert_int_eq(error, cudaSuccess); }
+void *child_device_alloc(size_t bytes) { return calloc(1, bytes); }
+void child_read(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
+static double now_ms;
+double child_now_ms(void) { return now_ms += 1; }
+void child_row_of(const char *op, const char *unit, const double *n, unsigned runs, const char *floor, const struct tally *t, const char *checked) {
+    const size_t at = strlen(rows);
+    snprintf(rows + at, sizeof rows - at, "%s %s %.6g %.6g %.6g %u %s %llu %llu %s\n", op, unit, n[0], n[1], n[2], runs, floor, t->nulls,
+             t->corrupt, checked);
+}
+void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor, const struct tally *t, const char *checked) {
+    ck_assert_uint_le(runs, 1);
+    child_row_of(op, unit, (const double[]){samples[0], samples[0], samples[0]}, runs, floor, t, checked);
+}
+
+/* ---- the driver's ---- */
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { return (void)kind, memcpy(to, from, bytes), cudaSuccess; }
+cudaError_t cudaMemset(void *to, int value, size_t bytes) { return memset(to, value, bytes), cudaSuccess; }
+cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
+cudaError_t cudaFree(void *p) { return free(p), cudaSuccess; }
+cudaError_t cudaMemGetInfo(size_t *is_free, size_t *total) {
+    *total = DEVICE;
+    *is_free = DEVICE - (asserted ? LOCAL : 0) - (calls ? heap + METADATA + OVERHEAD : 0) - (lies ? ACCOUNT_SLACK_BYTES + MIB : 0);
+    return cudaSuccess;
+}
+int nanosleep(const struct timespec *t, struct timespec *rest) {
+    (void)rest;
+    slept += (int)t->tv_sec;
+    if (slept >= 10 && live == 0) heap = 0; /* as a heap that gives memory back when it was idle for long enough */
+    return 0;
+}
+#ifndef NO_ACCOUNT
+int mm_get_statistics(struct mm_statistics *s) {
+    ck_assert_uint_eq(s->struct_bytes, sizeof *s);
+    if (!calls) return MM_ERROR_NO_HEAP;
+    s->heap_bytes = heap, s->metadata_bytes = METADATA;
+    return MM_OK;
+}
+int mm_get_usage(struct mm_usage_statistics *u) {
+    ck_assert_uint_eq(u->struct_bytes, sizeof *u);
+    if (!calls) return MM_ERROR_NO_HEAP;
+    u->peak_heap_bytes = heap_most, u->growth_count = (unsigned long long)growths;
+    return MM_OK;
+}
+#endif
+
+/* ---- kernels ---- */
+
+void plain_assert(const unsigned *r, const struct asks *a, unsigned round) {
+    for (unsigned i = 0; i < a->count; i++) ck_assert_uint_le(r[i], round);
+    asserted = 1;
+}
+void plain_fill(void **pointers, const struct asks *a, const unsigned *r, int only_round, int first_word_only) {
+    ck_assert(!first_word_only);
+    for (unsigned i = 0; i < a->count; i++)
+        if (pointers[i] && (only_round < 0 || r[i] == (unsigned)only_round)) ((unsigned long long *)pointers[i])[1] = ~(unsigned long long)i;
+    if (breaks && calls >= (unsigned long long)breaks && pointers[a->count - 1]) ((unsigned long long *)pointers[a->count - 1])[1] = 0;
+}
+void plain_check(void **pointers, const struct asks *a, const unsigned *r, int first_word_only, struct tally *t) {
+    (void)r;
+    ck_assert(!first_word_only);
+    for (unsigned i = 0; i < a->count; i++) {
+        const unsigned long long *p = (const unsigned long long *)pointers[i];
+        t->nulls += !p;
+        t->corrupt += p && p[1] != ~(unsigned long long)i;
+    }
+}
+void plain_bounds(void **pointers, const struct asks *a, const unsigned *r, struct tally *t) {
+    for (unsigned i = 0; i < a->count; i++) {
+        t->nulls += !pointers[i];
+        if (pointers[i]) t->bytes += ask_bytes(a, i, r[i]);
+    }
+}
+void alloc_malloc(void **pointers, const struct asks *a) {
+    for (unsigned i = 0; i < a->count; i++) pointers[i] = take(ask_bytes(a, i, 0));
+}
+void alloc_free(void **pointers, const struct asks *a) {
+    for (unsigned i = 0; i < a->count; i++) give(pointers[i]);
+}
+void alloc_free_most(void **pointers, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (!pinned_stays(i)) give(pointers[i]), pointers[i] = NULL;
+}
+void alloc_free_half(void **pointers, unsigned *r, unsigned count, unsigned round) {
+    for (unsigned i = 0; i < count; i++)
+        if (round == 0 || i % 2 == round % 2) give(pointers[i]), pointers[i] = NULL, r[i] = round;
+}
+void alloc_malloc_half(void **pointers, const unsigned *r, const struct asks *a, unsigned round, struct tally *t) {
+    (void)t;
+    for (unsigned i = 0; i < a->count; i++)
+        if (r[i] == round) pointers[i] = take(ask_bytes(a, i, round));
+}
+/* Cycles: 1,000 of malloc and 100 of free, the thread's number more, 10 times as many in the first kernel, in which the heap grows. */
+static unsigned latency_kernels, latency_growing;
+void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles, struct tally *t) {
+    const unsigned factor = ++latency_kernels < latency_growing ? 10 : 1;
+    ck_assert_uint_eq(pairs == 0, a->count == 0);
+    if (latency_kernels > 1) ck_assert_uint_eq(first, (latency_kernels - 2) * pairs);
+    calls++;
+    if (a->count && factor != 1) growths++;
+    for (unsigned i = 0; i < a->count * pairs; i++) malloc_cycles[i] = factor * (1000 + i % a->count), free_cycles[i] = factor * (100 + i % a->count);
+    if (is_null && a->count) t->nulls = 5;
+}
+
+/* ---- tests ---- */
+
+static void begin(void) {
+    live = live_most = heap = heap_most = calls = 0;
+    asserted = growths = keeps = slept = is_null = breaks = lies = 0;
+    latency_kernels = 0, latency_growing = 3;
+    now_ms = 0, child_seconds = 60;
+    rows[0] = fatal[0] = '\0';
+}
+
+static void run(void (*what)(const struct request *), unsigned long long size, unsigned threads, unsigned runs) {
+    struct request q;
+    memset(&q, 0, sizeof q);
+    q.size = size, q.threads = threads, q.runs = runs;
+    if (setjmp(on_fatal) == 0) what(&q);
+}
+
+/* The number of a row, in MiB; fails if it is not there, or its status is another. */
+static double row(const char *op, unsigned long long nulls, unsigned long long corrupt) {
+    char key[64], *at = rows;
+    double value;
+    unsigned long long n, c;
+    snprintf(key, sizeof key, "%s ", op);
+    while (at && strncmp(at, key, strlen(key)) != 0) at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
+    ck_assert_msg(at && *at, "no row %s in:\n%s%s", op, rows, fatal);
+    ck_assert_int_eq(sscanf(at, "%*s %*s %lf %*s %*s %*s %*s %llu %llu", &value, &n, &c), 3);
+    ck_assert_uint_eq(n, nulls);
+    ck_assert_uint_eq(c, corrupt);
+    return value;
+}
+
+static void about(double got, double wanted) { ck_assert_msg(got > wanted - .01 && got < wanted + .01, "%g; expected %g\n%s", got, wanted, rows); }
+
+#ifdef NO_ACCOUNT
+#define ACCOUNTED OVERHEAD /* the device's loss is all there is to tell */
+#else
+#define ACCOUNTED 0
+#endif
+
+/* Objects of 64 B: as many bytes live in each round. Taken at most: in the middle of a kernel, if the heap tells. */
+START_TEST(footprint) {
+    begin(), keeps = 1;
+    run(run_footprint, 64, 100000, 30);
+    const double bytes = 6400000, device = 2 * bytes + METADATA;
+    about(row("live", 0, 0), bytes / MIB);
+    about(row("taken", 0, 0), (device + ACCOUNTED) / MIB);
+    about(row("taken_over", 0, 0), (device + ACCOUNTED) / bytes);
+    about(row("beyond", 0, 0), (device + OVERHEAD) / MIB); /* without the assertion's */
+    about(row("taken_end", 0, 0), (device + ACCOUNTED) / MIB);
+    about(row("freed_1s", 0, 0), (device + ACCOUNTED) / MIB);
+    about(row("freed_late", 0, 0), (METADATA + ACCOUNTED) / (double)MIB);
+    ck_assert_ptr_nonnull(strstr(rows, "account after 30 s\n"));
+    ck_assert_uint_eq(live, 0);
+    ck_assert_uint_eq(calls, 100000 + 40 * 50000);
+    ck_assert_int_eq(slept, 30);
+    begin();
+    run(run_footprint, 64, 100000, 2);
+    about(row("freed_1s", 0, 0), (METADATA + ACCOUNTED) / (double)MIB);
+    about(row("taken_end", 0, 0), (device + ACCOUNTED) / MIB);
+    ck_assert_int_eq(slept, 2);
+}
+END_TEST
+
+/* Live at most: of any round, not of the last. */
+START_TEST(live_at_most) {
+    begin();
+    run(run_footprint, 4096, 1000, 2);
+    about(row("live", 0, 0), (double)live_most / MIB);
+    ck_assert(row("taken_end", 0, 0) < row("taken", 0, 0));
+}
+END_TEST
+
+START_TEST(no_workload) {
+    begin();
+    run(run_footprint, 64, 99999, 2);
+    ck_assert_str_eq(fatal, "footprint: not a workload of its table");
+}
+END_TEST
+
+START_TEST(failures) {
+    begin(), is_null = 1;
+    run(run_footprint, 64, 100000, 2);
+    row("taken", 100000 - 2 * MIB / 64, 0);
+    ck_assert_uint_eq(calls, 100000); /* and no more rounds */
+    begin(), breaks = 100000;
+    run(run_footprint, 64, 100000, 2);
+    row("freed_late", 0, 1);
+    begin(), breaks = 1;
+    run(run_pinned, 4096, 1024, 1);
+    ck_assert_ptr_nonnull(strstr(rows, "live MiB "));
+    ck_assert_ptr_null(strstr(rows, " 0 0 nonnull"));
+    begin(), is_null = 1;
+    run(run_pinned, 4096, 1024, 1);
+    row("taken", 1024 - 512, 0);
+    ck_assert_uint_eq(calls, 1024);
+}
+END_TEST
+
+#ifndef NO_ACCOUNT
+START_TEST(account) {
+    struct account a;
+    begin();
+    account_begin(&a);
+    void *p = take(10 * MIB), *q = take(30 * MIB);
+    give(q); /* and back, between two looks */
+    account_look(&a);
+    ck_assert_uint_eq(a.now, 20 * MIB + METADATA);
+    ck_assert_uint_eq(a.most, 80 * MIB + METADATA);
+    ck_assert_uint_eq(a.beyond, a.now + OVERHEAD);
+    give(p);
+    account_look(&a);
+    ck_assert_uint_eq(a.now, METADATA);
+    ck_assert_uint_eq(a.most, 80 * MIB + METADATA);
+    ck_assert_uint_eq(account_growths(), 2);
+    lies = 1;
+    if (setjmp(on_fatal) == 0) account_look(&a);
+    ck_assert_str_eq(fatal, "the heap's account: 8388608 bytes are mapped, and the device has lost 78643200; expected 67108864 more or less at most");
+}
+END_TEST
+#else
+START_TEST(account) {
+    struct account a;
+    begin();
+    account_begin(&a);
+    give(take(10 * MIB));
+    account_look(&a);
+    ck_assert_uint_eq(a.now, METADATA + OVERHEAD);
+    ck_assert_uint_eq(a.most, a.now);
+    ck_assert_uint_eq(account_growths(), 0);
+}
+END_TEST
+#endif
+
+/* The first size, then the eight others; one in 1,000 stays of each. */
+START_TEST(pinned) {
+    static const unsigned long long sizes[] = {4096, 32, 64, 128, 256, 512, 1024, 2048, 8192};
+    unsigned long long stayed = 0, most = 0;
+    begin(), keeps = 1;
+    run(run_pinned, 4096, 1024, 1);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        most = stayed + PINNED_BYTES;
+        for (unsigned i = 0; i < PINNED_BYTES / sizes[k]; i++) stayed += pinned_stays(i) ? sizes[k] : 0;
+    }
+    ck_assert_uint_eq(most, live_most);
+    about(row("live", 0, 0), (double)most / MIB);
+    about(row("taken", 0, 0), (2 * (double)most + METADATA + ACCOUNTED) / MIB);
+    about(row("taken_over", 0, 0), (2 * (double)most + METADATA + ACCOUNTED) / (double)most);
+    about(row("freed_1s", 0, 0), row("taken_end", 0, 0)); /* keeps */
+    ck_assert_uint_eq(live, 0);
+    begin();
+    run(run_pinned, 4096, 1024, 1);
+    about(row("taken_end", 0, 0), (2 * (double)stayed + METADATA + ACCOUNTED) / MIB);
+    about(row("freed_1s", 0, 0), (METADATA + ACCOUNTED) / (double)MIB);
+    ck_assert_int_eq(slept, 1);
+}
+END_TEST
+
+START_TEST(latency) {
+    begin();
+    run(run_latency, 16, 1024, 1000000);
+#ifdef NO_ACCOUNT
+    ck_assert_ptr_nonnull(strstr(rows, "malloc cycles 1585 1000 20230 1048576 latency 0 0 nonnull written\n")); /* all of them */
+    ck_assert_ptr_nonnull(strstr(rows, "grown calls 0 0 0 1 "));
+#else
+    ck_assert_str_eq(rows, "malloc cycles 1511 1000 2023 917504 latency 0 0 nonnull written\n"
+                           "malloc_p99 cycles 2013 2013 2013 1 - 0 0 nonnull written\n"
+                           "malloc_over ratio 1.33885 1.33885 1.33885 1 - 0 0 nonnull written\n"
+                           "free cycles 611 100 1123 917504 latency 0 0 nonnull written\n"
+                           "free_p99 cycles 1113 1113 1113 1 - 0 0 nonnull written\n"
+                           "free_over ratio 1.83797 1.83797 1.83797 1 - 0 0 nonnull written\n"
+                           "grown calls 262144 262144 262144 1 - 0 0 growth_count\n"
+                           "grown_longest cycles 20230 20230 20230 1 - 0 0 growth_count\n");
+    begin(), latency_growing = 1000;
+    run(run_latency, 16, 1024, 1000000);
+    ck_assert_str_eq(fatal, "latency: the heap grew during every kernel");
+#endif
+    begin(), child_seconds = .02; /* 15 ms: the clock shows one more each time it is looked at */
+    run(run_latency, 4096, 262144, 1000000000);
+    ck_assert_uint_eq(latency_kernels, 1 + 15);
+    begin(), is_null = 1;
+    run(run_latency, 16, 32, 1000000);
+    ck_assert_uint_eq(latency_kernels, 1 + 1);
+    row("malloc_over", 5, 0);
+    ck_assert_ptr_nonnull(strstr(rows, " 0 - 5 0 nonnull written\nfree ")); /* malloc_over has no number */
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("footprint");
+    TCase *tests = tcase_create("footprint");
+    tcase_set_timeout(tests, 300);
+    tcase_add_test(tests, footprint);
+    tcase_add_test(tests, live_at_most);
+    tcase_add_test(tests, no_workload);
+    tcase_add_test(tests, failures);
+    tcase_add_test(tests, account);
+    tcase_add_test(tests, pinned);
+    tcase_add_test(tests, latency);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

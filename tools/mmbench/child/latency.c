@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The case "latency": single calls, in kernels of some 10^5 to 10^6 of them. Before and after each kernel the heap is asked how often it
+ * has grown; the calls of a kernel during which it did are counted apart. mm starts with its default heap; CUDA's allocator has a heap
+ * that does not grow.
+ */
+#include "tools/mmbench/child/latency.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/mmbench/child/account.h"
+#include "tools/mmbench/child/child.h"
+
+#define KERNEL_PAIRS (1u << 17)
+#define KERNEL_PAIRS_EACH 4u /* of a thread, at least: not all of a kernel's calls come at its begin */
+#define TIME_SHARE 0.75      /* of what a request may take; then we stop and say how many calls there were */
+
+enum { MALLOC, FREE, KINDS };
+
+/* While the heap did not grow, and while it did. */
+struct kind {
+    struct latencies calls, grown;
+};
+
+/* What kernels write, in device memory: for each kind the cycles of `pairs` calls; and room for them on the host. */
+struct notes {
+    unsigned pairs;
+    unsigned *on_device[KINDS], *cycles;
+    struct tally *tally;
+};
+
+static struct notes notes_open(unsigned pairs) {
+    struct notes n;
+    n.pairs = pairs;
+    n.cycles = (unsigned *)malloc(pairs * sizeof *n.cycles);
+    if (n.cycles == NULL) child_fatal("latency", "the host has no memory");
+    for (int k = 0; k < KINDS; k++) n.on_device[k] = (unsigned *)child_device_alloc(pairs * sizeof(unsigned));
+    n.tally = (struct tally *)child_device_alloc(sizeof *n.tally);
+    return n;
+}
+
+static void notes_close(struct notes *n) {
+    free(n->cycles);
+    for (int k = 0; k < KINDS; k++) child_must(cudaFree(n->on_device[k]));
+    child_must(cudaFree(n->tally));
+}
+
+static void count(struct kind *kinds, const struct notes *n, int has_grown) {
+    for (int k = 0; k < KINDS; k++) {
+        child_read(n->cycles, n->on_device[k], n->pairs * sizeof *n->cycles);
+        latency_add(has_grown ? &kinds[k].grown : &kinds[k].calls, n->cycles, n->pairs);
+    }
+}
+
+/* Until there are as many calls of each kind, or the time is over, or a malloc answered NULL. */
+static struct tally measure(const struct asks *a, unsigned each, uint64_t calls, struct notes *n, struct kind *kinds) {
+    const double stop = child_now_ms() + child_seconds * 1e3 * TIME_SHARE;
+    struct asks none = *a;
+    struct tally t = child_nothing_found();
+    uint64_t done = 0;
+    none.count = 0;
+    alloc_latency(&none, 0, 0, n->on_device[MALLOC], n->on_device[FREE], n->tally); /* the kernel is loaded, the heap is there */
+    child_must(cudaDeviceSynchronize());
+    unsigned long long growths = account_growths();
+    for (unsigned first = 0; done < calls && t.nulls == 0 && (done == 0 || child_now_ms() < stop); first += each) {
+        const unsigned long long before = growths;
+        alloc_latency(a, first, each, n->on_device[MALLOC], n->on_device[FREE], n->tally);
+        child_read(&t, n->tally, sizeof t);
+        growths = account_growths();
+        count(kinds, n, growths != before);
+        done += n->pairs;
+    }
+    return t;
+}
+
+static void tell_one(const char *op, const char *unit, double value, unsigned runs, const struct tally *t, const char *checked) {
+    child_row(op, unit, &value, runs, "-", t, checked);
+}
+
+static void tell(const char *const *ops, const struct latencies *l, const struct tally *t) {
+    const char *checked = "nonnull written";
+    const unsigned median = latency_quantile(l, 50);
+    const double numbers[] = {median, l->least, l->longest};
+    child_row_of(ops[0], "cycles", numbers, (unsigned)l->count, "latency", t, checked);
+    tell_one(ops[1], "cycles", latency_quantile(l, 99), 1, t, checked);
+    tell_one(ops[2], "ratio", median ? (double)l->longest / median : 0, t->nulls == 0, t, checked);
+}
+
+void run_latency(const struct request *q) {
+    static const char *const ops[KINDS][3] = {{"malloc", "malloc_p99", "malloc_over"}, {"free", "free_p99", "free_over"}};
+    struct kind *kinds = (struct kind *)calloc(KINDS, sizeof *kinds);
+    const unsigned each = KERNEL_PAIRS / q->threads > KERNEL_PAIRS_EACH ? KERNEL_PAIRS / q->threads : KERNEL_PAIRS_EACH;
+    struct notes n = notes_open(each * q->threads);
+    struct asks a;
+    memset(&a, 0, sizeof a);
+    a.count = q->threads;
+    a.size = q->size;
+    a.sizing = q->size > 16 ? SIZING_UNIFORM : SIZING_ONE;
+    if (kinds == NULL) child_fatal("latency", "the host has no memory");
+    const struct tally t = measure(&a, each, q->runs, &n, kinds);
+    notes_close(&n);
+    if (kinds[MALLOC].calls.count == 0 && t.nulls == 0) child_fatal("latency", "the heap grew during every kernel");
+    for (int k = 0; k < KINDS; k++) tell(ops[k], &kinds[k].calls, &t);
+    const struct latencies *m = &kinds[MALLOC].grown, *f = &kinds[FREE].grown;
+    tell_one("grown", "calls", (double)(m->count + f->count), 1, &t, "growth_count");
+    tell_one("grown_longest", "cycles", m->longest > f->longest ? m->longest : f->longest, 1, &t, "growth_count");
+    free(kinds);
+}
