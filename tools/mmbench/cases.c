@@ -79,7 +79,7 @@ const struct mm_bench_case mm_bench_cases[] = {
      .ops = {{"malloc", "us"}, {"free", "us"}, {"live", "MiB"}, {"footprint_early", "MiB"}, {"footprint_last", "MiB"}},
      .sizes = {ENDURANCE_LARGEST}, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .heap = 2 * GIB, .patience = 6,
      .fresh = true},
-    {.name = "latency", .about = "10^7 single calls of each, in turn; p99: of 100 the last but one; over: longest / median; size 4096: any from 16",
+    {.name = "latency", .about = "10^7 single calls of each, in turn; p99: the 99th percentile; over: longest / median; size 4096: any from 16",
      .ops = {{"malloc", "cycles"}, {"malloc_p99", "cycles"}, {"malloc_over", "ratio"}, {"free", "cycles"}, {"free_p99", "cycles"},
              {"free_over", "ratio"}, {"grown", "calls"}, {"grown_longest", "cycles"}},
      .sizes = {16, 16, 16, 16, 4 * KIB}, .threads = {1, 32, 1024, GPU_THREADS, GPU_THREADS}, .paired = true,

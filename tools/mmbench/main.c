@@ -25,7 +25,7 @@ static const char usage[] =
     "  --csv FILE              every row, for programs\n"
     "  --cases NAME,NAME...    these cases only (--list)\n"
     "  --only mm|builtin       this allocator only\n"
-    "  --quick                 fewer sizes, fewer rounds, a smaller graph\n"
+    "  --quick                 fewer sizes, fewer rounds, fewer calls, a smaller graph, a shorter wait\n"
     "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
     "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
     "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"

@@ -87,10 +87,16 @@ void account_look(struct account *a) {
             if (a->now == before) break;
         }
         compare(a->now, device);
-        a->most = larger(a->most, usage().peak_heap_bytes + metadata);
     }
     a->most = larger(a->most, a->now);
     a->beyond = larger(a->beyond, device);
+}
+
+void account_peak(struct account *a) {
+    unsigned long long metadata;
+    if (!has_account()) return;
+    mapped(&metadata); /* which does not go back */
+    a->most = larger(a->most, usage().peak_heap_bytes + metadata);
 }
 
 unsigned long long account_growths(void) { return has_account() ? usage().growth_count : 0; }

@@ -14,7 +14,7 @@ extern "C" {
 
 /* Bytes. */
 struct account {
-    unsigned long long now, most; /* taken by the heap; most: at any time, during kernels, too, if the heap has an account */
+    unsigned long long now, most; /* taken by the heap; most: at any look */
     unsigned long long beyond;    /* lost by the device at any look, at most */
 };
 
@@ -22,6 +22,8 @@ struct account {
 void account_begin(struct account *a);
 /* Between kernels. Ends the process with one line if the heap's account and the device disagree. */
 void account_look(struct account *a);
+/* Now `most` is what was taken at any time, during kernels, too, if the heap has an account. Takes up to a second. */
+void account_peak(struct account *a);
 /* How often the heap has grown; 0 if it has no account. */
 unsigned long long account_growths(void);
 

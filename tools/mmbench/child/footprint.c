@@ -27,7 +27,8 @@ static void tell(const char *op, double bytes, const struct life *l, const char 
     child_row(op, "MiB", &mib, 1, "-", &l->t, checked);
 }
 
-static void tell_all(const struct life *l) {
+static void tell_all(struct life *l) {
+    account_peak(&l->account);
     double over = (double)l->account.most / (double)l->live;
     tell("live", (double)l->live, l, CHECKED);
     tell("taken", (double)l->account.most, l, CHECKED);
