@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The case "latency": single calls, in kernels of some 10^5 to 10^6 of them. Before and after each kernel the heap is asked how often it
+/* The case "latency": single calls, in kernels of 2^16 to 2^21 of them. Before and after each kernel the heap is asked how often it
  * has grown; the calls of a kernel during which it did are counted apart. mm starts with its default heap; CUDA's allocator has a heap
  * that does not grow.
  */
@@ -11,7 +11,7 @@
 #include "tools/mmbench/child/account.h"
 #include "tools/mmbench/child/child.h"
 
-#define KERNEL_PAIRS (1u << 17)
+#define KERNEL_PAIRS (1u << 15)   /* by one thread with CUDA's allocator half a second */
 #define KERNEL_PAIRS_EACH 4u /* of a thread, at least: not all of a kernel's calls come at its begin */
 #define TIME_SHARE 0.75      /* of what a request may take; then we stop and say how many calls there were */
 
