@@ -48,11 +48,11 @@ bool mm_cookies_may_be_stored(const void *cubin, size_t bytes) {
     struct mm_elf e;
     bool is_for_debugging = false;
     if (!mm_elf_try_open(&e, cubin, bytes)) return false;
-    for (unsigned i = 0; i < e.head.e_shnum; i++) {
+    for (unsigned i = 0; i < e.sections; i++) {
         const Elf64_Shdr s = mm_elf_section(&e, i);
         is_for_debugging |= strcmp(mm_elf_name(&e, &s), ".debug_info") == 0 && s.sh_size;
     }
-    for (unsigned i = 0; i < e.head.e_shnum; i++) {
+    for (unsigned i = 0; i < e.sections; i++) {
         const Elf64_Shdr s = mm_elf_section(&e, i);
         const char *const code = s.sh_flags & SHF_EXECINSTR ? mm_elf_contents(&e, &s) : NULL;
         if (code && has_store(code, s.sh_size, is_for_debugging)) return true;
@@ -70,7 +70,7 @@ static const struct {
 static bool is_alone(const struct mm_elf *e, const struct mm_elf_symbols *t, uint64_t at, size_t length) {
     struct mm_elf_symbols other;
     if (at == 0 || t->names[at - 1]) return false;
-    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+    for (unsigned i = 0; i < e->sections; i++) {
         const Elf64_Shdr s = mm_elf_section(e, i);
         if (s.sh_type != SHT_SYMTAB || !mm_elf_try_symbols(e, &s, &other) || other.names != t->names) continue;
         for (uint64_t k = 0; k < other.count; k++) {
@@ -94,7 +94,7 @@ static uint64_t find(const struct mm_elf_symbols *t, const char *name) {
  * and what a service of the system leaves alone. Ours has "#ll", and a linker makes no exception of functions that it does not know. Cuts it
  * there. */
 static void cut_prototypes(const struct mm_elf *e, const struct mm_elf_symbols *t, unsigned table, uint64_t name) {
-    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+    for (unsigned i = 0; i < e->sections; i++) {
         const Elf64_Shdr s = mm_elf_section(e, i);
         const char *const entries = s.sh_type == SECTION_PROTOTYPES && s.sh_link == table ? mm_elf_contents(e, &s) : NULL;
         for (uint64_t at = 0; entries && at + sizeof(struct prototype) <= s.sh_size; at += sizeof(struct prototype)) {
@@ -109,7 +109,7 @@ static void cut_prototypes(const struct mm_elf *e, const struct mm_elf_symbols *
 
 static bool try_each(const struct mm_elf *e, bool is_to_write) {
     struct mm_elf_symbols t;
-    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+    for (unsigned i = 0; i < e->sections; i++) {
         const Elf64_Shdr s = mm_elf_section(e, i);
         if (s.sh_type != SHT_SYMTAB) continue;
         if (!mm_elf_try_symbols(e, &s, &t)) return false;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "interpose/load/elf.h"
+#include "mmconfig.h"
 
 enum {
     TYPE_EXTENSIBLE = 0xff00,         /* e_type */
@@ -51,7 +52,7 @@ size_t mm_cubin_bytes(const void *image) {
 /* Data have a type of their own until they are linked. */
 static void settle_symbols(const struct mm_elf *v) {
     struct mm_elf_symbols t;
-    for (unsigned i = 0; i < v->head.e_shnum; i++) {
+    for (unsigned i = 0; i < v->sections; i++) {
         const Elf64_Shdr s = mm_elf_section(v, i);
         if (s.sh_type != SHT_SYMTAB || !mm_elf_try_symbols(v, &s, &t)) continue;
         for (uint64_t k = 0; k < t.count; k++) {
@@ -101,7 +102,7 @@ static bool is_shared(const struct mm_elf *v, const Elf64_Shdr *s) {
 }
 
 static bool has_section(const struct mm_elf *v, const char *name) {
-    for (unsigned i = 0; i < v->head.e_shnum; i++) {
+    for (unsigned i = 0; i < v->sections; i++) {
         const Elf64_Shdr s = mm_elf_section(v, i);
         if (strcmp(mm_elf_name(v, &s), name) == 0) return true;
     }
@@ -112,11 +113,11 @@ bool mm_cubin_open(void *image, size_t bytes) {
     struct mm_elf v;
     if (!mm_elf_try_open(&v, image, bytes) || v.head.e_type != ET_EXEC) return false;
     const uint64_t reserved = has_section(&v, RESERVED_SHARED_SECTION) ? RESERVED_SHARED : 0;
-    for (unsigned i = 0; i < v.head.e_shnum; i++) {
+    for (unsigned i = 0; i < v.sections; i++) {
         const Elf64_Shdr s = mm_elf_section(&v, i);
         if (is_shared(&v, &s) && s.sh_size < reserved) return false;
     }
-    for (unsigned i = 0; i < v.head.e_shnum; i++) {
+    for (unsigned i = 0; i < v.sections; i++) {
         Elf64_Shdr s = mm_elf_section(&v, i);
         if (s.sh_type == SECTION_SYMBOLS_MERC) align_war_variable(&v, &s);
         if (s.sh_type == SHT_NOTE) lower_toolkit(&v, &s);
@@ -132,19 +133,19 @@ bool mm_cubin_open(void *image, size_t bytes) {
 
 /* ---- after the link -------------------------------------------------------------------------------- */
 
-/* Index of the section of that name, looked for from `from` on, since a linker mostly keeps the order; e_shnum if there is none. */
+/* Index of the section of that name, looked for from `from` on, since a linker mostly keeps the order; v->sections if there is none. */
 static unsigned find(const struct mm_elf *v, const char *name, unsigned from) {
-    for (unsigned n = 0; n < v->head.e_shnum; n++) {
-        const unsigned i = (from + n) % v->head.e_shnum;
+    for (unsigned n = 0; n < v->sections; n++) {
+        const unsigned i = (from + n) % v->sections;
         const Elf64_Shdr s = mm_elf_section(v, i);
         if (strcmp(mm_elf_name(v, &s), name) == 0) return i;
     }
-    return v->head.e_shnum;
+    return v->sections;
 }
 
 /* Whether a relocation of the section `text` is at the instruction at `offset`: the linker may have written an address there. */
 static bool is_relocated(const struct mm_elf *v, unsigned text, uint64_t offset) {
-    for (unsigned i = 0; i < v->head.e_shnum; i++) {
+    for (unsigned i = 0; i < v->sections; i++) {
         const Elf64_Shdr s = mm_elf_section(v, i);
         const char *const at = (s.sh_type == SHT_RELA || s.sh_type == SHT_REL) && s.sh_info == text ? mm_elf_contents(v, &s) : NULL;
         const size_t size = s.sh_type == SHT_RELA ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
@@ -174,7 +175,7 @@ static const char *settle_section(const struct mm_elf *v, const struct mm_elf *w
     *where = name;
     if (!is_shared(was, &old) && !is_text && !is_variables && strncmp(name, ".nv.constant0.", 14) != 0) return NULL;
     const unsigned k = find(v, name, *next);
-    if (k == v->head.e_shnum) return "is missing";
+    if (k == v->sections) return "is missing";
     *next = k + 1;
     Elf64_Shdr s = mm_elf_section(v, k);
     if (is_shared(was, &old)) {
@@ -190,9 +191,9 @@ static const char *settle_section(const struct mm_elf *v, const struct mm_elf *w
 
 /* Kernels without shared memory of their own have none, not what the system has for itself. */
 static void settle_empty(const struct mm_elf *v, const struct mm_elf *was) {
-    for (unsigned i = 0; i < v->head.e_shnum; i++) {
+    for (unsigned i = 0; i < v->sections; i++) {
         Elf64_Shdr s = mm_elf_section(v, i);
-        if (!is_shared(v, &s) || find(was, mm_elf_name(v, &s), i) != was->head.e_shnum) continue;
+        if (!is_shared(v, &s) || find(was, mm_elf_name(v, &s), i) != was->sections) continue;
         s.sh_size = 0;
         mm_elf_put_section(v, i, &s);
     }
@@ -207,7 +208,59 @@ const char *mm_cubin_settle(void *image, size_t bytes, const void *original, siz
     settle_symbols(&v);
     if (!original) return NULL;
     if (!mm_elf_try_open(&was, original, original_bytes)) return "the program's image is damaged";
-    for (unsigned i = 0; !wrong && i < was.head.e_shnum; i++) wrong = settle_section(&v, &was, i, where, &next);
+    for (unsigned i = 0; !wrong && i < was.sections; i++) wrong = settle_section(&v, &was, i, where, &next);
     if (!wrong) settle_empty(&v, &was);
     return wrong;
+}
+
+/* ---- without mm again ------------------------------------------------------------------------------ */
+
+enum role { OTHER, HEAP, SERVICE, ONLY_OURS };
+
+/* mm's functions are weak: a strong malloc is the program's own. */
+static enum role role_of(const struct mm_elf_symbols *t, const Elf64_Sym *its) {
+    static const char *const names[] = {"malloc", "free", "__cuda_syscall_aligned_malloc"}, *const ours[] = {"mm_usable_size", MM_LINKED_NEW, MM_LINKED_ALIGNED_NEW};
+    const char *const name = its->st_name < t->names_bytes ? t->names + its->st_name : "";
+    if (its->st_shndx == SHN_UNDEF || ELF64_ST_BIND(its->st_info) != STB_WEAK) return OTHER;
+    if (strcmp(name, MM_HEAP_REF_NAME) == 0) return HEAP;
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, names[i]) == 0) return SERVICE;
+        if (strcmp(name, ours[i]) == 0) return ONLY_OURS;
+    }
+    return OTHER;
+}
+
+/* The roles that occur, as a mask. */
+static unsigned walk_roles(const struct mm_elf *v, bool is_to_undo) {
+    struct mm_elf_symbols t;
+    unsigned roles = 0;
+    for (unsigned i = 0; i < v->sections; i++) {
+        const Elf64_Shdr s = mm_elf_section(v, i);
+        if (s.sh_type != SHT_SYMTAB || !mm_elf_try_symbols(v, &s, &t)) continue;
+        for (uint64_t k = 0; k < t.count; k++) {
+            Elf64_Sym its = mm_elf_symbol(&t, k);
+            const enum role role = role_of(&t, &its);
+            roles |= 1u << role;
+            if (!is_to_undo) continue;
+            if (role == HEAP) v->base[t.names - v->base + its.st_name] = '-';
+            if (role != SERVICE) continue;
+            its.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+            its.st_shndx = SHN_UNDEF;
+            its.st_value = its.st_size = 0;
+            memcpy(t.at + k * sizeof its, &its, sizeof its);
+        }
+    }
+    return roles;
+}
+
+bool mm_cubin_holds_mm(const void *image, size_t bytes) {
+    struct mm_elf v;
+    return mm_elf_try_open(&v, image, bytes) && v.head.e_type == ET_EXEC && walk_roles(&v, false) >> HEAP & 1;
+}
+
+bool mm_cubin_try_undo(void *image, size_t bytes) {
+    struct mm_elf v;
+    if (!mm_cubin_holds_mm(image, bytes) || !mm_elf_try_open(&v, image, bytes) || walk_roles(&v, false) >> ONLY_OURS & 1) return false;
+    walk_roles(&v, true);
+    return true;
 }

@@ -22,7 +22,7 @@ const char *mm_elf_name(const struct mm_elf *e, const Elf64_Shdr *s) { return s-
 
 /* The strings of section i, zero-terminated; NULL if it has none. */
 static const char *strings(const struct mm_elf *e, unsigned i, uint64_t *bytes) {
-    if (i >= e->head.e_shnum) return NULL;
+    if (i >= e->sections) return NULL;
     const Elf64_Shdr s = mm_elf_section(e, i);
     const char *text = mm_elf_contents(e, &s);
     *bytes = s.sh_size;
@@ -37,9 +37,13 @@ bool mm_elf_try_open(struct mm_elf *e, const void *image, size_t bytes) {
     memcpy(&e->head, image, sizeof e->head);
     if (memcmp(e->head.e_ident, ELFMAG, SELFMAG) != 0 || e->head.e_ident[EI_CLASS] != ELFCLASS64 ||
         e->head.e_ident[EI_DATA] != ELFDATA2LSB || e->head.e_machine != EM_CUDA || e->head.e_shentsize != sizeof(Elf64_Shdr) ||
-        e->head.e_shoff > bytes || (bytes - e->head.e_shoff) / sizeof(Elf64_Shdr) < e->head.e_shnum)
+        e->head.e_shoff > bytes || bytes - e->head.e_shoff < sizeof(Elf64_Shdr))
         return false;
-    e->names = strings(e, e->head.e_shstrndx, &e->names_bytes);
+    const Elf64_Shdr first = mm_elf_section(e, 0); /* has the number of sections if they are too many for e_shnum */
+    const uint64_t sections = e->head.e_shnum ? e->head.e_shnum : first.sh_size;
+    if ((bytes - e->head.e_shoff) / sizeof(Elf64_Shdr) < sections) return false;
+    e->sections = (unsigned)sections;
+    e->names = strings(e, e->head.e_shstrndx == SHN_XINDEX ? first.sh_link : e->head.e_shstrndx, &e->names_bytes);
     return e->names != NULL;
 }
 

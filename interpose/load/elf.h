@@ -16,6 +16,7 @@ struct mm_elf {
     char *base;
     size_t bytes;
     Elf64_Ehdr head;
+    unsigned sections; /* how many there are */
     const char *names; /* of sections; the last byte is 0 */
     uint64_t names_bytes;
 };
@@ -23,7 +24,7 @@ struct mm_elf {
 /* Returns false if it is no cubin, or a damaged one. The image may be written to through `e` if the caller may. */
 bool mm_elf_try_open(struct mm_elf *e, const void *image, size_t bytes);
 
-/* i < e->head.e_shnum */
+/* i < e->sections */
 Elf64_Shdr mm_elf_section(const struct mm_elf *e, unsigned i);
 void mm_elf_put_section(const struct mm_elf *e, unsigned i, const Elf64_Shdr *s);
 const char *mm_elf_name(const struct mm_elf *e, const Elf64_Shdr *s);

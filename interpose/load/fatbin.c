@@ -13,7 +13,7 @@ enum { WRAPPER_MAGIC = 0x466243B1, WRAPPER_BYTES = 24, WRAPPER_CONTAINER = 8, WR
 enum { CONTAINER_VERSION = 4, CONTAINER_HEADER = 6, CONTAINER_ENTRIES = 8 };
 /* Where an entry's header has what. */
 enum {
-    ENTRY_KIND = 0,
+    ENTRY_KIND = 0, /* 16 bits, then ENTRY_FORM in 16 */
     ENTRY_HEADER = 4, /* of a member: the offset of its payload in the stream */
     ENTRY_PAYLOAD = 8,
     ENTRY_PACKED = 16,
@@ -26,7 +26,8 @@ enum {
     ENTRY_FLAGS = 40,
     ENTRY_UNPACKED = 56
 };
-enum { RECORD_BYTES = 8 };
+enum { RECORD_BYTES = 8, ENTRY_FORM = 0x101 };
+enum { ABI_MAJOR = 1, ABI_MINOR = 8 }; /* of cubins by CUDA 13's linker */
 
 static unsigned u16(const unsigned char *at) { return at[0] | (unsigned)at[1] << 8; }
 static uint32_t u32(const unsigned char *at) { return u16(at) | (uint32_t)u16(at + 2) << 16; }
@@ -244,116 +245,27 @@ bool mm_fatbin_try_payload(struct mm_fatbin_payload *p, const struct mm_fatbin_e
     return true;
 }
 
-/* ---- rebuilding ----------------------------------------------------------------------------------- */
+/* ---- making --------------------------------------------------------------------------------------- */
 
-/* Bytes that become more; at is NULL, and stays so, once there was no memory. */
-struct output {
-    unsigned char *at;
-    size_t bytes, room;
-    size_t container; /* where the header of the container is that is being written */
-};
-
-static void put(struct output *out, const void *data, size_t bytes) {
-    if (!out->at) return;
-    if (bytes > out->room - out->bytes) {
-        const size_t room = bytes > PTRDIFF_MAX - 2 * out->room ? 0 : 2 * out->room + bytes;
-        unsigned char *const more = room ? (unsigned char *)realloc(out->at, room) : NULL;
-        if (!more) {
-            free(out->at);
-            out->at = NULL;
-            return;
-        }
-        out->at = more;
-        out->room = room;
+void *mm_fatbin_try_make(const struct mm_fatbin_image *images, size_t count, size_t *bytes) {
+    size_t total = MM_FATBIN_CONTAINER_BYTES;
+    for (size_t i = 0; i < count; i++) total += MM_FATBIN_ENTRY_BYTES + padded(images[i].bytes);
+    unsigned char *const made = (unsigned char *)calloc(1, total), *at = made;
+    if (!made) return NULL;
+    put_u32(at, CONTAINER_MAGIC);
+    put_u32(at + CONTAINER_VERSION, 1 | MM_FATBIN_CONTAINER_BYTES << 16);
+    put_u64(at + CONTAINER_ENTRIES, total - MM_FATBIN_CONTAINER_BYTES);
+    at += MM_FATBIN_CONTAINER_BYTES;
+    for (size_t i = 0; i < count; i++) {
+        put_u32(at + ENTRY_KIND, MM_FATBIN_ELF | ENTRY_FORM << 16);
+        put_u32(at + ENTRY_HEADER, MM_FATBIN_ENTRY_BYTES);
+        put_u64(at + ENTRY_PAYLOAD, padded(images[i].bytes));
+        put_u32(at + ENTRY_MINOR, ABI_MINOR | ABI_MAJOR << 16);
+        put_u32(at + ENTRY_ARCH, images[i].arch);
+        put_u64(at + ENTRY_FLAGS, MM_FATBIN_64BIT | MM_FATBIN_LINUX);
+        memcpy(at + MM_FATBIN_ENTRY_BYTES, images[i].cubin, images[i].bytes);
+        at += MM_FATBIN_ENTRY_BYTES + padded(images[i].bytes);
     }
-    memcpy(out->at + out->bytes, data, bytes);
-    out->bytes += bytes;
-}
-
-/* The container that is being written has so many bytes more (less: modulo 2^64). */
-static void lengthen(const struct output *out, uint64_t bytes) {
-    if (!out->at) return;
-    unsigned char *const entries = out->at + out->container + CONTAINER_ENTRIES;
-    put_u64(entries, u64(entries) + bytes);
-}
-
-/* The entry, uncompressed, with this payload. */
-static void put_entry(struct output *out, const struct mm_fatbin_entry *e, const unsigned char *payload, size_t bytes) {
-    static const unsigned char zeros[8] = {0};
-    const size_t begin = out->bytes, stored = padded(bytes + (e->kind == MM_FATBIN_PTX)); /* text ends with a zero */
-    put(out, e->header, e->header_bytes);
-    if (out->at) {
-        unsigned char *const header = out->at + begin;
-        put_u32(header + ENTRY_HEADER, (uint32_t)e->header_bytes);
-        put_u64(header + ENTRY_PAYLOAD, stored);
-        put_u32(header + ENTRY_PACKED, 0);
-        put_u64(header + ENTRY_FLAGS, e->flags & ~(MM_FATBIN_LZ4 | MM_FATBIN_ZSTD));
-        put_u64(header + ENTRY_UNPACKED, 0);
-    }
-    put(out, payload, bytes);
-    put(out, zeros, stored - bytes);
-    lengthen(out, e->header_bytes + (uint64_t)stored);
-}
-
-/* The change of the first of `count` entries from idx on that is changed, or NULL. */
-static const struct mm_fatbin_change *change_of(const struct mm_fatbin_change *changes, size_t changes_count, size_t idx, size_t count) {
-    for (size_t i = 0; i < changes_count; i++)
-        if (changes[i].idx - idx < count) return &changes[i];
-    return NULL;
-}
-
-/* Writes an entry that is changed, or whose group is. */
-static bool try_put(struct output *out, const struct mm_fatbin_entry *e, const struct mm_fatbin_change *change, struct mm_fatbin_payload *p,
-                    struct mm_fatbin_error *error) {
-    if (!change) {
-        if (!mm_fatbin_try_payload(p, e, error)) return false;
-        put_entry(out, e, p->at, p->bytes);
-        return true;
-    }
-    if ((e->kind != MM_FATBIN_PTX && e->kind != MM_FATBIN_ELF) || e->flags & MM_FATBIN_SCRAMBLED)
-        return fail(error, "entry %zu of a fat binary is of kind %u, or scrambled; expected PTX (1) or ELF (2), to change it", e->idx, e->kind);
-    if (!change->bytes || change->bytes > MM_UNPACK_MAX_BYTES)
-        return fail(error, "entry %zu of a fat binary cannot become %zu bytes; expected 1 to 1 GiB", e->idx, change->bytes);
-    put_entry(out, e, (const unsigned char *)change->payload, change->bytes);
-    return true;
-}
-
-static bool rebuild(struct output *out, const unsigned char *from, size_t bytes, const struct mm_fatbin_change *changes, size_t count,
-                    struct mm_fatbin_payload *p, struct mm_fatbin_error *error) {
-    const unsigned char *copied = from; /* up to here */
-    struct mm_fatbin_walk w;
-    struct mm_fatbin_entry e;
-    size_t made = 0;
-    for (mm_fatbin_walk_begin(&w, from, bytes); mm_fatbin_walk_next(&w, &e);) {
-        if (!change_of(changes, count, e.group_idx, e.group_count)) continue;
-        if (copied <= e.begin) { /* not so for the other members of a group */
-            if (copied <= e.container) out->container = out->bytes + (size_t)(e.container - copied);
-            put(out, copied, (size_t)(e.begin - copied));
-            lengthen(out, 0 - (uint64_t)(e.end - e.begin));
-            copied = e.end;
-        }
-        const struct mm_fatbin_change *const change = change_of(changes, count, e.idx, 1);
-        if (!try_put(out, &e, change, p, error)) return false;
-        made += change != NULL;
-    }
-    if (w.is_failed) return *error = w.error, false;
-    if (made != count) return fail(error, "a fat binary of %zu entries: %zu of %zu changes name one of them; expected each to, and no other's", w.idx, made, count);
-    put(out, copied, (size_t)(from + bytes - copied));
-    return out->at || fail(error, "a fat binary of %zu bytes: no memory to rebuild it", bytes);
-}
-
-void *mm_fatbin_try_rebuild(const void *at, size_t bytes, const struct mm_fatbin_change *changes, size_t count, size_t *new_bytes,
-                            struct mm_fatbin_error *error) {
-    struct output out = {NULL, 0, bytes + 1, 0};
-    struct mm_fatbin_payload p;
-    memset(&p, 0, sizeof p);
-    out.at = (unsigned char *)malloc(out.room);
-    const bool is_built = rebuild(&out, (const unsigned char *)at, bytes, changes, count, &p, error);
-    mm_fatbin_payload_free(&p);
-    if (!is_built) {
-        free(out.at);
-        return NULL;
-    }
-    *new_bytes = out.bytes;
-    return out.at;
+    *bytes = total;
+    return made;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Fat binaries: what nvcc embeds in programs and libraries, read and rebuilt.
+/* Fat binaries: what nvcc embeds in programs and libraries, read and made.
  *
  *   wrapper    what a program registers: magic, version, address of a container, and of version 2 of an array of further ones
  *   container  header (magic, version 1, bytes of the header, bytes of the entries), then the entries
@@ -122,20 +122,16 @@ struct mm_fatbin_payload {
 bool mm_fatbin_try_payload(struct mm_fatbin_payload *p, const struct mm_fatbin_entry *e, struct mm_fatbin_error *error);
 void mm_fatbin_payload_free(struct mm_fatbin_payload *p);
 
-/* ---- rebuilding ----------------------------------------------------------------------------------- */
+/* ---- making --------------------------------------------------------------------------------------- */
 
-/* A new payload, not compressed, for an entry. */
-struct mm_fatbin_change {
-    size_t idx; /* the entry's */
-    const void *payload;
+struct mm_fatbin_image {
+    const void *cubin;
     size_t bytes;
+    unsigned arch; /* 90 */
 };
 
-/* Writes the containers at `at` (as for a walk) anew with those payloads (at most one for each entry; PTX and ELF alone can be
- * changed). What is changed is stored uncompressed, its header otherwise as it was; all else, what lies between containers included, is
- * copied byte for byte, but for groups with a changed member: their members become entries of their own, uncompressed. Returns the bytes,
- * for free(), and how many they are; or NULL with the error, if the container cannot be read, a change cannot be made, or without memory. */
-void *mm_fatbin_try_rebuild(const void *at, size_t bytes, const struct mm_fatbin_change *changes, size_t count, size_t *new_bytes,
-                            struct mm_fatbin_error *error);
+/* A container of `count` images, uncompressed, from which the driver takes for each device the one that it can run. Returns its *bytes, for
+ * free(), or NULL without memory. */
+void *mm_fatbin_try_make(const struct mm_fatbin_image *images, size_t count, size_t *bytes);
 
 #endif

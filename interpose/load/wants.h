@@ -20,8 +20,4 @@ unsigned mm_wants_of_elf(const void *cubin, size_t bytes);
 /* The name of the first function in such a set; NULL if there is none. */
 const char *mm_wants_name(unsigned wanted);
 
-/* What the PTX text of `bytes` bytes may leave undefined: what it names at all, in comments, in strings, or where it defines it, too. So 0
- * is certain and all else is to be looked at. Never MM_WANTS_UNREADABLE. */
-unsigned mm_wants_of_ptx(const char *text, size_t bytes);
-
 #endif

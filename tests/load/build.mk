@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suites load, rebuild, wants and cubin: what interpose/load reads, rebuilds and links, with AddressSanitizer and undefined
+# Suites load, make, wants and cubin: what interpose/load reads, makes and links, with AddressSanitizer and undefined
 # behaviour. load-mutants plants faults there, but in what cubin tests.
 
 LOAD_TEST  := $(BUILD)/tests/load
 # Suites that also take what the toolkit makes.
-LOAD_MADE  := $(addprefix $(LOAD_TEST)/,test_load test_rebuild)
+LOAD_MADE  := $(addprefix $(LOAD_TEST)/,test_load test_make)
 LOAD_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -fsanitize=address,undefined -fno-sanitize-recover=all
 
 .PHONY: check-load load-mutants

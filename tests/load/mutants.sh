@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mutants.sh OUT [ONLY]: plants one fault at a time (mutants.txt) in a copy of interpose/load and expects suite load, rebuild or wants
+# mutants.sh OUT [ONLY]: plants one fault at a time (mutants.txt) in a copy of interpose/load and expects suite load, make or wants
 # to fail, by what is made by hand alone. ONLY: those whose name holds it. From the root of the tree; CC, LOAD_FLAGS, LOAD_LIBS from the
 # environment. Prints a line for each, then "load mutants: N killed, M survived".
 set -u
 # shellcheck source=tests/bounded.sh
 source tests/bounded.sh
-out=$1 only=${2-} killed=0 survived=0 suites=(test_load test_rebuild test_wants)
+out=$1 only=${2-} killed=0 survived=0 suites=(test_load test_make test_wants)
 read -r -a flags <<<"$LOAD_FLAGS"
 read -r -a libs <<<"$LOAD_LIBS $(pkg-config --cflags --libs check)"
 compile() { "${CC:-cc}" "${flags[@]}" -w -c "$1" -o "$2" 2>"$out/log"; }
 
 # passes MUTANT: the suites with this object in the place of the sound one; their quick part first.
 passes() {
-    local objects=("$out"/{fatbin,unpack,wants}.o) object suite case
+    local objects=("$out"/{elf,fatbin,unpack,wants}.o) object suite case
     for object in "${!objects[@]}"; do [[ ${objects[object]} != "$1" ]] || objects[object]=$out/mutant.o; done
     for suite in "${suites[@]}"; do
         "${CC:-cc}" "${flags[@]}" "$out/$suite.o" "${objects[@]}" -o "$out/$suite" "${libs[@]}" || exit
@@ -26,7 +26,7 @@ passes() {
 }
 
 rm -rf "$out" && mkdir -p "$out" || exit
-for source in "${suites[@]/#/tests/load/}" interpose/load/{fatbin,unpack,wants}; do
+for source in "${suites[@]/#/tests/load/}" interpose/load/{elf,fatbin,unpack,wants}; do
     compile "$source.c" "$out/${source##*/}.o" || untried 'load mutants' "$(grep -m 1 error: "$out/log")"
 done
 passes none || untried 'load mutants' "$(head -n 1 "$out/log")"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh OUT TEST...: suites load and rebuild with containers that the toolkit makes in OUT, in every way of its to compress; then what
-# nvlink, and cuobjdump where there is one, find in one that the suites have rebuilt. CUDA_HOME in the environment; from the root of the tree.
+# run.sh OUT TEST...: suites load and make with containers that the toolkit makes in OUT, in every way of its to compress; then what
+# nvlink, and cuobjdump where there is one, find in one that suite make has made. CUDA_HOME in the environment; from the root of the tree.
 set -eu
 out=$1 src=$PWD/tests/load/programs
 shift
@@ -27,7 +27,6 @@ nvcc -fatbin -lineinfo -gencode arch=compute_75,code=compute_75 "$src/one.cu" -o
 nvcc -fatbin -dc -gencode arch=compute_75,code=lto_75 "$src/one.cu" -o nvcc_lto.fatbin
 
 for name in one two; do nvcc -cubin -dc -arch=sm_90 "$src/$name.cu" -o "$name.cubin"; done
-fatbinary --create=before.container -c -compress-all --image3=kind=elf,sm=90,file=one.cubin
 
 for test in "${tests[@]}"; do "$test" .; done
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the suites load, rebuild and wants share: bytes that end where their memory ends, a fat binary with one of each, files. */
+/* What the suites load, make and wants share: bytes that end where their memory ends, a fat binary with one of each, files. */
 #ifndef MM_TESTS_LOAD_SUPPORT_H
 #define MM_TESTS_LOAD_SUPPORT_H
 

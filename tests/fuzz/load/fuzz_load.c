@@ -1,15 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The fuzzer of what is read at load time: the input is a fat binary, a cubin and PTX at once. Its sum says which entries are changed. */
+/* The fuzzer of what is read at load time: the input is a fat binary, a cubin and PTX at once. */
+#include "interpose/load/cookies.h"
+#include "interpose/load/cubin.h"
+#include "interpose/load/ptx/counts.h"
+#include "interpose/load/ptx/names.h"
 #include "tests/load/exercise.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    uint32_t sum = 0;
-    if (!bytes) return 0;
-    for (size_t i = 0; i < bytes; i++) sum = sum * 31 + data[i];
-    exercise(data, bytes, sum >> 8 & 15);
+static void *copy_of(const uint8_t *data, size_t bytes) {
+    void *const at = malloc(bytes);
+    PROMISE(at);
+    return memcpy(at, data, bytes);
+}
+
+/* All that is done to a cubin, each to a copy. What is refused is as it was. */
+static void exercise_cubin(const uint8_t *data, size_t bytes) {
+    void *const opened = copy_of(data, bytes), *const renamed = copy_of(data, bytes), *const undone = copy_of(data, bytes);
+    const char *where;
+    const bool is_whole = mm_cubin_kind(data, bytes) == MM_CUBIN_WHOLE;
     mm_wants_of_elf(data, bytes);
-    mm_wants_of_ptx((const char *)data, bytes);
+    mm_cookies_may_be_stored(data, bytes);
+    PROMISE(mm_cubin_open(opened, bytes) ? is_whole : memcmp(opened, data, bytes) == 0);
+    PROMISE(mm_cookies_try_make_room(renamed, bytes) || memcmp(renamed, data, bytes) == 0);
+    PROMISE(mm_cubin_try_undo(undone, bytes) || memcmp(undone, data, bytes) == 0);
+    mm_cubin_settle(renamed, bytes, data, bytes, &where);
+    mm_cubin_settle(undone, bytes, opened, bytes, &where);
+    free(opened);
+    free(renamed);
+    free(undone);
+}
+
+static void exercise_text(const char *text, size_t bytes) {
+    struct mm_splice_text out;
+    mm_splice_declared(text, bytes);
+    if (mm_names_show(text, bytes, &out) > 0) mm_splice_text_free(&out);
+    if (mm_names_hide(text, bytes, &out) > 0) mm_splice_text_free(&out);
+    if (mm_counts_remove(text, bytes, &out) > 0) mm_splice_text_free(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    if (!bytes) return 0;
+    exercise(data, bytes);
+    exercise_cubin(data, bytes);
+    exercise_text((const char *)data, bytes);
     return 0;
 }
