@@ -172,7 +172,7 @@
 
 /* Variables of the environment that libmm.so reads; any other MM_* is said to be unknown. Those that
  * only mmnvcc reads stand in the second list and are left alone. */
-#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_VERBOSE"
+#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Launches whose kernels a checked run remembers: 32 bytes each, of the host. A kernel of ours for as many launches at most (kernels.h), twice as many
@@ -188,9 +188,11 @@
 #define MM_SPACING_DEFAULT 32u
 #define MM_SPACING_MAX 128u
 
-/* Options that a program may give to the driver when it loads a module (there are 34 today) or a library (2) that we splice. */
+/* Options that a program may give to the driver when it loads a module (there are 34 today) or a library (2) that we link. */
 #define MM_JIT_OPTIONS_MAX 64
 #define MM_JIT_LIBRARY_OPTIONS_MAX 8
+/* Architectures of the GPUs of one machine for which a library is linked, one image each. */
+#define MM_LINK_ARCHS_MAX 8
 
 /* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
  * of slice bits, that is less than 32 MB. */

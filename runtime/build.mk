@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Device code: the fragments that mmnvcc splices into whole programs (lib/ptx/mm_ARCH.ptx), and the libraries
-# that our nvlink puts behind relocatable code (lib/device/). Both come from runtime/device.cu, once per entry
-# of ARCHS.
+# Device code: its text for each entry of ARCHS (lib/ptx/mm_ARCH.ptx), from runtime/device.cu, and the libraries that are made of it (lib/device/).
 
 MM_PTX := $(ARCHS:%=$(BUILD)/lib/ptx/mm_%.ptx)
 MM_DEVICE_SOURCES := $(wildcard runtime/*.cu runtime/*.h runtime/core/*) mmconfig.h
@@ -24,9 +22,9 @@ $(BUILD)/device/device_%.ptx: $(MM_DEVICE_SOURCES)
 	@mkdir -p $(@D)
 	$(NVCC) -I. -rdc=true -ptx -arch=compute_$* runtime/device.cu -o $@
 
-$(BUILD)/lib/ptx/mm_%.ptx: $(BUILD)/device/device_%.ptx $(BUILD)/bin/mmfragment interpose/compile/fragment.sh
+$(BUILD)/lib/ptx/mm_%.ptx: $(BUILD)/device/device_%.ptx interpose/compile/devicetext.sh
 	@mkdir -p $(@D)
-	interpose/compile/fragment.sh $(BUILD)/bin/mmfragment $(CUDA_HOME)/bin/ptxas $* $< $@
+	interpose/compile/devicetext.sh $(CUDA_HOME)/bin/ptxas $* $< $@
 
 # mmconfig.h and mmunyield lie beside devicelib.c where mm is installed.
 $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h: $(BUILD)/lib/%:

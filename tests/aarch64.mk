@@ -4,9 +4,9 @@
 CC_AARCH64 := aarch64-linux-gnu-gcc
 AARCH64    := $(BUILD)/tests/aarch64
 AARCH64_RUN_TIME := $(patsubst $(BUILD)/obj/%,$(AARCH64)/%,$(RUN_TIME_OBJS) $(LOAD_OBJS) $(HOST_OBJS))
-AARCH64_SPLICE   := $(patsubst $(BUILD)/%,$(AARCH64)/%,$(MM_SPLICE_O))
-AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/compile/,devlink.o shim.o) $(AARCH64_SPLICE)
-AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmfragment mmunyield mmcicc mmptxas mmlink mmimages mmenvironment mmbench)
+AARCH64_LOAD     := $(patsubst $(BUILD)/%,$(AARCH64)/%,$(MM_LOAD_O))
+AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/compile/,devlink.o shim.o) $(AARCH64_LOAD)
+AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmunyield mmcicc mmptxas mmlink mmimages mmenvironment mmbench)
 # liblz4 and libzstd are not there for aarch64, and nothing is run: what LOAD_OBJS need of them stands at address 0.
 AARCH64_LOAD_LIBS := -Wl,--defsym=LZ4_decompress_safe=0,--defsym=ZSTD_decompress=0,--defsym=ZSTD_getFrameContentSize=0
 # Names and versions of what a library exports.
@@ -26,7 +26,6 @@ $(AARCH64_RUN_TIME): $(AARCH64)/%.o: %.c $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(CC_AARCH64) $(CFLAGS_RUN_TIME) -c $< -o $@
 $(AARCH64)/runtime/host/trim.o: CFLAGS_RUN_TIME += -DMM_KERNELS_FATBIN='"$(BUILD)/device/maintain.fatbin"'
-$(AARCH64)/interpose/preload/jit.o: CFLAGS_RUN_TIME += -DMM_FRAGMENTS='"$(BUILD)/device/fragments"'
 $(AARCH64)/interpose/preload/link.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
 
 $(AARCH64)/libmm.so.1: $(AARCH64_RUN_TIME) $(BUILD)/obj/exports.map
@@ -37,15 +36,14 @@ $(AARCH64)/mmhook.o: interpose/preload/program/mmhook.c $(wildcard interpose/pre
 	@mkdir -p $(@D)
 	$(call MMHOOK_CC,/opt/mm,$@)
 
-$(AARCH64)/interpose/%.o: interpose/%.c $(MM_SPLICE_H)
+$(AARCH64)/interpose/%.o: interpose/%.c $(MM_LOAD_H)
 	@mkdir -p $(@D)
 	$(CC_AARCH64) $(CFLAGS_MM) -c $< -o $@
 
-$(AARCH64)/mmfragment: $(AARCH64)/interpose/compile/mmfragment.o $(AARCH64_SPLICE)
 $(AARCH64)/mmcicc: $(AARCH64)/interpose/compile/cicc.o $(AARCH64_SHARED)
 $(AARCH64)/mmptxas: $(AARCH64)/interpose/compile/ptxas.o $(AARCH64_SHARED)
 $(AARCH64)/mmlink: $(AARCH64)/interpose/compile/nvlink.o $(AARCH64_SHARED)
-$(addprefix $(AARCH64)/,mmfragment mmcicc mmptxas mmlink):
+$(addprefix $(AARCH64)/,mmcicc mmptxas mmlink):
 	$(CC_AARCH64) $^ -o $@
 
 $(AARCH64)/mmunyield: interpose/compile/mmunyield.c

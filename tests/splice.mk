@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suites splice (tokens, modules, the splicer on what nvcc writes) and counts (stores in front of arrays), their mutants, and mmnvcc end
-# to end.
+# Suites ptx (tokens, modules, names, on what nvcc writes) and counts (stores in front of arrays), their mutants, and mmnvcc end to end.
 
 SPLICE_TEST := $(BUILD)/tests/splice
 SPLICE_CHECK_FLAGS = $(shell pkg-config --cflags --libs check)
@@ -9,18 +8,18 @@ COUNTS_PTX := $(foreach v,plain debug lines parts,$(SPLICE_TEST)/ptx/arrays.$v.p
 
 .PHONY: check-splice
 check: check-splice
-check-splice: $(SPLICE_TEST)/test_splice $(SPLICE_TEST)/test_counts $(SPLICE_TEST)/images $(SPLICE_PTX) $(COUNTS_PTX) all
-	$(SPLICE_TEST)/test_splice $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX)
+check-splice: $(SPLICE_TEST)/test_ptx $(SPLICE_TEST)/test_counts $(SPLICE_TEST)/images $(SPLICE_PTX) $(COUNTS_PTX) all
+	$(SPLICE_TEST)/test_ptx $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX)
 	$(SPLICE_TEST)/test_counts $(COUNTS_PTX)
 	CC='$(CC)' CHECK_FLAGS='$(SPLICE_CHECK_FLAGS)' tests/splice/mutants.sh $(SPLICE_TEST)/mutants \
 	    $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX) -- $(COUNTS_PTX)
 	CUDA_HOME='$(CUDA_HOME)' tests/splice/mmnvcc.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(SPLICE_TEST)/programs
 
-$(SPLICE_TEST)/test_splice $(SPLICE_TEST)/test_counts: $(SPLICE_TEST)/%: tests/splice/%.c $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libsplice.a tests/runner.h
+$(SPLICE_TEST)/test_ptx $(SPLICE_TEST)/test_counts: $(SPLICE_TEST)/%: tests/splice/%.c $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libload.a tests/runner.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $(filter-out %.h,$^) -o $@ $(SPLICE_CHECK_FLAGS)
 
-$(SPLICE_TEST)/images: tests/splice/images.c $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libsplice.a
+$(SPLICE_TEST)/images: tests/splice/images.c $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libload.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@
 

@@ -3,7 +3,7 @@
 .PHONY: install-mmdoctor uninstall-mmdoctor
 all: $(BUILD)/bin/mmdoctor
 
-$(BUILD)/lib/mmimages: tools/mmdoctor/images.c $(LOAD_OBJS) $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libsplice.a
+$(BUILD)/lib/mmimages: tools/mmdoctor/images.c $(LOAD_OBJS) $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libload.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@ $(LOAD_LIBS)
 

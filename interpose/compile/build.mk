@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Compile time: mmnvcc and what it calls. Everything it needs lies in one folder, lib/: scripts, our cicc,
-# ptxas and nvlink, fragments, device libraries, and toolkit/, the links to the toolkit that mm is built with.
+# ptxas and nvlink, device code and libraries, and toolkit/, the links to the toolkit that mm is built with.
 
 MMLIBDIR := $(abspath $(PREFIX))/lib/mm
-MM_SPLICE_O := $(patsubst interpose/%.c,$(BUILD)/interpose/%.o,\
-	$(wildcard interpose/load/ptx/*.c) $(addprefix interpose/load/,cubin.c elf.c wants.c) interpose/compile/fragment.c)
-MM_SPLICE_H := $(wildcard interpose/compile/*.h interpose/load/*.h interpose/load/ptx/*.h) mmconfig.h
+MM_LOAD_O := $(patsubst interpose/%.c,$(BUILD)/interpose/%.o,\
+	$(wildcard interpose/load/ptx/*.c) $(addprefix interpose/load/,cubin.c elf.c wants.c))
+MM_LOAD_H := $(wildcard interpose/compile/*.h interpose/load/*.h interpose/load/ptx/*.h) mmconfig.h
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
 # What a link takes, but mmhook.o (preload/build.mk).
 MM_LINK_FILES := libmm.so libmm.a libmmshared.a mmstatic.o
@@ -17,21 +17,17 @@ all: $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc
 install: install-compile-time
 uninstall: uninstall-compile-time
 
-$(BUILD)/interpose/%.o: interpose/%.c $(MM_SPLICE_H)
+$(BUILD)/interpose/%.o: interpose/%.c $(MM_LOAD_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -c $< -o $@
 
-$(BUILD)/interpose/libsplice.a: $(MM_SPLICE_O)
+$(BUILD)/interpose/libload.a: $(MM_LOAD_O)
 	rm -f $@ && ar rcs $@ $^
-
-$(BUILD)/bin/mmfragment: $(BUILD)/interpose/compile/mmfragment.o $(BUILD)/interpose/libsplice.a
-	@mkdir -p $(@D)
-	$(CC) $^ -o $@
 
 $(BUILD)/lib/mmcicc: $(BUILD)/interpose/compile/cicc.o
 $(BUILD)/lib/mmptxas: $(BUILD)/interpose/compile/ptxas.o
 $(BUILD)/lib/mmlink: $(BUILD)/interpose/compile/nvlink.o
-$(MM_SHIMS): $(BUILD)/interpose/compile/devlink.o $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libsplice.a
+$(MM_SHIMS): $(BUILD)/interpose/compile/devlink.o $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libload.a
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(filter %.a,$^) -o $@
 

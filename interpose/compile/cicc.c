@@ -9,6 +9,7 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@
 
 /* Puts text in the place of a file, of which path is the real one: written beside it, then renamed, so that
  * nobody sees half of it. A file with a second name is written through, for both names to have it. */
-static int replace_file(const char *path, const struct stat *is, const struct mm_splice_text *text) {
+static int replace_file(const char *path, const struct stat *is, const struct mm_text *text) {
     const int through = is->st_nlink > 1;
     char *temporary = (char *)malloc(strlen(path) + 12);
     if (!temporary) return mm_shim_complain("no memory");
@@ -45,21 +46,27 @@ static int replace_file(const char *path, const struct stat *is, const struct mm
 }
 
 /* path as the user wrote it, and the file that it leads to. */
-static int change_text(int relocatable, const char *path, const char *file, const struct stat *is, const struct mm_splice_text *in) {
-    struct mm_splice_text mended = {NULL, 0, 0}, hidden = {NULL, 0, 0};
+static int change_text(int relocatable, const char *path, const char *file, const struct stat *is, const struct mm_text *in) {
+    struct mm_text mended = {NULL, 0, 0}, hidden = {NULL, 0, 0};
     const int counts = mm_counts_remove(in->data, in->bytes, &mended);
-    const struct mm_splice_text *now = counts > 0 ? &mended : in;
+    const struct mm_text *now = counts > 0 ? &mended : in;
     const int names = counts < 0 || relocatable ? 0 : mm_names_hide(now->data, now->bytes, &hidden);
     int bad = counts < 0 || names < 0 ? mm_shim_complain("no memory for '%s'", path) : 0;
     if (!bad && (names || counts)) bad = replace_file(file, is, names ? &hidden : &mended);
-    mm_splice_text_free(&mended);
-    mm_splice_text_free(&hidden);
+    mm_text_free(&mended);
+    mm_text_free(&hidden);
     return bad;
+}
+
+/* LTO IR, or LLVM bitcode. */
+static bool is_binary(const struct mm_text *in) {
+    static const char nvvm[] = "\xED\x43\x4E\x7F", llvm[] = "BC\xC0\xDE";
+    return in->bytes >= 4 && (memcmp(in->data, nvvm, 4) == 0 || memcmp(in->data, llvm, 4) == 0);
 }
 
 static int change_output(int relocatable, const char *path) {
     struct stat is, null;
-    struct mm_splice_text in = {NULL, 0, 0};
+    struct mm_text in = {NULL, 0, 0};
     if (stat(path, &is) != 0) return mm_shim_complain("cicc left no '%s': %s", path, strerror(errno));
     if (!S_ISREG(is.st_mode)) {
         if (relocatable || (stat("/dev/null", &null) == 0 && is.st_rdev == null.st_rdev)) return 0;
@@ -70,9 +77,9 @@ static int change_output(int relocatable, const char *path) {
     if (!file || mm_shim_read(file, &in))
         mm_shim_complain("cannot read '%s': %s", path, strerror(errno));
     else
-        bad = mm_splice_is_binary_ir(in.data, in.bytes) ? 0 : change_text(relocatable, path, file, &is, &in);
+        bad = is_binary(&in) ? 0 : change_text(relocatable, path, file, &is, &in);
     if (bad && file && (is.st_nlink == 1 || truncate(file, 0) == 0)) unlink(file);
-    mm_splice_text_free(&in);
+    mm_text_free(&in);
     free(file);
     return bad;
 }

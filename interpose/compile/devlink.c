@@ -79,14 +79,14 @@ int mm_attempt_lacks(const struct mm_attempt *a) {
 }
 
 const char *mm_devlink_lacks(const char *path) {
-    struct mm_splice_text elf;
+    struct mm_text elf;
     if (mm_shim_read(path, &elf)) {
         mm_shim_complain("cannot read '%s': %s", path, strerror(errno));
         exit(1);
     }
     const bool is_linked = mm_cubin_kind(elf.data, elf.bytes) == MM_CUBIN_WHOLE;
     const char *missing = is_linked ? mm_wants_name(mm_wants_of_elf(elf.data, elf.bytes)) : NULL;
-    mm_splice_text_free(&elf);
+    mm_text_free(&elf);
     return missing;
 }
 

@@ -26,7 +26,7 @@
 struct modules {
     const char *path; /* NULL if there is none */
     int existed;
-    struct mm_splice_text text;
+    struct mm_text text;
 };
 
 static void restore(const struct modules *m) {
@@ -46,7 +46,7 @@ static void restore(const struct modules *m) {
  * modules to register. Whether a module other than libcudadevrt's is there. */
 static int lists_modules(const char *path) {
     static const char mark[] = "DEFINE_REGISTER_FUNC(";
-    struct mm_splice_text list;
+    struct mm_text list;
     int found = 0;
     if (mm_shim_read(path, &list)) return 0;
     for (const char *at = list.data; (at = strstr(at, mark)) && !found;) {
@@ -54,7 +54,7 @@ static int lists_modules(const char *path) {
         const char *end = strchr(at, ')'), *devrt = strstr(at, "_cuda_device_runtime_cu_");
         found = end && !(devrt && devrt < end);
     }
-    mm_splice_text_free(&list);
+    mm_text_free(&list);
     return found;
 }
 
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
             if (b.status == 0) break;
         }
     }
-    mm_splice_text_free(&modules.text);
+    mm_text_free(&modules.text);
     mm_attempt_repeat(&a, 1);
     if (a.status || !output) return a.status;
     missing = mm_devlink_lacks(output);

@@ -20,6 +20,7 @@
 #include "interpose/load/wants.h"
 #include "interpose/compile/shim.h"
 #include "interpose/load/ptx/names.h"
+#include "interpose/load/ptx/token.h"
 
 struct request {
     int input, output; /* indices of the file names among the arguments; 0 if there is none */
@@ -27,7 +28,7 @@ struct request {
     int verbose, debug;
     bool declares;              /* the input declares a service */
     bool is_extended;           /* because we asked for it: -ewp */
-    struct mm_splice_text text; /* the input with CUDA's names, if it had mm's */
+    struct mm_text text; /* the input with CUDA's names, if it had mm's */
 };
 
 /* Our files, in a folder of their own. The text has the name of the input, for ptxas's messages. */
@@ -36,15 +37,17 @@ struct files {
 };
 
 static void read_input(struct request *q, int i, const char *path) {
-    struct mm_splice_text text;
-    struct mm_splice_header header;
+    struct mm_text text;
+    struct mm_token_reader r;
     if (mm_shim_read(path, &text)) return;
-    if (mm_splice_read_header(text.data, text.bytes, &header)) {
+    mm_token_start(&r, text.data, text.bytes);
+    const struct mm_token first = mm_token_next(&r);
+    if (mm_token_is(&first, ".version")) {
         q->input = i;
         const int shown = mm_names_show(text.data, text.bytes, &q->text);
-        q->declares = shown > 0 || mm_splice_declared(text.data, text.bytes);
+        q->declares = shown > 0 || mm_names_declared(text.data, text.bytes);
     }
-    mm_splice_text_free(&text);
+    mm_text_free(&text);
 }
 
 static void read_request(struct request *q, int argc, char **argv) {
@@ -57,19 +60,19 @@ static void read_request(struct request *q, int argc, char **argv) {
     }
 }
 
-static int write_file(const char *path, const struct mm_splice_text *text) {
+static int write_file(const char *path, const struct mm_text *text) {
     FILE *f = fopen(path, "wb");
     const bool written = f && fwrite(text->data, 1, text->bytes, f) == text->bytes;
     if (f && fclose(f) == 0 && written) return 0;
     return mm_shim_complain("cannot write '%s': %s", path, strerror(errno));
 }
 
-static int read_file(const char *path, struct mm_splice_text *text) {
+static int read_file(const char *path, struct mm_text *text) {
     return mm_shim_read(path, text) ? mm_shim_complain("cannot read '%s': %s", path, strerror(errno)) : 0;
 }
 
 /* Links mm to the image, and reads the result into `linked`; what nvlink said stays in `a`. Returns 0 or an exit status. */
-static int link_files(const struct request *q, struct files *f, const char *input, struct mm_attempt *a, struct mm_splice_text *linked) {
+static int link_files(const struct request *q, struct files *f, const char *input, struct mm_attempt *a, struct mm_text *linked) {
     static const char *const libraries[] = {"device/mm32.a", "device/mm24.a"};
     static char out[] = "-o", machine[] = "-m64", verbose[] = "-v", debug[] = "-g";
     char nvlink[4096], library[4096], arch[64];
@@ -91,9 +94,9 @@ static int link_files(const struct request *q, struct files *f, const char *inpu
 }
 
 /* From ptxas's image, a whole program that lacks the allocator, to the one with it. */
-static int add_allocator(const struct request *q, struct files *f, const char *input, struct mm_splice_text *image,
+static int add_allocator(const struct request *q, struct files *f, const char *input, struct mm_text *image,
                          struct mm_attempt *a) {
-    struct mm_splice_text opened = {NULL, 0, 0}, linked = {NULL, 0, 0};
+    struct mm_text opened = {NULL, 0, 0}, linked = {NULL, 0, 0};
     const char *where, *wrong = NULL;
     int bad = mm_text_add(&opened, image->data, image->bytes) ? mm_shim_complain("no memory for '%s'", input) : 0;
     if (!bad && !q->is_extended && !mm_cubin_open(opened.data, opened.bytes))
@@ -105,8 +108,8 @@ static int add_allocator(const struct request *q, struct files *f, const char *i
     if (wrong)
         bad = mm_shim_complain("the allocator cannot be linked to the machine code of '%s': %s%s%s; compile with -rdc=true", input, where,
                                *where ? " " : "", wrong);
-    mm_splice_text_free(&opened);
-    mm_splice_text_free(bad ? &linked : image);
+    mm_text_free(&opened);
+    mm_text_free(bad ? &linked : image);
     if (!bad) *image = linked;
     return bad;
 }
@@ -131,7 +134,7 @@ static int assemble(struct request *q, struct files *f, const char *ptxas, int a
 
 static int run(struct request *q, struct files *f, const char *ptxas, int argc, char **argv) {
     struct mm_attempt assembly = {0, {NULL, NULL}}, link = {0, {NULL, NULL}};
-    struct mm_splice_text image;
+    struct mm_text image;
     const int status = assemble(q, f, ptxas, argc, argv, &assembly);
     if (assembly.said[0]) mm_attempt_repeat(&assembly, 1);
     if (status) return status;
@@ -143,7 +146,7 @@ static int run(struct request *q, struct files *f, const char *ptxas, int argc, 
         bad = add_allocator(q, f, argv[q->input], &image, &link);
     if (!bad && link.said[0]) mm_attempt_repeat(&link, 0); /* of recursion and indirect calls nvlink says that it knows no stack; ptxas does not */
     if (!bad) bad = write_file(argv[q->output], &image);
-    mm_splice_text_free(&image);
+    mm_text_free(&image);
     return bad;
 }
 
@@ -170,6 +173,6 @@ int main(int argc, char **argv) {
     const char *const made[] = {f.text, f.image, f.input, f.linked};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) unlink(made[i]);
     rmdir(f.folder);
-    mm_splice_text_free(&q.text);
+    mm_text_free(&q.text);
     return status;
 }

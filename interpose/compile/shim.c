@@ -54,7 +54,7 @@ int mm_shim_run_into(const char *program, char **argv, int out, int err) {
     return WEXITSTATUS(status);
 }
 
-int mm_shim_read(const char *path, struct mm_splice_text *text) {
+int mm_shim_read(const char *path, struct mm_text *text) {
     char piece[65536];
     size_t n;
     FILE *f = fopen(path, "rb");

@@ -18,7 +18,7 @@ int mm_shim_run(const char *program, char **argv);
 /* The same with its output in the files out and err, where not negative. */
 int mm_shim_run_into(const char *program, char **argv, int out, int err);
 
-/* Reads a whole file, zero-terminated. Returns 0, or -1 with errno; text needs mm_splice_text_free. */
-int mm_shim_read(const char *path, struct mm_splice_text *text);
+/* Reads a whole file, zero-terminated. Returns 0, or -1 with errno; text needs mm_text_free. */
+int mm_shim_read(const char *path, struct mm_text *text);
 
 #endif

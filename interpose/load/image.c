@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "interpose/load/ptx/text.h"
-
 bool mm_image_is_ptx(const char *p) {
     for (;;) {
         if (*p == ' ' || (*p >= '\t' && *p <= '\r')) {
@@ -27,7 +25,7 @@ bool mm_image_is_ptx(const char *p) {
     }
 }
 
-bool mm_image_try_read(const char *path, struct mm_splice_text *text) {
+bool mm_image_try_read(const char *path, struct mm_text *text) {
     char piece[16384];
     struct stat is;
     ssize_t n = -1;
@@ -40,7 +38,7 @@ bool mm_image_try_read(const char *path, struct mm_splice_text *text) {
         }
     if (fd >= 0) close(fd);
     if (n == 0 && mm_text_add(text, "", 0) == 0) return true;
-    mm_splice_text_free(text);
+    mm_text_free(text);
     return false;
 }
 
@@ -71,9 +69,7 @@ static bool is_better(const struct mm_fatbin_entry *e, const struct mm_fatbin_en
     return e->arch != best->arch ? e->arch > best->arch : e->arch_suffix == 'a' && best->arch_suffix != 'a';
 }
 
-enum mm_image_kind mm_image_choose(const void *image, int arch, struct mm_fatbin_payload *chosen) {
-    const char *const forced = getenv("CUDA_FORCE_PTX_JIT");
-    const bool is_forced = forced && strcmp(forced, "1") == 0;
+enum mm_image_kind mm_image_choose(const void *image, int arch, bool is_ptx_forced, struct mm_fatbin_payload *chosen) {
     struct mm_fatbin_wrapper of = {image, NULL};
     struct mm_fatbin_walk w;
     struct mm_fatbin_entry e, best;
@@ -82,7 +78,7 @@ enum mm_image_kind mm_image_choose(const void *image, int arch, struct mm_fatbin
     memset(chosen, 0, sizeof *chosen);
     mm_fatbin_try_wrapper(image, &of);
     for (mm_fatbin_walk_begin(&w, of.container, mm_fatbin_total_bytes(of.container)); mm_fatbin_walk_next(&w, &e);) {
-        const bool is_code = e.kind == MM_FATBIN_ELF && !is_forced, is_text = e.kind == MM_FATBIN_PTX && !of.prelinked;
+        const bool is_code = e.kind == MM_FATBIN_ELF && !is_ptx_forced, is_text = e.kind == MM_FATBIN_PTX && !of.prelinked;
         if ((is_code || is_text) && fits(&e, (unsigned)arch) && is_better(&e, &best)) best = e;
     }
     if (w.is_failed || !best.kind || !mm_fatbin_try_payload(chosen, &best, &error)) return MM_IMAGE_NONE;

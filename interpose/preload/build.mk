@@ -15,10 +15,6 @@ $(RUN_TIME_OBJS): $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_RUN_TIME) -c $< -o $@
 
-$(BUILD)/device/fragments: interpose/preload/fragments.sh $(MM_PTX)
-	interpose/preload/fragments.sh $@ $(MM_PTX)
-$(BUILD)/obj/interpose/preload/jit.o: $(BUILD)/device/fragments
-$(BUILD)/obj/interpose/preload/jit.o: CFLAGS_RUN_TIME += -DMM_FRAGMENTS='"$(BUILD)/device/fragments"'
 # The fatbin in mm24.a.
 $(BUILD)/device/linked: $(BUILD)/lib/device/mm24.a
 	ar p $< >$@.o

@@ -53,24 +53,24 @@ HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *
 #define LINK_HOOKS(suffix)                                                                                \
     HOOK(cuLinkAddData##suffix)(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, \
                                 unsigned count, CUjit_option *options, void **values) {                   \
-        struct mm_splice_text mended = {NULL, 0, 0};                                                      \
+        struct mm_text mended = {NULL, 0, 0};                                                      \
         if (type == CU_JIT_INPUT_PTX && data)                                                             \
             data = (void *)(uintptr_t)mm_jit_mend((const char *)data, &bytes, &mended);                   \
         CUresult r = REAL(cuLinkAddData##suffix, state, type, data, bytes, name, count, options, values); \
-        mm_splice_text_free(&mended);                                                                     \
+        mm_text_free(&mended);                                                                     \
         return r;                                                                                         \
     }                                                                                                     \
     HOOK(cuLinkAddFile##suffix)(CUlinkState state, CUjitInputType type, const char *path, unsigned count,  \
                                 CUjit_option *options, void **values) {                                   \
-        struct mm_splice_text file, mended;                                                               \
+        struct mm_text file, mended;                                                               \
         if (type != CU_JIT_INPUT_PTX || !mm_image_try_read(path, &file))                                  \
             return REAL(cuLinkAddFile##suffix, state, type, path, count, options, values);                \
         size_t bytes = file.bytes + 1;                                                                    \
         const char *const text = mm_jit_mend(file.data, &bytes, &mended);                                 \
         CUresult r = mended.data ? REAL(cuLinkAddData##suffix, state, type, (void *)(uintptr_t)text, bytes, path, count, options, values) \
                                  : REAL(cuLinkAddFile##suffix, state, type, path, count, options, values); \
-        mm_splice_text_free(&mended);                                                                     \
-        mm_splice_text_free(&file);                                                                       \
+        mm_text_free(&mended);                                                                     \
+        mm_text_free(&file);                                                                       \
         return r;                                                                                         \
     }
 LINK_HOOKS()

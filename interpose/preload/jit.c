@@ -1,49 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#define _GNU_SOURCE /* memmem */
+#define _POSIX_C_SOURCE 200809L
 #include "interpose/preload/jit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "interpose/load/cubin.h"
-#include "interpose/load/wants.h"
 #include "interpose/load/image.h"
-#include "interpose/preload/resolve.h"
 #include "interpose/load/ptx/counts.h"
 #include "interpose/load/ptx/names.h"
+#include "interpose/load/wants.h"
+#include "interpose/preload/resolve.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
-
-/* The fragments are part of the library (interpose/preload/fragments.sh, 1.6 MB that nobody loads into memory before they are needed), and
- * not files beside it: it works alone, wherever it was copied to and whatever the process may open, and what is spliced is always
- * of the version that publishes heaps. */
-__asm__(".pushsection .rodata.mm_fragments, \"a\"\n"
-        "mm_fragments: .incbin \"" MM_FRAGMENTS "\"\n"
-        ".byte 0\n" /* an empty one is the end */
-        ".popsection\n");
-extern const char mm_fragments[] __attribute__((visibility("hidden")));
-
-/* The allocator as PTX for a text, by the header of that. If all are for newer targets, the first: the splicer says what is wrong. */
-static const char *choose_fragment(const char *text, size_t bytes) {
-    const char *chosen = mm_fragments;
-    struct mm_splice_header module, best = {0, 0}, its;
-    if (!mm_splice_read_header(text, bytes, &module)) module.version = module.target = 0;
-    for (const char *f = mm_fragments; *f; f += strlen(f) + 1) {
-        if (!mm_splice_read_header(f, strlen(f), &its) || !mm_splice_is_better(&its, &best, &module)) continue;
-        best = its;
-        chosen = f;
-    }
-    return chosen;
-}
 
 /* Once in a process, or always under MM_VERBOSE=1. */
 static bool may_say(void) {
     static bool said;
     return !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED) || mm_host_env_get()->verbose;
-}
-
-static void say_kept(int line, const char *why) {
-    if (may_say()) mm_host_say("PTX loaded at run time keeps CUDA's own malloc: line %d: %s", line, why);
 }
 
 static struct mm_driver_error_text name_of(CUresult r) {
@@ -52,29 +27,71 @@ static struct mm_driver_error_text name_of(CUresult r) {
     return mm_driver_error_name(d ? d : &none, r);
 }
 
-/* Whether a text declares a service of device-side allocation, and mm is not switched off. Most texts end here: those without the words
- * are not read any further. */
-static bool wants(const char *text, size_t bytes) {
-    return (memmem(text, bytes, "malloc", 6) || memmem(text, bytes, "free", 4)) && mm_splice_declared(text, bytes) &&
-           !mm_host_env_get()->is_off;
-}
+/* Whether code without mm is to get it. */
+static bool takes_over(void) { return !mm_host_env_get()->is_off && !mm_host_env_get()->is_cudas; }
 
-const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_splice_text *mended) {
+/* mm's names made CUDA's: `*has_ours`. */
+static const char *mend(const char *text, size_t *bytes, struct mm_text *mended, bool *has_ours) {
     const size_t length = strnlen(text, *bytes); /* a zero may be counted, or not be there */
     int changes = mm_names_show(text, length, mended);
-    if (changes == 0 && wants(text, length)) changes = mm_counts_remove(text, length, mended);
+    *has_ours = changes > 0;
+    if (changes == 0 && takes_over() && mm_names_declared(text, length)) changes = mm_counts_remove(text, length, mended);
     if (changes <= 0) return text;
     *bytes = mended->bytes + (length < *bytes);
     return mended->data;
+}
+
+const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_text *mended) {
+    bool has_ours;
+    return mend(text, bytes, mended, &has_ours);
+}
+
+/* ---- what an image has for one architecture ------------------------------------------------------- */
+
+struct piece {
+    struct mm_fatbin_payload payload; /* of a fat binary */
+    char *copy;                       /* of its text, with a zero behind it */
+    struct mm_text mended;
+    bool has_ours; /* a text with mm's names */
+    const char *service; /* what it lacks; NULL: nothing */
+    struct mm_link_input in;
+};
+
+static void piece_free(struct piece *p) {
+    mm_fatbin_payload_free(&p->payload);
+    free(p->copy);
+    mm_text_free(&p->mended);
+}
+
+static void read_text(struct piece *p, const char *text) {
+    p->in.bytes = strlen(text);
+    text = mend(text, &p->in.bytes, &p->mended, &p->has_ours);
+    p->in.data = text;
+    p->service = mm_names_declared(text, p->in.bytes) ? "malloc" : NULL;
+}
+
+static void read_cubin(struct piece *p, const void *image, size_t bytes) {
+    const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
+    p->in = (struct mm_link_input){kind, image, bytes};
+    if (kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE) p->service = mm_wants_name(mm_wants_of_elf(image, bytes));
+}
+
+/* Returns false if there is nothing for that architecture. */
+static bool try_read_fatbin(struct piece *p, const void *image, int arch) {
+    const char *const forced = getenv("CUDA_FORCE_PTX_JIT");
+    const enum mm_image_kind kind = mm_image_choose(image, arch, forced && strcmp(forced, "1") == 0, &p->payload);
+    if (kind == MM_IMAGE_CUBIN) read_cubin(p, p->payload.at, p->payload.bytes);
+    if (kind == MM_IMAGE_PTX) p->copy = strndup((const char *)p->payload.at, p->payload.bytes);
+    if (p->copy) read_text(p, p->copy);
+    return p->in.data != NULL;
 }
 
 /* ---- modules and libraries ------------------------------------------------------------------------ */
 
 /* What the driver gets next. */
 static void use(struct mm_jit *j) {
-    const bool is_linked = j->link.image != NULL;
-    const char *const text = j->text.data ? j->text.data : j->own.data;
-    j->image = is_linked ? j->link.image : text;
+    const bool is_linked = j->linked && !mm_host_env_get()->is_cudas;
+    j->image = j->linked ? j->linked : j->own.data;
     j->options = is_linked ? j->link.options : j->program_options;
     j->values = is_linked ? j->link.values : j->program_values;
     j->count = is_linked ? j->link.count : j->program_count;
@@ -88,84 +105,118 @@ static void keep_options(struct mm_jit *j, CUjit_option *options, void **values,
     if (j->saved_count) memcpy(j->saved, values, j->saved_count * sizeof *values);
 }
 
-/* A text that cannot be spliced is not linked either: it has a service of its own, say, or the heap of another version of mm. */
-static bool try_text(struct mm_jit *j, const char *text, CUjit_option *options, void **values, unsigned count) {
-    const size_t bytes = strlen(text);
-    struct mm_splice_error error;
-    if (!wants(text, bytes)) return false;
-    if (count > MM_JIT_OPTIONS_MAX) {
-        say_kept(1, "it comes with more options than mm knows");
-        return false;
-    }
-    const char *fragment = choose_fragment(text, bytes);
-    const enum mm_splice_result result = mm_splice_module(text, bytes, fragment, strlen(fragment), &j->text, &error);
-    if (result == MM_SPLICE_FAILED) say_kept(error.line, error.message);
-    if (result != MM_SPLICE_DONE) return false;
-    mm_link_try(&j->link, text, bytes, options, values, count, j->is_library);
+/* Whether the image is to become another: it lacks a service, or, where CUDA's allocator is wanted, it has mm in it. */
+static bool is_wanted(const struct piece *p) {
+    if (mm_host_env_get()->is_cudas) return p->in.kind == MM_CUBIN_WHOLE && mm_cubin_holds_mm(p->in.data, p->in.bytes);
+    return takes_over() && p->service;
+}
+
+static bool try_undo(struct mm_link *l, const struct mm_link_input *in, char *why, size_t why_bytes) {
+    l->image = malloc(in->bytes);
+    l->image_bytes = in->bytes;
+    if (l->image && mm_cubin_try_undo(memcpy(l->image, in->data, in->bytes), in->bytes)) return true;
+    snprintf(why, why_bytes, "%s", l->image ? "it calls what only mm has" : "no memory");
+    mm_link_drop(l);
+    return false;
+}
+
+/* What an image has for each architecture; those that it has nothing for are left out. */
+struct pieces {
+    struct piece at[MM_LINK_ARCHS_MAX];
+    int archs[MM_LINK_ARCHS_MAX];
+    unsigned count;
+    bool is_of_fatbin;
+    bool is_of_many; /* there are GPUs of several architectures, and the image is for all */
+};
+
+/* One image as what the driver loads, or several as a fat binary. */
+static bool try_join(struct mm_jit *j, struct mm_link *links, const struct pieces *p) {
+    struct mm_fatbin_image images[MM_LINK_ARCHS_MAX];
+    size_t bytes;
+    for (unsigned i = 0; i < p->count; i++) images[i] = (struct mm_fatbin_image){links[i].image, links[i].image_bytes, (unsigned)p->archs[i]};
+    if (p->is_of_many) j->linked = mm_fatbin_try_make(images, p->count, &bytes);
+    else j->linked = links->image, links->image = NULL;
+    if (!j->linked) return false;
+    j->link = *links; /* logs and values are the first one's */
+    memset(links, 0, sizeof *links);
     return true;
 }
 
-/* A text that calls the allocator by mm's names goes to the driver with CUDA's in any case, at last: nobody else knows ours. */
-static bool try_ptx(struct mm_jit *j, const char *text, CUjit_option *options, void **values, unsigned count) {
-    struct mm_splice_text mended;
-    size_t bytes = strlen(text);
-    const char *const now = mm_jit_mend(text, &bytes, &mended);
-    bool done = try_text(j, now, options, values, count);
-    if (mended.data && strstr(text, MM_NAMES_PREFIX)) {
-        j->own = mended;
-        done = true;
-    } else {
-        mm_splice_text_free(&mended);
+static bool try_each(struct mm_jit *j, const struct pieces *p, char *why, size_t why_bytes) {
+    struct mm_link links[MM_LINK_ARCHS_MAX];
+    unsigned done = 0;
+    bool is_going_on = true;
+    memset(links, 0, sizeof links);
+    for (; is_going_on && done < p->count; done += is_going_on) {
+        const struct mm_link_input *const in = &p->at[p->is_of_fatbin ? done : 0].in;
+        snprintf(why, why_bytes, "its images for the GPUs here are not alike");
+        if (p->is_of_fatbin && !is_wanted(&p->at[done])) is_going_on = false;
+        else if (mm_host_env_get()->is_cudas) is_going_on = try_undo(&links[done], in, why, why_bytes);
+        else is_going_on = mm_link_try(&links[done], in, p->archs[done], p->is_of_many, j->program_options, j->program_values, j->program_count, why, why_bytes);
     }
-    keep_options(j, options, values, count);
-    use(j);
-    return done;
+    const bool is_made = is_going_on && try_join(j, links, p);
+    for (unsigned i = 0; i < done; i++) mm_link_drop(&links[i]);
+    return is_made;
 }
 
-/* Machine code that was built without mm. What cannot be linked stays what it is. */
-static bool try_cubin(struct mm_jit *j, const void *image, size_t bytes, CUjit_option *options, void **values, unsigned count) {
-    const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
-    const char *const service = kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE ? mm_wants_name(mm_wants_of_elf(image, bytes)) : NULL;
-    char why[1200] = "it comes with more options than mm knows";
-    if (!service || mm_host_env_get()->is_off) return false;
-    if (count > MM_JIT_OPTIONS_MAX || !mm_link_try_cubin(&j->link, image, bytes, options, values, count, j->is_library, why, sizeof why)) {
-        if (may_say()) mm_host_say("machine code loaded at run time keeps CUDA's own %s: %s", service, why);
-        return false;
-    }
-    if (mm_host_env_get()->verbose) mm_host_say("machine code that was built without mm is linked with it");
-    keep_options(j, options, values, count);
-    use(j);
-    return true;
+static void say(const struct piece *p, bool is_done, const char *why) {
+    const char *const what = p->in.kind == MM_CUBIN_NONE ? "PTX" : "machine code";
+    const bool is_cudas = mm_host_env_get()->is_cudas;
+    if (is_done ? !mm_host_env_get()->verbose : !may_say()) return;
+    if (is_cudas && is_done) mm_host_say("machine code with mm in it is loaded without");
+    else if (is_cudas) mm_host_say("machine code with mm in it keeps it, in spite of MM_RUN_ALLOCATOR=cuda: %s", why);
+    else if (is_done) mm_host_say("%s that was built without mm is linked with it", what);
+    else mm_host_say("%s loaded at run time keeps CUDA's own %s: %s", what, p->service, why);
 }
 
-/* Of a fat binary, what the driver would take. */
-static bool try_fatbin(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
-    struct mm_fatbin_payload chosen;
-    int arch = 0;
-    bool done = false;
-    if (!mm_link_try_arch(j->is_library, &arch)) return false;
-    const enum mm_image_kind kind = mm_image_choose(image, arch, &chosen);
-    if (kind == MM_IMAGE_CUBIN) done = try_cubin(j, chosen.at, chosen.bytes, options, values, count);
-    char *const text = kind == MM_IMAGE_PTX ? strndup((const char *)chosen.at, chosen.bytes) : NULL;
-    mm_fatbin_payload_free(&chosen);
-    if (text) done = try_ptx(j, text, options, values, count);
-    free(text);
-    return done;
+static void read_pieces(struct mm_jit *j, const void *image, struct pieces *p) {
+    int archs[MM_LINK_ARCHS_MAX];
+    memset(p, 0, sizeof *p);
+    p->is_of_fatbin = !mm_image_is_ptx((const char *)image) && mm_image_is_fatbin(image);
+    if (!p->is_of_fatbin) {
+        if (mm_image_is_ptx((const char *)image)) read_text(p->at, (const char *)image);
+        else read_cubin(p->at, image, mm_cubin_bytes(image));
+        if (is_wanted(p->at)) p->count = mm_host_env_get()->is_cudas ? 1 : mm_link_archs(j->is_library, p->archs);
+        p->is_of_many = p->count > 1;
+        return;
+    }
+    const unsigned kinds = mm_link_archs(j->is_library, archs);
+    p->is_of_many = kinds > 1;
+    for (unsigned i = 0; i < kinds; i++) {
+        p->archs[p->count] = archs[i];
+        if (try_read_fatbin(&p->at[p->count], image, archs[i])) p->count++;
+    }
 }
 
 bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options, void **values, unsigned count) {
+    struct pieces p;
+    char why[1200] = "the GPU is not known";
+    bool done = false;
     if (!image) return false;
-    if (mm_image_is_ptx((const char *)image)) return try_ptx(j, (const char *)image, options, values, count);
-    if (mm_image_is_fatbin(image)) return try_fatbin(j, image, options, values, count);
-    return try_cubin(j, image, mm_cubin_bytes(image), options, values, count);
+    keep_options(j, options, values, count);
+    read_pieces(j, image, &p);
+    if (is_wanted(p.at)) {
+        const bool is_for_one = p.is_of_many && !p.is_of_fatbin && p.at->in.kind != MM_CUBIN_NONE;
+        if (is_for_one) snprintf(why, sizeof why, "there are GPUs of several architectures, and it is for one");
+        else done = p.count && try_each(j, &p, why, sizeof why);
+        say(p.at, done, why);
+    }
+    if (p.at->has_ours) {
+        j->own = p.at->mended;
+        memset(&p.at->mended, 0, sizeof p.at->mended);
+        done = true;
+    }
+    for (unsigned i = 0; i < MM_LINK_ARCHS_MAX; i++) piece_free(&p.at[i]);
+    use(j);
+    return done;
 }
 
 bool mm_jit_try_file(struct mm_jit *j, const char *path, CUjit_option *options, void **values, unsigned count) {
-    struct mm_splice_text text;
+    struct mm_text text;
     if (!mm_image_try_read(path, &text)) return false;
     const bool is_whole = text.bytes >= MM_FATBIN_ENTRY_BYTES && (!mm_image_is_fatbin(text.data) || mm_image_holds_fatbin(text.data, text.bytes));
     const bool done = is_whole && mm_jit_try_image(j, text.data, options, values, count);
-    mm_splice_text_free(&text);
+    mm_text_free(&text);
     return done;
 }
 
@@ -184,14 +235,14 @@ bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *o
 }
 
 static void drop(struct mm_jit *j) {
+    free(j->linked);
     mm_link_drop(&j->link);
-    mm_splice_text_free(&j->text);
-    mm_splice_text_free(&j->own);
+    mm_text_free(&j->own);
 }
 
 bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
     if (r == CUDA_SUCCESS) {
-        if (j->link.image) mm_link_give(&j->link, j->program_values);
+        if (j->linked) mm_link_give(&j->link, j->program_values);
         if (j->image == j->own.data) mm_jit_answer(j, r);
         drop(j);
         return true;
@@ -202,11 +253,13 @@ bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
 }
 
 bool mm_jit_try_next(struct mm_jit *j) {
-    const bool was_linked = j->link.image != NULL;
-    if (was_linked && mm_host_env_get()->verbose)
-        mm_host_say("code linked with mm's machine code is not loaded: %s", name_of(j->refused).text);
-    if (was_linked) mm_link_drop(&j->link);
-    else mm_splice_text_free(j->text.data ? &j->text : &j->own);
+    if (!j->linked) {
+        drop(j);
+        return false;
+    }
+    free(j->linked);
+    j->linked = NULL;
+    mm_link_drop(&j->link);
     use(j);
     return j->image != NULL;
 }

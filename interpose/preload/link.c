@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#define _GNU_SOURCE /* memmem */
 #include "interpose/preload/link.h"
 
 #include <stdint.h>
@@ -8,7 +7,7 @@
 #include <string.h>
 
 #include "interpose/load/cookies.h"
-#include "interpose/load/cubin.h"
+#include "interpose/load/image.h"
 #include "interpose/load/wants.h"
 #include "interpose/preload/resolve.h"
 #include "runtime/host/env.h"
@@ -18,11 +17,8 @@
 __asm__(".pushsection .rodata.mm_linked, \"a\"\n"
         ".balign 8\n"
         "mm_linked: .incbin \"" MM_LINKED "\"\n"
-        "1:  .balign 8\n"
-        "mm_linked_bytes: .quad 1b - mm_linked\n"
         ".popsection\n");
 extern const char mm_linked[] __attribute__((visibility("hidden")));
-extern const uint64_t mm_linked_bytes __attribute__((visibility("hidden")));
 
 /* ---- options --------------------------------------------------------------------------------------- */
 
@@ -76,12 +72,17 @@ static const char *error_log(const struct mm_link *l) {
     return NULL;
 }
 
-static bool try_options(struct mm_link *l, const CUjit_option *options, void *const *values, unsigned count) {
+/* The program's, and ours: unless 0 a target and a limit on registers. */
+static bool try_options(struct mm_link *l, const CUjit_option *options, void *const *values, unsigned count, int target, unsigned registers) {
     enum { ROOM = 1024 };
     if (count > MM_JIT_OPTIONS_MAX || (count && (!options || !values))) return false;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
+        if ((target && options[i] == CU_JIT_TARGET) || (registers && options[i] == CU_JIT_MAX_REGISTERS)) return false;
         if (!try_option(l, i, options, values, count)) return false;
-    if (!mm_host_env_get()->verbose || error_log(l)) return true;
+    }
+    if (target && !try_add(l, CU_JIT_TARGET, (void *)(uintptr_t)target, MM_LINK_OURS, 0)) return false;
+    if (registers && !try_add(l, CU_JIT_MAX_REGISTERS, (void *)(uintptr_t)registers, MM_LINK_OURS, 0)) return false;
+    if (error_log(l)) return true;
     return try_add_log(l, CU_JIT_ERROR_LOG_BUFFER, MM_LINK_OURS, ROOM) &&
            try_add(l, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)ROOM, MM_LINK_OURS, 0);
 }
@@ -110,16 +111,29 @@ static bool try_arch(const struct mm_driver *d, CUdevice device, int *arch) {
     return true;
 }
 
-bool mm_link_try_arch(bool is_library, int *arch) {
+/* Keeps the list in order. */
+static unsigned insert(int *archs, unsigned count, int arch) {
+    unsigned at = 0;
+    while (at < count && archs[at] < arch) at++;
+    if (at < count && archs[at] == arch) return count;
+    memmove(archs + at + 1, archs + at, (count - at) * sizeof *archs);
+    archs[at] = arch;
+    return count + 1;
+}
+
+unsigned mm_link_archs(bool is_library, int archs[MM_LINK_ARCHS_MAX]) {
     const struct mm_driver *d = mm_driver_get();
+    unsigned kinds = 0;
     CUdevice device;
-    int count = 0, other = 0;
-    if (!d) return false;
-    if (!is_library) return d->cuCtxGetDevice(&device) == CUDA_SUCCESS && try_arch(d, device, arch);
-    if (!d->cuDeviceGet || !d->cuDeviceGetCount || d->cuDeviceGetCount(&count) != CUDA_SUCCESS) return false;
-    for (int i = 0; i < count; i++)
-        if (d->cuDeviceGet(&device, i) != CUDA_SUCCESS || !try_arch(d, device, i ? &other : arch) || (i && other != *arch)) return false;
-    return count > 0;
+    int count = 0, arch;
+    if (!d) return 0;
+    if (!is_library) return d->cuCtxGetDevice(&device) == CUDA_SUCCESS && try_arch(d, device, archs);
+    if (!d->cuDeviceGet || !d->cuDeviceGetCount || d->cuDeviceGetCount(&count) != CUDA_SUCCESS) return 0;
+    for (int i = 0; i < count; i++) {
+        if (kinds == MM_LINK_ARCHS_MAX || d->cuDeviceGet(&device, i) != CUDA_SUCCESS || !try_arch(d, device, &arch)) return 0;
+        kinds = insert(archs, kinds, arch);
+    }
+    return kinds;
 }
 
 /* The driver's linker works in a context only. A thread that has none, as when a library is loaded at the program's start, borrows that of
@@ -158,28 +172,26 @@ static void give_back(const struct mm_driver *d, const struct borrowed *b) {
 
 /* ---- the link ------------------------------------------------------------------------------------------ */
 
-static bool has_untried(const char *text, size_t bytes) {
-    static const char *const words[] = {".managed", ".texref", ".surfref"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (memmem(text, bytes, words[i], strlen(words[i]))) return true;
-    return false;
-}
-
-/* What is linked with the allocator: a text with a zero behind it, or machine code. */
-struct input {
+/* What goes into one run of the linker. */
+struct job {
     CUjitInputType type;
     const char *name; /* for messages */
     const void *data;
     size_t bytes;
+    struct mm_fatbin_payload ours;
+    const CUjit_option *options;
+    void *const *values;
+    unsigned count;
+    int target; /* 0: the current device */
 };
 
-static CUresult complete(const struct mm_driver *d, struct mm_link *l, CUlinkState state, const struct input *i, const char **call) {
+static CUresult complete(const struct mm_driver *d, struct mm_link *l, CUlinkState state, const struct job *j, const char **call) {
     void *image = NULL;
     size_t image_bytes = 0;
-    CUresult r = d->cuLinkAddData(state, i->type, (void *)(uintptr_t)i->data, i->bytes, i->name, 0, NULL, NULL);
+    CUresult r = d->cuLinkAddData(state, j->type, (void *)(uintptr_t)j->data, j->bytes, j->name, 0, NULL, NULL);
     *call = "cuLinkAddData";
-    if (r == CUDA_SUCCESS)
-        r = d->cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)mm_linked, mm_linked_bytes, "mm", 0, NULL, NULL);
+    if (r == CUDA_SUCCESS) /* as a cubin: of a fat binary the driver takes no machine code under CUDA_FORCE_PTX_JIT=1 */
+        r = d->cuLinkAddData(state, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)j->ours.at, j->ours.bytes, "mm", 0, NULL, NULL);
     if (r != CUDA_SUCCESS) return r;
     *call = "cuLinkComplete";
     r = d->cuLinkComplete(state, &image, &image_bytes);
@@ -191,82 +203,90 @@ static CUresult complete(const struct mm_driver *d, struct mm_link *l, CUlinkSta
     return CUDA_SUCCESS;
 }
 
-static bool try_link(struct mm_link *l, const struct input *i, const CUjit_option *options, void *const *values, unsigned count,
-                     bool is_library, char *why, size_t why_bytes) {
-    const struct mm_driver *d = mm_driver_get();
+static bool try_run(const struct mm_driver *d, struct mm_link *l, const struct job *j, unsigned registers, char *why, size_t why_bytes) {
     CUlinkState state;
-    struct borrowed borrowed;
-    int arch;
     const char *call = "cuLinkCreate";
-    snprintf(why, why_bytes, "the driver has no linker");
-    if (!d || !d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy) return false;
+    mm_link_drop(l);
     snprintf(why, why_bytes, "its options are not understood");
-    if (!try_options(l, options, values, count)) return false;
-    snprintf(why, why_bytes, "there are GPUs of several architectures");
-    if (is_library && !mm_link_try_arch(true, &arch)) return false;
-    snprintf(why, why_bytes, "no context can be had for the driver's linker");
-    if (!try_borrow(d, &borrowed)) return false;
+    if (!try_options(l, j->options, j->values, j->count, j->target, registers)) return false;
     CUresult r = d->cuLinkCreate(l->linker_count, l->linker_options, l->linker_values, &state);
     if (r == CUDA_SUCCESS) {
-        r = complete(d, l, state, i, &call);
+        r = complete(d, l, state, j, &call);
         d->cuLinkDestroy(state);
     }
-    give_back(d, &borrowed);
-    if (r == CUDA_SUCCESS) return true;
     const char *log = error_log(l);
     snprintf(why, why_bytes, "%s answers %s%s%.*s", call, mm_driver_error_name(d, r).text, log && *log ? ": " : "",
              log ? (int)strcspn(log, "\n") : 0, log ? log : "");
-    return false;
+    return r == CUDA_SUCCESS;
+}
+
+/* Whether a kernel may have a limit on registers. */
+static bool has_limits(const struct job *j) {
+    const char *const text = j->type == CU_JIT_INPUT_PTX ? (const char *)j->data : "";
+    return strstr(text, ".maxntid") || strstr(text, ".reqntid") || strstr(text, ".maxnreg");
+}
+
+static bool try_job(struct mm_link *l, const struct job *j, char *why, size_t why_bytes) {
+    static const unsigned limits[] = {128, 64, 32, 24}; /* of 512 threads, of 1,024, of two CTAs of those; the least there is */
+    const struct mm_driver *d = mm_driver_get();
+    struct borrowed borrowed;
+    char again[256];
+    snprintf(why, why_bytes, "the driver has no linker");
+    if (!d || !d->cuLinkCreate || !d->cuLinkAddData || !d->cuLinkComplete || !d->cuLinkDestroy) return false;
+    snprintf(why, why_bytes, "no context can be had for the driver's linker");
+    if (!try_borrow(d, &borrowed)) return false;
+    bool done = try_run(d, l, j, 0, why, why_bytes);
+    const size_t tries = !done && has_limits(j) ? sizeof limits / sizeof *limits : 0;
+    for (size_t i = 0; i < tries && !done; i++) done = try_run(d, l, j, limits[i], again, sizeof again);
+    give_back(d, &borrowed);
+    return done;
 }
 
 /* NULL, or what is wrong with the image. */
-static const char *put_right(struct mm_link *l, const void *original, size_t bytes, const char **where) {
-    const char *const wrong = mm_cubin_settle(l->image, l->image_bytes, original, bytes, where);
+static const char *put_right(struct mm_link *l, const struct mm_link_input *in, const char **where) {
+    const void *const original = in->kind == MM_CUBIN_WHOLE ? in->data : NULL;
+    const char *const wrong = mm_cubin_settle(l->image, l->image_bytes, original, in->bytes, where);
     if (wrong || !mm_wants_of_elf(l->image, l->image_bytes)) return wrong;
     *where = "";
-    return "mm has no machine code for this GPU";
+    return "mm's functions are not in it";
 }
 
-bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
-                 bool is_library) {
-    const struct input input = {CU_JIT_INPUT_PTX, "the program's PTX", text, bytes + 1};
-    const bool verbose = mm_host_env_get()->verbose;
-    const char *where;
-    char why[1200];
-    memset(l, 0, sizeof *l);
-    if (has_untried(text, bytes)) return false;
-    bool done = try_link(l, &input, options, values, count, is_library, why, sizeof why);
-    const char *const wrong = done ? put_right(l, NULL, 0, &where) : NULL;
-    if (wrong) snprintf(why, sizeof why, "%s", wrong), done = false;
-    if (done) {
-        if (verbose) mm_host_say("PTX is linked with mm's machine code");
-        return true;
-    }
-    if (verbose) mm_host_say("PTX is not linked with mm's machine code, but gets mm's text: %s", why);
-    mm_link_drop(l);
-    return false;
-}
-
-bool mm_link_try_cubin(struct mm_link *l, const void *image, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
-                       bool is_library, char *why, size_t why_bytes) {
-    const bool is_whole = mm_cubin_kind(image, bytes) == MM_CUBIN_WHOLE;
-    void *const opened = malloc(bytes);
-    const char *where = "", *wrong = NULL;
-    memset(l, 0, sizeof *l);
+/* A copy of machine code as a linker takes it; NULL: `why` says what is wrong. */
+static void *opened_copy(const struct mm_link_input *in, char *why, size_t why_bytes) {
+    void *const opened = malloc(in->bytes);
     snprintf(why, why_bytes, "no memory");
-    if (!opened) return false;
-    memcpy(opened, image, bytes);
-    const struct input input = {CU_JIT_INPUT_CUBIN, "the program's machine code", opened, bytes};
-    bool done = !is_whole || mm_cubin_open(opened, bytes);
-    if (!done) snprintf(why, why_bytes, "the image is damaged");
-    if (done && mm_cookies_may_be_stored(opened, bytes)) {
-        done = mm_cookies_try_make_room(opened, bytes);
-        if (!done) snprintf(why, why_bytes, "it stores in front of what malloc returns, and cannot be given room there");
+    if (!opened) return NULL;
+    memcpy(opened, in->data, in->bytes);
+    snprintf(why, why_bytes, "the image is damaged");
+    bool done = in->kind != MM_CUBIN_WHOLE || mm_cubin_open(opened, in->bytes);
+    if (done && mm_cookies_may_be_stored(opened, in->bytes)) {
+        snprintf(why, why_bytes, "it stores in front of what malloc returns, and cannot be given room there");
+        done = mm_cookies_try_make_room(opened, in->bytes);
     }
-    if (done) done = try_link(l, &input, options, values, count, is_library, why, why_bytes);
-    if (done) wrong = put_right(l, is_whole ? image : NULL, bytes, &where);
+    if (done) return opened;
+    free(opened);
+    return NULL;
+}
+
+bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bool is_foreign, const CUjit_option *options, void *const *values,
+                 unsigned count, char *why, size_t why_bytes) {
+    const bool is_text = in->kind == MM_CUBIN_NONE;
+    struct job j = {CU_JIT_INPUT_PTX, "the program's PTX", in->data, in->bytes + 1, {0}, options, values, count, is_foreign ? arch : 0};
+    const char *where = "", *wrong = NULL;
+    void *opened = NULL;
+    bool done = mm_image_choose(mm_linked, arch, false, &j.ours) == MM_IMAGE_CUBIN;
+    memset(l, 0, sizeof *l);
+    if (!done) snprintf(why, why_bytes, "mm has no machine code for sm_%d; build mm with it in ARCHS", arch);
+    if (done && !is_text) {
+        j.type = CU_JIT_INPUT_CUBIN, j.name = "the program's machine code", j.bytes = in->bytes;
+        j.data = opened = opened_copy(in, why, why_bytes);
+        done = opened != NULL;
+    }
+    if (done) done = try_job(l, &j, why, why_bytes);
+    if (done) wrong = put_right(l, in, &where);
     if (wrong) snprintf(why, why_bytes, "of the linked image, %s%s%s", where, *where ? " " : "", wrong);
     free(opened);
+    mm_fatbin_payload_free(&j.ours);
     if (done && !wrong) return true;
     mm_link_drop(l);
     return false;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* PTX text and the allocator's machine code, linked by the driver when the text is loaded.
+/* Code and the allocator's machine code, linked by the driver when the code is loaded.
  *
- * The driver's compiler puts YIELD in front of atomics and at the head of loops: of a warp that runs one, lanes that wait at a
- * convergence barrier go on alone. The allocator's text, compiled by the driver, would therefore split the warps of its callers. mm's
- * machine code has no YIELD, and the driver's linker takes it together with the program's text, which stays as it is.
+ * PTX: the driver's compiler puts YIELD in front of atomics and at the head of loops: of a warp that runs one, lanes that wait at a convergence barrier go
+ * on alone. The allocator compiled by the driver would therefore split the warps of its callers. mm's machine code has no YIELD, and the driver's linker
+ * takes it together with the program's text, which stays as it is. It compiles the text as relocatable code. That can fail where a whole program compiles,
+ * if a kernel with a limit on registers calls a function that needs more: the text is then compiled with such a limit for all functions, and for the
+ * kernels that have none.
  *
- * The linker compiles the text as relocatable code. That can fail where a whole program compiles, if a kernel with a limit on registers
- * calls a function that needs more. A text that does not link is spliced instead (jit.h).
+ * Finished machine code that lacks a service: load/cubin.h. Nothing of the program's changes.
  */
 #ifndef MM_INTERPOSE_LINK_H
 #define MM_INTERPOSE_LINK_H
@@ -15,13 +16,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "interpose/load/cubin.h"
 #include "mmconfig.h"
 
 /* Options by which a loader resolves symbols: the only ones that mean anything for machine code. */
 #define MM_LINK_LOADER_OPTIONS 3
 
-/* The program's and ours: a target, a log and its size. */
-#define MM_LINK_OPTIONS_MAX (MM_JIT_OPTIONS_MAX + 3)
+/* The program's and ours: a target, a limit on registers, a log and its size. */
+#define MM_LINK_OPTIONS_MAX (MM_JIT_OPTIONS_MAX + 4)
 #define MM_LINK_OURS (~0u)
 
 /* One link. All zero: nothing was linked. */
@@ -41,20 +43,22 @@ struct mm_link {
     unsigned linker_count;
 };
 
-/* Links a text of `bytes` bytes and a zero with the allocator. options, values, count: the program's, for loading the text; at most
- * MM_JIT_OPTIONS_MAX. is_library: the image is for every device, so all devices must be of one architecture. Returns false if there is
- * no image: the driver does not link it, of which only MM_VERBOSE=1 tells, or the text holds what has not been tried in relocatable code
- * (managed variables, texture and surface references). On success the link needs mm_link_drop. */
-bool mm_link_try(struct mm_link *l, const char *text, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
-                 bool is_library);
+/* What is linked. */
+struct mm_link_input {
+    enum mm_cubin_kind kind; /* of machine code, MM_CUBIN_WHOLE or MM_CUBIN_EXTENSIBLE; MM_CUBIN_NONE: PTX */
+    const void *data;
+    size_t bytes; /* of PTX, behind which there is a zero, without that */
+};
 
-/* The same for finished machine code that lacks a service (load/cubin.h), `bytes` of it: nothing of the program's changes. On failure `why` says what stood in
- * the way. */
-bool mm_link_try_cubin(struct mm_link *l, const void *image, size_t bytes, const CUjit_option *options, void *const *values, unsigned count,
-                       bool is_library, char *why, size_t why_bytes);
+/* Links the input with the allocator's machine code for devices of architecture `arch` (90). is_foreign: which need not be the current device's. options,
+ * values, count: the program's, for loading it; at most MM_JIT_OPTIONS_MAX. On success the link needs mm_link_drop. Returns false without an image if it
+ * cannot be linked; then `why` says what stood in the way. */
+bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bool is_foreign, const CUjit_option *options, void *const *values,
+                 unsigned count, char *why, size_t why_bytes);
 
-/* The architecture (90) of the current device, or, for a library, of all devices. Returns false if there is no such. */
-bool mm_link_try_arch(bool is_library, int *arch);
+/* The architectures (90) that an image is loaded for: the current device's, or, of a library, those of all devices, each once, the oldest first. Returns
+ * how many they are; 0: not known. */
+unsigned mm_link_archs(bool is_library, int archs[MM_LINK_ARCHS_MAX]);
 
 /* Gives the program what the linker wrote: logs, and values of options. values: the program's. */
 void mm_link_give(const struct mm_link *l, void **values);

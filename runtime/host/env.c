@@ -169,10 +169,14 @@ static void read_env(void) {
     report_unknown();
     read_switch("MM_VERBOSE", &env.verbose);
     read_switch("MM_OFF", &env.is_off);
+    const char *text = secure_getenv("MM_RUN_ALLOCATOR");
+    env.is_cudas = text && strcmp(text, "cuda") == 0;
+    if (text && !env.is_cudas && strcmp(text, "mm") != 0)
+        mm_host_say("MM_RUN_ALLOCATOR=%s is not understood; expected mm or cuda; using mm", value_text(text).text);
     read_size("MM_HEAP_SIZE", &env.heap_size);
     read_size("MM_HEAP_MAX", &env.heap_max);
     env.grow_wait_ms = MM_GROW_WAIT_MS_DEFAULT;
-    const char *text = secure_getenv("MM_GROW_WAIT_MS");
+    text = secure_getenv("MM_GROW_WAIT_MS");
     if (text && !mm_host_env_try_number(text, MM_GROW_WAIT_MS_MAX, &env.grow_wait_ms))
         mm_host_say("MM_GROW_WAIT_MS=%s is not understood; expected milliseconds, 0 to %u; using %u", value_text(text).text,
                     MM_GROW_WAIT_MS_MAX, MM_GROW_WAIT_MS_DEFAULT);

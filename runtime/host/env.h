@@ -16,7 +16,8 @@ struct mm_host_env {
     bool verbose;
     bool gives_back;        /* not MM_TRIM=off */
     unsigned trim_after_ms; /* memory goes back after so long without use; 0: only when an allocation of the program needs it */
-    bool is_off;     /* MM_OFF=1: PTX that comes at run time stays what it is */
+    bool is_off;     /* MM_OFF=1: code that comes at run time stays what it is */
+    bool is_cudas;   /* MM_RUN_ALLOCATOR=cuda: and what has mm in it gets CUDA's allocator */
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;
     unsigned spacing; /* bytes, a power of two */

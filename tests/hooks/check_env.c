@@ -38,7 +38,7 @@ static const struct mm_host_env *read_with(const char *name, const char *value) 
 static bool is_path(const char *name) { return strcmp(name, "MM_STATS_FILE") == 0 || strcmp(name, "MM_HEAP_MAP") == 0; }
 static bool is_default(const struct mm_host_env *e) {
     return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->verbose && e->gives_back && e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&
-           e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE;
+           e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE && !e->is_cudas;
 }
 
 static const char *const bad[] = {
@@ -115,6 +115,9 @@ START_TEST(good) {
     ck_assert(is_default(read_with("MM_FILL", "JUNK")) && said == 1);
     ck_assert(read_with("MM_CHECK", "1")->fill == MM_FILL_JUNK && said == 0);
     ck_assert(read_with("MM_CHECK", "0")->fill == MM_FILL_NONE && said == 0);
+    ck_assert(read_with("MM_RUN_ALLOCATOR", "cuda")->is_cudas && said == 0);
+    ck_assert(is_default(read_with("MM_RUN_ALLOCATOR", "mm")) && said == 0);
+    ck_assert(is_default(read_with("MM_RUN_ALLOCATOR", "CUDA")) && said == 1);
     ck_assert(read_with("MM_VERBOSE", "1")->verbose && said == 0);
     ck_assert(read_with("MM_OFF", "1")->is_off && said == 0);
     ck_assert(is_default(read_with("MM_OFF", "0")) && said == 0);

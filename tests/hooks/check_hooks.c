@@ -191,7 +191,7 @@ static const struct {
     {"MM_OFF=1", "4\n", ""}, /* a module that came with mm in it keeps it */
     {"MM_OFF=2", "4\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "4\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_VERBOSE\n"},
     {"MMX=1", "4\n", ""},
 };
 
@@ -245,17 +245,15 @@ END_TEST
 /* ---- code that comes at run time ------------------------------------------------------------------- */
 
 #define KEEPS "mm: PTX loaded at run time keeps CUDA's own malloc: "
+#define NO_CONTEXT "no context can be had for the driver's linker\n"
 #define REFUSED "mm: code loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's "
 static const struct {
     const char *name, *setting, *err;
 } kept[] = {
-    {"target", NULL, KEEPS "line 5: this module is for sm_70, the allocator for sm_75 and later\n"},
-    {"no-target", NULL, KEEPS "line 5: expected an architecture such as sm_90, found '90'\n"},
-    {"version", NULL, KEEPS "line 1: this module is PTX 6.0, the allocator needs 6.3 or later\n"},
-    {"garbage", NULL, KEEPS "line 8: expected a declaration or definition, found 'garbage'\n"},
-    {"own", NULL, KEEPS "line 8: this module defines its own 'malloc'; mm cannot replace it\n"},
-    {"refused", NULL, REFUSED "(CUDA_ERROR_INVALID_PTX)\n"},
+    {"architecture", NULL, KEEPS "mm has no machine code for sm_139; build mm with it in ARCHS\n"},
+    {"refused", NULL, REFUSED "(error 200)\n"},
     {"off", "MM_OFF=1", ""},
+    {"off", "MM_RUN_ALLOCATOR=cuda", ""},
 };
 
 START_TEST(what_cannot_be_taken_over_is_loaded_as_it_is) {
@@ -270,10 +268,10 @@ START_TEST(what_cannot_be_taken_over_is_loaded_as_it_is) {
 END_TEST
 
 START_TEST(every_text_is_told_of_if_asked) {
-    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "jit-kept", "target");
+    struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "jit-kept", "architecture");
     int lines = 0;
-    for (const char *at = r.err; (at = strstr(at, KEEPS "line 5: ")); at++) lines++;
-    ck_assert_msg(r.status == 0 && lines == 6, "%d lines: %s", lines, r.err);
+    for (const char *at = r.err; (at = strstr(at, "keeps CUDA's own malloc: mm has no machine code")); at++) lines++;
+    ck_assert_msg(r.status == 0 && lines == 8, "%d lines: %s", lines, r.err);
 }
 END_TEST
 
@@ -283,16 +281,29 @@ START_TEST(errors_of_loading_are_the_drivers) {
 }
 END_TEST
 
-static const char *const links[] = {"link-options", "link-fails", "link-objects", "link-library", "link-threads", "fatbin", "fatbin-code", "cubin-damaged", "link-never"};
+#define CUBIN_KEEPS "mm: machine code loaded at run time keeps CUDA's own malloc: "
+static const struct {
+    const char *name, *err;
+} links[] = {{"link-options", KEEPS "its options are not understood\n"},
+             {"link-fails", KEEPS "the GPU is not known\n"},
+             {"link-objects", KEEPS "of the linked image, mm's functions are not in it\n"},
+             {"link-library", KEEPS "its options are not understood\n"},
+             {"link-threads", ""},
+             {"link-limits", KEEPS "cuLinkComplete answers CUDA_ERROR_INVALID_PTX\n"},
+             {"fatbin", KEEPS "mm has no machine code for sm_139; build mm with it in ARCHS\n"},
+             {"fatbin-code", CUBIN_KEEPS "its images for the GPUs here are not alike\n"},
+             {"cubin-damaged", ""},
+             {"link-never", ""}};
 enum { LINKS = sizeof links / sizeof *links };
 
 START_TEST(texts_become_machine_code) {
-    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", links[_i]);
-    expect(&r, 0, "", "");
-    r = RUN(NULL, "./client_hook", "symbols", links[_i]);
-    expect(&r, 0, "", "");
-    r = RUN(NULL, "./client", "v2-legacy", links[_i]);
-    ck_assert_msg(r.status == (_i < LINKS - 2), "%s without libmm.so: status %d", links[_i], r.status);
+    const char *const name = links[_i].name;
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", name);
+    expect(&r, 0, "", links[_i].err);
+    r = RUN(NULL, "./client_hook", "symbols", name);
+    expect(&r, 0, "", links[_i].err);
+    r = RUN(NULL, "./client", "v2-legacy", name);
+    ck_assert_msg(r.status == (_i < LINKS - 2), "%s without libmm.so: status %d", name, r.status);
 }
 END_TEST
 
@@ -308,28 +319,27 @@ static void expect_in_order(const char *scenario, const char *const *parts, size
 }
 
 START_TEST(why_a_text_does_not_link_is_told_if_asked) {
-    static const char *const reasons[] = {"PTX is linked with mm's machine code\n",
-                                          "is not linked with mm's machine code, but gets mm's text: no context can be had for the driver's linker\n",
-                                          "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
-                                          "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
-                                          "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n", "cuLinkAddData answers error 209\n",
-                                          "mm: code linked with mm's machine code is not loaded: error 200\n"};
+    static const char *const reasons[] = {"mm: PTX that was built without mm is linked with it\n", KEEPS "the GPU is not known\n", KEEPS "the GPU is not known\n",
+                                          KEEPS "the GPU is not known\n", KEEPS NO_CONTEXT, KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
+                                          KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
+                                          KEEPS "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n",
+                                          "mm: PTX that was built without mm is linked with it\n", KEEPS "cuLinkAddData answers error 209\n", REFUSED "(error 200)\n"};
     expect_in_order("link-fails", reasons, sizeof reasons / sizeof *reasons);
 }
 END_TEST
 
 START_TEST(mms_names_never_reach_the_driver) {
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "jit-names");
-    expect(&r, 0, "", REFUSED "(CUDA_ERROR_INVALID_PTX)\n");
+    expect(&r, 0, "", KEEPS "cuLinkAddData answers error 209\n");
     r = RUN(NULL, "./client_hook", "symbols", "jit-names");
-    expect(&r, 0, "", REFUSED "(CUDA_ERROR_INVALID_PTX)\n");
+    expect(&r, 0, "", KEEPS "cuLinkAddData answers error 209\n");
+    r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=cuda"), "./client", "v2-legacy", "jit-names");
+    expect(&r, 0, "", "");
     r = RUN(NULL, "./client", "v2-legacy", "jit-names");
     ck_assert_int_eq(r.status, 1);
 }
 END_TEST
 
-#define NO_CONTEXT "no context can be had for the driver's linker\n"
-#define CUBIN_KEEPS "mm: machine code loaded at run time keeps CUDA's own malloc: "
 static const struct {
     const char *how, *err;
 } cubins[] = {
@@ -349,13 +359,13 @@ START_TEST(machine_code_that_does_not_link_is_loaded_as_it_is) {
 END_TEST
 
 START_TEST(machine_code_is_told_of_if_asked) {
-    static const char *const lines[] = {"mm: machine code that was built without mm is linked with it\n", CUBIN_KEEPS NO_CONTEXT, CUBIN_KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
+    static const char *const lines[] = {"mm: machine code that was built without mm is linked with it\n", CUBIN_KEEPS "the GPU is not known\n", CUBIN_KEEPS NO_CONTEXT, CUBIN_KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
                                         CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
                                         CUBIN_KEEPS "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n",
                                         "mm: machine code that was built without mm is linked with it\n"};
     expect_in_order("cubin-fails", lines, sizeof lines / sizeof *lines);
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cubin-fails"); /* once in a process */
-    expect(&r, 0, "", CUBIN_KEEPS NO_CONTEXT);
+    expect(&r, 0, "", CUBIN_KEEPS "the GPU is not known\n");
 }
 END_TEST
 
@@ -365,6 +375,17 @@ START_TEST(no_code_is_taken_over_if_mm_is_off) {
         struct result r = RUN(SETTINGS(preload_mm, "MM_OFF=1"), "./client", "v2-legacy", names[i]);
         expect(&r, 0, "", "");
     }
+}
+END_TEST
+
+START_TEST(cudas_allocator_as_far_as_possible) {
+    static const char kept[] = "mm: machine code with mm in it keeps it, in spite of MM_RUN_ALLOCATOR=cuda: it calls what only mm has\n";
+    struct result r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=cuda"), "./client", "v2-legacy", "cudas");
+    expect(&r, 0, "", kept);
+    r = RUN(SETTINGS("MM_RUN_ALLOCATOR=cuda"), "./client_hook", "symbols", "cudas");
+    expect(&r, 0, "", kept);
+    r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=mm"), "./client", "v2-legacy", "cubins");
+    expect(&r, 0, "", "");
 }
 END_TEST
 
@@ -475,8 +496,11 @@ START_TEST(mmrun_runs) {
     expect(&r, 125, "", "mmrun: --heap-map wants a file: --heap-map=FILE\n");
     r = RUN(NULL, mmrun, "--fill=ones", "true");
     expect(&r, 125, "", "mmrun: --fill=ones is not understood; expected none, zero or junk\n");
-    r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "--fill=junk", "sh", "-c", "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK,$MM_FILL");
-    expect(&r, 0, "text,a b,%l,1,junk\n", "");
+    r = RUN(NULL, mmrun, "--allocator=cudas", "true");
+    expect(&r, 125, "", "mmrun: --allocator=cudas is not understood; expected mm or cuda\n");
+    r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "--fill=junk", "--allocator=cuda", "sh", "-c",
+            "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK,$MM_FILL,$MM_RUN_ALLOCATOR");
+    expect(&r, 0, "text,a b,%l,1,junk,cuda\n", "");
     r = RUN(NULL, mmrun, "--stats=json", "--", "./client", "v2-legacy", "function");
     ck_assert_msg(r.status == 0 && strncmp(r.err, "{\"mm_statistics\":1,", 19) == 0, "%s", r.err);
     r = RUN(NULL, mmrun, "--help");
@@ -512,6 +536,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, texts_become_machine_code, 0, LINKS);
     tcase_add_test(c, why_a_text_does_not_link_is_told_if_asked);
     tcase_add_test(c, mms_names_never_reach_the_driver);
+    tcase_add_test(c, cudas_allocator_as_far_as_possible);
     tcase_add_loop_test(c, machine_code_that_does_not_link_is_loaded_as_it_is, 0, sizeof cubins / sizeof *cubins);
     tcase_add_test(c, machine_code_is_told_of_if_asked);
     tcase_add_test(c, no_code_is_taken_over_if_mm_is_off);

@@ -78,7 +78,7 @@ static void cubins(int argc, char **argv) {
             before = cubin;
             CHECK(load_cubin((enum entry)e) == !is_off && memcmp(&cubin, &before, sizeof cubin) == 0);
             if (is_off) continue;
-            CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->last_input == CU_JIT_INPUT_FATBINARY);
+            CHECK(standin->inputs == 2 && standin->inputs_with_mm == 1 && standin->last_input == CU_JIT_INPUT_CUBIN);
             CHECK(standin->linked_cubin_bytes == sizeof cubin);
         }
         cubin_make(&cubin, NULL);
@@ -119,13 +119,13 @@ static void cubin_kept(int argc, char **argv) {
     client_start();
     cubin_make(&cubin, "malloc");
     if (strcmp(how, "links") == 0) standin->refuse_links = true;
-    else if (strcmp(how, "device") == 0) standin->refuse_fatbin = true;
+    else if (strcmp(how, "device") == 0) standin->refuse_ours = true;
     else if (strcmp(how, "changed") == 0) standin->leaves_objects = 7;
     else if (strcmp(how, "unfinished") == 0) standin->leaves_objects = 6;
     else if (strcmp(how, "refused") == 0) standin->refuse_linked = true;
     else CHECK(!"a case of that name");
     for (int e = 0; e < ENTRIES; e++) CHECK(!load_cubin((enum entry)e) && !standin->last_is_linked);
-    standin->refuse_links = standin->refuse_fatbin = standin->refuse_linked = false, standin->leaves_objects = 1;
+    standin->refuse_links = standin->refuse_ours = standin->refuse_linked = false, standin->leaves_objects = 1;
     CHECK(load_cubin(DATA)); /* not for ever; and symbols are put right */
 }
 
@@ -136,12 +136,12 @@ static void cubin_fails(int argc, char **argv) {
     cubin_make(&cubin, "malloc");
     load_cubin(DATA); /* the heap, whose thread has calls of its own */
     standin->only_here = gettid();
-    for (int k = 1; k <= 6; k++) {
+    for (int k = 1; k <= 9; k++) {
         CUmodule module;
-        standin->calls = 0, standin->fail_at = k <= 5 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        standin->calls = 0, standin->fail_at = k <= 8 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
         OK(cu.cuModuleLoadData(&module, &cubin));
         standin->armed = false;
-        CHECK(standin->links == 0 && standin->last_is_linked == (k == 6));
+        CHECK(standin->links == 0 && standin->last_is_linked == (k == 9));
         OK(cu.cuModuleUnload(module));
     }
 }
@@ -173,6 +173,67 @@ static void cubin_of_links(int argc, char **argv) {
         }
 }
 
+/* An image as mmnvcc leaves it: `service` is mm's. */
+static void make_ours(const char *service) {
+    cubin_make(&cubin, service);
+    memcpy(cubin.head.e_ident + EI_PAD, CUBIN_OF_LINK, EI_NIDENT - EI_PAD - 1);
+    cubin.symbols[2].st_shndx = 4, cubin.symbols[2].st_info = ELF64_ST_INFO(STB_WEAK, STT_FUNC);
+    strcpy(cubin_name(&cubin, 3), MM_HEAP_REF_NAME);
+}
+
+/* Loads the cubin as a module, or as a library with options, and launches its kernel. Returns whether it had a heap. */
+static bool load_ours(bool is_library) {
+    const struct cubin before = cubin;
+    const long launches = standin->launches_with_variable;
+    CUjit_option option = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES;
+    void *value = VALUE(0x4711);
+    CUmodule module;
+    CUlibrary library;
+    CUkernel k;
+    CUfunction f;
+    if (is_library) {
+        OK(cu.cuLibraryLoadData(&library, &cubin, &option, &value, 1, NULL, NULL, 0));
+        CHECK(standin->last_options == 1 && standin->last_value == VALUE(0x4711) && value == VALUE(0x1234));
+        OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
+        f = (CUfunction)k;
+    } else {
+        OK(cu.cuModuleLoadData(&module, &cubin));
+        OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+    }
+    OK(client_launch(f, NULL));
+    CHECK(memcmp(&cubin, &before, sizeof cubin) == 0 && standin->launches_without_heap == 0);
+    return standin->launches_with_variable > launches;
+}
+
+/* With MM_RUN_ALLOCATOR=cuda: what has mm in it is loaded without, unless it calls what only mm has; all else as it is. */
+static void cudas(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static const char text[] = TEXT("mm_call_"), *const services[] = {"malloc", "free", "__cuda_syscall_aligned_malloc"};
+    CUmodule module;
+    client_start();
+    for (int e = 0; e < ENTRIES; e++) {
+        cubin_make(&cubin, "malloc");
+        CHECK(!load_cubin((enum entry)e) && standin->last_is_undefined);
+    }
+    OK(cu.cuModuleLoadData(&module, text));
+    CHECK(strcmp(standin->last_text, TEXT("")) == 0);
+    for (int is_library = 0; is_library < 2; is_library++) {
+        for (int s = 0; s < 3; s++) {
+            make_ours(services[s]);
+            CHECK(!load_ours(is_library) && standin->last_is_undefined && standin->last_image != &cubin);
+        }
+        make_ours("malloc"); /* the program's own */
+        cubin.symbols[2].st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+        CHECK(!load_ours(is_library) && !standin->last_is_undefined);
+        make_ours("mm_usable_size");
+        CHECK(load_ours(is_library) && standin->last_image == &cubin);
+    }
+    make_ours("malloc");
+    standin->arch[1] = 95;
+    CHECK(!load_ours(true) && standin->last_is_undefined); /* for all, as it was */
+    CHECK(standin->link_creates == 0);
+}
+
 /* A file of machine code; argv: it, and where to put what the driver's linker got. */
 static void cubin_file(int argc, char **argv) {
     CHECK(argc == 2);
@@ -186,5 +247,5 @@ static void cubin_file(int argc, char **argv) {
 
 const struct scenario client_cubin_scenarios[] = {
     {"cubins", cubins},           {"cubin-damaged", cubin_damaged}, {"cubin-kept", cubin_kept}, {"cubin-fails", cubin_fails},
-    {"cubin-links", cubin_of_links}, {"cubin-file", cubin_file},       {NULL, NULL},
+    {"cubin-links", cubin_of_links}, {"cubin-file", cubin_file},       {"cudas", cudas}, {NULL, NULL},
 };

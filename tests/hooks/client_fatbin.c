@@ -13,7 +13,9 @@
 #define OURS HEAD ".extern .func (.param .b64 r) mm_call_malloc (.param .b64 n);\n" REST
 #define OWN HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n" REST
 #define NOTHING HEAD REST
-#define MANAGED HEAD ".extern .func mm_call_free (.param .b64 p);\n.visible .global .attribute(.managed) .u32 m;\n" REST
+#define MANAGED_TEXT(name) HEAD ".extern .func " name " (.param .b64 p);\n.visible .global .attribute(.managed) .u32 m;\n" REST
+#define MANAGED MANAGED_TEXT("mm_call_free")
+#define MANAGED_OWN MANAGED_TEXT("free")
 
 enum { PTX = 1, ELF = 2, LTO = 8 };
 enum { STORED = 0, LZ4 = 0x2000, ZSTD = 0x8000, EXACT = 0x100000, FAMILY = 0x1200000 };
@@ -79,7 +81,7 @@ static void add_bytes(unsigned kind, unsigned arch, unsigned flags, const void *
 static void add(unsigned kind, unsigned arch, unsigned flags, const char *text) { add_bytes(kind, arch, flags, text, strlen(text)); }
 
 /* What the driver got: the image itself; or of the text, linked, with the allocator's, or with CUDA's names. */
-enum outcome { AS_IT_IS, LINKED, SPLICED, NAMED };
+enum outcome { AS_IT_IS, LINKED, NAMED };
 
 /* Loads the container, as a library, and launches its kernel. */
 static enum outcome load(void) {
@@ -92,13 +94,12 @@ static enum outcome load(void) {
     const char *const text = standin->last_is_linked ? standin->linked_text : standin->last_text;
     const enum outcome outcome = standin->last_image == &wrapper  ? AS_IT_IS
                                  : standin->last_is_linked        ? LINKED
-                                 : strstr(text, ".weak .func")    ? SPLICED
                                                                   : NAMED;
     CHECK(standin->last_is_preserved == (outcome == AS_IT_IS) && standin->links == 0);
-    if (outcome == LINKED || outcome == NAMED) CHECK(strcmp(text, OWN) == 0);
+    if (outcome != AS_IT_IS) CHECK(strcmp(text, OWN) == 0 || strcmp(text, MANAGED_OWN) == 0);
     OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
     OK(client_launch((CUfunction)k, NULL));
-    CHECK(standin->launches_with_variable == before + (outcome == LINKED || outcome == SPLICED));
+    CHECK(standin->launches_with_variable == before + (outcome == LINKED));
     OK(cu.cuLibraryUnload(library));
     return outcome;
 }
@@ -149,33 +150,35 @@ static void fatbin(int argc, char **argv) {
     /* machine code for the device, sm_90, or not */
     CHECK(!try_two(ELF, 90, STORED, "elf") && !try_two(ELF, 90, EXACT, "elf") && !try_two(ELF, 90, FAMILY, "elf"));
     CHECK(try_two(ELF, 75, STORED, "elf") && try_two(ELF, 89, STORED, "elf") && try_two(ELF, 100, STORED, "elf") && try_two(LTO, 90, STORED, "lto"));
-    standin->arch[0] = standin->arch[1] = 89;
-    CHECK(!try_two(ELF, 86, STORED, "elf") && !try_two(ELF, 80, FAMILY, "elf") && try_two(ELF, 86, EXACT, "elf") && try_two(ELF, 90, STORED, "elf"));
+    standin->arch[0] = standin->arch[1] = 95; /* mm's code for sm_90 serves */
+    CHECK(!try_two(ELF, 94, STORED, "elf") && !try_two(ELF, 92, FAMILY, "elf") && try_two(ELF, 94, EXACT, "elf") && try_two(ELF, 98, STORED, "elf"));
     /* machine code that is not to be used */
     setenv("CUDA_FORCE_PTX_JIT", "1", 1);
-    CHECK(try_two(ELF, 89, STORED, "elf"));
+    CHECK(try_two(ELF, 95, STORED, "elf"));
     setenv("CUDA_FORCE_PTX_JIT", "0", 1);
-    CHECK(!try_two(ELF, 89, STORED, "elf"));
+    CHECK(!try_two(ELF, 95, STORED, "elf"));
     unsetenv("CUDA_FORCE_PTX_JIT");
     /* the newest text for the device */
-    CHECK(try_two(PTX, 90, STORED, NOTHING) && try_two(PTX, 70, STORED, NOTHING) && !try_two(PTX, 80, STORED, NOTHING));
+    CHECK(try_two(PTX, 98, STORED, NOTHING) && try_two(PTX, 70, STORED, NOTHING) && !try_two(PTX, 80, STORED, NOTHING));
     CHECK(try_two(PTX, 80, EXACT, NOTHING));
     /* devices of two kinds, with one library */
     begin();
     add(PTX, 75, STORED, OURS);
-    standin->arch[1] = 75;
-    CHECK(load() == AS_IT_IS);
-    standin->arch[1] = 89;
-    CHECK(load() == LINKED);
+    standin->arch[1] = 92;
+    CHECK(load() == LINKED && standin->last_arch_count == 2 && standin->last_archs[0] == 92 && standin->last_archs[1] == 95);
+    standin->arch[1] = 139; /* mm has nothing for it */
+    CHECK(load() == NAMED);
+    standin->arch[1] = 95;
+    CHECK(load() == LINKED && standin->last_arch_count == 0);
     /* the driver does not link it, or not load what comes of that; nothing with mm in it */
     standin->refuse_links = true;
-    CHECK(load() == SPLICED);
+    CHECK(load() == NAMED);
     standin->refuse_links = false, standin->refuse_linked = true;
-    CHECK(load() == SPLICED);
+    CHECK(load() == NAMED);
     standin->refuse_linked = false;
     begin();
     add(PTX, 75, STORED, MANAGED);
-    CHECK(load() == SPLICED);
+    CHECK(load() == LINKED);
     /* what is not whole, or not understood */
     for (int i = 0; i < 9; i++) {
         const uint64_t outside = 1ull << 40;
@@ -262,25 +265,38 @@ static void fatbin_code(int argc, char **argv) {
     /* the driver chooses the newest that the device can run; sm_90 here */
     CHECK(load_two(90, 0, NULL, 80, 0, "malloc") == 0 && load_two(90, 0, "free", 100, 0, "malloc") == '1');
     CHECK(load_two(90, EXACT, "free", 89, 0, "malloc") == '1' && load_two(90, EXACT, "free", 90, 0, "malloc") == '1');
-    standin->arch[0] = standin->arch[1] = 89;
-    CHECK(load_two(80, 0, "malloc", 86, 0, "malloc") == '2' && load_two(80, 0, "malloc", 86, EXACT, "malloc") == '1');
-    CHECK(load_two(80, 0, "malloc", 86, 0, NULL) == 0 && load_two(75, 0, "malloc", 90, 0, "malloc") == 0);
+    standin->arch[0] = standin->arch[1] = 95;
+    CHECK(load_two(92, 0, "malloc", 94, 0, "malloc") == '2' && load_two(92, 0, "malloc", 94, EXACT, "malloc") == '1');
+    CHECK(load_two(92, 0, "malloc", 94, 0, NULL) == 0 && load_two(85, 0, "malloc", 98, 0, "malloc") == 0);
     /* of a device link */
     const void *prelinked[] = {container, NULL};
     begin();
-    add_code(89, 0, "malloc", 'd');
+    add_code(95, 0, "malloc", 'd');
     wrapper.version = 2, wrapper.more = prelinked;
     CHECK(load_code() == 'd');
     /* what is cut off within the container is not read past its end */
     begin();
-    add_bytes(ELF, 89, 0, &code, sizeof code - sizeof(Elf64_Shdr));
+    add_bytes(ELF, 95, 0, &code, sizeof code - sizeof(Elf64_Shdr));
     CHECK(load_code() == 0);
     /* devices of two kinds */
     begin();
-    add_code(80, 0, "malloc", 'k');
-    CHECK(load_code() == 'k');
-    standin->arch[1] = 90;
+    add_code(92, 0, "malloc", 'k');
+    CHECK(load_code() == 'k' && standin->last_arch_count == 0);
+    standin->arch[0] = 98;
+    CHECK(load_code() == 'k' && standin->last_arch_count == 2 && standin->last_archs[0] == 95 && standin->last_archs[1] == 98);
+    add_code(97, 0, "malloc", 'l'); /* the newer takes another */
+    CHECK(load_code() == 'l' && standin->last_arch_count == 2);
+    standin->arch[0] = 90; /* and one none */
+    CHECK(load_code() == 'k' && standin->last_arch_count == 1 && standin->last_archs[0] == 95);
+    standin->arch[0] = 98;
+    begin();
+    add_code(92, 0, "malloc", 'k');
+    add_code(97, 0, NULL, 'l'); /* they are not alike */
     CHECK(load_code() == 0);
+    standin->arch[0] = 139;
+    begin();
+    add_code(92, 0, "malloc", 'k');
+    CHECK(load_code() == 'k' && standin->last_arch_count == 1);
 }
 
 /* A file of one container, as nvcc -fatbin writes it; argv: the file, and where to put the text that was linked. */

@@ -33,7 +33,9 @@ static void set_options(struct options *o) {
     strcpy(o->error, "error of before");
 }
 
-/* Loads the text, which is ours. Returns whether it came as machine code. */
+enum { LOG = 2 }; /* options of ours: a log, if the program has none */
+
+/* Loads the text. Returns whether it came as machine code; then it has the allocator. */
 static bool load(const char *text, unsigned count, CUjit_option *options, void **values) {
     CUmodule module;
     CUfunction f;
@@ -41,7 +43,8 @@ static bool load(const char *text, unsigned count, CUjit_option *options, void *
     OK(cu.cuModuleLoadDataEx(&module, text, count, options, values));
     OK(cu.cuModuleGetFunction(&f, module, "kernel"));
     OK(client_launch(f, NULL));
-    CHECK(standin->launches_with_variable == before + 1 && standin->launches_without_heap == 0);
+    CHECK(standin->launches_with_variable == before + standin->last_is_linked && standin->launches_without_heap == 0);
+    CHECK(standin->last_is_linked || standin->last_image == text);
     OK(cu.cuModuleUnload(module));
     return standin->last_is_linked;
 }
@@ -67,7 +70,7 @@ static void link_options(int argc, char **argv) {
     o.values[INFO] = NULL;
     CHECK(load(TEXT, OPTIONS, o.options, o.values) && standin->link_options == STRATEGY - 1);
     set_options(&o);
-    CHECK(load(TEXT, 1, o.options + INFO, o.values + INFO) && standin->link_options == 0);
+    CHECK(load(TEXT, 1, o.options + INFO, o.values + INFO) && standin->link_options == LOG);
     CHECK(strcmp(o.info, "info of before") == 0);
     /* what is for LTO IR */
     set_options(&o);
@@ -79,26 +82,26 @@ static void link_options(int argc, char **argv) {
     CHECK(!load(TEXT, OPTIONS, o.options, o.values) && standin->last_options == OPTIONS);
 }
 
-/* One call of the link fails, or the image does not load: the spliced text is loaded, with options that have not changed. */
+/* One call of the link fails, or the image does not load: the program's text is loaded, with options that have not changed. */
 static void link_fails(int argc, char **argv) {
     (void)argc, (void)argv;
-    static const char *const calls[] = {"cuCtxGetCurrent", "cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkAddData_v2", "cuLinkComplete"};
+    static const char *const calls[] = {"cuCtxGetDevice", "cuDeviceGetAttribute", "cuDeviceGetAttribute", "cuCtxGetCurrent", "cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkAddData_v2", "cuLinkComplete"};
     client_start();
     load(TEXT, 0, NULL, NULL); /* the heap, whose thread has calls of its own */
     standin->only_here = gettid();
-    for (int k = 1; k <= 8; k++) {
+    for (int k = 1; k <= 11; k++) {
         struct options o;
         CUmodule module;
         set_options(&o);
-        standin->refuse_fatbin = k == 7, standin->refuse_linked = k == 8;
-        standin->calls = 0, standin->fail_at = k <= 5 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+        standin->refuse_ours = k == 10, standin->refuse_linked = k == 11;
+        standin->calls = 0, standin->fail_at = k <= 8 ? k : 0, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
         OK(cu.cuModuleLoadDataEx(&module, TEXT, OPTIONS, o.options, o.values));
         standin->armed = false;
-        CHECK(standin->links == 0 && standin->last_is_linked == (k == 6));
+        CHECK(standin->links == 0 && standin->last_is_linked == (k == 9));
         OK(cu.cuModuleUnload(module));
-        if (k == 6) continue; /* what came of the link is a copy, whatever becomes of cuLinkDestroy */
-        if (k <= 5) CHECK(strcmp(standin->failed, calls[k - 1]) == 0);
-        CHECK(strstr(standin->last_text, ".weak .func") && standin->last_options == OPTIONS && standin->last_value == VALUE(sizeof o.info));
+        if (k == 9) continue; /* what came of the link is a copy, whatever becomes of cuLinkDestroy */
+        if (k <= 8) CHECK(strcmp(standin->failed, calls[k - 1]) == 0);
+        CHECK(strcmp(standin->last_text, TEXT) == 0 && standin->last_options == OPTIONS && standin->last_value == VALUE(sizeof o.info));
         CHECK(strcmp(o.info, "info of before") == 0 && strcmp(o.error, "error of before") == 0 && o.values[SIZE] == VALUE(0x1234));
     }
 }
@@ -133,29 +136,59 @@ static void link_library(int argc, char **argv) {
     void *value = VALUE(CU_TARGET_COMPUTE_90);
 #define LOAD(count) OK(cu.cuLibraryLoadData(&library, TEXT, &target, &value, count, NULL, NULL, 0))
     LOAD(0);
-    CHECK(standin->last_is_linked && standin->link_options == 0);
+    CHECK(standin->last_is_linked && standin->link_options == LOG);
     OK(cu.cuCtxSetCurrent(NULL));
     for (int is_there = 0; is_there < 2; is_there++) { /* a context that ends with the link, or not */
         CUcontext primary, current = context;
         if (is_there) OK(cu.cuDevicePrimaryCtxRetain(&primary, 1));
         const int active = active_contexts();
         LOAD(0);
-        CHECK(standin->last_is_linked && standin->link_options == 0 && standin->last_options == 0);
+        CHECK(standin->last_is_linked && standin->link_options == LOG && standin->last_options == 0);
         LOAD(1);
-        CHECK(standin->last_is_linked && standin->link_options == 1 && standin->link_value == VALUE(CU_TARGET_COMPUTE_90));
+        CHECK(standin->last_is_linked && standin->link_options == 1 + LOG && standin->link_value == VALUE(CU_TARGET_COMPUTE_90));
         OK(cu.cuCtxGetCurrent(&current));
         CHECK(!current && active_contexts() == active);
     }
-    for (int i = 0; i < 2; i++) {
-        standin->arch[i] = 103;
-        LOAD(0);
-        CHECK(standin->last_is_linked == i && (i || strstr(standin->last_text, ".weak .func")));
-    }
-    standin->arch[1] = 75;
+    /* devices of two kinds: an image for each */
+    standin->arch[0] = 95;
+    LOAD(0);
+    CHECK(standin->last_is_linked && standin->last_arch_count == 2 && standin->last_archs[0] == 90 && standin->last_archs[1] == 95);
+    LOAD(1); /* the program's target leaves no room for two */
+    CHECK(!standin->last_is_linked && standin->last_options == 1);
+    standin->arch[1] = 95;
+    LOAD(0);
+    CHECK(standin->last_is_linked && standin->last_arch_count == 0);
+    standin->arch[1] = 139; /* mm has no code for it */
     OK(cu.cuCtxSetCurrent(context));
     LOAD(0);
     CHECK(!standin->last_is_linked);
     CHECK(load(TEXT, 0, NULL, NULL)); /* a module is for one device */
+}
+
+#define LIMITED TEXT "// .maxntid 1024, 1, 1\n"
+
+/* A kernel with a limit on registers calls a function that needs more: all get a limit, unless the program has set one. */
+static void link_limits(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static const struct {
+        unsigned most, registers;
+        long tries;
+    } cases[] = {{200, 128, 2}, {128, 128, 2}, {127, 64, 3}, {40, 32, 4}, {24, 24, 5}, {23, 24, 5}};
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void *value = VALUE(40);
+    client_start();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const long before = standin->link_creates;
+        standin->most_registers = cases[i].most;
+        CHECK(load(LIMITED, 0, NULL, NULL) == (cases[i].most >= 24));
+        CHECK(standin->link_creates == before + cases[i].tries && standin->link_registers == cases[i].registers && standin->links == 0);
+    }
+    const long before = standin->link_creates;
+    CHECK(!load(TEXT, 0, NULL, NULL) && standin->link_creates == before + 1); /* nothing limits a kernel */
+    CHECK(!load(LIMITED, 1, &option, &value) && standin->link_creates == before + 2);
+    value = VALUE(40);
+    standin->most_registers = 40;
+    CHECK(load(LIMITED, 1, &option, &value) && standin->link_registers == 40);
 }
 
 /* No link for nothing. */
@@ -200,5 +233,5 @@ static void link_threads(int argc, char **argv) {
 
 const struct scenario client_link_scenarios[] = {
     {"link-options", link_options}, {"link-fails", link_fails},       {"link-objects", link_objects}, {"link-library", link_library},
-    {"link-never", link_never},     {"link-threads", link_threads}, {NULL, NULL},
+    {"link-never", link_never},     {"link-threads", link_threads}, {"link-limits", link_limits}, {NULL, NULL},
 };

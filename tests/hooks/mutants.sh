@@ -10,7 +10,7 @@ source tests/bounded.sh
 build=$(readlink -f "${1:?usage: mutants.sh BUILD [ONLY]}") only=${2-}
 work=$build/mutants-hooks killed=0 survived=0
 flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr/local/cuda}/include"
-    "-DMM_KERNELS_FATBIN=\"$build/device/maintain.fatbin\"" "-DMM_FRAGMENTS=\"$build/device/fragments\""
+    "-DMM_KERNELS_FATBIN=\"$build/device/maintain.fatbin\""
     "-DMM_LINKED=\"$build/device/linked\"")
 
 read -r -a check < <(pkg-config --cflags --libs check)

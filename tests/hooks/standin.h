@@ -70,7 +70,11 @@ struct standin {
     void *link_value;
     long links;          /* states that there are */
     bool last_is_linked; /* the last image that was loaded is what came of a link with mm */
-    bool refuse_links, refuse_fatbin, refuse_linked; /* any state; a fat binary in it; an image of one */
+    bool refuse_links, refuse_ours, refuse_linked; /* any state; mm's code in it; an image of one */
+    long link_creates;
+    unsigned most_registers, link_registers; /* a text with .maxntid does not link with more, 0: never; the last state's limit */
+    bool last_is_undefined; /* the last image leaves the service undefined */
+    unsigned last_archs[4], last_arch_count; /* of the last fat binary; each image in it was linked for that */
     int leaves_objects; /* symbols of data in such images have type 13, for which no loader takes them; 2 to 6: and what says where they
                            are leads out of the image; 7: and the program's code is another */
     int arch[2];         /* of the devices; 0: sm_90 */

@@ -54,7 +54,7 @@ struct object {
     size_t limit;
     struct mm_heap_ref variable;
     /* a link: its options, the machine code that went in, what its texts lack, and what came of it */
-    unsigned count;
+    unsigned count, target, registers;
     CUjit_option *options;
     void **values;
     void *input, *made;

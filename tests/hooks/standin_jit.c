@@ -15,15 +15,31 @@ static bool holds_variable(const void *image) {
     if (is_wrapper(image)) return false;
     return *(const char *)image != 0x7f && strstr(image, strstr(image, ".version") ? MM_HEAP_REF_NAME : "mm") != NULL;
 }
+/* One that is registered, or made by libmm: its first image. */
+static const void *first_of(const void *image) { return memcmp(image, "\x50\xed\x55\xba", 4) == 0 ? (const char *)image + 16 + 64 : image; }
+
+static void note_archs(const void *image) {
+    state.last_arch_count = 0;
+    if (first_of(image) == image) return;
+    const char *at = (const char *)image + 16, *const end = at + *(const uint64_t *)((const char *)image + 8);
+    for (; at < end && state.last_arch_count < 4; at += 64 + *(const uint64_t *)(at + 8)) {
+        const struct cubin *const its = (const struct cubin *)(at + 64);
+        state.last_archs[state.last_arch_count++] = its->head.e_flags == *(const uint32_t *)(at + 28) ? its->head.e_flags : 0;
+    }
+}
+
 /* Names that only mm knows: the driver finds no such functions. */
 static bool is_unresolved(const char *text) { return strstr(text, ".version") && strstr(text, "mm_call_"); }
 
-int standin_take(const void *image, unsigned count, void **values) {
+int standin_take(const void *whole, unsigned count, void **values) {
+    const void *const image = first_of(whole);
     const bool is_text = *(const char *)image != 0x7f && !is_wrapper(image), has_variable = holds_variable(image);
     pthread_mutex_lock(&lock);
     state.loads++;
-    state.last_image = image;
+    state.last_image = whole;
+    note_archs(whole);
     state.last_is_linked = is_linked(image) && has_variable;
+    state.last_is_undefined = cubin_is(image, CUBIN_BY_HAND) || is_linked(image) ? ((const struct cubin *)image)->symbols[2].st_shndx == SHN_UNDEF : false;
     free(state.last_text);
     state.last_text = is_text ? strdup(image) : NULL;
     state.last_options = count;
@@ -94,6 +110,12 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, C
     pthread_mutex_lock(&lock);
     __atomic_fetch_add(&state.links, 1, __ATOMIC_RELAXED); /* it is taken off without the lock */
     state.inputs = state.inputs_with_mm = 0;
+    state.link_creates++;
+    for (unsigned i = 0; i < count; i++) {
+        if (options[i] == CU_JIT_TARGET) made->target = (unsigned)(uintptr_t)values[i];
+        if (options[i] == CU_JIT_MAX_REGISTERS) made->registers = (unsigned)(uintptr_t)values[i];
+    }
+    state.link_registers = made->registers;
     state.link_options = count;
     if (count) memcpy(state.link_option, options, count * sizeof *options);
     state.link_value = count ? values[0] : NULL;
@@ -101,16 +123,9 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, C
     return CUDA_SUCCESS;
 }
 
-/* One, and all of it: magic, version, bytes of its head, bytes behind that. Images may be compressed: that it holds the heap variable is
- * taken for granted. */
-static bool is_fatbin(const void *data, size_t bytes) {
-    struct {
-        uint32_t magic;
-        uint16_t version, head;
-        uint64_t rest;
-    } h;
-    memcpy(&h, data, sizeof h);
-    return h.magic == 0xba55ed50 && h.head + h.rest <= bytes && h.head + h.rest + 16 > bytes;
+/* The allocator's code: relocatable, with the heap variable. */
+static bool is_ours(CUjitInputType type, const void *data, size_t bytes) {
+    return type == CU_JIT_INPUT_CUBIN && ((const Elf64_Ehdr *)data)->e_type == ET_REL && memmem(data, bytes, MM_HEAP_REF_NAME, sizeof MM_HEAP_REF_NAME);
 }
 
 /* What a text declares and nobody defines; NULL: nothing. */
@@ -131,9 +146,10 @@ CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, siz
     ENTER();
     if (!is(link, LINK)) return CUDA_ERROR_INVALID_HANDLE;
     if (type == CU_JIT_INPUT_PTX && (memchr(data, 0, bytes) != (char *)data + bytes - 1 || is_unresolved(data))) return CUDA_ERROR_INVALID_PTX;
-    if (type == CU_JIT_INPUT_CUBIN && ((const Elf64_Ehdr *)data)->e_type != CUBIN_EXTENSIBLE) return CUDA_ERROR_INVALID_IMAGE;
-    if (type == CU_JIT_INPUT_FATBINARY && (state.refuse_fatbin || !is_fatbin(data, bytes))) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    const bool has_variable = type == CU_JIT_INPUT_FATBINARY || holds_variable(data);
+    const bool is_mm = is_ours(type, data, bytes), is_code = type == CU_JIT_INPUT_CUBIN && !is_mm;
+    if (is_code && ((const Elf64_Ehdr *)data)->e_type != CUBIN_EXTENSIBLE) return CUDA_ERROR_INVALID_IMAGE;
+    if (is_mm && state.refuse_ours) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    const bool has_variable = is_mm || holds_variable(data);
     if (has_variable && state.refuse_mm) return CUDA_ERROR_INVALID_PTX;
     pthread_mutex_lock(&lock);
     state.inputs++;
@@ -143,12 +159,12 @@ CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, siz
         free(state.linked_text);
         state.linked_text = strdup(data);
     }
-    if (type == CU_JIT_INPUT_CUBIN) {
+    if (is_code) {
         free(state.linked_cubin);
         state.linked_cubin = memcpy(malloc(bytes), data, bytes);
         state.linked_cubin_bytes = bytes;
     }
-    if (type == CU_JIT_INPUT_CUBIN) to->input = memcpy(malloc(bytes), data, bytes), to->input_bytes = bytes;
+    if (is_code) to->input = memcpy(malloc(bytes), data, bytes), to->input_bytes = bytes;
     if (type == CU_JIT_INPUT_PTX && !to->service) to->service = service_of(data);
     to->holds_variable |= has_variable;
     pthread_mutex_unlock(&lock);
@@ -202,11 +218,13 @@ CUresult cuLinkComplete(CUlinkState state_, void **cubin, size_t *bytes) {
         if (link->options[i] == CU_JIT_ERROR_LOG_BUFFER && state.armed) strcpy(link->values[i], "error: no\nreason");
     ENTER();
     if (!is(link, LINK)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!link->input && state.most_registers && (!link->registers || link->registers > state.most_registers)) return CUDA_ERROR_INVALID_PTX;
     link->made_bytes = link->input ? link->input_bytes : sizeof(struct cubin);
     struct cubin *l = link->made = malloc(link->made_bytes);
     if (link->input) memcpy(l, link->input, link->made_bytes);
     else cubin_make(l, link->holds_variable ? NULL : link->service);
     l->head.e_type = ET_EXEC;
+    l->head.e_flags = link->target;
     if (!link->input || cubin_is(l, CUBIN_BY_HAND) || cubin_is(l, CUBIN_OF_LINK)) finish(link, l);
     write_values(link);
     *cubin = l;

@@ -321,6 +321,20 @@ START_TEST(groups) {
 }
 END_TEST
 
+/* A name or options that would lie in the header's fields are none. */
+START_TEST(names_in_the_fields) {
+    static struct made m;
+    struct mm_fatbin_entry e[1];
+    memset(&m, 0, sizeof m);
+    made_container(&m);
+    made_entry(&m, PTX, 90, STORED, "k.cu", "-O1", TEXT, sizeof TEXT);
+    ck_assert(read_all(m.at, m.bytes, e, 1) == 1 && e[0].name && e[0].options);
+    made_u32(&m, 16 + 32, 63);
+    made_u32(&m, 16 + 20, 56);
+    ck_assert(read_all(m.at, m.bytes, e, 1) == 1 && !e[0].name && !e[0].name_bytes && !e[0].options && !e[0].options_bytes);
+}
+END_TEST
+
 /* A member's header that would be read behind the end of all. */
 START_TEST(group_at_the_end) {
     static struct made m;
@@ -400,6 +414,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(made, damaged, 0, 2);
     tcase_add_test(made, groups);
     tcase_add_test(made, group_at_the_end);
+    tcase_add_test(made, names_in_the_fields);
     tcase_add_loop_test(bytes, hostile, 0, WAYS);
     tcase_add_loop_test(bytes, changed, 0, WAYS);
     if (folder) tcase_add_test(toolkit, toolkit_made);

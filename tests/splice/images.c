@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "interpose/compile/shim.h"
+#include "interpose/load/ptx/module.h"
 #include "interpose/load/ptx/names.h"
 
 enum { KIND_PTX = 1, KIND_ELF = 2, FATBIN_MAGIC = (int)0xBA55ED50 };
@@ -32,8 +33,9 @@ static void die(const char *what) {
 }
 
 static void note_undefined(char *list, const char *name) {
-    for (int i = 0; i < MM_SPLICE_SERVICES; i++)
-        if (strcmp(name, mm_splice_service[i]) == 0) {
+    static const char *const services[] = {"malloc", "free", "__cuda_syscall_aligned_malloc", "mm_usable_size"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(name, services[i]) == 0) {
             if (*list) strcat(list, ",");
             strcat(list, name);
         }
@@ -125,11 +127,12 @@ static void print_functions(const char *elf, unsigned arch) {
     }
 }
 
-static void read_ptx(const char *text, size_t bytes, char *undefined, int *heaps) {
-    struct mm_splice_error error;
+/* Returns the architecture. */
+static unsigned read_ptx(const char *text, size_t bytes, char *undefined, int *heaps) {
     struct mm_module m;
     while (bytes && !text[bytes - 1]) bytes--; /* padding */
-    if (mm_module_read(&m, text, bytes, &error)) die(error.message);
+    if (!mm_module_try_read(&m, text, bytes)) die("PTX that cannot be read");
+    const unsigned target = (unsigned)m.target;
     for (size_t i = 0; i < m.count; i++) {
         char name[256] = "";
         if (m.items[i].name.length < sizeof name) memcpy(name, m.items[i].name.at, m.items[i].name.length);
@@ -138,6 +141,7 @@ static void read_ptx(const char *text, size_t bytes, char *undefined, int *heaps
         else note_undefined(undefined, name);
     }
     mm_module_free(&m);
+    return target;
 }
 
 static int of_functions;
@@ -176,19 +180,18 @@ static void read_container(const char *at, const char *end) {
 }
 
 /* PTX text, or a cubin; their architecture is in a number that cubins of different releases have elsewhere: not told. */
-static void read_image(const struct mm_splice_text *file, bool is_elf) {
+static void read_image(const struct mm_text *file, bool is_elf) {
     char undefined[100] = "";
-    struct mm_splice_header header = {0, 0};
+    unsigned target = 0;
     int heaps = 0;
     if (is_elf) read_cubin(file->data, undefined, &heaps);
-    else read_ptx(file->data, file->bytes, undefined, &heaps);
-    if (!is_elf) mm_splice_read_header(file->data, file->bytes, &header);
-    print(is_elf ? "elf" : "ptx", (unsigned)header.target, undefined, heaps);
+    else target = read_ptx(file->data, file->bytes, undefined, &heaps);
+    print(is_elf ? "elf" : "ptx", target, undefined, heaps);
     if (is_elf && of_functions) print_functions(file->data, 0);
 }
 
 int main(int argc, char **argv) {
-    struct mm_splice_text file;
+    struct mm_text file;
     Elf64_Ehdr head;
     Elf64_Shdr section, names;
     const int magic = FATBIN_MAGIC;
@@ -206,6 +209,6 @@ int main(int argc, char **argv) {
         if (strcmp(file.data + names.sh_offset + section.sh_name, ".nv_fatbin") == 0)
             read_container(file.data + section.sh_offset, file.data + section.sh_offset + section.sh_size);
     }
-    mm_splice_text_free(&file);
+    mm_text_free(&file);
     return 0;
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mutants.sh OUT FRAGMENT PTX... -- PTX...: plants one fault at a time in the splicer and expects suite splice to fail, or suite counts
-# for the files of counts.h.
+# mutants.sh OUT TEXT PTX... -- PTX...: plants one fault at a time in what reads PTX and expects suite ptx to fail, or suite counts for the files
+# of counts.h.
 # From the root of the tree; CC and CHECK_FLAGS (of Check) from the environment.
 set -eu
 # shellcheck source=tests/bounded.sh
@@ -9,41 +9,23 @@ source tests/bounded.sh
 out=$1
 shift
 read -r -a check <<< "$CHECK_FLAGS"
-splice=() counts=()
+texts=() counts=()
 while [[ $1 != -- ]]; do
-    splice+=("$1")
+    texts+=("$1")
     shift
 done
 counts=("${@:2}")
 
 # file, what is there, what is put there
 mutants=(
-    'splice.c' '"malloc", "free", "__cuda_syscall_aligned_malloc"' '"malloc", "free", "__cuda_syscall_aligned"'
-    'splice.c' '"mm_usable_size"}' '"mm_usable_siz"}'
-    'fragment.c' '"mm_device_usable_size"}' '"mm_device_usable_siz"}'
-    'splice.c' 'from = item->end;' 'from = item->begin;'
-    'splice.c' 's->definition = item;' 's->definition = NULL;'
-    'splice.c' 'm->target < fragment->target' 'm->target < 0'
-    'splice.c' 'm->version_major < fragment->version_major' 'm->version_major < 0'
-    'splice.c' '!mm_token_is(&item->name, MM_HEAP_REF_NAME)' 'false'
-    'splice.c' 'item->array != MM_HEAP_REF_BYTES' 'false'
-    'splice.c' '!mm_token_is(&item->space, ".const")' 'false'
-    'splice.c' 's.heap && s.defined == all && !s.declared' 's.heap'
-    'splice.c' '(size_t)(m->body - text)' '0'
-    'splice.c' '} else if (!s.declared) {' '} else if (s.declared == 1) {'
-    'splice.c' 'name->length > prefix && ' 'false && '
-    'splice.c' 'declared |= 1 << service_index(&t)' 'declared = 1 << service_index(&t)'
-    'names.c' '"malloc", "free", "__cuda' '"malloc", "fre", "__cuda'
+    'names.c' '"malloc", "free", "__cuda_syscall_aligned_malloc"' '"malloc", "free", "__cuda_syscall_aligned"'
+    'names.c' '? NAMES : index_of' '? -1 : index_of'
+    'names.c' 'declared |= 1 << name' 'declared = 1 << name'
+    'names.c' 'if (!mm_token_is(&t, ".func")) continue;' ''
+    'names.c' '!mm_token_is(&t, ")")' 'false'
+    'names.c' ' && !memmem(text, bytes, "usable_size", 11)' ''
     'names.c' '|| !(mask >> name & 1)' ''
     'names.c' 'copied = t.at + t.length;' 'copied = t.at;'
-    'splice.c' 'fragment->target > module->target' 'fragment->target >= module->target'
-    'splice.c' 'fragment->target > best->target :' 'false :'
-    'splice.c' 'if (fits != best_fits) return fits;' ''
-    'splice.c' ': fragment->version < best->version' ': false'
-    'splice.c' 'fragment->version <= module->version, best' 'fragment->version < module->version, best'
-    'splice.c' 'best->version <= module->version' 'best->version < module->version'
-    'splice.c' 'if (!mm_token_is(&t, ".func")) continue;' ''
-    'splice.c' '!mm_token_is(&t, ")")' 'false'
     'token.c' "c == '_' || c == '\$'; }" "c == '_'; }"
     'token.c' "c == '/' && next == '/'" 'false'
     'token.c' "c == '/' && next == '*'" 'false'
@@ -51,11 +33,12 @@ mutants=(
     'token.c' "c && strchr" "strchr"
     'module.c' "depth += (*p->now.at == open) - (*p->now.at == close);" "depth -= *p->now.at == close;"
     'module.c' 'while (at(p, ","));' 'while (0);'
-    'module.c' "!strchr(\"af\", m->target_kind)" 'false'
-    'fragment.c' 'mm_text_add_string(out, ".weak ")' 'mm_text_add_string(out, ".visible ")'
-    'fragment.c' '!mm_token_is(&item->space, ".const")' 'false'
-    'fragment.c' '!is_extern(&m->items[i]) && !is_heap(&m->items[i])' '!is_heap(&m->items[i]) && i > 3'
-    'fragment.c' 'if (t.at == item->linkage.at && !is_extern(item))' 'if (false)'
+    'module.c' '!strchr("af", kind)' 'false'
+    'module.c' 'item->kind = MM_ITEM_FUNC_DEFINED' 'item->kind = MM_ITEM_ENTRY'
+    'module.c' 'if (item.linkage.kind != MM_TOKEN_END) return false;' ''
+    'module.c' 'if (at_end(p) || p->now.kind == MM_TOKEN_DIRECTIVE) return false;' 'if (at_end(p)) return false;'
+    'module.c' 'p->module->items[i].end = p->past;' ';'
+    'module.c' 'return !p->reader.message;' 'return true;'
     'counts.c' 'COUNT_BYTES = 8 ' 'COUNT_BYTES = 16 '
     'counts.c' 'at.number + offset == -COUNT_BYTES' 'offset == -COUNT_BYTES'
     'counts.c' 'at.kind == ARRAY && at' 'at'
@@ -101,7 +84,7 @@ mutants=(
 compile() { "$CC" -std=c11 -w -I. -c "$1" -o "$2"; }
 rm -rf "$out" && mkdir -p "$out"
 objects=()
-for source in tests/splice/test_{splice,counts}.c interpose/compile/{shim,fragment}.c interpose/load/ptx/*.c; do
+for source in tests/splice/test_{ptx,counts}.c interpose/compile/shim.c interpose/load/ptx/*.c; do
     object=$out/$(basename "$source" .c).o
     compile "$source" "$object"
     [[ $source == tests/* ]] || objects+=("$object")
@@ -109,7 +92,6 @@ done
 survived=0
 for ((i = 0; i < ${#mutants[@]}; i += 3)); do
     source=interpose/load/ptx/${mutants[i]}
-    [[ -f $source ]] || source=interpose/compile/${mutants[i]}
     text=$(< "$source")
     from=${mutants[i + 1]//\\\\/\\}
     changed=${text/"$from"/"${mutants[i + 2]}"}
@@ -121,7 +103,7 @@ for ((i = 0; i < ${#mutants[@]}; i += 3)); do
     compile "$out/mutant.c" "$out/mutant.o"
     case ${mutants[i]} in
     counts.c | line.c) suite=test_counts arguments=("${counts[@]}") ;;
-    *) suite=test_splice arguments=("${splice[@]}") ;;
+    *) suite=test_ptx arguments=("${texts[@]}") ;;
     esac
     "$CC" "$out/$suite.o" "${objects[@]/#"$out/${mutants[i]%.c}.o"/"$out/mutant.o"}" -o "$out/mutant" "${check[@]}"
     # Without a process for each test: a crash or a hang is noticed as well.

@@ -110,7 +110,7 @@ static const struct {
 };
 
 START_TEST(counts_are_removed) {
-    struct mm_splice_text out;
+    struct mm_text out;
     const char *text = removed[_i].text, *store = strstr(text, removed[_i].store);
     char *expected = strdup(text);
     ck_assert_msg(store != NULL, "%s: no such store", removed[_i].name);
@@ -120,13 +120,13 @@ START_TEST(counts_are_removed) {
     ck_assert_msg(mm_counts_remove(text, strlen(text), &out) == 1, "%s: not removed", removed[_i].name);
     ck_assert_str_eq(out.data, expected);
     ck_assert_uint_eq(out.bytes, strlen(text));
-    mm_splice_text_free(&out);
+    mm_text_free(&out);
     free(expected);
 }
 END_TEST
 
 START_TEST(other_stores_stay) {
-    struct mm_splice_text out;
+    struct mm_text out;
     ck_assert_msg(mm_counts_remove(kept[_i].text, strlen(kept[_i].text), &out) == 0, "%s: removed", kept[_i].name);
     ck_assert_ptr_null(out.data);
 }
@@ -136,10 +136,10 @@ END_TEST
 START_TEST(cut_text_is_safe) {
     const char *text = removed[sizeof removed / sizeof *removed - 1].text;
     for (size_t n = 0; n < strlen(text); n++) {
-        struct mm_splice_text out;
+        struct mm_text out;
         char *cut = strndup(text, n);
         ck_assert_int_le(mm_counts_remove(cut, n, &out), 1);
-        mm_splice_text_free(&out);
+        mm_text_free(&out);
         free(cut);
     }
 }
@@ -166,7 +166,7 @@ START_TEST(nvcc_output_loses_counts) {
     static const char *const entries[] = {".entry _Z3one", ".entry _Z5fixed", ".entry _Z4init", ".entry _Z7several", ".entry _Z8branches",
                                           ".entry _Z15by_own_operator"};
     static const char *const stay[] = {".entry _Z15with_destructor", ".entry _Z10without_it", ".entry _Z5users"};
-    struct mm_splice_text in, out;
+    struct mm_text in, out;
     ck_assert_int_eq(mm_shim_read(files[_i], &in), 0);
     const int before = stores_in_front(in.data, NULL);
     const int n = mm_counts_remove(in.data, in.bytes, &out);
@@ -180,14 +180,14 @@ START_TEST(nvcc_output_loses_counts) {
     for (size_t i = 0; i < sizeof stay / sizeof *stay; i++)
         ck_assert_int_eq(stores_in_front(text, stay[i]), stores_in_front(in.data, stay[i]));
     if (n > 0) {
-        struct mm_splice_text again;
+        struct mm_text again;
         ck_assert_uint_eq(out.bytes, in.bytes);
         for (size_t i = 0; i < in.bytes; i++)
             if (out.data[i] != in.data[i] && (out.data[i] != ' ' || in.data[i] == '\n')) ck_abort_msg("byte %zu has changed", i);
         ck_assert_int_eq(mm_counts_remove(out.data, out.bytes, &again), 0);
     }
-    mm_splice_text_free(&in);
-    mm_splice_text_free(&out);
+    mm_text_free(&in);
+    mm_text_free(&out);
 }
 END_TEST
 

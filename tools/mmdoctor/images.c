@@ -23,8 +23,8 @@
 #include "interpose/load/fatbin.h"
 #include "interpose/load/wants.h"
 #include "interpose/compile/shim.h"
+#include "interpose/load/ptx/module.h"
 #include "interpose/load/ptx/names.h"
-#include "interpose/load/ptx/splice.h"
 #include "mmconfig.h"
 
 enum { CUDA_MACHINE = 190 };
@@ -102,10 +102,9 @@ static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
 }
 
 static bool try_ptx(struct span text, struct findings *f) {
-    struct mm_splice_error error;
     struct mm_module m;
     while (text.bytes && !text.at[text.bytes - 1]) text.bytes--; /* padding */
-    const bool read = text.bytes && mm_module_read(&m, text.at, text.bytes, &error) == 0;
+    const bool read = text.bytes && mm_module_try_read(&m, text.at, text.bytes);
     for (size_t i = 0; read && i < m.count; i++) {
         char name[64] = "";
         const bool defined = !mm_token_is(&m.items[i].linkage, ".extern");
@@ -243,10 +242,10 @@ static void read_archive(struct span all) {
 }
 
 int main(int argc, char **argv) {
-    struct mm_splice_text file;
+    struct mm_text file;
     if (argc != 2) return fputs("usage: mmimages FILE\n", stderr), 2;
     if (mm_shim_read(argv[1], &file)) return fprintf(stderr, "%s\n", strerror(errno)), 1;
     read_file((struct span){file.data, file.bytes}, false);
-    mm_splice_text_free(&file);
+    mm_text_free(&file);
     return fflush(stdout) ? 1 : 0;
 }

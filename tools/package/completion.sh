@@ -22,6 +22,7 @@ _mm_mmrun_value() {
     local typed=${COMP_WORDS[COMP_CWORD]#=}
     case $1 in
     --stats) mapfile -t COMPREPLY < <(compgen -W 'text json csv' -- "$typed") ;;
+    --allocator) mapfile -t COMPREPLY < <(compgen -W 'mm cuda' -- "$typed") ;;
     --fill) mapfile -t COMPREPLY < <(compgen -W 'zero junk none' -- "$typed") ;;
     --stats-file | --heap-map) mapfile -t COMPREPLY < <(compgen -f -- "$typed") ;;
     esac
@@ -41,7 +42,7 @@ _mm_mmrun() {
     elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == = ]]; then
         _mm_mmrun_value "${COMP_WORDS[COMP_CWORD - 2]}"
     elif [[ ${COMP_WORDS[COMP_CWORD]} == -* && ${COMP_WORDS[COMP_CWORD - 1]} != -- ]]; then
-        _mm_words '--stats --stats-file= --heap-map= --check --fill= --help --version -h -V'
+        _mm_words '--stats --stats-file= --heap-map= --check --allocator= --fill= --help --version -h -V'
         [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2> /dev/null
     else
         mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "interpose/load/ptx/line.h"
-#include "interpose/load/ptx/text.h"
+#include "interpose/load/ptx/module.h"
 
 enum { COUNT_BYTES = 8 };    /* of a count, and in front of an array */
 enum { SLOTS = 16 };         /* a new[] by nvcc -G uses 9; the oldest is forgotten */
@@ -437,17 +437,16 @@ static int remove_from(const struct mm_module *m, const char *text, char *edit, 
     return count < 0 ? -1 : removed;
 }
 
-int mm_counts_remove(const char *text, size_t bytes, struct mm_splice_text *out) {
-    struct mm_splice_error error;
+int mm_counts_remove(const char *text, size_t bytes, struct mm_text *out) {
     struct mm_module m;
     int removed = 0;
     memset(out, 0, sizeof *out);
-    if (mm_module_read(&m, text, bytes, &error) == 0) {
+    if (mm_module_try_read(&m, text, bytes)) {
         struct mm_line *l = (struct mm_line *)malloc(sizeof *l);
         removed = l && mm_text_add(out, text, bytes) == 0 ? remove_from(&m, text, out->data, l) : -1;
         free(l);
     }
     mm_module_free(&m);
-    if (removed <= 0) mm_splice_text_free(out);
+    if (removed <= 0) mm_text_free(out);
     return removed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* One PTX instruction as its tokens. */
-#ifndef MM_SPLICE_LINE_H
-#define MM_SPLICE_LINE_H
+#ifndef MM_LOAD_LINE_H
+#define MM_LOAD_LINE_H
 
 #include "interpose/load/ptx/token.h"
 

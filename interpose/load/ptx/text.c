@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mm_text_add(struct mm_splice_text *t, const char *data, size_t bytes) {
+int mm_text_add(struct mm_text *t, const char *data, size_t bytes) {
     if (t->bytes + bytes + 1 > t->room) {
         const size_t room = 2 * (t->bytes + bytes + 1);
         char *grown = (char *)realloc(t->data, room);
@@ -18,9 +18,9 @@ int mm_text_add(struct mm_splice_text *t, const char *data, size_t bytes) {
     return 0;
 }
 
-int mm_text_add_string(struct mm_splice_text *t, const char *string) { return mm_text_add(t, string, strlen(string)); }
+int mm_text_add_string(struct mm_text *t, const char *string) { return mm_text_add(t, string, strlen(string)); }
 
-void mm_splice_text_free(struct mm_splice_text *t) {
+void mm_text_free(struct mm_text *t) {
     free(t->data);
     memset(t, 0, sizeof *t);
 }

@@ -6,8 +6,8 @@
  * one: a letter, or one of _ $ % followed by more, then letters, digits, _ and $. Names are thus compared
  * whole: malloc is never found inside malloc_param_0, a string or a comment.
  */
-#ifndef MM_SPLICE_TOKEN_H
-#define MM_SPLICE_TOKEN_H
+#ifndef MM_LOAD_TOKEN_H
+#define MM_LOAD_TOKEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

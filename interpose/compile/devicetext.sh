@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# devicetext.sh PTXAS ARCH DEVICE.ptx OUT.ptx
+# From what nvcc -rdc=true -ptx wrote for runtime/device.cu: the entry points get the names by which programs call them, as nvcc cannot compile
+# functions of such names, and are weak, as is the heap variable, which is aligned to 16; comments are gone. Under the lowest PTX version with which
+# ptxas accepts it: other toolkits read it, too.
+set -eu
+ptxas=$1 arch=$2 in=$3 out=$4
+
+# The version that introduced an architecture (PTX ISA, release notes). A ptxas may take earlier ones, which a later ptxas refuses:
+# 13.0's takes sm_88 from 7.3 on.
+introduced=([75]=6.3 [80]=7.0 [86]=7.1 [87]=7.4 [88]=9.0 [89]=7.8 [90]=7.8 [100]=8.6 [103]=8.8 [107]=9.4 [110]=9.0 [120]=8.7 [121]=8.8)
+least=${introduced[arch]:-1.0}
+
+mapfile -t versions < <("$ptxas" --list-version | grep -oE '[0-9]+\.[0-9]+' | sort -V | sed -n "/^${least/./\\.}\$/,\$p")
+: > "$out.log"
+sed -E 's/[[:space:]]*\/\/.*//; /^[[:space:]]*$/d
+    s/\bmm_device_(malloc|free)\b/\1/g; s/\bmm_device_usable_size\b/mm_usable_size/g
+    s/\bmm_device_aligned_malloc\b/__cuda_syscall_aligned_malloc/g; s/\bmm_device_(new|aligned_new)\b/mm$\1/g
+    s/^\.visible \.const \.align [0-9]+ /.weak .const .align 16 /; s/^\.visible /.weak /' "$in" > "$out.text"
+for version in "${versions[@]}"; do
+    sed "s/^\.version .*/.version $version/" "$out.text" > "$out.tmp"
+    if "$ptxas" -c -arch="sm_$arch" "$out.tmp" -o "$out.cubin" 2> "$out.log"; then
+        mv "$out.tmp" "$out"
+        rm -f "$out.cubin" "$out.log" "$out.text"
+        exit 0
+    fi
+done
+echo "devicetext.sh: $ptxas takes the device code for sm_$arch in none of its PTX versions from $least on:" >&2
+cat "$out.log" >&2
+rm -f "$out.tmp" "$out.cubin" "$out.log" "$out.text"
+exit 1
