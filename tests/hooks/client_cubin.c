@@ -209,7 +209,10 @@ static bool load_ours(bool is_library) {
 static void cudas(int argc, char **argv) {
     (void)argc, (void)argv;
     static const char text[] = TEXT("mm_call_"), *const services[] = {"malloc", "free", "__cuda_syscall_aligned_malloc"};
+    static const char counted[] = HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n.visible .entry kernel() {\n"
+                                       "{\ncall.uni (retval0), malloc, (param0);\nld.param.b64 %rd4, [retval0+0];\n}\nst.u64 [%rd4+-8], %rd2;\nret;\n}\n";
     CUmodule module;
+    CUlinkState link;
     client_start();
     for (int e = 0; e < ENTRIES; e++) {
         cubin_make(&cubin, "malloc");
@@ -217,6 +220,10 @@ static void cudas(int argc, char **argv) {
     }
     OK(cu.cuModuleLoadData(&module, text));
     CHECK(strcmp(standin->last_text, TEXT("")) == 0);
+    OK(cu.cuLinkCreate(0, NULL, NULL, &link));
+    OK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)counted, sizeof counted, "text", 0, NULL, NULL));
+    CHECK(strcmp(standin->linked_text, counted) == 0); /* with the count in front of an array */
+    OK(cu.cuLinkDestroy(link));
     for (int is_library = 0; is_library < 2; is_library++) {
         for (int s = 0; s < 3; s++) {
             make_ours(services[s]);
@@ -231,7 +238,7 @@ static void cudas(int argc, char **argv) {
     make_ours("malloc");
     standin->arch[1] = 95;
     CHECK(!load_ours(true) && standin->last_is_undefined); /* for all, as it was */
-    CHECK(standin->link_creates == 0);
+    CHECK(standin->link_creates == 1); /* the program's */
 }
 
 /* A file of machine code; argv: it, and where to put what the driver's linker got. */

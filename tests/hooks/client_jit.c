@@ -199,6 +199,15 @@ static void jit_names(int argc, char **argv) {
             else if (!IS_LINK(e)) CHECK(strcmp(standin->last_text, cudas) == 0);
             else CHECK(strcmp(standin->linked_text, cudas) == 0);
         }
+    /* the driver writes into an option, and does not take the text with CUDA's names: for the program's own the option is what it was */
+    CUjit_option option = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES;
+    void *value = (void *)(uintptr_t)0x4711;
+    CUmodule module;
+    static char both[sizeof mms + sizeof MM_HEAP_REF_NAME + 4];
+    snprintf(both, sizeof both, "%s// %s", mms, MM_HEAP_REF_NAME);
+    standin->refuse_ours = standin->refuse_mm = true;
+    CHECK(cu.cuModuleLoadDataEx(&module, both, 1, &option, &value) == CUDA_ERROR_INVALID_PTX);
+    CHECK(strcmp(standin->last_text, both) == 0 && standin->last_value == (void *)(uintptr_t)0x4711);
 }
 
 /* What the driver answers of itself is what the program gets. */

@@ -34,8 +34,33 @@ ordered() {
     # shellcheck disable=SC2053
     [[ $(awk '{printf "%s ", $1 == "mm:" ? $4 : $1}' <<<"$err") == $words ]]
 }
-# The first of the suite and the scenarios that fails.
+# The first of the suite and the scenarios that fails; the short ones first.
 first_failing() {
+    scenario 0 MM_NVCC=x jit || { echo jit; return; }
+    scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
+    for name in cubins cubin-damaged cubin-links; do
+        scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
+    done
+    for name in links device changed unfinished refused; do
+        scenario 1 MM_NVCC=x cubin-kept "$name" || { echo "cubin-kept $name"; return; }
+    done
+    scenario 1 MM_NVCC=x cubin-fails || { echo cubin-fails; return; }
+    for name in jit-names cubins cubin-links; do
+        scenario 0 MM_OFF=1 "$name" || { echo "$name off"; return; }
+    done
+    for name in architecture refused; do
+        scenario 1 MM_NVCC=x jit-kept "$name" || { echo "jit-kept $name"; return; }
+    done
+    scenario 0 MM_OFF=1 jit-kept off || { echo "jit-kept off"; return; }
+    scenario 1 MM_NVCC=x jit-errors || { echo jit-errors; return; }
+    for name in link-options link-fails link-objects link-library link-limits fatbin fatbin-code; do
+        scenario 1 MM_NVCC=x "$name" || { echo "$name"; return; }
+    done
+    for name in link-threads link-never; do scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }; done
+    scenario 0 MM_OFF=1 fatbin || { echo "fatbin off"; return; }
+    scenario 1 MM_RUN_ALLOCATOR=cuda cudas || { echo cudas; return; }
+    scenario 0 MM_RUN_ALLOCATOR=cuda jit-names || { echo "jit-names cuda"; return; }
+    scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
     bounded "$work/out" "$work/check_memory" || { echo check_memory; return; }
     scenario 16 MM_NVCC=x statistics || { echo statistics; return; }
     for name in v2-legacy v2-ptsz; do
@@ -50,30 +75,6 @@ first_failing() {
     scenario '*' MM_HEAP_MAX=1G reset-all || { echo reset-all; return; }
     scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
     scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }
-    scenario 0 MM_NVCC=x jit || { echo jit; return; }
-    scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
-    for name in cubins cubin-damaged cubin-links; do
-        scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
-    done
-    for name in links device changed unfinished refused; do
-        scenario 1 MM_NVCC=x cubin-kept "$name" || { echo "cubin-kept $name"; return; }
-    done
-    scenario 1 MM_NVCC=x cubin-fails || { echo cubin-fails; return; }
-    for name in jit-names cubins cubin-links; do
-        scenario 0 MM_OFF=1 "$name" || { echo "$name off"; return; }
-    done
-    for name in target version garbage own refused; do
-        scenario 1 MM_NVCC=x jit-kept "$name" || { echo "jit-kept $name"; return; }
-    done
-    scenario 0 MM_OFF=1 jit-kept off || { echo "jit-kept off"; return; }
-    scenario 1 MM_NVCC=x jit-errors || { echo jit-errors; return; }
-    for name in options fails objects library threads never; do
-        scenario 0 MM_NVCC=x "link-$name" || { echo "link-$name"; return; }
-    done
-    scenario 0 MM_NVCC=x fatbin || { echo fatbin; return; }
-    scenario 0 MM_OFF=1 fatbin || { echo "fatbin off"; return; }
-    scenario 0 MM_NVCC=x fatbin-code || { echo fatbin-code; return; }
-    scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
     for name in held metadata others green green-last detach; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done

@@ -4,8 +4,8 @@
  *     file linked                              or object, archive, cubin, fatbin, other
  *     hook /usr/local/lib/mm/libmm.so.1        where mmhook.o in it looks for the run time
  *     rpath $ORIGIN/../lib                     DT_RPATH of a linked file; runpath: DT_RUNPATH
- *     final elf sm_90 heap=2 undefined=        a device image as it is loaded; the version in the name of its heap variable, or this
- *                                              one if it calls the allocator by mm's names (PTX),
+ *     final elf sm_90 heap=2 undefined=        a device image as it is loaded; the version in the name of its heap variable, or, of PTX, this one if it
+ *                                              calls the allocator by mm's names,
  *     part ptx sm_90 heap= undefined=malloc    and the services that libmm links to it when it is loaded, else CUDA has them; a part is
  *                                              still to be linked
  *     closed elf sm_90                         damaged, scrambled or not understood
@@ -23,8 +23,9 @@
 #include "interpose/load/fatbin.h"
 #include "interpose/load/wants.h"
 #include "interpose/compile/shim.h"
-#include "interpose/load/ptx/module.h"
+#include "interpose/load/cubin.h"
 #include "interpose/load/ptx/names.h"
+#include "interpose/load/ptx/token.h"
 #include "mmconfig.h"
 
 enum { CUDA_MACHINE = 190 };
@@ -53,16 +54,14 @@ static void note_defined(struct findings *f, const char *name) {
     if (*digits && !digits[strspn(digits, "0123456789")]) snprintf(f->heap, sizeof f->heap, "%s", digits);
 }
 
-static void note_undefined(struct findings *f, const char *name) {
-    for (unsigned service = 1; mm_wants_name(service); service <<= 1)
-        if (strcmp(name, mm_wants_name(service)) == 0) f->undefined |= service;
-}
-
 static Elf64_Ehdr elf_head(struct span elf) {
     Elf64_Ehdr head;
     memcpy(&head, elf.at, sizeof head);
     return head;
 }
+
+/* 90; where it is depends on the version of the ABI, which CUDA 13 changed. */
+static unsigned arch_of(Elf64_Ehdr head) { return (head.e_ident[EI_ABIVERSION] < 8 ? head.e_flags : head.e_flags >> 8) & 0xff; }
 
 /* Section i of an ELF file; false if there is none. */
 static bool try_section(struct span elf, unsigned i, Elf64_Shdr *section, struct span *content) {
@@ -89,8 +88,9 @@ static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
     Elf64_Sym symbol;
     struct span symbols, names;
     f->undefined = mm_wants_of_elf(elf.at, elf.bytes);
-    if (f->undefined & MM_WANTS_UNREADABLE) return false;
-    *is_part = elf_head(elf).e_type == ET_REL;
+    const enum mm_cubin_kind kind = mm_cubin_kind(elf.at, elf.bytes);
+    if (f->undefined & MM_WANTS_UNREADABLE || kind == MM_CUBIN_OTHER) return false;
+    *is_part = kind == MM_CUBIN_PART;
     for (unsigned i = 0; try_section(elf, i, &table, &symbols); i++) {
         if (table.sh_type != SHT_SYMTAB || !try_section(elf, table.sh_link, &other, &names)) continue;
         for (size_t s = 0; holds(symbols, s, sizeof symbol); s += sizeof symbol) {
@@ -101,20 +101,17 @@ static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
     return true;
 }
 
+/* By the rules of libmm.so.1: a service that is declared .extern, or one by mm's name. */
 static bool try_ptx(struct span text, struct findings *f) {
-    struct mm_module m;
+    struct mm_token_reader r;
+    struct mm_text shown;
     while (text.bytes && !text.at[text.bytes - 1]) text.bytes--; /* padding */
-    const bool read = text.bytes && mm_module_try_read(&m, text.at, text.bytes);
-    for (size_t i = 0; read && i < m.count; i++) {
-        char name[64] = "";
-        const bool defined = !mm_token_is(&m.items[i].linkage, ".extern");
-        if (m.items[i].name.length < sizeof name) memcpy(name, m.items[i].name.at, m.items[i].name.length);
-        if (defined) note_defined(f, name);
-        else if (strncmp(name, MM_NAMES_PREFIX, sizeof MM_NAMES_PREFIX - 1) == 0) snprintf(f->heap, sizeof f->heap, "%d", MM_ABI_VERSION);
-        else note_undefined(f, name);
-    }
-    if (text.bytes) mm_module_free(&m);
-    return read;
+    mm_token_start(&r, text.at, text.bytes);
+    const struct mm_token first = mm_token_next(&r);
+    f->undefined = (unsigned)mm_names_declared(text.at, text.bytes);
+    if (mm_names_show(text.at, text.bytes, &shown) > 0) snprintf(f->heap, sizeof f->heap, "%d", MM_ABI_VERSION);
+    mm_text_free(&shown);
+    return mm_token_is(&first, ".version");
 }
 
 static void tell(bool understood, bool is_part, const char *kind, unsigned arch, const struct findings *f) {
@@ -213,7 +210,7 @@ static void read_file(struct span file, bool is_member) {
         struct findings f = {"", 0};
         bool is_part = false;
         const bool understood = try_cubin(file, &f, &is_part);
-        tell(understood, is_part, "elf", elf_head(file).e_flags >> 8 & 0xff, &f);
+        tell(understood, is_part, "elf", arch_of(elf_head(file)), &f);
     } else if (elf) read_host_elf(file);
     else if (*kind == 'f') read_containers(file);
     else if (*kind == 'a') read_archive(file);
