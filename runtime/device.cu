@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The entry points of device code. Compiled to PTX under names of our own; the splicer gives them the names
+/* The entry points of device code. Compiled to PTX under names of our own; interpose/compile/devicetext.sh gives them the names
  * malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size (defining those in CUDA source would also define host
  * functions of that name).
  */

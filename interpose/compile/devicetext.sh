@@ -14,10 +14,16 @@ least=${introduced[arch]:-1.0}
 
 mapfile -t versions < <("$ptxas" --list-version | grep -oE '[0-9]+\.[0-9]+' | sort -V | sed -n "/^${least/./\\.}\$/,\$p")
 : > "$out.log"
-sed -E 's/[[:space:]]*\/\/.*//; /^[[:space:]]*$/d
+# Our variables get a name of ours, so that nobody takes them for the program's.
+rename=''
+while read -r name; do
+    rename+="s/(^|[^A-Za-z0-9_\$])${name//\$/\\\$}([^A-Za-z0-9_\$]|\$)/\\1mm\$$name\\2/g;"
+done < <(sed -nE 's/^\.global [^=;]* ([^][ =;]+)(\[[0-9]+\])?( = .*)?;.*/\1/p' "$in")
+sed -E "$rename" "$in" |
+    sed -E 's/[[:space:]]*\/\/.*//; /^[[:space:]]*$/d
     s/\bmm_device_(malloc|free)\b/\1/g; s/\bmm_device_usable_size\b/mm_usable_size/g
     s/\bmm_device_aligned_malloc\b/__cuda_syscall_aligned_malloc/g; s/\bmm_device_(new|aligned_new)\b/mm$\1/g
-    s/^\.visible \.const \.align [0-9]+ /.weak .const .align 16 /; s/^\.visible /.weak /' "$in" > "$out.text"
+    s/^\.visible \.const \.align [0-9]+ /.weak .const .align 16 /; s/^\.visible /.weak /' > "$out.text"
 for version in "${versions[@]}"; do
     sed "s/^\.version .*/.version $version/" "$out.text" > "$out.tmp"
     if "$ptxas" -c -arch="sm_$arch" "$out.tmp" -o "$out.cubin" 2> "$out.log"; then

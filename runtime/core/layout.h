@@ -45,7 +45,7 @@ struct mm_heap_ref {
     uint64_t spare;      /* what follows begins at a multiple of 16 */
     struct mm_class classes[MM_CLASS_COUNT];
 };
-MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "the splicer declares this size");
+MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "programs and modules have this size");
 
 /* Bitmap tree over the segments: 64-way, three levels, each node one word. */
 #define MM_TREE_MID_SEGMENTS (64u * 64u) /* below one word of the middle level */

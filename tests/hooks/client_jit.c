@@ -13,7 +13,7 @@
 #define REST ".visible .entry kernel() {\n ret;\n}\n"
 #define HEAP ".weak .const .align 16 .b8 " MM_HEAP_REF_NAME "[" MM_STR(MM_HEAP_REF_BYTES) "];\n"
 #define DEFINED(name) ".weak .func (.param .b64 r) " name " (.param .b64 n) {\n ret;\n}\n"
-#define SPLICED HEAD("sm_90") HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") DEFINED("mm_usable_size") REST
+#define WHOLE HEAD("sm_90") HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") DEFINED("mm_usable_size") REST
 
 /* Those that become something else, and those that do not. */
 static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST, HEAD("sm_75, debug") FREE REST, HEAD("sm_90a") MALLOC REST,
@@ -21,7 +21,7 @@ static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST, HEAD("sm
                                                        ".param .b64 a);\n" REST,
                                         ".version 8.7\n.target sm_120\n.address_size 64\n" MALLOC REST,
                                         ".version 8.7\n.target sm_119\n.address_size 64\n" MALLOC REST};
-static const char *const others[] = {HEAD("sm_90") "// malloc\n.global .u64 malloc_count;\n" REST, SPLICED,
+static const char *const others[] = {HEAD("sm_90") "// malloc\n.global .u64 malloc_count;\n" REST, WHOLE,
                                      ".version 9.0\n.target sm_90\n# .extern .func malloc", "plain", "",
                                      "\177ELF malloc that is no cubin at all, but long enough to look at its head, the whole head"};
 

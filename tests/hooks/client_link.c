@@ -138,6 +138,7 @@ static void link_library(int argc, char **argv) {
     LOAD(0);
     CHECK(standin->last_is_linked && standin->link_options == LOG);
     OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuDevicePrimaryCtxRelease(0)); /* none is there */
     for (int is_there = 0; is_there < 2; is_there++) { /* a context that ends with the link, or not */
         CUcontext primary, current = context;
         if (is_there) OK(cu.cuDevicePrimaryCtxRetain(&primary, 1));
@@ -149,6 +150,7 @@ static void link_library(int argc, char **argv) {
         OK(cu.cuCtxGetCurrent(&current));
         CHECK(!current && active_contexts() == active);
     }
+    OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
     /* devices of two kinds: an image for each */
     standin->arch[0] = 95;
     LOAD(0);

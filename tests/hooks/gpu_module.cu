@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A module as the splicer leaves one: it holds the heap variable, and its kernels look at the heap. */
+/* A module with mm in it: it holds the heap variable, and its kernels look at the heap. */
 #include "runtime/core/layout.h"
 
 #include "gpu_look.h"

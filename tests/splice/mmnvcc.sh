@@ -281,7 +281,7 @@ libraries() {
 
 # What a program can ask for, by name, size, binding: variables and kernels of a cubin.
 names() {
-    readelf -sW "$1" 2> /dev/null | awk '($4 == "OBJECT" || $6 == "[<other>:") && $NF !~ /mm\$v|mm_heap_v|reservedS/ {print $4, $5, $4 == "OBJECT" ? $3 : "", $NF}' | sort
+    readelf -sW "$1" 2> /dev/null | awk '($4 == "OBJECT" || $6 == "[<other>:") && $NF !~ /mm\$|mm_heap_v|reservedS/ {print $4, $5, $4 == "OBJECT" ? $3 : "", $NF}' | sort
 }
 
 # refuses NAME LINE COMMAND...: fails with this one line (a pattern) and leaves no output

@@ -151,6 +151,7 @@ START_TEST(device_text_is_private) {
         if (is_public) ck_assert(mm_token_is(&item->linkage, ".weak"));
         else if (is_foreign) ck_assert(mm_token_is(&item->linkage, ".extern"));
         else ck_assert_msg(item->linkage.kind == MM_TOKEN_END, "%.*s", (int)item->name.length, item->name.at);
+        if (item->kind == MM_ITEM_VARIABLE && !is_public) ck_assert_msg(strncmp(item->name.at, "mm$", 3) == 0, "%.*s", (int)item->name.length, item->name.at);
     }
     ck_assert_int_eq(found, NAMES);
     ck_assert(strstr(text.data, ".weak .const .align 16 .b8 " MM_HEAP_REF_NAME "[" MM_STR(MM_HEAP_REF_BYTES) "];"));
