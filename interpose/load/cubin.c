@@ -213,54 +213,19 @@ const char *mm_cubin_settle(void *image, size_t bytes, const void *original, siz
     return wrong;
 }
 
-/* ---- without mm again ------------------------------------------------------------------------------ */
-
-enum role { OTHER, HEAP, SERVICE, ONLY_OURS };
-
-/* mm's functions are weak: a strong malloc is the program's own. */
-static enum role role_of(const struct mm_elf_symbols *t, const Elf64_Sym *its) {
-    static const char *const names[] = {"malloc", "free", "__cuda_syscall_aligned_malloc"}, *const ours[] = {"mm_usable_size", MM_LINKED_NEW, MM_LINKED_ALIGNED_NEW};
-    const char *const name = its->st_name < t->names_bytes ? t->names + its->st_name : "";
-    if (its->st_shndx == SHN_UNDEF || ELF64_ST_BIND(its->st_info) != STB_WEAK) return OTHER;
-    if (strcmp(name, MM_HEAP_REF_NAME) == 0) return HEAP;
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, names[i]) == 0) return SERVICE;
-        if (strcmp(name, ours[i]) == 0) return ONLY_OURS;
-    }
-    return OTHER;
-}
-
-/* The roles that occur, as a mask. */
-static unsigned walk_roles(const struct mm_elf *v, bool is_to_undo) {
-    struct mm_elf_symbols t;
-    unsigned roles = 0;
-    for (unsigned i = 0; i < v->sections; i++) {
-        const Elf64_Shdr s = mm_elf_section(v, i);
-        if (s.sh_type != SHT_SYMTAB || !mm_elf_try_symbols(v, &s, &t)) continue;
-        for (uint64_t k = 0; k < t.count; k++) {
-            Elf64_Sym its = mm_elf_symbol(&t, k);
-            const enum role role = role_of(&t, &its);
-            roles |= 1u << role;
-            if (!is_to_undo) continue;
-            if (role == HEAP) v->base[t.names - v->base + its.st_name] = '-';
-            if (role != SERVICE) continue;
-            its.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
-            its.st_shndx = SHN_UNDEF;
-            its.st_value = its.st_size = 0;
-            memcpy(t.at + k * sizeof its, &its, sizeof its);
-        }
-    }
-    return roles;
-}
+/* ---- with mm in it --------------------------------------------------------------------------------- */
 
 bool mm_cubin_holds_mm(const void *image, size_t bytes) {
+    struct mm_elf_symbols t;
     struct mm_elf v;
-    return mm_elf_try_open(&v, image, bytes) && v.head.e_type == ET_EXEC && walk_roles(&v, false) >> HEAP & 1;
-}
-
-bool mm_cubin_try_undo(void *image, size_t bytes) {
-    struct mm_elf v;
-    if (!mm_cubin_holds_mm(image, bytes) || !mm_elf_try_open(&v, image, bytes) || walk_roles(&v, false) >> ONLY_OURS & 1) return false;
-    walk_roles(&v, true);
-    return true;
+    if (!mm_elf_try_open(&v, image, bytes)) return false;
+    for (unsigned i = 0; i < v.sections; i++) {
+        const Elf64_Shdr s = mm_elf_section(&v, i);
+        if (s.sh_type != SHT_SYMTAB || !mm_elf_try_symbols(&v, &s, &t)) continue;
+        for (uint64_t k = 0; k < t.count; k++) {
+            const Elf64_Sym its = mm_elf_symbol(&t, k);
+            if (its.st_shndx != SHN_UNDEF && its.st_name < t.names_bytes && strcmp(t.names + its.st_name, MM_HEAP_REF_NAME) == 0) return true;
+        }
+    }
+    return false;
 }

@@ -42,12 +42,7 @@ bool mm_cubin_open(void *image, size_t bytes);
  * words; *where is then the name of the section, in one of the images, or "". */
 const char *mm_cubin_settle(void *image, size_t bytes, const void *original, size_t original_bytes, const char **where);
 
-/* Whether a finished image has mm in it: its heap variable. */
+/* Whether mm is in a cubin: its heap variable. */
 bool mm_cubin_holds_mm(const void *image, size_t bytes);
-
-/* The opposite of a link, in place: leaves mm's malloc, free and __cuda_syscall_aligned_malloc undefined, so that the driver provides its own, and
- * renames the heap variable. mm's code stays, but nothing calls it. Returns false, with the image as it was, if it does not hold mm, or calls what only
- * mm has. */
-bool mm_cubin_try_undo(void *image, size_t bytes);
 
 #endif

@@ -53,6 +53,7 @@ struct piece {
     char *copy;                       /* of its text, with a zero behind it */
     struct mm_text mended;
     bool has_ours; /* a text with mm's names */
+    bool is_bound; /* machine code with mm in it, where CUDA's allocator is wanted */
     const char *service; /* what it lacks; NULL: nothing */
     struct mm_link_input in;
 };
@@ -73,28 +74,37 @@ static void read_text(struct piece *p, const char *text) {
 static void read_cubin(struct piece *p, const void *image, size_t bytes) {
     const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
     p->in = (struct mm_link_input){kind, image, bytes};
+    p->is_bound = mm_host_env_get()->is_cudas && mm_cubin_holds_mm(image, bytes);
     if (kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE) p->service = mm_wants_name(mm_wants_of_elf(image, bytes));
 }
 
-/* Returns false if there is nothing for that architecture. */
-static bool try_read_fatbin(struct piece *p, const void *image, int arch) {
-    const char *const forced = getenv("CUDA_FORCE_PTX_JIT");
-    const enum mm_image_kind kind = mm_image_choose(image, arch, forced && strcmp(forced, "1") == 0, &p->payload);
+static void read_chosen(struct piece *p, const void *image, int arch, bool is_ptx_forced) {
+    const enum mm_image_kind kind = mm_image_choose(image, arch, is_ptx_forced, &p->payload);
     if (kind == MM_IMAGE_CUBIN) read_cubin(p, p->payload.at, p->payload.bytes);
     if (kind == MM_IMAGE_PTX) p->copy = strndup((const char *)p->payload.at, p->payload.bytes);
     if (p->copy) read_text(p, p->copy);
-    return p->in.data != NULL;
+}
+
+/* Of machine code with mm in it the text, if CUDA's allocator is wanted and there is one. Returns false if there is nothing for that architecture. */
+static bool try_read_fatbin(struct piece *p, const void *image, int arch) {
+    const char *const forced = getenv("CUDA_FORCE_PTX_JIT");
+    struct piece text = {0};
+    read_chosen(p, image, arch, forced && strcmp(forced, "1") == 0);
+    if (!p->is_bound) return p->in.data != NULL;
+    read_chosen(&text, image, arch, true);
+    piece_free(text.has_ours ? p : &text);
+    if (text.has_ours) *p = text;
+    return true;
 }
 
 /* ---- modules and libraries ------------------------------------------------------------------------ */
 
 /* What the driver gets next. */
 static void use(struct mm_jit *j) {
-    const bool is_linked = j->linked && !mm_host_env_get()->is_cudas;
     j->image = j->linked ? j->linked : j->own.data;
-    j->options = is_linked ? j->link.options : j->program_options;
-    j->values = is_linked ? j->link.values : j->program_values;
-    j->count = is_linked ? j->link.count : j->program_count;
+    j->options = j->linked ? j->link.options : j->program_options;
+    j->values = j->linked ? j->link.values : j->program_values;
+    j->count = j->linked ? j->link.count : j->program_count;
 }
 
 static void keep_options(struct mm_jit *j, CUjit_option *options, void **values, unsigned count) {
@@ -105,20 +115,8 @@ static void keep_options(struct mm_jit *j, CUjit_option *options, void **values,
     if (j->saved_count) memcpy(j->saved, values, j->saved_count * sizeof *values);
 }
 
-/* Whether the image is to become another: it lacks a service, or, where CUDA's allocator is wanted, it has mm in it. */
-static bool is_wanted(const struct piece *p) {
-    if (mm_host_env_get()->is_cudas) return p->in.kind == MM_CUBIN_WHOLE && mm_cubin_holds_mm(p->in.data, p->in.bytes);
-    return takes_over() && p->service;
-}
-
-static bool try_undo(struct mm_link *l, const struct mm_link_input *in, char *why, size_t why_bytes) {
-    l->image = malloc(in->bytes);
-    l->image_bytes = in->bytes;
-    if (l->image && mm_cubin_try_undo(memcpy(l->image, in->data, in->bytes), in->bytes)) return true;
-    snprintf(why, why_bytes, "%s", l->image ? "it calls what only mm has" : "no memory");
-    mm_link_drop(l);
-    return false;
-}
+/* Whether the image is to become another. */
+static bool is_wanted(const struct piece *p) { return takes_over() && p->service; }
 
 /* What an image has for each architecture; those that it has nothing for are left out. */
 struct pieces {
@@ -151,7 +149,6 @@ static bool try_each(struct mm_jit *j, const struct pieces *p, char *why, size_t
         const struct mm_link_input *const in = &p->at[p->is_of_fatbin ? done : 0].in;
         snprintf(why, why_bytes, "its images for the GPUs here are not alike");
         if (p->is_of_fatbin && !is_wanted(&p->at[done])) is_going_on = false;
-        else if (mm_host_env_get()->is_cudas) is_going_on = try_undo(&links[done], in, why, why_bytes);
         else is_going_on = mm_link_try(&links[done], in, p->archs[done], p->is_of_many, j->program_options, j->program_values, j->program_count, why, why_bytes);
     }
     const bool is_made = is_going_on && try_join(j, links, p);
@@ -159,14 +156,10 @@ static bool try_each(struct mm_jit *j, const struct pieces *p, char *why, size_t
     return is_made;
 }
 
-static void say(const struct piece *p, bool is_done, const char *why) {
+static void say(const struct piece *p, bool is_linked, const char *why) {
     const char *const what = p->in.kind == MM_CUBIN_NONE ? "PTX" : "machine code";
-    const bool is_cudas = mm_host_env_get()->is_cudas;
-    if (is_done ? !mm_host_env_get()->verbose : !may_say()) return;
-    if (is_cudas && is_done) mm_host_say("machine code with mm in it is loaded without");
-    else if (is_cudas) mm_host_say("machine code with mm in it keeps it, in spite of MM_RUN_ALLOCATOR=cuda: %s", why);
-    else if (is_done) mm_host_say("%s that was built without mm is linked with it", what);
-    else mm_host_say("%s loaded at run time keeps CUDA's own %s: %s", what, p->service, why);
+    if (is_linked && mm_host_env_get()->verbose) mm_host_say("%s that was built without mm is linked with it", what);
+    if (!is_linked && may_say()) mm_host_say("%s loaded at run time keeps CUDA's own %s: %s", what, p->service, why);
 }
 
 static void read_pieces(struct mm_jit *j, const void *image, struct pieces *p) {
@@ -176,7 +169,7 @@ static void read_pieces(struct mm_jit *j, const void *image, struct pieces *p) {
     if (!p->is_of_fatbin) {
         if (mm_image_is_ptx((const char *)image)) read_text(p->at, (const char *)image);
         else read_cubin(p->at, image, mm_cubin_bytes(image));
-        if (is_wanted(p->at)) p->count = mm_host_env_get()->is_cudas ? 1 : mm_link_archs(j->is_library, p->archs);
+        if (is_wanted(p->at)) p->count = mm_link_archs(j->is_library, p->archs);
         p->is_of_many = p->count > 1;
         return;
     }
@@ -201,6 +194,7 @@ bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options
         else done = p.count && try_each(j, &p, why, sizeof why);
         say(p.at, done, why);
     }
+    if (p.at->is_bound && may_say()) mm_host_say("machine code with mm in it keeps it, in spite of MM_RUN_ALLOCATOR=cuda: there is no PTX of it");
     if (p.at->has_ours) {
         j->own = p.at->mended;
         memset(&p.at->mended, 0, sizeof p.at->mended);

@@ -7,7 +7,7 @@
  * one line in a process says why. Texts of mmnvcc's call the allocator by mm's names and get CUDA's back in any case. Inputs of cuLink* get no allocator of
  * ours: what comes of the link does.
  *
- * With MM_RUN_ALLOCATOR=cuda nothing is linked, and machine code with mm in it is loaded without (mm_cubin_try_undo).
+ * With MM_RUN_ALLOCATOR=cuda nothing is linked, and in the place of machine code with mm in it the driver gets the text next to it, with CUDA's names.
  */
 #ifndef MM_INTERPOSE_JIT_H
 #define MM_INTERPOSE_JIT_H

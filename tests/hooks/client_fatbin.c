@@ -299,6 +299,51 @@ static void fatbin_code(int argc, char **argv) {
     CHECK(load_code() == 'k' && standin->last_arch_count == 1);
 }
 
+/* Machine code with mm in it, as mmnvcc leaves it. */
+static void add_ours(unsigned arch) {
+    cubin_make(&code, NULL);
+    memcpy(code.head.e_ident + EI_PAD, CUBIN_OF_LINK, EI_NIDENT - EI_PAD - 1);
+    strcpy(cubin_name(&code, 3), MM_HEAP_REF_NAME);
+    add_bytes(ELF, arch, 0, &code, sizeof code);
+}
+
+/* With MM_RUN_ALLOCATOR=cuda: the text in its place, if it is mmnvcc's and for this device. */
+static void fatbin_cudas(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module;
+    CHECK(argc == 0);
+    client_start();
+    for (int is_first = 0; is_first < 2; is_first++) {
+        begin();
+        if (is_first) add_ours(90);
+        add(PTX, 75, LZ4, OURS);
+        if (!is_first) add_ours(90);
+        CHECK(load() == NAMED);
+        OK(cu.cuModuleLoadData(&module, container));
+        CHECK(strcmp(standin->last_text, OWN) == 0);
+    }
+    begin();
+    add(PTX, 75, STORED, OWN); /* of a plain nvcc */
+    CHECK(load() == AS_IT_IS);
+    begin();
+    add_code(90, 0, "malloc", 'm');
+    add(PTX, 75, STORED, OURS);
+    CHECK(load() == AS_IT_IS);
+    standin->arch[1] = 95; /* several architectures have one text */
+    begin();
+    add_ours(90);
+    add(PTX, 75, STORED, OURS);
+    CHECK(load() == NAMED);
+    standin->arch[1] = 0;
+    for (int is_plain = 0; is_plain < 3; is_plain++) { /* no text, or none of mmnvcc's, or none for this device */
+        begin();
+        add_ours(90);
+        if (is_plain) add(PTX, is_plain == 1 ? 75 : 100, STORED, is_plain == 1 ? NOTHING : OURS);
+        CHECK(load() == AS_IT_IS);
+    }
+    CHECK(standin->link_creates == 0);
+}
+
 /* A file of one container, as nvcc -fatbin writes it; argv: the file, and where to put the text that was linked. */
 static void fatbin_file(int argc, char **argv) {
     static char text[1 << 21];
@@ -315,4 +360,4 @@ static void fatbin_file(int argc, char **argv) {
     CHECK(f && fputs(standin->linked_text, f) >= 0 && fclose(f) == 0);
 }
 
-const struct scenario client_fatbin_scenarios[] = {{"fatbin", fatbin}, {"fatbin-code", fatbin_code}, {"fatbin-file", fatbin_file}, {NULL, NULL}};
+const struct scenario client_fatbin_scenarios[] = {{"fatbin", fatbin}, {"fatbin-code", fatbin_code}, {"fatbin-file", fatbin_file}, {"fatbin-cudas", fatbin_cudas}, {NULL, NULL}};

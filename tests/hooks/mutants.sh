@@ -58,7 +58,8 @@ first_failing() {
     done
     for name in link-threads link-never; do scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }; done
     scenario 0 MM_OFF=1 fatbin || { echo "fatbin off"; return; }
-    scenario 1 MM_RUN_ALLOCATOR=cuda cudas || { echo cudas; return; }
+    scenario 0 MM_RUN_ALLOCATOR=cuda cudas || { echo cudas; return; }
+    scenario 1 MM_RUN_ALLOCATOR=cuda fatbin-cudas || { echo fatbin-cudas; return; }
     scenario 0 MM_RUN_ALLOCATOR=cuda jit-names || { echo "jit-names cuda"; return; }
     scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
     bounded "$work/out" "$work/check_memory" || { echo check_memory; return; }

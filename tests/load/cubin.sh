@@ -38,5 +38,7 @@ image debug 90 shared -G
 image lines 90 shared -lineinfo
 image few 90 shared -maxrregcount=32
 image specific 90a shared
+image managed 90 managed
+image references 90 "$src/references.ptx"
 "$test" . "${names[@]}"
 printf 'cubin: %d images linked and put right: passed\n' "${#names[@]}"

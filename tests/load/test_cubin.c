@@ -98,6 +98,40 @@ START_TEST(links_are_put_right) {
 }
 END_TEST
 
+/* The symbol of that name in the first table of symbols; st_name 0 if there is none. */
+static Elf64_Sym symbol_of(const struct image *i, const char *name) {
+    const Elf64_Shdr table = find(i, ".symtab"), names_of = section_of(i, table.sh_link);
+    Elf64_Sym symbol;
+    for (uint64_t at = 0; at < table.sh_size; at += sizeof symbol) {
+        memcpy(&symbol, i->at + table.sh_offset + at, sizeof symbol);
+        if (strcmp(i->at + names_of.sh_offset + symbol.st_name, name) == 0) return symbol;
+    }
+    memset(&symbol, 0, sizeof symbol);
+    return symbol;
+}
+
+/* Of what a program asks for by name: its size, and that it is managed (st_other), a texture or a surface (type). */
+START_TEST(variables_stay_what_they_are) {
+    enum { TEXTURE = 10, SURFACE = 12 };
+    const char *where;
+    struct image plain = image_of(_i, "plain"), linked = image_of(_i, "linked");
+    const Elf64_Shdr table = find(&plain, ".symtab"), names_of = section_of(&plain, table.sh_link);
+    ck_assert(mm_cubin_settle(linked.at, linked.bytes, plain.at, plain.bytes, &where) == NULL);
+    for (uint64_t at = 0; at < table.sh_size; at += sizeof(Elf64_Sym)) {
+        Elf64_Sym symbol;
+        memcpy(&symbol, plain.at + table.sh_offset + at, sizeof symbol);
+        const char *const name = plain.at + names_of.sh_offset + symbol.st_name;
+        const int type = ELF64_ST_TYPE(symbol.st_info);
+        if (!*name || *name == '.' || (type != STT_OBJECT && type != TEXTURE && type != SURFACE)) continue;
+        const Elf64_Sym now = symbol_of(&linked, name);
+        ck_assert_msg(now.st_name && now.st_size == symbol.st_size && now.st_other == symbol.st_other && ELF64_ST_TYPE(now.st_info) == type,
+                      "%s: %s", names[_i], name);
+    }
+    free(plain.at);
+    free(linked.at);
+}
+END_TEST
+
 /* A byte of the program's that a link had changed is told, with its section. */
 START_TEST(changes_are_noticed) {
     static const char *const kinds[] = {".text.", ".nv.constant0.", ".nv.constant3"};
@@ -356,6 +390,7 @@ int main(int argc, char **argv) {
     TCase *tests = tcase_create("cubin");
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, links_are_put_right, 0, argc - 2);
+    tcase_add_loop_test(tests, variables_stay_what_they_are, 0, argc - 2);
     tcase_add_loop_test(tests, changes_are_noticed, 0, argc - 2);
     tcase_add_loop_test(tests, what_is_missing_is_noticed, 0, argc - 2);
     tcase_add_loop_test(tests, stores_in_front_are_found, 0, argc - 2);
