@@ -153,6 +153,15 @@ stale="built with mm's agreement version 9, this is $abi; compile and link it ag
 another() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.o > other.o && diagnoses 1 "$(wrong other.o "$stale")" other.o; }
 another_cubin() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.cubin > other.cubin && diagnoses 1 "$(wrong other.cubin "$stale")" other.cubin; }
 it 'mmdoctor, another agreement' another_cubin
+# plain.cubin with other bytes in its header: OFFSET BYTES...
+headed() { "$nvcc" -cubin -arch=sm_90 "$src/one.cu" -o headed.cubin && while (($#)); do printf '%b' "$2" | dd of=headed.cubin bs=1 seek="$1" conv=notrunc 2> /dev/null; shift 2; done; }
+# The architecture is the second byte of e_flags, at 48, and was the first before CUDA 13 (EI_ABIVERSION, at 8, 7).
+unserved() { headed 49 '\x46' && diagnoses 1 "$(wrong headed.cubin "keeps CUDA's own malloc on sm_70, for which mm has no code; build mm with it in ARCHS")" headed.cubin; }
+it 'mmdoctor, an architecture that mm has no code for' unserved
+older() { headed 8 '\x07' 48 '\x5a\x05' && diagnoses 0 "$(lines headed.cubin: "$loaded sm_90 (free)")" headed.cubin; }
+it 'mmdoctor, a cubin of CUDA 12' older
+strange() { headed 16 '\x07\x00' && diagnoses 0 "$(lines headed.cubin: 'images that cannot be looked into: 1')" headed.cubin; }
+it 'mmdoctor, a cubin of a type that is not known' strange
 it 'mmdoctor, another agreement, object' another
 broken() {
     head -c 3000 one.o > broken.o && head -c 3000 ours.a > broken.a &&
@@ -352,6 +361,7 @@ it 'completion of mmrun -' eval 'has " $(completes mmrun -) " " -h " && has " $(
 it 'completion of mmrun --check --' eval 'has " $(completes mmrun --check --) " " --fill= "'
 # bash takes --fill=zero for three words
 it 'completion of mmrun --fill=' offers 'zero junk none' mmrun --fill =
+it 'completion of mmrun --allocator=' offers 'mm cuda' mmrun --allocator =
 it 'completion of mmrun --fill=j' offers 'junk' mmrun --fill = j
 it 'completion of mmrun --stats=' offers 'text json csv' mmrun --check --stats =
 it 'completion of mmrun --heap-map=' eval 'has " $(completes mmrun --heap-map = ow) " " own.c "'
