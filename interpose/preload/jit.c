@@ -157,9 +157,11 @@ static bool try_each(struct mm_jit *j, const struct pieces *p, char *why, size_t
 }
 
 static void say(const struct piece *p, bool is_linked, const char *why) {
-    const char *const what = p->in.kind == MM_CUBIN_NONE ? "PTX" : "machine code";
-    if (is_linked && mm_host_env_get()->verbose) mm_host_say("%s that was built without mm is linked with it", what);
-    if (!is_linked && may_say()) mm_host_say("%s loaded at run time keeps CUDA's own %s: %s", what, p->service, why);
+    const bool is_text = p->in.kind == MM_CUBIN_NONE;
+    if (is_linked ? !mm_host_env_get()->verbose : !may_say()) return;
+    if (is_linked) mm_host_say("%s that was built without mm is linked with it", is_text ? "PTX" : "machine code");
+    else if (is_text) mm_host_say("PTX loaded at run time keeps CUDA's own malloc: %s", why);
+    else mm_host_say("machine code loaded at run time keeps CUDA's own %s: %s", p->service, why);
 }
 
 static void read_pieces(struct mm_jit *j, const void *image, struct pieces *p) {

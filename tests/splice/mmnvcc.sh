@@ -270,12 +270,12 @@ libraries() {
         for file in good early; do
             "$lib/mmdevice" $file "$CUDA_HOME/bin" "$lib/devicelib.c" $file/device 90 || fail "mmdevice from $file/mm_90.ptx"
         done
-        same "device libraries from a fragment of too early a version" "$(diff -r good/device early/device && ls early/device)" \
+        same "device libraries from a text of too early a version" "$(diff -r good/device early/device && ls early/device)" \
             "$(printf '%s\n' driver.fatbin mm24.a mm32.a mmptx.a release)"
     else
-        echo "mmnvcc.sh: fragments of too early a version not tried: this ptxas does not list its versions"
+        echo "mmnvcc.sh: texts of too early a version not tried: this ptxas does not list its versions"
     fi
-    refuses "a fragment that ptxas refuses" "*mm*_90.ptx, line 4*mmdevice: '$CUDA_HOME/bin/ptxas' takes not all fragments" \
+    refuses "a text that ptxas refuses" "*mm*_90.ptx, line 3*mmdevice: '$CUDA_HOME/bin/ptxas' takes not all texts" \
         "$lib/mmdevice" wrong "$CUDA_HOME/bin" "$lib/devicelib.c" refused 90
 }
 
