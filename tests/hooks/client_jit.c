@@ -17,7 +17,8 @@
 
 /* Those that become something else, and those that do not. The last two of the former are older PTX than some of what mm has for
  * older architectures; for the last it has nothing of its own. */
-static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST, HEAD("sm_75, debug") FREE REST, HEAD("sm_90a") MALLOC REST,
+static char lowest_debug[] = HEAD("sm_75, debug") FREE REST;
+static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST, lowest_debug, HEAD("sm_90a") MALLOC REST,
                                         HEAD("sm_999") ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, "
                                                        ".param .b64 a);\n" REST,
                                         ".version 8.7\n.target sm_120\n.address_size 64\n" MALLOC REST,
@@ -111,6 +112,7 @@ static void check_counts(void) {
 /* By every way: as machine code, if the driver links, or else as text. */
 static void jit_as(bool is_linked, long *launches) {
     CUresult r;
+    client_for_lowest(lowest_debug);
     long count = *launches;
     standin->refuse_fatbin = !is_linked;
     for (int e = 0; e < ENTRIES; e++) {

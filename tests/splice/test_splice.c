@@ -104,11 +104,20 @@ static const struct {
     {HEAD ".weak .const .align 16 .b8 " HEAP_VARIABLE ";", 4,
      "this module holds " MM_HEAP_REF_NAME ", but not all of malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size"},
     {".version 9.0\n.target sm_70\n.address_size 64\n" MALLOC, 2,
-     "this module is for sm_70, the allocator for sm_75 and later"},
+     NULL /* the architecture is the fragment's */},
     {".version 9.0\n.target sm_90x\n", 2, "expected an architecture such as sm_90, found 'sm_90x'"},
     {".version 5.9\n.target sm_90\n.address_size 64\n" MALLOC, 1, NULL /* the version is the fragment's */},
     {".version 6.0\n.target sm_90\n.address_size 64\n" MALLOC, 1, NULL /* the version is the fragment's */},
 };
+
+/* What is said of a module for sm_70, older than all that mm is built for. */
+static const char *lowest(void) {
+    static char said[100];
+    struct mm_splice_header header;
+    ck_assert(mm_splice_read_header(fragment.data, fragment.bytes, &header));
+    snprintf(said, sizeof said, "this module is for sm_70, the allocator for sm_%u and later", (unsigned)header.target);
+    return said;
+}
 
 START_TEST(bad_input_is_refused) {
     struct mm_splice_text out;
@@ -117,7 +126,8 @@ START_TEST(bad_input_is_refused) {
     ck_assert_ptr_null(out.data);
     ck_assert_int_eq(error.line, refused[_i].line);
     if (refused[_i].message) ck_assert_str_eq(error.message, refused[_i].message);
-    else ck_assert_ptr_nonnull(strstr(error.message, ", the allocator needs "));
+    else if (refused[_i].line == 1) ck_assert_ptr_nonnull(strstr(error.message, ", the allocator needs "));
+    else ck_assert_str_eq(error.message, lowest());
 }
 END_TEST
 
