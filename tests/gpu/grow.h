@@ -84,6 +84,8 @@ static inline size_t total_memory(void) {
 }
 static inline void fresh(void) { CUDA_OK(cudaDeviceReset()); }
 
+#define NEEDS_ALL() NEEDS(total_memory() / 20 * 19) /* nearly */
+
 struct named_test {
     const char *name;
     const TTest *const *test;

@@ -86,7 +86,8 @@ static int by_size(const void *a, const void *b) { return (*(const double *)a > 
 START_TEST(one_kernel) {
     const unsigned n = 65536;
     unsigned long long bytes = MIB;
-    while (n * bytes > total_memory() / 2) bytes /= 2;
+    fresh();
+    while (n * bytes > free_memory() / 2) bytes /= 2;
     double cold[5], warm_ms[5];
     for (int round = 0; round < 5; round++) {
         fresh();
@@ -183,6 +184,7 @@ START_TEST(exhausted) {
     const unsigned n = 262144;
     unsigned long long **p;
     void *most;
+    NEEDS(20 * GIB);
     CUDA_OK(cudaMalloc(&p, n * sizeof *p));
     CUDA_OK(cudaMalloc(&most, free_memory() - 4 * GIB));
     make<<<ctas(n), 256>>>(p, n, 64 << 10, 0, r); /* 16 GiB of less than 4 */
