@@ -74,12 +74,10 @@ static void make_heap(const struct mm_driver *d, struct context *c, CUcontext cu
     if (current != c->handle) mm_driver_leave(d, &visit);
 }
 
-void mm_attach_prepare(const struct mm_driver *d) {
-    CUcontext current = NULL;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (!d || inside || mm_forked || d->cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current) return;
-    if (d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return;
-    inside = true;
+static bool loaded_for_all; /* code that allocates came while no context was current: any may be the one */
+
+/* The current context's heap, if it has none. The thread's capture mode is relaxed. */
+static void prepare(const struct mm_driver *d, CUcontext current) {
     pthread_mutex_lock(&mm_contexts_lock);
     struct context *c = mm_context_home(d, current, true);
     const bool is_due = c && c->handle == current && !c->heap && !c->prepared; /* a green one's home is not current */
@@ -88,6 +86,16 @@ void mm_attach_prepare(const struct mm_driver *d) {
     if (prepared && mm_host_heap_try_prepare(d, prepared)) c->prepared = prepared;
     else free(prepared);
     pthread_mutex_unlock(&mm_contexts_lock);
+}
+
+void mm_attach_prepare(const struct mm_driver *d) {
+    CUcontext current = NULL;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!d || inside || mm_forked || d->cuCtxGetCurrent(&current) != CUDA_SUCCESS) return;
+    if (!current) __atomic_store_n(&loaded_for_all, true, __ATOMIC_RELAXED);
+    if (!current || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return;
+    inside = true;
+    prepare(d, current);
     inside = false;
     d->cuThreadExchangeStreamCaptureMode(&mode);
 }
@@ -241,6 +249,7 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
         error.call = NULL, error.code = CUDA_SUCCESS;
         answer = ask_kernel(d, kernel, context, &handle, &v, &error);
     }
+    if (answer == ANSWER_NO && __atomic_load_n(&loaded_for_all, __ATOMIC_RELAXED)) prepare(d, context); /* before it runs */
 
     pthread_mutex_lock(&mm_contexts_lock);
     if (answer == ANSWER_YES && v.bytes != MM_HEAP_REF_BYTES) {

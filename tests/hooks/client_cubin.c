@@ -194,6 +194,25 @@ static void prepared(int argc, char **argv) {
     }
 }
 
+/* A library is loaded before there is a context: where another kernel is launched first, the heap is prepared before that. */
+static void prepared_later(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUlibrary library;
+    CUkernel k;
+    client_start();
+    make_built();
+    OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuLibraryLoadData(&library, &cubin, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
+    client_start();
+    CHECK(is_nothing_there());
+    OK(client_launch(client_function("plain"), NULL));
+    CHECK(standin->reservations == 2 && standin->registrations == 1 && standin->launches_with_variable == 0);
+    const int mappings = standin->mappings;
+    OK(client_launch((CUfunction)k, NULL));
+    CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0 && standin->mappings == mappings + 1);
+}
+
 /* Whatever fails while a heap is prepared: nothing is left of it, nothing is said, and the first launch makes the heap. */
 static void prepared_fails(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -260,6 +279,6 @@ static void cubin_file(int argc, char **argv) {
 }
 
 const struct scenario client_cubin_scenarios[] = {
-    {"cubins", cubins},           {"cubin-damaged", cubin_damaged}, {"cubin-kept", cubin_kept}, {"cubin-fails", cubin_fails}, {"prepared", prepared}, {"prepared-fails", prepared_fails},
+    {"cubins", cubins},           {"cubin-damaged", cubin_damaged}, {"cubin-kept", cubin_kept}, {"cubin-fails", cubin_fails}, {"prepared", prepared}, {"prepared-later", prepared_later}, {"prepared-fails", prepared_fails},
     {"cubin-links", cubin_of_links}, {"cubin-file", cubin_file},       {NULL, NULL},
 };
