@@ -6,6 +6,7 @@ set -u
 build=$1
 shift
 left_mib=8192 passed=0 failed=0
+export MM_TEST_SHARED=1
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT || exit
 
 # run NAME SUITE: says how it went, and what it printed if it failed.
