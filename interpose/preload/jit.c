@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "interpose/load/cubin.h"
+#include "interpose/load/elf.h"
 #include "interpose/load/wants.h"
 #include "interpose/load/image.h"
+#include "interpose/preload/attach.h"
 #include "interpose/preload/resolve.h"
 #include "interpose/load/ptx/counts.h"
 #include "interpose/load/ptx/names.h"
@@ -127,6 +129,7 @@ static bool try_cubin(struct mm_jit *j, const void *image, size_t bytes, CUjit_o
     const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
     const char *const service = kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE ? mm_wants_name(mm_wants_of_elf(image, bytes)) : NULL;
     char why[1200] = "it comes with more options than mm knows";
+    if (!service) j->has_heap = mm_elf_defines(image, bytes, MM_HEAP_REF_NAME);
     if (!service || mm_host_env_get()->is_off) return false;
     if (count > MM_JIT_OPTIONS_MAX || !mm_link_try_cubin(&j->link, image, bytes, options, values, count, j->is_library, why, sizeof why)) {
         if (may_say()) mm_host_say("machine code loaded at run time keeps CUDA's own %s: %s", service, why);
@@ -193,6 +196,7 @@ bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
     if (r == CUDA_SUCCESS) {
         if (j->link.image) mm_link_give(&j->link, j->program_values);
         if (j->image == j->own.data) mm_jit_answer(j, r);
+        else mm_attach_prepare(mm_driver_get());
         drop(j);
         return true;
     }
@@ -212,6 +216,7 @@ bool mm_jit_try_next(struct mm_jit *j) {
 }
 
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {
+    if (r == CUDA_SUCCESS && j->has_heap) mm_attach_prepare(mm_driver_get());
     if (r == CUDA_SUCCESS && j->refused != CUDA_SUCCESS && may_say())
         mm_host_say("code loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)",
                     name_of(j->refused).text);

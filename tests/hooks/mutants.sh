@@ -52,7 +52,7 @@ first_failing() {
     scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
     scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
-    for name in cubins cubin-damaged cubin-links; do
+    for name in cubins cubin-damaged cubin-links prepared prepared-later prepared-fails; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
     for name in links device changed unfinished refused; do
