@@ -6,13 +6,17 @@ SPLICE_CHECK_FLAGS = $(shell pkg-config --cflags --libs check)
 SPLICE_PTX := $(foreach v,plain debug lines,$(foreach p,all none one address,$(SPLICE_TEST)/ptx/$p.$v.ptx))
 COUNTS_PTX := $(foreach v,plain debug lines parts,$(SPLICE_TEST)/ptx/arrays.$v.ptx)
 
-.PHONY: check-splice
+SPLICE_FRAGMENT = $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx
+
+.PHONY: check-splice check-splice-suites check-splice-mutants check-mmnvcc
 check: check-splice
-check-splice: $(SPLICE_TEST)/test_ptx $(SPLICE_TEST)/test_counts $(SPLICE_TEST)/images $(SPLICE_PTX) $(COUNTS_PTX) all
-	$(SPLICE_TEST)/test_ptx $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX)
+check-splice: check-splice-suites check-splice-mutants check-mmnvcc
+check-splice-suites: $(SPLICE_TEST)/test_ptx $(SPLICE_TEST)/test_counts $(SPLICE_PTX) $(COUNTS_PTX) $(MM_PTX)
+	$(SPLICE_TEST)/test_ptx $(SPLICE_FRAGMENT) $(SPLICE_PTX)
 	$(SPLICE_TEST)/test_counts $(COUNTS_PTX)
-	CC='$(CC)' CHECK_FLAGS='$(SPLICE_CHECK_FLAGS)' tests/splice/mutants.sh $(SPLICE_TEST)/mutants \
-	    $(BUILD)/lib/ptx/mm_$(MM_ARCH_FIRST).ptx $(SPLICE_PTX) -- $(COUNTS_PTX)
+check-splice-mutants: $(SPLICE_PTX) $(COUNTS_PTX) $(MM_PTX)
+	CC='$(CC)' CHECK_FLAGS='$(SPLICE_CHECK_FLAGS)' tests/splice/mutants.sh $(SPLICE_TEST)/mutants $(SPLICE_FRAGMENT) $(SPLICE_PTX) -- $(COUNTS_PTX)
+check-mmnvcc: $(SPLICE_TEST)/images all
 	CUDA_HOME='$(CUDA_HOME)' tests/splice/mmnvcc.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(SPLICE_TEST)/programs
 
 $(SPLICE_TEST)/test_ptx $(SPLICE_TEST)/test_counts: $(SPLICE_TEST)/%: tests/splice/%.c $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libload.a tests/runner.h

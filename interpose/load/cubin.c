@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "interpose/load/elf.h"
-#include "mmconfig.h"
 
 enum {
     TYPE_EXTENSIBLE = 0xff00,         /* e_type */
@@ -211,21 +210,4 @@ const char *mm_cubin_settle(void *image, size_t bytes, const void *original, siz
     for (unsigned i = 0; !wrong && i < was.sections; i++) wrong = settle_section(&v, &was, i, where, &next);
     if (!wrong) settle_empty(&v, &was);
     return wrong;
-}
-
-/* ---- with mm in it --------------------------------------------------------------------------------- */
-
-bool mm_cubin_holds_mm(const void *image, size_t bytes) {
-    struct mm_elf_symbols t;
-    struct mm_elf v;
-    if (!mm_elf_try_open(&v, image, bytes)) return false;
-    for (unsigned i = 0; i < v.sections; i++) {
-        const Elf64_Shdr s = mm_elf_section(&v, i);
-        if (s.sh_type != SHT_SYMTAB || !mm_elf_try_symbols(&v, &s, &t)) continue;
-        for (uint64_t k = 0; k < t.count; k++) {
-            const Elf64_Sym its = mm_elf_symbol(&t, k);
-            if (its.st_shndx != SHN_UNDEF && its.st_name < t.names_bytes && strcmp(t.names + its.st_name, MM_HEAP_REF_NAME) == 0) return true;
-        }
-    }
-    return false;
 }

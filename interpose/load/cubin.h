@@ -42,7 +42,4 @@ bool mm_cubin_open(void *image, size_t bytes);
  * words; *where is then the name of the section, in one of the images, or "". */
 const char *mm_cubin_settle(void *image, size_t bytes, const void *original, size_t original_bytes, const char **where);
 
-/* Whether mm is in a cubin: its heap variable. */
-bool mm_cubin_holds_mm(const void *image, size_t bytes);
-
 #endif

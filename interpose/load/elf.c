@@ -60,3 +60,17 @@ Elf64_Sym mm_elf_symbol(const struct mm_elf_symbols *t, uint64_t i) {
     return s;
 }
 
+bool mm_elf_defines(const void *image, size_t bytes, const char *name) {
+    struct mm_elf e;
+    struct mm_elf_symbols t;
+    if (!mm_elf_try_open(&e, image, bytes)) return false;
+    for (unsigned i = 0; i < e.sections; i++) {
+        const Elf64_Shdr s = mm_elf_section(&e, i);
+        if (s.sh_type != SHT_SYMTAB || !mm_elf_try_symbols(&e, &s, &t)) continue;
+        for (uint64_t k = 0; k < t.count; k++) {
+            const Elf64_Sym symbol = mm_elf_symbol(&t, k);
+            if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < t.names_bytes && strcmp(t.names + symbol.st_name, name) == 0) return true;
+        }
+    }
+    return false;
+}

@@ -42,4 +42,7 @@ struct mm_elf_symbols {
 bool mm_elf_try_symbols(const struct mm_elf *e, const Elf64_Shdr *s, struct mm_elf_symbols *t);
 Elf64_Sym mm_elf_symbol(const struct mm_elf_symbols *t, uint64_t k);
 
+/* Whether a table of symbols has this name, and not as undefined. False also if the image is damaged. */
+bool mm_elf_defines(const void *image, size_t bytes, const char *name);
+
 #endif

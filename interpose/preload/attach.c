@@ -51,22 +51,53 @@ static void at_process_exit(void) {
     pthread_mutex_unlock(&mm_contexts_lock);
 }
 
+static void watch_process(void) {
+    static bool watching;
+    if (!watching) watching = pthread_atfork(NULL, NULL, in_child) == 0 && atexit(at_process_exit) == 0;
+}
+
 /* `current` is c, or a green context whose home that is. */
 static void make_heap(const struct mm_driver *d, struct context *c, CUcontext current) {
-    static bool watching;
     struct mm_driver_visit visit;
-    if (!watching) watching = pthread_atfork(NULL, NULL, in_child) == 0 && atexit(at_process_exit) == 0;
+    watch_process();
     if (current != c->handle && !mm_driver_try_enter(d, c->handle, &visit)) return;
     size_t limit_bytes = 0;
     if (c->limit_is_set)
         limit_bytes = c->limit_bytes;
     else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS)
         limit_bytes = 0;
-    c->heap = (struct mm_host_heap *)malloc(sizeof *c->heap);
+    c->heap = c->prepared ? c->prepared : (struct mm_host_heap *)calloc(1, sizeof *c->heap);
+    c->prepared = NULL;
     if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes);
     if (c->heap && (c->heap->kernels || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; c->heap && i < c->peer_count; i++) mm_host_heap_access(d, c->heap, c->peers[i], true);
     if (current != c->handle) mm_driver_leave(d, &visit);
+}
+
+static bool loaded_for_all; /* code that allocates came while no context was current: any may be the one */
+
+/* The current context's heap, if it has none. The thread's capture mode is relaxed. */
+static void prepare(const struct mm_driver *d, CUcontext current) {
+    pthread_mutex_lock(&mm_contexts_lock);
+    struct context *c = mm_context_home(d, current, true);
+    const bool is_due = c && c->handle == current && !c->heap && !c->prepared; /* a green one's home is not current */
+    struct mm_host_heap *prepared = is_due ? (struct mm_host_heap *)calloc(1, sizeof *prepared) : NULL;
+    if (prepared) watch_process();
+    if (prepared && mm_host_heap_try_prepare(d, prepared)) c->prepared = prepared;
+    else free(prepared);
+    pthread_mutex_unlock(&mm_contexts_lock);
+}
+
+void mm_attach_prepare(const struct mm_driver *d) {
+    CUcontext current = NULL;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!d || inside || mm_forked || d->cuCtxGetCurrent(&current) != CUDA_SUCCESS) return;
+    if (!current) __atomic_store_n(&loaded_for_all, true, __ATOMIC_RELAXED);
+    if (!current || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return;
+    inside = true;
+    prepare(d, current);
+    inside = false;
+    d->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 /* ---- modules --------------------------------------------------------------------------------- */
@@ -151,12 +182,18 @@ static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUco
     return ANSWER_FAILED;
 }
 
+static bool has_heaps(void) {
+    const struct context *c = mm_contexts;
+    while (c && !c->heap) c = c->next;
+    return c != NULL;
+}
+
 /* Writes the heap into the variable, making the heap first if there is none. Under the lock. */
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v,
                         struct mm_driver_error *error) {
-    struct mm_heap_ref present;
+    struct mm_heap_ref present = {.heap = 0};
     struct context *c = mm_context_home(d, handle, false); /* first, as it may wait */
-    if (!mm_host_ref_try_read(d, v->address, &present, error)) return false;
+    if (has_heaps() && !mm_host_ref_try_read(d, v->address, &present, error)) return false;
     /* Another kernel of the module was first; or this is a second name of a context that has a heap. */
     for (struct context *other = mm_contexts; other && present.heap; other = other->next)
         if (other->heap && other->heap->ref.heap == present.heap) return true;
@@ -212,6 +249,7 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
         error.call = NULL, error.code = CUDA_SUCCESS;
         answer = ask_kernel(d, kernel, context, &handle, &v, &error);
     }
+    if (answer == ANSWER_NO && __atomic_load_n(&loaded_for_all, __ATOMIC_RELAXED)) prepare(d, context); /* before it runs */
 
     pthread_mutex_lock(&mm_contexts_lock);
     if (answer == ANSWER_YES && v.bytes != MM_HEAP_REF_BYTES) {
@@ -339,6 +377,7 @@ void mm_attach_ended(const struct mm_driver *d, struct context *c, bool has_ende
     mm_context_settled(c); /* they look again when the lock is free */
     if (has_ended) {
         if (!c->heap || (d && mm_host_heap_drop(d, c->heap))) free(c->heap);
+        if (!c->prepared || (d && mm_host_heap_drop(d, c->prepared))) free(c->prepared);
         mm_context_remove(c);
     } else if (c->heap && d) {
         mm_host_heap_reopen(d, c->heap);

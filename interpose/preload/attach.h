@@ -17,6 +17,11 @@ __attribute__((cold)) void mm_attach_first_launch(const struct mm_driver *d, CUf
 /* Says, once in a process, that a driver call failed and a kernel is launched without a look at it. */
 __attribute__((cold)) void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code);
 
+/* Code that allocates was loaded: the heap of the current context, if there is none, is prepared (mm_host_heap_try_prepare), as the first launch
+ * may come next to a kernel that occupies the device. If no context is current, those in which some other kernel is launched first are
+ * prepared before that. */
+void mm_attach_prepare(const struct mm_driver *d);
+
 /* To be called before anything that makes `kernel` (CUfunction or CUkernel) run. A stream that was created
  * decides the context, the default streams (NULL, legacy, per thread) mean the current one; `context`,
  * if not NULL, overrules both (graph nodes). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The contexts that we know of: one entry for each that has a heap, a limit or peers, and for each green context that kernels
+/* The contexts that we know of: one entry for each that has a heap, or one prepared, a limit or peers, and for each green context that kernels
  * were launched in. All functions are called under the lock.
  *
  * A green context is a name for its device's primary context with fewer multiprocessors: modules and memory are the primary
@@ -17,6 +17,7 @@ struct context {
     CUcontext handle;
     CUcontext home; /* of a green one: the primary context that it is part of; NULL: it is none */
     struct mm_host_heap *heap; /* NULL: none made yet */
+    struct mm_host_heap *prepared; /* what it will be made of; NULL: nothing, or it is made */
     bool is_ending; /* the driver is ending it: whoever means this handle waits for the outcome */
     bool limit_is_set;
     uint64_t limit_bytes;

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "interpose/load/cubin.h"
+#include "interpose/load/elf.h"
 #include "interpose/load/image.h"
 #include "interpose/load/ptx/counts.h"
 #include "interpose/load/ptx/names.h"
 #include "interpose/load/wants.h"
+#include "interpose/preload/attach.h"
 #include "interpose/preload/resolve.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
@@ -53,6 +55,7 @@ struct piece {
     char *copy;                       /* of its text, with a zero behind it */
     struct mm_text mended;
     bool has_ours; /* a text with mm's names */
+    bool has_heap; /* machine code with mm in it */
     bool is_bound; /* machine code with mm in it, where CUDA's allocator is wanted */
     const char *service; /* what it lacks; NULL: nothing */
     struct mm_link_input in;
@@ -74,8 +77,9 @@ static void read_text(struct piece *p, const char *text) {
 static void read_cubin(struct piece *p, const void *image, size_t bytes) {
     const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
     p->in = (struct mm_link_input){kind, image, bytes};
-    p->is_bound = mm_host_env_get()->is_cudas && mm_cubin_holds_mm(image, bytes);
     if (kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE) p->service = mm_wants_name(mm_wants_of_elf(image, bytes));
+    p->has_heap = !p->service && mm_elf_defines(image, bytes, MM_HEAP_REF_NAME);
+    p->is_bound = p->has_heap && mm_host_env_get()->is_cudas;
 }
 
 static void read_chosen(struct piece *p, const void *image, int arch, bool is_ptx_forced) {
@@ -190,6 +194,7 @@ bool mm_jit_try_image(struct mm_jit *j, const void *image, CUjit_option *options
     if (!image) return false;
     keep_options(j, options, values, count);
     read_pieces(j, image, &p);
+    j->has_heap = p.at->has_heap;
     if (is_wanted(p.at)) {
         const bool is_for_one = p.is_of_many && !p.is_of_fatbin && p.at->in.kind != MM_CUBIN_NONE;
         if (is_for_one) snprintf(why, sizeof why, "there are GPUs of several architectures, and it is for one");
@@ -240,6 +245,7 @@ bool mm_jit_is_taken(struct mm_jit *j, CUresult r) {
     if (r == CUDA_SUCCESS) {
         if (j->linked) mm_link_give(&j->link, j->program_values);
         if (j->image == j->own.data) mm_jit_answer(j, r);
+        else mm_attach_prepare(mm_driver_get());
         drop(j);
         return true;
     }
@@ -261,6 +267,7 @@ bool mm_jit_try_next(struct mm_jit *j) {
 }
 
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {
+    if (r == CUDA_SUCCESS && j->has_heap) mm_attach_prepare(mm_driver_get());
     if (r == CUDA_SUCCESS && j->refused != CUDA_SUCCESS && may_say())
         mm_host_say("code loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)",
                     name_of(j->refused).text);

@@ -28,6 +28,7 @@ struct mm_jit {
     struct mm_text own;  /* with CUDA's names, if the program's has mm's */
     CUresult refused; /* what the driver said, if it did not take `linked` */
     bool is_library;
+    bool has_heap; /* the program's image is machine code with mm's heap variable: mmnvcc's */
     /* The program's options. The driver writes into their values, and a second call must find what the first did. */
     CUjit_option *program_options;
     void **program_values, *saved[MM_JIT_OPTIONS_MAX];

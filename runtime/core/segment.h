@@ -87,6 +87,30 @@ MM_FN_RARE void mm_segment_unlist(const struct mm_heap_ref *ref, uint32_t s, uin
         mm_tree_insert(t, s);
 }
 
+/* Takes segment s out of both trees of class c. Returns those of which it was the last one in its leaf, as bits. */
+MM_FN_LEAF uint32_t mm_segment_leave(const struct mm_heap_ref *ref, uint32_t s, uint32_t c) {
+    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE), avail = mm_segment_class_tree(ref, c, MM_AVAIL);
+    const uint64_t bit = 1ull << (s % 64);
+    const uint64_t wholes = mm_and_relaxed_u64(mm_tree_leaf(whole, s), ~bit), avails = mm_and_relaxed_u64(mm_tree_leaf(avail, s), ~bit);
+    return (uint32_t)(wholes == bit) << MM_WHOLE | (uint32_t)(avails == bit) << MM_AVAIL;
+}
+
+/* All blocks of segment s of class c are the caller's: it is nobody's now. Out of line, so that mm_segment_put_back keeps less on the stack. */
+MM_FN_RARE void mm_segment_end(const struct mm_heap_ref *ref, uint32_t s, uint32_t c) {
+    struct mm_heap *h = mm_heap_of(ref);
+    struct mm_segment *at = mm_segment_at(ref, s);
+    mm_add_relaxed_u64(&h->classes[c].segments, 0 - 1ull);
+    mm_store_relaxed_u64(&at->owner, MM_OWNER_NOBODY);
+    mm_store_relaxed_u64(&at->avail, 0);
+    const uint32_t last = mm_segment_leave(ref, s, c); /* what that calls for can wait until the segment can be had */
+    mm_tree_insert(mm_segment_free_tree(ref), s);
+    if (last >> MM_WHOLE & 1) mm_tree_retract(mm_segment_class_tree(ref, c, MM_WHOLE), s);
+    if (last >> MM_AVAIL & 1) mm_tree_retract(mm_segment_class_tree(ref, c, MM_AVAIL), s);
+    mm_add_relaxed_u64(&h->free_count, 1);
+    if (s < mm_load_relaxed_u64(&h->free_near)) mm_store_relaxed_u64(&h->free_near, s);
+    mm_version_raise(h);
+}
+
 /* Gives the blocks of `bits` back to segment s of class c, and the segment to nobody if that is all. The
  * caller holds the bits. seen: what `whole` was a moment ago. Releases. */
 MM_FN_RARE void mm_segment_put_back(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t bits, uint64_t seen) {
@@ -115,18 +139,7 @@ MM_FN_RARE void mm_segment_put_back(const struct mm_heap_ref *ref, uint32_t s, u
             bits = all;
         }
     }
-    mm_add_relaxed_u64(&h->classes[c].segments, 0 - 1ull);
-    mm_store_relaxed_u64(&at->owner, MM_OWNER_NOBODY);
-    mm_store_relaxed_u64(&at->avail, 0);
-    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE), avail = mm_segment_class_tree(ref, c, MM_AVAIL);
-    const uint64_t bit = 1ull << (s % 64); /* out of both at once; what that calls for can wait until the segment can be had */
-    const uint64_t wholes = mm_and_relaxed_u64(mm_tree_leaf(whole, s), ~bit), avails = mm_and_relaxed_u64(mm_tree_leaf(avail, s), ~bit);
-    mm_tree_insert(mm_segment_free_tree(ref), s);
-    if (wholes == bit) mm_tree_retract(whole, s);
-    if (avails == bit) mm_tree_retract(avail, s);
-    mm_add_relaxed_u64(&h->free_count, 1);
-    if (s < mm_load_relaxed_u64(&h->free_near)) mm_store_relaxed_u64(&h->free_near, s);
-    mm_version_raise(h);
+    mm_segment_end(ref, s, c);
 }
 
 MM_FN void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t bits) {

@@ -34,6 +34,13 @@ static bool try_write(const struct mm_driver *d, const struct mm_host_heap *h, C
     return done;
 }
 
+bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *h, uint64_t segments, struct mm_driver_error *error) {
+    const uint64_t bytes = mm_layout_fresh_bytes(&h->layout, segments), zero = 0;
+    if (!mm_copy_try_fresh(d, h->metadata.base, bytes, zeros_of(h), &zero, sizeof zero, error)) return false;
+    h->zeroed_bytes = bytes;
+    return true;
+}
+
 bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base, CUdeviceptr user_base,
                         uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error) {
     if (mm_host_env_get()->is_checked && user_base && !try_guard(d, h, error)) return false;
@@ -48,7 +55,8 @@ bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdev
     image->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);
     h->ref = image->ref;
-    return try_write(d, h, metadata_base, mm_layout_fresh_bytes(&h->layout, segments), image, error);
+    const uint64_t bytes = mm_layout_fresh_bytes(&h->layout, segments);
+    return try_write(d, h, metadata_base, bytes > h->zeroed_bytes ? bytes : 0, image, error);
 }
 
 bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {

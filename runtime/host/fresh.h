@@ -5,6 +5,8 @@
 
 #include "runtime/host/heap.h"
 
+/* Zeroes the metadata of a heap with so many segments, before there is an image. */
+bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t segments, struct mm_driver_error *error);
 /* Writes the image of a heap with these segments, which becomes *heap's: its ref is set. mailbox: 0 if it does not grow. */
 bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *heap, CUdeviceptr metadata_base, CUdeviceptr user_base,
                         uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error);

@@ -23,6 +23,7 @@
 /* What is asked for, and what the device has. */
 struct budget {
     uint64_t total_bytes, free_bytes;
+    uint64_t metadata_bytes; /* that were mapped then */
     uint64_t asked_bytes; /* by MM_HEAP_SIZE, the program's limit, or the default */
     bool is_capped;       /* by MM_HEAP_MAX */
 };
@@ -46,6 +47,7 @@ static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64
     if (!MM_DRIVER_TRY(d, error, cuMemGetInfo, &free_now, &total_now)) return false;
     b->total_bytes = total;
     b->free_bytes = free_now;
+    b->metadata_bytes = mm_chunks_metadata_bytes(&h->chunks);
     h->reserve_bytes = min_u64(total / MM_HOST_RESERVE_DIVISOR, MM_HOST_RESERVE_BYTES);
     uint64_t ceiling = size_of(env->heap_max, total);
     b->is_capped = ceiling != 0;
@@ -89,7 +91,8 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
 }
 
 /* Memory that both sides reach. The caller's is the host's own, so that it outlives the context. */
-static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr *mailbox, struct mm_driver_error *error) {
+static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    CUdeviceptr mailbox = 0;
     void *at = mmap(NULL, sizeof *h->shared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
         error->call = "mmap";
@@ -97,8 +100,9 @@ static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, CUdevic
         return false;
     }
     if (MM_DRIVER_TRY(d, error, cuMemHostRegister, at, sizeof *h->shared, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE)) {
-        if (MM_DRIVER_TRY(d, error, cuMemHostGetDevicePointer, mailbox, at, 0)) {
+        if (MM_DRIVER_TRY(d, error, cuMemHostGetDevicePointer, &mailbox, at, 0)) {
             h->shared = (struct mm_host_shared *)at;
+            h->ref.mailbox = mailbox;
             return true;
         }
         d->cuMemHostUnregister(at);
@@ -107,11 +111,10 @@ static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, CUdevic
     return false;
 }
 
-static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h, struct budget *b,
-                              struct mm_driver_error *error, struct mm_driver_error *no_growth) {
+/* Addresses, and the metadata that are not of segments. */
+static bool try_found(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes, struct mm_driver_error *error) {
     uint64_t page_bytes = 0;
     int supported = 0;
-    CUdeviceptr mailbox = 0;
     if (!MM_DRIVER_TRY(d, error, cuDeviceGetAttribute, &supported,
                        CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, h->device))
         return false;
@@ -128,23 +131,27 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     }
     h->chunks.access.count = 1;
     h->chunks.access.devices[0] = h->device;
-    if (!try_reserve(d, h, b->total_bytes, page_bytes, error)) return false;
-    if (!mm_chunks_try_describe(d, &h->chunks, 0, error)) return false;
+    return try_reserve(d, h, total_bytes, page_bytes, error) && mm_chunks_try_describe(d, &h->chunks, 0, error);
+}
 
-    if (!try_share(d, h, &mailbox, no_growth))
+static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h, struct budget *b,
+                              struct mm_driver_error *error, struct mm_driver_error *no_growth) {
+    if (!h->is_prepared && !try_found(d, h, b->total_bytes, error)) return false;
+    if (!h->shared && !try_share(d, h, no_growth))
         b->asked_bytes = b->asked_bytes > b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR ? b->asked_bytes
                                                                                      : b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
     uint64_t wanted = segments_of(b->asked_bytes);
-    if (mailbox && wanted < MM_HOST_FIRST_SEGMENTS && !mm_host_env_get()->heap_size.bytes) wanted = MM_HOST_FIRST_SEGMENTS;
+    if (h->shared && wanted < MM_HOST_FIRST_SEGMENTS && !mm_host_env_get()->heap_size.bytes) wanted = MM_HOST_FIRST_SEGMENTS;
     wanted = min_u64(min_u64(wanted, h->ceiling_segments), h->layout.segment_count);
-    wanted = min_u64(wanted, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, mm_chunks_metadata_bytes(&h->chunks) + page_bytes)));
+    const uint64_t mapped_since = mm_chunks_metadata_bytes(&h->chunks) - b->metadata_bytes + h->chunks.page_bytes;
+    wanted = min_u64(wanted, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, mapped_since)));
     while (h->chunks.mapped_count < wanted) /* as it comes, in one row from the front on */
         if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, 1, error).count == 0) break;
     if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
     mm_chunks_set_spare(&h->chunks, (struct mm_host_segments){0, wanted}, false);
     h->promised_segments = wanted;
     struct mm_driver_error fatal = {NULL, CUDA_SUCCESS};
-    if (!mm_fresh_try_first(d, h, h->metadata.base, h->user.base, h->chunks.mapped_count, mailbox, &fatal)) {
+    if (!mm_fresh_try_first(d, h, h->metadata.base, h->user.base, h->chunks.mapped_count, h->ref.mailbox, &fatal)) {
         *error = fatal;
         return false;
     }
@@ -251,13 +258,30 @@ static void undo(const struct mm_driver *d, struct mm_host_heap *h) {
     h->ceiling_segments = ceiling_segments, h->reserve_bytes = reserve_bytes, h->context = context;
 }
 
+/* The current context's. */
+static bool try_begin(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    pthread_mutex_init(&h->lock, NULL);
+    return MM_DRIVER_TRY(d, error, cuCtxGetDevice, &h->device) && MM_DRIVER_TRY(d, error, cuCtxGetCurrent, &h->context);
+}
+
+bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *h) {
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    struct budget b = {0, 0, 0, 0, false};
+    h->is_prepared = try_begin(d, h, &error) && try_budget(d, h, 0, &b, &error) && try_found(d, h, b.total_bytes, &error) &&
+                     try_share(d, h, &error) && mm_chunks_try_describe(d, &h->chunks, MM_HOST_FIRST_SEGMENTS, &error) &&
+                     mm_fresh_try_zero(d, h, MM_HOST_FIRST_SEGMENTS, &error);
+    if (h->is_prepared) return true;
+    undo(d, h);
+    pthread_mutex_destroy(&h->lock);
+    memset(h, 0, sizeof *h);
+    return false;
+}
+
 void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS}, no_growth = error, later = error;
-    struct budget b = {0, 0, 0, false};
+    struct budget b = {0, 0, 0, 0, false};
     double start_ms = now_ms();
-    memset(h, 0, sizeof *h);
-    pthread_mutex_init(&h->lock, NULL);
-    if (MM_DRIVER_TRY(d, &error, cuCtxGetDevice, &h->device) && MM_DRIVER_TRY(d, &error, cuCtxGetCurrent, &h->context)) {
+    if (h->is_prepared || try_begin(d, h, &error)) {
         const bool has_budget = try_budget(d, h, floor_bytes, &b, &error);
         if (!has_budget || !try_create_mapped(d, h, &b, &error, &no_growth)) {
             undo(d, h);

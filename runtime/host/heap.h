@@ -47,6 +47,8 @@ struct mm_host_heap {
     struct mm_host_kernels *kernels; /* kernels.h; NULL: not known which kernel is which */
     struct mm_layout layout;
     struct mm_vm_range user, metadata;
+    bool is_prepared;      /* mm_host_heap_try_prepare */
+    uint64_t zeroed_bytes; /* of the metadata, from the beginning on; nobody has written there since */
 
     pthread_mutex_t lock; /* guards what follows */
     struct mm_host_chunks chunks;
@@ -79,7 +81,12 @@ struct mm_host_heap {
     } trim;
 };
 
-/* Makes the heap of the current context in *heap. floor_bytes: the program's own limit
+/* Makes ready in *heap, which is zero, what the heap of the current context needs whatever its size: addresses, metadata, and memory of the host
+ * that the device reaches. These take ten times as long next to a kernel that occupies the device and polls the host's memory: each change
+ * of the device's page tables takes 8 to 30 ms there. Returns false, without a message, if not all of it can be had; *heap is zero then. */
+bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *heap);
+
+/* Makes the heap of the current context in *heap, which is zero, or prepared there. floor_bytes: the program's own limit
  * (cudaLimitMallocHeapSize). Never fails: see the kinds. Says one line if it is less than was asked for. */
 void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t floor_bytes);
 

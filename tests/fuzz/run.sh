@@ -24,7 +24,12 @@ tell() {
 }
 
 mkdir -p "$work/corpus"
-for seed in "$seeds"/*; do
+# All in one process; one by one only if that fails.
+all=("$seeds"/*)
+if "$program" "${flags[@]}" "${all[@]}" >"$work/seed.log" 2>&1; then
+    passed=${#all[@]} all=()
+fi
+for seed in "${all[@]}"; do
     if "$program" "${flags[@]}" "$seed" >"$work/seed.log" 2>&1; then
         ((++passed))
     else

@@ -24,12 +24,18 @@ GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GROW) $(GPU_HEAD
 .PHONY: build-gpu-tests
 # Programs that run.sh runs besides, and two that are run by hand.
 GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx \
+    tools tools_debug plain_tools plain_tools_debug occupy \
     host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
 build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(addprefix $(GPU_TESTS)/,pairs tune)
 check: build-gpu-tests
 
 check-gpu: $(GPU_SUITES) $(GPU_PROGRAMS) all
 	tests/gpu/run.sh $(BUILD) $(GPU_SUITES)
+
+# The suites on a device that others use, too.
+.PHONY: check-gpu-crowded
+check-gpu-crowded: $(GPU_SUITES) $(GPU_PROGRAMS) all
+	tests/gpu/crowded.sh $(BUILD) $(GPU_SUITES)
 
 $(GPU_TESTS)/%.o: runtime/cpu/%.c $(GPU_HEADERS)
 	@mkdir -p $(@D)
@@ -84,6 +90,22 @@ $(GPU_TESTS)/planted: tests/gpu/planted.cu $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
 $(GPU_TESTS)/planted_builtin: tests/gpu/planted.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
+
+# What NVIDIA's tools look at (tools.sh); plain_: by a plain nvcc.
+GPU_TOOLS := $(addprefix $(GPU_TESTS)/,tools tools_debug)
+$(GPU_TESTS)/tools $(GPU_TESTS)/plain_tools: GPU_MODE := -lineinfo
+$(GPU_TESTS)/tools_debug $(GPU_TESTS)/plain_tools_debug: GPU_MODE := -g -G
+$(GPU_TOOLS): tests/gpu/tools.cu include/mm.h $(MM_PTX) $(MM_LIBRARIES) | all
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $(GPU_MODE) $< -ldl -o $@
+$(GPU_TOOLS:$(GPU_TESTS)/%=$(GPU_TESTS)/plain_%): tests/gpu/tools.cu include/mm.h
+	@mkdir -p $(@D)
+	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $(GPU_MODE) $< -ldl -o $@
+
+# Takes the memory of the device (crowded.sh).
+$(GPU_TESTS)/occupy: tests/gpu/occupy.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
 

@@ -23,6 +23,12 @@ struct gpu_heap {
     char *user, *metadata;
 };
 
+/* What such a heap takes of the device. */
+static inline size_t gpu_heap_bytes(uint64_t segments) {
+    struct mm_layout l;
+    if (mm_layout_make(&l, segments, MM_SEGMENT_BYTES) != 0) abort();
+    return (segments + 1) * MM_SEGMENT_BYTES + l.total_bytes;
+}
 /* A fresh heap of `segments`, all of them usable. Slice bits need no clearing: they are rubbish. */
 static inline struct gpu_heap gpu_heap_create(uint64_t segments) {
     struct gpu_heap f;

@@ -84,6 +84,14 @@ static inline size_t total_memory(void) {
 }
 static inline void fresh(void) { CUDA_OK(cudaDeviceReset()); }
 
+/* So much, and nobody else who takes of it. */
+#define NEEDS_ALONE(bytes)              \
+    do {                                \
+        if (!gpu_is_alone()) return;    \
+        NEEDS(bytes);                   \
+    } while (0)
+#define NEEDS_ALL() NEEDS_ALONE(total_memory() / 20 * 19) /* nearly */
+
 struct named_test {
     const char *name;
     const TTest *const *test;

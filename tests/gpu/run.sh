@@ -34,6 +34,7 @@ echo "first launches raced in $races of 100 processes without a fault"
 tests/gpu/planted.sh "$build" || failed=1
 tests/gpu/filled.sh "$build" || failed=1
 tests/gpu/host.sh "$build" || failed=1
+tests/gpu/tools.sh "$build" || failed=1
 tests/gpu/misuse.sh "$build" || failed=1
 tests/gpu/mps.sh "$build" || failed=1
 tests/gpu/python.sh "$build" || failed=1

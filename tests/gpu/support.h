@@ -21,6 +21,28 @@
         CUDA_OK(cudaDeviceSynchronize());                                                                   \
     } while (0)
 
+/* Whether another process allocates and launches on this device, too (crowded.sh). Then how long something takes, and how much is free, is the
+ * other's business as well. */
+static inline bool gpu_is_shared(void) { return getenv("MM_TEST_SHARED") != NULL; }
+/* The same, for a test that means nothing there: its name is said. */
+static inline bool gpu_is_alone(void) {
+    if (gpu_is_shared()) printf("skipped: %s: counts what is free, and the device is another process's, too\n", tcase_name());
+    return !gpu_is_shared();
+}
+
+/* A test that fills so much of the device. If less is free, since others use it, too, the test is skipped, and its name is said. */
+#define NEEDS(bytes)                                                                                        \
+    do {                                                                                                    \
+        if (!gpu_has(bytes)) return;                                                                        \
+    } while (0)
+static inline bool gpu_has(size_t bytes) {
+    size_t free_bytes, total_bytes;
+    CUDA_OK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    if (free_bytes < bytes)
+        printf("skipped: %s: needs %.1f GiB of the device, %.1f are free\n", tcase_name(), (double)bytes / (1 << 30), (double)free_bytes / (1 << 30));
+    return free_bytes >= bytes;
+}
+
 #ifndef MM_TEST_OUTSIDE /* not to be seen from inside */
 #include "tests/gpu/gpuheap.h"
 

@@ -43,6 +43,7 @@ static __global__ void empty(void **lists, struct report *r) {
 }
 START_TEST(budget) {
     fresh();
+    NEEDS_ALL();
     const unsigned n = 8192; /* each goes beyond its share by less than 1 MB */
     /* of an H200's 150 GB: 20, 80, 10, 90; in proportion elsewhere */
     const double unit = total_memory() >= 149 * GB ? 1e9 : (double)total_memory() / 150.2;
@@ -95,14 +96,15 @@ static void take_half(unsigned long long **p, unsigned n, struct report *r) { /*
     KERNEL_OK();
     report_good(r, "half of the device");
 }
-/* A fresh heap, and room for n pointers. */
+/* Room for n pointers. */
 static struct report *begin(unsigned n, unsigned long long ***p) {
-    fresh();
     struct report *r = report_make();
     CUDA_OK(cudaMalloc(p, n * sizeof **p));
     return r;
 }
 START_TEST(other_calls) {
+    fresh();
+    NEEDS_ALL();
     const unsigned n = 65536;
     unsigned long long **p;
     struct report *r = begin(n, &p);
@@ -148,6 +150,8 @@ static __global__ void churn(struct report *r) {
     }
 }
 START_TEST(beside_kernels) { /* memory goes to and fro while a kernel allocates and frees */
+    fresh();
+    NEEDS_ALL();
     const unsigned n = 65536;
     unsigned long long **p;
     struct report *r = begin(n, &p);
@@ -198,6 +202,8 @@ static __global__ void occupy(struct report *r) {
     while (!r->go) __nanosleep(1000);
 }
 START_TEST(full_device) {
+    fresh();
+    NEEDS_ALL();
     const unsigned n = 65536;
     unsigned long long **p;
     struct report *r = begin(n, &p);

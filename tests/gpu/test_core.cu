@@ -163,6 +163,7 @@ __global__ void hammer(struct mm_heap_ref ref, unsigned rounds, unsigned max_byt
         }
 }
 static void hammer_case(uint64_t segments, unsigned threads, unsigned rounds, unsigned max_bytes, int nulls_allowed) {
+    NEEDS(gpu_heap_bytes(segments));
     struct gpu_heap f = gpu_heap_create(segments);
     struct tally *t, host;
     CUDA_OK(cudaMalloc(&t, sizeof *t));
@@ -200,6 +201,7 @@ START_TEST(test_every_ticket) {
     for (int round = 0; round < 8; round++) {
         const unsigned size = sizes[round / 2];
         const uint64_t segments = size == 1 << 20 ? 8512 : 512, all = segments * expect_class(size).slices * size;
+        if (!gpu_has(gpu_heap_bytes(segments))) continue;
         struct gpu_heap f = gpu_heap_create(segments);
         struct tally *t, host;
         CUDA_OK(cudaMalloc(&t, sizeof *t));

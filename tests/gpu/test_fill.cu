@@ -227,6 +227,7 @@ END_TEST
 START_TEST(test_fill_mixed) {
     const uint64_t segments = 2048, bytes = segments * MM_SEGMENT_BYTES;
     static const unsigned percents[] = {75, 90, 99, 100, 100};
+    NEEDS(gpu_heap_bytes(segments) + bytes / 8); /* and the hoard */
     struct gpu_heap f = gpu_heap_create(segments);
     struct hoard h = hoard_create(f.ref, bytes / 256);
     uint64_t before = 0;

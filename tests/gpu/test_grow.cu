@@ -28,7 +28,7 @@ START_TEST(idle) {
     printf(" a heap %.1f MB, the program's own image included; the first launch took %.2f ms\n",
            (double)(before - after) / 1e6, first);
     report_good(r, "idle");
-    ck_assert_uint_le(before - after, 64000000);
+    if (!gpu_is_shared()) ck_assert_uint_le(before - after, 64000000);
     /* a later launch that needs memory which is not there yet */
     unsigned long long longest = 0;
     for (int i = 0; i < 5; i++) {
@@ -75,7 +75,7 @@ START_TEST(first_allocation) {
     }
     printf("first malloc that the heap must grow for, from the launch on: mean %.3f ms, longest %.3f; after a pause %.3f, %.3f\n", sum[0] / 10, worst[0],
            sum[1] / 10, worst[1]);
-    ck_assert_msg(worst[0] <= 1.0 && worst[1] <= 1.0, "%.3f ms", worst[0] > worst[1] ? worst[0] : worst[1]);
+    ck_assert_msg(gpu_is_shared() || (worst[0] <= 1.0 && worst[1] <= 1.0), "%.3f ms", worst[0] > worst[1] ? worst[0] : worst[1]);
 }
 END_TEST
 
@@ -86,7 +86,8 @@ static int by_size(const void *a, const void *b) { return (*(const double *)a > 
 START_TEST(one_kernel) {
     const unsigned n = 65536;
     unsigned long long bytes = MIB;
-    while (n * bytes > total_memory() / 2) bytes /= 2;
+    fresh();
+    while (n * bytes > free_memory() / 2) bytes /= 2;
     double cold[5], warm_ms[5];
     for (int round = 0; round < 5; round++) {
         fresh();
@@ -110,7 +111,7 @@ START_TEST(one_kernel) {
     qsort(warm_ms, 5, sizeof *warm_ms, by_size);
     printf("%u objects of %.2f MiB in one kernel: %.2f (%.2f to %.2f) ms growing, %.2f ms when it had grown\n", n, (double)bytes / MIB, cold[2],
            cold[0], cold[4], warm_ms[2]);
-    ck_assert_msg(cold[2] - warm_ms[2] <= 30.0, "%.2f ms more", cold[2] - warm_ms[2]);
+    ck_assert_msg(gpu_is_shared() || cold[2] - warm_ms[2] <= 30.0, "%.2f ms more", cold[2] - warm_ms[2]);
 }
 END_TEST
 
@@ -183,6 +184,7 @@ START_TEST(exhausted) {
     const unsigned n = 262144;
     unsigned long long **p;
     void *most;
+    NEEDS_ALONE(20 * GIB);
     CUDA_OK(cudaMalloc(&p, n * sizeof *p));
     CUDA_OK(cudaMalloc(&most, free_memory() - 4 * GIB));
     make<<<ctas(n), 256>>>(p, n, 64 << 10, 0, r); /* 16 GiB of less than 4 */

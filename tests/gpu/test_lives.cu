@@ -46,6 +46,8 @@ __global__ void end_all(struct lives l) {
     }
 }
 
+/* Its table, and what CUDA takes for kernels. */
+#define LIVES_BYTES (ENTRIES * sizeof(unsigned long long) + ((size_t)256 << 20))
 static struct lives lives_create(struct mm_heap_ref ref, unsigned size, unsigned doublings) {
     struct lives l = {ref, NULL, size, doublings, NULL};
     CUDA_OK(cudaMalloc(&l.table, ENTRIES * sizeof *l.table));
@@ -80,6 +82,7 @@ static void lives_end(struct lives l, struct gpu_heap f) {
 /* ---- constant live set ---- */
 
 static void constant_case(uint64_t segments, unsigned size, unsigned doublings) {
+    NEEDS(gpu_heap_bytes(segments) + LIVES_BYTES);
     struct gpu_heap f = gpu_heap_create(segments);
     struct lives l = lives_create(f.ref, size, doublings);
     const uint64_t filled = go_on(l, 1, 0), warm = go_on(l, 8, 1), bytes = check_heap(f.ref);
@@ -107,6 +110,7 @@ START_TEST(test_tight) {
     for (int i = 0; i < 3; i++) {
         const uint64_t most = (uint64_t)(ENTRIES + THREADS) * sizes[i]; /* threads hold one more each for a moment */
         const uint64_t segments = most / 10 * 11 / MM_SEGMENT_BYTES + 2;
+        NEEDS(gpu_heap_bytes(segments) + LIVES_BYTES);
         struct gpu_heap f = gpu_heap_create(segments);
         struct lives l = lives_create(f.ref, sizes[i], 0);
         go_on(l, 1, 0);
@@ -123,6 +127,7 @@ END_TEST
 
 START_TEST(test_endurance) {
     const uint64_t segments = 4096;
+    NEEDS(gpu_heap_bytes(segments) + LIVES_BYTES);
     struct gpu_heap f = gpu_heap_create(segments);
     struct lives l = lives_create(f.ref, 0, 8);
     go_on(l, 1, 0);

@@ -146,6 +146,100 @@ static void cubin_fails(int argc, char **argv) {
     }
 }
 
+/* mmnvcc's: nothing is undefined, the heap variable is there, for the stand-in as in what it links. */
+static void make_built(void) {
+    cubin_make(&cubin, NULL);
+    memcpy(cubin.head.e_ident + EI_PAD, CUBIN_OF_LINK, EI_NIDENT - EI_PAD - 1);
+    strcpy(cubin_name(&cubin, 3), MM_HEAP_REF_NAME);
+}
+static bool is_nothing_there(void) { return standin->reservations == 0 && standin->mappings == 0 && standin->registrations == 0; }
+
+/* Loading code that allocates prepares the heap, and the first launch has little left to do: its time next to a kernel that occupies the
+ * device goes into changes of page tables, and into copies that are waited for. */
+#define FIRST_LAUNCH_CALLS 20
+#define FIRST_LAUNCH_BYTES 100000 /* the image, not all the metadata */
+static void prepared(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module;
+    CUfunction f;
+    client_start();
+    cubin_make(&cubin, "nothing");
+    OK(cu.cuModuleLoadData(&module, &cubin));
+    CHECK(is_nothing_there()); /* it does not allocate */
+    for (int is_built = 0; is_built < 2; is_built++) {
+        if (is_built) make_built();
+        else cubin_make(&cubin, "malloc");
+        OK(cu.cuModuleLoadData(&module, &cubin));
+        CHECK(standin->reservations == 2 && standin->mappings == 2 && standin->registrations == 1 && standin->creates == 2 + 5 * is_built);
+        OK(cu.cuModuleLoadData(&module, &cubin)); /* once in a context */
+        CHECK(standin->reservations == 2 && standin->registrations == 1);
+        OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+        const unsigned long long copied = standin->copied_bytes;
+        const int mappings = standin->mappings;
+        standin->only_here = gettid();
+        standin->calls = standin->fail_at = 0, standin->armed = true;
+        OK(client_launch(f, NULL));
+        standin->armed = false;
+        CHECK(standin->launches_with_variable == 1 + is_built && standin->launches_without_heap == 0);
+        CHECK(standin->mappings == mappings + 1 && standin->registrations == 1 && standin->copied_bytes - copied <= FIRST_LAUNCH_BYTES);
+        if (standin->calls > FIRST_LAUNCH_CALLS) printf("a first launch makes %ld driver calls\n", standin->calls);
+        CHECK(standin->calls <= FIRST_LAUNCH_CALLS);
+        OK(cu.cuDevicePrimaryCtxReset(0));
+        client_start();
+        OK(cu.cuModuleLoadData(&module, &cubin)); /* and not used */
+        CHECK(standin->reservations == 2);
+        OK(cu.cuDevicePrimaryCtxReset(0));
+        CHECK(is_nothing_there());
+        client_start();
+    }
+}
+
+/* A library is loaded before there is a context: where another kernel is launched first, the heap is prepared before that. */
+static void prepared_later(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUlibrary library;
+    CUkernel k;
+    client_start();
+    make_built();
+    OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuLibraryLoadData(&library, &cubin, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
+    client_start();
+    CHECK(is_nothing_there());
+    OK(client_launch(client_function("plain"), NULL));
+    CHECK(standin->reservations == 2 && standin->registrations == 1 && standin->launches_with_variable == 0);
+    const int mappings = standin->mappings;
+    OK(client_launch((CUfunction)k, NULL));
+    CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0 && standin->mappings == mappings + 1);
+}
+
+/* Whatever fails while a heap is prepared: nothing is left of it, nothing is said, and the first launch makes the heap. */
+static void prepared_fails(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    make_built();
+    for (int k = 2;; k++) { /* the first call is the program's */
+        CUmodule module;
+        CUfunction f;
+        standin->only_here = gettid();
+        standin->calls = 0, standin->fail_at = k, standin->fail_code = CUDA_ERROR_OUT_OF_MEMORY, standin->failed = NULL, standin->armed = true;
+        OK(cu.cuModuleLoadData(&module, &cubin));
+        standin->armed = false;
+        CHECK((standin->reservations == 0) == is_nothing_there());
+        const bool is_prepared = standin->reservations != 0;
+        OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+        OK(client_launch(f, NULL));
+        CHECK(standin->launches_with_variable == k - 1 && standin->launches_without_heap == 0 && standin->reservations == 2);
+        OK(cu.cuDevicePrimaryCtxReset(0));
+        CHECK(is_nothing_there());
+        client_start();
+        if (!standin->failed) {
+            CHECK(is_prepared && k > 20);
+            return;
+        }
+    }
+}
+
 /* What the program has the driver link gets no input of ours, but CUDA's names, and is linked with mm when it is loaded. */
 static void cubin_of_links(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -207,6 +301,6 @@ static void cubin_file(int argc, char **argv) {
 }
 
 const struct scenario client_cubin_scenarios[] = {
-    {"cubins", cubins},           {"cubin-damaged", cubin_damaged}, {"cubin-kept", cubin_kept}, {"cubin-fails", cubin_fails},
+    {"cubins", cubins},           {"cubin-damaged", cubin_damaged}, {"cubin-kept", cubin_kept}, {"cubin-fails", cubin_fails}, {"prepared", prepared}, {"prepared-later", prepared_later}, {"prepared-fails", prepared_fails},
     {"cubin-links", cubin_of_links}, {"cubin-file", cubin_file},       {"cudas", cudas}, {NULL, NULL},
 };

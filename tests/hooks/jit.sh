@@ -7,6 +7,8 @@ lib=$(readlink -f "$1/lib/libmm.so.1") tests=$PWD/tests/hooks cuda=$3 build=$(re
 source=$tests/jit_kernels.cu
 cd "$2"
 made=()
+# The lowest architecture that mm was built for; another one is the stand-in's, sm_90.
+lowest=$(printf '%s\n' "$build"/lib/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/' | sort -n | head -n 1)
 
 get() { # OUT PART: the program's PTX
     local status=0 arch=${1##*_}
@@ -21,7 +23,7 @@ get() { # OUT PART: the program's PTX
 }
 client() { LD_LIBRARY_PATH=. LD_PRELOAD=$lib ./client v2-legacy "$@"; }
 
-for arch in 75 90; do
+for arch in "$lowest" 90; do
     get "jit_whole_$arch.ptx" 0
     client jit-file "jit_whole_$arch.ptx" "jit_linked_$arch.ptx"
     cmp "jit_whole_$arch.ptx" "jit_linked_$arch.ptx"
@@ -50,12 +52,12 @@ links jit_parts.cubin
 links jit_whole.cubin
 # Fat binaries of mmnvcc's, compressed or not: the text that is linked is the program's, and links.
 for mode in default size speed none; do
-    "$build/bin/mmnvcc" -gencode arch=compute_75,code=compute_75 -fatbin -DPART=0 "-compress-mode=$mode" "$source" -o jit.fatbin
+    "$build/bin/mmnvcc" -gencode "arch=compute_$lowest,code=compute_$lowest" -fatbin -DPART=0 "-compress-mode=$mode" "$source" -o jit.fatbin
     client fatbin-file jit.fatbin jit_undone.ptx
     ! grep -qE 'mm_heap_v|mm_call_' jit_undone.ptx || exit 1
     "$cuda/bin/ptxas" -c -arch=sm_90 jit_undone.ptx -o jit_undone.o
     "$cuda/bin/nvlink" -m64 --arch=sm_90 jit_undone.o "$build/lib/device/mm24.a" -o jit.cubin
-    "$cuda/bin/nvcc" -gencode arch=compute_75,code=compute_75 -gencode arch=compute_75,code=sm_90 -fatbin -DPART=0 "$source" -o jit.fatbin
+    "$cuda/bin/nvcc" -gencode "arch=compute_$lowest,code=compute_$lowest" -gencode "arch=compute_$lowest,code=sm_90" -fatbin -DPART=0 "$source" -o jit.fatbin
     ! client fatbin-file jit.fatbin jit_undone.ptx >jit.log || exit 1
 done
 # Who asks NVRTC for machine code gets it.

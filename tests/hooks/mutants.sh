@@ -38,7 +38,7 @@ ordered() {
 first_failing() {
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
     scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
-    for name in cubins cubin-damaged cubin-links; do
+    for name in cubins cubin-damaged cubin-links prepared prepared-later prepared-fails; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
     for name in links device changed unfinished refused; do

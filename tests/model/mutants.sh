@@ -37,7 +37,7 @@ try() {
     printf '%s\n' "$text" >"$work/runtime/core/$file"
     read -r program part preemptions <<<"${fields[1]}"
     sources=("$here/${program#*/}_model.c" "$build/model/${program%/*}/explore.o")
-    [[ $program == */tree ]] || sources+=("$here/world.c")
+    [[ $program == */tree ]] || sources+=(-include "$here/world.c") # so that the core is read once
     if ! "${CC:-cc}" -std=c11 -O0 -w -I"$here/include" -I"$build/model/${program%/*}" -I"$here" -I"$work" -I. "${sources[@]}" \
         -o "$work/mutant"; then
         echo "mutants.sh: survived: $name: does not compile" >"$work/say"

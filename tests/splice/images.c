@@ -7,10 +7,10 @@
  *
  * Images without functions are left out. undefined: the services of device-side allocation left to the driver. heap: heap variables of any
  * version; of PTX, 1 if it calls services by names that only mm has.
- * With -k instead one line for each function in machine code: registers, bytes of static shared memory, and hashes of its code and of its
- * bank of parameters:
+ * With -k instead one line for each function in machine code: registers, bytes of static shared memory, hashes of its code and of its
+ * bank of parameters, and, of a kernel, bytes of stack with what it calls (-1: not known):
  *
- *     sm_90 kernel registers=32 shared=128 text=0123456789abcdef parameters=0123456789abcdef
+ *     sm_90 kernel registers=32 shared=128 text=0123456789abcdef parameters=0123456789abcdef stack=984
  *
  * Compile with -Xfatbin -compress=false. The container is a header (magic, version, header size, size) and
  * entries (kind, version, header size, size, ..., architecture at byte 28).
@@ -92,17 +92,18 @@ static uint64_t hash(const char *at, uint64_t bytes) {
     return h;
 }
 
-/* .nv.info is a list of attributes: form, kind, then two bytes, or, of form 4, their length and so many bytes. REGCOUNT has a symbol and a
+/* .nv.info is a list of attributes: form, kind, then two bytes, or, of form 4, their length and so many bytes: of these kinds a symbol and a
  * number. -1: it is not there. */
-static int registers_of(const char *elf, uint32_t symbol) {
-    enum { SIZED = 4, REGCOUNT = 0x2f };
+enum { MIN_STACK = 0x12, REGCOUNT = 0x2f };
+static int attribute_of(const char *elf, uint32_t symbol, int kind) {
+    enum { SIZED = 4 };
     const Elf64_Shdr s = find_section(elf, ".nv.info", "");
     const char *at = elf + s.sh_offset, *const end = at + s.sh_size;
     while (at + 4 <= end) {
         uint32_t pair[2];
         uint16_t bytes;
         memcpy(&bytes, at + 2, 2);
-        if (at[0] == SIZED && at[1] == REGCOUNT) {
+        if (at[0] == SIZED && at[1] == kind) {
             memcpy(pair, at + 4, sizeof pair);
             if (pair[0] == symbol) return (int)pair[1];
         }
@@ -120,10 +121,10 @@ static void print_functions(const char *elf, unsigned arch) {
         const char *const name = elf + section_of(elf, head.e_shstrndx).sh_offset + s.sh_name;
         if (strncmp(name, ".text.", 6) != 0) continue;
         const Elf64_Shdr parameters = find_section(elf, ".nv.constant0.", name + 6);
-        printf("sm_%u %s registers=%d shared=%llu text=%016llx parameters=%016llx\n", arch, name + 6, registers_of(elf, s.sh_info & SYMBOL),
+        printf("sm_%u %s registers=%d shared=%llu text=%016llx parameters=%016llx stack=%d\n", arch, name + 6, attribute_of(elf, s.sh_info & SYMBOL, REGCOUNT),
                (unsigned long long)find_section(elf, ".nv.shared.", name + 6).sh_size,
                (unsigned long long)hash(elf + s.sh_offset, s.sh_size),
-               (unsigned long long)hash(elf + parameters.sh_offset, parameters.sh_size));
+               (unsigned long long)hash(elf + parameters.sh_offset, parameters.sh_size), attribute_of(elf, s.sh_info & SYMBOL, MIN_STACK));
     }
 }
 

@@ -330,36 +330,6 @@ START_TEST(garbage_storm) {
 }
 END_TEST
 
-/* Two free the same at the same time: one does, the other is told. */
-#define BOTH_ROUNDS (ROUNDS / 4)
-MM_STATIC_ASSERT(BOTH_ROUNDS < MM_GUARD_SLOTS, "nothing leaves quarantine");
-static char *both[BOTH_ROUNDS];
-static uint64_t arrived;
-static void *free_both(void *unused) {
-    for (uint64_t i = 0; i < BOTH_ROUNDS; i++) {
-        mm_add_relaxed_u64(&arrived, 1);
-        while (mm_load_relaxed_u64(&arrived) < 2 * i + 2) continue;
-        give(both[i]);
-    }
-    return unused;
-}
-START_TEST(two_at_once) {
-    pthread_t thread[2];
-    const uint64_t n = _i == 0 ? 100 : 20000;
-    int count = 0;
-    while (count < BOTH_ROUNDS && (both[count] = (char *)mm_guard_malloc(&ref, n)) != NULL) count++;
-    for (int i = count; i < BOTH_ROUNDS; i++) both[i] = NULL;
-    arrived = 0;
-    for (int i = 0; i < 2; i++) pthread_create(&thread[i], NULL, free_both, NULL);
-    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
-    if (_i == 0) unit_eq(counted(MM_MISUSE_DOUBLE_FREE), count); /* not only when it leaves quarantine */
-    while (mm_guard_empty(&ref)) continue;
-    unit_eq(counted(MM_MISUSE_DOUBLE_FREE) + counted(MM_MISUSE_NOT_ALLOCATED), count);
-    unit_eq(all_counted(), count);
-    unit_sound(&heap, 0);
-}
-END_TEST
-
 int main(void) {
     Suite *suite = suite_create("guard");
     TCase *tests = tcase_create("guard");
@@ -380,7 +350,6 @@ int main(void) {
     tcase_set_timeout(races, 120);
     tcase_add_checked_fixture(races, set_up, tear_down);
     tcase_add_test(races, garbage_storm);
-    tcase_add_loop_test(races, two_at_once, 0, 2);
     suite_add_tcase(suite, races);
     return suite_run(suite);
 }

@@ -4,6 +4,9 @@
  * never a write past the end, since there is none. */
 #include "tests/unit/steps.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "runtime/core/guarded.h"
 #include "tests/unit/support.h"
 
@@ -136,6 +139,63 @@ START_TEST(late_free) {
 }
 END_TEST
 
+/* Threads, not actors: two free the same allocation at once. Now and then one of them stops in front of an access, until the other has
+ * freed it or has not for a while: on a busy machine, too, each round is a race. Waits block, so that they do not cost turns of the processor. */
+#define BOTH_ROUNDS 300
+#define STOP_SHIFT 28 /* in front of one access of 16 */
+#define STOP_LOOKS 20
+#define STOP_LOOK_US 20
+static pthread_barrier_t meeting;
+static uint64_t freed[2]; /* rounds of each */
+static __thread int self = -1; /* -1: does not stop */
+static __thread uint32_t dice;
+static void stop_sometimes(void) {
+    const int me = self;
+    if (me < 0) return;
+    dice = dice * 1664525u + 1013904223u;
+    if (dice >> STOP_SHIFT != 0) return;
+    self = -1;
+    for (int i = 0; i < STOP_LOOKS && mm_load_relaxed_u64(&freed[1 - me]) <= freed[me]; i++) usleep(STOP_LOOK_US);
+    self = me;
+}
+struct both {
+    int me;
+    uint64_t bytes;
+};
+static void *free_both(void *both_at) {
+    const struct both b = *(const struct both *)both_at;
+    dice = (uint32_t)(b.bytes + (uint64_t)b.me);
+    for (int i = 0; i < BOTH_ROUNDS; i++) {
+        if (b.me == 0) twice = get(b.bytes);
+        pthread_barrier_wait(&meeting);
+        self = b.me;
+        give(twice);
+        self = -1;
+        mm_add_relaxed_u64(&freed[b.me], 1);
+        pthread_barrier_wait(&meeting);
+    }
+    return NULL;
+}
+START_TEST(two_at_once) {
+    pthread_t thread[2];
+    struct both both[2];
+    set_up();
+    ck_assert_int_eq(pthread_barrier_init(&meeting, NULL, 2), 0);
+    freed[0] = freed[1] = 0;
+    unit_each_step = stop_sometimes;
+    for (int i = 0; i < 2; i++) both[i] = (struct both){i, sizes[_i]}, pthread_create(&thread[i], NULL, free_both, &both[i]);
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    unit_each_step = NULL;
+    if (_i == 0) unit_eq(counted(MM_MISUSE_DOUBLE_FREE), BOTH_ROUNDS); /* not only when it leaves quarantine */
+    while (mm_guard_empty(&ref)) continue;
+    unit_eq(counted(MM_MISUSE_DOUBLE_FREE) + counted(MM_MISUSE_NOT_ALLOCATED), BOTH_ROUNDS);
+    unit_eq(unit_misuses(&heap), BOTH_ROUNDS);
+    unit_sound(&heap, 0);
+    pthread_barrier_destroy(&meeting);
+    tear_down();
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("twice");
     TCase *tests = tcase_create("twice");
@@ -143,5 +203,9 @@ int main(void) {
     tcase_add_loop_test(tests, two_frees, 0, 2 * SIZES);
     tcase_add_loop_test(tests, late_free, 0, SIZES * OTHERS);
     suite_add_tcase(suite, tests);
+    TCase *races = tcase_create("races");
+    tcase_set_timeout(races, 120);
+    tcase_add_loop_test(races, two_at_once, 0, SIZES);
+    suite_add_tcase(suite, races);
     return suite_run(suite);
 }
