@@ -117,7 +117,7 @@ static void fatbin(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;
     const bool is_off = getenv("MM_OFF") != NULL;
-    client_for_lowest(OURS), client_for_lowest(OWN), client_for_lowest(MANAGED);
+    client_for_lowest(OURS), client_for_lowest(OWN), client_for_lowest(MANAGED), client_for_lowest(MANAGED_OWN);
     client_start();
     static const unsigned packings[] = {STORED, LZ4, ZSTD};
     for (int i = 0; i < 3; i++) {
