@@ -9,10 +9,9 @@ MM_LIBRARIES := $(BUILD)/lib/device/mm32.a $(BUILD)/lib/device/mm24.a $(BUILD)/l
 all: $(MM_PTX) $(MM_LIBRARIES)
 
 # ARCHS, for make install.
-.PHONY: FORCE
-FORCE:
+.PHONY: $(BUILD)/archs
 all: $(BUILD)/archs
-$(BUILD)/archs: FORCE
+$(BUILD)/archs:
 	@mkdir -p $(@D)
 	@echo '$(ARCHS)' | cmp -s - $@ || echo '$(ARCHS)' >$@
 

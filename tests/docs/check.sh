@@ -76,7 +76,7 @@ runs() { (cd "$work/run" && PATH=$build/bin:$PATH eval "$1") >"$work/out" 2>&1 <
 [[ ${ONLY+set} ]] || runs 'mmnvcc -arch=sm_90 -shared -Xcompiler -fPIC app.cu -o libsolver.so' || fail "$list" "no library: $(tail -n 1 "$work/out")"
 # What make knows. Not make -n of each goal: a line that says $(MAKE) is run even then.
 "$MAKE" -pn clean >"$work/database" 2>/dev/null
-prerequisites_of() { sed -n "s/^$1: *//p" "$work/database" | tr ' ' '\n'; }
+prerequisites_of() { sed -n "s|^$1: *||p" "$work/database" | tr ' ' '\n'; }
 # makes COMMAND: the goals are there, and the variables.
 makes() {
     local name
