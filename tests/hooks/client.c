@@ -78,11 +78,6 @@ void *client_past_hooks(const char *symbol) {
     return real(libcuda, symbol);
 }
 
-void client_for_lowest(char *text) {
-    const char *const lowest = getenv("TEST_LOWEST");
-    if (lowest) memcpy(strstr(text, ".target sm_") + strlen(".target sm_"), lowest, 2);
-}
-
 CUcontext client_start(void) {
     CUcontext context;
     OK(cu.cuInit(0));

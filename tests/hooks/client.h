@@ -59,8 +59,6 @@ CUresult client_launch(CUfunction f, CUstream stream);
 unsigned long long client_heap_segments(const struct mm_heap_ref *ref);
 /* The real dlsym, past everything that stands in front of it. */
 void *client_past_hooks(const char *symbol);
-/* The text, for sm_75, becomes one for the lowest architecture that mm was built for (TEST_LOWEST in the environment). */
-void client_for_lowest(char *text);
 
 struct scenario {
     const char *name;

@@ -10,11 +10,12 @@
 
 #define HEAD ".version 9.0\n.target sm_75\n.address_size 64\n"
 #define REST ".visible .entry kernel() {\n ret;\n}\n"
+#define OURS HEAD ".extern .func (.param .b64 r) mm_call_malloc (.param .b64 n);\n" REST
+#define OWN HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n" REST
 #define NOTHING HEAD REST
 #define MANAGED_TEXT(name) HEAD ".extern .func " name " (.param .b64 p);\n.visible .global .attribute(.managed) .u32 m;\n" REST
-static char OURS[] = HEAD ".extern .func (.param .b64 r) mm_call_malloc (.param .b64 n);\n" REST;
-static char OWN[] = HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n" REST;
-static char MANAGED[] = MANAGED_TEXT("mm_call_free"), MANAGED_OWN[] = MANAGED_TEXT("free");
+#define MANAGED MANAGED_TEXT("mm_call_free")
+#define MANAGED_OWN MANAGED_TEXT("free")
 
 enum { PTX = 1, ELF = 2, LTO = 8 };
 enum { STORED = 0, LZ4 = 0x2000, ZSTD = 0x8000, EXACT = 0x100000, FAMILY = 0x1200000 };
@@ -117,7 +118,6 @@ static void fatbin(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;
     const bool is_off = getenv("MM_OFF") != NULL;
-    client_for_lowest(OURS), client_for_lowest(OWN), client_for_lowest(MANAGED), client_for_lowest(MANAGED_OWN);
     client_start();
     static const unsigned packings[] = {STORED, LZ4, ZSTD};
     for (int i = 0; i < 3; i++) {

@@ -5,6 +5,7 @@
 #include "interpose/load/elf.h"
 #include "interpose/load/ptx/counts.h"
 #include "interpose/load/ptx/names.h"
+#include "mmconfig.h"
 #include "tests/load/exercise.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -24,7 +25,7 @@ static void exercise_cubin(const uint8_t *data, size_t bytes) {
     mm_cookies_may_be_stored(data, bytes);
     PROMISE(mm_cubin_open(opened, bytes) ? is_whole : memcmp(opened, data, bytes) == 0);
     PROMISE(mm_cookies_try_make_room(renamed, bytes) || memcmp(renamed, data, bytes) == 0);
-    mm_elf_defines(data, bytes, "mm_heap_v7");
+    mm_elf_defines(data, bytes, MM_HEAP_REF_NAME);
     mm_cubin_settle(renamed, bytes, data, bytes, &where);
     mm_cubin_settle(opened, bytes, renamed, bytes, &where);
     free(opened);

@@ -88,7 +88,7 @@ static void tell(const char *const *ops, const struct latencies *l, const struct
 
 void run_latency(const struct request *q) {
     static const char *const ops[KINDS][3] = {{"malloc", "malloc_p99", "malloc_over"}, {"free", "free_p99", "free_over"}};
-    struct kind *kinds = (struct kind *)calloc(KINDS, sizeof *kinds);
+    static struct kind kinds[KINDS];
     const unsigned each = KERNEL_PAIRS / q->threads > KERNEL_PAIRS_EACH ? KERNEL_PAIRS / q->threads : KERNEL_PAIRS_EACH;
     struct notes n = notes_open(each * q->threads);
     struct asks a;
@@ -96,7 +96,7 @@ void run_latency(const struct request *q) {
     a.count = q->threads;
     a.size = q->size;
     a.sizing = q->size > 16 ? SIZING_UNIFORM : SIZING_ONE;
-    if (kinds == NULL) child_fatal("latency", "the host has no memory");
+    memset(kinds, 0, sizeof kinds);
     const struct tally t = measure(&a, each, q->runs, &n, kinds);
     notes_close(&n);
     if (kinds[MALLOC].calls.count == 0 && t.nulls == 0) child_fatal("latency", "the heap grew during every kernel");
@@ -104,5 +104,4 @@ void run_latency(const struct request *q) {
     const struct latencies *m = &kinds[MALLOC].grown, *f = &kinds[FREE].grown;
     tell_one("grown", "calls", (double)(m->count + f->count), 1, &t, "growth_count");
     tell_one("grown_longest", "cycles", m->longest > f->longest ? m->longest : f->longest, 1, &t, "growth_count");
-    free(kinds);
 }
