@@ -4,7 +4,11 @@
 INTERPOSE_TEST := $(BUILD)/tests/interpose
 OTHER_TOOLKITS ?= 12.4 13.5
 
-.PHONY: matrix
+.PHONY: matrix check-stack
+check: check-stack
+check-stack: $(SPLICE_TEST)/images all
+	tests/interpose/stack.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(INTERPOSE_TEST)/stack $(ARCHS)
+
 check: matrix
 matrix: $(SPLICE_TEST)/images all
 	CUDA_HOME='$(CUDA_HOME)' tests/interpose/matrix.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(INTERPOSE_TEST)/matrix

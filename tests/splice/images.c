@@ -93,23 +93,24 @@ static uint64_t hash(const char *at, uint64_t bytes) {
 }
 
 /* .nv.info is a list of attributes: form, kind, then two bytes, or, of form 4, their length and so many bytes: of these kinds a symbol and a
- * number. -1: it is not there. */
+ * number, the largest if there are several: nvlink adds its own. -1: it is not there. */
 enum { MIN_STACK = 0x12, REGCOUNT = 0x2f };
 static int attribute_of(const char *elf, uint32_t symbol, int kind) {
     enum { SIZED = 4 };
     const Elf64_Shdr s = find_section(elf, ".nv.info", "");
     const char *at = elf + s.sh_offset, *const end = at + s.sh_size;
+    int most = -1;
     while (at + 4 <= end) {
         uint32_t pair[2];
         uint16_t bytes;
         memcpy(&bytes, at + 2, 2);
         if (at[0] == SIZED && at[1] == kind) {
             memcpy(pair, at + 4, sizeof pair);
-            if (pair[0] == symbol) return (int)pair[1];
+            if (pair[0] == symbol && (int)pair[1] > most) most = (int)pair[1];
         }
         at += 4 + (at[0] == SIZED ? bytes : 0);
     }
-    return -1;
+    return most;
 }
 
 static void print_functions(const char *elf, unsigned arch) {
