@@ -152,9 +152,10 @@ enum mm_trim_unused mm_trim_unused(const struct mm_driver *d, struct mm_host_hea
     }
     if (h->trim.is_refused || h->chunks.mapped_count <= h->promised_segments) return MM_TRIM_UNUSED_DONE;
     if (!h->trim.flush || !try_hash(d, h, &hash)) return MM_TRIM_UNUSED_AGAIN;
-    const bool is_same = h->trim.has_looked && hash == h->trim.look_hash, was_in_use = h->trim.has_looked && !is_same;
-    h->trim.has_looked = !is_same && !was_in_use, h->trim.look_hash = hash;
-    if (!is_same) return was_in_use ? MM_TRIM_UNUSED_IN_USE : MM_TRIM_UNUSED_AGAIN;
+    const bool is_second = h->trim.has_looked, is_same = hash == h->trim.look_hash;
+    h->trim.has_looked = !is_second, h->trim.look_hash = hash;
+    if (!is_second) return MM_TRIM_UNUSED_AGAIN;
+    if (!is_same) return MM_TRIM_UNUSED_IN_USE;
     mm_trim(d, h, UINT64_MAX, h->promised_segments);
     return MM_TRIM_UNUSED_DONE;
 }
