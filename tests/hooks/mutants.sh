@@ -100,7 +100,7 @@ first_failing() {
     done
 }
 
-rm -rf "$work" && mkdir -p "$work"
+rm -rf "$work" && mkdir -p "$work" && ln -s "$build/lib/ptx" "$work/ptx" # check_report looks what mm was built for
 while IFS= read -r line; do
     [[ $line == "#"* || ${line%% @@ *} != *"$only"* ]] && continue
     IFS=$'\t' read -r name file from to <<<"${line// @@/$'\t'}"
