@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* malloc of a slice. The lanes of a warp that are here together and want the same class, a group, go as one.
+ *
+ * Two functions: mm_slice_draw, which nearly always has the address, and mm_slice_malloc for those to whom it gives a token instead. That one goes
+ * from stage to stage: it draws from cursors, as long as half of what it draws is served; samples the class; and if little of it is free, draws
+ * slices that are yet to be made, and makes them. If there are no pages it goes by shortage.h, then through the whole class.
+ *
+ * All lanes take their steps in one loop and leave together (turn.h). Nobody waits for a lane of its own warp: what one waits for, a block that
+ * another makes, it makes itself after a bounded number of looks.
+ *
+ * NULL. After a shortage that ended with nothing, and after two complete looks through the class that found no slice, by one at a time for all
+ * who want one.
+ */
+#ifndef MM_GALLATIN_MALLOC_H
+#define MM_GALLATIN_MALLOC_H
+
+#include "runtime/core/report.h"
+#include "runtime/core/shortage.h"
+#include "runtime/gallatin/make.h"
+#include "runtime/gallatin/sample.h"
+
+/* The address of a slice of class c, or a token for mm_slice_malloc. */
+MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
+    const uint32_t here = mm_warp_here(), group = mm_warp_match(here, c);
+    const uint64_t p = mm_cursor_draw(ref, here, group, 1, c, mm_random());
+    const uint32_t got = mm_warp_ballot(here, p != 0) & group;
+    return p != 0 ? p : MM_TOKEN | c | (2 * mm_popcount(got) < mm_popcount(group) ? MM_TOKEN_POOR : 0);
+}
+
+/* Up to n free slices of one word of class c, by a look through all of it: their first slice's address, and which are claimed, from there on.
+ * 0: there are none. */
+MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t *bits) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const struct mm_class k = ref->classes[c];
+    MM_ROLLED
+    for (uint32_t e = 0, end = mm_sample_entries(of); e < end; e++) {
+        const uint64_t entry = mm_table_look(ref, c, mm_sample_index(of, e));
+        if (!mm_entry_is_of(entry, c)) continue;
+        MM_ROLLED
+        for (uint32_t w = 0; w < k.words; w++) {
+            uint64_t *word = mm_page_words(ref, mm_entry_page(entry)) + w;
+            const uint64_t seen = mm_load_relaxed_u64(word);
+            const uint32_t want = (uint32_t)mm_bits_first(mm_word_free(seen), n);
+            if (want == 0 || mm_word_generation(seen) != mm_entry_generation(entry)) continue;
+            *bits = mm_word_claim(word, mm_entry_generation(entry), want) & want;
+            if (*bits != 0) return mm_slice_address(ref, mm_entry_page(entry), c, w << MM_WORD_SHIFT);
+        }
+    }
+    return 0;
+}
+
+enum mm_stage { MM_STAGE_DRAW, MM_STAGE_SAMPLE, MM_STAGE_GROW, MM_STAGE_MAKE, MM_STAGE_SHORT, MM_STAGE_SWEEP, MM_STAGE_DONE };
+
+/* What a lane does about pages that there are none of; the first lane of a group that is short does it for all. */
+struct mm_slice_shortage {
+    struct mm_shortage shortage;
+    uint64_t before, due; /* segments when pages were looked for; the round of sweeps that is waited for */
+    uint32_t sweeps;
+};
+
+/* One step of it, for the lanes of `need`, of class c. Returns the stage that comes next. *is_to_look: mm_slices_retire_some is to be called. *p,
+ * *bits: slices that a sweep found. */
+MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t c, uint32_t need, enum mm_stage stage, struct mm_slice_shortage *s,
+                                        int *is_to_look, uint64_t *p, uint32_t *bits) {
+    uint64_t *round = &mm_class_at(ref, c)->round;
+    if (stage == MM_STAGE_SHORT) {
+        const enum mm_short is = mm_shortage_step(ref, 1, s->before, &s->shortage);
+        s->before = mm_grow_mapped(ref);
+        *is_to_look = is == MM_SHORT_LOOK;
+        return is == MM_SHORT_SEARCH ? MM_STAGE_MAKE : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
+    }
+    enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(round, &s->due) : MM_TURN_NOTHING;
+    if (turn == MM_TURN_MINE) {
+        *p = mm_class_sweep(ref, c, mm_popcount(need), bits);
+        turn = mm_round_end(round, *p != 0);
+        if (*p != 0) return MM_STAGE_SAMPLE;
+    }
+    if (turn == MM_TURN_WAIT) return MM_STAGE_SWEEP;
+    if (turn == MM_TURN_FOUND) return MM_STAGE_SAMPLE;
+    return ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE;
+}
+
+/* The lanes of `need`, of class c, draw slices that are to be made: each its entry's index and its number in it. Returns whether there is room for
+ * more. */
+MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t random, uint32_t *index, uint32_t *slice) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
+    uint32_t s = 0;
+    uint64_t drawn = 0;
+    if (lane == first) {
+        s = mm_mulhi(random, mm_class_shards(ref->classes[c], mm_load_cached_u32(&of->count[0])));
+        drawn = mm_add_relaxed_u64(&of->shard[s].frontier, mm_popcount(need));
+    }
+    drawn = mm_warp_shuffle_u64(group, drawn, first), s = mm_warp_shuffle(group, s, first);
+    drawn += mm_popcount(need & mm_bits_low(lane));
+    *index = mm_class_block_of(ref->classes[c], (uint32_t)drawn, slice) * MM_SHARDS + s;
+    return drawn >> 32 == 0;
+}
+
+/* A slice of class c, for lanes to which mm_slice_draw gave tokens; is_poor: MM_TOKEN_POOR. NULL is counted. */
+MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c, int is_poor) {
+    const uint32_t here = mm_warp_group(1), group = mm_warp_match(here, c), lane = mm_warp_lane();
+    uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, index = 0, slice = 0, polls = 0;
+    uint64_t p = 0;
+    enum mm_stage stage = mm_warp_ballot(group, is_poor) ? MM_STAGE_SAMPLE : MM_STAGE_DRAW;
+    struct mm_seen seen = {0, 0, 0};
+    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0}, 0, 0, 0};
+    MM_ROLLED
+    do {
+        random = random * 1664525u + 1013904223u;
+        if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
+            const uint32_t need = mm_warp_ballot(group, stage == MM_STAGE_DRAW);
+            const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, random);
+            const uint32_t got = mm_warp_ballot(group, q != 0);
+            if (stage == MM_STAGE_DRAW) {
+                p = q;
+                stage = q != 0 ? MM_STAGE_DONE : 2 * mm_popcount(got) < mm_popcount(need) || ++rounds >= MM_DRAWS ? MM_STAGE_SAMPLE : MM_STAGE_DRAW;
+                if (stage == MM_STAGE_SAMPLE) rounds = 0;
+            }
+        }
+        const uint32_t samples = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE);
+        if (samples != 0) {
+            const uint32_t entries = mm_warp_shuffle(group, mm_sample_entries(mm_class_at(ref, c)), mm_ctz(samples));
+            const uint32_t base = mm_warp_shuffle(group, mm_random(), mm_ctz(samples));
+            uint64_t q = 0;
+            if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, base + seen.words, &seen);
+            const uint32_t slices = mm_warp_sum(group, seen.slices), free = mm_warp_sum(group, seen.free), words = mm_warp_sum(group, seen.words);
+            const int is_low = free * MM_GROW_SHARE <= slices && (slices >= MM_GROW_SEEN || words >= entries * ref->classes[c].words);
+            if (stage == MM_STAGE_SAMPLE) {
+                p = q;
+                stage = q != 0 ? MM_STAGE_DONE : is_low || ++rounds >= MM_SAMPLE_ROUNDS ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
+            }
+        }
+        const uint32_t grows = mm_warp_ballot(group, stage == MM_STAGE_GROW);
+        if (grows != 0) {
+            const int is_room = mm_frontier_draw(ref, group, grows, c, random, &index, &slice);
+            if (stage == MM_STAGE_GROW) stage = is_room ? MM_STAGE_MAKE : MM_STAGE_SWEEP, polls = 0;
+        }
+        if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
+            uint64_t *at = stage == MM_STAGE_MAKE ? mm_table_at(ref, c, index) : NULL;
+            uint64_t entry = at != NULL ? mm_load_acquire_u64(at) : MM_ENTRY_NONE;
+            const uint32_t makes = mm_warp_ballot(here, stage == MM_STAGE_MAKE && entry == MM_ENTRY_NONE);
+            if (makes != 0) {
+                const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, index, of);
+                const uint64_t before = mm_grow_mapped(ref);
+                const enum mm_made made = mm_blocks_make(ref, here, class_, which);
+                if (stage == MM_STAGE_MAKE && made == MM_MADE_NO_PAGES && entry == MM_ENTRY_NONE && class_ == c && which == index)
+                    stage = MM_STAGE_SHORT, shortage.before = before;
+            }
+            const int is_there = stage == MM_STAGE_MAKE && mm_entry_is_of(entry, c);
+            const uint64_t q = mm_slices_claim(ref, here, is_there, entry, slice, c);
+            if (is_there) p = q, stage = q != 0 ? MM_STAGE_DONE : MM_STAGE_GROW;
+            else if (stage == MM_STAGE_MAKE && entry == MM_ENTRY_BUSY && ++polls >= MM_MAKE_POLLS) stage = MM_STAGE_GROW;
+        }
+        const uint32_t shorts = mm_warp_ballot(group, stage == MM_STAGE_SHORT || stage == MM_STAGE_SWEEP);
+        int is_to_look = 0;
+        if (shorts != 0) {
+            const uint32_t first = mm_ctz(shorts);
+            const enum mm_stage was = (enum mm_stage)mm_warp_shuffle(group, stage, first);
+            uint32_t bits = 0, next = 0;
+            uint64_t found = 0;
+            if (lane == first) next = mm_slice_short(ref, c, shorts, was, &shortage, &is_to_look, &found, &bits);
+            mm_warp_sync(group);
+            next = mm_warp_shuffle(group, next, first), bits = mm_warp_shuffle(group, bits, first);
+            found = mm_warp_shuffle_u64(group, found, first);
+            if (lane == first && was == MM_STAGE_SHORT && next == MM_STAGE_SWEEP) mm_frontier_undo(ref, c, index % MM_SHARDS);
+            if (shorts >> lane & 1) {
+                const uint32_t rank = mm_popcount(shorts & mm_bits_low(lane));
+                stage = (enum mm_stage)next, rounds = 0;
+                if (rank < mm_popcount(bits)) p = found + (uint64_t)mm_bits_select(bits, rank) * ref->classes[c].bytes, stage = MM_STAGE_DONE;
+            }
+            if (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) mm_wait();
+        }
+        if (mm_warp_ballot(here, is_to_look) != 0) mm_slices_retire_some(ref, here);
+    } while (mm_warp_ballot(here, stage != MM_STAGE_DONE) != 0);
+    mm_warp_sync(here); /* nobody runs ahead */
+    if (p == 0) mm_null_count(ref, ref->classes[c].bytes);
+    return (void *)p;
+}
+
+#endif

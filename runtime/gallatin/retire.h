@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Retiring a block: all of its slices are free, and its pages go to whoever wants them. Never in free: when another class needs memory,
+ * before the heap grows, or when the host wants some (maintain.h).
+ *
+ * Steps. Each word is exchanged, by compare-and-swap, from {the block's generation, all free} to {it, none}: word 0 first, so of two who try
+ *   one goes on; whatever is not all free ends it, and what was taken is put back by or. Then the block is the caller's: nobody can claim or
+ *   free there. Its entry is taken out of the table; the words get the next generation, which is odd; owners become nobody's; then the pages
+ *   are given back (release).
+ * A bit that is found when the words get the next generation was set by a misuse of free.
+ */
+#ifndef MM_GALLATIN_RETIRE_H
+#define MM_GALLATIN_RETIRE_H
+
+#include "runtime/core/shortage.h"
+#include "runtime/gallatin/word.h"
+
+/* Retires the block that begins at a page, if there is one and all of it is free. Returns how many pages that gave back. */
+MM_FN_RARE uint32_t mm_block_retire(const struct mm_heap_ref *ref, uint32_t page) {
+    const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
+    if (c >= MM_CLASS_COUNT) return 0;
+    const struct mm_class k = ref->classes[c];
+    uint64_t *word = mm_page_words(ref, page);
+    const uint32_t generation = mm_word_generation(mm_load_relaxed_u64(word));
+    uint32_t taken = 0;
+    /* Which class has this generation is lasting: I1 of word.h. */
+    if (page & ((1u << k.page_shift) - 1) || generation & 1) return 0;
+    if (!mm_entry_is_of(mm_entry_make(generation, page, c), c)) return 0;
+    MM_ROLLED
+    for (; taken < k.words; taken++)
+        if (!mm_cas_acq_rel_u64(word + taken, mm_word_make(generation, mm_class_word_mask(k, taken)), mm_word_make(generation, 0))) break;
+    if (taken < k.words || mm_load_relaxed_u8(mm_page_owner(ref, page)) != c + 1) {
+        MM_ROLLED
+        for (uint32_t i = 0; i < taken; i++) mm_or_release_u64(word + i, mm_class_word_mask(k, i));
+        return 0;
+    }
+    mm_table_remove(ref, c, page);
+    MM_ROLLED
+    for (uint32_t i = 0; i < k.words; i++) mm_store_relaxed_u64(word + i, mm_word_make(mm_generation_end(generation), 0));
+    mm_pages_own(ref, page, 1u << k.page_shift, MM_OWNER_NOBODY);
+    mm_pages_put(ref, page / MM_SEGMENT_PAGES, mm_bits_low(1u << k.page_shift) << page % MM_SEGMENT_PAGES);
+    return 1u << k.page_shift;
+}
+
+/* See shortage.h. */
+MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here) {
+    const uint32_t pages = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * MM_SEGMENT_PAGES;
+    uint32_t random = mm_random() + mm_warp_lane() * 0x9e3779b1u, got = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < MM_RETIRE_LOOKS; i++) {
+        random = random * 1664525u + 1013904223u;
+        uint32_t page = mm_mulhi(random, pages);
+        const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
+        if (c >= MM_CLASS_COUNT) continue;
+        page &= ~((1u << ref->classes[c].page_shift) - 1);
+        const uint64_t word = mm_load_relaxed_u64(mm_page_words(ref, page));
+        if (mm_word_free(word) == mm_class_word_mask(ref->classes[c], 0)) got += mm_block_retire(ref, page);
+    }
+    mm_warp_sync(here);
+    return mm_warp_sum(here, got);
+}
+
+/* Retires all blocks of a segment that are free. Returns whether there were any. */
+MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t s) {
+    int any = 0;
+    MM_ROLLED
+    for (uint32_t page = s * MM_SEGMENT_PAGES, end = page + MM_SEGMENT_PAGES; page < end;) {
+        const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
+        const int is_class = c < MM_CLASS_COUNT;
+        if (is_class) any |= mm_block_retire(ref, page) != 0;
+        page += is_class ? 1u << ref->classes[c].page_shift : 1;
+    }
+    return any;
+}
+MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref) {
+    int any = 0;
+    MM_ROLLED
+    for (uint32_t s = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached); s-- > 0;) any |= mm_segment_retire(ref, s);
+    return any;
+}
+
+#endif
