@@ -51,7 +51,7 @@ MM_FN_RARE enum mm_made mm_blocks_make(const struct mm_heap_ref *ref, uint32_t h
         MM_ROLLED
         for (uint32_t i = 0; i < k.words; i++) mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i)));
         mm_store_release_u64(entry, mm_entry_make(generation, page, c));
-        mm_max_relaxed_u32(&of->count[s], mine / MM_SHARDS + 1);
+        mm_max_release_u32(&of->count[s], mine / MM_SHARDS + 1);
     } else if (entry != NULL) {
         mm_store_relaxed_u64(entry, MM_ENTRY_NONE);
     }

@@ -75,17 +75,27 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
-/* The shard's last entry, number `last`, has become nothing: the shard is shorter, unless somebody has drawn slices beyond. */
-MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t s, uint32_t last) {
+/* The entry's address; NULL: it never had an extent. */
+MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
+    if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
+    const uint32_t extent = mm_load_acquire_u32(mm_table_directory(ref, c, index));
+    return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
+}
+
+/* The shard's last entry, number `last`, has become nothing: the shard is shorter, unless somebody has drawn slices beyond. Who makes that entry
+ * meanwhile raises the count afterwards, or has it made already, which the look again shows. */
+MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t s, uint32_t last, uint64_t *from) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->shard[s].frontier);
     if (frontier > low + ref->classes[c].slices) return;
     if (frontier > low && !mm_cas_relaxed_u64(&of->shard[s].frontier, frontier, low)) return;
-    mm_cas_relaxed_u32(&of->count[s], last + 1, last);
+    if (!mm_cas_acquire_u32(&of->count[s], last + 1, last)) return;
+    if (mm_load_relaxed_u64(from) != MM_ENTRY_NONE) mm_max_release_u32(&of->count[s], last + 1);
 }
 
-/* Takes the entry of a block that has just been retired out of the table of class c. */
-MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+/* Takes the entry of a block that has just been retired out of the table of class c. Returns whether it was there: if not, the block is being
+ * made, and its entry comes after the words. */
+MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint64_t entry) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t s = mm_load_relaxed_u32(mm_table_index(ref, page)) % MM_SHARDS;
     uint64_t *lock = &of->shard[s].lock;
@@ -93,19 +103,21 @@ MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint3
     MM_ROLLED
     for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(lock, 0, 1);
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
-    uint64_t *at = mm_table_at(ref, c, index), moved = MM_ENTRY_NONE;
+    uint64_t *at = mm_table_find(ref, c, index), moved = MM_ENTRY_NONE;
+    const int is_there = at != NULL && mm_load_relaxed_u64(at) == entry;
     const uint32_t count = mm_load_relaxed_u32(&of->count[s]), last = count - 1;
-    uint64_t *from = is_locked && count != 0 ? mm_table_at(ref, c, last * MM_SHARDS + s) : NULL;
+    uint64_t *from = is_there && is_locked && count != 0 ? mm_table_find(ref, c, last * MM_SHARDS + s) : NULL;
     if (from != NULL && from != at) moved = mm_load_acquire_u64(from);
     if (mm_entry_is_of(moved, c)) {
         mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
         mm_store_release_u64(at, moved);
         mm_store_release_u64(from, MM_ENTRY_NONE);
-    } else if (at != NULL) {
+    } else if (is_there) {
         mm_store_release_u64(at, MM_ENTRY_NONE);
     }
-    if (from != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, s, last);
+    if (from != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, s, last, from);
     if (is_locked) mm_store_release_u64(lock, 0);
+    return is_there;
 }
 
 #endif
