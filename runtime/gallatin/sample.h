@@ -16,7 +16,7 @@ struct mm_seen {
     uint32_t slices, free, words;
 };
 
-/* Entry number e of all entries of the class, shard after shard: its index. counts: their sum. */
+/* Entry number e of all entries of the class, shard after shard: its index. That of some entry, if there are fewer by now. */
 MM_FN uint32_t mm_sample_index(const struct mm_class_state *of, uint32_t e) {
     uint32_t s = 0;
     MM_ROLLED
@@ -25,6 +25,7 @@ MM_FN uint32_t mm_sample_index(const struct mm_class_state *of, uint32_t e) {
         if (e < n) break;
         e -= n;
     }
+    if (s == MM_SHARDS - 1 && e >= mm_load_cached_u32((uint32_t *)&of->count[s])) e = 0;
     return e * MM_SHARDS + s;
 }
 MM_FN uint32_t mm_sample_entries(const struct mm_class_state *of) {
