@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Included before everything else (-include): a heap in small, so that pages, segments, entries and extents run out all the time and few steps
- * lead from one to the next: pages of 512 bytes, segments of 32 KiB, slices to 2 KiB, two shards, four entries to an extent.
+ * lead from one to the next: pages of 512 bytes, segments of 32 KiB, slices to 2 KiB, two cursors, four entries to an extent.
  */
 #ifndef MM_UNIT_SMALL_H
 #define MM_UNIT_SMALL_H
@@ -11,10 +11,10 @@
 #define MM_SEGMENT_SHIFT 15
 #undef MM_SLICE_SHIFT_MAX
 #define MM_SLICE_SHIFT_MAX 11
-#undef MM_SHARDS_SHIFT
-#define MM_SHARDS_SHIFT 1
-#undef MM_SHARDS_SLICES
-#define MM_SHARDS_SLICES 64
+#undef MM_CURSORS_SHIFT
+#define MM_CURSORS_SHIFT 1
+#undef MM_CURSOR_SLICES_SHIFT
+#define MM_CURSOR_SLICES_SHIFT 6
 #undef MM_EXTENT_SHIFT
 #define MM_EXTENT_SHIFT 2
 #undef MM_GROW_SEEN

@@ -74,11 +74,10 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     for (uint32_t page = 0; page < h->segment_count * MM_SEGMENT_PAGES; page++)
         unit_holds(*mm_page_owner(ref, page) == MM_OWNER_NOBODY, "page %u has owner %u", page, *mm_page_owner(ref, page));
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (uint32_t i = 0; i < mm_sample_entries(mm_class_at(ref, c)); i++) {
-            const uint32_t index = mm_sample_index(mm_class_at(ref, c), i);
-            unit_holds(mm_table_look(ref, c, index) == MM_ENTRY_NONE, "class %u: entry %u is left", c, index);
-        }
+        for (uint32_t i = 0; i < mm_class_at(ref, c)->count; i++)
+            unit_holds(mm_table_look(ref, c, i) == MM_ENTRY_NONE, "class %u: entry %u is left", c, i);
     unit_eq(h->giving_up & MM_ROUND_BUSY, 0);
+    unit_eq(h->opening, 0);
     unit_eq(h->grow.lock, 0);
 }
 
