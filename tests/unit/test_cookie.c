@@ -152,13 +152,13 @@ START_TEST(far_away) {
     ck_assert(!is_looked_at(span + 5 * MM_PAGE_BYTES + 16));
     ck_assert(is_looked_at(run + 16) && is_looked_at(run + MM_SEGMENT_BYTES + 16) && !is_looked_at(run + 2 * MM_SEGMENT_BYTES + 16));
     ck_assert(!is_looked_at(run + MM_SEGMENT_BYTES)); /* no room is in another segment */
+    for (uint32_t shift = 0; shift < 64; shift++) /* of a seal, only those that lead into the same segment, and no further than an alignment */
+        for (uint64_t in = 48; in < MM_SEGMENT_BYTES; in *= 2) {
+            const uint64_t p = (uintptr_t)run + MM_SEGMENT_BYTES + in, seal = mm_cookie_seal(p, shift);
+            memcpy((char *)(uintptr_t)p - 16, &seal, sizeof seal);
+            unit_eq(mm_cookie_start(&heap.ref, p), shift <= MM_SLICE_SHIFT_MAX && 1ull << shift <= in ? p - (1ull << shift) : 0);
+        }
     char *p = roomy(100);
-    for (uint32_t shift = 0; shift < 64; shift++) { /* of a seal, only those that lead into the same segment */
-        const uint64_t seal = mm_cookie_seal((uintptr_t)p, shift), in = ((uintptr_t)p - heap.ref.user_base) % MM_SEGMENT_BYTES;
-        memcpy(p - 16, &seal, sizeof seal);
-        unit_eq(mm_cookie_start(&heap.ref, (uintptr_t)p),
-                shift <= MM_SLICE_SHIFT_MAX && 1ull << shift <= in ? (uintptr_t)p - (1ull << shift) : 0);
-    }
     const uint64_t others = mm_cookie_seal((uintptr_t)p + 64, MM_COOKIE_SHIFT);
     memcpy(p - 16, &others, sizeof others);
     unit_eq(mm_cookie_start(&heap.ref, (uintptr_t)p), 0);

@@ -10,16 +10,17 @@
 static struct mm_cpu_heap heap;
 static struct mm_heap_ref ref;
 
-static void set_up(void) {
-    ck_assert_int_eq(mm_cpu_heap_create(&heap, SEGMENTS, SEGMENTS, MM_SEGMENT_BYTES), 0);
+static void set_up_of(uint64_t segments) {
+    ck_assert_int_eq(mm_cpu_heap_create(&heap, segments, segments, 2 * MM_SEGMENT_BYTES), 0);
     mm_heap_image_guard(mm_heap_of(&heap.ref));
     heap.ref = mm_heap_of(&heap.ref)->ref;
     ref = heap.ref;
-    ref.guard = (uint64_t)(uintptr_t)calloc(1, mm_guard_bytes(SEGMENTS));
+    ref.guard = (uint64_t)(uintptr_t)calloc(1, mm_guard_bytes(segments));
     ref.open_bytes = 0;
     ref.fill = MM_FILL_JUNK; /* the default of a checked run */
     mm_cpu_grid = 7;
 }
+static void set_up(void) { set_up_of(SEGMENTS); }
 static void tear_down(void) {
     free((void *)(uintptr_t)ref.guard);
     mm_cpu_heap_destroy(&heap);
@@ -200,6 +201,71 @@ START_TEST(tags_outlive) {
 }
 END_TEST
 
+/* Has n bytes at p again, which were there before; others that it meets on the way are given back. */
+static void get_again(uint64_t n, char *p) {
+    static char *held[1000];
+    int count = 0;
+    while (count < 1000 && (held[count] = (char *)mm_guard_malloc(&ref, n)) != p && held[count]) count++;
+    unit_holds(count < 1000 && held[count] == p, "%llu bytes did not come back", (unsigned long long)n);
+    do give(held[count]);
+    while (count-- > 0);
+}
+/* Whether p, of n bytes, which are freed, is in one of `bytes` bytes, that it then writes over, for 100 bytes, and gives back. */
+static int write_over(char *p, uint64_t bytes) {
+    static char *held[1000];
+    int count = 0, is_over = 0;
+    while (count < 1000 && (held[count] = (char *)mm_guard_malloc(&ref, bytes)) != NULL) {
+        if (held[count] <= p && p + 100 <= held[count] + bytes) memset(p, 1, 100), is_over = 1;
+        count++;
+    }
+    while (count > 0) give(held[--count]);
+    mm_cpu_heap_drain_quiescent(&heap);
+    return is_over;
+}
+static void set_up_small(uint64_t segments) {
+    tear_down();
+    set_up_of(segments);
+    ref.fill = MM_FILL_NONE;
+}
+/* Nor is it in a segment that somebody keeps all the time; and neither if the other one did not begin where this one does. */
+START_TEST(pages_change) {
+    static const uint64_t pairs[][2] = {{300000, 100000}, {100000, 300000}, {300000, 12000}, {12000, 300000}};
+    const uint64_t n = pairs[_i][0], other = pairs[_i][1];
+    set_up_small(1);
+    get(70000);
+    static char *all[1000];
+    int count = 0, overs = 0;
+    while ((all[count] = (char *)mm_guard_malloc(&ref, n)) != NULL) count++;
+    for (int i = 0; i < count; i++) give(all[i]);
+    mm_cpu_heap_drain_quiescent(&heap);
+    for (int i = 0; i < count; i++) {
+        if (!write_over(all[i], other)) continue;
+        get_again(n, all[i]);
+        mm_cpu_heap_drain_quiescent(&heap);
+        unit_eq(all_counted(), 0);
+        overs++;
+    }
+    ck_assert_int_gt(overs, 0);
+}
+END_TEST
+
+/* Nor is it where runs overlap. */
+START_TEST(runs_overlap) {
+    set_up_small(3);
+    char *const base = (char *)(uintptr_t)ref.user_base;
+    for (int round = 0; round < 3; round++) {
+        char *p = get(2 * MM_SEGMENT_BYTES - MM_GUARD_MORE); /* from the back */
+        ck_assert(p == base + MM_SEGMENT_BYTES);
+        give(p);
+        char *q = (char *)mm_guard_aligned_malloc(&ref, 2 * MM_SEGMENT_BYTES - MM_GUARD_MORE, 2 * MM_SEGMENT_BYTES);
+        ck_assert(q == base);
+        memset(p, 1, 100);
+        give(q);
+        unit_eq(all_counted(), 0);
+    }
+}
+END_TEST
+
 /* What is in quarantine is no reason for NULL; a NULL is counted once, as the program asked. */
 START_TEST(all_memory) {
     static char *held[200000];
@@ -349,6 +415,8 @@ int main(void) {
     tcase_add_loop_test(tests, copies, 0, 3);
     tcase_add_test(tests, classes_change);
     tcase_add_loop_test(tests, tags_outlive, 0, 4);
+    tcase_add_loop_test(tests, pages_change, 0, 4);
+    tcase_add_test(tests, runs_overlap);
     tcase_add_test(tests, all_memory);
     tcase_add_test(tests, reports);
     tcase_add_test(tests, threads);
