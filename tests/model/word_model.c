@@ -104,6 +104,16 @@ static void check_misused(void) {
     model_require(k.fault == 0, "freed twice: fault %u", (uint32_t)k.fault);
 }
 
+static void make_b(void) {
+    mm_blocks_make(&ref, 1, B, 0);
+    model_progress();
+}
+/* The block has been retired, and its slice is freed once more. */
+static void retired(void) {
+    all_free();
+    retire_0();
+}
+
 static const struct model_scenario scenarios[] = {
     {"word-two-claimers", all_free, {claim_must, claim_must}, check_both, 0, 0},
     {"word-two-claimers-one-slice", one_live, {claim_keep, claim_keep}, check_both, 0, 0},
@@ -119,8 +129,8 @@ static const struct model_scenario scenarios[] = {
     {"word-stale-claim-retire-a", is_b_free, {claim_keep, retire_a}, world_check_drained, 0, 0},
     {"word-reuse-race", all_free, {claim_keep, retire_b}, world_check_drained, 0, 0},
     {"word-reuse-race-two", all_free, {claim_keep, retire_b_two}, world_check_drained, 0, 0},
-    {"word-reuse-race-mallocs", all_free, {a_keep, retire_b}, world_check_drained, 0, 0},
-    {"word-reuse-race-mallocs-two", all_free_two, {a_keep, retire_b_two}, world_check_drained, 0, 0},
+    {"word-reuse-race-mallocs", all_free, {a_keep, retire_b}, world_check_drained, 2, 0},
+    {"word-reuse-race-mallocs-two", all_free_two, {a_keep, retire_b_two}, world_check_drained, 2, 0},
     {"word-reuse-race-three", all_free, {claim_keep, retire_b_once, b_keep}, world_check_drained, 2, 0},
     {"word-reuse-race-and-back", all_free, {claim_keep, retire_b_retire_a}, world_check_drained, 0, 0},
     {"word-reuse-race-span", all_free, {claim_keep, retire_span}, world_check_drained, 0, 0},
@@ -129,6 +139,8 @@ static const struct model_scenario scenarios[] = {
     {"word-free-against-retire-claim", one_live, {free_0, retire_b, claim_keep}, world_check_drained, 3, 0},
     {"word-freed-twice", both_live, {free_0, again_0}, check_told, 0, 0},
     {"word-freed-twice-beside-retire", one_live, {free_0, again_0, retire_0}, check_twice, 0, 0},
+    {"word-freed-late-beside-make", retired, {make_b, again_0}, check_told, 0, 0},
+    {"word-freed-late-beside-retire", one_live, {free_0_retire, again_0, make_b}, check_misused, 0, 0},
     {"word-freed-twice-beside-make", one_live, {free_0, again_0, retire_b}, check_misused, 3, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }
