@@ -1,19 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG SHARDS ITERATIONS. A page of 1 KiB, that is 64 slices of 16 bytes and two words; a
-# segment of 64 of them; slices of 256 bytes at most, so that what is larger is a span. Two entries to an extent. SHARDS of a class (a
-# shift); looks of a waiting loop (ITERATIONS). A scenario says how many slices a block has (world_cut).
+# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS. A page of 1 KiB, that is 64 slices of 16 bytes and two words; a
+# segment of 64 of them; slices of 256 bytes at most, so that what is larger is a span. Two entries to an extent. Slices of a class
+# for each cursor (CURSORS, a shift); looks of a waiting loop (ITERATIONS). A scenario says how many slices a block has (world_cut).
 set -eu
 sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \
     -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 16/' \
     -e 's/^\(#define MM_SLICE_SHIFT_MAX\) .*/\1 8/' \
-    -e 's/^\(#define MM_SHARDS_SLICES\) .*/\1 1/' \
     -e 's/^\(#define MM_EXTENT_SHIFT\) .*/\1 1/' \
     -e 's/^\(#define MM_SAMPLE_ROUNDS\) .*/\1 2/' \
-    -e 's/^\(#define MM_SAMPLE_WORDS\) .*/\1 1/' \
+    -e 's/^\(#define MM_OPEN_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_MAKE_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_RETIRE_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_NULL_TRIES\) .*/\1 2/' \
-    -e "s/^\(#define MM_SHARDS_SHIFT\) .*/\1 $2/" \
+    -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WAIT_ITERATIONS\) .*/\1 $3/" \
     -e 's/^#define MM_STATIC_ASSERT.*/#define MM_STATIC_ASSERT(cond, why) _Static_assert(1, why)/' "$1"

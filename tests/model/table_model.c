@@ -42,7 +42,7 @@ static void make_3(void) { make_at(3, 0); }
 /* A slice is drawn, and made. */
 static void draw_make(void) {
     uint32_t index = 0, slice = 0;
-    if (mm_frontier_draw(&ref, 1, 1, A, 0, &index, &slice)) make_at(index, slice);
+    if (mm_frontier_draw(&ref, 1, 1, A, &index, &slice)) make_at(index, slice);
 }
 
 /* `blocks` blocks of class A, of which the slices of bits in `live` are live; `pages` pages in all. */
@@ -60,7 +60,7 @@ static void blocks(uint32_t n, uint32_t live, uint32_t pages) {
     }
     for (uint32_t i = 0; i < 2 * n; i++)
         if (!(live >> i & 1)) world_free(keep[i]), keep[i] = NULL;
-    model_require(mm_class_at(&ref, A)->count[0] == n, "the set-up made %u blocks", mm_class_at(&ref, A)->count[0]);
+    model_require(mm_class_at(&ref, A)->count == n, "the set-up made %u blocks", mm_class_at(&ref, A)->count);
 }
 static void three_free(void) { blocks(3, 0, 3); }
 static void three_free_five(void) { blocks(3, 0, 5); }
@@ -73,16 +73,16 @@ static void two_drawn(void) { two_first_full(); }
 /* The frontier is at the second block's end and more was drawn, by who is late. */
 static void two_drawn_beyond(void) {
     blocks(2, 1 | 2, 5);
-    mm_class_at(&ref, A)->shard[0].frontier += 2;
+    mm_class_at(&ref, A)->frontier += 2;
 }
 static void two_all_live(void) { blocks(2, 15, 5); }
 /* The last entry is a hole. */
 static void hole_at_end(void) {
     blocks(2, 1 | 2, 4);
-    mm_class_at(&ref, A)->shard[0].frontier = 5;
+    mm_class_at(&ref, A)->frontier = 5;
     mm_block_retire(&ref, 1); /* not shortened, since somebody has drawn beyond */
-    model_require(mm_class_at(&ref, A)->count[0] == 2, "no hole");
-    mm_class_at(&ref, A)->shard[0].frontier = 4;
+    model_require(mm_class_at(&ref, A)->count == 2, "no hole");
+    mm_class_at(&ref, A)->frontier = 4;
     world_free(keep[0]), world_free(keep[1]);
 }
 static void empty(void) {
@@ -93,7 +93,7 @@ static void empty(void) {
 
 /* No hole: all entries below the count are blocks. */
 static void check_dense(void) {
-    const uint32_t n = mm_class_at(&ref, A)->count[0];
+    const uint32_t n = mm_class_at(&ref, A)->count;
     for (uint32_t i = 0; i < n; i++) model_require(mm_entry_is_of(mm_table_look(&ref, A, i), A), "entry %u of %u is a hole", i, n);
     world_check_drained();
 }

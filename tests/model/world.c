@@ -139,8 +139,8 @@ uint32_t world_misuses(void) {
 }
 uint32_t world_free_slices(uint32_t c) {
     uint32_t n = 0;
-    for (uint32_t e = 0, end = mm_sample_entries(mm_class_at(&ref, c)); e < end; e++) {
-        const uint64_t entry = mm_table_look(&ref, c, mm_sample_index(mm_class_at(&ref, c), e));
+    for (uint32_t e = 0; e < mm_class_at(&ref, c)->count; e++) {
+        const uint64_t entry = mm_table_look(&ref, c, e);
         for (uint32_t w = 0; mm_entry_is_of(entry, c) && w < ref.classes[c].words; w++) {
             const uint64_t word = mm_page_words(&ref, mm_entry_page(entry))[w];
             if (mm_word_generation(word) == mm_entry_generation(entry)) n += mm_popcount(mm_word_free(word));
@@ -240,11 +240,10 @@ static int name_tree(const uint64_t *p, struct mm_tree t, const char *what, char
     return 1;
 }
 static void name_class(uint64_t in, uint32_t c, char *out, uint32_t n) {
-    static const char *const words[] = {"cursor", "frontier", "lock"};
-    const uint64_t round = __builtin_offsetof(struct mm_class_state, round), shards = __builtin_offsetof(struct mm_class_state, shard);
-    if (in < round) snprintf(out, n, "class%u count[%u]", c, (uint32_t)in / 4);
-    else if (in < shards) snprintf(out, n, "class%u round", c);
-    else snprintf(out, n, "class%u %s[%u]", c, words[(in - shards) % 128 / 32 % 3], (uint32_t)(in - shards) / 128);
+    static const char *const words[] = {"count", "frontier", "lock"};
+    if (in == __builtin_offsetof(struct mm_class_state, round)) snprintf(out, n, "class%u round", c);
+    else if (in / 128 < 3) snprintf(out, n, "class%u %s", c, words[in / 128]);
+    else snprintf(out, n, "class%u cursor[%u]", c, (uint32_t)in / 128 - 3);
 }
 void model_name_address(const void *p, char *out, uint32_t n) {
     const uint64_t a = (uint64_t)p;
@@ -279,6 +278,6 @@ void model_name_address(const void *p, char *out, uint32_t n) {
         static const char *const words[] = {"mapped", "refused", "refused_at", "lock", "asked", "taken", "late", "waits", "waited", "reached"};
         snprintf(out, n, "grow %s", words[(a - (uint64_t)&h->grow) / 8 % 10]);
     } else {
-        snprintf(out, n, p == &h->giving_up ? "giving up" : p == &h->extents ? "extents" : "heap+%d", (int)(a - (uint64_t)h));
+        snprintf(out, n, p == &h->giving_up ? "giving up" : p == &h->extents ? "extents" : p == &h->opening ? "opening" : "heap+%d", (int)(a - (uint64_t)h));
     }
 }
