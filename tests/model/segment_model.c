@@ -13,7 +13,7 @@ static uint64_t hold(uint32_t s, uint64_t pages) {
     model_note("took", pages);
     return pages;
 }
-static uint64_t held[MODEL_THREADS], where[MODEL_THREADS]; /* pages, and of which segment */
+static uint64_t has[MODEL_THREADS], where[MODEL_THREADS]; /* pages, and of which segment */
 static uint32_t self(void) { return model_self() % MODEL_THREADS; }
 static int take(uint32_t k, uint32_t want) {
     uint64_t groups = 0;
@@ -21,21 +21,21 @@ static int take(uint32_t k, uint32_t want) {
     if (s != MM_TREE_NONE) {
         model_require(groups != 0 && mm_popcount(groups) <= want, "asked for %u groups, got %u", want, mm_popcount(groups));
         model_set(&where[self()], s);
-        model_set(&held[self()], hold(s, mm_pages_of(groups, k)));
+        model_set(&has[self()], hold(s, mm_pages_of(groups, k)));
     }
     model_progress();
     return s != MM_TREE_NONE;
 }
 static void put_of(uint32_t t) {
     const uint32_t s = (uint32_t)where[t];
-    const uint64_t pages = held[t];
+    const uint64_t pages = has[t];
     if (pages == 0) return;
     for (uint64_t b = pages; b; b &= b - 1) {
         const uint32_t page = s * MM_SEGMENT_PAGES + mm_ctz(b);
         world_drop((uint64_t)page << MM_PAGE_SHIFT, PAGE);
         mm_pages_own(&ref, page, 1, MM_OWNER_NOBODY);
     }
-    model_set(&held[t], 0);
+    model_set(&has[t], 0);
     mm_pages_put(&ref, s, pages);
     model_note("gave back", pages);
     model_progress();
@@ -66,7 +66,7 @@ static void run_once(void) {
 
 static void fresh(uint32_t segments) {
     world_make(segments);
-    for (uint32_t t = 0; t < MODEL_THREADS; t++) held[t] = where[t] = 0;
+    for (uint32_t t = 0; t < MODEL_THREADS; t++) has[t] = where[t] = 0;
 }
 static void one_segment(void) { fresh(1); }
 static void two_segments(void) { fresh(2); }
@@ -80,7 +80,7 @@ static void two_pages(void) {
     world_pages(0, 2);
 }
 static void had(uint32_t t, uint64_t pages) {
-    held[t] = hold(0, pages);
+    has[t] = hold(0, pages);
     mm_and_acquire_u64(&mm_segment_at(&ref, 0)->pages, ~pages);
 }
 /* Each of two threads has one page of a pair: who is second makes room for two. */
@@ -98,14 +98,14 @@ static void nearly_whole(void) {
     mm_tree_erase(mm_segment_free_tree(&ref), 0);
     HEAP->free_count--;
     mm_pages_put(&ref, 0, ~0ull << 1);
-    held[0] = hold(0, 1);
+    has[0] = hold(0, 1);
 }
 static void two_have_some(void) {
     fresh(1);
     mm_tree_erase(mm_segment_free_tree(&ref), 0);
     HEAP->free_count--;
     mm_pages_put(&ref, 0, ~0ull << 2);
-    held[0] = hold(0, 1), held[1] = hold(0, 2);
+    has[0] = hold(0, 1), has[1] = hold(0, 2);
 }
 /* All is nobody's, and the room trees say otherwise. */
 static void stale_room(void) {
