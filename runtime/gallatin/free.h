@@ -44,8 +44,8 @@ MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     uint64_t *word = (uint64_t *)ref->words + number;
     const uint64_t old = mm_or_release_u64(word, bits);
     if (MM_LIKELY((mm_word_free(old) & bits) == 0 && !mm_word_is_dead(old))) return 0;
-    if (mm_word_is_dead(old)) { /* its block has been retired since: no bit stays there */
-        mm_and_relaxed_u64(word, ~(uint64_t)bits);
+    if (mm_word_is_dead(old)) { /* its block has been retired since: no bit stays there, nor is one taken from the next block */
+        mm_word_claim(word, mm_word_generation(old), bits);
         return (left & ~31ull & ~(7ull << MM_LEFT_KIND_SHIFT)) | MM_LEFT_TWICE | mm_ctz(bits);
     }
     return (left & ~31ull & ~(7ull << MM_LEFT_KIND_SHIFT)) | MM_LEFT_TWICE | mm_ctz(mm_word_free(old) & bits);
