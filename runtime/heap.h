@@ -31,7 +31,7 @@ MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
 /* What is larger than a slice, or aligned to more: lanes that want spans, then those that want runs. All that are here call. */
 MM_FN_RARE void *mm_heap_malloc_large(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     const uint32_t here = mm_warp_group(bytes >> 63);
-    const int is_span = bytes + MM_PAGE_BYTES <= MM_SEGMENT_BYTES && align < MM_SEGMENT_BYTES;
+    const int is_span = bytes <= MM_SEGMENT_BYTES - MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
     const uint32_t spans = mm_warp_ballot(here, is_span);
     void *p = NULL;
     if (is_span) p = mm_span_malloc(ref, bytes, align, spans);
@@ -103,6 +103,8 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
         what.kind = (enum mm_misuse)misuse, what.address = ref->user_base + off;
         if (mm_owner_is_class(owner)) what.bytes = ref->classes[owner - 1].bytes;
         else if (mm_owner_is_span(owner)) what.bytes = (uint64_t)mm_owner_span_pages(owner) << MM_PAGE_SHIFT;
+        else if (owner == MM_OWNER_NOBODY)
+            what.bytes = mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;
     } else {
         what.address = mm_left_address(left);
     }
