@@ -67,8 +67,8 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_WAIT_ITERATIONS; polls++) {
         extent = mm_load_acquire_u32(at);
-        if (extent == MM_EXTENT_NONE && mm_cas_relaxed_u32(at, MM_EXTENT_NONE, MM_EXTENT_BUSY)) extent = mm_table_extend(ref, at);
-        else if (extent == MM_EXTENT_NONE) continue;
+        if (extent == MM_EXTENT_NONE) /* lanes of a warp that come at once meet behind this, when it is there */
+            extent = mm_cas_relaxed_u32(at, MM_EXTENT_NONE, MM_EXTENT_BUSY) ? mm_table_extend(ref, at) : mm_load_acquire_u32(at);
         if (extent != MM_EXTENT_BUSY) break;
         mm_wait();
     }
@@ -84,14 +84,9 @@ MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
     mm_cas_relaxed_u32(&of->count[s], last + 1, last);
 }
 
-/* Takes the entry of a block that has just been retired out of the table of class c. */
-MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+/* The entry of a block of class c, shard s, becomes nothing, or the shard's last one, if the caller has its lock. */
+MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t s, uint32_t page, int is_locked) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const uint32_t s = mm_load_relaxed_u32(mm_table_index(ref, page)) % MM_SHARDS;
-    uint64_t *lock = &of->shard[s].lock;
-    int is_locked = 0;
-    MM_ROLLED
-    for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(lock, 0, 1);
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
     uint64_t *at = mm_table_at(ref, c, index), moved = MM_ENTRY_NONE;
     const uint32_t count = mm_load_relaxed_u32(&of->count[s]), last = count - 1;
@@ -105,7 +100,21 @@ MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint3
         mm_store_release_u64(at, MM_ENTRY_NONE);
     }
     if (from != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, s, last);
-    if (is_locked) mm_store_release_u64(lock, 0);
+}
+
+/* Takes the entry of a block that has just been retired out of the table of class c. Who gets the lock does all of it inside the loop, and what ends the
+ * loop comes out of memory: else a lane that has the lock would wait, behind the loop, for those of its warp that want it. */
+MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+    const uint32_t s = mm_load_relaxed_u32(mm_table_index(ref, page)) % MM_SHARDS;
+    uint64_t *lock = &mm_class_at(ref, c)->shard[s].lock, was = 0;
+    MM_ROLLED
+    for (uint32_t polls = 0; was == 0 && polls < MM_WAIT_ITERATIONS; polls++) {
+        if (mm_cas_acquire_u64(lock, 0, 1)) {
+            mm_table_take_out(ref, c, s, page, 1);
+            was = mm_exchange_acq_rel_u64(lock, 0);
+        }
+    }
+    if (was == 0) mm_table_take_out(ref, c, s, page, 0);
 }
 
 #endif
