@@ -67,8 +67,7 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
         const enum mm_short is = mm_shortage_step(ref, 1, s->before, &s->shortage);
         s->before = mm_grow_mapped(ref);
         *is_to_look = is == MM_SHORT_LOOK;
-        if (is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK) return MM_STAGE_MAKE;
-        return is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
+        return is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK ? MM_STAGE_MAKE : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
     enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(round, &s->due) : MM_TURN_NOTHING;
     if (turn == MM_TURN_MINE) {

@@ -84,9 +84,14 @@ MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
     mm_cas_relaxed_u32(&of->count[s], last + 1, last);
 }
 
-/* The entry of a block of class c, shard s, becomes nothing, or the shard's last one, if the caller has its lock. */
-MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t s, uint32_t page, int is_locked) {
+/* Takes the entry of a block that has just been retired out of the table of class c. */
+MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     struct mm_class_state *of = mm_class_at(ref, c);
+    const uint32_t s = mm_load_relaxed_u32(mm_table_index(ref, page)) % MM_SHARDS;
+    uint64_t *lock = &of->shard[s].lock;
+    int is_locked = 0;
+    MM_ROLLED
+    for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(lock, 0, 1);
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
     uint64_t *at = mm_table_at(ref, c, index), moved = MM_ENTRY_NONE;
     const uint32_t count = mm_load_relaxed_u32(&of->count[s]), last = count - 1;
@@ -100,21 +105,7 @@ MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uin
         mm_store_release_u64(at, MM_ENTRY_NONE);
     }
     if (from != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, s, last);
-}
-
-/* Takes the entry of a block that has just been retired out of the table of class c. Who gets the lock does all of it inside the loop, and what ends the
- * loop comes out of memory: else a lane that has the lock would wait, behind the loop, for those of its warp that want it. */
-MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
-    const uint32_t s = mm_load_relaxed_u32(mm_table_index(ref, page)) % MM_SHARDS;
-    uint64_t *lock = &mm_class_at(ref, c)->shard[s].lock, was = 0;
-    MM_ROLLED
-    for (uint32_t polls = 0; was == 0 && polls < MM_WAIT_ITERATIONS; polls++) {
-        if (mm_cas_acquire_u64(lock, 0, 1)) {
-            mm_table_take_out(ref, c, s, page, 1);
-            was = mm_exchange_acq_rel_u64(lock, 0);
-        }
-    }
-    if (was == 0) mm_table_take_out(ref, c, s, page, 0);
+    if (is_locked) mm_store_release_u64(lock, 0);
 }
 
 #endif
