@@ -113,7 +113,7 @@ int mm_reset(void);
 #ifdef __CUDACC__
 
 /* Bytes that may be used at p, which malloc, new, __nv_aligned_device_malloc, mm_calloc or mm_realloc gave: at least what was
- * asked for, all of the size class, or of the pages of 16 KiB, or segments of 1 MiB. 0 for NULL and for what is no live allocation of the heap: never
+ * asked for, all of the size class, or of the pages of 16 KiB or segments of 1 MiB. 0 for NULL and for what is no live allocation of the heap: never
  * given, given back, into the middle, of another allocator. Of new[] the pointer may lie behind a count that the compiler keeps.
  * Nothing is counted as misuse. Part of the allocator, as malloc is; __device__ in the program's own code. */
 __device__ size_t mm_usable_size(const void *p);
