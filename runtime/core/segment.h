@@ -84,30 +84,46 @@ MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t salt) {
     return s;
 }
 
-/* Takes up to `want` groups of 1 << k pages (k <= MM_ROOMS) of one segment, each at a multiple of that. Returns the segment, or MM_TREE_NONE;
- * *groups: the first page of each. A segment that is in use comes first. salt: callers part ways by it. Acquires. */
-MM_FN_RARE uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t want, uint32_t salt, uint64_t *groups) {
-    MM_ROLLED
-    for (uint32_t tries = 0; k < MM_ROOMS && tries < MM_TREE_TRIES; tries++) {
-        const uint32_t s = mm_tree_find(mm_segment_room_tree(ref, k), salt + tries);
-        if (s == MM_TREE_NONE) break;
-        const uint64_t seen = mm_pages_groups(mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), k);
-        if (seen == 0) {
-            mm_room_unlist(ref, s, k);
-            continue;
-        }
-        const uint64_t mine = mm_pages_of(mm_bits_first(seen, want), k);
-        const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine;
-        *groups = mm_pages_groups(got, k);
-        const uint64_t rest = got & ~mm_pages_of(*groups, k);
-        if (rest != 0) mm_pages_put(ref, s, rest);
-        if (*groups != 0) return s;
+/* Of segment s, which may have room, up to `want` groups of 1 << k pages: the first page of each; 0: it had none. Acquires. */
+MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t k, uint32_t want) {
+    const uint64_t seen = mm_pages_groups(mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), k);
+    if (seen == 0) {
+        mm_room_unlist(ref, s, k);
+        return 0;
     }
-    const uint32_t s = mm_segment_take(ref, salt);
-    if (s == MM_TREE_NONE) return s;
-    *groups = mm_bits_first(mm_pages_groups(~0ull, k), want);
-    const uint64_t rest = ~mm_pages_of(*groups, k);
+    const uint64_t mine = mm_pages_of(mm_bits_first(seen, want), k);
+    const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine, groups = mm_pages_groups(got, k);
+    const uint64_t rest = got & ~mm_pages_of(groups, k);
     if (rest != 0) mm_pages_put(ref, s, rest);
+    return groups;
+}
+
+/* Takes up to `want` groups of 1 << k pages (k <= MM_ROOMS) of one segment, each at a multiple of that. Returns the segment, or MM_TREE_NONE;
+ * *groups: the first page of each. A segment that is in use comes first, but for who wants all of one. Of those who find none one takes
+ * a fresh one, and the others look whether it has room for them, too, for a while. salt: callers part ways by it. Acquires. */
+MM_FN_RARE uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t want, uint32_t salt, uint64_t *groups) {
+    uint64_t *opening = &mm_heap_of(ref)->opening;
+    const uint64_t bit = 1ull << k;
+    uint32_t s = MM_TREE_NONE;
+    int is_mine = 0;
+    *groups = 0;
+    if (want << k >= MM_SEGMENT_PAGES) s = mm_segment_take(ref, salt);
+    MM_ROLLED
+    for (uint32_t tries = 0; k < MM_ROOMS && s == MM_TREE_NONE && tries < MM_TREE_TRIES; tries++) {
+        const uint32_t room = mm_tree_find(mm_segment_room_tree(ref, k), salt + tries);
+        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, k, want);
+        if (*groups != 0) s = room;
+        if (room != MM_TREE_NONE) continue;
+        is_mine = !(mm_load_relaxed_u64(opening) & bit) && !(mm_or_relaxed_u64(opening, bit) & bit);
+        if (is_mine || tries >= MM_OPEN_POLLS) break;
+    }
+    if (s == MM_TREE_NONE) s = mm_segment_take(ref, salt);
+    if (s != MM_TREE_NONE && *groups == 0) {
+        *groups = mm_bits_first(mm_pages_groups(~0ull, k), want);
+        const uint64_t rest = ~mm_pages_of(*groups, k);
+        if (rest != 0) mm_pages_put(ref, s, rest);
+    }
+    if (is_mine) mm_and_relaxed_u64(opening, ~bit);
     return s;
 }
 

@@ -30,11 +30,10 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
 /* Up to n free slices of one word of class c, by a look through all of it: their first slice's address, and which are claimed, from there on.
  * 0: there are none. */
 MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t *bits) {
-    struct mm_class_state *of = mm_class_at(ref, c);
     const struct mm_class k = ref->classes[c];
     MM_ROLLED
-    for (uint32_t e = 0, end = mm_sample_entries(of); e < end; e++) {
-        const uint64_t entry = mm_table_look(ref, c, mm_sample_index(of, e));
+    for (uint32_t e = 0, end = mm_load_relaxed_u32(&mm_class_at(ref, c)->count); e < end; e++) {
+        const uint64_t entry = mm_table_look(ref, c, e);
         if (!mm_entry_is_of(entry, c)) continue;
         MM_ROLLED
         for (uint32_t w = 0; w < k.words; w++) {
@@ -82,19 +81,18 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
 
 /* The lanes of `need`, of class c, draw slices that are to be made: each its entry's index and its number in it. Returns whether there is room for
  * more. */
-MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t random, uint32_t *index, uint32_t *slice) {
-    struct mm_class_state *of = mm_class_at(ref, c);
+MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t *index, uint32_t *slice) {
     const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
-    uint32_t s = 0;
+    struct mm_class_state *of = mm_class_at(ref, c);
     uint64_t drawn = 0;
     if (lane == first) {
-        s = mm_mulhi(random, mm_class_shards(ref->classes[c], mm_load_cached_u32(&of->count[0])));
-        drawn = mm_add_relaxed_u64(&of->shard[s].frontier, mm_popcount(need));
+        const uint64_t there = (uint64_t)mm_load_relaxed_u32(&of->count) * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
+        if (frontier < there) mm_cas_relaxed_u64(&of->frontier, frontier, there); /* blocks were made ahead of it, and are used up */
+        drawn = mm_add_relaxed_u64(&of->frontier, mm_popcount(need));
     }
-    drawn = mm_warp_shuffle_u64(group, drawn, first), s = mm_warp_shuffle(group, s, first);
-    drawn += mm_popcount(need & mm_bits_low(lane));
-    *index = mm_class_block_of(ref->classes[c], (uint32_t)drawn, slice) * MM_SHARDS + s;
-    return drawn >> 32 == 0;
+    drawn = mm_warp_shuffle_u64(group, drawn, first) + mm_popcount(need & mm_bits_low(lane));
+    *index = mm_class_block_of(ref->classes[c], (uint32_t)drawn, slice);
+    return drawn >> 31 == 0;
 }
 
 /* A slice of class c, for lanes to which mm_slice_draw gave tokens; is_poor: MM_TOKEN_POOR. NULL is counted. */
@@ -120,7 +118,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c, int 
         }
         const uint32_t samples = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE);
         if (samples != 0) {
-            const uint32_t entries = mm_warp_shuffle(group, mm_sample_entries(mm_class_at(ref, c)), mm_ctz(samples));
+            const uint32_t entries = mm_warp_shuffle(group, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), mm_ctz(samples));
             const uint32_t base = mm_warp_shuffle(group, mm_random(), mm_ctz(samples));
             uint64_t q = 0;
             if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, base + seen.words, &seen);
@@ -133,11 +131,11 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c, int 
         }
         const uint32_t grows = mm_warp_ballot(group, stage == MM_STAGE_GROW);
         if (grows != 0) {
-            const int is_room = mm_frontier_draw(ref, group, grows, c, random, &index, &slice);
+            const int is_room = mm_frontier_draw(ref, group, grows, c, &index, &slice);
             if (stage == MM_STAGE_GROW) stage = is_room ? MM_STAGE_MAKE : MM_STAGE_SWEEP, polls = 0;
         }
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
-            uint64_t *at = stage == MM_STAGE_MAKE ? mm_table_at(ref, c, index) : NULL;
+            uint64_t *at = stage == MM_STAGE_MAKE ? mm_table_find(ref, c, index) : NULL;
             uint64_t entry = at != NULL ? mm_load_acquire_u64(at) : MM_ENTRY_NONE;
             const uint32_t makes = mm_warp_ballot(here, stage == MM_STAGE_MAKE && entry == MM_ENTRY_NONE);
             if (makes != 0) {
@@ -163,7 +161,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c, int 
             mm_warp_sync(group);
             next = mm_warp_shuffle(group, next, first), bits = mm_warp_shuffle(group, bits, first);
             found = mm_warp_shuffle_u64(group, found, first);
-            if (lane == first && was == MM_STAGE_SHORT && next == MM_STAGE_SWEEP) mm_frontier_undo(ref, c, index % MM_SHARDS);
+            if (lane == first && was == MM_STAGE_SHORT && next == MM_STAGE_SWEEP) mm_frontier_undo(ref, c);
             if (shorts >> lane & 1) {
                 const uint32_t rank = mm_popcount(shorts & mm_bits_low(lane));
                 stage = (enum mm_stage)next, rounds = 0;

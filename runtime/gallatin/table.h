@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Tables: which blocks a class has.
  *
- * Representation. A class has MM_SHARDS shards; entry i of shard s has index i * MM_SHARDS + s in the class. The table of a class comes in
- *   extents of MM_EXTENT entries, whose numbers (+ 1) are in its part of the directory; a class that never had so many blocks has none.
- *   An entry (handles.h) is nothing, being made, or a block. index[page] of a block's first page says where its entry is.
- *   count[s]  entries of shard s that may be something: [0, count).
+ * Representation. The table of a class comes in extents of MM_EXTENT entries, whose numbers (+ 1) are in its part of the directory; a class
+ *   that never had so many blocks has none. An entry (handles.h) is nothing, being made, or a block. index[page] of a block's first page
+ *   says where its entry is.
+ *   count  entries that may be something: [0, count).
  * Invariants.
  *   I1  an entry may be stale, and is then no harm: whoever follows it learns from the block's words, which have another generation (word.h).
  *   I2  a block that is not retired is in the table, at index[its page]; for a moment perhaps twice.
- *   I3  entries are taken out, and moved, by who holds the shard's lock. They are put in by who has made them MM_ENTRY_BUSY.
- * Taking out. The last entry of the shard moves to the place of the one that goes, so that a table has (nearly) no holes: a sample of it is a
+ *   I3  entries are taken out, and moved, by who holds the class's lock. They are put in by who has made them MM_ENTRY_BUSY.
+ * Taking out. The last entry moves to the place of the one that goes, so that a table has (nearly) no holes: a sample of it is a
  *   sample of the class. The frontier goes down with it, unless somebody has drawn beyond (make.h); then, or if the last one is being made, a
  *   hole stays.
  * Progress. Extents are attached by one, the others wait with a bound. The lock is held for some accesses, and waited for with a bound; who
@@ -60,6 +60,13 @@ MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t *at)
     return extent;
 }
 
+/* The entry's address. NULL: it has no extent. */
+MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
+    if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
+    const uint32_t extent = mm_load_acquire_u32(mm_table_directory(ref, c, index));
+    return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
+}
+
 /* The entry's address, with an extent if there was none. NULL: there is no room for it. */
 MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     uint32_t *at = mm_table_directory(ref, c, index), extent = MM_EXTENT_NONE;
@@ -75,37 +82,35 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
-/* The shard's last entry, number `last`, has become nothing: the shard is shorter, unless somebody has drawn slices beyond. */
-MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t s, uint32_t last) {
+/* The last entry, number `last`, has become nothing: the table is shorter, unless somebody has drawn slices beyond. */
+MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->shard[s].frontier);
+    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
     if (frontier > low + ref->classes[c].slices) return;
-    if (frontier > low && !mm_cas_relaxed_u64(&of->shard[s].frontier, frontier, low)) return;
-    mm_cas_relaxed_u32(&of->count[s], last + 1, last);
+    if (frontier > low && !mm_cas_relaxed_u64(&of->frontier, frontier, low)) return;
+    mm_cas_relaxed_u32(&of->count, last + 1, last);
 }
 
 /* Takes the entry of a block that has just been retired out of the table of class c. */
 MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const uint32_t s = mm_load_relaxed_u32(mm_table_index(ref, page)) % MM_SHARDS;
-    uint64_t *lock = &of->shard[s].lock;
     int is_locked = 0;
     MM_ROLLED
-    for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(lock, 0, 1);
+    for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(&of->lock, 0, 1);
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
-    uint64_t *at = mm_table_at(ref, c, index), moved = MM_ENTRY_NONE;
-    const uint32_t count = mm_load_relaxed_u32(&of->count[s]), last = count - 1;
-    uint64_t *from = is_locked && count != 0 ? mm_table_at(ref, c, last * MM_SHARDS + s) : NULL;
-    if (from != NULL && from != at) moved = mm_load_acquire_u64(from);
+    const uint32_t count = mm_load_relaxed_u32(&of->count);
+    uint64_t *at = mm_table_find(ref, c, index), *last = is_locked && count != 0 ? mm_table_find(ref, c, count - 1) : NULL;
+    uint64_t moved = MM_ENTRY_NONE;
+    if (last != NULL && last != at) moved = mm_load_acquire_u64(last);
     if (mm_entry_is_of(moved, c)) {
         mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
         mm_store_release_u64(at, moved);
-        mm_store_release_u64(from, MM_ENTRY_NONE);
+        mm_store_release_u64(last, MM_ENTRY_NONE);
     } else if (at != NULL) {
         mm_store_release_u64(at, MM_ENTRY_NONE);
     }
-    if (from != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, s, last);
-    if (is_locked) mm_store_release_u64(lock, 0);
+    if (last != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, count - 1);
+    if (is_locked) mm_store_release_u64(&of->lock, 0);
 }
 
 #endif
