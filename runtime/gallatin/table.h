@@ -74,8 +74,8 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_WAIT_ITERATIONS; polls++) {
         extent = mm_load_acquire_u32(at);
-        if (extent == MM_EXTENT_NONE) /* lanes of a warp that come at once meet behind this, when it is there */
-            extent = mm_cas_relaxed_u32(at, MM_EXTENT_NONE, MM_EXTENT_BUSY) ? mm_table_extend(ref, at) : mm_load_acquire_u32(at);
+        if (extent == MM_EXTENT_NONE && mm_cas_relaxed_u32(at, MM_EXTENT_NONE, MM_EXTENT_BUSY)) extent = mm_table_extend(ref, at);
+        else if (extent == MM_EXTENT_NONE) continue;
         if (extent != MM_EXTENT_BUSY) break;
         mm_wait();
     }
