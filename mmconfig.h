@@ -63,8 +63,10 @@
 /* Looks at a block that another warp makes, some 300 cycles each, before a lane goes its own way. */
 #define MM_MAKE_POLLS 512
 
-/* Looks for room in segments that are in use, by who finds none while another takes a fresh one. */
-#define MM_OPEN_POLLS 64
+/* Of those who find no room at the same time, so many take fresh segments: one for each MM_OPEN_SHARE that are in use. The others look for room
+ * so often first. */
+#define MM_OPEN_SHARE 8
+#define MM_OPEN_POLLS 16
 
 /* Pages looked at for blocks to retire, by each lane, before the heap grows. */
 #define MM_RETIRE_LOOKS 4

@@ -65,6 +65,7 @@ static inline uint64_t mm_answer_make(uint64_t number, uint64_t first, uint64_t 
 #define MM_TOKEN (1ull << 63)
 #define MM_TOKEN_LARGE (3ull << 62)
 #define MM_TOKEN_POOR (1ull << 32) /* less than half of what was drawn was to be had */
+#define MM_TOKEN_GROW (1ull << 33) /* the class is to grow: nothing was drawn */
 MM_FN uint64_t mm_token_large(uint64_t bytes) { return MM_TOKEN_LARGE | (bytes < ~MM_TOKEN_LARGE ? bytes : ~MM_TOKEN_LARGE); }
 
 /* What a part of free leaves for the next: 0, nothing; or a kind and

@@ -65,7 +65,7 @@ MM_FN_RARE enum mm_made mm_blocks_make(const struct mm_heap_ref *ref, uint32_t h
     }
     uint32_t segment = MM_TREE_NONE, before = 0;
     uint64_t groups = 0;
-    if (lane == leader) segment = mm_pages_take(ref, shift, all, mm_home(), &groups);
+    if (lane == leader) segment = mm_pages_take(ref, shift, all, &groups);
     mm_warp_sync(here);
     segment = mm_warp_shuffle(here, segment, leader);
     groups = mm_warp_shuffle_u64(here, groups, leader);

@@ -63,7 +63,7 @@ MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t *at)
 /* The entry's address. NULL: it has no extent. */
 MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
-    const uint32_t extent = mm_load_acquire_u32(mm_table_directory(ref, c, index));
+    const uint32_t extent = mm_load_relaxed_u32(mm_table_directory(ref, c, index));
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
@@ -82,13 +82,13 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
-/* The last entry, number `last`, has become nothing: the table is shorter, unless somebody has drawn slices beyond. */
-MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last) {
+/* The last entry, number `last`, has become nothing: the table is shorter, unless somebody has drawn slices beyond. Returns whether it is. */
+MM_FN int mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
-    if (frontier > low + ref->classes[c].slices) return;
-    if (frontier > low && !mm_cas_relaxed_u64(&of->frontier, frontier, low)) return;
-    mm_cas_relaxed_u32(&of->count, last + 1, last);
+    if (frontier > low + ref->classes[c].slices) return 0;
+    if (frontier > low && !mm_cas_relaxed_u64(&of->frontier, frontier, low)) return 0;
+    return mm_cas_relaxed_u32(&of->count, last + 1, last);
 }
 
 /* Takes the entry of a block that has just been retired out of the table of class c. */
@@ -98,18 +98,21 @@ MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint3
     MM_ROLLED
     for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(&of->lock, 0, 1);
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
-    const uint32_t count = mm_load_relaxed_u32(&of->count);
-    uint64_t *at = mm_table_find(ref, c, index), *last = is_locked && count != 0 ? mm_table_find(ref, c, count - 1) : NULL;
-    uint64_t moved = MM_ENTRY_NONE;
-    if (last != NULL && last != at) moved = mm_load_acquire_u64(last);
-    if (mm_entry_is_of(moved, c)) {
-        mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
-        mm_store_release_u64(at, moved);
-        mm_store_release_u64(last, MM_ENTRY_NONE);
-    } else if (at != NULL) {
-        mm_store_release_u64(at, MM_ENTRY_NONE);
+    uint64_t *at = mm_table_find(ref, c, index), moved = MM_ENTRY_NONE;
+    if (at != NULL) mm_store_release_u64(at, MM_ENTRY_NONE);
+    MM_ROLLED
+    for (uint32_t count = is_locked ? mm_load_relaxed_u32(&of->count) : 0; count != 0 && moved == MM_ENTRY_NONE; count--) {
+        uint64_t *last = mm_table_find(ref, c, count - 1);
+        if (last != NULL) moved = mm_load_acquire_u64(last);
+        if (mm_entry_is_of(moved, c) && count - 1 > index) {
+            mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
+            mm_store_release_u64(at, moved);
+            mm_store_release_u64(last, MM_ENTRY_NONE);
+        } else if (moved != MM_ENTRY_NONE) {
+            break;
+        }
+        if (!mm_table_shorten(ref, c, count - 1)) break;
     }
-    if (last != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, count - 1);
     if (is_locked) mm_store_release_u64(&of->lock, 0);
 }
 
