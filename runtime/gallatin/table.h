@@ -91,12 +91,9 @@ MM_FN int mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t l
     return mm_cas_relaxed_u32(&of->count, last + 1, last);
 }
 
-/* Takes the entry of a block that has just been retired out of the table of class c. */
-MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+/* Takes the entry of a block that has just been retired out of the table of class c, as far as that goes without or with the class's lock. */
+MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, int is_locked) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    int is_locked = 0;
-    MM_ROLLED
-    for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(&of->lock, 0, 1);
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
     uint64_t *at = mm_table_find(ref, c, index), moved = MM_ENTRY_NONE;
     if (at != NULL) mm_store_release_u64(at, MM_ENTRY_NONE);
@@ -113,7 +110,20 @@ MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint3
         }
         if (!mm_table_shorten(ref, c, count - 1)) break;
     }
-    if (is_locked) mm_store_release_u64(&of->lock, 0);
+}
+
+/* The same, with the lock. Who gets it does all inside the loop, and what ends the loop comes out of memory: else a lane that has the lock would
+ * wait, behind the loop, for those of its warp that want it. */
+MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+    uint64_t *lock = &mm_class_at(ref, c)->lock, was = 0;
+    MM_ROLLED
+    for (uint32_t polls = 0; was == 0 && polls < MM_WAIT_ITERATIONS; polls++) {
+        if (mm_cas_acquire_u64(lock, 0, 1)) {
+            mm_table_take_out(ref, c, page, 1);
+            was = mm_exchange_acq_rel_u64(lock, 0);
+        }
+    }
+    if (was == 0) mm_table_take_out(ref, c, page, 0);
 }
 
 #endif
