@@ -44,17 +44,9 @@ MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     uint64_t *word = (uint64_t *)ref->words + number;
     const uint64_t old = mm_or_release_u64(word, bits);
     if (MM_LIKELY((mm_word_free(old) & bits) == 0 && !mm_word_is_dead(old))) return 0;
-<<<<<<< HEAD
-    if (mm_word_is_dead(old)) { /* its block has been retired since: no bit stays there, nor is one taken from the next block */
-        mm_word_claim(word, mm_word_generation(old), bits);
-        return (left & ~31ull & ~(7ull << MM_LEFT_KIND_SHIFT)) | MM_LEFT_TWICE | mm_ctz(bits);
-    }
-    return (left & ~31ull & ~(7ull << MM_LEFT_KIND_SHIFT)) | MM_LEFT_TWICE | mm_ctz(mm_word_free(old) & bits);
-=======
     if (!mm_word_is_dead(old)) return mm_left_twice(left, bits, mm_word_free(old) & bits);
-    mm_and_relaxed_u64(word, ~(uint64_t)bits); /* its block has been retired since: no bit stays there */
+    mm_word_claim(word, mm_word_generation(old), bits); /* its block has been retired since: no bit stays there, nor is one taken from the next block */
     return mm_left_twice(left, bits, bits);
->>>>>>> next-docs
 }
 
 /* Slices were free already: counted; the first one is told. */
