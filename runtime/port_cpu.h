@@ -47,10 +47,9 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_relea
 #define MM_RMW_RELEASE __ATOMIC_RELEASE
 #define MM_RMW_ACQ_REL __ATOMIC_ACQ_REL
 
-/* A read-modify-write even if it changes nothing. */
-MM_FN void mm_max_release_u32(uint32_t *p, uint32_t v) {
+MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
     uint32_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(p, &seen, seen < v ? v : seen, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
+    while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
 /* Puts `desired` where `expected` is; returns whether it did. */

@@ -108,8 +108,8 @@ MM_CAS(relaxed, "relaxed")
 MM_CAS(acquire, "acquire")
 #undef MM_CAS
 
-MM_FN void mm_max_release_u32(uint32_t *p, uint32_t v) {
-    asm volatile("red.release.gpu.global.max.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
+MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
+    asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
 }
 /* Adds, and nobody waits for what was there. */
 MM_FN void mm_count_u32(uint32_t *p, uint32_t n) {

@@ -4,9 +4,9 @@
  * Representation. The frontier of a class counts slices: slice f is slice f % slices of entry f / slices. Each lane for which
  *   the class is to grow draws one; the entries that it has passed are there, or are being made, or will be by whoever comes.
  * Making. Whoever finds nothing in the entry of a slice that it has drawn makes it MM_ENTRY_BUSY by compare-and-swap, and those after it
- *   that are nothing, as many as have been drawn from by now, or 1/MM_UNIT_SHARE of the class, up to a segment; takes pages; writes owners, index, then the words (release), then the entry. If
- *   there are fewer pages than that, entries become nothing again. Others wait for an entry that is busy, with a bound, after which they draw
- *   another slice and make that: nobody depends on a maker.
+ *   that are nothing, as many as have been drawn from by now, or 1/MM_UNIT_SHARE of the class, up to a segment; takes pages; writes owners,
+ *   index, then the words (release), raises the count, then writes the entry. If there are fewer pages than that, entries become nothing
+ *   again. Others wait for an entry that is busy, with a bound, after which they draw another slice and make that: nobody depends on a maker.
  * Stale. Nobody reads the words of a block before they are published, but who has an entry of an earlier block there: he sees another
  *   generation, before and after (word.h).
  * When there are no pages, the frontier goes back to what is there, or the entries passed in vain would be holes.
@@ -43,8 +43,8 @@ MM_FN void mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t min
     mm_publish_fence();
     MM_ROLLED
     for (uint32_t i = 0; i < k.words; i++) mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i)));
+    mm_max_relaxed_u32(&mm_class_at(ref, c)->count, mine + 1);
     mm_store_release_u64(entry, mm_entry_make(generation, page, c));
-    mm_max_release_u32(&mm_class_at(ref, c)->count, mine + 1);
 }
 
 /* Makes the block for entry `index` of class c, and perhaps others after it; the same for all lanes of `here`, which all call. Each makes up
@@ -70,7 +70,7 @@ MM_FN_RARE enum mm_made mm_blocks_make(const struct mm_heap_ref *ref, uint32_t h
     }
     uint32_t segment = MM_TREE_NONE, before = 0;
     uint64_t groups = 0;
-    if (lane == leader) segment = mm_pages_take(ref, shift, all, mm_home(), &groups);
+    if (lane == leader) segment = mm_pages_take(ref, shift, all, &groups);
     mm_warp_sync(here);
     segment = mm_warp_shuffle(here, segment, leader);
     groups = mm_warp_shuffle_u64(here, groups, leader);
@@ -92,6 +92,7 @@ MM_FN void mm_frontier_undo(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint64_t low = (uint64_t)mm_load_relaxed_u32(&of->count) * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
     if (frontier > low) mm_cas_relaxed_u64(&of->frontier, frontier, low);
+    mm_store_relaxed_u32(&of->limit, 0); /* or who comes would ask for pages, and not look for slices that have come back */
 }
 
 #endif

@@ -9,11 +9,12 @@
  *   I1  an entry may be stale, and is then no harm: whoever follows it learns from the block's words, which have another generation (word.h).
  *   I2  a block that is not retired is in the table, at index[its page]; for a moment perhaps twice.
  *   I3  entries are taken out, and moved, by who holds the class's lock. They are put in by who has made them MM_ENTRY_BUSY.
+ *   I4  an entry of a block is below the count: the count is raised first, and is lowered by who has the last entry as MM_ENTRY_BUSY.
  * Taking out. The last entry moves to the place of the one that goes, so that a table has (nearly) no holes: a sample of it is a
  *   sample of the class. The frontier goes down with it, unless somebody has drawn beyond (make.h); then, or if the last one is being made, a
  *   hole stays.
  * Progress. Extents are attached by one, the others wait with a bound. The lock is held for some accesses, and waited for with a bound; who
- *   does not get it leaves a hole.
+ *   does not get it leaves the block as it is.
  */
 #ifndef MM_GALLATIN_TABLE_H
 #define MM_GALLATIN_TABLE_H
@@ -63,7 +64,7 @@ MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t *at)
 /* The entry's address. NULL: it has no extent. */
 MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
-    const uint32_t extent = mm_load_acquire_u32(mm_table_directory(ref, c, index));
+    const uint32_t extent = mm_load_relaxed_u32(mm_table_directory(ref, c, index));
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
@@ -82,40 +83,51 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
-/* The last entry, number `last`, has become nothing: the table is shorter, unless somebody has drawn slices beyond. Who makes that entry
- * meanwhile raises the count afterwards, or has it made already, which the look again shows. */
-MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last, uint64_t *at) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
-    if (frontier > low + ref->classes[c].slices) return;
-    if (frontier > low && !mm_cas_relaxed_u64(&of->frontier, frontier, low)) return;
-    if (!mm_cas_acquire_u32(&of->count, last + 1, last)) return;
-    if (mm_load_relaxed_u64(at) != MM_ENTRY_NONE) mm_max_release_u32(&of->count, last + 1);
+/* Whether the table has this entry of class c: not yet, if its block is being made. Acquires. */
+MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry) {
+    const uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* rubbish, perhaps */
+    return at != NULL && mm_load_acquire_u64((uint64_t *)at) == entry;
 }
 
-/* Takes the entry of a block that has just been retired out of the table of class c. Returns whether it was there: if not, the block is being
- * made, and its entry comes after the words. */
-MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint64_t entry) {
+/* The last entry, number `last`, is the caller's, and busy. The table becomes shorter, unless somebody has drawn slices beyond; returns whether
+ * it did. The entry becomes nothing. */
+MM_FN int mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last, uint64_t *entry) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    int is_locked = 0;
+    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
+    const int is_shorter = frontier <= low + ref->classes[c].slices && mm_cas_relaxed_u32(&of->count, last + 1, last);
+    if (is_shorter && frontier > low) mm_cas_relaxed_u64(&of->frontier, frontier, low);
+    mm_store_release_u64(entry, MM_ENTRY_NONE); /* last, or who makes it meanwhile would be beyond the end */
+    return is_shorter;
+}
+
+/* Takes the entry of a block that is being retired out of the table of class c. Returns whether it did: not if the lock is not to be had. */
+MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+    struct mm_class_state *of = mm_class_at(ref, c);
     MM_ROLLED
-    for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(&of->lock, 0, 1);
+    for (uint32_t polls = 0; !mm_cas_acquire_u64(&of->lock, 0, 1); mm_wait())
+        if (++polls >= MM_WAIT_ITERATIONS) return 0;
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
-    const uint32_t count = mm_load_relaxed_u32(&of->count);
     uint64_t *at = mm_table_find(ref, c, index), moved = MM_ENTRY_NONE;
-    const int is_there = at != NULL && mm_load_relaxed_u64(at) == entry;
-    uint64_t *last = is_there && is_locked && count != 0 ? mm_table_find(ref, c, count - 1) : NULL;
-    if (last != NULL && last != at) moved = mm_load_acquire_u64(last);
-    if (mm_entry_is_of(moved, c)) {
-        mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
-        mm_store_release_u64(at, moved);
-        mm_store_release_u64(last, MM_ENTRY_NONE);
-    } else if (is_there) {
-        mm_store_release_u64(at, MM_ENTRY_NONE);
+    MM_ROLLED
+    while (moved == MM_ENTRY_NONE) { /* until the last entry is no hole */
+        const uint32_t last = mm_load_relaxed_u32(&of->count) - 1;
+        uint64_t *from = mm_table_find(ref, c, last);
+        moved = from == at ? MM_ENTRY_BUSY : mm_load_acquire_u64(from);
+        if (mm_entry_is_of(moved, c)) {
+            mm_store_release_u64(at, moved);
+            mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
+            mm_store_release_u64(from, MM_ENTRY_BUSY);
+            mm_table_shorten(ref, c, last, from);
+        } else if (from == at) {
+            mm_store_release_u64(at, MM_ENTRY_BUSY);
+            mm_table_shorten(ref, c, last, at);
+        } else if (moved == MM_ENTRY_BUSY || !mm_cas_acquire_u64(from, MM_ENTRY_NONE, MM_ENTRY_BUSY) || !mm_table_shorten(ref, c, last, from)) {
+            mm_store_release_u64(at, MM_ENTRY_NONE);
+            break;
+        }
     }
-    if (last != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, count - 1, last);
-    if (is_locked) mm_store_release_u64(&of->lock, 0);
-    return is_there;
+    mm_store_release_u64(&of->lock, 0);
+    return 1;
 }
 
 #endif
