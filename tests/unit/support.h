@@ -59,8 +59,6 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     if (live != UNIT_ANY) unit_eq(found, live);
 }
 
-static int unit_may_be_stale; /* whether entries may be left that lead to no block: somebody gave up waiting for the class's lock */
-
 /* Without live memory and drained, the heap must be as one just made with `mapped` segments: no page has an owner, no table an entry. What
  * counts, and hints, may differ, and so may the length of tables. */
 UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
@@ -76,13 +74,10 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     for (uint32_t page = 0; page < h->segment_count * MM_SEGMENT_PAGES; page++)
         unit_holds(*mm_page_owner(ref, page) == MM_OWNER_NOBODY, "page %u has owner %u", page, *mm_page_owner(ref, page));
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (uint32_t i = 0; i < mm_class_at(ref, c)->count; i++) {
-            const uint64_t entry = mm_table_look(ref, c, i);
-            const int is_stale = mm_entry_is_of(entry, c) && mm_word_generation(*mm_page_words(ref, mm_entry_page(entry))) != mm_entry_generation(entry);
-            unit_holds(entry == MM_ENTRY_NONE || (unit_may_be_stale && is_stale), "class %u: entry %u is left", c, i);
-        }
+        for (uint32_t i = 0; i < mm_class_at(ref, c)->count; i++)
+            unit_holds(mm_table_look(ref, c, i) == MM_ENTRY_NONE, "class %u: entry %u is left", c, i);
     unit_eq(h->giving_up & MM_ROUND_BUSY, 0);
-    unit_eq(h->opening, 0);
+    for (uint32_t k = 0; k < sizeof h->opening / sizeof *h->opening; k++) unit_eq(h->opening[k], 0);
     unit_eq(h->grow.lock, 0);
 }
 

@@ -186,7 +186,6 @@ static void one_slice(void) {
 }
 START_TEST(meetings) {
     static const uint32_t sizes[] = {48, 512, 4096, 65536};
-    unit_may_be_stale = 1;
     c_ = mm_class_of(sizes[_i]);
     unit_at_each_step(empty, make_first, retire, sound);
     unit_at_each_step(empty, make_first, take_p, sound);
@@ -212,7 +211,6 @@ static void other_class_there(void) { /* the block goes, and its page is one of 
 }
 START_TEST(another_class_there) {
     static const uint32_t sizes[] = {48, 64, 512, 1024, 4096};
-    unit_may_be_stale = 1;
     c_ = mm_class_of(sizes[_i / 5]), d_ = mm_class_of(sizes[_i % 5]);
     unit_at_each_step(one_block, retire, other_class_there, sound);
     unit_at_each_step(one_block, take_p, other_class_there, sound);
