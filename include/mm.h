@@ -59,7 +59,7 @@ int mm_get_statistics(struct mm_statistics *statistics);
 struct mm_size_class {
     size_t slice_bytes;                              /* of each of its objects, as granted */
     unsigned long long live_objects, live_bytes;     /* handed out, that have not come back; as granted */
-    unsigned long long segments, blocks, whole_blocks; /* it has; of those blocks, of which nothing is handed out */
+    unsigned long long pages, blocks, free_blocks;   /* it has; of those blocks, of which nothing is handed out */
 };
 #define MM_SIZE_CLASSES_MAX 80
 #define MM_NOT_COUNTED (~0ull)
@@ -69,17 +69,21 @@ struct mm_usage_statistics {
     size_t struct_bytes;                  /* sizeof(struct mm_usage_statistics): the caller's, who sets it. Later versions append */
     unsigned long long heap_bytes;        /* memory of the device that malloc has to give, or has given: bytes */
     unsigned long long peak_heap_bytes;   /* the most there ever was */
-    unsigned long long segment_bytes;     /* of a segment, in which memory moves between size classes */
-    unsigned long long class_segments;    /* segments of size classes */
-    unsigned long long run_segments;      /* segments of large objects */
+    unsigned long long segment_bytes;     /* of a segment, in which memory is mapped and given back */
+    unsigned long long page_bytes;        /* of a page, in which it moves between size classes */
+    unsigned long long paged_segments;    /* segments that are given away by pages */
+    unsigned long long run_segments;      /* segments of objects as large as that */
     unsigned long long free_segments;
     unsigned long long spare_segments;    /* mapped, and not yet the heap's, or on their way */
     unsigned long long largest_free_segments; /* neighbours that are free, at most */
-    unsigned long long runs;              /* large objects */
+    unsigned long long class_pages;       /* of the paged segments: pages of size classes */
+    unsigned long long span_pages;        /* pages of objects that are larger than a size class, and less than a segment */
+    unsigned long long free_pages;
+    unsigned long long spans, runs;       /* such objects; those of segments */
     unsigned long long live_objects;      /* all */
     unsigned long long live_bytes;        /* as granted */
     unsigned long long asked_bytes;       /* of them, as asked for; MM_NOT_COUNTED without MM_CHECK=1 */
-    unsigned long long held_bytes;        /* free in segments of size classes: for objects of that class only */
+    unsigned long long held_bytes;        /* free in blocks of size classes: for objects of that class, until the block is free as a whole */
     unsigned long long growth_count;      /* how often the host gave more memory */
     unsigned long long wait_count;        /* how often kernels waited for that */
     unsigned long long waited_ns;         /* all of them together: nanoseconds */
@@ -87,7 +91,7 @@ struct mm_usage_statistics {
     double internal_fragmentation;        /* 1 - asked / granted bytes of live objects; negative: not counted */
     double external_fragmentation;        /* 1 - largest_free_segments / free_segments */
     size_t class_count;
-    struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* by size; those that have segments */
+    struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* by size; those that have pages */
 };
 
 /* Fills *usage, whose struct_bytes the caller has set, for the heap of the current context of the calling thread, as MM_STATS=1 prints it:

@@ -80,12 +80,17 @@ struct mm_segment {
     uint64_t run;   /* see mm_run_make */
 };
 
+/* What had a segment, and each of its pages, last (segment.h), and how often that has become something else. */
+struct mm_eras {
+    uint64_t segment;
+    uint32_t page[MM_SEGMENT_PAGES];
+};
 /* A checked run's (guarded.h); zero in the beginning. Memory of its own. */
 struct mm_guard {
     uint64_t tickets, spare0[15]; /* of the quarantine */
     uint64_t emptied, spare1[15]; /* tickets at which it was emptied last */
     uint64_t slots[MM_GUARD_SLOTS];
-    uint64_t eras[]; /* of each segment: how often it has become the first of a run */
+    struct mm_eras eras[]; /* one for each segment */
 };
 
 /* A misuse of free (report.h). */

@@ -182,9 +182,12 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
         mm_null_count(ref, bytes);
         return NULL;
     }
-    if (ref->guard != 0) mm_add_relaxed_u64(&((struct mm_guard *)ref->guard)->eras[first], 1);
+    mm_era_enter_segment(ref, first, (uint32_t)mm_run_make(count));
     MM_ROLLED
-    for (uint32_t s = first + 1; s < first + count; s++) mm_store_relaxed_u64(&mm_segment_at(ref, s)->run, MM_RUN_BODY);
+    for (uint32_t s = first + 1; s < first + count; s++) {
+        mm_era_enter_segment(ref, s, MM_RUN_BODY);
+        mm_store_relaxed_u64(&mm_segment_at(ref, s)->run, MM_RUN_BODY);
+    }
     mm_store_release_u64(&mm_segment_at(ref, first)->run, mm_run_make(count));
     return (void *)(ref->user_base + ((uint64_t)first << MM_SEGMENT_SHIFT));
 }

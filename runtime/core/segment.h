@@ -40,6 +40,23 @@ MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_
     return mm_tree_at(ref, ref->room_trees + k * ref->tree_bytes);
 }
 
+/* Eras, in a checked run. An allocation's is constant while it lives. If two allocations at one address have the same era, then nobody else has had
+ * its page in between, be it as a page of something that began elsewhere.
+ * Of a segment: {how often : 32 | what it is : 32}, its run, or MM_ERA_PAGES; of a page: {how often : 24 | owner : 8}. */
+#define MM_ERA_PAGES 2u
+MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (struct mm_guard *)ref->guard; }
+MM_FN void mm_era_enter_segment(const struct mm_heap_ref *ref, uint32_t s, uint32_t what) {
+    if (ref->guard == 0) return;
+    uint64_t *at = &mm_guard_of(ref)->eras[s].segment;
+    const uint64_t era = mm_load_relaxed_u64(at);
+    if ((uint32_t)era != what) mm_store_relaxed_u64(at, ((era >> 32) + 1) << 32 | what);
+}
+MM_FN void mm_era_enter_page(const struct mm_heap_ref *ref, uint32_t page, uint32_t owner) {
+    uint32_t *at = &mm_guard_of(ref)->eras[page / MM_SEGMENT_PAGES].page[page % MM_SEGMENT_PAGES];
+    const uint32_t era = mm_load_relaxed_u32(at);
+    if ((era & 255) != owner) mm_store_relaxed_u32(at, ((era >> 8) + 1) << 8 | owner);
+}
+
 /* Bits that are multiples of 1 << k. */
 MM_FN uint64_t mm_pages_starts(uint32_t k) {
     return k == 0 ? ~0ull : k == 1 ? 0x5555555555555555ull : k == 2 ? 0x1111111111111111ull : k == 3 ? 0x0101010101010101ull
@@ -131,6 +148,7 @@ MM_FN_RARE uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uin
     }
     if (s == MM_TREE_NONE) s = mm_segment_take(ref, random);
     if (s != MM_TREE_NONE && *groups == 0) {
+        mm_era_enter_segment(ref, s, MM_ERA_PAGES);
         *groups = mm_bits_first(mm_pages_groups(~0ull, k), want);
         const uint64_t rest = ~mm_pages_of(*groups, k);
         if (rest != 0) mm_pages_put(ref, s, rest);
@@ -142,7 +160,10 @@ MM_FN_RARE uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uin
 /* All of these pages get this owner: their bytes. */
 MM_FN void mm_pages_own(const struct mm_heap_ref *ref, uint32_t page, uint32_t n, uint32_t owner) {
     MM_ROLLED
-    for (uint32_t i = 0; i < n; i++) mm_store_relaxed_u8(mm_page_owner(ref, page + i), (uint8_t)owner);
+    for (uint32_t i = 0; i < n; i++) {
+        if (ref->guard != 0 && owner != MM_OWNER_NOBODY) mm_era_enter_page(ref, page + i, owner);
+        mm_store_relaxed_u8(mm_page_owner(ref, page + i), (uint8_t)owner);
+    }
 }
 
 #endif

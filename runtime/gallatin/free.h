@@ -45,7 +45,7 @@ MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     const uint64_t old = mm_or_release_u64(word, bits);
     if (MM_LIKELY((mm_word_free(old) & bits) == 0 && !mm_word_is_dead(old))) return 0;
     if (!mm_word_is_dead(old)) return mm_left_twice(left, bits, mm_word_free(old) & bits);
-    mm_and_relaxed_u64(word, ~(uint64_t)bits); /* its block has been retired since: no bit stays there */
+    mm_word_claim(word, mm_word_generation(old), bits); /* its block has been retired since: no bit stays there, nor is one taken from the next block */
     return mm_left_twice(left, bits, bits);
 }
 

@@ -4,9 +4,9 @@
  * Representation. The frontier of a class counts slices: slice f is slice f % slices of entry f / slices. Each lane for which
  *   the class is to grow draws one; the entries that it has passed are there, or are being made, or will be by whoever comes.
  * Making. Whoever finds nothing in the entry of a slice that it has drawn makes it MM_ENTRY_BUSY by compare-and-swap, and those after it
- *   that are nothing, as many as have been drawn from by now, or 1/MM_UNIT_SHARE of the class, up to a segment; takes pages; writes owners, index, then the words (release), then the entry. If
- *   there are fewer pages than that, entries become nothing again. Others wait for an entry that is busy, with a bound, after which they draw
- *   another slice and make that: nobody depends on a maker.
+ *   that are nothing, as many as have been drawn from by now, or 1/MM_UNIT_SHARE of the class, up to a segment; takes pages; writes owners,
+ *   index, then the words (release), raises the count, then writes the entry. If there are fewer pages than that, entries become nothing
+ *   again. Others wait for an entry that is busy, with a bound, after which they draw another slice and make that: nobody depends on a maker.
  * Stale. Nobody reads the words of a block before they are published, but who has an entry of an earlier block there: he sees another
  *   generation, before and after (word.h).
  * When there are no pages, the frontier goes back to what is there, or the entries passed in vain would be holes.
@@ -32,14 +32,19 @@ MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
 MM_FN void mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t mine, uint64_t *entry, uint32_t page) {
     const struct mm_class k = ref->classes[c];
     uint64_t *word = mm_page_words(ref, page);
-    const uint32_t generation = mm_generation_next(mm_load_relaxed_u64(word));
+    const uint64_t was = mm_load_relaxed_u64(word);
+    const uint32_t generation = mm_generation_next(was);
+    if (!mm_word_is_dead(was)) { /* rubbish (layout.h), which must not look like a block once the page has an owner */
+        mm_store_published_u64(word, mm_word_make(mm_generation_end(mm_word_generation(was)), 0));
+        mm_publish_fence();
+    }
     mm_pages_own(ref, page, 1u << k.page_shift, c + 1);
     mm_store_relaxed_u32(mm_table_index(ref, page), mine);
     mm_publish_fence();
     MM_ROLLED
     for (uint32_t i = 0; i < k.words; i++) mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i)));
-    mm_store_release_u64(entry, mm_entry_make(generation, page, c));
     mm_max_relaxed_u32(&mm_class_at(ref, c)->count, mine + 1);
+    mm_store_release_u64(entry, mm_entry_make(generation, page, c));
 }
 
 /* Makes the block for entry `index` of class c, and perhaps others after it; the same for all lanes of `here`, which all call. Each makes up

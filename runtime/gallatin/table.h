@@ -9,11 +9,12 @@
  *   I1  an entry may be stale, and is then no harm: whoever follows it learns from the block's words, which have another generation (word.h).
  *   I2  a block that is not retired is in the table, at index[its page]; for a moment perhaps twice.
  *   I3  entries are taken out, and moved, by who holds the class's lock. They are put in by who has made them MM_ENTRY_BUSY.
+ *   I4  an entry of a block is below the count: the count is raised first, and is lowered by who has the last entry as MM_ENTRY_BUSY.
  * Taking out. The last entry moves to the place of the one that goes, so that a table has (nearly) no holes: a sample of it is a
  *   sample of the class. The frontier goes down with it, unless somebody has drawn beyond (make.h); then, or if the last one is being made, a
  *   hole stays.
  * Progress. Extents are attached by one, the others wait with a bound. The lock is held for some accesses, and waited for with a bound; who
- *   does not get it leaves a hole.
+ *   does not get it leaves the block as it is.
  */
 #ifndef MM_GALLATIN_TABLE_H
 #define MM_GALLATIN_TABLE_H
@@ -82,48 +83,62 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
-/* The last entry, number `last`, has become nothing: the table is shorter, unless somebody has drawn slices beyond. Returns whether it is. */
-MM_FN int mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
-    if (frontier > low + ref->classes[c].slices) return 0;
-    if (frontier > low && !mm_cas_relaxed_u64(&of->frontier, frontier, low)) return 0;
-    return mm_cas_relaxed_u32(&of->count, last + 1, last);
+/* Whether the table has this entry of class c: not yet, if its block is being made. Acquires. */
+MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry) {
+    const uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* rubbish, perhaps */
+    return at != NULL && mm_load_acquire_u64((uint64_t *)at) == entry;
 }
 
-/* Takes the entry of a block that has just been retired out of the table of class c, as far as that goes without or with the class's lock. */
-MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, int is_locked) {
+/* The last entry, number `last`, is the caller's, and busy. The table becomes shorter, unless somebody has drawn slices beyond; returns whether
+ * it did. The entry becomes nothing. */
+MM_FN int mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last, uint64_t *entry) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
+    const int is_shorter = frontier <= low + ref->classes[c].slices && mm_cas_relaxed_u32(&of->count, last + 1, last);
+    if (is_shorter && frontier > low) mm_cas_relaxed_u64(&of->frontier, frontier, low);
+    mm_store_release_u64(entry, MM_ENTRY_NONE); /* last, or who makes it meanwhile would be beyond the end */
+    return is_shorter;
+}
+
+/* Takes the entry of a block that is being retired out of the table of class c. The caller has the lock. */
+MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
     uint64_t *at = mm_table_find(ref, c, index), moved = MM_ENTRY_NONE;
-    if (at != NULL) mm_store_release_u64(at, MM_ENTRY_NONE);
     MM_ROLLED
-    for (uint32_t count = is_locked ? mm_load_relaxed_u32(&of->count) : 0; count != 0 && moved == MM_ENTRY_NONE; count--) {
-        uint64_t *last = mm_table_find(ref, c, count - 1);
-        if (last != NULL) moved = mm_load_acquire_u64(last);
-        if (mm_entry_is_of(moved, c) && count - 1 > index) {
-            mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
+    while (moved == MM_ENTRY_NONE) { /* until the last entry is no hole */
+        const uint32_t last = mm_load_relaxed_u32(&of->count) - 1;
+        uint64_t *from = mm_table_find(ref, c, last);
+        moved = from == at ? MM_ENTRY_BUSY : mm_load_acquire_u64(from);
+        if (mm_entry_is_of(moved, c)) {
             mm_store_release_u64(at, moved);
-            mm_store_release_u64(last, MM_ENTRY_NONE);
-        } else if (moved != MM_ENTRY_NONE) {
+            mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
+            mm_store_release_u64(from, MM_ENTRY_BUSY);
+            mm_table_shorten(ref, c, last, from);
+        } else if (from == at) {
+            mm_store_release_u64(at, MM_ENTRY_BUSY);
+            mm_table_shorten(ref, c, last, at);
+        } else if (moved == MM_ENTRY_BUSY || !mm_cas_acquire_u64(from, MM_ENTRY_NONE, MM_ENTRY_BUSY) || !mm_table_shorten(ref, c, last, from)) {
+            mm_store_release_u64(at, MM_ENTRY_NONE);
             break;
         }
-        if (!mm_table_shorten(ref, c, count - 1)) break;
     }
 }
 
-/* The same, with the lock. Who gets it does all inside the loop, and what ends the loop comes out of memory: else a lane that has the lock would
- * wait, behind the loop, for those of its warp that want it. */
-MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+/* The same, with the lock. Returns whether it did: not if that is not to be had. Who gets it does all inside the loop, and what ends the loop comes
+ * out of memory: else a lane that has the lock would wait, behind the loop, for those of its warp that want it. */
+MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     uint64_t *lock = &mm_class_at(ref, c)->lock, was = 0;
     MM_ROLLED
     for (uint32_t polls = 0; was == 0 && polls < MM_WAIT_ITERATIONS; polls++) {
         if (mm_cas_acquire_u64(lock, 0, 1)) {
-            mm_table_take_out(ref, c, page, 1);
+            mm_table_take_out(ref, c, page);
             was = mm_exchange_acq_rel_u64(lock, 0);
+        } else {
+            mm_wait();
         }
     }
-    if (was == 0) mm_table_take_out(ref, c, page, 0);
+    return was != 0;
 }
 
 #endif
