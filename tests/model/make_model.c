@@ -109,9 +109,9 @@ static const struct model_scenario scenarios[] = {
     {"make-of-two-pages", three_pages, {two_keep, two_keep, a_keep}, world_check_drained, 2, 0},
     {"make-beside-one-who-stands", busy, {a_must, a_must}, check_busy, 0, 0},
     {"make-no-pages", no_page, {a_keep, a_keep}, world_check_drained, 0, 0},
-    {"make-no-pages-then-more", no_page_then_more, {a_keep, a_keep}, check_more, 0, 0},
+    {"make-no-pages-then-more", no_page_then_more, {a_keep, a_keep}, check_more, 3, 0},
     {"make-few-pages-then-more", one_page_then_more, {a_keep_two, a_keep}, check_more, 2, 0},
-    {"make-last-page", one_page, {a_keep, b_keep}, world_check_drained, 0, 0},
+    {"make-last-page", one_page, {a_keep, b_keep}, world_check_drained, 3, 0},
     {"make-when-a-page-comes", no_page, {a_once, free_b}, world_check_drained, 2, 0},
     {"make-when-b-ends", b_has_it, {a_once, free_b, a_keep}, world_check_drained, 2, 0},
 };

@@ -117,7 +117,7 @@ static const struct model_scenario scenarios[] = {
     {"table-remove-moved", three_last_live, {retire_0, free_2_retire}, check_dense, 0, 0},
     {"table-remove-moved-twice", three_last_live, {retire_0_1, free_2_retire}, check_dense, 0, 0},
     {"table-remove-moved-and-used", three_last_live, {retire_0, a_keep, free_2_retire}, world_check_drained, 2, 0},
-    {"table-remove-against-malloc", two_first_full, {retire_1, a_must}, world_check_drained, 0, 0},
+    {"table-remove-against-malloc", two_first_full, {retire_1, a_must}, world_check_drained, 0, 1},
     {"table-remove-against-mallocs", two_first_full, {retire_1, a_two, a_keep}, world_check_drained, 2, 0},
     {"table-remove-beside-make", first_live, {free_0_1_retire, draw_make}, world_check_drained, 0, 0},
     {"table-remove-beside-makes", first_live, {retire_2_1, draw_make, draw_make}, world_check_drained, 2, 0},
