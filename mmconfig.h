@@ -63,8 +63,10 @@
 /* Looks at a block that another warp makes, some 300 cycles each, before a lane goes its own way. */
 #define MM_MAKE_POLLS 512
 
-/* Looks for room in segments that are in use, by who finds none while another takes a fresh one. */
-#define MM_OPEN_POLLS 64
+/* Of those who find no room at the same time, so many take fresh segments: one for each MM_OPEN_SHARE that are in use. The others look for room
+ * so often first. */
+#define MM_OPEN_SHARE 8
+#define MM_OPEN_POLLS 16
 
 /* Pages looked at for blocks to retire, by each lane, before the heap grows. */
 #define MM_RETIRE_LOOKS 4
@@ -135,24 +137,24 @@
 /* Architectures of the GPUs of one machine for which a library is linked, one image each. */
 #define MM_LINK_ARCHS_MAX 8
 
-/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
- * of slice bits, that is less than 32 MB. */
-#define MM_HOST_FIRST_SEGMENTS 4
+/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. The metadata of a device of 80 GB add 14 MiB, of 140 GB 18. */
+#define MM_HOST_FIRST_SEGMENTS 16
 
-/* Zeros that metadata are cleared from, by copies: 3 MiB of them for a device of 128 GiB. Page-locked, one such
+/* Zeros that metadata are cleared from, by copies: 11 MiB of them for a device of 128 GiB. Page-locked, one such
  * piece for each heap; else pageable, which the driver copies once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
 
-/* A heap that asks for more gets as much as it has, between these two: few requests for a large heap, little memory for a small
- * one. */
-#define MM_HOST_STEP_SEGMENTS_MIN 16   /* 64 MiB */
-#define MM_HOST_STEP_SEGMENTS_MAX 1024 /* 4 GiB */
+/* A heap that asks for more gets 1/MM_HOST_STEP_PART of what it has, between these two: few requests for a large heap, and little memory
+ * that nobody uses for any. */
+#define MM_HOST_STEP_PART 8
+#define MM_HOST_STEP_SEGMENTS_MIN 16   /* 16 MiB */
+#define MM_HOST_STEP_SEGMENTS_MAX 4096 /* 4 GiB */
 /* In chunks of one driver handle each, which come and go as a whole: one live object keeps one. Beside a running kernel one takes
  * some 100 us: 64 MB to 64 GB inside one kernel took 10 to 16 ms more with 1 GiB, 23 to 29 with 256 MiB; but of smaller ones
  * more can be given back. */
-#define MM_HOST_CHUNK_SEGMENTS_MAX 128
-#define MM_HOST_CHUNKS_MAX 1024
+#define MM_HOST_CHUNK_SEGMENTS_MAX 256 /* 256 MiB */
+#define MM_HOST_CHUNKS_MAX 2048
 
 /* A heap that cannot grow (a driver without virtual memory management) takes this share of the free memory. */
 #define MM_HOST_FIXED_FREE_DIVISOR 4

@@ -2,10 +2,10 @@
 /* A closed heap (open_bytes is 0): a checked run (guarded.h), or one with MM_FILL (fill.h). The fast paths of malloc and free find no
  * memory in it and take the slow way, which comes here; so they have no instruction for either.
  */
-#ifndef MM_CORE_CLOSED_H
-#define MM_CORE_CLOSED_H
+#ifndef MM_CHECKED_CLOSED_H
+#define MM_CHECKED_CLOSED_H
 
-#include "runtime/core/guarded.h"
+#include "runtime/checked/guarded.h"
 
 /* See mm_heap_malloc and so on. */
 MM_FN void *mm_closed_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {

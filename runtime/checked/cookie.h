@@ -6,14 +6,15 @@
  *
  * Layout: start | ... | seal, 8 bytes | count, 8 bytes | p, what the program gets. The seal says p, and how far the start is: free gets
  * such pointers from all images of the process. It looks for a seal only if p is not the beginning of an allocation.
+ * Both are in one segment: a slice or a span does not cross segments, and a room in front of a run is smaller than one.
  * Invariants. The seal is written before the program has p, by malloc's caller, and is a part of the allocation until that is freed.
  * Stale. The memory of a freed allocation keeps its seal: a second free of p is told as a double free of the start, or frees what has got that
  *   memory since, as every stale pointer does.
  */
-#ifndef MM_CORE_COOKIE_H
-#define MM_CORE_COOKIE_H
+#ifndef MM_CHECKED_COOKIE_H
+#define MM_CHECKED_COOKIE_H
 
-#include "runtime/core/closed.h"
+#include "runtime/checked/closed.h"
 
 #define MM_COOKIE_SHIFT 4 /* log2 of the room, and of the alignment */
 #define MM_COOKIE_BYTES (1ull << MM_COOKIE_SHIFT)
@@ -47,19 +48,19 @@ MM_FN void *mm_cookie_put(void *start, uint32_t shift) {
 MM_FN_RARE uint64_t mm_cookie_start(const struct mm_heap_ref *ref, uint64_t p) {
     const uint64_t off = p - ref->user_base;
     if (off >= ref->user_bytes || off % MM_SEGMENT_BYTES < MM_COOKIE_BYTES || p % MM_COOKIE_BYTES != 0) return 0;
-    const uint64_t owner = mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->owner);
-    if (MM_OWNER_KIND(owner) == MM_OWNER_NOBODY) return 0; /* nothing may be mapped there */
+    const uint32_t page = (uint32_t)((off - MM_COOKIE_BYTES) >> MM_PAGE_SHIFT), owner = mm_load_relaxed_u8(mm_page_owner(ref, page));
+    if (owner == MM_OWNER_NOBODY && mm_load_relaxed_u64(&mm_segment_at(ref, page / MM_SEGMENT_PAGES)->run) == MM_RUN_NONE)
+        return 0; /* nothing may be mapped where the seal would be */
     const uint64_t seal = mm_load_relaxed_u64((uint64_t *)(p - MM_COOKIE_BYTES));
     const uint32_t shift = (uint32_t)(seal ^ MM_COOKIE_MAGIC) & ((1u << MM_COOKIE_SHIFT_BITS) - 1);
-    if (seal != mm_cookie_seal(p, shift) || shift > MM_SEGMENT_SHIFT || 1ull << shift > off % MM_SEGMENT_BYTES) return 0;
+    if (seal != mm_cookie_seal(p, shift) || shift > MM_SLICE_SHIFT_MAX || 1ull << shift > off % MM_SEGMENT_BYTES) return 0;
     return p - (1ull << shift);
 }
 
-/* What free has left of p (slice.h): the start of its allocation, or 0. */
+/* What free has left of p: the start of its allocation, or 0. */
 MM_FN_RARE uint64_t mm_cookie_start_of_left(const struct mm_heap_ref *ref, uint64_t left) {
-    const uint64_t misuse = left >> MM_LEFT_MISUSE_SHIFT & 7;
-    if (mm_left_kind(left) != MM_LEFT_ALL || (misuse != 0 && misuse != MM_MISUSE_INTERIOR)) return 0;
-    return mm_cookie_start(ref, ref->user_base + (left & ((1ull << MM_LEFT_MISUSE_SHIFT) - 1)));
+    if (mm_left_kind(left) != MM_LEFT_ODD || (mm_left_misuse(left) != 0 && mm_left_misuse(left) != MM_MISUSE_INTERIOR)) return 0;
+    return mm_cookie_start(ref, ref->user_base + mm_left_offset(left));
 }
 
 /* The same of what may be the beginning of an allocation: memory in front of that may hold an old seal. */

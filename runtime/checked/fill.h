@@ -7,10 +7,10 @@
  * up to there. In a checked run the two are the same. The calling thread writes before anybody else knows the address, so program
  * order is enough.
  */
-#ifndef MM_CORE_FILL_H
-#define MM_CORE_FILL_H
+#ifndef MM_CHECKED_FILL_H
+#define MM_CHECKED_FILL_H
 
-#include "runtime/core/heap.h"
+#include "runtime/heap.h"
 
 /* The value of every word. */
 MM_FN uint64_t mm_fill_word(const struct mm_heap_ref *ref) { return ref->fill == MM_FILL_JUNK ? MM_FILL_JUNK_WORD : 0; }

@@ -5,13 +5,13 @@
  * Of what malloc grants, `granted` bytes at p, [0, asked) are the program's. Behind them is the zone, MM_GUARD_ZONE up to 32 bytes from the multiple
  * of 16 on that is not above asked, or 16 if there is no room for more: at least 16 bytes are nobody's. free writes MM_GUARD_POISON into the first 32.
  * The tag says how much was asked for and by whom, and has a seal: a hash of that with p and era; when it has been freed, the
- * complement of its lower bits, below who freed it. Of a small slice (to MM_GUARD_KEPT_BYTES) it lies at the end of the segment, slice 0's last:
- * in a checked run, segments of such classes have so many slices less. There neighbours' tags are neighbours, which is most of what
+ * complement of its lower bits, below who freed it. Of a small slice (to MM_GUARD_KEPT_BYTES) it lies at the end of the block, slice 0's last:
+ * in a checked run, blocks of such classes have so many slices less. There neighbours' tags are neighbours, which is most of what
  * a checked malloc or free costs (docs/notes/checked-runs.md). Of others it is the last of what is granted.
- * era: of what is not small, how often its segment's owner has become another (segment.h); of what is small 0.
+ * era: of what is not small, how often its segment, and its first page, have become something else (segment.h); of what is small 0.
  */
-#ifndef MM_CORE_GUARD_H
-#define MM_CORE_GUARD_H
+#ifndef MM_CHECKED_GUARD_H
+#define MM_CHECKED_GUARD_H
 
 #include "runtime/core/grow.h"
 
@@ -30,12 +30,21 @@ MM_STATIC_ASSERT((MM_GUARD_KEPT_BYTES & (MM_GUARD_KEPT_BYTES - 1)) == 0, "powers
 #define MM_GUARD_MORE_SMALL 16
 #define MM_GUARD_MORE (MM_GUARD_MORE_SMALL + sizeof(struct mm_guard_tag))
 
+MM_FN uint64_t mm_guard_block_bytes(struct mm_class k) { return MM_PAGE_BYTES << k.page_shift; }
+
 #ifndef __CUDACC__ /* the host's side is C */
-/* Of the heap in an image: its segments have room for tags. */
+/* Of the heap in an image: its blocks have room for tags. */
 static inline void mm_heap_image_guard(void *image) {
     struct mm_heap *h = (struct mm_heap *)image;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT && mm_guard_is_small(mm_class_bytes(c)); c++)
-        h->ref.classes[c] = mm_class_cut(c, (uint32_t)h->ref.hold_shift, (uint32_t)(MM_SEGMENT_BYTES / (mm_class_bytes(c) + sizeof(struct mm_guard_tag))));
+    for (uint32_t c = 0; c < MM_CLASS_COUNT && mm_guard_is_small(mm_class_bytes(c)); c++) {
+        const struct mm_class was = h->ref.classes[c];
+        h->ref.classes[c] = mm_class_cut(c, (uint32_t)(mm_guard_block_bytes(was) / (was.bytes + sizeof(struct mm_guard_tag))));
+        h->ref.classes[c].directory = was.directory, h->ref.classes[c].directory_length = was.directory_length;
+    }
+}
+/* Of struct mm_guard. */
+static inline uint64_t mm_guard_bytes(uint64_t segment_count) {
+    return mm_round_up(sizeof(struct mm_guard) + segment_count * sizeof(struct mm_eras), 256);
 }
 #endif
 
@@ -54,16 +63,20 @@ MM_FN struct mm_guarded mm_guard_run(uint64_t p, char *at, uint64_t granted) {
     const struct mm_guarded g = {p, granted, at, (struct mm_guard_tag *)(at + granted) - 1};
     return g;
 }
-/* Slice i of a segment, of a small class. segment_at: the segment's memory, here. */
-MM_FN struct mm_guarded mm_guard_small(uint64_t p, char *at, uint32_t bytes, char *segment_at, uint32_t i) {
-    const struct mm_guarded g = {p, bytes, at, (struct mm_guard_tag *)(segment_at + MM_SEGMENT_BYTES) - 1 - i};
+/* Slice i of a block, of a small class. block_end: of the block's memory, here. */
+MM_FN struct mm_guarded mm_guard_small(uint64_t p, char *at, uint32_t bytes, char *block_end, uint32_t i) {
+    const struct mm_guarded g = {p, bytes, at, (struct mm_guard_tag *)block_end - 1 - i};
     return g;
 }
-/* Of any class. */
-MM_FN struct mm_guarded mm_guard_slice(uint64_t segment, char *segment_at, uint32_t i, uint32_t bytes) {
-    const uint64_t p = segment + i * bytes;
-    char *at = segment_at + i * bytes;
-    return mm_guard_is_small(bytes) ? mm_guard_small(p, at, bytes, segment_at, i) : mm_guard_run(p, at, bytes);
+/* Of any class, k. block_at: the block's memory, here. */
+MM_FN struct mm_guarded mm_guard_slice(struct mm_class k, uint64_t block, char *block_at, uint32_t i) {
+    const uint64_t p = block + (uint64_t)i * k.bytes;
+    char *at = block_at + (uint64_t)i * k.bytes;
+    return mm_guard_is_small(k.bytes) ? mm_guard_small(p, at, k.bytes, block_at + mm_guard_block_bytes(k), i) : mm_guard_run(p, at, k.bytes);
+}
+/* The era of what begins in page `page` of a segment and is not small. */
+MM_FN uint32_t mm_guard_era_of(struct mm_eras *eras, uint32_t page) {
+    return (uint32_t)(mm_load_relaxed_u64(&eras->segment) >> 32) + (mm_load_relaxed_u32(&eras->page[page]) >> 8);
 }
 /* What is the program's at most. */
 MM_FN uint64_t mm_guard_room(struct mm_guarded g) { return g.granted - (mm_guard_is_small(g.granted) ? MM_GUARD_MORE_SMALL : MM_GUARD_MORE); }

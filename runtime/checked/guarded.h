@@ -4,39 +4,40 @@
  * path has not an instruction for it: the variable of a module has open_bytes 0, so that every call takes the slow way, which
  * leads here (closed.h). What is written around an allocation: guard.h.
  *
- * free puts the allocation into quarantine: a ring of slots, into which a ticket's holder exchanges it, as slice.h has it between free's stages,
- * for what was there, which then is really freed. For the allocator what is in quarantine is live. Large ones (above
+ * free puts the allocation into quarantine: a ring of slots, into which a ticket's holder exchanges it, as free has it between its parts
+ * (core/handles.h), for what was there, which then is really freed. For the allocator what is in quarantine is live. Large ones (above
  * MM_GUARD_KEPT_BYTES) are freed at once.
  * Invariants.
  *   I1  a seal "live" is made by malloc before the program has p; it becomes "freed" once, by compare-and-swap: of several frees one
  *       goes on, the others are double frees.
  *   I2  an allocation is in one slot at most: its one free puts it there, the exchange takes it out.
  *   I3  poison is looked at once, before the memory can be anybody's again: when it leaves quarantine; of what does not go there, when it
- *       is given out. A seal "freed" that is found then was left by the last allocation at p, since when the segment has had no
+ *       is given out. A seal "freed" that is found then was left by the last allocation at p, since when its page has had no
  *       other owner, or the era would be another: so nobody owned p since, or malloc had sealed it anew.
  *   I4  what is free for the allocator has no seal "live": whoever freed it has ended that.
  *   I5  while an allocation is live, only a write past the end makes its seal fit neither state. Of two frees at once, the later one may
- *       find other data where the tag was, after the first one has freed the memory and its segment has another owner. So it reads size
+ *       find other data where the tag was, after the first one has freed the memory and its pages have another owner. So it reads size
  *       and era first, then the tag; if the tag is lost it reads all three again (malloc may have been writing the tag). If they
  *       have changed it reports a double free, and changes nothing.
- * Ordering. The slot's exchange acquires and releases, and after it the mark does (slice.h). All else are relaxed accesses of words that
+ * Ordering. The slot's exchange acquires and releases, and after it the mark does (gallatin/free.h). All else are relaxed accesses of words that
  *   belong to one owner at a time; the program orders its malloc before its free.
  * NULL. First the quarantine is emptied, once for each time somebody has put something in since.
  * Stale. A write past the end may have hit the tag: the seal fits neither state. It is told, without what is lost, and freed.
  *
- * malloc and free go by stages, as in slice.h, and more strictly: what a stage leaves for the next is a word or two, and nothing else is kept
+ * malloc and free go by stages, as those of slices do, and more strictly: what a stage leaves for the next is a word or two, and nothing else is kept
  * meanwhile. Each lane that keeps something across a call has it stored in memory of its own: that was half of what L2 wrote
  * (docs/notes/checked-runs.md).
  */
-#ifndef MM_CORE_GUARDED_H
-#define MM_CORE_GUARDED_H
+#ifndef MM_CHECKED_GUARDED_H
+#define MM_CHECKED_GUARDED_H
 
-#include "runtime/core/guard.h"
-#include "runtime/core/fill.h"
+#include "runtime/checked/guard.h"
+#include "runtime/checked/fill.h"
 
 MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) {
+    const uint64_t page = (g.p - ref->user_base) >> MM_PAGE_SHIFT;
     if (mm_guard_is_small(g.granted)) return 0;
-    return mm_era_number(mm_load_relaxed_u64(&mm_guard_of(ref)->eras[(g.p - ref->user_base) >> MM_SEGMENT_SHIFT]));
+    return mm_guard_era_of(&mm_guard_of(ref)->eras[page / MM_SEGMENT_PAGES], page % MM_SEGMENT_PAGES);
 }
 
 /* Tells of g what the tag says now; if that is not of something freed, it is another allocation's, or lost, and nothing is told of it. */
@@ -53,23 +54,26 @@ MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g
 
 /* A slice of class c, which is small, at p. A heap begins at a multiple of a segment's bytes. */
 MM_FN struct mm_guarded mm_guard_of_class(const struct mm_heap_ref *ref, uint64_t p, uint32_t c) {
-    const uint64_t in = p % MM_SEGMENT_BYTES;
-    return mm_guard_small(p, (char *)p, mm_class_bytes(c), (char *)(p - in), mm_class_number(ref->classes[c], (uint32_t)in));
+    const uint64_t block_bytes = MM_PAGE_BYTES << ref->classes[c].page_shift, in = p & (block_bytes - 1);
+    return mm_guard_small(p, (char *)p, mm_class_bytes(c), (char *)(p - in + block_bytes), mm_class_number(ref->classes[c], (uint32_t)in));
 }
-/* A slice, as slice.h has it between free's stages. */
+/* A slice, as free has it between its parts. */
 MM_FN struct mm_guarded mm_guard_of_left(const struct mm_heap_ref *ref, uint64_t left) {
-    const uint64_t segment = ref->user_base + (left >> MM_SLICE_BITS & (MM_TREE_BITS_MAX - 1)) * MM_SEGMENT_BYTES;
-    return mm_guard_slice(segment, (char *)segment, (uint32_t)left & ((1u << MM_SLICE_BITS) - 1), ref->classes[mm_left_class(left)].bytes);
+    const uint32_t number = mm_left_word(left), page = number >> (uint32_t)ref->word_shift;
+    const uint32_t i = (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_left_bit(left);
+    const uint64_t block = mm_page_address(ref, page);
+    return mm_guard_slice(ref->classes[mm_left_class(left)], block, (char *)block, i);
 }
 
 /* ---- free ------------------------------------------------------------------------------------------- */
 
-/* What was found of a slice on its way, beside what slice.h has of it. */
-#define MM_GUARD_IS_TWICE (1ull << MM_LEFT_NOT_SHIFT)
-#define MM_GUARD_IS_LOST (2ull << MM_LEFT_NOT_SHIFT)
-#define MM_GUARD_IS_OVERRUN (4ull << MM_LEFT_NOT_SHIFT)
-#define MM_GUARD_IS_WRITTEN (8ull << MM_LEFT_NOT_SHIFT)
-#define MM_GUARD_FLAGS (15ull << MM_LEFT_NOT_SHIFT)
+/* What was found of a slice on its way: in bits of MM_LEFT_SLICE that are not used, above the class. */
+#define MM_GUARD_FLAGS_SHIFT (MM_LEFT_CLASS_SHIFT + 6)
+#define MM_GUARD_IS_TWICE (1ull << MM_GUARD_FLAGS_SHIFT)
+#define MM_GUARD_IS_LOST (2ull << MM_GUARD_FLAGS_SHIFT)
+#define MM_GUARD_IS_OVERRUN (4ull << MM_GUARD_FLAGS_SHIFT)
+#define MM_GUARD_IS_WRITTEN (8ull << MM_GUARD_FLAGS_SHIFT)
+#define MM_GUARD_FLAGS (15ull << MM_GUARD_FLAGS_SHIFT)
 
 /* Tells it. Returns the slice, and nothing else. */
 MM_FN_RARE uint64_t mm_guard_tell_slice(const struct mm_heap_ref *ref, uint64_t left, enum mm_misuse kind) {
@@ -77,18 +81,18 @@ MM_FN_RARE uint64_t mm_guard_tell_slice(const struct mm_heap_ref *ref, uint64_t 
     return left & ~MM_GUARD_FLAGS;
 }
 
-/* What has been in quarantine, or never goes there, is slice.h's; so is the rest of what is wrong. */
+/* What has been in quarantine, or never goes there, is the allocator's; so is the rest of what is wrong. */
 MM_FN_RARE void mm_guard_due(const struct mm_heap_ref *ref, uint64_t left) { mm_heap_free_other(ref, left); }
 MM_FN void mm_guard_mark(const struct mm_heap_ref *ref, uint64_t left) {
     left = mm_slice_mark(ref, left);
     if (!MM_LIKELY(left == 0)) mm_guard_due(ref, left);
 }
 
-/* First: whose p is (slice.h). */
+/* First: whose p is. */
 MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
 /* Whether it is a slice that goes into quarantine. */
 MM_FN int mm_guard_is_kept(uint64_t left) {
-    return mm_left_kind(left) == MM_LEFT_MARK && mm_left_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES);
+    return mm_left_kind(left) == MM_LEFT_SLICE && mm_left_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES);
 }
 /* An allocation that does not. */
 MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) {
@@ -99,13 +103,13 @@ MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p
 MM_FN int mm_guard_is_lost(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t era) {
     return mm_guard_ask(g, era).state == MM_GUARD_LOST && mm_heap_usable_size(ref, (void *)g.p) == g.granted && mm_guard_era(ref, g) == era;
 }
-/* If not: a large slice, a run, or none of this heap. The end of free. */
+/* If not: a large slice, a span, a run, or none of this heap. The end of free. */
 MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
-    const uint64_t off = left & ((1ull << MM_LEFT_MISUSE_SHIFT) - 1);
-    const int is_slice = mm_left_kind(left) == MM_LEFT_MARK;
-    const uint64_t p = is_slice ? mm_guard_of_left(ref, left).p : mm_left_kind(left) == MM_LEFT_ALL ? ref->user_base + off : 0;
-    const uint64_t granted = is_slice ? ref->classes[mm_left_class(left)].bytes : mm_heap_usable_size(ref, (void *)p);
-    if (is_slice || granted >= MM_SEGMENT_BYTES) { /* what is no slice may be another owner's by now */
+    const int is_odd = mm_left_kind(left) == MM_LEFT_ODD && mm_left_misuse(left) == 0;
+    uint64_t p = 0, granted = 0;
+    if (mm_left_kind(left) == MM_LEFT_SLICE) p = mm_left_slice_address(ref, left), granted = ref->classes[mm_left_class(left)].bytes;
+    if (is_odd) p = ref->user_base + mm_left_offset(left), granted = mm_heap_odd_bytes(ref, mm_left_offset(left)); /* it may be slices by now: 0 */
+    if (granted != 0) {
         const struct mm_guarded g = mm_guard_run(p, (char *)p, granted);
         const uint32_t era = mm_guard_era(ref, g);
         struct mm_guard_said said = mm_guard_end(g, era);
@@ -287,7 +291,7 @@ MM_FN_RARE uint64_t mm_guard_usable_size(const struct mm_heap_ref *ref, const vo
     const uint64_t left = mm_guard_locate(ref, (void *)p);
     const uint64_t granted = mm_heap_usable_size(ref, p);
     if (granted == 0) return 0;
-    const struct mm_guarded g = mm_left_kind(left) == MM_LEFT_MARK ? mm_guard_of_left(ref, left) : mm_guard_run((uint64_t)p, (char *)p, granted);
+    const struct mm_guarded g = mm_left_kind(left) == MM_LEFT_SLICE ? mm_guard_of_left(ref, left) : mm_guard_run((uint64_t)p, (char *)p, granted);
     const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
     if (said.state == MM_GUARD_LOST) return mm_guard_room(g);
     return said.state == MM_GUARD_LIVE ? mm_guard_asked(said.made) : 0;

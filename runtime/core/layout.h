@@ -80,12 +80,17 @@ struct mm_segment {
     uint64_t run;   /* see mm_run_make */
 };
 
+/* What had a segment, and each of its pages, last (segment.h), and how often that has become something else. */
+struct mm_eras {
+    uint64_t segment;
+    uint32_t page[MM_SEGMENT_PAGES];
+};
 /* A checked run's (guarded.h); zero in the beginning. Memory of its own. */
 struct mm_guard {
     uint64_t tickets, spare0[15]; /* of the quarantine */
     uint64_t emptied, spare1[15]; /* tickets at which it was emptied last */
     uint64_t slots[MM_GUARD_SLOTS];
-    uint64_t eras[]; /* of each segment: how often it has become the first of a run */
+    struct mm_eras eras[]; /* one for each segment */
 };
 
 /* A misuse of free (report.h). */
@@ -124,7 +129,7 @@ struct mm_cursor {
     uint32_t place, spare[31];
 };
 struct mm_class_state {
-    uint32_t count, spare0[31];   /* entries of its table, holes included */
+    uint32_t count, limit, spare0[30]; /* entries of its table, holes included; 0, or up to which it is to grow; beside each other */
     uint64_t frontier, spare1[15]; /* the next slice to make */
     uint64_t lock;                 /* of who takes entries out of the table */
     uint64_t round, spare2[14];    /* of looking through all of it (malloc.h) */
@@ -138,7 +143,7 @@ struct mm_heap {
     uint64_t tree_leaves;   /* words in the lowest level of a tree */
     struct mm_heap_ref ref; /* what modules hold */
     uint64_t giving_up;     /* see mm_heap_ref */
-    uint64_t opening;       /* bit k: somebody takes a fresh segment for groups of 1 << k pages */
+    uint32_t opening[8];    /* [k]: so many take a fresh segment for groups of 1 << k pages (segment.h) */
     uint64_t extents;       /* of the table that classes have got */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */

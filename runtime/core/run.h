@@ -182,9 +182,12 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
         mm_null_count(ref, bytes);
         return NULL;
     }
-    if (ref->guard != 0) mm_add_relaxed_u64(&((struct mm_guard *)ref->guard)->eras[first], 1);
+    mm_era_enter_segment(ref, first, (uint32_t)mm_run_make(count));
     MM_ROLLED
-    for (uint32_t s = first + 1; s < first + count; s++) mm_store_relaxed_u64(&mm_segment_at(ref, s)->run, MM_RUN_BODY);
+    for (uint32_t s = first + 1; s < first + count; s++) {
+        mm_era_enter_segment(ref, s, MM_RUN_BODY);
+        mm_store_relaxed_u64(&mm_segment_at(ref, s)->run, MM_RUN_BODY);
+    }
     mm_store_release_u64(&mm_segment_at(ref, first)->run, mm_run_make(count));
     return (void *)(ref->user_base + ((uint64_t)first << MM_SEGMENT_SHIFT));
 }
@@ -210,7 +213,7 @@ MM_FN_RARE enum mm_step mm_span_take(const struct mm_heap_ref *ref, uint32_t n, 
     const uint64_t there = mm_grow_mapped(ref);
     uint64_t first = 0;
     *page = MM_TREE_NONE;
-    const uint32_t segment = mm_pages_take(ref, k, 1, mm_home() + mm_warp_lane(), &first);
+    const uint32_t segment = mm_pages_take(ref, k, 1, &first);
     if (segment == MM_TREE_NONE) return mm_run_short(s, mm_shortage_step(ref, 1, there, &s->shortage));
     const uint64_t rest = mm_pages_of(first, k) & ~(mm_bits_low(n) << mm_ctz(first));
     if (rest != 0) mm_pages_put(ref, segment, rest);

@@ -20,16 +20,20 @@ MM_FN uint32_t mm_class_cursors(struct mm_class k, uint32_t count) {
     return n < 1 ? 1 : mm_at_most(n, MM_CURSORS);
 }
 
-/* Lanes that `go`, those of `need`, which want class c all, draw a slice each from a cursor of it. Returns the address, or 0. All lanes of
- * `here` call. */
+/* What mm_cursor_draw says in place of an address: the class is to grow, and nothing was drawn. */
+#define MM_DRAW_GROW 1ull
+
+/* Lanes that `go`, those of `need`, which want class c all, draw a slice each from a cursor of it. Returns the address, or 0, or MM_DRAW_GROW to
+ * all of them. All lanes of `here` call. */
 MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, int go, uint32_t c, uint32_t random) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const struct mm_class k = ref->classes[c];
     const uint32_t lane = mm_warp_lane(), first = need ? mm_ctz(need) : mm_ctz(here);
     uint64_t drawn = 0; /* count : 29 | cursor : 3 | place : 32 */
     if (go && lane == first) {
-        const uint32_t n = mm_load_cached_u32(&of->count), s = mm_mulhi(random, mm_class_cursors(k, n));
-        if (n != 0) drawn = ((uint64_t)(n << MM_CURSORS_SHIFT | s) << 32) | mm_add_relaxed_u32(&of->cursor[s].place, mm_popcount(need));
+        const uint32_t n = mm_load_cached_u32(&of->count), limit = mm_load_cached_u32(&of->limit), s = mm_mulhi(random, mm_class_cursors(k, n));
+        if (n != 0 && limit == 0) drawn = ((uint64_t)(n << MM_CURSORS_SHIFT | s) << 32) | mm_add_relaxed_u32(&of->cursor[s].place, mm_popcount(need));
+        else drawn = MM_DRAW_GROW;
     }
     drawn = mm_warp_shuffle_u64(here, drawn, first);
     const uint32_t n = (uint32_t)(drawn >> 32) >> MM_CURSORS_SHIFT, s = (uint32_t)(drawn >> 32) % MM_CURSORS;
@@ -39,7 +43,8 @@ MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint
         const uint32_t block = mm_class_block_of(k, (uint32_t)drawn + mm_popcount(need & mm_bits_low(lane)), &slice);
         entry = mm_table_look(ref, c, (block * mm_class_cursors(k, n) + s) % n);
     }
-    return mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
+    const uint64_t p = mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
+    return n == 0 ? drawn : p;
 }
 
 #endif

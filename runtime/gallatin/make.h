@@ -32,7 +32,12 @@ MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
 MM_FN void mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t mine, uint64_t *entry, uint32_t page) {
     const struct mm_class k = ref->classes[c];
     uint64_t *word = mm_page_words(ref, page);
-    const uint32_t generation = mm_generation_next(mm_load_relaxed_u64(word));
+    const uint64_t was = mm_load_relaxed_u64(word);
+    const uint32_t generation = mm_generation_next(was);
+    if (!mm_word_is_dead(was)) { /* rubbish (layout.h), which must not look like a block once the page has an owner */
+        mm_store_published_u64(word, mm_word_make(mm_generation_end(mm_word_generation(was)), 0));
+        mm_publish_fence();
+    }
     mm_pages_own(ref, page, 1u << k.page_shift, c + 1);
     mm_store_relaxed_u32(mm_table_index(ref, page), mine);
     mm_publish_fence();
@@ -65,7 +70,7 @@ MM_FN_RARE enum mm_made mm_blocks_make(const struct mm_heap_ref *ref, uint32_t h
     }
     uint32_t segment = MM_TREE_NONE, before = 0;
     uint64_t groups = 0;
-    if (lane == leader) segment = mm_pages_take(ref, shift, all, mm_home(), &groups);
+    if (lane == leader) segment = mm_pages_take(ref, shift, all, &groups);
     mm_warp_sync(here);
     segment = mm_warp_shuffle(here, segment, leader);
     groups = mm_warp_shuffle_u64(here, groups, leader);
@@ -87,6 +92,7 @@ MM_FN void mm_frontier_undo(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint64_t low = (uint64_t)mm_load_relaxed_u32(&of->count) * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
     if (frontier > low) mm_cas_relaxed_u64(&of->frontier, frontier, low);
+    mm_store_relaxed_u32(&of->limit, 0); /* or who comes would ask for pages, and not look for slices that have come back */
 }
 
 #endif

@@ -64,7 +64,7 @@ MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t *at)
 /* The entry's address. NULL: it has no extent. */
 MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
-    const uint32_t extent = mm_load_acquire_u32(mm_table_directory(ref, c, index));
+    const uint32_t extent = mm_load_relaxed_u32(mm_table_directory(ref, c, index));
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 

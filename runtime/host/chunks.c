@@ -31,7 +31,9 @@ bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c,
 }
 
 uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c) {
-    return mapped_bytes(&c->metadata[MM_STRETCH_BLOCKS]) + mapped_bytes(&c->metadata[MM_STRETCH_BITS]);
+    uint64_t bytes = 0;
+    for (int i = 0; i < MM_STRETCHES; i++) bytes += mapped_bytes(&c->metadata[i]);
+    return bytes;
 }
 
 uint64_t mm_chunks_end(const struct mm_host_chunks *c) {
@@ -82,9 +84,10 @@ static struct mm_host_segments find_gap(const struct mm_host_chunks *c, uint64_t
 struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least, uint64_t most, uint64_t align,
                                        struct mm_driver_error *error) {
     unsigned i;
-    struct mm_host_segments got = find_gap(c, least, align, &i);
+    least = mm_chunks_up(c, least);
+    struct mm_host_segments got = find_gap(c, least, align > c->unit ? align : c->unit, &i);
     const unsigned begin = i;
-    most = min_u64(most, got.count);
+    most = min_u64(mm_chunks_up(c, most), got.count);
     got.count = 0;
     uint64_t piece_max = MM_HOST_CHUNK_SEGMENTS_MAX;
     while (got.count < most && c->count < MM_HOST_CHUNKS_MAX) {
@@ -96,8 +99,8 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
             continue;
         }
         /* A piece that is refused is tried at half its size, but not when there is enough already. */
-        if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == 1 || got.count >= least) break;
-        piece_max = piece / 2;
+        if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == c->unit || got.count >= least) break;
+        piece_max = mm_chunks_up(c, piece / 2);
     }
     if (got.count >= least &&
         mm_vm_try_open(d, &c->access, address_of(c, got.first), got.count * MM_SEGMENT_BYTES, error)) /* all at once: it takes longest */

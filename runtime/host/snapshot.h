@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A copy of a heap's metadata in this process, over which the allocator's own walks (runtime/core/usage.h) run as they are.
+/* A copy of a heap's metadata in this process, over which the allocator's own walks (runtime/gallatin/usage.h) run as they are.
  *
- * Beside kernels that allocate, parts of it are of different moments: what is counted in it is then near the truth, and nothing in it
+ * Of words (layout.h) there are those of pages that are given away one by one; neither indexes nor tables. Beside kernels that allocate, parts of it are of different moments: what is counted in it is then near the truth, and nothing in it
  * leads out of the copy. Of a heap in which no kernel is at work it is exact.
  */
 #ifndef MM_HOST_SNAPSHOT_H
