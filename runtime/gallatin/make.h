@@ -92,6 +92,7 @@ MM_FN void mm_frontier_undo(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint64_t low = (uint64_t)mm_load_relaxed_u32(&of->count) * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
     if (frontier > low) mm_cas_relaxed_u64(&of->frontier, frontier, low);
+    mm_store_relaxed_u32(&of->limit, 0); /* or who comes would ask for pages, and not look for slices that have come back */
 }
 
 #endif
