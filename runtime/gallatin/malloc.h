@@ -65,7 +65,6 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     uint64_t *round = &mm_class_at(ref, c)->round;
     if (stage == MM_STAGE_SHORT) {
         const enum mm_short is = mm_shortage_step(ref, 1, s->before, &s->shortage);
-        s->before = mm_grow_mapped(ref);
         *is_to_look = is == MM_SHORT_LOOK;
         return is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK ? MM_STAGE_MAKE : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
