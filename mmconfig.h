@@ -53,7 +53,7 @@
  * 1/MM_UNIT_SHARE of what it has. The least that a warp may make at once is what it needs. */
 #define MM_GROW_SHARE 16
 #define MM_GROW_SEEN 512
-#define MM_UNIT_SHARE 8
+#define MM_UNIT_SHARE 16
 
 /* How often a warp draws from cursors as long as half of what it draws is served. */
 #define MM_DRAWS 4
@@ -67,6 +67,9 @@
  * so often first. */
 #define MM_OPEN_SHARE 8
 #define MM_OPEN_POLLS 16
+
+/* Tries for the lock of a class's table, by who retires a block: else the block stays. */
+#define MM_LOCK_POLLS (1u << 12)
 
 /* Pages looked at for blocks to retire, by each lane, before the heap grows. */
 #define MM_RETIRE_LOOKS 4

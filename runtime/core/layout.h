@@ -129,7 +129,7 @@ struct mm_cursor {
     uint32_t place, spare[31];
 };
 struct mm_class_state {
-    uint32_t count, limit, spare0[30]; /* entries of its table, holes included; 0, or up to which it is to grow; beside each other */
+    uint32_t count, limit, spare0[30]; /* entries of its table, holes included; 0, or up to which it is to grow */
     uint64_t frontier, spare1[15]; /* the next slice to make */
     uint64_t lock;                 /* of who takes entries out of the table */
     uint64_t round, spare2[14];    /* of looking through all of it (malloc.h) */

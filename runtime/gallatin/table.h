@@ -132,7 +132,7 @@ MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uin
 MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     uint64_t *lock = &mm_class_at(ref, c)->lock, was = 0;
     MM_ROLLED
-    for (uint32_t polls = 0; was == 0 && polls < MM_WAIT_ITERATIONS; polls++) {
+    for (uint32_t polls = 0; was == 0 && polls < MM_LOCK_POLLS; polls++) {
         if (mm_cas_acquire_u64(lock, 0, 1)) {
             mm_table_take_out(ref, c, page);
             was = mm_exchange_acq_rel_u64(lock, 0);
