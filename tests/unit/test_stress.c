@@ -175,7 +175,7 @@ static void take_back(uint32_t chunk) {
 }
 static void *be_host(void *arg) {
     uint64_t served = 0, seed = 99;
-    for (uint32_t round = 0; !__atomic_load_n(&host.is_done, __ATOMIC_ACQUIRE); round++) {
+    for (uint32_t round = 0; !__atomic_load_n(&host.is_done, __ATOMIC_ACQUIRE) || host.taken_back == 0; round++) { /* in the end all is free */
         const uint64_t wanted = mm_load_acquire_system_u64(&box.wanted);
         if (wanted != served) answer(wanted), served = wanted;
         if (round % 256 == 0) mm_slices_retire_all(&host.all->heap.ref);
