@@ -39,10 +39,10 @@
 /* A block has at least so many slices, as a shift: 32, what a warp wants at once; fewer if it would be larger than a segment. */
 #define MM_BLOCK_SLICES_SHIFT 5
 
-/* Shards of a class: so many cursors, frontiers and tables. An H100 takes 31,250 atomics on one word in 35 us. A class with fewer than
- * MM_SHARDS_SLICES slices in its first shard uses few of them, since each ends with a block that is partly used. */
-#define MM_SHARDS_SHIFT 3
-#define MM_SHARDS_SLICES 2048
+/* Cursors of a class, at most, as a shift; a class has one for each 1 << MM_CURSOR_SLICES_SHIFT slices. One word takes an atomic every ns
+ * or so: with one cursor 1 M requests take 35 us for that alone, with 4 or 8 25 in all, and no less with 33. */
+#define MM_CURSORS_SHIFT 3
+#define MM_CURSOR_SLICES_SHIFT 11
 
 /* Entries of an extent, the unit in which the tables of classes grow, as a shift: 8 KiB. */
 #define MM_EXTENT_SHIFT 10
@@ -55,14 +55,18 @@
 #define MM_GROW_SEEN 512
 #define MM_UNIT_SHARE 8
 
-/* How often a warp draws from cursors as long as half of what it draws is served; words that a lane looks at in a round of samples. */
+/* How often a warp draws from cursors as long as half of what it draws is served. */
 #define MM_DRAWS 4
-#define MM_SAMPLE_WORDS 2
 /* Rounds of samples after which a warp looks for pages whatever it has seen. */
-#define MM_SAMPLE_ROUNDS 8
+#define MM_SAMPLE_ROUNDS 16
 
 /* Looks at a block that another warp makes, some 300 cycles each, before a lane goes its own way. */
 #define MM_MAKE_POLLS 512
+
+/* Of those who find no room at the same time, so many take fresh segments: one for each MM_OPEN_SHARE that are in use. The others look for room
+ * so often first. */
+#define MM_OPEN_SHARE 8
+#define MM_OPEN_POLLS 16
 
 /* Pages looked at for blocks to retire, by each lane, before the heap grows. */
 #define MM_RETIRE_LOOKS 4
@@ -206,7 +210,7 @@ MM_STATIC_ASSERT(MM_HOST_STEP_SEGMENTS_MIN <= MM_HOST_STEP_SEGMENTS_MAX, "steps 
 #define MM_SLICE_BYTES_MAX (1ull << MM_SLICE_SHIFT_MAX)
 #define MM_CLASS_COUNT (4 * (MM_SLICE_SHIFT_MAX - 6) + 4)
 MM_STATIC_ASSERT(MM_CLASS_COUNT < 64, "a class fits in six bits, class + 1 in a byte beside spans");
-#define MM_SHARDS (1u << MM_SHARDS_SHIFT)
+#define MM_CURSORS (1u << MM_CURSORS_SHIFT)
 #define MM_EXTENT (1u << MM_EXTENT_SHIFT)
 
 /* Slices that one word describes, as a shift. */

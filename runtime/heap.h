@@ -30,8 +30,8 @@ MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
 
 /* What is larger than a slice, or aligned to more: lanes that want spans, then those that want runs. All that are here call. */
 MM_FN_RARE void *mm_heap_malloc_large(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
-    const uint32_t here = mm_warp_group(1);
-    const int is_span = bytes + MM_PAGE_BYTES <= MM_SEGMENT_BYTES && align < MM_SEGMENT_BYTES;
+    const uint32_t here = mm_warp_group(bytes >> 63);
+    const int is_span = bytes <= MM_SEGMENT_BYTES - MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
     const uint32_t spans = mm_warp_ballot(here, is_span);
     void *p = NULL;
     if (is_span) p = mm_span_malloc(ref, bytes, align, spans);
@@ -43,10 +43,10 @@ MM_FN_RARE void *mm_heap_malloc_large(const struct mm_heap_ref *ref, uint64_t by
 
 /* The rest of it. A function of its own: who is here is asked where it begins (docs/notes/lanes-that-leave.md). */
 MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
-    const uint32_t here = mm_warp_group(1);
+    const uint32_t here = mm_warp_group(token >> 63);
     const int is_large = token >= MM_TOKEN_LARGE;
     void *p = NULL;
-    if (!is_large) p = mm_slice_malloc(ref, (uint32_t)token, (token & MM_TOKEN_POOR) != 0);
+    if (!is_large) p = mm_slice_malloc(ref, token);
     mm_warp_sync(here);
     if (is_large) p = mm_heap_malloc_large(ref, token & ~MM_TOKEN_LARGE, MM_PAGE_BYTES);
     mm_warp_sync(here);
@@ -72,7 +72,7 @@ MM_FN uint32_t mm_heap_aligned_bytes(uint64_t bytes, uint64_t align) {
  * fourth class is a power of two. */
 MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     const int is_power = align != 0 && (align & (align - 1)) == 0, is_large = bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX;
-    const uint32_t here = mm_warp_group(1);
+    const uint32_t here = mm_warp_group(align >> 63);
     void *p = NULL;
     if (is_power && !is_large) p = mm_heap_malloc(ref, mm_heap_aligned_bytes(bytes, align));
     mm_warp_sync(here);
@@ -103,6 +103,8 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
         what.kind = (enum mm_misuse)misuse, what.address = ref->user_base + off;
         if (mm_owner_is_class(owner)) what.bytes = ref->classes[owner - 1].bytes;
         else if (mm_owner_is_span(owner)) what.bytes = (uint64_t)mm_owner_span_pages(owner) << MM_PAGE_SHIFT;
+        else if (owner == MM_OWNER_NOBODY)
+            what.bytes = mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;
     } else {
         what.address = mm_left_address(left);
     }

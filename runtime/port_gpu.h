@@ -97,11 +97,16 @@ MM_CAS(acquire, "acquire")
 MM_CAS(acq_rel, "acq_rel")
 #undef MM_CAS
 
-MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
-    uint32_t old;
-    asm volatile("atom.relaxed.gpu.global.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(p), "r"(expected), "r"(desired) : "memory");
-    return old == expected;
-}
+#define MM_CAS(name, order)                                                                                 \
+    MM_FN int mm_cas_##name##_u32(uint32_t *p, uint32_t expected, uint32_t desired) {                       \
+        uint32_t old;                                                                                       \
+        asm volatile("atom." order ".gpu.global.cas.b32 %0, [%1], %2, %3;"                                  \
+                     : "=r"(old) : "l"(p), "r"(expected), "r"(desired) : "memory");                         \
+        return old == expected;                                                                             \
+    }
+MM_CAS(relaxed, "relaxed")
+MM_CAS(acquire, "acquire")
+#undef MM_CAS
 
 MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
     asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");

@@ -65,11 +65,12 @@ static inline uint64_t mm_answer_make(uint64_t number, uint64_t first, uint64_t 
 #define MM_TOKEN (1ull << 63)
 #define MM_TOKEN_LARGE (3ull << 62)
 #define MM_TOKEN_POOR (1ull << 32) /* less than half of what was drawn was to be had */
+#define MM_TOKEN_GROW (1ull << 33) /* the class is to grow: nothing was drawn */
 MM_FN uint64_t mm_token_large(uint64_t bytes) { return MM_TOKEN_LARGE | (bytes < ~MM_TOKEN_LARGE ? bytes : ~MM_TOKEN_LARGE); }
 
 /* What a part of free leaves for the next: 0, nothing; or a kind and
  *   MM_LEFT_SLICE    a slice: class | number of its word | bit
- *   MM_LEFT_TWICE    the same, and it was free already
+ *   MM_LEFT_TWICE    the same, of the first slice of that word that was free already | how many were, - 1 | whether they were freed as one
  *   MM_LEFT_ODD      what is no slice: what is wrong, if that is known | its byte offset in the heap
  *   MM_LEFT_FOREIGN  what is not in the heap, or the heap is not open, or there is none: the address, see mm_left_foreign */
 #define MM_LEFT_KIND_SHIFT 61
@@ -79,6 +80,8 @@ MM_FN uint64_t mm_token_large(uint64_t bytes) { return MM_TOKEN_LARGE | (bytes <
 #define MM_LEFT_FOREIGN (4ull << MM_LEFT_KIND_SHIFT)
 #define MM_LEFT_MISUSE_SHIFT 48
 #define MM_LEFT_CLASS_SHIFT 40
+#define MM_LEFT_TIMES_SHIFT 46
+#define MM_LEFT_AS_ONE (1ull << 51)
 MM_FN uint64_t mm_left_kind(uint64_t left) { return left >> MM_LEFT_KIND_SHIFT << MM_LEFT_KIND_SHIFT; }
 MM_FN uint64_t mm_left_slice(uint32_t c, uint32_t word, uint32_t bit) {
     return MM_LEFT_SLICE | (uint64_t)c << MM_LEFT_CLASS_SHIFT | (uint64_t)word << MM_WORD_SHIFT | bit;
@@ -86,6 +89,12 @@ MM_FN uint64_t mm_left_slice(uint32_t c, uint32_t word, uint32_t bit) {
 MM_FN uint32_t mm_left_class(uint64_t left) { return (uint32_t)(left >> MM_LEFT_CLASS_SHIFT) & 63; }
 MM_FN uint32_t mm_left_word(uint64_t left) { return (uint32_t)(left >> MM_WORD_SHIFT); }
 MM_FN uint32_t mm_left_bit(uint64_t left) { return (uint32_t)left & ((1u << MM_WORD_SHIFT) - 1); }
+/* Of the slices of a word that were freed as one, `freed`, those of `twice` were free. */
+MM_FN uint64_t mm_left_twice(uint64_t left, uint32_t freed, uint32_t twice) {
+    const uint64_t first = mm_left_slice(mm_left_class(left), mm_left_word(left), mm_ctz(twice)) ^ MM_LEFT_SLICE ^ MM_LEFT_TWICE;
+    return first | (uint64_t)(mm_popcount(twice) - 1) << MM_LEFT_TIMES_SHIFT | (freed & (freed - 1) ? MM_LEFT_AS_ONE : 0);
+}
+MM_FN uint32_t mm_left_times(uint64_t left) { return ((uint32_t)(left >> MM_LEFT_TIMES_SHIFT) & 31) + 1; }
 MM_FN uint64_t mm_left_odd(uint32_t misuse, uint64_t off) { return MM_LEFT_ODD | (uint64_t)misuse << MM_LEFT_MISUSE_SHIFT | off; }
 MM_FN uint32_t mm_left_misuse(uint64_t left) { return (uint32_t)(left >> MM_LEFT_MISUSE_SHIFT) & 7; }
 MM_FN uint64_t mm_left_offset(uint64_t left) { return left & ((1ull << MM_LEFT_MISUSE_SHIFT) - 1); }

@@ -124,20 +124,16 @@ struct mm_wanted_chunk {
     uint32_t spare;
 };
 
-/* A shard of a class (cursor.h, table.h). Each word has a sector of its own. */
-struct mm_shard {
-    uint32_t cursor, spare0[7];   /* the next place to draw */
-    uint64_t frontier, spare1[3]; /* the next slice to make */
-    uint64_t lock, spare2[7];     /* of who takes entries out */
+/* One size class (gallatin). Words that many write have cache lines of their own. */
+struct mm_cursor {
+    uint32_t place, spare[31];
 };
-MM_STATIC_ASSERT(sizeof(struct mm_shard) == 128, "shards do not share a cache line");
-
-/* One size class. */
 struct mm_class_state {
-    uint32_t count[MM_SHARDS]; /* entries of each shard's table, holes included */
-    uint64_t round;            /* of looking through all of it (null.h) */
-    uint64_t spare[11];
-    struct mm_shard shard[MM_SHARDS];
+    uint32_t count, limit, spare0[30]; /* entries of its table, holes included; 0, or up to which it is to grow; beside each other */
+    uint64_t frontier, spare1[15]; /* the next slice to make */
+    uint64_t lock;                 /* of who takes entries out of the table */
+    uint64_t round, spare2[14];    /* of looking through all of it (malloc.h) */
+    struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
 
@@ -147,6 +143,7 @@ struct mm_heap {
     uint64_t tree_leaves;   /* words in the lowest level of a tree */
     struct mm_heap_ref ref; /* what modules hold */
     uint64_t giving_up;     /* see mm_heap_ref */
+    uint32_t opening[8];    /* [k]: so many take a fresh segment for groups of 1 << k pages (segment.h) */
     uint64_t extents;       /* of the table that classes have got */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
@@ -175,10 +172,11 @@ static inline uint64_t mm_round_up(uint64_t x, uint64_t unit) { return (x + unit
 /* Sizes of the blocks that are less than a segment: 1 << 0 .. 1 << MM_ROOMS - 1 pages. */
 #define MM_ROOMS (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT)
 
-/* Extents that the table of a class may have: twice as many as all pages need, since its shards may differ in length. */
+#ifndef __CUDACC__ /* the host's side is C */
+/* Extents that the table of a class may have: if all pages are its blocks, and some holes. */
 static inline uint32_t mm_layout_extents(uint64_t segment_count, uint32_t c) {
     const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> mm_class_page_shift(c);
-    return (uint32_t)(MM_SHARDS + 2 * blocks / MM_EXTENT);
+    return (uint32_t)(2 + (blocks + blocks / 8) / MM_EXTENT);
 }
 
 /* The layout of a heap of so many segments, whose slices begin at multiples of `spacing` bytes (a power of two, 16 or more). page_bytes: unit
@@ -212,7 +210,6 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     return 0;
 }
 
-#ifndef __CUDACC__ /* the host's side is C */
 /* In an image: segments [first, first + count) are free. */
 static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uint64_t first, uint64_t count) {
     uint64_t *tree = (uint64_t *)((char *)image + l->free_tree);

@@ -213,7 +213,7 @@ MM_FN_RARE enum mm_step mm_span_take(const struct mm_heap_ref *ref, uint32_t n, 
     const uint64_t there = mm_grow_mapped(ref);
     uint64_t first = 0;
     *page = MM_TREE_NONE;
-    const uint32_t segment = mm_pages_take(ref, k, 1, mm_home() + mm_warp_lane(), &first);
+    const uint32_t segment = mm_pages_take(ref, k, 1, &first);
     if (segment == MM_TREE_NONE) return mm_run_short(s, mm_shortage_step(ref, 1, there, &s->shortage));
     const uint64_t rest = mm_pages_of(first, k) & ~(mm_bits_low(n) << mm_ctz(first));
     if (rest != 0) mm_pages_put(ref, segment, rest);

@@ -57,14 +57,16 @@ MM_FN void mm_era_enter_page(const struct mm_heap_ref *ref, uint32_t page, uint3
     if ((era & 255) != owner) mm_store_relaxed_u32(at, ((era >> 8) + 1) << 8 | owner);
 }
 
+/* Bits that are multiples of 1 << k. */
+MM_FN uint64_t mm_pages_starts(uint32_t k) {
+    return k == 0 ? ~0ull : k == 1 ? 0x5555555555555555ull : k == 2 ? 0x1111111111111111ull : k == 3 ? 0x0101010101010101ull
+         : k == 4 ? 0x0001000100010001ull : k == 5 ? 0x0000000100000001ull : 1;
+}
 /* The first page of each group of 1 << k free pages at a multiple of that; all pages of such groups. */
 MM_FN uint64_t mm_pages_groups(uint64_t pages, uint32_t k) {
-    uint64_t starts = 1;
     MM_ROLLED
     for (uint32_t i = 0; i < k; i++) pages &= pages >> (1u << i);
-    MM_ROLLED
-    for (uint32_t step = 1u << k; step < 64; step <<= 1) starts |= starts << step;
-    return pages & starts;
+    return pages & mm_pages_starts(k);
 }
 MM_FN uint64_t mm_pages_of(uint64_t groups, uint32_t k) {
     MM_ROLLED
@@ -83,15 +85,17 @@ MM_FN void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t k)
 MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
     struct mm_heap *h = mm_heap_of(ref);
     uint64_t *at = &mm_segment_at(ref, s)->pages;
-    const uint64_t old = mm_or_release_u64(at, bits), now = old | bits;
+    uint64_t old = mm_or_release_u64(at, bits), now = old | bits;
     if (now == ~0ull && mm_cas_acq_rel_u64(at, now, 0)) { /* if it fails, somebody has taken some, and gives them back here */
         mm_tree_insert(mm_segment_free_tree(ref), s);
         mm_add_relaxed_u64(&h->free_count, 1);
         return;
     }
     MM_ROLLED
-    for (uint32_t k = 0; k < MM_ROOMS && mm_pages_groups(now, k) != 0; k++)
-        if (mm_pages_groups(old, k) == 0) mm_tree_insert(mm_segment_room_tree(ref, k), s);
+    for (uint32_t k = 0; k < MM_ROOMS && (now & mm_pages_starts(k)) != 0; k++) { /* now, old: see mm_pages_groups */
+        if ((old & mm_pages_starts(k)) == 0) mm_tree_insert(mm_segment_room_tree(ref, k), s);
+        now &= now >> (1u << k), old &= old >> (1u << k);
+    }
 }
 
 /* Takes a segment out of the free tree: it, or MM_TREE_NONE. Acquires. */
@@ -101,31 +105,55 @@ MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t salt) {
     return s;
 }
 
-/* Takes up to `want` groups of 1 << k pages (k <= MM_ROOMS) of one segment, each at a multiple of that. Returns the segment, or MM_TREE_NONE;
- * *groups: the first page of each. A segment that is in use comes first. salt: callers part ways by it. Acquires. */
-MM_FN_RARE uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t want, uint32_t salt, uint64_t *groups) {
-    MM_ROLLED
-    for (uint32_t tries = 0; k < MM_ROOMS && tries < MM_TREE_TRIES; tries++) {
-        const uint32_t s = mm_tree_find(mm_segment_room_tree(ref, k), salt + tries);
-        if (s == MM_TREE_NONE) break;
-        const uint64_t seen = mm_pages_groups(mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), k);
-        if (seen == 0) {
-            mm_room_unlist(ref, s, k);
-            continue;
-        }
-        const uint64_t mine = mm_pages_of(mm_bits_first(seen, want), k);
-        const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine;
-        *groups = mm_pages_groups(got, k);
-        const uint64_t rest = got & ~mm_pages_of(*groups, k);
-        if (rest != 0) mm_pages_put(ref, s, rest);
-        if (*groups != 0) return s;
+/* Of segment s, which may have room, up to `want` groups of 1 << k pages: the first page of each; 0: it had none. Acquires. */
+MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t k, uint32_t want) {
+    const uint64_t seen = mm_pages_groups(mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), k);
+    if (seen == 0) {
+        mm_room_unlist(ref, s, k);
+        return 0;
     }
-    const uint32_t s = mm_segment_take(ref, salt);
-    if (s == MM_TREE_NONE) return s;
-    mm_era_enter_segment(ref, s, MM_ERA_PAGES);
-    *groups = mm_bits_first(mm_pages_groups(~0ull, k), want);
-    const uint64_t rest = ~mm_pages_of(*groups, k);
+    const uint64_t mine = mm_pages_of(mm_bits_first(seen, want), k);
+    const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine, groups = mm_pages_groups(got, k);
+    const uint64_t rest = got & ~mm_pages_of(groups, k);
     if (rest != 0) mm_pages_put(ref, s, rest);
+    return groups;
+}
+
+/* Whether the caller may take a fresh segment for groups of 1 << k pages: at most one of MM_OPEN_SHARE of those in use is on its way so. */
+MM_FN int mm_segment_may_open(const struct mm_heap_ref *ref, uint32_t k) {
+    struct mm_heap *h = mm_heap_of(ref);
+    const uint64_t used = mm_load_relaxed_u64(&h->grow.mapped) - mm_load_relaxed_u64(&h->free_count);
+    if (mm_add_relaxed_u32(&h->opening[k], 1) <= (uint32_t)used / MM_OPEN_SHARE) return 1;
+    mm_add_relaxed_u32(&h->opening[k], ~0u);
+    return 0;
+}
+
+/* Takes up to `want` groups of 1 << k pages (k <= MM_ROOMS) of one segment, each at a multiple of that. Returns the segment, or MM_TREE_NONE;
+ * *groups: the first page of each. A segment that is in use comes first, but for who wants all of one. Of those who find none some take
+ * fresh ones, and the others look whether there is room for them, too, for a while. Acquires. */
+MM_FN_RARE uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t want, uint64_t *groups) {
+    const uint32_t random = mm_random();
+    uint32_t s = MM_TREE_NONE;
+    int may_open = 0;
+    *groups = 0;
+    if (want << k >= MM_SEGMENT_PAGES) s = mm_segment_take(ref, random);
+    MM_ROLLED
+    for (uint32_t tries = 0, polls = 0; k < MM_ROOMS && s == MM_TREE_NONE && tries < MM_TREE_TRIES; tries++) {
+        const uint32_t room = mm_tree_find(mm_segment_room_tree(ref, k), tries == 0 ? 0 : mm_tree_random(random + tries) >> 16);
+        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, k, want);
+        if (*groups != 0) s = room;
+        if (room != MM_TREE_NONE) continue;
+        may_open = mm_segment_may_open(ref, k);
+        if (may_open || polls++ >= MM_OPEN_POLLS) break;
+    }
+    if (s == MM_TREE_NONE) s = mm_segment_take(ref, random);
+    if (s != MM_TREE_NONE && *groups == 0) {
+        mm_era_enter_segment(ref, s, MM_ERA_PAGES);
+        *groups = mm_bits_first(mm_pages_groups(~0ull, k), want);
+        const uint64_t rest = ~mm_pages_of(*groups, k);
+        if (rest != 0) mm_pages_put(ref, s, rest);
+    }
+    if (may_open) mm_add_relaxed_u32(&mm_heap_of(ref)->opening[k], ~0u);
     return s;
 }
 

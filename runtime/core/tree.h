@@ -98,7 +98,7 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
         }
         const uint32_t first = (mid_idx * 64 + mm_bits_pick(mid, mm_ctz(mid) + salt % MM_TREE_SPREAD)) * 64;
         const uint64_t leaf = mm_load_relaxed_u64(mm_tree_leaf(t, first));
-        if (leaf != 0) return first + mm_bits_pick(leaf, mm_ctz(leaf) + salt / MM_TREE_SPREAD % MM_TREE_SPREAD);
+        if (leaf != 0) return first + mm_bits_pick(leaf, mm_ctz(leaf) + salt / MM_TREE_SPREAD);
         mm_tree_retract(t, first);
     }
     return MM_TREE_NONE;
@@ -107,12 +107,14 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
 /* A number that differs in all its bits from that of i - 1 (multiplicative hashing: Knuth 3, 6.4). */
 MM_FN uint32_t mm_tree_random(uint32_t i) { return (i + 1) * 0x9e3779b1u; }
 
-/* Takes a segment out of the set: it, or MM_TREE_NONE. salt as in mm_tree_find. Acquires. */
-MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t salt) {
+/* Takes a segment out of the set: one of the first, or MM_TREE_NONE. Who meets others goes on by a random number. Acquires. */
+MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t random) {
+    uint32_t salt = 0;
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
-        const uint32_t s = mm_tree_find(t, salt + tries);
+        const uint32_t s = mm_tree_find(t, salt);
         if (s == MM_TREE_NONE || mm_tree_erase(t, s)) return s;
+        salt = mm_tree_random(random + tries) >> 16;
     }
     return MM_TREE_NONE;
 }

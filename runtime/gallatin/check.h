@@ -29,7 +29,7 @@
     X(ENTRY_BUSY, "class %u: entry %u is being made, by nobody")                         \
     X(EXTENT_BUSY, "class %u: extent %u is being made, by nobody")                       \
     X(EXTENT_TWICE, "class %u: extent %u of the directory is beyond what was given (%u)") \
-    X(SHARD_LOCK, "class %u: shard %u is locked, by nobody")                             \
+    X(TABLE_LOCK, "class %u: its table is locked, by nobody")                            \
     X(RUN_LENGTH, "segment %u begins a run of %u segments")                              \
     X(RUN_SEGMENT, "segment %u is of a run, but says it is %u")                          \
     X(RUN_FREE, "segment %u is of a run, but can be had")                                \
@@ -76,7 +76,7 @@ MM_FN_RARE void mm_check_block(struct mm_check *k, const struct mm_heap_ref *ref
     for (uint32_t i = 0; i < 1u << class_.page_shift; i++)
         if (*mm_page_owner(ref, page + i) != c + 1) mm_check_fault(k, MM_FAULT_BLOCK, s, page + i, c);
     const uint32_t extent = index >> MM_EXTENT_SHIFT < class_.directory_length ? *mm_table_directory(ref, c, index) : MM_EXTENT_NONE;
-    const int is_below = index / MM_SHARDS < mm_class_at(ref, c)->count[index % MM_SHARDS];
+    const int is_below = index < mm_class_at(ref, c)->count;
     if (!is_below || extent == MM_EXTENT_NONE || *mm_table_in(ref, extent, index) != mm_entry_make(generation, page, c))
         mm_check_fault(k, MM_FAULT_ENTRY, page, c, index);
     mm_add_relaxed_u64(&k->live_bytes, live * class_.bytes);
@@ -154,16 +154,14 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
         if (extent == MM_EXTENT_BUSY) mm_check_fault(k, MM_FAULT_EXTENT_BUSY, c, i, 0);
         else if (extent > mm_heap_of(ref)->extents) mm_check_fault(k, MM_FAULT_EXTENT_TWICE, c, i, extent);
     }
-    for (uint32_t s = 0; s < MM_SHARDS; s++) {
-        if (of->shard[s].lock != 0) mm_check_fault(k, MM_FAULT_SHARD_LOCK, c, s, 0);
-        for (uint32_t i = 0; i < of->count[s]; i++) {
-            const uint32_t index = i * MM_SHARDS + s, extent = *mm_table_directory(ref, c, index);
-            const uint64_t entry = extent + 1 > 1 ? *mm_table_in(ref, extent, index) : MM_ENTRY_NONE;
-            if (entry == MM_ENTRY_BUSY) mm_check_fault(k, MM_FAULT_ENTRY_BUSY, c, index, 0);
-            else if (mm_entry_is_of(entry, c) && *mm_table_index(ref, mm_entry_page(entry)) != index &&
-                     mm_word_generation(*mm_page_words(ref, mm_entry_page(entry))) == mm_entry_generation(entry))
-                mm_check_fault(k, MM_FAULT_ENTRY_STRAY, c, index, mm_entry_page(entry));
-        }
+    if (of->lock != 0) mm_check_fault(k, MM_FAULT_TABLE_LOCK, c, 0, 0);
+    for (uint32_t i = 0; i < of->count; i++) {
+        const uint32_t extent = *mm_table_directory(ref, c, i);
+        const uint64_t entry = extent + 1 > 1 ? *mm_table_in(ref, extent, i) : MM_ENTRY_NONE;
+        if (entry == MM_ENTRY_BUSY) mm_check_fault(k, MM_FAULT_ENTRY_BUSY, c, i, 0);
+        else if (mm_entry_is_of(entry, c) && *mm_table_index(ref, mm_entry_page(entry)) != i &&
+                 mm_word_generation(*mm_page_words(ref, mm_entry_page(entry))) == mm_entry_generation(entry))
+            mm_check_fault(k, MM_FAULT_ENTRY_STRAY, c, i, mm_entry_page(entry));
     }
 }
 

@@ -30,7 +30,7 @@ MM_FN uint64_t mm_left_slice_address(const struct mm_heap_ref *ref, uint64_t lef
     return mm_slice_address(ref, page, mm_left_class(left), (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_left_bit(left));
 }
 
-/* Second part: marks the slice free. Returns 0, or that it was free. */
+/* Second part: marks the slice free. Returns 0, or that it was free, it or another that the lanes here freed as one. */
 MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     if (!MM_LIKELY(mm_left_kind(left) == MM_LEFT_SLICE)) return left;
     const uint32_t number = mm_left_word(left), bit = 1u << mm_left_bit(left);
@@ -44,17 +44,16 @@ MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     uint64_t *word = (uint64_t *)ref->words + number;
     const uint64_t old = mm_or_release_u64(word, bits);
     if (MM_LIKELY((mm_word_free(old) & bits) == 0 && !mm_word_is_dead(old))) return 0;
-    if (mm_word_is_dead(old)) { /* its block has been retired since: no bit stays there */
-        mm_and_relaxed_u64(word, ~(uint64_t)bits);
-        return (left & ~31ull & ~(7ull << MM_LEFT_KIND_SHIFT)) | MM_LEFT_TWICE | mm_ctz(bits);
-    }
-    return (left & ~31ull & ~(7ull << MM_LEFT_KIND_SHIFT)) | MM_LEFT_TWICE | mm_ctz(mm_word_free(old) & bits);
+    if (!mm_word_is_dead(old)) return mm_left_twice(left, bits, mm_word_free(old) & bits);
+    mm_word_claim(word, mm_word_generation(old), bits); /* its block has been retired since: no bit stays there, nor is one taken from the next block */
+    return mm_left_twice(left, bits, bits);
 }
 
-/* A slice was free already: told. */
+/* Slices were free already: counted; the first one is told. */
 MM_FN_RARE void mm_slice_twice(const struct mm_heap_ref *ref, uint64_t left) {
-    const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, mm_left_slice_address(ref, left), ref->classes[mm_left_class(left)].bytes, 0, 0, 0};
-    mm_misuse_count(ref, what.kind, 1);
+    const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, mm_left_slice_address(ref, left), ref->classes[mm_left_class(left)].bytes,
+                                    (left & MM_LEFT_AS_ONE) != 0, 0, 0};
+    mm_misuse_count(ref, what.kind, mm_left_times(left));
     mm_misuse_tell(ref, what);
 }
 

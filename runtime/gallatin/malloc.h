@@ -23,18 +23,18 @@
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     const uint32_t here = mm_warp_here(), group = mm_warp_match(here, c);
     const uint64_t p = mm_cursor_draw(ref, here, group, 1, c, mm_random());
-    const uint32_t got = mm_warp_ballot(here, p != 0) & group;
-    return p != 0 ? p : MM_TOKEN | c | (2 * mm_popcount(got) < mm_popcount(group) ? MM_TOKEN_POOR : 0);
+    const uint32_t got = mm_warp_ballot(here, p > MM_DRAW_GROW) & group;
+    if (p > MM_DRAW_GROW) return p;
+    return MM_TOKEN | c | (p == MM_DRAW_GROW ? MM_TOKEN_GROW : 2 * mm_popcount(got) < mm_popcount(group) ? MM_TOKEN_POOR : 0);
 }
 
 /* Up to n free slices of one word of class c, by a look through all of it: their first slice's address, and which are claimed, from there on.
  * 0: there are none. */
 MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t *bits) {
-    struct mm_class_state *of = mm_class_at(ref, c);
     const struct mm_class k = ref->classes[c];
     MM_ROLLED
-    for (uint32_t e = 0, end = mm_sample_entries(of); e < end; e++) {
-        const uint64_t entry = mm_table_look(ref, c, mm_sample_index(of, e));
+    for (uint32_t e = 0, end = mm_load_relaxed_u32(&mm_class_at(ref, c)->count); e < end; e++) {
+        const uint64_t entry = mm_table_look(ref, c, e);
         if (!mm_entry_is_of(entry, c)) continue;
         MM_ROLLED
         for (uint32_t w = 0; w < k.words; w++) {
@@ -67,7 +67,7 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
         const enum mm_short is = mm_shortage_step(ref, 1, s->before, &s->shortage);
         s->before = mm_grow_mapped(ref);
         *is_to_look = is == MM_SHORT_LOOK;
-        return is == MM_SHORT_SEARCH ? MM_STAGE_MAKE : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
+        return is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK ? MM_STAGE_MAKE : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
     enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(round, &s->due) : MM_TURN_NOTHING;
     if (turn == MM_TURN_MINE) {
@@ -82,27 +82,39 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
 
 /* The lanes of `need`, of class c, draw slices that are to be made: each its entry's index and its number in it. Returns whether there is room for
  * more. */
-MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t random, uint32_t *index, uint32_t *slice) {
-    struct mm_class_state *of = mm_class_at(ref, c);
+MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t *index, uint32_t *slice) {
     const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
-    uint32_t s = 0;
+    struct mm_class_state *of = mm_class_at(ref, c);
     uint64_t drawn = 0;
     if (lane == first) {
-        s = mm_mulhi(random, mm_class_shards(ref->classes[c], mm_load_cached_u32(&of->count[0])));
-        drawn = mm_add_relaxed_u64(&of->shard[s].frontier, mm_popcount(need));
+        const uint64_t there = (uint64_t)mm_load_relaxed_u32(&of->count) * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
+        if (frontier < there) mm_cas_relaxed_u64(&of->frontier, frontier, there); /* blocks were made ahead of it, and are used up */
+        drawn = mm_add_relaxed_u64(&of->frontier, mm_popcount(need));
     }
-    drawn = mm_warp_shuffle_u64(group, drawn, first), s = mm_warp_shuffle(group, s, first);
-    drawn += mm_popcount(need & mm_bits_low(lane));
-    *index = mm_class_block_of(ref->classes[c], (uint32_t)drawn, slice) * MM_SHARDS + s;
-    return drawn >> 32 == 0;
+    drawn = mm_warp_shuffle_u64(group, drawn, first) + mm_popcount(need & mm_bits_low(lane));
+    *index = mm_class_block_of(ref->classes[c], (uint32_t)drawn, slice);
+    if (lane == first) {
+        const uint32_t limit = mm_load_relaxed_u32(&of->limit);
+        if (limit != 0 && *index >= limit) mm_cas_relaxed_u32(&of->limit, limit, 0);
+    }
+    return drawn >> 31 == 0;
 }
 
-/* A slice of class c, for lanes to which mm_slice_draw gave tokens; is_poor: MM_TOKEN_POOR. NULL is counted. */
-MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c, int is_poor) {
-    const uint32_t here = mm_warp_group(1), group = mm_warp_match(here, c), lane = mm_warp_lane();
+/* Little of class c is free: it is to grow by 1/MM_GROW_SHARE, and who comes meanwhile need not look for what is not there. */
+MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    uint32_t slice;
+    const uint32_t now = mm_class_block_of(ref->classes[c], (uint32_t)mm_load_relaxed_u64(&of->frontier), &slice);
+    mm_max_relaxed_u32(&of->limit, now + 1 + mm_load_relaxed_u32(&of->count) / MM_GROW_SHARE);
+}
+
+/* A slice of class c, for lanes to which mm_slice_draw gave tokens. NULL is counted. */
+MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t c = (uint32_t)token;
+    const uint32_t here = mm_warp_group(token >> 63), group = mm_warp_match(here, c), lane = mm_warp_lane();
     uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, index = 0, slice = 0, polls = 0;
     uint64_t p = 0;
-    enum mm_stage stage = mm_warp_ballot(group, is_poor) ? MM_STAGE_SAMPLE : MM_STAGE_DRAW;
+    enum mm_stage stage = mm_warp_ballot(group, (token & MM_TOKEN_GROW) != 0) ? MM_STAGE_GROW : mm_warp_ballot(group, (token & MM_TOKEN_POOR) != 0) ? MM_STAGE_SAMPLE : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
     struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0}, 0, 0, 0};
     MM_ROLLED
@@ -111,21 +123,22 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c, int 
         if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
             const uint32_t need = mm_warp_ballot(group, stage == MM_STAGE_DRAW);
             const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, random);
-            const uint32_t got = mm_warp_ballot(group, q != 0);
+            const uint32_t got = mm_warp_ballot(group, q > MM_DRAW_GROW);
             if (stage == MM_STAGE_DRAW) {
-                p = q;
-                stage = q != 0 ? MM_STAGE_DONE : 2 * mm_popcount(got) < mm_popcount(need) || ++rounds >= MM_DRAWS ? MM_STAGE_SAMPLE : MM_STAGE_DRAW;
-                if (stage == MM_STAGE_SAMPLE) rounds = 0;
+                if (q > MM_DRAW_GROW) p = q, stage = MM_STAGE_DONE;
+                else if (q == MM_DRAW_GROW) stage = MM_STAGE_GROW;
+                else if (2 * mm_popcount(got) < mm_popcount(need) || ++rounds >= MM_DRAWS) stage = MM_STAGE_SAMPLE, rounds = 0;
             }
         }
         const uint32_t samples = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE);
         if (samples != 0) {
-            const uint32_t entries = mm_warp_shuffle(group, mm_sample_entries(mm_class_at(ref, c)), mm_ctz(samples));
+            const uint32_t entries = mm_warp_shuffle(group, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), mm_ctz(samples));
             const uint32_t base = mm_warp_shuffle(group, mm_random(), mm_ctz(samples));
             uint64_t q = 0;
             if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, base + seen.words, &seen);
             const uint32_t slices = mm_warp_sum(group, seen.slices), free = mm_warp_sum(group, seen.free), words = mm_warp_sum(group, seen.words);
             const int is_low = free * MM_GROW_SHARE <= slices && (slices >= MM_GROW_SEEN || words >= entries * ref->classes[c].words);
+            if (lane == mm_ctz(samples) && is_low && entries != 0) mm_class_raise(ref, c);
             if (stage == MM_STAGE_SAMPLE) {
                 p = q;
                 stage = q != 0 ? MM_STAGE_DONE : is_low || ++rounds >= MM_SAMPLE_ROUNDS ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
@@ -133,20 +146,24 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c, int 
         }
         const uint32_t grows = mm_warp_ballot(group, stage == MM_STAGE_GROW);
         if (grows != 0) {
-            const int is_room = mm_frontier_draw(ref, group, grows, c, random, &index, &slice);
+            const int is_room = mm_frontier_draw(ref, group, grows, c, &index, &slice);
             if (stage == MM_STAGE_GROW) stage = is_room ? MM_STAGE_MAKE : MM_STAGE_SWEEP, polls = 0;
         }
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
-            uint64_t *at = stage == MM_STAGE_MAKE ? mm_table_at(ref, c, index) : NULL;
-            uint64_t entry = at != NULL ? mm_load_acquire_u64(at) : MM_ENTRY_NONE;
+            uint64_t *at = stage == MM_STAGE_MAKE ? mm_table_find(ref, c, index) : NULL;
+            uint64_t entry = at != NULL ? mm_load_relaxed_u64(at) : MM_ENTRY_NONE;
             const uint32_t makes = mm_warp_ballot(here, stage == MM_STAGE_MAKE && entry == MM_ENTRY_NONE);
             if (makes != 0) {
                 const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, index, of);
                 const uint64_t before = mm_grow_mapped(ref);
                 const enum mm_made made = mm_blocks_make(ref, here, class_, which);
-                if (stage == MM_STAGE_MAKE && made == MM_MADE_NO_PAGES && entry == MM_ENTRY_NONE && class_ == c && which == index)
-                    stage = MM_STAGE_SHORT, shortage.before = before;
+                if (stage == MM_STAGE_MAKE && entry == MM_ENTRY_NONE) {
+                    if (made == MM_MADE_NO_PAGES && class_ == c && which == index) stage = MM_STAGE_SHORT, shortage.before = before;
+                    else if (at == NULL) at = mm_table_find(ref, c, index);
+                    entry = at != NULL ? mm_load_relaxed_u64(at) : MM_ENTRY_NONE;
+                }
             }
+            mm_warp_sync(here);
             const int is_there = stage == MM_STAGE_MAKE && mm_entry_is_of(entry, c);
             const uint64_t q = mm_slices_claim(ref, here, is_there, entry, slice, c);
             if (is_there) p = q, stage = q != 0 ? MM_STAGE_DONE : MM_STAGE_GROW;
@@ -163,7 +180,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint32_t c, int 
             mm_warp_sync(group);
             next = mm_warp_shuffle(group, next, first), bits = mm_warp_shuffle(group, bits, first);
             found = mm_warp_shuffle_u64(group, found, first);
-            if (lane == first && was == MM_STAGE_SHORT && next == MM_STAGE_SWEEP) mm_frontier_undo(ref, c, index % MM_SHARDS);
+            if (lane == first && was == MM_STAGE_SHORT && next == MM_STAGE_SWEEP) mm_frontier_undo(ref, c);
             if (shorts >> lane & 1) {
                 const uint32_t rank = mm_popcount(shorts & mm_bits_low(lane));
                 stage = (enum mm_stage)next, rounds = 0;

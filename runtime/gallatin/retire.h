@@ -2,10 +2,11 @@
 /* Retiring a block: all of its slices are free, and its pages go to whoever wants them. Never in free: when another class needs memory,
  * before the heap grows, or when the host wants some (maintain.h).
  *
- * Steps. Each word is exchanged, by compare-and-swap, from {the block's generation, all free} to {it, none}: word 0 first, so of two who try
- *   one goes on; whatever is not all free ends it, and what was taken is put back by or. Then the block is the caller's: nobody can claim or
- *   free there. Its entry is taken out of the table; the words get the next generation, which is odd; owners become nobody's; then the pages
- *   are given back (release).
+ * Steps. The block's entry is looked for, which is written last: while a block is being made, rubbish in its words may look like a block. Each
+ *   word is exchanged, by compare-and-swap, from {the block's generation, all free} to {it, none}: word 0 first, so of two who try one goes
+ *   on; whatever is not all free ends it, and what was taken is put back by or. Then the block is the caller's: nobody can claim or free there.
+ *   Its entry is taken out of the table (else the words are put back); the words get the next generation, which is odd; owners become
+ *   nobody's; then the pages are given back (release).
  * A bit that is found when the words get the next generation was set by a misuse of free.
  */
 #ifndef MM_GALLATIN_RETIRE_H
@@ -24,16 +25,16 @@ MM_FN_RARE uint32_t mm_block_retire(const struct mm_heap_ref *ref, uint32_t page
     uint32_t taken = 0;
     /* Which class has this generation is lasting: I1 of word.h. */
     if (page & ((1u << k.page_shift) - 1) || generation & 1) return 0;
-    if (!mm_entry_is_of(mm_entry_make(generation, page, c), c)) return 0;
+    const uint64_t entry = mm_entry_make(generation, page, c);
+    if (!mm_entry_is_of(entry, c) || !mm_table_has(ref, c, entry)) return 0; /* rubbish, or it is being made */
     MM_ROLLED
     for (; taken < k.words; taken++)
         if (!mm_cas_acq_rel_u64(word + taken, mm_word_make(generation, mm_class_word_mask(k, taken)), mm_word_make(generation, 0))) break;
-    if (taken < k.words || mm_load_relaxed_u8(mm_page_owner(ref, page)) != c + 1) {
+    if (taken < k.words || mm_load_relaxed_u8(mm_page_owner(ref, page)) != c + 1 || !mm_table_remove(ref, c, page)) {
         MM_ROLLED
         for (uint32_t i = 0; i < taken; i++) mm_or_release_u64(word + i, mm_class_word_mask(k, i));
         return 0;
     }
-    mm_table_remove(ref, c, page);
     MM_ROLLED
     for (uint32_t i = 0; i < k.words; i++) mm_store_relaxed_u64(word + i, mm_word_make(mm_generation_end(generation), 0));
     mm_pages_own(ref, page, 1u << k.page_shift, MM_OWNER_NOBODY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Samples: where a class has room, and whether it has any.
  *
- * Each lane that wants a slice looks at some words of the class, chosen at random, and so do the others of its group; what they find
+ * Each lane that wants a slice looks at a word of the class, chosen at random, and so do the others of its group; what they find
  * is shared: a word that has enough for all serves all of them, so that words stay whole; else each word serves some. The share
  * of bits that were free is an estimate for the class, unlike that of neighbours, which were filled and emptied together.
  * A class that has few words is looked through instead, word by word.
@@ -16,49 +16,29 @@ struct mm_seen {
     uint32_t slices, free, words;
 };
 
-/* Entry number e of all entries of the class, shard after shard: its index. counts: their sum. */
-MM_FN uint32_t mm_sample_index(const struct mm_class_state *of, uint32_t e) {
-    uint32_t s = 0;
-    MM_ROLLED
-    for (; s < MM_SHARDS - 1; s++) {
-        const uint32_t n = mm_load_cached_u32((uint32_t *)&of->count[s]);
-        if (e < n) break;
-        e -= n;
-    }
-    return e * MM_SHARDS + s;
-}
-MM_FN uint32_t mm_sample_entries(const struct mm_class_state *of) {
-    uint32_t n = 0;
-    for (uint32_t s = 0; s < MM_SHARDS; s++) n += mm_load_cached_u32((uint32_t *)&of->count[s]);
-    return n;
-}
-
 /* One round of samples, by the lanes of `need`, the caller's group's, if it is one of them. entries: of the class, not 0; position: where its
  * group begins to look, if it looks through. Returns an address, or 0. All lanes of `group` call. */
 MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t entries, uint32_t random,
                                uint32_t position, struct mm_seen *seen) {
-    struct mm_class_state *of = mm_class_at(ref, c);
     const struct mm_class k = ref->classes[c];
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(need & mm_bits_low(lane)), count = mm_popcount(need);
     const int go = (int)(need >> lane & 1);
-    const uint64_t words = (uint64_t)entries * k.words;
-    uint64_t best_entry = 0;
-    uint32_t best = 0, best_word = 0;
-    MM_ROLLED
-    for (uint32_t i = 0; go && i < MM_SAMPLE_WORDS; i++) {
-        random = random * 1664525u + 1013904223u; /* Knuth 2, 3.3.4, table 1 */
-        uint32_t e = mm_mulhi(random, entries), w = mm_mulhi(random * 0x9e3779b1u, k.words);
-        if (words <= 32 * MM_SAMPLE_WORDS) {
-            const uint32_t at = (position + rank * MM_SAMPLE_WORDS + i) % (uint32_t)words;
+    uint32_t best = 0, page = 0, w = 0;
+    uint64_t entry = MM_ENTRY_NONE;
+    if (go) {
+        uint32_t e = mm_mulhi(random, entries);
+        w = k.words == 1 ? 0 : mm_mulhi(random * 0x9e3779b1u, k.words);
+        if (entries <= 32 && entries * k.words <= 32) {
+            const uint32_t at = (position + rank) % (entries * k.words);
             e = at / k.words, w = at % k.words;
         }
-        const uint64_t entry = mm_table_look(ref, c, mm_sample_index(of, e));
-        seen->words++, seen->slices += mm_class_word_slices(k, w);
-        if (!mm_entry_is_of(entry, c)) continue;
-        const uint64_t word = mm_load_relaxed_u64(mm_page_words(ref, mm_entry_page(entry)) + w);
-        const uint32_t free = mm_word_generation(word) == mm_entry_generation(entry) ? mm_word_free(word) : 0;
-        seen->free += mm_popcount(free);
-        if (mm_popcount(free) > mm_popcount(best)) best = free, best_entry = entry, best_word = w;
+        entry = mm_table_look(ref, c, e);
+        page = mm_entry_page(entry);
+    }
+    if (mm_entry_is_of(entry, c)) {
+        const uint64_t word = mm_load_relaxed_u64(mm_page_words(ref, page) + w);
+        if (mm_word_generation(word) == mm_entry_generation(entry)) best = mm_word_free(word);
+        seen->words++, seen->slices += mm_class_word_slices(k, w), seen->free += mm_popcount(best);
     }
     /* Whose word serves this lane, and which of its bits. */
     const uint32_t most = mm_warp_max(group, mm_popcount(best) << 5 | (31 - lane));
@@ -81,13 +61,13 @@ MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, ui
     if (take != 0) { /* from a random bit on, or all who see this word want the same ones */
         const uint32_t turn = random >> 27, turned = turn ? best >> turn | best << (32 - turn) : best;
         const uint32_t some = (uint32_t)mm_bits_first(turned, take), want = turn ? some << turn | some >> (32 - turn) : some;
-        got = mm_word_claim(mm_page_words(ref, mm_entry_page(best_entry)) + best_word, mm_entry_generation(best_entry), want) & want;
+        got = mm_word_claim(mm_page_words(ref, page) + w, mm_entry_generation(entry), want) & want;
     }
     mm_warp_sync(group);
     got = mm_warp_shuffle(group, got, from);
-    const uint32_t page = mm_warp_shuffle(group, mm_entry_page(best_entry), from), word = mm_warp_shuffle(group, best_word, from);
+    page = mm_warp_shuffle(group, page, from), w = mm_warp_shuffle(group, w, from);
     if (!is_served || offset >= mm_popcount(got)) return 0;
-    return mm_slice_address(ref, page, c, (word << MM_WORD_SHIFT) + mm_bits_select(got, offset));
+    return mm_slice_address(ref, page, c, (w << MM_WORD_SHIFT) + mm_bits_select(got, offset));
 }
 
 #endif

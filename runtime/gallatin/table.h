@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Tables: which blocks a class has.
  *
- * Representation. A class has MM_SHARDS shards; entry i of shard s has index i * MM_SHARDS + s in the class. The table of a class comes in
- *   extents of MM_EXTENT entries, whose numbers (+ 1) are in its part of the directory; a class that never had so many blocks has none.
- *   An entry (handles.h) is nothing, being made, or a block. index[page] of a block's first page says where its entry is.
- *   count[s]  entries of shard s that may be something: [0, count).
+ * Representation. The table of a class comes in extents of MM_EXTENT entries, whose numbers (+ 1) are in its part of the directory; a class
+ *   that never had so many blocks has none. An entry (handles.h) is nothing, being made, or a block. index[page] of a block's first page
+ *   says where its entry is.
+ *   count  entries that may be something: [0, count).
  * Invariants.
  *   I1  an entry may be stale, and is then no harm: whoever follows it learns from the block's words, which have another generation (word.h).
  *   I2  a block that is not retired is in the table, at index[its page]; for a moment perhaps twice.
- *   I3  entries are taken out, and moved, by who holds the shard's lock. They are put in by who has made them MM_ENTRY_BUSY.
- * Taking out. The last entry of the shard moves to the place of the one that goes, so that a table has (nearly) no holes: a sample of it is a
+ *   I3  entries are taken out, and moved, by who holds the class's lock. They are put in by who has made them MM_ENTRY_BUSY.
+ *   I4  an entry of a block is below the count: the count is raised first, and is lowered by who has the last entry as MM_ENTRY_BUSY.
+ * Taking out. The last entry moves to the place of the one that goes, so that a table has (nearly) no holes: a sample of it is a
  *   sample of the class. The frontier goes down with it, unless somebody has drawn beyond (make.h); then, or if the last one is being made, a
  *   hole stays.
  * Progress. Extents are attached by one, the others wait with a bound. The lock is held for some accesses, and waited for with a bound; who
- *   does not get it leaves a hole.
+ *   does not get it leaves the block as it is.
  */
 #ifndef MM_GALLATIN_TABLE_H
 #define MM_GALLATIN_TABLE_H
@@ -60,6 +61,13 @@ MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t *at)
     return extent;
 }
 
+/* The entry's address. NULL: it has no extent. */
+MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
+    if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
+    const uint32_t extent = mm_load_relaxed_u32(mm_table_directory(ref, c, index));
+    return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
+}
+
 /* The entry's address, with an extent if there was none. NULL: there is no room for it. */
 MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     uint32_t *at = mm_table_directory(ref, c, index), extent = MM_EXTENT_NONE;
@@ -75,37 +83,51 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
-/* The shard's last entry, number `last`, has become nothing: the shard is shorter, unless somebody has drawn slices beyond. */
-MM_FN void mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t s, uint32_t last) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->shard[s].frontier);
-    if (frontier > low + ref->classes[c].slices) return;
-    if (frontier > low && !mm_cas_relaxed_u64(&of->shard[s].frontier, frontier, low)) return;
-    mm_cas_relaxed_u32(&of->count[s], last + 1, last);
+/* Whether the table has this entry of class c: not yet, if its block is being made. Acquires. */
+MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry) {
+    const uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* rubbish, perhaps */
+    return at != NULL && mm_load_acquire_u64((uint64_t *)at) == entry;
 }
 
-/* Takes the entry of a block that has just been retired out of the table of class c. */
-MM_FN_RARE void mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+/* The last entry, number `last`, is the caller's, and busy. The table becomes shorter, unless somebody has drawn slices beyond; returns whether
+ * it did. The entry becomes nothing. */
+MM_FN int mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last, uint64_t *entry) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    const uint32_t s = mm_load_relaxed_u32(mm_table_index(ref, page)) % MM_SHARDS;
-    uint64_t *lock = &of->shard[s].lock;
-    int is_locked = 0;
+    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
+    const int is_shorter = frontier <= low + ref->classes[c].slices && mm_cas_relaxed_u32(&of->count, last + 1, last);
+    if (is_shorter && frontier > low) mm_cas_relaxed_u64(&of->frontier, frontier, low);
+    mm_store_release_u64(entry, MM_ENTRY_NONE); /* last, or who makes it meanwhile would be beyond the end */
+    return is_shorter;
+}
+
+/* Takes the entry of a block that is being retired out of the table of class c. Returns whether it did: not if the lock is not to be had. */
+MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+    struct mm_class_state *of = mm_class_at(ref, c);
     MM_ROLLED
-    for (uint32_t polls = 0; !is_locked && polls < MM_WAIT_ITERATIONS; polls++) is_locked = mm_cas_acquire_u64(lock, 0, 1);
+    for (uint32_t polls = 0; !mm_cas_acquire_u64(&of->lock, 0, 1); mm_wait())
+        if (++polls >= MM_WAIT_ITERATIONS) return 0;
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
-    uint64_t *at = mm_table_at(ref, c, index), moved = MM_ENTRY_NONE;
-    const uint32_t count = mm_load_relaxed_u32(&of->count[s]), last = count - 1;
-    uint64_t *from = is_locked && count != 0 ? mm_table_at(ref, c, last * MM_SHARDS + s) : NULL;
-    if (from != NULL && from != at) moved = mm_load_acquire_u64(from);
-    if (mm_entry_is_of(moved, c)) {
-        mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
-        mm_store_release_u64(at, moved);
-        mm_store_release_u64(from, MM_ENTRY_NONE);
-    } else if (at != NULL) {
-        mm_store_release_u64(at, MM_ENTRY_NONE);
+    uint64_t *at = mm_table_find(ref, c, index), moved = MM_ENTRY_NONE;
+    MM_ROLLED
+    while (moved == MM_ENTRY_NONE) { /* until the last entry is no hole */
+        const uint32_t last = mm_load_relaxed_u32(&of->count) - 1;
+        uint64_t *from = mm_table_find(ref, c, last);
+        moved = from == at ? MM_ENTRY_BUSY : mm_load_acquire_u64(from);
+        if (mm_entry_is_of(moved, c)) {
+            mm_store_release_u64(at, moved);
+            mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
+            mm_store_release_u64(from, MM_ENTRY_BUSY);
+            mm_table_shorten(ref, c, last, from);
+        } else if (from == at) {
+            mm_store_release_u64(at, MM_ENTRY_BUSY);
+            mm_table_shorten(ref, c, last, at);
+        } else if (moved == MM_ENTRY_BUSY || !mm_cas_acquire_u64(from, MM_ENTRY_NONE, MM_ENTRY_BUSY) || !mm_table_shorten(ref, c, last, from)) {
+            mm_store_release_u64(at, MM_ENTRY_NONE);
+            break;
+        }
     }
-    if (from != NULL && moved != MM_ENTRY_BUSY) mm_table_shorten(ref, c, s, last);
-    if (is_locked) mm_store_release_u64(lock, 0);
+    mm_store_release_u64(&of->lock, 0);
+    return 1;
 }
 
 #endif

@@ -77,9 +77,12 @@ static uint64_t word_hash(const void *p, uint64_t v) {
 
 static void put(void *p, uint32_t bits, uint64_t v) {
     if (bits == 64) *(uint64_t *)p = v;
-    else *(uint32_t *)p = (uint32_t)v;
+    else if (bits == 32) *(uint32_t *)p = (uint32_t)v;
+    else *(uint8_t *)p = (uint8_t)v;
 }
-static uint64_t get(const void *p, uint32_t bits) { return bits == 64 ? *(const uint64_t *)p : *(const uint32_t *)p; }
+static uint64_t get(const void *p, uint32_t bits) {
+    return bits == 64 ? *(const uint64_t *)p : bits == 32 ? *(const uint32_t *)p : *(const uint8_t *)p;
+}
 /* Something has changed. What a waiting thread writes (its next attempt) does not count as progress to those who wait
  * as well: else two of them could wake each other for ever while a third, for whom they wait, gets no turn. */
 static void wake(int progress) {
@@ -115,6 +118,7 @@ uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, ui
     case MODEL_fetch_and: write_logged(p, bits, before & v); break;
     case MODEL_exchange_n: write_logged(p, bits, v); break;
     case MODEL_CAS: if (before == expected) write_logged(p, bits, v); break;
+    case MODEL_MAX: if (before < v) write_logged(p, bits, v); break;
     }
     if (step) frames[depth].op = (struct op){kind, bits, p, v, expected, before};
     return before;
@@ -148,7 +152,7 @@ void model_note(const char *text, uint64_t value) {
 }
 
 static void print_schedule(void) {
-    static const char *const kinds[] = {"load", "store", "add", "or", "and", "cas"};
+    static const char *const kinds[] = {"load", "store", "add", "or", "and", "xchg", "cas", "max"};
     for (uint32_t d = 0; d <= depth; d++) {
         const struct frame *f = &frames[d];
         char name[64] = "start";

@@ -21,7 +21,7 @@
 #include "runtime/port.h"
 
 #define MODEL_THREADS 4
-#define MODEL_SPIN 100
+#define MODEL_SPIN 1000
 #define MODEL_WAITS 4
 #define MODEL_NUDGES 8
 #define MODEL_FAIR_EVERY 256
