@@ -75,7 +75,7 @@ first_failing() {
     (cd "$build/tests/hooks" && timeout 300 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_report; return; }
     scenario '*' MM_HEAP_MAX=1G reset-all || { echo reset-all; return; }
     scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
-    scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }
+    scenario 0 MM_HEAP_SIZE=64M reset-fixed 64 || { echo reset-fixed; return; }
     for name in held metadata others green green-last detach; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
