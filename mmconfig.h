@@ -225,7 +225,7 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT < 64, "a class fits in six bits, class + 1 in a 
 #define MM_HEAP_REF_PREFIX "mm_heap_v"
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
-/* malloc and aligned malloc with room in front (runtime/core/cookie.h), for machine code. No longer than CUDA's names, in the place of which
+/* malloc and aligned malloc with room in front (runtime/checked/cookie.h), for machine code. No longer than CUDA's names, in the place of which
  * they are written; '$' is for the implementation's use. */
 #define MM_LINKED_NEW "mm$new"
 #define MM_LINKED_ALIGNED_NEW "mm$aligned_new"

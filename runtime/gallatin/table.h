@@ -100,12 +100,9 @@ MM_FN int mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t l
     return is_shorter;
 }
 
-/* Takes the entry of a block that is being retired out of the table of class c. Returns whether it did: not if the lock is not to be had. */
-MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+/* Takes the entry of a block that is being retired out of the table of class c. The caller has the lock. */
+MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    MM_ROLLED
-    for (uint32_t polls = 0; !mm_cas_acquire_u64(&of->lock, 0, 1); mm_wait())
-        if (++polls >= MM_WAIT_ITERATIONS) return 0;
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
     uint64_t *at = mm_table_find(ref, c, index), moved = MM_ENTRY_NONE;
     MM_ROLLED
@@ -126,8 +123,22 @@ MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32
             break;
         }
     }
-    mm_store_release_u64(&of->lock, 0);
-    return 1;
+}
+
+/* The same, with the lock. Returns whether it did: not if that is not to be had. Who gets it does all inside the loop, and what ends the loop comes
+ * out of memory: else a lane that has the lock would wait, behind the loop, for those of its warp that want it. */
+MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+    uint64_t *lock = &mm_class_at(ref, c)->lock, was = 0;
+    MM_ROLLED
+    for (uint32_t polls = 0; was == 0 && polls < MM_WAIT_ITERATIONS; polls++) {
+        if (mm_cas_acquire_u64(lock, 0, 1)) {
+            mm_table_take_out(ref, c, page);
+            was = mm_exchange_acq_rel_u64(lock, 0);
+        } else {
+            mm_wait();
+        }
+    }
+    return was != 0;
 }
 
 #endif

@@ -242,12 +242,6 @@ if [[ $parts == *tool* ]]; then
         "$bin/ptxas" -c -arch="sm_${archs[0]}" $name.ptx -o $name-first.cubin || fail "ptxas of $name.ptx"
         same "a YIELD in $name.ptx" "$(pieces $name-first.cubin | awk "$yield"' {print "yes"; exit}')" yes
     done
-    for name in g mm_warp_let_go; do
-        ptx "${archs[0]}" "${sleeps/ g()/ $name()}" >only.ptx
-        "$bin/ptxas" -c -arch="sm_${archs[0]}" only.ptx -o only.cubin || fail "ptxas of only.ptx"
-        same "$name alone may sleep" "$("$mmunyield" only.cubin >/dev/null 2>&1; echo $?; "$mmunyield" -n only.cubin >/dev/null; echo $?)" \
-            "$([[ $name == g ]] && echo "2"$'\n'"1" || echo "0"$'\n'"0")"
-    done
     refusals loads-first.cubin
     others loads-first.cubin sleeps-first.cubin
     replaced
