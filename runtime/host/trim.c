@@ -131,9 +131,10 @@ uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t byt
     return got;
 }
 
-/* Of the header and the trees: every malloc that a kernel makes changes a cursor, the free tree or a room tree. FNV-1a, over words. Returns whether there is one. */
+/* Of the header, the trees and the segments: every malloc that a kernel makes changes a cursor, the free tree, or which pages are free. FNV-1a, over
+ * words. Returns whether there is one. */
 static bool try_hash(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t *hash) {
-    const uint64_t bytes = h->layout.segments;
+    const uint64_t bytes = h->layout.owners;
     if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS) return false; /* a claim waits for a multiprocessor; a copy alone waits for nobody */
     uint64_t *copy = (uint64_t *)malloc(bytes);
     const bool done = copy && d->cuMemcpyDtoHAsync(copy, h->ref.heap, bytes, h->trim.stream) == CUDA_SUCCESS &&
