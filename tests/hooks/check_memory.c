@@ -229,6 +229,7 @@ START_TEST(pages_of_several_segments) { /* of four: chunks begin and end where t
     const struct mm_host_segments more = mm_grower_more(&d, heap, 1, 0, 1);
     ck_assert(more.first == 24 && more.count == 4);
     ck_assert_uint_eq(mapped(), 28);
+    for (unsigned i = 0; i < c->count; i++) ck_assert(c->chunk[i].first % 4 == 0 && c->chunk[i].count % 4 == 0);
 }
 END_TEST
 
