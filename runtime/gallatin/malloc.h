@@ -65,7 +65,6 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     uint64_t *round = &mm_class_at(ref, c)->round;
     if (stage == MM_STAGE_SHORT) {
         const enum mm_short is = mm_shortage_step(ref, 1, s->before, &s->shortage);
-        s->before = mm_grow_mapped(ref);
         *is_to_look = is == MM_SHORT_LOOK;
         return is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK ? MM_STAGE_MAKE : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
@@ -87,8 +86,6 @@ MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32
     struct mm_class_state *of = mm_class_at(ref, c);
     uint64_t drawn = 0;
     if (lane == first) {
-        const uint64_t there = (uint64_t)mm_load_relaxed_u32(&of->count) * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
-        if (frontier < there) mm_cas_relaxed_u64(&of->frontier, frontier, there); /* blocks were made ahead of it, and are used up */
         drawn = mm_add_relaxed_u64(&of->frontier, mm_popcount(need));
     }
     drawn = mm_warp_shuffle_u64(group, drawn, first) + mm_popcount(need & mm_bits_low(lane));
@@ -98,6 +95,13 @@ MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32
         if (limit != 0 && *index >= limit) mm_cas_relaxed_u32(&of->limit, limit, 0);
     }
     return drawn >> 31 == 0;
+}
+
+/* A slice that was drawn there was not to be had: the block of entry `index`, made ahead, is used up, and the next is drawn from. */
+MM_FN void mm_frontier_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const uint64_t next = (uint64_t)(index + 1) * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
+    if (frontier < next && frontier + ref->classes[c].slices > next) mm_cas_relaxed_u64(&of->frontier, frontier, next);
 }
 
 /* Little of class c is free: it is to grow by 1/MM_GROW_SHARE, and who comes meanwhile need not look for what is not there. */
@@ -166,6 +170,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             mm_warp_sync(here);
             const int is_there = stage == MM_STAGE_MAKE && mm_entry_is_of(entry, c);
             const uint64_t q = mm_slices_claim(ref, here, is_there, entry, slice, c);
+            if (is_there && q == 0) mm_frontier_skip(ref, c, index);
             if (is_there) p = q, stage = q != 0 ? MM_STAGE_DONE : MM_STAGE_GROW;
             else if (stage == MM_STAGE_MAKE && entry == MM_ENTRY_BUSY && ++polls >= MM_MAKE_POLLS) stage = MM_STAGE_GROW;
         }
