@@ -439,7 +439,7 @@ END_TEST
 START_TEST(unused_goes_back) {
     d.cuStreamSynchronize = synchronize;
     have(8);
-    heap->ref.heap = METADATA, heap->layout.segments = 256, heap->promised_segments = 5, looks = 0;
+    heap->ref.heap = METADATA, heap->layout.owners = 256, heap->promised_segments = 5, looks = 0;
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     in_metadata++; /* a kernel allocates */
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_IN_USE);
@@ -467,7 +467,7 @@ END_TEST
 /* Nothing is loaded for it, and nothing waited for. */
 START_TEST(unused_costs_nothing) {
     have(8);
-    heap->ref.heap = METADATA, heap->layout.segments = 256, looks = 0;
+    heap->ref.heap = METADATA, heap->layout.owners = 256, looks = 0;
     heap->trim.retire = NULL;
     for (int i = 0; i < 3; i++) ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     heap->trim.retire = RETIRE, stream_hangs = true;
