@@ -61,11 +61,16 @@ static inline uint64_t mm_answer_make(uint64_t number, uint64_t first, uint64_t 
     return number << MM_ANSWER_NUMBER_SHIFT | count << MM_ANSWER_COUNT_SHIFT | first;
 }
 
-/* What malloc's first part leaves for its second: an address, or MM_TOKEN and what is wanted: a class, or more bytes than a slice has. */
+/* What malloc's first part leaves for its second: an address, or MM_TOKEN and what is wanted: a class, or more bytes than a slice has.
+ * MM_TOKEN_POOR: less than half of what was drawn was to be had; MM_TOKEN_GROW: the place of a slice that was drawn at the frontier. */
 #define MM_TOKEN (1ull << 63)
 #define MM_TOKEN_LARGE (3ull << 62)
-#define MM_TOKEN_POOR (1ull << 32) /* less than half of what was drawn was to be had */
-#define MM_TOKEN_GROW (1ull << 33) /* the class is to grow: nothing was drawn */
+#define MM_TOKEN_GROW (1ull << 61)
+#define MM_TOKEN_POOR (1ull << 60)
+#define MM_TOKEN_PLACE_SHIFT 8
+MM_FN uint64_t mm_token_grow(uint32_t c, uint32_t place) { return MM_TOKEN | MM_TOKEN_GROW | (uint64_t)place << MM_TOKEN_PLACE_SHIFT | c; }
+MM_FN uint32_t mm_token_class(uint64_t token) { return (uint32_t)token & ((1u << MM_TOKEN_PLACE_SHIFT) - 1); }
+MM_FN uint32_t mm_token_place(uint64_t token) { return (uint32_t)(token >> MM_TOKEN_PLACE_SHIFT); }
 MM_FN uint64_t mm_token_large(uint64_t bytes) { return MM_TOKEN_LARGE | (bytes < ~MM_TOKEN_LARGE ? bytes : ~MM_TOKEN_LARGE); }
 
 /* What a part of free leaves for the next: 0, nothing; or a kind and

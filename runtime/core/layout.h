@@ -129,7 +129,7 @@ struct mm_cursor {
     uint32_t place, spare[31];
 };
 struct mm_class_state {
-    uint32_t count, limit, spare0[30]; /* entries of its table, holes included; 0, or up to which it is to grow; beside each other */
+    uint32_t count, limit, spare0[30]; /* entries of its table, holes included; 0, or up to which it is to grow */
     uint64_t frontier, spare1[15]; /* the next slice to make */
     uint64_t lock;                 /* of who takes entries out of the table */
     uint64_t round, spare2[14];    /* of looking through all of it (malloc.h) */
@@ -144,7 +144,7 @@ struct mm_heap {
     struct mm_heap_ref ref; /* what modules hold */
     uint64_t giving_up;     /* see mm_heap_ref */
     uint32_t opening[8];    /* [k]: so many take a fresh segment for groups of 1 << k pages (segment.h) */
-    uint64_t extents;       /* of the table that classes have got */
+    uint64_t extents;       /* of the table that classes have got beside their first ones */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t null_first_grid;  /* of its kernel, + 1 */

@@ -152,7 +152,7 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
     for (uint32_t i = 0; i < ref->classes[c].directory_length; i++) {
         const uint32_t extent = *mm_table_directory(ref, c, i << MM_EXTENT_SHIFT);
         if (extent == MM_EXTENT_BUSY) mm_check_fault(k, MM_FAULT_EXTENT_BUSY, c, i, 0);
-        else if (extent > mm_heap_of(ref)->extents) mm_check_fault(k, MM_FAULT_EXTENT_TWICE, c, i, extent);
+        else if (extent > MM_CLASS_COUNT + mm_heap_of(ref)->extents) mm_check_fault(k, MM_FAULT_EXTENT_TWICE, c, i, extent);
     }
     if (of->lock != 0) mm_check_fault(k, MM_FAULT_TABLE_LOCK, c, 0, 0);
     for (uint32_t i = 0; i < of->count; i++) {

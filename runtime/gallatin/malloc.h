@@ -23,9 +23,8 @@
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     const uint32_t here = mm_warp_here(), group = mm_warp_match(here, c);
     const uint64_t p = mm_cursor_draw(ref, here, group, 1, c, mm_random());
-    const uint32_t got = mm_warp_ballot(here, p > MM_DRAW_GROW) & group;
-    if (p > MM_DRAW_GROW) return p;
-    return MM_TOKEN | c | (p == MM_DRAW_GROW ? MM_TOKEN_GROW : 2 * mm_popcount(got) < mm_popcount(group) ? MM_TOKEN_POOR : 0);
+    const uint32_t got = mm_warp_ballot(here, p != 0) & group;
+    return p != 0 ? p : MM_TOKEN | c | (2 * mm_popcount(got) < mm_popcount(group) ? MM_TOKEN_POOR : 0);
 }
 
 /* Up to n free slices of one word of class c, by a look through all of it: their first slice's address, and which are claimed, from there on.
@@ -65,7 +64,6 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     uint64_t *round = &mm_class_at(ref, c)->round;
     if (stage == MM_STAGE_SHORT) {
         const enum mm_short is = mm_shortage_step(ref, 1, s->before, &s->shortage);
-        s->before = mm_grow_mapped(ref);
         *is_to_look = is == MM_SHORT_LOOK;
         return is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK ? MM_STAGE_MAKE : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
@@ -86,35 +84,36 @@ MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32
     const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
     struct mm_class_state *of = mm_class_at(ref, c);
     uint64_t drawn = 0;
-    if (lane == first) {
-        const uint64_t there = (uint64_t)mm_load_relaxed_u32(&of->count) * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
-        if (frontier < there) mm_cas_relaxed_u64(&of->frontier, frontier, there); /* blocks were made ahead of it, and are used up */
-        drawn = mm_add_relaxed_u64(&of->frontier, mm_popcount(need));
-    }
+    if (lane == first) drawn = mm_add_relaxed_u64(&of->frontier, mm_popcount(need));
     drawn = mm_warp_shuffle_u64(group, drawn, first) + mm_popcount(need & mm_bits_low(lane));
     *index = mm_class_block_of(ref->classes[c], (uint32_t)drawn, slice);
-    if (lane == first) {
-        const uint32_t limit = mm_load_relaxed_u32(&of->limit);
-        if (limit != 0 && *index >= limit) mm_cas_relaxed_u32(&of->limit, limit, 0);
-    }
     return drawn >> 31 == 0;
 }
 
-/* Little of class c is free: it is to grow by 1/MM_GROW_SHARE, and who comes meanwhile need not look for what is not there. */
+/* A slice that was drawn there was not to be had: the block of entry `index`, made ahead, is used up. The n next ones may be, too. */
+MM_FN void mm_frontier_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, uint32_t n) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const uint32_t to = mm_at_most(index + n, mm_load_relaxed_u32(&of->count));
+    const uint64_t next = (uint64_t)to * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
+    if (frontier < next) mm_cas_relaxed_u64(&of->frontier, frontier, next);
+}
+
+/* Little of class c is free: it is to grow by twice 1/MM_GROW_SHARE, and who comes meanwhile need not look for what is not there. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     uint32_t slice;
     const uint32_t now = mm_class_block_of(ref->classes[c], (uint32_t)mm_load_relaxed_u64(&of->frontier), &slice);
-    mm_max_relaxed_u32(&of->limit, now + 1 + mm_load_relaxed_u32(&of->count) / MM_GROW_SHARE);
+    mm_max_relaxed_u32(&of->limit, now + 1 + 2 * mm_load_relaxed_u32(&of->count) / MM_GROW_SHARE);
 }
 
 /* A slice of class c, for lanes to which mm_slice_draw gave tokens. NULL is counted. */
 MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) {
-    const uint32_t c = (uint32_t)token;
+    const uint32_t c = mm_token_class(token);
     const uint32_t here = mm_warp_group(token >> 63), group = mm_warp_match(here, c), lane = mm_warp_lane();
-    uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, index = 0, slice = 0, polls = 0;
+    uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, slice = 0, polls = 0;
+    uint32_t index = mm_class_block_of(ref->classes[c], mm_token_place(token), &slice);
     uint64_t p = 0;
-    enum mm_stage stage = mm_warp_ballot(group, (token & MM_TOKEN_GROW) != 0) ? MM_STAGE_GROW : mm_warp_ballot(group, (token & MM_TOKEN_POOR) != 0) ? MM_STAGE_SAMPLE : MM_STAGE_DRAW;
+    enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : token & MM_TOKEN_POOR ? MM_STAGE_SAMPLE : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
     struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0}, 0, 0, 0};
     MM_ROLLED
@@ -123,10 +122,10 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
             const uint32_t need = mm_warp_ballot(group, stage == MM_STAGE_DRAW);
             const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, random);
-            const uint32_t got = mm_warp_ballot(group, q > MM_DRAW_GROW);
+            const uint32_t got = mm_warp_ballot(group, q != 0);
             if (stage == MM_STAGE_DRAW) {
-                if (q > MM_DRAW_GROW) p = q, stage = MM_STAGE_DONE;
-                else if (q == MM_DRAW_GROW) stage = MM_STAGE_GROW;
+                if (q & MM_TOKEN) index = mm_class_block_of(ref->classes[c], mm_token_place(q), &slice), stage = MM_STAGE_MAKE;
+                else if (q != 0) p = q, stage = MM_STAGE_DONE;
                 else if (2 * mm_popcount(got) < mm_popcount(need) || ++rounds >= MM_DRAWS) stage = MM_STAGE_SAMPLE, rounds = 0;
             }
         }
@@ -166,6 +165,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             mm_warp_sync(here);
             const int is_there = stage == MM_STAGE_MAKE && mm_entry_is_of(entry, c);
             const uint64_t q = mm_slices_claim(ref, here, is_there, entry, slice, c);
+            if (is_there && q == 0) mm_frontier_skip(ref, c, index, 1u << mm_at_most(rounds++, 6));
             if (is_there) p = q, stage = q != 0 ? MM_STAGE_DONE : MM_STAGE_GROW;
             else if (stage == MM_STAGE_MAKE && entry == MM_ENTRY_BUSY && ++polls >= MM_MAKE_POLLS) stage = MM_STAGE_GROW;
         }

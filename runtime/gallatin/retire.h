@@ -51,7 +51,7 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
         random = random * 1664525u + 1013904223u;
         uint32_t page = mm_mulhi(random, pages);
         const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
-        if (c >= MM_CLASS_COUNT) continue;
+        if (c >= MM_CLASS_COUNT || mm_load_relaxed_u64(&mm_class_at(ref, c)->lock) != 0) continue; /* others are at it */
         page &= ~((1u << ref->classes[c].page_shift) - 1);
         const uint64_t word = mm_load_relaxed_u64(mm_page_words(ref, page));
         if (mm_word_free(word) == mm_class_word_mask(ref->classes[c], 0)) got += mm_block_retire(ref, page);

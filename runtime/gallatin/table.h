@@ -44,10 +44,12 @@ MM_FN uint64_t mm_table_extents(const struct mm_heap_ref *ref) {
     return MM_CLASS_COUNT + mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * (MM_TABLE_SHARE * MM_SEGMENT_PAGES) / MM_EXTENT;
 }
 
-/* An extent for the directory's entry `at`, which is MM_EXTENT_BUSY by the caller. MM_EXTENT_NONE: there are no more. */
-MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t *at) {
+/* An extent for the directory's entry `at`, of class c, which is MM_EXTENT_BUSY by the caller. MM_EXTENT_NONE: there are no more. The first one of
+ * a class is its own from the beginning, whatever others have. */
+MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t c, uint32_t *at) {
     struct mm_heap *h = mm_heap_of(ref);
-    uint32_t extent = (uint32_t)mm_add_relaxed_u64(&h->extents, 1) + 1;
+    const int is_first = at == mm_table_directory(ref, c, 0);
+    uint32_t extent = is_first ? c + 1 : MM_CLASS_COUNT + (uint32_t)mm_add_relaxed_u64(&h->extents, 1) + 1;
     if (extent > mm_table_extents(ref)) {
         mm_add_relaxed_u64(&h->extents, ~0ull);
         extent = MM_EXTENT_NONE;
@@ -75,7 +77,7 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_WAIT_ITERATIONS; polls++) {
         extent = mm_load_acquire_u32(at);
-        if (extent == MM_EXTENT_NONE && mm_cas_relaxed_u32(at, MM_EXTENT_NONE, MM_EXTENT_BUSY)) extent = mm_table_extend(ref, at);
+        if (extent == MM_EXTENT_NONE && mm_cas_relaxed_u32(at, MM_EXTENT_NONE, MM_EXTENT_BUSY)) extent = mm_table_extend(ref, c, at);
         else if (extent == MM_EXTENT_NONE) continue;
         if (extent != MM_EXTENT_BUSY) break;
         mm_wait();
@@ -130,7 +132,7 @@ MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uin
 MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     uint64_t *lock = &mm_class_at(ref, c)->lock, was = 0;
     MM_ROLLED
-    for (uint32_t polls = 0; was == 0 && polls < MM_WAIT_ITERATIONS; polls++) {
+    for (uint32_t polls = 0; was == 0 && polls < MM_LOCK_POLLS; polls++) {
         if (mm_cas_acquire_u64(lock, 0, 1)) {
             mm_table_take_out(ref, c, page);
             was = mm_exchange_acq_rel_u64(lock, 0);

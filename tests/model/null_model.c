@@ -85,6 +85,29 @@ static void exhausted(void) {
     mm_segment_free_tree(&ref).node[0] = mm_segment_free_tree(&ref).node[1] = 1;
 }
 
+/* A pair of pages: who wants both takes one, cannot have the other, and puts back what he took. */
+static void pair_free(void) {
+    made(2);
+    world_cut(TWO, 2);
+}
+static void two_keep(void) { cell_set(0, world_malloc(48, 0) != NULL); }
+static void slice_keep(void) { cell_set(1, world_malloc(16, 0) != NULL); }
+static void check_put_back(void) {
+    world_check_drained();
+    model_require(cell[0] || cell[1], "NULL, and nobody has more than one of two pages");
+}
+/* The same of segments, on either side of a border of two leaves. */
+static void border(void) {
+    world_make(65);
+    world_cut(A, 2);
+    for (uint32_t s = 0; s < 63; s++) world_hold_run(s);
+}
+static void two_segments(void) { world_malloc(2 * SEG, 0); }
+static void slice_then_run(void) {
+    if (!world_malloc(16, 0)) return; /* the other has both */
+    world_malloc(SEG, 1);
+}
+
 /* One frees while the other is on its way to NULL: it has got NULL, and the slice is free; or it has got it. */
 static void check_one_of_both(void) {
     world_check_drained();
@@ -119,6 +142,8 @@ static const struct model_scenario scenarios[] = {
     {"null-exhausted-classes", exhausted, {a_keep, b_keep, span_keep}, check_all_null, 2, 0},
     {"null-exhausted-run", exhausted, {a_keep, run_keep}, check_all_null, 2, 0},
     {"null-exhausted-one-freed", exhausted, {a_keep, b_keep, free_0}, world_check_drained, 2, 0},
+    {"null-put-back", pair_free, {two_keep, span_keep, slice_keep}, check_put_back, 2, 1},
+    {"null-run-put-back", border, {two_segments, slice_then_run}, world_check_drained, 2, 1},
     {"null-free-again", full_one, {free_0, free_1, a_keep}, world_check_drained, 2, 1},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -17,7 +17,7 @@ static uint64_t has[MODEL_THREADS], where[MODEL_THREADS]; /* pages, and of which
 static uint32_t self(void) { return model_self() % MODEL_THREADS; }
 static int take(uint32_t k, uint32_t want) {
     uint64_t groups = 0;
-    const uint32_t s = mm_pages_take(&ref, k, want, 0, &groups);
+    const uint32_t s = mm_pages_take(&ref, k, want, &groups);
     if (s != MM_TREE_NONE) {
         model_require(groups != 0 && mm_popcount(groups) <= want, "asked for %u groups, got %u", want, mm_popcount(groups));
         model_set(&where[self()], s);

@@ -20,6 +20,13 @@ static void claim_must(void) {
     model_require(p != 0, "two slices were free, and two wanted one");
     world_got(p, A);
 }
+/* Two at once: one of them may be free, the other not. */
+static void claim_pair(void) {
+    const uint32_t got = mm_word_claim(mm_page_words(&ref, 0), mm_entry_generation(old_entry), 3) & 3;
+    for (uint32_t i = 0; i < 2; i++)
+        if (got >> i & 1) world_got(mm_slice_address(&ref, 0, A, i), A);
+    model_progress();
+}
 static void a_keep(void) { world_malloc(16, 0); }
 static void b_keep(void) { world_malloc(32, 0); }
 static void b_two(void) { world_malloc(32, 0), world_malloc(32, 0); }
@@ -108,6 +115,11 @@ static void make_b(void) {
     mm_blocks_make(&ref, 1, B, 0);
     model_progress();
 }
+/* The same where the page becomes another's: told, or it has hit one of his slices. */
+static void check_if_told(void) {
+    if (world_misuses() == 1) world_check_drained();
+    else check_misused();
+}
 /* The block has been retired, and its slice is freed once more. */
 static void retired(void) {
     all_free();
@@ -123,6 +135,8 @@ static const struct model_scenario scenarios[] = {
     {"word-stale-claim", is_b_free, {claim_keep, b_once}, check_lost, 0, 0},
     {"word-stale-claim-one", is_b, {claim_keep, b_keep}, world_check_drained, 0, 0},
     {"word-stale-claim-free", is_b, {claim_keep, free_1}, check_lost, 0, 0},
+    {"word-stale-claim-pair", is_b, {claim_pair, b_keep}, world_check_drained, 0, 0},
+    {"word-claim-pair", one_live, {claim_pair, free_0}, world_check_drained, 0, 0},
     {"word-stale-claim-full", is_b_full, {claim_keep, free_1, b_keep}, world_check_drained, 0, 0},
     {"word-stale-claim-two", is_b, {claim_keep, claim_second, b_keep}, world_check_drained, 0, 0},
     {"word-stale-claim-retire", is_b_free, {claim_keep, retire_0}, check_lost, 0, 0},
@@ -140,6 +154,7 @@ static const struct model_scenario scenarios[] = {
     {"word-freed-twice", both_live, {free_0, again_0}, check_told, 0, 0},
     {"word-freed-twice-beside-retire", one_live, {free_0, again_0, retire_0}, check_twice, 0, 0},
     {"word-freed-late-beside-make", retired, {make_b, again_0}, check_told, 0, 0},
+    {"word-freed-late-beside-claim", retired, {again_0, claim_keep, b_keep}, check_if_told, 3, 0},
     {"word-freed-late-beside-retire", one_live, {free_0_retire, again_0, make_b}, check_misused, 0, 0},
     {"word-freed-twice-beside-make", one_live, {free_0, again_0, retire_b}, check_misused, 3, 0},
 };

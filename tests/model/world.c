@@ -187,6 +187,7 @@ void world_check(void) {
     for (uint32_t p = 0; p < layout.segment_count * 64; p++)
         for (uint32_t i = 0; live[p] != 0 && i < 64; i++)
             if (sizes[p * 64 + i] != 0) check_live(((uint64_t)p * 64 + i) << PIECE_SHIFT, sizes[p * 64 + i]);
+    for (uint32_t k = 0; k <= MM_ROOMS; k++) model_require(HEAP->opening[k] == 0, "somebody takes a fresh segment for 1 << %u pages, for ever", k);
     for (uint32_t s = 0; s < layout.segment_count; s++) {
         /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
         const int is_free = mm_check_in_tree(mm_segment_free_tree(&ref), s);
@@ -278,6 +279,6 @@ void model_name_address(const void *p, char *out, uint32_t n) {
         static const char *const words[] = {"mapped", "refused", "refused_at", "lock", "asked", "taken", "late", "waits", "waited", "reached"};
         snprintf(out, n, "grow %s", words[(a - (uint64_t)&h->grow) / 8 % 10]);
     } else {
-        snprintf(out, n, p == &h->giving_up ? "giving up" : p == &h->extents ? "extents" : p == &h->opening ? "opening" : "heap+%d", (int)(a - (uint64_t)h));
+        snprintf(out, n, p == &h->giving_up ? "giving up" : p == &h->extents ? "extents" : a >= (uint64_t)h->opening && a < (uint64_t)(h->opening + 8) ? "opening" : "heap+%d", (int)(a - (uint64_t)h));
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "tests/stress/world.h"
 
-#include "runtime/core/heap.h"
+#include "runtime/heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,8 @@ static void shadow_flip(struct world *w, uint64_t p, uint64_t bytes, int set) {
 
 /* Bytes that the heap has to count as live for a request. */
 static uint64_t granted(uint64_t bytes, uint64_t align) {
-    if (bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_round_up(bytes, MM_SEGMENT_BYTES);
+    if (bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX)
+        return mm_round_up(bytes, bytes <= MM_SEGMENT_BYTES - MM_PAGE_BYTES && align < MM_SEGMENT_BYTES ? MM_PAGE_BYTES : MM_SEGMENT_BYTES);
     return mm_heap_aligned_bytes(bytes, align);
 }
 

@@ -77,7 +77,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
         for (uint32_t i = 0; i < mm_class_at(ref, c)->count; i++)
             unit_holds(mm_table_look(ref, c, i) == MM_ENTRY_NONE, "class %u: entry %u is left", c, i);
     unit_eq(h->giving_up & MM_ROUND_BUSY, 0);
-    unit_eq(h->opening, 0);
+    for (uint32_t k = 0; k < sizeof h->opening / sizeof *h->opening; k++) unit_eq(h->opening[k], 0);
     unit_eq(h->grow.lock, 0);
 }
 

@@ -334,7 +334,7 @@ static void *work(void *seed_at) {
             give(held[k]);
             held[k] = NULL;
         } else {
-            bytes[k] = 1 + unit_random(&seed) % (unit_random(&seed) % 50 ? 700 : 20000);
+            bytes[k] = 1 + unit_random(&seed) % (unit_random(&seed) % 50 ? 700 : unit_random(&seed) % 10 ? 20000 : 300000);
             held[k] = (char *)mm_guard_malloc(&ref, bytes[k]);
             if (held[k]) memset(held[k], (int)k + 1, bytes[k]);
         }

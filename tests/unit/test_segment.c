@@ -53,7 +53,7 @@ START_TEST(takes_groups_of_one_segment) {
     for (uint32_t k = 0; k <= MM_ROOMS; k++)
         for (uint32_t want = 1; want <= MM_SEGMENT_PAGES >> k; want++) {
             uint64_t groups = 0, more = 0;
-            const uint32_t s = mm_pages_take(ref, k, want, 0, &groups);
+            const uint32_t s = mm_pages_take(ref, k, want, &groups);
             unit_holds(s < SEGMENTS, "segment %u", s);
             unit_eq(mm_popcount(groups), want);
             unit_eq(mm_pages_groups(~0ull, k) & groups, groups);
@@ -63,7 +63,7 @@ START_TEST(takes_groups_of_one_segment) {
             listed();
             const uint32_t left = (MM_SEGMENT_PAGES >> k) - want;
             if (left > 0 && left < MM_SEGMENT_PAGES >> k) { /* a segment that is in use comes first */
-                unit_eq(mm_pages_take(ref, k, 1, 5, &more), s);
+                unit_eq(mm_pages_take(ref, k, 1, &more), s);
                 unit_eq(mm_popcount(more), 1);
                 unit_eq(more & groups, 0);
                 mm_pages_put(ref, s, mm_pages_of(more, k));
@@ -90,7 +90,7 @@ START_TEST(random_takes) {
         const uint64_t r = unit_random(&seed);
         if (n < MOST && r % 8 < (step / 5000 % 2 ? 5 : 3)) {
             const uint32_t k = (uint32_t)(r >> 8) % (MM_ROOMS + 1), want = 1 + (uint32_t)(r >> 16) % (MM_SEGMENT_PAGES >> k);
-            held[n].s = mm_pages_take(ref, k, want, (uint32_t)(r >> 32), &held[n].groups), held[n].k = k;
+            held[n].s = mm_pages_take(ref, k, want, &held[n].groups), held[n].k = k;
             if (held[n].s == MM_TREE_NONE) {
                 nothing++;
                 for (uint32_t s = 0; s < SEGMENTS; s++) unit_eq(mm_pages_groups(~has[s], k), 0);
@@ -128,8 +128,8 @@ static void new_heap(void) {
     got = others = 0;
     got_s = other_s = MM_TREE_NONE;
 }
-static void take_1(void) { got_s = mm_pages_take(ref, k_, 1, 0, &got); }
-static void take_all(void) { other_s = mm_pages_take(ref, 0, 64, 0, &others); }
+static void take_1(void) { got_s = mm_pages_take(ref, k_, 1, &got); }
+static void take_all(void) { other_s = mm_pages_take(ref, 0, 64, &others); }
 static void no_page_twice(void) {
     unit_holds(got_s != MM_TREE_NONE, "no pages while there are some");
     unit_holds(got_s != other_s || (mm_pages_of(got, k_) & others) == 0, "a page was given twice");
@@ -143,7 +143,7 @@ static void no_page_twice(void) {
 static uint64_t half;
 static void half_used(void) {
     new_heap();
-    const uint32_t s = mm_pages_take(ref, 5, 1, 0, &half);
+    const uint32_t s = mm_pages_take(ref, 5, 1, &half);
     unit_eq(s, 0);
 }
 static void put_half(void) { mm_pages_put(ref, 0, mm_pages_of(half, 5)); }
@@ -175,7 +175,7 @@ END_TEST
 /* All of a segment in use; room comes back while somebody says that there is none. */
 static void full(void) {
     new_heap();
-    (void)mm_pages_take(ref, 0, 64, 0, &others);
+    (void)mm_pages_take(ref, 0, 64, &others);
     for (uint32_t k = 0; k < MM_ROOMS; k++) mm_tree_insert(mm_segment_room_tree(ref, k), 0); /* as it was before */
 }
 static void unlist(void) { mm_room_unlist(ref, 0, k_); }
@@ -197,7 +197,7 @@ END_TEST
 /* Two give the two halves back. */
 static void both_halves(void) {
     new_heap();
-    (void)mm_pages_take(ref, 0, 64, 0, &others);
+    (void)mm_pages_take(ref, 0, 64, &others);
 }
 static void put_low(void) { mm_pages_put(ref, 0, mm_bits_low(32)); }
 static void put_high(void) { mm_pages_put(ref, 0, ~mm_bits_low(32)); }

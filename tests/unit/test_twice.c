@@ -83,9 +83,9 @@ END_TEST
 /* One stops; the other frees it, and all memory goes to allocations of another size; and then, with `via`, to some of the first size
  * again. These are unharmed, unless one begins where the freed one did: such a free cannot be told from a good one, but there is no
  * write past the end either. */
-static const uint64_t others[] = {60, 100, 1000, 30000, 200000, MM_SEGMENT_BYTES};
+static const uint64_t others[] = {400, 1000, 30000, 200000, MM_SEGMENT_BYTES};
 #define OTHERS ((int)(sizeof others / sizeof *others))
-static char *held[SEGMENTS * MM_SEGMENT_BYTES / 60];
+static char *held[SEGMENTS * MM_SEGMENT_BYTES / 100];
 /* All memory, to `held`. Returns how many; *is_again: whether one begins at `twice`. */
 static int take_all(uint64_t n, int *is_again) {
     int count = 0;
