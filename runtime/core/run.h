@@ -128,14 +128,16 @@ MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run
     const uint32_t salt = mm_home() * 32 + mm_warp_lane(), align = mm_ctz(want.align) << MM_WANTED_ALIGN_SHIFT;
     const uint64_t there = mm_grow_mapped(ref);
     int conflict = 1;
+    if (!mm_growth_is_due(&s->shortage.growth)) return MM_STEP_WAIT_HOST;
     MM_ROLLED
-    for (; conflict && s->tries < MM_TREE_TRIES; s->tries++) {
+    while (conflict && s->tries < MM_TREE_TRIES) { /* a step that waits is no try */
         conflict = 0;
         *first = mm_run_search(ref, want, salt + s->tries * MM_RUN_SPREAD_SHIFT, runs, &conflict);
         if (*first != MM_TREE_NONE) {
             mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
             return MM_STEP_DONE;
         }
+        s->tries += (uint32_t)conflict;
     }
     *runs = 0;
     if (s->tries >= MM_TREE_TRIES) return MM_STEP_DONE;

@@ -98,12 +98,12 @@ MM_FN void mm_frontier_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
     if (frontier < next) mm_cas_relaxed_u64(&of->frontier, frontier, next);
 }
 
-/* Little of class c is free: it is to grow by 1/MM_GROW_SHARE, and who comes meanwhile need not look for what is not there. */
+/* Little of class c is free: it is to grow by twice 1/MM_GROW_SHARE, and who comes meanwhile need not look for what is not there. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     uint32_t slice;
     const uint32_t now = mm_class_block_of(ref->classes[c], (uint32_t)mm_load_relaxed_u64(&of->frontier), &slice);
-    mm_max_relaxed_u32(&of->limit, now + 1 + mm_load_relaxed_u32(&of->count) / MM_GROW_SHARE);
+    mm_max_relaxed_u32(&of->limit, now + 1 + 2 * mm_load_relaxed_u32(&of->count) / MM_GROW_SHARE);
 }
 
 /* A slice of class c, for lanes to which mm_slice_draw gave tokens. NULL is counted. */

@@ -39,10 +39,12 @@ MM_FN uint64_t mm_slices_claim(const struct mm_heap_ref *ref, uint32_t here, int
     const uint32_t number = (page << (uint32_t)ref->word_shift) + (slice >> MM_WORD_SHIFT);
     const uint32_t group = mm_warp_match(here, go ? number : ~lane), leader = mm_ctz(group);
     uint64_t *word = (uint64_t *)ref->words + number;
+    if (mm_warp_shuffle(here, mm_entry_generation(entry), leader) != mm_entry_generation(entry)) go = 0; /* one entry is older than the other */
     const uint32_t bits = mm_warp_or(group, go ? 1u << bit : 0);
     int is_mine = go;
     uint32_t free = 0;
-    if (mm_popcount(bits) != mm_popcount(group) && go) is_mine = lane == mm_ctz(mm_warp_match(group, bit)); /* some want the same */
+    const uint32_t goes = mm_warp_ballot(here, go) & group;
+    if (go && mm_popcount(bits) != mm_popcount(goes)) is_mine = lane == mm_ctz(mm_warp_match(goes, bit)); /* some want the same */
     if (go && lane == leader) free = mm_word_claim(word, mm_entry_generation(entry), bits);
     mm_warp_sync(here);
     free = mm_warp_shuffle(here, free, leader);

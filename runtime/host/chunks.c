@@ -84,8 +84,7 @@ static struct mm_host_segments find_gap(const struct mm_host_chunks *c, uint64_t
 struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least, uint64_t most, uint64_t align,
                                        struct mm_driver_error *error) {
     unsigned i;
-    least = mm_chunks_up(c, least);
-    struct mm_host_segments got = find_gap(c, least, align > c->unit ? align : c->unit, &i);
+    struct mm_host_segments got = find_gap(c, least, align, &i);
     const unsigned begin = i;
     most = min_u64(mm_chunks_up(c, most), got.count);
     got.count = 0;

@@ -102,7 +102,8 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
 
 static const char *name_of(uint32_t kind, char *name, size_t name_bytes) {
     if (kind < MM_CLASS_COUNT) snprintf(name, name_bytes, "%u bytes", mm_class_bytes(kind));
-    else snprintf(name, name_bytes, "%s", kind == KIND_SPAN ? "spans (up to 1 MiB)" : kind == KIND_RUN ? "runs (more than that)" : kind == KIND_FREE ? "free" : "not mapped, or on its way");
+    else if (kind == KIND_SPAN) snprintf(name, name_bytes, "spans (less than 1 MiB)");
+    else snprintf(name, name_bytes, "%s", kind == KIND_RUN ? "runs (1 MiB and more)" : kind == KIND_FREE ? "free" : "not mapped, or on its way");
     return name;
 }
 

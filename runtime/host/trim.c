@@ -104,9 +104,9 @@ static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64
     const uint64_t end_us = mm_host_now_us() + MM_HOST_TRIM_MS * 1000;
     unsigned n = 0;
     CUdeviceptr wanted = device_address(h, h->shared->wanted);
-    unsigned parts = (unsigned)mm_chunks_end(&h->chunks);
+    unsigned parts = (unsigned)mm_chunks_end(&h->chunks) + 1; /* a thread for each segment, and one at least */
     void *of_retire[] = {&parts}, *of_claim[] = {&wanted, &n};
-    if (!h->trim.retire || parts == 0 || !try_wait(d, h, end_us)) return;
+    if (!h->trim.retire || !try_wait(d, h, end_us)) return;
     collect(h); /* of another time, come late */
     if (d->cuLaunchKernel(h->trim.retire, (parts + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_retire, NULL) != CUDA_SUCCESS ||
         d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (h->ref.tree_roots + h->ref.tree_mids), 8 * h->layout.tree_leaves,
@@ -131,9 +131,10 @@ uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t byt
     return got;
 }
 
-/* Of the header and the trees: every malloc that a kernel makes changes a cursor, the free tree or a room tree. FNV-1a, over words. Returns whether there is one. */
+/* Of the header, the trees and the segments: every malloc that a kernel makes changes a cursor, the free tree, or which pages are free. FNV-1a, over
+ * words. Returns whether there is one. */
 static bool try_hash(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t *hash) {
-    const uint64_t bytes = h->layout.segments;
+    const uint64_t bytes = h->layout.owners;
     if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS) return false; /* a claim waits for a multiprocessor; a copy alone waits for nobody */
     uint64_t *copy = (uint64_t *)malloc(bytes);
     const bool done = copy && d->cuMemcpyDtoHAsync(copy, h->ref.heap, bytes, h->trim.stream) == CUDA_SUCCESS &&

@@ -90,7 +90,7 @@ static void agrees(const struct account *a) {
     ck_assert_uint_eq(u.run_segments * u.segment_bytes, a->run_bytes);
     ck_assert_uint_eq(u.live_objects, objects);
     ck_assert_uint_eq(u.live_bytes, bytes);
-    ck_assert_uint_eq((u.class_segments + u.run_segments + u.free_segments + u.spare_segments) * u.segment_bytes, u.heap_bytes);
+    ck_assert_uint_eq((u.paged_segments + u.run_segments + u.free_segments + u.spare_segments) * u.segment_bytes, u.heap_bytes);
     ck_assert(u.peak_heap_bytes >= u.heap_bytes);
 }
 

@@ -229,6 +229,7 @@ START_TEST(pages_of_several_segments) { /* of four: chunks begin and end where t
     const struct mm_host_segments more = mm_grower_more(&d, heap, 1, 0, 1);
     ck_assert(more.first == 24 && more.count == 4);
     ck_assert_uint_eq(mapped(), 28);
+    for (unsigned i = 0; i < c->count; i++) ck_assert(c->chunk[i].first % 4 == 0 && c->chunk[i].count % 4 == 0);
 }
 END_TEST
 
@@ -439,7 +440,7 @@ END_TEST
 START_TEST(unused_goes_back) {
     d.cuStreamSynchronize = synchronize;
     have(8);
-    heap->ref.heap = METADATA, heap->layout.segments = 256, heap->promised_segments = 5, looks = 0;
+    heap->ref.heap = METADATA, heap->layout.owners = 256, heap->promised_segments = 5, looks = 0;
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     in_metadata++; /* a kernel allocates */
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_IN_USE);
@@ -467,7 +468,7 @@ END_TEST
 /* Nothing is loaded for it, and nothing waited for. */
 START_TEST(unused_costs_nothing) {
     have(8);
-    heap->ref.heap = METADATA, heap->layout.segments = 256, looks = 0;
+    heap->ref.heap = METADATA, heap->layout.owners = 256, looks = 0;
     heap->trim.retire = NULL;
     for (int i = 0; i < 3; i++) ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     heap->trim.retire = RETIRE, stream_hangs = true;

@@ -92,7 +92,7 @@ static void others(int argc, char **argv) {
         work_join();
         CHECK(work_nulls() == 0);
         work_release();
-        CHECK(standin->free_bytes < 7 * GIB / 2);
+        CHECK(standin->free_bytes < 4 * GIB);
         standin->code_bytes = 7 * GIB;
         if (i == 0) OK(cu.cuModuleLoadData(&module, "plain"));
         if (i == 1) OK(cu.cuLibraryGetModule(&module, library));

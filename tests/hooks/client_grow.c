@@ -113,7 +113,7 @@ static void blocked(int argc, char **argv) {
     standin->blocks_creates = false;
     usleep(50000);
     work_release();
-    work_start(MIB, 256 * MIB);
+    work_start(MIB, 96 * MIB / WORK_THREADS); /* each step has to be served in time, too */
     work_join();
     CHECK(work_nulls() == 0);
     work_release();

@@ -4,7 +4,7 @@
 
 MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word one/table short/table one/make one/retire one/run one/grow \
     one/null two/null)
-MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h runtime/gallatin/*.h) runtime/heap.h runtime/port.h
+MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h runtime/gallatin/*.h) runtime/heap.h runtime/maintain.h runtime/port.h
 
 # Seconds for each scenario of `make model`, which goes as deep as the scenario asks; `make check`: one, two preemptions.
 MODEL_SECONDS ?= 60

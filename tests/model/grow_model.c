@@ -2,6 +2,8 @@
 /* Growing (grow.h) and giving back (maintain.h) under the explorer. The host is a thread: it maps, answers, unmaps. */
 #include "world.h"
 
+#include "runtime/maintain.h"
+
 static void pass(uint32_t bytes, int must) {
     void *p = world_malloc(bytes, must);
     if (p) world_free(p);
@@ -79,13 +81,10 @@ static void chunk(void) {
     world_hold_run(0);
 }
 static void want_back(void) {
-    const int is_claimed = mm_run_try_take(mm_segment_free_tree(&ref), 1, 3);
-    if (is_claimed) {
-        mm_add_relaxed_u64(&HEAP->free_count, 0 - (uint64_t)2);
-        mm_add_relaxed_u64(&HEAP->grow.mapped, 0 - (uint64_t)2);
-        world_map(1, 2, 0);
-    }
-    cell_set(0, is_claimed);
+    struct mm_wanted_chunk c = {1, 2, 0, 0};
+    mm_maintain_claim(&ref, &c);
+    if (c.is_claimed) world_map(1, 2, 0);
+    cell_set(0, c.is_claimed);
     model_progress();
 }
 static void want_back_and_serve(void) {
@@ -98,8 +97,21 @@ static void block(void) {
     world_free(world_malloc(16, 1));
 }
 static void retire_and_want_back(void) {
-    mm_segment_retire(&ref, 1), mm_segment_retire(&ref, 2);
+    mm_maintain_retire(&ref, 0, 1);
     want_back();
+}
+
+/* The host has answered, and who asked has given up: what retires for the host takes the answer. */
+static void answered(void) {
+    chunk();
+    HEAP->grow.mapped = 1, HEAP->grow.reached = 1;
+    for (uint32_t s = 1; s < 3; s++) mm_tree_erase(mm_segment_free_tree(&ref), s);
+    HEAP->free_count = 0;
+    HEAP->grow.asked = 1ull << 32 | 1, mailbox.wanted = 1ull << 32 | 1, mailbox.answer = mm_answer_make(1, 1, 2);
+}
+static void check_taken(void) {
+    world_check();
+    model_require(HEAP->grow.taken == 1, "the answer was not taken");
 }
 
 static const struct model_scenario scenarios[] = {
@@ -116,6 +128,7 @@ static const struct model_scenario scenarios[] = {
     {"back-beside-slices", chunk, {want_back, a_twice}, check, 0, 0},
     {"back-beside-runs", chunk, {want_back, two_may, run_may}, check, 2, 0},
     {"back-and-again", chunk, {want_back_and_serve, a_twice, a_keep}, check, 1, 0},
+    {"grow-late-back", answered, {retire_and_want_back, retire_and_want_back}, check_taken, 0, 0},
     {"back-block", block, {retire_and_want_back, a_twice}, check, 2, 0},
     {"back-block-and-run", block, {retire_and_want_back, a_may, run_may}, check, 1, 0},
 };
