@@ -46,8 +46,9 @@
 
 /* Entries of an extent, the unit in which the tables of classes grow, as a shift: 8 KiB. */
 #define MM_EXTENT_SHIFT 10
-/* Entries in all for each page of the heap: the tables of all classes together, each as long as its class has ever been. */
-#define MM_TABLE_SHARE 2
+/* Entries in all for each page of the heap: a table is as long as its class has ever been, and each class may have had the whole heap: 16 classes have
+ * a block to a page, the others have fewer, 21 entries for a page in all, and some holes. 1.2 % of the heap. */
+#define MM_TABLE_SHARE 24
 
 /* A class grows if fewer than 1/MM_GROW_SHARE of the slices looked at are free, of MM_GROW_SEEN at least, or all there are; then by twice that
  * share, so that it is not short again at once: 1 M requests that come and go took 80 us with once the share, 24 with twice; memory taken is 1.3 to

@@ -118,12 +118,12 @@ static void free_all(struct hoard h, uint64_t n) {
 /* How many of a size a heap of so many segments has. */
 static uint64_t capacity(uint64_t segments, unsigned size) {
     if (size > MM_SLICE_BYTES_MAX) return segments / ((size + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES);
-    return segments * expect_class(size).slices;
+    return segments * (MM_SEGMENT_PAGES >> expect_class(size).page_shift) * expect_class(size).slices;
 }
 /* The least that a fill must get of `all`. Of runs of several segments, two that are taken at once may leave a gap
  * between them where a leaf of the free tree ends: a few are lost. */
 static uint64_t least_of(uint64_t all, unsigned size) { return size <= MM_SEGMENT_BYTES ? all : all * 93 / 100; }
-static uint64_t segments_for(unsigned size) { return size <= 256 ? 64 : size < 65536 ? 256 : 1024; }
+static uint64_t segments_for(unsigned size) { return size <= 256 ? 64 : size < 65536 ? 512 : 2048; }
 
 static const unsigned sizes[] = {16, 48, 64, 256, 1000, 1024, 4096, 8192, 65536, 1 << 20, 2 << 20, 3 << 20, 9 << 20};
 #define SIZES (sizeof sizes / sizeof sizes[0])
@@ -225,7 +225,7 @@ END_TEST
 /* ---- mixed sizes ---- */
 
 START_TEST(test_fill_mixed) {
-    const uint64_t segments = 2048, bytes = segments * MM_SEGMENT_BYTES;
+    const uint64_t segments = 8192, bytes = segments * MM_SEGMENT_BYTES;
     static const unsigned percents[] = {75, 90, 99, 100, 100};
     NEEDS(gpu_heap_bytes(segments) + bytes / 8); /* and the hoard */
     struct gpu_heap f = gpu_heap_create(segments);
@@ -259,7 +259,7 @@ END_TEST
 START_TEST(test_turnover) {
     static const unsigned turn[] = {16, 4096,  48, 1 << 20, 256,     3 << 20, 1000,
                                     96, 65536, 64, 9 << 20, 2 << 20, 16,      1024};
-    const uint64_t segments = 128;
+    const uint64_t segments = 256;
     struct gpu_heap f = gpu_heap_create(segments);
     struct hoard h = hoard_create(f.ref, capacity(segments, 16) + 1000);
     for (int round = 0; round < 2; round++)
