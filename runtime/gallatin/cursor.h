@@ -26,7 +26,7 @@ MM_FN uint32_t mm_class_cursors(struct mm_class k, uint32_t count) {
 MM_FN uint32_t mm_cursor_grow(const struct mm_heap_ref *ref, struct mm_class_state *of, uint32_t c, uint32_t limit, uint32_t n) {
     const uint64_t first = mm_add_relaxed_u64(&of->frontier, n);
     if (first < (uint64_t)limit * ref->classes[c].slices) return (uint32_t)first;
-    mm_add_relaxed_u64(&of->frontier, 0 - (uint64_t)n); /* who has drawn the same meanwhile finds that it is taken, or makes it */
+    mm_cas_relaxed_u64(&of->frontier, first + n, first); /* if others have drawn meanwhile, entries stay that nobody makes before they are drawn */
     mm_cas_relaxed_u32(&of->limit, limit, 0);
     return MM_PLACE_NONE;
 }
