@@ -55,7 +55,7 @@ static inline uint64_t check_heap(struct mm_heap_ref ref) {
     return live;
 }
 
-/* It is sound, nothing is live in it, and drained it is as a fresh one of `mapped` segments. */
+/* It is sound, nothing is live in it, and drained all of its `mapped` segments are nobody's. */
 static inline void check_drained(struct mm_heap_ref ref, uint64_t mapped) {
     char why[300];
     ck_assert_uint_eq(check_heap(ref), 0);

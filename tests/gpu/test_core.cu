@@ -242,7 +242,7 @@ __global__ void free_four_times(struct mm_heap_ref ref, void **p, unsigned n, in
     if (thread_index() < 4 * n) heap_free(&ref, p[same_warp ? thread_index() / 4 : thread_index() % n]);
 }
 START_TEST(test_misuse_at_once) {
-    static const unsigned sizes[] = {16, 64, 1000, 65536, 2 << 20, 5 << 20};
+    static const unsigned sizes[] = {16, 64, 1000, 65536, 100000, 2 << 20, 5 << 20};
     const unsigned most = 1 << 14;
     void **p;
     CUDA_OK(cudaMalloc(&p, most * sizeof *p));

@@ -214,9 +214,9 @@ __global__ void odd_reallocs(void) {
     holds(mm_realloc(p, (size_t)1 << 50) == NULL && mm_usable_size(p) == 32); /* p stays */
     for (int i = 0; i < 10; i++) holds(p[i] == (char)i);
     char *run = (char *)mm_realloc(p, 9 * MIB);
-    holds(run != NULL && run != p && mm_usable_size(run) == 12 * MIB);
+    holds(run != NULL && run != p && mm_usable_size(run) == 9 * MIB);
     for (int i = 0; i < 10; i++) holds(run[i] == (char)i);
-    holds(mm_realloc(run, 12 * MIB) == run && mm_realloc(run, 6 * MIB) == run);
+    holds(mm_realloc(run, 9 * MIB) == run && mm_realloc(run, 5 * MIB) == run);
     p = (char *)mm_realloc(run, 10);
     holds(p != NULL && mm_usable_size(p) == 32 && mm_usable_size(run) == 0);
     for (int i = 0; i < 10; i++) holds(p[i] == (char)i);
