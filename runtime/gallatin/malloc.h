@@ -19,11 +19,12 @@
 #include "runtime/gallatin/make.h"
 #include "runtime/gallatin/sample.h"
 
-/* The address of a slice of class c, or a token for mm_slice_malloc. */
+/* The address of a slice of class c, or a token for mm_slice_malloc. Who is here is asked once, to be matched: ptxas takes the mask of those who are
+ * active for one of the warp, keeps it in a register of the warp, and is wrong if lanes that were apart then are together later (port_gpu.h). */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
-    const uint32_t here = mm_warp_here(), group = mm_warp_match(here, c);
-    const uint64_t p = mm_cursor_draw(ref, here, group, 1, c, mm_random());
-    const uint32_t got = mm_warp_ballot(here, p != 0) & group;
+    const uint32_t group = mm_warp_match(mm_warp_here(), c);
+    const uint64_t p = mm_cursor_draw(ref, group, group, 1, c, mm_random());
+    const uint32_t got = mm_warp_ballot(group, p != 0);
     return p != 0 ? p : MM_TOKEN | c | (2 * mm_popcount(got) < mm_popcount(group) ? MM_TOKEN_POOR : 0);
 }
 
