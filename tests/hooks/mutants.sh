@@ -100,37 +100,42 @@ first_failing() {
     done
 }
 
-rm -rf "$work" && mkdir -p "$work" && ln -s "$build/lib/ptx" "$work/ptx" # check_report looks what mm was built for
+# plant FILE FROM TO: builds what has TO in place of FROM. 1 with why on standard output, if that is not there or does not compile.
+plant() {
+    local file=$1 from=$2 to=$3 text
+    rm -rf "$work/tree" && mkdir "$work/tree" && cp -r include runtime interpose mmconfig.h "$work/tree/" && install -D -m 644 tests/runner.h "$work/tree/tests/runner.h"
+    text=$(<"$file")
+    if [[ $text != *"$from"* ]]; then
+        echo "$file has no longer: $from"
+        return 1
+    fi
+    printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
+    (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
+        -o "$work/libmm.so.1" runtime/host/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c \
+        -l:liblz4.a -l:libzstd.a -ldl -lpthread &&
+        "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
+        2>"$work/log" && return
+    echo "does not compile: $(grep -m 1 error: "$work/log")"
+    return 1
+}
+
+rm -rf "$work" && mkdir -p "$work" && ln -s "$build/lib/ptx" "$work/ptx" || exit # check_report looks what mm was built for
+plant mmconfig.h '' '' >"$work/why" || untried 'hook mutants' "$(<"$work/why")"
+killer=$(first_failing)
+[[ ! $killer ]] || untried 'hook mutants' "$killer"
 while IFS= read -r line; do
     [[ $line == "#"* || ${line%% @@ *} != *"$only"* ]] && continue
     IFS=$'\t' read -r name file from to <<<"${line// @@/$'\t'}"
     from=${from# } to=${to# } file=${file# }
     from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
-    rm -rf "$work/tree" && mkdir "$work/tree" && cp -r include runtime interpose mmconfig.h "$work/tree/" && install -D -m 644 tests/runner.h "$work/tree/tests/runner.h"
-    text=$(<"$file")
-    if [[ $text != *"$from"* ]]; then
-        echo "stale     $name: $file has no longer: $from"
-        survived=$((survived + 1))
-        continue
-    fi
-    printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
-    if ! (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c \
-        -l:liblz4.a -l:libzstd.a -ldl -lpthread &&
-        "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
-        2>"$work/log"; then
-        echo "stale     $name: does not compile: $(grep -m 1 error: "$work/log")"
-        survived=$((survived + 1))
-        continue
-    fi
-    killer=$(first_failing)
-    if [[ -n $killer ]]; then
-        killed=$((killed + 1))
-        echo "killed    $name: $killer"
+    if ! plant "$file" "$from" "$to" >"$work/why"; then
+        verdict="stale     $name: $(<"$work/why")"
     else
-        survived=$((survived + 1))
-        echo "survived  $name"
+        killer=$(first_failing)
+        if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi
     fi
-done < <(echo "none: nothing @@ mmconfig.h @@ #define MM_ABI_VERSION @@ #define MM_ABI_VERSION"; cat tests/hooks/mutants.txt)
-echo "hook mutants: $killed killed, $survived survived (one, none, must)"
-[[ $survived == 1 ]]
+    printf '%s\n' "$verdict"
+    if [[ $verdict == killed* ]]; then killed=$((killed + 1)); else survived=$((survived + 1)); fi
+done <tests/hooks/mutants.txt
+printf 'hook mutants: %d killed, %d survived\n' "$killed" "$survived"
+((survived == 0))
