@@ -14,7 +14,7 @@ flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr
     "-DMM_LINKED=\"$build/device/linked\"")
 
 read -r -a check < <(pkg-config --cflags --libs check)
-here=$PWD
+sources=(runtime/host/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c)
 
 # scenario LINES SETTING ARGUMENTS...: status 0, and so many lines (a pattern) on standard error, that have $with if that is set.
 scenario() {
@@ -100,27 +100,43 @@ first_failing() {
     done
 }
 
-# plant FILE FROM TO: builds what has TO in place of FROM. 1 with why on standard output, if that is not there or does not compile.
+# compile SOURCE OBJECT: 1 with why on standard output, if that fails.
+compile() {
+    "${CC:-cc}" "${flags[@]}" -c "$1" -o "$2" 2>"$work/log" && return
+    echo "does not compile: $(grep -m 1 error: "$work/log")"
+    return 1
+}
+# link FILE: what the scenarios run, with mutant.o in the place of this source.
+link() {
+    local source host=() rest=() object
+    for source in "${sources[@]}"; do
+        object=$work/${source//\//-}.o
+        [[ $source != "$1" ]] || object=$work/mutant.o
+        if [[ $source == runtime/host/* ]]; then host+=("$object"); else rest+=("$object"); fi
+    done
+    "${CC:-cc}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -o "$work/libmm.so.1" "${host[@]}" "${rest[@]}" \
+        -l:liblz4.a -l:libzstd.a -ldl -lpthread 2>"$work/log" &&
+        "${CC:-cc}" -o "$work/check_memory" "$work/check_memory.o" "${host[@]}" "${check[@]}" -lpthread 2>"$work/log" && return
+    echo "does not link: $(head -n 1 "$work/log")"
+    return 1
+}
+# plant FILE FROM TO: builds what has TO in place of FROM. 1 with why on standard output, if that cannot be.
 plant() {
     local file=$1 from=$2 to=$3 text
-    rm -rf "$work/tree" && mkdir "$work/tree" && cp -r include runtime interpose mmconfig.h "$work/tree/" && install -D -m 644 tests/runner.h "$work/tree/tests/runner.h"
     text=$(<"$file")
     if [[ $text != *"$from"* ]]; then
         echo "$file has no longer: $from"
         return 1
     fi
-    printf '%s\n' "${text/"$from"/"$to"}" >"$work/tree/$file"
-    (cd "$work/tree" && "${CC:-cc}" "${flags[@]}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete \
-        -o "$work/libmm.so.1" runtime/host/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c \
-        -l:liblz4.a -l:libzstd.a -ldl -lpthread &&
-        "${CC:-cc}" "${flags[@]}" -o "$work/check_memory" "$here/tests/hooks/check_memory.c" runtime/host/*.c "${check[@]}" -lpthread) \
-        2>"$work/log" && return
-    echo "does not compile: $(grep -m 1 error: "$work/log")"
-    return 1
+    printf '%s\n' "${text/"$from"/"$to"}" >"$work/mutant.c"
+    compile "$work/mutant.c" "$work/mutant.o" && link "$file"
 }
 
 rm -rf "$work" && mkdir -p "$work" && ln -s "$build/lib/ptx" "$work/ptx" || exit # check_report looks what mm was built for
-plant mmconfig.h '' '' >"$work/why" || untried 'hook mutants' "$(<"$work/why")"
+{
+    compile tests/hooks/check_memory.c "$work/check_memory.o" &&
+        for source in "${sources[@]}"; do compile "$source" "$work/${source//\//-}.o" || break; done && link none
+} >"$work/why" || untried 'hook mutants' "$(<"$work/why")"
 killer=$(first_failing)
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
 while IFS= read -r line; do
