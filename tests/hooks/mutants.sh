@@ -79,6 +79,7 @@ first_failing() {
     for name in held metadata others green green-last detach; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
+    scenario 0 MM_NVCC=x lookups || { echo lookups; return; }
     scenario 1 MM_NVCC=x alignment || { echo alignment; return; }
     scenario 0 MM_TRIM=idle graph || { echo graph; return; }
     scenario 0 MM_NVCC=x thread || { echo thread; return; }
