@@ -62,7 +62,7 @@ first_failing() {
     scenario 1 MM_RUN_ALLOCATOR=cuda fatbin-cudas || { echo fatbin-cudas; return; }
     scenario 0 MM_RUN_ALLOCATOR=cuda jit-names || { echo "jit-names cuda"; return; }
     scenario 0 MM_OFF=1 link-never || { echo "link-never off"; return; }
-    bounded "$work/out" "$work/check_memory" || { echo check_memory; return; }
+    BOUNDED_CLOCK=100 bounded "$work/out" "$work/check_memory" || { echo check_memory; return; }
     scenario 16 MM_NVCC=x statistics || { echo statistics; return; }
     for name in v2-legacy v2-ptsz; do
         ordered 'invalid context invalid stream invalid event ' MM_NVCC=x "$name" misuse 0 || { echo "misuse $name"; return; }
