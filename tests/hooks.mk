@@ -54,7 +54,7 @@ faults: $(HT)/faults $(HT)/client run-time
 
 # Not part of check.
 .PHONY: hook-mutants
-hook-mutants: $(HT)/client run-time
+hook-mutants: $(addprefix $(HT)/,client client_hook plugin_host plugin.so libmock.so check_report) run-time
 	CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' $(HT_SRC)/mutants.sh $(BUILD)
 
 $(HT)/faults: $(HT_SRC)/faults.c
