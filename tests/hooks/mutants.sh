@@ -155,4 +155,4 @@ while IFS= read -r line; do
     if [[ $verdict == killed* ]]; then killed=$((killed + 1)); else survived=$((survived + 1)); fi
 done <tests/hooks/mutants.txt
 printf 'hook mutants: %d killed, %d survived\n' "$killed" "$survived"
-((survived == 0))
+((survived == 0 && killed > 0)) # ONLY may name none
