@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Plants one fault at a time (mutants.txt) in a copy of the tree and expects a scenario of the stand-in driver to notice it.
+# Plants one fault at a time (mutants.txt) in a copy of a source file, and expects a scenario of the stand-in driver to notice it. The tree as
+# it is must pass first, or none is planted.
 # mutants.sh BUILD [ONLY]: BUILD is built; ONLY those whose name holds it. Prints a line for each, then "hook mutants: N killed,
 # M survived". From the environment: CUDA_HOME.
 set -u
