@@ -71,11 +71,12 @@ static inline uint64_t gpu_heap_free_segments(struct mm_heap_ref ref) {
 static inline char *gpu_heap_copy(struct mm_heap_ref ref) {
     const struct mm_heap head = gpu_heap_header(ref);
     const uint64_t reached = head.grow.reached, words = ref.words - ref.heap, indexes = ref.indexes - ref.heap, table = ref.table - ref.heap;
-    char *copy = (char *)calloc(1, table + head.extents * MM_EXTENT * sizeof(uint64_t));
+    const uint64_t table_bytes = (MM_CLASS_COUNT + head.extents) * MM_EXTENT * sizeof(uint64_t); /* each class's first, and what was given since */
+    char *copy = (char *)calloc(1, table + table_bytes);
     CUDA_OK(cudaMemcpy(copy, (void *)ref.heap, words, cudaMemcpyDeviceToHost));
     CUDA_OK(cudaMemcpy(copy + words, (void *)ref.words, reached * MM_SEGMENT_PAGES * sizeof(uint64_t) << ref.word_shift, cudaMemcpyDeviceToHost));
     CUDA_OK(cudaMemcpy(copy + indexes, (void *)ref.indexes, reached * MM_SEGMENT_PAGES * sizeof(uint32_t), cudaMemcpyDeviceToHost));
-    CUDA_OK(cudaMemcpy(copy + table, (void *)ref.table, head.extents * MM_EXTENT * sizeof(uint64_t), cudaMemcpyDeviceToHost));
+    CUDA_OK(cudaMemcpy(copy + table, (void *)ref.table, table_bytes, cudaMemcpyDeviceToHost));
     return copy;
 }
 
