@@ -52,18 +52,27 @@
 
 /* A class grows if fewer than 1/MM_GROW_SHARE of the slices looked at are free, of MM_GROW_SEEN at least, or all there are; then by twice that
  * share, so that it is not short again at once: 1 M requests that come and go took 80 us with once the share, 24 with twice; memory taken is 1.3 to
- * 1.6 times what is live, with once 1.2 to 1.5. A warp makes what is waited for, or 1/MM_UNIT_SHARE of the class, up to a segment. */
+ * 1.6 times what is live, with once 1.2 to 1.5. */
 #define MM_GROW_SHARE 16
 #define MM_GROW_SEEN 512
-#define MM_UNIT_SHARE 16
 
-/* How often a warp draws from cursors as long as half of what it draws is served. */
+/* How often a warp draws from cursors as long as half of what it draws is served; and if it is not. */
 #define MM_DRAWS 4
+#define MM_DRAWS_POOR 2
 /* Rounds of samples after which a warp looks for pages whatever it has seen. */
 #define MM_SAMPLE_ROUNDS 16
 
-/* Looks at a block that another warp makes, some 300 cycles each, before a lane goes its own way. */
-#define MM_MAKE_POLLS 512
+/* Blocks of a class whose places are remembered for those who wait for them (make.h). Who finds his overwritten draws again: no fewer than as many
+ * warps as there may be (8,448 on an H100) want, each a block of 32. 2.9 MB in all. */
+#define MM_MADE 8192u
+/* Of those who would make blocks of one class one does, and one more for each so many pages that the class has: the others find theirs made. */
+#define MM_MAKER_PAGES 32
+
+/* Looks at a block that another warp makes, with so many accesses between them (some 300 cycles each) and fewer in the beginning, before a lane does
+ * something else; and looks in all before it goes its own way, some 5 ms. */
+#define MM_MAKE_LOOKS 16
+#define MM_MAKE_PAUSE 8
+#define MM_MAKE_POLLS 1024
 
 /* Of those who find no room at the same time, so many take fresh segments: one for each MM_OPEN_SHARE that are in use. The others look for room
  * so often first. */
@@ -207,7 +216,8 @@
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
 #define MM_PAGE_BYTES (1ull << MM_PAGE_SHIFT)
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
-#define MM_SEGMENT_PAGES (1u << (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT))
+#define MM_PAGES_SHIFT (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT) /* pages of a segment */
+#define MM_SEGMENT_PAGES (1u << MM_PAGES_SHIFT)
 MM_STATIC_ASSERT(MM_SEGMENT_PAGES == 64, "the pages of a segment are one word");
 MM_STATIC_ASSERT(MM_HOST_STEP_SEGMENTS_MIN <= MM_HOST_STEP_SEGMENTS_MAX, "steps only grow");
 
@@ -234,6 +244,6 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT < 64, "a class fits in six bits, class + 1 in a 
  * they are written; '$' is for the implementation's use. */
 #define MM_LINKED_NEW "mm$new"
 #define MM_LINKED_ALIGNED_NEW "mm$aligned_new"
-#define MM_HEAP_REF_BYTES 1600
+#define MM_HEAP_REF_BYTES 1608
 
 #endif

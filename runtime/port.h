@@ -24,6 +24,7 @@
 MM_RMW(add_relaxed, fetch_add, 64, MM_RMW_RELAXED)
 MM_RMW(add_relaxed, fetch_add, 32, MM_RMW_RELAXED)
 MM_RMW(add_acq_rel, fetch_add, 64, MM_RMW_ACQ_REL)
+MM_RMW(add_acquire, fetch_add, 32, MM_RMW_ACQUIRE)
 MM_RMW(exchange_acq_rel, exchange_n, 64, MM_RMW_ACQ_REL)
 MM_RMW(or_relaxed, fetch_or, 64, MM_RMW_RELAXED)
 MM_RMW(or_release, fetch_or, 64, MM_RMW_RELEASE)

@@ -69,6 +69,9 @@ MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
 MM_FN int mm_cas_acquire_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
     return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
+MM_FN int mm_cas_acq_rel_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
+    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
 MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { __atomic_fetch_add(p, n, __ATOMIC_RELAXED); }
 
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__builtin_popcountll(x); }
@@ -102,6 +105,8 @@ MM_FN uint32_t mm_home(void) {
     if (mine == 0) mine = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
     return mine;
 }
+
+MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
 
 /* Some number, another one each time (xorshift: Marsaglia, J. Stat. Softw. 8(14), 2003). */
 MM_FN uint32_t mm_random(void) {

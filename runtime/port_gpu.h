@@ -106,6 +106,7 @@ MM_CAS(acq_rel, "acq_rel")
     }
 MM_CAS(relaxed, "relaxed")
 MM_CAS(acquire, "acquire")
+MM_CAS(acq_rel, "acq_rel")
 #undef MM_CAS
 
 MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
@@ -183,6 +184,13 @@ MM_FN uint32_t mm_home(void) {
     uint32_t sm;
     asm("mov.u32 %0, %%smid;" : "=r"(sm));
     return sm;
+}
+
+/* A number of the warp that differs from its neighbours': where it begins to look. */
+MM_FN uint32_t mm_warp_number(void) {
+    uint32_t warp;
+    asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
+    return blockIdx.x + blockIdx.y + blockIdx.z + warp;
 }
 
 /* The largest of a group; every lane of the group calls. */

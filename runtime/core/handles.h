@@ -26,9 +26,8 @@ MM_FN uint32_t mm_generation_next(uint64_t word) {
 }
 MM_FN uint32_t mm_generation_end(uint32_t generation) { return generation | 1; }
 
-/* An entry of a class's table: {generation : 32 | first page : 26 | class : 6}. 0: there is none; MM_ENTRY_BUSY: it is being made. */
+/* An entry of a class's table: {generation : 32 | first page : 26 | class : 6}. 0: there is none. */
 #define MM_ENTRY_NONE 0ull
-#define MM_ENTRY_BUSY 1ull
 #define MM_ENTRY_CLASS_BITS 6
 MM_FN uint64_t mm_entry_make(uint32_t generation, uint32_t page, uint32_t c) {
     return (uint64_t)generation << 32 | page << MM_ENTRY_CLASS_BITS | c;
@@ -61,16 +60,25 @@ static inline uint64_t mm_answer_make(uint64_t number, uint64_t first, uint64_t 
     return number << MM_ANSWER_NUMBER_SHIFT | count << MM_ANSWER_COUNT_SHIFT | first;
 }
 
+/* Which block of those that tickets are for has been made (gallatin/make.h): {its number + 1 : 32 | its entry's number + 1 : 32};
+ * MM_MADE_NO_PAGES, MM_MADE_BUSY in its place: there were none; it is being made. */
+MM_FN uint64_t mm_made_make(uint32_t number, uint32_t index) { return (uint64_t)(number + 1) << 32 | (uint32_t)(index + 1); }
+MM_FN uint64_t mm_made_none(uint32_t number) { return (uint64_t)number << 32; } /* of the place for that one: it has not been made */
+#define MM_MADE_NO_PAGES ~0u
+#define MM_MADE_BUSY (~0u - 1)
+MM_FN int mm_made_is_of(uint64_t made, uint32_t number) { return (uint32_t)(made >> 32) == number + 1; }
+MM_FN int mm_made_is_later(uint64_t made, uint32_t number) { return (int32_t)((uint32_t)(made >> 32) - (number + 1)) > 0; }
+MM_FN uint32_t mm_made_index(uint64_t made) { return (uint32_t)made - 1; }
+
 /* What malloc's first part leaves for its second: an address, or MM_TOKEN and what is wanted: a class, or more bytes than a slice has.
- * MM_TOKEN_POOR: less than half of what was drawn was to be had; MM_TOKEN_GROW: the place of a slice that was drawn at the frontier. */
+ * MM_TOKEN_GROW: the ticket for a slice that is to be made. */
 #define MM_TOKEN (1ull << 63)
 #define MM_TOKEN_LARGE (3ull << 62)
 #define MM_TOKEN_GROW (1ull << 61)
-#define MM_TOKEN_POOR (1ull << 60)
-#define MM_TOKEN_PLACE_SHIFT 8
-MM_FN uint64_t mm_token_grow(uint32_t c, uint32_t place) { return MM_TOKEN | MM_TOKEN_GROW | (uint64_t)place << MM_TOKEN_PLACE_SHIFT | c; }
-MM_FN uint32_t mm_token_class(uint64_t token) { return (uint32_t)token & ((1u << MM_TOKEN_PLACE_SHIFT) - 1); }
-MM_FN uint32_t mm_token_place(uint64_t token) { return (uint32_t)(token >> MM_TOKEN_PLACE_SHIFT); }
+#define MM_TOKEN_TICKET_SHIFT 8
+MM_FN uint64_t mm_token_grow(uint32_t c, uint32_t ticket) { return MM_TOKEN | MM_TOKEN_GROW | (uint64_t)ticket << MM_TOKEN_TICKET_SHIFT | c; }
+MM_FN uint32_t mm_token_class(uint64_t token) { return (uint32_t)token & ((1u << MM_TOKEN_TICKET_SHIFT) - 1); }
+MM_FN uint32_t mm_token_ticket(uint64_t token) { return (uint32_t)(token >> MM_TOKEN_TICKET_SHIFT); }
 MM_FN uint64_t mm_token_large(uint64_t bytes) { return MM_TOKEN_LARGE | (bytes < ~MM_TOKEN_LARGE ? bytes : ~MM_TOKEN_LARGE); }
 
 /* What a part of free leaves for the next: 0, nothing; or a kind and

@@ -28,6 +28,7 @@ struct mm_heap_ref {
     uint64_t word_shift;
     uint64_t classes_at; /* struct mm_class_state, one each */
     uint64_t directory;  /* numbers of extents, + 1 */
+    uint64_t made;       /* MM_MADE words for each class: where the blocks are that there were tickets for (make.h) */
     uint64_t giving_up;  /* a word: rounds of retiring all blocks that are free (shortage.h) */
     uint64_t table;      /* extents of MM_EXTENT entries */
     uint64_t indexes;    /* of each block, at its first page: where it is in its class's table */
@@ -129,10 +130,11 @@ struct mm_cursor {
     uint32_t place, spare[31];
 };
 struct mm_class_state {
-    uint32_t count, limit, spare0[30]; /* entries of its table, holes included; 0, or up to which it is to grow */
-    uint64_t frontier, spare1[15]; /* the next slice to make */
+    uint32_t count, spare0[31];          /* entries of its table */
+    uint32_t tickets, until, spare1[30]; /* for slices that are to be made, drawn so far; who comes is to draw some up to there (make.h) */
     uint64_t lock;                 /* of who takes entries out of the table */
-    uint64_t round, spare2[14];    /* of looking through all of it (malloc.h) */
+    uint64_t round;                /* of looking through all of it (malloc.h) */
+    uint32_t makers, spare2[27];   /* at work (make.h) */
     struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
@@ -160,7 +162,7 @@ struct mm_layout {
     uint64_t segment_count, word_shift;
     uint64_t image_bytes; /* head of the metadata that the host writes (mm_heap_image) */
     uint64_t fixed_bytes; /* mapped and zeroed before the heap is published; image included */
-    uint64_t free_tree, room_trees, segments, owners, directory;
+    uint64_t free_tree, room_trees, segments, owners, directory, made;
     uint64_t words, indexes, table; /* begin at multiples of page_bytes, */
     uint64_t words_each, indexes_each, table_each, table_fixed; /* with so many bytes for each segment; and, of the table, in any case */
     uint64_t tree_leaves, tree_mids, tree_roots, tree_bytes;
@@ -198,7 +200,8 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     l->directory = mm_round_up(l->owners + pages, line);
     uint64_t extents = 0;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) extents += mm_layout_extents(segment_count, c);
-    l->fixed_bytes = mm_round_up(l->directory + sizeof(uint32_t) * extents, line);
+    l->made = mm_round_up(l->directory + sizeof(uint32_t) * extents, line);
+    l->fixed_bytes = l->made + MM_CLASS_COUNT * MM_MADE * sizeof(uint64_t);
     l->words_each = MM_SEGMENT_PAGES * sizeof(uint64_t) << l->word_shift;
     l->indexes_each = MM_SEGMENT_PAGES * sizeof(uint32_t);
     l->table_each = MM_TABLE_SHARE * MM_SEGMENT_PAGES * sizeof(uint64_t);
@@ -238,6 +241,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     ref->words = metadata_base + l->words, ref->word_shift = l->word_shift;
     ref->classes_at = metadata_base + offsetof(struct mm_heap, classes);
     ref->directory = metadata_base + l->directory;
+    ref->made = metadata_base + l->made;
     ref->giving_up = metadata_base + offsetof(struct mm_heap, giving_up);
     ref->table = metadata_base + l->table;
     ref->indexes = metadata_base + l->indexes;

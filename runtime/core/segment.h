@@ -105,14 +105,15 @@ MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t salt) {
     return s;
 }
 
-/* Of segment s, which may have room, up to `want` groups of 1 << k pages: the first page of each; 0: it had none. Acquires. */
-MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t k, uint32_t want) {
+/* Of segment s, which may have room, up to `want` groups of 1 << k pages: the first page of each; 0: it had none, or others took them. from: 0,
+ * or any number, by which those who met others part ways. Acquires. */
+MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t k, uint32_t want, uint32_t from) {
     const uint64_t seen = mm_pages_groups(mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), k);
     if (seen == 0) {
         mm_room_unlist(ref, s, k);
         return 0;
     }
-    const uint64_t mine = mm_pages_of(mm_bits_first(seen, want), k);
+    const uint64_t mine = mm_pages_of(want == 1 ? 1ull << mm_bits_pick(seen, from) : mm_bits_first(seen, want), k);
     const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine, groups = mm_pages_groups(got, k);
     const uint64_t rest = got & ~mm_pages_of(groups, k);
     if (rest != 0) mm_pages_put(ref, s, rest);
@@ -139,8 +140,8 @@ MM_FN_RARE uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uin
     if (want << k >= MM_SEGMENT_PAGES) s = mm_segment_take(ref, random);
     MM_ROLLED
     for (uint32_t tries = 0, polls = 0; k < MM_ROOMS && s == MM_TREE_NONE && tries < MM_TREE_TRIES; tries++) {
-        const uint32_t room = mm_tree_find(mm_segment_room_tree(ref, k), tries == 0 ? 0 : mm_tree_random(random + tries) >> 16);
-        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, k, want);
+        const uint32_t other = tries == 0 ? 0 : mm_tree_random(random + tries), room = mm_tree_find(mm_segment_room_tree(ref, k), other >> 16);
+        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, k, want, other);
         if (*groups != 0) s = room;
         if (room != MM_TREE_NONE) continue;
         may_open = mm_segment_may_open(ref, k);

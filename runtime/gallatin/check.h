@@ -26,7 +26,7 @@
     X(WORD_BEYOND, "page %u: word %u has bits beyond the last slice (%#x)")              \
     X(ENTRY, "page %u: its block is not in the table of class %u, at %u")                \
     X(ENTRY_STRAY, "class %u: entry %u is of page %u, whose block has another entry")    \
-    X(ENTRY_BUSY, "class %u: entry %u is being made, by nobody")                         \
+    X(ENTRY_HOLE, "class %u: entry %u is nothing")                                       \
     X(EXTENT_BUSY, "class %u: extent %u is being made, by nobody")                       \
     X(EXTENT_TWICE, "class %u: extent %u of the directory is beyond what was given (%u)") \
     X(TABLE_LOCK, "class %u: its table is locked, by nobody")                            \
@@ -158,7 +158,7 @@ MM_FN_RARE void mm_check_class(struct mm_check *k, const struct mm_heap_ref *ref
     for (uint32_t i = 0; i < of->count; i++) {
         const uint32_t extent = *mm_table_directory(ref, c, i);
         const uint64_t entry = extent + 1 > 1 ? *mm_table_in(ref, extent, i) : MM_ENTRY_NONE;
-        if (entry == MM_ENTRY_BUSY) mm_check_fault(k, MM_FAULT_ENTRY_BUSY, c, i, 0);
+        if (entry == MM_ENTRY_NONE) mm_check_fault(k, MM_FAULT_ENTRY_HOLE, c, i, 0);
         else if (mm_entry_is_of(entry, c) && *mm_table_index(ref, mm_entry_page(entry)) != i &&
                  mm_word_generation(*mm_page_words(ref, mm_entry_page(entry))) == mm_entry_generation(entry))
             mm_check_fault(k, MM_FAULT_ENTRY_STRAY, c, i, mm_entry_page(entry));

@@ -23,9 +23,8 @@
  * active for one of the warp, keeps it in a register of the warp, and is wrong if lanes that were apart then are together later (port_gpu.h). */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     const uint32_t group = mm_warp_match(mm_warp_here(), c);
-    const uint64_t p = mm_cursor_draw(ref, group, group, 1, c, mm_random());
-    const uint32_t got = mm_warp_ballot(group, p != 0);
-    return p != 0 ? p : MM_TOKEN | c | (2 * mm_popcount(got) < mm_popcount(group) ? MM_TOKEN_POOR : 0);
+    const uint64_t p = mm_cursor_draw(ref, group, group, 1, c, 0);
+    return p != 0 ? p : MM_TOKEN | c;
 }
 
 /* Up to n free slices of one word of class c, by a look through all of it: their first slice's address, and which are claimed, from there on.
@@ -34,7 +33,7 @@ MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t c, ui
     const struct mm_class k = ref->classes[c];
     MM_ROLLED
     for (uint32_t e = 0, end = mm_load_relaxed_u32(&mm_class_at(ref, c)->count); e < end; e++) {
-        const uint64_t entry = mm_table_look(ref, c, e);
+        const uint64_t entry = mm_table_look(ref, c, e, 0);
         if (!mm_entry_is_of(entry, c)) continue;
         MM_ROLLED
         for (uint32_t w = 0; w < k.words; w++) {
@@ -66,7 +65,7 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     if (stage == MM_STAGE_SHORT) {
         const enum mm_short is = mm_shortage_step(ref, 1, s->before, &s->shortage);
         *is_to_look = is == MM_SHORT_LOOK;
-        return is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK ? MM_STAGE_MAKE : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
+        return is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK ? MM_STAGE_GROW : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
     enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(round, &s->due) : MM_TURN_NOTHING;
     if (turn == MM_TURN_MINE) {
@@ -79,32 +78,19 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     return ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE;
 }
 
-/* The lanes of `need`, of class c, draw slices that are to be made: each its entry's index and its number in it. Returns whether there is room for
- * more. */
-MM_FN int mm_frontier_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t *index, uint32_t *slice) {
-    const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
-    struct mm_class_state *of = mm_class_at(ref, c);
-    uint64_t drawn = 0;
-    if (lane == first) drawn = mm_add_relaxed_u64(&of->frontier, mm_popcount(need));
-    drawn = mm_warp_shuffle_u64(group, drawn, first) + mm_popcount(need & mm_bits_low(lane));
-    *index = mm_class_block_of(ref->classes[c], (uint32_t)drawn, slice);
-    return drawn >> 31 == 0;
-}
-
-/* A slice that was drawn there was not to be had: the block of entry `index`, made ahead, is used up. The n next ones may be, too. */
-MM_FN void mm_frontier_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, uint32_t n) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    const uint32_t to = mm_at_most(index + n, mm_load_relaxed_u32(&of->count));
-    const uint64_t next = (uint64_t)to * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
-    if (frontier < next) mm_cas_relaxed_u64(&of->frontier, frontier, next);
-}
-
-/* Little of class c is free: it is to grow by twice 1/MM_GROW_SHARE, and who comes meanwhile need not look for what is not there. */
+/* Little of class c is free: it is to grow by twice 1/MM_GROW_SHARE, or become twice as large up to a segment; who comes meanwhile draws tickets for
+ * that, and need not look for what is not there. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
-    uint32_t slice;
-    const uint32_t now = mm_class_block_of(ref->classes[c], (uint32_t)mm_load_relaxed_u64(&of->frontier), &slice);
-    mm_max_relaxed_u32(&of->limit, now + 1 + 2 * mm_load_relaxed_u32(&of->count) / MM_GROW_SHARE);
+    const uint32_t count = mm_load_relaxed_u32(&of->count), few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
+    const uint32_t share = 2 * count / MM_GROW_SHARE, more = (share > few ? share : few) * ref->classes[c].slices;
+    if (!mm_class_is_growing(of, 0)) mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets) + more);
+}
+
+/* There are no pages: who comes is to look for slices that have come back. */
+MM_FN void mm_class_stay(const struct mm_heap_ref *ref, uint32_t c) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets));
 }
 
 /* A slice of class c, for lanes to which mm_slice_draw gave tokens. NULL is counted. */
@@ -112,22 +98,22 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
     const uint32_t c = mm_token_class(token);
     const uint32_t here = mm_warp_group(token >> 63), group = mm_warp_match(here, c), lane = mm_warp_lane();
     uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, slice = 0, polls = 0;
-    uint32_t index = mm_class_block_of(ref->classes[c], mm_token_place(token), &slice);
+    uint32_t number = mm_class_block_of(ref->classes[c], mm_token_ticket(token), &slice);
     uint64_t p = 0;
-    enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : token & MM_TOKEN_POOR ? MM_STAGE_SAMPLE : MM_STAGE_DRAW;
+    enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
-    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0}, 0, 0, 0};
+    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0}, mm_grow_mapped(ref), 0, 0};
     MM_ROLLED
     do {
         random = random * 1664525u + 1013904223u;
         if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
             const uint32_t need = mm_warp_ballot(group, stage == MM_STAGE_DRAW);
-            const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, random);
+            const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, rounds + 1);
             const uint32_t got = mm_warp_ballot(group, q != 0);
             if (stage == MM_STAGE_DRAW) {
-                if (q & MM_TOKEN) index = mm_class_block_of(ref->classes[c], mm_token_place(q), &slice), stage = MM_STAGE_MAKE;
+                if (q & MM_TOKEN) number = mm_class_block_of(ref->classes[c], mm_token_ticket(q), &slice), stage = MM_STAGE_MAKE, polls = 0;
                 else if (q != 0) p = q, stage = MM_STAGE_DONE;
-                else if (2 * mm_popcount(got) < mm_popcount(need) || ++rounds >= MM_DRAWS) stage = MM_STAGE_SAMPLE, rounds = 0;
+                else if (++rounds >= (2 * mm_popcount(got) < mm_popcount(need) ? MM_DRAWS_POOR : MM_DRAWS)) stage = MM_STAGE_SAMPLE, rounds = 0;
             }
         }
         const uint32_t samples = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE);
@@ -146,29 +132,41 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         }
         const uint32_t grows = mm_warp_ballot(group, stage == MM_STAGE_GROW);
         if (grows != 0) {
-            const int is_room = mm_frontier_draw(ref, group, grows, c, &index, &slice);
-            if (stage == MM_STAGE_GROW) stage = is_room ? MM_STAGE_MAKE : MM_STAGE_SWEEP, polls = 0;
+            uint32_t block, which;
+            mm_tickets_draw(ref, group, grows, c, &block, &which);
+            if (stage == MM_STAGE_GROW) number = block, slice = which, stage = MM_STAGE_MAKE, polls = 0, shortage.before = mm_grow_mapped(ref);
         }
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
-            uint64_t *at = stage == MM_STAGE_MAKE ? mm_table_find(ref, c, index) : NULL;
-            uint64_t entry = at != NULL ? mm_load_relaxed_u64(at) : MM_ENTRY_NONE;
-            const uint32_t makes = mm_warp_ballot(here, stage == MM_STAGE_MAKE && entry == MM_ENTRY_NONE);
+            const int is_made = stage == MM_STAGE_MAKE;
+            uint64_t made = 0;
+            uint32_t elsewhere = mm_warp_number() * 0x9e3779b1u;
+            int is_there = 0, is_gone = 0, is_busy = 0;
+            const int is_first = is_made && slice == 0;
+            MM_ROLLED
+            for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++, polls++) { /* few instructions: who makes it wants the multiprocessor, too */
+                if (is_made) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+                is_gone = is_made && mm_made_is_later(made, number), is_busy = is_made && mm_made_is_of(made, number);
+                is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
+                if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || (is_first && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c))))) != 0) break;
+                mm_made_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE), &elsewhere);
+            }
+            const uint32_t makes = mm_warp_ballot(here, is_first && !is_there && !is_gone && !is_busy);
             if (makes != 0) {
-                const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, index, of);
-                const uint64_t before = mm_grow_mapped(ref);
-                const enum mm_made made = mm_blocks_make(ref, here, class_, which);
-                if (stage == MM_STAGE_MAKE && entry == MM_ENTRY_NONE) {
-                    if (made == MM_MADE_NO_PAGES && class_ == c && which == index) stage = MM_STAGE_SHORT, shortage.before = before;
-                    else if (at == NULL) at = mm_table_find(ref, c, index);
-                    entry = at != NULL ? mm_load_relaxed_u64(at) : MM_ENTRY_NONE;
-                }
+                const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, number, of);
+                mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) >= MM_MAKE_POLLS);
+                if (is_made && !is_gone) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+                is_there = is_made && !is_gone && mm_made_is_of(made, number) && mm_made_index(made) != MM_MADE_BUSY;
             }
             mm_warp_sync(here);
-            const int is_there = stage == MM_STAGE_MAKE && mm_entry_is_of(entry, c);
-            const uint64_t q = mm_slices_claim(ref, here, is_there, entry, slice, c);
-            if (is_there && q == 0) mm_frontier_skip(ref, c, index, 1u << mm_at_most(rounds++, 6));
-            if (is_there) p = q, stage = q != 0 ? MM_STAGE_DONE : MM_STAGE_GROW;
-            else if (stage == MM_STAGE_MAKE && entry == MM_ENTRY_BUSY && ++polls >= MM_MAKE_POLLS) stage = MM_STAGE_GROW;
+            const int is_block = is_there && mm_made_index(made) != MM_MADE_NO_PAGES;
+            uint64_t *at = is_block ? mm_table_find(ref, c, mm_made_index(made)) : NULL;
+            const uint64_t entry = at != NULL ? mm_load_relaxed_u64(at) : MM_ENTRY_NONE;
+            const uint64_t q = mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
+            if (is_there && q == 0) mm_tickets_skip(ref, c, number);
+            if (q != 0) p = q, stage = MM_STAGE_DONE;
+            else if (is_gone) stage = MM_STAGE_DRAW, rounds = 0;
+            else if (is_block || (is_made && !is_there && !(is_first && !is_busy) && ++polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
+            else if (is_there) stage = MM_STAGE_SHORT, mm_class_stay(ref, c);
         }
         const uint32_t shorts = mm_warp_ballot(group, stage == MM_STAGE_SHORT || stage == MM_STAGE_SWEEP);
         int is_to_look = 0;
@@ -181,7 +179,6 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             mm_warp_sync(group);
             next = mm_warp_shuffle(group, next, first), bits = mm_warp_shuffle(group, bits, first);
             found = mm_warp_shuffle_u64(group, found, first);
-            if (lane == first && was == MM_STAGE_SHORT && next == MM_STAGE_SWEEP) mm_frontier_undo(ref, c);
             if (shorts >> lane & 1) {
                 const uint32_t rank = mm_popcount(shorts & mm_bits_low(lane));
                 stage = (enum mm_stage)next, rounds = 0;

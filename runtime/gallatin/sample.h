@@ -32,7 +32,7 @@ MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, ui
             const uint32_t at = (position + rank) % (entries * k.words);
             e = at / k.words, w = at % k.words;
         }
-        entry = mm_table_look(ref, c, e);
+        entry = mm_table_look(ref, c, e, 0);
         page = mm_entry_page(entry);
     }
     if (mm_entry_is_of(entry, c)) {

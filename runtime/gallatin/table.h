@@ -2,17 +2,17 @@
 /* Tables: which blocks a class has.
  *
  * Representation. The table of a class comes in extents of MM_EXTENT entries, whose numbers (+ 1) are in its part of the directory; a class
- *   that never had so many blocks has none. An entry (handles.h) is nothing, being made, or a block. index[page] of a block's first page
+ *   that never had so many blocks has none. An entry (handles.h) is a block, or nothing for a moment. index[page] of a block's first page
  *   says where its entry is.
- *   count  entries that may be something: [0, count).
+ *   count  entries of the table: [0, count).
  * Invariants.
  *   I1  an entry may be stale, and is then no harm: whoever follows it learns from the block's words, which have another generation (word.h).
- *   I2  a block that is not retired is in the table, at index[its page]; for a moment perhaps twice.
- *   I3  entries are taken out, and moved, by who holds the class's lock. They are put in by who has made them MM_ENTRY_BUSY.
- *   I4  an entry of a block is below the count: the count is raised first, and is lowered by who has the last entry as MM_ENTRY_BUSY.
- * Taking out. The last entry moves to the place of the one that goes, so that a table has (nearly) no holes: a sample of it is a
- *   sample of the class. The frontier goes down with it, unless somebody has drawn beyond (make.h); then, or if the last one is being made, a
- *   hole stays.
+ *   I2  a block that is not retired is in the table, at index[its page]; for a moment perhaps twice, or not yet.
+ *   I3  an entry is put in by who has got its number from the count, once. Entries are taken out, and moved, by who holds the class's lock.
+ *   I4  when nobody is at work no entry below the count is nothing: a table has no holes, so that a sample of it is a sample of the class.
+ * Taking out. The last entry is copied to the place of the one that goes, and becomes nothing; then the count goes down, by compare-and-swap.
+ *   If somebody has put in an entry meanwhile, all is put back, and tried again with that.
+ * Ordering. The count goes down with release after the last entry has become nothing, and who adds to it acquires: his entry comes later.
  * Progress. Extents are attached by one, the others wait with a bound. The lock is held for some accesses, and waited for with a bound; who
  *   does not get it leaves the block as it is.
  */
@@ -33,10 +33,12 @@ MM_FN uint64_t *mm_table_in(const struct mm_heap_ref *ref, uint32_t extent, uint
     return (uint64_t *)ref->table + ((uint64_t)(extent - 1) << MM_EXTENT_SHIFT) + (index & (MM_EXTENT - 1));
 }
 
-/* Entry `index` of class c, which is below a count. May be old. */
-MM_FN uint64_t mm_table_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
-    const uint32_t extent = mm_load_cached_u32(mm_table_directory(ref, c, index));
-    return extent + 1 > 1 ? mm_load_cached_u64(mm_table_in(ref, extent, index)) : MM_ENTRY_NONE;
+/* Entry `index` of class c, which is below a count. is_cached: it may be as old as the kernel. */
+MM_FN uint64_t mm_table_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, int is_cached) {
+    uint32_t *at = mm_table_directory(ref, c, index);
+    const uint32_t extent = is_cached ? mm_load_cached_u32(at) : mm_load_relaxed_u32(at);
+    if (extent + 1 <= 1) return MM_ENTRY_NONE;
+    return is_cached ? mm_load_cached_u64(mm_table_in(ref, extent, index)) : mm_load_relaxed_u64(mm_table_in(ref, extent, index));
 }
 
 /* Extents that there may be: the table is mapped so far. */
@@ -91,56 +93,61 @@ MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry
     return at != NULL && mm_load_acquire_u64((uint64_t *)at) == entry;
 }
 
-/* The last entry, number `last`, is the caller's, and busy. The table becomes shorter, unless somebody has drawn slices beyond; returns whether
- * it did. The entry becomes nothing. */
-MM_FN int mm_table_shorten(const struct mm_heap_ref *ref, uint32_t c, uint32_t last, uint64_t *entry) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    const uint64_t low = (uint64_t)last * ref->classes[c].slices, frontier = mm_load_relaxed_u64(&of->frontier);
-    const int is_shorter = frontier <= low + ref->classes[c].slices && mm_cas_relaxed_u32(&of->count, last + 1, last);
-    if (is_shorter && frontier > low) mm_cas_relaxed_u64(&of->frontier, frontier, low);
-    mm_store_release_u64(entry, MM_ENTRY_NONE); /* last, or who makes it meanwhile would be beyond the end */
-    return is_shorter;
+/* Entries for n blocks, a segment's at most, that the caller is about to put there: the first one's number. */
+MM_FN_RARE uint32_t mm_table_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
+    const uint32_t first = mm_add_acquire_u32(&mm_class_at(ref, c)->count, n);
+    (void)mm_table_at(ref, c, first);
+    (void)mm_table_at(ref, c, first + n - 1);
+    return first;
+}
+/* Puts the block that begins at a page there; the caller has made it. Releases. */
+MM_FN void mm_table_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, uint32_t page, uint64_t entry) {
+    uint64_t *at = mm_table_find(ref, c, index);
+    mm_store_relaxed_u32(mm_table_index(ref, page), index);
+    if (at != NULL) mm_store_release_u64(at, entry); /* else an extent's maker has been stopped in the middle of it, by a debugger: the block is lost */
 }
 
-/* Takes the entry of a block that is being retired out of the table of class c. The caller has the lock. */
-MM_FN_RARE void mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+/* Takes the entry of a block that is being retired out of the table of class c. The caller has the lock. Returns whether it could. */
+MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
-    uint64_t *at = mm_table_find(ref, c, index), moved = MM_ENTRY_NONE;
+    uint64_t *at = mm_table_find(ref, c, index);
+    const uint64_t mine = mm_load_relaxed_u64(at);
     MM_ROLLED
-    while (moved == MM_ENTRY_NONE) { /* until the last entry is no hole */
+    for (uint32_t polls = 0; polls < MM_LOCK_POLLS; polls++) {
         const uint32_t last = mm_load_relaxed_u32(&of->count) - 1;
         uint64_t *from = mm_table_find(ref, c, last);
-        moved = from == at ? MM_ENTRY_BUSY : mm_load_acquire_u64(from);
-        if (mm_entry_is_of(moved, c)) {
-            mm_store_release_u64(at, moved);
-            mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
-            mm_store_release_u64(from, MM_ENTRY_BUSY);
-            mm_table_shorten(ref, c, last, from);
-        } else if (from == at) {
-            mm_store_release_u64(at, MM_ENTRY_BUSY);
-            mm_table_shorten(ref, c, last, at);
-        } else if (moved == MM_ENTRY_BUSY || !mm_cas_acquire_u64(from, MM_ENTRY_NONE, MM_ENTRY_BUSY) || !mm_table_shorten(ref, c, last, from)) {
-            mm_store_release_u64(at, MM_ENTRY_NONE);
-            break;
+        const uint64_t moved = from == NULL ? MM_ENTRY_NONE : mm_load_acquire_u64(from);
+        if (moved == MM_ENTRY_NONE) { /* it is on its way */
+            mm_wait();
+            continue;
         }
+        mm_store_release_u64(at, moved);
+        mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
+        mm_store_relaxed_u64(from, MM_ENTRY_NONE);
+        if (mm_cas_acq_rel_u32(&of->count, last + 1, last)) return 1;
+        mm_store_release_u64(from, moved);
+        mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), last);
+        mm_store_release_u64(at, mine);
     }
+    return 0;
 }
 
 /* The same, with the lock. Returns whether it did: not if that is not to be had. Who gets it does all inside the loop, and what ends the loop comes
  * out of memory: else a lane that has the lock would wait, behind the loop, for those of its warp that want it. */
 MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
     uint64_t *lock = &mm_class_at(ref, c)->lock, was = 0;
+    int is_out = 0;
     MM_ROLLED
     for (uint32_t polls = 0; was == 0 && polls < MM_LOCK_POLLS; polls++) {
         if (mm_cas_acquire_u64(lock, 0, 1)) {
-            mm_table_take_out(ref, c, page);
+            is_out = mm_table_take_out(ref, c, page);
             was = mm_exchange_acq_rel_u64(lock, 0);
         } else {
             mm_wait();
         }
     }
-    return was != 0;
+    return is_out;
 }
 
 #endif
