@@ -43,7 +43,7 @@ int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata) {
     if (h->abi != MM_ABI_VERSION) return -1;
     const uint64_t delta = (uint64_t)(uintptr_t)metadata - h->ref.heap;
     struct mm_heap_ref *ref = &h->ref;
-    uint64_t *addresses[] = {&ref->heap,    &ref->owners,   &ref->words,     &ref->classes_at, &ref->directory, &ref->giving_up,
+    uint64_t *addresses[] = {&ref->heap,    &ref->owners,   &ref->words,     &ref->classes_at, &ref->directory, &ref->giving_up, &ref->made,
                              &ref->table, &ref->indexes, &ref->segments, &ref->free_tree,  &ref->room_trees};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) *addresses[i] += delta;
     heap->metadata = metadata;

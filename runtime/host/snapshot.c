@@ -39,7 +39,7 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
     s->ref = h->ref;
     s->ref.heap = at, s->ref.classes_at = at + offsetof(struct mm_heap, classes), s->ref.giving_up = at + offsetof(struct mm_heap, giving_up);
     s->ref.free_tree = at + l->free_tree, s->ref.room_trees = at + l->room_trees, s->ref.segments = at + l->segments;
-    s->ref.owners = at + l->owners, s->ref.directory = at + l->directory;
+    s->ref.owners = at + l->owners, s->ref.directory = at + l->directory, s->ref.made = at + l->made;
     s->ref.words = at + l->words, s->ref.indexes = at + l->indexes, s->ref.table = at + l->table;
     s->ref.mailbox = 0;
     uint32_t first = s->segment_count, end = 0; /* the others' words say nothing */
