@@ -67,7 +67,10 @@ MM_FN uint64_t mm_made_none(uint32_t number) { return (uint64_t)number << 32; } 
 #define MM_MADE_NO_PAGES ~0u
 #define MM_MADE_BUSY (~0u - 1)
 MM_FN int mm_made_is_of(uint64_t made, uint32_t number) { return (uint32_t)(made >> 32) == number + 1; }
-MM_FN int mm_made_is_later(uint64_t made, uint32_t number) { return (int32_t)((uint32_t)(made >> 32) - (number + 1)) > 0; }
+/* Blocks have so many slices. Numbers begin again at 0 when tickets do; so it is their first tickets that are compared. */
+MM_FN int mm_made_is_later(uint64_t made, uint32_t number, uint32_t slices) {
+    return (int32_t)(((uint32_t)(made >> 32) - (number + 1)) * slices) > 0;
+}
 MM_FN uint32_t mm_made_index(uint64_t made) { return (uint32_t)made - 1; }
 
 /* What malloc's first part leaves for its second: an address, or MM_TOKEN and what is wanted: a class, or more bytes than a slice has.

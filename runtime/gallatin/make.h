@@ -75,7 +75,7 @@ MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
 MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
     uint64_t *made = mm_made_at(ref, c, number);
     const uint64_t seen = mm_load_relaxed_u64(made);
-    return !mm_made_is_of(seen, number) && !mm_made_is_later(seen, number) &&
+    return !mm_made_is_of(seen, number) && !mm_made_is_later(seen, number, ref->classes[c].slices) &&
            mm_cas_relaxed_u64(made, seen, mm_made_make(number, MM_MADE_BUSY));
 }
 

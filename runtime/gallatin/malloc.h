@@ -145,7 +145,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             MM_ROLLED
             for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++, polls++) { /* few instructions: who makes it wants the multiprocessor, too */
                 if (is_made) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
-                is_gone = is_made && mm_made_is_later(made, number), is_busy = is_made && mm_made_is_of(made, number);
+                is_gone = is_made && mm_made_is_later(made, number, ref->classes[c].slices), is_busy = is_made && mm_made_is_of(made, number);
                 is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
                 if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || (is_first && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c))))) != 0) break;
                 mm_made_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE), &elsewhere);
