@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Interleaving explorer over the core's own headers (explore.h). Models run with one cursor to a class and a waiting loop that is long enough
-# ("one"), with two ("two"), and with waiting loops that give up at once ("short"), where that makes a difference.
+# Interleaving explorer over the core's own headers (explore.h). Models run with one cursor to a class, one at a time who makes blocks of it, and
+# a waiting loop that is long enough ("one"), with two cursors and several makers ("two"), and with waiting loops that give up at once ("short"),
+# where that makes a difference.
 
-MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word one/table short/table one/make one/retire one/run one/grow \
+MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word one/table short/table one/make two/make one/retire one/run one/grow \
     one/null two/null)
 MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h runtime/gallatin/*.h) runtime/heap.h runtime/maintain.h runtime/port.h
 
@@ -20,10 +21,10 @@ check-model: $(MODEL_PROGRAMS)
 litmus:
 	tests/model/run-litmus.sh
 
-# Slices to a cursor (a shift), looks of a waiting loop (config.sh).
-$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 11 64
-$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 64
-$(BUILD)/model/short/mmconfig.h: MODEL_SIZES := 11 2
+# Slices to a cursor (a shift), looks of a waiting loop, pages to one more maker (config.sh).
+$(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 11 64 64
+$(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 64 1
+$(BUILD)/model/short/mmconfig.h: MODEL_SIZES := 11 2 64
 $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.mk
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS. A page of 1 KiB, that is 64 slices of 16 bytes and two words; a
+# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS. A page of 1 KiB, that is 64 slices of 16 bytes and two words; a
 # segment of 64 of them; slices of 256 bytes at most, so that what is larger is a span. Two entries to an extent. Slices of a class
-# for each cursor (CURSORS, a shift); looks of a waiting loop (ITERATIONS). A scenario says how many slices a block has (world_cut).
+# for each cursor (CURSORS, a shift); looks of a waiting loop (ITERATIONS); pages of a class for each who makes blocks beside the first one (MAKERS).
+# Places of two blocks are remembered, and who waits for one looks twice, with no pauses, which would only be steps. A scenario says how many slices a
+# block has (world_cut).
 set -eu
 sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \
     -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 16/' \
@@ -10,9 +12,14 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \
     -e 's/^\(#define MM_EXTENT_SHIFT\) .*/\1 1/' \
     -e 's/^\(#define MM_SAMPLE_ROUNDS\) .*/\1 2/' \
     -e 's/^\(#define MM_OPEN_POLLS\) .*/\1 2/' \
+    -e 's/^\(#define MM_MADE\) .*/\1 2u/' \
+    -e 's/^\(#define MM_MAKE_LOOKS\) .*/\1 1/' \
+    -e 's/^\(#define MM_MAKE_PAUSE\) .*/\1 0/' \
     -e 's/^\(#define MM_MAKE_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_RETIRE_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_NULL_TRIES\) .*/\1 2/' \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WAIT_ITERATIONS\) .*/\1 $3/" \
+    -e "s/^\(#define MM_LOCK_POLLS\) .*/\1 $3/" \
+    -e "s/^\(#define MM_MAKER_PAGES\) .*/\1 $4/" \
     -e 's/^#define MM_STATIC_ASSERT.*/#define MM_STATIC_ASSERT(cond, why) _Static_assert(1, why)/' "$1"

@@ -7,7 +7,7 @@ static void *keep[8];
 static uint64_t old_entry; /* of a block of class A that was, or is, at page 0 */
 
 static void claim(uint64_t entry, uint32_t c) { world_got(mm_slices_claim(&ref, 1, 1, entry, 0, c), c); }
-static uint64_t entry_of(uint32_t c, uint32_t i) { return mm_table_look(&ref, c, i); }
+static uint64_t entry_of(uint32_t c, uint32_t i) { return mm_table_look(&ref, c, i, 0); }
 static void retire_0(void) {
     mm_block_retire(&ref, 0);
     model_progress();
@@ -112,7 +112,9 @@ static void check_misused(void) {
 }
 
 static void make_b(void) {
-    mm_blocks_make(&ref, 1, B, 0);
+    uint32_t number, slice;
+    mm_tickets_draw(&ref, 1, 1, B, &number, &slice);
+    mm_blocks_make(&ref, 1, B, number, 0);
     model_progress();
 }
 /* The same where the page becomes another's: told, or it has hit one of his slices. */

@@ -140,7 +140,7 @@ uint32_t world_misuses(void) {
 uint32_t world_free_slices(uint32_t c) {
     uint32_t n = 0;
     for (uint32_t e = 0; e < mm_class_at(&ref, c)->count; e++) {
-        const uint64_t entry = mm_table_look(&ref, c, e);
+        const uint64_t entry = mm_table_look(&ref, c, e, 0);
         for (uint32_t w = 0; mm_entry_is_of(entry, c) && w < ref.classes[c].words; w++) {
             const uint64_t word = mm_page_words(&ref, mm_entry_page(entry))[w];
             if (mm_word_generation(word) == mm_entry_generation(entry)) n += mm_popcount(mm_word_free(word));
@@ -187,6 +187,18 @@ void world_check(void) {
     for (uint32_t p = 0; p < layout.segment_count * 64; p++)
         for (uint32_t i = 0; live[p] != 0 && i < 64; i++)
             if (sizes[p * 64 + i] != 0) check_live(((uint64_t)p * 64 + i) << PIECE_SHIFT, sizes[p * 64 + i]);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        model_require(mm_class_at(&ref, c)->makers == 0, "class %u: %u make blocks, for ever", c, mm_class_at(&ref, c)->makers);
+        for (uint32_t i = 0; i < MM_MADE; i++)
+            model_require(mm_made_index(*mm_made_at(&ref, c, i)) != MM_MADE_BUSY, "class %u: a block is being made, by nobody", c);
+        for (uint32_t i = 0; i < mm_class_at(&ref, c)->count; i++) { /* stale entries are holes, too */
+            const uint64_t entry = mm_table_look(&ref, c, i, 0);
+            const uint32_t page = mm_entry_page(entry);
+            model_require(mm_entry_is_of(entry, c) && page < layout.segment_count * 64 && *mm_table_index(&ref, page) == i &&
+                              mm_word_generation(*mm_page_words(&ref, page)) == mm_entry_generation(entry),
+                          "class %u: entry %u is no block", c, i);
+        }
+    }
     for (uint32_t k = 0; k <= MM_ROOMS; k++) model_require(HEAP->opening[k] == 0, "somebody takes a fresh segment for 1 << %u pages, for ever", k);
     for (uint32_t s = 0; s < layout.segment_count; s++) {
         /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
@@ -241,8 +253,10 @@ static int name_tree(const uint64_t *p, struct mm_tree t, const char *what, char
     return 1;
 }
 static void name_class(uint64_t in, uint32_t c, char *out, uint32_t n) {
-    static const char *const words[] = {"count", "frontier", "lock"};
+    static const char *const words[] = {"count", "tickets", "lock"};
     if (in == __builtin_offsetof(struct mm_class_state, round)) snprintf(out, n, "class%u round", c);
+    else if (in == __builtin_offsetof(struct mm_class_state, until)) snprintf(out, n, "class%u until", c);
+    else if (in == __builtin_offsetof(struct mm_class_state, makers)) snprintf(out, n, "class%u makers", c);
     else if (in / 128 < 3) snprintf(out, n, "class%u %s", c, words[in / 128]);
     else snprintf(out, n, "class%u cursor[%u]", c, (uint32_t)in / 128 - 3);
 }
@@ -267,6 +281,8 @@ void model_name_address(const void *p, char *out, uint32_t n) {
     } else if (a >= ref.words) {
         const uint64_t i = (a - ref.words) / 8;
         snprintf(out, n, "word[%u][%u]", (uint32_t)(i >> ref.word_shift), (uint32_t)(i & ((1u << ref.word_shift) - 1)));
+    } else if (a >= ref.made) {
+        snprintf(out, n, "made[%u][%u]", (uint32_t)((a - ref.made) / 8 / MM_MADE), (uint32_t)((a - ref.made) / 8 % MM_MADE));
     } else if (a >= ref.directory) {
         snprintf(out, n, "directory[%u]", (uint32_t)(a - ref.directory) / 4);
     } else if (a >= ref.owners) {

@@ -62,6 +62,7 @@ MM_FN int mm_cas_acquire_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
 MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
     return model_atomic(p, 32, MODEL_CAS, desired, expected) == expected;
 }
+MM_FN int mm_cas_acq_rel_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return mm_cas_relaxed_u32(p, expected, desired); }
 MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) { model_atomic(p, 32, MODEL_MAX, v, 0); }
 MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { model_atomic(p, 32, MODEL_fetch_add, n, 0); }
 
@@ -89,6 +90,7 @@ MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) { (void)group; return 
 MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) { (void)group; return value; }
 
 MM_FN uint32_t mm_home(void) { return model_home(); }
+MM_FN uint32_t mm_warp_number(void) { return model_home(); }
 
 /* The same for a thread each time: what it does depends on the state alone. */
 MM_FN uint32_t mm_random(void) { return model_home() * 0x9e3779b9u; }
