@@ -225,6 +225,7 @@ static const struct model_scenario scenarios[] = {
     {"make-no-pages-growing", no_page_growing, {a_keep, a_keep}, check_stays, 2, 0},
     {"make-no-pages-then-more", no_page_then_more, {a_keep, a_keep}, check_more, 3, 0},
     {"make-no-pages-for-many-then-more", no_page_for_eight_then_more, {a_keep}, check_more, 0, 0},
+    {"make-few-pages-for-one", four_drawn_one, {make_0, look_0}, check_one, 0, 0},
     {"make-few-pages", four_drawn_one, {ticket_0, ticket_1, ticket_2, ticket_3}, check_two_null, 1, 1},
     {"make-few-pages-then-more", one_page_then_more, {a_keep_two, a_keep}, check_more, 2, 0},
     {"make-last-page", one_page, {a_keep, b_keep}, world_check_drained, 3, 0},

@@ -105,7 +105,7 @@ static void check_extents(void) {
 
 /* The first ones: who waits gives up at once. The last ones: he does not, or he who waits for an extent would lose his block. */
 #define IMPATIENT_ONLY 2
-#define PATIENT_ONLY 5
+#define PATIENT_ONLY 6
 static const struct model_scenario scenarios[] = {
     {"table-last-stands", one_and_on_its_way, {retire_0}, check_on_its_way, 0, 0},
     {"table-last-stands-two", two_and_on_its_way, {retire_0, retire_1}, check_on_its_way, 0, 0},
@@ -136,6 +136,7 @@ static const struct model_scenario scenarios[] = {
     {"table-extent-by-two", two_all_live, {make, make}, check_extents, 0, 0},
     {"table-extent-for-second", one_live, {make_two}, check_extents, 0, 0},
     {"table-extent-for-second-by-two", one_live, {make_two, make}, check_extents, 0, 0},
+    {"table-extents-by-two", two_all_live, {make, make_two}, world_check_drained, 0, 0},
     {"table-first-extent", empty, {make, make, make}, check_extents, 2, 0},
 };
 int main(int argc, char **argv) {
