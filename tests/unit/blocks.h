@@ -3,11 +3,6 @@
 #ifndef MM_UNIT_BLOCKS_H
 #define MM_UNIT_BLOCKS_H
 
-/* One block at a time, if a suite does not say otherwise. */
-#undef MM_UNIT_SHARE
-#define MM_UNIT_SHARE unit_share
-static uint32_t unit_share = 1u << 31;
-
 #include "tests/unit/support.h"
 
 #define SEGMENTS 4
@@ -32,12 +27,25 @@ UNIT_SOME uint64_t entry_at(uint32_t c, uint32_t index) {
     uint64_t *at = mm_table_find(ref, c, index);
     return at == NULL ? MM_ENTRY_NONE : *at;
 }
-/* Makes the block for an entry, which must be possible. Returns its page. */
-UNIT_SOME uint32_t make(uint32_t c, uint32_t index) {
-    if (of(c)->frontier <= (uint64_t)index * mm_class_slices(c)) of(c)->frontier = (uint64_t)index * mm_class_slices(c) + 1;
-    unit_eq(mm_blocks_make(ref, 1, c, index), MM_MADE_SOME);
+UNIT_SOME uint64_t made_at(uint32_t c, uint32_t number) { return *mm_made_at(ref, c, number); }
+/* The number of a block of which the caller has the first ticket, and nobody another one. */
+UNIT_SOME uint32_t first_ticket(uint32_t c) {
+    uint32_t number, slice;
+    mm_tickets_draw(ref, 1, 1, c, &number, &slice);
+    if (slice != 0) {
+        mm_tickets_skip(ref, c, number);
+        mm_tickets_draw(ref, 1, 1, c, &number, &slice);
+    }
+    unit_eq(slice, 0);
+    return number;
+}
+/* Makes a block, which must be possible. Returns its page; it is the last one of the table. */
+UNIT_SOME uint32_t make(uint32_t c) {
+    const uint32_t index = of(c)->count, number = first_ticket(c);
+    mm_blocks_make(ref, 1, c, number, 1);
+    unit_eq(of(c)->count, index + 1);
+    unit_eq(made_at(c, number), mm_made_make(number, index));
     unit_holds(mm_entry_is_of(entry_at(c, index), c), "class %u: entry %u is %#llx", c, index, (unsigned long long)entry_at(c, index));
-    if (of(c)->frontier < (uint64_t)(index + 1) * mm_class_slices(c)) of(c)->frontier = (uint64_t)(index + 1) * mm_class_slices(c);
     return mm_entry_page(entry_at(c, index));
 }
 UNIT_SOME uint64_t word_at(uint32_t page, uint32_t i) { return mm_page_words(ref, page)[i]; }

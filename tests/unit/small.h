@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Included before everything else (-include): a heap in small, so that pages, segments, entries and extents run out all the time and few steps
- * lead from one to the next: pages of 512 bytes, segments of 32 KiB, slices to 2 KiB, two cursors, four entries to an extent.
+ * lead from one to the next: pages of 512 bytes, segments of 32 KiB, slices to 2 KiB, two cursors, four entries to an extent,
+ * eight made blocks remembered.
  */
 #ifndef MM_UNIT_SMALL_H
 #define MM_UNIT_SMALL_H
@@ -19,6 +20,14 @@
 #define MM_EXTENT_SHIFT 2
 #undef MM_GROW_SEEN
 #define MM_GROW_SEEN 64
+#undef MM_MADE
+#define MM_MADE 8u
+#undef MM_MAKER_PAGES
+#define MM_MAKER_PAGES 8
+#undef MM_MAKE_LOOKS
+#define MM_MAKE_LOOKS 2
+#undef MM_MAKE_PAUSE
+#define MM_MAKE_PAUSE 1
 #undef MM_MAKE_POLLS
 #define MM_MAKE_POLLS 8
 #undef MM_WAIT_ITERATIONS

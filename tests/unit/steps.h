@@ -52,10 +52,12 @@ __attribute__((unused)) static void unit_step(void) {
 #define __atomic_compare_exchange_n(p, e, d, w, s, f) (unit_step(), __atomic_compare_exchange_n(p, e, d, w, s, f))
 
 #define mm_home unit_port_home
+#define mm_warp_number unit_port_warp_number
 #define mm_random unit_port_random
 #define mm_wait unit_port_wait
 #include "runtime/port.h"
 #undef mm_home
+#undef mm_warp_number
 #undef mm_random
 #undef mm_wait
 #ifndef UNIT_WAIT_STEPS
@@ -69,6 +71,7 @@ MM_FN uint32_t mm_random(void) {
     return unit_seed ^ unit_seed >> 16;
 }
 MM_FN uint32_t mm_home(void) { return unit_running < 0 ? unit_home : unit_actor_home[unit_running]; }
+MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
 
 static long unit_at, unit_count;
 static void (*unit_other)(void);

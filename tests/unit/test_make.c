@@ -4,10 +4,10 @@
 
 #include "tests/unit/blocks.h"
 
-/* What a block is when it has been made: owners, index, words, entry. */
+/* What a block is when it has been made: owners, index, words, entry; and where it is, for those who have tickets. */
 START_TEST(made_whole) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        const uint32_t page = make(c, 0), pages = 1u << mm_class_page_shift(c);
+        const uint32_t page = make(c), pages = 1u << mm_class_page_shift(c);
         const struct mm_class k = ref->classes[c];
         unit_eq(page % pages, 0);
         for (uint32_t i = 0; i < pages; i++) unit_eq(*mm_page_owner(ref, page + i), c + 1);
@@ -16,8 +16,13 @@ START_TEST(made_whole) {
         unit_eq(generation % 2, 0);
         for (uint32_t i = 0; i < k.words; i++) unit_eq(word_at(page, i), mm_word_make(generation, mm_class_word_mask(k, i)));
         unit_eq(of(c)->count, 1);
+        unit_eq(of(c)->makers, 0);
         unit_sound(&heap, 0);
-        unit_eq(mm_blocks_make(ref, 1, c, 0), MM_MADE_BY_OTHER); /* it is there */
+        mm_blocks_make(ref, 1, c, 0, 0); /* it is there, whoever else has a ticket of it */
+        mm_blocks_make(ref, 1, c, 0, 1);
+        unit_eq(of(c)->count, 1);
+        unit_eq(of(c)->makers, 0);
+        unit_eq(made_at(c, 0), mm_made_make(0, 0));
         unit_sound(&heap, 0);
         unit_eq(mm_block_retire(ref, page), pages);
         for (uint32_t i = 0; i < k.words; i++) unit_eq(word_at(page, i), mm_word_make(generation + 1, 0));
@@ -26,52 +31,248 @@ START_TEST(made_whole) {
 }
 END_TEST
 
-/* As many as have been drawn from, or a part of what the class has; no more than a warp makes, and a segment has. */
-START_TEST(unit) {
-    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
-    of(c)->frontier = 1;
-    unit_eq(mm_make_unit(ref, c, 0, 64), 1);
-    of(c)->frontier = slices;
-    unit_eq(mm_make_unit(ref, c, 0, 64), 1);
-    of(c)->frontier = slices + 1;
-    unit_eq(mm_make_unit(ref, c, 0, 64), 2);
-    of(c)->frontier = 40 * slices;
-    unit_eq(mm_make_unit(ref, c, 0, 64), 40);
-    unit_eq(mm_make_unit(ref, c, 30, 64), 10);
-    unit_eq(mm_make_unit(ref, c, 39, 64), 1);
-    unit_eq(mm_make_unit(ref, c, 50, 64), 1); /* it has gone back */
-    unit_eq(mm_make_unit(ref, c, 0, 16), 16);
-    unit_share = 8, of(c)->count = 160;
-    unit_eq(mm_make_unit(ref, c, 39, 64), 20);
-    of(c)->count = 16000;
-    unit_eq(mm_make_unit(ref, c, 39, 64), 64);
-    of(c)->count = 0;
-    const uint32_t largest = MM_CLASS_COUNT - 1;
-    of(largest)->frontier = 100 * mm_class_slices(largest);
-    unit_eq(mm_make_unit(ref, largest, 0, 64), 1);
+/* Each ticket is for another slice, block after block, from 0 on. Who found a block full leaves its other tickets out, if they are the next ones;
+ * and no block of which nobody has drawn any, nor what others have left out. */
+START_TEST(tickets) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const uint32_t slices = mm_class_slices(c);
+        uint32_t number, slice;
+        for (uint32_t i = 0; i < 2 * slices + 3; i++) {
+            mm_tickets_draw(ref, 1, 1, c, &number, &slice);
+            unit_eq(number, i / slices);
+            unit_eq(slice, i % slices);
+        }
+        mm_tickets_skip(ref, c, 0), mm_tickets_skip(ref, c, 1), mm_tickets_skip(ref, c, 3);
+        unit_eq(of(c)->tickets, 2 * slices + 3);
+        mm_tickets_skip(ref, c, 2);
+        unit_eq(of(c)->tickets, 3 * slices);
+        mm_tickets_skip(ref, c, 2), mm_tickets_skip(ref, c, 3);
+        unit_eq(of(c)->tickets, 3 * slices);
+        mm_tickets_draw(ref, 1, 1, c, &number, &slice);
+        unit_eq(number, 3);
+        unit_eq(slice, 0);
+        mm_tickets_skip(ref, c, 3);
+        unit_eq(of(c)->tickets, 4 * slices);
+        unit_eq(of(c)->count, 0); /* numbers are nothing else */
+    }
 }
 END_TEST
 
-/* No pages: the entries are nothing again, and the frontier goes back, so that none of them becomes a hole. */
-START_TEST(no_pages) {
-    void *all = mm_cpu_malloc(&heap, SEGMENTS * MM_SEGMENT_BYTES);
+/* What a word of made says: of which block it is, whether that is a later one, and where it is. */
+START_TEST(made_words) {
+    static const uint32_t numbers[] = {0, 1, 2, 4095, 8191, 8192, 1u << 20, (1u << 28) - 1};
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t k = 0; k < 8; k++) {
+            const uint32_t n = numbers[i], m = numbers[k];
+            const uint64_t words[] = {mm_made_make(m, 0), mm_made_make(m, 77), mm_made_make(m, MM_MADE_NO_PAGES), mm_made_make(m, MM_MADE_BUSY)};
+            for (uint32_t w = 0; w < 4; w++) {
+                unit_eq(mm_made_is_of(words[w], n), n == m);
+                unit_eq(mm_made_is_later(words[w], n), m > n);
+            }
+            unit_eq(mm_made_is_of(mm_made_none(m), m), 0);
+            unit_eq(mm_made_is_later(mm_made_none(m), m), 0);
+        }
+    unit_eq(mm_made_index(mm_made_make(5, 0)), 0);
+    unit_eq(mm_made_index(mm_made_make(5, 1u << 26)), 1u << 26);
+    unit_eq(mm_made_index(mm_made_make(5, MM_MADE_NO_PAGES)), MM_MADE_NO_PAGES);
+    unit_eq(mm_made_index(mm_made_make(5, MM_MADE_BUSY)), MM_MADE_BUSY);
+    unit_holds(MM_MADE_NO_PAGES != MM_MADE_BUSY, "no pages, or being made?");
+    /* classes share none; the blocks of a class use them in turns */
+    unit_eq(mm_made_at(ref, 0, 0), ref->made);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        of(c)->frontier = 3;
-        unit_eq(mm_blocks_make(ref, 1, c, 0), MM_MADE_NO_PAGES);
-        unit_eq(entry_at(c, 0), MM_ENTRY_NONE);
+        unit_eq(mm_made_at(ref, c, MM_MADE + 3), mm_made_at(ref, c, 3));
+        unit_eq(mm_made_at(ref, c, MM_MADE - 1) - mm_made_at(ref, c, 0), MM_MADE - 1);
+        if (c > 0) unit_eq(mm_made_at(ref, c, 0) - mm_made_at(ref, c - 1, 0), MM_MADE);
+    }
+    unit_le((uint64_t)(uintptr_t)(mm_made_at(ref, MM_CLASS_COUNT - 1, MM_MADE - 1) + 1), ref->heap + heap.layout.fixed_bytes);
+}
+END_TEST
+
+/* A number is claimed once; and not once a later block has the place, but in place of an earlier one, even if that is being made. */
+START_TEST(claims_of_numbers) {
+    const uint32_t c = mm_class_of(512);
+    unit_eq(mm_made_claim(ref, c, 7), 1);
+    unit_eq(made_at(c, 7), mm_made_make(7, MM_MADE_BUSY));
+    unit_eq(mm_made_claim(ref, c, 7), 0);
+    *mm_made_at(ref, c, 7) = mm_made_make(7, 12);
+    unit_eq(mm_made_claim(ref, c, 7), 0);
+    *mm_made_at(ref, c, 7) = mm_made_make(7, MM_MADE_NO_PAGES);
+    unit_eq(mm_made_claim(ref, c, 7), 0);
+    *mm_made_at(ref, c, 7) = mm_made_none(7);
+    unit_eq(mm_made_claim(ref, c, 7), 1);
+    unit_eq(mm_made_claim(ref, c, 7 + MM_MADE), 1);
+    unit_eq(made_at(c, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
+    unit_eq(mm_made_claim(ref, c, 7), 0);
+    unit_eq(made_at(c, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
+    unit_eq(mm_made_claim(ref, c, 8), 1);
+    unit_eq(mm_made_claim(ref, c + 1, 7), 1); /* another class's */
+}
+END_TEST
+
+/* As many as there are tickets for, no more than a segment has. */
+START_TEST(unit) {
+    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
+    of(c)->tickets = 1;
+    unit_eq(mm_make_unit(ref, c, 0), 1);
+    of(c)->tickets = slices;
+    unit_eq(mm_make_unit(ref, c, 0), 1);
+    of(c)->tickets = slices + 1;
+    unit_eq(mm_make_unit(ref, c, 0), 2);
+    of(c)->tickets = 40 * slices;
+    unit_eq(mm_make_unit(ref, c, 0), 40);
+    unit_eq(mm_make_unit(ref, c, 30), 10);
+    unit_eq(mm_make_unit(ref, c, 39), 1);
+    of(c)->tickets = 64 * slices + 1;
+    unit_eq(mm_make_unit(ref, c, 0), 64);
+    unit_eq(mm_make_unit(ref, c, 1), 64);
+    of(c)->tickets = ~0u - 5;
+    unit_eq(mm_make_unit(ref, c, 0), 64);
+    const uint32_t largest = MM_CLASS_COUNT - 1;
+    of(largest)->tickets = 100 * mm_class_slices(largest);
+    unit_eq(mm_make_unit(ref, largest, 0), 1);
+    const uint32_t wide = mm_class_of(2048);
+    of(wide)->tickets = 100 * mm_class_slices(wide);
+    unit_eq(mm_make_unit(ref, wide, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(wide));
+}
+END_TEST
+
+/* Few make blocks at the same time: one, and one more for so many pages of the class; but who has waited long does. */
+START_TEST(makers) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 5) {
+        const uint32_t share = MM_MAKER_PAGES >> mm_class_page_shift(c);
+        for (uint32_t more = 0; more < 4; more++) {
+            of(c)->count = more * (share > 1 ? share : 1);
+            const uint32_t most = 1 + (of(c)->count << mm_class_page_shift(c)) / MM_MAKER_PAGES;
+            for (uint32_t i = 0; i < most; i++) {
+                unit_eq(mm_maker_may(ref, c), 1);
+                unit_eq(mm_maker_begin(ref, c, 0), 1);
+                unit_eq(of(c)->makers, i + 1);
+            }
+            unit_eq(mm_maker_may(ref, c), 0);
+            unit_eq(mm_maker_begin(ref, c, 0), 0);
+            unit_eq(of(c)->makers, most);
+            unit_eq(mm_maker_begin(ref, c, 1), 1);
+            unit_eq(of(c)->makers, most + 1);
+            for (uint32_t i = 0; i < most + 1; i++) mm_maker_end(ref, c);
+            unit_eq(of(c)->makers, 0);
+        }
+        of(c)->count = 0;
+    }
+    const uint32_t c = mm_class_of(512), number = first_ticket(c);
+    of(c)->makers = 1;
+    mm_blocks_make(ref, 1, c, number, 0); /* somebody else is at it */
+    unit_eq(of(c)->makers, 1);
+    unit_eq(of(c)->count, 0);
+    unit_eq(made_at(c, number), 0);
+    mm_blocks_make(ref, 1, c, number, 1);
+    unit_eq(of(c)->makers, 1);
+    unit_eq(of(c)->count, 1);
+    unit_eq(made_at(c, number), mm_made_make(number, 0));
+    of(c)->makers = 0;
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+/* Two come as makers at the same time where there is room for one: one of them becomes it. */
+static uint32_t c_;
+static int begun_, others_;
+static void nobody_makes(void) {
+    new_heap();
+    begun_ = others_ = 0;
+}
+static void begin_one(void) { begun_ = mm_maker_begin(ref, c_, 0); }
+static void begin_other(void) { others_ = mm_maker_begin(ref, c_, 0); }
+static void one_has_begun(void) {
+    unit_eq(begun_ + others_, 1);
+    unit_eq(of(c_)->makers, 1);
+}
+START_TEST(makers_meet) {
+    c_ = mm_class_of(512);
+    unit_lt(2, unit_at_each_step(nobody_makes, begin_one, begin_other, one_has_begun));
+}
+END_TEST
+
+static void *rest_[2];
+/* Leaves one page, or none. */
+static void little_room(int pages) {
+    rest_[0] = mm_cpu_malloc(&heap, (SEGMENTS - (pages != 0)) * MM_SEGMENT_BYTES);
+    rest_[1] = pages == 0 ? NULL : mm_cpu_malloc(&heap, (MM_SEGMENT_PAGES - (uint32_t)pages) * MM_PAGE_BYTES);
+    unit_holds(rest_[0] != NULL && (pages == 0 || rest_[1] != NULL), "NULL in an empty heap");
+}
+static void room_again(void) { mm_cpu_free(&heap, rest_[0]), mm_cpu_free(&heap, rest_[1]); }
+
+/* Who makes a block makes the next ones, too, for which there are tickets, as many as a lane makes; each number has its own entry. */
+START_TEST(several_at_once) {
+    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
+    of(c)->tickets = 3 * slices;
+    mm_blocks_make(ref, 1, c, 0, 0);
+    unit_eq(of(c)->count, MM_MAKE_EACH);
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
+        unit_eq(made_at(c, i), mm_made_make(i, i));
+        unit_holds(mm_entry_is_of(entry_at(c, i), c), "entry %u", i);
+    }
+    unit_eq(made_at(c, MM_MAKE_EACH), 0);
+    unit_sound(&heap, 0);
+    /* one that somebody else has claimed is left out, and is his */
+    of(c)->tickets = 20 * slices;
+    unit_eq(mm_made_claim(ref, c, 11), 1);
+    mm_blocks_make(ref, 1, c, 10, 0);
+    unit_eq(of(c)->count, MM_MAKE_EACH + 1);
+    unit_eq(made_at(c, 10), mm_made_make(10, MM_MAKE_EACH));
+    unit_eq(made_at(c, 11), mm_made_make(11, MM_MADE_BUSY));
+    unit_eq(of(c)->makers, 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Fewer pages than numbers: the first one gets them, and the others are nobody's again; their tickets' holders make them, or learn that there is nothing. */
+START_TEST(fewer_pages) {
+    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
+    little_room(1);
+    of(c)->tickets = 2 * slices;
+    mm_blocks_make(ref, 1, c, 0, 0);
+    unit_eq(of(c)->count, 1);
+    unit_eq(made_at(c, 0), mm_made_make(0, 0));
+    unit_eq(made_at(c, 1), mm_made_none(1));
+    unit_eq(of(c)->makers, 0);
+    mm_blocks_make(ref, 1, c, 1, 0);
+    unit_eq(made_at(c, 1), mm_made_make(1, MM_MADE_NO_PAGES));
+    unit_eq(of(c)->count, 1);
+    unit_eq(of(c)->makers, 0);
+    unit_sound(&heap, UNIT_ANY);
+    of(c)->tickets = 5 * slices;
+    mm_blocks_make(ref, 1, c, 3, 0);
+    unit_eq(made_at(c, 3), mm_made_make(3, MM_MADE_NO_PAGES));
+    unit_eq(made_at(c, 4), mm_made_none(4)); /* not "no pages": its maker may find some */
+    room_again();
+    mm_blocks_make(ref, 1, c, 4, 0);
+    unit_eq(made_at(c, 4), mm_made_make(4, 1));
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* No pages: no entries, nobody stays a maker, the rest of the block's tickets are left out, and who comes looks for slices that came back. */
+START_TEST(no_pages) {
+    little_room(0);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const uint32_t slices = mm_class_slices(c);
+        for (int i = 0; i < 5; i++) {
+            unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) == NULL, "a slice while a run has all");
+            unit_eq(of(c)->tickets % slices, 0);
+            unit_eq(mm_class_is_growing(of(c), 0), 0);
+        }
+        unit_lt(0, of(c)->tickets);
+        of(c)->until = of(c)->tickets + slices;
+        unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) == NULL, "a slice while a run has all");
+        unit_eq(mm_class_is_growing(of(c), 0), 0);
         unit_eq(of(c)->count, 0);
-        mm_frontier_undo(ref, c);
-        unit_eq(of(c)->frontier, 0);
-        for (int i = 0; i < 5; i++) unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) == NULL, "a slice while a run has all");
-        unit_eq(of(c)->frontier, 0);
-        unit_eq(of(c)->count, 0);
+        unit_eq(of(c)->makers, 0);
         unit_eq(entry_at(c, 0), MM_ENTRY_NONE);
     }
-    mm_cpu_free(&heap, all);
+    room_again();
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         void *p = mm_cpu_malloc(&heap, mm_class_bytes(c));
         unit_holds(p != NULL, "NULL in an empty heap");
-        unit_eq(of(c)->count, 1); /* the first entry, not one behind holes */
+        unit_eq(of(c)->count, 1);
         mm_cpu_free(&heap, p);
         mm_cpu_heap_drain_quiescent(&heap);
     }
@@ -79,10 +280,148 @@ START_TEST(no_pages) {
 }
 END_TEST
 
+/* ---- What a ticket's holder finds ---- */
+
+/* malloc for that ticket. */
+static void *by_ticket(uint32_t c, uint32_t ticket) { return mm_slice_malloc(ref, mm_token_grow(c, ticket)); }
+
+/* The block of the ticket is there: its slice. It is full: a new ticket, and the rest of its own is left out. */
+START_TEST(ticket_of_a_block_that_is_there) {
+    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c), page = make(c);
+    of(c)->tickets = 7;
+    unit_eq((uint64_t)(uintptr_t)by_ticket(c, 6), (uint64_t)(uintptr_t)slice_at(page, c, 6));
+    unit_eq(of(c)->tickets, 7);
+    unit_eq(of(c)->count, 1);
+    for (uint32_t i = 0; i < slices; i++)
+        if (i != 6) unit_lt(0, mm_slices_claim(ref, 1, 1, entry_at(c, 0), i, c));
+    void *p = by_ticket(c, 3);
+    unit_eq(of(c)->count, 2);
+    unit_eq((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)slice_at(mm_entry_page(entry_at(c, 1)), c, 0));
+    unit_eq(of(c)->tickets, slices + 1);
+    unit_eq(made_at(c, 1), mm_made_make(1, 1));
+    unit_sound(&heap, (slices + 1) * 512ull);
+}
+END_TEST
+
+/* A later block has the place: the ticket's holder draws from the cursors, and makes nothing. */
+START_TEST(ticket_of_long_ago) {
+    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c), page = make(c);
+    *mm_made_at(ref, c, 5) = mm_made_make(5 + MM_MADE, 0);
+    of(c)->tickets = (5 + MM_MADE) * slices + 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        unit_eq((uint64_t)(uintptr_t)by_ticket(c, 5 * slices + i), (uint64_t)(uintptr_t)slice_at(page, c, i));
+        unit_eq(of(c)->tickets, (5 + MM_MADE) * slices + 1);
+    }
+    unit_eq(of(c)->count, 1);
+    unit_sound(&heap, 2 * 512);
+}
+END_TEST
+
+/* Nobody comes to make the block, or who does never ends: after a bounded number of looks the others draw anew, and make theirs. */
+START_TEST(nobody_depends_on_a_maker) {
+    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
+    of(c)->tickets = 2; /* who has the first one is gone */
+    unit_holds(by_ticket(c, 1) != NULL, "NULL");
+    unit_eq(of(c)->count, 1);
+    unit_lt(slices, of(c)->tickets + 1);
+    const uint32_t count = of(c)->count, number = first_ticket(c);
+    *mm_made_at(ref, c, number) = mm_made_make(number, MM_MADE_BUSY);
+    for (uint32_t i = 0; i < 2; i++) unit_holds(by_ticket(c, number * slices + i) != NULL, "NULL");
+    unit_lt(count, of(c)->count);
+    unit_eq(made_at(c, number), mm_made_make(number, MM_MADE_BUSY));
+    unit_sound(&heap, 3 * 512);
+    const uint32_t late = first_ticket(c); /* whose makers are all away */
+    of(c)->makers = 1;
+    unit_holds(by_ticket(c, late * slices) != NULL, "NULL");
+    unit_eq(of(c)->makers, 1);
+    of(c)->makers = 0;
+    unit_holds(mm_made_is_of(made_at(c, late), late) && mm_made_index(made_at(c, late)) == of(c)->count - 1, "it has not been made");
+    unit_sound(&heap, 4 * 512);
+    unit_eq(mm_cpu_null_count(&heap), 0);
+}
+END_TEST
+
+/* The numbers of tickets begin again after 2^32 of them: nobody takes what was made before for something later, or waits for ever. */
+START_TEST(tickets_begin_again) {
+    static const uint32_t sizes[] = {16, 48, 512, 640, 65536};
+    const uint32_t c = mm_class_of(sizes[_i]), slices = mm_class_slices(c);
+    static void *held[12000];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < MM_MADE; i++) { /* as if all had been drawn */
+        const uint32_t number = ~0u / slices - i;
+        *mm_made_at(ref, c, number) = mm_made_make(number, 0);
+    }
+    of(c)->tickets = ~0u / slices * slices;
+    *mm_made_at(ref, c, ~0u / slices) = mm_made_none(~0u / slices);
+    const uint32_t most = unit_slices(c) * SEGMENTS;
+    uint64_t steps = 0;
+    for (; n < 12000 && n < most / 2; n++) {
+        held[n] = mm_cpu_malloc(&heap, mm_class_bytes(c));
+        unit_holds(held[n] != NULL, "NULL while there is memory");
+    }
+    (void)steps;
+    unit_lt(of(c)->tickets, 1u << 31);
+    unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
+    unit_le((of(c)->count - 1) * slices, n + n / 4 + 2 * slices); /* it has not grown in vain */
+    for (uint32_t i = 0; i < n; i++) mm_cpu_free(&heap, held[i]);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* ---- Growing and staying ---- */
+
+/* A class that is to grow becomes twice as large, up to a segment, or by twice 1/MM_GROW_SHARE; who comes meanwhile draws tickets, as many as that, and then
+ * none. If there are no pages that ends. */
+START_TEST(growing) {
+    static const uint32_t counts[] = {1, 3, 63, 64, 100, 511, 512, 2000};
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 3)
+        for (uint32_t i = 0; i < 8; i++) {
+            const uint32_t slices = mm_class_slices(c), segment = MM_SEGMENT_PAGES >> mm_class_page_shift(c), n = counts[i];
+            const uint32_t few = n < segment ? n : segment, share = 2 * n / MM_GROW_SHARE, blocks = few > share ? few : share;
+            of(c)->count = n, of(c)->tickets = of(c)->until = ~0u - 3; /* numbers begin again */
+            unit_eq(mm_class_is_growing(of(c), 0) + mm_class_is_growing(of(c), 1), 0);
+            mm_class_raise(ref, c);
+            unit_eq(of(c)->until - of(c)->tickets, blocks * slices);
+            unit_eq(mm_class_is_growing(of(c), 0) + mm_class_is_growing(of(c), 1), 2);
+            of(c)->tickets += 5;
+            mm_class_raise(ref, c); /* it is growing already */
+            unit_eq(of(c)->until - of(c)->tickets, blocks * slices - 5);
+            mm_class_stay(ref, c);
+            unit_eq(mm_class_is_growing(of(c), 0) + mm_class_is_growing(of(c), 1), 0);
+            of(c)->until = of(c)->tickets - 1;
+            unit_eq(mm_class_is_growing(of(c), 0), 0);
+            of(c)->count = 0;
+        }
+}
+END_TEST
+
+/* In malloc's first part: tickets of a class that has nothing, or is growing; else slices. */
+START_TEST(who_draws_tickets) {
+    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
+    unit_eq(mm_slice_draw(ref, c), mm_token_grow(c, 0));
+    unit_eq(mm_slice_draw(ref, c), mm_token_grow(c, 1));
+    unit_eq(mm_token_class(mm_token_grow(c, 1)), c);
+    unit_eq(mm_token_ticket(mm_token_grow(c, ~0u)), ~0u);
+    const uint32_t page = make(c);
+    unit_eq(of(c)->tickets, slices + 1);
+    for (uint32_t turn = 0; turn < 2; turn++) unit_eq(mm_cursor_draw(ref, 1, 1, 1, c, turn), (uint64_t)(uintptr_t)slice_at(page, c, turn));
+    unit_eq(of(c)->tickets, slices + 1);
+    mm_class_raise(ref, c);
+    for (uint32_t i = 0; i < slices; i++) unit_eq(mm_cursor_draw(ref, 1, 1, 1, c, i % 3), mm_token_grow(c, slices + 1 + i));
+    unit_eq(mm_cursor_draw(ref, 1, 1, 1, c, 0), (uint64_t)(uintptr_t)slice_at(page, c, 2));
+    unit_eq(mm_cursor_draw(ref, 1, 1, 0, c, 0), 0); /* who does not go draws nothing */
+    unit_eq(of(c)->tickets, 2 * slices + 1);
+    mm_class_raise(ref, c);
+    mm_class_stay(ref, c);
+    unit_eq(mm_cursor_draw(ref, 1, 1, 1, c, 0), (uint64_t)(uintptr_t)slice_at(page, c, 3));
+    unit_sound(&heap, 4 * 512);
+}
+END_TEST
+
 /* Only blocks of which all is free, from their first page on; and each only once. */
 START_TEST(retires_full_blocks_only) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        const uint32_t page = make(c, 0), slices = mm_class_slices(c), pages = 1u << mm_class_page_shift(c);
+        const uint32_t page = make(c), slices = mm_class_slices(c), pages = 1u << mm_class_page_shift(c);
         for (uint32_t i = 0; i < slices; i += i < 40 ? 1 : 61) {
             unit_lt(0, mm_slices_claim(ref, 1, 1, entry_at(c, 0), i, c));
             const uint64_t generation = mm_word_generation(word_at(page, 0));
@@ -108,12 +447,12 @@ END_TEST
 /* A page's generations go on, past the last one, and never become that of an entry. */
 START_TEST(generations_begin_again) {
     const uint32_t c = mm_class_of(512);
-    const uint32_t page = make(c, 0);
+    const uint32_t page = make(c);
     mm_block_retire(ref, page);
     mm_page_words(ref, page)[0] = mm_word_make(~0u - 4, 0);
     uint32_t before = 0;
     for (int i = 0; i < 6; i++) {
-        unit_eq(make(c, 0), page);
+        unit_eq(make(c), page);
         const uint32_t now = mm_entry_generation(entry_at(c, 0));
         unit_holds(now % 2 == 0 && now != 0 && now != before, "generation %u after %u", now, before);
         before = now;
@@ -152,7 +491,7 @@ END_TEST
 
 /* ---- What meets at each step ---- */
 
-static uint32_t c_, page_;
+static uint32_t page_;
 static void *p_, *q_;
 static void empty(void) {
     new_heap();
@@ -161,12 +500,9 @@ static void empty(void) {
 }
 static void one_block(void) {
     empty();
-    page_ = make(c_, 0);
+    page_ = make(c_);
 }
-static void make_first(void) {
-    if (of(c_)->frontier == 0) of(c_)->frontier = 1;
-    (void)mm_blocks_make(ref, 1, c_, 0);
-}
+static void make_first(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 0); }
 static void retire(void) { (void)mm_block_retire(ref, page_); }
 static void take_p(void) { p_ = mm_cpu_malloc(&heap, mm_class_bytes(c_)); }
 static void take_q(void) { q_ = mm_cpu_malloc(&heap, mm_class_bytes(c_)); }
@@ -206,7 +542,7 @@ END_TEST
 static uint32_t d_;
 static void other_class_there(void) { /* the block goes, and its page is one of another class */
     if (mm_block_retire(ref, page_) == 0) return;
-    make(d_, 0);
+    make(d_);
     q_ = mm_cpu_malloc(&heap, mm_class_bytes(d_));
 }
 START_TEST(another_class_there) {
@@ -222,8 +558,10 @@ int main(void) {
     TCase *tests = tcase_create("blocks");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {made_whole, unit, no_pages, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
+    const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, unit, makers, makers_meet, several_at_once, fewer_pages, no_pages,
+                                ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, growing, who_draws_tickets, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    tcase_add_loop_test(tests, tickets_begin_again, 0, 5);
     tcase_add_loop_test(tests, meetings, 0, 4);
     tcase_add_loop_test(tests, another_class_there, 0, 25);
     suite_add_tcase(suite, tests);

@@ -23,7 +23,7 @@ END_TEST
 /* Lanes of one: each slice of a block, once; its place is what the class says. */
 START_TEST(each_slice_once) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        const uint32_t page = make(c, 0), slices = mm_class_slices(c);
+        const uint32_t page = make(c), slices = mm_class_slices(c);
         const uint64_t entry = entry_at(c, 0);
         for (uint32_t i = 0; i < slices; i++) {
             unit_eq(mm_slices_claim(ref, 1, 1, entry, i, c), (uint64_t)slice_at(page, c, i));
@@ -54,12 +54,12 @@ START_TEST(stale_entries) {
     for (uint32_t k = 0; k < 6; k++)
         for (uint32_t d = 0; d < 6; d++) {
             new_heap();
-            const uint32_t c = mm_class_of(sizes[k]), e = mm_class_of(sizes[d]), page = make(c, 0);
+            const uint32_t c = mm_class_of(sizes[k]), e = mm_class_of(sizes[d]), page = make(c);
             const uint64_t stale = entry_at(c, 0), first = stale - 4ull * (1ull << 32); /* and one that never was */
             unit_lt(0, mm_block_retire(ref, page));
             for (uint32_t i = 0; i < mm_class_slices(c); i++) unit_eq(mm_slices_claim(ref, 1, 1, stale, i, c), 0);
             for (uint32_t i = 0; i < mm_class_make(c).words; i++) unit_holds(mm_word_is_dead(word_at(page, i)) && mm_word_free(word_at(page, i)) == 0, "word %u", i);
-            const uint32_t now = make(e, 0);
+            const uint32_t now = make(e);
             unit_eq(now, page);
             unit_sound(&heap, 0);
             for (uint32_t i = 0; i < mm_class_slices(c); i++) {
@@ -84,9 +84,9 @@ static uint64_t stale_, p_;
 static void block_in_place_of_another(void) {
     new_heap();
     c_ = mm_class_of(SIZE);
-    page_ = make(c_, 0), stale_ = entry_at(c_, 0);
+    page_ = make(c_), stale_ = entry_at(c_, 0);
     unit_lt(0, mm_block_retire(ref, page_));
-    unit_eq(make(c_, 0), page_);
+    unit_eq(make(c_), page_);
     p_ = 0;
 }
 static void claim_stale(void) { unit_eq(mm_slices_claim(ref, 1, 1, stale_, 5, c_), 0); }
@@ -94,7 +94,7 @@ static void claim_5(void) { p_ = mm_slices_claim(ref, 1, 1, entry_at(c_, 0), 5, 
 static void retire(void) { (void)mm_block_retire(ref, page_); }
 static void retire_and_make(void) {
     retire();
-    if (entry_at(c_, 0) == MM_ENTRY_NONE) make(c_, 0);
+    if (entry_at(c_, 0) == MM_ENTRY_NONE) make(c_);
 }
 static void all_is_there(void) {
     unit_sound(&heap, p_ ? SIZE : 0);
@@ -117,7 +117,7 @@ END_TEST
 START_TEST(frees) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 3) {
         new_heap();
-        const uint32_t page = make(c, 0), slices = mm_class_slices(c), bytes = mm_class_bytes(c);
+        const uint32_t page = make(c), slices = mm_class_slices(c), bytes = mm_class_bytes(c);
         for (uint32_t i = 0; i < slices; i++) {
             char *p = (char *)slice_at(page, c, i);
             unit_free(&heap, p, MM_MISUSE_DOUBLE_FREE, 0, "a slice that was never handed out");

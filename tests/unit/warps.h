@@ -76,6 +76,7 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #define __atomic_compare_exchange_n(p, e, d, w, s, f) (unit_warps_step(), __atomic_compare_exchange_n(p, e, d, w, s, f))
 
 #define mm_home unit_port_home
+#define mm_warp_number unit_port_warp_number
 #define mm_wait unit_port_wait
 #define mm_wait_host unit_port_wait_host
 #define mm_warp_lane unit_port_lane
@@ -93,6 +94,7 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #define mm_random unit_port_random
 #include "runtime/port.h"
 #undef mm_home
+#undef mm_warp_number
 #undef mm_wait
 #undef mm_wait_host
 #undef mm_warp_lane
@@ -133,6 +135,7 @@ __attribute__((noinline)) static void unit_warps_meet(uint32_t mask, uint64_t va
 }
 
 MM_FN uint32_t mm_home(void) { return unit_warp_now < 0 ? 0 : unit_warp[unit_warp_now].home; }
+MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
 MM_FN uint32_t mm_random(void) { return unit_warps_random() << 1 ^ unit_warps_random(); }
 MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)unit_lane_now; }
 #define mm_warp_here() unit_warps_here()
