@@ -79,7 +79,7 @@
 #define MM_OPEN_SHARE 8
 #define MM_OPEN_POLLS 16
 
-/* Tries for the lock of a class's table, by who retires a block: else the block stays. */
+/* Tries for the lock of a class's table, by who retires blocks: else the blocks stay. Held for some 4 us; a hundred warps may come at once. */
 #define MM_LOCK_POLLS (1u << 12)
 
 /* Pages looked at for blocks to retire, by each lane, before the heap grows. */
@@ -197,8 +197,10 @@
 /* So long a line waits for room in standard error; the next ones do not, until there is some. */
 #define MM_HOST_SAY_MS 100
 
-/* Giving back: how long the device may take for its part; how much more than what is needed. */
+/* Giving back: how long the device may take for its part, and by so many warps, which wait for each other at the tables of classes (table.h); how
+ * much more than what is needed. */
 #define MM_HOST_TRIM_MS 200
+#define MM_HOST_TRIM_WARPS 128
 #define MM_HOST_TRIM_MORE_BYTES (64ull << 20)
 /* Memory goes back after so long without use. MM_TRIM=idle; MM_TRIM=SECONDS: default and most. The default is that of jemalloc's
  * dirty_decay_ms: a pause between two phases of a program is shorter, a program that has ended a phase is not. */

@@ -15,10 +15,9 @@ __global__ void mm_kernel_note(uint64_t *at) {
     mm_store_release_system_u64(at, grid + 1);
 }
 
-/* So many threads at least. */
+/* A warp for each of so many parts, the CTA. */
 __global__ void mm_kernel_retire(uint32_t parts) {
-    const uint32_t part = blockIdx.x * blockDim.x + threadIdx.x;
-    if (part < parts) mm_maintain_retire(&MM_HEAP_REF, part, parts);
+    mm_maintain_retire(&MM_HEAP_REF, mm_warp_group(parts), blockIdx.x, parts);
 }
 
 /* One thread for each of n chunks. */

@@ -34,9 +34,10 @@ MM_FN uint64_t mm_entry_make(uint32_t generation, uint32_t page, uint32_t c) {
 }
 MM_FN uint32_t mm_entry_generation(uint64_t entry) { return (uint32_t)(entry >> 32); }
 MM_FN uint32_t mm_entry_page(uint64_t entry) { return (uint32_t)entry >> MM_ENTRY_CLASS_BITS; }
+MM_FN uint32_t mm_entry_class(uint64_t entry) { return (uint32_t)entry & ((1u << MM_ENTRY_CLASS_BITS) - 1); }
 /* Whether it is a block of class c. */
 MM_FN int mm_entry_is_of(uint64_t entry, uint32_t c) {
-    return mm_entry_generation(entry) != 0 && ((uint32_t)entry & ((1u << MM_ENTRY_CLASS_BITS) - 1)) == c;
+    return mm_entry_generation(entry) != 0 && mm_entry_class(entry) == c;
 }
 
 /* What a segment is: 0, nobody's, or its pages are given away one by one; first of a run of so many segments; another of a run. */

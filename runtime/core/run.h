@@ -115,10 +115,10 @@ struct mm_run_search {
     struct mm_shortage shortage;
     uint32_t tries;
     int is_less; /* as many as are wanted were refused: one will do */
-    int is_to_look; /* mm_slices_retire_some is to be called */
+    enum mm_short is; /* for mm_shortage_help */
 };
 MM_FN enum mm_step mm_run_short(struct mm_run_search *s, enum mm_short is) {
-    s->is_to_look = is == MM_SHORT_LOOK;
+    s->is = is;
     return is == MM_SHORT_NONE ? MM_STEP_DONE : is == MM_SHORT_WAIT_HOST ? MM_STEP_WAIT_HOST : MM_STEP_WAIT;
 }
 
@@ -159,14 +159,14 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     want.skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (want.align - 1);
     const uint32_t lane = mm_warp_lane(), count = want.count;
     const uint32_t group = mm_warp_match(here, want.align == 1 ? count : ~lane), leader = mm_ctz(group);
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0}, 0, 0, 0};
+    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, MM_SHORT_WAIT};
     uint32_t first = MM_TREE_NONE, left = group;
     MM_ROLLED
     do { /* all lanes, until the last is served (turn.h) */
         uint32_t at = MM_TREE_NONE, runs = 0;
         enum mm_step step = MM_STEP_DONE;
         want.most = mm_popcount(left);
-        search.is_to_look = 0;
+        search.is = MM_SHORT_WAIT;
         if (lane == leader && left != 0) step = mm_run_take(ref, want, &search, &at, &runs);
         mm_warp_sync(here);
         if (left != 0 && mm_warp_shuffle(group, step == MM_STEP_DONE, leader)) {
@@ -177,7 +177,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
             mm_shortage_end(&search.shortage);
             search.tries = 0, search.is_less = 0;
         }
-        if (mm_warp_ballot(here, search.is_to_look) != 0) mm_slices_retire_some(ref, here);
+        mm_shortage_help(ref, here, search.is, &search.shortage);
         mm_step_wait(step);
     } while (mm_warp_ballot(here, left != 0) != 0);
     if (first == MM_TREE_NONE) {
@@ -227,16 +227,16 @@ MM_FN_RARE enum mm_step mm_span_take(const struct mm_heap_ref *ref, uint32_t n, 
 MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
     const uint32_t n = bytes ? (uint32_t)((bytes + MM_PAGE_BYTES - 1) >> MM_PAGE_SHIFT) : 1;
     const uint64_t least = bytes > align_bytes ? bytes : align_bytes;
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0}, 0, 0, 0};
+    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, MM_SHORT_WAIT};
     uint32_t page = MM_TREE_NONE, k = 0;
     enum mm_step step = MM_STEP_WAIT;
     while (MM_PAGE_BYTES << k < least) k++;
     MM_ROLLED
     do {
-        search.is_to_look = 0;
+        search.is = MM_SHORT_WAIT;
         if (step != MM_STEP_DONE) step = mm_span_take(ref, n, k, &search, &page);
         mm_warp_sync(here);
-        if (mm_warp_ballot(here, search.is_to_look) != 0) mm_slices_retire_some(ref, here);
+        mm_shortage_help(ref, here, search.is, &search.shortage);
         mm_step_wait(step);
     } while (mm_warp_ballot(here, step != MM_STEP_DONE) != 0);
     if (page == MM_TREE_NONE) {

@@ -11,42 +11,47 @@
 #include "runtime/core/grow.h"
 #include "runtime/core/turn.h"
 
-/* What an allocator of slices does for it (gallatin/retire.h). Some: all lanes of `here` call; how many pages they got back. All: by the
- * caller alone; whether there was anything. */
+/* What an allocator of slices does for it (gallatin/retire.h). All lanes of `here` call. Some: how many pages the caller got back. All: whether
+ * anybody got any. */
 MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here);
-MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref);
+MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here);
 
+enum mm_short {
+    MM_SHORT_WAIT, MM_SHORT_WAIT_HOST, /* and call this again */
+    MM_SHORT_SEARCH, /* again: there may be some */
+    MM_SHORT_SOME, MM_SHORT_ALL, /* are to be retired: mm_shortage_help */
+    MM_SHORT_NONE
+};
 /* How far a lane is with that. All 0: it has not begun. */
 struct mm_shortage {
     struct mm_growth growth;
     uint64_t due;
     uint32_t polls, searches, pause;
     int has_looked;
-};
-enum mm_short {
-    MM_SHORT_SEARCH, /* again: there may be some */
-    MM_SHORT_LOOK,   /* mm_slices_retire_some, and then again */
-    MM_SHORT_WAIT, MM_SHORT_WAIT_HOST, /* and call this again */
-    MM_SHORT_NONE
+    enum mm_turn turn; /* how its turn has ended, if it had one (mm_shortage_help) */
 };
 
 /* The caller found nothing when `before` segments were mapped (mm_grow_mapped), and wants so many segments (wanted: grow.h). */
 MM_FN_RARE enum mm_short mm_shortage_step(const struct mm_heap_ref *ref, uint32_t wanted, uint64_t before, struct mm_shortage *s) {
     uint64_t *word = (uint64_t *)ref->giving_up;
+    enum mm_turn turn = s->turn;
+    s->turn = MM_TURN_NONE;
     if (s->pause != 0) return --s->pause == 0 ? MM_SHORT_SEARCH : MM_SHORT_WAIT;
     if (!s->has_looked) {
         s->has_looked = 1;
-        return MM_SHORT_LOOK;
+        return MM_SHORT_SOME;
     }
-    if (!mm_growth_is_due(&s->growth)) return MM_SHORT_WAIT_HOST;
-    const enum mm_grown grown = s->due == 0 ? mm_grow_poll(ref, wanted, before, &s->growth) : MM_GROWN_NO;
-    if (grown == MM_GROWN_WAIT) return MM_SHORT_WAIT_HOST;
-    if (grown == MM_GROWN_MORE) {
-        s->has_looked = 0;
-        return MM_SHORT_SEARCH;
+    if (turn == MM_TURN_NONE) {
+        if (!mm_growth_is_due(&s->growth)) return MM_SHORT_WAIT_HOST;
+        const enum mm_grown grown = s->due == 0 ? mm_grow_poll(ref, wanted, before, &s->growth) : MM_GROWN_NO;
+        if (grown == MM_GROWN_WAIT) return MM_SHORT_WAIT_HOST;
+        if (grown == MM_GROWN_MORE) {
+            s->has_looked = 0;
+            return MM_SHORT_SEARCH;
+        }
+        turn = s->polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(word, &s->due) : MM_TURN_NOTHING;
     }
-    enum mm_turn turn = s->polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(word, &s->due) : MM_TURN_NOTHING;
-    if (turn == MM_TURN_MINE) turn = mm_round_end(word, mm_slices_retire_all(ref));
+    if (turn == MM_TURN_MINE) return MM_SHORT_ALL;
     if (turn == MM_TURN_WAIT) return MM_SHORT_WAIT;
     if (turn == MM_TURN_FOUND) return MM_SHORT_SEARCH;
     if (++s->searches >= MM_NULL_TRIES) return MM_SHORT_NONE;
@@ -54,9 +59,18 @@ MM_FN_RARE enum mm_short mm_shortage_step(const struct mm_heap_ref *ref, uint32_
     return MM_SHORT_WAIT;
 }
 
+/* What the lanes of `here` do for those of them that are short, after each step. All of them call; `is`: what that answered to
+ * the caller, or MM_SHORT_WAIT. */
+MM_FN_RARE void mm_shortage_help(const struct mm_heap_ref *ref, uint32_t here, enum mm_short is, struct mm_shortage *s) {
+    if (mm_warp_ballot(here, is == MM_SHORT_SOME) != 0) mm_slices_retire_some(ref, here);
+    if (mm_warp_ballot(here, is == MM_SHORT_ALL) == 0) return;
+    const int any = mm_slices_retire_all(ref, here);
+    if (is == MM_SHORT_ALL) s->turn = mm_round_end((uint64_t *)ref->giving_up, any);
+}
+
 /* The search has to be given up, and may be begun again. */
 MM_FN void mm_shortage_end(struct mm_shortage *s) {
-    const struct mm_shortage begun = {{0, 0, 0}, 0, 0, 0, 0, 0};
+    const struct mm_shortage begun = {{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE};
     *s = begun;
 }
 

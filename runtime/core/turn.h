@@ -2,7 +2,7 @@
 /* Turns: what one does at a time, for all who want it done.
  *
  * The word counts how often it was done, beside whether it found something the last time and whether somebody is at it. Who wants it done
- * waits for one that begins after that, be it another's. Who does it waits for nobody meanwhile, and makes no warp operation.
+ * waits for one that begins after that, be it another's. Who does it, with the lanes that are here, waits for nobody else meanwhile.
  */
 #ifndef MM_CORE_TURN_H
 #define MM_CORE_TURN_H
@@ -24,7 +24,7 @@ MM_FN void mm_step_wait(enum mm_step step) {
 #define MM_ROUND_BUSY 1ull
 #define MM_ROUND_FOUND 2ull
 #define MM_ROUND_ONE 4ull
-enum mm_turn { MM_TURN_MINE, MM_TURN_WAIT, MM_TURN_FOUND, MM_TURN_NOTHING };
+enum mm_turn { MM_TURN_NONE, MM_TURN_MINE, MM_TURN_WAIT, MM_TURN_FOUND, MM_TURN_NOTHING };
 
 /* *due: which the caller waits for; 0, none yet. Returns whether the next is the caller's (who ends it) or is to be waited for;
  * or what it found, which ends the wait. Acquires. */

@@ -6,7 +6,7 @@
 
 #include "runtime/cpu/cpuheap.h"
 
-void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap) { mm_slices_retire_all(&heap->ref); }
+void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap) { mm_slices_retire_all(&heap->ref, 1); }
 
 const char *mm_cpu_check_text(const struct mm_check *check, char *why, size_t why_bytes) {
 #define MM_FAULT_TEXT(name, text) text,

@@ -27,27 +27,6 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     return p != 0 ? p : MM_TOKEN | c;
 }
 
-/* Up to n free slices of one word of class c, by a look through all of it: their first slice's address, and which are claimed, from there on.
- * 0: there are none. */
-MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t *bits) {
-    const struct mm_class k = ref->classes[c];
-    MM_ROLLED
-    for (uint32_t e = 0, end = mm_load_relaxed_u32(&mm_class_at(ref, c)->count); e < end; e++) {
-        const uint64_t entry = mm_table_look(ref, c, e, 0);
-        if (!mm_entry_is_of(entry, c)) continue;
-        MM_ROLLED
-        for (uint32_t w = 0; w < k.words; w++) {
-            uint64_t *word = mm_page_words(ref, mm_entry_page(entry)) + w;
-            const uint64_t seen = mm_load_relaxed_u64(word);
-            const uint32_t want = (uint32_t)mm_bits_first(mm_word_free(seen), n);
-            if (want == 0 || mm_word_generation(seen) != mm_entry_generation(entry)) continue;
-            *bits = mm_word_claim(word, mm_entry_generation(entry), want) & want;
-            if (*bits != 0) return mm_slice_address(ref, mm_entry_page(entry), c, w << MM_WORD_SHIFT);
-        }
-    }
-    return 0;
-}
-
 enum mm_stage { MM_STAGE_DRAW, MM_STAGE_SAMPLE, MM_STAGE_GROW, MM_STAGE_MAKE, MM_STAGE_SHORT, MM_STAGE_SWEEP, MM_STAGE_DONE };
 
 /* What a lane does about pages that there are none of; the first lane of a group that is short does it for all. */
@@ -57,25 +36,17 @@ struct mm_slice_shortage {
     uint32_t sweeps;
 };
 
-/* One step of it, for the lanes of `need`, of class c. Returns the stage that comes next. *is_to_look: mm_slices_retire_some is to be called. *p,
- * *bits: slices that a sweep found. */
-MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t c, uint32_t need, enum mm_stage stage, struct mm_slice_shortage *s,
-                                        int *is_to_look, uint64_t *p, uint32_t *bits) {
-    uint64_t *round = &mm_class_at(ref, c)->round;
+/* One step of it, for lanes that want class c. Returns the stage that comes next; *is: for mm_shortage_help; *is_to_sweep: it is the caller's turn to
+ * look through the class. */
+MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t c, enum mm_stage stage, struct mm_slice_shortage *s,
+                                        enum mm_short *is, int *is_to_sweep) {
     if (stage == MM_STAGE_SHORT) {
-        const enum mm_short is = mm_shortage_step(ref, 1, s->before, &s->shortage);
-        *is_to_look = is == MM_SHORT_LOOK;
-        return is == MM_SHORT_SEARCH || is == MM_SHORT_LOOK ? MM_STAGE_GROW : is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
+        *is = mm_shortage_step(ref, 1, s->before, &s->shortage);
+        return *is == MM_SHORT_SEARCH || *is == MM_SHORT_SOME ? MM_STAGE_GROW : *is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
-    enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(round, &s->due) : MM_TURN_NOTHING;
-    if (turn == MM_TURN_MINE) {
-        *p = mm_class_sweep(ref, c, mm_popcount(need), bits);
-        turn = mm_round_end(round, *p != 0);
-        if (*p != 0) return MM_STAGE_SAMPLE;
-    }
-    if (turn == MM_TURN_WAIT) return MM_STAGE_SWEEP;
-    if (turn == MM_TURN_FOUND) return MM_STAGE_SAMPLE;
-    return ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE;
+    const enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(&mm_class_at(ref, c)->round, &s->due) : MM_TURN_NOTHING;
+    *is_to_sweep = turn == MM_TURN_MINE;
+    return turn != MM_TURN_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* found: there may be more */
 }
 
 /* Little of class c is free: it is to grow by twice 1/MM_GROW_SHARE, or become twice as large up to a segment; who comes meanwhile draws tickets for
@@ -102,7 +73,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
     uint64_t p = 0;
     enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
-    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0}, mm_grow_mapped(ref), 0, 0};
+    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, mm_grow_mapped(ref), 0, 0};
     MM_ROLLED
     do {
         random = random * 1664525u + 1013904223u;
@@ -169,24 +140,33 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             else if (is_there) stage = MM_STAGE_SHORT, mm_class_stay(ref, c);
         }
         const uint32_t shorts = mm_warp_ballot(group, stage == MM_STAGE_SHORT || stage == MM_STAGE_SWEEP);
-        int is_to_look = 0;
+        enum mm_short is = MM_SHORT_WAIT;
+        int is_to_sweep = 0;
         if (shorts != 0) {
             const uint32_t first = mm_ctz(shorts);
             const enum mm_stage was = (enum mm_stage)mm_warp_shuffle(group, stage, first);
-            uint32_t bits = 0, next = 0;
-            uint64_t found = 0;
-            if (lane == first) next = mm_slice_short(ref, c, shorts, was, &shortage, &is_to_look, &found, &bits);
+            uint32_t next = 0;
+            if (lane == first) next = mm_slice_short(ref, c, was, &shortage, &is, &is_to_sweep);
             mm_warp_sync(group);
-            next = mm_warp_shuffle(group, next, first), bits = mm_warp_shuffle(group, bits, first);
-            found = mm_warp_shuffle_u64(group, found, first);
-            if (shorts >> lane & 1) {
-                const uint32_t rank = mm_popcount(shorts & mm_bits_low(lane));
-                stage = (enum mm_stage)next, rounds = 0;
-                if (rank < mm_popcount(bits)) p = found + (uint64_t)mm_bits_select(bits, rank) * ref->classes[c].bytes, stage = MM_STAGE_DONE;
-            }
+            next = mm_warp_shuffle(group, next, first);
+            if (shorts >> lane & 1) stage = (enum mm_stage)next, rounds = 0;
             if (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) mm_wait();
         }
-        if (mm_warp_ballot(here, is_to_look) != 0) mm_slices_retire_some(ref, here);
+        mm_shortage_help(ref, here, is, &shortage.shortage);
+        MM_ROLLED
+        for (uint32_t turns = mm_warp_ballot(here, is_to_sweep); turns != 0; turns &= turns - 1) {
+            const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);
+            const uint64_t q = mm_class_sweep(ref, here, need, want);
+            const int any = mm_warp_ballot(here, q != 0) != 0;
+            uint32_t next = MM_STAGE_SWEEP;
+            if (lane == of) {
+                mm_round_end(&mm_class_at(ref, c)->round, any);
+                if (!any && ++shortage.sweeps >= 2) next = MM_STAGE_DONE;
+            }
+            mm_warp_sync(here);
+            next = mm_warp_shuffle(here, next, of);
+            if (need >> lane & 1) p = q, stage = q != 0 ? MM_STAGE_DONE : (enum mm_stage)next;
+        }
     } while (mm_warp_ballot(here, stage != MM_STAGE_DONE) != 0);
     mm_warp_sync(here); /* nobody runs ahead */
     if (p == 0) mm_null_count(ref, ref->classes[c].bytes);

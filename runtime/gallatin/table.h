@@ -10,8 +10,8 @@
  *   I2  a block that is not retired is in the table, at index[its page]; for a moment perhaps twice, or not yet.
  *   I3  an entry is put in by who has got its number from the count, once. Entries are taken out, and moved, by who holds the class's lock.
  *   I4  when nobody is at work no entry below the count is nothing: a table has no holes, so that a sample of it is a sample of the class.
- * Taking out. The last entry is copied to the place of the one that goes, and becomes nothing; then the count goes down, by compare-and-swap.
- *   If somebody has put in an entry meanwhile, all is put back, and tried again with that.
+ * Taking out. The last entries, as many as go, are copied to the places of those that go, and become nothing; then the count goes down, by
+ *   compare-and-swap. If somebody has put in an entry meanwhile, all is put back, and tried again with that.
  * Ordering. The count goes down with release after the last entry has become nothing, and who adds to it acquires: his entry comes later.
  * Progress. Extents are attached by one, the others wait with a bound. The lock is held for some accesses, and waited for with a bound; who
  *   does not get it leaves the block as it is.
@@ -107,46 +107,58 @@ MM_FN void mm_table_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t inde
     if (at != NULL) mm_store_release_u64(at, entry); /* else an extent's maker has been stopped in the middle of it, by a debugger: the block is lost */
 }
 
-/* Takes the entry of a block that is being retired out of the table of class c. The caller has the lock. Returns whether it could. */
-MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    const uint32_t index = mm_load_relaxed_u32(mm_table_index(ref, page)); /* it may have been moved */
-    uint64_t *at = mm_table_find(ref, c, index);
-    const uint64_t mine = mm_load_relaxed_u64(at);
+/* Takes the entries of blocks that are being retired, one of each lane of `group`, all of one class, out of its table. The caller's warp has the lock,
+ * and all lanes of the group call. Returns whether it could.
+ *   Of k blocks the last k places of the table are to become nothing. The j-th of the entries there that stay goes to the j-th place before them that
+ *   is left. */
+MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t group, uint64_t entry) {
+    const uint32_t lane = mm_warp_lane(), rank = mm_popcount(group & mm_bits_low(lane)), k = mm_popcount(group), leader = mm_ctz(group);
+    const uint32_t c = mm_entry_class(entry), index = mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry))); /* it may have been moved */
+    uint32_t *count = &mm_class_at(ref, c)->count;
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_LOCK_POLLS; polls++) {
-        const uint32_t last = mm_load_relaxed_u32(&of->count) - 1;
-        uint64_t *from = mm_table_find(ref, c, last);
-        const uint64_t moved = from == NULL ? MM_ENTRY_NONE : mm_load_acquire_u64(from);
-        if (moved == MM_ENTRY_NONE) { /* it is on its way */
+        const uint32_t low = mm_warp_shuffle(group, mm_load_relaxed_u32(count), leader) - k;
+        uint64_t *at = mm_table_find(ref, c, index), *from = mm_table_find(ref, c, low + rank);
+        const uint64_t last = from == NULL ? MM_ENTRY_NONE : mm_load_acquire_u64(from);
+        if (mm_warp_ballot(group, last == MM_ENTRY_NONE) != 0) { /* one is on its way */
             mm_wait();
             continue;
         }
-        mm_store_release_u64(at, moved);
-        mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), index);
+        const uint32_t goes = mm_warp_or(group, index >= low ? 1u << (index - low) : 0); /* which of the last ones do */
+        const uint32_t places = mm_warp_ballot(group, index < low);
+        const int is_moved = !(goes >> rank & 1);
+        const uint32_t place = mm_warp_shuffle(group, index, is_moved ? mm_bits_select(places, rank - mm_popcount(goes & mm_bits_low(rank))) : lane);
+        if (is_moved) {
+            mm_store_release_u64(mm_table_find(ref, c, place), last);
+            mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(last)), place);
+        }
         mm_store_relaxed_u64(from, MM_ENTRY_NONE);
-        if (mm_cas_acq_rel_u32(&of->count, last + 1, last)) return 1;
-        mm_store_release_u64(from, moved);
-        mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(moved)), last);
-        mm_store_release_u64(at, mine);
+        mm_warp_sync(group);
+        const int is_out = lane == leader && mm_cas_acq_rel_u32(count, low + k, low);
+        if (mm_warp_ballot(group, is_out) != 0) return 1;
+        mm_store_release_u64(from, last);
+        if (is_moved) mm_store_relaxed_u32(mm_table_index(ref, mm_entry_page(last)), low + rank);
+        mm_warp_sync(group);
+        if (index < low) mm_store_release_u64(at, entry);
     }
     return 0;
 }
 
-/* The same, with the lock. Returns whether it did: not if that is not to be had. Who gets it does all inside the loop, and what ends the loop comes
- * out of memory: else a lane that has the lock would wait, behind the loop, for those of its warp that want it. */
-MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
-    uint64_t *lock = &mm_class_at(ref, c)->lock, was = 0;
-    int is_out = 0;
+/* The same, with the lock. Returns whether it did: not if that is not to be had. All lanes of the group call, and have no other lock. */
+MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t group, uint64_t entry) {
+    uint64_t *lock = &mm_class_at(ref, mm_entry_class(entry))->lock;
+    const int is_leader = mm_warp_lane() == mm_ctz(group);
+    int has_lock = 0, is_out = 0;
     MM_ROLLED
-    for (uint32_t polls = 0; was == 0 && polls < MM_LOCK_POLLS; polls++) {
-        if (mm_cas_acquire_u64(lock, 0, 1)) {
-            is_out = mm_table_take_out(ref, c, page);
-            was = mm_exchange_acq_rel_u64(lock, 0);
-        } else {
-            mm_wait();
-        }
+    for (uint32_t polls = 0; is_leader && !has_lock && polls < MM_LOCK_POLLS; polls++) {
+        has_lock = mm_load_relaxed_u64(lock) == 0 && mm_cas_acquire_u64(lock, 0, 1);
+        if (!has_lock) mm_wait();
     }
+    mm_warp_sync(group);
+    if (mm_warp_ballot(group, has_lock) == 0) return 0;
+    is_out = mm_table_take_out(ref, group, entry);
+    mm_warp_sync(group);
+    if (is_leader) mm_store_release_u64(lock, 0);
     return is_out;
 }
 

@@ -104,11 +104,12 @@ static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64
     const uint64_t end_us = mm_host_now_us() + MM_HOST_TRIM_MS * 1000;
     unsigned n = 0;
     CUdeviceptr wanted = device_address(h, h->shared->wanted);
-    unsigned parts = (unsigned)mm_chunks_end(&h->chunks) + 1; /* a thread for each segment, and one at least */
+    const unsigned segments = (unsigned)mm_chunks_end(&h->chunks);
+    unsigned parts = segments < MM_HOST_TRIM_WARPS ? segments + 1 : MM_HOST_TRIM_WARPS; /* one at least */
     void *of_retire[] = {&parts}, *of_claim[] = {&wanted, &n};
     if (!h->trim.retire || !try_wait(d, h, end_us)) return;
     collect(h); /* of another time, come late */
-    if (d->cuLaunchKernel(h->trim.retire, (parts + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_retire, NULL) != CUDA_SUCCESS ||
+    if (d->cuLaunchKernel(h->trim.retire, parts, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_retire, NULL) != CUDA_SUCCESS ||
         d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (h->ref.tree_roots + h->ref.tree_mids), 8 * h->layout.tree_leaves,
                              h->trim.stream) != CUDA_SUCCESS ||
         !try_wait(d, h, end_us))

@@ -85,9 +85,9 @@ static inline char *gpu_heap_copy(struct mm_heap_ref ref) {
 static __global__ void gpu_check_part(struct mm_heap_ref ref, struct mm_check *k) {
     mm_heap_check_quiescent(&ref, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x, k);
 }
-static __global__ void gpu_drain_part(struct mm_heap_ref ref) {
-    const uint32_t s = blockIdx.x * blockDim.x + threadIdx.x;
-    if (s < mm_heap_of(&ref)->grow.reached) mm_segment_retire(&ref, s);
+static __global__ void gpu_drain_part(struct mm_heap_ref ref) { /* a warp for each CTA */
+    const uint32_t here = mm_warp_group(ref.heap);
+    for (uint32_t s = blockIdx.x, reached = (uint32_t)mm_heap_of(&ref)->grow.reached; s < reached; s += gridDim.x) mm_segment_retire(&ref, here, s);
 }
 static inline unsigned gpu_parts(struct mm_heap_ref ref) {
     return (unsigned)(ref.user_bytes / MM_SEGMENT_BYTES / GPU_CHECK_THREADS + 1);
@@ -96,7 +96,7 @@ static inline unsigned gpu_parts(struct mm_heap_ref ref) {
 /* Blocks that are free are nobody's. */
 static inline void gpu_heap_drain(struct mm_heap_ref ref) {
     for (int pass = 0; pass < 2; pass++) { /* who did not get the lock of a table leaves its block */
-        gpu_drain_part<<<gpu_parts(ref), GPU_CHECK_THREADS>>>(ref);
+        gpu_drain_part<<<MM_HOST_TRIM_WARPS, 32>>>(ref);
         CUDA_OK(cudaGetLastError());
         CUDA_OK(cudaDeviceSynchronize());
     }

@@ -5,7 +5,7 @@
 #include "runtime/maintain.h"
 
 void standin_kernel_retire(const struct mm_heap_ref *ref, unsigned i, unsigned parts) {
-    if (i < parts) mm_maintain_retire(ref, i, parts);
+    if (i < parts) mm_maintain_retire(ref, 1, i, parts);
 }
 void standin_kernel_claim(const struct mm_heap_ref *ref, unsigned i, struct mm_wanted_chunk *chunks, unsigned n) {
     if (i < n) mm_maintain_claim(ref, &chunks[i]);

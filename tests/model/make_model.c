@@ -39,7 +39,7 @@ static void look_0(void) {
 }
 static void free_b(void) {
     world_free(keep[0]);
-    mm_block_retire(&ref, 0);
+    mm_blocks_retire(&ref, 1, 0);
     model_progress();
 }
 /* One of few who make blocks of a class that has no pages: the only one, but for those who are late. */

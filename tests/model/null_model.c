@@ -9,7 +9,7 @@ static void free_0(void) { world_free(keep[0]); }
 static void free_1(void) { world_free(keep[1]); }
 static void free_2(void) { world_free(keep[2]); }
 static void retire_segment(void) {
-    mm_segment_retire(&ref, 0);
+    mm_segment_retire(&ref, 1, 0);
     model_progress();
 }
 static void a_must(void) { world_malloc(16, 1); }

@@ -6,7 +6,7 @@ static void *keep[64];
 static uint64_t old_entry;
 
 static void retire(uint32_t page) {
-    const uint32_t n = mm_block_retire(&ref, page);
+    const uint32_t n = mm_blocks_retire(&ref, 1, page);
     model_note("retired", n);
     cell_set(0, cell[0] + n);
     model_progress();
@@ -21,7 +21,7 @@ static void retire_span(void) {
 static void retire_a(void) { retire(0), world_malloc(16, 0); }
 static void retire_two(void) { retire(0), world_malloc(48, 0); }
 static void retire_segment(void) {
-    mm_segment_retire(&ref, 0);
+    mm_segment_retire(&ref, 1, 0);
     model_progress();
 }
 static void a_keep(void) { world_malloc(16, 0); }

@@ -8,7 +8,7 @@
 static void *keep[16];
 
 static void retire(uint32_t page) {
-    mm_block_retire(&ref, page);
+    mm_blocks_retire(&ref, 1, page);
     model_progress();
 }
 static void retire_0(void) { retire(0); }

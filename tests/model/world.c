@@ -212,7 +212,7 @@ void world_check(void) {
                   (unsigned long long)counted);
 }
 static void drain_and_check(void) {
-    mm_slices_retire_all(&ref);
+    mm_slices_retire_all(&ref, 1);
     world_check();
     for (uint32_t s = 0; s < layout.segment_count; s++) {
         const uint64_t pages = mm_segment_at(&ref, s)->pages;

@@ -87,7 +87,7 @@ UNIT_SOME uint32_t unit_slices(uint32_t c) { return (MM_SEGMENT_PAGES >> mm_clas
 /* As the host's kernels do: takes segments [first, first + count) from the heap. Returns whether they were free. */
 UNIT_SOME int unit_chunk_claim(const struct mm_heap_ref *ref, uint32_t first, uint32_t count) {
     struct mm_heap *h = mm_heap_of(ref);
-    for (uint32_t s = first; s < first + count; s++) mm_segment_retire(ref, s);
+    for (uint32_t s = first; s < first + count; s++) mm_segment_retire(ref, 1, s);
     if (!mm_run_try_take(mm_segment_free_tree(ref), first, first + count)) return 0;
     mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)count);
     mm_add_relaxed_u64(&h->grow.mapped, 0 - (uint64_t)count);

@@ -120,7 +120,7 @@ struct actor {
 
 static void act(void *arg) {
     struct actor *me = (struct actor *)arg;
-    if (me->what.verb == RETIRE) mm_slices_retire_all(&heap.ref);
+    if (me->what.verb == RETIRE) mm_slices_retire_all(&heap.ref, 1);
     for (int i = 0; i < 2; i++)
         if (me->give[i] != NULL) mm_heap_free(&heap.ref, me->give[i]);
     if (me->what.verb <= GIVE_GET && me->what.verb != GIVE) me->got = mm_heap_malloc(&heap.ref, me->what.bytes);

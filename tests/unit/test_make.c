@@ -24,7 +24,7 @@ START_TEST(made_whole) {
         unit_eq(of(c)->makers, 0);
         unit_eq(made_at(c, 0), mm_made_make(0, 0));
         unit_sound(&heap, 0);
-        unit_eq(mm_block_retire(ref, page), pages);
+        unit_eq(mm_blocks_retire(ref, 1, page), pages);
         for (uint32_t i = 0; i < k.words; i++) unit_eq(word_at(page, i), mm_word_make(generation + 1, 0));
         unit_fresh(&heap, SEGMENTS);
     }
@@ -425,20 +425,20 @@ START_TEST(retires_full_blocks_only) {
         for (uint32_t i = 0; i < slices; i += i < 40 ? 1 : 61) {
             unit_lt(0, mm_slices_claim(ref, 1, 1, entry_at(c, 0), i, c));
             const uint64_t generation = mm_word_generation(word_at(page, 0));
-            unit_eq(mm_block_retire(ref, page), 0);
+            unit_eq(mm_blocks_retire(ref, 1, page), 0);
             unit_eq(mm_word_generation(word_at(page, 0)), generation);
             unit_sound(&heap, mm_class_bytes(c)); /* all that it took is back */
             mm_cpu_free(&heap, slice_at(page, c, i));
         }
-        for (uint32_t i = 1; i < pages; i++) unit_eq(mm_block_retire(ref, page + i), 0);
-        unit_eq(mm_block_retire(ref, page), pages);
-        unit_eq(mm_block_retire(ref, page), 0);
+        for (uint32_t i = 1; i < pages; i++) unit_eq(mm_blocks_retire(ref, 1, page + i), 0);
+        unit_eq(mm_blocks_retire(ref, 1, page), pages);
+        unit_eq(mm_blocks_retire(ref, 1, page), 0);
         unit_eq(unit_misuses(&heap), 0);
         unit_fresh(&heap, SEGMENTS);
     }
-    unit_eq(mm_block_retire(ref, 5), 0);
+    unit_eq(mm_blocks_retire(ref, 1, 5), 0);
     void *span = mm_cpu_malloc(&heap, 9 * MM_PAGE_BYTES), *run = mm_cpu_malloc(&heap, MM_SEGMENT_BYTES);
-    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) unit_eq(mm_block_retire(ref, page), 0);
+    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) unit_eq(mm_blocks_retire(ref, 1, page), 0);
     mm_cpu_free(&heap, span), mm_cpu_free(&heap, run);
     unit_fresh(&heap, SEGMENTS);
 }
@@ -448,7 +448,7 @@ END_TEST
 START_TEST(generations_begin_again) {
     const uint32_t c = mm_class_of(512);
     const uint32_t page = make(c);
-    mm_block_retire(ref, page);
+    mm_blocks_retire(ref, 1, page);
     mm_page_words(ref, page)[0] = mm_word_make(~0u - 4, 0);
     uint32_t before = 0;
     for (int i = 0; i < 6; i++) {
@@ -460,7 +460,7 @@ START_TEST(generations_begin_again) {
         unit_holds(p == slice_at(page, c, (uint32_t)((uint64_t)p - (uint64_t)slice_at(page, c, 0)) / 512), "elsewhere");
         mm_cpu_free(&heap, p);
         unit_sound(&heap, 0);
-        unit_lt(0, mm_block_retire(ref, page));
+        unit_lt(0, mm_blocks_retire(ref, 1, page));
     }
     unit_eq(unit_misuses(&heap), 0);
     unit_fresh(&heap, SEGMENTS);
@@ -480,11 +480,11 @@ START_TEST(retires_all_and_some) {
     for (int i = 0; i < 1000; i++) got += mm_slices_retire_some(ref, 1);
     unit_lt(0, got);
     unit_sound(&heap, live);
-    mm_slices_retire_all(ref);
-    unit_eq(mm_slices_retire_all(ref), 0);
+    mm_slices_retire_all(ref, 1);
+    unit_eq(mm_slices_retire_all(ref, 1), 0);
     unit_sound(&heap, live);
     for (uint32_t i = 7; i < 4000; i += 500) mm_cpu_free(&heap, held[i]);
-    unit_eq(mm_slices_retire_all(ref), 1);
+    unit_eq(mm_slices_retire_all(ref, 1), 1);
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
@@ -503,7 +503,7 @@ static void one_block(void) {
     page_ = make(c_);
 }
 static void make_first(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 0); }
-static void retire(void) { (void)mm_block_retire(ref, page_); }
+static void retire(void) { (void)mm_blocks_retire(ref, 1, page_); }
 static void take_p(void) { p_ = mm_cpu_malloc(&heap, mm_class_bytes(c_)); }
 static void take_q(void) { q_ = mm_cpu_malloc(&heap, mm_class_bytes(c_)); }
 static void take_other(void) { q_ = mm_cpu_malloc(&heap, 20 * MM_PAGE_BYTES); }
@@ -541,7 +541,7 @@ END_TEST
 /* Two retire a block that the one's class has no more, and the other's has: the block of the other class is whole, or gone. */
 static uint32_t d_;
 static void other_class_there(void) { /* the block goes, and its page is one of another class */
-    if (mm_block_retire(ref, page_) == 0) return;
+    if (mm_blocks_retire(ref, 1, page_) == 0) return;
     make(d_);
     q_ = mm_cpu_malloc(&heap, mm_class_bytes(d_));
 }

@@ -178,7 +178,7 @@ static void *be_host(void *arg) {
     for (uint32_t round = 0; !__atomic_load_n(&host.is_done, __ATOMIC_ACQUIRE) || host.taken_back == 0; round++) { /* in the end all is free */
         const uint64_t wanted = mm_load_acquire_system_u64(&box.wanted);
         if (wanted != served) answer(wanted), served = wanted;
-        if (round % 256 == 0) mm_slices_retire_all(&host.all->heap.ref);
+        if (round % 256 == 0) mm_slices_retire_all(&host.all->heap.ref, 1);
         if (round % 2 == 0) take_back((uint32_t)(unit_random(&seed) % CHUNKS));
         sched_yield();
     }
@@ -207,7 +207,7 @@ START_TEST(to_and_fro) {
     unit_sound(&all.heap, 0);
     for (uint32_t i = 0; i < CHUNKS; i++) there += host.is_there[i] ? CHUNK : 0;
     unit_eq(mm_heap_of(&all.heap.ref)->grow.mapped, there);
-    mm_slices_retire_all(&all.heap.ref);
+    mm_slices_retire_all(&all.heap.ref, 1);
     unit_eq(mm_cpu_heap_free_segments(&all.heap), there);
     if (getenv("UNIT_VERBOSE")) printf("%llu answered, %llu refused, %llu taken back\n", (unsigned long long)host.answered, (unsigned long long)host.refused, (unsigned long long)host.taken_back);
     unit_lt(0, host.answered);

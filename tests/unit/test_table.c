@@ -64,7 +64,7 @@ START_TEST(the_last_one_moves) {
     dense(c, all);
     for (uint32_t n = all; n > 0;) {
         const uint32_t i = (uint32_t)(unit_random(&seed) % n), page = mm_entry_page(entry_at(c, i));
-        unit_eq(mm_block_retire(ref, page), 1u << mm_class_page_shift(c));
+        unit_eq(mm_blocks_retire(ref, 1, page), 1u << mm_class_page_shift(c));
         dense(c, --n);
         if (n > 0 && unit_random(&seed) % 4 == 0) make(c, n), dense(c, ++n);
     }
@@ -78,7 +78,7 @@ START_TEST(drawn_beyond) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     for (uint32_t i = 0; i < 5; i++) make(c, i);
     of(c)->frontier += 1; /* somebody is to make entry 5 */
-    mm_block_retire(ref, mm_entry_page(entry_at(c, 2)));
+    mm_blocks_retire(ref, 1, mm_entry_page(entry_at(c, 2)));
     unit_eq(of(c)->count, 5);
     unit_eq(of(c)->frontier, 5ull * slices + 1);
     unit_eq(entry_at(c, 4), MM_ENTRY_NONE);
@@ -97,7 +97,7 @@ START_TEST(last_is_being_made) {
     for (uint32_t i = 0; i < 5; i++) make(c, i);
     *mm_table_at(ref, c, 5) = MM_ENTRY_BUSY;
     of(c)->count = 6;
-    mm_block_retire(ref, mm_entry_page(entry_at(c, 2)));
+    mm_blocks_retire(ref, 1, mm_entry_page(entry_at(c, 2)));
     unit_eq(entry_at(c, 5), MM_ENTRY_BUSY);
     unit_eq(of(c)->count, 6);
     unit_eq(entry_at(c, 2), MM_ENTRY_NONE);
@@ -111,11 +111,11 @@ START_TEST(locked) {
     const uint32_t c = mm_class_of(512);
     for (uint32_t i = 0; i < 3; i++) make(c, i);
     of(c)->lock = 1;
-    unit_eq(mm_block_retire(ref, mm_entry_page(entry_at(c, 0))), 0);
+    unit_eq(mm_blocks_retire(ref, 1, mm_entry_page(entry_at(c, 0))), 0);
     unit_eq(of(c)->lock, 1);
     of(c)->lock = 0;
     dense(c, 3);
-    unit_lt(0, mm_block_retire(ref, mm_entry_page(entry_at(c, 0))));
+    unit_lt(0, mm_blocks_retire(ref, 1, mm_entry_page(entry_at(c, 0))));
     dense(c, 2);
 }
 END_TEST
@@ -128,8 +128,8 @@ static void three_blocks(void) {
     new_heap();
     first_ = make(c_, 0), make(c_, 1), last_ = make(c_, 2);
 }
-static void retire_first(void) { (void)mm_block_retire(ref, first_); }
-static void retire_last(void) { (void)mm_block_retire(ref, last_); }
+static void retire_first(void) { (void)mm_blocks_retire(ref, 1, first_); }
+static void retire_last(void) { (void)mm_blocks_retire(ref, 1, last_); }
 static void make_last(void) {
     uint32_t index, slice;
     (void)mm_frontier_draw(ref, 1, 1, c_, &index, &slice);

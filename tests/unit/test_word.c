@@ -56,7 +56,7 @@ START_TEST(stale_entries) {
             new_heap();
             const uint32_t c = mm_class_of(sizes[k]), e = mm_class_of(sizes[d]), page = make(c);
             const uint64_t stale = entry_at(c, 0), first = stale - 4ull * (1ull << 32); /* and one that never was */
-            unit_lt(0, mm_block_retire(ref, page));
+            unit_lt(0, mm_blocks_retire(ref, 1, page));
             for (uint32_t i = 0; i < mm_class_slices(c); i++) unit_eq(mm_slices_claim(ref, 1, 1, stale, i, c), 0);
             for (uint32_t i = 0; i < mm_class_make(c).words; i++) unit_holds(mm_word_is_dead(word_at(page, i)) && mm_word_free(word_at(page, i)) == 0, "word %u", i);
             const uint32_t now = make(e);
@@ -85,13 +85,13 @@ static void block_in_place_of_another(void) {
     new_heap();
     c_ = mm_class_of(SIZE);
     page_ = make(c_), stale_ = entry_at(c_, 0);
-    unit_lt(0, mm_block_retire(ref, page_));
+    unit_lt(0, mm_blocks_retire(ref, 1, page_));
     unit_eq(make(c_), page_);
     p_ = 0;
 }
 static void claim_stale(void) { unit_eq(mm_slices_claim(ref, 1, 1, stale_, 5, c_), 0); }
 static void claim_5(void) { p_ = mm_slices_claim(ref, 1, 1, entry_at(c_, 0), 5, c_); }
-static void retire(void) { (void)mm_block_retire(ref, page_); }
+static void retire(void) { (void)mm_blocks_retire(ref, 1, page_); }
 static void retire_and_make(void) {
     retire();
     if (entry_at(c_, 0) == MM_ENTRY_NONE) make(c_);
@@ -131,7 +131,7 @@ START_TEST(frees) {
         const uint64_t block = MM_PAGE_BYTES << mm_class_page_shift(c), rest = block - (uint64_t)slices * bytes;
         if (rest) unit_free(&heap, (char *)slice_at(page, c, slices), MM_MISUSE_NEVER, 0, "behind the last slice");
         if (rest > 1) unit_free(&heap, (char *)slice_at(page, c, slices) + rest - 1, MM_MISUSE_NEVER, 0, "the block's last byte");
-        unit_lt(0, mm_block_retire(ref, page));
+        unit_lt(0, mm_blocks_retire(ref, 1, page));
         unit_free(&heap, slice_at(page, c, 0), MM_MISUSE_NOT_ALLOCATED, 0, "a slice of a block that is gone");
         /* the owner was read before the block went */
         for (uint32_t w = 0; w < mm_class_make(c).words; w++) {

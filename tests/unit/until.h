@@ -13,11 +13,12 @@ __attribute__((unused)) static int unit_grow_await(const struct mm_heap_ref *ref
     return grown == MM_GROWN_MORE;
 }
 __attribute__((unused)) static uint32_t unit_run_take(const struct mm_heap_ref *ref, struct mm_run want, uint32_t *runs) {
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0}, 0, 0, 0};
+    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, MM_SHORT_WAIT};
     uint32_t first = MM_TREE_NONE;
     enum mm_step step;
     while ((step = mm_run_take(ref, want, &search, &first, runs)) != MM_STEP_DONE) {
-        if (search.is_to_look) mm_slices_retire_some(ref, 1);
+        mm_shortage_help(ref, 1, search.is, &search.shortage);
+        search.is = MM_SHORT_WAIT;
         mm_step_wait(step);
     }
     return first;
