@@ -106,7 +106,7 @@ MM_STATIC_ASSERT(sizeof(struct mm_report) == 80, "no gaps");
 
 /* How device and host talk while kernels run (grow.h, report.h); the host's memory. */
 struct mm_mailbox {
-    uint64_t wanted, null_bytes, spare0[14]; /* null_bytes: size of the first request answered NULL, + 1 */
+    uint64_t wanted, null_bytes, need, spare0[13]; /* null_bytes: size of the first request answered NULL, + 1 */
     uint64_t answer, spare1[15];
     struct mm_report reports[MM_REPORTS];
 };
@@ -114,7 +114,7 @@ struct mm_mailbox {
 /* The device's view of that. */
 struct mm_grow {
     uint64_t mapped, refused, refused_at;
-    uint64_t lock, asked, taken, late, waits, waited_ns, reached, spare[6];
+    uint64_t lock, asked, taken, late, waits, waited_ns, reached, need, spare[5];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
 
