@@ -10,6 +10,11 @@
 #define MM_WAIT_ITERATIONS wait_iterations
 static uint32_t wait_iterations = 1u << 21;
 #define WAIT_FEW (1u << 12)
+enum { MAKE_POLLS = MM_MAKE_POLLS }; /* each has several accesses */
+#undef MM_MAKE_POLLS
+#define MM_MAKE_POLLS make_polls
+static uint32_t make_polls = MAKE_POLLS;
+#define MAKE_FEW 64
 
 #include "tests/unit/support.h"
 
@@ -90,7 +95,7 @@ END_TEST
 
 /* Warps in two parts: what waits for something that the other part has in hand goes on when a bound has passed. */
 START_TEST(parts_of_a_warp_wait_with_a_bound) {
-    unit_warps_parts = 2, wait_iterations = WAIT_FEW;
+    unit_warps_parts = 2, wait_iterations = WAIT_FEW, make_polls = MAKE_FEW;
     run_case((uint32_t)_i % CASES, seeds() + (uint32_t)_i / CASES, 2 * MOST_STEPS);
 }
 END_TEST
