@@ -264,7 +264,6 @@ static long retire_with(uint32_t here, long at, long delay) {
 static const uint32_t patterns[] = {0x07, 0x38, 0x15, 0x2a, 0x19, 0x20, 0x01, 0x3f}; /* of six blocks: which go */
 #define PATTERNS ((int)(sizeof patterns / sizeof *patterns))
 static void six_blocks(void) {
-    new_heap();
     n_ = 6;
     while (of(c_)->count < n_) make(c_);
 }
