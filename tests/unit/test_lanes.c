@@ -4,6 +4,9 @@
 #define UNIT_WARPS 3
 #include "tests/unit/warps.h"
 
+#undef MM_LOCK_POLLS /* each takes two changes of lanes here */
+#define MM_LOCK_POLLS 512u
+
 #include "tests/unit/blocks.h"
 #include "runtime/gallatin/usage.h"
 

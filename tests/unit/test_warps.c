@@ -15,6 +15,11 @@ enum { MAKE_POLLS = MM_MAKE_POLLS }; /* each has several accesses */
 #define MM_MAKE_POLLS make_polls
 static uint32_t make_polls = MAKE_POLLS;
 #define MAKE_FEW 64
+enum { LOCK_POLLS = MM_LOCK_POLLS };
+#undef MM_LOCK_POLLS
+#define MM_LOCK_POLLS lock_polls
+static uint32_t lock_polls = LOCK_POLLS;
+#define LOCK_FEW 1024
 
 #include "tests/unit/support.h"
 
@@ -97,7 +102,7 @@ END_TEST
 
 /* Warps in two parts: what waits for something that the other part has in hand goes on when a bound has passed. */
 START_TEST(parts_of_a_warp_wait_with_a_bound) {
-    unit_warps_parts = 2, wait_iterations = WAIT_FEW, make_polls = MAKE_FEW;
+    unit_warps_parts = 2, wait_iterations = WAIT_FEW, make_polls = MAKE_FEW, lock_polls = LOCK_FEW;
     run_case((uint32_t)_i % CASES, seeds() + (uint32_t)_i / CASES, 2 * MOST_STEPS);
 }
 END_TEST
