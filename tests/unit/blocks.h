@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the suites of words, tables, making and retiring share: a small heap, its blocks and entries. Include after tests/unit/steps.h. */
+/* What the suites of words, tables, making and retiring share: a small heap, its blocks and entries. Include after
+ * tests/unit/steps.h, or warps.h. */
 #ifndef MM_UNIT_BLOCKS_H
 #define MM_UNIT_BLOCKS_H
 
@@ -13,7 +14,9 @@ static const struct mm_heap_ref *ref;
 UNIT_SOME void set_up(void) {
     unit_create(&heap, SEGMENTS);
     ref = &heap.ref;
+#ifdef MM_UNIT_STEPS_H
     unit_home = 0, unit_seed = 1;
+#endif
 }
 UNIT_SOME void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 /* Another heap, for the next step. */

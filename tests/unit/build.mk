@@ -3,7 +3,7 @@
 # address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
 
 UNIT_SEQUENTIAL := class tree segment word table make malloc null heap run grow report usage guard fill cookie
-UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule warps warps_small stress
+UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule lanes lanes_small warps warps_small stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
 # $(1): flags of the test that are none of the core's; $(2): the core's build
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
@@ -23,7 +23,7 @@ $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,plain)
 $(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,small)
-$(BUILD)/tests/unit/test_warps_small: tests/unit/test_warps.c $(UNIT_DEPS) $(call core,small)
+$(BUILD)/tests/unit/test_warps_small $(BUILD)/tests/unit/test_lanes_small: $(BUILD)/tests/unit/test_%_small: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,small)
 

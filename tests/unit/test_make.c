@@ -67,10 +67,10 @@ START_TEST(made_words) {
             const uint64_t words[] = {mm_made_make(m, 0), mm_made_make(m, 77), mm_made_make(m, MM_MADE_NO_PAGES), mm_made_make(m, MM_MADE_BUSY)};
             for (uint32_t w = 0; w < 4; w++) {
                 unit_eq(mm_made_is_of(words[w], n), n == m);
-                unit_eq(mm_made_is_later(words[w], n), m > n);
+                unit_eq(mm_made_is_later(words[w], n, 2), m > n);
             }
             unit_eq(mm_made_is_of(mm_made_none(m), m), 0);
-            unit_eq(mm_made_is_later(mm_made_none(m), m), 0);
+            unit_eq(mm_made_is_later(mm_made_none(m), m, 2), 0);
         }
     unit_eq(mm_made_index(mm_made_make(5, 0)), 0);
     unit_eq(mm_made_index(mm_made_make(5, 1u << 26)), 1u << 26);

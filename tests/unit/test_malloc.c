@@ -23,11 +23,16 @@ START_TEST(cursors_come_round) {
     while (of->count < 7) unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) != NULL, "NULL");
     uint64_t left = 0;
     for (uint32_t i = 0; i < of->count; i++)
-        for (uint32_t w = 0; w < ref->classes[c].words; w++) left += mm_popcount(mm_word_free(mm_page_words(ref, mm_entry_page(mm_table_look(ref, c, i)))[w]));
+        for (uint32_t w = 0; w < ref->classes[c].words; w++) left += mm_popcount(mm_word_free(mm_page_words(ref, mm_entry_page(mm_table_look(ref, c, i, 0)))[w]));
     unit_lt(0, left);
     for (uint32_t s = 0; s < MM_CURSORS; s++) of->cursor[s].place = places[(uint32_t)_i / 2];
     uint64_t got = 0;
-    for (uint32_t i = 0; i < 16 * of->count * slices; i++) got += mm_cursor_draw(ref, 1, 1, 1, c, mm_random()) > 1;
+    mm_class_stay(ref, c); /* or tickets come out of them */
+    for (uint32_t i = 0; i < 16 * of->count * slices; i++) {
+        const uint64_t p = mm_cursor_draw(ref, 1, 1, 1, c, mm_random());
+        unit_eq(p & MM_TOKEN, 0);
+        got += p != 0;
+    }
     unit_eq(got, left);
     unit_sound(&heap, UNIT_ANY);
     unit_eq(mm_sample_round(ref, 1, 1, c, of->count, mm_random(), 0, &(struct mm_seen){0, 0, 0}), 0);
@@ -76,7 +81,8 @@ static uint32_t some_bytes(uint32_t kind) {
     return kind == 7 ? 16 + (uint32_t)(unit_random(&seed) % 1009) : 16u << unit_random(&seed) % 7;
 }
 
-/* As many as a small program has, then churn: each round a half goes and comes anew. What the classes have stays near what is live. */
+/* As many as a small program has, then churn: each round a half goes and comes anew. What the classes have stays near what is live:
+ * a step of growth is an eighth, and one lane sees few words at once, so that it may take a step or two more than a warp. */
 START_TEST(footprint) {
     const uint32_t kind = (uint32_t)_i % 9, n = MOST;
     seed = kind + 1;
@@ -99,7 +105,7 @@ START_TEST(footprint) {
         }
         const double part = (double)taken_bytes() / (double)least_bytes(n);
         if (getenv("UNIT_VERBOSE")) fprintf(stderr, "kind %u round %d: %.3f\n", kind, round, part);
-        unit_holds(part <= 1.35, "round %d: %.2f of what is live", round, part);
+        unit_holds(part <= 1.5, "round %d: %.2f of what is live", round, part);
     }
     unit_eq(mm_cpu_null_count(&heap), 0);
     for (uint32_t i = 0; i < n; i++) mm_cpu_free(&heap, held[i]);
@@ -123,7 +129,7 @@ START_TEST(few_objects) {
 }
 END_TEST
 
-/* A class whose peak is over serves from what it has: it hardly grows. */
+/* A class whose peak is over serves from what it has: it grows by one step at most, and by what some draw tickets for beside that. */
 START_TEST(does_not_grow_while_there_is_room) {
     for (uint32_t i = 0; i < MOST; i++) held[i] = mm_cpu_malloc(&heap, 64);
     for (uint32_t i = 0; i < MOST; i++)
@@ -131,7 +137,7 @@ START_TEST(does_not_grow_while_there_is_room) {
     const uint64_t before = taken_bytes();
     for (uint32_t i = 0; i < MOST; i++)
         if (i % 4 == 1 || i % 4 == 2) held[i] = mm_cpu_malloc(&heap, 64);
-    unit_le(taken_bytes(), before + before / 10);
+    unit_le(taken_bytes(), before + before / (MM_GROW_SHARE / 2) + before / 50);
     for (uint32_t i = 0; i < MOST; i++) mm_cpu_free(&heap, held[i]);
     unit_fresh(&heap, SEGMENTS);
 }

@@ -61,8 +61,15 @@ static void unit_warps_give_way(void) {
     struct unit_lane *lane = &unit_warp[unit_warp_now].lane[unit_lane_now];
     swapcontext(&lane->context, &unit_warps_scheduler);
 }
+static void (*unit_warps_each_step)(void); /* if not NULL: called before every atomic access of a lane, as if from outside of warps */
 __attribute__((unused)) static void unit_warps_step(void) {
     if (unit_warp_now < 0) return;
+    if (unit_warps_each_step != NULL) {
+        const int w = unit_warp_now;
+        unit_warp_now = -1;
+        unit_warps_each_step();
+        unit_warp_now = w;
+    }
     unit_warp[unit_warp_now].steps++;
     unit_warp[unit_warp_now].part_steps[unit_lane_now % unit_warps_parts]++;
     if ((unit_warps_random() & (unit_warps_turn - 1)) == 0) unit_warps_give_way();
