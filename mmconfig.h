@@ -47,7 +47,7 @@
 /* Entries of an extent, the unit in which the tables of classes grow, as a shift: 8 KiB. */
 #define MM_EXTENT_SHIFT 10
 /* Entries in all for each page of the heap: a table is as long as its class has ever been, and each class may have had the whole heap: 16 classes have
- * a block to a page, the others have fewer, 21 entries for a page in all, and some holes. 1.2 % of the heap. */
+ * a block to a page, the others have fewer, 20 entries for a page in all, beside each class's first extent. 1.2 % of the heap. */
 #define MM_TABLE_SHARE 24
 
 /* A class grows if fewer than 1/MM_GROW_SHARE of the slices looked at are free, of MM_GROW_SEEN at least, or all there are; then by twice that
@@ -79,8 +79,11 @@
 #define MM_OPEN_SHARE 8
 #define MM_OPEN_POLLS 16
 
-/* Tries for the lock of a class's table, by who retires blocks: else the blocks stay. Held for some 4 us; a hundred warps may come at once. */
-#define MM_LOCK_POLLS (1u << 12)
+/* Tries for the lock of a class's table, by who retires blocks: else the blocks stay. It is held for some 4 us, and a hundred warps may want it, of
+ * which none is the next: with a sixteenth of that one in fifty of them gave up. */
+#define MM_LOCK_POLLS (1u << 15)
+/* Looks for a block's entry, which may be on its way to another place. */
+#define MM_ENTRY_LOOKS 4
 
 /* Pages looked at for blocks to retire, by each lane, before the heap grows. */
 #define MM_RETIRE_LOOKS 4
@@ -92,6 +95,9 @@
 /* Iterations of any waiting loop on the device before it gives up. Each loads a word that other multiprocessors write, which takes 330
  * cycles and more: at least 0.35 s. */
 #define MM_WAIT_ITERATIONS (1u << 21)
+/* Accesses elsewhere between two looks at such a word, at most: 4,096 warps that did nothing but look made every access of the device take 14,000
+ * cycles. */
+#define MM_WAIT_PAUSE 32
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */
@@ -151,10 +157,10 @@
 /* Architectures of the GPUs of one machine for which a library is linked, one image each. */
 #define MM_LINK_ARCHS_MAX 8
 
-/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. The metadata of a device of 80 GB add 14 MiB, of 140 GB 18. */
+/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. The metadata of a device of 80 GB add 16 MiB, of 140 GB 22. */
 #define MM_HOST_FIRST_SEGMENTS 16
 
-/* Zeros that metadata are cleared from, by copies: 11 MiB of them for a device of 128 GiB. Page-locked, one such
+/* Zeros that metadata are cleared from, by copies: 14 MiB of them for a device of 128 GiB. Page-locked, one such
  * piece for each heap; else pageable, which the driver copies once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)

@@ -134,6 +134,8 @@ MM_FN uint64_t mm_grid(void) { return mm_cpu_grid; }
 MM_FN void mm_trap(void) { __builtin_trap(); }
 
 MM_FN void mm_wait(void) { sched_yield(); }
+/* That is the others' turn, too. */
+MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) { (void)words, (void)many, (void)n; }
 /* Once is enough: it is the others' turn, whatever they have in hand. */
 MM_FN uint32_t mm_wait_steps(uint32_t n) {
     (void)n;

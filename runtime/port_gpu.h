@@ -254,6 +254,12 @@ MM_FN void mm_trap(void) {
  * that the program's code makes wait for it, and the warp stays in pieces (docs/design.md, "Whole warps"). */
 MM_FN void mm_wait(void) { asm volatile("" : : : "memory"); }
 MM_FN void mm_wait_host(void) {}
+/* n loads, one after the other, of any of `many` words. */
+MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) {
+    uint32_t at = mm_random();
+    MM_ROLLED
+    for (uint32_t i = 0; i < n; i++) at = (at + (uint32_t)mm_load_relaxed_u64(words + mm_mulhi(at, many))) * 1664525u + 1013904223u;
+}
 /* How many steps a pause of n is. */
 MM_FN uint32_t mm_wait_steps(uint32_t n) { return n; }
 /* Whether that time has come. */

@@ -3,7 +3,7 @@
  *
  * Two address ranges, each reserved once and never moved:
  *   user       segment_count segments; the memory that malloc hands out, nothing of ours in it
- *   metadata   [struct mm_heap | free tree | room trees | segments | owners | directory] [words] [indexes] [table]
+ *   metadata   [struct mm_heap | free tree | room trees | segments | owners | directory | made] [words] [indexes] [table]
  * Zero is the idle state of every word but for the image (header and free tree). What is mapped, and zero, when:
  *   I1  the first part ("fixed"): all of it, before the heap is published. free reads the owner of any page that is reserved.
  *   I2  words and indexes of a segment, and its share of the table: mapped before the segment is; they stay when it goes. What is in them
@@ -175,7 +175,7 @@ static inline uint64_t mm_round_up(uint64_t x, uint64_t unit) { return (x + unit
 #define MM_ROOMS (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT)
 
 #ifndef __CUDACC__ /* the host's side is C */
-/* Extents that the table of a class may have: if all pages are its blocks, and some holes. */
+/* Extents that the table of a class may have: if all pages are its blocks, and some to spare. */
 static inline uint32_t mm_layout_extents(uint64_t segment_count, uint32_t c) {
     const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> mm_class_page_shift(c);
     return (uint32_t)(2 + (blocks + blocks / 8) / MM_EXTENT);

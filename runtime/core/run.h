@@ -178,7 +178,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
             search.tries = 0, search.is_less = 0;
         }
         mm_shortage_help(ref, here, search.is, &search.shortage);
-        mm_step_wait(step);
+        if (step != MM_STEP_DONE && search.is <= MM_SHORT_WAIT_HOST) mm_shortage_wait(ref, step == MM_STEP_WAIT_HOST, &search.shortage);
     } while (mm_warp_ballot(here, left != 0) != 0);
     if (first == MM_TREE_NONE) {
         mm_null_count(ref, bytes);
@@ -237,7 +237,7 @@ MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, u
         if (step != MM_STEP_DONE) step = mm_span_take(ref, n, k, &search, &page);
         mm_warp_sync(here);
         mm_shortage_help(ref, here, search.is, &search.shortage);
-        mm_step_wait(step);
+        if (step != MM_STEP_DONE && search.is <= MM_SHORT_WAIT_HOST) mm_shortage_wait(ref, step == MM_STEP_WAIT_HOST, &search.shortage);
     } while (mm_warp_ballot(here, step != MM_STEP_DONE) != 0);
     if (page == MM_TREE_NONE) {
         mm_null_count(ref, bytes);

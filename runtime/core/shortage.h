@@ -68,6 +68,18 @@ MM_FN_RARE void mm_shortage_help(const struct mm_heap_ref *ref, uint32_t here, e
     if (is == MM_SHORT_ALL) s->turn = mm_round_end((uint64_t *)ref->giving_up, any);
 }
 
+/* Waits, longer each time, before the next step, which is only to be taken then. */
+MM_FN void mm_shortage_wait(const struct mm_heap_ref *ref, int is_for_host, struct mm_shortage *s) {
+    const uint32_t n = mm_at_most(s->polls + 1, MM_WAIT_PAUSE);
+    mm_pause(ref, n);
+    if (is_for_host) {
+        mm_wait_host();
+    } else {
+        s->polls += n - 1;
+        mm_wait();
+    }
+}
+
 /* The search has to be given up, and may be begun again. */
 MM_FN void mm_shortage_end(struct mm_shortage *s) {
     const struct mm_shortage begun = {{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE};

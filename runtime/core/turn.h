@@ -7,7 +7,7 @@
 #ifndef MM_CORE_TURN_H
 #define MM_CORE_TURN_H
 
-#include "runtime/port.h"
+#include "runtime/core/layout.h"
 
 /* How far a lane is that may have to wait. Nothing waits in a loop of its own: a warp goes on with one of its parts until that comes to a
  * barrier or ends, so the lanes that are here together take steps in turns, in one loop, until all are done. Each wait has a bound. */
@@ -16,10 +16,9 @@ enum mm_step {
     MM_STEP_WAIT,     /* to be called again: waits for another warp */
     MM_STEP_WAIT_HOST /* the same, for the host */
 };
-MM_FN void mm_step_wait(enum mm_step step) {
-    if (step == MM_STEP_WAIT) mm_wait();
-    if (step == MM_STEP_WAIT_HOST) mm_wait_host();
-}
+/* A pause of n accesses, one after the other, each somewhere else: thousands of warps that wait would fill the way to the word that they wait
+ * for, on which who ends their wait has to come, too; or, with instructions, its multiprocessor. */
+MM_FN void mm_pause(const struct mm_heap_ref *ref, uint32_t n) { mm_wait_elsewhere((uint64_t *)ref->made, MM_CLASS_COUNT * MM_MADE, n); }
 
 #define MM_ROUND_BUSY 1ull
 #define MM_ROUND_FOUND 2ull

@@ -38,14 +38,6 @@ MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
     return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE);
 }
 
-/* A pause of n accesses, one after the other, each somewhere else: thousands of warps that wait would fill the way to the words that they wait
- * for, on which who makes them has to come, too; or, with instructions, its multiprocessor. *at: where next. */
-MM_FN void mm_made_pause(const struct mm_heap_ref *ref, uint32_t n, uint32_t *at) {
-    MM_ROLLED
-    for (uint32_t i = 0; i < n; i++)
-        *at = (*at + (uint32_t)mm_load_relaxed_u64((uint64_t *)ref->made + *at % (MM_CLASS_COUNT * MM_MADE))) * 1664525u + 1013904223u;
-}
-
 /* Whether one more may make blocks of class c. */
 MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);

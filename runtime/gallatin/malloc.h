@@ -110,7 +110,6 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
             const int is_made = stage == MM_STAGE_MAKE;
             uint64_t made = 0;
-            uint32_t elsewhere = mm_warp_number() * 0x9e3779b1u;
             int is_there = 0, is_gone = 0, is_busy = 0;
             const int is_first = is_made && slice == 0;
             MM_ROLLED
@@ -119,7 +118,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
                 is_gone = is_made && mm_made_is_later(made, number, ref->classes[c].slices), is_busy = is_made && mm_made_is_of(made, number);
                 is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
                 if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || (is_first && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c))))) != 0) break;
-                mm_made_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE), &elsewhere);
+                mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
             }
             const uint32_t makes = mm_warp_ballot(here, is_first && !is_there && !is_gone && !is_busy);
             if (makes != 0) {
@@ -150,7 +149,8 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             mm_warp_sync(group);
             next = mm_warp_shuffle(group, next, first);
             if (shorts >> lane & 1) stage = (enum mm_stage)next, rounds = 0;
-            if (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) mm_wait();
+            if (lane == first && !is_to_sweep && (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) && is <= MM_SHORT_WAIT_HOST)
+                mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage.shortage);
         }
         mm_shortage_help(ref, here, is, &shortage.shortage);
         MM_ROLLED

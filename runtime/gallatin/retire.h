@@ -35,6 +35,9 @@ MM_FN_RARE uint64_t mm_block_take(const struct mm_heap_ref *ref, uint32_t page) 
     const uint64_t entry = mm_entry_make(generation, page, c);
     if (!mm_entry_is_of(entry, c) || !mm_table_has(ref, c, entry)) return MM_ENTRY_NONE; /* rubbish, or it is being made */
     MM_ROLLED
+    for (uint32_t i = 0; i < k.words; i++) /* most often not: then nothing is taken from those who want some */
+        if (mm_load_relaxed_u64(word + i) != mm_word_make(generation, mm_class_word_mask(k, i))) return MM_ENTRY_NONE;
+    MM_ROLLED
     for (; taken < k.words; taken++)
         if (!mm_cas_acq_rel_u64(word + taken, mm_word_make(generation, mm_class_word_mask(k, taken)), mm_word_make(generation, 0))) break;
     if (taken == k.words && mm_load_relaxed_u8(mm_page_owner(ref, page)) == c + 1) return entry;
@@ -101,12 +104,24 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
     }
     return mm_warp_ballot(here, got != 0) != 0;
 }
+
+/* See shortage.h. Class by class, from the end of its table on, where the entries are that go to the places of those that leave. */
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here) {
-    const uint32_t reached = mm_warp_shuffle(here, (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), mm_ctz(here));
-    int any = 0;
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here);
+    uint32_t got = 0;
     MM_ROLLED
-    for (uint32_t s = reached; s-- > 0;) any |= mm_segment_retire(ref, here, s);
-    return any;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        uint32_t left = mm_warp_shuffle(here, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), mm_ctz(here));
+        MM_ROLLED
+        for (; left > 0; left -= mm_at_most(left, many)) {
+            const uint64_t entry = rank < left ? mm_table_look(ref, c, left - 1 - rank, 0) : MM_ENTRY_NONE;
+            int is_one = mm_entry_is_of(entry, c);
+            if (is_one) is_one = mm_load_relaxed_u64(mm_page_words(ref, mm_entry_page(entry))) ==
+                                 mm_word_make(mm_entry_generation(entry), mm_class_word_mask(ref->classes[c], 0));
+            if (mm_warp_ballot(here, is_one) != 0) got += mm_blocks_retire(ref, here, is_one ? mm_entry_page(entry) : MM_TREE_NONE);
+        }
+    }
+    return mm_warp_ballot(here, got != 0) != 0;
 }
 
 #endif

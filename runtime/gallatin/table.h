@@ -89,8 +89,13 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
 
 /* Whether the table has this entry of class c: not yet, if its block is being made. Acquires. */
 MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry) {
-    const uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* rubbish, perhaps */
-    return at != NULL && mm_load_acquire_u64((uint64_t *)at) == entry;
+    int has = 0;
+    MM_ROLLED
+    for (uint32_t looks = 0; !has && looks < MM_ENTRY_LOOKS; looks++) { /* it may be moved meanwhile */
+        uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* rubbish, perhaps */
+        has = at != NULL && mm_load_acquire_u64(at) == entry;
+    }
+    return has;
 }
 
 /* Entries for n blocks, a segment's at most, that the caller is about to put there: the first one's number. */

@@ -11,8 +11,8 @@
  * Claim. The and that clears bits. They are the caller's if the word had the generation of the entry that led there; else the entry was
  *   stale, and bits that were cleared are put back: their block, whosever it is, cannot be retired meanwhile, since they are missing.
  *   (Bits in a word of an odd generation are a misuse of free, and are not put back.)
- * Ordering. Claims acquire, what frees releases (free.h). A block's owners, index and words are published by the words (make.h), so a claim
- *   that succeeds sees them, whatever the entry was read with.
+ * Ordering. Claims acquire, what frees releases (free.h). A block's owners are published by its words (make.h), so a claim that succeeds
+ *   sees them, whatever the entry was read with; its words and index by its entry (table.h), for who retires it.
  */
 #ifndef MM_GALLATIN_WORD_H
 #define MM_GALLATIN_WORD_H

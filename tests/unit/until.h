@@ -19,7 +19,7 @@ __attribute__((unused)) static uint32_t unit_run_take(const struct mm_heap_ref *
     while ((step = mm_run_take(ref, want, &search, &first, runs)) != MM_STEP_DONE) {
         mm_shortage_help(ref, 1, search.is, &search.shortage);
         search.is = MM_SHORT_WAIT;
-        mm_step_wait(step);
+        mm_shortage_wait(ref, step == MM_STEP_WAIT_HOST, &search.shortage);
     }
     return first;
 }
