@@ -116,6 +116,7 @@ MM_FN void mm_trap(void) { __builtin_trap(); }
 MM_FN uint64_t mm_now_ns(void) { return 0; } /* time stands still: what was refused stays so */
 MM_FN void mm_wait(void) { model_wait(); }
 MM_FN void mm_wait_host(void) { model_wait(); }
+MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) { (void)words, (void)many, (void)n; } /* a pause, without the steps */
 MM_FN uint32_t mm_wait_steps(uint32_t n) { return (void)n, 1; } /* the explorer counts waits, not their length */
 MM_FN int mm_is_due(uint64_t at_ns) { return (void)at_ns, 1; }
 
