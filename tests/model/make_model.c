@@ -264,7 +264,7 @@ static const struct model_scenario scenarios[] = {
     {"make-warp-mallocs", warp_three_pages, {a_must, a_must}, check_one, 0, 1},
     {"make-warp-mallocs-two", warp_three_pages, {a_two, a_two, a_must}, world_check_drained, 2, 1},
     {"make-warp-two-classes", warp_three_pages, {a_must, b_must, a_must}, world_check_drained, 2, 1},
-    {"make-warp-of-two-pages", warp_three_pages, {two_keep, a_must, a_keep}, world_check_drained, 2, 0},
+    {"make-warp-of-two-pages", warp_three_pages, {two_keep, a_must, a_keep}, world_check_drained, 2, 1},
     {"make-warp-no-pages", warp_no_page, {a_keep, a_keep}, world_check_drained, 0, 0},
     {"make-warp-no-pages-two-classes", warp_no_page, {a_keep, b_keep}, world_check_drained, 0, 0},
 };
