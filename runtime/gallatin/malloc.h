@@ -110,20 +110,22 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
             const int is_made = stage == MM_STAGE_MAKE;
             uint64_t made = 0;
-            int is_there = 0, is_gone = 0, is_busy = 0;
+            int is_there = 0, is_gone = 0, is_busy = 0, may = 0;
             const int is_first = is_made && slice == 0;
             MM_ROLLED
-            for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++, polls++) { /* few instructions: who makes it wants the multiprocessor, too */
+            for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++) { /* few instructions: who makes it wants the multiprocessor, too */
                 if (is_made) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
                 is_gone = is_made && mm_made_is_later(made, number, ref->classes[c].slices), is_busy = is_made && mm_made_is_of(made, number);
                 is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
-                if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || (is_first && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c))))) != 0) break;
+                may = is_first && !is_there && !is_gone && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c));
+                polls++; /* also if it is another lane that goes on */
+                if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || may)) != 0) break;
                 mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
             }
-            const uint32_t makes = mm_warp_ballot(here, is_first && !is_there && !is_gone && !is_busy);
+            const uint32_t makes = mm_warp_ballot(here, may);
             if (makes != 0) {
                 const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, number, of);
-                mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) >= MM_MAKE_POLLS);
+                mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS);
                 if (is_made && !is_gone) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
                 is_there = is_made && !is_gone && mm_made_is_of(made, number) && mm_made_index(made) != MM_MADE_BUSY;
             }
@@ -135,7 +137,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (is_there && q == 0) mm_tickets_skip(ref, c, number);
             if (q != 0) p = q, stage = MM_STAGE_DONE;
             else if (is_gone) stage = MM_STAGE_DRAW, rounds = 0;
-            else if (is_block || (is_made && !is_there && !(is_first && !is_busy) && ++polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
+            else if (is_block || (is_made && !is_there && !(is_first && !is_busy) && polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
             else if (is_there) stage = MM_STAGE_SHORT, mm_class_stay(ref, c);
         }
         const uint32_t shorts = mm_warp_ballot(group, stage == MM_STAGE_SHORT || stage == MM_STAGE_SWEEP);

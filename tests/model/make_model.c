@@ -29,6 +29,10 @@ static void make_0(void) {
     mm_blocks_make(&ref, 1, A, 0, 1);
     model_progress();
 }
+static void make_lane(void) {
+    mm_blocks_make(&ref, 3, A, 0, 1);
+    model_progress();
+}
 /* Looks into a block through whatever entry is there. */
 static void look_0(void) {
     for (uint32_t i = 0; i < 2; i++) {
@@ -99,6 +103,11 @@ static void two_drawn_four(void) { drawn(2, 4); }
 static void four_drawn(void) { drawn(4, 2); }
 static void four_drawn_one(void) { drawn(4, 1); }
 static void six_drawn(void) { drawn(6, 3); }
+/* Threads 0 and 1 are the lanes of a warp. */
+static void warp_four_drawn(void) { drawn(4, 3), world_warp(0, 2); }
+static void warp_four_drawn_one(void) { four_drawn_one(), world_warp(0, 2); }
+static void warp_three_pages(void) { pages(3), world_warp(0, 2); }
+static void warp_no_page(void) { no_page(), world_warp(0, 2); }
 static void one_of_four_drawn(void) {
     drawn(1, 1);
     world_cut(A, 4);
@@ -110,6 +119,12 @@ static void stands(void) {
     mm_class_at(&ref, A)->makers = 1;
     *mm_made_at(&ref, A, 0) = mm_made_make(0, MM_MADE_BUSY);
 }
+/* The same before he claims its number. */
+static void stands_early(void) {
+    pages(3);
+    mm_class_at(&ref, A)->makers = 1;
+}
+static void warp_stands_early(void) { stands_early(), world_warp(0, 2); }
 /* No pages, and the class was to grow. */
 static void no_page_growing(void) {
     no_page();
@@ -138,10 +153,19 @@ static void check_stands(void) {
     *made = was;
 }
 static uint32_t blocks_of(uint32_t c) { return mm_class_at(&ref, c)->count; }
+static void check_stands_early(void) {
+    mm_class_at(&ref, A)->makers--;
+    world_check_drained();
+    mm_class_at(&ref, A)->makers++;
+}
 /* What one wanted was made, and no more. */
 static void check_one(void) {
     world_check_drained();
     model_require(blocks_of(A) == 1, "%u blocks were made, and one was wanted", blocks_of(A));
+}
+static void check_two(void) {
+    world_check_drained();
+    model_require(blocks_of(A) == 2, "%u blocks were made, and there were tickets for two", blocks_of(A));
 }
 /* All pages are in use: who got nothing got NULL. */
 static void check_two_null(void) {
@@ -232,5 +256,16 @@ static const struct model_scenario scenarios[] = {
     {"make-when-a-page-comes", no_page, {a_once, free_b}, world_check_drained, 2, 0},
     {"make-when-b-ends", b_has_it, {a_once, free_b, a_keep}, world_check_drained, 2, 0},
     {"make-tickets-begin-again", wraps, {a_two, a_must}, world_check_drained, 2, 1},
+    {"make-warp", warp_four_drawn, {make_lane, make_lane, look_0}, check_two, 0, 0},
+    {"make-warp-against-one", warp_four_drawn, {make_lane, make_lane, make_0}, world_check_drained, 0, 0},
+    {"make-warp-few-pages", warp_four_drawn_one, {make_lane, make_lane, look_0}, check_one, 0, 0},
+    {"make-maker-stands-early", stands_early, {a_must, a_must}, check_stands_early, 0, 0},
+    {"make-warp-maker-stands", warp_stands_early, {a_must, b_must}, check_stands_early, 0, 0},
+    {"make-warp-mallocs", warp_three_pages, {a_must, a_must}, check_one, 0, 1},
+    {"make-warp-mallocs-two", warp_three_pages, {a_two, a_two, a_must}, world_check_drained, 2, 1},
+    {"make-warp-two-classes", warp_three_pages, {a_must, b_must, a_must}, world_check_drained, 2, 1},
+    {"make-warp-of-two-pages", warp_three_pages, {two_keep, a_must, a_keep}, world_check_drained, 2, 1},
+    {"make-warp-no-pages", warp_no_page, {a_keep, a_keep}, world_check_drained, 0, 0},
+    {"make-warp-no-pages-two-classes", warp_no_page, {a_keep, b_keep}, world_check_drained, 0, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }
