@@ -242,6 +242,9 @@ if [[ $parts == *tool* ]]; then
         "$bin/ptxas" -c -arch="sm_${archs[0]}" $name.ptx -o $name-first.cubin || fail "ptxas of $name.ptx"
         same "a YIELD in $name.ptx" "$(pieces $name-first.cubin | awk "$yield"' {print "yes"; exit}')" yes
     done
+    ptx "${archs[0]}" "$sleeps" >only.ptx
+    "$bin/ptxas" -c -arch="sm_${archs[0]}" only.ptx -o only.cubin || fail "ptxas of only.ptx"
+    same "a NANOSLEEP and no YIELD" "$("$mmunyield" -n only.cubin; echo $?)" "sm_${archs[0]}: 0 YIELD, 1 NANOSLEEP"$'\n'1
     refusals loads-first.cubin
     others loads-first.cubin sleeps-first.cubin
     replaced
