@@ -151,10 +151,10 @@
 /* Architectures of the GPUs of one machine for which a library is linked, one image each. */
 #define MM_LINK_ARCHS_MAX 8
 
-/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. The metadata of a device of 80 GB add 14 MiB, of 140 GB 18. */
+/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. The metadata of a device of 80 GB add 16 MiB, of 140 GB 22. */
 #define MM_HOST_FIRST_SEGMENTS 16
 
-/* Zeros that metadata are cleared from, by copies: 11 MiB of them for a device of 128 GiB. Page-locked, one such
+/* Zeros that metadata are cleared from, by copies: 14 MiB of them for a device of 128 GiB. Page-locked, one such
  * piece for each heap; else pageable, which the driver copies once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
