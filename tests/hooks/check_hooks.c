@@ -135,7 +135,7 @@ END_TEST
     "using the default\n"
 #define NOT_MS " is not understood; expected milliseconds, 0 to 60000; using 2000\n"
 #define LESS(asked)                                                                                       \
-    "mm: heap on device 0 is 7.4 GiB instead of " asked " (8.0 GiB are free, a part stays so for the driver)\n"
+    "mm: heap on device 0 is 7.3 GiB instead of " asked " (8.0 GiB are free, a part stays so for the driver)\n"
 
 static const struct {
     const char *setting, *segments, *err;
