@@ -85,12 +85,13 @@
 /* Looks for a block's entry, which may be on its way to another place. */
 #define MM_ENTRY_LOOKS 4
 
-/* Pages looked at for blocks to retire, by each lane, before the heap grows. */
+/* Pages looked at for blocks to retire, by each lane, before the heap grows; and so many at once, if all are looked at. */
 #define MM_RETIRE_LOOKS 4
+#define MM_RETIRE_AT_ONCE 4
 
 /* Complete searches that find nothing, with pauses between, before malloc answers NULL: what others have in hand for the moment comes to
  * light meanwhile. */
-#define MM_NULL_TRIES 3
+#define MM_NULL_TRIES 2
 
 /* Iterations of any waiting loop on the device before it gives up. Each loads a word that other multiprocessors write, which takes 330
  * cycles and more: at least 0.35 s. */

@@ -92,12 +92,41 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
     return mm_warp_sum(here, got);
 }
 
-/* Pages of segment s that are of blocks: their bits. */
-MM_FN uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
-    uint8_t *owner = mm_page_owner(ref, s * MM_SEGMENT_PAGES);
-    uint64_t pages = 0;
-    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8) pages |= (uint64_t)mm_bytes_below_128(owner + i) << i;
-    return pages;
+/* Pages of segment s at which blocks begin: their bits. */
+MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t blocks = 0, any = 0;
+    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8) any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all on their way at once */
+    MM_ROLLED
+    for (uint32_t i = 0; any != 0 && i < MM_SEGMENT_PAGES; i += 8) {
+        uint64_t owners = mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i));
+        MM_ROLLED
+        for (uint32_t page = i; owners != 0; page++, owners >>= 8) {
+            const uint32_t c = ((uint32_t)owners & 255) - 1;
+            if (c < MM_CLASS_COUNT && (page & ((1u << ref->classes[c].page_shift) - 1)) == 0) blocks |= 1ull << page;
+        }
+    }
+    return blocks;
+}
+
+/* Those of them whose first word says that they are free. */
+MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t free = 0, rest = mm_segment_blocks(ref, s);
+    MM_ROLLED
+    while (rest != 0) {
+        uint64_t word[MM_RETIRE_AT_ONCE];
+        uint32_t page[MM_RETIRE_AT_ONCE], c[MM_RETIRE_AT_ONCE];
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++) {
+            page[i] = rest != 0 ? mm_ctz(rest) : page[0];
+            rest &= rest - 1;
+        }
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++) {
+            word[i] = mm_load_relaxed_u64(mm_page_words(ref, s * MM_SEGMENT_PAGES + page[i]));
+            c[i] = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + page[i])) - 1;
+        }
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++)
+            if (c[i] < MM_CLASS_COUNT && mm_word_free(word[i]) == mm_class_word_mask(ref->classes[c[i]], 0)) free |= 1ull << page[i];
+    }
+    return free;
 }
 
 /* Retires the blocks of segment s that are free, of those that begin at its pages `pages`. Returns whether there were any. All lanes of `here` call,
@@ -123,7 +152,7 @@ MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here
     MM_ROLLED
     for (uint32_t left = mm_warp_shuffle(here, (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), mm_ctz(here)); left > 0;
          left -= mm_at_most(left, many)) {
-        const uint64_t pages = rank < left ? mm_segment_blocks(ref, left - 1 - rank) : 0;
+        const uint64_t pages = rank < left ? mm_segment_free_blocks(ref, left - 1 - rank) : 0;
         MM_ROLLED
         for (uint32_t rest = mm_warp_ballot(here, pages != 0); rest != 0; rest &= rest - 1) {
             const uint32_t of = mm_ctz(rest), s = mm_warp_shuffle(here, left - 1 - rank, of);
