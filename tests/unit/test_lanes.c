@@ -553,6 +553,7 @@ START_TEST(sweep_shares) {
             mm_cpu_free(&heap, slice_of_word(w + 1, 0));
             of(c_)->swept = w; /* a look sees both */
             unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
+            for (uint32_t i = 0; i < UNIT_LANES; i++) unit_holds(p_of[i] != (uint64_t)(uintptr_t)slice_of_word(w + 1, 0), "of two words, although one has enough");
         }
         unit_eq(unit_misuses(&heap), 0);
     }
@@ -598,6 +599,36 @@ START_TEST(sweep_meets) {
         if (is_over && at_ > 3L * words) break;
     }
     unit_eq(unit_misuses(&heap), 0);
+}
+END_TEST
+
+/* Nearly all of a heap is taken: of the lanes that want a slice as many get one as there are, each another one, wherever they are; the others NULL. */
+static void *malloc_of[UNIT_LANES];
+static void malloc_mine(uint32_t lane) { malloc_of[lane] = mm_heap_malloc(ref, mm_class_bytes(c_)); }
+START_TEST(last_slices) {
+    const uint32_t c = mm_class_of(_i ? 48 : 128), all = SEGMENTS * unit_slices(c), bytes = mm_class_bytes(c);
+    void **held = (void **)calloc(all, sizeof *held);
+    c_ = c;
+    for (uint32_t i = 0; i < all; i++) unit_holds((held[i] = mm_cpu_malloc(&heap, bytes)) != NULL, "NULL before the last slice");
+    for (int round = 0; round < 60; round++) {
+        const uint32_t here = random_here(1), many = mm_popcount(here), apart = all / 12;
+        const uint32_t n = random_below(UNIT_LANES + 3);
+        uint64_t nulls = mm_cpu_null_count(&heap);
+        uint32_t got = 0, from = random_below(all);
+        for (uint32_t i = 0; i < n; i++) mm_cpu_free(&heap, held[(from + i * apart) % all]);
+        memset(malloc_of, 0, sizeof malloc_of);
+        together(malloc_mine, here, 1u << random_below(8));
+        for (uint32_t i = 0; i < UNIT_LANES; i++) got += malloc_of[i] != NULL;
+        unit_eq(got, mm_at_most(n, many));
+        unit_eq(mm_cpu_null_count(&heap), nulls + many - got);
+        unit_sound(&heap, ((uint64_t)all - n + got) * bytes);
+        for (uint32_t i = got; i < n; i++) unit_holds(mm_cpu_malloc(&heap, bytes) != NULL, "NULL while there is one");
+        unit_holds(mm_cpu_malloc(&heap, bytes) == NULL, "more than there is");
+    }
+    for (uint32_t i = 0; i < all; i++) mm_cpu_free(&heap, held[i]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(held);
 }
 END_TEST
 
@@ -683,11 +714,15 @@ START_TEST(some_that_is_free) {
             sum += before - owned_pages();
             unit_sound(&heap, live);
         }
-        const uint32_t c = mm_class_of(16), before = of(c)->count; /* a table that others are at is left alone */
-        of(c)->lock = 1;
-        together(retire_some, MM_WARP_ALL, 1);
-        unit_eq(of(c)->count, before);
-        of(c)->lock = 0;
+        const uint32_t before = owned_pages(); /* tables that others are at are left alone: nobody waits */
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 1;
+        looks_ = 0;
+        unit_warps_each_step = count_looks;
+        together(retire_some, MM_WARP_ALL, TOGETHER);
+        unit_warps_each_step = NULL;
+        unit_le(looks_, UNIT_LANES * (2 + 3 * MM_RETIRE_LOOKS));
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 0;
+        unit_eq(owned_pages(), before);
         for (uint32_t i = 0; i < holds; i++) mm_cpu_free(&heap, held[i]);
         unit_fresh(&heap, SEGMENTS);
     }
@@ -748,6 +783,7 @@ int main(void) {
     const TTest *const sweeps[] = {sweep_finds, sweep_goes_on, sweep_gives_up, sweep_shares};
     for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) tcase_add_loop_test(tests, sweeps[i], 0, 2);
     tcase_add_loop_test(tests, sweep_meets, 0, 4);
+    tcase_add_loop_test(tests, last_slices, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
