@@ -14,10 +14,10 @@ suites=(class tree segment word table make null run grow heap report usage guard
 
 # Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
-    local suite source extra
+    local suite source extra list=("$2")
     cd "$1" || exit
-    for suite in "$2" "${suites[@]/#$2/}"; do
-        [[ -n $suite ]] || continue
+    for suite in "${suites[@]}"; do [[ $suite == "$2" ]] || list+=("$suite"); done
+    for suite in "${list[@]}"; do
         source=$suite extra=()
         case $suite in
         interleave | schedule) extra=(-include tests/unit/small.h) ;;
