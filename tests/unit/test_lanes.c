@@ -510,12 +510,13 @@ START_TEST(sweep_gives_up) {
 }
 END_TEST
 
-/* Some are free: each sweep gets at least one, for lanes that want one, each slice once, until there are none. A word that has enough serves all. */
+/* Some are free: each sweep gets at least one, for lanes that want one, each slice once, until there are none. What one look sees is shared;
+ * a word that has enough serves all. */
 START_TEST(sweep_shares) {
     for (int round = 0; round < 60; round++) {
-        const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 4);
+        const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 12);
         const uint64_t bytes = mm_class_bytes(c_);
-        uint64_t live = 4ull * mm_class_slices(c_) * bytes, taken[40];
+        uint64_t live = 12ull * mm_class_slices(c_) * bytes, taken[40];
         uint32_t left = 0, sweeps = 0, n = 0;
         for (uint32_t i = 1 + random_below(20); i > 0; i--) {
             void *p = slice_of_word(random_below(words), random_below(32));
@@ -542,13 +543,17 @@ START_TEST(sweep_shares) {
         }
         unit_eq(n, all);
         unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), 0);
-        const uint32_t w = random_below(words - 1); /* the last word of a block may have few */
-        for (uint32_t i = 0; i < 9 && w % ref->classes[c_].words + 1 < ref->classes[c_].words; i++) mm_cpu_free(&heap, slice_of_word(w, 3 * i));
-        if (w % ref->classes[c_].words + 1 < ref->classes[c_].words) {
-            mm_cpu_free(&heap, slice_of_word(w + 1, 0));
-            of(c_)->swept = w; /* a look sees both */
+        const uint32_t each = ref->classes[c_].words, w = random_below(words - UNIT_LANES);
+        of(c_)->swept = w; /* one look sees a slice in each of some words: one for each lane */
+        for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, slice_of_word(w + i, 7));
+        unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
+        if (w % each + 1 < each || each == 1) { /* and here one that has enough for all, behind one that has one; the last word of a block has few */
+            const uint32_t rich = (w + 1) % each + 1 < each || each == 1 ? w + 1 : w, poor = 2 * w + 1 - rich;
+            for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, slice_of_word(rich, 3 * i));
+            mm_cpu_free(&heap, slice_of_word(poor, 0));
+            of(c_)->swept = w;
             unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
-            for (uint32_t i = 0; i < UNIT_LANES; i++) unit_holds(p_of[i] != (uint64_t)(uintptr_t)slice_of_word(w + 1, 0), "of two words, although one has enough");
+            for (uint32_t i = 0; i < UNIT_LANES; i++) unit_holds(p_of[i] != (uint64_t)(uintptr_t)slice_of_word(poor, 0), "of two words, although one has enough");
         }
         unit_eq(unit_misuses(&heap), 0);
     }
