@@ -151,10 +151,9 @@ END_TEST
 START_TEST(not_all_can_go) {
     static const uint32_t some[] = {16, 48, 64};
     for (int round = 0; round < 600; round++) {
-        uint32_t n[3];
-        uint64_t live = 0, gone[3] = {0, 0, 0};
-        void *held[3 * 6];
-        uint32_t holds = 0, page_at[18], class_at[18], is_live[18], all = 0;
+        uint32_t n[3], gone[3] = {0, 0, 0}, page_at[18], class_at[18], is_live[18], all = 0, holds = 0;
+        uint64_t live = 0;
+        void *held[18];
         for (uint32_t k = 0; k < 3; k++) {
             const uint32_t c = mm_class_of(some[k]);
             n[k] = 1 + random_below(6);
@@ -190,7 +189,7 @@ START_TEST(not_all_can_go) {
         }
         for (uint32_t i = 0; i < UNIT_LANES; i++)
             if (whose[i] < 0) unit_eq(got_of[i], 0);
-        for (uint32_t k = 0; k < 3; k++) dense(mm_class_of(some[k]), n[k] - (uint32_t)gone[k]);
+        for (uint32_t k = 0; k < 3; k++) dense(mm_class_of(some[k]), n[k] - gone[k]);
         unit_sound(&heap, live);
         for (uint32_t i = 0; i < holds; i++) mm_cpu_free(&heap, held[i]);
         unit_eq(unit_misuses(&heap), 0);
@@ -227,14 +226,14 @@ END_TEST
 /* ---- Who comes in between ---- */
 
 static uint32_t c_, n_;
-static uint64_t goes_;
+static uint64_t goes_, others_; /* of its n_ blocks, those that lanes retire; that others do */
 static long at_, put_at_, steps_, emptied_; /* emptied_: how often the last entries were nothing when the count changed */
 static void (*other_)(void), (*later_)(void);
 static int has_later_;
 /* At each step each block that stays is in the table, where it says. */
 static void stays_found(void) {
     for (uint32_t i = 0; i < n_; i++) {
-        if (goes_ >> i & 1) continue;
+        if ((goes_ | others_) >> i & 1) continue;
         const uint32_t index = *mm_table_index(ref, mm_entry_page(was[i]));
         unit_holds(entry_at(c_, index) == was[i], "step %ld: a block that stays is not in the table", steps_);
     }
@@ -289,8 +288,11 @@ static void put_one(void) { mm_table_put(ref, c_, index_, new_page_, mm_block_ma
 static void claim_one(void) { p_ = mm_slices_claim(ref, 1, 1, was[mm_ctz(goes_)], 3, c_); }
 static uint32_t other_got_;
 static void retire_a_goer(void) { other_got_ = mm_blocks_retire(ref, 1, mm_entry_page(was[mm_ctz(goes_)])); }
-static uint32_t victim_;
-static void retire_another(void) { other_got_ = mm_blocks_retire(ref, 1, victim_); }
+static uint64_t locked_;
+static void retire_another(void) {
+    locked_ = of(c_)->lock;
+    other_got_ = mm_blocks_retire(ref, 1, mm_entry_page(was[mm_ctz(others_)]));
+}
 
 /* A block is made while some go: whatever the step, those go, the new one is there, and there are no holes. */
 START_TEST(a_maker_comes) {
@@ -335,27 +337,21 @@ START_TEST(a_maker_is_slow) {
 }
 END_TEST
 
-/* A slice of a block that is to go is claimed, or the block is retired by another, or another block is: each block goes once or stays. */
+/* A slice of a block that is to go is claimed, or the block is retired by another, or another block is: each block goes once, and none stays but that of
+ * which something is in use, or which came to a locked table. */
 START_TEST(others_come) {
+    static void (*const acts[])(void) = {claim_one, retire_a_goer, retire_another};
     c_ = mm_class_of(_i % 2 ? 48 : 16), goes_ = patterns[_i / 2];
     const uint32_t k = mm_popcount(goes_), pages = 1u << mm_class_page_shift(c_);
     later_ = NULL;
-    for (int which = 0; which < (goes_ == 0x3f ? 2 : 3); which++)
+    for (int which = 0; which < (k == 6 ? 2 : 3); which++)
         for (long at = 0;; at++) {
             six_blocks();
-            p_ = 0, other_got_ = 0;
-            other_ = which == 0 ? claim_one : which == 1 ? retire_a_goer : retire_another;
-            victim_ = mm_entry_page(entry_at(c_, mm_ctz(~goes_)));
-            if (which == 2) goes_ |= 1ull << mm_ctz(~goes_); /* it need not be found at each step */
-            const uint64_t all = goes_;
-            goes_ = patterns[_i / 2];
-            nobody_retires();
-            const long steps = which == 2 ? (goes_ = all, retire_with(random_here(k + 1), at, 0)) : retire_with(random_here(k), at, 0);
-            goes_ = patterns[_i / 2];
-            const uint32_t gone = gone_now() + (other_got_ != 0), asked = which == 2 ? k + 1 : k;
-            unit_holds(gone == asked - (p_ != 0) || (which != 0 && gone <= asked), "%u of %u went", gone, asked);
-            unit_holds(other_got_ == 0 || other_got_ == pages, "%u pages", other_got_);
-            dense(c_, 6 - gone);
+            p_ = 0, other_got_ = 0, other_ = acts[which], others_ = which == 2 ? 1ull << mm_ctz(~goes_) : 0;
+            const long steps = retire_with(random_here(k), at, 0);
+            unit_eq(gone_now() + (which == 1 && other_got_ != 0), k - (p_ != 0));
+            unit_eq(other_got_, which == 0 || (which == 1 && gone_now() == k) || (which == 2 && locked_) ? 0 : pages);
+            dense(c_, 6 - gone_now() - (other_got_ != 0));
             unit_sound(&heap, p_ ? mm_class_bytes(c_) : 0);
             if (p_) mm_cpu_free(&heap, (void *)p_);
             unit_eq(unit_misuses(&heap), 0);
@@ -471,8 +467,7 @@ START_TEST(sweep_goes_on) {
     const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 12);
     for (int round = 0; round < 300; round++) {
         const uint32_t here = random_here(1), many = mm_popcount(here);
-        uint32_t a = random_below(words), b = random_below(words);
-        if (a > b) { const uint32_t swap = a; a = b, b = swap; }
+        const uint32_t one = random_below(words), other = random_below(words), a = mm_at_most(one, other), b = one + other - a;
         if (b - a < many || a + words - b < 2 * many) continue; /* one look sees both */
         mm_cpu_free(&heap, slice_of_word(a, 1)), mm_cpu_free(&heap, slice_of_word(b, 2));
         of(c_)->swept = a + 1 + random_below(b - a);
@@ -515,12 +510,13 @@ START_TEST(sweep_gives_up) {
 }
 END_TEST
 
-/* Some are free: each sweep gets at least one, for lanes that want one, each slice once, until there are none. A word that has enough serves all. */
+/* Some are free: each sweep gets at least one, for lanes that want one, each slice once, until there are none. What one look sees is shared;
+ * a word that has enough serves all. */
 START_TEST(sweep_shares) {
     for (int round = 0; round < 60; round++) {
-        const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 4);
+        const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 12);
         const uint64_t bytes = mm_class_bytes(c_);
-        uint64_t live = 4ull * mm_class_slices(c_) * bytes, taken[40];
+        uint64_t live = 12ull * mm_class_slices(c_) * bytes, taken[40];
         uint32_t left = 0, sweeps = 0, n = 0;
         for (uint32_t i = 1 + random_below(20); i > 0; i--) {
             void *p = slice_of_word(random_below(words), random_below(32));
@@ -547,12 +543,17 @@ START_TEST(sweep_shares) {
         }
         unit_eq(n, all);
         unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), 0);
-        const uint32_t w = random_below(words - 1); /* the last word of a block may have few */
-        for (uint32_t i = 0; i < 9 && w % ref->classes[c_].words + 1 < ref->classes[c_].words; i++) mm_cpu_free(&heap, slice_of_word(w, 3 * i));
-        if (w % ref->classes[c_].words + 1 < ref->classes[c_].words) {
-            mm_cpu_free(&heap, slice_of_word(w + 1, 0));
-            of(c_)->swept = w; /* a look sees both */
+        const uint32_t each = ref->classes[c_].words, w = random_below(words - UNIT_LANES);
+        of(c_)->swept = w; /* one look sees a slice in each of some words: one for each lane */
+        for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, slice_of_word(w + i, 7));
+        unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
+        if (w % each + 1 < each || each == 1) { /* and here one that has enough for all, behind one that has one; the last word of a block has few */
+            const uint32_t rich = (w + 1) % each + 1 < each || each == 1 ? w + 1 : w, poor = 2 * w + 1 - rich;
+            for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, slice_of_word(rich, 3 * i));
+            mm_cpu_free(&heap, slice_of_word(poor, 0));
+            of(c_)->swept = w;
             unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
+            for (uint32_t i = 0; i < UNIT_LANES; i++) unit_holds(p_of[i] != (uint64_t)(uintptr_t)slice_of_word(poor, 0), "of two words, although one has enough");
         }
         unit_eq(unit_misuses(&heap), 0);
     }
@@ -597,6 +598,70 @@ START_TEST(sweep_meets) {
         unit_sound(&heap, live);
         if (is_over && at_ > 3L * words) break;
     }
+    unit_eq(unit_misuses(&heap), 0);
+}
+END_TEST
+
+/* Nearly all of a heap is taken: of the lanes that want a slice as many get one as there are, each another one, wherever they are; the others NULL. */
+static void *malloc_of[UNIT_LANES];
+static void malloc_mine(uint32_t lane) { malloc_of[lane] = mm_heap_malloc(ref, mm_class_bytes(c_)); }
+START_TEST(last_slices) {
+    const uint32_t c = mm_class_of(_i ? 48 : 128), all = SEGMENTS * unit_slices(c), bytes = mm_class_bytes(c);
+    void **held = (void **)calloc(all, sizeof *held);
+    c_ = c;
+    for (uint32_t i = 0; i < all; i++) unit_holds((held[i] = mm_cpu_malloc(&heap, bytes)) != NULL, "NULL before the last slice");
+    for (int round = 0; round < 60; round++) {
+        const uint32_t here = random_here(1), many = mm_popcount(here), apart = all / 12;
+        const uint32_t n = random_below(UNIT_LANES + 3);
+        uint64_t nulls = mm_cpu_null_count(&heap);
+        uint32_t got = 0, from = random_below(all);
+        for (uint32_t i = 0; i < n; i++) mm_cpu_free(&heap, held[(from + i * apart) % all]);
+        memset(malloc_of, 0, sizeof malloc_of);
+        together(malloc_mine, here, 1u << random_below(8));
+        for (uint32_t i = 0; i < UNIT_LANES; i++) got += malloc_of[i] != NULL;
+        unit_eq(got, mm_at_most(n, many));
+        unit_eq(mm_cpu_null_count(&heap), nulls + many - got);
+        unit_sound(&heap, ((uint64_t)all - n + got) * bytes);
+        for (uint32_t i = got; i < n; i++) unit_holds(mm_cpu_malloc(&heap, bytes) != NULL, "NULL while there is one");
+        unit_holds(mm_cpu_malloc(&heap, bytes) == NULL, "more than there is");
+    }
+    for (uint32_t i = 0; i < all; i++) mm_cpu_free(&heap, held[i]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(held);
+}
+END_TEST
+
+/* Who has lost the slices that it saw to somebody else goes on to the next ones. */
+START_TEST(sweep_loses) {
+    const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 20), each = ref->classes[c_].words;
+    const uint64_t live = 20ull * mm_class_slices(c_) * mm_class_bytes(c_);
+    only_ = slice_of_word(3 * each, 5);
+    void *next = slice_of_word(words - 1, 6);
+    uint32_t lost = 0;
+    other_ = take_only;
+    for (at_ = 0;; at_++) {
+        const uint32_t here = random_here(1), need = random_need(here);
+        mm_cpu_free(&heap, only_), mm_cpu_free(&heap, next);
+        of(c_)->swept = 0, others_p_ = 0, steps_ = 0, need_ = need;
+        memset(p_of, 0, sizeof p_of);
+        unit_warps_each_step = sweep_step;
+        together(sweep_mine, here, TOGETHER);
+        unit_warps_each_step = NULL;
+        const uint64_t p = swept_slice();
+        lost += p == (uint64_t)(uintptr_t)next;
+        if (p == (uint64_t)(uintptr_t)only_) {
+            unit_eq(others_p_, 0);
+            unit_eq(sweep(here, need), 1);
+            unit_eq(swept_slice(), (uint64_t)(uintptr_t)next);
+        } else {
+            unit_eq(p, (uint64_t)(uintptr_t)next);
+            unit_eq(others_p_, (uint64_t)(uintptr_t)only_);
+        }
+        unit_sound(&heap, live);
+        if (steps_ <= at_ && at_ > 8L * words) break;
+    }
+    unit_lt(0, lost);
     unit_eq(unit_misuses(&heap), 0);
 }
 END_TEST
@@ -683,11 +748,15 @@ START_TEST(some_that_is_free) {
             sum += before - owned_pages();
             unit_sound(&heap, live);
         }
-        const uint32_t c = mm_class_of(16), before = of(c)->count; /* a table that others are at is left alone */
-        of(c)->lock = 1;
-        together(retire_some, MM_WARP_ALL, 1);
-        unit_eq(of(c)->count, before);
-        of(c)->lock = 0;
+        const uint32_t before = owned_pages(); /* tables that others are at are left alone: nobody waits */
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 1;
+        looks_ = 0;
+        unit_warps_each_step = count_looks;
+        together(retire_some, MM_WARP_ALL, TOGETHER);
+        unit_warps_each_step = NULL;
+        unit_le(looks_, UNIT_LANES * (2 + 3 * MM_RETIRE_LOOKS));
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 0;
+        unit_eq(owned_pages(), before);
         for (uint32_t i = 0; i < holds; i++) mm_cpu_free(&heap, held[i]);
         unit_fresh(&heap, SEGMENTS);
     }
@@ -745,9 +814,10 @@ int main(void) {
     tcase_add_loop_test(tests, a_maker_is_slow, 0, 2 * PATTERNS);
     tcase_add_loop_test(tests, others_come, 0, 2 * PATTERNS);
     tcase_add_loop_test(tests, warps_retire, 0, 4);
-    const TTest *const sweeps[] = {sweep_finds, sweep_goes_on, sweep_gives_up, sweep_shares};
+    const TTest *const sweeps[] = {sweep_finds, sweep_goes_on, sweep_gives_up, sweep_shares, sweep_loses};
     for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) tcase_add_loop_test(tests, sweeps[i], 0, 2);
     tcase_add_loop_test(tests, sweep_meets, 0, 4);
+    tcase_add_loop_test(tests, last_slices, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

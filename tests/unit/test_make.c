@@ -109,6 +109,26 @@ START_TEST(claims_of_numbers) {
 }
 END_TEST
 
+/* Two claim a number at the same time: one of them has it. */
+static int claimed_, others_claimed_;
+static void no_claims(void) {
+    *mm_made_at(ref, 15, 7) = mm_made_none(7);
+    claimed_ = others_claimed_ = 0;
+}
+static void claim_one(void) { claimed_ = mm_made_claim(ref, 15, 7); }
+static void claim_other(void) { others_claimed_ = mm_made_claim(ref, 15, 7); }
+static void claim_later(void) { others_claimed_ = mm_made_claim(ref, 15, 7 + MM_MADE); }
+static void one_has_it(void) { unit_eq(claimed_ + others_claimed_, 1); }
+static void later_has_it(void) {
+    unit_eq(others_claimed_, 1);
+    unit_eq(made_at(15, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
+}
+START_TEST(claims_meet) {
+    unit_lt(1, unit_at_each_step(no_claims, claim_one, claim_other, one_has_it));
+    unit_lt(1, unit_at_each_step(no_claims, claim_one, claim_later, later_has_it));
+}
+END_TEST
+
 /* As many as there are tickets for, no more than a segment has. */
 START_TEST(unit) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
@@ -558,7 +578,7 @@ int main(void) {
     TCase *tests = tcase_create("blocks");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, unit, makers, makers_meet, several_at_once, fewer_pages, no_pages,
+    const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, claims_meet, unit, makers, makers_meet, several_at_once, fewer_pages, no_pages,
                                 ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, growing, who_draws_tickets, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, tickets_begin_again, 0, 5);
