@@ -125,8 +125,8 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             const uint32_t makes = mm_warp_ballot(here, may);
             if (makes != 0) {
                 const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, number, of);
-                mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS);
-                if (is_made && !is_gone) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+                const uint64_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS);
+                if (is_made && !is_gone) made = now != 0 && c == class_ && number == which ? now : mm_load_relaxed_u64(mm_made_at(ref, c, number));
                 is_there = is_made && !is_gone && mm_made_is_of(made, number) && mm_made_index(made) != MM_MADE_BUSY;
             }
             mm_warp_sync(here);

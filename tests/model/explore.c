@@ -489,14 +489,17 @@ static int chosen(const char *name, const char *only) {
 int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count) {
     const char *only = argc > 1 ? argv[1] : "";
     const double seconds = argc > 2 ? atof(argv[2]) : 60;
-    const int bound = argc > 3 ? atoi(argv[3]) : -1;
+    const char *asked = argc > 3 ? argv[3] : "";
+    const uint32_t most = (uint32_t)abs(atoi(asked));
     int incomplete = 0;
     arena = malloc(ARENA_BYTES);
     for (uint32_t i = 0; i < count; i++) {
         if (!chosen(all[i].name, only)) continue;
         scenario = &all[i];
-        if (bound < 0) explore(1, seconds); /* few preemptions first: short schedules to read */
-        incomplete |= strcmp(explore(bound < 0 ? scenario->preemptions : (uint32_t)bound, seconds), "complete") != 0;
+        uint32_t bound = scenario->preemptions;
+        if (!*asked) explore(1, seconds); /* few preemptions first: short schedules to read */
+        else if (*asked != '-' || bound == 0 || bound > most) bound = most;
+        incomplete |= strcmp(explore(bound, seconds), "complete") != 0;
     }
     return incomplete ? 2 : 0;
 }

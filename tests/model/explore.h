@@ -57,7 +57,8 @@ extern uint32_t model_homes[MODEL_THREADS];
 /* Set-up only: which lane of its warp a thread is; the lanes of a warp come one after the other. All 0: warps of one lane. */
 extern uint32_t model_lanes[MODEL_THREADS];
 
-/* Explores the scenarios whose name contains `only` (NULL: all). Exits 1 at the first violation. */
+/* Explores scenarios: [part of a name [seconds [preemptions]]]. Preemptions: so many (0: all schedules); behind a -: as the scenario says, and so many at
+ * most. Exits 1 at the first violation. */
 int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count);
 /* Whether no other thread looks at *p or changes it meanwhile (or all only add to it), so that this operation on it is no step
  * of its own; the scenario's file provides it. */

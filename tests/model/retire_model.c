@@ -26,7 +26,8 @@ static void retire_segment(void) {
 }
 /* Lanes of a warp. */
 static void retire_lane(uint32_t page) {
-    cell_set(0, cell[0] + mm_blocks_retire(&ref, 3, page));
+    const uint32_t n = mm_blocks_retire(&ref, 3, page);
+    cell_set(0, cell[0] + n);
     model_progress();
 }
 static void lane_0(void) { retire_lane(0); }
@@ -37,8 +38,8 @@ static void segment_lane(void) {
     mm_segment_retire(&ref, 3, 0);
     model_progress();
 }
-static void some_lane(void) {
-    mm_slices_retire_some(&ref, 3);
+static void all_lane(void) {
+    mm_slices_retire_all(&ref, 3);
     model_progress();
 }
 static void a_keep(void) { world_malloc(16, 0); }
@@ -131,6 +132,16 @@ static void check_once(void) {
     world_check_drained();
 }
 
+/* Nobody else was at work: all that was asked for was retired. */
+static void check_two(void) {
+    model_require(cell[0] == 2, "%u pages were given back, of two", (uint32_t)cell[0]);
+    world_check_drained();
+}
+static void check_none(void) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) model_require(mm_class_at(&ref, c)->count == 0, "class %u has %u blocks still", c, mm_class_at(&ref, c)->count);
+    world_check_drained();
+}
+
 static const struct model_scenario scenarios[] = {
     {"retire-warps-two-classes", warps_two_classes, {lane_0, lane_1, lane_3, lane_2}, world_check_drained, 0, 0},
     {"retire-warp-one-class-each", warps_two_classes, {lane_0, lane_2, lane_1, lane_3}, world_check_drained, 0, 0},
@@ -138,7 +149,10 @@ static const struct model_scenario scenarios[] = {
     {"retire-warp-malloc", warp_two_blocks, {lane_0, lane_1, a_once}, world_check_drained, 2, 0},
     {"retire-warp-segment", warp_two_blocks, {segment_lane, segment_lane, b_keep}, world_check_drained, 2, 0},
     {"retire-warp-segment-and-retire", warp_two_blocks, {segment_lane, segment_lane, retire_1}, world_check_drained, 0, 0},
-    {"retire-warp-some", warp_two_blocks, {some_lane, some_lane, claim_first}, world_check_drained, 0, 0},
+    {"retire-warp-segment-alone", warps_two_classes, {segment_lane, segment_lane}, check_none, 0, 0},
+    {"retire-warp-two-classes-alone", warps_two_classes, {lane_0, lane_1}, check_two, 0, 0},
+    {"retire-warp-all", warps_two_classes, {all_lane, all_lane}, check_none, 0, 0},
+    {"retire-warp-all-beside-retire", warps_two_classes, {all_lane, all_lane, lane_2, lane_3}, world_check_drained, 2, 0},
     {"retire-by-two", one_word, {retire_0, retire_0}, check_once, 0, 0},
     {"retire-by-two-two-words", two_words, {retire_0, retire_0}, world_check_drained, 0, 0},
     {"retire-by-three", one_word, {retire_0, retire_0, retire_twice}, check_once, 0, 0},
