@@ -134,7 +134,8 @@ struct mm_class_state {
     uint32_t tickets, until, spare1[30]; /* for slices that are to be made, drawn so far; who comes is to draw some up to there (make.h) */
     uint64_t lock;                 /* of who takes entries out of the table */
     uint64_t round;                /* of looking through all of it (malloc.h) */
-    uint32_t makers, swept, spare2[26]; /* at work (make.h); the word at which the last such look ended */
+    uint64_t stays_ns;             /* when there were no pages for it last (malloc.h) */
+    uint32_t makers, swept, spare2[24]; /* at work (make.h); the word at which the last such look ended */
     struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
