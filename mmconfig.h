@@ -96,6 +96,9 @@
  * light meanwhile. */
 #define MM_NULL_TRIES 2
 
+/* Waits between two searches while somebody else retires all that is free, and finds some. */
+#define MM_SHORT_PAUSE 4
+
 /* Iterations of any waiting loop on the device before it gives up. Each loads a word that other multiprocessors write, which takes 330
  * cycles and more: at least 0.35 s. */
 #define MM_WAIT_ITERATIONS (1u << 21)

@@ -166,7 +166,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (lane == first && !is_to_sweep && (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) && is <= MM_SHORT_WAIT_HOST)
                 mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage.shortage);
         }
-        mm_shortage_help(ref, here, is, &shortage.shortage);
+        if (mm_shortage_help(ref, here, is, &shortage.shortage) != 0) shortage.shortage.has_looked = 0; /* there may be more, before the heap grows */
         MM_ROLLED
         for (uint32_t turns = mm_warp_ballot(here, is_to_sweep); turns != 0; turns &= turns - 1) {
             const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);

@@ -156,7 +156,9 @@ MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here
         MM_ROLLED
         for (uint32_t rest = mm_warp_ballot(here, pages != 0); rest != 0; rest &= rest - 1) {
             const uint32_t of = mm_ctz(rest), s = mm_warp_shuffle(here, left - 1 - rank, of);
+            const int had = any;
             any |= mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, pages, of));
+            if (any && !had && mm_warp_lane() == mm_ctz(here)) mm_round_some((uint64_t *)ref->giving_up);
         }
     }
     return any;
