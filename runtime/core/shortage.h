@@ -11,7 +11,7 @@
 #include "runtime/core/grow.h"
 #include "runtime/core/turn.h"
 
-/* What an allocator of slices does for it (gallatin/retire.h). All lanes of `here` call. Some: how many pages the caller got back. All: whether
+/* What an allocator of slices does for it (gallatin/retire.h). All lanes of `here` call. Some: how many pages they got back. All: whether
  * anybody got any. */
 MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here);
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here);
