@@ -11,8 +11,8 @@
 #include "runtime/core/grow.h"
 #include "runtime/core/turn.h"
 
-/* What an allocator of slices does for it (gallatin/retire.h). All lanes of `here` call. Some: how many pages that gave back. All: whether
- * it gave any; says so to others as soon as it does (mm_round_some). */
+/* What an allocator of slices does for it (gallatin/retire.h). All lanes of `here` call. Some: how many pages they got back. All: whether
+ * anybody got any; it says so to others as soon as that is so (mm_round_some). */
 MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here);
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here);
 
