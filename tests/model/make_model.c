@@ -29,6 +29,11 @@ static void make_0(void) {
     mm_blocks_make(&ref, 1, A, 0, 1);
     model_progress();
 }
+static void make_1(void) {
+    mm_blocks_make(&ref, 1, A, 1, 1);
+    model_progress();
+}
+/* A warp makes it, and the one after it. */
 static void make_lane(void) {
     mm_blocks_make(&ref, 3, A, 0, 1);
     model_progress();
@@ -128,7 +133,7 @@ static void warp_stands_early(void) { stands_early(), world_warp(0, 2); }
 /* No pages, and the class was to grow. */
 static void no_page_growing(void) {
     no_page();
-    mm_class_at(&ref, A)->until = 8;
+    mm_class_at(&ref, A)->until = 200;
 }
 /* Class B has the page. */
 static void b_has_it(void) {
@@ -258,6 +263,7 @@ static const struct model_scenario scenarios[] = {
     {"make-tickets-begin-again", wraps, {a_two, a_must}, world_check_drained, 2, 1},
     {"make-warp", warp_four_drawn, {make_lane, make_lane, look_0}, check_two, 0, 0},
     {"make-warp-against-one", warp_four_drawn, {make_lane, make_lane, make_0}, world_check_drained, 0, 0},
+    {"make-warp-against-second", warp_four_drawn, {make_lane, make_lane, make_1}, check_two, 0, 0},
     {"make-warp-few-pages", warp_four_drawn_one, {make_lane, make_lane, look_0}, check_one, 0, 0},
     {"make-maker-stands-early", stands_early, {a_must, a_must}, check_stands_early, 0, 0},
     {"make-warp-maker-stands", warp_stands_early, {a_must, b_must}, check_stands_early, 0, 0},
