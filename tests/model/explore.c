@@ -15,6 +15,7 @@
 #define UNDO_MAX (1u << 20)
 #define UNDO_STEP 4096 /* most words written in one step */
 #define NOTES_MAX 4
+#define RUBBISH 0x5a5a5a5a5a5a5a5aull
 #define SEEN_SHIFT_MAX 26
 
 /* Saves the callee's registers on the stack, stores its pointer to *save and goes on at `to`. */
@@ -180,7 +181,7 @@ static void meet(uint32_t first) {
         for (uint32_t v = 0; v < n && lane[u].meets != 0 && (come & lane[u].meets) == lane[u].meets; v++)
             if (lane[u].meets >> v & 1) {
                 lane[v].is_met = 1;
-                for (uint32_t w = 0; w < n; w++) lane[v].met[w] = lane[w].brings;
+                for (uint32_t w = 0; w < n; w++) lane[v].met[w] = lane[v].meets >> w & 1 ? lane[w].brings : RUBBISH;
             }
     }
     for (uint32_t u = 0; u < n; u++) all_wait &= lane[u].done || (lane[u].meets != 0 && !lane[u].is_met);
@@ -200,7 +201,7 @@ uint32_t model_lane(void) { return current < MODEL_THREADS ? model_lanes[current
 void model_meet(uint32_t group, uint64_t brings, const void *place, uint64_t met[MODEL_THREADS]) {
     const uint32_t lane = model_lane();
     if (!place) model_require(group >> lane & 1, "lane %u is not in the group %#x that it calls with", lane, group);
-    memset(met, 0, MODEL_THREADS * sizeof met[0]);
+    for (uint32_t i = 0; i < MODEL_THREADS; i++) met[i] = RUBBISH;
     if (current == MODEL_THREADS || group == 1u << lane || warp_lanes(current - lane) == 1) {
         met[place ? 0 : lane] = place ? 1u << lane : brings;
         return;

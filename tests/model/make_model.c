@@ -29,6 +29,11 @@ static void make_0(void) {
     mm_blocks_make(&ref, 1, A, 0, 1);
     model_progress();
 }
+static void make_1(void) {
+    mm_blocks_make(&ref, 1, A, 1, 1);
+    model_progress();
+}
+/* A warp makes it, and the one after it. */
 static void make_lane(void) {
     mm_blocks_make(&ref, 3, A, 0, 1);
     model_progress();
@@ -128,7 +133,7 @@ static void warp_stands_early(void) { stands_early(), world_warp(0, 2); }
 /* No pages, and the class was to grow. */
 static void no_page_growing(void) {
     no_page();
-    mm_class_at(&ref, A)->until = 8;
+    mm_class_at(&ref, A)->until = 200;
 }
 /* Class B has the page. */
 static void b_has_it(void) {
@@ -226,18 +231,18 @@ static void check_more(void) {
 
 static const struct model_scenario scenarios[] = {
     {"make-one", two_pages, {a_keep}, check_one, 0, 0},
-    {"make-by-two", two_pages, {a_must, a_must}, world_check_drained, 0, 1},
-    {"make-by-two-one-page", one_page, {a_must, a_must}, world_check_drained, 0, 1},
+    {"make-by-two", two_pages, {a_must, a_must}, world_check_drained, 6, 1},
+    {"make-by-two-one-page", one_page, {a_must, a_must}, world_check_drained, 5, 1},
     {"make-by-three", two_pages, {a_must, a_must, a_must}, world_check_drained, 2, 1},
     {"make-by-four", three_pages, {a_must, a_must, a_must, a_must}, world_check_drained, 1, 1},
     {"make-two-classes", two_pages, {a_two, b_must}, world_check_drained, 0, 1},
     {"make-same-number", two_drawn, {make_0, make_0, look_0}, check_one, 0, 0},
     {"make-look-at-once", two_drawn, {make_0, look_0, look_0}, world_check_drained, 0, 0},
     {"make-of-two-pages", three_pages, {two_keep, two_keep, a_keep}, world_check_drained, 2, 0},
-    {"make-waited-for", two_drawn, {must_0, must_1}, world_check_drained, 0, 1},
-    {"make-two-numbers", four_drawn, {must_0, must_2}, world_check_drained, 0, 1},
+    {"make-waited-for", two_drawn, {must_0, must_1}, world_check_drained, 6, 1},
+    {"make-two-numbers", four_drawn, {must_0, must_2}, world_check_drained, 6, 1},
     {"make-three-numbers", six_drawn, {must_0, must_2, must_4}, world_check_drained, 2, 1},
-    {"make-first-stands", two_drawn, {must_1, a_must}, world_check_drained, 0, 1},
+    {"make-first-stands", two_drawn, {must_1, a_must}, world_check_drained, 6, 1},
     {"make-maker-stands", stands, {a_must, a_must}, check_stands, 0, 0},
     {"make-overwritten-first", two_drawn_four, {must_0, a_two, a_two}, world_check_drained, 2, 1},
     {"make-overwritten-second", two_drawn_four, {must_1, a_two, a_two}, world_check_drained, 2, 1},
@@ -245,7 +250,7 @@ static const struct model_scenario scenarios[] = {
     {"make-few-makers-late", one_page, {maker_late, maker_late, maker}, world_check_drained, 0, 0},
     {"make-skip", one_of_four_drawn, {skip_0, skip_0}, check_skipped, 0, 0},
     {"make-skip-beside-draws", one_of_four_drawn, {skip_0, draws_three, draws_four}, check_draws, 0, 0},
-    {"make-no-pages", no_page, {a_keep, a_keep}, world_check_drained, 0, 0},
+    {"make-no-pages", no_page, {a_keep, a_keep}, world_check_drained, 3, 0},
     {"make-no-pages-growing", no_page_growing, {a_keep, a_keep}, check_stays, 2, 0},
     {"make-no-pages-then-more", no_page_then_more, {a_keep, a_keep}, check_more, 3, 0},
     {"make-no-pages-for-many-then-more", no_page_for_eight_then_more, {a_keep}, check_more, 0, 0},
@@ -258,6 +263,7 @@ static const struct model_scenario scenarios[] = {
     {"make-tickets-begin-again", wraps, {a_two, a_must}, world_check_drained, 2, 1},
     {"make-warp", warp_four_drawn, {make_lane, make_lane, look_0}, check_two, 0, 0},
     {"make-warp-against-one", warp_four_drawn, {make_lane, make_lane, make_0}, world_check_drained, 0, 0},
+    {"make-warp-against-second", warp_four_drawn, {make_lane, make_lane, make_1}, check_two, 0, 0},
     {"make-warp-few-pages", warp_four_drawn_one, {make_lane, make_lane, look_0}, check_one, 0, 0},
     {"make-maker-stands-early", stands_early, {a_must, a_must}, check_stands_early, 0, 0},
     {"make-warp-maker-stands", warp_stands_early, {a_must, b_must}, check_stands_early, 0, 0},
