@@ -115,6 +115,16 @@ static void four_pages(void) {
     empty(4, 2);
     world_free(world_malloc(48, 1));
 }
+/* Two blocks in one segment, and one in another. */
+static void warp_two_segments(void) {
+    void *p[6];
+    world_make(2);
+    world_pages(0, 2), world_pages(1, 1);
+    world_cut(A, 2);
+    for (uint32_t i = 0; i < 6; i++) p[i] = world_malloc(16, 1);
+    for (uint32_t i = 0; i < 6; i++) world_free(p[i]);
+    world_warp(0, 2);
+}
 /* Nothing was made yet, and the words that are there look like a block's of which all is free. */
 static void rubbish(void) {
     empty(2, 2);
@@ -152,6 +162,7 @@ static const struct model_scenario scenarios[] = {
     {"retire-warp-segment-alone", warps_two_classes, {segment_lane, segment_lane}, check_none, 0, 0},
     {"retire-warp-two-classes-alone", warps_two_classes, {lane_0, lane_1}, check_two, 0, 0},
     {"retire-warp-all", warps_two_classes, {all_lane, all_lane}, check_none, 0, 0},
+    {"retire-warp-all-segments", warp_two_segments, {all_lane, all_lane}, check_none, 0, 0},
     {"retire-warp-all-beside-retire", warps_two_classes, {all_lane, all_lane, lane_2, lane_3}, world_check_drained, 2, 0},
     {"retire-by-two", one_word, {retire_0, retire_0}, check_once, 0, 0},
     {"retire-by-two-two-words", two_words, {retire_0, retire_0}, world_check_drained, 0, 0},

@@ -202,6 +202,7 @@ void world_check(void) {
                           "class %u: entry %u is no block", c, i);
         }
     }
+    model_require(HEAP->grow.need == 0, "somebody waits for %u pages, for ever", (uint32_t)HEAP->grow.need);
     for (uint32_t k = 0; k <= MM_ROOMS; k++) model_require(HEAP->opening[k] == 0, "somebody takes a fresh segment for 1 << %u pages, for ever", k);
     for (uint32_t s = 0; s < layout.segment_count; s++) {
         /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
@@ -235,11 +236,13 @@ void world_check_drained(void) {
     model_scratch(drain_and_check);
 }
 
-/* Counts that nobody reads; how much is free, a guess; what never changes. */
+/* Counts that nobody reads; how much is free, a guess; what the host is told and need not follow; what never changes. */
 int model_is_private(const void *p, enum model_op op) {
     const uint64_t at = (uint64_t)p, counts = (uint64_t)&HEAP->null_count, page = at - ref.owners;
     (void)op;
-    if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns) return 1;
+    if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns || p == &HEAP->grow.need || p == &mailbox.need) return 1;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+        if (p == &mm_class_at(&ref, c)->stays_ns) return 1;
     if (at >= (uint64_t)&HEAP->grow && at < (uint64_t)(&HEAP->grow + 1)) return ref.mailbox == 0; /* else they never change */
     if (at >= counts && at < (uint64_t)&HEAP->grow) return 1;
     return page < layout.segment_count * 64 && held[page / 64] >> (page % 64) & 1;
