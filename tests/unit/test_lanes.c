@@ -666,6 +666,33 @@ START_TEST(sweep_loses) {
 }
 END_TEST
 
+/* A class of which a third is free, here and there, does not grow, whoever comes; one of which hardly anything is does. */
+START_TEST(grows_when_little_is_free) {
+    const uint32_t c = mm_class_of(128), n = 24, slices = mm_class_slices(c);
+    void **held = (void **)calloc(n * slices, sizeof *held);
+    uint32_t left = 0;
+    all_taken(c, n);
+    for (uint32_t i = 0; i < n * slices; i++) { /* two words of eight are full, so that both cursors meet those; of the others 14 slices are free, or one of a few */
+        void *p = slice_at(mm_entry_page(entry_at(c, i / slices)), c, i % slices);
+        if (_i ? i % 61 == 0 : i % 32 < 14 && i / 32 % 8 >= 2) mm_cpu_free(&heap, p);
+        else held[left++] = p;
+    }
+    mm_class_stay(ref, c);
+    int has_grown = 0;
+    for (int round = 0; round < 100 && !has_grown; round++) {
+        memset(malloc_of, 0, sizeof malloc_of);
+        together(malloc_mine, MM_WARP_ALL, TOGETHER);
+        has_grown = of(c)->count > n || mm_class_is_growing(of(c), 0);
+        for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, malloc_of[i]);
+    }
+    unit_eq(has_grown, _i);
+    for (uint32_t i = 0; i < left; i++) mm_cpu_free(&heap, held[i]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(held);
+}
+END_TEST
+
 /* ---- All of a segment, all of a heap, some of it; and who is short ---- */
 
 static uint32_t segment_;
@@ -818,6 +845,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) tcase_add_loop_test(tests, sweeps[i], 0, 2);
     tcase_add_loop_test(tests, sweep_meets, 0, 4);
     tcase_add_loop_test(tests, last_slices, 0, 2);
+    tcase_add_loop_test(tests, grows_when_little_is_free, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

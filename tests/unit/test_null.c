@@ -87,6 +87,21 @@ START_TEST(two_classes) {
 }
 END_TEST
 
+/* NULL comes after so many rounds of retiring all that is free, and two complete looks through the class. */
+START_TEST(what_comes_before_null) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 7) {
+        const uint32_t n = fill(c);
+        const uint64_t retired = mm_heap_of(ref)->giving_up / MM_ROUND_ONE, swept = mm_class_at(ref, c)->round / MM_ROUND_ONE;
+        unit_holds(take(c) == NULL, "there is none");
+        unit_eq(mm_heap_of(ref)->giving_up / MM_ROUND_ONE - retired, MM_NULL_TRIES);
+        unit_eq(mm_class_at(ref, c)->round / MM_ROUND_ONE - swept, 2);
+        unit_eq((mm_heap_of(ref)->giving_up | mm_class_at(ref, c)->round) & (MM_ROUND_BUSY | MM_ROUND_FOUND), 0);
+        for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]);
+    }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
 /* One at a time; who comes while it is done waits for the next, but not for the one after that; and is told what that found. */
 START_TEST(rounds) {
     uint64_t word = 0, a = 0, b = 0, c = 0, d = 0;
@@ -201,7 +216,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, to_the_last_slice, 0, 2);
     tcase_add_loop_test(tests, two_classes, 0, 5);
-    const TTest *const all[] = {rounds, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
+    const TTest *const all[] = {what_comes_before_null, rounds, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
