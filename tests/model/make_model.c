@@ -112,6 +112,8 @@ static void six_drawn(void) { drawn(6, 3); }
 static void warp_four_drawn(void) { drawn(4, 3), world_warp(0, 2); }
 static void warp_four_drawn_one(void) { four_drawn_one(), world_warp(0, 2); }
 static void warp_three_pages(void) { pages(3), world_warp(0, 2); }
+/* Enough for all, whatever they make. */
+static void warp_six_pages(void) { pages(6), world_warp(0, 2); }
 static void warp_no_page(void) { no_page(), world_warp(0, 2); }
 static void one_of_four_drawn(void) {
     drawn(1, 1);
@@ -269,7 +271,7 @@ static const struct model_scenario scenarios[] = {
     {"make-warp-maker-stands", warp_stands_early, {a_must, b_must}, check_stands_early, 0, 0},
     {"make-warp-mallocs", warp_three_pages, {a_must, a_must}, check_one, 0, 1},
     {"make-warp-mallocs-two", warp_three_pages, {a_two, a_two, a_must}, world_check_drained, 2, 1},
-    {"make-warp-two-classes", warp_three_pages, {a_must, b_must, a_must}, world_check_drained, 2, 1},
+    {"make-warp-two-classes", warp_six_pages, {a_must, b_must, a_must}, world_check_drained, 2, 1},
     {"make-warp-of-two-pages", warp_three_pages, {two_keep, a_must, a_keep}, world_check_drained, 2, 1},
     {"make-warp-no-pages", warp_no_page, {a_keep, a_keep}, world_check_drained, 0, 0},
     {"make-warp-no-pages-two-classes", warp_no_page, {a_keep, b_keep}, world_check_drained, 0, 0},
