@@ -361,6 +361,39 @@ START_TEST(others_come) {
 }
 END_TEST
 
+/* Lanes make blocks, in any order of theirs, and somebody looks everywhere for blocks to retire: none that is not in the table yet goes. */
+static uint32_t number_;
+static void make_mine(uint32_t lane) {
+    (void)lane;
+    mm_blocks_make(ref, here_, c_, number_, 1);
+}
+static void retire_any(void) {
+    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) {
+        if (*mm_page_owner(ref, page) == MM_OWNER_NOBODY) continue;
+        const uint64_t entry = mm_entry_make(mm_word_generation(word_at(page, 0)), page, c_);
+        const int is_there = mm_table_has(ref, c_, entry);
+        const uint32_t got = mm_blocks_retire(ref, 1, page);
+        unit_holds(got == 0 || is_there, "page %u: a block goes that is not in the table", page);
+    }
+}
+static void retire_any_at(void) {
+    if (steps_++ == at_) retire_any();
+}
+START_TEST(made_by_lanes) {
+    c_ = mm_class_of(_i ? 48 : 16);
+    for (uint32_t seed = 0; seed < 6; seed++)
+        for (at_ = 0, steps_ = 1; at_ <= steps_; at_ += 1 + (long)random_below(3)) {
+            number_ = first_ticket(c_), steps_ = 0;
+            of(c_)->tickets += 7 * mm_class_slices(c_);
+            unit_warps_each_step = retire_any_at;
+            together(make_mine, random_here(2), 1u << seed % 3);
+            unit_warps_each_step = NULL;
+            dense(c_, of(c_)->count);
+            unit_fresh(&heap, SEGMENTS);
+        }
+}
+END_TEST
+
 /* Warps that retire blocks of the same classes, and make them: one lock after the other, nothing lost. */
 #define ROUNDS 12
 static const uint32_t mixed[] = {16, 48, 64};
@@ -666,6 +699,33 @@ START_TEST(sweep_loses) {
 }
 END_TEST
 
+/* A class of which a third is free, here and there, does not grow, whoever comes; one of which hardly anything is does. */
+START_TEST(grows_when_little_is_free) {
+    const uint32_t c = mm_class_of(128), n = 24, slices = mm_class_slices(c);
+    void **held = (void **)calloc(n * slices, sizeof *held);
+    uint32_t left = 0;
+    all_taken(c, n);
+    for (uint32_t i = 0; i < n * slices; i++) { /* two words of eight are full, so that both cursors meet those; of the others 14 slices are free, or one of a few */
+        void *p = slice_at(mm_entry_page(entry_at(c, i / slices)), c, i % slices);
+        if (_i ? i % 61 == 0 : i % 32 < 14 && i / 32 % 8 >= 2) mm_cpu_free(&heap, p);
+        else held[left++] = p;
+    }
+    mm_class_stay(ref, c);
+    int has_grown = 0;
+    for (int round = 0; round < 100 && !has_grown; round++) {
+        memset(malloc_of, 0, sizeof malloc_of);
+        together(malloc_mine, MM_WARP_ALL, TOGETHER);
+        has_grown = of(c)->count > n || mm_class_is_growing(of(c), 0);
+        for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, malloc_of[i]);
+    }
+    unit_eq(has_grown, _i);
+    for (uint32_t i = 0; i < left; i++) mm_cpu_free(&heap, held[i]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(held);
+}
+END_TEST
+
 /* ---- All of a segment, all of a heap, some of it; and who is short ---- */
 
 static uint32_t segment_;
@@ -813,11 +873,13 @@ int main(void) {
     tcase_add_loop_test(tests, a_maker_comes, 0, 2 * PATTERNS);
     tcase_add_loop_test(tests, a_maker_is_slow, 0, 2 * PATTERNS);
     tcase_add_loop_test(tests, others_come, 0, 2 * PATTERNS);
+    tcase_add_loop_test(tests, made_by_lanes, 0, 2);
     tcase_add_loop_test(tests, warps_retire, 0, 4);
     const TTest *const sweeps[] = {sweep_finds, sweep_goes_on, sweep_gives_up, sweep_shares, sweep_loses};
     for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) tcase_add_loop_test(tests, sweeps[i], 0, 2);
     tcase_add_loop_test(tests, sweep_meets, 0, 4);
     tcase_add_loop_test(tests, last_slices, 0, 2);
+    tcase_add_loop_test(tests, grows_when_little_is_free, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

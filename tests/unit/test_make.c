@@ -524,6 +524,9 @@ static void one_block(void) {
 }
 static void make_first(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 0); }
 static void retire(void) { (void)mm_blocks_retire(ref, 1, page_); }
+static void retire_any(void) { /* whatever page it is at */
+    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) (void)mm_blocks_retire(ref, 1, page);
+}
 static void take_p(void) { p_ = mm_cpu_malloc(&heap, mm_class_bytes(c_)); }
 static void take_q(void) { q_ = mm_cpu_malloc(&heap, mm_class_bytes(c_)); }
 static void take_other(void) { q_ = mm_cpu_malloc(&heap, 20 * MM_PAGE_BYTES); }
@@ -544,6 +547,8 @@ START_TEST(meetings) {
     static const uint32_t sizes[] = {48, 512, 4096, 65536};
     c_ = mm_class_of(sizes[_i]);
     unit_at_each_step(empty, make_first, retire, sound);
+    unit_at_each_step(empty, make_first, retire_any, sound);
+    unit_at_each_step(empty, take_p, retire_any, sound);
     unit_at_each_step(empty, make_first, take_p, sound);
     unit_at_each_step(empty, take_p, retire, sound);
     unit_at_each_step(empty, take_p, take_q, sound);
