@@ -54,6 +54,9 @@
  * share, so that it is not short again at once: 1 M requests that come and go took 80 us with once the share, 24 with twice; memory taken is 1.3 to
  * 1.6 times what is live, with once 1.2 to 1.5. */
 #define MM_GROW_SHARE 16
+/* If there were no pages for it in the last MM_GROW_REFUSAL_NS, fewer than 1/MM_GROW_SHARE_POOR: in a heap of 8 GiB that may not grow, and that 1 M
+ * slices of 8 KiB fill to 95 %, malloc of these took up to 47 ms with the other share. */
+#define MM_GROW_SHARE_POOR 256
 #define MM_GROW_SEEN 512
 
 /* How often a warp draws from cursors as long as half of what it draws is served; and if it is not. */
@@ -85,12 +88,16 @@
 /* Looks for a block's entry, which may be on its way to another place. */
 #define MM_ENTRY_LOOKS 4
 
-/* Pages looked at for blocks to retire, by each lane, before the heap grows. */
+/* Pages looked at for blocks to retire, by each lane, before the heap grows; and so many at once, if all are looked at. */
 #define MM_RETIRE_LOOKS 4
+#define MM_RETIRE_AT_ONCE 4
 
 /* Complete searches that find nothing, with pauses between, before malloc answers NULL: what others have in hand for the moment comes to
- * light meanwhile. */
+ * light meanwhile. With 2 one of two spans of a segment, asked for at once, was NULL (tests/unit/test_interleave.c). */
 #define MM_NULL_TRIES 3
+
+/* Waits between two searches while somebody else retires all that is free, and finds some. */
+#define MM_SHORT_PAUSE 4
 
 /* Iterations of any waiting loop on the device before it gives up. Each loads a word that other multiprocessors write, which takes 330
  * cycles and more: at least 0.35 s. */

@@ -31,6 +31,11 @@ MM_ATOMICS(64)
 
 MM_FN uint32_t mm_load_relaxed_u8(uint8_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 MM_FN void mm_store_relaxed_u8(uint8_t *p, uint8_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+MM_FN uint64_t mm_load_eight_u8(uint8_t *p) {
+    uint64_t eight = 0;
+    for (uint32_t i = 0; i < 8; i++) eight |= (uint64_t)mm_load_relaxed_u8(p + i) << 8 * i;
+    return eight;
+}
 MM_FN uint32_t mm_load_cached_u32(uint32_t *p) { return mm_load_relaxed_u32(p); }
 MM_FN uint64_t mm_load_cached_u64(uint64_t *p) { return mm_load_relaxed_u64(p); }
 

@@ -3,6 +3,7 @@
  *
  * Representation. A mailbox in memory of the host that the device can reach, and the device's view of it in the heap.
  *   wanted     (mailbox) number, alignment, segments (handles.h): a request; the device writes it
+ *   need       (mailbox) a hint: segments that all who wait want together; what the host gives beyond `wanted` follows it
  *   answer     (mailbox) number, count, first (handles.h): so many segments from `first` on are there now, at least as many as
  *              were asked for, side by side; count 0: refused. Or MM_ANSWER_CLOSED. The host writes it
  * In the heap, struct mm_grow:
@@ -10,6 +11,7 @@
  *   asked      the last request, as in wanted; taken: the number of the last one whose answer was taken
  *   late       the request that was waited for in vain
  *   refused    so many segments, and more, of that alignment or a larger one, were refused at refused_at; 0: none were
+ *   need       pages that those who wait for spans and runs want together
  *   mapped     segments that are there at all
  *   reached    where the last segment that was ever there ends: so far words, indexes and table are mapped (layout.h)
  *   waits      how often somebody waited for the host, and how long all of them together: what statistics say
@@ -23,7 +25,7 @@
  * Refusals are kept for MM_GROW_REFUSAL_NS: the program may have freed memory since.
  * Linearisation. The insertion into the leaves of the free tree (tree.h).
  * Ordering. The host maps, then writes the answer with release; who takes it acquires, at system scope, and inserts with
- *   release. Nothing else crosses: a request is one word.
+ *   release. Nothing else crosses that anybody depends on: a request is one word.
  */
 #ifndef MM_CORE_GROW_H
 #define MM_CORE_GROW_H
@@ -111,6 +113,7 @@ MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t se
     if (result == MM_GROWN_WAIT && !is_under_way && segments != 0) {
         asked = (number % MM_ANSWER_NUMBERS + 1) << 32 | segments;
         mm_store_relaxed_u64(&h->grow.asked, asked);
+        mm_store_relaxed_u64(&mm_grow_mailbox(ref)->need, mm_load_relaxed_u64(&h->grow.need) >> MM_PAGES_SHIFT);
         mm_store_release_system_u64(&mm_grow_mailbox(ref)->wanted, asked);
     }
     mm_store_release_u64(&h->grow.lock, 0);

@@ -106,7 +106,7 @@ MM_STATIC_ASSERT(sizeof(struct mm_report) == 80, "no gaps");
 
 /* How device and host talk while kernels run (grow.h, report.h); the host's memory. */
 struct mm_mailbox {
-    uint64_t wanted, null_bytes, spare0[14]; /* null_bytes: size of the first request answered NULL, + 1 */
+    uint64_t wanted, null_bytes, need, spare0[13]; /* null_bytes: size of the first request answered NULL, + 1 */
     uint64_t answer, spare1[15];
     struct mm_report reports[MM_REPORTS];
 };
@@ -114,7 +114,7 @@ struct mm_mailbox {
 /* The device's view of that. */
 struct mm_grow {
     uint64_t mapped, refused, refused_at;
-    uint64_t lock, asked, taken, late, waits, waited_ns, reached, spare[6];
+    uint64_t lock, asked, taken, late, waits, waited_ns, reached, need, spare[5];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
 
@@ -134,7 +134,8 @@ struct mm_class_state {
     uint32_t tickets, until, spare1[30]; /* for slices that are to be made, drawn so far; who comes is to draw some up to there (make.h) */
     uint64_t lock;                 /* of who takes entries out of the table */
     uint64_t round;                /* of looking through all of it (malloc.h) */
-    uint32_t makers, swept, spare2[26]; /* at work (make.h); the word at which the last such look ended */
+    uint64_t stays_ns;             /* when there were no pages for it last (malloc.h) */
+    uint32_t makers, swept, spare2[24]; /* at work (make.h); the word at which the last such look ended */
     struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");

@@ -114,11 +114,19 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
 struct mm_run_search {
     struct mm_shortage shortage;
     uint32_t tries;
-    int is_less; /* as many as are wanted were refused: one will do */
+    uint32_t need; /* pages that grow.need has in it for this one */
+    int is_less;   /* as many as are wanted were refused: one will do */
     enum mm_short is; /* for mm_shortage_help */
 };
-MM_FN enum mm_step mm_run_short(struct mm_run_search *s, enum mm_short is) {
+/* That is so many pages less, or more, for which somebody waits. */
+MM_FN void mm_run_need(const struct mm_heap_ref *ref, struct mm_run_search *s, uint32_t pages) {
+    if (s->need != pages) mm_add_relaxed_u64(&mm_heap_of(ref)->grow.need, (uint64_t)pages - s->need);
+    s->need = pages;
+}
+/* After a shortage's step, of who wants so many pages. */
+MM_FN enum mm_step mm_run_short(const struct mm_heap_ref *ref, struct mm_run_search *s, uint32_t pages, enum mm_short is) {
     s->is = is;
+    mm_run_need(ref, s, is == MM_SHORT_WAIT_HOST ? pages : 0);
     return is == MM_SHORT_NONE ? MM_STEP_DONE : is == MM_SHORT_WAIT_HOST ? MM_STEP_WAIT_HOST : MM_STEP_WAIT;
 }
 
@@ -135,14 +143,19 @@ MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run
         *first = mm_run_search(ref, want, salt + s->tries * MM_RUN_SPREAD_SHIFT, runs, &conflict);
         if (*first != MM_TREE_NONE) {
             mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
+            mm_run_need(ref, s, 0);
             return MM_STEP_DONE;
         }
         s->tries += (uint32_t)conflict;
     }
     *runs = 0;
-    if (s->tries >= MM_TREE_TRIES) return MM_STEP_DONE;
+    if (s->tries >= MM_TREE_TRIES) {
+        mm_run_need(ref, s, 0);
+        return MM_STEP_DONE;
+    }
     if (!s->is_less && want.most > 1 && mm_grow_is_refused(ref, align | want.count * want.most)) s->is_less = 1;
-    return mm_run_short(s, mm_shortage_step(ref, align | want.count * (s->is_less ? 1 : want.most), there, &s->shortage));
+    const uint32_t segments = want.count * (s->is_less ? 1 : want.most);
+    return mm_run_short(ref, s, segments << MM_PAGES_SHIFT, mm_shortage_step(ref, align | segments, there, &s->shortage));
 }
 
 /* A run for `bytes`, aligned to align_bytes, a power of two. NULL: no such run. here: the lanes that call. */
@@ -159,7 +172,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     want.skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (want.align - 1);
     const uint32_t lane = mm_warp_lane(), count = want.count;
     const uint32_t group = mm_warp_match(here, want.align == 1 ? count : ~lane), leader = mm_ctz(group);
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, 0, MM_SHORT_WAIT};
     uint32_t first = MM_TREE_NONE, left = group;
     MM_ROLLED
     do { /* all lanes, until the last is served (turn.h) */
@@ -216,7 +229,8 @@ MM_FN_RARE enum mm_step mm_span_take(const struct mm_heap_ref *ref, uint32_t n, 
     uint64_t first = 0;
     *page = MM_TREE_NONE;
     const uint32_t segment = mm_pages_take(ref, k, 1, &first);
-    if (segment == MM_TREE_NONE) return mm_run_short(s, mm_shortage_step(ref, 1, there, &s->shortage));
+    if (segment == MM_TREE_NONE) return mm_run_short(ref, s, n, mm_shortage_step(ref, 1, there, &s->shortage));
+    mm_run_need(ref, s, 0);
     const uint64_t rest = mm_pages_of(first, k) & ~(mm_bits_low(n) << mm_ctz(first));
     if (rest != 0) mm_pages_put(ref, segment, rest);
     *page = segment * MM_SEGMENT_PAGES + mm_ctz(first);
@@ -227,7 +241,7 @@ MM_FN_RARE enum mm_step mm_span_take(const struct mm_heap_ref *ref, uint32_t n, 
 MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
     const uint32_t n = bytes ? (uint32_t)((bytes + MM_PAGE_BYTES - 1) >> MM_PAGE_SHIFT) : 1;
     const uint64_t least = bytes > align_bytes ? bytes : align_bytes;
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, 0, MM_SHORT_WAIT};
     uint32_t page = MM_TREE_NONE, k = 0;
     enum mm_step step = MM_STEP_WAIT;
     while (MM_PAGE_BYTES << k < least) k++;

@@ -12,7 +12,7 @@
 #include "runtime/core/turn.h"
 
 /* What an allocator of slices does for it (gallatin/retire.h). All lanes of `here` call. Some: how many pages they got back. All: whether
- * anybody got any. */
+ * anybody got any; it says so to others as soon as that is so (mm_round_some). */
 MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here);
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here);
 
@@ -54,18 +54,19 @@ MM_FN_RARE enum mm_short mm_shortage_step(const struct mm_heap_ref *ref, uint32_
     if (turn == MM_TURN_MINE) return MM_SHORT_ALL;
     if (turn == MM_TURN_WAIT) return MM_SHORT_WAIT;
     if (turn == MM_TURN_FOUND) return MM_SHORT_SEARCH;
-    if (++s->searches >= MM_NULL_TRIES) return MM_SHORT_NONE;
-    s->pause = mm_wait_steps(1u << (4 + 2 * s->searches));
+    if (turn == MM_TURN_NOTHING && ++s->searches >= MM_NULL_TRIES) return MM_SHORT_NONE;
+    s->pause = mm_wait_steps(turn == MM_TURN_NOTHING ? 1u << (4 + 2 * s->searches) : MM_SHORT_PAUSE);
     return MM_SHORT_WAIT;
 }
 
 /* What the lanes of `here` do for those of them that are short, after each step. All of them call; `is`: what that answered to
- * the caller, or MM_SHORT_WAIT. */
-MM_FN_RARE void mm_shortage_help(const struct mm_heap_ref *ref, uint32_t here, enum mm_short is, struct mm_shortage *s) {
-    if (mm_warp_ballot(here, is == MM_SHORT_SOME) != 0) mm_slices_retire_some(ref, here);
-    if (mm_warp_ballot(here, is == MM_SHORT_ALL) == 0) return;
+ * the caller, or MM_SHORT_WAIT. Returns how many pages the look at some gave back. */
+MM_FN_RARE uint32_t mm_shortage_help(const struct mm_heap_ref *ref, uint32_t here, enum mm_short is, struct mm_shortage *s) {
+    const uint32_t got = mm_warp_ballot(here, is == MM_SHORT_SOME) != 0 ? mm_slices_retire_some(ref, here) : 0;
+    if (mm_warp_ballot(here, is == MM_SHORT_ALL) == 0) return got;
     const int any = mm_slices_retire_all(ref, here);
     if (is == MM_SHORT_ALL) s->turn = mm_round_end((uint64_t *)ref->giving_up, any);
+    return got;
 }
 
 /* Waits, longer each time, before the next step, which is only to be taken then. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Turns: what one does at a time, for all who want it done.
  *
- * The word counts how often it was done, beside whether it found something the last time and whether somebody is at it. Who wants it done
+ * The word counts how often it was done, beside whether it found something the last time, whether somebody is at it, and has found some by now. Who wants it done
  * waits for one that begins after that, be it another's. Who does it, with the lanes that are here, waits for nobody else meanwhile.
  */
 #ifndef MM_CORE_TURN_H
@@ -22,20 +22,24 @@ MM_FN void mm_pause(const struct mm_heap_ref *ref, uint32_t n) { mm_wait_elsewhe
 
 #define MM_ROUND_BUSY 1ull
 #define MM_ROUND_FOUND 2ull
-#define MM_ROUND_ONE 4ull
-enum mm_turn { MM_TURN_NONE, MM_TURN_MINE, MM_TURN_WAIT, MM_TURN_FOUND, MM_TURN_NOTHING };
+#define MM_ROUND_SOME 4ull
+#define MM_ROUND_ONE 8ull
+enum mm_turn { MM_TURN_NONE, MM_TURN_MINE, MM_TURN_WAIT, MM_TURN_SOME, MM_TURN_FOUND, MM_TURN_NOTHING };
 
-/* *due: which the caller waits for; 0, none yet. Returns whether the next is the caller's (who ends it) or is to be waited for;
- * or what it found, which ends the wait. Acquires. */
+/* *due: which the caller waits for; 0, none yet. Returns whether the next is the caller's (who ends it) or is to be waited for, and if one that is
+ * under way has found something by now; or what it found, which ends the wait. Acquires. */
 MM_FN_RARE enum mm_turn mm_round_begin(uint64_t *word, uint64_t *due) {
     const uint64_t now = mm_load_acquire_u64(word), done = now / MM_ROUND_ONE;
     const int is_busy = (now & MM_ROUND_BUSY) != 0;
     if (*due == 0) *due = done + 1 + (uint64_t)is_busy;
-    if (done < *due && (is_busy || !mm_cas_acquire_u64(word, now, now | MM_ROUND_BUSY))) return MM_TURN_WAIT;
+    if (done < *due && is_busy && now & MM_ROUND_SOME) return MM_TURN_SOME;
+    if (done < *due && (is_busy || !mm_cas_acquire_u64(word, now, (now & ~MM_ROUND_SOME) | MM_ROUND_BUSY))) return MM_TURN_WAIT;
     const enum mm_turn turn = done < *due ? MM_TURN_MINE : now & MM_ROUND_FOUND ? MM_TURN_FOUND : MM_TURN_NOTHING;
     *due = 0;
     return turn;
 }
+/* The round that is under way, if there is one, has found something by now. Releases. */
+MM_FN void mm_round_some(uint64_t *word) { mm_or_release_u64(word, MM_ROUND_SOME); }
 /* Releases. */
 MM_FN enum mm_turn mm_round_end(uint64_t *word, int found) {
     mm_store_release_u64(word, (mm_load_relaxed_u64(word) / MM_ROUND_ONE + 1) * MM_ROUND_ONE | (found ? MM_ROUND_FOUND : 0));

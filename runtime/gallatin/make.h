@@ -89,19 +89,20 @@ MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t
 }
 
 /* Makes the block of class c that has that number, and perhaps others after it; the same for all lanes of `here`, which all call. Each makes up to
- * MM_MAKE_EACH. is_late: whatever others do. */
+ * MM_MAKE_EACH. is_late: whatever others do. Returns what has come of that number (made), which a later one may have overwritten by now; 0: somebody
+ * else makes it. */
 #define MM_MAKE_EACH 2
-MM_FN_RARE void mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late) {
+MM_FN_RARE uint64_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
     uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0;
-    uint64_t groups = 0;
+    uint64_t groups = 0, mine_made = 0;
     if (lane == leader && mm_maker_begin(ref, c, is_late)) {
         if (mm_made_claim(ref, c, number)) unit = mm_at_most(mm_make_unit(ref, c, number), MM_MAKE_EACH * many);
         else mm_maker_end(ref, c);
     }
     mm_warp_sync(here);
     unit = mm_warp_shuffle(here, unit, leader);
-    if (unit == 0) return; /* somebody else makes it */
+    if (unit == 0) return 0; /* somebody else makes it */
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         const uint32_t n = rank + i * many;
         claimed[i] = mm_warp_ballot(here, n == 0 || (n < unit && mm_made_claim(ref, c, number + n)));
@@ -126,11 +127,13 @@ MM_FN_RARE void mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uin
                 made = mm_made_make(mine, base + n);
             }
             mm_store_release_u64(mm_made_at(ref, c, mine), made);
+            if (mine == number) mine_made = made;
         }
         all += mm_popcount(claimed[i]);
     }
     if (lane == leader) mm_maker_end(ref, c);
     mm_warp_sync(here);
+    return mm_warp_shuffle_u64(here, mine_made, leader);
 }
 
 #endif

@@ -58,10 +58,15 @@ MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     if (!mm_class_is_growing(of, 0)) mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets) + more);
 }
 
-/* There are no pages: who comes is to look for slices that have come back. */
+/* There are no pages: who comes is to look for slices that have come back, and for a while the class is content with fewer that are free. */
 MM_FN void mm_class_stay(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets));
+    mm_store_relaxed_u64(&of->stays_ns, mm_now_ns());
+}
+MM_FN uint32_t mm_class_share(const struct mm_heap_ref *ref, uint32_t c) {
+    const uint64_t since_ns = mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns);
+    return since_ns < MM_GROW_REFUSAL_NS ? MM_GROW_SHARE_POOR : MM_GROW_SHARE;
 }
 
 /* A slice of class c, for lanes to which mm_slice_draw gave tokens. NULL is counted. */
@@ -71,6 +76,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
     uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, slice = 0, polls = 0;
     uint32_t number = mm_class_block_of(ref->classes[c], mm_token_ticket(token), &slice);
     uint64_t p = 0;
+    int is_short = 0; /* of pages: then it samples once more */
     enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
     struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, mm_grow_mapped(ref), 0, 0};
@@ -94,7 +100,8 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             uint64_t q = 0;
             if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, base + seen.words, &seen);
             const uint32_t slices = mm_warp_sum(group, seen.slices), free = mm_warp_sum(group, seen.free), words = mm_warp_sum(group, seen.words);
-            const int is_low = free * MM_GROW_SHARE <= slices && (slices >= MM_GROW_SEEN || words >= entries * ref->classes[c].words);
+            const uint32_t share = mm_warp_shuffle(group, mm_class_share(ref, c), mm_ctz(samples));
+            const int is_low = free * share <= slices && (slices >= MM_GROW_SEEN || words >= entries * ref->classes[c].words);
             if (lane == mm_ctz(samples) && is_low && entries != 0) mm_class_raise(ref, c);
             if (stage == MM_STAGE_SAMPLE) {
                 p = q;
@@ -110,21 +117,23 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
             const int is_made = stage == MM_STAGE_MAKE;
             uint64_t made = 0;
-            int is_there = 0, is_gone = 0, is_busy = 0;
+            int is_there = 0, is_gone = 0, is_busy = 0, may = 0;
             const int is_first = is_made && slice == 0;
             MM_ROLLED
-            for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++, polls++) { /* few instructions: who makes it wants the multiprocessor, too */
+            for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++) { /* few instructions: who makes it wants the multiprocessor, too */
                 if (is_made) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
                 is_gone = is_made && mm_made_is_later(made, number, ref->classes[c].slices), is_busy = is_made && mm_made_is_of(made, number);
                 is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
-                if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || (is_first && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c))))) != 0) break;
+                may = is_first && !is_there && !is_gone && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c));
+                polls++; /* also if it is another lane that goes on */
+                if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || may)) != 0) break;
                 mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
             }
-            const uint32_t makes = mm_warp_ballot(here, is_first && !is_there && !is_gone && !is_busy);
+            const uint32_t makes = mm_warp_ballot(here, may);
             if (makes != 0) {
                 const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, number, of);
-                mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) >= MM_MAKE_POLLS);
-                if (is_made && !is_gone) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+                const uint64_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS);
+                if (is_made && !is_gone) made = now != 0 && c == class_ && number == which ? now : mm_load_relaxed_u64(mm_made_at(ref, c, number));
                 is_there = is_made && !is_gone && mm_made_is_of(made, number) && mm_made_index(made) != MM_MADE_BUSY;
             }
             mm_warp_sync(here);
@@ -135,8 +144,13 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (is_there && q == 0) mm_tickets_skip(ref, c, number);
             if (q != 0) p = q, stage = MM_STAGE_DONE;
             else if (is_gone) stage = MM_STAGE_DRAW, rounds = 0;
-            else if (is_block || (is_made && !is_there && !(is_first && !is_busy) && ++polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
-            else if (is_there) stage = MM_STAGE_SHORT, mm_class_stay(ref, c);
+            else if (is_block || (is_made && !is_there && !(is_first && !is_busy) && polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
+            else if (is_there) {
+                const struct mm_seen none = {0, 0, 0};
+                mm_class_stay(ref, c);
+                stage = is_short ? MM_STAGE_SHORT : MM_STAGE_SAMPLE;
+                is_short = 1, rounds = 0, seen = none;
+            }
         }
         const uint32_t shorts = mm_warp_ballot(group, stage == MM_STAGE_SHORT || stage == MM_STAGE_SWEEP);
         enum mm_short is = MM_SHORT_WAIT;
@@ -152,7 +166,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (lane == first && !is_to_sweep && (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) && is <= MM_SHORT_WAIT_HOST)
                 mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage.shortage);
         }
-        mm_shortage_help(ref, here, is, &shortage.shortage);
+        if (mm_shortage_help(ref, here, is, &shortage.shortage) != 0) shortage.shortage.has_looked = 0; /* there may be more, before the heap grows */
         MM_ROLLED
         for (uint32_t turns = mm_warp_ballot(here, is_to_sweep); turns != 0; turns &= turns - 1) {
             const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);

@@ -92,36 +92,76 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
     return mm_warp_sum(here, got);
 }
 
-/* Retires all blocks of a segment that are free. Returns whether there were any. All lanes of `here` call. */
-MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
+/* Pages of segment s at which blocks begin: their bits. */
+MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t blocks = 0, any = 0;
+    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8) any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all on their way at once */
+    MM_ROLLED
+    for (uint32_t i = 0; any != 0 && i < MM_SEGMENT_PAGES; i += 8) {
+        uint64_t owners = mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i));
+        MM_ROLLED
+        for (uint32_t page = i; owners != 0; page++, owners >>= 8) {
+            const uint32_t c = ((uint32_t)owners & 255) - 1;
+            if (c < MM_CLASS_COUNT && (page & ((1u << ref->classes[c].page_shift) - 1)) == 0) blocks |= 1ull << page;
+        }
+    }
+    return blocks;
+}
+
+/* Those of them whose first word says that they are free. */
+MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t free = 0, rest = mm_segment_blocks(ref, s);
+    MM_ROLLED
+    while (rest != 0) {
+        uint64_t word[MM_RETIRE_AT_ONCE];
+        uint32_t page[MM_RETIRE_AT_ONCE], c[MM_RETIRE_AT_ONCE];
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++) {
+            page[i] = rest != 0 ? mm_ctz(rest) : page[0];
+            rest &= rest - 1;
+        }
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++) {
+            word[i] = mm_load_relaxed_u64(mm_page_words(ref, s * MM_SEGMENT_PAGES + page[i]));
+            c[i] = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + page[i])) - 1;
+        }
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++)
+            if (c[i] < MM_CLASS_COUNT && mm_word_free(word[i]) == mm_class_word_mask(ref->classes[c[i]], 0)) free |= 1ull << page[i];
+    }
+    return free;
+}
+
+/* Retires the blocks of segment s that are free, of those that begin at its pages `pages`. Returns whether there were any. All lanes of `here` call,
+ * with the same segment and pages. */
+MM_FN_RARE int mm_segment_retire_of(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t pages) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here);
     uint32_t got = 0;
     MM_ROLLED
-    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += many) {
-        const uint32_t page = s * MM_SEGMENT_PAGES + i + rank;
-        const int is_one = i + rank < MM_SEGMENT_PAGES && mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1 < MM_CLASS_COUNT;
-        if (mm_warp_ballot(here, is_one) != 0) got += mm_blocks_retire(ref, here, is_one ? page : MM_TREE_NONE);
+    for (uint32_t done = 0, all = mm_popcount(pages); done < all; done += many) {
+        const uint32_t i = done + rank;
+        got += mm_blocks_retire(ref, here, i < all ? s * MM_SEGMENT_PAGES + mm_bits_select(pages, i) : MM_TREE_NONE);
     }
     return mm_warp_ballot(here, got != 0) != 0;
 }
+MM_FN int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
+    return mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, mm_segment_blocks(ref, s), mm_ctz(here)));
+}
 
-/* See shortage.h. Class by class, from the end of its table on, where the entries are that go to the places of those that leave. */
+/* See shortage.h. From the back on, where runs are taken (run.h): who takes some meanwhile finds what is free side by side. */
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here);
-    uint32_t got = 0;
+    int any = 0;
     MM_ROLLED
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        uint32_t left = mm_warp_shuffle(here, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), mm_ctz(here));
+    for (uint32_t left = mm_warp_shuffle(here, (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), mm_ctz(here)); left > 0;
+         left -= mm_at_most(left, many)) {
+        const uint64_t pages = rank < left ? mm_segment_free_blocks(ref, left - 1 - rank) : 0;
         MM_ROLLED
-        for (; left > 0; left -= mm_at_most(left, many)) {
-            const uint64_t entry = rank < left ? mm_table_look(ref, c, left - 1 - rank, 0) : MM_ENTRY_NONE;
-            int is_one = mm_entry_is_of(entry, c);
-            if (is_one) is_one = mm_load_relaxed_u64(mm_page_words(ref, mm_entry_page(entry))) ==
-                                 mm_word_make(mm_entry_generation(entry), mm_class_word_mask(ref->classes[c], 0));
-            if (mm_warp_ballot(here, is_one) != 0) got += mm_blocks_retire(ref, here, is_one ? mm_entry_page(entry) : MM_TREE_NONE);
+        for (uint32_t rest = mm_warp_ballot(here, pages != 0); rest != 0; rest &= rest - 1) {
+            const uint32_t of = mm_ctz(rest), s = mm_warp_shuffle(here, left - 1 - rank, of);
+            const int had = any;
+            any |= mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, pages, of));
+            if (any && !had && mm_warp_lane() == mm_ctz(here)) mm_round_some((uint64_t *)ref->giving_up);
         }
     }
-    return mm_warp_ballot(here, got != 0) != 0;
+    return any;
 }
 
 #endif

@@ -22,10 +22,19 @@ static uint64_t mapped_bytes(const struct mm_host_stretch *s) { return s->count 
 
 bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error) {
     for (struct mm_host_stretch *s = c->metadata; s < c->metadata + MM_STRETCHES; s++) {
-        const uint64_t from = mapped_bytes(s), to = min_u64(mm_round_up(s->fixed_bytes + end * s->segment_bytes, c->page_bytes), s->bytes);
-        if (to <= from) continue;
-        if (s->count == MM_HOST_CHUNKS_MAX || !try_back(d, c, s->base + from, to - from, error)) return false;
-        s->end[s->count++] = to;
+        const uint64_t to = min_u64(mm_round_up(s->fixed_bytes + end * s->segment_bytes, c->page_bytes), s->bytes);
+        uint64_t piece_max = to;
+        for (uint64_t from; (from = mapped_bytes(s)) < to;) {
+            const uint64_t piece = min_u64(piece_max, to - from);
+            if (s->count == MM_HOST_CHUNKS_MAX) return false;
+            if (try_back(d, c, s->base + from, piece, error)) {
+                s->end[s->count++] = from + piece;
+                continue;
+            }
+            /* What is not of segments is tried at half its size; of segments the caller tries fewer. */
+            if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == c->page_bytes || from >= s->fixed_bytes) return false;
+            piece_max = mm_round_up(piece / 2, c->page_bytes);
+        }
     }
     return true;
 }

@@ -121,7 +121,7 @@ static bool serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wa
     pthread_mutex_lock(&h->lock);
     uint64_t before = __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED);
     struct mm_host_segments got = mm_chunks_find_spare(&h->chunks, least, align);
-    if (got.count == 0) got = mm_grower_more(d, h, least, least, align);
+    if (got.count == 0) got = mm_grower_more(d, h, least, __atomic_load_n(&h->shared->mailbox.need, __ATOMIC_RELAXED), align);
     const bool is_answered = before != MM_ANSWER_CLOSED &&
         __atomic_compare_exchange_n(&h->shared->mailbox.answer, &before, mm_answer_make(number, got.first, got.count), false,
                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED);

@@ -170,6 +170,23 @@ START_TEST(pieces) { /* halved until they can be had */
 }
 END_TEST
 
+START_TEST(metadata_in_pieces) { /* of what is not of segments; of segments fewer may do, so that the caller decides */
+    struct mm_host_stretch *s = heap->chunks.metadata;
+    s->fixed_bytes = 5 * PAGE, s->bytes = 9 * PAGE;
+    create_most = 2 * PAGE;
+    ck_assert(mm_chunks_try_describe(&d, &heap->chunks, 0, &error));
+    ck_assert_uint_eq(metadata_there[0], 5 * PAGE);
+    ck_assert(s->count == 3 && s->end[0] == 2 * PAGE && s->end[1] == 4 * PAGE && s->end[2] == 5 * PAGE);
+    create_most = PAGE;
+    ck_assert(!mm_chunks_try_describe(&d, &heap->chunks, 2 * PAGE / EACH(0), &error));
+    ck_assert_uint_eq(metadata_there[0], 5 * PAGE);
+    ck_assert(mm_chunks_try_describe(&d, &heap->chunks, PAGE / EACH(0), &error));
+    ck_assert_uint_eq(metadata_there[0], 6 * PAGE);
+    create_most = PAGE / 2;
+    ck_assert(!mm_chunks_try_describe(&d, &heap->chunks, 2 * PAGE / EACH(0), &error));
+}
+END_TEST
+
 START_TEST(spare) {
     struct mm_host_chunks *c = &heap->chunks;
     create_most = 2 * MM_SEGMENT_BYTES;
@@ -484,6 +501,7 @@ int main(void) {
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, rows);
     tcase_add_test(c, pieces);
+    tcase_add_test(c, metadata_in_pieces);
     tcase_add_test(c, spare);
     tcase_add_test(c, alignments);
     tcase_add_test(c, pages_of_several_segments);

@@ -205,13 +205,13 @@ static void metadata(int argc, char **argv) {
     work_begin();
     const uint64_t *reached = &((struct mm_heap *)work_ref.heap)->grow.reached;
     CHECK(((struct mm_heap *)work_ref.heap)->segment_count == 128 * GIB / MM_SEGMENT_BYTES && *reached == MM_HOST_FIRST_SEGMENTS);
-    CHECK(standin->copied_bytes < 12 * MIB);
-    CHECK(standin->total_bytes - standin->free_bytes <= MM_HOST_FIRST_SEGMENTS * MM_SEGMENT_BYTES + 18 * MIB);
+    CHECK(standin->copied_bytes < 14 * MIB);
+    CHECK(standin->total_bytes - standin->free_bytes <= MM_HOST_FIRST_SEGMENTS * MM_SEGMENT_BYTES + 20 * MIB);
     for (uint64_t s = MM_HOST_FIRST_SEGMENTS; s < work_ref.user_bytes / MM_SEGMENT_BYTES; s++) /* free of a stray pointer finds nobody's */
         for (uint32_t page = 0; page < MM_SEGMENT_PAGES; page++) CHECK(*mm_page_owner(&work_ref, (uint32_t)s * MM_SEGMENT_PAGES + page) == MM_OWNER_NOBODY);
     const unsigned long long copied = standin->copied_bytes;
-    void *p = mm_heap_malloc(&work_ref, 3 * GIB), *q = mm_heap_malloc(&work_ref, 24 * GIB), *aligned = mm_heap_aligned_malloc(&work_ref, 1, 16 * GIB);
-    CHECK(p && q && aligned && *reached * MM_SEGMENT_BYTES >= 27 * GIB);
+    void *p = mm_heap_malloc(&work_ref, 3 * GIB), *q = mm_heap_malloc(&work_ref, 8 * GIB), *aligned = mm_heap_aligned_malloc(&work_ref, 1, 4 * GIB);
+    CHECK(p && q && aligned && *reached * MM_SEGMENT_BYTES >= 11 * GIB);
     CHECK(standin->copied_bytes == copied);
     mm_heap_free(&work_ref, p), mm_heap_free(&work_ref, q), mm_heap_free(&work_ref, aligned);
     /* what goes and comes back is as it was left */
@@ -221,7 +221,7 @@ static void metadata(int argc, char **argv) {
     OK(cu.cuMemAlloc(&large, 126 * GIB));
     OK(cu.cuMemFree(large));
     CHECK(work_heap_mapped() * MM_SEGMENT_BYTES < 2 * GIB && *words == left);
-    CHECK((p = mm_heap_malloc(&work_ref, 27 * GIB)) != NULL && *words == left);
+    CHECK((p = mm_heap_malloc(&work_ref, 11 * GIB)) != NULL && *words == left);
     mm_heap_free(&work_ref, p);
     work_start(0, 4 * GIB / WORK_THREADS);
     work_join();

@@ -84,7 +84,7 @@ static void numbers(int argc, char **argv) {
     has_counts(&s, 0, 0);
     CHECK(s.heap_bytes == MM_HOST_FIRST_SEGMENTS * MM_SEGMENT_BYTES && s.null_first_bytes == 0);
     CHECK(s.heap_bytes + s.metadata_bytes == standin->total_bytes - standin->free_bytes);
-    CHECK(s.reserved_bytes > standin->total_bytes && s.reserved_bytes < standin->total_bytes / 64 * 65);
+    CHECK(s.reserved_bytes > standin->total_bytes && s.reserved_bytes < standin->total_bytes / 48 * 49);
 
     char *p = (char *)mm_heap_malloc(&ref, 100), *q = (char *)mm_heap_malloc(&ref, 160), *r = (char *)mm_heap_malloc(&ref, 3 * MIB);
     char *const beyond = q - (q - (char *)ref.user_base) % MM_PAGE_BYTES + MM_PAGE_BYTES / 160 * 160; /* the last slice of its block */

@@ -7,7 +7,7 @@ MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word on
     one/null two/null)
 MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h runtime/gallatin/*.h) runtime/heap.h runtime/maintain.h runtime/port.h
 
-# Seconds for each scenario of `make model`, which goes as deep as the scenario asks; `make check`: one, two preemptions.
+# Seconds for each scenario of `make model`, which goes as deep as the scenario asks; `make check`: two preemptions at most, which takes 10.
 MODEL_SECONDS ?= 60
 # Where runtime is.
 MODEL_ROOT ?= .
@@ -17,7 +17,7 @@ model: $(MODEL_PROGRAMS) litmus
 	CC='$(CC)' tests/model/models.sh $(BUILD) $(MODEL_SECONDS) '' $(MODEL_PROGRAMS)
 check: check-model
 check-model: $(MODEL_PROGRAMS)
-	CC='$(CC)' tests/model/models.sh $(BUILD) 1 2 $^
+	CC='$(CC)' tests/model/models.sh $(BUILD) 30 -2 $^
 litmus:
 	tests/model/run-litmus.sh
 

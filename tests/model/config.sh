@@ -17,6 +17,8 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \
     -e 's/^\(#define MM_MAKE_PAUSE\) .*/\1 0/' \
     -e 's/^\(#define MM_MAKE_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_RETIRE_LOOKS\) .*/\1 1/' \
+    -e 's/^\(#define MM_ENTRY_LOOKS\) .*/\1 2/' \
+    -e 's/^\(#define MM_WAIT_PAUSE\) .*/\1 1/' \
     -e 's/^\(#define MM_NULL_TRIES\) .*/\1 2/' \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WAIT_ITERATIONS\) .*/\1 $3/" \

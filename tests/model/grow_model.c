@@ -97,7 +97,7 @@ static void block(void) {
     world_free(world_malloc(16, 1));
 }
 static void retire_and_want_back(void) {
-    mm_maintain_retire(&ref, 0, 1);
+    mm_maintain_retire(&ref, 1, 0, 1);
     want_back();
 }
 

@@ -29,6 +29,15 @@ static void make_0(void) {
     mm_blocks_make(&ref, 1, A, 0, 1);
     model_progress();
 }
+static void make_1(void) {
+    mm_blocks_make(&ref, 1, A, 1, 1);
+    model_progress();
+}
+/* A warp makes it, and the one after it. */
+static void make_lane(void) {
+    mm_blocks_make(&ref, 3, A, 0, 1);
+    model_progress();
+}
 /* Looks into a block through whatever entry is there. */
 static void look_0(void) {
     for (uint32_t i = 0; i < 2; i++) {
@@ -99,6 +108,11 @@ static void two_drawn_four(void) { drawn(2, 4); }
 static void four_drawn(void) { drawn(4, 2); }
 static void four_drawn_one(void) { drawn(4, 1); }
 static void six_drawn(void) { drawn(6, 3); }
+/* Threads 0 and 1 are the lanes of a warp. */
+static void warp_four_drawn(void) { drawn(4, 3), world_warp(0, 2); }
+static void warp_four_drawn_one(void) { four_drawn_one(), world_warp(0, 2); }
+static void warp_three_pages(void) { pages(3), world_warp(0, 2); }
+static void warp_no_page(void) { no_page(), world_warp(0, 2); }
 static void one_of_four_drawn(void) {
     drawn(1, 1);
     world_cut(A, 4);
@@ -110,10 +124,16 @@ static void stands(void) {
     mm_class_at(&ref, A)->makers = 1;
     *mm_made_at(&ref, A, 0) = mm_made_make(0, MM_MADE_BUSY);
 }
+/* The same before he claims its number. */
+static void stands_early(void) {
+    pages(3);
+    mm_class_at(&ref, A)->makers = 1;
+}
+static void warp_stands_early(void) { stands_early(), world_warp(0, 2); }
 /* No pages, and the class was to grow. */
 static void no_page_growing(void) {
     no_page();
-    mm_class_at(&ref, A)->until = 8;
+    mm_class_at(&ref, A)->until = 200;
 }
 /* Class B has the page. */
 static void b_has_it(void) {
@@ -138,10 +158,19 @@ static void check_stands(void) {
     *made = was;
 }
 static uint32_t blocks_of(uint32_t c) { return mm_class_at(&ref, c)->count; }
+static void check_stands_early(void) {
+    mm_class_at(&ref, A)->makers--;
+    world_check_drained();
+    mm_class_at(&ref, A)->makers++;
+}
 /* What one wanted was made, and no more. */
 static void check_one(void) {
     world_check_drained();
     model_require(blocks_of(A) == 1, "%u blocks were made, and one was wanted", blocks_of(A));
+}
+static void check_two(void) {
+    world_check_drained();
+    model_require(blocks_of(A) == 2, "%u blocks were made, and there were tickets for two", blocks_of(A));
 }
 /* All pages are in use: who got nothing got NULL. */
 static void check_two_null(void) {
@@ -202,18 +231,18 @@ static void check_more(void) {
 
 static const struct model_scenario scenarios[] = {
     {"make-one", two_pages, {a_keep}, check_one, 0, 0},
-    {"make-by-two", two_pages, {a_must, a_must}, world_check_drained, 0, 1},
-    {"make-by-two-one-page", one_page, {a_must, a_must}, world_check_drained, 0, 1},
+    {"make-by-two", two_pages, {a_must, a_must}, world_check_drained, 6, 1},
+    {"make-by-two-one-page", one_page, {a_must, a_must}, world_check_drained, 5, 1},
     {"make-by-three", two_pages, {a_must, a_must, a_must}, world_check_drained, 2, 1},
     {"make-by-four", three_pages, {a_must, a_must, a_must, a_must}, world_check_drained, 1, 1},
     {"make-two-classes", two_pages, {a_two, b_must}, world_check_drained, 0, 1},
     {"make-same-number", two_drawn, {make_0, make_0, look_0}, check_one, 0, 0},
     {"make-look-at-once", two_drawn, {make_0, look_0, look_0}, world_check_drained, 0, 0},
     {"make-of-two-pages", three_pages, {two_keep, two_keep, a_keep}, world_check_drained, 2, 0},
-    {"make-waited-for", two_drawn, {must_0, must_1}, world_check_drained, 0, 1},
-    {"make-two-numbers", four_drawn, {must_0, must_2}, world_check_drained, 0, 1},
+    {"make-waited-for", two_drawn, {must_0, must_1}, world_check_drained, 6, 1},
+    {"make-two-numbers", four_drawn, {must_0, must_2}, world_check_drained, 6, 1},
     {"make-three-numbers", six_drawn, {must_0, must_2, must_4}, world_check_drained, 2, 1},
-    {"make-first-stands", two_drawn, {must_1, a_must}, world_check_drained, 0, 1},
+    {"make-first-stands", two_drawn, {must_1, a_must}, world_check_drained, 6, 1},
     {"make-maker-stands", stands, {a_must, a_must}, check_stands, 0, 0},
     {"make-overwritten-first", two_drawn_four, {must_0, a_two, a_two}, world_check_drained, 2, 1},
     {"make-overwritten-second", two_drawn_four, {must_1, a_two, a_two}, world_check_drained, 2, 1},
@@ -221,7 +250,7 @@ static const struct model_scenario scenarios[] = {
     {"make-few-makers-late", one_page, {maker_late, maker_late, maker}, world_check_drained, 0, 0},
     {"make-skip", one_of_four_drawn, {skip_0, skip_0}, check_skipped, 0, 0},
     {"make-skip-beside-draws", one_of_four_drawn, {skip_0, draws_three, draws_four}, check_draws, 0, 0},
-    {"make-no-pages", no_page, {a_keep, a_keep}, world_check_drained, 0, 0},
+    {"make-no-pages", no_page, {a_keep, a_keep}, world_check_drained, 3, 0},
     {"make-no-pages-growing", no_page_growing, {a_keep, a_keep}, check_stays, 2, 0},
     {"make-no-pages-then-more", no_page_then_more, {a_keep, a_keep}, check_more, 3, 0},
     {"make-no-pages-for-many-then-more", no_page_for_eight_then_more, {a_keep}, check_more, 0, 0},
@@ -232,5 +261,17 @@ static const struct model_scenario scenarios[] = {
     {"make-when-a-page-comes", no_page, {a_once, free_b}, world_check_drained, 2, 0},
     {"make-when-b-ends", b_has_it, {a_once, free_b, a_keep}, world_check_drained, 2, 0},
     {"make-tickets-begin-again", wraps, {a_two, a_must}, world_check_drained, 2, 1},
+    {"make-warp", warp_four_drawn, {make_lane, make_lane, look_0}, check_two, 0, 0},
+    {"make-warp-against-one", warp_four_drawn, {make_lane, make_lane, make_0}, world_check_drained, 0, 0},
+    {"make-warp-against-second", warp_four_drawn, {make_lane, make_lane, make_1}, check_two, 0, 0},
+    {"make-warp-few-pages", warp_four_drawn_one, {make_lane, make_lane, look_0}, check_one, 0, 0},
+    {"make-maker-stands-early", stands_early, {a_must, a_must}, check_stands_early, 0, 0},
+    {"make-warp-maker-stands", warp_stands_early, {a_must, b_must}, check_stands_early, 0, 0},
+    {"make-warp-mallocs", warp_three_pages, {a_must, a_must}, check_one, 0, 1},
+    {"make-warp-mallocs-two", warp_three_pages, {a_two, a_two, a_must}, world_check_drained, 2, 1},
+    {"make-warp-two-classes", warp_three_pages, {a_must, b_must, a_must}, world_check_drained, 2, 1},
+    {"make-warp-of-two-pages", warp_three_pages, {two_keep, a_must, a_keep}, world_check_drained, 2, 1},
+    {"make-warp-no-pages", warp_no_page, {a_keep, a_keep}, world_check_drained, 0, 0},
+    {"make-warp-no-pages-two-classes", warp_no_page, {a_keep, b_keep}, world_check_drained, 0, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -20,6 +20,21 @@ static void b_keep(void) { world_malloc(32, 0); }
 static void span_must(void) { world_malloc(PAGE, 1); }
 static void span_keep(void) { world_malloc(PAGE, 0); }
 static void run_keep(void) { world_malloc(SEG, 0); }
+/* A look through the class, for one, or for the lanes of a warp: for one, who has free what he may have. */
+static void *sweep(uint32_t here, uint32_t need) {
+    return world_got(mm_class_sweep(&ref, here, need, A), A);
+}
+static void sweep_must(void) { model_require(sweep(1, 1), "a slice was free all the time, and the look through all found none"); }
+static void sweep_keep(void) { sweep(1, 1); }
+static void sweep_twice(void) { sweep_must(), sweep_must(); }
+static void sweep_free(void) { world_free(sweep(1, 1)); }
+static void lanes_must(void) { model_require(sweep(3, 3), "two slices were free all the time, and the lanes got one"); }
+static void lanes_keep(void) { sweep(3, 3); }
+static void lane_0_must(void) {
+    const int any = sweep(3, 1) != NULL;
+    if (mm_warp_lane() == 0) model_require(any, "a slice was free all the time, and the look through all found none");
+    else model_require(!any, "a lane has got a slice, and did not want one");
+}
 static void again(uint32_t i, uint32_t bytes) {
     world_free(keep[i]);
     world_malloc(bytes, 1);
@@ -34,6 +49,11 @@ static void free_both(uint32_t bytes) {
 static void free_both_again_b(void) { free_both(32); }
 static void free_both_again_span(void) { free_both(PAGE); }
 static void free_both_again_run(void) { free_both(SEG); }
+static void free_1_retire_a(void) {
+    free_1();
+    retire_segment();
+    a_keep();
+}
 static void free_0_b_or_null(void) {
     free_0();
     b_keep();
@@ -69,6 +89,26 @@ static void block_back(void) {
     full_two();
     world_free(keep[0]), world_free(keep[1]);
 }
+/* Threads 0 and 1 are the lanes of a warp. */
+static void warp_one_back(void) { one_back(), world_warp(0, 2); }
+static void warp_two_back(void) { two_back(), world_warp(0, 2); }
+static void warp_block_back(void) { block_back(), world_warp(0, 2); }
+static void warp_full_two(void) { full_two(), world_warp(0, 2); }
+/* Where the last look ended: at the last block, or beyond all of them. */
+static void swept_to(uint32_t word) {
+    two_back();
+    mm_class_at(&ref, A)->swept = word;
+}
+static void swept_one(void) { swept_to(1); }
+static void swept_all(void) { swept_to(2); }
+static void swept_beyond(void) { swept_to(9); }
+/* What is free is before that. */
+static void swept_past(void) {
+    full_two();
+    world_free(keep[0]);
+    mm_class_at(&ref, A)->swept = 1;
+}
+static void warp_swept_past(void) { swept_past(), world_warp(0, 2); }
 /* One block in a segment of which nobody else has anything. */
 static void segment_of_two(void) {
     made(64);
@@ -120,6 +160,12 @@ static void check_all_null(void) {
     model_require(world_free_slices(A) == 0, "something is free");
 }
 
+/* The next look goes on where something was. */
+static void check_swept(void) {
+    world_check_drained();
+    model_require(mm_class_at(&ref, A)->swept == 0, "the look through all ended at word %u", mm_class_at(&ref, A)->swept);
+}
+
 static const struct model_scenario scenarios[] = {
     {"null-free-beside-free", full_one, {free_0, free_1_again}, world_check_drained, 0, 1},
     {"null-free-beside-free-one-home", full_one_home, {free_0, free_1_again}, world_check_drained, 0, 1},
@@ -138,12 +184,27 @@ static const struct model_scenario scenarios[] = {
     {"null-run", segment_of_two, {free_both_again_run}, world_check_drained, 0, 1},
     {"null-run-beside", segment_of_two, {free_both_again_run, retire_segment}, world_check_drained, 0, 1},
     {"null-after-span", span_live, {free_0_b_or_null, a_keep}, world_check_drained, 2, 1},
-    {"null-exhausted", exhausted, {a_keep, a_keep}, check_all_null, 0, 0},
+    {"null-exhausted", exhausted, {a_keep, a_keep}, check_all_null, 3, 0},
     {"null-exhausted-classes", exhausted, {a_keep, b_keep, span_keep}, check_all_null, 2, 0},
     {"null-exhausted-run", exhausted, {a_keep, run_keep}, check_all_null, 2, 0},
     {"null-exhausted-one-freed", exhausted, {a_keep, b_keep, free_0}, world_check_drained, 2, 0},
     {"null-put-back", pair_free, {two_keep, span_keep, slice_keep}, check_put_back, 2, 1},
     {"null-run-put-back", border, {two_segments, slice_then_run}, world_check_drained, 2, 1},
     {"null-free-again", full_one, {free_0, free_1, a_keep}, world_check_drained, 2, 1},
+    {"null-sweep-past", swept_past, {sweep_must}, check_swept, 0, 0},
+    {"null-sweep-warp-past", warp_swept_past, {lane_0_must, lane_0_must}, check_swept, 0, 0},
+    {"null-sweep-on", swept_one, {sweep_twice}, world_check_drained, 0, 0},
+    {"null-sweep-from-end", swept_all, {sweep_must, sweep_must}, world_check_drained, 0, 0},
+    {"null-sweep-from-beyond", swept_beyond, {sweep_must, sweep_must}, world_check_drained, 0, 0},
+    {"null-sweep-beside-frees", swept_one, {sweep_must, sweep_must, free_0}, world_check_drained, 0, 0},
+    {"null-sweep-beside-retire", swept_past, {sweep_keep, free_1_retire_a}, world_check_drained, 0, 0},
+    {"null-sweep-warp", warp_two_back, {lanes_must, lanes_must}, world_check_drained, 0, 0},
+    {"null-sweep-warp-for-one", warp_one_back, {lane_0_must, lane_0_must, free_0}, world_check_drained, 0, 0},
+    {"null-sweep-warp-beside-sweep", warp_two_back, {lanes_keep, lanes_keep, sweep_free}, world_check_drained, 0, 0},
+    {"null-warp-two-back", warp_two_back, {a_must, a_must}, world_check_drained, 0, 1},
+    {"null-warp-one-back", warp_one_back, {a_keep, a_keep, free_0}, check_one_of_both, 2, 1},
+    {"null-warp-two-classes", warp_block_back, {a_keep, b_keep, free_2}, world_check_drained, 2, 1},
+    {"null-warp-slice-and-span", warp_block_back, {b_keep, span_keep, free_2}, world_check_drained, 2, 1},
+    {"null-warp-all-null", warp_full_two, {a_keep, a_keep}, check_all_null, 0, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

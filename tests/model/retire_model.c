@@ -24,6 +24,24 @@ static void retire_segment(void) {
     mm_segment_retire(&ref, 1, 0);
     model_progress();
 }
+/* Lanes of a warp. */
+static void retire_lane(uint32_t page) {
+    const uint32_t n = mm_blocks_retire(&ref, 3, page);
+    cell_set(0, cell[0] + n);
+    model_progress();
+}
+static void lane_0(void) { retire_lane(0); }
+static void lane_1(void) { retire_lane(1); }
+static void lane_2(void) { retire_lane(2); }
+static void lane_3(void) { retire_lane(3); }
+static void segment_lane(void) {
+    mm_segment_retire(&ref, 3, 0);
+    model_progress();
+}
+static void all_lane(void) {
+    mm_slices_retire_all(&ref, 3);
+    model_progress();
+}
 static void a_keep(void) { world_malloc(16, 0); }
 static void a_once(void) { world_free(world_malloc(16, 0)); }
 static void b_keep(void) { world_malloc(32, 0); }
@@ -48,11 +66,27 @@ static void one_word(void) {
     world_free(world_malloc(16, 1));
     old_entry = mm_table_look(&ref, A, 0, 0);
 }
-static void two_blocks(void) {
-    empty(2, 2);
+static void blocks_free(uint32_t pages) {
+    empty(pages, 2);
     void *p[4];
     for (uint32_t i = 0; i < 4; i++) p[i] = world_malloc(16, 1);
     for (uint32_t i = 0; i < 4; i++) world_free(p[i]);
+}
+static void two_blocks(void) { blocks_free(2); }
+static void warp_two_blocks(void) {
+    blocks_free(3);
+    world_warp(0, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        if (mm_entry_page(mm_table_look(&ref, A, i, 0)) == 0) old_entry = mm_table_look(&ref, A, i, 0);
+}
+/* Blocks of two classes, in turns, for two warps. */
+static void warps_two_classes(void) {
+    empty(4, 2);
+    void *a[4], *b[4];
+    for (uint32_t i = 0; i < 4; i++) a[i] = world_malloc(16, 1), b[i] = world_malloc(32, 1);
+    for (uint32_t i = 0; i < 4; i++) world_free(a[i]), world_free(b[i]);
+    for (uint32_t i = 0; i < 4; i++) model_require(*mm_page_owner(&ref, i) == (i % 2 ? B : A) + 1, "page %u is of another class", i);
+    world_warp(0, 2), world_warp(2, 2);
 }
 /* A block of 33 slices: the last one has a word of its own. */
 static void two_words(void) {
@@ -98,7 +132,27 @@ static void check_once(void) {
     world_check_drained();
 }
 
+/* Nobody else was at work: all that was asked for was retired. */
+static void check_two(void) {
+    model_require(cell[0] == 2, "%u pages were given back, of two", (uint32_t)cell[0]);
+    world_check_drained();
+}
+static void check_none(void) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) model_require(mm_class_at(&ref, c)->count == 0, "class %u has %u blocks still", c, mm_class_at(&ref, c)->count);
+    world_check_drained();
+}
+
 static const struct model_scenario scenarios[] = {
+    {"retire-warps-two-classes", warps_two_classes, {lane_0, lane_1, lane_3, lane_2}, world_check_drained, 0, 0},
+    {"retire-warp-one-class-each", warps_two_classes, {lane_0, lane_2, lane_1, lane_3}, world_check_drained, 0, 0},
+    {"retire-warp-claim", warp_two_blocks, {lane_1, lane_0, claim_first}, world_check_drained, 0, 0},
+    {"retire-warp-malloc", warp_two_blocks, {lane_0, lane_1, a_once}, world_check_drained, 2, 0},
+    {"retire-warp-segment", warp_two_blocks, {segment_lane, segment_lane, b_keep}, world_check_drained, 2, 0},
+    {"retire-warp-segment-and-retire", warp_two_blocks, {segment_lane, segment_lane, retire_1}, world_check_drained, 0, 0},
+    {"retire-warp-segment-alone", warps_two_classes, {segment_lane, segment_lane}, check_none, 0, 0},
+    {"retire-warp-two-classes-alone", warps_two_classes, {lane_0, lane_1}, check_two, 0, 0},
+    {"retire-warp-all", warps_two_classes, {all_lane, all_lane}, check_none, 0, 0},
+    {"retire-warp-all-beside-retire", warps_two_classes, {all_lane, all_lane, lane_2, lane_3}, world_check_drained, 2, 0},
     {"retire-by-two", one_word, {retire_0, retire_0}, check_once, 0, 0},
     {"retire-by-two-two-words", two_words, {retire_0, retire_0}, world_check_drained, 0, 0},
     {"retire-by-three", one_word, {retire_0, retire_0, retire_twice}, check_once, 0, 0},

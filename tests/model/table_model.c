@@ -19,6 +19,19 @@ static void retire_0_1(void) { retire(0), retire(1); }
 static void retire_2_1(void) { retire(2), retire(1); }
 static void free_2_retire(void) { world_free(keep[4]), retire(2); }
 static void free_0_1_retire(void) { world_free(keep[0]), world_free(keep[1]), retire(0); }
+/* Lanes of a warp, of two or three, that retire each a block, or none. */
+static void retire_lane(uint32_t here, uint32_t page) {
+    mm_blocks_retire(&ref, here, page);
+    model_progress();
+}
+static void lane_0(void) { retire_lane(3, 0); }
+static void lane_1(void) { retire_lane(3, 1); }
+static void lane_2(void) { retire_lane(3, 2); }
+static void lane_3(void) { retire_lane(3, 3); }
+static void lane_none(void) { retire_lane(3, MM_TREE_NONE); }
+static void of_three_0(void) { retire_lane(7, 0); }
+static void of_three_1(void) { retire_lane(7, 1); }
+static void of_three_3(void) { retire_lane(7, 3); }
 static void a_keep(void) { world_malloc(16, 0); }
 static void a_must(void) { world_malloc(16, 1); }
 static void a_two(void) { world_malloc(16, 0), world_malloc(16, 0); }
@@ -70,6 +83,16 @@ static void two_first_full(void) { blocks(2, 1 | 2, 3); }
 static void one_free(void) { blocks(1, 0, 3); }
 static void one_live(void) { blocks(1, 1 | 2, 5); }
 static void two_all_live(void) { blocks(2, 15, 5); }
+static void four_free(void) { blocks(4, 0, 6); }
+static void five_last_live(void) { blocks(5, 1u << 8, 5); }
+/* The same beside warps: threads 0 and 1 are lanes of one; and 2 and 3; or 0 to 2. */
+static void warp_three(void) { three_free_five(), world_warp(0, 2); }
+static void warp_three_last_live(void) { three_last_live(), world_warp(0, 2); }
+static void warp_four(void) { four_free(), world_warp(0, 2); }
+static void warps_four(void) { warp_four(), world_warp(2, 2); }
+static void warp_of_three(void) { four_free(), world_warp(0, 3); }
+static void warp_five_last_live(void) { five_last_live(), world_warp(0, 2); }
+static void warp_two_all(void) { two_free(), world_warp(0, 2); }
 /* The last entry has a number, and its block is being made. */
 static void on_its_way(uint32_t n) {
     uint64_t groups = 0;
@@ -79,6 +102,7 @@ static void on_its_way(uint32_t n) {
 }
 static void one_and_on_its_way(void) { on_its_way(1); }
 static void two_and_on_its_way(void) { on_its_way(2); }
+static void warp_and_on_its_way(void) { two_and_on_its_way(), world_warp(0, 2); }
 /* The extent that comes next is full of what look like entries of a block. */
 static void rubbish(void) {
     two_all_live();
@@ -98,17 +122,40 @@ static void check_on_its_way(void) {
     mm_pages_put(&ref, 0, 1ull << cell[1]);
     world_check_drained();
 }
+/* Nobody else was at work: all that was asked for was retired, but for two blocks. */
+static void check_two_left(void) {
+    world_check_drained();
+    model_require(mm_class_at(&ref, A)->count == 2, "%u entries are left", mm_class_at(&ref, A)->count);
+}
 static void check_extents(void) {
     world_check_drained();
     model_require(HEAP->extents <= 1, "%u extents for four entries", (uint32_t)HEAP->extents + 1);
 }
 
 /* The first ones: who waits gives up at once. The last ones: he does not, or he who waits for an extent would lose his block. */
-#define IMPATIENT_ONLY 2
+#define IMPATIENT_ONLY 3
 #define PATIENT_ONLY 6
 static const struct model_scenario scenarios[] = {
     {"table-last-stands", one_and_on_its_way, {retire_0}, check_on_its_way, 0, 0},
     {"table-last-stands-two", two_and_on_its_way, {retire_0, retire_1}, check_on_its_way, 0, 0},
+    {"table-last-stands-warp", warp_and_on_its_way, {lane_0, lane_1}, check_on_its_way, 0, 0},
+    {"table-warp-two", warp_four, {lane_0, lane_1}, check_two_left, 0, 0},
+    {"table-warp-last-two", warp_four, {lane_3, lane_2}, check_two_left, 0, 0},
+    {"table-warp-first-last", warp_four, {lane_3, lane_0}, check_two_left, 0, 0},
+    {"table-warp-second-to-last", warp_four, {lane_1, lane_2}, check_two_left, 0, 0},
+    {"table-warp-of-three", warp_of_three, {of_three_1, of_three_3, of_three_0}, world_check_drained, 0, 0},
+    {"table-warp-all", warp_two_all, {lane_1, lane_0}, world_check_drained, 0, 0},
+    {"table-warp-one", warp_four, {lane_none, lane_1, retire_3}, world_check_drained, 0, 0},
+    {"table-warp-same-block", warp_three, {lane_1, lane_1}, check_two_left, 0, 0},
+    {"table-warp-against-remove", warp_four, {lane_0, lane_3, retire_2}, world_check_drained, 0, 0},
+    {"table-warp-against-same", warp_four, {lane_0, lane_1, retire_1}, world_check_drained, 0, 0},
+    {"table-warp-against-warp", warps_four, {lane_0, lane_3, lane_1, lane_2}, world_check_drained, 0, 0},
+    {"table-warp-moves-live", warp_three_last_live, {lane_0, lane_1, free_2_retire}, world_check_drained, 0, 0},
+    {"table-warp-moved-and-used", warp_five_last_live, {lane_0, lane_3, a_keep}, world_check_drained, 0, 0},
+    {"table-warp-beside-make", warp_three, {lane_0, lane_2, make}, world_check_drained, 0, 0},
+    {"table-warp-both-moved-beside-make", warp_four, {lane_0, lane_1, make}, world_check_drained, 0, 0},
+    {"table-warp-beside-two-made", warp_four, {lane_3, lane_1, make_two}, world_check_drained, 0, 0},
+    {"table-warp-on-its-way", warp_and_on_its_way, {lane_0, lane_1, put}, world_check_drained, 0, 0},
     {"table-remove-against-remove", three_free, {retire_0, retire_1}, world_check_drained, 0, 0},
     {"table-remove-against-last", three_free, {retire_0, retire_2}, world_check_drained, 0, 0},
     {"table-remove-both-ends", three_free, {retire_0_1, retire_2}, world_check_drained, 0, 0},

@@ -20,6 +20,17 @@ static void claim_must(void) {
     model_require(p != 0, "two slices were free, and two wanted one");
     world_got(p, A);
 }
+/* Lanes of a warp, each with an entry and a slice of its own. */
+static uint64_t claim_lane(uint64_t entry, uint32_t slice, uint32_t c) {
+    const uint64_t p = mm_slices_claim(&ref, 3, mm_entry_is_of(entry, c), entry, slice, c);
+    world_got(p, c);
+    return p;
+}
+static void lane_first(void) { claim_lane(old_entry, 0, A); }
+static void lane_second(void) { claim_lane(old_entry, 1, A); }
+static void lane_first_must(void) { model_require(claim_lane(old_entry, 0, A), "two slices were free, and two lanes of a warp wanted one"); }
+static void lane_new(void) { claim_lane(entry_of(B, 0), 1, B); }
+static void lane_none(void) { claim_lane(MM_ENTRY_NONE, 0, A); }
 /* Two at once: one of them may be free, the other not. */
 static void claim_pair(void) {
     const uint32_t got = mm_word_claim(mm_page_words(&ref, 0), mm_entry_generation(old_entry), 3) & 3;
@@ -84,6 +95,12 @@ static void is_b_full(void) {
     is_b();
     keep[2] = world_malloc(32, 1);
 }
+
+/* Threads 0 and 1 are the lanes of a warp. */
+static void warp_all_free(void) { all_free(), world_warp(0, 2); }
+static void warp_one_live(void) { one_live(), world_warp(0, 2); }
+static void warp_both_live(void) { both_live(), world_warp(0, 2); }
+static void warp_is_b(void) { is_b(), world_warp(0, 2); }
 
 static void check_both(void) {
     world_check_drained();
@@ -159,5 +176,16 @@ static const struct model_scenario scenarios[] = {
     {"word-freed-late-beside-claim", retired, {again_0, claim_keep, b_keep}, check_if_told, 3, 0},
     {"word-freed-late-beside-retire", one_live, {free_0_retire, again_0, make_b}, check_misused, 0, 0},
     {"word-freed-twice-beside-make", one_live, {free_0, again_0, retire_b}, check_misused, 3, 0},
+    {"word-warp-claims", warp_all_free, {lane_first, lane_second}, check_both, 0, 0},
+    {"word-warp-claims-same", warp_all_free, {lane_first_must, lane_first_must}, check_both, 0, 0},
+    {"word-warp-claims-one", warp_all_free, {lane_none, lane_first_must, claim_second}, check_both, 0, 0},
+    {"word-warp-claims-beside-claim", warp_all_free, {lane_first, lane_first, claim_keep}, check_both, 0, 0},
+    {"word-warp-claims-beside-free", warp_one_live, {lane_first, lane_second, free_0}, world_check_drained, 0, 0},
+    {"word-warp-claims-beside-retire", warp_all_free, {lane_first, lane_second, retire_b}, world_check_drained, 0, 0},
+    {"word-warp-stale-claims", warp_is_b, {lane_first, lane_second, free_1}, check_lost, 0, 0},
+    {"word-warp-two-entries", warp_is_b, {lane_first, lane_new, b_once}, world_check_drained, 0, 0},
+    {"word-warp-frees", warp_both_live, {free_0, free_1, retire_0}, check_lost, 0, 0},
+    {"word-warp-frees-beside-claim", warp_both_live, {free_0, free_1, claim_keep}, world_check_drained, 0, 0},
+    {"word-warp-freed-twice", warp_both_live, {free_0, again_0}, check_told, 0, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

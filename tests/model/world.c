@@ -36,9 +36,12 @@ void world_make(uint32_t segments) {
     memset(absent, 0, sizeof absent);
     memset(&mailbox, 0, sizeof mailbox);
     mm_heap_image(metadata, &layout, (uint64_t)(uintptr_t)metadata, 1ull << 40, segments);
-    for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t;
+    for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t, model_lanes[t] = 0;
     ref = ((struct mm_heap *)metadata)->ref;
     ref.on_misuse = MM_ON_MISUSE_IGNORE;
+}
+void world_warp(uint32_t first, uint32_t lanes) {
+    for (uint32_t i = 0; i < lanes; i++) model_homes[first + i] = first, model_lanes[first + i] = i;
 }
 void world_same_home(void) { memset(model_homes, 0, sizeof model_homes); }
 void world_cut(uint32_t c, uint32_t slices) {
@@ -257,6 +260,7 @@ static void name_class(uint64_t in, uint32_t c, char *out, uint32_t n) {
     if (in == __builtin_offsetof(struct mm_class_state, round)) snprintf(out, n, "class%u round", c);
     else if (in == __builtin_offsetof(struct mm_class_state, until)) snprintf(out, n, "class%u until", c);
     else if (in == __builtin_offsetof(struct mm_class_state, makers)) snprintf(out, n, "class%u makers", c);
+    else if (in == __builtin_offsetof(struct mm_class_state, swept)) snprintf(out, n, "class%u swept", c);
     else if (in / 128 < 3) snprintf(out, n, "class%u %s", c, words[in / 128]);
     else snprintf(out, n, "class%u cursor[%u]", c, (uint32_t)in / 128 - 3);
 }

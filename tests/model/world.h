@@ -18,6 +18,8 @@ extern struct mm_heap_ref ref;
 /* A fresh heap of so many segments, all free. What need not be zero is rubbish. Each thread has a home of its own, or all have one. */
 void world_make(uint32_t segments);
 void world_same_home(void);
+/* Set-up only: so many threads, from that on, are the lanes of a warp. */
+void world_warp(uint32_t first, uint32_t lanes);
 /* Set-up only: a block of class c has so many slices. */
 void world_cut(uint32_t c, uint32_t slices);
 /* Set-up only: the pages of segment s are in use for good but for `n` of them, the first. */
