@@ -711,6 +711,7 @@ START_TEST(grows_when_little_is_free) {
         else held[left++] = p;
     }
     mm_class_stay(ref, c);
+    of(c)->stays_ns = 0; /* not for lack of pages */
     int has_grown = 0;
     for (int round = 0; round < 100 && !has_grown; round++) {
         memset(malloc_of, 0, sizeof malloc_of);
@@ -827,6 +828,11 @@ END_TEST
 /* Lanes help those of them that are short: whoever they are, all retire; and only who has its turn ends it. */
 static enum mm_short is_of[UNIT_LANES];
 static struct mm_shortage shortage_of[UNIT_LANES];
+static int some_told_; /* by who retires all, before it ends */
+static void look_whether_told(void) {
+    const uint64_t told = MM_ROUND_BUSY | MM_ROUND_SOME;
+    if ((*(uint64_t *)ref->giving_up & told) == told) some_told_ = 1;
+}
 static void help(uint32_t lane) { mm_shortage_help(ref, here_, is_of[lane], &shortage_of[lane]); }
 START_TEST(who_is_short_is_helped) {
     const uint32_t c = mm_class_of(16);
@@ -843,13 +849,16 @@ START_TEST(who_is_short_is_helped) {
         is_of[lane] = round % 4 == 0 ? MM_SHORT_SOME : round % 4 == 1 ? MM_SHORT_ALL : MM_SHORT_WAIT;
         if (round % 4 == 2) is_of[lane] = MM_SHORT_NONE;
         if (round % 4 == 3) is_of[lane] = MM_SHORT_ALL, is_of[mm_ctz(here)] = mm_ctz(here) == lane ? MM_SHORT_ALL : MM_SHORT_SOME;
+        some_told_ = 0, unit_warps_each_step = look_whether_told;
         together(help, here, 1u << random_below(8));
+        unit_warps_each_step = NULL;
         const int is_all = is_of[lane] == MM_SHORT_ALL;
         if (is_all) unit_eq(owned_pages(), 0);
         else if (is_of[lane] == MM_SHORT_SOME && has_blocks) unit_lt(owned_pages(), pages);
         else unit_eq(owned_pages(), pages);
         for (uint32_t i = 0; i < UNIT_LANES; i++)
             unit_eq(shortage_of[i].turn, i != lane || !is_all ? MM_TURN_NONE : has_blocks ? MM_TURN_FOUND : MM_TURN_NOTHING);
+        if (is_of[lane] == MM_SHORT_ALL || is_of[lane] == MM_SHORT_WAIT) unit_eq(some_told_, is_all && has_blocks);
         if (is_all) unit_eq(*word & (MM_ROUND_BUSY | MM_ROUND_FOUND), has_blocks ? MM_ROUND_FOUND : 0);
         if (!is_all) {
             unit_eq(*word, begun);
