@@ -58,6 +58,7 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
     if (live != UNIT_ANY) unit_eq(found, live);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_class_at(&heap->ref, c)->makers == 0, "class %u: somebody makes blocks for ever", c);
+    unit_eq(mm_heap_of(&heap->ref)->grow.need, 0);
 }
 
 /* Without live memory and drained, the heap must be as one just made with `mapped` segments: no page has an owner, no table an entry. What

@@ -361,6 +361,39 @@ START_TEST(others_come) {
 }
 END_TEST
 
+/* Lanes make blocks, in any order of theirs, and somebody looks everywhere for blocks to retire: none that is not in the table yet goes. */
+static uint32_t number_;
+static void make_mine(uint32_t lane) {
+    (void)lane;
+    mm_blocks_make(ref, here_, c_, number_, 1);
+}
+static void retire_any(void) {
+    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) {
+        if (*mm_page_owner(ref, page) == MM_OWNER_NOBODY) continue;
+        const uint64_t entry = mm_entry_make(mm_word_generation(word_at(page, 0)), page, c_);
+        const int is_there = mm_table_has(ref, c_, entry);
+        const uint32_t got = mm_blocks_retire(ref, 1, page);
+        unit_holds(got == 0 || is_there, "page %u: a block goes that is not in the table", page);
+    }
+}
+static void retire_any_at(void) {
+    if (steps_++ == at_) retire_any();
+}
+START_TEST(made_by_lanes) {
+    c_ = mm_class_of(_i ? 48 : 16);
+    for (uint32_t seed = 0; seed < 6; seed++)
+        for (at_ = 0, steps_ = 1; at_ <= steps_; at_ += 1 + (long)random_below(3)) {
+            number_ = first_ticket(c_), steps_ = 0;
+            of(c_)->tickets += 7 * mm_class_slices(c_);
+            unit_warps_each_step = retire_any_at;
+            together(make_mine, random_here(2), 1u << seed % 3);
+            unit_warps_each_step = NULL;
+            dense(c_, of(c_)->count);
+            unit_fresh(&heap, SEGMENTS);
+        }
+}
+END_TEST
+
 /* Warps that retire blocks of the same classes, and make them: one lock after the other, nothing lost. */
 #define ROUNDS 12
 static const uint32_t mixed[] = {16, 48, 64};
@@ -678,6 +711,7 @@ START_TEST(grows_when_little_is_free) {
         else held[left++] = p;
     }
     mm_class_stay(ref, c);
+    of(c)->stays_ns = 0; /* not for lack of pages */
     int has_grown = 0;
     for (int round = 0; round < 100 && !has_grown; round++) {
         memset(malloc_of, 0, sizeof malloc_of);
@@ -794,6 +828,11 @@ END_TEST
 /* Lanes help those of them that are short: whoever they are, all retire; and only who has its turn ends it. */
 static enum mm_short is_of[UNIT_LANES];
 static struct mm_shortage shortage_of[UNIT_LANES];
+static int some_told_; /* by who retires all, before it ends */
+static void look_whether_told(void) {
+    const uint64_t told = MM_ROUND_BUSY | MM_ROUND_SOME;
+    if ((*(uint64_t *)ref->giving_up & told) == told) some_told_ = 1;
+}
 static void help(uint32_t lane) { mm_shortage_help(ref, here_, is_of[lane], &shortage_of[lane]); }
 START_TEST(who_is_short_is_helped) {
     const uint32_t c = mm_class_of(16);
@@ -810,13 +849,16 @@ START_TEST(who_is_short_is_helped) {
         is_of[lane] = round % 4 == 0 ? MM_SHORT_SOME : round % 4 == 1 ? MM_SHORT_ALL : MM_SHORT_WAIT;
         if (round % 4 == 2) is_of[lane] = MM_SHORT_NONE;
         if (round % 4 == 3) is_of[lane] = MM_SHORT_ALL, is_of[mm_ctz(here)] = mm_ctz(here) == lane ? MM_SHORT_ALL : MM_SHORT_SOME;
+        some_told_ = 0, unit_warps_each_step = look_whether_told;
         together(help, here, 1u << random_below(8));
+        unit_warps_each_step = NULL;
         const int is_all = is_of[lane] == MM_SHORT_ALL;
         if (is_all) unit_eq(owned_pages(), 0);
         else if (is_of[lane] == MM_SHORT_SOME && has_blocks) unit_lt(owned_pages(), pages);
         else unit_eq(owned_pages(), pages);
         for (uint32_t i = 0; i < UNIT_LANES; i++)
             unit_eq(shortage_of[i].turn, i != lane || !is_all ? MM_TURN_NONE : has_blocks ? MM_TURN_FOUND : MM_TURN_NOTHING);
+        if (is_of[lane] == MM_SHORT_ALL || is_of[lane] == MM_SHORT_WAIT) unit_eq(some_told_, is_all && has_blocks);
         if (is_all) unit_eq(*word & (MM_ROUND_BUSY | MM_ROUND_FOUND), has_blocks ? MM_ROUND_FOUND : 0);
         if (!is_all) {
             unit_eq(*word, begun);
@@ -840,6 +882,7 @@ int main(void) {
     tcase_add_loop_test(tests, a_maker_comes, 0, 2 * PATTERNS);
     tcase_add_loop_test(tests, a_maker_is_slow, 0, 2 * PATTERNS);
     tcase_add_loop_test(tests, others_come, 0, 2 * PATTERNS);
+    tcase_add_loop_test(tests, made_by_lanes, 0, 2);
     tcase_add_loop_test(tests, warps_retire, 0, 4);
     const TTest *const sweeps[] = {sweep_finds, sweep_goes_on, sweep_gives_up, sweep_shares, sweep_loses};
     for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) tcase_add_loop_test(tests, sweeps[i], 0, 2);

@@ -415,6 +415,24 @@ START_TEST(growing) {
 }
 END_TEST
 
+/* A class that had no pages lately is content with less that is free. */
+START_TEST(content_with_less) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        uint64_t began_ns;
+        uint32_t share;
+        unit_eq(mm_class_share(ref, c), MM_GROW_SHARE);
+        do { /* unless this thread was stopped for so long */
+            began_ns = mm_now_ns();
+            mm_class_stay(ref, c);
+            share = mm_class_share(ref, c);
+        } while (mm_now_ns() - began_ns >= MM_GROW_REFUSAL_NS);
+        unit_eq(share, MM_GROW_SHARE_POOR);
+        of(c)->stays_ns = mm_now_ns() - MM_GROW_REFUSAL_NS;
+        unit_eq(mm_class_share(ref, c), MM_GROW_SHARE);
+    }
+}
+END_TEST
+
 /* In malloc's first part: tickets of a class that has nothing, or is growing; else slices. */
 START_TEST(who_draws_tickets) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
@@ -584,7 +602,7 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, claims_meet, unit, makers, makers_meet, several_at_once, fewer_pages, no_pages,
-                                ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, growing, who_draws_tickets, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
+                                ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, growing, content_with_less, who_draws_tickets, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, tickets_begin_again, 0, 5);
     tcase_add_loop_test(tests, meetings, 0, 4);

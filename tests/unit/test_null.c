@@ -126,6 +126,43 @@ START_TEST(rounds) {
 }
 END_TEST
 
+/* A round that has found some by now says so to those who wait for it or the next, who go on waiting; the next one says so when it has, too. */
+START_TEST(rounds_say_some) {
+    uint64_t word = 0, a = 0, b = 0, c = 0;
+    mm_round_some(&word); /* of no round */
+    unit_eq(mm_round_begin(&word, &a), MM_TURN_MINE);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_WAIT);
+    mm_round_some(&word);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_SOME);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_SOME);
+    unit_eq(mm_round_end(&word, 1), MM_TURN_FOUND);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_MINE);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
+    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_NOTHING);
+    unit_eq(a | b | c, 0);
+}
+END_TEST
+
+/* Who waits for a round that finds some searches, as often as he likes: that is none of the searches that end in NULL. */
+START_TEST(searches_while_some_are_found) {
+    uint64_t *word = (uint64_t *)ref->giving_up, others = 0;
+    struct mm_shortage s;
+    uint32_t searches = 0;
+    mm_shortage_end(&s);
+    unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_SOME);
+    unit_eq(mm_round_begin(word, &others), MM_TURN_MINE);
+    mm_round_some(word);
+    for (int i = 0; i < 100; i++) {
+        const enum mm_short is = mm_shortage_step(ref, 1, SEGMENTS, &s);
+        unit_holds(is == MM_SHORT_WAIT || is == MM_SHORT_SEARCH, "step %d: %d", i, is);
+        searches += is == MM_SHORT_SEARCH;
+    }
+    unit_lt(2 * MM_NULL_TRIES, searches);
+    mm_round_end(word, 1);
+}
+END_TEST
+
 /* Somebody who is at it, and never ends: an end after a bound; and NULL. */
 START_TEST(waiting_is_bounded) {
     const uint32_t c = mm_class_of(256), d = mm_class_of(48);
@@ -216,7 +253,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, to_the_last_slice, 0, 2);
     tcase_add_loop_test(tests, two_classes, 0, 5);
-    const TTest *const all[] = {what_comes_before_null, rounds, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
+    const TTest *const all[] = {what_comes_before_null, rounds, rounds_say_some, searches_while_some_are_found, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
