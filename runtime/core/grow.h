@@ -11,6 +11,7 @@
  *   asked      the last request, as in wanted; taken: the number of the last one whose answer was taken
  *   late       the request that was waited for in vain
  *   refused    so many segments, and more, of that alignment or a larger one, were refused at refused_at; 0: none were
+ *   looked_at  when somebody last looked at the mailbox
  *   need       pages that those who wait for spans and runs want together
  *   mapped     segments that are there at all
  *   reached    where the last segment that was ever there ends: so far words, indexes and table are mapped (layout.h)
@@ -22,7 +23,8 @@
  *   I3  a segment that is not there is in no tree of free ones (but for hints above the leaves).
  * Who waits. Who finds no segment asks, and tries again until there is one, or the answer is no, or grow_polls looks were in vain. What
  *   nobody got in that time is refused to all others at once, until the answer comes after all.
- * Refusals are kept for MM_GROW_REFUSAL_NS: the program may have freed memory since.
+ * Refusals are kept for MM_GROW_REFUSAL_NS, for the program may have freed memory since; from the last look before the answer on, when it was
+ *   not there yet: nobody need have taken the answer to what the last kernel asked.
  * Linearisation. The insertion into the leaves of the free tree (tree.h).
  * Ordering. The host maps, then writes the answer with release; who takes it acquires, at system scope, and inserts with
  *   release. Nothing else crosses that anybody depends on: a request is one word.
@@ -88,6 +90,8 @@ MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t se
     if (mm_load_relaxed_u64(&h->grow.lock) != 0 || !mm_cas_acquire_u64(&h->grow.lock, 0, 1)) return result;
     asked = mm_load_relaxed_u64(&h->grow.asked);
     const uint64_t number = asked >> 32;
+    const uint64_t looked_at = mm_load_relaxed_u64(&h->grow.looked_at);
+    mm_store_relaxed_u64(&h->grow.looked_at, mm_now_ns());
     const uint64_t answer = mm_load_acquire_system_u64(&mm_grow_mailbox(ref)->answer);
     is_under_way = mm_load_relaxed_u64(&h->grow.taken) != number;
     if (!is_under_way) result = MM_GROWN_WAIT;
@@ -103,8 +107,8 @@ MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t se
             mm_grow_insert(ref, (uint32_t)answer & (MM_ANSWER_SEGMENTS - 1), count);
             result = MM_GROWN_MORE;
         } else {
-            mm_grow_refuse(h, (uint32_t)asked, mm_now_ns());
-            if (mm_grow_is_covered(segments, (uint32_t)asked)) result = MM_GROWN_NO;
+            mm_grow_refuse(h, (uint32_t)asked, looked_at);
+            if (mm_grow_is_refused(ref, segments)) result = MM_GROWN_NO;
         }
     } else if (is_under_way && is_late) {
         mm_store_relaxed_u64(&h->grow.late, asked);

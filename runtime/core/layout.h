@@ -114,7 +114,7 @@ struct mm_mailbox {
 /* The device's view of that. */
 struct mm_grow {
     uint64_t mapped, refused, refused_at;
-    uint64_t lock, asked, taken, late, waits, waited_ns, reached, need, spare[5];
+    uint64_t lock, asked, taken, late, waits, waited_ns, reached, need, looked_at, spare[4];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
 

@@ -5,9 +5,11 @@
  *   t / S. Who has the first ticket of a block makes it, and those after it for which there are tickets by then, up to a segment; the others
  *   wait for that, with a bound, after which they draw anew: nobody depends on a maker. Tickets are numbers: what is drawn in vain costs
  *   nothing, but the rest of that block's is skipped.
- * Making. Be one of few (makers), so that each makes many; claim numbers, by compare-and-swap of made; take pages; write their owner, then the words (release); then the blocks are put into
- *   the table, and whoever finds them there may have their slices, also those that there are tickets for: who comes late draws anew.
- *   If there are fewer pages than numbers, the last ones are nobody's again.
+ * Making. Be one of few (makers), so that each makes many; claim numbers, by compare-and-swap of made; take pages; write their owner, then the
+ *   words (release); then the blocks are put into the table, and whoever finds them there may have their slices, also those that there are
+ *   tickets for: who comes late draws anew. If there are fewer pages than numbers, the last ones are nobody's again.
+ *   The maker's own block is made with its slice, and those of its warp in the first word, taken: so nobody can retire it before the maker has
+ *   what it made it for, and of those who make blocks and retire each other's one always gets on.
  * made. MM_MADE words of a class, used in turns: which block was made last, or is being made, and where it is. A word that a later block
  *   has: this one was made, and may be full by now.
  * Stale. Nobody reads the words of a block before they are published, but who has an entry of an earlier block there: he sees another
@@ -71,8 +73,8 @@ MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t numb
            mm_cas_relaxed_u64(made, seen, mm_made_make(number, MM_MADE_BUSY));
 }
 
-/* A block of class c, made at a page: its entry. Nobody else knows it. */
-MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t page) {
+/* A block of class c, made at a page, in whose first word `taken` are allocated: its entry. Nobody else knows it. */
+MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint32_t taken) {
     const struct mm_class k = ref->classes[c];
     uint64_t *word = mm_page_words(ref, page);
     const uint64_t was = mm_load_relaxed_u64(word);
@@ -84,25 +86,26 @@ MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     mm_pages_own(ref, page, 1u << k.page_shift, c + 1);
     mm_publish_fence();
     MM_ROLLED
-    for (uint32_t i = 0; i < k.words; i++) mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i)));
+    for (uint32_t i = 0; i < k.words; i++)
+        mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i) & ~(i == 0 ? taken : 0)));
     return mm_entry_make(generation, page, c);
 }
 
 /* Makes the block of class c that has that number, and perhaps others after it; the same for all lanes of `here`, which all call. Each makes up to
- * MM_MAKE_EACH. is_late: whatever others do. Returns what has come of that number (made), which a later one may have overwritten by now; 0: somebody
- * else makes it. */
+ * MM_MAKE_EACH. is_late: whatever others do. taken: slices of its first word, which the lanes here have tickets for. Returns the block's
+ * first page, and those are allocated; or MM_MADE_NO_PAGES; or MM_MADE_BUSY: somebody else makes it. */
 #define MM_MAKE_EACH 2
-MM_FN_RARE uint64_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late) {
+MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late, uint32_t taken) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
-    uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0;
-    uint64_t groups = 0, mine_made = 0;
+    uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0, first = MM_MADE_NO_PAGES;
+    uint64_t groups = 0;
     if (lane == leader && mm_maker_begin(ref, c, is_late)) {
         if (mm_made_claim(ref, c, number)) unit = mm_at_most(mm_make_unit(ref, c, number), MM_MAKE_EACH * many);
         else mm_maker_end(ref, c);
     }
     mm_warp_sync(here);
     unit = mm_warp_shuffle(here, unit, leader);
-    if (unit == 0) return 0; /* somebody else makes it */
+    if (unit == 0) return MM_MADE_BUSY;
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         const uint32_t n = rank + i * many;
         claimed[i] = mm_warp_ballot(here, n == 0 || (n < unit && mm_made_claim(ref, c, number + n)));
@@ -123,17 +126,17 @@ MM_FN_RARE uint64_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here,
             uint64_t made = mine == number ? mm_made_make(mine, MM_MADE_NO_PAGES) : mm_made_none(mine);
             if (n < got) {
                 const uint32_t page = segment * MM_SEGMENT_PAGES + mm_bits_select(groups, n);
-                mm_table_put(ref, c, base + n, page, mm_block_make(ref, c, page));
+                mm_table_put(ref, c, base + n, page, mm_block_make(ref, c, page, mine == number ? taken : 0));
                 made = mm_made_make(mine, base + n);
+                if (mine == number) first = page;
             }
             mm_store_release_u64(mm_made_at(ref, c, mine), made);
-            if (mine == number) mine_made = made;
         }
         all += mm_popcount(claimed[i]);
     }
     if (lane == leader) mm_maker_end(ref, c);
     mm_warp_sync(here);
-    return mm_warp_shuffle_u64(here, mine_made, leader);
+    return mm_warp_shuffle(here, first, leader);
 }
 
 #endif

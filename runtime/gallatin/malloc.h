@@ -6,7 +6,7 @@
  * slices that are yet to be made, and makes them. If there are no pages it goes by shortage.h, then through the whole class.
  *
  * All lanes take their steps in one loop and leave together (turn.h). Nobody waits for a lane of its own warp: what one waits for, a block that
- * another makes, it makes itself after a bounded number of looks.
+ * another makes, it gives up after a bounded number of looks, and draws another ticket, or makes it itself if it has the first one.
  *
  * NULL. After a shortage that ended with nothing, and after two complete looks through the class that found no slice, by one at a time for all
  * who want one.
@@ -42,6 +42,7 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
                                         enum mm_short *is, int *is_to_sweep) {
     if (stage == MM_STAGE_SHORT) {
         *is = mm_shortage_step(ref, 1, s->before, &s->shortage);
+        if (*is == MM_SHORT_NONE) s->shortage.polls = 0; /* another wait, another bound */
         return *is == MM_SHORT_SEARCH || *is == MM_SHORT_SOME ? MM_STAGE_GROW : *is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
     const enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(&mm_class_at(ref, c)->round, &s->due) : MM_TURN_NOTHING;
@@ -115,7 +116,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (stage == MM_STAGE_GROW) number = block, slice = which, stage = MM_STAGE_MAKE, polls = 0, shortage.before = mm_grow_mapped(ref);
         }
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
-            const int is_made = stage == MM_STAGE_MAKE;
+            int is_made = stage == MM_STAGE_MAKE;
             uint64_t made = 0;
             int is_there = 0, is_gone = 0, is_busy = 0, may = 0;
             const int is_first = is_made && slice == 0;
@@ -132,8 +133,13 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             const uint32_t makes = mm_warp_ballot(here, may);
             if (makes != 0) {
                 const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, number, of);
-                const uint64_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS);
-                if (is_made && !is_gone) made = now != 0 && c == class_ && number == which ? now : mm_load_relaxed_u64(mm_made_at(ref, c, number));
+                const int is_mine = is_made && c == class_ && number == which;
+                const uint32_t taken = mm_warp_or(here, is_mine && slice < 1u << MM_WORD_SHIFT ? 1u << slice : 0);
+                const uint32_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS, taken);
+                if (is_mine && now < MM_MADE_BUSY && slice < 1u << MM_WORD_SHIFT) p = mm_slice_address(ref, now, c, slice), stage = MM_STAGE_DONE;
+                if (is_made && !is_gone) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+                if (is_mine && now == MM_MADE_NO_PAGES) made = mm_made_make(number, now); /* which a later one may have overwritten by now */
+                is_made = is_made && stage == MM_STAGE_MAKE, is_gone = is_gone && is_made;
                 is_there = is_made && !is_gone && mm_made_is_of(made, number) && mm_made_index(made) != MM_MADE_BUSY;
             }
             mm_warp_sync(here);

@@ -43,11 +43,6 @@ static void good_are(unsigned *good, unsigned n) {
     CUDA_OK(cudaMemcpy(&is, good, 4, cudaMemcpyDeviceToHost));
     ck_assert_uint_eq(is, n);
 }
-static double host_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 /* ---- graphs ---- */
 

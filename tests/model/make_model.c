@@ -26,16 +26,16 @@ static void must_2(void) { ticket_must(2); }
 static void must_4(void) { ticket_must(4); }
 /* The first block is made by who does not care what others do. */
 static void make_0(void) {
-    mm_blocks_make(&ref, 1, A, 0, 1);
+    mm_blocks_make(&ref, 1, A, 0, 1, 0);
     model_progress();
 }
 static void make_1(void) {
-    mm_blocks_make(&ref, 1, A, 1, 1);
+    mm_blocks_make(&ref, 1, A, 1, 1, 0);
     model_progress();
 }
 /* A warp makes it, and the one after it. */
 static void make_lane(void) {
-    mm_blocks_make(&ref, 3, A, 0, 1);
+    mm_blocks_make(&ref, 3, A, 0, 1, 0);
     model_progress();
 }
 /* Looks into a block through whatever entry is there. */

@@ -131,7 +131,7 @@ static void check_misused(void) {
 static void make_b(void) {
     uint32_t number, slice;
     mm_tickets_draw(&ref, 1, 1, B, &number, &slice);
-    mm_blocks_make(&ref, 1, B, number, 0);
+    mm_blocks_make(&ref, 1, B, number, 0, 0);
     model_progress();
 }
 /* The same where the page becomes another's: told, or it has hit one of his slices. */

@@ -45,7 +45,7 @@ UNIT_SOME uint32_t first_ticket(uint32_t c) {
 /* Makes a block, which must be possible. Returns its page; it is the last one of the table. */
 UNIT_SOME uint32_t make(uint32_t c) {
     const uint32_t index = of(c)->count, number = first_ticket(c);
-    mm_blocks_make(ref, 1, c, number, 1);
+    mm_blocks_make(ref, 1, c, number, 1, 0);
     unit_eq(of(c)->count, index + 1);
     unit_eq(made_at(c, number), mm_made_make(number, index));
     unit_holds(mm_entry_is_of(entry_at(c, index), c), "class %u: entry %u is %#llx", c, index, (unsigned long long)entry_at(c, index));

@@ -129,6 +129,20 @@ START_TEST(refusal_ends) {
 }
 END_TEST
 
+/* Who asked went away, and the answer was no: that says nothing about now. */
+START_TEST(refusal_of_long_ago) {
+    look(1, 0);
+    answer(0, 0);
+    h->grow.looked_at -= 2 * MM_GROW_REFUSAL_NS;
+    unit_eq(look(1, 0), MM_GROWN_WAIT);
+    unit_eq(box.wanted, 2ull << 32 | 1);
+    answer(0, 0);
+    unit_eq(look(1, 0), MM_GROWN_NO);
+    unit_eq(look(1, 0), MM_GROWN_NO); /* without asking */
+    unit_eq(box.wanted, 2ull << 32 | 1);
+}
+END_TEST
+
 START_TEST(late_for_all_until_the_answer) {
     unit_eq(look(1, 0), MM_GROWN_WAIT);
     unit_eq(look(1, 1), MM_GROWN_NO); /* who waited long enough */
@@ -266,6 +280,7 @@ int main(void) {
     tcase_add_test(one, peaks_serve_others_before_the_host_is_asked);
     tcase_add_test(one, refused_by_size);
     tcase_add_test(one, refusal_ends);
+    tcase_add_test(one, refusal_of_long_ago);
     tcase_add_test(one, late_for_all_until_the_answer);
     tcase_add_test(one, closed);
     tcase_add_test(one, opened_again);

@@ -284,7 +284,7 @@ static void add_one(void) {
     new_page_ = mm_pages_take(ref, mm_class_page_shift(c_), 1, &groups) * MM_SEGMENT_PAGES + mm_ctz(groups);
     index_ = mm_table_add(ref, c_, 1);
 }
-static void put_one(void) { mm_table_put(ref, c_, index_, new_page_, mm_block_make(ref, c_, new_page_)); }
+static void put_one(void) { mm_table_put(ref, c_, index_, new_page_, mm_block_make(ref, c_, new_page_, 0)); }
 static void claim_one(void) { p_ = mm_slices_claim(ref, 1, 1, was[mm_ctz(goes_)], 3, c_); }
 static uint32_t other_got_;
 static void retire_a_goer(void) { other_got_ = mm_blocks_retire(ref, 1, mm_entry_page(was[mm_ctz(goes_)])); }
@@ -365,7 +365,7 @@ END_TEST
 static uint32_t number_;
 static void make_mine(uint32_t lane) {
     (void)lane;
-    mm_blocks_make(ref, here_, c_, number_, 1);
+    mm_blocks_make(ref, here_, c_, number_, 1, 0);
 }
 static void retire_any(void) {
     for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) {
@@ -405,7 +405,7 @@ static void retire_and_make(uint32_t thread) {
             uint32_t number, slice;
             const uint32_t d = mm_class_of(mixed[(round + (int)warp) % 3]);
             mm_tickets_draw(ref, MM_WARP_ALL, MM_WARP_ALL, d, &number, &slice);
-            mm_blocks_make(ref, MM_WARP_ALL, d, mm_warp_shuffle(MM_WARP_ALL, number, 0), 1);
+            mm_blocks_make(ref, MM_WARP_ALL, d, mm_warp_shuffle(MM_WARP_ALL, number, 0), 1, 0);
         } else {
             const uint32_t count = mm_load_relaxed_u32(&of(c)->count), index = count == 0 ? 0 : (r >> 8) % count;
             const uint64_t entry = count == 0 ? MM_ENTRY_NONE : mm_table_look(ref, c, index, 0);

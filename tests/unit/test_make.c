@@ -18,8 +18,8 @@ START_TEST(made_whole) {
         unit_eq(of(c)->count, 1);
         unit_eq(of(c)->makers, 0);
         unit_sound(&heap, 0);
-        mm_blocks_make(ref, 1, c, 0, 0); /* it is there, whoever else has a ticket of it */
-        mm_blocks_make(ref, 1, c, 0, 1);
+        mm_blocks_make(ref, 1, c, 0, 0, 0); /* it is there, whoever else has a ticket of it */
+        mm_blocks_make(ref, 1, c, 0, 1, 0);
         unit_eq(of(c)->count, 1);
         unit_eq(of(c)->makers, 0);
         unit_eq(made_at(c, 0), mm_made_make(0, 0));
@@ -180,11 +180,11 @@ START_TEST(makers) {
     }
     const uint32_t c = mm_class_of(512), number = first_ticket(c);
     of(c)->makers = 1;
-    mm_blocks_make(ref, 1, c, number, 0); /* somebody else is at it */
+    mm_blocks_make(ref, 1, c, number, 0, 0); /* somebody else is at it */
     unit_eq(of(c)->makers, 1);
     unit_eq(of(c)->count, 0);
     unit_eq(made_at(c, number), 0);
-    mm_blocks_make(ref, 1, c, number, 1);
+    mm_blocks_make(ref, 1, c, number, 1, 0);
     unit_eq(of(c)->makers, 1);
     unit_eq(of(c)->count, 1);
     unit_eq(made_at(c, number), mm_made_make(number, 0));
@@ -224,7 +224,7 @@ static void room_again(void) { mm_cpu_free(&heap, rest_[0]), mm_cpu_free(&heap, 
 START_TEST(several_at_once) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     of(c)->tickets = 3 * slices;
-    mm_blocks_make(ref, 1, c, 0, 0);
+    mm_blocks_make(ref, 1, c, 0, 0, 0);
     unit_eq(of(c)->count, MM_MAKE_EACH);
     for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
         unit_eq(made_at(c, i), mm_made_make(i, i));
@@ -235,7 +235,7 @@ START_TEST(several_at_once) {
     /* one that somebody else has claimed is left out, and is his */
     of(c)->tickets = 20 * slices;
     unit_eq(mm_made_claim(ref, c, 11), 1);
-    mm_blocks_make(ref, 1, c, 10, 0);
+    mm_blocks_make(ref, 1, c, 10, 0, 0);
     unit_eq(of(c)->count, MM_MAKE_EACH + 1);
     unit_eq(made_at(c, 10), mm_made_make(10, MM_MAKE_EACH));
     unit_eq(made_at(c, 11), mm_made_make(11, MM_MADE_BUSY));
@@ -249,22 +249,22 @@ START_TEST(fewer_pages) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     little_room(1);
     of(c)->tickets = 2 * slices;
-    mm_blocks_make(ref, 1, c, 0, 0);
+    mm_blocks_make(ref, 1, c, 0, 0, 0);
     unit_eq(of(c)->count, 1);
     unit_eq(made_at(c, 0), mm_made_make(0, 0));
     unit_eq(made_at(c, 1), mm_made_none(1));
     unit_eq(of(c)->makers, 0);
-    mm_blocks_make(ref, 1, c, 1, 0);
+    mm_blocks_make(ref, 1, c, 1, 0, 0);
     unit_eq(made_at(c, 1), mm_made_make(1, MM_MADE_NO_PAGES));
     unit_eq(of(c)->count, 1);
     unit_eq(of(c)->makers, 0);
     unit_sound(&heap, UNIT_ANY);
     of(c)->tickets = 5 * slices;
-    mm_blocks_make(ref, 1, c, 3, 0);
+    mm_blocks_make(ref, 1, c, 3, 0, 0);
     unit_eq(made_at(c, 3), mm_made_make(3, MM_MADE_NO_PAGES));
     unit_eq(made_at(c, 4), mm_made_none(4)); /* not "no pages": its maker may find some */
     room_again();
-    mm_blocks_make(ref, 1, c, 4, 0);
+    mm_blocks_make(ref, 1, c, 4, 0, 0);
     unit_eq(made_at(c, 4), mm_made_make(4, 1));
     unit_fresh(&heap, SEGMENTS);
 }
@@ -540,7 +540,7 @@ static void one_block(void) {
     empty();
     page_ = make(c_);
 }
-static void make_first(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 0); }
+static void make_first(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 0, 0); }
 static void retire(void) { (void)mm_blocks_retire(ref, 1, page_); }
 static void retire_any(void) { /* whatever page it is at */
     for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) (void)mm_blocks_retire(ref, 1, page);

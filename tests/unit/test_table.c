@@ -115,7 +115,7 @@ START_TEST(last_is_on_its_way) {
     for (uint32_t i = 0; i < 5; i++) unit_eq(mm_blocks_retire(ref, 1, mm_entry_page(entry_at(c, i))), 0);
     unit_eq(of(c)->count, 6);
     unit_eq(of(c)->lock, 0);
-    mm_table_put(ref, c, index, page, mm_block_make(ref, c, page));
+    mm_table_put(ref, c, index, page, mm_block_make(ref, c, page, 0));
     dense(c, 6);
     const uint64_t last = entry_at(c, 5);
     unit_eq(mm_blocks_retire(ref, 1, mm_entry_page(entry_at(c, 2))), 1u << mm_class_page_shift(c));
@@ -150,7 +150,7 @@ static void three_blocks(void) {
 }
 static void retire_first(void) { (void)mm_blocks_retire(ref, 1, first_); }
 static void retire_last(void) { (void)mm_blocks_retire(ref, 1, last_); }
-static void make_last(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 1); }
+static void make_last(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 1, 0); }
 static void *got_;
 static void take_slice(void) { got_ = mm_slice_malloc(ref, MM_TOKEN | c_); }
 static void all_found(void) { /* the checker knows no block without an entry below the count, and no entry that is nothing */
