@@ -54,9 +54,6 @@
  * share, so that it is not short again at once: 1 M requests that come and go took 80 us with once the share, 24 with twice; memory taken is 1.3 to
  * 1.6 times what is live, with once 1.2 to 1.5. */
 #define MM_GROW_SHARE 16
-/* If there were no pages for it in the last MM_GROW_REFUSAL_NS, fewer than 1/MM_GROW_SHARE_POOR: in a heap of 8 GiB that may not grow, and that 1 M
- * slices of 8 KiB fill to 95 %, malloc of these took up to 47 ms with the other share. */
-#define MM_GROW_SHARE_POOR 256
 #define MM_GROW_SEEN 512
 
 /* How often a warp draws from cursors as long as half of what it draws is served; and if it is not. */
@@ -64,6 +61,10 @@
 #define MM_DRAWS_POOR 2
 /* Rounds of samples after which a warp looks for pages whatever it has seen. */
 #define MM_SAMPLE_ROUNDS 16
+/* If there were no pages for the class in the last MM_GROW_REFUSAL_NS: looks at words after which it does, or as many rounds. In a class that was filled
+ * and emptied by whole warps words are all full or all free: of 32 none has room with a probability of .2 if 5 % are free, and who looks for pages then
+ * retires blocks for 20 ms; of 256, of 2e-6. */
+#define MM_SAMPLE_POOR 256
 
 /* Blocks of a class whose places are remembered for those who wait for them (make.h). Who finds his overwritten draws again: no fewer than as many
  * warps as there may be (8,448 on an H100) want, each a block of 32. 2.9 MB in all. */

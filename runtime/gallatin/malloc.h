@@ -59,15 +59,22 @@ MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     if (!mm_class_is_growing(of, 0)) mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets) + more);
 }
 
-/* There are no pages: who comes is to look for slices that have come back, and for a while the class is content with fewer that are free. */
+/* There are no pages: who comes is to look for slices that have come back, and for a while to look longer before the class grows. */
 MM_FN void mm_class_stay(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets));
     mm_store_relaxed_u64(&of->stays_ns, mm_now_ns());
 }
-MM_FN uint32_t mm_class_share(const struct mm_heap_ref *ref, uint32_t c) {
-    const uint64_t since_ns = mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns);
-    return since_ns < MM_GROW_REFUSAL_NS ? MM_GROW_SHARE_POOR : MM_GROW_SHARE;
+MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
+    return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)) < (int64_t)MM_GROW_REFUSAL_NS; /* clocks differ by some ns */
+}
+/* Whether a group should have pages for class c, of which it has seen so much in so many rounds. *is_low: since little of the class is free. */
+MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor,
+                               int *is_low) {
+    const int is_all = seen.words >= entries * ref->classes[c].words;
+    *is_low = !is_poor && seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= MM_GROW_SEEN || is_all);
+    if (is_poor) return is_all || seen.words >= MM_SAMPLE_POOR || rounds >= MM_SAMPLE_POOR;
+    return *is_low || rounds >= MM_SAMPLE_ROUNDS;
 }
 
 /* A slice of class c, for lanes to which mm_slice_draw gave tokens. NULL is counted. */
@@ -100,14 +107,12 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             const uint32_t base = mm_warp_shuffle(group, mm_random(), mm_ctz(samples));
             uint64_t q = 0;
             if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, base + seen.words, &seen);
-            const uint32_t slices = mm_warp_sum(group, seen.slices), free = mm_warp_sum(group, seen.free), words = mm_warp_sum(group, seen.words);
-            const uint32_t share = mm_warp_shuffle(group, mm_class_share(ref, c), mm_ctz(samples));
-            const int is_low = free * share <= slices && (slices >= MM_GROW_SEEN || words >= entries * ref->classes[c].words);
+            const struct mm_seen all = {mm_warp_sum(group, seen.slices), mm_warp_sum(group, seen.free), mm_warp_sum(group, seen.words)};
+            const int is_poor = (int)mm_warp_shuffle(group, mm_class_is_poor(ref, c), mm_ctz(samples));
+            int is_low = 0;
+            const int grows = mm_class_should_grow(ref, c, entries, all, rounds + 1, is_poor, &is_low);
             if (lane == mm_ctz(samples) && is_low && entries != 0) mm_class_raise(ref, c);
-            if (stage == MM_STAGE_SAMPLE) {
-                p = q;
-                stage = q != 0 ? MM_STAGE_DONE : is_low || ++rounds >= MM_SAMPLE_ROUNDS ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
-            }
+            if (stage == MM_STAGE_SAMPLE) p = q, rounds++, stage = q != 0 ? MM_STAGE_DONE : grows ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
         }
         const uint32_t grows = mm_warp_ballot(group, stage == MM_STAGE_GROW);
         if (grows != 0) {

@@ -11,6 +11,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \
     -e 's/^\(#define MM_SLICE_SHIFT_MAX\) .*/\1 8/' \
     -e 's/^\(#define MM_EXTENT_SHIFT\) .*/\1 1/' \
     -e 's/^\(#define MM_SAMPLE_ROUNDS\) .*/\1 2/' \
+    -e 's/^\(#define MM_SAMPLE_POOR\) .*/\1 2/' \
     -e 's/^\(#define MM_OPEN_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_MADE\) .*/\1 2u/' \
     -e 's/^\(#define MM_MAKE_LOOKS\) .*/\1 1/' \

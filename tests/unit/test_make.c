@@ -415,20 +415,55 @@ START_TEST(growing) {
 }
 END_TEST
 
-/* A class that had no pages lately is content with less that is free. */
-START_TEST(content_with_less) {
+/* Which samples say that a class should grow: few free slices of many, or all there are; many rounds. If it had no pages lately: all there are, or
+ * many words, whatever was free there. */
+START_TEST(samples_say_grow) {
+    static const struct {
+        uint32_t entries;
+        struct mm_seen seen;
+        uint32_t rounds;
+        int is_poor, grows, is_low;
+    } cases[] = {
+        {100, {MM_GROW_SEEN, MM_GROW_SEEN / MM_GROW_SHARE, 16}, 1, 0, 1, 1},
+        {100, {MM_GROW_SEEN, MM_GROW_SEEN / MM_GROW_SHARE + 1, 16}, 1, 0, 0, 0},
+        {100, {MM_GROW_SEEN - 1, 0, 15}, 1, 0, 0, 0}, /* too few */
+        {15, {MM_GROW_SEEN - 1, 0, 15}, 1, 0, 1, 1},  /* all of it */
+        {15, {MM_GROW_SEEN - 1, MM_GROW_SEEN / 2, 15}, 1, 0, 0, 0},
+        {100, {64, 64, 2}, MM_SAMPLE_ROUNDS - 1, 0, 0, 0},
+        {100, {64, 64, 2}, MM_SAMPLE_ROUNDS, 0, 1, 0},
+        {1000, {32 * (MM_SAMPLE_POOR - 1), 0, MM_SAMPLE_POOR - 1}, MM_SAMPLE_ROUNDS, 1, 0, 0},
+        {1000, {32 * MM_SAMPLE_POOR, 0, MM_SAMPLE_POOR}, 8, 1, 1, 0},
+        {1000, {0, 0, 0}, MM_SAMPLE_POOR - 1, 1, 0, 0},
+        {1000, {0, 0, 0}, MM_SAMPLE_POOR, 1, 1, 0},
+        {15, {32 * 15, 32 * 15, 15}, 1, 1, 1, 0},
+        {0, {0, 0, 0}, 1, 0, 1, 1},
+        {0, {0, 0, 0}, 1, 1, 1, 0},
+    };
+    const uint32_t c = mm_class_of(512); /* a word to a block */
+    for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int is_low = -1;
+        unit_eq(mm_class_should_grow(ref, c, cases[i].entries, cases[i].seen, cases[i].rounds, cases[i].is_poor, &is_low), cases[i].grows);
+        unit_eq(is_low, cases[i].is_low);
+    }
+}
+END_TEST
+
+/* A class is poor for a while after it got no pages. */
+START_TEST(poor_for_a_while) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         uint64_t began_ns;
-        uint32_t share;
-        unit_eq(mm_class_share(ref, c), MM_GROW_SHARE);
+        int is_poor;
+        unit_eq(mm_class_is_poor(ref, c), 0);
         do { /* unless this thread was stopped for so long */
             began_ns = mm_now_ns();
             mm_class_stay(ref, c);
-            share = mm_class_share(ref, c);
+            is_poor = mm_class_is_poor(ref, c);
         } while (mm_now_ns() - began_ns >= MM_GROW_REFUSAL_NS);
-        unit_eq(share, MM_GROW_SHARE_POOR);
+        unit_eq(is_poor, 1);
+        of(c)->stays_ns = mm_now_ns() + 1000000000; /* another multiprocessor's clock */
+        unit_eq(mm_class_is_poor(ref, c), 1);
         of(c)->stays_ns = mm_now_ns() - MM_GROW_REFUSAL_NS;
-        unit_eq(mm_class_share(ref, c), MM_GROW_SHARE);
+        unit_eq(mm_class_is_poor(ref, c), 0);
     }
 }
 END_TEST
@@ -602,7 +637,7 @@ int main(void) {
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, claims_meet, unit, makers, makers_meet, several_at_once, fewer_pages, no_pages,
-                                ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, growing, content_with_less, who_draws_tickets, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
+                                ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, growing, samples_say_grow, poor_for_a_while, who_draws_tickets, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, tickets_begin_again, 0, 5);
     tcase_add_loop_test(tests, meetings, 0, 4);
