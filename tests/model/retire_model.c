@@ -49,6 +49,11 @@ static void b_once(void) { world_free(world_malloc(32, 0)); }
 static void two_keep(void) { world_malloc(48, 0); }
 static void two_once(void) { world_free(world_malloc(48, 0)); }
 static void span_keep(void) { world_malloc(2 * PAGE, 0); }
+/* A block of which the maker has no slice: one that is made ahead. */
+static void make_ahead(void) {
+    mm_blocks_make(&ref, 1, A, 1, 1, 0);
+    model_progress();
+}
 static void free_0(void) { world_free(keep[0]); }
 static void free_last(void) { world_free(keep[32]); }
 static void claim(uint32_t slice) { world_got(mm_slices_claim(&ref, 1, 1, old_entry, slice, A), A); }
@@ -135,6 +140,10 @@ static void rubbish_two(void) {
     world_malloc(16, 1); /* the table has an entry where the second page's index leads */
     *mm_page_words(&ref, 1) = mm_word_make(2, 3), *mm_table_index(&ref, 1) = 0;
 }
+static void rubbish_drawn(void) {
+    rubbish_two();
+    mm_class_at(&ref, A)->tickets = 4;
+}
 
 /* Of those who tried, one had it. */
 static void check_once(void) {
@@ -183,6 +192,7 @@ static const struct model_scenario scenarios[] = {
     {"retire-two-pages-for-one", two_pages, {retire_segment, a_keep, two_once}, world_check_drained, 2, 0},
     {"retire-two-pages-for-span", four_pages, {retire_segment, span_keep, two_once}, world_check_drained, 2, 0},
     {"retire-rubbish", rubbish, {a_keep, retire_0}, world_check_drained, 0, 0},
+    {"retire-rubbish-made-ahead", rubbish_drawn, {make_ahead, retire_1}, world_check_drained, 0, 0},
     {"retire-rubbish-second", rubbish_two, {retire_1, b_keep, a_keep}, world_check_drained, 2, 0},
     {"retire-rubbish-b", rubbish, {a_keep, b_keep, retire_segment}, world_check_drained, 2, 0},
 };

@@ -179,6 +179,20 @@ START_TEST(waiting_is_bounded) {
 }
 END_TEST
 
+/* However long it waited for somebody who retires blocks, it looks through its class. */
+START_TEST(sweeps_after_a_long_wait) {
+    const uint32_t c = mm_class_of(256);
+    const uint32_t n = fill(c);
+    mm_heap_of(ref)->giving_up |= MM_ROUND_BUSY;
+    for (uint32_t i = 0; i < 4; i++) {
+        void *one = held[n / 5 * (i + 1)];
+        mm_heap_free(ref, one);
+        unit_holds(take(c) == one, "the one that has come back");
+    }
+    mm_heap_of(ref)->giving_up &= ~MM_ROUND_BUSY;
+}
+END_TEST
+
 static uint64_t steps, give_at;
 static int given;
 static uint32_t of_which;
@@ -253,7 +267,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, to_the_last_slice, 0, 2);
     tcase_add_loop_test(tests, two_classes, 0, 5);
-    const TTest *const all[] = {what_comes_before_null, rounds, rounds_say_some, searches_while_some_are_found, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
+    const TTest *const all[] = {what_comes_before_null, rounds, rounds_say_some, searches_while_some_are_found, waiting_is_bounded, sweeps_after_a_long_wait, supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
