@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The allocator: malloc, aligned malloc, free and usable size over one heap. The front door.
  *
- * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), those less than a segment spans, larger ones runs (core/run.h). The owner of the
+ * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), those less than a segment spans (core/span.h), larger ones runs (core/run.h). The owner of the
  * page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose GPU Memory Manager", PPoPP'24); what
  * differs, and why, is in docs/design.md.
  *
@@ -12,7 +12,7 @@
 #ifndef MM_HEAP_H
 #define MM_HEAP_H
 
-#include "runtime/core/run.h"
+#include "runtime/core/span.h"
 #include "runtime/gallatin/free.h"
 #include "runtime/gallatin/malloc.h"
 #include "runtime/gallatin/retire.h"

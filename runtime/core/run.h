@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Runs: neighbouring segments that serve one request; and spans: pages of one segment that do.
+/* Runs: neighbouring segments that serve one request.
  *
- * Representation. The first segment of a run has run = mm_run_make(length), the others MM_RUN_BODY. The first page of a span has owner
- *   MM_OWNER_SPAN + pages, the others MM_OWNER_SPAN_BODY; its first word is as that of a block of one slice.
+ * Representation. The first segment of a run has run = mm_run_make(length), the others
+ *   MM_RUN_BODY.
  * Invariant. I1  the segments of a run are in no tree but as stale hints, and their pages are 0.
  * Claim of a run. Search from the back for enough neighbouring set bits, take them leaf by leaf from the back; a leaf
  *   that no longer has all of them: put back what was taken and search on. Of several that want overlapping
@@ -11,7 +11,7 @@
  *   theirs side by side, as one; and who did not get what it wanted leaves out some of what it finds next, at random,
  *   twice as many each time, or all would meet there again (256 runs of 16 MiB at once: 1.6 us for each, one after the
  *   other). What was left out is found in the next search, which begins at the back.
- * Linearisation. malloc: the last leaf taken, or the pages. free: the compare-and-swap of run, or the or that sets the span's bit.
+ * Linearisation. malloc: the last leaf taken. free: the compare-and-swap of run.
  * Ordering. Leaves are taken with acquire and put back with release; coalescing is at once, since a free run
  *   is nothing but free segments.
  * NULL. After a shortage (shortage.h) that met no conflict; or MM_TREE_TRIES searches.
@@ -220,59 +220,6 @@ MM_FN_RARE int mm_run_try_free(const struct mm_heap_ref *ref, uint64_t off) {
     for (uint32_t s = first + 1; s < end; s++) mm_store_relaxed_u64(&mm_segment_at(ref, s)->run, MM_RUN_NONE);
     mm_segments_put(mm_segment_free_tree(ref), first, end);
     mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, end - first);
-    return 0;
-}
-
-/* One step towards a span of n pages at a multiple of 1 << k, n <= 1 << k. When done: *page, or MM_TREE_NONE. */
-MM_FN_RARE enum mm_step mm_span_take(const struct mm_heap_ref *ref, uint32_t n, uint32_t k, struct mm_run_search *s, uint32_t *page) {
-    const uint64_t there = mm_grow_mapped(ref);
-    uint64_t first = 0;
-    *page = MM_TREE_NONE;
-    const uint32_t segment = mm_pages_take(ref, k, 1, &first);
-    if (segment == MM_TREE_NONE) return mm_run_short(ref, s, n, mm_shortage_step(ref, 1, there, &s->shortage));
-    mm_run_need(ref, s, 0);
-    const uint64_t rest = mm_pages_of(first, k) & ~(mm_bits_low(n) << mm_ctz(first));
-    if (rest != 0) mm_pages_put(ref, segment, rest);
-    *page = segment * MM_SEGMENT_PAGES + mm_ctz(first);
-    return MM_STEP_DONE;
-}
-
-/* A span for `bytes`, less than a segment, aligned to align_bytes, a power of two that is less than that, too. */
-MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
-    const uint32_t n = bytes ? (uint32_t)((bytes + MM_PAGE_BYTES - 1) >> MM_PAGE_SHIFT) : 1;
-    const uint64_t least = bytes > align_bytes ? bytes : align_bytes;
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, 0, MM_SHORT_WAIT};
-    uint32_t page = MM_TREE_NONE, k = 0;
-    enum mm_step step = MM_STEP_WAIT;
-    while (MM_PAGE_BYTES << k < least) k++;
-    MM_ROLLED
-    do {
-        search.is = MM_SHORT_WAIT;
-        if (step != MM_STEP_DONE) step = mm_span_take(ref, n, k, &search, &page);
-        mm_warp_sync(here);
-        mm_shortage_help(ref, here, search.is, &search.shortage);
-        if (step != MM_STEP_DONE && search.is <= MM_SHORT_WAIT_HOST) mm_shortage_wait(ref, step == MM_STEP_WAIT_HOST, &search.shortage);
-    } while (mm_warp_ballot(here, step != MM_STEP_DONE) != 0);
-    if (page == MM_TREE_NONE) {
-        mm_null_count(ref, bytes);
-        return NULL;
-    }
-    uint64_t *word = mm_page_words(ref, page);
-    mm_pages_own(ref, page + 1, n - 1, MM_OWNER_SPAN_BODY);
-    mm_pages_own(ref, page, 1, MM_OWNER_SPAN + n);
-    mm_store_release_u64(word, mm_word_make(mm_generation_next(mm_load_relaxed_u64(word)), 0));
-    return (void *)mm_page_address(ref, page);
-}
-
-/* Frees the span that begins at a page whose owner was `owner`. Returns 0, or what is wrong. */
-MM_FN_RARE int mm_span_try_free(const struct mm_heap_ref *ref, uint32_t page, uint32_t owner) {
-    uint64_t *word = mm_page_words(ref, page);
-    const uint64_t seen = mm_load_relaxed_u64(word), live = mm_word_make(mm_word_generation(seen), 0);
-    const uint32_t n = mm_owner_span_pages(owner), bit = page % MM_SEGMENT_PAGES;
-    if (mm_word_is_dead(seen) || !mm_cas_acq_rel_u64(word, live, mm_word_make(mm_generation_end(mm_word_generation(seen)), 0)))
-        return MM_MISUSE_DOUBLE_FREE; /* of two at once, one frees it */
-    mm_pages_own(ref, page, n, MM_OWNER_NOBODY);
-    mm_pages_put(ref, page / MM_SEGMENT_PAGES, mm_bits_low(n) << bit);
     return 0;
 }
 

@@ -105,6 +105,23 @@ MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t salt) {
     return s;
 }
 
+/* Takes up to `want` segments out of one leaf of the free tree, by one atomic: their bits; *leaf: which. 0: there are none. Acquires. */
+MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t want, uint32_t *leaf) {
+    const struct mm_tree t = mm_segment_free_tree(ref);
+    const uint32_t random = mm_random();
+    uint64_t got = 0;
+    MM_ROLLED
+    for (uint32_t tries = 0; got == 0 && tries < MM_TREE_TRIES; tries++) {
+        const uint32_t s = mm_tree_find(t, tries == 0 ? 0 : mm_tree_random(random + tries) >> 16);
+        if (s == MM_TREE_NONE) break;
+        const uint64_t bits = mm_bits_first(mm_load_relaxed_u64(mm_tree_leaf(t, s)) & ~mm_bits_low(s % 64), want);
+        if (bits != 0) got = mm_tree_erase_bits(t, s, bits) & bits;
+        *leaf = s / 64;
+    }
+    if (got != 0) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)mm_popcount(got));
+    return got;
+}
+
 /* Of segment s, which may have room, up to `want` groups of 1 << k pages: the first page of each; 0: it had none, or others took them. from: 0,
  * or any number, by which those who met others part ways. Acquires. */
 MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t k, uint32_t want, uint32_t from) {

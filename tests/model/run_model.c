@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Runs (run.h) under the explorer: overlapping claims of runs and slices, frees, double frees. */
+/* Runs and spans (run.h, span.h) under the explorer: overlapping claims of runs and slices, frees, double frees. */
 #include "world.h"
 
 #define SPAN (3 * PAGE)
@@ -17,6 +17,10 @@ static void slice_once(void) { pass(16); }
 static void slice_twice(void) { pass(16), pass(16); }
 static void span_once(void) { pass(SPAN); }
 static void span_keep(void) { world_malloc(SPAN, 0); }
+/* So long that each has a segment; and half as long. */
+static void long_keep(void) { world_malloc(40 * PAGE, 0); }
+static void long_once(void) { pass(40 * PAGE); }
+static void half_must(void) { world_malloc(31 * PAGE, 1); }
 static void pair_once(void) { pass(2 * PAGE); }
 static void slice_keep(void) { world_malloc(16, 0); }
 static void two_keep(void) { world_malloc(2 * SEG, 0); }
@@ -24,6 +28,11 @@ static void two_keep(void) { world_malloc(2 * SEG, 0); }
 static void fresh(void) { world_make(1); }
 static void three(void) { world_make(3); }
 static void four(void) { world_make(4); }
+/* Threads 0 and 1 are the lanes of a warp. */
+static void warp_two(void) { world_make(2), world_warp(0, 2); }
+static void warp_three(void) { world_make(3), world_warp(0, 2); }
+static void warps_three(void) { world_make(3), world_warp(0, 2), world_warp(2, 2); }
+static void warp_one(void) { world_make(1), world_warp(0, 2); }
 /* Free: the segments around a border of two leaves. */
 static void border(void) {
     world_make(66);
@@ -89,6 +98,11 @@ static const struct model_scenario scenarios[] = {
     {"span-three", four_pages, {span_once, pair_once, slice_keep}, world_check_drained, 2, 0},
     {"span-against-run", fresh, {span_once, one_once}, world_check_drained, 0, 0},
     {"span-of-what-was-a-block", two_pages, {pair_once, slice_once}, world_check_drained, 2, 0},
+    {"span-warp", warp_two, {long_keep, long_keep}, world_check_drained, 0, 0},
+    {"span-warp-and-back", warp_two, {long_once, long_once, one_once}, world_check_drained, 2, 0},
+    {"span-warp-against-one", warp_three, {long_keep, long_keep, long_keep}, world_check_drained, 2, 0},
+    {"span-warps", warps_three, {long_keep, long_keep, long_keep, long_keep}, world_check_drained, 1, 0},
+    {"span-warp-of-one-segment", warp_one, {half_must, half_must}, world_check_drained, 0, 1},
     {"span-freed-twice", span_live, {free_0, span_again}, twice_check, 0, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }
