@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The allocator: malloc, aligned malloc, free and usable size over one heap. The front door.
  *
- * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), those less than a segment spans (core/span.h), larger ones runs (core/run.h). The owner of the
+ * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), those up to MM_SPAN_PAGES_MAX pages spans (core/span.h), larger ones runs (core/run.h). The owner of the
  * page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose GPU Memory Manager", PPoPP'24); what
  * differs, and why, is in docs/design.md.
  *
@@ -31,7 +31,7 @@ MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
 /* What is larger than a slice, or aligned to more: lanes that want spans, then those that want runs. All that are here call. */
 MM_FN_RARE void *mm_heap_malloc_large(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     const uint32_t here = mm_warp_group(bytes >> 63);
-    const int is_span = bytes <= MM_SEGMENT_BYTES - MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
+    const int is_span = bytes <= MM_SPAN_PAGES_MAX * MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
     const uint32_t spans = mm_warp_ballot(here, is_span);
     void *p = NULL;
     if (is_span) p = mm_span_malloc(ref, bytes, align, spans);

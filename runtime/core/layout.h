@@ -140,13 +140,19 @@ struct mm_class_state {
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
 
+/* What pages are taken for (segment.h): 1 << k pages at a multiple of that, of which there are MM_ROOMS_EVEN less than a segment; and
+ * 5, 6, 7 << j pages anywhere. */
+#define MM_ROOMS_EVEN (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT)
+#define MM_ROOMS (MM_ROOMS_EVEN + 3 * (MM_ROOMS_EVEN - 2))
+MM_STATIC_ASSERT(MM_ROOMS_EVEN == 6, "mm_pages_rooms knows those of 64 pages");
+
 struct mm_heap {
     uint64_t abi;           /* MM_ABI_VERSION */
     uint64_t segment_count; /* reserved */
     uint64_t tree_leaves;   /* words in the lowest level of a tree */
     struct mm_heap_ref ref; /* what modules hold */
     uint64_t giving_up;     /* see mm_heap_ref */
-    uint32_t opening[8];    /* [k]: so many take a fresh segment for groups of 1 << k pages (segment.h) */
+    uint32_t opening[MM_ROOMS + MM_ROOMS % 2]; /* [r]: so many take a fresh segment for pages of room r (segment.h) */
     uint64_t extents;       /* of the table that classes have got beside their first ones */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
@@ -172,8 +178,6 @@ struct mm_layout {
 
 static inline uint64_t mm_round_up(uint64_t x, uint64_t unit) { return (x + unit - 1) / unit * unit; }
 
-/* Sizes of the blocks that are less than a segment: 1 << 0 .. 1 << MM_ROOMS - 1 pages. */
-#define MM_ROOMS (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT)
 
 #ifndef __CUDACC__ /* the host's side is C */
 /* Extents that the table of a class may have: if all pages are its blocks, and some to spare. */

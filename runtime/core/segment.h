@@ -4,12 +4,13 @@
  * Representation.
  *   free tree     the segments that are nobody's. Its leaves are the truth.
  *   pages         of a segment that was taken out of it for its pages: bit i, page i is free. 0 in all other segments.
- *   room tree k   the segments in which 1 << k pages may be free at a multiple of that, k < MM_ROOMS. Hints: their leaves, too.
+ *   room tree r   the segments in which there may be room for what is cut so (mm_room_cut): 1 << r pages at a multiple of that, or 5, 6, 7 << j pages
+ *                 anywhere. Hints: their leaves, too.
  *   run           of a segment: whether it belongs to a run (run.h).
  * Invariants.
  *   I1  a segment in the free tree has pages 0 and run MM_RUN_NONE, and all its pages have owner nobody.
  *   I2  pages that a caller has taken keep the segment: its pages cannot be all free.
- *   I3  a segment with room for 1 << k pages is in room tree k, unless its setter is on the way.
+ *   I3  a segment with room r is in room tree r, unless its setter is on the way.
  * Linearisation. Take: the and on pages that clears the bits. Give back: the or. A segment becomes nobody's by the compare-and-swap of
  *   pages from all to 0.
  * Ordering. Give back releases and take acquires. The room trees follow the protocol of tree.h one level further down: who makes room
@@ -36,8 +37,8 @@ MM_FN struct mm_tree mm_tree_at(const struct mm_heap_ref *ref, uint64_t address)
     return t;
 }
 MM_FN struct mm_tree mm_segment_free_tree(const struct mm_heap_ref *ref) { return mm_tree_at(ref, ref->free_tree); }
-MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_t k) {
-    return mm_tree_at(ref, ref->room_trees + k * ref->tree_bytes);
+MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_t r) {
+    return mm_tree_at(ref, ref->room_trees + r * ref->tree_bytes);
 }
 
 /* Eras, in a checked run. An allocation's is constant while it lives. If two allocations at one address have the same era, then nobody else has had
@@ -62,23 +63,61 @@ MM_FN uint64_t mm_pages_starts(uint32_t k) {
     return k == 0 ? ~0ull : k == 1 ? 0x5555555555555555ull : k == 2 ? 0x1111111111111111ull : k == 3 ? 0x0101010101010101ull
          : k == 4 ? 0x0001000100010001ull : k == 5 ? 0x0000000100000001ull : 1;
 }
-/* The first page of each group of 1 << k free pages at a multiple of that; all pages of such groups. */
-MM_FN uint64_t mm_pages_groups(uint64_t pages, uint32_t k) {
-    MM_ROLLED
-    for (uint32_t i = 0; i < k; i++) pages &= pages >> (1u << i);
-    return pages & mm_pages_starts(k);
+/* How segments are cut: groups of `pages` pages, each at a multiple of 1 << align. room: the room tree; MM_ROOMS: all of a segment. */
+struct mm_cut {
+    uint32_t pages, align, room;
+};
+MM_FN struct mm_cut mm_room_cut(uint32_t r) {
+    const uint32_t i = r - MM_ROOMS_EVEN;
+    const struct mm_cut even = {1u << r, r, r}, odd = {(5 + i % 3) << i / 3, 0, r};
+    return r < MM_ROOMS_EVEN ? even : odd;
 }
-MM_FN uint64_t mm_pages_of(uint64_t groups, uint32_t k) {
+/* Groups of 1 << k pages at multiples of that. */
+MM_FN struct mm_cut mm_cut_evenly(uint32_t k) {
+    const struct mm_cut cut = {1u << k, k, k < MM_ROOMS_EVEN ? k : MM_ROOMS};
+    return cut;
+}
+/* Which rooms a segment has of which these pages are free: their bits. */
+MM_FN_RARE uint32_t mm_pages_rooms(uint64_t pages) {
+    /* rK: K in a row begin there */
+    const uint64_t r2 = pages & pages >> 1, r4 = r2 & r2 >> 2, r8 = r4 & r4 >> 4, r16 = r8 & r8 >> 8, r32 = r16 & r16 >> 16;
+    const uint64_t even[] = {pages,                    r2 & mm_pages_starts(1),  r4 & mm_pages_starts(2),
+                             r8 & mm_pages_starts(3), r16 & mm_pages_starts(4), r32 & mm_pages_starts(5)};
+    const uint64_t odd[] = {r4 & pages >> 4, r4 & r2 >> 4, r4 & r4 >> 3, r8 & r2 >> 8, r8 & r4 >> 8, r8 & r8 >> 6,
+                            r16 & r4 >> 16, r16 & r8 >> 16, r16 & r16 >> 12, r32 & r8 >> 32, r32 & r16 >> 32, r32 & r32 >> 24};
+    uint32_t rooms = 0;
+    for (uint32_t r = 0; r < MM_ROOMS_EVEN; r++) rooms |= (uint32_t)(even[r] != 0) << r;
+    for (uint32_t r = MM_ROOMS_EVEN; r < MM_ROOMS; r++) rooms |= (uint32_t)(odd[r - MM_ROOMS_EVEN] != 0) << r;
+    return rooms;
+}
+/* The first page of each place in `pages` where such a group is free; they may overlap. */
+MM_FN uint64_t mm_cut_places(struct mm_cut cut, uint64_t pages) {
     MM_ROLLED
-    for (uint32_t i = 0; i < k; i++) groups |= groups << (1u << i);
+    for (uint32_t have = 1, more; have < cut.pages; have += more) {
+        more = have < cut.pages - have ? have : cut.pages - have;
+        pages &= pages >> more;
+    }
+    return pages & mm_pages_starts(cut.align);
+}
+/* The first page of each of up to `want` groups of `pages`, from the first one on. */
+MM_FN uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
+    uint64_t places = mm_cut_places(cut, pages), groups = 0;
+    if (cut.pages == 1u << cut.align) return mm_bits_first(places, want);
+    MM_ROLLED
+    for (; places != 0 && want != 0; want--) {
+        groups |= places & -places;
+        places &= ~mm_bits_low(mm_ctz(places) + cut.pages);
+    }
     return groups;
 }
+/* All pages of those groups, whose first pages are no nearer to each other than their length. */
+MM_FN uint64_t mm_cut_pages(struct mm_cut cut, uint64_t groups) { return groups * mm_bits_low(cut.pages); }
 
-/* Segment s has no room (any more) for 1 << k pages: out of the tree, unless that has changed. */
-MM_FN void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t k) {
-    const struct mm_tree t = mm_segment_room_tree(ref, k);
+/* Segment s has no room r (any more): out of the tree, unless that has changed. */
+MM_FN void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t r) {
+    const struct mm_tree t = mm_segment_room_tree(ref, r);
     mm_tree_erase(t, s);
-    if (mm_pages_groups(mm_load_acquire_u64(&mm_segment_at(ref, s)->pages), k) != 0) mm_tree_insert(t, s);
+    if (mm_pages_rooms(mm_load_acquire_u64(&mm_segment_at(ref, s)->pages)) >> r & 1) mm_tree_insert(t, s);
 }
 
 /* Gives pages of segment s back that the caller has, and the segment to nobody if that is all. Releases. */
@@ -92,10 +131,8 @@ MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t
         return;
     }
     MM_ROLLED
-    for (uint32_t k = 0; k < MM_ROOMS && (now & mm_pages_starts(k)) != 0; k++) { /* now, old: see mm_pages_groups */
-        if ((old & mm_pages_starts(k)) == 0) mm_tree_insert(mm_segment_room_tree(ref, k), s);
-        now &= now >> (1u << k), old &= old >> (1u << k);
-    }
+    for (uint32_t rooms = mm_pages_rooms(now) & ~mm_pages_rooms(old); rooms != 0; rooms &= rooms - 1)
+        mm_tree_insert(mm_segment_room_tree(ref, mm_ctz(rooms)), s);
 }
 
 /* Takes a segment out of the free tree: it, or MM_TREE_NONE. Acquires. */
@@ -122,57 +159,62 @@ MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t wan
     return got;
 }
 
-/* Of segment s, which may have room, up to `want` groups of 1 << k pages: the first page of each; 0: it had none, or others took them. from: 0,
- * or any number, by which those who met others part ways. Acquires. */
-MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t k, uint32_t want, uint32_t from) {
-    const uint64_t seen = mm_pages_groups(mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), k);
-    if (seen == 0) {
-        mm_room_unlist(ref, s, k);
+/* Of segment s, which may have room, up to `want` groups: the first page of each; 0: it had none, or others took them. from: 0, or any number, by
+ * which those who met others part ways. Acquires. */
+MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm_cut cut, uint32_t want, uint32_t from) {
+    const uint64_t seen = mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), places = mm_cut_places(cut, seen);
+    if (places == 0) {
+        mm_room_unlist(ref, s, cut.room);
         return 0;
     }
-    const uint64_t mine = mm_pages_of(want == 1 ? 1ull << mm_bits_pick(seen, from) : mm_bits_first(seen, want), k);
-    const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine, groups = mm_pages_groups(got, k);
-    const uint64_t rest = got & ~mm_pages_of(groups, k);
+    const int is_any = want == 1 && cut.pages == 1u << cut.align;
+    const uint64_t mine = mm_cut_pages(cut, is_any ? 1ull << mm_bits_pick(places, from) : mm_cut_first(cut, seen, want));
+    const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine, groups = mm_cut_first(cut, got, want);
+    const uint64_t rest = got & ~mm_cut_pages(cut, groups);
     if (rest != 0) mm_pages_put(ref, s, rest);
     return groups;
 }
 
-/* Whether the caller may take a fresh segment for groups of 1 << k pages: at most one of MM_OPEN_SHARE of those in use is on its way so. */
-MM_FN int mm_segment_may_open(const struct mm_heap_ref *ref, uint32_t k) {
+/* Whether the caller may take a fresh segment for pages of room r: at most one of MM_OPEN_SHARE of those in use is on its way so. */
+MM_FN int mm_segment_may_open(const struct mm_heap_ref *ref, uint32_t r) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint64_t used = mm_load_relaxed_u64(&h->grow.mapped) - mm_load_relaxed_u64(&h->free_count);
-    if (mm_add_relaxed_u32(&h->opening[k], 1) <= (uint32_t)used / MM_OPEN_SHARE) return 1;
-    mm_add_relaxed_u32(&h->opening[k], ~0u);
+    if (mm_add_relaxed_u32(&h->opening[r], 1) <= (uint32_t)used / MM_OPEN_SHARE) return 1;
+    mm_add_relaxed_u32(&h->opening[r], ~0u);
     return 0;
 }
 
-/* Takes up to `want` groups of 1 << k pages (k <= MM_ROOMS) of one segment, each at a multiple of that. Returns the segment, or MM_TREE_NONE;
- * *groups: the first page of each. A segment that is in use comes first, but for who wants all of one. Of those who find none some take
- * fresh ones, and the others look whether there is room for them, too, for a while. Acquires. */
-MM_FN_RARE uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t want, uint64_t *groups) {
-    const uint32_t random = mm_random();
+/* Takes up to `want` groups of one segment, cut like that. Returns the segment, or MM_TREE_NONE; *groups: the first page of
+ * each. A segment that is in use comes first, but for who wants all of one. Of those who find none some take fresh ones, and the others look
+ * whether there is room for them, too, for a while. Acquires. */
+MM_FN_RARE uint32_t mm_groups_take(const struct mm_heap_ref *ref, struct mm_cut cut, uint32_t want, uint64_t *groups) {
+    const uint32_t random = mm_random(), r = cut.room;
     uint32_t s = MM_TREE_NONE;
     int may_open = 0;
     *groups = 0;
-    if (want << k >= MM_SEGMENT_PAGES) s = mm_segment_take(ref, random);
+    if (want * cut.pages >= MM_SEGMENT_PAGES) s = mm_segment_take(ref, random);
     MM_ROLLED
-    for (uint32_t tries = 0, polls = 0; k < MM_ROOMS && s == MM_TREE_NONE && tries < MM_TREE_TRIES; tries++) {
-        const uint32_t other = tries == 0 ? 0 : mm_tree_random(random + tries), room = mm_tree_find(mm_segment_room_tree(ref, k), other >> 16);
-        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, k, want, other);
+    for (uint32_t tries = 0, polls = 0; r < MM_ROOMS && s == MM_TREE_NONE && tries < MM_TREE_TRIES; tries++) {
+        const uint32_t other = tries == 0 ? 0 : mm_tree_random(random + tries), room = mm_tree_find(mm_segment_room_tree(ref, r), other >> 16);
+        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, cut, want, other);
         if (*groups != 0) s = room;
         if (room != MM_TREE_NONE) continue;
-        may_open = mm_segment_may_open(ref, k);
+        may_open = mm_segment_may_open(ref, r);
         if (may_open || polls++ >= MM_OPEN_POLLS) break;
     }
     if (s == MM_TREE_NONE) s = mm_segment_take(ref, random);
     if (s != MM_TREE_NONE && *groups == 0) {
         mm_era_enter_segment(ref, s, MM_ERA_PAGES);
-        *groups = mm_bits_first(mm_pages_groups(~0ull, k), want);
-        const uint64_t rest = ~mm_pages_of(*groups, k);
+        *groups = mm_cut_first(cut, ~0ull, want);
+        const uint64_t rest = ~mm_cut_pages(cut, *groups);
         if (rest != 0) mm_pages_put(ref, s, rest);
     }
-    if (may_open) mm_add_relaxed_u32(&mm_heap_of(ref)->opening[k], ~0u);
+    if (may_open) mm_add_relaxed_u32(&mm_heap_of(ref)->opening[r], ~0u);
     return s;
+}
+/* The same of groups of 1 << k pages at multiples of that. */
+MM_FN uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t want, uint64_t *groups) {
+    return mm_groups_take(ref, mm_cut_evenly(k), want, groups);
 }
 
 /* All of these pages get this owner: their bytes. */

@@ -143,9 +143,10 @@ int oracle_malloc(struct oracle *o, uint64_t bytes, uint64_t align, int is_align
     memmove(&o->live[index + 1], &o->live[index], (o->lives++ - index) * sizeof o->live[0]);
     struct live *l = &o->live[index];
     l->at = at, l->bytes = take, l->asked = bytes;
-    const uint64_t unit = bytes <= MM_SEGMENT_BYTES - MM_PAGE_BYTES && align < MM_SEGMENT_BYTES ? MM_PAGE_BYTES : MM_SEGMENT_BYTES;
+    const int is_span = bytes <= 56 * MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
+    const uint64_t unit = is_span ? MM_PAGE_BYTES : MM_SEGMENT_BYTES;
     l->is_slice = larger <= MM_SLICE_BYTES_MAX;
-    l->bytes_most = !l->is_slice ? ((take - 1) | (unit - 1)) + 1 : 16 + (is_aligned ? 2 * larger : larger + larger / 4);
+    l->bytes_most = !l->is_slice ? (((take - 1) | (unit - 1)) + 1) * (is_span ? 5 : 4) / 4 : 16 + (is_aligned ? 2 * larger : larger + larger / 4);
     count_segments(o, l, 1);
     if (poisons(o)) ASAN_UNPOISON_MEMORY_REGION(p, bytes);
     payload(l, 1);

@@ -66,12 +66,12 @@ END_TEST
 /* ---- segments: groups of pages taken and given back, nobody gets the same page ---- */
 
 __global__ void take_pages(struct mm_heap_ref ref, unsigned *owners, unsigned *twice, unsigned *taken) {
-    const uint32_t salt = thread_index(), k = salt / 32 % (MM_ROOMS + 1);
+    const uint32_t salt = thread_index(), k = salt / 32 % (MM_ROOMS_EVEN + 1);
     for (uint32_t round = 0; round < 8; round++) {
         uint64_t groups = 0;
         const uint32_t s = mm_pages_take(&ref, k, 1 + (salt + round) % 5, &groups);
         if (s == MM_TREE_NONE) continue;
-        const uint64_t pages = mm_pages_of(groups, k);
+        const uint64_t pages = mm_cut_pages(mm_cut_evenly(k), groups);
         for (int set = 1; set >= 0; set--)
             for (uint64_t rest = pages; rest; rest &= rest - 1)
                 if (atomicExch(&owners[s * MM_SEGMENT_PAGES + mm_ctz(rest)], set ? salt + 1 : 0) != (set ? 0 : salt + 1)) atomicAdd(twice, 1);

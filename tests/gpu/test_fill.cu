@@ -117,10 +117,10 @@ static void free_all(struct hoard h, uint64_t n) {
 
 /* How many of a size a heap of so many segments has. */
 static uint64_t capacity(uint64_t segments, unsigned size) {
-    if (size > MM_SEGMENT_BYTES - MM_PAGE_BYTES) return segments / ((size + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES);
-    if (size > MM_SLICE_BYTES_MAX) { /* a span begins at a multiple of a power of two of pages, which others cannot begin in */
-        uint64_t pages = 1;
-        while (pages * MM_PAGE_BYTES < size) pages *= 2;
+    if (size > 56 * MM_PAGE_BYTES) return segments / ((size + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES);
+    if (size > MM_SLICE_BYTES_MAX) { /* spans are one behind the other; four lengths to a doubling */
+        uint64_t pages = 4, step = 1;
+        while (pages * MM_PAGE_BYTES < size) pages += step, step += pages == 8 * step ? step : 0;
         return segments * (MM_SEGMENT_PAGES / pages);
     }
     return segments * (MM_SEGMENT_PAGES >> expect_class(size).page_shift) * expect_class(size).slices;

@@ -20,7 +20,7 @@ static void span_keep(void) { world_malloc(SPAN, 0); }
 /* So long that each has a segment; and half as long. */
 static void long_keep(void) { world_malloc(40 * PAGE, 0); }
 static void long_once(void) { pass(40 * PAGE); }
-static void half_must(void) { world_malloc(31 * PAGE, 1); }
+static void half_must(void) { world_malloc(32 * PAGE, 1); }
 static void pair_once(void) { pass(2 * PAGE); }
 static void slice_keep(void) { world_malloc(16, 0); }
 static void two_keep(void) { world_malloc(2 * SEG, 0); }

@@ -21,7 +21,7 @@ static int take(uint32_t k, uint32_t want) {
     if (s != MM_TREE_NONE) {
         model_require(groups != 0 && mm_popcount(groups) <= want, "asked for %u groups, got %u", want, mm_popcount(groups));
         model_set(&where[self()], s);
-        model_set(&has[self()], hold(s, mm_pages_of(groups, k)));
+        model_set(&has[self()], hold(s, mm_cut_pages(mm_cut_evenly(k), groups)));
     }
     model_progress();
     return s != MM_TREE_NONE;

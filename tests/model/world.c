@@ -203,7 +203,7 @@ void world_check(void) {
         }
     }
     model_require(HEAP->grow.need == 0, "somebody waits for %u pages, for ever", (uint32_t)HEAP->grow.need);
-    for (uint32_t k = 0; k <= MM_ROOMS; k++) model_require(HEAP->opening[k] == 0, "somebody takes a fresh segment for 1 << %u pages, for ever", k);
+    for (uint32_t r = 0; r < MM_ROOMS; r++) model_require(HEAP->opening[r] == 0, "somebody takes a fresh segment for room %u, for ever", r);
     for (uint32_t s = 0; s < layout.segment_count; s++) {
         /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
         const int is_free = mm_check_in_tree(mm_segment_free_tree(&ref), s);
@@ -302,6 +302,6 @@ void model_name_address(const void *p, char *out, uint32_t n) {
         static const char *const words[] = {"mapped", "refused", "refused_at", "lock", "asked", "taken", "late", "waits", "waited", "reached"};
         snprintf(out, n, "grow %s", words[(a - (uint64_t)&h->grow) / 8 % 10]);
     } else {
-        snprintf(out, n, p == &h->giving_up ? "giving up" : p == &h->extents ? "extents" : a >= (uint64_t)h->opening && a < (uint64_t)(h->opening + 8) ? "opening" : "heap+%d", (int)(a - (uint64_t)h));
+        snprintf(out, n, p == &h->giving_up ? "giving up" : p == &h->extents ? "extents" : a >= (uint64_t)h->opening && a < (uint64_t)(h->opening + MM_ROOMS) ? "opening" : "heap+%d", (int)(a - (uint64_t)h));
     }
 }

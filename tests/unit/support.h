@@ -111,10 +111,17 @@ UNIT_SOME void unit_free(struct mm_cpu_heap *heap, void *p, int kind, uint64_t l
     unit_sound(heap, live);
 }
 
+/* Pages of a span for n pages: 1, 2, 3, 4; 5, 6, 7, 8; 10, 12, 14, 16; ... */
+UNIT_SOME uint32_t unit_span_pages(uint64_t n) {
+    for (uint32_t s = 0;; s++)
+        for (uint32_t unit = s == 0 ? 1 : 5; unit <= 8; unit++)
+            if ((uint64_t)unit << s >= n) return unit << s;
+}
 /* What a request gets: the bytes it takes from the heap. */
 UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
     if (bytes <= MM_SLICE_BYTES_MAX) return mm_class_bytes(mm_class_of((uint32_t)bytes));
-    return mm_round_up(bytes, bytes + MM_PAGE_BYTES <= MM_SEGMENT_BYTES ? MM_PAGE_BYTES : MM_SEGMENT_BYTES);
+    if (bytes <= 56 * MM_PAGE_BYTES) return unit_span_pages((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES) * MM_PAGE_BYTES;
+    return mm_round_up(bytes, MM_SEGMENT_BYTES);
 }
 
 UNIT_SOME void unit_add(Suite *suite, const char *name, const TTest *const *tests, int n) {

@@ -229,7 +229,7 @@ static void set_up_small(uint64_t segments) {
 }
 /* Nor is it in a segment that somebody keeps all the time; and neither if the other one did not begin where this one does. */
 START_TEST(pages_change) {
-    static const uint64_t pairs[][2] = {{300000, 100000}, {100000, 300000}, {300000, 12000}, {12000, 300000}};
+    static const uint64_t pairs[][2] = {{400000, 100000}, {100000, 400000}, {400000, 12000}, {12000, 400000}};
     const uint64_t n = pairs[_i][0], other = pairs[_i][1];
     set_up_small(1);
     get(70000);

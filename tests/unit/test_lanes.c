@@ -2,6 +2,8 @@
 /* What the lanes of a warp do as one: blocks that go at once (retire.h, table.h), looks through a class (sample.h), help for who is short
  * (shortage.h); by any of the lanes, in any order of theirs, whoever comes in between. */
 #define UNIT_WARPS 3
+#include <limits.h>
+
 #include "tests/unit/warps.h"
 
 #undef MM_LOCK_POLLS /* each takes two changes of lanes here */
@@ -610,7 +612,7 @@ START_TEST(sweep_meets) {
     const uint64_t live = 5ull * mm_class_slices(c_) * mm_class_bytes(c_);
     only_ = slice_of_word(3 * each + each / 2, 5);
     other_ = _i / 2 ? give_only : take_only;
-    for (at_ = 0, steps_ = ~0L >> 1;; at_++) {
+    for (at_ = 0, steps_ = LONG_MAX;; at_++) {
         const uint32_t here = random_here(1), need = random_need(here);
         if (other_ == take_only) mm_cpu_free(&heap, only_);
         of(c_)->swept = random_below(words), others_p_ = 0, steps_ = 0;

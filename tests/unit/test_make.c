@@ -211,14 +211,15 @@ START_TEST(makers_meet) {
 }
 END_TEST
 
-static void *rest_[2];
+static void *rest_[3];
 /* Leaves one page, or none. */
 static void little_room(int pages) {
     rest_[0] = mm_cpu_malloc(&heap, (SEGMENTS - (pages != 0)) * MM_SEGMENT_BYTES);
-    rest_[1] = pages == 0 ? NULL : mm_cpu_malloc(&heap, (MM_SEGMENT_PAGES - (uint32_t)pages) * MM_PAGE_BYTES);
-    unit_holds(rest_[0] != NULL && (pages == 0 || rest_[1] != NULL), "NULL in an empty heap");
+    rest_[1] = pages == 0 ? NULL : mm_cpu_malloc(&heap, 56 * MM_PAGE_BYTES);
+    rest_[2] = pages == 0 ? NULL : mm_cpu_malloc(&heap, (8 - (uint32_t)pages) * MM_PAGE_BYTES);
+    unit_holds(rest_[0] != NULL && (pages == 0 || (rest_[1] != NULL && rest_[2] != NULL)), "NULL in an empty heap");
 }
-static void room_again(void) { mm_cpu_free(&heap, rest_[0]), mm_cpu_free(&heap, rest_[1]); }
+static void room_again(void) { mm_cpu_free(&heap, rest_[0]), mm_cpu_free(&heap, rest_[1]), mm_cpu_free(&heap, rest_[2]); }
 
 /* Who makes a block makes the next ones, too, for which there are tickets, as many as a lane makes; each number has its own entry. */
 START_TEST(several_at_once) {

@@ -80,7 +80,7 @@ START_TEST(of_what_is_free_and_of_runs) {
 END_TEST
 
 START_TEST(of_spans) {
-    const uint64_t bytes = 9 * MM_PAGE_BYTES;
+    const uint64_t bytes = 10 * MM_PAGE_BYTES;
     char *p = (char *)mm_cpu_malloc(&heap, bytes);
     told(p + 16, MM_MISUSE_INTERIOR, bytes, "a span's first page");
     told(p + MM_PAGE_BYTES, MM_MISUSE_INTERIOR, 0, "a span's second page");

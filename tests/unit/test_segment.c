@@ -25,9 +25,34 @@ static void listed(void) {
         unit_holds(pages != ~0ull, "segment %u is all free, and nobody's to give", s);
         unit_holds(!is_free(s) || pages == 0, "segment %u is free, and has pages", s);
         for (uint32_t k = 0; k < MM_ROOMS; k++)
-            if (mm_pages_groups(pages, k) != 0) unit_holds(is_listed(s, k), "segment %u has room for 1 << %u pages (%#llx), and is not listed", s, k, (unsigned long long)pages);
+            if (mm_cut_places(mm_room_cut(k), pages) != 0) unit_holds(is_listed(s, k), "segment %u has room %u (%#llx), and is not listed", s, k, (unsigned long long)pages);
     }
 }
+
+/* Rooms, worked out at once, are what one by one they are, and no cut has groups that overlap. */
+START_TEST(rooms) {
+    uint64_t seed = 7;
+    for (int i = 0; i < 20000; i++) {
+        uint64_t pages = unit_random(&seed);
+        for (int k = i % 5; k > 0; k--) pages |= unit_random(&seed) << k;
+        if (i % 7 == 0) pages = ~pages >> i % 64;
+        for (uint32_t r = 0; r < MM_ROOMS; r++) {
+            const struct mm_cut cut = mm_room_cut(r);
+            const uint64_t groups = mm_cut_first(cut, pages, 1 + (uint32_t)i % 64), all = mm_cut_pages(cut, groups);
+            unit_eq(mm_pages_rooms(pages) >> r & 1, mm_cut_places(cut, pages) != 0);
+            unit_eq(groups != 0, mm_cut_places(cut, pages) != 0);
+            unit_eq(all & ~pages, 0);
+            unit_eq((uint64_t)__builtin_popcountll(all), (uint64_t)__builtin_popcountll(groups) * cut.pages);
+        }
+    }
+    for (uint32_t r = 0; r < MM_ROOMS; r++) /* as many in a row as that, and one fewer, wherever they are */
+        for (uint32_t at = 0; at + mm_room_cut(r).pages <= 64; at++) {
+            const uint32_t n = mm_room_cut(r).pages;
+            if (at % (1u << mm_room_cut(r).align) == 0) unit_eq(mm_pages_rooms(mm_bits_low(n) << at) >> r & 1, 1);
+            unit_eq(mm_pages_rooms(mm_bits_low(n - 1) << at) >> r & 1, 0);
+        }
+}
+END_TEST
 
 /* Against a plain look at each multiple. */
 START_TEST(groups) {
@@ -37,12 +62,12 @@ START_TEST(groups) {
         if (i % 3) pages |= unit_random(&seed) | unit_random(&seed) << i % 64;
         if (i == 0) pages = 0;
         if (i == 1) pages = ~0ull;
-        for (uint32_t k = 0; k <= MM_ROOMS; k++) {
+        for (uint32_t k = 0; k <= MM_ROOMS_EVEN; k++) {
             uint64_t want = 0, all = 0;
             for (uint32_t at = 0; at < 64; at += 1u << k)
                 if ((pages >> at & mm_bits_low(1u << k)) == mm_bits_low(1u << k)) want |= 1ull << at, all |= mm_bits_low(1u << k) << at;
-            unit_eq(mm_pages_groups(pages, k), want);
-            unit_eq(mm_pages_of(want, k), all);
+            unit_eq(mm_cut_places(mm_cut_evenly(k), pages), want);
+            unit_eq(mm_cut_pages(mm_cut_evenly(k), want), all);
         }
     }
 }
@@ -50,14 +75,14 @@ END_TEST
 
 /* As many as are wanted of one segment; the rest of it serves the next; all given back, it is nobody's. */
 START_TEST(takes_groups_of_one_segment) {
-    for (uint32_t k = 0; k <= MM_ROOMS; k++)
+    for (uint32_t k = 0; k <= MM_ROOMS_EVEN; k++)
         for (uint32_t want = 1; want <= MM_SEGMENT_PAGES >> k; want++) {
             uint64_t groups = 0, more = 0;
             const uint32_t s = mm_pages_take(ref, k, want, &groups);
             unit_holds(s < SEGMENTS, "segment %u", s);
             unit_eq(mm_popcount(groups), want);
-            unit_eq(mm_pages_groups(~0ull, k) & groups, groups);
-            unit_eq(mm_segment_at(ref, s)->pages, ~mm_pages_of(groups, k));
+            unit_eq(mm_cut_places(mm_cut_evenly(k), ~0ull) & groups, groups);
+            unit_eq(mm_segment_at(ref, s)->pages, ~mm_cut_pages(mm_cut_evenly(k), groups));
             unit_eq(mm_heap_of(ref)->free_count, SEGMENTS - 1);
             unit_eq(is_free(s), 0);
             listed();
@@ -66,10 +91,10 @@ START_TEST(takes_groups_of_one_segment) {
                 unit_eq(mm_pages_take(ref, k, 1, &more), s);
                 unit_eq(mm_popcount(more), 1);
                 unit_eq(more & groups, 0);
-                mm_pages_put(ref, s, mm_pages_of(more, k));
+                mm_pages_put(ref, s, mm_cut_pages(mm_cut_evenly(k), more));
                 listed();
             }
-            mm_pages_put(ref, s, mm_pages_of(groups, k));
+            mm_pages_put(ref, s, mm_cut_pages(mm_cut_evenly(k), groups));
             unit_eq(is_free(s), 1);
             unit_eq(mm_heap_of(ref)->free_count, SEGMENTS);
             unit_fresh(&heap, SEGMENTS);
@@ -89,28 +114,28 @@ START_TEST(random_takes) {
     for (int step = 0; step < 200000; step++) {
         const uint64_t r = unit_random(&seed);
         if (n < MOST && r % 8 < (step / 5000 % 2 ? 5 : 3)) {
-            const uint32_t k = (uint32_t)(r >> 8) % (MM_ROOMS + 1), want = 1 + (uint32_t)(r >> 16) % (MM_SEGMENT_PAGES >> k);
+            const uint32_t k = (uint32_t)(r >> 8) % (MM_ROOMS_EVEN + 1), want = 1 + (uint32_t)(r >> 16) % (MM_SEGMENT_PAGES >> k);
             held[n].s = mm_pages_take(ref, k, want, &held[n].groups), held[n].k = k;
             if (held[n].s == MM_TREE_NONE) {
                 nothing++;
-                for (uint32_t s = 0; s < SEGMENTS; s++) unit_eq(mm_pages_groups(~has[s], k), 0);
+                for (uint32_t s = 0; s < SEGMENTS; s++) unit_eq(mm_cut_places(mm_cut_evenly(k), ~has[s]), 0);
                 continue;
             }
             unit_holds(held[n].groups != 0 && mm_popcount(held[n].groups) <= want, "%u of %u groups", mm_popcount(held[n].groups), want);
-            unit_eq(has[held[n].s] & mm_pages_of(held[n].groups, k), 0);
-            has[held[n].s] |= mm_pages_of(held[n].groups, k);
+            unit_eq(has[held[n].s] & mm_cut_pages(mm_cut_evenly(k), held[n].groups), 0);
+            has[held[n].s] |= mm_cut_pages(mm_cut_evenly(k), held[n].groups);
             n++;
         } else if (n > 0) {
             const uint32_t i = (uint32_t)(r >> 8) % n;
-            has[held[i].s] &= ~mm_pages_of(held[i].groups, held[i].k);
-            mm_pages_put(ref, held[i].s, mm_pages_of(held[i].groups, held[i].k));
+            has[held[i].s] &= ~mm_cut_pages(mm_cut_evenly(held[i].k), held[i].groups);
+            mm_pages_put(ref, held[i].s, mm_cut_pages(mm_cut_evenly(held[i].k), held[i].groups));
             held[i] = held[--n];
         }
         for (uint32_t s = 0; s < SEGMENTS; s++) unit_holds(has[s] ? mm_segment_at(ref, s)->pages == ~has[s] : is_free(s), "segment %u", s);
         if (step % 16 == 0) listed();
     }
     unit_lt(100, nothing);
-    while (n > 0) n--, mm_pages_put(ref, held[n].s, mm_pages_of(held[n].groups, held[n].k));
+    while (n > 0) n--, mm_pages_put(ref, held[n].s, mm_cut_pages(mm_cut_evenly(held[n].k), held[n].groups));
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
@@ -132,9 +157,9 @@ static void take_1(void) { got_s = mm_pages_take(ref, k_, 1, &got); }
 static void take_all(void) { other_s = mm_pages_take(ref, 0, 64, &others); }
 static void no_page_twice(void) {
     unit_holds(got_s != MM_TREE_NONE, "no pages while there are some");
-    unit_holds(got_s != other_s || (mm_pages_of(got, k_) & others) == 0, "a page was given twice");
+    unit_holds(got_s != other_s || (mm_cut_pages(mm_cut_evenly(k_), got) & others) == 0, "a page was given twice");
     listed();
-    mm_pages_put(ref, got_s, mm_pages_of(got, k_));
+    mm_pages_put(ref, got_s, mm_cut_pages(mm_cut_evenly(k_), got));
     if (other_s != MM_TREE_NONE) mm_pages_put(ref, other_s, others);
     unit_fresh(&heap, SEGMENTS);
 }
@@ -146,7 +171,7 @@ static void half_used(void) {
     const uint32_t s = mm_pages_take(ref, 5, 1, &half);
     unit_eq(s, 0);
 }
-static void put_half(void) { mm_pages_put(ref, 0, mm_pages_of(half, 5)); }
+static void put_half(void) { mm_pages_put(ref, 0, mm_cut_pages(mm_cut_evenly(5), half)); }
 static void end_half(void) {
     put_half();
     no_page_twice();
@@ -154,7 +179,7 @@ static void end_half(void) {
 static void end_put(void) { no_page_twice(); }
 
 START_TEST(two_take) {
-    for (k_ = 0; k_ <= MM_ROOMS; k_++) {
+    for (k_ = 0; k_ <= MM_ROOMS_EVEN; k_++) {
         unit_lt(3, unit_at_each_step(new_heap, take_1, take_all, no_page_twice));
         unit_lt(3, unit_at_each_step(half_used, take_1, take_all, end_half));
         unit_lt(3, unit_at_each_step(half_used, take_all, take_1, end_half));
@@ -164,7 +189,7 @@ END_TEST
 
 /* The last pages come back while some are taken: the segment is nobody's, or its pages are there. */
 START_TEST(take_and_put) {
-    for (k_ = 0; k_ <= MM_ROOMS; k_++) {
+    for (k_ = 0; k_ <= MM_ROOMS_EVEN; k_++) {
         unit_lt(3, unit_at_each_step(half_used, take_1, put_half, end_put));
         unit_lt(1, unit_at_each_step(half_used, put_half, take_1, end_put));
         unit_lt(1, unit_at_each_step(half_used, put_half, take_all, listed));
@@ -187,7 +212,7 @@ static void end_full(void) {
     unit_fresh(&heap, SEGMENTS);
 }
 START_TEST(unlisted_while_room_comes) {
-    for (k_ = 0; k_ < MM_ROOMS; k_++) {
+    for (k_ = 0; k_ < MM_ROOMS_EVEN; k_++) {
         unit_lt(1, unit_at_each_step(full, unlist, put_some, end_full));
         unit_lt(1, unit_at_each_step(full, put_some, unlist, end_full));
     }
@@ -214,7 +239,7 @@ int main(void) {
     TCase *tests = tcase_create("segment"), *meet = tcase_create("meetings");
     tcase_set_timeout(tests, 120), tcase_set_timeout(meet, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {groups, takes_groups_of_one_segment, random_takes};
+    const TTest *const all[] = {groups, rooms, takes_groups_of_one_segment, random_takes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     const TTest *const some[] = {two_take, take_and_put, unlisted_while_room_comes, two_put};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) tcase_add_test(meet, some[i]);

@@ -27,9 +27,9 @@ static struct account {
 static void note(uint64_t bytes, int64_t sign) {
     if (mm_heap_is_slice(bytes)) {
         account.live[mm_class_spaced((uint32_t)bytes, (uint32_t)heap.ref.spacing_mask)] += (uint64_t)sign;
-    } else if (bytes + MM_PAGE_BYTES <= MM_SEGMENT_BYTES) {
+    } else if (bytes <= 56 * MM_PAGE_BYTES) {
         account.spans += (uint64_t)sign;
-        account.span_pages += (uint64_t)(sign * (int64_t)((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES));
+        account.span_pages += (uint64_t)(sign * (int64_t)unit_span_pages((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES));
     } else {
         account.runs += (uint64_t)sign;
         account.run_segments += (uint64_t)(sign * (int64_t)((bytes + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES));
