@@ -36,13 +36,15 @@ __device__ static unsigned next(unsigned *state) {
 }
 
 __device__ static void note(struct account *a, size_t bytes, unsigned long long sign) {
-    if (bytes > (1u << 20) - (16u << 10)) {
+    if (bytes > 56u * (16u << 10)) {
         const unsigned long long segments = (bytes + (1u << 20) - 1) >> 20;
         atomicAdd(&a->runs, sign), atomicAdd(&a->run_bytes, sign * (segments << 20));
         return;
     }
     if (bytes > 64u << 10) {
-        const unsigned long long pages = (bytes + (16u << 10) - 1) >> 14;
+        const unsigned long long least = (bytes + (16u << 10) - 1) >> 14;
+        unsigned long long pages = 4, step = 1; /* 5, 6, 7, 8, 10, 12, ... */
+        while (pages < least) pages += step, step += pages == 8 * step ? step : 0;
         atomicAdd(&a->spans, sign), atomicAdd(&a->span_bytes, sign * (pages << 14));
         return;
     }
