@@ -67,14 +67,15 @@ MM_FN uint64_t mm_pages_starts(uint32_t k) {
 struct mm_cut {
     uint32_t pages, align, room;
 };
-MM_FN struct mm_cut mm_room_cut(uint32_t r) {
-    const uint32_t i = r - MM_ROOMS_EVEN;
-    const struct mm_cut even = {1u << r, r, r}, odd = {(5 + i % 3) << i / 3, 0, r};
-    return r < MM_ROOMS_EVEN ? even : odd;
-}
 /* Groups of 1 << k pages at multiples of that. */
 MM_FN struct mm_cut mm_cut_evenly(uint32_t k) {
     const struct mm_cut cut = {1u << k, k, k < MM_ROOMS_EVEN ? k : MM_ROOMS};
+    return cut;
+}
+MM_FN struct mm_cut mm_room_cut(uint32_t r) {
+    if (r < MM_ROOMS_EVEN) return mm_cut_evenly(r);
+    const uint32_t i = r - MM_ROOMS_EVEN;
+    const struct mm_cut cut = {(5 + i % 3) << i / 3, 0, r};
     return cut;
 }
 /* Which rooms a segment has of which these pages are free: their bits. */

@@ -70,7 +70,7 @@ const struct misuse_row misuse_rows[] = {
     {.name = "interior/span-114688/end-of-first-page", MIDDLE_OF(100000, 114688, 16 * KIB - 1)},
     {.name = "interior/span-114688/second-page", MIDDLE_OF(100000, 0, 16 * KIB), .when = BOTH_KERNELS | OTHER_GPU},
     {.name = "interior/span-114688/last-byte", MIDDLE_OF(100000, 0, 114687)},
-    {.name = "interior/span-1032192/last-page", MIDDLE_OF(MIB - 16 * KIB, 0, MIB - 32 * KIB)},
+    {.name = "interior/span-917504/last-page", MIDDLE_OF(MIB - 128 * KIB, 0, MIB - 144 * KIB)},
     {.name = "interior/run-1048576/half", MIDDLE_OF(MIB - 16 * KIB + 1, 1048576, 512 * KIB)},
     {.name = "interior/run-3145728/64", MIDDLE_OF(2 * MIB + 1, 3145728, 64)},
     {.name = "interior/run-6291456/16", MIDDLE_OF(6 * MIB, 6291456, 16), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
