@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Every knob of mm and what derives from it: value, unit, reason. No code.
  *
- * Words: a SEGMENT is the unit in which memory moves between size classes; a segment is an
- * array of equal SLICES of one SIZE CLASS; a BLOCK is a stretch of so many slices of it; a LOT is what a number of tickets
- * are good for, the slices of a block for instance (ring.h); a RUN is several neighbouring segments that serve one large
- * request. "Block" is always ours: CUDA's is a CTA.
+ * Words. A SEGMENT is the unit in which memory is mapped and given back, 1 MiB: 64 PAGES of 16 KiB. A BLOCK is an aligned power of two of
+ * pages of one segment, cut into equal SLICES of one SIZE CLASS. A SPAN is several pages of one segment, a RUN several neighbouring
+ * segments; each serves one request. "Block" is always ours: CUDA's is a CTA.
  */
 #ifndef MMCONFIG_H
 #define MMCONFIG_H
@@ -25,114 +24,88 @@
 
 /* Version of the agreement between device code, libmm.so and the name of the heap variable. Raise it
  * when struct mm_heap_ref or anything reached through it changes its meaning. */
-#define MM_ABI_VERSION 7
+#define MM_ABI_VERSION 8
 /* Versions before and after it that libmm.so.1 knows modules of when it sees them, to say so. */
 #define MM_ABI_OTHERS 8
 
-/* Segment, as a shift: 4 MiB. Large requests round up to it, so it must be small; it must be a multiple
- * of the 2 MiB the driver maps at least; and its 64 blocks of 64 KiB are ONE atomic word. */
-#define MM_SEGMENT_SHIFT 22
+/* Page and segment, as shifts: 16 KiB and 1 MiB. Small pages go to other classes although a few objects stay: with 1 object of 64 B in 1,000
+ * left, a page of 16 KiB is empty with a probability of .77, one of 64 KiB .36. The 64 pages of a segment are ONE atomic word. */
+#define MM_PAGE_SHIFT 14
+#define MM_SEGMENT_SHIFT 20
 
-/* Slices are marked free in words of this many bits, as a shift: 64, the widest atomic there is. */
-#define MM_WORD_SHIFT 6
+/* Largest slice, as a shift: 64 KiB. What is larger gets pages of its own, exactly as many as it needs. */
+#define MM_SLICE_SHIFT_MAX 16
 
-/* Blocks, the unit that becomes whole again and is then handed out anew from its beginning. At least 64 KiB; from
- * there on 1024 slices, so that a warp, which takes up to 32 at once, seldom comes to the end of one, and so that what
- * a block costs to make ready and to make whole is shared by many; at most a segment (with 1 MiB at most, malloc and free of
- * 1 M times 8 KiB took 140 and 76 us, with 4 MiB 108 and 37). Never less than one word of slices. */
-#define MM_BLOCK_BYTES_MIN_SHIFT 16
-#define MM_BLOCK_SLICES_SHIFT 10
-#define MM_BLOCK_BYTES_MAX_SHIFT 22
+/* A block has at least so many slices, as a shift: 32, what a warp wants at once; fewer if it would be larger than a segment. */
+#define MM_BLOCK_SLICES_SHIFT 5
 
-/* Stripes of a class, from which callers draw, at most, as a shift. One word takes an atomic every 0.9 ns on an H200, and what
- * is made ready for one is shared by fewer: 64 took 1 M requests of 64 bytes from 40 us to 36, and spread them over 1.19
- * times the addresses instead of 1.06. */
-#define MM_STRIPES_SHIFT 5
-/* Lots that a ring has at most between being made ready and being used up, as a shift: a warp that draws slices of which
- * there are two to a segment is in 16 of them at once, and the next MM_AHEAD_MAX are ready. */
-#define MM_RING_SHIFT 5
+/* Cursors of a class, at most, as a shift; a class has one for each 1 << MM_CURSOR_SLICES_SHIFT slices. One word takes an atomic every ns
+ * or so: with one cursor 1 M requests take 35 us for that alone, with 4 or 8 25 in all, and no less with 33. */
+#define MM_CURSORS_SHIFT 3
+#define MM_CURSOR_SLICES_SHIFT 11
 
-/* Lots that a stripe, and a reserve, have made ready ahead of need, at most; fewer for classes whose blocks have more than
- * 2^MM_BLOCK_SLICES_SHIFT slices. A stripe's: 1 M requests of 16 bytes took 22 us with 4, 25 with 1, 28 without; of 64 bytes 27 with 4, 29
- * with 2. A reserve's, 64 bytes: 31 with 2, 27 with 4 (a wave of warps wants some 260 blocks at once), no better with 8 or 16, and
- * then 16 bytes are spread over 2.7 times the addresses instead of 1.3. */
-#define MM_AHEAD_MAX 4
-#define MM_RESERVE_AHEAD 4
+/* Entries of an extent, the unit in which the tables of classes grow, as a shift: 8 KiB. */
+#define MM_EXTENT_SHIFT 10
+/* Entries in all for each page of the heap: a table is as long as its class has ever been, and each class may have had the whole heap: 16 classes have
+ * a block to a page, the others have fewer, 20 entries for a page in all, beside each class's first extent. 1.2 % of the heap. */
+#define MM_TABLE_SHARE 24
 
-/* What the stripes of a class may hold of a heap of so many bytes: the square of that / 2^MM_HOLD_SHIFT, and from 2^MM_HOLD_KNEE on
- * its cube, but at most 1/2^MM_HOLD_PART_SHIFT of it; its reserve half as much. 4 MiB of 2 GiB, 128 MiB of 8 GiB. Fewer stripes,
- * fewer lots ahead, fewer segments to a reserve's lot if need be. 8 GiB, 1 M requests of 4 KiB: 120 us with 64 MiB, 83 with 128, 65
- * with 256; but then 16..8,192 bytes, 4 GiB of them, took milliseconds, since memory ran short. In 2 GiB with 28 classes in use
- * (16..4,096 bytes) twice as much took all that was free. */
-#define MM_HOLD_SHIFT 40
-#define MM_HOLD_KNEE 31
-#define MM_HOLD_PART_SHIFT 6
+/* A class grows if fewer than 1/MM_GROW_SHARE of the slices looked at are free, of MM_GROW_SEEN at least, or all there are; then by twice that
+ * share, so that it is not short again at once: 1 M requests that come and go took 80 us with once the share, 24 with twice; memory taken is 1.3 to
+ * 1.6 times what is live, with once 1.2 to 1.5. */
+#define MM_GROW_SHARE 16
+#define MM_GROW_SEEN 512
 
-/* A heap that grows is taken for one of at most so many segments when it comes to what classes hold: 32 GiB. */
-#define MM_HOLD_SEGMENTS_MAX 8192
-/* And a lot of its reserves is at most 1/2^MM_GROW_LOT_SHIFT of what is there already. */
-#define MM_GROW_LOT_SHIFT 6
+/* How often a warp draws from cursors as long as half of what it draws is served; and if it is not. */
+#define MM_DRAWS 4
+#define MM_DRAWS_POOR 2
+/* Rounds of samples after which a warp looks for pages whatever it has seen. */
+#define MM_SAMPLE_ROUNDS 16
+/* If there were no pages for the class in the last MM_GROW_REFUSAL_NS: looks at words after which it does, or as many rounds. In a class that was filled
+ * and emptied by whole warps words are all full or all free: of 32 none has room with a probability of .2 if 5 % are free, and who looks for pages then
+ * retires blocks for 20 ms; of 256, of 2e-6. */
+#define MM_SAMPLE_POOR 256
 
-/* Segments of a reserve's lot, at most, as a shift; so many that it has some 64 blocks. */
-#define MM_RESERVE_ROW_SHIFT 5
-/* Lots of a reserve that are made ready at the same time look for segments side by side: so many of them. */
-#define MM_RESERVE_SPREAD 4
-/* Classes that begin at the same time want single segments at the same place: who met others goes on by up to so many places. 1 M
- * requests of 16..256 bytes in a fresh heap took 164 us, 130 so. Not more than one segment: 8 KiB 152 and then 176. */
-#define MM_PARTING 8
-/* Segments that are looked through together for whole blocks, at most, as a shift. */
-#define MM_WHOLE_ROW_SHIFT 4
+/* Blocks of a class whose places are remembered for those who wait for them (make.h). Who finds his overwritten draws again: no fewer than as many
+ * warps as there may be (8,448 on an H100) want, each a block of 32. 2.9 MB in all. */
+#define MM_MADE 8192u
+/* Of those who would make blocks of one class one does, and one more for each so many pages that the class has: the others find theirs made. */
+#define MM_MAKER_PAGES 32
 
-/* Slices that came back one by one are used again before the class gets more segments if they are 1/MM_REUSE_SHARE of
- * its slices: a live set that stays as it is takes up to 2 times its size. Less would be memory for time. How many
- * there are is guessed from one word each of so many segments; what was seen earlier counts for less, but not for
- * nothing: by 1/MM_REUSE_DECAY at each look, since one look in ten is wrong by a third. */
-#define MM_REUSE_SHARE 4
-#define MM_REUSE_TRIES 8
-#define MM_REUSE_DECAY 8
-/* When a class has got more segments than ever, by 1/MM_REUSE_LOOKS, is the time to look: it takes 7 us, and the kernel waits for
- * who looks last (at every lot of a reserve: 1 M requests of 64 bytes took 40 us, without 33; one lane of each warp 33, 19). */
-#define MM_REUSE_LOOKS 4
-/* And they are at least so many times what the stripes of the class hold: to be had one by one they cost more than they are
- * worth (1 M requests of 16..512 bytes: 88 us, else 160 to 400). */
-#define MM_REUSE_HELD 2
-/* With less than 1/MM_SCARCE of the heap's segments free it is this share. Not "any": a few, or hints that are old, send
- * everybody to look in vain (1 M requests of 256 bytes: 1,031 us instead of 100). */
-#define MM_REUSE_SHARE_SCARCE 64
-#define MM_SCARCE 8
-/* Segments that one who wants a slice that came back looks at, each with some eight accesses one after the other. */
-#define MM_REUSE_ROUNDS 16
-/* How many of them near the front. */
-#define MM_REUSE_FRONT 2
-/* Searches in vain, of one caller, before there are fresh segments although much has come back. */
-#define MM_REUSE_FAILS 4
+/* Looks at a block that another warp makes, with so many accesses between them (some 300 cycles each) and fewer in the beginning, before a lane does
+ * something else; and looks in all before it goes its own way, some 5 ms. */
+#define MM_MAKE_LOOKS 16
+#define MM_MAKE_PAUSE 8
+#define MM_MAKE_POLLS 1024
 
-/* Counters of the version of the supply (tree.h), as a shift: enough that multiprocessors do not get in each other's
- * way. */
-#define MM_VERSIONS_SHIFT 4
+/* Of those who find no room at the same time, so many take fresh segments: one for each MM_OPEN_SHARE that are in use. The others look for room
+ * so often first. */
+#define MM_OPEN_SHARE 8
+#define MM_OPEN_POLLS 16
 
-/* Complete searches that find nothing, with pauses between (2, 4, 8 ... steps, 510 in all, of some half a microsecond), before malloc
- * answers NULL: what others have in hand for the moment comes to light meanwhile. A refill may take 40 us when memory
- * runs short. */
-#define MM_NULL_TRIES 9
+/* Tries for the lock of a class's table, by who retires blocks: else the blocks stay. It is held for some 4 us, and a hundred warps may want it, of
+ * which none is the next: an eighth of that left 39 of 8,192 segments. */
+#define MM_LOCK_POLLS (1u << 15)
+/* Looks for a block's entry, which may be on its way to another place. */
+#define MM_ENTRY_LOOKS 4
+
+/* Pages looked at for blocks to retire, by each lane, before the heap grows; and so many at once, if all are looked at. */
+#define MM_RETIRE_LOOKS 4
+#define MM_RETIRE_AT_ONCE 4
+
+/* Complete searches that find nothing, with pauses between, before malloc answers NULL: what others have in hand for the moment comes to
+ * light meanwhile. With 2 one of two spans of a segment, asked for at once, was NULL (tests/unit/test_interleave.c). */
+#define MM_NULL_TRIES 3
+
+/* Waits between two searches while somebody else retires all that is free, and finds some. */
+#define MM_SHORT_PAUSE 4
 
 /* Iterations of any waiting loop on the device before it gives up. Each loads a word that other multiprocessors write, which takes 330
  * cycles and more: at least 0.35 s. */
 #define MM_WAIT_ITERATIONS (1u << 21)
-
-/* Looks at a lot that is not ready, some 0.4 us each, before a lane goes on to where all lanes of its warp take steps in turns: if all that
- * are here wait for this lot, and else, since one of the others may have a lot to make ready. 1 M requests of 16 B took 33 us with 64, 67
- * with 16; of 8 KiB 217 with 64, 162 with 512. */
-#define MM_DRAW_POLLS 256
-#define MM_DRAW_POLLS_APART 16
-/* And there, between two turns, if no lane of the warp makes anything ready. */
-#define MM_LOOK_POLLS 64
-
-/* A lane that waits, and finds no other lane of its warp at another place of the allocator, lets others of its warp go on all the same after
- * so many steps, 8 to 400 ms: no refill takes as long, and the host's answer seldom (mm_warp_let_go). */
-#define MM_LET_GO_STEPS (1u << 14)
-/* Warps of a device that are told apart (by multiprocessor and place there): 256 multiprocessors of 64. */
-#define MM_WARP_SLOTS_SHIFT 14
+/* Accesses elsewhere between two looks at such a word, at most: with 4,096 warps that did nothing but look, a turn of their loop took
+ * 7.4 us. */
+#define MM_WAIT_PAUSE 32
 
 /* A search of a bitmap tree starts over when what it found has just gone; after so many times the caller
  * takes it for empty (and looks again while things move, tree.h). */
@@ -144,10 +117,8 @@
  * warps at once. */
 #define MM_RUN_SPREAD_SHIFT 5
 
-/* Growing (grow.h). Who waits for more memory looks every so often; who has a ticket, for which others wait, only so many times:
- * less than half as long as they do. */
+/* Growing (grow.h). Who waits for more memory looks every so often. */
 #define MM_GROW_LOOK_NS 4000 /* MM_GROW_WAIT_MS is so many of them */
-#define MM_GROW_TICKET_POLLS (1u << 18)
 /* A refusal holds for so long: then the program may have freed some memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
 
@@ -194,24 +165,24 @@
 /* Architectures of the GPUs of one machine for which a library is linked, one image each. */
 #define MM_LINK_ARCHS_MAX 8
 
-/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. With the metadata of the largest device, and a mapping
- * of slice bits, that is less than 32 MB. */
-#define MM_HOST_FIRST_SEGMENTS 4
+/* What a heap has at first if nobody says how much: 16 MiB, twice CUDA's. The metadata of a device of 80 GB add 16 MiB, of 140 GB 22. */
+#define MM_HOST_FIRST_SEGMENTS 16
 
-/* Zeros that metadata are cleared from, by copies: 3 MiB of them for a device of 128 GiB. Page-locked, one such
+/* Zeros that metadata are cleared from, by copies: 14 MiB of them for a device of 128 GiB. Page-locked, one such
  * piece for each heap; else pageable, which the driver copies once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
 
-/* A heap that asks for more gets as much as it has, between these two: few requests for a large heap, little memory for a small
- * one. */
-#define MM_HOST_STEP_SEGMENTS_MIN 16   /* 64 MiB */
-#define MM_HOST_STEP_SEGMENTS_MAX 1024 /* 4 GiB */
+/* A heap that asks for more gets 1/MM_HOST_STEP_PART of what it has, between these two: few requests for a large heap, and little memory
+ * that nobody uses for any. */
+#define MM_HOST_STEP_PART 8
+#define MM_HOST_STEP_SEGMENTS_MIN 16   /* 16 MiB */
+#define MM_HOST_STEP_SEGMENTS_MAX 4096 /* 4 GiB */
 /* In chunks of one driver handle each, which come and go as a whole: one live object keeps one. Beside a running kernel one takes
  * some 100 us: 64 MB to 64 GB inside one kernel took 10 to 16 ms more with 1 GiB, 23 to 29 with 256 MiB; but of smaller ones
  * more can be given back. */
-#define MM_HOST_CHUNK_SEGMENTS_MAX 128
-#define MM_HOST_CHUNKS_MAX 1024
+#define MM_HOST_CHUNK_SEGMENTS_MAX 256 /* 256 MiB */
+#define MM_HOST_CHUNKS_MAX 2048
 
 /* A heap that cannot grow (a driver without virtual memory management) takes this share of the free memory. */
 #define MM_HOST_FIXED_FREE_DIVISOR 4
@@ -240,8 +211,10 @@
 /* So long a line waits for room in standard error; the next ones do not, until there is some. */
 #define MM_HOST_SAY_MS 100
 
-/* Giving back: how long the device may take for its part; how much more than what is needed. */
+/* Giving back: how long the device may take for its part, and by so many warps, which wait for each other at the tables of classes (table.h); how
+ * much more than what is needed. */
 #define MM_HOST_TRIM_MS 200
+#define MM_HOST_TRIM_WARPS 128
 #define MM_HOST_TRIM_MORE_BYTES (64ull << 20)
 /* Memory goes back after so long without use. MM_TRIM=idle; MM_TRIM=SECONDS: default and most. The default is that of jemalloc's
  * dirty_decay_ms: a pause between two phases of a program is shorter, a program that has ended a phase is not. */
@@ -256,27 +229,24 @@
 
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 
-#define MM_STRIPES (1u << MM_STRIPES_SHIFT)
-#define MM_RINGS (MM_STRIPES + 1) /* of a class: its stripes, then its reserve */
-#define MM_RING (1u << MM_RING_SHIFT)
-#define MM_LOT_CONTENT_BITS 40 /* an offset in the heap; what tells lots apart has the rest */
-#define MM_VERSIONS (1u << MM_VERSIONS_SHIFT)
-#define MM_WARP_SLOTS (1u << MM_WARP_SLOTS_SHIFT)
 #define MM_ALIGN_SHIFT 4 /* CUDA's promise: 16 bytes */
+#define MM_PAGE_BYTES (1ull << MM_PAGE_SHIFT)
 #define MM_SEGMENT_BYTES (1ull << MM_SEGMENT_SHIFT)
+#define MM_PAGES_SHIFT (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT) /* pages of a segment */
+#define MM_SEGMENT_PAGES (1u << MM_PAGES_SHIFT)
+MM_STATIC_ASSERT(MM_SEGMENT_PAGES == 64, "the pages of a segment are one word");
 MM_STATIC_ASSERT(MM_HOST_STEP_SEGMENTS_MIN <= MM_HOST_STEP_SEGMENTS_MAX, "steps only grow");
 
-/* Largest request served by slices: half a segment. Classes: 16, 32, 48, 64, then four per doubling. */
-#define MM_SLICE_BYTES_MAX (MM_SEGMENT_BYTES / 2)
-#define MM_CLASS_COUNT (4 * (MM_SEGMENT_SHIFT - 1 - 6) + 4)
-MM_STATIC_ASSERT(MM_CLASS_COUNT <= 64, "class + 1 and what else a segment can be fit in a byte");
+/* Classes: 16, 32, 48, 64, then four per doubling up to the largest slice. */
+#define MM_SLICE_BYTES_MAX (1ull << MM_SLICE_SHIFT_MAX)
+#define MM_CLASS_COUNT (4 * (MM_SLICE_SHIFT_MAX - 6) + 4)
+MM_STATIC_ASSERT(MM_CLASS_COUNT < 64, "a class fits in six bits, class + 1 in a byte beside spans");
+#define MM_CURSORS (1u << MM_CURSORS_SHIFT)
+#define MM_EXTENT (1u << MM_EXTENT_SHIFT)
 
-/* Slices and blocks of a segment, at most; words of slice bits, and their bytes. */
-#define MM_SEGMENT_SLICES_MAX (1u << (MM_SEGMENT_SHIFT - MM_ALIGN_SHIFT))
-#define MM_SEGMENT_BLOCKS_MAX (1u << (MM_SEGMENT_SHIFT - MM_BLOCK_BYTES_MIN_SHIFT))
-MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are one 64-bit word");
-#define MM_SEGMENT_WORDS (MM_SEGMENT_SLICES_MAX >> MM_WORD_SHIFT)
-#define MM_SEGMENT_BITMAP_BYTES (8ull * MM_SEGMENT_WORDS) /* 32 KiB */
+/* Slices that one word describes, as a shift. */
+#define MM_WORD_SHIFT 5
+#define MM_BLOCK_WORDS_MAX (1u << (MM_PAGE_SHIFT - MM_ALIGN_SHIFT - MM_WORD_SHIFT))
 
 /* The heap variable that every device image holds (F10): name carries the version, size is fixed. */
 #define MM_CAT_(a, b) a##b
@@ -286,10 +256,10 @@ MM_STATIC_ASSERT(MM_SEGMENT_BLOCKS_MAX <= 64, "the whole blocks of a segment are
 #define MM_HEAP_REF_PREFIX "mm_heap_v"
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
-/* malloc and aligned malloc with room in front (runtime/core/cookie.h), for machine code. No longer than CUDA's names, in the place of which
+/* malloc and aligned malloc with room in front (runtime/checked/cookie.h), for machine code. No longer than CUDA's names, in the place of which
  * they are written; '$' is for the implementation's use. */
 #define MM_LINKED_NEW "mm$new"
 #define MM_LINKED_ALIGNED_NEW "mm$aligned_new"
-#define MM_HEAP_REF_BYTES 2208
+#define MM_HEAP_REF_BYTES 1608
 
 #endif

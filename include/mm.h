@@ -42,8 +42,8 @@ struct mm_statistics {
     unsigned long long misuse_foreign;       /* pointer of another allocator, another heap or the stack */
     unsigned long long misuse_not_allocated; /* pointer into memory that is free */
     unsigned long long misuse_interior;      /* pointer into the middle of an allocation */
-    unsigned long long misuse_never;         /* pointer that malloc never gave */
-    unsigned long long misuse_double_free;   /* second free of the same pointer */
+    unsigned long long misuse_never;         /* pointer behind the last object of a block, that malloc never gave */
+    unsigned long long misuse_double_free;   /* second free of the same pointer; or of an object that is yet to be given */
     /* in a checked run (MM_CHECK=1), as far as free and malloc have come by; else 0 */
     unsigned long long misuse_overrun;       /* writes past the end of an allocation */
     unsigned long long misuse_after_free;    /* writes to it after free */
@@ -59,7 +59,7 @@ int mm_get_statistics(struct mm_statistics *statistics);
 struct mm_size_class {
     size_t slice_bytes;                              /* of each of its objects, as granted */
     unsigned long long live_objects, live_bytes;     /* handed out, that have not come back; as granted */
-    unsigned long long segments, blocks, whole_blocks; /* it has; of those blocks, of which nothing is handed out */
+    unsigned long long pages, blocks, free_blocks;   /* it has; of those blocks, of which nothing is handed out */
 };
 #define MM_SIZE_CLASSES_MAX 80
 #define MM_NOT_COUNTED (~0ull)
@@ -69,17 +69,21 @@ struct mm_usage_statistics {
     size_t struct_bytes;                  /* sizeof(struct mm_usage_statistics): the caller's, who sets it. Later versions append */
     unsigned long long heap_bytes;        /* memory of the device that malloc has to give, or has given: bytes */
     unsigned long long peak_heap_bytes;   /* the most there ever was */
-    unsigned long long segment_bytes;     /* of a segment, in which memory moves between size classes */
-    unsigned long long class_segments;    /* segments of size classes */
-    unsigned long long run_segments;      /* segments of large objects */
+    unsigned long long segment_bytes;     /* of a segment, in which memory is mapped and given back */
+    unsigned long long page_bytes;        /* of a page, in which it moves between size classes */
+    unsigned long long paged_segments;    /* segments that are given away by pages */
+    unsigned long long run_segments;      /* segments of objects as large as that */
     unsigned long long free_segments;
     unsigned long long spare_segments;    /* mapped, and not yet the heap's, or on their way */
     unsigned long long largest_free_segments; /* neighbours that are free, at most */
-    unsigned long long runs;              /* large objects */
+    unsigned long long class_pages;       /* of the paged segments: pages of size classes */
+    unsigned long long span_pages;        /* pages of objects that are larger than a size class, and less than a segment */
+    unsigned long long free_pages;
+    unsigned long long spans, runs;       /* such objects; those of segments */
     unsigned long long live_objects;      /* all */
     unsigned long long live_bytes;        /* as granted */
     unsigned long long asked_bytes;       /* of them, as asked for; MM_NOT_COUNTED without MM_CHECK=1 */
-    unsigned long long held_bytes;        /* free in segments of size classes: for objects of that class only */
+    unsigned long long held_bytes;        /* free in blocks of size classes: for objects of that class, until the block is free as a whole */
     unsigned long long growth_count;      /* how often the host gave more memory */
     unsigned long long wait_count;        /* how often kernels waited for that */
     unsigned long long waited_ns;         /* all of them together: nanoseconds */
@@ -87,11 +91,11 @@ struct mm_usage_statistics {
     double internal_fragmentation;        /* 1 - asked / granted bytes of live objects; negative: not counted */
     double external_fragmentation;        /* 1 - largest_free_segments / free_segments */
     size_t class_count;
-    struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* by size; those that have segments */
+    struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* by size; those that have pages */
 };
 
 /* Fills *usage, whose struct_bytes the caller has set, for the heap of the current context of the calling thread, as MM_STATS=1 prints it:
- * by a walk over a copy of the heap's metadata, some ms and up to 0.8 % of the heap's size. Beside kernels that allocate it is near
+ * by a walk over a copy of the heap's metadata, some ms and up to 1 % of the heap's size, 2 % with MM_SPACING=16. Beside kernels that allocate it is near
  * the truth; with none at work, exact. Waits for no kernel and synchronises nothing.
  * Returns MM_OK, or an error; then *usage is as it was. */
 int mm_get_usage(struct mm_usage_statistics *usage);
@@ -113,7 +117,7 @@ int mm_reset(void);
 #ifdef __CUDACC__
 
 /* Bytes that may be used at p, which malloc, new, __nv_aligned_device_malloc, mm_calloc or mm_realloc gave: at least what was
- * asked for, all of the size class, or of the segments of 4 MiB. 0 for NULL and for what is no live allocation of the heap: never
+ * asked for, all of the size class, or of the pages of 16 KiB or segments of 1 MiB. 0 for NULL and for what is no live allocation of the heap: never
  * given, given back, into the middle, of another allocator. Of new[] the pointer may lie behind a count that the compiler keeps.
  * Nothing is counted as misuse. Part of the allocator, as malloc is; __device__ in the program's own code. */
 __device__ size_t mm_usable_size(const void *p);

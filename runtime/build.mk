@@ -2,7 +2,7 @@
 # Device code: its text for each entry of ARCHS (lib/ptx/mm_ARCH.ptx), from runtime/device.cu, and the libraries that are made of it (lib/device/).
 
 MM_PTX := $(ARCHS:%=$(BUILD)/lib/ptx/mm_%.ptx)
-MM_DEVICE_SOURCES := $(wildcard runtime/*.cu runtime/*.h runtime/core/*) mmconfig.h
+MM_DEVICE_SOURCES := $(wildcard runtime/*.cu runtime/*.h runtime/core/* runtime/gallatin/* runtime/checked/*) mmconfig.h
 MM_ARCH_FIRST := $(firstword $(shell printf '%s\n' $(ARCHS) | sort -n))
 
 MM_LIBRARIES := $(BUILD)/lib/device/mm32.a $(BUILD)/lib/device/mm24.a $(BUILD)/lib/device/mmptx.a

@@ -3,7 +3,7 @@
  * malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size (defining those in CUDA source would also define host
  * functions of that name).
  */
-#include "runtime/core/cookie.h"
+#include "runtime/checked/cookie.h"
 
 extern "C" {
 
@@ -37,7 +37,7 @@ MM_FN_RARE void *mm_no_heap(void) {
  * nothing is left to be done: what is kept across a call costs every caller a store, whether it is made or not. */
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     if (MM_HEAP_REF.open_bytes) return mm_heap_malloc_other(&MM_HEAP_REF, token);
-    return MM_HEAP_REF.heap ? mm_closed_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_RUN) : mm_no_heap();
+    return MM_HEAP_REF.heap ? mm_closed_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_LARGE) : mm_no_heap();
 }
 MM_FN_RARE void mm_device_free_other(uint64_t left) {
     if (MM_HEAP_REF.heap) mm_cookie_free_other(&MM_HEAP_REF, left);
@@ -46,7 +46,7 @@ MM_FN_RARE void mm_device_free_other(uint64_t left) {
 
 /* A function of its own: one that calls none has nothing to save. Without a heap, there are no slices. */
 static __device__ __noinline__ uint64_t mm_device_draw(size_t bytes) {
-    return MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_run(bytes);
+    return MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_large(bytes);
 }
 
 /* See mm_heap_malloc. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The kernels by which the host has maintenance done (runtime/core/maintain.h); part of libmm.so.1, which loads them into the
+/* The kernels by which the host has maintenance done (runtime/maintain.h); part of libmm.so.1, which loads them into the
  * context of a heap. */
-#include "runtime/core/maintain.h"
+#include "runtime/maintain.h"
 
 extern "C" {
 
@@ -15,10 +15,9 @@ __global__ void mm_kernel_note(uint64_t *at) {
     mm_store_release_system_u64(at, grid + 1);
 }
 
-/* MM_MAINTAIN_PARTS threads in all. */
-__global__ void mm_kernel_flush(void) {
-    const uint32_t part = blockIdx.x * blockDim.x + threadIdx.x;
-    if (part < MM_MAINTAIN_PARTS) mm_maintain_flush(&MM_HEAP_REF, part);
+/* A warp for each of so many parts, the CTA. */
+__global__ void mm_kernel_retire(uint32_t parts) {
+    mm_maintain_retire(&MM_HEAP_REF, mm_warp_group(parts), blockIdx.x, parts);
 }
 
 /* One thread for each of n chunks. */

@@ -24,6 +24,7 @@
 MM_RMW(add_relaxed, fetch_add, 64, MM_RMW_RELAXED)
 MM_RMW(add_relaxed, fetch_add, 32, MM_RMW_RELAXED)
 MM_RMW(add_acq_rel, fetch_add, 64, MM_RMW_ACQ_REL)
+MM_RMW(add_acquire, fetch_add, 32, MM_RMW_ACQUIRE)
 MM_RMW(exchange_acq_rel, exchange_n, 64, MM_RMW_ACQ_REL)
 MM_RMW(or_relaxed, fetch_or, 64, MM_RMW_RELAXED)
 MM_RMW(or_release, fetch_or, 64, MM_RMW_RELEASE)
@@ -47,44 +48,15 @@ MM_FN uint64_t mm_warp_shuffle_u64(uint32_t group, uint64_t value, uint32_t lane
            mm_warp_shuffle(group, (uint32_t)value, lane);
 }
 
-#ifndef MM_GATHERED /* the CPU: one word at a time, by loads that acquire, since ThreadSanitizer knows no fences */
+#ifndef MM_GATHERED /* the CPU: one word at a time; stores that release, since ThreadSanitizer knows no fences */
 #define MM_GATHERED 1
 MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) { mm_store_relaxed_u64(p, first), mm_store_relaxed_u64(p + 1, second); }
-MM_FN void mm_zero_two(uint64_t *p) { mm_store_relaxed_u64(p, 0), mm_store_relaxed_u64(p + 1, 0); }
-MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
-    (void)n;
-    return mm_load_acquire_u64(p) != is;
-}
-MM_FN uint64_t mm_gather_zero(uint64_t *p) { return mm_and_acquire_u64(p, 0); }
-MM_FN void mm_gather_fence(void) {}
 MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
     *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1);
 }
+MM_FN void mm_publish_fence(void) {}
+MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 #endif
-
-/* Writes 0 to n words from p on; p is a multiple of 16, or n is 1. */
-MM_FN void mm_zero(uint64_t *p, uint32_t n) {
-    MM_ROLLED
-    for (; n >= 8; n -= 8, p += 8) mm_zero_two(p), mm_zero_two(p + 2), mm_zero_two(p + 4), mm_zero_two(p + 6);
-    MM_ROLLED
-    for (; n >= 2; n -= 2, p += 2) mm_zero_two(p);
-    if (n != 0) mm_store_relaxed_u64(p, 0);
-}
-
-/* Waits until each of n words from p on is `is`, as it will soon be or is already. mm_gather_fence after it acquires from all
- * of them. */
-MM_FN void mm_wait_words(uint64_t *p, uint32_t n, uint64_t is) {
-    MM_ROLLED
-    for (uint32_t polls = 0; n > 0 && polls < MM_WAIT_ITERATIONS; polls++) {
-        const uint32_t some = n < MM_GATHERED ? n : MM_GATHERED;
-        if (mm_gather_differs(p, some, is)) {
-            mm_wait();
-            continue;
-        }
-        p += some;
-        n -= some;
-    }
-}
 
 /* The bit of rank `rank` (from 0) among those set in x, which are more. */
 MM_FN uint32_t mm_bits_select(uint64_t x, uint32_t rank) {

@@ -29,6 +29,16 @@ MM_ATOMICS(32)
 MM_ATOMICS(64)
 #undef MM_ATOMICS
 
+MM_FN uint32_t mm_load_relaxed_u8(uint8_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+MM_FN void mm_store_relaxed_u8(uint8_t *p, uint8_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+MM_FN uint64_t mm_load_eight_u8(uint8_t *p) {
+    uint64_t eight = 0;
+    for (uint32_t i = 0; i < 8; i++) eight |= (uint64_t)mm_load_relaxed_u8(p + i) << 8 * i;
+    return eight;
+}
+MM_FN uint32_t mm_load_cached_u32(uint32_t *p) { return mm_load_relaxed_u32(p); }
+MM_FN uint64_t mm_load_cached_u64(uint64_t *p) { return mm_load_relaxed_u64(p); }
+
 /* What passes between device and host (grow.h). */
 MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) { return mm_load_acquire_u64(p); }
 MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
@@ -41,6 +51,11 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_relea
 #define MM_RMW_ACQUIRE __ATOMIC_ACQUIRE
 #define MM_RMW_RELEASE __ATOMIC_RELEASE
 #define MM_RMW_ACQ_REL __ATOMIC_ACQ_REL
+
+MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
+    uint32_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
 
 /* Puts `desired` where `expected` is; returns whether it did. */
 MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
@@ -55,6 +70,12 @@ MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
 
 MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
     return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+MM_FN int mm_cas_acquire_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
+    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+MM_FN int mm_cas_acq_rel_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
+    return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { __atomic_fetch_add(p, n, __ATOMIC_RELAXED); }
 
@@ -71,8 +92,6 @@ MM_FN uint32_t mm_warp_here(void) { return 1; }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { (void)key; return here; }
 MM_FN uint32_t mm_warp_group(uint64_t same) { return (void)same, 1; }
 #define MM_WARP_ALL 1u
-MM_FN uint32_t mm_warp_slot(void) { return 0; }
-MM_FN void mm_warp_let_go(void) {}
 MM_FN int mm_warp_all_same(uint32_t x) { (void)x; return 1; }
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
     (void)group, (void)lane;
@@ -81,14 +100,25 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
 MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
 MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return x ? group : 0; }
 MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) { (void)group; return value; }
-MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) { (void)group; return value; }
+MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) { (void)group; return value; }
+MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) { (void)group; return value; }
 
-/* Which stripe a caller starts with: callers that run side by side should differ. */
+/* Where a caller starts to look: callers that run side by side should differ. */
 MM_FN uint32_t mm_home(void) {
     static uint32_t next;
     static __thread uint32_t mine;
     if (mine == 0) mine = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
     return mine;
+}
+
+MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
+
+/* Some number, another one each time (xorshift: Marsaglia, J. Stat. Softw. 8(14), 2003). */
+MM_FN uint32_t mm_random(void) {
+    static __thread uint32_t state;
+    if (state == 0) state = mm_home() * 0x9e3779b9u | 1;
+    state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+    return state;
 }
 
 MM_FN uint64_t mm_now_ns(void) {
@@ -109,6 +139,8 @@ MM_FN uint64_t mm_grid(void) { return mm_cpu_grid; }
 MM_FN void mm_trap(void) { __builtin_trap(); }
 
 MM_FN void mm_wait(void) { sched_yield(); }
+/* That is the others' turn, too. */
+MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) { (void)words, (void)many, (void)n; }
 /* Once is enough: it is the others' turn, whatever they have in hand. */
 MM_FN uint32_t mm_wait_steps(uint32_t n) {
     (void)n;

@@ -37,6 +37,29 @@ MM_ATOMICS(32)
 MM_ATOMICS(64)
 #undef MM_ATOMICS
 
+/* A byte: PTX has 16 bits at least in a register. */
+MM_FN uint32_t mm_load_relaxed_u8(uint8_t *p) {
+    uint16_t v;
+    asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=h"(v) : "l"(p) : "memory");
+    return v;
+}
+MM_FN void mm_store_relaxed_u8(uint8_t *p, uint8_t v) {
+    asm volatile("st.relaxed.gpu.global.u8 [%0], %1;" : : "l"(p), "h"((uint16_t)v) : "memory");
+}
+/* Eight bytes at a multiple of 8, the first one in the low bits. Relaxed. */
+MM_FN uint64_t mm_load_eight_u8(uint8_t *p) { return mm_load_relaxed_u64((uint64_t *)p); }
+/* Loads that a cache of the multiprocessor may answer: what they read may be old. */
+MM_FN uint32_t mm_load_cached_u32(uint32_t *p) {
+    uint32_t v;
+    asm volatile("ld.relaxed.cta.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+MM_FN uint64_t mm_load_cached_u64(uint64_t *p) {
+    uint64_t v;
+    asm volatile("ld.relaxed.cta.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+
 /* What passes between device and host (grow.h). */
 MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) {
     uint64_t v;
@@ -76,12 +99,21 @@ MM_CAS(acquire, "acquire")
 MM_CAS(acq_rel, "acq_rel")
 #undef MM_CAS
 
-MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
-    uint32_t old;
-    asm volatile("atom.relaxed.gpu.global.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(p), "r"(expected), "r"(desired) : "memory");
-    return old == expected;
-}
+#define MM_CAS(name, order)                                                                                 \
+    MM_FN int mm_cas_##name##_u32(uint32_t *p, uint32_t expected, uint32_t desired) {                       \
+        uint32_t old;                                                                                       \
+        asm volatile("atom." order ".gpu.global.cas.b32 %0, [%1], %2, %3;"                                  \
+                     : "=r"(old) : "l"(p), "r"(expected), "r"(desired) : "memory");                         \
+        return old == expected;                                                                             \
+    }
+MM_CAS(relaxed, "relaxed")
+MM_CAS(acquire, "acquire")
+MM_CAS(acq_rel, "acq_rel")
+#undef MM_CAS
 
+MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
+    asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
+}
 /* Adds, and nobody waits for what was there. */
 MM_FN void mm_count_u32(uint32_t *p, uint32_t n) {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" : : "l"(p), "r"(n) : "memory");
@@ -138,56 +170,63 @@ MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) {
 #endif
 }
 /* The or over a group; every lane of the group calls. */
-MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) {
-    uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
+MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) {
 #if __CUDA_ARCH__ >= 800
-    low = __reduce_or_sync(group, low);
-    high = __reduce_or_sync(group, high);
+    return __reduce_or_sync(group, value);
 #else
-    uint32_t l = 0, h = 0;
-    for (uint32_t rest = group; rest; rest &= rest - 1) { /* the group's lanes agree on the trips */
-        const int from = __ffs((int)rest) - 1;
-        l |= __shfl_sync(group, low, from);
-        h |= __shfl_sync(group, high, from);
-    }
-    low = l;
-    high = h;
+    uint32_t all = 0;
+    for (uint32_t rest = group; rest; rest &= rest - 1) /* the group's lanes agree on the trips */
+        all |= __shfl_sync(group, value, __ffs((int)rest) - 1);
+    return all;
 #endif
-    return (uint64_t)high << 32 | low;
 }
 
-/* Which stripe a caller starts with: its multiprocessor, so that callers side by side differ. */
+/* Where a caller starts to look: its multiprocessor, so that callers side by side differ. */
 MM_FN uint32_t mm_home(void) {
     uint32_t sm;
     asm("mov.u32 %0, %%smid;" : "=r"(sm));
     return sm;
 }
 
-/* Whether any of n words (1..MM_GATHERED) from p on is not `is`: all are on their way at once. mm_gather_fence acquires from
- * all that were gathered before. */
+/* A number of the warp that differs from its neighbours': where it begins to look. */
+MM_FN uint32_t mm_warp_number(void) {
+    uint32_t warp;
+    asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
+    return blockIdx.x + blockIdx.y + blockIdx.z + warp;
+}
+
+/* The largest of a group; every lane of the group calls. */
+MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(group, value);
+#else
+    uint32_t most = 0;
+    for (uint32_t rest = group; rest; rest &= rest - 1) {
+        const uint32_t other = __shfl_sync(group, value, __ffs((int)rest) - 1);
+        most = other > most ? other : most;
+    }
+    return most;
+#endif
+}
+
+/* Some number, another one each time. */
+MM_FN uint32_t mm_random(void) {
+    uint32_t clock;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(clock));
+    return (clock + mm_home() * 0x9e3779b9u) * 0x85ebca6bu;
+}
+
 #define MM_GATHERED 8
-MM_FN int mm_gather_differs(uint64_t *p, uint32_t n, uint64_t is) {
-    uint64_t differ = 0;
-    for (uint32_t i = 0; i < MM_GATHERED; i++)
-        if (i < n) differ |= mm_load_relaxed_u64(p + i) ^ is;
-    return differ != 0;
-}
-/* Zeroes a word and returns what was there; mm_gather_fence after it acquires from all that were zeroed before. */
-MM_FN uint64_t mm_gather_zero(uint64_t *p) {
-    uint64_t old;
-    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], 0;" : "=l"(old) : "l"(p) : "memory");
-    return old;
-}
 /* Two words side by side, p a multiple of 16: one access, but not of both at once. Relaxed. */
 MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
     asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*first), "=l"(*second) : "l"(p) : "memory");
 }
-/* The same for zeroing them. */
-MM_FN void mm_zero_two(uint64_t *p) { asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %1};" : : "l"(p), "l"(0ull) : "memory"); }
 MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) {
     asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" : : "l"(p), "l"(first), "l"(second) : "memory");
 }
-MM_FN void mm_gather_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
+/* Many stores that release what is before the fence, at the price of one. */
+MM_FN void mm_publish_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
+MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_relaxed_u64(p, v); }
 
 /* The same clock for all multiprocessors, of some microsecond. */
 MM_FN uint64_t mm_now_ns(void) {
@@ -217,15 +256,12 @@ MM_FN void mm_trap(void) {
  * that the program's code makes wait for it, and the warp stays in pieces (docs/design.md, "Whole warps"). */
 MM_FN void mm_wait(void) { asm volatile("" : : : "memory"); }
 MM_FN void mm_wait_host(void) {}
-/* A number of the caller's warp: others that run have other numbers. */
-MM_FN uint32_t mm_warp_slot(void) {
-    uint32_t sm, warp;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
-    return (sm << 6 | (warp & 63)) % MM_WARP_SLOTS;
+/* n loads, one after the other, of any of `many` words. */
+MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) {
+    uint32_t at = mm_random();
+    MM_ROLLED
+    for (uint32_t i = 0; i < n; i++) at = (at + (uint32_t)mm_load_relaxed_u64(words + mm_mulhi(at, many))) * 1664525u + 1013904223u;
 }
-/* Lets other lanes of the caller's warp go on (step.h). The only NANOSLEEP of the library. */
-MM_FN_RARE void mm_warp_let_go(void) { __nanosleep(0); }
 /* How many steps a pause of n is. */
 MM_FN uint32_t mm_wait_steps(uint32_t n) { return n; }
 /* Whether that time has come. */

@@ -3,9 +3,9 @@
 
 , := ,
 CORE_SOURCES := $(wildcard runtime/cpu/*.c)
-CORE_HEADERS := $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h)
+CORE_HEADERS := $(wildcard mmconfig.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/checked/*.h runtime/cpu/*.h)
 CORE_FLAGS_plain  :=
-CORE_FLAGS_few    := -include tests/unit/few_stripes.h
+CORE_FLAGS_small  := -include tests/unit/small.h
 CORE_FLAGS_asan   := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 CORE_FLAGS_tsan   := -fsanitize=thread -include tests/unit/jitter.h
 # Jitter for tests/stress (tests/unit/jitter.h says how often).
@@ -14,8 +14,8 @@ CORE_CC = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread
 core = $(patsubst runtime/cpu/%.c,$(BUILD)/tests/core/$1/%.o,$(CORE_SOURCES))
 
 define CORE_RULE
-$(call core,$1): $(BUILD)/tests/core/$1/%.o: runtime/cpu/%.c $(CORE_HEADERS) $(wildcard tests/unit/few_stripes.h tests/unit/jitter.h)
+$(call core,$1): $(BUILD)/tests/core/$1/%.o: runtime/cpu/%.c $(CORE_HEADERS) $(wildcard tests/unit/small.h tests/unit/jitter.h)
 	@mkdir -p $$(@D)
 	$$(CORE_CC) $(CORE_FLAGS_$1) -c $$< -o $$@
 endef
-$(foreach b,plain few asan tsan often,$(eval $(call CORE_RULE,$b)))
+$(foreach b,plain small asan tsan often,$(eval $(call CORE_RULE,$b)))

@@ -13,7 +13,7 @@ endef
 # client.c is compiled for each program, the scenarios once.
 HT_SCENARIOS := $(patsubst $(HT_SRC)/%.c,$(HT)/%.o,$(wildcard $(HT_SRC)/client_*.c))
 HT_CLIENT   := $(HT_SRC)/client.c $(HT_SCENARIOS)
-HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h) mmconfig.h
+HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/checked/*.h) mmconfig.h
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
@@ -54,7 +54,7 @@ faults: $(HT)/faults $(HT)/client run-time
 
 # Not part of check.
 .PHONY: hook-mutants
-hook-mutants: $(addprefix $(HT)/,client client_hook plugin_host plugin.so libmock.so check_report) run-time
+hook-mutants: $(HT)/client run-time
 	CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' $(HT_SRC)/mutants.sh $(BUILD)
 
 $(HT)/faults: $(HT_SRC)/faults.c

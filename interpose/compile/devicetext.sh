@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # devicetext.sh PTXAS ARCH DEVICE.ptx OUT.ptx
 # From what nvcc -rdc=true -ptx wrote for runtime/device.cu: the entry points get the names by which programs call them, as nvcc cannot compile
-# functions of such names, and are weak, as is the heap variable, which is aligned to 16; comments are gone. Under the lowest PTX version with which
+# functions of such names, and are weak, as is the heap variable, which is aligned to 16; comments are gone, and so are hints for
+# tools about parts of a load that nobody uses, which want PTX 8.3. Under the lowest PTX version with which
 # ptxas accepts it: other toolkits read it, too.
 set -eu
 ptxas=$1 arch=$2 in=$3 out=$4
@@ -20,7 +21,7 @@ while read -r name; do
     rename+="s/(^|[^A-Za-z0-9_\$])${name//\$/\\\$}([^A-Za-z0-9_\$]|\$)/\\1mm\$$name\\2/g;"
 done < <(sed -nE 's/^\.global [^=;]* ([^][ =;]+)(\[[0-9]+\])?( = .*)?;.*/\1/p' "$in")
 sed -E "$rename" "$in" |
-    sed -E 's/[[:space:]]*\/\/.*//; /^[[:space:]]*$/d
+    sed -E 's/[[:space:]]*\/\/.*//; /^[[:space:]]*$/d; /^[[:space:]]*\.pragma "used_bytes_mask [^"]*";$/d
     s/\bmm_device_(malloc|free)\b/\1/g; s/\bmm_device_usable_size\b/mm_usable_size/g
     s/\bmm_device_aligned_malloc\b/__cuda_syscall_aligned_malloc/g; s/\bmm_device_(new|aligned_new)\b/mm$\1/g
     s/^\.visible \.const \.align [0-9]+ /.weak .const .align 16 /; s/^\.visible /.weak /' > "$out.text"

@@ -5,8 +5,7 @@
  *
  * ptxas puts a YIELD before strong loads and before atomics whose result is used, wherever it cannot prove that the warp is
  * converged; no option prevents it. A YIELD that some lanes execute releases the lanes that wait for them at a convergence barrier,
- * and the warp stays in pieces for the rest of the kernel. A NANOSLEEP does the same and has no substitute: the source must not have it, but
- * for the function that is to do just that to a warp in pieces (MM_LETS_GO; runtime/core/step.h), which is not counted.
+ * and the warp stays in pieces for the rest of the kernel. A NANOSLEEP does the same and has no substitute: the source must not have it.
  *
  * An instruction has 128 bits (since sm_70): opcode in bits 0 to 11, guard predicate in 12 to 15, scheduling (stall count, barriers set
  * and awaited) in 105 to 125. Bits 9 to 11 of the opcode say of which kind the operands are. Guard and scheduling stay. YIELD's one
@@ -43,7 +42,6 @@ static const struct encoding {
     {75, 75, 0x946, 0x918, 0x15d},   {80, 80, 0x946, 0x918, 0x15d},   {86, 89, 0x946, 0x918, 0x15d},   {90, 90, 0x946, 0x918, 0x15d},
     {100, 100, 0x946, 0x918, 0x15d}, {103, 103, 0x946, 0x918, 0x15d}, {110, 110, 0x946, 0x918, 0x15d}, {120, 121, 0x946, 0x918, 0x15d},
 };
-#define MM_LETS_GO "mm_warp_let_go"
 static const uint64_t opcode_mask = 0xfff, without_kind_mask = 0x1ff;
 static const uint64_t operand_mask = UINT64_C(0xf) << (87 - 64); /* in the upper half of the instruction */
 
@@ -75,11 +73,11 @@ static const struct encoding *encoding_of(unsigned sm) {
 }
 
 /* Counts in a section of code, and replaces in memory. */
-static void walk_code(struct image *i, const struct encoding *e, unsigned char *code, size_t bytes, bool may_sleep) {
+static void walk_code(struct image *i, const struct encoding *e, unsigned char *code, size_t bytes) {
     for (unsigned char *at = code; at < code + bytes; at += INSTRUCTION_BYTES) {
         uint64_t half[2];
         memcpy(half, at, sizeof half);
-        i->nanosleeps += (half[0] & without_kind_mask) == e->nanosleep && !may_sleep;
+        i->nanosleeps += (half[0] & without_kind_mask) == e->nanosleep;
         if ((half[0] & without_kind_mask) != (e->yield & without_kind_mask)) continue;
         if ((half[0] & opcode_mask) != e->yield) die("a YIELD with operands of an unknown kind (opcode 0x%03x)", (unsigned)(half[0] & opcode_mask));
         half[0] = (half[0] & ~opcode_mask) | e->nop;
@@ -87,18 +85,6 @@ static void walk_code(struct image *i, const struct encoding *e, unsigned char *
         memcpy(at, half, sizeof half);
         i->yields++;
     }
-}
-
-/* Whether a section of code is that of MM_LETS_GO: sections are named after their functions. */
-static bool lets_go(const struct image *i, const Elf64_Ehdr *head, uint32_t name) {
-    Elf64_Shdr names;
-    const uint64_t at = head->e_shoff + (uint64_t)head->e_shstrndx * sizeof names;
-    if (head->e_shstrndx >= head->e_shnum) die("no names of sections");
-    memcpy(&names, i->data + at, sizeof names);
-    if (name >= names.sh_size || !is_within(i, names.sh_offset, names.sh_size)) die("a section's name lies beyond the end of the file");
-    const char *text = (const char *)i->data + names.sh_offset + name;
-    const size_t bytes = strnlen(text, names.sh_size - name);
-    return memmem(text, bytes, MM_LETS_GO, strlen(MM_LETS_GO)) != NULL;
 }
 
 static void walk_image(struct image *i) {
@@ -116,7 +102,7 @@ static void walk_image(struct image *i) {
         if (section.sh_type != SHT_PROGBITS) die("section %u is code of an unknown type", k);
         if (!is_within(i, section.sh_offset, section.sh_size)) die("section %u lies beyond the end of the file", k);
         if (section.sh_size % INSTRUCTION_BYTES) die("section %u is code and no multiple of %d bytes", k, INSTRUCTION_BYTES);
-        walk_code(i, e, i->data + section.sh_offset, section.sh_size, lets_go(i, &head, section.sh_name));
+        walk_code(i, e, i->data + section.sh_offset, section.sh_size);
     }
 }
 

@@ -54,9 +54,10 @@ EXPORT int mm_get_usage(struct mm_usage_statistics *to) {
     memset(to, 0, struct_bytes);
     to->struct_bytes = struct_bytes;
     to->heap_bytes = n.counts.heap_bytes, to->peak_heap_bytes = n.peak_heap_bytes;
-    to->segment_bytes = MM_SEGMENT_BYTES;
-    to->class_segments = n.usage.class_segments, to->run_segments = n.usage.run_segments, to->free_segments = n.usage.free_segments;
-    to->spare_segments = n.spare_segments, to->largest_free_segments = n.usage.largest_free, to->runs = n.usage.runs;
+    to->segment_bytes = MM_SEGMENT_BYTES, to->page_bytes = MM_PAGE_BYTES;
+    to->paged_segments = n.usage.paged_segments, to->run_segments = n.usage.run_segments, to->free_segments = n.usage.free_segments;
+    to->spare_segments = n.spare_segments, to->largest_free_segments = n.usage.largest_free;
+    to->span_pages = n.usage.span_pages, to->free_pages = n.usage.free_pages, to->spans = n.usage.spans, to->runs = n.usage.runs;
     to->live_objects = n.live_count, to->live_bytes = n.live_bytes, to->held_bytes = n.held_bytes;
     to->asked_bytes = n.has_asked ? n.asked_bytes : MM_NOT_COUNTED;
     to->growth_count = n.growth_count, to->wait_count = n.wait_count, to->waited_ns = n.waited_ns;
@@ -64,8 +65,9 @@ EXPORT int mm_get_usage(struct mm_usage_statistics *to) {
     to->internal_fragmentation = mm_stats_internal(&n), to->external_fragmentation = mm_stats_external(&n);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const struct mm_class_usage *k = &n.usage.classes[c];
-        const struct mm_size_class row = {mm_class_bytes(c), k->live, k->live * mm_class_bytes(c), k->segments, k->blocks, k->whole_blocks};
-        if (k->segments) to->classes[to->class_count++] = row;
+        const struct mm_size_class row = {mm_class_bytes(c), k->live, k->live * mm_class_bytes(c), k->pages, k->blocks, k->free_blocks};
+        to->class_pages += k->pages;
+        if (k->pages) to->classes[to->class_count++] = row;
     }
     return MM_OK;
 }

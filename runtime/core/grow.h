@@ -2,31 +2,32 @@
 /* Growing: how a heap gets more segments while kernels run. The host's side is runtime/host/grower.c.
  *
  * Representation. A mailbox in memory of the host that the device can reach, and the device's view of it in the heap.
- *   wanted     (mailbox) number << 32 | alignment << 24 | segments: a request (layout.h); the device writes it
- *   answer     (mailbox) number << 40 | count << 20 | first: so many segments from `first` on are there now, at least as many as
+ *   wanted     (mailbox) number, alignment, segments (handles.h): a request; the device writes it
+ *   need       (mailbox) a hint: segments that all who wait want together; what the host gives beyond `wanted` follows it
+ *   answer     (mailbox) number, count, first (handles.h): so many segments from `first` on are there now, at least as many as
  *              were asked for, side by side; count 0: refused. Or MM_ANSWER_CLOSED. The host writes it
  * In the heap, struct mm_grow:
  *   lock       whoever holds it, for an access or two, may read and write the mailbox and what follows
  *   asked      the last request, as in wanted; taken: the number of the last one whose answer was taken
- *   late[]     the request that was waited for in vain: by who has a ticket, and by who has none
+ *   late       the request that was waited for in vain
  *   refused    so many segments, and more, of that alignment or a larger one, were refused at refused_at; 0: none were
+ *   looked_at  when somebody last looked at the mailbox
+ *   need       pages that those who wait for spans and runs want together
  *   mapped     segments that are there at all
- *   reached    where the last segment that was ever there ends: so far the blocks of segments are in order (layout.h)
- *   scarce     with fewer free segments than this memory is scarce (reserve.h)
+ *   reached    where the last segment that was ever there ends: so far words, indexes and table are mapped (layout.h)
  *   waits      how often somebody waited for the host, and how long all of them together: what statistics say
  * Invariants.
  *   I1  one request is under way at most: the next one is asked when `taken` is the last one's number.
  *   I2  segments that the host has answered belong to it no more, and to nobody until who has taken the answer puts them
  *       into the free tree, once.
  *   I3  a segment that is not there is in no tree of free ones (but for hints above the leaves).
- * Who waits. Who finds no segment asks, and tries again until there is one, or the answer is no. Who has a ticket for which others
- *   wait gives up after MM_GROW_TICKET_POLLS, long before they do (ring.h), and they go on asking for themselves, up to
- *   grow_polls. What nobody got in that time is refused to all others at once, until the answer comes after all.
- *   Who leaves less than 1/MM_SCARCE of what is there asks, and does not wait.
- * Refusals are kept for MM_GROW_REFUSAL_NS: the program may have freed memory since.
+ * Who waits. Who finds no segment asks, and tries again until there is one, or the answer is no, or grow_polls looks were in vain. What
+ *   nobody got in that time is refused to all others at once, until the answer comes after all.
+ * Refusals are kept for MM_GROW_REFUSAL_NS, for the program may have freed memory since; from the last look before the answer on, when it was
+ *   not there yet: nobody need have taken the answer to what the last kernel asked.
  * Linearisation. The insertion into the leaves of the free tree (tree.h).
  * Ordering. The host maps, then writes the answer with release; who takes it acquires, at system scope, and inserts with
- *   release. Nothing else crosses: a request is one word.
+ *   release. Nothing else crosses that anybody depends on: a request is one word.
  */
 #ifndef MM_CORE_GROW_H
 #define MM_CORE_GROW_H
@@ -61,45 +62,36 @@ MM_FN int mm_grow_is_refused(const struct mm_heap_ref *ref, uint32_t segments) {
 MM_FN void mm_grow_refuse(struct mm_heap *h, uint64_t segments, uint64_t at_ns) {
     mm_store_relaxed_u64(&h->grow.refused_at, at_ns);
     mm_store_relaxed_u64(&h->grow.refused, segments);
-    mm_store_relaxed_u64(&h->grow.scarce, mm_grow_scarce(mm_load_relaxed_u64(&h->grow.mapped)));
 }
 
-/* Segments that the host has mapped are the heap's now. Blocks that were never there, between those there are and these as well, are rubbish so
- * far. They are cleared here: a copy of the host's could wait for this very kernel, behind what the program wants copied after it. The caller has
- * the lock. */
+/* Segments that the host has mapped are the heap's now. The caller has the lock. */
 MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, uint32_t count) {
     struct mm_heap *h = mm_heap_of(ref);
-    const uint32_t reached = (uint32_t)mm_load_relaxed_u64(&h->grow.reached), end = first + count;
-    if (reached < end) {
-        mm_zero(mm_segment_blocks(ref, reached)->words, (end - reached) * (uint32_t)(sizeof(struct mm_blocks) / sizeof(uint64_t)));
-        mm_store_relaxed_u64(&h->grow.reached, end);
-    }
+    if (mm_load_relaxed_u64(&h->grow.reached) < first + count) mm_store_relaxed_u64(&h->grow.reached, first + count);
     mm_store_relaxed_u64(&h->grow.refused, 0);
-    mm_store_relaxed_u64(&h->grow.scarce, 0);
-    mm_segments_put(mm_segment_free_tree(ref), first, end);
+    mm_segments_put(mm_segment_free_tree(ref), first, first + count);
     mm_add_relaxed_u64(&h->free_count, count);
-    mm_version_raise(h);
     mm_add_relaxed_u64(&h->grow.mapped, count); /* last: who sees it finds them */
 }
 
-/* Who waits: with a ticket, or without; or nobody does. */
-enum mm_patience { MM_PATIENCE_TICKET, MM_PATIENCE_CALLER, MM_PATIENCE_NONE };
 enum mm_grown { MM_GROWN_NO, MM_GROWN_WAIT, MM_GROWN_MORE };
 
 /* One look at the mailbox, if nobody else is at it: takes an answer, asks for so many segments (0: for none; in the low bits, with their
  * alignment above them, as in wanted) if nothing is under way.
  * is_late: the caller has waited long enough. Returns whether there is more now, or it is to be waited for, or there will be
  * none. */
-MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t segments, enum mm_patience who, int is_late) {
+MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t segments, int is_late) {
     struct mm_heap *h = mm_heap_of(ref);
     if (mm_grow_is_refused(ref, segments)) return MM_GROWN_NO;
     uint64_t asked = mm_load_relaxed_u64(&h->grow.asked);
     int is_under_way = mm_load_relaxed_u64(&h->grow.taken) != asked >> 32;
-    const int is_given_up = who != MM_PATIENCE_NONE && is_under_way && mm_load_relaxed_u64(&h->grow.late[who]) == asked;
+    const int is_given_up = segments != 0 && is_under_way && mm_load_relaxed_u64(&h->grow.late) == asked;
     enum mm_grown result = is_given_up ? MM_GROWN_NO : MM_GROWN_WAIT;
     if (mm_load_relaxed_u64(&h->grow.lock) != 0 || !mm_cas_acquire_u64(&h->grow.lock, 0, 1)) return result;
     asked = mm_load_relaxed_u64(&h->grow.asked);
     const uint64_t number = asked >> 32;
+    const uint64_t looked_at = mm_load_relaxed_u64(&h->grow.looked_at);
+    mm_store_relaxed_u64(&h->grow.looked_at, mm_now_ns());
     const uint64_t answer = mm_load_acquire_system_u64(&mm_grow_mailbox(ref)->answer);
     is_under_way = mm_load_relaxed_u64(&h->grow.taken) != number;
     if (!is_under_way) result = MM_GROWN_WAIT;
@@ -115,16 +107,17 @@ MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t se
             mm_grow_insert(ref, (uint32_t)answer & (MM_ANSWER_SEGMENTS - 1), count);
             result = MM_GROWN_MORE;
         } else {
-            mm_grow_refuse(h, (uint32_t)asked, mm_now_ns());
-            if (mm_grow_is_covered(segments, (uint32_t)asked)) result = MM_GROWN_NO;
+            mm_grow_refuse(h, (uint32_t)asked, looked_at);
+            if (mm_grow_is_refused(ref, segments)) result = MM_GROWN_NO;
         }
     } else if (is_under_way && is_late) {
-        mm_store_relaxed_u64(&h->grow.late[who], asked);
+        mm_store_relaxed_u64(&h->grow.late, asked);
         result = MM_GROWN_NO;
     }
     if (result == MM_GROWN_WAIT && !is_under_way && segments != 0) {
         asked = (number % MM_ANSWER_NUMBERS + 1) << 32 | segments;
         mm_store_relaxed_u64(&h->grow.asked, asked);
+        mm_store_relaxed_u64(&mm_grow_mailbox(ref)->need, mm_load_relaxed_u64(&h->grow.need) >> MM_PAGES_SHIFT);
         mm_store_release_system_u64(&mm_grow_mailbox(ref)->wanted, asked);
     }
     mm_store_release_u64(&h->grow.lock, 0);
@@ -144,13 +137,11 @@ MM_FN int mm_growth_is_due(const struct mm_growth *w) { return w->polls == 0 || 
 
 /* The caller found too few segments when there were `before`, and wants so many. Returns whether there are more by now, or will be none,
  * or it is to search again, and to call this again, when w is due. */
-MM_FN_RARE enum mm_grown mm_grow_poll(const struct mm_heap_ref *ref, uint32_t segments, uint64_t before, enum mm_patience who,
-                                      struct mm_growth *w) {
-    const uint32_t grow_polls = (uint32_t)ref->grow_polls;
-    const uint32_t most = who == MM_PATIENCE_TICKET && grow_polls > MM_GROW_TICKET_POLLS ? MM_GROW_TICKET_POLLS : grow_polls;
+MM_FN_RARE enum mm_grown mm_grow_poll(const struct mm_heap_ref *ref, uint32_t segments, uint64_t before, struct mm_growth *w) {
+    const uint32_t most = (uint32_t)ref->grow_polls;
     enum mm_grown grown = MM_GROWN_MORE;
     if (w->polls != 0 && w->polls < most && mm_now_ns() - w->since_ns >= (uint64_t)most * MM_GROW_LOOK_NS) w->polls = most; /* slow looks */
-    if (mm_grow_mapped(ref) == before) grown = mm_grow_look(ref, segments, who, w->polls >= most);
+    if (mm_grow_mapped(ref) == before) grown = mm_grow_look(ref, segments, w->polls >= most);
     if (grown == MM_GROWN_WAIT && w->polls < most + MM_TREE_TRIES) { /* at the end others may be at the mailbox all the time */
         const uint64_t now_ns = mm_now_ns();
         if (w->polls++ == 0) w->since_ns = now_ns;
@@ -163,11 +154,6 @@ MM_FN_RARE enum mm_grown mm_grow_poll(const struct mm_heap_ref *ref, uint32_t se
     }
     w->polls = 0;
     return grown == MM_GROWN_MORE ? MM_GROWN_MORE : MM_GROWN_NO;
-}
-
-/* So many segments are left: asks for more if they are few, and does not wait. */
-MM_FN void mm_grow_ahead(const struct mm_heap_ref *ref, uint64_t left) {
-    if (ref->mailbox != 0 && left * MM_SCARCE < mm_grow_mapped(ref)) mm_grow_look(ref, 1, MM_PATIENCE_NONE, 0);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Misuse of free: counted by kind, and the first ones told to the host, which prints them.
+/* What the program is told: requests that got NULL, and misuse of free, counted by kind; the first ones are told to the host, which
+ * prints them.
  *
  * A report is written once, by whoever drew its number, in memory of the host: there it outlives a kernel that is stopped by its
  * fault, or by us (MM_ON_MISUSE=trap). The number goes in last and releases to the system: a host that reads it (acquire) sees the
@@ -36,6 +37,20 @@ MM_FN_RARE void mm_misuse_tell(const struct mm_heap_ref *ref, struct mm_misused 
         mm_store_release_system_u64(&r->number, n + 1);
     }
     if (ref->on_misuse == MM_ON_MISUSE_TRAP) mm_trap();
+}
+
+/* Counts a request that got NULL. */
+MM_FN_RARE void mm_null_tell(const struct mm_heap_ref *ref, uint64_t bytes) {
+    struct mm_heap *h = mm_heap_of(ref);
+    if (mm_add_relaxed_u64(&h->null_count, 1) != 0) return;
+    mm_store_relaxed_u64(&h->null_first_grid, mm_grid() + 1);
+    mm_store_relaxed_u64(&h->null_first_bytes, bytes + 1);
+    if (ref->mailbox != 0) mm_store_release_system_u64(&mm_grow_mailbox(ref)->null_bytes, bytes + 1);
+}
+
+/* Counts a request that could not be served; in a checked run it may be yet (guarded.h). */
+MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
+    if (ref->guard == 0) mm_null_tell(ref, bytes);
 }
 
 #endif

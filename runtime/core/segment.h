@@ -1,180 +1,230 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Segments: who owns one, and which of its blocks can be claimed as a whole.
+/* Segments and their pages: who has which, and how blocks get them.
  *
  * Representation.
- *   owner      nobody (0), class + 1, MM_OWNER_RUN | length << 8 in the first segment of a run, MM_OWNER_RUN_BODY in
- *              its others.
- *   whole      bit j: all slices of block j are free, and so are their marks: to be claimed.
- *              0 in a segment that belongs to nobody or to a run.
- *   avail      bit j: block j has slices to be used again (block.h). A hint.
- *   unissued   bit j: not all slices of block j have been handed out (stripe.h).
- *   free tree  the segments that belong to nobody. Its leaves are the truth.
- *   whole tree of c, avail tree of c: the segments of class c whose whole, or avail, is not 0. Hints: their leaves too.
+ *   free tree     the segments that are nobody's. Its leaves are the truth.
+ *   pages         of a segment that was taken out of it for its pages: bit i, page i is free. 0 in all other segments.
+ *   room tree r   the segments in which there may be room for what is cut so (mm_room_cut): 1 << r pages at a multiple of that, or 5, 6, 7 << j pages
+ *                 anywhere. Hints: their leaves, too.
+ *   run           of a segment: whether it belongs to a run (run.h).
  * Invariants.
- *   I1  a segment in the free tree has whole 0, owner nobody, and unissued ~0 if it was ever used.
- *   I2  a claimed block (taken out of whole, not yet given back) pins the segment: whole cannot be all of the class's
- *       blocks, so nobody can retire it. The owner read after the claim is the owner until the block is back. So does
- *       a slice that is live: its block is not whole; and a reuser that is registered in a block (block.h).
- *   I3  a segment of class c with whole (avail) not 0 is in the whole (avail) tree of c, unless its setter is on the
- *   way.
- * Linearisation. Claim: the and on whole that takes the bit. Give back: the or. Retire: the exchange of whole
- *   by 0 while holding the bits that make it all. (Without holding one, the segment may have changed hands
- *   between the or and the exchange, and its new owner's word look like all in the old owner's eyes.) Take from the
- *   free tree: the and on its leaf.
- * Ordering. Give back releases and claim acquires, so what happened to a block before it came back happens
- *   before what its next owner does with it. The class's trees follow the protocol of tree.h one level
- *   further down: who makes whole (avail) non-zero sets the leaf bit; who saw it zero clears the leaf bit and
- *   looks at it and the owner again.
- * Progress. Searches are bounded. give_back goes round again only because somebody else has claimed or given back in
- *   between, so somebody gets on. Nobody waits here.
- * Stale. A reader of a class tree may come to a segment that has been retired since: whole is 0 (nothing
- *   claimed) or holds blocks of another class: it claims some, sees the owner, gives them back. avail may be set by
- *   one who freed in an earlier life of the segment: who follows it finds that block or segment has changed, and
- *   clears it.
+ *   I1  a segment in the free tree has pages 0 and run MM_RUN_NONE, and all its pages have owner nobody.
+ *   I2  pages that a caller has taken keep the segment: its pages cannot be all free.
+ *   I3  a segment with room r is in room tree r, unless its setter is on the way.
+ * Linearisation. Take: the and on pages that clears the bits. Give back: the or. A segment becomes nobody's by the compare-and-swap of
+ *   pages from all to 0.
+ * Ordering. Give back releases and take acquires. The room trees follow the protocol of tree.h one level further down: who makes room
+ *   then sets the leaf's bit; who saw none clears the leaf's bit and looks at pages again.
+ * Progress. Searches are bounded. Nobody waits here.
+ * Stale. A room tree may lead to a segment that has been given back since, or has become another's: its pages are 0, or free to be had.
  */
 #ifndef MM_CORE_SEGMENT_H
 #define MM_CORE_SEGMENT_H
 
-#include "runtime/core/class.h"
 #include "runtime/core/tree.h"
 
-#define MM_OWNER_NOBODY 0u
-#define MM_OWNER_RUN 128u
-#define MM_OWNER_RUN_BODY 129u
-#define MM_OWNER_KIND(owner) ((uint32_t)(owner)&0xffu)
-#define MM_OWNER_LENGTH_SHIFT 8
-
 MM_FN struct mm_heap *mm_heap_of(const struct mm_heap_ref *ref) { return (struct mm_heap *)ref->heap; }
+MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) { return (struct mm_segment *)ref->segments + s; }
+MM_FN uint8_t *mm_page_owner(const struct mm_heap_ref *ref, uint32_t page) { return (uint8_t *)ref->owners + page; }
+/* The words of the block, or span, that begins at a page. */
+MM_FN uint64_t *mm_page_words(const struct mm_heap_ref *ref, uint32_t page) {
+    return (uint64_t *)ref->words + ((uint64_t)page << (uint32_t)ref->word_shift);
+}
+MM_FN uint64_t mm_page_address(const struct mm_heap_ref *ref, uint32_t page) { return ref->user_base + ((uint64_t)page << MM_PAGE_SHIFT); }
+
+MM_FN struct mm_tree mm_tree_at(const struct mm_heap_ref *ref, uint64_t address) {
+    const struct mm_tree t = {(uint64_t *)address, (uint32_t)ref->tree_roots, (uint32_t)ref->tree_mids};
+    return t;
+}
+MM_FN struct mm_tree mm_segment_free_tree(const struct mm_heap_ref *ref) { return mm_tree_at(ref, ref->free_tree); }
+MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_t r) {
+    return mm_tree_at(ref, ref->room_trees + r * ref->tree_bytes);
+}
+
+/* Eras, in a checked run. An allocation's is constant while it lives. If two allocations at one address have the same era, then nobody else has had
+ * its page in between, be it as a page of something that began elsewhere.
+ * Of a segment: {how often : 32 | what it is : 32}, its run, or MM_ERA_PAGES; of a page: {how often : 24 | owner : 8}. */
+#define MM_ERA_PAGES 2u
 MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (struct mm_guard *)ref->guard; }
-MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) {
-    return (struct mm_segment *)ref->segments + s;
-}
-MM_FN struct mm_blocks *mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
-    return (struct mm_blocks *)ref->blocks + s;
-}
-MM_FN uint64_t *mm_segment_bits(const struct mm_heap_ref *ref, uint32_t s) {
-    return (uint64_t *)ref->bits + (uint64_t)s * MM_SEGMENT_WORDS;
-}
-
-/* The caller has taken segment s from nobody, and it will be `owner`'s. A checked run knows a tag that an earlier owner left (guard.h). */
-MM_FN void mm_segment_enter_era(const struct mm_heap_ref *ref, uint32_t s, uint64_t owner) {
+MM_FN void mm_era_enter_segment(const struct mm_heap_ref *ref, uint32_t s, uint32_t what) {
     if (ref->guard == 0) return;
-    uint64_t *at = &mm_guard_of(ref)->eras[s];
+    uint64_t *at = &mm_guard_of(ref)->eras[s].segment;
     const uint64_t era = mm_load_relaxed_u64(at);
-    if ((uint32_t)era != (uint32_t)owner) mm_store_relaxed_u64(at, ((uint64_t)mm_era_number(era) + 1) << MM_ERA_SHIFT | owner);
+    if ((uint32_t)era != what) mm_store_relaxed_u64(at, ((era >> 32) + 1) << 32 | what);
 }
-MM_STATIC_ASSERT(MM_TREE_BITS_MAX < 1ull << (MM_ERA_SHIFT - MM_OWNER_LENGTH_SHIFT), "a run's length fits");
-
-MM_FN struct mm_tree mm_segment_free_tree(const struct mm_heap_ref *ref) {
-    const struct mm_tree t = {(uint64_t *)ref->free_tree, (uint32_t)ref->tree_mids};
-    return t;
-}
-/* The trees of class c: MM_WHOLE, MM_AVAIL. */
-#define MM_WHOLE 0u
-#define MM_AVAIL 1u
-MM_FN struct mm_tree mm_segment_class_tree(const struct mm_heap_ref *ref, uint32_t c, uint32_t which) {
-    const struct mm_tree t = {(uint64_t *)(ref->class_trees + (2 * c + which) * ref->tree_bytes), (uint32_t)ref->tree_mids};
-    return t;
+MM_FN void mm_era_enter_page(const struct mm_heap_ref *ref, uint32_t page, uint32_t owner) {
+    uint32_t *at = &mm_guard_of(ref)->eras[page / MM_SEGMENT_PAGES].page[page % MM_SEGMENT_PAGES];
+    const uint32_t era = mm_load_relaxed_u32(at);
+    if ((era & 255) != owner) mm_store_relaxed_u32(at, ((era >> 8) + 1) << 8 | owner);
 }
 
-/* Segment s has nothing (any more) that tree `which` of class c is about: out of it, unless that has changed. */
-MM_FN_RARE void mm_segment_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint32_t which) {
-    const struct mm_tree t = mm_segment_class_tree(ref, c, which);
-    struct mm_segment *at = mm_segment_at(ref, s);
+/* Bits that are multiples of 1 << k. */
+MM_FN uint64_t mm_pages_starts(uint32_t k) {
+    return k == 0 ? ~0ull : k == 1 ? 0x5555555555555555ull : k == 2 ? 0x1111111111111111ull : k == 3 ? 0x0101010101010101ull
+         : k == 4 ? 0x0001000100010001ull : k == 5 ? 0x0000000100000001ull : 1;
+}
+/* How segments are cut: groups of `pages` pages, each at a multiple of 1 << align. room: the room tree; MM_ROOMS: all of a segment. */
+struct mm_cut {
+    uint32_t pages, align, room;
+};
+/* Groups of 1 << k pages at multiples of that. */
+MM_FN struct mm_cut mm_cut_evenly(uint32_t k) {
+    const struct mm_cut cut = {1u << k, k, k < MM_ROOMS_EVEN ? k : MM_ROOMS};
+    return cut;
+}
+MM_FN struct mm_cut mm_room_cut(uint32_t r) {
+    if (r < MM_ROOMS_EVEN) return mm_cut_evenly(r);
+    const uint32_t i = r - MM_ROOMS_EVEN;
+    const struct mm_cut cut = {(5 + i % 3) << i / 3, 0, r};
+    return cut;
+}
+/* Which rooms a segment has of which these pages are free: their bits. */
+MM_FN_RARE uint32_t mm_pages_rooms(uint64_t pages) {
+    /* rK: K in a row begin there */
+    const uint64_t r2 = pages & pages >> 1, r4 = r2 & r2 >> 2, r8 = r4 & r4 >> 4, r16 = r8 & r8 >> 8, r32 = r16 & r16 >> 16;
+    const uint64_t even[] = {pages,                    r2 & mm_pages_starts(1),  r4 & mm_pages_starts(2),
+                             r8 & mm_pages_starts(3), r16 & mm_pages_starts(4), r32 & mm_pages_starts(5)};
+    const uint64_t odd[] = {r4 & pages >> 4, r4 & r2 >> 4, r4 & r4 >> 3, r8 & r2 >> 8, r8 & r4 >> 8, r8 & r8 >> 6,
+                            r16 & r4 >> 16, r16 & r8 >> 16, r16 & r16 >> 12, r32 & r8 >> 32, r32 & r16 >> 32, r32 & r32 >> 24};
+    uint32_t rooms = 0;
+    for (uint32_t r = 0; r < MM_ROOMS_EVEN; r++) rooms |= (uint32_t)(even[r] != 0) << r;
+    for (uint32_t r = MM_ROOMS_EVEN; r < MM_ROOMS; r++) rooms |= (uint32_t)(odd[r - MM_ROOMS_EVEN] != 0) << r;
+    return rooms;
+}
+/* The first page of each place in `pages` where such a group is free; they may overlap. */
+MM_FN uint64_t mm_cut_places(struct mm_cut cut, uint64_t pages) {
+    MM_ROLLED
+    for (uint32_t have = 1, more; have < cut.pages; have += more) {
+        more = have < cut.pages - have ? have : cut.pages - have;
+        pages &= pages >> more;
+    }
+    return pages & mm_pages_starts(cut.align);
+}
+/* The first page of each of up to `want` groups of `pages`, from the first one on. */
+MM_FN uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
+    uint64_t places = mm_cut_places(cut, pages), groups = 0;
+    if (cut.pages == 1u << cut.align) return mm_bits_first(places, want);
+    MM_ROLLED
+    for (; places != 0 && want != 0; want--) {
+        groups |= places & -places;
+        places &= ~mm_bits_low(mm_ctz(places) + cut.pages);
+    }
+    return groups;
+}
+/* All pages of those groups, whose first pages are no nearer to each other than their length. */
+MM_FN uint64_t mm_cut_pages(struct mm_cut cut, uint64_t groups) { return groups * mm_bits_low(cut.pages); }
+
+/* Segment s has no room r (any more): out of the tree, unless that has changed. */
+MM_FN void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t r) {
+    const struct mm_tree t = mm_segment_room_tree(ref, r);
     mm_tree_erase(t, s);
-    if (mm_load_acquire_u64(which == MM_WHOLE ? &at->whole : &at->avail) != 0 &&
-        MM_OWNER_KIND(mm_load_acquire_u64(&at->owner)) == c + 1)
-        mm_tree_insert(t, s);
+    if (mm_pages_rooms(mm_load_acquire_u64(&mm_segment_at(ref, s)->pages)) >> r & 1) mm_tree_insert(t, s);
 }
 
-/* Takes segment s out of both trees of class c. Returns those of which it was the last one in its leaf, as bits. */
-MM_FN_LEAF uint32_t mm_segment_leave(const struct mm_heap_ref *ref, uint32_t s, uint32_t c) {
-    const struct mm_tree whole = mm_segment_class_tree(ref, c, MM_WHOLE), avail = mm_segment_class_tree(ref, c, MM_AVAIL);
-    const uint64_t bit = 1ull << (s % 64);
-    const uint64_t wholes = mm_and_relaxed_u64(mm_tree_leaf(whole, s), ~bit), avails = mm_and_relaxed_u64(mm_tree_leaf(avail, s), ~bit);
-    return (uint32_t)(wholes == bit) << MM_WHOLE | (uint32_t)(avails == bit) << MM_AVAIL;
-}
-
-/* All blocks of segment s of class c are the caller's: it is nobody's now. Out of line, so that mm_segment_put_back keeps less on the stack. */
-MM_FN_RARE void mm_segment_end(const struct mm_heap_ref *ref, uint32_t s, uint32_t c) {
+/* Gives pages of segment s back that the caller has, and the segment to nobody if that is all. Releases. */
+MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
     struct mm_heap *h = mm_heap_of(ref);
-    struct mm_segment *at = mm_segment_at(ref, s);
-    mm_add_relaxed_u64(&h->classes[c].segments, 0 - 1ull);
-    mm_store_relaxed_u64(&at->owner, MM_OWNER_NOBODY);
-    mm_store_relaxed_u64(&at->avail, 0);
-    const uint32_t last = mm_segment_leave(ref, s, c); /* what that calls for can wait until the segment can be had */
-    mm_tree_insert(mm_segment_free_tree(ref), s);
-    if (last >> MM_WHOLE & 1) mm_tree_retract(mm_segment_class_tree(ref, c, MM_WHOLE), s);
-    if (last >> MM_AVAIL & 1) mm_tree_retract(mm_segment_class_tree(ref, c, MM_AVAIL), s);
-    mm_add_relaxed_u64(&h->free_count, 1);
-    if (s < mm_load_relaxed_u64(&h->free_near)) mm_store_relaxed_u64(&h->free_near, s);
-    mm_version_raise(h);
-}
-
-/* Gives the blocks of `bits` back to segment s of class c, and the segment to nobody if that is all. The
- * caller holds the bits. seen: what `whole` was a moment ago. Releases. */
-MM_FN_RARE void mm_segment_put_back(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t bits, uint64_t seen) {
-    struct mm_heap *h = mm_heap_of(ref);
-    struct mm_segment *at = mm_segment_at(ref, s);
-    uint64_t all = mm_bits_low(ref->classes[c].blocks);
-    MM_ROLLED
-    for (; bits != all; seen = mm_load_relaxed_u64(&at->whole)) {
-        if ((seen | bits) != all) { /* the usual case */
-            const uint64_t old = mm_or_release_u64(&at->whole, bits);
-            if (old == 0) {
-                mm_tree_insert(mm_segment_class_tree(ref, c, MM_WHOLE), s);
-                /* Who made it nobody's meanwhile may have been quicker: a hint that is wrong costs each who follows it. */
-                if (mm_load_relaxed_u64(&at->whole) == 0) mm_segment_unlist(ref, s, c, MM_WHOLE);
-            }
-            if ((old | bits) != all) {
-                mm_version_raise(h);
-                return;
-            }
-            /* All, but no longer pinned: take ours out again, whoever owns the segment by now. */
-            bits &= mm_and_acquire_u64(&at->whole, ~bits);
-            if (bits == 0) return; /* claimed: whoever gives them back comes here */
-            c = MM_OWNER_KIND(mm_load_acquire_u64(&at->owner)) - 1;
-            all = mm_bits_low(ref->classes[c].blocks);
-        } else if (mm_cas_acq_rel_u64(&at->whole, seen, 0)) {
-            bits = all;
-        }
+    uint64_t *at = &mm_segment_at(ref, s)->pages;
+    uint64_t old = mm_or_release_u64(at, bits), now = old | bits;
+    if (now == ~0ull && mm_cas_acq_rel_u64(at, now, 0)) { /* if it fails, somebody has taken some, and gives them back here */
+        mm_tree_insert(mm_segment_free_tree(ref), s);
+        mm_add_relaxed_u64(&h->free_count, 1);
+        return;
     }
-    mm_segment_end(ref, s, c);
-}
-
-MM_FN void mm_segment_give_back(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t bits) {
-    mm_segment_put_back(ref, s, c, bits, mm_load_relaxed_u64(&mm_segment_at(ref, s)->whole));
-}
-
-/* Claims those of `want`, or all, that are whole blocks of segment s, whosever it is. Returns which. Acquires. */
-MM_FN uint64_t mm_segment_claim(const struct mm_heap_ref *ref, uint32_t s, uint64_t want) {
-    return mm_and_acquire_u64(&mm_segment_at(ref, s)->whole, ~want) & want;
-}
-/* The caller has claimed blocks of segment s, which pins it, and keeps them if it is class c's. Returns whether it is. */
-MM_FN int mm_segment_keep(const struct mm_heap_ref *ref, uint32_t s, uint32_t c, uint64_t blocks) {
-    const uint32_t owner = MM_OWNER_KIND(mm_load_relaxed_u64(&mm_segment_at(ref, s)->owner));
-    if (owner != c + 1) mm_segment_give_back(ref, s, owner - 1, blocks);
-    return owner == c + 1;
-}
-
-/* Takes up to `want` segments from nobody for class c; their blocks are claimed. Returns a segment, of which they are no more
- * than 63 away, or MM_TREE_NONE; *bits: how far. near: as free_near said; salt: see mm_tree_take. */
-MM_FN uint32_t mm_segment_claim_fresh(const struct mm_heap_ref *ref, uint32_t c, uint32_t near, uint32_t salt, uint32_t want,
-                                      uint64_t *bits) {
-    struct mm_heap *h = mm_heap_of(ref);
-    const uint32_t first = mm_tree_take(mm_segment_free_tree(ref), near, salt, want == 1 ? 1 + c % MM_PARTING : 1, want, bits);
-    if (first == MM_TREE_NONE) return first;
-    if (first / 64 != near / 64) mm_store_relaxed_u64(&h->free_near, first);
-    mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)mm_popcount(*bits));
-    mm_add_relaxed_u64(&h->classes[c].segments, mm_popcount(*bits));
     MM_ROLLED
-    for (uint64_t rest = *bits; rest != 0; rest &= rest - 1) {
-        struct mm_segment *at = mm_segment_at(ref, first + mm_ctz(rest));
-        mm_segment_enter_era(ref, first + mm_ctz(rest), c + 1);
-        mm_store_relaxed_u64(&at->unissued, ~0ull);
-        mm_store_relaxed_u64(&at->owner, c + 1);
+    for (uint32_t rooms = mm_pages_rooms(now) & ~mm_pages_rooms(old); rooms != 0; rooms &= rooms - 1)
+        mm_tree_insert(mm_segment_room_tree(ref, mm_ctz(rooms)), s);
+}
+
+/* Takes a segment out of the free tree: it, or MM_TREE_NONE. Acquires. */
+MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t salt) {
+    const uint32_t s = mm_tree_take(mm_segment_free_tree(ref), salt);
+    if (s != MM_TREE_NONE) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, ~0ull);
+    return s;
+}
+
+/* Takes up to `want` segments out of one leaf of the free tree, by one atomic: their bits; *leaf: which. 0: there are none. Acquires. */
+MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t want, uint32_t *leaf) {
+    const struct mm_tree t = mm_segment_free_tree(ref);
+    const uint32_t random = mm_random();
+    uint64_t got = 0;
+    MM_ROLLED
+    for (uint32_t tries = 0; got == 0 && tries < MM_TREE_TRIES; tries++) {
+        const uint32_t s = mm_tree_find(t, tries == 0 ? 0 : mm_tree_random(random + tries) >> 16);
+        if (s == MM_TREE_NONE) break;
+        const uint64_t bits = mm_bits_first(mm_load_relaxed_u64(mm_tree_leaf(t, s)) & ~mm_bits_low(s % 64), want);
+        if (bits != 0) got = mm_tree_erase_bits(t, s, bits) & bits;
+        *leaf = s / 64;
     }
-    return first;
+    if (got != 0) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)mm_popcount(got));
+    return got;
+}
+
+/* Of segment s, which may have room, up to `want` groups: the first page of each; 0: it had none, or others took them. from: 0, or any number, by
+ * which those who met others part ways. Acquires. */
+MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm_cut cut, uint32_t want, uint32_t from) {
+    const uint64_t seen = mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), places = mm_cut_places(cut, seen);
+    if (places == 0) {
+        mm_room_unlist(ref, s, cut.room);
+        return 0;
+    }
+    const int is_any = want == 1 && cut.pages == 1u << cut.align;
+    const uint64_t mine = mm_cut_pages(cut, is_any ? 1ull << mm_bits_pick(places, from) : mm_cut_first(cut, seen, want));
+    const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine, groups = mm_cut_first(cut, got, want);
+    const uint64_t rest = got & ~mm_cut_pages(cut, groups);
+    if (rest != 0) mm_pages_put(ref, s, rest);
+    return groups;
+}
+
+/* Whether the caller may take a fresh segment for pages of room r: at most one of MM_OPEN_SHARE of those in use is on its way so. */
+MM_FN int mm_segment_may_open(const struct mm_heap_ref *ref, uint32_t r) {
+    struct mm_heap *h = mm_heap_of(ref);
+    const uint64_t used = mm_load_relaxed_u64(&h->grow.mapped) - mm_load_relaxed_u64(&h->free_count);
+    if (mm_add_relaxed_u32(&h->opening[r], 1) <= (uint32_t)used / MM_OPEN_SHARE) return 1;
+    mm_add_relaxed_u32(&h->opening[r], ~0u);
+    return 0;
+}
+
+/* Takes up to `want` groups of one segment, cut like that. Returns the segment, or MM_TREE_NONE; *groups: the first page of
+ * each. A segment that is in use comes first, but for who wants all of one. Of those who find none some take fresh ones, and the others look
+ * whether there is room for them, too, for a while. Acquires. */
+MM_FN_RARE uint32_t mm_groups_take(const struct mm_heap_ref *ref, struct mm_cut cut, uint32_t want, uint64_t *groups) {
+    const uint32_t random = mm_random(), r = cut.room;
+    uint32_t s = MM_TREE_NONE;
+    int may_open = 0;
+    *groups = 0;
+    if (want * cut.pages >= MM_SEGMENT_PAGES) s = mm_segment_take(ref, random);
+    MM_ROLLED
+    for (uint32_t tries = 0, polls = 0; r < MM_ROOMS && s == MM_TREE_NONE && tries < MM_TREE_TRIES; tries++) {
+        const uint32_t other = tries == 0 ? 0 : mm_tree_random(random + tries), room = mm_tree_find(mm_segment_room_tree(ref, r), other >> 16);
+        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, cut, want, other);
+        if (*groups != 0) s = room;
+        if (room != MM_TREE_NONE) continue;
+        may_open = mm_segment_may_open(ref, r);
+        if (may_open || polls++ >= MM_OPEN_POLLS) break;
+    }
+    if (s == MM_TREE_NONE) s = mm_segment_take(ref, random);
+    if (s != MM_TREE_NONE && *groups == 0) {
+        mm_era_enter_segment(ref, s, MM_ERA_PAGES);
+        *groups = mm_cut_first(cut, ~0ull, want);
+        const uint64_t rest = ~mm_cut_pages(cut, *groups);
+        if (rest != 0) mm_pages_put(ref, s, rest);
+    }
+    if (may_open) mm_add_relaxed_u32(&mm_heap_of(ref)->opening[r], ~0u);
+    return s;
+}
+/* The same of groups of 1 << k pages at multiples of that. */
+MM_FN uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t want, uint64_t *groups) {
+    return mm_groups_take(ref, mm_cut_evenly(k), want, groups);
+}
+
+/* All of these pages get this owner: their bytes. */
+MM_FN void mm_pages_own(const struct mm_heap_ref *ref, uint32_t page, uint32_t n, uint32_t owner) {
+    MM_ROLLED
+    for (uint32_t i = 0; i < n; i++) {
+        if (ref->guard != 0 && owner != MM_OWNER_NOBODY) mm_era_enter_page(ref, page + i, owner);
+        mm_store_relaxed_u8(mm_page_owner(ref, page + i), (uint8_t)owner);
+    }
 }
 
 #endif

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Heap checker and drain of the CPU build: runtime/core/check.h in one part, its findings in words. */
-#include "runtime/core/check.h"
+/* Heap checker of the CPU build: runtime/gallatin/check.h in one part, its findings in words. */
+#include "runtime/gallatin/check.h"
 
 #include <stdio.h>
 
 #include "runtime/cpu/cpuheap.h"
 
-void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap) {
-    mm_heap_drain_quiescent(&heap->ref, 0, 0, 1);
-    mm_heap_drain_quiescent(&heap->ref, 1, 0, 1);
-}
+void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap) { mm_slices_retire_all(&heap->ref, 1); }
 
 const char *mm_cpu_check_text(const struct mm_check *check, char *why, size_t why_bytes) {
 #define MM_FAULT_TEXT(name, text) text,

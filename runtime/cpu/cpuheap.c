@@ -7,12 +7,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "runtime/core/heap.h"
+#include "runtime/heap.h"
 
 int mm_cpu_heap_create(struct mm_cpu_heap *heap, uint64_t segments, uint64_t mapped, uint64_t align_bytes) {
     memset(heap, 0, sizeof *heap);
     if (align_bytes < MM_SEGMENT_BYTES || (align_bytes & (align_bytes - 1)) != 0 ||
-        mm_layout_make(&heap->layout, segments, 1ull << MM_BLOCK_BYTES_MIN_SHIFT) != 0) {
+        mm_layout_make(&heap->layout, segments, MM_PAGE_BYTES, 1u << MM_ALIGN_SHIFT) != 0) {
         errno = EINVAL;
         return -1;
     }
@@ -42,7 +42,9 @@ int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata) {
     memset(heap, 0, sizeof *heap);
     if (h->abi != MM_ABI_VERSION) return -1;
     const uint64_t delta = (uint64_t)(uintptr_t)metadata - h->ref.heap;
-    uint64_t *addresses[] = {&h->ref.heap, &h->ref.segments, &h->ref.blocks, &h->ref.bits, &h->ref.free_tree, &h->ref.class_trees, &h->ref.rings};
+    struct mm_heap_ref *ref = &h->ref;
+    uint64_t *addresses[] = {&ref->heap,    &ref->owners,   &ref->words,     &ref->classes_at, &ref->directory, &ref->giving_up, &ref->made,
+                             &ref->table, &ref->indexes, &ref->segments, &ref->free_tree,  &ref->room_trees};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) *addresses[i] += delta;
     heap->metadata = metadata;
     heap->ref = h->ref;

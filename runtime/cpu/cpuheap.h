@@ -38,13 +38,13 @@ uint64_t mm_cpu_usable_size(struct mm_cpu_heap *heap, const void *p);
 uint64_t mm_cpu_misuse_count(const struct mm_cpu_heap *heap, enum mm_misuse kind);
 uint64_t mm_cpu_null_count(const struct mm_cpu_heap *heap);
 
-/* Nobody else may be in the allocator: mm_heap_drain_quiescent (runtime/core/check.h), so that a heap without live memory
- * looks like a fresh one. */
+/* Nobody else may be in the allocator: retires all blocks that are free, so that in a heap without live memory all segments are
+ * nobody's. */
 void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap);
 
-/* Nobody else may be in the allocator: mm_heap_check_quiescent (runtime/core/check.h). Returns NULL if the invariants
+/* Nobody else may be in the allocator: mm_heap_check_quiescent (runtime/gallatin/check.h). Returns NULL if the invariants
  * hold, else what does not, in `why` (bytes: its size). live_bytes: if not NULL, receives the bytes of
- * slices and runs handed out. */
+ * slices, spans and runs handed out. */
 const char *mm_cpu_heap_check_quiescent(const struct mm_cpu_heap *heap, char *why, size_t why_bytes,
                                         uint64_t *live_bytes);
 

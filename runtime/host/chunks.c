@@ -22,16 +22,27 @@ static uint64_t mapped_bytes(const struct mm_host_stretch *s) { return s->count 
 
 bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error) {
     for (struct mm_host_stretch *s = c->metadata; s < c->metadata + MM_STRETCHES; s++) {
-        const uint64_t from = mapped_bytes(s), to = min_u64(mm_round_up(s->fixed_bytes + end * s->segment_bytes, c->page_bytes), s->bytes);
-        if (to <= from) continue;
-        if (s->count == MM_HOST_CHUNKS_MAX || !try_back(d, c, s->base + from, to - from, error)) return false;
-        s->end[s->count++] = to;
+        const uint64_t to = min_u64(mm_round_up(s->fixed_bytes + end * s->segment_bytes, c->page_bytes), s->bytes);
+        uint64_t piece_max = to;
+        for (uint64_t from; (from = mapped_bytes(s)) < to;) {
+            const uint64_t piece = min_u64(piece_max, to - from);
+            if (s->count == MM_HOST_CHUNKS_MAX) return false;
+            if (try_back(d, c, s->base + from, piece, error)) {
+                s->end[s->count++] = from + piece;
+                continue;
+            }
+            /* What is not of segments is tried at half its size; of segments the caller tries fewer. */
+            if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == c->page_bytes || from >= s->fixed_bytes) return false;
+            piece_max = mm_round_up(piece / 2, c->page_bytes);
+        }
     }
     return true;
 }
 
 uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c) {
-    return mapped_bytes(&c->metadata[MM_STRETCH_BLOCKS]) + mapped_bytes(&c->metadata[MM_STRETCH_BITS]);
+    uint64_t bytes = 0;
+    for (int i = 0; i < MM_STRETCHES; i++) bytes += mapped_bytes(&c->metadata[i]);
+    return bytes;
 }
 
 uint64_t mm_chunks_end(const struct mm_host_chunks *c) {
@@ -84,7 +95,7 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
     unsigned i;
     struct mm_host_segments got = find_gap(c, least, align, &i);
     const unsigned begin = i;
-    most = min_u64(most, got.count);
+    most = min_u64(mm_chunks_up(c, most), got.count);
     got.count = 0;
     uint64_t piece_max = MM_HOST_CHUNK_SEGMENTS_MAX;
     while (got.count < most && c->count < MM_HOST_CHUNKS_MAX) {
@@ -96,8 +107,8 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
             continue;
         }
         /* A piece that is refused is tried at half its size, but not when there is enough already. */
-        if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == 1 || got.count >= least) break;
-        piece_max = piece / 2;
+        if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == c->unit || got.count >= least) break;
+        piece_max = mm_chunks_up(c, piece / 2);
     }
     if (got.count >= least &&
         mm_vm_try_open(d, &c->access, address_of(c, got.first), got.count * MM_SEGMENT_BYTES, error)) /* all at once: it takes longest */

@@ -2,7 +2,8 @@
 /* The physical memory behind a heap: chunks of one driver handle each, in reserved addresses.
  *
  * A chunk is the heap's (its segments are, or were, in the device's free tree) or spare: mapped, and unknown to
- * the device until it is answered (runtime/core/grow.h). Of the metadata (layout.h), what has a part for each segment is mapped from the
+ * the device until it is answered (runtime/core/grow.h). The driver maps whole pages of its own, which may be several segments: a chunk begins
+ * and ends where one does. Of the metadata (layout.h), what has a part for each segment is mapped from the
  * front on as far as there ever were chunks, and stays. None of these functions is thread-safe.
  */
 #ifndef MM_HOST_CHUNKS_H
@@ -24,13 +25,14 @@ struct mm_host_stretch {
     unsigned count;
     uint64_t end[MM_HOST_CHUNKS_MAX]; /* where each of its mappings ends; the next begins there */
 };
-enum { MM_STRETCH_BLOCKS, MM_STRETCH_BITS, MM_STRETCHES }; /* blocks: and all that lies before them */
+enum { MM_STRETCH_WORDS, MM_STRETCH_INDEXES, MM_STRETCH_TABLE, MM_STRETCHES }; /* words: and all that lies before them */
 
 struct mm_host_chunks {
     struct mm_vm_access access;
     CUdeviceptr user;                  /* where segments begin */
     uint64_t segment_count;            /* addresses for so many */
-    uint64_t page_bytes;
+    uint64_t page_bytes;               /* the driver's */
+    uint64_t unit;                     /* segments of such a page: all numbers of segments here are multiples */
     uint64_t mapped_count, peak_count; /* segments of all chunks: now, and the most there ever were */
     unsigned count;
     struct mm_host_chunk chunk[MM_HOST_CHUNKS_MAX]; /* by address */
@@ -48,6 +50,10 @@ bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c,
 uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c);
 /* Where the last chunk ends. */
 uint64_t mm_chunks_end(const struct mm_host_chunks *c);
+
+/* Rounds a number of segments up, or down, to what can be mapped. */
+static inline uint64_t mm_chunks_up(const struct mm_host_chunks *c, uint64_t segments) { return mm_round_up(segments, c->unit); }
+static inline uint64_t mm_chunks_down(const struct mm_host_chunks *c, uint64_t segments) { return segments / c->unit * c->unit; }
 
 /* Maps spare chunks: at least `least` neighbouring segments, up to `most` if there is room, the first at an address that is a multiple of
  * `align` segments, a power of two. Returns them; count 0 if they cannot be had, and then nothing has changed but metadata. */

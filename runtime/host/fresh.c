@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 
-#include "runtime/core/guard.h"
+#include "runtime/checked/guard.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
-#include "runtime/host/min.h"
 
 static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
     return h->shared ? (struct mm_copy_zeros){h->shared->zeros, sizeof h->shared->zeros} : (struct mm_copy_zeros){NULL, 0};
@@ -34,11 +33,10 @@ static bool try_write(const struct mm_driver *d, const struct mm_host_heap *h, C
     return done;
 }
 
-bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *h, uint64_t segments, struct mm_driver_error *error) {
-    const uint64_t bytes = mm_layout_fresh_bytes(&h->layout, segments), zero = 0;
-    if (!mm_copy_try_fresh(d, h->metadata.base, bytes, zeros_of(h), &zero, sizeof zero, error)) return false;
-    h->zeroed_bytes = bytes;
-    return true;
+bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    const uint64_t zero = 0;
+    h->is_zeroed = mm_copy_try_fresh(d, h->metadata.base, h->layout.fixed_bytes, zeros_of(h), &zero, sizeof zero, error);
+    return h->is_zeroed;
 }
 
 bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base, CUdeviceptr user_base,
@@ -48,15 +46,14 @@ bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdev
     if (!image) return false;
     mm_heap_image(image, &h->layout, metadata_base, user_base, segments);
     const uint64_t polls = mm_host_env_get()->grow_wait_ms * (1000000ull / MM_GROW_LOOK_NS);
-    if (mailbox) mm_heap_image_grows(image, min_u64(h->ceiling_segments, h->layout.segment_count), mailbox, (uint32_t)polls);
+    if (mailbox) mm_heap_image_grows(image, mailbox, (uint32_t)polls);
     image->ref.spacing_mask = mm_host_env_get()->spacing - 1;
     image->ref.on_misuse = mm_host_env_get()->on_misuse;
     image->ref.fill = mm_host_env_get()->fill;
     image->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);
     h->ref = image->ref;
-    const uint64_t bytes = mm_layout_fresh_bytes(&h->layout, segments);
-    return try_write(d, h, metadata_base, bytes > h->zeroed_bytes ? bytes : 0, image, error);
+    return try_write(d, h, metadata_base, h->is_zeroed ? 0 : h->layout.fixed_bytes, image, error);
 }
 
 bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
@@ -69,6 +66,5 @@ bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struc
     image->ref = h->ref;
     image->grow.mapped = c->mapped_count;
     image->grow.reached = c->count ? mm_chunks_end(c) : c->mapped_count;
-    image->grow.scarce = h->shared ? 0 : mm_grow_scarce(c->mapped_count);
-    return try_write(d, h, h->ref.heap, mm_layout_fresh_bytes(&h->layout, image->grow.reached), image, error);
+    return try_write(d, h, h->ref.heap, h->layout.fixed_bytes, image, error);
 }

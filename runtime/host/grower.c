@@ -76,16 +76,18 @@ static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most) {
 
 uint64_t mm_grower_room(const struct mm_host_heap *h, uint64_t free_bytes) {
     const uint64_t room = free_bytes > h->reserve_bytes ? free_bytes - h->reserve_bytes : 0;
-    return room / (MM_SEGMENT_BYTES + MM_SEGMENT_BITMAP_BYTES + sizeof(struct mm_blocks));
+    return room / (MM_SEGMENT_BYTES + h->layout.words_each + h->layout.indexes_each + h->layout.table_each);
 }
 
-struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *h, uint64_t least, uint64_t align) {
+struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *h, uint64_t least, uint64_t hoped, uint64_t align) {
     const struct mm_host_segments none = {0, 0};
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     const uint64_t mapped = h->chunks.mapped_count;
     const uint64_t may = h->ceiling_segments > mapped ? h->ceiling_segments - mapped : 0;
-    uint64_t most = clamp(mapped, MM_HOST_STEP_SEGMENTS_MIN, MM_HOST_STEP_SEGMENTS_MAX);
+    uint64_t most = clamp(mapped / MM_HOST_STEP_PART, MM_HOST_STEP_SEGMENTS_MIN, MM_HOST_STEP_SEGMENTS_MAX);
     size_t free_bytes = 0, total_bytes = 0;
+    least = mm_chunks_up(&h->chunks, least);
+    if (most < hoped) most = hoped;
     if (least > may) {
         snprintf(h->refusal, sizeof h->refusal, "may have %s at most; MM_HEAP_MAX sets that",
                  mm_host_size(h->ceiling_segments * MM_SEGMENT_BYTES).text);
@@ -95,7 +97,7 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
         snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
         return none;
     }
-    const uint64_t room = mm_grower_room(h, free_bytes);
+    const uint64_t room = mm_chunks_down(&h->chunks, mm_grower_room(h, free_bytes));
     if (least > room) {
         snprintf(h->refusal, sizeof h->refusal, "cannot grow: %s of the device are free, of which %s stay so",
                  mm_host_size(free_bytes).text, mm_host_size(h->reserve_bytes).text);
@@ -119,7 +121,7 @@ static bool serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wa
     pthread_mutex_lock(&h->lock);
     uint64_t before = __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED);
     struct mm_host_segments got = mm_chunks_find_spare(&h->chunks, least, align);
-    if (got.count == 0) got = mm_grower_more(d, h, least, align);
+    if (got.count == 0) got = mm_grower_more(d, h, least, __atomic_load_n(&h->shared->mailbox.need, __ATOMIC_RELAXED), align);
     const bool is_answered = before != MM_ANSWER_CLOSED &&
         __atomic_compare_exchange_n(&h->shared->mailbox.answer, &before, mm_answer_make(number, got.first, got.count), false,
                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED);

@@ -33,8 +33,8 @@ void mm_grower_forked(void);
 /* How many segments the heap may map with so much of the device free. */
 uint64_t mm_grower_room(const struct mm_host_heap *heap, uint64_t free_bytes);
 
-/* More memory for the heap, by the host's own doing: at least so many neighbouring segments, aligned as for mm_chunks_grow, which
- * become spare. Under the heap's lock, its context current. Count 0: heap->refusal says why. */
-struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t least, uint64_t align);
+/* More memory for the heap, by the host's own doing: at least so many neighbouring segments, aligned as for mm_chunks_grow, and a step (mmconfig.h),
+ * or as many as are hoped for if that is more. They become spare. Under the heap's lock, its context current. Count 0: heap->refusal says why. */
+struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t least, uint64_t hoped, uint64_t align);
 
 #endif

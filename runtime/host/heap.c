@@ -62,31 +62,31 @@ static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64
 /* Reserves segments for the whole device, fewer if the driver will not have it, and the metadata. */
 static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes,
                         uint64_t page_bytes, struct mm_driver_error *error) {
+    struct mm_host_chunks *c = &h->chunks;
+    const uint64_t unit_bytes = page_bytes > MM_SEGMENT_BYTES ? page_bytes : MM_SEGMENT_BYTES;
+    c->page_bytes = page_bytes, c->unit = unit_bytes / MM_SEGMENT_BYTES;
     uint64_t segments = min_u64(total_bytes / MM_SEGMENT_BYTES, MM_TREE_BITS_MAX);
-    for (; segments && !h->user.bytes; segments /= 2)
-        if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, MM_SEGMENT_BYTES, &h->user, error) &&
-            mm_driver_error_is_foreign(error->code))
+    for (; (segments = mm_chunks_down(c, segments)) != 0 && !h->user.bytes; segments /= 2)
+        if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, unit_bytes, &h->user, error) && mm_driver_error_is_foreign(error->code))
             return false;
     if (!h->user.bytes) return false;
     error->call = NULL; /* more addresses may have been refused before */
-    if (h->user.base % MM_SEGMENT_BYTES != 0 ||
-        mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes) != 0) {
+    if (h->user.base % unit_bytes != 0 || mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes, mm_host_env_get()->spacing) != 0) {
         error->call = "cuMemAddressReserve";
         error->code = CUDA_ERROR_MISALIGNED_ADDRESS;
         return false;
     }
     if (!mm_vm_try_reserve(d, h->layout.total_bytes, page_bytes, &h->metadata, error)) return false;
-    struct mm_host_chunks *c = &h->chunks;
+    const struct mm_layout *l = &h->layout;
+    const CUdeviceptr base = h->metadata.base;
     c->user = h->user.base;
-    c->metadata[MM_STRETCH_BLOCKS] = (struct mm_host_stretch){.base = h->metadata.base,
-                                                              .bytes = h->layout.bits_offset,
-                                                              .fixed_bytes = h->layout.fixed_bytes,
-                                                              .segment_bytes = sizeof(struct mm_blocks)};
-    c->metadata[MM_STRETCH_BITS] = (struct mm_host_stretch){.base = h->metadata.base + h->layout.bits_offset,
-                                                            .bytes = h->metadata.bytes - h->layout.bits_offset,
-                                                            .segment_bytes = MM_SEGMENT_BITMAP_BYTES};
-    c->segment_count = h->layout.segment_count;
-    c->page_bytes = page_bytes;
+    c->metadata[MM_STRETCH_WORDS] =
+        (struct mm_host_stretch){.base = base, .bytes = l->indexes, .fixed_bytes = l->words, .segment_bytes = l->words_each};
+    c->metadata[MM_STRETCH_INDEXES] =
+        (struct mm_host_stretch){.base = base + l->indexes, .bytes = l->table - l->indexes, .segment_bytes = l->indexes_each};
+    c->metadata[MM_STRETCH_TABLE] = (struct mm_host_stretch){
+        .base = base + l->table, .bytes = l->total_bytes - l->table, .fixed_bytes = l->table_fixed, .segment_bytes = l->table_each};
+    c->segment_count = l->segment_count;
     return true;
 }
 
@@ -124,7 +124,7 @@ static bool try_found(const struct mm_driver *d, struct mm_host_heap *h, uint64_
         return false;
     }
     if (!mm_vm_try_page(d, h->device, &page_bytes, error)) return false;
-    if (page_bytes == 0 || MM_SEGMENT_BYTES % page_bytes != 0) {
+    if (page_bytes == 0 || (page_bytes & (page_bytes - 1)) != 0) {
         error->call = "cuMemGetAllocationGranularity";
         error->code = CUDA_ERROR_NOT_SUPPORTED;
         return false;
@@ -140,11 +140,12 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     if (!h->shared && !try_share(d, h, no_growth))
         b->asked_bytes = b->asked_bytes > b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR ? b->asked_bytes
                                                                                      : b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
-    uint64_t wanted = segments_of(b->asked_bytes);
+    h->ceiling_segments = mm_chunks_up(&h->chunks, h->ceiling_segments);
+    uint64_t wanted = mm_chunks_up(&h->chunks, segments_of(b->asked_bytes));
     if (h->shared && wanted < MM_HOST_FIRST_SEGMENTS && !mm_host_env_get()->heap_size.bytes) wanted = MM_HOST_FIRST_SEGMENTS;
     wanted = min_u64(min_u64(wanted, h->ceiling_segments), h->layout.segment_count);
     const uint64_t mapped_since = mm_chunks_metadata_bytes(&h->chunks) - b->metadata_bytes + h->chunks.page_bytes;
-    wanted = min_u64(wanted, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, mapped_since)));
+    wanted = min_u64(wanted, mm_chunks_down(&h->chunks, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, mapped_since))));
     while (h->chunks.mapped_count < wanted) /* as it comes, in one row from the front on */
         if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, 1, error).count == 0) break;
     if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
@@ -176,7 +177,7 @@ static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, 
     segments = min_u64(min_u64(segments, h->ceiling_segments), min_u64(mm_grower_room(h, b->free_bytes), MM_TREE_BITS_MAX));
     for (; segments; segments /= 2) {
         CUdeviceptr metadata = 0, user = 0;
-        mm_layout_make(&h->layout, segments, line_bytes);
+        mm_layout_make(&h->layout, segments, line_bytes, mm_host_env_get()->spacing);
         if (!MM_DRIVER_TRY(d, error, cuMemAlloc, &metadata, h->layout.total_bytes)) continue;
         if (MM_DRIVER_TRY(d, error, cuMemAlloc, &user, (segments + 1) * MM_SEGMENT_BYTES)) {
             const CUdeviceptr base = mm_round_up(user, MM_SEGMENT_BYTES);
@@ -197,7 +198,7 @@ static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
                              struct mm_driver_error *error) {
     const uint64_t line_bytes = 256;
     CUdeviceptr metadata = 0;
-    mm_layout_make(&h->layout, 1, line_bytes);
+    mm_layout_make(&h->layout, 1, line_bytes, mm_host_env_get()->spacing);
     if (!MM_DRIVER_TRY(d, error, cuMemAlloc, &metadata, h->layout.total_bytes)) return false;
     if (!mm_fresh_try_first(d, h, metadata, 0, 0, 0, error)) {
         d->cuMemFree(metadata);
@@ -269,7 +270,7 @@ bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *h)
     struct budget b = {0, 0, 0, 0, false};
     h->is_prepared = try_begin(d, h, &error) && try_budget(d, h, 0, &b, &error) && try_found(d, h, b.total_bytes, &error) &&
                      try_share(d, h, &error) && mm_chunks_try_describe(d, &h->chunks, MM_HOST_FIRST_SEGMENTS, &error) &&
-                     mm_fresh_try_zero(d, h, MM_HOST_FIRST_SEGMENTS, &error);
+                     mm_fresh_try_zero(d, h, &error);
     if (h->is_prepared) return true;
     undo(d, h);
     pthread_mutex_destroy(&h->lock);
@@ -314,7 +315,7 @@ bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, 
     const uint64_t wanted = segments_of(bytes);
     pthread_mutex_lock(&h->lock);
     while (h->kind == MM_HOST_HEAP_MAPPED && h->shared && h->chunks.mapped_count < wanted)
-        if (mm_grower_more(d, h, 1, 1).count == 0) break;
+        if (mm_grower_more(d, h, 1, wanted - h->chunks.mapped_count, 1).count == 0) break;
     const bool has = h->chunks.mapped_count >= wanted;
     if (has && h->promised_segments < wanted) h->promised_segments = wanted;
     pthread_mutex_unlock(&h->lock);
@@ -336,7 +337,7 @@ uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *
 }
 
 bool mm_host_heap_wants_idle(const struct mm_host_heap *h) {
-    return h->kind == MM_HOST_HEAP_MAPPED && mm_host_env_get()->gives_back && h->shared && !h->trim.flush && !h->trim.is_refused;
+    return h->kind == MM_HOST_HEAP_MAPPED && mm_host_env_get()->gives_back && h->shared && !h->trim.retire && !h->trim.is_refused;
 }
 
 void mm_host_heap_idle(const struct mm_driver *d, struct mm_host_heap *h) {

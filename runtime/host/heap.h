@@ -48,7 +48,7 @@ struct mm_host_heap {
     struct mm_layout layout;
     struct mm_vm_range user, metadata;
     bool is_prepared;      /* mm_host_heap_try_prepare */
-    uint64_t zeroed_bytes; /* of the metadata, from the beginning on; nobody has written there since */
+    bool is_zeroed;        /* the fixed part of the metadata (layout.h), and nobody has written there since */
 
     pthread_mutex_t lock; /* guards what follows */
     struct mm_host_chunks chunks;
@@ -71,7 +71,7 @@ struct mm_host_heap {
         uint64_t reported; /* of the mailbox's null_bytes, by a thread that has ended: one that is quick comes before the next begins */
     } grower;
     struct mm_host_trim { /* trim.c */
-        CUfunction flush, claim; /* NULL: not loaded; nothing can be given back but what is spare */
+        CUfunction retire, claim; /* NULL: not loaded; nothing can be given back but what is spare */
         bool is_refused;         /* and they cannot be */
         CUstream stream;
         unsigned pending; /* chunks of shared->wanted that the device may still claim */

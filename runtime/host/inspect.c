@@ -141,7 +141,7 @@ static void write_stats(const struct mm_host_heap *h) {
 static void say_leak(const struct mm_host_heap *h, const struct mm_leak *leak) {
     char of[60] = "of a size that is not known, at most";
     if (leak->class_ < MM_CLASS_COUNT) snprintf(of, sizeof of, "of size class %u,", mm_class_bytes(leak->class_));
-    else if (leak->class_ == MM_CLASS_COUNT) snprintf(of, sizeof of, "in segments of their own,");
+    else if (leak->class_ == MM_CLASS_COUNT) snprintf(of, sizeof of, "in pages of their own,");
     mm_host_say("device %d: leak: %llu objects %s %llu bytes, allocated by kernel %s", h->device, (unsigned long long)leak->count, of,
                 (unsigned long long)leak->bytes, leak->kernel);
 }

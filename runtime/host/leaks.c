@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "runtime/core/guard.h"
-#include "runtime/core/heap.h"
-#include "runtime/core/usage.h"
+#include "runtime/checked/guard.h"
+#include "runtime/gallatin/usage.h"
+#include "runtime/heap.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/kernels.h"
 
@@ -18,7 +18,7 @@ struct search {
     const struct mm_snapshot *s;
     struct mm_leaks *leaks;
     size_t room; /* in leaks->leak */
-    uint64_t *eras;
+    struct mm_eras *eras;
     char *copy; /* of what is looked at: as many addresses as the heap has, most of them without memory */
 };
 
@@ -56,7 +56,8 @@ static void note_found(struct search *x, enum mm_misuse kind, struct mm_guarded 
 
 /* An allocation that is live for the allocator, of a class, or MM_CLASS_COUNT, whose memory is at hand. */
 static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
-    const uint32_t era = mm_guard_is_small(g.granted) ? 0 : mm_era_number(x->eras[(g.p - x->s->ref.user_base) >> MM_SEGMENT_SHIFT]);
+    const uint64_t page = (g.p - x->s->ref.user_base) >> MM_PAGE_SHIFT;
+    const uint32_t era = mm_guard_is_small(g.granted) ? 0 : mm_guard_era_of(&x->eras[page / MM_SEGMENT_PAGES], page % MM_SEGMENT_PAGES);
     const struct mm_guard_said said = mm_guard_ask(g, era);
     const uint64_t asked = mm_guard_asked(said.made);
     const uint32_t of_class = mm_heap_is_slice(asked) ? mm_class_of((uint32_t)asked) : MM_CLASS_COUNT;
@@ -75,37 +76,45 @@ static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
     }
 }
 
-static bool try_segment(struct search *x, uint32_t s, uint32_t c, struct mm_driver_error *error) {
+/* A block, whose segment's memory is at hand. */
+static void look_block(struct search *x, uint32_t page, uint32_t c) {
     const struct mm_heap_ref *ref = &x->s->ref;
     const struct mm_class class_ = ref->classes[c];
-    const uint64_t segment = ref->user_base + (uint64_t)s * MM_SEGMENT_BYTES, whole = mm_segment_at(ref, s)->whole;
-    struct mm_usage usage;
-    memset(&usage, 0, sizeof usage);
-    mm_usage_walk(ref, s, s + 1, &usage);
-    if (usage.classes[c].live == 0) return true;
-    if (!mm_copy_try_from_device(x->d, x->copy, segment, MM_SEGMENT_BYTES, error)) return false;
-    for (uint32_t j = 0; j < class_.blocks; j++) {
-        if (whole >> j & 1) continue;
-        const uint32_t issued = mm_usage_issued(ref, s, c, j), first = j << class_.block_shift;
-        for (uint32_t i = first; i < first + mm_class_block_slices(class_, j); i++) {
-            const struct mm_guarded g = mm_guard_slice(segment, x->copy, i, class_.bytes);
-            if (mm_usage_is_live(ref, s, c, j, issued, i)) look(x, g, c);
-        }
-    }
+    char *at = x->copy + page % MM_SEGMENT_PAGES * MM_PAGE_BYTES;
+    for (uint32_t i = 0; i < class_.slices; i++)
+        if (mm_usage_is_live(ref, page, i)) look(x, mm_guard_slice(class_, mm_page_address(ref, page), at, i), c);
+}
+
+/* A span or run. Of it only what is looked at: poison, tag, and zone. */
+static bool try_large(struct search *x, uint64_t p, uint64_t granted, struct mm_driver_error *error) {
+    const struct mm_guarded g = mm_guard_run(p, x->copy, granted);
+    const uint64_t tag = g.granted - sizeof *g.tag;
+    if (!mm_copy_try_from_device(x->d, g.tag, p + tag, sizeof *g.tag, error) || !mm_copy_try_from_device(x->d, x->copy, p, MM_GUARD_BYTES, error))
+        return false;
+    const uint64_t asked = mm_guard_asked(g.tag->made), zone = asked / 16 * 16;
+    if (asked <= mm_guard_room(g) && !mm_copy_try_from_device(x->d, x->copy + zone, p + zone, MM_GUARD_BYTES, error)) return false;
+    look(x, g, MM_CLASS_COUNT);
     return true;
 }
 
-/* Of a run only what is looked at: poison, tag, and zone. */
-static bool try_run(struct search *x, uint32_t s, uint64_t segments, struct mm_driver_error *error) {
-    const uint64_t run = x->s->ref.user_base + (uint64_t)s * MM_SEGMENT_BYTES;
-    const struct mm_guarded g = mm_guard_run(run, x->copy, segments * MM_SEGMENT_BYTES);
-    const uint64_t tag = g.granted - sizeof *g.tag;
-    if (!mm_copy_try_from_device(x->d, g.tag, run + tag, sizeof *g.tag, error) ||
-        !mm_copy_try_from_device(x->d, x->copy, run, MM_GUARD_BYTES, error))
-        return false;
-    const uint64_t asked = mm_guard_asked(g.tag->made), zone = asked / 16 * 16;
-    if (asked <= mm_guard_room(g) && !mm_copy_try_from_device(x->d, x->copy + zone, run + zone, MM_GUARD_BYTES, error)) return false;
-    look(x, g, MM_CLASS_COUNT);
+static bool try_segment(struct search *x, uint32_t s, struct mm_driver_error *error) {
+    const struct mm_heap_ref *ref = &x->s->ref;
+    const uint64_t run = mm_run_segments(mm_segment_at(ref, s)->run), address = ref->user_base + s * MM_SEGMENT_BYTES;
+    struct mm_usage usage;
+    uint64_t live = 0;
+    if (run != 0) return s + run > x->s->segment_count || try_large(x, address, run * MM_SEGMENT_BYTES, error);
+    memset(&usage, 0, sizeof usage);
+    mm_usage_walk(ref, s, s + 1, &usage);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) live += usage.classes[c].live;
+    if (live != 0 && !mm_copy_try_from_device(x->d, x->copy, address, MM_SEGMENT_BYTES, error)) return false;
+    for (uint32_t page = s * MM_SEGMENT_PAGES, end = page + MM_SEGMENT_PAGES; live != 0 && page < end; page++) {
+        const uint32_t c = *mm_page_owner(ref, page) - 1u;
+        if (mm_usage_is_block(ref, page, c)) look_block(x, page, c);
+    }
+    for (uint32_t page = s * MM_SEGMENT_PAGES, end = page + MM_SEGMENT_PAGES; usage.spans != 0 && page < end; page++) {
+        const uint32_t span = mm_usage_span(ref, page);
+        if (span != 0 && !try_large(x, mm_page_address(ref, page), span * MM_PAGE_BYTES, error)) return false;
+    }
     return true;
 }
 
@@ -122,16 +131,11 @@ bool mm_leaks_try_find(const struct mm_driver *d, const struct mm_host_heap *h, 
     memset(leaks, 0, sizeof *leaks);
     error->call = "malloc";
     error->code = CUDA_ERROR_OUT_OF_MEMORY;
-    x.eras = (uint64_t *)malloc(eras_bytes);
+    x.eras = (struct mm_eras *)malloc(eras_bytes);
     x.copy = (char *)mmap(NULL, s->ref.user_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bool done = x.eras && x.copy != MAP_FAILED &&
                 mm_copy_try_from_device(d, x.eras, h->guard + offsetof(struct mm_guard, eras), eras_bytes, error);
-    for (uint32_t i = 0; done && i < s->segment_count; i++) {
-        const uint64_t owner = mm_segment_at(&s->ref, i)->owner;
-        const uint32_t kind = MM_OWNER_KIND(owner);
-        if (kind - 1 < MM_CLASS_COUNT) done = try_segment(&x, i, kind - 1, error);
-        else if (kind == MM_OWNER_RUN) done = try_run(&x, i, owner >> MM_OWNER_LENGTH_SHIFT, error);
-    }
+    for (uint32_t i = 0; done && i < s->segment_count; i++) done = try_segment(&x, i, error);
     if (x.copy != MAP_FAILED) munmap(x.copy, s->ref.user_bytes);
     free(x.eras);
     if (done) error->call = NULL;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/core/usage.h"
+#include "runtime/gallatin/usage.h"
 #include "runtime/host/say.h"
 
 /* In pixels. */
@@ -15,12 +15,12 @@
 #define LEGEND_ROW 18u
 #define LEGEND_WIDTH 320u
 #define COLUMNS_MIN 32u
-#define COLUMNS_MAX 128u
+#define COLUMNS_MAX 256u
 
-enum kind { KIND_FREE = MM_CLASS_COUNT, KIND_RUN, KIND_NONE, KINDS };
+enum kind { KIND_SPAN = MM_CLASS_COUNT, KIND_FREE, KIND_RUN, KIND_NONE, KINDS };
 
 struct cell {
-    uint8_t kind;   /* class, or enum kind */
+    uint8_t kind;   /* enum kind, or the class, that has most of its pages */
     uint8_t begins; /* a run */
     uint8_t live;   /* of 255 */
 };
@@ -41,7 +41,7 @@ struct colour {
 static struct colour colour_of(uint32_t kind) {
     struct colour colour;
     if (kind >= MM_CLASS_COUNT) {
-        static const char *const others[] = {"#e8e8e8", "#555555", "#ffffff"};
+        static const char *const others[] = {"#8a7a6a", "#e8e8e8", "#555555", "#ffffff"};
         strcpy(colour.text, others[kind - MM_CLASS_COUNT]);
         return colour;
     }
@@ -56,20 +56,22 @@ static struct colour colour_of(uint32_t kind) {
 
 static struct cell look(struct map *map, uint32_t s) {
     const struct mm_snapshot *of = map->of;
-    const uint64_t owner = mm_segment_at(&of->ref, s)->owner;
-    const uint32_t c = MM_OWNER_KIND(owner) - 1;
     struct cell cell = {KIND_NONE, 0, 0};
     struct mm_usage usage;
     memset(&usage, 0, sizeof usage);
     mm_usage_walk(&of->ref, s, s + 1, &usage);
     if (usage.free_segments) cell.kind = KIND_FREE;
     else if (usage.run_segments) cell.kind = KIND_RUN, cell.begins = usage.runs != 0, cell.live = 255;
-    else if (usage.class_segments) {
-        cell.kind = (uint8_t)c;
-        cell.live = (uint8_t)(usage.classes[c].live * mm_class_bytes(c) * 255 / MM_SEGMENT_BYTES);
-        map->live[c] += usage.classes[c].live;
+    else if (usage.paged_segments) {
+        uint64_t bytes = usage.span_pages * MM_PAGE_BYTES, most = usage.span_pages;
+        cell.kind = KIND_SPAN;
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+            bytes += usage.classes[c].live * mm_class_bytes(c), map->live[c] += usage.classes[c].live;
+            if (usage.classes[c].pages > most) most = usage.classes[c].pages, cell.kind = (uint8_t)c;
+        }
+        cell.live = (uint8_t)(bytes * 255 / MM_SEGMENT_BYTES);
     }
-    map->counts[cell.kind]++, map->live[KIND_RUN] += usage.runs;
+    map->counts[cell.kind]++, map->live[KIND_SPAN] += usage.spans, map->live[KIND_RUN] += usage.runs;
     return cell;
 }
 
@@ -77,7 +79,7 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
     const uint32_t side = CELL - GAP;
     const struct colour fill = colour_of(kind);
     if (!map->counts[kind]) return;
-    fprintf(out, "<path fill=\"%s\"%s d=\"", fill.text, kind < MM_CLASS_COUNT ? " fill-opacity=\"0.25\"" : "");
+    fprintf(out, "<path fill=\"%s\"%s d=\"", fill.text, kind <= KIND_SPAN ? " fill-opacity=\"0.25\"" : "");
     for (uint32_t s = 0; s < map->of->segment_count; s++) {
         const struct cell *cell = &map->cells[s];
         if (cell->kind != kind) continue;
@@ -86,7 +88,7 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
         fprintf(out, "M%u %uh%uv%uh-%uz", MARGIN + x * CELL, TITLE_HEIGHT + y * CELL, goes_on ? CELL : side, side, goes_on ? CELL : side);
     }
     fputs("\"/>\n", out);
-    if (kind >= MM_CLASS_COUNT) return;
+    if (kind > KIND_SPAN) return;
     fprintf(out, "<path fill=\"%s\" d=\"", fill.text);
     for (uint32_t s = 0; s < map->of->segment_count; s++) {
         const struct cell *cell = &map->cells[s];
@@ -100,7 +102,8 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
 
 static const char *name_of(uint32_t kind, char *name, size_t name_bytes) {
     if (kind < MM_CLASS_COUNT) snprintf(name, name_bytes, "%u bytes", mm_class_bytes(kind));
-    else snprintf(name, name_bytes, "%s", kind == KIND_RUN ? "runs (large objects)" : kind == KIND_FREE ? "free" : "not mapped, or on its way");
+    else if (kind == KIND_SPAN) snprintf(name, name_bytes, "spans (less than 1 MiB)");
+    else snprintf(name, name_bytes, "%s", kind == KIND_RUN ? "runs (1 MiB and more)" : kind == KIND_FREE ? "free" : "not mapped, or on its way");
     return name;
 }
 
@@ -108,11 +111,11 @@ static void write_legend(const struct map *map, uint32_t x, FILE *out) {
     uint32_t y = TITLE_HEIGHT + LEGEND_ROW / 2;
     char name[40];
     for (uint32_t kind = 0; kind < KINDS; kind++) {
-        if (!map->counts[kind]) continue;
+        if (!map->counts[kind] && !map->live[kind]) continue;
         fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"12\" height=\"12\" fill=\"%s\" stroke=\"#999\" stroke-width=\"0.5\"/>", x, y - 10,
                 colour_of(kind).text);
         fprintf(out, "<text x=\"%u\" y=\"%u\">%s: %u segments", x + 18, y, name_of(kind, name, sizeof name), map->counts[kind]);
-        if (kind < MM_CLASS_COUNT || kind == KIND_RUN) fprintf(out, ", %llu live", (unsigned long long)map->live[kind]);
+        if (kind <= KIND_SPAN || kind == KIND_RUN) fprintf(out, ", %llu live", (unsigned long long)map->live[kind]);
         fputs("</text>\n", out);
         y += LEGEND_ROW;
     }
@@ -127,13 +130,13 @@ void mm_map_write(const struct mm_snapshot *snapshot, const char *title, FILE *o
     while (map.columns < COLUMNS_MAX && map.columns * map.columns < n + n / 4) map.columns += 16;
     map.rows = (n + map.columns - 1) / map.columns;
     for (uint32_t s = 0; s < n; s++) map.cells[s] = look(&map, s);
-    for (uint32_t kind = 0; kind < KINDS; kind++) legend += map.counts[kind] ? LEGEND_ROW : 0;
+    for (uint32_t kind = 0; kind < KINDS; kind++) legend += map.counts[kind] || map.live[kind] ? LEGEND_ROW : 0;
     const uint32_t width = MARGIN + map.columns * CELL + MARGIN + LEGEND_WIDTH, tall = map.rows * CELL;
     const uint32_t height = TITLE_HEIGHT + (tall > legend ? tall : legend) + MARGIN;
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" font-family=\"sans-serif\" font-size=\"12\">\n",
             width, height, width, height);
     fprintf(out, "<rect width=\"%u\" height=\"%u\" fill=\"#fff\"/>\n<text x=\"%u\" y=\"26\" font-size=\"16\">%s</text>\n", width, height, MARGIN, title);
-    fprintf(out, "<text x=\"%u\" y=\"46\">%u segments of %s, %u to a row, the lowest address first; filled as far as live</text>\n", MARGIN, n,
+    fprintf(out, "<text x=\"%u\" y=\"46\">%u segments of %s, %u to a row, the lowest address first; the colour of what has most of its pages, filled as far as live</text>\n", MARGIN, n,
             mm_host_size(MM_SEGMENT_BYTES).text, map.columns);
     for (uint32_t kind = 0; kind < KIND_NONE; kind++) write_cells(&map, kind, out);
     write_legend(&map, MARGIN + map.columns * CELL + MARGIN, out);

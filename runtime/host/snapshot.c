@@ -15,9 +15,16 @@ static uint64_t reach_of(struct mm_host_heap *h) {
     return reach;
 }
 
+/* Whether pages of a segment were given away, one by one. */
+static bool is_paged(const struct mm_heap_ref *ref, uint32_t s) {
+    for (uint32_t page = s * MM_SEGMENT_PAGES; page < (s + 1) * MM_SEGMENT_PAGES; page++)
+        if (*mm_page_owner(ref, page) != MM_OWNER_NOBODY) return true;
+    return false;
+}
+
 bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_snapshot *s, struct mm_driver_error *error) {
     const struct mm_layout *l = &h->layout;
-    const uint64_t reach = reach_of(h), base = h->ref.heap;
+    const uint64_t reach = reach_of(h), base = h->ref.heap, segments_end = l->segments + reach * sizeof(struct mm_segment);
     char *copy = (char *)mmap(NULL, l->total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (copy == MAP_FAILED) {
         error->call = "mmap";
@@ -27,18 +34,20 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
     const uint64_t at = (uint64_t)(uintptr_t)copy;
     s->bytes = l->total_bytes;
     s->segment_count = (uint32_t)reach;
-    bool done = mm_copy_try_from_device(d, copy, base, mm_layout_fresh_bytes(l, reach), error);
-    s->ref = ((struct mm_heap *)copy)->ref;
-    s->ref.heap = at;
-    s->ref.segments = at + l->segments, s->ref.blocks = at + l->fixed_bytes, s->ref.bits = at + l->bits_offset, s->ref.rings = at + l->rings;
-    s->ref.free_tree = at + l->free_tree, s->ref.class_trees = at + l->class_trees;
+    bool done = mm_copy_try_from_device(d, copy, base, segments_end, error) &&
+                (reach == 0 || mm_copy_try_from_device(d, copy + l->owners, base + l->owners, reach * MM_SEGMENT_PAGES, error));
+    s->ref = h->ref;
+    s->ref.heap = at, s->ref.classes_at = at + offsetof(struct mm_heap, classes), s->ref.giving_up = at + offsetof(struct mm_heap, giving_up);
+    s->ref.free_tree = at + l->free_tree, s->ref.room_trees = at + l->room_trees, s->ref.segments = at + l->segments;
+    s->ref.owners = at + l->owners, s->ref.directory = at + l->directory, s->ref.made = at + l->made;
+    s->ref.words = at + l->words, s->ref.indexes = at + l->indexes, s->ref.table = at + l->table;
     s->ref.mailbox = 0;
-    uint32_t first = s->segment_count, end = 0; /* of a class: the others' slice bits say nothing */
+    uint32_t first = s->segment_count, end = 0; /* the others' words say nothing */
     for (uint32_t i = 0; done && i < s->segment_count; i++)
-        if (MM_OWNER_KIND(mm_segment_at(&s->ref, i)->owner) - 1 < MM_CLASS_COUNT) first = first < i ? first : i, end = i + 1;
+        if (is_paged(&s->ref, i)) first = first < i ? first : i, end = i + 1;
     if (done && first < end) {
-        const uint64_t from = l->bits_offset + first * MM_SEGMENT_BITMAP_BYTES;
-        done = mm_copy_try_from_device(d, copy + from, base + from, (end - first) * MM_SEGMENT_BITMAP_BYTES, error);
+        const uint64_t from = l->words + first * l->words_each;
+        done = mm_copy_try_from_device(d, copy + from, base + from, (end - first) * l->words_each, error);
     }
     if (!done) mm_snapshot_drop(s);
     return done;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A copy of a heap's metadata in this process, over which the allocator's own walks (runtime/core/usage.h) run as they are.
+/* A copy of a heap's metadata in this process, over which the allocator's own walks (runtime/gallatin/usage.h) run as they are.
  *
- * Beside kernels that allocate, parts of it are of different moments: what is counted in it is then near the truth, and nothing in it
- * leads out of the copy. Of a heap in which no kernel is at work it is exact.
+ * Of words (layout.h) there are those of pages that are given away one by one; of indexes and tables nothing. Beside kernels that allocate,
+ * parts of it are of different moments: what is counted in it is then near the truth, and nothing in it leads out of the copy. Of a heap in which no kernel is at work it is exact.
  */
 #ifndef MM_HOST_SNAPSHOT_H
 #define MM_HOST_SNAPSHOT_H

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "runtime/core/heap.h"
 #include "runtime/host/kernels.h"
 #include "runtime/host/snapshot.h"
 
@@ -40,13 +39,13 @@ bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct
     stats->growth_count = h->steps, stats->given_back_bytes = h->given_back_bytes;
     pthread_mutex_unlock(&h->lock);
     const struct mm_usage *u = &stats->usage;
-    const uint64_t seen = u->free_segments + u->class_segments + u->run_segments, mapped = stats->counts.heap_bytes / MM_SEGMENT_BYTES;
+    const uint64_t seen = u->free_segments + u->paged_segments + u->run_segments, mapped = stats->counts.heap_bytes / MM_SEGMENT_BYTES;
     stats->spare_segments = mapped > seen ? mapped - seen : 0;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         stats->live_count += u->classes[c].live, stats->live_bytes += u->classes[c].live * mm_class_bytes(c);
-        stats->held_bytes += u->classes[c].segments * MM_SEGMENT_BYTES - u->classes[c].live * mm_class_bytes(c);
+        stats->held_bytes += u->classes[c].pages * MM_PAGE_BYTES - u->classes[c].live * mm_class_bytes(c);
     }
-    stats->live_count += u->runs, stats->live_bytes += u->run_segments * MM_SEGMENT_BYTES;
+    stats->live_count += u->spans + u->runs, stats->live_bytes += u->span_pages * MM_PAGE_BYTES + u->run_segments * MM_SEGMENT_BYTES;
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Statistics of a heap: what the allocator keeps anyway, read by a walk (runtime/core/usage.h) over a copy of its metadata, so that
+/* Statistics of a heap: what the allocator keeps anyway, read by a walk (runtime/gallatin/usage.h) over a copy of its metadata, so that
  * malloc and free count nothing for them. What is not known is not guessed.
  *
  * Fragmentation. Internal: 1 - bytes asked for / bytes granted, of live objects; external: 1 - largest request that free segments can
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "runtime/core/usage.h"
+#include "runtime/gallatin/usage.h"
 #include "runtime/host/leaks.h"
 
 struct mm_host_stats {
@@ -21,7 +21,7 @@ struct mm_host_stats {
     uint64_t peak_heap_bytes;
     uint64_t spare_segments; /* mapped, and not yet the heap's, or on their way */
     uint64_t live_count, live_bytes; /* objects; as granted */
-    uint64_t held_bytes; /* of segments of classes, free: for objects of their class only */
+    uint64_t held_bytes; /* of blocks, free: for objects of their class, until a block is free as a whole */
     uint64_t growth_count, given_back_bytes;
     uint64_t wait_count, waited_ns; /* for growth, of all callers together */
     bool has_asked; /* a checked run: what is in quarantine does not count as live */

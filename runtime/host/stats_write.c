@@ -22,6 +22,12 @@ static struct percent percent(double share) {
     return p;
 }
 
+static uint64_t class_pages(const struct mm_usage *u) {
+    uint64_t pages = 0;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) pages += u->classes[c].pages;
+    return pages;
+}
+
 static void write_text(const struct mm_host_stats *s, FILE *out) {
     const struct mm_usage *u = &s->usage;
     const struct mm_host_counts *n = &s->counts;
@@ -30,12 +36,14 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
     if (s->has_asked) snprintf(asked, sizeof asked, "%" PRIu64, s->asked_bytes);
     fprintf(out, "%s memory: %s mapped (%s at most), %s of metadata, %s of addresses\n", at, mm_host_size(n->heap_bytes).text,
             mm_host_size(s->peak_heap_bytes).text, mm_host_size(n->metadata_bytes).text, mm_host_size(n->reserved_bytes).text);
-    fprintf(out, "%s segments of %s: %" PRIu64 " of size classes, %" PRIu64 " in %" PRIu64 " runs, %" PRIu64 " free (%" PRIu64
+    fprintf(out, "%s segments of %s: %" PRIu64 " given away by pages, %" PRIu64 " in %" PRIu64 " runs, %" PRIu64 " free (%" PRIu64
             " in a row at most), %" PRIu64 " spare\n",
-            at, mm_host_size(MM_SEGMENT_BYTES).text, u->class_segments, u->run_segments, u->runs, u->free_segments, u->largest_free, s->spare_segments);
+            at, mm_host_size(MM_SEGMENT_BYTES).text, u->paged_segments, u->run_segments, u->runs, u->free_segments, u->largest_free, s->spare_segments);
+    fprintf(out, "%s pages of %s: %" PRIu64 " of size classes, %" PRIu64 " in %" PRIu64 " spans, %" PRIu64 " free\n", at, mm_host_size(MM_PAGE_BYTES).text,
+            class_pages(u), u->span_pages, u->spans, u->free_pages);
     fprintf(out, "%s live: %" PRIu64 " objects, %" PRIu64 " bytes granted, asked: %s; the most there were: " NOT_COUNTED "\n", at, s->live_count,
             s->live_bytes, asked);
-    fprintf(out, "%s fragmentation: internal %s, external %s; free in segments of size classes: %s\n", at, percent(mm_stats_internal(s)).text,
+    fprintf(out, "%s fragmentation: internal %s, external %s; free in blocks of size classes: %s\n", at, percent(mm_stats_internal(s)).text,
             percent(mm_stats_external(s)).text, mm_host_size(s->held_bytes).text);
     fprintf(out, "%s grew %" PRIu64 " times; %" PRIu64 " waits for that, %.3f ms in all; %s given back\n", at, s->growth_count, s->wait_count,
             (double)s->waited_ns * 1e-6, mm_host_size(s->given_back_bytes).text);
@@ -48,15 +56,16 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
             " double\n",
             at, n->misuse[MM_MISUSE_FOREIGN], n->misuse[MM_MISUSE_NOT_ALLOCATED], n->misuse[MM_MISUSE_INTERIOR], n->misuse[MM_MISUSE_NEVER],
             n->misuse[MM_MISUSE_DOUBLE_FREE]);
-    fprintf(out, "%s %10s %12s %16s %9s %9s %9s\n", at, "class", "live", "granted", "segments", "blocks", "whole");
+    fprintf(out, "%s %10s %12s %16s %9s %9s %9s\n", at, "class", "live", "granted", "pages", "blocks", "free");
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const struct mm_class_usage *k = &u->classes[c];
-        if (!k->segments) continue;
+        if (!k->pages) continue;
         fprintf(out, "%s %10u %12" PRIu64 " %16" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "\n", at, mm_class_bytes(c), k->live,
-                k->live * mm_class_bytes(c), k->segments, k->blocks, k->whole_blocks);
+                k->live * mm_class_bytes(c), k->pages, k->blocks, k->free_blocks);
     }
+    fprintf(out, "%s %10s %12" PRIu64 " %16" PRIu64 " %9" PRIu64 "\n", at, "spans", u->spans, u->span_pages * (uint64_t)MM_PAGE_BYTES, u->span_pages);
     fprintf(out, "%s %10s %12" PRIu64 " %16" PRIu64 " %9" PRIu64 "\n", at, "runs", u->runs, u->run_segments * (uint64_t)MM_SEGMENT_BYTES,
-            u->run_segments);
+            u->run_segments * MM_SEGMENT_PAGES);
 }
 
 /* ---- what programs read: the same numbers in both ---- */
@@ -82,11 +91,16 @@ static size_t items_of(const struct mm_host_stats *s, struct item *items) {
         {"metadata_bytes", COUNT, n->metadata_bytes},
         {"reserved_bytes", COUNT, n->reserved_bytes},
         {"segment_bytes", COUNT, MM_SEGMENT_BYTES},
-        {"class_segments", COUNT, s->usage.class_segments},
+        {"page_bytes", COUNT, MM_PAGE_BYTES},
+        {"paged_segments", COUNT, s->usage.paged_segments},
         {"run_segments", COUNT, s->usage.run_segments},
         {"free_segments", COUNT, s->usage.free_segments},
         {"spare_segments", COUNT, s->spare_segments},
         {"largest_free_segments", COUNT, s->usage.largest_free},
+        {"class_pages", COUNT, class_pages(&s->usage)},
+        {"span_pages", COUNT, s->usage.span_pages},
+        {"free_pages", COUNT, s->usage.free_pages},
+        {"spans", COUNT, s->usage.spans},
         {"runs", COUNT, s->usage.runs},
         {"live_objects", COUNT, s->live_count},
         {"peak_live_objects", UNKNOWN, 0},
@@ -121,9 +135,9 @@ static void class_items(const struct mm_class_usage *k, uint32_t c, struct item 
     const struct item counts[CLASS_ITEMS] = {
         {"live_objects", COUNT, k->live},
         {"live_bytes", COUNT, k->live * mm_class_bytes(c)},
-        {"segments", COUNT, k->segments},
+        {"pages", COUNT, k->pages},
         {"blocks", COUNT, k->blocks},
-        {"whole_blocks", COUNT, k->whole_blocks},
+        {"free_blocks", COUNT, k->free_blocks},
     };
     memcpy(items, counts, sizeof counts);
 }
@@ -161,7 +175,7 @@ static void write_json(const struct mm_host_stats *s, FILE *out) {
     fputs(",\"classes\":[", out);
     const char *comma = "";
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        if (!s->usage.classes[c].segments) continue;
+        if (!s->usage.classes[c].pages) continue;
         class_items(&s->usage.classes[c], c, of_class);
         fprintf(out, "%s{\"slice_bytes\":%u", comma, mm_class_bytes(c));
         for (size_t i = 0; i < CLASS_ITEMS; i++) {
@@ -187,7 +201,7 @@ static void write_csv(const struct mm_host_stats *s, FILE *out) {
     if (s->null_first_kernel[0]) write_name(s->null_first_kernel, out); /* commas are in it, quotes are not */
     fputs("\n", out);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        if (!s->usage.classes[c].segments) continue;
+        if (!s->usage.classes[c].pages) continue;
         class_items(&s->usage.classes[c], c, of_class);
         for (size_t i = 0; i < CLASS_ITEMS; i++) {
             fprintf(out, "%ld,%d,%u,%s,", (long)getpid(), s->device, mm_class_bytes(c), of_class[i].name);

@@ -22,21 +22,21 @@ static bool try_load(const struct mm_driver *d, struct mm_host_heap *h, struct m
     CUdeviceptr variable = 0;
     size_t bytes = 0;
     int least = 0, greatest = 0;
-    CUfunction flush = NULL, claim = NULL;
+    CUfunction retire = NULL, claim = NULL;
     bool done = MM_DRIVER_TRY(d, error, cuModuleLoadData, &module, mm_kernels_fatbin) &&
-                MM_DRIVER_TRY(d, error, cuModuleGetFunction, &flush, module, "mm_kernel_flush") &&
+                MM_DRIVER_TRY(d, error, cuModuleGetFunction, &retire, module, "mm_kernel_retire") &&
                 MM_DRIVER_TRY(d, error, cuModuleGetFunction, &claim, module, "mm_kernel_claim") &&
                 MM_DRIVER_TRY(d, error, cuModuleGetGlobal, &variable, &bytes, module, MM_HEAP_REF_NAME) &&
                 mm_host_ref_try_write(d, variable, &h->ref, error) &&
                 MM_DRIVER_TRY(d, error, cuCtxGetStreamPriorityRange, &least, &greatest) &&
                 MM_DRIVER_TRY(d, error, cuStreamCreateWithPriority, &h->trim.stream, CU_STREAM_NON_BLOCKING, greatest);
-    if (done) h->trim.flush = flush, h->trim.claim = claim;
+    if (done) h->trim.retire = retire, h->trim.claim = claim;
     return done;
 }
 
 void mm_trim_load(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    if (h->trim.flush || h->trim.is_refused || !h->shared || try_load(d, h, &error)) return;
+    if (h->trim.retire || h->trim.is_refused || !h->shared || try_load(d, h, &error)) return;
     if (error.code == CUDA_ERROR_OUT_OF_MEMORY) return; /* the next time there may be some */
     h->trim.is_refused = true;
     if (!mm_driver_error_is_foreign(error.code))
@@ -104,17 +104,18 @@ static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64
     const uint64_t end_us = mm_host_now_us() + MM_HOST_TRIM_MS * 1000;
     unsigned n = 0;
     CUdeviceptr wanted = device_address(h, h->shared->wanted);
-    void *parameters[] = {&wanted, &n};
-    if (!h->trim.flush || !try_wait(d, h, end_us)) return;
+    const unsigned segments = (unsigned)mm_chunks_end(&h->chunks);
+    unsigned parts = segments < MM_HOST_TRIM_WARPS ? segments + 1 : MM_HOST_TRIM_WARPS; /* one at least */
+    void *of_retire[] = {&parts}, *of_claim[] = {&wanted, &n};
+    if (!h->trim.retire || !try_wait(d, h, end_us)) return;
     collect(h); /* of another time, come late */
-    if (d->cuLaunchKernel(h->trim.flush, (MM_CLASS_COUNT * MM_RINGS + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, NULL,
-                          NULL) != CUDA_SUCCESS ||
-        d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (1 + h->ref.tree_mids), 8 * h->layout.tree_leaves,
+    if (d->cuLaunchKernel(h->trim.retire, parts, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_retire, NULL) != CUDA_SUCCESS ||
+        d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (h->ref.tree_roots + h->ref.tree_mids), 8 * h->layout.tree_leaves,
                              h->trim.stream) != CUDA_SUCCESS ||
         !try_wait(d, h, end_us))
         return;
     n = choose(h, bytes, keep);
-    if (n == 0 || d->cuLaunchKernel(h->trim.claim, (n + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, parameters, NULL) !=
+    if (n == 0 || d->cuLaunchKernel(h->trim.claim, (n + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_claim, NULL) !=
                       CUDA_SUCCESS)
         return;
     h->trim.pending = n;
@@ -131,9 +132,10 @@ uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t byt
     return got;
 }
 
-/* Of the header, the trees and the rings: every malloc that a kernel makes changes a ring. FNV-1a, over words. Returns whether there is one. */
+/* Of the header, the trees and the segments: every malloc that a kernel makes changes a cursor, the free tree, or which pages are free. FNV-1a, over
+ * words. Returns whether there is one. */
 static bool try_hash(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t *hash) {
-    const uint64_t bytes = h->layout.segments;
+    const uint64_t bytes = h->layout.owners;
     if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS) return false; /* a claim waits for a multiprocessor; a copy alone waits for nobody */
     uint64_t *copy = (uint64_t *)malloc(bytes);
     const bool done = copy && d->cuMemcpyDtoHAsync(copy, h->ref.heap, bytes, h->trim.stream) == CUDA_SUCCESS &&
@@ -151,7 +153,7 @@ enum mm_trim_unused mm_trim_unused(const struct mm_driver *d, struct mm_host_hea
         return MM_TRIM_UNUSED_DONE;
     }
     if (h->trim.is_refused || h->chunks.mapped_count <= h->promised_segments) return MM_TRIM_UNUSED_DONE;
-    if (!h->trim.flush || !try_hash(d, h, &hash)) return MM_TRIM_UNUSED_AGAIN;
+    if (!h->trim.retire || !try_hash(d, h, &hash)) return MM_TRIM_UNUSED_AGAIN;
     const bool is_second = h->trim.has_looked, is_same = hash == h->trim.look_hash;
     h->trim.has_looked = !is_second, h->trim.look_hash = hash;
     if (!is_second) return MM_TRIM_UNUSED_AGAIN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Giving memory back to the driver: chunks all of whose segments are free.
  *
- * What is spare (chunks.h) is unmapped at once. For the rest the device does its part (runtime/core/maintain.h): kernels of ours,
- * on a stream of the highest priority, give up what was made ready ahead of need, then take the chunks' segments from the heap by the
+ * What is spare (chunks.h) is unmapped at once. For the rest the device does its part (runtime/maintain.h): kernels of ours,
+ * on a stream of the highest priority, retire what is free in size classes, then take the chunks' segments from the heap by the
  * same atomics as any malloc, so that nobody can have them. If all multiprocessors are full for longer than
  * MM_HOST_TRIM_MS nothing is given back; chunks that are claimed later become spare.
  */

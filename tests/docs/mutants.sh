@@ -52,7 +52,7 @@ it docs/design.md 's,`runtime/core/tree.h`,`runtime/core/trees.h`,' 'runtime/cor
 it docs/tuning.md 's/`MM_SPACING`/`MM_SPACINGS`/' 'nothing is called MM_SPACINGS'
 it docs/tuning.md 's/MM_TRIM/MM_TRIM=idly/' 'no idly is known for MM_TRIM'
 it docs/tuning.md 's/MM_TRIM/MM_TREE=1/' 'MM_TREE is no variable of mm'
-it 'README.md docs/tuning.md docs/contract.md docs/troubleshooting.md docs/limits.md' 's/`MM_GROW_WAIT_MS\(=[^`]*\)\?`/it/g' \
+it 'README.md docs/tuning.md docs/contract.md docs/troubleshooting.md docs/limits.md docs/design.md' 's/`MM_GROW_WAIT_MS\(=[^`]*\)\?`/it/g' \
     'no document tells of the variable MM_GROW_WAIT_MS'
 it README.md 's/bench demo faults/bench faults/' 'the list of targets lacks demo'
 it README.md 's/bench demo faults/bench tea demo faults/' 'the list of targets has tea, which is none'

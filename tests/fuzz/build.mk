@@ -7,7 +7,7 @@
 CLANG        ?= clang
 FUZZ_SECONDS ?= 20
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.c runtime/cpu/*.c)
-FUZZ_DEPS := $(FUZZ_SOURCES) $(wildcard mmconfig.h runtime/port*.h runtime/core/*.h runtime/cpu/*.h tests/fuzz/*.h)
+FUZZ_DEPS := $(FUZZ_SOURCES) $(CORE_HEADERS) $(wildcard tests/fuzz/*.h)
 FUZZ_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -D_GNU_SOURCE= -fno-sanitize-recover=all
 
 # What is read at load time (load/fuzz_load.c); its seeds: by hand, one of each kind.

@@ -69,7 +69,7 @@ static void step(struct input *in, struct oracle *o, uint32_t *steps) {
         index = take(in, 2), stride = 1 + take(in, 1) % 64, n = 1 + take(in, 1) * 16;
         for (; n > 0 && o->lives > 0; n--, index += stride - 1, ++*steps) oracle_free(o, index % o->lives);
         break;
-    case 6: /* come and go at once: tickets run out */
+    case 6: /* come and go at once: cursors go round */
         size = take_size(in, o);
         for (n = take(in, 1) * 17; n > 0; n--, ++*steps) {
             if (o->lives == ORACLE_LIVE_MOST || !oracle_malloc(o, size, 0, 0)) break;
@@ -104,7 +104,7 @@ static void step(struct input *in, struct oracle *o, uint32_t *steps) {
         break;
     case 12: /* anywhere in it: on a slice, beside one, behind what is mapped */
         at = (uint64_t)take(in, 1) * MM_SEGMENT_BYTES;
-        at += (uint64_t)take(in, 1) % MM_SEGMENT_BLOCKS_MAX << MM_BLOCK_BYTES_MIN_SHIFT;
+        at += (uint64_t)take(in, 1) % MM_SEGMENT_PAGES << MM_PAGE_SHIFT;
         oracle_free_at(o, o->base + (at + take(in, 2)) % o->reserved_bytes);
         break;
     case 13: /* the slice beside one */

@@ -72,7 +72,7 @@ static void forget(struct oracle *o, uint32_t index) {
     memmove(&o->live[index], &o->live[index + 1], (--o->lives - index) * sizeof o->live[0]);
 }
 
-/* Whether segments without anything live would do. */
+/* Whether segments without anything live would do. For slices and spans one that has such pages may do, too. */
 NOT_COVERAGE static int has_room(const struct oracle *o, uint64_t bytes, uint64_t align) {
     const uint64_t count = bytes ? (bytes - 1) / MM_SEGMENT_BYTES + 1 : 1, mapped = o->mapped_bytes / MM_SEGMENT_BYTES;
     if (bytes > o->mapped_bytes || align > o->reserved_bytes) return 0;
@@ -143,8 +143,10 @@ int oracle_malloc(struct oracle *o, uint64_t bytes, uint64_t align, int is_align
     memmove(&o->live[index + 1], &o->live[index], (o->lives++ - index) * sizeof o->live[0]);
     struct live *l = &o->live[index];
     l->at = at, l->bytes = take, l->asked = bytes;
-    l->bytes_most = larger > MM_SLICE_BYTES_MAX ? (larger | (MM_SEGMENT_BYTES - 1)) + 1
-                                                : 16 + (is_aligned ? 2 * larger : larger + larger / 4);
+    const int is_span = bytes <= 56 * MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
+    const uint64_t unit = is_span ? MM_PAGE_BYTES : MM_SEGMENT_BYTES;
+    l->is_slice = larger <= MM_SLICE_BYTES_MAX;
+    l->bytes_most = !l->is_slice ? (((take - 1) | (unit - 1)) + 1) * (is_span ? 5 : 4) / 4 : 16 + (is_aligned ? 2 * larger : larger + larger / 4);
     count_segments(o, l, 1);
     if (poisons(o)) ASAN_UNPOISON_MEMORY_REGION(p, bytes);
     payload(l, 1);
@@ -167,16 +169,11 @@ void oracle_free(struct oracle *o, uint32_t index) {
     counts_match(o, "free");
 }
 
-/* Blocks begin at multiples of this: they have at least MM_BLOCK_BYTES_MIN_SHIFT, in 5 to 8 units of a power of two. */
-#define BLOCK_STEP_BYTES (1ull << (MM_BLOCK_BYTES_MIN_SHIFT - 2))
-
 void oracle_free_twice(struct oracle *o, uint32_t index) {
-    const int run = o->live[index].bytes > MM_SLICE_BYTES_MAX;
-    const uint64_t at = o->live[index].at, from = at - (at - o->base) % BLOCK_STEP_BYTES;
+    const int is_slice = o->live[index].is_slice;
+    const uint64_t at = o->live[index].at;
     oracle_free(o, index);
-    const uint32_t mate = find(o, from); /* of the same block, which keeps it */
-    const int kept = mate < o->lives && o->live[mate].at < from + BLOCK_STEP_BYTES;
-    oracle_misuse(o, at, run ? MM_MISUSE_NOT_ALLOCATED : kept ? MM_MISUSE_DOUBLE_FREE : ORACLE_ANY_KIND);
+    oracle_misuse(o, at, is_slice ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_NOT_ALLOCATED); /* no block goes in free */
 }
 
 void oracle_free_at(struct oracle *o, uint64_t at) {

@@ -20,6 +20,7 @@
 
 struct live {
     uint64_t at, bytes, asked, bytes_most; /* bytes: asked, at least 1; most: what it may take from the heap */
+    int is_slice;
 };
 
 struct oracle {

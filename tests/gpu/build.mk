@@ -7,7 +7,7 @@ GPU_ARCH  ?= 90
 GPU_STATIC_CHECK = $(shell $(CC) -print-file-name=libcheck.a) $(shell $(CC) -print-file-name=libsubunit.a)
 GPU_LINK = $(GPU_OBJECTS) $(GPU_STATIC_CHECK) -lrt -lm -lpthread
 GPU_OBJECTS := $(GPU_TESTS)/cpuheap.o $(GPU_TESTS)/check.o $(GPU_TESTS)/expect.o
-GPU_HEADERS := $(wildcard tests/gpu/*.h runtime/*.h runtime/core/*.h runtime/cpu/*.h) mmconfig.h
+GPU_HEADERS := $(wildcard tests/gpu/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/checked/*.h runtime/cpu/*.h) mmconfig.h
 GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 
 # The program's view, in the ways it can be built: machine code, PTX for the driver's JIT, relocatable.
@@ -22,11 +22,11 @@ GPU_PLAIN_ARRAYS := $(GPU_ARRAYS:$(GPU_TESTS)/%=$(GPU_TESTS)/plain_%)
 GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) $(GPU_PLAIN_ARRAYS) $(GPU_TESTS)/usage
 
 .PHONY: build-gpu-tests
-# Programs that run.sh runs besides, and two that are run by hand.
+# Programs that run.sh runs besides, and one that is run by hand.
 GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx \
     tools tools_debug plain_tools plain_tools_debug occupy \
     host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
-build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(addprefix $(GPU_TESTS)/,pairs tune)
+build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(GPU_TESTS)/pairs
 check: build-gpu-tests
 
 check-gpu: $(GPU_SUITES) $(GPU_PROGRAMS) all
@@ -51,9 +51,6 @@ $(GPU_INSIDE): $(GPU_TESTS)/%: tests/gpu/test_%.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 # A billion pairs: run by hand (tests/gpu/pairs.cu).
 $(GPU_TESTS)/pairs: tests/gpu/pairs.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_OBJECTS) -o $@
-# Timings while the core is being changed: run by hand (tests/gpu/tune.cu).
-$(GPU_TESTS)/tune: tests/gpu/tune.cu runtime/device.cu $(GPU_OBJECTS) $(GPU_HEADERS)
-	$(NVCC) $(GPU_FLAGS) -rdc=true -maxrregcount 32 -arch=sm_$(GPU_ARCH) $< runtime/device.cu $(GPU_OBJECTS) -o $@
 
 $(GPU_TESTS)/app_sass $(GPU_TESTS)/plain_sass: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=sm_$(GPU_ARCH)
 $(GPU_TESTS)/app_ptx $(GPU_TESTS)/plain_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH) -DMM_TEST_PTX

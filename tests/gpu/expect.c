@@ -2,11 +2,16 @@
 /* What the CPU build says of the size classes, for the GPU build to be compared with; and of a fresh heap. */
 #include "tests/gpu/expect.h"
 
+#include <stdlib.h>
+
 #include "runtime/core/layout.h"
 #include "tests/gpu/facts.h"
 
 struct class_facts expect_class(uint32_t bytes) { return facts_of_size(bytes); }
 
+void expect_layout(struct mm_layout *l, uint64_t segments) {
+    if (mm_layout_make(l, segments, MM_SEGMENT_BYTES, 16) != 0) abort();
+}
 void expect_image(void *image, const struct mm_layout *l, uint64_t metadata_base, uint64_t user_base, uint64_t mapped_segments) {
     mm_heap_image(image, l, metadata_base, user_base, mapped_segments);
 }

@@ -7,10 +7,11 @@
 #include "tests/gpu/expect.h"
 
 MM_FN struct class_facts facts_of_size(uint32_t bytes) {
-    const uint32_t c = mm_class_of(bytes), blocks = mm_class_blocks(c), slices = mm_class_slices(c);
-    const struct class_facts f = {c, mm_class_bytes(c), mm_class_block_shift(c), slices, blocks, mm_class_make(c, 63).short_slices,
-                                  mm_class_block_words(mm_class_make(c, 0), blocks - 1), mm_class_blocks_mask(c),
-                                  mm_class_word_mask(mm_class_make(c, 0), (slices - 1) >> MM_WORD_SHIFT)};
+    const uint32_t c = mm_class_of(bytes);
+    const struct mm_class k = mm_class_make(c);
+    uint32_t slice = 0;
+    const uint32_t block = mm_class_block_of(k, 0xfffffff0u - bytes, &slice);
+    const struct class_facts f = {c, k.bytes, k.page_shift, k.slices, k.words, mm_class_word_mask(k, k.words - 1u), k.slices_reciprocal, block, slice};
     return f;
 }
 

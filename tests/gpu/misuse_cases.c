@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The cases of misuse. What is expected stands here, and is not worked out: kinds after the table in docs/contract.md; sizes are
- * those of the size classes, which are 32, 64, 96, 128, then four to each doubling (runtime/core/class.h), and of runs, which are
- * multiples of 4 MiB.
+ * those of the size classes, which are 32, 64, 96, 128, then four to each doubling (runtime/core/class.h), of spans, which are
+ * multiples of 16 KiB, and of runs, which are multiples of 1 MiB.
  *
  * Each case has a fresh heap with memory enough (misuse.sh), so what one thread gets is slices side by side from the beginning
- * of a block, and nothing is used again: nobody mallocs after a free. A block is as long as misuse_row.stretch says below. */
+ * of a block, the first 32 of them, or all if the block has fewer; and nothing is used again: nobody mallocs after a free. A block is
+ * as long as misuse_row.stretch says below. It stays its class's when all of it is free. */
 #include "tests/gpu/misuse.h"
 
 #define KIB 1024
 #define MIB (1024 * KIB)
-#define SEGMENT (4 * MIB)
+#define SEGMENT MIB
 
-/* A slice of a block of which others are live, or were never handed out: either keeps it from becoming whole. */
+/* A slice of a block of which others are live, or were never handed out. */
 #define AGAIN(asked, is) .bytes = asked, .count = 2, .released = 1, .kind = DOUBLE_FREE, .size = is
-/* A block of `slices` slices, all of which come back, so that it is whole; if it is as long as a segment, that is nobody's. */
-#define BLOCK(asked, slices, long) .bytes = asked, .count = slices, .released = slices, .stretch = long, .kind = NOT_ALLOCATED
+/* A block of `slices` slices, all of which come back. */
+#define BLOCK(asked, slices, long) .bytes = asked, .count = slices, .released = slices, .stretch = long, .kind = DOUBLE_FREE, .size = asked
 /* A live allocation. */
 #define MIDDLE_OF(asked, is, by) .bytes = asked, .count = 1, .kind = INTERIOR, .size = is, .offset = by
-/* A block of which two slices were handed out, so the third is next. */
-#define NEXT(asked, long) .bytes = asked, .count = 2, .stretch = long, .kind = NEVER, .offset = 2 * (asked)
+/* A block of which two slices were handed out; the third is as free as if it had come back. */
+#define NEXT(asked, long) .bytes = asked, .count = 2, .stretch = long, .kind = DOUBLE_FREE, .size = asked, .offset = 2 * (asked)
+/* Behind the last slice of a block, counted from its end. */
+#define BEHIND(asked, long, by) .bytes = asked, .count = 1, .stretch = long, .pointer = END, .offset = by, .kind = NEVER
 #define AFTER_FREE(asked, by) .bytes = asked, .count = 1, .released = 1, .kind = NOT_ALLOCATED, .offset = by
-/* A whole warp frees as one if its slices are in one word of slice bits: 64 neighbours. */
+/* A whole warp frees as one if its slices are in one word of bits: 32 neighbours. */
 #define WARPS(asked, from, upto) \
-    .bytes = asked, .count = 64, .first = from, .released = upto, .live_from = 32, .stretch = 64 * (asked), .kind = DOUBLE_FREE, .size = asked
+    .bytes = asked, .count = 32, .first = from, .released = upto, .live_from = 32, .stretch = 32 * (asked), .kind = DOUBLE_FREE, .size = asked
 #define AT(address) .pointer = WILD, .offset = (long long)(address), .kind = FOREIGN, .when = SAME_KERNEL
 #define FROM(where) .pointer = where, .kind = FOREIGN
 
@@ -34,16 +37,23 @@ const struct misuse_row misuse_rows[] = {
     {.name = "double-free/slice-224", AGAIN(200, 224)},
     {.name = "double-free/slice-1024", AGAIN(1000, 1024)},
     {.name = "double-free/slice-5120", AGAIN(5000, 5120)},
-    {.name = "double-free/slice-65536", AGAIN(64 * KIB, 65536)},
-    {.name = "double-free/slice-114688", AGAIN(100000, 114688)},
-    {.name = "double-free/slice-1048576", AGAIN(1000000, 1048576)},
-    {.name = "double-free/slice-2097152", AGAIN(2 * MIB, 2097152), .when = BOTH_KERNELS | OTHER_GPU},
+    {.name = "double-free/slice-65536", AGAIN(64 * KIB, 65536), .when = BOTH_KERNELS | OTHER_GPU},
     {.name = "double-free/slice-64", AGAIN(64, 64), .who = MIDDLE | SPACE},
-    {.name = "double-free/slice-2097152", AGAIN(2 * MIB, 2097152), .who = MIDDLE | SPACE, .when = LATER_KERNEL},
+    {.name = "double-free/slice-65536", AGAIN(64 * KIB, 65536), .who = MIDDLE | SPACE, .when = LATER_KERNEL},
+    {.name = "double-free/block-512", BLOCK(512, 32, 16 * KIB), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
+    {.name = "double-free/block-512", BLOCK(512, 32, 16 * KIB), .who = MIDDLE | SPACE, .when = SAME_KERNEL},
+    {.name = "double-free/block-4096", BLOCK(4096, 32, 128 * KIB), .when = BOTH_KERNELS | OTHER_GPU},
+    {.name = "double-free/block-32768", BLOCK(32 * KIB, 32, SEGMENT)},
+    {.name = "double-free/block-65536", BLOCK(64 * KIB, 16, SEGMENT)},
+    {.name = "double-free/next-64", NEXT(64, 16 * KIB), .mode = ALL_MODES},
+    {.name = "double-free/next-64", NEXT(64, 16 * KIB), .who = MIDDLE | SPACE, .when = SAME_KERNEL},
+    {.name = "double-free/next-65536", NEXT(64 * KIB, SEGMENT)},
+    {.name = "double-free/last-of-block-1024", .bytes = 1024, .count = 2, .stretch = 32 * KIB, .pointer = END, .offset = -1024, .kind = DOUBLE_FREE,
+     .size = 1024},
 
     {.name = "double-free/warp-64", WARPS(64, 0, 32), .who = WARP | WARP_SPACE, .mode = ALL_MODES},
     {.name = "double-free/warp-1024", WARPS(1024, 0, 32), .who = WARP},
-    {.name = "double-free/warp-65536", WARPS(65536, 0, 32), .who = WARP},
+    {.name = "double-free/warp-32768", WARPS(32768, 0, 32), .who = WARP},
     {.name = "double-free/warp-64-some-lanes", WARPS(64, 20, 32), .who = WARP | WARP_SPACE},
     {.name = "double-free/warp-64-one-lane", WARPS(64, 7, 8), .who = WARP},
 
@@ -52,47 +62,51 @@ const struct misuse_row misuse_rows[] = {
     {.name = "interior/slice-64/half", MIDDLE_OF(64, 64, 32), .who = MIDDLE | SPACE},
     {.name = "interior/slice-1024/last-byte", MIDDLE_OF(1000, 1024, 1023)},
     {.name = "interior/slice-5120/16", MIDDLE_OF(5000, 5120, 16)},
-    {.name = "interior/slice-1048576/half", MIDDLE_OF(MIB, 1048576, 512 * KIB)},
-    {.name = "interior/slice-2097152/last-byte", MIDDLE_OF(2 * MIB, 2097152, 2 * MIB - 1)},
-    {.name = "interior/run-4194304/64", MIDDLE_OF(2 * MIB + 1, 4194304, 64)},
-    {.name = "interior/run-8388608/16", MIDDLE_OF(6 * MIB, 8388608, 16), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
-    {.name = "interior/run-8388608/16", MIDDLE_OF(6 * MIB, 8388608, 16), .who = MIDDLE},
-    {.name = "interior/run-8388608/end-of-first-segment", MIDDLE_OF(6 * MIB, 8388608, SEGMENT - 1)},
-    {.name = "interior/run-8388608/second-segment", MIDDLE_OF(6 * MIB, 0, SEGMENT), .when = BOTH_KERNELS | OTHER_GPU},
-    {.name = "interior/run-8388608/last-byte", MIDDLE_OF(6 * MIB, 0, 8 * MIB - 1)},
+    {.name = "interior/slice-65536/last-byte", MIDDLE_OF(64 * KIB, 65536, 64 * KIB - 1)},
+    {.name = "interior/block-4096/16", .bytes = 4096, .count = 32, .released = 32, .stretch = 128 * KIB, .kind = INTERIOR, .size = 4096, .offset = 16},
+    {.name = "interior/span-81920/64", MIDDLE_OF(64 * KIB + 1, 81920, 64)},
+    {.name = "interior/span-114688/16", MIDDLE_OF(100000, 114688, 16), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
+    {.name = "interior/span-114688/16", MIDDLE_OF(100000, 114688, 16), .who = MIDDLE},
+    {.name = "interior/span-114688/end-of-first-page", MIDDLE_OF(100000, 114688, 16 * KIB - 1)},
+    {.name = "interior/span-114688/second-page", MIDDLE_OF(100000, 0, 16 * KIB), .when = BOTH_KERNELS | OTHER_GPU},
+    {.name = "interior/span-114688/last-byte", MIDDLE_OF(100000, 0, 114687)},
+    {.name = "interior/span-917504/last-page", MIDDLE_OF(MIB - 128 * KIB, 0, MIB - 144 * KIB)},
+    {.name = "interior/run-1048576/half", MIDDLE_OF(MIB - 16 * KIB + 1, 1048576, 512 * KIB)},
+    {.name = "interior/run-3145728/64", MIDDLE_OF(2 * MIB + 1, 3145728, 64)},
+    {.name = "interior/run-6291456/16", MIDDLE_OF(6 * MIB, 6291456, 16), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
+    {.name = "interior/run-6291456/16", MIDDLE_OF(6 * MIB, 6291456, 16), .who = MIDDLE},
+    {.name = "interior/run-6291456/end-of-first-segment", MIDDLE_OF(6 * MIB, 6291456, SEGMENT - 1)},
+    {.name = "interior/run-6291456/second-segment", MIDDLE_OF(6 * MIB, 0, SEGMENT), .when = BOTH_KERNELS | OTHER_GPU},
+    {.name = "interior/run-6291456/last-byte", MIDDLE_OF(6 * MIB, 0, 6 * MIB - 1)},
     {.name = "interior/run-104857600/16", MIDDLE_OF(100 * MIB, 104857600, 16)},
-    {.name = "interior/run-104857600/last-segment", MIDDLE_OF(100 * MIB, 0, 96 * MIB)},
+    {.name = "interior/run-104857600/last-segment", MIDDLE_OF(100 * MIB, 0, 99 * MIB)},
     /* the other lanes free theirs, as they may */
     {.name = "interior/slice-64/one-lane", .bytes = 64, .count = 32, .live_from = 32, .odd_lane = 7, .offset = 16, .kind = INTERIOR, .size = 64,
      .who = WARP},
 
-    {.name = "never/next-64", NEXT(64, 64 * KIB), .mode = ALL_MODES},
-    {.name = "never/next-64", NEXT(64, 64 * KIB), .who = MIDDLE | SPACE, .when = SAME_KERNEL},
-    {.name = "never/next-1048576", NEXT(MIB, SEGMENT)},
-    {.name = "never/next-2097152", .bytes = 2 * MIB, .count = 1, .stretch = SEGMENT, .kind = NEVER, .offset = 2 * MIB},
-    {.name = "never/last-of-block-1024", .bytes = 1024, .count = 2, .stretch = MIB, .pointer = END, .offset = -1024, .kind = NEVER},
-    /* 43690 slices of 96 bytes and 64 bytes make a segment; 819 of 5,120 and 1,024 bytes */
-    {.name = "never/behind-the-last-96", .bytes = 96, .count = 1, .stretch = SEGMENT, .pointer = END, .offset = -64, .kind = NEVER},
-    {.name = "never/behind-the-last-5120", .bytes = 5120, .count = 1, .stretch = SEGMENT, .pointer = END, .offset = -1024, .kind = NEVER},
+    /* 170 slices of 96 bytes and 64 bytes make a block; 51 of 5,120 and 1,024 bytes; 18 of 57,344 and 16 KiB */
+    {.name = "never/behind-the-last-96", BEHIND(96, 16 * KIB, -64), .mode = ALL_MODES},
+    {.name = "never/behind-the-last-96", BEHIND(96, 16 * KIB, -64), .who = MIDDLE | SPACE, .when = SAME_KERNEL},
+    {.name = "never/behind-the-last-5120", BEHIND(5120, 256 * KIB, -1024), .when = BOTH_KERNELS | OTHER_GPU},
+    {.name = "never/behind-the-last-5120/last-byte", BEHIND(5120, 256 * KIB, -1)},
+    {.name = "never/behind-the-last-57344", BEHIND(57344, SEGMENT, -16 * KIB)},
 
-    {.name = "not-allocated/block-64", BLOCK(64, 1024, 64 * KIB), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
-    {.name = "not-allocated/block-64", BLOCK(64, 1024, 64 * KIB), .who = MIDDLE | SPACE, .when = SAME_KERNEL},
-    {.name = "not-allocated/block-1024", BLOCK(1024, 1024, MIB)},
-    {.name = "not-allocated/block-4096", BLOCK(4096, 1024, SEGMENT), .when = BOTH_KERNELS | OTHER_GPU},
-    {.name = "not-allocated/block-4096/16", BLOCK(4096, 1024, SEGMENT), .offset = 16},
-    {.name = "not-allocated/block-5120", BLOCK(5120, 819, SEGMENT)},
-    {.name = "not-allocated/block-65536", BLOCK(64 * KIB, 64, SEGMENT)},
-    {.name = "not-allocated/block-1048576", BLOCK(MIB, 4, SEGMENT)},
-    {.name = "not-allocated/block-2097152", BLOCK(2 * MIB, 2, SEGMENT)},
-    {.name = "not-allocated/run-4194304", AFTER_FREE(2 * MIB + 1, 0)},
-    {.name = "not-allocated/run-8388608", AFTER_FREE(6 * MIB, 0), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
-    {.name = "not-allocated/run-8388608", AFTER_FREE(6 * MIB, 0), .who = MIDDLE | SPACE, .when = LATER_KERNEL},
-    {.name = "not-allocated/run-8388608/16", AFTER_FREE(6 * MIB, 16)},
-    {.name = "not-allocated/run-8388608/second-segment", AFTER_FREE(6 * MIB, SEGMENT)},
+    {.name = "not-allocated/span-81920", AFTER_FREE(64 * KIB + 1, 0)},
+    {.name = "not-allocated/span-114688", AFTER_FREE(100000, 0), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
+    {.name = "not-allocated/span-114688", AFTER_FREE(100000, 0), .who = MIDDLE | SPACE, .when = SAME_KERNEL},
+    {.name = "not-allocated/span-114688/16", AFTER_FREE(100000, 16)},
+    {.name = "not-allocated/span-114688/second-page", AFTER_FREE(100000, 16 * KIB)},
+    {.name = "not-allocated/span-1015808", AFTER_FREE(1000000, 0)},
+    {.name = "not-allocated/run-1048576", AFTER_FREE(MIB, 0)},
+    {.name = "not-allocated/run-3145728", AFTER_FREE(2 * MIB + 1, 0)},
+    {.name = "not-allocated/run-6291456", AFTER_FREE(6 * MIB, 0), .when = BOTH_KERNELS | OTHER_GPU, .mode = ALL_MODES},
+    {.name = "not-allocated/run-6291456", AFTER_FREE(6 * MIB, 0), .who = MIDDLE | SPACE, .when = LATER_KERNEL},
+    {.name = "not-allocated/run-6291456/16", AFTER_FREE(6 * MIB, 16)},
+    {.name = "not-allocated/run-6291456/second-segment", AFTER_FREE(6 * MIB, SEGMENT)},
     {.name = "not-allocated/run-104857600", AFTER_FREE(100 * MIB, 0)},
-    /* one slice is live, at the front: the last block of its segment waits in the reserve, the heap's middle is nobody's, what is
-     * far behind is not mapped */
-    {.name = "not-allocated/last-block-64", .bytes = 64, .count = 1, .stretch = SEGMENT, .pointer = END, .offset = -64, .kind = NOT_ALLOCATED},
+    /* one slice is live, at the front: the last page of its segment and the heap's middle are nobody's, what is far behind is
+     * not mapped */
+    {.name = "not-allocated/last-page", .bytes = 64, .count = 1, .stretch = SEGMENT, .pointer = END, .offset = -64, .kind = NOT_ALLOCATED},
     {.name = "not-allocated/free-segment", .bytes = 64, .count = 1, .offset = 128ll * MIB, .kind = NOT_ALLOCATED},
     {.name = "not-allocated/not-mapped", .bytes = 64, .count = 1, .offset = 4096ll * MIB, .kind = NOT_ALLOCATED},
 
@@ -113,8 +127,8 @@ const struct misuse_row misuse_rows[] = {
 
     {.name = "gpu-1/double-free/slice-64", AGAIN(64, 64), .device = 1, .when = BOTH_KERNELS | OTHER_GPU, .mode = REPORT | TRAP},
     {.name = "gpu-1/double-free/warp-64", WARPS(64, 0, 32), .who = WARP, .device = 1},
-    {.name = "gpu-1/interior/run-8388608/16", MIDDLE_OF(6 * MIB, 8388608, 16), .device = 1, .when = BOTH_KERNELS | OTHER_GPU},
-    {.name = "gpu-1/not-allocated/run-8388608", AFTER_FREE(6 * MIB, 0), .device = 1},
+    {.name = "gpu-1/interior/run-6291456/16", MIDDLE_OF(6 * MIB, 6291456, 16), .device = 1, .when = BOTH_KERNELS | OTHER_GPU},
+    {.name = "gpu-1/not-allocated/run-6291456", AFTER_FREE(6 * MIB, 0), .device = 1},
     {.name = "gpu-1/foreign/cudaMalloc-of-gpu-0", FROM(CUDA_MALLOC_OF_ANOTHER), .device = 1, .when = SAME_KERNEL},
     {.name = "gpu-1/many/40", AT(0x1000), .times = 40, .device = 1},
 

@@ -8,7 +8,7 @@
 #include "tests/gpu/standalone.h"
 
 #define PAIRS 1000000000ull
-#define SEGMENTS 4096ull
+#define SEGMENTS 16384ull
 #define TABLE (1u << 19)
 #define THREADS (1u << 17)
 #define ROUNDS 512u /* of a kernel */

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define CUDA_OK(call)                                                                                       \
     do {                                                                                                    \
@@ -20,6 +21,13 @@
         CUDA_OK(cudaGetLastError());                                                                        \
         CUDA_OK(cudaDeviceSynchronize());                                                                   \
     } while (0)
+
+/* A time of the host. */
+static inline double host_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
 
 /* Whether another process allocates and launches on this device, too (crowded.sh). Then how long something takes, and how much is free, is the
  * other's business as well. */
@@ -55,7 +63,7 @@ static inline uint64_t check_heap(struct mm_heap_ref ref) {
     return live;
 }
 
-/* It is sound, nothing is live in it, and drained it is as a fresh one of `mapped` segments. */
+/* It is sound, nothing is live in it, and drained all of its `mapped` segments are nobody's. */
 static inline void check_drained(struct mm_heap_ref ref, uint64_t mapped) {
     char why[300];
     ck_assert_uint_eq(check_heap(ref), 0);

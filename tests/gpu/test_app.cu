@@ -236,7 +236,8 @@ START_TEST(test_exhaustion) {
         count_is(counts, 1, threads); /* everybody came to an end, with NULL */
         CUDA_OK(cudaMemcpy(host, counts, sizeof host, cudaMemcpyDeviceToHost));
         ck_assert_uint_gt(host[0], 0);
-        if (i % 3 != 0) ck_assert_uint_eq(host[0], before); /* as many again */
+        if (i % 3 != 0 && sizes[i / 3] <= 1 << 20) ck_assert_uint_eq(host[0], before); /* as many again */
+        if (i % 3 != 0) ck_assert_uint_ge(host[0], before / 100 * 93);                 /* runs of several segments: see test_fill.cu */
         before = host[0];
         release<<<64, 128>>>(list);
         KERNEL_OK();

@@ -117,15 +117,20 @@ static void free_all(struct hoard h, uint64_t n) {
 
 /* How many of a size a heap of so many segments has. */
 static uint64_t capacity(uint64_t segments, unsigned size) {
-    if (size > MM_SLICE_BYTES_MAX) return segments / ((size + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES);
-    return segments * expect_class(size).slices;
+    if (size > 56 * MM_PAGE_BYTES) return segments / ((size + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES);
+    if (size > MM_SLICE_BYTES_MAX) { /* spans are one behind the other; four lengths to a doubling */
+        uint64_t pages = 4, step = 1;
+        while (pages * MM_PAGE_BYTES < size) pages += step, step += pages == 8 * step ? step : 0;
+        return segments * (MM_SEGMENT_PAGES / pages);
+    }
+    return segments * (MM_SEGMENT_PAGES >> expect_class(size).page_shift) * expect_class(size).slices;
 }
 /* The least that a fill must get of `all`. Of runs of several segments, two that are taken at once may leave a gap
  * between them where a leaf of the free tree ends: a few are lost. */
 static uint64_t least_of(uint64_t all, unsigned size) { return size <= MM_SEGMENT_BYTES ? all : all * 93 / 100; }
-static uint64_t segments_for(unsigned size) { return size <= 256 ? 64 : size < 65536 ? 256 : 1024; }
+static uint64_t segments_for(unsigned size) { return size <= 256 ? 64 : size < 65536 ? 512 : 2048; }
 
-static const unsigned sizes[] = {16, 48, 64, 256, 1000, 1024, 4096, 8192, 65536, 1 << 20, 2 << 20, 3 << 20, 9 << 20};
+static const unsigned sizes[] = {16, 48, 64, 256, 1000, 1024, 4096, 8192, 65536, 100000, 1 << 20, 2 << 20, 3 << 20, 9 << 20};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
 /* ---- to 90, 99 and 100 %, one size ---- */
@@ -225,7 +230,7 @@ END_TEST
 /* ---- mixed sizes ---- */
 
 START_TEST(test_fill_mixed) {
-    const uint64_t segments = 2048, bytes = segments * MM_SEGMENT_BYTES;
+    const uint64_t segments = 8192, bytes = segments * MM_SEGMENT_BYTES;
     static const unsigned percents[] = {75, 90, 99, 100, 100};
     NEEDS(gpu_heap_bytes(segments) + bytes / 8); /* and the hoard */
     struct gpu_heap f = gpu_heap_create(segments);
@@ -258,8 +263,8 @@ END_TEST
 
 START_TEST(test_turnover) {
     static const unsigned turn[] = {16, 4096,  48, 1 << 20, 256,     3 << 20, 1000,
-                                    96, 65536, 64, 9 << 20, 2 << 20, 16,      1024};
-    const uint64_t segments = 128;
+                                    96, 65536, 100000, 64, 9 << 20, 2 << 20, 16, 1024};
+    const uint64_t segments = 256;
     struct gpu_heap f = gpu_heap_create(segments);
     struct hoard h = hoard_create(f.ref, capacity(segments, 16) + 1000);
     for (int round = 0; round < 2; round++)

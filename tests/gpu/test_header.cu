@@ -8,7 +8,8 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
-#define SEGMENT (4 * MIB)
+#define PAGE (16 * KIB)
+#define SEGMENT MIB
 
 static __device__ unsigned thread_index(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
 
@@ -83,7 +84,8 @@ __global__ void other_sizes(char *foreign) {
     for (size_t bytes = 64 * KIB; bytes <= 300 * MIB; bytes = bytes * 2 + 5) {
         char *p = (char *)malloc(bytes);
         const size_t usable = mm_usable_size(p);
-        holds(p != NULL && usable >= bytes && (bytes <= SEGMENT / 2 || usable == (bytes + SEGMENT - 1) / SEGMENT * SEGMENT));
+        const size_t unit = bytes <= SEGMENT - PAGE ? PAGE : SEGMENT;
+        holds(p != NULL && usable >= bytes && (bytes <= 64 * KIB || usable == (bytes + unit - 1) / unit * unit));
         p[usable - 1] = 1;
         holds(mm_usable_size(p + 16) == 0 && (bytes <= SEGMENT || mm_usable_size(p + SEGMENT) == 0));
         free(p);
@@ -212,9 +214,9 @@ __global__ void odd_reallocs(void) {
     holds(mm_realloc(p, (size_t)1 << 50) == NULL && mm_usable_size(p) == 32); /* p stays */
     for (int i = 0; i < 10; i++) holds(p[i] == (char)i);
     char *run = (char *)mm_realloc(p, 9 * MIB);
-    holds(run != NULL && run != p && mm_usable_size(run) == 12 * MIB);
+    holds(run != NULL && run != p && mm_usable_size(run) == 9 * MIB);
     for (int i = 0; i < 10; i++) holds(run[i] == (char)i);
-    holds(mm_realloc(run, 12 * MIB) == run && mm_realloc(run, 6 * MIB) == run);
+    holds(mm_realloc(run, 9 * MIB) == run && mm_realloc(run, 5 * MIB) == run);
     p = (char *)mm_realloc(run, 10);
     holds(p != NULL && mm_usable_size(p) == 32 && mm_usable_size(run) == 0);
     for (int i = 0; i < 10; i++) holds(p[i] == (char)i);

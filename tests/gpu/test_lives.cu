@@ -96,11 +96,11 @@ static void constant_case(uint64_t segments, unsigned size, unsigned doublings) 
     check_heap(f.ref);
     lives_end(l, f);
 }
-START_TEST(test_constant_small) { constant_case(1024, 64, 0); }
+START_TEST(test_constant_small) { constant_case(4096, 64, 0); }
 END_TEST
-START_TEST(test_constant_medium) { constant_case(2048, 1000, 0); }
+START_TEST(test_constant_medium) { constant_case(8192, 1000, 0); }
 END_TEST
-START_TEST(test_constant_mixed) { constant_case(2048, 0, 7); }
+START_TEST(test_constant_mixed) { constant_case(8192, 0, 7); }
 END_TEST
 
 /* ---- a live set that almost fills the heap, so that what came back must be used at once ---- */
@@ -126,7 +126,7 @@ END_TEST
 /* ---- endurance: half a billion pairs, sizes that change from kernel to kernel, checked as it goes ---- */
 
 START_TEST(test_endurance) {
-    const uint64_t segments = 4096;
+    const uint64_t segments = 16384;
     NEEDS(gpu_heap_bytes(segments) + LIVES_BYTES);
     struct gpu_heap f = gpu_heap_create(segments);
     struct lives l = lives_create(f.ref, 0, 8);

@@ -27,7 +27,7 @@ __host__ __device__ static unsigned long long granted(unsigned long long n) {
 struct account {
     unsigned long long operations, nulls, wrong, asked;
     unsigned long long sizes[CLASSES]; /* known to the host beforehand */
-    unsigned long long live[CLASSES], runs, run_bytes;
+    unsigned long long live[CLASSES], spans, span_bytes, runs, run_bytes;
 };
 
 __device__ static unsigned next(unsigned *state) {
@@ -36,9 +36,16 @@ __device__ static unsigned next(unsigned *state) {
 }
 
 __device__ static void note(struct account *a, size_t bytes, unsigned long long sign) {
-    if (bytes > 2u << 20) {
-        const unsigned long long segments = (bytes + (4u << 20) - 1) >> 22;
-        atomicAdd(&a->runs, sign), atomicAdd(&a->run_bytes, sign * (segments << 22));
+    if (bytes > 56u * (16u << 10)) {
+        const unsigned long long segments = (bytes + (1u << 20) - 1) >> 20;
+        atomicAdd(&a->runs, sign), atomicAdd(&a->run_bytes, sign * (segments << 20));
+        return;
+    }
+    if (bytes > 64u << 10) {
+        const unsigned long long least = (bytes + (16u << 10) - 1) >> 14;
+        unsigned long long pages = 4, step = 1; /* 5, 6, 7, 8, 10, 12, ... */
+        while (pages < least) pages += step, step += pages == 8 * step ? step : 0;
+        atomicAdd(&a->spans, sign), atomicAdd(&a->span_bytes, sign * (pages << 14));
         return;
     }
     const unsigned long long size = granted(bytes);
@@ -78,7 +85,7 @@ static void agrees(const struct account *a) {
     struct mm_usage_statistics u;
     u.struct_bytes = sizeof u;
     ck_assert_int_eq(mm_get_usage(&u), MM_OK);
-    unsigned long long objects = a->runs, bytes = a->run_bytes;
+    unsigned long long objects = a->runs + a->spans, bytes = a->run_bytes + a->span_bytes;
     for (int c = 0; c < CLASSES && a->sizes[c]; c++) {
         unsigned long long live = 0;
         for (size_t i = 0; i < u.class_count; i++)
@@ -87,10 +94,12 @@ static void agrees(const struct account *a) {
         objects += live, bytes += live * a->sizes[c];
     }
     ck_assert_uint_eq(u.runs, a->runs);
+    ck_assert_uint_eq(u.spans, a->spans);
+    ck_assert_uint_eq(u.span_pages * u.page_bytes, a->span_bytes);
     ck_assert_uint_eq(u.run_segments * u.segment_bytes, a->run_bytes);
     ck_assert_uint_eq(u.live_objects, objects);
     ck_assert_uint_eq(u.live_bytes, bytes);
-    ck_assert_uint_eq((u.class_segments + u.run_segments + u.free_segments + u.spare_segments) * u.segment_bytes, u.heap_bytes);
+    ck_assert_uint_eq((u.paged_segments + u.run_segments + u.free_segments + u.spare_segments) * u.segment_bytes, u.heap_bytes);
     ck_assert(u.peak_heap_bytes >= u.heap_bytes);
 }
 
@@ -103,7 +112,7 @@ START_TEST(test_account) {
     CUDA_OK(cudaMemset(held, 0, sizeof *held * THREADS * HELD));
     memset(&host, 0, sizeof host);
     int n = 0;
-    for (unsigned long long size = granted(1); size <= 2u << 20; size = granted(size + 1)) host.sizes[n++] = size;
+    for (unsigned long long size = granted(1); size <= 64u << 10; size = granted(size + 1)) host.sizes[n++] = size;
     CUDA_OK(cudaMemcpy(a, &host, sizeof host, cudaMemcpyHostToDevice));
     for (int round = 0; round < 5; round++) {
         work<<<THREADS / 256, 256>>>(a, held, 12345u + round, round % 2 ? 14 : 4);
@@ -114,7 +123,7 @@ START_TEST(test_account) {
         operations = host.operations;
     }
     ck_assert_msg(operations >= 10000000, "%llu operations only", operations);
-    unsigned long long live = host.runs;
+    unsigned long long live = host.runs + host.spans;
     for (int c = 0; c < CLASSES; c++) live += host.live[c];
     printf("%llu calls of malloc and free, %llu objects live at the end: every class agrees\n", operations, live);
     work<<<THREADS / 256, 256>>>(a, held, 1, 8); /* beside a kernel: near the truth, and no harm */

@@ -3,7 +3,7 @@
 #ifndef MM_TESTS_GPU_WORK_H
 #define MM_TESTS_GPU_WORK_H
 
-#include "runtime/core/heap.h"
+#include "runtime/heap.h"
 
 /* Calls, as programs have them. */
 static __device__ __noinline__ void *heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {

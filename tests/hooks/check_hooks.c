@@ -113,7 +113,7 @@ START_TEST(statistics_and_reset) {
     static const struct {
         const char *setting, *scenario, *argument;
     } cases[] = {{"MMX=1", "statistics", NULL},       {"MM_HEAP_MAX=1G", "reset-all", NULL}, {"MMX=1", "reset-races", NULL},
-                 {"MM_HEAP_SIZE=64M", "reset-fixed", "16"}, {"MM_HEAP_SIZE=64M", "reset-fixed", "0"}};
+                 {"MM_HEAP_SIZE=64M", "reset-fixed", "64"}, {"MM_HEAP_SIZE=64M", "reset-fixed", "0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int way = 0; way < 3; way++) {
             static const char *const programs[] = {"./client", "./client_hook", "./plugin_host"};
@@ -135,64 +135,64 @@ END_TEST
     "using the default\n"
 #define NOT_MS " is not understood; expected milliseconds, 0 to 60000; using 2000\n"
 #define LESS(asked)                                                                                       \
-    "mm: heap on device 0 is 7.4 GiB instead of " asked " (8.0 GiB are free, a part stays so for the driver)\n"
+    "mm: heap on device 0 is 7.3 GiB instead of " asked " (8.0 GiB are free, a part stays so for the driver)\n"
 
 static const struct {
     const char *setting, *segments, *err;
 } sizes[] = {
-    {"MM_HEAP_SIZE=1G", "256\n", ""},
-    {"MM_HEAP_SIZE=1g", "256\n", ""},
-    {"MM_HEAP_SIZE=64M", "16\n", ""},
-    {"MM_HEAP_SIZE=4097K", "2\n", ""},
-    {"MM_HEAP_SIZE=1", "1\n", ""},
-    {"MM_HEAP_SIZE=50%", "1024\n", ""},
-    {"MM_HEAP_SIZE=100%", "1903\n", LESS("8.0 GiB")},
-    {"MM_HEAP_SIZE=99999T", "1903\n", LESS("99999.0 TiB")},
-    {"MM_HEAP_SIZE=99999999999999999999", "1903\n", LESS("16777216.0 TiB")},
-    {"MM_HEAP_SIZE=banana", "4\n", "mm: MM_HEAP_SIZE=banana" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=-1", "4\n", "mm: MM_HEAP_SIZE=-1" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=0", "4\n", "mm: MM_HEAP_SIZE=0" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=0%", "4\n", "mm: MM_HEAP_SIZE=0%" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=150%", "4\n", "mm: MM_HEAP_SIZE=150%" NOT_A_SIZE},
-    {"MM_HEAP_SIZE= 1G", "4\n", "mm: MM_HEAP_SIZE= 1G" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=1G ", "4\n", "mm: MM_HEAP_SIZE=1G " NOT_A_SIZE},
-    {"MM_HEAP_SIZE=1GB", "4\n", "mm: MM_HEAP_SIZE=1GB" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=1.5G", "4\n", "mm: MM_HEAP_SIZE=1.5G" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=G", "4\n", "mm: MM_HEAP_SIZE=G" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=%", "4\n", "mm: MM_HEAP_SIZE=%" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=+1G", "4\n", "mm: MM_HEAP_SIZE=+1G" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=0x10", "4\n", "mm: MM_HEAP_SIZE=0x10" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=1\n2", "4\n", "mm: MM_HEAP_SIZE=1?2" NOT_A_SIZE},
-    {"MM_HEAP_SIZE=", "4\n", "mm: MM_HEAP_SIZE=" NOT_A_SIZE},
-    {"MM_HEAP_MAX=1G", "4\n", ""},
-    {"MM_HEAP_MAX=8M", "2\n", ""},
-    {"MM_HEAP_MAX=1%", "4\n", ""},
-    {"MM_HEAP_MAX=little", "4\n", "mm: MM_HEAP_MAX=little" NOT_A_SIZE},
-    {"MM_GROW_WAIT_MS=0", "4\n", ""},
-    {"MM_GROW_WAIT_MS=60000", "4\n", ""},
-    {"MM_GROW_WAIT_MS=60001", "4\n", "mm: MM_GROW_WAIT_MS=60001" NOT_MS},
-    {"MM_GROW_WAIT_MS=2s", "4\n", "mm: MM_GROW_WAIT_MS=2s" NOT_MS},
-    {"MM_SPACING=128", "4\n", ""},
-    {"MM_SPACING=8", "4\n", "mm: MM_SPACING=8 is not understood; expected bytes, 16, 32, 64 or 128; using 32\n"},
-    {"MM_ON_MISUSE=report", "4\n", ""},
-    {"MM_ON_MISUSE=trap", "4\n", ""},
-    {"MM_ON_MISUSE=ignore", "4\n", ""},
-    {"MM_ON_MISUSE=abort", "4\n", "mm: MM_ON_MISUSE=abort is not understood; expected report, trap or ignore; using report\n"},
-    {"MM_TRIM=idle", "4\n", ""},
-    {"MM_TRIM=demand", "4\n", ""},
-    {"MM_TRIM=off", "4\n", ""},
-    {"MM_TRIM=60", "4\n", ""},
-    {"MM_TRIM=often", "4\n", "mm: MM_TRIM=often is not understood; expected off, demand, idle, or seconds, 1 to 86400; using 10\n"},
-    {"MM_FILL=zero", "4\n", ""},
-    {"MM_FILL=ones", "4\n", "mm: MM_FILL=ones is not understood; expected none, zero or junk; using none\n"},
-    {"MM_VERBOSE=0", "4\n", ""},
-    {"MM_VERBOSE=yes", "4\n", "mm: MM_VERBOSE=yes is not understood; expected 0 or 1; using 0\n"},
-    {"MM_OFF=0", "4\n", ""},
-    {"MM_OFF=1", "4\n", ""}, /* a module that came with mm in it keeps it */
-    {"MM_OFF=2", "4\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
-    {"MM_HEAPSIZE=1G", "4\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
+    {"MM_HEAP_SIZE=1G", "1024\n", ""},
+    {"MM_HEAP_SIZE=1g", "1024\n", ""},
+    {"MM_HEAP_SIZE=64M", "64\n", ""},
+    {"MM_HEAP_SIZE=4097K", "6\n", ""},
+    {"MM_HEAP_SIZE=1", "2\n", ""},
+    {"MM_HEAP_SIZE=50%", "4096\n", ""},
+    {"MM_HEAP_SIZE=100%", "7522\n", LESS("8.0 GiB")},
+    {"MM_HEAP_SIZE=99999T", "7522\n", LESS("99999.0 TiB")},
+    {"MM_HEAP_SIZE=99999999999999999999", "7522\n", LESS("16777216.0 TiB")},
+    {"MM_HEAP_SIZE=banana", "16\n", "mm: MM_HEAP_SIZE=banana" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=-1", "16\n", "mm: MM_HEAP_SIZE=-1" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=0", "16\n", "mm: MM_HEAP_SIZE=0" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=0%", "16\n", "mm: MM_HEAP_SIZE=0%" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=150%", "16\n", "mm: MM_HEAP_SIZE=150%" NOT_A_SIZE},
+    {"MM_HEAP_SIZE= 1G", "16\n", "mm: MM_HEAP_SIZE= 1G" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=1G ", "16\n", "mm: MM_HEAP_SIZE=1G " NOT_A_SIZE},
+    {"MM_HEAP_SIZE=1GB", "16\n", "mm: MM_HEAP_SIZE=1GB" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=1.5G", "16\n", "mm: MM_HEAP_SIZE=1.5G" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=G", "16\n", "mm: MM_HEAP_SIZE=G" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=%", "16\n", "mm: MM_HEAP_SIZE=%" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=+1G", "16\n", "mm: MM_HEAP_SIZE=+1G" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=0x10", "16\n", "mm: MM_HEAP_SIZE=0x10" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=1\n2", "16\n", "mm: MM_HEAP_SIZE=1?2" NOT_A_SIZE},
+    {"MM_HEAP_SIZE=", "16\n", "mm: MM_HEAP_SIZE=" NOT_A_SIZE},
+    {"MM_HEAP_MAX=1G", "16\n", ""},
+    {"MM_HEAP_MAX=8M", "8\n", ""},
+    {"MM_HEAP_MAX=1%", "16\n", ""},
+    {"MM_HEAP_MAX=little", "16\n", "mm: MM_HEAP_MAX=little" NOT_A_SIZE},
+    {"MM_GROW_WAIT_MS=0", "16\n", ""},
+    {"MM_GROW_WAIT_MS=60000", "16\n", ""},
+    {"MM_GROW_WAIT_MS=60001", "16\n", "mm: MM_GROW_WAIT_MS=60001" NOT_MS},
+    {"MM_GROW_WAIT_MS=2s", "16\n", "mm: MM_GROW_WAIT_MS=2s" NOT_MS},
+    {"MM_SPACING=128", "16\n", ""},
+    {"MM_SPACING=8", "16\n", "mm: MM_SPACING=8 is not understood; expected bytes, 16, 32, 64 or 128; using 32\n"},
+    {"MM_ON_MISUSE=report", "16\n", ""},
+    {"MM_ON_MISUSE=trap", "16\n", ""},
+    {"MM_ON_MISUSE=ignore", "16\n", ""},
+    {"MM_ON_MISUSE=abort", "16\n", "mm: MM_ON_MISUSE=abort is not understood; expected report, trap or ignore; using report\n"},
+    {"MM_TRIM=idle", "16\n", ""},
+    {"MM_TRIM=demand", "16\n", ""},
+    {"MM_TRIM=off", "16\n", ""},
+    {"MM_TRIM=60", "16\n", ""},
+    {"MM_TRIM=often", "16\n", "mm: MM_TRIM=often is not understood; expected off, demand, idle, or seconds, 1 to 86400; using 10\n"},
+    {"MM_FILL=zero", "16\n", ""},
+    {"MM_FILL=ones", "16\n", "mm: MM_FILL=ones is not understood; expected none, zero or junk; using none\n"},
+    {"MM_VERBOSE=0", "16\n", ""},
+    {"MM_VERBOSE=yes", "16\n", "mm: MM_VERBOSE=yes is not understood; expected 0 or 1; using 0\n"},
+    {"MM_OFF=0", "16\n", ""},
+    {"MM_OFF=1", "16\n", ""}, /* a module that came with mm in it keeps it */
+    {"MM_OFF=2", "16\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
+    {"MM_HEAPSIZE=1G", "16\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
      "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_VERBOSE\n"},
-    {"MMX=1", "4\n", ""},
+    {"MMX=1", "16\n", ""},
 };
 
 START_TEST(size_variable) {
@@ -203,7 +203,7 @@ END_TEST
 
 START_TEST(verbose) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_VERBOSE=1"), "./client", "v2-legacy", "size");
-    expect(&r, 0, "4\n", NULL);
+    expect(&r, 0, "16\n", NULL);
     const char *start = "mm: heap on device 0: 16.0 MiB mapped, up to 7.8 GiB, of 8.0 GiB reserved; made in ";
     ck_assert_msg(strncmp(r.err, start, strlen(start)) == 0 && strchr(r.err, '\n')[1] == 0, "%s", r.err);
 }
@@ -218,9 +218,9 @@ static const struct {
      "assertion\n"},
     {"6291456", "1", "9000000000", "0\n",
      "mm: heap on device 0 is 0 bytes instead of 8.0 MiB (6.0 MiB are free, a part stays so for the driver)\n"},
-    {"8589934592", "0", "9000000000", "512\n", ""},
-    {"8589934592", "1", "1073741824", "4\n", ""},
-    {"8589934592", "1", "1", "512\n",
+    {"8589934592", "0", "9000000000", "2048\n", ""},
+    {"8589934592", "1", "1073741824", "16\n", ""},
+    {"8589934592", "1", "1", "2048\n",
      "mm: the heap on device 0 has 2.0 GiB and cannot grow (cuMemAddressReserve: CUDA_ERROR_OUT_OF_MEMORY)\n"},
 };
 
@@ -233,12 +233,12 @@ END_TEST
 
 START_TEST(memory_in_small_pieces) {
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000",
-                          "4194304");
-    expect(&r, 0, "4\n", "");
+                          "2097152");
+    expect(&r, 0, "16\n", "");
     r = RUN(SETTINGS(preload_mm, "MM_HEAP_SIZE=6G"), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000",
-            "4194304");
-    expect(&r, 0, "1024\n",
-           "mm: heap on device 0 is 4.0 GiB instead of 6.0 GiB (its memory came in 1024 pieces, and it takes no more)\n");
+            "2097152");
+    expect(&r, 0, "4096\n",
+           "mm: heap on device 0 is 4.0 GiB instead of 6.0 GiB (its memory came in 2048 pieces, and it takes no more)\n");
 }
 END_TEST
 
@@ -254,7 +254,7 @@ START_TEST(forks) {
     r = RUN(NULL, "./client_hook_plain", "plain", "fork");
     expect(&r, 0, "", FORKED);
     r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "fork-first");
-    expect(&r, 0, "4\n", "");
+    expect(&r, 0, "16\n", "");
 }
 END_TEST
 

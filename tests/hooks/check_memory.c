@@ -16,18 +16,18 @@
 
 #define SEGMENTS 64u
 #define USER ((CUdeviceptr)1 << 40)
-#define BITS ((CUdeviceptr)1 << 41)
-#define METADATA ((CUdeviceptr)1 << 43) /* up to blocks */
-#define FIXED 300ull                   /* bytes of it before these */
+#define METADATA ((CUdeviceptr)1 << 43) /* each stretch of it so far from the one before */
+#define FIXED 300ull                    /* bytes of each that are of no segment */
+#define EACH(stretch) (40000ull + (stretch)) /* bytes of each segment */
 #define PAGE (1ull << 21)
 
 static bool there[SEGMENTS], is_open[SEGMENTS]; /* segments */
-static uint64_t bits_there, blocks_there;       /* bytes of slice bits, and of blocks and what lies before them, from the front on */
+static uint64_t metadata_there[MM_STRETCHES];   /* bytes of each stretch, from the front on */
 static uint64_t create_most, creates;           /* a larger cuMemCreate is refused; how many there may still be */
 static uint64_t free_now;                       /* cuMemGetInfo's */
 static bool device_claims, stream_hangs, open_fails;
 static struct mm_host_heap *heap;
-#define FLUSH ((CUfunction)16)
+#define RETIRE ((CUfunction)16)
 #define CLAIM ((CUfunction)32)
 
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags) {
@@ -41,23 +41,22 @@ static CUresult release(CUmemGenericAllocationHandle handle) { return (void)hand
 static CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
     (void)offset, (void)flags;
     ck_assert_uint_eq(handle, bytes);
-    if (at >= BITS) {
-        uint64_t *so_far = at >= METADATA ? &blocks_there : &bits_there;
-        ck_assert_uint_eq(at, (at >= METADATA ? METADATA : BITS) + *so_far);
-        *so_far += bytes;
+    if (at >= METADATA) {
+        const uint64_t stretch = at / METADATA - 1;
+        ck_assert_uint_eq(at, (stretch + 1) * METADATA + metadata_there[stretch]);
+        metadata_there[stretch] += bytes;
         return CUDA_SUCCESS;
     }
     for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; i < end; i++) {
         ck_assert(i < SEGMENTS && !there[i]);
-        ck_assert_uint_ge(bits_there, (i + 1) * MM_SEGMENT_BITMAP_BYTES);
-        ck_assert_uint_ge(blocks_there, FIXED + (i + 1) * sizeof(struct mm_blocks));
+        for (int k = 0; k < MM_STRETCHES; k++) ck_assert_uint_ge(metadata_there[k], FIXED + (i + 1) * EACH((uint64_t)k));
         there[i] = true;
     }
     return CUDA_SUCCESS;
 }
 static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *who, size_t count) {
     (void)who, (void)count;
-    if (at >= BITS) return CUDA_SUCCESS;
+    if (at >= METADATA) return CUDA_SUCCESS;
     if (open_fails) return CUDA_ERROR_UNKNOWN;
     for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; i < end; i++) {
         ck_assert(there[i]);
@@ -66,7 +65,7 @@ static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *
     return CUDA_SUCCESS;
 }
 static CUresult unmap(CUdeviceptr at, size_t bytes) {
-    for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; at < BITS && i < end; i++) {
+    for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; at < METADATA && i < end; i++) {
         ck_assert(there[i]);
         there[i] = is_open[i] = false;
     }
@@ -103,7 +102,7 @@ static void setup(void) {
     d.cuMemGetInfo = info, d.cuCtxPushCurrent = push, d.cuThreadExchangeStreamCaptureMode = exchange, d.cuStreamQuery = query;
     d.cuLaunchKernel = launch, d.cuMemcpyDtoHAsync = copy_back, d.cuGetErrorName = name_of;
     memset(there, 0, sizeof there), memset(is_open, 0, sizeof is_open);
-    bits_there = blocks_there = 0, create_most = UINT64_MAX, creates = UINT64_MAX, free_now = 1ull << 40;
+    memset(metadata_there, 0, sizeof metadata_there), create_most = UINT64_MAX, creates = UINT64_MAX, free_now = 1ull << 40;
     device_claims = true, stream_hangs = open_fails = false;
     error = (struct mm_driver_error){NULL, CUDA_SUCCESS};
     heap = (struct mm_host_heap *)calloc(1, sizeof *heap);
@@ -111,14 +110,13 @@ static void setup(void) {
     heap->kind = MM_HOST_HEAP_MAPPED, heap->ceiling_segments = SEGMENTS;
     heap->layout.tree_leaves = SEGMENTS / 64;
     heap->ref.mailbox = 1ull << 42;
-    heap->trim.flush = FLUSH, heap->trim.claim = CLAIM;
+    heap->trim.retire = RETIRE, heap->trim.claim = CLAIM;
     pthread_mutex_init(&heap->lock, NULL);
     heap->chunks.access.count = 1;
-    heap->chunks.user = USER, heap->chunks.segment_count = SEGMENTS, heap->chunks.page_bytes = PAGE;
-    heap->chunks.metadata[MM_STRETCH_BLOCKS] =
-        (struct mm_host_stretch){.base = METADATA, .bytes = PAGE, .fixed_bytes = FIXED, .segment_bytes = sizeof(struct mm_blocks)};
-    heap->chunks.metadata[MM_STRETCH_BITS] =
-        (struct mm_host_stretch){.base = BITS, .bytes = SEGMENTS * MM_SEGMENT_BITMAP_BYTES, .segment_bytes = MM_SEGMENT_BITMAP_BYTES};
+    heap->chunks.user = USER, heap->chunks.segment_count = SEGMENTS, heap->chunks.page_bytes = PAGE, heap->chunks.unit = 1;
+    for (uint64_t k = 0; k < MM_STRETCHES; k++)
+        heap->chunks.metadata[k] =
+            (struct mm_host_stretch){.base = (k + 1) * METADATA, .bytes = 2 * PAGE, .fixed_bytes = FIXED, .segment_bytes = EACH(k)};
 }
 static void teardown(void) {
     free(heap->shared);
@@ -172,6 +170,23 @@ START_TEST(pieces) { /* halved until they can be had */
 }
 END_TEST
 
+START_TEST(metadata_in_pieces) { /* of what is not of segments; of segments fewer may do, so that the caller decides */
+    struct mm_host_stretch *s = heap->chunks.metadata;
+    s->fixed_bytes = 5 * PAGE, s->bytes = 9 * PAGE;
+    create_most = 2 * PAGE;
+    ck_assert(mm_chunks_try_describe(&d, &heap->chunks, 0, &error));
+    ck_assert_uint_eq(metadata_there[0], 5 * PAGE);
+    ck_assert(s->count == 3 && s->end[0] == 2 * PAGE && s->end[1] == 4 * PAGE && s->end[2] == 5 * PAGE);
+    create_most = PAGE;
+    ck_assert(!mm_chunks_try_describe(&d, &heap->chunks, 2 * PAGE / EACH(0), &error));
+    ck_assert_uint_eq(metadata_there[0], 5 * PAGE);
+    ck_assert(mm_chunks_try_describe(&d, &heap->chunks, PAGE / EACH(0), &error));
+    ck_assert_uint_eq(metadata_there[0], 6 * PAGE);
+    create_most = PAGE / 2;
+    ck_assert(!mm_chunks_try_describe(&d, &heap->chunks, 2 * PAGE / EACH(0), &error));
+}
+END_TEST
+
 START_TEST(spare) {
     struct mm_host_chunks *c = &heap->chunks;
     create_most = 2 * MM_SEGMENT_BYTES;
@@ -212,6 +227,37 @@ START_TEST(alignments) { /* USER is a multiple of all of them */
     got = mm_chunks_find_spare(c, 1, 4);
     ck_assert(got.first == 8 && got.count == 5); /* at 9 */
     c->user -= 3 * MM_SEGMENT_BYTES;
+}
+END_TEST
+
+START_TEST(pages_of_several_segments) { /* of four: chunks begin and end where they do */
+    struct mm_host_chunks *c = &heap->chunks;
+    c->unit = 4, create_most = 8 * MM_SEGMENT_BYTES;
+    grows(1, 1, 0, 4);
+    grows(3, 9, 4, 12);
+    ck_assert_uint_eq(c->count, 3);
+    create_most = 4 * MM_SEGMENT_BYTES - 1; /* less is not tried */
+    grows(1, 4, 0, 0);
+    create_most = UINT64_MAX;
+    const struct mm_host_segments got = mm_chunks_grow(&d, c, 5, 5, 2, &error);
+    ck_assert(got.first == 16 && got.count == 8);
+    free_now = 6 * (MM_SEGMENT_BYTES + 1); /* room for a page, not for two */
+    ck_assert(mm_grower_more(&d, heap, 5, 0, 1).count == 0);
+    const struct mm_host_segments more = mm_grower_more(&d, heap, 1, 0, 1);
+    ck_assert(more.first == 24 && more.count == 4);
+    ck_assert_uint_eq(mapped(), 28);
+    for (unsigned i = 0; i < c->count; i++) ck_assert(c->chunk[i].first % 4 == 0 && c->chunk[i].count % 4 == 0);
+}
+END_TEST
+
+/* A heap grows by an eighth of what it has, if that is more than the least step, and as far as somebody hopes. */
+START_TEST(steps) {
+    uint64_t had = 0;
+    while (had < SEGMENTS / 4) had += mm_grower_more(&d, heap, 1, 0, 1).count;
+    ck_assert_uint_eq(had, MM_HOST_STEP_SEGMENTS_MIN);
+    ck_assert_uint_eq(mm_grower_more(&d, heap, 1, 20, 1).count, 20);
+    heap->chunks.mapped_count = 8 * 24, heap->ceiling_segments = 1000; /* as if there were so many */
+    ck_assert_uint_eq(mm_grower_more(&d, heap, 1, 0, 1).count, 24);
 }
 END_TEST
 
@@ -362,10 +408,10 @@ static void is_fresh(void) {
     for (unsigned i = 0; i < SEGMENTS; i++) ck_assert_msg((leaves[i / 64] >> i % 64 & 1) == there[i], "segment %u", i);
     for (unsigned i = 0; i < heap->layout.tree_leaves; i++) middle |= (uint64_t)(leaves[i] != 0) << i;
     ck_assert(tree[1] == middle && tree[0] == 1);
-    ck_assert(image->free_count == mapped() && image->grow.mapped == mapped() && image->grow.scarce == 0 && image->grow.asked == 0);
+    ck_assert(image->free_count == mapped() && image->grow.mapped == mapped() && image->grow.asked == 0);
     ck_assert(memcmp(&image->ref, &heap->ref, sizeof image->ref) == 0 && image->abi == MM_ABI_VERSION);
     ck_assert_uint_eq(image->grow.reached, mm_chunks_end(&heap->chunks));
-    ck_assert_uint_eq(written_bytes, mm_layout_fresh_bytes(&heap->layout, image->grow.reached));
+    ck_assert_uint_eq(written_bytes, heap->layout.fixed_bytes);
     ck_assert(heap->trim.pending == 0 && heap->grower.is_running && answer() == 0 && heap->shared->mailbox.wanted == 0);
     for (unsigned i = 0; i < heap->chunks.count; i++) ck_assert(!heap->chunks.chunk[i].is_spare);
 }
@@ -373,8 +419,8 @@ static void is_fresh(void) {
 START_TEST(begins_anew) {
     d.cuStreamCreate = stream_create, d.cuStreamDestroy = stream_destroy, d.cuStreamSynchronize = synchronize;
     d.cuMemcpyHtoDAsync = copy_to;
-    ck_assert_int_eq(mm_layout_make(&heap->layout, SEGMENTS, PAGE), 0);
-    heap->ref.heap = METADATA, heap->ref.user_base = USER, heap->ref.hold_shift = 7, heap->ref.classes[3].blocks = 5;
+    ck_assert_int_eq(mm_layout_make(&heap->layout, SEGMENTS, PAGE, 32), 0);
+    heap->ref.heap = METADATA, heap->ref.user_base = USER, heap->ref.spacing_mask = 31, heap->ref.classes[3].slices = 5;
     heap->trim.stream = TRIM_STREAM;
     have(8);
     mm_chunks_unmap(&d, &heap->chunks, 3, &error);
@@ -411,7 +457,7 @@ END_TEST
 START_TEST(unused_goes_back) {
     d.cuStreamSynchronize = synchronize;
     have(8);
-    heap->ref.heap = METADATA, heap->layout.segments = 256, heap->promised_segments = 5, looks = 0;
+    heap->ref.heap = METADATA, heap->layout.owners = 256, heap->promised_segments = 5, looks = 0;
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     in_metadata++; /* a kernel allocates */
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_IN_USE);
@@ -439,10 +485,10 @@ END_TEST
 /* Nothing is loaded for it, and nothing waited for. */
 START_TEST(unused_costs_nothing) {
     have(8);
-    heap->ref.heap = METADATA, heap->layout.segments = 256, looks = 0;
-    heap->trim.flush = NULL;
+    heap->ref.heap = METADATA, heap->layout.owners = 256, looks = 0;
+    heap->trim.retire = NULL;
     for (int i = 0; i < 3; i++) ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
-    heap->trim.flush = FLUSH, stream_hangs = true;
+    heap->trim.retire = RETIRE, stream_hangs = true;
     for (int i = 0; i < 3; i++) ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     ck_assert(looks == 0 && mapped() == 16);
 }
@@ -455,8 +501,11 @@ int main(void) {
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, rows);
     tcase_add_test(c, pieces);
+    tcase_add_test(c, metadata_in_pieces);
     tcase_add_test(c, spare);
     tcase_add_test(c, alignments);
+    tcase_add_test(c, pages_of_several_segments);
+    tcase_add_test(c, steps);
     tcase_add_test(c, devices);
     tcase_add_test(c, answers);
     tcase_add_test(c, closed_stays_closed);

@@ -56,7 +56,7 @@ END_TEST
 
 START_TEST(misuse_of_each_kind) {
     static const char *const texts[] = {
-        "invalid free(%s), a pointer into the middle of an allocation of 112 bytes", "invalid free(%s), a pointer into the middle of an allocation of 8388608 bytes",
+        "invalid free(%s), a pointer into the middle of an allocation of 112 bytes", "invalid free(%s), a pointer into the middle of an allocation of 6291456 bytes",
         "invalid free(%s), a pointer into the middle of an allocation", "invalid free(%s), a pointer that malloc never gave",
         "double free(%s) of 112 bytes", "invalid free(%s), a pointer into memory that is free"};
     char expected[4000] = "";
@@ -87,20 +87,22 @@ static void read_file(const char *path, char *text, size_t size) {
 
 START_TEST(statistics_as_text) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=1", "MM_SPACING=16", "MM_HEAP_SIZE=28M"), "./client", "v2-legacy", "usage", "end");
-    char *lines[16] = {r.err}, *segments = strstr(r.err, "segments of");
+    char *lines[20] = {r.err}, *segments = strstr(r.err, "segments of");
     ck_assert_msg(r.status == 0 && segments, "status %d, \"%s\"", r.status, r.err);
     static const char *const wanted[] = {
         "mm: device 0: memory: 28.0 MiB mapped (28.0 MiB at most), ",
-        "mm: device 0: segments of 4.0 MiB: 4 of size classes, 2 in 1 runs, 1 free (1 in a row at most), 0 spare\n",
-        "mm: device 0: live: 1011 objects, 8460288 bytes granted, asked: not counted; the most there were: not counted\n",
-        "mm: device 0: fragmentation: internal not counted, external 0.0 %; free in segments of size classes: 15.9 MiB\n",
+        "mm: device 0: segments of 1.0 MiB: 1 given away by pages, 6 in 1 runs, 21 free (21 in a row at most), 0 spare\n",
+        "mm: device 0: pages of 16.0 KiB: 7 of size classes, 0 in 0 spans, 57 free\n",
+        "mm: device 0: live: 1011 objects, 6363136 bytes granted, asked: not counted; the most there were: not counted\n",
+        "mm: device 0: fragmentation: internal not counted, external 0.0 %; free in blocks of size classes: 42.0 KiB\n",
         "mm: device 0: grew 0 times; 0 waits for that, 0.000 ms in all; 0 bytes given back\n",
         "mm: device 0: NULL: 0 requests\n",
         "mm: device 0: misuse of free: 1 foreign, 0 not allocated, 0 interior, 0 never handed out, 0 double\n",
-        "mm: device 0:      class         live          granted  segments    blocks     whole\n",
-        "mm: device 0:         64         1000            64000         2       128        ",
-        "mm: device 0:        768           10             7680         2        12        ",
-        "mm: device 0:       runs            1          8388608         2\n",
+        "mm: device 0:      class         live          granted     pages    blocks      free\n",
+        "mm: device 0:         64         1000            64000         5         5         0\n",
+        "mm: device 0:        768           10             7680         2         1         0\n",
+        "mm: device 0:      spans            0                0         0\n",
+        "mm: device 0:       runs            1          6291456       384\n",
     };
     for (size_t i = 1; i < sizeof lines / sizeof *lines && lines[i - 1]; i++) {
         lines[i] = strchr(lines[i - 1], '\n');
@@ -127,8 +129,8 @@ START_TEST(statistics_of_every_end) {
         ck_assert_msg(end && (end[1] == 0) == (i == 0), "%s", json); /* the heap of a context that came after */
         for (char *line = json; *line; line = strchr(line, '\n') + 1)
             ck_assert_msg(strncmp(line, "{\"mm_statistics\":1,\"version\":\"" MM_VERSION "\",\"process\":", 40) == 0, "%s", line);
-        ck_assert_ptr_nonnull(strstr(json, ",\"live_objects\":1011,\"peak_live_objects\":null,\"live_bytes\":8460288,"));
-        ck_assert_ptr_nonnull(strstr(json, "{\"slice_bytes\":768,\"live_objects\":10,\"live_bytes\":7680,\"segments\":2,\"blocks\":12,\"whole_blocks\":"));
+        ck_assert_ptr_nonnull(strstr(json, ",\"live_objects\":1011,\"peak_live_objects\":null,\"live_bytes\":6363136,"));
+        ck_assert_ptr_nonnull(strstr(json, "{\"slice_bytes\":768,\"live_objects\":10,\"live_bytes\":7680,\"pages\":2,\"blocks\":1,\"free_blocks\":0}"));
     }
     struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=csv", "MM_ON_MISUSE=ignore", "MM_SPACING=16", "MM_STATS_FILE=usage.csv"), "./client", "v2-legacy", "usage", "reset");
     expect(&r, 0, NULL, "");
@@ -187,7 +189,7 @@ static void expect_checked(const char *what, const char *const *settings, int st
 START_TEST(checked_runs) {
     expect_checked("nothing", CHECKED("MM_CHECK_EXITCODE=9"), 0, CLEAN);
     expect_checked("leaks", CHECKED("MM_CHECK_EXITCODE=9"), 9,
-                   "mm: device 0: leak: 1 objects in segments of their own, 6291456 bytes, allocated by kernel _ZN5other4makeEPPv\n"
+                   "mm: device 0: leak: 1 objects in pages of their own, 6291456 bytes, allocated by kernel _ZN5other4makeEPPv\n"
                    "mm: device 0: leak: 5 objects of size class 768, 3500 bytes, allocated by kernel make\n"
                    "mm: device 0: leak: 10 objects of size class 64, 640 bytes, allocated by kernel make\n"
                    "mm: device 0: leak: 3 objects of size class 64, 180 bytes, allocated by kernel _ZN5other4makeEPPv\n"
@@ -247,7 +249,7 @@ END_TEST
 START_TEST(statistics_of_checked_runs) {
     struct result r = RUN(CHECKED("MM_STATS=json"), "./client", "v2-legacy", "checked", "leaks");
     ck_assert_msg(strstr(r.err, "\"live_objects\":19,") && strstr(r.err, ",\"asked_bytes\":6295776,") && strstr(r.err, ",\"misuse_overrun\":0,"), "%s", r.err);
-    ck_assert(strstr(r.err, "\"internal_fragmentation\":0.2") != NULL);
+    ck_assert(strstr(r.err, "\"internal_fragmentation\":0.14") != NULL);
 }
 END_TEST
 
@@ -308,17 +310,17 @@ START_TEST(heap_map) {
     expect(&r, 0, NULL, "");
     read_file("map.svg", svg, sizeof svg);
     ck_assert(strncmp(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\"", 39) == 0 && strcmp(svg + strlen(svg) - 7, "</svg>\n") == 0);
-    static const char *const legend[] = {">64 bytes: 2 segments, 1000 live<", ">768 bytes: 2 segments, 10 live<", ">runs (large objects): 2 segments, 1 live<",
-                                         ">free: 1 segments<"};
+    static const char *const legend[] = {">64 bytes: 1 segments, 1000 live<", ">768 bytes: 0 segments, 10 live<", ">runs (1 MiB and more): 6 segments, 1 live<",
+                                         ">free: 21 segments<"};
     for (size_t i = 0; i < sizeof legend / sizeof *legend; i++) ck_assert_msg(strstr(svg, legend[i]) != NULL, "no %s", legend[i]);
-    ck_assert_ptr_null(strstr(svg, "bytes: 0 segments"));
+    ck_assert_ptr_null(strstr(svg, ": 0 segments, 0 live"));
     r = RUN(SETTINGS(preload_mm, "MM_HEAP_MAP=map-%d-%l.svg", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "usage", "reset"); /* two launches */
     expect(&r, 0, NULL, "");
     for (int launch = 1; launch <= 2; launch++) {
         char path[40], title[40];
         snprintf(path, sizeof path, "map-0-%d.svg", launch), snprintf(title, sizeof title, ", after launch %d<", launch);
         read_file(path, svg, sizeof svg);
-        ck_assert_msg(strstr(svg, title) && strstr(svg, ">free: 4 segments<"), "%s", path);
+        ck_assert_msg(strstr(svg, title) && strstr(svg, ">free: 16 segments<"), "%s", path);
     }
     ck_assert(access("map-0-3.svg", F_OK) != 0 && access("map-0-0.svg", F_OK) != 0);
     r = RUN(SETTINGS(preload_mm, "MM_HEAP_MAP=/nonexistent/map.svg", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "usage", "end");

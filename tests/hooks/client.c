@@ -122,16 +122,17 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
     const unsigned long long *tree = (const unsigned long long *)h->ref.free_tree;
     unsigned long long count = 0;
     for (unsigned long long i = 0; i < h->tree_leaves; i++)
-        count += (unsigned long long)__builtin_popcountll(tree[1 + h->ref.tree_mids + i]);
+        count += (unsigned long long)__builtin_popcountll(tree[h->ref.tree_roots + h->ref.tree_mids + i]);
     /* what is behind the image was zeroed (fresh memory of the stand-in holds rubbish) */
     struct mm_layout l;
-    CHECK(mm_layout_make(&l, h->segment_count, 256) == 0);
+    CHECK(mm_layout_make(&l, h->segment_count, 256, ref->spacing_mask + 1) == 0);
     const char *base = (const char *)ref->heap;
-    for (unsigned long long i = l.image_bytes; i < mm_layout_fresh_bytes(&l, h->grow.reached); i++)
-        CHECK(base[i] == 0);
-    if (count) { /* first and last word of the slice bits, and the ends of the user memory, are mapped */
-        volatile char *bits = (char *)ref->bits, *user = (char *)ref->user_base;
-        bits[0] = bits[count * MM_SEGMENT_BITMAP_BYTES - 1] = 1;
+    for (unsigned long long i = l.image_bytes; i < l.fixed_bytes; i++) CHECK(base[i] == 0);
+    if (count) { /* first and last byte of words, indexes and table, and the ends of the user memory, are mapped */
+        volatile char *words = (char *)ref->words, *indexes = (char *)ref->indexes, *table = (char *)ref->table, *user = (char *)ref->user_base;
+        words[0] = words[count * l.words_each - 1] = 1;
+        indexes[0] = indexes[count * l.indexes_each - 1] = 1;
+        table[0] = table[l.table_fixed + count * l.table_each - 1] = 1;
         user[0] = user[count * MM_SEGMENT_BYTES - 1] = 1;
     }
     return count;

@@ -2,7 +2,7 @@
 /* Scenarios of contexts that are not simply made and destroyed. */
 #include "client.h"
 
-#include "runtime/core/heap.h"
+#include "runtime/heap.h"
 
 #define MIB (1ull << 20)
 
@@ -33,7 +33,7 @@ static void green(int argc, char **argv) {
     OK(client_launch(k, NULL));
     CHECK(standin->launches_with_variable == 2 && standin->launches_without_heap == 0);
     const unsigned long long heap = standin->last_ref.heap;
-    CHECK(client_heap_segments(&standin->last_ref) == 8);
+    CHECK(client_heap_segments(&standin->last_ref) == 32);
     OK(cu.cuCtxSetCurrent(primary));
     OK(client_launch(f, NULL));
     CHECK(standin->last_ref.heap == heap);

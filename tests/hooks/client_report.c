@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "include/mm.h"
-#include "runtime/core/closed.h"
+#include "runtime/checked/closed.h"
 
 /* By mmhook.o where that is in the program, else from libmm.so.1, if it was preloaded. */
 extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
@@ -69,8 +69,9 @@ static void kinds(int argc, char **argv) {
     (void)argc, (void)argv;
     begin();
     char *p = (char *)mm_heap_malloc(&ref, 100), *q = (char *)mm_heap_malloc(&ref, 100), *run = (char *)mm_heap_malloc(&ref, 6 << 20);
-    CHECK(p && q > p && run);
-    char *const bad[] = {p + 16, run + 16, run + MM_SEGMENT_BYTES, q + (q - p), p, run};
+    CHECK(p && q && run);
+    char *const beyond = q - (q - (char *)ref.user_base) % MM_PAGE_BYTES + MM_PAGE_BYTES / 112 * 112; /* the last slice of its block */
+    char *const bad[] = {p + 16, run + 16, run + MM_SEGMENT_BYTES, beyond, p, run};
     mm_heap_free(&ref, p), mm_heap_free(&ref, run);
     CHECK((run = (char *)mm_heap_malloc(&ref, 6 << 20)) == bad[5]);
     for (int i = 0; i < 6; i++) {
@@ -117,19 +118,23 @@ static void usage_of_program(int argc, char **argv) {
     u.struct_bytes = sizeof u - 1;
     CHECK(get(&u) == MM_ERROR_ARGUMENT && get(NULL) == MM_ERROR_ARGUMENT);
     u.struct_bytes = sizeof u;
-    CHECK(get(&u) == MM_OK && u.live_objects == 0 && u.class_count == 0 && u.free_segments == 4 && u.heap_bytes == 16 << 20);
+    CHECK(get(&u) == MM_OK && u.live_objects == 0 && u.class_count == 0 && u.free_segments == 16 && u.heap_bytes == 16 << 20);
     CHECK(u.internal_fragmentation < 0 && u.external_fragmentation == 0);
-    char *p = (char *)mm_heap_malloc(&ref, 6 << 20), *q = (char *)mm_heap_malloc(&ref, 700);
+    char *p = (char *)mm_heap_malloc(&ref, 6 << 20), *q = (char *)mm_heap_malloc(&ref, 700), *span = (char *)mm_heap_malloc(&ref, 200000);
+    CHECK(span && get(&u) == MM_OK && u.spans == 1 && u.span_pages == 13 && u.live_objects == 3 && u.live_bytes == 6291456 + 768 + 13 * 16384);
+    mm_heap_free(&ref, span);
     for (int i = 0; i < 999; i++) CHECK(mm_heap_malloc(&ref, 700));
     CHECK(p && q && get(&u) == MM_OK);
-    CHECK(u.struct_bytes == sizeof u && u.live_objects == 1001 && u.live_bytes == 8388608 + 768000 && u.asked_bytes == MM_NOT_COUNTED);
-    CHECK(u.runs == 1 && u.run_segments == 2 && u.class_segments == u.classes[0].segments);
-    CHECK((u.class_segments + u.run_segments + u.free_segments + u.spare_segments) * MM_SEGMENT_BYTES == u.heap_bytes);
+    CHECK(u.struct_bytes == sizeof u && u.live_objects == 1001 && u.live_bytes == 6291456 + 768000 && u.asked_bytes == MM_NOT_COUNTED);
+    CHECK(u.runs == 1 && u.run_segments == 6 && u.spans == 0 && u.class_pages == u.classes[0].pages);
+    CHECK(u.free_pages + u.class_pages == u.paged_segments * MM_SEGMENT_PAGES);
+    CHECK((u.paged_segments + u.run_segments + u.free_segments + u.spare_segments) * MM_SEGMENT_BYTES == u.heap_bytes);
     CHECK(u.class_count == 1 && u.classes[0].slice_bytes == 768 && u.classes[0].live_objects == 1000 && u.classes[0].live_bytes == 768000);
-    CHECK(u.segment_bytes == MM_SEGMENT_BYTES && u.held_bytes == u.class_segments * MM_SEGMENT_BYTES - 768000 && u.classes[0].blocks == 6 * u.class_segments && u.wait_count == 0);
+    CHECK(u.segment_bytes == MM_SEGMENT_BYTES && u.page_bytes == MM_PAGE_BYTES && u.held_bytes == u.class_pages * MM_PAGE_BYTES - 768000);
+    CHECK(u.classes[0].blocks * 2 == u.class_pages && u.wait_count == 0);
     CHECK(mm_heap_malloc(&ref, 200 << 20)); /* for which it grows, and the caller waits */
     mm_heap_free(&ref, q), mm_heap_free(&ref, p);
-    CHECK(get(&u) == MM_OK && u.live_objects == 1000 && u.classes[0].live_objects == 999 && u.runs == 1 && u.run_segments == 50);
+    CHECK(get(&u) == MM_OK && u.live_objects == 1000 && u.classes[0].live_objects == 999 && u.runs == 1 && u.run_segments == 200);
     CHECK(u.growth_count >= 1 && u.wait_count >= 1 && u.waited_ns > 1000 && u.waited_ns < 2000000000 && u.heap_bytes > 16 << 20);
     CHECK(u.peak_heap_bytes == u.heap_bytes && u.external_fragmentation >= 0 && u.external_fragmentation < 1);
 }

@@ -320,7 +320,7 @@ static void limit(int argc, char **argv) {
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 3ull << 30);
     OK(client_launch(client_function("mm"), NULL));
-    CHECK(client_heap_segments(&standin->last_ref) == 768);
+    CHECK(client_heap_segments(&standin->last_ref) == 3072);
     for (int refuses = 0; refuses <= 1; refuses++) { /* our heap decides, whatever a driver answers late */
         standin->late_limit = refuses;
         unsigned long long mapped = standin->free_bytes;

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "runtime/core/heap.h"
+#include "runtime/heap.h"
 
 struct mm_heap_ref work_ref;
 

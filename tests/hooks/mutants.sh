@@ -72,11 +72,11 @@ first_failing() {
     scenario 3 MM_ON_MISUSE=ignore misuse 300 || { echo "misuse ignored"; return; }
     ordered 'invalid * invalid 41 reset invalid released ' MM_NVCC=x v2-legacy misuse-context-ends || { echo misuse-context-ends; return; }
     ordered 'invalid later ' MM_NVCC=x v2-legacy misuse-idle || { echo misuse-idle; return; }
-    with=' bytes, by' scenario 3 MM_NVCC=x misuse-kinds || { echo misuse-kinds; return; }
+    with=' bytes, by' scenario 3 MM_SPACING=16 misuse-kinds || { echo misuse-kinds; return; }
     (cd "$build/tests/hooks" && timeout 300 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_report; return; }
     scenario '*' MM_HEAP_MAX=1G reset-all || { echo reset-all; return; }
     scenario 0 MM_NVCC=x reset-races || { echo reset-races; return; }
-    scenario 0 MM_HEAP_SIZE=64M reset-fixed 16 || { echo reset-fixed; return; }
+    scenario 0 MM_HEAP_SIZE=64M reset-fixed 64 || { echo reset-fixed; return; }
     for name in held metadata others green green-last detach; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
@@ -96,6 +96,7 @@ first_failing() {
     scenario 0 MM_TRIM=idle idle || { echo idle; return; }
     scenario 0 MM_TRIM=1 decay || { echo decay; return; }
     scenario 0 MM_TRIM=off kept || { echo kept; return; }
+    scenario 0 MM_HEAP_SIZE=50% size || { echo size; return; }
     scenario 0 MM_NVCC=x limit || { echo limit; return; }
     for k in 1 2 3 4 5 6 7 8 9 10 11 12; do
         scenario '[01]' MM_NVCC=x fault-grow grow "$k" 2 || { echo "fault $k"; return; }

@@ -46,7 +46,7 @@ struct standin {
     long launches_with_variable, launches_without_heap;
     struct mm_heap_ref last_ref;
     long own_modules; /* of libmm.so that were loaded */
-    long flushes, claims, notes; /* kernels of libmm.so that ran */
+    long retires, claims, notes; /* kernels of libmm.so that ran */
     void *last_note_stream, *last_asked; /* of which it was asked whether it captures */
     unsigned long long grids, last_grid; /* launches are numbered, with those; the last one of the program's */
     int launch_code; /* what launches answer */

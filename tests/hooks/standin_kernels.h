@@ -3,6 +3,6 @@
 #define MM_STANDIN_KERNELS_H
 #include "runtime/core/layout.h"
 /* Thread i of the kernels of that name. */
-void standin_kernel_flush(const struct mm_heap_ref *ref, unsigned i);
+void standin_kernel_retire(const struct mm_heap_ref *ref, unsigned i, unsigned parts);
 void standin_kernel_claim(const struct mm_heap_ref *ref, unsigned i, struct mm_wanted_chunk *chunks, unsigned n);
 #endif

@@ -212,7 +212,7 @@ static CUresult run_ours(const struct object *f, struct object *stream, unsigned
         stream->pending++;
         return CUDA_SUCCESS; /* and never done: the test says so by keeping the device full */
     }
-    const bool is_flush = strstr(f->name, "flush") != NULL;
+    const bool is_retire = strstr(f->name, "retire") != NULL;
     pthread_mutex_lock(&lock);
     const unsigned long long grid = ++state.grids;
     pthread_mutex_unlock(&lock);
@@ -222,10 +222,10 @@ static CUresult run_ours(const struct object *f, struct object *stream, unsigned
         **(uint64_t **)params[0] = grid + 1;
         return CUDA_SUCCESS;
     }
-    if (is_flush) state.flushes++;
+    if (is_retire) state.retires++;
     else state.claims++;
     for (unsigned i = 0; i < threads; i++) {
-        if (is_flush) standin_kernel_flush(&f->owner->variable, i);
+        if (is_retire) standin_kernel_retire(&f->owner->variable, i, *(unsigned *)params[0]);
         else standin_kernel_claim(&f->owner->variable, i, *(struct mm_wanted_chunk **)params[0], *(unsigned *)params[1]);
     }
     return CUDA_SUCCESS;

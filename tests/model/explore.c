@@ -15,6 +15,7 @@
 #define UNDO_MAX (1u << 20)
 #define UNDO_STEP 4096 /* most words written in one step */
 #define NOTES_MAX 4
+#define RUBBISH 0x5a5a5a5a5a5a5a5aull
 #define SEEN_SHIFT_MAX 26
 
 /* Saves the callee's registers on the stack, stores its pointer to *save and goes on at `to`. */
@@ -42,6 +43,11 @@ struct thread {
     uint32_t waits;  /* times it did since one that was not itself waiting changed something */
     uint32_t nudges; /* times it was woken because all slept */
     uint32_t owed;   /* with fair waits: threads that must get on before it does */
+    uint32_t calls;  /* ends of calls it has come to (model_progress) */
+    uint32_t meets;  /* the lanes of its warp, itself among them, that it waits for; 0: none */
+    uint32_t is_met; /* they have come; it goes on before anybody else */
+    const void *place; /* it waits to know who is here, at that place of the code */
+    uint64_t brings, met[MODEL_THREADS]; /* for the other lanes; what each of them has brought */
 };
 struct frame {
     uint32_t todo, last, preempted, ran, notes, stack_bytes, log_mark, arena_mark;
@@ -65,7 +71,7 @@ static uint32_t arena_used;
 #define ARENA_BYTES (256u << 20)
 static uint64_t memory_hash, *seen, seen_count, steps, executions, deepest;
 static uint32_t seen_shift;
-uint32_t model_homes[MODEL_THREADS];
+uint32_t model_homes[MODEL_THREADS], model_lanes[MODEL_THREADS];
 
 static uint64_t mix(uint64_t a, uint64_t b) {
     const __uint128_t m = (__uint128_t)(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xd1342543de82ef95ull);
@@ -77,9 +83,12 @@ static uint64_t word_hash(const void *p, uint64_t v) {
 
 static void put(void *p, uint32_t bits, uint64_t v) {
     if (bits == 64) *(uint64_t *)p = v;
-    else *(uint32_t *)p = (uint32_t)v;
+    else if (bits == 32) *(uint32_t *)p = (uint32_t)v;
+    else *(uint8_t *)p = (uint8_t)v;
 }
-static uint64_t get(const void *p, uint32_t bits) { return bits == 64 ? *(const uint64_t *)p : *(const uint32_t *)p; }
+static uint64_t get(const void *p, uint32_t bits) {
+    return bits == 64 ? *(const uint64_t *)p : bits == 32 ? *(const uint32_t *)p : *(const uint8_t *)p;
+}
 /* Something has changed. What a waiting thread writes (its next attempt) does not count as progress to those who wait
  * as well: else two of them could wake each other for ever while a third, for whom they wait, gets no turn. */
 static void wake(int progress) {
@@ -115,11 +124,14 @@ uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, ui
     case MODEL_fetch_and: write_logged(p, bits, before & v); break;
     case MODEL_exchange_n: write_logged(p, bits, v); break;
     case MODEL_CAS: if (before == expected) write_logged(p, bits, v); break;
+    case MODEL_MAX: if (before < v) write_logged(p, bits, v); break;
     }
     if (step) frames[depth].op = (struct op){kind, bits, p, v, expected, before};
     return before;
 }
-/* Thread t has come to the end of a call, or gives way itself. */
+static int waits_for_lanes(uint32_t t) { return threads[t].meets != 0 && !threads[t].is_met; }
+static int is_lane_of(uint32_t t, uint32_t u) { return t - model_lanes[t] == u - model_lanes[u]; }
+/* Thread t has come to the end of a call, or gives way itself, or waits for a lane of its warp that does. */
 static void has_got_on(uint32_t t) {
     for (uint32_t u = 0; u < thread_count; u++) threads[u].owed &= ~(1u << t);
 }
@@ -130,11 +142,13 @@ void model_wait(void) {
     has_got_on(current);
     if (!scenario->fair_waits) return;
     for (uint32_t t = 0; t < thread_count; t++)
-        if (t != current && !threads[t].done) threads[current].owed |= 1u << t;
+        if (is_lane_of(t, current) && waits_for_lanes(t)) has_got_on(t);
+        else if (!is_lane_of(t, current) && !threads[t].done) threads[current].owed |= 1u << t;
 }
 void model_progress(void) {
     if (current == MODEL_THREADS) return;
     threads[current].waiting = threads[current].waits = threads[current].nudges = 0;
+    threads[current].calls++;
     has_got_on(current);
     wake(1);
 }
@@ -147,11 +161,73 @@ void model_note(const char *text, uint64_t value) {
     f->note[f->notes++].value = value;
 }
 
+/* ---- Warps ---------------------------------------------------------------------------------- */
+
+static uint32_t warp_lanes(uint32_t first) {
+    uint32_t n = 1;
+    while (first + n < MODEL_THREADS && model_lanes[first + n] == n && scenario->thread[first + n]) n++;
+    return n;
+}
+/* A lane of the warp that begins with thread `first` has come to a warp operation, or to its end: who can go on? */
+static void meet(uint32_t first) {
+    struct thread *lane = threads + first;
+    const uint32_t n = warp_lanes(first);
+    uint32_t fewest = ~0u, here = 0;
+    int all_wait = 1;
+    for (uint32_t u = 0; u < n; u++) {
+        uint32_t come = 0;
+        for (uint32_t v = 0; v < n; v++)
+            if (lane[v].meets == lane[u].meets && !lane[v].place && !lane[v].is_met) come |= 1u << v;
+        for (uint32_t v = 0; v < n && lane[u].meets != 0 && (come & lane[u].meets) == lane[u].meets; v++)
+            if (lane[u].meets >> v & 1) {
+                lane[v].is_met = 1;
+                for (uint32_t w = 0; w < n; w++) lane[v].met[w] = lane[v].meets >> w & 1 ? lane[w].brings : RUBBISH;
+            }
+    }
+    for (uint32_t u = 0; u < n; u++) all_wait &= lane[u].done || (lane[u].meets != 0 && !lane[u].is_met);
+    for (uint32_t u = 0; u < n && all_wait; u++)
+        if (lane[u].place && lane[u].calls < fewest) fewest = lane[u].calls, here = u;
+    for (uint32_t u = 0; u < n && fewest != ~0u; u++) {
+        if (lane[u].place != lane[here].place || lane[u].calls != fewest || u == here) continue;
+        lane[u].is_met = 1;
+        lane[here].met[0] |= 1u << u;
+    }
+    if (fewest == ~0u) return;
+    lane[here].is_met = 1;
+    lane[here].met[0] |= 1u << here;
+    for (uint32_t u = 0; u < n; u++) lane[u].met[0] = lane[u].is_met ? lane[here].met[0] : 0;
+}
+uint32_t model_lane(void) { return current < MODEL_THREADS ? model_lanes[current] : 0; }
+void model_meet(uint32_t group, uint64_t brings, const void *place, uint64_t met[MODEL_THREADS]) {
+    const uint32_t lane = model_lane();
+    if (!place) model_require(group >> lane & 1, "lane %u is not in the group %#x that it calls with", lane, group);
+    for (uint32_t i = 0; i < MODEL_THREADS; i++) met[i] = RUBBISH;
+    if (current == MODEL_THREADS || group == 1u << lane || warp_lanes(current - lane) == 1) {
+        met[place ? 0 : lane] = place ? 1u << lane : brings;
+        return;
+    }
+    struct thread *t = &threads[current];
+    t->meets = group, t->place = place, t->brings = brings;
+    meet(current - lane);
+    for (uint32_t u = 0; u < thread_count && !t->is_met; u++)
+        if (is_lane_of(u, current) && threads[u].owed) has_got_on(current);
+    if (!t->is_met) yield();
+    memcpy(met, t->met, sizeof t->met);
+    memset(t->met, 0, sizeof t->met);
+    t->meets = t->is_met = 0, t->place = NULL, t->brings = 0;
+}
+__attribute__((noinline)) uint32_t model_here(void) {
+    uint64_t met[MODEL_THREADS];
+    model_meet(~0u, 0, __builtin_return_address(0), met);
+    return (uint32_t)met[0];
+}
+
 static void print_schedule(void) {
-    static const char *const kinds[] = {"load", "store", "add", "or", "and", "cas"};
+    static const char *const kinds[] = {"load", "store", "add", "or", "and", "xchg", "cas", "max"};
     for (uint32_t d = 0; d <= depth; d++) {
         const struct frame *f = &frames[d];
         char name[64] = "start";
+        if (!f->op.p && f->notes == 0 && d > 0) continue; /* from a warp operation to the next step */
         if (f->op.p) model_name_address(f->op.p, name, sizeof name);
         if (f->op.p)
             fprintf(stderr, "  %s%c %-5s %-22s", d && frames[d - 1].ran == f->ran ? " " : "*", (char)('A' + f->ran),
@@ -180,6 +256,7 @@ static void thread_body(void) {
     scenario->thread[current]();
     threads[current].done = 1;
     has_got_on(current);
+    meet(current - model_lanes[current]);
     yield();
     abort();
 }
@@ -210,12 +287,16 @@ static void undo_to(struct frame *f) {
     arena_used = f->arena_mark;
 }
 
-static int awake_now(uint32_t t) { return threads[t].spin < MODEL_SPIN && threads[t].waits < MODEL_WAITS && !threads[t].owed; }
+static int awake_now(uint32_t t) { return !waits_for_lanes(t) && threads[t].spin < MODEL_SPIN && threads[t].waits < MODEL_WAITS && !threads[t].owed; }
 static uint64_t state_hash(void) {
     uint64_t h = memory_hash;
     for (uint32_t t = 0; t < thread_count; t++) {
         h = mix(h, threads[t].done + 2 * (uint32_t)awake_now(t) + 4 * threads[t].waiting + 8 * t + 64 * threads[t].owed + 17);
         if (threads[t].done) continue;
+        if (threads[t].meets != 0) { /* what it brings, and where, its stack tells */
+            h = mix(h, 2 * threads[t].calls + threads[t].is_met);
+            for (uint32_t u = 0; u < MODEL_THREADS; u++) h = mix(h, threads[t].met[u]);
+        }
         const uint64_t *end = (const uint64_t *)(stacks[t] + STACK_BYTES);
         for (const uint64_t *w = threads[t].sp; w < end; w++) h = mix(h + 1, *w);
     }
@@ -256,14 +337,18 @@ static int seen_add(uint64_t h, uint32_t preempted, uint32_t t, uint32_t bound) 
 
 static uint32_t enabled(void) {
     uint32_t running = 0, awake = 0;
+    int is_any = 0;
     for (uint32_t t = 0; t < thread_count; t++) {
         if (threads[t].done) continue;
-        running |= 1u << t;
+        if (threads[t].is_met) return 1u << t;
+        is_any = 1;
+        if (!waits_for_lanes(t)) running |= 1u << t;
         if (awake_now(t)) awake |= 1u << t;
     }
-    if (!running || awake) return awake;
+    if (!is_any || awake) return awake;
+    model_require(running, "stuck: a lane waits for one of its warp that does not come");
     for (uint32_t t = 0; t < thread_count; t++) {
-        if (threads[t].done) continue;
+        if (!(running >> t & 1)) continue;
         model_require(++threads[t].nudges < MODEL_NUDGES, "stuck: everybody waits");
         threads[t].waits = MODEL_WAITS - 1;
         threads[t].spin = threads[t].owed = 0;
@@ -303,9 +388,11 @@ static void run_fairly(uint32_t quantum) {
     const uint32_t from = depth;
     uint32_t own[MODEL_THREADS] = {0};
     for (uint32_t t = 0, skipped = 0; !all_done(); t = (t + 1) % thread_count) {
-        if (!threads[t].done && threads[t].owed && skipped++ < thread_count) continue; /* fair waits */
+        if (!threads[t].done && (threads[t].owed || waits_for_lanes(t)) && skipped++ < thread_count) continue; /* fair waits */
+        model_require(threads[t].done || !waits_for_lanes(t) || skipped < 2 * thread_count, "a lane waits for one of its warp that does not come");
+        if (waits_for_lanes(t)) continue;
         skipped = 0;
-        for (uint32_t i = 0; i < quantum && !threads[t].done && !(threads[t].owed && i > 0); i++) {
+        for (uint32_t i = 0; i < quantum && !threads[t].done && !(threads[t].owed && i > 0) && !waits_for_lanes(t); i++) {
             model_require(++own[t] <= MODEL_FAIR_STEPS && !deep(), "%c does not come to an end by turns of %u steps",
                           (char)('A' + t), quantum);
             step(t);
@@ -363,13 +450,14 @@ static const char *explore(uint32_t bound, double seconds) {
         const uint32_t t = go_on ? f->last : (uint32_t)__builtin_ctz(f->todo);
         f->todo &= ~(1u << t);
         uint32_t preempted = f->preempted;
-        if (f->last < MODEL_THREADS && t != f->last && !threads[f->last].done && awake_now(f->last))
+        const uint32_t last = threads[t].is_met ? f->last : t; /* from a warp operation on: as if it had been done together with that */
+        if (last == t && f->last < MODEL_THREADS && t != f->last && !threads[f->last].done && awake_now(f->last))
             preempted++;
         if (bound && preempted > bound) continue;
         if (deep()) { end = "TOO DEEP"; break; }
         step(t);
         const uint64_t h = state_hash();
-        if (!seen_add(h, preempted, t, bound)) { undo_to(f); continue; }
+        if (!seen_add(h, preempted, last, bound)) { undo_to(f); continue; }
         if (all_done()) {
             executions++;
             scenario->check();
@@ -379,7 +467,7 @@ static const char *explore(uint32_t bound, double seconds) {
         depth++;
         if (depth > deepest) deepest = depth;
         frames[depth].todo = enabled();
-        frames[depth].last = t;
+        frames[depth].last = last;
         frames[depth].preempted = preempted;
         frames[depth].ran = MODEL_THREADS;
         if (h % MODEL_FAIR_EVERY == 0) run_fairly(1 + (uint32_t)(h / MODEL_FAIR_EVERY % 12));
@@ -402,14 +490,17 @@ static int chosen(const char *name, const char *only) {
 int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count) {
     const char *only = argc > 1 ? argv[1] : "";
     const double seconds = argc > 2 ? atof(argv[2]) : 60;
-    const int bound = argc > 3 ? atoi(argv[3]) : -1;
+    const char *asked = argc > 3 ? argv[3] : "";
+    const uint32_t most = (uint32_t)abs(atoi(asked));
     int incomplete = 0;
     arena = malloc(ARENA_BYTES);
     for (uint32_t i = 0; i < count; i++) {
         if (!chosen(all[i].name, only)) continue;
         scenario = &all[i];
-        if (bound < 0) explore(1, seconds); /* few preemptions first: short schedules to read */
-        incomplete |= strcmp(explore(bound < 0 ? scenario->preemptions : (uint32_t)bound, seconds), "complete") != 0;
+        uint32_t bound = scenario->preemptions;
+        if (!*asked) explore(1, seconds); /* few preemptions first: short schedules to read */
+        else if (*asked != '-' || bound == 0 || bound > most) bound = most;
+        incomplete |= strcmp(explore(bound, seconds), "complete") != 0;
     }
     return incomplete ? 2 : 0;
 }

@@ -10,6 +10,9 @@
  * sleep, they go once more round their loops, MODEL_NUDGES times; then they are stuck, and that is an error.
  * With fair waits, a thread that gives way goes on only when each of the others has come to the end of a call, or gives way
  * itself: all that others have in hand for the moment has come to light. That is what NULL counts on (shortage.h).
+ * A thread is a warp of its own, or a lane of one (model_lanes). The lanes of a warp go on one by one, in any order, as other threads do; a warp
+ * operation waits for all lanes of its mask, and mm_warp_here answers, once no lane of the warp can go on, those that stand at the same
+ * place of the code and have come to the fewest ends of calls. That a lane goes on from there is no step: nobody runs in between.
  * From one state in MODEL_FAIR_EVERY all threads also go on by turns, without sleep, to their ends: each must get there
  * within MODEL_FAIR_STEPS steps of its own.
  */
@@ -20,8 +23,8 @@
 
 #include "runtime/port.h"
 
-#define MODEL_THREADS 4
-#define MODEL_SPIN 100
+#define MODEL_THREADS MODEL_LANES
+#define MODEL_SPIN 1000
 #define MODEL_WAITS 4
 #define MODEL_NUDGES 8
 #define MODEL_FAIR_EVERY 256
@@ -51,8 +54,11 @@ void model_progress(void);
 /* The running thread's index, and what mm_home tells each thread. */
 uint32_t model_self(void);
 extern uint32_t model_homes[MODEL_THREADS];
+/* Set-up only: which lane of its warp a thread is; the lanes of a warp come one after the other. All 0: warps of one lane. */
+extern uint32_t model_lanes[MODEL_THREADS];
 
-/* Explores the scenarios whose name contains `only` (NULL: all). Exits 1 at the first violation. */
+/* Explores scenarios: [part of a name [seconds [preemptions]]]. Preemptions: so many (0: all schedules); behind a -: as the scenario says, and so many at
+ * most. Exits 1 at the first violation. */
 int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t count);
 /* Whether no other thread looks at *p or changes it meanwhile (or all only add to it), so that this operation on it is no step
  * of its own; the scenario's file provides it. */

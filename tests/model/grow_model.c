@@ -2,22 +2,21 @@
 /* Growing (grow.h) and giving back (maintain.h) under the explorer. The host is a thread: it maps, answers, unmaps. */
 #include "world.h"
 
-#include "runtime/core/maintain.h"
-
-#define SEG ((uint32_t)MM_SEGMENT_BYTES)
+#include "runtime/maintain.h"
 
 static void pass(uint32_t bytes, int must) {
     void *p = world_malloc(bytes, must);
     if (p) world_free(p);
 }
-static void half_must(void) { pass(HALF, 1); }
-static void half_may(void) { pass(HALF, 0); }
-static void half_twice(void) { pass(HALF, 0), pass(HALF, 0); }
-static void quarter_may(void) { pass(QUARTER, 0); }
+static void a_must(void) { pass(16, 1); }
+static void a_may(void) { pass(16, 0); }
+static void a_twice(void) { pass(16, 0), pass(16, 0); }
+static void a_keep(void) { world_malloc(16, 0); }
+static void b_may(void) { pass(32, 0); }
+static void span_may(void) { pass(2 * PAGE, 0); }
 static void run_may(void) { pass(SEG, 0); }
 static void two_must(void) { pass(2 * SEG, 1); }
 static void two_may(void) { pass(2 * SEG, 0); }
-static void half_keep(void) { world_malloc(HALF, 0); }
 
 /* The next request that the host has not seen; 0 if there is none for as long as anybody waits. */
 static uint64_t seen(uint64_t before) {
@@ -60,6 +59,7 @@ static void close_it(void) {
 
 static void empty_of(uint32_t segments, uint32_t polls) {
     world_make(segments);
+    world_cut(A, 2), world_cut(B, 2);
     world_grows(1, polls);
     world_hold_run(0); /* what there is, is in use */
 }
@@ -68,14 +68,15 @@ static void five(void) { empty_of(5, 1); }
 static void impatient(void) { empty_of(3, 0); }
 /* Who comes last takes what was answered and nobody came for. */
 static void check(void) {
-    mm_grow_look(&ref, 0, MM_PATIENCE_NONE, 0);
+    mm_grow_look(&ref, 0, 0);
     world_check();
     model_require(HEAP->grow.lock == 0, "the mailbox is locked");
 }
 
-/* A chunk of two segments, both free or nearly, which the host wants back. */
+/* A chunk of two segments, both free or nearly, which the host wants back: all of it, or nothing. */
 static void chunk(void) {
     world_make(3);
+    world_cut(A, 2);
     world_grows(3, 1);
     world_hold_run(0);
 }
@@ -90,33 +91,45 @@ static void want_back_and_serve(void) {
     want_back();
     if (cell[0]) serve(1, 2, 1);
 }
-static void lots(void) {
-    world_make(3);
-    world_lots(1, 1, 1);
-    world_grows(3, 1);
-    world_hold_run(0);
-    world_free(world_malloc(HALF, 1));
+/* A block there is free, but for its class. */
+static void block(void) {
+    chunk();
+    world_free(world_malloc(16, 1));
 }
-static void flush(void) {
-    for (uint32_t i = 0; i < MM_RINGS; i++) mm_maintain_flush(&ref, mm_class_of(HALF) * MM_RINGS + i);
-    model_progress();
+static void retire_and_want_back(void) {
+    mm_maintain_retire(&ref, 1, 0, 1);
+    want_back();
 }
-static void flush_and_want_back(void) { flush(), want_back(); }
+
+/* The host has answered, and who asked has given up: what retires for the host takes the answer. */
+static void answered(void) {
+    chunk();
+    HEAP->grow.mapped = 1, HEAP->grow.reached = 1;
+    for (uint32_t s = 1; s < 3; s++) mm_tree_erase(mm_segment_free_tree(&ref), s);
+    HEAP->free_count = 0;
+    HEAP->grow.asked = 1ull << 32 | 1, mailbox.wanted = 1ull << 32 | 1, mailbox.answer = mm_answer_make(1, 1, 2);
+}
+static void check_taken(void) {
+    world_check();
+    model_require(HEAP->grow.taken == 1, "the answer was not taken");
+}
 
 static const struct model_scenario scenarios[] = {
-    {"grow-one", three, {half_must, serve_one}, check, 0, 1},
-    {"grow-two-callers", three, {half_may, half_may, serve_one}, check, 3, 0},
-    {"grow-two-classes", three, {half_may, quarter_may, serve_pair}, check, 3, 0},
-    {"grow-twice", five, {half_twice, run_may, serve_two}, check, 2, 0},
+    {"grow-one", three, {a_must, serve_one}, check, 0, 1},
+    {"grow-two-callers", three, {a_may, a_may, serve_one}, check, 2, 0},
+    {"grow-two-classes", three, {a_may, b_may, serve_pair}, check, 2, 0},
+    {"grow-twice", five, {a_twice, run_may, serve_two}, check, 1, 0},
+    {"grow-span", three, {span_may, a_may, serve_one}, check, 1, 0},
     {"grow-run", five, {two_must, serve_pair}, check, 0, 1},
-    {"grow-run-and-slices", five, {two_may, half_may, serve_two}, check, 2, 0},
-    {"grow-refused", three, {half_may, half_twice, refuse}, check, 2, 0},
-    {"grow-late", impatient, {half_twice, half_may, serve_one}, check, 2, 0},
-    {"grow-closed", three, {half_may, run_may, close_it}, check, 3, 0},
-    {"back-beside-slices", chunk, {want_back, half_twice}, check, 0, 0},
-    {"back-beside-runs", chunk, {want_back, two_may, run_may}, check, 0, 0},
-    {"back-and-again", chunk, {want_back_and_serve, half_twice, half_keep}, check, 2, 0},
-    {"back-lots", lots, {flush_and_want_back, half_twice}, check, 3, 0},
-    {"back-lots-and-runs", lots, {flush_and_want_back, half_may, run_may}, check, 2, 0},
+    {"grow-run-and-slices", five, {two_may, a_may, serve_two}, check, 1, 0},
+    {"grow-refused", three, {a_may, a_twice, refuse}, check, 2, 0},
+    {"grow-late", impatient, {a_twice, a_may, serve_one}, check, 2, 0},
+    {"grow-closed", three, {a_may, run_may, close_it}, check, 2, 0},
+    {"back-beside-slices", chunk, {want_back, a_twice}, check, 0, 0},
+    {"back-beside-runs", chunk, {want_back, two_may, run_may}, check, 2, 0},
+    {"back-and-again", chunk, {want_back_and_serve, a_twice, a_keep}, check, 1, 0},
+    {"grow-late-back", answered, {retire_and_want_back, retire_and_want_back}, check_taken, 0, 0},
+    {"back-block", block, {retire_and_want_back, a_twice}, check, 2, 0},
+    {"back-block-and-run", block, {retire_and_want_back, a_may, run_may}, check, 1, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

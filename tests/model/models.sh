@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# models.sh BUILD SECONDS BOUND PROGRAM...: explores every scenario of the programs, SECONDS for each at most, with BOUND
-# preemptions (empty: what the scenario asks for), then plants the mutants. MODEL_JOBS programs at a time (2). The last line says
+# models.sh BUILD SECONDS BOUND PROGRAM...: explores every scenario of the programs, SECONDS for each at most, with as many
+# preemptions as the scenario asks for (BOUND empty), or BOUND at most (-BOUND), then plants the mutants. MODEL_JOBS programs at a time (2). The last line says
 # how that went; fails if a scenario is violated, goes on for ever, or a mutant survives. A scenario that runs out of time is
 # reported, no more.
 set -u
@@ -26,7 +26,7 @@ for program; do
     cat "$program.log"
     scenarios=$((scenarios + $(cut -d ' ' -f 1 "$program.log" | sort -u | wc -l)))
 done
-mutants=$(tests/model/mutants.sh "$build" 20 "${bound:-2}") || bad=1
+mutants=$(tests/model/mutants.sh "$build" 20 2) || bad=1
 [[ $mutants == *$'\n'* ]] && printf '%s\n' "${mutants%$'\n'*}"
 echo "model: $scenarios scenarios, ${mutants##*$'\n'}"
 exit "$bad"

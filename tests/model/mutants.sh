@@ -3,7 +3,7 @@
 # Plants one fault at a time in a copy of the core (mutants.txt) and expects the explorer to find it.
 # mutants.sh BUILD SECONDS BOUND [ONLY]: BUILD/model holds the sizes, and the explorer compiled for each; SECONDS and BOUND for each scenario; only mutants whose
 # name holds ONLY. Prints those that survive, then "N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where
-# runtime/core is; MODEL_JOBS at a time (2); MODEL_VERBOSE: what found each.
+# runtime is; MODEL_JOBS at a time (2); MODEL_VERBOSE: what found each.
 set -u
 # shellcheck source=tests/bounded.sh
 source tests/bounded.sh
@@ -24,8 +24,8 @@ try() {
     fields+=("$1")
     name=${fields[0]} file=${fields[2]}
     mkdir -p "$work/runtime"
-    cp -r "$root/runtime/core" "$root/runtime/port.h" "$work/runtime/" || return
-    text=$(<"$root/runtime/core/$file")
+    cp -r "$root/runtime/core" "$root/runtime/gallatin" "$root/runtime/heap.h" "$root/runtime/maintain.h" "$root/runtime/port.h" "$work/runtime/" || return
+    text=$(<"$root/runtime/$file")
     for ((i = 3; i < ${#fields[@]}; i += 2)); do
         from=${fields[i]//'\n'/$'\n'} to=${fields[i + 1]//'\n'/$'\n'}
         if [[ $text != *"$from"* ]]; then
@@ -34,7 +34,7 @@ try() {
         fi
         text=${text/"$from"/"$to"}
     done
-    printf '%s\n' "$text" >"$work/runtime/core/$file"
+    printf '%s\n' "$text" >"$work/runtime/$file"
     read -r program part preemptions <<<"${fields[1]}"
     sources=("$here/${program#*/}_model.c" "$build/model/${program%/*}/explore.o")
     [[ $program == */tree ]] || sources+=(-include "$here/world.c") # so that the core is read once

@@ -1,194 +1,210 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* NULL (stripe.h, run.h) under the explorer: never while there was memory all the time that nobody had in hand for longer than
- * the others' waits take (explore.h, fair waits). */
+/* NULL (shortage.h, malloc.h, run.h) under the explorer: never while there was memory all the time that nobody had in hand for longer than
+ * the others' waits take (explore.h, fair waits). Blocks have two slices; one segment has some pages, or all. */
 #include "world.h"
 
 static void *keep[32];
-static void fill(uint32_t segments, uint32_t bytes) {
-    world_make(segments);
-    const uint32_t n = world_fill(bytes, keep, 32);
-    model_require(n == segments * mm_class_slices(mm_class_of(bytes)), "the set-up could not fill the heap");
-    world_forget_dry();
-}
 
-/* A full heap: one frees, the other frees another one and allocates: what it freed is there. */
-static void full_halves(void) { fill(2, HALF); }
-static void full_quarters(void) { fill(2, QUARTER); }
-static void full_segment(void) { fill(1, QUARTER); }
-static void full_one_home(void) {
-    full_segment();
-    world_same_home();
-}
 static void free_0(void) { world_free(keep[0]); }
 static void free_1(void) { world_free(keep[1]); }
+static void free_2(void) { world_free(keep[2]); }
+static void retire_segment(void) {
+    mm_segment_retire(&ref, 1, 0);
+    model_progress();
+}
+static void a_must(void) { world_malloc(16, 1); }
+static void a_keep(void) { world_malloc(16, 0); }
+static void a_once(void) { world_free(world_malloc(16, 0)); }
+static void b_must(void) { world_malloc(32, 1); }
+static void b_keep(void) { world_malloc(32, 0); }
+static void span_must(void) { world_malloc(PAGE, 1); }
+static void span_keep(void) { world_malloc(PAGE, 0); }
+static void run_keep(void) { world_malloc(SEG, 0); }
+/* A look through the class, for one, or for the lanes of a warp: for one, who has free what he may have. */
+static void *sweep(uint32_t here, uint32_t need) {
+    return world_got(mm_class_sweep(&ref, here, need, A), A);
+}
+static void sweep_must(void) { model_require(sweep(1, 1), "a slice was free all the time, and the look through all found none"); }
+static void sweep_keep(void) { sweep(1, 1); }
+static void sweep_twice(void) { sweep_must(), sweep_must(); }
+static void sweep_free(void) { world_free(sweep(1, 1)); }
+static void lanes_must(void) { model_require(sweep(3, 3), "two slices were free all the time, and the lanes got one"); }
+static void lanes_keep(void) { sweep(3, 3); }
+static void lane_0_must(void) {
+    const int any = sweep(3, 1) != NULL;
+    if (mm_warp_lane() == 0) model_require(any, "a slice was free all the time, and the look through all found none");
+    else model_require(!any, "a lane has got a slice, and did not want one");
+}
 static void again(uint32_t i, uint32_t bytes) {
     world_free(keep[i]);
     world_malloc(bytes, 1);
 }
-static void free_1_again_half(void) { again(1, HALF); }
-static void free_2_again_half(void) { again(2, HALF); }
-static void free_1_again_quarter(void) { again(1, QUARTER); }
-static void free_2_again_quarter(void) { again(2, QUARTER); }
-static void free_4_again_quarter(void) { again(4, QUARTER); }
-static void free_1_again_run(void) { again(1, MM_SEGMENT_BYTES); }
-/* All of it is one's own again: another class can have it. */
-static void free_all_again_half(void) {
-    for (uint32_t i = 0; i < 4; i++) world_free(keep[i]);
-    world_malloc(HALF, 1);
+static void free_1_again(void) { again(1, 16); }
+static void free_2_again(void) { again(2, 16); }
+/* All of a block is one's own again: another class can have it, or a span. */
+static void free_both(uint32_t bytes) {
+    world_free(keep[0]);
+    again(1, bytes);
 }
-/* A segment of halves that one thread empties while another frees a half of the other segment. */
-static void one_left(void) {
-    full_halves();
-    world_free(keep[1]);
+static void free_both_again_b(void) { free_both(32); }
+static void free_both_again_span(void) { free_both(PAGE); }
+static void free_both_again_run(void) { free_both(SEG); }
+static void free_1_retire_a(void) {
+    free_1();
+    retire_segment();
+    a_keep();
 }
-static void full_runs(void) {
-    world_make(2);
-    keep[0] = world_malloc(HALF + 1, 1);
-    keep[1] = world_malloc(HALF + 1, 1);
+static void free_0_b_or_null(void) {
+    free_0();
+    b_keep();
 }
 
-/* Tickets are left: in the stripe of the other home, in the reserve, in a stripe of another class; and lots ahead of them. */
-static void tickets_left_of(uint32_t segments, uint32_t ahead, uint32_t row_shift, uint32_t reserve_ahead) {
-    world_make(segments);
-    world_lots(ahead, row_shift, reserve_ahead);
-    keep[0] = world_malloc(QUARTER, 1);
-}
-static void tickets_left(void) { tickets_left_of(1, 0, 0, 0); }
-static void tickets_ahead(void) { tickets_left_of(1, 1, 0, 0); }
-static void tickets_ahead_2(void) { tickets_left_of(1, 2, 0, 1); }
-static void tickets_of_rows(void) { tickets_left_of(2, 1, 1, 1); }
-static void must_quarter(void) { world_malloc(QUARTER, 1); }
-static void must_three_halves(void) {
-    for (uint32_t i = 0; i < 3; i++) world_malloc(HALF, 1);
-}
-static void must_two_quarters(void) { must_quarter(), must_quarter(); }
-static void must_half(void) { world_malloc(HALF, 1); }
-static void must_run(void) { world_malloc(MM_SEGMENT_BYTES, 1); }
-static void tickets_of_eighths(void) {
+static void made(uint32_t pages) {
     world_make(1);
-    world_free(world_malloc(EIGHTH, 1));
+    world_cut(A, 2), world_cut(B, 2);
+    if (pages < 64) world_pages(0, pages);
 }
-static void tickets_of_eighths_ahead(void) {
-    world_make(2);
-    world_lots(2, 0, 1);
-    world_free(world_malloc(EIGHTH, 1));
+static void full(uint32_t pages) {
+    made(pages);
+    model_require(world_fill(16, keep, 32) == 2 * pages, "the set-up could not fill the heap");
+    HEAP->null_count = 0;
 }
-static void tickets_of_eighths_two(void) {
-    world_make(2);
-    world_free(world_malloc(EIGHTH, 1));
-    world_free(world_malloc(QUARTER, 1));
+static void full_one(void) { full(1); }
+static void full_two(void) { full(2); }
+static void full_one_home(void) {
+    full_one();
+    world_same_home();
 }
-/* One slice has come back, of a block of which the other is live. */
+/* A slice is free, in the second block. */
 static void one_back(void) {
-    full_segment();
-    world_free(keep[1]);
+    full_two();
+    world_free(keep[2]), keep[2] = NULL;
 }
-static void pass_quarter(void) { world_free(world_malloc(QUARTER, 0)); }
-/* A reserve has some of the whole blocks in hand, to make a lot of them. */
-static void back_ahead(void) {
-    world_make(1);
-    world_lots(1, 0, 1);
-    world_same_home();
-    model_require(world_fill(QUARTER, keep, 4) == 4, "the set-up could not fill the heap");
-    world_forget_dry();
-    world_free(keep[2]), world_free(keep[3]);
+static void two_back(void) {
+    full_two();
+    world_free(keep[1]), world_free(keep[2]);
 }
-static void three_back(void) {
-    full_segment();
-    for (uint32_t i = 0; i < 3; i++) world_free(keep[i]);
+/* One block is free, and class A's. */
+static void block_back(void) {
+    full_two();
+    world_free(keep[0]), world_free(keep[1]);
 }
-/* As three_back, and so much has come back that lots are made of nothing: all look for themselves. */
-static void thrifty(void) {
-    three_back();
-    HEAP->classes[mm_class_of(QUARTER)].rich = 256;
+/* Threads 0 and 1 are the lanes of a warp. */
+static void warp_one_back(void) { one_back(), world_warp(0, 2); }
+static void warp_two_back(void) { two_back(), world_warp(0, 2); }
+static void warp_block_back(void) { block_back(), world_warp(0, 2); }
+static void warp_full_two(void) { full_two(), world_warp(0, 2); }
+/* Where the last look ended: at the last block, or beyond all of them. */
+static void swept_to(uint32_t word) {
+    two_back();
+    mm_class_at(&ref, A)->swept = word;
 }
-static void thrifty_ahead(void) {
-    world_make(1);
-    world_lots(1, 0, 0);
-    world_same_home();
-    model_require(world_fill(QUARTER, keep, 4) == 4, "the set-up could not fill the heap");
-    world_forget_dry();
-    world_free(keep[0]), world_free(keep[2]);
-    HEAP->classes[mm_class_of(QUARTER)].rich = 256;
+static void swept_one(void) { swept_to(1); }
+static void swept_all(void) { swept_to(2); }
+static void swept_beyond(void) { swept_to(9); }
+/* What is free is before that. */
+static void swept_past(void) {
+    full_two();
+    world_free(keep[0]);
+    mm_class_at(&ref, A)->swept = 1;
+}
+static void warp_swept_past(void) { swept_past(), world_warp(0, 2); }
+/* One block in a segment of which nobody else has anything. */
+static void segment_of_two(void) {
+    made(64);
+    keep[0] = world_malloc(16, 1), keep[1] = world_malloc(16, 1);
+}
+static void span_live(void) {
+    made(1);
+    keep[0] = keep[1] = world_malloc(PAGE, 1);
+}
+/* Memory is used up, and the trees have stale hints. */
+static void exhausted(void) {
+    full_one();
+    for (uint32_t k = 0; k < 2; k++) mm_tree_insert(mm_segment_room_tree(&ref, k), 0);
+    mm_segment_free_tree(&ref).node[0] = mm_segment_free_tree(&ref).node[1] = 1;
 }
 
-/* A reader of the halves' tree comes late to a segment that is the quarters' by now. */
-static void full_segment_with_hints(void) {
-    full_segment();
-    for (uint32_t which = 0; which < 2; which++) mm_tree_insert(mm_segment_class_tree(&HEAP->ref, mm_class_of(HALF), which), 0);
+/* A pair of pages: who wants both takes one, cannot have the other, and puts back what he took. */
+static void pair_free(void) {
+    made(2);
+    world_cut(TWO, 2);
 }
-static void half_once(void) { world_free(world_malloc(HALF, 0)); }
-/* Free: one segment on either side of a border of two leaves. Who wants both takes one, cannot have the other, and puts
- * back what he took: it was free all the time. */
+static void two_keep(void) { cell_set(0, world_malloc(48, 0) != NULL); }
+static void slice_keep(void) { cell_set(1, world_malloc(16, 0) != NULL); }
+static void check_put_back(void) {
+    world_check_drained();
+    model_require(cell[0] || cell[1], "NULL, and nobody has more than one of two pages");
+}
+/* The same of segments, on either side of a border of two leaves. */
 static void border(void) {
     world_make(65);
+    world_cut(A, 2);
     for (uint32_t s = 0; s < 63; s++) world_hold_run(s);
 }
-static void two_segments(void) { world_malloc(2 * (uint32_t)MM_SEGMENT_BYTES, 0); }
-static void half_then_run(void) {
-    if (!world_malloc(HALF, 0)) return; /* the other has both */
-    world_malloc(HALF + 1, 1);
+static void two_segments(void) { world_malloc(2 * SEG, 0); }
+static void slice_then_run(void) {
+    if (!world_malloc(16, 0)) return; /* the other has both */
+    world_malloc(SEG, 1);
 }
-/* Memory is exhausted, nobody has noticed, and the trees have stale hints: all ask, and each gets NULL or what one of
- * them has freed; they do not keep each other from it. */
-static void exhausted(void) {
-    full_halves();
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        for (uint32_t which = 0; which < 2; which++) {
-            const struct mm_tree t = mm_segment_class_tree(&HEAP->ref, c, which);
-            t.node[0] = t.node[1] = 1;
-            *mm_tree_leaf(t, 0) = 3;
-        }
-    mm_segment_free_tree(&HEAP->ref).node[0] = mm_segment_free_tree(&HEAP->ref).node[1] = 1;
+
+/* One frees while the other is on its way to NULL: it has got NULL, and the slice is free; or it has got it. */
+static void check_one_of_both(void) {
+    world_check_drained();
+    const uint32_t n = world_free_slices(A);
+    model_require(n == (uint32_t)HEAP->null_count, "%u slices are free, and %u calls got NULL", n, (uint32_t)HEAP->null_count);
 }
-static void half_or_null(void) { world_malloc(HALF, 0); }
-static void quarter_or_null(void) { world_malloc(QUARTER, 0); }
-static void run_or_null(void) { world_malloc(HALF + 1, 0); }
-/* dry is known: the first free is seen all the same. */
-static void dry(void) {
-    full_segment();
-    model_require(world_malloc(QUARTER, 0) == NULL, "not full");
-    model_require(HEAP->classes[mm_class_of(QUARTER)].dry != 0, "dry is not known");
+/* Nothing was ever free. */
+static void check_all_null(void) {
+    world_check_drained();
+    model_require(world_free_slices(A) == 0, "something is free");
 }
-static void dry_freed(void) {
-    dry();
-    world_free(keep[3]);
+
+/* The next look goes on where something was. */
+static void check_swept(void) {
+    world_check_drained();
+    model_require(mm_class_at(&ref, A)->swept == 0, "the look through all ended at word %u", mm_class_at(&ref, A)->swept);
 }
 
 static const struct model_scenario scenarios[] = {
-    {"null-free-beside-free-halves", full_halves, {free_0, free_1_again_half}, world_check_drained, 0, 1},
-    {"null-free-beside-free-quarters", full_quarters, {free_0, free_1_again_quarter}, world_check_drained, 0, 1},
-    {"null-free-beside-free-three", full_segment, {free_0, free_1, free_2_again_quarter}, world_check_drained, 3, 1},
-    {"null-two-segments", full_halves, {free_0, free_2_again_half}, world_check_drained, 0, 1},
-    {"null-two-segments-quarters", full_quarters, {free_0, free_4_again_quarter}, world_check_drained, 0, 1},
-    {"null-retract", one_left, {free_0, free_2_again_half}, world_check_drained, 0, 1},
-    {"null-reuse-both", full_segment, {free_1_again_quarter, free_2_again_quarter}, world_check_drained, 0, 1},
-    {"null-reuse-one-home", full_one_home, {free_1_again_quarter, free_2_again_quarter}, world_check_drained, 0, 1},
-    {"null-reuse-one-back", one_back, {must_quarter, free_0}, world_check_drained, 0, 1},
-    {"null-reuse-two-ask", three_back, {must_quarter, pass_quarter, must_quarter}, world_check_drained, 3, 1},
-    {"null-thrifty", thrifty, {must_quarter, pass_quarter, must_quarter}, world_check_drained, 3, 1},
-    {"null-thrifty-ahead", thrifty_ahead, {must_quarter, must_quarter, free_1}, world_check_drained, 3, 1},
-    {"null-tickets-left", tickets_left, {must_two_quarters, must_quarter}, world_check_drained, 0, 1},
-    {"null-tickets-left-three", tickets_left, {must_quarter, must_quarter, must_quarter}, world_check_drained, 3, 1},
-    {"null-tickets-ahead", tickets_ahead, {must_two_quarters, must_quarter}, world_check_drained, 0, 1},
-    {"null-tickets-ahead-2", tickets_ahead_2, {must_two_quarters, must_quarter}, world_check_drained, 3, 1},
-    {"null-tickets-ahead-three", tickets_ahead, {must_quarter, must_quarter, must_quarter}, world_check_drained, 3, 1},
-    {"null-tickets-of-rows", tickets_of_rows, {must_half, must_half}, world_check_drained, 3, 1},
-    {"null-tickets-of-rows-quarters", tickets_of_rows, {must_two_quarters, must_two_quarters, must_two_quarters}, world_check_drained, 3, 1},
-    {"null-lots-gathered", back_ahead, {must_quarter, must_quarter}, world_check_drained, 0, 1},
-    {"null-lots-of-others", tickets_of_eighths_ahead, {must_half, must_three_halves}, world_check_drained, 3, 1},
-    {"null-tickets-of-others", tickets_of_eighths, {must_half, must_half}, world_check_drained, 0, 1},
-    {"null-tickets-of-others-run", tickets_of_eighths_two, {must_run, must_half}, world_check_drained, 0, 1},
-    {"null-run-alone", tickets_of_eighths, {must_run}, world_check_drained, 0, 1},
-    {"null-another-class", full_segment, {free_all_again_half}, world_check_drained, 0, 1},
-    {"null-runs", full_runs, {free_0, free_1_again_run}, world_check_drained, 0, 1},
-    {"null-slice-after-run", full_runs, {free_0, free_1_again_quarter}, world_check_drained, 0, 1},
-    {"null-stale-hints", full_segment_with_hints, {free_1_again_quarter, half_once}, world_check_drained, 0, 1},
-    {"null-run-put-back", border, {two_segments, half_then_run}, world_check_drained, 0, 1},
-    {"null-dry", dry, {free_0, free_1_again_quarter}, world_check_drained, 0, 1},
-    {"null-dry-freed", dry_freed, {must_quarter, free_0}, world_check_drained, 0, 1},
-    {"null-exhausted", exhausted, {half_or_null, half_or_null, half_or_null}, world_check_drained, 3, 0},
-    {"null-exhausted-classes", exhausted, {half_or_null, quarter_or_null, run_or_null}, world_check_drained, 3, 0},
-    {"null-exhausted-one-freed", exhausted, {half_or_null, quarter_or_null, free_0}, world_check_drained, 3, 0},
+    {"null-free-beside-free", full_one, {free_0, free_1_again}, world_check_drained, 0, 1},
+    {"null-free-beside-free-one-home", full_one_home, {free_0, free_1_again}, world_check_drained, 0, 1},
+    {"null-free-beside-free-two", full_two, {free_0, free_2_again}, world_check_drained, 0, 1},
+    {"null-free-beside-free-three", full_two, {free_0, free_1_again, free_2_again}, world_check_drained, 2, 1},
+    {"null-one-back", one_back, {a_must, free_0}, world_check_drained, 0, 1},
+    {"null-two-back", two_back, {a_must, a_must}, world_check_drained, 0, 1},
+    {"null-two-ask", two_back, {a_must, a_once, a_must}, world_check_drained, 1, 1},
+    {"null-frees-while-asked", full_one, {free_0, a_keep}, check_one_of_both, 0, 1},
+    {"null-another-class", full_one, {free_both_again_b}, world_check_drained, 0, 1},
+    {"null-another-class-beside", full_two, {free_both_again_b, free_2}, world_check_drained, 0, 1},
+    {"null-another-class-both", block_back, {b_must, b_must}, world_check_drained, 2, 1},
+    {"null-class-or-span", block_back, {b_keep, span_keep}, world_check_drained, 2, 1},
+    {"null-span", block_back, {span_must, free_2}, world_check_drained, 0, 1},
+    {"null-span-beside", full_two, {free_both_again_span, free_2}, world_check_drained, 0, 1},
+    {"null-run", segment_of_two, {free_both_again_run}, world_check_drained, 0, 1},
+    {"null-run-beside", segment_of_two, {free_both_again_run, retire_segment}, world_check_drained, 0, 1},
+    {"null-after-span", span_live, {free_0_b_or_null, a_keep}, world_check_drained, 2, 1},
+    {"null-exhausted", exhausted, {a_keep, a_keep}, check_all_null, 3, 0},
+    {"null-exhausted-classes", exhausted, {a_keep, b_keep, span_keep}, check_all_null, 2, 0},
+    {"null-exhausted-run", exhausted, {a_keep, run_keep}, check_all_null, 2, 0},
+    {"null-exhausted-one-freed", exhausted, {a_keep, b_keep, free_0}, world_check_drained, 2, 0},
+    {"null-put-back", pair_free, {two_keep, span_keep, slice_keep}, check_put_back, 2, 1},
+    {"null-run-put-back", border, {two_segments, slice_then_run}, world_check_drained, 2, 1},
+    {"null-free-again", full_one, {free_0, free_1, a_keep}, world_check_drained, 2, 1},
+    {"null-sweep-past", swept_past, {sweep_must}, check_swept, 0, 0},
+    {"null-sweep-warp-past", warp_swept_past, {lane_0_must, lane_0_must}, check_swept, 0, 0},
+    {"null-sweep-on", swept_one, {sweep_twice}, world_check_drained, 0, 0},
+    {"null-sweep-from-end", swept_all, {sweep_must, sweep_must}, world_check_drained, 0, 0},
+    {"null-sweep-from-beyond", swept_beyond, {sweep_must, sweep_must}, world_check_drained, 0, 0},
+    {"null-sweep-beside-frees", swept_one, {sweep_must, sweep_must, free_0}, world_check_drained, 0, 0},
+    {"null-sweep-beside-retire", swept_past, {sweep_keep, free_1_retire_a}, world_check_drained, 0, 0},
+    {"null-sweep-warp", warp_two_back, {lanes_must, lanes_must}, world_check_drained, 0, 0},
+    {"null-sweep-warp-for-one", warp_one_back, {lane_0_must, lane_0_must, free_0}, world_check_drained, 0, 0},
+    {"null-sweep-warp-beside-sweep", warp_two_back, {lanes_keep, lanes_keep, sweep_free}, world_check_drained, 0, 0},
+    {"null-warp-two-back", warp_two_back, {a_must, a_must}, world_check_drained, 0, 1},
+    {"null-warp-one-back", warp_one_back, {a_keep, a_keep, free_0}, check_one_of_both, 2, 1},
+    {"null-warp-two-classes", warp_block_back, {a_keep, b_keep, free_2}, world_check_drained, 2, 1},
+    {"null-warp-slice-and-span", warp_block_back, {b_keep, span_keep, free_2}, world_check_drained, 2, 1},
+    {"null-warp-all-null", warp_full_two, {a_keep, a_keep}, check_all_null, 0, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -1,147 +1,147 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Segments (segment.h) under the explorer: whole blocks are claimed and given back, segments change class. Sizes: config.sh. */
+/* Segments (segment.h) under the explorer: pages are taken and given back, segments become nobody's. */
 #include "world.h"
 
-#define C mm_class_of(HALF)
-#define D mm_class_of(QUARTER)
-#define T mm_class_of(THIRD)
-
-/* Bytes that block j of class c has, and where. */
-static uint64_t block_off(uint32_t s, uint32_t c, uint32_t j) {
-    return ((uint64_t)s << MM_SEGMENT_SHIFT) + ((uint64_t)(j << mm_class_block_shift(c))) * mm_class_bytes(c);
+/* A thread takes up to `want` groups of 1 << k pages and has them as spans of one page each: segment << 32 | groups. It has them if it got any. */
+static uint64_t hold(uint32_t s, uint64_t pages) {
+    for (uint64_t b = pages; b; b &= b - 1) {
+        const uint32_t page = s * MM_SEGMENT_PAGES + mm_ctz(b);
+        world_take((uint64_t)page << MM_PAGE_SHIFT, PAGE);
+        mm_pages_own(&ref, page, 1, MM_OWNER_SPAN + 1);
+        mm_store_relaxed_u64(mm_page_words(&ref, page), mm_word_make(2, 0));
+    }
+    model_note("took", pages);
+    return pages;
 }
-static uint64_t block_bytes(uint32_t c, uint32_t j) {
-    const uint32_t left = mm_class_slices(c) - (j << mm_class_block_shift(c)), most = 1u << mm_class_block_shift(c);
-    return (uint64_t)(left < most ? left : most) * mm_class_bytes(c);
-}
-
-/* What a thread holds: segment << 32 | bits; 0: nothing. */
-static uint64_t hold(uint32_t s, uint32_t c, uint64_t bits) {
-    for (uint64_t b = bits; b; b &= b - 1) world_take(block_off(s, c, mm_ctz(b)), block_bytes(c, mm_ctz(b)));
-    model_note("claimed", bits);
-    return bits ? (uint64_t)s << 32 | bits : 0;
-}
-static uint64_t claim(uint32_t c, uint32_t want) {
-    const struct mm_tree t = mm_segment_class_tree(&HEAP->ref, c, MM_WHOLE);
-    uint64_t got = 0;
-    for (uint32_t tries = 0; tries < 2 && !got; tries++) {
-        const uint32_t s = mm_tree_find(t, 0);
-        if (s == MM_TREE_NONE) break;
-        got = mm_load_relaxed_u64(&mm_segment_at(&ref, s)->whole);
-        got = got ? mm_segment_claim(&ref, s, mm_bits_first(got, want)) : 0;
-        got = got && mm_segment_keep(&ref, s, c, got) ? hold(s, c, got) : 0;
-        if (!got) mm_segment_unlist(&ref, s, c, MM_WHOLE);
+static uint64_t has[MODEL_THREADS], where[MODEL_THREADS]; /* pages, and of which segment */
+static uint32_t self(void) { return model_self() % MODEL_THREADS; }
+static int take(uint32_t k, uint32_t want) {
+    uint64_t groups = 0;
+    const uint32_t s = mm_pages_take(&ref, k, want, &groups);
+    if (s != MM_TREE_NONE) {
+        model_require(groups != 0 && mm_popcount(groups) <= want, "asked for %u groups, got %u", want, mm_popcount(groups));
+        model_set(&where[self()], s);
+        model_set(&has[self()], hold(s, mm_cut_pages(mm_cut_evenly(k), groups)));
     }
     model_progress();
-    return got;
+    return s != MM_TREE_NONE;
 }
-static uint64_t claim_fresh(uint32_t c) {
-    uint64_t bit = 0;
-    const uint32_t s = mm_segment_claim_fresh(&ref, c, (uint32_t)HEAP->free_near, 0, 1, &bit);
-    const uint64_t got = s == MM_TREE_NONE ? 0 : hold(s + mm_ctz(bit), c, mm_class_blocks_mask(c));
+static void put_of(uint32_t t) {
+    const uint32_t s = (uint32_t)where[t];
+    const uint64_t pages = has[t];
+    if (pages == 0) return;
+    for (uint64_t b = pages; b; b &= b - 1) {
+        const uint32_t page = s * MM_SEGMENT_PAGES + mm_ctz(b);
+        world_drop((uint64_t)page << MM_PAGE_SHIFT, PAGE);
+        mm_pages_own(&ref, page, 1, MM_OWNER_NOBODY);
+    }
+    model_set(&has[t], 0);
+    mm_pages_put(&ref, s, pages);
+    model_note("gave back", pages);
     model_progress();
-    return got;
 }
-static uint64_t back(uint64_t held, uint32_t c, uint64_t some) {
-    const uint64_t bits = held & some & 0xffffffff;
-    if (!bits) return held;
-    for (uint64_t b = bits; b; b &= b - 1) world_drop(block_off((uint32_t)(held >> 32), c, mm_ctz(b)), block_bytes(c, mm_ctz(b)));
-    mm_segment_give_back(&ref, (uint32_t)(held >> 32), c, bits);
+static void put(void) { put_of(self()); }
+static void pass(uint32_t k, uint32_t want) {
+    if (take(k, want)) put();
+}
+static void one_once(void) { pass(0, 1); }
+static void one_keep(void) { take(0, 1); }
+static void one_twice(void) { pass(0, 1), pass(0, 1); }
+static void two_once(void) { pass(1, 1); }
+static void two_keep(void) { take(1, 1); }
+static void two_groups(void) { pass(0, 2); }
+static void put_then_one(void) { put(), pass(0, 1); }
+static void must_one(void) { model_require(take(0, 1), "no page, though some were free all the time"); }
+static void run_once(void) {
+    const struct mm_tree t = mm_segment_free_tree(&ref);
+    if (mm_run_try_take(t, 0, 1)) {
+        mm_add_relaxed_u64(&HEAP->free_count, ~0ull);
+        mm_store_relaxed_u64(&mm_segment_at(&ref, 0)->run, mm_run_make(1));
+        world_take(0, MM_SEGMENT_BYTES);
+        world_drop(0, MM_SEGMENT_BYTES);
+        mm_run_try_free(&ref, 0);
+    }
     model_progress();
-    model_note("gave back", bits);
-    return (held & 0xffffffff) == bits ? 0 : held & ~bits;
 }
-static void all_back(uint64_t held, uint32_t c) { back(held, c, ~0ull); }
-static void pass(uint32_t c, uint32_t want) { all_back(claim(c, want), c); }
 
-/* A thread that gets the segment for other sizes, gives back one by one, and claims again. */
-static void other(uint32_t c) {
-    uint64_t held = claim_fresh(c);
-    held = back(held, c, 1);
-    pass(c, 1);
-    all_back(held, c);
+static void fresh(uint32_t segments) {
+    world_make(segments);
+    for (uint32_t t = 0; t < MODEL_THREADS; t++) has[t] = where[t] = 0;
 }
-static void other_d(void) { other(D); }
-static void other_t(void) { other(T); }
-static void pass_c(void) { pass(C, 1); }
-static void pass_d(void) { pass(D, 2); }
-
-/* Two blocks of class C (THIRD where C has but one) or more, one of which is back. */
-static uint32_t two_class(void) { return mm_class_blocks(C) > 1 ? C : T; }
-static void retire_setup(void) {
-    world_make(1);
-    cell_set(0, back(claim_fresh(two_class()), two_class(), 1));
+static void one_segment(void) { fresh(1); }
+static void two_segments(void) { fresh(2); }
+/* Four pages, of which nobody has any; or of which the first thread has two. */
+static void four_pages(void) {
+    fresh(1);
+    world_pages(0, 4);
 }
-static void retire_back(void) { all_back(cell[0], two_class()); }
-static void retire_pass(void) { pass(two_class(), 1); }
-static void retire_pass_two(void) { pass(two_class(), 2); }
-/* Two blocks come back at once; before the later one can take out again what makes it all, a third thread does, and the
- * segment is another class's, of more blocks, of which as many come back as were all of it before. */
-static void alike_setup(void) {
-    world_make(1);
-    cell_set(0, claim_fresh(two_class()));
+static void two_pages(void) {
+    fresh(1);
+    world_pages(0, 2);
 }
-static uint32_t alike_class(void) { return two_class() == C ? D : mm_class_of(EIGHTH); }
-static void alike_back(void) { back(cell[0], two_class(), 1); }
-static void alike_back_second(void) { back(cell[0], two_class(), 2); }
-static void alike_other(void) {
-    retire_pass();
-    const uint64_t held = claim_fresh(alike_class());
-    cell_set(1, back(held, alike_class(), mm_class_blocks_mask(two_class())));
+static void had(uint32_t t, uint64_t pages) {
+    has[t] = hold(0, pages);
+    mm_and_acquire_u64(&mm_segment_at(&ref, 0)->pages, ~pages);
 }
-static void alike_check(void) {
-    all_back(cell[1], alike_class());
-    world_check_drained();
+/* Each of two threads has one page of a pair: who is second makes room for two. */
+static void halves_of_pair(void) {
+    two_pages();
+    had(0, 1), had(1, 2);
 }
-/* All of four quarters (two, of two) are out; each of two threads has half of them. */
-static void halves_setup(void) {
-    world_make(1);
-    cell_set(0, claim_fresh(D));
+static void one_of_pair(void) {
+    two_pages();
+    had(0, 1);
 }
-static uint64_t lower(void) { return mm_bits_low(mm_class_blocks(D) / 2); }
-static void back_lower(void) { back(cell[0], D, lower()); }
-static void back_upper(void) { back(cell[0], D, ~lower()); }
-static void upper_one_by_one(void) {
-    uint64_t held = cell[0] & ~lower();
-    while (held) held = back(held, D, held & -held & 0xffffffff);
+/* A segment of which one thread has all that is not free: it becomes nobody's when that comes back. */
+static void nearly_whole(void) {
+    fresh(1);
+    mm_tree_erase(mm_segment_free_tree(&ref), 0);
+    HEAP->free_count--;
+    mm_pages_put(&ref, 0, ~0ull << 1);
+    has[0] = hold(0, 1);
 }
-static void lower_and_claim(void) {
-    back_lower();
-    pass_d();
+static void two_have_some(void) {
+    fresh(1);
+    mm_tree_erase(mm_segment_free_tree(&ref), 0);
+    HEAP->free_count--;
+    mm_pages_put(&ref, 0, ~0ull << 2);
+    has[0] = hold(0, 1), has[1] = hold(0, 2);
 }
-/* One takes the only whole block while another gives one back: the segment stays listed. */
-static void listed_setup(void) {
-    halves_setup();
-    cell_set(0, back(cell[0], D, 1));
-    cell_set(1, claim_fresh(D));
+/* All is nobody's, and the room trees say otherwise. */
+static void stale_room(void) {
+    fresh(1);
+    for (uint32_t k = 0; k < 2; k++) mm_tree_insert(mm_segment_room_tree(&ref, k), 0);
 }
-static void listed_claim(void) {
-    cell_set(2, claim(D, 1));
-    cell_set(3, claim(D, 1));
+/* The trees say that there is room for pairs, and there are single pages. */
+static void stale_pairs(void) {
+    one_of_pair();
+    mm_tree_insert(mm_segment_room_tree(&ref, 1), 0);
 }
-static void listed_back(void) { cell_set(0, back(cell[0], D, 2)); }
-static void listed_check(void) {
-    const struct mm_segment *at = mm_segment_at(&ref, 0);
-    model_require(at->whole == 0 || mm_check_in_tree(mm_segment_class_tree(&HEAP->ref, D, MM_WHOLE), 0), "the segment is not listed");
-    all_back(cell[2], D), all_back(cell[3], D), all_back(cell[0], D);
-    world_check_drained();
+/* Two segments have a page each. */
+static void page_each(void) {
+    fresh(2);
+    world_pages(0, 1), world_pages(1, 1);
 }
-/* Two ask for fresh segments, of which there is one, and a third gives one back. */
-static void fresh_setup(void) {
-    world_make(2);
-    cell_set(0, claim_fresh(C));
-}
-static void fresh_back(void) { all_back(cell[0], C); }
-static void fresh_pass(void) { all_back(claim_fresh(D), D); }
 
 static const struct model_scenario scenarios[] = {
-    {"segment-retire-two-classes", retire_setup, {retire_back, retire_pass, other_d}, world_check_drained, 0, 0},
-    {"segment-retire-two-at-once", retire_setup, {retire_back, retire_pass_two, other_t}, world_check_drained, 0, 0},
-    {"segment-retire-looks-alike", alike_setup, {alike_back, alike_back_second, alike_other}, alike_check, 0, 0},
-    {"segment-stays-listed", listed_setup, {listed_claim, listed_back}, listed_check, 0, 0},
-    {"segment-whole-by-two", halves_setup, {back_lower, upper_one_by_one, other_t}, world_check_drained, 0, 0},
-    {"segment-claim-beside-whole", halves_setup, {lower_and_claim, back_upper, other_t}, world_check_drained, 0, 0},
-    {"segment-stale-reader", retire_setup, {retire_back, retire_pass, other_d, pass_c}, world_check_drained, 3, 0},
-    {"segment-fresh", fresh_setup, {fresh_back, fresh_pass, fresh_pass}, world_check_drained, 0, 0},
+    {"segment-two-takers", two_pages, {one_keep, one_keep}, world_check_drained, 0, 0},
+    {"segment-two-takers-fresh", one_segment, {one_keep, two_keep}, world_check_drained, 0, 0},
+    {"segment-two-takers-pass", one_segment, {one_once, two_once}, world_check_drained, 0, 0},
+    {"segment-three-takers", four_pages, {two_once, one_once, two_groups}, world_check_drained, 3, 0},
+    {"segment-taker-against-putter", one_of_pair, {put_then_one, one_twice}, world_check_drained, 0, 0},
+    {"segment-taker-of-pair", one_of_pair, {put, two_once}, world_check_drained, 0, 0},
+    {"segment-putters-make-room", halves_of_pair, {put, put}, world_check_drained, 0, 0},
+    {"segment-putters-and-taker", halves_of_pair, {put, put, one_once}, world_check_drained, 0, 0},
+    {"segment-putters-and-pair", halves_of_pair, {put, put, two_once}, world_check_drained, 3, 0},
+    {"segment-whole-against-taker", nearly_whole, {put, one_keep}, world_check_drained, 0, 0},
+    {"segment-whole-against-takers", nearly_whole, {put, one_once, two_once}, world_check_drained, 3, 0},
+    {"segment-whole-by-two", two_have_some, {put, put}, world_check_drained, 0, 0},
+    {"segment-whole-by-two-taker", two_have_some, {put, put, one_keep}, world_check_drained, 3, 0},
+    {"segment-whole-then-run", nearly_whole, {put, run_once, one_once}, world_check_drained, 3, 0},
+    {"segment-stale-room", stale_room, {one_keep, two_once}, world_check_drained, 0, 0},
+    {"segment-stale-room-run", stale_room, {one_once, run_once}, world_check_drained, 0, 0},
+    {"segment-stale-pairs", stale_pairs, {put, two_once, two_once}, world_check_drained, 3, 0},
+    {"segment-others-page", page_each, {must_one, must_one}, world_check_drained, 0, 0},
+    {"segment-two-segments", two_segments, {one_once, two_once, run_once}, world_check_drained, 3, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

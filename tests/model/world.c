@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "world.h"
 
-#include "../unit/serve.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,102 +8,105 @@
 struct mm_heap_ref ref;
 uint64_t cell[16];
 static struct mm_layout layout;
-static unsigned char *metadata, *before_drain, *fresh;
+static unsigned char *metadata;
 static uint64_t metadata_bytes;
-/* Of each segment: bit i, its 64th part i is live; and of each 64th part at which an allocation begins its bytes. */
-static uint64_t live[WORLD_SEGMENTS_MAX], sizes[WORLD_SEGMENTS_MAX * 64];
-#define PIECE_SHIFT (MM_SEGMENT_SHIFT - 6)
+/* Of each page: bit i, its 64th part i is live; of each 64th part at which an allocation begins: its bytes. */
+#define PIECE_SHIFT (MM_PAGE_SHIFT - 6)
+#define PIECES(segments) ((uint64_t)(segments) << (MM_SEGMENT_SHIFT - PIECE_SHIFT))
+static uint64_t live[WORLD_SEGMENTS_MAX * 64], sizes[PIECES(WORLD_SEGMENTS_MAX)];
+static uint64_t held[WORLD_SEGMENTS_MAX]; /* of each segment: pages that are in use for good */
+static uint64_t absent[WORLD_SEGMENTS_MAX];
 static struct mm_check result;
 struct mm_mailbox mailbox;
-static uint64_t absent[WORLD_SEGMENTS_MAX];
 
 void world_make(uint32_t segments) {
-    if (segments > WORLD_SEGMENTS_MAX || mm_layout_make(&layout, segments, 128) != 0) abort();
+    if (segments > WORLD_SEGMENTS_MAX || mm_layout_make(&layout, segments, 128, 16) != 0) abort();
     if (metadata_bytes < layout.total_bytes) {
-        free(metadata), free(before_drain), free(fresh);
-        metadata_bytes = mm_round_up(layout.total_bytes, 128);
-        metadata = aligned_alloc(128, metadata_bytes);
-        before_drain = malloc(metadata_bytes);
-        fresh = malloc(metadata_bytes);
-        if (!metadata || !before_drain || !fresh) abort();
+        free(metadata);
+        metadata_bytes = mm_round_up(layout.total_bytes, 256);
+        metadata = aligned_alloc(256, metadata_bytes);
+        if (!metadata) abort();
     }
-    memset(metadata, 0, layout.total_bytes);
+    memset(metadata, 0x5a, layout.total_bytes);
+    memset(metadata, 0, layout.fixed_bytes);
     memset(live, 0, sizeof live);
-    memset(sizes, 0, sizeof sizes);
+    memset(sizes, 0, sizeof sizes[0] * PIECES(segments));
+    memset(held, 0, sizeof held);
     memset(cell, 0, sizeof cell);
     memset(absent, 0, sizeof absent);
     memset(&mailbox, 0, sizeof mailbox);
     mm_heap_image(metadata, &layout, (uint64_t)(uintptr_t)metadata, 1ull << 40, segments);
-    for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t;
-    world_lots(0, 0, 0);
+    for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t, model_lanes[t] = 0;
+    ref = ((struct mm_heap *)metadata)->ref;
+    ref.on_misuse = MM_ON_MISUSE_IGNORE;
 }
-void world_lots(uint32_t ahead, uint32_t row_shift, uint32_t reserve_ahead) {
-    struct mm_heap *h = (struct mm_heap *)metadata;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        struct mm_class *class_ = &h->ref.classes[c];
-        class_->row_lot_shift = (uint8_t)(class_->row_lot_shift - class_->row_shift + row_shift);
-        class_->ahead = (uint8_t)ahead, class_->row_shift = (uint8_t)row_shift, class_->reserve_ahead = (uint8_t)reserve_ahead;
-    }
-    memcpy(fresh, metadata, layout.bits_offset);
-    ref = h->ref;
+void world_warp(uint32_t first, uint32_t lanes) {
+    for (uint32_t i = 0; i < lanes; i++) model_homes[first + i] = first, model_lanes[first + i] = i;
+}
+void world_same_home(void) { memset(model_homes, 0, sizeof model_homes); }
+void world_cut(uint32_t c, uint32_t slices) {
+    const struct mm_class was = ref.classes[c];
+    ref.classes[c] = mm_class_cut(c, slices);
+    ref.classes[c].directory = was.directory, ref.classes[c].directory_length = was.directory_length;
+}
+void world_pages(uint32_t s, uint32_t n) {
+    const uint64_t rest = ~mm_bits_low(n), page = (uint64_t)s * MM_SEGMENT_PAGES + n, count = MM_SEGMENT_PAGES - n;
+    mm_tree_erase(mm_segment_free_tree(&ref), s);
+    HEAP->free_count--;
+    mm_pages_put(&ref, s, ~rest);
+    mm_pages_own(&ref, (uint32_t)page + 1, (uint32_t)count - 1, MM_OWNER_SPAN_BODY);
+    mm_pages_own(&ref, (uint32_t)page, 1, MM_OWNER_SPAN + (uint32_t)count);
+    *mm_page_words(&ref, (uint32_t)page) = mm_word_make(2, 0);
+    held[s] = rest;
+    world_take(page << MM_PAGE_SHIFT, count << MM_PAGE_SHIFT);
+}
+void world_hold_run(uint32_t s) {
+    mm_tree_erase(mm_segment_free_tree(&ref), s);
+    HEAP->free_count--;
+    mm_segment_at(&ref, s)->run = mm_run_make(1);
+    held[s] = ~0ull;
+    world_take((uint64_t)s << MM_SEGMENT_SHIFT, MM_SEGMENT_BYTES);
 }
 void world_grows(uint32_t from, uint32_t polls) {
-    struct mm_heap *h = (struct mm_heap *)metadata;
     for (uint32_t s = from; s < layout.segment_count; s++) {
-        mm_tree_erase(mm_segment_free_tree(&h->ref), s);
+        mm_tree_erase(mm_segment_free_tree(&ref), s);
         absent[s] = 1;
     }
-    h->free_count = h->grow.mapped = from;
-    h->grow.scarce = 0;
-    h->ref.mailbox = (uint64_t)(uintptr_t)&mailbox;
-    h->ref.grow_polls = polls;
-    memcpy(fresh, metadata, layout.bits_offset);
-    ref = h->ref;
+    HEAP->free_count = HEAP->grow.mapped = HEAP->grow.reached = from;
+    ref.mailbox = (uint64_t)(uintptr_t)&mailbox;
+    ref.grow_polls = polls;
+}
+
+/* The part of [off, off + bytes) that is in page p, as bits of live. */
+static uint64_t pieces(uint64_t p, uint64_t off, uint64_t bytes) {
+    const uint64_t base = p << MM_PAGE_SHIFT, end = off + bytes - base;
+    const uint64_t from = off > base ? off - base : 0, to = end < MM_PAGE_BYTES ? end : MM_PAGE_BYTES;
+    return mm_bits_low((uint32_t)(to >> PIECE_SHIFT)) & ~mm_bits_low((uint32_t)(from >> PIECE_SHIFT));
 }
 void world_map(uint32_t first, uint32_t count, int is_there) {
     for (uint32_t s = first; s < first + count; s++) {
-        model_require(is_there || live[s] == 0, "segment %u is unmapped, and a part of it is live", s);
+        for (uint32_t p = s * 64; p < s * 64 + 64; p++) model_require(is_there || live[p] == 0, "segment %u is unmapped, and a part of it is live", s);
         model_set(&absent[s], !is_there);
     }
 }
-void world_late_tickets(uint32_t bytes, uint32_t lots) {
-    const uint32_t c = mm_class_of(bytes), shift = ref.classes[c].lot_shift, m = (1u << (32 - shift)) - lots;
-    for (uint32_t k = 0; k < MM_STRIPES; k++) {
-        struct mm_ring *ring = mm_ring_at(&ref, c, k);
-        ring->tickets = m << shift;
-        for (uint32_t i = 0; i < MM_RING; i++) {
-            const uint32_t lot = mm_lot_after(ring->tickets >> shift, i, shift), before = mm_lot_after(ring->tickets >> shift, i - MM_RING, shift);
-            ring->slot[lot % MM_RING].what = mm_lot_tag(i < ref.classes[c].ahead ? lot : before) | MM_LOT_NONE;
-            ring->slot[lot % MM_RING].taken = lot >> MM_RING_SHIFT << shift;
-        }
-    }
-}
-void world_same_home(void) { memset(model_homes, 0, sizeof model_homes); }
-
-/* The part of [off, off + bytes) that is in segment s, as bits of live. */
-static uint64_t pieces(uint64_t s, uint64_t off, uint64_t bytes) {
-    const uint64_t base = s << MM_SEGMENT_SHIFT, end = off + bytes - base;
-    const uint64_t from = off > base ? off - base : 0, to = end < MM_SEGMENT_BYTES ? end : MM_SEGMENT_BYTES;
-    return mm_bits_low((uint32_t)(to >> PIECE_SHIFT)) & ~mm_bits_low((uint32_t)(from >> PIECE_SHIFT));
-}
 void world_take(uint64_t off, uint64_t bytes) {
     model_require(off + bytes <= ref.user_bytes, "handed out: %#llx, outside the heap", (unsigned long long)off);
-    for (uint64_t s = off >> MM_SEGMENT_SHIFT; s << MM_SEGMENT_SHIFT < off + bytes; s++) {
-        const uint64_t mine = pieces(s, off, bytes);
-        model_require(!absent[s], "handed out: segment %u, which is not there", (uint32_t)s);
-        model_require(!(live[s] & mine), "handed out: %#llx, which is live", (unsigned long long)off);
-        model_set(&live[s], live[s] | mine);
+    for (uint64_t p = off >> MM_PAGE_SHIFT; p << MM_PAGE_SHIFT < off + bytes; p++) {
+        const uint64_t mine = pieces(p, off, bytes);
+        model_require(!absent[p / 64], "handed out: segment %u, which is not there", (uint32_t)p / 64);
+        model_require(!(live[p] & mine), "handed out: %#llx, which is live", (unsigned long long)off);
+        model_set(&live[p], live[p] | mine);
     }
     model_set(&sizes[off >> PIECE_SHIFT], bytes);
 }
 void world_drop(uint64_t off, uint64_t bytes) {
-    for (uint64_t s = off >> MM_SEGMENT_SHIFT; s << MM_SEGMENT_SHIFT < off + bytes; s++)
-        model_set(&live[s], live[s] & ~pieces(s, off, bytes));
+    for (uint64_t p = off >> MM_PAGE_SHIFT; p << MM_PAGE_SHIFT < off + bytes; p++) model_set(&live[p], live[p] & ~pieces(p, off, bytes));
     model_set(&sizes[off >> PIECE_SHIFT], 0);
 }
 
 static uint64_t request_bytes(uint32_t bytes) {
-    return bytes <= MM_SLICE_BYTES_MAX ? mm_class_bytes(mm_class_of(bytes)) : mm_round_up(bytes, MM_SEGMENT_BYTES);
+    if (bytes <= MM_SLICE_BYTES_MAX) return mm_class_bytes(mm_class_of(bytes));
+    return mm_round_up(bytes, bytes + MM_PAGE_BYTES <= MM_SEGMENT_BYTES ? MM_PAGE_BYTES : MM_SEGMENT_BYTES);
 }
 void *world_malloc(uint32_t bytes, int must) {
     void *p = mm_heap_malloc(&ref, bytes);
@@ -123,51 +124,31 @@ void world_free(void *p) {
     model_progress();
     model_note("freed", (uint64_t)p);
 }
-static void *got_slice(uint32_t c, uint64_t off) {
-    model_note("got", off);
-    world_take(off, mm_class_bytes(c));
-    return (void *)(ref.user_base + off);
-}
-uint32_t world_got(mm_claim claim, uint32_t c, void **p) {
-    const uint32_t count = mm_claim_count(claim);
-    for (uint32_t rank = 0; rank < count; rank++) p[rank] = got_slice(c, mm_claim_offset(ref.classes[c], claim, rank));
-    return count;
-}
-struct gets {
-    uint32_t c, n;
-    void **p;
-};
-static void warp_got(void *to, uint64_t off) {
-    struct gets *gets = to;
-    model_require(gets->n > 0, "more than was asked for");
-    *gets->p++ = got_slice(gets->c, off);
-    gets->n--;
-}
-uint32_t world_malloc_warp(uint32_t bytes, uint32_t n, void **p, int must) {
-    const uint32_t c = mm_class_of(bytes), k = mm_home() & ref.classes[c].stripe_mask;
-    struct gets gets = {c, n, p};
-    const uint32_t served = unit_serve_by(&ref, c, n, k, mm_ring_draw(mm_ring_at(&ref, c, k), n), warp_got, &gets);
-    model_require(served == n || !must, "NULL though memory was there all the time");
+void *world_got(uint64_t address, uint32_t c) {
+    model_note("got", address);
+    if (address != 0) world_take(address - ref.user_base, ref.classes[c].bytes);
     model_progress();
-    return served;
+    return (void *)address;
 }
 uint32_t world_fill(uint32_t bytes, void **p, uint32_t n) {
     uint32_t i = 0;
     while (i < n && (p[i] = world_malloc(bytes, 0)) != NULL) i++;
     return i;
 }
-void world_hold_run(uint32_t s) {
-    mm_tree_erase(mm_segment_free_tree(&HEAP->ref), s);
-    HEAP->free_count--;
-    mm_store_relaxed_u64(&mm_segment_at(&ref, s)->owner, MM_OWNER_RUN | 1 << MM_OWNER_LENGTH_SHIFT);
-    world_take((uint64_t)s << MM_SEGMENT_SHIFT, MM_SEGMENT_BYTES);
-}
-void world_forget_dry(void) {
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) HEAP->classes[c].dry = HEAP->classes[c].rich = 0;
-}
 uint32_t world_misuses(void) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < MM_MISUSE_KINDS; i++) n += (uint32_t)HEAP->misuse[i];
+    return n;
+}
+uint32_t world_free_slices(uint32_t c) {
+    uint32_t n = 0;
+    for (uint32_t e = 0; e < mm_class_at(&ref, c)->count; e++) {
+        const uint64_t entry = mm_table_look(&ref, c, e, 0);
+        for (uint32_t w = 0; mm_entry_is_of(entry, c) && w < ref.classes[c].words; w++) {
+            const uint64_t word = mm_page_words(&ref, mm_entry_page(entry))[w];
+            if (mm_word_generation(word) == mm_entry_generation(entry)) n += mm_popcount(mm_word_free(word));
+        }
+    }
     return n;
 }
 
@@ -179,147 +160,148 @@ static const char *const faults[] = {"",
 
 /* What stands at `off` is an allocation of `bytes`. */
 static void check_live(uint64_t off, uint64_t bytes) {
-    const uint32_t s = (uint32_t)(off >> MM_SEGMENT_SHIFT);
-    const struct mm_segment *at = mm_segment_at(&ref, s);
-    const uint32_t kind = MM_OWNER_KIND(at->owner);
-    model_require(!mm_check_in_tree(mm_segment_free_tree(&HEAP->ref), s), "segment %u is free, and somebody holds a part of it", s);
-    if (bytes > MM_SLICE_BYTES_MAX) {
-        model_require(kind == MM_OWNER_RUN, "segment %u: a run is live here, the owner is %u", s, kind);
-        return;
+    const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), s = page / MM_SEGMENT_PAGES, owner = *mm_page_owner(&ref, page);
+    model_require(!mm_check_in_tree(mm_segment_free_tree(&ref), s), "segment %u is free, and somebody holds a part of it", s);
+    if (bytes <= MM_SLICE_BYTES_MAX) {
+        const uint32_t c = mm_class_of((uint32_t)bytes);
+        model_require(owner == c + 1, "page %u: a slice of class %u is live here, the owner is %u", page, c, owner);
+        const uint64_t left = mm_slice_locate_in(&ref, (void *)(ref.user_base + off), ref.user_bytes);
+        model_require(mm_left_kind(left) == MM_LEFT_SLICE && mm_left_is_live(&ref, left), "page %u: the slice at %#llx is live, and marked free",
+                      page, (unsigned long long)off);
+    } else if (bytes % MM_SEGMENT_BYTES == 0) {
+        model_require(mm_run_segments(mm_segment_at(&ref, s)->run) * MM_SEGMENT_BYTES == bytes, "segment %u: a run is live here", s);
+    } else {
+        model_require(mm_owner_is_span(owner) && (uint64_t)mm_owner_span_pages(owner) << MM_PAGE_SHIFT == bytes,
+                      "page %u: a span is live here, the owner is %u", page, owner);
     }
-    const uint32_t c = mm_class_of((uint32_t)bytes), i = (uint32_t)(off % MM_SEGMENT_BYTES) / mm_class_bytes(c);
-    model_require(kind == c + 1, "segment %u: a slice of class %u is live here, the owner is %u", s, c, kind);
-    model_require(!(mm_segment_bits(&ref, s)[i >> MM_WORD_SHIFT] >> (i % (1u << MM_WORD_SHIFT)) & 1),
-                  "segment %u: slice %u is live, and marked free", s, i);
-    model_require(!(at->whole >> (i >> mm_class_block_shift(c)) & 1), "segment %u: slice %u is live in a whole block", s, i);
 }
 
-void world_check(void) {
+static uint64_t live_bytes(void) {
     uint64_t bytes = 0;
+    for (uint32_t p = 0; p < layout.segment_count * 64; p++) bytes += (uint64_t)mm_popcount(live[p]) << PIECE_SHIFT;
+    return bytes;
+}
+void world_check(void) {
     memset(&result, 0, sizeof result);
     mm_heap_check_quiescent(&ref, 0, 1, &result);
     if (result.fault) model_fail(faults[result.fault], (uint32_t)result.at[0], (uint32_t)result.at[1], (uint32_t)result.at[2]);
+    const uint64_t counted = result.live_bytes;
     memset(&result, 0, sizeof result); /* what the log takes back later is this */
-    for (uint32_t i = 0; i < layout.segment_count * 64; i++)
-        if (sizes[i] != 0) check_live((uint64_t)i << PIECE_SHIFT, sizes[i]);
+    for (uint32_t p = 0; p < layout.segment_count * 64; p++)
+        for (uint32_t i = 0; live[p] != 0 && i < 64; i++)
+            if (sizes[p * 64 + i] != 0) check_live(((uint64_t)p * 64 + i) << PIECE_SHIFT, sizes[p * 64 + i]);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        model_require(mm_class_at(&ref, c)->makers == 0, "class %u: %u make blocks, for ever", c, mm_class_at(&ref, c)->makers);
+        for (uint32_t i = 0; i < MM_MADE; i++)
+            model_require(mm_made_index(*mm_made_at(&ref, c, i)) != MM_MADE_BUSY, "class %u: a block is being made, by nobody", c);
+        for (uint32_t i = 0; i < mm_class_at(&ref, c)->count; i++) { /* stale entries are holes, too */
+            const uint64_t entry = mm_table_look(&ref, c, i, 0);
+            const uint32_t page = mm_entry_page(entry);
+            model_require(mm_entry_is_of(entry, c) && page < layout.segment_count * 64 && *mm_table_index(&ref, page) == i &&
+                              mm_word_generation(*mm_page_words(&ref, page)) == mm_entry_generation(entry),
+                          "class %u: entry %u is no block", c, i);
+        }
+    }
+    model_require(HEAP->grow.need == 0, "somebody waits for %u pages, for ever", (uint32_t)HEAP->grow.need);
+    for (uint32_t r = 0; r < MM_ROOMS; r++) model_require(HEAP->opening[r] == 0, "somebody takes a fresh segment for room %u, for ever", r);
     for (uint32_t s = 0; s < layout.segment_count; s++) {
-        bytes += (uint64_t)mm_popcount(live[s]) << PIECE_SHIFT;
         /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
-        const int is_free = mm_check_in_tree(mm_segment_free_tree(&HEAP->ref), s);
-        model_require(mm_segment_at(&ref, s)->owner != MM_OWNER_NOBODY || is_free || absent[s],
-                      "segment %u is nobody's, but not in the free tree: lost", s);
+        const int is_free = mm_check_in_tree(mm_segment_free_tree(&ref), s);
+        int is_somebodys = mm_segment_at(&ref, s)->run != MM_RUN_NONE || mm_segment_at(&ref, s)->pages != 0;
+        for (uint32_t p = s * 64; p < s * 64 + 64; p++) is_somebodys |= *mm_page_owner(&ref, p) != MM_OWNER_NOBODY;
+        model_require(is_somebodys || is_free || absent[s], "segment %u is nobody's, but not in the free tree: lost", s);
         model_require(!is_free || !absent[s], "segment %u is free, and not there", s);
     }
-    mm_heap_check_quiescent(&ref, 0, 1, &result);
-    model_require(bytes == result.live_bytes, "%llu bytes are live, the heap counts %llu: lost", (unsigned long long)bytes,
-                  (unsigned long long)result.live_bytes);
-}
-
-static void check_fresh(void) {
-    struct mm_heap *h = HEAP;
-    memset(h->misuse, 0, sizeof h->misuse);
-    h->null_count = h->null_first_bytes = h->null_first_grid = 0;
-    if (ref.mailbox != 0) return; /* it has grown */
-    for (uint64_t i = 0; i < layout.bits_offset / 8; i++) {
-        char name[64];
-        if (((uint64_t *)metadata)[i] == ((uint64_t *)fresh)[i]) continue;
-        model_name_address((uint64_t *)metadata + i, name, sizeof name);
-        model_fail("all is free and drained, but %s is %#llx", name, (unsigned long long)((uint64_t *)metadata)[i]);
-    }
+    model_require(live_bytes() == counted, "%llu bytes are live, the heap counts %llu: lost", (unsigned long long)live_bytes(),
+                  (unsigned long long)counted);
 }
 static void drain_and_check(void) {
-    uint64_t any = 0;
-    for (uint32_t pass = 0; pass < 2; pass++) mm_heap_drain_quiescent(&ref, pass, 0, 1);
+    mm_slices_retire_all(&ref, 1);
     world_check();
-    for (uint32_t s = 0; s < layout.segment_count; s++) any |= live[s];
-    if (!any) check_fresh();
+    for (uint32_t s = 0; s < layout.segment_count; s++) {
+        const uint64_t pages = mm_segment_at(&ref, s)->pages;
+        int any = 0;
+        for (uint32_t i = 0; i < 64; i++) {
+            any |= live[s * 64 + i] != 0;
+            model_require(live[s * 64 + i] == 0 || !(pages >> i & 1), "segment %u: page %u is free and live", s, i);
+            if (live[s * 64 + i] != 0 || pages >> i & 1 || pages == 0) continue;
+            const uint32_t owner = *mm_page_owner(&ref, s * 64 + i); /* of a block of two pages, or of which some other slice is live */
+            model_require(owner != MM_OWNER_NOBODY, "segment %u: page %u is nobody's, but not free", s, i);
+        }
+        model_require(any || absent[s] || mm_check_in_tree(mm_segment_free_tree(&ref), s), "segment %u: nothing is live there, and it is not nobody's", s);
+    }
 }
-/* The drain also writes plainly. */
 void world_check_drained(void) {
     world_check();
-    memcpy(before_drain, metadata, layout.bits_offset);
     model_scratch(drain_and_check);
-    memcpy(metadata, before_drain, layout.bits_offset);
 }
 
-/* Counts that nobody reads; guesses, which are as good when they are a step older (how much is free, how much has come back); and
- * what belongs to classes that no scenario uses. */
+/* Counts that nobody reads; how much is free, a guess; what the host is told and need not follow; what never changes. */
 int model_is_private(const void *p, enum model_op op) {
-    const uint64_t at = (uint64_t)p, classes = (uint64_t)HEAP->classes, counts = (uint64_t)&HEAP->null_count;
+    const uint64_t at = (uint64_t)p, counts = (uint64_t)&HEAP->null_count, page = at - ref.owners;
     (void)op;
-    if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns) return 1;
+    if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns || p == &HEAP->grow.need || p == &mailbox.need) return 1;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+        if (p == &mm_class_at(&ref, c)->stays_ns) return 1;
     if (at >= (uint64_t)&HEAP->grow && at < (uint64_t)(&HEAP->grow + 1)) return ref.mailbox == 0; /* else they never change */
-    if (p == &HEAP->free_near || (at >= counts && at < (uint64_t)HEAP->version)) return 1;
-    if (at < classes || at >= classes + sizeof HEAP->classes) return 0;
-    const uint32_t c = (uint32_t)((at - classes) / sizeof HEAP->classes[0]);
-    return p != &HEAP->classes[c].dry;
+    if (at >= counts && at < (uint64_t)&HEAP->grow) return 1;
+    return page < layout.segment_count * 64 && held[page / 64] >> (page % 64) & 1;
 }
 
 /* ---- Names for schedules -------------------------------------------------------------------- */
 
 static int name_tree(const uint64_t *p, struct mm_tree t, const char *what, char *out, uint32_t n) {
     const int64_t i = p - t.node;
-    if (i < 0 || i >= (int64_t)(1 + HEAP->ref.tree_mids + HEAP->tree_leaves)) return 0;
-    if (i == 0) snprintf(out, n, "%s root", what);
-    else if (i <= (int64_t)HEAP->ref.tree_mids) snprintf(out, n, "%s mid %d", what, (int)i - 1);
-    else snprintf(out, n, "%s leaf %d", what, (int)(i - 1 - (int64_t)HEAP->ref.tree_mids));
+    if (i < 0 || i >= (int64_t)(t.roots + t.mids + HEAP->tree_leaves)) return 0;
+    if (i < t.roots) snprintf(out, n, "%s root", what);
+    else if (i < (int64_t)(t.roots + t.mids)) snprintf(out, n, "%s mid %d", what, (int)i - (int)t.roots);
+    else snprintf(out, n, "%s leaf %d", what, (int)(i - t.roots - t.mids));
     return 1;
 }
-static void name_segment(uint64_t in, uint32_t s, char *out, uint32_t n) {
-    static const char *const words[] = {"owner", "unissued", "whole", "avail"};
-    snprintf(out, n, "%s[%u]", words[in / 8], s);
-}
-static void name_blocks(uint64_t in, uint32_t s, char *out, uint32_t n) {
-    const uint64_t openers = __builtin_offsetof(struct mm_blocks, opener);
-    if (in < openers) snprintf(out, n, "words[%u][%u]", s, (uint32_t)in / 8);
-    else snprintf(out, n, "opener[%u][%u]", s, (uint32_t)(in - openers) / 4);
-}
-static void name_ring(uint64_t in, uint32_t c, char *out, uint32_t n) {
-    const uint32_t k = in / sizeof(struct mm_ring) < MM_STRIPES ? (uint32_t)(in / sizeof(struct mm_ring)) : MM_STRIPES;
-    const uint64_t slots = __builtin_offsetof(struct mm_ring, slot), blocks = __builtin_offsetof(struct mm_ring, blocks);
-    in -= k * sizeof(struct mm_ring);
-    const uint32_t slot = (uint32_t)((in - slots) / sizeof(struct mm_slot));
-    const char *what = k < MM_STRIPES ? "stripe" : "reserve";
-    if (in < slots) snprintf(out, n, "class%u %s%u tickets", c, what, k);
-    else if (in < blocks) snprintf(out, n, "class%u %s%u %s[%u]", c, what, k, (in - slots) % sizeof(struct mm_slot) ? "taken" : "lot", slot);
-    else snprintf(out, n, "class%u %s%u blocks[%u]", c, what, k, (uint32_t)(in - blocks) / 8);
+static void name_class(uint64_t in, uint32_t c, char *out, uint32_t n) {
+    static const char *const words[] = {"count", "tickets", "lock"};
+    if (in == __builtin_offsetof(struct mm_class_state, round)) snprintf(out, n, "class%u round", c);
+    else if (in == __builtin_offsetof(struct mm_class_state, until)) snprintf(out, n, "class%u until", c);
+    else if (in == __builtin_offsetof(struct mm_class_state, makers)) snprintf(out, n, "class%u makers", c);
+    else if (in == __builtin_offsetof(struct mm_class_state, swept)) snprintf(out, n, "class%u swept", c);
+    else if (in / 128 < 3) snprintf(out, n, "class%u %s", c, words[in / 128]);
+    else snprintf(out, n, "class%u cursor[%u]", c, (uint32_t)in / 128 - 3);
 }
 void model_name_address(const void *p, char *out, uint32_t n) {
     const uint64_t a = (uint64_t)p;
+    const struct mm_heap *h = HEAP;
+    char what[24];
     if (p == &mailbox.wanted || p == &mailbox.answer) {
         snprintf(out, n, p == &mailbox.wanted ? "wanted" : "answer");
         return;
     }
-    const struct mm_heap *h = HEAP;
-    char what[24];
-    if (name_tree(p, mm_segment_free_tree(&HEAP->ref), "free", out, n)) return;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        snprintf(what, sizeof what, "class%u whole", c);
-        if (name_tree(p, mm_segment_class_tree(&HEAP->ref, c, MM_WHOLE), what, out, n)) return;
-        snprintf(what, sizeof what, "class%u avail", c);
-        if (name_tree(p, mm_segment_class_tree(&HEAP->ref, c, MM_AVAIL), what, out, n)) return;
+    if (name_tree(p, mm_segment_free_tree(&ref), "free", out, n)) return;
+    for (uint32_t k = 0; k < MM_ROOMS; k++) {
+        snprintf(what, sizeof what, "room%u", k);
+        if (name_tree(p, mm_segment_room_tree(&ref, k), what, out, n)) return;
     }
-    if (a >= ref.bits) {
-        const uint64_t word = (a - ref.bits) / 8;
-        snprintf(out, n, "bits[%u][%u]", (uint32_t)(word / MM_SEGMENT_WORDS), (uint32_t)(word % MM_SEGMENT_WORDS));
-    } else if (a >= ref.blocks) {
-        const uint64_t in = a - ref.blocks;
-        name_blocks(in % sizeof(struct mm_blocks), (uint32_t)(in / sizeof(struct mm_blocks)), out, n);
+    if (a >= ref.table) {
+        const uint64_t i = (a - ref.table) / 8;
+        snprintf(out, n, "table[%u][%u]", (uint32_t)(i / MM_EXTENT), (uint32_t)(i % MM_EXTENT));
+    } else if (a >= ref.indexes) {
+        snprintf(out, n, "index[%u]", (uint32_t)(a - ref.indexes) / 4);
+    } else if (a >= ref.words) {
+        const uint64_t i = (a - ref.words) / 8;
+        snprintf(out, n, "word[%u][%u]", (uint32_t)(i >> ref.word_shift), (uint32_t)(i & ((1u << ref.word_shift) - 1)));
+    } else if (a >= ref.made) {
+        snprintf(out, n, "made[%u][%u]", (uint32_t)((a - ref.made) / 8 / MM_MADE), (uint32_t)((a - ref.made) / 8 % MM_MADE));
+    } else if (a >= ref.directory) {
+        snprintf(out, n, "directory[%u]", (uint32_t)(a - ref.directory) / 4);
+    } else if (a >= ref.owners) {
+        snprintf(out, n, "owner[%u]", (uint32_t)(a - ref.owners));
     } else if (a >= ref.segments) {
-        const uint64_t in = a - ref.segments;
-        name_segment(in % sizeof(struct mm_segment), (uint32_t)(in / sizeof(struct mm_segment)), out, n);
-    } else if (a >= ref.rings) {
-        name_ring((a - ref.rings) % MM_RINGS_BYTES, (uint32_t)((a - ref.rings) / MM_RINGS_BYTES), out, n);
+        snprintf(out, n, "%s[%u]", (a - ref.segments) % sizeof(struct mm_segment) ? "run" : "pages", (uint32_t)((a - ref.segments) / sizeof(struct mm_segment)));
     } else if (a >= (uint64_t)h->classes) {
-        const uint32_t c = (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]);
-        snprintf(out, n, "class%u %s", c, p == &h->classes[c].dry ? "dry" : p == &h->classes[c].rich ? "rich" : "segments");
-    } else if (a >= (uint64_t)h->version) {
-        snprintf(out, n, "version[%u]", (uint32_t)(a - (uint64_t)h->version) / (uint32_t)sizeof(struct mm_counter));
+        name_class((a - (uint64_t)h->classes) % sizeof h->classes[0], (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]), out, n);
     } else if (a >= (uint64_t)&h->grow && a < (uint64_t)(&h->grow + 1)) {
-        static const char *const words[] = {"mapped", "scarce", "refused", "refused_at", "lock", "asked", "taken", "late", "late"};
-        snprintf(out, n, "grow %s", words[(a - (uint64_t)&h->grow) / 8 % 9]);
+        static const char *const words[] = {"mapped", "refused", "refused_at", "lock", "asked", "taken", "late", "waits", "waited", "reached"};
+        snprintf(out, n, "grow %s", words[(a - (uint64_t)&h->grow) / 8 % 10]);
     } else {
-        snprintf(out, n, p == &h->classes_used ? "classes_used" : p == &h->free_near ? "free near" : p == &h->free_count ? "free count" : "heap+%d",
-                 (int)(a - (uint64_t)h));
+        snprintf(out, n, p == &h->giving_up ? "giving up" : p == &h->extents ? "extents" : a >= (uint64_t)h->opening && a < (uint64_t)(h->opening + MM_ROOMS) ? "opening" : "heap+%d", (int)(a - (uint64_t)h));
     }
 }

@@ -258,7 +258,7 @@ libraries() {
     same "device libraries for a newer toolkit" "$(cat "${file%/bin/nvcc}/device/release")" 99.9
     for arch in "${archs[@]}"; do
         [[ -f $lib/ptx/mm_$arch.ptx ]] || continue
-        { head -n 4 "$lib/ptx/mm_$arch.ptx" && echo '.visible .entry k() { ret; }'; } > header.ptx
+        { head -n 3 "$lib/ptx/mm_$arch.ptx" && echo '.visible .entry k() { ret; }'; } > header.ptx
         "$CUDA_HOME/bin/ptxas" -arch="sm_$arch" header.ptx -o header.cubin > header.log 2>&1 || refused+="sm_$arch: $(< header.log)"
     done
     same "fragments whose PTX version ptxas refuses" "$refused" ""
@@ -305,12 +305,13 @@ constant_word() {
     od -An -tx4 -j $((16#$section + 16#$value)) -N 4 "$1"
 }
 
-# Constant memory is the program's as well: its variables keep their names and values beside mm's, in all that is left.
+# Constant memory is the program's as well: its variables keep their names and values beside mm's, which begins at a multiple of 16, in all that
+# is left.
 constants() {
     local cubin bytes mine too_much all=65536
     mine=$(awk '$2 == "MM_HEAP_REF_BYTES" {print $3}' "$config")
     too_much=$(printf 'File uses too much global constant data (0x%x bytes, 0x%x max)' $((all + mine)) $all)
-    for bytes in 256 $((all - mine)); do
+    for bytes in 256 $(((all - mine) / 16 * 16)); do
         "$nvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o plain.cubin
         "$mmnvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o linked.cubin
         "$mmnvcc" -cubin -arch=sm_90 -G -DTABLE_BYTES="$bytes" "$src/constants.cu" -o debug.cubin

@@ -70,7 +70,7 @@ try() {
     from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
     dir=$work/$number
     mkdir -p "$dir/runtime" "$dir/tests/unit"
-    cp mmconfig.h "$dir" && cp -r runtime/*.h runtime/core runtime/cpu "$dir/runtime" &&
+    cp mmconfig.h "$dir" && cp -r runtime/*.h runtime/{core,gallatin,checked,cpu} "$dir/runtime" &&
         cp -r tests/stress tests/fuzz tests/runner.h "$dir/tests" && cp tests/unit/jitter.h "$dir/tests/unit" || exit
     rm -rf "$dir/tests/fuzz/known" # a fault that hides a known defect has not been noticed
     text=$(<"$dir/$file")

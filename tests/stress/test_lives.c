@@ -11,7 +11,7 @@
 
 #define ROUNDS 16 /* of a phase */
 #define ROUNDS_TO_EMPTY 4
-#define SOME_BYTES (1ull << MM_BLOCK_BYTES_MIN_SHIFT) /* far less than a segment */
+#define SOME_BYTES (1ull << 16) /* far less than a segment */
 
 struct plan {
     const char *name;
@@ -124,11 +124,11 @@ static void hand_over(struct worker *me) {
 static const struct plan plan[] = {
     /* name, body, threads, segments, percent, slots, large_in, run_in, run_most, live_percent, null_is_wrong */
     {"bursts of one size", burst, 8, 16, 18, 512, 0, 0, 0, 0, 0},
-    {"bursts that hardly fit", burst, 8, 3, 6, 64, 0, 0, 0, 0, 0},
+    {"bursts that hardly fit", burst, 8, 12, 6, 64, 0, 0, 0, 0, 0},
     {"random lifetimes, 75 % live", lives, 8, 48, 18, 1024, 16, 512, 4, 75, 0},
     {"random lifetimes, a larger heap", lives, 8, 256, 8, 1024, 16, 256, 16, 20, 0},
     {"one half gets, the other frees", pipe_line, 8, 24, 11, 0, 64, 512, 3, 0, 0},
-    /* a live slice, and what a thread has in hand, holds a segment each at most */
+    /* a live allocation, and what a thread has in hand, holds a segment each at most */
     {"churn, never short", churn, 8, 64, 16, 2, 16, 0, 0, 0, 1},
     {"churn of large ones and runs", churn, 16, 16, 1, 3, 1, 4, 5, 0, 0},
     {"churn, everything", churn, 16, 16, 4, 16, 16, 256, 6, 0, 0},

@@ -44,13 +44,10 @@ static void always_wrong(struct worker *me, const char *mine, uint64_t bytes) {
 }
 
 /* The stormers go in rounds: the first gets some of one class, all of them free all of it, each in another order. Of
- * the frees of one slice one is good. The pins, of the same class, keep its blocks from becoming whole: the first slice
+ * the frees of one slice one is good. The pins, of the same class, keep its blocks from being retired: the first slice
  * of each. */
 static uint64_t block_of(const void *p, uint64_t bytes) {
-    const uint32_t c = mm_class_of((uint32_t)bytes);
-    const uint64_t off = (uint64_t)(uintptr_t)p - w.base;
-    const uint64_t j = off % MM_SEGMENT_BYTES / mm_class_bytes(c) >> mm_class_block_shift(c);
-    return off / MM_SEGMENT_BYTES * MM_SEGMENT_BLOCKS_MAX + j;
+    return ((uint64_t)(uintptr_t)p - w.base) >> MM_PAGE_SHIFT >> mm_class_page_shift(mm_class_of((uint32_t)bytes));
 }
 static int is_pinned(void *const *pin, uint32_t pins, const void *p, uint64_t bytes) {
     while (pins > 0 && block_of(pin[pins - 1], bytes) != block_of(p, bytes)) pins--;
@@ -82,9 +79,10 @@ static void storm(struct worker *me) {
         if (me->index != 0) continue;
         expect(MM_MISUSE_DOUBLE_FREE, (uint64_t)(STORMERS - 1) * victims);
         for (uint32_t i = 0; i < pins; i++) {
-            const uint64_t segment = (uint64_t)(uintptr_t)pin[i] / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES; /* the base is a multiple */
+            const uint64_t block_bytes = MM_PAGE_BYTES << mm_class_page_shift(mm_class_of((uint32_t)bytes));
+            const uint64_t block = (uint64_t)(uintptr_t)pin[i] / block_bytes * block_bytes; /* the base is a multiple */
             always_wrong(me, (const char *)pin[i], bytes);
-            misuse(me, MM_MISUSE_NEVER, segment + MM_SEGMENT_BYTES / bytes * bytes); /* the next slice would begin there */
+            misuse(me, MM_MISUSE_NEVER, block + block_bytes / bytes * bytes); /* the next slice would begin there */
             world_free(me, pin[i]);
         }
         const uint64_t run_bytes = MM_SEGMENT_BYTES * (1 + round % 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "tests/stress/world.h"
 
-#include "runtime/core/heap.h"
+#include "runtime/heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,10 +71,17 @@ static void shadow_flip(struct world *w, uint64_t p, uint64_t bytes, int set) {
     }
 }
 
+/* Pages of a span for n pages: 1, 2, 3, 4; 5, 6, 7, 8; 10, 12, 14, 16; ... */
+static uint32_t span_pages(uint64_t n) {
+    for (uint32_t s = 0;; s++)
+        for (uint32_t unit = s == 0 ? 1 : 5; unit <= 8; unit++)
+            if ((uint64_t)unit << s >= n) return unit << s;
+}
 /* Bytes that the heap has to count as live for a request. */
 static uint64_t granted(uint64_t bytes, uint64_t align) {
-    if (bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX) return mm_round_up(bytes, MM_SEGMENT_BYTES);
-    return mm_heap_aligned_bytes(bytes, align);
+    if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) return mm_heap_aligned_bytes(bytes, align);
+    if (bytes > 56 * MM_PAGE_BYTES || align >= MM_SEGMENT_BYTES) return mm_round_up(bytes, MM_SEGMENT_BYTES);
+    return span_pages((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES) * MM_PAGE_BYTES;
 }
 
 static uint64_t key(const uint64_t *at, uint64_t bytes) {

@@ -2,8 +2,8 @@
 # The unit suites: the allocator core on the CPU, one Check program for each room. Three builds: plain (all),
 # address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
 
-UNIT_SEQUENTIAL := class tree segment block ring stripe shortage null slice heap run grow known report usage guard fill cookie
-UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule warps crowd stress
+UNIT_SEQUENTIAL := class tree segment word table make malloc null heap run grow report usage guard fill cookie
+UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule lanes lanes_small warps warps_small stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
 # $(1): flags of the test that are none of the core's; $(2): the core's build
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
@@ -19,9 +19,13 @@ $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,plain)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,plain)
 
-$(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,few)
+# On a heap in small.
+$(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
 	@mkdir -p $(@D)
-	$(call UNIT_CHECK,,few)
+	$(call UNIT_CHECK,,small)
+$(BUILD)/tests/unit/test_warps_small $(BUILD)/tests/unit/test_lanes_small: $(BUILD)/tests/unit/test_%_small: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
+	@mkdir -p $(@D)
+	$(call UNIT_CHECK,,small)
 
 # A room that is slow under a sanitizer makes fewer rounds there.
 $(BUILD)/tests/asan/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,asan)

@@ -10,17 +10,18 @@ source tests/bounded.sh
 work=build/mutants
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -Wc++-compat -I. -D_GNU_SOURCE= -pthread)
-suites=(class tree segment block ring stripe shortage null run grow known heap slice report usage guard fill cookie twice interleave schedule warps stress tsan crowd)
+suites=(class tree segment word table make null run grow heap report usage guard fill cookie twice lanes lanes_small interleave schedule malloc warps_small warps stress tsan)
 
 # Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
-    local suite source extra
+    local suite source extra list=("$2")
     cd "$1" || exit
-    for suite in "$2" "${suites[@]/#$2/}"; do
-        [[ -n $suite ]] || continue
+    for suite in "${suites[@]}"; do [[ $suite == "$2" ]] || list+=("$suite"); done
+    for suite in "${list[@]}"; do
         source=$suite extra=()
         case $suite in
-        interleave | schedule) extra=(-include tests/unit/few_stripes.h) ;;
+        interleave | schedule) extra=(-include tests/unit/small.h) ;;
+        *_small) source=${suite%_small} extra=(-include tests/unit/small.h) ;;
         tsan) source=stress extra=(-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h) ;;
         esac
         if ! "${CC:-cc}" "${flags[@]}" "${extra[@]}" "tests/unit/test_$source.c" runtime/cpu/*.c "${check[@]}" \
@@ -66,7 +67,7 @@ try() {
 }
 
 rm -rf "$work" && mkdir -p "$work/base/runtime" "$work/base/tests" && cp -r mmconfig.h "$work/base" &&
-    cp -r runtime/*.h runtime/core runtime/cpu "$work/base/runtime" && cp -r tests/unit tests/runner.h "$work/base/tests" || exit
+    cp -r runtime/*.h runtime/{core,gallatin,checked,cpu} "$work/base/runtime" && cp -r tests/unit tests/runner.h "$work/base/tests" || exit
 try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
 [[ $try_none == survived* ]] || untried mutants "$try_none"
 number=0

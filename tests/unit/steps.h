@@ -32,6 +32,7 @@ static ucontext_t unit_scheduler;
 static int unit_running = -1;
 static long unit_steps_left;
 static uint32_t unit_home; /* of who is no actor */
+static uint32_t unit_seed = 1; /* of mm_random */
 static uint32_t unit_actor_home[UNIT_ACTORS];
 static void (*unit_each_step)(void); /* if not NULL: called before every atomic access outside of actors */
 
@@ -51,9 +52,13 @@ __attribute__((unused)) static void unit_step(void) {
 #define __atomic_compare_exchange_n(p, e, d, w, s, f) (unit_step(), __atomic_compare_exchange_n(p, e, d, w, s, f))
 
 #define mm_home unit_port_home
+#define mm_warp_number unit_port_warp_number
+#define mm_random unit_port_random
 #define mm_wait unit_port_wait
 #include "runtime/port.h"
 #undef mm_home
+#undef mm_warp_number
+#undef mm_random
 #undef mm_wait
 #ifndef UNIT_WAIT_STEPS
 #define UNIT_WAIT_STEPS 0
@@ -61,7 +66,33 @@ __attribute__((unused)) static void unit_step(void) {
 MM_FN void mm_wait(void) {
     for (int i = 0; i < UNIT_WAIT_STEPS; i++) unit_step();
 }
+MM_FN uint32_t mm_random(void) {
+    unit_seed = unit_seed * 1664525u + 1013904223u;
+    return unit_seed ^ unit_seed >> 16;
+}
 MM_FN uint32_t mm_home(void) { return unit_running < 0 ? unit_home : unit_actor_home[unit_running]; }
+MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
+
+static long unit_at, unit_count;
+static void (*unit_other)(void);
+static void unit_other_at(void) {
+    if (unit_count++ != unit_at) return;
+    unit_each_step = NULL;
+    unit_other();
+    unit_each_step = unit_other_at;
+}
+/* What happens if `other` is done in one go just before step n of `act`, for each n: begin, act with other, end. Returns how many steps act has. */
+__attribute__((unused)) static long unit_at_each_step(void (*begin)(void), void (*act)(void), void (*other)(void), void (*end)(void)) {
+    for (unit_at = 0, unit_other = other;; unit_at++) {
+        begin();
+        unit_count = 0, unit_each_step = unit_other_at;
+        act();
+        unit_each_step = NULL;
+        if (unit_count <= unit_at) other();
+        end();
+        if (unit_count <= unit_at) return unit_count;
+    }
+}
 
 __attribute__((unused)) static void unit_actor_main(int i) {
     unit_actor[i].act(unit_actor[i].arg);

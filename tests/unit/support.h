@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/core/heap.h"
 #include "runtime/cpu/cpuheap.h"
+#include "runtime/gallatin/check.h"
 #include "tests/runner.h"
-#include "tests/unit/serve.h"
+#include "tests/unit/until.h"
 
 #define UNIT_SOME __attribute__((unused)) static
 
@@ -37,81 +37,62 @@ UNIT_SOME uint64_t unit_random(uint64_t *state) {
     return *state * 2685821657736338717ull;
 }
 
+/* What needs no zeros (layout.h) has rubbish that looks like blocks of class 0, all free. */
+UNIT_SOME void unit_rubbish(struct mm_cpu_heap *heap) {
+    char *at = (char *)heap->metadata;
+    for (uint64_t i = heap->layout.words; i < heap->layout.indexes; i += 8) *(uint64_t *)(at + i) = mm_word_make(2, ~0u);
+    for (uint64_t i = heap->layout.indexes; i < heap->layout.table; i += 4) *(uint32_t *)(at + i) = 0x5a5a5a5au;
+    for (uint64_t i = heap->layout.table; i < heap->layout.total_bytes; i += 8) *(uint64_t *)(at + i) = mm_entry_make(2, 0, 0);
+}
 UNIT_SOME void unit_create(struct mm_cpu_heap *heap, uint64_t segments) {
     unit_holds(mm_cpu_heap_create(heap, segments, segments, MM_SEGMENT_BYTES) == 0, "a heap of %llu segments",
                   (unsigned long long)segments);
+    if (segments <= 300) unit_rubbish(heap);
 }
 
-/* The heap's invariants hold; `live` bytes of slices and runs are handed out (UNIT_ANY: not compared). */
+/* The heap's invariants hold; `live` bytes of slices, spans and runs are handed out (UNIT_ANY: not compared). */
 UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     char why[200];
     uint64_t found = 0;
     const char *bad = mm_cpu_heap_check_quiescent(heap, why, sizeof why, &found);
     unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
     if (live != UNIT_ANY) unit_eq(found, live);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_class_at(&heap->ref, c)->makers == 0, "class %u: somebody makes blocks for ever", c);
+    unit_eq(mm_heap_of(&heap->ref)->grow.need, 0);
 }
 
-/* Without live memory and drained, the heap must be, word for word, as one just made with `mapped` segments, but for what
- * it has counted. */
+/* Without live memory and drained, the heap must be as one just made with `mapped` segments: no page has an owner, no table an entry. What
+ * counts, and hints, may differ. */
 UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
-    struct mm_heap *h = mm_heap_of(&heap->ref);
+    const struct mm_heap_ref *ref = &heap->ref;
+    struct mm_heap *h = mm_heap_of(ref);
     mm_cpu_heap_drain_quiescent(heap);
     unit_sound(heap, 0);
     for (uint32_t s = 0; s < h->segment_count; s++) {
-        const int in = (int)(*mm_tree_leaf(mm_segment_free_tree(&h->ref), s) >> (s % 64) & 1);
+        const int in = (int)(*mm_tree_leaf(mm_segment_free_tree(ref), s) >> (s % 64) & 1);
         unit_holds(in == (s < mapped), "segment %u of %u is %sin the free tree", s, (uint32_t)mapped, in ? "" : "not ");
+        unit_holds(mm_segment_at(ref, s)->pages == 0 && mm_segment_at(ref, s)->run == MM_RUN_NONE, "segment %u is in use", s);
     }
-    struct mm_heap *image = (struct mm_heap *)malloc(heap->layout.image_bytes);
-    mm_heap_image(image, &heap->layout, heap->ref.heap, h->ref.user_base, mapped);
-    image->null_count = h->null_count, image->null_first_bytes = h->null_first_bytes, image->null_first_grid = h->null_first_grid;
-    image->grow.reached = h->grow.reached;
-    image->grow.waits = h->grow.waits, image->grow.waited_ns = h->grow.waited_ns;
-    memcpy(image->misuse, h->misuse, sizeof h->misuse);
-    image->reports = h->reports;
-    const uint64_t *is = (const uint64_t *)heap->metadata, *was = (const uint64_t *)image;
-    const uint64_t words = heap->layout.bits_offset / 8, in_image = heap->layout.image_bytes / 8;
-    uint64_t i = memcmp(is, was, heap->layout.image_bytes) == 0 ? in_image : 0;
-    while (i < in_image && is[i] == was[i]) i++;
-    if (i == in_image)
-        while (i < words && is[i] == 0) i++;
-    unit_holds(i == words, "word %llu of the metadata is %#llx", (unsigned long long)i, (unsigned long long)is[i]);
-    free(image);
+    for (uint32_t page = 0; page < h->segment_count * MM_SEGMENT_PAGES; page++)
+        unit_holds(*mm_page_owner(ref, page) == MM_OWNER_NOBODY, "page %u has owner %u", page, *mm_page_owner(ref, page));
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+        unit_holds(mm_class_at(ref, c)->count == 0, "class %u: %u entries are left", c, mm_class_at(ref, c)->count);
+    unit_eq(h->giving_up & MM_ROUND_BUSY, 0);
+    for (uint32_t k = 0; k < sizeof h->opening / sizeof *h->opening; k++) unit_eq(h->opening[k], 0);
+    unit_eq(h->grow.lock, 0);
 }
 
-struct unit_slices {
-    uint32_t c, n, *slice;
-};
-UNIT_SOME void unit_note_slice(void *to, uint64_t off) {
-    struct unit_slices *all = (struct unit_slices *)to;
-    const uint32_t in = (uint32_t)(off % MM_SEGMENT_BYTES) / mm_class_bytes(all->c);
-    all->slice[all->n++] = (uint32_t)(off / MM_SEGMENT_BYTES) * mm_class_slices(all->c) + in;
-}
-/* A group that has drawn n tickets of stripe k, the first of which is t: its slices, numbered from the beginning of the heap on, to
- * *slice (not NULL). Returns how many. */
-UNIT_SOME uint32_t unit_serve(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t t, uint32_t *slice) {
-    struct unit_slices all = {c, 0, slice};
-    return unit_serve_by(ref, c, n, k, t, unit_note_slice, &all);
-}
-/* The same for one who comes now. */
-UNIT_SOME uint32_t unit_take(const struct mm_heap_ref *ref, uint32_t c, uint32_t n, uint32_t k, uint32_t *slice) {
-    return unit_serve(ref, c, n, k, mm_ring_draw(mm_ring_at(ref, c, k), n), slice);
-}
+/* Slices of class c that a segment has. */
+UNIT_SOME uint32_t unit_slices(uint32_t c) { return (MM_SEGMENT_PAGES >> mm_class_page_shift(c)) * mm_class_slices(c); }
 
-/* Ring i of class c, of which nothing is in use, goes on with lot m, as if all lots before it had been used up, and nothing were in
- * those that are ready. */
-UNIT_SOME void unit_ring_from(const struct mm_heap_ref *ref, uint32_t c, uint32_t i, uint32_t m) {
-    const uint32_t shift = mm_ring_shift(ref->classes[c], i), ahead = mm_ring_ahead(ref->classes[c], i);
-    struct mm_ring *ring = mm_ring_at(ref, c, i);
-    ring->tickets = m << shift;
-    for (uint32_t k = 0; k < MM_RING; k++) {
-        const uint32_t lots = (m + MM_RING - 1 - k) / MM_RING; /* that the slot has had */
-        ring->slot[k].taken = lots << shift;
-        ring->slot[k].what = lots == 0 ? 0 : mm_lot_tag(k + (lots - 1) * MM_RING) | MM_LOT_NONE;
-    }
-    for (uint32_t n = 0; n < ahead; n++) {
-        const uint32_t lot = mm_lot_after(m, n, shift);
-        if (lot >= ahead || lot < m) mm_ring_put(ring, lot, MM_LOT_NONE);
-    }
+/* As the host's kernels do: takes segments [first, first + count) from the heap. Returns whether they were free. */
+UNIT_SOME int unit_chunk_claim(const struct mm_heap_ref *ref, uint32_t first, uint32_t count) {
+    struct mm_heap *h = mm_heap_of(ref);
+    for (uint32_t s = first; s < first + count; s++) mm_segment_retire(ref, 1, s);
+    if (!mm_run_try_take(mm_segment_free_tree(ref), first, first + count)) return 0;
+    mm_add_relaxed_u64(&h->free_count, 0 - (uint64_t)count);
+    mm_add_relaxed_u64(&h->grow.mapped, 0 - (uint64_t)count);
+    return 1;
 }
 
 UNIT_SOME uint64_t unit_misuses(const struct mm_cpu_heap *heap) {
@@ -130,9 +111,17 @@ UNIT_SOME void unit_free(struct mm_cpu_heap *heap, void *p, int kind, uint64_t l
     unit_sound(heap, live);
 }
 
+/* Pages of a span for n pages: 1, 2, 3, 4; 5, 6, 7, 8; 10, 12, 14, 16; ... */
+UNIT_SOME uint32_t unit_span_pages(uint64_t n) {
+    for (uint32_t s = 0;; s++)
+        for (uint32_t unit = s == 0 ? 1 : 5; unit <= 8; unit++)
+            if ((uint64_t)unit << s >= n) return unit << s;
+}
 /* What a request gets: the bytes it takes from the heap. */
 UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
-    return bytes <= MM_SLICE_BYTES_MAX ? mm_class_bytes(mm_class_of((uint32_t)bytes)) : mm_round_up(bytes, MM_SEGMENT_BYTES);
+    if (bytes <= MM_SLICE_BYTES_MAX) return mm_class_bytes(mm_class_of((uint32_t)bytes));
+    if (bytes <= 56 * MM_PAGE_BYTES) return unit_span_pages((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES) * MM_PAGE_BYTES;
+    return mm_round_up(bytes, MM_SEGMENT_BYTES);
 }
 
 UNIT_SOME void unit_add(Suite *suite, const char *name, const TTest *const *tests, int n) {

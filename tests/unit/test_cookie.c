@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Room in front of an allocation: what is stored there harms nobody, and free, and usable size, know such a pointer from others. */
-#include "runtime/core/cookie.h"
+#include "runtime/checked/cookie.h"
 #include "tests/unit/support.h"
 
 #define SEGMENTS 24
@@ -26,7 +26,8 @@ static void give_back(void *p) {
 
 static void store_count(char *p, uint64_t n) { memcpy(p - 8, &n, sizeof n); }
 
-static const uint64_t sizes[] = {0, 1, 16, 32, 48, 64, 100, 1024, 65536, MM_SLICE_BYTES_MAX - 16, MM_SLICE_BYTES_MAX, 3 * MM_SEGMENT_BYTES};
+static const uint64_t sizes[] = {0, 1, 16, 32, 48, 64, 100, 1024, 10000, MM_SLICE_BYTES_MAX - 16, MM_SLICE_BYTES_MAX, 5 * MM_PAGE_BYTES,
+                                 300000, 3 * MM_SEGMENT_BYTES};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* A count in front of each, and all of the others' bytes stay. */
@@ -111,12 +112,15 @@ END_TEST
 START_TEST(old_seals) {
     set_closed(_i);
     heap.ref.spacing_mask = 0;
-    char *a = (char *)plain(16), *b = (char *)plain(16);
-    if (b < a) {
-        char *const c = a;
-        a = b, b = c;
+    enum { MANY = 4 * MM_PAGE_BYTES / 16 };
+    static char *some[MANY];
+    char *a = NULL, *b = NULL;
+    for (int i = 0; i < MANY && !b; i++) { /* until two are neighbours, in whatever shards */
+        some[i] = (char *)plain(16);
+        for (int k = 0; k < i && !b; k++)
+            if (some[k] - some[i] == 16 || some[i] - some[k] == 16) a = some[k] < some[i] ? some[k] : some[i], b = a + 16;
     }
-    unit_eq(b - a, 16);
+    ck_assert(b != NULL);
     const uint64_t seal = mm_cookie_seal((uintptr_t)b, MM_COOKIE_SHIFT);
     memcpy(a, &seal, sizeof seal);
     unit_eq(mm_cookie_usable_size(&heap.ref, b), mm_closed_usable_size(&heap.ref, b));
@@ -127,21 +131,34 @@ START_TEST(old_seals) {
 }
 END_TEST
 
-/* Addresses outside, before and behind everything, and segments that nobody has: nothing there is read. */
+/* Whether a seal that is written in front of p, which leads to p - 16, is looked at. */
+static int is_looked_at(char *p) {
+    const uint64_t seal = mm_cookie_seal((uintptr_t)p, MM_COOKIE_SHIFT);
+    memcpy(p - 16, &seal, sizeof seal);
+    const uint64_t start = mm_cookie_start(&heap.ref, (uintptr_t)p);
+    ck_assert(start == 0 || start == (uintptr_t)p - 16);
+    return start != 0;
+}
+
+/* Addresses outside, before and behind everything, and segments and pages that nobody has: nothing there is read. */
 START_TEST(far_away) {
     const uint64_t end = heap.ref.user_base + heap.ref.user_bytes, bad[] = {0, 16, heap.ref.user_base, heap.ref.user_base - 16, end, end + 16, ~0ull - 15};
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) unit_eq(mm_cookie_start(&heap.ref, bad[i]), 0);
-    for (uint64_t s = 0; s < SEGMENTS; s++) {
-        const uint64_t p = heap.ref.user_base + s * MM_SEGMENT_BYTES + 16, seal = mm_cookie_seal(p, MM_COOKIE_SHIFT);
-        memcpy((char *)(uintptr_t)p - 16, &seal, sizeof seal);
-        unit_eq(mm_cookie_start(&heap.ref, p), 0);
-    }
+    char *const base = (char *)(uintptr_t)heap.ref.user_base;
+    for (uint64_t s = 0; s < SEGMENTS; s++) ck_assert(!is_looked_at(base + s * MM_SEGMENT_BYTES + 16));
+    char *span = (char *)plain(5 * MM_PAGE_BYTES), *run = (char *)plain(2 * MM_SEGMENT_BYTES);
+    ck_assert(is_looked_at(span + 16) && is_looked_at(span + 5 * MM_PAGE_BYTES - 16) && is_looked_at(span + 3 * MM_PAGE_BYTES));
+    ck_assert(is_looked_at(span + 5 * MM_PAGE_BYTES)); /* the page where the seal would be counts */
+    ck_assert(!is_looked_at(span + 5 * MM_PAGE_BYTES + 16));
+    ck_assert(is_looked_at(run + 16) && is_looked_at(run + MM_SEGMENT_BYTES + 16) && !is_looked_at(run + 2 * MM_SEGMENT_BYTES + 16));
+    ck_assert(!is_looked_at(run + MM_SEGMENT_BYTES)); /* no room is in another segment */
+    for (uint32_t shift = 0; shift < 64; shift++) /* of a seal, only those that lead into the same segment, and no further than an alignment */
+        for (uint64_t in = 48; in < MM_SEGMENT_BYTES; in *= 2) {
+            const uint64_t p = (uintptr_t)run + MM_SEGMENT_BYTES + in, seal = mm_cookie_seal(p, shift);
+            memcpy((char *)(uintptr_t)p - 16, &seal, sizeof seal);
+            unit_eq(mm_cookie_start(&heap.ref, p), shift <= MM_SLICE_SHIFT_MAX && 1ull << shift <= in ? p - (1ull << shift) : 0);
+        }
     char *p = roomy(100);
-    for (uint32_t shift = 0; shift < 64; shift++) { /* of a seal, only those that lead into the same segment */
-        const uint64_t seal = mm_cookie_seal((uintptr_t)p, shift), in = ((uintptr_t)p - heap.ref.user_base) % MM_SEGMENT_BYTES;
-        memcpy(p - 16, &seal, sizeof seal);
-        unit_eq(mm_cookie_start(&heap.ref, (uintptr_t)p), shift <= MM_SEGMENT_SHIFT && 1ull << shift <= in ? (uintptr_t)p - (1ull << shift) : 0);
-    }
     const uint64_t others = mm_cookie_seal((uintptr_t)p + 64, MM_COOKIE_SHIFT);
     memcpy(p - 16, &others, sizeof others);
     unit_eq(mm_cookie_start(&heap.ref, (uintptr_t)p), 0);

@@ -2,7 +2,7 @@
 /* MM_FILL: malloc fills memory of every kind that it hands out; nothing else changes. */
 #include <pthread.h>
 
-#include "runtime/core/closed.h"
+#include "runtime/checked/closed.h"
 #include "tests/unit/support.h"
 
 #define SEGMENTS 24
@@ -24,9 +24,9 @@ static void tear_down(void) {
     mm_cpu_heap_destroy(&heap);
 }
 
-/* Sizes of slices, with and without a rest of 16 bytes, and of runs. */
+/* Sizes of slices, with and without a rest of 16 bytes, of spans and of runs. */
 static const uint64_t kinds_of_size[] = {0,    1,    7,    8,    9,     15,     16,    17,   24,     31,     32,    33, 40, 64, 100, 1000, 4096 - MM_GUARD_MORE,
-                                         4096, 5000, 8191, 8192, 70000, 300001, MM_SLICE_BYTES_MAX, MM_SLICE_BYTES_MAX + 1, 3 * MM_SEGMENT_BYTES - 5};
+                                         4096, 5000, 8191, 8192, 20001, 300001, MM_SLICE_BYTES_MAX, MM_SLICE_BYTES_MAX + 1, 3 * MM_SEGMENT_BYTES - 5};
 #define SIZES ((int)(sizeof kinds_of_size / sizeof *kinds_of_size))
 
 /* Every byte of [p, p + n) is `byte`: the first one, and each is as the one before it. */

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Growing (grow.h) and giving back (maintain.h), step by step: the test is the host. What threads do at the same time the model
+/* Growing (grow.h) and giving back, step by step: the test is the host. What threads do at the same time the model
  * explores (tests/model/grow_model.c), and with a real host, tests/hooks/client_grow.c.
  */
 #include "tests/unit/support.h"
 
-#include "runtime/core/maintain.h"
-
 #define SEGMENTS 200
 #define FIRST 4
-#define RUBBISH 0xa5
 
 static struct mm_cpu_heap heap;
 static const struct mm_heap_ref *ref;
@@ -18,17 +15,17 @@ static struct mm_mailbox box;
 static void set_up(void) {
     unit_holds(mm_cpu_heap_create(&heap, SEGMENTS, FIRST, MM_SEGMENT_BYTES) == 0, "a heap");
     memset(&box, 0, sizeof box);
-    mm_heap_image_grows(heap.metadata, SEGMENTS, (uint64_t)(uintptr_t)&box, 3);
+    mm_heap_image_grows(heap.metadata, (uint64_t)(uintptr_t)&box, 3);
     h = (struct mm_heap *)heap.metadata;
     heap.ref = h->ref;
     ref = &heap.ref;
-    memset(mm_segment_blocks(ref, FIRST), RUBBISH, (SEGMENTS - FIRST) * sizeof(struct mm_blocks)); /* memory that has just come */
+    unit_rubbish(&heap); /* memory that has just come */
 }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
 static uint64_t wanted_number(void) { return box.wanted >> 32; }
 static void answer(uint64_t first, uint64_t count) { box.answer = mm_answer_make(wanted_number(), first, count); }
-static enum mm_grown look(uint32_t segments, int is_late) { return mm_grow_look(ref, segments, MM_PATIENCE_CALLER, is_late); }
+static enum mm_grown look(uint32_t segments, int is_late) { return mm_grow_look(ref, segments, is_late); }
 
 START_TEST(asks_once_and_takes_once) {
     unit_eq(look(1, 0), MM_GROWN_WAIT);
@@ -47,43 +44,59 @@ START_TEST(asks_once_and_takes_once) {
 }
 END_TEST
 
-/* How many segments from the front on have blocks that are all zero; the others have rubbish. */
-static uint32_t cleared(void) {
-    struct mm_blocks zero, rubbish;
-    uint32_t n = 0;
-    memset(&zero, 0, sizeof zero), memset(&rubbish, RUBBISH, sizeof rubbish);
-    while (n < SEGMENTS && memcmp(mm_segment_blocks(ref, n), &zero, sizeof zero) == 0) n++;
-    for (uint32_t s = n; s < SEGMENTS; s++) unit_eq(memcmp(mm_segment_blocks(ref, s), &rubbish, sizeof rubbish), 0);
-    return n;
-}
 static void grow_by(uint64_t first, uint64_t count) {
     look(1, 0);
     answer(first, count);
     unit_eq(look(1, 0), MM_GROWN_MORE);
 }
 
-/* Blocks of segments are cleared once, when the first segment behind them comes; those of segments that go, and come back, are not. */
-START_TEST(blocks_are_cleared_when_segments_come) {
-    unit_eq(cleared(), FIRST);
-    grow_by(FIRST, 10);
-    unit_eq(cleared(), FIRST + 10);
-    grow_by(64, 3); /* aligned: what lies between has no memory, and may get some */
-    unit_eq(cleared(), 67);
-    grow_by(FIRST + 10, 20);
-    unit_eq(cleared(), 67);
-    uint64_t *words = &mm_segment_blocks(ref, 70)->words[0];
-    grow_by(67, 7);
-    unit_eq(cleared(), 74);
-    *words = MM_WORDS_LIFE; /* as a block that was whole once leaves it */
-    struct mm_wanted_chunk chunk = {67, 7, 0, 0};
-    mm_maintain_claim(ref, &chunk);
-    unit_eq(chunk.is_claimed, 1);
-    grow_by(67, 8);
-    unit_eq(*words, MM_WORDS_LIFE);
-    *words = 0;
-    unit_eq(cleared(), 75);
+/* How far segments have ever been there: words, indexes and table are mapped so far. The table has its share of them for good. */
+START_TEST(reached_is_kept) {
+    unit_eq(h->grow.reached, FIRST);
+    const uint64_t extents = mm_table_extents(ref);
+    grow_by(64, 3);
+    unit_eq(h->grow.reached, 67);
+    grow_by(FIRST, 10); /* what lies between */
+    unit_eq(h->grow.reached, 67);
+    unit_eq(unit_chunk_claim(ref, 64, 3), 1);
+    unit_eq(h->grow.mapped, FIRST + 10);
+    unit_eq(h->grow.reached, 67);
+    unit_eq(mm_table_extents(ref), extents + 67 * MM_TABLE_SHARE * MM_SEGMENT_PAGES / MM_EXTENT - FIRST * MM_TABLE_SHARE * MM_SEGMENT_PAGES / MM_EXTENT);
     grow_by(SEGMENTS - 1, 1); /* the last of all */
-    unit_eq(cleared(), SEGMENTS);
+    unit_eq(h->grow.reached, SEGMENTS);
+    unit_sound(&heap, 0);
+}
+END_TEST
+
+/* What has come serves slices, spans and runs, although there is rubbish in its metadata. */
+START_TEST(rubbish_in_metadata) {
+    static void *held[100000];
+    uint32_t n = 0;
+    uint64_t seed = 1;
+    grow_by(FIRST, 40);
+    heap.ref.mailbox = 0;
+    while (n < 100000 && (held[n] = mm_cpu_malloc(&heap, 16ull << unit_random(&seed) % 14)) != NULL) n++;
+    unit_lt(1000, n);
+    unit_sound(&heap, UNIT_ANY);
+    while (n > 0) mm_cpu_free(&heap, held[--n]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, FIRST + 40);
+}
+END_TEST
+
+/* What a class has had at its peak serves another one before the host is asked. */
+START_TEST(peaks_serve_others_before_the_host_is_asked) {
+    static void *held[FIRST * MM_SEGMENT_PAGES * 64 + 1];
+    uint32_t n = 0;
+    heap.ref.mailbox = 0;
+    while ((held[n] = mm_cpu_malloc(&heap, 256)) != NULL) n++;
+    unit_eq(n, FIRST * MM_SEGMENT_PAGES * 64);
+    while (n > 0) mm_cpu_free(&heap, held[--n]);
+    heap.ref.mailbox = (uint64_t)(uintptr_t)&box;
+    void *other = mm_cpu_malloc(&heap, 64);
+    unit_holds(other != NULL, "another class");
+    unit_eq(box.wanted, 0);
+    mm_cpu_free(&heap, other);
     unit_sound(&heap, 0);
 }
 END_TEST
@@ -96,12 +109,10 @@ START_TEST(refused_by_size) {
     unit_eq(look(8, 0), MM_GROWN_NO); /* without asking */
     unit_eq(look(100, 0), MM_GROWN_NO);
     unit_eq(box.wanted, asked);
-    unit_eq(h->grow.scarce, mm_grow_scarce(FIRST));
     unit_eq(look(7, 0), MM_GROWN_WAIT); /* less may be had */
     unit_eq(box.wanted, ((asked >> 32) + 1) << 32 | 7);
     answer(FIRST, 7);
     unit_eq(look(7, 0), MM_GROWN_MORE);
-    unit_eq(h->grow.scarce, 0);
     unit_eq(look(8, 0), MM_GROWN_WAIT); /* and then more, perhaps */
 }
 END_TEST
@@ -118,13 +129,24 @@ START_TEST(refusal_ends) {
 }
 END_TEST
 
+/* Who asked went away, and the answer was no: that says nothing about now. */
+START_TEST(refusal_of_long_ago) {
+    look(1, 0);
+    answer(0, 0);
+    h->grow.looked_at -= 2 * MM_GROW_REFUSAL_NS;
+    unit_eq(look(1, 0), MM_GROWN_WAIT);
+    unit_eq(box.wanted, 2ull << 32 | 1);
+    answer(0, 0);
+    unit_eq(look(1, 0), MM_GROWN_NO);
+    unit_eq(look(1, 0), MM_GROWN_NO); /* without asking */
+    unit_eq(box.wanted, 2ull << 32 | 1);
+}
+END_TEST
+
 START_TEST(late_for_all_until_the_answer) {
     unit_eq(look(1, 0), MM_GROWN_WAIT);
     unit_eq(look(1, 1), MM_GROWN_NO); /* who waited long enough */
     unit_eq(look(1, 0), MM_GROWN_NO); /* and those after him, at once */
-    unit_eq(mm_grow_look(ref, 1, MM_PATIENCE_TICKET, 0), MM_GROWN_WAIT); /* with less patience, but not out of it yet */
-    unit_eq(mm_grow_look(ref, 1, MM_PATIENCE_TICKET, 1), MM_GROWN_NO);
-    unit_eq(mm_grow_look(ref, 1, MM_PATIENCE_TICKET, 0), MM_GROWN_NO);
     unit_eq(box.wanted, 1ull << 32 | 1);
     answer(FIRST, 1);
     unit_eq(look(1, 0), MM_GROWN_MORE);
@@ -186,50 +208,34 @@ START_TEST(locked) {
 END_TEST
 
 START_TEST(only_looks) { /* takes what was answered, and asks for nothing */
-    unit_eq(mm_grow_look(ref, 0, MM_PATIENCE_NONE, 0), MM_GROWN_WAIT);
+    unit_eq(look(0, 0), MM_GROWN_WAIT);
     unit_eq(box.wanted, 0);
     look(1, 0);
     answer(FIRST, 3);
-    unit_eq(mm_grow_look(ref, 0, MM_PATIENCE_NONE, 0), MM_GROWN_MORE);
+    unit_eq(look(0, 0), MM_GROWN_MORE);
     unit_eq(h->grow.mapped, FIRST + 3);
-}
-END_TEST
-
-START_TEST(ahead_of_need) {
-    mm_grow_ahead(ref, 1); /* an eighth of four is less than one */
-    unit_eq(box.wanted, 0);
-    mm_grow_ahead(ref, 0);
-    unit_eq(box.wanted, 1ull << 32 | 1);
-    answer(FIRST, 96);
-    mm_grow_ahead(ref, 0);
-    unit_eq(h->grow.mapped, FIRST + 96);
-    mm_grow_ahead(ref, 13);
-    unit_eq(wanted_number(), 1);
-    mm_grow_ahead(ref, 12);
-    unit_eq(wanted_number(), 2);
 }
 END_TEST
 
 START_TEST(fixed_heap_never_asks) {
     heap.ref.mailbox = 0;
     unit_eq(look(1, 0), MM_GROWN_NO);
-    unit_eq(unit_grow_await(ref, 1, h->grow.mapped, MM_PATIENCE_CALLER), 0);
-    mm_grow_ahead(ref, 0);
+    unit_eq(unit_grow_await(ref, 1, h->grow.mapped), 0);
     unit_eq(box.wanted, 0);
 }
 END_TEST
 
 START_TEST(waits_no_longer_than_said) {
-    unit_eq(unit_grow_await(ref, 1, h->grow.mapped, MM_PATIENCE_CALLER), 0); /* nobody answers */
-    unit_eq(h->grow.late[MM_PATIENCE_CALLER], 1ull << 32 | 1);
-    unit_eq(unit_grow_await(ref, 1, h->grow.mapped + 1, MM_PATIENCE_CALLER), 1); /* there is more than when it looked */
+    unit_eq(unit_grow_await(ref, 1, h->grow.mapped), 0); /* nobody answers */
+    unit_eq(h->grow.late, 1ull << 32 | 1);
+    unit_eq(unit_grow_await(ref, 1, h->grow.mapped + 1), 1); /* there is more than when it looked */
 }
 END_TEST
 
 START_TEST(null_when_refused) {
     void *p[FIRST + 1];
     for (int i = 0; i < FIRST; i++) unit_holds((p[i] = mm_cpu_malloc(&heap, MM_SEGMENT_BYTES)) != NULL, "segment %d", i);
-    mm_heap_image_grows(heap.metadata, SEGMENTS, (uint64_t)(uintptr_t)&box, 0); /* nobody is patient */
+    mm_heap_image_grows(heap.metadata, (uint64_t)(uintptr_t)&box, 0); /* nobody is patient */
     heap.ref.grow_polls = 0;
     unit_holds(mm_cpu_malloc(&heap, MM_SEGMENT_BYTES) == NULL, "there is none");
     unit_eq(box.null_bytes, MM_SEGMENT_BYTES + 1);
@@ -242,58 +248,25 @@ START_TEST(null_when_refused) {
 }
 END_TEST
 
-START_TEST(lots_are_as_large_as_what_is_there_allows) {
-    const uint32_t c = mm_class_of(1 << 20);
-    heap.ref.classes[c] = mm_class_make(c, 40); /* as in the largest heap */
-    const uint32_t row = 1u << ref->classes[c].row_shift;
-    unit_lt(2, row);
-    unit_eq(mm_reserve_lot(ref, c, 0), 1);
-    unit_eq(mm_reserve_lot(ref, c, (2ull << MM_GROW_LOT_SHIFT) - 1), 1);
-    unit_eq(mm_reserve_lot(ref, c, 2ull << MM_GROW_LOT_SHIFT), 2);
-    unit_eq(mm_reserve_lot(ref, c, 1ull << 30), row);
-    heap.ref.mailbox = 0;
-    unit_eq(mm_reserve_lot(ref, c, 0), row);
-}
-END_TEST
-
+/* A chunk goes back if all of its blocks are free, whatever class had them; to what was in it nobody comes. */
 START_TEST(chunks_come_back) {
-    uint32_t c = mm_class_of(64);
-    struct mm_wanted_chunk chunk = {0, FIRST, 0, 0};
     void *p = mm_cpu_malloc(&heap, 64);
-    mm_maintain_claim(ref, &chunk);
-    unit_eq(chunk.is_claimed, 0);
+    const uint32_t at = (uint32_t)(((uint64_t)p - ref->user_base) >> MM_SEGMENT_SHIFT);
+    unit_eq(unit_chunk_claim(ref, 0, FIRST), 0);
     unit_eq(h->grow.mapped, FIRST);
+    unit_sound(&heap, 64);
     mm_cpu_free(&heap, p);
-    mm_maintain_claim(ref, &chunk); /* its stripe has the segment */
-    unit_eq(chunk.is_claimed, 0);
+    unit_eq(unit_chunk_claim(ref, at, 1), 1); /* its block is free */
+    unit_eq(h->grow.mapped, FIRST - 1);
+    unit_eq(h->free_count, FIRST - 1);
+    unit_eq(mm_cpu_heap_free_segments(&heap), FIRST - 1);
     unit_sound(&heap, 0);
-    for (uint32_t part = 0; part < MM_MAINTAIN_PARTS; part++) mm_maintain_flush(ref, part);
-    unit_sound(&heap, 0);
-    unit_eq(mm_cpu_heap_free_segments(&heap), FIRST);
-    chunk.first = 1, chunk.count = 2;
-    mm_maintain_claim(ref, &chunk);
-    unit_eq(chunk.is_claimed, 1);
-    unit_eq(h->grow.mapped, FIRST - 2);
-    unit_eq(h->free_count, FIRST - 2);
-    unit_eq(mm_cpu_heap_free_segments(&heap), FIRST - 2);
-    unit_sound(&heap, 0);
-    mm_cpu_free(&heap, (void *)(ref->user_base + MM_SEGMENT_BYTES + 64)); /* a stale pointer */
+    mm_cpu_free(&heap, p); /* a stale pointer */
     unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_NOT_ALLOCATED), 1);
-    unit_holds(mm_cpu_malloc(&heap, 2 * MM_SEGMENT_BYTES) == NULL, "the two that are left are no neighbours");
-    answer(1, 2); /* they come back */
-    unit_holds((p = mm_cpu_malloc(&heap, 3 * MM_SEGMENT_BYTES)) != NULL, "all of it");
+    grow_by(at, 1); /* it comes back */
+    unit_holds((p = mm_cpu_malloc(&heap, FIRST * MM_SEGMENT_BYTES)) != NULL, "all of it");
     mm_cpu_free(&heap, p);
     unit_sound(&heap, 0);
-    (void)c;
-}
-END_TEST
-
-START_TEST(flush_takes_answers) {
-    look(1, 0);
-    answer(FIRST, 5);
-    for (uint32_t part = 0; part < MM_MAINTAIN_PARTS; part++) mm_maintain_flush(ref, part);
-    unit_eq(mm_cpu_heap_free_segments(&heap), FIRST + 5);
-    unit_eq(wanted_number(), 1);
 }
 END_TEST
 
@@ -302,22 +275,22 @@ int main(void) {
     TCase *one = tcase_create("grow");
     tcase_add_checked_fixture(one, set_up, tear_down);
     tcase_add_test(one, asks_once_and_takes_once);
-    tcase_add_test(one, blocks_are_cleared_when_segments_come);
+    tcase_add_test(one, reached_is_kept);
+    tcase_add_test(one, rubbish_in_metadata);
+    tcase_add_test(one, peaks_serve_others_before_the_host_is_asked);
     tcase_add_test(one, refused_by_size);
     tcase_add_test(one, refusal_ends);
+    tcase_add_test(one, refusal_of_long_ago);
     tcase_add_test(one, late_for_all_until_the_answer);
     tcase_add_test(one, closed);
     tcase_add_test(one, opened_again);
     tcase_add_test(one, numbers_begin_again);
     tcase_add_test(one, locked);
     tcase_add_test(one, only_looks);
-    tcase_add_test(one, ahead_of_need);
     tcase_add_test(one, fixed_heap_never_asks);
     tcase_add_test(one, waits_no_longer_than_said);
     tcase_add_test(one, null_when_refused);
-    tcase_add_test(one, lots_are_as_large_as_what_is_there_allows);
     tcase_add_test(one, chunks_come_back);
-    tcase_add_test(one, flush_takes_answers);
     suite_add_tcase(suite, one);
     return suite_run(suite);
 }

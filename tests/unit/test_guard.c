@@ -2,8 +2,7 @@
 /* The checked run: what it finds, what it must not find, and that it gives all memory out. */
 #include <pthread.h>
 
-#include "runtime/core/guarded.h"
-#include "runtime/core/usage.h"
+#include "runtime/checked/guarded.h"
 #include "tests/unit/support.h"
 
 #define SEGMENTS 24
@@ -11,16 +10,17 @@
 static struct mm_cpu_heap heap;
 static struct mm_heap_ref ref;
 
-static void set_up(void) {
-    ck_assert_int_eq(mm_cpu_heap_create(&heap, SEGMENTS, SEGMENTS, MM_SEGMENT_BYTES), 0);
+static void set_up_of(uint64_t segments) {
+    ck_assert_int_eq(mm_cpu_heap_create(&heap, segments, segments, 2 * MM_SEGMENT_BYTES), 0);
     mm_heap_image_guard(mm_heap_of(&heap.ref));
     heap.ref = mm_heap_of(&heap.ref)->ref;
     ref = heap.ref;
-    ref.guard = (uint64_t)(uintptr_t)calloc(1, mm_guard_bytes(SEGMENTS));
+    ref.guard = (uint64_t)(uintptr_t)calloc(1, mm_guard_bytes(segments));
     ref.open_bytes = 0;
     ref.fill = MM_FILL_JUNK; /* the default of a checked run */
     mm_cpu_grid = 7;
 }
+static void set_up(void) { set_up_of(SEGMENTS); }
 static void tear_down(void) {
     free((void *)(uintptr_t)ref.guard);
     mm_cpu_heap_destroy(&heap);
@@ -41,7 +41,10 @@ static void give(void *p) {
 }
 static uint64_t usable(const void *p) { return mm_guard_usable_size(&ref, p); }
 
-static const uint64_t kinds_of_size[] = {1, 8, 15, 16, 17, 31, 32, 33, 64, 100, 1000, 4096 - MM_GUARD_MORE, 4096, 5000, 300000, MM_SLICE_BYTES_MAX, 3 * MM_SEGMENT_BYTES};
+/* Of small slices, large ones, spans, and runs. */
+static const uint64_t kinds_of_size[] = {1,     8,     15,    16,    17,                               31,                 32,     33,
+                                         64,    100,   1000,  4096 - MM_GUARD_MORE, 4096,              5000,               8193,   20000,
+                                         40000, MM_SLICE_BYTES_MAX - MM_GUARD_MORE, MM_SLICE_BYTES_MAX, 300000, 600000, 3 * MM_SEGMENT_BYTES};
 #define SIZES ((int)(sizeof kinds_of_size / sizeof *kinds_of_size))
 
 /* Right use of every size: nothing is found, what is asked for is what there is. */
@@ -74,12 +77,13 @@ START_TEST(overruns) {
         unit_eq(counted(MM_MISUSE_OVERRUN), found);
     }
     char *far = get(n), *other = get(n);
-    const uint64_t granted = mm_heap_usable_size(&heap.ref, far), at = (uintptr_t)far % MM_SEGMENT_BYTES;
+    const uint64_t granted = mm_heap_usable_size(&heap.ref, far);
     memset(far, 1, granted); /* of what is large the tag, too */
-    char *tag = mm_guard_is_small(granted) ? far - at + MM_SEGMENT_BYTES : far + granted;
-    if (mm_guard_is_small(granted)) {
+    char *tag = far + granted;
+    if (mm_guard_is_small(granted)) { /* at the end of the block */
+        const uint64_t block = MM_PAGE_BYTES << mm_class_page_shift(mm_class_of((uint32_t)granted)), at = (uintptr_t)far % block;
         unit_eq(usable(far), n);
-        tag -= at / granted * sizeof(struct mm_guard_tag);
+        tag = far - at + block - at / granted * sizeof(struct mm_guard_tag);
     }
     for (uint32_t k = 1; k <= sizeof(struct mm_guard_tag); k++) {
         tag[-(int)k] ^= 1;
@@ -146,7 +150,8 @@ END_TEST
 
 /* Who copies all of an allocation over another one, with what is behind it, has written past its end. */
 START_TEST(copies) {
-    char *p = get(300000), *q = get(300000);
+    static const uint64_t sizes[] = {20000, 300000, 3 * MM_SEGMENT_BYTES};
+    char *p = get(sizes[_i]), *q = get(sizes[_i]);
     memcpy(q, p, mm_heap_usable_size(&heap.ref, p));
     give(q);
     unit_eq(counted(MM_MISUSE_OVERRUN), 1);
@@ -155,12 +160,12 @@ START_TEST(copies) {
 }
 END_TEST
 
-/* Memory that went through other classes and runs, and was written to there, is nobody's fault. */
+/* Memory that went through other classes, spans and runs, and was written to there, is nobody's fault. */
 START_TEST(classes_change) {
-    static const uint64_t sizes[] = {300000, 5000, 1 << 20, 3 * MM_SEGMENT_BYTES, 70000, 2 * MM_SEGMENT_BYTES, 300000};
+    static const uint64_t sizes[] = {300000, 5000, 1 << 20, 20000, 3 * MM_SEGMENT_BYTES, 70000, 2 * MM_SEGMENT_BYTES, 20000, 300000};
     static char *held[100000];
-    for (int round = 0; round < 30; round++) {
-        const uint64_t n = sizes[round % 7];
+    for (int round = 0; round < 36; round++) {
+        const uint64_t n = sizes[round % 9];
         int count = 0;
         char *p;
         while (count < 100000 && (p = (char *)mm_guard_malloc(&ref, n)) != NULL) memset(p, round, n), held[count++] = p;
@@ -183,11 +188,79 @@ static void write_patches(uint64_t n) {
 }
 /* Nor is it if the tag from then is still there. */
 START_TEST(tags_outlive) {
-    static const uint64_t others[] = {1000, 40000, MM_SEGMENT_BYTES, 3 * MM_SEGMENT_BYTES};
-    write_patches(_i == 0 ? 300000 : 2 * MM_SEGMENT_BYTES);
-    for (int k = 0; k < 4; k++) {
+    static const uint64_t sizes[] = {20000, 100000, 300000, 2 * MM_SEGMENT_BYTES - MM_GUARD_MORE};
+    static const uint64_t others[] = {1000, 12000, 40000, 70000, 500000, MM_SEGMENT_BYTES, 3 * MM_SEGMENT_BYTES};
+    const uint64_t n = sizes[_i];
+    ref.fill = MM_FILL_NONE; /* which would write over it */
+    write_patches(n);
+    for (unsigned k = 0; k < sizeof others / sizeof *others; k++) {
         write_patches(others[k]);
-        write_patches(_i == 0 ? 300000 : 2 * MM_SEGMENT_BYTES);
+        write_patches(n);
+        unit_eq(all_counted(), 0);
+    }
+}
+END_TEST
+
+/* Has n bytes at p again, which were there before; others that it meets on the way are given back. */
+static void get_again(uint64_t n, char *p) {
+    static char *held[1000];
+    int count = 0;
+    while (count < 1000 && (held[count] = (char *)mm_guard_malloc(&ref, n)) != p && held[count]) count++;
+    unit_holds(count < 1000 && held[count] == p, "%llu bytes did not come back", (unsigned long long)n);
+    do give(held[count]);
+    while (count-- > 0);
+}
+/* Whether p, of n bytes, which are freed, is in one of `bytes` bytes, that it then writes over, for 100 bytes, and gives back. */
+static int write_over(char *p, uint64_t bytes) {
+    static char *held[1000];
+    int count = 0, is_over = 0;
+    while (count < 1000 && (held[count] = (char *)mm_guard_malloc(&ref, bytes)) != NULL) {
+        if (held[count] <= p && p + 100 <= held[count] + bytes) memset(p, 1, 100), is_over = 1;
+        count++;
+    }
+    while (count > 0) give(held[--count]);
+    mm_cpu_heap_drain_quiescent(&heap);
+    return is_over;
+}
+static void set_up_small(uint64_t segments) {
+    tear_down();
+    set_up_of(segments);
+    ref.fill = MM_FILL_NONE;
+}
+/* Nor is it in a segment that somebody keeps all the time; and neither if the other one did not begin where this one does. */
+START_TEST(pages_change) {
+    static const uint64_t pairs[][2] = {{400000, 100000}, {100000, 400000}, {400000, 12000}, {12000, 400000}};
+    const uint64_t n = pairs[_i][0], other = pairs[_i][1];
+    set_up_small(1);
+    get(70000);
+    static char *all[1000];
+    int count = 0, overs = 0;
+    while ((all[count] = (char *)mm_guard_malloc(&ref, n)) != NULL) count++;
+    for (int i = 0; i < count; i++) give(all[i]);
+    mm_cpu_heap_drain_quiescent(&heap);
+    for (int i = 0; i < count; i++) {
+        if (!write_over(all[i], other)) continue;
+        get_again(n, all[i]);
+        mm_cpu_heap_drain_quiescent(&heap);
+        unit_eq(all_counted(), 0);
+        overs++;
+    }
+    ck_assert_int_gt(overs, 0);
+}
+END_TEST
+
+/* Nor is it where runs overlap. */
+START_TEST(runs_overlap) {
+    set_up_small(3);
+    char *const base = (char *)(uintptr_t)ref.user_base;
+    for (int round = 0; round < 3; round++) {
+        char *p = get(2 * MM_SEGMENT_BYTES - MM_GUARD_MORE); /* from the back */
+        ck_assert(p == base + MM_SEGMENT_BYTES);
+        give(p);
+        char *q = (char *)mm_guard_aligned_malloc(&ref, 2 * MM_SEGMENT_BYTES - MM_GUARD_MORE, 2 * MM_SEGMENT_BYTES);
+        ck_assert(q == base);
+        memset(p, 1, 100);
+        give(q);
         unit_eq(all_counted(), 0);
     }
 }
@@ -261,7 +334,7 @@ static void *work(void *seed_at) {
             give(held[k]);
             held[k] = NULL;
         } else {
-            bytes[k] = 1 + unit_random(&seed) % (unit_random(&seed) % 50 ? 700 : 20000);
+            bytes[k] = 1 + unit_random(&seed) % (unit_random(&seed) % 50 ? 700 : unit_random(&seed) % 10 ? 20000 : 300000);
             held[k] = (char *)mm_guard_malloc(&ref, bytes[k]);
             if (held[k]) memset(held[k], (int)k + 1, bytes[k]);
         }
@@ -339,9 +412,11 @@ int main(void) {
     tcase_add_loop_test(tests, overruns, 0, SIZES);
     tcase_add_loop_test(tests, after_free, 0, SIZES);
     tcase_add_loop_test(tests, twice, 0, SIZES);
-    tcase_add_test(tests, copies);
+    tcase_add_loop_test(tests, copies, 0, 3);
     tcase_add_test(tests, classes_change);
-    tcase_add_loop_test(tests, tags_outlive, 0, 2);
+    tcase_add_loop_test(tests, tags_outlive, 0, 4);
+    tcase_add_loop_test(tests, pages_change, 0, 4);
+    tcase_add_test(tests, runs_overlap);
     tcase_add_test(tests, all_memory);
     tcase_add_test(tests, reports);
     tcase_add_test(tests, threads);

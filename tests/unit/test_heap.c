@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The heap as its user sees it: every size, every alignment, misuse, NULL (test_known.c has the defects of the published
- * code). */
+/* The heap as its user sees it: every size, every alignment, misuse, NULL. */
 #include "tests/unit/support.h"
 
 #define SEGMENTS 70 /* one for each class, and some */
-#define PLACE (1ull << MM_BLOCK_BYTES_MIN_SHIFT) /* in a segment: the second of its smallest blocks */
+#define PLACE MM_PAGE_BYTES /* in a segment: its second page */
 
 static struct mm_cpu_heap heap;
 static char *user;
@@ -162,9 +161,9 @@ START_TEST(usable_size_of_many) {
 END_TEST
 
 START_TEST(usable_size_of_runs_and_aligned) {
-    for (uint64_t bytes = MM_SLICE_BYTES_MAX + 1; bytes <= 60 * MM_SEGMENT_BYTES; bytes = bytes * 5 / 3) {
+    for (uint64_t bytes = MM_SLICE_BYTES_MAX + 1; bytes <= 60 * MM_SEGMENT_BYTES; bytes = bytes * 6 / 5) {
         char *p = (char *)mm_cpu_malloc(&heap, bytes);
-        unit_eq(mm_cpu_usable_size(&heap, p), mm_round_up(bytes, MM_SEGMENT_BYTES));
+        unit_eq(mm_cpu_usable_size(&heap, p), unit_taken(bytes));
         unit_eq(mm_cpu_usable_size(&heap, p + 16), 0);
         unit_eq(mm_cpu_usable_size(&heap, p + MM_SEGMENT_BYTES), 0); /* its body, or a segment that is nobody's */
         mm_cpu_free(&heap, p);
@@ -192,10 +191,11 @@ START_TEST(usable_size_of_nothing) {
     unit_eq(mm_cpu_usable_size(&heap, end), 0);
     unit_eq(mm_cpu_usable_size(&heap, (void *)~(uintptr_t)0), 0);
     unit_eq(mm_cpu_usable_size(&heap, p + 32), 0);                   /* never handed out */
+    unit_eq(mm_cpu_usable_size(&heap, p + MM_SEGMENT_BYTES - MM_PAGE_BYTES), 0); /* a page that is nobody's, or a free slice */
     unit_eq(mm_cpu_usable_size(&heap, end - MM_SEGMENT_BYTES), 0); /* a segment that is nobody's */
     char *last = (char *)mm_cpu_malloc(&heap, 1000);
-    const uint64_t segment = (uint64_t)(last - user) & ~(MM_SEGMENT_BYTES - 1);
-    unit_eq(mm_cpu_usable_size(&heap, user + segment + MM_SEGMENT_BYTES / 1024 * 1024 - 1024), 0); /* behind the last slice, or none */
+    const uint64_t page = (uint64_t)(last - user) & ~((2 * MM_PAGE_BYTES) - 1);
+    unit_eq(mm_cpu_usable_size(&heap, user + page + 2 * MM_PAGE_BYTES / 1024 * 1024 - 1024 + 1024 % 896), 0); /* the middle of one, or behind the last slice */
     mm_cpu_free(&heap, p), mm_cpu_free(&heap, last);
     unit_eq(unit_misuses(&heap), 0);
     unit_fresh(&heap, SEGMENTS);
@@ -221,12 +221,13 @@ START_TEST(null_and_foreign_pointers) {
     void *p = mm_cpu_malloc(&heap, 16);
     char *end = user + SEGMENTS * MM_SEGMENT_BYTES;
     void *const foreign[] = {here, user - 1, user - MM_SEGMENT_BYTES, end, end + MM_SEGMENT_BYTES, (void *)1, (void *)~(uintptr_t)0};
-    uint64_t *behind = &mm_segment_at(&heap.ref, SEGMENTS)->owner; /* nobody's business, whatever is there */
-    unit_lt((char *)behind + sizeof(struct mm_segment) - (char *)heap.metadata, heap.layout.fixed_bytes);
+    uint8_t *behind = mm_page_owner(&heap.ref, SEGMENTS * MM_SEGMENT_PAGES); /* nobody's business, whatever is there */
+    unit_lt((char *)behind - (char *)heap.metadata, heap.layout.fixed_bytes);
+    const uint8_t was = *behind;
     *behind = 1;
     unit_free(&heap, NULL, 0, 16, "NULL");
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) unit_free(&heap, foreign[i], MM_MISUSE_FOREIGN, 16, "a foreign pointer");
-    *behind = 0;
+    *behind = was;
     mm_cpu_free(&heap, p);
     unit_fresh(&heap, SEGMENTS);
 }
@@ -235,9 +236,9 @@ END_TEST
 START_TEST(free_segments) {
     char *p = (char *)mm_cpu_malloc(&heap, 16);
     uint64_t seed = 3;
-    unit_free(&heap, p + PLACE, MM_MISUSE_NOT_ALLOCATED, 16, "a block that is not open");
+    unit_free(&heap, p + PLACE, MM_MISUSE_NOT_ALLOCATED, 16, "a page that is nobody's");
     for (int i = 0; i < 100; i++)
-        unit_free(&heap, user + MM_SEGMENT_BYTES + unit_random(&seed) % ((SEGMENTS - 1) * MM_SEGMENT_BYTES), MM_MISUSE_NOT_ALLOCATED, 16, "a free segment");
+        unit_free(&heap, user + (uint64_t)(p - user + MM_SEGMENT_BYTES + (int64_t)(unit_random(&seed) % ((SEGMENTS - 2) * MM_SEGMENT_BYTES))) % (SEGMENTS * MM_SEGMENT_BYTES), MM_MISUSE_NOT_ALLOCATED, 16, "a free segment");
     unit_free(&heap, user + SEGMENTS * MM_SEGMENT_BYTES - 1, MM_MISUSE_NOT_ALLOCATED, 16, "the last byte");
 }
 END_TEST
@@ -259,7 +260,7 @@ END_TEST
 /* In the middle of a run, whatever its segments were before. */
 START_TEST(interior_of_a_run) {
     const uint64_t all = SEGMENTS * MM_SEGMENT_BYTES;
-    static void *held[4 * SEGMENTS];
+    static void *held[MM_SEGMENT_PAGES * SEGMENTS];
     for (int former = 0; former < 2; former++) {
         int n = 0;
         while (former && (held[n] = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX)) != NULL) n++; 
@@ -291,26 +292,26 @@ START_TEST(idle_open_blocks_are_reclaimed) {
     }
     uint32_t n = 0; /* and for the largest slices: one class after the other has opened a block */
     for (uint32_t c = 0; c < MM_CLASS_COUNT - 1; c++) mm_cpu_free(&heap, mm_cpu_malloc(&heap, mm_class_bytes(c)));
-    void *held[2 * SEGMENTS + 1];
+    static void *held[MM_SEGMENT_PAGES * SEGMENTS + 1];
     while ((held[n] = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX)) != NULL) n++;
-    unit_eq(n, 2 * SEGMENTS);
+    unit_eq(n, unit_slices(MM_CLASS_COUNT - 1) * SEGMENTS);
     while (n > 0) mm_cpu_free(&heap, held[--n]);
     unit_sound(&heap, 0);
 }
 END_TEST
 
-/* What has just been answered NULL: anything that comes back is had at once, by a class that was dry, by another one, by a
- * run (tests/fuzz/known/stale-null was such a one). */
+/* What has just been answered NULL: anything that comes back is had at once, by the class whose heap it is, by another one, by a span, a run. */
 START_TEST(null_then_free_then_success_at_once) {
     enum { SMALL = 2 };
-    static void *held[SMALL * MM_SEGMENT_SLICES_MAX + 1];
+    static void *held[SMALL * (1 << 16) + 1];
     struct mm_cpu_heap small;
     unit_create(&small, SMALL);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += c < 40 ? 3 : 1) {
         const uint64_t bytes = mm_class_bytes(c);
+        const uint32_t all = SMALL * unit_slices(c), slices = mm_class_slices(c);
         uint32_t n = 0;
         while ((held[n] = mm_cpu_malloc(&small, bytes)) != NULL) n++;
-        unit_eq(n, SMALL * mm_class_slices(c));
+        unit_eq(n, all);
         for (uint32_t i = 0; i < 40; i++) { /* any one of them */
             const uint32_t k = i < 4 ? i * (n - 1) / 3 : (uint32_t)((uint64_t)i * i * 7919 % n);
             unit_holds(mm_cpu_malloc(&small, bytes) == NULL, "more than there is");
@@ -318,29 +319,25 @@ START_TEST(null_then_free_then_success_at_once) {
             void *p = mm_cpu_malloc(&small, bytes);
             unit_holds(p == held[k], "class %u: slice %u came back, and %p was given, not %p", c, k, p, held[k]);
         }
-        unit_eq(unit_misuses(&small), 0);
-        for (uint32_t d = 0; d < MM_CLASS_COUNT; d += 7) { /* the front segment comes back: for another class, or a run */
-            unit_holds(mm_cpu_malloc(&small, mm_class_bytes(d)) == NULL, "class %u: more than there is", d);
-            unit_holds(mm_cpu_malloc(&small, MM_SEGMENT_BYTES) == NULL, "more than there is");
-            uint32_t back = 0;
-            for (uint32_t i = 0; i < n; i++)
-                if ((uint64_t)((char *)held[i] - (char *)(uintptr_t)small.ref.user_base) < MM_SEGMENT_BYTES) mm_cpu_free(&small, held[i]), held[back++] = held[i];
-            unit_eq(back, mm_class_slices(c));
-            void *p = d % 2 ? mm_cpu_malloc(&small, mm_class_bytes(d)) : mm_cpu_malloc(&small, MM_SEGMENT_BYTES);
-            unit_holds(p == (void *)(uintptr_t)small.ref.user_base, "class %u: a segment of class %u came back, %p was given", d, c, p);
-            mm_cpu_free(&small, p);
-            /* all of it once more for the first class */
-            for (uint32_t i = 0; i < back; i++) {
-                held[i] = mm_cpu_malloc(&small, bytes);
-                unit_holds(held[i] != NULL, "NULL");
+        for (uint32_t d = 0; d < MM_CLASS_COUNT + 2; d += 5) { /* a segment's slices come back: for another class, a span, a run */
+            const uint64_t want = d < MM_CLASS_COUNT ? mm_class_bytes(d) : d % 2 ? MM_SEGMENT_BYTES / 2 + 1 : MM_SEGMENT_BYTES;
+            unit_holds(mm_cpu_malloc(&small, want) == NULL, "%llu bytes: more than there is", (unsigned long long)want);
+            uint32_t back = 0, rest = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                if (((uint64_t)held[i] - small.ref.user_base) / MM_SEGMENT_BYTES == 1) mm_cpu_free(&small, held[i]), back++;
+                else held[rest++] = held[i];
             }
-            uint32_t all = 0; /* the others are those behind the front segment */
-            for (uint64_t at = 0; at + bytes <= MM_SEGMENT_BYTES && all < mm_class_slices(c); at += bytes, all++)
-                held[back + all] = (void *)(uintptr_t)(small.ref.user_base + MM_SEGMENT_BYTES + at);
+            unit_eq(back, all / SMALL);
+            void *p = mm_cpu_malloc(&small, want);
+            unit_holds(p != NULL, "class %u: a segment of class %u came back, and NULL for %llu", d, c, (unsigned long long)want);
+            mm_cpu_free(&small, p);
+            while (rest < n) unit_holds((held[rest++] = mm_cpu_malloc(&small, bytes)) != NULL, "NULL");
         }
+        unit_holds(mm_cpu_malloc(&small, bytes) == NULL, "more than there is");
         for (uint32_t i = 0; i < n; i++) mm_cpu_free(&small, held[i]);
         unit_eq(unit_misuses(&small), 0);
         unit_fresh(&small, SMALL);
+        (void)slices;
     }
     void *run = mm_cpu_malloc(&small, 2 * MM_SEGMENT_BYTES);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
@@ -357,8 +354,8 @@ START_TEST(null_then_free_then_success_at_once) {
 }
 END_TEST
 
-/* The same with lots of every class in the way, which hold no live slice. */
-START_TEST(null_while_lots_are_ready) {
+/* The same with blocks of every class in the way, which hold no live slice. */
+START_TEST(null_while_blocks_are_idle) {
     struct mm_cpu_heap small;
     for (uint32_t n = 1; n < 5; n++) {
         unit_create(&small, n);
@@ -408,7 +405,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     const TTest *const all[] = {every_size, spacing, payload_is_ones_own, every_alignment, alignment_that_is_none, no_bytes, free_segments,
                                 misuse_of_runs, interior_of_a_run, idle_open_blocks_are_reclaimed, null_is_counted, heaps_that_cannot_be,
-                                null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_lots_are_ready,
+                                null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_blocks_are_idle,
                                 usable_size_of_slices, usable_size_of_many, usable_size_of_runs_and_aligned, usable_size_of_nothing};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Two callers in many orders of their steps with up to three changes, on a heap in small (few_stripes.h): heap sound, no
- * slice twice, no NULL while there is memory, nothing lost. Protocols of tree.h, segment.h, block.h, stripe.h and run.h;
+/* Two callers in many orders of their steps with up to three changes, on a heap in small (small.h): heap sound, no
+ * slice twice, no NULL while there is memory, nothing lost. Protocols of tree.h, segment.h, word.h, table.h, make.h, retire.h and run.h;
  * steps.h says how. */
 #define UNIT_WAIT_STEPS 200 /* who waits lets the other go on */
 #include "tests/unit/steps.h"
@@ -10,17 +10,15 @@
 #define MOST_STEPS 200 /* of an actor before the other comes in; more only repeats waiting */
 #define MOST_HELD 8192
 
-enum verb { GET, GIVE, GIVE_GET, GIVE_GIVE, GET_GIVE, FLUSH, REUSE, MISUSE };
+enum verb { GET, GIVE, GIVE_GET, GIVE_GIVE, GET_GIVE, RETIRE, MISUSE };
 
-/* What an actor does: GET bytes; GIVE back held[which] (GIVE_GIVE: and held[which + 1]); GET and GIVE it back at once; FLUSH
- * all stripes and reserves; look once for a slice of class `bytes` in segment 0 to be used again
- * (REUSE); or free a slice
- * that nobody has: number `which` of segment 0, class `bytes`. */
+/* What an actor does: GET bytes; GIVE back held[which] (GIVE_GIVE: and held[which + 1]); GET and GIVE it back at once; RETIRE all blocks that
+ * are free; or free what nobody has (MISUSE): slice number `which` of the heap, as if all of it were of class `bytes`. */
 struct action {
     enum verb verb;
     uint32_t bytes;
     int which;
-    uint32_t home; /* stripe */
+    uint32_t home;
 };
 struct scenario {
     const char *name;
@@ -36,102 +34,76 @@ struct scenario {
 #define K(n) ((n) * 1024u)
 #define NONE {{0, 0, 0}, {0, 0, 0}}
 #define ALL ~0u
-/* 16: 32 blocks of 128 slices (2 words) to a segment; 128: 8 blocks of 64; 512: 2 of 64; 1 K: 1 of 64; 16 K: 1 of 4; 32 K: 1 of
- * 2; 128 K: a run of two segments. */
+/* 16: 64 blocks of 32 slices to a segment of 32 KiB; 48: 16 of 42 (2 words); 128: 8 of 32; 512: 2 of 32; 1 K: 1 of 32; 2 K: 1 of 16; 4 K: a span
+ * of 8 pages; 20 K: one of 40; 64 K: a run of two segments. */
 static const struct scenario scenario[] = {
     {"two first requests of a class", 3, NONE, 0, 0, {{GET, 64, 0, 0}, {GET, 64, 0, 0}}, 0},
-    {"two first requests, two stripes", 3, NONE, 0, 0, {{GET, K(16), 0, 0}, {GET, K(16), 0, 1}}, 0},
-    {"two classes take their first segment", 3, NONE, 0, 0, {{GET, 64, 0, 0}, {GET, K(32), 0, 0}}, 0},
-    {"one segment for two stripes", 1, NONE, 0, 0, {{GET, K(16), 0, 0}, {GET, K(16), 0, 1}}, 1},
-    {"one segment for two stripes, blocks enough", 1, NONE, 0, 0, {{GET, 16, 0, 0}, {GET, 16, 0, 1}}, 1},
-    {"the last ticket and one more", 3, {{K(32), 1, 0}, {0, 0, 0}}, 0, 0, {{GET, K(32), 0, 0}, {GET, K(32), 0, 0}}, 0},
-    {"the last two tickets of the heap", 1, {{K(16), 2, 0}, {0, 0, 0}}, 0, 0, {{GET, K(16), 0, 0}, {GET, K(16), 0, 1}}, 0},
-    {"the last ticket of the heap", 1, {{K(16), 3, 0}, {0, 0, 0}}, 0, 0, {{GET, K(16), 0, 0}, {GET, K(16), 0, 0}}, 1},
-    {"an exhausted class and a free of its block", 1, {{K(32), ALL, 0}, {0, 0, 0}}, 0, 0, {{GET, K(32), 0, 0}, {GIVE, 0, 0, 0}}, 1},
-    {"two frees complete a block", 2, {{K(32), 2, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 1, 0}}, 0},
-    {"two frees complete a block of two words", 2, {{16, 128, 0}, {0, 0, 0}}, 1, 127, {{GIVE, 0, 0, 0}, {GIVE, 0, 127, 0}}, 0},
-    {"two frees complete a word", 2, {{16, 128, 0}, {0, 0, 0}}, 2, 128, {{GIVE, 0, 0, 0}, {GIVE, 0, 1, 0}}, 0},
-    {"two first frees of a block", 2, {{16, 128, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 127, 0}}, 0},
-    {"the last ticket and the free of the others", 2, {{K(32), 1, 0}, {0, 0, 0}}, 0, 0, {{GET, K(32), 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"the last ticket of two words, and a free", 2, {{16, 127, 0}, {0, 0, 0}}, 1, 127, {{GET, 16, 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"two frees, and the segment is nobody's", 2, {{512, 128, 0}, {0, 0, 0}}, 1, 127, {{GIVE, 0, 0, 0}, {GIVE, 0, 127, 0}}, 0},
-    {"a block comes back while its class refills", 2, {{512, 127, 0}, {0, 0, 0}}, 1, 64, {{GET, 512, 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"a block comes back while another stripe refills", 1, {{128, 512, 0}, {0, 0, 0}}, 1, 64, {{GET, 128, 0, 1}, {GIVE, 0, 0, 0}}, 1},
-    {"a block is whole again and opened at once", 1, {{K(1), 64, 0}, {0, 0, 0}}, 1, 64, {{GET, K(1), 0, 0}, {GIVE_GET, K(1), 0, 1}}, 1},
-    {"a segment comes back, another class wants one", 1, {{K(32), 2, 0}, {0, 0, 0}}, 0, 1, {{GIVE, 0, 1, 0}, {GET, 4096, 0, 0}}, 1},
-    {"a refill and a flush", 2, {{16, 128, 0}, {0, 0, 0}}, 0, 0, {{GET, 16, 0, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"a refill and a flush, no other memory", 1, {{K(16), 2, 0}, {0, 0, 0}}, 0, 0, {{GET, K(16), 0, 1}, {FLUSH, 0, 0, 0}}, 1},
-    {"a draw and a flush", 2, {{16, 100, 0}, {0, 0, 0}}, 0, 0, {{GET, 16, 0, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"the last draw and a flush", 2, {{K(16), 3, 0}, {0, 0, 0}}, 0, 0, {{GET, K(16), 0, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"a first request and a flush", 1, NONE, 0, 0, {{GET, K(16), 0, 0}, {FLUSH, 0, 0, 0}}, 1},
-    {"two flushes", 2, {{16, 100, 0}, {16, 3, 1}}, 0, 0, {{FLUSH, 0, 0, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"a flush completes a block with a free", 1, {{K(16), 2, 0}, {0, 0, 0}}, 0, 1, {{FLUSH, 0, 0, 0}, {GIVE, 0, 1, 0}}, 0},
-    {"two want a segment of idle lots", 1, {{K(16), 1, 0}, {0, 0, 0}}, 0, 1, {{GET, 64, 0, 0}, {GET, 64, 0, 1}}, 1},
-    {"one flushes the other's lots while it makes one ready", 1, {{K(16), 3, 0}, {0, 0, 0}}, 0, 0, {{GET, K(16), 0, 1}, {GET, K(16), 0, 0}}, 1},
-    {"one flushes the other's lot while it draws", 1, {{K(1), 60, 0}, {0, 0, 0}}, 0, 0, {{GET, K(1), 0, 1}, {GET, K(1), 0, 0}}, 0},
-    {"a search of all stripes while another flushes them", 1, {{K(1), 60, 0}, {0, 0, 0}}, 0, 0, {{GET, K(1), 0, 1}, {FLUSH, 0, 0, 0}}, 1},
-    {"a slice is used again while the block's last one is freed", 1, {{K(1), 64, 0}, {0, 0, 0}}, 1, 64, {{GET, K(1), 0, 0}, {GIVE, 0, 0, 0}}, 1},
-    {"the same, in two words", 1, {{16, ALL, 0}, {0, 0, 0}}, 1, 128, {{GET, 16, 0, 0}, {GIVE, 0, 0, 0}}, 1},
-    {"the only slice that came back, for two", 1, {{K(1), 64, 0}, {0, 0, 0}}, 7, 8, {{GET, K(1), 0, 0}, {GET, K(1), 0, 0}}, 1},
-    {"two slices that came back, for two", 1, {{K(1), 64, 0}, {0, 0, 0}}, 7, 9, {{GET, K(1), 0, 0}, {GET, K(1), 0, 1}}, 1},
-    {"slices that came back, of a full word", 1, {{16, ALL, 0}, {0, 0, 0}}, 64, 128, {{GET, 16, 0, 0}, {GET, 16, 0, 1}}, 0},
-    {"a slice comes back and is used again", 1, {{K(1), 64, 0}, {0, 0, 0}}, 0, 0, {{GET, K(1), 0, 0}, {GIVE, 0, 5, 0}}, 1},
-    {"a slice comes back and is used again, twice", 1, {{K(1), 64, 0}, {0, 0, 0}}, 3, 4, {{GET, K(1), 0, 0}, {GIVE_GET, K(1), 5, 1}}, 1},
-    {"the last two that came back go, another comes", 1, {{16, ALL, 0}, {0, 0, 0}}, 2, 3, {{GET, 16, 0, 0}, {GIVE, 0, 90, 0}}, 0},
-    {"slices come back behind one who has just seen none", 2, {{512, 128, 0}, {512, 20, 1}}, 0, 0, {{GET, 512, 0, 0}, {GIVE_GIVE, 0, 70, 0}}, 0},
-    {"a late reuser, the block in another class's segment", 1, {{K(32), 2, 0}, {0, 0, 0}}, 0, 1, {{GET, K(32), 0, 0}, {GIVE_GET, K(16), 1, 0}}, 1},
-    {"frees before the last ticket is drawn", 2, {{K(1), 63, 0}, {0, 0, 0}}, 0, 0, {{GET, K(1), 0, 0}, {GIVE_GIVE, 0, 10, 0}}, 0},
-    {"all came back before the last ticket is drawn", 2, {{K(1), 63, 0}, {0, 0, 0}}, 0, 62, {{GET, K(1), 0, 0}, {GIVE, 0, 62, 0}}, 0},
-    {"a reuser and the free of the last slice", 1, {{K(1), 64, 0}, {0, 0, 0}}, 1, 64, {{REUSE, K(1), 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"two reusers of all but one slice", 1, {{K(1), 64, 0}, {0, 0, 0}}, 1, 64, {{REUSE, K(1), 0, 0}, {REUSE, K(1), 0, 0}}, 0},
-    {"two reusers of one slice", 1, {{K(1), 64, 0}, {0, 0, 0}}, 5, 6, {{REUSE, K(1), 0, 0}, {REUSE, K(1), 0, 0}}, 0},
-    {"a reuser and a first free", 1, {{K(1), 64, 0}, {0, 0, 0}}, 5, 6, {{REUSE, K(1), 0, 0}, {GIVE, 0, 9, 0}}, 0},
-    {"a reuser and two frees that make it whole", 1, {{16, ALL, 0}, {0, 0, 0}}, 2, 128, {{REUSE, 16, 0, 0}, {GIVE_GIVE, 0, 0, 0}}, 0},
-    {"a reuser and a flush", 1, {{K(1), 60, 0}, {0, 0, 0}}, 0, 60, {{REUSE, K(1), 0, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"a slice never handed out, while it is refilled", 2, {{16, 128, 0}, {0, 0, 0}}, 0, 0, {{MISUSE, 16, 130, 0}, {GET, 16, 0, 0}}, 0},
-    {"a slice never handed out, and a flush", 2, {{16, 100, 0}, {0, 0, 0}}, 0, 0, {{MISUSE, 16, 4000, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"a slice of a whole block, while it is opened", 1, {{128, 512, 0}, {0, 0, 0}}, 0, 64, {{MISUSE, 128, 5, 0}, {GET, 128, 0, 1}}, 0},
-    {"a slice of a free segment, while it is taken", 1, NONE, 0, 0, {{MISUSE, 16, 7, 0}, {GET, 16, 0, 0}}, 0},
-    {"a free of a slice while the next lot is made ready", 2, {{16, 128, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 127, 0}, {GET, 16, 0, 0}}, 0},
-    {"a free of a slice of the lot", 2, {{16, 130, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 129, 0}, {GET, 16, 0, 0}}, 0},
-    {"a free of a slice of a lot that is flushed", 1, {{K(16), 2, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 1, 0}, {GET, 64, 0, 0}}, 1},
-    {"two frees of one slice", 2, {{K(1), 64, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 3, 0}, {GIVE, 0, 3, 0}}, 0},
-    {"two runs, room for both", 4, NONE, 0, 0, {{GET, K(128), 0, 0}, {GET, K(128), 0, 0}}, 0},
-    {"two runs, room for one", 3, NONE, 0, 0, {{GET, K(128), 0, 0}, {GET, K(128), 0, 0}}, 1},
-    {"runs across words", 130, NONE, 0, 0, {{GET, K(64) * 66, 0, 0}, {GET, K(64) * 64, 0, 0}}, 1},
-    {"a run and a small request", 3, NONE, 0, 0, {{GET, K(128), 0, 0}, {GET, 16, 0, 0}}, 0},
-    {"a run wants what a small request takes", 2, NONE, 0, 0, {{GET, K(128), 0, 0}, {GET, 16, 0, 0}}, 1},
-    {"a run wants an idle lot", 1, {{K(16), 1, 0}, {0, 0, 0}}, 0, 1, {{GET, K(64), 0, 0}, {GET, 64, 0, 0}}, 1},
-    {"a run comes back, another wants it", 2, {{K(128), 1, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GET, K(128), 0, 0}}, 1},
-    {"a run comes back, a slice wants it", 2, {{K(128), 1, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GET, 16, 0, 0}}, 1},
-    {"two frees of one run", 2, {{K(128), 1, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"a segment is retired while its class wants a block", 2, {{128, 1024 - 1, 0}, {0, 0, 0}}, 0, 511, {{GIVE, 0, 511, 0}, {GET, 128, 0, 1}}, 1},
-    {"two stripes want a block of the same segment", 1, {{512, 1, 0}, {0, 0, 0}}, 0, 0, {{GET, 512, 0, 1}, {GET, 512, 0, 1}}, 0},
-    {"a refill fails while memory comes back and is taken", 1, {{K(16), 4, 0}, {0, 0, 0}}, 0, 3, {{GET, K(16), 0, 0}, {GIVE_GET, K(16), 3, 0}}, 1},
-    {"a flush, a free, another class wants the segment", 1, {{K(16), 1, 0}, {0, 0, 0}}, 0, 0, {{GET, 64, 0, 0}, {GIVE, 0, 0, 0}}, 1},
-    {"the same, and another class takes it", 1, {{K(32), 2, 0}, {0, 0, 0}}, 0, 0, {{GIVE_GET, K(32), 0, 0}, {GIVE_GET, 4096, 1, 0}}, 1},
-    {"a reuser of a block not all handed out, which then is, and is freed", 1, {{K(1), 63, 0}, {0, 0, 0}}, 0, 63, {{REUSE, K(1), 0, 1}, {GET_GIVE, K(1), 0, 0}}, 1},
-    {"the last ticket of a lot and the first of the next", 3, {{16, 127, 0}, {0, 0, 0}}, 0, 0, {{GET, 16, 0, 0}, {GET, 16, 0, 0}}, 0},
-    {"two whole blocks put into circulation", 1, {{128, 512, 0}, {0, 0, 0}}, 64, 192, {{GET, 128, 0, 0}, {GET, 128, 0, 1}}, 0},
-    {"a block put into circulation, for two", 1, {{128, 512, 0}, {0, 0, 0}}, 64, 128, {{GET, 128, 0, 0}, {GET, 128, 0, 1}}, 0},
-    {"a block put into circulation and a reuser", 1, {{128, 512, 0}, {0, 0, 0}}, 0, 64, {{GET, 128, 0, 0}, {REUSE, 128, 0, 1}}, 0},
-    {"a block put into circulation, and its segment comes back", 1, {{512, 128, 0}, {0, 0, 0}}, 1, 128, {{GET, 512, 0, 0}, {GIVE, 0, 0, 0}}, 0},
-    {"a block put into circulation and a flush", 1, {{128, 512, 0}, {0, 0, 0}}, 0, 64, {{GET, 128, 0, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"a reserve flushed, while a stripe draws from it", 2, {{512, 64, 0}, {0, 0, 0}}, 0, 0, {{GET, 512, 0, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"the last block of the reserve, for two", 2, {{512, 64, 0}, {0, 0, 0}}, 0, 0, {{GET, 512, 0, 0}, {GET, 512, 0, 1}}, 0},
-    {"a flush of lots that are not begun", 3, {{16, 1, 0}, {0, 0, 0}}, 0, 0, {{GET, K(1), 0, 0}, {FLUSH, 0, 0, 0}}, 0},
-    {"a reuser of another class's block, which is freed", 1, {{K(1), 64, 0}, {0, 0, 0}}, 1, 64, {{REUSE, K(2), 0, 1}, {GIVE, 0, 0, 0}}, 1},
+    {"two first requests of large slices", 4, NONE, 0, 0, {{GET, K(2), 0, 0}, {GET, K(2), 0, 1}}, 0},
+    {"two classes take their first block", 3, NONE, 0, 0, {{GET, 64, 0, 0}, {GET, K(2), 0, 0}}, 0},
+    {"two classes share a segment", 1, NONE, 0, 0, {{GET, 64, 0, 0}, {GET, 512, 0, 1}}, 1},
+    {"one segment for two of a class", 1, NONE, 0, 0, {{GET, K(2), 0, 0}, {GET, K(2), 0, 1}}, 1},
+    {"the last slice of a block and one more", 3, {{16, 31, 0}, {0, 0, 0}}, 0, 0, {{GET, 16, 0, 0}, {GET, 16, 0, 0}}, 0},
+    {"the last two slices of the heap", 1, {{K(2), 14, 0}, {0, 0, 0}}, 0, 0, {{GET, K(2), 0, 0}, {GET, K(2), 0, 1}}, 0},
+    {"the last slice of the heap", 1, {{K(2), 15, 0}, {0, 0, 0}}, 0, 0, {{GET, K(2), 0, 0}, {GET, K(2), 0, 0}}, 1},
+    {"the last slice of the heap, of small ones", 1, {{16, 2047, 0}, {0, 0, 0}}, 0, 0, {{GET, 16, 0, 0}, {GET, 16, 0, 0}}, 1},
+    {"a full class and a free of its slice", 1, {{K(2), ALL, 0}, {0, 0, 0}}, 0, 0, {{GET, K(2), 0, 0}, {GIVE, 0, 0, 0}}, 1},
+    {"two frees complete a block", 2, {{K(2), 16, 0}, {0, 0, 0}}, 0, 14, {{GIVE, 0, 14, 0}, {GIVE, 0, 15, 0}}, 0},
+    {"two frees of one word", 2, {{16, 32, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 9, 0}}, 0},
+    {"two frees, two words", 2, {{48, 42, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 41, 0}}, 0},
+    {"a block comes back while its class wants a slice", 1, {{128, ALL, 0}, {0, 0, 0}}, 1, 32, {{GET, 128, 0, 0}, {GIVE, 0, 0, 0}}, 0},
+    {"a block comes back, another class wants it", 1, {{K(2), ALL, 0}, {0, 0, 0}}, 0, 15, {{GIVE, 0, 15, 0}, {GET, 512, 0, 0}}, 1},
+    {"two want the block of a third class", 1, {{K(1), ALL, 0}, {0, 0, 0}}, 0, 32, {{GET, 64, 0, 0}, {GET, 64, 0, 1}}, 1},
+    {"two classes want the block of a third", 1, {{K(1), ALL, 0}, {0, 0, 0}}, 0, 32, {{GET, 64, 0, 0}, {GET, 256, 0, 1}}, 1},
+    {"one retires all, another one takes a slice", 1, {{K(1), 32, 0}, {0, 0, 0}}, 0, 32, {{GET, K(1), 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"one retires all of two words, another one takes a slice", 1, {{48, 42, 0}, {0, 0, 0}}, 0, 42, {{GET, 48, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"a first request while all is retired", 1, NONE, 0, 0, {{GET, 48, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"a block is made and retired", 1, NONE, 0, 0, {{GET_GIVE, 48, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"two retire the same blocks", 1, {{16, 200, 0}, {0, 0, 0}}, 0, 200, {{RETIRE, 0, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"two retire, some are in use", 1, {{16, 200, 0}, {0, 0, 0}}, 40, 170, {{RETIRE, 0, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"the last slice comes back while all is retired", 1, {{48, 42, 0}, {0, 0, 0}}, 1, 42, {{GIVE, 0, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"a block goes while another is made", 2, {{512, 32, 0}, {0, 0, 0}}, 1, 32, {{GIVE_GET, 512, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"a block goes while its class grows", 2, {{128, 64, 0}, {0, 0, 0}}, 0, 32, {{GET, 128, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"the last of a table goes while another is made", 2, {{16, 96, 0}, {0, 0, 0}}, 64, 96, {{GET, 16, 0, 0}, {RETIRE, 0, 0, 0}}, 0},
+    {"an extent is attached, for two", 1, {{16, 128, 0}, {0, 0, 0}}, 0, 0, {{GET, 16, 0, 0}, {GET, 16, 0, 1}}, 0},
+    {"the only slice that came back, for two", 1, {{K(2), ALL, 0}, {0, 0, 0}}, 7, 8, {{GET, K(2), 0, 0}, {GET, K(2), 0, 0}}, 1},
+    {"two slices that came back, for two", 1, {{K(2), ALL, 0}, {0, 0, 0}}, 7, 9, {{GET, K(2), 0, 0}, {GET, K(2), 0, 1}}, 0},
+    {"a slice comes back and is taken again", 1, {{K(2), ALL, 0}, {0, 0, 0}}, 0, 0, {{GET, K(2), 0, 0}, {GIVE, 0, 5, 0}}, 1},
+    {"the same, twice", 1, {{K(2), ALL, 0}, {0, 0, 0}}, 3, 4, {{GET, K(2), 0, 0}, {GIVE_GET, K(2), 5, 1}}, 1},
+    {"slices come back behind one who has just seen none", 1, {{512, ALL, 0}, {0, 0, 0}}, 0, 0, {{GET, 512, 0, 0}, {GIVE_GIVE, 0, 30, 0}}, 1},
+    {"two frees of one slice", 2, {{K(1), 32, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 3, 0}, {GIVE, 0, 3, 0}}, 0},
+    {"a slice of a free segment, while others are taken", 2, NONE, 0, 0, {{MISUSE, 16, 4000, 0}, {GET, 16, 0, 0}}, 0},
+    {"two spans", 2, NONE, 0, 0, {{GET, K(20), 0, 0}, {GET, K(20), 0, 0}}, 0},
+    {"two spans, room for one", 1, NONE, 0, 0, {{GET, K(20), 0, 0}, {GET, K(20), 0, 0}}, 1},
+    {"two spans of one segment", 1, NONE, 0, 0, {{GET, K(4), 0, 0}, {GET, K(12), 0, 0}}, 0},
+    {"a span and a block", 1, NONE, 0, 0, {{GET, K(4), 0, 0}, {GET, 128, 0, 0}}, 0},
+    {"a span comes back, another wants it", 1, {{K(20), 1, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GET, K(20), 0, 0}}, 1},
+    {"a span comes back, a slice wants it", 1, {{K(20), 1, 0}, {K(4), ALL, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GET, 16, 0, 0}}, 1},
+    {"two spans come back: the segment is nobody's", 1, {{K(12), 2, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 1, 0}}, 0},
+    {"two frees of one span", 1, {{K(12), 2, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 0, 0}}, 0},
+    {"a span wants idle blocks", 1, {{16, ALL, 0}, {0, 0, 0}}, 0, 2048, {{GET, K(20), 0, 0}, {GET, 16, 0, 0}}, 1},
+    {"two runs, room for both", 4, NONE, 0, 0, {{GET, K(64), 0, 0}, {GET, K(64), 0, 0}}, 0},
+    {"two runs, room for one", 3, NONE, 0, 0, {{GET, K(64), 0, 0}, {GET, K(64), 0, 0}}, 1},
+    {"runs across words", 130, NONE, 0, 0, {{GET, K(32) * 66, 0, 0}, {GET, K(32) * 64, 0, 0}}, 1},
+    {"a run and a small request", 3, NONE, 0, 0, {{GET, K(64), 0, 0}, {GET, 16, 0, 0}}, 0},
+    {"a run wants what a small request takes", 2, NONE, 0, 0, {{GET, K(64), 0, 0}, {GET, 16, 0, 0}}, 1},
+    {"a run wants idle blocks", 1, {{16, 1, 0}, {0, 0, 0}}, 0, 1, {{GET, K(32), 0, 0}, {GET, 64, 0, 0}}, 1},
+    {"a run comes back, another wants it", 2, {{K(64), 1, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GET, K(64), 0, 0}}, 1},
+    {"a run comes back, a slice wants it", 2, {{K(64), 1, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GET, 16, 0, 0}}, 1},
+    {"two frees of one run", 2, {{K(64), 1, 0}, {0, 0, 0}}, 0, 0, {{GIVE, 0, 0, 0}, {GIVE, 0, 0, 0}}, 0},
+    {"a segment's last block goes, a run wants it", 1, {{48, 42, 0}, {0, 0, 0}}, 1, 42, {{GIVE, 0, 0, 0}, {GET, K(32), 0, 0}}, 1},
+    {"one gives and takes, the other, too", 1, {{K(2), ALL, 0}, {0, 0, 0}}, 0, 0, {{GIVE_GET, K(2), 0, 0}, {GIVE_GET, K(2), 1, 0}}, 0},
+    {"one gives and takes, the other another class", 1, {{K(2), ALL, 0}, {0, 0, 0}}, 2, 16, {{GIVE_GET, K(2), 0, 0}, {GIVE_GET, 512, 1, 0}}, 1},
 };
 #define SCENARIOS ((int)(sizeof scenario / sizeof *scenario))
 
 static struct mm_cpu_heap heap;
-static int ahead; /* whether lots are made ready ahead of need */
 static struct {
     void *p;
     uint64_t bytes;
     int gone;
 } held[MOST_HELD];
 static int holds;
+static uint32_t unit_random_first; /* where random numbers begin */
 
 static void *hold(void *p, uint64_t bytes) {
     if (p == NULL) return NULL;
@@ -148,24 +120,19 @@ struct actor {
 
 static void act(void *arg) {
     struct actor *me = (struct actor *)arg;
-    if (me->what.verb == FLUSH) mm_stripe_flush(&heap.ref);
+    if (me->what.verb == RETIRE) mm_slices_retire_all(&heap.ref, 1);
     for (int i = 0; i < 2; i++)
         if (me->give[i] != NULL) mm_heap_free(&heap.ref, me->give[i]);
     if (me->what.verb <= GIVE_GET && me->what.verb != GIVE) me->got = mm_heap_malloc(&heap.ref, me->what.bytes);
-    if (me->what.verb == REUSE) {
-        const uint32_t c = mm_class_of(me->what.bytes);
-        const mm_claim claim = mm_block_reuse(&heap.ref, 0, c, 1, 0);
-        if (claim != 0) me->got = (void *)(heap.ref.user_base + mm_claim_slice(claim, 0) * mm_class_bytes(c));
-    }
     if (me->what.verb == GET_GIVE) mm_heap_free(&heap.ref, mm_heap_malloc(&heap.ref, me->what.bytes));
 }
 
-/* A new heap in the same memory; slice bits need no clearing, so they are left dirty. */
+/* A new heap in the same memory; what needs no zeros is left as it is. */
 static void start_over(const struct scenario *sc) {
     const uint64_t user_base = heap.ref.user_base;
-    memset(heap.metadata, 0, heap.layout.bits_offset);
+    memset(heap.metadata, 0, heap.layout.fixed_bytes);
     mm_heap_image(heap.metadata, &heap.layout, (uint64_t)(uintptr_t)heap.metadata, user_base, sc->segments);
-    holds = 0;
+    holds = 0, unit_seed = unit_random_first;
     for (int k = 0; k < 2; k++) {
         unit_home = sc->fill[k].home;
         for (uint32_t i = 0; i < sc->fill[k].n; i++)
@@ -249,14 +216,7 @@ START_TEST(schedules) {
     if (_i / SCENARIOS % 2) /* the other way round */
         turned.action[0] = sc->action[1], turned.action[1] = sc->action[0];
     unit_create(&heap, sc->segments);
-    ahead = _i / SCENARIOS / 2;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        struct mm_class *k = &heap.ref.classes[c];
-        unit_eq(k->stripe_mask + 1u, MM_STRIPES);
-        if (ahead) continue;
-        k->row_lot_shift = (uint8_t)(k->row_lot_shift - k->row_shift), k->row_shift = 0;
-        k->ahead = k->reserve_ahead = 0;
-    }
+    unit_random_first = (uint32_t)_i / SCENARIOS / 2 * 77;
     long done = 0;
     for (long a = 0; a < MOST_STEPS; a += STRIDE(a, 8)) {
         int ended = 0;

@@ -1,91 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* When the answer is NULL (shortage.h): not before everything has been looked through, and how long that takes. */
+/* When the answer is NULL (shortage.h, malloc.h): not before all has been looked through, and how long that takes. */
 #include "tests/unit/steps.h"
 
-#include "tests/unit/stripes.h"
+#include "tests/unit/support.h"
 
-/* Before NULL, what others hold ready is flushed: every slice of the heap is had, from any stripe. */
-START_TEST(other_stripes_before_null) {
-    const uint32_t c = (uint32_t)_i, n = SEGMENTS * mm_class_slices(c);
-    uint8_t *seen = (uint8_t *)calloc(n, 1);
-    uint32_t got = 0;
-    for (uint32_t k = 0; k < 6; k++) { /* six stripes hold something, some of them */
-        const uint32_t slice = take(c, k * 11 % stripes(c));
-        if (slice != MM_TREE_NONE) seen[slice] = 1, got++;
+#define SEGMENTS 8
+
+static struct mm_cpu_heap heap;
+static const struct mm_heap_ref *ref;
+
+static void set_up(void) {
+    unit_create(&heap, SEGMENTS);
+    ref = &heap.ref;
+    unit_home = 0;
+}
+static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
+static void *take(uint32_t c) { return mm_heap_malloc(ref, mm_class_bytes(c)); }
+
+#define MOST (SEGMENTS * 65536u)
+static void *held[MOST + 1];
+static uint32_t fill(uint32_t c) {
+    uint32_t n = 0;
+    while (n < MOST && (held[n] = take(c)) != NULL) n++;
+    return n;
+}
+
+/* Every slice of the heap is had, of every class, one class after the other; and all of it is there again afterwards. */
+START_TEST(to_the_last_slice) {
+    for (uint32_t k = 0; k < MM_CLASS_COUNT; k++) {
+        const uint32_t c = _i ? MM_CLASS_COUNT - 1 - k : k, all = SEGMENTS * unit_slices(c), n = fill(c);
+        uint8_t *seen = (uint8_t *)calloc(SEGMENTS * MM_SEGMENT_BYTES / 16, 1);
+        unit_holds(n == all, "class %u: %u slices of %u", c, n, all);
+        for (uint32_t i = 0; i < n; i++) {
+            uint8_t *at = &seen[((uint64_t)held[i] - ref->user_base) / 16];
+            unit_holds(*at == 0, "class %u: a slice twice", c);
+            *at = 1;
+        }
+        unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
+        for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[(uint64_t)i * 7919 % n]), held[(uint64_t)i * 7919 % n] = NULL;
+        for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]); /* what 7919 did not meet */
+        free(seen);
+        unit_eq(unit_misuses(&heap), 0);
     }
-    for (uint32_t slice; (slice = take(c, 3)) != MM_TREE_NONE; got++) {
-        unit_holds(slice < n && !seen[slice], "slice %u twice", slice);
-        seen[slice] = 1;
-    }
-    unit_eq(got, n);
-    unit_eq(mm_stripe_flush(ref), 0);
-    unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
-    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, address(c, i));
-    unit_eq(unit_misuses(&heap), 0);
     unit_fresh(&heap, SEGMENTS);
-    free(seen);
 }
 END_TEST
 
-static uint64_t steps, give_at;
-static int given;
-static void count_steps(void) { steps++; }
-
-static uint64_t raise_at;
-static void raise_at_step(void) {
-    if (++steps == raise_at) h->version[1].word++;
-}
-
-/* Later callers of a class that is dry answer soon, and a dry class does not stop another. What comes to light while it is
- * searched is not forgotten. */
-START_TEST(dry_is_remembered) {
-    const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX), d = mm_class_of(16);
-    take(d, 0);
-    while (take(c, 0) != MM_TREE_NONE) continue;
-    unit_eq(take(c, 0), MM_TREE_NONE); /* the first one flushed what there was, and so saw a change */
-    unit_each_step = count_steps;
-    steps = 0;
-    unit_eq(take(c, 0), MM_TREE_NONE);
-    const uint64_t once = steps;
-    h->classes[c].dry = 0;
-    unit_eq(take(c, 0), MM_TREE_NONE);
-    unit_holds(once * 3 < steps - once, "%u steps to say NULL again, %u the first time", (unsigned)once, (unsigned)(steps - once));
-    unit_each_step = NULL;
-    unit_eq(h->classes[c].dry, mm_version_read(h) + 1);
-    unit_holds(take(d, 0) != MM_TREE_NONE, "another class is dry as well");
-    mm_version_raise(h); /* something came to light: searched again */
-    unit_each_step = count_steps, steps = 0;
-    unit_eq(take(c, 0), MM_TREE_NONE);
-    unit_lt(once, steps);
-    h->classes[c].dry = 0;
-    unit_each_step = raise_at_step, raise_at = steps / 2, steps = 0;
-    unit_eq(take(c, 0), MM_TREE_NONE);
-    unit_each_step = NULL;
-    unit_lt(raise_at, steps);
-    unit_eq(h->classes[c].dry, 0);
+/* Two classes share a heap to its last slice: what the one has given up in between serves the other, block by block. */
+START_TEST(two_classes) {
+    static const uint32_t sizes[][2] = {{64, 256}, {16, 65536}, {512, 48}, {4096, 640}, {1000, 1024}};
+    const uint32_t c = mm_class_of(sizes[_i][0]), d = mm_class_of(sizes[_i][1]);
+    const uint64_t block = MM_PAGE_BYTES << mm_class_page_shift(c), user = ref->user_base;
+    uint64_t seed = 3;
+    for (int round = 0; round < 4; round++) {
+        uint32_t n = fill(c), rest = 0;
+        unit_eq(n, SEGMENTS * unit_slices(c));
+        uint8_t *goes = (uint8_t *)calloc(SEGMENTS * MM_SEGMENT_BYTES / block, 1);
+        for (uint64_t b = 0; b < SEGMENTS * MM_SEGMENT_BYTES / block; b++) goes[b] = unit_random(&seed) % 2;
+        uint64_t pages = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            if (goes[((uint64_t)held[i] - user) / block]) mm_heap_free(ref, held[i]);
+            else held[rest++] = held[i];
+        }
+        const uint32_t room = 1u << mm_class_page_shift(d);
+        for (uint32_t at = 0; at < SEGMENTS * MM_SEGMENT_PAGES; at += room) { /* groups of pages of which all go */
+            uint32_t k = 0;
+            while (k < room && goes[((uint64_t)(at + k) << MM_PAGE_SHIFT) / block]) k++;
+            pages += k == room ? room : 0;
+        }
+        const uint64_t others = pages / room * mm_class_slices(d);
+        uint64_t got = 0;
+        void *chain = NULL; /* each of the others holds the address of the one before */
+        for (void *p; (p = take(d)) != NULL; got++) *(void **)p = chain, chain = p;
+        unit_eq(got, others);
+        while (chain != NULL) {
+            void *next = *(void **)chain;
+            mm_heap_free(ref, chain);
+            chain = next;
+        }
+        for (uint32_t i = 0; i < rest; i++) mm_heap_free(ref, held[i]);
+        free(goes);
+        unit_eq(unit_misuses(&heap), 0);
+        unit_sound(&heap, 0);
+    }
+    unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
 
-/* A lot that somebody is to make ready, and never does: an end after a bound, and memory from elsewhere; NULL is not remembered as dry. */
-START_TEST(waiting_is_bounded) {
-    const uint32_t c = mm_class_of(256), slices = mm_class_slices(c);
-    set_hold(0);
-    uint32_t slice;
-    unit_eq(take(c, 0), 0);
-    const uint32_t m = ring(c, 0)->tickets >> ref->classes[c].lot_shift;
-    const uint64_t was = ring(c, 0)->slot[m].what;
-    ring(c, 0)->slot[m].what = 0;
-    unit_each_step = count_steps, steps = 0;
-    unit_eq(unit_take(ref, c, 1, 0, &slice), 1);
-    unit_holds(steps >= MM_WAIT_ITERATIONS && steps < MM_WAIT_ITERATIONS + 1000, "%llu steps", (unsigned long long)steps);
-    unit_eq(slice, slices); /* of a block in circulation */
-    unit_eq(mm_stripe_misuse(ref, 0, c, 5), MM_MISUSE_NOT_ALLOCATED); /* and free does not wait */
-    unit_lt(steps, MM_WAIT_ITERATIONS + 1000);
-    unit_each_step = NULL;
-    ring(c, 0)->slot[m].what = was;
-    unit_eq(mm_stripe_misuse(ref, 0, c, 5), 0); /* the lot has been skipped: all handed out, for all that free knows */
-    unit_eq(h->classes[c].dry, 0);
-    unit_holds(unit_take(ref, c, 1, 0, &slice) == 1, "the next lot waits, too");
+/* NULL comes after so many rounds of retiring all that is free, and two complete looks through the class. */
+START_TEST(what_comes_before_null) {
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 7) {
+        const uint32_t n = fill(c);
+        const uint64_t retired = mm_heap_of(ref)->giving_up / MM_ROUND_ONE, swept = mm_class_at(ref, c)->round / MM_ROUND_ONE;
+        unit_holds(take(c) == NULL, "there is none");
+        unit_eq(mm_heap_of(ref)->giving_up / MM_ROUND_ONE - retired, MM_NULL_TRIES);
+        unit_eq(mm_class_at(ref, c)->round / MM_ROUND_ONE - swept, 2);
+        unit_eq((mm_heap_of(ref)->giving_up | mm_class_at(ref, c)->round) & (MM_ROUND_BUSY | MM_ROUND_FOUND), 0);
+        for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]);
+    }
+    unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
 
@@ -113,36 +126,105 @@ START_TEST(rounds) {
 }
 END_TEST
 
+/* A round that has found some by now says so to those who wait for it or the next, who go on waiting; the next one says so when it has, too. */
+START_TEST(rounds_say_some) {
+    uint64_t word = 0, a = 0, b = 0, c = 0;
+    mm_round_some(&word); /* of no round */
+    unit_eq(mm_round_begin(&word, &a), MM_TURN_MINE);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_WAIT);
+    mm_round_some(&word);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_SOME);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_SOME);
+    unit_eq(mm_round_end(&word, 1), MM_TURN_FOUND);
+    unit_eq(mm_round_begin(&word, &b), MM_TURN_MINE);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
+    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
+    unit_eq(mm_round_begin(&word, &c), MM_TURN_NOTHING);
+    unit_eq(a | b | c, 0);
+}
+END_TEST
+
+/* Who waits for a round that finds some searches, as often as he likes: that is none of the searches that end in NULL. */
+START_TEST(searches_while_some_are_found) {
+    uint64_t *word = (uint64_t *)ref->giving_up, others = 0;
+    struct mm_shortage s;
+    uint32_t searches = 0;
+    mm_shortage_end(&s);
+    unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_SOME);
+    unit_eq(mm_round_begin(word, &others), MM_TURN_MINE);
+    mm_round_some(word);
+    for (int i = 0; i < 100; i++) {
+        const enum mm_short is = mm_shortage_step(ref, 1, SEGMENTS, &s);
+        unit_holds(is == MM_SHORT_WAIT || is == MM_SHORT_SEARCH, "step %d: %d", i, is);
+        searches += is == MM_SHORT_SEARCH;
+    }
+    unit_lt(2 * MM_NULL_TRIES, searches);
+    mm_round_end(word, 1);
+}
+END_TEST
+
+/* Somebody who is at it, and never ends: an end after a bound; and NULL. */
+START_TEST(waiting_is_bounded) {
+    const uint32_t c = mm_class_of(256), d = mm_class_of(48);
+    fill(c);
+    mm_heap_of(ref)->giving_up |= MM_ROUND_BUSY;
+    unit_holds(take(c) == NULL, "there is none");
+    mm_heap_of(ref)->giving_up &= ~MM_ROUND_BUSY;
+    mm_class_at(ref, c)->round |= MM_ROUND_BUSY;
+    unit_holds(take(c) == NULL, "there is none");
+    mm_class_at(ref, c)->round &= ~MM_ROUND_BUSY;
+    mm_heap_free(ref, held[5]);
+    unit_holds(take(c) == held[5], "the one that has come back");
+    unit_holds(take(d) == NULL, "there is none");
+}
+END_TEST
+
+/* However long it waited for somebody who retires blocks, it looks through its class. */
+START_TEST(sweeps_after_a_long_wait) {
+    const uint32_t c = mm_class_of(256);
+    const uint32_t n = fill(c);
+    mm_heap_of(ref)->giving_up |= MM_ROUND_BUSY;
+    for (uint32_t i = 0; i < 4; i++) {
+        void *one = held[n / 5 * (i + 1)];
+        mm_heap_free(ref, one);
+        unit_holds(take(c) == one, "the one that has come back");
+    }
+    mm_heap_of(ref)->giving_up &= ~MM_ROUND_BUSY;
+}
+END_TEST
+
+static uint64_t steps, give_at;
+static int given;
+static uint32_t of_which;
 static void give_at_step(void) {
     if (steps++ != give_at) return;
     unit_each_step = NULL;
     given = 1;
-    mm_heap_free(ref, address(mm_class_of(MM_SEGMENT_BYTES / 4), 5));
-    unit_each_step = count_steps;
+    mm_heap_free(ref, held[of_which]);
+    unit_each_step = give_at_step;
 }
 
 /* Memory that comes back at any step of a search that is about to find nothing: it gets it, or the next one does. */
 START_TEST(supply_in_the_middle_of_a_search) {
-    const uint32_t c = mm_class_of(MM_SEGMENT_BYTES / 4);
+    const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX), n = fill(c);
     uint32_t nulls = 0, searches = 0;
     for (give_at = 0;; give_at += 1 + give_at / 64, searches++) {
-        while (take(c, 0) != MM_TREE_NONE) continue;
-        h->classes[c].dry = 0; /* so that it searches */
-        steps = 0, given = 0;
+        steps = 0, given = 0, of_which = searches * 7 % n;
         unit_each_step = give_at_step;
-        const uint32_t slice = take(c, 0);
+        void *p = take(c);
         unit_each_step = NULL;
         if (!given) break;
-        nulls += slice == MM_TREE_NONE;
-        unit_holds(slice != MM_TREE_NONE || take(c, 0) != MM_TREE_NONE, "came back at step %u, still NULL", (unsigned)give_at);
-        while (take(c, 0) != MM_TREE_NONE) continue;
+        nulls += p == NULL;
+        if (p == NULL) p = take(c);
+        unit_holds(p == held[of_which], "came back at step %u, still %p", (unsigned)give_at, p);
+        unit_holds(take(c) == NULL, "more than there is");
     }
     unit_lt(30, searches);
     unit_holds(nulls * 3 < searches, "%u of %u NULL", nulls, searches);
 }
 END_TEST
 
-/* mmbench's endurance in small: 2 GiB, three quarters of them asked for in 28 classes (81 % with the rounding), from as many
+/* mmbench's endurance in small: 512 MiB, three quarters of them asked for in 28 classes (81 % with the rounding), from as many
  * multiprocessors as an H200 has; every round half of it goes and comes anew. No NULL, and hardly more segments from
  * round to round. */
 START_TEST(three_quarters_live) {
@@ -164,7 +246,7 @@ START_TEST(three_quarters_live) {
             held[i] = mm_heap_malloc(&large.ref, 16 + unit_random(&seed) % 4081);
             unit_holds(held[i] != NULL, "NULL in round %d", round);
         }
-        if (round > 0) unit_le(was_free, mm_cpu_heap_free_segments(&large) + segments / (round > 1 ? 32 : 16));
+        if (round > 1) unit_le(was_free, mm_cpu_heap_free_segments(&large) + segments / 32);
         was_free = mm_cpu_heap_free_segments(&large);
     }
     char why[200];
@@ -183,8 +265,9 @@ int main(void) {
     TCase *tests = tcase_create("null");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, other_stripes_before_null, 16, MM_CLASS_COUNT);
-    const TTest *const all[] = {rounds, dry_is_remembered, waiting_is_bounded, supply_in_the_middle_of_a_search, three_quarters_live};
+    tcase_add_loop_test(tests, to_the_last_slice, 0, 2);
+    tcase_add_loop_test(tests, two_classes, 0, 5);
+    const TTest *const all[] = {what_comes_before_null, rounds, rounds_say_some, searches_while_some_are_found, waiting_is_bounded, sweeps_after_a_long_wait, supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

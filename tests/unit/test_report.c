@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Reports of misuse: each kind of a slice, block or run, with address and size; the first ones only; when they are not wanted. */
+/* Reports of misuse: each kind of a slice, span or run, with address and size; the first ones only; when they are not wanted. */
 #include <pthread.h>
 #include <signal.h>
 
@@ -51,18 +51,17 @@ START_TEST(of_slices) {
     ck_assert(before && p && q);
     told(p + 1, MM_MISUSE_INTERIOR, bytes, "a slice's middle");
     told(q + bytes - 1, MM_MISUSE_INTERIOR, bytes, "a slice's end");
-    const uint64_t off = (uint64_t)(p - (char *)(uintptr_t)heap.ref.user_base), segment = off / MM_SEGMENT_BYTES * MM_SEGMENT_BYTES;
-    char *last = (char *)(uintptr_t)heap.ref.user_base + segment + (uint64_t)(heap.ref.classes[c].slices - 1) * bytes;
-    if (last != p && last != q && last != p + bytes && last != q + bytes) {
-        told(last, heap.ref.classes[c].blocks > 1 ? MM_MISUSE_NOT_ALLOCATED : MM_MISUSE_NEVER, bytes, "the segment's last slice");
-    }
-    if (MM_SEGMENT_BYTES % bytes >= 16) told(last + bytes, MM_MISUSE_NEVER, bytes, "behind the last slice");
+    const uint64_t block = MM_PAGE_BYTES << mm_class_page_shift(c);
+    char *first = (char *)(uintptr_t)heap.ref.user_base + (uint64_t)(p - (char *)(uintptr_t)heap.ref.user_base) / block * block;
+    char *last = first + (uint64_t)(mm_class_slices(c) - 1) * bytes;
+    if (last != p && last != q && last != before) told(last, MM_MISUSE_DOUBLE_FREE, bytes, "the block's last slice");
+    if (block % bytes >= 16) told(last + bytes, MM_MISUSE_NEVER, bytes, "behind the last slice");
     telling_free(p);
-    if (mm_heap_usable_size(&heap.ref, q)) { /* q keeps the block */
-        told(p, MM_MISUSE_DOUBLE_FREE, bytes, "a slice again");
-        told(p, MM_MISUSE_DOUBLE_FREE, bytes, "and again");
-    }
+    told(p, MM_MISUSE_DOUBLE_FREE, bytes, "a slice again");
+    told(p, MM_MISUSE_DOUBLE_FREE, bytes, "and again");
     telling_free(q), telling_free(before);
+    unit_fresh(&heap, SEGMENTS);
+    told(p, MM_MISUSE_NOT_ALLOCATED, 0, "a slice of a block that is gone");
 }
 END_TEST
 
@@ -76,6 +75,18 @@ START_TEST(of_what_is_free_and_of_runs) {
     telling_free(p);
     told(p, MM_MISUSE_NOT_ALLOCATED, 0, "a run again");
     unit_eq(reports(), 5);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+START_TEST(of_spans) {
+    const uint64_t bytes = 10 * MM_PAGE_BYTES;
+    char *p = (char *)mm_cpu_malloc(&heap, bytes);
+    told(p + 16, MM_MISUSE_INTERIOR, bytes, "a span's first page");
+    told(p + MM_PAGE_BYTES, MM_MISUSE_INTERIOR, 0, "a span's second page");
+    telling_free(p);
+    told(p, MM_MISUSE_NOT_ALLOCATED, 0, "a span again");
+    unit_eq(reports(), 3);
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
@@ -153,6 +164,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, of_slices, 0, (MM_CLASS_COUNT + 6) / 7);
     tcase_add_test(tests, of_what_is_free_and_of_runs);
+    tcase_add_test(tests, of_spans);
     tcase_add_test(tests, of_foreign_pointers);
     tcase_add_test(tests, the_first_ones_only);
     tcase_add_test(tests, ignored);

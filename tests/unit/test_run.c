@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Runs of segments: found wherever there are enough neighbours, aligned, coalesced at once. */
+/* Runs of segments: found wherever there are enough neighbours, aligned, coalesced at once. Spans: exactly as many pages as are needed. */
 #include "tests/unit/support.h"
 
 static const uint32_t sizes[] = {1, 2, 63, 64, 65, 200};
@@ -15,7 +15,7 @@ START_TEST(every_length) {
     const uint32_t n = sizes[_i];
     unit_create(&heap, n);
     for (uint32_t count = 1; count <= n; count++) {
-        const uint64_t least = count == 1 ? MM_SLICE_BYTES_MAX + 1 : SEGMENT(count - 1) + 1;
+        const uint64_t least = count == 1 ? 56 * MM_PAGE_BYTES + 1 : SEGMENT(count - 1) + 1;
         for (int most = 0; most < 2; most++) {
             void *p = mm_cpu_malloc(&heap, most ? SEGMENT(count) : least);
             unit_holds(p == run_at(n - count), "%u of %u segments: %p", count, n, p);
@@ -26,7 +26,9 @@ START_TEST(every_length) {
     unit_holds(mm_cpu_malloc(&heap, SEGMENT(n) + 1) == NULL, "more than the heap");
     unit_holds(mm_cpu_malloc(&heap, ~0ull) == NULL, "2^64 - 1 bytes");
     unit_holds(mm_cpu_malloc(&heap, ~0ull - MM_SEGMENT_BYTES + 2) == NULL, "rounded up it is 2^64");
-    unit_eq(mm_cpu_null_count(&heap), 3);
+    unit_holds(mm_cpu_aligned_malloc(&heap, ~0ull, 16) == NULL, "2^64 - 1 bytes, aligned");
+    unit_holds(mm_cpu_aligned_malloc(&heap, ~0ull - MM_PAGE_BYTES + 2, 16) == NULL, "rounded up to pages it is 2^64");
+    unit_eq(mm_cpu_null_count(&heap), 5);
     unit_fresh(&heap, n);
     mm_cpu_heap_destroy(&heap);
 }
@@ -244,27 +246,115 @@ START_TEST(partly_mapped) {
 }
 END_TEST
 
-/* Slices from the front, runs from the back; a run may have everything that no slice needs. */
+/* Slices and spans near the front, together; runs from the back: a run may have everything that no slice needs. */
 START_TEST(runs_and_slices) {
     const uint32_t n = sizes[_i];
     unit_create(&heap, n);
     void *slice = mm_cpu_malloc(&heap, 100);
-    unit_holds(slice == run_at(0), "slices begin at the front");
-    unit_holds(mm_cpu_malloc(&heap, SEGMENT(n)) == NULL, "a run over a slice");
+    const uint32_t at = (uint32_t)((uint64_t)((char *)slice - (char *)run_at(0)) / MM_SEGMENT_BYTES), rest = at > n - 1 - at ? at : n - 1 - at;
+    unit_lt(at, MM_TREE_SPREAD * 64);
+    void *span = mm_cpu_malloc(&heap, 3 * MM_PAGE_BYTES + MM_SLICE_BYTES_MAX);
+    unit_eq((uint64_t)((char *)span - (char *)run_at(0)) / MM_SEGMENT_BYTES, at);
+    mm_cpu_free(&heap, span);
+    unit_holds(mm_cpu_malloc(&heap, SEGMENT(rest + 1)) == NULL, "a run over a slice");
     if (n > 1) {
-        void *run = mm_cpu_malloc(&heap, SEGMENT(n - 1));
-        unit_holds(run == run_at(1), "the rest is one run");
-        unit_holds(mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX) == NULL, "no segment is left");
-        unit_free(&heap, run, 0, unit_taken(100), "a run");
-        void *large = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX);
-        unit_holds(large == run_at(1), "what was a run can be slices");
+        void *run = mm_cpu_malloc(&heap, SEGMENT(rest)), *other = mm_cpu_malloc(&heap, SEGMENT(n - 1 - rest ? n - 1 - rest : n));
+        unit_holds(run == run_at(at == rest ? 0 : at + 1), "the rest is one run");
+        unit_holds((other != NULL) == (n - 1 != rest), "and another one in front");
+        unit_holds(mm_cpu_malloc(&heap, SEGMENT(1)) == NULL, "no segment is left");
+        void *large = mm_cpu_malloc(&heap, MM_SEGMENT_BYTES / 2 + 1);
+        unit_holds(large != NULL, "half of a segment and a page is left behind, or before, one slice");
         mm_cpu_free(&heap, large);
+        unit_free(&heap, run, 0, unit_taken(100) + SEGMENT(n - 1 - rest), "a run");
+        large = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX);
+        unit_holds(large != NULL, "what was a run can be slices");
+        mm_cpu_free(&heap, large);
+        mm_cpu_free(&heap, other);
     }
     mm_cpu_free(&heap, slice);
     unit_fresh(&heap, n);
     void *all = mm_cpu_malloc(&heap, SEGMENT(n));
     unit_holds(all == run_at(0), "what was slices can be a run");
     unit_free(&heap, all, 0, 0, "a run");
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* Spans of every length, at every alignment: so many pages, or a quarter more, in one segment. */
+START_TEST(spans) {
+    unit_create(&heap, 2);
+    for (uint32_t n = 1; n <= 56; n++)
+        for (uint64_t align = MM_PAGE_BYTES; align < MM_SEGMENT_BYTES; align *= 2) {
+            const uint64_t bytes = n * MM_PAGE_BYTES, taken = unit_span_pages(n) * MM_PAGE_BYTES;
+            if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) continue;
+            char *p = (char *)mm_cpu_aligned_malloc(&heap, bytes - n % 3, align), *q = (char *)mm_cpu_aligned_malloc(&heap, bytes, align);
+            unit_holds(p != NULL && q != NULL && (uint64_t)p % align == 0 && (uint64_t)q % align == 0, "%u pages aligned to %llu: %p, %p", n, (unsigned long long)align, (void *)p, (void *)q);
+            unit_holds(p + taken <= q || q + taken <= p, "%u pages overlap", n);
+            for (int k = 0; k < 2; k++) {
+                const uint64_t off = (uint64_t)((k ? q : p) - (char *)run_at(0));
+                unit_eq(off / MM_SEGMENT_BYTES, (off + taken - 1) / MM_SEGMENT_BYTES);
+                unit_eq(mm_cpu_usable_size(&heap, k ? q : p), taken);
+            }
+            unit_sound(&heap, 2 * taken);
+            unit_free(&heap, p, 0, taken, "a span");
+            unit_free(&heap, q, 0, 0, "a span");
+            unit_eq(mm_cpu_heap_free_segments(&heap), 2);
+        }
+    unit_fresh(&heap, 2);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* A segment is filled with spans to its last page; what comes back is had again. */
+START_TEST(spans_fill_a_segment) {
+    static const uint32_t lengths[] = {5, 7, 8, 16, 21, 31, 32};
+    unit_create(&heap, 1);
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        const uint32_t n = lengths[k];
+        const uint32_t taken = unit_span_pages(n);
+        uint32_t got = 0;
+        void *held[MM_SEGMENT_PAGES];
+        while ((held[got] = mm_cpu_malloc(&heap, n * MM_PAGE_BYTES)) != NULL) got++;
+        unit_eq(got, MM_SEGMENT_PAGES / taken);
+        unit_sound(&heap, (uint64_t)got * taken * MM_PAGE_BYTES);
+        uint32_t left = MM_SEGMENT_PAGES - got * taken, more = 0;
+        void *page[MM_SEGMENT_PAGES]; /* the rest, page by page, by the class that has such blocks */
+        while ((page[more] = mm_cpu_malloc(&heap, 512)) != NULL && ++more < MM_SEGMENT_PAGES) continue;
+        if (left < 2) unit_eq(more, left * 32);
+        else unit_le(32, more);
+        for (uint32_t i = 0; i < more; i++) mm_cpu_free(&heap, page[i]);
+        for (uint32_t i = 0; i < got; i++) {
+            mm_cpu_free(&heap, held[i]);
+            void *p = mm_cpu_malloc(&heap, n * MM_PAGE_BYTES);
+            unit_holds(p != NULL, "%u pages came back, and NULL", n);
+            mm_cpu_free(&heap, p);
+        }
+        unit_eq(unit_misuses(&heap), 0);
+        unit_fresh(&heap, 1);
+    }
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* Misuse of spans: each in its kind, and nothing changes. */
+START_TEST(misuse_of_spans) {
+    const uint64_t bytes = 24 * MM_PAGE_BYTES;
+    unit_create(&heap, 2);
+    char *p = (char *)mm_cpu_malloc(&heap, bytes), *other = (char *)mm_cpu_malloc(&heap, bytes);
+    unit_free(&heap, p + 16, MM_MISUSE_INTERIOR, 2 * bytes, "the first page's middle");
+    unit_free(&heap, p + MM_PAGE_BYTES, MM_MISUSE_INTERIOR, 2 * bytes, "the second page");
+    unit_free(&heap, p + bytes - 1, MM_MISUSE_INTERIOR, 2 * bytes, "the last byte");
+    unit_free(&heap, p, 0, bytes, "the span");
+    unit_free(&heap, p, MM_MISUSE_NOT_ALLOCATED, bytes, "the span again");
+    unit_eq(mm_cpu_usable_size(&heap, p), 0);
+    uint64_t *word = mm_page_words(&heap.ref, (uint32_t)((uint64_t)(other - (char *)run_at(0)) / MM_PAGE_BYTES));
+    const uint64_t was = *word;
+    *word = mm_word_make(mm_generation_end(mm_word_generation(was)), 0); /* somebody is about to free it */
+    mm_cpu_free(&heap, other);
+    unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_DOUBLE_FREE), 1);
+    *word = was;
+    unit_free(&heap, other, 0, 0, "the other one");
+    unit_fresh(&heap, 2);
     mm_cpu_heap_destroy(&heap);
 }
 END_TEST
@@ -284,6 +374,9 @@ int main(void) {
     tcase_add_test(tests, far_apart);
     tcase_add_loop_test(tests, partly_mapped, 0, 11);
     tcase_add_loop_test(tests, runs_and_slices, 0, SIZES);
+    tcase_add_test(tests, spans);
+    tcase_add_test(tests, spans_fill_a_segment);
+    tcase_add_test(tests, misuse_of_spans);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

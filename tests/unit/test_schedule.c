@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A few callers in random orders of their steps, on a heap in small (few_stripes.h), with an oracle that knows nothing of the
- * heap's metadata: which 16 bytes of the heap are held. The first caller searches for slices to use again, a few steps at a time;
- * in between the others make whole calls, so that segments change hands under it. A schedule depends on its number only.
- *
- * The heap's checker does not see every double hand-out. A slice taken under a class that is not its segment's leaves the counts
- * as if the segment's class had handed out one of its own, if both classes divide the slice bits into blocks alike. Then
- * only the bytes held, compared with those that the heap counts, are wrong.
+/* A few callers in random orders of their steps, on a heap in small (small.h), with an oracle that knows nothing of the
+ * heap's metadata: which 16 bytes of the heap are held. The first caller is slow: it takes a few steps at a time; in between the others make
+ * whole calls, so that pages change hands under it, and entries that it has read get old. A schedule depends on its number only.
  */
 #define UNIT_ACTORS 3
 #define UNIT_STACK_BYTES (256u << 10)
@@ -27,8 +23,8 @@
 #endif
 #define TESTS 12
 
-/* Classes with blocks of 128, 64, 64 and 2 slices; 32, 2, 1 and 1 of them to a segment. */
-static const uint32_t request[] = {16, 512, 1024, 32768};
+/* Classes with blocks of 1 page, 4 (2 words), 8, and a segment; spans of 8 and 17 pages; a run. */
+static const uint32_t request[] = {16, 48, 128, 2048, 4096, 8500, 32768};
 #define REQUESTS (sizeof request / sizeof *request)
 
 static struct mm_cpu_heap heap;
@@ -56,36 +52,33 @@ static void give(struct holder *me) {
     mm_heap_free(&heap.ref, me->p);
     me->p = NULL;
 }
-static void get(struct holder *me, int is_search) {
+static void get(struct holder *me) {
     const struct mm_heap_ref *ref = &heap.ref;
     const uint64_t r = unit_random(&me->seed);
-    const uint32_t bytes = request[r % REQUESTS], c = mm_class_of(bytes), salt = (uint32_t)(r >> 32);
-    mm_claim claim = 0;
-    if (is_search) claim = mm_block_reuse(ref, (uint32_t)(r >> 8) % SEGMENTS, c, 1, salt);
-    else if (r >> 8 & 1) claim = mm_stripe_circulate(ref, c, 1, salt);
-    else if (r >> 9 & 3) me->p = mm_heap_malloc(ref, bytes);
-    else mm_stripe_flush(ref);
-    if (claim != 0) me->p = (void *)(ref->user_base + mm_claim_offset(ref->classes[c], claim, 0));
-    me->bytes = mm_class_bytes(c);
+    const uint32_t bytes = request[r % REQUESTS], c = bytes <= MM_SLICE_BYTES_MAX ? mm_class_of(bytes) : MM_CLASS_COUNT;
+    if (r >> 8 & 7) me->p = mm_heap_malloc(ref, bytes);
+    else if (r >> 11 & 1) mm_slices_retire_all(ref, 1);
+    else mm_slices_retire_some(ref, 1);
+    me->bytes = c < MM_CLASS_COUNT ? mm_class_bytes(c) : (uint32_t)unit_taken(bytes);
     if (me->p != NULL) hold(me->p, me->bytes, 1);
 }
 static void act(void *arg) {
     struct holder *me = (struct holder *)arg;
     for (uint32_t i = 0; i < CALLS; i++) {
         if (me->p != NULL) give(me);
-        else get(me, me == holder);
+        else get(me);
     }
 }
 
 static void run_schedule(uint32_t number) {
     uint64_t seed = number * 0x9e3779b97f4a7c15ull + 1;
     const uint64_t user_base = heap.ref.user_base;
-    memset(heap.metadata, 0, heap.layout.bits_offset);
+    memset(heap.metadata, 0, heap.layout.fixed_bytes);
     mm_heap_image(heap.metadata, &heap.layout, (uint64_t)(uintptr_t)heap.metadata, user_base, SEGMENTS);
     memset(held, 0, sizeof held);
     held_bytes = 0, bad = NULL;
     for (int i = 0; i < UNIT_ACTORS; i++) {
-        holder[i].p = NULL, holder[i].seed = unit_random(&seed) | 1;
+        holder[i].p = NULL, unit_seed = number, holder[i].seed = unit_random(&seed) | 1;
         unit_actor_home[i] = (uint32_t)i;
         unit_actor_make(i, act, &holder[i]);
     }

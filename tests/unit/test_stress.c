@@ -6,7 +6,6 @@
 
 #include <sys/mman.h>
 
-#include "runtime/core/maintain.h"
 #include "tests/unit/support.h"
 
 #ifdef UNIT_FEW /* under a sanitizer */
@@ -27,12 +26,14 @@ struct plan {
 };
 
 static const struct plan plan[] = {
-    /* what is live, and an open region for each stripe, is less than there is */
+    /* what is live, and a block for each shard, is less than there is */
     {"few slices of one class, enough memory", 16, 12, 64, 20000, 16, 16, 0, 0, 0},
-    {"one large class, enough memory", 8, 300, 32, 20000, 1 << 20, 1 << 20, 0, 0, 0},
+    {"one large class, enough memory", 8, 24, 32, 20000, 1 << 16, 1 << 16, 0, 0, 0},
+    {"spans of one size, enough memory", 8, 24, 32, 20000, 1 << 17, 1 << 17, 0, 0, 0},
+    {"segments, enough memory", 8, 44, 32, 20000, 1 << 20, 1 << 20, 0, 0, 0},
     {"small classes", 16, 24, SLOTS_MOST, 30000, 16, 4096, 0, 0, 1},
-    {"small classes, hardly any memory", 32, 3, 256, 4000, 16, 256, 0, 0, 1},
-    {"large classes and runs", 16, 24, 48, 8000, 1 << 17, 1 << 21, 4, 5, 1},
+    {"small classes, hardly any memory", 32, 1, 256, 8000, 16, 4096, 0, 0, 1},
+    {"large classes, spans and runs", 16, 24, 48, 8000, 1 << 14, 1 << 20, 4, 5, 1},
     {"everything", 32, 80, 128, 5000, 16, 1 << 21, 8, 3, 1},
     {"runs", 8, 70, 24, 10000, MM_SEGMENT_BYTES, MM_SEGMENT_BYTES, 1, 66, 1},
 };
@@ -168,19 +169,16 @@ static void answer(uint64_t wanted) {
     mm_store_release_system_u64(&box.answer, mm_answer_make(wanted >> 32, n ? first * CHUNK : 0, n * CHUNK));
 }
 static void take_back(uint32_t chunk) {
-    struct mm_wanted_chunk wanted = {chunk * CHUNK, CHUNK, 0, 0};
-    mm_maintain_claim(&host.all->heap.ref, &wanted);
-    if (!wanted.is_claimed) return;
+    if (!unit_chunk_claim(&host.all->heap.ref, chunk * CHUNK, CHUNK)) return;
     host.taken_back++;
     protect(chunk, 0);
 }
 static void *be_host(void *arg) {
     uint64_t served = 0, seed = 99;
-    for (uint32_t round = 0; !__atomic_load_n(&host.is_done, __ATOMIC_ACQUIRE); round++) {
+    for (uint32_t round = 0; !__atomic_load_n(&host.is_done, __ATOMIC_ACQUIRE) || host.taken_back == 0; round++) { /* in the end all is free */
         const uint64_t wanted = mm_load_acquire_system_u64(&box.wanted);
         if (wanted != served) answer(wanted), served = wanted;
-        if (round % 256 == 0)
-            for (uint32_t part = 0; part < MM_MAINTAIN_PARTS; part++) mm_maintain_flush(&host.all->heap.ref, part);
+        if (round % 256 == 0) mm_slices_retire_all(&host.all->heap.ref, 1);
         if (round % 2 == 0) take_back((uint32_t)(unit_random(&seed) % CHUNKS));
         sched_yield();
     }
@@ -195,7 +193,7 @@ START_TEST(to_and_fro) {
     all.plan = _i ? &runs : &small;
     unit_holds(mm_cpu_heap_create(&all.heap, segments, CHUNK, MM_SEGMENT_BYTES) == 0, "a heap");
     memset(&box, 0, sizeof box);
-    mm_heap_image_grows(all.heap.metadata, segments, (uint64_t)(uintptr_t)&box, 100);
+    mm_heap_image_grows(all.heap.metadata, (uint64_t)(uintptr_t)&box, 100);
     all.heap.ref = ((struct mm_heap *)all.heap.metadata)->ref;
     host.all = &all;
     for (uint32_t i = 0; i < CHUNKS; i++) protect(i, i == 0);
@@ -204,12 +202,12 @@ START_TEST(to_and_fro) {
     for (uint32_t i = 0; i < all.plan->slots; i++) let_go(&all, all.slot[i]), all.slot[i] = NULL;
     __atomic_store_n(&host.is_done, 1, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
-    mm_grow_look(&all.heap.ref, 0, MM_PATIENCE_NONE, 0); /* what was answered and nobody came for */
+    mm_grow_look(&all.heap.ref, 0, 0); /* what was answered and nobody came for */
     unit_holds(all.bad == NULL, "%s", all.bad);
     unit_sound(&all.heap, 0);
     for (uint32_t i = 0; i < CHUNKS; i++) there += host.is_there[i] ? CHUNK : 0;
     unit_eq(mm_heap_of(&all.heap.ref)->grow.mapped, there);
-    for (uint32_t part = 0; part < MM_MAINTAIN_PARTS; part++) mm_maintain_flush(&all.heap.ref, part);
+    mm_slices_retire_all(&all.heap.ref, 1);
     unit_eq(mm_cpu_heap_free_segments(&all.heap), there);
     if (getenv("UNIT_VERBOSE")) printf("%llu answered, %llu refused, %llu taken back\n", (unsigned long long)host.answered, (unsigned long long)host.refused, (unsigned long long)host.taken_back);
     unit_lt(0, host.answered);
@@ -223,7 +221,7 @@ static uint64_t fill_bytes;
 
 /* Each thread keeps what it gets to itself: nothing but the allocator orders one's use of a slice before the
  * next one's, so ThreadSanitizer sees every order that is missing there. */
-static const uint64_t private_bytes[] = {16, 256, 2048, 1 << 14, 1 << 17, 1 << 20, 2 * MM_SEGMENT_BYTES};
+static const uint64_t private_bytes[] = {16, 256, 2048, 1 << 14, 1 << 16, 1 << 17, 1 << 20, 2 * MM_SEGMENT_BYTES};
 #define PRIVATE_ROUNDS 24000u
 
 static void *keep_to_oneself(void *arg) {
@@ -283,8 +281,7 @@ START_TEST(exhaustion) {
     const uint32_t segments = 4;
     unit_create(&all.heap, segments);
     for (int round = 0; round < (int)ROUNDS(160) + 10; round++) {
-        const uint32_t c = 16 + (uint32_t)round * 11 % (MM_CLASS_COUNT - 16);
-        const uint32_t slices = segments * mm_class_slices(c);
+        const uint32_t c = 8 + (uint32_t)round * 11 % (MM_CLASS_COUNT - 8), slices = segments * unit_slices(c);
         uint64_t got = 0;
         fill_bytes = mm_class_bytes(c);
         run_all(&all, 8, fill_to_null);

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "runtime/core/guarded.h"
+#include "runtime/checked/guarded.h"
 #include "tests/unit/support.h"
 
 #define SEGMENTS 4
@@ -43,8 +43,8 @@ static void free_it(void *unused) {
     mm_guard_free(&telling, twice);
 }
 
-/* Small, of quarantine; a large slice; one alone in its segment; a run. */
-static const uint64_t sizes[] = {100, 20000, MM_SLICE_BYTES_MAX - MM_GUARD_MORE, 2 * MM_SEGMENT_BYTES - MM_GUARD_MORE};
+/* Small, of quarantine; a large slice; the largest; a span; a run. */
+static const uint64_t sizes[] = {100, 20000, MM_SLICE_BYTES_MAX - MM_GUARD_MORE, 300000, 2 * MM_SEGMENT_BYTES - MM_GUARD_MORE};
 #define SIZES ((int)(sizeof sizes / sizeof *sizes))
 
 /* Two frees at once, in all orders with three changes. `beside`: whether another allocation keeps the block. */
@@ -83,7 +83,7 @@ END_TEST
 /* One stops; the other frees it, and all memory goes to allocations of another size; and then, with `via`, to some of the first size
  * again. These are unharmed, unless one begins where the freed one did: such a free cannot be told from a good one, but there is no
  * write past the end either. */
-static const uint64_t others[] = {100, 1000, 30000, MM_SEGMENT_BYTES};
+static const uint64_t others[] = {400, 1000, 30000, 200000, MM_SEGMENT_BYTES};
 #define OTHERS ((int)(sizeof others / sizeof *others))
 static char *held[SEGMENTS * MM_SEGMENT_BYTES / 100];
 /* All memory, to `held`. Returns how many; *is_again: whether one begins at `twice`. */

@@ -4,8 +4,7 @@
  * waits for ever. Warps take turns at random, before any atomic access. Include before the core.
  *
  * A warp may also be in pieces, parts of which no lane ever comes together with one of another: then one part has the multiprocessor until
- * it cannot go on, or lets the others go (mm_warp_let_go); or loses it at random, but only at the beginning of a call, so that
- * a part that waits keeps it for ever.
+ * it cannot go on; or loses it at random, but only at the beginning of a call, so that a part that waits keeps it until a bound has passed.
  *
  * mm_warp_here answers, once no lane of the warp can go on, the lanes that stand at the same place of the code and have made the
  * fewest calls: what a compiler's convergence barriers bring together. The other operations wait for all lanes of their mask.
@@ -51,7 +50,6 @@ static struct unit_warp unit_warp[UNIT_WARPS];
 static ucontext_t unit_warps_scheduler;
 static int unit_warp_now = -1, unit_lane_now; /* -1: outside of warps */
 static uint64_t unit_warps_seed;
-static unsigned unit_warps_let_go;
 static int unit_warps_parts = 1; /* lane i is in part i % that */
 static uint32_t unit_warps_turn; /* a warp gives way at every so many steps, on average; a power of two */
 
@@ -63,8 +61,15 @@ static void unit_warps_give_way(void) {
     struct unit_lane *lane = &unit_warp[unit_warp_now].lane[unit_lane_now];
     swapcontext(&lane->context, &unit_warps_scheduler);
 }
+static void (*unit_warps_each_step)(void); /* if not NULL: called before every atomic access of a lane, as if from outside of warps */
 __attribute__((unused)) static void unit_warps_step(void) {
     if (unit_warp_now < 0) return;
+    if (unit_warps_each_step != NULL) {
+        const int w = unit_warp_now;
+        unit_warp_now = -1;
+        unit_warps_each_step();
+        unit_warp_now = w;
+    }
     unit_warp[unit_warp_now].steps++;
     unit_warp[unit_warp_now].part_steps[unit_lane_now % unit_warps_parts]++;
     if ((unit_warps_random() & (unit_warps_turn - 1)) == 0) unit_warps_give_way();
@@ -78,10 +83,11 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #define __atomic_compare_exchange_n(p, e, d, w, s, f) (unit_warps_step(), __atomic_compare_exchange_n(p, e, d, w, s, f))
 
 #define mm_home unit_port_home
+#define mm_warp_number unit_port_warp_number
+#define mm_wait unit_port_wait
+#define mm_wait_host unit_port_wait_host
 #define mm_warp_lane unit_port_lane
 #define mm_warp_group unit_port_group
-#define mm_warp_slot unit_port_slot
-#define mm_warp_let_go unit_port_let_go
 #define mm_warp_here unit_port_here
 #define mm_warp_match unit_port_match
 #define mm_warp_all_same unit_port_all_same
@@ -91,12 +97,15 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #define mm_warp_ballot unit_port_ballot
 #define mm_warp_sum unit_port_sum
 #define mm_warp_or unit_port_or
+#define mm_warp_max unit_port_max
+#define mm_random unit_port_random
 #include "runtime/port.h"
 #undef mm_home
+#undef mm_warp_number
+#undef mm_wait
+#undef mm_wait_host
 #undef mm_warp_lane
 #undef mm_warp_group
-#undef mm_warp_slot
-#undef mm_warp_let_go
 #undef mm_warp_here
 #undef mm_warp_match
 #undef mm_warp_all_same
@@ -106,6 +115,8 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #undef mm_warp_ballot
 #undef mm_warp_sum
 #undef mm_warp_or
+#undef mm_warp_max
+#undef mm_random
 #undef MM_WARP_ALL
 #define MM_WARP_ALL ((1u << UNIT_LANES) - 1)
 
@@ -131,18 +142,19 @@ __attribute__((noinline)) static void unit_warps_meet(uint32_t mask, uint64_t va
 }
 
 MM_FN uint32_t mm_home(void) { return unit_warp_now < 0 ? 0 : unit_warp[unit_warp_now].home; }
+MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
+MM_FN uint32_t mm_random(void) { return unit_warps_random() << 1 ^ unit_warps_random(); }
 MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)unit_lane_now; }
 #define mm_warp_here() unit_warps_here()
 #define mm_warp_group(same) ((void)(same), unit_warps_here())
-MM_FN uint32_t mm_warp_slot(void) { return unit_warp_now < 0 ? MM_WARP_SLOTS - 1 : (uint32_t)unit_warp_now; }
 static void unit_warps_next_part(struct unit_warp *w) { w->part = (w->part + 1) % unit_warps_parts; }
-/* In whole warps nobody is to be let go. */
-MM_FN void mm_warp_let_go(void) {
-    unit_warps_let_go++;
-    if (unit_warp_now < 0 || unit_warps_parts == 1) return;
-    unit_warps_next_part(&unit_warp[unit_warp_now]);
+/* The other warps' turn; the lanes of this one stay where they are. */
+MM_FN void mm_wait(void) {
+    if (unit_lane() == NULL) return;
+    unit_warp[unit_warp_now].steps++;
     unit_warps_give_way();
 }
+MM_FN void mm_wait_host(void) { mm_wait(); }
 MM_FN void mm_warp_sync(uint32_t group) {
     if (unit_lane() != NULL) unit_warps_meet(group, 0);
 }
@@ -169,11 +181,18 @@ MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) {
         if (group >> i & 1 && unit_lane()->met[i]) votes |= 1u << i;
     return votes;
 }
-MM_FN uint64_t mm_warp_or(uint32_t group, uint64_t value) {
+MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) {
     if (unit_lane() == NULL) return value;
     unit_warps_meet(group, value);
     for (uint32_t i = 0; i < UNIT_LANES; i++)
-        if (group >> i & 1) value |= unit_lane()->met[i];
+        if (group >> i & 1) value |= (uint32_t)unit_lane()->met[i];
+    return value;
+}
+MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) {
+    if (unit_lane() == NULL) return value;
+    unit_warps_meet(group, value);
+    for (uint32_t i = 0; i < UNIT_LANES; i++)
+        if (group >> i & 1 && unit_lane()->met[i] > value) value = (uint32_t)unit_lane()->met[i];
     return value;
 }
 MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) {
@@ -251,7 +270,7 @@ static void unit_warps_go(int w, int i) {
  * cannot go on. */
 __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), uint64_t seed, uint32_t turn, long most_steps) {
     int lane_of[UNIT_WARPS], left = UNIT_WARPS;
-    unit_warps_act = act, unit_warps_seed = seed * 2 + 1, unit_warps_turn = turn, unit_warps_let_go = 0;
+    unit_warps_act = act, unit_warps_seed = seed * 2 + 1, unit_warps_turn = turn;
     for (int w = 0; w < UNIT_WARPS; w++) {
         unit_warp[w].steps = 0, unit_warp[w].part = unit_warp[w].idle = 0, lane_of[w] = 0;
         memset(unit_warp[w].part_steps, 0, sizeof unit_warp[w].part_steps);

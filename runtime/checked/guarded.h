@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The checked run (MM_CHECK=1): malloc and free that find writes past the end, writes after free, double frees, and what was
+ * never freed and by which kernel it was allocated. On top of the allocator as it is; without MM_CHECK none of this runs, and the fast
+ * path has not an instruction for it: the variable of a module has open_bytes 0, so that every call takes the slow way, which
+ * leads here (closed.h). What is written around an allocation: guard.h.
+ *
+ * free puts the allocation into quarantine: a ring of slots, into which a ticket's holder exchanges it, as free has it between its parts
+ * (core/handles.h), for what was there, which then is really freed. For the allocator what is in quarantine is live. Large ones (above
+ * MM_GUARD_KEPT_BYTES) are freed at once.
+ * Invariants.
+ *   I1  a seal "live" is made by malloc before the program has p; it becomes "freed" once, by compare-and-swap: of several frees one
+ *       goes on, the others are double frees.
+ *   I2  an allocation is in one slot at most: its one free puts it there, the exchange takes it out.
+ *   I3  poison is looked at once, before the memory can be anybody's again: when it leaves quarantine; of what does not go there, when it
+ *       is given out. A seal "freed" that is found then was left by the last allocation at p, since when its page has had no
+ *       other owner, or the era would be another: so nobody owned p since, or malloc had sealed it anew.
+ *   I4  what is free for the allocator has no seal "live": whoever freed it has ended that.
+ *   I5  while an allocation is live, only a write past the end makes its seal fit neither state. Of two frees at once, the later one may
+ *       find other data where the tag was, after the first one has freed the memory and its pages have another owner. So it reads size
+ *       and era first, then the tag; if the tag is lost it reads all three again (malloc may have been writing the tag). If they
+ *       have changed it reports a double free, and changes nothing.
+ * Ordering. The slot's exchange acquires and releases, and after it the mark does (gallatin/free.h). All else are relaxed accesses of words that
+ *   belong to one owner at a time; the program orders its malloc before its free.
+ * NULL. First the quarantine is emptied, once for each time somebody has put something in since.
+ * Stale. A write past the end may have hit the tag: the seal fits neither state. It is told, without what is lost, and freed.
+ *
+ * malloc and free go by stages, as those of slices do, and more strictly: what a stage leaves for the next is a word or two, and nothing else is kept
+ * meanwhile. Each lane that keeps something across a call has it stored in memory of its own: that was half of what L2 wrote
+ * (docs/notes/checked-runs.md).
+ */
+#ifndef MM_CHECKED_GUARDED_H
+#define MM_CHECKED_GUARDED_H
+
+#include "runtime/checked/guard.h"
+#include "runtime/checked/fill.h"
+
+MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) {
+    const uint64_t page = (g.p - ref->user_base) >> MM_PAGE_SHIFT;
+    if (mm_guard_is_small(g.granted)) return 0;
+    return mm_guard_era_of(&mm_guard_of(ref)->eras[page / MM_SEGMENT_PAGES], page % MM_SEGMENT_PAGES);
+}
+
+/* Tells of g what the tag says now; if that is not of something freed, it is another allocation's, or lost, and nothing is told of it. */
+MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g, enum mm_misuse kind) {
+    const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
+    struct mm_misused what = {kind, g.p, mm_guard_room(g), 0, 0, 0};
+    if (said.state == MM_GUARD_FREED) {
+        what.bytes = mm_guard_asked(said.made), what.made_by = mm_guard_grid(said.made) + 1u;
+        what.freed_by = kind == MM_MISUSE_OVERRUN ? 0 : mm_guard_freed_by(said.seal) + 1u;
+    }
+    mm_misuse_count(ref, kind, 1);
+    mm_misuse_tell(ref, what);
+}
+
+/* A slice of class c, which is small, at p. A heap begins at a multiple of a segment's bytes. */
+MM_FN struct mm_guarded mm_guard_of_class(const struct mm_heap_ref *ref, uint64_t p, uint32_t c) {
+    const uint64_t block_bytes = MM_PAGE_BYTES << ref->classes[c].page_shift, in = p & (block_bytes - 1);
+    return mm_guard_small(p, (char *)p, mm_class_bytes(c), (char *)(p - in + block_bytes), mm_class_number(ref->classes[c], (uint32_t)in));
+}
+/* A slice, as free has it between its parts. */
+MM_FN struct mm_guarded mm_guard_of_left(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t number = mm_left_word(left), page = number >> (uint32_t)ref->word_shift;
+    const uint32_t i = (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_left_bit(left);
+    const uint64_t block = mm_page_address(ref, page);
+    return mm_guard_slice(ref->classes[mm_left_class(left)], block, (char *)block, i);
+}
+
+/* ---- free ------------------------------------------------------------------------------------------- */
+
+/* What was found of a slice on its way: in bits of MM_LEFT_SLICE that are not used, above the class. */
+#define MM_GUARD_FLAGS_SHIFT (MM_LEFT_CLASS_SHIFT + 6)
+#define MM_GUARD_IS_TWICE (1ull << MM_GUARD_FLAGS_SHIFT)
+#define MM_GUARD_IS_LOST (2ull << MM_GUARD_FLAGS_SHIFT)
+#define MM_GUARD_IS_OVERRUN (4ull << MM_GUARD_FLAGS_SHIFT)
+#define MM_GUARD_IS_WRITTEN (8ull << MM_GUARD_FLAGS_SHIFT)
+#define MM_GUARD_FLAGS (15ull << MM_GUARD_FLAGS_SHIFT)
+
+/* Tells it. Returns the slice, and nothing else. */
+MM_FN_RARE uint64_t mm_guard_tell_slice(const struct mm_heap_ref *ref, uint64_t left, enum mm_misuse kind) {
+    mm_guard_tell(ref, mm_guard_of_left(ref, left), kind);
+    return left & ~MM_GUARD_FLAGS;
+}
+
+/* What has been in quarantine, or never goes there, is the allocator's; so is the rest of what is wrong. */
+MM_FN_RARE void mm_guard_due(const struct mm_heap_ref *ref, uint64_t left) { mm_heap_free_other(ref, left); }
+MM_FN void mm_guard_mark(const struct mm_heap_ref *ref, uint64_t left) {
+    left = mm_slice_mark(ref, left);
+    if (!MM_LIKELY(left == 0)) mm_guard_due(ref, left);
+}
+
+/* First: whose p is. */
+MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
+/* Whether it is a slice that goes into quarantine. */
+MM_FN int mm_guard_is_kept(uint64_t left) {
+    return mm_left_kind(left) == MM_LEFT_SLICE && mm_left_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES);
+}
+/* An allocation that does not. */
+MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) {
+    return mm_guard_run(p, (char *)p, mm_heap_usable_size(ref, (void *)p));
+}
+/* The tag of g fitted neither state. Returns whether that is a write past the end; else another thread freed g after its size and era
+ * were read (I5). */
+MM_FN int mm_guard_is_lost(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t era) {
+    return mm_guard_ask(g, era).state == MM_GUARD_LOST && mm_heap_usable_size(ref, (void *)g.p) == g.granted && mm_guard_era(ref, g) == era;
+}
+/* If not: a large slice, a span, a run, or none of this heap. The end of free. */
+MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
+    const int is_odd = mm_left_kind(left) == MM_LEFT_ODD && mm_left_misuse(left) == 0;
+    uint64_t p = 0, granted = 0;
+    if (mm_left_kind(left) == MM_LEFT_SLICE) p = mm_left_slice_address(ref, left), granted = ref->classes[mm_left_class(left)].bytes;
+    if (is_odd) p = ref->user_base + mm_left_offset(left), granted = mm_heap_odd_bytes(ref, mm_left_offset(left)); /* it may be slices by now: 0 */
+    if (granted != 0) {
+        const struct mm_guarded g = mm_guard_run(p, (char *)p, granted);
+        const uint32_t era = mm_guard_era(ref, g);
+        struct mm_guard_said said = mm_guard_end(g, era);
+        if (said.state == MM_GUARD_LOST && !mm_guard_is_lost(ref, g, era)) said.state = MM_GUARD_FREED;
+        if (said.state == MM_GUARD_FREED) {
+            mm_guard_tell(ref, g, MM_MISUSE_DOUBLE_FREE);
+            return;
+        }
+        if (said.state == MM_GUARD_LOST || mm_guard_is_overrun(g, mm_guard_asked(said.made))) mm_guard_tell(ref, g, MM_MISUSE_OVERRUN);
+        if (said.state == MM_GUARD_LIVE) mm_guard_poison(g);
+    }
+    mm_guard_mark(ref, left);
+}
+
+/* Second, of such a slice: seals it. Returns it, with why not, and who made it. */
+struct mm_guard_sealed {
+    uint64_t left, made;
+};
+MM_FN_LEAF struct mm_guard_sealed mm_guard_end_slice(const struct mm_heap_ref *ref, uint64_t left) {
+    const struct mm_guard_said said = mm_guard_end(mm_guard_of_left(ref, left), 0);
+    if (said.state != MM_GUARD_LIVE) left |= said.state == MM_GUARD_FREED ? MM_GUARD_IS_TWICE : MM_GUARD_IS_LOST;
+    const struct mm_guard_sealed sealed = {left, said.made};
+    return sealed;
+}
+/* If that was wrong: tells it. The end of free. */
+MM_FN_RARE void mm_guard_free_wrong(const struct mm_heap_ref *ref, uint64_t left) {
+    if (left & MM_GUARD_IS_LOST && mm_guard_is_lost(ref, mm_guard_of_left(ref, left), 0)) mm_guard_mark(ref, mm_guard_tell_slice(ref, left, MM_MISUSE_OVERRUN));
+    else mm_guard_tell_slice(ref, left, MM_MISUSE_DOUBLE_FREE);
+}
+
+/* Third: looks at the zone. Returns the slice, with what is told then. */
+MM_FN_LEAF uint64_t mm_guard_zone_slice(const struct mm_heap_ref *ref, struct mm_guard_sealed sealed) {
+    const int is_overrun = mm_guard_is_overrun(mm_guard_of_left(ref, sealed.left), mm_guard_asked(sealed.made));
+    return is_overrun ? sealed.left | MM_GUARD_IS_OVERRUN : sealed.left;
+}
+/* Fourth: poison. */
+MM_FN_LEAF uint64_t mm_guard_poison_slice(const struct mm_heap_ref *ref, uint64_t left) {
+    mm_guard_poison(mm_guard_of_left(ref, left));
+    return left;
+}
+
+/* Fifth: puts it into quarantine. Returns what comes out, or 0. Acquires and releases. */
+MM_FN_LEAF uint64_t mm_guard_keep(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t group = mm_warp_group(left >> 63), leader = mm_ctz(group);
+    struct mm_guard *guard = mm_guard_of(ref);
+    uint32_t ticket = 0;
+    if (mm_warp_lane() == leader) ticket = (uint32_t)mm_add_relaxed_u64(&guard->tickets, mm_popcount(group));
+    mm_warp_sync(group);
+    ticket = mm_warp_shuffle(group, ticket, leader) + mm_popcount(group & mm_bits_low(mm_warp_lane()));
+    return mm_exchange_acq_rel_u64(&guard->slots[ticket % MM_GUARD_SLOTS], left);
+}
+
+/* Sixth: looks at what comes out. Returns it, with what is told then. */
+MM_FN_LEAF uint64_t mm_guard_leave(const struct mm_heap_ref *ref, uint64_t left) {
+    return left != 0 && mm_guard_is_unpoisoned(mm_guard_of_left(ref, left)) ? left | MM_GUARD_IS_WRITTEN : left;
+}
+/* Then tells it. The end of free. */
+MM_FN_RARE void mm_guard_leave_wrong(const struct mm_heap_ref *ref, uint64_t left) {
+    mm_guard_mark(ref, mm_guard_tell_slice(ref, left, MM_MISUSE_AFTER_FREE));
+}
+MM_FN void mm_guard_let_go(const struct mm_heap_ref *ref, uint64_t left) {
+    left = mm_guard_leave(ref, left);
+    if (MM_LIKELY(!(left & MM_GUARD_IS_WRITTEN))) mm_guard_mark(ref, left);
+    else mm_guard_leave_wrong(ref, left);
+}
+
+/* If the zone was written to. The end of free. */
+MM_FN_RARE void mm_guard_free_overrun(const struct mm_heap_ref *ref, uint64_t left) {
+    left = mm_guard_tell_slice(ref, left, MM_MISUSE_OVERRUN);
+    mm_guard_let_go(ref, mm_guard_keep(ref, mm_guard_poison_slice(ref, left)));
+}
+
+/* See mm_heap_free. What is seldom done is all in calls after which nothing is left to be done: where ways meet again is kept across
+ * calls, too. */
+MM_FN void mm_guard_free(const struct mm_heap_ref *ref, void *p) {
+    uint64_t left = mm_guard_locate(ref, p);
+    if (MM_LIKELY(mm_guard_is_kept(left))) {
+        const struct mm_guard_sealed sealed = mm_guard_end_slice(ref, left);
+        if (MM_LIKELY((sealed.left & MM_GUARD_FLAGS) == 0)) {
+            left = mm_guard_zone_slice(ref, sealed);
+            if (MM_LIKELY((left & MM_GUARD_FLAGS) == 0)) mm_guard_let_go(ref, mm_guard_keep(ref, mm_guard_poison_slice(ref, left)));
+            else mm_guard_free_overrun(ref, left);
+        } else mm_guard_free_wrong(ref, sealed.left);
+    } else mm_guard_free_odd(ref, left);
+}
+
+/* Returns whether there was anything in quarantine, or has been put in since it was last emptied. */
+MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
+    struct mm_guard *guard = mm_guard_of(ref);
+    const uint64_t tickets = mm_load_relaxed_u64(&guard->tickets);
+    if (mm_load_relaxed_u64(&guard->emptied) == tickets) return 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < MM_GUARD_SLOTS; i++) {
+        if (mm_load_relaxed_u64(&guard->slots[i]) == 0) continue;
+        mm_guard_let_go(ref, mm_exchange_acq_rel_u64(&guard->slots[i], 0));
+    }
+    mm_store_relaxed_u64(&guard->emptied, tickets);
+    return 1;
+}
+
+/* ---- malloc ----------------------------------------------------------------------------------------- */
+
+/* Memory for `more` bytes, for a request of `bytes`; if there is none, tries again without what is in quarantine; once more also if that
+ * is empty now, since somebody else may just have emptied it. is_again: there was none already. */
+MM_FN_RARE void *mm_guard_malloc_memory(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more, uint64_t align, int is_again) {
+    void *p = NULL;
+    int is_more = 1;
+    MM_ROLLED
+    for (int tries = is_again; p == NULL && is_more && tries <= MM_GUARD_TRIES; tries++) {
+        if (tries != 0) is_more = mm_guard_empty(ref);
+        p = mm_heap_aligned_malloc(ref, more, align);
+    }
+    if (p == NULL) mm_null_tell(ref, bytes);
+    return p;
+}
+
+/* Seals g and fills what is the program's. */
+MM_FN void mm_guard_begin(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t era, uint64_t bytes) {
+    mm_guard_write(g, era, bytes, mm_fill_word(ref));
+    mm_fill(ref, (uint64_t *)g.at, bytes);
+}
+
+/* The bytes of what malloc has for `more`, if that is small; else 0. */
+MM_FN uint32_t mm_guard_small_bytes(uint64_t more, uint64_t align) {
+    if (more > MM_GUARD_KEPT_BYTES || align > MM_GUARD_KEPT_BYTES) return 0;
+    const uint32_t bytes = mm_heap_aligned_bytes(more, align);
+    return mm_guard_is_small(bytes) ? bytes : 0;
+}
+/* What mm_heap_aligned_malloc is to have for `bytes`. */
+MM_FN uint64_t mm_guard_more(uint64_t bytes) { return bytes < ~0ull - MM_GUARD_MORE ? bytes + MM_GUARD_MORE : bytes; }
+/* Seals p, of mm_guard_malloc_memory. What has been in quarantine was looked at when it left; what has not is now. */
+MM_FN_RARE void *mm_guard_begin_any(const struct mm_heap_ref *ref, void *p, uint64_t bytes, uint64_t align) {
+    const uint32_t small = mm_guard_small_bytes(mm_guard_more(bytes), align);
+    if (small != 0) {
+        mm_guard_begin(ref, mm_guard_of_class(ref, (uint64_t)p, mm_class_spaced(small, (uint32_t)ref->spacing_mask)), 0, bytes);
+        return p;
+    }
+    const struct mm_guarded g = mm_guard_large(ref, (uint64_t)p);
+    const uint32_t era = mm_guard_era(ref, g);
+    if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE);
+    mm_guard_begin(ref, g, era, bytes);
+    return p;
+}
+/* See mm_heap_aligned_malloc. */
+MM_FN void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+    if (align == 0 || (align & (align - 1)) != 0) return NULL;
+    bytes += bytes == 0;
+    void *p = mm_guard_malloc_memory(ref, bytes, mm_guard_more(bytes), align, 0);
+    return p != NULL ? mm_guard_begin_any(ref, p, bytes, align) : NULL;
+}
+
+/* First stage of what is small, `more` with what is ours: see mm_heap_draw. */
+MM_FN_RARE uint64_t mm_guard_draw(const struct mm_heap_ref *ref, uint32_t more) {
+    return mm_slice_draw(ref, mm_class_spaced(more, (uint32_t)ref->spacing_mask));
+}
+/* Second: seals it. It has been in quarantine, and nothing is looked at. Returns p. */
+MM_FN_LEAF void *mm_guard_begin_small(const struct mm_heap_ref *ref, uint64_t p, uint32_t more) {
+    mm_guard_begin(ref, mm_guard_of_class(ref, p, mm_class_spaced(more, (uint32_t)ref->spacing_mask)), 0, more - MM_GUARD_MORE_SMALL);
+    return (void *)p;
+}
+/* Both, after the first gave a token. */
+MM_FN_RARE void *mm_guard_malloc_other(const struct mm_heap_ref *ref, uint64_t token, uint32_t more) {
+    void *p = mm_heap_malloc_other(ref, token);
+    if (p == NULL) p = mm_guard_malloc_memory(ref, more - MM_GUARD_MORE_SMALL, more, 1, 1);
+    return p ? mm_guard_begin_small(ref, (uint64_t)p, more) : NULL;
+}
+
+/* See mm_heap_malloc. */
+MM_FN void *mm_guard_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
+    bytes += bytes == 0;
+    if (!MM_LIKELY(bytes <= MM_GUARD_KEPT_BYTES - MM_GUARD_MORE_SMALL)) return mm_guard_aligned_malloc(ref, bytes, 1);
+    const uint32_t more = (uint32_t)bytes + MM_GUARD_MORE_SMALL;
+    const uint64_t at = mm_guard_draw(ref, more);
+    return MM_LIKELY(!(at & MM_TOKEN)) ? mm_guard_begin_small(ref, at, more) : mm_guard_malloc_other(ref, at, more);
+}
+
+/* See mm_heap_usable_size: as many as were asked for. */
+MM_FN_RARE uint64_t mm_guard_usable_size(const struct mm_heap_ref *ref, const void *p) {
+    const uint64_t left = mm_guard_locate(ref, (void *)p);
+    const uint64_t granted = mm_heap_usable_size(ref, p);
+    if (granted == 0) return 0;
+    const struct mm_guarded g = mm_left_kind(left) == MM_LEFT_SLICE ? mm_guard_of_left(ref, left) : mm_guard_run((uint64_t)p, (char *)p, granted);
+    const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
+    if (said.state == MM_GUARD_LOST) return mm_guard_room(g);
+    return said.state == MM_GUARD_LIVE ? mm_guard_asked(said.made) : 0;
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Spans: pages of one segment that serve one request.
+ *
+ * Representation. The first page of a span has owner MM_OWNER_SPAN + pages, the others MM_OWNER_SPAN_BODY; its first word is as that of a block of
+ *   one slice.
+ * Claim. The lanes of a warp that want spans of the same length go as one. If together they want a segment and more, they take segments, up to those of
+ *   a leaf, by one atomic (65,536 spans of half a segment, each thread for itself: 8.8 ms; so .35); else pages of one segment, at the first place
+ *   where there are enough side by side. Multiples of eight pages for each span of five would be 8 to a segment; so there are 12.
+ * Linearisation. malloc: the segments, or the pages. free: the compare-and-swap of the word.
+ * NULL. After a shortage (shortage.h).
+ */
+#ifndef MM_CORE_SPAN_H
+#define MM_CORE_SPAN_H
+
+#include "runtime/core/run.h"
+
+/* The largest span, in pages; what is larger is a run. */
+#define MM_SPAN_PAGES_MAX (7u << (MM_ROOMS_EVEN - 3))
+
+/* How a span of n pages is cut that begins at a multiple of 1 << align, n <= MM_SPAN_PAGES_MAX, align < MM_ROOMS_EVEN. It has n pages or some more: lengths
+ * are four to a doubling, as those of slices are, so that who gives one back makes room that the next one finds. */
+MM_FN struct mm_cut mm_span_cut(uint32_t n, uint32_t align) {
+    uint32_t shift = 0, r = align;
+    while (8u << shift < n) shift++;
+    const uint32_t unit = (n + (1u << shift) - 1) >> shift; /* 5 to 8, or n */
+    if (align == 0 && unit > 4 && unit < 8) return mm_room_cut(MM_ROOMS_EVEN + 3 * shift + unit - 5);
+    while (1u << r < unit << shift) r++;
+    struct mm_cut cut = mm_cut_evenly(r);
+    if (align != 0 || cut.pages != unit << shift) cut.pages = unit << shift, cut.align = align; /* where there is room for more */
+    return cut;
+}
+
+/* What the lanes of a warp get at once: groups of pages of a segment, or whole segments of a leaf of the free tree. */
+struct mm_spans {
+    uint32_t at; /* the segment; the leaf */
+    int is_leaf;
+    uint64_t bits; /* the first page of each group; segments */
+};
+
+/* One step towards `want` spans. When done: *got, some of them, or none. */
+MM_FN_RARE enum mm_step mm_spans_take(const struct mm_heap_ref *ref, struct mm_cut cut, uint32_t want, struct mm_run_search *s, struct mm_spans *got) {
+    const uint64_t there = mm_grow_mapped(ref);
+    const uint32_t each = mm_popcount(mm_cut_first(cut, ~0ull, MM_SEGMENT_PAGES));
+    got->bits = 0, got->is_leaf = 1;
+    if (want > each) got->bits = mm_segments_take(ref, want / each, &got->at);
+    if (got->bits == 0) got->is_leaf = 0, got->at = mm_groups_take(ref, cut, want, &got->bits);
+    if (got->bits == 0) return mm_run_short(ref, s, cut.pages * want, mm_shortage_step(ref, 1, there, &s->shortage));
+    mm_run_need(ref, s, 0);
+    return MM_STEP_DONE;
+}
+
+/* The first page of a span, of those in `got`, for the lane that is the rank-th of those who want one, or MM_TREE_NONE; *count: how many there are.
+ * The first lane of each segment of a leaf gives back what no span there has. */
+MM_FN_RARE uint32_t mm_spans_part(const struct mm_heap_ref *ref, struct mm_cut cut, const struct mm_spans *got, uint32_t rank, uint32_t *count) {
+    const uint64_t groups = got->is_leaf ? mm_cut_first(cut, ~0ull, MM_SEGMENT_PAGES) : got->bits;
+    const uint32_t each = mm_popcount(groups);
+    *count = got->is_leaf ? mm_popcount(got->bits) * each : each;
+    if (rank >= *count) return MM_TREE_NONE;
+    const uint32_t segment = got->is_leaf ? got->at * 64 + mm_bits_select(got->bits, rank / each) : got->at;
+    if (got->is_leaf && rank % each == 0) {
+        const uint64_t rest = ~mm_cut_pages(cut, groups);
+        mm_era_enter_segment(ref, segment, MM_ERA_PAGES);
+        if (rest != 0) mm_pages_put(ref, segment, rest);
+    }
+    return segment * MM_SEGMENT_PAGES + mm_bits_select(groups, rank % each);
+}
+
+/* A span for `bytes`, MM_SPAN_PAGES_MAX at most, aligned to align_bytes, a power of two that is less than a segment. Lanes that want spans of the same length
+ * take theirs as one. here: the lanes that call. */
+MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
+    uint32_t page = MM_TREE_NONE, align = 0;
+    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, 0, MM_SHORT_WAIT};
+    while (MM_PAGE_BYTES << align < align_bytes) align++;
+    const struct mm_cut cut = mm_span_cut(bytes ? (uint32_t)((bytes + MM_PAGE_BYTES - 1) >> MM_PAGE_SHIFT) : 1, align);
+    const uint32_t n = cut.pages, lane = mm_warp_lane(), group = mm_warp_match(here, n << 3 | align), leader = mm_ctz(group);
+    uint32_t left = group;
+    MM_ROLLED
+    do { /* all lanes, until the last is served (turn.h) */
+        struct mm_spans got = {0, 0, 0};
+        enum mm_step step = MM_STEP_DONE;
+        search.is = MM_SHORT_WAIT;
+        if (lane == leader && left != 0) step = mm_spans_take(ref, cut, mm_popcount(left), &search, &got);
+        mm_warp_sync(here);
+        if (left != 0 && mm_warp_shuffle(group, step == MM_STEP_DONE, leader)) {
+            uint32_t count = 0;
+            got.at = mm_warp_shuffle(group, got.at, leader), got.is_leaf = (int)mm_warp_shuffle(group, (uint32_t)got.is_leaf, leader);
+            got.bits = mm_warp_shuffle_u64(group, got.bits, leader);
+            const uint32_t at = mm_spans_part(ref, cut, &got, left >> lane & 1 ? mm_popcount(left & mm_bits_low(lane)) : ~0u, &count);
+            if (at != MM_TREE_NONE) page = at;
+            left = count != 0 ? mm_warp_ballot(group, page == MM_TREE_NONE) : 0;
+            mm_shortage_end(&search.shortage);
+        }
+        mm_shortage_help(ref, here, search.is, &search.shortage);
+        if (step != MM_STEP_DONE && search.is <= MM_SHORT_WAIT_HOST) mm_shortage_wait(ref, step == MM_STEP_WAIT_HOST, &search.shortage);
+    } while (mm_warp_ballot(here, left != 0) != 0);
+    if (page == MM_TREE_NONE) {
+        mm_null_count(ref, bytes);
+        return NULL;
+    }
+    uint64_t *word = mm_page_words(ref, page);
+    mm_pages_own(ref, page + 1, n - 1, MM_OWNER_SPAN_BODY);
+    mm_pages_own(ref, page, 1, MM_OWNER_SPAN + n);
+    mm_store_release_u64(word, mm_word_make(mm_generation_next(mm_load_relaxed_u64(word)), 0));
+    return (void *)mm_page_address(ref, page);
+}
+
+/* Frees the span that begins at a page whose owner was `owner`. Returns 0, or what is wrong. */
+MM_FN_RARE int mm_span_try_free(const struct mm_heap_ref *ref, uint32_t page, uint32_t owner) {
+    uint64_t *word = mm_page_words(ref, page);
+    const uint64_t seen = mm_load_relaxed_u64(word), live = mm_word_make(mm_word_generation(seen), 0);
+    const uint32_t n = mm_owner_span_pages(owner), bit = page % MM_SEGMENT_PAGES;
+    if (mm_word_is_dead(seen) || !mm_cas_acq_rel_u64(word, live, mm_word_make(mm_generation_end(mm_word_generation(seen)), 0)))
+        return MM_MISUSE_DOUBLE_FREE; /* of two at once, one frees it */
+    mm_pages_own(ref, page, n, MM_OWNER_NOBODY);
+    mm_pages_put(ref, page / MM_SEGMENT_PAGES, mm_bits_low(n) << bit);
+    return 0;
+}
+
+#endif

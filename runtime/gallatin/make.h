@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Making blocks: how a class grows by what is asked for, and no more.
+ *
+ * Tickets. Each lane for which its class is to grow draws one. With blocks of S slices, ticket t is for slice t % S of the block with number
+ *   t / S. Who has the first ticket of a block makes it, and those after it for which there are tickets by then, up to a segment; the others
+ *   wait for that, with a bound, after which they draw anew: nobody depends on a maker. Tickets are numbers: what is drawn in vain costs
+ *   nothing, but the rest of that block's is skipped.
+ * Making. Be one of few (makers), so that each makes many; claim numbers, by compare-and-swap of made; take pages; write their owner, then the
+ *   words (release); then the blocks are put into the table, and whoever finds them there may have their slices, also those that there are
+ *   tickets for: who comes late draws anew. If there are fewer pages than numbers, the last ones are nobody's again.
+ *   The maker's own block is made with its slice, and those of its warp in the first word, taken: so nobody can retire it before the maker has
+ *   what it made it for, and of those who make blocks and retire each other's one always gets on.
+ * made. MM_MADE words of a class, used in turns: which block was made last, or is being made, and where it is. A word that a later block
+ *   has: this one was made, and may be full by now.
+ * Stale. Nobody reads the words of a block before they are published, but who has an entry of an earlier block there: he sees another
+ *   generation, before and after (word.h).
+ */
+#ifndef MM_GALLATIN_MAKE_H
+#define MM_GALLATIN_MAKE_H
+
+#include "runtime/gallatin/cursor.h"
+
+/* The lanes of `need`, of class c, draw tickets: number of the block, slice of it. All lanes of `group` call. */
+MM_FN void mm_tickets_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t *number, uint32_t *slice) {
+    const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
+    uint32_t drawn = 0;
+    if (lane == first) drawn = mm_add_relaxed_u32(&mm_class_at(ref, c)->tickets, mm_popcount(need));
+    drawn = mm_warp_shuffle(group, drawn, first) + mm_popcount(need & mm_bits_low(lane));
+    *number = mm_class_block_of(ref->classes[c], drawn, slice);
+}
+
+/* A ticket of that block was in vain: the others that nobody has drawn are, too. */
+MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+    uint32_t *tickets = &mm_class_at(ref, c)->tickets;
+    const uint32_t slices = ref->classes[c].slices, seen = mm_load_relaxed_u32(tickets), used = seen - number * slices;
+    if (used != 0 && used < slices) mm_cas_relaxed_u32(tickets, seen, seen + slices - used);
+}
+
+MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+    return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE);
+}
+
+/* Whether one more may make blocks of class c. */
+MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    return mm_load_relaxed_u32(&of->makers) <= (mm_load_relaxed_u32(&of->count) << ref->classes[c].page_shift) / MM_MAKER_PAGES;
+}
+/* is_late: he has waited for that long enough. */
+MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, int is_late) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    if (!is_late && !mm_maker_may(ref, c)) return 0;
+    const uint32_t makers = mm_add_relaxed_u32(&of->makers, 1);
+    if (is_late || makers <= (mm_load_relaxed_u32(&of->count) << ref->classes[c].page_shift) / MM_MAKER_PAGES) return 1;
+    mm_add_relaxed_u32(&of->makers, ~0u);
+    return 0;
+}
+MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
+
+/* How many blocks there are tickets for from `number` on, a segment's at most; the caller has one of those. */
+MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+    const struct mm_class k = ref->classes[c];
+    const uint32_t drawn = mm_load_relaxed_u32(&mm_class_at(ref, c)->tickets) - number * k.slices;
+    uint32_t slice;
+    return drawn - 1 >= k.slices << MM_PAGES_SHIFT ? MM_SEGMENT_PAGES >> k.page_shift
+                                                   : mm_at_most(mm_class_block_of(k, drawn - 1, &slice) + 1, MM_SEGMENT_PAGES >> k.page_shift);
+}
+
+/* Claims that number for the caller. */
+MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+    uint64_t *made = mm_made_at(ref, c, number);
+    const uint64_t seen = mm_load_relaxed_u64(made);
+    return !mm_made_is_of(seen, number) && !mm_made_is_later(seen, number, ref->classes[c].slices) &&
+           mm_cas_relaxed_u64(made, seen, mm_made_make(number, MM_MADE_BUSY));
+}
+
+/* A block of class c, made at a page, in whose first word `taken` are allocated: its entry. Nobody else knows it. */
+MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint32_t taken) {
+    const struct mm_class k = ref->classes[c];
+    uint64_t *word = mm_page_words(ref, page);
+    const uint64_t was = mm_load_relaxed_u64(word);
+    const uint32_t generation = mm_generation_next(was);
+    if (!mm_word_is_dead(was)) { /* rubbish (layout.h), which must not look like a block once the page has an owner */
+        mm_store_published_u64(word, mm_word_make(mm_generation_end(mm_word_generation(was)), 0));
+        mm_publish_fence();
+    }
+    mm_pages_own(ref, page, 1u << k.page_shift, c + 1);
+    mm_publish_fence();
+    MM_ROLLED
+    for (uint32_t i = 0; i < k.words; i++)
+        mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i) & ~(i == 0 ? taken : 0)));
+    return mm_entry_make(generation, page, c);
+}
+
+/* Makes the block of class c that has that number, and perhaps others after it; the same for all lanes of `here`, which all call. Each makes up to
+ * MM_MAKE_EACH. is_late: whatever others do. taken: slices of its first word, which the lanes here have tickets for. Returns the block's
+ * first page, and those are allocated; or MM_MADE_NO_PAGES; or MM_MADE_BUSY: somebody else makes it. */
+#define MM_MAKE_EACH 2
+MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late, uint32_t taken) {
+    const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);
+    uint32_t unit = 0, claimed[MM_MAKE_EACH], all = 0, segment = MM_TREE_NONE, base = 0, first = MM_MADE_NO_PAGES;
+    uint64_t groups = 0;
+    if (lane == leader && mm_maker_begin(ref, c, is_late)) {
+        if (mm_made_claim(ref, c, number)) unit = mm_at_most(mm_make_unit(ref, c, number), MM_MAKE_EACH * many);
+        else mm_maker_end(ref, c);
+    }
+    mm_warp_sync(here);
+    unit = mm_warp_shuffle(here, unit, leader);
+    if (unit == 0) return MM_MADE_BUSY;
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
+        const uint32_t n = rank + i * many;
+        claimed[i] = mm_warp_ballot(here, n == 0 || (n < unit && mm_made_claim(ref, c, number + n)));
+        all += mm_popcount(claimed[i]);
+    }
+    if (lane == leader) {
+        segment = mm_pages_take(ref, ref->classes[c].page_shift, all, &groups);
+        if (segment != MM_TREE_NONE) base = mm_table_add(ref, c, mm_popcount(groups));
+    }
+    mm_warp_sync(here);
+    segment = mm_warp_shuffle(here, segment, leader), base = mm_warp_shuffle(here, base, leader);
+    groups = mm_warp_shuffle_u64(here, groups, leader);
+    const uint32_t got = segment == MM_TREE_NONE ? 0 : mm_popcount(groups);
+    all = 0;
+    for (uint32_t i = 0; i < MM_MAKE_EACH; i++) {
+        const uint32_t mine = number + rank + i * many, n = all + mm_popcount(claimed[i] & mm_bits_low(lane));
+        if (claimed[i] >> lane & 1) {
+            uint64_t made = mine == number ? mm_made_make(mine, MM_MADE_NO_PAGES) : mm_made_none(mine);
+            if (n < got) {
+                const uint32_t page = segment * MM_SEGMENT_PAGES + mm_bits_select(groups, n);
+                mm_table_put(ref, c, base + n, page, mm_block_make(ref, c, page, mine == number ? taken : 0));
+                made = mm_made_make(mine, base + n);
+                if (mine == number) first = page;
+            }
+            mm_store_release_u64(mm_made_at(ref, c, mine), made);
+        }
+        all += mm_popcount(claimed[i]);
+    }
+    if (lane == leader) mm_maker_end(ref, c);
+    mm_warp_sync(here);
+    return mm_warp_shuffle(here, first, leader);
+}
+
+#endif

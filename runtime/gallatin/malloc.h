@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* malloc of a slice. The lanes of a warp that are here together and want the same class, a group, go as one.
+ *
+ * Two functions: mm_slice_draw, which nearly always has the address, and mm_slice_malloc for those to whom it gives a token instead. That one goes
+ * from stage to stage: it draws from cursors, as long as half of what it draws is served; samples the class; and if little of it is free, draws
+ * slices that are yet to be made, and makes them. If there are no pages it goes by shortage.h, then through the whole class.
+ *
+ * All lanes take their steps in one loop and leave together (turn.h). Nobody waits for a lane of its own warp: what one waits for, a block that
+ * another makes, it gives up after a bounded number of looks, and draws another ticket, or makes it itself if it has the first one.
+ *
+ * NULL. After a shortage that ended with nothing, and after two complete looks through the class that found no slice, by one at a time for all
+ * who want one.
+ */
+#ifndef MM_GALLATIN_MALLOC_H
+#define MM_GALLATIN_MALLOC_H
+
+#include "runtime/core/report.h"
+#include "runtime/core/shortage.h"
+#include "runtime/gallatin/make.h"
+#include "runtime/gallatin/sample.h"
+
+/* The address of a slice of class c, or a token for mm_slice_malloc. Who is here is asked once, to be matched: ptxas takes the mask of those who are
+ * active for one of the warp, keeps it in a register of the warp, and is wrong if lanes that were apart then are together later (port_gpu.h). */
+MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
+    const uint32_t group = mm_warp_match(mm_warp_here(), c);
+    const uint64_t p = mm_cursor_draw(ref, group, group, 1, c, 0);
+    return p != 0 ? p : MM_TOKEN | c;
+}
+
+enum mm_stage { MM_STAGE_DRAW, MM_STAGE_SAMPLE, MM_STAGE_GROW, MM_STAGE_MAKE, MM_STAGE_SHORT, MM_STAGE_SWEEP, MM_STAGE_DONE };
+
+/* What a lane does about pages that there are none of; the first lane of a group that is short does it for all. */
+struct mm_slice_shortage {
+    struct mm_shortage shortage;
+    uint64_t before, due; /* segments when pages were looked for; the round of sweeps that is waited for */
+    uint32_t sweeps;
+};
+
+/* One step of it, for lanes that want class c. Returns the stage that comes next; *is: for mm_shortage_help; *is_to_sweep: it is the caller's turn to
+ * look through the class. */
+MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t c, enum mm_stage stage, struct mm_slice_shortage *s,
+                                        enum mm_short *is, int *is_to_sweep) {
+    if (stage == MM_STAGE_SHORT) {
+        *is = mm_shortage_step(ref, 1, s->before, &s->shortage);
+        if (*is == MM_SHORT_NONE) s->shortage.polls = 0; /* another wait, another bound */
+        return *is == MM_SHORT_SEARCH || *is == MM_SHORT_SOME ? MM_STAGE_GROW : *is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
+    }
+    const enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(&mm_class_at(ref, c)->round, &s->due) : MM_TURN_NOTHING;
+    *is_to_sweep = turn == MM_TURN_MINE;
+    return turn != MM_TURN_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* found: there may be more */
+}
+
+/* Little of class c is free: it is to grow by twice 1/MM_GROW_SHARE, or become twice as large up to a segment; who comes meanwhile draws tickets for
+ * that, and need not look for what is not there. */
+MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const uint32_t count = mm_load_relaxed_u32(&of->count), few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
+    const uint32_t share = 2 * count / MM_GROW_SHARE, more = (share > few ? share : few) * ref->classes[c].slices;
+    if (!mm_class_is_growing(of, 0)) mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets) + more);
+}
+
+/* There are no pages: who comes is to look for slices that have come back, and for a while to look longer before the class grows. */
+MM_FN void mm_class_stay(const struct mm_heap_ref *ref, uint32_t c) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets));
+    mm_store_relaxed_u64(&of->stays_ns, mm_now_ns());
+}
+MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
+    return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)) < (int64_t)MM_GROW_REFUSAL_NS; /* clocks differ by some ns */
+}
+/* Whether a group should have pages for class c, of which it has seen so much in so many rounds. *is_low: since little of the class is free. */
+MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor,
+                               int *is_low) {
+    const int is_all = seen.words >= entries * ref->classes[c].words;
+    *is_low = !is_poor && seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= MM_GROW_SEEN || is_all);
+    if (is_poor) return is_all || seen.words >= MM_SAMPLE_POOR || rounds >= MM_SAMPLE_POOR;
+    return *is_low || rounds >= MM_SAMPLE_ROUNDS;
+}
+
+/* A slice of class c, for lanes to which mm_slice_draw gave tokens. NULL is counted. */
+MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t c = mm_token_class(token);
+    const uint32_t here = mm_warp_group(token >> 63), group = mm_warp_match(here, c), lane = mm_warp_lane();
+    uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, slice = 0, polls = 0;
+    uint32_t number = mm_class_block_of(ref->classes[c], mm_token_ticket(token), &slice);
+    uint64_t p = 0;
+    int is_short = 0; /* of pages: then it samples once more */
+    enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : MM_STAGE_DRAW;
+    struct mm_seen seen = {0, 0, 0};
+    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, mm_grow_mapped(ref), 0, 0};
+    MM_ROLLED
+    do {
+        random = random * 1664525u + 1013904223u;
+        if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
+            const uint32_t need = mm_warp_ballot(group, stage == MM_STAGE_DRAW);
+            const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, rounds + 1);
+            const uint32_t got = mm_warp_ballot(group, q != 0);
+            if (stage == MM_STAGE_DRAW) {
+                if (q & MM_TOKEN) number = mm_class_block_of(ref->classes[c], mm_token_ticket(q), &slice), stage = MM_STAGE_MAKE, polls = 0;
+                else if (q != 0) p = q, stage = MM_STAGE_DONE;
+                else if (++rounds >= (2 * mm_popcount(got) < mm_popcount(need) ? MM_DRAWS_POOR : MM_DRAWS)) stage = MM_STAGE_SAMPLE, rounds = 0;
+            }
+        }
+        const uint32_t samples = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE);
+        if (samples != 0) {
+            const uint32_t entries = mm_warp_shuffle(group, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), mm_ctz(samples));
+            const uint32_t base = mm_warp_shuffle(group, mm_random(), mm_ctz(samples));
+            uint64_t q = 0;
+            if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, base + seen.words, &seen);
+            const struct mm_seen all = {mm_warp_sum(group, seen.slices), mm_warp_sum(group, seen.free), mm_warp_sum(group, seen.words)};
+            const int is_poor = (int)mm_warp_shuffle(group, mm_class_is_poor(ref, c), mm_ctz(samples));
+            int is_low = 0;
+            const int grows = mm_class_should_grow(ref, c, entries, all, rounds + 1, is_poor, &is_low);
+            if (lane == mm_ctz(samples) && is_low && entries != 0) mm_class_raise(ref, c);
+            if (stage == MM_STAGE_SAMPLE) p = q, rounds++, stage = q != 0 ? MM_STAGE_DONE : grows ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
+        }
+        const uint32_t grows = mm_warp_ballot(group, stage == MM_STAGE_GROW);
+        if (grows != 0) {
+            uint32_t block, which;
+            mm_tickets_draw(ref, group, grows, c, &block, &which);
+            if (stage == MM_STAGE_GROW) number = block, slice = which, stage = MM_STAGE_MAKE, polls = 0, shortage.before = mm_grow_mapped(ref);
+        }
+        if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
+            int is_made = stage == MM_STAGE_MAKE;
+            uint64_t made = 0;
+            int is_there = 0, is_gone = 0, is_busy = 0, may = 0;
+            const int is_first = is_made && slice == 0;
+            MM_ROLLED
+            for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++) { /* few instructions: who makes it wants the multiprocessor, too */
+                if (is_made) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+                is_gone = is_made && mm_made_is_later(made, number, ref->classes[c].slices), is_busy = is_made && mm_made_is_of(made, number);
+                is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
+                may = is_first && !is_there && !is_gone && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c));
+                polls++; /* also if it is another lane that goes on */
+                if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || may)) != 0) break;
+                mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
+            }
+            const uint32_t makes = mm_warp_ballot(here, may);
+            if (makes != 0) {
+                const uint32_t of = mm_ctz(makes), class_ = mm_warp_shuffle(here, c, of), which = mm_warp_shuffle(here, number, of);
+                const int is_mine = is_made && c == class_ && number == which;
+                const uint32_t taken = mm_warp_or(here, is_mine && slice < 1u << MM_WORD_SHIFT ? 1u << slice : 0);
+                const uint32_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS, taken);
+                if (is_mine && now < MM_MADE_BUSY && slice < 1u << MM_WORD_SHIFT) p = mm_slice_address(ref, now, c, slice), stage = MM_STAGE_DONE;
+                if (is_made && !is_gone) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
+                if (is_mine && now == MM_MADE_NO_PAGES) made = mm_made_make(number, now); /* which a later one may have overwritten by now */
+                is_made = is_made && stage == MM_STAGE_MAKE, is_gone = is_gone && is_made;
+                is_there = is_made && !is_gone && mm_made_is_of(made, number) && mm_made_index(made) != MM_MADE_BUSY;
+            }
+            mm_warp_sync(here);
+            const int is_block = is_there && mm_made_index(made) != MM_MADE_NO_PAGES;
+            uint64_t *at = is_block ? mm_table_find(ref, c, mm_made_index(made)) : NULL;
+            const uint64_t entry = at != NULL ? mm_load_relaxed_u64(at) : MM_ENTRY_NONE;
+            const uint64_t q = mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
+            if (is_there && q == 0) mm_tickets_skip(ref, c, number);
+            if (q != 0) p = q, stage = MM_STAGE_DONE;
+            else if (is_gone) stage = MM_STAGE_DRAW, rounds = 0;
+            else if (is_block || (is_made && !is_there && !(is_first && !is_busy) && polls >= MM_MAKE_POLLS)) stage = MM_STAGE_GROW;
+            else if (is_there) {
+                const struct mm_seen none = {0, 0, 0};
+                mm_class_stay(ref, c);
+                stage = is_short ? MM_STAGE_SHORT : MM_STAGE_SAMPLE;
+                is_short = 1, rounds = 0, seen = none;
+            }
+        }
+        const uint32_t shorts = mm_warp_ballot(group, stage == MM_STAGE_SHORT || stage == MM_STAGE_SWEEP);
+        enum mm_short is = MM_SHORT_WAIT;
+        int is_to_sweep = 0;
+        if (shorts != 0) {
+            const uint32_t first = mm_ctz(shorts);
+            const enum mm_stage was = (enum mm_stage)mm_warp_shuffle(group, stage, first);
+            uint32_t next = 0;
+            if (lane == first) next = mm_slice_short(ref, c, was, &shortage, &is, &is_to_sweep);
+            mm_warp_sync(group);
+            next = mm_warp_shuffle(group, next, first);
+            if (shorts >> lane & 1) stage = (enum mm_stage)next, rounds = 0;
+            if (lane == first && !is_to_sweep && (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) && is <= MM_SHORT_WAIT_HOST)
+                mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage.shortage);
+        }
+        if (mm_shortage_help(ref, here, is, &shortage.shortage) != 0) shortage.shortage.has_looked = 0; /* there may be more, before the heap grows */
+        MM_ROLLED
+        for (uint32_t turns = mm_warp_ballot(here, is_to_sweep); turns != 0; turns &= turns - 1) {
+            const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);
+            const uint64_t q = mm_class_sweep(ref, here, need, want);
+            const int any = mm_warp_ballot(here, q != 0) != 0;
+            uint32_t next = MM_STAGE_SWEEP;
+            if (lane == of) {
+                mm_round_end(&mm_class_at(ref, c)->round, any);
+                if (!any && ++shortage.sweeps >= 2) next = MM_STAGE_DONE;
+            }
+            mm_warp_sync(here);
+            next = mm_warp_shuffle(here, next, of);
+            if (need >> lane & 1) p = q, stage = q != 0 ? MM_STAGE_DONE : (enum mm_stage)next;
+        }
+    } while (mm_warp_ballot(here, stage != MM_STAGE_DONE) != 0);
+    mm_warp_sync(here); /* nobody runs ahead */
+    if (p == 0) mm_null_count(ref, ref->classes[c].bytes);
+    return (void *)p;
+}
+
+#endif

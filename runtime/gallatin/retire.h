@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Retiring a block: all of its slices are free, and its pages go to whoever wants them. Never in free: when another class needs memory,
+ * before the heap grows, or when the host wants some (maintain.h). The lanes of a warp retire a block each, together: the table's lock is held once
+ * for all of them.
+ *
+ * Steps. The block's entry is looked for, which is written last: while a block is being made, rubbish in its words may look like a block. Each
+ *   word is exchanged, by compare-and-swap, from {the block's generation, all free} to {it, none}: word 0 first, so of two who try one goes
+ *   on; whatever is not all free ends it, and what was taken is put back by or. Then the block is the caller's: nobody can claim or free there.
+ *   Class by class, the entries are taken out of the table (else the words are put back); the words get the next generation, which is odd; owners
+ *   become nobody's; then the pages are given back (release).
+ * A bit that is found when the words get the next generation was set by a misuse of free.
+ */
+#ifndef MM_GALLATIN_RETIRE_H
+#define MM_GALLATIN_RETIRE_H
+
+#include "runtime/core/shortage.h"
+#include "runtime/gallatin/word.h"
+
+/* The first n words of a block of class c of which all bits were taken are free again. */
+MM_FN void mm_block_put_back(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint32_t n) {
+    MM_ROLLED
+    for (uint32_t i = 0; i < n; i++) mm_or_release_u64(mm_page_words(ref, page) + i, mm_class_word_mask(ref->classes[c], i));
+}
+
+/* Takes all slices of the block that begins at a page, if there is one and all of it is free. Returns its entry, or MM_ENTRY_NONE. Acquires. */
+MM_FN_RARE uint64_t mm_block_take(const struct mm_heap_ref *ref, uint32_t page) {
+    const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
+    if (c >= MM_CLASS_COUNT) return MM_ENTRY_NONE;
+    const struct mm_class k = ref->classes[c];
+    uint64_t *word = mm_page_words(ref, page);
+    const uint32_t generation = mm_word_generation(mm_load_relaxed_u64(word));
+    uint32_t taken = 0;
+    /* Which class has this generation is lasting: I1 of word.h. */
+    if (page & ((1u << k.page_shift) - 1) || generation & 1) return MM_ENTRY_NONE;
+    const uint64_t entry = mm_entry_make(generation, page, c);
+    if (!mm_entry_is_of(entry, c) || !mm_table_has(ref, c, entry)) return MM_ENTRY_NONE; /* rubbish, or it is being made */
+    MM_ROLLED
+    for (uint32_t i = 0; i < k.words; i++) /* most often not: then nothing is taken from those who want some */
+        if (mm_load_relaxed_u64(word + i) != mm_word_make(generation, mm_class_word_mask(k, i))) return MM_ENTRY_NONE;
+    MM_ROLLED
+    for (; taken < k.words; taken++)
+        if (!mm_cas_acq_rel_u64(word + taken, mm_word_make(generation, mm_class_word_mask(k, taken)), mm_word_make(generation, 0))) break;
+    if (taken == k.words && mm_load_relaxed_u8(mm_page_owner(ref, page)) == c + 1) return entry;
+    mm_block_put_back(ref, c, page, taken);
+    return MM_ENTRY_NONE;
+}
+
+/* Retires the block that begins at the caller's page, which may be MM_TREE_NONE, if there is one and all of it is free. Returns how many pages that
+ * gave back. All lanes of `here` call, each with its own page. */
+MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t page) {
+    const uint64_t entry = page != MM_TREE_NONE ? mm_block_take(ref, page) : MM_ENTRY_NONE;
+    const uint32_t lane = mm_warp_lane(), c = mm_entry_class(entry);
+    int is_out = 0;
+    mm_warp_sync(here);
+    uint32_t rest = mm_warp_ballot(here, entry != MM_ENTRY_NONE);
+    MM_ROLLED
+    while (rest != 0) { /* who has one lock waits for no other */
+        const uint32_t of = mm_warp_shuffle(here, c, mm_ctz(rest)), group = mm_warp_ballot(here, c == of && entry != MM_ENTRY_NONE);
+        if (group >> lane & 1) is_out = mm_table_remove(ref, group, entry);
+        mm_warp_sync(here);
+        rest &= ~group;
+    }
+    if (entry == MM_ENTRY_NONE) return 0;
+    const struct mm_class k = ref->classes[c];
+    if (!is_out) {
+        mm_block_put_back(ref, c, page, k.words);
+        return 0;
+    }
+    MM_ROLLED
+    for (uint32_t i = 0; i < k.words; i++)
+        mm_store_relaxed_u64(mm_page_words(ref, page) + i, mm_word_make(mm_generation_end(mm_entry_generation(entry)), 0));
+    mm_pages_own(ref, page, 1u << k.page_shift, MM_OWNER_NOBODY);
+    mm_pages_put(ref, page / MM_SEGMENT_PAGES, mm_bits_low(1u << k.page_shift) << page % MM_SEGMENT_PAGES);
+    return 1u << k.page_shift;
+}
+
+/* See shortage.h. */
+MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here) {
+    const uint32_t pages = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * MM_SEGMENT_PAGES;
+    uint32_t random = mm_random() + mm_warp_lane() * 0x9e3779b1u, got = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < MM_RETIRE_LOOKS; i++) {
+        random = random * 1664525u + 1013904223u;
+        uint32_t page = mm_mulhi(random, pages), block = MM_TREE_NONE;
+        const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
+        if (c < MM_CLASS_COUNT && mm_load_relaxed_u64(&mm_class_at(ref, c)->lock) == 0) { /* else others are at it */
+            page &= ~((1u << ref->classes[c].page_shift) - 1);
+            if (mm_word_free(mm_load_relaxed_u64(mm_page_words(ref, page))) == mm_class_word_mask(ref->classes[c], 0)) block = page;
+        }
+        if (mm_warp_ballot(here, block != MM_TREE_NONE) != 0) got += mm_blocks_retire(ref, here, block);
+    }
+    return mm_warp_sum(here, got);
+}
+
+/* Pages of segment s at which blocks begin: their bits. */
+MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t blocks = 0, any = 0;
+    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8) any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all on their way at once */
+    MM_ROLLED
+    for (uint32_t i = 0; any != 0 && i < MM_SEGMENT_PAGES; i += 8) {
+        uint64_t owners = mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i));
+        MM_ROLLED
+        for (uint32_t page = i; owners != 0; page++, owners >>= 8) {
+            const uint32_t c = ((uint32_t)owners & 255) - 1;
+            if (c < MM_CLASS_COUNT && (page & ((1u << ref->classes[c].page_shift) - 1)) == 0) blocks |= 1ull << page;
+        }
+    }
+    return blocks;
+}
+
+/* Those of them whose first word says that they are free. */
+MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t free = 0, rest = mm_segment_blocks(ref, s);
+    MM_ROLLED
+    while (rest != 0) {
+        uint64_t word[MM_RETIRE_AT_ONCE];
+        uint32_t page[MM_RETIRE_AT_ONCE], c[MM_RETIRE_AT_ONCE];
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++) {
+            page[i] = rest != 0 ? mm_ctz(rest) : page[0];
+            rest &= rest - 1;
+        }
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++) {
+            word[i] = mm_load_relaxed_u64(mm_page_words(ref, s * MM_SEGMENT_PAGES + page[i]));
+            c[i] = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + page[i])) - 1;
+        }
+        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++)
+            if (c[i] < MM_CLASS_COUNT && mm_word_free(word[i]) == mm_class_word_mask(ref->classes[c[i]], 0)) free |= 1ull << page[i];
+    }
+    return free;
+}
+
+/* Retires the blocks of segment s that are free, of those that begin at its pages `pages`. Returns whether there were any. All lanes of `here` call,
+ * with the same segment and pages. */
+MM_FN_RARE int mm_segment_retire_of(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t pages) {
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here);
+    uint32_t got = 0;
+    MM_ROLLED
+    for (uint32_t done = 0, all = mm_popcount(pages); done < all; done += many) {
+        const uint32_t i = done + rank;
+        got += mm_blocks_retire(ref, here, i < all ? s * MM_SEGMENT_PAGES + mm_bits_select(pages, i) : MM_TREE_NONE);
+    }
+    return mm_warp_ballot(here, got != 0) != 0;
+}
+MM_FN int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
+    return mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, mm_segment_blocks(ref, s), mm_ctz(here)));
+}
+
+/* See shortage.h. From the back on, where runs are taken (run.h): who takes some meanwhile finds what is free side by side. */
+MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here) {
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here);
+    int any = 0;
+    MM_ROLLED
+    for (uint32_t left = mm_warp_shuffle(here, (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), mm_ctz(here)); left > 0;
+         left -= mm_at_most(left, many)) {
+        const uint64_t pages = rank < left ? mm_segment_free_blocks(ref, left - 1 - rank) : 0;
+        MM_ROLLED
+        for (uint32_t rest = mm_warp_ballot(here, pages != 0); rest != 0; rest &= rest - 1) {
+            const uint32_t of = mm_ctz(rest), s = mm_warp_shuffle(here, left - 1 - rank, of);
+            const int had = any;
+            any |= mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, pages, of));
+            if (any && !had && mm_warp_lane() == mm_ctz(here)) mm_round_some((uint64_t *)ref->giving_up);
+        }
+    }
+    return any;
+}
+
+#endif

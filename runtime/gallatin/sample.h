@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Samples: where a class has room, and whether it has any.
+ *
+ * Each lane that wants a slice looks at a word of the class, chosen at random, and so do the others of its group; what they find
+ * is shared: a word that has enough for all serves all of them, so that words stay whole; else each word serves some. The share
+ * of bits that were free is an estimate for the class, unlike that of neighbours, which were filled and emptied together.
+ * A class that has few words is looked through instead, word by word; and so is any before malloc answers NULL (a sweep).
+ */
+#ifndef MM_GALLATIN_SAMPLE_H
+#define MM_GALLATIN_SAMPLE_H
+
+#include "runtime/gallatin/cursor.h"
+
+/* What a group has seen, by this lane's part. */
+struct mm_seen {
+    uint32_t slices, free, words;
+};
+
+/* Each lane of `group` has found `best` of word w of `entry`, of class c, to be free, or 0; the lanes of `need`, some of the group, are to get slices of
+ * that, in each word from a bit on that `random` says. Returns the caller's address, or 0. All lanes of the group call. */
+MM_FN uint64_t mm_words_share(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint64_t entry, uint32_t w, uint32_t best,
+                              uint32_t random) {
+    const uint32_t lane = mm_warp_lane(), rank = mm_popcount(need & mm_bits_low(lane)), count = mm_popcount(need);
+    const int go = (int)(need >> lane & 1);
+    uint32_t page = mm_entry_page(entry);
+    /* Whose word serves this lane, and which of its bits. */
+    const uint32_t most = mm_warp_max(group, mm_popcount(best) << 5 | (31 - lane));
+    uint32_t from = 31 - (most & 31), offset = rank, take = 0;
+    int is_served = go;
+    if (most >> 5 >= count) {
+        take = lane == from ? count : 0;
+    } else {
+        uint32_t before = 0;
+        is_served = 0;
+        MM_ROLLED
+        for (uint32_t rest = mm_warp_ballot(group, best != 0); rest != 0; rest &= rest - 1) {
+            const uint32_t other = mm_ctz(rest), has = mm_warp_shuffle(group, mm_popcount(best), other);
+            if (lane == other) take = before < count ? mm_at_most(has, count - before) : 0;
+            if (go && rank >= before && rank < before + has) from = other, offset = rank - before, is_served = 1;
+            before += has;
+        }
+    }
+    uint32_t got = 0;
+    if (take != 0) { /* from a random bit on, or all who see this word want the same ones */
+        const uint32_t turn = random >> 27, turned = turn ? best >> turn | best << (32 - turn) : best;
+        const uint32_t some = (uint32_t)mm_bits_first(turned, take), want = turn ? some << turn | some >> (32 - turn) : some;
+        got = mm_word_claim(mm_page_words(ref, page) + w, mm_entry_generation(entry), want) & want;
+    }
+    mm_warp_sync(group);
+    got = mm_warp_shuffle(group, got, from);
+    page = mm_warp_shuffle(group, page, from), w = mm_warp_shuffle(group, w, from);
+    if (!is_served || offset >= mm_popcount(got)) return 0;
+    return mm_slice_address(ref, page, c, (w << MM_WORD_SHIFT) + mm_bits_select(got, offset));
+}
+
+/* What is free of word w of `entry`, which may be nothing, of class c. */
+MM_FN uint32_t mm_word_look(const struct mm_heap_ref *ref, uint64_t entry, uint32_t w) {
+    const uint64_t word = mm_load_relaxed_u64(mm_page_words(ref, mm_entry_page(entry)) + w);
+    return mm_word_generation(word) == mm_entry_generation(entry) ? mm_word_free(word) : 0;
+}
+
+/* One round of samples, by the lanes of `need`, the caller's group's, if it is one of them. entries: of the class, not 0; position: where its
+ * group begins to look, if it looks through. Returns an address, or 0. All lanes of `group` call. */
+MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t entries, uint32_t random,
+                               uint32_t position, struct mm_seen *seen) {
+    const struct mm_class k = ref->classes[c];
+    const uint32_t lane = mm_warp_lane(), rank = mm_popcount(need & mm_bits_low(lane));
+    uint32_t best = 0, w = 0;
+    uint64_t entry = MM_ENTRY_NONE;
+    if (need >> lane & 1) {
+        uint32_t e = mm_mulhi(random, entries);
+        w = k.words == 1 ? 0 : mm_mulhi(random * 0x9e3779b1u, k.words);
+        if (entries <= 32 && entries * k.words <= 32) {
+            const uint32_t at = (position + rank) % (entries * k.words);
+            e = at / k.words, w = at % k.words;
+        }
+        entry = mm_table_look(ref, c, e, 0);
+    }
+    if (mm_entry_is_of(entry, c)) {
+        best = mm_word_look(ref, entry, w);
+        seen->words++, seen->slices += mm_class_word_slices(k, w), seen->free += mm_popcount(best);
+    }
+    return mm_words_share(ref, group, need, c, entry, w, best, random);
+}
+
+/* A look through all of class c, which goes on where the last one ended, until there is something for the lanes of `need`, some of `here`. Returns the
+ * caller's address, or 0. All lanes of `here` call, with the same class and need. */
+MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c) {
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here), each = ref->classes[c].words;
+    const uint32_t words = mm_warp_shuffle(here, mm_load_relaxed_u32(&of->count), leader) * each;
+    uint32_t at = mm_warp_shuffle(here, mm_load_relaxed_u32(&of->swept), leader);
+    uint64_t p = 0;
+    MM_ROLLED
+    for (uint32_t seen = 0; seen < words + many; seen += many, at += many) { /* the look before the end is a short one */
+        if (at >= words) at = 0;
+        const uint32_t i = at + rank, w = i % each;
+        const uint64_t entry = i < words ? mm_table_look(ref, c, i / each, 0) : MM_ENTRY_NONE;
+        const uint32_t best = mm_entry_is_of(entry, c) ? mm_word_look(ref, entry, w) : 0;
+        if (mm_warp_ballot(here, best != 0) == 0) continue;
+        p = mm_words_share(ref, here, need, c, entry, w, best, 0);
+        if (mm_warp_ballot(here, p != 0) != 0) break;
+    }
+    if (mm_warp_lane() == leader) mm_store_relaxed_u32(&of->swept, at);
+    return p;
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Words: which slices of a block are free, and how they are claimed.
+ *
+ * Representation. Word i of a block (handles.h) has a bit for each of its slices [32 i, 32 i + 32) that is free, beside the block's
+ *   generation. A block's words are those of its first page.
+ * Invariants.
+ *   I1  a generation of a page is that of one block, of one class, for ever (its word 0 has counted them all).
+ *   I2  in a block that is not retired each word has its generation; a bit is clear if and only if the slice is allocated, or a call holds
+ *       it for the moment.
+ *   I3  the words of a page that is nobody's have a generation that is odd, or that no entry has, and no bit that anybody takes.
+ * Claim. The and that clears bits. They are the caller's if the word had the generation of the entry that led there; else the entry was
+ *   stale, and bits that were cleared are put back: their block, whosever it is, cannot be retired meanwhile, since they are missing.
+ *   (Bits in a word of an odd generation are a misuse of free, and are not put back.)
+ * Ordering. Claims acquire, what frees releases (free.h). A block's owners are published by its words (make.h), so a claim that succeeds
+ *   sees them, whatever the entry was read with; its words and index by its entry (table.h), for who retires it.
+ */
+#ifndef MM_GALLATIN_WORD_H
+#define MM_GALLATIN_WORD_H
+
+#include "runtime/gallatin/table.h"
+
+/* Claims those of `bits` that are free in a word, for the generation. Returns all that were free. Acquires. */
+MM_FN uint32_t mm_word_claim(uint64_t *word, uint32_t generation, uint32_t bits) {
+    const uint64_t old = mm_and_acquire_u64(word, ~(uint64_t)bits);
+    if (MM_LIKELY(mm_word_generation(old) == generation)) return mm_word_free(old);
+    if ((mm_word_free(old) & bits) != 0 && !mm_word_is_dead(old)) mm_or_release_u64(word, mm_word_free(old) & bits);
+    return 0;
+}
+
+/* The address of slice `slice` of a block of class c that begins at a page. */
+MM_FN uint64_t mm_slice_address(const struct mm_heap_ref *ref, uint32_t page, uint32_t c, uint32_t slice) {
+    return mm_page_address(ref, page) + (uint64_t)slice * ref->classes[c].bytes;
+}
+
+/* Lanes that `go` claim slice `slice` of the block of `entry`, class c; those of the same word as one. Who does not get its own gets
+ * another of the word. Returns the address, or 0. All lanes of `here` call. */
+MM_FN uint64_t mm_slices_claim(const struct mm_heap_ref *ref, uint32_t here, int go, uint64_t entry, uint32_t slice, uint32_t c) {
+    const uint32_t lane = mm_warp_lane(), page = mm_entry_page(entry), bit = slice & ((1u << MM_WORD_SHIFT) - 1);
+    const uint32_t number = (page << (uint32_t)ref->word_shift) + (slice >> MM_WORD_SHIFT);
+    const uint32_t group = mm_warp_match(here, go ? number : ~lane), leader = mm_ctz(group);
+    uint64_t *word = (uint64_t *)ref->words + number;
+    if (mm_warp_shuffle(here, mm_entry_generation(entry), leader) != mm_entry_generation(entry)) go = 0; /* one entry is older than the other */
+    const uint32_t bits = mm_warp_or(group, go ? 1u << bit : 0);
+    int is_mine = go;
+    uint32_t free = 0;
+    const uint32_t goes = mm_warp_ballot(here, go) & group;
+    if (go && mm_popcount(bits) != mm_popcount(goes)) is_mine = lane == mm_ctz(mm_warp_match(goes, bit)); /* some want the same */
+    if (go && lane == leader) free = mm_word_claim(word, mm_entry_generation(entry), bits);
+    mm_warp_sync(here);
+    free = mm_warp_shuffle(here, free, leader);
+    is_mine = is_mine && (free >> bit & 1);
+    const uint32_t fails = mm_warp_ballot(here, go && !is_mine) & group;
+    if (mm_warp_ballot(here, go && !is_mine && (free & ~bits) != 0) != 0) {
+        uint32_t more = 0;
+        if (go && lane == leader && fails != 0 && (free & ~bits) != 0) {
+            const uint32_t want = (uint32_t)mm_bits_first(free & ~bits, mm_popcount(fails));
+            more = mm_word_claim(word, mm_entry_generation(entry), want) & want;
+        }
+        mm_warp_sync(here);
+        more = mm_warp_shuffle(here, more, leader);
+        const uint32_t rank = mm_popcount(fails & mm_bits_low(lane));
+        if (go && !is_mine && rank < mm_popcount(more)) {
+            slice += mm_bits_select(more, rank) - bit;
+            is_mine = 1;
+        }
+    }
+    return is_mine ? mm_slice_address(ref, page, c, slice) : 0;
+}
+
+#endif

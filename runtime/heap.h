@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The allocator: malloc, aligned malloc, free and usable size over one heap. The front door.
+ *
+ * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), those up to MM_SPAN_PAGES_MAX pages spans (core/span.h), larger ones runs (core/run.h). The owner of the
+ * page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose GPU Memory Manager", PPoPP'24); what
+ * differs, and why, is in docs/design.md.
+ *
+ * What an allocator of slices has to have, for this file, core/shortage.h and the walks: mm_slice_draw, mm_slice_malloc, mm_slice_locate_in,
+ * mm_slice_mark, mm_slice_twice, mm_left_slice_address, mm_left_is_live; mm_slices_retire_some, mm_slices_retire_all, mm_segment_retire; and
+ * what gallatin/usage.h and gallatin/check.h have. Its words begin as zeros or rubbish (core/layout.h).
+ */
+#ifndef MM_HEAP_H
+#define MM_HEAP_H
+
+#include "runtime/core/span.h"
+#include "runtime/gallatin/free.h"
+#include "runtime/gallatin/malloc.h"
+#include "runtime/gallatin/retire.h"
+
+/* Whether mm_heap_malloc makes a slice of it. */
+MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX; }
+
+/* malloc, first part: an address, or a token for mm_heap_malloc_other, with MM_TOKEN set. No two slices have a sector of a cache in
+ * common if the spacing is that (MM_SPACING_DEFAULT): programs that race, or forget a fence, and are lucky with CUDA's malloc,
+ * whose allocations are 80 bytes apart and more, would read their neighbours' stale bytes (docs/notes/real-programs.md). */
+MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
+    if (MM_LIKELY(mm_heap_is_slice(bytes))) return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
+    return mm_token_large(bytes);
+}
+
+/* What is larger than a slice, or aligned to more: lanes that want spans, then those that want runs. All that are here call. */
+MM_FN_RARE void *mm_heap_malloc_large(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+    const uint32_t here = mm_warp_group(bytes >> 63);
+    const int is_span = bytes <= MM_SPAN_PAGES_MAX * MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
+    const uint32_t spans = mm_warp_ballot(here, is_span);
+    void *p = NULL;
+    if (is_span) p = mm_span_malloc(ref, bytes, align, spans);
+    mm_warp_sync(here);
+    if (!is_span) p = mm_run_malloc(ref, bytes, align > MM_SEGMENT_BYTES ? align : MM_SEGMENT_BYTES, here & ~spans);
+    mm_warp_sync(here);
+    return p;
+}
+
+/* The rest of it. A function of its own: who is here is asked where it begins (docs/notes/lanes-that-leave.md). */
+MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
+    const uint32_t here = mm_warp_group(token >> 63);
+    const int is_large = token >= MM_TOKEN_LARGE;
+    void *p = NULL;
+    if (!is_large) p = mm_slice_malloc(ref, token);
+    mm_warp_sync(here);
+    if (is_large) p = mm_heap_malloc_large(ref, token & ~MM_TOKEN_LARGE, MM_PAGE_BYTES);
+    mm_warp_sync(here);
+    return p;
+}
+
+/* Allocates `bytes` (0 counts as 1), aligned to 1 << MM_ALIGN_SHIFT. Returns NULL if that cannot be had. */
+MM_FN void *mm_heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
+    const uint64_t at = mm_heap_draw(ref, bytes);
+    return MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
+}
+
+/* Of neither more than MM_SLICE_BYTES_MAX: what to ask for. */
+MM_FN uint32_t mm_heap_aligned_bytes(uint64_t bytes, uint64_t align) {
+    uint32_t c = mm_class_of((uint32_t)(bytes > align ? bytes : align));
+    MM_ROLLED
+    while (mm_class_bytes(c) & (align - 1)) c++;
+    return mm_class_bytes(c);
+}
+
+/* `bytes` aligned to `align`, a power of two up to the size of the heap. NULL if it is none, or no memory.
+ * Blocks begin at multiples of their size, so a class whose slice size is a multiple of `align` will do; every
+ * fourth class is a power of two. */
+MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+    const int is_power = align != 0 && (align & (align - 1)) == 0, is_large = bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX;
+    const uint32_t here = mm_warp_group(align >> 63);
+    void *p = NULL;
+    if (is_power && !is_large) p = mm_heap_malloc(ref, mm_heap_aligned_bytes(bytes, align));
+    mm_warp_sync(here);
+    if (is_power && is_large) p = mm_heap_malloc_large(ref, bytes, align);
+    return p;
+}
+
+/* free, first part: returns what is left (core/handles.h) for mm_heap_free_other, 0 if nothing. */
+MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) {
+    return mm_slice_mark(ref, mm_slice_locate_in(ref, p, ref->open_bytes));
+}
+
+/* What is no slice: a span, a run, or misuse. */
+MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
+    struct mm_misused what = {MM_MISUSE_FOREIGN, 0, 0, 0, 0, 0};
+    if (mm_left_kind(left) == MM_LEFT_ODD) {
+        const uint64_t off = mm_left_offset(left);
+        const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), owner = mm_load_relaxed_u8(mm_page_owner(ref, page));
+        uint32_t misuse = mm_left_misuse(left);
+        if (misuse == 0) {
+            if (mm_owner_is_span(owner))
+                misuse = off & (MM_PAGE_BYTES - 1) ? MM_MISUSE_INTERIOR : (uint32_t)mm_span_try_free(ref, page, owner);
+            else if (owner == MM_OWNER_SPAN_BODY) misuse = MM_MISUSE_INTERIOR;
+            else if (owner == MM_OWNER_NOBODY) misuse = (uint32_t)mm_run_try_free(ref, off);
+            else misuse = MM_MISUSE_NOT_ALLOCATED; /* when it was looked at first */
+        }
+        if (misuse == 0) return;
+        what.kind = (enum mm_misuse)misuse, what.address = ref->user_base + off;
+        if (mm_owner_is_class(owner)) what.bytes = ref->classes[owner - 1].bytes;
+        else if (mm_owner_is_span(owner)) what.bytes = (uint64_t)mm_owner_span_pages(owner) << MM_PAGE_SHIFT;
+        else if (owner == MM_OWNER_NOBODY)
+            what.bytes = mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;
+    } else {
+        what.address = mm_left_address(left);
+    }
+    mm_misuse_count(ref, what.kind, 1);
+    mm_misuse_tell(ref, what);
+}
+
+/* free, the rest of it. */
+MM_FN void mm_heap_free_other(const struct mm_heap_ref *ref, uint64_t left) {
+    if (mm_left_kind(left) == MM_LEFT_TWICE) mm_slice_twice(ref, left);
+    else mm_heap_free_odd(ref, left);
+}
+
+/* Frees what malloc or aligned malloc gave; NULL is fine. Anything else is counted as misuse and changes
+ * nothing. Releases. */
+MM_FN void mm_heap_free(const struct mm_heap_ref *ref, void *p) {
+    const uint64_t left = mm_heap_release(ref, p);
+    if (!MM_LIKELY(left == 0)) mm_heap_free_other(ref, left);
+}
+
+/* Bytes of the span, or run, that begins at byte offset `off` of the heap; 0 if none does. */
+MM_FN uint64_t mm_heap_odd_bytes(const struct mm_heap_ref *ref, uint64_t off) {
+    if ((off & (MM_PAGE_BYTES - 1)) != 0) return 0;
+    const uint32_t owner = mm_load_relaxed_u8(mm_page_owner(ref, (uint32_t)(off >> MM_PAGE_SHIFT)));
+    if (mm_owner_is_span(owner)) return (uint64_t)mm_owner_span_pages(owner) << MM_PAGE_SHIFT;
+    if (owner != MM_OWNER_NOBODY || (off & (MM_SEGMENT_BYTES - 1)) != 0) return 0;
+    return mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;
+}
+
+/* Bytes that the caller may use of what malloc or aligned malloc gave at p: all of the slice, or of the span's pages or the run's segments. 0 for
+ * NULL and for what is not live and from the beginning: nothing is counted. Of an allocation that another thread frees meanwhile, either. */
+MM_FN_RARE uint64_t mm_heap_usable_size(const struct mm_heap_ref *ref, const void *p) {
+    const uint64_t left = mm_slice_locate_in(ref, p, ref->user_bytes);
+    if (mm_left_kind(left) == MM_LEFT_SLICE) return mm_left_is_live(ref, left) ? ref->classes[mm_left_class(left)].bytes : 0;
+    return mm_left_kind(left) == MM_LEFT_ODD && mm_left_misuse(left) == 0 ? mm_heap_odd_bytes(ref, mm_left_offset(left)) : 0;
+}
+
+#endif

@@ -1,0 +1,896 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* What the lanes of a warp do as one: blocks that go at once (retire.h, table.h), looks through a class (sample.h), help for who is short
+ * (shortage.h); by any of the lanes, in any order of theirs, whoever comes in between. */
+#define UNIT_WARPS 3
+#include <limits.h>
+
+#include "tests/unit/warps.h"
+
+#undef MM_LOCK_POLLS /* each takes two changes of lanes here */
+#define MM_LOCK_POLLS 512u
+
+#include "tests/unit/blocks.h"
+#include "runtime/gallatin/usage.h"
+
+#define MOST_STEPS 4000000L
+#define MOST_BLOCKS 64u
+#define TOGETHER (1u << 30) /* each lane goes on until it comes to a warp operation */
+
+static uint64_t seed_ = 1;
+static uint32_t random_below(uint32_t n) { return (uint32_t)(unit_random(&seed_) >> 16) % n; }
+static uint32_t random_here(uint32_t least) { /* so many lanes at least */
+    for (;;) {
+        const uint32_t here = (uint32_t)(unit_random(&seed_) >> 20) & MM_WARP_ALL;
+        if (mm_popcount(here) >= least) return here;
+    }
+}
+
+/* The lanes of here_, of warp 0, do act_. */
+static uint32_t here_;
+static void (*act_)(uint32_t lane);
+static void act_of_warp_0(uint32_t thread) {
+    if (thread >= UNIT_LANES || !(here_ >> thread & 1)) return;
+    act_(thread);
+    unit_lane_called();
+}
+static void together(void (*act)(uint32_t lane), uint32_t here, uint32_t turn) {
+    act_ = act, here_ = here;
+    unit_holds(unit_warps_run(act_of_warp_0, unit_random(&seed_), turn, MOST_STEPS) == 0, "lanes %#x do not go on", here);
+}
+
+/* ---- Blocks that go at once ---- */
+
+static const uint32_t sizes[] = {16, 48, 128, 1024};
+#define SIZES ((int)(sizeof sizes / sizeof *sizes))
+
+static uint32_t page_of[UNIT_LANES], got_of[UNIT_LANES];
+static void retire_mine(uint32_t lane) { got_of[lane] = mm_blocks_retire(ref, here_, page_of[lane]); }
+static void nobody_retires(void) {
+    for (uint32_t i = 0; i < UNIT_LANES; i++) page_of[i] = MM_TREE_NONE, got_of[i] = 0;
+}
+
+/* Blocks of class c, by the owners of pages. */
+static uint32_t blocks_of(uint32_t c) {
+    uint32_t pages = 0;
+    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) pages += *mm_page_owner(ref, page) == c + 1;
+    unit_eq(pages % (1u << mm_class_page_shift(c)), 0);
+    return pages >> mm_class_page_shift(c);
+}
+/* A table has the blocks of its class, each where it says, and nothing else. */
+static void dense(uint32_t c, uint32_t n) {
+    unit_eq(of(c)->count, n);
+    unit_eq(blocks_of(c), n);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t entry = entry_at(c, i);
+        unit_holds(mm_entry_is_of(entry, c), "entry %u of %u is nothing", i, n);
+        unit_eq(*mm_table_index(ref, mm_entry_page(entry)), i);
+        unit_eq(mm_word_generation(word_at(mm_entry_page(entry), 0)), mm_entry_generation(entry));
+    }
+    for (uint32_t i = n; i < MOST_BLOCKS; i++) unit_eq(entry_at(c, i), MM_ENTRY_NONE);
+    unit_eq(of(c)->lock, 0);
+}
+
+/* Of the n blocks of class c those of `goes` are given to lanes of `here`, in any order. */
+static uint64_t was[MOST_BLOCKS];
+static void remember(uint32_t c, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) was[i] = entry_at(c, i);
+}
+static void deal(uint64_t goes, uint32_t here) {
+    for (uint64_t rest = goes; rest != 0; rest &= rest - 1) {
+        uint32_t lane;
+        do lane = random_below(UNIT_LANES);
+        while (!(here >> lane & 1) || page_of[lane] != MM_TREE_NONE);
+        page_of[lane] = mm_entry_page(was[mm_ctz(rest)]);
+    }
+}
+/* They have gone: places below the new end keep what they had, but those of who went, which have what was behind it. */
+static void has_gone(uint32_t c, uint32_t n, uint64_t goes) {
+    const uint32_t k = mm_popcount(goes), end = n - k;
+    uint64_t behind = 0;
+    for (uint32_t i = 0; i < end; i++) {
+        const uint64_t now = entry_at(c, i);
+        if (!(goes >> i & 1)) {
+            unit_holds(now == was[i], "%u of %u go (%#llx): entry %u has moved", k, n, (unsigned long long)goes, i);
+            continue;
+        }
+        uint32_t from = end;
+        while (from < n && was[from] != now) from++;
+        unit_holds(from < n && !(goes >> from & 1) && !(behind >> from & 1), "%u of %u go (%#llx): entry %u is not one of the last", k, n,
+                   (unsigned long long)goes, i);
+        behind |= 1ull << from;
+    }
+    dense(c, end);
+    for (uint64_t rest = goes; rest != 0; rest &= rest - 1) {
+        const uint64_t entry = was[mm_ctz(rest)];
+        for (uint32_t i = 0; i < ref->classes[c].words; i++)
+            unit_eq(word_at(mm_entry_page(entry), i), mm_word_make(mm_generation_end(mm_entry_generation(entry)), 0));
+    }
+    for (uint32_t i = 0; i < UNIT_LANES; i++)
+        if (page_of[i] != MM_TREE_NONE) unit_eq(got_of[i], 1u << mm_class_page_shift(c));
+    unit_sound(&heap, 0);
+}
+static uint32_t blocks_most(uint32_t c) { return mm_at_most(SEGMENTS * MM_SEGMENT_PAGES >> mm_class_page_shift(c), UNIT_LANES); }
+
+/* All subsets of up to as many blocks as there are lanes: none, all, the last ones, none of the last ones. */
+START_TEST(any_of_them_go) {
+    const uint32_t c = mm_class_of(sizes[_i]);
+    for (uint32_t n = 1; n <= blocks_most(c); n++)
+        for (uint32_t goes = 0; goes < 1u << n; goes++) {
+            while (of(c)->count < n) make(c);
+            nobody_retires(), remember(c, n);
+            const uint32_t here = random_here(mm_popcount(goes) ? mm_popcount(goes) : 1);
+            deal(goes, here);
+            together(retire_mine, here, goes % 2 ? TOGETHER : 1u << random_below(6));
+            has_gone(c, n, goes);
+            mm_slices_retire_all(ref, 1);
+            unit_eq(of(c)->count, 0);
+        }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* A few of many: the last ones of the table, or those in front of them, or any. */
+START_TEST(few_of_many_go) {
+    const uint32_t c = mm_class_of(16);
+    for (int round = 0; round < 400; round++) {
+        const uint32_t n = 9 + random_below(MOST_BLOCKS - 10), k = 1 + random_below(UNIT_LANES), from = round % 4 == 0 ? n - k : round % 4 == 1 ? n - 2 * mm_at_most(k, n / 2) : 0;
+        uint64_t goes = 0;
+        while (mm_popcount(goes) < k) goes |= 1ull << (from + random_below(round % 4 == 1 ? mm_at_most(k, n / 2) + k : n - from));
+        goes &= mm_bits_low(n);
+        while (of(c)->count < n) make(c);
+        while (of(c)->count > n) unit_lt(0, mm_blocks_retire(ref, 1, mm_entry_page(entry_at(c, 0))));
+        nobody_retires(), remember(c, n);
+        const uint32_t here = random_here(mm_popcount(goes));
+        deal(goes, here);
+        together(retire_mine, here, 1u << random_below(8));
+        has_gone(c, n, goes);
+    }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Lanes with blocks of several classes, with blocks of which something is in use, with the same block, with what is no block: what can go goes, once. */
+START_TEST(not_all_can_go) {
+    static const uint32_t some[] = {16, 48, 64};
+    for (int round = 0; round < 600; round++) {
+        uint32_t n[3], gone[3] = {0, 0, 0}, page_at[18], class_at[18], is_live[18], all = 0, holds = 0;
+        uint64_t live = 0;
+        void *held[18];
+        for (uint32_t k = 0; k < 3; k++) {
+            const uint32_t c = mm_class_of(some[k]);
+            n[k] = 1 + random_below(6);
+            for (uint32_t i = 0; i < n[k]; i++) {
+                const uint32_t page = make(c), at = random_below(mm_class_slices(c));
+                page_at[all] = page, class_at[all] = k, is_live[all] = random_below(3) == 0;
+                if (is_live[all]) held[holds++] = (void *)mm_slices_claim(ref, 1, 1, entry_at(c, i), at, c), live += mm_class_bytes(c);
+                all++;
+            }
+        }
+        nobody_retires();
+        const uint32_t here = random_here(1);
+        int whose[UNIT_LANES];
+        for (uint32_t i = 0; i < UNIT_LANES; i++) {
+            whose[i] = -1;
+            if (!(here >> i & 1) || random_below(8) == 0) continue;
+            if (random_below(8) == 0) {
+                page_of[i] = SEGMENTS * MM_SEGMENT_PAGES - 1; /* nobody's */
+                continue;
+            }
+            const uint32_t which = random_below(all);
+            whose[i] = (int)which, page_of[i] = page_at[which];
+            if (mm_class_page_shift(mm_class_of(some[class_at[which]])) > 0 && random_below(6) == 0) page_of[i]++, whose[i] = -1; /* its middle */
+        }
+        together(retire_mine, here, 1u << random_below(8));
+        for (uint32_t which = 0; which < all; which++) {
+            const uint32_t pages = 1u << mm_class_page_shift(mm_class_of(some[class_at[which]]));
+            uint32_t got = 0, tried = 0;
+            for (uint32_t i = 0; i < UNIT_LANES; i++)
+                if (whose[i] == (int)which) got += got_of[i], tried = 1;
+            unit_eq(got, tried && !is_live[which] ? pages : 0);
+            gone[class_at[which]] += got != 0;
+        }
+        for (uint32_t i = 0; i < UNIT_LANES; i++)
+            if (whose[i] < 0) unit_eq(got_of[i], 0);
+        for (uint32_t k = 0; k < 3; k++) dense(mm_class_of(some[k]), n[k] - gone[k]);
+        unit_sound(&heap, live);
+        for (uint32_t i = 0; i < holds; i++) mm_cpu_free(&heap, held[i]);
+        unit_eq(unit_misuses(&heap), 0);
+        unit_fresh(&heap, SEGMENTS);
+    }
+}
+END_TEST
+
+/* The table is locked: all blocks stay, all of their words are put back, and the lock is as it was; but blocks of another class go. */
+START_TEST(locked) {
+    const uint32_t c = mm_class_of(48), d = mm_class_of(16);
+    for (uint32_t here = 1; here <= MM_WARP_ALL; here += here < 8 ? 1 : 31) {
+        nobody_retires();
+        for (uint32_t i = 0; i < UNIT_LANES; i++) page_of[i] = make(i % 3 == 2 ? d : c);
+        remember(c, of(c)->count);
+        const uint32_t n = of(c)->count, others = of(d)->count;
+        of(c)->lock = 1;
+        together(retire_mine, here, 1u << here % 8);
+        unit_eq(of(c)->lock, 1);
+        of(c)->lock = 0;
+        uint32_t went = 0;
+        for (uint32_t i = 0; i < UNIT_LANES; i++) {
+            const int goes = i % 3 == 2 && here >> i & 1;
+            unit_eq(got_of[i] != 0, goes);
+            went += (uint32_t)goes;
+        }
+        dense(c, n), dense(d, others - went);
+        for (uint32_t i = 0; i < n; i++) unit_eq(entry_at(c, i), was[i]);
+        unit_fresh(&heap, SEGMENTS);
+    }
+}
+END_TEST
+
+/* ---- Who comes in between ---- */
+
+static uint32_t c_, n_;
+static uint64_t goes_, others_; /* of its n_ blocks, those that lanes retire; that others do */
+static long at_, put_at_, steps_, emptied_; /* emptied_: how often the last entries were nothing when the count changed */
+static void (*other_)(void), (*later_)(void);
+static int has_later_;
+/* At each step each block that stays is in the table, where it says. */
+static void stays_found(void) {
+    for (uint32_t i = 0; i < n_; i++) {
+        if ((goes_ | others_) >> i & 1) continue;
+        const uint32_t index = *mm_table_index(ref, mm_entry_page(was[i]));
+        unit_holds(entry_at(c_, index) == was[i], "step %ld: a block that stays is not in the table", steps_);
+    }
+}
+static void in_between(void) {
+    stays_found();
+    if (steps_ == at_) {
+        for (uint32_t i = n_ - mm_popcount(goes_); i < n_; i++)
+            if (entry_at(c_, i) == MM_ENTRY_NONE) {
+                emptied_++;
+                break;
+            }
+        other_();
+    }
+    if (steps_++ >= put_at_ && !has_later_ && later_ != NULL) has_later_ = 1, later_();
+}
+/* The blocks of goes_ are retired by as many lanes, others among them; `other` in one go just before step `at`, and `later` so many steps after that.
+ * Returns how many steps that had. */
+static long retire_with(uint32_t here, long at, long delay) {
+    nobody_retires(), remember(c_, n_);
+    deal(goes_, here);
+    at_ = at, put_at_ = at + delay, steps_ = 0, has_later_ = later_ == NULL;
+    unit_warps_each_step = in_between;
+    together(retire_mine, here, TOGETHER);
+    unit_warps_each_step = NULL;
+    if (steps_ <= at) other_();
+    if (!has_later_) has_later_ = 1, later_();
+    return steps_;
+}
+static const uint32_t patterns[] = {0x07, 0x38, 0x15, 0x2a, 0x19, 0x20, 0x01, 0x3f}; /* of six blocks: which go */
+#define PATTERNS ((int)(sizeof patterns / sizeof *patterns))
+static void six_blocks(void) {
+    n_ = 6;
+    while (of(c_)->count < n_) make(c_);
+}
+static uint32_t those_of(uint64_t goes) { return mm_at_most(6, mm_popcount(goes)); }
+static uint32_t gone_now(void) {
+    uint32_t gone = 0;
+    for (uint32_t i = 0; i < UNIT_LANES; i++) gone += got_of[i] != 0;
+    return gone;
+}
+
+static uint64_t p_;
+static uint32_t index_, new_page_;
+static void make_one(void) { make(c_); }
+static void add_one(void) {
+    uint64_t groups;
+    new_page_ = mm_pages_take(ref, mm_class_page_shift(c_), 1, &groups) * MM_SEGMENT_PAGES + mm_ctz(groups);
+    index_ = mm_table_add(ref, c_, 1);
+}
+static void put_one(void) { mm_table_put(ref, c_, index_, new_page_, mm_block_make(ref, c_, new_page_, 0)); }
+static void claim_one(void) { p_ = mm_slices_claim(ref, 1, 1, was[mm_ctz(goes_)], 3, c_); }
+static uint32_t other_got_;
+static void retire_a_goer(void) { other_got_ = mm_blocks_retire(ref, 1, mm_entry_page(was[mm_ctz(goes_)])); }
+static uint64_t locked_;
+static void retire_another(void) {
+    locked_ = of(c_)->lock;
+    other_got_ = mm_blocks_retire(ref, 1, mm_entry_page(was[mm_ctz(others_)]));
+}
+
+/* A block is made while some go: whatever the step, those go, the new one is there, and there are no holes. */
+START_TEST(a_maker_comes) {
+    c_ = mm_class_of(_i % 2 ? 48 : 16), goes_ = patterns[_i / 2];
+    const uint32_t k = mm_popcount(goes_);
+    other_ = make_one, later_ = NULL, emptied_ = 0;
+    for (long at = 0;; at++) {
+        six_blocks();
+        const long steps = retire_with(random_here(those_of(goes_)), at, 0);
+        unit_eq(gone_now(), k);
+        dense(c_, 6 - k + 1);
+        unit_fresh(&heap, SEGMENTS);
+        if (steps <= at) break;
+    }
+    unit_lt(0, emptied_); /* then all has been put back, once */
+}
+END_TEST
+
+/* The same, and the block comes later than its number: it is waited for; if it does not come in time, all stay. */
+START_TEST(a_maker_is_slow) {
+    static const long delays[] = {1, 5, 30, 200, 1L << 40};
+    c_ = mm_class_of(_i % 2 ? 48 : 16), goes_ = patterns[_i / 2];
+    const uint32_t k = mm_popcount(goes_);
+    other_ = add_one, later_ = put_one, emptied_ = 0;
+    uint32_t stayed = 0;
+    for (uint32_t d = 0; d < 5; d++)
+        for (long at = 0;; at += 1 + (long)random_below(4)) {
+            six_blocks();
+            const long steps = retire_with(random_here(those_of(goes_)), at, delays[d]);
+            const uint32_t gone = gone_now();
+            unit_holds(gone == k || (d == 4 && gone == 0), "step %ld, delay %ld: %u of %u went", at, delays[d], gone, k);
+            stayed += gone == 0;
+            dense(c_, 6 - gone + 1);
+            if (gone == 0)
+                for (uint32_t i = 0; i < 6; i++) unit_eq(entry_at(c_, i), was[i]);
+            unit_sound(&heap, 0);
+            unit_fresh(&heap, SEGMENTS);
+            if (steps <= at) break;
+        }
+    unit_lt(0, stayed);
+    unit_lt(0, emptied_);
+}
+END_TEST
+
+/* A slice of a block that is to go is claimed, or the block is retired by another, or another block is: each block goes once, and none stays but that of
+ * which something is in use, or which came to a locked table. */
+START_TEST(others_come) {
+    static void (*const acts[])(void) = {claim_one, retire_a_goer, retire_another};
+    c_ = mm_class_of(_i % 2 ? 48 : 16), goes_ = patterns[_i / 2];
+    const uint32_t k = mm_popcount(goes_), pages = 1u << mm_class_page_shift(c_);
+    later_ = NULL;
+    for (int which = 0; which < (k == 6 ? 2 : 3); which++)
+        for (long at = 0;; at++) {
+            six_blocks();
+            p_ = 0, other_got_ = 0, other_ = acts[which], others_ = which == 2 ? 1ull << mm_ctz(~goes_) : 0;
+            const long steps = retire_with(random_here(k), at, 0);
+            unit_eq(gone_now() + (which == 1 && other_got_ != 0), k - (p_ != 0));
+            unit_eq(other_got_, which == 0 || (which == 1 && gone_now() == k) || (which == 2 && locked_) ? 0 : pages);
+            dense(c_, 6 - gone_now() - (other_got_ != 0));
+            unit_sound(&heap, p_ ? mm_class_bytes(c_) : 0);
+            if (p_) mm_cpu_free(&heap, (void *)p_);
+            unit_eq(unit_misuses(&heap), 0);
+            unit_fresh(&heap, SEGMENTS);
+            if (steps <= at) break;
+        }
+}
+END_TEST
+
+/* Lanes make blocks, in any order of theirs, and somebody looks everywhere for blocks to retire: none that is not in the table yet goes. */
+static uint32_t number_;
+static void make_mine(uint32_t lane) {
+    (void)lane;
+    mm_blocks_make(ref, here_, c_, number_, 1, 0);
+}
+static void retire_any(void) {
+    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) {
+        if (*mm_page_owner(ref, page) == MM_OWNER_NOBODY) continue;
+        const uint64_t entry = mm_entry_make(mm_word_generation(word_at(page, 0)), page, c_);
+        const int is_there = mm_table_has(ref, c_, entry);
+        const uint32_t got = mm_blocks_retire(ref, 1, page);
+        unit_holds(got == 0 || is_there, "page %u: a block goes that is not in the table", page);
+    }
+}
+static void retire_any_at(void) {
+    if (steps_++ == at_) retire_any();
+}
+START_TEST(made_by_lanes) {
+    c_ = mm_class_of(_i ? 48 : 16);
+    for (uint32_t seed = 0; seed < 6; seed++)
+        for (at_ = 0, steps_ = 1; at_ <= steps_; at_ += 1 + (long)random_below(3)) {
+            number_ = first_ticket(c_), steps_ = 0;
+            of(c_)->tickets += 7 * mm_class_slices(c_);
+            unit_warps_each_step = retire_any_at;
+            together(make_mine, random_here(2), 1u << seed % 3);
+            unit_warps_each_step = NULL;
+            dense(c_, of(c_)->count);
+            unit_fresh(&heap, SEGMENTS);
+        }
+}
+END_TEST
+
+/* Warps that retire blocks of the same classes, and make them: one lock after the other, nothing lost. */
+#define ROUNDS 12
+static const uint32_t mixed[] = {16, 48, 64};
+static void retire_and_make(uint32_t thread) {
+    uint64_t seed = thread + 77;
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint32_t r = (uint32_t)(unit_random(&seed) >> 20), c = mm_class_of(mixed[r % 3]), warp = thread / UNIT_LANES;
+        if (round % 3 == (int)warp % 3) {
+            uint32_t number, slice;
+            const uint32_t d = mm_class_of(mixed[(round + (int)warp) % 3]);
+            mm_tickets_draw(ref, MM_WARP_ALL, MM_WARP_ALL, d, &number, &slice);
+            mm_blocks_make(ref, MM_WARP_ALL, d, mm_warp_shuffle(MM_WARP_ALL, number, 0), 1, 0);
+        } else {
+            const uint32_t count = mm_load_relaxed_u32(&of(c)->count), index = count == 0 ? 0 : (r >> 8) % count;
+            const uint64_t entry = count == 0 ? MM_ENTRY_NONE : mm_table_look(ref, c, index, 0);
+            (void)mm_blocks_retire(ref, MM_WARP_ALL, mm_entry_is_of(entry, c) ? mm_entry_page(entry) : MM_TREE_NONE);
+        }
+        unit_lane_called();
+    }
+}
+START_TEST(warps_retire) {
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        new_heap();
+        for (uint32_t k = 0; k < 3; k++)
+            for (uint32_t i = 0; i < 10; i++) make(mm_class_of(mixed[k]));
+        unit_holds(unit_warps_run(retire_and_make, (uint64_t)_i * 60 + seed, 1u << seed % 7, MOST_STEPS) == 0, "seed %u: a warp does not go on", seed);
+        for (uint32_t k = 0; k < 3; k++) dense(mm_class_of(mixed[k]), of(mm_class_of(mixed[k]))->count);
+        unit_sound(&heap, 0);
+        unit_fresh(&heap, SEGMENTS);
+    }
+}
+END_TEST
+
+/* ---- Looks through a class ---- */
+
+static uint32_t need_;
+static uint64_t p_of[UNIT_LANES];
+static void sweep_mine(uint32_t lane) { p_of[lane] = mm_class_sweep(ref, here_, need_, c_); }
+static long looks_;
+static void count_looks(void) { looks_++; }
+
+/* Blocks of which all slices are taken; words of all of them. */
+static uint32_t all_taken(uint32_t c, uint32_t n) {
+    new_heap();
+    c_ = c;
+    while (of(c)->count < n) make(c);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t s = 0; s < mm_class_slices(c); s++) unit_lt(0, mm_slices_claim(ref, 1, 1, entry_at(c, i), s, c));
+    return n * ref->classes[c].words;
+}
+/* Slice `bit`, or the last one, of word w of all of the class. */
+static void *slice_of_word(uint32_t w, uint32_t bit) {
+    const struct mm_class k = ref->classes[c_];
+    const uint32_t most = mm_class_word_slices(k, w % k.words);
+    return slice_at(mm_entry_page(entry_at(c_, w / k.words)), c_, (w % k.words << MM_WORD_SHIFT) + mm_at_most(bit, most - 1));
+}
+static uint32_t sweep(uint32_t here, uint32_t need) {
+    need_ = need, looks_ = 0;
+    memset(p_of, 0, sizeof p_of);
+    unit_warps_each_step = count_looks;
+    together(sweep_mine, here, TOGETHER);
+    unit_warps_each_step = NULL;
+    uint32_t got = 0;
+    for (uint32_t i = 0; i < UNIT_LANES; i++) {
+        if (p_of[i] == 0) continue;
+        got++;
+        unit_holds(need >> i & 1, "lane %u wants nothing, and gets a slice", i);
+    }
+    return got;
+}
+static uint32_t random_need(uint32_t here) {
+    for (;;) {
+        const uint32_t need = here & random_here(1);
+        if (need != 0) return need;
+    }
+}
+static uint64_t swept_slice(void) {
+    for (uint32_t i = 0; i < UNIT_LANES; i++)
+        if (p_of[i] != 0) return p_of[i];
+    return 0;
+}
+
+/* Wherever the only free slice is and wherever it begins, a sweep finds it, for one lane that wants it; and ends there. */
+START_TEST(sweep_finds) {
+    const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 5);
+    uint64_t live = 5ull * mm_class_slices(c_) * mm_class_bytes(c_);
+    for (uint32_t w = 0; w < words; w++)
+        for (uint32_t k = 0; k < words + 4; k++) {
+            const uint32_t here = random_here(1), many = mm_popcount(here);
+            void *only = slice_of_word(w, random_below(32));
+            mm_cpu_free(&heap, only);
+            of(c_)->swept = k < words + 2 ? k : k == words + 2 ? words + 100 : ~0u; /* the table may have become shorter */
+            unit_eq(sweep(here, random_need(here)), 1);
+            unit_eq(swept_slice(), (uint64_t)(uintptr_t)only);
+            unit_holds(of(c_)->swept <= w && w < of(c_)->swept + many, "found in word %u, ended at %u", w, of(c_)->swept);
+        }
+    unit_sound(&heap, live);
+    unit_eq(unit_misuses(&heap), 0);
+}
+END_TEST
+
+/* It goes on where the last one ended, and does not begin again: of two free slices it finds the one that comes next. */
+START_TEST(sweep_goes_on) {
+    const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 12);
+    for (int round = 0; round < 300; round++) {
+        const uint32_t here = random_here(1), many = mm_popcount(here);
+        const uint32_t one = random_below(words), other = random_below(words), a = mm_at_most(one, other), b = one + other - a;
+        if (b - a < many || a + words - b < 2 * many) continue; /* one look sees both */
+        mm_cpu_free(&heap, slice_of_word(a, 1)), mm_cpu_free(&heap, slice_of_word(b, 2));
+        of(c_)->swept = a + 1 + random_below(b - a);
+        const uint32_t need = random_need(here);
+        unit_eq(sweep(here, need), 1);
+        unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(b, 2));
+        mm_cpu_free(&heap, slice_of_word(b, 2));
+        of(c_)->swept = b + 1 < words ? b + 1 : 0; /* round the end */
+        unit_eq(sweep(here, need), 1);
+        unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(a, 1));
+        unit_eq(sweep(here, need), 1); /* and from there */
+        unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(b, 2));
+        /* b's is behind it: what comes back before that is not the next one */
+        mm_cpu_free(&heap, slice_of_word(b, 2)), mm_cpu_free(&heap, slice_of_word(a, 1));
+        unit_eq(sweep(here, need), 1);
+        unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(b, 2));
+        unit_eq(sweep(here, need), 1);
+        unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(a, 1));
+    }
+    unit_sound(&heap, 12ull * mm_class_slices(c_) * mm_class_bytes(c_));
+    unit_eq(unit_misuses(&heap), 0);
+}
+END_TEST
+
+/* Nothing is free: it gives up after one complete look, and little more. A class that has no blocks has nothing. */
+START_TEST(sweep_gives_up) {
+    for (uint32_t n = 0; n < 6; n++) {
+        const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), n);
+        for (uint32_t here = 1; here <= MM_WARP_ALL; here += 1 + here / 8)
+            for (uint32_t k = 0; k < 4; k++) {
+                const uint32_t many = mm_popcount(here), rounds = (words + many - 1) / many + 1;
+                of(c_)->swept = words * k / 3;
+                unit_eq(sweep(here, random_need(here)), 0);
+                unit_le(looks_, (long)(3 * rounds * many + 2 * many + 1)); /* the class's extent, entry and word each; count, and where it is */
+                unit_le((long)(3 * words), looks_);
+                unit_le(of(c_)->swept, words + many);
+            }
+        unit_sound(&heap, (uint64_t)n * mm_class_slices(c_) * mm_class_bytes(c_));
+    }
+}
+END_TEST
+
+/* Some are free: each sweep gets at least one, for lanes that want one, each slice once, until there are none. What one look sees is shared;
+ * a word that has enough serves all. */
+START_TEST(sweep_shares) {
+    for (int round = 0; round < 60; round++) {
+        const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 12);
+        const uint64_t bytes = mm_class_bytes(c_);
+        uint64_t live = 12ull * mm_class_slices(c_) * bytes, taken[40];
+        uint32_t left = 0, sweeps = 0, n = 0;
+        for (uint32_t i = 1 + random_below(20); i > 0; i--) {
+            void *p = slice_of_word(random_below(words), random_below(32));
+            int is_new = 1;
+            for (uint32_t k = 0; k < left; k++) is_new &= taken[k] != (uint64_t)(uintptr_t)p;
+            if (!is_new) continue;
+            taken[left++] = (uint64_t)(uintptr_t)p, live -= bytes;
+            mm_cpu_free(&heap, p);
+        }
+        const uint32_t all = left;
+        for (; left > 0; sweeps++) {
+            const uint32_t here = random_here(1), need = random_need(here), got = sweep(here, need);
+            unit_le(1, got);
+            unit_le(got, mm_at_most(left, mm_popcount(need)));
+            for (uint32_t i = 0; i < UNIT_LANES; i++) {
+                if (p_of[i] == 0) continue;
+                uint32_t k = 0;
+                while (k < all && taken[k] != p_of[i]) k++;
+                unit_holds(k < all, "a slice that was not free");
+                taken[k] = 0, n++;
+            }
+            left -= got, live += got * bytes;
+            unit_sound(&heap, live);
+        }
+        unit_eq(n, all);
+        unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), 0);
+        const uint32_t each = ref->classes[c_].words, w = random_below(words - UNIT_LANES);
+        of(c_)->swept = w; /* one look sees a slice in each of some words: one for each lane */
+        for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, slice_of_word(w + i, 7));
+        unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
+        if (w % each + 1 < each || each == 1) { /* and here one that has enough for all, behind one that has one; the last word of a block has few */
+            const uint32_t rich = (w + 1) % each + 1 < each || each == 1 ? w + 1 : w, poor = 2 * w + 1 - rich;
+            for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, slice_of_word(rich, 3 * i));
+            mm_cpu_free(&heap, slice_of_word(poor, 0));
+            of(c_)->swept = w;
+            unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
+            for (uint32_t i = 0; i < UNIT_LANES; i++) unit_holds(p_of[i] != (uint64_t)(uintptr_t)slice_of_word(poor, 0), "of two words, although one has enough");
+        }
+        unit_eq(unit_misuses(&heap), 0);
+    }
+}
+END_TEST
+
+/* Somebody else takes the only slice, or one comes back, at each step of a sweep: nobody gets it twice, and the next sweep finds what was left. */
+static void *only_;
+static uint64_t others_p_;
+static void take_only(void) {
+    const struct mm_class k = ref->classes[c_];
+    const uint32_t page = mm_entry_page(entry_at(c_, 3));
+    others_p_ = mm_slices_claim(ref, 1, 1, entry_at(c_, 3), (uint32_t)(((uint64_t)(uintptr_t)only_ - mm_page_address(ref, page)) / k.bytes), c_);
+}
+static void give_only(void) { mm_cpu_free(&heap, only_); }
+static void sweep_step(void) {
+    if (steps_++ == at_) other_();
+}
+START_TEST(sweep_meets) {
+    const uint32_t words = all_taken(mm_class_of(_i % 2 ? 48 : 128), 5), each = ref->classes[c_].words;
+    const uint64_t live = 5ull * mm_class_slices(c_) * mm_class_bytes(c_);
+    only_ = slice_of_word(3 * each + each / 2, 5);
+    other_ = _i / 2 ? give_only : take_only;
+    for (at_ = 0, steps_ = LONG_MAX;; at_++) {
+        const uint32_t here = random_here(1), need = random_need(here);
+        if (other_ == take_only) mm_cpu_free(&heap, only_);
+        of(c_)->swept = random_below(words), others_p_ = 0, steps_ = 0;
+        need_ = need;
+        memset(p_of, 0, sizeof p_of);
+        unit_warps_each_step = sweep_step;
+        together(sweep_mine, here, 1u << at_ % 8);
+        unit_warps_each_step = NULL;
+        const int is_over = steps_ <= at_;
+        if (is_over) other_();
+        uint64_t p = swept_slice();
+        if (other_ == give_only && p == 0) {
+            unit_eq(sweep(here, need), 1);
+            p = swept_slice();
+        }
+        unit_eq((p == (uint64_t)(uintptr_t)only_) + (others_p_ == (uint64_t)(uintptr_t)only_), 1);
+        unit_eq(p != 0 && others_p_ != 0, 0);
+        unit_sound(&heap, live);
+        if (is_over && at_ > 3L * words) break;
+    }
+    unit_eq(unit_misuses(&heap), 0);
+}
+END_TEST
+
+/* Nearly all of a heap is taken: of the lanes that want a slice as many get one as there are, each another one, wherever they are; the others NULL. */
+static void *malloc_of[UNIT_LANES];
+static void malloc_mine(uint32_t lane) { malloc_of[lane] = mm_heap_malloc(ref, mm_class_bytes(c_)); }
+START_TEST(last_slices) {
+    const uint32_t c = mm_class_of(_i ? 48 : 128), all = SEGMENTS * unit_slices(c), bytes = mm_class_bytes(c);
+    void **held = (void **)calloc(all, sizeof *held);
+    c_ = c;
+    for (uint32_t i = 0; i < all; i++) unit_holds((held[i] = mm_cpu_malloc(&heap, bytes)) != NULL, "NULL before the last slice");
+    for (int round = 0; round < 60; round++) {
+        const uint32_t here = random_here(1), many = mm_popcount(here), apart = all / 12;
+        const uint32_t n = random_below(UNIT_LANES + 3);
+        uint64_t nulls = mm_cpu_null_count(&heap);
+        uint32_t got = 0, from = random_below(all);
+        for (uint32_t i = 0; i < n; i++) mm_cpu_free(&heap, held[(from + i * apart) % all]);
+        memset(malloc_of, 0, sizeof malloc_of);
+        together(malloc_mine, here, 1u << random_below(8));
+        for (uint32_t i = 0; i < UNIT_LANES; i++) got += malloc_of[i] != NULL;
+        unit_eq(got, mm_at_most(n, many));
+        unit_eq(mm_cpu_null_count(&heap), nulls + many - got);
+        unit_sound(&heap, ((uint64_t)all - n + got) * bytes);
+        for (uint32_t i = got; i < n; i++) unit_holds(mm_cpu_malloc(&heap, bytes) != NULL, "NULL while there is one");
+        unit_holds(mm_cpu_malloc(&heap, bytes) == NULL, "more than there is");
+    }
+    for (uint32_t i = 0; i < all; i++) mm_cpu_free(&heap, held[i]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(held);
+}
+END_TEST
+
+/* Who has lost the slices that it saw to somebody else goes on to the next ones. */
+START_TEST(sweep_loses) {
+    const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 20), each = ref->classes[c_].words;
+    const uint64_t live = 20ull * mm_class_slices(c_) * mm_class_bytes(c_);
+    only_ = slice_of_word(3 * each, 5);
+    void *next = slice_of_word(words - 1, 6);
+    uint32_t lost = 0;
+    other_ = take_only;
+    for (at_ = 0;; at_++) {
+        const uint32_t here = random_here(1), need = random_need(here);
+        mm_cpu_free(&heap, only_), mm_cpu_free(&heap, next);
+        of(c_)->swept = 0, others_p_ = 0, steps_ = 0, need_ = need;
+        memset(p_of, 0, sizeof p_of);
+        unit_warps_each_step = sweep_step;
+        together(sweep_mine, here, TOGETHER);
+        unit_warps_each_step = NULL;
+        const uint64_t p = swept_slice();
+        lost += p == (uint64_t)(uintptr_t)next;
+        if (p == (uint64_t)(uintptr_t)only_) {
+            unit_eq(others_p_, 0);
+            unit_eq(sweep(here, need), 1);
+            unit_eq(swept_slice(), (uint64_t)(uintptr_t)next);
+        } else {
+            unit_eq(p, (uint64_t)(uintptr_t)next);
+            unit_eq(others_p_, (uint64_t)(uintptr_t)only_);
+        }
+        unit_sound(&heap, live);
+        if (steps_ <= at_ && at_ > 8L * words) break;
+    }
+    unit_lt(0, lost);
+    unit_eq(unit_misuses(&heap), 0);
+}
+END_TEST
+
+/* A class of which a third is free, here and there, does not grow, whoever comes; one of which hardly anything is does. */
+START_TEST(grows_when_little_is_free) {
+    const uint32_t c = mm_class_of(128), n = 24, slices = mm_class_slices(c);
+    void **held = (void **)calloc(n * slices, sizeof *held);
+    uint32_t left = 0;
+    all_taken(c, n);
+    for (uint32_t i = 0; i < n * slices; i++) { /* two words of eight are full, so that both cursors meet those; of the others 14 slices are free, or one of a few */
+        void *p = slice_at(mm_entry_page(entry_at(c, i / slices)), c, i % slices);
+        if (_i ? i % 61 == 0 : i % 32 < 14 && i / 32 % 8 >= 2) mm_cpu_free(&heap, p);
+        else held[left++] = p;
+    }
+    mm_class_stay(ref, c);
+    of(c)->stays_ns = 0; /* not for lack of pages */
+    int has_grown = 0;
+    for (int round = 0; round < 100 && !has_grown; round++) {
+        memset(malloc_of, 0, sizeof malloc_of);
+        together(malloc_mine, MM_WARP_ALL, TOGETHER);
+        has_grown = of(c)->count > n || mm_class_is_growing(of(c), 0);
+        for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, malloc_of[i]);
+    }
+    unit_eq(has_grown, _i);
+    for (uint32_t i = 0; i < left; i++) mm_cpu_free(&heap, held[i]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(held);
+}
+END_TEST
+
+/* ---- All of a segment, all of a heap, some of it; and who is short ---- */
+
+static uint32_t segment_;
+static int any_of[UNIT_LANES];
+static void retire_segment(uint32_t lane) { any_of[lane] = mm_segment_retire(ref, here_, segment_); }
+static void retire_all(uint32_t lane) { any_of[lane] = mm_slices_retire_all(ref, here_); }
+static void retire_some(uint32_t lane) { got_of[lane] = mm_slices_retire_some(ref, here_); }
+static int same_any(uint32_t here) {
+    const int any = any_of[mm_ctz(here)];
+    for (uint32_t i = 0; i < UNIT_LANES; i++)
+        if (here >> i & 1) unit_eq(any_of[i], any);
+    return any;
+}
+static uint32_t free_blocks_of(uint32_t s) {
+    struct mm_usage usage;
+    uint32_t blocks = 0;
+    memset(&usage, 0, sizeof usage);
+    mm_usage_walk(ref, s, s + 1, &usage);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) blocks += (uint32_t)usage.classes[c].free_blocks;
+    return blocks;
+}
+static uint32_t owned_pages(void) {
+    uint32_t pages = 0;
+    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) pages += *mm_page_owner(ref, page) != MM_OWNER_NOBODY;
+    return pages;
+}
+/* A heap of several classes, most of which is free. Returns the bytes that are not; *held: those. */
+static uint64_t mostly_free(void **held, uint32_t *holds) {
+    static void *all[2000];
+    uint64_t live = 0;
+    uint32_t n = 0;
+    new_heap();
+    for (; n < 2000; n++)
+        if ((all[n] = mm_cpu_malloc(&heap, 16u << random_below(7))) == NULL) break;
+    *holds = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (random_below(300) == 0 && *holds < 16) live += mm_cpu_usable_size(&heap, all[i]), held[(*holds)++] = all[i];
+        else mm_cpu_free(&heap, all[i]);
+    }
+    return live;
+}
+START_TEST(all_that_is_free) {
+    void *held[16];
+    uint32_t holds;
+    for (int round = 0; round < 60; round++) {
+        const uint64_t live = mostly_free(held, &holds);
+        for (segment_ = 0; segment_ < SEGMENTS; segment_++) {
+            const uint32_t here = random_here(1);
+            const int are_there = free_blocks_of(segment_) != 0;
+            together(retire_segment, here, 1u << random_below(8));
+            unit_eq(same_any(here), are_there);
+            unit_eq(free_blocks_of(segment_), 0);
+            unit_sound(&heap, live);
+        }
+        for (uint32_t i = 0; i < holds; i++) mm_cpu_free(&heap, held[i]);
+        uint32_t blocks = 0;
+        for (uint32_t s = 0; s < SEGMENTS; s++) blocks += free_blocks_of(s);
+        const uint32_t here = random_here(1);
+        together(retire_all, here, 1u << random_below(8));
+        unit_eq(same_any(here), blocks != 0);
+        together(retire_all, here, 1u << random_below(8));
+        unit_eq(same_any(here), 0);
+        unit_eq(owned_pages(), 0);
+        unit_fresh(&heap, SEGMENTS);
+    }
+}
+END_TEST
+/* Some: what is told is what has come back, to all lanes. */
+START_TEST(some_that_is_free) {
+    void *held[16];
+    uint32_t holds, sum = 0;
+    for (int round = 0; round < 60; round++) {
+        const uint64_t live = mostly_free(held, &holds);
+        for (int again = 0; again < 8; again++) {
+            const uint32_t here = random_here(1), before = owned_pages();
+            nobody_retires();
+            together(retire_some, here, 1u << random_below(8));
+            for (uint32_t i = 0; i < UNIT_LANES; i++)
+                if (here >> i & 1) unit_eq(got_of[i], before - owned_pages());
+            sum += before - owned_pages();
+            unit_sound(&heap, live);
+        }
+        const uint32_t before = owned_pages(); /* tables that others are at are left alone: nobody waits */
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 1;
+        looks_ = 0;
+        unit_warps_each_step = count_looks;
+        together(retire_some, MM_WARP_ALL, TOGETHER);
+        unit_warps_each_step = NULL;
+        unit_le(looks_, UNIT_LANES * (2 + 3 * MM_RETIRE_LOOKS));
+        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 0;
+        unit_eq(owned_pages(), before);
+        for (uint32_t i = 0; i < holds; i++) mm_cpu_free(&heap, held[i]);
+        unit_fresh(&heap, SEGMENTS);
+    }
+    unit_lt(60, sum);
+}
+END_TEST
+
+/* Lanes help those of them that are short: whoever they are, all retire; and only who has its turn ends it. */
+static enum mm_short is_of[UNIT_LANES];
+static struct mm_shortage shortage_of[UNIT_LANES];
+static int some_told_; /* by who retires all, before it ends */
+static void look_whether_told(void) {
+    const uint64_t told = MM_ROUND_BUSY | MM_ROUND_SOME;
+    if ((*(uint64_t *)ref->giving_up & told) == told) some_told_ = 1;
+}
+static void help(uint32_t lane) { mm_shortage_help(ref, here_, is_of[lane], &shortage_of[lane]); }
+START_TEST(who_is_short_is_helped) {
+    const uint32_t c = mm_class_of(16);
+    for (int round = 0; round < 200; round++) {
+        const uint32_t here = random_here(1), lane = mm_bits_select(here, random_below(mm_popcount(here)));
+        uint64_t *word = (uint64_t *)ref->giving_up, due = 0;
+        const int has_blocks = round / 4 % 2;
+        while (has_blocks && of(c)->count < SEGMENTS * MM_SEGMENT_PAGES) make(c);
+        memset(shortage_of, 0, sizeof shortage_of);
+        for (uint32_t i = 0; i < UNIT_LANES; i++) is_of[i] = MM_SHORT_WAIT;
+        const uint32_t pages = owned_pages();
+        unit_eq(mm_round_begin(word, &due), MM_TURN_MINE);
+        const uint64_t begun = *word;
+        is_of[lane] = round % 4 == 0 ? MM_SHORT_SOME : round % 4 == 1 ? MM_SHORT_ALL : MM_SHORT_WAIT;
+        if (round % 4 == 2) is_of[lane] = MM_SHORT_NONE;
+        if (round % 4 == 3) is_of[lane] = MM_SHORT_ALL, is_of[mm_ctz(here)] = mm_ctz(here) == lane ? MM_SHORT_ALL : MM_SHORT_SOME;
+        some_told_ = 0, unit_warps_each_step = look_whether_told;
+        together(help, here, 1u << random_below(8));
+        unit_warps_each_step = NULL;
+        const int is_all = is_of[lane] == MM_SHORT_ALL;
+        if (is_all) unit_eq(owned_pages(), 0);
+        else if (is_of[lane] == MM_SHORT_SOME && has_blocks) unit_lt(owned_pages(), pages);
+        else unit_eq(owned_pages(), pages);
+        for (uint32_t i = 0; i < UNIT_LANES; i++)
+            unit_eq(shortage_of[i].turn, i != lane || !is_all ? MM_TURN_NONE : has_blocks ? MM_TURN_FOUND : MM_TURN_NOTHING);
+        if (is_of[lane] == MM_SHORT_ALL || is_of[lane] == MM_SHORT_WAIT) unit_eq(some_told_, is_all && has_blocks);
+        if (is_all) unit_eq(*word & (MM_ROUND_BUSY | MM_ROUND_FOUND), has_blocks ? MM_ROUND_FOUND : 0);
+        if (!is_all) {
+            unit_eq(*word, begun);
+            mm_round_end(word, 0);
+        }
+        unit_sound(&heap, 0);
+        mm_slices_retire_all(ref, 1);
+    }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("lanes");
+    TCase *tests = tcase_create("lanes as one");
+    tcase_set_timeout(tests, 240);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    const TTest *const all[] = {few_of_many_go, not_all_can_go, locked, all_that_is_free, some_that_is_free, who_is_short_is_helped};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    tcase_add_loop_test(tests, any_of_them_go, 0, SIZES);
+    tcase_add_loop_test(tests, a_maker_comes, 0, 2 * PATTERNS);
+    tcase_add_loop_test(tests, a_maker_is_slow, 0, 2 * PATTERNS);
+    tcase_add_loop_test(tests, others_come, 0, 2 * PATTERNS);
+    tcase_add_loop_test(tests, made_by_lanes, 0, 2);
+    tcase_add_loop_test(tests, warps_retire, 0, 4);
+    const TTest *const sweeps[] = {sweep_finds, sweep_goes_on, sweep_gives_up, sweep_shares, sweep_loses};
+    for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) tcase_add_loop_test(tests, sweeps[i], 0, 2);
+    tcase_add_loop_test(tests, sweep_meets, 0, 4);
+    tcase_add_loop_test(tests, last_slices, 0, 2);
+    tcase_add_loop_test(tests, grows_when_little_is_free, 0, 2);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
