@@ -33,7 +33,7 @@
 #define MM_PAGE_SHIFT 14
 #define MM_SEGMENT_SHIFT 20
 
-/* Largest slice, as a shift: 64 KiB. What is larger gets pages of its own, exactly as many as it needs. */
+/* Largest slice, as a shift: 64 KiB. What is larger gets pages, or segments, of its own. */
 #define MM_SLICE_SHIFT_MAX 16
 
 /* A block has at least so many slices, as a shift: 32, what a warp wants at once; fewer if it would be larger than a segment. */
@@ -59,6 +59,8 @@
 /* How often a warp draws from cursors as long as half of what it draws is served; and if it is not. */
 #define MM_DRAWS 4
 #define MM_DRAWS_POOR 2
+/* A class of so many words is looked through, not sampled: a warp does that at once. */
+#define MM_SAMPLE_ALL 32
 /* Rounds of samples after which a warp looks for pages whatever it has seen. */
 #define MM_SAMPLE_ROUNDS 16
 /* If there were no pages for the class in the last MM_GROW_REFUSAL_NS: looks at words after which it does, or as many rounds. In a class that was filled

@@ -116,7 +116,7 @@ MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
 /* Some number, another one each time (xorshift: Marsaglia, J. Stat. Softw. 8(14), 2003). */
 MM_FN uint32_t mm_random(void) {
     static __thread uint32_t state;
-    if (state == 0) state = mm_home() * 0x9e3779b9u | 1;
+    if (state == 0) state = (mm_home() + 1) * 0x9e3779b9u | 1;
     state ^= state << 13, state ^= state >> 17, state ^= state << 5;
     return state;
 }

@@ -47,7 +47,7 @@ MM_FN int mm_entry_is_of(uint64_t entry, uint32_t c) {
 MM_FN uint64_t mm_run_make(uint64_t segments) { return segments << MM_RUN_LENGTH_SHIFT; }
 MM_FN uint64_t mm_run_segments(uint64_t run) { return run >> MM_RUN_LENGTH_SHIFT; }
 
-/* What is asked of the host (grow.h): number << 32 | log2 of the alignment << 24 | segments. */
+/* What is asked of the host (grow.h): number << 32 | log2 of the alignment << 26 | segments. */
 #define MM_WANTED_ALIGN_SHIFT 26
 #define MM_WANTED_SEGMENTS(wanted) ((uint32_t)(wanted) & ((1u << MM_WANTED_ALIGN_SHIFT) - 1))
 #define MM_WANTED_ALIGN(wanted) ((uint32_t)(wanted) >> MM_WANTED_ALIGN_SHIFT)

@@ -151,18 +151,20 @@ struct mm_heap {
     uint64_t segment_count; /* reserved */
     uint64_t tree_leaves;   /* words in the lowest level of a tree */
     struct mm_heap_ref ref; /* what modules hold */
-    uint64_t giving_up;     /* see mm_heap_ref */
+    uint64_t spare0[4], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; all who are short look at it */
     uint32_t opening[MM_ROOMS + MM_ROOMS % 2]; /* [r]: so many take a fresh segment for pages of room r (segment.h) */
     uint64_t extents;       /* of the table that classes have got beside their first ones */
     uint64_t null_count;    /* requests answered NULL for lack of memory */
     uint64_t null_first_bytes; /* size of the first of them, + 1 */
     uint64_t null_first_grid;  /* of its kernel, + 1 */
     uint64_t misuse[MM_MISUSE_KINDS];
-    uint64_t free_count;       /* segments in the free tree; lags behind it */
-    uint64_t reports;  /* misuses that were to be told (report.h) */
+    uint64_t reports;          /* misuses that were to be told (report.h) */
+    uint64_t spare2[10], free_count, spare3[15]; /* free_count: segments in the free tree; lags behind it */
     struct mm_grow grow;
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
+MM_STATIC_ASSERT(__builtin_offsetof(struct mm_heap, giving_up) % 128 == 0 && __builtin_offsetof(struct mm_heap, free_count) % 128 == 0 &&
+                 __builtin_offsetof(struct mm_heap, grow) % 128 == 0, "what many write has a cache line of its own");
 
 /* Offsets and sizes in bytes, from the beginning of the metadata. */
 struct mm_layout {

@@ -63,7 +63,7 @@ MM_FN uint64_t mm_pages_starts(uint32_t k) {
     return k == 0 ? ~0ull : k == 1 ? 0x5555555555555555ull : k == 2 ? 0x1111111111111111ull : k == 3 ? 0x0101010101010101ull
          : k == 4 ? 0x0001000100010001ull : k == 5 ? 0x0000000100000001ull : 1;
 }
-/* How segments are cut: groups of `pages` pages, each at a multiple of 1 << align. room: the room tree; MM_ROOMS: all of a segment. */
+/* How segments are cut: groups of `pages` pages, each at a multiple of 1 << align. room: the room tree; MM_ROOMS: a fresh segment. */
 struct mm_cut {
     uint32_t pages, align, room;
 };
@@ -114,11 +114,19 @@ MM_FN uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
 /* All pages of those groups, whose first pages are no nearer to each other than their length. */
 MM_FN uint64_t mm_cut_pages(struct mm_cut cut, uint64_t groups) { return groups * mm_bits_low(cut.pages); }
 
-/* Segment s has no room r (any more): out of the tree, unless that has changed. */
-MM_FN void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t r) {
-    const struct mm_tree t = mm_segment_room_tree(ref, r);
-    mm_tree_erase(t, s);
-    if (mm_pages_rooms(mm_load_acquire_u64(&mm_segment_at(ref, s)->pages)) >> r & 1) mm_tree_insert(t, s);
+/* Segment s is full, or nearly: out of the trees of all rooms that it has not (any more), unless that has changed. */
+MM_FN_RARE void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t *pages = &mm_segment_at(ref, s)->pages;
+    uint32_t gone = 0;
+    MM_ROLLED
+    for (uint32_t r = 0, rooms = mm_pages_rooms(mm_load_relaxed_u64(pages)); r < MM_ROOMS; r++) {
+        const struct mm_tree t = mm_segment_room_tree(ref, r);
+        if (rooms >> r & 1 || !(mm_load_relaxed_u64(mm_tree_leaf(t, s)) >> s % 64 & 1)) continue;
+        mm_tree_erase(t, s);
+        gone |= 1u << r;
+    }
+    MM_ROLLED
+    for (gone &= mm_pages_rooms(mm_load_acquire_u64(pages)); gone != 0; gone &= gone - 1) mm_tree_insert(mm_segment_room_tree(ref, mm_ctz(gone)), s);
 }
 
 /* Gives pages of segment s back that the caller has, and the segment to nobody if that is all. Releases. */
@@ -160,12 +168,13 @@ MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t wan
     return got;
 }
 
-/* Of segment s, which may have room, up to `want` groups: the first page of each; 0: it had none, or others took them. from: 0, or any number, by
- * which those who met others part ways. Acquires. */
-MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm_cut cut, uint32_t want, uint32_t from) {
+/* Of segment s, which may have room, up to `want` groups: the first page of each; 0: it had none (*is_full), or others took them. from: 0, or any
+ * number, by which those who met others part ways. Acquires. */
+MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm_cut cut, uint32_t want, uint32_t from, int *is_full) {
     const uint64_t seen = mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), places = mm_cut_places(cut, seen);
     if (places == 0) {
-        mm_room_unlist(ref, s, cut.room);
+        mm_room_unlist(ref, s);
+        *is_full = 1;
         return 0;
     }
     const int is_any = want == 1 && cut.pages == 1u << cut.align;
@@ -195,10 +204,12 @@ MM_FN_RARE uint32_t mm_groups_take(const struct mm_heap_ref *ref, struct mm_cut 
     *groups = 0;
     if (want * cut.pages >= MM_SEGMENT_PAGES) s = mm_segment_take(ref, random);
     MM_ROLLED
-    for (uint32_t tries = 0, polls = 0; r < MM_ROOMS && s == MM_TREE_NONE && tries < MM_TREE_TRIES; tries++) {
-        const uint32_t other = tries == 0 ? 0 : mm_tree_random(random + tries), room = mm_tree_find(mm_segment_room_tree(ref, r), other >> 16);
-        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, cut, want, other);
+    for (uint32_t tries = 0, looks = 0, polls = 0; r < MM_ROOMS && s == MM_TREE_NONE && tries < MM_TREE_TRIES && looks < MM_WAIT_ITERATIONS; looks++) {
+        const uint32_t other = looks == 0 ? 0 : mm_tree_random(random + looks), room = mm_tree_find(mm_segment_room_tree(ref, r), other >> 16);
+        int is_full = 0;
+        if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, cut, want, other, &is_full);
         if (*groups != 0) s = room;
+        tries += !is_full; /* who has met a segment that is full has made the next search shorter */
         if (room != MM_TREE_NONE) continue;
         may_open = mm_segment_may_open(ref, r);
         if (may_open || polls++ >= MM_OPEN_POLLS) break;

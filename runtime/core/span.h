@@ -18,16 +18,15 @@
 #define MM_SPAN_PAGES_MAX (7u << (MM_ROOMS_EVEN - 3))
 
 /* How a span of n pages is cut that begins at a multiple of 1 << align, n <= MM_SPAN_PAGES_MAX, align < MM_ROOMS_EVEN. It has n pages or some more: lengths
- * are four to a doubling, as those of slices are, so that who gives one back makes room that the next one finds. */
+ * are four to a doubling, as those of slices are, or a power of two if it is to be aligned, so that who gives one back makes room that the next one
+ * finds. */
 MM_FN struct mm_cut mm_span_cut(uint32_t n, uint32_t align) {
     uint32_t shift = 0, r = align;
     while (8u << shift < n) shift++;
     const uint32_t unit = (n + (1u << shift) - 1) >> shift; /* 5 to 8, or n */
     if (align == 0 && unit > 4 && unit < 8) return mm_room_cut(MM_ROOMS_EVEN + 3 * shift + unit - 5);
     while (1u << r < unit << shift) r++;
-    struct mm_cut cut = mm_cut_evenly(r);
-    if (align != 0 || cut.pages != unit << shift) cut.pages = unit << shift, cut.align = align; /* where there is room for more */
-    return cut;
+    return mm_cut_evenly(r);
 }
 
 /* What the lanes of a warp get at once: groups of pages of a segment, or whole segments of a leaf of the free tree. */
@@ -39,6 +38,7 @@ struct mm_spans {
 
 /* One step towards `want` spans. When done: *got, some of them, or none. */
 MM_FN_RARE enum mm_step mm_spans_take(const struct mm_heap_ref *ref, struct mm_cut cut, uint32_t want, struct mm_run_search *s, struct mm_spans *got) {
+    if (!mm_growth_is_due(&s->shortage.growth)) return MM_STEP_WAIT_HOST;
     const uint64_t there = mm_grow_mapped(ref);
     const uint32_t each = mm_popcount(mm_cut_first(cut, ~0ull, MM_SEGMENT_PAGES));
     got->bits = 0, got->is_leaf = 1;

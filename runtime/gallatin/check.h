@@ -16,7 +16,7 @@
     X(FREE_RUN, "segment %u is nobody's, but of a run")                                  \
     X(FREE_OWNER, "segment %u is nobody's, but page %u has owner %u")                    \
     X(LOST_SEGMENT, "all pages of segment %u are free, but it is not in the free tree")  \
-    X(ROOM_UNLISTED, "segment %u has room for 1 << %u pages, but is not in that tree")   \
+    X(ROOM_UNLISTED, "segment %u has room %u, but is not in that tree")   \
     X(PAGE_FREE, "segment %u: page %u is free, but has owner %u")                        \
     X(PAGE_LOST, "segment %u: page %u is neither free nor anybody's")                    \
     X(SPAN, "segment %u: page %u begins a span of %u pages, which is not whole")         \

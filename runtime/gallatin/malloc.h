@@ -71,7 +71,8 @@ MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
 /* Whether a group should have pages for class c, of which it has seen so much in so many rounds. *is_low: since little of the class is free. */
 MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor,
                                int *is_low) {
-    const int is_all = seen.words >= entries * ref->classes[c].words;
+    const uint32_t words = entries * ref->classes[c].words;
+    const int is_all = words <= MM_SAMPLE_ALL && seen.words >= words;
     *is_low = !is_poor && seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= MM_GROW_SEEN || is_all);
     if (is_poor) return is_all || seen.words >= MM_SAMPLE_POOR || rounds >= MM_SAMPLE_POOR;
     return *is_low || rounds >= MM_SAMPLE_ROUNDS;
@@ -104,9 +105,8 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
         const uint32_t samples = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE);
         if (samples != 0) {
             const uint32_t entries = mm_warp_shuffle(group, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), mm_ctz(samples));
-            const uint32_t base = mm_warp_shuffle(group, mm_random(), mm_ctz(samples));
             uint64_t q = 0;
-            if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, base + seen.words, &seen);
+            if (entries != 0) q = mm_sample_round(ref, group, samples, c, entries, random, mm_warp_number() + mm_warp_sum(group, seen.words), &seen);
             const struct mm_seen all = {mm_warp_sum(group, seen.slices), mm_warp_sum(group, seen.free), mm_warp_sum(group, seen.words)};
             const int is_poor = (int)mm_warp_shuffle(group, mm_class_is_poor(ref, c), mm_ctz(samples));
             int is_low = 0;

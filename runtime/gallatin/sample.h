@@ -4,7 +4,7 @@
  * Each lane that wants a slice looks at a word of the class, chosen at random, and so do the others of its group; what they find
  * is shared: a word that has enough for all serves all of them, so that words stay whole; else each word serves some. The share
  * of bits that were free is an estimate for the class, unlike that of neighbours, which were filled and emptied together.
- * A class that has few words is looked through instead, word by word; and so is any before malloc answers NULL (a sweep).
+ * A class that has up to MM_SAMPLE_ALL words is looked through instead, word by word; and so is any before malloc answers NULL (a sweep).
  */
 #ifndef MM_GALLATIN_SAMPLE_H
 #define MM_GALLATIN_SAMPLE_H
@@ -59,8 +59,8 @@ MM_FN uint32_t mm_word_look(const struct mm_heap_ref *ref, uint64_t entry, uint3
     return mm_word_generation(word) == mm_entry_generation(entry) ? mm_word_free(word) : 0;
 }
 
-/* One round of samples, by the lanes of `need`, the caller's group's, if it is one of them. entries: of the class, not 0; position: where its
- * group begins to look, if it looks through. Returns an address, or 0. All lanes of `group` call. */
+/* One round of samples, by the lanes of `need`, the caller's group's, if it is one of them. entries: of the class, not 0; position: of the
+ * word at which its group goes on, if it looks through. Returns an address, or 0. All lanes of `group` call. */
 MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t entries, uint32_t random,
                                uint32_t position, struct mm_seen *seen) {
     const struct mm_class k = ref->classes[c];
@@ -70,7 +70,7 @@ MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, ui
     if (need >> lane & 1) {
         uint32_t e = mm_mulhi(random, entries);
         w = k.words == 1 ? 0 : mm_mulhi(random * 0x9e3779b1u, k.words);
-        if (entries <= 32 && entries * k.words <= 32) {
+        if (entries <= MM_SAMPLE_ALL && entries * k.words <= MM_SAMPLE_ALL) {
             const uint32_t at = (position + rank) % (entries * k.words);
             e = at / k.words, w = at % k.words;
         }

@@ -146,7 +146,9 @@ int oracle_malloc(struct oracle *o, uint64_t bytes, uint64_t align, int is_align
     const int is_span = bytes <= 56 * MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
     const uint64_t unit = is_span ? MM_PAGE_BYTES : MM_SEGMENT_BYTES;
     l->is_slice = larger <= MM_SLICE_BYTES_MAX;
-    l->bytes_most = !l->is_slice ? (((take - 1) | (unit - 1)) + 1) * (is_span ? 5 : 4) / 4 : 16 + (is_aligned ? 2 * larger : larger + larger / 4);
+    l->bytes_most = is_aligned ? 2 * larger : larger + larger / 4;
+    if (l->is_slice) l->bytes_most += 16;
+    else if (!is_span || !is_aligned) l->bytes_most = (((take - 1) | (unit - 1)) + 1) * (is_span ? 5 : 4) / 4;
     count_segments(o, l, 1);
     if (poisons(o)) ASAN_UNPOISON_MEMORY_REGION(p, bytes);
     payload(l, 1);

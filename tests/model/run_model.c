@@ -2,7 +2,7 @@
 /* Runs and spans (run.h, span.h) under the explorer: overlapping claims of runs and slices, frees, double frees. */
 #include "world.h"
 
-#define SPAN (3 * PAGE)
+#define SPAN (4 * PAGE)
 
 static void *keep[4];
 static void pass(uint32_t bytes) {

@@ -81,7 +81,9 @@ static uint32_t span_pages(uint64_t n) {
 static uint64_t granted(uint64_t bytes, uint64_t align) {
     if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) return mm_heap_aligned_bytes(bytes, align);
     if (bytes > 56 * MM_PAGE_BYTES || align >= MM_SEGMENT_BYTES) return mm_round_up(bytes, MM_SEGMENT_BYTES);
-    return span_pages((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES) * MM_PAGE_BYTES;
+    uint64_t taken = align;
+    while (taken < bytes) taken *= 2;
+    return align > MM_PAGE_BYTES ? taken : span_pages((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES) * MM_PAGE_BYTES;
 }
 
 static uint64_t key(const uint64_t *at, uint64_t bytes) {

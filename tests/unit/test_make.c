@@ -434,6 +434,7 @@ START_TEST(samples_say_grow) {
         {100, {64, 64, 2}, MM_SAMPLE_ROUNDS, 0, 1, 0},
         {1000, {32 * (MM_SAMPLE_POOR - 1), 0, MM_SAMPLE_POOR - 1}, MM_SAMPLE_ROUNDS, 1, 0, 0},
         {1000, {32 * MM_SAMPLE_POOR, 0, MM_SAMPLE_POOR}, 8, 1, 1, 0},
+        {40, {32 * 40, 0, 40}, 2, 1, 0, 0}, /* 40 looks at random are not all of 40 words */
         {1000, {0, 0, 0}, MM_SAMPLE_POOR - 1, 1, 0, 0},
         {1000, {0, 0, 0}, MM_SAMPLE_POOR, 1, 1, 0},
         {15, {32 * 15, 32 * 15, 15}, 1, 1, 1, 0},

@@ -280,12 +280,16 @@ START_TEST(runs_and_slices) {
 }
 END_TEST
 
-/* Spans of every length, at every alignment: so many pages, or a quarter more, in one segment. */
+/* Spans of every length, at every alignment: so many pages, or a quarter more, or the power of two that has them, in one segment; and again at once in a
+ * segment that is full of them. */
 START_TEST(spans) {
     unit_create(&heap, 2);
     for (uint32_t n = 1; n <= 56; n++)
         for (uint64_t align = MM_PAGE_BYTES; align < MM_SEGMENT_BYTES; align *= 2) {
-            const uint64_t bytes = n * MM_PAGE_BYTES, taken = unit_span_pages(n) * MM_PAGE_BYTES;
+            const uint64_t bytes = n * MM_PAGE_BYTES;
+            uint64_t taken = align; /* the power of two that is as much, and as far apart */
+            while (taken < bytes) taken *= 2;
+            if (align == MM_PAGE_BYTES) taken = unit_span_pages(n) * MM_PAGE_BYTES;
             if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) continue;
             char *p = (char *)mm_cpu_aligned_malloc(&heap, bytes - n % 3, align), *q = (char *)mm_cpu_aligned_malloc(&heap, bytes, align);
             unit_holds(p != NULL && q != NULL && (uint64_t)p % align == 0 && (uint64_t)q % align == 0, "%u pages aligned to %llu: %p, %p", n, (unsigned long long)align, (void *)p, (void *)q);
@@ -299,6 +303,13 @@ START_TEST(spans) {
             unit_free(&heap, p, 0, taken, "a span");
             unit_free(&heap, q, 0, 0, "a span");
             unit_eq(mm_cpu_heap_free_segments(&heap), 2);
+            void *held[2 * MM_SEGMENT_PAGES];
+            uint32_t count = 0;
+            while ((held[count] = mm_cpu_aligned_malloc(&heap, bytes, align)) != NULL) count++;
+            unit_eq(count, 2 * (MM_SEGMENT_BYTES / taken));
+            for (uint32_t i = 0; i < count; i += 2) mm_cpu_free(&heap, held[i]);
+            for (uint32_t i = 0; i < count; i += 2) unit_holds((held[i] = mm_cpu_aligned_malloc(&heap, bytes, align)) != NULL, "%u pages came back, and NULL", n);
+            for (uint32_t i = 0; i < count; i++) mm_cpu_free(&heap, held[i]);
         }
     unit_fresh(&heap, 2);
     mm_cpu_heap_destroy(&heap);

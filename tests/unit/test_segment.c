@@ -203,7 +203,7 @@ static void full(void) {
     (void)mm_pages_take(ref, 0, 64, &others);
     for (uint32_t k = 0; k < MM_ROOMS; k++) mm_tree_insert(mm_segment_room_tree(ref, k), 0); /* as it was before */
 }
-static void unlist(void) { mm_room_unlist(ref, 0, k_); }
+static void unlist(void) { mm_room_unlist(ref, 0); }
 static void put_some(void) { mm_pages_put(ref, 0, mm_bits_low(1u << k_)); }
 static void end_full(void) {
     listed();
