@@ -190,7 +190,7 @@ everything() {
 
 # failing HOW MARK REMARK: at 256 bytes the built-in allocator fails; the larger size is skipped, mm is not.
 failing() {
-    FAKE="builtin run single 256 *=$1" bench 0 --cases single,churn --quick --timeout 1 &&
+    FAKE="builtin run single 256 *=$1" bench 0 --cases single,churn --quick --timeout 3 &&
         same "$(marks)" "mm,single,16,1000000,malloc,ok
 mm,single,16,1000000,free,ok
 mm,single,256,1000000,malloc,ok
@@ -216,7 +216,7 @@ it 'a child that CUDA fails' failing fatal crash ': CUDA: an illegal memory acce
 it 'what a child said last is told' failing remark crash ': mm: the driver refuses memory'
 it 'a child that hangs' failing hang hung ''
 it 'a child that says things but does not answer' failing drip hung ': still there'
-repeats() { FAKE='mm run *=repeat' bench 3 --cases churn --only mm --timeout 1 && same "$(marks)" mm,churn,512,131072,churn,hung; }
+repeats() { FAKE='mm run *=repeat' bench 3 --cases churn --only mm --timeout 3 && same "$(marks)" mm,churn,512,131072,churn,hung; }
 it 'a child that never comes to an end of its rows' repeats
 it 'a child that says too much' failing flood hung ': xxx'
 it 'NULLs' failing null null ''
@@ -363,10 +363,10 @@ mm run pinned 4096 65536 12'
 other=${expected//mm /builtin } expected+=$'\n'${other//heap=0/heap=1073741824}
 it 'objects that stay' requests pinned
 no_series() {
-    FAKE='mm run util 16 *=hang' bench 3 --cases util --quick --only mm --timeout 1 &&
+    FAKE='mm run util 16 *=hang' bench 3 --cases util --quick --only mm --timeout 3 &&
         same "$(marks | grep 'share,')" "mm,util,16,65536,share,hung
 mm,util,1000,65536,share,ok
-mm,util,8192,65536,share,ok" && same "$(grep -c 'mm started heap=2147483648 seconds=2' <<<"$log")" 3
+mm,util,8192,65536,share,ok" && same "$(grep -c 'mm started heap=2147483648 seconds=6' <<<"$log")" 3
 }
 it 'a case without a series, in fresh processes, with more patience' no_series
 heaps() {
@@ -393,7 +393,7 @@ no_start() {
 }
 it 'a child that does not start' no_start
 floors_fail() {
-    FAKE='mm floor 131072 *=crash;mm floor 1000000 *=hang' bench 3 --cases single --only mm --quick --timeout 1 &&
+    FAKE='mm floor 131072 *=crash;mm floor 1000000 *=hang' bench 3 --cases single --only mm --quick --timeout 3 &&
         same "$(marks)" "mm,single,16,1000000,malloc,hung
 mm,single,16,1000000,free,hung
 mm,single,256,1000000,malloc,skipped
@@ -403,7 +403,7 @@ mm,single,8192,1000000,free,skipped"
 }
 it 'a child that cannot measure its floors' floors_fail
 slow_end() {
-    FAKE='mm end=hang' bench 0 --timeout 1 --cases churn --only mm && # bench waits for less than it hangs
+    FAKE='mm end=hang' bench 0 --timeout 3 --cases churn --only mm && # bench waits for less than it hangs
         same "$(marks)" mm,churn,512,131072,churn,ok
 }
 it 'a child that does not end' slow_end

@@ -12,8 +12,12 @@ fake_parts() {
         '[[ $name != look ]] || { echo "mm: a remark" && echo "A GPU of paper, sm_90, ${FAKE_MB:-24000} MB, 2 multiprocessors; CUDA of the driver 13.0, of this build 13.0"; }' \
         'echo "ok      figure of $name  12.5 ms"' '[[ $how != fail ]]' > fake_part
     chmod 755 fake_part
-    sick 'cp ../../../fake_part selftest/mmselftest && cp ../../../fake_part ../../bin/mmbench &&
-        sed -i "s/\[\(look\|stress\)\]=[0-9]*/[\1]=1/g" selftest/selftest'
+    sick 'cp ../../../fake_part selftest/mmselftest && cp ../../../fake_part ../../bin/mmbench && cp selftest/selftest selftest/whole'
+}
+# hurried PART STATUS FAKE: the same with a limit of one second for a part. A part that is to pass keeps its own, for a busy machine.
+hurried() {
+    local here=sick/lib/mm/selftest
+    sed -i "s/\[$1\]=[0-9]*/[$1]=1/" $here/selftest && selftest "${@:2}" && cp $here/whole $here/selftest
 }
 # selftest STATUS FAKE: runs the stand-ins; said, report and log are what is left.
 selftest() {
@@ -59,9 +63,12 @@ fails() {
         has "$report" '== bench: passed' && has "$said" '3 of 5 parts passed'
 }
 it 'parts that fail' fails
-hangs() { selftest 1 stress=hang && has "$report" '== stress: FAILED: ended after 1 s, its limit is 1 s' && has "$report" '== bench: passed' && gone stress; }
+hangs() { # the limit is 1 s; when it is noticed depends on how busy the machine is
+    hurried stress 1 stress=hang && grep -qE '^== stress: FAILED: ended after [0-9]+ s, its limit is 1 s$' <<< "$report" &&
+        has "$report" '== bench: passed' && gone stress
+}
 it 'a part that hangs' hangs
-look_hangs() { selftest 1 look=hang && same "$said" 'mmdoctor: the GPU does not answer within 1 s; --selftest needs one that does' && gone look; }
+look_hangs() { hurried look 1 look=hang && same "$said" 'mmdoctor: the GPU does not answer within 1 s; --selftest needs one that does' && gone look; }
 it 'a GPU that hangs' look_hangs
 bench_is_gone() { mv sick/bin/mmbench sick/kept && selftest 1 '' && has "$report" '== bench: FAILED: status 127, ' && mv sick/kept sick/bin/mmbench; }
 it 'a part that is not there' bench_is_gone
