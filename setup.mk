@@ -42,7 +42,7 @@ endif
 ifneq ($(filter-out clean distclean dist lint,$(mm_goals)),)
 ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(if $(filter install%,$(mm_goals)),$(shell \
-	home=$$(sed -n '2s|/bin$$||p' $(BUILD)/lib/toolkit/mm-farm 2>/dev/null) && [ -x "$$home/bin/nvcc" ] && echo "$$home"))
+	home=$$(sed -n '2s|/bin$$||p' $(BUILD)/lib/toolkit/mm-view 2>/dev/null) && [ -x "$$home/bin/nvcc" ] && echo "$$home"))
 endif
 ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(shell tools/setup.sh --cuda-home)

@@ -6,7 +6,7 @@
  * differs, and why, is in docs/design.md.
  *
  * What an allocator of slices has to have, for this file, core/shortage.h and the walks: mm_slice_draw, mm_slice_malloc, mm_slice_locate_in,
- * mm_slice_mark, mm_slice_twice, mm_left_slice_address, mm_left_is_live; mm_slices_retire_some, mm_slices_retire_all, mm_segment_retire; and
+ * mm_slice_mark, mm_slice_twice, mm_deferred_slice_address, mm_deferred_is_live; mm_slices_retire_some, mm_slices_retire_all, mm_segment_retire; and
  * what gallatin/usage.h and gallatin/check.h have. Its words begin as zeros or rubbish (core/layout.h).
  */
 #ifndef MM_HEAP_H
@@ -88,10 +88,10 @@ MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) {
 /* What is no slice: a span, a run, or misuse. */
 MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
     struct mm_misused what = {MM_MISUSE_FOREIGN, 0, 0, 0, 0, 0};
-    if (mm_left_kind(left) == MM_LEFT_ODD) {
-        const uint64_t off = mm_left_offset(left);
+    if (mm_deferred_kind(left) == MM_DEFERRED_ODD) {
+        const uint64_t off = mm_deferred_offset(left);
         const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), owner = mm_load_relaxed_u8(mm_page_owner(ref, page));
-        uint32_t misuse = mm_left_misuse(left);
+        uint32_t misuse = mm_deferred_misuse(left);
         if (misuse == 0) {
             if (mm_owner_is_span(owner))
                 misuse = off & (MM_PAGE_BYTES - 1) ? MM_MISUSE_INTERIOR : (uint32_t)mm_span_try_free(ref, page, owner);
@@ -106,15 +106,15 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
         else if (owner == MM_OWNER_NOBODY)
             what.bytes = mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;
     } else {
-        what.address = mm_left_address(left);
+        what.address = mm_deferred_address(left);
     }
     mm_misuse_count(ref, what.kind, 1);
-    mm_misuse_tell(ref, what);
+    mm_misuse_report(ref, what);
 }
 
 /* free, the rest of it. */
 MM_FN void mm_heap_free_other(const struct mm_heap_ref *ref, uint64_t left) {
-    if (mm_left_kind(left) == MM_LEFT_TWICE) mm_slice_twice(ref, left);
+    if (mm_deferred_kind(left) == MM_DEFERRED_TWICE) mm_slice_twice(ref, left);
     else mm_heap_free_odd(ref, left);
 }
 
@@ -138,8 +138,8 @@ MM_FN uint64_t mm_heap_odd_bytes(const struct mm_heap_ref *ref, uint64_t off) {
  * NULL and for what is not live and from the beginning: nothing is counted. Of an allocation that another thread frees meanwhile, either. */
 MM_FN_RARE uint64_t mm_heap_usable_size(const struct mm_heap_ref *ref, const void *p) {
     const uint64_t left = mm_slice_locate_in(ref, p, ref->user_bytes);
-    if (mm_left_kind(left) == MM_LEFT_SLICE) return mm_left_is_live(ref, left) ? ref->classes[mm_left_class(left)].bytes : 0;
-    return mm_left_kind(left) == MM_LEFT_ODD && mm_left_misuse(left) == 0 ? mm_heap_odd_bytes(ref, mm_left_offset(left)) : 0;
+    if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) return mm_deferred_is_live(ref, left) ? ref->classes[mm_deferred_class(left)].bytes : 0;
+    return mm_deferred_kind(left) == MM_DEFERRED_ODD && mm_deferred_misuse(left) == 0 ? mm_heap_odd_bytes(ref, mm_deferred_offset(left)) : 0;
 }
 
 #endif

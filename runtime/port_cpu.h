@@ -128,7 +128,7 @@ MM_FN uint64_t mm_now_ns(void) {
 }
 
 /* Who is here: thread and block, as a report has them. */
-MM_FN void mm_who(uint32_t thread[3], uint32_t block[3]) {
+MM_FN void mm_thread_id(uint32_t thread[3], uint32_t block[3]) {
     thread[0] = mm_home();
     thread[1] = thread[2] = block[0] = block[1] = block[2] = 0;
 }

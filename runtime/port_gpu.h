@@ -236,7 +236,7 @@ MM_FN uint64_t mm_now_ns(void) {
 }
 
 /* Who is here: thread and block, as a report has them. */
-MM_FN void mm_who(uint32_t thread[3], uint32_t block[3]) {
+MM_FN void mm_thread_id(uint32_t thread[3], uint32_t block[3]) {
     thread[0] = threadIdx.x, thread[1] = threadIdx.y, thread[2] = threadIdx.z;
     block[0] = blockIdx.x, block[1] = blockIdx.y, block[2] = blockIdx.z;
 }

@@ -17,7 +17,7 @@ HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h runtime/gal
 HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmshared.a
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
-    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so check_hooks check_code check_report check_known \
+    own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so check_hooks check_code check_report check_kernel_cache \
     check_env check_say check_memory nvrtc)
 FAULT_RACES ?= 100
 
@@ -36,7 +36,7 @@ check-install-run-time: run-time
 	test "$$(stat -c %a $(HT_DEST)/mmhook.o $(addprefix $(HT_DEST)/,$(MM_LINK_FILES)) | sort -u)" = 644
 
 check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $(BUILD)/bin/mmnvcc $(MM_LIBRARIES)
-	$(HT)/check_known
+	$(HT)/check_kernel_cache
 	$(HT)/check_env
 	$(HT)/check_say
 	$(HT)/check_memory
@@ -148,8 +148,8 @@ $(HT)/check_memory: $(HT_SRC)/check_memory.c tests/runner.h $(HOST_OBJS)
 $(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
 	$(HT_CC) $< -o $@ -ldl
 
-$(HT)/check_known: $(HT_SRC)/check_known.c tests/runner.h $(wildcard interpose/preload/known.* interpose/preload/handles.*)
-	$(HT_CC) $< interpose/preload/known.c interpose/preload/handles.c -o $@ $$(pkg-config --cflags --libs check)
+$(HT)/check_kernel_cache: $(HT_SRC)/check_kernel_cache.c tests/runner.h $(wildcard interpose/preload/kernel_cache.* interpose/preload/handles.*)
+	$(HT_CC) $< interpose/preload/kernel_cache.c interpose/preload/handles.c -o $@ $$(pkg-config --cflags --libs check)
 
 # ---- the GPU's part: built here, run by tests/hooks/gpu_run.sh on a machine with one ----------------------
 

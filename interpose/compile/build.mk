@@ -9,7 +9,7 @@ MM_LOAD_H := $(wildcard interpose/compile/*.h interpose/load/*.h interpose/load/
 MM_SHIMS := $(BUILD)/lib/mmcicc $(BUILD)/lib/mmptxas $(BUILD)/lib/mmlink
 # What a link takes, but mmhook.o (preload/build.mk).
 MM_LINK_FILES := libmm.so libmm.a libmmshared.a mmstatic.o
-MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmfatbinary mmimages mmunyield devicelib.c mmconfig.h) $(MM_SHIMS) \
+MM_COMPILE_TIME := $(addprefix $(BUILD)/lib/,mmnvcc mmview mmdevice mmfatbinary mmimages mmunyield devicelib.c mmconfig.h) $(MM_SHIMS) \
 	$(BUILD)/lib/device/link_stub.h $(BUILD)/lib/device/driver.fatbin $(addprefix $(BUILD)/lib/,mmhook.o $(MM_LINK_FILES) include/mm.h) $(MM_PTX) $(MM_LIBRARIES)
 
 .PHONY: install-compile-time uninstall-compile-time
@@ -35,7 +35,7 @@ $(BUILD)/lib/mmunyield: interpose/compile/mmunyield.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $< -o $@
 
-$(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmfatbinary): $(BUILD)/lib/%: interpose/compile/% mmconfig.h
+$(addprefix $(BUILD)/lib/,mmnvcc mmview mmdevice mmfatbinary): $(BUILD)/lib/%: interpose/compile/% mmconfig.h
 	@mkdir -p $(@D)
 	$(MM_SUBST) $< > $@
 	chmod 755 $@
@@ -49,19 +49,19 @@ $(BUILD)/lib/device/link_stub.h: interpose/compile/link_stub.h mmconfig.h
 	@mkdir -p $(@D)
 	sed 's/_v1/_v$(MM_ABI)/g' $< > $@
 
-$(BUILD)/lib/toolkit/mm-farm: $(BUILD)/lib/mmfarm interpose/compile/build.mk | $(MM_COMPILE_TIME)
+$(BUILD)/lib/toolkit/mm-view: $(BUILD)/lib/mmview interpose/compile/build.mk | $(MM_COMPILE_TIME)
 	rm -rf $(@D)
-	$(BUILD)/lib/mmfarm "$$(cd $(BUILD)/lib && pwd -P)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" "$(abspath $(@D))"
+	$(BUILD)/lib/mmview "$$(cd $(BUILD)/lib && pwd -P)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" "$(abspath $(@D))"
 
 # Links: make looks at the time of what they lead to.
-$(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE_TIME) $(BUILD)/lib/toolkit/mm-farm
+$(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE_TIME) $(BUILD)/lib/toolkit/mm-view
 	mkdir -p $(BUILD)/bin $(BUILD)/lib/path
 	ln -sfn ../lib/mmnvcc $(BUILD)/bin/mmnvcc
 	ln -sfn ../mmnvcc $(BUILD)/lib/path/nvcc
 
 install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin include lib/mm/ptx lib/mm/device lib/mm/path lib/mm/include)
-	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmfarm mmdevice mmfatbinary mmunyield) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
+	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmview mmdevice mmfatbinary mmunyield) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h) "$(DESTDIR)$(MMLIBDIR)"
 	install -m 644 include/mm.h "$(DESTDIR)$(MMLIBDIR)/include"
 	ln -sfn ../lib/mm/include/mm.h "$(DESTDIR)$(PREFIX)/include/mm.h"
@@ -71,10 +71,10 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 	ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
 	ln -sfn ../mmnvcc "$(DESTDIR)$(MMLIBDIR)/path/nvcc"
 	rm -rf "$(DESTDIR)$(MMLIBDIR)/toolkit"
-	$(BUILD)/lib/mmfarm "$(MMLIBDIR)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" "$(DESTDIR)$(MMLIBDIR)/toolkit"
+	$(BUILD)/lib/mmview "$(MMLIBDIR)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" "$(DESTDIR)$(MMLIBDIR)/toolkit"
 
 uninstall-compile-time:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc" "$(DESTDIR)$(PREFIX)/include/mm.h"
-	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmfarm mmdevice mmfatbinary mmunyield devicelib.c mmconfig.h mmcicc mmptxas mmlink)
+	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmview mmdevice mmfatbinary mmunyield devicelib.c mmconfig.h mmcicc mmptxas mmlink)
 	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path include)
 	rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null || :

@@ -8,7 +8,7 @@
 /* One line to the user. Returns 1, the exit status that goes with it. */
 int mm_shim_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* FARM/name in path, FARM being the folder of links (see mmfarm) through which we were called: the
+/* VIEW/name in path, VIEW being the folder of links (see mmview) through which we were called: the
  * parent of the folder of the name we were executed by. Returns 0, or an exit status. */
 int mm_shim_path(char *path, size_t bytes, const char *name);
 

@@ -24,7 +24,7 @@ static __thread bool inside; /* a driver that calls exported functions itself wo
 static void in_child(void) {
     mm_contexts_in_child();
     inside = false;
-    mm_known_current = NULL; /* so that the first launch comes to us, and is told */
+    mm_kernel_cache_current = NULL; /* so that the first launch comes to us, and is told */
     mm_grower_forked();
 }
 
@@ -119,8 +119,8 @@ static enum answer answer_of(CUresult code, const char *call, struct mm_driver_e
 static bool is_first_question(const void *owner, CUcontext context) {
     const void *mark = (const char *)owner + 1;
     pthread_mutex_lock(&mm_contexts_lock);
-    const bool is_first = !mm_known_has(mark, context);
-    if (is_first) mm_known_insert(mark, context, owner);
+    const bool is_first = !mm_kernel_cache_has(mark, context);
+    if (is_first) mm_kernel_cache_insert(mark, context, owner);
     pthread_mutex_unlock(&mm_contexts_lock);
     return is_first;
 }
@@ -238,7 +238,7 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
     struct variable v = {0, 0};
 
     pthread_mutex_lock(&mm_contexts_lock);
-    bool known = mm_known_has(kernel, context);
+    bool known = mm_kernel_cache_has(kernel, context);
     struct mm_handle handle = mm_handle_find(kernel);
     pthread_mutex_unlock(&mm_contexts_lock);
     if (known) return;
@@ -260,7 +260,7 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
         answer = ANSWER_NO;
     }
     if (answer == ANSWER_YES && !try_publish(d, context, &v, &error)) answer = ANSWER_FAILED;
-    if (answer != ANSWER_FAILED) mm_known_insert(kernel, context, (const void *)handle.owner);
+    if (answer != ANSWER_FAILED) mm_kernel_cache_insert(kernel, context, (const void *)handle.owner);
     pthread_mutex_unlock(&mm_contexts_lock);
     if (answer == ANSWER_FAILED) mm_attach_failed(d, error.call, error.code);
 }
@@ -353,7 +353,7 @@ struct mm_handle mm_attach_find(const void *handle) {
 
 void mm_attach_forget_owner(const void *owner) {
     pthread_mutex_lock(&mm_contexts_lock);
-    mm_known_forget_owner(owner);
+    mm_kernel_cache_forget_owner(owner);
     mm_handle_forget_owner(owner);
     pthread_mutex_unlock(&mm_contexts_lock);
 }
@@ -389,7 +389,7 @@ void mm_attach_green_ends(CUcontext handle) {
     if (mm_forked) return;
     pthread_mutex_lock(&mm_contexts_lock);
     struct context *c = mm_context_listed(handle);
-    mm_known_forget_context(handle);
+    mm_kernel_cache_forget_context(handle);
     mm_handle_forget_context(handle);
     if (c && c->home) mm_context_remove(c);
     pthread_mutex_unlock(&mm_contexts_lock);
@@ -416,7 +416,7 @@ CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device) {
     int active = 0;
     CUcontext primary = NULL;
     pthread_mutex_lock(&mm_contexts_lock);
-    bool any = mm_contexts != NULL || mm_known_current != NULL;
+    bool any = mm_contexts != NULL || mm_kernel_cache_current != NULL;
     pthread_mutex_unlock(&mm_contexts_lock);
     if (!d || !any || mm_forked) return NULL;
     if (d->cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active) return NULL;
@@ -503,7 +503,7 @@ bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context) {
     return done;
 }
 
-void mm_attach_tell(void) {
+void mm_attach_report(void) {
     if (!__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || inside) return;
     if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* a heap's own thread will */
     for (struct context *c = mm_contexts; c; c = c->next)

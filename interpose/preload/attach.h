@@ -7,7 +7,7 @@
 
 #include "include/mm.h"
 #include "interpose/preload/handles.h"
-#include "interpose/preload/known.h"
+#include "interpose/preload/kernel_cache.h"
 #include "runtime/host/driver.h"
 #include "runtime/host/grower.h"
 
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void mm_attach_before_launch(const 
             }
         }
     }
-    if (context && kernel && !mm_known_has(kernel, context)) mm_attach_first_launch(d, kernel, context);
+    if (context && kernel && !mm_kernel_cache_has(kernel, context)) mm_attach_first_launch(d, kernel, context);
 }
 
 /* Checked runs, and pictures after each launch, look at every launch into a context with a heap. */
@@ -91,7 +91,7 @@ enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *wo
 bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context);
 
 /* Kernels may have ended: what they told of misuse is printed. */
-void mm_attach_tell(void);
+void mm_attach_report(void);
 
 /* The program has synchronised a context (NULL: the current one): its heap does what would have to wait for kernels. */
 void mm_attach_idle(const struct mm_driver *d, CUcontext context);

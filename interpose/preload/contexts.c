@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "interpose/preload/handles.h"
-#include "interpose/preload/known.h"
+#include "interpose/preload/kernel_cache.h"
 
 pthread_mutex_t mm_contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 struct context *mm_contexts;
@@ -82,9 +82,9 @@ void mm_context_remove(struct context *c) {
 }
 
 void mm_context_forget_known(CUcontext handle) {
-    mm_known_forget_context(handle);
+    mm_kernel_cache_forget_context(handle);
     for (struct context *c = mm_contexts; c; c = c->next)
-        if (c->home == handle) mm_known_forget_context(c->handle);
+        if (c->home == handle) mm_kernel_cache_forget_context(c->handle);
 }
 
 void mm_contexts_in_child(void) {

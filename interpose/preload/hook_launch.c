@@ -172,7 +172,7 @@ HOOK(cuGraphInstantiateWithFlags)(CUgraphExec *exec, CUgraph graph, unsigned lon
 /* ---- synchronisation ------------------------------------------------------------------------------ */
 
 static CUresult synchronised(CUresult r) {
-    mm_attach_tell();
+    mm_attach_report();
     return r;
 }
 static CUresult idle(CUresult r, CUcontext context) {

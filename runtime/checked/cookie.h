@@ -58,9 +58,9 @@ MM_FN_RARE uint64_t mm_cookie_start(const struct mm_heap_ref *ref, uint64_t p) {
 }
 
 /* What free has left of p: the start of its allocation, or 0. */
-MM_FN_RARE uint64_t mm_cookie_start_of_left(const struct mm_heap_ref *ref, uint64_t left) {
-    if (mm_left_kind(left) != MM_LEFT_ODD || (mm_left_misuse(left) != 0 && mm_left_misuse(left) != MM_MISUSE_INTERIOR)) return 0;
-    return mm_cookie_start(ref, ref->user_base + mm_left_offset(left));
+MM_FN_RARE uint64_t mm_cookie_start_of_deferred(const struct mm_heap_ref *ref, uint64_t left) {
+    if (mm_deferred_kind(left) != MM_DEFERRED_ODD || (mm_deferred_misuse(left) != 0 && mm_deferred_misuse(left) != MM_MISUSE_INTERIOR)) return 0;
+    return mm_cookie_start(ref, ref->user_base + mm_deferred_offset(left));
 }
 
 /* The same of what may be the beginning of an allocation: memory in front of that may hold an old seal. */
@@ -79,11 +79,11 @@ MM_FN_RARE uint64_t mm_cookie_usable_size(const struct mm_heap_ref *ref, const v
 /* The rest of a free (mm_heap_free_other, mm_closed_free), of what either malloc gave. */
 MM_FN void mm_cookie_free_other(const struct mm_heap_ref *ref, uint64_t left) {
     if (ref->open_bytes) {
-        const uint64_t start = mm_cookie_start_of_left(ref, left);
+        const uint64_t start = mm_cookie_start_of_deferred(ref, left);
         if (start) left = mm_heap_release(ref, (void *)start);
         if (left) mm_heap_free_other(ref, left);
     } else {
-        const uint64_t p = mm_left_address(left), start = mm_cookie_start_of_any(ref, p);
+        const uint64_t p = mm_deferred_address(left), start = mm_cookie_start_of_any(ref, p);
         mm_closed_free(ref, (void *)(start ? start : p));
     }
 }

@@ -41,7 +41,7 @@ MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) 
 }
 
 /* Tells of g what the tag says now; if that is not of something freed, it is another allocation's, or lost, and nothing is told of it. */
-MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g, enum mm_misuse kind) {
+MM_FN_RARE void mm_guard_report(const struct mm_heap_ref *ref, struct mm_guarded g, enum mm_misuse kind) {
     const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
     struct mm_misused what = {kind, g.p, mm_guard_room(g), 0, 0, 0};
     if (said.state == MM_GUARD_FREED) {
@@ -49,7 +49,7 @@ MM_FN_RARE void mm_guard_tell(const struct mm_heap_ref *ref, struct mm_guarded g
         what.freed_by = kind == MM_MISUSE_OVERRUN ? 0 : mm_guard_freed_by(said.seal) + 1u;
     }
     mm_misuse_count(ref, kind, 1);
-    mm_misuse_tell(ref, what);
+    mm_misuse_report(ref, what);
 }
 
 /* A slice of class c, which is small, at p. A heap begins at a multiple of a segment's bytes. */
@@ -58,17 +58,17 @@ MM_FN struct mm_guarded mm_guard_of_class(const struct mm_heap_ref *ref, uint64_
     return mm_guard_small(p, (char *)p, mm_class_bytes(c), (char *)(p - in + block_bytes), mm_class_number(ref->classes[c], (uint32_t)in));
 }
 /* A slice, as free has it between its parts. */
-MM_FN struct mm_guarded mm_guard_of_left(const struct mm_heap_ref *ref, uint64_t left) {
-    const uint32_t number = mm_left_word(left), page = number >> (uint32_t)ref->word_shift;
-    const uint32_t i = (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_left_bit(left);
+MM_FN struct mm_guarded mm_guard_of_deferred(const struct mm_heap_ref *ref, uint64_t left) {
+    const uint32_t number = mm_deferred_word(left), page = number >> (uint32_t)ref->word_shift;
+    const uint32_t i = (number - (page << (uint32_t)ref->word_shift)) << MM_WORD_SHIFT | mm_deferred_bit(left);
     const uint64_t block = mm_page_address(ref, page);
-    return mm_guard_slice(ref->classes[mm_left_class(left)], block, (char *)block, i);
+    return mm_guard_slice(ref->classes[mm_deferred_class(left)], block, (char *)block, i);
 }
 
 /* ---- free ------------------------------------------------------------------------------------------- */
 
-/* What was found of a slice on its way: in bits of MM_LEFT_SLICE that are not used, above the class. */
-#define MM_GUARD_FLAGS_SHIFT (MM_LEFT_CLASS_SHIFT + 6)
+/* What was found of a slice on its way: in bits of MM_DEFERRED_SLICE that are not used, above the class. */
+#define MM_GUARD_FLAGS_SHIFT (MM_DEFERRED_CLASS_SHIFT + 6)
 #define MM_GUARD_IS_TWICE (1ull << MM_GUARD_FLAGS_SHIFT)
 #define MM_GUARD_IS_LOST (2ull << MM_GUARD_FLAGS_SHIFT)
 #define MM_GUARD_IS_OVERRUN (4ull << MM_GUARD_FLAGS_SHIFT)
@@ -76,8 +76,8 @@ MM_FN struct mm_guarded mm_guard_of_left(const struct mm_heap_ref *ref, uint64_t
 #define MM_GUARD_FLAGS (15ull << MM_GUARD_FLAGS_SHIFT)
 
 /* Tells it. Returns the slice, and nothing else. */
-MM_FN_RARE uint64_t mm_guard_tell_slice(const struct mm_heap_ref *ref, uint64_t left, enum mm_misuse kind) {
-    mm_guard_tell(ref, mm_guard_of_left(ref, left), kind);
+MM_FN_RARE uint64_t mm_guard_report_slice(const struct mm_heap_ref *ref, uint64_t left, enum mm_misuse kind) {
+    mm_guard_report(ref, mm_guard_of_deferred(ref, left), kind);
     return left & ~MM_GUARD_FLAGS;
 }
 
@@ -92,7 +92,7 @@ MM_FN void mm_guard_mark(const struct mm_heap_ref *ref, uint64_t left) {
 MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
 /* Whether it is a slice that goes into quarantine. */
 MM_FN int mm_guard_is_kept(uint64_t left) {
-    return mm_left_kind(left) == MM_LEFT_SLICE && mm_left_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES);
+    return mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES);
 }
 /* An allocation that does not. */
 MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) {
@@ -105,20 +105,20 @@ MM_FN int mm_guard_is_lost(const struct mm_heap_ref *ref, struct mm_guarded g, u
 }
 /* If not: a large slice, a span, a run, or none of this heap. The end of free. */
 MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
-    const int is_odd = mm_left_kind(left) == MM_LEFT_ODD && mm_left_misuse(left) == 0;
+    const int is_odd = mm_deferred_kind(left) == MM_DEFERRED_ODD && mm_deferred_misuse(left) == 0;
     uint64_t p = 0, granted = 0;
-    if (mm_left_kind(left) == MM_LEFT_SLICE) p = mm_left_slice_address(ref, left), granted = ref->classes[mm_left_class(left)].bytes;
-    if (is_odd) p = ref->user_base + mm_left_offset(left), granted = mm_heap_odd_bytes(ref, mm_left_offset(left)); /* it may be slices by now: 0 */
+    if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) p = mm_deferred_slice_address(ref, left), granted = ref->classes[mm_deferred_class(left)].bytes;
+    if (is_odd) p = ref->user_base + mm_deferred_offset(left), granted = mm_heap_odd_bytes(ref, mm_deferred_offset(left)); /* it may be slices by now: 0 */
     if (granted != 0) {
         const struct mm_guarded g = mm_guard_run(p, (char *)p, granted);
         const uint32_t era = mm_guard_era(ref, g);
         struct mm_guard_said said = mm_guard_end(g, era);
         if (said.state == MM_GUARD_LOST && !mm_guard_is_lost(ref, g, era)) said.state = MM_GUARD_FREED;
         if (said.state == MM_GUARD_FREED) {
-            mm_guard_tell(ref, g, MM_MISUSE_DOUBLE_FREE);
+            mm_guard_report(ref, g, MM_MISUSE_DOUBLE_FREE);
             return;
         }
-        if (said.state == MM_GUARD_LOST || mm_guard_is_overrun(g, mm_guard_asked(said.made))) mm_guard_tell(ref, g, MM_MISUSE_OVERRUN);
+        if (said.state == MM_GUARD_LOST || mm_guard_is_overrun(g, mm_guard_asked(said.made))) mm_guard_report(ref, g, MM_MISUSE_OVERRUN);
         if (said.state == MM_GUARD_LIVE) mm_guard_poison(g);
     }
     mm_guard_mark(ref, left);
@@ -129,25 +129,25 @@ struct mm_guard_sealed {
     uint64_t left, made;
 };
 MM_FN_LEAF struct mm_guard_sealed mm_guard_end_slice(const struct mm_heap_ref *ref, uint64_t left) {
-    const struct mm_guard_said said = mm_guard_end(mm_guard_of_left(ref, left), 0);
+    const struct mm_guard_said said = mm_guard_end(mm_guard_of_deferred(ref, left), 0);
     if (said.state != MM_GUARD_LIVE) left |= said.state == MM_GUARD_FREED ? MM_GUARD_IS_TWICE : MM_GUARD_IS_LOST;
     const struct mm_guard_sealed sealed = {left, said.made};
     return sealed;
 }
 /* If that was wrong: tells it. The end of free. */
 MM_FN_RARE void mm_guard_free_wrong(const struct mm_heap_ref *ref, uint64_t left) {
-    if (left & MM_GUARD_IS_LOST && mm_guard_is_lost(ref, mm_guard_of_left(ref, left), 0)) mm_guard_mark(ref, mm_guard_tell_slice(ref, left, MM_MISUSE_OVERRUN));
-    else mm_guard_tell_slice(ref, left, MM_MISUSE_DOUBLE_FREE);
+    if (left & MM_GUARD_IS_LOST && mm_guard_is_lost(ref, mm_guard_of_deferred(ref, left), 0)) mm_guard_mark(ref, mm_guard_report_slice(ref, left, MM_MISUSE_OVERRUN));
+    else mm_guard_report_slice(ref, left, MM_MISUSE_DOUBLE_FREE);
 }
 
 /* Third: looks at the zone. Returns the slice, with what is told then. */
 MM_FN_LEAF uint64_t mm_guard_zone_slice(const struct mm_heap_ref *ref, struct mm_guard_sealed sealed) {
-    const int is_overrun = mm_guard_is_overrun(mm_guard_of_left(ref, sealed.left), mm_guard_asked(sealed.made));
+    const int is_overrun = mm_guard_is_overrun(mm_guard_of_deferred(ref, sealed.left), mm_guard_asked(sealed.made));
     return is_overrun ? sealed.left | MM_GUARD_IS_OVERRUN : sealed.left;
 }
 /* Fourth: poison. */
 MM_FN_LEAF uint64_t mm_guard_poison_slice(const struct mm_heap_ref *ref, uint64_t left) {
-    mm_guard_poison(mm_guard_of_left(ref, left));
+    mm_guard_poison(mm_guard_of_deferred(ref, left));
     return left;
 }
 
@@ -164,11 +164,11 @@ MM_FN_LEAF uint64_t mm_guard_keep(const struct mm_heap_ref *ref, uint64_t left) 
 
 /* Sixth: looks at what comes out. Returns it, with what is told then. */
 MM_FN_LEAF uint64_t mm_guard_leave(const struct mm_heap_ref *ref, uint64_t left) {
-    return left != 0 && mm_guard_is_unpoisoned(mm_guard_of_left(ref, left)) ? left | MM_GUARD_IS_WRITTEN : left;
+    return left != 0 && mm_guard_is_unpoisoned(mm_guard_of_deferred(ref, left)) ? left | MM_GUARD_IS_WRITTEN : left;
 }
 /* Then tells it. The end of free. */
 MM_FN_RARE void mm_guard_leave_wrong(const struct mm_heap_ref *ref, uint64_t left) {
-    mm_guard_mark(ref, mm_guard_tell_slice(ref, left, MM_MISUSE_AFTER_FREE));
+    mm_guard_mark(ref, mm_guard_report_slice(ref, left, MM_MISUSE_AFTER_FREE));
 }
 MM_FN void mm_guard_let_go(const struct mm_heap_ref *ref, uint64_t left) {
     left = mm_guard_leave(ref, left);
@@ -178,7 +178,7 @@ MM_FN void mm_guard_let_go(const struct mm_heap_ref *ref, uint64_t left) {
 
 /* If the zone was written to. The end of free. */
 MM_FN_RARE void mm_guard_free_overrun(const struct mm_heap_ref *ref, uint64_t left) {
-    left = mm_guard_tell_slice(ref, left, MM_MISUSE_OVERRUN);
+    left = mm_guard_report_slice(ref, left, MM_MISUSE_OVERRUN);
     mm_guard_let_go(ref, mm_guard_keep(ref, mm_guard_poison_slice(ref, left)));
 }
 
@@ -222,7 +222,7 @@ MM_FN_RARE void *mm_guard_malloc_memory(const struct mm_heap_ref *ref, uint64_t 
         if (tries != 0) is_more = mm_guard_empty(ref);
         p = mm_heap_aligned_malloc(ref, more, align);
     }
-    if (p == NULL) mm_null_tell(ref, bytes);
+    if (p == NULL) mm_null_report(ref, bytes);
     return p;
 }
 
@@ -249,7 +249,7 @@ MM_FN_RARE void *mm_guard_begin_any(const struct mm_heap_ref *ref, void *p, uint
     }
     const struct mm_guarded g = mm_guard_large(ref, (uint64_t)p);
     const uint32_t era = mm_guard_era(ref, g);
-    if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_tell(ref, g, MM_MISUSE_AFTER_FREE);
+    if (mm_guard_ask(g, era).state == MM_GUARD_FREED && mm_guard_is_unpoisoned(g)) mm_guard_report(ref, g, MM_MISUSE_AFTER_FREE);
     mm_guard_begin(ref, g, era, bytes);
     return p;
 }
@@ -291,7 +291,7 @@ MM_FN_RARE uint64_t mm_guard_usable_size(const struct mm_heap_ref *ref, const vo
     const uint64_t left = mm_guard_locate(ref, (void *)p);
     const uint64_t granted = mm_heap_usable_size(ref, p);
     if (granted == 0) return 0;
-    const struct mm_guarded g = mm_left_kind(left) == MM_LEFT_SLICE ? mm_guard_of_left(ref, left) : mm_guard_run((uint64_t)p, (char *)p, granted);
+    const struct mm_guarded g = mm_deferred_kind(left) == MM_DEFERRED_SLICE ? mm_guard_of_deferred(ref, left) : mm_guard_run((uint64_t)p, (char *)p, granted);
     const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
     if (said.state == MM_GUARD_LOST) return mm_guard_room(g);
     return said.state == MM_GUARD_LIVE ? mm_guard_asked(said.made) : 0;

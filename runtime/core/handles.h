@@ -86,46 +86,46 @@ MM_FN uint32_t mm_token_ticket(uint64_t token) { return (uint32_t)(token >> MM_T
 MM_FN uint64_t mm_token_large(uint64_t bytes) { return MM_TOKEN_LARGE | (bytes < ~MM_TOKEN_LARGE ? bytes : ~MM_TOKEN_LARGE); }
 
 /* What a part of free leaves for the next: 0, nothing; or a kind and
- *   MM_LEFT_SLICE    a slice: class | number of its word | bit
- *   MM_LEFT_TWICE    the same, of the first slice of that word that was free already | how many were, - 1 | whether they were freed as one
- *   MM_LEFT_ODD      what is no slice: what is wrong, if that is known | its byte offset in the heap
- *   MM_LEFT_FOREIGN  what is not in the heap, or the heap is not open, or there is none: the address, see mm_left_foreign */
-#define MM_LEFT_KIND_SHIFT 61
-#define MM_LEFT_SLICE (1ull << MM_LEFT_KIND_SHIFT)
-#define MM_LEFT_TWICE (2ull << MM_LEFT_KIND_SHIFT)
-#define MM_LEFT_ODD (3ull << MM_LEFT_KIND_SHIFT)
-#define MM_LEFT_FOREIGN (4ull << MM_LEFT_KIND_SHIFT)
-#define MM_LEFT_MISUSE_SHIFT 48
-#define MM_LEFT_CLASS_SHIFT 40
-#define MM_LEFT_TIMES_SHIFT 46
-#define MM_LEFT_AS_ONE (1ull << 51)
-MM_FN uint64_t mm_left_kind(uint64_t left) { return left >> MM_LEFT_KIND_SHIFT << MM_LEFT_KIND_SHIFT; }
-MM_FN uint64_t mm_left_slice(uint32_t c, uint32_t word, uint32_t bit) {
-    return MM_LEFT_SLICE | (uint64_t)c << MM_LEFT_CLASS_SHIFT | (uint64_t)word << MM_WORD_SHIFT | bit;
+ *   MM_DEFERRED_SLICE    a slice: class | number of its word | bit
+ *   MM_DEFERRED_TWICE    the same, of the first slice of that word that was free already | how many were, - 1 | whether they were freed as one
+ *   MM_DEFERRED_ODD      what is no slice: what is wrong, if that is known | its byte offset in the heap
+ *   MM_DEFERRED_FOREIGN  what is not in the heap, or the heap is not open, or there is none: the address, see mm_deferred_foreign */
+#define MM_DEFERRED_KIND_SHIFT 61
+#define MM_DEFERRED_SLICE (1ull << MM_DEFERRED_KIND_SHIFT)
+#define MM_DEFERRED_TWICE (2ull << MM_DEFERRED_KIND_SHIFT)
+#define MM_DEFERRED_ODD (3ull << MM_DEFERRED_KIND_SHIFT)
+#define MM_DEFERRED_FOREIGN (4ull << MM_DEFERRED_KIND_SHIFT)
+#define MM_DEFERRED_MISUSE_SHIFT 48
+#define MM_DEFERRED_CLASS_SHIFT 40
+#define MM_DEFERRED_TIMES_SHIFT 46
+#define MM_DEFERRED_AS_ONE (1ull << 51)
+MM_FN uint64_t mm_deferred_kind(uint64_t left) { return left >> MM_DEFERRED_KIND_SHIFT << MM_DEFERRED_KIND_SHIFT; }
+MM_FN uint64_t mm_deferred_slice(uint32_t c, uint32_t word, uint32_t bit) {
+    return MM_DEFERRED_SLICE | (uint64_t)c << MM_DEFERRED_CLASS_SHIFT | (uint64_t)word << MM_WORD_SHIFT | bit;
 }
-MM_FN uint32_t mm_left_class(uint64_t left) { return (uint32_t)(left >> MM_LEFT_CLASS_SHIFT) & 63; }
-MM_FN uint32_t mm_left_word(uint64_t left) { return (uint32_t)(left >> MM_WORD_SHIFT); }
-MM_FN uint32_t mm_left_bit(uint64_t left) { return (uint32_t)left & ((1u << MM_WORD_SHIFT) - 1); }
+MM_FN uint32_t mm_deferred_class(uint64_t left) { return (uint32_t)(left >> MM_DEFERRED_CLASS_SHIFT) & 63; }
+MM_FN uint32_t mm_deferred_word(uint64_t left) { return (uint32_t)(left >> MM_WORD_SHIFT); }
+MM_FN uint32_t mm_deferred_bit(uint64_t left) { return (uint32_t)left & ((1u << MM_WORD_SHIFT) - 1); }
 /* Of the slices of a word that were freed as one, `freed`, those of `twice` were free. */
-MM_FN uint64_t mm_left_twice(uint64_t left, uint32_t freed, uint32_t twice) {
-    const uint64_t first = mm_left_slice(mm_left_class(left), mm_left_word(left), mm_ctz(twice)) ^ MM_LEFT_SLICE ^ MM_LEFT_TWICE;
-    return first | (uint64_t)(mm_popcount(twice) - 1) << MM_LEFT_TIMES_SHIFT | (freed & (freed - 1) ? MM_LEFT_AS_ONE : 0);
+MM_FN uint64_t mm_deferred_twice(uint64_t left, uint32_t freed, uint32_t twice) {
+    const uint64_t first = mm_deferred_slice(mm_deferred_class(left), mm_deferred_word(left), mm_ctz(twice)) ^ MM_DEFERRED_SLICE ^ MM_DEFERRED_TWICE;
+    return first | (uint64_t)(mm_popcount(twice) - 1) << MM_DEFERRED_TIMES_SHIFT | (freed & (freed - 1) ? MM_DEFERRED_AS_ONE : 0);
 }
-MM_FN uint32_t mm_left_times(uint64_t left) { return ((uint32_t)(left >> MM_LEFT_TIMES_SHIFT) & 31) + 1; }
-MM_FN uint64_t mm_left_odd(uint32_t misuse, uint64_t off) { return MM_LEFT_ODD | (uint64_t)misuse << MM_LEFT_MISUSE_SHIFT | off; }
-MM_FN uint32_t mm_left_misuse(uint64_t left) { return (uint32_t)(left >> MM_LEFT_MISUSE_SHIFT) & 7; }
-MM_FN uint64_t mm_left_offset(uint64_t left) { return left & ((1ull << MM_LEFT_MISUSE_SHIFT) - 1); }
-/* An address in 63 bits. The highest bit goes to the place of bit MM_LEFT_SIGN, which is taken to be as the one above; where the two
+MM_FN uint32_t mm_deferred_times(uint64_t left) { return ((uint32_t)(left >> MM_DEFERRED_TIMES_SHIFT) & 31) + 1; }
+MM_FN uint64_t mm_deferred_odd(uint32_t misuse, uint64_t off) { return MM_DEFERRED_ODD | (uint64_t)misuse << MM_DEFERRED_MISUSE_SHIFT | off; }
+MM_FN uint32_t mm_deferred_misuse(uint64_t left) { return (uint32_t)(left >> MM_DEFERRED_MISUSE_SHIFT) & 7; }
+MM_FN uint64_t mm_deferred_offset(uint64_t left) { return left & ((1ull << MM_DEFERRED_MISUSE_SHIFT) - 1); }
+/* An address in 63 bits. The highest bit goes to the place of bit MM_DEFERRED_SIGN, which is taken to be as the one above; where the two
  * differ, both become 1. So a pointer that differs from a good one in high bits only is never read back as the good one: no device's
  * addresses have these bits. */
-#define MM_LEFT_SIGN 57
-#define MM_LEFT_SIGN_BIT (1ull << MM_LEFT_SIGN)
-MM_FN uint64_t mm_left_foreign(uint64_t p) {
-    p |= ((p >> 1 ^ p) & MM_LEFT_SIGN_BIT) << 1;
-    return MM_LEFT_FOREIGN | (p & ~MM_LEFT_SIGN_BIT) | (p >> 63) << MM_LEFT_SIGN;
+#define MM_DEFERRED_SIGN 57
+#define MM_DEFERRED_SIGN_BIT (1ull << MM_DEFERRED_SIGN)
+MM_FN uint64_t mm_deferred_foreign(uint64_t p) {
+    p |= ((p >> 1 ^ p) & MM_DEFERRED_SIGN_BIT) << 1;
+    return MM_DEFERRED_FOREIGN | (p & ~MM_DEFERRED_SIGN_BIT) | (p >> 63) << MM_DEFERRED_SIGN;
 }
-MM_FN uint64_t mm_left_address(uint64_t left) {
-    return (left & ~(MM_LEFT_FOREIGN | MM_LEFT_SIGN_BIT)) | (left >> 1 & MM_LEFT_SIGN_BIT) | left >> MM_LEFT_SIGN << 63;
+MM_FN uint64_t mm_deferred_address(uint64_t left) {
+    return (left & ~(MM_DEFERRED_FOREIGN | MM_DEFERRED_SIGN_BIT)) | (left >> 1 & MM_DEFERRED_SIGN_BIT) | left >> MM_DEFERRED_SIGN << 63;
 }
 
 #endif

@@ -25,7 +25,7 @@ struct mm_misused {
 };
 
 /* Tells it, if it is among the first, and stops the kernel if that is wanted. It has been counted. */
-MM_FN_RARE void mm_misuse_tell(const struct mm_heap_ref *ref, struct mm_misused what) {
+MM_FN_RARE void mm_misuse_report(const struct mm_heap_ref *ref, struct mm_misused what) {
     if (ref->on_misuse == MM_ON_MISUSE_IGNORE) return;
     const uint64_t n = ref->mailbox != 0 ? mm_add_relaxed_u64(&mm_heap_of(ref)->reports, 1) : MM_REPORTS;
     if (n < MM_REPORTS) {
@@ -33,14 +33,14 @@ MM_FN_RARE void mm_misuse_tell(const struct mm_heap_ref *ref, struct mm_misused 
         r->address = what.address, r->bytes = what.bytes;
         r->kind = (uint32_t)what.kind, r->is_of_warp = what.is_of_warp;
         r->made_by = what.made_by, r->freed_by = what.freed_by, r->grid = mm_grid() + 1;
-        mm_who(r->thread, r->block);
+        mm_thread_id(r->thread, r->block);
         mm_store_release_system_u64(&r->number, n + 1);
     }
     if (ref->on_misuse == MM_ON_MISUSE_TRAP) mm_trap();
 }
 
 /* Counts a request that got NULL. */
-MM_FN_RARE void mm_null_tell(const struct mm_heap_ref *ref, uint64_t bytes) {
+MM_FN_RARE void mm_null_report(const struct mm_heap_ref *ref, uint64_t bytes) {
     struct mm_heap *h = mm_heap_of(ref);
     if (mm_add_relaxed_u64(&h->null_count, 1) != 0) return;
     mm_store_relaxed_u64(&h->null_first_grid, mm_grid() + 1);
@@ -50,7 +50,7 @@ MM_FN_RARE void mm_null_tell(const struct mm_heap_ref *ref, uint64_t bytes) {
 
 /* Counts a request that could not be served; in a checked run it may be yet (guarded.h). */
 MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (ref->guard == 0) mm_null_tell(ref, bytes);
+    if (ref->guard == 0) mm_null_report(ref, bytes);
 }
 
 #endif

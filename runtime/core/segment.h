@@ -92,7 +92,7 @@ MM_FN_RARE uint32_t mm_pages_rooms(uint64_t pages) {
     return rooms;
 }
 /* The first page of each place in `pages` where such a group is free; they may overlap. */
-MM_FN uint64_t mm_cut_places(struct mm_cut cut, uint64_t pages) {
+MM_FN uint64_t mm_cut_starts(struct mm_cut cut, uint64_t pages) {
     MM_ROLLED
     for (uint32_t have = 1, more; have < cut.pages; have += more) {
         more = have < cut.pages - have ? have : cut.pages - have;
@@ -102,7 +102,7 @@ MM_FN uint64_t mm_cut_places(struct mm_cut cut, uint64_t pages) {
 }
 /* The first page of each of up to `want` groups of `pages`, from the first one on. */
 MM_FN uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
-    uint64_t places = mm_cut_places(cut, pages), groups = 0;
+    uint64_t places = mm_cut_starts(cut, pages), groups = 0;
     if (cut.pages == 1u << cut.align) return mm_bits_first(places, want);
     MM_ROLLED
     for (; places != 0 && want != 0; want--) {
@@ -171,7 +171,7 @@ MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t wan
 /* Of segment s, which may have room, up to `want` groups: the first page of each; 0: it had none (*is_full), or others took them. from: 0, or any
  * number, by which those who met others part ways. Acquires. */
 MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm_cut cut, uint32_t want, uint32_t from, int *is_full) {
-    const uint64_t seen = mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), places = mm_cut_places(cut, seen);
+    const uint64_t seen = mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), places = mm_cut_starts(cut, seen);
     if (places == 0) {
         mm_room_unlist(ref, s);
         *is_full = 1;

@@ -3,16 +3,16 @@
  *
  *   Some pages anywhere in the heap are looked at for blocks that are free but for their class (mm_slices_retire_some), so that a class gives
  *   its peak to others before the heap grows. The host is asked for more. All blocks that are free are retired, by one at a time for all
- *   who want it (turn.h). What is found is searched for anew; MM_NULL_TRIES times, with pauses between, it may be nothing.
+ *   who want it (single_flight.h). What is found is searched for anew; MM_NULL_TRIES times, with pauses between, it may be nothing.
  */
 #ifndef MM_CORE_SHORTAGE_H
 #define MM_CORE_SHORTAGE_H
 
 #include "runtime/core/grow.h"
-#include "runtime/core/turn.h"
+#include "runtime/core/single_flight.h"
 
 /* What an allocator of slices does for it (gallatin/retire.h). All lanes of `here` call. Some: how many pages they got back. All: whether
- * anybody got any; it says so to others as soon as that is so (mm_round_some). */
+ * anybody got any; it says so to others as soon as that is so (mm_flight_found_some). */
 MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here);
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here);
 
@@ -25,37 +25,37 @@ enum mm_short {
 /* How far a lane is with that. All 0: it has not begun. */
 struct mm_shortage {
     struct mm_growth growth;
-    uint64_t due;
+    uint64_t awaited;
     uint32_t polls, searches, pause;
     int has_looked;
-    enum mm_turn turn; /* how its turn has ended, if it had one (mm_shortage_help) */
+    enum mm_flight flight; /* how its flight has ended, if it had one (mm_shortage_help) */
 };
 
 /* The caller found nothing when `before` segments were mapped (mm_grow_mapped), and wants so many segments (wanted: grow.h). */
 MM_FN_RARE enum mm_short mm_shortage_step(const struct mm_heap_ref *ref, uint32_t wanted, uint64_t before, struct mm_shortage *s) {
     uint64_t *word = (uint64_t *)ref->giving_up;
-    enum mm_turn turn = s->turn;
-    s->turn = MM_TURN_NONE;
+    enum mm_flight flight = s->flight;
+    s->flight = MM_FLIGHT_NONE;
     if (s->pause != 0) return --s->pause == 0 ? MM_SHORT_SEARCH : MM_SHORT_WAIT;
     if (!s->has_looked) {
         s->has_looked = 1;
         return MM_SHORT_SOME;
     }
-    if (turn == MM_TURN_NONE) {
+    if (flight == MM_FLIGHT_NONE) {
         if (!mm_growth_is_due(&s->growth)) return MM_SHORT_WAIT_HOST;
-        const enum mm_grown grown = s->due == 0 ? mm_grow_poll(ref, wanted, before, &s->growth) : MM_GROWN_NO;
+        const enum mm_grown grown = s->awaited == 0 ? mm_grow_poll(ref, wanted, before, &s->growth) : MM_GROWN_NO;
         if (grown == MM_GROWN_WAIT) return MM_SHORT_WAIT_HOST;
         if (grown == MM_GROWN_MORE) {
             s->has_looked = 0;
             return MM_SHORT_SEARCH;
         }
-        turn = s->polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(word, &s->due) : MM_TURN_NOTHING;
+        flight = s->polls++ < MM_WAIT_ITERATIONS ? mm_flight_begin(word, &s->awaited) : MM_FLIGHT_NOTHING;
     }
-    if (turn == MM_TURN_MINE) return MM_SHORT_ALL;
-    if (turn == MM_TURN_WAIT) return MM_SHORT_WAIT;
-    if (turn == MM_TURN_FOUND) return MM_SHORT_SEARCH;
-    if (turn == MM_TURN_NOTHING && ++s->searches >= MM_NULL_TRIES) return MM_SHORT_NONE;
-    s->pause = mm_wait_steps(turn == MM_TURN_NOTHING ? 1u << (4 + 2 * s->searches) : MM_SHORT_PAUSE);
+    if (flight == MM_FLIGHT_MINE) return MM_SHORT_ALL;
+    if (flight == MM_FLIGHT_WAIT) return MM_SHORT_WAIT;
+    if (flight == MM_FLIGHT_FOUND) return MM_SHORT_SEARCH;
+    if (flight == MM_FLIGHT_NOTHING && ++s->searches >= MM_NULL_TRIES) return MM_SHORT_NONE;
+    s->pause = mm_wait_steps(flight == MM_FLIGHT_NOTHING ? 1u << (4 + 2 * s->searches) : MM_SHORT_PAUSE);
     return MM_SHORT_WAIT;
 }
 
@@ -65,7 +65,7 @@ MM_FN_RARE uint32_t mm_shortage_help(const struct mm_heap_ref *ref, uint32_t her
     const uint32_t got = mm_warp_ballot(here, is == MM_SHORT_SOME) != 0 ? mm_slices_retire_some(ref, here) : 0;
     if (mm_warp_ballot(here, is == MM_SHORT_ALL) == 0) return got;
     const int any = mm_slices_retire_all(ref, here);
-    if (is == MM_SHORT_ALL) s->turn = mm_round_end((uint64_t *)ref->giving_up, any);
+    if (is == MM_SHORT_ALL) s->flight = mm_flight_end((uint64_t *)ref->giving_up, any);
     return got;
 }
 
@@ -83,7 +83,7 @@ MM_FN void mm_shortage_wait(const struct mm_heap_ref *ref, int is_for_host, stru
 
 /* The search has to be given up, and may be begun again. */
 MM_FN void mm_shortage_end(struct mm_shortage *s) {
-    const struct mm_shortage begun = {{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE};
+    const struct mm_shortage begun = {{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE};
     *s = begun;
 }
 

@@ -87,7 +87,7 @@ MM_FN_RARE void mm_check_pages(struct mm_check *k, const struct mm_heap_ref *ref
     const uint64_t free = mm_segment_at(ref, s)->pages;
     if (free == ~0ull) mm_check_fault(k, MM_FAULT_LOST_SEGMENT, s, 0, 0);
     for (uint32_t r = 0; r < MM_ROOMS; r++)
-        if (mm_cut_places(mm_room_cut(r), free) != 0 && !mm_check_in_tree(mm_segment_room_tree(ref, r), s)) mm_check_fault(k, MM_FAULT_ROOM_UNLISTED, s, r, 0);
+        if (mm_cut_starts(mm_room_cut(r), free) != 0 && !mm_check_in_tree(mm_segment_room_tree(ref, r), s)) mm_check_fault(k, MM_FAULT_ROOM_UNLISTED, s, r, 0);
     for (uint32_t i = 0, n; i < MM_SEGMENT_PAGES; i += n) {
         const uint32_t page = s * MM_SEGMENT_PAGES + i, owner = *mm_page_owner(ref, page), is_free = (uint32_t)(free >> i & 1);
         n = 1;

@@ -52,7 +52,7 @@ MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint
     const uint32_t place = (uint32_t)drawn + mm_popcount(need & mm_bits_low(lane));
     uint64_t entry = MM_ENTRY_NONE;
     uint32_t slice = 0;
-    if (go && n != grows) entry = mm_table_look(ref, c, mm_cursor_entry(k, n, s, place, &slice), turn == 0);
+    if (go && n != grows) entry = mm_table_load(ref, c, mm_cursor_entry(k, n, s, place, &slice), turn == 0);
     const uint64_t p = mm_slices_claim(ref, here, mm_entry_is_of(entry, c), entry, slice, c);
     return go && n == grows ? mm_token_grow(c, place) : p;
 }

@@ -5,7 +5,7 @@
  * from stage to stage: it draws from cursors, as long as half of what it draws is served; samples the class; and if little of it is free, draws
  * slices that are yet to be made, and makes them. If there are no pages it goes by shortage.h, then through the whole class.
  *
- * All lanes take their steps in one loop and leave together (turn.h). Nobody waits for a lane of its own warp: what one waits for, a block that
+ * All lanes take their steps in one loop and leave together (single_flight.h). Nobody waits for a lane of its own warp: what one waits for, a block that
  * another makes, it gives up after a bounded number of looks, and draws another ticket, or makes it itself if it has the first one.
  *
  * NULL. After a shortage that ended with nothing, and after two complete looks through the class that found no slice, by one at a time for all
@@ -32,7 +32,7 @@ enum mm_stage { MM_STAGE_DRAW, MM_STAGE_SAMPLE, MM_STAGE_GROW, MM_STAGE_MAKE, MM
 /* What a lane does about pages that there are none of; the first lane of a group that is short does it for all. */
 struct mm_slice_shortage {
     struct mm_shortage shortage;
-    uint64_t before, due; /* segments when pages were looked for; the round of sweeps that is waited for */
+    uint64_t before, awaited; /* segments when pages were looked for; the round of sweeps that is waited for */
     uint32_t sweeps;
 };
 
@@ -45,9 +45,9 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
         if (*is == MM_SHORT_NONE) s->shortage.polls = 0; /* another wait, another bound */
         return *is == MM_SHORT_SEARCH || *is == MM_SHORT_SOME ? MM_STAGE_GROW : *is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
-    const enum mm_turn turn = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_round_begin(&mm_class_at(ref, c)->round, &s->due) : MM_TURN_NOTHING;
-    *is_to_sweep = turn == MM_TURN_MINE;
-    return turn != MM_TURN_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* found: there may be more */
+    const enum mm_flight flight = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_flight_begin(&mm_class_at(ref, c)->round, &s->awaited) : MM_FLIGHT_NOTHING;
+    *is_to_sweep = flight == MM_FLIGHT_MINE;
+    return flight != MM_FLIGHT_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* found: there may be more */
 }
 
 /* Little of class c is free: it is to grow by twice 1/MM_GROW_SHARE, or become twice as large up to a segment; who comes meanwhile draws tickets for
@@ -88,7 +88,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
     int is_short = 0; /* of pages: then it samples once more */
     enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
-    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, mm_grow_mapped(ref), 0, 0};
+    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, mm_grow_mapped(ref), 0, 0};
     MM_ROLLED
     do {
         random = random * 1664525u + 1013904223u;
@@ -185,7 +185,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             const int any = mm_warp_ballot(here, q != 0) != 0;
             uint32_t next = MM_STAGE_SWEEP;
             if (lane == of) {
-                mm_round_end(&mm_class_at(ref, c)->round, any);
+                mm_flight_end(&mm_class_at(ref, c)->round, any);
                 if (!any && ++shortage.sweeps >= 2) next = MM_STAGE_DONE;
             }
             mm_warp_sync(here);

@@ -158,7 +158,7 @@ MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here
             const uint32_t of = mm_ctz(rest), s = mm_warp_shuffle(here, left - 1 - rank, of);
             const int had = any;
             any |= mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, pages, of));
-            if (any && !had && mm_warp_lane() == mm_ctz(here)) mm_round_some((uint64_t *)ref->giving_up);
+            if (any && !had && mm_warp_lane() == mm_ctz(here)) mm_flight_found_some((uint64_t *)ref->giving_up);
         }
     }
     return any;

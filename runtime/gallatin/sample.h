@@ -54,7 +54,7 @@ MM_FN uint64_t mm_words_share(const struct mm_heap_ref *ref, uint32_t group, uin
 }
 
 /* What is free of word w of `entry`, which may be nothing, of class c. */
-MM_FN uint32_t mm_word_look(const struct mm_heap_ref *ref, uint64_t entry, uint32_t w) {
+MM_FN uint32_t mm_word_scan(const struct mm_heap_ref *ref, uint64_t entry, uint32_t w) {
     const uint64_t word = mm_load_relaxed_u64(mm_page_words(ref, mm_entry_page(entry)) + w);
     return mm_word_generation(word) == mm_entry_generation(entry) ? mm_word_free(word) : 0;
 }
@@ -74,10 +74,10 @@ MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, ui
             const uint32_t at = (position + rank) % (entries * k.words);
             e = at / k.words, w = at % k.words;
         }
-        entry = mm_table_look(ref, c, e, 0);
+        entry = mm_table_load(ref, c, e, 0);
     }
     if (mm_entry_is_of(entry, c)) {
-        best = mm_word_look(ref, entry, w);
+        best = mm_word_scan(ref, entry, w);
         seen->words++, seen->slices += mm_class_word_slices(k, w), seen->free += mm_popcount(best);
     }
     return mm_words_share(ref, group, need, c, entry, w, best, random);
@@ -95,8 +95,8 @@ MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here,
     for (uint32_t seen = 0; seen < words + many; seen += many, at += many) { /* the look before the end is a short one */
         if (at >= words) at = 0;
         const uint32_t i = at + rank, w = i % each;
-        const uint64_t entry = i < words ? mm_table_look(ref, c, i / each, 0) : MM_ENTRY_NONE;
-        const uint32_t best = mm_entry_is_of(entry, c) ? mm_word_look(ref, entry, w) : 0;
+        const uint64_t entry = i < words ? mm_table_load(ref, c, i / each, 0) : MM_ENTRY_NONE;
+        const uint32_t best = mm_entry_is_of(entry, c) ? mm_word_scan(ref, entry, w) : 0;
         if (mm_warp_ballot(here, best != 0) == 0) continue;
         p = mm_words_share(ref, here, need, c, entry, w, best, 0);
         if (mm_warp_ballot(here, p != 0) != 0) break;

@@ -34,7 +34,7 @@ MM_FN uint64_t *mm_table_in(const struct mm_heap_ref *ref, uint32_t extent, uint
 }
 
 /* Entry `index` of class c, which is below a count. is_cached: it may be as old as the kernel. */
-MM_FN uint64_t mm_table_look(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, int is_cached) {
+MM_FN uint64_t mm_table_load(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, int is_cached) {
     uint32_t *at = mm_table_directory(ref, c, index);
     const uint32_t extent = is_cached ? mm_load_cached_u32(at) : mm_load_relaxed_u32(at);
     if (extent + 1 <= 1) return MM_ENTRY_NONE;

@@ -157,24 +157,24 @@ it 'the same objects without it' "$bin/mmnvcc" -rdc=true -arch=sm_90 part.o use.
 
 # ---- whose cache -------------------------------------------------------------------------------------
 
-# The links of the copy are in the cache; farm PLACE: mmnvcc takes those in that place
-farm() {
+# The links of the copy are in the cache; view PLACE: mmnvcc takes those in that place
+view() {
     local said
     said=$(TMPDIR=$out/tmp "$copy/bin/mmnvcc" --mm-show) && eval "said=$said" && has "$said" "$out/$1"
 }
 mkdir -p tmp
-it 'links in the cache' farm cache/mm/toolkit-
+it 'links in the cache' view cache/mm/toolkit-
 unsafe_cache() {
     local status=0
-    chmod 777 cache/mm && farm "tmp/mmnvcc-$UID/toolkit-" || status=1
-    chmod 700 cache/mm && farm cache/mm/toolkit- || status=1
+    chmod 777 cache/mm && view "tmp/mmnvcc-$UID/toolkit-" || status=1
+    chmod 700 cache/mm && view cache/mm/toolkit- || status=1
     return "$status"
 }
 it 'a cache in which others may write is not looked at' unsafe_cache
 foreign_cache() {
     local status=0
-    chown 65534 cache/mm && farm "tmp/mmnvcc-$UID/toolkit-" || status=1
-    chown "$UID" cache/mm && farm cache/mm/toolkit- || status=1
+    chown 65534 cache/mm && view "tmp/mmnvcc-$UID/toolkit-" || status=1
+    chown "$UID" cache/mm && view cache/mm/toolkit- || status=1
     return "$status"
 }
 if ((UID == 0)); then it "somebody else's cache is not looked at" foreign_cache; fi # who else could give it away
@@ -182,7 +182,7 @@ if ((UID == 0)); then it "somebody else's cache is not looked at" foreign_cache;
 # ---- make install ------------------------------------------------------------------------------------
 
 # installs_by HOME ARGUMENT...: of a tree that was built with the toolkit in $out/kit `make install ARGUMENT...` takes the one in HOME
-mkdir -p kit/bin built/lib/toolkit && ln -s "$CUDA_HOME"/bin/* kit/bin && printf '%s\n' "$root/build/lib" "$out/kit/bin" > built/lib/toolkit/mm-farm
+mkdir -p kit/bin built/lib/toolkit && ln -s "$CUDA_HOME"/bin/* kit/bin && printf '%s\n' "$root/build/lib" "$out/kit/bin" > built/lib/toolkit/mm-view
 installs_by() { has "$(env -u CUDA_HOME "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm "${@:2}" install 2>&1)" "cd $1/bin &&"; }
 it 'make install takes the toolkit that mm was built with' installs_by "$out/kit"
 it 'make install, CUDA_HOME' installs_by "$CUDA_HOME" CUDA_HOME="$CUDA_HOME"

@@ -41,7 +41,7 @@ static void make_lane(void) {
 /* Looks into a block through whatever entry is there. */
 static void look_0(void) {
     for (uint32_t i = 0; i < 2; i++) {
-        const uint64_t entry = mm_table_look(&ref, A, 0, 0);
+        const uint64_t entry = mm_table_load(&ref, A, 0, 0);
         if (mm_entry_is_of(entry, A)) world_got(mm_slices_claim(&ref, 1, 1, entry, 0, A), A);
     }
     model_progress();

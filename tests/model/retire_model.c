@@ -69,7 +69,7 @@ static void empty(uint32_t pages, uint32_t slices) {
 static void one_word(void) {
     empty(1, 2);
     world_free(world_malloc(16, 1));
-    old_entry = mm_table_look(&ref, A, 0, 0);
+    old_entry = mm_table_load(&ref, A, 0, 0);
 }
 static void blocks_free(uint32_t pages) {
     empty(pages, 2);
@@ -82,7 +82,7 @@ static void warp_two_blocks(void) {
     blocks_free(3);
     world_warp(0, 2);
     for (uint32_t i = 0; i < 2; i++)
-        if (mm_entry_page(mm_table_look(&ref, A, i, 0)) == 0) old_entry = mm_table_look(&ref, A, i, 0);
+        if (mm_entry_page(mm_table_load(&ref, A, i, 0)) == 0) old_entry = mm_table_load(&ref, A, i, 0);
 }
 /* Blocks of two classes, in turns, for two warps. */
 static void warps_two_classes(void) {
@@ -97,12 +97,12 @@ static void warps_two_classes(void) {
 static void two_words(void) {
     empty(1, 33);
     world_free(world_malloc(16, 1));
-    old_entry = mm_table_look(&ref, A, 0, 0);
+    old_entry = mm_table_load(&ref, A, 0, 0);
 }
 static void two_words_live(uint32_t live) {
     empty(1, 33);
     model_require(world_fill(16, keep, 34) == 33, "not filled");
-    old_entry = mm_table_look(&ref, A, 0, 0);
+    old_entry = mm_table_load(&ref, A, 0, 0);
     void *at[33];
     for (uint32_t i = 0; i < 33; i++) at[(uint32_t)((uint64_t)keep[i] - ref.user_base) / 16] = keep[i];
     for (uint32_t i = 0; i < 33; i++) {

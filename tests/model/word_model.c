@@ -7,7 +7,7 @@ static void *keep[8];
 static uint64_t old_entry; /* of a block of class A that was, or is, at page 0 */
 
 static void claim(uint64_t entry, uint32_t c) { world_got(mm_slices_claim(&ref, 1, 1, entry, 0, c), c); }
-static uint64_t entry_of(uint32_t c, uint32_t i) { return mm_table_look(&ref, c, i, 0); }
+static uint64_t entry_of(uint32_t c, uint32_t i) { return mm_table_load(&ref, c, i, 0); }
 static void retire_0(void) {
     mm_blocks_retire(&ref, 1, 0);
     model_progress();

@@ -143,7 +143,7 @@ uint32_t world_misuses(void) {
 uint32_t world_free_slices(uint32_t c) {
     uint32_t n = 0;
     for (uint32_t e = 0; e < mm_class_at(&ref, c)->count; e++) {
-        const uint64_t entry = mm_table_look(&ref, c, e, 0);
+        const uint64_t entry = mm_table_load(&ref, c, e, 0);
         for (uint32_t w = 0; mm_entry_is_of(entry, c) && w < ref.classes[c].words; w++) {
             const uint64_t word = mm_page_words(&ref, mm_entry_page(entry))[w];
             if (mm_word_generation(word) == mm_entry_generation(entry)) n += mm_popcount(mm_word_free(word));
@@ -166,7 +166,7 @@ static void check_live(uint64_t off, uint64_t bytes) {
         const uint32_t c = mm_class_of((uint32_t)bytes);
         model_require(owner == c + 1, "page %u: a slice of class %u is live here, the owner is %u", page, c, owner);
         const uint64_t left = mm_slice_locate_in(&ref, (void *)(ref.user_base + off), ref.user_bytes);
-        model_require(mm_left_kind(left) == MM_LEFT_SLICE && mm_left_is_live(&ref, left), "page %u: the slice at %#llx is live, and marked free",
+        model_require(mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_is_live(&ref, left), "page %u: the slice at %#llx is live, and marked free",
                       page, (unsigned long long)off);
     } else if (bytes % MM_SEGMENT_BYTES == 0) {
         model_require(mm_run_segments(mm_segment_at(&ref, s)->run) * MM_SEGMENT_BYTES == bytes, "segment %u: a run is live here", s);
@@ -195,7 +195,7 @@ void world_check(void) {
         for (uint32_t i = 0; i < MM_MADE; i++)
             model_require(mm_made_index(*mm_made_at(&ref, c, i)) != MM_MADE_BUSY, "class %u: a block is being made, by nobody", c);
         for (uint32_t i = 0; i < mm_class_at(&ref, c)->count; i++) { /* stale entries are holes, too */
-            const uint64_t entry = mm_table_look(&ref, c, i, 0);
+            const uint64_t entry = mm_table_load(&ref, c, i, 0);
             const uint32_t page = mm_entry_page(entry);
             model_require(mm_entry_is_of(entry, c) && page < layout.segment_count * 64 && *mm_table_index(&ref, page) == i &&
                               mm_word_generation(*mm_page_words(&ref, page)) == mm_entry_generation(entry),

@@ -11,7 +11,7 @@ out=$(realpath "$3")
 src=$PWD/tests/splice/programs config=$PWD/mmconfig.h
 cd "$out" || exit 1
 export XDG_CACHE_HOME=$out/cache
-farm=$("$mmnvcc" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
+view=$("$mmnvcc" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
 # What this nvcc compiles for and this mm was built for (ARCHS).
 mapfile -t archs < <("$nvcc" --list-gpu-code | sed 's/sm_//' |
     grep -xF -f <(printf '%s\n' "$(dirname "$(readlink -f "$mmnvcc")")"/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/'))
@@ -154,7 +154,7 @@ arrays() {
         "$mmnvcc" -ptx -arch=sm_90 "$mode" "$src/arrays.cu" -o arrays.ptx || fail "$mode arrays.cu"
         same "stores in front of allocations, $mode" "$(awk '/\.entry/ {on = 1} on && /st\.u64.*\+-8\]/' arrays.ptx | wc -l)" \
             "$([[ $mode == -G ]] && echo 3 || echo 1)"
-        "$farm/bin/ptxas" -c -arch=sm_90 arrays.ptx -o arrays.cubin || fail "ptxas of $mode arrays.cu"
+        "$view/bin/ptxas" -c -arch=sm_90 arrays.ptx -o arrays.cubin || fail "ptxas of $mode arrays.cu"
     done
     "$nvcc" -ptx -arch=sm_90 -rdc=true "$src/use.cu" -o plain.ptx && "$mmnvcc" -ptx -arch=sm_90 -rdc=true "$src/use.cu" -o ours.ptx
     same "relocatable code without arrays" "$(cmp plain.ptx ours.ptx && echo same)" same
@@ -249,7 +249,7 @@ registers() {
 libraries() {
     local arch file refused='' other=$PWD/other-release lib
     lib=$(dirname "$(readlink -f "$mmnvcc")")
-    same "release of the device libraries" "$(< "$farm/device/release")" "$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
+    same "release of the device libraries" "$(< "$view/device/release")" "$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"
     linked_toolkit "$other"
     rm "$other/bin/nvcc"
     printf '#!/bin/sh\n"%s" "$@" | sed "/^sm_90$/! { /^sm_/d }; s/release [0-9.]*/release 99.9/"\n' "$nvcc" > "$other/bin/nvcc"
@@ -316,7 +316,7 @@ constants() {
         "$mmnvcc" -cubin -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o linked.cubin
         "$mmnvcc" -cubin -arch=sm_90 -G -DTABLE_BYTES="$bytes" "$src/constants.cu" -o debug.cubin
         "$mmnvcc" -dc -arch=sm_90 -DTABLE_BYTES="$bytes" "$src/constants.cu" -o constants.o
-        "$farm/bin/nvlink" -m64 --arch=sm_90 constants.o -o parts.cubin || fail "device link with $bytes bytes of constants"
+        "$view/bin/nvlink" -m64 --arch=sm_90 constants.o -o parts.cubin || fail "device link with $bytes bytes of constants"
         for cubin in linked debug; do
             same "names of $bytes bytes of constants, $cubin" "$(names $cubin.cubin)" "$(names plain.cubin)"
         done
@@ -375,8 +375,8 @@ refusals() {
         env -u XDG_CACHE_HOME -u HOME TMPDIR=/proc/y CUDA_HOME="$PWD/other" "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
     mkdir precious
     : > precious/file
-    refuses "no farm of ours" "mmnvcc: '*/precious' is there, but mm did not make it; it stays as it is" \
-        bare/mmfarm "$PWD/bare" "$CUDA_HOME/bin" "$PWD/precious"
+    refuses "no view of ours" "mmnvcc: '*/precious' is there, but mm did not make it; it stays as it is" \
+        bare/mmview "$PWD/bare" "$CUDA_HOME/bin" "$PWD/precious"
     same "what is not ours stays" "$(echo precious*/*)" precious/file
     refuses "no device library, whole program" "mmnvcc: the device link leaves '*' undefined: mm has no code for this architecture; build mm with it in ARCHS" \
         bare/mmnvcc -cubin -arch=sm_90 "$src/one.cu" -o refused
@@ -390,10 +390,10 @@ refusals() {
     "$mmnvcc" -arch=sm_90 -dc "$src/part.cu" "$src/use.cu"
     echo '-o refused' > options
     refuses "output in a file of options" "mmnvcc: nvlink gets its options from a file and no -o beside it, so mm cannot tell whether the allocator is in; name the output by -o" \
-        "$farm/bin/nvlink" -m64 --arch=sm_90 part.o use.o --options-file options
-    same "nvlink --version" "$("$farm/bin/nvlink" --version)" "$("$CUDA_HOME/bin/nvlink" --version)"
-    "$farm/bin/nvlink" -m64 --arch=sm_90 part.o use.o --output-file=long.cubin || fail "--output-file="
-    same "--output-file=" "$("$farm/bin/nvlink" -m64 --arch=sm_90 part.o use.o -o short.cubin && cmp long.cubin short.cubin && echo same)" same
+        "$view/bin/nvlink" -m64 --arch=sm_90 part.o use.o --options-file options
+    same "nvlink --version" "$("$view/bin/nvlink" --version)" "$("$CUDA_HOME/bin/nvlink" --version)"
+    "$view/bin/nvlink" -m64 --arch=sm_90 part.o use.o --output-file=long.cubin || fail "--output-file="
+    same "--output-file=" "$("$view/bin/nvlink" -m64 --arch=sm_90 part.o use.o -o short.cubin && cmp long.cubin short.cubin && echo same)" same
     # shellcheck disable=SC2016 # for the inner shell
     refuses "not a regular file" "*mmnvcc: cannot change '/dev/fd/9': it is not a regular file" \
         bash -c '"$@" 9> >(cat)' bash "$mmnvcc" -arch=sm_90 -ptx "$src/one.cu" -o /dev/fd/9
@@ -429,19 +429,19 @@ places() {
     chmod +x script/nvcc
     same "an nvcc that is a script" "$(MM_NVCC=$PWD/script/nvcc "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o script.ptx &&
         grep -c "extern .func.*mm_call_free" script.ptx)" 1
-    # A farm is known by whatever path mm was installed under.
+    # A view is known by whatever path mm was installed under.
     mkdir prefix
     cp -r "a library" prefix/mm
     rm -rf prefix/mm/toolkit
     ln -s prefix linked
     for i in "$PWD/prefix//mm" "$PWD/linked/mm"; do
         rm -rf prefix/mm/toolkit cache3
-        prefix/mm/mmfarm "$i" "$(cd "$CUDA_HOME/bin" && pwd -P)" "$PWD/prefix/mm/toolkit" || fail "mmfarm of '$i'"
+        prefix/mm/mmview "$i" "$(cd "$CUDA_HOME/bin" && pwd -P)" "$PWD/prefix/mm/toolkit" || fail "mmview of '$i'"
         XDG_CACHE_HOME=$PWD/cache3 prefix/mm/mmnvcc --version > /dev/null || fail "mm in '$i'"
         same "mm in '$i'" "$(find cache3 2> /dev/null)" ""
     done
-    same "a farm as CUDA_HOME" "$(CUDA_HOME=$farm "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o farm.ptx &&
-        grep -c "extern .func.*mm_call_free" farm.ptx)" 1
+    same "a view as CUDA_HOME" "$(CUDA_HOME=$view "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o view.ptx &&
+        grep -c "extern .func.*mm_call_free" view.ptx)" 1
 }
 
 modes

@@ -77,7 +77,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
         unit_holds(*mm_page_owner(ref, page) == MM_OWNER_NOBODY, "page %u has owner %u", page, *mm_page_owner(ref, page));
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
         unit_holds(mm_class_at(ref, c)->count == 0, "class %u: %u entries are left", c, mm_class_at(ref, c)->count);
-    unit_eq(h->giving_up & MM_ROUND_BUSY, 0);
+    unit_eq(h->giving_up & MM_FLIGHT_WORD_BUSY, 0);
     for (uint32_t k = 0; k < sizeof h->opening / sizeof *h->opening; k++) unit_eq(h->opening[k], 0);
     unit_eq(h->grow.lock, 0);
 }

@@ -147,15 +147,15 @@ START_TEST(handles) {
         unit_eq(mm_entry_page(entry), page);
         for (uint32_t d = 0; d < MM_CLASS_COUNT; d++) unit_eq(mm_entry_is_of(entry, d), d == c);
         const uint32_t number = (uint32_t)(q >> 8), bit = (uint32_t)r % 32;
-        const uint64_t left = mm_left_slice(c, number, bit);
-        unit_eq(mm_left_kind(left), MM_LEFT_SLICE);
-        unit_eq(mm_left_class(left), c);
-        unit_eq(mm_left_word(left), number);
-        unit_eq(mm_left_bit(left), bit);
-        const uint64_t off = q >> 24, odd = mm_left_odd((uint32_t)r % MM_MISUSE_KINDS, off);
-        unit_eq(mm_left_kind(odd), MM_LEFT_ODD);
-        unit_eq(mm_left_misuse(odd), (uint32_t)r % MM_MISUSE_KINDS);
-        unit_eq(mm_left_offset(odd), off);
+        const uint64_t left = mm_deferred_slice(c, number, bit);
+        unit_eq(mm_deferred_kind(left), MM_DEFERRED_SLICE);
+        unit_eq(mm_deferred_class(left), c);
+        unit_eq(mm_deferred_word(left), number);
+        unit_eq(mm_deferred_bit(left), bit);
+        const uint64_t off = q >> 24, odd = mm_deferred_odd((uint32_t)r % MM_MISUSE_KINDS, off);
+        unit_eq(mm_deferred_kind(odd), MM_DEFERRED_ODD);
+        unit_eq(mm_deferred_misuse(odd), (uint32_t)r % MM_MISUSE_KINDS);
+        unit_eq(mm_deferred_offset(odd), off);
     }
     unit_eq(mm_generation_next(mm_word_make(~0u, 0)), 2); /* never 0 */
     unit_eq(mm_generation_next(mm_word_make(~0u - 1, 0)), 2);

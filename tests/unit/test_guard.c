@@ -37,7 +37,7 @@ static char *get(uint64_t bytes) {
 /* As the device does: the first part of free leaves a word, of which the rest has the address. */
 static void give(void *p) {
     const uint64_t left = mm_heap_release(&ref, p);
-    if (left != 0) mm_guard_free(&ref, (void *)mm_left_address(left));
+    if (left != 0) mm_guard_free(&ref, (void *)mm_deferred_address(left));
 }
 static uint64_t usable(const void *p) { return mm_guard_usable_size(&ref, p); }
 

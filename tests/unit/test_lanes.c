@@ -410,7 +410,7 @@ static void retire_and_make(uint32_t thread) {
             mm_blocks_make(ref, MM_WARP_ALL, d, mm_warp_shuffle(MM_WARP_ALL, number, 0), 1, 0);
         } else {
             const uint32_t count = mm_load_relaxed_u32(&of(c)->count), index = count == 0 ? 0 : (r >> 8) % count;
-            const uint64_t entry = count == 0 ? MM_ENTRY_NONE : mm_table_look(ref, c, index, 0);
+            const uint64_t entry = count == 0 ? MM_ENTRY_NONE : mm_table_load(ref, c, index, 0);
             (void)mm_blocks_retire(ref, MM_WARP_ALL, mm_entry_is_of(entry, c) ? mm_entry_page(entry) : MM_TREE_NONE);
         }
         unit_lane_called();
@@ -832,7 +832,7 @@ static enum mm_short is_of[UNIT_LANES];
 static struct mm_shortage shortage_of[UNIT_LANES];
 static int some_told_; /* by who retires all, before it ends */
 static void look_whether_told(void) {
-    const uint64_t told = MM_ROUND_BUSY | MM_ROUND_SOME;
+    const uint64_t told = MM_FLIGHT_WORD_BUSY | MM_FLIGHT_WORD_SOME;
     if ((*(uint64_t *)ref->giving_up & told) == told) some_told_ = 1;
 }
 static void help(uint32_t lane) { mm_shortage_help(ref, here_, is_of[lane], &shortage_of[lane]); }
@@ -840,13 +840,13 @@ START_TEST(who_is_short_is_helped) {
     const uint32_t c = mm_class_of(16);
     for (int round = 0; round < 200; round++) {
         const uint32_t here = random_here(1), lane = mm_bits_select(here, random_below(mm_popcount(here)));
-        uint64_t *word = (uint64_t *)ref->giving_up, due = 0;
+        uint64_t *word = (uint64_t *)ref->giving_up, awaited = 0;
         const int has_blocks = round / 4 % 2;
         while (has_blocks && of(c)->count < SEGMENTS * MM_SEGMENT_PAGES) make(c);
         memset(shortage_of, 0, sizeof shortage_of);
         for (uint32_t i = 0; i < UNIT_LANES; i++) is_of[i] = MM_SHORT_WAIT;
         const uint32_t pages = owned_pages();
-        unit_eq(mm_round_begin(word, &due), MM_TURN_MINE);
+        unit_eq(mm_flight_begin(word, &awaited), MM_FLIGHT_MINE);
         const uint64_t begun = *word;
         is_of[lane] = round % 4 == 0 ? MM_SHORT_SOME : round % 4 == 1 ? MM_SHORT_ALL : MM_SHORT_WAIT;
         if (round % 4 == 2) is_of[lane] = MM_SHORT_NONE;
@@ -859,12 +859,12 @@ START_TEST(who_is_short_is_helped) {
         else if (is_of[lane] == MM_SHORT_SOME && has_blocks) unit_lt(owned_pages(), pages);
         else unit_eq(owned_pages(), pages);
         for (uint32_t i = 0; i < UNIT_LANES; i++)
-            unit_eq(shortage_of[i].turn, i != lane || !is_all ? MM_TURN_NONE : has_blocks ? MM_TURN_FOUND : MM_TURN_NOTHING);
+            unit_eq(shortage_of[i].turn, i != lane || !is_all ? MM_FLIGHT_NONE : has_blocks ? MM_FLIGHT_FOUND : MM_FLIGHT_NOTHING);
         if (is_of[lane] == MM_SHORT_ALL || is_of[lane] == MM_SHORT_WAIT) unit_eq(some_told_, is_all && has_blocks);
-        if (is_all) unit_eq(*word & (MM_ROUND_BUSY | MM_ROUND_FOUND), has_blocks ? MM_ROUND_FOUND : 0);
+        if (is_all) unit_eq(*word & (MM_FLIGHT_WORD_BUSY | MM_FLIGHT_WORD_FOUND), has_blocks ? MM_FLIGHT_WORD_FOUND : 0);
         if (!is_all) {
             unit_eq(*word, begun);
-            mm_round_end(word, 0);
+            mm_flight_end(word, 0);
         }
         unit_sound(&heap, 0);
         mm_slices_retire_all(ref, 1);

@@ -23,7 +23,7 @@ START_TEST(cursors_come_round) {
     while (of->count < 7) unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) != NULL, "NULL");
     uint64_t left = 0;
     for (uint32_t i = 0; i < of->count; i++)
-        for (uint32_t w = 0; w < ref->classes[c].words; w++) left += mm_popcount(mm_word_free(mm_page_words(ref, mm_entry_page(mm_table_look(ref, c, i, 0)))[w]));
+        for (uint32_t w = 0; w < ref->classes[c].words; w++) left += mm_popcount(mm_word_free(mm_page_words(ref, mm_entry_page(mm_table_load(ref, c, i, 0)))[w]));
     unit_lt(0, left);
     for (uint32_t s = 0; s < MM_CURSORS; s++) of->cursor[s].place = places[(uint32_t)_i / 2];
     uint64_t got = 0;

@@ -91,11 +91,11 @@ END_TEST
 START_TEST(what_comes_before_null) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 7) {
         const uint32_t n = fill(c);
-        const uint64_t retired = mm_heap_of(ref)->giving_up / MM_ROUND_ONE, swept = mm_class_at(ref, c)->round / MM_ROUND_ONE;
+        const uint64_t retired = mm_heap_of(ref)->giving_up / MM_FLIGHT_WORD_ONE, swept = mm_class_at(ref, c)->round / MM_FLIGHT_WORD_ONE;
         unit_holds(take(c) == NULL, "there is none");
-        unit_eq(mm_heap_of(ref)->giving_up / MM_ROUND_ONE - retired, MM_NULL_TRIES);
-        unit_eq(mm_class_at(ref, c)->round / MM_ROUND_ONE - swept, 2);
-        unit_eq((mm_heap_of(ref)->giving_up | mm_class_at(ref, c)->round) & (MM_ROUND_BUSY | MM_ROUND_FOUND), 0);
+        unit_eq(mm_heap_of(ref)->giving_up / MM_FLIGHT_WORD_ONE - retired, MM_NULL_TRIES);
+        unit_eq(mm_class_at(ref, c)->round / MM_FLIGHT_WORD_ONE - swept, 2);
+        unit_eq((mm_heap_of(ref)->giving_up | mm_class_at(ref, c)->round) & (MM_FLIGHT_WORD_BUSY | MM_FLIGHT_WORD_FOUND), 0);
         for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]);
     }
     unit_fresh(&heap, SEGMENTS);
@@ -105,23 +105,23 @@ END_TEST
 /* One at a time; who comes while it is done waits for the next, but not for the one after that; and is told what that found. */
 START_TEST(rounds) {
     uint64_t word = 0, a = 0, b = 0, c = 0, d = 0;
-    unit_eq(mm_round_begin(&word, &a), MM_TURN_MINE);
-    unit_eq(mm_round_begin(&word, &b), MM_TURN_WAIT);
-    unit_eq(mm_round_end(&word, 1), MM_TURN_FOUND);
-    unit_eq(mm_round_begin(&word, &b), MM_TURN_MINE); /* a's began before b came */
-    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
-    unit_eq(mm_round_begin(&word, &d), MM_TURN_WAIT);
-    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
-    unit_eq(mm_round_begin(&word, &d), MM_TURN_MINE);
-    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
-    unit_eq(mm_round_end(&word, 1), MM_TURN_FOUND);
-    unit_eq(mm_round_begin(&word, &a), MM_TURN_MINE);
-    unit_eq(mm_round_begin(&word, &c), MM_TURN_FOUND); /* d's, although a is at it by now */
-    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
-    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
-    unit_eq(mm_round_begin(&word, &b), MM_TURN_MINE); /* who has had its answer, and comes once more */
-    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
-    unit_eq(mm_round_begin(&word, &c), MM_TURN_NOTHING);
+    unit_eq(mm_flight_begin(&word, &a), MM_FLIGHT_MINE);
+    unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_WAIT);
+    unit_eq(mm_flight_end(&word, 1), MM_FLIGHT_FOUND);
+    unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_MINE); /* a's began before b came */
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_WAIT);
+    unit_eq(mm_flight_begin(&word, &d), MM_FLIGHT_WAIT);
+    unit_eq(mm_flight_end(&word, 0), MM_FLIGHT_NOTHING);
+    unit_eq(mm_flight_begin(&word, &d), MM_FLIGHT_MINE);
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_WAIT);
+    unit_eq(mm_flight_end(&word, 1), MM_FLIGHT_FOUND);
+    unit_eq(mm_flight_begin(&word, &a), MM_FLIGHT_MINE);
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_FOUND); /* d's, although a is at it by now */
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_WAIT);
+    unit_eq(mm_flight_end(&word, 0), MM_FLIGHT_NOTHING);
+    unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_MINE); /* who has had its answer, and comes once more */
+    unit_eq(mm_flight_end(&word, 0), MM_FLIGHT_NOTHING);
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_NOTHING);
     unit_eq(a | b | c | d, 0);
 }
 END_TEST
@@ -129,17 +129,17 @@ END_TEST
 /* A round that has found some by now says so to those who wait for it or the next, who go on waiting; the next one says so when it has, too. */
 START_TEST(rounds_say_some) {
     uint64_t word = 0, a = 0, b = 0, c = 0;
-    mm_round_some(&word); /* of no round */
-    unit_eq(mm_round_begin(&word, &a), MM_TURN_MINE);
-    unit_eq(mm_round_begin(&word, &b), MM_TURN_WAIT);
-    mm_round_some(&word);
-    unit_eq(mm_round_begin(&word, &b), MM_TURN_SOME);
-    unit_eq(mm_round_begin(&word, &c), MM_TURN_SOME);
-    unit_eq(mm_round_end(&word, 1), MM_TURN_FOUND);
-    unit_eq(mm_round_begin(&word, &b), MM_TURN_MINE);
-    unit_eq(mm_round_begin(&word, &c), MM_TURN_WAIT);
-    unit_eq(mm_round_end(&word, 0), MM_TURN_NOTHING);
-    unit_eq(mm_round_begin(&word, &c), MM_TURN_NOTHING);
+    mm_flight_found_some(&word); /* of no round */
+    unit_eq(mm_flight_begin(&word, &a), MM_FLIGHT_MINE);
+    unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_WAIT);
+    mm_flight_found_some(&word);
+    unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_SOME);
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_SOME);
+    unit_eq(mm_flight_end(&word, 1), MM_FLIGHT_FOUND);
+    unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_MINE);
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_WAIT);
+    unit_eq(mm_flight_end(&word, 0), MM_FLIGHT_NOTHING);
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_NOTHING);
     unit_eq(a | b | c, 0);
 }
 END_TEST
@@ -151,15 +151,15 @@ START_TEST(searches_while_some_are_found) {
     uint32_t searches = 0;
     mm_shortage_end(&s);
     unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_SOME);
-    unit_eq(mm_round_begin(word, &others), MM_TURN_MINE);
-    mm_round_some(word);
+    unit_eq(mm_flight_begin(word, &others), MM_FLIGHT_MINE);
+    mm_flight_found_some(word);
     for (int i = 0; i < 100; i++) {
         const enum mm_short is = mm_shortage_step(ref, 1, SEGMENTS, &s);
         unit_holds(is == MM_SHORT_WAIT || is == MM_SHORT_SEARCH, "step %d: %d", i, is);
         searches += is == MM_SHORT_SEARCH;
     }
     unit_lt(2 * MM_NULL_TRIES, searches);
-    mm_round_end(word, 1);
+    mm_flight_end(word, 1);
 }
 END_TEST
 
@@ -167,12 +167,12 @@ END_TEST
 START_TEST(waiting_is_bounded) {
     const uint32_t c = mm_class_of(256), d = mm_class_of(48);
     fill(c);
-    mm_heap_of(ref)->giving_up |= MM_ROUND_BUSY;
+    mm_heap_of(ref)->giving_up |= MM_FLIGHT_WORD_BUSY;
     unit_holds(take(c) == NULL, "there is none");
-    mm_heap_of(ref)->giving_up &= ~MM_ROUND_BUSY;
-    mm_class_at(ref, c)->round |= MM_ROUND_BUSY;
+    mm_heap_of(ref)->giving_up &= ~MM_FLIGHT_WORD_BUSY;
+    mm_class_at(ref, c)->round |= MM_FLIGHT_WORD_BUSY;
     unit_holds(take(c) == NULL, "there is none");
-    mm_class_at(ref, c)->round &= ~MM_ROUND_BUSY;
+    mm_class_at(ref, c)->round &= ~MM_FLIGHT_WORD_BUSY;
     mm_heap_free(ref, held[5]);
     unit_holds(take(c) == held[5], "the one that has come back");
     unit_holds(take(d) == NULL, "there is none");
@@ -183,13 +183,13 @@ END_TEST
 START_TEST(sweeps_after_a_long_wait) {
     const uint32_t c = mm_class_of(256);
     const uint32_t n = fill(c);
-    mm_heap_of(ref)->giving_up |= MM_ROUND_BUSY;
+    mm_heap_of(ref)->giving_up |= MM_FLIGHT_WORD_BUSY;
     for (uint32_t i = 0; i < 4; i++) {
         void *one = held[n / 5 * (i + 1)];
         mm_heap_free(ref, one);
         unit_holds(take(c) == one, "the one that has come back");
     }
-    mm_heap_of(ref)->giving_up &= ~MM_ROUND_BUSY;
+    mm_heap_of(ref)->giving_up &= ~MM_FLIGHT_WORD_BUSY;
 }
 END_TEST
 

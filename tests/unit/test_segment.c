@@ -25,7 +25,7 @@ static void listed(void) {
         unit_holds(pages != ~0ull, "segment %u is all free, and nobody's to give", s);
         unit_holds(!is_free(s) || pages == 0, "segment %u is free, and has pages", s);
         for (uint32_t k = 0; k < MM_ROOMS; k++)
-            if (mm_cut_places(mm_room_cut(k), pages) != 0) unit_holds(is_listed(s, k), "segment %u has room %u (%#llx), and is not listed", s, k, (unsigned long long)pages);
+            if (mm_cut_starts(mm_room_cut(k), pages) != 0) unit_holds(is_listed(s, k), "segment %u has room %u (%#llx), and is not listed", s, k, (unsigned long long)pages);
     }
 }
 
@@ -39,8 +39,8 @@ START_TEST(rooms) {
         for (uint32_t r = 0; r < MM_ROOMS; r++) {
             const struct mm_cut cut = mm_room_cut(r);
             const uint64_t groups = mm_cut_first(cut, pages, 1 + (uint32_t)i % 64), all = mm_cut_pages(cut, groups);
-            unit_eq(mm_pages_rooms(pages) >> r & 1, mm_cut_places(cut, pages) != 0);
-            unit_eq(groups != 0, mm_cut_places(cut, pages) != 0);
+            unit_eq(mm_pages_rooms(pages) >> r & 1, mm_cut_starts(cut, pages) != 0);
+            unit_eq(groups != 0, mm_cut_starts(cut, pages) != 0);
             unit_eq(all & ~pages, 0);
             unit_eq((uint64_t)__builtin_popcountll(all), (uint64_t)__builtin_popcountll(groups) * cut.pages);
         }
@@ -66,7 +66,7 @@ START_TEST(groups) {
             uint64_t want = 0, all = 0;
             for (uint32_t at = 0; at < 64; at += 1u << k)
                 if ((pages >> at & mm_bits_low(1u << k)) == mm_bits_low(1u << k)) want |= 1ull << at, all |= mm_bits_low(1u << k) << at;
-            unit_eq(mm_cut_places(mm_cut_evenly(k), pages), want);
+            unit_eq(mm_cut_starts(mm_cut_evenly(k), pages), want);
             unit_eq(mm_cut_pages(mm_cut_evenly(k), want), all);
         }
     }
@@ -81,7 +81,7 @@ START_TEST(takes_groups_of_one_segment) {
             const uint32_t s = mm_pages_take(ref, k, want, &groups);
             unit_holds(s < SEGMENTS, "segment %u", s);
             unit_eq(mm_popcount(groups), want);
-            unit_eq(mm_cut_places(mm_cut_evenly(k), ~0ull) & groups, groups);
+            unit_eq(mm_cut_starts(mm_cut_evenly(k), ~0ull) & groups, groups);
             unit_eq(mm_segment_at(ref, s)->pages, ~mm_cut_pages(mm_cut_evenly(k), groups));
             unit_eq(mm_heap_of(ref)->free_count, SEGMENTS - 1);
             unit_eq(is_free(s), 0);
@@ -118,7 +118,7 @@ START_TEST(random_takes) {
             held[n].s = mm_pages_take(ref, k, want, &held[n].groups), held[n].k = k;
             if (held[n].s == MM_TREE_NONE) {
                 nothing++;
-                for (uint32_t s = 0; s < SEGMENTS; s++) unit_eq(mm_cut_places(mm_cut_evenly(k), ~has[s]), 0);
+                for (uint32_t s = 0; s < SEGMENTS; s++) unit_eq(mm_cut_starts(mm_cut_evenly(k), ~has[s]), 0);
                 continue;
             }
             unit_holds(held[n].groups != 0 && mm_popcount(held[n].groups) <= want, "%u of %u groups", mm_popcount(held[n].groups), want);

@@ -36,7 +36,7 @@ START_TEST(waiting_for_an_extent_is_bounded) {
     *mm_table_directory(ref, 3, 0) = MM_EXTENT_BUSY;
     unit_eq(mm_table_at(ref, 3, 5) == NULL, 1);
     unit_eq(mm_table_find(ref, 3, 5) == NULL, 1);
-    for (int is_cached = 0; is_cached < 2; is_cached++) unit_eq(mm_table_look(ref, 3, 5, is_cached), MM_ENTRY_NONE);
+    for (int is_cached = 0; is_cached < 2; is_cached++) unit_eq(mm_table_load(ref, 3, 5, is_cached), MM_ENTRY_NONE);
     *mm_table_index(ref, 0) = 5;
     unit_eq(mm_table_has(ref, 3, mm_entry_make(2, 0, 3)), 0);
     unit_eq(mm_table_add(ref, 3, 1), 0); /* and the block is lost */
@@ -63,7 +63,7 @@ START_TEST(numbers_of_entries) {
     mm_table_put(ref, c, MM_EXTENT + 2, 7, entry);
     unit_eq(entry_at(c, MM_EXTENT + 2), entry);
     unit_eq(*mm_table_index(ref, 7), MM_EXTENT + 2);
-    for (int is_cached = 0; is_cached < 2; is_cached++) unit_eq(mm_table_look(ref, c, MM_EXTENT + 2, is_cached), entry);
+    for (int is_cached = 0; is_cached < 2; is_cached++) unit_eq(mm_table_load(ref, c, MM_EXTENT + 2, is_cached), entry);
     unit_eq(mm_table_has(ref, c, entry), 1);
     unit_eq(mm_table_has(ref, c, mm_entry_make(10, 7, c)), 0); /* a later block there */
     unit_eq(mm_table_has(ref, c, mm_entry_make(8, 6, c)), 0);  /* a page whose index is rubbish */

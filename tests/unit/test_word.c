@@ -135,8 +135,8 @@ START_TEST(frees) {
         unit_free(&heap, slice_at(page, c, 0), MM_MISUSE_NOT_ALLOCATED, 0, "a slice of a block that is gone");
         /* the owner was read before the block went */
         for (uint32_t w = 0; w < mm_class_make(c).words; w++) {
-            const uint64_t left = mm_left_slice(c, (page << (uint32_t)ref->word_shift) + w, 3);
-            unit_eq(mm_left_kind(mm_slice_mark(ref, left)), MM_LEFT_TWICE);
+            const uint64_t left = mm_deferred_slice(c, (page << (uint32_t)ref->word_shift) + w, 3);
+            unit_eq(mm_deferred_kind(mm_slice_mark(ref, left)), MM_DEFERRED_TWICE);
             unit_eq(mm_word_free(word_at(page, w)), 0);
         }
         unit_fresh(&heap, SEGMENTS);

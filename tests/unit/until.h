@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The steps of the core (turn.h, enum mm_step) taken until they are done, as a warp of one lane takes them. */
+/* The steps of the core (single_flight.h, enum mm_step) taken until they are done, as a warp of one lane takes them. */
 #ifndef MM_UNIT_UNTIL_H
 #define MM_UNIT_UNTIL_H
 
@@ -13,7 +13,7 @@ __attribute__((unused)) static int unit_grow_await(const struct mm_heap_ref *ref
     return grown == MM_GROWN_MORE;
 }
 __attribute__((unused)) static uint32_t unit_run_take(const struct mm_heap_ref *ref, struct mm_run want, uint32_t *runs) {
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_TURN_NONE}, 0, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, 0, 0, 0, MM_SHORT_WAIT};
     uint32_t first = MM_TREE_NONE;
     enum mm_step step;
     while ((step = mm_run_take(ref, want, &search, &first, runs)) != MM_STEP_DONE) {

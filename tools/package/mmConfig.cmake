@@ -27,7 +27,7 @@ endif()
 # enabled after this.
 function(_mm_look_at_cuda_compiler)
     get_filename_component(folder "${CMAKE_CUDA_COMPILER}" DIRECTORY)
-    if(NOT CMAKE_CUDA_COMPILER OR EXISTS "${folder}/../mm-farm")
+    if(NOT CMAKE_CUDA_COMPILER OR EXISTS "${folder}/../mm-view")
         return()
     endif()
     execute_process(COMMAND "${CMAKE_CUDA_COMPILER}" --mm-version OUTPUT_VARIABLE said ERROR_QUIET)

@@ -28,7 +28,7 @@
 
 #define LIBMM "libmm.so.1"
 
-/* Behind a mark, by which mmdoctor finds it in a linked file, and in a section of its own, which mmfarm replaces if mm was copied elsewhere. */
+/* Behind a mark, by which mmdoctor finds it in a linked file, and in a section of its own, which mmview replaces if mm was copied elsewhere. */
 #define MARK "mm's run time: "
 static const char where[] __attribute__((used, section(".rodata.mm_place"))) = MARK MM_LIBDIR "/" LIBMM;
 

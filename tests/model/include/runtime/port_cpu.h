@@ -111,7 +111,7 @@ MM_FN uint32_t mm_warp_number(void) { return model_home(); }
 /* The same for a thread each time: what it does depends on the state alone. */
 MM_FN uint32_t mm_random(void) { return model_home() * 0x9e3779b9u; }
 
-MM_FN void mm_who(uint32_t thread[3], uint32_t block[3]) { thread[0] = thread[1] = thread[2] = block[0] = block[1] = block[2] = 0; }
+MM_FN void mm_thread_id(uint32_t thread[3], uint32_t block[3]) { thread[0] = thread[1] = thread[2] = block[0] = block[1] = block[2] = 0; }
 MM_FN uint64_t mm_grid(void) { return 0; }
 MM_FN void mm_trap(void) { __builtin_trap(); }
 MM_FN uint64_t mm_now_ns(void) { return 0; } /* time stands still: what was refused stays so */

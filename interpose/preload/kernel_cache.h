@@ -14,37 +14,37 @@
  * Progress: readers never wait. A table that got too small is replaced and kept, as a reader may still be
  *   in it; all of them together are no larger than the last.
  */
-#ifndef MM_INTERPOSE_KNOWN_H
-#define MM_INTERPOSE_KNOWN_H
+#ifndef MM_INTERPOSE_KERNEL_CACHE_H
+#define MM_INTERPOSE_KERNEL_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct mm_known_slot {
+struct mm_kernel_cache_slot {
     uintptr_t kernel, context, owner;
 };
 
-struct mm_known_table {
+struct mm_kernel_cache_table {
     size_t mask, used; /* used: slots that are not free, those taken out included */
     uint64_t version;
-    struct mm_known_slot slots[];
+    struct mm_kernel_cache_slot slots[];
 };
 
-extern struct mm_known_table *mm_known_current;
+extern struct mm_kernel_cache_table *mm_kernel_cache_current;
 
-static inline size_t mm_known_hash(uintptr_t kernel, uintptr_t context) {
+static inline size_t mm_kernel_cache_hash(uintptr_t kernel, uintptr_t context) {
     uint64_t x = ((uint64_t)kernel >> 4) * 0x9e3779b97f4a7c15u ^ ((uint64_t)context >> 6);
     return (size_t)((x * 0xff51afd7ed558ccdu) >> 32);
 }
 
-static inline bool mm_known_has(const void *kernel, const void *context) {
+static inline bool mm_kernel_cache_has(const void *kernel, const void *context) {
     const uintptr_t k = (uintptr_t)kernel, c = (uintptr_t)context;
-    struct mm_known_table *t = __atomic_load_n(&mm_known_current, __ATOMIC_ACQUIRE);
+    struct mm_kernel_cache_table *t = __atomic_load_n(&mm_kernel_cache_current, __ATOMIC_ACQUIRE);
     if (!t) return false;
     const uint64_t version = __atomic_load_n(&t->version, __ATOMIC_ACQUIRE);
-    for (size_t i = mm_known_hash(k, c), left = t->mask + 1; left; i++, left--) {
-        struct mm_known_slot *s = &t->slots[i & t->mask];
+    for (size_t i = mm_kernel_cache_hash(k, c), left = t->mask + 1; left; i++, left--) {
+        struct mm_kernel_cache_slot *s = &t->slots[i & t->mask];
         uintptr_t seen = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
         if (seen == 0) return false;
         if (seen == k && __atomic_load_n(&s->context, __ATOMIC_ACQUIRE) == c &&
@@ -56,8 +56,8 @@ static inline bool mm_known_has(const void *kernel, const void *context) {
 
 /* Writers: one at a time. owner: the library or module the kernel is of; NULL: not known, and then
  * forgotten with any of them. No memory: the kernel is looked at again at its next launch. */
-void mm_known_insert(const void *kernel, const void *context, const void *owner);
-void mm_known_forget_owner(const void *owner);
-void mm_known_forget_context(const void *context);
+void mm_kernel_cache_insert(const void *kernel, const void *context, const void *owner);
+void mm_kernel_cache_forget_owner(const void *owner);
+void mm_kernel_cache_forget_context(const void *context);
 
 #endif

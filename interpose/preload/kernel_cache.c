@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "interpose/preload/known.h"
+#include "interpose/preload/kernel_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SLOT_FREE = 0, SLOT_OUT = 1, SLOTS_MIN = 256 };
 
-struct mm_known_table *mm_known_current;
+struct mm_kernel_cache_table *mm_kernel_cache_current;
 
-static void raise_version(struct mm_known_table *t) {
+static void raise_version(struct mm_kernel_cache_table *t) {
     /* release: who sees the new version also sees what stood in the slots gone */
     __atomic_store_n(&t->version, t->version + 1, __ATOMIC_RELEASE);
 }
 
-static void put(struct mm_known_table *t, const struct mm_known_slot *entry) {
-    size_t i = mm_known_hash(entry->kernel, entry->context);
+static void put(struct mm_kernel_cache_table *t, const struct mm_kernel_cache_slot *entry) {
+    size_t i = mm_kernel_cache_hash(entry->kernel, entry->context);
     while (t->slots[i & t->mask].kernel > SLOT_OUT) i++;
-    struct mm_known_slot *s = &t->slots[i & t->mask];
+    struct mm_kernel_cache_slot *s = &t->slots[i & t->mask];
     if (s->kernel == SLOT_FREE)
         t->used++;
     else
@@ -27,30 +27,30 @@ static void put(struct mm_known_table *t, const struct mm_known_slot *entry) {
 }
 
 /* A table with room for one more, or NULL. */
-static struct mm_known_table *with_room(void) {
-    struct mm_known_table *old = mm_known_current;
+static struct mm_kernel_cache_table *with_room(void) {
+    struct mm_kernel_cache_table *old = mm_kernel_cache_current;
     if (old && old->used < (old->mask + 1) / 2) return old;
     size_t slots = old ? 2 * (old->mask + 1) : SLOTS_MIN;
-    struct mm_known_table *t = (struct mm_known_table *)calloc(1, sizeof *t + slots * sizeof *t->slots);
+    struct mm_kernel_cache_table *t = (struct mm_kernel_cache_table *)calloc(1, sizeof *t + slots * sizeof *t->slots);
     if (!t) return NULL;
     t->mask = slots - 1;
     for (size_t i = 0; old && i <= old->mask; i++)
         if (old->slots[i].kernel > SLOT_OUT) put(t, &old->slots[i]);
-    __atomic_store_n(&mm_known_current, t, __ATOMIC_RELEASE);
+    __atomic_store_n(&mm_kernel_cache_current, t, __ATOMIC_RELEASE);
     return t;
 }
 
-void mm_known_insert(const void *kernel, const void *context, const void *owner) {
-    struct mm_known_table *t = with_room();
-    if (!t || mm_known_has(kernel, context)) return;
-    struct mm_known_slot entry = {(uintptr_t)kernel, (uintptr_t)context, (uintptr_t)owner};
+void mm_kernel_cache_insert(const void *kernel, const void *context, const void *owner) {
+    struct mm_kernel_cache_table *t = with_room();
+    if (!t || mm_kernel_cache_has(kernel, context)) return;
+    struct mm_kernel_cache_slot entry = {(uintptr_t)kernel, (uintptr_t)context, (uintptr_t)owner};
     put(t, &entry);
 }
 
 /* Brings the slots that were taken out back into use. Readers meanwhile miss what is there (I2). */
-static void rebuild(struct mm_known_table *t) {
+static void rebuild(struct mm_kernel_cache_table *t) {
     size_t live = 0, slots = t->mask + 1;
-    struct mm_known_slot *keep = (struct mm_known_slot *)malloc(slots * sizeof *keep);
+    struct mm_kernel_cache_slot *keep = (struct mm_kernel_cache_slot *)malloc(slots * sizeof *keep);
     if (!keep) return;
     for (size_t i = 0; i < slots; i++) {
         if (t->slots[i].kernel > SLOT_OUT) keep[live++] = t->slots[i];
@@ -63,11 +63,11 @@ static void rebuild(struct mm_known_table *t) {
 }
 
 static void forget(uintptr_t owner, uintptr_t context) {
-    struct mm_known_table *t = mm_known_current;
+    struct mm_kernel_cache_table *t = mm_kernel_cache_current;
     if (!t) return;
     size_t live = 0;
     for (size_t i = 0; i <= t->mask; i++) {
-        struct mm_known_slot *s = &t->slots[i];
+        struct mm_kernel_cache_slot *s = &t->slots[i];
         if (s->kernel <= SLOT_OUT) continue;
         if ((context && s->context == context) || (owner && (s->owner == owner || !s->owner)))
             __atomic_store_n(&s->kernel, SLOT_OUT, __ATOMIC_RELAXED);
@@ -77,5 +77,5 @@ static void forget(uintptr_t owner, uintptr_t context) {
     if (t->used - live > (t->mask + 1) / 4) rebuild(t);
 }
 
-void mm_known_forget_owner(const void *owner) { forget((uintptr_t)owner, 0); }
-void mm_known_forget_context(const void *context) { forget(0, (uintptr_t)context); }
+void mm_kernel_cache_forget_owner(const void *owner) { forget((uintptr_t)owner, 0); }
+void mm_kernel_cache_forget_context(const void *context) { forget(0, (uintptr_t)context); }

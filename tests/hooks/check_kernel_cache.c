@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "interpose/preload/handles.h"
-#include "interpose/preload/known.h"
+#include "interpose/preload/kernel_cache.h"
 #include "tests/runner.h"
 
 /* Few kernels in many contexts: so that pairs that differ in the context only meet in the table. */
@@ -16,7 +16,7 @@ static void *context_at(int i) { return (void *)(uintptr_t)(0x7000 + 64 * (i * 2
 static void *owner_at(int i) { return i ? (void *)(uintptr_t)(0x500 + i) : NULL; }
 
 static void forget_all(void) {
-    for (int c = 0; c < CONTEXTS; c++) mm_known_forget_context(context_at(c));
+    for (int c = 0; c < CONTEXTS; c++) mm_kernel_cache_forget_context(context_at(c));
 }
 
 START_TEST(known_is_as_the_model) {
@@ -26,10 +26,10 @@ START_TEST(known_is_as_the_model) {
         int k = rand_r(&seed) % KERNELS, c = rand_r(&seed) % CONTEXTS, o = rand_r(&seed) % OWNERS;
         int dice = rand_r(&seed) % 1000;
         if (dice < 5) {
-            mm_known_forget_context(context_at(c));
+            mm_kernel_cache_forget_context(context_at(c));
             for (int i = 0; i < KERNELS; i++) owner_of[i][c] = 0;
         } else if (dice < 10 && o) {
-            mm_known_forget_owner(owner_at(o));
+            mm_kernel_cache_forget_owner(owner_at(o));
             for (int i = 0; i < KERNELS; i++)
                 for (int j = 0; j < CONTEXTS; j++)
                     if (owner_of[i][j] == o + 1 || owner_of[i][j] == 1) owner_of[i][j] = 0;
@@ -39,12 +39,12 @@ START_TEST(known_is_as_the_model) {
                 for (int j = 0; j < CONTEXTS; j++) owner_of[i][j] = 0;
         } else {
             if (!owner_of[k][c]) owner_of[k][c] = o + 1;
-            mm_known_insert(kernel_at(k), context_at(c), owner_at(o));
+            mm_kernel_cache_insert(kernel_at(k), context_at(c), owner_at(o));
         }
         k = rand_r(&seed) % KERNELS, c = rand_r(&seed) % CONTEXTS;
-        ck_assert_int_eq(mm_known_has(kernel_at(k), context_at(c)), owner_of[k][c] != 0);
+        ck_assert_int_eq(mm_kernel_cache_has(kernel_at(k), context_at(c)), owner_of[k][c] != 0);
     }
-    ck_assert(mm_known_current->mask + 1 <= 2048); /* does not grow by forgetting and inserting */
+    ck_assert(mm_kernel_cache_current->mask + 1 <= 2048); /* does not grow by forgetting and inserting */
 }
 END_TEST
 
@@ -55,7 +55,7 @@ static void *reader(void *unused) {
     long wrong = 0;
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
         for (int k = 0; k < KERNELS; k++)
-            for (int c = 0; c < CONTEXTS; c++) wrong += (k + c) % 2 && mm_known_has(kernel_at(k), context_at(c));
+            for (int c = 0; c < CONTEXTS; c++) wrong += (k + c) % 2 && mm_kernel_cache_has(kernel_at(k), context_at(c));
     (void)unused;
     return (void *)wrong;
 }
@@ -68,8 +68,8 @@ START_TEST(readers_find_nothing_that_was_not_there) {
     for (int i = 0; i < 3; i++) ck_assert(pthread_create(&readers[i], NULL, reader, NULL) == 0);
     for (int step = 0; step < 400000; step++) {
         int k = rand_r(&seed) % KERNELS, c = rand_r(&seed) % CONTEXTS;
-        if ((k + c) % 2 == 0) mm_known_insert(kernel_at(k), context_at(c), owner_at(1 + k % 4));
-        if (step % 64 == 0) mm_known_forget_owner(owner_at(1 + rand_r(&seed) % 4));
+        if ((k + c) % 2 == 0) mm_kernel_cache_insert(kernel_at(k), context_at(c), owner_at(1 + k % 4));
+        if (step % 64 == 0) mm_kernel_cache_forget_owner(owner_at(1 + rand_r(&seed) % 4));
         if (step % 1000 == 0) forget_all();
     }
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
