@@ -859,7 +859,7 @@ START_TEST(who_is_short_is_helped) {
         else if (is_of[lane] == MM_SHORT_SOME && has_blocks) unit_lt(owned_pages(), pages);
         else unit_eq(owned_pages(), pages);
         for (uint32_t i = 0; i < UNIT_LANES; i++)
-            unit_eq(shortage_of[i].turn, i != lane || !is_all ? MM_FLIGHT_NONE : has_blocks ? MM_FLIGHT_FOUND : MM_FLIGHT_NOTHING);
+            unit_eq(shortage_of[i].flight, i != lane || !is_all ? MM_FLIGHT_NONE : has_blocks ? MM_FLIGHT_FOUND : MM_FLIGHT_NOTHING);
         if (is_of[lane] == MM_SHORT_ALL || is_of[lane] == MM_SHORT_WAIT) unit_eq(some_told_, is_all && has_blocks);
         if (is_all) unit_eq(*word & (MM_FLIGHT_WORD_BUSY | MM_FLIGHT_WORD_FOUND), has_blocks ? MM_FLIGHT_WORD_FOUND : 0);
         if (!is_all) {
