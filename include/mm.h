@@ -38,7 +38,7 @@ struct mm_statistics {
     unsigned long long reserved_bytes;  /* addresses, with memory behind them or not: bytes */
     unsigned long long null_count;      /* requests answered NULL for lack of memory */
     unsigned long long null_first_bytes; /* size of the first of them: bytes, as rounded up to a size class; 0 if there was none */
-    /* misuse of free, by kind; see "Misuse" in docs/contract.md */
+    /* misuse of free, by kind; see "Misuse" in docs/reference/contract.md */
     unsigned long long misuse_foreign;       /* pointer of another allocator, another heap or the stack */
     unsigned long long misuse_not_allocated; /* pointer into memory that is free */
     unsigned long long misuse_interior;      /* pointer into the middle of an allocation */

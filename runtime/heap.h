@@ -3,7 +3,7 @@
  *
  * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), those up to MM_SPAN_PAGES_MAX pages spans (core/span.h), larger ones runs (core/run.h). The owner of the
  * page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose GPU Memory Manager", PPoPP'24); what
- * differs, and why, is in docs/design.md.
+ * differs, and why, is in docs/explanation/design.md.
  *
  * What an allocator of slices has to have, for this file, core/shortage.h and the walks: mm_slice_draw, mm_slice_malloc, mm_slice_locate_in,
  * mm_slice_mark, mm_slice_twice, mm_deferred_slice_address, mm_deferred_is_live; mm_slices_retire_some, mm_slices_retire_all, mm_segment_retire; and
@@ -22,7 +22,7 @@ MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX;
 
 /* malloc, first part: an address, or a token for mm_heap_malloc_other, with MM_TOKEN set. No two slices have a sector of a cache in
  * common if the spacing is that (MM_SPACING_DEFAULT): programs that race, or forget a fence, and are lucky with CUDA's malloc,
- * whose allocations are 80 bytes apart and more, would read their neighbours' stale bytes (docs/notes/real-programs.md). */
+ * whose allocations are 80 bytes apart and more, would read their neighbours' stale bytes (docs/explanation/real-programs.md). */
 MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (MM_LIKELY(mm_heap_is_slice(bytes))) return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
     return mm_token_large(bytes);
@@ -41,7 +41,7 @@ MM_FN_RARE void *mm_heap_malloc_large(const struct mm_heap_ref *ref, uint64_t by
     return p;
 }
 
-/* The rest of it. A function of its own: who is here is asked where it begins (docs/notes/lanes-that-leave.md). */
+/* The rest of it. A function of its own: who is here is asked where it begins (docs/explanation/lanes-that-leave.md). */
 MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t here = mm_warp_group(token >> 63);
     const int is_large = token >= MM_TOKEN_LARGE;

@@ -253,7 +253,7 @@ MM_FN void mm_trap(void) {
 }
 
 /* A waiting loop's pause: nothing, since its loads take 300 cycles and more. Never NANOSLEEP: a lane that sleeps lets the lanes go on
- * that the program's code makes wait for it, and the warp stays in pieces (docs/design.md, "Whole warps"). */
+ * that the program's code makes wait for it, and the warp stays in pieces (docs/explanation/design.md, "Whole warps"). */
 MM_FN void mm_wait(void) { asm volatile("" : : : "memory"); }
 MM_FN void mm_wait_host(void) {}
 /* n loads, one after the other, of any of `many` words. */

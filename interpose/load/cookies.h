@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Machine code that stores in front of what malloc returned, as nvcc 13 makes it of `new T[n]` (docs/notes/array-counts.md), and what it calls
+/* Machine code that stores in front of what malloc returned, as nvcc 13 makes it of `new T[n]` (docs/explanation/array-counts.md), and what it calls
  * instead of malloc (runtime/checked/cookie.h). A text is mended by interpose/load/ptx/counts.h; finished code stays what it is. */
 #ifndef MM_LOAD_COOKIES_H
 #define MM_LOAD_COOKIES_H

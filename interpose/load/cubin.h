@@ -13,7 +13,7 @@
  *                     compared with what it was.
  *
  * All functions read within the given bytes only, whatever is in them, and take images of 64 bits for NVIDIA GPUs only: others are
- * MM_CUBIN_NONE. The facts are by experiment with the images of CUDA 12.4, 13.0 and 13.5 (docs/notes/machine-code.md).
+ * MM_CUBIN_NONE. The facts are by experiment with the images of CUDA 12.4, 13.0 and 13.5 (docs/explanation/machine-code.md).
  */
 #ifndef MM_INTERPOSE_CUBIN_H
 #define MM_INTERPOSE_CUBIN_H

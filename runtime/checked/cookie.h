@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Room in front of an allocation, for machine code that stores there. nvcc 13 writes the number of elements of `new T[n]` 8 bytes in front
  * of what malloc returned, where the C++ ABI has an array cookie for classes with a destructor, and nobody reads it
- * (docs/notes/array-counts.md). A text can be mended; finished machine code gets, instead of malloc, the functions here, which ask malloc
+ * (docs/explanation/array-counts.md). A text can be mended; finished machine code gets, instead of malloc, the functions here, which ask malloc
  * for more and return an address behind the room, as CUDA's own malloc has 16 bytes of its own in front of each allocation.
  *
  * Layout: start | ... | seal, 8 bytes | count, 8 bytes | p, what the program gets. The seal says p, and how far the start is: free gets

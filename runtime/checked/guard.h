@@ -7,7 +7,7 @@
  * The tag says how much was asked for and by whom, and has a seal: a hash of that with p and era; when it has been freed, the
  * complement of its lower bits, below who freed it. Of a small slice (to MM_GUARD_KEPT_BYTES) it lies at the end of the block, slice 0's last:
  * in a checked run, blocks of such classes have so many slices less. There neighbours' tags are neighbours, which is most of what
- * a checked malloc or free costs (docs/notes/checked-runs.md). Of others it is the last of what is granted.
+ * a checked malloc or free costs (docs/explanation/checked-runs.md). Of others it is the last of what is granted.
  * era: of what is not small, how often its segment, and its first page, have become something else (segment.h); of what is small 0.
  */
 #ifndef MM_CHECKED_GUARD_H

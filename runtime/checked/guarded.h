@@ -26,7 +26,7 @@
  *
  * malloc and free go by stages, as those of slices do, and more strictly: what a stage leaves for the next is a word or two, and nothing else is kept
  * meanwhile. Each lane that keeps something across a call has it stored in memory of its own: that was half of what L2 wrote
- * (docs/notes/checked-runs.md).
+ * (docs/explanation/checked-runs.md).
  */
 #ifndef MM_CHECKED_GUARDED_H
 #define MM_CHECKED_GUARDED_H

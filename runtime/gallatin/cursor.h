@@ -8,7 +8,7 @@
  *
  * Which cursor: by the number of the warp, so that of many warps that want one slice each as many come to each cursor. (At random, one of
  * eight gets 6 % more than another if each gets 1,000 warps, and goes round before the class is full. Cursors that belong to multiprocessors
- * drift apart. One cursor takes an atomic every ns or so: docs/notes/claims.md.) Who finds nothing there tries the next one.
+ * drift apart. One cursor takes an atomic every ns or so: docs/explanation/claims.md.) Who finds nothing there tries the next one.
  */
 #ifndef MM_GALLATIN_CURSOR_H
 #define MM_GALLATIN_CURSOR_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Prints what kernels have told of misuse (runtime/core/report.h): a line each, in fixed wording (docs/contract.md). */
+/* Prints what kernels have told of misuse (runtime/core/report.h): a line each, in fixed wording (docs/reference/contract.md). */
 #ifndef MM_HOST_REPORT_H
 #define MM_HOST_REPORT_H
 

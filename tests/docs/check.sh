@@ -182,7 +182,7 @@ done < <(awk -F '\t' '{
         }
     }' "$work/said")
 for name in $variables; do
-    if grep -q "^span	[^	]*\.md:[0-9]*	$name\(=.*\)\?$" <(grep -v '	docs/notes/' "$work/said"); then pass; else fail README.md "no document tells of the variable $name"; fi
+    if grep -q "^span	[^	]*\.md:[0-9]*	$name\(=.*\)\?$" <(grep -v '	docs/explanation/' "$work/said"); then pass; else fail README.md "no document tells of the variable $name"; fi
 done
 
 # ---- targets -------------------------------------------------------------------------------------

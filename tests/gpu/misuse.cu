@@ -201,7 +201,7 @@ static address pointer_from_host(const struct misuse_case *c) {
     return (address)p;
 }
 
-/* The lines: the words are those of docs/contract.md. */
+/* The lines: the words are those of docs/reference/contract.md. */
 static void print_lines(const struct misuse_case *c, const struct work &w, enum misuse_kind kind, address counted) {
     static const char *const text[KINDS] = {
         "invalid free(%#llx), a pointer of another allocator, another GPU's heap or the stack",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The cases of misuse. What is expected stands here, and is not worked out: kinds after the table in docs/contract.md; sizes are
+/* The cases of misuse. What is expected stands here, and is not worked out: kinds after the table in docs/reference/contract.md; sizes are
  * those of the size classes, which are 32, 64, 96, 128, then four to each doubling (runtime/core/class.h), of spans, which are
  * multiples of 16 KiB, and of runs, which are multiples of 1 MiB.
  *

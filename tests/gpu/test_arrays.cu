@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Arrays of classes with a constructor and no destructor. nvcc 13 stores their count 8 bytes in front of what malloc returned
- * (docs/notes/array-counts.md): mmnvcc has to leave that out, for the slices in front are other objects'. Each thread fills objects of N
+ * (docs/explanation/array-counts.md): mmnvcc has to leave that out, for the slices in front are other objects'. Each thread fills objects of N
  * bytes with a pattern, makes arrays of N bytes in between, and looks at the pattern.
  */
 #define MM_TEST_OUTSIDE

@@ -196,7 +196,7 @@ START_TEST(beside_kernels) { /* memory goes to and fro while a kernel allocates 
 END_TEST
 
 /* All multiprocessors are full of threads that wait: nothing can be given back but what is spare. An error, soon; then it works. What
- * the driver has is taken before, or it would clear that first, which beside such a kernel takes half a minute (docs/notes/growing.md). */
+ * the driver has is taken before, or it would clear that first, which beside such a kernel takes half a minute (docs/explanation/growing.md). */
 static __global__ void occupy(struct report *r) {
     r->began = 1;
     while (!r->go) __nanosleep(1000);

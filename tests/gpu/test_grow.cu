@@ -115,7 +115,7 @@ START_TEST(one_kernel) {
 }
 END_TEST
 
-/* ---- the application's thread is blocked while the heap grows (docs/design.md) ---- */
+/* ---- the application's thread is blocked while the heap grows (docs/explanation/design.md) ---- */
 
 enum { DEVICE_SYNC, STREAM_SYNC, EVENT_SYNC, COPY_OUT, MALLOC_FREE, LAUNCHES, FREE_MEMORY, MEMSET, COPY_IN, SITUATIONS };
 static const char *const situation_names[] = {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize",

@@ -13,7 +13,7 @@
 #define OPERATIONS 80 /* of each thread: 10,485,760 in all */
 #define CLASSES 80
 
-/* What a request takes, as docs/contract.md has it: classes are 16, 32, 48, 64 bytes and four to a doubling, slices begin at multiples of
+/* What a request takes, as docs/reference/contract.md has it: classes are 16, 32, 48, 64 bytes and four to a doubling, slices begin at multiples of
  * 32. Nothing of the allocator's own arithmetic. */
 __host__ __device__ static unsigned long long granted(unsigned long long n) {
     unsigned long long size = 16, step = 16;

@@ -290,12 +290,12 @@ for file in own.c own.cpp own.cu; do it "mm.h, mmnvcc, $file" header timeout 300
 it 'mm.h, from include' header gcc -I"$prefix/include" own.c -L"$lib" -lmm -ldl
 printf '%s\n' '#include <mm.h>' '__global__ void k(void **o) {' '#if CALL == 1' '*(size_t *)o = mm_usable_size(o);' '#elif CALL == 2' \
     '*o = mm_realloc(*o, 9);' '#else' '*o = mm_calloc(2, 3);' '#endif' '}' 'int main(void) { return 0; }' > kernel.cu
-# unresolved TEXT OPTION...: what docs/troubleshooting.md says of a plain nvcc; mmnvcc takes it
+# unresolved TEXT OPTION...: what docs/how-to/troubleshooting.md says of a plain nvcc; mmnvcc takes it
 unresolved() {
     local said call
     for call in 1 2; do
         ! said=$("$nvcc" -arch=sm_90 -I"$prefix/include" -DCALL=$call "${@:2}" kernel.cu -o kernel 2>&1) && has "$said" "$1" &&
-            grep -qF "| \`$1" "$root/docs/troubleshooting.md" && timeout 300 "$bin/mmnvcc" -arch=sm_90 -DCALL=$call "${@:2}" kernel.cu -o kernel || return
+            grep -qF "| \`$1" "$root/docs/how-to/troubleshooting.md" && timeout 300 "$bin/mmnvcc" -arch=sm_90 -DCALL=$call "${@:2}" kernel.cu -o kernel || return
     done
 }
 it 'a kernel that uses mm.h, by a plain nvcc' unresolved "ptxas fatal   : Unresolved extern function 'mm_usable_size'"

@@ -6,7 +6,7 @@
 # much shared memory, and as many registers or mm's 32 or 24, if that is more; the host's malloc is libc's; the run time is where the program looks for it.
 # Where a GPU is both are run, if they have code for it, and both must give memory; elsewhere nvcc makes no more of its program than the
 # images, where one command makes all of it, and links them once for all modes whose images are the same.
-# matrix.sh --table: the combinations as the table of docs/building.md. CUDA_HOME names the toolkit. From the root of the tree.
+# matrix.sh --table: the combinations as the table of docs/how-to/building.md. CUDA_HOME names the toolkit. From the root of the tree.
 # Ends with "matrix: N combinations, M failed". ONLY: those that match this pattern.
 set -u
 
@@ -272,7 +272,7 @@ mmnvcc=$(realpath "$1") mmrun=$(realpath -s "${1%/*}/mmrun") images=$(realpath "
 rm -rf "$3" && mkdir -p "$3" && out=$(realpath "$3") || exit
 : >"$out/ran"
 XDG_CACHE_HOME=$out/cache
-docs=$PWD/docs/building.md
+docs=$PWD/docs/how-to/building.md
 complete_toolkit
 gpu=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d .)
 export gpu mmrun mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME

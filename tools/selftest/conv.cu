@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Whether the lanes of a warp that called malloc or free together are together afterwards, and whether a group whose first lane
  * allocates for the others gets its pointer. Where the driver compiled the program from PTX warps may come out in pieces
- * (docs/limits.md): then the shares are told and not required.
+ * (docs/reference/limits.md): then the shares are told and not required.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The counts that nvcc 13 stores in front of arrays (docs/notes/array-counts.md), removed from PTX.
+/* The counts that nvcc 13 stores in front of arrays (docs/explanation/array-counts.md), removed from PTX.
  *
  * `new T[n]`, T with a constructor and no destructor, stores n in the 8 bytes in front of what malloc returned. Nothing reads them, and
  * they belong to the neighbour in the heap.

@@ -121,7 +121,7 @@ struct tally child_nothing_found(void) {
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
-/* The host can copy from a pointer of mm's heap, and not from one of CUDA's (docs/contract.md). */
+/* The host can copy from a pointer of mm's heap, and not from one of CUDA's (docs/reference/contract.md). */
 static void identify(void) {
     struct asks a;
     memset(&a, 0, sizeof a);
