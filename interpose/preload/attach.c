@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "interpose/preload/attach_shared.h"
 #include "interpose/preload/contexts.h"
 #include "interpose/preload/resolve.h"
 #include "runtime/host/env.h"
@@ -19,17 +20,17 @@
 #include "runtime/host/say.h"
 
 static bool finished; /* exit has come as far as our destructor: no more messages */
-static __thread bool inside; /* a driver that calls exported functions itself would meet us again */
+__thread bool mm_attach_is_inside;
 
 static void in_child(void) {
     mm_contexts_in_child();
-    inside = false;
+    mm_attach_is_inside = false;
     mm_kernel_cache_current = NULL; /* so that the first launch comes to us, and is told */
     mm_grower_forked();
 }
 
 /* A heap is about to end, or may be: what its end is to tell is found out while its context is there. */
-static void look_back(struct mm_host_heap *heap, bool is_certain) {
+void mm_attach_look_back(struct mm_host_heap *heap, bool is_certain) {
     const struct mm_driver *d = mm_driver_get();
     if (d && is_certain) mm_host_heap_sum_up(d, heap);
     if (d) mm_inspect_take(d, heap);
@@ -44,7 +45,7 @@ static void at_process_exit(void) {
     if (pthread_mutex_timedlock(&mm_contexts_lock, &t) != 0) return; /* its holder calls exit, or never comes back */
     for (struct context *c = mm_contexts; c; c = c->next)
         if (c->heap) {
-            look_back(c->heap, true);
+            mm_attach_look_back(c->heap, true);
             mm_host_heap_try_stop(c->heap);
             mm_inspect_write(c->heap);
         }
@@ -91,12 +92,12 @@ static void prepare(const struct mm_driver *d, CUcontext current) {
 void mm_attach_prepare(const struct mm_driver *d) {
     CUcontext current = NULL;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (!d || inside || mm_forked || d->cuCtxGetCurrent(&current) != CUDA_SUCCESS) return;
+    if (!d || mm_attach_is_inside || mm_forked || d->cuCtxGetCurrent(&current) != CUDA_SUCCESS) return;
     if (!current) __atomic_store_n(&loaded_for_all, true, __ATOMIC_RELAXED);
     if (!current || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return;
-    inside = true;
+    mm_attach_is_inside = true;
     prepare(d, current);
-    inside = false;
+    mm_attach_is_inside = false;
     d->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
@@ -219,7 +220,7 @@ void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code
 
 /* Heaps on the current context's device give back about so many bytes more than are free, at least a little. The thread's capture mode is
  * relaxed, and the lock is free. Returns whether they gave any. */
-static bool give_back(const struct mm_driver *d, uint64_t bytes) {
+bool mm_attach_take_back(const struct mm_driver *d, uint64_t bytes) {
     CUdevice device;
     size_t free_bytes = 0, total_bytes;
     uint64_t got = 0;
@@ -245,7 +246,7 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
 
     enum answer answer = ask_kernel(d, kernel, context, &handle, &v, &error);
     for (int i = 0; i < 2 && answer == ANSWER_FAILED && error.code == CUDA_ERROR_OUT_OF_MEMORY; i++) { /* that may load it */
-        if (!give_back(d, i == 0 ? 0 : UINT64_MAX)) break;
+        if (!mm_attach_take_back(d, i == 0 ? 0 : UINT64_MAX)) break;
         error.call = NULL, error.code = CUDA_SUCCESS;
         answer = ask_kernel(d, kernel, context, &handle, &v, &error);
     }
@@ -267,14 +268,14 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
 
 void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
     static bool fork_said;
-    if (inside) return;
+    if (mm_attach_is_inside) return;
     if (mm_forked) {
         if (!__atomic_exchange_n(&fork_said, true, __ATOMIC_RELAXED))
             mm_host_say("this process was forked from one that used the GPU, where CUDA does not work; "
                         "it has no heap and leaves its parent's alone");
         return;
     }
-    inside = true;
+    mm_attach_is_inside = true;
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     CUcontext current = NULL, popped;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -286,256 +287,7 @@ void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcont
     }
     if (pushed) d->cuCtxPopCurrent(&popped);
     if (error.call) mm_attach_failed(d, error.call, error.code);
-    inside = false;
-}
-
-/* ---- launches that are watched ------------------------------------------------------------------ */
-
-/* Held from a kernel of ours, which writes its number down, to the program's launch after it. Taken before `lock`. */
-static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t watched_launches; /* under watch_lock */
-bool mm_attach_is_watching;
-
-/* The context of a launch in this stream; NULL: not known. */
-static CUcontext context_of(const struct mm_driver *d, CUstream stream) {
-    CUcontext context = NULL;
-    const bool is_created = (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD;
-    if (is_created && d->cuStreamGetCtx(stream, &context) == CUDA_SUCCESS) return context;
-    return d->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
-}
-
-bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    if (!d || inside || mm_forked) return false;
-    if (!d->cuStreamIsCapturing || d->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return false;
-    const CUcontext handle = context_of(d, stream);
-    inside = true;
-    pthread_mutex_lock(&watch_lock);
-    pthread_mutex_lock(&mm_contexts_lock);
-    const struct context *c = mm_context_home_listed(handle);
-    const bool is_watched = c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT && !c->is_ending;
-    if (is_watched && c->heap->kernels) mm_kernels_note(c->heap->kernels, kernel);
-    pthread_mutex_unlock(&mm_contexts_lock);
-    if (!is_watched) pthread_mutex_unlock(&watch_lock);
-    inside = false;
-    return is_watched;
-}
-
-void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launched) {
-    const uint64_t launch = is_launched ? ++watched_launches : 0;
-    struct mm_driver_visit visit;
-    const CUcontext handle = context_of(d, stream);
-    pthread_mutex_unlock(&watch_lock);
-    if (!is_launched || !mm_inspect_wants_launches() || !mm_driver_try_enter(d, handle, &visit)) return;
-    if (d->cuCtxSynchronize() == CUDA_SUCCESS) {
-        pthread_mutex_lock(&mm_contexts_lock);
-        const struct context *c = mm_context_home_listed(handle);
-        if (c && c->heap && !c->is_ending) mm_inspect_launch(d, c->heap, launch);
-        pthread_mutex_unlock(&mm_contexts_lock);
-    }
-    mm_driver_leave(d, &visit);
-}
-
-/* ---- what the other hooks tell ----------------------------------------------------------------- */
-
-void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner, CUcontext context) {
-    pthread_mutex_lock(&mm_contexts_lock);
-    mm_handle_record(handle, kind, owner, context);
-    pthread_mutex_unlock(&mm_contexts_lock);
-}
-
-struct mm_handle mm_attach_find(const void *handle) {
-    pthread_mutex_lock(&mm_contexts_lock);
-    struct mm_handle found = mm_handle_find(handle);
-    pthread_mutex_unlock(&mm_contexts_lock);
-    return found;
-}
-
-void mm_attach_forget_owner(const void *owner) {
-    pthread_mutex_lock(&mm_contexts_lock);
-    mm_kernel_cache_forget_owner(owner);
-    mm_handle_forget_owner(owner);
-    pthread_mutex_unlock(&mm_contexts_lock);
-}
-
-struct context *mm_attach_ending(CUcontext handle, bool is_certain) {
-    if (mm_forked || mm_context_is_inside_end() || !handle) return NULL;
-    pthread_mutex_lock(&mm_contexts_lock);
-    struct context *c = mm_context_find(handle);
-    mm_context_forget_known(handle);
-    mm_handle_forget_context(handle);
-    if (c) mm_context_ending(c);
-    if (c && c->heap) look_back(c->heap, is_certain);
-    if (c && c->heap && is_certain) mm_host_heap_close(c->heap);
-    pthread_mutex_unlock(&mm_contexts_lock);
-    return c;
-}
-
-void mm_attach_ended(const struct mm_driver *d, struct context *c, bool has_ended) {
-    if (!c) return;
-    pthread_mutex_lock(&mm_contexts_lock);
-    mm_context_settled(c); /* they look again when the lock is free */
-    if (has_ended) {
-        if (!c->heap || (d && mm_host_heap_drop(d, c->heap))) free(c->heap);
-        if (!c->prepared || (d && mm_host_heap_drop(d, c->prepared))) free(c->prepared);
-        mm_context_remove(c);
-    } else if (c->heap && d) {
-        mm_host_heap_reopen(d, c->heap);
-    }
-    pthread_mutex_unlock(&mm_contexts_lock);
-}
-
-void mm_attach_green_ends(CUcontext handle) {
-    if (mm_forked) return;
-    pthread_mutex_lock(&mm_contexts_lock);
-    struct context *c = mm_context_listed(handle);
-    mm_kernel_cache_forget_context(handle);
-    mm_handle_forget_context(handle);
-    if (c && c->home) mm_context_remove(c);
-    pthread_mutex_unlock(&mm_contexts_lock);
-}
-
-void mm_attach_attached(CUcontext handle) {
-    pthread_mutex_lock(&mm_contexts_lock);
-    struct context *c = mm_context_get(handle);
-    if (c) c->attaches++;
-    pthread_mutex_unlock(&mm_contexts_lock);
-}
-
-bool mm_attach_detaches(CUcontext handle) {
-    pthread_mutex_lock(&mm_contexts_lock);
-    struct context *c = mm_context_find(handle);
-    const bool stays = c && c->attaches != 0;
-    if (stays) c->attaches--;
-    pthread_mutex_unlock(&mm_contexts_lock);
-    return stays;
-}
-
-CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device) {
-    unsigned flags = 0;
-    int active = 0;
-    CUcontext primary = NULL;
-    pthread_mutex_lock(&mm_contexts_lock);
-    bool any = mm_contexts != NULL || mm_kernel_cache_current != NULL;
-    pthread_mutex_unlock(&mm_contexts_lock);
-    if (!d || !any || mm_forked) return NULL;
-    if (d->cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active) return NULL;
-    if (d->cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS) return NULL;
-    d->cuDevicePrimaryCtxRelease(device);
-    return primary;
-}
-
-void mm_attach_set_limit(CUcontext context, uint64_t bytes) {
-    pthread_mutex_lock(&mm_contexts_lock);
-    struct context *c = mm_context_home(mm_driver_get(), context, true);
-    if (c) {
-        c->limit_is_set = true;
-        c->limit_bytes = bytes;
-    }
-    pthread_mutex_unlock(&mm_contexts_lock);
-}
-
-bool mm_attach_get_limit(CUcontext context, uint64_t *bytes) {
-    pthread_mutex_lock(&mm_contexts_lock);
-    const struct context *c = mm_context_home(mm_driver_get(), context, false);
-    bool is_set = c && c->limit_is_set;
-    if (is_set) *bytes = c->limit_bytes;
-    pthread_mutex_unlock(&mm_contexts_lock);
-    return is_set;
-}
-
-bool mm_attach_has_heap(CUcontext context) {
-    if (mm_forked) return false;
-    pthread_mutex_lock(&mm_contexts_lock);
-    const struct context *c = mm_context_home(mm_driver_get(), context, false);
-    const bool has = c && c->heap;
-    pthread_mutex_unlock(&mm_contexts_lock);
-    return has;
-}
-
-bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes) {
-    pthread_mutex_lock(&mm_contexts_lock);
-    const struct context *c = mm_context_home(mm_driver_get(), context, false);
-    const bool has = !c || !c->heap || !d || mm_host_heap_try_ensure(d, c->heap, bytes);
-    pthread_mutex_unlock(&mm_contexts_lock);
-    return has;
-}
-
-bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (!d || inside || mm_forked || d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return false;
-    inside = true;
-    const bool given = give_back(d, bytes);
-    inside = false;
-    d->cuThreadExchangeStreamCaptureMode(&mode);
-    return given;
-}
-
-enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument) {
-    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    CUcontext context = NULL;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    enum mm_result result = MM_ERROR_NO_HEAP;
-    if (!d || inside || mm_forked) return result;
-    if (d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return MM_ERROR_CUDA;
-    if (!mm_attach_has_heap(context)) return result;
-    if (d->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS) return MM_ERROR_CUDA;
-    inside = true;
-    pthread_mutex_lock(&mm_contexts_lock);
-    const struct context *c = mm_context_home(mm_driver_get(), context, false);
-    if (c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT) result = work(d, c->heap, argument, &error) ? MM_OK : MM_ERROR_CUDA;
-    pthread_mutex_unlock(&mm_contexts_lock);
-    inside = false;
-    d->cuThreadExchangeStreamCaptureMode(&mode);
-    return result;
-}
-
-bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context) {
-    struct mm_driver_visit visit;
-    pthread_mutex_lock(&mm_contexts_lock);
-    const struct context *c = mm_context_home(d, context, false);
-    const CUcontext home = c ? c->handle : context;
-    pthread_mutex_unlock(&mm_contexts_lock);
-    if (home == context) return d->cuCtxSynchronize() == CUDA_SUCCESS;
-    if (!mm_driver_try_enter(d, home, &visit)) return false;
-    const bool done = d->cuCtxSynchronize() == CUDA_SUCCESS;
-    mm_driver_leave(d, &visit);
-    return done;
-}
-
-void mm_attach_report(void) {
-    if (!__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || inside) return;
-    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* a heap's own thread will */
-    for (struct context *c = mm_contexts; c; c = c->next)
-        if (c->heap) mm_report_say(c->heap);
-    pthread_mutex_unlock(&mm_contexts_lock);
-}
-
-void mm_attach_idle(const struct mm_driver *d, CUcontext handle) {
-    struct mm_driver_visit visit;
-    if (!d || !__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || inside) return;
-    if (!handle && d->cuCtxGetCurrent(&handle) != CUDA_SUCCESS) return;
-    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* another time */
-    const struct context *c = mm_context_listed(handle);
-    inside = true;
-    if (c && c->heap && !c->is_ending && mm_host_heap_wants_idle(c->heap) && mm_driver_try_enter(d, handle, &visit)) {
-        mm_host_heap_idle(d, c->heap);
-        mm_driver_leave(d, &visit);
-    }
-    inside = false;
-    pthread_mutex_unlock(&mm_contexts_lock);
-}
-
-void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed) {
-    if (!d || mm_forked) return;
-    pthread_mutex_lock(&mm_contexts_lock);
-    struct context *c = mm_context_get(peer);
-    unsigned i = 0;
-    while (c && i < c->peer_count && c->peers[i] != device) i++;
-    if (c && !is_allowed && i < c->peer_count) c->peers[i] = c->peers[--c->peer_count];
-    if (c && is_allowed && i == c->peer_count && i < sizeof c->peers / sizeof *c->peers) c->peers[c->peer_count++] = device;
-    if (c && c->heap) mm_host_heap_access(d, c->heap, device, is_allowed);
-    pthread_mutex_unlock(&mm_contexts_lock);
+    mm_attach_is_inside = false;
 }
 
 /* The driver may be gone: nothing of it is called; the operating system takes memory and addresses back. */

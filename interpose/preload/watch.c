@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Watched launches: in checked runs, and when MM_HEAP_MAP asks for a picture after each launch, each launch is numbered and the heap is inspected after it. */
+#include "interpose/preload/attach_shared.h"
+
+#include <pthread.h>
+
+#include "interpose/preload/attach.h"
+#include "interpose/preload/contexts.h"
+#include "runtime/host/inspect.h"
+#include "runtime/host/kernels.h"
+
+/* Held from a kernel of ours, which writes its number down, to the program's launch after it. Taken before `lock`. */
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t watched_launches; /* under watch_lock */
+bool mm_attach_is_watching;
+
+/* The context of a launch in this stream; NULL: not known. */
+static CUcontext context_of(const struct mm_driver *d, CUstream stream) {
+    CUcontext context = NULL;
+    const bool is_created = (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD;
+    if (is_created && d->cuStreamGetCtx(stream, &context) == CUDA_SUCCESS) return context;
+    return d->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (!d || mm_attach_is_inside || mm_forked) return false;
+    if (!d->cuStreamIsCapturing || d->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE) return false;
+    const CUcontext handle = context_of(d, stream);
+    mm_attach_is_inside = true;
+    pthread_mutex_lock(&watch_lock);
+    pthread_mutex_lock(&mm_contexts_lock);
+    const struct context *c = mm_context_home_listed(handle);
+    const bool is_watched = c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT && !c->is_ending;
+    if (is_watched && c->heap->kernels) mm_kernels_note(c->heap->kernels, kernel);
+    pthread_mutex_unlock(&mm_contexts_lock);
+    if (!is_watched) pthread_mutex_unlock(&watch_lock);
+    mm_attach_is_inside = false;
+    return is_watched;
+}
+
+void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launched) {
+    const uint64_t launch = is_launched ? ++watched_launches : 0;
+    struct mm_driver_visit visit;
+    const CUcontext handle = context_of(d, stream);
+    pthread_mutex_unlock(&watch_lock);
+    if (!is_launched || !mm_inspect_wants_launches() || !mm_driver_try_enter(d, handle, &visit)) return;
+    if (d->cuCtxSynchronize() == CUDA_SUCCESS) {
+        pthread_mutex_lock(&mm_contexts_lock);
+        const struct context *c = mm_context_home_listed(handle);
+        if (c && c->heap && !c->is_ending) mm_inspect_launch(d, c->heap, launch);
+        pthread_mutex_unlock(&mm_contexts_lock);
+    }
+    mm_driver_leave(d, &visit);
+}
+
