@@ -19,7 +19,7 @@ fail() { # WHERE WHAT
     printf 'docs: FAILED: %s: %s\n' "$1" "$2"
 }
 
-(cd "$documents" && find README.md docs man -name '*.md' -o -name '*.[17]' | sort | xargs awk -f "$OLDPWD/tests/docs/extract.awk") >"$work/said" || exit
+(cd "$documents" && find *.md docs man -name '*.md' -o -name '*.[17]' | sort | xargs awk -f "$OLDPWD/tests/docs/extract.awk") >"$work/said" || exit
 # The project's files; of an archive that was unpacked all there are.
 if [[ -e .git ]]; then git ls-files; else find . -type f ! -path './build/*' | sed 's,^\./,,'; fi >"$work/files"
 # those PATTERN [GREP'S OPTION...]
@@ -74,6 +74,11 @@ int main(void) { k<<<1, 1>>>(); cudaDeviceSynchronize(); return 0; }
 C
 runs() { (cd "$work/run" && PATH=$build/bin:$PATH eval "$1") >"$work/out" 2>&1 </dev/null; }
 [[ ${ONLY+set} ]] || runs 'mmnvcc -arch=sm_90 -shared -Xcompiler -fPIC app.cu -o libsolver.so' || fail "$list" "no library: $(tail -n 1 "$work/out")"
+# Programs in documents are whole, and compile.
+for file in README.md docs/tutorial.md; do
+    awk '/^```cuda$/ {inside = 1; next} /^```$/ {inside = 0} inside' "$documents/$file" >"$work/run/example.cu"
+    if [[ ${ONLY+set} ]]; then :; elif runs 'mmnvcc -arch=sm_90 example.cu -o example'; then pass; else fail "$file" "its program does not compile: $(grep -m 1 error "$work/out")"; fi
+done
 # What make knows. Not make -n of each goal: a line that says $(MAKE) is run even then.
 "$MAKE" -pn clean >"$work/database" 2>/dev/null
 prerequisites_of() { sed -n "s|^$1: *||p" "$work/database" | tr ' ' '\n'; }
@@ -187,17 +192,34 @@ done
 
 # ---- targets -------------------------------------------------------------------------------------
 
-# Those that are in no list are there for other targets, or for nobody but us (inner).
+# Those that are in no list are there for other targets, or for our own use (inner).
 targets=$(prerequisites_of .PHONY | sort -u)
 parts=$({ for name in $targets; do prerequisites_of "$name"; done && words_of inner | tr ' ' '\n'; } | sort -u)
-readme=$(awk -F '\t' '$1 == "span" && $2 ~ /^README/ && $3 ~ /^all install /{print $3}' "$work/said" | tr ' ' '\n' | sort -u)
-[[ $readme ]] || fail README.md 'there is no list of targets'
+list_of_targets=$(awk -F '\t' '$1 == "span" && $2 ~ /^CONTRIBUTING/ && $3 ~ /^all install /{print $3}' "$work/said" | tr ' ' '\n' | sort -u)
+[[ $list_of_targets ]] || fail CONTRIBUTING.md 'there is no list of targets'
 while read -r name; do
-    if grep -qxF -- "$name" <<<"$targets"; then pass; else fail README.md "the list of targets has $name, which is none"; fi
-done <<<"$readme"
+    if grep -qxF -- "$name" <<<"$targets"; then pass; else fail CONTRIBUTING.md "the list of targets has $name, which is none"; fi
+done <<<"$list_of_targets"
 for name in $targets; do
-    if grep -qxF -- "$name" <<<"$readme"$'\n'"$parts"; then pass; else fail README.md "the list of targets lacks $name"; fi
+    if grep -qxF -- "$name" <<<"$list_of_targets"$'\n'"$parts"; then pass; else fail CONTRIBUTING.md "the list of targets lacks $name"; fi
 done
+
+# ---- words and citations ---------------------------------------------------------------------------
+
+# What the glossary's last column refuses, as KIND OF MATCH would: whole words, singular or plural, whatever the case.
+refused=$(awk -F ' *\\| *' '/^\|/ && !/---/ && $(NF - 1) != "" && $(NF - 1) != "not" {print $(NF - 1)}' "$documents/docs/reference/glossary.md" | sed 's/, /\n/g' | sort -u)
+[[ $refused ]] || fail docs/reference/glossary.md 'it refuses no word'
+while IFS=$'\t' read -r where text; do
+    found=$(sed 's/`[^`]*`//g; s/([^()]*\.md[^()]*)//g' <<<"$text" | grep -oiwE "($(paste -sd '|' <<<"$refused"))s?" | head -n 1)
+    if [[ -z $found ]]; then pass; else fail "$where" "'$found' is refused by the glossary (docs/reference/glossary.md)"; fi
+done < <(awk -F '\t' '($1 == "prose") && $2 !~ /glossary\.md/ {print $2 "\t" $3}' "$work/said" | grep -iwE "($(paste -sd '|' <<<"$refused"))s?")
+pass # the words were looked for
+# Nothing cites what is not in the tree.
+while IFS= read -r where; do fail "${where%%:*}" "cites what is not in the tree: ${where#*:}"; done < <(
+    cd "$documents" && grep -rnoE '\bDESIGN (section|F)[ 0-9]*|\b(issue|CONTRACT|SEEDS|STYLE)\.md|\bshared/[a-z]+|\bcases/[a-z-]+' README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs man --include='*.md' --include='*.[17]')
+pass
+lines=$(grep -c '' "$documents/README.md")
+if ((lines <= 90)); then pass; else fail README.md "it has $lines lines, 90 at most"; fi
 
 # ---- messages ------------------------------------------------------------------------------------
 
