@@ -73,6 +73,7 @@ look_around() {
         builds)
             has cmake || need cmake
             has ccache || need ccache
+            has meson || need meson # with ninja
             ;;
         fuzz) has_fuzzer || need clang libclang-rt-dev ;;
         lint)

@@ -27,9 +27,13 @@ $(BUILD)/interpose/libload.a: $(MM_LOAD_O)
 $(BUILD)/lib/mmcicc: $(BUILD)/interpose/compile/cicc.o
 $(BUILD)/lib/mmptxas: $(BUILD)/interpose/compile/ptxas.o
 $(BUILD)/lib/mmlink: $(BUILD)/interpose/compile/nvlink.o
-$(MM_SHIMS): $(BUILD)/interpose/compile/devlink.o $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libload.a
+# A section with the device library's checksum: sccache knows compilers by their contents, and must not take objects of another mm's.
+$(MM_SHIMS): $(BUILD)/interpose/compile/devlink.o $(BUILD)/interpose/compile/shim.o $(BUILD)/interpose/libload.a $(MM_LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) $(filter %.o,$^) $(filter %.a,$^) -o $@
+	$(CC) $(filter %.o,$^) $(filter %/libload.a,$^) -o $@.made
+	cat $(sort $(MM_LIBRARIES)) | cksum > $@.identity
+	objcopy --add-section .mm_device=$@.identity $@.made $@
+	rm -f $@.made $@.identity
 
 $(BUILD)/lib/mmunyield: interpose/compile/mmunyield.c
 	@mkdir -p $(@D)

@@ -68,6 +68,19 @@ cmake_build "CMake, CMAKE_CUDA_COMPILER" cmake cmake -DCMAKE_CUDA_COMPILER="$mmn
 cmake_build "CMake, CUDACXX" cudacxx env CUDACXX="$mmnvcc" cmake
 cmake_build "CMake, nvcc found in PATH" cmakepath env -u CUDACXX PATH="$lib/path:$PATH" cmake
 
+# FindCUDA asks for a toolkit. Its link is the C++ compiler's: -lmm, or mmrun.
+{ cmake -Wno-dev -S "$projects/findcuda" -B findcuda -DCUDA_TOOLKIT_ROOT_DIR="$lib/toolkit" -DCMAKE_EXE_LINKER_FLAGS="-L$lib" -DCMAKE_CXX_STANDARD_LIBRARIES=-lmm &&
+    cmake --build findcuda; } >findcuda.log 2>&1
+built "CMake, FindCUDA" $? findcuda.log findcuda/program
+
+# not_tried PROGRAM: says so, if it is not here
+not_tried() { ! command -v "$1" >/dev/null && echo "$1: not tried, it is not here"; }
+if ! not_tried meson; then
+    printf "[binaries]\ncuda = '%s'\n" "$mmnvcc" >native.ini
+    { meson setup meson "$projects/meson" --native-file native.ini && ninja -C meson; } >meson.log 2>&1
+    built "Meson, a native file" $? meson.log meson/program
+fi
+
 # What PyTorch's cpp_extension and setuptools run (PYTORCH_NVCC): objects by nvcc, with dependencies, the link by c++.
 {
     mkdir extension &&
@@ -82,17 +95,23 @@ found=$("$images" extension/plain.so | grep -v ' undefined= heap=1$')
 result "an extension linked by c++ without -lmm, for mmrun" "$found"
 
 # A cache in front gives what mmnvcc gave.
-export CCACHE_DIR=$PWD/ccache
-mkdir cached
-command -v ccache >/dev/null || {
-    echo "ccache: not tried, it is not here"
-    finish
-}
-for i in 1 2; do
-    ccache "$mmnvcc" -arch=sm_90 -dc "$projects/part.cu" -o "cached/$i.o" >cached.log 2>&1 || result "ccache" "fails: $(<cached.log)"
+export CCACHE_DIR=$PWD/ccache SCCACHE_DIR=$PWD/sccache SCCACHE_SERVER_UDS=$PWD/sccache.socket
+for cache in ccache sccache; do
+    not_tried "$cache" && continue
+    mkdir "$cache.out"
+    for i in 1 2; do
+        "$cache" "$mmnvcc" -arch=sm_90 -dc "$projects/part.cu" -o "$cache.out/$i.o" >cached.log 2>&1 || result "$cache" "fails: $(<cached.log)"
+    done
+    result "$cache, the same object" "$(cmp "$cache.out/1.o" "$cache.out/2.o" 2>&1)"
+    result "$cache, found the second time" "$("$cache" -s | awk 'tolower($0) ~ /hits/ && $0 ~ /[1-9]/ {hit = 1} END {if (!hit) print "no hit"}')"
+    (cd "$cache.out" && "$cache" "$mmnvcc" -arch=sm_90 -dc "$projects/parts.cu" -o parts.o && "$mmnvcc" -arch=sm_90 parts.o 2.o -o program) >cached.log 2>&1
+    built "$cache, a program of cached objects" $? cached.log "$cache.out/program"
+    [[ $cache == ccache ]] || "$cache" --stop-server >/dev/null 2>&1
 done
-result "ccache, the same object" "$(cmp cached/1.o cached/2.o 2>&1)"
-result "ccache, found the second time" "$(ccache -s | awk 'tolower($0) ~ /hits/ && $0 ~ /[1-9]/ {hit = 1} END {if (!hit) print "no hit"}')"
-(cd cached && ccache "$mmnvcc" -arch=sm_90 -dc "$projects/parts.cu" -o parts.o && "$mmnvcc" -arch=sm_90 parts.o 2.o -o program) >cached.log 2>&1
-built "a program of cached objects" $? cached.log cached/program
+# sccache knows a compiler by the contents of nvcc, cicc and ptxas: those of another mm must differ, whatever of it has changed.
+identity=$(cat "$lib"/device/*.a | cksum)
+for program in mmcicc mmptxas mmlink; do
+    result "$program has the device library's checksum" "$(objcopy -O binary --only-section=.mm_device --set-section-flags .mm_device=alloc "$lib/$program" identity 2>&1 &&
+        [[ $(<identity) == "$identity" ]] || echo "another")"
+done
 finish
