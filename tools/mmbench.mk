@@ -20,9 +20,13 @@ all: $(BUILD)/bin/mmbench
 build-gpu-tests: $(BUILD)/bin/mmbench
 
 # Depends on the children for its commit: it is that of the allocator they hold.
-$(BUILD)/bin/mmbench: $(BENCH_C) $(BENCH_H) $(BENCH_CHILDREN)
+$(BUILD)/bin/mmbench: $(BENCH_C) $(BENCH_H) $(BENCH_CHILDREN) $(BUILD)/lib/bench/plot
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_MM) -DMM_BENCH_COMMIT='"$(BENCH_COMMIT)"' $(BENCH_C) -o $@ -lm
+	$(CC) $(CFLAGS_MM) -DMM_BENCH_COMMIT='"$(BENCH_COMMIT)"' $(BENCH_C) -o $@
+
+$(BUILD)/lib/bench/plot: $(BENCH_SRC)/plot.py
+	@mkdir -p $(@D)
+	install -m 755 $< $@
 
 $(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.c $(BENCH_H)
 	@mkdir -p $(@D)
@@ -49,7 +53,7 @@ install: install-mmbench
 install-mmbench: $(BUILD)/bin/mmbench
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MMLIBDIR)/bench"
 	install -m 755 $(BUILD)/bin/mmbench "$(DESTDIR)$(PREFIX)/bin/"
-	install -m 755 $(BENCH_CHILDREN) "$(DESTDIR)$(MMLIBDIR)/bench/"
+	install -m 755 $(BENCH_CHILDREN) $(BUILD)/lib/bench/plot "$(DESTDIR)$(MMLIBDIR)/bench/"
 
 uninstall: uninstall-mmbench
 uninstall-mmbench:

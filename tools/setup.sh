@@ -25,6 +25,11 @@ has_unpackers() {
     has_static liblz4.a && has_static libzstd.a && printf '#include <lz4.h>\n#include <zstd.h>\n' | cc -E -x c - >/dev/null 2>&1
 }
 
+has_matplotlib() {
+    local python
+    for python in python3 /usr/bin/python3; do "$python" -c 'import matplotlib' 2>/dev/null && return; done
+    false
+}
 has_check() {
     has pkg-config && pkg-config --exists check 2>/dev/null &&
         has_static libcheck.a && has_static libsubunit.a
@@ -64,6 +69,7 @@ look_around() {
             has pkg-config || need pkg-config
             has_check || need check libsubunit-dev
             python3 -c 'import jsonschema' 2>/dev/null || need python3-jsonschema
+            has_matplotlib || need python3-matplotlib
             ;;
         aarch64) has_aarch64 || need gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
         install)

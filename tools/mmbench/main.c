@@ -8,7 +8,6 @@
 
 #include "mmconfig.h"
 #include "tools/mmbench/mmbench.h"
-#include "tools/mmbench/plot.h"
 
 #define ITEMS_MAX (MM_BENCH_SIZES_MAX * MM_BENCH_SIZES_MAX)
 #define RUNS_MIN 10
@@ -128,11 +127,8 @@ static int plot(int argc, char **argv) {
     if (files >= argc) return bad("--plot", directory, "files of mmbench --csv behind it");
     for (int i = files; i < argc; i++)
         if (argv[i][0] == '-') return bad("--plot", argv[i], "files of mmbench --csv, and no other option");
-    switch (mm_bench_pictures(directory, argv + files, (size_t)(argc - files))) {
-    case MM_BENCH_DRAWN: return EXIT_SUCCESS;
-    case MM_BENCH_UNWRITABLE: return EXIT_USAGE; /* as of --csv */
-    default: return EXIT_FAILED;
-    }
+    mm_bench_plot(directory, argv + files, argc - files);
+    return EXIT_USAGE;
 }
 
 static bool is_plot(const char *option) { return !strcmp(option, "--plot") || !strncmp(option, "--plot=", 7); }

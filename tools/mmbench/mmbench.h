@@ -5,7 +5,7 @@
  *   session.c  one child process: start, ask, watch, end
  *   run.c      the items of a case, one allocator after the other; what a failure of the child means
  *   report.c   the table for people, the CSV file, the line that says how far we are
- *   plot.h     --plot: pictures of such files, without a child
+ *   plot.py    --plot: pictures of such files, by matplotlib
  *   main.c     options
  *
  * Words: an ITEM is one request to a child (a case at one size and number of threads); it has one ROW for each
@@ -132,6 +132,9 @@ struct mm_bench_session {
     char buffer[MM_BENCH_LINE_BYTES]; /* what came and is not a whole line yet */
     char remark[MM_BENCH_LINE_BYTES]; /* the last thing it said that is no answer, or why it ended */
 };
+
+/* --plot: becomes plot.py, which draws `count` files of rows as pictures in a directory. Returns only if it cannot; then one line was written to stderr. */
+void mm_bench_plot(const char *directory, char *const *files, int count);
 
 /* Finds the children and libmm.so.1 beside this program. False: one line was written to stderr. */
 bool mm_bench_find_children(const bool *allocators);

@@ -46,22 +46,45 @@ static bool find(char *path, const char *prefix, const char *const *folders, con
     return false;
 }
 
-bool mm_bench_find_children(const bool *allocators) {
-    static const char *const children[] = {"lib/mm/bench", "lib/bench"}, *const libraries[] = {"lib/mm", "lib"};
-    char prefix[PATH_BYTES], name[64];
-    const ssize_t n = readlink("/proc/self/exe", prefix, sizeof prefix - 1);
+/* PREFIX of PREFIX/bin/mmbench. False: one line was written to stderr. */
+static bool find_prefix(char *prefix) {
+    const ssize_t n = readlink("/proc/self/exe", prefix, PATH_BYTES - 1);
     if (n <= 0) {
         fprintf(stderr, "mmbench: cannot resolve its own path: %s; expected /proc to be there\n", strerror(errno));
         return false;
     }
     prefix[n] = '\0';
-    for (int up = 0; up < 2; up++) { /* bin/mmbench */
+    for (int up = 0; up < 2; up++) {
         char *slash = strrchr(prefix, '/');
         if (slash) *slash = '\0';
     }
+    return true;
+}
+
+static const char *const bench_folders[] = {"lib/mm/bench", "lib/bench"};
+
+void mm_bench_plot(const char *directory, char *const *files, int count) {
+    char prefix[PATH_BYTES], path[PATH_BYTES];
+    char **arguments = (char **)calloc((size_t)count + 3, sizeof *arguments);
+    if (!arguments || !find_prefix(prefix)) return;
+    if (!find(path, prefix, bench_folders, "plot")) {
+        fprintf(stderr, "mmbench: plot is neither in %s/lib/mm/bench nor in %s/lib/bench\n", prefix, prefix);
+        return;
+    }
+    arguments[0] = path;
+    arguments[1] = strdup(directory);
+    for (int i = 0; i < count; i++) arguments[2 + i] = files[i];
+    execv(path, arguments);
+    fprintf(stderr, "mmbench: --plot: \"%s\" cannot be run: %s; expected python3 in PATH\n", path, strerror(errno));
+}
+
+bool mm_bench_find_children(const bool *allocators) {
+    static const char *const libraries[] = {"lib/mm", "lib"};
+    char prefix[PATH_BYTES], name[64];
+    if (!find_prefix(prefix)) return false;
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
         snprintf(name, sizeof name, "mmbench-%s", mm_bench_allocator_names[a]);
-        if (allocators[a] && !find(child_paths[a], prefix, children, name)) {
+        if (allocators[a] && !find(child_paths[a], prefix, bench_folders, name)) {
             fprintf(stderr, "mmbench: %s is neither in %s/lib/mm/bench nor in %s/lib/bench\n", name, prefix, prefix);
             return false;
         }
