@@ -19,30 +19,29 @@
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 
-static bool finished; /* exit has come as far as our destructor: no more messages */
+static bool finished; /* exit has reached our destructor: print no more messages */
 __thread bool mm_attach_is_inside;
 
 static void in_child(void) {
     mm_contexts_in_child();
     mm_attach_is_inside = false;
-    mm_kernel_cache_current = NULL; /* so that the first launch comes to us, and is told */
+    mm_kernel_cache_current = NULL; /* so that the next launch enters libmm, which reports the fork */
     mm_grower_forked();
 }
 
-/* A heap is about to end, or may be: what its end is to tell is found out while its context is there. */
 void mm_attach_look_back(struct mm_host_heap *heap, bool is_certain) {
     const struct mm_driver *d = mm_driver_get();
     if (d && is_certain) mm_host_heap_sum_up(d, heap);
     if (d) mm_inspect_take(d, heap);
 }
 
-/* Before the driver goes: the threads must not be in it then. */
+/* Runs before the driver is torn down: our threads must not be in the driver then. */
 static void at_process_exit(void) {
     struct timespec t;
     if (mm_forked) return;
     clock_gettime(CLOCK_REALTIME, &t);
     t.tv_sec += 1;
-    if (pthread_mutex_timedlock(&mm_contexts_lock, &t) != 0) return; /* its holder calls exit, or never comes back */
+    if (pthread_mutex_timedlock(&mm_contexts_lock, &t) != 0) return; /* the lock's holder called exit, or never returns */
     for (struct context *c = mm_contexts; c; c = c->next)
         if (c->heap) {
             mm_attach_look_back(c->heap, true);
@@ -57,7 +56,7 @@ static void watch_process(void) {
     if (!watching) watching = pthread_atfork(NULL, NULL, in_child) == 0 && atexit(at_process_exit) == 0;
 }
 
-/* `current` is c, or a green context whose home that is. */
+/* `current` is c, or a green context whose home is c. */
 static void make_heap(const struct mm_driver *d, struct context *c, CUcontext current) {
     struct mm_driver_visit visit;
     watch_process();
@@ -75,13 +74,13 @@ static void make_heap(const struct mm_driver *d, struct context *c, CUcontext cu
     if (current != c->handle) mm_driver_leave(d, &visit);
 }
 
-static bool loaded_for_all; /* code that allocates came while no context was current: any may be the one */
+static bool loaded_for_all; /* code that allocates was loaded while no context was current: it may run in any context */
 
-/* The current context's heap, if it has none. The thread's capture mode is relaxed. */
+/* Prepares a heap for the current context if it has none. The thread's capture mode is relaxed. */
 static void prepare(const struct mm_driver *d, CUcontext current) {
     pthread_mutex_lock(&mm_contexts_lock);
     struct context *c = mm_context_home(d, current, true);
-    const bool is_due = c && c->handle == current && !c->heap && !c->prepared; /* a green one's home is not current */
+    const bool is_due = c && c->handle == current && !c->heap && !c->prepared; /* a green context's home is not current */
     struct mm_host_heap *prepared = is_due ? (struct mm_host_heap *)calloc(1, sizeof *prepared) : NULL;
     if (prepared) watch_process();
     if (prepared && mm_host_heap_try_prepare(d, prepared)) c->prepared = prepared;
@@ -115,8 +114,8 @@ static enum answer answer_of(CUresult code, const char *call, struct mm_driver_e
     return mm_driver_succeeded(error, call, code) ? ANSWER_YES : ANSWER_FAILED;
 }
 
-/* Whether this is the first question about a module in a context. Modules are kept with the known kernels, and are forgotten as these
- * are, at an odd address, which no kernel has. */
+/* Whether this module is asked for the first time in this context. Modules are entries of the kernel cache, at an odd address, which no kernel
+ * has, and leave it as kernels do. */
 static bool is_first_question(const void *owner, CUcontext context) {
     const void *mark = (const char *)owner + 1;
     pthread_mutex_lock(&mm_contexts_lock);
@@ -126,8 +125,8 @@ static bool is_first_question(const void *owner, CUcontext context) {
     return is_first;
 }
 
-/* A module of another version of mm has its heap variable under another name. Each module that has none of ours is asked once, until a
- * line was printed. `get` asks for a name. */
+/* Reports a module of another version of mm, whose heap variable has another name. Each module without our variable is asked once, until a line
+ * was printed. `get` looks up a name in the module. */
 static void tell_others(const void *owner, CUcontext context, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *)) {
     static bool said;
     struct variable v;
@@ -152,7 +151,7 @@ static CUresult get_module(CUdeviceptr *address, size_t *bytes, const void *modu
 
 static enum answer ask_library(const struct mm_driver *d, CUlibrary library, CUcontext context, struct variable *v,
                                struct mm_driver_error *error) {
-    if (!d->cuLibraryGetGlobal) return ANSWER_NO; /* then there are no libraries */
+    if (!d->cuLibraryGetGlobal) return ANSWER_NO; /* a driver without it has no libraries */
     const enum answer answer = answer_of(d->cuLibraryGetGlobal(&v->address, &v->bytes, library, MM_HEAP_REF_NAME),
                                          "cuLibraryGetGlobal", error);
     if (answer == ANSWER_NO) tell_others(library, context, get_library);
@@ -167,13 +166,13 @@ static enum answer ask_module(const struct mm_driver *d, CUmodule module, CUcont
     return answer;
 }
 
-/* Does the module of this kernel have a heap variable, and where? The context is current. */
+/* Looks up the heap variable in the kernel's module. The context is current. */
 static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUcontext context, const struct mm_handle *h,
                               struct variable *v, struct mm_driver_error *error) {
     if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE)
         return ask_library(d, (CUlibrary)h->owner, context, v, error);
     if (h->kind == MM_HANDLE_FUNCTION) return ask_module(d, (CUmodule)h->owner, context, v, error);
-    /* A handle from before our time. Functions first: asking a function as if it were a kernel crashes. */
+    /* The program got this handle before libmm was loaded. Try it as a function first: asking for a function as a kernel crashes. */
     CUmodule module = NULL;
     CUlibrary library = NULL;
     if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel))
@@ -189,13 +188,13 @@ static bool has_heaps(void) {
     return c != NULL;
 }
 
-/* Writes the heap into the variable, making the heap first if there is none. Under the lock. */
+/* Writes the heap into the variable, and creates the heap first if there is none. The caller holds the lock. */
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v,
                         struct mm_driver_error *error) {
     struct mm_heap_ref present = {.heap = 0};
-    struct context *c = mm_context_home(d, handle, false); /* first, as it may wait */
+    struct context *c = mm_context_home(d, handle, false); /* before anything else, as it may wait */
     if (has_heaps() && !mm_host_ref_try_read(d, v->address, &present, error)) return false;
-    /* Another kernel of the module was first; or this is a second name of a context that has a heap. */
+    /* Another kernel of the module was launched before, or this is a second handle of a context that has a heap. */
     for (struct context *other = mm_contexts; other && present.heap; other = other->next)
         if (other->heap && other->heap->ref.heap == present.heap) return true;
     if (!c) c = mm_context_home(d, handle, true);
@@ -218,8 +217,6 @@ void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code
                 mm_driver_error_name(d, code).text);
 }
 
-/* Heaps on the current context's device give back about so many bytes more than are free, at least a little. The thread's capture mode is
- * relaxed, and the lock is free. Returns whether they gave any. */
 bool mm_attach_take_back(const struct mm_driver *d, uint64_t bytes) {
     CUdevice device;
     size_t free_bytes = 0, total_bytes;
@@ -245,12 +242,12 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
     if (known) return;
 
     enum answer answer = ask_kernel(d, kernel, context, &handle, &v, &error);
-    for (int i = 0; i < 2 && answer == ANSWER_FAILED && error.code == CUDA_ERROR_OUT_OF_MEMORY; i++) { /* that may load it */
+    for (int i = 0; i < 2 && answer == ANSWER_FAILED && error.code == CUDA_ERROR_OUT_OF_MEMORY; i++) { /* the question may load the module, which needs memory */
         if (!mm_attach_take_back(d, i == 0 ? 0 : UINT64_MAX)) break;
         error.call = NULL, error.code = CUDA_SUCCESS;
         answer = ask_kernel(d, kernel, context, &handle, &v, &error);
     }
-    if (answer == ANSWER_NO && __atomic_load_n(&loaded_for_all, __ATOMIC_RELAXED)) prepare(d, context); /* before it runs */
+    if (answer == ANSWER_NO && __atomic_load_n(&loaded_for_all, __ATOMIC_RELAXED)) prepare(d, context); /* before the kernel runs */
 
     pthread_mutex_lock(&mm_contexts_lock);
     if (answer == ANSWER_YES && v.bytes != MM_HEAP_REF_BYTES) {
@@ -290,7 +287,7 @@ void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcont
     mm_attach_is_inside = false;
 }
 
-/* The driver may be gone: nothing of it is called; the operating system takes memory and addresses back. */
+/* The driver may be gone, so nothing of it is called. The operating system takes memory and addresses back. */
 __attribute__((destructor)) static void at_exit(void) {
     __atomic_store_n(&finished, true, __ATOMIC_RELAXED);
     const unsigned status = mm_inspect_has_found && !mm_forked ? mm_host_env_get()->check_exitcode : 0;

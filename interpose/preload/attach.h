@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Brings kernels and heaps together: which context a launch goes to, whether its kernel's module wants a
- * heap, one heap per context.
+/* Connects kernels and heaps: finds a launch's context, whether the kernel's module has a heap variable, and the context's heap (one per
+ * context). attach.c: first launches. watch.c: watched launches. requests.c: what the hooks ask.
  */
 #ifndef MM_INTERPOSE_ATTACH_H
 #define MM_INTERPOSE_ATTACH_H
@@ -11,10 +11,10 @@
 #include "runtime/host/driver.h"
 #include "runtime/host/grower.h"
 
-/* What is rare in mm_attach_before_launch is cold, so that a launch of a known kernel runs through few lines of the cache. */
+/* The rare paths of mm_attach_before_launch are cold functions, so that a launch of a kernel that is in the kernel cache touches few cache lines. */
 __attribute__((cold)) void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcontext context);
 
-/* Says, once in a process, that a driver call failed and a kernel is launched without a look at it. */
+/* Reports, once per process, that a driver call failed and that a kernel is launched without a heap. */
 __attribute__((cold)) void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code);
 
 /* Code that allocates was loaded: the heap of the current context, if there is none, is prepared (mm_host_heap_try_prepare), as the first launch
@@ -22,9 +22,8 @@ __attribute__((cold)) void mm_attach_failed(const struct mm_driver *d, const cha
  * prepared before that. */
 void mm_attach_prepare(const struct mm_driver *d);
 
-/* To be called before anything that makes `kernel` (CUfunction or CUkernel) run. A stream that was created
- * decides the context, the default streams (NULL, legacy, per thread) mean the current one; `context`,
- * if not NULL, overrules both (graph nodes). */
+/* Must be called before anything that runs `kernel` (a CUfunction or CUkernel). A stream that was created determines the context; the default
+ * streams (NULL, legacy, per thread) mean the current context. `context`, if not NULL, overrules both (graph nodes). */
 static inline __attribute__((always_inline)) void mm_attach_before_launch(const struct mm_driver *d, CUfunction kernel, CUstream stream,
                                            CUcontext context) {
     if (!d) return;
@@ -49,54 +48,54 @@ extern bool mm_attach_is_watching;
 __attribute__((cold)) bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream stream);
 __attribute__((cold)) void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launched);
 
-/* What the program was handed; context: see mm_handle_record. */
+/* Records a handle that the program got from the driver; for `context` see mm_handle_record. */
 void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner, CUcontext context);
 struct mm_handle mm_attach_find(const void *handle);
 
 /* A module or library is about to be unloaded. */
 void mm_attach_forget_owner(const void *owner);
-/* A context may be about to end (NULL: none). Its pairs and handles are forgotten before the driver's call, since
- * afterwards another thread may be handed the same handle anew; its heap goes after the call, as kernels may be
- * running until then, and only if it did end. In between, first launches under this handle wait. is_certain: it ends if the call
- * succeeds, so that a kernel that waits for memory is told at once that there will be none. */
+/* Call before the driver's call that may end a context (NULL: no context). Forgets the context's kernels and handles, since another thread may get
+ * the same handle for a new context as soon as the driver's call returns. The heap is dropped only after the call, by mm_attach_ended, since kernels
+ * may run until then. In between, first launches under this handle wait. is_certain: the context ends if the call succeeds; then a kernel that
+ * waits for memory is refused at once. Returns what mm_attach_ended takes. */
 struct context;
 struct context *mm_attach_ending(CUcontext context, bool is_certain);
-/* To be called once with mm_attach_ending's answer. */
+/* Call once after the driver's call, with the result of mm_attach_ending. */
 void mm_attach_ended(const struct mm_driver *d, struct context *context, bool has_ended);
-/* A green context is about to end: nothing of ours does with it. */
+/* A green context is about to end. Its home, with the heap, does not. */
 void mm_attach_green_ends(CUcontext context);
-/* cuCtxAttach, and cuCtxDetach, which ends the context unless this answers that it stays. */
+/* For cuCtxAttach, and for cuCtxDetach, which ends the context unless mm_attach_detaches returns true. */
 void mm_attach_attached(CUcontext context);
 bool mm_attach_detaches(CUcontext context);
-/* Primary context of a device, if it is active and we know of any context; else NULL. */
+/* The primary context of a device, or NULL if it is inactive or libmm has seen no context yet. */
 CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
 
-/* cudaLimitMallocHeapSize of a context, as the program set it; false if it did not. */
+/* cudaLimitMallocHeapSize of a context, as the program set it. mm_attach_get_limit returns false if the program did not set it. */
 void mm_attach_set_limit(CUcontext context, uint64_t bytes);
 bool mm_attach_get_limit(CUcontext context, uint64_t *bytes);
 bool mm_attach_has_heap(CUcontext context);
-/* Sees to it that the context's heap, if it has one, has at least so many bytes. Returns false if that cannot be had. */
+/* Grows the context's heap, if it has one, to at least `bytes`. Returns false if the memory is not available. */
 bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes);
 
-/* The driver has no memory for `bytes` in the current context: has the heaps on its device give some back. Returns whether
- * they did, and it is to be tried again. */
+/* The driver has no memory for `bytes` in the current context: makes the heaps on its device give memory back. Returns whether they gave
+ * any, so that the driver's call is worth another try. */
 bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes);
 
-/* Does work(d, heap, argument, error) with the heap of the current context, which nobody else on the host changes meanwhile; the
+/* Calls work(d, heap, argument, error) with the heap of the current context. No other host thread changes the heap during the call, and the
  * thread's capture mode is relaxed. Returns MM_OK, or an error of mm.h. */
 typedef bool mm_attach_work(const struct mm_driver *d, struct mm_host_heap *heap, void *argument, struct mm_driver_error *error);
 enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument);
 
-/* Synchronises the context that has the heap of `context`, which is current. */
+/* Synchronises the home of `context`, which is current: the context whose heap it uses. */
 bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context);
 
-/* Kernels may have ended: what they told of misuse is printed. */
+/* Kernels may have ended: prints the misuse that they reported. */
 void mm_attach_report(void);
 
-/* The program has synchronised a context (NULL: the current one): its heap does what would have to wait for kernels. */
+/* The program has synchronised a context (NULL: the current one): its heap does work that must wait for kernels. */
 void mm_attach_idle(const struct mm_driver *d, CUcontext context);
 
-/* `device` may reach the memory of context `peer` from now on, or no more. */
+/* `device` gets access to the memory of context `peer`, or loses it. */
 void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device, bool is_allowed);
 
 #endif

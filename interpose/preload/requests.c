@@ -48,7 +48,7 @@ struct context *mm_attach_ending(CUcontext handle, bool is_certain) {
 void mm_attach_ended(const struct mm_driver *d, struct context *c, bool has_ended) {
     if (!c) return;
     pthread_mutex_lock(&mm_contexts_lock);
-    mm_context_settled(c); /* they look again when the lock is free */
+    mm_context_settled(c); /* waiters look again when the lock is free */
     if (has_ended) {
         if (!c->heap || (d && mm_host_heap_drop(d, c->heap))) free(c->heap);
         if (!c->prepared || (d && mm_host_heap_drop(d, c->prepared))) free(c->prepared);
@@ -179,7 +179,7 @@ bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context) {
 
 void mm_attach_report(void) {
     if (!__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || mm_attach_is_inside) return;
-    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* a heap's own thread will */
+    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* the heap's thread reports it later */
     for (struct context *c = mm_contexts; c; c = c->next)
         if (c->heap) mm_report_say(c->heap);
     pthread_mutex_unlock(&mm_contexts_lock);
@@ -189,7 +189,7 @@ void mm_attach_idle(const struct mm_driver *d, CUcontext handle) {
     struct mm_driver_visit visit;
     if (!d || !__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || mm_attach_is_inside) return;
     if (!handle && d->cuCtxGetCurrent(&handle) != CUDA_SUCCESS) return;
-    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* another time */
+    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* the next idle moment will do */
     const struct context *c = mm_context_listed(handle);
     mm_attach_is_inside = true;
     if (c && c->heap && !c->is_ending && mm_host_heap_wants_idle(c->heap) && mm_driver_try_enter(d, handle, &visit)) {

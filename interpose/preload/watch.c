@@ -9,12 +9,12 @@
 #include "runtime/host/inspect.h"
 #include "runtime/host/kernels.h"
 
-/* Held from a kernel of ours, which writes its number down, to the program's launch after it. Taken before `lock`. */
+/* Held from our own kernel, which notes the number of the program's kernel, to the program's launch after it. Taken before mm_contexts_lock. */
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t watched_launches; /* under watch_lock */
 bool mm_attach_is_watching;
 
-/* The context of a launch in this stream; NULL: not known. */
+/* The context of a launch in this stream, or NULL if it is unknown. */
 static CUcontext context_of(const struct mm_driver *d, CUstream stream) {
     CUcontext context = NULL;
     const bool is_created = (uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD;
