@@ -5,7 +5,7 @@
 mm_quote = '$(subst ','\'',$1)'
 mm_goals := $(or $(MAKECMDGOALS),all)
 # What a goal must have on the machine (tools/setup.sh). check-gpu runs what was built elsewhere.
-mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model) \
+mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model plot) \
 	$(if $(filter bench demo gpu-hooks,$(mm_goals)),build) \
 	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fuzz fuzz-load hook-mutants load-mutants matrix stress stress-%,$(mm_goals))),build check) \
 	$(if $(filter mutants,$(mm_goals)),check) \
@@ -14,6 +14,7 @@ mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check f
 	$(if $(filter check check-install,$(mm_goals)),install) \
 	$(if $(filter check check-builds,$(mm_goals)),builds) \
 	$(if $(filter lint,$(mm_goals)),lint) \
+	$(if $(filter check-plot,$(mm_goals)),plot) \
 	$(if $(filter model,$(mm_goals)),model))
 # make -n, -q and -t must not install anything.
 mm_dry := $(strip $(foreach f,n q t,$(findstring $f,$(filter-out --%,$(firstword -$(MAKEFLAGS))))))

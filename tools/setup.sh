@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Installs what this machine lacks for building and testing mm; silent when nothing is missing.
-#   tools/setup.sh [aarch64|build|check|fuzz|install|lint|model]...   what for (all of them if none is named)
+#   tools/setup.sh [aarch64|build|check|fuzz|install|lint|model|plot]...   what for (all of them if none is named)
 #   tools/setup.sh --cuda-home                                       prints the CUDA toolkit's directory (nothing if none)
 set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit
@@ -10,7 +10,7 @@ source "$root/tools/toolkit.sh"
 build=$root/build
 own=$build/cuda
 log=$build/setup.log
-purposes='aarch64 build builds check fuzz install lint model'
+purposes='aarch64 build builds check fuzz install lint model plot'
 
 has() { command -v "$1" >/dev/null; }
 
@@ -69,7 +69,6 @@ look_around() {
             has pkg-config || need pkg-config
             has_check || need check libsubunit-dev
             python3 -c 'import jsonschema' 2>/dev/null || need python3-jsonschema
-            has_matplotlib || need python3-matplotlib
             ;;
         aarch64) has_aarch64 || need gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
         install)
@@ -86,6 +85,7 @@ look_around() {
             has shellcheck || need shellcheck
             has cppcheck || need cppcheck
             ;;
+        plot) has_matplotlib || need python3-matplotlib ;;
         model) has spin || need spin ;;
         *) mm_die "setup: \"$group\" is not a purpose; expected some of: $purposes" 2 ;;
         esac

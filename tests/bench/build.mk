@@ -4,7 +4,7 @@
 # footprint, pinned and latency, with loops for kernels: with an account of the heap, and without one, as CUDA's allocator has none.
 GRAPH_TEST := $(BUILD)/tests/bench/test_graph
 
-.PHONY: check-bench check-bench-graph
+.PHONY: check-bench check-bench-graph check-plot
 check: check-bench
 check-bench: $(BUILD)/bin/mmbench $(addprefix $(BUILD)/tests/bench/,test_converged test_latency test_footprint test_footprint_builtin) check-bench-graph
 	$(BUILD)/tests/bench/test_converged
@@ -22,6 +22,10 @@ $(BUILD)/tests/bench/test_footprint_builtin: FOOTPRINT_FLAGS := -DNO_ACCOUNT
 $(BUILD)/tests/bench/test_footprint $(BUILD)/tests/bench/test_footprint_builtin: tests/bench/test_footprint.c tests/runner.h $(FOOTPRINT_C) $(BENCH_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $(FOOTPRINT_FLAGS) -isystem $(CUDA_HOME)/include $< $(FOOTPRINT_C) $$(pkg-config --cflags --libs check) -o $@
+
+# Part of CI, not of check: needs matplotlib.
+check-plot: $(BUILD)/bin/mmbench
+	tests/bench/run.sh $< plot
 
 check-bench-graph: $(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan
 	$(GRAPH_TEST)-asan

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mmbench against children that answer as they are told to (child.sh): options, watchdog, marks, table, CSV; and the
-# pictures that it draws of such files (plot.sh).
+# run.sh MMBENCH [plot]: mmbench against children that answer as they are instructed (child.sh): options, watchdog, marks, table, CSV; or
+# the pictures that it draws of CSV files (plot.sh).
 # The functions are called by name through "it".
 # shellcheck disable=SC2317,SC2329
 set -u
 here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit
-program=$(readlink -f "${1:?usage: run.sh MMBENCH}") || exit
+program=$(readlink -f "${1:?usage: run.sh MMBENCH [plot]}") || exit
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
 passed=0 failed=0
 export FAKE_LOG=$work/log FAKE='' LC_ALL=C
@@ -36,6 +36,13 @@ it() {
 same() { [[ $1 == "$2" ]] || { diff <(printf '%s\n' "$2") <(printf '%s\n' "$1"); false; }; }
 has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
 lacks() { [[ $1 != *"$2"* ]] || { printf 'got:   %s\nwith:  %s\n' "$1" "$2"; return 1; }; }
+
+if [[ ${2-} == plot ]]; then # the pictures, alone: they need matplotlib
+    # shellcheck source=tests/bench/plot.sh
+    source "$here/plot.sh"
+    printf 'plot: %d passed, %d failed\n' "$passed" "$failed"
+    exit $((failed > 0))
+fi
 
 # bench STATUS OPTION...: ends with that status; out, err, csv and log are what it left.
 bench() {
@@ -429,9 +436,6 @@ term() { interrupt TERM 130 && has "$csv" 'mm,churn,512' && has "$(<"$work/err")
 it 'interrupted: what is known is written, the child is gone' term
 it 'killed: the child goes too' interrupt KILL 137
 it 'every case' everything
-
-# shellcheck source=tests/bench/plot.sh
-source "$here/plot.sh"
 
 printf 'bench: %d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

@@ -47,10 +47,10 @@ machine() {
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
     stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
-    for tool in g++ pkg-config clang shellcheck cppcheck spin aarch64-linux-gnu-gcc mandoc cmake ccache; do stub "$tool" 'exit 0'; done
+    for tool in g++ pkg-config clang shellcheck cppcheck spin aarch64-linux-gnu-gcc mandoc cmake ccache meson; do stub "$tool" 'exit 0'; done
     stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
     # What pip would put there; -c is python, run for nothing else, and what asks for a module has it.
-    stub python3 '[[ $* == "-c import jsonschema" ]] && exit 0' 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
+    stub python3 '[[ $* == "-c import "* ]] && exit 0' 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
         'while [[ $1 != --target ]]; do shift; done' 'mkdir -p "$2/nvidia/cu13/lib" && cp -r "'"$work"'/wheel/bin" "$2/nvidia/cu13"'
     fake_nvcc "$work/wheel" 13.0
     fake_nvcc "$work/usual" 13.0
@@ -145,7 +145,7 @@ it 'CUDA_HOME is taken at its word' given
 it 'nothing missing: silence' sets_up 0 ''
 quiet_apt() { sets_up 0 '' && same "$(calls)" ''; }
 it 'nothing missing: nothing called' quiet_apt
-it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: aarch64 build builds check fuzz install lint model' tea
+it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: aarch64 build builds check fuzz install lint model plot' tea
 
 # The package manager's stand-in, which "installs" spin.
 installs() { stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"' "[[ \$* != *install* ]] || ln -sf true '$work/bin/spin'"; }
@@ -275,7 +275,7 @@ processors=3 jobs=-j1 it 'make -j1 check uses one' fails_with -j1 "${says_jobs[@
 ci_says() {
     local said got=0
     mkdir "$work/mm/.ci" && cp "$root"/.ci/* "$work/mm/.ci"
-    printf '%s\n' "check: ; @$3" 'lint build-gpu-tests check-elsewhere: ; @:' >"$work/mm/Makefile"
+    printf '%s\n' "check: ; @$3" 'lint check-plot build-gpu-tests check-elsewhere: ; @:' >"$work/mm/Makefile"
     said=$("$work/mm/.ci/run" 2>&1) || got=$?
     same "${said##*$'\n'}" "$2" && same "$got" "$1"
 }
