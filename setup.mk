@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Where the toolkit is, what the machine lacks, and whether the options are what they can be: all before
-# the first rule, so that a wrong value is one line and nothing is half built.
+# Finds the toolkit, installs what the machine lacks, and checks the options. All of this happens before the first rule, so that
+# a wrong value gives one line and nothing is half built.
 
 mm_quote = '$(subst ','\'',$1)'
 mm_goals := $(or $(MAKECMDGOALS),all)
-# What a goal must have on the machine (tools/setup.sh). check-gpu runs what was built elsewhere.
+# The purposes (of tools/setup.sh) that the goals need on this machine. check-gpu is left out: it runs what was built on another machine.
 mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model plot) \
 	$(if $(filter bench demo gpu-hooks,$(mm_goals)),build) \
 	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fuzz fuzz-load hook-mutants load-mutants matrix stress stress-%,$(mm_goals))),build check) \
@@ -21,7 +21,7 @@ mm_dry := $(strip $(foreach f,n q t,$(findstring $f,$(filter-out --%,$(firstword
 
 ifneq ($(mm_needs),)
 ifeq ($(mm_dry),)
-# What it installs is told at once; what goes wrong is make's own message.
+# The redirections swap stdout and stderr: progress of setup.sh appears at once, and its error message becomes make's own.
 mm_said := $(shell CUDA_HOME=$(call mm_quote,$(CUDA_HOME)) tools/setup.sh $(mm_needs) 3>&1 1>&2 2>&3)
 ifneq ($(.SHELLSTATUS),0)
 $(error $(mm_said))
@@ -29,13 +29,13 @@ endif
 endif
 endif
 
-# The demo is for the GPUs at hand, or for one architecture, unless ARCHS is given.
+# Without ARCHS, make demo builds for the GPUs of this machine, or for one architecture if there is none.
 ifeq ($(mm_goals) $(origin ARCHS),demo file)
 ARCHS := $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | \
 	sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p' | sort -un),$(firstword $(ARCHS)))
 endif
 
-# Who installs what was built goes on with its architectures and its toolkit: sudo hands on neither ARCHS nor CUDA_HOME nor PATH.
+# make install uses the architectures and the toolkit of the build, because sudo passes on neither ARCHS nor CUDA_HOME nor PATH.
 ifeq ($(patsubst install%,install,$(mm_goals)) $(origin ARCHS),install file)
 ARCHS := $(or $(shell cat $(BUILD)/archs 2>/dev/null),$(ARCHS))
 endif
@@ -49,7 +49,7 @@ ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(shell tools/setup.sh --cuda-home)
 endif
 
-# Without a toolkit what was built before can still be run.
+# Without a toolkit, check-gpu and uninstall still work: they need only what was built before.
 mm_said := $(if $(CUDA_HOME)$(filter-out check-gpu uninstall,$(mm_goals)),$(shell tools/check-options.sh \
 	$(foreach v,CURDIR CUDA_HOME ARCHS CC PREFIX DESTDIR,$(call mm_quote,$v=$($v))) 2>&1))
 ifneq ($(mm_said),)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Sums what test suites say of themselves: Check's closing lines, and our shell suites'
-# "name: N passed, N failed", or make matrix's "matrix: N combinations, N failed". A target that make gives up without a failing test before it (it did not
-# compile, say) counts as one failure; check itself is the sum of them. Prints "PASSED FAILED".
+# Sums the results that test suites print: the closing lines of Check, "name: N passed, N failed" of our shell suites, and
+# "matrix: N combinations, N failed" of make matrix. If make gives up on a target without a failing test before it (for example,
+# because it does not compile), that counts as one failure. The target check is skipped: it only sums the others. Prints "PASSED FAILED".
 /^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+/ {
     gsub(/[^0-9 ]/, "")
     failed += $3 + $4

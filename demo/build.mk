@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# make demo: the list of objects by nvcc and by mmnvcc, side by side where there is a GPU.
+# make demo: the list of objects, compiled by nvcc and by mmnvcc; runs both where there is a GPU.
 
 DEMO := $(BUILD)/demo
-# The GPU at hand, else the oldest of ARCHS: what runs here decides nothing else.
+# The GPU of this machine, else the first of ARCHS. Only the demo uses it.
 DEMO_ARCH = $(shell nvidia-smi -L >/dev/null 2>&1 && echo native || echo sm_$(firstword $(ARCHS)))
 
 demo: $(DEMO)/objects_nvcc $(DEMO)/objects_mm $(DEMO)/objects_mm_ptx $(DEMO)/objects_cpu
@@ -16,7 +16,7 @@ $(DEMO)/objects_mm: demo/objects.cu $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc -arch=$(DEMO_ARCH) $< -o $@
 
-# Only PTX in it: the driver compiles the allocator together with the program.
+# Contains only PTX: the driver compiles the allocator together with the program.
 $(DEMO)/objects_mm_ptx: demo/objects.cu $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc -arch=compute_$(firstword $(ARCHS)) $< -o $@

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# demo.sh FOLDER: runs the demo that make has put there. With a GPU: CUDA's allocator beside mm. Without: the CPU build.
+# demo.sh FOLDER: runs the demo that make built in FOLDER. With a GPU: CUDA's allocator and mm, one after the other. Without: the CPU build.
 set -u
 folder=$1
 objects=1000000
@@ -11,7 +11,7 @@ if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
     nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
     echo "One program (demo/objects.cu), $objects objects made and deleted in kernels:"
     line "nvcc, CUDA's allocator, heap as it comes"
-    "$folder/objects_nvcc" "$objects" # fails: that is the point
+    "$folder/objects_nvcc" "$objects" # expected to fail: CUDA's default heap is too small
     line "nvcc, CUDA's allocator, told to take 1 GiB"
     "$folder/objects_nvcc" "$objects" 1024
     line "mmnvcc, mm"

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The host parts for aarch64: compiled and linked with the flags of the build, nothing is run. libmm.so.1 must export there
-# what it exports here.
+# The host parts for aarch64: compiled and linked with the flags of the build, but not run. libmm.so.1 must export the same
+# symbols there as here.
 CC_AARCH64 := aarch64-linux-gnu-gcc
 AARCH64    := $(BUILD)/tests/aarch64
 AARCH64_RUN_TIME := $(patsubst $(BUILD)/obj/%,$(AARCH64)/%,$(RUN_TIME_OBJS) $(LOAD_OBJS) $(HOST_OBJS))
 AARCH64_LOAD     := $(patsubst $(BUILD)/%,$(AARCH64)/%,$(MM_LOAD_O))
 AARCH64_SHARED   := $(addprefix $(AARCH64)/interpose/compile/,devlink.o shim.o) $(AARCH64_LOAD)
 AARCH64_MADE     := $(addprefix $(AARCH64)/,libmm.so.1 mmhook.o mmunyield mmcicc mmptxas mmlink mmimages mmenvironment mmbench)
-# liblz4 and libzstd are not there for aarch64, and nothing is run: what LOAD_OBJS need of them stands at address 0.
+# liblz4 and libzstd are not installed for aarch64. Nothing is run, so their functions are defined as address 0.
 AARCH64_LOAD_LIBS := -Wl,--defsym=LZ4_decompress_safe=0,--defsym=ZSTD_decompress=0,--defsym=ZSTD_getFrameContentSize=0
-# Names and versions of what a library exports.
+# Names and versions of the symbols that a library exports.
 exported = readelf -W --dyn-syms $1 | awk '$$5 == "GLOBAL" && $$7 != "UND" {print $$8}' | sort
 
 .PHONY: check-aarch64
 check: check-aarch64
 check-aarch64: $(AARCH64_MADE) $(BUILD)/lib/libmm.so.1
 	! LC_ALL=C readelf -h $(AARCH64_MADE) | grep Machine: | grep -v AArch64
-	grep -q GLIBC_2.17 $(AARCH64)/mmhook.o # dlsym's version there
+	grep -q GLIBC_2.17 $(AARCH64)/mmhook.o # the version of dlsym on aarch64
 	$(call exported,$(AARCH64)/libmm.so.1) >$(AARCH64)/exported
 	$(call exported,$(BUILD)/lib/libmm.so.1) | cmp - $(AARCH64)/exported
 	@echo 'aarch64: $(words $(AARCH64_MADE)) passed, 0 failed'
 
-# The object of the build knows the headers.
+# Depends on the native object, which is rebuilt when a header changes.
 $(AARCH64_RUN_TIME): $(AARCH64)/%.o: %.c $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(CC_AARCH64) $(CFLAGS_RUN_TIME) -c $< -o $@

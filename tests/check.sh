@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# check.sh COMMAND...: runs make, with as many jobs as there are processors unless it was given -j, and says behind all that it said which of
-# its targets failed, in one line. Jobs at once: what each suite says stays in one piece.
+# check.sh COMMAND...: runs make, with one job per processor unless -j was given, and prints at the end, in one line, which targets
+# failed. With the default jobs the output of each suite stays in one piece.
 set -u
 [[ " ${MAKEFLAGS-} " == *' -j'* || " ${MAKEFLAGS-} " == *' --jobserver'* ]] ||
     set -- "$@" -j"$(nproc)" --output-sync=target

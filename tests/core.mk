@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The core as the CPU has it, compiled once for each build in which suites link it (tests/unit, tests/stress).
+# The allocator core built for the CPU, compiled once for each build variant that suites link (tests/unit, tests/stress).
 
 , := ,
 CORE_SOURCES := $(wildcard runtime/cpu/*.c)
@@ -8,7 +8,7 @@ CORE_FLAGS_plain  :=
 CORE_FLAGS_small  := -include tests/unit/small.h
 CORE_FLAGS_asan   := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 CORE_FLAGS_tsan   := -fsanitize=thread -include tests/unit/jitter.h
-# Jitter for tests/stress (tests/unit/jitter.h says how often).
+# Jitter for tests/stress: a yield before one in 256 atomic accesses (tests/unit/jitter.h).
 CORE_FLAGS_often  := $(CORE_FLAGS_tsan) -DUNIT_JITTER_SHIFT=24
 CORE_CC = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread
 core = $(patsubst runtime/cpu/%.c,$(BUILD)/tests/core/$1/%.o,$(CORE_SOURCES))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Check suite of the hooks, against the stand-in driver; the GPU's counterpart is built and run by
-# gpu-hooks (tests/hooks/gpu_*).
+# Check suites of the hooks, run against the stand-in driver. Their counterparts for a real GPU are built by gpu-hooks
+# (tests/hooks/gpu_*).
 HT     := $(BUILD)/tests/hooks
 HT_SRC := tests/hooks
 HT_CC   = @mkdir -p $(@D)$(newline)$(CC) -std=gnu11 -O1 -g -Wall -Wextra -Werror -I. -I$(HT_SRC) \
@@ -10,7 +10,7 @@ define newline
 
 endef
 
-# client.c is compiled for each program, the scenarios once.
+# client.c is compiled anew for each program; the scenarios are compiled once.
 HT_SCENARIOS := $(patsubst $(HT_SRC)/%.c,$(HT)/%.o,$(wildcard $(HT_SRC)/client_*.c))
 HT_CLIENT   := $(HT_SRC)/client.c $(HT_SCENARIOS)
 HT_HEADERS  := $(wildcard $(HT_SRC)/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/checked/*.h) mmconfig.h
@@ -23,7 +23,7 @@ FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
 check: check-hooks
-# Once all is built, installing writes nothing into $(BUILD): root installs what somebody else built and cleans.
+# Once everything is built, make install writes nothing into $(BUILD): root may install what another user built and will clean.
 HT_INSTALL = $(MAKE) --no-print-directory install-run-time DESTDIR=$(abspath $(HT))/dest PREFIX=/opt/mm
 HT_DEST   := $(HT)/dest/opt/mm/lib/mm
 check-install-run-time: run-time
@@ -46,7 +46,7 @@ check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $
 	$(HT_SRC)/statistics.sh $(BUILD)
 	$(HT_SRC)/jit.sh $(BUILD) $(HT) $(CUDA_HOME)
 
-# Every driver call fails once, at every stage of a heap's life.
+# Lets every driver call fail once, at every stage of a heap's life.
 .PHONY: faults
 check: faults
 faults: $(HT)/faults $(HT)/client run-time
@@ -108,7 +108,7 @@ $(HT)/nocuda: $(HT_SRC)/nocuda.c $(HT)/libnext.so
 $(HT)/nocuda_hook: $(HT_SRC)/nocuda.c $(HT)/libnext.so $(HT_MM)
 	$(HT_CC) $< -o $@ -Wl,--as-needed -static-libgcc -L$(BUILD)/lib -lmm -L$(HT) -l:libnext.so
 
-# The real runtime, which needs more than the stand-in has to start, but fetches all its functions first.
+# The real CUDA runtime on the stand-in driver. It does not start there, but it fetches all its driver functions first.
 HT_CUDART = $(HT_CC) $< -o $@
 $(HT)/cudart_static: $(HT_SRC)/cudart_client.c $(HT_HEADERS)
 	$(HT_CUDART) -L$(CUDA_HOME)/lib64 -lcudart_static -ldl -lrt -lpthread
@@ -119,7 +119,7 @@ $(HT)/cudart_shared: $(HT_SRC)/cudart_client.c $(HT_HEADERS)
 $(HT)/cudart_shared_hook: $(HT_SRC)/cudart_client.c $(HT_HEADERS) $(HT_MM)
 	$(HT_CUDART) -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -L$(BUILD)/lib -lmm -lcudart -ldl
 
-# A program's own strong definitions beside mmhook.o's, in links of several kinds.
+# Programs that define the symbols of mmhook.o themselves (strong definitions), in links of several kinds.
 HT_OWN = $(HT_CC) $(HT_SRC)/own.c -o $@ -L$(BUILD)/lib -lmm
 $(addprefix $(HT)/,own0 own1 own2 own3 own4): $(HT_SRC)/own.c $(HT_MM)
 $(HT)/own0:
@@ -151,7 +151,7 @@ $(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
 $(HT)/check_kernel_cache: $(HT_SRC)/check_kernel_cache.c tests/runner.h $(wildcard interpose/preload/kernel_cache.* interpose/preload/handles.*)
 	$(HT_CC) $< interpose/preload/kernel_cache.c interpose/preload/handles.c -o $@ $$(pkg-config --cflags --libs check)
 
-# ---- the GPU's part: built here, run by tests/hooks/gpu_run.sh on a machine with one ----------------------
+# ---- the GPU's part: built here, run by tests/hooks/gpu_run.sh on a machine with a GPU --------------------
 
 HG      := $(HT)/gpu
 HG_NVCC  = @mkdir -p $(@D)$(newline)$(NVCC) -std=c++17 -O2 -I. -I$(HT_SRC) -gencode arch=compute_90,code=sm_90 \
@@ -175,7 +175,7 @@ $(HG)/gpu_jit: $(HT_SRC)/gpu_jit.c $(HT_HEADERS)
 $(HG)/gpu_jit_hook: $(HT_SRC)/gpu_jit.c $(HT_HEADERS) $(HT_MM)
 	$(HT_CC) $< -o $@ -L$(BUILD)/lib -lmm $(HG_CUDA) -ldl
 
-# By the plain nvcc: nothing of mm is in them.
+# Compiled by plain nvcc: these contain nothing of mm.
 $(HG)/jit_whole.ptx: JIT_PART := 0
 $(HG)/jit_one.ptx: JIT_PART := 1
 $(HG)/jit_two.ptx: JIT_PART := 2

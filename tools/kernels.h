@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What kernels of mmbench and of mmdoctor --selftest share. */
+/* Shared by the kernels of mmbench and of mmdoctor --selftest. */
 #ifndef MM_TOOLS_KERNELS_H
 #define MM_TOOLS_KERNELS_H
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mmbench: the host program, and the two children that it runs: what allocates in them (BENCH_ALLOC) is compiled by nvcc
-# and by mmnvcc for each of ARCHS. `make bench` measures everything, into build/bench/.
+# mmbench: the host program, and the two child programs that it runs. The files that allocate (BENCH_ALLOC) are compiled by nvcc for one
+# child and by mmnvcc for the other, for each of ARCHS. `make bench` measures everything and writes into build/bench/.
 
 BENCH_SRC := tools/mmbench
 BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
@@ -9,7 +9,7 @@ BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-
 BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu graph.cu)
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c)) \
 	$(BUILD)/obj/$(BENCH_SRC)/child/plain.o
-# Not a repository around an unpacked archive.
+# -e .git: in an unpacked archive, git must not describe a repository that happens to surround it.
 BENCH_COMMIT = $(shell test -e .git && git describe --always --dirty --abbrev=12 2>/dev/null || echo v$(MM_VERSION))
 BENCH_FLAGS = -std=c++17 -O2 -I. -Xcompiler -Wall,-Wextra,-Werror \
 	$(foreach a,$(ARCHS),-gencode arch=compute_$a,code=sm_$a) \
@@ -19,7 +19,7 @@ BENCH_FLAGS = -std=c++17 -O2 -I. -Xcompiler -Wall,-Wextra,-Werror \
 all: $(BUILD)/bin/mmbench
 build-gpu-tests: $(BUILD)/bin/mmbench
 
-# Depends on the children for its commit: it is that of the allocator they hold.
+# Depends on the children because it records the commit: that must be the commit of the allocator inside them.
 $(BUILD)/bin/mmbench: $(BENCH_C) $(BENCH_H) $(BENCH_CHILDREN) $(BUILD)/lib/bench/plot
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -DMM_BENCH_COMMIT='"$(BENCH_COMMIT)"' $(BENCH_C) -o $@

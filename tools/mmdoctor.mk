@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mmdoctor, mmimages, by which it looks into files, and mmenvironment, by which it looks at variables.
+# mmdoctor; mmimages, with which it reads files; and mmenvironment, with which it checks environment variables.
 .PHONY: install-mmdoctor uninstall-mmdoctor
 all: $(BUILD)/bin/mmdoctor
 
@@ -7,7 +7,7 @@ $(BUILD)/lib/mmimages: tools/mmdoctor/images.c $(LOAD_OBJS) $(BUILD)/interpose/c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@ $(LOAD_LIBS)
 
-# Of what libmm.so.1 is made of: its rules for the environment.
+# Made from objects of libmm.so.1, so that both apply the same rules to the environment.
 $(BUILD)/lib/mmenvironment: tools/mmdoctor/environment.c $(addprefix $(BUILD)/obj/runtime/host/,env.o say.o)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@ -lpthread

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# What other tools want of an installation: manual pages, mm.pc, the CMake package, completion for bash; and the
+# Files of an installation that other tools use: manual pages, mm.pc, the CMake package, completion for bash. And make dist, the
 # archive of the sources.
 PACKAGE_SRC  := tools/package
 PACKAGE_MAN  := $(patsubst %,$(BUILD)/%,$(wildcard man/*.1 man/*.7))
 PACKAGE_CMAKE := $(addprefix $(BUILD)/package/,mmConfig.cmake mmConfigVersion.cmake)
-# The first has the file, the others are links to it.
+# The first name is the completion file, the others are links to it.
 PACKAGE_COMPLETED := mmnvcc mmrun mmbench mmdoctor
 package_to = "$(DESTDIR)$(PREFIX)/$1"
 COMPLETIONS := share/bash-completion/completions
@@ -40,7 +40,7 @@ uninstall-package:
 	rm -f $(call package_to,share/doc/mm/LICENSE) $(call package_to,lib/pkgconfig/mm.pc) $(foreach f,$(notdir $(PACKAGE_CMAKE)),$(call package_to,lib/cmake/mm/$f))
 	rmdir $(call package_to,share/doc/mm) $(call package_to,lib/cmake/mm) 2>/dev/null || :
 
-# The committed tree, whatever lies beside it.
+# Archives the committed tree only, without other files of the folder.
 dist:
 	@git rev-parse -q --verify HEAD >/dev/null 2>&1 || { \
 	    echo 'mm: make dist: "$(CURDIR)" is no git checkout; expected one, since the archive is of what is committed' >&2; exit 1; }

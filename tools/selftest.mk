@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mmdoctor --selftest: a script, and the program with its parts, which mmnvcc compiles for each of ARCHS and as PTX, so that
-# it runs where no compiler is.
+# mmdoctor --selftest: a script, and a program that mmnvcc compiles for each of ARCHS and as PTX, so that it runs on a machine
+# without a compiler.
 
 SELFTEST_SRC := tools/selftest
 SELFTEST_OBJS := $(BUILD)/obj/$(SELFTEST_SRC)/all.o $(BUILD)/obj/$(SELFTEST_SRC)/main.o

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Installs what this machine lacks for building and testing mm; silent when nothing is missing.
-#   tools/setup.sh [aarch64|build|check|fuzz|install|lint|model|plot]...   what for (all of them if none is named)
-#   tools/setup.sh --cuda-home                                       prints the CUDA toolkit's directory (nothing if none)
+# Installs the packages that this machine lacks for building and testing mm; prints nothing when none is missing.
+#   tools/setup.sh [aarch64|build|builds|check|fuzz|install|lint|model|plot]...   the purposes (all of them if none is named)
+#   tools/setup.sh --cuda-home            prints the directory of the CUDA toolkit (nothing if there is none)
 set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit
 # shellcheck source=tools/toolkit.sh
@@ -17,10 +17,10 @@ has() { command -v "$1" >/dev/null; }
 # Can the C compiler be run, and does the C library come with headers?
 has_cc() { has cc && printf '#include <stdlib.h>\n' | cc -E -x c - >/dev/null 2>&1; }
 
-# A static library is looked for as the linker will: suites that go to other machines carry it along.
+# Asks the compiler driver, which searches as the linker will. The GPU suites link these libraries statically, because they run on other machines.
 has_static() { [[ $(cc -print-file-name="$1" 2>/dev/null) == /* ]]; }
 
-# What libmm.so.1 decompresses fat binaries with, for libraries that are linked into it.
+# libmm.so.1 links these statically, to decompress fat binaries.
 has_unpackers() {
     has_static liblz4.a && has_static libzstd.a && printf '#include <lz4.h>\n#include <zstd.h>\n' | cc -E -x c - >/dev/null 2>&1
 }
@@ -37,20 +37,20 @@ has_check() {
 
 has_aarch64() { has aarch64-linux-gnu-gcc && printf '#include <stdlib.h>\n' | aarch64-linux-gnu-gcc -E -x c - >/dev/null 2>&1; }
 
-# clang alone does not bring the libraries of its sanitizers and of libFuzzer.
+# clang alone does not include the libraries of its sanitizers and of libFuzzer.
 has_fuzzer() {
     has clang && printf 'int LLVMFuzzerTestOneInput(void) { return 0; }\n' |
         clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null
 }
 
-# need PACKAGE...: they are missing; groups may share some.
+# need PACKAGE...: adds packages to missing, each once; groups may share some.
 need() {
     local package
     for package; do [[ " ${missing[*]-} " == *" $package "* ]] || missing+=("$package"); done
 }
 
-# look_around GROUP...: sets missing to the Debian packages to install, and toolkit to "missing" if one
-# has to be fetched.
+# look_around GROUP...: sets missing to the Debian packages to install, and toolkit to "missing" if a toolkit must be
+# fetched.
 look_around() {
     local group
     missing=() toolkit=
@@ -92,7 +92,7 @@ look_around() {
     done
 }
 
-# reason: what the log says went wrong, from plain to vague.
+# reason: prints what went wrong according to the log; tries the most specific pattern first.
 reason() {
     local pattern
     for pattern in '(Temporary failure (in name resolution|resolving .*)|(Could not resolve|Unable to locate|No matching distribution|No space left).*)' \
@@ -101,14 +101,14 @@ reason() {
     done
 }
 
-# ask PACKAGES: lets sudo ask for the password, on a terminal, once it is said what for.
+# ask PACKAGES: on a terminal, says what sudo is for and lets it ask for the password.
 ask() {
     (: </dev/tty) 2>/dev/null || return
     printf 'mm: sudo may ask for your password, to install by apt-get (and what these need): %s\n' "$1" >/dev/tty
     sudo -v 2>/dev/null
 }
 
-# install PACKAGE...: apt-get, through sudo where that is needed and allowed.
+# install PACKAGE...: by apt-get, through sudo where that is needed and allowed.
 install() {
     local as_root=() how="apt-get update && apt-get install -y --no-install-recommends $*"
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120)
@@ -121,14 +121,14 @@ install() {
         fi
     fi
     printf 'mm: installing %s (apt-get)\n' "$*"
-    # A failed update is no reason to stop: what is wanted may still be there.
+    # A failed update is ignored: the packages may still be available.
     "${as_root[@]}" "${apt[@]}" update >"$log" 2>&1 </dev/null
     "${as_root[@]}" "${apt[@]}" install --no-install-recommends "$@" >>"$log" 2>&1 </dev/null ||
         mm_die "setup: apt-get could not install $*: $(reason); expected a reachable package mirror (on Ubuntu: with universe); all of it in $log"
 }
 
-# fetch_toolkit: the compiler's wheels, as one toolkit directory of the usual layout in build/cuda.
-# Made beside it and moved there in one step, so that what stands there is whole.
+# fetch_toolkit: installs the compiler's wheels as one toolkit directory of the usual layout, build/cuda. It is built in
+# build/cuda.part and renamed in one step, so that build/cuda is always complete.
 fetch_toolkit() {
     local part=$own.part version
     version=$(sed -n 's/^nvidia-cuda-nvcc==\([0-9.]*\).*/\1/p' "$root/tools/cuda-wheels.txt")
@@ -137,13 +137,13 @@ fetch_toolkit() {
     printf 'mm: %sfetching the CUDA %s compiler (100 MB, from PyPI) into build/cuda\n' \
         "${mm_toolkit_passed:+$mm_toolkit_passed; }" "$version"
     rm -rf "$part"
-    # The user's pip settings (mirror, certificates) hold, but for those that --target does not go with.
+    # The user's pip settings (mirror, certificates) apply, except those that conflict with --target.
     PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install --quiet --disable-pip-version-check \
         --no-input --retries 2 --no-cache-dir --no-deps --only-binary=:all: --require-hashes \
         --target "$part" -r "$root/tools/cuda-wheels.txt" >"$log" 2>&1 </dev/null ||
         mm_die "setup: the CUDA compiler could not be fetched: $(reason); expected a reachable PyPI, or CUDA_HOME=DIR; all of it in $log"
-    # What the wheels leave out: lib64 (nvcc.profile), libcudart.so (-cudart shared), and libnvvm.so
-    # where nvlink looks for it (-dlto).
+    # The wheels lack lib64 (nvcc.profile names it), libcudart.so (for -cudart shared), and libnvvm.so in the folder where
+    # nvlink searches for it (for -dlto).
     ln -s lib "$part/nvidia/cu13/lib64"
     ln -s libcudart.so.13 "$part/nvidia/cu13/lib/libcudart.so"
     mkdir -p "$part/nvidia/cu13/nvvm/lib64"
@@ -163,7 +163,7 @@ fi
 look_around "$@"
 [[ ${#missing[@]} -gt 0 || $toolkit ]] || exit 0
 
-# Something is to be done: by one of us at a time, and looked at again when it is our turn.
+# Something must be installed. One process at a time: the others wait for the lock, then look again.
 if ! { mkdir -p "$build" && exec 9>"$build/setup.lock" && flock 9; } 2>/dev/null; then
     mm_die "setup: cannot write to $build; expected a directory of your own"
 fi

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suites of mmbench's own: its options, its watchdog and what it writes, with children that need no GPU; the graph's
-# kernels, a thread of the CPU for each of a CTA, under the sanitizers; what the case converged makes of its notes; the cases
-# footprint, pinned and latency, with loops for kernels: with an account of the heap, and without one, as CUDA's allocator has none.
+# Suites of mmbench: its options, its watchdog and its output, with children that need no GPU; the graph's kernels under the
+# sanitizers, with a CPU thread for each thread of a CTA; how the case converged evaluates its notes; and the cases footprint,
+# pinned and latency, with loops for kernels: with an account of the heap, and without one, since CUDA's allocator has none.
 GRAPH_TEST := $(BUILD)/tests/bench/test_graph
 
 .PHONY: check-bench check-bench-graph check-plot

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suite of the documents: what they say to type can be typed, and what they name is there.
+# Suite of the documents: the commands that they show can be typed, and the files and options that they name exist.
 .PHONY: check-docs
 check: check-docs
 check-docs: all

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# What documents say that can be checked, a line each: KIND, FILE:LINE and text, with tabs between.
+# Extracts what check.sh checks from documents and manual pages. One line each: KIND, FILE:LINE and text, separated by tabs.
 #   command   a line of an indented block; .Dl of a manual page
-#   span      what stands between backquotes; of a paragraph the line is its first
-#   link      where [...](...) leads
-#   anchor    of a heading, as GitHub makes it; FILE without a line
+#   span      text between backquotes; the line number is that of the paragraph's first line
+#   link      the target of [...](...)
+#   anchor    the anchor that GitHub makes for a heading; FILE without a line number
 #   prose     everything else, a line or paragraph
-# Fenced blocks hold output and pictures: prose.
+# Fenced blocks hold output and pictures: they count as prose.
 function say(kind, where, text) { printf "%s\t%s\t%s\n", kind, where, text }
 function paragraph(    rest, at, text) {
     if (whole == "") return

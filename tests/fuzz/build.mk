@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The fuzzer of operation sequences (fuzz_heap.c): libFuzzer, with AddressSanitizer and undefined behaviour.
-# The seeds are what libFuzzer keeps of what longer runs found, again after a change of the input's format:
+# The fuzzer of operation sequences (fuzz_heap.c): libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer.
+# The seeds are a minimised corpus of longer runs. After a change of the input's format, make them anew:
 #   build/tests/fuzz/fuzz_heap -set_cover_merge=1 -use_counters=0 tests/fuzz/corpus build/tests/fuzz/corpus
-# classes-N by hand: a block and more of each class from 2^N bytes to below 2^(N+1), drained, freed.
+# The seeds classes-N are hand-made: more than a block of each class from 2^N bytes to below 2^(N+1), drained, then freed.
 
 CLANG        ?= clang
 FUZZ_SECONDS ?= 20
@@ -10,7 +10,7 @@ FUZZ_SOURCES := $(wildcard tests/fuzz/*.c runtime/cpu/*.c)
 FUZZ_DEPS := $(FUZZ_SOURCES) $(CORE_HEADERS) $(wildcard tests/fuzz/*.h)
 FUZZ_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -D_GNU_SOURCE= -fno-sanitize-recover=all
 
-# What is read at load time (load/fuzz_load.c); its seeds: by hand, one of each kind.
+# The fuzzer of the files that are read at load time (load/fuzz_load.c). Its seeds are hand-made, one of each kind.
 FUZZ_LOAD := tests/fuzz/load/fuzz_load.c $(wildcard interpose/load/*.c interpose/load/ptx/*.c)
 
 .PHONY: fuzz fuzz-load

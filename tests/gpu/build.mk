@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# GPU suites: compiled everywhere (build-gpu-tests, part of check), run where a GPU is (check-gpu).
-# Check is linked statically, so that a machine without it can run them from build/.
+# GPU suites: compiled everywhere (build-gpu-tests, part of check), run on a machine with a GPU (check-gpu).
+# The Check library is linked statically, so that a machine without it can run the suites from build/.
 
 GPU_TESTS := $(BUILD)/tests/gpu
 GPU_ARCH  ?= 90
@@ -10,9 +10,9 @@ GPU_OBJECTS := $(GPU_TESTS)/cpuheap.o $(GPU_TESTS)/check.o $(GPU_TESTS)/expect.o
 GPU_HEADERS := $(wildcard tests/gpu/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/checked/*.h runtime/cpu/*.h) mmconfig.h
 GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 
-# The program's view, in the ways it can be built: machine code, PTX for the driver's JIT, relocatable.
+# The suite of a program that uses mm, built in three ways: machine code, PTX for the driver's JIT, relocatable.
 GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
-# The same, made by a plain nvcc: taken over when they are loaded.
+# The same programs compiled by plain nvcc: mm takes them over at load time.
 GPU_PLAIN_APPS := $(patsubst $(GPU_TESTS)/app_%,$(GPU_TESTS)/plain_%,$(GPU_APPS))
 GPU_GROW := $(addprefix $(GPU_TESTS)/,grow back ways ways_ptds)
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
@@ -22,7 +22,7 @@ GPU_PLAIN_ARRAYS := $(GPU_ARRAYS:$(GPU_TESTS)/%=$(GPU_TESTS)/plain_%)
 GPU_SUITES := $(GPU_INSIDE) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) $(GPU_PLAIN_ARRAYS) $(GPU_TESTS)/usage
 
 .PHONY: build-gpu-tests
-# Programs that run.sh runs besides, and one that is run by hand.
+# Programs that run.sh and crowded.sh run in addition to the suites; pairs is run by hand.
 GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx \
     tools tools_debug plain_tools plain_tools_debug occupy \
     host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
@@ -32,7 +32,7 @@ check: build-gpu-tests
 check-gpu: $(GPU_SUITES) $(GPU_PROGRAMS) all
 	tests/gpu/run.sh $(BUILD) $(GPU_SUITES)
 
-# The suites on a device that others use, too.
+# The same suites on a device that other processes use, too.
 .PHONY: check-gpu-crowded
 check-gpu-crowded: $(GPU_SUITES) $(GPU_PROGRAMS) all
 	tests/gpu/crowded.sh $(BUILD) $(GPU_SUITES)
@@ -48,7 +48,7 @@ $(GPU_TESTS)/%.o: tests/gpu/%.c $(GPU_HEADERS)
 $(GPU_INSIDE): $(GPU_TESTS)/%: tests/gpu/test_%.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_LINK) -o $@
 
-# A billion pairs: run by hand (tests/gpu/pairs.cu).
+# A billion pairs of malloc and free: run by hand (tests/gpu/pairs.cu).
 $(GPU_TESTS)/pairs: tests/gpu/pairs.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_OBJECTS) -o $@
 
@@ -67,7 +67,7 @@ $(GPU_HEADER): tests/gpu/test_header.cu include/mm.h $(GPU_HEADERS) $(MM_PTX) $(
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $(GPU_MODE) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
 
-# Counts in front of arrays: whole program, relocatable, for debugging, by the driver's JIT.
+# Counts in front of arrays: whole program, relocatable, with debug information, by the driver's JIT.
 $(GPU_TESTS)/arrays $(GPU_TESTS)/plain_arrays: GPU_MODE := -arch=sm_$(GPU_ARCH)
 $(GPU_TESTS)/arrays_rdc $(GPU_TESTS)/plain_arrays_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
 $(GPU_TESTS)/arrays_debug $(GPU_TESTS)/plain_arrays_debug: GPU_MODE := -arch=sm_$(GPU_ARCH) -G
@@ -82,7 +82,7 @@ $(GPU_PLAIN_ARRAYS): tests/gpu/test_arrays.cu tests/gpu/support.h
 $(GPU_TESTS)/usage: tests/gpu/test_usage.cu include/mm.h tests/gpu/support.h $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
 
-# What a checked run has to find; and the same for compute-sanitizer, with CUDA's heap.
+# Faults that a checked run must find; and the same program with CUDA's heap, for compute-sanitizer.
 $(GPU_TESTS)/planted: tests/gpu/planted.cu $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
@@ -90,7 +90,7 @@ $(GPU_TESTS)/planted_builtin: tests/gpu/planted.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
 
-# What NVIDIA's tools look at (tools.sh); plain_: by a plain nvcc.
+# The program that NVIDIA's tools inspect (tools.sh); plain_ marks the builds by plain nvcc.
 GPU_TOOLS := $(addprefix $(GPU_TESTS)/,tools tools_debug)
 $(GPU_TESTS)/tools $(GPU_TESTS)/plain_tools: GPU_MODE := -lineinfo
 $(GPU_TESTS)/tools_debug $(GPU_TESTS)/plain_tools_debug: GPU_MODE := -g -G
@@ -101,12 +101,12 @@ $(GPU_TOOLS:$(GPU_TESTS)/%=$(GPU_TESTS)/plain_%): tests/gpu/tools.cu include/mm.
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $(GPU_MODE) $< -ldl -o $@
 
-# Takes the memory of the device (crowded.sh).
+# Occupies the device's memory (crowded.sh).
 $(GPU_TESTS)/occupy: tests/gpu/occupy.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
 
-# What malloc fills (MM_FILL).
+# Tests the contents of new memory (MM_FILL).
 $(GPU_TESTS)/filled: GPU_MODE := -arch=sm_$(GPU_ARCH)
 $(GPU_TESTS)/filled_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
 $(GPU_TESTS)/filled_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
@@ -122,7 +122,7 @@ $(GPU_TESTS)/grow: tests/gpu/test_grow.cu $(GPU_TESTS)/plain.o $(GPU_HEADERS) $(
 $(GPU_TESTS)/back: tests/gpu/test_back.cu $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
 
-# Ways to launch: relocatable, for kernels that launch graphs; a library that is loaded late.
+# Ways to launch kernels: relocatable code, for kernels that launch graphs; a library that is loaded late.
 $(GPU_TESTS)/libplugin.so: tests/gpu/plugin.cu $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc -std=c++17 -arch=sm_$(GPU_ARCH) -Xcompiler -fPIC -shared $< -o $@
@@ -131,7 +131,7 @@ $(GPU_TESTS)/ways: tests/gpu/test_ways.cu $(GPU_TESTS)/libplugin.so $(GPU_HEADER
 $(GPU_TESTS)/ways_ptds: tests/gpu/test_ways.cu $(GPU_TESTS)/libplugin.so $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -default-stream per-thread -arch=sm_$(GPU_ARCH) -rdc=true $< $(GPU_STATIC_CHECK) -lcudadevrt -lrt -lm -lpthread -ldl -o $@
 
-# The host's side, with mm and with CUDA's malloc (host.sh).
+# The host's interface, with mm and with CUDA's malloc (host.sh).
 $(GPU_TESTS)/held.o: tests/gpu/held.cu
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -arch=sm_$(GPU_ARCH) -c $< -o $@
@@ -150,6 +150,6 @@ $(GPU_TESTS)/liblate_builtin.so: tests/gpu/late.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_LATE)
 
-# Misuse of free: a process for each case, run by misuse.sh.
+# Misuse of free: misuse.sh runs each case in its own process.
 $(GPU_TESTS)/misuse: tests/gpu/misuse.cu $(GPU_TESTS)/misuse_cases.o $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_TESTS)/misuse_cases.o -o $@

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suite of what is installed and how it is found: versions, mmnvcc's own options, MM_OFF, mmdoctor, manual pages, mm.pc, the CMake
-# package, completion, uninstall, dist; and of what is moved, shipped and upgraded (ship.sh).
+# Suite of an installation and of how programs find it: versions, mmnvcc's own options, MM_OFF, mmdoctor, manual pages, mm.pc, the CMake
+# package, completion, uninstall, dist; and of installations and programs that are moved, shipped and upgraded (ship.sh).
 .PHONY: check-install
-# Not as $(MAKE) in the recipe, which make -n would run.
+# A variable, because make -n would run a recipe that contains $(MAKE).
 INSTALL_TEST_MAKE = $(MAKE)
 check: check-install
 check-install: all

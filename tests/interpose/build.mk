@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mmnvcc with other toolkits, and in every combination of mode, linkage and architecture.
+# mmnvcc with other toolkits and build systems, and in every combination of mode, linkage and architecture.
 
 INTERPOSE_TEST := $(BUILD)/tests/interpose
 OTHER_TOOLKITS ?= 12.4 13.5

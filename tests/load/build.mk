@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suites load, make, wants and cubin: what interpose/load reads, makes and links, with AddressSanitizer and undefined
-# behaviour. load-mutants plants faults there, but in what cubin tests.
+# Suites load, make, wants and cubin: the files that interpose/load reads, writes and links, with AddressSanitizer and
+# UndefinedBehaviorSanitizer. load-mutants plants faults there, except in the code that only suite cubin tests.
 
 LOAD_TEST  := $(BUILD)/tests/load
-# Suites that also take what the toolkit makes.
+# Suites that also take files made by the toolkit.
 LOAD_MADE  := $(addprefix $(LOAD_TEST)/,test_load test_make)
 LOAD_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -fsanitize=address,undefined -fno-sanitize-recover=all
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Interleaving explorer over the core's own headers (explore.h). Models run with one cursor to a class, one at a time who makes blocks of it, and
-# a waiting loop that is long enough ("one"), with two cursors and several makers ("two"), and with waiting loops that give up at once ("short"),
-# where that makes a difference.
+# Models: an explorer of interleavings over the core's own headers (explore.h). There are three configurations: "one" has one cursor
+# per size class, one maker of blocks per class at a time, and a waiting loop that is long enough; "two" has two cursors and
+# several makers; "short" has waiting loops that give up at once. A model runs in those that make a difference to it.
 
 MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word one/table short/table one/make two/make one/retire one/run one/grow \
     one/null two/null)
 MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h runtime/gallatin/*.h) runtime/heap.h runtime/maintain.h runtime/port.h
 
-# Seconds for each scenario of `make model`, which goes as deep as the scenario asks; `make check`: two preemptions at most, which takes 10.
+# Seconds per scenario of `make model`, which explores as many preemptions as the scenario asks for. `make check` allows two at most, and takes 10 s.
 MODEL_SECONDS ?= 60
-# Where runtime is.
+# The directory that holds runtime/.
 MODEL_ROOT ?= .
 
 .PHONY: model check-model litmus
@@ -21,7 +21,7 @@ check-model: $(MODEL_PROGRAMS)
 litmus:
 	tests/model/run-litmus.sh
 
-# Slices to a cursor (a shift), looks of a waiting loop, pages to one more maker (config.sh).
+# Slices per cursor (a shift), iterations of a waiting loop, pages per additional maker (config.sh).
 $(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 11 64 64
 $(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 64 1
 $(BUILD)/model/short/mmconfig.h: MODEL_SIZES := 11 2 64
@@ -29,7 +29,7 @@ $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@
 
-# The explorer and the world know a size, and no scenario; mutants.sh links the explorer, too. The trees' model needs no heap (world.c).
+# Explorer and world are compiled for a configuration, not for a scenario; mutants.sh links the explorer, too. The model of the trees needs no heap (world.c).
 MODEL_CC = $(CC) -std=c11 -O2 -g -Wall -Wextra -Wno-type-limits -Itests/model/include -I$1 -Itests/model -I$(MODEL_ROOT)
 define MODEL_RULE
 $(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o: $(BUILD)/model/$1/%.o: tests/model/%.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)

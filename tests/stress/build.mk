@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Stress: threads on the CPU build for longer than the unit suites, with oracles of their own (world.h). The same
-# programs three times: plain, ThreadSanitizer, AddressSanitizer and undefined behaviour. STRESS_OPS, of make or of the
-# environment, goes before the numbers here: calls of malloc and free that the programs of a build share; a few per cent
-# fewer are made, where threads wait for each other. They are no fewer than those by which stress-mutants finds its faults.
+# Stress: threads on the CPU build for longer than in the unit suites, with independent oracles (world.h). There are three builds of the
+# same programs: plain, ThreadSanitizer, and AddressSanitizer with UndefinedBehaviorSanitizer. The numbers here are calls of malloc
+# and free, a total that the programs of a build share; STRESS_OPS, given to make or in the environment, overrides them. A few per cent
+# fewer calls are made where threads wait for each other. The numbers are at least those with which stress-mutants finds its faults.
 
 STRESS_SUITES := lives misuse
 STRESS_BUILDS := plain tsan asan
@@ -10,7 +10,7 @@ STRESS_DEPS := $(CORE_HEADERS) $(wildcard tests/stress/*.h tests/unit/jitter.h) 
 STRESS_OPS_plain := 10000000
 STRESS_OPS_tsan  := 2000000
 STRESS_OPS_asan  := 4000000
-# The core's build that each links.
+# The variant of the core that each build links.
 STRESS_CORE_plain := plain
 STRESS_CORE_tsan  := often
 STRESS_CORE_asan  := asan
@@ -38,7 +38,6 @@ $(BUILD)/tests/stress/$1/test_%: tests/stress/test_%.c $(STRESS_DEPS) $(BUILD)/t
 endef
 $(foreach b,$(STRESS_BUILDS),$(eval $(call STRESS_RULE,$b)))
 
-# Not part of check: plants the faults of tests/stress/mutants.txt and counts those that neither stress nor fuzz
-# notices.
+# Not part of check: plants the faults of tests/stress/mutants.txt and counts those that neither stress nor fuzz notices.
 stress-mutants:
 	CC='$(CC)' tests/stress/mutants.sh

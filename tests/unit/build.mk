@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The unit suites: the allocator core on the CPU, one Check program for each room. Three builds: plain (all),
-# address and undefined behaviour (the sequential ones), ThreadSanitizer (the one that hammers).
+# The unit suites: the allocator core on the CPU, one Check program per component. Three builds: plain (all suites),
+# AddressSanitizer with UndefinedBehaviorSanitizer (the sequential ones), ThreadSanitizer (test_stress only).
 
 UNIT_SEQUENTIAL := class tree segment word table make malloc null heap run grow report usage guard fill cookie
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule lanes lanes_small warps warps_small stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
-# $(1): flags of the test that are none of the core's; $(2): the core's build
+# $(1): compiler flags for the test only; $(2): the variant of the core
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
 
 .PHONY: check-unit check-asan check-tsan mutants
@@ -19,7 +19,7 @@ $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,plain)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,plain)
 
-# On a heap in small.
+# These use a heap with small sizes (tests/unit/small.h).
 $(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,small)
@@ -27,7 +27,7 @@ $(BUILD)/tests/unit/test_warps_small $(BUILD)/tests/unit/test_lanes_small: $(BUI
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,small)
 
-# A room that is slow under a sanitizer makes fewer rounds there.
+# -DUNIT_FEW: suites that are slow under a sanitizer make fewer rounds.
 $(BUILD)/tests/asan/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,asan)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,-DUNIT_FEW,asan)

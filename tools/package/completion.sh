@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash
-# What bash offers behind mmnvcc, mmrun, mmbench and mmdoctor; one file under four names.
+# bash completion for mmnvcc, mmrun, mmbench and mmdoctor; one file under four names.
 
-# _mm_words WORDS: those that begin like what was typed.
+# _mm_words WORDS: offers those WORDS that begin with the typed text.
 _mm_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWORD]}"); }
 
-# nvcc's own options, the common ones; anything else is a file.
+# The common options of nvcc; any other word is completed as a file name.
 _mm_mmnvcc() {
     local words='-arch= -gencode -O0 -O1 -O2 -O3 -g -G -lineinfo -c -dc -dlink -dlto -rdc=true -ptx -cubin -fatbin
         -lib -shared -E -M -MD -MF -o -std=c++14 -std=c++17 -std=c++20 -I -D -L -l -x -ccbin -Xcompiler -Xlinker -Xptxas
@@ -17,7 +17,7 @@ _mm_mmnvcc() {
     _mm_words "$words"
 }
 
-# The values of mmrun's options; files are files.
+# The values of mmrun's options.
 _mm_mmrun_value() {
     local typed=${COMP_WORDS[COMP_CWORD]#=}
     case $1 in
@@ -28,7 +28,7 @@ _mm_mmrun_value() {
     esac
 }
 
-# Behind the command it is the command's own. Bash takes --fill=zero for three words.
+# After the command, the command's own completion takes over. Bash splits --fill=zero into three words.
 _mm_mmrun() {
     local at=1
     COMPREPLY=()
@@ -59,7 +59,7 @@ _mm_mmbench() {
     --runs | --timeout) COMPREPLY=() ;;
     --plot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
     *)
-        # Behind it there are files.
+        # --plot is followed by file names.
         COMPREPLY=()
         if ((COMP_CWORD == 1)) || [[ ${COMP_WORDS[1]} != --plot* ]]; then
             _mm_words '--csv --cases --only --quick --heap --runs --timeout --plot --list --version --help -h -V'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# find_package(mm): MM_NVCC, the mmnvcc of this installation (for CMAKE_CUDA_COMPILER, before CUDA is enabled), and
-# mm::mm, for programs whose last link is not done by mmnvcc. Computed from where this file is; the path of libmm.so.1 as it
-# was installed is in mmhook.o, and a copy elsewhere gives its programs a run path besides.
-# In a project that compiles CUDA by another compiler nothing may link mm::mm: its kernels would keep CUDA's malloc in silence.
+# find_package(mm) defines MM_NVCC, the mmnvcc of this installation (a value for CMAKE_CUDA_COMPILER, before CUDA is enabled), and
+# mm::mm, for programs whose last link is not done by mmnvcc. All paths follow from the location of this file. mmhook.o holds the path at
+# which libmm.so.1 was installed; if this is a copy elsewhere, mm::mm also adds a run path.
+# A project that compiles CUDA by another compiler must not link mm::mm: its kernels would silently keep CUDA's malloc.
 get_filename_component(_mm_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(MM_NVCC "${_mm_prefix}/bin/mmnvcc")
 foreach(_mm_file bin/mmnvcc lib/mm/mmhook.o lib/mm/libmmshared.a lib/mm/libmm.so.1 lib/mm/include/mm.h)
@@ -23,8 +23,8 @@ if(NOT TARGET mm::mm)
     endif()
 endif()
 
-# Whether the CUDA compiler is an mmnvcc, by whatever name, or an nvcc in its links. Called again at the end of the folder, for CUDA may be
-# enabled after this.
+# Checks that the CUDA compiler is an mmnvcc under any name, or an nvcc in a toolkit view. Called once more at the end of the folder, because
+# CUDA may be enabled after find_package(mm).
 function(_mm_look_at_cuda_compiler)
     get_filename_component(folder "${CMAKE_CUDA_COMPILER}" DIRECTORY)
     if(NOT CMAKE_CUDA_COMPILER OR EXISTS "${folder}/../mm-view")
@@ -40,7 +40,7 @@ function(_mm_look_at_cuda_compiler)
             "what links mm::mm is refused until then")
     endif()
     set_property(GLOBAL PROPERTY _mm_warned TRUE)
-    # A name with :: that is no target stops the generation of who links it; the name is what CMake prints.
+    # CMake refuses to generate a target that links a name with :: that is no target, and prints the name. This name is the instruction to the user.
     set_property(TARGET mm::mm APPEND PROPERTY INTERFACE_LINK_LIBRARIES "mm::wants -DCMAKE_CUDA_COMPILER=${MM_NVCC}")
 endfunction()
 _mm_look_at_cuda_compiler()
