@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# tools/check-options.sh VAR=VALUE...: are the options of a build what they can be? The first that is
-# not is named in one line, and the exit status is 2. Makefile asks before it builds anything.
+# tools/check-options.sh VAR=VALUE...: checks the options of a build. Names the first wrong one in one line and exits with
+# status 2. The Makefile runs it before it builds anything.
 set -uf
 # shellcheck source=tools/toolkit.sh
 source "$(dirname "${BASH_SOURCE[0]}")/toolkit.sh"
 
 bad() { mm_die "$1: \"$2\" $3; expected $4" 2; }
 
-# A path that is safe in recipes, in run paths and in nvcc.profile.
+# A path must be safe in recipes, in run paths and in nvcc.profile.
 check_path() {
     [[ $2 == /* ]] || bad "$1" "$2" 'is not an absolute path' 'a directory such as /usr/local'
     [[ $2 =~ ^[[:alnum:]/._+@~,=-]+$ ]] ||
@@ -25,10 +25,10 @@ check_cuda_home() {
     mm_version_ok "$version" || bad CUDA_HOME "$1" "is CUDA $version" "$MM_CUDA_MIN or newer"
 }
 
-# Needs cuda_home, as every architecture must be one its nvcc knows.
+# Uses cuda_home: its nvcc must know every architecture.
 check_archs() {
     local known arch
-    # As "75 80 ... 121", which is what the option looks like.
+    # In the format of the option: "75 80 ... 121".
     known=$("$cuda_home/bin/nvcc" --list-gpu-arch 2>/dev/null | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n | tr '\n' ' ')
     known=${known% }
     [[ $1 =~ [^[:space:]] ]] || bad ARCHS "$1" 'names no architecture' "some of: $known"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# shellcheck shell=bash disable=SC2034  # what is set here is used where this is read
-# Where the CUDA toolkit is: read by setup.sh and check-options.sh, so that both give one answer.
+# shellcheck shell=bash disable=SC2034  # the variables are used by the scripts that source this file
+# Finds the CUDA toolkit. setup.sh and check-options.sh both source this file, so that they give the same answer.
 
-# The oldest release mm is tested with.
+# The oldest release that mm is tested with.
 MM_CUDA_MIN=13.0
 
 mm_die() { printf 'mm: %s\n' "$1" >&2; exit "${2:-1}"; }
@@ -20,8 +20,8 @@ mm_version_ok() {
     ((have[0] > min[0] || (have[0] == min[0] && have[1] >= min[1])))
 }
 
-# The toolkit behind the nvcc in PATH. That may be a wrapper (ccache, mmnvcc under the name nvcc) or a
-# link from elsewhere, so it is asked rather than looked at.
+# mm_toolkit_of_path: prints the toolkit of the nvcc in PATH. That nvcc may be a wrapper (ccache, mmnvcc under the name nvcc) or a
+# link to another place, so its location says nothing; its --dryrun prints the toolkit.
 mm_toolkit_of_path() {
     local line
     while IFS= read -r line; do
@@ -32,9 +32,9 @@ mm_toolkit_of_path() {
     return 1
 }
 
-# mm_toolkit_find OWN: sets mm_toolkit to the first toolkit that is new enough: CUDA_HOME (as it is: the
-# user said so), PATH, the usual place, OWN (the one setup.sh makes). Where there is none it fails, and
-# mm_toolkit_passed says which one was too old, if any. MM_CUDA_USUAL is for the tests.
+# mm_toolkit_find OWN: sets mm_toolkit to the first toolkit that is new enough: CUDA_HOME (taken unchecked: it is the user's
+# choice), that of PATH, the usual place, OWN (the one that setup.sh fetches). If there is none, it fails, and
+# mm_toolkit_passed says which one was too old, if any. Tests set MM_CUDA_USUAL.
 mm_toolkit_find() {
     local dir version
     mm_toolkit=${CUDA_HOME-} mm_toolkit_passed=

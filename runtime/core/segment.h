@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Segments and their pages: who has which, and how blocks get them.
+/* Segments and their pages: ownership, and how blocks and spans get pages.
  *
  * Representation.
- *   free tree     the segments that are nobody's. Its leaves are the truth.
- *   pages         of a segment that was taken out of it for its pages: bit i, page i is free. 0 in all other segments.
- *   room tree r   the segments in which there may be room for what is cut so (mm_room_cut): 1 << r pages at a multiple of that, or 5, 6, 7 << j pages
- *                 anywhere. Hints: their leaves, too.
- *   run           of a segment: whether it belongs to a run (run.h).
+ *   free tree     the unowned segments. Its leaves are exact; the levels above are hints.
+ *   pages         one word for each segment that was taken out of the free tree for its pages: bit i is set if page i is free. 0 in all other segments.
+ *   room tree r   segments that may have room of kind r (mm_room_cut): 1 << r pages at a multiple of that, or 5, 6 or 7 << j pages anywhere. All
+ *                 levels are hints, the leaves too.
+ *   run           one word for each segment: whether it belongs to a run (run.h).
  * Invariants.
- *   I1  a segment in the free tree has pages 0 and run MM_RUN_NONE, and all its pages have owner nobody.
- *   I2  pages that a caller has taken keep the segment: its pages cannot be all free.
- *   I3  a segment with room r is in room tree r, unless its setter is on the way.
- * Linearisation. Take: the and on pages that clears the bits. Give back: the or. A segment becomes nobody's by the compare-and-swap of
- *   pages from all to 0.
- * Ordering. Give back releases and take acquires. The room trees follow the protocol of tree.h one level further down: who makes room
- *   then sets the leaf's bit; who saw none clears the leaf's bit and looks at pages again.
- * Progress. Searches are bounded. Nobody waits here.
- * Stale. A room tree may lead to a segment that has been given back since, or has become another's: its pages are 0, or free to be had.
+ *   I1  a segment in the free tree has pages 0 and run MM_RUN_NONE, and all its pages are unowned.
+ *   I2  a segment stays out of the free tree while a caller holds any of its pages, since its pages cannot be all free then.
+ *   I3  a segment that has room r is in room tree r, or the thread that made the room is about to insert it.
+ * Linearisation points. Take: the atomic and on pages that clears the bits. Give back: the atomic or. A segment becomes unowned by the
+ *   compare-and-swap of pages from all to 0.
+ * Ordering. Giving back releases, taking acquires. The room trees follow the protocol of tree.h, one level further down: a thread that makes room
+ *   sets the leaf's bit afterwards; a thread that found no room clears the leaf's bit and then reads pages again.
+ * Progress. All searches are bounded. No thread waits here.
+ * Stale. A room tree may lead to a segment that was given back or has a new owner since. Its pages are then 0, or really free.
  */
 #ifndef MM_CORE_SEGMENT_H
 #define MM_CORE_SEGMENT_H
@@ -26,7 +26,7 @@
 MM_FN struct mm_heap *mm_heap_of(const struct mm_heap_ref *ref) { return (struct mm_heap *)ref->heap; }
 MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) { return (struct mm_segment *)ref->segments + s; }
 MM_FN uint8_t *mm_page_owner(const struct mm_heap_ref *ref, uint32_t page) { return (uint8_t *)ref->owners + page; }
-/* The words of the block, or span, that begins at a page. */
+/* The words of the block or span that begins at a page. */
 MM_FN uint64_t *mm_page_words(const struct mm_heap_ref *ref, uint32_t page) {
     return (uint64_t *)ref->words + ((uint64_t)page << (uint32_t)ref->word_shift);
 }
@@ -41,9 +41,9 @@ MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_
     return mm_tree_at(ref, ref->room_trees + r * ref->tree_bytes);
 }
 
-/* Eras, in a checked run. An allocation's is constant while it lives. If two allocations at one address have the same era, then nobody else has had
- * its page in between, be it as a page of something that began elsewhere.
- * Of a segment: {how often : 32 | what it is : 32}, its run, or MM_ERA_PAGES; of a page: {how often : 24 | owner : 8}. */
+/* Eras, for checked runs. The era of an allocation is constant while it lives. If two allocations at one address have the same era, their page had no
+ * other owner in between, not even as a part of a span or block that began on another page.
+ * A segment's era: {number of changes : 32 | its run, or MM_ERA_PAGES : 32}; a page's: {number of changes : 24 | owner : 8}. */
 #define MM_ERA_PAGES 2u
 MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (struct mm_guard *)ref->guard; }
 MM_FN void mm_era_enter_segment(const struct mm_heap_ref *ref, uint32_t s, uint32_t what) {
@@ -58,12 +58,12 @@ MM_FN void mm_era_enter_page(const struct mm_heap_ref *ref, uint32_t page, uint3
     if ((era & 255) != owner) mm_store_relaxed_u32(at, ((era >> 8) + 1) << 8 | owner);
 }
 
-/* Bits that are multiples of 1 << k. */
+/* The bits whose index is a multiple of 1 << k. */
 MM_FN uint64_t mm_pages_starts(uint32_t k) {
     return k == 0 ? ~0ull : k == 1 ? 0x5555555555555555ull : k == 2 ? 0x1111111111111111ull : k == 3 ? 0x0101010101010101ull
          : k == 4 ? 0x0001000100010001ull : k == 5 ? 0x0000000100000001ull : 1;
 }
-/* How segments are cut: groups of `pages` pages, each at a multiple of 1 << align. room: the room tree; MM_ROOMS: a fresh segment. */
+/* A way to cut segments: groups of `pages` pages, each at a multiple of 1 << align. room: the room tree to search; MM_ROOMS: take a fresh segment. */
 struct mm_cut {
     uint32_t pages, align, room;
 };
@@ -78,9 +78,9 @@ MM_FN struct mm_cut mm_room_cut(uint32_t r) {
     const struct mm_cut cut = {(5 + i % 3) << i / 3, 0, r};
     return cut;
 }
-/* Which rooms a segment has of which these pages are free: their bits. */
+/* The kinds of room that a segment with these free pages has, one bit each. */
 MM_FN_RARE uint32_t mm_pages_rooms(uint64_t pages) {
-    /* rK: K in a row begin there */
+    /* rK: K consecutive free pages begin there */
     const uint64_t r2 = pages & pages >> 1, r4 = r2 & r2 >> 2, r8 = r4 & r4 >> 4, r16 = r8 & r8 >> 8, r32 = r16 & r16 >> 16;
     const uint64_t even[] = {pages,                    r2 & mm_pages_starts(1),  r4 & mm_pages_starts(2),
                              r8 & mm_pages_starts(3), r16 & mm_pages_starts(4), r32 & mm_pages_starts(5)};
@@ -91,7 +91,7 @@ MM_FN_RARE uint32_t mm_pages_rooms(uint64_t pages) {
     for (uint32_t r = MM_ROOMS_EVEN; r < MM_ROOMS; r++) rooms |= (uint32_t)(odd[r - MM_ROOMS_EVEN] != 0) << r;
     return rooms;
 }
-/* The first page of each place in `pages` where such a group is free; they may overlap. */
+/* The pages in `pages` at which a free group of this cut may begin. Groups may overlap. */
 MM_FN uint64_t mm_cut_starts(struct mm_cut cut, uint64_t pages) {
     MM_ROLLED
     for (uint32_t have = 1, more; have < cut.pages; have += more) {
@@ -100,7 +100,7 @@ MM_FN uint64_t mm_cut_starts(struct mm_cut cut, uint64_t pages) {
     }
     return pages & mm_pages_starts(cut.align);
 }
-/* The first page of each of up to `want` groups of `pages`, from the first one on. */
+/* The first pages of up to `want` disjoint groups in `pages`, lowest first. */
 MM_FN uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
     uint64_t places = mm_cut_starts(cut, pages), groups = 0;
     if (cut.pages == 1u << cut.align) return mm_bits_first(places, want);
@@ -111,10 +111,10 @@ MM_FN uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
     }
     return groups;
 }
-/* All pages of those groups, whose first pages are no nearer to each other than their length. */
+/* All pages of the groups that begin at these pages. The groups are disjoint. */
 MM_FN uint64_t mm_cut_pages(struct mm_cut cut, uint64_t groups) { return groups * mm_bits_low(cut.pages); }
 
-/* Segment s is full, or nearly: out of the trees of all rooms that it has not (any more), unless that has changed. */
+/* Segment s is full or nearly full: takes it out of the trees of all rooms that it no longer has, and puts it back where that has changed meanwhile. */
 MM_FN_RARE void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s) {
     uint64_t *pages = &mm_segment_at(ref, s)->pages;
     uint32_t gone = 0;
@@ -129,12 +129,12 @@ MM_FN_RARE void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s) {
     for (gone &= mm_pages_rooms(mm_load_acquire_u64(pages)); gone != 0; gone &= gone - 1) mm_tree_insert(mm_segment_room_tree(ref, mm_ctz(gone)), s);
 }
 
-/* Gives pages of segment s back that the caller has, and the segment to nobody if that is all. Releases. */
+/* Gives back pages of segment s that the caller owns, and the segment itself if all of its pages are free then. Releases. */
 MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
     struct mm_heap *h = mm_heap_of(ref);
     uint64_t *at = &mm_segment_at(ref, s)->pages;
     uint64_t old = mm_or_release_u64(at, bits), now = old | bits;
-    if (now == ~0ull && mm_cas_acq_rel_u64(at, now, 0)) { /* if it fails, somebody has taken some, and gives them back here */
+    if (now == ~0ull && mm_cas_acq_rel_u64(at, now, 0)) { /* if it fails, another thread has taken pages, and will come here when it gives them back */
         mm_tree_insert(mm_segment_free_tree(ref), s);
         mm_add_relaxed_u64(&h->free_count, 1);
         return;
@@ -144,14 +144,14 @@ MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t
         mm_tree_insert(mm_segment_room_tree(ref, mm_ctz(rooms)), s);
 }
 
-/* Takes a segment out of the free tree: it, or MM_TREE_NONE. Acquires. */
+/* Takes a segment out of the free tree. Returns it, or MM_TREE_NONE. Acquires. */
 MM_FN uint32_t mm_segment_take(const struct mm_heap_ref *ref, uint32_t salt) {
     const uint32_t s = mm_tree_take(mm_segment_free_tree(ref), salt);
     if (s != MM_TREE_NONE) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, ~0ull);
     return s;
 }
 
-/* Takes up to `want` segments out of one leaf of the free tree, by one atomic: their bits; *leaf: which. 0: there are none. Acquires. */
+/* Takes up to `want` segments out of one leaf of the free tree, by one atomic. Returns their bits in the leaf (0: none is free); *leaf: the leaf. Acquires. */
 MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t want, uint32_t *leaf) {
     const struct mm_tree t = mm_segment_free_tree(ref);
     const uint32_t random = mm_random();
@@ -168,8 +168,8 @@ MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t wan
     return got;
 }
 
-/* Of segment s, which may have room, up to `want` groups: the first page of each; 0: it had none (*is_full), or others took them. from: 0, or any
- * number, by which those who met others part ways. Acquires. */
+/* Takes up to `want` groups of segment s, which may have room. Returns their first pages, or 0 if it had none (*is_full) or other threads took them.
+ * from: 0, or any number; it spreads threads that collided before. Acquires. */
 MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm_cut cut, uint32_t want, uint32_t from, int *is_full) {
     const uint64_t seen = mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), places = mm_cut_starts(cut, seen);
     if (places == 0) {
@@ -185,7 +185,7 @@ MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm
     return groups;
 }
 
-/* Whether the caller may take a fresh segment for pages of room r: at most one of MM_OPEN_SHARE of those in use is on its way so. */
+/* Whether the caller may take a fresh segment for pages of room r. At most one segment for each MM_OPEN_SHARE in use is being opened at a time. */
 MM_FN int mm_segment_may_open(const struct mm_heap_ref *ref, uint32_t r) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint64_t used = mm_load_relaxed_u64(&h->grow.mapped) - mm_load_relaxed_u64(&h->free_count);
@@ -194,9 +194,9 @@ MM_FN int mm_segment_may_open(const struct mm_heap_ref *ref, uint32_t r) {
     return 0;
 }
 
-/* Takes up to `want` groups of one segment, cut like that. Returns the segment, or MM_TREE_NONE; *groups: the first page of
- * each. A segment that is in use comes first, but for who wants all of one. Of those who find none some take fresh ones, and the others look
- * whether there is room for them, too, for a while. Acquires. */
+/* Takes up to `want` groups of this cut from one segment. Returns the segment, or MM_TREE_NONE; *groups: their first pages. Segments in use are
+ * searched before a fresh one is taken, unless a whole segment is wanted. When there is no room, a few callers take fresh segments, and the
+ * others search for a while whether these have room for them, too. Acquires. */
 MM_FN_RARE uint32_t mm_groups_take(const struct mm_heap_ref *ref, struct mm_cut cut, uint32_t want, uint64_t *groups) {
     const uint32_t random = mm_random(), r = cut.room;
     uint32_t s = MM_TREE_NONE;
@@ -209,7 +209,7 @@ MM_FN_RARE uint32_t mm_groups_take(const struct mm_heap_ref *ref, struct mm_cut 
         int is_full = 0;
         if (room != MM_TREE_NONE) *groups = mm_room_take(ref, room, cut, want, other, &is_full);
         if (*groups != 0) s = room;
-        tries += !is_full; /* who has met a segment that is full has made the next search shorter */
+        tries += !is_full; /* a full segment that was met leaves the trees, so the next search is shorter */
         if (room != MM_TREE_NONE) continue;
         may_open = mm_segment_may_open(ref, r);
         if (may_open || polls++ >= MM_OPEN_POLLS) break;
@@ -224,12 +224,12 @@ MM_FN_RARE uint32_t mm_groups_take(const struct mm_heap_ref *ref, struct mm_cut 
     if (may_open) mm_add_relaxed_u32(&mm_heap_of(ref)->opening[r], ~0u);
     return s;
 }
-/* The same of groups of 1 << k pages at multiples of that. */
+/* The same for groups of 1 << k pages at multiples of that. */
 MM_FN uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t want, uint64_t *groups) {
     return mm_groups_take(ref, mm_cut_evenly(k), want, groups);
 }
 
-/* All of these pages get this owner: their bytes. */
+/* Sets the owner byte of all of these pages. */
 MM_FN void mm_pages_own(const struct mm_heap_ref *ref, uint32_t page, uint32_t n, uint32_t owner) {
     MM_ROLLED
     for (uint32_t i = 0; i < n; i++) {

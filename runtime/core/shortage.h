@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* When there are no pages, or no segments side by side: what is done before the answer is NULL, in this order.
+/* Shortage: what malloc does when there are no pages, or too few consecutive segments, before it returns NULL. In this order:
  *
- *   Some pages anywhere in the heap are looked at for blocks that are free but for their class (mm_slices_retire_some), so that a class gives
- *   its peak to others before the heap grows. The host is asked for more. All blocks that are free are retired, by one at a time for all
- *   who want it (single_flight.h). What is found is searched for anew; MM_NULL_TRIES times, with pauses between, it may be nothing.
+ *   1. Some random pages of the heap are examined for blocks whose slices are all free (mm_slices_retire_some), so that a class gives pages back that it no
+ *      longer needs before the heap grows.
+ *   2. The host is asked for more memory.
+ *   3. All blocks whose slices are all free are retired, single-flight (single_flight.h).
+ * After each step that found something malloc searches again. It returns NULL after MM_NULL_TRIES rounds of step 3, with pauses between, found nothing.
  */
 #ifndef MM_CORE_SHORTAGE_H
 #define MM_CORE_SHORTAGE_H
@@ -11,18 +13,18 @@
 #include "runtime/core/grow.h"
 #include "runtime/core/single_flight.h"
 
-/* What an allocator of slices does for it (gallatin/retire.h). All lanes of `here` call. Some: how many pages they got back. All: whether
- * anybody got any; it says so to others as soon as that is so (mm_flight_found_some). */
+/* Provided by the slice allocator (gallatin/retire.h). All lanes of `here` call. retire_some returns the number of pages that came back. retire_all returns
+ * whether any came back, and lets waiters know as soon as one did (mm_flight_found_some). */
 MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here);
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here);
 
 enum mm_short {
-    MM_SHORT_WAIT, MM_SHORT_WAIT_HOST, /* and call this again */
-    MM_SHORT_SEARCH, /* again: there may be some */
-    MM_SHORT_SOME, MM_SHORT_ALL, /* are to be retired: mm_shortage_help */
+    MM_SHORT_WAIT, MM_SHORT_WAIT_HOST, /* and call again */
+    MM_SHORT_SEARCH, /* search again: there may be memory */
+    MM_SHORT_SOME, MM_SHORT_ALL, /* mm_shortage_help must retire blocks */
     MM_SHORT_NONE
 };
-/* How far a lane is with that. All 0: it has not begun. */
+/* The progress of a lane. All 0: not begun. */
 struct mm_shortage {
     struct mm_growth growth;
     uint64_t awaited;
@@ -31,7 +33,7 @@ struct mm_shortage {
     enum mm_flight flight; /* how its flight has ended, if it had one (mm_shortage_help) */
 };
 
-/* The caller found nothing when `before` segments were mapped (mm_grow_mapped), and wants so many segments (wanted: grow.h). */
+/* One step. The caller found nothing when `before` segments were mapped (mm_grow_mapped); wanted: its request (grow.h). */
 MM_FN_RARE enum mm_short mm_shortage_step(const struct mm_heap_ref *ref, uint32_t wanted, uint64_t before, struct mm_shortage *s) {
     uint64_t *word = (uint64_t *)ref->giving_up;
     enum mm_flight flight = s->flight;
@@ -59,8 +61,8 @@ MM_FN_RARE enum mm_short mm_shortage_step(const struct mm_heap_ref *ref, uint32_
     return MM_SHORT_WAIT;
 }
 
-/* What the lanes of `here` do for those of them that are short, after each step. All of them call; `is`: what that answered to
- * the caller, or MM_SHORT_WAIT. Returns how many pages the look at some gave back. */
+/* Retires blocks for the lanes of `here` that need it, after each step. All lanes of `here` call; `is`: the result of the caller's step, or MM_SHORT_WAIT.
+ * Returns the number of pages that mm_slices_retire_some got back. */
 MM_FN_RARE uint32_t mm_shortage_help(const struct mm_heap_ref *ref, uint32_t here, enum mm_short is, struct mm_shortage *s) {
     const uint32_t got = mm_warp_ballot(here, is == MM_SHORT_SOME) != 0 ? mm_slices_retire_some(ref, here) : 0;
     if (mm_warp_ballot(here, is == MM_SHORT_ALL) == 0) return got;
@@ -69,7 +71,7 @@ MM_FN_RARE uint32_t mm_shortage_help(const struct mm_heap_ref *ref, uint32_t her
     return got;
 }
 
-/* Waits, longer each time, before the next step, which is only to be taken then. */
+/* Pauses before the next step, longer each time. */
 MM_FN void mm_shortage_wait(const struct mm_heap_ref *ref, int is_for_host, struct mm_shortage *s) {
     const uint32_t n = mm_at_most(s->polls + 1, MM_WAIT_PAUSE);
     mm_pause(ref, n);
@@ -81,7 +83,7 @@ MM_FN void mm_shortage_wait(const struct mm_heap_ref *ref, int is_for_host, stru
     }
 }
 
-/* The search has to be given up, and may be begun again. */
+/* Gives the search up; it may begin anew. */
 MM_FN void mm_shortage_end(struct mm_shortage *s) {
     const struct mm_shortage begun = {{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE};
     *s = begun;

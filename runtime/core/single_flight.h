@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Turns: what one does at a time, for all who want it done.
+/* Single-flight: one warp does a piece of work (retiring all blocks, a sweep), and all that wait for it share the result.
  *
- * The word counts how often it was done, beside whether it found something the last time, whether somebody is at it, and has found some by now. Who wants it done
- * waits for one that begins after that, be it another's. Who does it, with the lanes that are here, waits for nobody else meanwhile.
+ * Representation. A word: the number of rounds done, and three bits: the last round found something; a round is running; the running round has found
+ *   something already.
+ * Rule. A waiter needs a round that began after it started to wait; any warp may run it. The warp that runs a round does so with all of its present lanes, and
+ *   waits for no other thread meanwhile.
  */
 #ifndef MM_CORE_SINGLE_FLIGHT_H
 #define MM_CORE_SINGLE_FLIGHT_H
 
 #include "runtime/core/layout.h"
 
-/* How far a lane is that may have to wait. Nothing waits in a loop of its own: a warp goes on with one of its parts until that comes to a
- * barrier or ends, so the lanes that are here together take steps in turns, in one loop, until all are done. Each wait has a bound. */
+/* The result of one step of a lane that may have to wait. No wait has a separate loop: the hardware runs one part of a diverged warp until it reaches a
+ * barrier or ends. So all present lanes take steps in one common loop until the last one is done. Each wait has a bound. */
 enum mm_step {
     MM_STEP_DONE,
-    MM_STEP_WAIT,     /* to be called again: waits for another warp */
-    MM_STEP_WAIT_HOST /* the same, for the host */
+    MM_STEP_WAIT,     /* call again: waits for another warp */
+    MM_STEP_WAIT_HOST /* call again: waits for the host */
 };
-/* A pause of n accesses, one after the other, each somewhere else: thousands of warps that wait would fill the way to the word that they wait
- * for, on which who ends their wait has to come, too; or, with instructions, its multiprocessor. */
+/* A pause: n dependent loads from scattered words. Thousands of waiting warps would otherwise saturate the path to the word that they poll, which the
+ * warp that ends the wait needs, too; and a pause of arithmetic would take that warp's multiprocessor. */
 MM_FN void mm_pause(const struct mm_heap_ref *ref, uint32_t n) { mm_wait_elsewhere((uint64_t *)ref->made, MM_CLASS_COUNT * MM_MADE, n); }
 
 #define MM_FLIGHT_WORD_BUSY 1ull
@@ -26,8 +28,9 @@ MM_FN void mm_pause(const struct mm_heap_ref *ref, uint32_t n) { mm_wait_elsewhe
 #define MM_FLIGHT_WORD_ONE 8ull
 enum mm_flight { MM_FLIGHT_NONE, MM_FLIGHT_MINE, MM_FLIGHT_WAIT, MM_FLIGHT_SOME, MM_FLIGHT_FOUND, MM_FLIGHT_NOTHING };
 
-/* *awaited: which the caller waits for; 0, none yet. Returns whether the next is the caller's (who ends it) or is to be waited for, and if one that is
- * under way has found something by now; or what it found, which ends the wait. Acquires. */
+/* Asks for a round. *awaited: the number of the round that the caller waits for; 0: it just arrived. Returns MM_FLIGHT_MINE: the caller runs the next round and
+ * ends it; MM_FLIGHT_WAIT: call again; MM_FLIGHT_SOME: call again, the running round has found something already; MM_FLIGHT_FOUND or MM_FLIGHT_NOTHING: the
+ * awaited round is done, and the wait is over. Acquires. */
 MM_FN_RARE enum mm_flight mm_flight_begin(uint64_t *word, uint64_t *awaited) {
     const uint64_t now = mm_load_acquire_u64(word), done = now / MM_FLIGHT_WORD_ONE;
     const int is_busy = (now & MM_FLIGHT_WORD_BUSY) != 0;
@@ -38,9 +41,9 @@ MM_FN_RARE enum mm_flight mm_flight_begin(uint64_t *word, uint64_t *awaited) {
     *awaited = 0;
     return flight;
 }
-/* The round that is under way, if there is one, has found something by now. Releases. */
+/* The running round has found something. Releases. */
 MM_FN void mm_flight_found_some(uint64_t *word) { mm_or_release_u64(word, MM_FLIGHT_WORD_SOME); }
-/* Releases. */
+/* Ends the caller's round. Returns its result. Releases. */
 MM_FN enum mm_flight mm_flight_end(uint64_t *word, int found) {
     mm_store_release_u64(word, (mm_load_relaxed_u64(word) / MM_FLIGHT_WORD_ONE + 1) * MM_FLIGHT_WORD_ONE | (found ? MM_FLIGHT_WORD_FOUND : 0));
     return found ? MM_FLIGHT_FOUND : MM_FLIGHT_NOTHING;

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Spans: pages of one segment that serve one request.
+/* Spans: consecutive pages of one segment that serve one request (more than 16 KiB, at most MM_SPAN_PAGES_MAX pages).
  *
- * Representation. The first page of a span has owner MM_OWNER_SPAN + pages, the others MM_OWNER_SPAN_BODY; its first word is as that of a block of
- *   one slice.
- * Claim. The lanes of a warp that want spans of the same length go as one. If together they want a segment and more, they take segments, up to those of
- *   a leaf, by one atomic (65,536 spans of half a segment, each thread for itself: 8.8 ms; so .35); else pages of one segment, at the first place
- *   where there are enough side by side. Multiples of eight pages for each span of five would be 8 to a segment; so there are 12.
- * Linearisation. malloc: the segments, or the pages. free: the compare-and-swap of the word.
- * NULL. After a shortage (shortage.h).
+ * Representation. The first page of a span has owner MM_OWNER_SPAN + pages, the others MM_OWNER_SPAN_BODY. The first word of its first page is that of a
+ *   block with one slice.
+ * Claim. Lanes of a warp that want spans of the same length claim together. If they want at least a segment together, they take whole segments, up to
+ *   all of a leaf of the free tree, by one atomic (65,536 spans of half a segment: 8.8 ms by single threads, 0.35 ms so). Otherwise they take pages of
+ *   one segment, wherever enough consecutive pages are free: twelve spans of five pages fit into a segment so, and only eight at multiples of eight pages.
+ * Linearisation points. malloc: the atomic that takes the segments or pages. free: the compare-and-swap of the word.
+ * NULL. Only after a shortage (shortage.h).
  */
 #ifndef MM_CORE_SPAN_H
 #define MM_CORE_SPAN_H
 
 #include "runtime/core/run.h"
 
-/* The largest span, in pages; what is larger is a run. */
+/* The largest span, in pages. Larger requests are runs. */
 #define MM_SPAN_PAGES_MAX (7u << (MM_ROOMS_EVEN - 3))
 
-/* How a span of n pages is cut that begins at a multiple of 1 << align, n <= MM_SPAN_PAGES_MAX, align < MM_ROOMS_EVEN. It has n pages or some more: lengths
- * are four to a doubling, as those of slices are, or a power of two if it is to be aligned, so that who gives one back makes room that the next one
- * finds. */
+/* The cut for a span of n pages at a multiple of 1 << align; n <= MM_SPAN_PAGES_MAX, align < MM_ROOMS_EVEN. The span has n pages or some more: there are four
+ * lengths to a doubling, as for slices, and aligned spans have a power of two of pages. So the room that a freed span leaves is found by the next one. */
 MM_FN struct mm_cut mm_span_cut(uint32_t n, uint32_t align) {
     uint32_t shift = 0, r = align;
     while (8u << shift < n) shift++;
@@ -29,14 +28,14 @@ MM_FN struct mm_cut mm_span_cut(uint32_t n, uint32_t align) {
     return mm_cut_evenly(r);
 }
 
-/* What the lanes of a warp get at once: groups of pages of a segment, or whole segments of a leaf of the free tree. */
+/* What the lanes of a warp claimed together: groups of pages of one segment, or whole segments of one leaf of the free tree. */
 struct mm_spans {
-    uint32_t at; /* the segment; the leaf */
+    uint32_t at; /* the segment, or the leaf */
     int is_leaf;
-    uint64_t bits; /* the first page of each group; segments */
+    uint64_t bits; /* the first page of each group, or the segments */
 };
 
-/* One step towards `want` spans. When done: *got, some of them, or none. */
+/* One step towards `want` spans. When it is done, *got has some of them, or none. */
 MM_FN_RARE enum mm_step mm_spans_take(const struct mm_heap_ref *ref, struct mm_cut cut, uint32_t want, struct mm_run_search *s, struct mm_spans *got) {
     if (!mm_growth_is_due(&s->shortage.growth)) return MM_STEP_WAIT_HOST;
     const uint64_t there = mm_grow_mapped(ref);
@@ -49,8 +48,8 @@ MM_FN_RARE enum mm_step mm_spans_take(const struct mm_heap_ref *ref, struct mm_c
     return MM_STEP_DONE;
 }
 
-/* The first page of a span, of those in `got`, for the lane that is the rank-th of those who want one, or MM_TREE_NONE; *count: how many there are.
- * The first lane of each segment of a leaf gives back what no span there has. */
+/* Returns the first page of the span in `got` for the rank-th lane that wants one, or MM_TREE_NONE; *count: the number of spans in `got`. The first lane
+ * of each whole segment gives back the pages of the segment that no span uses. */
 MM_FN_RARE uint32_t mm_spans_part(const struct mm_heap_ref *ref, struct mm_cut cut, const struct mm_spans *got, uint32_t rank, uint32_t *count) {
     const uint64_t groups = got->is_leaf ? mm_cut_first(cut, ~0ull, MM_SEGMENT_PAGES) : got->bits;
     const uint32_t each = mm_popcount(groups);
@@ -65,8 +64,8 @@ MM_FN_RARE uint32_t mm_spans_part(const struct mm_heap_ref *ref, struct mm_cut c
     return segment * MM_SEGMENT_PAGES + mm_bits_select(groups, rank % each);
 }
 
-/* A span for `bytes`, MM_SPAN_PAGES_MAX at most, aligned to align_bytes, a power of two that is less than a segment. Lanes that want spans of the same length
- * take theirs as one. here: the lanes that call. */
+/* malloc for `bytes`, at most MM_SPAN_PAGES_MAX pages, aligned to align_bytes, a power of two less than a segment. Lanes that want spans of the same length
+ * claim together. here: the lanes that call. Returns the address, or NULL. */
 MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
     uint32_t page = MM_TREE_NONE, align = 0;
     struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, 0, 0, 0, MM_SHORT_WAIT};
@@ -75,7 +74,7 @@ MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, u
     const uint32_t n = cut.pages, lane = mm_warp_lane(), group = mm_warp_match(here, n << 3 | align), leader = mm_ctz(group);
     uint32_t left = group;
     MM_ROLLED
-    do { /* all lanes, until the last is served (single_flight.h) */
+    do { /* all lanes stay in the loop until the last one is served (single_flight.h) */
         struct mm_spans got = {0, 0, 0};
         enum mm_step step = MM_STEP_DONE;
         search.is = MM_SHORT_WAIT;
@@ -104,13 +103,13 @@ MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, u
     return (void *)mm_page_address(ref, page);
 }
 
-/* Frees the span that begins at a page whose owner was `owner`. Returns 0, or what is wrong. */
+/* Frees the span that begins at a page whose owner was `owner`. Returns 0, or the kind of misuse. */
 MM_FN_RARE int mm_span_try_free(const struct mm_heap_ref *ref, uint32_t page, uint32_t owner) {
     uint64_t *word = mm_page_words(ref, page);
     const uint64_t seen = mm_load_relaxed_u64(word), live = mm_word_make(mm_word_generation(seen), 0);
     const uint32_t n = mm_owner_span_pages(owner), bit = page % MM_SEGMENT_PAGES;
     if (mm_word_is_dead(seen) || !mm_cas_acq_rel_u64(word, live, mm_word_make(mm_generation_end(mm_word_generation(seen)), 0)))
-        return MM_MISUSE_DOUBLE_FREE; /* of two at once, one frees it */
+        return MM_MISUSE_DOUBLE_FREE; /* of two concurrent frees, one succeeds */
     mm_pages_own(ref, page, n, MM_OWNER_NOBODY);
     mm_pages_put(ref, page / MM_SEGMENT_PAGES, mm_bits_low(n) << bit);
     return 0;

@@ -8,11 +8,11 @@
 #include "include/mm.h"
 #include "tools/mmbench/child/child.h"
 
-#define LOOKS 100 /* until the account is the same before and after the device is asked */
+#define LOOKS 100 /* at most, until the account is the same before and after the device's free memory is read */
 
-static unsigned long long base; /* bytes that were free at the begin */
+static unsigned long long base; /* free bytes of the device at account_begin */
 
-/* The child that has CUDA's allocator has none of these. */
+/* Undefined in the child with CUDA's allocator. */
 extern int mm_get_statistics(struct mm_statistics *) __attribute__((weak));
 extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
 static int (*statistics_of)(struct mm_statistics *);
@@ -31,7 +31,7 @@ static void must(const char *what, int result) {
     if (result != MM_OK) child_fatal(what, why);
 }
 
-/* Bytes: of objects and of metadata. */
+/* Bytes mapped for objects and for metadata. */
 static unsigned long long mapped(unsigned long long *metadata) {
     struct mm_statistics s;
     s.struct_bytes = sizeof s;
@@ -80,7 +80,7 @@ void account_look(struct account *a) {
     a->now = device;
     if (has_account()) {
         a->now = mapped(&metadata);
-        for (int looks = 0; looks < LOOKS; looks++) { /* the host part may map or give back at any time */
+        for (int looks = 0; looks < LOOKS; looks++) { /* libmm.so.1 may map or unmap memory at any time */
             const unsigned long long before = a->now;
             device = lost();
             a->now = mapped(&metadata);
@@ -95,7 +95,7 @@ void account_look(struct account *a) {
 void account_peak(struct account *a) {
     unsigned long long metadata;
     if (!has_account()) return;
-    mapped(&metadata); /* which does not go back */
+    mapped(&metadata); /* for the metadata, which never shrink */
     a->most = larger(a->most, usage().peak_heap_bytes + metadata);
 }
 

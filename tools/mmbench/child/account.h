@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What a heap takes of the device. Of mm: its own account, what is mapped for objects and for metadata, compared with what the device has
- * lost since account_begin. Of CUDA's allocator: what the device has lost.
+/* Device memory that a heap takes. For mm: its own account (bytes mapped for objects and for metadata), which is compared with the memory that the
+ * device has lost since account_begin. For CUDA's allocator: the memory that the device has lost.
  */
 #ifndef MM_BENCH_ACCOUNT_H
 #define MM_BENCH_ACCOUNT_H
@@ -9,22 +9,22 @@
 extern "C" {
 #endif
 
-/* By how much the heap's account and the device may differ: modules, the host part's kernels, the driver's tables of mapped memory. */
+/* Allowed difference between the heap's account and the device: modules, the kernels of libmm.so.1, the driver's tables of mapped memory. */
 #define ACCOUNT_SLACK_BYTES (64ull << 20)
 
 /* Bytes. */
 struct account {
-    unsigned long long now, most; /* taken by the heap; most: at any look */
-    unsigned long long beyond;    /* lost by the device at any look, at most */
+    unsigned long long now, most; /* taken by the heap: at the last look; the most at any look */
+    unsigned long long beyond;    /* the most that the device had lost at any look */
 };
 
-/* From now on. All that is not the heap's is allocated, and all kernels that do not allocate have run. */
+/* Starts the account. Before it, allocate all memory that is not the heap's, and run all kernels that do not allocate. */
 void account_begin(struct account *a);
-/* Between kernels. Ends the process with one line if the heap's account and the device disagree. */
+/* Call it between kernels. Ends the process with one line if the heap's account and the device disagree. */
 void account_look(struct account *a);
-/* Now `most` is what was taken at any time, during kernels, too, if the heap has an account. Takes up to a second. */
+/* If the heap has an account, sets `most` to the peak, including the time during kernels. Takes up to a second. */
 void account_peak(struct account *a);
-/* How often the heap has grown; 0 if it has no account. */
+/* The number of times that the heap has grown; 0 if it has no account. */
 unsigned long long account_growths(void);
 
 #ifdef __cplusplus

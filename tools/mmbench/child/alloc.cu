@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The kernels that allocate. Nothing in here but malloc and free concerns an allocator. */
+/* The kernels that allocate. They use malloc and free only, and no interface of a particular allocator. */
 #include <stdlib.h>
 
 #include "tools/mmbench/child/converged.h"
@@ -10,7 +10,7 @@ static __global__ void empty_kernel(void) {}
 
 void alloc_empty(void) { empty_kernel<<<1, 1>>>(); }
 
-/* ---- one ask a thread ------------------------------------------------------------------------- */
+/* ---- one ask per thread ------------------------------------------------------------------------ */
 
 static __global__ void malloc_kernel(void **pointers, struct asks a) {
     const unsigned i = ask_idx(&a);
@@ -22,7 +22,7 @@ static __global__ void free_kernel(void **pointers, struct asks a) {
     if (i < a.count) free(pointers[i]);
 }
 
-/* With no ask at all: loads the kernel. */
+/* A count of 0 only loads the kernel. */
 void alloc_malloc(void **pointers, const struct asks *a) {
     malloc_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(pointers, *a);
 }
@@ -76,7 +76,7 @@ static __global__ void latency_kernel(struct asks a, unsigned first, unsigned pa
             atomicAdd(&t->nulls, 1ull);
             continue;
         }
-        *p = i; /* needs the pointer, so the clock is read after malloc has answered */
+        *p = i; /* needs the pointer, so that the clock is read after malloc has returned */
         const long long between = clock64();
         free((void *)p);
         const long long end = clock64();
@@ -85,13 +85,13 @@ static __global__ void latency_kernel(struct asks a, unsigned first, unsigned pa
     }
 }
 
-/* With no ask at all: loads the kernel. */
+/* A count of 0 only loads the kernel. */
 void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
                    struct tally *t) {
     latency_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(*a, first, pairs, malloc_cycles, free_cycles, t);
 }
 
-/* ---- converged: no barrier, so that nothing brings a warp together again ------------------------- */
+/* ---- converged: no barrier, since a barrier would make the warp converged again -------------------- */
 
 static __global__ void converged_lane_kernel(struct lane_note *notes, unsigned long long bytes) {
     const unsigned i = thread_idx(), lane = threadIdx.x % WARP_THREADS;
@@ -136,7 +136,7 @@ void alloc_converged_all(struct lane_note *notes, unsigned threads, unsigned lon
 
 /* ---- util: until NULL ------------------------------------------------------------------------- */
 
-/* The first 16 bytes of each allocation: the one before it in the list of its thread, whose it is, its number. */
+/* The first 16 bytes of each allocation: the previous allocation of the same thread, that thread, and the number of the allocation. */
 struct link {
     struct link *before;
     unsigned thread;
@@ -170,7 +170,7 @@ static __global__ void walk_kernel(void **lists, unsigned threads, struct tally 
     unsigned corrupt = 0, number = 0;
     for (struct link *p = (struct link *)lists[i]; p != NULL; p = p->before) {
         if (((size_t)p & 15) != 0 || p->thread != i || (p != lists[i] && p->number + 1 != number)) {
-            corrupt = 1; /* and whatever is behind it cannot be reached */
+            corrupt = 1; /* the rest of the list cannot be reached */
             break;
         }
         number = p->number;

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-/* What one launch came to. */
+/* The result of one launch. */
 struct launch {
-    double cycles; /* of a warp's arithmetic, the mean */
+    double cycles; /* of the arithmetic, mean over the warps */
     struct converged_parts parts;
 };
 
@@ -14,7 +14,7 @@ static void launch_plain(struct lane_note *notes, unsigned threads, unsigned lon
     plain_converged(notes, threads);
 }
 
-/* Wrong results count as corruption. */
+/* A wrong sum counts as corruption. */
 static struct launch look(const struct lane_note *notes, unsigned threads, struct tally *t) {
     unsigned sums[WARP_THREADS];
     struct launch l = {0, {0, 0}};
@@ -43,7 +43,7 @@ void run_converged(const struct request *q) {
     struct tally t[KERNELS];
     if (notes == NULL) child_must(cudaErrorMemoryAllocation);
     for (int k = 0; k < KERNELS; k++) t[k] = child_nothing_found();
-    for (unsigned run = 0; run <= runs; run++) /* 0: the warm-up */
+    for (unsigned run = 0; run <= runs; run++) /* run 0 is the warm-up */
         for (int k = 0; k < KERNELS; k++) {
             kernels[k].launch(on_device, threads, q->size);
             child_read(notes, on_device, bytes);

@@ -13,9 +13,9 @@
 #include "tools/mmbench/child/child.h"
 
 #define CONVERGED_CTA_THREADS 128
-#define CONVERGED_PAIRS 4     /* of malloc and free */
-#define CONVERGED_ROUNDS 2048 /* some 50,000 instructions: 2 % is far above what loading the code takes */
-#define CONVERGED_CHAINS 8    /* independent ones, so that a single warp keeps its scheduler busy */
+#define CONVERGED_PAIRS 4     /* pairs of malloc and free */
+#define CONVERGED_ROUNDS 2048 /* some 50,000 instructions: loading the code takes much less than 2 % of their time */
+#define CONVERGED_CHAINS 8    /* independent chains, so that a single warp keeps its scheduler busy */
 
 struct lane_note {
     unsigned long long begin, end;    /* clock of the multiprocessor */
@@ -23,8 +23,8 @@ struct lane_note {
     unsigned sum, nulls;
 };
 
-/* Multiplications and shifts alternate, so that no compiler folds rounds into one. `begin` is below 2^63, which the compiler does not know: it
- * cannot move the arithmetic before the first clock. */
+/* Multiplications and shifts alternate, so that no compiler folds several rounds into one. The result depends on bit 63 of `begin`. That bit is 0,
+ * but the compiler does not know it, and so cannot move the arithmetic before the first read of the clock. */
 TOOLS_BOTH unsigned converged_sum(unsigned lane, unsigned long long begin) {
     unsigned x[CONVERGED_CHAINS], sum = 0;
     for (unsigned c = 0; c < CONVERGED_CHAINS; c++) x[c] = lane * CONVERGED_CHAINS + c + 1 + (unsigned)(begin >> 63);
@@ -35,7 +35,7 @@ TOOLS_BOTH unsigned converged_sum(unsigned lane, unsigned long long begin) {
 }
 
 #ifdef __CUDACC__
-/* Not inlined: the same machine code after CUDA's allocator, mm and none. */
+/* Not inlined, so that the same machine code runs after CUDA's allocator, after mm, and without an allocation. */
 static __device__ __noinline__ void converged_arithmetic(struct lane_note *note) {
     const unsigned long long begin = (unsigned long long)clock64();
     const unsigned sum = converged_sum(threadIdx.x % WARP_THREADS, begin);
@@ -45,11 +45,11 @@ static __device__ __noinline__ void converged_arithmetic(struct lane_note *note)
 }
 #endif
 
-/* Cycles during which any lane of a warp was in its arithmetic. */
+/* Cycles during which at least one lane of a warp was in its arithmetic. */
 static inline unsigned long long converged_busy(const struct lane_note *warp) {
-    unsigned long long busy = 0, upto = 0; /* all before `upto` is counted */
+    unsigned long long busy = 0, upto = 0; /* everything before `upto` is counted */
     for (;;) {
-        const struct lane_note *next = NULL; /* the first to begin of those that go on */
+        const struct lane_note *next = NULL; /* of the lanes that end after `upto`, the one that begins first */
         for (int i = 0; i < WARP_THREADS; i++)
             if (warp[i].end > upto && (next == NULL || warp[i].begin < next->begin)) next = &warp[i];
         if (next == NULL) return busy;
@@ -58,7 +58,7 @@ static inline unsigned long long converged_busy(const struct lane_note *warp) {
     }
 }
 
-/* Adds up: the parts in which a warp was when its lanes noted it, and those that were all of the warp. */
+/* Counts the parts that a warp was in at the notes of its lanes: all of them, and those that contained the whole warp. */
 struct converged_parts {
     unsigned long long whole, all;
 };
@@ -66,7 +66,7 @@ static inline void converged_count(const struct lane_note *warp, struct converge
     for (unsigned i = 0; i < WARP_THREADS; i++) {
         const unsigned masks[2] = {warp[i].after_malloc, warp[i].after_free};
         for (int k = 0; k < 2; k++) {
-            if (masks[k] == 0 || (unsigned)__builtin_ctz(masks[k]) != i) continue; /* one lane for each part */
+            if (masks[k] == 0 || (unsigned)__builtin_ctz(masks[k]) != i) continue; /* count each part once, by its lowest lane */
             parts->all++;
             parts->whole += masks[k] == ~0u;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The cases "footprint" and "pinned": what the heap takes of the device, next to what is live. Live: bytes as asked for. */
+/* The cases "footprint" and "pinned": the device memory that the heap takes, compared with the live bytes. Live bytes are those that were requested. */
 #define _GNU_SOURCE /* nanosleep */
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "tools/mmbench/protocol.h"
 
 #define FOOTPRINT_ROUNDS 40u
-#define SOON_SECONDS 1u /* after all was freed */
+#define SOON_SECONDS 1u /* after everything was freed */
 #define CHECKED "nonnull aligned filled account"
 
-/* What is told of a workload: bytes. */
+/* The results of a workload, in bytes. */
 struct life {
     struct account account;
-    unsigned long long live; /* at most */
-    unsigned long long end;  /* taken before all is freed */
-    unsigned long long soon; /* and after that */
+    unsigned long long live; /* the maximum */
+    unsigned long long end;  /* taken before everything is freed */
+    unsigned long long soon; /* taken SOON_SECONDS after that */
     struct tally t;
 };
 
@@ -69,7 +69,7 @@ static struct asks workload_of(const struct request *q) {
     return a;
 }
 
-/* All in device memory. */
+/* All pointers are to device memory. */
 struct slots {
     void **pointers;
     unsigned *rounds;
@@ -84,7 +84,7 @@ static struct tally live_in(const struct slots *s, const struct asks *a) {
     return t;
 }
 
-/* Whatever does not allocate has run once, an assertion in as many threads, too: the device has lost what that takes. */
+/* Runs every kernel that does not allocate once, including an assertion in as many threads, so that the memory they take is lost before account_begin. */
 static void before_all(const struct slots *s, const struct asks *a, struct life *l) {
     memset(l, 0, sizeof *l);
     plain_assert(s->rounds, a, 0);
@@ -103,7 +103,7 @@ void run_footprint(const struct request *q) {
                       (struct tally *)child_device_alloc(sizeof(struct tally)), (struct tally *)child_device_alloc(sizeof(struct tally)),
                       (struct tally *)child_device_alloc(sizeof(struct tally))};
     before_all(&s, &a, &l);
-    for (unsigned round = 0; round <= FOOTPRINT_ROUNDS && l.t.nulls == 0; round++) { /* 0: everybody gets the first one */
+    for (unsigned round = 0; round <= FOOTPRINT_ROUNDS && l.t.nulls == 0; round++) { /* round 0: every slot gets its first allocation */
         alloc_free_half(s.pointers, s.rounds, a.count, round);
         alloc_malloc_half(s.pointers, s.rounds, &a, round, s.nulls);
         plain_fill(s.pointers, &a, s.rounds, (int)round, 0);
@@ -128,9 +128,9 @@ void run_footprint(const struct request *q) {
 
 /* ---- pinned --------------------------------------------------------------------------------------- */
 
-#define PINNED_SIZES 9u /* 32, 64, ..., 8,192: none is smaller than MM_SPACING */
+#define PINNED_SIZES 9u /* 32, 64, ..., 8,192; all are at least MM_SPACING */
 
-/* One size after the other, each with pointers of its own: some of it stays to the end. */
+/* One phase for each size. Each has its own pointers, since some of its allocations stay until the end. */
 struct phase {
     struct asks a;
     void **pointers;
@@ -154,7 +154,7 @@ static unsigned long long staying_bytes(const struct asks *a) {
     return bytes;
 }
 
-/* NULLs and corruption of one phase while all of it is there; of what stays (is_all 0) corruption alone. */
+/* Counts NULLs and corruption of a phase whose allocations are all live (is_all), or corruption only if just some of them stay (is_all 0). */
 static void check(const struct phase *p, struct tally *on_device, struct life *l, int is_all) {
     struct tally t = child_nothing_found();
     child_must(cudaMemset(on_device, 0, sizeof *on_device));
@@ -187,7 +187,7 @@ void run_pinned(const struct request *q) {
         look(&l);
         plain_fill(p->pointers, &p->a, NULL, -1, 0);
         check(p, on_device, &l, 1);
-        l.live = stayed + bytes; /* never less than before */
+        l.live = stayed + bytes; /* never less than in the phase before */
         alloc_free_most(p->pointers, p->a.count);
         l.end = look(&l);
         stayed += staying_bytes(&p->a);

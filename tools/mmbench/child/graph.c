@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The case that is an application: a graph that grows and shrinks (graph.h). Every run goes through all phases, and after
- * each the graph is compared with what it must be. NULLs or a wrong list end the request, and mark all of its rows. */
+/* The case that is an application: a graph that grows and shrinks (graph.h). Every run goes through all phases. After each phase the
+ * graph is compared with the expected one. NULLs or a wrong list end the request, and all of its rows are marked. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tools/mmbench/child/rmat.h"
 #include "tools/mmbench/protocol.h"
 
-#define SAMPLE_EVERY 1021u /* edges that the host makes again, to compare */
+#define SAMPLE_EVERY 1021u /* one edge in this many is computed on the host, too, and compared */
 
 static const char *const phase_names[GRAPH_PHASES] = {"init", "insert", "delete", "range", "free"};
 
@@ -20,7 +20,7 @@ static void *copied(const void *from, size_t bytes) {
     return to;
 }
 
-/* Edges of the R-MAT graph, made by the GPU and, some of them, compared with the host's. */
+/* Edges of the R-MAT graph, computed on the GPU. A sample is compared with the host's. */
 static void rmat_edges(struct edge *all, unsigned vertices, unsigned count) {
     struct edge *on_device = (struct edge *)child_device_alloc(count * sizeof *on_device);
     unsigned scale = 0;
@@ -34,7 +34,7 @@ static void rmat_edges(struct edge *all, unsigned vertices, unsigned count) {
     }
 }
 
-/* Everything but taken is the host's at first. */
+/* Computed on the host, then copied to the device; `taken` exists on the device only. */
 static struct workload workload_open(const struct request *q) {
     const unsigned edges = (unsigned)q->size, updates = edges >> MM_BENCH_GRAPH_BATCH_SHIFT;
     const int real = !strcmp(q->name, "graph_lesmis");
@@ -92,12 +92,12 @@ void run_graph(const struct request *q) {
     struct list *lists = (struct list *)child_device_alloc(w.vertices * sizeof *lists);
     struct tally *on_device = (struct tally *)child_device_alloc(sizeof *on_device), t = child_nothing_found();
     unsigned runs = q->runs < CHILD_RUNS_MAX ? q->runs : CHILD_RUNS_MAX;
-    for (unsigned run = 0; run <= runs; run++) { /* 0: the warm-up */
+    for (unsigned run = 0; run <= runs; run++) { /* run 0 is the warm-up */
         double all_ms = 0;
         for (int phase = 0; phase < GRAPH_PHASES && !t.nulls && !t.corrupt; phase++) {
             const double ms = phase_ms((enum graph_phase)phase, &w, lists, run + 1, on_device);
             child_read(&t, on_device, sizeof t);
-            if (t.nulls) break; /* the graph need not be what it must */
+            if (t.nulls) break; /* the graph need not be as expected then */
             plain_lists_check(lists, w.expected[phase], w.vertices, on_device);
             child_read(&t, on_device, sizeof t);
             if (run > 0) us[phase][run - 1] = ms * 1e3;
@@ -105,7 +105,7 @@ void run_graph(const struct request *q) {
         }
         runs = t.nulls || t.corrupt ? 0 : run > 0 ? child_runs_for(all_ms, runs) : runs;
     }
-    /* What a NULL left is freed; wrong lists are left alone, and go with the process. */
+    /* After a NULL the lists are sound, and are freed. Wrong lists are not touched; they end with the process. */
     if (t.nulls) graph_free(lists, w.vertices);
     child_must(cudaDeviceSynchronize());
     child_must(cudaFree(lists));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Launches of the kernels that allocate for the graph. Compiled twice, as alloc.cu: malloc and free are all it uses. */
+/* Launches of the kernels that allocate for the graph. Compiled twice, like alloc.cu; uses malloc and free only. */
 #include <stdlib.h>
 
 #include "tools/mmbench/child/lists.h"

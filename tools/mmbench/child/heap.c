@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The cases about the heap: how much of it can be had, how far it spreads, what it costs to make, how it ages. */
+/* The cases about the heap: how much of it can be used, how far allocations spread, what its creation costs, how it ages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #define PAGES (1u << 21) /* of 2 MiB: 4 TiB, more than any GPU reserves in one piece */
 #define CHECK_ROUNDS 50u
 #define ROUNDS_MAX 100000u
-#define ENDURANCE_SHARE 0.6 /* of what a request may take; then we stop and say how far we came */
+#define ENDURANCE_SHARE 0.6 /* of a request's time limit; then the case stops and reports the rounds so far */
 
 static struct tally *tally_open(void) {
     const struct tally t = child_nothing_found();
@@ -27,7 +27,7 @@ static struct tally tally_close(struct tally *on_device) {
 
 /* ---- util: the share of the heap that can be handed out -------------------------------------------- */
 
-/* The pointers are given up with the process. */
+/* The allocations are not freed; they end with the process. */
 void run_util(const struct request *q) {
     void **lists = (void **)child_device_alloc(q->threads * sizeof *lists);
     struct tally *on_device = tally_open();
@@ -36,7 +36,7 @@ void run_util(const struct request *q) {
     struct tally t = tally_close(on_device);
     double before = (double)t.bytes_before_null / (double)child_heap_bytes;
     double all = (double)t.bytes / (double)child_heap_bytes;
-    t.nulls = 0; /* as many as threads, and wanted */
+    t.nulls = 0; /* expected: one per thread */
     child_row("share", "share", &before, 1, "-", &t, "aligned linked");
     child_row("share_all", "share", &all, 1, "-", &t, "aligned linked");
 }
@@ -53,7 +53,7 @@ void run_frag(const struct request *q) {
     alloc_malloc(pointers, &a);
     plain_fill(pointers, &a, NULL, -1, 0);
     plain_check(pointers, &a, NULL, 0, on_device);
-    struct tally *bounds = tally_open(); /* one of its own: both count NULLs */
+    struct tally *bounds = tally_open(); /* a separate tally, because both kernels count NULLs */
     plain_bounds(pointers, &a, NULL, bounds);
     struct tally t = tally_close(on_device);
     const struct tally b = tally_close(bounds);
@@ -74,7 +74,7 @@ static double launch_ms(void (*launch)(void)) {
     return child_now_ms() - begin;
 }
 
-/* The first launch of a context pays for more than the heap: the module without one goes first. */
+/* The first launch of a context costs more than the creation of the heap. So the module without a heap is launched first. */
 void run_init(const struct request *q) {
     static double plain[1000], allocating[1000], first[2];
     const struct tally t = child_nothing_found();
@@ -95,7 +95,7 @@ void run_init(const struct request *q) {
 
 /* ---- endurance: a heap three quarters full, half of which changes every round ------------------------ */
 
-/* MiB of the 2 MiB pages that hold a byte of a live allocation; 0 if they lie further apart than we can count. */
+/* MiB of all 2 MiB pages that hold a byte of a live allocation; 0 if they spread over more than PAGES pages. */
 static double footprint_mib(void **pointers, const struct asks *a, const unsigned *rounds) {
     static unsigned bits[PAGES / 32];
     struct tally *on_device = tally_open();
@@ -126,7 +126,7 @@ void run_endurance(const struct request *q) {
     struct tally *on_device = tally_open(), *slots = tally_open();
     double footprint[2] = {0, 0};
     unsigned round = 0;
-    for (;; round++) { /* 0: everybody gets the first one */
+    for (;; round++) { /* round 0: every slot gets its first allocation */
         child_time_begin();
         alloc_free_half(pointers, rounds, a.count, round);
         const double free_ms = child_time_end_ms();
@@ -149,12 +149,12 @@ void run_endurance(const struct request *q) {
     const char *checked = "nonnull aligned filled";
     double live = 0;
     for (unsigned i = 0; i < a.count; i++) live += (double)ask_bytes(&a, i, 0);
-    live /= 1 << 20; /* the other rounds' is the same but for chance */
+    live /= 1 << 20; /* other rounds differ by chance only */
     child_row("malloc", "us", malloc_us, round, "-", &t, checked);
     child_row("free", "us", free_us, round, "-", &t, checked);
     child_row("live", "MiB", &live, 1, "-", &t, checked);
     child_row("footprint_early", "MiB", footprint, round >= early ? 1 : 0, "-", &t, checked);
     child_row("footprint_last", "MiB", footprint + 1, 1, "-", &t, checked);
-    child_must(cudaDeviceReset()); /* what is live goes with it */
+    child_must(cudaDeviceReset()); /* also ends the live allocations */
     child_start_device();
 }

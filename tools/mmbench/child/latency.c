@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The case "latency": single calls, in kernels of 2^16 to 2^21 of them. Before and after each kernel the heap is asked how often it
- * has grown; the calls of a kernel during which it did are counted apart. mm starts with its default heap; CUDA's allocator has a heap
- * that does not grow.
+/* The case "latency": single calls, in kernels of 2^16 to 2^21 calls. The number of heap growths is read before and after each kernel. Calls
+ * of a kernel during which the heap grew are counted separately. mm starts with its default heap; CUDA's allocator has a heap that does
+ * not grow.
  */
 #include "tools/mmbench/child/latency.h"
 
@@ -11,18 +11,18 @@
 #include "tools/mmbench/child/account.h"
 #include "tools/mmbench/child/child.h"
 
-#define KERNEL_PAIRS (1u << 15)   /* by one thread with CUDA's allocator half a second */
-#define KERNEL_PAIRS_EACH 4u /* of a thread, at least: not all of a kernel's calls come at its begin */
-#define TIME_SHARE 0.75      /* of what a request may take; then we stop and say how many calls there were */
+#define KERNEL_PAIRS (1u << 15)   /* half a second for one thread with CUDA's allocator */
+#define KERNEL_PAIRS_EACH 4u /* per thread, at least: not all calls come at the kernel's start */
+#define TIME_SHARE 0.75      /* of a request's time limit; then the case stops and reports the calls so far */
 
 enum { MALLOC, FREE, KINDS };
 
-/* While the heap did not grow, and while it did. */
+/* Calls of kernels during which the heap did not grow, and of those during which it grew. */
 struct kind {
     struct latencies calls, grown;
 };
 
-/* What kernels write, in device memory: for each kind the cycles of `pairs` calls; and room for them on the host. */
+/* Written by kernels, in device memory: for each kind the cycles of `pairs` calls. cycles: room for a copy on the host. */
 struct notes {
     unsigned pairs;
     unsigned *on_device[KINDS], *cycles;
@@ -52,14 +52,14 @@ static void count(struct kind *kinds, const struct notes *n, int has_grown) {
     }
 }
 
-/* Until there are as many calls of each kind, or the time is over, or a malloc answered NULL. */
+/* Runs kernels until there are `calls` calls of each kind, the time is over, or a malloc returned NULL. */
 static struct tally measure(const struct asks *a, unsigned each, uint64_t calls, struct notes *n, struct kind *kinds) {
     const double stop = child_now_ms() + child_seconds * 1e3 * TIME_SHARE;
     struct asks none = *a;
     struct tally t = child_nothing_found();
     uint64_t done = 0;
     none.count = 0;
-    alloc_latency(&none, 0, 0, n->on_device[MALLOC], n->on_device[FREE], n->tally); /* the kernel is loaded, the heap is there */
+    alloc_latency(&none, 0, 0, n->on_device[MALLOC], n->on_device[FREE], n->tally); /* loads the kernel and creates the heap */
     child_must(cudaDeviceSynchronize());
     unsigned long long growths = account_growths();
     for (unsigned first = 0; done < calls && t.nulls == 0 && (done == 0 || child_now_ms() < stop); first += each) {

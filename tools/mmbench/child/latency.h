@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Cycles of millions of single calls, counted in bins: one for each number of cycles below 2^11; above, 2^10 to each doubling, so that a
- * quantile is at most 1/1024 too low. The least and the longest are exact.
+/* A histogram of the cycles of millions of single calls. Below 2^11 each number of cycles has a bin; above, each doubling has 2^10 bins, so that
+ * a quantile is at most 1/1024 too low. The minimum and the maximum are exact.
  */
 #ifndef MM_BENCH_LATENCY_H
 #define MM_BENCH_LATENCY_H
 
 #include <stdint.h>
 
-#define LATENCY_BIN_SHIFT 10 /* 2^this bins to a doubling */
+#define LATENCY_BIN_SHIFT 10 /* 2^this bins per doubling */
 #define LATENCY_EXACT (2u << LATENCY_BIN_SHIFT)
-#define LATENCY_BINS (LATENCY_EXACT + ((31u - LATENCY_BIN_SHIFT) << LATENCY_BIN_SHIFT)) /* to 2^32 - 1 */
+#define LATENCY_BINS (LATENCY_EXACT + ((31u - LATENCY_BIN_SHIFT) << LATENCY_BIN_SHIFT)) /* up to 2^32 - 1 */
 
 struct latencies {
     uint64_t count;
@@ -23,7 +23,7 @@ static inline unsigned latency_bin(unsigned cycles) {
     return (shift << LATENCY_BIN_SHIFT) + (cycles >> shift);
 }
 
-/* The least number of cycles that bin holds. */
+/* The least number of cycles in that bin. */
 static inline unsigned latency_of_bin(unsigned bin) {
     if (bin < LATENCY_EXACT) return bin;
     const unsigned shift = (bin >> LATENCY_BIN_SHIFT) - 1;
@@ -39,7 +39,7 @@ static inline void latency_add(struct latencies *l, const unsigned *cycles, uint
     }
 }
 
-/* The least number of cycles within which `percent` of the calls were done, to the precision of a bin; 0 if there were none. */
+/* The least number of cycles in which `percent` of the calls finished, to the precision of a bin; 0 if there were no calls. */
 static inline unsigned latency_quantile(const struct latencies *l, unsigned percent) {
     const uint64_t rank = (l->count * percent + 99) / 100;
     uint64_t upto = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Who meets whom in Victor Hugo's "Les Miserables": 77 characters, and the 254 pairs of them that appear in a chapter
- * together. From D. E. Knuth, The Stanford GraphBase: a platform for combinatorial computing, ACM Press, 1993, pages
- * 74 to 87; characters are numbered anew, from 0 (Napoleon, Myriel, Mlle Baptistine, ...).
+/* The characters of Victor Hugo's "Les Miserables": 77 of them, and the 254 pairs that appear together in a chapter.
+ * From D. E. Knuth, The Stanford GraphBase: a platform for combinatorial computing, ACM Press, 1993, pages
+ * 74 to 87. The characters are renumbered from 0 (Napoleon, Myriel, Mlle Baptistine, ...).
  */
 #ifndef MM_BENCH_LESMIS_H
 #define MM_BENCH_LESMIS_H

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Adjacency lists that grow and shrink: the kernels that allocate (graph.h says what a list is, and who owns it). A thread
- * for each vertex of the batch, CTA_THREADS in a CTA. Plain C but for the barrier and atomics, so that a test can run
- * them without a GPU (tests/bench/cta.h).
+/* Adjacency lists that grow and shrink: the kernels that allocate (graph.h describes a list and its owner). One thread per vertex
+ * of the batch, CTA_THREADS per CTA. Plain C except for the barrier and the atomics, so that a test can run the kernels without a
+ * GPU (tests/bench/cta.h).
  */
 #ifndef MM_BENCH_LISTS_H
 #define MM_BENCH_LISTS_H
 
 #include "tools/mmbench/child/graph.h"
 
-#define LISTS_ALONE 32u /* edges that a thread moves or searches alone; what is longer its CTA does together */
+#define LISTS_ALONE 32u /* edges that one thread moves or searches; the whole CTA handles longer lists */
 
-/* Copies that a CTA does together; in shared memory. A thread has two at most: what was there, and what comes. */
+/* Copies for the whole CTA; in shared memory. A thread has at most two: the old edges, and the new ones. */
 struct move {
     unsigned *to;
     const unsigned *from;
@@ -21,7 +21,7 @@ struct moves {
     struct move all[2 * CTA_THREADS];
 };
 
-/* Copies now, or notes it down for moves_do. */
+/* Copies at once, or leaves a long copy to moves_do. */
 static __device__ void moves_add(struct moves *m, unsigned *to, const unsigned *from, unsigned edges) {
     if (edges > LISTS_ALONE) {
         struct move *move = &m->all[atomicAdd(&m->count, 1u)];
@@ -34,7 +34,7 @@ static __device__ void moves_add(struct moves *m, unsigned *to, const unsigned *
     for (unsigned i = 0; i < edges; i++) into[i] = from[i];
 }
 
-/* By the whole CTA: what was noted down is done when this returns. */
+/* Called by the whole CTA. All copies are complete when this returns. */
 static __device__ void moves_do(const struct moves *m) {
     __syncthreads();
     for (unsigned k = 0; k < m->count; k++) {
@@ -81,10 +81,10 @@ static __global__ void insert_kernel(struct list *lists, struct batch b, struct 
 
 /* ---- delete ----------------------------------------------------------------------------------- */
 
-/* Is an edge to `to` among targets [begin, end), and that one not found before in this run? Then it is now: each is found
- * once, so of an edge that is there several times only so many go. */
+/* Whether targets [begin, end) contain `to` at a place not yet taken in this run. If so, takes it. Each place is taken once, so that
+ * of an edge that the list holds several times only as many are deleted as the batch says. */
 static __device__ int found(const struct batch *b, unsigned begin, unsigned end, unsigned to, unsigned run) {
-    unsigned i = begin, beyond = end; /* the first that is not less lies in [i, beyond] */
+    unsigned i = begin, beyond = end; /* the first target that is not less lies in [i, beyond] */
     while (i < beyond) {
         const unsigned middle = i + (beyond - i) / 2;
         if (b->targets[middle] < to)
@@ -97,7 +97,7 @@ static __device__ int found(const struct batch *b, unsigned begin, unsigned end,
     return 0;
 }
 
-/* A list that its CTA searches together; in shared memory. */
+/* A list that the whole CTA searches; in shared memory. */
 struct search {
     unsigned *edges;
     unsigned degree, begin, end;
@@ -108,8 +108,8 @@ struct searches {
     struct search all[CTA_THREADS];
 };
 
-/* By the whole CTA. What is kept moves to the front, a CTA's width at a time: it is written behind nothing but what was
- * read before the barrier. */
+/* Called by the whole CTA. Moves the kept edges to the front, CTA_THREADS edges at a time. Writes go only to positions that were read
+ * before the barrier. */
 static __device__ void searches_do(struct searches *s, const struct batch *b, unsigned run) {
     __syncthreads();
     for (unsigned k = 0; k < s->count; k++) {
@@ -129,7 +129,7 @@ static __global__ void delete_kernel(struct list *lists, struct batch b, unsigne
     __shared__ struct moves moves;
     __shared__ struct searches searches;
     const unsigned i = thread_idx();
-    unsigned *old = NULL, degree = 0, mine = ~0u; /* mine: of searches.all */
+    unsigned *old = NULL, degree = 0, mine = ~0u; /* mine: index into searches.all */
     struct list l = {NULL, 0};
     if (threadIdx.x == 0) moves.count = searches.count = 0;
     __syncthreads();

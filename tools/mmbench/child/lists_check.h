@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Compares lists with what they must be (graph.h): a CTA for each vertex, of any size. */
+/* Compares lists with the expected ones (graph.h): one CTA, of any size, per vertex. */
 #ifndef MM_BENCH_LISTS_CHECK_H
 #define MM_BENCH_LISTS_CHECK_H
 

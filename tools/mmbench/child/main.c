@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The child: reads requests, runs them, answers. Any error of CUDA ends it with one line; mmbench starts another.
- * What the build calls itself is not taken at its word: "identify" finds out which allocator is there.
+/* The child: reads requests, runs them, answers. Any CUDA error ends it with one line, and mmbench starts another child.
+ * The allocator's name in the build is not trusted: "identify" finds out which allocator runs.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include <stdio.h>
@@ -19,7 +19,7 @@ static cudaEvent_t begin_event, end_event;
 void child_fatal(const char *what, const char *why) {
     printf("@fatal %s%s%s\n", what, *why ? ": " : "", why);
     fflush(stdout);
-    _Exit(1); /* nothing of a broken context is worth tidying up */
+    _Exit(1); /* the context may be broken: no clean-up */
 }
 
 void child_must(cudaError_t error) {
@@ -34,7 +34,7 @@ double child_now_ms(void) {
 
 void child_start_device(void) {
     child_must(cudaSetDevice(0));
-    /* mm has its heap size from MM_HEAP_SIZE, and need not like this one. */
+    /* mm takes its heap size from MM_HEAP_SIZE, and may refuse this one. */
     if (child_heap_bytes && cudaDeviceSetLimit(cudaLimitMallocHeapSize, child_heap_bytes) != cudaSuccess) cudaGetLastError();
     child_must(cudaEventCreate(&begin_event));
     child_must(cudaEventCreate(&end_event));
@@ -75,7 +75,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sorts. */
+/* Sorts the samples. */
 static double median(double *samples, unsigned count) {
     qsort(samples, count, sizeof *samples, compare);
     return (samples[(count - 1) / 2] + samples[count / 2]) / 2;
@@ -121,7 +121,7 @@ struct tally child_nothing_found(void) {
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
-/* The host can copy from a pointer of mm's heap, and not from one of CUDA's (docs/reference/contract.md). */
+/* The host can copy from a pointer of mm's heap, but not from one of CUDA's (docs/reference/contract.md). */
 static void identify(void) {
     struct asks a;
     memset(&a, 0, sizeof a);

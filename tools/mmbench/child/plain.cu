@@ -11,9 +11,9 @@ static __global__ void empty_kernel(void) {}
 
 void plain_empty(void) { empty_kernel<<<1, 1>>>(); }
 
-/* ---- filling and checking: one CTA for each allocation ------------------------------------------ */
+/* ---- filling and checking: one CTA per allocation ----------------------------------------------- */
 
-/* Word `word` of ask i of that round. Two asks differ in every word, wherever they overlap. */
+/* Word `word` of ask i in that round. The patterns of two asks differ in every word, wherever they overlap. */
 static __device__ unsigned pattern(unsigned i, unsigned round, unsigned long long word) {
     return mix(i ^ mix(round + 0x51ed270bu)) + (unsigned)word * 0x9e3779b1u;
 }
@@ -141,7 +141,7 @@ void plain_lists_check(const struct list *lists, const struct list_sum *expected
 #define FLOOR_SMS 1024 /* no GPU has more */
 #define FLOOR_SLICE 16
 
-/* The least a block could be: a count, and where its slices are. One sector of 128 bytes for itself. */
+/* The least that a block needs: a count, and the address of its slices. Alone in a cache line of 128 bytes. */
 struct floor_block {
     unsigned long long count;
     char *base;
@@ -149,15 +149,15 @@ struct floor_block {
 };
 
 struct floor_memory {
-    void **pointers;              /* of each ask */
+    void **pointers;              /* one per ask */
     struct floor_block *blocks;   /* FLOOR_SMS of them */
-    struct floor_block **open;    /* of each SM */
-    unsigned *bits;               /* of each ask */
+    struct floor_block **open;    /* one per SM */
+    unsigned *bits;               /* one per ask */
 };
 
 static __global__ void open_kernel(struct floor_block *blocks, struct floor_block **open) {
     const unsigned i = threadIdx.x;
-    blocks[i].base = (char *)((size_t)(i + 1) << 32); /* an address of nothing: it is only stored */
+    blocks[i].base = (char *)((size_t)(i + 1) << 32); /* not mapped: it is only stored */
     open[i] = &blocks[i];
 }
 
@@ -198,13 +198,13 @@ static __global__ void atomic_kernel(void **pointers, struct floor_block **open,
     pointers[i] = block->base + (first + __popc(active & ((1u << lane) - 1))) * FLOOR_SLICE;
 }
 
-/* As floor_store leaves the pointers, those of a warp share a word of the bitmap. */
+/* After floor_store, the pointers of a warp share a word of the bitmap. */
 static __global__ void bitmap_kernel(void **pointers, unsigned *bits, struct asks a) {
     const unsigned i = ask_idx(&a);
     if (i >= a.count) return;
     const unsigned active = __activemask(), lane = threadIdx.x % WARP_THREADS, leader = __ffs(active) - 1;
     const size_t slice = (size_t)pointers[i] / FLOOR_SLICE;
-    const unsigned first = __shfl_sync(active, (unsigned)slice % 32, leader); /* the others' bits follow it */
+    const unsigned first = __shfl_sync(active, (unsigned)slice % 32, leader); /* the bits of the other lanes follow it */
     if (lane == leader) atomicOr(&bits[slice / 32], active >> leader << first);
 }
 
@@ -225,7 +225,7 @@ static __global__ void latency_kernel(unsigned *word, unsigned *cycles, unsigned
     for (unsigned i = 0; i < count; i++) {
         const long long begin = clock64();
         zero = atomicAdd(word + zero, 0u);
-        if (zero != 0) return; /* never: waits for the answer */
+        if (zero != 0) return; /* never taken, but makes the thread wait for the result */
         cycles[i] = (unsigned)(clock64() - begin);
     }
 }

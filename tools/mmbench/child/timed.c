@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The cases that are kernel times: a warm-up in which everything is checked, then the runs, of which the last is
- * checked again. A run that got NULL ends its request.
+/* The cases that measure kernel times: a warm-up, in which everything is checked, then the runs. The last run is checked
+ * again. A run that got NULL ends its request.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tools/mmbench/child/child.h"
 #include "tools/mmbench/protocol.h"
 
-#define SLOW_MS 1000.0 /* a run that takes longer is made fewer times */
+#define SLOW_MS 1000.0 /* if a run takes longer, there are fewer runs */
 #define FLOOR_RUNS 12u
 #define FLOOR_ATOMICS 1000u
 #define CHURN_ROUNDS 32u
@@ -48,7 +48,7 @@ static struct tally look(void **pointers, const struct asks *a, struct tally *on
     return t;
 }
 
-/* The kernels are loaded, and their stack is there, before anything is timed. */
+/* Loads the kernels and lets CUDA allocate their stack before anything is timed. */
 static void load_kernels(void **pointers) {
     struct asks none;
     memset(&none, 0, sizeof none);
@@ -64,7 +64,7 @@ void run_kernels(const struct request *q) {
     void **pointers = NULL;
     struct tally *on_device = NULL, t = child_nothing_found();
     unsigned runs = runs_wanted(q->runs);
-    for (unsigned run = 0; run <= runs; run++) { /* 0: the warm-up */
+    for (unsigned run = 0; run <= runs; run++) { /* run 0 is the warm-up */
         if (q->cold) child_restart_device();
         if (q->cold || run == 0) {
             pointers = (void **)child_device_alloc(a.count * sizeof *pointers);
@@ -118,7 +118,7 @@ void run_churn(const struct request *q) {
 /* ---- floors --------------------------------------------------------------------------------------- */
 
 void run_floors(unsigned count, unsigned every_shift) {
-    static const struct { /* bitmap takes what store left */
+    static const struct { /* bitmap uses the pointers that store left */
         const char *name;
         void (*launch)(struct floor_memory *, const struct asks *);
     } floors[] = {{"store", floor_store}, {"bitmap", floor_bitmap}, {"atomic", floor_atomic}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Batches of edges for the graph, and what it must be after each. What it must be is told from the edges as they come,
- * one after the other, and not from the grouped batches that the kernels get. */
+/* Batches of edges for the graph, and the expected graph after each. The expectation is computed from the list of edges, and not
+ * from the grouped batches that the kernels use, so that it also checks the grouping. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Groups edges from the vertices first to first + vertices - 1. 0: no memory. */
+/* Groups edges by their vertex, first to first + vertices - 1. Returns 0 if there is no memory. */
 static int group(struct batch *b, const struct edge *edges, unsigned count, unsigned first, unsigned vertices) {
     b->first = first;
     b->vertices = vertices;
@@ -22,7 +22,7 @@ static int group(struct batch *b, const struct edge *edges, unsigned count, unsi
     b->offsets = (unsigned *)calloc(vertices + 2u, sizeof *b->offsets);
     b->targets = (unsigned *)malloc((count + 1u) * sizeof *b->targets);
     if (!b->offsets || !b->targets) return 0;
-    unsigned *next = b->offsets + 1; /* of vertex i: where its next target goes; in the end where those of i + 1 begin */
+    unsigned *next = b->offsets + 1; /* next[i]: where the next target of vertex i goes; at the end this is where those of i + 1 begin */
     for (unsigned i = 0; i < count; i++) next[edges[i].from - first + 1]++;
     for (unsigned v = 1; v <= vertices; v++) next[v] += next[v - 1];
     for (unsigned i = 0; i < count; i++) b->targets[next[edges[i].from - first]++] = edges[i].to;
@@ -34,7 +34,7 @@ static void sort_targets(struct batch *b) {
         qsort(b->targets + b->offsets[v], b->offsets[v + 1] - b->offsets[v], sizeof *b->targets, ascending);
 }
 
-/* ---- what must be ----------------------------------------------------------------------------- */
+/* ---- the expected graph ----------------------------------------------------------------------- */
 
 static struct list_sum *sums_after(const struct list_sum *before, unsigned vertices, const struct edge *edges,
                                    unsigned count, int sign) {
@@ -58,7 +58,7 @@ static int add(struct workload *w, enum graph_phase phase, const struct edge *ed
     return w->expected[phase] && group(&w->batches[phase], edges, count, first, vertices);
 }
 
-/* Edges to insert, from `range` vertices on from first, evenly, to any. */
+/* Draws edges to insert: from the `range` vertices from `first` on, evenly, to any vertex. */
 static void draw(struct edge *edges, unsigned count, unsigned vertices, unsigned first, unsigned range, unsigned salt) {
     for (unsigned i = 0; i < count; i++) {
         edges[i].from = first + mix(2 * i + salt) % range;
