@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Cursors: how malloc finds a free slice without looking for one.
+/* Cursors: how malloc finds a free slice without a search.
  *
- * A cursor is a number that lanes add to. With n cursors, cursor s goes through entries s, s + n, s + 2 n, ... of the class's table (table.h),
- * slice by slice, and begins again. Each place is drawn by one lane, so lanes that draw at the same time go to different slices, and the
- * lanes of a warp, which draw as one, to neighbours: one atomic for each word. A cursor holds no memory: what it has passed is anybody's. Cursors
- * are never moved to where more is free; a class in which that helps little is sampled instead (sample.h).
+ * A cursor is a counter that lanes add to. With n cursors, cursor s passes through the entries s, s + n, s + 2 n, ... of the class's table (table.h), slice by slice,
+ * and begins again at the end. Each position is drawn by one lane, so lanes that draw concurrently go to different slices; the lanes of a warp draw together
+ * and get neighbouring slices, with one atomic for each word. A cursor reserves no memory: any lane may take slices that it has passed. Cursors are
+ * never moved to a place with more free slices; a class in which cursors rarely succeed is sampled instead (sample.h).
  *
- * Which cursor: by the number of the warp, so that of many warps that want one slice each as many come to each cursor. (At random, one of
- * eight gets 6 % more than another if each gets 1,000 warps, and goes round before the class is full. Cursors that belong to multiprocessors
- * drift apart. One cursor takes an atomic every ns or so: docs/explanation/claims.md.) Who finds nothing there tries the next one.
+ * A warp's number chooses its cursor, so each cursor gets the same share of warps that want one slice each. Alternatives were measured (docs/explanation/lessons.md):
+ * random choice gives one of eight cursors 6 % more than another with 1,000 warps each, so that it comes round before the class is full; cursors of
+ * multiprocessors drift apart; one cursor sustains one atomic per ns or so. A warp that finds nothing at one cursor tries the next one.
  */
 #ifndef MM_GALLATIN_CURSOR_H
 #define MM_GALLATIN_CURSOR_H
 
 #include "runtime/gallatin/word.h"
 
-/* How many cursors a class has whose table has so many entries, as a shift. */
+/* Log2 of the number of cursors of a class whose table has so many entries. */
 MM_FN uint32_t mm_class_cursors_shift(struct mm_class k, uint32_t count) {
     const uint32_t n = count * k.slices >> MM_CURSOR_SLICES_SHIFT;
     return n == 0 ? 0 : mm_at_most(31 - mm_clz_u32(n), MM_CURSORS_SHIFT);
 }
-/* The entry that place `place` of a cursor is in; *slice: which of its slices. */
+/* The index of the entry at position `place` of a cursor; *slice: the slice in that block. */
 MM_FN uint32_t mm_cursor_entry(struct mm_class k, uint32_t count, uint32_t cursor, uint32_t place, uint32_t *slice) {
     const uint32_t shift = mm_class_cursors_shift(k, count), block = mm_class_block_of(k, place, slice);
     return (block % ((count - cursor + (1u << shift) - 1) >> shift) << shift) + cursor;
 }
 
-/* Whether who comes is to draw a ticket. is_cached: it may be as old as the kernel. */
+/* Whether callers must draw tickets, since the class is to grow. is_cached: the answer may be as old as the kernel. */
 MM_FN int mm_class_is_growing(struct mm_class_state *of, int is_cached) {
     const uint32_t tickets = is_cached ? mm_load_cached_u32(&of->tickets) : mm_load_relaxed_u32(&of->tickets);
     return (int32_t)((is_cached ? mm_load_cached_u32(&of->until) : mm_load_relaxed_u32(&of->until)) - tickets) > 0;
 }
 
-/* Lanes that `go`, those of `need`, which want class c all, draw a slice each from a cursor of it, or tickets if the class is to grow; turn: how often
- * they have. Returns the address, or 0, or what mm_token_grow makes of a ticket. All lanes of `here` call. */
+/* Lanes with `go`, which are the lanes of `need` and all want class c, draw a slice each from a cursor of the class, or a ticket if the class is to grow. turn:
+ * how often they have drawn. Returns the address, 0, or a ticket as mm_token_grow makes it. All lanes of `here` call. */
 MM_FN uint64_t mm_cursor_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, int go, uint32_t c, uint32_t turn) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const struct mm_class k = ref->classes[c];

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Making blocks: how a class grows by what is asked for, and no more.
+/* Making blocks: a size class grows by what is requested, and no more.
  *
- * Tickets. Each lane for which its class is to grow draws one. With blocks of S slices, ticket t is for slice t % S of the block with number
- *   t / S. Who has the first ticket of a block makes it, and those after it for which there are tickets by then, up to a segment; the others
- *   wait for that, with a bound, after which they draw anew: nobody depends on a maker. Tickets are numbers: what is drawn in vain costs
- *   nothing, but the rest of that block's is skipped.
- * Making. Be one of few (makers), so that each makes many; claim numbers, by compare-and-swap of made; take pages; write their owner, then the
- *   words (release); then the blocks are put into the table, and whoever finds them there may have their slices, also those that there are
- *   tickets for: who comes late draws anew. If there are fewer pages than numbers, the last ones are nobody's again.
- *   The maker's own block is made with its slice, and those of its warp in the first word, taken: so nobody can retire it before the maker has
- *   what it made it for, and of those who make blocks and retire each other's one always gets on.
- * made. MM_MADE words of a class, used in turns: which block was made last, or is being made, and where it is. A word that a later block
- *   has: this one was made, and may be full by now.
- * Stale. Nobody reads the words of a block before they are published, but who has an entry of an earlier block there: he sees another
- *   generation, before and after (word.h).
+ * Tickets. Each lane for which its class must grow draws a ticket. With S slices in a block, ticket t stands for slice t % S of the block with number t / S. The lane
+ *   with a block's first ticket makes the block, and the following blocks for which tickets are drawn already, up to a segment. The other lanes wait for
+ *   that with a bound, and then draw anew, so no lane depends on a maker. Tickets are numbers: an unused ticket costs nothing, except that the rest of its
+ *   block's tickets is skipped.
+ * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners, then the words
+ *   (release); then write the blocks' entries into the table. From then on any lane may claim their slices, also slices for which tickets were drawn: a lane
+ *   that comes late draws anew. If there are fewer pages than numbers, the last numbers are given up.
+ *   The first block is made with the slices of its maker's warp in the first word allocated. So no other thread can retire the block before its maker has its
+ *   slice, and of several warps that make blocks and retire each other's, one always makes progress.
+ * made. A ring of MM_MADE words for each class: the number and place of a block that is being made or was made. If a later block uses the word, the
+ *   awaited block was made, and may be full by now.
+ * Stale. Only a thread with an entry of an earlier block reads words before they are published. It sees another generation, before and after (word.h).
  */
 #ifndef MM_GALLATIN_MAKE_H
 #define MM_GALLATIN_MAKE_H
 
 #include "runtime/gallatin/cursor.h"
 
-/* The lanes of `need`, of class c, draw tickets: number of the block, slice of it. All lanes of `group` call. */
+/* The lanes of `need` draw tickets of class c: the number of a block, and a slice of it. All lanes of `group` call. */
 MM_FN void mm_tickets_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t *number, uint32_t *slice) {
     const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
     uint32_t drawn = 0;
@@ -29,7 +28,7 @@ MM_FN void mm_tickets_draw(const struct mm_heap_ref *ref, uint32_t group, uint32
     *number = mm_class_block_of(ref->classes[c], drawn, slice);
 }
 
-/* A ticket of that block was in vain: the others that nobody has drawn are, too. */
+/* A ticket of that block cannot be served: skips the block's tickets that are not drawn yet. */
 MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
     uint32_t *tickets = &mm_class_at(ref, c)->tickets;
     const uint32_t slices = ref->classes[c].slices, seen = mm_load_relaxed_u32(tickets), used = seen - number * slices;
@@ -40,12 +39,12 @@ MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
     return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE);
 }
 
-/* Whether one more may make blocks of class c. */
+/* Whether one more warp may make blocks of class c. */
 MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     return mm_load_relaxed_u32(&of->makers) <= (mm_load_relaxed_u32(&of->count) << ref->classes[c].page_shift) / MM_MAKER_PAGES;
 }
-/* is_late: he has waited for that long enough. */
+/* is_late: the caller has waited long enough, and need not be one of few. */
 MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, int is_late) {
     struct mm_class_state *of = mm_class_at(ref, c);
     if (!is_late && !mm_maker_may(ref, c)) return 0;
@@ -56,7 +55,7 @@ MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, int is_late)
 }
 MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
 
-/* How many blocks there are tickets for from `number` on, a segment's at most; the caller has one of those. */
+/* The number of blocks from `number` on for which tickets are drawn, at most a segment's. The caller has a ticket of the first. */
 MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
     const struct mm_class k = ref->classes[c];
     const uint32_t drawn = mm_load_relaxed_u32(&mm_class_at(ref, c)->tickets) - number * k.slices;
@@ -65,7 +64,7 @@ MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
                                                    : mm_at_most(mm_class_block_of(k, drawn - 1, &slice) + 1, MM_SEGMENT_PAGES >> k.page_shift);
 }
 
-/* Claims that number for the caller. */
+/* Claims a number for the caller. Returns whether it succeeded. */
 MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
     uint64_t *made = mm_made_at(ref, c, number);
     const uint64_t seen = mm_load_relaxed_u64(made);
@@ -73,13 +72,13 @@ MM_FN int mm_made_claim(const struct mm_heap_ref *ref, uint32_t c, uint32_t numb
            mm_cas_relaxed_u64(made, seen, mm_made_make(number, MM_MADE_BUSY));
 }
 
-/* A block of class c, made at a page, in whose first word `taken` are allocated: its entry. Nobody else knows it. */
+/* Makes a block of class c at a page, with the slices `taken` of its first word allocated. Returns its entry, which no other thread knows yet. */
 MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint32_t taken) {
     const struct mm_class k = ref->classes[c];
     uint64_t *word = mm_page_words(ref, page);
     const uint64_t was = mm_load_relaxed_u64(word);
     const uint32_t generation = mm_generation_next(was);
-    if (!mm_word_is_dead(was)) { /* rubbish (layout.h), which must not look like a block once the page has an owner */
+    if (!mm_word_is_dead(was)) { /* garbage (layout.h) must not look like a block once the page has an owner */
         mm_store_published_u64(word, mm_word_make(mm_generation_end(mm_word_generation(was)), 0));
         mm_publish_fence();
     }
@@ -91,9 +90,9 @@ MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     return mm_entry_make(generation, page, c);
 }
 
-/* Makes the block of class c that has that number, and perhaps others after it; the same for all lanes of `here`, which all call. Each makes up to
- * MM_MAKE_EACH. is_late: whatever others do. taken: slices of its first word, which the lanes here have tickets for. Returns the block's
- * first page, and those are allocated; or MM_MADE_NO_PAGES; or MM_MADE_BUSY: somebody else makes it. */
+/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments; each makes up to MM_MAKE_EACH.
+ * is_late: do not be one of few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on return.
+ * Returns the first page of the block, or MM_MADE_NO_PAGES, or MM_MADE_BUSY: another warp makes it. */
 #define MM_MAKE_EACH 2
 MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late, uint32_t taken) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* malloc of a slice. The lanes of a warp that are here together and want the same class, a group, go as one.
+/* malloc of a slice. A group is the lanes of a warp that call together and want the same size class; it acts as one.
  *
- * Two functions: mm_slice_draw, which nearly always has the address, and mm_slice_malloc for those to whom it gives a token instead. That one goes
- * from stage to stage: it draws from cursors, as long as half of what it draws is served; samples the class; and if little of it is free, draws
- * slices that are yet to be made, and makes them. If there are no pages it goes by shortage.h, then through the whole class.
+ * There are two functions. mm_slice_draw nearly always returns the address; it gives the other lanes a token for mm_slice_malloc. That one passes through stages: it
+ * draws from cursors as long as half of the draws succeed; then it samples the class; if little of the class is free, it draws tickets for slices that are
+ * yet to be made, and makes their blocks. Without pages it goes through a shortage (shortage.h), then sweeps the whole class.
  *
- * All lanes take their steps in one loop and leave together (single_flight.h). Nobody waits for a lane of its own warp: what one waits for, a block that
- * another makes, it gives up after a bounded number of looks, and draws another ticket, or makes it itself if it has the first one.
+ * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp. A lane that waits for a block
+ * that another warp makes gives up after a bounded number of looks, and draws another ticket, or makes the block if it has the block's first ticket.
  *
- * NULL. After a shortage that ended with nothing, and after two complete looks through the class that found no slice, by one at a time for all
- * who want one.
+ * NULL. After a shortage that found nothing, and two complete sweeps of the class that found no slice, each single-flight for all lanes that want one.
  */
 #ifndef MM_GALLATIN_MALLOC_H
 #define MM_GALLATIN_MALLOC_H
@@ -19,8 +18,8 @@
 #include "runtime/gallatin/make.h"
 #include "runtime/gallatin/sample.h"
 
-/* The address of a slice of class c, or a token for mm_slice_malloc. Who is here is asked once, to be matched: ptxas takes the mask of those who are
- * active for one of the warp, keeps it in a register of the warp, and is wrong if lanes that were apart then are together later (port_gpu.h). */
+/* Returns the address of a slice of class c, or a token for mm_slice_malloc. The active mask is read once, and goes into a match immediately: ptxas takes an active
+ * mask for a value that converged lanes have in common, keeps it in a uniform register, and is wrong if lanes that were apart then converge later (port_gpu.h). */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
     const uint32_t group = mm_warp_match(mm_warp_here(), c);
     const uint64_t p = mm_cursor_draw(ref, group, group, 1, c, 0);
@@ -29,29 +28,29 @@ MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
 
 enum mm_stage { MM_STAGE_DRAW, MM_STAGE_SAMPLE, MM_STAGE_GROW, MM_STAGE_MAKE, MM_STAGE_SHORT, MM_STAGE_SWEEP, MM_STAGE_DONE };
 
-/* What a lane does about pages that there are none of; the first lane of a group that is short does it for all. */
+/* The state of a shortage. The first lane of a group that lacks pages handles it for the group. */
 struct mm_slice_shortage {
     struct mm_shortage shortage;
-    uint64_t before, awaited; /* segments when pages were looked for; the round of sweeps that is waited for */
+    uint64_t before, awaited; /* mapped segments when pages were searched for; the awaited round of sweeps */
     uint32_t sweeps;
 };
 
-/* One step of it, for lanes that want class c. Returns the stage that comes next; *is: for mm_shortage_help; *is_to_sweep: it is the caller's turn to
- * look through the class. */
+/* One step of a shortage, for lanes that want class c. Returns the next stage; *is: for mm_shortage_help; *is_to_sweep: the caller runs the next round of
+ * sweeps. */
 MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t c, enum mm_stage stage, struct mm_slice_shortage *s,
                                         enum mm_short *is, int *is_to_sweep) {
     if (stage == MM_STAGE_SHORT) {
         *is = mm_shortage_step(ref, 1, s->before, &s->shortage);
-        if (*is == MM_SHORT_NONE) s->shortage.polls = 0; /* another wait, another bound */
+        if (*is == MM_SHORT_NONE) s->shortage.polls = 0; /* the next wait has a separate bound */
         return *is == MM_SHORT_SEARCH || *is == MM_SHORT_SOME ? MM_STAGE_GROW : *is == MM_SHORT_NONE ? MM_STAGE_SWEEP : MM_STAGE_SHORT;
     }
     const enum mm_flight flight = s->shortage.polls++ < MM_WAIT_ITERATIONS ? mm_flight_begin(&mm_class_at(ref, c)->round, &s->awaited) : MM_FLIGHT_NOTHING;
     *is_to_sweep = flight == MM_FLIGHT_MINE;
-    return flight != MM_FLIGHT_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* found: there may be more */
+    return flight != MM_FLIGHT_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* after a round that found something there may be more */
 }
 
-/* Little of class c is free: it is to grow by twice 1/MM_GROW_SHARE, or become twice as large up to a segment; who comes meanwhile draws tickets for
- * that, and need not look for what is not there. */
+/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment. Until then callers draw tickets at once,
+ * and do not search for slices that do not exist. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t count = mm_load_relaxed_u32(&of->count), few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
@@ -59,16 +58,16 @@ MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     if (!mm_class_is_growing(of, 0)) mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets) + more);
 }
 
-/* There are no pages: who comes is to look for slices that have come back, and for a while to look longer before the class grows. */
+/* There are no pages: callers search for freed slices instead of drawing tickets, and for a while search longer before the class grows. */
 MM_FN void mm_class_stay(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets));
     mm_store_relaxed_u64(&of->stays_ns, mm_now_ns());
 }
 MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
-    return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)) < (int64_t)MM_GROW_REFUSAL_NS; /* clocks differ by some ns */
+    return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)) < (int64_t)MM_GROW_REFUSAL_NS; /* clocks of multiprocessors differ by some ns */
 }
-/* Whether a group should have pages for class c, of which it has seen so much in so many rounds. *is_low: since little of the class is free. */
+/* Whether class c should grow, given what a group has seen of it in so many rounds. *is_low: it should, since little of the class is free. */
 MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor,
                                int *is_low) {
     const uint32_t words = entries * ref->classes[c].words;
@@ -78,14 +77,14 @@ MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32
     return *is_low || rounds >= MM_SAMPLE_ROUNDS;
 }
 
-/* A slice of class c, for lanes to which mm_slice_draw gave tokens. NULL is counted. */
+/* malloc for lanes that got a token from mm_slice_draw. Returns the address, or NULL, which it counts. */
 MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t c = mm_token_class(token);
     const uint32_t here = mm_warp_group(token >> 63), group = mm_warp_match(here, c), lane = mm_warp_lane();
     uint32_t random = mm_random() + lane * 0x9e3779b1u, rounds = 0, slice = 0, polls = 0;
     uint32_t number = mm_class_block_of(ref->classes[c], mm_token_ticket(token), &slice);
     uint64_t p = 0;
-    int is_short = 0; /* of pages: then it samples once more */
+    int is_short = 0; /* of pages, once: the lane samples once more before the shortage */
     enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
     struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, mm_grow_mapped(ref), 0, 0};
@@ -126,12 +125,12 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             int is_there = 0, is_gone = 0, is_busy = 0, may = 0;
             const int is_first = is_made && slice == 0;
             MM_ROLLED
-            for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++) { /* few instructions: who makes it wants the multiprocessor, too */
+            for (uint32_t looks = 0; looks < MM_MAKE_LOOKS; looks++) { /* few instructions: the maker may run on the same multiprocessor */
                 if (is_made) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
                 is_gone = is_made && mm_made_is_later(made, number, ref->classes[c].slices), is_busy = is_made && mm_made_is_of(made, number);
                 is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
                 may = is_first && !is_there && !is_gone && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c));
-                polls++; /* also if it is another lane that goes on */
+                polls++; /* also if another lane ends this loop */
                 if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || may)) != 0) break;
                 mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));
             }
@@ -143,7 +142,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
                 const uint32_t now = mm_blocks_make(ref, here, class_, which, mm_warp_shuffle(here, polls, of) > MM_MAKE_POLLS, taken);
                 if (is_mine && now < MM_MADE_BUSY && slice < 1u << MM_WORD_SHIFT) p = mm_slice_address(ref, now, c, slice), stage = MM_STAGE_DONE;
                 if (is_made && !is_gone) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
-                if (is_mine && now == MM_MADE_NO_PAGES) made = mm_made_make(number, now); /* which a later one may have overwritten by now */
+                if (is_mine && now == MM_MADE_NO_PAGES) made = mm_made_make(number, now); /* a later block may have overwritten the word by now */
                 is_made = is_made && stage == MM_STAGE_MAKE, is_gone = is_gone && is_made;
                 is_there = is_made && !is_gone && mm_made_is_of(made, number) && mm_made_index(made) != MM_MADE_BUSY;
             }
@@ -177,7 +176,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (lane == first && !is_to_sweep && (next == MM_STAGE_SWEEP || next == MM_STAGE_SHORT) && is <= MM_SHORT_WAIT_HOST)
                 mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage.shortage);
         }
-        if (mm_shortage_help(ref, here, is, &shortage.shortage) != 0) shortage.shortage.has_looked = 0; /* there may be more, before the heap grows */
+        if (mm_shortage_help(ref, here, is, &shortage.shortage) != 0) shortage.shortage.has_looked = 0; /* try once more before the heap grows */
         MM_ROLLED
         for (uint32_t turns = mm_warp_ballot(here, is_to_sweep); turns != 0; turns &= turns - 1) {
             const uint32_t of = mm_ctz(turns), want = mm_warp_shuffle(here, c, of), need = mm_warp_shuffle(here, shorts, of);
@@ -193,7 +192,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (need >> lane & 1) p = q, stage = q != 0 ? MM_STAGE_DONE : (enum mm_stage)next;
         }
     } while (mm_warp_ballot(here, stage != MM_STAGE_DONE) != 0);
-    mm_warp_sync(here); /* nobody runs ahead */
+    mm_warp_sync(here); /* the lanes leave together */
     if (p == 0) mm_null_count(ref, ref->classes[c].bytes);
     return (void *)p;
 }

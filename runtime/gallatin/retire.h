@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Retiring a block: all of its slices are free, and its pages go to whoever wants them. Never in free: when another class needs memory,
- * before the heap grows, or when the host wants some (maintain.h). The lanes of a warp retire a block each, together: the table's lock is held once
- * for all of them.
+/* Retiring a block: a block whose slices are all free gives its pages back. free never does that. It happens when another class needs memory, before the heap
+ * grows, and when the host wants memory (maintain.h). The lanes of a warp retire a block each, together, and take the lock of the table once for all of them.
  *
- * Steps. The block's entry is looked for, which is written last: while a block is being made, rubbish in its words may look like a block. Each
- *   word is exchanged, by compare-and-swap, from {the block's generation, all free} to {it, none}: word 0 first, so of two who try one goes
- *   on; whatever is not all free ends it, and what was taken is put back by or. Then the block is the caller's: nobody can claim or free there.
- *   Class by class, the entries are taken out of the table (else the words are put back); the words get the next generation, which is odd; owners
- *   become nobody's; then the pages are given back (release).
- * A bit that is found when the words get the next generation was set by a misuse of free.
+ * Steps. 1. Find the block's entry, which is written last: while a block is being made, garbage in its words may look like a block.
+ *   2. Exchange each word, by compare-and-swap, from {the block's generation, all free} to {the same generation, none free}, word 0 first, so that of two
+ *      warps one continues. If a word is not all free, stop, and set the bits that were taken again. Afterwards the block is the caller's: no thread can
+ *      claim or free a slice there.
+ *   3. Class by class, remove the entries from the table (if that fails, set the bits again).
+ *   4. Give the words the next generation, which is odd; make the owners unowned; give the pages back (release).
+ * A bit that is found set in step 4 was set by a misuse of free.
  */
 #ifndef MM_GALLATIN_RETIRE_H
 #define MM_GALLATIN_RETIRE_H
@@ -16,13 +16,13 @@
 #include "runtime/core/shortage.h"
 #include "runtime/gallatin/word.h"
 
-/* The first n words of a block of class c of which all bits were taken are free again. */
+/* Sets all bits again in the first n words of a block of class c, whose bits were taken. */
 MM_FN void mm_block_put_back(const struct mm_heap_ref *ref, uint32_t c, uint32_t page, uint32_t n) {
     MM_ROLLED
     for (uint32_t i = 0; i < n; i++) mm_or_release_u64(mm_page_words(ref, page) + i, mm_class_word_mask(ref->classes[c], i));
 }
 
-/* Takes all slices of the block that begins at a page, if there is one and all of it is free. Returns its entry, or MM_ENTRY_NONE. Acquires. */
+/* Takes all slices of the block that begins at a page, if there is a block and all of its slices are free. Returns its entry, or MM_ENTRY_NONE. Acquires. */
 MM_FN_RARE uint64_t mm_block_take(const struct mm_heap_ref *ref, uint32_t page) {
     const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
     if (c >= MM_CLASS_COUNT) return MM_ENTRY_NONE;
@@ -30,12 +30,12 @@ MM_FN_RARE uint64_t mm_block_take(const struct mm_heap_ref *ref, uint32_t page) 
     uint64_t *word = mm_page_words(ref, page);
     const uint32_t generation = mm_word_generation(mm_load_relaxed_u64(word));
     uint32_t taken = 0;
-    /* Which class has this generation is lasting: I1 of word.h. */
+    /* The class of this generation never changes: I1 of word.h. */
     if (page & ((1u << k.page_shift) - 1) || generation & 1) return MM_ENTRY_NONE;
     const uint64_t entry = mm_entry_make(generation, page, c);
-    if (!mm_entry_is_of(entry, c) || !mm_table_has(ref, c, entry)) return MM_ENTRY_NONE; /* rubbish, or it is being made */
+    if (!mm_entry_is_of(entry, c) || !mm_table_has(ref, c, entry)) return MM_ENTRY_NONE; /* garbage, or the block is being made */
     MM_ROLLED
-    for (uint32_t i = 0; i < k.words; i++) /* most often not: then nothing is taken from those who want some */
+    for (uint32_t i = 0; i < k.words; i++) /* usually not all free: then no slice is taken from callers of malloc */
         if (mm_load_relaxed_u64(word + i) != mm_word_make(generation, mm_class_word_mask(k, i))) return MM_ENTRY_NONE;
     MM_ROLLED
     for (; taken < k.words; taken++)
@@ -45,8 +45,8 @@ MM_FN_RARE uint64_t mm_block_take(const struct mm_heap_ref *ref, uint32_t page) 
     return MM_ENTRY_NONE;
 }
 
-/* Retires the block that begins at the caller's page, which may be MM_TREE_NONE, if there is one and all of it is free. Returns how many pages that
- * gave back. All lanes of `here` call, each with its own page. */
+/* Retires the block that begins at the caller's page (which may be MM_TREE_NONE), if there is one and all of its slices are free. Returns the number of pages that
+ * came back. All lanes of `here` call, each with a different page. */
 MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t page) {
     const uint64_t entry = page != MM_TREE_NONE ? mm_block_take(ref, page) : MM_ENTRY_NONE;
     const uint32_t lane = mm_warp_lane(), c = mm_entry_class(entry);
@@ -54,7 +54,7 @@ MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t her
     mm_warp_sync(here);
     uint32_t rest = mm_warp_ballot(here, entry != MM_ENTRY_NONE);
     MM_ROLLED
-    while (rest != 0) { /* who has one lock waits for no other */
+    while (rest != 0) { /* a warp holds at most one lock */
         const uint32_t of = mm_warp_shuffle(here, c, mm_ctz(rest)), group = mm_warp_ballot(here, c == of && entry != MM_ENTRY_NONE);
         if (group >> lane & 1) is_out = mm_table_remove(ref, group, entry);
         mm_warp_sync(here);
@@ -83,7 +83,7 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
         random = random * 1664525u + 1013904223u;
         uint32_t page = mm_mulhi(random, pages), block = MM_TREE_NONE;
         const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
-        if (c < MM_CLASS_COUNT && mm_load_relaxed_u64(&mm_class_at(ref, c)->lock) == 0) { /* else others are at it */
+        if (c < MM_CLASS_COUNT && mm_load_relaxed_u64(&mm_class_at(ref, c)->lock) == 0) { /* else other warps are retiring this class */
             page &= ~((1u << ref->classes[c].page_shift) - 1);
             if (mm_word_free(mm_load_relaxed_u64(mm_page_words(ref, page))) == mm_class_word_mask(ref->classes[c], 0)) block = page;
         }
@@ -92,10 +92,10 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
     return mm_warp_sum(here, got);
 }
 
-/* Pages of segment s at which blocks begin: their bits. */
+/* The pages of segment s at which blocks begin, one bit each. */
 MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
     uint64_t blocks = 0, any = 0;
-    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8) any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all on their way at once */
+    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8) any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all loads are issued before the first result is used */
     MM_ROLLED
     for (uint32_t i = 0; any != 0 && i < MM_SEGMENT_PAGES; i += 8) {
         uint64_t owners = mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i));
@@ -108,7 +108,7 @@ MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s)
     return blocks;
 }
 
-/* Those of them whose first word says that they are free. */
+/* Those of them whose first word is all free. */
 MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s) {
     uint64_t free = 0, rest = mm_segment_blocks(ref, s);
     MM_ROLLED
@@ -129,8 +129,8 @@ MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32
     return free;
 }
 
-/* Retires the blocks of segment s that are free, of those that begin at its pages `pages`. Returns whether there were any. All lanes of `here` call,
- * with the same segment and pages. */
+/* Retires those blocks of segment s that begin at `pages` and whose slices are all free. Returns whether there were any. All lanes of `here` call, with the same
+ * segment and pages. */
 MM_FN_RARE int mm_segment_retire_of(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t pages) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here);
     uint32_t got = 0;
@@ -145,7 +145,7 @@ MM_FN int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32
     return mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, mm_segment_blocks(ref, s), mm_ctz(here)));
 }
 
-/* See shortage.h. From the back on, where runs are taken (run.h): who takes some meanwhile finds what is free side by side. */
+/* See shortage.h. Begins at the back of the heap, where runs are claimed (run.h): a run that is claimed meanwhile then finds consecutive free segments. */
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here);
     int any = 0;

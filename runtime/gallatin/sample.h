@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Samples: where a class has room, and whether it has any.
+/* Samples: where a size class has free slices, and whether it has any.
  *
- * Each lane that wants a slice looks at a word of the class, chosen at random, and so do the others of its group; what they find
- * is shared: a word that has enough for all serves all of them, so that words stay whole; else each word serves some. The share
- * of bits that were free is an estimate for the class, unlike that of neighbours, which were filled and emptied together.
- * A class that has up to MM_SAMPLE_ALL words is looked through instead, word by word; and so is any before malloc answers NULL (a sweep).
+ * Each lane that wants a slice reads a random word of the class, and the group shares the result: if one word has enough free slices for all lanes, it serves
+ * all of them, so that full words stay full; otherwise each word serves some lanes. The share of free bits in random words is an estimate for the
+ * whole class. Neighbouring words would not do, since they were filled and emptied together. A class with at most MM_SAMPLE_ALL words is searched word by
+ * word instead; so is any class before malloc returns NULL (a sweep).
  */
 #ifndef MM_GALLATIN_SAMPLE_H
 #define MM_GALLATIN_SAMPLE_H
 
 #include "runtime/gallatin/cursor.h"
 
-/* What a group has seen, by this lane's part. */
+/* What this lane has seen for its group. */
 struct mm_seen {
     uint32_t slices, free, words;
 };
 
-/* Each lane of `group` has found `best` of word w of `entry`, of class c, to be free, or 0; the lanes of `need`, some of the group, are to get slices of
- * that, in each word from a bit on that `random` says. Returns the caller's address, or 0. All lanes of the group call. */
+/* Shares what a group found. Each lane of `group` found the free bits `best` (or 0) in word w of the block of `entry`, class c. The lanes of `need`, a part of the
+ * group, get slices of these words, beginning at a random bit of each. Returns the caller's address, or 0. All lanes of the group call. */
 MM_FN uint64_t mm_words_share(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint64_t entry, uint32_t w, uint32_t best,
                               uint32_t random) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(need & mm_bits_low(lane)), count = mm_popcount(need);
     const int go = (int)(need >> lane & 1);
     uint32_t page = mm_entry_page(entry);
-    /* Whose word serves this lane, and which of its bits. */
+    /* The lane whose word serves this lane, and the rank of the bit there. */
     const uint32_t most = mm_warp_max(group, mm_popcount(best) << 5 | (31 - lane));
     uint32_t from = 31 - (most & 31), offset = rank, take = 0;
     int is_served = go;
@@ -41,7 +41,7 @@ MM_FN uint64_t mm_words_share(const struct mm_heap_ref *ref, uint32_t group, uin
         }
     }
     uint32_t got = 0;
-    if (take != 0) { /* from a random bit on, or all who see this word want the same ones */
+    if (take != 0) { /* from a random bit on; otherwise all groups that see this word claim the same bits */
         const uint32_t turn = random >> 27, turned = turn ? best >> turn | best << (32 - turn) : best;
         const uint32_t some = (uint32_t)mm_bits_first(turned, take), want = turn ? some << turn | some >> (32 - turn) : some;
         got = mm_word_claim(mm_page_words(ref, page) + w, mm_entry_generation(entry), want) & want;
@@ -53,14 +53,14 @@ MM_FN uint64_t mm_words_share(const struct mm_heap_ref *ref, uint32_t group, uin
     return mm_slice_address(ref, page, c, (w << MM_WORD_SHIFT) + mm_bits_select(got, offset));
 }
 
-/* What is free of word w of `entry`, which may be nothing, of class c. */
+/* The free bits of word w of the block of `entry` (which may be empty), class c. */
 MM_FN uint32_t mm_word_scan(const struct mm_heap_ref *ref, uint64_t entry, uint32_t w) {
     const uint64_t word = mm_load_relaxed_u64(mm_page_words(ref, mm_entry_page(entry)) + w);
     return mm_word_generation(word) == mm_entry_generation(entry) ? mm_word_free(word) : 0;
 }
 
-/* One round of samples, by the lanes of `need`, the caller's group's, if it is one of them. entries: of the class, not 0; position: of the
- * word at which its group goes on, if it looks through. Returns an address, or 0. All lanes of `group` call. */
+/* One round of samples for the lanes of `need`, a part of `group`. entries: of the class, not 0. position: of the word at which a search word by word continues.
+ * Returns the caller's address, or 0. All lanes of the group call. */
 MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t entries, uint32_t random,
                                uint32_t position, struct mm_seen *seen) {
     const struct mm_class k = ref->classes[c];
@@ -83,7 +83,7 @@ MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, ui
     return mm_words_share(ref, group, need, c, entry, w, best, random);
 }
 
-/* A look through all of class c, which goes on where the last one ended, until there is something for the lanes of `need`, some of `here`. Returns the
+/* A sweep: searches all words of class c, beginning where the last sweep ended, until there are slices for the lanes of `need`, a part of `here`. Returns the
  * caller's address, or 0. All lanes of `here` call, with the same class and need. */
 MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
@@ -92,7 +92,7 @@ MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here,
     uint32_t at = mm_warp_shuffle(here, mm_load_relaxed_u32(&of->swept), leader);
     uint64_t p = 0;
     MM_ROLLED
-    for (uint32_t seen = 0; seen < words + many; seen += many, at += many) { /* the look before the end is a short one */
+    for (uint32_t seen = 0; seen < words + many; seen += many, at += many) { /* the last step is a short one */
         if (at >= words) at = 0;
         const uint32_t i = at + rank, w = i % each;
         const uint64_t entry = i < words ? mm_table_load(ref, c, i / each, 0) : MM_ENTRY_NONE;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Tables: which blocks a class has.
+/* Tables: the blocks of each size class.
  *
- * Representation. The table of a class comes in extents of MM_EXTENT entries, whose numbers (+ 1) are in its part of the directory; a class
- *   that never had so many blocks has none. An entry (handles.h) is a block, or nothing for a moment. index[page] of a block's first page
- *   says where its entry is.
- *   count  entries of the table: [0, count).
+ * Representation. The table of a class consists of extents of MM_EXTENT entries. Their numbers, plus 1, are in the class's part of the directory; a class gets
+ *   extents only as its number of blocks grows. An entry (handles.h) names a block, or is empty for a moment. index[page] of a block's first page is the
+ *   index of its entry.
+ *   count  the table's entries are [0, count).
  * Invariants.
- *   I1  an entry may be stale, and is then no harm: whoever follows it learns from the block's words, which have another generation (word.h).
- *   I2  a block that is not retired is in the table, at index[its page]; for a moment perhaps twice, or not yet.
- *   I3  an entry is put in by who has got its number from the count, once. Entries are taken out, and moved, by who holds the class's lock.
- *   I4  when nobody is at work no entry below the count is nothing: a table has no holes, so that a sample of it is a sample of the class.
- * Taking out. The last entries, as many as go, are copied to the places of those that go, and become nothing; then the count goes down, by
- *   compare-and-swap. If somebody has put in an entry meanwhile, all is put back, and tried again with that.
- * Ordering. The count goes down with release after the last entry has become nothing, and who adds to it acquires: his entry comes later.
- * Progress. Extents are attached by one, the others wait with a bound. The lock is held for some accesses, and waited for with a bound; who
- *   does not get it leaves the block as it is.
+ *   I1  an entry may be stale. That does no harm: the block's words then have another generation than the entry (word.h).
+ *   I2  a block that is not retired is in the table, at index[its page]. For a moment it may be there twice, or not yet.
+ *   I3  an entry is written once, by the thread that got its index from the count. Only the holder of the class's lock removes or moves entries.
+ *   I4  in a quiescent heap no entry below the count is empty: a table has no holes, so a sample of the table is a sample of the class.
+ * Removal. To remove k entries, copy the last entries of the table to the places of the removed ones, make the last k places empty, and lower the count by
+ *   compare-and-swap. If another thread has added an entry meanwhile, restore everything, and try again with the new last entries.
+ * Ordering. The count is lowered with release after the last entries became empty. A thread that adds to the count acquires, so it writes its entry later.
+ * Progress. One thread attaches an extent, the others wait with a bound. The lock is held for a few accesses, and waited for with a bound; a thread that
+ *   does not get it leaves its block in the table.
  */
 #ifndef MM_GALLATIN_TABLE_H
 #define MM_GALLATIN_TABLE_H
@@ -33,7 +33,7 @@ MM_FN uint64_t *mm_table_in(const struct mm_heap_ref *ref, uint32_t extent, uint
     return (uint64_t *)ref->table + ((uint64_t)(extent - 1) << MM_EXTENT_SHIFT) + (index & (MM_EXTENT - 1));
 }
 
-/* Entry `index` of class c, which is below a count. is_cached: it may be as old as the kernel. */
+/* Entry `index` of class c; index is below a count that was read. is_cached: the value may be as old as the kernel. */
 MM_FN uint64_t mm_table_load(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, int is_cached) {
     uint32_t *at = mm_table_directory(ref, c, index);
     const uint32_t extent = is_cached ? mm_load_cached_u32(at) : mm_load_relaxed_u32(at);
@@ -41,13 +41,13 @@ MM_FN uint64_t mm_table_load(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     return is_cached ? mm_load_cached_u64(mm_table_in(ref, extent, index)) : mm_load_relaxed_u64(mm_table_in(ref, extent, index));
 }
 
-/* Extents that there may be: the table is mapped so far. */
+/* The number of extents for which the table is mapped. */
 MM_FN uint64_t mm_table_extents(const struct mm_heap_ref *ref) {
     return MM_CLASS_COUNT + mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * (MM_TABLE_SHARE * MM_SEGMENT_PAGES) / MM_EXTENT;
 }
 
-/* An extent for the directory's entry `at`, of class c, which is MM_EXTENT_BUSY by the caller. MM_EXTENT_NONE: there are no more. The first one of
- * a class is its own from the beginning, whatever others have. */
+/* Attaches an extent to the directory's entry `at` of class c, which the caller has set to MM_EXTENT_BUSY. MM_EXTENT_NONE: no extent is left. Each class has
+ * one extent reserved, its first. */
 MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t c, uint32_t *at) {
     struct mm_heap *h = mm_heap_of(ref);
     const int is_first = at == mm_table_directory(ref, c, 0);
@@ -65,14 +65,14 @@ MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t c, u
     return extent;
 }
 
-/* The entry's address. NULL: it has no extent. */
+/* The address of an entry, or NULL if its extent is not attached. */
 MM_FN uint64_t *mm_table_find(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
     const uint32_t extent = mm_load_relaxed_u32(mm_table_directory(ref, c, index));
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
-/* The entry's address, with an extent if there was none. NULL: there is no room for it. */
+/* The address of an entry; attaches its extent if necessary. NULL: no extent is left. */
 MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t index) {
     uint32_t *at = mm_table_directory(ref, c, index), extent = MM_EXTENT_NONE;
     if (index >> MM_EXTENT_SHIFT >= ref->classes[c].directory_length) return NULL;
@@ -87,49 +87,48 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
     return extent + 1 > 1 ? mm_table_in(ref, extent, index) : NULL;
 }
 
-/* Whether the table has this entry of class c: not yet, if its block is being made. Acquires. */
+/* Whether the table has this entry of class c. It does not have it yet while the block is being made. Acquires. */
 MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry) {
     int has = 0;
     MM_ROLLED
-    for (uint32_t looks = 0; !has && looks < MM_ENTRY_LOOKS; looks++) { /* it may be moved meanwhile */
-        uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* rubbish, perhaps */
+    for (uint32_t looks = 0; !has && looks < MM_ENTRY_LOOKS; looks++) { /* the entry may be moved meanwhile */
+        uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* the index may be garbage */
         has = at != NULL && mm_load_acquire_u64(at) == entry;
     }
     return has;
 }
 
-/* Entries for n blocks, a segment's at most, that the caller is about to put there: the first one's number. */
+/* Reserves entries for n blocks, at most a segment's, that the caller is about to write. Returns the first index. */
 MM_FN_RARE uint32_t mm_table_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
     const uint32_t first = mm_add_acquire_u32(&mm_class_at(ref, c)->count, n);
     (void)mm_table_at(ref, c, first);
     (void)mm_table_at(ref, c, first + n - 1);
     return first;
 }
-/* Puts the block that begins at a page there; the caller has made it. Releases. */
+/* Writes the entry of a block that the caller has made. Releases. */
 MM_FN void mm_table_put(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, uint32_t page, uint64_t entry) {
     uint64_t *at = mm_table_find(ref, c, index);
     mm_store_relaxed_u32(mm_table_index(ref, page), index);
-    if (at != NULL) mm_store_release_u64(at, entry); /* else an extent's maker has been stopped in the middle of it, by a debugger: the block is lost */
+    if (at != NULL) mm_store_release_u64(at, entry); /* else a debugger stopped the thread that attaches the extent: the block is lost */
 }
 
-/* Takes the entries of blocks that are being retired, one of each lane of `group`, all of one class, out of its table. The caller's warp has the lock,
- * and all lanes of the group call. Returns whether it could.
- *   Of k blocks the last k places of the table are to become nothing. The j-th of the entries there that stay goes to the j-th place before them that
- *   is left. */
+/* Removes the entries of blocks that are being retired from the table of their class: one for each lane of `group`. The caller's warp holds the lock, and all
+ * lanes of the group call. Returns whether it succeeded.
+ *   With k blocks the last k places of the table become empty. The j-th entry there that stays moves to the j-th removed place before them. */
 MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t group, uint64_t entry) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(group & mm_bits_low(lane)), k = mm_popcount(group), leader = mm_ctz(group);
-    const uint32_t c = mm_entry_class(entry), index = mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry))); /* it may have been moved */
+    const uint32_t c = mm_entry_class(entry), index = mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry))); /* the entry may have been moved */
     uint32_t *count = &mm_class_at(ref, c)->count;
     MM_ROLLED
     for (uint32_t polls = 0; polls < MM_LOCK_POLLS; polls++) {
         const uint32_t low = mm_warp_shuffle(group, mm_load_relaxed_u32(count), leader) - k;
         uint64_t *at = mm_table_find(ref, c, index), *from = mm_table_find(ref, c, low + rank);
         const uint64_t last = from == NULL ? MM_ENTRY_NONE : mm_load_acquire_u64(from);
-        if (mm_warp_ballot(group, last == MM_ENTRY_NONE) != 0) { /* one is on its way */
+        if (mm_warp_ballot(group, last == MM_ENTRY_NONE) != 0) { /* an entry is not written yet */
             mm_wait();
             continue;
         }
-        const uint32_t goes = mm_warp_or(group, index >= low ? 1u << (index - low) : 0); /* which of the last ones do */
+        const uint32_t goes = mm_warp_or(group, index >= low ? 1u << (index - low) : 0); /* which of the last entries are removed */
         const uint32_t places = mm_warp_ballot(group, index < low);
         const int is_moved = !(goes >> rank & 1);
         const uint32_t place = mm_warp_shuffle(group, index, is_moved ? mm_bits_select(places, rank - mm_popcount(goes & mm_bits_low(rank))) : lane);
@@ -149,7 +148,7 @@ MM_FN_RARE int mm_table_take_out(const struct mm_heap_ref *ref, uint32_t group, 
     return 0;
 }
 
-/* The same, with the lock. Returns whether it did: not if that is not to be had. All lanes of the group call, and have no other lock. */
+/* The same; takes the lock first. Returns false if the lock was not available within the bound. All lanes of the group call, and hold no other lock. */
 MM_FN_RARE int mm_table_remove(const struct mm_heap_ref *ref, uint32_t group, uint64_t entry) {
     uint64_t *lock = &mm_class_at(ref, mm_entry_class(entry))->lock;
     const int is_leader = mm_warp_lane() == mm_ctz(group);

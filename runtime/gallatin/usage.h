@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What is in use, by a walk over the owners of pages: malloc and free count nothing for it.
+/* Usage of a heap, by a walk over the owners of pages. malloc and free count nothing for it.
  *
- * Beside callers it is a snapshot of each segment at another moment: what is counted then lies between what was there at the
- * beginning and at the end, give or take what went to and fro. Of a heap in which nobody is at work it is exact. Whatever it reads,
- * it stays within the segment's own metadata.
+ * While other threads allocate it is a snapshot of each segment at a different moment: a count lies between its values at the beginning and at the end of the
+ * walk, give or take what was allocated and freed in between. In a quiescent heap it is exact. Whatever it reads, it stays within the segment's metadata.
  */
 #ifndef MM_GALLATIN_USAGE_H
 #define MM_GALLATIN_USAGE_H

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Words: which slices of a block are free, and how they are claimed.
  *
- * Representation. Word i of a block (handles.h) has a bit for each of its slices [32 i, 32 i + 32) that is free, beside the block's
- *   generation. A block's words are those of its first page.
+ * Representation. Word i of a block (handles.h) has a bit for each of the slices [32 i, 32 i + 32), set if the slice is free, and the block's generation. The
+ *   words of a block belong to its first page.
  * Invariants.
- *   I1  a generation of a page is that of one block, of one class, for ever (its word 0 has counted them all).
- *   I2  in a block that is not retired each word has its generation; a bit is clear if and only if the slice is allocated, or a call holds
- *       it for the moment.
- *   I3  the words of a page that is nobody's have a generation that is odd, or that no entry has, and no bit that anybody takes.
- * Claim. The and that clears bits. They are the caller's if the word had the generation of the entry that led there; else the entry was
- *   stale, and bits that were cleared are put back: their block, whosever it is, cannot be retired meanwhile, since they are missing.
- *   (Bits in a word of an odd generation are a misuse of free, and are not put back.)
- * Ordering. Claims acquire, what frees releases (free.h). A block's owners are published by its words (make.h), so a claim that succeeds
- *   sees them, whatever the entry was read with; its words and index by its entry (table.h), for who retires it.
+ *   I1  a generation of a page belongs to one block of one class for ever (word 0 of the page counts generations).
+ *   I2  in a block that is not retired each word has the block's generation; a bit is clear exactly if the slice is allocated, or a running call holds
+ *       it for a moment.
+ *   I3  the words of an unowned page have an odd generation, or one that no entry has, and no bit that any thread takes.
+ * Claim (linearisation point of malloc). The atomic and that clears bits. The bits are the caller's if the word has the generation of the entry that led there.
+ *   Otherwise the entry was stale, and the caller sets the cleared bits again. The word's present block cannot be retired in between, since these bits are
+ *   missing. (Bits in a word of an odd generation come from a misuse of free, and are not set again.)
+ * Ordering. Claims acquire; frees release (free.h). A block's owner bytes are published by its words (make.h), so a successful claim sees them, however the
+ *   entry was read. Its words and index are published by its entry (table.h), for the thread that retires it.
  */
 #ifndef MM_GALLATIN_WORD_H
 #define MM_GALLATIN_WORD_H
@@ -27,13 +27,13 @@ MM_FN uint32_t mm_word_claim(uint64_t *word, uint32_t generation, uint32_t bits)
     return 0;
 }
 
-/* The address of slice `slice` of a block of class c that begins at a page. */
+/* The address of slice `slice` of the block of class c that begins at a page. */
 MM_FN uint64_t mm_slice_address(const struct mm_heap_ref *ref, uint32_t page, uint32_t c, uint32_t slice) {
     return mm_page_address(ref, page) + (uint64_t)slice * ref->classes[c].bytes;
 }
 
-/* Lanes that `go` claim slice `slice` of the block of `entry`, class c; those of the same word as one. Who does not get its own gets
- * another of the word. Returns the address, or 0. All lanes of `here` call. */
+/* Lanes with `go` claim slice `slice` of the block of `entry`, class c; lanes of the same word claim together. A lane that does not get its slice gets another
+ * one of the word. Returns the address, or 0. All lanes of `here` call. */
 MM_FN uint64_t mm_slices_claim(const struct mm_heap_ref *ref, uint32_t here, int go, uint64_t entry, uint32_t slice, uint32_t c) {
     const uint32_t lane = mm_warp_lane(), page = mm_entry_page(entry), bit = slice & ((1u << MM_WORD_SHIFT) - 1);
     const uint32_t number = (page << (uint32_t)ref->word_shift) + (slice >> MM_WORD_SHIFT);
@@ -44,7 +44,7 @@ MM_FN uint64_t mm_slices_claim(const struct mm_heap_ref *ref, uint32_t here, int
     int is_mine = go;
     uint32_t free = 0;
     const uint32_t goes = mm_warp_ballot(here, go) & group;
-    if (go && mm_popcount(bits) != mm_popcount(goes)) is_mine = lane == mm_ctz(mm_warp_match(goes, bit)); /* some want the same */
+    if (go && mm_popcount(bits) != mm_popcount(goes)) is_mine = lane == mm_ctz(mm_warp_match(goes, bit)); /* several lanes want the same slice */
     if (go && lane == leader) free = mm_word_claim(word, mm_entry_generation(entry), bits);
     mm_warp_sync(here);
     free = mm_warp_shuffle(here, free, leader);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What is measured. Names and sizes are those under which the published allocators were measured before. */
+/* The cases. Names and sizes are those of earlier measurements of the published allocators. */
 #include "tools/mmbench/mmbench.h"
 
 #include <string.h>
@@ -19,14 +19,14 @@
 #define GRAPH_VERTICES (1u << 20)
 #define GRAPH_EDGES (16u * GRAPH_VERTICES)
 
-/* 64 CTAs of 128 threads: each has a multiprocessor to itself (child/converged.h). */
+/* 64 CTAs of 128 threads: each CTA has its own multiprocessor (child/converged.h). */
 #define CONVERGED_THREADS (64 * 128)
 
-/* A heap of its own is this much larger than what is asked for, for an item that would need more than 7/8 of --heap. */
+/* If an item would need more than 7/8 of --heap, it gets its own heap, larger than the bytes it asks for by 1/2^FITS_SHIFT. */
 #define FITS_SHIFT 3
-#define CUDA_HEAP (8u * MIB) /* what CUDA's allocator has if nobody sets it */
+#define CUDA_HEAP (8u * MIB) /* the default of CUDA's allocator */
 
-#define GPU_THREADS (256 * KIB) /* an H200 runs 270,336 at a time */
+#define GPU_THREADS (256 * KIB) /* an H200 runs 270,336 threads at a time */
 #define LATENCY_CALLS 10000000
 #define LATENCY_CALLS_QUICK 1000000
 
@@ -149,7 +149,7 @@ static uint64_t asked_bytes(const struct mm_bench_case *c, uint64_t size, uint64
     }
 }
 
-/* A quick run takes the first, the middle and the last of a list. */
+/* A quick run takes the first, the middle and the last element of a list. */
 static bool taken(size_t i, size_t n, bool quick) { return !quick || i == 0 || i == n / 2 || i == n - 1; }
 
 size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_options *o, struct mm_bench_item *items,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmbench: options, and the cases one after the other. */
+/* mmbench: parses options and runs the cases in turn. */
 #define _GNU_SOURCE /* ftruncate, fileno */
 #include <errno.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static void list(void) {
         printf("%-12s %s\n", mm_bench_cases[c].name, mm_bench_cases[c].about);
 }
 
-/* --plot DIR FILE...: the first option, and the only one. Status to exit with. */
+/* --plot DIR FILE...: must be the first option, without any other. Returns the exit status. */
 static int plot(int argc, char **argv) {
     const char *joined = strchr(argv[1], '=');
     const int files = joined ? 2 : 3;
@@ -137,7 +137,7 @@ static bool is_either(const char *option, const char *letter, const char *word) 
     return !strcmp(option, letter) || !strcmp(option, word);
 }
 
-/* Status to exit with, or -1: go on. */
+/* Returns the exit status, or -1 to go on. */
 static int parse(int argc, char **argv, struct mm_bench_options *o) {
     static const char *const with_value[] = {"--csv", "--cases", "--only", "--heap", "--runs", "--timeout"};
     memset(o, 0, sizeof *o);
@@ -207,7 +207,7 @@ static int measure(const struct mm_bench_options *o, const struct mm_bench_machi
     return outcome == MM_BENCH_STOPPED ? EXIT_SIGNAL : failed ? EXIT_MM_ROW : EXIT_SUCCESS;
 }
 
-/* What the file held goes only when there is something to put there. */
+/* Opens without truncating: the old contents are deleted only when there are results to write. */
 static FILE *open_csv(const char *path) {
     FILE *csv = fopen(path, "a");
     if (!csv) fprintf(stderr, "mmbench: --csv: \"%s\" cannot be written: %s\n", path, strerror(errno));
@@ -231,7 +231,7 @@ int main(int argc, char **argv) {
     if (o.csv && !(csv = open_csv(o.csv))) return EXIT_USAGE;
     mm_bench_catch_signals();
     if (mm_bench_find_children(o.allocators) && mm_bench_identify(&o, &machine)) {
-        /* A device or a pipe cannot be cut, and need not be. */
+        /* This fails for a device or a pipe, which hold no old contents. */
         if (csv && ftruncate(fileno(csv), 0) != 0) errno = 0;
         status = measure(&o, &machine, csv);
     } else {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmbench: CUDA's built-in allocator beside mm, by the same program (child/child.h), compiled twice.
+/* mmbench compares CUDA's built-in allocator with mm, by one program (child/child.h) that is compiled twice.
  *
- *   cases.c    what is measured: the table of cases, and the items that a set of options makes of it
- *   session.c  one child process: start, ask, watch, end
- *   run.c      the items of a case, one allocator after the other; what a failure of the child means
- *   report.c   the table for people, the CSV file, the line that says how far we are
- *   plot.py    --plot: pictures of such files, by matplotlib
+ *   cases.c    the table of cases, and the items that follow from it and the options
+ *   session.c  one child process: start, send, receive with a deadline, end
+ *   run.c      runs the items of a case with one allocator; interprets a failure of the child
+ *   report.c   the table for people, the CSV file, the progress line
+ *   plot.py    --plot: draws pictures of such files, by matplotlib
  *   main.c     options
  *
  * Words: an ITEM is one request to a child (a case at one size and number of threads); it has one ROW for each
- * operation and allocator. A SERIES is a case's items of growing size (or threads): what fails at one is not tried at
- * the next.
+ * operation and allocator. A SERIES is a case's items in order of size (or threads): if one fails, the larger ones are
+ * skipped.
  */
 #ifndef MM_BENCH_H
 #define MM_BENCH_H
@@ -34,23 +34,23 @@
 enum mm_bench_allocator { MM_BENCH_MM, MM_BENCH_BUILTIN, MM_BENCH_ALLOCATORS };
 extern const char *const mm_bench_allocator_names[MM_BENCH_ALLOCATORS];
 
-/* Numbers stand only behind OK, and behind NULLS and CORRUPT what is not a time. */
+/* A row has numbers if its status is OK. With NULLS or CORRUPT it has them unless they are times. */
 enum mm_bench_status {
     MM_BENCH_PENDING, /* not reached */
     MM_BENCH_OK,
-    MM_BENCH_NULLS,   /* a malloc answered NULL */
-    MM_BENCH_CORRUPT, /* memory held what its owner did not write, or was misaligned */
-    MM_BENCH_CRASH,   /* CUDA reported an error, or the child died or said what it should not */
+    MM_BENCH_NULLS,   /* a malloc returned NULL */
+    MM_BENCH_CORRUPT, /* memory did not hold what its owner wrote, or was misaligned */
+    MM_BENCH_CRASH,   /* CUDA reported an error, or the child died, or its answer was not understood */
     MM_BENCH_HUNG,    /* no answer in time */
-    MM_BENCH_SKIPPED, /* after a failure of the series */
-    MM_BENCH_TOO_LARGE, /* more than the heap, or the heap more than the GPU has */
+    MM_BENCH_SKIPPED, /* after a failure in the series */
+    MM_BENCH_TOO_LARGE, /* more than the heap, or the heap is more than the GPU's memory */
     MM_BENCH_STATUSES
 };
 extern const char *const mm_bench_status_names[MM_BENCH_STATUSES];
 
 enum mm_bench_series { MM_BENCH_NO_SERIES, MM_BENCH_BY_SIZE, MM_BENCH_BY_THREADS };
 
-/* Bytes that a case asks for, all threads together: of the size it is named after. */
+/* Bytes that all threads of a case ask for together, computed from its size. */
 enum mm_bench_asked { MM_BENCH_ASKED_ALL, MM_BENCH_ASKED_POWERS, MM_BENCH_ASKED_HALF, MM_BENCH_ASKED_LITTLE };
 
 struct mm_bench_op {
@@ -60,33 +60,33 @@ struct mm_bench_op {
 struct mm_bench_case {
     const char *name;
     const char *about;
-    struct mm_bench_op ops[MM_BENCH_OPS_MAX]; /* ended by a NULL name, if fewer */
-    uint64_t sizes[MM_BENCH_SIZES_MAX];       /* bytes; 0: that many and no more */
+    struct mm_bench_op ops[MM_BENCH_OPS_MAX]; /* if there are fewer, a NULL name ends the list */
+    uint64_t sizes[MM_BENCH_SIZES_MAX];       /* bytes; if there are fewer, a 0 ends the list */
     uint32_t threads[MM_BENCH_SIZES_MAX];     /* the same */
-    bool paired;          /* the first size with the first number of threads, and so on; a quick run has them all, too */
+    bool paired;          /* the first size with the first number of threads, and so on; a quick run takes all of them */
     enum mm_bench_series series;
     enum mm_bench_asked asked;
-    uint64_t heap;        /* bytes, whatever --heap says; 0: --heap */
-    uint64_t heap_large;  /* of sizes beyond the first */
-    bool heap_fits;       /* an item that would nearly fill --heap has a larger one */
+    uint64_t heap;        /* bytes, regardless of --heap; 0: --heap */
+    uint64_t heap_large;  /* the same, for all sizes but the first */
+    bool heap_fits;       /* an item that would nearly fill --heap gets a larger heap */
     bool grows;           /* mm starts with its default heap, which grows; the other allocator has `heap` */
-    unsigned every_shift; /* one thread of 2^this asks */
+    unsigned every_shift; /* one thread in 2^this asks */
     unsigned quick_shift; /* a quick run's sizes and threads are divided by 2^this */
-    uint8_t size_shifts[MM_BENCH_OPS_MAX];    /* of each operation: it has 1/2^this of the item's size, */
-    uint8_t threads_shifts[MM_BENCH_OPS_MAX]; /* and of its threads */
-    unsigned patience;    /* times --timeout */
-    bool floors;          /* is measured against them */
-    bool fresh;           /* every item in a process of its own */
+    uint8_t size_shifts[MM_BENCH_OPS_MAX];    /* of each operation: its size is the item's / 2^this, */
+    uint8_t threads_shifts[MM_BENCH_OPS_MAX]; /* and its number of threads the item's / 2^this */
+    unsigned patience;    /* the time limit is this many times --timeout; 0: once */
+    bool floors;          /* rows are compared with floors */
+    bool fresh;           /* every item runs in a new process */
 };
 extern const struct mm_bench_case mm_bench_cases[];
 extern const size_t mm_bench_case_count;
 
 struct mm_bench_row {
     enum mm_bench_status status;
-    double median, min, max; /* if told */
+    double median, min, max; /* valid if `told` */
     bool told;
     unsigned runs;
-    int floor;          /* index of its name (mm_bench_floor_names), or -1 */
+    int floor;          /* index into mm_bench_floor_names, or -1 */
     double floor_value; /* 0: none */
     uint64_t nulls, corrupt;
     char checked[80];
@@ -101,24 +101,24 @@ struct mm_bench_item {
 
 struct mm_bench_options {
     const char *csv;        /* file, or NULL */
-    bool cases[32];         /* which of mm_bench_cases */
+    bool cases[32];         /* selected ones of mm_bench_cases */
     bool allocators[MM_BENCH_ALLOCATORS];
     bool quick;
-    uint64_t heap;          /* bytes; 0: each case's own */
-    unsigned runs, timeout; /* of a row; seconds */
+    uint64_t heap;          /* bytes; 0: the default of each case */
+    unsigned runs, timeout; /* timed runs of a row; seconds */
 };
 
 /* ---- cases.c ---------------------------------------------------------------------------------- */
 
-/* The items of case `c`, at most `max`, in the order in which they are measured. Returns their number. */
+/* Writes the items of case `c`, at most `max`, in the order of measurement. Returns their number. */
 size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_options *o, struct mm_bench_item *items,
                       size_t max);
-/* Index of the operation of a case, or -1. */
+/* The index of the operation of that name, or -1. */
 int mm_bench_op_find(const struct mm_bench_case *c, const char *name);
 size_t mm_bench_op_count(const struct mm_bench_case *c);
 /* Bytes of the heap that a child starts with; 0: its allocator's default, which may grow. */
 uint64_t mm_bench_heap(const struct mm_bench_item *item, enum mm_bench_allocator allocator);
-/* MM_BENCH_PENDING: there is none of that name. */
+/* MM_BENCH_PENDING if no status has that name. */
 enum mm_bench_status mm_bench_status_find(const char *name);
 
 /* ---- session.c -------------------------------------------------------------------------------- */
@@ -128,27 +128,27 @@ enum mm_bench_said { MM_BENCH_LINE, MM_BENCH_SILENT, MM_BENCH_ENDED, MM_BENCH_IN
 struct mm_bench_session {
     pid_t pid; /* 0: none */
     int to, from;
-    size_t length;                    /* in buffer */
-    char buffer[MM_BENCH_LINE_BYTES]; /* what came and is not a whole line yet */
-    char remark[MM_BENCH_LINE_BYTES]; /* the last thing it said that is no answer, or why it ended */
+    size_t length;                    /* of the bytes in buffer */
+    char buffer[MM_BENCH_LINE_BYTES]; /* input that is not a complete line yet */
+    char remark[MM_BENCH_LINE_BYTES]; /* its last output that is no answer, or the reason of its end */
 };
 
-/* --plot: becomes plot.py, which draws `count` files of rows as pictures in a directory. Returns only if it cannot; then one line was written to stderr. */
+/* --plot: replaces this process by plot.py, which draws `count` files of rows as pictures in a directory. Returns only on failure, with one line on stderr. */
 void mm_bench_plot(const char *directory, char *const *files, int count);
 
-/* Finds the children and libmm.so.1 beside this program. False: one line was written to stderr. */
+/* Finds the children and libmm.so.1, relative to this program. False: one line was written to stderr. */
 bool mm_bench_find_children(const bool *allocators);
-/* Catches SIGINT and SIGTERM: whoever waits is told MM_BENCH_INTERRUPTED. */
+/* Catches SIGINT and SIGTERM: mm_bench_session_read then returns MM_BENCH_INTERRUPTED. */
 void mm_bench_catch_signals(void);
-/* Starts a child with a heap of that size, or its default (0); `seconds` is what it is told that a request may take. False: no process. */
+/* Starts a child with a heap of that size, or its default (0). `seconds` is passed on to it, as the time limit of a request. False: no process. */
 bool mm_bench_session_open(struct mm_bench_session *s, enum mm_bench_allocator allocator, uint64_t heap,
                            unsigned seconds);
-/* Sends one line. A child that is gone is noticed by the next read. */
+/* Sends one line. If the child has ended, the next read reports it. */
 void mm_bench_session_send(struct mm_bench_session *s, const char *line);
-/* The child's next answer, a line that begins with "@", without that; what else it says is kept as its remark.
- * Waits `seconds` at most, all lines of one request together: *deadline is 0 at first, and kept by the caller. */
+/* Reads the child's next answer, a line that begins with "@", and removes the "@". Other output is kept as its remark.
+ * The time limit `seconds` is for all lines of one request together: the caller keeps *deadline, which is 0 at first. */
 enum mm_bench_said mm_bench_session_read(struct mm_bench_session *s, char *line, unsigned seconds, double *deadline);
-/* Ends the child: it is asked to, unless kill, and killed when `seconds` are over. Says how it ended, if badly. */
+/* Ends the child: closes its input, unless `kill`, and kills it after `seconds`. Sets the remark if it ended with a failure. */
 void mm_bench_session_close(struct mm_bench_session *s, bool kill, unsigned seconds);
 
 /* ---- run.c ------------------------------------------------------------------------------------ */
@@ -160,7 +160,7 @@ struct mm_bench_machine {
 
 extern const char *const mm_bench_floor_names[MM_BENCH_FLOORS];
 
-/* One measured floor; a session measures each at its begin and at its end. */
+/* One measured floor. A session measures each at its start and at its end. */
 struct mm_bench_floor {
     enum mm_bench_allocator allocator;
     int name;
@@ -177,9 +177,9 @@ struct mm_bench_floors {
 
 enum mm_bench_outcome { MM_BENCH_DONE, MM_BENCH_STOPPED };
 
-/* Is there a GPU, and is each child what it says? Fills m. False: one line was written to stderr. */
+/* Checks that there is a GPU and that each child has the allocator it should have. Fills m. False: one line was written to stderr. */
 bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine *m);
-/* Measures the items of one case under one allocator. MM_BENCH_STOPPED: a signal came. */
+/* Measures the items of one case with one allocator. MM_BENCH_STOPPED: a signal came. */
 enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struct mm_bench_machine *m,
                                    enum mm_bench_allocator allocator, struct mm_bench_item *items, size_t count,
                                    struct mm_bench_floors *floors);
@@ -187,19 +187,19 @@ enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struc
 /* ---- report.c --------------------------------------------------------------------------------- */
 
 double mm_bench_now(void); /* seconds, monotonic */
-/* Bytes, or any number, as people write them, exact: 4096, 8K, 1M. Returns text, of 32 bytes. */
+/* A number of bytes, or any number, in an exact short form: 4096, 8K, 1M. Returns text, which has 32 bytes. */
 const char *mm_bench_size_text(uint64_t bytes, char *text);
-/* What is being measured, for people who wait; on a terminal the line is rewritten. */
+/* Shows what is being measured; on a terminal the line is rewritten. */
 void mm_bench_progress_total(size_t items);
 void mm_bench_progress(enum mm_bench_allocator allocator, const struct mm_bench_item *item);
 void mm_bench_progress_tick(void); /* about once a second */
-/* An item is over: how, and the child's remark if it failed. */
+/* Ends the progress line of an item with its status, and with the child's remark if it failed. */
 void mm_bench_progress_end(enum mm_bench_allocator allocator, const struct mm_bench_item *item,
                            enum mm_bench_status status, const char *remark);
 
 void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count);
 void mm_bench_table_head(FILE *to, const struct mm_bench_machine *m);
-extern const char mm_bench_csv_fields[]; /* the line that names them */
+extern const char mm_bench_csv_fields[]; /* the CSV header line */
 void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m);
 void mm_bench_csv_rows(FILE *to, const struct mm_bench_item *items, size_t count);
 void mm_bench_csv_floors(FILE *to, const struct mm_bench_floors *floors);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What mmbench writes: the table, the CSV file, and the line that says how far it is. */
+/* Output of mmbench: the table, the CSV file, and the progress line. */
 #define _GNU_SOURCE /* gmtime_r, isatty */
 #include <string.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 
 #include "tools/mmbench/mmbench.h"
 
-#define CELL 128 /* of text in the table; it is as wide as it needs to be */
+#define CELL 128 /* bytes of text in a cell of the table; the column is as wide as it needs to be */
 #define TEXT 96
 
 double mm_bench_now(void) {
@@ -27,7 +27,7 @@ const char *mm_bench_size_text(uint64_t bytes, char *text) {
     return text;
 }
 
-/* An operation may have a part of its item's. */
+/* The size and the threads of an operation: a fraction of its item's in some cases. */
 static uint64_t op_size(const struct mm_bench_item *item, size_t op) { return item->size >> item->of->size_shifts[op]; }
 static uint32_t op_threads(const struct mm_bench_item *item, size_t op) {
     return item->threads >> item->of->threads_shifts[op];
@@ -37,7 +37,7 @@ static uint32_t op_threads(const struct mm_bench_item *item, size_t op) {
 
 static struct {
     size_t total, done;
-    double began; /* the item */
+    double began; /* when the item began */
     bool terminal;
     char what[TEXT];
 } progress;
@@ -85,7 +85,7 @@ static const char *number_text(double value, char *text) {
     return text;
 }
 
-/* "92.1 [85.0..120]" or what is wrong. */
+/* "92.1 [85.0..120]", or what went wrong. */
 static void cell(const struct mm_bench_row *row, char *text) {
     char median[32], least[32], most[32];
     text[0] = '\0';
@@ -204,7 +204,7 @@ static bool same_floor(const struct mm_bench_floor *a, const struct mm_bench_flo
            a->every_shift == b->every_shift;
 }
 
-/* Of all values like `like`: how many are below `value`, and how many equal it. */
+/* Among all values with the key of `like`: the number below `value`, and the number equal to it. */
 static void rank(const struct mm_bench_floors *floors, const struct mm_bench_floor *like, double value, size_t *below,
                  size_t *equal) {
     *below = *equal = 0;
@@ -215,7 +215,7 @@ static void rank(const struct mm_bench_floors *floors, const struct mm_bench_flo
     }
 }
 
-/* The k-th smallest, from 0. */
+/* The k-th smallest of these values, from 0. */
 static double kth(const struct mm_bench_floors *floors, const struct mm_bench_floor *like, size_t k) {
     for (size_t i = 0; i < floors->count; i++) {
         size_t below, equal;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The items of a case under one allocator. A child serves items as long as it answers and the heap's size stays; one
- * that fails costs its item, and the larger ones of the series. Floors are measured when a child has started and
- * before it ends; a row's floor is the median of what its own child measured.
+/* Runs the items of a case with one allocator. A child serves items as long as it answers and the heap's size stays the same. If it
+ * fails, its item fails, and the larger items of the series are skipped. Floors are measured when a child has started and
+ * before it ends; a row's floor is the median of the floors that the same child measured.
  */
 #define _GNU_SOURCE /* popen */
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "tools/mmbench/mmbench.h"
 
 #define LINE MM_BENCH_LINE_BYTES
-#define OTHER_MEMORY (1ull << 30) /* what a GPU needs beside the heap: pointers, modules, the driver's own */
+#define OTHER_MEMORY (1ull << 30) /* memory of the GPU that is not the heap's: pointers, modules, the driver's own */
 
-/* What a request came to. */
+/* The outcome of a request. */
 enum reply { REPLY_DONE, REPLY_HUNG, REPLY_CRASH, REPLY_INTERRUPTED };
 
 static enum reply reply_of(enum mm_bench_said said) {
@@ -55,7 +55,7 @@ static enum reply identity(struct mm_bench_session *s, unsigned seconds, char *i
     }
 }
 
-/* From nvidia-smi, else from what the driver says of itself. */
+/* The driver's version, from nvidia-smi, else from /proc. */
 static void find_driver(struct mm_bench_machine *m) {
     FILE *from = popen("nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null", "r");
     char line[256] = "";
@@ -73,7 +73,7 @@ static void find_driver(struct mm_bench_machine *m) {
 }
 
 bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine *m) {
-    static const char no_gpu[] = "no GPU: "; /* a child's last words */
+    static const char no_gpu[] = "no GPU: "; /* the begin of a child's @fatal line */
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
         const char *name = mm_bench_allocator_names[a];
         char called[16] = "", is[16] = "nothing";
@@ -122,7 +122,7 @@ static void floor_add(struct mm_bench_floors *floors, struct mm_bench_floor floo
     floors->all[floors->count++] = floor;
 }
 
-/* The median of a session's values; there are two at most. 0 if there is none. */
+/* The median of a session's values, of which there are at most two; 0 if there is none. */
 static double floor_value(const struct mm_bench_floors *floors, const struct mm_bench_floor *like) {
     double sum = 0;
     unsigned n = 0;
@@ -137,7 +137,7 @@ static double floor_value(const struct mm_bench_floors *floors, const struct mm_
     return n ? sum / n : 0;
 }
 
-/* Floors for every number of threads among the items. */
+/* Measures floors for every number of threads among the items. */
 static enum reply measure_floors(struct mm_bench_session *s, unsigned seconds, const struct mm_bench_item *items,
                                  size_t count, struct mm_bench_floor like, struct mm_bench_floors *floors) {
     char line[LINE], name[16];
@@ -164,7 +164,7 @@ static enum reply measure_floors(struct mm_bench_session *s, unsigned seconds, c
 
 /* ---- one item --------------------------------------------------------------------------------- */
 
-/* One "@row"; false if it is none. */
+/* Parses one "@row"; false if it is malformed. */
 static bool read_row(const char *line, const struct mm_bench_item *item, struct mm_bench_row *rows) {
     char op[32], unit[16], number[3][32], floor[16], status[16];
     unsigned long long nulls, corrupt;
@@ -213,7 +213,7 @@ static enum reply run_item(struct mm_bench_session *s, unsigned seconds, const s
     }
 }
 
-/* Rows that nobody answered get this status. */
+/* Rows without an answer get this status. */
 static void mark(const struct mm_bench_item *item, struct mm_bench_row *rows, enum mm_bench_status status) {
     for (size_t i = 0; i < mm_bench_op_count(item->of); i++)
         if (rows[i].status == MM_BENCH_PENDING) {
@@ -222,12 +222,12 @@ static void mark(const struct mm_bench_item *item, struct mm_bench_row *rows, en
         }
 }
 
-/* A child that failed when all its rows were there failed in the last of them. */
+/* If a child fails after it sent all rows, the failure belongs to the last one: discard that. */
 static void take_back_last(const struct mm_bench_item *item, struct mm_bench_row *rows) {
     memset(&rows[mm_bench_op_count(item->of) - 1], 0, sizeof *rows);
 }
 
-/* The worst of an item's rows. */
+/* The worst status of an item's rows. */
 static enum mm_bench_status status_of(const struct mm_bench_item *item, const struct mm_bench_row *rows) {
     enum mm_bench_status worst = MM_BENCH_PENDING;
     for (size_t i = 0; i < mm_bench_op_count(item->of); i++)
@@ -248,7 +248,7 @@ static bool larger_in_series(const struct mm_bench_item *failed, const struct mm
 struct runner {
     struct mm_bench_session session;
     uint64_t heap; /* of the session */
-    size_t first;  /* item that it began with */
+    size_t first;  /* the first item of the session */
     struct mm_bench_floor like;
 };
 
@@ -265,7 +265,7 @@ static enum reply begin(struct runner *r, const struct mm_bench_item *items, siz
     return measure_floors(&r->session, seconds, items + i, count - i, r->like, floors);
 }
 
-/* Ends the session; its rows get their floors. A child that cannot measure floors any more loses only these. */
+/* Ends the session and sets the floors of its rows. If the child fails while it measures the last floors, only these are lost. */
 static void end(struct runner *r, struct mm_bench_item *items, size_t after, size_t count, enum reply why,
                 unsigned seconds, struct mm_bench_floors *floors) {
     if (why == REPLY_DONE && items[r->first].of->floors)
@@ -282,7 +282,7 @@ static void end(struct runner *r, struct mm_bench_item *items, size_t after, siz
         }
 }
 
-/* A heap that grows (0) answers NULL if it is too large. */
+/* A heap that grows (0) is never too large here: malloc returns NULL instead. */
 static bool is_too_large(const struct mm_bench_item *item, uint64_t heap, uint64_t memory) {
     return heap != 0 && (item->asked_bytes > heap || heap + OTHER_MEMORY > memory);
 }

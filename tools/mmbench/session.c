@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* One child process: its input and output are pipes; its error output is the same pipe as its output, so that what it
- * says last is known. It dies with us. Whatever it does, reading it ends at a deadline.
+/* One child process. Its input and output are pipes; its error output goes to the same pipe as its output, so that its last
+ * message is known. It is killed when mmbench dies. Every read ends at a deadline, whatever the child does.
  */
 #define _GNU_SOURCE /* pipe2 */
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "tools/mmbench/mmbench.h"
 
 #define PATH_BYTES 4096
-#define KILL_SECONDS 60 /* the driver frees what a killed process had on the GPU; that may take a while */
+#define KILL_SECONDS 60 /* the driver must free the GPU memory of a killed process, which may take a while */
 
 static char child_paths[MM_BENCH_ALLOCATORS][PATH_BYTES];
 static char preload[PATH_BYTES];
@@ -30,14 +30,14 @@ void mm_bench_catch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);
-    action.sa_handler = on_signal; /* no SA_RESTART: poll has to return */
+    action.sa_handler = on_signal; /* no SA_RESTART: a signal must end poll */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    action.sa_handler = SIG_IGN; /* a child that is gone is noticed by reading */
+    action.sa_handler = SIG_IGN; /* a read detects that the child has ended */
     sigaction(SIGPIPE, &action, NULL);
 }
 
-/* PREFIX/NAME of the first of two folders that has it. */
+/* Sets path to PREFIX/FOLDER/NAME, with the first of two folders that holds the file. */
 static bool find(char *path, const char *prefix, const char *const *folders, const char *name) {
     for (int i = 0; i < 2; i++) {
         const int n = snprintf(path, PATH_BYTES, "%s/%s/%s", prefix, folders[i], name);
@@ -46,7 +46,7 @@ static bool find(char *path, const char *prefix, const char *const *folders, con
     return false;
 }
 
-/* PREFIX of PREFIX/bin/mmbench. False: one line was written to stderr. */
+/* Sets prefix to PREFIX, where this program is PREFIX/bin/mmbench. False: one line was written to stderr. */
 static bool find_prefix(char *prefix) {
     const ssize_t n = readlink("/proc/self/exe", prefix, PATH_BYTES - 1);
     if (n <= 0) {
@@ -89,25 +89,25 @@ bool mm_bench_find_children(const bool *allocators) {
             return false;
         }
     }
-    /* The child was linked where it was built; preloading finds libmm.so.1 wherever it is now. */
+    /* The child's run path is that of the build; LD_PRELOAD finds libmm.so.1 at its present place. */
     if (!find(preload, prefix, libraries, "libmm.so.1") || strpbrk(preload, ": ")) preload[0] = '\0';
     return true;
 }
 
-/* In the new process: never returns. */
+/* Runs in the new process; does not return. */
 static void become_child(enum mm_bench_allocator allocator, uint64_t heap, unsigned seconds, int in, int out) {
     char bytes[32], limit[32];
     snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)heap);
     snprintf(limit, sizeof limit, "%u", seconds);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_DFL);
-    setpgid(0, 0); /* what a terminal sends on Ctrl-C is for us: we end it */
+    setpgid(0, 0); /* Ctrl-C on a terminal must reach mmbench only, which then ends the child */
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     unsetenv("MM_HEAP_SIZE");
     unsetenv("MM_HEAP_MAX");
-    if (allocator == MM_BENCH_MM && heap != 0) { /* all of it from the beginning, and no more, as the others have */
+    if (allocator == MM_BENCH_MM && heap != 0) { /* the whole heap from the start, and no growth, as with CUDA's allocator */
         setenv("MM_HEAP_SIZE", bytes, 1);
         setenv("MM_HEAP_MAX", bytes, 1);
     }
@@ -151,7 +151,7 @@ void mm_bench_session_send(struct mm_bench_session *s, const char *line) {
     }
 }
 
-/* Takes the first line out of the buffer; a line that fills it is one. */
+/* Takes the first line out of the buffer. If the buffer is full without a line end, its contents count as a line. */
 static bool take_line(struct mm_bench_session *s, char *line) {
     const char *end = (const char *)memchr(s->buffer, '\n', s->length);
     if (!end && s->length < sizeof s->buffer - 1) return false;
@@ -190,7 +190,7 @@ enum mm_bench_said mm_bench_session_read(struct mm_bench_session *s, char *line,
     }
 }
 
-/* Reads what is still said, so that the child does not wait for us. True once it has ended. */
+/* Waits for the child's end, and reads its remaining output, so that it does not block on the pipe. True once it has ended. */
 static bool ended_within(struct mm_bench_session *s, double seconds, int *status) {
     const double deadline = mm_bench_now() + seconds;
     char rest[256];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmimages FILE: what mmdoctor asks of a file, one line each:
+/* mmimages FILE: prints facts about a file for mmdoctor, one line each:
  *
- *     file linked                              or object, archive, cubin, fatbin, other
- *     hook /usr/local/lib/mm/libmm.so.1        where mmhook.o in it looks for the run time
+ *     file linked                              the kind: linked, object, archive, cubin, fatbin or other
+ *     hook /usr/local/lib/mm/libmm.so.1        the path of the run time in a mmhook.o that is part of the file
  *     rpath $ORIGIN/../lib                     DT_RPATH of a linked file; runpath: DT_RUNPATH
- *     final elf sm_90 heap=2 undefined=        a device image as it is loaded; the version in the name of its heap variable, or, of PTX, this one if it
- *                                              calls the allocator by mm's names,
- *     part ptx sm_90 heap= undefined=malloc    and the services that libmm links to it when it is loaded, else CUDA has them; a part is
- *                                              still to be linked
- *     closed elf sm_90                         damaged, scrambled or not understood
+ *     final elf sm_90 heap=2 undefined=        a device image that can be loaded
+ *     part ptx sm_90 heap= undefined=malloc    a device image that must be linked first
+ *     closed elf sm_90                         a device image that is damaged, encrypted or not understood
  *
- * Any file may come: whatever lies outside of it, or is not as it should be, is passed over.
+ * heap= is the version in the name of the image's heap variable; for PTX it is this mm's version, if the PTX calls the allocator by mm's
+ * names. undefined= lists the services that the image leaves undefined: libmm.so.1 links them at load time, otherwise CUDA provides them.
+ *
+ * FILE may be any file: content that lies outside of it or is malformed is skipped.
  */
 #define _GNU_SOURCE /* memmem */
 #include <elf.h>
@@ -60,10 +61,10 @@ static Elf64_Ehdr elf_head(struct span elf) {
     return head;
 }
 
-/* 90; where it is depends on the version of the ABI, which CUDA 13 changed. */
+/* The architecture, for example 90. Its place depends on the ABI version, which changed with CUDA 13. */
 static unsigned arch_of(Elf64_Ehdr head) { return (head.e_ident[EI_ABIVERSION] < 8 ? head.e_flags : head.e_flags >> 8) & 0xff; }
 
-/* Section i of an ELF file; false if there is none. */
+/* Section i of an ELF file; false if there is no such section. */
 static bool try_section(struct span elf, unsigned i, Elf64_Shdr *section, struct span *content) {
     if (elf.bytes < sizeof(Elf64_Ehdr)) return false;
     const Elf64_Ehdr head = elf_head(elf);
@@ -74,7 +75,7 @@ static bool try_section(struct span elf, unsigned i, Elf64_Shdr *section, struct
     return true;
 }
 
-/* The string at an offset of a table; "" if it does not end in it. */
+/* The string at an offset of a string table; "" if it does not end inside the table. */
 static const char *string_at(struct span table, uint64_t offset) {
     return offset < table.bytes && memchr(table.at + offset, 0, table.bytes - offset) ? table.at + offset : "";
 }
@@ -101,7 +102,7 @@ static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
     return true;
 }
 
-/* By the rules of libmm.so.1: a service that is declared .extern, or one by mm's name. */
+/* Applies the rules of libmm.so.1: a service that is declared .extern, or called by mm's name. */
 static bool try_ptx(struct span text, struct findings *f) {
     struct mm_token_reader r;
     struct mm_text shown;
@@ -121,7 +122,7 @@ static void tell(bool understood, bool is_part, const char *kind, unsigned arch,
         return;
     }
     printf("%s %s sm_%u heap=%s undefined=", is_part ? "part" : "final", kind, arch, f->heap);
-    for (unsigned left = f->undefined; left; left &= left - 1, comma = ",") printf("%s%s", comma, mm_wants_name(left)); /* the lowest one's */
+    for (unsigned left = f->undefined; left; left &= left - 1, comma = ",") printf("%s%s", comma, mm_wants_name(left)); /* the service of the lowest bit */
     putchar('\n');
 }
 
@@ -131,7 +132,7 @@ static void read_entry(const struct mm_fatbin_entry *e, struct mm_fatbin_payload
     struct mm_fatbin_error error;
     struct findings f = {"", 0};
     bool is_part = e->options && memmem(e->options, e->options_bytes, "--compile-only", 14);
-    if (e->kind != MM_FATBIN_PTX && e->kind != MM_FATBIN_ELF) return; /* LTO IR, say */
+    if (e->kind != MM_FATBIN_PTX && e->kind != MM_FATBIN_ELF) return; /* for example LTO IR */
     bool understood = mm_fatbin_try_payload(payload, e, &error);
     const struct span body = {(const char *)payload->at, payload->bytes};
     if (understood) understood = e->kind == MM_FATBIN_ELF ? try_cubin(body, &f, &is_part) : try_ptx(body, &f);
@@ -140,7 +141,7 @@ static void read_entry(const struct mm_fatbin_entry *e, struct mm_fatbin_payload
 
 static size_t container_bytes(struct span at) { return at.bytes < MM_FATBIN_CONTAINER_BYTES ? 0 : mm_fatbin_total_bytes(at.at); }
 
-/* Of a damaged container the entries in front of the damage. */
+/* Of a damaged container, reads the entries in front of the damage. */
 static void read_containers(struct span all) {
     enum { ALIGNMENT = 8 };
     struct mm_fatbin_payload payload;
@@ -150,7 +151,7 @@ static void read_containers(struct span all) {
     for (size_t at = 0; at < all.bytes;) {
         const struct span rest = {all.at + at, all.bytes - at};
         const size_t bytes = container_bytes(rest);
-        if (!bytes || bytes > rest.bytes) { /* padding, or cut off */
+        if (!bytes || bytes > rest.bytes) { /* padding, or truncated */
             at += ALIGNMENT;
             continue;
         }
@@ -172,7 +173,7 @@ static void read_host_elf(struct span elf) {
     }
 }
 
-/* mmhook.o holds the library's path behind a mark. */
+/* mmhook.o holds the path of libmm.so.1 after a mark. */
 static void read_hook(struct span file) {
     static const char mark[] = "mm's run time: ";
     const char *at = file.at, *end = file.at + file.bytes;
@@ -182,7 +183,7 @@ static void read_hook(struct span file) {
     }
 }
 
-/* Where the loader looks for what a linked file wants. */
+/* Prints the folders in which the loader searches for the libraries of a linked file. */
 static void read_paths(struct span elf) {
     Elf64_Shdr section, other;
     struct span content, strings;
@@ -220,14 +221,14 @@ static void read_file(struct span file, bool is_member) {
     }
 }
 
-/* Members: a header of 60 bytes with the size in decimal digits, then the content, at even offsets. */
+/* An archive's members: a header of 60 bytes with the size in decimal digits, then the content, at even offsets. */
 static void read_archive(struct span all) {
     enum { MARK = 8, HEADER = 60, SIZE_AT = 48, SIZE_DIGITS = 10 };
     for (size_t at = MARK; holds(all, at, HEADER);) {
         char digits[SIZE_DIGITS + 1] = "";
         memcpy(digits, all.at + at + SIZE_AT, SIZE_DIGITS);
         const struct span content = part_of(all, at + HEADER, strtoull(digits, NULL, 10));
-        char *aligned = content.bytes ? (char *)malloc(content.bytes + 1) : NULL; /* as a file of its own */
+        char *aligned = content.bytes ? (char *)malloc(content.bytes + 1) : NULL; /* a copy, aligned like a file */
         if (aligned) {
             memcpy(aligned, content.at, content.bytes);
             aligned[content.bytes] = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The parts as one source: so nvcc starts its tools once for each architecture, and not four times. */
+/* The parts as one source, so that nvcc starts its tools once per architecture, and not four times. */
 #include "tools/selftest/core.cu"
 #include "tools/selftest/stress.cu"
 #include "tools/selftest/conv.cu"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Whether the lanes of a warp that called malloc or free together are together afterwards, and whether a group whose first lane
- * allocates for the others gets its pointer. Where the driver compiled the program from PTX warps may come out in pieces
- * (docs/reference/limits.md): then the shares are told and not required.
+/* Checks that the lanes of a warp that called malloc or free together are converged afterwards, and that a group whose first lane
+ * allocates for the others gets its pointer. Where the driver compiled the program from PTX, calls may leave a warp diverged
+ * (docs/reference/limits.md); then the shares are reported, but not required.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static const char *const place_names[PLACES] = {"all lanes: before",          "a
                                           "all lanes: after free",      "one lane: after malloc",
                                           "one lane: after free",       "all lanes, no barrier: next round"};
 
-/* Of each place: by how many lanes were together, how often. */
+/* For each place: how often a given number of lanes were converged. */
 static __device__ unsigned long long together[PLACES][WARP_THREADS + 1];
 static __device__ unsigned lost, groups;
 
@@ -62,7 +62,7 @@ static __global__ void no_barrier(void) {
     }
 }
 
-/* The lanes that are together form a group; its first lane allocates, its last one frees. */
+/* The converged lanes form a group; its first lane allocates, its last one frees. */
 static __global__ void in_groups(void) {
     const unsigned lane = threadIdx.x % WARP_THREADS;
     for (unsigned round = 0; round < GROUP_ROUNDS; round++) {

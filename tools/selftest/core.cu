@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Each promise of malloc, free and mm.h once, as a program sees it: sizes, alignment, patterns that stay, NULL, misuse, growing,
- * giving back, reset. All counts are exact: nothing else runs in this context.
+/* Tests each promise of malloc, free and mm.h once, as a program sees it: sizes, alignment, contents that persist, NULL, misuse, growing,
+ * returning memory, reset. All counts are exact, because nothing else runs in this context.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/selftest/parts.h"
 
-#define SIZES (16u * 1024)         /* 1 to so many bytes */
+#define SIZES (16u * 1024)         /* from 1 byte up to this many */
 #define GROWN_OBJECTS (1u << 20)
 #define GROWN_BYTES 1024u
 #define LARGE_BYTES_FIRST (64ull << 10)
 #define LARGE_BYTES_MOST (2ull << 30)
 
-/* What kernels found wrong; the host reads it, and it begins anew. */
+/* The number of errors that kernels found; the host reads it and sets it back to 0. */
 static __device__ unsigned wrong;
 
 static __device__ void expect(int holds) {
     if (!holds) atomicAdd(&wrong, 1u);
 }
 
-/* After a kernel. */
+/* Call it after a kernel. */
 static unsigned wrong_so_far(const char *what) {
     const unsigned none = 0;
     unsigned found;
@@ -37,7 +37,7 @@ static void check_kernel(const char *what) {
 
 /* ---- sizes ------------------------------------------------------------------------------------ */
 
-/* Thread i: i + 1 bytes, all of them written, live at the same time. */
+/* Thread i takes i + 1 bytes and writes all of them; all allocations are live at the same time. */
 static __global__ void take_sizes(unsigned char **all) {
     const unsigned i = thread_idx(), bytes = i + 1;
     unsigned char *p = (unsigned char *)malloc(bytes);
@@ -118,7 +118,7 @@ static __global__ void others(void) {
 
 static __global__ void too_much(size_t bytes) { expect(malloc(bytes) == NULL); }
 
-/* Each of these is counted once. */
+/* Each of the three misuses must be counted once. */
 static __global__ void misuse(char *foreign) {
     char *p = (char *)malloc(64), *neighbour = (char *)malloc(64);
     expect(p != NULL && neighbour != NULL);
@@ -176,7 +176,7 @@ static __global__ void give(unsigned **all, unsigned n) {
     free(all[i]);
 }
 
-/* The heap has grown, and is free: a cudaMalloc that wants more than is free has to get a part of it. */
+/* The heap has grown, and all of it is free. A cudaMalloc of more than the device has free must get some of the heap's memory. */
 static void gives_back(unsigned long long heap_bytes) {
     void *theirs = NULL;
     const size_t available = device_free_bytes(), wanted = available + (size_t)(heap_bytes / 4);
@@ -184,7 +184,7 @@ static void gives_back(unsigned long long heap_bytes) {
     const cudaError_t error = cudaMalloc(&theirs, wanted);
     check(error == cudaSuccess, "cudaMalloc gets free heap memory", "%.0f MB of which %.0f were free, %.1f ms: %s",
           (double)wanted / MB, (double)available / MB, (now_s() - begin) * 1e3, cudaGetErrorString(error));
-    if (error != cudaSuccess) cudaGetLastError(); /* is told, and goes no further */
+    if (error != cudaSuccess) cudaGetLastError(); /* reported above; clear it */
     MUST(cudaFree(theirs));
 }
 
@@ -222,7 +222,7 @@ static void growing(void) {
 
 void part_core(void) {
     struct cudaFuncAttributes kernel;
-    setenv("MM_ON_MISUSE", "ignore", 1); /* what is done on purpose is not told; counted it is */
+    setenv("MM_ON_MISUSE", "ignore", 1); /* deliberate misuse: counted, but not reported */
     MUST(cudaFuncGetAttributes(&kernel, (const void *)take));
     figure("code", "%s of sm_%d", kernel.ptxVersion == kernel.binaryVersion ? "machine code" : "the driver's, from PTX",
            kernel.ptxVersion);

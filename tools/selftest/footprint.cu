@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the heap takes of the device's memory beside what is live: eight workloads, each in a process of its own; after the
- * first objects come forty rounds, in which half of them are freed and allocated anew. Bytes live are those asked for.
+/* The device memory that the heap takes, compared with the live bytes. There are eight workloads, each in its own process. After the
+ * first objects come forty rounds, in each of which half of the objects are freed and allocated anew. Live bytes are those that were requested.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct workload {
     unsigned objects;
     int logarithmic;
     unsigned least, most;     /* bytes */
-    unsigned long long about; /* bytes live, as they come out: with less than four times that it is not run */
+    unsigned long long about; /* expected live bytes: the workload is skipped if less than four times that is free */
 };
 
 static const struct workload workloads[] = {
@@ -34,7 +34,7 @@ struct footprint {
     unsigned long long live_bytes, nulls;
 };
 
-/* The first word of each object is its size. */
+/* Allocates for every empty slot. The first word of an object is its size. */
 static __global__ void renew(unsigned **objects, struct workload w, unsigned salt, struct footprint *t) {
     const unsigned i = thread_idx();
     if (i >= w.objects || objects[i] != NULL) return;
@@ -48,7 +48,7 @@ static __global__ void renew(unsigned **objects, struct workload w, unsigned sal
     atomicAdd(&t->live_bytes, (unsigned long long)bytes);
 }
 
-/* Of hundred objects so many. */
+/* Frees `percent` of the objects, at random. */
 static __global__ void drop(unsigned **objects, struct workload w, unsigned percent, unsigned salt, struct footprint *t) {
     const unsigned i = thread_idx();
     if (i >= w.objects || objects[i] == NULL || mix(i + salt * 0x7f4a7c15u) % 100 >= percent) return;
@@ -69,7 +69,7 @@ void footprint_run(unsigned workload) {
     MUST(cudaMemset(objects, 0, OBJECTS_MAX * sizeof *objects));
     MUST(cudaMalloc((void **)&on_device, sizeof *on_device));
     MUST(cudaMemset(on_device, 0, sizeof *on_device));
-    /* What CUDA takes at the first launch of such kernels does not count; the heap, which comes with it, does. */
+    /* Memory that CUDA takes at the first launch of such kernels is not counted; the heap, which that launch creates, is. */
     struct workload none = w;
     none.objects = 0;
     renew<<<1, 1>>>(objects, none, 0, on_device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmselftest PART: runs one part. Exit status: 0 all checks hold; 1 one does not; 2 bad arguments; 3 no GPU.
+/* mmselftest PART: runs one part. Exit status: 0 all checks hold; 1 a check failed; 2 bad arguments; 3 no GPU.
  */
 #define _GNU_SOURCE /* clock_gettime, prctl */
 #include <signal.h>
@@ -18,7 +18,7 @@ enum { STATUS_GOOD, STATUS_FAILED, STATUS_USAGE, STATUS_NO_GPU };
 
 static int status = STATUS_GOOD;
 
-/* ---- what parts say --------------------------------------------------------------------------- */
+/* ---- output of parts -------------------------------------------------------------------------- */
 
 static void line(const char *mark, const char *what, const char *figures, va_list arguments) {
     printf("%-6s  %-34s ", mark, what);
@@ -42,7 +42,7 @@ void figure(const char *what, const char *figures, ...) {
     va_end(arguments);
 }
 
-/* A broken context is not worth tidying up. */
+/* The context may be broken: no clean-up. */
 static void give_up(void) {
     fflush(stdout);
     _Exit(STATUS_FAILED);
@@ -107,7 +107,7 @@ size_t device_free_bytes(void) {
 
 /* ---- parts ------------------------------------------------------------------------------------ */
 
-/* One line, for the head of the report. */
+/* Prints one line for the head of the report. */
 static void look(void) {
     struct cudaDeviceProp p;
     int driver = 0, runtime = 0;
@@ -127,8 +127,8 @@ static void need_gpu(void) {
     _Exit(STATUS_NO_GPU);
 }
 
-/* A process for each workload, so that each begins with a fresh heap. This one does not use CUDA: a fork after that would
- * have none. */
+/* Runs each workload in its own process, so that each has a fresh heap. The parent does not use CUDA, because CUDA does not work
+ * in a child that was forked after its initialisation. */
 static void footprint(void) {
     footprint_head();
     fflush(stdout);

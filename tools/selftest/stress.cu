@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Random malloc and free of mixed sizes by many threads. Each object holds a pattern of its owner, which is checked before it
- * is freed. In the end all is given back, nothing was NULL, nothing was misuse.
+/* Random malloc and free of mixed sizes by many threads. Each object holds a pattern keyed by its owner, which is checked before it
+ * is freed. At the end all memory is free again, and there was no NULL and no misuse.
  */
 #include <stdlib.h>
 
 #include "tools/selftest/parts.h"
 
-#define HELD 8u          /* objects of one thread at most */
+#define HELD 8u          /* objects of one thread, at most */
 #define STRESS_ROUNDS 64u
 #define ENTRIES (1u << 17)
-#define KERNEL_S 3.0     /* each kernel is launched anew for so long */
+#define KERNEL_S 3.0     /* each kernel is launched again and again for this long */
 #define LAUNCHES_MAX 100u
-#define STRIDE 64u       /* of large objects each so many words, and the last, have the pattern */
-#define ALL_WORDS 2048u  /* up to so many words, all have it */
+#define STRIDE 64u       /* in a large object, one word in this many has the pattern, and the last word */
+#define ALL_WORDS 2048u  /* in an object of up to this many words, all have the pattern */
 
 struct tally {
     unsigned long long nulls, corrupt, pairs;
@@ -31,7 +31,7 @@ static __device__ void write_pattern(unsigned *p, unsigned words, unsigned key) 
     if (words > 2) v[words - 1] = key ^ (words - 1) * 0x10001u;
 }
 
-/* Whether it is there; then it is gone. */
+/* Checks the pattern, then destroys it. */
 static __device__ int take_pattern(unsigned *p, unsigned most_words) {
     volatile unsigned *v = p;
     const unsigned words = v[0], key = v[1];
@@ -50,7 +50,7 @@ static __device__ void add(struct tally *t, unsigned nulls, unsigned corrupt, un
 
 /* ---- kernels ---------------------------------------------------------------------------------- */
 
-/* Each thread holds some objects, and frees them itself: lanes of a warp allocate and free side by side. */
+/* Each thread holds some objects, and frees them itself: within a warp, some lanes allocate while others free. */
 static __global__ void hold(unsigned threads, unsigned most, unsigned salt, struct tally *t) {
     if (thread_idx() >= threads) return;
     unsigned *held[HELD] = {NULL}, seed = mix(thread_idx() * 0x9e3779b9u + salt), nulls = 0, corrupt = 0, pairs = 0;
@@ -78,7 +78,7 @@ static __global__ void hold(unsigned threads, unsigned most, unsigned salt, stru
     add(t, nulls, corrupt, pairs);
 }
 
-/* A table of what is live: each step puts a new object there, and frees the old one, which another thread made. */
+/* The table holds live objects. Each step puts a new object into it, and frees the old one, which another thread may have made. */
 static __global__ void exchange(unsigned long long *table, unsigned threads, unsigned most, unsigned salt, struct tally *t) {
     if (thread_idx() >= threads) return;
     unsigned seed = mix(thread_idx() * 0x9e3779b9u + salt), nulls = 0, corrupt = 0, pairs = 0;
@@ -88,7 +88,7 @@ static __global__ void exchange(unsigned long long *table, unsigned threads, uns
         unsigned *p = (unsigned *)malloc(words * 4);
         if (p == NULL) nulls++;
         else write_pattern(p, words, seed);
-        __threadfence(); /* the pattern before the address; below, the address before the pattern */
+        __threadfence(); /* orders the pattern before the address; the fence below orders the address before the reads of the pattern */
         unsigned *old = (unsigned *)atomicExch(&table[seed % ENTRIES], (unsigned long long)p);
         __threadfence();
         if (old == NULL) continue;
@@ -107,7 +107,7 @@ static __global__ void empty(unsigned long long *table, unsigned most, struct ta
     table[i] = 0;
 }
 
-/* One lane of each warp allocates for all, the last one frees. */
+/* Lane 0 of each warp allocates for all, the last lane frees. */
 static __global__ void by_warps(unsigned rounds, unsigned salt, struct tally *t) {
     const unsigned lane = threadIdx.x % WARP_THREADS;
     unsigned nulls = 0, corrupt = 0, pairs = 0;
