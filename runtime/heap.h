@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The allocator: malloc, aligned malloc, free and usable size over one heap. The front door.
+/* The allocator's interface: malloc, aligned malloc, free and usable size over one heap.
  *
- * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), those up to MM_SPAN_PAGES_MAX pages spans (core/span.h), larger ones runs (core/run.h). The owner of the
- * page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose GPU Memory Manager", PPoPP'24); what
- * differs, and why, is in docs/explanation/design.md.
+ * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), sizes up to MM_SPAN_PAGES_MAX pages spans (core/span.h), larger ones runs (core/run.h). The owner of its
+ * page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose GPU Memory Manager", PPoPP'24);
+ * docs/explanation/design.md says what differs, and why.
  *
- * What an allocator of slices has to have, for this file, core/shortage.h and the walks: mm_slice_draw, mm_slice_malloc, mm_slice_locate_in,
+ * A slice allocator must provide, for this file, core/shortage.h and the walks: mm_slice_draw, mm_slice_malloc, mm_slice_locate_in,
  * mm_slice_mark, mm_slice_twice, mm_deferred_slice_address, mm_deferred_is_live; mm_slices_retire_some, mm_slices_retire_all, mm_segment_retire; and
- * what gallatin/usage.h and gallatin/check.h have. Its words begin as zeros or rubbish (core/layout.h).
+ * the functions of gallatin/usage.h and gallatin/check.h. Its words begin as zeros or garbage (core/layout.h).
  */
 #ifndef MM_HEAP_H
 #define MM_HEAP_H
@@ -17,18 +17,18 @@
 #include "runtime/gallatin/malloc.h"
 #include "runtime/gallatin/retire.h"
 
-/* Whether mm_heap_malloc makes a slice of it. */
+/* Whether a request of so many bytes is a slice. */
 MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX; }
 
-/* malloc, first part: an address, or a token for mm_heap_malloc_other, with MM_TOKEN set. No two slices have a sector of a cache in
- * common if the spacing is that (MM_SPACING_DEFAULT): programs that race, or forget a fence, and are lucky with CUDA's malloc,
- * whose allocations are 80 bytes apart and more, would read their neighbours' stale bytes (docs/explanation/real-programs.md). */
+/* malloc, first part: returns an address, or a token (MM_TOKEN is set) for mm_heap_malloc_other. With the default spacing (MM_SPACING_DEFAULT) no two slices share
+ * a cache sector. Programs with a race or a missing fence may work with CUDA's malloc, whose allocations are at least 80 bytes apart; if slices shared a
+ * sector they would read stale bytes of their neighbours (docs/explanation/real-programs.md). */
 MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (MM_LIKELY(mm_heap_is_slice(bytes))) return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
     return mm_token_large(bytes);
 }
 
-/* What is larger than a slice, or aligned to more: lanes that want spans, then those that want runs. All that are here call. */
+/* malloc of spans and runs: first the lanes that want spans, then those that want runs. All present lanes call. */
 MM_FN_RARE void *mm_heap_malloc_large(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     const uint32_t here = mm_warp_group(bytes >> 63);
     const int is_span = bytes <= MM_SPAN_PAGES_MAX * MM_PAGE_BYTES && align < MM_SEGMENT_BYTES;
@@ -41,7 +41,7 @@ MM_FN_RARE void *mm_heap_malloc_large(const struct mm_heap_ref *ref, uint64_t by
     return p;
 }
 
-/* The rest of it. A function of its own: who is here is asked where it begins (docs/explanation/lanes-that-leave.md). */
+/* malloc, second part. A separate function: it reads the active mask where it begins (docs/explanation/lanes-that-leave.md). */
 MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t here = mm_warp_group(token >> 63);
     const int is_large = token >= MM_TOKEN_LARGE;
@@ -53,7 +53,7 @@ MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t to
     return p;
 }
 
-/* Allocates `bytes` (0 counts as 1), aligned to 1 << MM_ALIGN_SHIFT. Returns NULL if that cannot be had. */
+/* Allocates `bytes` (0 counts as 1), aligned to 1 << MM_ALIGN_SHIFT. Returns NULL if there is no memory. */
 MM_FN void *mm_heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
     const uint64_t at = mm_heap_draw(ref, bytes);
     return MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Size classes: which slice serves a request, and how a class cuts its blocks. Arithmetic; what comes of it is worked out once
- * for each heap (struct mm_class) and lies in the variable that each device image has anyway.
+/* Size classes: the slice size for a request, and how a class cuts its blocks. Pure arithmetic; the results are computed once for each heap (struct mm_class) and
+ * stored in the heap variable of each device image.
  *
- * Classes 0..3 are 16, 32, 48, 64 bytes; from there four per doubling: 80, 96, 112, 128, 160, ... Every slice size is unit << shift with
- * unit in 5..8, so that one small table of reciprocals in the code divides by all of them.
+ * Classes 0 to 3 have 16, 32, 48 and 64 bytes; from there four per doubling: 80, 96, 112, 128, 160, ... Every slice size is unit << shift with
+ * unit in 5..8, so one small table of reciprocals, in the code, divides by all of them.
  */
 #ifndef MM_CORE_CLASS_H
 #define MM_CORE_CLASS_H
 
 #include "runtime/port.h"
 
-/* The class whose slices have more than x bytes, x < MM_SLICE_BYTES_MAX. If x + 1 is a multiple of a power of two, so are they. */
+/* The class for x + 1 bytes; x < MM_SLICE_BYTES_MAX. If x + 1 is a multiple of a power of two, the class's slice size is, too. */
 MM_FN uint32_t mm_class_above(uint32_t x) {
     if (x < 64) return x >> MM_ALIGN_SHIFT;
     const uint32_t log = 31 - mm_clz_u32(x); /* >= 6 */
     return (log - 5) * 4 + ((x >> (log - 2)) & 3);
 }
-/* The class whose slices serve `bytes` (0 is served as 1) and are multiples of mask + 1, a power of two; bytes <= MM_SLICE_BYTES_MAX. */
+/* The class for `bytes` (0 counts as 1) whose slice size is a multiple of mask + 1, a power of two; bytes <= MM_SLICE_BYTES_MAX. */
 MM_FN uint32_t mm_class_spaced(uint32_t bytes, uint32_t mask) { return mm_class_above((bytes ? bytes - 1 : 0) | mask); }
 MM_FN uint32_t mm_class_of(uint32_t bytes) { return mm_class_spaced(bytes, 0); }
 
@@ -35,7 +35,7 @@ MM_FN uint32_t mm_class_reciprocal(uint32_t c) {
     return unit == 5 ? 0x33333334u : unit == 6 ? 0x2aaaaaabu : unit == 7 ? 0x24924925u : 0x20000000u;
 }
 
-/* Pages of a block, as a shift: as few as have 1 << MM_BLOCK_SLICES_SHIFT slices. */
+/* Log2 of the pages of a block: as few as have 1 << MM_BLOCK_SLICES_SHIFT slices. */
 MM_FN uint32_t mm_class_page_shift(uint32_t c) {
     uint32_t k = 0;
     while (MM_PAGE_BYTES << k < (uint64_t)mm_class_bytes(c) << MM_BLOCK_SLICES_SHIFT && MM_PAGE_BYTES << k < MM_SEGMENT_BYTES) k++;
@@ -46,20 +46,20 @@ MM_FN uint32_t mm_class_slices(uint32_t c) {
     return mm_mulhi((uint32_t)(MM_PAGE_BYTES << mm_class_page_shift(c)) >> mm_class_shift(c), mm_class_reciprocal(c));
 }
 
-/* All that malloc and free want to know of a class in a given heap, worked out once: it lies in constant memory. */
+/* What malloc and free need to know of a class in a given heap, computed once. In constant memory. */
 struct mm_class {
     uint32_t bytes, slices; /* of a slice; of a block */
     uint32_t reciprocal;    /* of the unit */
     uint32_t slices_reciprocal; /* ceil(2^32 / slices) */
     uint8_t shift, page_shift, words, spare0; /* words: of a block */
-    uint32_t directory, directory_length; /* where its numbers of extents begin, and how many there may be (gallatin/table.h) */
+    uint32_t directory, directory_length; /* the class's part of the directory of extents: begin and length (gallatin/table.h) */
     uint32_t spare;
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class) == 32, "found by a shift");
 
 MM_FN uint32_t mm_at_most(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* slices: of a block, mm_class_slices(c) or some less. */
+/* slices: of a block, at most mm_class_slices(c). */
 MM_FN struct mm_class mm_class_cut(uint32_t c, uint32_t slices) {
     struct mm_class k = {0};
     k.bytes = mm_class_bytes(c), k.slices = slices, k.reciprocal = mm_class_reciprocal(c);
@@ -73,7 +73,7 @@ MM_FN struct mm_class mm_class_make(uint32_t c) { return mm_class_cut(c, mm_clas
 /* Number of the slice in which byte `in` of a block lies. */
 MM_FN uint32_t mm_class_number(struct mm_class k, uint32_t in) { return mm_mulhi(in >> k.shift, k.reciprocal); }
 
-/* A place counts slices, block after block: its block; *slice: which of that block. */
+/* A place is the number of a slice, counted block after block. Returns the number of its block; *slice: the slice in that block. */
 MM_FN uint32_t mm_class_block_of(struct mm_class k, uint32_t place, uint32_t *slice) {
     uint32_t block = mm_mulhi(place, k.slices_reciprocal); /* or one more */
     *slice = place - block * k.slices;
@@ -81,7 +81,7 @@ MM_FN uint32_t mm_class_block_of(struct mm_class k, uint32_t place, uint32_t *sl
     return block;
 }
 
-/* How many bits of word `word` of a block stand for a slice; those bits. */
+/* The number of slices that word `word` of a block describes, and their bits. */
 MM_FN uint32_t mm_class_word_slices(struct mm_class k, uint32_t word) {
     return mm_at_most(k.slices - (word << MM_WORD_SHIFT), 1u << MM_WORD_SHIFT);
 }

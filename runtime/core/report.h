@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the program is told: requests that got NULL, and misuse of free, counted by kind; the first ones are told to the host, which
- * prints them.
+/* Reports: requests that got NULL, and misuse of free. All are counted, by kind; the first ones are also written to host memory, and the host prints them.
  *
- * A report is written once, by whoever drew its number, in memory of the host: there it outlives a kernel that is stopped by its
- * fault, or by us (MM_ON_MISUSE=trap). The number goes in last and releases to the system: a host that reads it (acquire) sees the
- * rest. There are MM_REPORTS; who draws a later number writes nothing. Nobody waits.
+ * A report is written once, by the thread that drew its number, in host memory. So it survives a kernel that is stopped by its fault, or by us
+ * (MM_ON_MISUSE=trap). The number is written last, with release at system scope: a host thread that acquires the number sees the rest. There are
+ * MM_REPORTS reports; a thread that draws a later number writes nothing. No thread waits.
  */
 #ifndef MM_CORE_REPORT_H
 #define MM_CORE_REPORT_H
@@ -16,7 +15,7 @@ MM_FN void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, u
     mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times);
 }
 
-/* What was misused: see struct mm_report. */
+/* A misuse: see struct mm_report. */
 struct mm_misused {
     enum mm_misuse kind;
     uint64_t address, bytes;
@@ -24,7 +23,7 @@ struct mm_misused {
     uint64_t made_by, freed_by;
 };
 
-/* Tells it, if it is among the first, and stops the kernel if that is wanted. It has been counted. */
+/* Reports a misuse that was counted, if it is among the first, and stops the kernel if MM_ON_MISUSE says so. */
 MM_FN_RARE void mm_misuse_report(const struct mm_heap_ref *ref, struct mm_misused what) {
     if (ref->on_misuse == MM_ON_MISUSE_IGNORE) return;
     const uint64_t n = ref->mailbox != 0 ? mm_add_relaxed_u64(&mm_heap_of(ref)->reports, 1) : MM_REPORTS;
@@ -48,7 +47,7 @@ MM_FN_RARE void mm_null_report(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (ref->mailbox != 0) mm_store_release_system_u64(&mm_grow_mailbox(ref)->null_bytes, bytes + 1);
 }
 
-/* Counts a request that could not be served; in a checked run it may be yet (guarded.h). */
+/* Counts a request that could not be served, except in a checked run, where it may still be served (guarded.h). */
 MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (ref->guard == 0) mm_null_report(ref, bytes);
 }

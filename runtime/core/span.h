@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Spans: consecutive pages of one segment that serve one request (more than 16 KiB, at most MM_SPAN_PAGES_MAX pages).
+/* Spans: consecutive pages of one segment that serve one request (more than a slice has, or aligned to more; at most MM_SPAN_PAGES_MAX pages).
  *
  * Representation. The first page of a span has owner MM_OWNER_SPAN + pages, the others MM_OWNER_SPAN_BODY. The first word of its first page is that of a
  *   block with one slice.

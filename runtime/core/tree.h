@@ -6,18 +6,17 @@
  *
  * Representation. The roots (up to four words), then the mids, then the leaves. Bit i of the leaves: segment i is in
  *   the set. Bit i of the mids: leaf i may be non-empty. Bit i of the roots: mid i may be non-empty.
- * Invariants (when nobody is between two of its steps):
+ * Invariants (while no thread is between two of its steps):
  *   I1  a non-empty word has its bit in the level above.
  *   A bit above an empty word is allowed: mids and root are hints.
- * Linearisation: of insert and take, the read-modify-write of the leaf. find is a hint.
- * Ordering: who makes a word non-empty then sets the bit above (always, not only when it reads as clear);
- *   who makes a word empty clears the bit above and then looks at the word again. Clear and set are
- *   read-modify-writes of one word and one of them comes last: if the set, the bit is there; if the clear,
- *   it has read from the set (the set releases, the clear acquires), so sees the word non-empty and sets the bit
- *   again.
+ * Linearisation points: of insert and take, the read-modify-write of the leaf. find is a hint.
+ * Ordering: a thread that makes a word non-empty sets the bit above afterwards (always, not only if the bit reads as clear); a thread
+ *   that makes a word empty clears the bit above and then reads the word again. Clear and set are read-modify-writes of one word, so one of
+ *   them comes last. If it is the set, the bit is set. If it is the clear, it has read from the set (the set releases, the clear acquires),
+ *   so its thread sees the word non-empty and sets the bit again.
  * Progress: insert and erase are wait-free; find is bounded by MM_TREE_TRIES.
- * Stale: find may answer a segment that has just left, and may miss one that has just come, or whose bit above
- *   is just being cleared and set again. So a search that finds nothing proves nothing by itself.
+ * Stale: find may return a segment that has just left, and may miss one that has just come, or whose bit above is being cleared and set
+ *   again. So a single search that finds nothing does not prove that the set is empty.
  */
 #ifndef MM_CORE_TREE_H
 #define MM_CORE_TREE_H
@@ -39,34 +38,34 @@ MM_FN uint64_t *mm_tree_mid(struct mm_tree t, uint32_t segment) { return t.node 
 MM_FN uint64_t *mm_tree_root(struct mm_tree t, uint32_t segment) { return t.node + segment / MM_TREE_ROOT_SEGMENTS; }
 MM_FN uint64_t mm_tree_root_bit(uint32_t segment) { return 1ull << (segment / MM_TREE_MID_SEGMENTS % 64); }
 
-/* The leaf of `segment` has become non-empty: make it be found. */
+/* The leaf of `segment` has become non-empty: sets the bits above. */
 MM_FN void mm_tree_announce(struct mm_tree t, uint32_t segment) {
     if (mm_or_release_u64(mm_tree_mid(t, segment), 1ull << (segment / 64 % 64)) == 0)
         mm_or_release_u64(mm_tree_root(t, segment), mm_tree_root_bit(segment));
 }
 
-/* The mid of `segment` has been seen empty: stop it from being looked at, unless it has filled again. */
+/* The mid of `segment` was seen empty: clears the bit above, unless the mid has filled again. */
 MM_FN void mm_tree_retract_mid(struct mm_tree t, uint32_t segment) {
     mm_and_acquire_u64(mm_tree_root(t, segment), ~mm_tree_root_bit(segment));
     if (mm_load_acquire_u64(mm_tree_mid(t, segment)) != 0) mm_or_release_u64(mm_tree_root(t, segment), mm_tree_root_bit(segment));
 }
 
-/* The leaf of `segment` has become empty: stop it from being looked at, unless it has filled again. */
+/* The leaf of `segment` has become empty: clears the bit above, unless the leaf has filled again. */
 MM_FN_RARE void mm_tree_retract(struct mm_tree t, uint32_t segment) {
     const uint64_t mid_bit = 1ull << (segment / 64 % 64);
     if ((mm_and_acquire_u64(mm_tree_mid(t, segment), ~mid_bit) & ~mid_bit) == 0) mm_tree_retract_mid(t, segment);
     if (mm_load_acquire_u64(mm_tree_leaf(t, segment)) != 0) mm_tree_announce(t, segment);
 }
 
-/* Adds the segments of `bits` in the leaf of `segment`. Returns the leaf as it was. Releases. */
+/* Inserts the segments of `bits` in the leaf of `segment`. Returns the leaf's previous value. Releases. */
 MM_FN_RARE uint64_t mm_tree_insert_bits(struct mm_tree t, uint32_t segment, uint64_t bits) {
     const uint64_t old = mm_or_release_u64(mm_tree_leaf(t, segment), bits);
     if (old == 0) mm_tree_announce(t, segment);
     return old;
 }
 
-/* Takes out the segments of `bits` in the leaf of `segment`. Returns the leaf as it was: those of `bits`
- * that are set there are the caller's now. Acquires. */
+/* Takes the segments of `bits` in the leaf of `segment` out of the set. Returns the leaf's previous value: those of `bits` that are set in it
+ * belong to the caller now. Acquires. */
 MM_FN_RARE uint64_t mm_tree_erase_bits(struct mm_tree t, uint32_t segment, uint64_t bits) {
     const uint64_t old = mm_and_acquire_u64(mm_tree_leaf(t, segment), ~bits);
     if (old != 0 && (old & ~bits) == 0) mm_tree_retract(t, segment);
@@ -80,8 +79,8 @@ MM_FN int mm_tree_erase(struct mm_tree t, uint32_t segment) {
     return (int)(mm_tree_erase_bits(t, segment, 1ull << (segment % 64)) >> (segment % 64) & 1);
 }
 
-/* A segment of the set, or MM_TREE_NONE. salt 0: the first one; else callers part ways by it, near the front. A hint.
- * A bit that leads to an empty word is taken back on the way, so that it costs one search only. */
+/* Returns a segment of the set, or MM_TREE_NONE; a hint. salt: 0 for the first segment; otherwise it spreads callers, near the front. A stale bit
+ * above an empty word is cleared on the way, so that it costs only one search. */
 MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
     MM_ROLLED
     for (uint32_t tries = 0, root_idx = 0; tries < MM_TREE_TRIES && root_idx < t.roots; tries++) {
@@ -92,7 +91,7 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
         }
         const uint32_t mid_idx = root_idx * 64 + mm_ctz(root);
         const uint64_t mid = mm_load_relaxed_u64(&t.node[t.roots + mid_idx]);
-        if (mid == 0) { /* only the root's bit: a leaf not seen empty keeps its own, or two of us could go on for ever */
+        if (mid == 0) { /* only the root's bit: a leaf that was not seen empty keeps its bit, otherwise two threads could go on for ever */
             mm_tree_retract_mid(t, mid_idx * MM_TREE_MID_SEGMENTS);
             continue;
         }
@@ -104,10 +103,10 @@ MM_FN_RARE uint32_t mm_tree_find(struct mm_tree t, uint32_t salt) {
     return MM_TREE_NONE;
 }
 
-/* A number that differs in all its bits from that of i - 1 (multiplicative hashing: Knuth 3, 6.4). */
+/* A hash of i (multiplicative hashing: Knuth 3, 6.4). */
 MM_FN uint32_t mm_tree_random(uint32_t i) { return (i + 1) * 0x9e3779b1u; }
 
-/* Takes a segment out of the set: one of the first, or MM_TREE_NONE. Who meets others goes on by a random number. Acquires. */
+/* Takes one of the first segments out of the set. Returns it, or MM_TREE_NONE. After a collision it continues at a random place. Acquires. */
 MM_FN uint32_t mm_tree_take(struct mm_tree t, uint32_t random) {
     uint32_t salt = 0;
     MM_ROLLED

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# A child of mmbench without a GPU (tools/mmbench/protocol.h). FAKE says how it answers: "PATTERN=HOW;..." where the
-# pattern is compared with "ALLOCATOR REQUEST", the requests being start, identify, floor ..., run ..., end. What it
-# was asked and how it was started go to $FAKE_LOG.
+# A child of mmbench that needs no GPU (tools/mmbench/protocol.h). FAKE determines its answers: "PATTERN=HOW;...", where a PATTERN
+# is matched against "ALLOCATOR REQUEST", and the requests are start, identify, floor ..., run ..., end. The requests and
+# the command line are appended to $FAKE_LOG.
 set -u
 preload=${LD_PRELOAD-}
 unset LD_PRELOAD
@@ -14,7 +14,7 @@ printf '%s started heap=%s seconds=%s MM_HEAP_SIZE=%s LD_PRELOAD=%s\n' "$allocat
 echo $$ >"$FAKE_LOG.pid"
 floors=0 floor=-
 
-# row OP UNIT NULLS CORRUPT STATUS: numbers where they are told.
+# row OP UNIT NULLS CORRUPT STATUS: prints a row, with numbers unless it is a failed time.
 row() {
     local numbers='- - - 0'
     [[ $5 != ok && $2 == us ]] || numbers="$((100 * factor)) $((90 * factor)).5 $((120 * factor)) $runs"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Kernels without a GPU: a thread for each of a CTA, and one CTA after the other. Enough for those of mmbench's graph, which
- * use barriers, shared memory and atomics, and nothing of a warp. To be included before them.
+/* Runs kernels without a GPU: one CPU thread for each thread of a CTA, and one CTA after the other. This is enough for the kernels of
+ * mmbench's graph, which use barriers, shared memory and atomics, but no warp operations. Include it before them.
  */
 #ifndef MM_BENCH_CTA_H
 #define MM_BENCH_CTA_H
@@ -28,7 +28,7 @@ static pthread_barrier_t cta_barrier;
 
 static inline unsigned thread_idx(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-/* What a kernel is run on: its body, with arguments that it knows where to find. */
+/* A kernel launch: its body, and the arguments for it. */
 struct cta_launch {
     void (*body)(const void *arguments);
     const void *arguments;
@@ -44,12 +44,12 @@ static void *cta_run(void *of) {
     threadIdx.x = t->idx;
     for (blockIdx.x = 0; blockIdx.x < t->launch->ctas; blockIdx.x++) {
         t->launch->body(t->launch->arguments);
-        __syncthreads(); /* shared memory is the next CTA's */
+        __syncthreads(); /* the next CTA reuses the shared memory */
     }
     return NULL;
 }
 
-/* Returns when every thread of every CTA has. */
+/* Returns when all threads of all CTAs have finished. */
 static void cta_launch(void (*body)(const void *), const void *arguments, unsigned ctas, unsigned threads) {
     const struct cta_launch launch = {body, arguments, ctas};
     pthread_t id[CTA_THREADS];

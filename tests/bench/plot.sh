@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash
-# mmbench --plot: part of run.sh, which has "it" and the like. The functions are called by name through "it".
+# Tests of mmbench --plot. Part of run.sh, which defines "it" and other helpers. The functions are called by name through "it".
 # shellcheck disable=SC2317,SC2329,SC2154
 
 root=$here/../..
@@ -8,12 +8,12 @@ own=$(grep -v '^#' "$root/bench/h200-2026-11-23-mm.csv" | head -1)
 peers=$(grep -v '^#' "$root/bench/peers-h200-2026-11-20.csv" | head -1)
 pictures='free-mixed.svg free-size.svg free-threads.svg malloc-mixed.svg malloc-size.svg malloc-threads.svg'
 cp "$root/tools/mmbench/plot.py" "$work/lib/bench/plot"
-# A python3 with matplotlib: a distribution's package is for the distribution's own.
+# Finds a python3 with matplotlib: a distribution's package works only with the distribution's own python3.
 for python in "$(type -P python3)" /usr/bin/python3; do
     "$python" -c 'import matplotlib' 2>/dev/null && ln -sfn "$python" "$work/fake/python3" && break
 done
 
-# plot STATUS FILE...: into $work/pictures, which is not there before; err is what it said, svg what malloc-size.svg holds.
+# plot STATUS FILE...: draws into $work/pictures. Sets err to the error output and svg to the contents of malloc-size.svg.
 plot() {
     local got=0
     timeout 100 "$work/bin/mmbench" --plot "$work/pictures" "${@:2}" >"$work/out" 2>"$work/err" </dev/null || got=$?
@@ -24,9 +24,9 @@ plot() {
 rows() { printf '%s\n' "${@:2}" >"$work/$1"; }
 ours() { rows a.csv "$own" "$@"; }
 theirs() { rows b.csv "$peers" "$@"; }
-# row ALLOCATOR SIZE MEDIAN [STATUS]: of mmbench's, single malloc.
+# row ALLOCATOR SIZE MEDIAN [STATUS]: a row of mmbench, case single, malloc.
 row() { echo "$1,single,$2,1000000,malloc,us,$3,${3:+1},${3:+1e9},12,,,0,0,,${4:-ok}"; }
-# path NAME: the line of an allocator in $svg, without its numbers: M where it begins anew, L where it goes on.
+# path NAME: the path of an allocator's line in $svg, without its numbers: M where the line starts or starts again, L where it continues.
 path() { awk -v id="<g id=\"line-$1\">" 'index($0, id) {on = 1} on && /<path d=/ {line = 1} on && line {print} on && line && /clip-path/ {exit}' <<<"$svg" | tr -cd 'ML'; }
 
 # ---- what was measured ----------------------------------------------------------------------------
@@ -41,7 +41,7 @@ committed() {
         for name in mm builtin gallatin ouro_pva; do has "$svg" "id=\"line-$name\"" || return; done
         has "$svg" 'NVIDIA H200, driver 580.159.04 (CUDA 13.0), 2026-11-23, 2026-11-20' && has "$(<"$root/docs/pictures/$file")" '2026-11-23, 2026-11-20' || return
     done
-    has "$(<"$work/pictures/malloc-size.svg")" 'mallocmc_flatter, 8K: NULL results' # took 431 ms, and 17,920 failed
+    has "$(<"$work/pictures/malloc-size.svg")" 'mallocmc_flatter, 8K: NULL results' # it took 431 ms, and 17,920 calls failed
 }
 it 'pictures of what is committed' committed
 every_file() {
@@ -81,7 +81,7 @@ merged() {
 it 'cuda is builtin; of two rows the first stands' merged
 same_again() { ours "$(row mm 16 5)" "$(row mm 32 6)" && plot 0 "$work/a.csv" && before=$svg && sed -i 's/$/\r/' "$work/a.csv" && plot 0 "$work/a.csv" && same "$svg" "$before"; }
 it 'the same picture each time, and of lines that end in CR LF' same_again
-places() { # one row each, where it belongs: the others' files are not there
+places() { # one row: only the picture that it belongs to is written
     rm -rf "$work/pictures" && rows b.csv "$peers" "x,$1" && plot 0 "$work/b.csv" && same "$(cd "$work/pictures" && echo *)" "$2"
 }
 it 'single_free' places single_free,64,1000000,1,1,1,0 free-size.svg
@@ -104,7 +104,7 @@ it 'machines, dates, notes' said
 
 # ---- errors ------------------------------------------------------------------------------------------
 
-# wrong TEXT HEADER LINE...: that one line, status 1, and nothing is written; the file is the second of two.
+# wrong TEXT HEADER LINE...: expects exactly this line, status 1, and no pictures; the file with HEADER is the second of two.
 wrong() {
     rm -rf "$work/pictures"
     ours "$(row mm 16 5)" && rows b.csv "${@:2}" && plot 1 "$work/a.csv" "$work/b.csv" &&
@@ -132,7 +132,7 @@ it 'a status that is none' wrong '2: status: "fine"; expected ok, null, corrupt,
 it 'a count that is none' wrong '2: failed_count: ""; expected a number' "$peers" x,single_malloc,16,1,1,1,1,
 it 'a count that means nothing' wrong '2: failed_count: "-5"; expected a number' "$peers" x,single_malloc,16,1,1,1,1,-5
 
-# unreadable TEXT FILE: that one line, status 1.
+# unreadable TEXT FILE: expects exactly this line, and status 1.
 unreadable() { plot 1 "$2" && same "$err" "mmbench: --plot: \"$2\" $1" && [[ ! -e $work/pictures ]]; }
 rm -rf "$work/pictures"
 it 'a file that is not there' unreadable 'cannot be read: No such file or directory' "$work/no.csv"
@@ -141,7 +141,7 @@ it 'an empty file' unreadable 'has no rows; expected a file of mmbench --csv' /d
 printf '# only\n\n' >"$work/only"
 it 'only comments' unreadable 'has no rows; expected a file of mmbench --csv' "$work/only"
 
-# misused TEXT ARGUMENT...: that one line, status 2.
+# misused TEXT ARGUMENT...: expects exactly this line, and status 2.
 misused() {
     local got=0
     err=$("$work/bin/mmbench" "${@:2}" 2>&1 </dev/null) || got=$?

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh MMBENCH [plot]: mmbench against children that answer as they are instructed (child.sh): options, watchdog, marks, table, CSV; or
-# the pictures that it draws of CSV files (plot.sh).
+# run.sh MMBENCH [plot]: tests mmbench with children whose answers the tests determine (child.sh): options, watchdog, marks, table, CSV; or,
+# with plot, the pictures that it draws from CSV files (plot.sh).
 # The functions are called by name through "it".
 # shellcheck disable=SC2317,SC2329
 set -u
@@ -12,7 +12,7 @@ passed=0 failed=0
 export FAKE_LOG=$work/log FAKE='' LC_ALL=C
 export PATH=$work/fake:$PATH
 
-# The program as it is installed, with other children and a driver that has a version.
+# An installation of mmbench, with other children, and with an nvidia-smi that reports a driver version.
 mkdir -p "$work"/{bin,lib/bench,fake}
 cp "$program" "$work/bin/mmbench"
 cp "$here/child.sh" "$work/lib/bench/mmbench-mm"
@@ -20,7 +20,7 @@ cp "$here/child.sh" "$work/lib/bench/mmbench-builtin"
 printf '%s\n' '#!/bin/sh' 'echo 580.1.2' >"$work/fake/nvidia-smi"
 chmod 755 "$work"/lib/bench/* "$work/fake/nvidia-smi"
 
-# it WHAT COMMAND...: one test; the command's failure is a failure, with what it said.
+# it WHAT COMMAND...: runs one test; if the command fails, so does the test, and its output is printed.
 it() {
     local what=$1 said
     shift
@@ -37,14 +37,14 @@ same() { [[ $1 == "$2" ]] || { diff <(printf '%s\n' "$2") <(printf '%s\n' "$1");
 has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
 lacks() { [[ $1 != *"$2"* ]] || { printf 'got:   %s\nwith:  %s\n' "$1" "$2"; return 1; }; }
 
-if [[ ${2-} == plot ]]; then # the pictures, alone: they need matplotlib
+if [[ ${2-} == plot ]]; then # only the pictures, which need matplotlib
     # shellcheck source=tests/bench/plot.sh
     source "$here/plot.sh"
     printf 'plot: %d passed, %d failed\n' "$passed" "$failed"
     exit $((failed > 0))
 fi
 
-# bench STATUS OPTION...: ends with that status; out, err, csv and log are what it left.
+# bench STATUS OPTION...: runs mmbench and expects that exit status; sets out, err, csv and log.
 bench() {
     local got=0
     timeout 60 "$work/bin/mmbench" --csv "$work/csv" "${@:2}" >"$work/out" 2>"$work/err" </dev/null || got=$?
@@ -56,7 +56,7 @@ bench() {
 # Rows of the CSV without their numbers: allocator,case,size,threads,op,status.
 marks() { cut -d, -f1-5,16 <<<"$csv" | grep -v ',floor'; }
 
-# refused LINE OPTION...: one line, status 2, and no child was started.
+# refused LINE OPTION...: expects one line, status 2, and that no child was started.
 refused() { bench 2 "${@:2}" && same "$err" "mmbench: $1" && same "$out$log" ''; }
 it 'an unknown option' refused 'option: "--fast"; expected one of mmbench --help' --fast
 it 'a word' refused 'option: "single"; expected one of mmbench --help' single
@@ -195,7 +195,7 @@ everything() {
         has "$log" 'builtin floor 32768 5' && has "$csv" 'mm,floor_warp,0,32768,store,us'
 }
 
-# failing HOW MARK REMARK: at 256 bytes the built-in allocator fails; the larger size is skipped, mm is not.
+# failing HOW MARK REMARK: the built-in allocator fails at 256 bytes; its larger size is skipped, and mm is not affected.
 failing() {
     FAKE="builtin run single 256 *=$1" bench 0 --cases single,churn --quick --timeout 3 &&
         same "$(marks)" "mm,single,16,1000000,malloc,ok
@@ -246,7 +246,7 @@ span() {
         has "$out" '100000 [90000..120000], 17 NULL'
 }
 it 'what is no time is told beside the NULLs' span
-# Operations on a part of the graph say which.
+# Rows of operations on a part of the graph have the size and the threads of that part.
 graph() {
     bench 0 --cases graph,graph_lesmis --only mm && same "$(marks)" "mm,graph,16777216,1048576,init,ok
 mm,graph,1048576,1048576,insert,ok
@@ -295,7 +295,7 @@ mm floor 8388608 0
 mm run scaling 512 1 12"
 }
 it 'a series by threads ends, the next begins' by_threads
-# What would nearly fill the heap has a larger one: 1 M, 4 M and 8 M of 8 KiB, of which the GPU has no room for the last.
+# An item that would nearly fill the heap gets a larger one. Here: 1 M, 4 M and 8 M of 8 KiB; the GPU has no room for the last.
 fits() {
     FAKE_MEMORY=70000000000 bench 0 --cases scaling --only mm && same "$(grep -o 'started heap=[0-9]*\|run scaling 8192 [0-9]*' <<<"$log" | tail -n 6)" \
         "run scaling 8192 65536
@@ -312,7 +312,7 @@ fits_not() {
         has "$log" 'run scaling 8192 1048576' && lacks "$log" 'run scaling 8192 4194304'
 }
 it 'a heap that is given is what it is' fits_not
-# requests CASE OPTION...: how the children of each allocator are started, and what they are asked to run.
+# requests CASE OPTION...: checks how the children of each allocator are started, and which runs are requested.
 requests() { bench 0 --cases "$@" && same "$(grep -E 'started|run' <<<"$log" | tail -n +3)" "$expected"; }
 paired='mm started heap=0 seconds=40 MM_HEAP_SIZE= LD_PRELOAD=
 mm run latency 16 1 CALLS
@@ -353,7 +353,7 @@ late=30
 it 'the memory of eight workloads, each in its own process' footprint
 late=2
 it 'the same, looked at sooner' footprint --quick --heap 1G
-# A workload's memory counts only if every object was there: taken is told next to the NULLs. An account that is wrong is a failed row.
+# With NULLs, the row of a workload's memory still has numbers, next to the count of NULLs. A wrong account makes the row fail.
 account() {
     FAKE='mm run footprint 64 *=account;mm run footprint 1024 *=null' bench 3 --cases footprint --only mm &&
         has "$err" 'footprint 64, 100000 threads: crash: the heap'"'"'s account: 5 bytes are mapped' &&
@@ -410,11 +410,11 @@ mm,single,8192,1000000,free,skipped"
 }
 it 'a child that cannot measure its floors' floors_fail
 slow_end() {
-    FAKE='mm end=hang' bench 0 --timeout 3 --cases churn --only mm && # bench waits for less than it hangs
+    FAKE='mm end=hang' bench 0 --timeout 3 --cases churn --only mm && # mmbench waits for less time than the child hangs
         same "$(marks)" mm,churn,512,131072,churn,ok
 }
 it 'a child that does not end' slow_end
-# interrupt SIGNAL STATUS: sent while the built-in allocator's child hangs in the second case.
+# interrupt SIGNAL STATUS: sends the signal while the child of the built-in allocator hangs in the second case.
 interrupt() {
     FAKE='builtin run churn *=hang' "$work/bin/mmbench" --csv "$work/csv" --cases warp,churn >/dev/null 2>"$work/err" &
     local pid=$! got=0 child i

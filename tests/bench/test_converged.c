@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmbench's case "converged" without a GPU: what is made of the lanes' notes. */
+/* mmbench's case "converged" without a GPU: the evaluation of the lanes' notes. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define CLOCKS 400
 
-/* A warp whose lanes are in parts: lane i in part i % parts, which has its arithmetic from `from` + part * `later` on, `took` cycles. */
+/* A warp in several parts: lane i is in part i % parts. That part's arithmetic begins at `from` + part * `later` and takes `took` cycles. */
 static void parted(struct lane_note *warp, unsigned parts, unsigned from, unsigned later, unsigned took) {
     memset(warp, 0, WARP_THREADS * sizeof *warp);
     for (unsigned i = 0; i < WARP_THREADS; i++) {
@@ -30,11 +30,11 @@ START_TEST(whole_and_parted) {
     ck_assert_uint_eq(converged_busy(warp), 32 * 70);
     converged_count(warp, &count);
     ck_assert(count.whole == 2 && count.all == 2 + 64);
-    parted(warp, 2, 1000, 100000, 70); /* the wait between is malloc's */
+    parted(warp, 2, 1000, 100000, 70); /* the time between the parts is malloc's */
     ck_assert_uint_eq(converged_busy(warp), 140);
-    parted(warp, 4, 1000, 10, 70); /* by turns */
+    parted(warp, 4, 1000, 10, 70); /* overlapping */
     ck_assert_uint_eq(converged_busy(warp), 100);
-    parted(warp, 2, 0, 0, 70); /* both at once */
+    parted(warp, 2, 0, 0, 70); /* at the same time */
     warp[1].end = 30;
     ck_assert_uint_eq(converged_busy(warp), 70);
     for (int i = 0; i < WARP_THREADS; i++) warp[i].after_malloc = warp[i].after_free = 0; /* no malloc */
@@ -44,7 +44,7 @@ START_TEST(whole_and_parted) {
 }
 END_TEST
 
-/* As counted clock by clock. */
+/* Compares with a count of every single clock cycle. */
 START_TEST(any_intervals) {
     srand(1);
     for (int round = 0; round < 20000; round++) {
@@ -63,7 +63,7 @@ START_TEST(any_intervals) {
 }
 END_TEST
 
-/* The same whenever it begins, another for each lane. */
+/* The sum does not depend on the begin, and differs between lanes. */
 START_TEST(sums) {
     for (unsigned i = 0; i < WARP_THREADS; i++) {
         ck_assert_uint_eq(converged_sum(i, 0), converged_sum(i, ~0ull >> 1));

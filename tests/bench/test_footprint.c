@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmbench's cases "footprint", "pinned" and "latency" without a GPU: kernels are loops, the device's memory is the host's, and an allocator
- * with an account that the test sets. With -DNO_ACCOUNT as the child with CUDA's allocator, whose account is the device's.
+/* mmbench's cases "footprint", "pinned" and "latency" without a GPU: kernels are loops, device memory is host memory, and the allocator is
+ * a stand-in whose account the test sets. With -DNO_ACCOUNT it stands for CUDA's allocator, where only the device's free memory is known.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -19,12 +19,12 @@
 
 #define MIB (1ull << 20)
 #define DEVICE (64ull << 30)
-#define OVERHEAD (2 * MIB) /* of the device; the account does not know it */
-#define LOCAL (90 * MIB)   /* what an assertion takes once */
+#define OVERHEAD (2 * MIB) /* lost by the device, but unknown to the account */
+#define LOCAL (90 * MIB)   /* taken once, by the first kernel with an assertion */
 #define METADATA (8 * MIB)
 #define PINNED_BYTES (4096 * 1024)
 
-/* What is allocated: bytes asked; what the heap has mapped for that, of which it keeps what it has until it is idle. */
+/* live: bytes requested; heap: bytes mapped for them. If `keeps` is set, the heap does not shrink before it is idle. */
 static unsigned long long live, live_most, heap, heap_most, calls;
 static int asserted, growths, keeps, slept, is_null, breaks, lies, spikes;
 static char rows[4096], fatal[256];
@@ -56,7 +56,7 @@ static void give(void *pointer) {
     free(p);
 }
 
-/* ---- the child's own ---- */
+/* ---- stand-ins for the child's functions ---- */
 
 double child_seconds = 60;
 unsigned long long child_heap_bytes;
@@ -85,7 +85,7 @@ void child_row(const char *op, const char *unit, double *samples, unsigned runs,
     child_row_of(op, unit, (const double[]){samples[0], samples[0], samples[0]}, runs, floor, t, checked);
 }
 
-/* ---- the driver's ---- */
+/* ---- stand-ins for the driver's functions ---- */
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { return (void)kind, memcpy(to, from, bytes), cudaSuccess; }
 cudaError_t cudaMemset(void *to, int value, size_t bytes) { return memset(to, value, bytes), cudaSuccess; }
@@ -99,7 +99,7 @@ cudaError_t cudaMemGetInfo(size_t *is_free, size_t *total) {
 int nanosleep(const struct timespec *t, struct timespec *rest) {
     (void)rest;
     slept += (int)t->tv_sec;
-    if (slept >= 10 && live == 0) heap = 0; /* as a heap that gives memory back when it was idle for long enough */
+    if (slept >= 10 && live == 0) heap = 0; /* like a heap that returns memory after it was idle for long enough */
     return 0;
 }
 #ifndef NO_ACCOUNT
@@ -162,9 +162,9 @@ void alloc_malloc_half(void **pointers, const unsigned *r, const struct asks *a,
     (void)t;
     for (unsigned i = 0; i < a->count; i++)
         if (r[i] == round) pointers[i] = take(ask_bytes(a, i, round));
-    if (spikes && heap_most < 3 * live) heap_most = 3 * live; /* within the kernel */
+    if (spikes && heap_most < 3 * live) heap_most = 3 * live; /* a peak during the kernel */
 }
-/* Cycles: 1,000 of malloc and 100 of free, the thread's number more, 10 times as many in the first kernel, in which the heap grows. */
+/* Cycles: 1,000 of malloc and 100 of free, plus the thread's number; 10 times as many in the first kernel, during which the heap grows. */
 static unsigned latency_kernels, latency_growing;
 void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles, struct tally *t) {
     const unsigned factor = ++latency_kernels < latency_growing ? 10 : 1;
@@ -193,7 +193,7 @@ static void run(void (*what)(const struct request *), unsigned long long size, u
     if (setjmp(on_fatal) == 0) what(&q);
 }
 
-/* The number of a row, in MiB; fails if it is not there, or its status is another. */
+/* The number of a row, in MiB; fails if there is no such row, or if its counts of NULLs and corruption differ. */
 static double row(const char *op, unsigned long long nulls, unsigned long long corrupt) {
     char key[64], *at = rows;
     double value;
@@ -210,12 +210,12 @@ static double row(const char *op, unsigned long long nulls, unsigned long long c
 static void about(double got, double wanted) { ck_assert_msg(got > wanted - .01 && got < wanted + .01, "%g; expected %g\n%s", got, wanted, rows); }
 
 #ifdef NO_ACCOUNT
-#define ACCOUNTED OVERHEAD /* the device's loss is all there is to tell */
+#define ACCOUNTED OVERHEAD /* only the device's loss is known */
 #else
 #define ACCOUNTED 0
 #endif
 
-/* Objects of 64 B: as many bytes live in each round. Taken at most: in the middle of a kernel, if the heap tells. */
+/* Objects of 64 B: the same number of bytes is live in each round. */
 START_TEST(footprint) {
     begin(), keeps = 1;
     run(run_footprint, 64, 100000, 30);
@@ -223,7 +223,7 @@ START_TEST(footprint) {
     about(row("live", 0, 0), bytes / MIB);
     about(row("taken", 0, 0), (device + ACCOUNTED) / MIB);
     about(row("taken_over", 0, 0), (device + ACCOUNTED) / bytes);
-    about(row("beyond", 0, 0), (device + OVERHEAD) / MIB); /* without the assertion's */
+    about(row("beyond", 0, 0), (device + OVERHEAD) / MIB); /* without the assertion's memory */
     about(row("taken_end", 0, 0), (device + ACCOUNTED) / MIB);
     about(row("freed_1s", 0, 0), (device + ACCOUNTED) / MIB);
     about(row("freed_late", 0, 0), (METADATA + ACCOUNTED) / (double)MIB);
@@ -239,7 +239,7 @@ START_TEST(footprint) {
 }
 END_TEST
 
-/* Taken at most: also between two looks, if the heap has an account. */
+/* With an account, "taken" includes a peak between two looks. */
 START_TEST(within_a_kernel) {
     begin(), spikes = 1;
     run(run_footprint, 64, 100000, 2);
@@ -251,7 +251,7 @@ START_TEST(within_a_kernel) {
 }
 END_TEST
 
-/* Live at most: of any round, not of the last. */
+/* "live" is the maximum over all rounds, not the value of the last one. */
 START_TEST(live_at_most) {
     begin();
     run(run_footprint, 4096, 1000, 2);
@@ -271,7 +271,7 @@ START_TEST(failures) {
     begin(), is_null = 1;
     run(run_footprint, 64, 100000, 2);
     row("taken", 100000 - 2 * MIB / 64, 0);
-    ck_assert_uint_eq(calls, 100000); /* and no more rounds */
+    ck_assert_uint_eq(calls, 100000); /* the rounds end */
     begin(), breaks = 100000;
     run(run_footprint, 64, 100000, 2);
     row("freed_late", 0, 1);
@@ -292,7 +292,7 @@ START_TEST(account) {
     begin(), asserted = 1;
     account_begin(&a);
     void *p = take(10 * MIB), *q = take(30 * MIB);
-    give(q); /* and back, between two looks */
+    give(q); /* freed between two looks */
     account_look(&a);
     ck_assert_uint_eq(a.now, 20 * MIB + METADATA);
     ck_assert_uint_eq(a.most, a.now);
@@ -324,7 +324,7 @@ START_TEST(account) {
 END_TEST
 #endif
 
-/* The first size, then the eight others; one in 1,000 stays of each. */
+/* The first size, then the eight others; one in 1,000 objects of each stays. */
 START_TEST(pinned) {
     static const unsigned long long sizes[] = {4096, 32, 64, 128, 256, 512, 1024, 2048, 8192};
     unsigned long long stayed = 0, most = 0, asks = 0;
@@ -339,7 +339,7 @@ START_TEST(pinned) {
     about(row("live", 0, 0), (double)most / MIB);
     about(row("taken", 0, 0), (2 * (double)most + METADATA + ACCOUNTED) / MIB);
     about(row("taken_over", 0, 0), (2 * (double)most + METADATA + ACCOUNTED) / (double)most);
-    about(row("freed_1s", 0, 0), row("taken_end", 0, 0)); /* keeps */
+    about(row("freed_1s", 0, 0), row("taken_end", 0, 0)); /* because of `keeps` */
     ck_assert_uint_eq(live, 0);
     begin();
     run(run_pinned, 4096, 1024, 1);
@@ -353,7 +353,7 @@ START_TEST(latency) {
     begin();
     run(run_latency, 16, 1024, 1000000);
 #ifdef NO_ACCOUNT
-    ck_assert_ptr_nonnull(strstr(rows, "malloc cycles 1529 1000 20230 1015808 latency 0 0 nonnull written\n")); /* all of them */
+    ck_assert_ptr_nonnull(strstr(rows, "malloc cycles 1529 1000 20230 1015808 latency 0 0 nonnull written\n")); /* all calls, including those of the first kernel */
     ck_assert_ptr_nonnull(strstr(rows, "grown calls 0 0 0 1 "));
 #else
     ck_assert_str_eq(rows, "malloc cycles 1511 1000 2023 983040 latency 0 0 nonnull written\n"
@@ -368,7 +368,7 @@ START_TEST(latency) {
     run(run_latency, 16, 1024, 1000000);
     ck_assert_str_eq(fatal, "latency: the heap grew during every kernel");
 #endif
-    begin(), child_seconds = .02; /* 15 ms: the clock shows one more each time it is looked at */
+    begin(), child_seconds = .02; /* 15 ms: each read of the clock advances it by 1 ms */
     run(run_latency, 4096, 262144, 1000000000);
     ck_assert_uint_eq(latency_kernels, 1 + 15);
     begin(), is_null = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmbench's graph without a GPU: its edges, its batches, and its kernels, a thread of the CPU for each of a CTA. malloc and
- * free are the C library's, counted, and NULL when a test wants it. */
+/* mmbench's graph without a GPU: its edges, its batches, and its kernels, with a CPU thread for each thread of a CTA. malloc and free are
+ * those of the C library, counted; malloc returns NULL when a test wants it. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "tests/bench/cta.h"
 #include "tests/runner.h"
 
-static unsigned long long live, calls, null_every; /* bytes; of malloc; which of them answers NULL: 0 none */
+static unsigned long long live, calls, null_every; /* live bytes; calls of malloc; every null_every-th call returns NULL (0: none) */
 
-#define HEAD 16 /* in front of each allocation: its bytes */
+#define HEAD 16 /* bytes in front of each allocation, which hold its size */
 
 static void *counted_malloc(size_t bytes) {
     if (null_every && __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % null_every == 0) return NULL;
@@ -63,7 +63,7 @@ static void check_body(const void *of) {
 
 static unsigned ctas_for(unsigned vertices) { return (vertices + CTA_THREADS - 1) / CTA_THREADS; }
 
-/* A graph, its workload, and a run through it. */
+/* A graph, its workload, and its lists during a run. */
 struct fixture {
     struct workload w;
     struct list *lists;
@@ -77,7 +77,7 @@ static void phase(struct fixture *f, int phase, unsigned run) {
                ctas_for(b ? b->vertices : f->w.vertices), CTA_THREADS);
 }
 
-/* Lists that are not as they must be after that phase: what the kernel finds, and what we do. */
+/* The number of lists that are not as expected after that phase. Checks that the kernel finds the same number. */
 static unsigned long long wrong(struct fixture *f, int phase) {
     struct tally t;
     const struct arguments a = {f->lists, NULL, f->w.expected[phase], f->w.vertices, 0, &t};
@@ -95,7 +95,7 @@ static unsigned long long wrong(struct fixture *f, int phase) {
     return count;
 }
 
-/* Bytes that the lists ask for, if each has the capacity that it should. */
+/* Bytes of all lists, if each has the right capacity. */
 static unsigned long long asked(const struct fixture *f) {
     unsigned long long bytes = 0;
     for (unsigned v = 0; v < f->w.vertices; v++)
@@ -127,7 +127,7 @@ static void open_lesmis(struct fixture *f) {
     open_graph(f, all, MM_BENCH_LESMIS_VERTICES, edges, updates, MM_BENCH_LESMIS_VERTICES >> MM_BENCH_LESMIS_RANGE_SHIFT);
 }
 
-/* A small one, but with lists of more than a CTA's width, and edges that are there several times. */
+/* A small graph, but with lists longer than a CTA's width, and with multiple edges. */
 #define RMAT_SCALE 9u
 static void open_rmat(struct fixture *f) {
     enum { VERTICES = 1 << RMAT_SCALE, EDGES = 64 * VERTICES, UPDATES = EDGES / 4 };
@@ -141,7 +141,7 @@ static void open_rmat(struct fixture *f) {
 static void all_phases(struct fixture *f) {
     for (unsigned run = 1; run <= 3; run++) {
         for (int p = 0; p < GRAPH_PHASES; p++) {
-            if (p > 0) ck_assert_uint_ne(wrong(f, p), 0); /* a phase that does nothing is noticed */
+            if (p > 0) ck_assert_uint_ne(wrong(f, p), 0); /* so a phase that does nothing is detected */
             phase(f, p, run);
             ck_assert_uint_eq(f->t.nulls, 0);
             ck_assert_uint_eq(wrong(f, p), 0);
@@ -168,13 +168,13 @@ START_TEST(rmat_phases) {
         if (before > most) most = before;
         shrunk += capacity_of(after) < capacity_of(before);
     }
-    ck_assert_uint_gt(most, 2 * CTA_THREADS); /* or the test is too small */
+    ck_assert_uint_gt(most, 2 * CTA_THREADS); /* otherwise the test is too small */
     ck_assert_uint_gt(shrunk, 10);
     all_phases(&f);
 }
 END_TEST
 
-/* A malloc that answers NULL leaves its vertex as it was, and is counted; nothing is lost. */
+/* If malloc returns NULL, the vertex stays as it was, the NULL is counted, and no memory leaks. */
 START_TEST(nulls) {
     struct fixture f;
     open_rmat(&f);
@@ -184,7 +184,7 @@ START_TEST(nulls) {
         phase(&f, p, 1);
         null_every = 0;
         ck_assert_uint_eq(f.t.nulls - nulls, calls / 3 - before / 3);
-        ck_assert_uint_ge(live, asked(&f)); /* a list that could not shrink has more */
+        ck_assert_uint_ge(live, asked(&f)); /* more, if a list could not shrink */
     }
     ck_assert_uint_gt(f.t.nulls, 100);
     ck_assert_uint_eq(live, 0);
@@ -192,7 +192,7 @@ START_TEST(nulls) {
 }
 END_TEST
 
-/* Edges that are not there do no harm, and all of a vertex's may go at once. */
+/* Deleting edges that do not exist is harmless, and all edges of a vertex may be deleted at once. */
 START_TEST(deletes_what_is_there) {
     enum { DEGREE = 300 };
     struct edge all[DEGREE + 1];
@@ -204,7 +204,7 @@ START_TEST(deletes_what_is_there) {
     open_graph(&f, all, 2, DEGREE, 1, 1);
     phase(&f, GRAPH_INIT, 1);
     ck_assert_uint_eq(f.lists[1].degree, DEGREE);
-    struct batch *b = &f.w.batches[GRAPH_DELETE]; /* what was inserted, which ascends */
+    struct batch *b = &f.w.batches[GRAPH_DELETE]; /* the inserted edges, which are in ascending order */
     free(b->offsets);
     free(b->targets);
     free(b->taken);
@@ -222,9 +222,9 @@ START_TEST(deletes_what_is_there) {
 }
 END_TEST
 
-/* ---- what is compared ------------------------------------------------------------------------- */
+/* ---- the comparison --------------------------------------------------------------------------- */
 
-/* One edge that is another's, or a neighbour too few, is told. */
+/* A wrong edge, or a missing neighbour, is found. */
 START_TEST(faults_are_found) {
     struct fixture f;
     open_lesmis(&f);
@@ -266,7 +266,7 @@ START_TEST(rmat_numbers_are_one_to_one) {
 }
 END_TEST
 
-/* At every level the quadrants have their shares: 0.57, 0.19, 0.19, 0.05, within five standard deviations. */
+/* At every level, the shares of the quadrants are 0.57, 0.19, 0.19, 0.05, within five standard deviations. */
 START_TEST(rmat_shares) {
     enum { EDGES = 1 << 18, SCALE = 16 };
     static unsigned count[SCALE][4];
@@ -285,7 +285,7 @@ START_TEST(rmat_shares) {
 }
 END_TEST
 
-/* Rows of two versions can be compared: the graph is the same. */
+/* The graph is the same in every version, so that rows of two versions can be compared. */
 START_TEST(rmat_stays) {
     unsigned sum = 0;
     for (unsigned i = 0; i < 10000; i++) {
@@ -296,7 +296,7 @@ START_TEST(rmat_stays) {
 }
 END_TEST
 
-/* The real graph: no pair twice, nobody with themselves, nobody alone; Valjean (10) meets 36. */
+/* The real graph: no pair twice, no pair of a character with itself, no character alone. Only Valjean (10) has degree 36. */
 START_TEST(lesmis_is_the_novel) {
     static unsigned char met[MM_BENCH_LESMIS_VERTICES][MM_BENCH_LESMIS_VERTICES];
     unsigned degree[MM_BENCH_LESMIS_VERTICES] = {0};
@@ -313,7 +313,7 @@ START_TEST(lesmis_is_the_novel) {
 }
 END_TEST
 
-/* Every edge is in its group, and groups that are to delete ascend. */
+/* Every edge is in its group, and in the delete batch the groups are in ascending order. */
 START_TEST(batches) {
     struct fixture f;
     open_rmat(&f);

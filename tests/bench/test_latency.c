@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmbench's case "latency" without a GPU: bins and quantiles; and the sizes that workloads ask for. */
+/* mmbench's case "latency" without a GPU: bins and quantiles; and the sizes that workloads request. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static struct latencies l;
 
 static void begin(void) { memset(&l, 0, sizeof l); }
 
-/* Bins follow one another without a gap; what one holds is not more than 1/1024 below. */
+/* The bins follow one another without a gap; the least value of a bin is at most 1/1024 below any other value in it. */
 START_TEST(bins) {
     unsigned before = 0;
     ck_assert_uint_eq(latency_bin(0), 0);
@@ -38,7 +38,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* As the sorted samples have it. */
+/* Compares with quantiles of the sorted samples. */
 START_TEST(quantiles) {
     static unsigned cycles[SAMPLES];
     srand(1);
@@ -65,14 +65,14 @@ START_TEST(few) {
     begin();
     ck_assert_uint_eq(latency_quantile(&l, 50), 0);
     latency_add(&l, two, 1);
-    ck_assert_uint_eq(latency_quantile(&l, 1), 3000001); /* not less than the least */
+    ck_assert_uint_eq(latency_quantile(&l, 1), 3000001); /* not below the minimum */
     latency_add(&l, two + 1, 1);
     ck_assert_uint_eq(latency_quantile(&l, 50), 5);
     ck_assert_uint_gt(latency_quantile(&l, 51), 2990000);
 }
 END_TEST
 
-/* SIZING_LOG: between the bounds, each doubling has as many. */
+/* SIZING_LOG: sizes stay within their bounds, and each doubling has the same number. */
 START_TEST(log_sizes) {
     static const unsigned long long sizes[] = {8192, 65536, 1000000};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -95,7 +95,7 @@ START_TEST(log_sizes) {
 }
 END_TEST
 
-/* One in 1,000 stays, spread over all. */
+/* One in 1,000 stays, evenly distributed. */
 START_TEST(stays) {
     unsigned in[10] = {0}, all = 0;
     for (unsigned i = 0; i < 10000000; i++)

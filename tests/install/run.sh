@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh OUT: mm as it is installed, into OUT: what is there, whether it is found, what its programs say; uninstall; dist.
-# CUDA_HOME, CC, ARCHS and MAKE in the environment; from the root of the tree.
+# run.sh OUT: installs mm into OUT, and tests which files are there, whether programs find them, and what its programs print; uninstall; dist.
+# CUDA_HOME, CC, ARCHS and MAKE in the environment; to be run from the root of the tree.
 # The functions are called by name through "it".
 # shellcheck disable=SC2016,SC2317,SC2329
 set -u
@@ -38,7 +38,7 @@ it "nvcc's own -h" says 0 "$("$CUDA_HOME/bin/nvcc" -h)" "$bin/mmnvcc" -h
 it "nvcc's own -V" says 0 "$("$CUDA_HOME/bin/nvcc" -V)" "$bin/mmnvcc" -V
 mm_help() { local said; said=$(env -i PATH=/usr/bin:/bin "$bin/mmnvcc" --mm-help) && has "$said" 'usage: mmnvcc [--mm-show]'; }
 it '--mm-help' mm_help
-# alone HOW: mmnvcc without what lies beside it
+# alone HOW: copies or links mmnvcc to a folder without the other files of mm
 alone() {
     rm -rf alone && mkdir alone && "$@" "$lib/mmnvcc" alone/mmnvcc &&
         says 1 "mmnvcc: '$out/alone/mmnvcc' is a copy, and what it needs lies beside the original, in PREFIX/lib/mm; link to it, do not copy it" \
@@ -84,7 +84,7 @@ no_library() {
 }
 it 'mmrun, MM_OFF=1, needs no library' no_library
 
-# ---- what libmm.so.1 exports ---------------------------------------------------------------------
+# ---- exports of libmm.so.1 -----------------------------------------------------------------------
 
 exports() {
     same "$(readelf -W --dyn-syms "$lib/libmm.so.1" | awk '$5 != "LOCAL" && $7 ~ /^[0-9]+$/ {print $8}' | sort)" \
@@ -96,7 +96,7 @@ it 'libmm.so.1 exports the hooks, dlsym, its version and what mm.h declares, wit
 # ---- mmdoctor ------------------------------------------------------------------------------------
 
 doctor=("$bin/mmdoctor")
-# diagnoses STATUS TEXT FILE...: ends with that status and says exactly that of the files; of a sound machine nothing is wrong.
+# diagnoses STATUS TEXT FILE...: mmdoctor ends with that status, and prints exactly that about the files, in addition to what it prints without files.
 diagnoses() {
     local said got=0 machine
     said=$("${doctor[@]}" "${@:3}" 2>&1) || got=$?
@@ -153,9 +153,9 @@ stale="built with mm's agreement version 9, this is $abi; compile and link it ag
 another() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.o > other.o && diagnoses 1 "$(wrong other.o "$stale")" other.o; }
 another_cubin() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.cubin > other.cubin && diagnoses 1 "$(wrong other.cubin "$stale")" other.cubin; }
 it 'mmdoctor, another agreement' another_cubin
-# plain.cubin with other bytes in its header: OFFSET BYTES...
+# headed OFFSET BYTES...: makes headed.cubin, a cubin of nvcc with other bytes in its header
 headed() { "$nvcc" -cubin -arch=sm_90 "$src/one.cu" -o headed.cubin && while (($#)); do printf '%b' "$2" | dd of=headed.cubin bs=1 seek="$1" conv=notrunc 2> /dev/null; shift 2; done; }
-# The architecture is the second byte of e_flags, at 48, and was the first before CUDA 13 (EI_ABIVERSION, at 8, 7).
+# The architecture is the second byte of e_flags (at 48). Before CUDA 13, where EI_ABIVERSION (at 8) is 7, it was the first.
 unserved() { headed 49 '\x46' && diagnoses 1 "$(wrong headed.cubin "keeps CUDA's own malloc on sm_70, for which mm has no code; build mm with it in ARCHS")" headed.cubin; }
 it 'mmdoctor, an architecture that mm has no code for' unserved
 older() { headed 8 '\x07' 48 '\x5a\x05' && diagnoses 0 "$(lines headed.cubin: "$loaded sm_90 (free)")" headed.cubin; }
@@ -177,13 +177,13 @@ it 'mmdoctor, an unknown option' says 2 "mmdoctor: unknown option '--tea'; see m
 doctor_help() { local said; said=$("${doctor[@]}" --help) && has "$said" 'usage: mmdoctor [FILE...]'; }
 it 'mmdoctor --help' doctor_help
 
-# has_wrong STATUS LINE COMMAND...: the command ends with that status, and that line is among what it says
+# has_wrong STATUS LINE COMMAND...: expects that exit status, and that line in the output
 has_wrong() {
     local said got=0
     said=$("${@:3}" 2>&1) || got=$?
     has $'\n'"$said"$'\n' $'\n'"$2"$'\n' && same "$got" "$1"
 }
-# sick COMMAND: a copy of the installation, in which something is wrong
+# sick COMMAND: makes a copy of the installation and damages it by COMMAND
 sick() { rm -rf sick && cp -r "$prefix" sick && (cd sick/lib/mm && eval "$1"); }
 no_run_time() {
     sick 'rm libmm.so.1' && has_wrong 1 "wrong: $out/sick/lib/mm/libmm.so.1 is not there; install mm again" sick/bin/mmdoctor
@@ -212,7 +212,7 @@ bad_compiler() {
         'wrong: nvcc does not go with its host compiler: #error -- unsupported; name another by -ccbin or NVCC_CCBIN' env NVCC_CCBIN="$out/bad/g++" "${doctor[@]}"
 }
 it 'mmdoctor, a host compiler that will not do' bad_compiler
-# gpu LINE: a driver that tells of that GPU
+# gpu LINE: makes an nvidia-smi that reports that GPU
 gpu() { mkdir -p gpu && printf '#!/bin/sh\necho "%s"\n' "$1" > gpu/nvidia-smi && chmod 755 gpu/nvidia-smi; }
 with_gpu() {
     gpu 'NVIDIA H200, 580.1.2, 9.0' &&
@@ -252,7 +252,7 @@ for page in man1/mmnvcc.1 man1/mmrun.1 man1/mmbench.1 man1/mmdoctor.1 man7/mm.7;
     it "$page" lint_clean $page
     it "version of $page" has "$(mandoc -T ascii "$prefix/share/man/$page")" "mm $version"
 done
-# options PAGE PROGRAM: what --help lists is what the page explains
+# options PAGE PROGRAM: the manual page describes exactly the options that --help lists
 options() {
     same "$(sed -n 's/^\.It Fl -\([a-z-]*\).*/--\1/p; s/^\.Fl h | -help | V | -version$/--help\n--version/p' "$prefix/share/man/man1/$1.1" | sort)" \
         "$("$bin/$1" --help | grep -oE '^  (-[hV], )?--[a-z-]+' | grep -oE -e '--[a-z-]+' | sort)"
@@ -269,7 +269,7 @@ it 'variables in mm.7' variables
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 it 'mm.pc, version' says 0 "$version" pkg-config --modversion mm
 it 'mm.pc, mmnvcc' eval '[[ $(pkg-config --variable=mmnvcc mm) -ef $bin/mmnvcc ]]'
-# hooked FILE COMMAND...: the command makes the file, and that finds the run time
+# hooked FILE COMMAND...: the command makes the file, and the file holds the path of the run time
 hooked() { rm -f "$1" && "${@:2}" && has "$("$lib/mmimages" "$1")" "hook $lib/libmm.so.1"; }
 by_pkg_config() {
     local flags
@@ -290,7 +290,7 @@ for file in own.c own.cpp own.cu; do it "mm.h, mmnvcc, $file" header timeout 300
 it 'mm.h, from include' header gcc -I"$prefix/include" own.c -L"$lib" -lmm -ldl
 printf '%s\n' '#include <mm.h>' '__global__ void k(void **o) {' '#if CALL == 1' '*(size_t *)o = mm_usable_size(o);' '#elif CALL == 2' \
     '*o = mm_realloc(*o, 9);' '#else' '*o = mm_calloc(2, 3);' '#endif' '}' 'int main(void) { return 0; }' > kernel.cu
-# unresolved TEXT OPTION...: what docs/how-to/troubleshooting.md says of a plain nvcc; mmnvcc takes it
+# unresolved TEXT OPTION...: plain nvcc fails with the text of docs/how-to/troubleshooting.md; mmnvcc succeeds
 unresolved() {
     local said call
     for call in 1 2; do
@@ -304,7 +304,7 @@ it 'mm_calloc by a plain nvcc' "$nvcc" -arch=sm_90 -I"$prefix/include" -DCALL=3 
 own_comes_first() { mkdir -p theirs && printf '#define THEIRS\n' > theirs/mm.h && printf '#include <mm.h>\n#ifndef THEIRS\n#error\n#endif\n' > theirs.cu &&
     timeout 300 "$bin/mmnvcc" -isystem theirs -c theirs.cu -o theirs.o; }
 it "a mm.h of the program's comes first" own_comes_first
-# project FIND LINE...: a CMake project that finds mm so, and goes on with these lines
+# project FIND LINE...: a CMake project that calls find_package(mm FIND), followed by these lines
 project() {
     rm -rf project && mkdir project &&
         printf '%s\n' 'cmake_minimum_required(VERSION 3.18)' 'project(p C CXX)' "find_package(mm $1)" "${@:2}" > project/CMakeLists.txt &&
@@ -333,7 +333,7 @@ elsewhere() {
         cmake_prefix="$out/a b" by_cmake_nvcc "" "<1 $version $out/a b/bin/mmnvcc>"
 }
 it 'CMake, after a move' elsewhere
-# CMake breaks the lines of what it says, depending on how long the paths in it are.
+# CMake wraps its messages, at places that depend on the length of the paths in them.
 one_line() { tr -s ' \n' ' '; }
 # half FOLDER
 half() {
@@ -344,7 +344,7 @@ it 'CMake, half an installation' half short
 it 'CMake, half an installation with a long path' half "$(printf 'a-long-name-%.0s' {1..12})"
 it 'CMake, half an installation whose path has spaces' half "$(printf 'long name %.0s' {1..12})end"
 
-# completes WORDS... : what bash offers for the last of these words
+# completes WORDS... : prints the words that bash offers for the last of WORDS
 completes() {
     env PATH="$bin:$PATH" bash --norc -c 'source "$0" && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) &&
         function=$(complete -p "$1" | sed "s/.*-F \([^ ]*\).*/\1/") && "$function" && echo ${COMPREPLY[*]-}' "$prefix/share/bash-completion/completions/$1" "$@"
@@ -353,13 +353,13 @@ offers() { same "$(completes "${@:2}")" "$1"; }
 it 'completion of mmnvcc --mm-' offers '--mm-show --mm-version --mm-help' mmnvcc --mm-
 it 'completion of mmnvcc -std' offers '-std=c++14 -std=c++17 -std=c++20' mmnvcc -c -std
 it 'completion of mmnvcc x.cu --mm-' offers '' mmnvcc x.cu --mm-
-# long OPTION of a program, by its help
+# long_options PROGRAM: its long options, from its help
 long_options() { "$bin/$1" --help | grep -oE '^  (-[hV], )?--[a-z-]+' | grep -oE -e '--[a-z-]+' | sort; }
 run_options() { same "$(completes mmrun -- | tr ' ' '\n' | tr -d '=' | sort)" "$(long_options mmrun)"; }
 it 'completion of mmrun --' run_options
 it 'completion of mmrun -' eval 'has " $(completes mmrun -) " " -h " && has " $(completes mmrun -) " " -V "'
 it 'completion of mmrun --check --' eval 'has " $(completes mmrun --check --) " " --fill= "'
-# bash takes --fill=zero for three words
+# bash splits --fill=zero into three words
 it 'completion of mmrun --fill=' offers 'zero junk none' mmrun --fill =
 it 'completion of mmrun --allocator=' offers 'mm cuda' mmrun --allocator =
 it 'completion of mmrun --fill=j' offers 'junk' mmrun --fill = j
@@ -378,7 +378,7 @@ it 'completion of mmbench --' bench_options
 
 # ---- uninstall -----------------------------------------------------------------------------------
 
-# What is in a folder, but standard folders, which others use, too.
+# The contents of a folder, without standard folders that other packages use, too.
 listing() {
     (cd "$1" && find . ! -type d &&
         find . -type d | grep -v -x -E '\.(/(bin|include|lib|share|pkgconfig|cmake|man|man[17]|doc|bash-completion|completions))*')
@@ -404,7 +404,7 @@ uninstalls() {
 it 'uninstall takes what install brought, and nothing else' uninstalls
 again() { local said; said=$(makes uninstall DESTDIR="$out/dest" PREFIX=/opt/mm 2>&1) && lacks "$said" ignored && lacks "$said" "No such"; }
 it 'uninstall of nothing' again
-# refuses WHAT ARGUMENT: make says one line and does nothing
+# refuses WHAT ARGUMENT: make prints one line and does nothing
 refuses() {
     local said
     ! said=$(makes install "$2" 2>&1) && has "$said" "$1 has characters that make or a run path cannot carry" && same "$(grep -c . <<< "$said")" 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash disable=SC2016,SC2154,SC2317,SC2329
-# mmdoctor --selftest, read by run.sh: without a GPU; then a copy of the installation whose parts are stand-ins, so that the
-# report, what fails and what hangs are those that a test wants. FAKE: "PART=HOW ..." with fail, crash, hang, path.
+# Tests of mmdoctor --selftest; run.sh sources this file. First without a GPU; then with a copy of the installation whose parts are stand-ins,
+# so that a test determines the report, failures and hangs. FAKE: "PART=HOW ..." with fail, crash, hang, path.
 
 fake_parts() {
     printf '%s\n' '#!/bin/bash' 'name=${1-}' '[[ ${0##*/} != mmbench ]] || name=bench' \
@@ -14,12 +14,12 @@ fake_parts() {
     chmod 755 fake_part
     sick 'cp ../../../fake_part selftest/mmselftest && cp ../../../fake_part ../../bin/mmbench && cp selftest/selftest selftest/whole'
 }
-# hurried PART STATUS FAKE: the same with a limit of one second for a part. A part that is to pass keeps its own, for a busy machine.
+# hurried PART STATUS FAKE: like selftest, with a limit of one second for PART. All other parts keep their limit, so that they pass on a busy machine.
 hurried() {
     local here=sick/lib/mm/selftest
     sed -i "s/\[$1\]=[0-9]*/[$1]=1/" $here/selftest && selftest "${@:2}" && cp $here/whole $here/selftest
 }
-# selftest STATUS FAKE: runs the stand-ins; said, report and log are what is left.
+# selftest STATUS FAKE: runs the stand-ins; sets said, report and log.
 selftest() {
     local got=0
     rm -rf sent && mkdir sent && export FAKE_LOG=$out/fake.log && rm -f fake.log*
@@ -27,7 +27,7 @@ selftest() {
     report=$(cat sent/* 2> /dev/null) log=$(cat fake.log 2> /dev/null)
     same "$got" "$1" || { printf '%s\n' "$said" && return 1; }
 }
-gone() { # the part's process
+gone() { # gone PART: waits until the process of the part has ended
     local i
     for ((i = 0; i < 50; i++)); do
         [[ $(cat "/proc/$(< "fake.log.$1")/stat" 2> /dev/null) == *') '[^Z]' '* ]] || return 0
@@ -63,7 +63,7 @@ fails() {
         has "$report" '== bench: passed' && has "$said" '3 of 5 parts passed'
 }
 it 'parts that fail' fails
-hangs() { # the limit is 1 s; when it is noticed depends on how busy the machine is
+hangs() { # the limit is 1 s; the reported time depends on how busy the machine is
     hurried stress 1 stress=hang && grep -qE '^== stress: FAILED: ended after [0-9]+ s, its limit is 1 s$' <<< "$report" &&
         has "$report" '== bench: passed' && gone stress
 }

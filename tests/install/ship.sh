@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ship.sh OUT: programs and mm itself in other places than where they were made: moved, shipped, upgraded, of other versions.
-# CUDA_HOME, CC, ARCHS and MAKE in the environment; from the root of the tree.
+# ship.sh OUT: tests programs and installations that are not where they were made: moved, shipped, upgraded, or of other versions of mm.
+# CUDA_HOME, CC, ARCHS and MAKE in the environment; to be run from the root of the tree.
 # The functions are called by name through "it".
 # shellcheck disable=SC2016,SC2317,SC2329
 set -u
@@ -19,7 +19,7 @@ version=$(number_of MM_VERSION) abi=$(number_of MM_ABI_VERSION)
 
 makes install PREFIX="$prefix" > install.log 2>&1 || { tail -n 5 install.log && echo 'ship: 0 passed, 1 failed' && exit 1; }
 
-# A program that says which libmm.so.1 it has, and what mm.h answers: 1, MM_ERROR_NO_HEAP, of a run time; 3 without one.
+# A program that prints the result of mm_reset and the path of its libmm.so.1. The result is 1 (MM_ERROR_NO_HEAP) with a run time, 3 without one.
 cat > own.c << 'END'
 #include <mm.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ int main(void) {
     return 0;
 }
 END
-# by LIB ARGUMENT...: the program linked with the mm in LIB
+# by LIB ARGUMENT...: links the program with the mm in LIB
 by() { $CC own.c -I"$lib/include" "${@:2}" -L"$1" -lmm -ldl; }
 by "$lib" -o own && by "$lib" -o bundled -Wl,-rpath,'$ORIGIN/here' && by "$lib" -o older -Wl,--disable-new-dtags,-rpath,'${ORIGIN}/here' || exit
 
@@ -59,7 +59,7 @@ it 'mmdoctor, LD_LIBRARY_PATH' doctor_finds "$out/there/libmm.so.1" bundle env L
 
 # ---- of other versions -------------------------------------------------------------------------------
 
-# fake FOLDER LINE...: a libmm.so.1 of another version
+# fake FOLDER LINE...: makes a libmm.so.1 of another version
 fake() { printf '%s\n' 'void *mm_dlsym_v1(void *h, const char *n) { return h && n ? h : 0; }' 'int mm_reset(void) { return 7; }' "${@:2}" |
     $CC -shared -fPIC -Wl,-soname,libmm.so.1,-z,nodelete -x c - -o "$1/libmm.so.1"; }
 fake early && fake late "const unsigned mm_agreement = $((abi + 1));" || exit
@@ -103,7 +103,7 @@ it 'libmm.so by its path' eval '$CC own.c -I"$lib/include" "$lib/libmm.so" -o li
 
 # ---- CMake -------------------------------------------------------------------------------------------
 
-# project PREFIX COMPILER LINE...: a CMake project with these lines; in `said` what CMake said in one line
+# project PREFIX COMPILER LINE...: configures a CMake project with these lines; sets `said` to CMake's output as one line
 project() {
     rm -rf project && mkdir project && printf '%s\n' 'cmake_minimum_required(VERSION 3.18)' 'project(p CXX)' "${@:3}" > project/CMakeLists.txt
     said=$(cmake -S project -B project/build -DCMAKE_PREFIX_PATH="$1" -DCMAKE_CUDA_COMPILER="$2" -DCMAKE_CUDA_ARCHITECTURES=90 2>&1)
@@ -114,13 +114,13 @@ project() {
 find='find_package(mm REQUIRED)' cuda='enable_language(CUDA)'
 uses=("add_executable(app $src/one.cu)" 'target_link_libraries(app PRIVATE mm::mm)')
 warning="mm: the CUDA compiler is $CUDA_HOME/bin/nvcc, whose kernels keep CUDA's malloc: configure a fresh build folder with -DCMAKE_CUDA_COMPILER=$bin/mmnvcc"
-# refuses_project LINE...: by nvcc, a warning, and no build
+# refuses_project LINE...: with nvcc, CMake warns and generates no build files
 refuses_project() { ! project "$prefix" "$CUDA_HOME/bin/nvcc" "$@" "${uses[@]}" && has "$said" "$warning" && has "$said" "mm::wants -DCMAKE_CUDA_COMPILER=$bin/mmnvcc"; }
 it 'CMake, CUDA by nvcc' refuses_project "$cuda" "$find"
 it 'CMake, CUDA by nvcc, enabled later' refuses_project "$find" "$cuda"
 warns_project() { project "$prefix" "$CUDA_HOME/bin/nvcc" "$cuda" "$find" "$find" "add_executable(app $src/none.cu)" && same "$(grep -o "CMake Warning" <<< "$said" | wc -l)" 1; }
 it 'CMake, CUDA by nvcc, nothing links mm::mm' warns_project
-# built_project PREFIX COMPILER: without a warning, and it finds its run time
+# built_project PREFIX COMPILER: configures without a warning, builds, and the program finds its run time
 built_project() {
     project "$1" "$2" "$cuda" "$find" "${uses[@]}" && lacks "$said" Warning && cmake --build project/build && doctor_finds "$1/lib/mm/libmm.so.1" project/build/app env
 }
@@ -141,7 +141,7 @@ it '-static is warned of in one line' static
 # ---- relocatable PTX ---------------------------------------------------------------------------------
 
 reloc=("$bin/mmnvcc" -rdc=true --relocatable-ptx)
-# refuses_reloc OBJECT COMMAND...: one line that names it, and no output
+# refuses_reloc OBJECT COMMAND...: expects one line that names OBJECT, and no output file
 refuses_reloc() {
     local said
     rm -f reloc
@@ -157,7 +157,7 @@ it 'the same objects without it' "$bin/mmnvcc" -rdc=true -arch=sm_90 part.o use.
 
 # ---- whose cache -------------------------------------------------------------------------------------
 
-# The links of the copy are in the cache; view PLACE: mmnvcc takes those in that place
+# view PLACE: mmnvcc of the copy uses a toolkit view in that place; by default it is in the cache
 view() {
     local said
     said=$(TMPDIR=$out/tmp "$copy/bin/mmnvcc" --mm-show) && eval "said=$said" && has "$said" "$out/$1"
@@ -177,18 +177,18 @@ foreign_cache() {
     chown "$UID" cache/mm && view cache/mm/toolkit- || status=1
     return "$status"
 }
-if ((UID == 0)); then it "somebody else's cache is not looked at" foreign_cache; fi # who else could give it away
+if ((UID == 0)); then it "somebody else's cache is not looked at" foreign_cache; fi # only root can give a folder to another user
 
 # ---- make install ------------------------------------------------------------------------------------
 
-# installs_by HOME ARGUMENT...: of a tree that was built with the toolkit in $out/kit `make install ARGUMENT...` takes the one in HOME
+# installs_by HOME ARGUMENT...: `make install ARGUMENT...` of a tree that was built with the toolkit in $out/kit uses the toolkit in HOME
 mkdir -p kit/bin built/lib/toolkit && ln -s "$CUDA_HOME"/bin/* kit/bin && printf '%s\n' "$root/build/lib" "$out/kit/bin" > built/lib/toolkit/mm-view
 installs_by() { has "$(env -u CUDA_HOME "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm "${@:2}" install 2>&1)" "cd $1/bin &&"; }
 it 'make install takes the toolkit that mm was built with' installs_by "$out/kit"
 it 'make install, CUDA_HOME' installs_by "$CUDA_HOME" CUDA_HOME="$CUDA_HOME"
 toolkit_gone() { mv kit gone && lacks "$(env -u CUDA_HOME "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm install 2>&1)" "$out/kit" && mv gone kit; }
 it 'make install, the toolkit is gone' toolkit_gone
-# installs_for ARCHS ARGUMENT...: `make ARGUMENT...` installs the fragments for just these, in order
+# installs_for ARCHS ARGUMENT...: `make ARGUMENT...` installs the PTX of exactly these architectures, in this order
 installs_for() { same "$(env -u ARCHS "$MAKE" -n -C "$root" BUILD="$out/built" PREFIX=/opt/mm "${@:2}" 2>&1 | sed -n 's/^install .*mm_/&/p' | grep -o 'mm_[0-9]*[.]ptx' | tr -dc '0-9\n' | paste -sd' ')" "$1"; }
 all_archs=$(sed -n 's/^ARCHS *?= //p' "$root/Makefile")
 it 'make install, no architectures known' installs_for "$all_archs" install
@@ -200,7 +200,7 @@ it 'make all install, all architectures' installs_for "$all_archs" all install
 
 # ---- variables ---------------------------------------------------------------------------------------
 
-# doctor_wrong LINE SETTING...: mmdoctor finds just that wrong with the environment
+# doctor_wrong LINE SETTING...: mmdoctor reports exactly that line as wrong with the environment
 doctor_wrong() {
     local said
     said=$(env "${@:2}" "$bin/mmdoctor" | grep '^wrong: ')
@@ -214,7 +214,7 @@ it 'mmdoctor, an unknown variable' doctor_wrong "$unknown" MM_HEAPSIZE=1G
 
 # ---- glibc -------------------------------------------------------------------------------------------
 
-# What is installed, with what it takes of glibc: NAME@GLIBC_VERSION
+# The symbols that the installed files import from glibc: NAME@GLIBC_VERSION
 imports() {
     find "$prefix" -type f -print0 | xargs -0 readelf -W --dyn-syms 2> /dev/null |
         awk '$7 == "UND" && match($8, /@GLIBC_[0-9.]+/) {print substr($8, 1, RSTART + RLENGTH - 1)}' | sort -u
@@ -225,8 +225,8 @@ readme=$(tr '\n' ' ' < "$root/README.md")
 [[ $readme =~ needs\ glibc\ ([0-9.]+)\ or\ newer\ if\ that\ was\ on\ Debian\ 12 ]] && needs=${BASH_REMATCH[1]}
 what_it_needs() { same "$(imports | sed 's/.*@GLIBC_//' | sort -uV | tail -n 1)" "$needs"; }
 if (. /etc/os-release && [[ $ID$VERSION_ID == debian12 ]]) 2> /dev/null; then it 'glibc, as README says of Debian 12' what_it_needs; fi
-# What is newer there than README says for building is an old function under a new version: it was in another library, inline in a header
-# (stat), or of an older C.
+# README names the oldest glibc for building. A symbol of a newer version must be an old function under a new version: one that was in
+# another library, or inline in a header (stat), or of an older C standard.
 builds_on_older() {
     local import libc status=0
     libc=$(ldd "$lib/libmm.so.1" | awk '$1 == "libc.so.6" {print $3}') && old=$(readelf -W --dyn-syms "$libc" | awk '{print $8}') || return

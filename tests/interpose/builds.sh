@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# builds.sh MMNVCC IMAGES OUT: the projects in tests/interpose/projects, built by the build systems that people use, the ways they would
-# name mmnvcc to them. Every device image is the allocator's own (no service left to the driver, one heap variable), and each file
-# that was linked knows a run time that is there. Where a GPU is the programs are run, too. CUDA_HOME names the toolkit. From the
-# root of the tree. Ends with "builds: N passed, M failed".
+# builds.sh MMNVCC IMAGES OUT: builds the projects in tests/interpose/projects with common build systems, in the usual ways to give them
+# mmnvcc as the compiler. Every device image must contain the allocator (no service is left to the driver, and there is one heap variable),
+# and each linked file must hold the path of a run time that exists. Where there is a GPU, the programs are run, too. CUDA_HOME names
+# the toolkit. To be run from the root of the tree. Ends with "builds: N passed, M failed".
 set -u
 mmnvcc=$(realpath -s "$1") images=$(realpath "$2") projects=$PWD/tests/interpose/projects
 lib=$(dirname "$(readlink -f "$mmnvcc")")
@@ -27,7 +27,7 @@ finish() {
     exit $((failed > 0))
 }
 
-# What is wrong with a file that was linked and holds device images.
+# wrong_with FILE: prints what is wrong with a linked file that must hold device images.
 wrong_with() {
     local found runtime
     found=$("$images" "$1" 2>&1)
@@ -35,7 +35,7 @@ wrong_with() {
     runtime=$(strings -a "$1" | sed -n "s/.*mm's run time: //p" | head -1)
     [[ -f $runtime ]] || echo "$1 knows no run time"
 }
-# built NAME STATUS LOG FILE...: FILEs that hold device images; those that run are run
+# built NAME STATUS LOG FILE...: checks the FILEs, which hold device images, and runs those that are programs
 built() {
     local name=$1 status=$2 log=$3 file wrong=
     shift 3
@@ -48,7 +48,7 @@ built() {
 }
 
 cmake_files() { printf '%s\n' "$1"/{whole,separable,of_static_whole,of_static_parts,libshared_whole.so,libshared_parts.so}; }
-cmake_build() { # NAME FOLDER COMMAND...: configures by COMMAND, then builds
+cmake_build() { # NAME FOLDER COMMAND...: configures with COMMAND, then builds
     local name=$1 folder=$2 files
     shift 2
     { "$@" -S "$projects" -B "$folder" -DCMAKE_CUDA_ARCHITECTURES=90 && cmake --build "$folder"; } >"$folder.log" 2>&1
@@ -68,12 +68,12 @@ cmake_build "CMake, CMAKE_CUDA_COMPILER" cmake cmake -DCMAKE_CUDA_COMPILER="$mmn
 cmake_build "CMake, CUDACXX" cudacxx env CUDACXX="$mmnvcc" cmake
 cmake_build "CMake, nvcc found in PATH" cmakepath env -u CUDACXX PATH="$lib/path:$PATH" cmake
 
-# FindCUDA asks for a toolkit. Its link is the C++ compiler's: -lmm, or mmrun.
+# FindCUDA takes a toolkit, not a compiler. The C++ compiler links: so the program needs -lmm, or mmrun.
 { cmake -Wno-dev -S "$projects/findcuda" -B findcuda -DCUDA_TOOLKIT_ROOT_DIR="$lib/toolkit" -DCMAKE_EXE_LINKER_FLAGS="-L$lib" -DCMAKE_CXX_STANDARD_LIBRARIES=-lmm &&
     cmake --build findcuda; } >findcuda.log 2>&1
 built "CMake, FindCUDA" $? findcuda.log findcuda/program
 
-# not_tried PROGRAM: says so, if it is not here
+# not_tried PROGRAM: says so if PROGRAM is not installed
 not_tried() { ! command -v "$1" >/dev/null && echo "$1: not tried, it is not here"; }
 if ! not_tried meson; then
     printf "[binaries]\ncuda = '%s'\n" "$mmnvcc" >native.ini
@@ -81,7 +81,7 @@ if ! not_tried meson; then
     built "Meson, a native file" $? meson.log meson/program
 fi
 
-# What PyTorch's cpp_extension and setuptools run (PYTORCH_NVCC): objects by nvcc, with dependencies, the link by c++.
+# The commands of PyTorch's cpp_extension and setuptools (PYTORCH_NVCC): nvcc compiles objects, with dependencies, and c++ links.
 {
     mkdir extension &&
         "$mmnvcc" --generate-dependencies-with-compile --dependency-output extension/whole.o.d -I"$projects" -DNO_MAIN -DTORCH_EXTENSION_NAME=whole \
@@ -94,7 +94,7 @@ built "an extension linked by c++ -lmm" $? extension.log extension/whole.so
 found=$("$images" extension/plain.so | grep -v ' undefined= heap=1$')
 result "an extension linked by c++ without -lmm, for mmrun" "$found"
 
-# A cache in front gives what mmnvcc gave.
+# A compiler cache returns the same output as mmnvcc.
 export CCACHE_DIR=$PWD/ccache SCCACHE_DIR=$PWD/sccache SCCACHE_SERVER_UDS=$PWD/sccache.socket
 for cache in ccache sccache; do
     not_tried "$cache" && continue
@@ -108,7 +108,7 @@ for cache in ccache sccache; do
     built "$cache, a program of cached objects" $? cached.log "$cache.out/program"
     [[ $cache == ccache ]] || "$cache" --stop-server >/dev/null 2>&1
 done
-# sccache knows a compiler by the contents of nvcc, cicc and ptxas: those of another mm must differ, whatever of it has changed.
+# sccache identifies a compiler by the contents of nvcc, cicc and ptxas. These must differ between builds of mm, even if only the device library differs.
 identity=$(cat "$lib"/device/*.a | cksum)
 for program in mmcicc mmptxas mmlink; do
     result "$program has the device library's checksum" "$(objcopy -O binary --only-section=.mm_device --set-section-flags .mm_device=alloc "$lib/$program" identity 2>&1 &&

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# matrix.sh MMNVCC IMAGES OUT: a program built by mmnvcc in every combination of mode, linkage and architecture below, and by nvcc with the
-# same arguments. The images of both are for the same architectures; ours refer to no service of the driver's and have one heap
-# variable each (none if the program allocates nothing); each function of nvcc's is in ours, its code and parameters byte for byte, with as
-# much shared memory, and as many registers or mm's 32 or 24, if that is more; the host's malloc is libc's; the run time is where the program looks for it.
-# Where a GPU is both are run, if they have code for it, and both must give memory; elsewhere nvcc makes no more of its program than the
-# images, where one command makes all of it, and links them once for all modes whose images are the same.
-# matrix.sh --table: the combinations as the table of docs/how-to/building.md. CUDA_HOME names the toolkit. From the root of the tree.
-# Ends with "matrix: N combinations, M failed". ONLY: those that match this pattern.
+# matrix.sh MMNVCC IMAGES OUT: builds a program in every combination of mode, linkage and architecture below, by mmnvcc and by nvcc with the
+# same arguments, and compares. Both have images for the same architectures. Images of mmnvcc leave no service to the driver, and have one heap
+# variable each (none if the program does not allocate). They contain each function of nvcc's images, with the same code and parameters byte for
+# byte, the same shared memory, and the same number of registers, or mm's 32 or 24 if that is more. The host's malloc is that of libc. The run time
+# exists at the path in the program. Where there is a GPU, both programs are run if they have code for it, and both must get memory. Elsewhere
+# nvcc makes only the images of its program if one command suffices for that, and links them once for all modes with the same images.
+# matrix.sh --table: prints the combinations as the table of docs/how-to/building.md. CUDA_HOME names the toolkit. To be run from the root of the
+# tree. Ends with "matrix: N combinations, M failed". ONLY in the environment: only combinations that match this pattern.
 set -u
 
 archs=(75 80 86 87 88 89 90 100 103 110 120 121 90a 100a 100f 103a 103f 110a 110f 120a 120f 121a 121f)
@@ -77,7 +77,7 @@ table() {
     done
 }
 
-# The program by COMPILER, in the current folder, as `program`. EXTRA: one more option.
+# build COMPILER MODE CUDART ARCH [EXTRA]: builds the program in the current folder, as `program`. EXTRA: one more option.
 build() {
     local compiler=$1 mode=$2 cudart=$3 arch=$4 flags=(-Xfatbin -compress=false ${5:+"$5"}) a=()
     [[ $arch == - ]] || a=(-arch="sm_$arch")
@@ -139,7 +139,7 @@ build() {
     esac
 }
 
-# The images of the program that nvcc makes of part.cu and use.cu, as `program`.
+# linked_images ARCH: makes `program`, the images that nvcc links from part.cu and use.cu.
 linked_images() {
     local nvcc=$CUDA_HOME/bin/nvcc arch=$1
     "$nvcc" -arch="sm_$arch" -cubin -rdc=true "$src/part.cu" "$src/use.cu" &&
@@ -147,7 +147,7 @@ linked_images() {
         "$CUDA_HOME/bin/fatbinary" -64 -compress=false --create=program "--image3=kind=elf,sm=$arch,file=linked.cubin"
 }
 
-# What nvcc makes with the same arguments, as `program` in folder `plain`.
+# build_plain MODE CUDART ARCH: makes `plain/program` by nvcc with the same arguments.
 build_plain() {
     local mode=$1 arch=$3 shared=$out/linked/$3
     mkdir plain
@@ -165,7 +165,7 @@ build_plain() {
     esac
 }
 
-# Slim installations have libnvvm elsewhere than nvlink looks for it (-dlto): then the toolkit as links, with it where it belongs.
+# In slim installations nvlink does not find libnvvm (-dlto). For these, makes a toolkit of links, with libnvvm in the place where nvlink searches.
 complete_toolkit() {
     local file
     [[ ! -e $CUDA_HOME/nvvm/lib64/libnvvm.so && -e $CUDA_HOME/lib64/libnvvm.so || ! -e $CUDA_HOME/nvvm/lib64 ]] || return
@@ -180,7 +180,7 @@ complete_toolkit() {
     CUDA_HOME=$out/toolkit
 }
 
-# The first function of nvcc's that is not the same in ours, in a line; fails if there is none. LTO compiles all anew.
+# changed MODE: prints the first function of nvcc's program that differs in ours, in one line; fails if there is none. LTO is left out: it compiles everything anew.
 changed() {
     local said
     [[ $1 != lto ]] || return
@@ -196,7 +196,7 @@ changed() {
     [[ $said ]] && echo "a function $said"
 }
 
-# A line on what is wrong with `program`, ours and plain; nothing if nothing is.
+# judge MODE CUDART: prints one line about what is wrong with our program, compared with nvcc's; nothing if they agree.
 judge() {
     local mode=$1 cudart=$2 ours plain runtime
     plain=$("$images" plain/program 2>&1 | sed 's/undefined=$/& heap=0/; s/undefined=[a-z_,]\{2,\} heap=0/undefined= heap=1/' | sort)
@@ -218,7 +218,7 @@ judge() {
     [[ ! $gpu ]] || runs "$mode" "$3"
 }
 
-# Whether this GPU may run what was built for architecture $1: its machine code, or the PTX beside it.
+# has_code ARCH: true if this GPU can run code for that architecture: its machine code, or the PTX next to it.
 has_code() {
     local number=${1%[af]}
     case $1 in
@@ -229,7 +229,7 @@ has_code() {
     esac
 }
 
-# Runs both programs. A device link by hand (dlink) has no run time, so its program runs under mmrun.
+# Runs both programs. A program whose device link was separate (dlink) has no run time, so it runs under mmrun.
 runs() {
     local ours plain with=()
     [[ $1 != shared* ]] || return
@@ -276,7 +276,7 @@ docs=$PWD/docs/how-to/building.md
 complete_toolkit
 gpu=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d .)
 export gpu mmrun mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME
-# has_archs MODE ARCH: whether mm was built for what the combination compiles for
+# has_archs MODE ARCH: true if mm was built for all architectures of the combination
 has_archs() {
     local arch needed=("${2%[af]}")
     case $1 in
@@ -300,4 +300,4 @@ if table | grep -vxFf "$docs"; then
 fi
 [[ ! $gpu ]] || printf '%d programs ran on the GPU, as those by nvcc do\n' "$(grep -c '' "$out/ran")"
 printf 'matrix: %d combinations, %d failed\n' "$(grep -c . "$out/results")" "$failed"
-[[ $failed == 0 && -s $out/results ]] # ONLY may have left none
+[[ $failed == 0 && -s $out/results ]] # ONLY may match nothing

@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# toolkit.sh RELEASE DIR: fetches another CUDA toolkit into DIR, laid out as NVIDIA's installer does: 13.x from PyPI; 12.4 from Debian 13
-# (unpacked, not installed), since there is no nvcc 12 on PyPI. 12.4: 1 GB, 13.x: 300 MB.
+# toolkit.sh RELEASE DIR: fetches another CUDA toolkit into DIR, with the layout of NVIDIA's installer: 13.x from PyPI; 12.4 from Debian 13
+# (unpacked, not installed), because PyPI has no nvcc 12. Downloads 1 GB for 12.4, 300 MB for 13.x.
 set -euo pipefail
 release=$1 dir=$(realpath -m -- "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# wheels NAME...: unpacked into $work/wheels
+# wheels NAME...: unpacks these wheels into $work/wheels
 wheels() {
     python3 -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-cache-dir --only-binary=:all: \
         --target "$work/wheels" "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 }
-# The newest wheel of a package whose version begins so.
+# newest PACKAGE VERSION: the newest version of a package that begins with VERSION, as PACKAGE==VERSION.
 newest() {
     python3 -m pip index versions --disable-pip-version-check "$1" 2>/dev/null |
         sed -n 's/^Available versions: //p' | tr -d ' ' | tr , '\n' | grep -m1 "^${2//./\\.}" | sed "s/^/$1==/"

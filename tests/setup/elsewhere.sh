@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# elsewhere.sh TARGET...: make TARGET as on a machine of somebody else's: in a copy of the tree, whose folder has a long name, with a PATH
-# in which there is no program of a CUDA toolkit. In a folder whose name has a space make must refuse in one line. CUDA_HOME, CC,
-# ARCHS and MAKE from the environment; ARCHS (75 90) need not be all. What git ignores is not copied.
+# elsewhere.sh TARGET...: runs make TARGET as on another machine: in a copy of the tree in a folder with a long name, and with a PATH
+# that has no program of a CUDA toolkit. Also, make must refuse a folder whose name has a space, in one line. CUDA_HOME, CC,
+# ARCHS and MAKE from the environment; ARCHS (75 90) need not be all. Files that git ignores are not copied.
 set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit
 unset MAKEFLAGS MAKELEVEL MFLAGS
@@ -22,7 +22,7 @@ for folder in "${folders[@]}"; do
     done
 done
 
-# elsewhere FOLDER ARGUMENT...: make in FOLDER as on that machine
+# elsewhere FOLDER ARGUMENT...: runs make in FOLDER with the environment of that machine
 elsewhere() {
     env -i PATH="$work/bin" HOME="$work/home" TMPDIR="$work" LC_ALL=C ${MM_JOBS:+MAKEFLAGS="-k -j$MM_JOBS"} \
         "${MAKE:-make}" --no-print-directory -C "$1" CUDA_HOME="$CUDA_HOME" CC="${CC:-cc}" ARCHS="${ARCHS:-75 90}" "${@:2}"

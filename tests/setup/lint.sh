@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Every shell file of the project goes through shellcheck, every C file through cppcheck; every source names its licence.
+# Runs shellcheck on every shell file of the project and cppcheck on every C file; checks that every source names its licence.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -24,7 +24,7 @@ while IFS= read -r -d '' file; do
 done < <(git ls-files -z --cached --others --exclude-standard)
 
 ((${#shell[@]} == 0)) || shellcheck -x "${shell[@]}" || status=1
-# Not findings: how far a newer cppcheck went, and an #error that a definition of the build prevents.
+# Suppressed, because they are not findings: a newer cppcheck's note on how many branches it analysed, and an #error that the build's definitions prevent.
 ((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -I. -j "$(nproc)" --inline-suppr --error-exitcode=1 \
     --enable=warning,performance,portability \
     --suppress=normalCheckLevelMaxBranches --suppress=preprocessorErrorDirective "${c[@]}" || status=1

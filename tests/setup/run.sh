@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The set-up and the options against a stand-in machine: a PATH of our own, where apt-get, sudo and pip
+# Tests the set-up and the options on a stand-in machine: a PATH made by this script, in which apt-get, sudo and python3
 # are scripts. Nothing is installed, nothing is fetched.
-# The functions are called by name through "it"; the stand-ins' own lines are quoted as they stand.
+# The functions are called by name through "it"; code of the stand-ins is single-quoted, so that it is not expanded here.
 # shellcheck disable=SC2016,SC2317,SC2329
 set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit
@@ -10,7 +10,7 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
 unset CUDA_HOME MAKEFLAGS MAKELEVEL MFLAGS
 passed=0 failed=0
 
-# it WHAT COMMAND...: one test; the command's failure is a failure, with what it said.
+# it WHAT COMMAND...: runs one test; if the command fails, so does the test, and its output is printed.
 it() {
     local what=$1 said
     shift
@@ -23,7 +23,7 @@ it() {
     fi
 }
 
-# stub NAME [LINE...]: a script in the stand-in PATH.
+# stub NAME [LINE...]: makes a script in the stand-in PATH.
 stub() { printf '%s\n' '#!/bin/bash' "${@:2}" >"$work/bin/$1" && chmod 755 "$work/bin/$1"; }
 
 # fake_nvcc DIR RELEASE
@@ -36,7 +36,7 @@ fake_nvcc() {
     chmod 755 "$1/bin/nvcc"
 }
 
-# The stand-in machine: nothing missing, a CUDA toolkit in the usual place.
+# The stand-in machine: nothing is missing, and a CUDA toolkit is in the usual place.
 machine() {
     local tool
     mkdir -p "$work"/{bin,mm}
@@ -49,7 +49,7 @@ machine() {
     stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
     for tool in g++ pkg-config clang shellcheck cppcheck spin aarch64-linux-gnu-gcc mandoc cmake ccache meson; do stub "$tool" 'exit 0'; done
     stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
-    # What pip would put there; -c is python, run for nothing else, and what asks for a module has it.
+    # python3 stands in for pip: it records its call, and with --target it makes the files that pip would install. "-c import ..." succeeds, so that all modules exist.
     stub python3 '[[ $* == "-c import "* ]] && exit 0' 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
         'while [[ $1 != --target ]]; do shift; done' 'mkdir -p "$2/nvidia/cu13/lib" && cp -r "'"$work"'/wheel/bin" "$2/nvidia/cu13"'
     fake_nvcc "$work/wheel" 13.0
@@ -57,9 +57,9 @@ machine() {
     chmod -R a+rwX "$work"
 }
 
-# in_machine COMMAND...: with the stand-in PATH and nothing else of this machine.
+# in_machine COMMAND...: runs COMMAND with the stand-in PATH and an otherwise empty environment.
 in_machine() { (cd "$work/mm" && env -i PATH="$work/bin" HOME="$work" MM_CUDA_USUAL="$work/usual" "$@"); }
-# The same as a user who is not root.
+# The same, as a user who is not root.
 in_machine_as_user() {
     if ((EUID == 0)); then
         (cd "$work/mm" && /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \
@@ -72,7 +72,7 @@ in_machine_as_user() {
 same() { [[ $1 == "$2" ]] || { printf 'got:  %s\nnot:  %s\n' "$1" "$2"; return 1; }; }
 has() { [[ $1 == *"$2"* ]] || { printf 'got:      %s\nwithout:  %s\n' "$1" "$2"; return 1; }; }
 
-# makes STATUS TEXT ARGUMENT...: make ends with that status and says exactly that one line.
+# makes STATUS TEXT ARGUMENT...: expects that exit status of make, and exactly that one line.
 makes() {
     local status=$1 text=$2 said got=0
     said=$(in_machine make "${@:3}" 2>&1) || got=$?
@@ -83,7 +83,7 @@ makes() {
     same "$said" "$text" && same "$got" "$status"
 }
 
-# sets_up STATUS TEXT [PURPOSE...]: setup.sh ends with that status, and its last line holds that.
+# sets_up STATUS TEXT [PURPOSE...]: expects that exit status of setup.sh, and that its last line contains TEXT.
 sets_up() {
     local status=$1 text=$2 said got=0
     said=$(in_machine tools/setup.sh "${@:3}" 2>&1) || got=$?
@@ -147,7 +147,7 @@ quiet_apt() { sets_up 0 '' && same "$(calls)" ''; }
 it 'nothing missing: nothing called' quiet_apt
 it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: aarch64 build builds check fuzz install lint model plot' tea
 
-# The package manager's stand-in, which "installs" spin.
+# A stand-in for the package manager that "installs" spin.
 installs() { stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"' "[[ \$* != *install* ]] || ln -sf true '$work/bin/spin'"; }
 as_root() { ((EUID == 0)) || stub sudo 'while [[ $1 == -* ]]; do shift; done; exec "$@"'; }
 one_missing() {
@@ -158,7 +158,7 @@ not_for_this() { rm "$work/bin/spin" && sets_up 0 '' build check lint; }
 it 'a package that is not needed for this' not_for_this
 lint_sets_up() { rm -rf "$work/usual" "$work/bin/cppcheck" && as_root && in_machine make lint; has "$(calls)" 'install --no-install-recommends cppcheck'; }
 it 'make lint sets up, and needs no toolkit' lint_sets_up
-# sets_up_for GOAL PACKAGES: where there is neither Check nor a C++ compiler
+# sets_up_for GOAL PACKAGES: make GOAL installs PACKAGES on a machine without pkg-config and without a C++ compiler
 sets_up_for() {
     rm "$work"/bin/{pkg-config,g++} && as_root && in_machine make "$1"
     has "$(calls)" "install --no-install-recommends $2"
@@ -252,7 +252,7 @@ want='1 2' it 'the summary of a make in a make' summary 'make[1]: *** [a.mk:1: c
     'make: *** [Makefile:33: check] Error 2'
 want='0 0' it 'the summary of nothing' summary 'gcc -o passed'
 
-# fails_with LINE RULE...: make check with our Makefile, and suites of these rules, on a machine of `processors` (1); `jobs`: what make is given
+# fails_with LINE RULE...: make check with our Makefile and suites with these rules must print LINE. `processors`: of the machine (1); `jobs`: an option for make
 fails_with() {
     local said
     mkdir "$work/mm/tests" && cp "$root/tests/check.sh" "$work/mm/tests" && cp "$root/Makefile" "$root/mmconfig.h" "$work/mm" &&
@@ -271,7 +271,7 @@ processors=3 it 'make check uses all processors' fails_with '-j3 -Otarget' "${sa
 processors=3 jobs=-j2 it 'make -j2 check uses two' fails_with -j2 "${says_jobs[@]}"
 processors=3 jobs=-j1 it 'make -j1 check uses one' fails_with -j1 "${says_jobs[@]}"
 
-# ci_says STATUS LAST RULE: .ci/run with a Makefile whose check does that.
+# ci_says STATUS LAST RULE: .ci/run with a Makefile whose target check has that recipe.
 ci_says() {
     local said got=0
     mkdir "$work/mm/.ci" && cp "$root"/.ci/* "$work/mm/.ci"

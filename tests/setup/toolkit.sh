@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Fetches the pinned CUDA compiler as on a machine that has none, and builds with it in every way mm uses.
+# Fetches the pinned CUDA compiler, as on a machine without one, and uses it in every way that mm needs.
 set -euo pipefail
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)

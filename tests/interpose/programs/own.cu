@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A program with an allocator of its own: operators new and delete on the device, functions called malloc and free in a namespace and in a
- * class. One kernel uses the global malloc as well. */
+/* A program with its own allocator: operators new and delete on the device, and functions called malloc and free in a namespace and in a
+ * class. With GLOBAL_TOO the kernel also uses the global malloc. */
 #include <cstdio>
 #include <cstdlib>
 #include "run.h"
