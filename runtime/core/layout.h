@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Where everything of a heap lies: the variable in each module, the heap header, the arrays behind it.
+/* Layout of a heap: the variable in each module, the heap header, and the arrays behind it.
  *
  * Two address ranges, each reserved once and never moved:
- *   user       segment_count segments; the memory that malloc hands out, nothing of ours in it
+ *   user       segment_count segments: the memory that malloc returns, without metadata
  *   metadata   [struct mm_heap | free tree | room trees | segments | owners | directory | made] [words] [indexes] [table]
- * Zero is the idle state of every word but for the image (header and free tree). What is mapped, and zero, when:
- *   I1  the first part ("fixed"): all of it, before the heap is published. free reads the owner of any page that is reserved.
- *   I2  words and indexes of a segment, and its share of the table: mapped before the segment is; they stay when it goes. What is in them
- *       then is rubbish: a block's words and index are written before it is published, an extent of the table before it is found.
+ * Zero is the idle state of every word except for the image (header and free tree). What is mapped and zeroed, and when:
+ *   I1  the first part ("fixed") completely, before the heap is published, since free reads the owner of any reserved page.
+ *   I2  words and indexes of a segment, and its share of the table, are mapped before the segment; they stay when it is unmapped. They hold garbage then:
+ *       a block's words and index are written before the block is published, and an extent of the table before it is attached.
  * Addresses are 64-bit integers, as device addresses are for the host.
  */
 #ifndef MM_CORE_LAYOUT_H
@@ -16,33 +16,33 @@
 #include "mmconfig.h"
 #include "runtime/core/handles.h"
 
-/* The variable MM_HEAP_REF of a module; the host writes it before the first launch. heap == 0: none. Holds all that
- * never changes: it lies in constant memory, whose cache an acquire does not empty. */
+/* The variable MM_HEAP_REF of a module; the host writes it before the first launch. heap == 0: no heap. Holds only what
+ * never changes, since it is in constant memory, whose cache an acquire does not invalidate. */
 struct mm_heap_ref {
     uint64_t heap;       /* struct mm_heap */
     uint64_t user_base;  /* multiple of MM_SEGMENT_BYTES */
-    uint64_t open_bytes; /* user_bytes; or 0: all calls go by closed.h */
+    uint64_t open_bytes; /* user_bytes; or 0: all calls take the path of closed.h */
     uint64_t user_bytes; /* reserved, mapped or not */
-    uint64_t owners;     /* a byte for each page */
-    uint64_t words;      /* 1 << word_shift for each page; a block's are those of its first page */
+    uint64_t owners;     /* one byte per page */
+    uint64_t words;      /* 1 << word_shift per page; a block uses those of its first page */
     uint64_t word_shift;
     uint64_t classes_at; /* struct mm_class_state, one each */
-    uint64_t directory;  /* numbers of extents, + 1 */
-    uint64_t made;       /* MM_MADE words for each class: where the blocks are that there were tickets for (make.h) */
-    uint64_t giving_up;  /* a word: rounds of retiring all blocks that are free (shortage.h) */
+    uint64_t directory;  /* numbers of extents, plus 1 */
+    uint64_t made;       /* MM_MADE words per class: the places of blocks with tickets (make.h) */
+    uint64_t giving_up;  /* a word: single-flight rounds of retiring all free blocks (shortage.h) */
     uint64_t table;      /* extents of MM_EXTENT entries */
-    uint64_t indexes;    /* of each block, at its first page: where it is in its class's table */
+    uint64_t indexes;    /* per page: the index of the entry of the block that begins there */
     uint64_t segments;   /* struct mm_segment, one each */
     uint64_t free_tree;  /* addresses */
-    uint64_t room_trees; /* one for each size of a block (segment.h), one after the other, */
-    uint64_t tree_bytes; /* so many bytes each */
+    uint64_t room_trees; /* one per kind of room (segment.h), one after the other, */
+    uint64_t tree_bytes; /* with so many bytes each */
     uint64_t tree_roots; /* words in the upper level of a tree; in the middle level */
     uint64_t tree_mids;
-    uint64_t mailbox;      /* struct mm_mailbox (grow.h), in memory of the host; 0: the heap stays as it is */
-    uint64_t grow_polls;   /* how often who wants more memory looks whether it is there, before it gives up */
-    uint64_t spacing_mask; /* slices begin at multiples of this + 1; 0: at those that their classes have */
+    uint64_t mailbox;      /* struct mm_mailbox (grow.h), in host memory; 0: the heap cannot grow */
+    uint64_t grow_polls;   /* looks of a thread that waits for memory, before it gives up */
+    uint64_t spacing_mask; /* slices begin at multiples of this + 1; 0: wherever their class places them */
     uint64_t on_misuse;    /* enum mm_on_misuse */
-    uint64_t guard;        /* struct mm_guard; 0: this is no checked run */
+    uint64_t guard;        /* struct mm_guard; 0: not a checked run */
     uint64_t fill;         /* enum mm_fill */
     struct mm_class classes[MM_CLASS_COUNT];
 };
@@ -58,60 +58,60 @@ MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES <= 1ull << (32 - 
 MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES * MM_BLOCK_WORDS_MAX <= 1ull << 32, "words are numbered by 32 bits");
 MM_STATIC_ASSERT(MM_TREE_BITS_MAX * 32ull <= 1u << MM_WANTED_ALIGN_SHIFT && MM_TREE_BITS_MAX < MM_ANSWER_SEGMENTS, "as many as lanes can want fit");
 
-/* What can be complained of; index of mm_heap.misuse. */
+/* Kinds of misuse; index of mm_heap.misuse. */
 enum mm_misuse {
     MM_MISUSE_FOREIGN = 1,   /* not in the range of this heap */
-    MM_MISUSE_NOT_ALLOCATED, /* in a page or segment that is nobody's */
+    MM_MISUSE_NOT_ALLOCATED, /* in an unowned page or segment */
     MM_MISUSE_INTERIOR,      /* in the middle of an allocation */
     MM_MISUSE_NEVER,         /* beyond the last slice of a block */
     MM_MISUSE_DOUBLE_FREE,   /* a slice that is free: freed before, or never handed out */
-    /* seen in a checked run only (guarded.h) */
+    /* found in checked runs only (guarded.h) */
     MM_MISUSE_OVERRUN,    /* a write past the end */
     MM_MISUSE_AFTER_FREE, /* a write after free */
     MM_MISUSE_KINDS
 };
-/* What follows: MM_ON_MISUSE. It is counted in any case. */
+/* The reaction to a misuse: MM_ON_MISUSE. It is counted in any case. */
 enum mm_on_misuse { MM_ON_MISUSE_REPORT, MM_ON_MISUSE_TRAP, MM_ON_MISUSE_IGNORE };
-/* What malloc writes to what it hands out: MM_FILL (fill.h). */
+/* What malloc writes to allocated memory: MM_FILL (fill.h). */
 enum mm_fill { MM_FILL_NONE, MM_FILL_ZERO, MM_FILL_JUNK };
 
 /* A segment (segment.h). */
 struct mm_segment {
-    uint64_t pages; /* that are free, of a segment whose pages are given away one by one; else 0 */
+    uint64_t pages; /* the free pages, if the segment is used page by page; else 0 */
     uint64_t run;   /* see mm_run_make */
 };
 
-/* What had a segment, and each of its pages, last (segment.h), and how often that has become something else. */
+/* Eras (segment.h): the last owner of a segment and of each of its pages, and how often the owner changed. */
 struct mm_eras {
     uint64_t segment;
     uint32_t page[MM_SEGMENT_PAGES];
 };
-/* A checked run's (guarded.h); zero in the beginning. Memory of its own. */
+/* State of a checked run (guarded.h), initially zero, in separate memory. */
 struct mm_guard {
     uint64_t tickets, spare0[15]; /* of the quarantine */
     uint64_t emptied, spare1[15]; /* tickets at which it was emptied last */
     uint64_t slots[MM_GUARD_SLOTS];
-    struct mm_eras eras[]; /* one for each segment */
+    struct mm_eras eras[]; /* one per segment */
 };
 
 /* A misuse of free (report.h). */
 struct mm_report {
-    uint64_t number; /* from 1; 0: not written yet. Last of all */
-    uint64_t address, bytes; /* of the pointer; of what it points to, as the heap knows it, or 0 */
-    uint32_t kind, is_of_warp; /* enum mm_misuse; who did it is `thread` itself, or a thread of its warp */
+    uint64_t number; /* from 1; 0: not written yet. Written last */
+    uint64_t address, bytes; /* the pointer; the size of the allocation, if known, or 0 */
+    uint32_t kind, is_of_warp; /* enum mm_misuse; whether a thread of the warp of `thread` did it, perhaps another one */
     uint32_t thread[3], block[3];
-    uint64_t grid, made_by, freed_by; /* + 1: of the kernel that saw it, allocated, freed; 0: not known */
+    uint64_t grid, made_by, freed_by; /* plus 1: the kernel that found it, that allocated, that freed; 0: unknown */
 };
 MM_STATIC_ASSERT(sizeof(struct mm_report) == 80, "no gaps");
 
-/* How device and host talk while kernels run (grow.h, report.h); the host's memory. */
+/* Communication of device and host while kernels run (grow.h, report.h), in host memory. */
 struct mm_mailbox {
-    uint64_t wanted, null_bytes, need, spare0[13]; /* null_bytes: size of the first request answered NULL, + 1 */
+    uint64_t wanted, null_bytes, need, spare0[13]; /* null_bytes: size of the first request that got NULL, plus 1 */
     uint64_t answer, spare1[15];
     struct mm_report reports[MM_REPORTS];
 };
 
-/* The device's view of that. */
+/* The device's state of growth (grow.h). */
 struct mm_grow {
     uint64_t mapped, refused, refused_at;
     uint64_t lock, asked, taken, late, waits, waited_ns, reached, need, looked_at, spare[4];
@@ -121,27 +121,26 @@ MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
 /* A chunk that the host wants back (maintain.h). */
 struct mm_wanted_chunk {
     uint32_t first, count; /* segments */
-    uint32_t is_claimed;   /* whether it got them */
+    uint32_t is_claimed;   /* whether the device could take them */
     uint32_t spare;
 };
 
-/* One size class (gallatin). Words that many write have cache lines of their own. */
+/* One size class (gallatin). Words that many threads write have separate cache lines. */
 struct mm_cursor {
     uint32_t place, spare[31];
 };
 struct mm_class_state {
     uint32_t count, spare0[31];          /* entries of its table */
-    uint32_t tickets, until, spare1[30]; /* for slices that are to be made, drawn so far; who comes is to draw some up to there (make.h) */
-    uint64_t lock;                 /* of who takes entries out of the table */
-    uint64_t round;                /* of looking through all of it (malloc.h) */
-    uint64_t stays_ns;             /* when there were no pages for it last (malloc.h) */
-    uint32_t makers, swept, spare2[24]; /* at work (make.h); the word at which the last such look ended */
+    uint32_t tickets, until, spare1[30]; /* tickets drawn so far; callers draw tickets up to `until` (make.h) */
+    uint64_t lock;                 /* held by the warp that removes entries from the table */
+    uint64_t round;                /* single-flight rounds of sweeps (malloc.h) */
+    uint64_t stays_ns;             /* when there were no pages for the class last (malloc.h) */
+    uint32_t makers, swept, spare2[24]; /* warps that make blocks (make.h); the word at which the last sweep ended */
     struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
 
-/* What pages are taken for (segment.h): 1 << k pages at a multiple of that, of which there are MM_ROOMS_EVEN less than a segment; and
- * 5, 6, 7 << j pages anywhere. */
+/* Kinds of room (segment.h): 1 << k pages at a multiple of that (MM_ROOMS_EVEN kinds, up to half a segment), and 5, 6 or 7 << j pages anywhere. */
 #define MM_ROOMS_EVEN (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT)
 #define MM_ROOMS (MM_ROOMS_EVEN + 3 * (MM_ROOMS_EVEN - 2))
 MM_STATIC_ASSERT(MM_ROOMS_EVEN == 6, "mm_pages_rooms knows those of 64 pages");
@@ -150,16 +149,16 @@ struct mm_heap {
     uint64_t abi;           /* MM_ABI_VERSION */
     uint64_t segment_count; /* reserved */
     uint64_t tree_leaves;   /* words in the lowest level of a tree */
-    struct mm_heap_ref ref; /* what modules hold */
-    uint64_t spare0[4], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; all who are short look at it */
-    uint32_t opening[MM_ROOMS + MM_ROOMS % 2]; /* [r]: so many take a fresh segment for pages of room r (segment.h) */
-    uint64_t extents;       /* of the table that classes have got beside their first ones */
-    uint64_t null_count;    /* requests answered NULL for lack of memory */
-    uint64_t null_first_bytes; /* size of the first of them, + 1 */
-    uint64_t null_first_grid;  /* of its kernel, + 1 */
+    struct mm_heap_ref ref; /* as in the modules */
+    uint64_t spare0[4], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; every waiter polls it */
+    uint32_t opening[MM_ROOMS + MM_ROOMS % 2]; /* [r]: warps that take a fresh segment for pages of room r (segment.h) */
+    uint64_t extents;       /* extents attached, without the first of each class */
+    uint64_t null_count;    /* requests that got NULL for lack of memory */
+    uint64_t null_first_bytes; /* size of the first of them, plus 1 */
+    uint64_t null_first_grid;  /* its kernel, plus 1 */
     uint64_t misuse[MM_MISUSE_KINDS];
-    uint64_t reports;          /* misuses that were to be told (report.h) */
-    uint64_t spare2[10], free_count, spare3[15]; /* free_count: segments in the free tree; lags behind it */
+    uint64_t reports;          /* misuses that were reported or should have been (report.h) */
+    uint64_t spare2[10], free_count, spare3[15]; /* free_count: number of segments in the free tree, with a lag */
     struct mm_grow grow;
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
@@ -172,8 +171,8 @@ struct mm_layout {
     uint64_t image_bytes; /* head of the metadata that the host writes (mm_heap_image) */
     uint64_t fixed_bytes; /* mapped and zeroed before the heap is published; image included */
     uint64_t free_tree, room_trees, segments, owners, directory, made;
-    uint64_t words, indexes, table; /* begin at multiples of page_bytes, */
-    uint64_t words_each, indexes_each, table_each, table_fixed; /* with so many bytes for each segment; and, of the table, in any case */
+    uint64_t words, indexes, table; /* they begin at multiples of page_bytes, */
+    uint64_t words_each, indexes_each, table_each, table_fixed; /* with so many bytes per segment; table_fixed: of the table, in addition */
     uint64_t tree_leaves, tree_mids, tree_roots, tree_bytes;
     uint64_t total_bytes;
 };
@@ -182,14 +181,14 @@ static inline uint64_t mm_round_up(uint64_t x, uint64_t unit) { return (x + unit
 
 
 #ifndef __CUDACC__ /* the host's side is C */
-/* Extents that the table of a class may have: if all pages are its blocks, and some to spare. */
+/* Most extents of a class's table: enough if all pages are its blocks, and some spare. */
 static inline uint32_t mm_layout_extents(uint64_t segment_count, uint32_t c) {
     const uint64_t blocks = segment_count * MM_SEGMENT_PAGES >> mm_class_page_shift(c);
     return (uint32_t)(2 + (blocks + blocks / 8) / MM_EXTENT);
 }
 
-/* The layout of a heap of so many segments, whose slices begin at multiples of `spacing` bytes (a power of two, 16 or more). page_bytes: unit
- * of mapping, a power of two. Returns 0, or -1 if that is no heap. */
+/* Computes the layout of a heap of so many segments whose slices begin at multiples of `spacing` bytes (a power of two, at least 16). page_bytes: unit
+ * of mapping, a power of two. Returns 0, or -1 if there is no such heap. */
 static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, uint64_t page_bytes, uint64_t spacing) {
     const uint64_t line = 256, pages = segment_count * MM_SEGMENT_PAGES;
     if (segment_count == 0 || segment_count > MM_TREE_BITS_MAX || spacing < 16 || (spacing & (spacing - 1)) != 0) return -1;
@@ -220,7 +219,7 @@ static inline int mm_layout_make(struct mm_layout *l, uint64_t segment_count, ui
     return 0;
 }
 
-/* In an image: segments [first, first + count) are free. */
+/* Marks segments [first, first + count) as free in an image. */
 static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uint64_t first, uint64_t count) {
     uint64_t *tree = (uint64_t *)((char *)image + l->free_tree);
     for (uint64_t s = first; s < first + count; s++) {
@@ -231,8 +230,8 @@ static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uin
     ((struct mm_heap *)image)->free_count += count;
 }
 
-/* Writes the image of a fresh heap (l->image_bytes at `image`, any memory of the caller's): addresses as
- * the device will see them, the first mapped_segments segments free, the others not there. */
+/* Writes the image of a fresh heap to `image` (l->image_bytes, any memory of the caller), with the addresses that the device uses: the first
+ * mapped_segments segments are free, the others are not mapped. */
 static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base,
                                  uint64_t user_base, uint64_t mapped_segments) {
     struct mm_heap *h = (struct mm_heap *)image;
@@ -265,7 +264,7 @@ static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_
     mm_heap_image_put(image, l, 0, mapped_segments < l->segment_count ? mapped_segments : l->segment_count);
 }
 
-/* After mm_heap_image: the heap can grow. mailbox: its address for the device; polls: grow_polls. */
+/* After mm_heap_image: lets the heap grow. mailbox: its device address; polls: grow_polls. */
 static inline void mm_heap_image_grows(void *image, uint64_t mailbox, uint32_t polls) {
     struct mm_heap *h = (struct mm_heap *)image;
     h->ref.mailbox = mailbox;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Does all that can be done with the bytes of a fat binary, whatever they are, and aborts where a promise is not kept. For suite load, and
+/* Applies all functions that read fat binaries to arbitrary bytes, and aborts if one breaks a promise of its interface. For suite load and
  * for the fuzzer. */
 #ifndef MM_TESTS_LOAD_EXERCISE_H
 #define MM_TESTS_LOAD_EXERCISE_H
@@ -20,7 +20,7 @@ static inline bool exercise_within(const void *part, size_t part_bytes, const vo
     return at >= begin && at - begin <= bytes && part_bytes <= bytes - (at - begin);
 }
 
-/* Every byte of it, so that AddressSanitizer sees where it ends. */
+/* Reads every byte, so that AddressSanitizer detects a range that is too long. */
 static inline unsigned exercise_read(const void *at, size_t bytes) {
     unsigned sum = 0;
     for (size_t i = 0; i < bytes; i++) sum += ((const unsigned char *)at)[i];
@@ -42,7 +42,7 @@ static inline void exercise_entry(const struct mm_fatbin_entry *e, const unsigne
     exercise_read(e->header, e->header_bytes);
 }
 
-/* A container of the payload, `count` times: what is found in it. */
+/* Makes a container with `count` images taken from the data, and checks that they are found in it. */
 static inline void exercise_make(const unsigned char *data, size_t bytes, size_t count) {
     struct mm_fatbin_image images[EXERCISE_IMAGES];
     struct mm_fatbin_walk w;
@@ -65,7 +65,7 @@ static inline void exercise_make(const unsigned char *data, size_t bytes, size_t
     free(made);
 }
 
-/* `data` should be memory of its own, so that a sanitizer knows its end. Returns how many entries were found. */
+/* `data` should be a separate allocation, so that a sanitizer knows its end. Returns the number of entries found. */
 static inline size_t exercise(const unsigned char *data, size_t bytes) {
     struct mm_fatbin_walk w;
     struct mm_fatbin_entry e;
@@ -83,7 +83,7 @@ static inline size_t exercise(const unsigned char *data, size_t bytes) {
             PROMISE(*error.message && !p.at && !p.bytes);
         }
     }
-    PROMISE(!mm_fatbin_walk_next(&w, &e)); /* and stays there */
+    PROMISE(!mm_fatbin_walk_next(&w, &e)); /* the end is permanent */
     PROMISE(w.is_failed ? *w.error.message != 0 : w.at == w.end);
     mm_fatbin_payload_free(&p);
     if (bytes >= MM_FATBIN_CONTAINER_BYTES) mm_fatbin_total_bytes(data);

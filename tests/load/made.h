@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Fat binaries and cubins made by hand, field by field: nothing here is taken from the code that reads them. */
+/* Makes fat binaries and cubins field by field, independently of the code that reads them. */
 #ifndef MM_TESTS_LOAD_MADE_H
 #define MM_TESTS_LOAD_MADE_H
 
@@ -13,11 +13,11 @@
 enum { STORED = 0, LZ4 = 0x2000, ZSTD = 0x8000, SCRAMBLED = 0x10000, ARCH_A = 0x100000, ARCH_F = 0x200000 };
 enum { PTX = 1, ELF = 2, LTO = 8, GROUP = 0x100 };
 
-/* One more container, entry or member goes to its end. */
+/* A new container, entry or member is appended. */
 struct made {
     unsigned char at[16384];
     size_t bytes;
-    size_t container, entry; /* where the last ones begin */
+    size_t container, entry; /* where the last of each begins */
 };
 
 static inline size_t made_round(size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -36,7 +36,7 @@ static inline void made_container(struct made *m) {
     made_put(m, "\x50\xed\x55\xba\1\0\x10\0\0\0\0\0\0\0\0\0", 16);
 }
 
-/* A header's 64 bytes, name and options, as fatbinary writes them. */
+/* A header of 64 bytes, then name and options, in the format of fatbinary. */
 static inline void made_header(struct made *m, unsigned kind, unsigned arch, uint64_t flags, const char *name, const char *options) {
     const size_t at = m->entry = m->bytes;
     made_put(m, (const char[64]){0}, 64);
@@ -63,7 +63,7 @@ static inline void made_header(struct made *m, unsigned kind, unsigned arch, uin
     }
 }
 
-/* The payload of the header that begins at m->entry. */
+/* Appends the payload of the header at m->entry. */
 static inline void made_payload(struct made *m, const void *payload, size_t bytes, uint64_t flags) {
     static char packed[16384];
     size_t stored = bytes;
@@ -98,7 +98,7 @@ static inline void made_group(struct made *m, uint64_t flags, const char *text, 
     memcpy(stream + text_bytes, elf, elf_bytes);
     made_header(m, GROUP, 0, flags, NULL, NULL);
     made_put(m, (const char[8]){0}, 8);
-    made_header(m, PTX, 90, 0, "twice.cu", "-O1 -g 1"); /* 8 characters each: the zero behind them takes 8 bytes more */
+    made_header(m, PTX, 90, 0, "twice.cu", "-O1 -g 1"); /* 8 characters each: with the terminating zero they take 16 bytes */
     made_u64(m, m->entry + 8, text_bytes);
     made_header(m, ELF, 80, 0, "eight.cu", NULL);
     made_u32(m, m->entry + 4, (uint32_t)text_bytes);
@@ -110,7 +110,7 @@ static inline void made_group(struct made *m, uint64_t flags, const char *text, 
     made_payload(m, stream, text_bytes + elf_bytes, flags);
 }
 
-/* A cubin with symbols alone: `defined` ones in section 1, then `undefined` ones; both lists end with NULL. Returns its bytes. */
+/* A cubin that has symbols only: those of `defined` are in section 1, those of `undefined` in none. NULL ends each list. Returns its length in bytes. */
 static inline size_t made_cubin(unsigned char *to, const char *const *defined, const char *const *undefined) {
     char names[512] = "";
     size_t names_bytes = 1, count = 1;

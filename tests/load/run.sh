@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh OUT TEST...: suites load and make with containers that the toolkit makes in OUT, in every way of its to compress; then what
-# nvlink, and cuobjdump where there is one, find in one that suite make has made. CUDA_HOME in the environment; from the root of the tree.
+# run.sh OUT TEST...: runs suites load and make in OUT, with containers made by the toolkit in all its ways of compression; then lets nvlink, and
+# cuobjdump if there is one, read a container made by suite make. CUDA_HOME in the environment; to be run from the root of the tree.
 set -eu
 out=$1 src=$PWD/tests/load/programs
 shift

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the suites load, make and wants share: bytes that end where their memory ends, a fat binary with one of each, files. */
+/* Shared by suites load, make and wants: exact copies of bytes, a fat binary with entries of all kinds, reading of files. */
 #ifndef MM_TESTS_LOAD_SUPPORT_H
 #define MM_TESTS_LOAD_SUPPORT_H
 
@@ -11,7 +11,7 @@
 
 #define TEXT ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry kernel() {\n ret;\n}\n"
 
-/* A copy that ends where its memory ends. */
+/* A copy in an allocation of exactly that length. */
 static inline unsigned char *exactly(const void *data, size_t bytes) {
     unsigned char *const at = malloc(bytes + !bytes);
     ck_assert(at);
@@ -21,7 +21,7 @@ static inline unsigned char *exactly(const void *data, size_t bytes) {
 
 static inline size_t cubin(unsigned char *to) { return made_cubin(to, (const char *const[]){"kernel", NULL}, (const char *const[]){"malloc", NULL}); }
 
-/* One of each: stored, LZ4, zstd, with and without name and options; a second container; zeros between and behind. */
+/* Entries of all kinds: stored, LZ4, zstd, with and without name and options; a second container; zeros between and after them. */
 static inline void make_all(struct made *m) {
     unsigned char elf[2048];
     const size_t elf_bytes = cubin(elf);
@@ -41,7 +41,7 @@ static inline void make_all(struct made *m) {
 }
 enum { ALL = 9 };
 
-/* All entries; expects none to be wrong. */
+/* Reads all entries; expects no error. */
 static inline size_t read_all(const void *at, size_t bytes, struct mm_fatbin_entry *entries, size_t room) {
     struct mm_fatbin_walk w;
     struct mm_fatbin_entry e;

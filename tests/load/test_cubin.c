@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Suite cubin: machine code of the toolkit, opened, linked (cubin.sh) and put right; cut off anywhere, and with changed bytes. To be built
+/* Suite cubin: machine code of the toolkit that is opened, linked (cubin.sh) and settled; also truncated, and with changed bytes. To be built
  * with AddressSanitizer. argv: the folder of NAME.plain.cubin and NAME.linked.cubin, then the names. Or: open PLAIN OPENED, newer PLAIN NEWER. */
 #define _GNU_SOURCE /* memmem */
 #include <check.h>
@@ -42,7 +42,7 @@ static struct image image_of(int name, const char *what) {
     return image_named(names[name], what);
 }
 static struct image copy_of(const struct image *i, size_t bytes) {
-    struct image made = {(char *)malloc(bytes ? bytes : 1), bytes}; /* AddressSanitizer watches its end */
+    struct image made = {(char *)malloc(bytes ? bytes : 1), bytes}; /* AddressSanitizer detects accesses beyond its end */
     memcpy(made.at, i->at, bytes);
     return made;
 }
@@ -60,7 +60,7 @@ static Elf64_Shdr section_of(const struct image *i, unsigned n) {
 static const char *name_of(const struct image *i, const Elf64_Shdr *s) {
     return i->at + section_of(i, head_of(i).e_shstrndx).sh_offset + s->sh_name;
 }
-/* A section by its name; sh_type SHT_NULL if there is none. */
+/* Finds a section by name; sh_type is SHT_NULL if there is none. */
 static Elf64_Shdr find(const struct image *i, const char *name) {
     Elf64_Shdr s = {0};
     for (unsigned n = 0; n < head_of(i).e_shnum; n++) {
@@ -98,7 +98,7 @@ START_TEST(links_are_put_right) {
 }
 END_TEST
 
-/* The symbol of that name in the first table of symbols; st_name 0 if there is none. */
+/* Finds a symbol by name in .symtab; st_name is 0 if there is none. */
 static Elf64_Sym symbol_of(const struct image *i, const char *name) {
     const Elf64_Shdr table = find(i, ".symtab"), names_of = section_of(i, table.sh_link);
     Elf64_Sym symbol;
@@ -110,7 +110,7 @@ static Elf64_Sym symbol_of(const struct image *i, const char *name) {
     return symbol;
 }
 
-/* Of what a program asks for by name: its size, and that it is managed (st_other), a texture or a surface (type). */
+/* Variables that a program looks up by name keep their size and their kind: managed (st_other), texture or surface (type). */
 START_TEST(variables_stay_what_they_are) {
     enum { TEXTURE = 10, SURFACE = 12 };
     const char *where;
@@ -132,7 +132,7 @@ START_TEST(variables_stay_what_they_are) {
 }
 END_TEST
 
-/* A byte of the program's that a link had changed is told, with its section. */
+/* If the link changed a byte of the program's sections, that is reported with the section's name. */
 START_TEST(changes_are_noticed) {
     static const char *const kinds[] = {".text.", ".nv.constant0.", ".nv.constant3"};
     struct image plain = image_of(_i, "plain"), linked = image_of(_i, "linked");
@@ -171,7 +171,7 @@ START_TEST(what_is_missing_is_noticed) {
         int is_of = 0;
         for (int k = 0; k < 4; k++) is_of |= strncmp(name, lost[k], strlen(lost[k])) == 0;
         if (!is_of || old.sh_type == SHT_NULL || strcmp(name, ".nv.shared.reserved.0") == 0) continue;
-        for (int way = 0; way < 2; way++) { /* nameless; another size */
+        for (int way = 0; way < 2; way++) { /* without its name; with another size */
             struct image changed = copy_of(&linked, linked.bytes);
             Elf64_Shdr other = s;
             if (way == 0) other.sh_name = 0;
@@ -200,7 +200,7 @@ START_TEST(stores_in_front_are_found) {
 }
 END_TEST
 
-/* The first symbol of that name: its place in the image; 0 if there is none. */
+/* The offset in the image of the first symbol of that name; 0 if there is none. */
 static size_t symbol_at(const struct image *i, const char *name) {
     for (unsigned n = 0; n < head_of(i).e_shnum; n++) {
         const Elf64_Shdr s = section_of(i, n);
@@ -213,7 +213,7 @@ static size_t symbol_at(const struct image *i, const char *name) {
     return 0;
 }
 
-/* Two names change, in their own bytes, and nothing else. */
+/* Two names change in place, and nothing else changes. */
 START_TEST(room_is_made) {
     static const char *const from[] = {"malloc", "__cuda_syscall_aligned_malloc"}, *const to[] = {"mm$new", "mm$aligned_new"};
     struct image plain = image_of(_i, "plain"), room = copy_of(&plain, plain.bytes);
@@ -224,7 +224,7 @@ START_TEST(room_is_made) {
         ck_assert_uint_eq(symbol_at(&room, from[k]), 0);
         ck_assert_uint_eq(symbol_at(&room, to[k]), was);
         for (size_t b = 0; was && b <= strlen(to[k]); b++) expected += from[k][b] != to[k][b];
-        if (was && find(&plain, ".nv.prototype").sh_size) expected++; /* of a prototype the part behind '|' */
+        if (was && find(&plain, ".nv.prototype").sh_size) expected++; /* in a prototype the part after '|' */
     }
     for (size_t b = 0; b < plain.bytes; b++) changed += plain.at[b] != room.at[b];
     ck_assert_uint_eq(changed, expected);
@@ -235,7 +235,7 @@ START_TEST(room_is_made) {
 }
 END_TEST
 
-/* A name that others use, too, or one that is a part of another, stays, and so does everything. */
+/* Renaming is refused, and nothing changes, if another symbol shares the name's bytes, or if the name is the end of a longer string. */
 START_TEST(names_in_the_same_bytes) {
     struct image plain = image_of(0, "plain");
     const size_t at = symbol_at(&plain, "malloc"), other = at - sizeof(Elf64_Sym);
@@ -257,7 +257,7 @@ START_TEST(names_in_the_same_bytes) {
 }
 END_TEST
 
-/* All of it on bytes that may be anything: nothing is read or written beyond them. scratch: as large as the image. */
+/* Applies all functions to arbitrary bytes: they must not read or write beyond the image. scratch: as large as the image. */
 static void exercise(const struct image *i, const struct image *plain, struct image *scratch) {
     const char *where;
     mm_cubin_kind(i->at, i->bytes);
@@ -289,7 +289,7 @@ START_TEST(cut_images) {
 }
 END_TEST
 
-/* Bytes of the headers, the tables of sections and symbols, and the relocations. */
+/* Changes bytes of the headers, of the tables of sections and symbols, and of the relocations. */
 START_TEST(changed_bytes) {
     static const unsigned char values[] = {0, 1, 0xff};
     struct image plain = image_of(0, "plain"), linked = image_of(0, "linked");
@@ -321,7 +321,7 @@ START_TEST(changed_bytes) {
 }
 END_TEST
 
-/* One that cannot be opened stays as it is. */
+/* An image that cannot be opened is not changed. */
 START_TEST(what_is_no_finished_image_stays) {
     struct image plain = image_of(0, "plain");
     ck_assert(mm_cubin_open(plain.at, plain.bytes));
@@ -337,7 +337,7 @@ START_TEST(what_is_no_finished_image_stays) {
 }
 END_TEST
 
-/* Where the toolkit's version is in a note of NVIDIA's about the image: 10 * major + minor. */
+/* Finds the toolkit's version in an NVIDIA note of the image: 10 * major + minor. */
 static unsigned char *toolkit_of(const struct image *i) {
     static const char head[] = "\x0c\0\0\0\x08\0\0\0\xe8\x03\0\0NVIDIA Corp";
     unsigned char *const at = memmem(i->at, i->bytes, head, sizeof head);
@@ -348,7 +348,7 @@ static unsigned char *toolkit_of(const struct image *i) {
     return at + sizeof head + 4;
 }
 
-/* Image `newer` says that it is of a newer toolkit than the linker's, of the same major version. */
+/* Image `newer` claims to be of a newer toolkit than the linker's, with the same major version. */
 START_TEST(an_image_of_a_newer_toolkit_can_be_linked) {
     struct image plain = image_named("newer", "plain");
     unsigned char *const toolkit = toolkit_of(&plain);
@@ -360,7 +360,7 @@ START_TEST(an_image_of_a_newer_toolkit_can_be_linked) {
 }
 END_TEST
 
-/* Makes the image in the file FROM one of the last toolkit of its major version, in the file TO. */
+/* Copies the image in file FROM to file TO, with the last version of its toolkit's major version. */
 static int newer_file(const char *from, const char *to) {
     struct image i = read_file(from);
     unsigned char *const toolkit = toolkit_of(&i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Suite load: fat binaries made by hand are read, whole, cut off at every byte, and with every byte of them changed; and what the
- * toolkit makes (argv: a folder of it, see run.sh). To be built with AddressSanitizer. */
+/* Suite load: reads hand-made fat binaries: complete, truncated at every byte, and with every byte changed; and fat binaries made by
+ * the toolkit (argv: their folder, see run.sh). To be built with AddressSanitizer. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <dirent.h>
@@ -14,7 +14,7 @@
 static const char *folder;
 static struct mm_fatbin_error error;
 
-/* AddressSanitizer says of each allocation how large it is. */
+/* AddressSanitizer calls the hook for each allocation. */
 static size_t largest;
 void __sanitizer_malloc_hook(const volatile void *at, size_t bytes);
 void __sanitizer_malloc_hook(const volatile void *at, size_t bytes) {
@@ -22,7 +22,7 @@ void __sanitizer_malloc_hook(const volatile void *at, size_t bytes) {
     if (bytes > largest) largest = bytes;
 }
 
-/* A small one with a group, its payloads stored in one of these ways. */
+/* A small fat binary with a group, whose payloads are stored in one of these ways. */
 static const uint64_t ways[] = {STORED, LZ4, ZSTD};
 enum { WAYS = sizeof ways / sizeof *ways };
 static void make_small(struct made *m, int way) {
@@ -34,7 +34,7 @@ static void make_small(struct made *m, int way) {
     made_group(m, ways[way], TEXT, elf, elf_bytes);
 }
 
-/* What is said of the bytes: the error of the walk, or "". */
+/* The error of a walk through the bytes, or "". */
 static const char *walk_error(const void *data, size_t bytes) {
     static struct mm_fatbin_walk w;
     struct mm_fatbin_entry e;
@@ -89,7 +89,7 @@ START_TEST(entries) {
 }
 END_TEST
 
-/* Members of a group are decompressed once, and what is stored is not copied. */
+/* Members of a group are decompressed once, and a stored payload is not copied. */
 START_TEST(payloads_are_shared) {
     static struct made m;
     struct mm_fatbin_entry e[ALL];
@@ -115,7 +115,7 @@ START_TEST(totals) {
     ck_assert_uint_eq(mm_fatbin_total_bytes(m.at), second - 24);
     ck_assert_uint_eq(mm_fatbin_total_bytes(m.at + second), m.bytes - 5 - second);
     unsigned char *const header = exactly(m.at, 16);
-    for (size_t i = 0; i < 8; i++) { /* magic, version, size of the header */
+    for (size_t i = 0; i < 8; i++) { /* magic, version, length of the header */
         header[i] ^= 0x40;
         ck_assert_uint_eq(mm_fatbin_total_bytes(header), i == 6 ? second - 24 + 0x40 : i == 7 ? second - 24 + 0x4000 : 0);
         header[i] ^= 0x40;
@@ -166,7 +166,7 @@ START_TEST(cut_off) {
         ck_assert_int_eq(*walk_error(m.at, bytes) == 0, bytes == 0 || bytes == m.bytes);
         free(at);
     }
-    /* The container says so, too. */
+    /* The same, with a length in the container that fits. */
     for (size_t bytes = 16; bytes <= m.bytes; bytes++) {
         made_u64(&m, 8, bytes - 16);
         unsigned char *const at = exactly(m.at, bytes);
@@ -176,7 +176,7 @@ START_TEST(cut_off) {
 }
 END_TEST
 
-/* Every byte becomes every other. */
+/* Every byte takes every other value. */
 START_TEST(changed) {
     static struct made m;
     make_small(&m, _i);
@@ -191,14 +191,14 @@ START_TEST(changed) {
 }
 END_TEST
 
-/* Every 32-bit word becomes what hurts most. */
+/* Every 32-bit word takes values that are likely to cause overflows. */
 START_TEST(hostile) {
     static struct made m;
     static const uint32_t words[] = {0, 1, 7, 8, 63, 64, 65, 0x7fffffff, 0x80000000, 0xfffffff0, 0xfffffff8, 0xffffffff};
     make_small(&m, _i);
     for (size_t i = 0; i + 4 <= m.bytes; i += 4)
         for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-            for (size_t next = 0; next < 2 && i + 4 + 4 * next <= m.bytes; next++) { /* and the one behind it */
+            for (size_t next = 0; next < 2 && i + 4 + 4 * next <= m.bytes; next++) { /* also two words at once */
                 unsigned char *const at = exactly(m.at, m.bytes);
                 memcpy(at + i, &words[k], 4);
                 memcpy(at + i + 4 * next, &words[k], 4);
@@ -208,7 +208,7 @@ START_TEST(hostile) {
 }
 END_TEST
 
-/* Each thing that a walk refuses, by its line. */
+/* Everything that a walk refuses, with its message. */
 START_TEST(refused) {
     static struct made m;
     const struct {
@@ -241,7 +241,7 @@ START_TEST(refused) {
 }
 END_TEST
 
-/* Payloads that are not what their header says. */
+/* Payloads that disagree with their header. */
 START_TEST(damaged) {
     static struct made m;
     static const uint64_t flags[] = {LZ4, ZSTD};
@@ -270,7 +270,7 @@ START_TEST(damaged) {
         largest = 0;
         ck_assert(!mm_fatbin_try_payload(&p, &e, &error));
         ck_assert(!p.at && !p.bytes && !p.unpacked);
-        ck_assert_msg(largest < 1u << 20, "case %zu: %zu bytes", i, largest); /* no memory for what cannot be */
+        ck_assert_msg(largest < 1u << 20, "case %zu: %zu bytes", i, largest); /* no allocation for an impossible length */
         snprintf(expected, sizeof expected, "entry 0 of a fat binary %s: %u bytes for %llu", cases[i].what, (unsigned)e.store.packed_bytes,
                  (unsigned long long)e.store.unpacked_bytes);
         ck_assert_str_eq(error.message, expected);
@@ -279,7 +279,7 @@ START_TEST(damaged) {
 }
 END_TEST
 
-/* A group that is not understood comes as it is; its members' bounds are looked at when they are wanted. */
+/* A group that is not understood is returned as one entry; the bounds of its members are checked when a payload is read. */
 START_TEST(groups) {
     static struct made m;
     unsigned char elf[2048] = {0};
@@ -306,7 +306,7 @@ START_TEST(groups) {
         free(at);
     }
     const uint32_t stream = (uint32_t)made_round(sizeof TEXT), past[] = {stream + 1, ~0u};
-    for (size_t i = 0; i < 4; i++) { /* offset or size */
+    for (size_t i = 0; i < 4; i++) { /* a wrong offset, or a wrong size */
         struct made bad = m;
         made_u32(&bad, SECOND + (i / 2 ? 8 : 4), i / 2 && !(i % 2) ? (uint32_t)elf_bytes + 1 : past[i % 2]);
         ck_assert_uint_eq(read_all(bad.at, bad.bytes, e, 3), 2);
@@ -314,14 +314,14 @@ START_TEST(groups) {
         ck_assert(!p.at && strstr(error.message, "entry 1 of a fat binary is not within its group of"));
     }
     mm_fatbin_payload_free(&p);
-    /* A member that is scrambled, in a group that is not. */
+    /* An encrypted member in a group that is not encrypted. */
     made_u64(&m, SECOND + 40, SCRAMBLED);
     read_all(m.at, m.bytes, e, 3);
     ck_assert(!mm_fatbin_try_payload(&p, &e[1], &error) && strstr(error.message, "scrambled"));
 }
 END_TEST
 
-/* A name or options that would lie in the header's fields are none. */
+/* A name or options inside the header's fixed fields are ignored. */
 START_TEST(names_in_the_fields) {
     static struct made m;
     struct mm_fatbin_entry e[1];
@@ -335,7 +335,7 @@ START_TEST(names_in_the_fields) {
 }
 END_TEST
 
-/* A member's header that would be read behind the end of all. */
+/* A member's header that extends beyond the end of the file. */
 START_TEST(group_at_the_end) {
     static struct made m;
     struct mm_fatbin_entry e[2];
@@ -351,9 +351,9 @@ START_TEST(group_at_the_end) {
 }
 END_TEST
 
-/* ---- what the toolkit makes ----------------------------------------------------------------------- */
+/* ---- containers made by the toolkit --------------------------------------------------------------- */
 
-/* In each container every cubin is the file from which it was made, if it was made of files, and what wants the allocator is known. */
+/* In each container, a cubin equals the file that it was made from, if any, and the services that it needs are known. */
 START_TEST(toolkit_made) {
     struct dirent *entry;
     size_t seen = 0;

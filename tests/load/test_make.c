@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Suite make: containers that are made, of images made by hand; and one of the toolkit's images (argv: its folder, see run.sh). To be built
+/* Suite make: tests containers that mm makes, with hand-made images and with one of the toolkit's (argv: its folder, see run.sh). To be built
  * with AddressSanitizer. */
 #define _GNU_SOURCE
 #include <check.h>
@@ -12,7 +12,7 @@
 
 static const char *folder;
 
-/* Of any length: field by field as one made by hand. */
+/* With images of any length, the container equals one that is made field by field. */
 START_TEST(made_as_by_hand) {
     static struct made m;
     const size_t bytes = (size_t)_i;
@@ -31,7 +31,7 @@ START_TEST(made_as_by_hand) {
 }
 END_TEST
 
-/* For other readers (run.sh): two.cubin in after.fatbin. */
+/* Writes after.fatbin, with two.cubin in it, for other programs to read (run.sh). */
 START_TEST(toolkit_made) {
     char path[4096];
     size_t bytes, made_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Suite wants: what cubins made by hand want of the allocator, also cut off at every byte, and with every byte of them
+/* Suite wants: which services of the allocator hand-made cubins need; the same cubins truncated at every byte, and with every byte
  * changed. To be built with AddressSanitizer. */
 #include <check.h>
 #include <stdio.h>
@@ -41,12 +41,12 @@ START_TEST(elf_many_sections) {
     Elf64_Ehdr head;
     size_t bytes = cubin(elf);
     memcpy(&head, elf, sizeof head);
-    /* Their number in the first, as if they were too many. */
+    /* The number of sections is stored in the first section, as if it did not fit in the header. */
     const uint64_t count = head.e_shnum;
     memcpy(elf + head.e_shoff + offsetof(Elf64_Shdr, sh_size), &count, sizeof count);
     memset(elf + offsetof(Elf64_Ehdr, e_shnum), 0, 2);
     ck_assert_uint_eq(wants(elf, bytes), MM_WANTS_MALLOC);
-    /* And where their names are. */
+    /* The index of the section names is stored there, too. */
     const uint32_t names = head.e_shstrndx;
     memcpy(elf + offsetof(Elf64_Ehdr, e_shstrndx), &(uint16_t){SHN_XINDEX}, 2);
     memcpy(elf + head.e_shoff + offsetof(Elf64_Shdr, sh_link), &names, sizeof names);
@@ -86,7 +86,7 @@ START_TEST(elf_damaged) {
         memcpy(bad + cases[i].at, &cases[i].value, cases[i].bytes);
         ck_assert_msg(wants(bad, bytes) == (cases[i].at == offsetof(Elf64_Ehdr, e_shnum) && cases[i].value == 2 ? 0 : MM_WANTS_UNREADABLE), "case %zu", i);
     }
-    /* Names that end too early, and one that begins behind them. */
+    /* A name that extends beyond the end of the names. Then every byte is changed to every other value. */
     unsigned char bad[4096];
     memcpy(bad, elf, bytes);
     memcpy(bad + names + offsetof(Elf64_Shdr, sh_size), &(uint64_t){strlen("kernel") + 2 + strlen("malloc")}, 8);
@@ -101,7 +101,7 @@ START_TEST(elf_damaged) {
 }
 END_TEST
 
-/* The names end where the file does: a symbol's name may begin behind it. */
+/* The names are at the end of the file, so that a wrong offset of a symbol's name is outside of it. */
 START_TEST(elf_names_last) {
     unsigned char elf[4096];
     Elf64_Ehdr head;

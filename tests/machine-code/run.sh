@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh MMUNYIELD LIB OUT [PART]: whether the machine code in LIB/device is free of YIELD and NANOSLEEP, and whether MMUNYIELD does what it
-# says. CUDA_HOME in the environment. PART, for mutants: tool or libraries only; the first failure ends it, and what ptxas makes of the fragments
-# stays in LIB/assembled.
+# run.sh MMUNYIELD LIB OUT [PART]: checks that the machine code in LIB/device contains no YIELD and no NANOSLEEP, and tests the program MMUNYIELD.
+# CUDA_HOME in the environment. PART (for mutants.sh): "tool" or "libraries" only; then the first failure ends the run, and the machine code that ptxas
+# makes of the allocator is kept in LIB/assembled.
 set -u
 mmunyield=$(realpath "$1") lib=$(realpath "$2") bin=$CUDA_HOME/bin part=${4-} parts=${4:-tool libraries}
 rm -rf "$3" && mkdir -p "$3" && cd "$3" || exit
@@ -14,7 +14,7 @@ fail() {
     [[ ! $part ]] || exit 1
 }
 
-# fragment ARCH OUT: its machine code, as ptxas makes it
+# fragment ARCH OUT: assembles the allocator's PTX for ARCH with ptxas
 fragment() {
     local kept=$lib/assembled/$1.cubin
     if [[ $part && -f $kept ]]; then
@@ -31,7 +31,7 @@ same() {
     [[ $2 == "$3" ]] || fail "$1: found" $'\n'"$2"$'\n'"  expected" $'\n'"$3"
 }
 
-# refuses NAME LINE FILE: replacing and counting end with this one line (a pattern) and leave the file alone
+# refuses NAME LINE FILE: replacing and counting both end with this one line (a pattern) and do not change the file
 refuses() {
     local said status option
     cp "$3" as-it-was
@@ -46,13 +46,13 @@ refuses() {
     done
 }
 
-# The file in pieces as long as an instruction, which sections of code are aligned to: two halves in hexadecimal digits, the lower first.
+# The file in pieces of an instruction's length, to which code sections are aligned: each piece as two hexadecimal halves, the lower one first.
 pieces() { od -An -v -tx8 -w16 "$1" | awk '{print $1, NF == 2 ? $2 : "-"}'; }
-# A YIELD, as ptxas writes it: opcode at the end of the lower half; in the upper one predicate PT as operand.
+# A YIELD as written by ptxas: the opcode is at the end of the lower half; the operand in the upper half is predicate PT.
 # shellcheck disable=SC2016 # awk's
 yield='$1 ~ /946$/ && substr($2, 10, 2) == "38"'
 
-# What of two files is different other than that a YIELD is a NOP; behind it, the number of those.
+# Prints how two files differ, except where a YIELD became a NOP; then the number of those.
 # shellcheck disable=SC2016 # awk's
 differences() {
     paste <(pieces "$1") <(pieces "$2") | awk '
@@ -62,7 +62,7 @@ differences() {
         END {print n + 0}'
 }
 
-# Of each architecture: what mmunyield replaces, counted by other means.
+# For each architecture: mmunyield replaces all YIELDs; their number is counted here by other means.
 replaced() {
     local arch n
     for arch in "${archs[@]}"; do
@@ -87,14 +87,14 @@ poke() {
     printf "$(printf '\\%s' "$@")" | dd of="$file" bs=1 seek="$offset" conv=notrunc status=none
 }
 
-# Files that are not as they should be. `good` is a cubin with a YIELD.
+# Malformed files. `good` is a cubin with a YIELD.
 refusals() {
     local good=$1 bytes table section text offset length
     bytes=$(stat -c %s "$good")
     table=$(od -An -tu8 -j 40 -N 8 "$good" | tr -d ' ')
     section=$(LC_ALL=C readelf -SW "$good" 2>/dev/null | sed -n 's/^ *\[ *\([0-9]*\)\] \.text\..*/\1/p' | head -1)
     text=$((table + 64 * section))
-    # broken NAME LINE OFFSET BYTE...: a copy of it with these bytes is refused with this line
+    # broken NAME LINE OFFSET BYTE...: a copy of the good cubin with these bytes is refused with this line
     broken() {
         local name=$1 line=$2
         shift 2
@@ -137,7 +137,7 @@ refusals() {
     same "a strange option" "$("$mmunyield" -x "$good" 2>&1; echo $?)" "usage: mmunyield [-n] FILE"$'\n'2
 }
 
-# NANOSLEEP has no substitute. Cubins of CUDA 12 have their architecture elsewhere, and a file may have several.
+# NANOSLEEP has no substitute. Cubins of CUDA 12 have their architecture in another place, and a file may hold several cubins.
 others() {
     local good=$1 sleeper=$2 n at asleep
     n=$(pieces "$good" | awk "$yield"' {n++} END {print n}')
@@ -146,7 +146,7 @@ others() {
     same "a NANOSLEEP" "$("$mmunyield" sleeps.cubin 2>&1; echo $?; cmp "$sleeper" sleeps.cubin)" \
         "mmunyield: sleeps.cubin: 1 NANOSLEEP, which nothing can stand for: the source must not sleep"$'\n'2
     same "a NANOSLEEP, counted" "$("$mmunyield" -n sleeps.cubin; echo $?)" "$asleep"$'\n'1
-    cp "$sleeper" only.cubin # its YIELDs by hand
+    cp "$sleeper" only.cubin # its YIELDs are replaced here, not by mmunyield
     for at in $(pieces "$sleeper" | awk "$yield"' {print NR - 1}'); do poke only.cubin $((16 * at)) 030; done
     same "a NANOSLEEP and no YIELD" "$("$mmunyield" -n only.cubin; echo $?)" "sm_${archs[0]}: 0 YIELD, 1 NANOSLEEP"$'\n'1
     cp "$good" cuda12.cubin
@@ -161,7 +161,7 @@ others() {
     same "one that sleeps" "$("$mmunyield" -n several | tail -1; echo "${PIPESTATUS[0]}")" "$asleep"$'\n'1
 }
 
-# A function with a YIELD and one with a NANOSLEEP; a kernel that calls all that the libraries define.
+# Sources: a function with a YIELD, one with a NANOSLEEP, and a kernel that calls all functions of the libraries.
 # ptx ARCH BODY
 ptx() {
     sed -n "s/^\.version .*/&/p" "$lib/ptx/mm_$1.ptx"
@@ -196,14 +196,14 @@ caller='.extern .func (.param .b64 p) malloc(.param .b64 n);
     ret;
 }'
 
-# library NAME ARCH FILE [TARGET]: what nvlink makes of it, for TARGET of ARCH's family
+# library NAME ARCH FILE [TARGET]: links FILE by nvlink, for TARGET of ARCH's family, and checks the result
 library() {
     local target=${4:-$2}
     "$bin/nvlink" -m64 --arch="sm_$target" "caller$2.cubin" "$3" -o linked.cubin || fail "$1, sm_$2: nvlink"
     same "$1, sm_$2 for sm_$target" "$("$mmunyield" -n linked.cubin; echo $?)" "sm_$target: 0 YIELD, 0 NANOSLEEP"$'\n'0
 }
 
-# The libraries are compressed; linked with a kernel that calls all they define, they are not.
+# The libraries are compressed. A kernel that calls all their functions, linked with them, is not.
 libraries() {
     local arch
     cp "$lib/device/mm32.a" "$lib/device/mm24.a" "$lib/device/driver.fatbin" .
@@ -216,14 +216,14 @@ libraries() {
     done
 }
 
-# Of the same container as mm24.a, and part of libmm.so.
+# The allocator that is part of libmm.so.1; it comes from the same container as mm24.a.
 built_in() {
     local arch
     cp "$lib/../device/linked" linked.fatbin
     for arch in "${archs[@]}"; do library linked "$arch" linked.fatbin; done
 }
 
-# From sm_100 on nvlink, as drivers do, makes machine code for another architecture of the family from a cubin's second form.
+# From sm_100 on, nvlink and drivers can translate a cubin's second form into machine code for another architecture of the family.
 family() {
     local pair arch
     for pair in "100 103" "120 121"; do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Managed variables, with and without a value. */
+/* Managed variables, with and without an initial value. */
 __managed__ int total, table[4] = {1, 2, 3, 4};
 __device__ int plain = 5;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What a link must leave alone: shared memory of a kernel, and none in another; constants, variables, strings, a call through a table. */
+/* Things that a link must not change: the shared memory of kernels with and without any; constants, variables, strings, a call through a table. */
 #include <cstdio>
 
 __constant__ int table[7] = {1, 2, 3, 4, 5, 6, 7};
