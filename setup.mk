@@ -4,7 +4,7 @@
 
 mm_quote = '$(subst ','\'',$1)'
 mm_goals := $(or $(MAKECMDGOALS),all)
-# The purposes (of tools/setup.sh) that the goals need on this machine. check-gpu is left out: it runs what was built on another machine.
+# The purposes (of tools/setup.sh) that the goals need on this machine. check-gpu is left out: it runs suites that were built on another machine.
 mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model plot) \
 	$(if $(filter bench demo gpu-hooks,$(mm_goals)),build) \
 	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fuzz fuzz-load hook-mutants load-mutants matrix stress stress-%,$(mm_goals))),build check) \
@@ -49,7 +49,7 @@ ifeq ($(CUDA_HOME),)
 override CUDA_HOME := $(shell tools/setup.sh --cuda-home)
 endif
 
-# Without a toolkit, check-gpu and uninstall still work: they need only what was built before.
+# Without a toolkit, check-gpu and uninstall still work: they need only an earlier build.
 mm_said := $(if $(CUDA_HOME)$(filter-out check-gpu uninstall,$(mm_goals)),$(shell tools/check-options.sh \
 	$(foreach v,CURDIR CUDA_HOME ARCHS CC PREFIX DESTDIR,$(call mm_quote,$v=$($v))) 2>&1))
 ifneq ($(mm_said),)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A list of objects, made and deleted by kernels: the program that CUDA's own device heap cannot run as it is.
+/* Lists of objects that kernels create and delete: a program for which CUDA's default device heap is too small.
  *
- *   objects [COUNT [HEAP_MIB]]   objects to make (1,000,000); heap to ask CUDA for (0: what it gives by itself)
+ *   objects [COUNT [HEAP_MIB]]   number of objects (1,000,000); CUDA heap size to set (0: CUDA's default)
  *
- * Prints one line: what came of it, and the time of the kernels. Exits 1 if it did not work. Nothing in here knows
- * of mm: compiled by nvcc it runs on CUDA's allocator, compiled by mmnvcc on mm.
+ * Prints one line: the times of the kernels, or the failure. Exits with 1 after a failure. The program does not know
+ * mm: compiled by nvcc it runs on CUDA's allocator, compiled by mmnvcc on mm.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +15,7 @@ struct object {
     __device__ object(unsigned v, object *n) : next(n), value(v) {}
 };
 
-/* Every thread makes one object and hangs it into one of many lists. */
+/* Every thread makes one object and inserts it into one of many lists. */
 __global__ void make(object **lists, unsigned count, unsigned list_count) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     must(cudaEventCreate(&walked));
     must(cudaEventCreate(&done));
     float make_ms = 0, delete_ms = 0;
-    for (int round = 0; round < 2; round++) { /* the second one counts: the first pays for loading and set-up */
+    for (int round = 0; round < 2; round++) { /* the second round is reported: the first includes loading and set-up */
         must(cudaMemset(total, 0, sizeof *total));
         must(cudaEventRecord(begin));
         make<<<(count + cta - 1) / cta, cta>>>(lists, count, list_count);

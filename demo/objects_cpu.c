@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The workload of objects.cu on the CPU build of the allocator, for machines without a GPU.
  *
- *   objects_cpu [COUNT [THREADS]]   objects to make (1,000,000), threads (one per processor)
+ *   objects_cpu [COUNT [THREADS]]   number of objects (1,000,000), number of threads (one per processor)
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 

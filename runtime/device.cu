@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The entry points of device code. Compiled to PTX under names of our own; interpose/compile/devicetext.sh gives them the names
- * malloc, free, __cuda_syscall_aligned_malloc and mm_usable_size (defining those in CUDA source would also define host
- * functions of that name).
+/* The entry points of device code. They are compiled to PTX under other names; interpose/compile/devicetext.sh gives them the names malloc, free,
+ * __cuda_syscall_aligned_malloc and mm_usable_size (CUDA source that defined those would also define host functions of these names).
  */
 #include "runtime/checked/cookie.h"
 
 extern "C" {
 
-/* One per device image; the host writes it before the first launch of a kernel of the image. Constant: malloc and free
- * read it first of all, and an acquire empties the cache of global memory. */
+/* One per device image; the host writes it before the first launch of a kernel of the image. In constant memory: malloc and free read it first, and an
+ * acquire invalidates the cache of global memory. */
 __constant__ struct mm_heap_ref MM_HEAP_REF;
 
 /* Callers that found no heap. */
@@ -18,7 +17,7 @@ static __device__ uint64_t mm_complaints;
 __device__ void __assertfail(const char *assertion, const char *file, unsigned line, const char *function,
                              size_t char_bytes);
 
-/* Stops the kernel, with one line: one lane of a warp says it, and warps that come later wait for that assertion to end the kernel. */
+/* Stops the kernel with one message: one lane of a warp asserts, and warps that come later wait until that assertion ends the kernel. */
 MM_FN_RARE void *mm_no_heap(void) {
     const uint32_t here = mm_warp_group(MM_HEAP_REF.heap);
     uint64_t before = 0;
@@ -33,8 +32,8 @@ MM_FN_RARE void *mm_no_heap(void) {
     return NULL;
 }
 
-/* What malloc and free seldom do, or always if the heap is not open (a checked run, one that fills, or there is none), in calls after which
- * nothing is left to be done: what is kept across a call costs every caller a store, whether it is made or not. */
+/* The rare paths of malloc and free, which are the only paths if the heap is closed (a checked run, or MM_FILL) or absent. They are tail calls: a value that is kept
+ * across a call costs every caller a store, whether the call is made or not. */
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     if (MM_HEAP_REF.open_bytes) return mm_heap_malloc_other(&MM_HEAP_REF, token);
     return MM_HEAP_REF.heap ? mm_closed_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_LARGE) : mm_no_heap();
@@ -44,7 +43,7 @@ MM_FN_RARE void mm_device_free_other(uint64_t left) {
     else mm_no_heap();
 }
 
-/* A function of its own: one that calls none has nothing to save. Without a heap, there are no slices. */
+/* Leaf function, kept out of line: needs no stack frame. Without a heap there are no slices. */
 static __device__ __noinline__ uint64_t mm_device_draw(size_t bytes) {
     return MM_LIKELY(MM_HEAP_REF.open_bytes) ? mm_heap_draw(&MM_HEAP_REF, bytes) : mm_token_large(bytes);
 }
@@ -67,13 +66,13 @@ __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
     return MM_HEAP_REF.heap ? mm_closed_aligned_malloc(&MM_HEAP_REF, bytes, align) : mm_no_heap();
 }
 
-/* See mm_heap_usable_size. Without a heap nothing is an allocation of it. */
+/* See mm_heap_usable_size. 0 without a heap. */
 __device__ size_t mm_device_usable_size(const void *p) {
     return mm_cookie_usable_size(&MM_HEAP_REF, p);
 }
 
-/* malloc and aligned malloc for machine code that stores in front of what they return (cookie.h); libmm renames what such code calls. An
- * alignment that is no slice's is that of no array: it gets no room. */
+/* malloc and aligned malloc for machine code that stores in front of the returned memory (cookie.h); libmm renames the functions that such code calls. An
+ * alignment larger than a slice's is not used for arrays, and gets no room. */
 __device__ void *mm_device_new(size_t bytes) {
     return mm_cookie_put(mm_device_malloc(mm_cookie_bytes(bytes, MM_COOKIE_SHIFT)), MM_COOKIE_SHIFT);
 }

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the host has done on the device when it wants memory back (runtime/host/trim.c): by kernels of one warp to a CTA, beside
- * whatever runs there. Each warp is an ordinary participant: it takes what it takes by the atomics by which malloc does, so what the
- * host gets nobody can still claim, and no other protocol is needed between them.
+/* Maintenance: the device's part when the host wants memory back (runtime/host/trim.c). Kernels with one warp per CTA do it, while other kernels run. Each warp takes
+ * memory by the same atomics as malloc, so no thread can still claim what the host gets, and no other protocol is needed between them.
  *
- * First all blocks that are free are retired, which would keep segments, and what the host has answered and nobody came for
- * is taken (mm_maintain_retire). Then the segments of a chunk are taken out of the free tree, all or none (mm_maintain_claim): they belong to
- * the host from then on, until it answers them anew (grow.h). A stale reader may come to their metadata, which stays; to their memory nobody
- * comes but by misuse.
+ * mm_maintain_retire retires all blocks whose slices are all free, which would keep segments, and takes an answer of the host that no thread came for. Then
+ * mm_maintain_claim takes the segments of a chunk out of the free tree, all or none. From then on they belong to the host, until a later answer (grow.h). A
+ * stale reader may access their metadata, which stays mapped; only misuse leads to their memory.
  */
 #ifndef MM_MAINTAIN_H
 #define MM_MAINTAIN_H
 
 #include "runtime/heap.h"
 
-/* Does part `part` of so many: segments part, part + parts and so on. Other parts may be done at the same time. All lanes of `here` call. */
+/* Does part `part` of `parts`: segments part, part + parts and so on. Other parts may run concurrently. All lanes of `here` call. */
 MM_FN_RARE void mm_maintain_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t part, uint32_t parts) {
-    if (part == 0 && mm_warp_lane() == mm_ctz(here)) mm_grow_look(ref, 0, 0); /* an answer that nobody came for */
+    if (part == 0 && mm_warp_lane() == mm_ctz(here)) mm_grow_look(ref, 0, 0); /* takes an answer that no thread came for */
     mm_warp_sync(here);
     const uint32_t reached = mm_warp_shuffle(here, (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), mm_ctz(here));
     MM_ROLLED

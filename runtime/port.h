@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The only place that knows which compiler it is: function kinds, atomics, bits, warp operations, waits.
+/* The only file that knows the compiler: function kinds, atomics, bits, warp operations, waits.
  *
- * The same core runs on the GPU (device code under nvcc) and on the CPU (C11), where a "warp" is one
- * lane. Atomics carry the memory order in their name and act at one scope, the device.
+ * The same core runs on the GPU (device code under nvcc) and on the CPU (C11), where a "warp" is one lane. Atomics have the memory order in their name and
+ * device scope.
  */
 #ifndef MM_PORT_H
 #define MM_PORT_H
@@ -20,7 +20,7 @@
 #include "runtime/port_cpu.h"
 #endif
 
-/* Read-modify-writes: all return the value before. One list, so that both ports have the same ones. */
+/* Read-modify-writes, which return the previous value. One list, so that both ports have the same ones. */
 MM_RMW(add_relaxed, fetch_add, 64, MM_RMW_RELAXED)
 MM_RMW(add_relaxed, fetch_add, 32, MM_RMW_RELAXED)
 MM_RMW(add_acq_rel, fetch_add, 64, MM_RMW_ACQ_REL)
@@ -48,7 +48,7 @@ MM_FN uint64_t mm_warp_shuffle_u64(uint32_t group, uint64_t value, uint32_t lane
            mm_warp_shuffle(group, (uint32_t)value, lane);
 }
 
-#ifndef MM_GATHERED /* the CPU: one word at a time; stores that release, since ThreadSanitizer knows no fences */
+#ifndef MM_GATHERED /* the CPU: one word at a time, with release stores, since ThreadSanitizer does not support fences */
 #define MM_GATHERED 1
 MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) { mm_store_relaxed_u64(p, first), mm_store_relaxed_u64(p + 1, second); }
 MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
@@ -58,7 +58,7 @@ MM_FN void mm_publish_fence(void) {}
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 #endif
 
-/* The bit of rank `rank` (from 0) among those set in x, which are more. */
+/* The bit of rank `rank` (from 0) among the bits set in x, of which there are more than `rank`. */
 MM_FN uint32_t mm_bits_select(uint64_t x, uint32_t rank) {
     uint32_t bit = 0;
     MM_ROLLED

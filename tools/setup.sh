@@ -14,7 +14,7 @@ purposes='aarch64 build builds check fuzz install lint model plot'
 
 has() { command -v "$1" >/dev/null; }
 
-# Can the C compiler be run, and does the C library come with headers?
+# has_cc: true if the C compiler can be run and the C library has its headers.
 has_cc() { has cc && printf '#include <stdlib.h>\n' | cc -E -x c - >/dev/null 2>&1; }
 
 # Asks the compiler driver, which searches as the linker will. The GPU suites link these libraries statically, because they run on other machines.

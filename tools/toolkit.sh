@@ -14,14 +14,14 @@ mm_toolkit_version() {
     [[ $text =~ release\ ([0-9]+\.[0-9]+) ]] && printf '%s\n' "${BASH_REMATCH[1]}"
 }
 
-# mm_version_ok VERSION: is it MM_CUDA_MIN or newer?
+# mm_version_ok VERSION: true if it is MM_CUDA_MIN or newer.
 mm_version_ok() {
     local have=("${1%%.*}" "${1#*.}") min=("${MM_CUDA_MIN%%.*}" "${MM_CUDA_MIN#*.}")
     ((have[0] > min[0] || (have[0] == min[0] && have[1] >= min[1])))
 }
 
 # mm_toolkit_of_path: prints the toolkit of the nvcc in PATH. That nvcc may be a wrapper (ccache, mmnvcc under the name nvcc) or a
-# link to another place, so its location says nothing; its --dryrun prints the toolkit.
+# link to another place, so its location proves nothing; its --dryrun prints the toolkit.
 mm_toolkit_of_path() {
     local line
     while IFS= read -r line; do

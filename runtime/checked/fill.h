@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* MM_FILL: malloc writes zeros or junk to everything that it hands out, so that a program that reads memory before it writes to it
- * behaves differently under the two. A checked run (guarded.h) fills with junk by default. It works on top of the allocator; the fast
- * path has no instruction for it (closed.h).
+/* MM_FILL: malloc writes zeros or junk to all memory that it returns, so that a program that reads memory before it writes there behaves differently under the
+ * two. A checked run (guarded.h) fills with junk by default. The fast path has no instruction for it (closed.h).
  *
- * All usable bytes are filled (mm_heap_usable_size), not only those that were asked for: mm_realloc grows in place up to there, and copies
- * up to there. In a checked run the two are the same. The calling thread writes before anybody else knows the address, so program
- * order is enough.
+ * All usable bytes (mm_heap_usable_size) are filled, not only the requested ones, since mm_realloc grows in place and copies up to there. In a checked run the
+ * two are the same. The calling thread writes before any other thread knows the address, so program order suffices.
  */
 #ifndef MM_CHECKED_FILL_H
 #define MM_CHECKED_FILL_H
@@ -15,7 +13,7 @@
 /* The value of every word. */
 MM_FN uint64_t mm_fill_word(const struct mm_heap_ref *ref) { return ref->fill == MM_FILL_JUNK ? MM_FILL_JUNK_WORD : 0; }
 
-/* Fills the 16-byte units of [p, p + bytes), if this run fills. p is a multiple of 16. A rest of less than 16 bytes is the caller's. */
+/* Fills the 16-byte units of [p, p + bytes), if MM_FILL is set. p is a multiple of 16. The caller fills a rest of less than 16 bytes. */
 MM_FN void mm_fill(const struct mm_heap_ref *ref, uint64_t *p, uint64_t bytes) {
     const uint64_t word = mm_fill_word(ref);
     if (ref->fill == MM_FILL_NONE) return;
@@ -38,7 +36,7 @@ MM_FN_RARE void *mm_fill_aligned_malloc(const struct mm_heap_ref *ref, uint64_t 
     return mm_fill_granted(ref, mm_heap_aligned_malloc(ref, bytes, align));
 }
 
-/* See mm_heap_free. That one takes open_bytes, here 0, for the heap's size. */
+/* See mm_heap_free, which would take open_bytes, 0 here, for the heap's size. */
 MM_FN_RARE void mm_fill_free(const struct mm_heap_ref *ref, void *p) {
     const uint64_t left = mm_slice_mark(ref, mm_slice_locate_in(ref, p, ref->user_bytes));
     if (!MM_LIKELY(left == 0)) mm_heap_free_other(ref, left);

@@ -34,25 +34,23 @@ void *mm_cpu_aligned_malloc(struct mm_cpu_heap *heap, size_t bytes, size_t align
 void mm_cpu_free(struct mm_cpu_heap *heap, void *p);
 uint64_t mm_cpu_usable_size(struct mm_cpu_heap *heap, const void *p);
 
-/* How often free was misused in this way; how many requests got NULL. */
+/* The number of misuses of a kind; the number of requests that got NULL. */
 uint64_t mm_cpu_misuse_count(const struct mm_cpu_heap *heap, enum mm_misuse kind);
 uint64_t mm_cpu_null_count(const struct mm_cpu_heap *heap);
 
-/* Nobody else may be in the allocator: retires all blocks that are free, so that in a heap without live memory all segments are
- * nobody's. */
+/* No other thread may be in the allocator. Retires all blocks whose slices are all free, so that in a heap without live memory all segments are unowned. */
 void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap);
 
-/* Nobody else may be in the allocator: mm_heap_check_quiescent (runtime/gallatin/check.h). Returns NULL if the invariants
- * hold, else what does not, in `why` (bytes: its size). live_bytes: if not NULL, receives the bytes of
- * slices, spans and runs handed out. */
+/* No other thread may be in the allocator. Runs mm_heap_check_quiescent (runtime/gallatin/check.h). Returns NULL if the invariants hold, else a description of
+ * the fault in `why` (bytes: its size). live_bytes: if not NULL, receives the bytes of live slices, spans and runs. */
 const char *mm_cpu_heap_check_quiescent(const struct mm_cpu_heap *heap, char *why, size_t why_bytes,
                                         uint64_t *live_bytes);
 
-/* What is wrong, in words, in `why` (bytes: its size); NULL if nothing is. */
+/* Describes a fault in `why` (bytes: its size). Returns it, or NULL if there is none. */
 struct mm_check;
 const char *mm_cpu_check_text(const struct mm_check *check, char *why, size_t why_bytes);
 
-/* Segments that belong to nobody. */
+/* The number of unowned segments. */
 uint64_t mm_cpu_heap_free_segments(const struct mm_cpu_heap *heap);
 
 #ifdef __cplusplus

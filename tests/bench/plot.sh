@@ -29,7 +29,7 @@ row() { echo "$1,single,$2,1000000,malloc,us,$3,${3:+1},${3:+1e9},12,,,0,0,,${4:
 # path NAME: the path of an allocator's line in $svg, without its numbers: M where the line starts or starts again, L where it continues.
 path() { awk -v id="<g id=\"line-$1\">" 'index($0, id) {on = 1} on && /<path d=/ {line = 1} on && line {print} on && line && /clip-path/ {exit}' <<<"$svg" | tr -cd 'ML'; }
 
-# ---- what was measured ----------------------------------------------------------------------------
+# ---- committed measurements ------------------------------------------------------------------------
 
 committed() {
     plot 0 "$root"/bench/{h200-2026-11-23-mm,peers-h200-2026-11-20}.csv || return

@@ -15,7 +15,7 @@ static struct latencies l;
 
 static void begin(void) { memset(&l, 0, sizeof l); }
 
-/* The bins follow one another without a gap; the least value of a bin is at most 1/1024 below any other value in it. */
+/* The bins follow one another without a gap; a value exceeds the least value of its bin by at most 1/1024. */
 START_TEST(bins) {
     unsigned before = 0;
     ck_assert_uint_eq(latency_bin(0), 0);

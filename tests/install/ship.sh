@@ -155,7 +155,7 @@ it '--relocatable-ptx, a library' refuses_reloc parts.a "${reloc[@]}" -arch=sm_9
 it '--relocatable-ptx, nothing allocates' "${reloc[@]}" -arch=sm_90 "$src/none.cu" -o reloc
 it 'the same objects without it' "$bin/mmnvcc" -rdc=true -arch=sm_90 part.o use.o -o reloc
 
-# ---- whose cache -------------------------------------------------------------------------------------
+# ---- the owner of the cache --------------------------------------------------------------------------
 
 # view PLACE: mmnvcc of the copy uses a toolkit view in that place; by default it is in the cache
 view() {

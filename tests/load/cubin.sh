@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# cubin.sh TEST LIB OUT: suite cubin with machine code of the toolkit for each architecture of mm's library in LIB, in OUT. CUDA_HOME in the
-# environment; from the root of the tree.
+# cubin.sh TEST LIB OUT: runs suite cubin in OUT, with machine code of the toolkit for each architecture for which LIB has mm's library. CUDA_HOME in
+# the environment; to be run from the root of the tree.
 set -eu
 test=$(realpath "$1") lib=$(realpath "$2") src=$PWD/tests/load/programs
 rm -rf "$3" && mkdir -p "$3" && cd "$3"
 names=()
 
-# image NAME ARCH SOURCE OPTION...: NAME.plain.cubin, and linked with mm NAME.linked.cubin
+# image NAME ARCH SOURCE OPTION...: makes NAME.plain.cubin, and NAME.linked.cubin, which is linked with mm
 image() {
     local name=$1 arch=$2 source=$3
     shift 3
@@ -28,7 +28,7 @@ mapfile -t archs < <("$CUDA_HOME/bin/nvcc" --list-gpu-code | sed 's/sm_//' |
 image one 90 one
 image newer 90 one
 for arch in "${archs[@]}"; do image "shared$arch" "$arch" shared; done
-# Stores in front of arrays: one text for all architectures.
+# Stores in front of arrays: the same PTX for all architectures.
 arrays=../../splice/programs/arrays
 "$CUDA_HOME/bin/nvcc" -ptx -arch="compute_${archs[0]}" "$src/$arrays.cu" -o arrays.ptx
 for arch in "${archs[@]}"; do image "arrays$arch" "$arch" arrays.ptx; done

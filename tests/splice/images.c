@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* images [-k] PROGRAM: one line for each device image that PROGRAM (executable, shared library or object) would
- * load, that is, each one in section .nv_fatbin, or that it is itself (a container, a cubin, PTX):
+/* images [-k] PROGRAM: prints one line for each device image that PROGRAM (executable, shared library or object) would
+ * load: those in section .nv_fatbin. PROGRAM may also be a container, a cubin or PTX itself.
  *
  *     elf sm_90 undefined=malloc,free heap=0
  *     ptx sm_90 undefined= heap=1
  *
- * Images without functions are left out. undefined: the services of device-side allocation left to the driver. heap: heap variables of any
- * version; of PTX, 1 if it calls services by names that only mm has.
- * With -k instead one line for each function in machine code: registers, bytes of static shared memory, hashes of its code and of its
- * bank of parameters, and, of a kernel, bytes of stack with what it calls (-1: not known):
+ * Images without functions are left out. undefined: the services of device-side allocation that are left to the driver. heap: the number of heap
+ * variables of any version; for PTX it is also 1 if the PTX calls services by names that only mm has.
+ * With -k it prints instead one line for each function in machine code: registers, bytes of static shared memory, hashes of its code and
+ * of its constant bank of parameters, and, for a kernel, bytes of stack including its callees (-1: not known):
  *
  *     sm_90 kernel registers=32 shared=128 text=0123456789abcdef parameters=0123456789abcdef stack=984
  *
- * Compile with -Xfatbin -compress=false. The container is a header (magic, version, header size, size) and
+ * Compile with -Xfatbin -compress=false. A container is a header (magic, version, header size, size), followed by
  * entries (kind, version, header size, size, ..., architecture at byte 28).
  */
 #include <elf.h>
@@ -41,7 +41,7 @@ static void note_undefined(char *list, const char *name) {
         }
 }
 
-/* Returns the number of functions: the image of a device link that had nothing to link has none. */
+/* Returns the number of functions. The image of a device link that had nothing to link has none. */
 static int read_cubin(const char *elf, char *undefined, int *heaps) {
     int functions = 0;
     Elf64_Ehdr head;
@@ -92,8 +92,8 @@ static uint64_t hash(const char *at, uint64_t bytes) {
     return h;
 }
 
-/* .nv.info is a list of attributes: form, kind, then two bytes, or, of form 4, their length and so many bytes: of these kinds a symbol and a
- * number, the largest if there are several: nvlink adds its own. -1: it is not there. */
+/* .nv.info is a list of attributes: form, kind, then two bytes; in form 4 these are a length, followed by that many bytes. In the kinds below they are
+ * a symbol and a number. Returns the largest number, since nvlink adds attributes; -1 if there is none. */
 enum { MIN_STACK = 0x12, REGCOUNT = 0x2f };
 static int attribute_of(const char *elf, uint32_t symbol, int kind) {
     enum { SIZED = 4 };
@@ -114,7 +114,7 @@ static int attribute_of(const char *elf, uint32_t symbol, int kind) {
 }
 
 static void print_functions(const char *elf, unsigned arch) {
-    enum { SYMBOL = 0xffffff }; /* of sh_info of code */
+    enum { SYMBOL = 0xffffff }; /* the part of a code section's sh_info that is the symbol */
     Elf64_Ehdr head;
     memcpy(&head, elf, sizeof head);
     for (unsigned i = 0; i < head.e_shnum; i++) {
@@ -181,7 +181,7 @@ static void read_container(const char *at, const char *end) {
     }
 }
 
-/* PTX text, or a cubin; their architecture is in a number that cubins of different releases have elsewhere: not told. */
+/* Reads PTX text, or a cubin. The architecture of a cubin is not printed: its place in the header depends on the CUDA release. */
 static void read_image(const struct mm_text *file, bool is_elf) {
     char undefined[100] = "";
     unsigned target = 0;

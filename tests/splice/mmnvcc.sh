@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mmnvcc.sh MMNVCC IMAGES OUT: programs compiled by mmnvcc in every mode, and what is in them; then what
-# mmnvcc says when it cannot. CUDA_HOME in the environment names the toolkit. From the root of the tree.
+# mmnvcc.sh MMNVCC IMAGES OUT: compiles programs by mmnvcc in every mode and checks their contents; then checks
+# mmnvcc's error messages. CUDA_HOME in the environment names the toolkit. To be run from the root of the tree.
 set -u
 mmnvcc=$(realpath "$1") images=$(realpath "$2")
 nvcc=$CUDA_HOME/bin/nvcc
@@ -12,7 +12,7 @@ src=$PWD/tests/splice/programs config=$PWD/mmconfig.h
 cd "$out" || exit 1
 export XDG_CACHE_HOME=$out/cache
 view=$("$mmnvcc" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
-# What this nvcc compiles for and this mm was built for (ARCHS).
+# The architectures that this nvcc supports and that this mm was built for (ARCHS).
 mapfile -t archs < <("$nvcc" --list-gpu-code | sed 's/sm_//' |
     grep -xF -f <(printf '%s\n' "$(dirname "$(readlink -f "$mmnvcc")")"/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/'))
 count=0 failed=0
@@ -28,17 +28,17 @@ same() {
     [[ $2 == "$3" ]] || fail "$1: found" $'\n'"$2"$'\n'"  expected" $'\n'"$3"
 }
 
-# has_arch ARCH: whether there is code for it
+# has_arch ARCH: true if both support it
 has_arch() { [[ " ${archs[*]} " == *" $1 "* ]]; }
 
-# build NAME ARGUMENTS...: an executable by mmnvcc
+# build NAME ARGUMENTS...: builds an executable by mmnvcc
 build() {
     local name=$1
     shift
     "$mmnvcc" -Xfatbin -compress=false "$@" -o "$name" > "$name.log" 2>&1 || fail "$name: $(< "$name.log")"
 }
 
-# holds NAME IMAGES...: what the executable holds; each has one heap and needs no service, and the machine code has no YIELD
+# holds NAME IMAGES...: the executable holds exactly these images; each has one heap variable and leaves no service undefined, and no machine code has a YIELD
 holds() {
     local name=$1 expected
     shift
@@ -47,7 +47,7 @@ holds() {
     [[ $* != *elf* ]] || same "YIELDs and NANOSLEEPs in $name" "$("$(dirname "$(readlink -f "$mmnvcc")")/mmunyield" -n "$name" 2>&1 | grep -v ': 0 YIELD, 0 NANOSLEEP$')" ""
 }
 
-# linked_toolkit FOLDER: the toolkit once more, as links
+# linked_toolkit FOLDER: makes a toolkit that consists of links to the real one
 linked_toolkit() {
     local entry
     mkdir -p "$1/bin" "$1/nvvm"
@@ -58,7 +58,7 @@ linked_toolkit() {
     done
 }
 
-# The heart: no image refers to the driver's allocator, each has one heap variable.
+# The main test: no image refers to the driver's allocator, and each has one heap variable.
 modes() {
     local arch file
     for arch in 75 80 90 100; do
@@ -68,7 +68,7 @@ modes() {
         build parts$arch -arch=sm_$arch -rdc=true "$src/part.cu" "$src/use.cu"
         holds parts$arch "elf sm_$arch"
     done 2>&1
-    for arch in 75 90 100; do # linked, with what debuggers read
+    for arch in 75 90 100; do # linked, with debug information
         has_arch $arch || continue
         build debug$arch -arch=sm_$arch -G "$src/all.cu"
         holds debug$arch "elf sm_$arch" "ptx sm_$arch"
@@ -82,7 +82,7 @@ modes() {
     holds one "elf sm_90" "ptx sm_90"
     build header -arch=sm_90 -std=c++11 -Xcompiler -Wall,-Wextra,-Werror "$src/header.cu"
     holds header "elf sm_90" "ptx sm_90"
-    build headerparts -arch=sm_90 -rdc=true "$src/header.cu" # nvlink does not know mm_usable_size, as it knows malloc
+    build headerparts -arch=sm_90 -rdc=true "$src/header.cu" # nvlink knows malloc as a service of the driver, but not mm_usable_size
     holds headerparts "elf sm_90"
     build sizeparts -arch=sm_90 -rdc=true -maxrregcount 24 -DSIZE_ONLY "$src/header.cu"
     holds sizeparts "elf sm_90"
@@ -110,15 +110,15 @@ modes() {
     "$mmnvcc" -arch=sm_90 -dc "$src/part.cu" "$src/use.cu" || fail "-dc"
     build later -arch=sm_90 part.o use.o
     holds later "elf sm_90"
-    # The last link by somebody else, without -lmm: the device link has brought all it needs.
+    # The last link by g++, without -lmm: the output of the device link contains everything it needs.
     build dlink.o -arch=sm_90 -dlink part.o use.o
     g++ part.o use.o dlink.o -L"$CUDA_HOME/lib64" -lcudart_static -ldl -lrt -lpthread -o foreign || fail "link by g++"
     holds foreign "elf sm_90"
-    # Relocatable PTX only: the driver links it, with our module registered beside the program's.
+    # Relocatable PTX only: the driver links it, with mm's module, which is registered next to the program's.
     build ptxparts -rdc=true -gencode arch=compute_90,code=compute_90 "$src/all.cu"
     same ptxparts "$(nm ptxparts | grep -c mm_fatbinwrap)" 1
     same "ptxonly is no relocatable code" "$(nm ptxonly | grep -c mm_fatbinwrap)" 0
-    # PTX of mmnvcc, compiled further by it; nobody else finds the allocator in it, and says so.
+    # mmnvcc can compile its own PTX further. Plain ptxas cannot, and reports the allocator's functions as unresolved.
     for file in one names; do
         "$mmnvcc" -ptx -arch=sm_90 "$src/$file.cu" -o $file.ptx
         "$mmnvcc" -dc -arch=sm_90 $file.ptx -o $file.part.o || fail "-dc of $file.ptx"
@@ -128,7 +128,7 @@ modes() {
     done
     "$mmnvcc" -dlink -cubin -arch=sm_90 one.part.o names.part.o -o both.cubin || fail "link of two modules"
     same "heap variables of two modules" "$(readelf -sW both.cubin 2> /dev/null | awk '$NF ~ /^mm_heap_v/ {print $4, $5}')" "OBJECT WEAK"
-    # LTO needs libnvvm where the toolkit's nvlink looks for it; slim installations have it elsewhere, or not.
+    # LTO needs libnvvm in the place where the toolkit's nvlink searches; slim installations have it in another place, or not at all.
     linked_toolkit lto
     mkdir -p lto/nvvm/lib64
     for file in "$CUDA_HOME"/lib64/libnvvm.so*; do
@@ -138,7 +138,7 @@ modes() {
         CUDA_HOME=$PWD/lto build lto.exe -dlto -arch=sm_90 "$src/part.cu" "$src/use.cu"
         holds lto.exe "elf sm_90"
         same "silence of -dlto" "$(< lto.exe.log)" ""
-        # Not inlined: malloc is the library's, which is weak.
+        # Not inlined: malloc is the library's symbol, which is weak.
         mkdir -p keptlto
         CUDA_HOME=$PWD/lto "$mmnvcc" -dlto -arch=sm_90 --keep --keep-dir keptlto "$src/part.cu" "$src/use.cu" -o lto.exe || fail "-dlto --keep"
         same "malloc under -dlto" "$(readelf -sW keptlto/*dlink*.cubin 2> /dev/null | awk '$NF == "malloc" {print $5}')" WEAK
@@ -147,7 +147,7 @@ modes() {
     fi
 }
 
-# Of the stores in front of allocations in arrays.cu those stay that are no counts of nvcc's: one, three under -G.
+# Of the stores in front of allocations in arrays.cu only those stay that are no counts written by nvcc: one, or three under -G.
 arrays() {
     local mode
     for mode in -std=c++14 -std=c++20 -lineinfo -rdc=true -ewp -G; do
@@ -163,7 +163,7 @@ arrays() {
     holds arrays "elf sm_90" "ptx sm_90"
 }
 
-# What is none of our business stays as nvcc makes it.
+# Output that does not concern mm is the same as nvcc's.
 untouched() {
     "$nvcc" -ptx -arch=sm_90 "$src/none.cu" -o plain.ptx
     "$mmnvcc" -ptx -arch=sm_90 "$src/none.cu" -o ours.ptx
@@ -178,18 +178,18 @@ untouched() {
     same version "$("$mmnvcc" --version)" "$("$nvcc" --version)"
     "$mmnvcc" -ptx -arch=sm_90 "$src/all.cu" -o /dev/null || fail "-o /dev/null"
     "$nvcc" -optix-ir -arch=sm_90 "$src/one.cu" -o plain.ir && "$mmnvcc" -optix-ir -arch=sm_90 "$src/one.cu" -o ours.ir
-    # A module that allocates nothing needs no code of mm's, whatever its architecture.
+    # A module that does not allocate needs no code of mm, for any architecture.
     bare_library
     "$nvcc" -cubin -arch=sm_90 "$src/none.cu" -o plain90.cubin && bare/mmnvcc -cubin -arch=sm_90 "$src/none.cu" -o ours90.cubin
     same "no services, no library" "$(cmp plain90.cubin ours90.cubin && echo same)" same
-    # A program's own functions of these names stay its own.
+    # A program's own functions with these names stay in place.
     printf 'extern "C" __device__ __noinline__ void free(void *p) noexcept { *(int *)p = 1; }\n__global__ void k(void *p) { free(p); }\n' > own.cu
     "$nvcc" -cubin -arch=sm_90 own.cu -o plain.cubin && "$mmnvcc" -cubin -arch=sm_90 own.cu -o ours.cubin
     same "own free" "$(cmp plain.cubin ours.cubin && echo same)" same
     same "LLVM IR" "$(cmp plain.ir ours.ir && echo same)" same
 }
 
-# Where the output goes: through links, to a file that is open, from a place where no folder can be made.
+# Special output files: links, an open file, and a folder in which no other folder can be made.
 outputs() {
     : > target.ptx
     ln -s target.ptx soft.ptx
@@ -207,7 +207,7 @@ outputs() {
     same "/dev/null stays" "$(stat -c %F /dev/null)" "character special file"
 }
 
-# mm once more, with no toolkit of its own and with device libraries that hold nothing.
+# bare_library: makes a copy of mm without a toolkit view, and with empty device libraries.
 bare_library() {
     rm -rf bare
     cp -r "$(dirname "$(readlink -f "$mmnvcc")")" bare
@@ -216,7 +216,7 @@ bare_library() {
     cp bare/libmmshared.a bare/device/mm24.a
 }
 
-# Callers' caps hold: at most 32 registers under __launch_bounds__(1024,2), 24 under -maxrregcount 24.
+# Limits of a kernel's registers hold: at most 32 under __launch_bounds__(1024,2), 24 under -maxrregcount 24.
 registers() {
     # shellcheck disable=SC2016 # awk's
     local kernel used show='/properties for/ {name = $0} /nvlink.* used/ && name ~ of {print $5}'
@@ -226,7 +226,7 @@ registers() {
     same "registers under -maxrregcount 24" "$((used > 0 && used <= 24))" 1
     used=$("$mmnvcc" -rdc=true -arch=sm_90 -Xnvlink -v "$src/part.cu" "$src/use.cu" -o bounded 2>&1 | awk -v of=capped "$show")
     same "registers of a bounded kernel, relocatable" "$((used > 0 && used <= 32))" 1
-    # nvlink knows no stacks of virtual calls and recursion, and says so; ptxas does not (13.5's does of recursion).
+    # For virtual calls and recursion nvlink cannot compute the stack size, and warns; ptxas does not (13.5's does for recursion).
     printf 'struct a { __device__ virtual void f(int n) {} };\nstruct b : a { __device__ void f(int n) override { delete (int *)(long)n; } };\n%s\n' \
         '__global__ void k(a **p) { p[0]->f(1); p[1] = new b; }' > virtual.cu
     printf '__device__ __noinline__ int f(int n, int *p) { return n < 2 ? *new int : f(n - 1, p) + f(n - 2, p + 1); }\n%s\n' \
@@ -235,17 +235,17 @@ registers() {
         same "what is said of $kernel.cu" "$("$mmnvcc" -cubin -arch=sm_90 $kernel.cu -o $kernel.cubin 2>&1)" \
             "$("$nvcc" -cubin -arch=sm_90 $kernel.cu -o plain.cubin 2>&1 | grep -v 'Stack size for entry function')"
     done
-    # One copy of the allocator however many kernels call it, and what the host asks for by name is all there.
+    # There is one copy of the allocator for all kernels, and all symbols that the host looks up by name exist.
     same "one allocator" "$(readelf -sW bounded.cubin 2> /dev/null | awk '$4 == "FUNC" && $8 == "malloc"' | wc -l)" 1
     "$nvcc" -cubin -arch=sm_90 "$src/names.cu" -o plain.cubin && "$mmnvcc" -cubin -arch=sm_90 "$src/names.cu" -o names.cubin
     same "names of variables and kernels" "$(names names.cubin)" "$(names plain.cubin)"
-    # Where it calls the allocator and nowhere else: the kernels are nvcc's, byte for byte (matrix.sh compares all of it).
+    # Apart from calls of the allocator, the kernels are nvcc's, byte for byte (matrix.sh compares all of them).
     "$nvcc" -cubin -arch=sm_90 "$src/all.cu" -o plain.cubin
     same "what is said of numbers" "$("$mmnvcc" -cubin -arch=sm_90 -Xptxas -v "$src/all.cu" -o bounded.cubin 2>&1 | grep '^ptxas' | grep -v 'Compile time')" \
         "$("$nvcc" -cubin -arch=sm_90 -Xptxas -v "$src/all.cu" -o plain.cubin 2>&1 | grep '^ptxas' | grep -v 'Compile time')"
 }
 
-# Device libraries are of the toolkit's own release, whatever mm was built with, and its ptxas may be stricter than mm's was.
+# Device libraries are made with the release of the toolkit in use, not with the one that mm was built with. Its ptxas may be stricter than that one.
 libraries() {
     local arch file refused='' other=$PWD/other-release lib
     lib=$(dirname "$(readlink -f "$mmnvcc")")
@@ -279,12 +279,12 @@ libraries() {
         "$lib/mmdevice" wrong "$CUDA_HOME/bin" "$lib/devicelib.c" refused 90
 }
 
-# What a program can ask for, by name, size, binding: variables and kernels of a cubin.
+# names CUBIN: the variables and kernels that a program can look up: kind, binding, size, name.
 names() {
     readelf -sW "$1" 2> /dev/null | awk '($4 == "OBJECT" || $6 == "[<other>:") && $NF !~ /mm\$|mm_heap_v|reservedS/ {print $4, $5, $4 == "OBJECT" ? $3 : "", $NF}' | sort
 }
 
-# refuses NAME LINE COMMAND...: fails with this one line (a pattern) and leaves no output
+# refuses NAME LINE COMMAND...: the command fails with this one line (a pattern) and leaves no output
 refuses() {
     local name=$1 line=$2 said status
     shift 2
@@ -297,7 +297,7 @@ refuses() {
         fail "$name: status $status, said" $'\n'"$said"$'\n'"  expected" $'\n'"$line"
 }
 
-# constant_word CUBIN NAME: the first word of a constant variable, the one symbol of that name or that ends so
+# constant_word CUBIN NAME: the first word of a constant variable, whose symbol is NAME or ends with NAME
 constant_word() {
     local section value
     section=$(readelf -SW "$1" 2> /dev/null | awk '/ \.nv\.constant3 / {sub(/.*\.nv\.constant3/, ""); print $3}')
@@ -305,8 +305,8 @@ constant_word() {
     od -An -tx4 -j $((16#$section + 16#$value)) -N 4 "$1"
 }
 
-# Constant memory is the program's as well: its variables keep their names and values beside mm's, which begins at a multiple of 16, in all that
-# is left.
+# Constant memory belongs to the program, too: its variables keep their names and values next to mm's variable, which is aligned to 16 bytes. All of
+# the remaining memory can be used.
 constants() {
     local cubin bytes mine too_much all=65536
     mine=$(awk '$2 == "MM_HEAP_REF_BYTES" {print $3}' "$config")
@@ -335,7 +335,7 @@ constants() {
         "$mmnvcc" -rdc=true -arch=sm_90 -DTABLE_BYTES=$all "$src/constants.cu" -o refused
 }
 
-# fake_toolkit FOLDER RELEASE: with programs of its own, so that none is taken from PATH
+# fake_toolkit FOLDER RELEASE: makes a toolkit with its own programs, so that none is taken from PATH
 fake_toolkit() {
     local program
     mkdir -p "$1/bin/crt" "$1/nvvm/bin"
@@ -403,7 +403,7 @@ refusals() {
     refuses "cicc's own error" "wrong.cu(1)*" "$mmnvcc" -arch=sm_90 -ptx wrong.cu -o refused
 }
 
-# Many at once on a toolkit that has no links yet; under the name nvcc; with spaces in every path.
+# Several mmnvcc at once with a toolkit that has no view yet; mmnvcc under the name nvcc; spaces in every path.
 places() {
     local i bad=0 linked="$PWD/a toolkit"
     export XDG_CACHE_HOME=$out/cache2
@@ -429,7 +429,7 @@ places() {
     chmod +x script/nvcc
     same "an nvcc that is a script" "$(MM_NVCC=$PWD/script/nvcc "$mmnvcc" -ptx -arch=sm_90 "$src/one.cu" -o script.ptx &&
         grep -c "extern .func.*mm_call_free" script.ptx)" 1
-    # A view is known by whatever path mm was installed under.
+    # A view is recognised, no matter under which path mm was installed.
     mkdir prefix
     cp -r "a library" prefix/mm
     rm -rf prefix/mm/toolkit

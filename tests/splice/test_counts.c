@@ -16,7 +16,7 @@
     ".extern .func (.param .b64 func_retval0) other\n(\n\t.param .b64 p0\n)\n;\n" \
     ".func (.param .b64 func_retval0) _Znam\n(\n\t.param .b64 p0\n)\n;\n"
 #define ENTRY(body) ".visible .entry k(\n\t.param .u64 k_param_0\n)\n{\n\t.reg .b64 %rd<40>;\n\t.loc 1 9 30\n" body "\tret;\n\n}\n"
-/* As nvcc writes calls. */
+/* Calls in the form that nvcc writes. */
 #define CALL(to, how, function, end) \
     "\t{ // callseq 0, 0\n\t.reg .b32 temp_param_reg;\n\t.param .b64 param0;\n\tst.param.b64 \t[param0+0], %rd3;\n\t.param .b64 retval0;\n" \
     "\t" how " (retval0), \n\t" function ", \n\t(\n\tparam0\n\t)\n\t" end ";\n\tld.param.b64 \t" to ", [retval0+0];\n\t} // callseq 0\n"
@@ -28,7 +28,7 @@
 #define COUNT "\tst.u64 \t[%rd4+-8], %rd2;\n"
 #define ZNAM RETURNS("_Znam", "\tst.param.b64 \t[func_retval0+0], %rd2;\n")
 
-/* Stores to be removed. */
+/* Stores that must be removed. */
 static const struct {
     const char *name, *store, *text;
 } removed[] = {
@@ -62,7 +62,7 @@ static const struct {
                          INDIRECT("%rd2", "%rd23") "\tadd.s64 \t%rd26, %rd2, %rd1;\n\tst.u64 \t[%rd26+-8], %rd11;\n") ZNAM},
 };
 
-/* Stores that stay. */
+/* Stores that must stay. */
 static const struct {
     const char *name, *text;
 } kept[] = {
@@ -132,7 +132,7 @@ START_TEST(other_stores_stay) {
 }
 END_TEST
 
-/* A text cut off anywhere is left alone, or loses nothing but its counts. */
+/* If a text is truncated anywhere, it is left alone, or only its counts are removed. */
 START_TEST(cut_text_is_safe) {
     const char *text = removed[sizeof removed / sizeof *removed - 1].text;
     for (size_t n = 0; n < strlen(text); n++) {
@@ -145,12 +145,12 @@ START_TEST(cut_text_is_safe) {
 }
 END_TEST
 
-/* ---- what nvcc writes -------------------------------------------------------------------------------- */
+/* ---- PTX written by nvcc ----------------------------------------------------------------------------- */
 
 static char **files;
 static int file_count;
 
-/* The stores 8 bytes in front of something, in the kernel named so, or in all. */
+/* The number of stores 8 bytes in front of an address, in the given kernel, or in the whole text. */
 static int stores_in_front(const char *text, const char *kernel) {
     int count = 0;
     const char *from = kernel ? strstr(text, kernel) : text, *to = kernel && from ? strstr(from, "\n}") : NULL;
@@ -170,7 +170,7 @@ START_TEST(nvcc_output_loses_counts) {
     ck_assert_int_eq(mm_shim_read(files[_i], &in), 0);
     const int before = stores_in_front(in.data, NULL);
     const int n = mm_counts_remove(in.data, in.bytes, &out);
-    const char *text = n > 0 ? out.data : in.data; /* a toolkit before 13 writes none */
+    const char *text = n > 0 ? out.data : in.data; /* a toolkit before 13 writes no counts */
     ck_assert_int_ge(n, 0);
     ck_assert_int_eq(stores_in_front(text, NULL), before - n);
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {

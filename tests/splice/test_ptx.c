@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Suite ptx: tokens, modules, names. argv: mm's device text, then PTX that nvcc has just written. */
+/* Suite ptx: tokens, modules, names. argv: mm's PTX, then PTX that nvcc has just written. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,14 +87,14 @@ START_TEST(zero_byte_is_refused) {
 }
 END_TEST
 
-/* A module cut off anywhere is refused or, cut between statements, a module of those in front: never a crash. */
+/* A module truncated anywhere is refused, or, if truncated between statements, read as the statements before that point; it never causes a crash. */
 START_TEST(cut_text_never_passes_unseen) {
     static const char *const parts[] = {HEAD, MALLOC, CALL, ".section .debug_str { .b8 1, 2 }\n", ".global .b8 s[2] = {1, 2};"};
     char whole[1024] = "";
     size_t ends[5];
     for (int i = 0; i < 5; i++) ends[i] = strlen(strcat(whole, parts[i]));
     for (size_t n = 0, last = strlen(whole); n <= last; n++) {
-        char *const text = (char *)malloc(n + 1); /* its end is known to a sanitizer */
+        char *const text = (char *)malloc(n + 1); /* so that a sanitizer detects reads beyond its end */
         struct mm_module m;
         size_t statements = 0;
         memcpy(text, whole, n);
@@ -133,7 +133,7 @@ START_TEST(items_are_listed) {
 }
 END_TEST
 
-/* What mm defines for others is weak, and all else its own; and no more than the oldest PTX can say. */
+/* The symbols that mm defines for others are weak, all others are private; and the text needs no newer PTX version than necessary. */
 START_TEST(device_text_is_private) {
     static const char *const public_names[] = {"malloc", "free", "__cuda_syscall_aligned_malloc", "mm_usable_size", MM_LINKED_NEW, MM_LINKED_ALIGNED_NEW, MM_HEAP_REF_NAME};
     enum { NAMES = sizeof public_names / sizeof *public_names };
@@ -164,7 +164,7 @@ END_TEST
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* Hidden, no service but mm's own is declared, and nothing else has changed; shown, it is what it was, byte for byte. */
+/* After hiding, only mm's own services are declared, and nothing else has changed. Showing restores the original text, byte for byte. */
 START_TEST(names_of_nvcc) {
     struct mm_text in, hidden, shown;
     struct mm_module m;
@@ -214,7 +214,7 @@ static const struct {
     {HEAD ".extern .func malloc_of_mine;", 0},
 };
 
-/* Only what is declared is renamed, as whole names, and nowhere in strings and comments. */
+/* Only declared names are renamed, only as whole tokens, and not in strings and comments. */
 static const struct {
     const char *shown, *hidden; /* NULL: nothing to hide */
 } hiding[] = {
@@ -248,7 +248,7 @@ END_TEST
 
 START_TEST(declarations_are_found) {
     ck_assert_int_eq(mm_names_declared(declarations[_i].text, strlen(declarations[_i].text)), declarations[_i].services);
-    /* not one character further than it is told */
+    /* reads no character beyond the given length */
     ck_assert_int_eq(mm_names_declared(HEAD ".extern .func free", sizeof HEAD ".extern .func free" - 2), 0);
     ck_assert_int_eq(mm_names_declared(HEAD ".extern .func free", sizeof HEAD ".extern .func free" - 1), 2);
 }

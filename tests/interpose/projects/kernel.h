@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A kernel that allocates in both ways, and the program around it: 0 if the memory was good, 1 if not, 3 without a GPU. */
+/* A kernel that allocates by malloc and by new, and the program that launches it. Returns 0 if the memory was good, 1 if not, 3 without a GPU. */
 #include <cstdio>
 
 __device__ int bad;

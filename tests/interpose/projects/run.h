@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The program around kernel k; behind it. */
+/* The program that launches kernel k; include it after the kernel. */
 extern "C" int run() {
     k<<<100, 100>>>();
     return outcome();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Takes addresses: in code and in the value of a variable. */
+/* Takes addresses of services: in code, and in the initial value of a variable. */
 #include <cstdlib>
 typedef void *allocate(size_t);
 typedef void release(void *);

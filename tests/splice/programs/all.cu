@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Every way in which device code allocates, several entry points, one capped to 32 registers. */
+/* All ways in which device code allocates; several entry points, one of them limited to 32 registers. */
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>

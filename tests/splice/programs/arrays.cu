@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-// Arrays of classes: nvcc 13 stores the count of those with a constructor and no destructor in front of malloc's memory.
+// Arrays of classes. If a class has a constructor and no destructor, nvcc 13 stores the count of elements in front of malloc's memory.
 struct word { unsigned limb[8]; __device__ word() {} };
 struct pair { int a, b; __device__ pair() : a(3), b(4) {} };
 struct counted { unsigned limb[8]; __device__ counted() {} __device__ ~counted() { limb[0] = 0; } };
@@ -23,7 +23,7 @@ __global__ void branches(unsigned n, word **out) {
 }
 __global__ void by_own_operator(unsigned n, own **out) { *out = new own[n]; }
 
-// These stay: the ABI's count, which delete[] reads, and what a program writes in front of its own pointers.
+// These stay: the count of the ABI, which delete[] reads, and what a program writes in front of its own pointers.
 __global__ void with_destructor(unsigned n, counted **out) { *out = new counted[n]; }
 __global__ void without_it(counted **out) { delete[] *out; }
 __global__ void users(unsigned n, unsigned long long **out) {

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Device-side cudaMalloc: libcudadevrt's own reference to malloc is the only one. */
+/* Device-side cudaMalloc: the only reference to malloc is that of libcudadevrt. */
 __global__ void k(void **p) { cudaMalloc(p, 10); }
 int main() { return 0; }

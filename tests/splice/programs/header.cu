@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What mm.h offers; with SIZE_ONLY one service, which the driver has not. */
+/* The functions of mm.h; with SIZE_ONLY just one of them, a service that the driver does not have. */
 #include <mm.h>
 #include "run.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Variables and kernels of every linkage beside a kernel that allocates: the host asks for them by name. */
+/* Variables and kernels of every linkage, next to a kernel that allocates: the host looks them up by name. */
 #include <cstdlib>
 static __device__ int own = 3;
 __device__ int zeros[5], unused = 4;
@@ -10,7 +10,7 @@ namespace {
 __device__ int hidden;
 __global__ void hidden_kernel(int *p) { *p = hidden; }
 }
-extern "C" { // mm's names are never a user's
+extern "C" { // names like mm's, which stay the program's
 __device__ int mm_v1_table[4];
 __global__ void mm_v1_naive(void **p) { p[0] = malloc(mm_v1_table[0]); }
 }

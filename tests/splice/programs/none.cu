@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Declares no service: the names are in debug information, strings, other functions' names. */
+/* Declares no service: their names occur only in debug information, in strings, and in names of other functions. */
 #include <cstdio>
 
 namespace foo {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* main() of the programs: 0 if their kernels run, and give memory where they should; else 1. */
+/* main() of the programs. Returns 0 if their kernels run, and if those that should give memory do; otherwise 1. */
 #include <cstdio>
 #include <cuda_runtime.h>
 
-/* gives: whether the kernel puts memory in the first of the eight pointers that it gets. */
+/* gives: whether the kernel stores an allocation in the first of the eight pointers that it gets. */
 static int run(void (*kernel)(void **), bool gives) {
     void **pointers = nullptr, *first = nullptr;
     cudaError_t error = cudaMalloc(&pointers, 8 * sizeof *pointers);

@@ -84,7 +84,7 @@ static struct tally live_in(const struct slots *s, const struct asks *a) {
     return t;
 }
 
-/* Runs every kernel that does not allocate once, including an assertion in as many threads, so that the memory they take is lost before account_begin. */
+/* Runs every kernel that does not allocate once, including assertions in as many threads. CUDA then takes their memory before account_begin. */
 static void before_all(const struct slots *s, const struct asks *a, struct life *l) {
     memset(l, 0, sizeof *l);
     plain_assert(s->rounds, a, 0);
@@ -154,7 +154,7 @@ static unsigned long long staying_bytes(const struct asks *a) {
     return bytes;
 }
 
-/* Counts NULLs and corruption of a phase whose allocations are all live (is_all), or corruption only if just some of them stay (is_all 0). */
+/* Counts NULLs and corruption of a phase whose allocations are all live (is_all), or only corruption if most of them have been freed (is_all 0). */
 static void check(const struct phase *p, struct tally *on_device, struct life *l, int is_all) {
     struct tally t = child_nothing_found();
     child_must(cudaMemset(on_device, 0, sizeof *on_device));

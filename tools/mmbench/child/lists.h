@@ -81,8 +81,8 @@ static __global__ void insert_kernel(struct list *lists, struct batch b, struct 
 
 /* ---- delete ----------------------------------------------------------------------------------- */
 
-/* Whether targets [begin, end) contain `to` at a place not yet taken in this run. If so, takes it. Each place is taken once, so that
- * of an edge that the list holds several times only as many are deleted as the batch says. */
+/* Searches targets [begin, end) for an occurrence of `to` that is not taken in this run yet, and takes it; returns whether there is one. Each
+ * occurrence is taken once, so that of several equal edges of a list only as many are deleted as the batch contains. */
 static __device__ int found(const struct batch *b, unsigned begin, unsigned end, unsigned to, unsigned run) {
     unsigned i = begin, beyond = end; /* the first target that is not less lies in [i, beyond] */
     while (i < beyond) {
