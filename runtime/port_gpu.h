@@ -8,7 +8,7 @@
 /* What makes no call, and so saves no register if it needs few: with what comes after it, it would. */
 #define MM_FN_LEAF MM_FN_RARE
 
-/* Before a loop of the rare paths: every kernel pays for the code (F14). */
+/* Before a loop of the rare paths: every kernel pays for the code. */
 #define MM_ROLLED _Pragma("unroll 1")
 
 /* PTX rather than nvcc's __nv_atomic builtins: those give generic accesses, which for 64 bits bring along a loop

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suite ptx (tokens, modules and names of the PTX that nvcc writes), suite counts (stores of counts in front of arrays), their mutants, and mmnvcc end to end.
+# Suite ptx (tokens, modules and names of the PTX that nvcc writes), suite counts (stores of counts in front of arrays), their
+# mutants, and mmnvcc end to end.
 
 SPLICE_TEST := $(BUILD)/tests/splice
 SPLICE_CHECK_FLAGS = $(shell pkg-config --cflags --libs check)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The contexts that we know of: one entry for each that has a heap, or one prepared, a limit or peers, and for each green context that kernels
- * were launched in. All functions are called under the lock.
+/* The contexts that libmm knows: an entry for each context with a heap, a prepared heap, a limit or peers, and for each green context in which kernels were
+ * launched. The caller of every function holds the lock.
  *
- * A green context is a name for its device's primary context with fewer multiprocessors: modules and memory are the primary
- * context's, and outlive it. So has the heap to: an entry of a green context has nothing but its home.
+ * A green context is another handle of its device's primary context, with fewer multiprocessors. Modules and memory belong to the primary context, and outlive the
+ * green one. So must the heap: the entry of a green context holds nothing but its home.
  */
 #ifndef MM_INTERPOSE_CONTEXTS_H
 #define MM_INTERPOSE_CONTEXTS_H
@@ -15,46 +15,47 @@
 struct context {
     struct context *next;
     CUcontext handle;
-    CUcontext home; /* of a green one: the primary context that it is part of; NULL: it is none */
-    struct mm_host_heap *heap; /* NULL: none made yet */
-    struct mm_host_heap *prepared; /* what it will be made of; NULL: nothing, or it is made */
-    bool is_ending; /* the driver is ending it: whoever means this handle waits for the outcome */
+    CUcontext home; /* of a green context: the primary context that it is a part of; else NULL */
+    struct mm_host_heap *heap; /* NULL: not created yet */
+    struct mm_host_heap *prepared; /* a prepared heap, from which `heap` will be created; NULL: none, or it is created */
+    bool is_ending; /* the driver is ending it: callers with this handle wait for the outcome */
     bool limit_is_set;
     uint64_t limit_bytes;
     unsigned attaches; /* cuCtxAttach: so many cuCtxDetach do not end it */
     unsigned peer_count;
-    CUdevice peers[MM_VM_DEVICES_MAX - 1]; /* that may reach its memory */
+    CUdevice peers[MM_VM_DEVICES_MAX - 1]; /* devices that may access its memory */
 };
 
-/* Guards what is here, the handles and the writing of the known kernels. Held while a heap is made:
- * other first launches wait for it. Not held while a module is asked, which may load it. */
+/* Guards the contexts, the handles, and writes to the kernel cache. Held while a heap is created, so other first launches wait for that. Not held
+ * while a module is asked for its variable, since that may load the module. */
 extern pthread_mutex_t mm_contexts_lock;
 extern struct context *mm_contexts;
-extern bool mm_forked; /* this is the child of a process that had a heap */
+extern bool mm_forked; /* this process is the child of one that had a heap */
 
-/* Green contexts may be current from now on. To ask which context is current breaks a capture, since it is the legacy stream that is asked: so
- * nobody is asked in a program that has none. Not under the lock. */
+/* Green contexts may be current from now on. Finding out which one is current queries the legacy stream, which breaks a capture, so it is not done in a
+ * program without green contexts. The caller does not hold the lock. */
 void mm_contexts_green_come(void);
 
-/* NULL: not known. The second waits while the context is ending: only the outcome tells whether the handle still means it, or a new
- * one. The third makes an entry; NULL: no memory. */
+/* The entry of a handle, or NULL if there is none. mm_context_find waits while the context is ending: only the outcome shows whether the handle still means
+ * this context, or a new one. mm_context_get makes an entry; NULL: no memory. */
 struct context *mm_context_listed(CUcontext handle);
 struct context *mm_context_find(CUcontext handle);
 struct context *mm_context_get(CUcontext handle);
 
-/* The entry that has the heap of what `handle`, which is current, means: its own, or its home's. makes_one: as mm_context_get.
- * May wait as mm_context_find. */
+/* The entry with the heap of `handle`, which is current: its own, or its home's. makes_one: makes an entry as mm_context_get does. May wait as
+ * mm_context_find does. */
 struct context *mm_context_home(const struct mm_driver *d, CUcontext handle, bool makes_one);
-/* The same of a context that need not be current, and that was found before. Does not wait. */
+/* The same for a context that need not be current and was found before. Does not wait. */
 struct context *mm_context_home_listed(CUcontext handle);
 
-/* An end begins; it is settled, and then the context is gone or not. The thread does not wait for itself meanwhile. */
+/* mm_context_ending: the end of a context begins. mm_context_settled: its outcome is known. In between, mm_context_is_inside_end is true in the calling thread,
+ * which must not wait for the outcome. */
 void mm_context_ending(struct context *c);
 bool mm_context_is_inside_end(void);
 void mm_context_settled(struct context *c);
-/* Forgets the entry, and those of green contexts whose home it is; the heap is the caller's. */
+/* Removes the entry, and those of green contexts whose home it is. The heap then belongs to the caller. */
 void mm_context_remove(struct context *c);
-/* Forgets which kernels are known in this context, and in green ones whose home it is. */
+/* Removes the kernels of this context, and of green contexts whose home it is, from the kernel cache. */
 void mm_context_forget_known(CUcontext handle);
 
 /* In the child of a fork. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* dlsym itself, in assembly: everything but a function of the driver's asked of an explicit handle must reach the real one by a jump, since
- * it looks at its return address to tell what RTLD_NEXT means (F9). The same text makes libmm.so's exported dlsym and mmhook.o's.
+/* dlsym, in assembly. Every call except a look-up of a driver function in an explicit handle must reach the real dlsym by a jump, since dlsym finds out from its return
+ * address what RTLD_NEXT means. The same text makes the dlsym that libmm.so exports and that of mmhook.o.
  */
 #ifndef MM_INTERPOSE_ENTRY_H
 #define MM_INTERPOSE_ENTRY_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What is known of handles of kernels: which API they are of, and what they are part of.
+/* What is known about handles of kernels: the API that they belong to, and their library or module.
  *
  * cuLaunchKernel takes a CUkernel of the library API and a CUfunction alike, but the functions that ask a
- * handle for its module do not: cuKernelGetFunction of a CUfunction dereferences it and dies. So remember
+ * handle for its module do not: cuKernelGetFunction of a CUfunction dereferences it and crashes. So remember
  * what the program was handed. All functions: one caller at a time (attach.c's lock).
  */
 #ifndef MM_INTERPOSE_HANDLES_H
@@ -24,10 +24,9 @@ struct mm_handle {
     enum mm_handle_kind kind;
 };
 
-/* Remembers, in place of what was known of the handle before. context: the one whose end ends the handle; NULL:
- * it is of no context. */
+/* Records a handle, and replaces an older record. context: the context with whose end the handle ends; NULL: none. */
 void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *owner, const void *context);
-/* What is known; kind is MM_HANDLE_UNKNOWN if nothing is. */
+/* The record of a handle; its kind is MM_HANDLE_UNKNOWN if there is none. */
 struct mm_handle mm_handle_find(const void *handle);
 void mm_handle_forget_owner(const void *owner);
 void mm_handle_forget_context(const void *context);

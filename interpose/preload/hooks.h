@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the hooks have in common: the functions that stand in front of the driver's (hook_*.c). Each does what it must, then the
- * driver's own answer goes back unchanged. They are written under the name mmh_<symbol> and exported as <symbol>, since cuda.h's
- * macros would rename half of them; names.h lists them all.
+/* Shared by the hooks (hook_*.c): functions that are called instead of the driver's. Each does its part, calls the driver's function, and returns the driver's result
+ * unchanged. They are written as mmh_<symbol> and exported as <symbol>, since macros of cuda.h would rename half of them. names.h lists them.
  */
 #ifndef MM_INTERPOSE_HOOKS_H
 #define MM_INTERPOSE_HOOKS_H
@@ -21,10 +20,10 @@
     (mm_hook_real(MM_HOOK_##symbol) ? ((__typeof__(&mmh_##symbol))mm_hook_real(MM_HOOK_##symbol))(__VA_ARGS__) \
                                     : CUDA_ERROR_NOT_INITIALIZED)
 
-/* Whether a call that answered r for lack of memory, now or before, is to be made again: heaps gave some back, the first time about
- * as much as it wants, the second time all they could. */
+/* Whether a call that failed with r for lack of memory should be repeated, since heaps gave memory back: the first time about as much as the call wants, the
+ * second time all they could. */
 __attribute__((cold)) bool mm_hook_has_more(CUresult r, uint64_t bytes, int *times);
-/* The answer of a call that wants `bytes` of the device's memory (0: not known), made again as long as that helps. */
+/* The result of a call that wants `bytes` of device memory (0: unknown), repeated as long as giving back helps. */
 #define WITH_MEMORY(bytes, call)                                                                          \
     ({                                                                                                    \
         int times_ = 0;                                                                                   \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Code that comes at run time (NVRTC, CuPy, Numba, the driver API, fat binaries of a plain nvcc) gets the allocator on its way into the driver.
+/* Linking at load time: code that reaches the driver at run time (from NVRTC, CuPy, Numba, the driver API, fat binaries of a plain nvcc) gets the allocator.
  *
- * PTX that declares a service (load/ptx/names.h), and finished machine code that leaves one undefined (load/cubin.h), is linked with mm's machine code
- * (link.h), and the result is loaded in its place. Of a fat binary it is what the driver would take; of a library on a machine with GPUs of several
- * architectures it is that for each, and the driver gets a new fat binary. What cannot be linked, or is not taken by the driver then, is loaded as it is, and
- * one line in a process says why. Texts of mmnvcc's call the allocator by mm's names and get CUDA's back in any case. Inputs of cuLink* get no allocator of
- * ours: what comes of the link does.
+ * PTX that declares a function of the allocator (load/ptx/names.h), and machine code that leaves one undefined (load/cubin.h), is linked with mm's machine code (link.h),
+ * and the result is loaded instead. Of a fat binary the image is linked that the driver would choose. For a library on a machine with GPUs of several architectures
+ * one image per architecture is linked, and the driver gets a new fat binary. If an image cannot be linked, or the driver refuses the result, the original is
+ * loaded, and one line per process says why. PTX of mmnvcc calls the allocator by mm's names, and gets CUDA's names back in any case. Inputs of cuLink* are
+ * not linked with mm; the result of the link is.
  *
- * With MM_RUN_ALLOCATOR=cuda nothing is linked, and in the place of machine code with mm in it the driver gets the text next to it, with CUDA's names.
+ * With MM_RUN_ALLOCATOR=cuda nothing is linked, and instead of machine code that contains mm the driver gets the PTX of the same image, with CUDA's names.
  */
 #ifndef MM_INTERPOSE_JIT_H
 #define MM_INTERPOSE_JIT_H
@@ -17,23 +17,23 @@
 #include "interpose/preload/link.h"
 #include "interpose/load/ptx/text.h"
 
-/* One loading. */
+/* One load. */
 struct mm_jit {
-    const void *image;     /* what the driver gets instead: linked or own */
-    CUjit_option *options; /* and how: the link's, or the program's */
+    const void *image;     /* the image for the driver: linked or own */
+    CUjit_option *options; /* and its options: the link's, or the program's */
     void **values;
     unsigned count;
     void *linked; /* machine code, or a fat binary of it */
     struct mm_link link;
-    struct mm_text own;  /* with CUDA's names, if the program's has mm's */
-    CUresult refused; /* what the driver said, if it did not take `linked` */
+    struct mm_text own;  /* a copy of the program's text with CUDA's names, if it has mm's */
+    CUresult refused; /* the driver's error, if it refused `linked` */
     bool is_library;
-    bool has_heap; /* the program's image is machine code with mm's heap variable: mmnvcc's */
-    /* The program's options. The driver writes into their values, and a second call must find what the first did. */
+    bool has_heap; /* the program's image is machine code with mm's heap variable, made by mmnvcc */
+    /* The program's options. The driver writes into their values, and a second call must find the same values as the first. */
     CUjit_option *program_options;
     void **program_values, *saved[MM_JIT_OPTIONS_MAX];
     unsigned program_count, saved_count;
-    /* A library's, without CU_LIBRARY_BINARY_IS_PRESERVED, since our image goes at once. */
+    /* A library's options, without CU_LIBRARY_BINARY_IS_PRESERVED, since our image is freed at once. */
     CUlibraryOption library_options[MM_JIT_LIBRARY_OPTIONS_MAX];
     void *library_values[MM_JIT_LIBRARY_OPTIONS_MAX];
     unsigned library_count;
@@ -51,7 +51,7 @@ bool mm_jit_try_file(struct mm_jit *j, const char *path, CUjit_option *options, 
  * refuses CU_LIBRARY_BINARY_IS_PRESERVED. */
 bool mm_jit_try_options(struct mm_jit *j, bool is_file, const CUlibraryOption *options, void **values, unsigned count);
 
-/* The driver's answer to j->image. Returns whether it took it. */
+/* Takes the driver's result for j->image. Returns whether the driver accepted it. */
 bool mm_jit_is_taken(struct mm_jit *j, CUresult r);
 /* Whether there is another j->image to try. If not, the program's own is to be loaded, and that answer goes through mm_jit_answer to the
  * program. */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The kernels that need no look any more, as pairs (kernel, context).
+/* Kernel cache: the kernels whose modules know their heap, or have no heap variable, as pairs (kernel, context). Their launches need no further action.
  *
- * Representation: open addressing, linear probing; a slot is {kernel, context, owner}; kernel 0 is free
- *   for ever up to the next rebuild, kernel 1 was taken out.
- * I1. A reader that finds (k, c) is right: the pair was inserted, and if it has been taken out since, the
- *   program unloads a kernel that it is launching.
- * I2. A reader that does not find a pair may be wrong: it then asks again under the lock.
+ * Representation: open addressing, linear probing; a slot is {kernel, context, owner}; a slot with kernel 0
+ *   was never used, one with kernel 1 was removed.
+ * I1. A reader that finds (k, c) is right: the pair was inserted. If it was removed meanwhile, the program unloads a kernel that it is launching.
+ * I2. A reader that does not find a pair may be wrong. It then searches again under the lock.
  * Ordering: a writer (one at a time, under the lock of attach.c) writes context and owner and then, by release,
  *   the kernel; that pairs with the reader's acquire of the kernel. Before a slot is written that held another
  *   pair, the table's version is raised. The reader loads the version first and last: a context that
  *   was written after the reader saw the kernel comes, by release and acquire, with a raised version, and
  *   the reader has found nothing. (To load the kernel again instead is not enough: it may have come back.)
- * Progress: readers never wait. A table that got too small is replaced and kept, as a reader may still be
- *   in it; all of them together are no larger than the last.
+ * Progress: readers never wait. A table that is too small is replaced and kept, since a reader may still use it; all old tables together are no larger
+ *   than the last one.
  */
 #ifndef MM_INTERPOSE_KERNEL_CACHE_H
 #define MM_INTERPOSE_KERNEL_CACHE_H
@@ -26,7 +25,7 @@ struct mm_kernel_cache_slot {
 };
 
 struct mm_kernel_cache_table {
-    size_t mask, used; /* used: slots that are not free, those taken out included */
+    size_t mask, used; /* used: slots in use or removed */
     uint64_t version;
     struct mm_kernel_cache_slot slots[];
 };
@@ -54,8 +53,8 @@ static inline bool mm_kernel_cache_has(const void *kernel, const void *context) 
     return false;
 }
 
-/* Writers: one at a time. owner: the library or module the kernel is of; NULL: not known, and then
- * forgotten with any of them. No memory: the kernel is looked at again at its next launch. */
+/* One writer at a time. owner: the kernel's library or module; NULL: unknown, and then the kernel is removed with any of them. Without memory the kernel is
+ * not inserted, and is examined again at its next launch. */
 void mm_kernel_cache_insert(const void *kernel, const void *context, const void *owner);
 void mm_kernel_cache_forget_owner(const void *owner);
 void mm_kernel_cache_forget_context(const void *context);

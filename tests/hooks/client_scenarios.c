@@ -34,7 +34,7 @@ static void kernel(int argc, char **argv) {
     launched_with_heap(1);
     OK(client_launch(plain, NULL));
     OK(client_launch(plain, NULL));
-    CHECK(standin->instances == 2); /* a library that launches nothing is not loaded (F12) */
+    CHECK(standin->instances == 2); /* a library that launches nothing is not loaded */
     CHECK(standin->global_queries == 2);
     (void)idle;
     /* the same library, by its other handles */

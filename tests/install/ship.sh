@@ -157,7 +157,7 @@ it 'the same objects without it' "$bin/mmnvcc" -rdc=true -arch=sm_90 part.o use.
 
 # ---- the owner of the cache --------------------------------------------------------------------------
 
-# view PLACE: mmnvcc of the copy uses a toolkit view in that place; by default it is in the cache
+# view PLACE: mmnvcc of the copy uses a toolkit view in that place. The view of a copy is in the cache
 view() {
     local said
     said=$(TMPDIR=$out/tmp "$copy/bin/mmnvcc" --mm-show) && eval "said=$said" && has "$said" "$out/$1"

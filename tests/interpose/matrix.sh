@@ -180,7 +180,8 @@ complete_toolkit() {
     CUDA_HOME=$out/toolkit
 }
 
-# changed MODE: prints the first function of nvcc's program that differs in ours, in one line; fails if there is none. LTO is left out: it compiles everything anew.
+# changed MODE: prints the first function of nvcc's program that differs in ours, in one line; fails if there is none. LTO is left out,
+# because it compiles everything anew.
 changed() {
     local said
     [[ $1 != lto ]] || return

@@ -314,7 +314,7 @@ START_TEST(groups) {
         ck_assert(!p.at && strstr(error.message, "entry 1 of a fat binary is not within its group of"));
     }
     mm_fatbin_payload_free(&p);
-    /* An encrypted member in a group that is not encrypted. */
+    /* A scrambled member in a group that is not scrambled. */
     made_u64(&m, SECOND + 40, SCRAMBLED);
     read_all(m.at, m.bytes, e, 3);
     ck_assert(!mm_fatbin_try_payload(&p, &e[1], &error) && strstr(error.message, "scrambled"));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Suite machine-code: the device libraries contain no YIELD and no NANOSLEEP; and mmunyield, the program that removes them, works.
+# Suite machine-code: the device libraries contain no YIELD and no NANOSLEEP; and mmunyield, the program that replaces YIELDs, works.
 
 MACHINE_CODE_TEST := $(BUILD)/tests/machine-code
 

@@ -29,7 +29,8 @@ $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@
 
-# Explorer and world are compiled for a configuration, not for a scenario; mutants.sh links the explorer, too. The model of the trees needs no heap (world.c).
+# Explorer and world are compiled once per configuration, not per scenario; mutants.sh links the explorer, too. The model of the trees needs no
+# heap (world.c).
 MODEL_CC = $(CC) -std=c11 -O2 -g -Wall -Wextra -Wno-type-limits -Itests/model/include -I$1 -Itests/model -I$(MODEL_ROOT)
 define MODEL_RULE
 $(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o: $(BUILD)/model/$1/%.o: tests/model/%.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)

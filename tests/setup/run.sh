@@ -49,7 +49,8 @@ machine() {
     stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
     for tool in g++ pkg-config clang shellcheck cppcheck spin aarch64-linux-gnu-gcc mandoc cmake ccache meson; do stub "$tool" 'exit 0'; done
     stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
-    # python3 stands in for pip: it records its call, and with --target it makes the files that pip would install. "-c import ..." succeeds, so that all modules exist.
+    # python3 stands in for pip: it records its call, and with --target it makes the files that pip would install.
+    # "-c import ..." succeeds: all modules exist.
     stub python3 '[[ $* == "-c import "* ]] && exit 0' 'echo "python3 $*" >>"'"$work"'/mm/calls"' '[[ $* != *--target* ]] && exit 0' \
         'while [[ $1 != --target ]]; do shift; done' 'mkdir -p "$2/nvidia/cu13/lib" && cp -r "'"$work"'/wheel/bin" "$2/nvidia/cu13"'
     fake_nvcc "$work/wheel" 13.0
@@ -252,7 +253,8 @@ want='1 2' it 'the summary of a make in a make' summary 'make[1]: *** [a.mk:1: c
     'make: *** [Makefile:33: check] Error 2'
 want='0 0' it 'the summary of nothing' summary 'gcc -o passed'
 
-# fails_with LINE RULE...: make check with our Makefile and suites with these rules must print LINE. `processors`: of the machine (1); `jobs`: an option for make
+# fails_with LINE RULE...: make check with our Makefile and suites with these rules must print LINE.
+# `processors`: number of processors of the machine (1); `jobs`: an option for make
 fails_with() {
     local said
     mkdir "$work/mm/tests" && cp "$root/tests/check.sh" "$work/mm/tests" && cp "$root/Makefile" "$root/mmconfig.h" "$work/mm" &&

@@ -38,7 +38,8 @@ build() {
     "$mmnvcc" -Xfatbin -compress=false "$@" -o "$name" > "$name.log" 2>&1 || fail "$name: $(< "$name.log")"
 }
 
-# holds NAME IMAGES...: the executable holds exactly these images; each has one heap variable and leaves no service undefined, and no machine code has a YIELD
+# holds NAME IMAGES...: the executable holds exactly these images; each has one heap variable and leaves no service undefined, and no
+# machine code has a YIELD
 holds() {
     local name=$1 expected
     shift
@@ -245,7 +246,8 @@ registers() {
         "$("$nvcc" -cubin -arch=sm_90 -Xptxas -v "$src/all.cu" -o plain.cubin 2>&1 | grep '^ptxas' | grep -v 'Compile time')"
 }
 
-# Device libraries are made with the release of the toolkit in use, not with the one that mm was built with. Its ptxas may be stricter than that one.
+# Device libraries are made with the release of the toolkit in use, not with the one that mm was built with.
+# Its ptxas may be stricter than that of mm's build.
 libraries() {
     local arch file refused='' other=$PWD/other-release lib
     lib=$(dirname "$(readlink -f "$mmnvcc")")

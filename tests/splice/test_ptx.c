@@ -133,7 +133,7 @@ START_TEST(items_are_listed) {
 }
 END_TEST
 
-/* The symbols that mm defines for others are weak, all others are private; and the text needs no newer PTX version than necessary. */
+/* The symbols that mm defines for others are weak, all others are private; and the text uses only features of its old PTX version. */
 START_TEST(device_text_is_private) {
     static const char *const public_names[] = {"malloc", "free", "__cuda_syscall_aligned_malloc", "mm_usable_size", MM_LINKED_NEW, MM_LINKED_ALIGNED_NEW, MM_HEAP_REF_NAME};
     enum { NAMES = sizeof public_names / sizeof *public_names };

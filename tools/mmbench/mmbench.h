@@ -133,7 +133,8 @@ struct mm_bench_session {
     char remark[MM_BENCH_LINE_BYTES]; /* its last output that is no answer, or the reason of its end */
 };
 
-/* --plot: replaces this process by plot.py, which draws `count` files of rows as pictures in a directory. Returns only on failure, with one line on stderr. */
+/* --plot: replaces this process by plot.py, which draws `count` files of rows as pictures in a directory. Returns only on failure, with one
+ * line on stderr. */
 void mm_bench_plot(const char *directory, char *const *files, int count);
 
 /* Finds the children and libmm.so.1, relative to this program. False: one line was written to stderr. */

@@ -6,7 +6,7 @@
  *     rpath $ORIGIN/../lib                     DT_RPATH of a linked file; runpath: DT_RUNPATH
  *     final elf sm_90 heap=2 undefined=        a device image that can be loaded
  *     part ptx sm_90 heap= undefined=malloc    a device image that must be linked first
- *     closed elf sm_90                         a device image that is damaged, encrypted or not understood
+ *     closed elf sm_90                         a device image that is damaged, scrambled or not understood
  *
  * heap= is the version in the name of the image's heap variable; for PTX it is this mm's version, if the PTX calls the allocator by mm's
  * names. undefined= lists the services that the image leaves undefined: libmm.so.1 links them at load time, otherwise CUDA provides them.

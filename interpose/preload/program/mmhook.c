@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmhook.o: linked into every image that mmnvcc links, so that its CUDA calls meet libmm.so whatever was
- * loaded before (F9).
+ * loaded before.
  *
  * It defines, WEAK and HIDDEN, dlsym and the driver functions that libmm.so stands in front of. Hidden: they
  * bind inside this image and nowhere else. But a program's dlsym is everybody's, so that a shared cudart asks it. Weak: a
