@@ -19,7 +19,7 @@ fail() { # WHERE WHAT
     printf 'docs: FAILED: %s: %s\n' "$1" "$2"
 }
 
-(cd "$documents" && find *.md docs man -name '*.md' -o -name '*.[17]' | sort | xargs awk -f "$OLDPWD/tests/docs/extract.awk") >"$work/said" || exit
+(cd "$documents" && find ./*.md docs man -name '*.md' -o -name '*.[17]' | sort | xargs awk -f "$OLDPWD/tests/docs/extract.awk") >"$work/said" || exit
 # The project's files; of an archive that was unpacked all there are.
 if [[ -e .git ]]; then git ls-files; else find . -type f ! -path './build/*' | sed 's,^\./,,'; fi >"$work/files"
 # those PATTERN [GREP'S OPTION...]
@@ -210,6 +210,7 @@ done
 refused=$(awk -F ' *\\| *' '/^\|/ && !/---/ && $(NF - 1) != "" && $(NF - 1) != "not" {print $(NF - 1)}' "$documents/docs/reference/glossary.md" | sed 's/, /\n/g' | sort -u)
 [[ $refused ]] || fail docs/reference/glossary.md 'it refuses no word'
 while IFS=$'\t' read -r where text; do
+    # shellcheck disable=SC2016
     found=$(sed 's/`[^`]*`//g; s/([^()]*\.md[^()]*)//g' <<<"$text" | grep -oiwE "($(paste -sd '|' <<<"$refused"))s?" | head -n 1)
     if [[ -z $found ]]; then pass; else fail "$where" "'$found' is refused by the glossary (docs/reference/glossary.md)"; fi
 done < <(awk -F '\t' '($1 == "prose") && $2 !~ /glossary\.md/ {print $2 "\t" $3}' "$work/said" | grep -iwE "($(paste -sd '|' <<<"$refused"))s?")

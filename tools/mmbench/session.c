@@ -65,16 +65,21 @@ static const char *const bench_folders[] = {"lib/mm/bench", "lib/bench"};
 
 void mm_bench_plot(const char *directory, char *const *files, int count) {
     char prefix[PATH_BYTES], path[PATH_BYTES];
-    char **arguments = (char **)calloc((size_t)count + 3, sizeof *arguments);
-    if (!arguments || !find_prefix(prefix)) return;
-    if (!find(path, prefix, bench_folders, "plot")) {
+    char plot[] = "plot", *name = strdup(directory);
+    if (!find_prefix(prefix)) return free(name);
+    if (!find(path, prefix, bench_folders, plot)) {
         fprintf(stderr, "mmbench: plot is neither in %s/lib/mm/bench nor in %s/lib/bench\n", prefix, prefix);
-        return;
+        return free(name);
     }
-    arguments[0] = path;
-    arguments[1] = strdup(directory);
-    for (int i = 0; i < count; i++) arguments[2 + i] = files[i];
-    execv(path, arguments);
+    char **arguments = (char **)calloc((size_t)count + 3, sizeof *arguments);
+    if (arguments && name) {
+        arguments[0] = path;
+        arguments[1] = name;
+        for (int i = 0; i < count; i++) arguments[2 + i] = files[i];
+        execv(path, arguments);
+    }
+    free(arguments);
+    free(name);
     fprintf(stderr, "mmbench: --plot: \"%s\" cannot be run: %s; expected python3 in PATH\n", path, strerror(errno));
 }
 
