@@ -54,7 +54,7 @@ faults: $(HT)/faults $(HT)/client run-time
 
 # Not part of check.
 .PHONY: hook-mutants
-hook-mutants: $(HT)/client run-time
+hook-mutants: $(HT_PROGRAMS) run-time $(BUILD)/bin/mmrun
 	CC='$(CC)' CUDA_HOME='$(CUDA_HOME)' $(HT_SRC)/mutants.sh $(BUILD)
 
 $(HT)/faults: $(HT_SRC)/faults.c
