@@ -25,7 +25,7 @@
 /* Version of the interface between device code and libmm.so.1; a part of the heap variable's name. Raise it when struct mm_heap_ref, or anything that
  * is reached through it, changes its meaning. */
 #define MM_ABI_VERSION 8
-/* libmm.so.1 recognises modules of so many earlier and later versions, to report them. */
+/* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
 /* Log2 of page and segment: 16 KiB and 1 MiB. Pages are small so that they become empty although some objects stay: if 1 object of 64 B in 1,000
@@ -56,32 +56,32 @@
 #define MM_GROW_SHARE 16
 #define MM_GROW_SEEN 512
 
-/* Draws from cursors before a warp samples the class: while at least half of the draws succeed; otherwise. */
+/* Rounds in which a lane draws from cursors before it samples its class: if at least half of its group's last draws succeeded; otherwise. */
 #define MM_DRAWS 4
 #define MM_DRAWS_POOR 2
-/* A class with at most so many words is searched word by word instead of sampled: a warp reads them at once. */
+/* A class with at most this many words is searched word by word instead of sampled: a warp reads them at once. */
 #define MM_SAMPLE_ALL 32
 /* Rounds of samples after which a warp searches for pages, whatever it has seen. */
 #define MM_SAMPLE_ROUNDS 16
-/* The same, if there were no pages for the class in the last MM_GROW_REFUSAL_NS: so many words, or rounds. In a class that converged warps filled and
- * emptied, words are all full or all free. If 5 % are free, none of 32 words has room with a probability of 0.2, and the following search for pages
- * retires blocks for 20 ms; of 256 words, 2e-6. */
+/* Sampled words, or rounds of samples, after which a warp searches for pages although there were none for the class in the last MM_GROW_REFUSAL_NS.
+ * In a class that converged warps filled and emptied, each word is either full or free. If 5 % are free, all of 32 sampled words are full with a
+ * probability of 0.2, and the following search for pages retires blocks for 20 ms; for 256 words the probability is 2e-6. */
 #define MM_SAMPLE_POOR 256
 
-/* Blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are about as many as
- * warps on a GPU (8,448 on an H100), each of which may wait for a block. 2.9 MB in all. */
+/* Blocks of a class whose places are remembered for waiting lanes (make.h). A lane whose word is overwritten must draw again, so there are about as many
+ * words as warps on a GPU (8,448 on an H100), each of which may wait for a block. 2.9 MB for all classes. */
 #define MM_MADE 8192u
-/* At most one warp makes blocks of a class, and one more for each so many pages of the class. The other warps find their blocks made. */
+/* At most one warp makes blocks of a class, plus one for each MM_MAKER_PAGES pages of the class. The other warps find their blocks made. */
 #define MM_MAKER_PAGES 32
 
-/* Looks at a block that another warp makes before a lane does something else; loads of a pause between two looks, at most (some 300 cycles each); and
- * looks in all before the lane no longer waits for that block, after some 5 ms. */
+/* A lane that waits for a block which another warp makes. LOOKS: looks at the block in each step, before the other lanes of its warp take theirs.
+ * PAUSE: most loads of a pause between two looks (some 300 cycles each). POLLS: looks in all, some 5 ms, before the lane waits no longer. */
 #define MM_MAKE_LOOKS 16
 #define MM_MAKE_PAUSE 8
 #define MM_MAKE_POLLS 1024
 
-/* Of the warps that find no room at the same time, one for each MM_OPEN_SHARE segments in use takes a fresh segment. The others search so often for
- * room first. */
+/* Of the warps that find no room at the same time, one for each MM_OPEN_SHARE segments in use takes a fresh segment. Each of the others first searches
+ * MM_OPEN_POLLS times for room. */
 #define MM_OPEN_SHARE 8
 #define MM_OPEN_POLLS 16
 
@@ -95,8 +95,8 @@
 #define MM_RETIRE_LOOKS 4
 #define MM_RETIRE_AT_ONCE 4
 
-/* Complete searches, with pauses between them, that find nothing before malloc returns NULL. In the pauses other threads give back what they hold for a
- * moment. With 2, one of two concurrent spans of a segment got NULL (tests/unit/test_interleave.c). */
+/* Complete searches that find nothing, with pauses between them, before malloc returns NULL. In the pauses other threads give back pages that they hold
+ * for a moment. With 2, one of two concurrent requests for spans of a segment got NULL (tests/unit/test_interleave.c). */
 #define MM_NULL_TRIES 3
 
 /* Pauses between two searches while another warp retires all free blocks and has found some. */
@@ -109,25 +109,25 @@
  * 7.4 us. */
 #define MM_WAIT_PAUSE 32
 
-/* A search of a bitmap tree starts over when the segment that it found was taken meanwhile. After so many times the tree counts as empty
+/* A search of a bitmap tree starts over when another thread has taken the segment that it found. After this many times the tree counts as empty
  * (tree.h). */
 #define MM_TREE_TRIES 1024
 
-/* Callers that collided spread over at most so many words of 64 segments, so that segments in use stay close to each other. */
+/* Callers that collided spread over at most this many words of 64 segments each, so that segments in use stay close to each other. */
 #define MM_TREE_SPREAD 8
 /* Log2 of the largest number of runs that a warp skips after a collision, for as many warps that collide at once. */
 #define MM_RUN_SPREAD_SHIFT 5
 
 /* Growing (grow.h). Interval between two looks of a thread that waits for memory. */
 #define MM_GROW_LOOK_NS 4000 /* MM_GROW_WAIT_MS is a multiple of it */
-/* A refusal is valid for so long; after that the program may have freed memory. */
+/* How long a refusal is valid; after that the program may have freed memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32
 
-/* Checked runs (guarded.h). Largest allocation that goes into quarantine, and number of allocations there: 128 MiB in all. Tries of malloc after it has
- * emptied the quarantine. */
+/* Checked runs (guarded.h). Largest allocation that goes into quarantine, and most allocations there: 128 MiB in all. Times that malloc empties the
+ * quarantine and tries again. */
 #define MM_GUARD_KEPT_BYTES 8192
 #define MM_GUARD_SLOTS (1u << 14)
 #define MM_GUARD_TRIES 4
@@ -137,7 +137,7 @@
  * double -6.3e66, as int -842150451, as unsigned 3.5e9, as bool true. */
 #define MM_FILL_JUNK_WORD 0xcdcdcdcdcdcdcdcdull
 
-/* Bits of a launch's number that device code keeps. They identify it among the last MM_HOST_LAUNCHES. */
+/* Low bits of a launch number that device code keeps. They identify the launch among the last MM_HOST_LAUNCHES. */
 #define MM_GRID_BITS 24
 
 /* -- The host side of the heap (runtime/host) -- */
@@ -147,8 +147,12 @@
 #define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
-/* Checked runs. Launches whose kernels are remembered, 32 bytes of host memory each. Launches that one kernel of ours may cover, at most (kernels.h); it covers
- * twice as many after so many that agreed; microseconds that the look-up of a name waits for it. Kinds of leaks that are listed, largest first. */
+/* Checked runs (kernels.h, inspect.c).
+ *   LAUNCHES       launches whose kernels are remembered, 32 bytes of host memory each
+ *   STRIDE         most launches of the program per probe, a kernel of ours that notes launch numbers
+ *   STRIDE_AFTER   consecutive stretches between probes that must agree before the stride doubles
+ *   SETTLE_US      how long the look-up of a kernel's name waits for a probe
+ *   LEAKS_TOLD     leaks that are listed, one for each kernel and size class, largest first */
 #define MM_HOST_LAUNCHES (1u << 20)
 #define MM_HOST_STRIDE 8
 #define MM_HOST_STRIDE_AFTER 32
@@ -156,7 +160,7 @@
 #define MM_HOST_LEAKS_TOLD 100
 #define MM_CHECK_EXITCODE_MAX 255 /* the largest exit status of a process */
 
-/* MM_SPACING: slices begin at multiples of so many bytes. 32 is a sector, the least that a GPU's cache fetches; 128 is a cache line. */
+/* MM_SPACING, in bytes: slices begin at multiples of it. 32 is a sector, the least that a GPU's cache fetches; 128 is a cache line. */
 #define MM_SPACING_DEFAULT 32u
 #define MM_SPACING_MAX 128u
 
@@ -169,62 +173,63 @@
 /* Initial size of a heap by default: 16 MiB, twice CUDA's. The metadata add 16 MiB on a device of 80 GB, 22 on one of 140 GB. */
 #define MM_HOST_FIRST_SEGMENTS 16
 
-/* Size of the source of zeros from which metadata are cleared by copies: 14 MiB of them on a device of 128 GiB. Page-locked if possible, one for each heap;
- * otherwise pageable, which the driver copies once more. */
+/* Size of the buffer of zeros from which metadata are cleared by copies (14 MiB of metadata on a device of 128 GiB). ZEROS is in each heap's page-locked
+ * host memory. ZEROS_FEW is used where there is none; it is pageable, so the driver copies it once more. */
 #define MM_HOST_ZEROS_BYTES (1u << 20)
 #define MM_HOST_ZEROS_FEW_BYTES (64u << 10)
 
-/* A heap grows by 1/MM_HOST_STEP_PART of its size, between these two limits: a large heap needs few requests, and no heap gets much unused memory. */
+/* A heap grows by 1/MM_HOST_STEP_PART of its size, within these two limits: a large heap needs few requests, and no heap gets much unused memory. */
 #define MM_HOST_STEP_PART 8
 #define MM_HOST_STEP_SEGMENTS_MIN 16   /* 16 MiB */
 #define MM_HOST_STEP_SEGMENTS_MAX 4096 /* 4 GiB */
-/* Largest chunk. A chunk has one driver handle and is mapped and unmapped as a whole, so one live object keeps it. Mapping a chunk while a kernel runs takes
- * some 100 us: growing from 64 MB to 64 GB in one kernel added 10 to 16 ms with chunks of 1 GiB, and 23 to 29 with 256 MiB; but more of the
- * smaller ones can be given back. */
+/* Largest chunk, and most chunks of a heap. A chunk has one driver handle and is mapped and unmapped as a whole, so one live object keeps it mapped.
+ * Mapping a chunk while a kernel runs takes some 100 us: growing from 64 MB to 64 GB in one kernel added 10 to 16 ms with chunks of 1 GiB, and
+ * 23 to 29 ms with 256 MiB. But with smaller chunks more memory can be given back. */
 #define MM_HOST_CHUNK_SEGMENTS_MAX 256 /* 256 MiB */
 #define MM_HOST_CHUNKS_MAX 2048
 
-/* Share of the free memory that a heap takes which cannot grow (a driver without virtual memory management). */
+/* A heap that cannot grow begins with 1/MM_HOST_FIXED_FREE_DIVISOR of the free memory if that is more than the requested size. */
 #define MM_HOST_FIXED_FREE_DIVISOR 4
 
-/* Share of the device's memory that is not the heap's by default. */
+/* By default a heap may grow to the device's memory less 1/MM_HOST_CEILING_DIVISOR of it. */
 #define MM_HOST_CEILING_DIVISOR 32
-/* Memory that stays unmapped even if more is requested: the driver needs some for modules, stacks and copies, and launches fail without it. The smaller of
- * this and a part of the device's memory. */
+/* Device memory that a heap leaves free even if more is requested: the driver needs some for modules, stacks and copies, and launches fail without it.
+ * MM_HOST_RESERVE_BYTES, or 1/MM_HOST_RESERVE_DIVISOR of the device's memory if that is less. */
 #define MM_HOST_RESERVE_BYTES (512ull << 20)
 #define MM_HOST_RESERVE_DIVISOR 8
 
-/* How long a kernel waits for more memory: default and maximum. */
+/* How long a kernel waits for more memory, in ms: default and maximum. */
 #define MM_GROW_WAIT_MS_DEFAULT 2000
 #define MM_GROW_WAIT_MS_MAX 60000
 
-/* How often the host looks for requests: every 1/MM_HOST_POLL_PART of the time since the last launch or request, between these two limits. It looks more often
- * just after a request, since the next one may follow soon (otherwise growing from 64 MB to 64 GB in one kernel took 36 ms more), and just after the first
- * launch that follows a long pause, which wakes it. A look takes 6 us of a processor, 22 after a deep sleep. */
+/* Interval between two looks of the host for requests: 1/MM_HOST_POLL_PART of the time since the last launch or request, at least POLL_US and at most
+ * POLL_SLOW_US. The minimum is POLL_SOON_US after a request that got memory, since the next one may follow soon (otherwise growing from 64 MB to 64 GB in
+ * one kernel took 36 ms more). It is POLL_SOON_US as well for ROUSED_SOON_US after a launch that woke the host from a pause of ROUSED_US or more. A look
+ * takes 6 us of a processor, 22 after a deep sleep. */
 #define MM_HOST_POLL_PART 20
 #define MM_HOST_POLL_SOON_US 50
 #define MM_HOST_POLL_US 450
 #define MM_HOST_POLL_SLOW_US 1000000
-#define MM_HOST_ROUSED_US 5000      /* when it slept as long as this, after 20 times as long without a launch */
+#define MM_HOST_ROUSED_US 5000      /* the interval after MM_HOST_POLL_PART times as long without a launch */
 #define MM_HOST_ROUSED_SOON_US 1000
 
-/* How long a message waits for room in standard error. The next ones do not wait until there is room again. */
+/* How long a message waits for room in standard error. After that, messages do not wait until one finds room again. */
 #define MM_HOST_SAY_MS 100
 
-/* Giving back: how long the device may take for its part; its warps, which contend for the locks of the classes (table.h); and how much more than the request is
- * given back. */
+/* Giving back. MS: how long the device may take for its part (maintain.h). WARPS: warps that do it; more would contend for the locks of the classes
+ * (table.h). MORE_BYTES: how much more than the missing memory is given back. */
 #define MM_HOST_TRIM_MS 200
 #define MM_HOST_TRIM_WARPS 128
 #define MM_HOST_TRIM_MORE_BYTES (64ull << 20)
-/* Time without use after which memory goes back: MM_TRIM=idle; MM_TRIM=SECONDS, default and maximum. The default is jemalloc's dirty_decay_ms: longer than a pause
- * between two steps of a program, shorter than the time to its next phase. */
+/* Time without use after which memory goes back: with MM_TRIM=idle, in ms; with MM_TRIM=SECONDS, default and maximum, in s. The default is that of
+ * jemalloc's dirty_decay_ms: longer than a pause between two steps of a program, shorter than the time to its next phase. */
 #define MM_HOST_TRIM_IDLE_MS 200
 #define MM_TRIM_SECONDS_DEFAULT 10
 #define MM_TRIM_SECONDS_MAX 86400
 
 /* How long the end of a context or process waits for the thread that grows the heap. */
 #define MM_HOST_STOP_MS 1000
-/* How often mm_reset waits so long: it can do nothing before that thread has stopped. */
+/* How many times mm_reset waits for MM_HOST_STOP_MS: it can do nothing before that thread has stopped. */
 #define MM_HOST_RESET_STOPS 5
 
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
@@ -256,8 +261,8 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT < 64, "a class fits in six bits, class + 1 in a 
 #define MM_HEAP_REF_PREFIX "mm_heap_v"
 #define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
-/* Names of malloc and aligned malloc with room in front of the allocation (runtime/checked/cookie.h), for machine code. They are written over CUDA's names, so
- * they must not be longer. '$' is reserved for implementations. */
+/* Names of malloc and aligned malloc with room in front of the allocation (runtime/checked/cookie.h), for machine code. They are written over CUDA's
+ * names, so they must not be longer. '$' is reserved for implementations. */
 #define MM_LINKED_NEW "mm$new"
 #define MM_LINKED_ALIGNED_NEW "mm$aligned_new"
 #define MM_HEAP_REF_BYTES 1608

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mm.h: what a program may ask of mm beyond malloc and free. No program needs it; mmnvcc finds it as <mm.h>.
+/* mm.h: mm's optional interface, in addition to malloc and free. No program needs it. mmnvcc finds it as <mm.h>.
  *
- * In kernels: how many bytes an allocation has, calloc, realloc. On the host: what the heap of the current CUDA context has and
- * what happened in it, and giving back all that kernels allocated there at once. C11, C++11 and later. A program linked by
- * mmnvcc needs nothing else; where another linker does the last link: -lmm (mm.pc, mm::mm), or dlsym under mmrun.
+ * In kernels: the usable size of an allocation, calloc, and realloc. On the host: statistics of the heap of the current CUDA context, and a
+ * function that frees everything that kernels allocated there. The header is for C11, C++11 and later. A program that mmnvcc links needs
+ * nothing else. If another linker does the last link, link with -lmm (mm.pc, mm::mm), or call dlsym in a program that mmrun starts.
  */
 #ifndef MM_H
 #define MM_H
@@ -20,94 +20,93 @@ extern "C" {
 
 #ifndef __CUDACC_RTC__
 
-/* What the host's functions return. */
+/* Results of the host functions. */
 enum mm_result {
     MM_OK = 0,
-    MM_ERROR_NO_HEAP = 1,     /* the current context has none (yet): it comes with the first launch of a kernel whose module allocates; or
-                                 no context is current, or this process was forked from one that used the GPU */
-    MM_ERROR_CUDA = 2,        /* the driver refused a call; that of a kernel that failed before may be the reason */
+    MM_ERROR_NO_HEAP = 1,     /* the current context has no heap: none was created yet (the first launch of a kernel whose module allocates
+                                 creates it), no context is current, or this process was forked from one that used the GPU */
+    MM_ERROR_CUDA = 2,        /* a driver call failed, perhaps because a kernel failed before */
     MM_ERROR_NO_RUN_TIME = 3, /* libmm.so.1 is not where it was when the program was linked, and was not preloaded */
-    MM_ERROR_ARGUMENT = 4     /* NULL, or a struct_bytes less than the size of the struct */
+    MM_ERROR_ARGUMENT = 4     /* the pointer is NULL, or struct_bytes is less than the size of the struct in the first version of mm that had it */
 };
 
-/* The heap of a context since it was made, or since mm_reset. All of a snapshot: kernels go on meanwhile. */
+/* A snapshot of a context's heap. Counts begin when the heap is created, or at mm_reset. Kernels may run meanwhile. */
 struct mm_statistics {
-    size_t struct_bytes;                /* sizeof(struct mm_statistics): the caller's, who sets it. Later versions append */
-    unsigned long long heap_bytes;      /* memory of the device that malloc has to give, or has given: bytes */
-    unsigned long long metadata_bytes;  /* memory of the device for mm's own bookkeeping: bytes */
-    unsigned long long reserved_bytes;  /* addresses, with memory behind them or not: bytes */
-    unsigned long long null_count;      /* requests answered NULL for lack of memory */
-    unsigned long long null_first_bytes; /* size of the first of them: bytes, as rounded up to a size class; 0 if there was none */
+    size_t struct_bytes;                /* set by the caller: sizeof(struct mm_statistics). Later versions append members */
+    unsigned long long heap_bytes;      /* device memory mapped for allocations, free or in use: bytes */
+    unsigned long long metadata_bytes;  /* device memory for mm's bookkeeping: bytes */
+    unsigned long long reserved_bytes;  /* reserved addresses, mapped or not: bytes */
+    unsigned long long null_count;      /* requests that got NULL for lack of memory */
+    unsigned long long null_first_bytes; /* size of the first of them, rounded up to a size class: bytes; 0 if there was none */
     /* misuse of free, by kind; see "Misuse" in docs/reference/contract.md */
-    unsigned long long misuse_foreign;       /* pointer of another allocator, another heap or the stack */
+    unsigned long long misuse_foreign;       /* pointer of another allocator, of another heap, or to the stack */
     unsigned long long misuse_not_allocated; /* pointer into memory that is free */
     unsigned long long misuse_interior;      /* pointer into the middle of an allocation */
-    unsigned long long misuse_never;         /* pointer behind the last object of a block, that malloc never gave */
-    unsigned long long misuse_double_free;   /* second free of the same pointer; or of an object that is yet to be given */
-    /* in a checked run (MM_CHECK=1), as far as free and malloc have come by; else 0 */
+    unsigned long long misuse_never;         /* pointer behind the last object of a block, which malloc never returns */
+    unsigned long long misuse_double_free;   /* second free of a pointer; or free of an object that malloc has not returned yet */
+    /* in a checked run (MM_CHECK=1), what malloc and free have found so far; else 0 */
     unsigned long long misuse_overrun;       /* writes past the end of an allocation */
-    unsigned long long misuse_after_free;    /* writes to it after free */
+    unsigned long long misuse_after_free;    /* writes to an allocation after free */
 };
 
-/* Fills *statistics, whose struct_bytes the caller has set, for the heap of the current context of the calling thread. Members that this
- * mm does not know are set to 0. Reads some hundred bytes of the device's memory, on a stream of its own: waits for no kernel and
- * synchronises nothing, is fine during a stream capture, and what kernels count at the same moment may be in it or not.
- * Returns MM_OK, or an error; then *statistics is as it was. */
+/* Fills *statistics for the heap of the calling thread's current context. The caller has set struct_bytes. Members that this version of mm does not
+ * know are set to 0. The function reads some hundred bytes of device memory on a separate stream: it waits for no kernel, synchronises nothing, and
+ * leaves stream captures valid. Events that kernels count at the same time may be included or not.
+ * Returns MM_OK, or an error. After an error *statistics is unchanged. */
 int mm_get_statistics(struct mm_statistics *statistics);
 
 /* One size class, in struct mm_usage_statistics. */
 struct mm_size_class {
-    size_t slice_bytes;                              /* of each of its objects, as granted */
-    unsigned long long live_objects, live_bytes;     /* handed out, that have not come back; as granted */
-    unsigned long long pages, blocks, free_blocks;   /* it has; of those blocks, of which nothing is handed out */
+    size_t slice_bytes;                              /* granted size of each object: bytes */
+    unsigned long long live_objects, live_bytes;     /* allocated and not freed; granted bytes */
+    unsigned long long pages, blocks, free_blocks;   /* of this class; free_blocks: blocks without a live object */
 };
 #define MM_SIZE_CLASSES_MAX 80
 #define MM_NOT_COUNTED (~0ull)
 
-/* What of a heap is in use. */
+/* How a heap's memory is used. */
 struct mm_usage_statistics {
-    size_t struct_bytes;                  /* sizeof(struct mm_usage_statistics): the caller's, who sets it. Later versions append */
-    unsigned long long heap_bytes;        /* memory of the device that malloc has to give, or has given: bytes */
-    unsigned long long peak_heap_bytes;   /* the most there ever was */
-    unsigned long long segment_bytes;     /* of a segment, in which memory is mapped and given back */
-    unsigned long long page_bytes;        /* of a page, in which it moves between size classes */
-    unsigned long long paged_segments;    /* segments that are given away by pages */
-    unsigned long long run_segments;      /* segments of objects as large as that */
+    size_t struct_bytes;                  /* set by the caller: sizeof(struct mm_usage_statistics). Later versions append members */
+    unsigned long long heap_bytes;        /* device memory mapped for allocations, free or in use: bytes */
+    unsigned long long peak_heap_bytes;   /* the largest heap_bytes so far */
+    unsigned long long segment_bytes;     /* size of a segment, the unit in which memory is mapped and given back */
+    unsigned long long page_bytes;        /* size of a page, the unit that moves between size classes */
+    unsigned long long paged_segments;    /* segments that are used page by page */
+    unsigned long long run_segments;      /* segments of runs: objects of one or more whole segments */
     unsigned long long free_segments;
-    unsigned long long spare_segments;    /* mapped, and not yet the heap's, or on their way */
-    unsigned long long largest_free_segments; /* neighbours that are free, at most */
-    unsigned long long class_pages;       /* of the paged segments: pages of size classes */
-    unsigned long long span_pages;        /* pages of objects that are larger than a size class, and less than a segment */
-    unsigned long long free_pages;
-    unsigned long long spans, runs;       /* such objects; those of segments */
-    unsigned long long live_objects;      /* all */
-    unsigned long long live_bytes;        /* as granted */
-    unsigned long long asked_bytes;       /* of them, as asked for; MM_NOT_COUNTED without MM_CHECK=1 */
-    unsigned long long held_bytes;        /* free in blocks of size classes: for objects of that class, until the block is free as a whole */
-    unsigned long long growth_count;      /* how often the host gave more memory */
+    unsigned long long spare_segments;    /* mapped segments that the device cannot use yet, or that were changing hands */
+    unsigned long long largest_free_segments; /* the largest number of consecutive free segments */
+    unsigned long long class_pages;       /* pages of size classes, in the paged segments */
+    unsigned long long span_pages;        /* pages of spans: objects of one or more whole pages, less than a segment */
+    unsigned long long free_pages;        /* free pages, in the paged segments */
+    unsigned long long spans, runs;       /* live spans; live runs */
+    unsigned long long live_objects;      /* of all sizes */
+    unsigned long long live_bytes;        /* their granted bytes */
+    unsigned long long asked_bytes;       /* their requested bytes; MM_NOT_COUNTED without MM_CHECK=1 */
+    unsigned long long held_bytes;        /* bytes of size classes' pages without a live object. Only that class can use them until their block is free */
+    unsigned long long growth_count;      /* how often the host gave the heap more memory */
     unsigned long long wait_count;        /* how often kernels waited for that */
-    unsigned long long waited_ns;         /* all of them together: nanoseconds */
-    unsigned long long given_back_bytes;  /* to the driver */
-    double internal_fragmentation;        /* 1 - asked / granted bytes of live objects; negative: not counted */
-    double external_fragmentation;        /* 1 - largest_free_segments / free_segments */
-    size_t class_count;
-    struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* by size; those that have pages */
+    unsigned long long waited_ns;         /* the sum of these waits: nanoseconds */
+    unsigned long long given_back_bytes;  /* bytes given back to the driver so far */
+    double internal_fragmentation;        /* 1 - requested / granted bytes of live objects; negative: not counted */
+    double external_fragmentation;        /* 1 - largest_free_segments / free_segments; 0 if no segment is free */
+    size_t class_count;                   /* used entries of classes */
+    struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* the size classes that have pages, smallest first */
 };
 
-/* Fills *usage, whose struct_bytes the caller has set, for the heap of the current context of the calling thread, as MM_STATS=1 prints it:
- * by a walk over a copy of the heap's metadata, some ms and up to 1 % of the heap's size, 2 % with MM_SPACING=16. Beside kernels that allocate it is near
- * the truth; with none at work, exact. Waits for no kernel and synchronises nothing.
- * Returns MM_OK, or an error; then *usage is as it was. */
+/* Fills *usage for the heap of the calling thread's current context, with the values that MM_STATS=1 prints. The caller has set struct_bytes. The
+ * function walks over a copy of the heap's metadata: it takes some ms, and host memory of up to 1 % of the heap's size (2 % with MM_SPACING=16). The
+ * values are exact if no kernel allocates or frees meanwhile, else approximate. It waits for no kernel and synchronises nothing.
+ * Returns MM_OK, or an error. After an error *usage is unchanged. */
 int mm_get_usage(struct mm_usage_statistics *usage);
 
-/* Gives back everything that kernels allocated in the current context, at once: every pointer that malloc, new, mm_calloc
- * or mm_realloc gave there becomes invalid, no destructor runs, and the counts begin at 0. The heap keeps the memory
- * that it has of the device, all of it free, until a cudaMalloc needs it.
- * The function synchronises the context first (as cuCtxSynchronize: not while a stream captures). The caller guarantees that no other
- * thread launches into this context, by a graph neither, from the call to its return; and that no kernel uses what it allocated
- * before. Kernels, modules and graphs stay as they are and can be launched afterwards.
- * Returns MM_OK, or an error. After MM_ERROR_CUDA the heap is as it was, or it is without memory, every malloc answers NULL and
- * another mm_reset may help. */
+/* Frees everything that kernels allocated in the current context: every pointer that malloc, new, mm_calloc or mm_realloc returned there becomes
+ * invalid, no destructor runs, and the counts restart at 0. The heap keeps its device memory, all of it free, until a cudaMalloc needs it.
+ * The function synchronises the context first, like cuCtxSynchronize, so it must not be called while a stream captures. The caller guarantees that
+ * no other thread launches anything in this context, not even by a graph, between the call and its return; and that no later kernel uses memory
+ * that was allocated before. Kernels, modules and graphs remain valid and can be launched afterwards.
+ * Returns MM_OK, or an error. After MM_ERROR_CUDA the heap is as it was, or it no longer grows and malloc may return NULL until a later mm_reset
+ * succeeds. */
 int mm_reset(void);
 
 #endif
@@ -116,14 +115,15 @@ int mm_reset(void);
 
 #ifdef __CUDACC__
 
-/* Bytes that may be used at p, which malloc, new, __nv_aligned_device_malloc, mm_calloc or mm_realloc gave: at least what was
- * asked for, all of the size class, or of the pages of 16 KiB or segments of 1 MiB. 0 for NULL and for what is no live allocation of the heap: never
- * given, given back, into the middle, of another allocator. Of new[] the pointer may lie behind a count that the compiler keeps.
- * Nothing is counted as misuse. Part of the allocator, as malloc is; __device__ in the program's own code. */
+/* Returns the bytes that may be used at p, a pointer that malloc, new, __nv_aligned_device_malloc, mm_calloc or mm_realloc returned: at least the
+ * requested bytes, up to the end of the slice, of the span's pages of 16 KiB, or of the run's segments of 1 MiB. Returns 0 for NULL, and if p is not the
+ * beginning of a live allocation of this heap (for example freed memory, the middle of an allocation, or memory of another allocator). A pointer that
+ * new[] returned may lie behind an element count that the compiler stores in the allocation. Nothing is counted as misuse. The function is a part of
+ * the allocator, like malloc. */
 __device__ size_t mm_usable_size(const void *p);
 
-/* Memory for `count` objects of `bytes` each, all 0, aligned to 16; free takes it. NULL if count * bytes overflows or there is no
- * such memory. The calling thread alone writes the zeros. */
+/* Allocates `count` objects of `bytes` bytes each, filled with zeros and aligned to 16 bytes. Returns NULL if count * bytes overflows or there is no
+ * memory. free frees it. The calling thread writes all the zeros. */
 static __inline__ __device__ void *mm_calloc(size_t count, size_t bytes) {
     const size_t all = count * bytes, words = all / sizeof(uint4);
     const uint4 zero = {0, 0, 0, 0};
@@ -134,11 +134,13 @@ static __inline__ __device__ void *mm_calloc(size_t count, size_t bytes) {
     return p;
 }
 
-/* Gives p's allocation the size `bytes`; returns where it is now. p NULL: malloc(bytes). bytes 0: frees p, returns NULL. p stays where
- * it is if its usable size is enough and no more than twice as much, or 32. Else there is a new allocation,
- * aligned to 16, with what both have room for copied by the calling thread, and p is freed. NULL if there is no memory for
- * more than p has: p is then as it was; with no memory for less p stays where it is. A p that is no allocation (mm_usable_size 0)
- * gets NULL and is counted, as free does. */
+/* Changes the size of p's allocation to `bytes` bytes, and returns its address, which may differ from p.
+ *   p NULL         the same as malloc(bytes)
+ *   bytes 0        frees p and returns NULL
+ *   in place       if the usable size of p is at least `bytes`, and at most twice `bytes` or 32: returns p
+ *   else           allocates new memory, aligned to 16 bytes, copies the contents up to the smaller of both sizes in the calling thread, and frees p
+ *   no memory      if `bytes` is more than the usable size of p, returns NULL and leaves p unchanged; else returns p
+ *   misuse         if p is not an allocation (mm_usable_size returns 0), returns NULL and counts a misuse, like free */
 static __inline__ __device__ void *mm_realloc(void *p, size_t bytes) {
     const size_t has = mm_usable_size(p), both = has < bytes ? has : bytes, words = both / sizeof(uint4);
     if (!p) return malloc(bytes);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Device code: its text for each entry of ARCHS (lib/ptx/mm_ARCH.ptx), from runtime/device.cu, and the libraries that are made of it (lib/device/).
+# Device code: PTX for each entry of ARCHS (lib/ptx/mm_ARCH.ptx), made from runtime/device.cu, and the libraries that are made from it (lib/device/).
 
 MM_PTX := $(ARCHS:%=$(BUILD)/lib/ptx/mm_%.ptx)
 MM_DEVICE_SOURCES := $(wildcard runtime/*.cu runtime/*.h runtime/core/* runtime/gallatin/* runtime/checked/*) mmconfig.h
@@ -8,7 +8,7 @@ MM_ARCH_FIRST := $(firstword $(shell printf '%s\n' $(ARCHS) | sort -n))
 MM_LIBRARIES := $(BUILD)/lib/device/mm32.a $(BUILD)/lib/device/mm24.a $(BUILD)/lib/device/mmptx.a
 all: $(MM_PTX) $(MM_LIBRARIES)
 
-# ARCHS, for make install.
+# The value of ARCHS, for make install.
 .PHONY: $(BUILD)/archs
 all: $(BUILD)/archs
 $(BUILD)/archs:
@@ -25,7 +25,7 @@ $(BUILD)/lib/ptx/mm_%.ptx: $(BUILD)/device/device_%.ptx interpose/compile/device
 	@mkdir -p $(@D)
 	interpose/compile/devicetext.sh $(CUDA_HOME)/bin/ptxas $* $< $@
 
-# mmconfig.h and mmunyield lie beside devicelib.c where mm is installed.
+# Where mm is installed, mmconfig.h and mmunyield are next to devicelib.c.
 $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h: $(BUILD)/lib/%:
 	@mkdir -p $(@D)
 	install -m 644 $< $@
@@ -35,7 +35,7 @@ $(BUILD)/lib/mmconfig.h: mmconfig.h
 $(MM_LIBRARIES) $(BUILD)/lib/device/driver.fatbin &: $(MM_PTX) interpose/compile/mmdevice $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h $(BUILD)/lib/mmunyield
 	CC='$(CC)' interpose/compile/mmdevice $(BUILD)/lib/ptx $(CUDA_HOME)/bin $(BUILD)/lib/devicelib.c $(BUILD)/lib/device $(ARCHS)
 
-# The kernels of runtime/maintain.cu, for every architecture, and PTX for GPUs that are not in ARCHS: part of libmm.so.1.
+# The kernels of runtime/maintain.cu, for each architecture, and as PTX for GPUs that are not in ARCHS. They are a part of libmm.so.1.
 $(BUILD)/device/maintain_%.cubin: runtime/maintain.cu $(MM_DEVICE_SOURCES)
 	@mkdir -p $(@D)
 	$(NVCC) -I. -cubin -arch=sm_$* $< -o $@

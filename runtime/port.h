@@ -34,7 +34,7 @@ MM_RMW(and_release, fetch_and, 64, MM_RMW_RELEASE)
 MM_RMW(and_acq_rel, fetch_and, 64, MM_RMW_ACQ_REL)
 #undef MM_RMW
 
-/* Bits. Arguments of the ctz and clz kind must not be 0. */
+/* Bits. Arguments of ctz and clz must not be 0. */
 MM_FN uint64_t mm_bits_low(uint32_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 
 /* The first set bit of x (not 0) at or after bit start % 64, cyclically. */

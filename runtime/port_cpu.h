@@ -39,7 +39,7 @@ MM_FN uint64_t mm_load_eight_u8(uint8_t *p) {
 MM_FN uint32_t mm_load_cached_u32(uint32_t *p) { return mm_load_relaxed_u32(p); }
 MM_FN uint64_t mm_load_cached_u64(uint64_t *p) { return mm_load_relaxed_u64(p); }
 
-/* What passes between device and host (grow.h). */
+/* Accesses to the mailbox (grow.h). */
 MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) { return mm_load_acquire_u64(p); }
 MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 
@@ -57,7 +57,7 @@ MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
     while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 
-/* Puts `desired` where `expected` is; returns whether it did. */
+/* Compare-and-swap. Returns whether it stored `desired`. */
 MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
     return __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -103,7 +103,7 @@ MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) { (void)group; return
 MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) { (void)group; return value; }
 MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) { (void)group; return value; }
 
-/* Where a caller starts to look: callers that run side by side should differ. */
+/* Where a caller begins a search: a number that differs from those of other threads. */
 MM_FN uint32_t mm_home(void) {
     static uint32_t next;
     static __thread uint32_t mine;
@@ -113,7 +113,7 @@ MM_FN uint32_t mm_home(void) {
 
 MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
 
-/* Some number, another one each time (xorshift: Marsaglia, J. Stat. Softw. 8(14), 2003). */
+/* A pseudo-random number (xorshift: Marsaglia, J. Stat. Softw. 8(14), 2003). */
 MM_FN uint32_t mm_random(void) {
     static __thread uint32_t state;
     if (state == 0) state = (mm_home() + 1) * 0x9e3779b9u | 1;
@@ -127,31 +127,31 @@ MM_FN uint64_t mm_now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Who is here: thread and block, as a report has them. */
+/* The calling thread, for reports. */
 MM_FN void mm_thread_id(uint32_t thread[3], uint32_t block[3]) {
     thread[0] = mm_home();
     thread[1] = thread[2] = block[0] = block[1] = block[2] = 0;
 }
-/* The kernel; tests say which. */
+/* The kernel's launch number, which tests set. */
 static uint64_t mm_cpu_grid __attribute__((unused));
 MM_FN uint64_t mm_grid(void) { return mm_cpu_grid; }
-/* Ends the kernel. */
+/* Ends the process. */
 MM_FN void mm_trap(void) { __builtin_trap(); }
 
 MM_FN void mm_wait(void) { sched_yield(); }
-/* That is the others' turn, too. */
+/* No pause: mm_wait yields to other threads. */
 MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) { (void)words, (void)many, (void)n; }
-/* Once is enough: it is the others' turn, whatever they have in hand. */
+/* One step is enough: other threads run in it for a whole time slice. */
 MM_FN uint32_t mm_wait_steps(uint32_t n) {
     (void)n;
     return 1;
 }
-/* mm_wait_host takes the time. */
+/* Always: mm_wait_host takes the time instead. */
 MM_FN int mm_is_due(uint64_t at_ns) {
     (void)at_ns;
     return 1;
 }
-/* For the host to answer, which wants the processor for that: some 60 us. */
+/* Sleeps for some 60 us, since the host thread that answers needs the processor. */
 MM_FN void mm_wait_host(void) {
     const struct timespec moment = {0, 1000};
     thrd_sleep(&moment, NULL);

@@ -5,15 +5,14 @@
 
 #define MM_FN static __device__ __forceinline__
 #define MM_FN_RARE static __device__ __noinline__
-/* What makes no call, and so saves no register if it needs few: with what comes after it, it would. */
+/* Leaf function, kept out of line: needs no stack frame. Inlined into a function that also makes calls, it would save registers. */
 #define MM_FN_LEAF MM_FN_RARE
 
-/* Before a loop of the rare paths: every kernel pays for the code. */
+/* Before a loop on a rare path: keeps it from being unrolled, since each image contains the code. */
 #define MM_ROLLED _Pragma("unroll 1")
 
-/* PTX rather than nvcc's __nv_atomic builtins: those give generic accesses, which for 64 bits bring along a loop
- * for shared memory at every use (the library: 68,736 bytes of sm_90 code then, 59,008 with this). All that the
- * core touches lies in global memory. */
+/* PTX instead of nvcc's __nv_atomic builtins. The builtins compile to generic accesses, and those of 64 bits contain a loop for shared memory at each use
+ * (68,736 bytes of sm_90 code for the library, and 59,008 with PTX). The core accesses global memory only. */
 #define MM_REG32 "r"
 #define MM_REG64 "l"
 #define MM_ATOMICS(bits)                                                                                    \
@@ -37,7 +36,7 @@ MM_ATOMICS(32)
 MM_ATOMICS(64)
 #undef MM_ATOMICS
 
-/* A byte: PTX has 16 bits at least in a register. */
+/* Bytes. A PTX register has at least 16 bits. */
 MM_FN uint32_t mm_load_relaxed_u8(uint8_t *p) {
     uint16_t v;
     asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=h"(v) : "l"(p) : "memory");
@@ -46,9 +45,9 @@ MM_FN uint32_t mm_load_relaxed_u8(uint8_t *p) {
 MM_FN void mm_store_relaxed_u8(uint8_t *p, uint8_t v) {
     asm volatile("st.relaxed.gpu.global.u8 [%0], %1;" : : "l"(p), "h"((uint16_t)v) : "memory");
 }
-/* Eight bytes at a multiple of 8, the first one in the low bits. Relaxed. */
+/* Loads eight bytes at a multiple of 8, the first one into the low bits. Relaxed. */
 MM_FN uint64_t mm_load_eight_u8(uint8_t *p) { return mm_load_relaxed_u64((uint64_t *)p); }
-/* Loads that a cache of the multiprocessor may answer: what they read may be old. */
+/* Loads that the multiprocessor's cache may serve, so the values may be stale. */
 MM_FN uint32_t mm_load_cached_u32(uint32_t *p) {
     uint32_t v;
     asm volatile("ld.relaxed.cta.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
@@ -60,7 +59,7 @@ MM_FN uint64_t mm_load_cached_u64(uint64_t *p) {
     return v;
 }
 
-/* What passes between device and host (grow.h). */
+/* Accesses to the mailbox, at system scope (grow.h). */
 MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) {
     uint64_t v;
     asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
@@ -86,7 +85,7 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) {
 #define MM_RMW_RELEASE "release"
 #define MM_RMW_ACQ_REL "acq_rel"
 
-/* Puts `desired` where `expected` is; returns whether it did. */
+/* Compare-and-swap. Returns whether it stored `desired`. */
 #define MM_CAS(name, order)                                                                                 \
     MM_FN int mm_cas_##name##_u64(uint64_t *p, uint64_t expected, uint64_t desired) {                       \
         uint64_t old;                                                                                       \
@@ -114,7 +113,7 @@ MM_CAS(acq_rel, "acq_rel")
 MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
     asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
 }
-/* Adds, and nobody waits for what was there. */
+/* Adds without returning the previous value, so that the thread does not wait for it. */
 MM_FN void mm_count_u32(uint32_t *p, uint32_t n) {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" : : "l"(p), "r"(n) : "memory");
 }
@@ -125,28 +124,28 @@ MM_FN uint32_t mm_clz(uint64_t x) { return (uint32_t)__clzll((long long)x); }
 MM_FN uint32_t mm_clz_u32(uint32_t x) { return (uint32_t)__clz((int)x); }
 MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 
-/* The same value, as far as the compiler knows another: what was worked out from x before is not kept in registers for what
- * is worked out from this one. */
+/* Returns x, but hides from the compiler that it is the same value. So values computed from x before are not kept in registers for later use; they are
+ * computed again from the result. */
 MM_FN uint32_t mm_anew(uint32_t x) {
     asm volatile("" : "+r"(x));
     return x;
 }
 
-/* volatile: to be had again at no cost, it is in no register meanwhile. */
+/* volatile: reading it again costs nothing, so the compiler must not keep it in a register. */
 MM_FN uint32_t mm_warp_lane(void) {
     uint32_t lane;
     asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
 }
-/* The lanes that are here together; of `here`, those that have the same key: the caller's group. */
+/* The lanes that are converged here. Of `here`, the lanes that have the same key: the caller's group. */
 MM_FN uint32_t mm_warp_here(void) { return __activemask(); }
 MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { return __match_any_sync(here, key); }
-/* The lanes that are here together, as a mask that may be kept. ptxas takes __activemask's for the same in all lanes that meet later, and
- * then loses lanes that were apart when it was made; not a mask of lanes that have the same key. same: what is so in all lanes, and ptxas
- * does not know it. */
+/* The lanes that are converged here, as a mask that may be kept. ptxas assumes that the result of __activemask is the same in all lanes that converge
+ * later, and then loses lanes that were apart when it was read. It does not assume that of the result of a match. same: a value that is the same in all
+ * lanes, which ptxas must not know. */
 MM_FN uint32_t mm_warp_group(uint64_t same) { return mm_warp_match(mm_warp_here(), (uint32_t)same); }
 #define MM_WARP_ALL ~0u
-/* Whether x is the same in all lanes; all lanes call. With a mask that is a constant this is one instruction, with others seven. */
+/* Whether x is the same in all lanes of the warp; all of them call. With a constant mask this is one instruction, with others seven. */
 MM_FN int mm_warp_all_same(uint32_t x) {
     int same;
     __match_all_sync(MM_WARP_ALL, x, &same);
@@ -155,7 +154,7 @@ MM_FN int mm_warp_all_same(uint32_t x) {
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
     return __shfl_sync(group, value, (int)lane);
 }
-/* What the lanes of the group did before is before what any of them does after. */
+/* A barrier of the group: memory accesses of its lanes before the call happen before those of its lanes after the call. */
 MM_FN void mm_warp_sync(uint32_t group) { __syncwarp(group); }
 /* The lanes of the group for which x is not 0; every lane of the group calls. */
 MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return __ballot_sync(group, x); }
@@ -181,21 +180,21 @@ MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) {
 #endif
 }
 
-/* Where a caller starts to look: its multiprocessor, so that callers side by side differ. */
+/* Where a caller begins a search: the number of its multiprocessor, so that concurrent callers differ. */
 MM_FN uint32_t mm_home(void) {
     uint32_t sm;
     asm("mov.u32 %0, %%smid;" : "=r"(sm));
     return sm;
 }
 
-/* A number of the warp that differs from its neighbours': where it begins to look. */
+/* Where a warp begins a search: a number that differs from those of neighbouring warps. */
 MM_FN uint32_t mm_warp_number(void) {
     uint32_t warp;
     asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
     return blockIdx.x + blockIdx.y + blockIdx.z + warp;
 }
 
-/* The largest of a group; every lane of the group calls. */
+/* The maximum over a group; every lane of the group calls. */
 MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) {
 #if __CUDA_ARCH__ >= 800
     return __reduce_max_sync(group, value);
@@ -209,7 +208,7 @@ MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) {
 #endif
 }
 
-/* Some number, another one each time. */
+/* A pseudo-random number. */
 MM_FN uint32_t mm_random(void) {
     uint32_t clock;
     asm volatile("mov.u32 %0, %%clock;" : "=r"(clock));
@@ -217,54 +216,54 @@ MM_FN uint32_t mm_random(void) {
 }
 
 #define MM_GATHERED 8
-/* Two words side by side, p a multiple of 16: one access, but not of both at once. Relaxed. */
+/* Load and store two adjacent words. p is a multiple of 16. One access, but not atomic as a whole. Relaxed. */
 MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
     asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*first), "=l"(*second) : "l"(p) : "memory");
 }
 MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) {
     asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" : : "l"(p), "l"(first), "l"(second) : "memory");
 }
-/* Many stores that release what is before the fence, at the price of one. */
+/* A fence, and stores after it that each release everything before the fence. So many releases cost one fence. */
 MM_FN void mm_publish_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_relaxed_u64(p, v); }
 
-/* The same clock for all multiprocessors, of some microsecond. */
+/* One clock for all multiprocessors, with a resolution of about a microsecond. */
 MM_FN uint64_t mm_now_ns(void) {
     uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
 
-/* Who is here: thread and block, as a report has them. */
+/* The calling thread, and its CTA (block), for reports. */
 MM_FN void mm_thread_id(uint32_t thread[3], uint32_t block[3]) {
     thread[0] = threadIdx.x, thread[1] = threadIdx.y, thread[2] = threadIdx.z;
     block[0] = blockIdx.x, block[1] = blockIdx.y, block[2] = blockIdx.z;
 }
-/* The kernel: launches of a context are numbered as they are submitted. Modulo 2^MM_GRID_BITS. */
+/* The kernel's launch number, modulo 2^MM_GRID_BITS. Launches of a context are numbered in the order in which they are submitted. */
 MM_FN uint64_t mm_grid(void) {
     uint64_t grid;
     asm("mov.u64 %0, %%gridid;" : "=l"(grid));
     return grid & ((1u << MM_GRID_BITS) - 1);
 }
-/* Ends the kernel; what the thread has told the host is there. */
+/* Stops the kernel. Reports that the thread wrote to host memory before are visible there. */
 MM_FN void mm_trap(void) {
     __threadfence_system();
     __trap();
 }
 
-/* A waiting loop's pause: nothing, since its loads take 300 cycles and more. Never NANOSLEEP: a lane that sleeps lets the lanes go on
- * that the program's code makes wait for it, and the warp stays in pieces (docs/explanation/design.md, "Whole warps"). */
+/* The pause of a waiting loop: none, since the loop's loads take 300 cycles and more. Never NANOSLEEP: a lane that sleeps releases the lanes that wait for it
+ * at a convergence barrier of the program, and the warp stays diverged (docs/explanation/design.md, "Converged warps"). */
 MM_FN void mm_wait(void) { asm volatile("" : : : "memory"); }
 MM_FN void mm_wait_host(void) {}
-/* n loads, one after the other, of any of `many` words. */
+/* A pause of n dependent loads from random ones of `many` words. */
 MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) {
     uint32_t at = mm_random();
     MM_ROLLED
     for (uint32_t i = 0; i < n; i++) at = (at + (uint32_t)mm_load_relaxed_u64(words + mm_mulhi(at, many))) * 1664525u + 1013904223u;
 }
-/* How many steps a pause of n is. */
+/* The number of steps for a pause of n steps. */
 MM_FN uint32_t mm_wait_steps(uint32_t n) { return n; }
-/* Whether that time has come. */
+/* Whether the time at_ns has come. */
 MM_FN int mm_is_due(uint64_t at_ns) { return (int64_t)(mm_now_ns() - at_ns) >= 0; }
 
 #endif

@@ -16,14 +16,14 @@
 #include "runtime/core/grow.h"
 
 struct mm_guard_tag {
-    uint64_t made; /* bytes asked for | grid << MM_GUARD_GRID_SHIFT */
+    uint64_t made; /* requested bytes | grid << MM_GUARD_GRID_SHIFT */
     uint64_t seal;
 };
 #define MM_GUARD_GRID_SHIFT 40
 MM_STATIC_ASSERT(MM_GRID_BITS + MM_GUARD_GRID_SHIFT == 64, "both fit");
 #define MM_GUARD_BYTES 32 /* of poison; and of the redzone, at most */
 
-/* Whether an allocation with so many granted bytes goes into quarantine, and has no era. (A size class ends there, whatever the spacing.) */
+/* Whether an allocation with this many granted bytes goes into quarantine, and has no era. (The limit is the size of a class, for any spacing.) */
 MM_FN int mm_guard_is_small(uint64_t bytes) { return bytes <= MM_GUARD_KEPT_BYTES; }
 MM_STATIC_ASSERT((MM_GUARD_KEPT_BYTES & (MM_GUARD_KEPT_BYTES - 1)) == 0, "powers of two are classes");
 /* The bytes that malloc adds to a request. */
@@ -81,7 +81,7 @@ MM_FN uint32_t mm_guard_era_of(struct mm_eras *eras, uint32_t page) {
 /* The most bytes that the program can own of an allocation. */
 MM_FN uint64_t mm_guard_room(struct mm_guarded g) { return g.granted - (mm_guard_is_small(g.granted) ? MM_GUARD_MORE_SMALL : MM_GUARD_MORE); }
 
-/* Reads the tag. */
+/* The contents of a tag, and what they mean. */
 struct mm_guard_said {
     uint64_t made, seal;
     enum mm_guard_state state;
@@ -93,7 +93,7 @@ MM_FN uint64_t mm_guard_seal(uint64_t p, uint64_t made, uint32_t era) {
     const uint64_t x = (p ^ (uint64_t)era << 32) * 0x9e3779b97f4a7c15ull;
     return (x ^ x >> 29 ^ made) * 0xbf58476d1ce4e5b9ull;
 }
-/* Makes the seal of a live allocation that of a freed one, with the calling kernel; the kernel in such a seal. */
+/* Turns the seal of a live allocation into that of a freed one, which contains the calling kernel; returns the kernel in such a seal. */
 MM_FN uint64_t mm_guard_freed(uint64_t seal) { return (~seal & mm_bits_low(MM_GUARD_GRID_SHIFT)) | mm_grid() << MM_GUARD_GRID_SHIFT; }
 MM_FN uint32_t mm_guard_freed_by(uint64_t seal) { return mm_guard_grid(seal); }
 
@@ -108,11 +108,11 @@ MM_FN struct mm_guard_said mm_guard_ask(struct mm_guarded g, uint32_t era) {
 
 /* The redzone, and whether the program wrote to it, word by word. Little-endian, as GPUs and their hosts are. */
 MM_FN uint64_t *mm_guard_zone(struct mm_guarded g, uint64_t asked) { return (uint64_t *)(g.at + asked / 16 * 16); }
-/* Whether the redzone has four words, where there is room, or two. None of two belongs to the program. */
+/* Whether the redzone has four words; if there is no room for four it has two, and no byte of those belongs to the program. */
 MM_FN int mm_guard_zone_is_long(struct mm_guarded g, uint64_t asked) {
     return asked / 16 * 16 + MM_GUARD_BYTES <= mm_guard_room(g) + MM_GUARD_MORE_SMALL;
 }
-/* The first of its first two words that does not belong to the program completely. */
+/* Of its first two words a and b, the first one that does not belong to the program completely. */
 MM_FN uint64_t mm_guard_first(uint64_t asked, uint64_t a, uint64_t b) { return asked & 8 ? b : a; }
 MM_FN int mm_guard_is_overrun(struct mm_guarded g, uint64_t asked) {
     uint64_t *zone = mm_guard_zone(g, asked), word[4] = {0, 0, MM_GUARD_ZONE, MM_GUARD_ZONE};

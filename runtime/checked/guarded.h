@@ -19,7 +19,7 @@
  *       is lost it reads all three again (malloc may have been writing the tag). If they have changed it reports a double free, and changes nothing.
  * Ordering. The exchange of the slot acquires and releases, and the marking of the slice after it releases (gallatin/free.h). All other accesses are relaxed, to words
  *   that have one owner at a time; the program orders its malloc before its free.
- * NULL. Only after the quarantine was emptied, once for each time that something was put in since.
+ * NULL. malloc returns NULL only after it emptied the quarantine, again each time that something was put in since (at most MM_GUARD_TRIES times).
  * Stale. A write past the end may have hit the tag, so that the seal fits neither state. It is reported without the lost data, and the allocation is freed.
  *
  * malloc and free pass through stages, as those of slices do, but more strictly: a stage passes one or two words to the next, and nothing else stays live. A value

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Heap checker of the CPU build: runtime/gallatin/check.h in one part, its findings in words. */
+/* The heap checker of the CPU build: runs runtime/gallatin/check.h as one part, and describes its findings. */
 #include "runtime/gallatin/check.h"
 
 #include <stdio.h>

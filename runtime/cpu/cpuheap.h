@@ -18,17 +18,17 @@ struct mm_cpu_heap {
     uint64_t user_map_bytes;
 };
 
-/* Creates a heap of `segments` reserved segments of which the first `mapped` can be used; user memory begins
- * at a multiple of align_bytes (a power of two, at least a segment). Returns 0, or -1 with errno set. */
+/* Creates a heap of `segments` reserved segments, of which the first `mapped` can be used. User memory begins at a multiple of align_bytes (a power of two, at
+ * least the size of a segment). Returns 0, or -1 with errno set. */
 int mm_cpu_heap_create(struct mm_cpu_heap *heap, uint64_t segments, uint64_t mapped, uint64_t align_bytes);
 void mm_cpu_heap_destroy(struct mm_cpu_heap *heap);
 
-/* Makes *heap of `metadata`, a copy of another heap's metadata (a GPU's, say), by turning the addresses in its
- * header into addresses of the copy: to check, drain and count, not to allocate. The copy stays the caller's;
- * do not destroy *heap. Returns 0, or -1 if it is no metadata of this version. */
+/* Makes *heap a view of `metadata`, a copy of another heap's metadata (for example of a GPU's), and replaces the addresses in its header by addresses in the
+ * copy. The view may be checked, drained and counted, but not used to allocate. The caller still owns the copy, and must not destroy *heap. Returns 0, or -1
+ * if these are not metadata of this version. */
 int mm_cpu_heap_adopt(struct mm_cpu_heap *heap, void *metadata);
 
-/* The entry points of device code (runtime/device.cu), on a CPU heap. Any number of threads. */
+/* The entry points of device code (runtime/device.cu), for a CPU heap. Thread-safe. */
 void *mm_cpu_malloc(struct mm_cpu_heap *heap, size_t bytes);
 void *mm_cpu_aligned_malloc(struct mm_cpu_heap *heap, size_t bytes, size_t align);
 void mm_cpu_free(struct mm_cpu_heap *heap, void *p);

@@ -2,7 +2,7 @@
 # The host side of the heap: plain C11, part of libmm.so.1.
 HOST_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard runtime/host/*.c))
 
-# Objects of everything that goes into libmm.so.1.
+# Flags for all objects of libmm.so.1.
 CFLAGS_RUN_TIME = $(CFLAGS_MM) -fPIC -fvisibility=hidden -isystem $(CUDA_HOME)/include -MMD -MP
 
 $(HOST_OBJS): $(BUILD)/obj/%.o: %.c

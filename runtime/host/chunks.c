@@ -9,7 +9,7 @@ static CUdeviceptr address_of(const struct mm_host_chunks *c, uint64_t segment) 
     return c->user + segment * MM_SEGMENT_BYTES;
 }
 
-/* Puts memory behind a range, for all who may reach the heap. All or nothing. */
+/* Maps memory at a range, and gives access to all devices that may access the heap. All or nothing. */
 static bool try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes,
                      struct mm_driver_error *error) {
     if (!mm_vm_try_map(d, c->access.devices[0], address, bytes, error)) return false;
@@ -31,7 +31,7 @@ bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c,
                 s->end[s->count++] = from + piece;
                 continue;
             }
-            /* What is not of segments is tried at half its size; of segments the caller tries fewer. */
+            /* The fixed part is tried in pieces of half the size. For the part of the segments the caller tries fewer segments. */
             if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == c->page_bytes || from >= s->fixed_bytes) return false;
             piece_max = mm_round_up(piece / 2, c->page_bytes);
         }
@@ -70,13 +70,13 @@ uint64_t mm_chunks_unmap(const struct mm_driver *d, struct mm_host_chunks *c, un
 static uint64_t aligned(const struct mm_host_chunks *c, uint64_t first, uint64_t align) {
     return first + (-(c->user / MM_SEGMENT_BYTES + first) & (align - 1));
 }
-/* Whether segments [first, end) hold so many that begin there. */
+/* Whether segments [first, end) contain `least` segments from such a segment on. */
 static bool holds(const struct mm_host_chunks *c, uint64_t first, uint64_t end, uint64_t least, uint64_t align) {
     const uint64_t at = aligned(c, first, align);
     return at <= end && end - at >= least;
 }
 
-/* The first gap between chunks of at least `least` segments, from the first that is aligned on; *i: the chunk that comes after it. */
+/* Finds the first gap between chunks that has `least` segments from an aligned one on. Returns its segments from there; *i: the chunk behind it. */
 static struct mm_host_segments find_gap(const struct mm_host_chunks *c, uint64_t least, uint64_t align, unsigned *i) {
     uint64_t at = 0;
     for (*i = 0; *i <= c->count; ++*i) {
@@ -106,12 +106,12 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
             got.count += piece;
             continue;
         }
-        /* A piece that is refused is tried at half its size, but not when there is enough already. */
+        /* A piece that the driver refuses is tried at half its size, unless there is enough already. */
         if (error->code != CUDA_ERROR_OUT_OF_MEMORY || piece == c->unit || got.count >= least) break;
         piece_max = mm_chunks_up(c, piece / 2);
     }
     if (got.count >= least &&
-        mm_vm_try_open(d, &c->access, address_of(c, got.first), got.count * MM_SEGMENT_BYTES, error)) /* all at once: it takes longest */
+        mm_vm_try_open(d, &c->access, address_of(c, got.first), got.count * MM_SEGMENT_BYTES, error)) /* one call for all pieces, since it is the slowest */
         return got;
     while (i > begin && mm_chunks_unmap(d, c, i - 1, &(struct mm_driver_error){NULL, CUDA_SUCCESS}) != 0) i--;
     return (struct mm_host_segments){0, 0};
@@ -139,7 +139,7 @@ void mm_chunks_set_spare(struct mm_host_chunks *c, struct mm_host_segments segme
 
 bool mm_chunks_try_access(const struct mm_driver *d, struct mm_host_chunks *c, CUdevice device, bool is_allowed,
                           struct mm_driver_error *error) {
-    unsigned at = 1; /* the first is the memory's own */
+    unsigned at = 1; /* the first one has the memory */
     while (at < c->access.count && c->access.devices[at] != device) at++;
     if ((at < c->access.count) == is_allowed) return true;
     if (at == MM_VM_DEVICES_MAX) return false;

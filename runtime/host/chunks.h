@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The physical memory behind a heap: chunks of one driver handle each, in reserved addresses.
  *
- * A chunk is the heap's (its segments are, or were, in the device's free tree) or spare: mapped, and unknown to
- * the device until it is answered (runtime/core/grow.h). The driver maps whole pages of its own, which may be several segments: a chunk begins
- * and ends where one does. Of the metadata (layout.h), what has a part for each segment is mapped from the
- * front on as far as there ever were chunks, and stays. None of these functions is thread-safe.
+ * A chunk either belongs to the heap (its segments are, or were, in the device's free tree) or is spare: it is mapped, but the device does not
+ * know it until an answer names it (runtime/core/grow.h). The driver maps in pages of its own size, which may be several segments, so a chunk
+ * begins and ends at a multiple of that. The parts of the metadata that grow with the segments (layout.h) are mapped from their beginning up to
+ * the end of the last chunk that ever existed, and stay mapped. None of these functions is thread-safe.
  */
 #ifndef MM_HOST_CHUNKS_H
 #define MM_HOST_CHUNKS_H
@@ -17,62 +17,62 @@ struct mm_host_chunk {
     bool is_spare;
 };
 
-/* A stretch of the metadata: so many bytes in any case, and so many for each segment. */
+/* A stretch of the metadata: a fixed part, followed by a part for each segment. */
 struct mm_host_stretch {
     CUdeviceptr base;
-    uint64_t bytes; /* addresses */
-    uint64_t fixed_bytes, segment_bytes;
+    uint64_t bytes; /* reserved */
+    uint64_t fixed_bytes, segment_bytes; /* size of the fixed part; of the part of each segment */
     unsigned count;
-    uint64_t end[MM_HOST_CHUNKS_MAX]; /* where each of its mappings ends; the next begins there */
+    uint64_t end[MM_HOST_CHUNKS_MAX]; /* end of each of its mappings, in bytes from base; the next one begins there */
 };
-enum { MM_STRETCH_WORDS, MM_STRETCH_INDEXES, MM_STRETCH_TABLE, MM_STRETCHES }; /* words: and all that lies before them */
+enum { MM_STRETCH_WORDS, MM_STRETCH_INDEXES, MM_STRETCH_TABLE, MM_STRETCHES }; /* words: with everything in front of them, which is the fixed part */
 
 struct mm_host_chunks {
     struct mm_vm_access access;
-    CUdeviceptr user;                  /* where segments begin */
-    uint64_t segment_count;            /* addresses for so many */
-    uint64_t page_bytes;               /* the driver's */
-    uint64_t unit;                     /* segments of such a page: all numbers of segments here are multiples */
-    uint64_t mapped_count, peak_count; /* segments of all chunks: now, and the most there ever were */
+    CUdeviceptr user;                  /* address of the first segment */
+    uint64_t segment_count;            /* reserved segments */
+    uint64_t page_bytes;               /* of a page of the driver */
+    uint64_t unit;                     /* segments of such a page; all numbers of segments here are multiples of it */
+    uint64_t mapped_count, peak_count; /* segments of all chunks: now, and the most so far */
     unsigned count;
-    struct mm_host_chunk chunk[MM_HOST_CHUNKS_MAX]; /* by address */
+    struct mm_host_chunk chunk[MM_HOST_CHUNKS_MAX]; /* sorted by address */
     struct mm_host_stretch metadata[MM_STRETCHES];
 };
 
-/* Neighbouring segments. */
+/* Consecutive segments. */
 struct mm_host_segments {
     uint64_t first, count;
 };
 
-/* Maps the metadata of segments up to `end`, and all that is not of segments. If it fails, some of it may be there. */
+/* Maps the fixed parts of the metadata, and the parts of the segments up to `end`. On failure some of it may be mapped. */
 bool mm_chunks_try_describe(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t end, struct mm_driver_error *error);
-/* Of the metadata so many bytes are mapped. */
+/* The mapped bytes of the metadata. */
 uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c);
-/* Where the last chunk ends. */
+/* The end of the last chunk, a segment. */
 uint64_t mm_chunks_end(const struct mm_host_chunks *c);
 
-/* Rounds a number of segments up, or down, to what can be mapped. */
+/* Rounds a number of segments up, or down, to a multiple of c->unit. */
 static inline uint64_t mm_chunks_up(const struct mm_host_chunks *c, uint64_t segments) { return mm_round_up(segments, c->unit); }
 static inline uint64_t mm_chunks_down(const struct mm_host_chunks *c, uint64_t segments) { return segments / c->unit * c->unit; }
 
-/* Maps spare chunks: at least `least` neighbouring segments, up to `most` if there is room, the first at an address that is a multiple of
- * `align` segments, a power of two. Returns them; count 0 if they cannot be had, and then nothing has changed but metadata. */
+/* Maps spare chunks of at least `least` and at most `most` consecutive segments. The first one's address is a multiple of `align` segments, a power of
+ * two. Returns them, or count 0 if the memory or the addresses are not available; then only the mappings of metadata may have changed. */
 struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host_chunks *c, uint64_t least, uint64_t most, uint64_t align,
                                        struct mm_driver_error *error);
 
-/* Neighbouring spare segments, whole chunks, of which `least` begin at such an address; count 0: there are none. */
+/* Finds consecutive spare chunks that contain `least` segments from such an address on. Returns their segments, or count 0. */
 struct mm_host_segments mm_chunks_find_spare(const struct mm_host_chunks *c, uint64_t least, uint64_t align);
-/* The chunks of these segments are the heap's now, or spare. */
+/* Marks the chunks of these segments as spare, or as the heap's. */
 void mm_chunks_set_spare(struct mm_host_chunks *c, struct mm_host_segments segments, bool is_spare);
 
-/* Unmaps chunk i. Returns its bytes; 0 if the driver would not. */
+/* Unmaps chunk i. Returns its bytes, or 0 if the driver refused. */
 uint64_t mm_chunks_unmap(const struct mm_driver *d, struct mm_host_chunks *c, unsigned i, struct mm_driver_error *error);
 
-/* Gives a device access to all memory there is and will be, or takes it away. */
+/* Gives a device access to the memory of all chunks, present and future, or revokes it. */
 bool mm_chunks_try_access(const struct mm_driver *d, struct mm_host_chunks *c, CUdevice device, bool is_allowed,
                           struct mm_driver_error *error);
 
-/* Unmaps everything. Quiet. */
+/* Unmaps everything. Ignores errors. */
 void mm_chunks_drop(const struct mm_driver *d, struct mm_host_chunks *c);
 
 #endif

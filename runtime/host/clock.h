@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Time that has passed. */
+/* The time, for intervals. */
 #ifndef MM_HOST_CLOCK_H
 #define MM_HOST_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Microseconds since some moment before the process began. */
+/* Microseconds since a fixed moment before the process began. Monotonic. */
 static inline uint64_t mm_host_now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

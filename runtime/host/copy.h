@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Copies between host and device that disturb nobody: each on a stream of its own that is not ordered
- * with the legacy stream, finished on return. Right during a stream capture too, if the thread's capture
- * mode is relaxed.
+/* Copies between host and device that do not interfere with the program: each uses a separate stream, which is not ordered with the legacy stream, and
+ * is complete on return. They are allowed during a stream capture if the thread's capture mode is relaxed.
  *
- * They need no multiprocessor, so that none waits for a kernel that holds them all: copy engines copy between host and device.
- * cuMemset*, and copies from device to device, are kernels of the driver's; zeros are therefore copied from the host.
+ * Copy engines copy between host and device, so no copy here waits for a kernel that occupies all multiprocessors. cuMemset*, and copies from device to
+ * device, are kernels of the driver. Memory is therefore zeroed by copying zeros from the host.
  */
 #ifndef MM_HOST_COPY_H
 #define MM_HOST_COPY_H
@@ -13,13 +12,13 @@
 
 #include "runtime/host/driver.h"
 
-/* Zeros of the host to copy from, page-locked if that could be had; at == NULL: there are none, and copy.c has some. */
+/* Zeros in host memory to copy from, page-locked if possible. at == NULL: none; then copy.c uses its own buffer. */
 struct mm_copy_zeros {
     const void *at;
     uint64_t bytes;
 };
 
-/* Writes `bytes` from `from` to `to`, and zeros from there on: zero_bytes in all, counted from `to`. */
+/* Copies `bytes` bytes from `from` to `to`, and zeros behind them, up to `to` + zero_bytes. */
 bool mm_copy_try_fresh(const struct mm_driver *d, CUdeviceptr to, uint64_t zero_bytes, struct mm_copy_zeros zeros, const void *from,
                        uint64_t bytes, struct mm_driver_error *error);
 bool mm_copy_try_to_device(const struct mm_driver *d, CUdeviceptr to, const void *from, uint64_t bytes, struct mm_driver_error *error);

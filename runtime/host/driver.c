@@ -7,8 +7,7 @@
 #include "mmconfig.h"
 
 const char *mm_driver_try_load(struct mm_driver *driver, void *(*find)(const char *symbol)) {
-    /* memcpy: C has no cast from an object pointer to a function pointer. MM_STR sees the name after
-     * cuda.h's macros, # before them. */
+    /* memcpy: C has no cast from an object pointer to a function pointer. MM_STR expands cuda.h's macros in the name; # alone would not. */
 #define MM_DRIVER_LOAD(name)                                                                              \
     {                                                                                                     \
         void *address = find(MM_STR(name));                                                               \

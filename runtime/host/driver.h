@@ -6,8 +6,8 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* cuda.h turns many of these names into versioned ones by macro; the members carry the versioned names,
- * and driver->cuMemAlloc therefore means cuMemAlloc_v2, as in any program. */
+/* cuda.h replaces many of these names by versioned ones, with macros. The members have the versioned names, so driver->cuMemAlloc means cuMemAlloc_v2,
+ * as in any program. */
 #define MM_DRIVER_FUNCTIONS(X)                                                                            \
     X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetLimit)          \
     X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuMemGetInfo) X(cuMemGetAllocationGranularity)          \
@@ -19,7 +19,7 @@
     X(cuMemHostGetDevicePointer) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)             \
     X(cuStreamQuery) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)
 
-/* Not in every driver we run on, or not needed for a heap: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuFuncGetName 12.3,
+/* Not in every driver that mm supports, or not needed for a heap: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuFuncGetName 12.3,
  * cuCtxFromGreenCtx 12.4, cuKernelGetLibrary and cuStreamGetCtx_v2 12.5. */
 #define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \
     X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary) X(cuFuncGetName)     \
@@ -34,11 +34,10 @@ struct mm_driver {
 #undef MM_DRIVER_MEMBER
 };
 
-/* Fills the table from find(name). Returns NULL, or the name of the first function that must be there
- * and is not. Not thread-safe. */
+/* Fills the table from find(name). Returns NULL, or the name of the first required function that is missing. Not thread-safe. */
 const char *mm_driver_try_load(struct mm_driver *driver, void *(*find)(const char *symbol));
 
-/* What went wrong: the call that failed (NULL: nothing) and its answer. */
+/* An error: the call that failed (NULL: none), and its result. */
 struct mm_driver_error {
     const char *call;
     CUresult code;
@@ -50,7 +49,7 @@ struct mm_driver_error_text {
 };
 struct mm_driver_error_text mm_driver_error_name(const struct mm_driver *driver, CUresult code);
 
-/* Runs driver->call(...); on failure notes it in *(error) and is false. */
+/* Runs driver->call(...). True if it succeeded; otherwise records the failure in *(error). */
 #define MM_DRIVER_TRY(driver, error, call, ...)                                                           \
     mm_driver_succeeded((error), #call, (driver)->call(__VA_ARGS__))
 
@@ -61,14 +60,14 @@ static inline bool mm_driver_succeeded(struct mm_driver_error *error, const char
     return false;
 }
 
-/* The calling thread works in a context for a while, whatever is current and even if a stream captures. */
+/* Makes a context current for the calling thread, with a relaxed capture mode, until mm_driver_leave restores both. */
 struct mm_driver_visit {
     CUstreamCaptureMode mode;
 };
 bool mm_driver_try_enter(const struct mm_driver *driver, CUcontext context, struct mm_driver_visit *visit);
 void mm_driver_leave(const struct mm_driver *driver, struct mm_driver_visit *visit);
 
-/* The driver is gone or the context broke before we came: not ours to complain of. */
+/* Whether the error means that the driver is gone or that the context failed earlier. mm does not report such errors. */
 bool mm_driver_error_is_foreign(CUresult code);
 
 #endif

@@ -17,7 +17,8 @@
 static struct mm_host_env env;
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;
 
-/* The digits at *at, which goes on behind them; too many: the largest value. Returns false if there are none. */
+/* Parses the digits at *at, and advances *at behind them. If the number does not fit into 64 bits, *value is the largest. Returns false if there are no
+ * digits. */
 static bool try_digits(const char **at, uint64_t *value) {
     const char *start = *at;
     for (*value = 0; **at >= '0' && **at <= '9'; ++*at) {
@@ -53,7 +54,7 @@ bool mm_host_env_try_number(const char *text, unsigned most, unsigned *number) {
     return true;
 }
 
-/* Value of a variable, fit for a line: cut short, what cannot be printed replaced. */
+/* The value of a variable, for a message: shortened, with unprintable characters replaced. */
 struct value_text {
     char text[68];
 };
@@ -114,7 +115,7 @@ static void read_switch(const char *name, bool *is_on) {
         mm_host_say("%s=%s is not understood; expected 0 or 1; using 0", name, value_text(text).text);
 }
 
-/* A copy: the program may change its environment. NULL: not given. */
+/* Returns a copy, since the program may change its environment. NULL: not set. */
 static const char *read_path(const char *name) {
     const char *text = secure_getenv(name);
     if (!text) return NULL;
@@ -138,7 +139,7 @@ static void read_stats(void) {
     if (text) mm_host_say("MM_STATS=%s is not understood; expected 0, 1, text, json or csv; using 0", value_text(text).text);
 }
 
-/* After MM_CHECK: what is right for a checked run, too. */
+/* Called after MM_CHECK was read, since the default depends on it. */
 static void read_fill(void) {
     static const char *const names[] = {[MM_FILL_NONE] = "none", [MM_FILL_ZERO] = "zero", [MM_FILL_JUNK] = "junk"};
     const char *text = secure_getenv("MM_FILL");

@@ -11,21 +11,21 @@ static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
     return h->shared ? (struct mm_copy_zeros){h->shared->zeros, sizeof h->shared->zeros} : (struct mm_copy_zeros){NULL, 0};
 }
 
-/* What a checked run needs besides. Zeroed anew if it is there. */
+/* Allocates struct mm_guard for a checked run, unless it exists, and zeroes it. */
 static bool try_guard(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     const uint64_t bytes = mm_guard_bytes(h->layout.segment_count), zero = 0;
     return (h->guard || MM_DRIVER_TRY(d, error, cuMemAlloc, &h->guard, bytes)) &&
            mm_copy_try_fresh(d, h->guard, bytes, zeros_of(h), &zero, sizeof zero, error);
 }
 
-/* An image of the heap, to be filled in, for try_write. NULL: the host has no memory. */
+/* Allocates an image of the heap, which try_write frees. NULL: the host has no memory. */
 static struct mm_heap *try_image(const struct mm_host_heap *h, struct mm_driver_error *error) {
     struct mm_heap *image = (struct mm_heap *)malloc(h->layout.image_bytes);
     if (!image) error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY;
     return image;
 }
 
-/* Writes the image, with zeros behind it up to `bytes`, and frees it. */
+/* Writes the image to `to`, and zeros behind it, up to `to` + bytes; frees the image. */
 static bool try_write(const struct mm_driver *d, const struct mm_host_heap *h, CUdeviceptr to, uint64_t bytes, struct mm_heap *image,
                       struct mm_driver_error *error) {
     const bool done = mm_copy_try_fresh(d, to, bytes, zeros_of(h), image, h->layout.image_bytes, error);

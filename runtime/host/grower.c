@@ -13,11 +13,11 @@
 #include "runtime/host/say.h"
 #include "runtime/host/trim.h"
 
-/* Without a thread nobody takes the note back. */
+/* Initially set: without a thread, no launch must call mm_grower_launched. */
 int mm_grower_note = 1;
 int mm_grower_holds;
-static unsigned launches; /* how often a note was left */
-static int drowsy;        /* threads that look rarely */
+static unsigned launches; /* calls of mm_grower_launched */
+static int drowsy;        /* threads in a long sleep */
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 static pthread_once_t wake_once = PTHREAD_ONCE_INIT;
@@ -36,10 +36,12 @@ static void wake_all(void) {
     pthread_mutex_unlock(&wake_lock);
 }
 
-/* Threads may be several, so what each compares is the count; the note only keeps launches from coming here each time. */
+/* There may be several threads, so each compares the count of launches with the one that it saw last. The note only spares most launches this call.
+ * Either this function sees the increment of drowsy in sleep_us and wakes the thread, or the thread sees the increment of launches here and does not
+ * sleep: both threads first write, then read, sequentially consistent. */
 void mm_grower_launched(void) {
     __atomic_store_n(&mm_grower_note, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&launches, 1, __ATOMIC_SEQ_CST); /* before drowsy is read: who grows drowsy reads it after */
+    __atomic_fetch_add(&launches, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&drowsy, __ATOMIC_SEQ_CST)) wake_all();
 }
 
@@ -50,7 +52,7 @@ void mm_grower_forked(void) {
     mm_grower_note = 1;
 }
 
-/* Sleeps; out of a long sleep a launch, or the end, wakes it. */
+/* Sleeps for `us`. A launch, or the end of the thread, ends a long sleep early. seen: the count of launches that the caller saw. */
 static void sleep_us(const struct mm_host_heap *h, uint64_t us, unsigned seen) {
     struct timespec t;
     if (us <= MM_HOST_POLL_US) {
@@ -113,7 +115,7 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
     return got;
 }
 
-/* Answers a request, and returns whether with memory. What was answered meanwhile stands: that the heap is closed. */
+/* Answers a request. Returns whether the answer has memory. If the heap was closed meanwhile, MM_ANSWER_CLOSED stays in the mailbox, and the memory spare. */
 static bool serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wanted) {
     const uint64_t least = MM_WANTED_SEGMENTS(wanted), align = 1ull << MM_WANTED_ALIGN(wanted), number = wanted >> 32;
     const struct timespec moment = {0, 1000000};
@@ -133,7 +135,7 @@ static bool serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wa
     return got.count != 0 && is_answered;
 }
 
-/* A kernel was answered NULL: said once. */
+/* Reports that a request in a kernel got NULL. */
 static void report_null(struct mm_host_heap *h, uint64_t bytes) {
     char why[sizeof h->refusal] = "did not grow within MM_GROW_WAIT_MS";
     pthread_mutex_lock(&h->lock);
@@ -161,7 +163,7 @@ static void *grow(void *argument) {
     uint64_t served = __atomic_load_n(&box->wanted, __ATOMIC_ACQUIRE), reported = h->grower.reported;
     uint64_t last_us = mm_host_now_us(), given_us = 0, roused_us = 0, interval_us = MM_HOST_POLL_SLOW_US;
     const uint64_t trim_after_us = mm_host_env_get()->trim_after_ms * 1000ull;
-    unsigned seen = 0; /* none: the launch for which the heap was made rouses it */
+    unsigned seen = 0; /* no launch, so that the one for which the heap was created counts as new */
     if (served >> 32 != __atomic_load_n(&box->answer, __ATOMIC_RELAXED) >> MM_ANSWER_NUMBER_SHIFT) served = 0; /* not answered yet */
     if (d->cuCtxPushCurrent(h->context) == CUDA_SUCCESS) d->cuThreadExchangeStreamCaptureMode(&mode);
     while (!__atomic_load_n(&h->grower.is_closed, __ATOMIC_RELAXED)) {
@@ -174,7 +176,7 @@ static void *grow(void *argument) {
         __atomic_store_n(&mm_grower_note, 0, __ATOMIC_RELAXED);
         if (wanted != served && serve(d, h, wanted)) last_us = given_us = mm_host_now_us();
         served = wanted;
-        /* What is NULL when the heap is closed is not for lack of memory. */
+        /* A NULL after the heap was closed is not for lack of memory. */
         if (null_bytes != reported && __atomic_load_n(&box->answer, __ATOMIC_ACQUIRE) != MM_ANSWER_CLOSED) {
             report_null(h, null_bytes - 1);
             reported = null_bytes;
@@ -197,7 +199,7 @@ int mm_grower_start(const struct mm_driver *d, struct mm_host_heap *h) {
     pthread_once(&wake_once, make_wake);
     h->grower.driver = d;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals must be delivered to the program's threads */
     const int failed = pthread_create(&h->grower.thread, NULL, grow, h);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed) pthread_setname_np(h->grower.thread, "mm grower");

@@ -20,15 +20,16 @@
 #include "runtime/host/say.h"
 #include "runtime/host/trim.h"
 
-/* What is asked for, and what the device has. */
+/* The requested size, and the device's memory. */
 struct budget {
     uint64_t total_bytes, free_bytes;
-    uint64_t metadata_bytes; /* that were mapped then */
-    uint64_t asked_bytes; /* by MM_HEAP_SIZE, the program's limit, or the default */
+    uint64_t metadata_bytes; /* metadata that were mapped when free_bytes was read */
+    uint64_t asked_bytes; /* requested by MM_HEAP_SIZE or the program's limit */
     bool is_capped;       /* by MM_HEAP_MAX */
 };
 
-/* As the call that failed: the device's attribute says that there is none. A heap is then made without, and without a word. */
+/* The "call" of the error if the device has no virtual memory management. The heap is then one allocation, and the message about that is printed only
+ * with MM_VERBOSE=1. */
 #define NO_VMM "virtual memory management"
 
 static double now_ms(void) { return (double)mm_host_now_us() * 1e-3; }
@@ -54,12 +55,12 @@ static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64
     if (!ceiling) ceiling = total - total / MM_HOST_CEILING_DIVISOR;
     b->asked_bytes = size_of(env->heap_size, total);
     if (!b->asked_bytes) b->asked_bytes = floor_bytes;
-    if (b->asked_bytes > ceiling && !b->is_capped) ceiling = b->asked_bytes; /* who asks for more may have it */
+    if (b->asked_bytes > ceiling && !b->is_capped) ceiling = b->asked_bytes; /* a larger request raises the default ceiling */
     h->ceiling_segments = segments_of(ceiling);
     return true;
 }
 
-/* Reserves segments for the whole device, fewer if the driver will not have it, and the metadata. */
+/* Reserves addresses of segments for the whole device, or fewer if the driver refuses, and of the metadata. */
 static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes,
                         uint64_t page_bytes, struct mm_driver_error *error) {
     struct mm_host_chunks *c = &h->chunks;
@@ -70,7 +71,7 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
         if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, unit_bytes, &h->user, error) && mm_driver_error_is_foreign(error->code))
             return false;
     if (!h->user.bytes) return false;
-    error->call = NULL; /* more addresses may have been refused before */
+    error->call = NULL; /* the driver may have refused a larger reservation before */
     if (h->user.base % unit_bytes != 0 || mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes, mm_host_env_get()->spacing) != 0) {
         error->call = "cuMemAddressReserve";
         error->code = CUDA_ERROR_MISALIGNED_ADDRESS;
@@ -90,7 +91,7 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
     return true;
 }
 
-/* Memory that both sides reach. The caller's is the host's own, so that it outlives the context. */
+/* Allocates host memory that the device can access. It is mapped by mmap and registered with the driver, so it outlives the context. */
 static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     CUdeviceptr mailbox = 0;
     void *at = mmap(NULL, sizeof *h->shared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -111,7 +112,7 @@ static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, struct 
     return false;
 }
 
-/* Addresses, and the metadata that are not of segments. */
+/* Reserves addresses, and maps the fixed parts of the metadata. */
 static bool try_found(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes, struct mm_driver_error *error) {
     uint64_t page_bytes = 0;
     int supported = 0;
@@ -146,9 +147,9 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     wanted = min_u64(min_u64(wanted, h->ceiling_segments), h->layout.segment_count);
     const uint64_t mapped_since = mm_chunks_metadata_bytes(&h->chunks) - b->metadata_bytes + h->chunks.page_bytes;
     wanted = min_u64(wanted, mm_chunks_down(&h->chunks, mm_grower_room(h, b->free_bytes - min_u64(b->free_bytes, mapped_since))));
-    while (h->chunks.mapped_count < wanted) /* as it comes, in one row from the front on */
+    while (h->chunks.mapped_count < wanted) /* possibly in several pieces, but consecutive from the first segment on */
         if (mm_chunks_grow(d, &h->chunks, 1, wanted - h->chunks.mapped_count, 1, error).count == 0) break;
-    if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused at first, had in smaller pieces */
+    if (h->chunks.mapped_count == wanted) error->call = NULL; /* refused first, then granted in smaller pieces */
     mm_chunks_set_spare(&h->chunks, (struct mm_host_segments){0, wanted}, false);
     h->promised_segments = wanted;
     struct mm_driver_error fatal = {NULL, CUDA_SUCCESS};
@@ -169,7 +170,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     return true;
 }
 
-/* One allocation for metadata, and one for as many segments as can be had, at most what was asked for. */
+/* Makes one allocation for metadata, and one for segments; tries half as many segments after each failure. */
 static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, const struct budget *b,
                              struct mm_driver_error *error) {
     const uint64_t line_bytes = 256, share = b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
@@ -193,7 +194,7 @@ static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, 
     return false;
 }
 
-/* A heap of one segment that is never there: all that malloc needs to answer NULL. */
+/* Creates a heap of one segment that is never mapped: it suffices for malloc to return NULL. */
 static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
                              struct mm_driver_error *error) {
     const uint64_t line_bytes = 256;
@@ -208,7 +209,7 @@ static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
     return true;
 }
 
-/* The one line on a heap that is not what was asked for, or the one that MM_VERBOSE=1 asks for. */
+/* Prints one line if the heap is not as requested, and the line of MM_VERBOSE=1. */
 static void report(const struct mm_driver *d, const struct mm_host_heap *h, const struct budget *b,
                    const struct mm_driver_error *error, const struct mm_driver_error *no_growth, double took_ms) {
     char reason[160];
@@ -247,7 +248,7 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
                     mm_host_size(h->user.bytes).text, took_ms);
 }
 
-/* Gives back what was made before something failed; the context is there. */
+/* Reverts a creation that failed halfway. The context exists. Keeps what try_begin and try_budget set. */
 static void undo(const struct mm_driver *d, struct mm_host_heap *h) {
     if (h->shared) d->cuMemHostUnregister(h->shared);
     if (h->guard) d->cuMemFree(h->guard);
@@ -259,7 +260,7 @@ static void undo(const struct mm_driver *d, struct mm_host_heap *h) {
     h->ceiling_segments = ceiling_segments, h->reserve_bytes = reserve_bytes, h->context = context;
 }
 
-/* The current context's. */
+/* Sets the lock, device and context for the current context. */
 static bool try_begin(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     pthread_mutex_init(&h->lock, NULL);
     return MM_DRIVER_TRY(d, error, cuCtxGetDevice, &h->device) && MM_DRIVER_TRY(d, error, cuCtxGetCurrent, &h->context);
@@ -346,7 +347,7 @@ void mm_host_heap_idle(const struct mm_driver *d, struct mm_host_heap *h) {
     pthread_mutex_unlock(&h->lock);
 }
 
-/* Of the heap's header, what has happened: NULLs and misuse. Beside whatever runs. */
+/* Reads the counts of NULLs and misuse from the heap's header. Waits for no kernel. */
 static bool try_read_events(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_heap *head, struct mm_driver_error *error) {
     const size_t from = offsetof(struct mm_heap, null_count), end = offsetof(struct mm_heap, free_count);
     return mm_copy_try_from_device(d, (char *)head + from, h->ref.heap + from, end - from, error);
@@ -360,7 +361,7 @@ bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, s
     counts->heap_bytes = c->mapped_count * MM_SEGMENT_BYTES;
     counts->metadata_bytes = mm_chunks_metadata_bytes(c);
     counts->reserved_bytes = h->user.bytes + h->metadata.bytes;
-    if (!h->user.bytes) { /* allocations, not mappings */
+    if (!h->user.bytes) { /* a FIXED or EMPTY heap: allocations, not mappings */
         counts->metadata_bytes = h->layout.total_bytes;
         counts->reserved_bytes = counts->heap_bytes + counts->metadata_bytes;
     }
@@ -368,7 +369,7 @@ bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, s
     if (!try_read_events(d, h, &head, error)) return false;
     counts->null_count = head.null_count;
     counts->null_first_grid = head.null_first_grid;
-    counts->null_first_bytes = head.null_first_bytes ? head.null_first_bytes - 1 : 0; /* written after the count */
+    counts->null_first_bytes = head.null_first_bytes ? head.null_first_bytes - 1 : 0; /* the device writes it after the count, so it may still be 0 */
     memcpy(counts->misuse, head.misuse, sizeof counts->misuse);
     return true;
 }
@@ -396,13 +397,13 @@ void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
     h->is_summed_up = true;
 }
 
-/* In place: addresses, and with them what modules and graphs hold, stay as they are, so that no launch need know of it.
- * Invariant: from the thread's end to its new beginning nobody but us owns, gives or takes a segment. The device does not: no kernel of
- *   the program runs (the caller), and none of ours (their stream is waited for). The grower does not: it is no more. Nor do
- *   others of the host: give_back, try_ensure, access, drop come under the lock of attach.c, which the caller holds. So an
- *   answer that nobody took, a claim that came late and a spare chunk all mean the same afterwards: a chunk that is free in the heap.
- * The numbers of requests begin anew on all three sides: the device's (zeroed), the mailbox's, and the thread's own, which it
- *   reads from the mailbox when it begins. A first launch meanwhile waits for the lock, or writes the same variable again. */
+/* Resets in place: addresses stay the same, and so do the heap variables of modules and graphs. Launches need no change.
+ * Invariant: from the end of the old thread to the start of the new one, no other thread owns, gives or takes a segment.
+ *   The device: no kernel of the program runs (the caller ensures that), and none of ours (their stream is synchronised). The grower: it has ended.
+ *   Other host threads: give_back, try_ensure, access and drop are called under mm_contexts_lock (interpose/preload), which the caller holds.
+ *   So an answer that no thread took, a chunk that was claimed late, and a spare chunk all become chunks that are free in the heap.
+ * The numbers of requests restart in all three places: in the device's state (zeroed), in the mailbox (zeroed), and in the new thread, which reads them
+ *   from the mailbox when it starts. A first launch that happens meanwhile waits for the lock, or writes the same value to its module's variable. */
 bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     bool is_stopped = false;
     if (h->trim.stream && !MM_DRIVER_TRY(d, error, cuStreamSynchronize, h->trim.stream)) return false;
@@ -419,7 +420,7 @@ bool mm_host_heap_try_reset(const struct mm_driver *d, struct mm_host_heap *h, s
     pthread_mutex_unlock(&h->lock);
     if (!done || !h->shared) return done;
     h->grower.null_bytes_at_end = h->grower.answer_at_end = h->grower.reported = 0;
-    h->reports_said = 0, h->is_summed_up = false; /* its thread has said them all */
+    h->reports_said = 0, h->is_summed_up = false; /* try_stop has printed them all */
     memset(&h->shared->mailbox, 0, sizeof h->shared->mailbox);
     h->grower.is_closed = 0;
     if (mm_grower_start(d, h) != 0) {
@@ -463,7 +464,7 @@ bool mm_host_heap_try_stop(struct mm_host_heap *h) {
 
 bool mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *h) {
     CUdevice device = h->device;
-    if (!mm_host_heap_try_stop(h)) return false; /* it sits in the driver */
+    if (!mm_host_heap_try_stop(h)) return false; /* the thread hangs in the driver */
     if (h->reports_said == MM_REPORTS && !h->is_summed_up) say_not_counted(h);
     mm_inspect_write(h);
     if (mm_host_env_get()->verbose && h->kind == MM_HOST_HEAP_MAPPED && h->shared)

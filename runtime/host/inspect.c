@@ -35,7 +35,7 @@ bool mm_inspect_try_path(const char *pattern, CUdevice device, uint64_t launch, 
     return true;
 }
 
-/* The files of this process. One caller at a time, as the heaps end. */
+/* The files that this process has written. Accessed by one thread at a time. */
 struct written {
     struct written *next;
     char path[];
@@ -65,7 +65,7 @@ static bool try_write_all(int fd, const char *text, size_t bytes) {
     return true;
 }
 
-/* What is to be in a file. `what` names it where that fails. */
+/* Writes a file. `what` names the contents in the message if that fails. is_more: append. */
 static void write_file(const char *what, const char *path, const char *text, size_t bytes, bool is_more) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (is_more ? O_APPEND : O_TRUNC), 0666);
     const bool done = fd >= 0 && try_write_all(fd, text, bytes);
@@ -75,7 +75,7 @@ static void write_file(const char *what, const char *path, const char *text, siz
     else note_written(path);
 }
 
-/* Path of a picture or of statistics; false, with a line, if there is none. */
+/* The path of a picture or of statistics. If it is too long, prints a message and returns false. */
 static bool try_path(const char *what, const char *pattern, CUdevice device, uint64_t launch, char path[PATH_MAX]) {
     if (mm_inspect_try_path(pattern, device, launch, path, PATH_MAX)) return true;
     mm_host_say("cannot write %s: the name of the file is too long", what);
@@ -146,7 +146,7 @@ static void say_leak(const struct mm_host_heap *h, const struct mm_leak *leak) {
                 (unsigned long long)leak->bytes, leak->kernel);
 }
 
-/* What a checked run found, and that it was one. */
+/* Prints the findings of a checked run, and a last line even if there are none. */
 static void say_leaks(const struct mm_host_heap *h) {
     const struct mm_leaks *l = h->seen.leaks;
     const uint64_t *misuse = h->seen.stats->counts.misuse, late = l->overrun_count + l->after_free_count;

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the user asked to see of each heap, when it ends: MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, and
- * what a checked run found (MM_CHECK).
+/* Output when a heap ends: statistics (MM_STATS, MM_STATS_FILE), a picture (MM_HEAP_MAP), and the findings of a checked run (MM_CHECK).
  *
- * A file's name is a pattern: "%p" becomes the process, "%d" the device, "%l" the number of the launch, "%%" a "%". It is written anew by
- * a process's first heap, and added to by later ones of the same name.
+ * The name of a file is a pattern: "%p" becomes the process, "%d" the device, "%l" the number of the launch, "%%" a "%". The first heap of a process
+ * that writes statistics to a file replaces its contents; later heaps append to it. A picture always replaces them.
  */
 #ifndef MM_HOST_INSPECT_H
 #define MM_HOST_INSPECT_H
 
 #include "runtime/host/heap.h"
 
-/* The context may be about to end, and is there, perhaps not current: what is wanted is worked out, and kept. In place of what was before. */
+/* Collects the output and keeps it in heap->seen, in place of any earlier output. The context may be about to end; it exists, but may not be current. */
 void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *heap);
-/* The heap ends: what was taken last is written. The driver may be gone. */
+/* The heap has ended: writes the output that was collected last. The driver may be gone. */
 void mm_inspect_write(struct mm_host_heap *heap);
 
-/* Whether there is to be a picture after each launch; and that. The context is current, and nothing runs there. */
+/* Whether a picture is to be written after each launch; writes it. The context is current, and no kernel runs there. */
 bool mm_inspect_wants_launches(void);
 void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t launch);
 
-/* Whether a checked run of a heap that has ended found anything. */
+/* Whether the checked run of any heap that has ended found an error. */
 extern bool mm_inspect_has_found;
 
-/* Writes into `path` (path_bytes) what `pattern` means. Returns false if it does not fit. */
+/* Expands `pattern` into `path` (path_bytes: its size). Returns false if it does not fit. */
 bool mm_inspect_try_path(const char *pattern, CUdevice device, uint64_t launch, char *path, size_t path_bytes);
 
 #endif

@@ -12,35 +12,35 @@
 #include "runtime/host/clock.h"
 #include "runtime/host/trim.h"
 
-/* A kernel of ours has been launched, when so many of the program's had been. */
+/* A probe (kernels.h), and the number of launches of the program before it. */
 struct probe {
     uint64_t launches;
-    bool is_adjacent; /* it came right before the next of those */
+    bool is_adjacent; /* it was launched right before the next launch of the program */
 };
 
 struct mm_host_kernels {
     const struct mm_driver *driver;
     CUcontext context;
     CUfunction note;
-    CUstream stream; /* ours: nothing of the program's waits for it */
+    CUstream stream; /* a separate stream, for which no work of the program waits */
     CUdeviceptr grids_on_device;
-    pthread_mutex_t lock; /* guards what follows, but for what the device writes */
-    const char **names; /* of the program's launches, by launch % MM_HOST_LAUNCHES; in `named` */
+    pthread_mutex_t lock; /* protects the members below, except those that the device writes */
+    const char **names; /* kernels of the program's launches, by launch % MM_HOST_LAUNCHES; point into `named` */
     uint64_t launches;
     struct probe *probes; /* by probe % MM_HOST_LAUNCHES */
-    uint64_t *grids;      /* likewise: its own number + 1, the device writes it; 0: not yet */
-    uint64_t probe_count, verified; /* what lies before probe `verified` has been looked at */
-    unsigned stride, since, good;   /* a probe for so many launches; launches since the last one; stretches in a row in which they were all */
+    uint64_t *grids;      /* likewise: the probe's launch number + 1, which the probe writes; 0: not yet */
+    uint64_t probe_count, verified; /* the stretches between probes were examined up to probe `verified` */
+    unsigned stride, since, good;   /* launches per probe; launches since the last probe; consecutive stretches whose numbers agreed */
     struct named *named;
 };
 
 struct named {
     struct named *next;
-    char *shown; /* as it is told */
+    char *shown; /* the demangled name, or NULL */
     char name[];
 };
 
-/* As in the source, by the C++ run time that most programs bring; NULL: it cannot be had. */
+/* The demangled name, from the C++ runtime if the process contains it; else NULL. */
 static char *demangled(const char *name) {
     char *(*demangle)(const char *, char *, size_t *, int *) = NULL;
     void *address = dlsym(RTLD_DEFAULT, "__cxa_demangle");
@@ -103,7 +103,7 @@ void mm_kernels_drop(struct mm_host_kernels *k) {
     free(k->names), free(k->probes), free(k);
 }
 
-/* Functions first: asking a function as if it were a kernel crashes. */
+/* Treats the handle as a CUfunction first: cuKernelGetName crashes if it is one. */
 static const char *name_of(const struct mm_driver *d, CUfunction kernel) {
     const char *name = NULL;
     if (d->cuFuncGetName && d->cuFuncGetName(&name, kernel) == CUDA_SUCCESS) return name;
@@ -111,16 +111,16 @@ static const char *name_of(const struct mm_driver *d, CUfunction kernel) {
     return NULL;
 }
 
-/* What probe i wrote; 0: nothing yet. */
+/* The number that probe i wrote: its launch number + 1, which is that of the next launch. 0: not yet. */
 static uint64_t seen_by(const struct mm_host_kernels *k, uint64_t i) { return __atomic_load_n(&k->grids[i % MM_HOST_LAUNCHES], __ATOMIC_ACQUIRE); }
 static struct probe *probe_at(const struct mm_host_kernels *k, uint64_t i) { return &k->probes[i % MM_HOST_LAUNCHES]; }
 
-/* Between probes i and i + 1, which have written: whether the program's launches have all numbers. */
+/* Whether the program's launches have all numbers between probes i and i + 1, which have both written. */
 static bool is_exact(const struct mm_host_kernels *k, uint64_t i) {
     return seen_by(k, i + 1) - seen_by(k, i) == probe_at(k, i + 1)->launches - probe_at(k, i)->launches + 1;
 }
 
-/* As long as numbers come as they are counted, fewer probes will do. */
+/* Examines the new stretches. While their numbers agree with the launches, the stride grows; after one that does not it is 1. */
 static void set_stride(struct mm_host_kernels *k) {
     if (k->probe_count - k->verified > MM_HOST_LAUNCHES) k->verified = k->probe_count - MM_HOST_LAUNCHES;
     for (; k->verified + 1 < k->probe_count && seen_by(k, k->verified + 1) != 0; k->verified++) {
@@ -152,7 +152,7 @@ void mm_kernels_note(struct mm_host_kernels *k, CUfunction kernel) {
     pthread_mutex_unlock(&k->lock);
 }
 
-/* Launches one that says what came after the last, and waits a little for it, which may be behind the program's. */
+/* Launches a probe after the last launch, and waits for it, at most MM_HOST_SETTLE_US: it may have to wait for the program's kernels. */
 static void settle(struct mm_host_kernels *k) {
     struct mm_driver_visit visit;
     if (seen_by(k, k->probe_count - 1) == 0 || !mm_driver_try_enter(k->driver, k->context, &visit)) return;
@@ -162,7 +162,7 @@ static void settle(struct mm_host_kernels *k) {
     mm_driver_leave(k->driver, &visit);
 }
 
-/* Of probes [low, high), which have written, and whose numbers rise: the last that saw no more than `grid`, in full, + 1; or the first. */
+/* Of probes [low, high), which have written increasing numbers: the last one that wrote at most `grid`, or else the first. */
 static uint64_t last_before(const struct mm_host_kernels *k, uint64_t grid, uint64_t low, uint64_t high) {
     while (high - low > 1) {
         const uint64_t middle = low + (high - low) / 2;
@@ -177,7 +177,7 @@ static const char *find(struct mm_host_kernels *k, uint64_t wanted, bool may_set
     uint64_t count = k->probe_count;
     while (count > oldest && seen_by(k, count - 1) == 0) count--;
     if (count == oldest) return NULL;
-    /* the last number that ends in those bits, of those that are not far beyond what has been seen */
+    /* The largest number with these low bits that is not far above the last number that was seen. */
     const uint64_t bits = (1ull << MM_GRID_BITS) - 1, top = seen_by(k, count - 1) + (1ull << (MM_GRID_BITS - 4));
     uint64_t grid = (top & ~bits) | wanted;
     if (grid > top) grid -= bits + 1;
@@ -188,7 +188,7 @@ static const char *find(struct mm_host_kernels *k, uint64_t wanted, bool may_set
         settle(k);
         return find(k, wanted, false);
     }
-    /* If nothing says what came after the last probe, it has been as ever. */
+    /* After the last probe it is unknown whether other operations got numbers. Assume that none did. */
     const uint64_t launch = probe_at(k, i)->launches + after, end = is_last ? k->launches : probe_at(k, i + 1)->launches;
     if (launch >= end || k->launches - launch > MM_HOST_LAUNCHES || !(is_next || is_last || is_exact(k, i))) return NULL;
     return k->names[launch % MM_HOST_LAUNCHES];

@@ -17,9 +17,9 @@ struct search {
     const struct mm_host_heap *h;
     const struct mm_snapshot *s;
     struct mm_leaks *leaks;
-    size_t room; /* in leaks->leak */
+    size_t room; /* capacity of leaks->leak */
     struct mm_eras *eras;
-    char *copy; /* of what is looked at: as many addresses as the heap has, most of them without memory */
+    char *copy; /* buffer for copies of the heap's memory. As large as the heap, but memory is used only where it is written */
 };
 
 static void note_leak(struct search *x, uint64_t grid, uint32_t class_, uint64_t bytes) {
@@ -54,7 +54,7 @@ static void note_found(struct search *x, enum mm_misuse kind, struct mm_guarded 
     r->freed_by = said.state == MM_GUARD_FREED ? mm_guard_freed_by(said.seal) + 1u : 0;
 }
 
-/* An allocation that is live for the allocator, of a class, or MM_CLASS_COUNT, whose memory is at hand. */
+/* Examines an allocation that is live for the allocator, and that was copied. class_: its size class, or MM_CLASS_COUNT. */
 static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
     const uint64_t page = (g.p - x->s->ref.user_base) >> MM_PAGE_SHIFT;
     const uint32_t era = mm_guard_is_small(g.granted) ? 0 : mm_guard_era_of(&x->eras[page / MM_SEGMENT_PAGES], page % MM_SEGMENT_PAGES);
@@ -76,7 +76,7 @@ static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
     }
 }
 
-/* A block, whose segment's memory is at hand. */
+/* Examines a block whose segment was copied. */
 static void look_block(struct search *x, uint32_t page, uint32_t c) {
     const struct mm_heap_ref *ref = &x->s->ref;
     const struct mm_class class_ = ref->classes[c];
@@ -85,7 +85,7 @@ static void look_block(struct search *x, uint32_t page, uint32_t c) {
         if (mm_usage_is_live(ref, page, i)) look(x, mm_guard_slice(class_, mm_page_address(ref, page), at, i), c);
 }
 
-/* A span or run. Of it only what is looked at: poison, tag, and zone. */
+/* Examines a span or run. Copies only its tag, the bytes that poison would be in, and the redzone. */
 static bool try_large(struct search *x, uint64_t p, uint64_t granted, struct mm_driver_error *error) {
     const struct mm_guarded g = mm_guard_run(p, x->copy, granted);
     const uint64_t tag = g.granted - sizeof *g.tag;

@@ -20,9 +20,9 @@
 enum kind { KIND_SPAN = MM_CLASS_COUNT, KIND_FREE, KIND_RUN, KIND_NONE, KINDS };
 
 struct cell {
-    uint8_t kind;   /* enum kind, or the class, that has most of its pages */
-    uint8_t begins; /* a run */
-    uint8_t live;   /* of 255 */
+    uint8_t kind;   /* enum kind, or the size class that has most of its pages */
+    uint8_t begins; /* whether a run begins here */
+    uint8_t live;   /* the live share, 255 for all */
 };
 
 struct map {
@@ -37,7 +37,7 @@ struct colour {
     char text[8];
 };
 
-/* Classes go from blue, the smallest, to red; neighbours differ in brightness, too. */
+/* The colours of size classes go from blue, for the smallest, to red. Neighbours also differ in brightness. */
 static struct colour colour_of(uint32_t kind) {
     struct colour colour;
     if (kind >= MM_CLASS_COUNT) {

@@ -8,7 +8,7 @@
 #include "runtime/host/kernels.h"
 #include "runtime/host/say.h"
 
-/* What was done, with which pointer, and whether the size behind it says something. */
+/* The wording for each kind: what was done, with which pointer, and whether the size of the allocation is printed. */
 #define INVALID "invalid free"
 static const struct {
     const char *call, *text, *seen;
@@ -23,7 +23,7 @@ static const struct {
     [MM_MISUSE_AFTER_FREE] = {"write after free to", ", an allocation", "seen ", true},
 };
 
-/* Who allocated it, and who freed it, in a checked run. */
+/* Appends the kernels that allocated and freed it, in a checked run. */
 static void append_history(const struct mm_host_heap *h, const struct mm_report *r, char *text, size_t bytes) {
     size_t n = strlen(text);
     if (r->made_by) n += (size_t)snprintf(text + n, bytes - n, ", allocated by kernel %s", mm_kernels_name(h->kernels, r->made_by));
@@ -48,7 +48,7 @@ void mm_report_line(const struct mm_host_heap *h, const struct mm_report *r, boo
 }
 
 void mm_report_say(struct mm_host_heap *h) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards reports_said of all heaps */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects reports_said of all heaps */
     if (!h->shared) return;
     pthread_mutex_lock(&lock);
     for (; h->reports_said < MM_REPORTS; h->reports_said++) {

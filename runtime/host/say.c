@@ -18,27 +18,27 @@
 #include "mmconfig.h"
 #include "runtime/host/clock.h"
 
-/* Closed when the program began: what gets the number later is a file of the program's, and no place for our lines. */
+/* Standard error was closed when the program began. A file that gets its number later is the program's, and must not get our messages. */
 static bool is_closed;
-/* There was no room for MM_HOST_SAY_MS: until there is some, nothing waits any more. */
+/* A message waited MM_HOST_SAY_MS and found no room. No message waits until there is room again. */
 static bool is_stuck;
 
 __attribute__((constructor)) static void look(void) { is_closed = fcntl(STDERR_FILENO, F_GETFD) < 0; }
 
-/* The same pipe, by a descriptor of our own, of which a write never waits; or -1. The program's may not be changed: it is shared with
- * other processes. */
+/* Opens the pipe of standard error once more, for writes that never block. Returns the descriptor, or -1. The program's descriptor must not be made
+ * non-blocking, since other processes share it. */
 static int own_pipe(void) {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", STDERR_FILENO);
     return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
-/* Writes what can be written without waiting, up to PIPE_BUF. Returns how much that was; 0: there is no room now; -1: never. */
+/* Writes as much as is possible without waiting, up to PIPE_BUF. Returns the bytes written; 0: there is no room now; -1: an error. */
 static ssize_t write_some(const char *text, size_t bytes) {
     struct stat what;
     struct pollfd room = {STDERR_FILENO, POLLOUT, 0};
     ssize_t n;
-    if (bytes > PIPE_BUF) bytes = PIPE_BUF; /* all or nothing, into a pipe */
+    if (bytes > PIPE_BUF) bytes = PIPE_BUF; /* so that a write into a pipe is all or nothing */
     if (fstat(STDERR_FILENO, &what) != 0) return -1;
     const int own = S_ISFIFO(what.st_mode) ? own_pipe() : -1;
     if (S_ISSOCK(what.st_mode))
@@ -54,7 +54,7 @@ static ssize_t write_some(const char *text, size_t bytes) {
     return is_full ? 0 : n;
 }
 
-/* Returns whether all was written. For room it waits MM_HOST_SAY_MS, and not again until there was some. */
+/* Returns whether all was written. Waits at most MM_HOST_SAY_MS for room, and not at all while is_stuck is set. */
 static bool try_write(const char *text, size_t bytes) {
     const struct timespec moment = {0, 1000000};
     uint64_t since_us = mm_host_now_us();
@@ -75,7 +75,7 @@ static bool try_write(const char *text, size_t bytes) {
     return true;
 }
 
-/* A pipe without a reader must not end the program: the signal of our write is taken back before the program's own mask holds again. */
+/* A pipe without a reader must not end the program: SIGPIPE is blocked during our write, and consumed before the program's mask is restored. */
 bool mm_host_say_text(const char *text, size_t bytes) {
     const struct timespec at_once = {0, 0};
     sigset_t broken, before, pending;

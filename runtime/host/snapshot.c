@@ -7,7 +7,7 @@
 #include "runtime/core/segment.h"
 #include "runtime/host/copy.h"
 
-/* Segments up to the last one that is mapped. */
+/* The number of segments up to the last mapped one. */
 static uint64_t reach_of(struct mm_host_heap *h) {
     pthread_mutex_lock(&h->lock);
     const uint64_t reach = h->chunks.count ? mm_chunks_end(&h->chunks) : h->chunks.mapped_count;
@@ -15,7 +15,7 @@ static uint64_t reach_of(struct mm_host_heap *h) {
     return reach;
 }
 
-/* Whether pages of a segment were given away, one by one. */
+/* Whether a segment is used page by page. */
 static bool is_paged(const struct mm_heap_ref *ref, uint32_t s) {
     for (uint32_t page = s * MM_SEGMENT_PAGES; page < (s + 1) * MM_SEGMENT_PAGES; page++)
         if (*mm_page_owner(ref, page) != MM_OWNER_NOBODY) return true;
@@ -42,7 +42,7 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
     s->ref.owners = at + l->owners, s->ref.directory = at + l->directory, s->ref.made = at + l->made;
     s->ref.words = at + l->words, s->ref.indexes = at + l->indexes, s->ref.table = at + l->table;
     s->ref.mailbox = 0;
-    uint32_t first = s->segment_count, end = 0; /* the others' words say nothing */
+    uint32_t first = s->segment_count, end = 0; /* words of other segments mean nothing */
     for (uint32_t i = 0; done && i < s->segment_count; i++)
         if (is_paged(&s->ref, i)) first = first < i ? first : i, end = i + 1;
     if (done && first < end) {

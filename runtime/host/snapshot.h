@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A copy of a heap's metadata in this process, over which the allocator's own walks (runtime/gallatin/usage.h) run as they are.
+/* A copy of a heap's metadata in host memory. The allocator's walks (runtime/gallatin/usage.h) run on it unchanged.
  *
- * Of words (layout.h) there are those of pages that are given away one by one; of indexes and tables nothing. Beside kernels that allocate,
- * parts of it are of different moments: what is counted in it is then near the truth, and nothing in it leads out of the copy. Of a heap in which no kernel is at work it is exact.
+ * It contains the words (layout.h) from the first to the last segment that is used page by page, and no indexes or tables. While kernels allocate, its
+ * parts are of different moments: counts are approximate then, and no reference leads out of the copy. If no kernel allocates or frees, it is exact.
  */
 #ifndef MM_HOST_SNAPSHOT_H
 #define MM_HOST_SNAPSHOT_H
@@ -10,8 +10,8 @@
 #include "runtime/host/heap.h"
 
 struct mm_snapshot {
-    struct mm_heap_ref ref;   /* leads into the copy; user_base is the device's */
-    uint32_t segment_count;   /* looked at: up to the last that is mapped */
+    struct mm_heap_ref ref;   /* with addresses in the copy; user_base is the device's */
+    uint32_t segment_count;   /* segments up to the last mapped one */
     uint64_t bytes;
 };
 

@@ -6,14 +6,14 @@
 #include "runtime/host/kernels.h"
 #include "runtime/host/snapshot.h"
 
-/* What is live for the allocator only. */
+/* Subtracts the allocations in quarantine, which are live for the allocator only. */
 static void take_out_quarantine(struct mm_host_stats *stats, const struct mm_leaks *leaks) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) stats->usage.classes[c].live -= leaks->kept[c];
     stats->has_asked = true;
     stats->asked_bytes = leaks->bytes;
 }
 
-/* What has happened is read after what there is: a misuse or NULL more, not one less than what came of it. */
+/* Events are counted after the walk. So the counts of misuse and NULLs contain all events whose effects the walk has seen, and perhaps some more. */
 bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_stats *stats, struct mm_leaks *leaks,
                        struct mm_driver_error *error) {
     struct mm_snapshot s;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Statistics of a heap: what the allocator keeps anyway, read by a walk (runtime/gallatin/usage.h) over a copy of its metadata, so that
- * malloc and free count nothing for them. What is not known is not guessed.
+/* Statistics of a heap, read by a walk (runtime/gallatin/usage.h) over a copy of the metadata that the allocator keeps anyway. So malloc and free count
+ * nothing for them. Unknown values are marked as such, not estimated.
  *
- * Fragmentation. Internal: 1 - bytes asked for / bytes granted, of live objects; external: 1 - largest request that free segments can
- * serve / bytes of free segments. Both are those of the field's comparisons (Steinberger et al., "ScatterAlloc", InPar 2012; Vinkler &
- * Havran, "Register Efficient Dynamic Memory Allocator for GPUs", CGF 34(8), 2015), for a heap at rest.
+ * Fragmentation of a heap at rest. Internal: 1 - requested bytes / granted bytes, of live objects. External: 1 - largest request that free segments can
+ * serve / bytes of free segments. Both definitions are those of published comparisons (Steinberger et al., "ScatterAlloc", InPar 2012; Vinkler & Havran,
+ * "Register Efficient Dynamic Memory Allocator for GPUs", CGF 34(8), 2015).
  */
 #ifndef MM_HOST_STATS_H
 #define MM_HOST_STATS_H
@@ -19,29 +19,29 @@ struct mm_host_stats {
     struct mm_host_counts counts;
     struct mm_usage usage;
     uint64_t peak_heap_bytes;
-    uint64_t spare_segments; /* mapped, and not yet the heap's, or on their way */
-    uint64_t live_count, live_bytes; /* objects; as granted */
-    uint64_t held_bytes; /* of blocks, free: for objects of their class, until a block is free as a whole */
+    uint64_t spare_segments; /* mapped segments that the device cannot use yet, or that were changing hands */
+    uint64_t live_count, live_bytes; /* objects; their granted bytes */
+    uint64_t held_bytes; /* bytes of size classes' pages without a live object. Only that class can use them until their block is free */
     uint64_t growth_count, given_back_bytes;
-    uint64_t wait_count, waited_ns; /* for growth, of all callers together */
-    bool has_asked; /* a checked run: what is in quarantine does not count as live */
-    uint64_t asked_bytes; /* of live objects */
-    char null_first_kernel[200]; /* empty: not known */
+    uint64_t wait_count, waited_ns; /* waits for growth, and the sum of their times */
+    bool has_asked; /* a checked run: asked_bytes is known, and allocations in quarantine are not counted as live */
+    uint64_t asked_bytes; /* requested bytes of live objects */
+    char null_first_kernel[200]; /* empty: unknown */
 };
 
-/* The heap is not absent, and its context is current. Waits for no kernel: see snapshot.h. leaks: NULL, or what is found in a
- * checked run, which the caller drops. */
+/* Takes the statistics of a heap that is not absent. Its context is current. Waits for no kernel: see snapshot.h. leaks: NULL, or receives the findings of a
+ * checked run, for which the caller calls mm_leaks_drop. */
 bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_host_stats *stats, struct mm_leaks *leaks,
                        struct mm_driver_error *error);
 
-/* Shares, 0 to 1; less than 0: not known. */
+/* Fragmentation, 0 to 1; less than 0: unknown. */
 double mm_stats_internal(const struct mm_host_stats *stats);
 double mm_stats_external(const struct mm_host_stats *stats);
 
 enum mm_stats_form { MM_STATS_NONE, MM_STATS_TEXT, MM_STATS_JSON, MM_STATS_CSV };
 
-/* Appends one heap's statistics to `out`: lines of text, one line of JSON (docs/statistics.schema.json), or rows of CSV. is_first: with the
- * row that names the columns. */
+/* Appends one heap's statistics to `out`: lines of text, one line of JSON (docs/statistics.schema.json), or rows of CSV. is_first: begin CSV with the
+ * header row. */
 void mm_stats_write(const struct mm_host_stats *stats, enum mm_stats_form form, bool is_first, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* How statistics look: for people, and for programs. */
+/* The formats of statistics: text for people, JSON and CSV for programs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,20 +68,20 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
             u->run_segments * MM_SEGMENT_PAGES);
 }
 
-/* ---- what programs read: the same numbers in both ---- */
+/* ---- JSON and CSV: the same numbers in both ---- */
 
 enum item_kind { COUNT, SHARE, UNKNOWN };
 struct item {
     const char *name;
     enum item_kind kind;
-    uint64_t value; /* a share in millionths: no decimal point of some locale's */
+    uint64_t value; /* a share is in millionths, so that no locale's decimal point is printed */
 };
 
 static struct item share_item(const char *name, double share) {
     return (struct item){name, share < 0 ? UNKNOWN : SHARE, share < 0 ? 0 : (uint64_t)(share * 1e6 + 0.5)};
 }
 
-/* What is said of a heap as a whole. */
+/* The values of a heap as a whole. */
 #define ITEMS_MAX 40
 static size_t items_of(const struct mm_host_stats *s, struct item *items) {
     const struct mm_host_counts *n = &s->counts;
@@ -129,7 +129,7 @@ static size_t items_of(const struct mm_host_stats *s, struct item *items) {
     return sizeof counts / sizeof *counts;
 }
 
-/* What is said of a size class. */
+/* The values of a size class. */
 #define CLASS_ITEMS 5
 static void class_items(const struct mm_class_usage *k, uint32_t c, struct item items[CLASS_ITEMS]) {
     const struct item counts[CLASS_ITEMS] = {
@@ -148,7 +148,7 @@ static void write_value(struct item item, const char *unknown, FILE *out) {
     else fprintf(out, "%" PRIu64, item.value);
 }
 
-/* In quotes, or null. Names of kernels are identifiers, or what C++ makes of them. */
+/* Writes the name of a kernel (an identifier, or a demangled C++ name) in quotes, or null. */
 static void write_name(const char *name, FILE *out) {
     if (!*name) {
         fputs("null", out);
@@ -188,7 +188,7 @@ static void write_json(const struct mm_host_stats *s, FILE *out) {
     fputs("]}\n", out);
 }
 
-/* One row for each number, so that a heap with any number of classes has the same columns. Empty: not counted. */
+/* Writes one row for each number, so that the columns do not depend on the number of classes. An empty value is not counted. */
 static void write_csv(const struct mm_host_stats *s, FILE *out) {
     struct item items[ITEMS_MAX], of_class[CLASS_ITEMS];
     const size_t count = items_of(s, items);
@@ -198,7 +198,7 @@ static void write_csv(const struct mm_host_stats *s, FILE *out) {
         fputs("\n", out);
     }
     fprintf(out, "%ld,%d,,null_first_kernel,", (long)getpid(), s->device);
-    if (s->null_first_kernel[0]) write_name(s->null_first_kernel, out); /* commas are in it, quotes are not */
+    if (s->null_first_kernel[0]) write_name(s->null_first_kernel, out); /* quoted, since it may contain commas; it contains no quotes */
     fputs("\n", out);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         if (!s->usage.classes[c].pages) continue;

@@ -15,7 +15,7 @@ __asm__(".pushsection .rodata\n"
         "mm_kernels_fatbin: .incbin \"" MM_KERNELS_FATBIN "\"\n"
         ".popsection\n");
 
-#define WARP 32u /* threads of a CTA: the smallest there is, which finds room soonest */
+#define WARP 32u /* threads of a CTA: one warp, since the smallest CTA finds room on a multiprocessor soonest */
 
 static bool try_load(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     CUmodule module = NULL;
@@ -37,14 +37,14 @@ static bool try_load(const struct mm_driver *d, struct mm_host_heap *h, struct m
 void mm_trim_load(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     if (h->trim.retire || h->trim.is_refused || !h->shared || try_load(d, h, &error)) return;
-    if (error.code == CUDA_ERROR_OUT_OF_MEMORY) return; /* the next time there may be some */
+    if (error.code == CUDA_ERROR_OUT_OF_MEMORY) return; /* there may be memory the next time */
     h->trim.is_refused = true;
     if (!mm_driver_error_is_foreign(error.code))
         mm_host_say("the heap on device %d cannot give memory back (%s: %s)", h->device, error.call,
                     mm_driver_error_name(d, error.code).text);
 }
 
-/* Waits for our stream, until the time `end_us` at most. Returns whether it is done. */
+/* Waits for our stream, at most until the time end_us. Returns whether its work is complete. */
 static bool try_wait(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t end_us) {
     const struct timespec moment = {0, 20000};
     for (;;) {
@@ -59,7 +59,7 @@ static CUdeviceptr device_address(const struct mm_host_heap *h, const void *at) 
     return h->ref.mailbox + (uint64_t)((const char *)at - (const char *)h->shared);
 }
 
-/* Unmaps spare chunks, from the back on, down to `keep` segments. */
+/* Unmaps spare chunks, the last ones first, until `bytes` bytes are unmapped. At least `keep` segments stay mapped. */
 static uint64_t unmap_spare(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes, uint64_t keep) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     uint64_t got = 0;
@@ -70,7 +70,7 @@ static uint64_t unmap_spare(const struct mm_driver *d, struct mm_host_heap *h, u
     return got;
 }
 
-/* What the device has claimed of what we last wanted is spare. */
+/* Marks the chunks that the device has claimed since the last request as spare. */
 static void collect(struct mm_host_heap *h) {
     for (unsigned i = 0; i < h->trim.pending; i++) {
         const struct mm_wanted_chunk *w = &h->shared->wanted[i];
@@ -86,7 +86,7 @@ static bool is_free(const struct mm_host_heap *h, uint64_t first, uint64_t end) 
     return true;
 }
 
-/* Chooses chunks that look free, from the back on, up to `bytes`, so that `keep` segments stay. Returns how many. */
+/* Chooses chunks that look free, the last ones first, until they have `bytes` bytes. At least `keep` segments stay. Returns the number of chunks. */
 static unsigned choose(const struct mm_host_heap *h, uint64_t bytes, uint64_t keep) {
     unsigned n = 0;
     uint64_t left = h->chunks.mapped_count;
@@ -99,16 +99,16 @@ static unsigned choose(const struct mm_host_heap *h, uint64_t bytes, uint64_t ke
     return n;
 }
 
-/* Has the device claim free chunks, about so many bytes. */
+/* Makes the device claim free chunks of about `bytes` bytes. */
 static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes, uint64_t keep) {
     const uint64_t end_us = mm_host_now_us() + MM_HOST_TRIM_MS * 1000;
     unsigned n = 0;
     CUdeviceptr wanted = device_address(h, h->shared->wanted);
     const unsigned segments = (unsigned)mm_chunks_end(&h->chunks);
-    unsigned parts = segments < MM_HOST_TRIM_WARPS ? segments + 1 : MM_HOST_TRIM_WARPS; /* one at least */
+    unsigned parts = segments < MM_HOST_TRIM_WARPS ? segments + 1 : MM_HOST_TRIM_WARPS; /* at least 1 */
     void *of_retire[] = {&parts}, *of_claim[] = {&wanted, &n};
     if (!h->trim.retire || !try_wait(d, h, end_us)) return;
-    collect(h); /* of another time, come late */
+    collect(h); /* late claims of an earlier call */
     if (d->cuLaunchKernel(h->trim.retire, parts, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_retire, NULL) != CUDA_SUCCESS ||
         d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (h->ref.tree_roots + h->ref.tree_mids), 8 * h->layout.tree_leaves,
                              h->trim.stream) != CUDA_SUCCESS ||
@@ -132,11 +132,11 @@ uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t byt
     return got;
 }
 
-/* Of the header, the trees and the segments: every malloc that a kernel makes changes a cursor, the free tree, or which pages are free. FNV-1a, over
- * words. Returns whether there is one. */
+/* Hashes the header, the trees and the segments (FNV-1a over words): every malloc changes a cursor, the free tree, or the free pages of a segment.
+ * Returns whether it succeeded. */
 static bool try_hash(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t *hash) {
     const uint64_t bytes = h->layout.owners;
-    if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS) return false; /* a claim waits for a multiprocessor; a copy alone waits for nobody */
+    if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS) return false; /* a kernel of ours still waits for a multiprocessor; a copy alone waits for no kernel */
     uint64_t *copy = (uint64_t *)malloc(bytes);
     const bool done = copy && d->cuMemcpyDtoHAsync(copy, h->ref.heap, bytes, h->trim.stream) == CUDA_SUCCESS &&
                       d->cuStreamSynchronize(h->trim.stream) == CUDA_SUCCESS;

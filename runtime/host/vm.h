@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Addresses and physical memory through the driver's virtual memory management. */
+/* Addresses and physical memory, through the driver's virtual memory management. */
 #ifndef MM_HOST_VM_H
 #define MM_HOST_VM_H
 
@@ -13,33 +13,33 @@ struct mm_vm_range {
     uint64_t bytes;
 };
 
-/* Who may access memory: the device it is on, and others that the program has given access. */
+/* The devices that may access memory: the one that has the memory, and others that the program gave access to. */
 #define MM_VM_DEVICES_MAX 32
 struct mm_vm_access {
     unsigned count;
-    CUdevice devices[MM_VM_DEVICES_MAX]; /* the first: where the memory is */
+    CUdevice devices[MM_VM_DEVICES_MAX]; /* the first one has the memory */
 };
 
 /* Smallest unit of mapping on a device, in bytes. */
 bool mm_vm_try_page(const struct mm_driver *d, CUdevice device, uint64_t *page_bytes,
                     struct mm_driver_error *error);
 
-/* Reserves addresses, nothing behind them. alignment_bytes: power of two. */
+/* Reserves addresses without memory. alignment_bytes: a power of two. */
 bool mm_vm_try_reserve(const struct mm_driver *d, uint64_t bytes, uint64_t alignment_bytes,
                        struct mm_vm_range *range, struct mm_driver_error *error);
 void mm_vm_unreserve(const struct mm_driver *d, struct mm_vm_range *range);
 
-/* Puts fresh memory of the device behind [address, address + bytes), all or nothing; nobody can reach it yet. The driver's handle is
- * given up at once: the mapping keeps the memory alive, unmapping returns it. */
+/* Maps new memory of the device at [address, address + bytes), all or nothing. No device can access it yet. The driver's handle is released at once: the
+ * mapping keeps the memory alive, and unmapping frees it. */
 bool mm_vm_try_map(const struct mm_driver *d, CUdevice device, CUdeviceptr address, uint64_t bytes,
                    struct mm_driver_error *error);
-/* Lets devices reach a range, which one or several mm_vm_try_map have mapped. */
+/* Gives devices access to a range that one or several calls of mm_vm_try_map have mapped. */
 bool mm_vm_try_open(const struct mm_driver *d, const struct mm_vm_access *access, CUdeviceptr address, uint64_t bytes,
                     struct mm_driver_error *error);
-/* Takes back what one mm_vm_try_map did; the same two numbers. Returns whether the driver did it. */
+/* Reverts one call of mm_vm_try_map, which had the same address and bytes. Returns whether the driver did it. */
 bool mm_vm_try_unmap(const struct mm_driver *d, CUdeviceptr address, uint64_t bytes, struct mm_driver_error *error);
 
-/* Gives `device` access to what one mm_vm_try_map has mapped, or takes it away. */
+/* Gives `device` access to the memory of one call of mm_vm_try_map, or revokes it. */
 bool mm_vm_try_access(const struct mm_driver *d, CUdevice device, bool is_allowed, CUdeviceptr address,
                       uint64_t bytes, struct mm_driver_error *error);
 
