@@ -12,7 +12,7 @@
  * operand is a predicate in bits 87 to 90 (PT in all code seen); in a NOP by ptxas these are zero, and so in ours.
  *
  * From sm_100 on a cubin holds its code twice: .nv.capmerc.* is the form from which a driver makes machine code for another
- * architecture of the family. It stays as it is: it describes the machine code and does not repeat it (docs/explanation/design.md, whole warps).
+ * architecture of the family. It stays as it is: it describes the machine code and does not repeat it (docs/explanation/design.md, converged warps).
  *
  * Exit status: 0; 1 (see -n); 2 after one line that says what is wrong, with nothing written.
  */
