@@ -79,13 +79,18 @@ __global__ void check_sizes(unsigned char **all) {
         }
     free(all[i]);
 }
+/* What an allocation of more than 64 KiB takes (docs/how-to/tuning.md, sizes): 5, 6, 7, 8 pages, then four lengths per doubling up to 56, then segments. */
+static __device__ size_t rounded(size_t bytes) {
+    size_t step = PAGE;
+    while (8 * step < bytes) step *= 2;
+    return bytes <= 56 * PAGE ? (bytes + step - 1) / step * step : (bytes + SEGMENT - 1) / SEGMENT * SEGMENT;
+}
 __global__ void other_sizes(char *foreign) {
     char here[32];
     for (size_t bytes = 64 * KIB; bytes <= 300 * MIB; bytes = bytes * 2 + 5) {
         char *p = (char *)malloc(bytes);
         const size_t usable = mm_usable_size(p);
-        const size_t unit = bytes <= SEGMENT - PAGE ? PAGE : SEGMENT;
-        holds(p != NULL && usable >= bytes && (bytes <= 64 * KIB || usable == (bytes + unit - 1) / unit * unit));
+        holds(p != NULL && usable >= bytes && (bytes <= 64 * KIB || usable == rounded(bytes)));
         p[usable - 1] = 1;
         holds(mm_usable_size(p + 16) == 0 && (bytes <= SEGMENT || mm_usable_size(p + SEGMENT) == 0));
         free(p);
