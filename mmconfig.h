@@ -61,6 +61,8 @@
 #define MM_DRAWS_POOR 2
 /* A class with at most this many words is searched word by word instead of sampled: a warp reads them at once. */
 #define MM_SAMPLE_ALL 32
+/* Words that the lanes of a group sample together in a round. With one for each lane, a lane that was alone in its class took 720 us for 256 words. */
+#define MM_SAMPLE_WORDS 32
 /* Rounds of samples after which a warp searches for pages, whatever it has seen. */
 #define MM_SAMPLE_ROUNDS 16
 /* Sampled words, or rounds of samples, after which a warp searches for pages although there were none for the class in the last MM_GROW_REFUSAL_NS.
@@ -73,6 +75,9 @@
 #define MM_MADE 8192u
 /* At most one warp makes blocks of a class, plus one for each MM_MAKER_PAGES pages of the class. The other warps find their blocks made. */
 #define MM_MAKER_PAGES 32
+
+/* A warp that makes blocks makes at least this share of its class, so that it takes whole segments for a large class, and few warps search for pages. */
+#define MM_MAKE_SHARE 8
 
 /* A lane that waits for a block which another warp makes. LOOKS: looks at the block in each step, before the other lanes of its warp take theirs.
  * PAUSE: most loads of a pause between two looks (some 300 cycles each). POLLS: looks in all, some 5 ms, before the lane waits no longer. */

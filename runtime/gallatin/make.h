@@ -55,13 +55,29 @@ MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, int is_late)
 }
 MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
 
-/* The number of blocks from `number` on for which tickets are drawn, at most a segment's. The caller has a ticket of the first. */
+/* The number of blocks that are made from `number` on: those for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. The
+ * caller has a ticket of the first. */
 MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
     const struct mm_class k = ref->classes[c];
-    const uint32_t drawn = mm_load_relaxed_u32(&mm_class_at(ref, c)->tickets) - number * k.slices;
+    struct mm_class_state *of = mm_class_at(ref, c);
+    const uint32_t drawn = mm_load_relaxed_u32(&of->tickets) - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift;
+    const uint32_t share = mm_load_relaxed_u32(&of->count) / MM_MAKE_SHARE;
     uint32_t slice;
-    return drawn - 1 >= k.slices << MM_PAGES_SHIFT ? MM_SEGMENT_PAGES >> k.page_shift
-                                                   : mm_at_most(mm_class_block_of(k, drawn - 1, &slice) + 1, MM_SEGMENT_PAGES >> k.page_shift);
+    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT) return most;
+    const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
+    return mm_at_most(unit > share ? unit : share, most);
+}
+/* The block whose maker is expected to make this one, too: the first of an aligned group, at most a segment's. It depends on the number alone, so all lanes agree. */
+MM_FN uint32_t mm_make_leader(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+    const uint32_t most = MM_SEGMENT_PAGES >> ref->classes[c].page_shift, share = number / MM_MAKE_SHARE;
+    return number & ~((share >= most ? most : share == 0 ? 1 : 1u << (31 - mm_clz_u32(share))) - 1);
+}
+/* Whether the lane with the first ticket of a block need not wait for the block's leader: it is the leader, or the leader is made without it. */
+MM_FN int mm_make_is_alone(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
+    const uint32_t leader = mm_make_leader(ref, c, number);
+    if (leader == number) return 1;
+    const uint64_t made = mm_load_relaxed_u64(mm_made_at(ref, c, leader));
+    return (mm_made_is_of(made, leader) && mm_made_index(made) != MM_MADE_BUSY) || mm_made_is_later(made, leader, ref->classes[c].slices);
 }
 
 /* Claims a number for the caller. Returns whether it succeeded. */

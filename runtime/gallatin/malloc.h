@@ -110,7 +110,8 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             const int is_poor = (int)mm_warp_shuffle(group, mm_class_is_poor(ref, c), mm_ctz(samples));
             int is_low = 0;
             const int grows = mm_class_should_grow(ref, c, entries, all, rounds + 1, is_poor, &is_low);
-            if (lane == mm_ctz(samples) && is_low && entries != 0) mm_class_raise(ref, c);
+            const int is_many = mm_popcount(samples) << MM_WORD_SHIFT >= MM_GROW_SEEN, any_left = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE && q == 0) != 0;
+            if (lane == mm_ctz(samples) && is_low && entries != 0 && (is_many || any_left)) mm_class_raise(ref, c); /* a few lanes may fill the class up */
             if (stage == MM_STAGE_SAMPLE) p = q, rounds++, stage = q != 0 ? MM_STAGE_DONE : grows ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
         }
         const uint32_t grows = mm_warp_ballot(group, stage == MM_STAGE_GROW);
@@ -129,7 +130,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
                 if (is_made) made = mm_load_relaxed_u64(mm_made_at(ref, c, number));
                 is_gone = is_made && mm_made_is_later(made, number, ref->classes[c].slices), is_busy = is_made && mm_made_is_of(made, number);
                 is_there = is_busy && mm_made_index(made) != MM_MADE_BUSY, is_busy = is_busy && !is_there;
-                may = is_first && !is_there && !is_gone && !is_busy && (polls >= MM_MAKE_POLLS || mm_maker_may(ref, c));
+                may = is_first && !is_there && !is_gone && !is_busy && (polls >= MM_MAKE_POLLS || (mm_maker_may(ref, c) && mm_make_is_alone(ref, c, number)));
                 polls++; /* also if another lane ends this loop */
                 if (mm_warp_ballot(here, stage != MM_STAGE_DONE && (!is_made || is_there || is_gone || may)) != 0) break;
                 mm_pause(ref, mm_at_most(1u << looks, MM_MAKE_PAUSE));

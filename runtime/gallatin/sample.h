@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Samples: where a size class has free slices, and whether it has any.
  *
- * Each lane that wants a slice reads a random word of the class, and the group shares the result: if one word has enough free slices for all lanes, it serves
- * all of them, so that full words stay full; otherwise each word serves some lanes. The share of free bits in random words is an estimate for the
- * whole class. Neighbouring words would not do, since they were filled and emptied together. A class with at most MM_SAMPLE_ALL words is searched word by
+ * The lanes that want a slice read MM_SAMPLE_WORDS random words of the class in a round, the same number each, and share the result: if one word has enough free
+ * slices for all of them, it serves all, so that full words stay full; otherwise each lane's best word serves some. The share of free bits in random words
+ * is an estimate for the whole class. Neighbouring words would not do, since they were filled and emptied together. A class with at most MM_SAMPLE_ALL words is searched word by
  * word instead; so is any class before malloc returns NULL (a sweep).
  */
 #ifndef MM_GALLATIN_SAMPLE_H
@@ -64,23 +64,22 @@ MM_FN uint32_t mm_word_scan(const struct mm_heap_ref *ref, uint64_t entry, uint3
 MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t entries, uint32_t random,
                                uint32_t position, struct mm_seen *seen) {
     const struct mm_class k = ref->classes[c];
-    const uint32_t lane = mm_warp_lane(), rank = mm_popcount(need & mm_bits_low(lane));
-    uint32_t best = 0, w = 0;
-    uint64_t entry = MM_ENTRY_NONE;
-    if (need >> lane & 1) {
-        uint32_t e = mm_mulhi(random, entries);
-        w = k.words == 1 ? 0 : mm_mulhi(random * 0x9e3779b1u, k.words);
-        if (entries <= MM_SAMPLE_ALL && entries * k.words <= MM_SAMPLE_ALL) {
-            const uint32_t at = (position + rank) % (entries * k.words);
-            e = at / k.words, w = at % k.words;
-        }
-        entry = mm_table_load(ref, c, e, 0);
+    const uint32_t lane = mm_warp_lane(), count = mm_popcount(need), each = MM_SAMPLE_WORDS / count, most = mm_at_most(count, mm_class_word_slices(k, 0));
+    const int is_all = entries <= MM_SAMPLE_ALL && entries * k.words <= MM_SAMPLE_ALL;
+    uint32_t best = 0, best_word = 0, at = position + mm_popcount(need & mm_bits_low(lane)) * each;
+    uint64_t best_entry = MM_ENTRY_NONE;
+    MM_ROLLED
+    for (uint32_t i = 0; need >> lane & 1 && i < each && mm_popcount(best) < most; i++, at++) {
+        uint32_t e = mm_mulhi(random, entries), w = k.words == 1 ? 0 : mm_mulhi(random * 0x9e3779b1u, k.words);
+        if (is_all) e = at % (entries * k.words), w = e % k.words, e /= k.words;
+        const uint64_t entry = mm_table_load(ref, c, e, 0);
+        random = random * 1664525u + 1013904223u;
+        if (!mm_entry_is_of(entry, c)) continue;
+        const uint32_t free = mm_word_scan(ref, entry, w);
+        seen->words++, seen->slices += mm_class_word_slices(k, w), seen->free += mm_popcount(free);
+        if (mm_popcount(free) > mm_popcount(best)) best = free, best_word = w, best_entry = entry;
     }
-    if (mm_entry_is_of(entry, c)) {
-        best = mm_word_scan(ref, entry, w);
-        seen->words++, seen->slices += mm_class_word_slices(k, w), seen->free += mm_popcount(best);
-    }
-    return mm_words_share(ref, group, need, c, entry, w, best, random);
+    return mm_words_share(ref, group, need, c, best_entry, best_word, best, random);
 }
 
 /* A sweep: searches all words of class c, beginning where the last sweep ended, until there are slices for the lanes of `need`, a part of `here`. Returns the

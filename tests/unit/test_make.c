@@ -156,6 +156,56 @@ START_TEST(unit) {
 }
 END_TEST
 
+/* A large class makes at least a share of itself, at most a segment. */
+START_TEST(unit_of_large) {
+    const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
+    of(c)->tickets = 3 * slices;
+    of(c)->count = 2 * MM_MAKE_SHARE - 1;
+    unit_eq(mm_make_unit(ref, c, 2), 1);
+    of(c)->count = 2 * MM_MAKE_SHARE;
+    unit_eq(mm_make_unit(ref, c, 2), 2);
+    unit_eq(mm_make_unit(ref, c, 0), 3);
+    of(c)->count = 63 * MM_MAKE_SHARE;
+    unit_eq(mm_make_unit(ref, c, 2), 63);
+    of(c)->count = 1000 * MM_MAKE_SHARE;
+    unit_eq(mm_make_unit(ref, c, 2), 64);
+    const uint32_t wide = mm_class_of(2048), most = MM_SEGMENT_PAGES >> mm_class_page_shift(wide);
+    of(wide)->tickets = 1;
+    of(wide)->count = 100 * most * MM_MAKE_SHARE;
+    unit_eq(mm_make_unit(ref, wide, 0), most);
+    of(c)->count = of(wide)->count = 0;
+}
+END_TEST
+
+/* One lane is to make each aligned group of blocks: the one with the first ticket of the first block. The others make theirs if that one is done without them. */
+START_TEST(leaders) {
+    const uint32_t c = mm_class_of(512), most = MM_SEGMENT_PAGES;
+    for (uint32_t n = 0, leader = 0, unit = 1; n < 4 * MM_MAKE_SHARE * most; n++) {
+        if (n == leader + unit) {
+            leader = n;
+            while (2 * unit <= n / MM_MAKE_SHARE && 2 * unit <= most) unit *= 2;
+        }
+        unit_eq(mm_make_leader(ref, c, n), leader);
+        if (n == leader) unit_eq(mm_make_is_alone(ref, c, n), 1);
+    }
+    unit_eq(mm_make_leader(ref, MM_CLASS_COUNT - 1, 12345), 12345);
+    const uint32_t number = 2 * MM_MAKE_SHARE + 1;
+    uint64_t *made = mm_made_at(ref, c, number - 1);
+    unit_eq(mm_make_is_alone(ref, c, number), 0);
+    *made = mm_made_none(number - 1);
+    unit_eq(mm_make_is_alone(ref, c, number), 0);
+    *made = mm_made_make(number - 1, MM_MADE_BUSY);
+    unit_eq(mm_make_is_alone(ref, c, number), 0);
+    *made = mm_made_make(number - 1, 5);
+    unit_eq(mm_make_is_alone(ref, c, number), 1);
+    *made = mm_made_make(number - 1, MM_MADE_NO_PAGES);
+    unit_eq(mm_make_is_alone(ref, c, number), 1);
+    *made = mm_made_make(number - 1 + MM_MADE, MM_MADE_BUSY); /* a later block uses the word */
+    unit_eq(mm_make_is_alone(ref, c, number), 1);
+    *made = 0;
+}
+END_TEST
+
 /* Few make blocks at the same time: one, and one more for so many pages of the class; but who has waited long does. */
 START_TEST(makers) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 5) {
@@ -638,7 +688,7 @@ int main(void) {
     TCase *tests = tcase_create("blocks");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, claims_meet, unit, makers, makers_meet, several_at_once, fewer_pages, no_pages,
+    const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, claims_meet, unit, unit_of_large, leaders, makers, makers_meet, several_at_once, fewer_pages, no_pages,
                                 ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, growing, samples_say_grow, poor_for_a_while, who_draws_tickets, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, tickets_begin_again, 0, 5);

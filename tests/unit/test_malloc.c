@@ -49,11 +49,32 @@ START_TEST(samples) {
     struct mm_seen seen = {0, 0, 0};
     uint32_t found = 0;
     for (uint32_t i = 0; i < of->count; i++) found += mm_sample_round(ref, 1, 1, c, of->count, mm_random(), i, &seen) != 0;
-    unit_eq(seen.words, of->count);
+    unit_eq(seen.words, of->count * MM_SAMPLE_WORDS); /* a lane alone reads them all, over and over in a class of few */
     unit_eq(seen.free, found);
     mm_cpu_free(&heap, held[77]);
     for (uint32_t i = 0, before = found; i < of->count && found == before; i++) found += mm_sample_round(ref, 1, 1, c, of->count, mm_random(), i, &seen) == (uint64_t)held[77];
     unit_lt(0, found);
+}
+END_TEST
+
+/* A lane alone that finds the last free slice takes it, and the class does not grow. When nothing is free, the class is raised. */
+START_TEST(one_fills_up) {
+    const uint32_t c = mm_class_of(512), blocks = 24;
+    struct mm_class_state *of = mm_class_at(ref, c);
+    static void *held[24 * 32];
+    for (uint32_t i = 0; i < blocks * 32; i++) held[i] = mm_cpu_malloc(&heap, 512);
+    unit_eq(of->count, blocks);
+    of->until = of->tickets;
+    for (uint32_t i = 0; i < 50; i++) {
+        const uint32_t k = mm_random() % (blocks * 32);
+        mm_cpu_free(&heap, held[k]);
+        unit_holds(mm_cpu_malloc(&heap, 512) == held[k], "another slice");
+        unit_eq(of->until - of->tickets, 0);
+        unit_eq(of->count, blocks);
+    }
+    unit_holds(mm_cpu_malloc(&heap, 512) != NULL, "NULL");
+    unit_lt(blocks, of->count);
+    unit_lt(0, (int32_t)(of->until - of->tickets));
 }
 END_TEST
 
@@ -150,6 +171,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, cursors_come_round, 0, 12);
     tcase_add_test(tests, samples);
+    tcase_add_test(tests, one_fills_up);
     tcase_add_loop_test(tests, footprint, 0, 18);
     tcase_add_test(tests, few_objects);
     tcase_add_test(tests, does_not_grow_while_there_is_room);
