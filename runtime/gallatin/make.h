@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Making blocks: a size class grows by what is requested, and no more.
+/* Making blocks: a size class grows by what is requested; a large class at least by a share of itself, up to a segment.
  *
  * Tickets. Each lane for which its class must grow draws a ticket. With S slices in a block, ticket t stands for slice t % S of the block with number t / S. The lane
  *   with a block's first ticket makes the block, and the following blocks for which tickets are drawn already, up to a segment. The other lanes wait for
  *   that with a bound, and then draw anew, so no lane depends on a maker. Tickets are numbers: an unused ticket costs nothing, except that the rest of its
  *   block's tickets is skipped.
+ * Leaders. In a large class the blocks of a segment would have as many makers, each of which searches for pages. So numbers form aligned groups, of 1/MM_MAKE_SHARE
+ *   of the number, at most a segment's blocks. The lane with the first ticket of a group's first block makes all blocks of the group, also those for which no
+ *   tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
  * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners, then the words
  *   (release); then write the blocks' entries into the table. From then on any lane may claim their slices, also slices for which tickets were drawn: a lane
  *   that comes late draws anew. If there are fewer pages than numbers, the last numbers are given up.
