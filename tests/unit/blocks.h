@@ -42,16 +42,23 @@ UNIT_SOME uint32_t first_ticket(uint32_t c) {
     unit_eq(slice, 0);
     return number;
 }
-/* Makes one block, which must be possible: as mm_blocks_make does, which makes several for a large class. Returns its page; it is the last one of the table. */
+/* Makes one block, which must be possible; in a large class, of which mm_blocks_make makes several, step by step. Returns its page; it is the last one of
+ * the table. */
 UNIT_SOME uint32_t make(uint32_t c) {
-    uint64_t groups;
-    const uint32_t number = first_ticket(c), s = mm_pages_take(ref, ref->classes[c].page_shift, 1, &groups);
-    unit_holds(s != MM_TREE_NONE, "class %u: no pages", c);
-    const uint32_t page = s * MM_SEGMENT_PAGES + mm_ctz(groups), index = mm_table_add(ref, c, 1);
-    mm_table_put(ref, c, index, page, mm_block_make(ref, c, page, 0));
-    *mm_made_at(ref, c, number) = mm_made_make(number, index);
+    const uint32_t index = of(c)->count, number = first_ticket(c);
+    if (index / MM_MAKE_SHARE < 2) {
+        mm_blocks_make(ref, 1, c, number, 1, 0);
+    } else {
+        uint64_t groups;
+        const uint32_t s = mm_pages_take(ref, ref->classes[c].page_shift, 1, &groups), page = s * MM_SEGMENT_PAGES + mm_ctz(groups);
+        unit_holds(s != MM_TREE_NONE, "class %u: no pages", c);
+        mm_table_put(ref, c, mm_table_add(ref, c, 1), page, mm_block_make(ref, c, page, 0));
+        *mm_made_at(ref, c, number) = mm_made_make(number, index);
+    }
+    unit_eq(of(c)->count, index + 1);
+    unit_eq(made_at(c, number), mm_made_make(number, index));
     unit_holds(mm_entry_is_of(entry_at(c, index), c), "class %u: entry %u is %#llx", c, index, (unsigned long long)entry_at(c, index));
-    return page;
+    return mm_entry_page(entry_at(c, index));
 }
 UNIT_SOME uint64_t word_at(uint32_t page, uint32_t i) { return mm_page_words(ref, page)[i]; }
 UNIT_SOME void *slice_at(uint32_t page, uint32_t c, uint32_t i) { return (void *)mm_slice_address(ref, page, c, i); }
