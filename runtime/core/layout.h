@@ -158,7 +158,8 @@ struct mm_heap {
     uint64_t null_first_grid;  /* its kernel, plus 1 */
     uint64_t misuse[MM_MISUSE_KINDS];
     uint64_t reports;          /* misuses that were reported or should have been (report.h) */
-    uint64_t spare2[10], free_count, spare3[15]; /* free_count: number of segments in the free tree, with a lag */
+    uint32_t run_searches, spare4; /* warps that search for runs (run.h) */
+    uint64_t spare2[9], free_count, spare3[15]; /* free_count: number of segments in the free tree, with a lag */
     struct mm_grow grow;
     struct mm_class_state classes[MM_CLASS_COUNT];
 };

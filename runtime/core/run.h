@@ -4,11 +4,12 @@
  * Representation. The first segment of a run has run = mm_run_make(length), the others MM_RUN_BODY.
  * Invariant. I1  the segments of a run are in no tree, except as stale hints, and their pages are 0.
  * Claim. Search from the back of the heap for enough consecutive set bits of the free tree, and take them leaf by leaf from the back. If a leaf no longer has
- *   all of them, put back what was taken and search on. Lanes of a warp that want runs of the same length claim theirs side by side, together.
+ *   all of them, put back what was taken and search on. Lanes of a warp that want runs of the same length claim theirs side by side, together. Warps that search
+ *   at the same time are counted: each skips as many fitting places as there are searches before it, so that few collide. (A count that is wrong for
+ *   a moment, or for ever since a thread was stopped, costs time only.) Runs of one segment are any segments of one leaf, taken by one atomic (mm_segments_take).
  * Progress. Of several warps that claim overlapping runs, the first one at the backmost contested leaf gets its part of that leaf, or another warp took a
  *   part of it before; the same holds for the next leaf, and so on. So some warp succeeds. A warp that failed skips some of what it finds next, at
- *   random, twice as many each time; otherwise all would collide again (256 runs of 16 MiB at once: 1.6 us each, one after the other). The next search
- *   begins at the back again, so what was skipped is found then.
+ *   random, twice as many each time; otherwise all would collide again. The next search begins at the back again, so what was skipped is found then.
  * Linearisation points. malloc: the last leaf that is taken. free: the compare-and-swap of run.
  * Ordering. Leaves are taken with acquire and put back with release. Coalescing is immediate, since a free run is nothing but free segments.
  * NULL. After a shortage (shortage.h) in which no search met a conflict, or after MM_TREE_TRIES searches.
@@ -57,13 +58,14 @@ MM_FN uint32_t mm_run_fit(struct mm_run want, uint32_t low, uint32_t end, uint32
     return first >= low && first < end ? first : MM_TREE_NONE;
 }
 
-/* Takes the requested runs out of the free tree. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads callers that collided.
+/* Takes the requested runs out of the free tree. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads callers that collided. leave:
+ * how many fitting places to skip.
  * *conflict: whether another thread took what was found, or some of it was skipped. */
-MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t salt, uint32_t *runs, int *conflict) {
+MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t salt, uint32_t leave, uint32_t *runs, int *conflict) {
     const struct mm_tree t = mm_segment_free_tree(ref);
     uint64_t mid = 0;
     uint32_t end = 0; /* consecutive set bits reach from the present position up to here */
-    uint32_t failures = 0, leave = 0;
+    uint32_t failures = 0;
     MM_ROLLED
     for (uint32_t leaf = (uint32_t)mm_heap_of(ref)->tree_leaves, in = 0; leaf-- > 0;) {
         if (in-- == 0) mid = mm_load_relaxed_u64(&t.node[t.roots + leaf / 64]), in = leaf % 64;
@@ -127,25 +129,32 @@ MM_FN enum mm_step mm_run_short(const struct mm_heap_ref *ref, struct mm_run_sea
     return is == MM_SHORT_NONE ? MM_STEP_DONE : is == MM_SHORT_WAIT_HOST ? MM_STEP_WAIT_HOST : MM_STEP_WAIT;
 }
 
-/* One step towards the requested runs. When it is done: *first and *runs, or MM_TREE_NONE and 0. */
+/* One step towards the requested runs. When it is done: *first and *runs, or MM_TREE_NONE and 0. *bits: if the runs are single segments, which ones, from *first on. */
 MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *first,
-                                    uint32_t *runs) {
+                                    uint32_t *runs, uint64_t *bits) {
     const uint32_t salt = mm_home() * 32 + mm_warp_lane(), align = mm_ctz(want.align) << MM_WANTED_ALIGN_SHIFT;
     const uint64_t there = mm_grow_mapped(ref);
-    int conflict = 1;
+    const int is_single = want.count == 1 && want.align == 1;
+    uint32_t *searches = &mm_heap_of(ref)->run_searches, leaf = 0;
+    int conflict = !is_single;
+    *runs = 0, *first = MM_TREE_NONE;
     if (!mm_growth_is_due(&s->shortage.growth)) return MM_STEP_WAIT_HOST;
+    if (is_single && (*bits = mm_segments_take(ref, want.most, &leaf)) != 0) *first = leaf * 64, *runs = mm_popcount(*bits);
+    uint32_t leave = is_single ? 0 : mm_add_relaxed_u32(searches, 1) & ((1u << MM_RUN_SPREAD_SHIFT) - 1);
     MM_ROLLED
     while (conflict && s->tries < MM_TREE_TRIES) { /* a step that waits does not count as a try */
         conflict = 0;
-        *first = mm_run_search(ref, want, salt + s->tries * MM_RUN_SPREAD_SHIFT, runs, &conflict);
-        if (*first != MM_TREE_NONE) {
-            mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
-            mm_run_need(ref, s, 0);
-            return MM_STEP_DONE;
-        }
+        *first = mm_run_search(ref, want, salt + s->tries * MM_RUN_SPREAD_SHIFT, leave, runs, &conflict);
+        if (*first != MM_TREE_NONE) break;
+        *runs = 0, leave = 0;
         s->tries += (uint32_t)conflict;
     }
-    *runs = 0;
+    if (!is_single) mm_add_relaxed_u32(searches, ~0u);
+    if (*first != MM_TREE_NONE) {
+        if (!is_single) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
+        mm_run_need(ref, s, 0);
+        return MM_STEP_DONE;
+    }
     if (s->tries >= MM_TREE_TRIES) {
         mm_run_need(ref, s, 0);
         return MM_STEP_DONE;
@@ -174,15 +183,17 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     MM_ROLLED
     do { /* all lanes stay in the loop until the last one is served (single_flight.h) */
         uint32_t at = MM_TREE_NONE, runs = 0;
+        uint64_t bits = 0;
         enum mm_step step = MM_STEP_DONE;
         want.most = mm_popcount(left);
         search.is = MM_SHORT_WAIT;
-        if (lane == leader && left != 0) step = mm_run_take(ref, want, &search, &at, &runs);
+        if (lane == leader && left != 0) step = mm_run_take(ref, want, &search, &at, &runs, &bits);
         mm_warp_sync(here);
         if (left != 0 && mm_warp_shuffle(group, step == MM_STEP_DONE, leader)) {
             at = mm_warp_shuffle(group, at, leader), runs = mm_warp_shuffle(group, runs, leader);
+            bits = mm_warp_shuffle_u64(group, bits, leader);
             const uint32_t rank = mm_popcount(left & mm_bits_low(lane));
-            if (left >> lane & 1 && rank < runs) first = at + rank * count;
+            if (left >> lane & 1 && rank < runs) first = at + (bits != 0 ? mm_bits_select(bits, rank) : rank * count);
             left = runs != 0 ? mm_warp_ballot(group, first == MM_TREE_NONE) : 0;
             mm_shortage_end(&search.shortage);
             search.tries = 0, search.is_less = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* free of a slice: the owner of its page names the size class, and one atomic or sets the slice's bit (the linearisation point). Lanes that free in the same word
- * act as one group.
+/* free of a slice: the owner of its page names the size class, and one atomic or sets the slice's bit (the linearisation point). Lanes that free neighbouring
+ * slices of a word, in the order of the lanes, free them together; if others are in the warp, each lane frees its slice alone.
  *
  * Ordering. A leader acts for its group, so the group's plain accesses must be ordered before the leader's atomic, which releases: the warp synchronisation in front
  * of it does that. The value that the or returns shows whether the slice was free already. Lanes that free the same slice at once free it once, and the
@@ -35,14 +35,14 @@ MM_FN uint64_t mm_deferred_slice_address(const struct mm_heap_ref *ref, uint64_t
 /* Second part: marks the slice free. Returns 0, or a deferred double free: this slice, or another that the group freed with it, was free already. */
 MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     if (!MM_LIKELY(mm_deferred_kind(left) == MM_DEFERRED_SLICE)) return left;
-    const uint32_t number = mm_deferred_word(left), bit = 1u << mm_deferred_bit(left);
-    const uint32_t group = mm_warp_match(mm_warp_here(), number), leader = mm_ctz(group);
-    uint32_t bits = bit;
-    if (group & (group - 1)) bits = mm_warp_or(group, bit);
-    const int is_twice = mm_popcount(bits) != mm_popcount(group); /* two lanes free one slice: each acts alone */
-    mm_warp_sync(group);
-    if (!is_twice && mm_warp_lane() != leader) return 0;
-    if (is_twice) bits = bit;
+    const uint32_t number = mm_deferred_word(left), bit = mm_deferred_bit(left), lane = mm_warp_lane();
+    const uint32_t here = mm_warp_group(left >> MM_DEFERRED_KIND_SHIFT);
+    uint32_t group = mm_warp_match(here, number), leader = mm_ctz(group);
+    const uint32_t from = mm_warp_shuffle(here, bit, leader);
+    if (mm_warp_ballot(here, bit != from + mm_popcount(group & mm_bits_low(lane))) != 0) group = 1u << lane, leader = lane; /* also if lanes free the same slice */
+    mm_warp_sync(here);
+    if (lane != leader) return 0;
+    const uint32_t bits = (uint32_t)(mm_bits_low(mm_popcount(group)) << bit);
     uint64_t *word = (uint64_t *)ref->words + number;
     const uint64_t old = mm_or_release_u64(word, bits);
     if (MM_LIKELY((mm_word_free(old) & bits) == 0 && !mm_word_is_dead(old))) return 0;

@@ -22,12 +22,12 @@
 
 #include "runtime/gallatin/cursor.h"
 
-/* The lanes of `need` draw tickets of class c: the number of a block, and a slice of it. All lanes of `group` call. */
-MM_FN void mm_tickets_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t *number, uint32_t *slice) {
-    const uint32_t lane = mm_warp_lane(), first = mm_ctz(need);
+/* The lanes of `need` draw tickets of class c: the number of a block, and a slice of it. All lanes of `here` call. */
+MM_FN void mm_tickets_draw(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c, uint32_t *number, uint32_t *slice) {
+    const uint32_t lane = mm_warp_lane(), first = need != 0 ? mm_ctz(need) : mm_ctz(here);
     uint32_t drawn = 0;
-    if (lane == first) drawn = mm_add_relaxed_u32(&mm_class_at(ref, c)->tickets, mm_popcount(need));
-    drawn = mm_warp_shuffle(group, drawn, first) + mm_popcount(need & mm_bits_low(lane));
+    if (need != 0 && lane == first) drawn = mm_add_relaxed_u32(&mm_class_at(ref, c)->tickets, mm_popcount(need));
+    drawn = mm_warp_shuffle(here, drawn, first) + mm_popcount(need & mm_bits_low(lane));
     *number = mm_class_block_of(ref->classes[c], drawn, slice);
 }
 

@@ -18,11 +18,10 @@
 #include "runtime/gallatin/make.h"
 #include "runtime/gallatin/sample.h"
 
-/* Returns the address of a slice of class c, or a token for mm_slice_malloc. The active mask is read once, and goes into a match immediately: ptxas takes an active
- * mask for a value that converged lanes have in common, keeps it in a uniform register, and is wrong if lanes that were apart then converge later (port_gpu.h). */
+/* Returns the address of a slice of class c, or a token for mm_slice_malloc. */
 MM_FN uint64_t mm_slice_draw(const struct mm_heap_ref *ref, uint32_t c) {
-    const uint32_t group = mm_warp_match(mm_warp_here(), c);
-    const uint64_t p = mm_cursor_draw(ref, group, group, 1, c, 0);
+    const uint32_t here = mm_warp_group(c >> 8), group = mm_warp_match(here, c);
+    const uint64_t p = mm_cursor_draw(ref, here, group, 1, c, 0);
     return p != 0 ? p : MM_TOKEN | c;
 }
 
@@ -92,16 +91,16 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
     do {
         random = random * 1664525u + 1013904223u;
         if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
-            const uint32_t need = mm_warp_ballot(group, stage == MM_STAGE_DRAW);
+            const uint32_t need = mm_warp_ballot(here, stage == MM_STAGE_DRAW) & group;
             const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, rounds + 1);
-            const uint32_t got = mm_warp_ballot(group, q != 0);
+            const uint32_t got = mm_warp_ballot(here, q != 0) & group;
             if (stage == MM_STAGE_DRAW) {
                 if (q & MM_TOKEN) number = mm_class_block_of(ref->classes[c], mm_token_ticket(q), &slice), stage = MM_STAGE_MAKE, polls = 0;
                 else if (q != 0) p = q, stage = MM_STAGE_DONE;
                 else if (++rounds >= (2 * mm_popcount(got) < mm_popcount(need) ? MM_DRAWS_POOR : MM_DRAWS)) stage = MM_STAGE_SAMPLE, rounds = 0;
             }
         }
-        const uint32_t samples = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE);
+        const uint32_t samples = mm_warp_ballot(here, stage == MM_STAGE_SAMPLE) & group;
         if (samples != 0) {
             const uint32_t entries = mm_warp_shuffle(group, mm_load_relaxed_u32(&mm_class_at(ref, c)->count), mm_ctz(samples));
             uint64_t q = 0;
@@ -114,10 +113,10 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             if (lane == mm_ctz(samples) && is_low && entries != 0 && (is_many || any_left)) mm_class_raise(ref, c); /* a few lanes may fill the class up */
             if (stage == MM_STAGE_SAMPLE) p = q, rounds++, stage = q != 0 ? MM_STAGE_DONE : grows ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
         }
-        const uint32_t grows = mm_warp_ballot(group, stage == MM_STAGE_GROW);
-        if (grows != 0) {
+        const uint32_t all_grow = mm_warp_ballot(here, stage == MM_STAGE_GROW);
+        if (all_grow != 0) {
             uint32_t block, which;
-            mm_tickets_draw(ref, group, grows, c, &block, &which);
+            mm_tickets_draw(ref, here, all_grow & group, c, &block, &which);
             if (stage == MM_STAGE_GROW) number = block, slice = which, stage = MM_STAGE_MAKE, polls = 0, shortage.before = mm_grow_mapped(ref);
         }
         if (mm_warp_ballot(here, stage == MM_STAGE_MAKE) != 0) {
@@ -163,7 +162,8 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
                 is_short = 1, rounds = 0, seen = none;
             }
         }
-        const uint32_t shorts = mm_warp_ballot(group, stage == MM_STAGE_SHORT || stage == MM_STAGE_SWEEP);
+        const uint32_t all_short = mm_warp_ballot(here, stage == MM_STAGE_SHORT || stage == MM_STAGE_SWEEP), shorts = all_short & group;
+        if (all_short == 0) continue;
         enum mm_short is = MM_SHORT_WAIT;
         int is_to_sweep = 0;
         if (shorts != 0) {

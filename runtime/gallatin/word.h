@@ -32,29 +32,29 @@ MM_FN uint64_t mm_slice_address(const struct mm_heap_ref *ref, uint32_t page, ui
     return mm_page_address(ref, page) + (uint64_t)slice * ref->classes[c].bytes;
 }
 
-/* Lanes with `go` claim slice `slice` of the block of `entry`, class c; lanes of the same word claim together. A lane that does not get its slice gets another
- * one of the word. Returns the address, or 0. All lanes of `here` call. */
+/* Lanes with `go` claim slice `slice` of the block of `entry`, class c. A lane that does not get its slice gets another one of the word. Returns the address,
+ * or 0. All lanes of `here` call.
+ *   Lanes of one word whose slices are neighbours, in the order of the lanes, claim together. If others are in the warp, each lane claims alone. All votes and shuffles are
+ * over `here`: with masks that differ between lanes the hardware executes them once for each mask. */
 MM_FN uint64_t mm_slices_claim(const struct mm_heap_ref *ref, uint32_t here, int go, uint64_t entry, uint32_t slice, uint32_t c) {
     const uint32_t lane = mm_warp_lane(), page = mm_entry_page(entry), bit = slice & ((1u << MM_WORD_SHIFT) - 1);
-    const uint32_t number = (page << (uint32_t)ref->word_shift) + (slice >> MM_WORD_SHIFT);
-    const uint32_t group = mm_warp_match(here, go ? number : ~lane), leader = mm_ctz(group);
+    const uint32_t number = (page << (uint32_t)ref->word_shift) + (slice >> MM_WORD_SHIFT), generation = mm_entry_generation(entry);
     uint64_t *word = (uint64_t *)ref->words + number;
-    if (mm_warp_shuffle(here, mm_entry_generation(entry), leader) != mm_entry_generation(entry)) go = 0; /* one entry is older than the other */
-    const uint32_t bits = mm_warp_or(group, go ? 1u << bit : 0);
-    int is_mine = go;
-    uint32_t free = 0;
-    const uint32_t goes = mm_warp_ballot(here, go) & group;
-    if (go && mm_popcount(bits) != mm_popcount(goes)) is_mine = lane == mm_ctz(mm_warp_match(goes, bit)); /* several lanes want the same slice */
-    if (go && lane == leader) free = mm_word_claim(word, mm_entry_generation(entry), bits);
+    uint32_t group = mm_warp_match(here, go ? number : ~lane), leader = mm_ctz(group), free = 0;
+    const uint32_t from = mm_warp_shuffle(here, bit, leader), their = mm_warp_shuffle(here, generation, leader); /* one entry may be older than the other */
+    const int is_odd = bit != from + mm_popcount(group & mm_bits_low(lane)) || their != generation;
+    if (mm_warp_ballot(here, go && is_odd) != 0) group = 1u << lane, leader = lane;
+    if (go && lane == leader) free = mm_word_claim(word, generation, (uint32_t)(mm_bits_low(mm_popcount(group)) << bit));
     mm_warp_sync(here);
     free = mm_warp_shuffle(here, free, leader);
-    is_mine = is_mine && (free >> bit & 1);
+    const uint32_t rest = free & ~(uint32_t)(mm_bits_low(mm_popcount(group)) << (lane == leader ? bit : from)); /* for the leader */
+    int is_mine = go && (free >> bit & 1);
     const uint32_t fails = mm_warp_ballot(here, go && !is_mine) & group;
-    if (mm_warp_ballot(here, go && !is_mine && (free & ~bits) != 0) != 0) {
+    if (mm_warp_ballot(here, fails != 0 && rest != 0) != 0) {
         uint32_t more = 0;
-        if (go && lane == leader && fails != 0 && (free & ~bits) != 0) {
-            const uint32_t want = (uint32_t)mm_bits_first(free & ~bits, mm_popcount(fails));
-            more = mm_word_claim(word, mm_entry_generation(entry), want) & want;
+        if (go && lane == leader && fails != 0 && rest != 0) {
+            const uint32_t want = (uint32_t)mm_bits_first(rest, mm_popcount(fails));
+            more = mm_word_claim(word, generation, want) & want;
         }
         mm_warp_sync(here);
         more = mm_warp_shuffle(here, more, leader);

@@ -190,6 +190,7 @@ void world_check(void) {
     for (uint32_t p = 0; p < layout.segment_count * 64; p++)
         for (uint32_t i = 0; live[p] != 0 && i < 64; i++)
             if (sizes[p * 64 + i] != 0) check_live(((uint64_t)p * 64 + i) << PIECE_SHIFT, sizes[p * 64 + i]);
+    model_require(HEAP->run_searches == 0, "%u searches for runs are counted, for ever", HEAP->run_searches);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         model_require(mm_class_at(&ref, c)->makers == 0, "class %u: %u make blocks, for ever", c, mm_class_at(&ref, c)->makers);
         for (uint32_t i = 0; i < MM_MADE; i++)

@@ -57,6 +57,7 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     const char *bad = mm_cpu_heap_check_quiescent(heap, why, sizeof why, &found);
     unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
     if (live != UNIT_ANY) unit_eq(found, live);
+    unit_eq(mm_heap_of(&heap->ref)->run_searches, 0);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_class_at(&heap->ref, c)->makers == 0, "class %u: somebody makes blocks for ever", c);
     unit_eq(mm_heap_of(&heap->ref)->grow.need, 0);
 }

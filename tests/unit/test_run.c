@@ -10,7 +10,7 @@ static struct mm_cpu_heap heap;
 
 static void *run_at(uint32_t s) { return (void *)(uintptr_t)(heap.ref.user_base + SEGMENT(s)); }
 
-/* From the back; rounded up to segments; one more than there is: NULL. */
+/* From the back, single segments from the front; rounded up to segments; one more than there is: NULL. */
 START_TEST(every_length) {
     const uint32_t n = sizes[_i];
     unit_create(&heap, n);
@@ -18,7 +18,7 @@ START_TEST(every_length) {
         const uint64_t least = count == 1 ? 56 * MM_PAGE_BYTES + 1 : SEGMENT(count - 1) + 1;
         for (int most = 0; most < 2; most++) {
             void *p = mm_cpu_malloc(&heap, most ? SEGMENT(count) : least);
-            unit_holds(p == run_at(n - count), "%u of %u segments: %p", count, n, p);
+            unit_holds(p == run_at(count == 1 ? 0 : n - count), "%u of %u segments: %p", count, n, p);
             unit_sound(&heap, SEGMENT(count));
             unit_free(&heap, p, 0, 0, "a run");
         }
@@ -43,7 +43,7 @@ START_TEST(fill_and_coalesce) {
     for (uint32_t count = 1; count <= n; count += 1 + count / 8) {
         uint32_t got = 0;
         while ((held[got] = mm_cpu_malloc(&heap, SEGMENT(count))) != NULL) {
-            unit_holds(held[got] == run_at(n - (got + 1) * count), "run %u of %u segments", got, count);
+            unit_holds(held[got] == run_at(count == 1 ? got : n - (got + 1) * count), "run %u of %u segments", got, count);
             got++;
         }
         unit_eq(got, n / count);
@@ -100,8 +100,10 @@ END_TEST
 static char is_free[200];
 static uint64_t seed;
 
-/* The backmost place that fits, by trying all of them. */
+/* The backmost place that fits, by trying all of them; for single segments the first one. */
 static uint32_t search(uint32_t n, uint32_t count, uint32_t align, uint32_t skew) {
+    const char *one = count == 1 && align == 1 ? (const char *)memchr(is_free, 1, n) : NULL;
+    if (count == 1 && align == 1) return one == NULL ? MM_TREE_NONE : (uint32_t)(one - is_free);
     for (uint32_t first = n; first-- > 0;) {
         uint32_t s = first;
         while (s < n && s < first + count && is_free[s]) s++;
@@ -154,13 +156,57 @@ START_TEST(several_against_a_plain_search) {
     make_rows(n);
     for (uint32_t round = 0; round < 20000; round++) {
         change_rows(n);
-        const uint32_t count = 1 + (uint32_t)(unit_random(&seed) % (round % 4 ? 6 : n)), most = 1 + (uint32_t)(unit_random(&seed) % 32);
+        const uint32_t count = 2 + (uint32_t)(unit_random(&seed) % (round % 4 ? 6 : n)), most = 1 + (uint32_t)(unit_random(&seed) % 32);
         uint32_t first = search(n, count, 1, 0), runs, want = first != MM_TREE_NONE;
         while (want > 0 && want < most && first >= count && search(first, count, 1, 0) == first - count) want++, first -= count;
         const uint32_t got = take(count, 1, 0, most, &runs);
         unit_holds(got == first && runs == want, "%u times %u of %u segments: %u at %d, not %u at %d", most, count, n, runs, (int)got, want, (int)first);
         if (got != MM_TREE_NONE) mm_segments_put(mm_segment_free_tree(&heap.ref), got, got + runs * count);
     }
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* Single segments: the first free ones of one leaf, as many as are wanted, neighbours or not. */
+START_TEST(single_segments) {
+    const uint32_t n = sizes[_i];
+    make_rows(n);
+    for (uint32_t round = 0; round < 20000; round++) {
+        change_rows(n);
+        struct mm_run_search s = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, 0, 0, 0, MM_SHORT_WAIT};
+        const struct mm_run want = {1, 1, 0, 1 + (uint32_t)(unit_random(&seed) % 32)};
+        const uint32_t first = search(n, 1, 1, 0);
+        uint32_t at = 0, runs = 0;
+        uint64_t bits = 0, expected = 0;
+        for (uint32_t i = first; i < n && i / 64 == first / 64 && mm_popcount(expected) < want.most; i++) expected |= (uint64_t)is_free[i] << i % 64;
+        if (first == MM_TREE_NONE) continue;
+        unit_eq(mm_run_take(&heap.ref, want, &s, &at, &runs, &bits), MM_STEP_DONE);
+        unit_eq(at, first / 64 * 64);
+        unit_eq(bits, expected);
+        unit_eq(runs, mm_popcount(expected));
+        mm_tree_insert_bits(mm_segment_free_tree(&heap.ref), at, bits);
+    }
+    unit_eq(mm_heap_of(&heap.ref)->run_searches, 0);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* Searches that are under way at the same time: each leaves as many places out as there are searches before it, but finds the last place. */
+START_TEST(searches_beside_others) {
+    const uint32_t n = 200;
+    unit_create(&heap, n);
+    for (uint32_t others = 0; others < 40; others++) {
+        uint32_t runs;
+        mm_heap_of(&heap.ref)->run_searches = others;
+        const uint32_t got = take(3, 1, 0, 1, &runs);
+        unit_eq(got, n - 3 * (others % (1u << MM_RUN_SPREAD_SHIFT) + 1));
+        unit_eq(mm_heap_of(&heap.ref)->run_searches, others);
+        mm_segments_put(mm_segment_free_tree(&heap.ref), got, got + 3);
+    }
+    mm_heap_of(&heap.ref)->run_searches = 7; /* there are fewer places */
+    uint32_t runs;
+    unit_eq(take(64, 1, 0, 1, &runs), n - 64);
+    unit_eq(runs, 1);
     mm_cpu_heap_destroy(&heap);
 }
 END_TEST
@@ -210,7 +256,7 @@ START_TEST(far_apart) {
     static const uint32_t places[] = {0, 61, 64, 4031, 4094, 4096, 4098, 8126, 8191, 8192, 8296};
     const uint32_t n = 8300, all = sizeof places / sizeof *places;
     unit_create(&heap, n);
-    for (uint32_t s = 0; s < n; s++) unit_holds(mm_cpu_malloc(&heap, SEGMENT(1)) == run_at(n - 1 - s), "the heap is not filled from the back");
+    for (uint32_t s = 0; s < n; s++) unit_holds(mm_cpu_malloc(&heap, SEGMENT(1)) == run_at(s), "the heap is not filled with single segments from the front");
     unit_holds(mm_cpu_malloc(&heap, SEGMENT(1)) == NULL, "there is no segment any more");
     for (uint32_t i = 0; i < all; i++)
         for (uint32_t k = i + 2; k < all; k++)
@@ -380,6 +426,8 @@ int main(void) {
     tcase_add_loop_test(tests, no_wrap_around, 0, SIZES);
     tcase_add_loop_test(tests, aligned_against_a_plain_search, 0, SIZES);
     tcase_add_loop_test(tests, several_against_a_plain_search, 0, SIZES);
+    tcase_add_loop_test(tests, single_segments, 0, SIZES);
+    tcase_add_test(tests, searches_beside_others);
     tcase_add_loop_test(tests, aligned_addresses, 0, SIZES);
     tcase_add_test(tests, aligned_no_bytes);
     tcase_add_test(tests, far_apart);

@@ -15,13 +15,14 @@ __attribute__((unused)) static int unit_grow_await(const struct mm_heap_ref *ref
 __attribute__((unused)) static uint32_t unit_run_take(const struct mm_heap_ref *ref, struct mm_run want, uint32_t *runs) {
     struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, 0, 0, 0, MM_SHORT_WAIT};
     uint32_t first = MM_TREE_NONE;
+    uint64_t bits = 0;
     enum mm_step step;
-    while ((step = mm_run_take(ref, want, &search, &first, runs)) != MM_STEP_DONE) {
+    while ((step = mm_run_take(ref, want, &search, &first, runs, &bits)) != MM_STEP_DONE) {
         mm_shortage_help(ref, 1, search.is, &search.shortage);
         search.is = MM_SHORT_WAIT;
         mm_shortage_wait(ref, step == MM_STEP_WAIT_HOST, &search.shortage);
     }
-    return first;
+    return bits != 0 ? first + mm_ctz(bits) : first;
 }
 
 #endif
