@@ -3,7 +3,7 @@
 # AddressSanitizer with UndefinedBehaviorSanitizer (the sequential ones), ThreadSanitizer (test_stress only).
 
 UNIT_SEQUENTIAL := class tree segment word table make malloc null heap run grow report usage guard fill cookie
-UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice interleave schedule lanes lanes_small warps warps_small stress
+UNIT_PLAIN := $(UNIT_SEQUENTIAL) twice claims interleave schedule lanes lanes_small warps warps_small stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
 # $(1): compiler flags for the test only; $(2): the variant of the core
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
