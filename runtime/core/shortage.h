@@ -57,7 +57,7 @@ MM_FN_RARE enum mm_short mm_shortage_step(const struct mm_heap_ref *ref, uint32_
     if (flight == MM_FLIGHT_WAIT) return MM_SHORT_WAIT;
     if (flight == MM_FLIGHT_FOUND) return MM_SHORT_SEARCH;
     if (flight == MM_FLIGHT_NOTHING && ++s->searches >= MM_NULL_TRIES) return MM_SHORT_NONE;
-    s->pause = mm_wait_steps(flight == MM_FLIGHT_NOTHING ? 1u << (4 + 2 * s->searches) : MM_SHORT_PAUSE);
+    s->pause = mm_wait_steps(flight == MM_FLIGHT_NOTHING ? 1u << (1 + 2 * s->searches) : MM_SHORT_PAUSE);
     return MM_SHORT_WAIT;
 }
 

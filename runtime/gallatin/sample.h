@@ -82,6 +82,17 @@ MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, ui
     return mm_words_share(ref, group, need, c, best_entry, best_word, best, random);
 }
 
+/* Whether any of MM_SWEEP_WORDS words of class c, from position `at` on, has a free slice. each: words of a block. The loads overlap, since the loops are unrolled. */
+MM_FN int mm_words_have_any(const struct mm_heap_ref *ref, uint32_t c, uint32_t at, uint32_t each) {
+    uint64_t entry[MM_SWEEP_WORDS];
+    uint32_t free[MM_SWEEP_WORDS];
+    int any = 0;
+    for (uint32_t k = 0; k < MM_SWEEP_WORDS; k++) entry[k] = mm_table_load(ref, c, (at + k) / each, 0);
+    for (uint32_t k = 0; k < MM_SWEEP_WORDS; k++) free[k] = mm_word_scan(ref, entry[k], (at + k) % each);
+    for (uint32_t k = 0; k < MM_SWEEP_WORDS; k++) any |= mm_entry_is_of(entry[k], c) && free[k] != 0;
+    return any;
+}
+
 /* A sweep: searches all words of class c, beginning where the last sweep ended, until there are slices for the lanes of `need`, a part of `here`. Returns the
  * caller's address, or 0. All lanes of `here` call, with the same class and need. */
 MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c) {
@@ -93,6 +104,10 @@ MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here,
     MM_ROLLED
     for (uint32_t seen = 0; seen < words + many; seen += many, at += many) { /* the last step is a short one */
         if (at >= words) at = 0;
+        if (many == 1 && at + MM_SWEEP_WORDS <= words && seen + MM_SWEEP_WORDS <= words + 1 && !mm_words_have_any(ref, c, at, each)) { /* a lane that is alone */
+            seen += MM_SWEEP_WORDS - 1, at += MM_SWEEP_WORDS - 1;
+            continue;
+        }
         const uint32_t i = at + rank, w = i % each;
         const uint64_t entry = i < words ? mm_table_load(ref, c, i / each, 0) : MM_ENTRY_NONE;
         const uint32_t best = mm_entry_is_of(entry, c) ? mm_word_scan(ref, entry, w) : 0;

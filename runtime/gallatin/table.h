@@ -35,8 +35,8 @@ MM_FN uint64_t *mm_table_in(const struct mm_heap_ref *ref, uint32_t extent, uint
 
 /* Entry `index` of class c; index is below a count that was read. is_cached: the value may be as old as the kernel. */
 MM_FN uint64_t mm_table_load(const struct mm_heap_ref *ref, uint32_t c, uint32_t index, int is_cached) {
-    uint32_t *at = mm_table_directory(ref, c, index);
-    const uint32_t extent = is_cached ? mm_load_cached_u32(at) : mm_load_relaxed_u32(at);
+    uint32_t *at = mm_table_directory(ref, c, index), extent = mm_load_cached_u32(at);
+    if (extent + 1 <= 1) extent = mm_load_relaxed_u32(at); /* once attached, an extent stays */
     if (extent + 1 <= 1) return MM_ENTRY_NONE;
     return is_cached ? mm_load_cached_u64(mm_table_in(ref, extent, index)) : mm_load_relaxed_u64(mm_table_in(ref, extent, index));
 }
