@@ -195,7 +195,7 @@
 #define MM_HOST_CHUNK_SEGMENTS_MAX 256 /* 256 MiB */
 #define MM_HOST_CHUNKS_MAX 2048
 
-/* A heap that cannot grow begins with 1/MM_HOST_FIXED_FREE_DIVISOR of the free memory if that is more than the requested size. */
+/* A heap that cannot grow begins with 1/MM_HOST_FIXED_FREE_DIVISOR of the free memory, if that is more than the program's limit, and MM_HEAP_SIZE is not set. */
 #define MM_HOST_FIXED_FREE_DIVISOR 4
 
 /* By default a heap may grow to the device's memory less 1/MM_HOST_CEILING_DIVISOR of it. */

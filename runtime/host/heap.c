@@ -135,12 +135,17 @@ static bool try_found(const struct mm_driver *d, struct mm_host_heap *h, uint64_
     return try_reserve(d, h, total_bytes, page_bytes, error) && mm_chunks_try_describe(d, &h->chunks, 0, error);
 }
 
+/* What a heap that cannot grow begins with: MM_HEAP_SIZE, if it is set; else at least a part of the free memory. */
+static uint64_t all_at_once_bytes(const struct budget *b) {
+    const struct mm_host_env_size set = mm_host_env_get()->heap_size;
+    const uint64_t share = b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
+    return set.bytes || set.percent || b->asked_bytes > share ? b->asked_bytes : share;
+}
+
 static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h, struct budget *b,
                               struct mm_driver_error *error, struct mm_driver_error *no_growth) {
     if (!h->is_prepared && !try_found(d, h, b->total_bytes, error)) return false;
-    if (!h->shared && !try_share(d, h, no_growth))
-        b->asked_bytes = b->asked_bytes > b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR ? b->asked_bytes
-                                                                                     : b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
+    if (!h->shared && !try_share(d, h, no_growth)) b->asked_bytes = all_at_once_bytes(b);
     h->ceiling_segments = mm_chunks_up(&h->chunks, h->ceiling_segments);
     uint64_t wanted = mm_chunks_up(&h->chunks, segments_of(b->asked_bytes));
     if (h->shared && wanted < MM_HOST_FIRST_SEGMENTS && !mm_host_env_get()->heap_size.bytes) wanted = MM_HOST_FIRST_SEGMENTS;
@@ -158,8 +163,9 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
         return false;
     }
     h->kind = MM_HOST_HEAP_MAPPED;
-    if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, no_growth)))
-        mm_host_say("device %d: kernels have no names (%s)", h->device, no_growth->call), no_growth->call = NULL;
+    struct mm_driver_error no_names = {NULL, CUDA_SUCCESS};
+    if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, &no_names)))
+        mm_host_say("device %d: kernels have no names (%s)", h->device, no_names.call);
     if (!h->shared) return true;
     if (mm_host_env_get()->trim_after_ms == MM_HOST_TRIM_IDLE_MS) mm_trim_load(d, h);
     if (mm_grower_start(d, h) != 0) {
@@ -173,8 +179,8 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
 /* Makes one allocation for metadata, and one for segments; tries half as many segments after each failure. */
 static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, const struct budget *b,
                              struct mm_driver_error *error) {
-    const uint64_t line_bytes = 256, share = b->free_bytes / MM_HOST_FIXED_FREE_DIVISOR;
-    uint64_t segments = segments_of(b->asked_bytes > share || mm_host_env_get()->heap_size.bytes ? b->asked_bytes : share);
+    const uint64_t line_bytes = 256;
+    uint64_t segments = segments_of(all_at_once_bytes(b));
     segments = min_u64(min_u64(segments, h->ceiling_segments), min_u64(mm_grower_room(h, b->free_bytes), MM_TREE_BITS_MAX));
     for (; segments; segments /= 2) {
         CUdeviceptr metadata = 0, user = 0;

@@ -231,6 +231,28 @@ START_TEST(shortage) {
 }
 END_TEST
 
+/* A heap that cannot grow has what MM_HEAP_SIZE says from the beginning, or a quarter of what is free, and says why it cannot; in a checked run, too. */
+START_TEST(cannot_grow) {
+#define NO_GROWTH(size) "mm: the heap on device 0 has " size " and cannot grow (cuMemHostRegister: CUDA_ERROR_OUT_OF_MEMORY)\n"
+    static const struct {
+        const char *setting, *vmm, *fails, *segments, *err;
+    } cases[] = {
+        {"MMX=1", "0", "none", "2048\n", ""},
+        {"MM_HEAP_SIZE=1G", "0", "none", "1024\n", ""},
+        {"MM_HEAP_SIZE=10%", "0", "none", "820\n", ""},
+        {"MMX=1", "1", "cuMemHostRegister_v2", "2048\n", NO_GROWTH("2.0 GiB")},
+        {"MM_HEAP_SIZE=1G", "1", "cuMemHostRegister_v2", "1024\n", NO_GROWTH("1.0 GiB")},
+        {"MM_HEAP_SIZE=10%", "1", "cuMemHostRegister_v2", "820\n", NO_GROWTH("820.0 MiB")},
+        {"MM_CHECK=1", "1", "cuMemHostRegister_v2", "2048\n", "mm: device 0: kernels have no names (cuMemHostRegister)\n" NO_GROWTH("2.0 GiB")},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct result r = RUN(SETTINGS(preload_mm, cases[i].setting), "./client", "v2-legacy", "size", "8589934592", cases[i].vmm, "9000000000", "9000000000", cases[i].fails);
+        ck_assert_msg(r.status == 0 && strcmp(r.out, cases[i].segments) == 0 && strncmp(r.err, cases[i].err, strlen(cases[i].err)) == 0 &&
+                          (*cases[i].err || !*r.err), "%s: status %d; \"%s\" \"%s\"", cases[i].setting, r.status, r.out, r.err);
+    }
+}
+END_TEST
+
 START_TEST(memory_in_small_pieces) {
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000",
                           "2097152");
@@ -383,6 +405,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, verbose);
     tcase_add_loop_test(c, shortage, 0, sizeof shortages / sizeof *shortages);
     tcase_add_test(c, memory_in_small_pieces);
+    tcase_add_test(c, cannot_grow);
     tcase_add_test(c, forks);
     tcase_add_test(c, next_of_a_third_library);
     tcase_add_test(c, program_without_cuda);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* Heap size under MM_HEAP_SIZE, in segments; -1: no heap. argv: free bytes, virtual memory management (0
- * or 1), largest reservation, largest piece of memory. */
+ * or 1), largest reservation, largest piece of memory, a driver function that fails. */
 static void size(int argc, char **argv) {
     if (argc > 0) standin->free_bytes = strtoull(argv[0], NULL, 0);
     if (argc > 1) standin->vmm = argv[1][0] == '1';
@@ -16,6 +16,7 @@ static void size(int argc, char **argv) {
         standin->limit_bytes = strtoull(argv[2], NULL, 0);
     }
     if (argc > 3) standin->piece_bytes = strtoull(argv[3], NULL, 0);
+    if (argc > 4) standin->fail_name = argv[4], standin->fail_code = CUDA_ERROR_OUT_OF_MEMORY, standin->armed = true;
     client_start();
     OK(client_launch(client_function("mm"), NULL));
     printf("%lld\n",

@@ -13,6 +13,7 @@ struct standin {
     bool armed;
     int only_here; /* gettid */
     long calls, fail_at;
+    const char *fail_name; /* in place of fail_at: calls of this function fail */
     int fail_code;
     const char *failed; /* name of the call that did */
     /* the device */

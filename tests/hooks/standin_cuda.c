@@ -18,7 +18,7 @@ bool standin_must_fail(const char *name) {
     bool fail = false;
     if (!state.armed || (state.only_here && state.only_here != gettid())) return false;
     pthread_mutex_lock(&lock);
-    if (state.armed && ++state.calls == state.fail_at) {
+    if (state.armed && (state.fail_name ? strcmp(name, state.fail_name) == 0 : ++state.calls == state.fail_at)) {
         fail = true;
         state.failed = name;
     }
