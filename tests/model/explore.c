@@ -470,7 +470,7 @@ static const char *explore(uint32_t bound, double seconds) {
         frames[depth].last = last;
         frames[depth].preempted = preempted;
         frames[depth].ran = MODEL_THREADS;
-        if (h % MODEL_FAIR_EVERY == 0) run_fairly(1 + (uint32_t)(h / MODEL_FAIR_EVERY % 12));
+        if (h % MODEL_FAIR_EVERY == 0 || seen_count <= MODEL_FAIR_FIRST) run_fairly(1 + (uint32_t)(h / MODEL_FAIR_EVERY % 12));
         if ((++turns & 0xfff) == 0 && (double)(clock() - begun) / CLOCKS_PER_SEC > seconds) { end = "OUT OF TIME"; break; }
     }
     free(seen);

@@ -13,8 +13,8 @@
  * A thread is a warp of its own, or a lane of one (model_lanes). The lanes of a warp go on one by one, in any order, as other threads do; a warp
  * operation waits for all lanes of its mask, and mm_warp_here answers, once no lane of the warp can go on, those that stand at the same
  * place of the code and have come to the fewest ends of calls. That a lane goes on from there is no step: nobody runs in between.
- * From one state in MODEL_FAIR_EVERY all threads also go on by turns, without sleep, to their ends: each must get there
- * within MODEL_FAIR_STEPS steps of its own.
+ * From one state in MODEL_FAIR_EVERY, and from the first MODEL_FAIR_FIRST, all threads also go on by turns, without sleep, to their ends: each must get
+ * there within MODEL_FAIR_STEPS steps of its own. (Which states they are depends on addresses; small scenarios would sometimes have none.)
  */
 #ifndef MM_MODEL_EXPLORE_H
 #define MM_MODEL_EXPLORE_H
@@ -28,6 +28,7 @@
 #define MODEL_WAITS 4
 #define MODEL_NUDGES 8
 #define MODEL_FAIR_EVERY 256
+#define MODEL_FAIR_FIRST 64
 #define MODEL_FAIR_STEPS 5000
 
 struct model_scenario {
