@@ -178,7 +178,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     want.skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (want.align - 1);
     const uint32_t lane = mm_warp_lane(), count = want.count;
     const uint32_t group = mm_warp_match(here, want.align == 1 ? count : ~lane), leader = mm_ctz(group);
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, 0, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
     uint32_t first = MM_TREE_NONE, left = group;
     MM_ROLLED
     do { /* all lanes stay in the loop until the last one is served (single_flight.h) */

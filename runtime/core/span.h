@@ -68,7 +68,7 @@ MM_FN_RARE uint32_t mm_spans_part(const struct mm_heap_ref *ref, struct mm_cut c
  * claim together. here: the lanes that call. Returns the address, or NULL. */
 MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
     uint32_t page = MM_TREE_NONE, align = 0;
-    struct mm_run_search search = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, 0, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
     while (MM_PAGE_BYTES << align < align_bytes) align++;
     const struct mm_cut cut = mm_span_cut(bytes ? (uint32_t)((bytes + MM_PAGE_BYTES - 1) >> MM_PAGE_SHIFT) : 1, align);
     const uint32_t n = cut.pages, lane = mm_warp_lane(), group = mm_warp_match(here, n << 3 | align), leader = mm_ctz(group);

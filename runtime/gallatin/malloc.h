@@ -86,7 +86,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
     int is_short = 0; /* of pages, once: the lane samples once more before the shortage */
     enum mm_stage stage = token & MM_TOKEN_GROW ? MM_STAGE_MAKE : MM_STAGE_DRAW;
     struct mm_seen seen = {0, 0, 0};
-    struct mm_slice_shortage shortage = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, mm_grow_mapped(ref), 0, 0};
+    struct mm_slice_shortage shortage = {MM_SHORTAGE_NONE, mm_grow_mapped(ref), 0, 0};
     MM_ROLLED
     do {
         random = random * 1664525u + 1013904223u;

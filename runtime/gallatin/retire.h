@@ -74,24 +74,6 @@ MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t her
     return 1u << k.page_shift;
 }
 
-/* See shortage.h. */
-MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here) {
-    const uint32_t pages = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) * MM_SEGMENT_PAGES;
-    uint32_t random = mm_random() + mm_warp_lane() * 0x9e3779b1u, got = 0;
-    MM_ROLLED
-    for (uint32_t i = 0; i < MM_RETIRE_LOOKS; i++) {
-        random = random * 1664525u + 1013904223u;
-        uint32_t page = mm_mulhi(random, pages), block = MM_TREE_NONE;
-        const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1;
-        if (c < MM_CLASS_COUNT && mm_load_relaxed_u64(&mm_class_at(ref, c)->lock) == 0) { /* else other warps are retiring this class */
-            page &= ~((1u << ref->classes[c].page_shift) - 1);
-            if (mm_word_free(mm_load_relaxed_u64(mm_page_words(ref, page))) == mm_class_word_mask(ref->classes[c], 0)) block = page;
-        }
-        if (mm_warp_ballot(here, block != MM_TREE_NONE) != 0) got += mm_blocks_retire(ref, here, block);
-    }
-    return mm_warp_sum(here, got);
-}
-
 /* The pages of segment s at which blocks begin, one bit each. */
 MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
     uint64_t blocks = 0, any = 0;
@@ -108,8 +90,8 @@ MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s)
     return blocks;
 }
 
-/* Those of them whose first word is all free. */
-MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+/* Those of them whose first word is all free. *count: their pages. */
+MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s, uint32_t *count) {
     uint64_t free = 0, rest = mm_segment_blocks(ref, s);
     MM_ROLLED
     while (rest != 0) {
@@ -124,14 +106,15 @@ MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32
             c[i] = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + page[i])) - 1;
         }
         for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++)
-            if (c[i] < MM_CLASS_COUNT && mm_word_free(word[i]) == mm_class_word_mask(ref->classes[c[i]], 0)) free |= 1ull << page[i];
+            if (c[i] < MM_CLASS_COUNT && mm_word_free(word[i]) == mm_class_word_mask(ref->classes[c[i]], 0))
+                free |= 1ull << page[i], *count += 1u << ref->classes[c[i]].page_shift;
     }
     return free;
 }
 
-/* Retires those blocks of segment s that begin at `pages` and whose slices are all free. Returns whether there were any. All lanes of `here` call, with the same
- * segment and pages. */
-MM_FN_RARE int mm_segment_retire_of(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t pages) {
+/* Retires those blocks of segment s that begin at `pages` and whose slices are all free. Returns the number of pages that came back. All lanes of `here`
+ * call, with the same segment and pages. */
+MM_FN_RARE uint32_t mm_segment_retire_of(const struct mm_heap_ref *ref, uint32_t here, uint32_t s, uint64_t pages) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here);
     uint32_t got = 0;
     MM_ROLLED
@@ -139,10 +122,36 @@ MM_FN_RARE int mm_segment_retire_of(const struct mm_heap_ref *ref, uint32_t here
         const uint32_t i = done + rank;
         got += mm_blocks_retire(ref, here, i < all ? s * MM_SEGMENT_PAGES + mm_bits_select(pages, i) : MM_TREE_NONE);
     }
-    return mm_warp_ballot(here, got != 0) != 0;
+    got = mm_warp_sum(here, got);
+    if (got != 0 && mm_warp_lane() == mm_ctz(here)) mm_add_relaxed_u64(&mm_heap_of(ref)->retired, got);
+    return got;
 }
 MM_FN int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
-    return mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, mm_segment_blocks(ref, s), mm_ctz(here)));
+    return mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, mm_segment_blocks(ref, s), mm_ctz(here))) != 0;
+}
+
+/* See shortage.h. The lanes examine random segments, and the warp retires the free blocks of the one that has most: so a whole group of blocks finds room
+ * there. Leaves out classes that other warps are retiring. */
+MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here, int *is_busy) {
+    const uint32_t lane = mm_warp_lane(), many = mm_popcount(here), segments = (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached);
+    uint32_t random = mm_random() + lane * 0x9e3779b1u, most = 0, at = 0;
+    uint64_t pages = 0;
+    int is_locked = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i == 0 || i + many <= mm_at_most(MM_RETIRE_SEGMENTS, segments); i += many) {
+        const uint32_t s = mm_mulhi(random, segments);
+        uint32_t count = 0;
+        const uint64_t free = mm_segment_free_blocks(ref, s, &count);
+        random = random * 1664525u + 1013904223u;
+        if (count <= most) continue;
+        const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + mm_ctz(free))) - 1u;
+        if (c < MM_CLASS_COUNT && mm_load_relaxed_u64(&mm_class_at(ref, c)->lock) != 0) is_locked = 1;
+        else most = count, at = s, pages = free;
+    }
+    mm_warp_sync(here);
+    *is_busy = mm_warp_ballot(here, is_locked) != 0;
+    const uint32_t of = 31 - (mm_warp_max(here, most << 5 | (31 - lane)) & 31);
+    return mm_segment_retire_of(ref, here, mm_warp_shuffle(here, at, of), mm_warp_shuffle_u64(here, pages, of));
 }
 
 /* See shortage.h. Begins at the back of the heap, where runs are claimed (run.h): a run that is claimed meanwhile then finds consecutive free segments. */
@@ -152,12 +161,13 @@ MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here
     MM_ROLLED
     for (uint32_t left = mm_warp_shuffle(here, (uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), mm_ctz(here)); left > 0;
          left -= mm_at_most(left, many)) {
-        const uint64_t pages = rank < left ? mm_segment_free_blocks(ref, left - 1 - rank) : 0;
+        uint32_t count = 0;
+        const uint64_t pages = rank < left ? mm_segment_free_blocks(ref, left - 1 - rank, &count) : 0;
         MM_ROLLED
         for (uint32_t rest = mm_warp_ballot(here, pages != 0); rest != 0; rest &= rest - 1) {
             const uint32_t of = mm_ctz(rest), s = mm_warp_shuffle(here, left - 1 - rank, of);
             const int had = any;
-            any |= mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, pages, of));
+            any |= mm_segment_retire_of(ref, here, s, mm_warp_shuffle_u64(here, pages, of)) != 0;
             if (any && !had && mm_warp_lane() == mm_ctz(here)) mm_flight_found_some((uint64_t *)ref->giving_up);
         }
     }

@@ -91,8 +91,10 @@ static void constant_case(uint64_t segments, unsigned size, unsigned doublings) 
     printf("%u B: %.1f segments live, in use: %llu filled, %llu replaced 8 times, %llu replaced 200 times more\n", size,
            (double)bytes / (double)MM_SEGMENT_BYTES, (unsigned long long)filled, (unsigned long long)warm,
            (unsigned long long)used);
-    ck_assert_msg(used <= warm + warm / 10 + 2, "%u B: %llu segments in use, before %llu", size,
-                  (unsigned long long)used, (unsigned long long)warm);
+    /* Each thread allocates before it frees. A class grows by 1/8 when 1/16 of it is free. */
+    const double most = (double)bytes / MM_SEGMENT_BYTES * (1 + (double)THREADS / ENTRIES) * 5 / 4 + 2;
+    ck_assert_msg(used <= warm + warm / 10 + 2 || used <= most, "%u B: %llu segments in use, before %llu", size, (unsigned long long)used,
+                  (unsigned long long)warm);
     check_heap(f.ref);
     lives_end(l, f);
 }

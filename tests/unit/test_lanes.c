@@ -716,10 +716,10 @@ END_TEST
 /* ---- All of a segment, all of a heap, some of it; and who is short ---- */
 
 static uint32_t segment_;
-static int any_of[UNIT_LANES];
+static int any_of[UNIT_LANES], busy_of[UNIT_LANES];
 static void retire_segment(uint32_t lane) { any_of[lane] = mm_segment_retire(ref, here_, segment_); }
 static void retire_all(uint32_t lane) { any_of[lane] = mm_slices_retire_all(ref, here_); }
-static void retire_some(uint32_t lane) { got_of[lane] = mm_slices_retire_some(ref, here_); }
+static void retire_some(uint32_t lane) { got_of[lane] = mm_slices_retire_some(ref, here_, &busy_of[lane]); }
 static int same_any(uint32_t here) {
     const int any = any_of[mm_ctz(here)];
     for (uint32_t i = 0; i < UNIT_LANES; i++)
@@ -783,31 +783,61 @@ END_TEST
 /* Some: what is told is what has come back, to all lanes. */
 START_TEST(some_that_is_free) {
     void *held[16];
-    uint32_t holds, sum = 0;
+    uint32_t holds, sum = 0, busy = 0;
     for (int round = 0; round < 60; round++) {
         const uint64_t live = mostly_free(held, &holds);
-        for (int again = 0; again < 8; again++) {
-            const uint32_t here = random_here(1), before = owned_pages();
-            nobody_retires();
-            together(retire_some, here, 1u << random_below(8));
-            for (uint32_t i = 0; i < UNIT_LANES; i++)
-                if (here >> i & 1) unit_eq(got_of[i], before - owned_pages());
-            sum += before - owned_pages();
-            unit_sound(&heap, live);
-        }
-        const uint32_t before = owned_pages(); /* tables that others are at are left alone: nobody waits */
+        const uint32_t owned = owned_pages(); /* tables that others are at are left alone: nobody waits, and all are told */
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 1;
         looks_ = 0;
         unit_warps_each_step = count_looks;
         together(retire_some, MM_WARP_ALL, TOGETHER);
         unit_warps_each_step = NULL;
-        unit_le(looks_, UNIT_LANES * (2 + 3 * MM_RETIRE_LOOKS));
+        unit_le(looks_, UNIT_LANES * 4 * MM_SEGMENT_PAGES);
+        for (uint32_t i = 1; i < UNIT_LANES; i++) unit_eq(busy_of[i], busy_of[0]);
+        busy += (uint32_t)busy_of[0];
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 0;
-        unit_eq(owned_pages(), before);
+        unit_eq(owned_pages(), owned);
+        for (int again = 0; again < 8; again++) {
+            const uint32_t here = random_here(1), before = owned_pages();
+            const uint64_t retired = mm_heap_of(ref)->retired;
+            nobody_retires();
+            together(retire_some, here, 1u << random_below(8));
+            for (uint32_t i = 0; i < UNIT_LANES; i++) {
+                if (!(here >> i & 1)) continue;
+                unit_eq(got_of[i], before - owned_pages());
+                unit_eq(busy_of[i], 0);
+            }
+            unit_eq(mm_heap_of(ref)->retired - retired, before - owned_pages());
+            sum += before - owned_pages();
+            unit_sound(&heap, live);
+        }
         for (uint32_t i = 0; i < holds; i++) mm_cpu_free(&heap, held[i]);
         unit_fresh(&heap, SEGMENTS);
     }
     unit_lt(60, sum);
+    unit_lt(30, busy);
+}
+END_TEST
+
+/* Of the segments that the lanes, or a lane that is alone, look at, the one that has most is taken: all of one, and one block of each of the others. */
+START_TEST(most_of_some) {
+    const uint32_t c = mm_class_of(MM_PAGE_BYTES >> MM_BLOCK_SLICES_SHIFT), here = _i ? MM_WARP_ALL : 1;
+    uint32_t whole[2] = {0, 0};
+    for (int round = 0; round < 200; round++) {
+        new_heap();
+        while (of(c)->count < SEGMENTS * MM_SEGMENT_PAGES) make(c);
+        const uint32_t rich = random_below(SEGMENTS), least = round % 2;
+        for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++)
+            if (page / MM_SEGMENT_PAGES != rich && page % MM_SEGMENT_PAGES >= least) mm_and_acquire_u64(mm_page_words(ref, page), ~1ull);
+        together(retire_some, here, TOGETHER);
+        whole[least] += got_of[mm_ctz(here)] == MM_SEGMENT_PAGES;
+        for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++)
+            if (page / MM_SEGMENT_PAGES != rich && page % MM_SEGMENT_PAGES >= least) mm_or_release_u64(mm_page_words(ref, page), 1);
+        mm_slices_retire_all(ref, 1);
+        unit_fresh(&heap, SEGMENTS);
+    }
+    unit_lt(_i ? 90 : 45, whole[0]);
+    unit_lt(_i ? 90 : 45, whole[1]);
 }
 END_TEST
 
@@ -874,6 +904,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) tcase_add_loop_test(tests, sweeps[i], 0, 2);
     tcase_add_loop_test(tests, sweep_meets, 0, 4);
     tcase_add_loop_test(tests, last_slices, 0, 2);
+    tcase_add_loop_test(tests, most_of_some, 0, 2);
     tcase_add_loop_test(tests, grows_when_little_is_free, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

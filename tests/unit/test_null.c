@@ -163,6 +163,32 @@ START_TEST(searches_while_some_are_found) {
 }
 END_TEST
 
+/* A warp that found no pages searches again if others gave pages back, or are about to; a bounded number of times, and not once it has gone on. */
+START_TEST(searches_while_others_give_back) {
+    uint64_t *retired = &mm_heap_of(ref)->retired;
+    struct mm_shortage s = MM_SHORTAGE_NONE;
+    for (int i = 0; i < MM_SHORT_AGAIN; i++) {
+        unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_SOME);
+        if (i % 2) ++*retired;
+        else s.retired = ~0ull;
+        unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_SEARCH);
+    }
+    unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_SOME);
+    ++*retired;
+    unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_ALL);
+    s.flight = mm_flight_end((uint64_t *)ref->giving_up, 0);
+    mm_shortage_end(&s);
+    unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_SOME);
+    unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_ALL); /* nobody gave any back */
+    mm_flight_end((uint64_t *)ref->giving_up, 0);
+    mm_shortage_end(&s);
+    s.has_looked = 1, s.growth.polls = 1; /* it has asked the host */
+    ++*retired;
+    unit_eq(mm_shortage_step(ref, 1, SEGMENTS, &s), MM_SHORT_ALL);
+    mm_flight_end((uint64_t *)ref->giving_up, 0);
+}
+END_TEST
+
 /* Somebody who is at it, and never ends: an end after a bound; and NULL. */
 START_TEST(waiting_is_bounded) {
     const uint32_t c = mm_class_of(256), d = mm_class_of(48);
@@ -267,7 +293,7 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, to_the_last_slice, 0, 2);
     tcase_add_loop_test(tests, two_classes, 0, 5);
-    const TTest *const all[] = {what_comes_before_null, rounds, rounds_say_some, searches_while_some_are_found, waiting_is_bounded, sweeps_after_a_long_wait, supply_in_the_middle_of_a_search, three_quarters_live};
+    const TTest *const all[] = {what_comes_before_null, rounds, rounds_say_some, searches_while_some_are_found, searches_while_others_give_back, waiting_is_bounded, sweeps_after_a_long_wait, supply_in_the_middle_of_a_search, three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -173,7 +173,7 @@ START_TEST(single_segments) {
     make_rows(n);
     for (uint32_t round = 0; round < 20000; round++) {
         change_rows(n);
-        struct mm_run_search s = {{{0, 0, 0}, 0, 0, 0, 0, 0, MM_FLIGHT_NONE}, 0, 0, 0, MM_SHORT_WAIT};
+        struct mm_run_search s = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
         const struct mm_run want = {1, 1, 0, 1 + (uint32_t)(unit_random(&seed) % 32)};
         const uint32_t first = search(n, 1, 1, 0);
         uint32_t at = 0, runs = 0;

@@ -58,7 +58,7 @@ static void get(struct holder *me) {
     const uint32_t bytes = request[r % REQUESTS], c = bytes <= MM_SLICE_BYTES_MAX ? mm_class_of(bytes) : MM_CLASS_COUNT;
     if (r >> 8 & 7) me->p = mm_heap_malloc(ref, bytes);
     else if (r >> 11 & 1) mm_slices_retire_all(ref, 1);
-    else mm_slices_retire_some(ref, 1);
+    else mm_slices_retire_some(ref, 1, &(int){0});
     me->bytes = c < MM_CLASS_COUNT ? mm_class_bytes(c) : (uint32_t)unit_taken(bytes);
     if (me->p != NULL) hold(me->p, me->bytes, 1);
 }
