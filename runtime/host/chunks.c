@@ -98,6 +98,7 @@ struct mm_host_segments mm_chunks_grow(const struct mm_driver *d, struct mm_host
     most = min_u64(mm_chunks_up(c, most), got.count);
     got.count = 0;
     uint64_t piece_max = MM_HOST_CHUNK_SEGMENTS_MAX;
+    (void)mm_chunks_try_describe(d, c, got.first + most, error); /* few large mappings; if the driver refuses, each piece gets its own */
     while (got.count < most && c->count < MM_HOST_CHUNKS_MAX) {
         const uint64_t first = got.first + got.count, piece = min_u64(piece_max, most - got.count);
         if (mm_chunks_try_describe(d, c, first + piece, error) &&

@@ -15,15 +15,17 @@
 /* ---- the driver ---- */
 
 #define SEGMENTS 64u
+#define MANY (4u * MM_HOST_CHUNK_SEGMENTS_MAX)
 #define USER ((CUdeviceptr)1 << 40)
 #define METADATA ((CUdeviceptr)1 << 43) /* each stretch of it so far from the one before */
 #define FIXED 300ull                    /* bytes of each that are of no segment */
 #define EACH(stretch) (40000ull + (stretch)) /* bytes of each segment */
 #define PAGE (1ull << 21)
 
-static bool there[SEGMENTS], is_open[SEGMENTS]; /* segments */
+static bool there[MANY], is_open[MANY]; /* segments */
 static uint64_t metadata_there[MM_STRETCHES];   /* bytes of each stretch, from the front on */
 static uint64_t create_most, creates;           /* a larger cuMemCreate is refused; how many there may still be */
+static uint64_t create_least;                   /* but those of so much are not */
 static uint64_t free_now;                       /* cuMemGetInfo's */
 static bool device_claims, stream_hangs, open_fails;
 static struct mm_host_heap *heap;
@@ -32,7 +34,7 @@ static struct mm_host_heap *heap;
 
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags) {
     (void)prop, (void)flags;
-    if (bytes > create_most || creates == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    if ((bytes > create_most && bytes < create_least) || creates == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     creates--;
     *handle = bytes;
     return CUDA_SUCCESS;
@@ -48,7 +50,7 @@ static CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAll
         return CUDA_SUCCESS;
     }
     for (uint64_t i = (at - USER) / MM_SEGMENT_BYTES, end = i + bytes / MM_SEGMENT_BYTES; i < end; i++) {
-        ck_assert(i < SEGMENTS && !there[i]);
+        ck_assert(i < heap->chunks.segment_count && !there[i]);
         for (int k = 0; k < MM_STRETCHES; k++) ck_assert_uint_ge(metadata_there[k], FIXED + (i + 1) * EACH((uint64_t)k));
         there[i] = true;
     }
@@ -102,7 +104,7 @@ static void setup(void) {
     d.cuMemGetInfo = info, d.cuCtxPushCurrent = push, d.cuThreadExchangeStreamCaptureMode = exchange, d.cuStreamQuery = query;
     d.cuLaunchKernel = launch, d.cuMemcpyDtoHAsync = copy_back, d.cuGetErrorName = name_of;
     memset(there, 0, sizeof there), memset(is_open, 0, sizeof is_open);
-    memset(metadata_there, 0, sizeof metadata_there), create_most = UINT64_MAX, creates = UINT64_MAX, free_now = 1ull << 40;
+    memset(metadata_there, 0, sizeof metadata_there), create_most = create_least = UINT64_MAX, creates = UINT64_MAX, free_now = 1ull << 40;
     device_claims = true, stream_hangs = open_fails = false;
     error = (struct mm_driver_error){NULL, CUDA_SUCCESS};
     heap = (struct mm_host_heap *)calloc(1, sizeof *heap);
@@ -131,7 +133,7 @@ static void grows(uint64_t least, uint64_t most, uint64_t first, uint64_t count)
 }
 static uint64_t mapped(void) {
     uint64_t n = 0;
-    for (unsigned i = 0; i < SEGMENTS; i++) n += there[i];
+    for (unsigned i = 0; i < MANY; i++) n += there[i];
     ck_assert_uint_eq(n, heap->chunks.mapped_count);
     return n;
 }
@@ -250,14 +252,26 @@ START_TEST(pages_of_several_segments) { /* of four: chunks begin and end where t
 }
 END_TEST
 
-/* A heap grows by an eighth of what it has, if that is more than the least step, and as far as somebody hopes. */
+/* A heap grows by a part of what it has, if that is more than the least step, and as far as somebody hopes. */
 START_TEST(steps) {
-    uint64_t had = 0;
-    while (had < SEGMENTS / 4) had += mm_grower_more(&d, heap, 1, 0, 1).count;
-    ck_assert_uint_eq(had, MM_HOST_STEP_SEGMENTS_MIN);
+    for (uint64_t had = 0; had < SEGMENTS / 4; had += MM_HOST_STEP_SEGMENTS_MIN)
+        ck_assert_uint_eq(mm_grower_more(&d, heap, 1, 0, 1).count, MM_HOST_STEP_SEGMENTS_MIN);
     ck_assert_uint_eq(mm_grower_more(&d, heap, 1, 20, 1).count, 20);
-    heap->chunks.mapped_count = 8 * 24, heap->ceiling_segments = 1000; /* as if there were so many */
+    heap->chunks.mapped_count = MM_HOST_STEP_PART * 24, heap->ceiling_segments = 1000; /* as if there were so many */
     ck_assert_uint_eq(mm_grower_more(&d, heap, 1, 0, 1).count, 24);
+}
+END_TEST
+
+/* The metadata of a step of several chunks are mapped together; if the driver refuses that, those of each chunk. */
+START_TEST(metadata_of_a_step) {
+    struct mm_host_chunks *c = &heap->chunks;
+    c->segment_count = MANY;
+    for (int k = 0; k < MM_STRETCHES; k++) c->metadata[k].bytes = 64 * PAGE, c->metadata[k].fixed_bytes = 0;
+    if (_i) create_most = MM_HOST_CHUNK_SEGMENTS_MAX * EACH(MM_STRETCHES) + PAGE, create_least = MM_HOST_CHUNK_SEGMENTS_MAX * MM_SEGMENT_BYTES;
+    const struct mm_host_segments got = mm_chunks_grow(&d, c, 1, MANY, 1, &error);
+    ck_assert(got.first == 0 && got.count == MANY);
+    ck_assert_uint_eq(c->count, MANY / MM_HOST_CHUNK_SEGMENTS_MAX);
+    for (int k = 0; k < MM_STRETCHES; k++) ck_assert_uint_eq(c->metadata[k].count, _i ? MANY / MM_HOST_CHUNK_SEGMENTS_MAX : 1);
 }
 END_TEST
 
@@ -506,6 +520,7 @@ int main(void) {
     tcase_add_test(c, alignments);
     tcase_add_test(c, pages_of_several_segments);
     tcase_add_test(c, steps);
+    tcase_add_loop_test(c, metadata_of_a_step, 0, 2);
     tcase_add_test(c, devices);
     tcase_add_test(c, answers);
     tcase_add_test(c, closed_stays_closed);
