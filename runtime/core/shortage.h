@@ -42,6 +42,9 @@ MM_FN int mm_shortage_is_late(const struct mm_heap_ref *ref, struct mm_shortage 
     return !is_asked && s->retired != mm_load_relaxed_u64(&mm_heap_of(ref)->retired) && s->again++ < MM_SHORT_AGAIN;
 }
 
+/* Leaves step 1 out, for a caller to whom some free segments are of no use. */
+MM_FN void mm_shortage_leave_some(struct mm_shortage *s) { s->has_looked = 1, s->again = MM_SHORT_AGAIN; }
+
 /* One step. The caller found nothing when `before` segments were mapped (mm_grow_mapped); wanted: its request (grow.h). */
 MM_FN_RARE enum mm_short mm_shortage_step(const struct mm_heap_ref *ref, uint32_t wanted, uint64_t before, struct mm_shortage *s) {
     uint64_t *word = (uint64_t *)ref->giving_up;

@@ -191,6 +191,25 @@ START_TEST(single_segments) {
 }
 END_TEST
 
+/* For runs no blocks are retired here and there: first the host is asked, then all are retired. For single segments they are. */
+START_TEST(some_are_retired_for_single_segments) {
+    unit_create(&heap, 4);
+    uint32_t at, runs;
+    uint64_t bits;
+    struct mm_run want = {4, 1, 0, 1};
+    struct mm_run_search s = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
+    unit_eq(mm_run_take(&heap.ref, want, &s, &at, &runs, &bits), MM_STEP_DONE);
+    unit_eq(mm_heap_of(&heap.ref)->retired++, 0); /* as if others gave pages back */
+    for (want.count = 1; want.count <= 2; want.count++) {
+        mm_shortage_end(&s.shortage);
+        unit_eq(mm_run_take(&heap.ref, want, &s, &at, &runs, &bits), MM_STEP_WAIT);
+        unit_eq(s.is, want.count == 1 ? MM_SHORT_SOME : MM_SHORT_ALL);
+        if (want.count == 2) mm_flight_end((uint64_t *)heap.ref.giving_up, 0);
+    }
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
 /* Searches that are under way at the same time: each leaves as many places out as there are searches before it, but finds the last place. */
 START_TEST(searches_beside_others) {
     const uint32_t n = 200;
@@ -427,6 +446,7 @@ int main(void) {
     tcase_add_loop_test(tests, aligned_against_a_plain_search, 0, SIZES);
     tcase_add_loop_test(tests, several_against_a_plain_search, 0, SIZES);
     tcase_add_loop_test(tests, single_segments, 0, SIZES);
+    tcase_add_test(tests, some_are_retired_for_single_segments);
     tcase_add_test(tests, searches_beside_others);
     tcase_add_loop_test(tests, aligned_addresses, 0, SIZES);
     tcase_add_test(tests, aligned_no_bytes);
