@@ -129,39 +129,46 @@ MM_FN enum mm_step mm_run_short(const struct mm_heap_ref *ref, struct mm_run_sea
     return is == MM_SHORT_NONE ? MM_STEP_DONE : is == MM_SHORT_WAIT_HOST ? MM_STEP_WAIT_HOST : MM_STEP_WAIT;
 }
 
+/* Takes the requested runs, in as many searches as it takes until one meets no conflict; warps that search are counted meanwhile. Returns their first segment, or
+ * MM_TREE_NONE; *runs: their number. */
+MM_FN uint32_t mm_runs_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *runs) {
+    const uint32_t salt = mm_home() * 32 + mm_warp_lane();
+    uint32_t *searches = &mm_heap_of(ref)->run_searches, first = MM_TREE_NONE;
+    uint32_t leave = mm_add_relaxed_u32(searches, 1) & ((1u << MM_RUN_SPREAD_SHIFT) - 1);
+    int conflict = 1;
+    MM_ROLLED
+    while (first == MM_TREE_NONE && conflict && s->tries < MM_TREE_TRIES) { /* a step that waits does not count as a try */
+        conflict = 0;
+        first = mm_run_search(ref, want, salt + s->tries * MM_RUN_SPREAD_SHIFT, leave, runs, &conflict);
+        leave = 0;
+        s->tries += (uint32_t)(first == MM_TREE_NONE && conflict);
+    }
+    mm_add_relaxed_u32(searches, ~0u);
+    if (first == MM_TREE_NONE) *runs = 0;
+    mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
+    return first;
+}
+
 /* One step towards the requested runs. When it is done: *first and *runs, or MM_TREE_NONE and 0. *bits: if the runs are single segments, which ones, from *first on. */
 MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *first,
                                     uint32_t *runs, uint64_t *bits) {
-    const uint32_t salt = mm_home() * 32 + mm_warp_lane(), align = mm_ctz(want.align) << MM_WANTED_ALIGN_SHIFT;
+    const uint32_t align = mm_ctz(want.align) << MM_WANTED_ALIGN_SHIFT;
     const uint64_t there = mm_grow_mapped(ref);
-    const int is_single = want.count == 1 && want.align == 1;
-    uint32_t *searches = &mm_heap_of(ref)->run_searches, leaf = 0;
-    int conflict = !is_single;
+    uint32_t leaf = 0;
     *runs = 0, *first = MM_TREE_NONE;
     if (!mm_growth_is_due(&s->shortage.growth)) return MM_STEP_WAIT_HOST;
-    if (is_single && (*bits = mm_segments_take(ref, want.most, &leaf)) != 0) *first = leaf * 64, *runs = mm_popcount(*bits);
-    uint32_t leave = is_single ? 0 : mm_add_relaxed_u32(searches, 1) & ((1u << MM_RUN_SPREAD_SHIFT) - 1);
-    MM_ROLLED
-    while (conflict && s->tries < MM_TREE_TRIES) { /* a step that waits does not count as a try */
-        conflict = 0;
-        *first = mm_run_search(ref, want, salt + s->tries * MM_RUN_SPREAD_SHIFT, leave, runs, &conflict);
-        if (*first != MM_TREE_NONE) break;
-        *runs = 0, leave = 0;
-        s->tries += (uint32_t)conflict;
+    if (want.count == 1 && want.align == 1) {
+        *bits = mm_segments_take(ref, want.most, &leaf);
+        if (*bits != 0) *first = leaf * 64, *runs = mm_popcount(*bits);
+    } else {
+        *first = mm_runs_take(ref, want, s, runs);
+        mm_shortage_leave_some(&s->shortage); /* with random segments retired, 72 runs of 3 segments found room where 85 had been */
     }
-    if (!is_single) mm_add_relaxed_u32(searches, ~0u);
-    if (*first != MM_TREE_NONE) {
-        if (!is_single) mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
-        mm_run_need(ref, s, 0);
-        return MM_STEP_DONE;
-    }
-    if (s->tries >= MM_TREE_TRIES) {
+    if (*first != MM_TREE_NONE || s->tries >= MM_TREE_TRIES) {
         mm_run_need(ref, s, 0);
         return MM_STEP_DONE;
     }
     if (!s->is_less && want.most > 1 && mm_grow_is_refused(ref, align | want.count * want.most)) s->is_less = 1;
-    /* With random segments retired, 72 runs of 3 segments found room in a heap that had room for 85. */
-    if (!is_single) mm_shortage_leave_some(&s->shortage);
     const uint32_t segments = want.count * (s->is_less ? 1 : want.most);
     return mm_run_short(ref, s, segments << MM_PAGES_SHIFT, mm_shortage_step(ref, align | segments, there, &s->shortage));
 }
