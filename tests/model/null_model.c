@@ -71,6 +71,14 @@ static void full(uint32_t pages) {
 }
 static void full_one(void) { full(1); }
 static void full_two(void) { full(2); }
+/* The same in the second of two segments. A thread that looks at random segments (shortage.h, step 1) looks at the first one here, which is a run. */
+static void full_behind(void) {
+    world_make(2);
+    world_cut(A, 2), world_cut(B, 2);
+    world_hold_run(0), world_pages(1, 1);
+    model_require(world_fill(16, keep, 32) == 2, "the set-up could not fill the heap");
+    HEAP->null_count = 0;
+}
 static void full_one_home(void) {
     full_one();
     world_same_home();
@@ -176,6 +184,7 @@ static const struct model_scenario scenarios[] = {
     {"null-two-ask", two_back, {a_must, a_once, a_must}, world_check_drained, 1, 1},
     {"null-frees-while-asked", full_one, {free_0, a_keep}, check_one_of_both, 0, 1},
     {"null-another-class", full_one, {free_both_again_b}, world_check_drained, 0, 1},
+    {"null-another-class-behind", full_behind, {free_both_again_b}, world_check_drained, 0, 1},
     {"null-another-class-beside", full_two, {free_both_again_b, free_2}, world_check_drained, 0, 1},
     {"null-another-class-both", block_back, {b_must, b_must}, world_check_drained, 2, 1},
     {"null-class-or-span", block_back, {b_keep, span_keep}, world_check_drained, 2, 1},
