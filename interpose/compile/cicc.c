@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Stands in for the toolkit's cicc: runs the real one with the same arguments, then removes the counts in front of arrays from the PTX
- * it wrote (load/ptx/counts.h) and lets it call the allocator by mm's names (load/ptx/names.h): our ptxas names it back, and so does libmm
- * when a program brings the text to the driver.
+ * it wrote (load/ptx/counts.h) and renames the allocator's functions to mm's names (load/ptx/names.h). mm's ptxas restores CUDA's names,
+ * and so does libmm when a program passes the PTX to the driver.
  *
- * Of cicc's options only these are looked at: -o, and --device-c and --partial-link, which mean relocatable
- * code: that keeps its names, and gets its allocator at the device link (nvlink.c).
+ * Reads only these options of cicc: -o, and --device-c and --partial-link, which mean relocatable code. Relocatable
+ * code keeps CUDA's names and gets its allocator at the device link (nvlink.c).
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
@@ -20,8 +20,8 @@
 #include "interpose/load/ptx/counts.h"
 #include "interpose/load/ptx/names.h"
 
-/* Puts text in the place of a file, of which path is the real one: written beside it, then renamed, so that
- * nobody sees half of it. A file with a second name is written through, for both names to have it. */
+/* Replaces a file's content by text; path is resolved. Writes a temporary file next to it and renames it, so that no
+ * reader sees a partial file. A file with a second hard link is written in place, so that both names get the text. */
 static int replace_file(const char *path, const struct stat *is, const struct mm_text *text) {
     const int through = is->st_nlink > 1;
     char *temporary = (char *)malloc(strlen(path) + 12);
@@ -45,7 +45,7 @@ static int replace_file(const char *path, const struct stat *is, const struct mm
     return bad;
 }
 
-/* path as the user wrote it, and the file that it leads to. */
+/* path: as the user wrote it; file: what it resolves to. */
 static int change_text(int relocatable, const char *path, const char *file, const struct stat *is, const struct mm_text *in) {
     struct mm_text mended = {NULL, 0, 0}, hidden = {NULL, 0, 0};
     const int counts = mm_counts_remove(in->data, in->bytes, &mended);

@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # devicetext.sh PTXAS ARCH DEVICE.ptx OUT.ptx
-# From what nvcc -rdc=true -ptx wrote for runtime/device.cu: the entry points get the names by which programs call them, as nvcc cannot compile
-# functions of such names, and are weak, as is the heap variable, which is aligned to 16; comments are gone, and so are hints for
-# tools about parts of a load that nobody uses, which want PTX 8.3. Under the lowest PTX version with which
-# ptxas accepts it: other toolkits read it, too.
+# Rewrites the PTX that nvcc -rdc=true -ptx made from runtime/device.cu: renames the entry points to the names that programs call, since nvcc
+# cannot compile functions of such names; makes them and the heap variable weak, and aligns the variable to 16; removes comments, and
+# hints for tools about unused bytes of a load, which need PTX 8.3. Declares the lowest PTX version with which
+# ptxas accepts the text, because other toolkits read it, too.
 set -eu
 ptxas=$1 arch=$2 in=$3 out=$4
 
-# The version that introduced an architecture (PTX ISA, release notes). A ptxas may take earlier ones, which a later ptxas refuses:
-# 13.0's takes sm_88 from 7.3 on.
+# The PTX version that introduced an architecture (PTX ISA, release notes). A ptxas may accept earlier ones, which a later ptxas refuses:
+# 13.0's accepts sm_88 from 7.3 on.
 introduced=([75]=6.3 [80]=7.0 [86]=7.1 [87]=7.4 [88]=9.0 [89]=7.8 [90]=7.8 [100]=8.6 [103]=8.8 [107]=9.4 [110]=9.0 [120]=8.7 [121]=8.8)
 least=${introduced[arch]:-1.0}
 
 mapfile -t versions < <("$ptxas" --list-version | grep -oE '[0-9]+\.[0-9]+' | sort -V | sed -n "/^${least/./\\.}\$/,\$p")
 : > "$out.log"
-# Our variables get a name of ours, so that nobody takes them for the program's.
+# Prefixes mm's variables with mm$, so that they are not taken for the program's.
 rename=''
 while read -r name; do
     rename+="s/(^|[^A-Za-z0-9_\$])${name//\$/\\\$}([^A-Za-z0-9_\$]|\$)/\\1mm\$$name\\2/g;"

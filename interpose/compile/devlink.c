@@ -30,8 +30,8 @@ struct mm_attempt mm_attempt_run(const char *program, int argc, char **argv, cha
     return a;
 }
 
-/* That our library is machine code is no news to the user; nor that something is linked to a whole program; nor, if `of_stacks` is not
- * asked for, how large stacks are. */
+/* Whether to print a line: not if it warns that mm's library is machine code or that something is linked to a whole program, nor,
+ * without `of_stacks`, of unknown stack sizes. */
 static int is_news(const char *line, int of_stacks) {
     if (strstr(line, "-ewp compiled objects should only link with libcudadevrt")) return 0;
     if (!of_stacks && strstr(line, "Stack size for entry function") && strstr(line, "cannot be statically determined")) return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Read before the toolkit's crt/link.stub, in each device link that mmnvcc makes.
+/* Included before the toolkit's crt/link.stub, in each device link that mmnvcc makes.
  *
- * nvlink lists the modules a program must register, our device library's among them
+ * nvlink lists the modules a program must register, mm's device library among them
  * (DEFINE_REGISTER_FUNC(_mm_v1) in REGISTERLINKBINARYFILE), and the stub then refers to the wrapper of each.
- * Ours is defined right here, so that the last link needs no -lmm and several device links in one program each
- * have their own; the code in it is what the driver links when it has to assemble the program's PTX itself. The
+ * mm's wrapper is defined here, so that the final link needs no -lmm and each of several device links in one
+ * program has its own. The driver links the code in it when it has to assemble the program's PTX itself. The
  * stub's macro makes the two names below; the second is expanded once, between 'void' and the parameters of the
  * function it defines. A program that needs no allocator gets none of this. (_v1 becomes MM_ABI_VERSION when mm
  * is built.)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmunyield CUBIN: replaces each YIELD in the machine code of a cubin by a NOP, in place, and says how many there were.
- * mmunyield -n FILE (or --check): counts only, in every cubin that FILE is or contains (not compressed); status 1 if a YIELD or a
+/* mmunyield CUBIN: replaces each YIELD in the machine code of a cubin by a NOP, in place, and prints how many there were.
+ * mmunyield -n FILE (or --check): counts only, in every uncompressed cubin that FILE is or contains; status 1 if a YIELD or a
  * NANOSLEEP is left.
  *
  * ptxas puts a YIELD before strong loads and before atomics whose result is used, wherever it cannot prove that the warp is
  * converged; no option prevents it. A YIELD that some lanes execute releases the lanes that wait for them at a convergence barrier,
- * and the warp stays in pieces for the rest of the kernel. A NANOSLEEP does the same and has no substitute: the source must not have it.
+ * and the warp stays diverged for the rest of the kernel. A NANOSLEEP does the same and has no substitute: the source must not use it.
  *
  * An instruction has 128 bits (since sm_70): opcode in bits 0 to 11, guard predicate in 12 to 15, scheduling (stall count, barriers set
- * and awaited) in 105 to 125. Bits 9 to 11 of the opcode say of which kind the operands are. Guard and scheduling stay. YIELD's one
- * operand is a predicate in bits 87 to 90 (PT in all code seen); in a NOP by ptxas these are zero, and so in ours.
+ * and awaited) in 105 to 125. Bits 9 to 11 of the opcode give the kind of the operands. Guard and scheduling are kept. YIELD's one
+ * operand is a predicate in bits 87 to 90 (PT in all code seen); these are zero in ptxas's NOPs, and so in ours.
  *
- * From sm_100 on a cubin holds its code twice: .nv.capmerc.* is the form from which a driver makes machine code for another
- * architecture of the family. It stays as it is: it describes the machine code and does not repeat it (docs/explanation/design.md, converged warps).
+ * From sm_100 on, a cubin has a second form of its code, .nv.capmerc.*, from which a driver makes machine code for another
+ * architecture of the family. It is not changed: it describes the machine code and does not repeat it (docs/explanation/design.md, converged warps).
  *
- * Exit status: 0; 1 (see -n); 2 after one line that says what is wrong, with nothing written.
+ * Exit status: 0; 1 (see -n); 2 after a one-line error message; the file is unchanged unless writing it failed.
  */
 #define _GNU_SOURCE /* memmem */
 #include <elf.h>
@@ -30,14 +30,14 @@
 enum {
     INSTRUCTION_BYTES = 16,
     MACHINE_CUDA = 190,    /* e_machine of a cubin */
-    ABI_OF_WIDE_FLAGS = 8, /* EI_ABIVERSION from which on the architecture is in bits 8 to 15 of e_flags, not 0 to 7: CUDA 13; sm_100 */
+    ABI_OF_WIDE_FLAGS = 8, /* from this EI_ABIVERSION on (CUDA 13; sm_100), the architecture is in bits 8 to 15 of e_flags, not 0 to 7 */
 };
 
 /* The opcodes of each architecture, as disassembled. Add an architecture only after comparing its YIELD and NOP. */
 static const struct encoding {
     unsigned first, last; /* sm_75 to sm_75, ... */
     uint32_t yield, nop;
-    uint32_t nanosleep; /* without the kind of operands: it has several */
+    uint32_t nanosleep; /* without the bits for the kind of operands: it has several kinds */
 } encodings[] = {
     {75, 75, 0x946, 0x918, 0x15d},   {80, 80, 0x946, 0x918, 0x15d},   {86, 89, 0x946, 0x918, 0x15d},   {90, 90, 0x946, 0x918, 0x15d},
     {100, 100, 0x946, 0x918, 0x15d}, {103, 103, 0x946, 0x918, 0x15d}, {110, 110, 0x946, 0x918, 0x15d}, {120, 121, 0x946, 0x918, 0x15d},
@@ -72,7 +72,7 @@ static const struct encoding *encoding_of(unsigned sm) {
     die("machine code for sm_%u, whose encoding is not known", sm);
 }
 
-/* Counts in a section of code, and replaces in memory. */
+/* Counts the instructions in a section of code, and replaces YIELDs in memory. */
 static void walk_code(struct image *i, const struct encoding *e, unsigned char *code, size_t bytes) {
     for (unsigned char *at = code; at < code + bytes; at += INSTRUCTION_BYTES) {
         uint64_t half[2];

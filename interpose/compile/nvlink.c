@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Stands in for the toolkit's nvlink: links as told, and once more with a device library of ours behind the
- * arguments if a service of device-side allocation stayed undefined. Why not simply -lmm from the profile:
- * nvlink takes a libmm.so for it and is silent; libcudadevrt, whose own calls of malloc count too, comes later; a
- * library is linked whole where nothing else is (whole programs); and one that has no code for the architecture
- * is passed over without an error, so that the program would run on the built-in allocator.
+/* Stands in for the toolkit's nvlink: runs the real one with the same arguments. If a device-side allocation function
+ * is still undefined, runs it again with mm's device library appended. -lmm in the profile would not do: nvlink
+ * silently takes a libmm.so for the library; libcudadevrt, whose calls of malloc count too, comes later; where nothing
+ * else is linked (whole programs), a library is linked whole; and nvlink skips a library without code for the
+ * architecture and reports no error, so that the program would run on the built-in allocator.
  *
- * With -dlto the library is machine code, too (nvlink calls that partial LTO): what nvlink compiles has YIELDs (mmunyield.c).
+ * With -dlto the library is machine code, too (nvlink calls that partial LTO): code that nvlink compiles has YIELDs (mmunyield.c).
  *
- * mm32.a and mm24.a: see devlink.h. Where no machine code is linked (PTX only) the driver links what nvlink
- * lists, and mmptx.a must be among that. Of nvlink's options only -o and --register-link-binaries are looked at, and
- * whether there is a file of options, which may hide these.
+ * mm32.a and mm24.a: see devlink.h. If no machine code is linked (PTX only), the driver links the modules that nvlink
+ * lists, and mmptx.a must be among them. Reads only nvlink's options -o and --register-link-binaries, and whether there
+ * is an options file, which may contain them.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -21,8 +21,8 @@
 #include "interpose/compile/devlink.h"
 #include "interpose/compile/shim.h"
 
-/* The file of modules to register, as it was before us: nvlink makes it for the first architecture of a program
- * and leaves one that is there alone. */
+/* The file of modules to register, as it was before the first run: nvlink creates it for a program's first
+ * architecture and does not change an existing one. */
 struct modules {
     const char *path; /* NULL if there is none */
     int existed;
@@ -42,8 +42,8 @@ static void restore(const struct modules *m) {
     }
 }
 
-/* Without an output (PTX only) the driver links, when it loads the program, what nvlink lists in the file of
- * modules to register. Whether a module other than libcudadevrt's is there. */
+/* Whether the file of modules to register lists a module other than libcudadevrt's. Without an output (PTX only), the
+ * driver links these modules when it loads the program. */
 static int lists_modules(const char *path) {
     static const char mark[] = "DEFINE_REGISTER_FUNC(";
     struct mm_text list;
@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
             if (mm_shim_path(library, sizeof library, libraries[i])) return 1;
             restore(&modules);
             const struct mm_attempt b = mm_attempt_run(real, argc, argv, library);
-            if (i != 1 || b.status == 0) a = b; /* what is wrong without a cap is wrong in itself */
+            if (i != 1 || b.status == 0) a = b; /* if mm24.a fails too, the cap is not the cause: keep mm32.a's error */
             if (b.status == 0) break;
         }
     }

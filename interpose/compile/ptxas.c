@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Stands in for the toolkit's ptxas: runs the real one as told, and if the machine code it made is a whole program that calls CUDA's
+/* Stands in for the toolkit's ptxas: runs the real one, and if the machine code it made is a whole program that calls CUDA's
  * allocator, links mm's device library to it (load/cubin.h). The program's kernels stay byte for byte what ptxas made.
  *
- * The text it gets calls the allocator by mm's names (load/ptx/names.h); the real one gets CUDA's, which it takes although nobody defines
- * them. It takes no call of mm_usable_size in a whole program: then it is asked for an extensible whole program (-ewp), which can be linked
- * as it is.
+ * The input calls the allocator by mm's names (load/ptx/names.h). The real ptxas gets CUDA's names, which it accepts undefined. It refuses
+ * calls of mm_usable_size in a whole program: then it runs again to make an extensible whole program (-ewp), which can be linked
+ * unchanged.
  *
- * Of ptxas's options these are looked at: -o, -arch, -g and -v.
+ * Reads these options of ptxas: -o, -arch, -g and -v.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -27,11 +27,11 @@ struct request {
     const char *arch;  /* "-arch=sm_90" */
     int verbose, debug;
     bool declares;              /* the input declares a service */
-    bool is_extended;           /* because we asked for it: -ewp */
+    bool is_extended;           /* assembled again with -ewp */
     struct mm_text text; /* the input with CUDA's names, if it had mm's */
 };
 
-/* Our files, in a folder of their own. The text has the name of the input, for ptxas's messages. */
+/* Our files, in a temporary folder. The text is named like the input, for ptxas's messages. */
 struct files {
     char folder[4096], text[4300], image[4200], input[4200], linked[4200];
 };
@@ -71,14 +71,14 @@ static int read_file(const char *path, struct mm_text *text) {
     return mm_shim_read(path, text) ? mm_shim_complain("cannot read '%s': %s", path, strerror(errno)) : 0;
 }
 
-/* Links mm to the image, and reads the result into `linked`; what nvlink said stays in `a`. Returns 0 or an exit status. */
+/* Links mm to the image, and reads the result into `linked`; nvlink's output stays in `a`. Returns 0 or an exit status. */
 static int link_files(const struct request *q, struct files *f, const char *input, struct mm_attempt *a, struct mm_text *linked) {
     static const char *const libraries[] = {"device/mm32.a", "device/mm24.a"};
     static char out[] = "-o", machine[] = "-m64", verbose[] = "-v", debug[] = "-g";
     char nvlink[4096], library[4096], arch[64];
     if (mm_shim_path(nvlink, sizeof nvlink, "real/nvlink")) return 1;
     snprintf(arch, sizeof arch, "--arch=%s", q->arch + 6);
-    /* The program comes first: its constants are where its code expects them. */
+    /* The program comes first, so that its constants are where its code expects them. */
     char *arguments[9] = {nvlink, machine, arch, out, f->linked, f->input, library};
     int count = 7;
     if (q->verbose) arguments[count++] = verbose;
@@ -93,7 +93,7 @@ static int link_files(const struct request *q, struct files *f, const char *inpu
     return mm_shim_complain("the allocator cannot be linked to the machine code of '%s': %s; -rdc=true may do", input, said);
 }
 
-/* From ptxas's image, a whole program that lacks the allocator, to the one with it. */
+/* Replaces ptxas's image, a whole program without the allocator, by one with it. */
 static int add_allocator(const struct request *q, struct files *f, const char *input, struct mm_text *image,
                          struct mm_attempt *a) {
     struct mm_text opened = {NULL, 0, 0}, linked = {NULL, 0, 0};
@@ -114,7 +114,7 @@ static int add_allocator(const struct request *q, struct files *f, const char *i
     return bad;
 }
 
-/* Runs ptxas, with its files in ours. Returns its exit status. */
+/* Runs ptxas on our files. Returns its exit status. */
 static int assemble(struct request *q, struct files *f, const char *ptxas, int argc, char **argv, struct mm_attempt *a) {
     static char extensible[] = "-ewp";
     char **changed = (char **)malloc((size_t)argc * sizeof *changed);
@@ -141,10 +141,10 @@ static int run(struct request *q, struct files *f, const char *ptxas, int argc, 
     if (read_file(f->image, &image)) return 1;
     const enum mm_cubin_kind kind = mm_cubin_kind(image.data, image.bytes);
     int bad = 0;
-    const bool is_final = q->is_extended || (kind != MM_CUBIN_PART && kind != MM_CUBIN_EXTENSIBLE); /* the others will be linked by nvlink.c */
+    const bool is_final = q->is_extended || (kind != MM_CUBIN_PART && kind != MM_CUBIN_EXTENSIBLE); /* nvlink.c will link the others */
     if (is_final && mm_wants_name(mm_wants_of_elf(image.data, image.bytes)))
         bad = add_allocator(q, f, argv[q->input], &image, &link);
-    if (!bad && link.said[0]) mm_attempt_repeat(&link, 0); /* of recursion and indirect calls nvlink says that it knows no stack; ptxas does not */
+    if (!bad && link.said[0]) mm_attempt_repeat(&link, 0); /* nvlink warns of unknown stacks for recursion and indirect calls; ptxas does not */
     if (!bad) bad = write_file(argv[q->output], &image);
     mm_text_free(&image);
     return bad;

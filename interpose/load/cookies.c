@@ -6,8 +6,8 @@
 #include "interpose/load/elf.h"
 #include "mmconfig.h"
 
-/* An instruction has 128 bits, from sm_75 to sm_121. Bits 0 to 8: what it does; 9 to 11: of which kind its operands are. The offset of a memory
- * access is in bits 32 to 63 or 40 to 63, by that kind: bit 63 is its sign in both. All as disassembled. */
+/* An instruction has 128 bits, from sm_75 to sm_121. Bits 0 to 8: the operation; 9 to 11: the kind of its operands. Depending on that kind, the
+ * offset of a memory access is in bits 32 to 63 or 40 to 63; bit 63 is its sign in both. All found by disassembly. */
 enum {
     INSTRUCTION_BYTES = 16,
     OPERATION_MASK = 0x1ff,
@@ -63,10 +63,10 @@ bool mm_cookies_may_be_stored(const void *cubin, size_t bytes) {
 /* ---- names ----------------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *from, *to; /* no longer */
+    const char *from, *to; /* `to` is no longer than `from` */
 } renamed[] = {{"malloc", MM_LINKED_NEW}, {"__cuda_syscall_aligned_malloc", MM_LINKED_ALIGNED_NEW}};
 
-/* Whether no symbol but those of just that name has its name, or a part of it, in these bytes. */
+/* Whether only undefined symbols with exactly this name use these bytes for their name or a part of it. */
 static bool is_alone(const struct mm_elf *e, const struct mm_elf_symbols *t, uint64_t at, size_t length) {
     struct mm_elf_symbols other;
     if (at == 0 || t->names[at - 1]) return false;
@@ -81,7 +81,7 @@ static bool is_alone(const struct mm_elf *e, const struct mm_elf_symbols *t, uin
     return true;
 }
 
-/* Finds the name; its place in t->names, or 0. */
+/* Offset in t->names of this name of an undefined symbol, or 0. */
 static uint64_t find(const struct mm_elf_symbols *t, const char *name) {
     for (uint64_t k = 0; k < t->count; k++) {
         const Elf64_Sym its = mm_elf_symbol(t, k);
@@ -90,9 +90,9 @@ static uint64_t find(const struct mm_elf_symbols *t, const char *name) {
     return 0;
 }
 
-/* After a device link each function that is not there has a prototype, "#ll|12p4r20..." for malloc: a result of 64 bits, an argument of 64 bits,
- * and what a service of the system leaves alone. Ours has "#ll", and a linker makes no exception of functions that it does not know. Cuts it
- * there. */
+/* After a device link, each undefined function has a prototype. malloc's is "#ll|12p4r20...": a 64-bit result, a 64-bit argument, and what a
+ * system function leaves unchanged. mm's function has "#ll", and a linker allows the difference only for functions that it knows. Cuts the
+ * prototype at the bar. */
 static void cut_prototypes(const struct mm_elf *e, const struct mm_elf_symbols *t, unsigned table, uint64_t name) {
     for (unsigned i = 0; i < e->sections; i++) {
         const Elf64_Shdr s = mm_elf_section(e, i);

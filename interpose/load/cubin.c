@@ -8,8 +8,8 @@
 enum {
     TYPE_EXTENSIBLE = 0xff00,         /* e_type */
     SECTION_SYMBOLS_MERC = 0x70000085, /* symbols of the code's other form (.nv.merc), sm_100 and later */
-    SYMBOL_CUDA_OBJECT = 13,          /* type of a symbol for data in images that can be linked */
-    RESERVED_SHARED = 1024,           /* bytes of each CTA that the system has for itself, sm_90 and later */
+    SYMBOL_CUDA_OBJECT = 13,          /* type of data symbols in linkable images */
+    RESERVED_SHARED = 1024,           /* bytes that the system reserves in each CTA, sm_90 and later */
     INSTRUCTION = 16,
     WAR_VARIABLE_ALIGNMENT = 16,
     NOTE_CUINFO = 1000 /* n_type */
@@ -48,7 +48,7 @@ size_t mm_cubin_bytes(const void *image) {
 
 /* ---- symbols --------------------------------------------------------------------------------------- */
 
-/* Data have a type of their own until they are linked. */
+/* The link leaves data symbols with the type of linkable images, which the loader refuses: sets STT_OBJECT. */
 static void settle_symbols(const struct mm_elf *v) {
     struct mm_elf_symbols t;
     for (unsigned i = 0; i < v->sections; i++) {
@@ -63,7 +63,7 @@ static void settle_symbols(const struct mm_elf *v) {
     }
 }
 
-/* In images that can be linked the value of this variable is its alignment (sm_110); nvlink divides by it. */
+/* In linkable images, the value of this variable is its alignment (sm_110); nvlink divides by it. */
 static void align_war_variable(const struct mm_elf *v, const Elf64_Shdr *s) {
     struct mm_elf_symbols t;
     if (!mm_elf_try_symbols(v, s, &t)) return;
@@ -77,8 +77,8 @@ static void align_war_variable(const struct mm_elf *v, const Elf64_Shdr *s) {
 
 /* ---- before the link ------------------------------------------------------------------------------- */
 
-/* A linker refuses images of a newer toolkit than its own, those of a later minor version, too, though their code is for the same ABI: the
- * driver of 13.0 loads machine code of 13.5, but does not link it. So an image says that it is of the first toolkit of its major version. */
+/* A linker refuses images from a newer toolkit than its own, even from a later minor version with the same ABI: the driver of 13.0 loads
+ * machine code of 13.5, but does not link it. So this sets the image's toolkit to the first release of its major version. */
 static void lower_toolkit(const struct mm_elf *v, const Elf64_Shdr *s) {
     struct {
         Elf64_Nhdr head;
@@ -132,7 +132,7 @@ bool mm_cubin_open(void *image, size_t bytes) {
 
 /* ---- after the link -------------------------------------------------------------------------------- */
 
-/* Index of the section of that name, looked for from `from` on, since a linker mostly keeps the order; v->sections if there is none. */
+/* Index of the section with that name, searched from `from` on, since linkers mostly keep the order; v->sections if there is none. */
 static unsigned find(const struct mm_elf *v, const char *name, unsigned from) {
     for (unsigned n = 0; n < v->sections; n++) {
         const unsigned i = (from + n) % v->sections;
@@ -142,7 +142,7 @@ static unsigned find(const struct mm_elf *v, const char *name, unsigned from) {
     return v->sections;
 }
 
-/* Whether a relocation of the section `text` is at the instruction at `offset`: the linker may have written an address there. */
+/* Whether section `text` has a relocation in the instruction at `offset`: the linker may have written an address there. */
 static bool is_relocated(const struct mm_elf *v, unsigned text, uint64_t offset) {
     for (unsigned i = 0; i < v->sections; i++) {
         const Elf64_Shdr s = mm_elf_section(v, i);
@@ -166,7 +166,7 @@ static bool same_text(const struct mm_elf *was, unsigned text, const char *a, co
     return true;
 }
 
-/* Whether section i of the original is in the linked image as it must be: NULL, or what is wrong. *next: where to look. */
+/* Returns NULL if the linked image has section i of the original as it must be, else what is wrong. *next: where the search begins. */
 static const char *settle_section(const struct mm_elf *v, const struct mm_elf *was, unsigned i, const char **where, unsigned *next) {
     const Elf64_Shdr old = mm_elf_section(was, i);
     const char *const name = mm_elf_name(was, &old);
@@ -188,7 +188,7 @@ static const char *settle_section(const struct mm_elf *v, const struct mm_elf *w
     return (is_text ? same_text(was, i, a, b, old.sh_size) : memcmp(a, b, old.sh_size) == 0) ? NULL : "has changed";
 }
 
-/* Kernels without shared memory of their own have none, not what the system has for itself. */
+/* Kernels without shared memory of their own get size 0, not the bytes that the system reserves. */
 static void settle_empty(const struct mm_elf *v, const struct mm_elf *was) {
     for (unsigned i = 0; i < v->sections; i++) {
         Elf64_Shdr s = mm_elf_section(v, i);

@@ -39,7 +39,7 @@ bool mm_elf_try_open(struct mm_elf *e, const void *image, size_t bytes) {
         e->head.e_ident[EI_DATA] != ELFDATA2LSB || e->head.e_machine != EM_CUDA || e->head.e_shentsize != sizeof(Elf64_Shdr) ||
         e->head.e_shoff > bytes || bytes - e->head.e_shoff < sizeof(Elf64_Shdr))
         return false;
-    const Elf64_Shdr first = mm_elf_section(e, 0); /* has the number of sections if they are too many for e_shnum */
+    const Elf64_Shdr first = mm_elf_section(e, 0); /* holds the number of sections if it does not fit in e_shnum */
     const uint64_t sections = e->head.e_shnum ? e->head.e_shnum : first.sh_size;
     if ((bytes - e->head.e_shoff) / sizeof(Elf64_Shdr) < sections) return false;
     e->sections = (unsigned)sections;

@@ -11,13 +11,13 @@
 enum { WRAPPER_MAGIC = 0x466243B1, WRAPPER_BYTES = 24, WRAPPER_CONTAINER = 8, WRAPPER_PRELINKED = 16 };
 #define CONTAINER_MAGIC 0xBA55ED50u
 enum { CONTAINER_VERSION = 4, CONTAINER_HEADER = 6, CONTAINER_ENTRIES = 8 };
-/* Where an entry's header has what. */
+/* Offsets of the fields in an entry's header. */
 enum {
     ENTRY_KIND = 0, /* 16 bits, then ENTRY_FORM in 16 */
-    ENTRY_HEADER = 4, /* of a member: the offset of its payload in the stream */
+    ENTRY_HEADER = 4, /* in a member: the offset of its payload in the stream */
     ENTRY_PAYLOAD = 8,
     ENTRY_PACKED = 16,
-    ENTRY_OPTIONS = 20, /* where the record {offset of the options, their length} is; of a group: {members, bytes of the record} and their headers */
+    ENTRY_OPTIONS = 20, /* offset of the record {offset of the options, their length}; in a group: {members, bytes of the record} and their headers */
     ENTRY_MINOR = 24,
     ENTRY_MAJOR = 26,
     ENTRY_ARCH = 28,
@@ -27,7 +27,7 @@ enum {
     ENTRY_UNPACKED = 56
 };
 enum { RECORD_BYTES = 8, ENTRY_FORM = 0x101 };
-enum { ABI_MAJOR = 1, ABI_MINOR = 8 }; /* of cubins by CUDA 13's linker */
+enum { ABI_MAJOR = 1, ABI_MINOR = 8 }; /* of cubins from CUDA 13's linker */
 
 static unsigned u16(const unsigned char *at) { return at[0] | (unsigned)at[1] << 8; }
 static uint32_t u32(const unsigned char *at) { return u16(at) | (uint32_t)u16(at + 2) << 16; }
@@ -72,7 +72,7 @@ size_t mm_fatbin_total_bytes(const void *at) {
 
 /* ---- headers -------------------------------------------------------------------------------------- */
 
-/* A part of a header, by offset and length; NULL if it is empty or not within. */
+/* A part of a header, by offset and length; NULL if it is empty or out of bounds. */
 static const char *part_of(const unsigned char *header, size_t header_bytes, size_t at, size_t bytes) {
     return bytes && at >= MM_FATBIN_ENTRY_BYTES && at <= header_bytes && bytes <= header_bytes - at ? (const char *)header + at : NULL;
 }
@@ -82,7 +82,7 @@ static const unsigned char *record_of(const unsigned char *header, size_t header
     return (const unsigned char *)part_of(header, header_bytes, u32(header + ENTRY_OPTIONS), RECORD_BYTES);
 }
 
-/* What entries and members have in common. */
+/* Reads the fields that entries and members have in common. */
 static void read_header(struct mm_fatbin_entry *e, const unsigned char *header, size_t header_bytes) {
     e->header = header;
     e->header_bytes = header_bytes;
@@ -101,7 +101,7 @@ static void read_header(struct mm_fatbin_entry *e, const unsigned char *header, 
     if (!e->options) e->options_bytes = 0;
 }
 
-/* A member's header says nowhere how long it is: up to what is the last in it, and a zero, padded. 0 if it is longer than `bytes`. */
+/* A member's header does not contain its size: it ends with its last part and a zero, padded. 0 if it is longer than `bytes`. */
 static size_t member_header_bytes(const unsigned char *header, size_t bytes) {
     uint64_t end = MM_FATBIN_ENTRY_BYTES;
     if (bytes < end) return 0;
@@ -117,7 +117,7 @@ static size_t member_header_bytes(const unsigned char *header, size_t bytes) {
     return end <= bytes ? (size_t)end : 0;
 }
 
-/* The members' headers, and how many bytes they have; NULL unless there are as many as the record says. */
+/* The members' headers, their number and their total bytes; NULL unless there are as many as the record says. */
 static const unsigned char *members_of(const struct mm_fatbin_entry *group, size_t *count, size_t *bytes) {
     const unsigned char *const record = record_of(group->header, group->header_bytes);
     if (!record || u32(record + 4) < RECORD_BYTES) return NULL;

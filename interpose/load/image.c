@@ -54,15 +54,15 @@ bool mm_image_holds_fatbin(const void *image, size_t bytes) {
     return all && all <= bytes;
 }
 
-/* Machine code runs on later devices of its major version, PTX on all later ones; of sm_90a on no other, of sm_100f on its family, which
- * is of one major version. */
+/* Machine code runs on later devices of its major version, PTX on all later devices. Code for sm_90a runs on no other architecture, code for
+ * sm_100f on its family, which has one major version. */
 static bool fits(const struct mm_fatbin_entry *e, unsigned arch) {
     if (e->arch > arch || (e->arch_suffix == 'a' && e->arch != arch)) return false;
     return (e->kind == MM_FATBIN_PTX && !e->arch_suffix) || e->arch / 10 == arch / 10;
 }
 
-/* The newest machine code, of sm_90 and sm_90a the latter; without any, the newest PTX. Of two that are alike the last PTX, the first machine
- * code. */
+/* Prefers the newest machine code, and sm_90a to sm_90; without machine code, the newest PTX. Of two equal ones, prefers the last PTX, or the
+ * first machine code. */
 static bool is_better(const struct mm_fatbin_entry *e, const struct mm_fatbin_entry *best) {
     if (e->kind != best->kind) return e->kind == MM_FATBIN_ELF || best->kind != MM_FATBIN_ELF;
     if (e->kind != MM_FATBIN_ELF) return e->arch >= best->arch;

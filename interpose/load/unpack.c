@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-/* Before memory is taken: can so few bytes become so many? */
+/* Checked before allocating: can so few bytes decompress to so many? */
 static bool is_plausible(enum mm_unpack_how how, const unsigned char *from, size_t from_bytes, uint64_t bytes) {
-    enum { LZ4_RATIO = 255 }; /* a byte of a block's adds 255 to a length at most */
+    enum { LZ4_RATIO = 255 }; /* each byte of a block adds at most 255 to a length */
     if (how == MM_UNPACK_LZ4) return bytes / LZ4_RATIO <= from_bytes;
     const unsigned long long said = ZSTD_getFrameContentSize(from, from_bytes);
     return said == bytes || said == ZSTD_CONTENTSIZE_UNKNOWN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Which of the allocator's functions an image leaves to be found elsewhere. */
+/* Finds which of the allocator's functions an image leaves undefined. */
 #ifndef MM_LOAD_WANTS_H
 #define MM_LOAD_WANTS_H
 
@@ -14,7 +14,7 @@ enum {
     MM_WANTS_UNREADABLE = 16 /* no 64-bit ELF file for CUDA, or a damaged one: not known */
 };
 
-/* What the cubin of `bytes` bytes leaves undefined, by its symbol table alone; any alignment. A cubin without symbols wants nothing. */
+/* What the cubin of `bytes` bytes leaves undefined, from its symbol table alone; any alignment. A cubin without symbols wants nothing. */
 unsigned mm_wants_of_elf(const void *cubin, size_t bytes);
 
 /* The name of the first function in such a set; NULL if there is none. */

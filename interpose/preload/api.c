@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What programs call: the host's part of mm.h. mmhook.o leads here, or the program's own dlsym. */
+/* The host functions of mm.h. Programs reach them through mmhook.o or their own dlsym. */
 #include <stddef.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool try_count(const struct mm_driver *d, struct mm_host_heap *heap, void
 
 EXPORT int mm_get_statistics(struct mm_statistics *s) {
     struct mm_host_counts n;
-    if (!s || s->struct_bytes < offsetof(struct mm_statistics, misuse_overrun)) return MM_ERROR_ARGUMENT; /* the first version's, the shortest */
+    if (!s || s->struct_bytes < offsetof(struct mm_statistics, misuse_overrun)) return MM_ERROR_ARGUMENT; /* the length in the first version, the shortest */
     const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_count, &n);
     if (result != MM_OK) return result;
     const struct mm_statistics found = {
@@ -34,7 +34,7 @@ EXPORT int mm_get_statistics(struct mm_statistics *s) {
         n.misuse[MM_MISUSE_AFTER_FREE],
     };
     const size_t struct_bytes = s->struct_bytes;
-    memset(s, 0, struct_bytes); /* what a later version asks for and we do not know */
+    memset(s, 0, struct_bytes); /* what only a later version of mm knows is 0 */
     memcpy(s, &found, struct_bytes < sizeof found ? struct_bytes : sizeof found);
     return MM_OK;
 }

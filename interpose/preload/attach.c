@@ -114,8 +114,8 @@ static enum answer answer_of(CUresult code, const char *call, struct mm_driver_e
     return mm_driver_succeeded(error, call, code) ? ANSWER_YES : ANSWER_FAILED;
 }
 
-/* Whether this module is asked for the first time in this context. Modules are entries of the kernel cache, at an odd address, which no kernel
- * has, and leave it as kernels do. */
+/* Whether this module is queried for the first time in this context. Queried modules are kept in the kernel cache, at an odd address, which no
+ * kernel has, and are removed like kernels. */
 static bool is_first_question(const void *owner, CUcontext context) {
     const void *mark = (const char *)owner + 1;
     pthread_mutex_lock(&mm_contexts_lock);
@@ -125,8 +125,8 @@ static bool is_first_question(const void *owner, CUcontext context) {
     return is_first;
 }
 
-/* Reports a module of another version of mm, whose heap variable has another name. Each module without our variable is asked once, until a line
- * was printed. `get` looks up a name in the module. */
+/* Reports a module of another version of mm, whose heap variable has another name. Each module without our variable is queried once, until a
+ * message was printed. `get` looks up a name in the module. */
 static void tell_others(const void *owner, CUcontext context, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *)) {
     static bool said;
     struct variable v;
@@ -172,7 +172,7 @@ static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUco
     if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE)
         return ask_library(d, (CUlibrary)h->owner, context, v, error);
     if (h->kind == MM_HANDLE_FUNCTION) return ask_module(d, (CUmodule)h->owner, context, v, error);
-    /* The program got this handle before libmm was loaded. Try it as a function first: asking for a function as a kernel crashes. */
+    /* The program got this handle before libmm was loaded. Try it as a function first: querying a function as a kernel crashes. */
     CUmodule module = NULL;
     CUlibrary library = NULL;
     if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel))
@@ -242,7 +242,7 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
     if (known) return;
 
     enum answer answer = ask_kernel(d, kernel, context, &handle, &v, &error);
-    for (int i = 0; i < 2 && answer == ANSWER_FAILED && error.code == CUDA_ERROR_OUT_OF_MEMORY; i++) { /* the question may load the module, which needs memory */
+    for (int i = 0; i < 2 && answer == ANSWER_FAILED && error.code == CUDA_ERROR_OUT_OF_MEMORY; i++) { /* the query may load the module, which needs memory */
         if (!mm_attach_take_back(d, i == 0 ? 0 : UINT64_MAX)) break;
         error.call = NULL, error.code = CUDA_SUCCESS;
         answer = ask_kernel(d, kernel, context, &handle, &v, &error);
@@ -287,7 +287,7 @@ void mm_attach_first_launch(const struct mm_driver *d, CUfunction kernel, CUcont
     mm_attach_is_inside = false;
 }
 
-/* The driver may be gone, so nothing of it is called. The operating system takes memory and addresses back. */
+/* The driver may be gone, so this does not call it. The operating system reclaims memory and addresses. */
 __attribute__((destructor)) static void at_exit(void) {
     __atomic_store_n(&finished, true, __ATOMIC_RELAXED);
     const unsigned status = mm_inspect_has_found && !mm_forked ? mm_host_env_get()->check_exitcode : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Connects kernels and heaps: finds a launch's context, whether the kernel's module has a heap variable, and the context's heap (one per
- * context). attach.c: first launches. watch.c: watched launches. requests.c: what the hooks ask.
+ * context). attach.c: first launches. watch.c: watched launches. requests.c: the hooks' other requests.
  */
 #ifndef MM_INTERPOSE_ATTACH_H
 #define MM_INTERPOSE_ATTACH_H
@@ -17,9 +17,9 @@ __attribute__((cold)) void mm_attach_first_launch(const struct mm_driver *d, CUf
 /* Reports, once per process, that a driver call failed and that a kernel is launched without a heap. */
 __attribute__((cold)) void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code);
 
-/* Code that allocates was loaded: the heap of the current context, if there is none, is prepared (mm_host_heap_try_prepare), as the first launch
- * may come next to a kernel that occupies the device. If no context is current, those in which some other kernel is launched first are
- * prepared before that. */
+/* Call after code that allocates was loaded. Prepares a heap for the current context if it has none (mm_host_heap_try_prepare), since the first
+ * launch may come while another kernel occupies the device. If no context is current, a context in which some other kernel is launched first is
+ * prepared before that launch. */
 void mm_attach_prepare(const struct mm_driver *d);
 
 /* Must be called before anything that runs `kernel` (a CUfunction or CUkernel). A stream that was created determines the context; the default
@@ -41,10 +41,10 @@ static inline __attribute__((always_inline)) void mm_attach_before_launch(const 
     if (context && kernel && !mm_kernel_cache_has(kernel, context)) mm_attach_first_launch(d, kernel, context);
 }
 
-/* Checked runs, and pictures after each launch, look at every launch into a context with a heap. */
+/* Checked runs, and pictures after each launch, watch every launch into a context with a heap. */
 extern bool mm_attach_is_watching;
-/* `kernel` is about to be launched in `stream`. Returns whether mm_attach_watched is to be called after that, until when no other launch is
- * watched; not so if the stream captures. */
+/* Call before `kernel` is launched in `stream`. If it returns true, call mm_attach_watched after the launch; no other launch is watched until then.
+ * Returns false if the stream captures. */
 __attribute__((cold)) bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream stream);
 __attribute__((cold)) void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launched);
 
@@ -78,7 +78,7 @@ bool mm_attach_has_heap(CUcontext context);
 bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes);
 
 /* The driver has no memory for `bytes` in the current context: makes the heaps on its device give memory back. Returns whether they gave
- * any, so that the driver's call is worth another try. */
+ * any, so that the driver's call should be repeated. */
 bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes);
 
 /* Calls work(d, heap, argument, error) with the heap of the current context. No other host thread changes the heap during the call, and the

@@ -5,14 +5,14 @@
 
 #include "runtime/host/heap.h"
 
-/* This thread is in libmm's own calls of the driver. A driver that calls exported functions itself would enter the hooks again. */
+/* This thread is making libmm's own driver calls. A driver that calls its exported functions would enter the hooks again. */
 extern __thread bool mm_attach_is_inside;
 
-/* The heap is about to end, or may be: writes what its end is to report while its context still exists. */
+/* Call before the heap ends or may end: writes its final report while its context still exists. */
 void mm_attach_look_back(struct mm_host_heap *heap, bool is_certain);
 
-/* Makes the heaps on the current context's device give back about `bytes` more than are free, and at least MM_HOST_TRIM_MORE_BYTES. The thread's
- * capture mode is relaxed, and mm_contexts_lock is free. Returns whether they gave any. */
+/* Makes the heaps on the current context's device give back about what is missing for `bytes` to be free, plus MM_HOST_TRIM_MORE_BYTES. The
+ * thread's capture mode is relaxed, and mm_contexts_lock is not held. Returns whether they gave any. */
 bool mm_attach_take_back(const struct mm_driver *d, uint64_t bytes);
 
 #endif

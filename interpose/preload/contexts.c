@@ -10,7 +10,7 @@
 pthread_mutex_t mm_contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 struct context *mm_contexts;
 bool mm_forked;
-static pthread_cond_t end_settled = PTHREAD_COND_INITIALIZER; /* some context is_ending no more */
+static pthread_cond_t end_settled = PTHREAD_COND_INITIALIZER; /* a context's is_ending was cleared */
 static __thread bool inside_end;
 static bool has_green;
 
@@ -40,7 +40,7 @@ struct context *mm_context_get(CUcontext handle) {
 
 void mm_contexts_green_come(void) { __atomic_store_n(&has_green, true, __ATOMIC_RELAXED); }
 
-/* The primary context that the current one, a green one, is part of; NULL: it is no green one. */
+/* The primary context that the current green context is part of; NULL: the current context is not green. */
 static CUcontext home_of_current(const struct mm_driver *d) {
     CUcontext home = NULL;
     CUgreenCtx green = NULL;

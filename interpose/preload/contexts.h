@@ -2,8 +2,8 @@
 /* The contexts that libmm knows: an entry for each context with a heap, a prepared heap, a limit or peers, and for each green context in which kernels were
  * launched. The caller of every function holds the lock.
  *
- * A green context is another handle of its device's primary context, with fewer multiprocessors. Modules and memory belong to the primary context, and outlive the
- * green one. So must the heap: the entry of a green context holds nothing but its home.
+ * A green context is another handle of its device's primary context, with fewer multiprocessors. Modules and memory belong to the primary context, and
+ * outlive the green one. So must the heap: the entry of a green context holds nothing but its home.
  */
 #ifndef MM_INTERPOSE_CONTEXTS_H
 #define MM_INTERPOSE_CONTEXTS_H
@@ -21,13 +21,13 @@ struct context {
     bool is_ending; /* the driver is ending it: callers with this handle wait for the outcome */
     bool limit_is_set;
     uint64_t limit_bytes;
-    unsigned attaches; /* cuCtxAttach: so many cuCtxDetach do not end it */
+    unsigned attaches; /* calls of cuCtxAttach: as many calls of cuCtxDetach do not end it */
     unsigned peer_count;
     CUdevice peers[MM_VM_DEVICES_MAX - 1]; /* devices that may access its memory */
 };
 
 /* Guards the contexts, the handles, and writes to the kernel cache. Held while a heap is created, so other first launches wait for that. Not held
- * while a module is asked for its variable, since that may load the module. */
+ * while a module is queried for its variable, since that may load the module. */
 extern pthread_mutex_t mm_contexts_lock;
 extern struct context *mm_contexts;
 extern bool mm_forked; /* this process is the child of one that had a heap */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* dlsym, in assembly. Every call except a look-up of a driver function in an explicit handle must reach the real dlsym by a jump, since dlsym finds out from its return
- * address what RTLD_NEXT means. The same text makes the dlsym that libmm.so exports and that of mmhook.o.
+/* dlsym, in assembly. Every call except a look-up of a driver function in an explicit handle must reach the real dlsym by a jump, since dlsym determines
+ * from its return address what RTLD_NEXT means. The dlsym that libmm.so exports and that of mmhook.o are both made from this text.
  */
 #ifndef MM_INTERPOSE_ENTRY_H
 #define MM_INTERPOSE_ENTRY_H
 
-/* Address of the real dlsym; NULL until the C function `find` ran. */
+/* Address of the real dlsym; NULL until the C function `find` has run. */
 static void *mm_real_dlsym __attribute__((used));
 
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What libmm.so.1 exports, as a version script (preprocessed when mm is built). The node has no name: a version
- * on dlsym would keep it from standing in for the real one.
+/* What libmm.so.1 exports, as a version script (preprocessed when mm is built). The node has no name: with a
+ * version, dlsym would not replace the real one.
  */
 #include "interpose/preload/names.h"
 

@@ -2,8 +2,8 @@
 /* What is known about handles of kernels: the API that they belong to, and their library or module.
  *
  * cuLaunchKernel takes a CUkernel of the library API and a CUfunction alike, but the functions that ask a
- * handle for its module do not: cuKernelGetFunction of a CUfunction dereferences it and crashes. So remember
- * what the program was handed. All functions: one caller at a time (attach.c's lock).
+ * handle for its module do not: cuKernelGetFunction of a CUfunction dereferences it and crashes. So libmm
+ * records the handles that the program gets. All functions: one caller at a time (mm_contexts_lock).
  */
 #ifndef MM_INTERPOSE_HANDLES_H
 #define MM_INTERPOSE_HANDLES_H
@@ -24,7 +24,7 @@ struct mm_handle {
     enum mm_handle_kind kind;
 };
 
-/* Records a handle, and replaces an older record. context: the context with whose end the handle ends; NULL: none. */
+/* Records a handle, and replaces an older record. context: the handle ends with this context; NULL: with none. */
 void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *owner, const void *context);
 /* The record of a handle; its kind is MM_HANDLE_UNKNOWN if there is none. */
 struct mm_handle mm_handle_find(const void *handle);

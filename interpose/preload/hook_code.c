@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What brings code, perhaps as PTX, where handles of kernels come from, and where they end. */
+/* Hooks that load code, possibly as PTX, and hooks that return or end handles of kernels. */
 #include <string.h>
 
 #include "interpose/preload/hooks.h"
 #include "interpose/load/image.h"
 #include "interpose/preload/jit.h"
 
-/* ---- code that comes at run time (jit.h) ---------------------------------------------------------- */
+/* ---- code loaded at run time (jit.h) -------------------------------------------------------------- */
 
-/* Loads what try_ours made of the program's image, in its place; the program's own, if the driver takes none of that. */
+/* Loads an image that try_ours made from the program's, or the program's own if the driver accepts none of those. */
 #define LOAD(try_ours, ours, theirs)                                                                      \
     struct mm_jit j;                                                                                      \
     memset(&j, 0, sizeof j);                                                                              \
@@ -29,7 +29,7 @@ HOOK(cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned count, CU
          REAL(cuModuleLoadDataEx, module, image, count, options, values));
 }
 
-/* It may not take what is no fat binary, but for text. */
+/* cuModuleLoadFatBinary may refuse anything but a fat binary or PTX, so our image is loaded by cuModuleLoadData. */
 HOOK(cuModuleLoadFatBinary)(CUmodule *module, const void *image) {
     LOAD(mm_jit_try_image(&j, image, NULL, NULL, 0), REAL(cuModuleLoadData, module, j.image),
          REAL(cuModuleLoadFatBinary, module, image));
@@ -49,7 +49,7 @@ HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *
          REAL(cuLibraryLoadFromFile, library, path, options, values, count, more, more_values, more_count));
 }
 
-/* Inputs of the driver's linker keep CUDA's allocator, by CUDA's names: what comes of the link gets mm's when it is loaded. */
+/* Inputs of the driver's linker keep CUDA's allocator and its names; the linked image gets mm's allocator when it is loaded. */
 #define LINK_HOOKS(suffix)                                                                                \
     HOOK(cuLinkAddData##suffix)(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, \
                                 unsigned count, CUjit_option *options, void **values) {                   \
@@ -82,8 +82,8 @@ HOOK(cuLinkComplete)(CUlinkState state, void **image, size_t *bytes) {
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-/* Functions of a module that is a library's are remembered as the library's. They go with the current
- * context, which is the module's in a program that does nothing odd. */
+/* A function of a library's module is recorded with the library as its owner. The record ends with the
+ * current context, which is normally the module's. */
 static void record_function(CUfunction f, CUmodule module) {
     struct mm_handle m = mm_attach_find(module);
     if (m.kind == MM_HANDLE_MODULE)
@@ -99,7 +99,7 @@ HOOK(cuModuleGetFunction)(CUfunction *f, CUmodule module, const char *name) {
 }
 
 HOOK(cuModuleEnumerateFunctions)(CUfunction *list, unsigned count, CUmodule module) {
-    for (unsigned i = 0; list && i < count; i++) list[i] = NULL; /* fewer than `count` may be there */
+    for (unsigned i = 0; list && i < count; i++) list[i] = NULL; /* there may be fewer than `count` */
     CUresult r = WITH_MEMORY(0, REAL(cuModuleEnumerateFunctions, list, count, module));
     for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++)
         record_function(list[i], module);
@@ -141,7 +141,7 @@ HOOK(cuLibraryGetModule)(CUmodule *module, CUlibrary library) {
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-/* Forgotten before the driver's call: afterwards another thread may be handed the same values anew. */
+/* Removed from the records before the driver's call: after it, another thread may get the same values as new handles. */
 HOOK(cuModuleUnload)(CUmodule module) {
     mm_attach_forget_owner(module);
     return REAL(cuModuleUnload, module);

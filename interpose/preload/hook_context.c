@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Contexts: where they end, their limits, who may reach their memory. */
+/* Hooks for contexts: their ends, their limits, and peer access to their memory. */
 #include "interpose/preload/contexts.h"
 #include "interpose/preload/hooks.h"
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-/* After a call that may have given the last hold of a primary context up. */
+/* Call after a driver call that may have released the last reference to a primary context. */
 static void primary_released(CUdevice device, struct context *primary, CUresult r) {
     const struct mm_driver *d = mm_driver_get();
     unsigned flags = 0;
@@ -59,7 +59,7 @@ HOOK(cuCtxFromGreenCtx)(CUcontext *context, CUgreenCtx green) {
     return REAL(cuCtxFromGreenCtx, context, green);
 }
 
-/* It holds the primary context, and may be the last to do so. */
+/* A green context holds a reference to the primary context, possibly the last one. */
 HOOK(cuGreenCtxDestroy)(CUgreenCtx green) {
     const struct mm_driver *d = mm_driver_get();
     CUcontext handle = NULL;
@@ -90,8 +90,8 @@ HOOK(cuCtxGetLimit)(size_t *value, CUlimit limit) {
     return r;
 }
 
-/* Once our heap is made it has at least so much from then on, or the call fails. Whether the driver takes it for its own heap then does
- * not count (some refuse a late limit, some do not); if it does, the limit is what it makes of that: it rounds up, and programs
+/* If our heap exists, it grows to at least `value`, or the call fails. Whether the driver accepts the limit for its own heap does not
+ * matter then (some refuse a late limit, some do not). If it accepts, we record the limit as the driver rounds it up, since programs
  * print it. */
 HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
     const bool is_ours = limit == CU_LIMIT_MALLOC_HEAP_SIZE;
@@ -108,7 +108,7 @@ HOOK(cuCtxSetLimit)(CUlimit limit, size_t value) {
 
 /* ---- peers ------------------------------------------------------------------------------------ */
 
-/* cuCtxEnablePeerAccess does not cover memory that is mapped: the heap of the peer is told. */
+/* cuCtxEnablePeerAccess does not cover mapped memory, so the peer's heap changes the access itself. */
 static void peer_access(CUcontext peer, bool is_allowed) {
     const struct mm_driver *d = mm_driver_get();
     CUdevice device;

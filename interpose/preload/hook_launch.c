@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What makes kernels run, now or in a graph, and what waits for them. */
+/* Hooks that launch kernels, directly or in a graph, and hooks that wait for them. */
 #include "interpose/preload/hooks.h"
 
 static inline __attribute__((always_inline)) void before(CUfunction kernel, CUstream stream) {
     mm_attach_before_launch(mm_driver_get(), kernel, stream, NULL);
 }
 
-/* Between these two a launch is the only one, if it is watched. */
+/* If `watch` returns true, no other launch is watched until `watched` is called. */
 static inline __attribute__((always_inline)) bool watch(CUfunction kernel, CUstream stream) {
     return __builtin_expect(mm_attach_is_watching, 0) && mm_attach_try_watch(mm_driver_get(), kernel, stream);
 }
@@ -15,7 +15,7 @@ static __attribute__((cold)) CUresult watched(CUresult r, CUstream stream) {
     return r;
 }
 
-/* Which one a launch without a stream means: of that it is asked whether it captures. */
+/* The stream to query for capture: NULL means the legacy stream, in _ptsz functions the per-thread one. */
 #define STREAM(stream) (stream)
 #define STREAM_ptsz(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
@@ -68,7 +68,7 @@ HOOK(cuLaunchGridAsync)(CUfunction f, int width, int height, CUstream stream) {
     return REAL(cuLaunchGridAsync, f, width, height, stream);
 }
 
-/* ---- kernels in graphs: published when the node is made, so that graph launches need no look ---- */
+/* ---- kernels in graphs: attached when the node is made, so graph launches need no look-up -------- */
 
 static void before_node_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
     if (p) before(p->func, NULL);
@@ -139,8 +139,8 @@ HOOK(cuGraphExecNodeSetParams)(CUgraphExec exec, CUgraphNode node, CUgraphNodePa
     return REAL(cuGraphExecNodeSetParams, exec, node, p);
 }
 
-/* Kernels of a graph are known, but whoever makes heaps grow must hear that some will run. Memory for it is taken when it is instantiated,
- * uploaded or launched. */
+/* Kernels of a graph are attached already, but the grower must know that some will run. The driver takes memory for a graph when it is
+ * instantiated, uploaded or launched. */
 #define GRAPH_HOOKS(suffix)                                                                               \
     HOOK(cuGraphLaunch##suffix)(CUgraphExec exec, CUstream stream) {                                      \
         mm_grower_before_launch();                                                                        \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What may fail for lack of memory. */
+/* Hooks of calls that may fail for lack of memory. */
 #include "interpose/preload/hooks.h"
 
 bool mm_hook_has_more(CUresult r, uint64_t bytes, int *times) {
@@ -13,7 +13,7 @@ bool mm_hook_has_more(CUresult r, uint64_t bytes, int *times) {
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-/* While the program's device has no memory left but what heaps have and do not need. */
+/* If the device has no memory left, its heaps give back what they do not need, and the call is repeated. */
 HOOK(cuMemAlloc_v2)(CUdeviceptr *address, size_t bytes) {
     return WITH_MEMORY(bytes, REAL(cuMemAlloc_v2, address, bytes));
 }

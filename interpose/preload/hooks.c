@@ -10,12 +10,12 @@ HOOK(cuGetProcAddress)(const char *symbol, void **function, int version, cuuint6
 HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult *status);
 
-/* The last version whose variant of a function we know. From 12.0 on cuGraphInstantiate may be cuGraphInstantiateWithFlags, which has
- * other parameters: cuda.h calls that so. */
+/* The last version whose variant of a function we know. From 12.0 on, cuGraphInstantiate may mean cuGraphInstantiateWithFlags, which has
+ * other parameters: cuda.h maps the name to it. */
 static int last_known_version(const char *symbol) { return strcmp(symbol, "cuGraphInstantiate") == 0 ? 11080 : CUDA_VERSION; }
 
-/* A program may mean a variant whose parameters we do not know, as one does that is newer than our toolkit: hooked only if it is the one
- * that the last known version gets too. */
+/* A program, for example one newer than our toolkit, may request a variant whose parameters we do not know. The function is hooked only
+ * if the last known version gets the same one. */
 static bool is_our_variant(const char *symbol, const void *function, int version, cuuint64_t flags) {
     const int known = last_known_version(symbol);
     void *ours = NULL;
@@ -46,7 +46,7 @@ HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuui
 
 /* ---- the list ------------------------------------------------------------------------------------ */
 
-/* By the assembler's name, under which all have one type here. */
+/* Declared by assembler name, so that all can have the same type here. */
 #define ADDRESS_OF(symbol, base, version, stream)                                                         \
     extern const char address_of_##symbol[] __asm__("mmh_" #symbol) __attribute__((visibility("hidden")));
 MM_HOOKED(ADDRESS_OF)

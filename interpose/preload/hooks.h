@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Shared by the hooks (hook_*.c): functions that are called instead of the driver's. Each does its part, calls the driver's function, and returns the driver's result
- * unchanged. They are written as mmh_<symbol> and exported as <symbol>, since macros of cuda.h would rename half of them. names.h lists them.
+/* Shared by the hooks (hook_*.c): functions that are called instead of the driver's. Each does its part, calls the driver's function, and returns the
+ * driver's result unchanged. They are written as mmh_<symbol> and exported as <symbol>, since macros of cuda.h would rename half of them. names.h lists
+ * them.
  */
 #ifndef MM_INTERPOSE_HOOKS_H
 #define MM_INTERPOSE_HOOKS_H
@@ -23,7 +24,7 @@
 /* Whether a call that failed with r for lack of memory should be repeated, since heaps gave memory back: the first time about as much as the call wants, the
  * second time all they could. */
 __attribute__((cold)) bool mm_hook_has_more(CUresult r, uint64_t bytes, int *times);
-/* The result of a call that wants `bytes` of device memory (0: unknown), repeated as long as giving back helps. */
+/* The result of a call that wants `bytes` of device memory (0: unknown), repeated as long as heaps give memory back. */
 #define WITH_MEMORY(bytes, call)                                                                          \
     ({                                                                                                    \
         int times_ = 0;                                                                                   \
@@ -33,7 +34,7 @@ __attribute__((cold)) bool mm_hook_has_more(CUresult r, uint64_t bytes, int *tim
         r_;                                                                                               \
     })
 
-/* NULL: there is none. */
+/* NULL: no context is current. */
 static inline CUcontext current_context(void) {
     const struct mm_driver *d = mm_driver_get();
     CUcontext context = NULL;

@@ -29,12 +29,12 @@ static struct mm_driver_error_text name_of(CUresult r) {
     return mm_driver_error_name(d ? d : &none, r);
 }
 
-/* Whether code without mm is to get it. */
+/* Whether code without mm is to be linked with it. */
 static bool takes_over(void) { return !mm_host_env_get()->is_off && !mm_host_env_get()->is_cudas; }
 
-/* mm's names made CUDA's: `*has_ours`. */
+/* See mm_jit_mend. *has_ours: the text had mm's names. */
 static const char *mend(const char *text, size_t *bytes, struct mm_text *mended, bool *has_ours) {
-    const size_t length = strnlen(text, *bytes); /* a zero may be counted, or not be there */
+    const size_t length = strnlen(text, *bytes); /* the terminating zero may be counted, or missing */
     int changes = mm_names_show(text, length, mended);
     *has_ours = changes > 0;
     if (changes == 0 && takes_over() && mm_names_declared(text, length)) changes = mm_counts_remove(text, length, mended);
@@ -48,16 +48,16 @@ const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_text *mended)
     return mend(text, bytes, mended, &has_ours);
 }
 
-/* ---- what an image has for one architecture ------------------------------------------------------- */
+/* ---- an image's code for one architecture --------------------------------------------------------- */
 
 struct piece {
     struct mm_fatbin_payload payload; /* of a fat binary */
-    char *copy;                       /* of its text, with a zero behind it */
+    char *copy;                       /* of its PTX, zero-terminated */
     struct mm_text mended;
-    bool has_ours; /* a text with mm's names */
+    bool has_ours; /* PTX with mm's names */
     bool has_heap; /* machine code with mm in it */
-    bool is_bound; /* machine code with mm in it, where CUDA's allocator is wanted */
-    const char *service; /* what it lacks; NULL: nothing */
+    bool is_bound; /* machine code with mm in it, although CUDA's allocator is wanted */
+    const char *service; /* the allocator function that it lacks; NULL: none */
     struct mm_link_input in;
 };
 
@@ -89,7 +89,7 @@ static void read_chosen(struct piece *p, const void *image, int arch, bool is_pt
     if (p->copy) read_text(p, p->copy);
 }
 
-/* Of machine code with mm in it the text, if CUDA's allocator is wanted and there is one. Returns false if there is nothing for that architecture. */
+/* If the image is machine code with mm in it and CUDA's allocator is wanted, reads its PTX instead, if any. Returns false if nothing is for `arch`. */
 static bool try_read_fatbin(struct piece *p, const void *image, int arch) {
     const char *const forced = getenv("CUDA_FORCE_PTX_JIT");
     struct piece text = {0};
@@ -103,7 +103,7 @@ static bool try_read_fatbin(struct piece *p, const void *image, int arch) {
 
 /* ---- modules and libraries ------------------------------------------------------------------------ */
 
-/* What the driver gets next. */
+/* Selects what the driver gets next. */
 static void use(struct mm_jit *j) {
     j->image = j->linked ? j->linked : j->own.data;
     j->options = j->linked ? j->link.options : j->program_options;
@@ -119,10 +119,10 @@ static void keep_options(struct mm_jit *j, CUjit_option *options, void **values,
     if (j->saved_count) memcpy(j->saved, values, j->saved_count * sizeof *values);
 }
 
-/* Whether the image is to become another. */
+/* Whether the image is to be replaced by a linked one. */
 static bool is_wanted(const struct piece *p) { return takes_over() && p->service; }
 
-/* What an image has for each architecture; those that it has nothing for are left out. */
+/* The pieces of an image, one for each architecture for which it has code. */
 struct pieces {
     struct piece at[MM_LINK_ARCHS_MAX];
     int archs[MM_LINK_ARCHS_MAX];
@@ -131,7 +131,7 @@ struct pieces {
     bool is_of_many; /* there are GPUs of several architectures, and the image is for all */
 };
 
-/* One image as what the driver loads, or several as a fat binary. */
+/* Makes j->linked from the links: one image, or a fat binary of several. */
 static bool try_join(struct mm_jit *j, struct mm_link *links, const struct pieces *p) {
     struct mm_fatbin_image images[MM_LINK_ARCHS_MAX];
     size_t bytes;
@@ -139,7 +139,7 @@ static bool try_join(struct mm_jit *j, struct mm_link *links, const struct piece
     if (p->is_of_many) j->linked = mm_fatbin_try_make(images, p->count, &bytes);
     else j->linked = links->image, links->image = NULL;
     if (!j->linked) return false;
-    j->link = *links; /* logs and values are the first one's */
+    j->link = *links; /* logs and values come from the first link */
     memset(links, 0, sizeof *links);
     return true;
 }

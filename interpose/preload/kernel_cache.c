@@ -9,7 +9,7 @@ enum { SLOT_FREE = 0, SLOT_OUT = 1, SLOTS_MIN = 256 };
 struct mm_kernel_cache_table *mm_kernel_cache_current;
 
 static void raise_version(struct mm_kernel_cache_table *t) {
-    /* release: who sees the new version also sees what stood in the slots gone */
+    /* release: a reader that sees the new version also sees that the slots' old kernels are gone */
     __atomic_store_n(&t->version, t->version + 1, __ATOMIC_RELEASE);
 }
 
@@ -47,7 +47,7 @@ void mm_kernel_cache_insert(const void *kernel, const void *context, const void 
     put(t, &entry);
 }
 
-/* Brings the slots that were taken out back into use. Readers meanwhile miss what is there (I2). */
+/* Frees the removed slots. Meanwhile readers may miss pairs that are present (I2). */
 static void rebuild(struct mm_kernel_cache_table *t) {
     size_t live = 0, slots = t->mask + 1;
     struct mm_kernel_cache_slot *keep = (struct mm_kernel_cache_slot *)malloc(slots * sizeof *keep);

@@ -2,15 +2,15 @@
 /* Kernel cache: the kernels whose modules know their heap, or have no heap variable, as pairs (kernel, context). Their launches need no further action.
  *
  * Representation: open addressing, linear probing; a slot is {kernel, context, owner}; a slot with kernel 0
- *   was never used, one with kernel 1 was removed.
+ *   is free, one with kernel 1 was removed.
  * I1. A reader that finds (k, c) is right: the pair was inserted. If it was removed meanwhile, the program unloads a kernel that it is launching.
  * I2. A reader that does not find a pair may be wrong. It then searches again under the lock.
- * Ordering: a writer (one at a time, under the lock of attach.c) writes context and owner and then, by release,
- *   the kernel; that pairs with the reader's acquire of the kernel. Before a slot is written that held another
- *   pair, the table's version is raised. The reader loads the version first and last: a context that
- *   was written after the reader saw the kernel comes, by release and acquire, with a raised version, and
- *   the reader has found nothing. (To load the kernel again instead is not enough: it may have come back.)
- * Progress: readers never wait. A table that is too small is replaced and kept, since a reader may still use it; all old tables together are no larger
+ * Ordering: a writer (one at a time, under mm_contexts_lock) writes context and owner, and then stores the
+ *   kernel with release, which pairs with the reader's acquire of the kernel. It raises the table's version
+ *   before it writes a slot that held another pair. The reader loads the version first and last: if it reads
+ *   a context that was written after it saw the kernel, release and acquire make it see the raised version,
+ *   and it finds nothing. (Loading the kernel again instead is not enough: the same kernel may be back.)
+ * Progress: readers never wait. A table that is too small is replaced but kept, since a reader may still use it; all old tables together are no larger
  *   than the last one.
  */
 #ifndef MM_INTERPOSE_KERNEL_CACHE_H
@@ -53,7 +53,7 @@ static inline bool mm_kernel_cache_has(const void *kernel, const void *context) 
     return false;
 }
 
-/* One writer at a time. owner: the kernel's library or module; NULL: unknown, and then the kernel is removed with any of them. Without memory the kernel is
+/* One writer at a time. owner: the kernel's library or module; NULL: unknown, so the kernel is removed with any owner. If there is no memory, the kernel is
  * not inserted, and is examined again at its next launch. */
 void mm_kernel_cache_insert(const void *kernel, const void *context, const void *owner);
 void mm_kernel_cache_forget_owner(const void *owner);

@@ -13,7 +13,7 @@
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
 
-/* Machine code for each architecture, of the least registers (mm24.a's): any kernel may call it, whatever its bounds. */
+/* Machine code for each architecture, with the fewest registers (mm24.a's): any kernel may call it, whatever its launch bounds. */
 __asm__(".pushsection .rodata.mm_linked, \"a\"\n"
         ".balign 8\n"
         "mm_linked: .incbin \"" MM_LINKED "\"\n"
@@ -31,7 +31,7 @@ static bool try_add(struct mm_link *l, CUjit_option option, void *value, unsigne
     return true;
 }
 
-/* A copy of a log, with a zero behind it. */
+/* Adds a log buffer of ours, zero-terminated. */
 static bool try_add_log(struct mm_link *l, CUjit_option option, unsigned from, unsigned room) {
     void *log = calloc(1, (size_t)room + 1);
     if (log && try_add(l, option, log, from, room)) return true;
@@ -39,7 +39,7 @@ static bool try_add_log(struct mm_link *l, CUjit_option option, unsigned from, u
     return false;
 }
 
-/* The option that cuda.h has behind each log is its size. */
+/* In cuda.h, the option after each log is the size of that log. */
 static unsigned room_of(CUjit_option log, const CUjit_option *options, void *const *values, unsigned count) {
     for (unsigned i = 0; i < count; i++)
         if ((int)options[i] == (int)log + 1) return (unsigned)((uintptr_t)values[i] & UINT32_MAX);
@@ -55,7 +55,7 @@ static bool try_option(struct mm_link *l, unsigned i, const CUjit_option *option
         l->options[l->count] = options[i];
         l->values[l->count++] = values[i];
         return true;
-    case CU_JIT_FALLBACK_STRATEGY: return true; /* which of a fat binary's images; a linker takes only one that fits */
+    case CU_JIT_FALLBACK_STRATEGY: return true; /* selects an image of a fat binary; a linker accepts only a matching one */
     case CU_JIT_LTO: return false;
     case CU_JIT_INFO_LOG_BUFFER:
     case CU_JIT_ERROR_LOG_BUFFER: {
@@ -72,7 +72,7 @@ static const char *error_log(const struct mm_link *l) {
     return NULL;
 }
 
-/* The program's, and ours: unless 0 a target and a limit on registers. */
+/* Adds the program's options, and ours: a target and a limit on registers, each unless 0. */
 static bool try_options(struct mm_link *l, const CUjit_option *options, void *const *values, unsigned count, int target, unsigned registers) {
     enum { ROOM = 1024 };
     if (count > MM_JIT_OPTIONS_MAX || (count && (!options || !values))) return false;
@@ -100,7 +100,7 @@ void mm_link_give(const struct mm_link *l, void **values) {
     }
 }
 
-/* ---- for which devices -------------------------------------------------------------------------------- */
+/* ---- target devices ----------------------------------------------------------------------------------- */
 
 static bool try_arch(const struct mm_driver *d, CUdevice device, int *arch) {
     int major = 0, minor = 0;
@@ -111,7 +111,7 @@ static bool try_arch(const struct mm_driver *d, CUdevice device, int *arch) {
     return true;
 }
 
-/* Keeps the list in order. */
+/* Inserts into the sorted list, unless present. Returns the new count. */
 static unsigned insert(int *archs, unsigned count, int arch) {
     unsigned at = 0;
     while (at < count && archs[at] < arch) at++;
@@ -136,8 +136,8 @@ unsigned mm_link_archs(bool is_library, int archs[MM_LINK_ARCHS_MAX]) {
     return kinds;
 }
 
-/* The driver's linker works in a context only. A thread that has none, as when a library is loaded at the program's start, borrows that of
- * a device for the link: one that is there, or one that ends with the link if nobody else has taken it by then. */
+/* The driver's linker needs a current context. A thread without one, as when a library is loaded at the program's start, borrows a device's
+ * primary context for the link: an active one, or else one that ends after the link unless somebody else has retained it by then. */
 struct borrowed {
     CUdevice device;
     bool is_borrowed;
@@ -172,7 +172,7 @@ static void give_back(const struct mm_driver *d, const struct borrowed *b) {
 
 /* ---- the link ------------------------------------------------------------------------------------------ */
 
-/* What goes into one run of the linker. */
+/* Input of one run of the linker. */
 struct job {
     CUjitInputType type;
     const char *name; /* for messages */
@@ -190,13 +190,13 @@ static CUresult complete(const struct mm_driver *d, struct mm_link *l, CUlinkSta
     size_t image_bytes = 0;
     CUresult r = d->cuLinkAddData(state, j->type, (void *)(uintptr_t)j->data, j->bytes, j->name, 0, NULL, NULL);
     *call = "cuLinkAddData";
-    if (r == CUDA_SUCCESS) /* as a cubin: of a fat binary the driver takes no machine code under CUDA_FORCE_PTX_JIT=1 */
+    if (r == CUDA_SUCCESS) /* as a cubin: under CUDA_FORCE_PTX_JIT=1 the driver uses no machine code of fat binaries */
         r = d->cuLinkAddData(state, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)j->ours.at, j->ours.bytes, "mm", 0, NULL, NULL);
     if (r != CUDA_SUCCESS) return r;
     *call = "cuLinkComplete";
     r = d->cuLinkComplete(state, &image, &image_bytes);
     if (r != CUDA_SUCCESS) return r;
-    l->image = malloc(image_bytes); /* the state's goes with it */
+    l->image = malloc(image_bytes); /* the state's image is freed with the state */
     if (!l->image) return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(l->image, image, image_bytes);
     l->image_bytes = image_bytes;
@@ -227,7 +227,7 @@ static bool has_limits(const struct job *j) {
 }
 
 static bool try_job(struct mm_link *l, const struct job *j, char *why, size_t why_bytes) {
-    static const unsigned limits[] = {128, 64, 32, 24}; /* of 512 threads, of 1,024, of two CTAs of those; the least there is */
+    static const unsigned limits[] = {128, 64, 32, 24}; /* for CTAs of 512 threads, of 1,024, for two CTAs of 1,024; the minimum */
     const struct mm_driver *d = mm_driver_get();
     struct borrowed borrowed;
     char again[256];
@@ -242,7 +242,7 @@ static bool try_job(struct mm_link *l, const struct job *j, char *why, size_t wh
     return done;
 }
 
-/* NULL, or what is wrong with the image. */
+/* Corrects the linked image (mm_cubin_settle). Returns NULL, or what is wrong with it. */
 static const char *put_right(struct mm_link *l, const struct mm_link_input *in, const char **where) {
     const void *const original = in->kind == MM_CUBIN_WHOLE ? in->data : NULL;
     const char *const wrong = mm_cubin_settle(l->image, l->image_bytes, original, in->bytes, where);
@@ -251,7 +251,7 @@ static const char *put_right(struct mm_link *l, const struct mm_link_input *in, 
     return "mm's functions are not in it";
 }
 
-/* A copy of machine code as a linker takes it; NULL: `why` says what is wrong. */
+/* Returns a copy of the machine code that a linker accepts, or NULL with the reason in `why`. */
 static void *opened_copy(const struct mm_link_input *in, char *why, size_t why_bytes) {
     void *const opened = malloc(in->bytes);
     snprintf(why, why_bytes, "no memory");

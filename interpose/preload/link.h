@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Links code with the allocator's machine code by the driver's linker, when the code is loaded.
  *
- * PTX: the driver's compiler puts YIELD in front of atomics and at the head of loops. When some lanes of a warp execute a YIELD, lanes that wait for them at a convergence
- * barrier continue alone. If the driver compiled the allocator, it would therefore split its callers' warps. mm's machine code has no YIELD, and the driver's
- * linker accepts it together with the program's text, which stays as it is. The linker compiles the text as relocatable code. That can fail where a whole program
- * compiles: if a kernel with a limit on registers calls a function that needs more. The text is then compiled with such a limit for all functions, and for the
- * kernels without a limit.
+ * PTX: the driver's compiler puts YIELD in front of atomics and at the head of loops. When some lanes of a warp execute a YIELD, lanes that wait for them at a
+ * convergence barrier continue alone. If the driver compiled the allocator, it would therefore split its callers' warps. mm's machine code has no YIELD, and
+ * the driver's linker accepts it together with the program's PTX, which is not changed. The linker compiles the PTX as relocatable code. That can fail where a
+ * whole program compiles: if a kernel with a limit on registers calls a function that needs more. The PTX is then compiled with such a limit for all functions,
+ * and for the kernels without a limit.
  *
  * Machine code that lacks a function of the allocator: load/cubin.h. The program's code does not change.
  */
@@ -34,12 +34,12 @@ struct mm_link {
     CUjit_option options[MM_LINK_LOADER_OPTIONS];
     void *values[MM_LINK_LOADER_OPTIONS];
     unsigned count;
-    /* The linker's options. The linker writes into their values and logs, so these are copies: if the link or the load fails, the program's have not
-     * changed. */
+    /* The linker's options. The linker writes into their values and logs, so these are copies: a failed link or load
+     * leaves the program's unchanged. */
     CUjit_option linker_options[MM_LINK_OPTIONS_MAX];
     void *linker_values[MM_LINK_OPTIONS_MAX];
     unsigned from[MM_LINK_OPTIONS_MAX];     /* index of the program's option, or MM_LINK_OURS */
-    unsigned log_room[MM_LINK_OPTIONS_MAX]; /* bytes of the program's log; 0: the option is no log */
+    unsigned log_room[MM_LINK_OPTIONS_MAX]; /* bytes of the program's log; 0: the option is not a log */
     unsigned linker_count;
 };
 
@@ -47,20 +47,20 @@ struct mm_link {
 struct mm_link_input {
     enum mm_cubin_kind kind; /* of machine code, MM_CUBIN_WHOLE or MM_CUBIN_EXTENSIBLE; MM_CUBIN_NONE: PTX */
     const void *data;
-    size_t bytes; /* of PTX: without the zero behind it */
+    size_t bytes; /* of PTX: without the terminating zero */
 };
 
 /* Links the input with the allocator's machine code for devices of architecture `arch` (90). is_foreign: it may differ from the current device's. options,
- * values, count: the program's, for loading it; at most MM_JIT_OPTIONS_MAX. On success the link needs mm_link_drop. Returns false without an image if the
- * link fails; `why` says the reason. */
+ * values, count: the program's, for loading it; at most MM_JIT_OPTIONS_MAX. On success, the caller frees the link with mm_link_drop. On failure, returns
+ * false without an image, and the reason in `why`. */
 bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bool is_foreign, const CUjit_option *options, void *const *values,
                  unsigned count, char *why, size_t why_bytes);
 
-/* The architectures (90) that an image is loaded for: the current device's, or, of a library, those of all devices, each once, the oldest first. Returns
+/* The architectures (90) that an image is loaded for: the current device's, or for a library those of all devices, each once, oldest first. Returns
  * their number; 0: unknown. */
 unsigned mm_link_archs(bool is_library, int archs[MM_LINK_ARCHS_MAX]);
 
-/* Copies what the linker wrote to the program: logs, and values of options. values: the program's. */
+/* Copies the linker's output, logs and values of options, to the program. values: the program's. */
 void mm_link_give(const struct mm_link *l, void **values);
 
 /* Frees what the link holds. */

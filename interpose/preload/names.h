@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The driver functions that libmm.so stands in front of: the one list behind dlsym, cuGetProcAddress and
- * the plain symbols, and behind the forwarders of mmhook.o.
+/* The driver functions that libmm.so hooks: one list for dlsym, cuGetProcAddress, the exported symbols,
+ * and the forwarders of mmhook.o.
  *
  * X(symbol, base, version, stream): symbol as libcuda exports it; base and version as cuGetProcAddress
- * knows it (the highest version not above the one asked for wins); stream: ANY, or which default stream
- * the variant means, LEGACY or PTSZ. No header is included here: mmhook.o has no cuda.h.
+ * knows it (the highest version not above the requested one wins); stream: ANY, or which default stream
+ * the variant means, LEGACY or PTSZ. No header is included here: mmhook.o is built without cuda.h.
  */
 #ifndef MM_INTERPOSE_NAMES_H
 #define MM_INTERPOSE_NAMES_H
 
 #define MM_HOOKED(X)                                                                                      \
-    /* how a program gets at functions */                                                                 \
+    /* look-up of functions */                                                                            \
     X(cuGetProcAddress, cuGetProcAddress, 11030, ANY)                                                     \
     X(cuGetProcAddress_v2, cuGetProcAddress, 12000, ANY)                                                  \
-    /* what makes a kernel run, now or in a graph */                                                      \
+    /* launches of kernels, directly or in a graph */                                                     \
     X(cuLaunchKernel, cuLaunchKernel, 4000, LEGACY)                                                       \
     X(cuLaunchKernel_ptsz, cuLaunchKernel, 7000, PTSZ)                                                    \
     X(cuLaunchKernelEx, cuLaunchKernelEx, 11060, LEGACY)                                                  \
@@ -43,7 +43,7 @@
     X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, ANY)                               \
     X(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, LEGACY)                          \
     X(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, PTSZ)                       \
-    /* what brings code, perhaps as PTX */                                                                \
+    /* loading of code, possibly as PTX */                                                                \
     X(cuModuleLoad, cuModuleLoad, 2000, ANY)                                                              \
     X(cuModuleLoadData, cuModuleLoadData, 2000, ANY)                                                      \
     X(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, ANY)                                                  \
@@ -55,20 +55,20 @@
     X(cuLinkAddFile, cuLinkAddFile, 5050, ANY)                                                            \
     X(cuLinkAddFile_v2, cuLinkAddFile, 6050, ANY)                                                         \
     X(cuLinkComplete, cuLinkComplete, 5050, ANY)                                                          \
-    /* after which what kernels have told is printed */                                                   \
+    /* synchronisation, after which misuse that kernels reported is printed */                            \
     X(cuCtxSynchronize, cuCtxSynchronize, 2000, ANY)                                                      \
     X(cuCtxSynchronize_v2, cuCtxSynchronize, 13000, ANY)                                                  \
     X(cuStreamSynchronize, cuStreamSynchronize, 2000, LEGACY)                                             \
     X(cuStreamSynchronize_ptsz, cuStreamSynchronize, 7000, PTSZ)                                          \
     X(cuEventSynchronize, cuEventSynchronize, 2000, ANY)                                                  \
-    /* where handles of kernels come from */                                                              \
+    /* calls that return handles of kernels */                                                            \
     X(cuModuleGetFunction, cuModuleGetFunction, 2000, ANY)                                                \
     X(cuModuleEnumerateFunctions, cuModuleEnumerateFunctions, 12040, ANY)                                 \
     X(cuLibraryGetKernel, cuLibraryGetKernel, 12000, ANY)                                                 \
     X(cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, 12040, ANY)                                   \
     X(cuKernelGetFunction, cuKernelGetFunction, 12000, ANY)                                               \
     X(cuLibraryGetModule, cuLibraryGetModule, 12000, ANY)                                                 \
-    /* where they and contexts end */                                                                     \
+    /* ends of handles and contexts */                                                                    \
     X(cuModuleUnload, cuModuleUnload, 2000, ANY)                                                          \
     X(cuLibraryUnload, cuLibraryUnload, 12000, ANY)                                                       \
     X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, 7000, ANY)                                        \
@@ -81,7 +81,7 @@
     X(cuCtxDetach, cuCtxDetach, 2000, ANY)                                                                \
     X(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, ANY)                                                   \
     X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040, ANY)                                                   \
-    /* what may fail for lack of memory */                                                                \
+    /* calls that may fail for lack of memory */                                                          \
     X(cuMemAlloc_v2, cuMemAlloc, 3020, ANY)                                                               \
     X(cuMemAllocPitch_v2, cuMemAllocPitch, 3020, ANY)                                                     \
     X(cuMemAllocManaged, cuMemAllocManaged, 6000, ANY)                                                    \
@@ -93,14 +93,14 @@
     X(cuArrayCreate_v2, cuArrayCreate, 3020, ANY)                                                         \
     X(cuArray3DCreate_v2, cuArray3DCreate, 3020, ANY)                                                     \
     X(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000, ANY)                                          \
-    /* who may reach whose memory */                                                                      \
+    /* peer access */                                                                                     \
     X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, ANY)                                            \
     X(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, ANY)                                          \
-    /* the size that the program asks for */                                                              \
+    /* the heap size that the program requests */                                                         \
     X(cuCtxSetLimit, cuCtxSetLimit, 3010, ANY)                                                            \
     X(cuCtxGetLimit, cuCtxGetLimit, 3010, ANY)
 
-/* What libmm.so has for programs (include/mm.h). */
+/* The functions of include/mm.h that libmm.so exports for programs. */
 #define MM_OWN(X) X(mm_get_statistics) X(mm_get_usage) X(mm_reset)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the hooks ask of the contexts and their heaps, other than at a kernel's first launch (attach.c) and at watched launches (watch.c). */
+/* The hooks' requests to contexts and their heaps, except those at a kernel's first launch (attach.c) and at watched launches (watch.c). */
 #include "interpose/preload/attach.h"
 
 #include <pthread.h>
@@ -189,7 +189,7 @@ void mm_attach_idle(const struct mm_driver *d, CUcontext handle) {
     struct mm_driver_visit visit;
     if (!d || !__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || mm_attach_is_inside) return;
     if (!handle && d->cuCtxGetCurrent(&handle) != CUDA_SUCCESS) return;
-    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* the next idle moment will do */
+    if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* the next synchronisation does it */
     const struct context *c = mm_context_listed(handle);
     mm_attach_is_inside = true;
     if (c && c->heap && !c->is_ending && mm_host_heap_wants_idle(c->heap) && mm_driver_try_enter(d, handle, &visit)) {

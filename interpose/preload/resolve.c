@@ -36,7 +36,7 @@ static void *real_dlsym(void *handle, const char *name) {
     return call(handle, name);
 }
 
-/* "The driver" is what goes by the name libcuda.so.1, and only if the process brought it. */
+/* The driver is the library named libcuda.so.1, and only if the process has loaded it. */
 static void *driver_symbol(const char *symbol) {
     static void *library;
     void *handle = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
@@ -45,7 +45,7 @@ static void *driver_symbol(const char *symbol) {
         if (handle) __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
     }
     void *found = handle ? real_dlsym(handle, symbol) : NULL;
-    if (!found) dlerror(); /* or the program would find our failure after its success */
+    if (!found) dlerror(); /* so that the program's next dlerror does not report our failure */
     return found;
 }
 
@@ -63,7 +63,7 @@ struct mm_hook *mm_hook_of_request(const char *name, int version, bool per_threa
         if (strcmp(h->base, name) != 0) continue;
         is_base = true;
         if (h->version > version || (h->stream == MM_STREAM_PTSZ && !per_thread)) continue;
-        /* per thread asked for, and not there in that version: the legacy one is what one gets */
+        /* a version without a per-thread variant yields the legacy one, even if per thread was requested */
         if (!best || h->version > best->version || h->stream == MM_STREAM_PTSZ) best = h;
     }
     return is_base ? best : mm_hook_of_symbol(name);
@@ -108,7 +108,7 @@ __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) 
     void *found = real_dlsym(handle, name);
     if (!found) return NULL;
     struct mm_hook *hook = mm_hook_of_symbol(name);
-    /* somebody else's function of that name (a wrapper, a mock, another interposer) stays what it is */
+    /* another library's function of that name (a wrapper, a mock, another interposer) is not replaced */
     if (!hook || found == hook->hook || found != driver_symbol(name)) return found;
     return mm_hook_take(hook, found);
 }
@@ -119,6 +119,6 @@ __attribute__((visibility("default"))) void *mm_dlsym_v1(void *handle, const cha
     return hooked_dlsym(handle, name);
 }
 
-/* By this mmhook.o knows whether we are of its version (open_libmm). */
+/* mmhook.o compares this with its own version (open_libmm). */
 extern const unsigned mm_agreement;
 __attribute__((visibility("default"))) const unsigned mm_agreement = MM_ABI_VERSION;

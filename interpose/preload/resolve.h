@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* From a name to an address: the real dlsym, the real driver, and what stands in front of it. */
+/* Resolves names to addresses: the real dlsym, the real driver's functions, and their hooks. */
 #ifndef MM_INTERPOSE_RESOLVE_H
 #define MM_INTERPOSE_RESOLVE_H
 
@@ -27,9 +27,9 @@ extern struct mm_hook mm_hooks[MM_HOOK_COUNT];
 
 /* The hook of a symbol as libcuda exports it, or NULL. */
 struct mm_hook *mm_hook_of_symbol(const char *symbol);
-/* The hook of what cuGetProcAddress(name, version) means, or NULL; per_thread: the caller's flag. */
+/* The hook of the function that cuGetProcAddress(name, version) selects, or NULL; per_thread: the caller's flag. */
 struct mm_hook *mm_hook_of_request(const char *name, int version, bool per_thread);
-/* Notes where the driver's function is, unless that is known, and returns ours. */
+/* Records the address of the driver's function, unless it is known, and returns ours. */
 void *mm_hook_take(struct mm_hook *hook, void *real);
 /* The driver's function behind a hook; NULL if this driver has none (or there is no driver). */
 __attribute__((cold)) void *mm_hook_resolve(enum mm_hook_index index);

@@ -9,7 +9,7 @@
 #include "runtime/host/inspect.h"
 #include "runtime/host/kernels.h"
 
-/* Held from our own kernel, which notes the number of the program's kernel, to the program's launch after it. Taken before mm_contexts_lock. */
+/* Held from the launch of our own kernel, which notes the number of the program's kernel, to the program's launch. Taken before mm_contexts_lock. */
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t watched_launches; /* under watch_lock */
 bool mm_attach_is_watching;

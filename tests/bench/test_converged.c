@@ -63,7 +63,7 @@ START_TEST(any_intervals) {
 }
 END_TEST
 
-/* The sum does not depend on the begin, and differs between lanes. */
+/* The sum does not depend on the start time, and differs between lanes. */
 START_TEST(sums) {
     for (unsigned i = 0; i < WARP_THREADS; i++) {
         ck_assert_uint_eq(converged_sum(i, 0), converged_sum(i, ~0ull >> 1));

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# check.sh BUILD: the documents against the project. Commands are those of commands.txt, and do what that says; relative links lead to
-# something, anchors too; paths are there; variables, options, targets and messages are mm's; all variables and targets are documented.
-# ROOT: a tree whose README.md, docs/, man/ and tests/docs/commands.txt are looked at instead (mutants.sh). ONLY: no command is run or
-# asked for but this one. From the root of the tree, after `make all`. Ends with "docs: N passed, N failed".
+# check.sh BUILD: checks the documents against the project. Commands are listed in commands.txt and behave as described there; relative links
+# and anchors have a target; paths exist; variables, options, targets and messages are mm's; all variables and targets are documented.
+# ROOT: a tree whose README.md, docs/, man/ and tests/docs/commands.txt are checked instead (mutants.sh). ONLY: the only command to run or
+# check. From the root of the tree, after `make all`. Ends with "docs: N passed, N failed".
 set -u
 MAKE=${MAKE:-make}
 build=$(realpath "$1") || exit
@@ -20,11 +20,11 @@ fail() { # WHERE WHAT
 }
 
 (cd "$documents" && find ./*.md docs man -name '*.md' -o -name '*.[17]' | sort | xargs awk -f "$OLDPWD/tests/docs/extract.awk") >"$work/said" || exit
-# The project's files; of an archive that was unpacked all there are.
+# The project's files; in an unpacked archive, all files.
 if [[ -e .git ]]; then git ls-files; else find . -type f ! -path './build/*' | sed 's,^\./,,'; fi >"$work/files"
 # those PATTERN [GREP'S OPTION...]
 those() { grep -E "${@:2}" -- "$1" "$work/files"; }
-# of KIND: its lines as WHERE and TEXT, each text once
+# of KIND: prints the lines of that kind as WHERE and TEXT, each text once
 of() { awk -F '\t' -v kind="$1" '$1 == kind && !seen[$3]++ {print $2 "\t" $3}' "$work/said"; }
 words_of() { sed -n "s/^$1: //p" "$list"; }
 
@@ -39,7 +39,7 @@ while IFS= read -r line; do
 done <"$list"
 programs=" $(words_of program) "
 
-# command WHERE TEXT: it is listed
+# command_is_listed WHERE TEXT: each command in TEXT must be listed
 command_is_listed() {
     local text=$2 part
     text=${text%% #*}
@@ -66,7 +66,7 @@ while IFS=$'\t' read -r where text; do
     ! is_command "$text" || command_is_listed "$where" "$text"
 done < <(of span)
 
-# What commands run on.
+# Input for the commands.
 mkdir "$work/run"
 cat >"$work/run/app.cu" <<'C'
 __global__ void k(void) { free(malloc(100)); }
@@ -74,15 +74,15 @@ int main(void) { k<<<1, 1>>>(); cudaDeviceSynchronize(); return 0; }
 C
 runs() { (cd "$work/run" && PATH=$build/bin:$PATH eval "$1") >"$work/out" 2>&1 </dev/null; }
 [[ ${ONLY+set} ]] || runs 'mmnvcc -arch=sm_90 -shared -Xcompiler -fPIC app.cu -o libsolver.so' || fail "$list" "no library: $(tail -n 1 "$work/out")"
-# Programs in documents are whole, and compile.
+# Programs in documents are complete, and compile.
 for file in README.md docs/tutorial.md; do
     awk '/^```cuda$/ {inside = 1; next} /^```$/ {inside = 0} inside' "$documents/$file" >"$work/run/example.cu"
     if [[ ${ONLY+set} ]]; then :; elif runs 'mmnvcc -arch=sm_90 example.cu -o example'; then pass; else fail "$file" "its program does not compile: $(grep -m 1 error "$work/out")"; fi
 done
-# What make knows. Not make -n of each goal: a line that says $(MAKE) is run even then.
+# make's targets and variables. Not by make -n for each goal, because a line with $(MAKE) is run even then.
 "$MAKE" -pn clean >"$work/database" 2>/dev/null
 prerequisites_of() { sed -n "s|^$1: *||p" "$work/database" | tr ' ' '\n'; }
-# makes COMMAND: the goals are there, and the variables.
+# makes COMMAND: its goals and variables exist.
 makes() {
     local name
     eval "set -- ${1#make}"
@@ -168,7 +168,7 @@ done < <(awk -F '\t' '{
         n = split($3, word, /[^A-Za-z0-9_]+/)
         for (i = 1; i <= n; i++) if (word[i] ~ /^MM_[A-Z0-9_]*[A-Z0-9]$/ && !seen[word[i]]++) print $2 "\t" word[i]
     }' "$work/said")
-# NAME=VALUE: a variable of the environment, and a word that it takes.
+# NAME=VALUE: an environment variable, and a word that it accepts.
 while IFS=$'\t' read -r where name value; do
     if [[ " ${variables//$'\n'/ } " != *" $name "* ]]; then
         fail "$where" "$name is no variable of mm's; those are ${variables//$'\n'/ }"
@@ -192,7 +192,7 @@ done
 
 # ---- targets -------------------------------------------------------------------------------------
 
-# Those that are in no list are there for other targets, or for our own use (inner).
+# Targets that are in no list are prerequisites of others, or internal (inner).
 targets=$(prerequisites_of .PHONY | sort -u)
 parts=$({ for name in $targets; do prerequisites_of "$name"; done && words_of inner | tr ' ' '\n'; } | sort -u)
 list_of_targets=$(awk -F '\t' '$1 == "span" && $2 ~ /^CONTRIBUTING/ && $3 ~ /^all install /{print $3}' "$work/said" | tr ' ' '\n' | sort -u)
@@ -206,7 +206,7 @@ done
 
 # ---- words and citations ---------------------------------------------------------------------------
 
-# What the glossary's last column refuses, as KIND OF MATCH would: whole words, singular or plural, whatever the case.
+# The words that the glossary's last column refuses: whole words, singular or plural, in any case.
 refused=$(awk -F ' *\\| *' '/^\|/ && !/---/ && $(NF - 1) != "" && $(NF - 1) != "not" {print $(NF - 1)}' "$documents/docs/reference/glossary.md" | sed 's/, /\n/g' | sort -u)
 [[ $refused ]] || fail docs/reference/glossary.md 'it refuses no word'
 while IFS=$'\t' read -r where text; do
@@ -215,7 +215,7 @@ while IFS=$'\t' read -r where text; do
     if [[ -z $found ]]; then pass; else fail "$where" "'$found' is refused by the glossary (docs/reference/glossary.md)"; fi
 done < <(awk -F '\t' '($1 == "prose") && $2 !~ /glossary\.md/ {print $2 "\t" $3}' "$work/said" | grep -iwE "($(paste -sd '|' <<<"$refused"))s?")
 pass # the words were looked for
-# Nothing cites what is not in the tree.
+# No document cites anything that is not in the tree.
 while IFS= read -r where; do fail "${where%%:*}" "cites what is not in the tree: ${where#*:}"; done < <(
     cd "$documents" && grep -rnoE '\bDESIGN (section|F)[ 0-9]*|\b(issue|CONTRACT|SEEDS|STYLE)\.md|\bshared/[a-z]+|\bcases/[a-z-]+' README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs man --include='*.md' --include='*.[17]')
 pass
@@ -224,14 +224,14 @@ if ((lines <= 90)); then pass; else fail README.md "it has $lines lines, 90 at m
 
 # ---- messages ------------------------------------------------------------------------------------
 
-# What programs say, in one line: strings of C as the compiler joins them, a scripts' text as it stands; what is filled in is a line break.
+# The programs' messages, in one line: C strings joined as by the compiler, scripts' text verbatim; each placeholder becomes a line break.
 {
     those '\.(c|h|cu)$' | grep -v '^tests/' | xargs cat | tr '\n' ' ' | sed 's/" *"//g; s/\\"/"/g'
     those '^(interpose|tools)/' | grep -vE '\.(c|h|cu|mk)$' | xargs cat
 } | sed 's/%[-+0-9.*]*[a-z]*[dsuxf]/\n/g; s/%%/%/g; s/\$[A-Za-z_]*/\n/g' >"$work/messages"
 theirs=$(words_of theirs)
 filled=$(words_of filled | tr '\n' '|')
-# Capitals, numbers and dots in a document stand for what is filled in; the rest must be there, whatever its case.
+# Capitals, numbers and dots in a document stand for placeholders; the rest must match, in any case.
 while IFS=$'\t' read -r where text; do
     grep -qxF -- "$text" <<<"$theirs" && continue
     missing=$(sed -E -e 's/^(mm|mmnvcc|mmrun|mmdoctor|mmbench|wrong): //' -e "s/NAME=VALUE|; |${filled%|}/\n/g" \

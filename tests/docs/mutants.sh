@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mutants.sh BUILD: wrong documents, one mistake each, of which check.sh must tell.
+# mutants.sh BUILD: plants one mistake at a time in the documents; check.sh must report each.
 # From the root of the tree. Ends with "docs-mutants: N passed, N failed".
-# What stands between backquotes is for sed.
+# Backquoted text is for sed.
 # shellcheck disable=SC2016
 set -u
 export LC_ALL=C
@@ -11,12 +11,12 @@ passed=0 failed=0
 mkdir -p "$work/right/tests/docs"
 cp -r ./*.md docs man bench "$work/right" && cp tests/docs/commands.txt "$work/right/tests/docs" || exit
 
-# says TREE ONLY: what check.sh says of it
+# says TREE ONLY: prints check.sh's failures for that tree
 says() { ROOT=$work/$1 ONLY=$2 tests/docs/check.sh "$build" | grep -v ' passed, ' | sed "s,$work/$1/,,"; }
 build=$1
 says right nothing >"$work/before"
 
-# it FILE EXPRESSION MESSAGE [COMMAND]: sed's EXPRESSION in FILE makes check.sh say that, as it does not of the right documents
+# it FILE EXPRESSION MESSAGE [COMMAND]: after sed's EXPRESSION in FILE, check.sh reports MESSAGE, which it does not for the unchanged documents
 it() {
     local said
     rm -rf "$work/wrong" && cp -r "$work/right" "$work/wrong" || exit

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Sequences of operations on a small heap, decoded from bytes: libFuzzer finds the sequences, oracle.h knows what
- * each of them must do.
+/* Sequences of operations on a small heap, decoded from bytes: libFuzzer finds the sequences, oracle.h checks what
+ * each of them does.
  *
- * Input: three bytes for the heap (segments, of which mapped, alignment), then operations: a byte that says which,
- * and its arguments. When the bytes run out the rest is zero and the sequence ends. */
+ * Input: three bytes for the heap (segments, of which mapped, alignment), then operations: a byte that selects it,
+ * and its arguments. When the bytes run out, arguments are zero and the sequence ends. */
 #include <stddef.h>
 #include <stdint.h>
 
 #include "tests/fuzz/oracle.h"
 
-#define STEPS_MOST 10000 /* calls of one input */
+#define STEPS_MOST 10000 /* calls per input */
 
 struct input {
     const uint8_t *data;
@@ -61,15 +61,15 @@ static void step(struct input *in, struct oracle *o, uint32_t *steps) {
         size = take_size(in, o);
         (void)oracle_malloc(o, size, take_align(in), 1);
         break;
-    case 4: /* many of one size: until NULL, if they are large */
+    case 4: /* many of one size; until NULL, if they are large */
         size = take_size(in, o);
         for (n = 16 + take(in, 1) * 16; n > 0 && oracle_malloc(o, size, 0, 0); n--) ++*steps;
         break;
-    case 5: /* of what is live, every so many */
+    case 5: /* free every stride-th live allocation */
         index = take(in, 2), stride = 1 + take(in, 1) % 64, n = 1 + take(in, 1) * 16;
         for (; n > 0 && o->lives > 0; n--, index += stride - 1, ++*steps) oracle_free(o, index % o->lives);
         break;
-    case 6: /* come and go at once: cursors go round */
+    case 6: /* allocate and free at once, so that cursors wrap around */
         size = take_size(in, o);
         for (n = take(in, 1) * 17; n > 0; n--, ++*steps) {
             if (o->lives == ORACLE_LIVE_MOST || !oracle_malloc(o, size, 0, 0)) break;
@@ -84,16 +84,16 @@ static void step(struct input *in, struct oracle *o, uint32_t *steps) {
         index = take(in, 2);
         if (o->lives) oracle_free_twice(o, index % o->lives);
         break;
-    case 9: /* once more, if it has not been handed out again */
+    case 9: /* free again, unless it was handed out again */
         index = take(in, 1);
         if (o->stales) oracle_free_at(o, o->stale[index % (o->stales < ORACLE_STALE ? o->stales : ORACLE_STALE)]);
         break;
-    case 10: /* into the middle */
+    case 10: /* free into the middle */
         index = take(in, 2), at = take(in, 3);
         if (o->lives && o->live[index %= o->lives].bytes > 1)
             oracle_free_at(o, o->live[index].at + 1 + at % (o->live[index].bytes - 1));
         break;
-    case 11: /* not ours */
+    case 11: /* foreign pointers and NULL */
         n = take(in, 1), at = take(in, 2);
         oracle_free_at(o, n % 6 == 0   ? 0
                           : n % 6 == 1 ? o->base - 1 - at
@@ -102,12 +102,12 @@ static void step(struct input *in, struct oracle *o, uint32_t *steps) {
                           : n % 6 == 4 ? at
                                        : ~(uint64_t)at);
         break;
-    case 12: /* anywhere in it: on a slice, beside one, behind what is mapped */
+    case 12: /* anywhere in the heap: on a slice, next to one, or behind mapped memory */
         at = (uint64_t)take(in, 1) * MM_SEGMENT_BYTES;
         at += (uint64_t)take(in, 1) % MM_SEGMENT_PAGES << MM_PAGE_SHIFT;
         oracle_free_at(o, o->base + (at + take(in, 2)) % o->reserved_bytes);
         break;
-    case 13: /* the slice beside one */
+    case 13: /* the slice next to a live one */
         index = take(in, 2), n = take(in, 1);
         if (o->lives) oracle_free_at(o, o->live[index % o->lives].at + (16ull << n % 18));
         break;

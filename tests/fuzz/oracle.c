@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAYLOAD_END_BYTES 1024u /* up to twice this all of it is written; else the ends, and some between */
-#define PAYLOAD_STRIDE_BYTES 65536u /* of those between, at least */
-#define POISON_SEGMENTS_MOST 4u /* poisoning larger heaps takes longer than all the rest */
+#define PAYLOAD_END_BYTES 1024u /* up to twice this, all of it is written; else both ends and some words between */
+#define PAYLOAD_STRIDE_BYTES 65536u /* least distance of the words between */
+#define POISON_SEGMENTS_MOST 4u /* poisoning larger heaps takes longer than everything else */
 
 #define must(cond, ...)                                                              \
     do {                                                                             \
@@ -17,7 +17,7 @@
             abort();                                                                 \
         }                                                                            \
     } while (0)
-/* Its branches tell libFuzzer nothing about the allocator. */
+/* For functions whose branches tell libFuzzer nothing about the allocator. */
 #define NOT_COVERAGE __attribute__((no_sanitize("coverage")))
 #define ull(x) ((unsigned long long)(x))
 
@@ -30,7 +30,7 @@ static uint64_t key(uint64_t at, uint64_t bytes) {
     const uint64_t x = (at ^ bytes << 44) * 0x9e3779b97f4a7c15ull;
     return x ^ x >> 31;
 }
-/* Writes, or compares with what was written, [from, end) of the payload of l. */
+/* Writes or checks [from, end) of the payload of l. */
 NOT_COVERAGE static void payload_part(const struct live *l, uint64_t from, uint64_t end, int write) {
     for (uint64_t o = from; o < end; o += 8) {
         const uint64_t k = key(l->at + o, l->bytes);
@@ -53,7 +53,7 @@ static void payload(const struct live *l, int write) {
 
 /* -- the map -- */
 
-/* The first of those that are live and begin at or after `at`. */
+/* The first live allocation that begins at or after `at`. */
 NOT_COVERAGE static uint32_t find(const struct oracle *o, uint64_t at) {
     uint32_t low = 0, high = o->lives;
     while (low < high) {
@@ -72,7 +72,7 @@ static void forget(struct oracle *o, uint32_t index) {
     memmove(&o->live[index], &o->live[index + 1], (--o->lives - index) * sizeof o->live[0]);
 }
 
-/* Whether segments without anything live would do. For slices and spans one that has such pages may do, too. */
+/* Whether segments with nothing live suffice. For slices and spans, a segment with such pages may suffice, too. */
 NOT_COVERAGE static int has_room(const struct oracle *o, uint64_t bytes, uint64_t align) {
     const uint64_t count = bytes ? (bytes - 1) / MM_SEGMENT_BYTES + 1 : 1, mapped = o->mapped_bytes / MM_SEGMENT_BYTES;
     if (bytes > o->mapped_bytes || align > o->reserved_bytes) return 0;
@@ -85,7 +85,7 @@ NOT_COVERAGE static int has_room(const struct oracle *o, uint64_t bytes, uint64_
     return 0;
 }
 
-/* -- what is counted -- */
+/* -- counts -- */
 
 NOT_COVERAGE static void counts_match(const struct oracle *o, const char *after) {
     for (int i = 1; i < MM_MISUSE_KINDS; i++) {
@@ -156,7 +156,7 @@ int oracle_malloc(struct oracle *o, uint64_t bytes, uint64_t align, int is_align
     return 1;
 }
 
-/* Takes number `index` out of the map, with its payload looked at. */
+/* Removes number `index` from the map, after checking its payload. */
 static uint64_t let_go(struct oracle *o, uint32_t index) {
     const struct live was = o->live[index];
     payload(&was, 0);
@@ -175,7 +175,7 @@ void oracle_free_twice(struct oracle *o, uint32_t index) {
     const int is_slice = o->live[index].is_slice;
     const uint64_t at = o->live[index].at;
     oracle_free(o, index);
-    oracle_misuse(o, at, is_slice ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_NOT_ALLOCATED); /* no block goes in free */
+    oracle_misuse(o, at, is_slice ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_NOT_ALLOCATED); /* free never retires a block */
 }
 
 void oracle_free_at(struct oracle *o, uint64_t at) {

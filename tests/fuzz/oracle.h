@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A heap under test and what it must do, kept beside it: a sorted map of what is live, how much of it each segment
- * holds, and what must have been counted. Any difference is one line on stderr and an abort.
+/* A heap under test and its expected state: a sorted map of live allocations, their number in each segment,
+ * and the expected counts. Any difference prints one line on stderr and aborts.
  *
- * What is asserted of NULL, for a single caller (docs/contract.md: only if nothing was left):
- *   a request larger than what is mapped gets NULL, as does an alignment that is no power of two;
- *   a request for which segments that hold nothing live suffice, at the right place, does not: whatever is open in
- *   them can be given up. Between the two either is right, because which slices share a block is the allocator's.
+ * Assertions about NULL, for a single caller (docs/reference/contract.md: only if nothing was left):
+ *   a request larger than the mapped memory gets NULL, and so does an alignment that is no power of two;
+ *   a request for which suitably placed segments with nothing live suffice does not get NULL: blocks open in them
+ *   can be given up. In all other cases both are right, because the allocator chooses which slices share a block.
  */
 #ifndef FUZZ_ORACLE_H
 #define FUZZ_ORACLE_H
@@ -28,8 +28,8 @@ struct oracle {
     uint64_t base, mapped_bytes, reserved_bytes;
     struct live live[ORACLE_LIVE_MOST]; /* by address */
     uint32_t lives;
-    uint32_t in_segment[ORACLE_SEGMENTS_MOST]; /* live ones that lie in it */
-    uint64_t stale[ORACLE_STALE];              /* freed lately */
+    uint32_t in_segment[ORACLE_SEGMENTS_MOST]; /* live allocations in each segment */
+    uint64_t stale[ORACLE_STALE];              /* recently freed */
     uint32_t stales;
     uint64_t nulls, misuse[MM_MISUSE_KINDS];
 };
@@ -38,17 +38,17 @@ struct oracle {
 #define ORACLE_ANY_KIND MM_MISUSE_KINDS
 
 void oracle_begin(struct oracle *o, uint32_t segments, uint32_t mapped, uint64_t align_bytes);
-/* Frees what is live, the first or the last first; then all must be as new. */
+/* Frees everything live, from the first or from the last; then the heap must be like a new one. */
 void oracle_end(struct oracle *o, int backwards);
 
-/* Returns whether there was memory. align: 0 for plain malloc. */
+/* Returns whether malloc succeeded. align: 0 for plain malloc. */
 int oracle_malloc(struct oracle *o, uint64_t bytes, uint64_t align, int is_aligned);
 void oracle_free(struct oracle *o, uint32_t index);
-/* Frees `at`, whatever it is: what is live becomes free, all else is misuse of a kind that the oracle knows. */
+/* Frees any address: a live allocation becomes free, anything else is misuse of a kind that the oracle knows. */
 void oracle_free_at(struct oracle *o, uint64_t at);
-/* Frees `at`, which must be counted once, as `kind`. */
+/* Frees `at`, which must be counted once, as misuse of that kind. */
 void oracle_misuse(struct oracle *o, uint64_t at, int kind);
-/* Frees the same twice in a row. */
+/* Frees the same allocation twice in a row. */
 void oracle_free_twice(struct oracle *o, uint32_t index);
 void oracle_check(struct oracle *o);
 void oracle_drain(struct oracle *o);

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh PROGRAM SECONDS SEEDS MAX_BYTES: replays the seeds (a folder), then fuzzes from them and from what earlier runs found
-# (beside PROGRAM) for that long, with inputs of MAX_BYTES at most. Each seed is a test, and so is the fuzzing; a crash leaves one line with the path of
-# what reproduces it: PROGRAM PATH does. Of the defects in tests/fuzz/known each must still be there (the one who cures
-# it moves its file to the seeds).
+# run.sh PROGRAM SECONDS SEEDS MAX_BYTES: replays the seeds (a folder), then fuzzes for SECONDS from them and from the inputs that earlier runs
+# found (next to PROGRAM), with inputs of MAX_BYTES at most. Each seed is a test, and so is the fuzzing. A crash prints one line with the path of
+# the input that reproduces it: PROGRAM PATH. Each input in tests/fuzz/known must still fail (after a fix, move its file to
+# the seeds).
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 program=$1 seconds=$2
@@ -16,7 +16,7 @@ work=$(dirname "$program")
 flags=(-timeout=20 -rss_limit_mb=4096 "-max_len=$4" -detect_leaks=0)
 passed=0 failed=0
 
-# What the oracle, a sanitizer or libFuzzer said of log $1, and what to do about it ($2: the input).
+# tell LOG INPUT: prints the messages of the oracle, a sanitizer or libFuzzer in LOG, and the command that reproduces the failure.
 tell() {
     grep -m 3 -E '^fuzz: |runtime error: |^(==[0-9]+== ?)?(ERROR|SUMMARY): ' "$1"
     printf 'fuzz: FAILED; reproduce it with: %s %s\n' "$program" "$2"
@@ -24,7 +24,7 @@ tell() {
 }
 
 mkdir -p "$work/corpus"
-# All in one process; one by one only if that fails.
+# All seeds in one process; one by one only if that fails.
 all=("$seeds"/*)
 if "$program" "${flags[@]}" "${all[@]}" >"$work/seed.log" 2>&1; then
     passed=${#all[@]} all=()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# crowded.sh BUILD SUITE...: the GPU suites where the device is not theirs alone: while another process holds all of its memory but 8 GB, and as two
-# programs at once. Ends with "crowded: N passed, M failed".
+# crowded.sh BUILD SUITE...: runs the GPU suites on a shared device: while another process holds all but 8 GB of its memory, and two instances at
+# the same time. Ends with "crowded: N passed, M failed".
 set -u
 build=$1
 shift
@@ -9,7 +9,7 @@ left_mib=8192 passed=0 failed=0
 export MM_TEST_SHARED=1
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT || exit
 
-# run NAME SUITE: says how it went, and what it printed if it failed.
+# run NAME SUITE: runs the suite, and prints its result, and its output if it failed.
 run() {
     local log=$dir/${1// /_}_${2##*/} begin=$SECONDS status
     timeout 120 "$build/bin/mmrun" "$2" >"$log" 2>&1

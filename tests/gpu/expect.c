@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the CPU build says of the size classes, for the GPU build to be compared with; and of a fresh heap. */
+/* The CPU build's size classes, which the GPU build is compared with; and its layout of a fresh heap. */
 #include "tests/gpu/expect.h"
 
 #include <stdlib.h>

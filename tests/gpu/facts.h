@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* All that class.h says of the class that serves `bytes`: compiled for the CPU and for the GPU. */
+/* Everything that class.h computes for the class that serves `bytes`; compiled for the CPU and for the GPU. */
 #ifndef MM_TESTS_GPU_FACTS_H
 #define MM_TESTS_GPU_FACTS_H
 

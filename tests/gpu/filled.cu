@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* filled zero|junk: all memory that kernels get holds that, whatever was there before (MM_FILL; checked runs). Prints "filled: N wrong", and exits
- * with 1 if any is. */
+/* filled zero|junk: checks that all memory from malloc is filled with that, whatever it held before (MM_FILL; checked runs). Prints
+ * "filled: N wrong", and exits with 1 if N is not 0. */
 #include <cuda_runtime.h>
 #include <mm.h>
 #include <new>
@@ -21,12 +21,12 @@
 #define THREADS 256
 #define ROUNDS 8
 #define LARGE ((size_t)9 << 20)
-#define LARGE_STEP 4093 /* of the bytes of a large one that are looked at; odd, so that all places in a word come */
+#define LARGE_STEP 4093 /* distance of the bytes checked in a large allocation; odd, so that every offset in a word is checked */
 #define JUNK 0xcd
 
 static __device__ unsigned long long wrong;
 
-/* Bytes [from, to) of p, every step-th and the last, are `byte`; then all are dirty. */
+/* Checks that bytes [from, to) of p, every step-th and the last, are `byte`; then overwrites them, from byte 0 on. */
 static __device__ void expect(unsigned char *p, size_t from, size_t to, size_t step, int byte) {
     unsigned bad = p == NULL;
     for (size_t k = from; p != NULL && k < to; k += step) bad += p[k] != byte;
@@ -50,7 +50,7 @@ __global__ void small(int byte) {
         free(p);
         unsigned char *c = (unsigned char *)mm_calloc(n, 1);
         expect(c, 0, n, 1, 0);
-        /* in place as far as it goes, then elsewhere: what is new is filled, what was never written stays so */
+        /* grows in place as far as possible, then moves: new bytes are filled, and unwritten bytes keep their filling */
         unsigned char *r = (unsigned char *)mm_realloc(NULL, n);
         const size_t usable = mm_usable_size(r);
         for (size_t k = 0; k < n; k++) r[k] = 0x33;

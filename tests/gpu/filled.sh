@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# filled.sh BUILD: malloc fills as MM_FILL says, in a program with the allocator in its machine code, in its PTX, and linked by nvlink; and a
-# program that expects something else notices. Ends with "filled: N passed, M failed".
+# filled.sh BUILD: malloc fills according to MM_FILL, in a program with the allocator in its machine code, in its PTX, and linked by nvlink;
+# and a program that expects another filling detects it. Ends with "filled: N passed, M failed".
 set -u
 build=$1 passed=0 failed=0
 out=$(mktemp) && trap 'rm -f "$out"' EXIT || exit

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A heap on the GPU, seen from outside: made in cudaMalloc memory, checked and drained by the core's own code in
- * kernels, and checked once more on the CPU, in a copy of its metadata. Nobody else may be at work in it.
+/* A heap on the GPU, as the host sees it: created in cudaMalloc memory, checked and drained by the core's own code in
+ * kernels, and checked again on the CPU, in a copy of its metadata. Nothing else may use it at the same time.
  * CUDA_OK(call), which does not return after an error, must be defined before.
  */
 #ifndef MM_TESTS_GPU_GPUHEAP_H
@@ -14,8 +14,8 @@
 #include "runtime/gallatin/check.h"
 #include "runtime/cpu/cpuheap.h"
 
-#define GPU_CHECK_THREADS 64u       /* of a CTA */
-#define GPU_CPU_CHECK_SEGMENTS 1024u /* in use; with more, the CPU would take too long */
+#define GPU_CHECK_THREADS 64u       /* per CTA */
+#define GPU_CPU_CHECK_SEGMENTS 1024u /* segments in use; the CPU would take too long for more */
 
 struct gpu_heap {
     struct mm_heap_ref ref;
@@ -23,13 +23,13 @@ struct gpu_heap {
     char *user, *metadata;
 };
 
-/* What such a heap takes of the device. */
+/* The device memory that such a heap takes. */
 static inline size_t gpu_heap_bytes(uint64_t segments) {
     struct mm_layout l;
     expect_layout(&l, segments);
     return (segments + 1) * MM_SEGMENT_BYTES + l.total_bytes;
 }
-/* A fresh heap of `segments`, all of them usable. What needs no clearing is rubbish. */
+/* A fresh heap of `segments`, all of them usable. Metadata that needs no clearing is filled with junk. */
 static inline struct gpu_heap gpu_heap_create(uint64_t segments) {
     struct gpu_heap f;
     struct mm_layout l;
@@ -67,11 +67,11 @@ static inline uint64_t gpu_heap_free_segments(struct mm_heap_ref ref) {
     return n;
 }
 
-/* The metadata, and zeros for what is not there; free() it. */
+/* A copy of the metadata, with zeros for absent parts; the caller frees it. */
 static inline char *gpu_heap_copy(struct mm_heap_ref ref) {
     const struct mm_heap head = gpu_heap_header(ref);
     const uint64_t reached = head.grow.reached, words = ref.words - ref.heap, indexes = ref.indexes - ref.heap, table = ref.table - ref.heap;
-    const uint64_t table_bytes = (MM_CLASS_COUNT + head.extents) * MM_EXTENT * sizeof(uint64_t); /* each class's first, and what was given since */
+    const uint64_t table_bytes = (MM_CLASS_COUNT + head.extents) * MM_EXTENT * sizeof(uint64_t); /* each class's first, and those added later */
     char *copy = (char *)calloc(1, table + table_bytes);
     CUDA_OK(cudaMemcpy(copy, (void *)ref.heap, words, cudaMemcpyDeviceToHost));
     CUDA_OK(cudaMemcpy(copy + words, (void *)ref.words, reached * MM_SEGMENT_PAGES * sizeof(uint64_t) << ref.word_shift, cudaMemcpyDeviceToHost));
@@ -85,7 +85,7 @@ static inline char *gpu_heap_copy(struct mm_heap_ref ref) {
 static __global__ void gpu_check_part(struct mm_heap_ref ref, struct mm_check *k) {
     mm_heap_check_quiescent(&ref, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x, k);
 }
-static __global__ void gpu_drain_part(struct mm_heap_ref ref) { /* a warp for each CTA */
+static __global__ void gpu_drain_part(struct mm_heap_ref ref) { /* one warp per CTA */
     const uint32_t here = mm_warp_group(ref.heap);
     for (uint32_t s = blockIdx.x, reached = (uint32_t)mm_heap_of(&ref)->grow.reached; s < reached; s += gridDim.x) mm_segment_retire(&ref, here, s);
 }
@@ -93,16 +93,16 @@ static inline unsigned gpu_parts(struct mm_heap_ref ref) {
     return (unsigned)(ref.user_bytes / MM_SEGMENT_BYTES / GPU_CHECK_THREADS + 1);
 }
 
-/* Blocks that are free are nobody's. */
+/* Retires free blocks, so that their pages are unowned. */
 static inline void gpu_heap_drain(struct mm_heap_ref ref) {
-    for (int pass = 0; pass < 2; pass++) { /* who did not get the lock of a table leaves its block */
+    for (int pass = 0; pass < 2; pass++) { /* a warp that does not get a table's lock leaves its block */
         gpu_drain_part<<<MM_HOST_TRIM_WARPS, 32>>>(ref);
         CUDA_OK(cudaGetLastError());
         CUDA_OK(cudaDeviceSynchronize());
     }
 }
 
-/* The CPU's opinion of a copy. Returns NULL or what is wrong; *asked: whether it was looked at. */
+/* Checks a copy on the CPU. Returns NULL or what is wrong; *asked: whether it was checked. */
 static inline const char *gpu_heap_wrong_on_cpu(struct mm_heap_ref ref, char *why, size_t why_bytes, uint64_t *live,
                                                 int *asked) {
     const struct mm_heap head = gpu_heap_header(ref);
@@ -118,7 +118,7 @@ static inline const char *gpu_heap_wrong_on_cpu(struct mm_heap_ref ref, char *wh
     return wrong;
 }
 
-/* Returns NULL if the heap is sound, for the GPU and for the CPU, else what is wrong, in `why`. *live: bytes in use. */
+/* Returns NULL if the heap is sound according to GPU and CPU, else what is wrong, in `why`. *live: bytes in use. */
 static inline const char *gpu_heap_wrong(struct mm_heap_ref ref, char *why, size_t why_bytes, uint64_t *live) {
     struct mm_check *device, host;
     char text[200];
@@ -143,7 +143,7 @@ static inline const char *gpu_heap_wrong(struct mm_heap_ref ref, char *why, size
     return why;
 }
 
-/* Nothing is live: drains; the heap must then be sound, empty, and all of its `mapped` segments nobody's. Returns NULL or what is wrong. */
+/* Drains a heap with nothing live; it must then be sound and empty, and all of its `mapped` segments free. Returns NULL or what is wrong. */
 static inline const char *gpu_heap_drain_wrong(struct mm_heap_ref ref, uint64_t mapped, char *why, size_t why_bytes) {
     uint64_t live = 0;
     gpu_heap_drain(ref);

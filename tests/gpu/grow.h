@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What test_grow.cu and test_back.cu share: programs of mmnvcc, whose tests begin with a fresh heap. */
+/* Shared by test_grow.cu and test_back.cu, which mmnvcc compiles and whose tests begin with a fresh heap. */
 #ifndef MM_TESTS_GPU_GROW_H
 #define MM_TESTS_GPU_GROW_H
 
@@ -22,7 +22,7 @@ static __device__ unsigned long long now_ns(void) {
     return t;
 }
 
-/* What kernels report; in memory of the host. */
+/* Results reported by kernels, in host memory. */
 struct report {
     unsigned long long nulls, wrong, longest_ns, bytes;
     volatile unsigned go, began;
@@ -37,7 +37,7 @@ static inline void report_good(struct report *r, const char *what) {
     ck_assert_msg(r->nulls == 0 && r->wrong == 0, "%s: %llu NULLs, %llu wrong", what, r->nulls, r->wrong);
 }
 
-/* Thread i's object; its first and last word are kept in the object. */
+/* Marks thread i's object in its first and last word; ends_are checks the marks. */
 static __device__ void write_ends(unsigned long long *p, unsigned long long bytes, unsigned long long key) {
     p[0] = bytes ^ key << 40;
     p[bytes / 8 - 1] = bytes ^ key << 40;
@@ -46,7 +46,7 @@ static __device__ int ends_are(const unsigned long long *p, unsigned long long b
     return p[0] == (bytes ^ key << 40) && p[bytes / 8 - 1] == (bytes ^ key << 40);
 }
 
-/* After `wait_ns`, each of n threads mallocs `bytes`. */
+/* Each of n threads mallocs `bytes` after `wait_ns`. */
 static __global__ void make(unsigned long long **p, unsigned n, unsigned long long bytes, unsigned long long wait_ns, struct report *r) {
     const unsigned i = thread_index();
     if (i >= n) return;
@@ -79,19 +79,19 @@ static inline size_t total_memory(void) {
 }
 static inline void fresh(void) { CUDA_OK(cudaDeviceReset()); }
 
-/* So much, and nobody else who takes of it. */
+/* Needs `bytes` of device memory, and no other process that uses the device. */
 #define NEEDS_ALONE(bytes)              \
     do {                                \
         if (!gpu_is_alone()) return;    \
         NEEDS(bytes);                   \
     } while (0)
-#define NEEDS_ALL() NEEDS_ALONE(total_memory() / 20 * 19) /* nearly */
+#define NEEDS_ALL() NEEDS_ALONE(total_memory() / 20 * 19) /* nearly all */
 
 struct named_test {
     const char *name;
     const TTest *const *test;
 };
-/* Runs those that argv names, or all. */
+/* Runs the tests named in argv, or all. */
 static inline int run_named(int argc, char **argv, const char *suite_name, const struct named_test *tests, size_t n) {
     Suite *suite = suite_create(suite_name);
     for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Compiled by nvcc: a kernel that holds all multiprocessors and waits for the host, 6 s at most. *late: threads that gave up. */
+/* Compiled by nvcc: a kernel that holds all multiprocessors and waits for the host, 6 s at most. *late: CTAs that gave up. */
 static __global__ void hold(volatile int *go, unsigned *late) {
     extern __shared__ char most[];
     unsigned long long now, end;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The host's side beside what programs do; built by mmnvcc and, to compare, by nvcc. `host CASE` is a process of its own, prints a line,
- * and answers 0 if all was as it should be:
- *   busy               the first launch, beside a kernel that holds all multiprocessors and waits for the host: milliseconds
- *   graph SECONDS      the first growth in a graph's kernel, so long after the last launch: the longest malloc
- *   late LIBRARY MANY  40 times dlopen, a kernel, dlclose: how much memory of the device each round leaves less, and how much of that is
- *                      the heap's. MANY: 0, each round asks for 64 bytes; 1, each for another size, so that it meets new size classes
+/* The host's part while a program runs; built by mmnvcc and, for comparison, by nvcc. `host CASE` runs in a separate process, prints a line,
+ * and returns 0 if the case passes:
+ *   busy               the first launch, next to a kernel that holds all multiprocessors and waits for the host: milliseconds
+ *   graph SECONDS      the first growth in a graph's kernel, SECONDS after the last launch: the longest malloc
+ *   late LIBRARY MANY  40 rounds of dlopen, a kernel, dlclose: how much device memory each round takes, and how much of that is the
+ *                      heap's. MANY: 0, each round requests 64 bytes; 1, each requests another size, to use new size classes
  */
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -56,7 +56,7 @@ static int busy(void) {
     cudaFuncAttributes attributes;
     OK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
     OK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
-    shared->go = 1; /* once, so that it is loaded; the other is, too: lazy loading is not what is measured */
+    shared->go = 1; /* runs once, so that it is loaded; so is the other kernel: lazy loading is not measured */
     OK((cudaError_t)hold_all(&shared->go, &shared->late, a));
     OK(cudaStreamSynchronize(a));
     OK(cudaFuncGetAttributes(&attributes, kernel));
@@ -69,8 +69,8 @@ static int busy(void) {
     __atomic_store_n(&shared->go, 1, __ATOMIC_RELEASE);
     OK(cudaGetLastError());
     OK(cudaDeviceSynchronize());
-    /* host.sh compares: any change of the device's page tables takes 8 to 30 ms here, as the kernel that waits reads the host's memory all the
-     * time. CUDA's takes 21 to 43 on an H100. */
+    /* host.sh compares with CUDA's malloc: any change of the device's page tables takes 8 to 30 ms here, because the waiting kernel reads host
+     * memory all the time. CUDA's takes 21 to 43 on an H100. */
     printf("busy: the first launch took %.2f ms; %u of 64 served, %u CTAs waited in vain\n", took, shared->good, shared->late);
     return took > 1000 || shared->good != 64 || shared->late != 0;
 }
@@ -92,7 +92,7 @@ static int graph(unsigned seconds) {
     return shared->longest_ns > 50000000 || shared->good != 64;
 }
 
-/* Bytes of the device that are free; and of the heap, with what belongs to it; 0: there is none. */
+/* Free memory of the device; and memory of the heap with its metadata, 0 if there is no heap. */
 static double free_mib(void) {
     size_t free_bytes = 0, total_bytes;
     OK(cudaMemGetInfo(&free_bytes, &total_bytes));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A library that host.cu loads and unloads. late_run: 64 threads; each that is served adds 1 to *good. */
+/* A library that host.cu loads and unloads. late_run: 64 threads; each given memory adds 1 to *good. */
 static __global__ void kernel(unsigned *good, unsigned long long bytes) {
 #ifndef MM_TEST_PLAIN
     char *p = (char *)malloc(bytes);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* One misuse of free in a process of its own, as a program gets it, compiled by mmnvcc; misuse.sh runs them all.
+/* One misuse of free in a separate process, in a program compiled by mmnvcc; misuse.sh runs all cases.
  *
- *   misuse --list   a line for each case: name, exit status, MM_ON_MISUSE and MM_SPACING that it is to be run with
- *   misuse CASE     prints what must be on standard error. Exit status:
+ *   misuse --list   a line for each case: name, expected exit status, and the MM_ON_MISUSE and MM_SPACING to run it with
+ *   misuse CASE     prints the text expected on standard error. Exit status:
  *                     0   no kernel failed
- *                     3   the one that misused was stopped: cudaErrorLaunchFailure or cudaErrorIllegalInstruction
- *                     4   it could not be arranged, as is said
- *                     5   mm_get_statistics counts something else
- *                    77   it needs two GPUs
+ *                     3   the kernel with the misuse was stopped: cudaErrorLaunchFailure or cudaErrorIllegalInstruction
+ *                     4   the case could not be set up; the reason is printed
+ *                     5   mm_get_statistics reports other counts
+ *                    77   the case needs two GPUs
  */
 #include <mm.h>
 
@@ -32,10 +32,10 @@ enum { GET = 1, RELEASE = 2, MISUSE = 4, FINISH = 8 };
 struct work {
     struct misuse_row row;
     unsigned steps;
-    uint3 thread, block; /* who does it; the first of them */
-    unsigned lanes;      /* a warp's 32, or 1 */
+    uint3 thread, block; /* the acting thread, or the first of the warp */
+    unsigned lanes;      /* 32 for a warp, or 1 */
     bool in_turns;
-    volatile address *slot, *told; /* in the host's memory, which outlives a kernel that is stopped. told: what is misused */
+    volatile address *slot, *told; /* in host memory, which survives a stopped kernel. told: the misused pointers */
     address from_host;
 };
 
@@ -58,16 +58,16 @@ static __device__ address misused(const struct work &w, unsigned k) {
 }
 
 static __device__ void give_back(address p) {
-    asm volatile("" : "+l"(p)); /* the compiler knows nothing of it */
+    asm volatile("" : "+l"(p)); /* hides the value from the compiler */
     free((void *)p);
 }
-/* The host knows before it happens. */
+/* Records the pointer for the host before the misuse. */
 static __device__ void misuse_told(const struct work &w, unsigned k, address p) {
     w.told[k] = p;
     __threadfence_system();
 }
 
-/* All 32 lanes. Who tells is the lane with the odd pointer, or that of the first slice that was free already. */
+/* Called by all 32 lanes. The lane with the odd pointer records it, or else the lane of the first slice that was already free. */
 static __device__ void misuse_as_warp(const struct work &w, unsigned lane) {
     const unsigned odd = w.row.odd_lane, teller = odd ? odd : w.row.first;
     const address p = w.slot[lane] + (odd == lane ? w.row.offset : 0);
@@ -93,7 +93,7 @@ static __global__ void act(const struct work w) {
             for (unsigned i = w.row.live_from; i < w.row.count; i++) give_back(w.slot[i]);
     }
     __syncthreads();
-    if (lane < w.lanes && w.lanes > 1) { /* a warp: all of it or none */
+    if (lane < w.lanes && w.lanes > 1) { /* a warp: all of its lanes or none */
         __syncwarp();
         if (w.steps & RELEASE && w.row.first <= lane && lane < w.row.released) give_back(w.slot[lane]);
         __syncwarp();
@@ -127,7 +127,7 @@ static const struct {
     {"/in-turns", {2, 1, 1}, {64, 1, 1}, {0, 0, 0}, {1, 0, 0}},
 };
 
-/* A case: a row, and one of each of its ways. */
+/* A case: a row, and one choice for each of when, who and mode. */
 struct misuse_case {
     struct misuse_row row;
     unsigned when, who, mode; /* one bit each */
@@ -135,7 +135,7 @@ struct misuse_case {
 };
 static unsigned index_of(unsigned bit) { return (unsigned)__builtin_ctz(bit); }
 
-/* Calls f of each case until it returns something else than 0, which it returns. */
+/* Calls f for each case until f returns nonzero; returns that value. */
 static int for_each_case(int (*f)(const struct misuse_case *c, const char *argument), const char *argument) {
     int result = 0;
     for (unsigned i = 0; i < misuse_row_count && result == 0; i++) {
@@ -175,7 +175,7 @@ static void cuda(cudaError_t error, const char *what) {
     if (error != cudaSuccess) fail(what, cudaGetErrorString(error));
 }
 
-/* Launches the steps, by whom it is to be, on a device, and waits. */
+/* Launches the steps on a device, by the case's threads, and waits. */
 static cudaError_t launch(const struct misuse_case *c, struct work w, int device, unsigned steps) {
     const auto &way = who_ways[index_of(c->who)];
     cuda(cudaSetDevice(device), "cudaSetDevice");
@@ -201,7 +201,7 @@ static address pointer_from_host(const struct misuse_case *c) {
     return (address)p;
 }
 
-/* The lines: the words are those of docs/reference/contract.md. */
+/* Prints the expected reports, in the words of docs/reference/contract.md. */
 static void print_lines(const struct misuse_case *c, const struct work &w, enum misuse_kind kind, address counted) {
     static const char *const text[KINDS] = {
         "invalid free(%#llx), a pointer of another allocator, another GPU's heap or the stack",
@@ -219,7 +219,7 @@ static void print_lines(const struct misuse_case *c, const struct work &w, enum 
     if (w.row.times > TOLD_MOST) printf("mm: device %u: %llu misuses of free in all; these were the first %d\n", c->row.device, counted, TOLD_MOST);
 }
 
-/* The slots, and what is misused, are where the case wants them. */
+/* Checks that the slots and the misused pointers are where the case needs them. */
 static void check_arranged(const struct misuse_case *c, const struct work &w) {
     const unsigned stretch = c->row.stretch;
     for (unsigned i = 0; i < c->row.count; i++) {
@@ -231,7 +231,7 @@ static void check_arranged(const struct misuse_case *c, const struct work &w) {
         if (c->row.count && stretch && (w.told[k] ^ w.slot[0]) >= stretch) fail("what is misused", "not in the block");
 }
 
-/* In the current context so many were counted, all of this kind. */
+/* Returns whether the current context counted n misuses, all of this kind. */
 static bool are_counted(enum misuse_kind kind, address n) {
     struct mm_statistics s;
     s.struct_bytes = sizeof s;
@@ -271,7 +271,7 @@ static int run(const struct misuse_case *c, const char *name) {
     fflush(stdout);
     if (is_stopped) exit(STOPPED);
     if (!are_counted(kind, counted)) exit(COUNTED_OTHERWISE);
-    cuda(launch(c, w, owner, FINISH), "kernel that frees the rest"); /* misuse has changed nothing */
+    cuda(launch(c, w, owner, FINISH), "kernel that frees the rest"); /* the misuse changed nothing */
     cudaSetDevice(device);
     exit(are_counted(kind, counted) ? 0 : COUNTED_OTHERWISE);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Cases of misuse of free (misuse.cu), as rows of a table (misuse_cases.c): a row stands for a case of each way that it names. */
+/* Cases of misuse of free (misuse.cu), as rows of a table (misuse_cases.c): each row defines one case for every combination of its ways. */
 #ifndef MM_TESTS_GPU_MISUSE_H
 #define MM_TESTS_GPU_MISUSE_H
 
@@ -7,14 +7,14 @@
 extern "C" {
 #endif
 
-/* What it is counted as, and told as. */
+/* How it is counted and reported. */
 enum misuse_kind { FOREIGN, NOT_ALLOCATED, INTERIOR, NEVER, DOUBLE_FREE, KINDS };
 
-/* When memory is got, given back and then misused: by one kernel; by three; or the first two on the other GPU. */
+/* Which kernels allocate, free and misuse: one kernel; three kernels; or three, of which the first two run on the other GPU. */
 enum { SAME_KERNEL = 1, LATER_KERNEL = 2, OTHER_GPU = 4, BOTH_KERNELS = SAME_KERNEL | LATER_KERNEL };
 
-/* By whom: a kernel of one thread; a thread in the middle of a block, also in three dimensions; a warp, likewise; thread k of
- * a block does misuse k, one after the other. */
+/* Which threads misuse: the only thread of a kernel; a thread in the middle of a CTA, also of three dimensions; a warp, likewise; or
+ * thread k of a CTA commits misuse k, one after the other. */
 enum { ONE = 1, MIDDLE = 2, SPACE = 4, WARP = 8, WARP_SPACE = 16, TURNS = 32 };
 
 /* MM_ON_MISUSE. */
@@ -22,9 +22,9 @@ enum { REPORT = 1, TRAP = 2, IGNORE = 4, ALL_MODES = REPORT | TRAP | IGNORE };
 
 /* The pointer to which the offset is added. */
 enum misuse_pointer {
-    SLOT,   /* misuse k: what malloc gave as slot k */
-    END,    /* of the stretch that slot 0 lies in */
-    WILD,   /* none: the offset itself. Misuse k of this and what follows: 16 bytes behind the last one */
+    SLOT,   /* misuse k: the pointer in slot k */
+    END,    /* the end of the stretch that contains slot 0 */
+    WILD,   /* none: the offset itself. From here on, each misuse is 16 bytes behind the previous one */
     CUDA_MALLOC, CUDA_MALLOC_OF_ANOTHER, MANAGED, PINNED, HOST_STACK, HOST_HEAP, /* from the host */
     STACK, SHARED, GLOBAL                                                        /* from the kernel */
 };
@@ -32,18 +32,18 @@ enum misuse_pointer {
 struct misuse_row {
     const char *name;
     unsigned long long bytes; /* of each malloc */
-    unsigned count;           /* slots: so many of them, got by one thread */
-    unsigned first, released; /* slots [first, released) are given back */
-    unsigned live_from;       /* slots from here on are live after the misuse, and then given back; 0: from `released` on */
-    unsigned stretch;         /* all slots, and what is misused, must lie in one of so many bytes; a power of two, 0 if it does not matter */
+    unsigned count;           /* number of slots, all allocated by one thread */
+    unsigned first, released; /* slots [first, released) are freed */
+    unsigned live_from;       /* slots from here on are still live after the misuse, and are freed last; 0: from `released` on */
+    unsigned stretch;         /* all slots and misused pointers must be in one aligned range of so many bytes; a power of two, 0: no limit */
     enum misuse_pointer pointer;
-    unsigned odd_lane;        /* a warp: the offset is this lane's only, if it is not 0 */
+    unsigned odd_lane;        /* a warp: if not 0, the offset applies to this lane only */
     long long offset;
-    unsigned times;           /* misuses, 0 as 1; or a warp's, all of which are one */
+    unsigned times;           /* number of misuses, 0 means 1; for a warp, all lanes' frees together are one */
     enum misuse_kind kind;
-    unsigned long long size;  /* what the line says behind "of", 0: it says none */
+    unsigned long long size;  /* the size in the report, after "of"; 0: none */
     unsigned when, who, mode; /* 0: BOTH_KERNELS, ONE, REPORT */
-    unsigned device;          /* where it is misused */
+    unsigned device;          /* where the misuse happens */
     unsigned spacing;         /* MM_SPACING, 0: 32 */
 };
 extern const struct misuse_row misuse_rows[];

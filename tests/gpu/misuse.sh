@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# misuse.sh BUILD [ONLY]: runs the cases of BUILD/tests/gpu/misuse, or those whose name holds ONLY, each in a process of its own, eight at a
-# time. What it says on standard error must be, byte for byte, what it printed, and its exit status what the list says. Prints what
-# differs, and ends with "misuse: N passed, N failed"; what needs a second GPU, where there is none, is neither.
+# misuse.sh BUILD [ONLY]: runs the cases of BUILD/tests/gpu/misuse, or those whose name contains ONLY, each in a separate process, eight at
+# a time. A case's standard error must equal its standard output byte for byte, and its exit status must be the one in the list. Prints
+# differences, and ends with "misuse: N passed, N failed"; cases skipped for lack of a second GPU are not counted.
 set -u
 build=${1:?usage: misuse.sh BUILD [ONLY]} only=${2-}
 program=$build/tests/gpu/misuse no_second_gpu=77 at_a_time=8

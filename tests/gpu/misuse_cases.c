@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The cases of misuse. What is expected stands here, and is not worked out: kinds after the table in docs/reference/contract.md; sizes are
+/* The cases of misuse. Expected values are written out, not computed: kinds follow the table in docs/reference/contract.md; sizes are
  * those of the size classes, which are 32, 64, 96, 128, then four to each doubling (runtime/core/class.h), of spans, which are
  * multiples of 16 KiB, and of runs, which are multiples of 1 MiB.
  *
- * Each case has a fresh heap with memory enough (misuse.sh), so what one thread gets is slices side by side from the beginning
- * of a block, the first 32 of them, or all if the block has fewer; and nothing is used again: nobody mallocs after a free. A block is
- * as long as misuse_row.stretch says below. It stays its class's when all of it is free. */
+ * Each case has a fresh heap with enough memory (misuse.sh), so one thread gets consecutive slices from the beginning of a block,
+ * the first 32 of them, or all if the block has fewer. Nothing is reused, because no malloc follows a free. The length of a block is
+ * misuse_row.stretch below. A block whose slices are all free stays in its class. */
 #include "tests/gpu/misuse.h"
 
 #define KIB 1024
 #define MIB (1024 * KIB)
 #define SEGMENT MIB
 
-/* A slice of a block of which others are live, or were never handed out. */
+/* A slice of a block whose other slices are live, or were never handed out. */
 #define AGAIN(asked, is) .bytes = asked, .count = 2, .released = 1, .kind = DOUBLE_FREE, .size = is
-/* A block of `slices` slices, all of which come back. */
+/* A block of `slices` slices, all of which are freed. */
 #define BLOCK(asked, slices, long) .bytes = asked, .count = slices, .released = slices, .stretch = long, .kind = DOUBLE_FREE, .size = asked
 /* A live allocation. */
 #define MIDDLE_OF(asked, is, by) .bytes = asked, .count = 1, .kind = INTERIOR, .size = is, .offset = by
-/* A block of which two slices were handed out; the third is as free as if it had come back. */
+/* A block with two slices handed out; freeing the third one is a double free, as if it had been allocated and freed. */
 #define NEXT(asked, long) .bytes = asked, .count = 2, .stretch = long, .kind = DOUBLE_FREE, .size = asked, .offset = 2 * (asked)
-/* Behind the last slice of a block, counted from its end. */
+/* Behind the last slice of a block, as an offset from the block's end. */
 #define BEHIND(asked, long, by) .bytes = asked, .count = 1, .stretch = long, .pointer = END, .offset = by, .kind = NEVER
 #define AFTER_FREE(asked, by) .bytes = asked, .count = 1, .released = 1, .kind = NOT_ALLOCATED, .offset = by
-/* A whole warp frees as one if its slices are in one word of bits: 32 neighbours. */
+/* A converged warp frees its slices together if they are in one word: 32 neighbours. */
 #define WARPS(asked, from, upto) \
     .bytes = asked, .count = 32, .first = from, .released = upto, .live_from = 32, .stretch = 32 * (asked), .kind = DOUBLE_FREE, .size = asked
 #define AT(address) .pointer = WILD, .offset = (long long)(address), .kind = FOREIGN, .when = SAME_KERNEL
@@ -80,11 +80,11 @@ const struct misuse_row misuse_rows[] = {
     {.name = "interior/run-6291456/last-byte", MIDDLE_OF(6 * MIB, 0, 6 * MIB - 1)},
     {.name = "interior/run-104857600/16", MIDDLE_OF(100 * MIB, 104857600, 16)},
     {.name = "interior/run-104857600/last-segment", MIDDLE_OF(100 * MIB, 0, 99 * MIB)},
-    /* the other lanes free theirs, as they may */
+    /* the other lanes free their own slices, which is valid */
     {.name = "interior/slice-64/one-lane", .bytes = 64, .count = 32, .live_from = 32, .odd_lane = 7, .offset = 16, .kind = INTERIOR, .size = 64,
      .who = WARP},
 
-    /* 170 slices of 96 bytes and 64 bytes make a block; 51 of 5,120 and 1,024 bytes; 18 of 57,344 and 16 KiB */
+    /* A block holds 170 slices of 96 bytes, then 64 bytes; or 51 of 5,120, then 1,024 bytes; or 18 of 57,344, then 16 KiB. */
     {.name = "never/behind-the-last-96", BEHIND(96, 16 * KIB, -64), .mode = ALL_MODES},
     {.name = "never/behind-the-last-96", BEHIND(96, 16 * KIB, -64), .who = MIDDLE | SPACE, .when = SAME_KERNEL},
     {.name = "never/behind-the-last-5120", BEHIND(5120, 256 * KIB, -1024), .when = BOTH_KERNELS | OTHER_GPU},
@@ -104,8 +104,8 @@ const struct misuse_row misuse_rows[] = {
     {.name = "not-allocated/run-6291456/16", AFTER_FREE(6 * MIB, 16)},
     {.name = "not-allocated/run-6291456/second-segment", AFTER_FREE(6 * MIB, SEGMENT)},
     {.name = "not-allocated/run-104857600", AFTER_FREE(100 * MIB, 0)},
-    /* one slice is live, at the front: the last page of its segment and the heap's middle are nobody's, what is far behind is
-     * not mapped */
+    /* One slice is live, at the beginning of the heap: the last page of its segment and the middle of the heap are unowned, addresses
+     * far behind are not mapped. */
     {.name = "not-allocated/last-page", .bytes = 64, .count = 1, .stretch = SEGMENT, .pointer = END, .offset = -64, .kind = NOT_ALLOCATED},
     {.name = "not-allocated/free-segment", .bytes = 64, .count = 1, .offset = 128ll * MIB, .kind = NOT_ALLOCATED},
     {.name = "not-allocated/not-mapped", .bytes = 64, .count = 1, .offset = 4096ll * MIB, .kind = NOT_ALLOCATED},
@@ -132,7 +132,7 @@ const struct misuse_row misuse_rows[] = {
     {.name = "gpu-1/foreign/cudaMalloc-of-gpu-0", FROM(CUDA_MALLOC_OF_ANOTHER), .device = 1, .when = SAME_KERNEL},
     {.name = "gpu-1/many/40", AT(0x1000), .times = 40, .device = 1},
 
-    /* the first 32 are told; then, if there were more, how many. A warp's are as many as its slices that were free */
+    /* The first 32 are reported; if there were more, then the total. A warp counts one misuse for each of its slices that was free. */
     {.name = "many/32", AT(0x1000), .times = 32},
     {.name = "many/33", AT(0x1000), .times = 33},
     {.name = "many/40", AT(0x1000), .times = 40, .who = ONE | TURNS, .mode = REPORT | IGNORE},

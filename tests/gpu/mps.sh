@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mps.sh BUILD: two programs at once, and growing, under CUDA's Multi-Process Service, which is started for this and ended. Says so, with
-# status 0, where there is none.
+# mps.sh BUILD: tests two programs at a time, and growth, under CUDA's Multi-Process Service, which it starts and ends. Without that
+# service, it says so and returns 0.
 set -u
 build=${1:?usage: mps.sh BUILD}
 control=$(PATH=$PATH:/usr/local/nvidia/bin command -v nvidia-cuda-mps-control) || {

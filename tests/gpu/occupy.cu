@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* occupy MIB: takes all memory of the device but so many MiB, says so, and keeps it until standard input ends (crowded.sh). Compiled by nvcc. */
+/* occupy MIB: takes all memory of the device except MIB MiB, reports that, and holds it until standard input ends (crowded.sh). Compiled by nvcc. */
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>

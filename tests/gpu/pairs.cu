@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Many pairs of malloc and free on the GPU: pairs [PAIRS [SEGMENTS]]. Sizes are random, 16 to 8192 B; three in four are
  * freed at once, one in four is held in a table until another thread replaces it. Each is stamped, at its ends and at
- * some places between, with words keyed to its address. The last line tells the result; exit 0 if nothing failed. NULL
- * is counted, but no failure (table and threads hold a small part of the heap). No part of check-gpu.
+ * some places between, with words keyed to its address. The last line is the result; exit 0 if nothing failed. NULL is
+ * counted, but is no failure (table and threads hold a small part of the heap). Not part of check-gpu.
  */
 #define PROGRAM "pairs"
 #include "tests/gpu/standalone.h"
@@ -11,7 +11,7 @@
 #define SEGMENTS 16384ull
 #define TABLE (1u << 19)
 #define THREADS (1u << 17)
-#define ROUNDS 512u /* of a kernel */
+#define ROUNDS 512u /* per kernel */
 #define MOST_BYTES 8192u
 
 struct counts {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What test_grow.cu has compiled by plain nvcc. */
+/* The part of test_grow.cu that plain nvcc compiles. */
 #include <cassert>
 
 static __global__ void asserts(int x) { assert(x != 0); }

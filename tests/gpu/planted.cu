@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A program with planted faults, for tests/gpu/planted.sh: planted KIND..., in this order. Kinds: nothing, leaks, overruns, twice, after-free, null, streams, memsets.
- * Plain CUDA, so that CUDA's allocator runs it, too. */
+/* A program with planted faults, for tests/gpu/planted.sh: planted KIND..., planted in the order given. Kinds: nothing, leaks, overruns, twice, after-free, null, streams, memsets.
+ * Plain CUDA, so that it also runs with CUDA's allocator. */
 #include <cuda_runtime.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ __device__ char *kept[THREADS];
 
 __global__ void make(size_t bytes) { kept[threadIdx.x] = (char *)malloc(bytes); }
 __global__ void give_back(void) { free(kept[threadIdx.x]); }
-/* At byte `at`, by `count` threads. */
+/* `count` threads each write their object's byte `at`. */
 __global__ void write_at(size_t at, unsigned count) {
     if (threadIdx.x < count) kept[threadIdx.x][at]++;
 }
@@ -32,7 +32,7 @@ struct node {
     struct node *next;
     char payload[96];
 };
-/* Lists of which the head is lost: every thread leaks `length` nodes of 104 bytes. */
+/* Lists whose heads are lost: every thread leaks `length` nodes of 104 bytes. */
 __global__ void lose(unsigned length) {
     struct node *list = NULL;
     for (unsigned i = 0; i < length; i++) {
@@ -72,7 +72,7 @@ static void nothing(void) {
     write_at<<<1, THREADS>>>(299, THREADS);
     give_back<<<1, THREADS>>>();
 }
-/* Four threads, each with a stream of its own: which kernel leaks what. `is_disturbed`: beside memsets. */
+/* Four threads, each with its own stream: which kernel leaks what. `is_disturbed`: also with memsets. */
 template <int n> struct sized {
     char bytes[n];
 };
@@ -93,7 +93,7 @@ static void streams(void) {
     pthread_t thread[4];
     void *memory;
     CUDA_OK(cudaMalloc(&memory, 1 << 20));
-    make<<<1, 1>>>(1); /* the heap is there before them */
+    make<<<1, 1>>>(1); /* creates the heap before the threads start */
     give_back<<<1, 1>>>();
     for (int i = 0; i < 4; i++) pthread_create(&thread[i], NULL, work, memory);
     for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);

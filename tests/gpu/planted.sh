@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# planted.sh BUILD: what a checked run tells of a program with planted faults, word for word but for addresses; compute-sanitizer finds as
-# many leaks in CUDA's heap. Ends with "planted: N passed, M failed".
+# planted.sh BUILD: checks the reports of a checked run of a program with planted faults, verbatim except for addresses; compute-sanitizer finds
+# as many leaks in CUDA's heap. Ends with "planted: N passed, M failed".
 set -u
 build=$1 passed=0 failed=0
 program=$build/tests/gpu/planted
 out=$(mktemp) err=$(mktemp) && trap 'rm -f "$out" "$err"' EXIT || exit
 
-# expect NAME STATUS LINES SETTINGS... -- KINDS...: in any order.
+# expect NAME STATUS LINES SETTINGS... -- KINDS...: the lines may be in any order.
 expect() {
     local name=$1 wanted=$2 lines=$3 settings=()
     shift 3
@@ -58,7 +58,7 @@ $after_free
 $(summary 659 111560 3 2 4)" MM_CHECK=1 MM_CHECK_EXITCODE=7 -- leaks overruns twice after-free reset
 expect 'unchecked' 0 '' MM_CHECK=0 MM_CHECK_EXITCODE=7 MM_ON_MISUSE=ignore -- leaks overruns reset
 
-# Which kernel it was, of many in four streams by four threads; beside memsets some may not be known, and none may be wrong.
+# The kernel that leaks, among many in four streams by four threads; with memsets, some may be unknown, but none may be wrong.
 expect streams 0 "mm: device 0: leak: 2000 objects of size class 1024, 2000000 bytes, allocated by kernel void lose_one<sized<1000> >()
 mm: device 0: leak: 2000 objects of size class 2048, 4000000 bytes, allocated by kernel void lose_one<sized<2000> >()
 $(summary 4000 6000000 0 0 0)" MM_CHECK=1 -- streams
@@ -74,7 +74,7 @@ else
     cat "$err"
 fi
 
-# The first NULL, and where.
+# The first NULL, and its kernel.
 if env MM_CHECK=1 MM_STATS=json timeout 60 "$program" null 2>&1 >"$out" | grep -q '"null_count":1,"null_first_bytes":1125899906842624,.*"null_first_kernel":"make(unsigned long)"'; then
     passed=$((passed + 1))
 else
@@ -82,7 +82,7 @@ else
     echo 'FAIL  the kernel that got NULL'
 fi
 
-# compute-sanitizer, of CUDA's heap: as many leaks, as many bytes.
+# compute-sanitizer finds as many leaks and bytes in CUDA's heap.
 if command -v compute-sanitizer >/dev/null; then
     compute-sanitizer --leak-check full --print-limit 2000 "$build/tests/gpu/planted_builtin" leaks reset >"$out" 2>&1
     found=$(awk '/Leaked .* bytes at .* on the device heap/ {n++; gsub(",", "", $3); bytes += $3} END {print n + 0, bytes + 0}' "$out")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A library with a kernel that allocates, which test_ways.cu loads when there is a heap already. */
+/* A library with a kernel that allocates; test_ways.cu loads it when the heap already exists. */
 static __global__ void kernel(unsigned *good) {
     unsigned *p = (unsigned *)malloc(1000);
     if (!p) return;
@@ -8,7 +8,7 @@ static __global__ void kernel(unsigned *good) {
     if (*p == threadIdx.x) atomicAdd(good, 1);
     free(p);
 }
-/* Launches it with 64 threads; each that is served adds 1 to *good. */
+/* Launches 64 threads; each that gets memory adds 1 to *good. */
 extern "C" int plugin_launch(unsigned *good) {
     kernel<<<1, 64>>>(good);
     return (int)cudaGetLastError();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# python.sh BUILD: kernels that allocate in CuPy, Numba and PyTorch, with mm and without, where these are installed. What runs with mm is
-# known by the line that MM_VERBOSE=1 has of its heap.
+# python.sh BUILD: kernels that allocate in CuPy, Numba and PyTorch, with mm and without, where these are installed. A run with mm is
+# recognised by the line about its heap that MM_VERBOSE=1 prints.
 set -u
 build=$(realpath "${1:?usage: python.sh BUILD}") failed=0
 cd "$(dirname "${BASH_SOURCE[0]}")/python" || exit

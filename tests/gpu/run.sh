@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# run.sh BUILD SUITE...: runs the GPU suites; says so and fails where there is no GPU.
+# run.sh BUILD SUITE...: runs the GPU suites; without a GPU, prints so and fails.
 set -u
 build=$1
 shift
@@ -14,7 +14,7 @@ for suite in "$@"; do
     "$build/bin/mmrun" "$suite" || failed=1
 done
 
-# What wants a process of its own; and 100 processes of 16 threads that launch first.
+# Cases that need a separate process; and 100 processes in which 16 threads race for the first launch.
 ways=$build/tests/gpu/ways
 for case in forks leave trims "time 60"; do
     read -r -a arguments <<<"$case"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* For the programs here that are no suites. PROGRAM, their name, must be defined before. */
+/* For the programs here that are not suites. PROGRAM, the name, must be defined before. */
 #ifndef MM_TESTS_GPU_STANDALONE_H
 #define MM_TESTS_GPU_STANDALONE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the GPU suites share: CUDA errors are test failures, and so is a heap that is not sound. */
+/* Shared by the GPU suites: CUDA errors are test failures, and so is a heap that is not sound. */
 #ifndef MM_TESTS_GPU_SUPPORT_H
 #define MM_TESTS_GPU_SUPPORT_H
 
@@ -15,30 +15,30 @@
         ck_assert_msg(error_ == cudaSuccess, "%s: %s", #call, cudaGetErrorString(error_));                  \
     } while (0)
 
-/* After a kernel: it was launched and has ended without an error. */
+/* After a launch: the kernel was launched and ended without an error. */
 #define KERNEL_OK()                                                                                         \
     do {                                                                                                    \
         CUDA_OK(cudaGetLastError());                                                                        \
         CUDA_OK(cudaDeviceSynchronize());                                                                   \
     } while (0)
 
-/* A time of the host. */
+/* The host's clock. */
 static inline double host_ms(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* Whether another process allocates and launches on this device, too (crowded.sh). Then how long something takes, and how much is free, is the
- * other's business as well. */
+/* Whether another process also allocates and launches on this device (crowded.sh). Then times and the amount of free memory depend on that
+ * process, too. */
 static inline bool gpu_is_shared(void) { return getenv("MM_TEST_SHARED") != NULL; }
-/* The same, for a test that means nothing there: its name is said. */
+/* The opposite, for a test that is meaningless on a shared device: prints its name if it is skipped. */
 static inline bool gpu_is_alone(void) {
     if (gpu_is_shared()) printf("skipped: %s: counts what is free, and the device is another process's, too\n", tcase_name());
     return !gpu_is_shared();
 }
 
-/* A test that fills so much of the device. If less is free, since others use it, too, the test is skipped, and its name is said. */
+/* For a test that needs `bytes` of device memory. If less is free, because of other users, the test is skipped, and its name is printed. */
 #define NEEDS(bytes)                                                                                        \
     do {                                                                                                    \
         if (!gpu_has(bytes)) return;                                                                        \
@@ -51,7 +51,7 @@ static inline bool gpu_has(size_t bytes) {
     return free_bytes >= bytes;
 }
 
-#ifndef MM_TEST_OUTSIDE /* not to be seen from inside */
+#ifndef MM_TEST_OUTSIDE /* if defined: no access to internals */
 #include "tests/gpu/gpuheap.h"
 
 /* The heap of `ref` is sound; returns the bytes handed out. */
@@ -63,7 +63,7 @@ static inline uint64_t check_heap(struct mm_heap_ref ref) {
     return live;
 }
 
-/* It is sound, nothing is live in it, and drained all of its `mapped` segments are nobody's. */
+/* The heap is sound, nothing is live in it, and after a drain all of its `mapped` segments are free. */
 static inline void check_drained(struct mm_heap_ref ref, uint64_t mapped) {
     char why[300];
     ck_assert_uint_eq(check_heap(ref), 0);
@@ -71,7 +71,7 @@ static inline void check_drained(struct mm_heap_ref ref, uint64_t mapped) {
     ck_assert_msg(wrong == NULL, "drained: %s", wrong);
 }
 
-/* No free was taken for misuse. */
+/* No free was counted as misuse. */
 static inline void no_misuse(struct mm_heap_ref ref) {
     const struct mm_heap head = gpu_heap_header(ref);
     for (int kind = 0; kind < MM_MISUSE_KINDS; kind++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The allocator as a program gets it: this source knows nothing of mm but the check at the end of each test,
+/* The allocator in a program: this source does not refer to mm except in the check at the end of each test,
  * and is compiled by mmnvcc in several ways (build.mk). The kernels use malloc, free, new and delete.
  */
 #include <cuda.h>
@@ -15,7 +15,7 @@
 
 static __device__ unsigned thread_index(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-/* The heap variable of this image: the driver knows it by its name, no C declaration would bind to it. */
+/* The heap variable of this image: looked up by name through the driver, because no C declaration would bind to it. */
 #ifdef MM_TEST_PTX
 __global__ void allocates(void) { free(malloc(1)); }
 template <typename function> static void find_driver_function(const char *name, function *found) {
@@ -42,7 +42,7 @@ static struct mm_heap_ref heap_ref(void) {
     ck_assert_uint_ne(ref.heap, 0);
     return ref;
 }
-/* Everything was freed: the heap is sound, nothing is live in it, and drained it is as it was at first. */
+/* Everything was freed: the heap is sound, nothing is live, and after a drain it is in its initial state. */
 static void nothing_live(void) {
     static uint64_t mapped;
     const struct mm_heap_ref ref = heap_ref();
@@ -97,7 +97,7 @@ __global__ void measure(shape **shapes, unsigned n, unsigned *wrong) {
 }
 __global__ void destroy(shape **shapes, unsigned n) {
     const unsigned i = thread_index();
-    if (i < n) delete shapes[(i * 7919ull) % n]; /* not the thread that made it */
+    if (i < n) delete shapes[(i * 7919ull) % n]; /* by another thread than the one that made it */
 }
 START_TEST(test_million_objects) {
     shape **shapes;
@@ -118,7 +118,7 @@ START_TEST(test_million_objects) {
 }
 END_TEST
 
-/* ---- mixed sizes, every byte written and read back (of large ones, one in about 4 KiB) ---- */
+/* ---- mixed sizes, every byte written and read back (of large objects, one in about 4 KiB) ---- */
 
 static __device__ unsigned stride(unsigned max_bytes) { return max_bytes > 65536 ? 4097 : 1; }
 static __device__ unsigned size_of(unsigned i, unsigned max_bytes) { return (i * 2654435761u >> 7) % (max_bytes + 1); }
@@ -202,7 +202,7 @@ START_TEST(test_corners) {
 }
 END_TEST
 
-/* ---- exhaustion: NULL, others go on, everything comes back ---- */
+/* ---- exhaustion: malloc returns NULL, other threads go on, all memory is freed again ---- */
 
 __global__ void exhaust(unsigned long long *list, size_t bytes, unsigned *counts) {
     for (;;) {
@@ -233,10 +233,10 @@ START_TEST(test_exhaustion) {
         unsigned *counts = counter(), host[4];
         exhaust<<<64, 128>>>(list, sizes[i / 3], counts);
         KERNEL_OK();
-        count_is(counts, 1, threads); /* everybody came to an end, with NULL */
+        count_is(counts, 1, threads); /* every thread ended with NULL */
         CUDA_OK(cudaMemcpy(host, counts, sizeof host, cudaMemcpyDeviceToHost));
         ck_assert_uint_gt(host[0], 0);
-        if (i % 3 != 0 && sizes[i / 3] <= 1 << 20) ck_assert_uint_eq(host[0], before); /* as many again */
+        if (i % 3 != 0 && sizes[i / 3] <= 1 << 20) ck_assert_uint_eq(host[0], before); /* as many as before */
         if (i % 3 != 0) ck_assert_uint_ge(host[0], before / 100 * 93);                 /* runs of several segments: see test_fill.cu */
         before = host[0];
         release<<<64, 128>>>(list);
@@ -248,7 +248,7 @@ START_TEST(test_exhaustion) {
 }
 END_TEST
 
-/* ---- what CUDA's own heap cannot: the host copies ---- */
+/* ---- not possible with CUDA's own heap: the host copies ---- */
 
 __global__ void make_text(char **out) {
     *out = (char *)malloc(6);
@@ -270,7 +270,7 @@ START_TEST(test_host_copies) {
 }
 END_TEST
 
-/* ---- constant memory of the program's own, beside the heap variable ---- */
+/* ---- the program's own constant memory, next to the heap variable ---- */
 
 static __constant__ unsigned own_constants[4096] = {7};
 
@@ -301,7 +301,7 @@ START_TEST(test_own_constants) {
 END_TEST
 
 int main(void) {
-    setenv("MM_HEAP_SIZE", "8G", 0); /* a heap that stays as it is, so that it is exhausted soon */
+    setenv("MM_HEAP_SIZE", "8G", 0); /* a heap of fixed size, so that it is exhausted soon */
     setenv("MM_HEAP_MAX", "8G", 0);
     Suite *s = suite_create("a program compiled by mmnvcc");
     add_test(s, "a million objects", test_million_objects);

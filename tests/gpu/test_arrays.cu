@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Arrays of classes with a constructor and no destructor. nvcc 13 stores their count 8 bytes in front of what malloc returned
- * (docs/explanation/array-counts.md): mmnvcc has to leave that out, for the slices in front are other objects'. Each thread fills objects of N
+ * (docs/explanation/array-counts.md): mmnvcc must remove that, for the slices in front are other objects'. Each thread fills objects of N
  * bytes with a pattern, makes arrays of N bytes in between, and looks at the pattern.
  */
 #define MM_TEST_OUTSIDE
@@ -11,7 +11,7 @@ struct word {
     __device__ word() {}
 };
 static __device__ unsigned destroyed;
-struct counted { /* its count is the ABI's, and stays */
+struct counted { /* its count is part of the ABI, and stays */
     unsigned limb[8];
     __device__ counted() { limb[0] = 1; }
     __device__ ~counted() { atomicAdd(&destroyed, limb[0]); }
@@ -60,7 +60,7 @@ START_TEST(neighbours_stay) {
 }
 END_TEST
 
-/* In front of the first slice of a segment nothing is mapped. */
+/* Nothing is mapped in front of the first slice of a segment. */
 __global__ void make_array(unsigned bytes, word **out) { *out = new word[bytes / sizeof(word)]; }
 
 START_TEST(first_of_a_segment) {
@@ -93,7 +93,7 @@ END_TEST
 
 int main(void) {
     Suite *s = suite_create("arrays");
-    add_test(s, "first of a segment", first_of_a_segment); /* of a heap that nobody has used */
+    add_test(s, "first of a segment", first_of_a_segment); /* of an unused heap */
     TCase *tcase = tcase_create("neighbours");
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, neighbours_stay, 0, (int)(sizeof sizes / sizeof *sizes));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A heap that gives memory back when the program wants it, as a program gets it: compiled by mmnvcc, no variable set.
+/* A heap that gives memory back when the program needs it. Compiled by mmnvcc like any program, no variable set.
  */
 #include "tests/gpu/grow.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- the program's own memory, and the heap's ---- */
 
-/* Objects of 64 B to 1 MB (log-uniform) by thread i, in a list, until the CTA's share of `budget` bytes is used. */
+/* Each thread allocates objects of 64 B to 1 MB (log-uniform) in its list, until they are at least `share` bytes. */
 static __global__ void fill(void **lists, unsigned long long share, struct report *r) {
     const unsigned i = thread_index();
     unsigned random = i * 2654435761u + 1;
@@ -44,8 +44,8 @@ static __global__ void empty(void **lists, struct report *r) {
 START_TEST(budget) {
     fresh();
     NEEDS_ALL();
-    const unsigned n = 8192; /* each goes beyond its share by less than 1 MB */
-    /* of an H200's 150 GB: 20, 80, 10, 90; in proportion elsewhere */
+    const unsigned n = 8192; /* each exceeds its share by less than 1 MB */
+    /* On an H200 with 150 GB: 20, 80, 10, 90 GB; proportional on other devices. */
     const double unit = total_memory() >= 149 * GB ? 1e9 : (double)total_memory() / 150.2;
     struct report *r = report_make();
     void **lists, *a, *b, *c;
@@ -70,7 +70,7 @@ START_TEST(budget) {
     ck_assert_uint_lt(had, (size_t)(90 * unit));
     CUDA_OK(cudaMemset(c, 0x5a, (size_t)(90 * unit)));
     CUDA_OK(cudaFree(c));
-    /* and again: what was given back comes back */
+    /* And again: the heap gets the memory back. */
     fill<<<ctas(n), 256>>>(lists, (unsigned long long)(80 * unit / n), r);
     KERNEL_OK();
     report_good(r, "80 units once more");
@@ -82,21 +82,21 @@ START_TEST(budget) {
 }
 END_TEST
 
-/* ---- giving back, by other calls, beside kernels ---- */
+/* ---- giving back: for other calls, next to kernels ---- */
 
-/* So many objects of a power of two that they are about half of the device's memory. */
+/* A power of two for which n objects are about half of the device's memory. */
 static unsigned long long half_bytes(unsigned n) {
     unsigned long long bytes = 64;
     while (2 * n * bytes <= total_memory() / 2) bytes *= 2;
     return bytes;
 }
-static void take_half(unsigned long long **p, unsigned n, struct report *r) { /* and give it up: the heap has half of the device */
+static void take_half(unsigned long long **p, unsigned n, struct report *r) { /* allocates and frees it; the heap then holds half of the device */
     make<<<ctas(n), 256>>>(p, n, half_bytes(n), 0, r);
     unmake<<<ctas(n), 256>>>(p, n, half_bytes(n), r);
     KERNEL_OK();
     report_good(r, "half of the device");
 }
-/* Room for n pointers. */
+/* Makes room for n pointers. */
 static struct report *begin(unsigned n, unsigned long long ***p) {
     struct report *r = report_make();
     CUDA_OK(cudaMalloc(p, n * sizeof **p));
@@ -123,13 +123,13 @@ START_TEST(other_calls) {
     ck_assert_uint_lt(free_memory(), much);
     CUDA_OK(cudaMallocPitch(&more, &pitch, 1 << 20, much >> 20));
     CUDA_OK(cudaFree(more));
-    ck_assert_int_eq(cudaMalloc(&more, total_memory() * 2), cudaErrorMemoryAllocation); /* and goes on as ever */
+    ck_assert_int_eq(cudaMalloc(&more, total_memory() * 2), cudaErrorMemoryAllocation); /* an error, and the heap works as before */
     cudaGetLastError();
     take_half(p, n, r);
 }
 END_TEST
 
-/* Threads that allocate, write, look and free all the time, until they are told to stop. */
+/* Each thread allocates, writes, checks and frees until r->go is set. */
 static __global__ void churn(struct report *r) {
     unsigned random = thread_index() * 2654435761u + 1;
     while (!r->go) {
@@ -149,14 +149,14 @@ static __global__ void churn(struct report *r) {
         atomicAdd(&r->bytes, 1ull);
     }
 }
-START_TEST(beside_kernels) { /* memory goes to and fro while a kernel allocates and frees */
+START_TEST(beside_kernels) { /* memory moves between program and heap while a kernel allocates and frees */
     fresh();
     NEEDS_ALL();
     const unsigned n = 65536;
     unsigned long long **p;
     struct report *r = begin(n, &p);
     cudaStream_t stream;
-    /* cudaFree would wait for the kernel; these do not */
+    /* cudaFree would wait for the kernel; these calls do not. */
     CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
     CUresult (*release)(CUmemGenericAllocationHandle);
     cudaDriverEntryPointQueryResult found;
@@ -186,7 +186,7 @@ START_TEST(beside_kernels) { /* memory goes to and fro while a kernel allocates 
     }
     r->go = 1;
     KERNEL_OK();
-    /* Live objects keep chunks: how often depends on where they happen to be. */
+    /* Live objects keep their chunks mapped, so the number of successes depends on where they are. */
     printf("60 %% of the device wanted 4 times, had %d times, beside a kernel with %.1f M rounds of malloc and free: longest cuMemCreate %.1f ms\n",
            served, (double)r->bytes * 1e-6, longest);
     ck_assert_int_ge(served, 1);
@@ -195,8 +195,9 @@ START_TEST(beside_kernels) { /* memory goes to and fro while a kernel allocates 
 }
 END_TEST
 
-/* All multiprocessors are full of threads that wait: nothing can be given back but what is spare. An error, soon; then it works. What
- * the driver has is taken before, or it would clear that first, which beside such a kernel takes half a minute (docs/explanation/growing.md). */
+/* All multiprocessors are full of waiting threads: only spare memory can be given back. cudaMalloc must fail soon, and succeed afterwards. The
+ * test first takes the driver's free memory, which the driver would clear; next to such a kernel that takes half a minute
+ * (docs/explanation/growing.md). */
 static __global__ void occupy(struct report *r) {
     r->began = 1;
     while (!r->go) __nanosleep(1000);
@@ -224,7 +225,7 @@ START_TEST(full_device) {
     const double start = host_ms();
     const cudaError_t answer = cudaMalloc(&more, much);
     const double took = host_ms() - start;
-    cudaGetLastError(); /* the answer's */
+    cudaGetLastError(); /* clears cudaMalloc's error */
     r->go = 1;
     KERNEL_OK();
     printf("cudaMalloc of memory that the heap would give back, all multiprocessors full: %s after %.1f ms\n", cudaGetErrorString(answer), took);
@@ -237,7 +238,7 @@ START_TEST(full_device) {
 }
 END_TEST
 
-int main(int argc, char **argv) { /* argv: only these tests; none: all */
+int main(int argc, char **argv) { /* argv: names of the tests to run; default: all */
     static const struct named_test tests[] = {
         {"budget", &budget},
         {"other calls", &other_calls},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The core on the GPU, seen from inside: compiled by plain nvcc with the core's source, each test on a heap of
- * its own in cudaMalloc memory, checked afterwards by the heap checker. Filling and reusing: test_fill.cu.
+/* The core on the GPU, with access to its internals: compiled by plain nvcc with the core's source. Each test has
+ * its own heap in cudaMalloc memory, which the heap checker checks afterwards. Filling and reusing: test_fill.cu.
  */
 #include "tests/gpu/facts.h"
 #include "tests/gpu/support.h"
@@ -8,7 +8,7 @@
 
 #define SEGMENTS 2048ull
 
-/* ---- size classes: the GPU computes what the CPU does ---- */
+/* ---- size classes: the GPU computes the same as the CPU ---- */
 
 __global__ void facts_of(struct class_facts *out, uint32_t n) {
     const uint32_t bytes = thread_index();
@@ -63,7 +63,7 @@ START_TEST(test_tree) {
 }
 END_TEST
 
-/* ---- segments: groups of pages taken and given back, nobody gets the same page ---- */
+/* ---- segments: groups of pages are taken and given back, and no page has two owners ---- */
 
 __global__ void take_pages(struct mm_heap_ref ref, unsigned *owners, unsigned *twice, unsigned *taken) {
     const uint32_t salt = thread_index(), k = salt / 32 % (MM_ROOMS_EVEN + 1);
@@ -161,7 +161,7 @@ END_TEST
 START_TEST(test_runs_and_slices) { hammer_case(SEGMENTS, 1 << 10, 64, 12 << 20, 1); }
 END_TEST
 
-/* ---- whole warps in a loop, until NULL: every slice reaches a lane ---- */
+/* ---- converged warps allocate until NULL: every slice reaches a lane ---- */
 
 __global__ void take_until_null(struct mm_heap_ref ref, unsigned bytes, struct tally *t) {
     while (heap_malloc(&ref, bytes) != NULL) atomicAdd(&t->bytes, (unsigned long long)bytes);
@@ -190,7 +190,7 @@ START_TEST(test_every_slice) {
 }
 END_TEST
 
-/* ---- misuse: told apart, counted, harmless ---- */
+/* ---- misuse: distinguished, counted, harmless ---- */
 
 __global__ void misuse(struct mm_heap_ref ref, char **kept) {
     char *slice = (char *)heap_malloc(&ref, 100), *body = (char *)heap_malloc(&ref, 5000);
@@ -207,12 +207,12 @@ __global__ void misuse(struct mm_heap_ref ref, char **kept) {
     heap_free(&ref, run + 16);                                                     /* interior */
     heap_free(&ref, slice + bytes * 100);                                          /* never handed out: free, as after a free */
     heap_free(&ref, slice + (uint64_t)bytes * mm_class_slices(c));                 /* behind the last slice: never */
-    heap_free(&ref, slice + MM_PAGE_BYTES * 5);                                    /* in a page that is nobody's */
+    heap_free(&ref, slice + MM_PAGE_BYTES * 5);                                    /* in an unowned page */
     heap_free(&ref, (char *)ref.user_base + ref.user_bytes / 2);                   /* in a free segment */
     heap_free(&ref, slice);
     heap_free(&ref, slice); /* double */
     heap_free(&ref, run);
-    heap_free(&ref, run); /* nobody's by now: not allocated */
+    heap_free(&ref, run); /* unowned by now: not allocated */
     heap_free(&ref, body);
     heap_free(&ref, NULL);
 }
@@ -234,7 +234,7 @@ START_TEST(test_misuse) {
 }
 END_TEST
 
-/* Of the frees of one pointer at once exactly one is good, in one warp or several; the others are misuse of some kind. */
+/* If threads of one warp or several free a pointer at the same time, exactly one free succeeds; the others are misuse of some kind. */
 __global__ void get_each(struct mm_heap_ref ref, unsigned bytes, void **p, unsigned n) {
     if (thread_index() < n) p[thread_index()] = heap_malloc(&ref, bytes);
 }
@@ -266,7 +266,7 @@ START_TEST(test_misuse_at_once) {
 }
 END_TEST
 
-/* ---- the host does not answer: NULL after the bound, once for all, and what was answered late is found ---- */
+/* ---- the host does not answer: NULL after the time limit, one wait for all threads; a late answer is found ---- */
 
 static __global__ void take_until_null(struct mm_heap_ref ref, uint64_t bytes, unsigned *got, unsigned long long *longest_ns) {
     for (;;) {
@@ -304,7 +304,7 @@ START_TEST(test_no_answer) {
         if (round == 0) ck_assert_uint_ge(ns, wait_ms * 1000000ull / 2);
         ck_assert_uint_le(ns, 5 * wait_ms * 1000000ull);
         ck_assert_uint_ge(is, round == 0 ? SEGMENTS * 16 * 9 / 10 : 0);
-        /* one, and when it was refused another each time that refusal had ended */
+        /* One request; after a refusal, one more each time that the refusal expired. */
         ck_assert_uint_le(box->wanted >> 32, 1 + (round == 2 ? (unsigned)(took_ms * 1e6 / MM_GROW_REFUSAL_NS) : 0));
     }
     CUDA_OK(cudaFreeHost(box));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Heaps on the GPU that are filled, to the last slice, and used again: every byte of every allocation is painted, keyed
- * to its address, and read back when all are there.
+/* Heaps on the GPU are filled to the last slice and used again: every byte of every allocation is painted, keyed to
+ * its address, and read back when all allocations exist.
  */
 #include "tests/gpu/expect.h"
 #include "tests/gpu/support.h"
@@ -8,17 +8,17 @@
 
 #define MIXED 0u /* as a size: log-uniform from 16 B to 8 KiB */
 #define MIXED_DOUBLINGS 9u
-#define MIXED_NULLS 64u /* in a row, until a thread of a mixed fill takes it that there is nothing left */
+#define MIXED_NULLS 64u /* consecutive NULLs after which a thread of a mixed fill considers the heap full */
 
-/* What was got, and how. */
+/* Results of a fill. */
 struct fill_counts {
-    unsigned long long got, wanted, nulls, outside, wrong; /* wanted: what counts for the goal */
+    unsigned long long got, wanted, nulls, outside, wrong; /* wanted: compared with the goal */
 };
 struct hoard {
     struct mm_heap_ref ref;
     uint64_t **p;
     unsigned *sizes;
-    unsigned long long most;  /* of them, in the arrays */
+    unsigned long long most;  /* capacity of the arrays */
     struct fill_counts *counts;
 };
 
@@ -44,7 +44,7 @@ static struct fill_counts hoard_counts(struct hoard h) {
     return c;
 }
 
-/* Until `goal` allocations are there (mixed: bytes), or NULL. */
+/* Allocates until there are `goal` allocations (mixed: bytes), or until NULL. */
 __global__ void hoard_fill(struct hoard h, unsigned size, unsigned long long goal) {
     struct fill_counts *c = h.counts;
     unsigned seed = mix(thread_index() + 1), nulls = 0;
@@ -67,7 +67,7 @@ __global__ void hoard_fill(struct hoard h, unsigned size, unsigned long long goa
     }
 }
 
-/* A warp for each allocation: paints it, or looks whether it is as it was painted. */
+/* One warp per allocation: paints it, or checks the paint. */
 __global__ void hoard_paint(struct hoard h, int look) {
     const unsigned lane = thread_index() % 32;
     const unsigned long long warps = gridDim.x * blockDim.x / 32;
@@ -85,7 +85,7 @@ __global__ void hoard_paint(struct hoard h, int look) {
     }
 }
 
-/* Not by the thread that got it, nor in order: `stride` has no factor in common with their number. */
+/* Frees by other threads than those that allocated, and out of order: `stride` is coprime to n. */
 __global__ void hoard_free(struct hoard h, unsigned long long n, unsigned long long stride) {
     const unsigned long long threads = gridDim.x * blockDim.x;
     for (unsigned long long i = thread_index(); i < n; i += threads) heap_free(&h.ref, h.p[i * stride % n]);
@@ -115,18 +115,18 @@ static void free_all(struct hoard h, uint64_t n) {
     no_misuse(h.ref);
 }
 
-/* How many of a size a heap of so many segments has. */
+/* The number of allocations of a size that fit into a heap of `segments`. */
 static uint64_t capacity(uint64_t segments, unsigned size) {
     if (size > 56 * MM_PAGE_BYTES) return segments / ((size + MM_SEGMENT_BYTES - 1) / MM_SEGMENT_BYTES);
-    if (size > MM_SLICE_BYTES_MAX) { /* spans are one behind the other; four lengths to a doubling */
+    if (size > MM_SLICE_BYTES_MAX) { /* spans are contiguous; four lengths per doubling */
         uint64_t pages = 4, step = 1;
         while (pages * MM_PAGE_BYTES < size) pages += step, step += pages == 8 * step ? step : 0;
         return segments * (MM_SEGMENT_PAGES / pages);
     }
     return segments * (MM_SEGMENT_PAGES >> expect_class(size).page_shift) * expect_class(size).slices;
 }
-/* The least that a fill must get of `all`. Of runs of several segments, two that are taken at once may leave a gap
- * between them where a leaf of the free tree ends: a few are lost. */
+/* The least that a fill must get of `all`. Two runs of several segments that are taken at the same time may leave a gap
+ * between them where a leaf of the free tree ends, so a few are lost. */
 static uint64_t least_of(uint64_t all, unsigned size) { return size <= MM_SEGMENT_BYTES ? all : all * 93 / 100; }
 static uint64_t segments_for(unsigned size) { return size <= 256 ? 64 : size < 65536 ? 512 : 2048; }
 
@@ -143,7 +143,7 @@ START_TEST(test_fill) {
         struct hoard h = hoard_create(f.ref, all + 1000);
         for (int k = 0; k < 3; k++) {
             const struct fill_counts c = fill(h, sizes[i], all * percents[k] / 100);
-            const uint64_t goal = all * percents[k] / 100, least = least_of(all, sizes[i]); /* there is as much */
+            const uint64_t goal = all * percents[k] / 100, least = least_of(all, sizes[i]); /* the heap holds this much */
             ck_assert_msg(c.got <= goal && c.got >= (goal < least ? goal : least) && (c.nulls == 0 || goal > least),
                           "%u B to %u %%: %llu, not %llu; %llu NULLs", sizes[i], percents[k], c.got,
                           (unsigned long long)goal, c.nulls);
@@ -157,7 +157,7 @@ START_TEST(test_fill) {
 }
 END_TEST
 
-/* ---- until NULL: all of it, and as much again, drained between or not ---- */
+/* ---- until NULL: everything, repeatedly, with and without a drain in between ---- */
 
 START_TEST(test_refill) {
     for (size_t i = 0; i < SIZES; i++) {
@@ -182,14 +182,14 @@ START_TEST(test_refill) {
 }
 END_TEST
 
-/* ---- every other one freed and got again, in a full heap: single slices are used again ---- */
+/* ---- every n-th object of a full heap is freed and allocated again: single slices are reused ---- */
 
 __global__ void free_every(struct hoard h, unsigned long long n, unsigned step) {
     const unsigned long long threads = gridDim.x * blockDim.x;
     for (unsigned long long i = thread_index() * (unsigned long long)step; i < n; i += threads * step)
         heap_free(&h.ref, h.p[i]);
 }
-/* Each is replaced by a new one. */
+/* Replaces every step-th object by a new one. */
 __global__ void get_every(struct hoard h, unsigned size, unsigned long long n, unsigned step) {
     const unsigned long long threads = gridDim.x * blockDim.x;
     for (unsigned long long i = thread_index() * (unsigned long long)step; i < n; i += threads * step) {
@@ -232,13 +232,13 @@ END_TEST
 START_TEST(test_fill_mixed) {
     const uint64_t segments = 8192, bytes = segments * MM_SEGMENT_BYTES;
     static const unsigned percents[] = {75, 90, 99, 100, 100};
-    NEEDS(gpu_heap_bytes(segments) + bytes / 8); /* and the hoard */
+    NEEDS(gpu_heap_bytes(segments) + bytes / 8); /* plus the hoard */
     struct gpu_heap f = gpu_heap_create(segments);
     struct hoard h = hoard_create(f.ref, bytes / 256);
     uint64_t before = 0;
     for (int k = 0; k < 5; k++) {
-        /* Slices are up to a quarter larger than what is asked for, a tenth on average. What is in blocks of other
-         * classes does not help, so NULL may come a little before the end. */
+        /* Slices are up to a quarter larger than the request, a tenth on average. Free slices of other classes
+         * do not help, so NULL may come a little before the end. */
         const uint64_t goal = percents[k] == 100 ? ~0ull : bytes / 100 * percents[k] / 115 * 100;
         const struct fill_counts c = fill(h, MIXED, goal);
         const uint64_t live = check_heap(f.ref);
@@ -251,7 +251,7 @@ START_TEST(test_fill_mixed) {
             before = live;
         }
         free_all(h, c.got);
-        if (k == 3) ck_assert_uint_eq(check_heap(f.ref), 0); /* the next one not drained */
+        if (k == 3) ck_assert_uint_eq(check_heap(f.ref), 0); /* no drain before the next fill */
         else check_drained(f.ref, segments);
     }
     hoard_destroy(h);
@@ -259,7 +259,7 @@ START_TEST(test_fill_mixed) {
 }
 END_TEST
 
-/* ---- one size after the other has the whole heap, without a drain between ---- */
+/* ---- one size after the other fills the whole heap, without a drain in between ---- */
 
 START_TEST(test_turnover) {
     static const unsigned turn[] = {16, 4096,  48, 1 << 20, 256,     3 << 20, 1000,

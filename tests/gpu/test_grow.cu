@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A heap that grows while kernels run, as a program gets it: compiled by mmnvcc, no variable set. Giving memory back: test_back.cu.
+/* A heap that grows while kernels run. Compiled by mmnvcc like any program, no variable set. Giving memory back: test_back.cu.
  */
 #include "tests/gpu/grow.h"
 
@@ -7,9 +7,9 @@
 
 static __global__ void nothing(void) {}
 
-/* ---- what it costs to have a heap ---- */
+/* ---- the cost of a heap ---- */
 
-/* In an image of its own, by nvcc: a kernel with an assertion, for which CUDA takes some 97 MB of local memory, once. */
+/* In a separate image, compiled by nvcc: a kernel with an assertion, for which CUDA takes some 97 MB of local memory, once. */
 void plain_launch(void);
 
 START_TEST(idle) {
@@ -31,7 +31,7 @@ START_TEST(idle) {
            (double)(before - after) / 1e6, first);
     report_good(r, "idle");
     if (!gpu_is_shared()) ck_assert_uint_le(before - after, 64000000);
-    /* a later launch that needs memory which is not there yet */
+    /* Later launches that need memory which is not mapped yet. */
     unsigned long long longest = 0;
     for (int i = 0; i < 5; i++) {
         r->longest_ns = 0;
@@ -61,7 +61,7 @@ START_TEST(first_allocation) {
     for (int i = 0; i < 20; i++) {
         fresh();
         r = report_make();
-        first_malloc<<<1, 1>>>(&r->go, 64); /* the heap is there, and CUDA has loaded the kernel */
+        first_malloc<<<1, 1>>>(&r->go, 64); /* creates the heap, and makes CUDA load the kernel */
         KERNEL_OK();
         r->go = 0;
         const struct timespec pause = {0, i % 2 ? 300000000 : 0};
@@ -85,7 +85,7 @@ END_TEST
 
 static int by_size(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 
-/* The time that the driver takes to create so much memory in chunks of that size. Memory that was freed a moment ago is cleared first: 0.5 to 2 ms per GiB. */
+/* The time that the driver takes to create `bytes` of memory in chunks. It first clears memory that was freed just before: 0.5 to 2 ms per GiB. */
 static double create_ms(size_t bytes, size_t chunk) {
     static CUmemGenericAllocationHandle all[4096];
     CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
@@ -211,7 +211,7 @@ START_TEST(exhausted) {
     NEEDS_ALONE(20 * GIB);
     CUDA_OK(cudaMalloc(&p, n * sizeof *p));
     CUDA_OK(cudaMalloc(&most, free_memory() - 4 * GIB));
-    make<<<ctas(n), 256>>>(p, n, 64 << 10, 0, r); /* 16 GiB of less than 4 */
+    make<<<ctas(n), 256>>>(p, n, 64 << 10, 0, r); /* 16 GiB, with less than 4 available */
     const double start = host_ms();
     KERNEL_OK();
     printf("16 GiB of less than 4: %llu NULLs of %u, %.1f ms, longest malloc %.2f ms\n", r->nulls, n, host_ms() - start,
@@ -219,7 +219,7 @@ START_TEST(exhausted) {
     ck_assert_uint_lt(r->nulls, n * 15 / 16);
     ck_assert_uint_gt(r->nulls, n / 2);
     ck_assert_uint_le(r->longest_ns, 3000000000);
-    /* the program gives memory up: there is more, before long */
+    /* The program frees memory, so more is available soon. */
     CUDA_OK(cudaFree(most));
     const struct timespec pause = {0, 20000000};
     nanosleep(&pause, NULL);
@@ -232,7 +232,7 @@ START_TEST(exhausted) {
 }
 END_TEST
 
-/* ---- copies over the borders of chunks ---- */
+/* ---- copies across chunk boundaries ---- */
 
 static __global__ void one_large(char **p, unsigned long long bytes) { *p = (char *)malloc(bytes); }
 static __global__ void free_large(char **p) { free(*p); }
@@ -258,7 +258,7 @@ START_TEST(copies) {
 }
 END_TEST
 
-/* ---- the limit, late ---- */
+/* ---- the limit set after the heap was created ---- */
 
 START_TEST(limits) {
     fresh();
@@ -286,7 +286,7 @@ START_TEST(limits) {
 }
 END_TEST
 
-int main(int argc, char **argv) { /* argv: only these tests; none: all */
+int main(int argc, char **argv) { /* argv: names of the tests to run; default: all */
     static const struct named_test tests[] = {
         {"idle", &idle},
         {"first allocation", &first_allocation},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mm.h as a program gets it: usable size, calloc and realloc in kernels; statistics and reset on the host. */
+/* mm.h in a program: usable size, calloc and realloc in kernels; statistics and reset on the host. */
 #include <mm.h>
 
 #define MM_TEST_OUTSIDE
@@ -13,7 +13,7 @@
 
 static __device__ unsigned thread_index(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
 
-/* What kernels count as wrong; the host reads it, and it begins anew. */
+/* Failures counted by kernels; the host reads and clears it. */
 static __device__ unsigned wrong;
 static __device__ void holds(bool condition) {
     if (!condition) atomicAdd(&wrong, 1);
@@ -79,7 +79,7 @@ __global__ void check_sizes(unsigned char **all) {
         }
     free(all[i]);
 }
-/* What an allocation of more than 64 KiB takes (docs/how-to/tuning.md, sizes): 5, 6, 7, 8 pages, then four lengths per doubling up to 56, then segments. */
+/* The size of an allocation above 64 KiB (docs/how-to/tuning.md, sizes): 5, 6, 7, 8 pages, then four lengths per doubling up to 56, then segments. */
 static __device__ size_t rounded(size_t bytes) {
     size_t step = PAGE;
     while (8 * step < bytes) step *= 2;
@@ -94,7 +94,7 @@ __global__ void other_sizes(char *foreign) {
         p[usable - 1] = 1;
         holds(mm_usable_size(p + 16) == 0 && (bytes <= SEGMENT || mm_usable_size(p + SEGMENT) == 0));
         free(p);
-        holds(mm_usable_size(p) == 0); /* nobody else is here */
+        holds(mm_usable_size(p) == 0); /* no other thread allocates */
     }
     for (size_t align = 16; align <= 16 * MIB; align *= 2) {
         void *p = __nv_aligned_device_malloc(100, align);
@@ -174,7 +174,7 @@ START_TEST(test_calloc) {
     const unsigned long long nulls = statistics().null_count;
     odd_callocs<<<1, 1>>>();
     nothing_wrong();
-    ck_assert_uint_eq(statistics().null_count, nulls); /* what overflows is no request */
+    ck_assert_uint_eq(statistics().null_count, nulls); /* an overflow does not count as a request */
     CUDA_OK(cudaFree(all));
 }
 END_TEST
@@ -183,7 +183,7 @@ END_TEST
 
 static __device__ unsigned char payload(size_t seed, size_t k) { return (unsigned char)(seed * 131 + k * 7 + (k >> 8)); }
 
-/* Up and down through sizes of all kinds; what both sizes have room for stays. */
+/* Up and down through sizes of all kinds; contents are kept up to the smaller size. */
 __global__ void resize(size_t most, unsigned rounds) {
     const unsigned i = thread_index();
     unsigned long long seed = i * 2654435761ull + 12345;
@@ -263,7 +263,7 @@ __global__ void misuse(char *foreign) {
     free(kept);
     holds(malloc((size_t)1 << 50) == NULL && malloc((size_t)1 << 51) == NULL);
 }
-/* Runs until the host says so, 20 s at most. */
+/* Runs until the host sets *stop, 20 s at most. */
 __global__ void go_on(volatile int *stop, int *was_stopped) {
     const long long begin = clock64();
     free(malloc(16));
@@ -290,7 +290,7 @@ START_TEST(test_statistics) {
     ck_assert_uint_le(s.heap_bytes + s.metadata_bytes, total_bytes - free_bytes);
     ck_assert_uint_ge(s.metadata_bytes, MIB);
 
-    /* beside a kernel, which it does not wait for */
+    /* Statistics next to a kernel do not wait for it. */
     CUDA_OK(cudaHostAlloc(&stop, 2 * sizeof *stop, cudaHostAllocMapped));
     was_stopped = stop + 1;
     *stop = *was_stopped = 0;
@@ -322,7 +322,7 @@ END_TEST
 
 /* ---- reset ---- */
 
-/* Objects of `bytes`, each of which knows whose it is. */
+/* Objects of `bytes`, each of which holds its index. */
 __global__ void take_many(size_t **all, size_t n, size_t bytes) {
     for (size_t i = thread_index(); i < n; i += (size_t)gridDim.x * blockDim.x) {
         all[i] = (size_t *)malloc(bytes);
@@ -347,13 +347,13 @@ START_TEST(test_reset) {
         struct mm_statistics s = statistics();
         ck_assert_uint_eq(s.null_count, 0);
         ck_assert_uint_ge(s.heap_bytes, GIB);
-        /* nothing has to be had again: 20 GiB come out of what a few of them took */
+        /* A reset keeps memory mapped: 20 rounds of 1 GiB use the memory that the first few mapped. */
         if (round == 4) heap_bytes = s.heap_bytes;
         if (round > 4) ck_assert_uint_le(s.heap_bytes, heap_bytes + heap_bytes / 4);
         ck_assert_int_eq(mm_reset(), MM_OK);
         s = statistics();
         ck_assert_uint_eq(misuses(&s), 0);
-        check_sizes<<<1, 1>>>((unsigned char **)all); /* one pointer that is none any more */
+        check_sizes<<<1, 1>>>((unsigned char **)all); /* a pointer that is no longer valid */
         CUDA_OK(cudaDeviceSynchronize());
         unsigned n_wrong, none = 0;
         CUDA_OK(cudaMemcpyFromSymbol(&n_wrong, wrong, sizeof n_wrong));
@@ -363,7 +363,7 @@ START_TEST(test_reset) {
         ck_assert_uint_eq(misuses(&s), 1);
         ck_assert_int_eq(mm_reset(), MM_OK);
     }
-    /* without a single free, it all goes back to the driver when that needs it */
+    /* Without a single free, all memory goes back to the driver when it needs memory. */
     size_t free_bytes, total_bytes;
     void *large;
     CUDA_OK(cudaMemGetInfo(&free_bytes, &total_bytes));
@@ -379,7 +379,7 @@ START_TEST(test_reset) {
 }
 END_TEST
 
-/* A graph that was instantiated before a reset runs after it; and a reset waits for what was launched. */
+/* A graph that was instantiated before a reset runs after it; and a reset waits for earlier launches. */
 START_TEST(test_reset_and_graphs) {
     const size_t n = 100000;
     size_t **all;

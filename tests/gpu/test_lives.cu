@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Memory that lives for a random time in heaps on the GPU, got by one thread and freed by another: a table of what is
- * live, in which each step replaces an entry. The live set is constant, so what the heap has in use must be, too.
+/* Memory with random lifetimes in heaps on the GPU, allocated by one thread and freed by another: a table of live
+ * objects, in which each step replaces an entry. The live set is constant, so the segments in use must be, too.
  */
 #include "tests/gpu/support.h"
 #include "tests/gpu/work.h"
@@ -46,7 +46,7 @@ __global__ void end_all(struct lives l) {
     }
 }
 
-/* Its table, and what CUDA takes for kernels. */
+/* The table, and the memory that CUDA takes for kernels. */
 #define LIVES_BYTES (ENTRIES * sizeof(unsigned long long) + ((size_t)256 << 20))
 static struct lives lives_create(struct mm_heap_ref ref, unsigned size, unsigned doublings) {
     struct lives l = {ref, NULL, size, doublings, NULL};
@@ -68,7 +68,7 @@ static uint64_t go_on(struct lives l, unsigned times, unsigned salt) {
     return l.ref.user_bytes / MM_SEGMENT_BYTES - gpu_heap_free_segments(l.ref);
 }
 
-/* Frees everything; the heap must then be as fresh. */
+/* Frees everything; after that, the heap must be like a fresh one. */
 static void lives_end(struct lives l, struct gpu_heap f) {
     end_all<<<THREADS / 256, 256>>>(l);
     KERNEL_OK();
@@ -105,12 +105,12 @@ END_TEST
 START_TEST(test_constant_mixed) { constant_case(8192, 0, 7); }
 END_TEST
 
-/* ---- a live set that almost fills the heap, so that what came back must be used at once ---- */
+/* ---- a live set that almost fills the heap, so that freed memory must be reused at once ---- */
 
 START_TEST(test_tight) {
     static const unsigned sizes[] = {64, 256, 1024};
     for (int i = 0; i < 3; i++) {
-        const uint64_t most = (uint64_t)(ENTRIES + THREADS) * sizes[i]; /* threads hold one more each for a moment */
+        const uint64_t most = (uint64_t)(ENTRIES + THREADS) * sizes[i]; /* each thread briefly holds one more */
         const uint64_t segments = most / 10 * 11 / MM_SEGMENT_BYTES + 2;
         NEEDS(gpu_heap_bytes(segments) + LIVES_BYTES);
         struct gpu_heap f = gpu_heap_create(segments);
@@ -125,7 +125,7 @@ START_TEST(test_tight) {
 }
 END_TEST
 
-/* ---- endurance: half a billion pairs, sizes that change from kernel to kernel, checked as it goes ---- */
+/* ---- endurance: half a billion pairs, sizes that change from kernel to kernel, with regular checks ---- */
 
 START_TEST(test_endurance) {
     const uint64_t segments = 16384;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What mm_get_usage says, against an account that the program keeps itself: over ten million calls, beside nothing and beside
- * kernels. */
+/* Compares mm_get_usage with an account that the program keeps: over ten million calls, with no kernel running and next to a
+ * kernel. */
 #include <mm.h>
 
 #include <string.h>
@@ -10,11 +10,11 @@
 
 #define THREADS 131072
 #define HELD 8
-#define OPERATIONS 80 /* of each thread: 10,485,760 in all */
+#define OPERATIONS 80 /* per thread: 10,485,760 in all */
 #define CLASSES 80
 
-/* What a request takes, as docs/reference/contract.md has it: classes are 16, 32, 48, 64 bytes and four to a doubling, slices begin at multiples of
- * 32. Nothing of the allocator's own arithmetic. */
+/* The size that a request takes, according to docs/reference/contract.md: classes are 16, 32, 48, 64 bytes and four per doubling, slices begin at
+ * multiples of 32. Independent of the allocator's own arithmetic. */
 __host__ __device__ static unsigned long long granted(unsigned long long n) {
     unsigned long long size = 16, step = 16;
     while (size < n || size % 32) {
@@ -26,7 +26,7 @@ __host__ __device__ static unsigned long long granted(unsigned long long n) {
 
 struct account {
     unsigned long long operations, nulls, wrong, asked;
-    unsigned long long sizes[CLASSES]; /* known to the host beforehand */
+    unsigned long long sizes[CLASSES]; /* set by the host beforehand */
     unsigned long long live[CLASSES], spans, span_bytes, runs, run_bytes;
 };
 
@@ -126,7 +126,7 @@ START_TEST(test_account) {
     unsigned long long live = host.runs + host.spans;
     for (int c = 0; c < CLASSES; c++) live += host.live[c];
     printf("%llu calls of malloc and free, %llu objects live at the end: every class agrees\n", operations, live);
-    work<<<THREADS / 256, 256>>>(a, held, 1, 8); /* beside a kernel: near the truth, and no harm */
+    work<<<THREADS / 256, 256>>>(a, held, 1, 8); /* next to a kernel: approximate, and harmless */
     struct mm_usage_statistics u;
     u.struct_bytes = sizeof u;
     for (int i = 0; i < 20; i++) ck_assert_int_eq(mm_get_usage(&u), MM_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Every way by which a kernel comes to run, and what processes do: the heap is there, and grows. As a program gets it, compiled by
- * mmnvcc. `ways CASE` runs what wants a process of its own.
+/* All ways to launch a kernel, and what processes do: the heap exists and grows. Compiled by mmnvcc like any program. `ways CASE` runs
+ * a case that needs a separate process.
  */
 #define MM_TEST_OUTSIDE
 #include "tests/gpu/support.h"
@@ -46,7 +46,7 @@ static void good_are(unsigned *good, unsigned n) {
 
 /* ---- graphs ---- */
 
-START_TEST(captured) { /* the heap is made while the stream is captured; the graph is replayed, and grows it */
+START_TEST(captured) { /* the heap is created during stream capture; replaying the graph makes it grow */
     const cudaStreamCaptureMode modes[] = {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed};
     for (int i = 0; i < 3; i++) {
         cudaStream_t stream;
@@ -153,7 +153,7 @@ START_TEST(threads) {
 }
 END_TEST
 
-/* ---- a library that comes when there is a heap already ---- */
+/* ---- a library that is loaded when the heap already exists ---- */
 
 START_TEST(plugin) {
     CUDA_OK(cudaDeviceReset());
@@ -176,7 +176,7 @@ START_TEST(plugin) {
 }
 END_TEST
 
-/* ---- resets: the heap goes with its context, with a kernel that waits for memory ---- */
+/* ---- resets: the heap is destroyed with its context, even if a kernel waits for memory ---- */
 
 START_TEST(resets) {
     for (int i = 0; i < 20; i++) {
@@ -213,7 +213,7 @@ START_TEST(devices) {
         kernel<<<1, 64>>>(good[d], 64);
         good_are(good[d], 64);
     }
-    for (int both = 0; both < 2; both++) { /* one alone, then both at once */
+    for (int both = 0; both < 2; both++) { /* one device alone, then both at the same time */
         const double start = host_ms();
         for (int d = 0; d <= both; d++) {
             CUDA_OK(cudaSetDevice(d));
@@ -235,7 +235,7 @@ START_TEST(devices) {
         ck_assert_uint_eq(is[d], n);
     }
     printf("16 GiB on one device in %.1f ms, 16 GiB on each of two at once in %.1f ms\n", took[0], took[1]);
-    /* each other's objects, once the program allows it: those that are there, and those that come later */
+    /* Access to another device's objects after the program enabled it: to existing objects and to later ones. */
     int can = 0;
     CUDA_OK(cudaDeviceCanAccessPeer(&can, 0, 1));
     printf("peer access: %s\n", can ? "yes" : "none on this machine");
@@ -258,7 +258,7 @@ START_TEST(devices) {
 }
 END_TEST
 
-/* ---- processes of their own ---- */
+/* ---- separate processes ---- */
 
 static void die(const char *what) {
     printf("%s\n", what);
@@ -284,7 +284,7 @@ static void *race_main(void *argument) {
     if (is != 64) die("not served");
     return NULL;
 }
-static int race(void) { /* 16 threads launch first */
+static int race(void) { /* the first launches, by 16 threads at the same time */
     pthread_barrier_t start;
     pthread_t all[16];
     cudaFree(0);
@@ -294,7 +294,7 @@ static int race(void) { /* 16 threads launch first */
     return 0;
 }
 
-/* The processor time of the grower, in ns: of the thread of that name. */
+/* The processor time of the thread "mm grower", in ns. */
 static unsigned long long grower_ns(void) {
     char path[64], name[32] = "";
     unsigned long long ns = 0, found = 0;
@@ -341,7 +341,7 @@ static int processor_time(int seconds) {
     return running <= 0.02 && launching <= 0.02 && idle_ms < 10 ? 0 : 1;
 }
 
-static int forks(char **argv) { /* the child says so and does no harm; another one execs and works */
+static int forks(char **argv) { /* a forked child gets an error and does no harm; a child that execs works */
     works();
     pid_t child = fork();
     if (child == 0) {
@@ -363,7 +363,7 @@ static int forks(char **argv) { /* the child says so and does no harm; another o
     return 0;
 }
 
-/* MM_TRIM=idle: what was used goes back by itself; and comes again. */
+/* MM_TRIM=idle: unused memory is given back automatically, and is mapped again when needed. */
 static int trims(void) {
     size_t before, used, after, total;
     setenv("MM_TRIM", "idle", 1);

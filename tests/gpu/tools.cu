@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What NVIDIA's tools look at (tools.sh): a kernel that allocates. `tools` frees what it got; `tools outside` also writes behind an array of
- * cudaMalloc's. Prints "tools: ROWS rows right, heap of mm's" or "..., heap of CUDA's". */
+/* The program for NVIDIA's tools (tools.sh): a kernel that allocates and frees. `tools outside` also writes behind an array from cudaMalloc.
+ * Prints "tools: ROWS rows right, heap of mm's" or "..., heap of CUDA's". */
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# tools.sh BUILD: NVIDIA's tools see a program that mm has taken over, when it was built and when it is loaded, as they see one of a plain nvcc's:
-# ncu, cuda-gdb, compute-sanitizer, cuobjdump, nvdisasm. Ends with "tools: N passed, M failed", and names what is not here as skipped.
+# tools.sh BUILD: NVIDIA's tools work on a program that mm took over at build time or at load time as on one built by plain nvcc: ncu, cuda-gdb,
+# compute-sanitizer, cuobjdump, nvdisasm. Ends with "tools: N passed, M failed", and lists missing tools as skipped.
 set -u
 build=$1 passed=0 failed=0
 tests=$build/tests/gpu
@@ -50,7 +50,7 @@ if has cuda-gdb; then
     done
 fi
 
-# What memcheck says of a write behind an array, but for addresses and processes.
+# memcheck's report of a write behind an array, without addresses and process numbers.
 outside() {
     grep -E 'Invalid|    at |by thread|bytes after|ERROR SUMMARY' "$1" | sed -E 's/0x[0-9a-f]{8,}/@/g'
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the kernels of the GPU suites share. */
+/* Shared by the kernels of the GPU suites. */
 #ifndef MM_TESTS_GPU_WORK_H
 #define MM_TESTS_GPU_WORK_H
 
 #include "runtime/heap.h"
 
-/* Calls, as programs have them. */
+/* Real calls, not inlined, as in programs. */
 static __device__ __noinline__ void *heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
     return mm_heap_malloc(ref, bytes);
 }
@@ -23,7 +23,7 @@ static __device__ unsigned mix(unsigned x) {
     return x ^ (x >> 16);
 }
 
-/* The payload of word `at`, of memory of `bytes` that begins at p. */
+/* The payload of word `at` of an allocation of `bytes` at p. */
 static __device__ uint64_t payload_key(const uint64_t *p, uint64_t at, uint64_t bytes) {
     const uint64_t x = ((uint64_t)(p + at) ^ (uint64_t)p << 32 ^ bytes << 44) * 0x9e3779b97f4a7c15ull;
     return x ^ x >> 31;
@@ -35,7 +35,7 @@ static __device__ unsigned log_uniform(unsigned random, unsigned doublings) {
     return (least + (random & 0xffffffu) % least) & ~7u;
 }
 
-/* Memory that goes from hand to hand: the first word tells its size, some others are keyed to address and size. */
+/* Memory passed between threads: the first word holds its size, some others are keyed to address and size. */
 #define STAMPS 6u
 static __device__ uint64_t stamp_place(uint64_t words, unsigned i) {
     const uint64_t at = i == 0 ? 1 : i == 1 ? words - 1 : words * (i - 1) / 5;
@@ -48,7 +48,7 @@ static __device__ void stamp(uint64_t *p, uint64_t bytes) {
         p[at] = payload_key(p, at, bytes);
     }
 }
-/* Whether the stamps are there. They are broken, so that a second owner is noticed by the first. */
+/* Whether the stamps are intact. Breaks them, so that a second owner is detected. */
 static __device__ int unstamp(uint64_t *p, uint64_t most_bytes) {
     const uint64_t bytes = p[0] & 0xffffffffu;
     if (bytes < 16 || bytes > most_bytes || p[0] != (payload_key(p, 0, 0) << 32 | bytes)) return 0;

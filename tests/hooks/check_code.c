@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Check suite of code that is taken over when it is loaded (interpose/preload/jit.h), against the stand-in driver: what the client
- * programs (client_*.c) find, and what is said of code that keeps CUDA's malloc. */
+/* Check suite of taking over code at load time (interpose/preload/jit.h), against the stand-in driver: the results of the client
+ * programs (client_*.c), and the messages about code that keeps CUDA's malloc. */
 #define _GNU_SOURCE
 #include "tests/hooks/suite.h"
 
@@ -124,7 +124,7 @@ START_TEST(machine_code_is_told_of_if_asked) {
                                         CUBIN_KEEPS "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n",
                                         "mm: machine code that was built without mm is linked with it\n"};
     expect_in_order("cubin-fails", lines, sizeof lines / sizeof *lines);
-    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cubin-fails"); /* once in a process */
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "cubin-fails"); /* reported once per process */
     expect(&r, 0, "", CUBIN_KEEPS "the GPU is not known\n");
 }
 END_TEST

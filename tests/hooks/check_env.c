@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the environment says (runtime/host/env.c), in one process: 40 bad values of each variable, and 10,000 random ones. For
- * each: no crash, at most one line, and what is not understood leaves the default.
+/* Environment variables (runtime/host/env.c), in one process: 40 bad values of each variable, and 10,000 random ones. For
+ * each: no crash, at most one line, and a value that is not understood leaves the default.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -34,7 +34,7 @@ static const struct mm_host_env *read_with(const char *name, const char *value) 
     read_env();
     return &env;
 }
-/* Anything names a file, but for nothing. */
+/* Variables for which any nonempty value is a file name. */
 static bool is_path(const char *name) { return strcmp(name, "MM_STATS_FILE") == 0 || strcmp(name, "MM_HEAP_MAP") == 0; }
 static bool is_default(const struct mm_host_env *e) {
     return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->verbose && e->gives_back && e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Check suite of the hooks and the host side of the heap, against the stand-in driver. Runs the client programs
- * (client_*.c) and compares what they answer, print and complain of. */
+ * (client_*.c) and compares their exit status, output and error messages. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -37,7 +37,7 @@ START_TEST(way_and_scenario) {
 }
 END_TEST
 
-START_TEST(without_libmm_the_test_fails) { /* so that the tests above do not pass for nothing */
+START_TEST(without_libmm_the_test_fails) { /* shows that the tests above can fail */
     struct result r = RUN(NULL, "./client", "v2-legacy", scenarios[_i]);
     ck_assert_msg(r.status == 1, "%s passes without libmm.so: status %d", scenarios[_i], r.status);
 }
@@ -59,12 +59,12 @@ START_TEST(lookups) {
 }
 END_TEST
 
-START_TEST(real_cudart) { /* fetches its functions by itself, and what it keeps are our hooks */
+START_TEST(real_cudart) { /* cudart looks its functions up; those it keeps must be our hooks */
     struct result r = RUN(SETTINGS(preload_mm, "STANDIN_EVERYTHING=1"), "./cudart_static");
     expect(&r, 0, "", "");
     r = RUN(SETTINGS("STANDIN_EVERYTHING=1"), "./cudart_static_hook");
     expect(&r, 0, "", "");
-    r = RUN(SETTINGS("STANDIN_EVERYTHING=1"), "./cudart_shared_hook"); /* its dlsym is the process's */
+    r = RUN(SETTINGS("STANDIN_EVERYTHING=1"), "./cudart_shared_hook"); /* it calls the process's dlsym */
     expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm, "STANDIN_EVERYTHING=1"), "./cudart_shared");
     expect(&r, 0, "", "");
@@ -83,7 +83,7 @@ START_TEST(own_definitions_win) {
 }
 END_TEST
 
-START_TEST(hook_without_libmm) { /* the library is gone: as if the object were not there */
+START_TEST(hook_without_libmm) { /* the library is missing: behaves as without the object */
     struct result r = RUN(NULL, "./client_orphan", "v2-legacy", "orphan");
     expect(&r, 0, "", "");
 }
@@ -100,7 +100,7 @@ START_TEST(modules_of_other_versions_are_told_of_once) {
         snprintf(image, sizeof image, "other %d", versions[i]);
         snprintf(line, sizeof line, OTHER("%d"), versions[i]);
         struct result r = RUN(i % 2 ? NULL : SETTINGS(preload_mm), i % 2 ? "./client_hook" : "./client", "v2-legacy", "other-version", image);
-        expect(&r, 0, "", i < 3 ? line : ""); /* so far it does not look */
+        expect(&r, 0, "", i < 3 ? line : ""); /* versions that far away are not looked for */
     }
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "other-version-once");
     expect(&r, 0, "", "");
@@ -188,7 +188,7 @@ static const struct {
     {"MM_VERBOSE=0", "16\n", ""},
     {"MM_VERBOSE=yes", "16\n", "mm: MM_VERBOSE=yes is not understood; expected 0 or 1; using 0\n"},
     {"MM_OFF=0", "16\n", ""},
-    {"MM_OFF=1", "16\n", ""}, /* a module that came with mm in it keeps it */
+    {"MM_OFF=1", "16\n", ""}, /* a module built with mm keeps it */
     {"MM_OFF=2", "16\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "16\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
      "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_VERBOSE\n"},
@@ -231,7 +231,7 @@ START_TEST(shortage) {
 }
 END_TEST
 
-/* A heap that cannot grow has what MM_HEAP_SIZE says from the beginning, or a quarter of what is free, and says why it cannot; in a checked run, too. */
+/* A heap that cannot grow starts with MM_HEAP_SIZE, or a quarter of the free memory, and reports why it cannot grow; in a checked run, too. */
 START_TEST(cannot_grow) {
 #define NO_GROWTH(size) "mm: the heap on device 0 has " size " and cannot grow (cuMemHostRegister: CUDA_ERROR_OUT_OF_MEMORY)\n"
     static const struct {
@@ -303,11 +303,11 @@ START_TEST(program_without_cuda) {
 }
 END_TEST
 
-/* At most a millisecond, on any machine: so many instructions and new pages more, and of system calls only those that load a library, and fcntl. */
+/* At most a millisecond, on any machine: bounds on additional instructions, page faults and system calls; only calls that load a library, and fcntl. */
 enum { MORE_INSTRUCTIONS = 100000, MORE_FAULTS = 100, MORE_CALLS = 20 };
 static const char *const quick[] = {"./nocuda", "quick", NULL};
 
-/* What of a start with these settings is more than that of one that costs `floor`; nothing if that is bearable. most: instructions to count. */
+/* The kind of cost by which a start with these settings exceeds `floor` by too much; "" if none does. most: instructions to count. */
 static const char *too_much(const struct effort *floor, long most, const char *const *settings) {
     static const long loading[] = {SYS_openat, SYS_read, SYS_pread64, SYS_fstat, SYS_newfstatat, SYS_mmap, SYS_mprotect, SYS_munmap, SYS_close, SYS_brk, SYS_fcntl};
     const struct effort is = effort_of(settings, quick, most);
@@ -382,7 +382,7 @@ START_TEST(mmrun_runs) {
     ck_assert(r.status == 0 && strncmp(r.out, "usage: mmrun [OPTION...] COMMAND", 32) == 0);
     r = RUN(NULL, mmrun, "--version");
     ck_assert(r.status == 0 && strstr(r.out, MM_VERSION ", agreement version " MM_STR(MM_ABI_VERSION)) && strstr(r.out, "libmm.so.1"));
-    r = RUN(SETTINGS("LD_PRELOAD=./libthird.so"), mmrun, "./nocuda", "answer"); /* what was there stays */
+    r = RUN(SETTINGS("LD_PRELOAD=./libthird.so"), mmrun, "./nocuda", "answer"); /* an existing LD_PRELOAD is kept */
     expect(&r, 0, "11\n", "");
 }
 END_TEST
@@ -414,7 +414,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, mmrun_runs);
     suite_add_tcase(s, c);
     TCase *start = tcase_create("start");
-    tcase_set_timeout(start, 300); /* instruction by instruction */
+    tcase_set_timeout(start, 300); /* single-stepped */
     tcase_add_test(start, start_costs_little);
     suite_add_tcase(s, start);
     return suite_run(s);

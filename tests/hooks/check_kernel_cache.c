@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Check suite of the two tables of the hooks: known kernels, and handles; against a plain model. */
+/* Check suite of the hooks' two tables, known kernels and handles, against a plain model. */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "interpose/preload/kernel_cache.h"
 #include "tests/runner.h"
 
-/* Few kernels in many contexts: so that pairs that differ in the context only meet in the table. */
+/* Few kernels in many contexts, so that pairs that differ only in the context collide in the table. */
 enum { KERNELS = 16, CONTEXTS = 32, OWNERS = 5, STEPS = 200000 };
 
 static void *kernel_at(int i) { return (void *)(uintptr_t)(0x10000 + 16 * i); }
@@ -20,7 +20,7 @@ static void forget_all(void) {
 }
 
 START_TEST(known_is_as_the_model) {
-    static int owner_of[KERNELS][CONTEXTS]; /* 0: not in, else owner + 1 */
+    static int owner_of[KERNELS][CONTEXTS]; /* 0: absent, else owner + 1 */
     unsigned seed = 12345;
     for (int step = 0; step < STEPS; step++) {
         int k = rand_r(&seed) % KERNELS, c = rand_r(&seed) % CONTEXTS, o = rand_r(&seed) % OWNERS;
@@ -44,11 +44,11 @@ START_TEST(known_is_as_the_model) {
         k = rand_r(&seed) % KERNELS, c = rand_r(&seed) % CONTEXTS;
         ck_assert_int_eq(mm_kernel_cache_has(kernel_at(k), context_at(c)), owner_of[k][c] != 0);
     }
-    ck_assert(mm_kernel_cache_current->mask + 1 <= 2048); /* does not grow by forgetting and inserting */
+    ck_assert(mm_kernel_cache_current->mask + 1 <= 2048); /* forgetting and inserting do not grow the table */
 }
 END_TEST
 
-/* The same kernels in other contexts: what is never inserted is never found (I1), whatever the table does. */
+/* The same kernels in other contexts: pairs never inserted are never found (I1), whatever the table does. */
 static int stop;
 
 static void *reader(void *unused) {
@@ -93,7 +93,7 @@ START_TEST(handles_are_as_the_model) {
             for (int j = 0; j < 4096; j++)
                 if (model[j].owner == owner) model[j].kind = MM_HANDLE_UNKNOWN;
         } else if (step % 499 == 0) {
-            uintptr_t context = (uintptr_t)(rand_r(&seed) % 6); /* 0: none, and nothing goes with it */
+            uintptr_t context = (uintptr_t)(rand_r(&seed) % 6); /* 0: no context, and nothing is forgotten */
             mm_handle_forget_context((void *)context);
             for (int j = 0; j < 4096; j++)
                 if (context && model[j].context == context) model[j].kind = MM_HANDLE_UNKNOWN;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Chunks, the grower and giving back (runtime/host/{chunks,grower,trim}.c) against a table of driver functions that keeps
- * account of what is mapped: what the stand-in's scenarios meet only in races.
+/* Chunks, the grower and trimming (runtime/host/{chunks,grower,trim}.c) against a table of driver functions that tracks
+ * mappings: cases that the stand-in's scenarios reach only in races.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -17,15 +17,15 @@
 #define SEGMENTS 64u
 #define MANY (4u * MM_HOST_CHUNK_SEGMENTS_MAX)
 #define USER ((CUdeviceptr)1 << 40)
-#define METADATA ((CUdeviceptr)1 << 43) /* each stretch of it so far from the one before */
-#define FIXED 300ull                    /* bytes of each that are of no segment */
-#define EACH(stretch) (40000ull + (stretch)) /* bytes of each segment */
+#define METADATA ((CUdeviceptr)1 << 43) /* distance from one stretch of it to the next */
+#define FIXED 300ull                    /* bytes of each stretch that belong to no segment */
+#define EACH(stretch) (40000ull + (stretch)) /* bytes for each segment */
 #define PAGE (1ull << 21)
 
 static bool there[MANY], is_open[MANY]; /* segments */
-static uint64_t metadata_there[MM_STRETCHES];   /* bytes of each stretch, from the front on */
-static uint64_t create_most, creates;           /* a larger cuMemCreate is refused; how many there may still be */
-static uint64_t create_least;                   /* but those of so much are not */
+static uint64_t metadata_there[MM_STRETCHES];   /* mapped bytes of each stretch, from its start */
+static uint64_t create_most, creates;           /* cuMemCreate refuses more bytes; calls that may still succeed */
+static uint64_t create_least;                   /* but accepts this many or more */
 static uint64_t free_now;                       /* cuMemGetInfo's */
 static bool device_claims, stream_hangs, open_fails;
 static struct mm_host_heap *heap;
@@ -86,7 +86,7 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
     if (f == CLAIM && device_claims) claim_all();
     return CUDA_SUCCESS;
 }
-static unsigned char in_metadata; /* every byte of them */
+static unsigned char in_metadata; /* the value of each byte */
 static unsigned looks;
 static CUresult copy_back(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { /* all segments look free */
     (void)stream;
@@ -146,9 +146,9 @@ START_TEST(rows) {
     grows(3, 3, 3, 3);
     ck_assert_uint_eq(mm_chunks_unmap(&d, &heap->chunks, 1, &error), MM_SEGMENT_BYTES);
     grows(2, 2, 6, 2); /* the gap is too small */
-    grows(1, 5, 2, 1); /* for this it is not, and no more is there */
+    grows(1, 5, 2, 1); /* one segment fits the gap, which has no more */
     ck_assert_uint_eq(mapped(), 8);
-    grows(57, 57, 0, 0); /* not so many addresses in a row */
+    grows(57, 57, 0, 0); /* not so many consecutive addresses */
     ck_assert_uint_eq(mapped(), 8);
     grows(56, 99, 8, 56);
     mm_chunks_drop(&d, &heap->chunks);
@@ -156,23 +156,23 @@ START_TEST(rows) {
 }
 END_TEST
 
-START_TEST(pieces) { /* halved until they can be had */
+START_TEST(pieces) { /* pieces are halved until the driver accepts them */
     create_most = 4 * MM_SEGMENT_BYTES;
     grows(9, 16, 0, 16);
     ck_assert_uint_eq(heap->chunks.count, 4);
     creates = 2;
-    grows(12, 12, 0, 0); /* a third of three segments cannot be had: the two go again */
+    grows(12, 12, 0, 0); /* the third piece of three segments is refused: the other two are unmapped again */
     ck_assert_uint_eq(mapped(), 16);
     ck_assert_uint_eq(heap->chunks.count, 4);
     creates = 2;
-    grows(5, 12, 16, 6); /* two are enough */
+    grows(5, 12, 16, 6); /* two pieces are enough */
     open_fails = true, creates = UINT64_MAX;
     grows(1, 4, 0, 0);
     ck_assert_uint_eq(mapped(), 22);
 }
 END_TEST
 
-START_TEST(metadata_in_pieces) { /* of what is not of segments; of segments fewer may do, so that the caller decides */
+START_TEST(metadata_in_pieces) { /* fixed metadata may be mapped in pieces; of segments fewer may do, so the caller decides */
     struct mm_host_stretch *s = heap->chunks.metadata;
     s->fixed_bytes = 5 * PAGE, s->bytes = 9 * PAGE;
     create_most = 2 * PAGE;
@@ -214,36 +214,36 @@ START_TEST(alignments) { /* USER is a multiple of all of them */
     grows(3, 3, 0, 3);
     struct mm_host_segments got = mm_chunks_grow(&d, c, 2, 5, 8, &error);
     ck_assert(got.first == 8 && got.count == 5);
-    got = mm_chunks_grow(&d, c, 1, 1, 4, &error); /* in between, where it is aligned; no memory for what is before */
+    got = mm_chunks_grow(&d, c, 1, 1, 4, &error); /* in the gap, at an aligned place; the segment before it is not mapped */
     ck_assert(got.first == 4 && got.count == 1);
     ck_assert_uint_eq(mapped(), 9);
-    ck_assert_uint_eq(mm_chunks_grow(&d, c, 33, 40, 32, &error).count, 0); /* from 32 on there are 32 */
-    ck_assert_uint_eq(mm_chunks_grow(&d, c, 1, 1, 64, &error).count, 0);   /* the only one is taken */
+    ck_assert_uint_eq(mm_chunks_grow(&d, c, 33, 40, 32, &error).count, 0); /* only 32 segments from 32 on */
+    ck_assert_uint_eq(mm_chunks_grow(&d, c, 1, 1, 64, &error).count, 0);   /* the only aligned segment is taken */
     ck_assert_uint_eq(mapped(), 9);
     ck_assert_uint_eq(mm_chunks_find_spare(c, 1, 16).count, 3); /* segment 0 */
     mm_chunks_set_spare(c, (struct mm_host_segments){0, 3}, false);
     got = mm_chunks_find_spare(c, 1, 8);
     ck_assert(got.first == 8 && got.count == 5);
     ck_assert_uint_eq(mm_chunks_find_spare(c, 6, 8).count, 0);
-    c->user += 3 * MM_SEGMENT_BYTES; /* a heap need not be so aligned itself */
+    c->user += 3 * MM_SEGMENT_BYTES; /* the heap's base need not have that alignment */
     got = mm_chunks_find_spare(c, 1, 4);
     ck_assert(got.first == 8 && got.count == 5); /* at 9 */
     c->user -= 3 * MM_SEGMENT_BYTES;
 }
 END_TEST
 
-START_TEST(pages_of_several_segments) { /* of four: chunks begin and end where they do */
+START_TEST(pages_of_several_segments) { /* pages of four segments: chunks begin and end at page boundaries */
     struct mm_host_chunks *c = &heap->chunks;
     c->unit = 4, create_most = 8 * MM_SEGMENT_BYTES;
     grows(1, 1, 0, 4);
     grows(3, 9, 4, 12);
     ck_assert_uint_eq(c->count, 3);
-    create_most = 4 * MM_SEGMENT_BYTES - 1; /* less is not tried */
+    create_most = 4 * MM_SEGMENT_BYTES - 1; /* less than a page is not tried */
     grows(1, 4, 0, 0);
     create_most = UINT64_MAX;
     const struct mm_host_segments got = mm_chunks_grow(&d, c, 5, 5, 2, &error);
     ck_assert(got.first == 16 && got.count == 8);
-    free_now = 6 * (MM_SEGMENT_BYTES + 1); /* room for a page, not for two */
+    free_now = 6 * (MM_SEGMENT_BYTES + 1); /* room for one page, not two */
     ck_assert(mm_grower_more(&d, heap, 5, 0, 1).count == 0);
     const struct mm_host_segments more = mm_grower_more(&d, heap, 1, 0, 1);
     ck_assert(more.first == 24 && more.count == 4);
@@ -252,17 +252,17 @@ START_TEST(pages_of_several_segments) { /* of four: chunks begin and end where t
 }
 END_TEST
 
-/* A heap grows by a part of what it has, if that is more than the least step, and as far as somebody hopes. */
+/* A heap grows by a fraction of its mapped size, at least by the minimum step and by the hoped number. */
 START_TEST(steps) {
     for (uint64_t had = 0; had < SEGMENTS / 4; had += MM_HOST_STEP_SEGMENTS_MIN)
         ck_assert_uint_eq(mm_grower_more(&d, heap, 1, 0, 1).count, MM_HOST_STEP_SEGMENTS_MIN);
     ck_assert_uint_eq(mm_grower_more(&d, heap, 1, 20, 1).count, 20);
-    heap->chunks.mapped_count = MM_HOST_STEP_PART * 24, heap->ceiling_segments = 1000; /* as if there were so many */
+    heap->chunks.mapped_count = MM_HOST_STEP_PART * 24, heap->ceiling_segments = 1000; /* as if that many were mapped */
     ck_assert_uint_eq(mm_grower_more(&d, heap, 1, 0, 1).count, 24);
 }
 END_TEST
 
-/* The metadata of a step of several chunks are mapped together; if the driver refuses that, those of each chunk. */
+/* The metadata of a step of several chunks are mapped together; if the driver refuses that, chunk by chunk. */
 START_TEST(metadata_of_a_step) {
     struct mm_host_chunks *c = &heap->chunks;
     c->segment_count = MANY;
@@ -307,13 +307,13 @@ START_TEST(answers) {
     const uint64_t first = answer_soon(0);
     ck_assert_uint_eq(first, mm_answer_make(1, 0, MM_HOST_STEP_SEGMENTS_MIN));
     ask(2, SEGMENTS);
-    ck_assert_uint_eq(answer_soon(first), mm_answer_make(2, 0, 0)); /* so many are not left */
+    ck_assert_uint_eq(answer_soon(first), mm_answer_make(2, 0, 0)); /* not that many are left */
     ck_assert(mm_grower_try_stop(heap));
     ck_assert(heap->refusal[0]);
 }
 END_TEST
 
-START_TEST(closed_stays_closed) { /* a request was made before; its answer must not come after */
+START_TEST(closed_stays_closed) { /* a request was pending; its answer must not follow the closing */
     heap->shared->mailbox.answer = MM_ANSWER_CLOSED;
     ck_assert_int_eq(mm_grower_start(&d, heap), 0);
     ask(1, 1);
@@ -332,7 +332,7 @@ START_TEST(waits_for_the_program) {
     ck_assert_uint_eq(answer(), 0);
     __atomic_store_n(&mm_grower_holds, 0, __ATOMIC_RELEASE);
     ck_assert_uint_ne(answer_soon(0), 0);
-    __atomic_store_n(&mm_grower_holds, 1, __ATOMIC_RELEASE); /* and not for ever */
+    __atomic_store_n(&mm_grower_holds, 1, __ATOMIC_RELEASE); /* and not forever */
     const uint64_t before = answer();
     ask(2, 1);
     ck_assert_uint_ne(answer_soon(before), before);
@@ -341,9 +341,9 @@ START_TEST(waits_for_the_program) {
 }
 END_TEST
 
-/* ---- giving back ---- */
+/* ---- trimming ---- */
 
-static void have(uint64_t chunks) { /* of two segments each, the heap's */
+static void have(uint64_t chunks) { /* of two segments each, in use by the heap (not spare) */
     create_most = 2 * MM_SEGMENT_BYTES;
     grows(2 * chunks, 2 * chunks, 0, 2 * chunks);
     mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){0, 2 * chunks}, false);
@@ -351,7 +351,7 @@ static void have(uint64_t chunks) { /* of two segments each, the heap's */
 
 START_TEST(gives_back) {
     have(8);
-    ck_assert_uint_eq(mm_trim(&d, heap, 3 * MM_SEGMENT_BYTES, 0), 4 * MM_SEGMENT_BYTES); /* whole chunks, from the back on */
+    ck_assert_uint_eq(mm_trim(&d, heap, 3 * MM_SEGMENT_BYTES, 0), 4 * MM_SEGMENT_BYTES); /* whole chunks, from the end */
     ck_assert(there[11] && !there[12] && !there[15]);
     ck_assert_uint_eq(mapped(), 12);
     ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 12 * MM_SEGMENT_BYTES);
@@ -360,7 +360,7 @@ END_TEST
 
 START_TEST(not_what_is_not_claimed) {
     have(8);
-    device_claims = false; /* somebody else had a segment of each by then */
+    device_claims = false; /* as if a segment of each chunk had been taken meanwhile */
     ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 0);
     ck_assert_uint_eq(mapped(), 16);
     ck_assert_uint_eq(mm_chunks_find_spare(&heap->chunks, 1, 1).count, 0);
@@ -369,15 +369,15 @@ END_TEST
 
 static CUresult launch_and_hang(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                 unsigned shared, CUstream stream, void **params, void **extra) {
-    if (f == CLAIM) stream_hangs = true; /* it claims when there is room for it */
+    if (f == CLAIM) stream_hangs = true; /* the claim kernel waits for room on the device */
     return launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
 }
 START_TEST(claimed_late) {
     have(8);
     d.cuLaunchKernel = launch_and_hang;
     device_claims = false;
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 0); /* does not wait until it has, which would be for ever */
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 0); /* it still has not */
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 0); /* does not wait for the claim, which would hang */
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 0); /* still not claimed */
     ck_assert_uint_eq(mapped(), 16);
     claim_all();
     stream_hangs = false, d.cuLaunchKernel = launch;
@@ -389,12 +389,12 @@ END_TEST
 
 #define TRIM_STREAM ((CUstream)16)
 #define OUR_STREAM ((CUstream)32)
-static struct mm_heap *image; /* as the device has it */
+static struct mm_heap *image; /* the heap's image on the device */
 static uint64_t written_bytes;
 static bool copy_fails;
 static CUresult stream_create(CUstream *stream, unsigned flags) { return (void)flags, *stream = OUR_STREAM, CUDA_SUCCESS; }
 static CUresult stream_destroy(CUstream stream) { return (void)stream, CUDA_SUCCESS; }
-static CUresult synchronize(CUstream stream) { /* what came late is done by then */
+static CUresult synchronize(CUstream stream) { /* completes late claims */
     if (stream == TRIM_STREAM) claim_all();
     if (stream == TRIM_STREAM) stream_hangs = false;
     return CUDA_SUCCESS;
@@ -415,7 +415,7 @@ static CUresult copy_to(CUdeviceptr to, const void *from, size_t bytes, CUstream
     written_bytes = bytes;
     return CUDA_SUCCESS;
 }
-/* What there is, no more and no less, is free, and nobody's; the thread serves. */
+/* All mapped segments, and no others, are free and unowned; the thread serves requests. */
 static void is_fresh(void) {
     const uint64_t *tree = (const uint64_t *)(const void *)((const char *)image + heap->layout.free_tree), *leaves = tree + 1 + heap->layout.tree_mids;
     uint64_t middle = 0;
@@ -439,23 +439,23 @@ START_TEST(begins_anew) {
     have(8);
     mm_chunks_unmap(&d, &heap->chunks, 3, &error);
     mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){2, 2}, true);
-    /* an answer that nobody took */
+    /* an answer that was not read */
     ck_assert_int_eq(mm_grower_start(&d, heap), 0);
     ask(7, 3);
     ck_assert_uint_ne(answer_soon(0), 0);
-    /* claims that came late */
+    /* late claims */
     d.cuLaunchKernel = launch_and_hang, device_claims = false;
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 2 * MM_SEGMENT_BYTES); /* what was spare */
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 2 * MM_SEGMENT_BYTES); /* the spare segments */
     ck_assert_uint_gt(heap->trim.pending, 0);
     mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){0, 2}, true);
     ck_assert(mm_host_heap_try_reset(&d, heap, &error));
     is_fresh();
-    /* the device counts its requests from the beginning */
+    /* the device numbers its requests from 1 again */
     const uint64_t before = mapped();
     ask(1, 3);
     const uint64_t got = answer_soon(0);
     ck_assert(got >> MM_ANSWER_NUMBER_SHIFT == 1 && mapped() >= before + 3);
-    /* in vain, and again */
+    /* a reset that fails, and another */
     copy_fails = true;
     ck_assert(!mm_host_heap_try_reset(&d, heap, &error) && strcmp(error.call, "cuMemcpyHtoDAsync") == 0);
     ck_assert_uint_eq(answer(), MM_ANSWER_CLOSED);
@@ -467,7 +467,7 @@ START_TEST(begins_anew) {
 }
 END_TEST
 
-/* MM_TRIM=10, the default: what is free goes back when metadata stayed the same from one look to the next; what was promised stays. */
+/* MM_TRIM=10, the default: free memory is unmapped if the metadata did not change between two looks; promised memory stays mapped. */
 START_TEST(unused_goes_back) {
     d.cuStreamSynchronize = synchronize;
     have(8);
@@ -478,15 +478,15 @@ START_TEST(unused_goes_back) {
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_AGAIN);
     ck_assert_uint_eq(mapped(), 16);
     ck_assert_int_eq(mm_trim_unused(&d, heap), MM_TRIM_UNUSED_DONE);
-    ck_assert_uint_eq(mapped(), 6); /* of chunks of two */
+    ck_assert_uint_eq(mapped(), 6); /* chunks of two segments */
     ck_assert_uint_eq(looks, 4);
-    heap->promised_segments = 6; /* nothing beyond that: not looked at */
+    heap->promised_segments = 6; /* nothing beyond the promise: does not look */
     ck_assert(mm_trim_unused(&d, heap) == MM_TRIM_UNUSED_DONE && looks == 4);
-    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 6 * MM_SEGMENT_BYTES); /* but for a cudaMalloc */
+    ck_assert_uint_eq(mm_trim(&d, heap, UINT64_MAX, 0), 6 * MM_SEGMENT_BYTES); /* for a cudaMalloc it is unmapped */
 }
 END_TEST
 
-/* What is spare counts as mapped: it goes, or stays, likewise. */
+/* Spare segments count as mapped: they are unmapped or kept like others. */
 START_TEST(spare_is_kept) {
     have(8);
     mm_chunks_set_spare(&heap->chunks, (struct mm_host_segments){8, 8}, true);
@@ -496,7 +496,7 @@ START_TEST(spare_is_kept) {
 }
 END_TEST
 
-/* Nothing is loaded for it, and nothing waited for. */
+/* Trimming unused memory loads no module and waits for nothing. */
 START_TEST(unused_costs_nothing) {
     have(8);
     heap->ref.heap = METADATA, heap->layout.owners = 256, looks = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Check suite of what mm tells, against the stand-in driver: misuse, statistics, pictures of the heap. The scenarios are in
+/* Check suite of mm's reports, against the stand-in driver: misuse, statistics, pictures of the heap. The scenarios are in
  * client_report.c. */
 #define _GNU_SOURCE
 #include "tests/hooks/suite.h"
@@ -10,12 +10,12 @@
     "mm: device 0: invalid free(" address "), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
 #define SYNCHRONISED FOREIGN("0x1000") "context\n" FOREIGN("0x1001") "stream\n" FOREIGN("0x1002") "event\n"
 
-/* So many, beginning with the address `from`. */
+/* Appends `count` lines, for addresses from `from` on. */
 static void append_foreign(char *text, unsigned from, int count) {
     for (int i = 0; i < count; i++) sprintf(text + strlen(text), FOREIGN("%#x"), from + (unsigned)i);
 }
 
-/* expect, of texts too long for Check's messages: shows where they part. */
+/* expect() for texts too long for Check's messages: shows the first difference. */
 static void expect_long(const struct result *r, const char *err) {
     size_t same = 0;
     while (err[same] && r->err[same] == err[same]) same++;
@@ -76,7 +76,7 @@ END_TEST
 
 /* ---- statistics ------------------------------------------------------------------------------------ */
 
-/* What the file holds that a run was told to write; it is removed. */
+/* Reads the file that a run wrote, and removes it. */
 static void read_file(const char *path, char *text, size_t size) {
     FILE *f = fopen(path, "r");
     ck_assert_msg(f != NULL, "there is no %s", path);
@@ -108,14 +108,14 @@ START_TEST(statistics_as_text) {
         lines[i] = strchr(lines[i - 1], '\n');
         if (lines[i]) lines[i]++;
     }
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) { /* the first line is the misuse's own */
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) { /* the first line reports the misuse */
         ck_assert(lines[i + 1] != NULL);
         ck_assert_msg(strncmp(lines[i + 1], wanted[i], strlen(wanted[i])) == 0, "expected \"%s\", found \"%.200s\"", wanted[i], lines[i + 1]);
     }
 }
 END_TEST
 
-/* Every way in which a heap can end has its statistics, once, and those of two heaps in a file are both there. */
+/* Statistics are written once, however the heap ends; a file of two heaps has both. */
 START_TEST(statistics_of_every_end) {
     static const char *const ends[] = {"end", "reset", "release"};
     char json[20000], csv[40000], settings[2][64];
@@ -126,7 +126,7 @@ START_TEST(statistics_of_every_end) {
         snprintf(settings[1], sizeof settings[1], "usage-0.%s.json", ends[i]);
         read_file(settings[1], json, sizeof json);
         char *end = strchr(json, '\n');
-        ck_assert_msg(end && (end[1] == 0) == (i == 0), "%s", json); /* the heap of a context that came after */
+        ck_assert_msg(end && (end[1] == 0) == (i == 0), "%s", json); /* the heap of a later context */
         for (char *line = json; *line; line = strchr(line, '\n') + 1)
             ck_assert_msg(strncmp(line, "{\"mm_statistics\":1,\"version\":\"" MM_VERSION "\",\"process\":", 40) == 0, "%s", line);
         ck_assert_ptr_nonnull(strstr(json, ",\"live_objects\":1011,\"peak_live_objects\":null,\"live_bytes\":6363136,"));
@@ -159,7 +159,7 @@ END_TEST
 
 /* ---- checked runs --------------------------------------------------------------------------------------- */
 
-/* Runs it; the lines on standard error are `lines`, in which "@" stands for the next address that it printed. */
+/* Runs scenario "checked" with `what`; expects `lines` on standard error, in which "@" stands for the next address that it printed. */
 static void expect_checked(const char *what, const char *const *settings, int status, const char *lines) {
     static char expected[8192];
     struct result r = RUN(settings, "./client", "v2-legacy", "checked", what);
@@ -206,13 +206,13 @@ START_TEST(checked_runs) {
                    AFTER_FREE "100" FREED_BY_END "seen at the end\n"
                    AFTER_FREE "3000" FREED_BY_END "seen at the end\n"
                    "mm: device 0: checked: 0 leaks of 0 bytes, 0 writes past the end, 3 writes after free, 1 misuses of free\n");
-    struct result r = RUN(CHECKED("MM_STATS=0"), "./client", "v2-ptsz", "checked", "nothing"); /* launches without a stream mean another there */
+    struct result r = RUN(CHECKED("MM_STATS=0"), "./client", "v2-ptsz", "checked", "nothing"); /* there a launch without a stream uses another stream */
     expect(&r, 0, NULL, CLEAN);
     expect_checked("nothing", SETTINGS(preload_mm, "MM_CHECK=2"), 1, "mm: MM_CHECK=2 is not understood; expected 0 or 1; using 0\n");
 }
 END_TEST
 
-/* Which kernel it was, if not before each launch a kernel of ours is; and if others have numbers, too. Not known may be, but not wrong. */
+/* Names of kernels if no kernel of ours precedes each launch, and if other work takes numbers: at worst "not known", never wrong. */
 START_TEST(kernels_by_number) {
     static const char *const leak = "mm: device 0: leak: %d objects of size class %d, %d bytes, allocated by kernel %s\n";
     static const char *const names[] = {"make", "end", "_ZN5other4makeEPPv"};
@@ -245,7 +245,7 @@ START_TEST(kernels_by_number) {
 }
 END_TEST
 
-/* What is in quarantine is not live, and what was asked for is known. */
+/* Objects in quarantine are not live, and the requested bytes are known. */
 START_TEST(statistics_of_checked_runs) {
     struct result r = RUN(CHECKED("MM_STATS=json"), "./client", "v2-legacy", "checked", "leaks");
     ck_assert_msg(strstr(r.err, "\"live_objects\":19,") && strstr(r.err, ",\"asked_bytes\":6295776,") && strstr(r.err, ",\"misuse_overrun\":0,"), "%s", r.err);
@@ -262,7 +262,7 @@ START_TEST(checked_runs_use_all_memory) {
 }
 END_TEST
 
-/* Whatever the driver refuses, once, the program goes on; what is not checked is told. */
+/* Whichever driver call fails once, the program goes on; missing checks are reported. */
 START_TEST(checked_runs_and_faults) {
     int faults = 0;
     for (int k = 1; k < 200; k++) {
@@ -282,7 +282,7 @@ START_TEST(checked_runs_and_faults) {
 }
 END_TEST
 
-/* MM_FILL, and what a checked run fills with when nobody says. */
+/* MM_FILL, and the default fill of a checked run. */
 START_TEST(fills) {
     static const char *const all[] = {"none", "zero", "junk"};
     for (int i = 0; i < 3; i++) {

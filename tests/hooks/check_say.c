@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Where lines go (runtime/host/say.c) when standard error is closed, a pipe that nobody reads, or a file of the program's. Each test
- * speaks in a child, which an alarm ends if it hangs. argv[1] == "file": such a child. */
+/* mm's messages (runtime/host/say.c) when standard error is closed, a pipe without reads, or a file of the program. Each test
+ * prints in a child, which an alarm ends if it hangs. argv[1] == "file": such a child. */
 #define _GNU_SOURCE /* F_SETPIPE_SZ, pipe2 */
 #include <check.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 static const char *self;
 
-/* The status of work(argument) in a child: what it returns, or 1000 + the signal that ended it. */
+/* Runs work(argument) in a child. Returns its result, or 1000 + the signal that ended it. */
 static int in_child(int (*work)(int), int argument) {
     const pid_t child = fork();
     ck_assert(child >= 0);
@@ -42,9 +42,9 @@ static void fill(int fd) {
     fcntl(fd, F_SETFL, 0);
 }
 
-/* ---- nobody there ---- */
+/* ---- no reader ---- */
 
-static int says_to_nobody(int kind) { /* 0: closed; 1: a pipe without a reader; 2: a socket without */
+static int says_to_nobody(int kind) { /* 0: closed; 1: a pipe without a reader; 2: a socket without one */
     int ends[2];
     sigset_t mask;
     if (kind == 2 ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) return 90;
@@ -54,7 +54,7 @@ static int says_to_nobody(int kind) { /* 0: closed; 1: a pipe without a reader; 
     errno = 77;
     mm_host_say("line");
     if (errno != 77) return 91;
-    /* the program's own broken pipe is as ever */
+    /* the program's handling of SIGPIPE is unchanged */
     if (pthread_sigmask(SIG_BLOCK, NULL, &mask) != 0 || sigismember(&mask, SIGPIPE)) return 92;
     return 7;
 }
@@ -74,7 +74,7 @@ static int handles(int is_blocked) {
     dup2(ends[1], 2);
     if (is_blocked) {
         pthread_sigmask(SIG_BLOCK, &broken, NULL);
-        raise(SIGPIPE); /* it waits for the program, and goes on doing so */
+        raise(SIGPIPE); /* pending for the program, and must stay so */
     }
     mm_host_say("line");
     if (signals != 0) return 91;
@@ -84,7 +84,7 @@ static int handles(int is_blocked) {
 START_TEST(the_programs_signals) { ck_assert_int_eq(in_child(handles, _i), 7); }
 END_TEST
 
-/* ---- nobody reads ---- */
+/* ---- a reader that does not read ---- */
 
 static int says_to_a_sleeper(int kind) {
     int ends[2];
@@ -94,9 +94,9 @@ static int says_to_a_sleeper(int kind) {
     dup2(ends[1], 2);
     const uint64_t begin_us = mm_host_now_us();
     for (int i = 0; i < 100; i++) mm_host_say("line %d", i);
-    if (mm_host_now_us() - begin_us > 50ull * MM_HOST_SAY_MS * 1000) return 91; /* not each for itself */
+    if (mm_host_now_us() - begin_us > 50ull * MM_HOST_SAY_MS * 1000) return 91; /* the lines do not each wait the full time */
     if (fcntl(2, F_GETFL) & O_NONBLOCK) return 92;
-    fcntl(ends[0], F_SETFL, O_NONBLOCK); /* awake again */
+    fcntl(ends[0], F_SETFL, O_NONBLOCK); /* the reader reads again */
     while (read(ends[0], text, sizeof text) > 0) continue;
     mm_host_say("again");
     const ssize_t n = read(ends[0], text, sizeof text);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* client WAY SCENARIO [ARGUMENT...]: exit 0 if everything was as it should be. */
+/* client WAY SCENARIO [ARGUMENT...]: exits with 0 if the scenario passes. */
 #include "client.h"
 
 #include "mmconfig.h"
 
-#ifndef CLIENT_MAIN /* the plugin has another name for it */
+#ifndef CLIENT_MAIN /* the plugin names it otherwise */
 #define CLIENT_MAIN main
 #endif
 
@@ -48,7 +48,7 @@ static void find_functions(void) {
     *(void **)&proc_v1 = dlsym(libcuda, "cuGetProcAddress");
     proc_flags = strstr(way, "ptsz") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
                                      : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-    if (strstr(way, "through")) { /* cuGetProcAddress by way of itself */
+    if (strstr(way, "through")) { /* cuGetProcAddress looked up through itself */
         void *found = NULL;
         OK(proc_v1("cuGetProcAddress", &found, 12000, 0));
         *(void **)&proc_v2 = found;
@@ -114,7 +114,7 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
     const struct mm_heap *h = (const struct mm_heap *)ref->heap;
     CHECK(h);
     CHECK(h->abi == MM_ABI_VERSION);
-    struct mm_heap_ref published = *ref; /* with MM_FILL modules find the heap closed, and take the way that fills */
+    struct mm_heap_ref published = *ref; /* with MM_FILL modules see the heap closed, and take the path that fills */
     CHECK(ref->open_bytes == (ref->fill ? 0 : h->ref.user_bytes));
     published.open_bytes = h->ref.open_bytes;
     CHECK(memcmp(&h->ref, &published, sizeof published) == 0);
@@ -123,7 +123,7 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
     unsigned long long count = 0;
     for (unsigned long long i = 0; i < h->tree_leaves; i++)
         count += (unsigned long long)__builtin_popcountll(tree[h->ref.tree_roots + h->ref.tree_mids + i]);
-    /* what is behind the image was zeroed (fresh memory of the stand-in holds rubbish) */
+    /* the memory behind the image was zeroed (new memory of the stand-in is filled with garbage) */
     struct mm_layout l;
     CHECK(mm_layout_make(&l, h->segment_count, 256, ref->spacing_mask + 1) == 0);
     const char *base = (const char *)ref->heap;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A program that uses the driver in one of the ways programs do; its scenarios are in client_*.c. */
+/* A test program that uses the driver API in each of the ways that programs do; its scenarios are in client_*.c. */
 #ifndef MM_CLIENT_H
 #define MM_CLIENT_H
 
@@ -23,7 +23,7 @@
     } while (0)
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
-/* What the scenarios call, however it was found. */
+/* The driver functions that the scenarios call, by whatever lookup. */
 #define CLIENT_FUNCTIONS(X)                                                                               \
     X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxRelease)         \
     X(cuDevicePrimaryCtxGetState) X(cuCtxGetCurrent)                                                      \
@@ -48,16 +48,16 @@ struct api {
 extern struct api cu;
 extern struct standin *standin;
 extern void *libcuda;    /* handle of libcuda.so.1 */
-extern const char *way;  /* how `cu` was found */
+extern const char *way;  /* the lookup that filled `cu` */
 
-/* Context of device 0 made current, functions found. */
+/* Makes a context of device 0 current and fills `cu`. */
 CUcontext client_start(void);
 CUfunction client_function(const char *image);
 CUfunction client_kernel(const char *image, CUlibrary *library);
 CUresult client_launch(CUfunction f, CUstream stream);
-/* Is this a sound fresh heap, and how many segments does it have? */
+/* Checks that this is a valid fresh heap; returns its number of segments. */
 unsigned long long client_heap_segments(const struct mm_heap_ref *ref);
-/* The real dlsym, past everything that stands in front of it. */
+/* The real dlsym, past all interposers. */
 void *client_past_hooks(const char *symbol);
 
 struct scenario {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of a heap that gives memory back, to a program that wants it or when nothing runs. */
+/* Scenarios of trimming: for a program that needs memory, or when nothing runs. */
 #include "client_work.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "runtime/heap.h"
 
-/* Nothing is given back while the device is full, and nothing is lost. */
+/* Nothing is unmapped while the device is full, and nothing is lost. */
 static void full(int argc, char **argv) {
     (void)argc, (void)argv;
     CUdeviceptr large;
@@ -26,7 +26,7 @@ static void full(int argc, char **argv) {
     work_leaves_nothing();
 }
 
-/* Memory goes to and fro while a "kernel" allocates and frees, and asks for more. */
+/* Memory is unmapped and mapped while a "kernel" allocates, frees and asks for growth. */
 static int stop;
 static unsigned long long churn_nulls;
 static void *churn(void *argument) {
@@ -54,7 +54,7 @@ static void pressure(int argc, char **argv) {
     work_start(0, 4 * GIB / WORK_THREADS);
     work_join();
     work_release();
-    standin->slow_allocations = true; /* time enough for libmm.so's thread to take away what was given back */
+    standin->slow_allocations = true; /* enough time for libmm.so's thread to map again what was unmapped */
     for (int i = 0; i < WORK_THREADS; i++) CHECK(pthread_create(&threads[i], NULL, churn, (void *)(size_t)(i + 1)) == 0);
     for (int i = 0; i < 30; i++) {
         OK(cu.cuMemAlloc(&large, 5 * GIB));
@@ -77,7 +77,7 @@ static void instantiate_by(const char *symbol) {
     OK(instantiate(&exec, NULL, &failed, log, sizeof log));
 }
 
-/* Calls that need memory for themselves get what the heap has and does not need. */
+/* Calls that need device memory get the heap's unused memory. */
 static void others(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;
@@ -100,20 +100,20 @@ static void others(int argc, char **argv) {
         if (i == 3) OK(cu.cuGraphUpload(NULL, NULL));
         if (i == 4) OK(cu.cuGraphLaunch(NULL, NULL));
         if (i == 5) OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
-        if (i == 6) OK(client_launch(k, NULL)); /* its module is loaded when libmm.so asks it */
+        if (i == 6) OK(client_launch(k, NULL)); /* its module is loaded when libmm.so queries it */
         if (i == 7) instantiate_by("cuGraphInstantiate");
         if (i == 8) instantiate_by("cuGraphInstantiate_v2");
         CHECK(standin->free_bytes >= 7 * GIB);
     }
     CHECK(standin->launches_without_heap == 0 && standin->launches_with_variable == 2);
-    standin->code_bytes = 9 * GIB; /* what is not there is not there */
+    standin->code_bytes = 9 * GIB; /* more than the device has */
     CHECK(cu.cuModuleLoadData(&module, "plain") == CUDA_ERROR_OUT_OF_MEMORY);
     (void)f;
     standin->code_bytes = 0;
     work_leaves_nothing();
 }
 
-/* MM_TRIM=idle: a launch of a graph counts as one, after which memory goes back once more. */
+/* MM_TRIM=idle: a launch of a graph counts as a launch, after which the heap is trimmed once more. */
 static void graph(int argc, char **argv) {
     (void)argc, (void)argv;
     work_begin();
@@ -125,7 +125,7 @@ static void graph(int argc, char **argv) {
     work_leaves_nothing();
 }
 
-/* MM_TRIM=idle: memory goes back by itself. */
+/* MM_TRIM=idle: memory is unmapped automatically. */
 static void idle(int argc, char **argv) {
     (void)argc, (void)argv;
     work_begin();
@@ -141,14 +141,14 @@ static void idle(int argc, char **argv) {
     work_leaves_nothing();
 }
 
-/* MM_TRIM=1: it does so after a second, but for what the heap began with. */
+/* MM_TRIM=1: memory is unmapped after a second, except the heap's initial size. */
 static void decay(int argc, char **argv) {
     (void)argc, (void)argv;
-    CUresult (*synchronize)(CUcontext) = NULL; /* as it is in CUDA 13, which some ways of reaching the driver find */
+    CUresult (*synchronize)(CUcontext) = NULL; /* CUDA 13's variant, which some ways of reaching the driver find */
     *(void **)&synchronize = (void *)cu.cuCtxSynchronize;
     work_begin();
     const unsigned long long began = work_heap_mapped();
-    OK(synchronize(NULL)); /* loads what giving back needs */
+    OK(synchronize(NULL)); /* loads the module for trimming */
     for (int round = 0; round < 2; round++) {
         work_start(0, 4 * GIB / WORK_THREADS);
         work_join();
@@ -160,7 +160,7 @@ static void decay(int argc, char **argv) {
     work_leaves_nothing();
 }
 
-/* MM_TRIM=off: nothing goes back, to nobody. */
+/* MM_TRIM=off: nothing is ever unmapped. */
 static void kept(int argc, char **argv) {
     (void)argc, (void)argv;
     CUdeviceptr large;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of contexts that are not simply made and destroyed. */
+/* Scenarios of contexts that are not simply created and destroyed. */
 #include "client.h"
 
 #include "runtime/heap.h"
 
 #define MIB (1ull << 20)
 
-/* So many objects of 1 MiB from the heap of the last launch, by the allocator's own source; it grows for them. Returns how many there were. */
+/* Allocates `count` objects of 1 MiB from the heap of the last launch, by the allocator's source; the heap grows. Returns their number. */
 static int allocate(int count) {
     int n = 0;
     while (n < count && mm_heap_malloc(&standin->last_ref, MIB)) n++;
@@ -21,7 +21,7 @@ static CUgreenCtx green_context(CUcontext *context) {
     return green;
 }
 
-/* A heap that is made in a green context is the primary context's, and goes on growing when the green one has ended. Limits are, too. */
+/* A heap created in a green context belongs to the primary context, and still grows after the green one has ended. So do limits. */
 static void green(int argc, char **argv) {
     (void)argc, (void)argv;
     CUcontext primary = client_start(), context;
@@ -42,11 +42,11 @@ static void green(int argc, char **argv) {
     OK(cu.cuGreenCtxDestroy(g));
     CHECK(standin->reservations == 2);
     CHECK(allocate(256) == 256);
-    g = green_context(&context); /* perhaps at the same place */
+    g = green_context(&context); /* perhaps with the same handle */
     OK(client_launch(f, NULL));
     OK(client_launch(client_function("mm"), NULL));
     CHECK(standin->launches_without_heap == 0 && standin->last_ref.heap == heap && standin->reservations == 2);
-    /* the primary one ends first, and comes anew with all at the same places */
+    /* the primary context ends first, and is created again with the same handles */
     OK(cu.cuDevicePrimaryCtxReset(0));
     CHECK(standin->reservations == 0);
     OK(cu.cuDevicePrimaryCtxRetain(&primary, 0));
@@ -58,7 +58,7 @@ static void green(int argc, char **argv) {
     CHECK(standin->reservations == 0 && standin->mappings == 0 && standin->free_bytes == standin->total_bytes);
 }
 
-/* The green context is the last to hold the primary one: both end, and the heap with them. What comes then, at the same places, begins anew. */
+/* The green context is the last to hold the primary one: both end, and the heap with them. New contexts with the same handles get new heaps. */
 static void green_last(int argc, char **argv) {
     (void)argc, (void)argv;
     CUcontext primary = client_start(), context;

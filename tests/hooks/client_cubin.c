@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of finished machine code, built without mm, that is linked with mm's when it is loaded; and of what the program links. */
+/* Scenarios of machine code built without mm, which is linked with mm's device library at load time; and of the program's own links. */
 #include "client.h"
 
 #include <stdint.h>
@@ -27,7 +27,7 @@ static void write_file(const void *data, size_t bytes) {
     close(fd);
 }
 
-/* Loads the image, `bytes` of it, with options where there can be any, and launches its kernel. Returns whether it had a heap. */
+/* Loads the image of `bytes`, with options where the call has them, and launches its kernel. Returns whether it had a heap. */
 static bool load(enum entry e, const void *image, size_t bytes) {
     CUmodule module = NULL;
     CUlibrary library = NULL;
@@ -48,7 +48,7 @@ static bool load(enum entry e, const void *image, size_t bytes) {
     default: OK(cu.cuLibraryLoadFromFile(&library, path, options, values, 2, NULL, NULL, 0));
     }
     if (IS_FILE(e)) unlink(path);
-    if (e == DATA_EX || IS_LIBRARY(e)) { /* the linker's options, the loader's, and what the driver wrote */
+    if (e == DATA_EX || IS_LIBRARY(e)) { /* options of the linker and the loader, and values that the driver wrote */
         CHECK(standin->last_options == (standin->last_is_linked ? 1 : 2) && values[0] == VALUE(0x1234));
         if (standin->last_is_linked) CHECK(standin->link_value == VALUE(0x4711));
         else CHECK(standin->last_value == VALUE(0x4711));
@@ -65,7 +65,7 @@ static bool load(enum entry e, const void *image, size_t bytes) {
 }
 static bool load_cubin(enum entry e) { return load(e, &cubin, sizeof cubin); }
 
-/* By every way; what lacks nothing, or cannot be linked, is loaded as it is. */
+/* Through every entry point; an image with nothing undefined, or that cannot be linked, is loaded unchanged. */
 static void cubins(int argc, char **argv) {
     (void)argc, (void)argv;
     static const char *const services[] = {"malloc", "free", "__cuda_syscall_aligned_malloc", "mm_usable_size"};
@@ -89,12 +89,12 @@ static void cubins(int argc, char **argv) {
         cubin.head.e_type = ET_REL; /* for a device link */
         CHECK(!load_cubin((enum entry)e));
         cubin_make(&cubin, "malloc");
-        cubin.head.e_type = CUBIN_EXTENSIBLE; /* of ptxas -ewp: goes in as it is */
+        cubin.head.e_type = CUBIN_EXTENSIBLE; /* of ptxas -ewp: linked unchanged */
         CHECK(load_cubin((enum entry)e) == !is_off);
     }
 }
 
-/* What must not be linked is not, without a word. */
+/* Damaged images are not linked, without a message. */
 static void cubin_damaged(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
@@ -104,7 +104,7 @@ static void cubin_damaged(int argc, char **argv) {
         switch (i) {
         case 0: cubin.head.e_machine = EM_X86_64; break;
         case 1: cubin.head.e_ident[EI_CLASS] = ELFCLASS32; break;
-        case 2: cubin.sections[2].sh_type = SHT_NOBITS; break; /* names of symbols: none */
+        case 2: cubin.sections[2].sh_type = SHT_NOBITS; break; /* no symbol names */
         case 3: cubin.symbols[2].st_name = (Elf64_Word)outside - 1; break;
         default: memset(cubin.names, 'x', sizeof cubin.names);
         }
@@ -112,7 +112,7 @@ static void cubin_damaged(int argc, char **argv) {
     }
 }
 
-/* The link fails, its result is wrong, or the driver does not take it: argv: which. The program's own is loaded. */
+/* The link fails, its result is wrong, or the driver refuses it (argv: which). The program's image is loaded unchanged. */
 static void cubin_kept(int argc, char **argv) {
     const char *const how = argc ? argv[0] : "";
     CHECK(argc == 1);
@@ -126,7 +126,7 @@ static void cubin_kept(int argc, char **argv) {
     else CHECK(!"a case of that name");
     for (int e = 0; e < ENTRIES; e++) CHECK(!load_cubin((enum entry)e) && !standin->last_is_linked);
     standin->refuse_links = standin->refuse_ours = standin->refuse_linked = false, standin->leaves_objects = 1;
-    CHECK(load_cubin(DATA)); /* not for ever; and symbols are put right */
+    CHECK(load_cubin(DATA)); /* not forever; and symbol types are corrected */
 }
 
 /* One call of the link fails. */
@@ -134,7 +134,7 @@ static void cubin_fails(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
     cubin_make(&cubin, "malloc");
-    load_cubin(DATA); /* the heap, whose thread has calls of its own */
+    load_cubin(DATA); /* creates the heap, whose thread makes calls too */
     standin->only_here = gettid();
     for (int k = 1; k <= 9; k++) {
         CUmodule module;
@@ -146,7 +146,7 @@ static void cubin_fails(int argc, char **argv) {
     }
 }
 
-/* mmnvcc's: nothing is undefined, the heap variable is there, for the stand-in as in what it links. */
+/* An image of mmnvcc: nothing undefined, with the heap variable, marked as linked for the stand-in. */
 static void make_built(void) {
     cubin_make(&cubin, NULL);
     memcpy(cubin.head.e_ident + EI_PAD, CUBIN_OF_LINK, EI_NIDENT - EI_PAD - 1);
@@ -154,10 +154,10 @@ static void make_built(void) {
 }
 static bool is_nothing_there(void) { return standin->reservations == 0 && standin->mappings == 0 && standin->registrations == 0; }
 
-/* Loading code that allocates prepares the heap, and the first launch has little left to do: its time next to a kernel that occupies the
- * device goes into changes of page tables, and into copies that are waited for. */
+/* Loading code that allocates prepares the heap, so that the first launch has little left to do: next to a kernel that occupies the
+ * device, its time goes into changes of page tables and synchronous copies. */
 #define FIRST_LAUNCH_CALLS 20
-#define FIRST_LAUNCH_BYTES 100000 /* the image, not all the metadata */
+#define FIRST_LAUNCH_BYTES 100000 /* the heap's image, not all metadata */
 static void prepared(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;
@@ -165,13 +165,13 @@ static void prepared(int argc, char **argv) {
     client_start();
     cubin_make(&cubin, "nothing");
     OK(cu.cuModuleLoadData(&module, &cubin));
-    CHECK(is_nothing_there()); /* it does not allocate */
+    CHECK(is_nothing_there()); /* this code does not allocate */
     for (int is_built = 0; is_built < 2; is_built++) {
         if (is_built) make_built();
         else cubin_make(&cubin, "malloc");
         OK(cu.cuModuleLoadData(&module, &cubin));
         CHECK(standin->reservations == 2 && standin->mappings == 4 && standin->registrations == 1 && standin->creates == 4 + 9 * is_built);
-        OK(cu.cuModuleLoadData(&module, &cubin)); /* once in a context */
+        OK(cu.cuModuleLoadData(&module, &cubin)); /* prepared once per context */
         CHECK(standin->reservations == 2 && standin->registrations == 1);
         OK(cu.cuModuleGetFunction(&f, module, "kernel"));
         const unsigned long long copied = standin->copied_bytes;
@@ -186,7 +186,7 @@ static void prepared(int argc, char **argv) {
         CHECK(standin->calls <= FIRST_LAUNCH_CALLS);
         OK(cu.cuDevicePrimaryCtxReset(0));
         client_start();
-        OK(cu.cuModuleLoadData(&module, &cubin)); /* and not used */
+        OK(cu.cuModuleLoadData(&module, &cubin)); /* prepared, not used */
         CHECK(standin->reservations == 2);
         OK(cu.cuDevicePrimaryCtxReset(0));
         CHECK(is_nothing_there());
@@ -194,7 +194,7 @@ static void prepared(int argc, char **argv) {
     }
 }
 
-/* A library is loaded before there is a context: where another kernel is launched first, the heap is prepared before that. */
+/* A library is loaded before a context exists: the first launch of another kernel in a context prepares the heap. */
 static void prepared_later(int argc, char **argv) {
     (void)argc, (void)argv;
     CUlibrary library;
@@ -213,7 +213,7 @@ static void prepared_later(int argc, char **argv) {
     CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0 && standin->mappings == mappings + 1);
 }
 
-/* Whatever fails while a heap is prepared: nothing is left of it, nothing is said, and the first launch makes the heap. */
+/* Whichever call fails while a heap is prepared: nothing is left over, nothing is printed, and the first launch creates the heap. */
 static void prepared_fails(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
@@ -240,7 +240,7 @@ static void prepared_fails(int argc, char **argv) {
     }
 }
 
-/* What the program has the driver link gets no input of ours, but CUDA's names, and is linked with mm when it is loaded. */
+/* The program's own links get no input of ours, only CUDA's names; the result is linked with mm when it is loaded. */
 static void cubin_of_links(int argc, char **argv) {
     (void)argc, (void)argv;
     static const char *const texts[] = {TEXT(""), TEXT("mm_call_")};
@@ -257,7 +257,7 @@ static void cubin_of_links(int argc, char **argv) {
             OK(cu.cuLinkCreate(0, NULL, NULL, &link));
             if (is_file) OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 1, &limit, &value));
             else OK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)texts[i], strlen(texts[i]) + 1, "text", 1, &limit, &value));
-            CHECK(standin->loads_by_path == by_path + (is_file && i == 0)); /* the driver reads what need not change */
+            CHECK(standin->loads_by_path == by_path + (is_file && i == 0)); /* the driver reads a file that needs no change */
             unlink(path);
             CHECK(strcmp(standin->linked_text, texts[0]) == 0 && standin->inputs == 1);
             OK(cu.cuLinkComplete(link, &image, &bytes));
@@ -267,7 +267,7 @@ static void cubin_of_links(int argc, char **argv) {
         }
 }
 
-/* With MM_RUN_ALLOCATOR=cuda a text of mmnvcc's has CUDA's names, and all else is as it is. */
+/* With MM_RUN_ALLOCATOR=cuda a text of mmnvcc gets CUDA's names; all else is unchanged. */
 static void cudas(int argc, char **argv) {
     (void)argc, (void)argv;
     static const char counted[] = HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n.visible .entry kernel() {\n"
@@ -284,12 +284,12 @@ static void cudas(int argc, char **argv) {
     CHECK(strcmp(standin->last_text, TEXT("")) == 0);
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
     OK(cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)counted, sizeof counted, "text", 0, NULL, NULL));
-    CHECK(strcmp(standin->linked_text, counted) == 0); /* with the count in front of an array */
+    CHECK(strcmp(standin->linked_text, counted) == 0); /* keeps the count in front of an array */
     OK(cu.cuLinkDestroy(link));
     CHECK(standin->link_creates == 1); /* the program's */
 }
 
-/* A file of machine code; argv: it, and where to put what the driver's linker got. */
+/* Loads a file of machine code; argv: the file, and the output file for the linker's input. */
 static void cubin_file(int argc, char **argv) {
     CHECK(argc == 2);
     CUmodule module;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of what goes wrong, and of single corners. */
+/* Scenarios of failures and single edge cases. */
 #include "client.h"
 
 #include <sys/wait.h>
@@ -39,7 +39,7 @@ static void answers(int argc, char **argv) {
     CHECK(cu.cuDevicePrimaryCtxReset(0) == CUDA_ERROR_DEINITIALIZED);
 }
 
-/* Handles that were found past us. */
+/* Handles that the program got past the hooks. */
 static void unknown(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
@@ -52,7 +52,7 @@ static void unknown(int argc, char **argv) {
     CUlibrary library;
     CUfunction f;
     CUkernel k;
-    /* leaves values behind that come back as handles of another kind */
+    /* frees handles that are reused for objects of another kind */
     client_kernel("plain", &library);
     OK(cu.cuLibraryUnload(library));
     for (int round = 1; round <= 2; round++) {
@@ -81,7 +81,7 @@ static void fork_child(int argc, char **argv) {
         client_launch(client_function("mm"), NULL);
         CHECK(standin->creates == creates && standin->global_queries == queries);
         OK(cu.cuDevicePrimaryCtxReset(0));
-        CHECK(standin->reservations == 2); /* not ours to give back */
+        CHECK(standin->reservations == 2); /* the child must not unmap the parent's heap */
         _exit(0);
     }
     int status = 0;
@@ -90,7 +90,7 @@ static void fork_child(int argc, char **argv) {
     client_heap_segments(&standin->last_ref);
 }
 
-/* Fork before anything happened: the child is a process like any other. */
+/* Fork before the first use of the driver: the child works like any process. */
 static void fork_first(int argc, char **argv) {
     pid_t child = fork();
     CHECK(child >= 0);
@@ -111,11 +111,11 @@ static void lookups(int argc, char **argv) {
     CHECK(get("cuLaunchKernel", NULL, 13000, 0, NULL) == CUDA_ERROR_INVALID_VALUE);
     OK(get("cuNoSuchThing", &p, 13000, 0, NULL));
     CHECK(p == NULL);
-    OK(get("cuLaunchCooperativeKernelMultiDevice", &p, 13000, 0, NULL)); /* ours, but not this driver's */
+    OK(get("cuLaunchCooperativeKernelMultiDevice", &p, 13000, 0, NULL)); /* hooked, but not in this driver */
     CHECK(p == NULL);
     CHECK(get("cuLaunchKernel", &p, 99000, 0, NULL) == CUDA_ERROR_INVALID_VALUE);
     OK(get("cuMemGetInfo", &p, 13000, 0, NULL));
-    /* variants are told apart: legacy, per thread; old and new; too new for us */
+    /* variants are distinguished: legacy, per thread; old and new; newer than the hooks know */
     void *legacy, *per_thread, *v1, *v2, *later, *later_real;
     OK(get("cuLaunchKernel", &legacy, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL));
     OK(get("cuLaunchKernel", &per_thread, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
@@ -137,7 +137,7 @@ static void lookups(int argc, char **argv) {
     }
     OK(get("cuGraphInstantiate", &v1, 10000, 0, NULL));
     OK(get("cuGraphInstantiate", &v2, 11080, 0, NULL));
-    OK(get("cuGraphInstantiate", &later, 13000, 0, NULL)); /* not known to have the parameters of either */
+    OK(get("cuGraphInstantiate", &later, 13000, 0, NULL)); /* not known to have either's parameters */
     OK(real("cuGraphInstantiate", &later_real, 13000, 0, NULL));
     CHECK(v1 == dlsym(libcuda, "cuGraphInstantiate") && v1 != client_past_hooks("cuGraphInstantiate"));
     CHECK(v2 == dlsym(libcuda, "cuGraphInstantiate_v2") && v2 != client_past_hooks("cuGraphInstantiate_v2"));
@@ -154,7 +154,7 @@ static void lookups(int argc, char **argv) {
     CHECK(p == (void *)get);
     OK(get("cuGetProcAddress", &p, 11040, 0, NULL));
     CHECK(p == dlsym(libcuda, "cuGetProcAddress"));
-    /* dlsym: others' names, others' handles, errors */
+    /* dlsym: other names, other handles, errors */
     (void)q;
     CHECK(dlsym(libcuda, "cuNoSuchThing") == NULL);
     CHECK(dlerror() != NULL && dlerror() == NULL);
@@ -174,7 +174,7 @@ static void lookups(int argc, char **argv) {
     CHECK(next == (void *)malloc);
 }
 
-/* mmhook.o whose libmm.so does not exist. */
+/* mmhook.o whose libmm.so is missing. */
 static void orphan(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
@@ -186,11 +186,11 @@ static void orphan(int argc, char **argv) {
 
 static double now_ns(void) {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* not what others have of the processor */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* without the processor time of others */
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* What a launch of a known kernel costs more than the driver's own, among a thousand others. */
+/* Additional cost of launching a known kernel through the hook, among a thousand kernels. */
 static void cost(int argc, char **argv) {
     (void)argc, (void)argv;
     enum { KERNELS = 1000, LAUNCHES = 50000 };
@@ -213,7 +213,7 @@ static void cost(int argc, char **argv) {
     CHECK(best[1] - best[0] < 100);
 }
 
-/* Modules and libraries of another version of mm are launched as they are. */
+/* Modules and libraries of another version of mm are launched unchanged. */
 static void other_version(int argc, char **argv) {
     CHECK(argc == 1);
     client_start();
@@ -224,7 +224,7 @@ static void other_version(int argc, char **argv) {
     CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0);
 }
 
-/* A module without a heap variable is asked for those of other versions once, whichever of its kernels come and in whatever order. */
+/* A module without a heap variable is queried for other versions' variables once, whichever kernels are launched, in any order. */
 static void other_version_once(int argc, char **argv) {
     (void)argc, (void)argv;
     CUlibrary libraries[2];
@@ -246,7 +246,7 @@ static void other_version_once(int argc, char **argv) {
             OK(client_launch(function, NULL));
         }
     CHECK(once > 0 && standin->other_queries == 4 * once);
-    OK(cu.cuModuleUnload(modules[0])); /* what comes to its place is another */
+    OK(cu.cuModuleUnload(modules[0])); /* another module takes its handle */
     OK(client_launch(client_function("plain"), NULL));
     CHECK(standin->other_queries == 5 * once);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of fat binaries, of mmnvcc and of a plain nvcc: which text or machine code in them is linked, and which are loaded as they are. */
+/* Scenarios of fat binaries of mmnvcc and of plain nvcc: which text or machine code in them is linked, and which are loaded unchanged. */
 #include "client.h"
 
 #include <stdint.h>
@@ -43,7 +43,7 @@ static void begin(void) {
     wrapper.magic = 0x466243b1, wrapper.version = 1, wrapper.container = container;
 }
 
-/* An LZ4 block of literals, or a zstd frame of one block, neither of them smaller than the text. */
+/* An LZ4 block of literals, or a zstd frame of one block; neither is smaller than the text. */
 static size_t pack(char *to, unsigned flags, const void *text, size_t bytes) {
     size_t n = 0;
     if (flags & LZ4) {
@@ -80,7 +80,7 @@ static void add_bytes(unsigned kind, unsigned arch, unsigned flags, const void *
 
 static void add(unsigned kind, unsigned arch, unsigned flags, const char *text) { add_bytes(kind, arch, flags, text, strlen(text)); }
 
-/* What the driver got: the image itself; or of the text, linked, with the allocator's, or with CUDA's names. */
+/* What the driver got: the image unchanged; the text linked with the allocator; or the text with CUDA's names. */
 enum outcome { AS_IT_IS, LINKED, NAMED };
 
 /* Loads the container, as a library, and launches its kernel. */
@@ -104,7 +104,7 @@ static enum outcome load(void) {
     return outcome;
 }
 
-/* Two images, the second of which would be linked. Returns whether it is. */
+/* Loads two images, the second of which can be linked. Returns whether it was. */
 static bool try_two(unsigned kind, unsigned arch, unsigned flags, const char *text) {
     begin();
     add(kind, arch, flags, text);
@@ -152,7 +152,7 @@ static void fatbin(int argc, char **argv) {
     CHECK(try_two(ELF, 75, STORED, "elf") && try_two(ELF, 89, STORED, "elf") && try_two(ELF, 100, STORED, "elf") && try_two(LTO, 90, STORED, "lto"));
     standin->arch[0] = standin->arch[1] = 95; /* mm's code for sm_90 serves */
     CHECK(!try_two(ELF, 94, STORED, "elf") && !try_two(ELF, 92, FAMILY, "elf") && try_two(ELF, 94, EXACT, "elf") && try_two(ELF, 98, STORED, "elf"));
-    /* machine code that is not to be used */
+    /* machine code must not be used */
     setenv("CUDA_FORCE_PTX_JIT", "1", 1);
     CHECK(try_two(ELF, 95, STORED, "elf"));
     setenv("CUDA_FORCE_PTX_JIT", "0", 1);
@@ -166,11 +166,11 @@ static void fatbin(int argc, char **argv) {
     add(PTX, 75, STORED, OURS);
     standin->arch[1] = 92;
     CHECK(load() == LINKED && standin->last_arch_count == 2 && standin->last_archs[0] == 92 && standin->last_archs[1] == 95);
-    standin->arch[1] = 139; /* mm has nothing for it */
+    standin->arch[1] = 139; /* mm has no code for it */
     CHECK(load() == NAMED);
     standin->arch[1] = 95;
     CHECK(load() == LINKED && standin->last_arch_count == 0);
-    /* the driver does not link it, or not load what comes of that; nothing with mm in it */
+    /* the driver does not link the text, or refuses the linked image: the result has no mm in it */
     standin->refuse_links = true;
     CHECK(load() == NAMED);
     standin->refuse_links = false, standin->refuse_linked = true;
@@ -179,7 +179,7 @@ static void fatbin(int argc, char **argv) {
     begin();
     add(PTX, 75, STORED, MANAGED);
     CHECK(load() == LINKED);
-    /* what is not whole, or not understood */
+    /* incomplete or unknown formats */
     for (int i = 0; i < 9; i++) {
         const uint64_t outside = 1ull << 40;
         const void *prelinked[] = {container, NULL};
@@ -187,11 +187,11 @@ static void fatbin(int argc, char **argv) {
         add(PTX, 75, i == 3 || i == 4 || i == 5 ? LZ4 : i == 6 ? ZSTD : STORED, OURS);
         switch (i) {
         case 0: memcpy(container + 16 + 8, &outside, 8); break; /* the entry's bytes */
-        case 1: memset(container + 16 + 4, 0xff, 4); break;     /* its header's */
-        case 2: memset(container + 16 + 4, 0, 12); break; /* neither has any */
-        case 3: memcpy(container + 16 + 8, &(uint64_t){8}, 8); break; /* fewer than are packed */
+        case 1: memset(container + 16 + 4, 0xff, 4); break;     /* its header's bytes */
+        case 2: memset(container + 16 + 4, 0, 12); break; /* both zero */
+        case 3: memcpy(container + 16 + 8, &(uint64_t){8}, 8); break; /* fewer bytes than the packed text */
         case 4: memcpy(container + 16 + 56, &outside, 8); break;
-        case 5: memset(container + 16 + 64, 0x1f, 64); break; /* nothing there to copy yet */
+        case 5: memset(container + 16 + 64, 0x1f, 64); break; /* a match before any output */
         case 6: memset(container + 16 + 64, 0, 16); break;
         case 7: wrapper.version = 2, wrapper.more = prelinked; break; /* of a device link */
         case 8: container[0] = 0; break;
@@ -204,14 +204,14 @@ static void fatbin(int argc, char **argv) {
 
 static struct cubin code;
 
-/* Machine code that lacks a service (NULL: nothing), told from others by `mark`. */
+/* Adds machine code with an undefined allocation function (NULL: none), identified by `mark`. */
 static void add_code(unsigned arch, unsigned flags, const char *service, char mark) {
     cubin_make(&code, service);
     code.text[0] = mark;
     add_bytes(ELF, arch, flags, &code, sizeof code);
 }
 
-/* Loads the container and launches its kernel. Returns the mark of what was linked, or 0 if the driver got the container. */
+/* Loads the container and launches its kernel. Returns the mark of the linked image, or 0 if the driver got the container. */
 static char load_code(void) {
     CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
     void *value = (void *)1;
@@ -230,7 +230,7 @@ static char load_code(void) {
     return ((const struct cubin *)standin->linked_cubin)->text[0];
 }
 
-/* Two images of a plain nvcc, in both orders: which is linked? */
+/* Loads two images of plain nvcc, in both orders. Returns the mark of the linked one. */
 static char load_two(unsigned arch, unsigned flags, const char *service, unsigned arch2, unsigned flags2, const char *service2) {
     char marks[2];
     for (int i = 0; i < 2; i++) {
@@ -262,7 +262,7 @@ static void fatbin_code(int argc, char **argv) {
     CHECK(standin->last_is_linked);
     OK(cu.cuModuleLoadData(&module, container));
     CHECK(standin->last_is_linked);
-    /* the driver chooses the newest that the device can run; sm_90 here */
+    /* the driver chooses the newest image that the device can run; sm_90 here */
     CHECK(load_two(90, 0, NULL, 80, 0, "malloc") == 0 && load_two(90, 0, "free", 100, 0, "malloc") == '1');
     CHECK(load_two(90, EXACT, "free", 89, 0, "malloc") == '1' && load_two(90, EXACT, "free", 90, 0, "malloc") == '1');
     standin->arch[0] = standin->arch[1] = 95;
@@ -274,7 +274,7 @@ static void fatbin_code(int argc, char **argv) {
     add_code(95, 0, "malloc", 'd');
     wrapper.version = 2, wrapper.more = prelinked;
     CHECK(load_code() == 'd');
-    /* what is cut off within the container is not read past its end */
+    /* an image cut off inside the container is not read past its end */
     begin();
     add_bytes(ELF, 95, 0, &code, sizeof code - sizeof(Elf64_Shdr));
     CHECK(load_code() == 0);
@@ -284,14 +284,14 @@ static void fatbin_code(int argc, char **argv) {
     CHECK(load_code() == 'k' && standin->last_arch_count == 0);
     standin->arch[0] = 98;
     CHECK(load_code() == 'k' && standin->last_arch_count == 2 && standin->last_archs[0] == 95 && standin->last_archs[1] == 98);
-    add_code(97, 0, "malloc", 'l'); /* the newer takes another */
+    add_code(97, 0, "malloc", 'l'); /* the newer device takes another image */
     CHECK(load_code() == 'l' && standin->last_arch_count == 2);
-    standin->arch[0] = 90; /* and one none */
+    standin->arch[0] = 90; /* and one device takes none */
     CHECK(load_code() == 'k' && standin->last_arch_count == 1 && standin->last_archs[0] == 95);
     standin->arch[0] = 98;
     begin();
     add_code(92, 0, "malloc", 'k');
-    add_code(97, 0, NULL, 'l'); /* they are not alike */
+    add_code(97, 0, NULL, 'l'); /* one has nothing undefined */
     CHECK(load_code() == 0);
     standin->arch[0] = 139;
     begin();
@@ -299,7 +299,7 @@ static void fatbin_code(int argc, char **argv) {
     CHECK(load_code() == 'k' && standin->last_arch_count == 1);
 }
 
-/* Machine code with mm in it, as mmnvcc leaves it. */
+/* Adds machine code with mm in it, as mmnvcc builds it. */
 static void add_ours(unsigned arch) {
     cubin_make(&code, NULL);
     memcpy(code.head.e_ident + EI_PAD, CUBIN_OF_LINK, EI_NIDENT - EI_PAD - 1);
@@ -307,7 +307,7 @@ static void add_ours(unsigned arch) {
     add_bytes(ELF, arch, 0, &code, sizeof code);
 }
 
-/* With MM_RUN_ALLOCATOR=cuda: the text in its place, if it is mmnvcc's and for this device. */
+/* With MM_RUN_ALLOCATOR=cuda the text replaces machine code with mm, if it is mmnvcc's and for this device. */
 static void fatbin_cudas(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;
@@ -329,13 +329,13 @@ static void fatbin_cudas(int argc, char **argv) {
     add_code(90, 0, "malloc", 'm');
     add(PTX, 75, STORED, OURS);
     CHECK(load() == AS_IT_IS);
-    standin->arch[1] = 95; /* several architectures have one text */
+    standin->arch[1] = 95; /* one text serves several architectures */
     begin();
     add_ours(90);
     add(PTX, 75, STORED, OURS);
     CHECK(load() == NAMED);
     standin->arch[1] = 0;
-    for (int is_plain = 0; is_plain < 3; is_plain++) { /* no text, or none of mmnvcc's, or none for this device */
+    for (int is_plain = 0; is_plain < 3; is_plain++) { /* no text, or none of mmnvcc, or none for this device */
         begin();
         add_ours(90);
         if (is_plain) add(PTX, is_plain == 1 ? 75 : 100, STORED, is_plain == 1 ? NOTHING : OURS);
@@ -344,7 +344,7 @@ static void fatbin_cudas(int argc, char **argv) {
     CHECK(standin->link_creates == 0);
 }
 
-/* A file of one container, as nvcc -fatbin writes it; argv: the file, and where to put the text that was linked. */
+/* Loads a file of one container, as nvcc -fatbin writes it; argv: the file, and the output file for the linked text. */
 static void fatbin_file(int argc, char **argv) {
     static char text[1 << 21];
     CUlibrary library;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of a heap that grows, until there is no more, beside a driver that blocks or fails, and of the thread that serves it. */
+/* Scenarios of a heap that grows, up to the end of memory, with a driver that blocks or fails, and of the thread that serves it. */
 #include "client_work.h"
 
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 #include "runtime/gallatin/check.h"
 #include "runtime/heap.h"
 
-/* It grows to 4 GiB, the program wants memory and gets it, and it grows again. */
+/* The heap grows to 4 GiB, the program allocates memory and gets it, and the heap grows again. */
 static void grow(int argc, char **argv) {
     (void)argc, (void)argv;
     CUdeviceptr large;
@@ -25,13 +25,13 @@ static void grow(int argc, char **argv) {
         OK(cu.cuMemAlloc(&large, 7 * GIB));
         CHECK(standin->retires > retires && standin->claims > claims);
         CHECK(work_heap_mapped() * MM_SEGMENT_BYTES < GIB);
-        CHECK(cu.cuMemAlloc(&large, 2 * GIB) == CUDA_ERROR_OUT_OF_MEMORY); /* what is not there is not there */
+        CHECK(cu.cuMemAlloc(&large, 2 * GIB) == CUDA_ERROR_OUT_OF_MEMORY); /* more than the device has */
         OK(cu.cuMemFree(large));
     }
     work_leaves_nothing();
 }
 
-/* Runs of neighbouring segments, the last of the device's memory, and a little more. */
+/* Runs up to the last of the device's memory, and a little more. */
 static void runs(int argc, char **argv) {
     (void)argc, (void)argv;
     work_begin();
@@ -41,7 +41,7 @@ static void runs(int argc, char **argv) {
     mm_heap_free(&work_ref, b);
     CHECK((b = mm_heap_malloc(&work_ref, 3 * GIB)) != NULL); /* the same segments */
     mm_heap_free(&work_ref, b), mm_heap_free(&work_ref, c);
-    /* a gap between what is in use, too small for what is wanted next */
+    /* a gap between allocations, too small for the next request */
     CUdeviceptr large;
     CHECK((b = mm_heap_malloc(&work_ref, GIB)) != NULL);
     mm_heap_free(&work_ref, a);
@@ -52,23 +52,23 @@ static void runs(int argc, char **argv) {
     work_leaves_nothing();
 }
 
-/* Aligned: it grows by what is needed, at that place; what cannot be had is NULL at once. */
+/* Aligned requests grow the heap only where needed; one that cannot be met returns NULL at once. */
 static void alignment(int argc, char **argv) {
     (void)argc, (void)argv;
     work_begin();
     void *p[2];
     for (int i = 0; i < 2; i++) CHECK((p[i] = mm_heap_aligned_malloc(&work_ref, 1, GIB)) != NULL && (unsigned long long)p[i] % GIB == 0);
-    CHECK(p[0] != p[1] && work_heap_mapped() < 64); /* not all that is between them */
+    CHECK(p[0] != p[1] && work_heap_mapped() < 64); /* not all memory between them */
     const unsigned long long mapped = work_heap_mapped();
     const double start = work_now_ms();
     CHECK(!mm_heap_aligned_malloc(&work_ref, 79 * GIB / 10, 2 * GIB) && !mm_heap_aligned_malloc(&work_ref, 1, 1ull << 40));
     CHECK(work_now_ms() - start < 1500 && work_heap_mapped() == mapped);
-    CHECK(mm_heap_malloc(&work_ref, GIB / 2)); /* which is not what was refused */
+    CHECK(mm_heap_malloc(&work_ref, GIB / 2)); /* a smaller request than the refused one */
     for (int i = 0; i < 2; i++) mm_heap_free(&work_ref, p[i]);
     work_leaves_nothing();
 }
 
-/* No more memory: NULL for all, soon; one line. Then there is again. argv: bytes that are free. */
+/* No more memory: all threads soon get NULL, and one line is printed. Then there is memory again. argv: free bytes. */
 static void exhausted(int argc, char **argv) {
     CHECK(argc == 1);
     CUdeviceptr most;
@@ -77,7 +77,7 @@ static void exhausted(int argc, char **argv) {
     work_start(64 << 10, 4 * GIB / WORK_THREADS);
     work_join();
     CHECK(work_nulls() == WORK_THREADS && work_longest_ms() < 60000);
-    /* what the driver needs stays free */
+    /* the driver's share stays free */
     const unsigned long long free_bytes = strtoull(argv[0], NULL, 0), kept = free_bytes < 500 * MIB ? free_bytes : 500 * MIB;
     CHECK(standin->free_bytes >= kept);
     work_release();
@@ -90,14 +90,14 @@ static void exhausted(int argc, char **argv) {
     work_leaves_nothing();
 }
 
-/* How often this thread has slept. Giving way to others does not count, so that it is the same on a busy machine. */
+/* How often this thread has slept. Preemption does not count, so that the number does not depend on the machine's load. */
 static long sleeps(void) {
     struct rusage usage;
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
     return usage.ru_nvcsw;
 }
 
-/* The driver blocks, as if until the kernel ends: NULL after the bound, for all, and not once more for each. Then it goes on. */
+/* The driver blocks, as if until the kernel ends: all threads get NULL after one bounded wait, later calls without a wait. Then growth resumes. */
 static void blocked(int argc, char **argv) {
     (void)argc, (void)argv;
     work_begin();
@@ -108,11 +108,11 @@ static void blocked(int argc, char **argv) {
     CHECK(work_longest_ms() < 60000);
     const long before = sleeps();
     for (int i = 0; i < 100; i++) CHECK(mm_heap_malloc(&work_ref, 3 * MIB) == NULL);
-    CHECK(sleeps() - before < 100); /* who waits sleeps between looks, more than a thousand of them */
+    CHECK(sleeps() - before < 100); /* a waiter would sleep between looks, more than a thousand times */
     CHECK(__atomic_load_n(&standin->blocked, __ATOMIC_RELAXED) == 1);
     standin->blocks_creates = false;
     const double since = work_now_ms();
-    do { /* each step has to be served in time, too, which on a busy machine it may not be */
+    do { /* on a busy machine a step may not be served in time */
         usleep(50000);
         work_release();
         work_start(MIB, 96 * MIB / WORK_THREADS);
@@ -123,9 +123,9 @@ static void blocked(int argc, char **argv) {
     work_leaves_nothing();
 }
 
-/* An end that fails is none: the heap goes on growing. Then the context ends while the kernel waits for memory that does not come:
- * it is told at once. */
-static void kernel_ends(void) { /* before the driver's call that libmm.so's thread is in comes back */
+/* A reset that fails does not end the heap, which still grows. Then the context ends while the kernel waits for memory: the kernel
+ * gets its answer at once. */
+static void kernel_ends(void) { /* before the blocked driver call of libmm.so's thread returns */
     work_join();
     CHECK(work_nulls() == WORK_THREADS);
     standin->blocks_creates = false;
@@ -148,34 +148,34 @@ static void ending(int argc, char **argv) {
     work_join();
     CHECK(work_nulls() == 0);
     work_release();
-    for (int i = 0; i < 50; i++) usleep(1000), mm_grow_look(&work_ref, 0, 0); /* what is under way */
-    CHECK(standin->total_bytes - standin->free_bytes - work_heap_mapped() * MM_SEGMENT_BYTES < 16 * MIB); /* nothing was answered in vain */
+    for (int i = 0; i < 50; i++) usleep(1000), mm_grow_look(&work_ref, 0, 0); /* pending answers */
+    CHECK(standin->total_bytes - standin->free_bytes - work_heap_mapped() * MM_SEGMENT_BYTES < 16 * MIB); /* no answer was lost */
     standin->blocks_creates = true;
     standin->before_end = kernel_ends;
     work_start(MIB, GIB);
     while (!__atomic_load_n(&standin->blocked, __ATOMIC_RELAXED)) usleep(1000);
     const double start = work_now_ms();
     OK(cu.cuDevicePrimaryCtxReset(0));
-    CHECK(work_now_ms() - start < 15000); /* of the 20 s that a kernel would wait */
+    CHECK(work_now_ms() - start < 15000); /* a kernel would wait 20 s */
     CHECK(standin->mappings == 0 && standin->reservations == 0 && standin->free_bytes == standin->total_bytes);
 }
 
-/* MM_HEAP_MAX=1G: no more than that. */
+/* MM_HEAP_MAX=1G: the heap grows no further. */
 static void capped(int argc, char **argv) {
     (void)argc, (void)argv;
     work_begin();
     work_start(MIB, 2 * GIB / WORK_THREADS);
     work_join();
-    CHECK(work_nulls() >= WORK_THREADS - 3 && work_nulls() <= WORK_THREADS); /* each wants a third of it: who is ahead has that */
+    CHECK(work_nulls() >= WORK_THREADS - 3 && work_nulls() <= WORK_THREADS); /* each thread asks for a third of it; up to three can succeed */
     CHECK(work_heap_mapped() * MM_SEGMENT_BYTES == GIB);
     work_release();
     work_leaves_nothing();
 }
 
-/* The first launch, and growing, beside a kernel that waits for the host: they wait for no kernel. */
+/* The first launch and growing wait for no kernel, next to a kernel that waits for the host. */
 static void held(int argc, char **argv) {
     (void)argc, (void)argv;
-    CUresult (*synchronize)(CUcontext) = NULL; /* as it is in CUDA 13, which some ways of reaching the driver find */
+    CUresult (*synchronize)(CUcontext) = NULL; /* CUDA 13's variant, which some ways of reaching the driver find */
     *(void **)&synchronize = (void *)cu.cuCtxSynchronize;
     CUcontext context = client_start();
     CUfunction f = client_function("mm");
@@ -191,15 +191,15 @@ static void held(int argc, char **argv) {
     work_release();
     standin->held = false;
     for (int i = 0; i < 2; i++) {
-        OK(synchronize(context)); /* now no kernel runs: what giving back needs is loaded, once */
+        OK(synchronize(context)); /* now no kernel runs: the module for trimming is loaded, once */
         CHECK(standin->own_modules == 1);
     }
     CHECK(standin->retires == 0);
     work_leaves_nothing();
 }
 
-/* What is mapped, and cleared, when (layout.h), of a large device's heap: the first launch copies few zeros, and growing none, since that could wait
- * for the kernel that wants to grow. */
+/* When metadata of a large device's heap is mapped and cleared (layout.h): the first launch copies few zeros, growing copies none, since a copy
+ * could wait for the kernel that asks for growth. */
 static void metadata(int argc, char **argv) {
     (void)argc, (void)argv;
     CUdeviceptr large;
@@ -210,14 +210,14 @@ static void metadata(int argc, char **argv) {
     CHECK(((struct mm_heap *)work_ref.heap)->segment_count == 128 * GIB / MM_SEGMENT_BYTES && *reached == MM_HOST_FIRST_SEGMENTS);
     CHECK(standin->copied_bytes < 14 * MIB);
     CHECK(standin->total_bytes - standin->free_bytes <= MM_HOST_FIRST_SEGMENTS * MM_SEGMENT_BYTES + 20 * MIB);
-    for (uint64_t s = MM_HOST_FIRST_SEGMENTS; s < work_ref.user_bytes / MM_SEGMENT_BYTES; s++) /* free of a stray pointer finds nobody's */
+    for (uint64_t s = MM_HOST_FIRST_SEGMENTS; s < work_ref.user_bytes / MM_SEGMENT_BYTES; s++) /* free of a stray pointer finds an unowned page */
         for (uint32_t page = 0; page < MM_SEGMENT_PAGES; page++) CHECK(*mm_page_owner(&work_ref, (uint32_t)s * MM_SEGMENT_PAGES + page) == MM_OWNER_NOBODY);
     const unsigned long long copied = standin->copied_bytes;
     void *p = mm_heap_malloc(&work_ref, 3 * GIB), *q = mm_heap_malloc(&work_ref, 8 * GIB), *aligned = mm_heap_aligned_malloc(&work_ref, 1, 4 * GIB);
     CHECK(p && q && aligned && *reached * MM_SEGMENT_BYTES >= 11 * GIB);
     CHECK(standin->copied_bytes == copied);
     mm_heap_free(&work_ref, p), mm_heap_free(&work_ref, q), mm_heap_free(&work_ref, aligned);
-    /* what goes and comes back is as it was left */
+    /* metadata keeps its contents when segments are unmapped and mapped again */
     uint64_t *words = mm_page_words(&work_ref, (uint32_t)*reached / 2 * MM_SEGMENT_PAGES);
     const uint64_t left = mm_word_make(7, 0);
     *words = left;
@@ -236,8 +236,8 @@ static void metadata(int argc, char **argv) {
     work_leaves_nothing();
 }
 
-/* Faults: the k-th driver call fails from a stage on. argv: stage, k, code. Prints the call that failed, "null" or "full", and how
- * many segments there were at last. Whatever fails, nothing hangs, and nothing is left. */
+/* Faults: the k-th driver call after the start of a stage fails. argv: stage, k, code. Prints the call that failed ("-": none), and
+ * "less" or "all". Whichever call fails, nothing hangs, and nothing is left over. */
 #define FAULT_BYTES (GIB / 2)
 static void fault_grow(int argc, char **argv) {
     CHECK(argc == 3);
@@ -273,7 +273,7 @@ static void fault_grow(int argc, char **argv) {
     }
     standin->armed = false;
     const bool hit = standin->failed != NULL;
-    /* once all is well, memory can be had and given back as ever */
+    /* afterwards memory can be allocated and freed as usual */
     if (large) OK(cu.cuMemFree(large));
     if (work_ref.heap && work_ref.mailbox && strcmp(stage, "create") != 0) {
         usleep(20000);
@@ -287,10 +287,10 @@ static void fault_grow(int argc, char **argv) {
                                strstr(standin->failed, "Release") || strstr(standin->failed, "Unregister"));
     OK(cu.cuDevicePrimaryCtxReset(0));
     CHECK(stuck || (standin->mappings == 0 && standin->reservations == 0 && standin->handles == 0 && standin->registrations == 0));
-    CHECK(standin->allocations <= 2); /* what a heap that does not grow has, goes with its context */
+    CHECK(standin->allocations <= 2); /* the memory of a heap that cannot grow ends with its context */
 }
 
-/* Only a launch of a kernel of ours makes a thread. argv: seconds after which its processor time is told. */
+/* Only a launch of a kernel with mm creates a thread. argv: seconds after which its processor time is printed. */
 static int tasks(char *grower, size_t size) {
     int n = 0;
     char path[64], name[32];

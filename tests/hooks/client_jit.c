@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of code that comes at run time: what the driver gets of it. */
+/* Scenarios of code loaded at run time, and the form in which the driver gets it. */
 #include "client.h"
 
 #include <stdint.h>
@@ -15,7 +15,7 @@
 #define DEFINED(name) ".weak .func (.param .b64 r) " name " (.param .b64 n) {\n ret;\n}\n"
 #define WHOLE HEAD("sm_90") HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") DEFINED("mm_usable_size") REST
 
-/* Those that become something else, and those that do not. */
+/* Texts that are changed, and texts that are not. */
 static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST, HEAD("sm_75, debug") FREE REST, HEAD("sm_90a") MALLOC REST,
                                         HEAD("sm_999") ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, "
                                                        ".param .b64 a);\n" REST,
@@ -29,7 +29,7 @@ enum entry { LOAD, DATA, DATA_EX, FATBIN, LIBRARY_DATA, LIBRARY_FILE, LINK_DATA,
 #define IS_FILE(e) (e == LOAD || e == LIBRARY_FILE || e == LINK_FILE)
 #define IS_LINK(e) (e == LINK_DATA || e == LINK_FILE)
 
-static char path[] = "client-jit-XXXXXX"; /* one client at a time has one */
+static char path[] = "client-jit-XXXXXX"; /* only one client uses it at a time */
 
 static void write_file(const char *text) {
     strcpy(path, "client-jit-XXXXXX");
@@ -40,7 +40,7 @@ static void write_file(const char *text) {
 
 #define TRY(call) \
     if ((*r = (call)) != CUDA_SUCCESS) return unlink(path), NULL
-/* Loads the text in one of the ways; its kernel, or NULL with the driver's answer in *r. */
+/* Loads the text through one entry point. Returns its kernel, or NULL with the driver's result in *r. */
 static CUfunction load(enum entry e, const char *text, CUresult *r) {
     CUmodule module = NULL;
     CUlibrary library = NULL;
@@ -75,14 +75,14 @@ static CUfunction load(enum entry e, const char *text, CUresult *r) {
         const bool is_linked = standin->last_is_linked;
         CHECK((is_linked ? standin->link_options == 4 : standin->last_options == 2) && standin->last_options == (is_linked ? 0 : 2));
         CHECK((is_linked ? standin->link_value : standin->last_value) == (void *)(uintptr_t)0x4711);
-        CHECK(values[0] == (void *)(uintptr_t)0x1234); /* what the driver wrote is for the program */
+        CHECK(values[0] == (void *)(uintptr_t)0x1234); /* the program sees the value that the driver wrote */
     }
     if (module) TRY(cu.cuModuleGetFunction(&f, module, "kernel"));
     if (library) TRY(cu.cuLibraryGetKernel(&k, library, "kernel"));
     return library ? (CUfunction)k : f;
 }
 
-/* The count in front of an array (interpose/load/ptx/counts.h) reaches the driver in none of the ways that have the text by address. */
+/* The count in front of an array (interpose/load/ptx/counts.h) is removed before the driver gets the text, in loads and in cuLinkAddData. */
 static void check_counts(void) {
     static const char text[] = HEAD("sm_90") MALLOC ".visible .entry kernel() {\n{\ncall.uni (retval0), malloc, (param0);\n"
                                                     "ld.param.b64 %rd4, [retval0+0];\n}\nst.u64 [%rd4+-8], %rd2;\nst.u64 [%rd4], 7;\nret;\n}\n";
@@ -97,13 +97,13 @@ static void check_counts(void) {
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
     for (size_t zero = 0; zero < 2; zero++) {
         r = cu.cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, sizeof text - 1 + zero, "text", 0, NULL, NULL);
-        CHECK(r == (zero ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX)); /* the stand-in wants the zero counted, and is told what was counted */
+        CHECK(r == (zero ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX)); /* the stand-in requires the zero to be counted, and gets the program's length */
         if (zero) CHECK(strstr(standin->linked_text, "st.u64 [%rd4], 7;") && !strstr(standin->linked_text, "st.u64 [%rd4+-8], %rd2;"));
     }
     OK(cu.cuLinkDestroy(link));
 }
 
-/* By every way, as machine code. */
+/* Through every entry point, as machine code. */
 static void jit(int argc, char **argv) {
     CUresult r;
     long count = 0;
@@ -116,14 +116,14 @@ static void jit(int argc, char **argv) {
             OK(r);
             OK(client_launch(f, NULL));
             CHECK(standin->launches_with_variable == ++count && standin->launches_without_heap == 0);
-            if (IS_LINK(e)) { /* the last link is ours: the program's image, and the allocator */
+            if (IS_LINK(e)) { /* the last link is ours: the program's image and the allocator */
                 CHECK(standin->last_is_linked && standin->inputs == 2 && standin->inputs_with_mm == 1);
                 CHECK(strcmp(standin->linked_text, declaring[i]) == 0 && standin->last_input == CU_JIT_INPUT_CUBIN && standin->links == 0);
                 continue;
             }
             CHECK(standin->loads == loads + 1 && standin->loads_by_path == by_path && standin->last_image != declaring[i]);
             CHECK(standin->last_is_linked && standin->links == 0);
-            if (e == LIBRARY_DATA || e == LIBRARY_FILE) /* but ours goes at once */
+            if (e == LIBRARY_DATA || e == LIBRARY_FILE) /* our image is freed at once */
                 CHECK(standin->last_library_options == 1 && !standin->last_is_preserved);
             CHECK(strcmp(standin->linked_text, declaring[i]) == 0 && standin->inputs == 2 && standin->inputs_with_mm == 1);
         }
@@ -147,7 +147,7 @@ static void jit(int argc, char **argv) {
     check_counts();
 }
 
-/* Why a text cannot be taken over; argv: which. Its own text reaches the driver, in each of the ways. */
+/* Texts that cannot be taken over; argv: the reason. The driver gets the program's text through each entry point. */
 static void jit_kept(int argc, char **argv) {
     static const struct {
         const char *name, *text;
@@ -177,7 +177,7 @@ static void jit_kept(int argc, char **argv) {
     CHECK(!"a case of that name");
 }
 
-/* A text of mmnvcc's calls the allocator by mm's names, which the driver never sees, whatever becomes of it. */
+/* A text of mmnvcc calls the allocator by mm's names, which never reach the driver, however the text is loaded. */
 static void jit_names(int argc, char **argv) {
     (void)argc, (void)argv;
     static const char cudas[] = HEAD("sm_90") MALLOC FREE REST;
@@ -199,7 +199,7 @@ static void jit_names(int argc, char **argv) {
             else if (!IS_LINK(e)) CHECK(strcmp(standin->last_text, cudas) == 0);
             else CHECK(strcmp(standin->linked_text, cudas) == 0);
         }
-    /* the driver writes into an option, and does not take the text with CUDA's names: for the program's own the option is what it was */
+    /* the driver writes into an option and refuses the text with CUDA's names: the retry with the program's text has the original option */
     CUjit_option option = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES;
     void *value = (void *)(uintptr_t)0x4711;
     CUmodule module;
@@ -210,7 +210,7 @@ static void jit_names(int argc, char **argv) {
     CHECK(strcmp(standin->last_text, both) == 0 && standin->last_value == (void *)(uintptr_t)0x4711);
 }
 
-/* What the driver answers of itself is what the program gets. */
+/* The program gets the driver's own errors. */
 static void jit_errors(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;
@@ -229,7 +229,7 @@ static void jit_errors(int argc, char **argv) {
     CHECK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, "/nonexistent", 0, NULL, NULL) == CUDA_ERROR_FILE_NOT_FOUND);
     OK(cu.cuLinkDestroy(link));
     CHECK(cu.cuLinkDestroy(link) == CUDA_ERROR_INVALID_HANDLE);
-    /* both the linked image and the program's text fail: the second answer is the program's, and nothing is said */
+    /* if both the linked image and the program's text fail, the program gets the second error, and nothing is printed */
     enum { BEFORE = 9 }; /* calls for the link */
     for (int k = 1; k <= 2; k++) {
         standin->calls = 0, standin->fail_at = BEFORE + k, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
@@ -240,8 +240,8 @@ static void jit_errors(int argc, char **argv) {
     }
 }
 
-/* One driver call fails while texts come by every way; argv: nothing, which call, with what. A text that was ours goes in as the
- * program's then. */
+/* One driver call fails while texts are loaded through every entry point; argv: unused, number of the call, error. The program's
+ * text is then loaded instead of ours. */
 static void fault_jit(int argc, char **argv) {
     CUresult r;
     int failed = 0;
@@ -268,7 +268,7 @@ static void fault_jit(int argc, char **argv) {
     printf("%s all\n", standin->failed ? standin->failed : "-");
 }
 
-/* The image in a file, by every way but links, as it is; argv: the file, and where to put what the driver got. */
+/* Loads an image by file name and from memory; argv: the file, and the output file for the text that was linked. */
 static void jit_file(int argc, char **argv) {
     CHECK(argc == 2);
     static char text[1 << 20];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of PTX that becomes machine code when it is loaded: what the linker gets, and what the program gets of it. */
+/* Scenarios of PTX that is linked to machine code at load time: the linker's input and options, and the results that the program sees. */
 #include "client.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #define PLAIN_TEXT ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry kernel() {\n ret;\n}\n"
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
-/* Options of each kind. The last three mean something for a loader only; a linker refuses the one before. */
+/* Options of each kind. The last three are for a loader only; a linker refuses the one before them. */
 enum { SIZE, INFO, ERROR_SIZE, ERROR, REGISTERS, CACHE, STRATEGY, NAMES, ADDRESSES, COUNT, OPTIONS };
 struct options {
     CUjit_option options[OPTIONS];
@@ -33,9 +33,9 @@ static void set_options(struct options *o) {
     strcpy(o->error, "error of before");
 }
 
-enum { LOG = 2 }; /* options of ours: a log, if the program has none */
+enum { LOG = 2 }; /* our additional options: a log, if the program has none */
 
-/* Loads the text. Returns whether it came as machine code; then it has the allocator. */
+/* Loads the text. Returns whether the driver got machine code, which has the allocator then. */
 static bool load(const char *text, unsigned count, CUjit_option *options, void **values) {
     CUmodule module;
     CUfunction f;
@@ -60,34 +60,34 @@ static void link_options(int argc, char **argv) {
     CHECK(standin->last_options == 3 && standin->last_value == VALUE(0x1000));
     CHECK(strcmp(o.info, "info: linked") == 0 && o.values[SIZE] == VALUE(0x1234) && o.values[INFO] == o.info);
     CHECK(strcmp(o.error, "") == 0 && o.values[ERROR] == o.error && o.values[REGISTERS] == VALUE(40));
-    /* a log that is full has no room for a zero */
+    /* a full log is not terminated */
     set_options(&o);
     o.values[SIZE] = VALUE(5);
     CHECK(load(TEXT, OPTIONS, o.options, o.values));
     CHECK(strcmp(o.info, "info:of before") == 0);
-    /* no log, or none whose size is known */
+    /* no log, or one of unknown size */
     set_options(&o);
     o.values[INFO] = NULL;
     CHECK(load(TEXT, OPTIONS, o.options, o.values) && standin->link_options == STRATEGY - 1);
     set_options(&o);
     CHECK(load(TEXT, 1, o.options + INFO, o.values + INFO) && standin->link_options == LOG);
     CHECK(strcmp(o.info, "info of before") == 0);
-    /* what is for LTO IR */
+    /* an option for LTO IR */
     set_options(&o);
     o.options[CACHE] = CU_JIT_LTO;
     CHECK(!load(TEXT, OPTIONS, o.options, o.values) && standin->last_options == OPTIONS);
-    /* no more symbols than there can be */
+    /* more symbol options than the three kinds */
     set_options(&o);
     o.options[CACHE] = CU_JIT_GLOBAL_SYMBOL_COUNT;
     CHECK(!load(TEXT, OPTIONS, o.options, o.values) && standin->last_options == OPTIONS);
 }
 
-/* One call of the link fails, or the image does not load: the program's text is loaded, with options that have not changed. */
+/* One call of the link fails, or the image does not load: the program's text is loaded, with unchanged options. */
 static void link_fails(int argc, char **argv) {
     (void)argc, (void)argv;
     static const char *const calls[] = {"cuCtxGetDevice", "cuDeviceGetAttribute", "cuDeviceGetAttribute", "cuCtxGetCurrent", "cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkAddData_v2", "cuLinkComplete"};
     client_start();
-    load(TEXT, 0, NULL, NULL); /* the heap, whose thread has calls of its own */
+    load(TEXT, 0, NULL, NULL); /* creates the heap, whose thread makes calls too */
     standin->only_here = gettid();
     for (int k = 1; k <= 11; k++) {
         struct options o;
@@ -99,14 +99,14 @@ static void link_fails(int argc, char **argv) {
         standin->armed = false;
         CHECK(standin->links == 0 && standin->last_is_linked == (k == 9));
         OK(cu.cuModuleUnload(module));
-        if (k == 9) continue; /* what came of the link is a copy, whatever becomes of cuLinkDestroy */
+        if (k == 9) continue; /* the linked image is a copy, even if cuLinkDestroy fails */
         if (k <= 8) CHECK(strcmp(standin->failed, calls[k - 1]) == 0);
         CHECK(strcmp(standin->last_text, TEXT) == 0 && standin->last_options == OPTIONS && standin->last_value == VALUE(sizeof o.info));
         CHECK(strcmp(o.info, "info of before") == 0 && strcmp(o.error, "error of before") == 0 && o.values[SIZE] == VALUE(0x1234));
     }
 }
 
-/* Symbols as the linker leaves them in some images. */
+/* Symbol types that the linker leaves in some images. */
 static void link_objects(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
@@ -127,7 +127,7 @@ static int active_contexts(void) {
     return sum;
 }
 
-/* A library is for every device, and need not have a context: one is borrowed for the link. */
+/* A library is for all devices and needs no context; one is borrowed for the link. */
 static void link_library(int argc, char **argv) {
     (void)argc, (void)argv;
     CUcontext context = client_start();
@@ -138,8 +138,8 @@ static void link_library(int argc, char **argv) {
     LOAD(0);
     CHECK(standin->last_is_linked && standin->link_options == LOG);
     OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuDevicePrimaryCtxRelease(0)); /* none is there */
-    for (int is_there = 0; is_there < 2; is_there++) { /* a context that ends with the link, or not */
+    OK(cu.cuDevicePrimaryCtxRelease(0)); /* no context is left */
+    for (int is_there = 0; is_there < 2; is_there++) { /* a context that ends with the link, or one that exists already */
         CUcontext primary, current = context;
         if (is_there) OK(cu.cuDevicePrimaryCtxRetain(&primary, 1));
         const int active = active_contexts();
@@ -155,7 +155,7 @@ static void link_library(int argc, char **argv) {
     standin->arch[0] = 95;
     LOAD(0);
     CHECK(standin->last_is_linked && standin->last_arch_count == 2 && standin->last_archs[0] == 90 && standin->last_archs[1] == 95);
-    LOAD(1); /* the program's target leaves no room for two */
+    LOAD(1); /* the program's target allows only one architecture */
     CHECK(!standin->last_is_linked && standin->last_options == 1);
     standin->arch[1] = 95;
     LOAD(0);
@@ -169,7 +169,7 @@ static void link_library(int argc, char **argv) {
 
 #define LIMITED TEXT "// .maxntid 1024, 1, 1\n"
 
-/* A kernel with a limit on registers calls a function that needs more: all get a limit, unless the program has set one. */
+/* A kernel with a register limit calls a function that needs more: the whole link gets a limit, unless the program has set one. */
 static void link_limits(int argc, char **argv) {
     (void)argc, (void)argv;
     static const struct {
@@ -186,14 +186,14 @@ static void link_limits(int argc, char **argv) {
         CHECK(standin->link_creates == before + cases[i].tries && standin->link_registers == cases[i].registers && standin->links == 0);
     }
     const long before = standin->link_creates;
-    CHECK(!load(TEXT, 0, NULL, NULL) && standin->link_creates == before + 1); /* nothing limits a kernel */
+    CHECK(!load(TEXT, 0, NULL, NULL) && standin->link_creates == before + 1); /* no kernel has a limit */
     CHECK(!load(LIMITED, 1, &option, &value) && standin->link_creates == before + 2);
     value = VALUE(40);
     standin->most_registers = 40;
     CHECK(load(LIMITED, 1, &option, &value) && standin->link_registers == 40);
 }
 
-/* No link for nothing. */
+/* Nothing is linked without need. */
 static void link_never(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of the host's part of mm.h. "Kernels" are this process: it runs the allocator's own source on the heap. */
+/* Scenarios of the host functions of mm.h. This process acts as the kernels: it runs the allocator's source on the heap. */
 #include "client.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
 
-/* By mmhook.o where that is in the program, else from libmm.so.1, if it was preloaded. */
+/* From mmhook.o if the program has it, else from libmm.so.1 if preloaded. */
 extern int mm_get_statistics(struct mm_statistics *) __attribute__((weak));
 extern int mm_reset(void) __attribute__((weak));
 static __typeof__(&mm_get_statistics) get;
@@ -41,7 +41,7 @@ static void is_none(void) {
     CHECK(reset() == MM_ERROR_NO_HEAP);
 }
 
-/* The heap of a first launch; before there is none. */
+/* The first launch creates the heap; before it there is none. */
 static void begin(void) {
     find();
     is_none();
@@ -57,7 +57,7 @@ static void has_counts(const struct mm_statistics *s, unsigned long long nulls, 
     CHECK(s->null_count == nulls && s->misuse_foreign + s->misuse_not_allocated + s->misuse_interior + s->misuse_never + s->misuse_double_free == misuses);
 }
 
-/* All the memory that there is can be had, once, in pieces of `bytes`. */
+/* Allocates all memory, in pieces of `bytes`, and checks that no piece is given twice. Returns their number. */
 static unsigned long long all_there_is(unsigned long long bytes) {
     unsigned long long n = 0;
     void **list = NULL, **p;
@@ -66,7 +66,7 @@ static unsigned long long all_there_is(unsigned long long bytes) {
         list = p;
     }
     for (p = list; p; p = (void **)p[0]) {
-        CHECK(p[1] == p); /* nobody else's */
+        CHECK(p[1] == p); /* not allocated twice */
         p[1] = NULL;
     }
     return n;
@@ -103,7 +103,7 @@ static void numbers(int argc, char **argv) {
     s = statistics();
     has_counts(&s, 2, 15);
     CHECK(s.null_first_bytes == 1ull << 50);
-    CHECK((r = (char *)mm_heap_malloc(&ref, GIB)) != NULL); /* it grows */
+    CHECK((r = (char *)mm_heap_malloc(&ref, GIB)) != NULL); /* the heap grows */
     s = statistics();
     CHECK(s.heap_bytes == ((struct mm_heap *)ref.heap)->grow.mapped * MM_SEGMENT_BYTES && s.heap_bytes >= GIB);
     CHECK(s.heap_bytes + s.metadata_bytes == standin->total_bytes - standin->free_bytes);
@@ -113,7 +113,7 @@ static void numbers(int argc, char **argv) {
     large.s.struct_bytes = sizeof large;
     CHECK(get(&large.s) == MM_OK && large.s.struct_bytes == sizeof large);
     CHECK(large.s.null_count == 2 && large.later[0] == 0 && large.later[1] == 0);
-    s.struct_bytes = offsetof(struct mm_statistics, misuse_overrun) - 1; /* shorter than the first */
+    s.struct_bytes = offsetof(struct mm_statistics, misuse_overrun) - 1; /* shorter than the first version */
     s.null_count = 99;
     CHECK(get(&s) == MM_ERROR_ARGUMENT && s.null_count == 99);
     s.struct_bytes++;
@@ -121,7 +121,7 @@ static void numbers(int argc, char **argv) {
     CHECK(get(&s) == MM_OK && s.null_count == 2 && s.misuse_overrun == 98);
     CHECK(get(NULL) == MM_ERROR_ARGUMENT);
 
-    /* a capture stays valid; nothing is left behind */
+    /* a capture stays valid; nothing is left over */
     CUstream stream;
     CUgraph graph;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -152,13 +152,13 @@ static void numbers(int argc, char **argv) {
         CHECK(result == MM_OK ? s.null_count == 2 : result == MM_ERROR_CUDA && s.null_count == 99);
         failures += result != MM_OK;
     }
-    CHECK(failures >= 5 && standin->streams <= streams + 1); /* one could not be destroyed */
+    CHECK(failures >= 5 && standin->streams <= streams + 1); /* one stream could not be destroyed */
     has_counts((s = statistics(), &s), 2, 15);
     OK(cu.cuDevicePrimaryCtxReset(0));
     is_none();
 }
 
-/* Everything comes back, also when the heap is as large as it may be; and what was asked for or answered meanwhile is not lost. */
+/* A reset frees all memory, also at the maximum size; memory requested or granted meanwhile is not lost. */
 static void whole(unsigned long long segments) {
     struct mm_statistics s;
     CHECK(reset() == MM_OK);
@@ -184,7 +184,7 @@ static void reset_all(int argc, char **argv) { /* MM_HEAP_MAX=1G */
         struct mm_statistics s = statistics();
         has_counts(&s, 0, 0);
         CHECK(s.heap_bytes == GIB);
-        OK(client_launch(round ? f : client_function("mm"), NULL)); /* known, or new */
+        OK(client_launch(round ? f : client_function("mm"), NULL)); /* a known kernel, or a new one */
         CHECK(memcmp(&standin->last_ref, &before, sizeof before) == 0);
     }
     whole(1024);
@@ -192,7 +192,7 @@ static void reset_all(int argc, char **argv) { /* MM_HEAP_MAX=1G */
         all_there_is(MM_SEGMENT_BYTES);
         CHECK(reset() == MM_OK);
         CHECK(statistics().heap_bytes == GIB);
-        OK(cu.cuMemAlloc(&large, standin->free_bytes + 512 * MIB)); /* chunks go, so that there is something to ask for */
+        OK(cu.cuMemAlloc(&large, standin->free_bytes + 512 * MIB)); /* unmaps chunks, so that the heap can grow again */
         OK(cu.cuMemFree(large));
         CHECK(statistics().heap_bytes < GIB);
         for (unsigned i = 0; i < seed * 3 % 32; i++) CHECK(mm_heap_malloc(&ref, 8 * MIB));
@@ -201,14 +201,14 @@ static void reset_all(int argc, char **argv) { /* MM_HEAP_MAX=1G */
         CHECK(reset() == MM_OK);
         if (seed % 8 == 0) whole(1024);
     }
-    /* when the device had no room for it */
+    /* a trim while the device was full */
     all_there_is(MM_SEGMENT_BYTES);
     CHECK(reset() == MM_OK);
     standin->full = true;
     CHECK(cu.cuMemAlloc(&large, standin->free_bytes + 512 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
     standin->full = false;
     whole(1024);
-    /* every call fails once: then another does it */
+    /* every call fails once; another reset succeeds */
     standin->fail_code = CUDA_ERROR_UNKNOWN;
     int failures = 0;
     for (standin->fail_at = 1;; standin->fail_at++) {
@@ -221,7 +221,7 @@ static void reset_all(int argc, char **argv) { /* MM_HEAP_MAX=1G */
         CHECK(result == MM_OK || result == MM_ERROR_CUDA);
         failures += result != MM_OK;
         if (result != MM_OK && standin->fail_at % 2) CHECK(reset() == MM_OK);
-        if (result != MM_OK && standin->fail_at % 2 == 0) mm_heap_free(&ref, mm_heap_malloc(&ref, 64)); /* sound, NULL or not */
+        if (result != MM_OK && standin->fail_at % 2 == 0) mm_heap_free(&ref, mm_heap_malloc(&ref, 64)); /* malloc stays sound, NULL or not */
         whole(1024);
     }
     CHECK(failures >= 8);
@@ -234,7 +234,7 @@ static void reset_all(int argc, char **argv) { /* MM_HEAP_MAX=1G */
     whole(1024);
 }
 
-/* It waits for the kernels, one of which waits for memory. */
+/* A reset waits for the kernels, one of which waits for memory. */
 static pthread_t kernel;
 static void *allocate(void *argument) {
     for (int i = 0; i < 8; i++) CHECK(mm_heap_malloc(&ref, 256 * MIB / 2));
@@ -264,7 +264,7 @@ static void *want(void *context) {
     }
     return NULL;
 }
-/* Segments in the free tree, which need not be neighbours: each is mapped. */
+/* The number of segments in the free tree, consecutive or not; checks that each is mapped. */
 static unsigned long long free_segments(void) {
     const unsigned long long *leaves = (const unsigned long long *)ref.free_tree + ref.tree_roots + ref.tree_mids;
     unsigned long long count = 0;
@@ -301,7 +301,7 @@ static void reset_races(int argc, char **argv) {
     CHECK(s.heap_bytes + s.metadata_bytes == standin->total_bytes - standin->free_bytes);
 }
 
-/* Without virtual memory management, and with little memory: heaps of other kinds. argv: segments there must be. */
+/* Without virtual memory management, and with little memory: heaps of other kinds. argv: expected segments. */
 static void reset_fixed(int argc, char **argv) {
     CHECK(argc == 1);
     standin->vmm = false;
@@ -318,7 +318,7 @@ static void reset_fixed(int argc, char **argv) {
     }
 }
 
-/* mmhook.o whose libmm.so does not exist. */
+/* mmhook.o whose libmm.so is missing. */
 static void no_run_time(int argc, char **argv) {
     (void)argc, (void)argv;
     struct mm_statistics s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of what is told: misuse, statistics, pictures. "Kernels" are this process: it runs the allocator's own source on the heap. What is
- * wanted on standard error, and in which order, stands in check_hooks.c. */
+/* Scenarios of reports: misuse, statistics, pictures. This process acts as the kernels: it runs the allocator's source on the heap. The
+ * lines expected on standard error, and their order, are in check_report.c. */
 #include "client.h"
 
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "include/mm.h"
 #include "runtime/checked/closed.h"
 
-/* By mmhook.o where that is in the program, else from libmm.so.1, if it was preloaded. */
+/* From mmhook.o if the program has it, else from libmm.so.1 if preloaded. */
 extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
 static struct mm_heap_ref ref;
 
@@ -18,12 +18,12 @@ static void begin(void) {
     client_start();
     OK(client_launch(client_function("mm"), NULL));
     ref = standin->last_ref;
-    usleep(400000); /* the heap's thread looks every 20 ms only, by now */
+    usleep(400000); /* by now the heap's thread looks only every 20 ms */
 }
 
 static void misuse(uint64_t address) { mm_heap_free(&ref, (void *)(uintptr_t)address); }
 
-/* A line for each, printed when the program has synchronised; at the end the others, and how many there were. argv: how many more. */
+/* Each misuse has a line, printed when the program has synchronised; the end prints the remaining lines and the total. argv: number of further misuses. */
 static void synchronised(int argc, char **argv) {
     CUstream stream;
     CHECK(argc == 1);
@@ -41,7 +41,7 @@ static void synchronised(int argc, char **argv) {
     for (int i = 0; i < atoi(argv[0]); i++) misuse(0x2000 + (uint64_t)i);
 }
 
-/* What was told when the context ends. */
+/* Misuse is reported when the context ends. */
 static void context_ends(int argc, char **argv) {
     (void)argc, (void)argv;
     begin();
@@ -55,7 +55,7 @@ static void context_ends(int argc, char **argv) {
     say("released\n");
 }
 
-/* Who prints if the program does nothing. */
+/* Misuse is reported even if the program makes no calls. */
 static void idle(int argc, char **argv) {
     (void)argc, (void)argv;
     begin();
@@ -64,7 +64,7 @@ static void idle(int argc, char **argv) {
     say("later\n");
 }
 
-/* Each kind, of the address in the middle of its line. */
+/* Each kind of misuse; prints the address that its line contains. */
 static void kinds(int argc, char **argv) {
     (void)argc, (void)argv;
     begin();
@@ -132,7 +132,7 @@ static void usage_of_program(int argc, char **argv) {
     CHECK(u.class_count == 1 && u.classes[0].slice_bytes == 768 && u.classes[0].live_objects == 1000 && u.classes[0].live_bytes == 768000);
     CHECK(u.segment_bytes == MM_SEGMENT_BYTES && u.page_bytes == MM_PAGE_BYTES && u.held_bytes == u.class_pages * MM_PAGE_BYTES - 768000);
     CHECK(u.classes[0].blocks * 2 == u.class_pages && u.wait_count == 0);
-    CHECK(mm_heap_malloc(&ref, 200 << 20)); /* for which it grows, and the caller waits */
+    CHECK(mm_heap_malloc(&ref, 200 << 20)); /* the heap grows, and the caller waits */
     mm_heap_free(&ref, q), mm_heap_free(&ref, p);
     CHECK(get(&u) == MM_OK && u.live_objects == 1000 && u.classes[0].live_objects == 999 && u.runs == 1 && u.run_segments == 200);
     CHECK(u.growth_count >= 1 && u.wait_count >= 1 && u.waited_ns > 1000 && u.waited_ns < 2000000000 && u.heap_bytes > 16 << 20);
@@ -150,7 +150,7 @@ static void launch(const char *name) {
     OK(client_launch(f, NULL));
     ref = standin->last_ref;
     CHECK(ref.guard == 0 || standin->last_asked == (strcmp(way, "v2-ptsz") == 0 ? (void *)CU_STREAM_PER_THREAD : NULL));
-    mm_cpu_grid = standin->last_grid; /* what follows is what that kernel does */
+    mm_cpu_grid = standin->last_grid; /* the following calls belong to that kernel */
 }
 static char *make(uint64_t bytes) {
     char *p = (char *)mm_guard_malloc(&ref, bytes);
@@ -158,7 +158,7 @@ static char *make(uint64_t bytes) {
     return p;
 }
 
-/* Nothing of ours gets into a capture. */
+/* No kernel of ours enters a capture. */
 static void captures(void) {
     CUstream stream;
     CUgraph graph;
@@ -174,7 +174,7 @@ static void captures(void) {
     CHECK(standin->notes == notes + 1 && standin->last_note_stream != stream);
 }
 
-/* Each kernel leaks objects of a size of its own. `disturbed`: every so many launches something else has a number. */
+/* Each kernel leaks objects of another size. `disturbed`: after every so many launches, other work takes a number. */
 static void number(long count, long disturbed) {
     static const char *const names[] = {"make", "end", "_ZN5other4makeEPPv"};
     for (long i = 0; i < count; i++) {
@@ -184,7 +184,7 @@ static void number(long count, long disturbed) {
     }
 }
 
-/* argv: what is done wrong. Prints addresses in the order of the lines that are expected. */
+/* argv: the error to make. Prints addresses in the order of the expected lines. */
 static void checked(int argc, char **argv) {
     CHECK(argc == 1);
     const char *what = argv[0];
@@ -205,7 +205,7 @@ static void checked(int argc, char **argv) {
         launch("_ZN5other4makeEPPv");
         for (int i = 0; i < 3; i++) make(60);
         make(6 << 20);
-        mm_guard_free(&ref, make(1000)); /* in quarantine, and no leak */
+        mm_guard_free(&ref, make(1000)); /* in quarantine, not a leak */
     } else if (strcmp(what, "overruns") == 0) {
         static const uint64_t sizes[] = {1, 20, 64, 1000, 2 << 20, 5 << 20};
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -228,7 +228,7 @@ static void checked(int argc, char **argv) {
         q[0] = 1, r[20] = 2, large[20] = 3;
         launch("make");
         mm_guard_free(&ref, q); /* a second time */
-        CHECK(make(5 << 20) == large); /* not kept: looked at when it is given out again */
+        CHECK(make(5 << 20) == large); /* not kept in quarantine: checked when it is allocated again */
         mm_guard_free(&ref, large);
         printf("%p\n%p\n%p\n%p\n", (void *)q, (void *)large, (void *)r, (void *)q);
     } else if (strcmp(what, "numbers") == 0) {
@@ -240,7 +240,7 @@ static void checked(int argc, char **argv) {
     } else if (strcmp(what, "all-disturbed") == 0) {
         number(300, 1);
         CHECK(standin->notes == 301);
-    } else if (strcmp(what, "settled") == 0) { /* the last launch but one, before which something else had a number, at all places between two of our kernels */
+    } else if (strcmp(what, "settled") == 0) { /* the last launch but one, after other work took a number, at all positions between two of our kernels */
         for (int i = 0; i <= 8; i++) {
             for (int n = 0; n < 300 + i; n++) launch("other");
             char *p = make(100);
@@ -252,7 +252,7 @@ static void checked(int argc, char **argv) {
             mm_guard_free(&ref, p), mm_guard_free(&ref, p);
             OK(cu.cuCtxSynchronize());
         }
-    } else if (strcmp(what, "null") == 0) { /* what is in quarantine is had when there is nothing else, and that is no NULL */
+    } else if (strcmp(what, "null") == 0) { /* quarantined memory is reused when no other is left, and malloc does not return NULL */
         uint64_t n = 0;
         for (int round = 0; round < 2; round++) {
             char *list = NULL, *p;
@@ -265,7 +265,7 @@ static void checked(int argc, char **argv) {
     }
 }
 
-/* The driver refuses the argv-th call from the first launch on. What is allocated is leaked. */
+/* The driver refuses the argv-th call from the first launch on. All allocations are leaked. */
 static void checked_faults(int argc, char **argv) {
     CUfunction f;
     CHECK(argc == 1);
@@ -280,7 +280,7 @@ static void checked_faults(int argc, char **argv) {
     puts(standin->failed ? standin->failed : "none");
 }
 
-/* What malloc does with the memory of this process's heap. argv: none, zero or junk; what the settings say. */
+/* The fill of allocated memory in this process's heap. argv: the expected fill: none, zero or junk. */
 static void fill(int argc, char **argv) {
     CHECK(argc == 1);
     const int byte = strcmp(argv[0], "junk") == 0 ? (int)(MM_FILL_JUNK_WORD & 0xff) : strcmp(argv[0], "zero") == 0 ? 0 : -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios that every way of reaching the driver must get through. */
+/* Scenarios that must pass with every way of reaching the driver. */
 #include "client.h"
 
 #include <pthread.h>
@@ -20,8 +20,8 @@ static void function(int argc, char **argv) {
     CHECK(standin->launches == 3);
     if (strstr(way, "ptsz")) CHECK(standin->launches_ptsz == 3);
     CHECK(client_heap_segments(&standin->last_ref) == MM_HOST_FIRST_SEGMENTS);
-    CHECK(standin->handles == 0);                           /* given up; the mappings keep the memory */
-    CHECK(standin->global_queries == 1);                    /* asked once, not at every launch */
+    CHECK(standin->handles == 0);                           /* released; the mappings keep the memory */
+    CHECK(standin->global_queries == 1);                    /* queried once, not at every launch */
 }
 
 static void kernel(int argc, char **argv) {
@@ -37,7 +37,7 @@ static void kernel(int argc, char **argv) {
     CHECK(standin->instances == 2); /* a library that launches nothing is not loaded */
     CHECK(standin->global_queries == 2);
     (void)idle;
-    /* the same library, by its other handles */
+    /* the same library, through its other handles */
     CUfunction f;
     CUmodule module;
     CUkernel again;
@@ -54,7 +54,7 @@ static void kernel(int argc, char **argv) {
     launched_with_heap(5);
 }
 
-/* Each way of launching is the first of its module. */
+/* Each way of launching is used for the first launch of a module. */
 static void every_launch(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
@@ -108,7 +108,7 @@ static void race(int argc, char **argv) {
     CHECK(standin->streams == 0);
 }
 
-/* The same in so many processes (argv), one after the other. */
+/* race() in argv processes, one after the other. */
 static void races(int argc, char **argv) {
     CHECK(argc == 1);
     for (int round = atoi(argv[0]); round > 0; round--) {
@@ -131,7 +131,7 @@ static void contexts(int argc, char **argv) {
     CHECK(standin->last_ref.heap && standin->last_ref.heap != one.heap);
     CHECK(standin->reservations == 4);
     client_heap_segments(&standin->last_ref);
-    /* a module that has a heap keeps it, by whatever name of a context it is launched */
+    /* a module that has a heap keeps it, whichever context is current at the launch */
     CUfunction f;
     OK(cu.cuCtxSetCurrent(first));
     f = client_function("mm");
@@ -173,9 +173,9 @@ static void reset(int argc, char **argv) {
     }
 }
 
-/* What another thread does when the driver has ended a context and our thread does not know it yet. */
+/* Another thread launches when the driver has ended a context, before the ending call returns. */
 static CUfunction end_kernel;
-static CUcontext end_context; /* NULL: it makes a new one */
+static CUcontext end_context; /* NULL: the thread creates a new one */
 static CUcontext end_seen;
 static int end_calls, end_done;
 static pthread_t end_thread;
@@ -202,10 +202,10 @@ static void ends(int argc, char **argv) {
     end_kernel = client_kernel("mm", NULL);
     OK(cu.create(&second, 0, 1));
     OK(client_launch(end_kernel, NULL));
-    /* an end that fails is none */
+    /* a call that fails to end the context changes nothing */
     const unsigned long long heap = standin->last_ref.heap;
     OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1u << 30));
-    standin->only_here = gettid(); /* a heap's own thread begins with one, when it gets round to it */
+    standin->only_here = gettid(); /* the heap's thread makes a call when it starts, at any time */
     standin->calls = 0, standin->fail_at = 1, standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
     CHECK(cu.cuCtxDestroy(second) == CUDA_ERROR_UNKNOWN);
     standin->armed = false;
@@ -215,7 +215,7 @@ static void ends(int argc, char **argv) {
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 1u << 30 && standin->last_ref.heap == heap && standin->reservations == 2);
     launched_with_heap(3);
-    /* the handle comes back, in another thread, before the call that ended it does */
+    /* the handle is reused in another thread before the call that ended it returns */
     end_calls = 1;
     standin->at_end = at_end;
     OK(cu.cuCtxDestroy(second));
@@ -227,14 +227,14 @@ static void ends(int argc, char **argv) {
     standin->at_end = NULL;
     OK(cu.cuCtxDestroy(second));
     CHECK(standin->reservations == 0);
-    /* a release that is not the last ends nothing: there is still one heap */
+    /* a release that is not the last does not end the heap */
     OK(cu.cuCtxSetCurrent(first));
     OK(client_launch(end_kernel, NULL));
     OK(cu.cuDevicePrimaryCtxRetain(&first, 0));
     end_kernel = client_function("mm");
     end_context = first;
     end_done = 0;
-    end_calls = 2; /* the first is libmm.so's own question for the handle */
+    end_calls = 2; /* the first call is libmm.so's own, to get the handle */
     standin->at_end = at_end;
     OK(cu.cuDevicePrimaryCtxRelease(0));
     CHECK(pthread_join(end_thread, NULL) == 0);
@@ -245,7 +245,7 @@ static void ends(int argc, char **argv) {
     CHECK(standin->reservations == 0 && standin->mappings == 0);
 }
 
-/* Handles of a context's modules come back in the next one as something else. */
+/* Handles of a context's modules are reused in the next context for other objects. */
 static void recycled(int argc, char **argv) {
     (void)argc, (void)argv;
     CUcontext context, again;
@@ -269,7 +269,7 @@ static void unload(int argc, char **argv) {
     (void)argc, (void)argv;
     client_start();
     for (int round = 1; round <= 600; round++) {
-        /* the stand-in hands out the same handles again, for the other kind of object every second time */
+        /* the stand-in reuses handles, alternating between the two kinds of objects */
         CUlibrary library;
         CUmodule module;
         CUfunction f;
@@ -301,7 +301,7 @@ static void capture(int argc, char **argv) {
     OK(cu.cuStreamEndCapture(stream, &graph));
     CHECK(!standin->capture_broken);
     launched_with_heap(2);
-    /* the thread's own mode is what it was: an unsafe call breaks the next capture */
+    /* the thread's mode is restored: an unsafe call breaks the next capture */
     OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CUstream another;
     CHECK(cu.cuStreamCreate(&another, CU_STREAM_NON_BLOCKING) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -313,15 +313,15 @@ static void limit(int argc, char **argv) {
     client_start();
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 8u << 20);
-    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 100000000)); /* the driver's own answer, as without us */
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 100000000)); /* the driver's own result, as without libmm.so */
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 100007936);
-    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 3ull << 30)); /* more than there would be */
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 3ull << 30)); /* more than the default */
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
     CHECK(value == 3ull << 30);
     OK(client_launch(client_function("mm"), NULL));
     CHECK(client_heap_segments(&standin->last_ref) == 3072);
-    for (int refuses = 0; refuses <= 1; refuses++) { /* our heap decides, whatever a driver answers late */
+    for (int refuses = 0; refuses <= 1; refuses++) { /* our heap decides, even if a driver refuses late */
         standin->late_limit = refuses;
         unsigned long long mapped = standin->free_bytes;
         OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1ull << 30));
@@ -331,7 +331,7 @@ static void limit(int argc, char **argv) {
         OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (1ull << 30) + 1));
         OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
         CHECK(value == (1ull << 30) + (refuses ? 1 : 131072));
-        OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (6ull + (unsigned)refuses) << 30)); /* late, and honoured */
+        OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, (6ull + (unsigned)refuses) << 30)); /* late, and applied */
         OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
         CHECK(value == (6ull + (unsigned)refuses) << 30);
         CHECK(standin->free_bytes <= standin->total_bytes - ((6ull + (unsigned)refuses) << 30));
@@ -342,7 +342,7 @@ static void limit(int argc, char **argv) {
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
     CHECK(value == 1024);
     CHECK(cu.cuCtxGetLimit(NULL, CU_LIMIT_MALLOC_HEAP_SIZE) == CUDA_ERROR_INVALID_VALUE);
-    /* a new context starts anew */
+    /* a new context has the default */
     OK(cu.cuDevicePrimaryCtxReset(0));
     client_start();
     OK(cu.cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));

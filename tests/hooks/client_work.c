@@ -49,7 +49,7 @@ static void *allocate(void *argument) {
 static void release(struct work *w) {
     while (w->list) {
         void **p = w->list;
-        CHECK(p[1] == p); /* nobody else's */
+        CHECK(p[1] == p); /* not allocated twice */
         p[1] = NULL;
         w->list = (void **)p[0];
         mm_heap_free(&work_ref, p);

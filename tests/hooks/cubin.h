@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A finished image by hand, as the driver's linker and programs have it: a kernel, a service that it may lack, a variable. */
+/* A handmade linked image, for programs and links: a kernel, an allocation function that may be undefined, a variable. */
 #ifndef MM_TEST_CUBIN_H
 #define MM_TEST_CUBIN_H
 
@@ -11,12 +11,12 @@ enum { CUBIN_EXTENSIBLE = 0xff00 /* e_type of an image that can be linked */ };
 
 struct cubin {
     Elf64_Ehdr head;
-    Elf64_Sym symbols[4]; /* 1: the kernel, 2: the service, 3: the variable */
+    Elf64_Sym symbols[4]; /* 1: the kernel, 2: the allocation function, 3: the variable */
     char names[96], section_names[64], text[64];
     Elf64_Shdr sections[5];
 };
 
-/* In e_ident, where nobody looks: by hand, or of a link. */
+/* Marks in the unused bytes of e_ident: made by hand, or by a link. */
 #define CUBIN_BY_HAND "by hand"
 #define CUBIN_OF_LINK "linked!"
 static inline int cubin_is(const void *image, const char *mark) {
@@ -26,7 +26,7 @@ static inline int cubin_is(const void *image, const char *mark) {
 /* The name of a symbol. */
 static inline char *cubin_name(struct cubin *c, int symbol) { return c->names + c->symbols[symbol].st_name; }
 
-/* service: what is undefined; NULL: nothing. */
+/* service: the undefined function; NULL: none. */
 static inline void cubin_make(struct cubin *c, const char *service) {
     memset(c, 0, sizeof *c);
     memcpy(c->head.e_ident, ELFMAG, SELFMAG);

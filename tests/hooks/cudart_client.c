@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The real CUDA runtime on the stand-in. It asks the driver for private tables that nobody else has, so it does
- * not come up; but it has fetched its functions by then, and this looks through its memory for them: none
- * may be the driver's own where we have a hook. Exit 0 if so. */
+/* The real CUDA runtime on the stand-in. It asks for private tables that only the real driver has, so it does
+ * not start; but it has looked up its functions by then. This program searches the runtime's memory for them: none
+ * may be the driver's own where we have a hook. Exits with 0 if so. */
 #include "client.h"
 
 #include <cuda_runtime_api.h>

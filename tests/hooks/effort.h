@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the run of a program costs, in numbers that a busy machine does not change: instructions, system calls, page faults. */
+/* The cost of a program's run in numbers that do not depend on the machine's load: instructions, system calls, page faults. */
 #ifndef MM_HOOKS_EFFORT_H
 #define MM_HOOKS_EFFORT_H
 
@@ -15,7 +15,7 @@ struct effort {
     long instructions, faults, calls[EFFORT_CALLS];
 };
 
-/* Begins to run argv with settings, as run() does; stops before its first instruction. */
+/* Starts argv with settings, as run() does; stops before its first instruction. */
 static inline pid_t effort_begin(const char *const *settings, const char *const *argv) {
     int status;
     const pid_t child = fork();
@@ -30,7 +30,7 @@ static inline pid_t effort_begin(const char *const *settings, const char *const 
     return child;
 }
 
-/* Runs argv, which must end with status 0, twice: once by instructions, of which more than `most` are not counted. */
+/* Runs argv twice; it must end with status 0. The first run is single-stepped and counts at most `most` instructions. */
 static inline struct effort effort_of(const char *const *settings, const char *const *argv, long most) {
     struct effort e = {0, 0, {0}};
     struct rusage usage;
@@ -38,7 +38,7 @@ static inline struct effort effort_of(const char *const *settings, const char *c
     pid_t child = effort_begin(settings, argv);
     while (e.instructions < most && ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) == 0 && waitpid(child, &status, 0) == child && WIFSTOPPED(status))
         e.instructions++;
-    if (e.instructions == most) { /* not at its end */
+    if (e.instructions == most) { /* has not ended */
         kill(child, SIGKILL);
         waitpid(child, &status, 0);
     }

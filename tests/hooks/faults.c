@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Fault injection (make faults): every driver call that libmm.so makes, at every stage of a heap's life, is made to fail once, with
- * several errors; and the driver is made to block. Each in a process of its own (client_grow.c, client_edges.c, client_jit.c). What must hold: the
- * program ends by itself, in time, with status 0; at most one line that begins with "mm: ", and one if it has less memory than it
- * asked for, unless the driver is going away. Ends with "faults: N injected, M mishandled". Started in the folder of the
- * programs; argv[1]: folder of libmm.so.1; argv[2]: how many processes of 16 threads race to a first launch.
+/* Fault injection (make faults): every driver call that libmm.so makes, at every stage of a heap's life, fails once with each of
+ * several errors; and the driver blocks. Each runs in a separate process (client_grow.c, client_edges.c, client_jit.c). Expected: the
+ * program ends normally, in time, with status 0; at most one line that begins with "mm: ", and one if it has less memory than it
+ * asked for, unless the driver is going away. Ends with "faults: N injected, M mishandled". Working directory: folder of the
+ * programs; argv[1]: folder of libmm.so.1; argv[2]: number of processes in which 16 threads race to a first launch.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static double now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* client v2-legacy ARGUMENTS..., with a setting more. */
+/* Runs client v2-legacy ARGUMENTS... with an additional setting. */
 static struct result run(const char *setting, const char *const *arguments) {
     struct result r = {-1, "", "", now_ms()};
     const char *argv[8] = {"./client", "v2-legacy"};
@@ -75,7 +75,7 @@ static void wrong(const char *what, const char *stage, const char *code, int k, 
     printf("%s, call %d, error %s: %s; status %d, %.0f ms; \"%s\" \"%s\"\n", stage, k, code, what, r->status, r->ms, r->out, r->err);
 }
 
-/* The k-th call of a stage fails, for every k until none does. */
+/* The k-th call of a stage fails, for each k up to the number of calls. */
 static void stage_with(const char *stage, const char *code) {
     const bool is_quiet = strcmp(code, "4") == 0; /* the driver is going away */
     for (int k = 1; k < 1000; k++) {
@@ -83,7 +83,7 @@ static void stage_with(const char *stage, const char *code) {
         snprintf(number, sizeof number, "%d", k);
         const struct result r = run("MM_GROW_WAIT_MS=300", (const char *const[]){strcmp(stage, "load") == 0 ? "fault-jit" : "fault-grow", stage, number, code, NULL});
         const bool understood = sscanf(r.out, "%63s %15s", call, less) == 2;
-        if (r.status == 0 && understood && strcmp(call, "-") == 0) return; /* there are no more */
+        if (r.status == 0 && understood && strcmp(call, "-") == 0) return; /* no more calls */
         injected++;
         if (r.status != 0 || !understood) wrong("it does not go on", stage, code, k, &r);
         else if (lines(r.err) > 1 || (*r.err && strncmp(r.err, "mm: ", 4) != 0)) wrong("not one line", stage, code, k, &r);
@@ -94,7 +94,7 @@ static void stage_with(const char *stage, const char *code) {
     mishandled++;
 }
 
-/* A scenario with a fault of its own: status 0, and at most one line. */
+/* A scenario that injects its own fault: status 0, and at most one line. */
 static void scenario(const char *name, const char *argument, const char *setting, double most_ms) {
     const struct result r = run(setting, (const char *const[]){name, argument, NULL});
     injected++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The driver API against libmm.so on a GPU: gpu_driver IMAGE CASE. Exit 0 if it is as it should be. */
+/* The driver API with libmm.so on a GPU: gpu_driver IMAGE CASE. Exits with 0 if the case passes. */
 #define _GNU_SOURCE
 #include "gpu_driver.h"
 
@@ -83,7 +83,7 @@ static double now_ns(void) {
 
 typedef __typeof__(&cuLaunchKernel) launcher;
 
-/* A batch of launches, few enough that the queue never fills; `idle_ns` of processor time are added to each. Returns nanoseconds of one. */
+/* A batch of launches, few enough that the queue never fills, each lengthened to at least `idle_ns`. Returns nanoseconds per launch. */
 static double batch(launcher launch, CUfunction f, double idle_ns) {
     enum { LAUNCHES = 500 };
     OK(cuCtxSynchronize());
@@ -96,8 +96,8 @@ static double batch(launcher launch, CUfunction f, double idle_ns) {
     return (now_ns() - start) / LAUNCHES;
 }
 
-/* A launch through the hooks takes at most a tenth longer than one past them, by the fastest of many batches in turn: a busy machine slows
- * down some. One that takes a quarter longer is found. */
+/* A launch through the hooks takes at most a tenth longer than one past them, by the fastest of many alternating batches: a busy machine
+ * slows down some. A launch that takes a quarter longer is detected. */
 static void speed(void) {
     enum { PAST, THROUGH, SLOWER, KINDS, ROUNDS = 1000 };
     CUmodule module;
@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
         look(k, NULL, LAUNCH);
         OK(cuKernelGetFunction(&f, (CUkernel)k));
         look(f, NULL, LAUNCH);
-    } else if (strcmp(what, "ways") == 0) { /* each the first launch of its module */
+    } else if (strcmp(what, "ways") == 0) { /* each is the first launch of its module */
         look(function(&module), NULL, EX);
         look(function(&module), NULL, COOPERATIVE);
         look(function(&module), NULL, GRAPH);
@@ -162,7 +162,7 @@ int main(int argc, char **argv) {
         OK(cuCtxDestroy(second));
         OK(cuCtxSetCurrent(first));
         CHECK(look(k, NULL, LAUNCH).heap == one.heap);
-    } else if (strcmp(what, "foreign-stream") == 0) { /* first launch of all into another context's stream */
+    } else if (strcmp(what, "foreign-stream") == 0) { /* the very first launch, into another context's stream */
         CUcontext second;
         CUdevice d;
         OK(cuDeviceGet(&d, 0));

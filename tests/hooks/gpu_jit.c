@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* PTX that comes at run time, on a GPU: gpu_jit FOLDER CASE. FOLDER holds jit_whole.ptx, jit_one.ptx, jit_two.ptx and
- * jit_kernels.cu. Exit 0 if 1,000,000 mallocs and frees went as they should: on mm, or with MM_OFF=1 on CUDA's own. */
+/* PTX loaded at run time, on a GPU: gpu_jit FOLDER CASE. FOLDER contains jit_whole.ptx, jit_one.ptx, jit_two.ptx and
+ * jit_kernels.cu. Exits with 0 if 1,000,000 mallocs and frees succeed: on mm, or with MM_OFF=1 on CUDA's own allocator. */
 #include "gpu_driver.h"
 #include "mmconfig.h"
 #include "nvrtc.h"
@@ -105,7 +105,7 @@ static CUfunction kernel(const char *name) {
     return (CUfunction)k;
 }
 
-/* The heap variable of the code that was loaded. Returns whether there is one. */
+/* Reads the heap variable of the loaded code. Returns whether it has one. */
 static int find_heap(struct mm_heap_ref *ref) {
     CUdeviceptr at;
     size_t bytes;

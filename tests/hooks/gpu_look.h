@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What a kernel of gpu_module.cu saw of its heap. */
+/* The heap as a kernel of gpu_module.cu sees it. */
 #ifndef MM_GPU_LOOK_H
 #define MM_GPU_LOOK_H
 

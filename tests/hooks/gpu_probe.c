@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Facts about a driver that its documentation leaves open; prints them, judges nothing. Run without libmm.so:
- * gpu_probe IMAGE. What might crash runs in a child of its own. */
+/* Prints facts about a driver that its documentation leaves open; checks nothing. Run without libmm.so:
+ * gpu_probe IMAGE. Probes that might crash run in a child process each. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sys/wait.h>

@@ -8,7 +8,7 @@ dir=$build/tests/hooks/gpu
 lib=$(readlink -f "$build/lib/libmm.so.1") || exit 2
 passed=0 failed=0
 
-# Programs linked with mmhook.o look for libmm.so.1 where the build was.
+# Programs linked with mmhook.o look for libmm.so.1 in the original build folder.
 baked=$(sed -n 's|^INPUT(\(.*\)/mmhook.o.*|\1|p' "$build/lib/libmm.so")
 if [ ! -e "$baked/libmm.so.1" ]; then
     mkdir -p "$baked" && cp "$lib" "$baked/"
@@ -34,7 +34,7 @@ for case in function kernel ways contexts foreign-stream reset unload capture; d
     check "driver, preloaded: $case" env MM_HEAP_SIZE=1G LD_PRELOAD="$lib" "$dir/gpu_driver" "$dir/module.fatbin" "$case"
     check "driver, mmhook.o: $case" env MM_HEAP_SIZE=1G "$dir/gpu_driver_hook" "$dir/module.fatbin" "$case"
 done
-# Code that comes at run time.
+# Code loaded at run time.
 for case in module module-options module-file fatbinary library library-preserved library-file link link-files nvrtc nvrtc-cubin; do
     check "code, preloaded: $case" env LD_PRELOAD="$lib" "$dir/gpu_jit" "$dir" "$case"
     check "code, mmhook.o: $case" "$dir/gpu_jit_hook" "$dir" "$case"

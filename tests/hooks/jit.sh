@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# jit.sh BUILD FOLDER CUDA_HOME: what the driver gets for PTX of NVRTC (of nvcc, if there is no NVRTC) must assemble, and link. The
-# driver is the stand-in, which keeps the text.
+# jit.sh BUILD FOLDER CUDA_HOME: the text that the driver gets for PTX of NVRTC (of nvcc, if there is no NVRTC) must assemble and
+# link. The driver is the stand-in, which keeps the text.
 set -eu
 lib=$(readlink -f "$1/lib/libmm.so.1") tests=$PWD/tests/hooks cuda=$3 build=$(readlink -f "$1")
 source=$tests/jit_kernels.cu
 cd "$2"
 made=()
-# The lowest architecture that mm was built for; another one is the stand-in's, sm_90.
+# The lowest architecture that mm was built for; the stand-in's, sm_90, is tested as well.
 lowest=$(printf '%s\n' "$build"/lib/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/' | sort -n | head -n 1)
 
 get() { # OUT PART: the program's PTX
@@ -30,8 +30,8 @@ for arch in "$lowest" 90; do
     "$cuda/bin/ptxas" -c -arch=sm_90 "jit_linked_$arch.ptx" -o jit_linked.o
     "$cuda/bin/nvlink" -m64 --arch=sm_90 jit_linked.o "$build/lib/device/mm24.a" -o jit.cubin
 done
-# Machine code that the driver's linker gets: of a whole program, and of two texts that the program links itself. It links with mm's, which
-# lacks nothing then; the program's own is put right and compared by interpose/load, which tests/splice shows.
+# Machine code that the driver's linker gets: of a whole program, and of two texts that the program links. Linked with mm's device library,
+# it has no undefined function. interpose/load corrects and compares the program's own code; tests/splice tests that.
 links() { # CUBIN
     local symbols name
     client cubin-file "$1" jit_input.cubin
@@ -50,7 +50,7 @@ get jit_two_90.ptx 2
 "$cuda/bin/ptxas" -arch=sm_90 jit_whole_90.ptx -o jit_whole.cubin
 links jit_parts.cubin
 links jit_whole.cubin
-# Fat binaries of mmnvcc's, compressed or not: the text that is linked is the program's, and links.
+# Fat binaries of mmnvcc, compressed or not: the linked text is the program's own, and links.
 for mode in default size speed none; do
     "$build/bin/mmnvcc" -gencode "arch=compute_$lowest,code=compute_$lowest" -fatbin -DPART=0 "-compress-mode=$mode" "$source" -o jit.fatbin
     client fatbin-file jit.fatbin jit_undone.ptx
@@ -60,7 +60,7 @@ for mode in default size speed none; do
     "$cuda/bin/nvcc" -gencode "arch=compute_$lowest,code=compute_$lowest" -gencode "arch=compute_$lowest,code=sm_90" -fatbin -DPART=0 "$source" -o jit.fatbin
     ! client fatbin-file jit.fatbin jit_undone.ptx >jit.log || exit 1
 done
-# Who asks NVRTC for machine code gets it.
+# NVRTC's machine code is unchanged under libmm.so.
 if [[ ${made[0]} == *NVRTC ]]; then
     cubin() { LD_PRELOAD=$1 ./nvrtc CUBIN "$cuda/lib64/libnvrtc.so" "$source" -arch=sm_90 -DPART=0; }
     cubin "$lib" >jit_nvrtc.cubin

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* libmock.so: somebody else's functions with names of driver functions; the stand-in lacks the second. */
+/* libmock.so: another library's functions with driver functions' names; the stand-in lacks the second. */
 int cuLaunchKernel(void);
 int cuLaunchKernel(void) { return 4711; }
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Plants one fault at a time (mutants.txt) in a copy of a source file, and expects a scenario of the stand-in driver to notice it. The tree as
-# it is must pass first, or none is planted.
-# mutants.sh BUILD [ONLY]: BUILD is built; ONLY those whose name holds it. Prints a line for each, then "hook mutants: N killed,
-# M survived". From the environment: CUDA_HOME.
+# Plants one fault at a time (mutants.txt) in a copy of a source file, and expects a scenario of the stand-in driver to fail. The unchanged
+# tree must pass first, or no fault is planted.
+# mutants.sh BUILD [ONLY]: BUILD must be built; ONLY selects mutants whose name contains it. Prints a line for each, then "hook mutants:
+# N killed, M survived". From the environment: CUDA_HOME.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 # shellcheck source=tests/bounded.sh
@@ -17,7 +17,7 @@ flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr
 read -r -a check < <(pkg-config --cflags --libs check)
 sources=(runtime/host/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c)
 
-# scenario LINES SETTING ARGUMENTS...: status 0, and so many lines (a pattern) on standard error, that have $with if that is set.
+# scenario LINES SETTING ARGUMENTS...: expects status 0 and LINES (a pattern) lines on standard error, counting those with $with if set.
 scenario() {
     local lines=$1 setting=$2 err
     shift 2
@@ -26,7 +26,7 @@ scenario() {
     # shellcheck disable=SC2053 # a pattern
     [[ $(grep -c "${with:-.}" <<<"$err") == $lines ]]
 }
-# ordered WORDS SETTING WAY ARGUMENTS...: status 0, and these (a pattern) are the first words of the lines on standard error.
+# ordered WORDS SETTING WAY ARGUMENTS...: expects status 0 and WORDS (a pattern) as the first words of the lines on standard error.
 ordered() {
     local words=$1 setting=$2 err
     shift 2
@@ -35,7 +35,7 @@ ordered() {
     # shellcheck disable=SC2053
     [[ $(awk '{printf "%s ", $1 == "mm:" ? $4 : $1}' <<<"$err") == $words ]]
 }
-# The first of the suite and the scenarios that fails; the short ones first.
+# Prints the first failing scenario or suite; short ones run first.
 first_failing() {
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
     scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
@@ -103,13 +103,13 @@ first_failing() {
     done
 }
 
-# compile SOURCE OBJECT: 1 with why on standard output, if that fails.
+# compile SOURCE OBJECT: returns 1, with the reason on standard output, if it fails.
 compile() {
     "${CC:-cc}" "${flags[@]}" -c "$1" -o "$2" 2>"$work/log" && return
     echo "does not compile: $(grep -m 1 error: "$work/log")"
     return 1
 }
-# link FILE: what the scenarios run, with mutant.o in the place of this source.
+# link FILE: links what the scenarios run, with mutant.o instead of this source.
 link() {
     local source host=() rest=() object
     for source in "${sources[@]}"; do
@@ -123,7 +123,7 @@ link() {
     echo "does not link: $(head -n 1 "$work/log")"
     return 1
 }
-# plant FILE FROM TO: builds what has TO in place of FROM. 1 with why on standard output, if that cannot be.
+# plant FILE FROM TO: builds with FROM replaced by TO. Returns 1, with the reason on standard output, if it fails.
 plant() {
     local file=$1 from=$2 to=$3 text
     text=$(<"$file")

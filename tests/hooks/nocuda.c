@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int answer(void); /* libnext.so; libthird.so, if preloaded, adds 10 to what comes after it */
+int answer(void); /* libnext.so's; libthird.so, if preloaded, adds 10 to the next definition's answer */
 
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "quick") == 0) return 0;

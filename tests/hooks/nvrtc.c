@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* nvrtc PTX|CUBIN LIBRARY SOURCE OPTION...: writes what NVRTC makes. Exit 77: there is no such library. */
+/* nvrtc PTX|CUBIN LIBRARY SOURCE OPTION...: writes NVRTC's output. Exits with 77 if the library is missing. */
 #include "nvrtc.h"
 
 int main(int argc, char **argv) {

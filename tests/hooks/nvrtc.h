@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* NVRTC, if there is one: CUDA C in, PTX or machine code out. */
+/* Compiles CUDA C to PTX or machine code with NVRTC, if available. */
 #ifndef MM_TEST_NVRTC_H
 #define MM_TEST_NVRTC_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What it makes (what: "PTX", "CUBIN"), *made bytes, or NULL with what was wrong on standard output. library: its file. */
+/* Returns NVRTC's output (what: "PTX", "CUBIN") of *made bytes, or NULL and prints the error. library: NVRTC's file. */
 static inline char *nvrtc_make(const char *library, const char *what, const char *source, int count, const char *const *options,
                                size_t *made) {
     typedef void *program;

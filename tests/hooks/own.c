@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Has a dlsym and a cuLaunchKernel of its own; links with mmhook.o all the same. */
+/* Defines its own dlsym and cuLaunchKernel; must still link with mmhook.o. */
 #include <stdio.h>
 
 int cuLaunchKernel(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Opens plugin.so (the client, linked with mmhook.o) after the driver, as an importer of extensions does. */
+/* Opens plugin.so (the client, linked with mmhook.o) after the driver, as an interpreter loads modules. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A library that takes a millisecond or more to load, in the way that SLOW names. */
+/* A library that takes a millisecond or more to load, in the way named by SLOW. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

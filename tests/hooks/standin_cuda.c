@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A small libcuda.so.1 that plays device in host memory, for fault injection and machines without a GPU. It is
- * stricter than the real one: any call that makes or waits for something breaks a capture unless the
- * calling thread's mode is relaxed, and asking a CUfunction as if it were a CUkernel aborts.
- * An image is a string; "mm" in it means that the module holds the heap variable; of PTX, its name does.
+/* A small libcuda.so.1 that emulates a device in host memory, for fault injection and machines without a GPU. It is
+ * stricter than the real one: any call that creates or waits for something breaks a capture unless the
+ * calling thread's mode is relaxed, and using a CUfunction as a CUkernel aborts.
+ * An image is a string; "mm" in it means that the module has the heap variable; in PTX, the variable's name does.
  */
 #include "standin_internal.h"
 
@@ -56,7 +56,7 @@ static void unmake_owned(struct object *owner) {
 }
 
 void standin_unmake(struct object *o) {
-    pthread_mutex_lock(&lock); /* or another thread's new object, in the same place, would be taken for what it owns */
+    pthread_mutex_lock(&lock); /* else another thread's new object, in the same place, would be taken for one that it owns */
     if (o->magic == CONTEXT) __atomic_sub_fetch(&state.registrations, o->uses_registered, __ATOMIC_RELAXED);
     o->magic = FREE;
     unmake_owned(o);
@@ -243,7 +243,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
     if (limit != CU_LIMIT_MALLOC_HEAP_SIZE) NEEDS_MEMORY();
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && state.late_limit) return CUDA_ERROR_INVALID_VALUE;
-    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) HOME(CURRENT)->limit = (value + 131071) / 131072 * 131072; /* it rounds */
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) HOME(CURRENT)->limit = (value + 131071) / 131072 * 131072; /* rounds up */
     return CUDA_SUCCESS;
 }
 
@@ -337,7 +337,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-/* Of the legacy stream nothing may be asked while another captures: that ends the capture. */
+/* A query of the legacy stream while another stream captures breaks the capture. */
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green) {
     ENTER();
     if (!is(stream, STREAM) && standin_captures) return state.capture_broken = true, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the files of the stand-in driver share. */
+/* Shared by the files of the stand-in driver. */
 #ifndef MM_STANDIN_INTERNAL_H
 #define MM_STANDIN_INTERNAL_H
 
@@ -16,7 +16,7 @@ extern pthread_mutex_t standin_lock;
 #define state standin_state
 #define lock standin_lock
 
-/* Is it the turn of this call to fail? Every driver function but the launches begins with ENTER. */
+/* Whether fault injection fails this call. Every driver function except the launches begins with ENTER. */
 bool standin_must_fail(const char *name);
 #define ENTER()                                                                                           \
     do {                                                                                                  \
@@ -24,7 +24,7 @@ bool standin_must_fail(const char *name);
         if (standin_must_fail(__func__)) return (CUresult)state.fail_code;                                        \
     } while (0)
 
-/* For calls that take memory which the program did not ask for by a number. */
+/* For calls that take device memory without a size argument. */
 #define NEEDS_MEMORY()                                                                                    \
     do                                                                                                    \
         if (state.code_bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;                         \
@@ -44,16 +44,16 @@ struct object {
     enum magic magic;
     struct object *owner; /* module of a function, library of a kernel, context of a module or stream */
     struct object *library; /* of a module that is an instance of it */
-    struct object *home; /* of a green context: the primary one */
+    struct object *home; /* of a green context: the primary context */
     bool holds_variable, capturing;
-    int other_version; /* of the heap variable that it holds instead */
-    bool is_ours; /* a function of libmm.so's; a stream of its */
+    int other_version; /* version of the heap variable that it has instead */
+    bool is_ours; /* a function or stream of libmm.so */
     char name[32]; /* of a function */
-    int pending; /* a stream: kernels that were launched when the device was full */
+    int pending; /* of a stream: kernels launched while the device was full */
     int device, uses, uses_registered;
     size_t limit;
     struct mm_heap_ref variable;
-    /* a link: its options, the machine code that went in, what its texts lack, and what came of it */
+    /* of a link: its options, machine code input, output, and the function that its texts leave undefined */
     unsigned count, target, registers;
     CUjit_option *options;
     void **values;
@@ -62,11 +62,11 @@ struct object {
     const char *service;
 };
 
-/* One is made in the first free place: handles come back as soon as they can. */
+/* New objects take the first free place, so that handles are reused as early as possible. */
 #define POOL_OBJECTS 4096
 extern struct object standin_pool[POOL_OBJECTS];
 struct object *standin_make(enum magic magic, struct object *owner);
-void standin_unmake(struct object *o); /* and all that it owns */
+void standin_unmake(struct object *o); /* and all objects that it owns */
 
 static inline bool is(const void *handle, enum magic magic) {
     return (uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD && ((const struct object *)handle)->magic == magic;
@@ -79,7 +79,7 @@ extern __thread int standin_depth;
 
 extern int standin_captures;
 extern __thread CUstreamCaptureMode standin_mode;
-/* Nothing that makes, waits or copies may come while a capture is on, unless the mode is relaxed. */
+/* Calls that create, wait or copy are not allowed during a capture, unless the mode is relaxed. */
 #define ENTER_UNSAFE()                                                                                    \
     ENTER();                                                                                              \
     if (standin_captures && standin_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {                                      \
@@ -87,13 +87,13 @@ extern __thread CUstreamCaptureMode standin_mode;
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;                                                     \
     }
 
-/* Notes that code is loaded. Returns whether it holds the heap variable, or -1: refused. */
+/* Records a load of code. Returns whether it has the heap variable, or -1: refused. */
 int standin_take(const void *image, unsigned count, void **values);
 
-/* Not in cuda.h any more. */
+/* No longer in cuda.h. */
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 
-/* A stream that is ordered with the legacy one is as bad as that one while a capture is on. */
+/* During a capture, a stream ordered with the legacy stream breaks the capture as the legacy stream does. */
 CUresult standin_check_stream(CUstream stream);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The stand-in driver's ways of taking code: files, options, and links of several inputs. */
+/* Code loading in the stand-in driver: files, options, and links of several inputs. */
 #include "standin_internal.h"
 
 #include <stdint.h>
@@ -8,14 +8,14 @@
 #include "tests/hooks/cubin.h"
 
 static bool is_linked(const void *image) { return cubin_is(image, CUBIN_OF_LINK); }
-static bool is_wrapper(const void *image) { return memcmp(image, "\xb1\x43\x62\x46", 4) == 0; } /* what refers to a fat binary */
+static bool is_wrapper(const void *image) { return memcmp(image, "\xb1\x43\x62\x46", 4) == 0; } /* refers to a fat binary */
 static const Elf64_Sym *variable_of(const void *image) { return &((const struct cubin *)image)->symbols[3]; }
 static bool holds_variable(const void *image) {
     if (is_linked(image)) return strcmp(((const struct cubin *)image)->names + variable_of(image)->st_name, MM_HEAP_REF_NAME) == 0;
     if (is_wrapper(image)) return false;
     return *(const char *)image != 0x7f && strstr(image, strstr(image, ".version") ? MM_HEAP_REF_NAME : "mm") != NULL;
 }
-/* One that is registered, or made by libmm: its first image. */
+/* The first image of a fat binary, registered or made by libmm; otherwise the image itself. */
 static const void *first_of(const void *image) { return memcmp(image, "\x50\xed\x55\xba", 4) == 0 ? (const char *)image + 16 + 64 : image; }
 
 static void note_archs(const void *image) {
@@ -28,7 +28,7 @@ static void note_archs(const void *image) {
     }
 }
 
-/* Names that only mm knows: the driver finds no such functions. */
+/* Names internal to mm: the driver does not find such functions. */
 static bool is_unresolved(const char *text) { return strstr(text, ".version") && strstr(text, "mm_call_"); }
 
 int standin_take(const void *whole, unsigned count, void **values) {
@@ -47,7 +47,7 @@ int standin_take(const void *whole, unsigned count, void **values) {
     pthread_mutex_unlock(&lock);
     if (is_linked(image) && ((state.refuse_linked && has_variable) || ELF64_ST_TYPE(variable_of(image)->st_info) != STT_OBJECT)) return -1;
     if (is_text && is_unresolved(image)) return -1;
-    if (count) values[0] = (void *)(uintptr_t)0x1234; /* as of CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: so much was written */
+    if (count) values[0] = (void *)(uintptr_t)0x1234; /* as for CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: the number of bytes written */
     return has_variable && state.refuse_mm ? -1 : has_variable;
 }
 
@@ -96,7 +96,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 
 /* ---- links ------------------------------------------------------------------------------------------- */
 
-/* Only with a context, as the real one. */
+/* Needs a context, as the real one does. */
 CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, CUlinkState *link) {
     if (state.refuse_links) return CUDA_ERROR_NOT_SUPPORTED;
     ENTER();
@@ -105,10 +105,10 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option *options, void **values, C
         if (options[i] == CU_JIT_FALLBACK_STRATEGY) return CUDA_ERROR_INVALID_VALUE;
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
     struct object *made = standin_make(LINK, NULL);
-    made->count = count, made->options = options, made->values = values; /* they stay where they are until it ends */
+    made->count = count, made->options = options, made->values = values; /* the caller keeps them until the link ends */
     *link = (CUlinkState)made;
     pthread_mutex_lock(&lock);
-    __atomic_fetch_add(&state.links, 1, __ATOMIC_RELAXED); /* it is taken off without the lock */
+    __atomic_fetch_add(&state.links, 1, __ATOMIC_RELAXED); /* decremented without the lock */
     state.inputs = state.inputs_with_mm = 0;
     state.link_creates++;
     for (unsigned i = 0; i < count; i++) {
@@ -128,7 +128,7 @@ static bool is_ours(CUjitInputType type, const void *data, size_t bytes) {
     return type == CU_JIT_INPUT_CUBIN && ((const Elf64_Ehdr *)data)->e_type == ET_REL && memmem(data, bytes, MM_HEAP_REF_NAME, sizeof MM_HEAP_REF_NAME);
 }
 
-/* What a text declares and nobody defines; NULL: nothing. */
+/* The allocation function that a text declares and does not define; NULL: none. */
 static const char *service_of(const char *text) {
     static const char *const services[] = {"__cuda_syscall_aligned_malloc", "malloc", "free"};
     for (int i = 0; i < 3; i++) {
@@ -181,7 +181,7 @@ CUresult cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char *pat
     return r;
 }
 
-/* A log is written, and how long it is. */
+/* Writes a log and its length. */
 static void write_values(const struct object *link) {
     size_t room = 0;
     for (unsigned i = 0; i < link->count; i++)
@@ -190,10 +190,10 @@ static void write_values(const struct object *link) {
             link->values[i] = (void *)(uintptr_t)0x1234;
         }
     for (unsigned i = 0; i < link->count; i++)
-        if (link->options[i] == CU_JIT_INFO_LOG_BUFFER) strncpy(link->values[i], "info: linked", room); /* no zero, if it is full */
+        if (link->options[i] == CU_JIT_INFO_LOG_BUFFER) strncpy(link->values[i], "info: linked", room); /* not terminated if full */
 }
 
-/* An image by hand: what was undefined is defined if mm's code is in the link. */
+/* Of a handmade image: defines the undefined function if mm's code is in the link. */
 static void finish(const struct object *link, struct cubin *l) {
     const uint64_t outside = 1ull << 40;
     memcpy(l->head.e_ident + EI_PAD, CUBIN_OF_LINK, EI_NIDENT - EI_PAD - 1);
@@ -232,7 +232,7 @@ CUresult cuLinkComplete(CUlinkState state_, void **cubin, size_t *bytes) {
     return CUDA_SUCCESS;
 }
 
-/* The image goes with its link. */
+/* Destroys the image as well. */
 CUresult cuLinkDestroy(CUlinkState state_) {
     struct object *link = (struct object *)state_;
     ENTER();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The kernels of libmm.so's own module (runtime/maintain.cu), by the same source. */
+/* The kernels of libmm.so's own module (runtime/maintain.cu), from the same source. */
 #include "standin_kernels.h"
 
 #include "runtime/maintain.h"

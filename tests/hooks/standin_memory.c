@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #define PAGE_BYTES (2ull << 20)
-#define FILL_BYTES_MAX (4ull << 20) /* fresh memory holds rubbish, up to this size of a mapping */
+#define FILL_BYTES_MAX (4ull << 20) /* new mappings up to this size are filled with garbage */
 
 struct range {
     unsigned long long base, bytes;
@@ -34,7 +34,7 @@ static void drop_memory(struct memory *m) {
     free(m);
 }
 
-/* The program's thread and libmm.so's are here at the same time. */
+/* The program's thread and libmm.so's thread call concurrently. */
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static void unlock(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
 #define LOCKED()                                                                                          \
@@ -89,7 +89,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
     char *p = mmap(NULL, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!r || p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     char *start = (char *)(((unsigned long long)p + alignment - 1) / alignment * alignment);
-    madvise(p, bytes + alignment, MADV_NOHUGEPAGE); /* tests touch a few pages of much */
+    madvise(p, bytes + alignment, MADV_NOHUGEPAGE); /* tests touch few pages of large mappings */
     if (start > p) munmap(p, (size_t)(start - p));
     if (p + alignment > start) munmap(start + bytes, (size_t)(p + alignment - start));
     r->base = (unsigned long long)start;
@@ -162,7 +162,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
     return CUDA_SUCCESS;
 }
 
-/* Of a range that is mapped from end to end, by one mapping or several. */
+/* The range must be fully mapped, by one mapping or several. */
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count) {
     ENTER_UNSAFE();
     LOCKED();
@@ -170,7 +170,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
     for (CUdeviceptr at = address; at < address + bytes;) {
         struct range *r = SLOT(mappings, at);
         if (!r || at + r->bytes > address + bytes) return CUDA_ERROR_INVALID_VALUE;
-        if (!r->is_accessible) { /* else it is another device's access */
+        if (!r->is_accessible) { /* else the call is for another device's access */
             r->is_accessible = true;
             mprotect((void *)at, r->bytes, PROT_READ | PROT_WRITE);
             if (r->bytes <= FILL_BYTES_MAX) memset((void *)at, 0xa5, r->bytes);
@@ -193,7 +193,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
-/* Too large for a fill of rubbish: addresses only. */
+/* Allocations too large to fill with garbage only get addresses. */
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     ENTER_UNSAFE();
     if (state.slow_allocations) usleep(3000);

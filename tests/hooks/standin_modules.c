@@ -26,11 +26,11 @@ static CUresult global_of(struct object *module, CUdeviceptr *address, size_t *b
     return CUDA_SUCCESS;
 }
 
-/* The image "other 5" holds the heap variable of that version of mm. */
+/* The image "other 5" has the heap variable of version 5 of mm. */
 static int other_version(const char *image) { return strncmp(image, "other ", 6) == 0 ? atoi(image + 6) : 0; }
 
-/* libmm.so's own module is a fatbin; its kernels are done by the same source as on the GPU, at once or when the device is not
- * full any more. */
+/* libmm.so's own module is a fatbin; its kernels run from the same source as on the GPU, at the launch unless the device is
+ * full. */
 #define FATBIN_MAGIC 0xba55ed50u
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
@@ -122,7 +122,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
     return CUDA_SUCCESS;
 }
 
-/* The library's module in a context; made when first needed, as lazy loading does. */
+/* The library's module in a context; created on first use, as with lazy loading. */
 static struct object *instance_of(struct object *library, struct object *context) {
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     struct object *found = NULL;
@@ -210,7 +210,7 @@ static CUresult run_ours(const struct object *f, struct object *stream, unsigned
     WAITS();
     if (state.full) {
         stream->pending++;
-        return CUDA_SUCCESS; /* and never done: the test says so by keeping the device full */
+        return CUDA_SUCCESS; /* never run: the test keeps the device full */
     }
     const bool is_retire = strstr(f->name, "retire") != NULL;
     pthread_mutex_lock(&lock);
@@ -259,7 +259,7 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction, unsigned, unsigned, unsigned
                                         unsigned, CUstream, void **);
 LAUNCHES(_ptsz, state.launches_ptsz++)
 
-/* A node "runs" when it is added: the hook must have published by then. */
+/* A node "runs" when it is added: the hook must have published the heap by then. */
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
                                  const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
     (void)node, (void)graph, (void)deps, (void)count;
@@ -343,7 +343,7 @@ static const struct {
     {"cuGraphAddKernelNode", 10000, false, (void *)cuGraphAddKernelNode},
     {"cuGraphAddKernelNode", 12000, false, (void *)cuGraphAddKernelNode_v2},
     {"cuGraphAddNode", 12030, false, (void *)cuGraphAddNode_v2},
-    {"cuGraphAddNode", 13010, false, (void *)cuMemGetInfo_v2}, /* a later variant that nobody knows */
+    {"cuGraphAddNode", 13010, false, (void *)cuMemGetInfo_v2}, /* a later variant that the hooks do not know */
     {"cuGetProcAddress", 11030, false, (void *)cuGetProcAddress},
     {"cuGetProcAddress", 12000, false, (void *)cuGetProcAddress_v2},
     {"cuGraphInstantiate", 10000, false, (void *)cuGraphInstantiate},
@@ -418,7 +418,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     }
     state.lookups++;
     *function = best < 0 ? NULL : entries[best].function;
-    if (best < 0 && getenv("STANDIN_EVERYTHING")) { /* for cudart, which gives up at the first that is not there */
+    if (best < 0 && getenv("STANDIN_EVERYTHING")) { /* for cudart, which gives up at the first missing function */
         *function = (void *)not_here;
         best = 0;
     }

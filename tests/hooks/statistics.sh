@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# statistics.sh BUILD: the JSON of MM_STATS=json keeps to docs/statistics.schema.json, and the schema can tell. Prints "N passed, M failed".
+# statistics.sh BUILD: the JSON of MM_STATS=json matches docs/statistics.schema.json, and changed JSON does not. Prints "N passed, M failed".
 set -u
 build=$(readlink -f "${1:?usage: statistics.sh BUILD}") passed=0 failed=0
 schema=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../../docs/statistics.schema.json")
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
 
-# valid FILE: each of its lines is, and there is one.
+# valid FILE: each of its lines is valid, and there is at least one.
 valid() {
     python3 - "$schema" "$1" <<'PYTHON'
 import json, sys, jsonschema

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* How suites run the client programs and look at what they say. In the folder of the programs; argv[1]: folder of
- * libmm.so.1, argv[2]: of mmrun. */
+/* Runs the client programs for the suites and checks their output. Working directory: folder of the programs; argv[1]: folder
+ * of libmm.so.1, argv[2]: folder of mmrun. */
 #ifndef MM_HOOKS_SUITE_H
 #define MM_HOOKS_SUITE_H
 
@@ -18,7 +18,7 @@
 
 static char preload_mm[4096], mmrun[4096];
 
-/* The stand-in's GPU is of sm_90: says so if mm was built for none that it runs. */
+/* The stand-in's GPU is sm_90: prints a message and returns false if mm was built for no architecture up to that. */
 static inline bool suite_has_code(const char *lib) {
     glob_t found;
     char pattern[4096];
@@ -54,7 +54,7 @@ static inline void read_all(FILE *f, char *to, size_t size) {
     fclose(f);
 }
 
-/* Runs argv with "NAME=value" settings added to the environment; "NAME" alone removes. */
+/* Runs argv with "NAME=value" settings added to the environment; "NAME" alone removes a variable. */
 static inline struct result run(const char *const *settings, const char *const *argv) {
     struct result r;
     FILE *out = tmpfile(), *err = tmpfile();

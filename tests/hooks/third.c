@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* libthird.so: a third library that is preloaded beside libmm.so and asks for the next definition. A dlsym in
- * front of libc's that called it would change who asks, and the answer. */
+/* libthird.so: a third library, preloaded next to libmm.so, that looks up the next definition. An interposed
+ * dlsym that called libc's would change the caller, and with it the answer. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # mutants.sh OUT [ONLY]: plants one fault at a time (mutants.txt) in a copy of interpose/load and expects suite load, make or wants
-# to fail, by what is made by hand alone. ONLY: those whose name holds it. From the root of the tree; CC, LOAD_FLAGS, LOAD_LIBS from the
+# to fail on hand-made input alone. ONLY: those whose name contains it. From the root of the tree; CC, LOAD_FLAGS, LOAD_LIBS from the
 # environment. Prints a line for each, then "load mutants: N killed, M survived".
 set -u
 # shellcheck source=tests/bounded.sh
@@ -11,7 +11,7 @@ read -r -a flags <<<"$LOAD_FLAGS"
 read -r -a libs <<<"$LOAD_LIBS $(pkg-config --cflags --libs check)"
 compile() { "${CC:-cc}" "${flags[@]}" -w -c "$1" -o "$2" 2>"$out/log"; }
 
-# passes MUTANT: the suites with this object in the place of the sound one; their quick part first.
+# passes MUTANT: runs the suites with this object instead of the correct one; their quick part first.
 passes() {
     local objects=("$out"/{elf,fatbin,unpack,wants}.o) object suite case
     for object in "${!objects[@]}"; do [[ ${objects[object]} != "$1" ]] || objects[object]=$out/mutant.o; done

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mutants.sh LIB OUT: plants one fault at a time in mmunyield and expects the suite to fail, and so if a device library is made with a
+# mutants.sh LIB OUT: plants one fault at a time in mmunyield and expects the suite to fail; likewise if a device library is made with a
 # mmunyield that leaves one YIELD. From the root of the tree; CC and CUDA_HOME from the environment.
 set -eu
 lib=$(realpath "$1")
@@ -8,7 +8,7 @@ rm -rf "$2" && mkdir -p "$2" && out=$(realpath "$2")
 read -r -a cc <<<"$CC"
 arch=$(printf '%s\n' "$lib"/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/' | sort -n | tail -1)
 
-# what is there, what is put there
+# original text, replacement
 leaves_one=('half[0] = (half[0] & ~opcode_mask) | e->nop;' 'if (i->yields++ == 0) continue;
         half[0] = (half[0] & ~opcode_mask) | e->nop;')
 mutants=(

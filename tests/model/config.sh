@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS. A page of 1 KiB, that is 64 slices of 16 bytes and two words; a
-# segment of 64 of them; slices of 256 bytes at most, so that what is larger is a span. Two entries to an extent. Slices of a class
-# for each cursor (CURSORS, a shift); looks of a waiting loop (ITERATIONS); pages of a class for each who makes blocks beside the first one (MAKERS).
-# Places of two blocks are remembered, and who waits for one looks twice, with no pauses, which would only be steps. A scenario says how many slices a
+# segment of 64 pages; slices of 256 bytes at most, so that anything larger is a span. Two entries to an extent. CURSORS: slices of a class
+# for each cursor (a shift); ITERATIONS: looks of a waiting loop; MAKERS: pages of a class for each maker of blocks after the first.
+# Places of two blocks are remembered, and a waiter for one looks twice, without pauses, which would only add steps. A scenario sets how many slices a
 # block has (world_cut).
 set -eu
 sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \

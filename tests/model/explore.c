@@ -39,15 +39,15 @@ struct thread {
     void *sp;
     uint32_t done;
     uint32_t spin;  /* steps since anything changed */
-    uint32_t waiting; /* it has given way (mm_wait) in this call */
-    uint32_t waits;  /* times it did since one that was not itself waiting changed something */
-    uint32_t nudges; /* times it was woken because all slept */
+    uint32_t waiting; /* it has called mm_wait in this call */
+    uint32_t waits;  /* times it did so since a thread that was not waiting changed something */
+    uint32_t nudges; /* times it was woken because all threads slept */
     uint32_t owed;   /* with fair waits: threads that must get on before it does */
-    uint32_t calls;  /* ends of calls it has come to (model_progress) */
-    uint32_t meets;  /* the lanes of its warp, itself among them, that it waits for; 0: none */
-    uint32_t is_met; /* they have come; it goes on before anybody else */
-    const void *place; /* it waits to know who is here, at that place of the code */
-    uint64_t brings, met[MODEL_THREADS]; /* for the other lanes; what each of them has brought */
+    uint32_t calls;  /* ends of calls it has reached (model_progress) */
+    uint32_t meets;  /* the lanes of its warp, itself included, that it waits for; 0: none */
+    uint32_t is_met; /* they have arrived; it goes on before any other thread */
+    const void *place; /* it waits in mm_warp_here, at that place of the code */
+    uint64_t brings, met[MODEL_THREADS]; /* its contribution, for the other lanes; and theirs */
 };
 struct frame {
     uint32_t todo, last, preempted, ran, notes, stack_bytes, log_mark, arena_mark;
@@ -89,8 +89,8 @@ static void put(void *p, uint32_t bits, uint64_t v) {
 static uint64_t get(const void *p, uint32_t bits) {
     return bits == 64 ? *(const uint64_t *)p : bits == 32 ? *(const uint32_t *)p : *(const uint8_t *)p;
 }
-/* Something has changed. What a waiting thread writes (its next attempt) does not count as progress to those who wait
- * as well: else two of them could wake each other for ever while a third, for whom they wait, gets no turn. */
+/* Something has changed. A write by a waiting thread (its next attempt) does not count as progress to other waiters:
+ * else two of them could wake each other for ever while a third, for which they wait, gets no turn. */
 static void wake(int progress) {
     for (uint32_t t = 0; t < thread_count; t++) {
         threads[t].spin = 0;
@@ -131,7 +131,7 @@ uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, ui
 }
 static int waits_for_lanes(uint32_t t) { return threads[t].meets != 0 && !threads[t].is_met; }
 static int is_lane_of(uint32_t t, uint32_t u) { return t - model_lanes[t] == u - model_lanes[u]; }
-/* Thread t has come to the end of a call, or gives way itself, or waits for a lane of its warp that does. */
+/* Thread t has reached the end of a call, or waits itself, or waits for a lane of its warp that does. */
 static void has_got_on(uint32_t t) {
     for (uint32_t u = 0; u < thread_count; u++) threads[u].owed &= ~(1u << t);
 }
@@ -168,7 +168,7 @@ static uint32_t warp_lanes(uint32_t first) {
     while (first + n < MODEL_THREADS && model_lanes[first + n] == n && scenario->thread[first + n]) n++;
     return n;
 }
-/* A lane of the warp that begins with thread `first` has come to a warp operation, or to its end: who can go on? */
+/* A lane of the warp that begins with thread `first` has reached a warp operation, or its end: which lanes can go on? */
 static void meet(uint32_t first) {
     struct thread *lane = threads + first;
     const uint32_t n = warp_lanes(first);
@@ -323,7 +323,7 @@ static void seen_put(uint64_t h) {
         if (old[j]) seen_put(old[j]);
     free(old);
 }
-/* Adds the state h, come to after `preempted` preemptions by a step of t. Returns whether it is new: with a bound, not
+/* Adds the state h, reached after `preempted` preemptions by a step of t. Returns whether it is new: with a bound, not
  * seen after as few preemptions and a step of the same thread. */
 static int seen_add(uint64_t h, uint32_t preempted, uint32_t t, uint32_t bound) {
     if (bound)
@@ -356,11 +356,11 @@ static uint32_t enabled(void) {
     return running;
 }
 
-/* Room for one more step: of frames, of copies of stacks, of the log. */
+/* Makes room for one more step: in the frames, the copies of stacks, the log. */
 static int deep(void) {
     return depth + 2 > DEPTH_MAX || arena_used + STACK_BYTES > ARENA_BYTES || undo_count + UNDO_STEP > UNDO_MAX;
 }
-/* Thread t takes one step, which the frame at `depth` can take back. */
+/* Thread t takes one step, which can be undone by the frame at `depth`. */
 static void step(uint32_t t) {
     struct frame *f = &frames[depth];
     f->ran = t;
@@ -382,8 +382,8 @@ static int all_done(void) {
     return 1;
 }
 
-/* From here everybody in turn, `quantum` steps at a time (who waits for the others: when they have got on): all must come to an end, each after MODEL_FAIR_STEPS of its
- * own at most. Then back to where we were. */
+/* From here all threads take turns of `quantum` steps (those that wait for others go on when these have got on): each must end after at most
+ * MODEL_FAIR_STEPS steps of its own. Then restores the state. */
 static void run_fairly(uint32_t quantum) {
     const uint32_t from = depth;
     uint32_t own[MODEL_THREADS] = {0};
@@ -401,7 +401,7 @@ static void run_fairly(uint32_t quantum) {
     }
     const uint32_t log_mark = undo_count;
     const uint64_t hash = memory_hash;
-    depth--; /* the last step, should the check fail and print */
+    depth--; /* the last step, in case the check fails and prints */
     scenario->check();
     depth++;
     undo_writes(log_mark, hash);
@@ -445,12 +445,12 @@ static const char *explore(uint32_t bound, double seconds) {
             undo_to(&frames[--depth]);
             continue;
         }
-        /* the one that ran last goes on first, so that schedules with few preemptions come first */
+        /* the thread that ran last goes first, so that schedules with few preemptions come first */
         const uint32_t go_on = f->last < MODEL_THREADS && (f->todo >> f->last & 1);
         const uint32_t t = go_on ? f->last : (uint32_t)__builtin_ctz(f->todo);
         f->todo &= ~(1u << t);
         uint32_t preempted = f->preempted;
-        const uint32_t last = threads[t].is_met ? f->last : t; /* from a warp operation on: as if it had been done together with that */
+        const uint32_t last = threads[t].is_met ? f->last : t; /* after a warp operation: as if the step belonged to it */
         if (last == t && f->last < MODEL_THREADS && t != f->last && !threads[f->last].done && awake_now(f->last))
             preempted++;
         if (bound && preempted > bound) continue;
@@ -480,7 +480,7 @@ static const char *explore(uint32_t bound, double seconds) {
     return end;
 }
 
-/* only: a part of the name; or all of it, with a = behind. */
+/* only: part of the name; or all of it, with = appended. */
 static int chosen(const char *name, const char *only) {
     const size_t n = strlen(only);
     if (n > 0 && only[n - 1] == '=') return strlen(name) == n - 1 && strncmp(name, only, n - 1) == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Growing (grow.h) and giving back (maintain.h) under the explorer. The host is a thread: it maps, answers, unmaps. */
+/* Growing (grow.h) and giving memory back (maintain.h) under the explorer. The host is a thread: it maps, answers, unmaps. */
 #include "world.h"
 
 #include "runtime/maintain.h"
@@ -18,7 +18,7 @@ static void run_may(void) { pass(SEG, 0); }
 static void two_must(void) { pass(2 * SEG, 1); }
 static void two_may(void) { pass(2 * SEG, 0); }
 
-/* The next request that the host has not seen; 0 if there is none for as long as anybody waits. */
+/* The next request that the host has not seen; 0 if none comes before it stops waiting. */
 static uint64_t seen(uint64_t before) {
     for (uint32_t i = 0; i < 4; i++) {
         const uint64_t wanted = mm_load_acquire_system_u64(&mailbox.wanted);
@@ -31,7 +31,7 @@ static void answer(uint64_t wanted, uint32_t first, uint32_t count) {
     mm_store_release_system_u64(&mailbox.answer, mm_answer_make(wanted >> 32, first, count));
     model_progress();
 }
-/* Answers one request, or two, with `count` segments each, from the first that are not there on. */
+/* Answers `times` requests with `count` segments each, the first of them from `first` on. */
 static void serve(uint32_t first, uint32_t count, uint32_t times) {
     for (uint64_t wanted = 0; times-- > 0; first += count) {
         wanted = seen(wanted);
@@ -61,19 +61,19 @@ static void empty_of(uint32_t segments, uint32_t polls) {
     world_make(segments);
     world_cut(A, 2), world_cut(B, 2);
     world_grows(1, polls);
-    world_hold_run(0); /* what there is, is in use */
+    world_hold_run(0); /* all that is mapped is in use */
 }
 static void three(void) { empty_of(3, 1); }
 static void five(void) { empty_of(5, 1); }
 static void impatient(void) { empty_of(3, 0); }
-/* Who comes last takes what was answered and nobody came for. */
+/* Takes an answer that no caller has taken. */
 static void check(void) {
     mm_grow_look(&ref, 0, 0);
     world_check();
     model_require(HEAP->grow.lock == 0, "the mailbox is locked");
 }
 
-/* A chunk of two segments, both free or nearly, which the host wants back: all of it, or nothing. */
+/* A chunk of two segments, both free or nearly so, which the host wants back: all of it, or nothing. */
 static void chunk(void) {
     world_make(3);
     world_cut(A, 2);
@@ -91,7 +91,7 @@ static void want_back_and_serve(void) {
     want_back();
     if (cell[0]) serve(1, 2, 1);
 }
-/* A block there is free, but for its class. */
+/* The chunk has a free block, which still belongs to its class. */
 static void block(void) {
     chunk();
     world_free(world_malloc(16, 1));
@@ -101,7 +101,7 @@ static void retire_and_want_back(void) {
     want_back();
 }
 
-/* The host has answered, and who asked has given up: what retires for the host takes the answer. */
+/* The host has answered, and the caller that asked has given up: retiring for the host takes the answer. */
 static void answered(void) {
     chunk();
     HEAP->grow.mapped = 1, HEAP->grow.reached = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Tickets and making blocks (make.h) under the explorer: by several at once, by one who stands still, with too few pages and with none. Blocks have
- * two slices, so ticket t is for slice t % 2 of block t / 2, and places of two blocks are remembered (config.sh). */
+/* Tickets and making blocks (make.h) under the explorer: by several at once, by a stalled maker, with too few pages and with none. Blocks have
+ * two slices, so ticket t is for slice t % 2 of block t / 2; the places of two blocks are remembered (config.sh). */
 #include "world.h"
 
 static void *keep[16];
@@ -13,7 +13,7 @@ static void a_keep_two(void) { a_keep(), a_keep(); }
 static void b_must(void) { world_malloc(32, 1); }
 static void b_keep(void) { world_malloc(32, 0); }
 static void two_keep(void) { world_malloc(48, 0); }
-/* malloc's second part, for who has drawn that ticket, however long ago. */
+/* malloc's second part, for a caller that drew that ticket, however long ago. */
 static void *ticket(uint32_t t) { return world_got((uint64_t)mm_slice_malloc(&ref, mm_token_grow(A, t)), A); }
 static void ticket_must(uint32_t t) { model_require(ticket(t), "NULL though memory was there all the time"); }
 static void ticket_0(void) { ticket(0); }
@@ -24,7 +24,7 @@ static void must_0(void) { ticket_must(0); }
 static void must_1(void) { ticket_must(1); }
 static void must_2(void) { ticket_must(2); }
 static void must_4(void) { ticket_must(4); }
-/* The first block is made by who does not care what others do. */
+/* Makes the first block, whatever others do. */
 static void make_0(void) {
     mm_blocks_make(&ref, 1, A, 0, 1, 0);
     model_progress();
@@ -33,12 +33,12 @@ static void make_1(void) {
     mm_blocks_make(&ref, 1, A, 1, 1, 0);
     model_progress();
 }
-/* A warp makes it, and the one after it. */
+/* A warp makes the first block, and the one after it. */
 static void make_lane(void) {
     mm_blocks_make(&ref, 3, A, 0, 1, 0);
     model_progress();
 }
-/* Looks into a block through whatever entry is there. */
+/* Claims a slice through whatever entry is there. */
 static void look_0(void) {
     for (uint32_t i = 0; i < 2; i++) {
         const uint64_t entry = mm_table_load(&ref, A, 0, 0);
@@ -51,7 +51,7 @@ static void free_b(void) {
     mm_blocks_retire(&ref, 1, 0);
     model_progress();
 }
-/* One of few who make blocks of a class that has no pages: the only one, but for those who are late. */
+/* One of few makers of a class that has no pages: the only one, except for those that are late. */
 static void maker(void) {
     for (uint32_t i = 0; i < 2; i++) {
         if (!mm_maker_begin(&ref, A, 0)) continue;
@@ -68,7 +68,7 @@ static void maker_late(void) {
     mm_maker_end(&ref, A);
     model_progress();
 }
-/* Draws, with account of what was drawn; blocks have four slices. */
+/* Draws n tickets and records them; blocks have four slices. */
 static void draws(uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t block, slice;
@@ -98,7 +98,7 @@ static void no_page(void) {
 static void one_page(void) { pages(1); }
 static void two_pages(void) { pages(2); }
 static void three_pages(void) { pages(3); }
-/* So many tickets have been drawn, by those who come now, or stand still. */
+/* That many tickets have been drawn, by callers of the scenario or by stalled ones. */
 static void drawn(uint32_t tickets, uint32_t n) {
     pages(n);
     mm_class_at(&ref, A)->tickets = tickets;
@@ -112,7 +112,7 @@ static void six_drawn(void) { drawn(6, 3); }
 static void warp_four_drawn(void) { drawn(4, 3), world_warp(0, 2); }
 static void warp_four_drawn_one(void) { four_drawn_one(), world_warp(0, 2); }
 static void warp_three_pages(void) { pages(3), world_warp(0, 2); }
-/* Enough for all, whatever they make. */
+/* Enough pages for all, whatever they make. */
 static void warp_six_pages(void) { pages(6), world_warp(0, 2); }
 static void warp_no_page(void) { no_page(), world_warp(0, 2); }
 static void one_of_four_drawn(void) {
@@ -120,19 +120,19 @@ static void one_of_four_drawn(void) {
     world_cut(A, 4);
     cell[0] = 1;
 }
-/* The first ticket was drawn by one who stands still while he makes the block: it is being made for good. */
+/* The caller that drew the first ticket has stalled while making the block: it stays "being made" for good. */
 static void stands(void) {
     drawn(1, 3);
     mm_class_at(&ref, A)->makers = 1;
     *mm_made_at(&ref, A, 0) = mm_made_make(0, MM_MADE_BUSY);
 }
-/* The same before he claims its number. */
+/* The same before it claims its number. */
 static void stands_early(void) {
     pages(3);
     mm_class_at(&ref, A)->makers = 1;
 }
 static void warp_stands_early(void) { stands_early(), world_warp(0, 2); }
-/* No pages, and the class was to grow. */
+/* No pages, and the class was about to grow. */
 static void no_page_growing(void) {
     no_page();
     mm_class_at(&ref, A)->until = 200;
@@ -142,7 +142,7 @@ static void b_has_it(void) {
     pages(1);
     keep[0] = world_malloc(32, 1);
 }
-/* All tickets have been drawn but for that of one slice: the next one is the first one again. */
+/* All tickets have been drawn except that of one slice: the next one wraps around to the first. */
 static void wraps(void) {
     drawn(~0u, 3);
     const uint32_t last = ~0u / 2;
@@ -165,7 +165,7 @@ static void check_stands_early(void) {
     world_check_drained();
     mm_class_at(&ref, A)->makers++;
 }
-/* What one wanted was made, and no more. */
+/* The one block that was wanted was made, and no more. */
 static void check_one(void) {
     world_check_drained();
     model_require(blocks_of(A) == 1, "%u blocks were made, and one was wanted", blocks_of(A));
@@ -174,7 +174,7 @@ static void check_two(void) {
     world_check_drained();
     model_require(blocks_of(A) == 2, "%u blocks were made, and there were tickets for two", blocks_of(A));
 }
-/* All pages are in use: who got nothing got NULL. */
+/* All pages are in use: callers that got nothing got NULL. */
 static void check_two_null(void) {
     world_check_drained();
     model_require(blocks_of(A) == 1 && HEAP->null_count == 2, "%u blocks, %u calls got NULL", blocks_of(A), (uint32_t)HEAP->null_count);
@@ -183,19 +183,19 @@ static void check_stays(void) {
     world_check_drained();
     model_require(!mm_class_is_growing(mm_class_at(&ref, A), 0), "there are no pages, and who comes draws tickets");
 }
-/* No ticket was drawn twice (draws), and of each block that has been begun the first one was. */
+/* No ticket was drawn twice (draws), and of each block begun the first ticket was drawn. */
 static void check_draws(void) {
     const uint32_t tickets = mm_class_at(&ref, A)->tickets;
     for (uint32_t t = 0; t < 20; t++)
         if (cell[0] >> t & 1) model_require(t < tickets && cell[0] >> t / 4 * 4 & 1, "ticket %u was drawn, and not the first one of its block", t);
 }
-/* The same, and if nobody has drawn meanwhile, the rest of the block's are in vain. */
+/* The same, and if no ticket was drawn meanwhile, the rest of the block's are skipped. */
 static void check_skipped(void) {
     check_draws();
     model_require(mm_class_at(&ref, A)->tickets == 4, "%u tickets", mm_class_at(&ref, A)->tickets);
 }
 
-/* Then there is memory, in another segment: the class gets as much of it as it needs. */
+/* Then memory appears, in another segment: the class gets as much of it as it needs. */
 static void a_page_more(void) {
     mm_tree_insert(mm_segment_free_tree(&ref), 1);
     mm_add_relaxed_u64(&HEAP->free_count, 1);
@@ -217,13 +217,13 @@ static void no_page_then_more(void) {
     pages_then_more(1);
     keep[0] = world_malloc(PAGE, 1);
 }
-/* The block that was not made would have had eight slices: those of its tickets that nobody has drawn are in vain. */
+/* The block that was not made would have had eight slices: its undrawn tickets are wasted. */
 static void no_page_for_eight_then_more(void) {
     no_page_then_more();
     world_cut(A, 8);
 }
 static void one_page_then_more(void) { pages_then_more(1); }
-/* world_check asks for the second segment: nobody has it, and it is not there. */
+/* world_check asks for the second segment: it is unowned, and not there. */
 static void check_more(void) {
     world_map(1, 1, 0);
     world_check();

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # models.sh BUILD SECONDS BOUND PROGRAM...: explores every scenario of the programs, SECONDS for each at most, with as many
-# preemptions as the scenario asks for (BOUND empty), or BOUND at most (-BOUND), then plants the mutants. MODEL_JOBS programs at a time (2). The last line says
-# how that went; fails if a scenario is violated, goes on for ever, or a mutant survives. A scenario that runs out of time is
-# reported, no more.
+# preemptions as the scenario asks for (BOUND empty), or BOUND at most (-BOUND), then plants the mutants. MODEL_JOBS programs at a time (2). The last line
+# is the summary; fails if a scenario is violated or never ends, or a mutant survives. A scenario that runs out of time is
+# only reported.
 set -u
 build=$1 seconds=$2 bound=$3
 shift 3

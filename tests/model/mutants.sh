@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Plants one fault at a time in a copy of the core (mutants.txt) and expects the explorer to find it.
 # mutants.sh BUILD SECONDS BOUND [ONLY]: BUILD/model holds the sizes, and the explorer compiled for each; SECONDS and BOUND for each scenario; only mutants whose
-# name holds ONLY. Prints those that survive, then "N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where
-# runtime is; MODEL_JOBS at a time (2); MODEL_VERBOSE: what found each.
+# name contains ONLY. Prints those that survive, then "N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where
+# runtime is; MODEL_JOBS at a time (2); MODEL_VERBOSE: prints what found each.
 set -u
 # shellcheck source=tests/bounded.sh
 source tests/bounded.sh
@@ -12,8 +12,8 @@ here=tests/model root=${MODEL_ROOT:-.}
 work=$build/model/mutants
 total=0 running=0
 
-# try WORK LINE: plants the fault of one line of mutants.txt; leaves WORK/killed if the explorer finds it, and what there is to
-# say in WORK/say.
+# try WORK LINE: plants the fault of one line of mutants.txt; leaves WORK/killed if the explorer finds it, and any output
+# in WORK/say.
 try() {
     local work=$1 name file program part preemptions text from to i fields=() sources
     shift

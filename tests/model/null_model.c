@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* NULL (shortage.h, malloc.h, run.h) under the explorer: never while there was memory all the time that nobody had in hand for longer than
+/* NULL (shortage.h, malloc.h, run.h) under the explorer: never while there was memory all the time that no thread held temporarily for longer than
  * the others' waits take (explore.h, fair waits). Blocks have two slices; one segment has some pages, or all. */
 #include "world.h"
 
@@ -20,7 +20,7 @@ static void b_keep(void) { world_malloc(32, 0); }
 static void span_must(void) { world_malloc(PAGE, 1); }
 static void span_keep(void) { world_malloc(PAGE, 0); }
 static void run_keep(void) { world_malloc(SEG, 0); }
-/* A look through the class, for one, or for the lanes of a warp: for one, who has free what he may have. */
+/* A sweep of the class, by one lane or by the lanes of a warp. */
 static void *sweep(uint32_t here, uint32_t need) {
     return world_got(mm_class_sweep(&ref, here, need, A), A);
 }
@@ -41,7 +41,7 @@ static void again(uint32_t i, uint32_t bytes) {
 }
 static void free_1_again(void) { again(1, 16); }
 static void free_2_again(void) { again(2, 16); }
-/* All of a block is one's own again: another class can have it, or a span. */
+/* Frees a whole block: another class can get its memory, or a span. */
 static void free_both(uint32_t bytes) {
     world_free(keep[0]);
     again(1, bytes);
@@ -71,7 +71,7 @@ static void full(uint32_t pages) {
 }
 static void full_one(void) { full(1); }
 static void full_two(void) { full(2); }
-/* The same in the second of two segments. A thread that looks at random segments (shortage.h, step 1) looks at the first one here, which is a run. */
+/* The same in the second of two segments. A thread that tries random segments (shortage.h, step 1) tries the first one here, which is a run. */
 static void full_behind(void) {
     world_make(2);
     world_cut(A, 2), world_cut(B, 2);
@@ -92,7 +92,7 @@ static void two_back(void) {
     full_two();
     world_free(keep[1]), world_free(keep[2]);
 }
-/* One block is free, and class A's. */
+/* One block is free, and still belongs to class A. */
 static void block_back(void) {
     full_two();
     world_free(keep[0]), world_free(keep[1]);
@@ -102,7 +102,7 @@ static void warp_one_back(void) { one_back(), world_warp(0, 2); }
 static void warp_two_back(void) { two_back(), world_warp(0, 2); }
 static void warp_block_back(void) { block_back(), world_warp(0, 2); }
 static void warp_full_two(void) { full_two(), world_warp(0, 2); }
-/* Where the last look ended: at the last block, or beyond all of them. */
+/* Where the last sweep ended: at the last block, or past all of them. */
 static void swept_to(uint32_t word) {
     two_back();
     mm_class_at(&ref, A)->swept = word;
@@ -110,14 +110,14 @@ static void swept_to(uint32_t word) {
 static void swept_one(void) { swept_to(1); }
 static void swept_all(void) { swept_to(2); }
 static void swept_beyond(void) { swept_to(9); }
-/* What is free is before that. */
+/* The free slice is before that. */
 static void swept_past(void) {
     full_two();
     world_free(keep[0]);
     mm_class_at(&ref, A)->swept = 1;
 }
 static void warp_swept_past(void) { swept_past(), world_warp(0, 2); }
-/* One block in a segment of which nobody else has anything. */
+/* One block in a segment that is otherwise unused. */
 static void segment_of_two(void) {
     made(64);
     keep[0] = world_malloc(16, 1), keep[1] = world_malloc(16, 1);
@@ -133,7 +133,7 @@ static void exhausted(void) {
     mm_segment_free_tree(&ref).node[0] = mm_segment_free_tree(&ref).node[1] = 1;
 }
 
-/* A pair of pages: who wants both takes one, cannot have the other, and puts back what he took. */
+/* A pair of pages: a thread that wants both takes one, cannot have the other, and puts back the one it took. */
 static void pair_free(void) {
     made(2);
     world_cut(TWO, 2);
@@ -156,7 +156,7 @@ static void slice_then_run(void) {
     world_malloc(SEG, 1);
 }
 
-/* One frees while the other is on its way to NULL: it has got NULL, and the slice is free; or it has got it. */
+/* One frees while the other is about to get NULL: either it got NULL and the slice is free, or it got the slice. */
 static void check_one_of_both(void) {
     world_check_drained();
     const uint32_t n = world_free_slices(A);
@@ -168,7 +168,7 @@ static void check_all_null(void) {
     model_require(world_free_slices(A) == 0, "something is free");
 }
 
-/* The next look goes on where something was. */
+/* The next sweep starts where something was found. */
 static void check_swept(void) {
     world_check_drained();
     model_require(mm_class_at(&ref, A)->swept == 0, "the look through all ended at word %u", mm_class_at(&ref, A)->swept);

@@ -49,7 +49,7 @@ static void b_once(void) { world_free(world_malloc(32, 0)); }
 static void two_keep(void) { world_malloc(48, 0); }
 static void two_once(void) { world_free(world_malloc(48, 0)); }
 static void span_keep(void) { world_malloc(2 * PAGE, 0); }
-/* A block of which the maker has no slice: one that is made ahead. */
+/* A block of which the maker takes no slice: made ahead. */
 static void make_ahead(void) {
     mm_blocks_make(&ref, 1, A, 1, 1, 0);
     model_progress();
@@ -84,7 +84,7 @@ static void warp_two_blocks(void) {
     for (uint32_t i = 0; i < 2; i++)
         if (mm_entry_page(mm_table_load(&ref, A, i, 0)) == 0) old_entry = mm_table_load(&ref, A, i, 0);
 }
-/* Blocks of two classes, in turns, for two warps. */
+/* Blocks of two classes, alternating, for two warps. */
 static void warps_two_classes(void) {
     empty(4, 2);
     void *a[4], *b[4];
@@ -93,7 +93,7 @@ static void warps_two_classes(void) {
     for (uint32_t i = 0; i < 4; i++) model_require(*mm_page_owner(&ref, i) == (i % 2 ? B : A) + 1, "page %u is of another class", i);
     world_warp(0, 2), world_warp(2, 2);
 }
-/* A block of 33 slices: the last one has a word of its own. */
+/* A block of 33 slices: the last one is in a word of its own. */
 static void two_words(void) {
     empty(1, 33);
     world_free(world_malloc(16, 1));
@@ -130,7 +130,7 @@ static void warp_two_segments(void) {
     for (uint32_t i = 0; i < 6; i++) world_free(p[i]);
     world_warp(0, 2);
 }
-/* Nothing was made yet, and the words that are there look like a block's of which all is free. */
+/* Nothing was made yet, and the words hold rubbish that looks like a free block's. */
 static void rubbish(void) {
     empty(2, 2);
     for (uint32_t page = 0; page < 2; page++) *mm_page_words(&ref, page) = mm_word_make(2, 3), *mm_table_index(&ref, page) = page;
@@ -145,13 +145,13 @@ static void rubbish_drawn(void) {
     mm_class_at(&ref, A)->tickets = 4;
 }
 
-/* Of those who tried, one had it. */
+/* Of those that tried, exactly one retired it. */
 static void check_once(void) {
     model_require(cell[0] == 1, "%u pages were given back, of one", (uint32_t)cell[0]);
     world_check_drained();
 }
 
-/* Nobody else was at work: all that was asked for was retired. */
+/* No other thread interfered: all that was asked for was retired. */
 static void check_two(void) {
     model_require(cell[0] == 2, "%u pages were given back, of two", (uint32_t)cell[0]);
     world_check_drained();

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Checks the orders between atomics (litmus/*.litmus) under RC11 with herd7: what a test names must not happen, and must be able to
-# happen with each weakening that the test lists ("weak:", a sed expression). Fails if not so; says so if there is no herd7 (HERD7: the
+# Checks the orders between atomics (litmus/*.litmus) under RC11 with herd7: the outcome a test names must not happen, and must
+# be possible with each weakening that the test lists ("weak:", a sed expression). Fails otherwise; says so if there is no herd7 (HERD7: the
 # program with its options).
 set -u
 cd "$(dirname "$0")/litmus" || exit

@@ -17,7 +17,7 @@ static void slice_once(void) { pass(16); }
 static void slice_twice(void) { pass(16), pass(16); }
 static void span_once(void) { pass(SPAN); }
 static void span_keep(void) { world_malloc(SPAN, 0); }
-/* So long that each has a segment; and half as long. */
+/* So long that each needs a segment of its own; and half a segment. */
 static void long_keep(void) { world_malloc(40 * PAGE, 0); }
 static void long_once(void) { pass(40 * PAGE); }
 static void half_must(void) { world_malloc(32 * PAGE, 1); }
@@ -33,12 +33,12 @@ static void warp_two(void) { world_make(2), world_warp(0, 2); }
 static void warp_three(void) { world_make(3), world_warp(0, 2); }
 static void warps_three(void) { world_make(3), world_warp(0, 2), world_warp(2, 2); }
 static void warp_one(void) { world_make(1), world_warp(0, 2); }
-/* Free: the segments around a border of two leaves. */
+/* Only the segments around a border of two leaves are free. */
 static void border(void) {
     world_make(66);
     for (uint32_t s = 0; s < 62; s++) world_hold_run(s);
 }
-/* A block is free, and a class's: who wants a run retires it. */
+/* A free block still belongs to a class: a request for a run retires it. */
 static void block(void) {
     world_make(2);
     world_cut(A, 2);
@@ -48,7 +48,7 @@ static void block_free(void) {
     block();
     world_free(keep[0]);
 }
-/* There are four pages, or two; or the same and a span of two. */
+/* There are four pages, or two; or these and a span of two. */
 static void four_pages(void) {
     world_make(1);
     world_cut(A, 2);
@@ -69,7 +69,7 @@ static void span_again(void) {
 }
 static void span_and_slice(void) { span_keep(), slice_keep(); }
 static void free_0(void) { world_free(keep[0]); }
-/* A run freed twice at once. (Nobody takes its segments: what is handed out again meanwhile the second free frees.) */
+/* A run freed twice at once. (No thread takes its segments: if they were handed out again meanwhile, the second free would free that.) */
 static void twice_setup(void) {
     world_make(2);
     keep[0] = world_malloc(2 * SEG, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Segments (segment.h) under the explorer: pages are taken and given back, segments become nobody's. */
+/* Segments (segment.h) under the explorer: pages are taken and given back, segments become unowned. */
 #include "world.h"
 
-/* A thread takes up to `want` groups of 1 << k pages and has them as spans of one page each: segment << 32 | groups. It has them if it got any. */
+/* A thread takes up to `want` groups of 1 << k pages and holds them as spans of one page each: segment << 32 | groups, if it got any. */
 static uint64_t hold(uint32_t s, uint64_t pages) {
     for (uint64_t b = pages; b; b &= b - 1) {
         const uint32_t page = s * MM_SEGMENT_PAGES + mm_ctz(b);
@@ -13,7 +13,7 @@ static uint64_t hold(uint32_t s, uint64_t pages) {
     model_note("took", pages);
     return pages;
 }
-static uint64_t has[MODEL_THREADS], where[MODEL_THREADS]; /* pages, and of which segment */
+static uint64_t has[MODEL_THREADS], where[MODEL_THREADS]; /* pages held, and in which segment */
 static uint32_t self(void) { return model_self() % MODEL_THREADS; }
 static int take(uint32_t k, uint32_t want) {
     uint64_t groups = 0;
@@ -70,7 +70,7 @@ static void fresh(uint32_t segments) {
 }
 static void one_segment(void) { fresh(1); }
 static void two_segments(void) { fresh(2); }
-/* Four pages, of which nobody has any; or of which the first thread has two. */
+/* Four pages, all unowned. */
 static void four_pages(void) {
     fresh(1);
     world_pages(0, 4);
@@ -83,7 +83,7 @@ static void had(uint32_t t, uint64_t pages) {
     has[t] = hold(0, pages);
     mm_and_acquire_u64(&mm_segment_at(&ref, 0)->pages, ~pages);
 }
-/* Each of two threads has one page of a pair: who is second makes room for two. */
+/* Each of two threads holds one page of a pair: the second to free makes room for two. */
 static void halves_of_pair(void) {
     two_pages();
     had(0, 1), had(1, 2);
@@ -92,7 +92,7 @@ static void one_of_pair(void) {
     two_pages();
     had(0, 1);
 }
-/* A segment of which one thread has all that is not free: it becomes nobody's when that comes back. */
+/* A segment in which one thread holds all that is not free: it becomes unowned when that comes back. */
 static void nearly_whole(void) {
     fresh(1);
     mm_tree_erase(mm_segment_free_tree(&ref), 0);
@@ -107,12 +107,12 @@ static void two_have_some(void) {
     mm_pages_put(&ref, 0, ~0ull << 2);
     has[0] = hold(0, 1), has[1] = hold(0, 2);
 }
-/* All is nobody's, and the room trees say otherwise. */
+/* Everything is unowned, and the room trees say otherwise. */
 static void stale_room(void) {
     fresh(1);
     for (uint32_t k = 0; k < 2; k++) mm_tree_insert(mm_segment_room_tree(&ref, k), 0);
 }
-/* The trees say that there is room for pairs, and there are single pages. */
+/* The trees say that there is room for pairs, but there are only single pages. */
 static void stale_pairs(void) {
     one_of_pair();
     mm_tree_insert(mm_segment_room_tree(&ref, 1), 0);

@@ -19,7 +19,7 @@ static void retire_0_1(void) { retire(0), retire(1); }
 static void retire_2_1(void) { retire(2), retire(1); }
 static void free_2_retire(void) { world_free(keep[4]), retire(2); }
 static void free_0_1_retire(void) { world_free(keep[0]), world_free(keep[1]), retire(0); }
-/* Lanes of a warp, of two or three, that retire each a block, or none. */
+/* Lanes of a warp of two or three, each of which retires a block, or none. */
 static void retire_lane(uint32_t here, uint32_t page) {
     mm_blocks_retire(&ref, here, page);
     model_progress();
@@ -36,7 +36,7 @@ static void a_keep(void) { world_malloc(16, 0); }
 static void a_must(void) { world_malloc(16, 1); }
 static void a_two(void) { world_malloc(16, 0), world_malloc(16, 0); }
 static void a_once(void) { world_free(world_malloc(16, 0)); }
-/* Makes as many blocks as one has drawn tickets for, and takes a slice of the first. */
+/* Draws tickets for n blocks, makes these, and takes a slice of the first. */
 static void make_some(uint32_t n) {
     const uint32_t number = mm_add_relaxed_u32(&mm_class_at(&ref, A)->tickets, 2 * n) / 2;
     mm_blocks_make(&ref, 1, A, number, 1, 0);
@@ -48,15 +48,15 @@ static void make_some(uint32_t n) {
 }
 static void make(void) { make_some(1); }
 static void make_two(void) { make_some(2); }
-/* malloc's second part, for who has drawn the second ticket of the first block, long ago. */
+/* malloc's second part, for a caller that drew the second ticket of the first block long ago. */
 static void late(void) { world_got((uint64_t)mm_slice_malloc(&ref, mm_token_grow(A, 1)), A); }
-/* Who had the number of an entry (on_its_way) puts his block there. */
+/* The caller that took the index of an entry (on_its_way) puts its block there. */
 static void put(void) {
     mm_table_put(&ref, A, (uint32_t)cell[0], (uint32_t)cell[1], mm_block_make(&ref, A, (uint32_t)cell[1], 0));
     model_progress();
 }
 
-/* `blocks` blocks of class A, of which the slices of bits in `live` are live; `pages` pages in all. */
+/* n blocks of class A, with the slices of bits in `live` live; `pages` pages in all. */
 static void blocks(uint32_t n, uint32_t live, uint32_t pages) {
     world_make(1);
     world_pages(0, pages);
@@ -85,7 +85,7 @@ static void one_live(void) { blocks(1, 1 | 2, 5); }
 static void two_all_live(void) { blocks(2, 15, 5); }
 static void four_free(void) { blocks(4, 0, 6); }
 static void five_last_live(void) { blocks(5, 1u << 8, 5); }
-/* The same beside warps: threads 0 and 1 are lanes of one; and 2 and 3; or 0 to 2. */
+/* The same with warps: threads 0 and 1 are lanes of one; and 2 and 3; or 0 to 2. */
 static void warp_three(void) { three_free_five(), world_warp(0, 2); }
 static void warp_three_last_live(void) { three_last_live(), world_warp(0, 2); }
 static void warp_four(void) { four_free(), world_warp(0, 2); }
@@ -93,7 +93,7 @@ static void warps_four(void) { warp_four(), world_warp(2, 2); }
 static void warp_of_three(void) { four_free(), world_warp(0, 3); }
 static void warp_five_last_live(void) { five_last_live(), world_warp(0, 2); }
 static void warp_two_all(void) { two_free(), world_warp(0, 2); }
-/* The last entry has a number, and its block is being made. */
+/* The last entry has an index, and its block is still being made. */
 static void on_its_way(uint32_t n) {
     uint64_t groups = 0;
     blocks(n, 0, n + 2);
@@ -103,7 +103,7 @@ static void on_its_way(uint32_t n) {
 static void one_and_on_its_way(void) { on_its_way(1); }
 static void two_and_on_its_way(void) { on_its_way(2); }
 static void warp_and_on_its_way(void) { two_and_on_its_way(), world_warp(0, 2); }
-/* The extent that comes next is full of what look like entries of a block. */
+/* The next extent is full of rubbish that looks like entries of a block. */
 static void rubbish(void) {
     two_all_live();
     for (uint32_t i = 0; i < MM_EXTENT; i++) *mm_table_in(&ref, MM_CLASS_COUNT + 1, i) = mm_entry_make(2, 4, A);
@@ -115,14 +115,14 @@ static void empty(void) {
     world_cut(A, 2);
 }
 
-/* Who makes the last block stands still: nothing was retired, and all slices can be had. */
+/* The maker of the last block has stalled: nothing was retired, and all slices are available. */
 static void check_on_its_way(void) {
     model_require(world_free_slices(A) == 2 * cell[0], "%u slices are free", world_free_slices(A));
     mm_add_relaxed_u32(&mm_class_at(&ref, A)->count, ~0u);
     mm_pages_put(&ref, 0, 1ull << cell[1]);
     world_check_drained();
 }
-/* Nobody else was at work: all that was asked for was retired, but for two blocks. */
+/* No other thread interfered: all that was asked for was retired, except two blocks. */
 static void check_two_left(void) {
     world_check_drained();
     model_require(mm_class_at(&ref, A)->count == 2, "%u entries are left", mm_class_at(&ref, A)->count);
@@ -132,7 +132,7 @@ static void check_extents(void) {
     model_require(HEAP->extents <= 1, "%u extents for four entries", (uint32_t)HEAP->extents + 1);
 }
 
-/* The first ones: who waits gives up at once. The last ones: he does not, or he who waits for an extent would lose his block. */
+/* In the first ones, waiters give up at once. In the last ones they do not, or a caller that waits for an extent would lose its block. */
 #define IMPATIENT_ONLY 3
 #define PATIENT_ONLY 6
 static const struct model_scenario scenarios[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Bitmap trees (tree.h) with two mids under the explorer: nothing in the set is lost from sight. */
+/* Bitmap trees (tree.h) with two mids under the explorer: nothing in the set becomes unreachable. */
 #include "explore.h"
 #include "runtime/core/tree.h"
 
@@ -11,7 +11,7 @@
 #define MIDS 2u
 static uint64_t nodes[1 + MIDS + MIDS * 64];
 static const struct mm_tree tree = {nodes, 1, MIDS};
-static uint64_t in[4]; /* segments that somebody has taken: of the first leaf, of the others, of the second mid */
+static uint64_t in[4]; /* segments taken: of the first leaf, of the others, of the second mid */
 
 static void with(const uint32_t *segments, uint32_t n) {
     memset(nodes, 0, sizeof nodes);
@@ -29,8 +29,8 @@ static void stale(void) {
     nodes[1] = nodes[2] = 1;
 }
 
-/* A find in a set that has segments that stay. It may miss them while a bit above is being cleared and set again, but, with a
- * wait between, not twice: those two take no more steps after that. */
+/* A find in a set with segments that stay. It may miss them while a bit above is being cleared and set again, but, with a
+ * wait between, not twice: those two steps are done by then. */
 static void must_find(void) {
     uint32_t found = mm_tree_find(tree, 0);
     if (found == MM_TREE_NONE) {
@@ -62,7 +62,7 @@ static void erase(uint32_t s) {
     mm_tree_erase(tree, s);
     model_progress();
 }
-/* One out of the middle of what others take. */
+/* Takes segment 1, from among those that others take. */
 static void take_out_1(void) {
     if (mm_tree_erase(tree, 1)) model_set(&in[0], in[0] | 2);
     model_progress();
@@ -87,7 +87,7 @@ static void check(void) {
         model_require(nodes[0] >> (leaf / 64) & 1, "mid %u is not announced", leaf / 64);
     }
 }
-/* Four were there: taken or in the set still. */
+/* There were four: each taken or still in the set. */
 static void check_four(void) {
     check();
     model_require((nodes[1 + MIDS] ^ in[0]) == 15, "in the set %#llx, taken %#llx", (unsigned long long)nodes[1 + MIDS],

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Words (word.h) and free (free.h) under the explorer: slices are claimed, perhaps by who has an old entry, put back and freed, while the
- * page becomes another class's. A block has two slices, in one page; there are one or two pages. */
+/* Words (word.h) and free (free.h) under the explorer: slices are claimed, perhaps through an old entry, put back and freed, while the
+ * page goes to another class. A block has two slices, in one page; there are one or two pages. */
 #include "world.h"
 
 static void *keep[8];
@@ -31,7 +31,7 @@ static void lane_second(void) { claim_lane(old_entry, 1, A); }
 static void lane_first_must(void) { model_require(claim_lane(old_entry, 0, A), "two slices were free, and two lanes of a warp wanted one"); }
 static void lane_new(void) { claim_lane(entry_of(B, 0), 1, B); }
 static void lane_none(void) { claim_lane(MM_ENTRY_NONE, 0, A); }
-/* Two at once: one of them may be free, the other not. */
+/* Two claims at once: one slice may be free, the other not. */
 static void claim_pair(void) {
     const uint32_t got = mm_word_claim(mm_page_words(&ref, 0), mm_entry_generation(old_entry), 3) & 3;
     for (uint32_t i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ static void both_live(void) {
     make(1);
     keep[1] = world_malloc(16, 1);
 }
-/* The page is class B's; the entry of the block before it is known. */
+/* The page belongs to class B; the entry of the block before it is known. */
 static void is_b(void) {
     all_free();
     retire_0();
@@ -106,13 +106,13 @@ static void check_both(void) {
     world_check_drained();
     model_require(world_free_slices(A) == 0, "two claimed, and something is free");
 }
-/* Nobody has anything: two slices of a block are free, or the page is. */
+/* Nothing is held: two slices of a block are free, or the page is. */
 static void check_lost(void) {
     world_check_drained();
     const uint32_t n = world_free_slices(A) + world_free_slices(B);
     model_require(n == 2 || mm_segment_at(&ref, 0)->pages == 1, "%u slices are free", n);
 }
-/* Freed twice at once: told, or not if a block ended just then; never more than that. */
+/* Freed twice at once: reported, or not if a block was retired just then; never reported more than once. */
 static void check_twice(void) {
     world_check_drained();
     model_require(world_misuses() <= 1, "freed twice: %u misuses counted", world_misuses());
@@ -121,7 +121,7 @@ static void check_told(void) {
     world_check_drained();
     model_require(world_misuses() == 1, "freed twice: %u misuses counted", world_misuses());
 }
-/* Freed twice, and the page has become another's meanwhile: the bit of a slice of his may be set, and no other. */
+/* Freed twice, and the page has changed owners meanwhile: the bit of one of the new owner's slices may be set, and no other. */
 static void check_misused(void) {
     struct mm_check k = {0};
     mm_heap_check_quiescent(&ref, 0, 1, &k);
@@ -134,12 +134,12 @@ static void make_b(void) {
     mm_blocks_make(&ref, 1, B, number, 0, 0);
     model_progress();
 }
-/* The same where the page becomes another's: told, or it has hit one of his slices. */
+/* The same where the page changes owners: reported, or it has hit one of the new owner's slices. */
 static void check_if_told(void) {
     if (world_misuses() == 1) world_check_drained();
     else check_misused();
 }
-/* The block has been retired, and its slice is freed once more. */
+/* The block has been retired, and its slice is freed again. */
 static void retired(void) {
     all_free();
     retire_0();

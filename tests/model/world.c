@@ -10,11 +10,11 @@ uint64_t cell[16];
 static struct mm_layout layout;
 static unsigned char *metadata;
 static uint64_t metadata_bytes;
-/* Of each page: bit i, its 64th part i is live; of each 64th part at which an allocation begins: its bytes. */
+/* For each page: bit i is set if its 64th part i is live; for each 64th part at which an allocation begins: its bytes. */
 #define PIECE_SHIFT (MM_PAGE_SHIFT - 6)
 #define PIECES(segments) ((uint64_t)(segments) << (MM_SEGMENT_SHIFT - PIECE_SHIFT))
 static uint64_t live[WORLD_SEGMENTS_MAX * 64], sizes[PIECES(WORLD_SEGMENTS_MAX)];
-static uint64_t held[WORLD_SEGMENTS_MAX]; /* of each segment: pages that are in use for good */
+static uint64_t held[WORLD_SEGMENTS_MAX]; /* for each segment: pages that are in use for good */
 static uint64_t absent[WORLD_SEGMENTS_MAX];
 static struct mm_check result;
 struct mm_mailbox mailbox;
@@ -77,7 +77,7 @@ void world_grows(uint32_t from, uint32_t polls) {
     ref.grow_polls = polls;
 }
 
-/* The part of [off, off + bytes) that is in page p, as bits of live. */
+/* The part of [off, off + bytes) in page p, as bits of live. */
 static uint64_t pieces(uint64_t p, uint64_t off, uint64_t bytes) {
     const uint64_t base = p << MM_PAGE_SHIFT, end = off + bytes - base;
     const uint64_t from = off > base ? off - base : 0, to = end < MM_PAGE_BYTES ? end : MM_PAGE_BYTES;
@@ -158,7 +158,7 @@ static const char *const faults[] = {"",
 #define FAULT_NAME(name, text) #name ": " text,
                                      MM_FAULTS(FAULT_NAME)};
 
-/* What stands at `off` is an allocation of `bytes`. */
+/* The metadata at `off` describes an allocation of `bytes`. */
 static void check_live(uint64_t off, uint64_t bytes) {
     const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), s = page / MM_SEGMENT_PAGES, owner = *mm_page_owner(&ref, page);
     model_require(!mm_check_in_tree(mm_segment_free_tree(&ref), s), "segment %u is free, and somebody holds a part of it", s);
@@ -186,7 +186,7 @@ void world_check(void) {
     mm_heap_check_quiescent(&ref, 0, 1, &result);
     if (result.fault) model_fail(faults[result.fault], (uint32_t)result.at[0], (uint32_t)result.at[1], (uint32_t)result.at[2]);
     const uint64_t counted = result.live_bytes;
-    memset(&result, 0, sizeof result); /* what the log takes back later is this */
+    memset(&result, 0, sizeof result); /* a value the log can restore */
     for (uint32_t p = 0; p < layout.segment_count * 64; p++)
         for (uint32_t i = 0; live[p] != 0 && i < 64; i++)
             if (sizes[p * 64 + i] != 0) check_live(((uint64_t)p * 64 + i) << PIECE_SHIFT, sizes[p * 64 + i]);
@@ -195,7 +195,7 @@ void world_check(void) {
         model_require(mm_class_at(&ref, c)->makers == 0, "class %u: %u make blocks, for ever", c, mm_class_at(&ref, c)->makers);
         for (uint32_t i = 0; i < MM_MADE; i++)
             model_require(mm_made_index(*mm_made_at(&ref, c, i)) != MM_MADE_BUSY, "class %u: a block is being made, by nobody", c);
-        for (uint32_t i = 0; i < mm_class_at(&ref, c)->count; i++) { /* stale entries are holes, too */
+        for (uint32_t i = 0; i < mm_class_at(&ref, c)->count; i++) { /* stale entries count as holes */
             const uint64_t entry = mm_table_load(&ref, c, i, 0);
             const uint32_t page = mm_entry_page(entry);
             model_require(mm_entry_is_of(entry, c) && page < layout.segment_count * 64 && *mm_table_index(&ref, page) == i &&
@@ -206,7 +206,7 @@ void world_check(void) {
     model_require(HEAP->grow.need == 0, "somebody waits for %u pages, for ever", (uint32_t)HEAP->grow.need);
     for (uint32_t r = 0; r < MM_ROOMS; r++) model_require(HEAP->opening[r] == 0, "somebody takes a fresh segment for room %u, for ever", r);
     for (uint32_t s = 0; s < layout.segment_count; s++) {
-        /* The heap's own checker cannot ask for that: a segment that is not mapped yet is nobody's, and not free. */
+        /* The heap's own checker cannot require that: a segment that is not mapped yet is unowned, and not free. */
         const int is_free = mm_check_in_tree(mm_segment_free_tree(&ref), s);
         int is_somebodys = mm_segment_at(&ref, s)->run != MM_RUN_NONE || mm_segment_at(&ref, s)->pages != 0;
         for (uint32_t p = s * 64; p < s * 64 + 64; p++) is_somebodys |= *mm_page_owner(&ref, p) != MM_OWNER_NOBODY;
@@ -226,7 +226,7 @@ static void drain_and_check(void) {
             any |= live[s * 64 + i] != 0;
             model_require(live[s * 64 + i] == 0 || !(pages >> i & 1), "segment %u: page %u is free and live", s, i);
             if (live[s * 64 + i] != 0 || pages >> i & 1 || pages == 0) continue;
-            const uint32_t owner = *mm_page_owner(&ref, s * 64 + i); /* of a block of two pages, or of which some other slice is live */
+            const uint32_t owner = *mm_page_owner(&ref, s * 64 + i); /* of a block of two pages, or of one with another slice live */
             model_require(owner != MM_OWNER_NOBODY, "segment %u: page %u is nobody's, but not free", s, i);
         }
         model_require(any || absent[s] || mm_check_in_tree(mm_segment_free_tree(&ref), s), "segment %u: nothing is live there, and it is not nobody's", s);
@@ -237,7 +237,7 @@ void world_check_drained(void) {
     model_scratch(drain_and_check);
 }
 
-/* Counts that nobody reads; how much is free, a guess; what the host is told and need not follow; what never changes. */
+/* Counters that are never read; estimates of free memory; what the host is told but need not act on; constants. */
 int model_is_private(const void *p, enum model_op op) {
     const uint64_t at = (uint64_t)p, counts = (uint64_t)&HEAP->null_count, page = at - ref.owners;
     (void)op;

@@ -5,15 +5,15 @@
 #
 #   DIR/lib/libmm.so.1                      mm's run time, preloaded: the builds may come from another machine and path
 #   DIR/PROGRAM/nvcc/, DIR/PROGRAM/mmnvcc/  the two builds
-#   DIR/PROGRAM/data/                       what both read, if anything
+#   DIR/PROGRAM/data/                       input of both builds, if any
 #   DIR/PROGRAM/case.sh                     functions; each is called in a fresh, empty directory:
 #     run        one run; starts each executable by `go "$dir/NAME" ARGUMENT...` ($dir is one of the builds, $data
-#                the data) and prints what it is worth comparing, files that were written too
-#     normalise  (optional) filter: leaves of that what has to be equal, so no times, no addresses
+#                the data) and prints the output to compare, including files that were written
+#     normalise  (optional) filter: keeps the part that must be equal, so no times and no addresses
 #     seconds    (optional) filter: the program's own timing in seconds; without it, the wall time of run
 #
-# RUNS=5 timed runs of each build, in turn, after one that is not timed; TIMEOUT=120 seconds for each executable.
-# All runs have to print the same, the warm-up too. Exit status: 0 all same, 1 something differs or failed, 2 bad usage.
+# RUNS=5 timed runs of each build, alternating, after one that is not timed; TIMEOUT=120 seconds for each executable.
+# All runs must print the same, the warm-up too. Exit status: 0 all same, 1 something differs or failed, 2 bad usage.
 set -u
 export LC_ALL=C
 
@@ -51,7 +51,7 @@ trap 'rm -rf "$work"' EXIT
 launch=(env) # on both sides, as it takes time
 go() { timeout -k 5 "$limit" "${launch[@]}" "$@"; }
 
-# One run of build $2 of program $1; leaves $work/{raw,err,shown,time}. Status: run's.
+# Runs build $2 of program $1 once; writes $work/{raw,err,shown,time}. Returns run's status.
 once() (
     dir=$out/$1/$2 data=$out/$1/data
     [ "$2" = nvcc ] || launch=(env "LD_PRELOAD=$out/lib/libmm.so.1")
@@ -75,13 +75,13 @@ once() (
     exit "$status"
 )
 
-# Of the numbers in $1, one a line: median, least and largest.
+# Prints median, minimum and maximum of the numbers in file $1, one per line.
 spread() {
     sort -g "$1" | awk '{t[NR] = $1}
         END {m = int((NR + 1) / 2); printf "%.4g %.4g %.4g\n", NR % 2 ? t[m] : (t[m] + t[m + 1]) / 2, t[1], t[NR]}'
 }
 
-# Both builds of program $1, in turn. Prints its row, and after it what was wrong. Status: 0 same.
+# Runs both builds of program $1, alternating. Prints its row, then what was wrong. Returns 0 if all is the same.
 program() {
     local name=$1 wrong='' build round status clock='' a b
     [ -f "$out/$name/case.sh" ] || {
@@ -95,7 +95,7 @@ program() {
             rm -f "$work/raw" "$work/err" "$work/shown" "$work/time"
             once "$name" "$build"
             status=$?
-            # A report of mm (a double free, say) is worth reading where the outputs are the same, too.
+            # A report of mm (a double free, say) is of interest even if the outputs are the same.
             [ "$build" = nvcc ] || grep -h '^mm' "$work/err" >>"$work/said" 2>/dev/null
             if [ "$status" -ne 0 ]; then
                 wrong="$build, run $round: status $status"$'\n'$(tail -n 5 "$work/raw" "$work/err" 2>&1)

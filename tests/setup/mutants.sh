@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # shellcheck shell=bash disable=SC2016,SC2154
-# Part of run.sh: what scripts that plant faults do with suites that crash, hang, or have to wait for the processor. The C compiler is a
-# stand-in, whose programs are what $suite says.
+# Part of run.sh: how scripts that plant faults handle suites that crash, hang, or have to wait for the processor. The C compiler is a
+# stand-in that produces the program in $suite.
 
-# plants STATUS LAST PROGRAM: tests/unit/mutants.sh in a tree of one fault and one suite; its last line, and nothing of bash's own.
+# plants STATUS LAST PROGRAM: runs tests/unit/mutants.sh with one fault and one suite; expects that last line, and no message of bash.
 plants() {
     local got=0 said
     mkdir -p "$work"/tree/{tests/unit,runtime/{core,gallatin,checked,cpu}} && cp "$root"/tests/{bounded.sh,runner.h} "$work/tree/tests" &&

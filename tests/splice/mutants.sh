@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mutants.sh OUT TEXT PTX... -- PTX...: plants one fault at a time in what reads PTX and expects suite ptx to fail, or suite counts for the files
+# mutants.sh OUT TEXT PTX... -- PTX...: plants one fault at a time in the PTX reader and expects suite ptx to fail, or suite counts for the files
 # of counts.h.
 # From the root of the tree; CC and CHECK_FLAGS (of Check) from the environment.
 set -eu
@@ -16,7 +16,7 @@ while [[ $1 != -- ]]; do
 done
 counts=("${@:2}")
 
-# file, what is there, what is put there
+# file, original text, replacement
 mutants=(
     'names.c' '"malloc", "free", "__cuda_syscall_aligned_malloc"' '"malloc", "free", "__cuda_syscall_aligned"'
     'names.c' '? NAMES : index_of' '? -1 : index_of'
@@ -106,7 +106,7 @@ for ((i = 0; i < ${#mutants[@]}; i += 3)); do
     *) suite=test_ptx arguments=("${texts[@]}") ;;
     esac
     "$CC" "$out/$suite.o" "${objects[@]/#"$out/${mutants[i]%.c}.o"/"$out/mutant.o"}" -o "$out/mutant" "${check[@]}"
-    # Without a process for each test: a crash or a hang is noticed as well.
+    # No process per test is needed: a crash or a hang is detected as well.
     if CK_FORK=no BOUNDED_SECONDS=20 bounded "$out/log" "$out/mutant" "${arguments[@]}"; then
         echo "mutants.sh: the suite did not notice: ${mutants[i]}: ${mutants[i + 2]} for $from" >&2
         survived=1

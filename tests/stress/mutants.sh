@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Plants one fault at a time in a copy of the tree and says which of them neither the stress suites nor the fuzzer
-# notices. Prints a line for each with what noticed it, then "mutants: N killed, M survived".
+# Plants one fault at a time in a copy of the tree and reports those that neither the stress suites nor the fuzzer
+# detect. Prints a line for each with what detected it, then "mutants: N killed, M survived".
 #   mutants.sh [-l LIST] [NAME]...   LIST: its faults (default: mutants.txt here; tests/unit/mutants.txt has the same
-#                                    format); NAME: only those whose name holds one
+#                                    format); NAME: only faults whose name contains one of them
 # STRESS_OPS, FUZZ_SECONDS: how long each suite tries. CC, and CLANG for the fuzzer, from the environment.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Threads that live off one heap in several ways; see world.h for what is looked at. Heaps are small, so that
- * memory runs out, blocks and segments retire and change their class all the time. Each phase goes in rounds over the
- * same heap. After each the heap is checked as it is; after some all is freed, and must be free again. */
+/* Threads that use one heap in several ways; see world.h for what is checked. Heaps are small, so that
+ * memory runs out, blocks and segments retire and change their class all the time. Each phase runs in rounds over the
+ * same heap. After each the heap is checked as it is; after some everything is freed, and must be free again. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -24,7 +24,7 @@ struct plan {
     int null_is_wrong;
 };
 
-/* least << 0..doublings-1, and a part of itself on top. */
+/* Sizes least << 0..doublings-1, plus a fraction of that. */
 static uint64_t log_uniform(struct worker *me, uint64_t least, uint32_t doublings) {
     const uint64_t half = least << world_random(me) % doublings;
     return half + world_random(me) % half;
@@ -44,30 +44,30 @@ static void *get(struct worker *me) {
     return p;
 }
 
-/* Keeps what it gets to itself: nothing but the allocator orders one's use of memory before the next one's. */
+/* Keeps its allocations to itself: only the allocator orders one owner's use of memory before the next one's. */
 static void burst(struct worker *me) {
     static const uint64_t bytes[] = {16,   1 << 20, 48,      4096,    65536, 256, MM_SEGMENT_BYTES, 1 << 18,
                                      1000, 24576,   2 << 20, 3 << 20, 32,    128, 80,               9 << 20};
     const struct plan *is = (const struct plan *)me->plan;
     void **mine = me->mine;
     for (uint32_t i = 0; i < is->slots; i++) world_free(me, mine[i]), mine[i] = NULL;
-    for (;; me->bursts++) { /* the threads are about as far, so sizes agree */
+    for (;; me->bursts++) { /* the threads progress alike, so sizes agree */
         uint32_t n = 0;
         while (n < is->slots && (mine[n] = world_malloc(me, bytes[me->bursts % 16], 0)) != NULL) n++;
         if (me->ops >= me->ops_most) break;
         const uint32_t step = 1 + 2 * (uint32_t)(world_random(me) % 8);
-        for (uint32_t i = 0, at = 0; i < n; i++, at = (at + step) % n) { /* steps that do not divide n meet all */
+        for (uint32_t i = 0, at = 0; i < n; i++, at = (at + step) % n) { /* a step that does not divide n visits all */
             while (mine[at] == NULL) at = (at + 1) % n;
             world_free(me, mine[at]), mine[at] = NULL;
         }
     }
 }
 
-/* Random lifetimes, up to live_percent of the heap; one in eight dies by another's hand. */
+/* Random lifetimes, up to live_percent of the heap; one allocation in eight is freed by another thread. */
 static void lives(struct worker *me) {
     const struct plan *is = (const struct plan *)me->plan;
     const uint64_t most = me->w->bytes / 100 * is->live_percent;
-    uint64_t looked = 0; /* without a call, where others hold it all */
+    uint64_t looked = 0; /* checks without a call, when others hold all memory */
     while (me->ops < me->ops_most && looked < me->ops_most) {
         const uint64_t r = world_random(me);
         const int full = world_live(me->w) >= most;
@@ -83,8 +83,8 @@ static void lives(struct worker *me) {
     }
 }
 
-/* One half gets, the other frees. Boxes order the getter before the one who frees; back there is only the
- * allocator. */
+/* One half allocates, the other frees. The boxes order the allocating thread before the freeing one; in the other direction only
+ * the allocator does. */
 static void pipe_line(struct worker *me) {
     uint32_t idle = 0;
     while (me->ops < me->ops_most && idle < 1u << 16) {
@@ -94,13 +94,13 @@ static void pipe_line(struct worker *me) {
             if (p != NULL && !world_put(me->w, i, p)) world_free(me, p);
         } else {
             void *p = world_take(me->w, i);
-            idle = p ? 0 : idle + 1; /* the getters have ended */
+            idle = p ? 0 : idle + 1; /* the allocating threads have ended */
             world_free(me, p);
         }
     }
 }
 
-/* Little is live at any time, and not for long: a few of one's own, or handed round. */
+/* Few allocations are live at any time, and only briefly: a thread's own, or passed on. */
 static void churn(struct worker *me) {
     const struct plan *is = (const struct plan *)me->plan;
     while (me->ops < me->ops_most) {
@@ -110,7 +110,7 @@ static void churn(struct worker *me) {
     }
 }
 
-/* All through the boxes: nearly all is freed by another than who got it. */
+/* Everything goes through the boxes: nearly all is freed by another thread than the one that allocated it. */
 static void hand_over(struct worker *me) {
     while (me->ops < me->ops_most) {
         const uint64_t r = world_random(me);
@@ -128,7 +128,7 @@ static const struct plan plan[] = {
     {"random lifetimes, 75 % live", lives, 8, 48, 18, 1024, 16, 512, 4, 75, 0},
     {"random lifetimes, a larger heap", lives, 8, 256, 8, 1024, 16, 256, 16, 20, 0},
     {"one half gets, the other frees", pipe_line, 8, 24, 11, 0, 64, 512, 3, 0, 0},
-    /* a live allocation, and what a thread has in hand, holds a segment each at most */
+    /* a live allocation, and the one a thread is working on, hold at most a segment each */
     {"churn, never short", churn, 8, 64, 16, 2, 16, 0, 0, 0, 1},
     {"churn of large ones and runs", churn, 16, 16, 1, 3, 1, 4, 5, 0, 0},
     {"churn, everything", churn, 16, 16, 4, 16, 16, 256, 6, 0, 0},
@@ -161,7 +161,7 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("lives");
     TCase *one = tcase_create("lives");
-    tcase_set_timeout(one, 900); /* of a phase, under ThreadSanitizer, on a busy machine */
+    tcase_set_timeout(one, 900); /* for one phase, under ThreadSanitizer, on a busy machine */
     tcase_add_loop_test(one, lives_off, 0, PLANS);
     suite_add_tcase(suite, one);
     return suite_run(suite);

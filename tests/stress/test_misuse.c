@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Misuse of free while others use the same heap properly: the heap stays sound, nobody else's memory is harmed,
- * and each misuse is counted exactly once, as what it is, wherever that does not depend on who came first.
+/* Misuse of free while others use the same heap properly: the heap stays sound, no other memory is harmed,
+ * and each misuse is counted exactly once, with its kind, wherever that does not depend on who came first.
  *
- * A second free is told from a good one until the memory is handed out again. So what is freed twice here has
- * size classes of its own (3 * 2^k bytes; the others ask for 2^k), and nobody gets any while it is being freed. */
+ * A second free can be told from a good one until the memory is handed out again. So the slices freed twice here have
+ * size classes of their own (3 * 2^k bytes; the others ask for 2^k), and no thread allocates from those meanwhile. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "tests/runner.h"
 #include "tests/stress/world.h"
 
-#define STORMERS 3u /* the first so many threads */
+#define STORMERS 3u /* the first threads */
 #define VICTIMS 256u
 #define UNMAPPED 4u
 
@@ -32,7 +32,7 @@ static void misuse(struct worker *me, enum mm_misuse kind, uint64_t at) {
     expect(kind, 1);
 }
 
-/* Frees of pointers that are no good whatever the others do. */
+/* Frees of pointers that are invalid whatever the others do. */
 static void always_wrong(struct worker *me, const char *mine, uint64_t bytes) {
     const uint64_t r = world_random(me), end = w.base + w.bytes;
     misuse(me, MM_MISUSE_FOREIGN, r % 2 ? w.base - 16 * (1 + (r >> 8) % 4096) : (uint64_t)(uintptr_t)&r);
@@ -43,7 +43,7 @@ static void always_wrong(struct worker *me, const char *mine, uint64_t bytes) {
     misuse(me, MM_MISUSE_INTERIOR, (uint64_t)(uintptr_t)mine + 1 + (r >> 24) % (bytes - 1));
 }
 
-/* The stormers go in rounds: the first gets some of one class, all of them free all of it, each in another order. Of
+/* The stormers work in rounds: the first allocates slices of one class, all of them free all of these, each in another order. Of
  * the frees of one slice one is good. The pins, of the same class, keep its blocks from being retired: the first slice
  * of each. */
 static uint64_t block_of(const void *p, uint64_t bytes) {
@@ -57,7 +57,7 @@ static void storm(struct worker *me) {
     static uint32_t more;
     void *pin[VICTIMS];
     for (uint32_t round = 0;; round++) {
-        const uint64_t bytes = 48ull << round % 10; /* up to 24 KiB: many to a block */
+        const uint64_t bytes = 48ull << round % 10; /* up to 24 KiB: many slices to a block */
         uint32_t pins = 0;
         if (me->index == 0) {
             victims = 0, more = me->ops < me->ops_most;
@@ -92,7 +92,7 @@ static void storm(struct worker *me) {
     }
 }
 
-/* Proper use, with now and then a misuse that harms nobody. */
+/* Proper use, with an occasional harmless misuse. */
 static void proper(struct worker *me) {
     void *mine[16] = {NULL};
     uint64_t bytes[16] = {0};
@@ -136,7 +136,7 @@ START_TEST(storm_among_others) {
 }
 END_TEST
 
-/* All free the same list at once, and nobody else is there: of the frees of one pointer exactly one is good,
+/* All free the same list at once, with no other user: of the frees of one pointer exactly one is good,
  * whatever the others are counted as. */
 static void free_all(struct worker *me) {
     for (uint32_t i = 0; i < victims; i++) {

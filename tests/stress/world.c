@@ -18,7 +18,7 @@
 
 #define UNIT 16u /* bytes for one shadow bit */
 #define WORD (64 * UNIT)
-#define PLACES 6 /* of a payload beside the head */
+#define PLACES 6 /* of a payload, besides the head */
 
 void world_bad(struct world *w, const char *why) { __atomic_store_n(&w->bad, why, __ATOMIC_RELAXED); }
 
@@ -38,7 +38,7 @@ void world_create(struct world *w, uint64_t segments, uint64_t unmapped) {
     world_holds(mm_cpu_heap_create(&w->heap, segments + unmapped, segments, MM_SEGMENT_BYTES) == 0, "no heap");
     w->segments = segments;
     w->bytes = segments * MM_SEGMENT_BYTES;
-    void *all = mm_cpu_malloc(&w->heap, w->bytes); /* where user memory lies */
+    void *all = mm_cpu_malloc(&w->heap, w->bytes); /* to learn where user memory lies */
     world_holds(all != NULL, "a fresh heap does not give all it has");
     w->base = (uint64_t)(uintptr_t)all;
     mm_cpu_free(&w->heap, all);
@@ -55,7 +55,7 @@ void world_destroy(struct world *w) {
     mm_cpu_heap_destroy(&w->heap);
 }
 
-/* Sets or clears the shadow of [p, p + bytes). All its bits must have been the other way. */
+/* Sets or clears the shadow of [p, p + bytes). All its bits must have been the opposite. */
 static void shadow_flip(struct world *w, uint64_t p, uint64_t bytes, int set) {
     uint64_t from = (p - w->base) / UNIT;
     const uint64_t end = (p - w->base + bytes + UNIT - 1) / UNIT;
@@ -77,7 +77,7 @@ static uint32_t span_pages(uint64_t n) {
         for (uint32_t unit = s == 0 ? 1 : 5; unit <= 8; unit++)
             if ((uint64_t)unit << s >= n) return unit << s;
 }
-/* Bytes that the heap has to count as live for a request. */
+/* Bytes that the heap must count as live for a request. */
 static uint64_t granted(uint64_t bytes, uint64_t align) {
     if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) return mm_heap_aligned_bytes(bytes, align);
     if (bytes > 56 * MM_PAGE_BYTES || align >= MM_SEGMENT_BYTES) return mm_round_up(bytes, MM_SEGMENT_BYTES);
@@ -90,7 +90,7 @@ static uint64_t key(const uint64_t *at, uint64_t bytes) {
     const uint64_t x = ((uint64_t)(uintptr_t)at ^ bytes << 40) * 0x9e3779b97f4a7c15ull;
     return x ^ x >> 29;
 }
-/* The head holds size and alignment, so that whoever gets p can check it. */
+/* The head holds size and alignment, so that any thread that gets p can check it. */
 static uint64_t head(const uint64_t *p, uint64_t bytes, uint64_t align) { return key(p, 0) << 40 | (uint64_t)mm_ctz(align) << 32 | bytes; }
 static uint64_t head_align(const uint64_t *p) { return 1ull << (p[0] >> 32 & 63); }
 static uint64_t place(uint64_t words, uint32_t i) {
@@ -102,7 +102,7 @@ static void fill(uint64_t *p, uint64_t bytes, uint64_t align) {
     p[0] = head(p, bytes, align);
     for (uint32_t i = 0; i < PLACES; i++) p[place(bytes / 8, i)] = key(p + place(bytes / 8, i), bytes);
 }
-/* The size of p's payload; 0 if it is not what was written. */
+/* The size of p's payload; 0 if it is corrupt. */
 static uint64_t intact(const uint64_t *p) {
     const uint64_t bytes = p[0] & 0xffffffffu;
     if (bytes < 16 || p[0] != head(p, bytes, head_align(p))) return 0;

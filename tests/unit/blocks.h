@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the suites of words, tables, making and retiring share: a small heap, its blocks and entries. Include after
+/* Shared by the suites of words, tables, making and retiring: a small heap, its blocks and entries. Include after
  * tests/unit/steps.h, or warps.h. */
 #ifndef MM_UNIT_BLOCKS_H
 #define MM_UNIT_BLOCKS_H
@@ -31,7 +31,7 @@ UNIT_SOME uint64_t entry_at(uint32_t c, uint32_t index) {
     return at == NULL ? MM_ENTRY_NONE : *at;
 }
 UNIT_SOME uint64_t made_at(uint32_t c, uint32_t number) { return *mm_made_at(ref, c, number); }
-/* The number of a block of which the caller has the first ticket, and nobody another one. */
+/* The number of a block of which the caller has drawn the first ticket, and no one another. */
 UNIT_SOME uint32_t first_ticket(uint32_t c) {
     uint32_t number, slice;
     mm_tickets_draw(ref, 1, 1, c, &number, &slice);
@@ -42,8 +42,8 @@ UNIT_SOME uint32_t first_ticket(uint32_t c) {
     unit_eq(slice, 0);
     return number;
 }
-/* Makes one block, which must be possible; in a large class, of which mm_blocks_make makes several, step by step. Returns its page; it is the last one of
- * the table. */
+/* Makes one block, which must be possible; in a large class, of which mm_blocks_make makes several, step by step. Returns its page; its entry is the last
+ * of the table. */
 UNIT_SOME uint32_t make(uint32_t c) {
     const uint32_t index = of(c)->count, number = first_ticket(c);
     if (index / MM_MAKE_SHARE < 2) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Included before everything else (-include): now and then the processor is given away just before an atomic
+/* Included before everything else (-include): occasionally yields the processor just before an atomic
  * access of the core, so that threads meet in the middle of each other's steps even on two processors: once in
- * 2^(32 - UNIT_JITTER_SHIFT) of them. */
+ * 2^(32 - UNIT_JITTER_SHIFT) accesses. */
 #ifndef MM_UNIT_JITTER_H
 #define MM_UNIT_JITTER_H
 

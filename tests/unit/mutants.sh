@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Plants one fault at a time in a copy of the core (mutants.txt) and says which of them no suite notices.
-# Prints a line for each, then "mutants: N killed, M survived". Argument: only those whose name holds it. JOBS: so many at
+# Plants one fault at a time in a copy of the core (mutants.txt) and reports the faults that no suite detects.
+# Prints a line for each, then "mutants: N killed, M survived". Argument: only faults whose name contains it. JOBS: how many at
 # once (default: processors).
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Included before everything else (-include): a heap in small, so that pages, segments, entries and extents run out all the time and few steps
- * lead from one to the next: pages of 512 bytes, segments of 32 KiB, slices to 2 KiB, two cursors, four entries to an extent,
+/* Included before everything else (-include): a tiny heap, in which pages, segments, entries and extents run out all the time and few steps
+ * separate one from the next: pages of 512 bytes, segments of 32 KiB, slices up to 2 KiB, two cursors, four entries to an extent,
  * eight made blocks remembered.
  */
 #ifndef MM_UNIT_SMALL_H
@@ -32,6 +32,6 @@
 #define MM_MAKE_POLLS 8
 #undef MM_WAIT_ITERATIONS
 #define MM_WAIT_ITERATIONS (1u << 14)
-#undef MM_STATIC_ASSERT /* such a heap does not reach 1 TiB */
+#undef MM_STATIC_ASSERT /* this heap does not reach 1 TiB */
 #define MM_STATIC_ASSERT(cond, why) _Static_assert(1, why)
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The CPU port with a step before every atomic access, so that a test can let actors of one thread (two, or UNIT_ACTORS)
- * go forward step by step in any order; and a home stripe that the test sets. Include before the core.
+/* The CPU port with a step before every atomic access, so that a test can run actors of one thread (two, or UNIT_ACTORS)
+ * step by step in any order; and a home stripe that the test sets. Include before the core.
  *
  * unit_interleave lets A make a steps, B b steps, A c steps, then B and A in turns until both are done. All
- * (a, b, c) together are all schedules with up to three changes. What it does not show is reordering by the
- * processor: that is ThreadSanitizer's part, and the model's.
+ * (a, b, c) together are all schedules with up to three switches. It does not show reordering by the
+ * processor: ThreadSanitizer and the model cover that.
  */
 #ifndef MM_UNIT_STEPS_H
 #define MM_UNIT_STEPS_H
@@ -31,7 +31,7 @@ static struct unit_actor unit_actor[UNIT_ACTORS];
 static ucontext_t unit_scheduler;
 static int unit_running = -1;
 static long unit_steps_left;
-static uint32_t unit_home; /* of who is no actor */
+static uint32_t unit_home; /* for callers that are no actor */
 static uint32_t unit_seed = 1; /* of mm_random */
 static uint32_t unit_actor_home[UNIT_ACTORS];
 static void (*unit_each_step)(void); /* if not NULL: called before every atomic access outside of actors */
@@ -81,7 +81,7 @@ static void unit_other_at(void) {
     unit_other();
     unit_each_step = unit_other_at;
 }
-/* What happens if `other` is done in one go just before step n of `act`, for each n: begin, act with other, end. Returns how many steps act has. */
+/* Runs `other` at once just before step n of `act`, for each n: begin, act with other, end. Returns how many steps act has. */
 __attribute__((unused)) static long unit_at_each_step(void (*begin)(void), void (*act)(void), void (*other)(void), void (*end)(void)) {
     for (unit_at = 0, unit_other = other;; unit_at++) {
         begin();
@@ -99,7 +99,7 @@ __attribute__((unused)) static void unit_actor_main(int i) {
     unit_actor[i].done = 1;
 }
 
-/* Makes actor i, who does act(arg) once it is let go on. */
+/* Makes actor i, which does act(arg) once it is resumed. */
 __attribute__((unused)) static void unit_actor_make(int i, void (*act)(void *), void *arg) {
     struct unit_actor *actor = &unit_actor[i];
     if (actor->stack == NULL) actor->stack = (char *)malloc(UNIT_STACK_BYTES);
@@ -111,7 +111,7 @@ __attribute__((unused)) static void unit_actor_make(int i, void (*act)(void *), 
     makecontext(&actor->context, (void (*)(void))unit_actor_main, 1, i);
 }
 
-/* Lets actor i go on for so many steps. */
+/* Lets actor i make that many steps. */
 __attribute__((unused)) static void unit_go(int i, long steps) {
     if (unit_actor[i].done) return;
     unit_running = i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the unit suites share: heaps made, checked and compared with a fresh one; random numbers; the runner. */
+/* Shared by the unit suites: making, checking and comparing heaps; random numbers; the runner. */
 #ifndef MM_UNIT_SUPPORT_H
 #define MM_UNIT_SUPPORT_H
 
@@ -17,7 +17,7 @@
 
 #define UNIT_ANY ~0ull
 
-/* As Check's own, but free of charge while they hold: those write to a file each time. */
+/* Like Check's own, but without cost while they hold: Check's write to a file each time. */
 #define unit_holds(cond, ...)                     \
     do {                                          \
         if (!(cond)) ck_abort_msg(__VA_ARGS__);   \
@@ -37,7 +37,7 @@ UNIT_SOME uint64_t unit_random(uint64_t *state) {
     return *state * 2685821657736338717ull;
 }
 
-/* What needs no zeros (layout.h) has rubbish that looks like blocks of class 0, all free. */
+/* Fills what need not be zero (layout.h) with rubbish that looks like blocks of class 0, all free. */
 UNIT_SOME void unit_rubbish(struct mm_cpu_heap *heap) {
     char *at = (char *)heap->metadata;
     for (uint64_t i = heap->layout.words; i < heap->layout.indexes; i += 8) *(uint64_t *)(at + i) = mm_word_make(2, ~0u);
@@ -62,8 +62,8 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     unit_eq(mm_heap_of(&heap->ref)->grow.need, 0);
 }
 
-/* Without live memory and drained, the heap must be as one just made with `mapped` segments: no page has an owner, no table an entry. What
- * counts, and hints, may differ. */
+/* Without live memory and drained, the heap must equal one just made with `mapped` segments: no page has an owner, no table an entry.
+ * Counters and hints may differ. */
 UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     const struct mm_heap_ref *ref = &heap->ref;
     struct mm_heap *h = mm_heap_of(ref);
@@ -83,7 +83,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     unit_eq(h->grow.lock, 0);
 }
 
-/* Slices of class c that a segment has. */
+/* Slices of class c in a segment. */
 UNIT_SOME uint32_t unit_slices(uint32_t c) { return (MM_SEGMENT_PAGES >> mm_class_page_shift(c)) * mm_class_slices(c); }
 
 /* As the host's kernels do: takes segments [first, first + count) from the heap. Returns whether they were free. */
@@ -118,7 +118,7 @@ UNIT_SOME uint32_t unit_span_pages(uint64_t n) {
         for (uint32_t unit = s == 0 ? 1 : 5; unit <= 8; unit++)
             if ((uint64_t)unit << s >= n) return unit << s;
 }
-/* What a request gets: the bytes it takes from the heap. */
+/* The bytes that a request takes from the heap. */
 UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
     if (bytes <= MM_SLICE_BYTES_MAX) return mm_class_bytes(mm_class_of((uint32_t)bytes));
     if (bytes <= 56 * MM_PAGE_BYTES) return unit_span_pages((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES) * MM_PAGE_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the lanes of a warp claim, and free, at once (word.h, free.h): slices that are neighbours or not, free or not, through entries of different ages. */
+/* What the lanes of a warp claim and free at once (word.h, free.h): slices that are neighbours or not, free or not, through entries of different ages. */
 #define UNIT_WARPS 3
 #include "tests/unit/warps.h"
 
@@ -14,7 +14,7 @@ static uint32_t slice_of[UNIT_LANES], goes_of[UNIT_LANES];
 static void claim_mine(uint32_t lane) { got_of[lane] = mm_slices_claim(ref, here_, (int)goes_of[lane], entry_of[lane], slice_of[lane], c_); }
 static void free_mine(uint32_t lane) { mm_heap_free(ref, (void *)(uintptr_t)got_of[lane]); }
 
-/* A block whose first page had another block before. Returns the entry of that one. */
+/* Makes a block whose first page held another block before. Returns the old block's entry. */
 static uint64_t a_second_block(void) {
     const uint32_t page = make(c_);
     const uint64_t stale = entry_at(c_, 0);
@@ -24,8 +24,8 @@ static uint64_t a_second_block(void) {
     return stale;
 }
 
-/* Each lane gets a slice that was free, of its own block, and nobody else gets it; through a stale entry it gets none. If the slices are neighbours in the order of
- * the lanes, and none is taken, each lane gets its own. Nothing else changes in the words. */
+/* Each lane gets a slice of its own block that was free, and no other lane gets it; through a stale entry it gets none. If the slices are neighbours in the
+ * order of the lanes, and none is taken, each lane gets the one it asked for. Nothing else changes in the words. */
 static void claims_of(int are_neighbours) {
     for (uint32_t round = 0; round < ROUNDS; round++) {
         new_heap();
@@ -63,7 +63,7 @@ static void claims_of(int are_neighbours) {
             unit_eq(mm_word_free(word_at(page, i)), after[i]);
             unit_eq(mm_word_generation(word_at(page, i)), mm_entry_generation(fresh));
         }
-        for (uint32_t lane = 0; lane < UNIT_LANES; lane++) /* what was got goes back, at once */
+        for (uint32_t lane = 0; lane < UNIT_LANES; lane++) /* frees all of them at once */
             if (!(here >> lane & 1) || got_of[lane] == 0) got_of[lane] = 0;
         together(free_mine, MM_WARP_ALL, random_below(2) ? 1u << random_below(6) : TOGETHER);
         for (uint32_t i = 0; i < words; i++) unit_eq(mm_word_free(word_at(page, i)), before[i]);
@@ -75,7 +75,7 @@ END_TEST
 START_TEST(any_slices) { claims_of(0); }
 END_TEST
 
-/* Several lanes free one slice at once: it is free, and each but one is a double free. */
+/* Several lanes free one slice at once: it becomes free, and all frees but one are double frees. */
 START_TEST(one_slice_by_many) {
     for (uint32_t round = 0; round < ROUNDS; round++) {
         new_heap();

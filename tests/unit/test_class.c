@@ -29,8 +29,8 @@ START_TEST(slices_are_aligned) {
 }
 END_TEST
 
-/* Blocks: an aligned power of two of pages that has 32 slices, and none that is half as large has; how many slices and words there are, against
- * plain division. cut: of each block something else has a part (a checked run). */
+/* Blocks: the smallest aligned power of two of pages that has 32 slices; the number of slices and words, against
+ * plain division. cut: part of each block is reserved for something else (a checked run). */
 START_TEST(blocks_hold_their_slices) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const uint32_t bytes = mm_class_bytes(c), pages = 1u << mm_class_page_shift(c);
@@ -47,7 +47,7 @@ START_TEST(blocks_hold_their_slices) {
         unit_eq(k.words, (slices + 31) / 32);
         unit_le(k.words, pages << (MM_PAGE_SHIFT - MM_ALIGN_SHIFT - MM_WORD_SHIFT));
         unit_le(k.words, MM_BLOCK_WORDS_MAX);
-        if (c != 0 && bytes % 32 == 0) unit_le(k.words, MM_BLOCK_WORDS_MAX / 2); /* spaced by a sector they are fewer (layout.h) */
+        if (c != 0 && bytes % 32 == 0) unit_le(k.words, MM_BLOCK_WORDS_MAX / 2); /* with their words a sector apart, blocks have fewer (layout.h) */
         uint32_t in_words = 0;
         for (uint32_t word = 0; word < k.words; word++) {
             uint32_t mask = 0;
@@ -58,7 +58,7 @@ START_TEST(blocks_hold_their_slices) {
         }
         unit_eq(in_words, slices);
         uint64_t seed = c + 1;
-        for (uint32_t i = 0; i < 3000; i++) { /* places, as cursors count them: near the beginning, near the end, anywhere */
+        for (uint32_t i = 0; i < 3000; i++) { /* positions as cursors count them: near the beginning, near the end, anywhere */
             const uint32_t place = i < 1000 ? i : i < 2000 ? ~0u - (i - 1000) : (uint32_t)unit_random(&seed);
             uint32_t slice = ~0u;
             unit_eq(mm_class_block_of(k, place, &slice), place / slices);
@@ -80,7 +80,7 @@ START_TEST(division_is_exact) {
             unit_holds(at == in / bytes, "class %u: offset %u is at %u", c, in, at);
             unit_holds((at * bytes == in) == (in % bytes == 0), "class %u: offset %u taken for a slice", c, in);
         }
-        for (uint32_t in = 1; in < MM_SEGMENT_BYTES; in += 509) { /* odd and even, inside of slices and across */
+        for (uint32_t in = 1; in < MM_SEGMENT_BYTES; in += 509) { /* odd and even, inside slices and across */
             const uint32_t at = mm_mulhi(in >> mm_class_shift(c), mm_class_reciprocal(c));
             unit_holds((at * bytes == in) == (in % bytes == 0), "class %u: offset %u taken for a slice", c, in);
         }
@@ -128,7 +128,7 @@ START_TEST(bits) {
 }
 END_TEST
 
-/* Packed words give back what they were made of. */
+/* Packed words return what they were made of. */
 START_TEST(handles) {
     uint64_t seed = 3;
     for (int i = 0; i < 100000; i++) {
@@ -170,7 +170,7 @@ START_TEST(handles) {
 }
 END_TEST
 
-/* The arrays of the metadata lie one behind the other, each large enough, none in another. */
+/* The arrays of the metadata follow one another, each large enough, without overlap. */
 START_TEST(layout) {
     static const uint64_t sizes[] = {1, 2, 63, 64, 65, 4095, 4096, 4097, 1u << 18, (1u << 18) + 1, MM_TREE_BITS_MAX};
     struct mm_layout l;

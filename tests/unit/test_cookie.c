@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Room in front of an allocation: what is stored there harms nobody, and free, and usable size, know such a pointer from others. */
+/* Room in front of an allocation: what is stored there is harmless, and free and usable size recognise such a pointer. */
 #include "runtime/checked/cookie.h"
 #include "tests/unit/support.h"
 
@@ -9,10 +9,10 @@ static struct mm_cpu_heap heap;
 
 static void set_up(void) { unit_create(&heap, SEGMENTS); }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
-/* Every other test has a closed heap, whose calls all go by closed.h. */
+/* Every other test has a closed heap, whose calls all go through closed.h. */
 static void set_closed(int is_closed) { heap.ref.open_bytes = is_closed ? 0 : heap.ref.user_bytes; }
 
-/* As runtime/device.cu has them. */
+/* As in runtime/device.cu. */
 static void *plain(uint64_t bytes) { return heap.ref.open_bytes ? mm_heap_malloc(&heap.ref, bytes) : mm_closed_malloc(&heap.ref, bytes); }
 static char *roomy(uint64_t bytes) { return (char *)mm_cookie_put(plain(mm_cookie_bytes(bytes, MM_COOKIE_SHIFT)), MM_COOKIE_SHIFT); }
 static char *aligned(uint64_t bytes, uint64_t align) {
@@ -30,7 +30,7 @@ static const uint64_t sizes[] = {0, 1, 16, 32, 48, 64, 100, 1024, 10000, MM_SLIC
                                  300000, 3 * MM_SEGMENT_BYTES};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-/* A count in front of each, and all of the others' bytes stay. */
+/* A count is stored in front of each allocation, and the bytes of all others stay intact. */
 START_TEST(counts_harm_nobody) {
     enum { N = 3 };
     set_closed(_i);
@@ -81,7 +81,7 @@ START_TEST(usable_sizes) {
 }
 END_TEST
 
-/* No size is so large that it becomes small. */
+/* No huge size wraps around to a small one. */
 START_TEST(nothing_for_too_much) {
     for (uint64_t less = 0; less < 40; less++) unit_holds(roomy(~0ull - less) == NULL, "2^64 - %llu bytes", (unsigned long long)less + 1);
     unit_eq(mm_cookie_bytes(~0ull - 15, 4), ~0ull);
@@ -92,7 +92,7 @@ END_TEST
 
 static uint64_t count_of(enum mm_misuse kind) { return mm_cpu_misuse_count(&heap, kind); }
 
-/* What is misuse without room in front is misuse with it. */
+/* Misuse of pointers without room in front is misuse with it, too. */
 START_TEST(misuse) {
     char *p = roomy(100), *other = roomy(100), *q = (char *)plain(100), *run = roomy(2 * MM_SEGMENT_BYTES);
     give_back(p + 16), give_back(p - 8), give_back(q + 16), give_back(run + 16), give_back(run + MM_SEGMENT_BYTES);
@@ -108,14 +108,14 @@ START_TEST(misuse) {
 }
 END_TEST
 
-/* An old seal in front of the beginning of an allocation is no seal of it, in a closed heap either. */
+/* An old seal just before an allocation's beginning does not count as its seal, in a closed heap either. */
 START_TEST(old_seals) {
     set_closed(_i);
     heap.ref.spacing_mask = 0;
     enum { MANY = 4 * MM_PAGE_BYTES / 16 };
     static char *some[MANY];
     char *a = NULL, *b = NULL;
-    for (int i = 0; i < MANY && !b; i++) { /* until two are neighbours, in whatever shards */
+    for (int i = 0; i < MANY && !b; i++) { /* until two are neighbours, in any shards */
         some[i] = (char *)plain(16);
         for (int k = 0; k < i && !b; k++)
             if (some[k] - some[i] == 16 || some[i] - some[k] == 16) a = some[k] < some[i] ? some[k] : some[i], b = a + 16;
@@ -131,7 +131,7 @@ START_TEST(old_seals) {
 }
 END_TEST
 
-/* Whether a seal that is written in front of p, which leads to p - 16, is looked at. */
+/* Whether free considers a seal written in front of p that leads to p - 16. */
 static int is_looked_at(char *p) {
     const uint64_t seal = mm_cookie_seal((uintptr_t)p, MM_COOKIE_SHIFT);
     memcpy(p - 16, &seal, sizeof seal);
@@ -140,7 +140,7 @@ static int is_looked_at(char *p) {
     return start != 0;
 }
 
-/* Addresses outside, before and behind everything, and segments and pages that nobody has: nothing there is read. */
+/* Addresses outside the heap, before and after everything, and unowned segments and pages: nothing is read there. */
 START_TEST(far_away) {
     const uint64_t end = heap.ref.user_base + heap.ref.user_bytes, bad[] = {0, 16, heap.ref.user_base, heap.ref.user_base - 16, end, end + 16, ~0ull - 15};
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) unit_eq(mm_cookie_start(&heap.ref, bad[i]), 0);
@@ -148,11 +148,11 @@ START_TEST(far_away) {
     for (uint64_t s = 0; s < SEGMENTS; s++) ck_assert(!is_looked_at(base + s * MM_SEGMENT_BYTES + 16));
     char *span = (char *)plain(5 * MM_PAGE_BYTES), *run = (char *)plain(2 * MM_SEGMENT_BYTES);
     ck_assert(is_looked_at(span + 16) && is_looked_at(span + 5 * MM_PAGE_BYTES - 16) && is_looked_at(span + 3 * MM_PAGE_BYTES));
-    ck_assert(is_looked_at(span + 5 * MM_PAGE_BYTES)); /* the page where the seal would be counts */
+    ck_assert(is_looked_at(span + 5 * MM_PAGE_BYTES)); /* the page that would hold the seal counts */
     ck_assert(!is_looked_at(span + 5 * MM_PAGE_BYTES + 16));
     ck_assert(is_looked_at(run + 16) && is_looked_at(run + MM_SEGMENT_BYTES + 16) && !is_looked_at(run + 2 * MM_SEGMENT_BYTES + 16));
-    ck_assert(!is_looked_at(run + MM_SEGMENT_BYTES)); /* no room is in another segment */
-    for (uint32_t shift = 0; shift < 64; shift++) /* of a seal, only those that lead into the same segment, and no further than an alignment */
+    ck_assert(!is_looked_at(run + MM_SEGMENT_BYTES)); /* the room is never in another segment */
+    for (uint32_t shift = 0; shift < 64; shift++) /* only seals that lead into the same segment, and no further than an alignment */
         for (uint64_t in = 48; in < MM_SEGMENT_BYTES; in *= 2) {
             const uint64_t p = (uintptr_t)run + MM_SEGMENT_BYTES + in, seal = mm_cookie_seal(p, shift);
             memcpy((char *)(uintptr_t)p - 16, &seal, sizeof seal);

@@ -24,12 +24,12 @@ static void tear_down(void) {
     mm_cpu_heap_destroy(&heap);
 }
 
-/* Sizes of slices, with and without a rest of 16 bytes, of spans and of runs. */
+/* Sizes of slices, with and without a remainder of 16 bytes, of spans and of runs. */
 static const uint64_t kinds_of_size[] = {0,    1,    7,    8,    9,     15,     16,    17,   24,     31,     32,    33, 40, 64, 100, 1000, 4096 - MM_GUARD_MORE,
                                          4096, 5000, 8191, 8192, 20001, 300001, MM_SLICE_BYTES_MAX, MM_SLICE_BYTES_MAX + 1, 3 * MM_SEGMENT_BYTES - 5};
 #define SIZES ((int)(sizeof kinds_of_size / sizeof *kinds_of_size))
 
-/* Every byte of [p, p + n) is `byte`: the first one, and each is as the one before it. */
+/* Every byte of [p, p + n) is `byte`: compares the first one, then each with the one before it. */
 static void all_are(const unsigned char *p, uint64_t n, unsigned byte) {
     if (n == 0 || (p[0] == byte && memcmp(p, p + 1, n - 1) == 0)) return;
     uint64_t k = 0;
@@ -53,7 +53,7 @@ static void filled(uint64_t n, uint64_t align) {
             memset(p, 0x5a + i, usable);
         }
         for (int i = 0; i < 8; i++) {
-            if (held[i]) all_are(held[i], mm_closed_usable_size(&ref, held[i]), 0x5a + (unsigned)i); /* nobody wrote into a neighbour */
+            if (held[i]) all_are(held[i], mm_closed_usable_size(&ref, held[i]), 0x5a + (unsigned)i); /* no write into a neighbour */
             mm_closed_free(&ref, held[i]);
         }
         if (ref.guard) {
@@ -84,7 +84,7 @@ START_TEST(every_alignment) {
 }
 END_TEST
 
-/* A checked run that does not fill leaves the memory as it was, but for poison and zone. */
+/* A checked run that does not fill leaves the memory as it was, except for poison and redzone. */
 START_TEST(checked_and_unfilled) {
     set_up_with(MM_FILL_NONE, 1);
     unsigned char *p = (unsigned char *)mm_closed_malloc(&ref, 1000);
@@ -99,7 +99,7 @@ START_TEST(checked_and_unfilled) {
 }
 END_TEST
 
-/* NULL, misuse of free and usable sizes are as in an open heap. */
+/* NULL, misuse of free and usable sizes behave as in an open heap. */
 START_TEST(misuse) {
     set_up_with(MM_FILL_JUNK, 0);
     char here[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Growing (grow.h) and giving back, step by step: the test is the host. What threads do at the same time the model
- * explores (tests/model/grow_model.c), and with a real host, tests/hooks/client_grow.c.
+/* Growing (grow.h) and giving memory back, step by step: the test plays the host. Concurrent threads: the model
+ * (tests/model/grow_model.c); a real host: tests/hooks/client_grow.c.
  */
 #include "tests/unit/support.h"
 
@@ -19,7 +19,7 @@ static void set_up(void) {
     h = (struct mm_heap *)heap.metadata;
     heap.ref = h->ref;
     ref = &heap.ref;
-    unit_rubbish(&heap); /* memory that has just come */
+    unit_rubbish(&heap); /* fresh memory */
 }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
@@ -50,13 +50,13 @@ static void grow_by(uint64_t first, uint64_t count) {
     unit_eq(look(1, 0), MM_GROWN_MORE);
 }
 
-/* How far segments have ever been there: words, indexes and table are mapped so far. The table has its share of them for good. */
+/* The highest segment that was ever mapped: words, indexes and table are mapped that far. The table keeps its share of them for good. */
 START_TEST(reached_is_kept) {
     unit_eq(h->grow.reached, FIRST);
     const uint64_t extents = mm_table_extents(ref);
     grow_by(64, 3);
     unit_eq(h->grow.reached, 67);
-    grow_by(FIRST, 10); /* what lies between */
+    grow_by(FIRST, 10); /* the gap */
     unit_eq(h->grow.reached, 67);
     unit_eq(unit_chunk_claim(ref, 64, 3), 1);
     unit_eq(h->grow.mapped, FIRST + 10);
@@ -68,7 +68,7 @@ START_TEST(reached_is_kept) {
 }
 END_TEST
 
-/* What has come serves slices, spans and runs, although there is rubbish in its metadata. */
+/* New memory serves slices, spans and runs, although its metadata holds rubbish. */
 START_TEST(rubbish_in_metadata) {
     static void *held[100000];
     uint32_t n = 0;
@@ -84,7 +84,7 @@ START_TEST(rubbish_in_metadata) {
 }
 END_TEST
 
-/* What a class has had at its peak serves another one before the host is asked. */
+/* Memory from a class's peak serves another class before the host is asked. */
 START_TEST(peaks_serve_others_before_the_host_is_asked) {
     static void *held[FIRST * MM_SEGMENT_PAGES * 64 + 1];
     uint32_t n = 0;
@@ -109,11 +109,11 @@ START_TEST(refused_by_size) {
     unit_eq(look(8, 0), MM_GROWN_NO); /* without asking */
     unit_eq(look(100, 0), MM_GROWN_NO);
     unit_eq(box.wanted, asked);
-    unit_eq(look(7, 0), MM_GROWN_WAIT); /* less may be had */
+    unit_eq(look(7, 0), MM_GROWN_WAIT); /* fewer may be available */
     unit_eq(box.wanted, ((asked >> 32) + 1) << 32 | 7);
     answer(FIRST, 7);
     unit_eq(look(7, 0), MM_GROWN_MORE);
-    unit_eq(look(8, 0), MM_GROWN_WAIT); /* and then more, perhaps */
+    unit_eq(look(8, 0), MM_GROWN_WAIT); /* and then perhaps more */
 }
 END_TEST
 
@@ -129,7 +129,7 @@ START_TEST(refusal_ends) {
 }
 END_TEST
 
-/* Who asked went away, and the answer was no: that says nothing about now. */
+/* The caller that asked has gone, and the answer was a refusal: too old to apply now. */
 START_TEST(refusal_of_long_ago) {
     look(1, 0);
     answer(0, 0);
@@ -145,8 +145,8 @@ END_TEST
 
 START_TEST(late_for_all_until_the_answer) {
     unit_eq(look(1, 0), MM_GROWN_WAIT);
-    unit_eq(look(1, 1), MM_GROWN_NO); /* who waited long enough */
-    unit_eq(look(1, 0), MM_GROWN_NO); /* and those after him, at once */
+    unit_eq(look(1, 1), MM_GROWN_NO); /* waited long enough */
+    unit_eq(look(1, 0), MM_GROWN_NO); /* and later callers, at once */
     unit_eq(box.wanted, 1ull << 32 | 1);
     answer(FIRST, 1);
     unit_eq(look(1, 0), MM_GROWN_MORE);
@@ -173,7 +173,7 @@ START_TEST(opened_again) {
     box.answer = before;
     h->grow.refused_at -= 2 * MM_GROW_REFUSAL_NS;
     unit_eq(look(1, 0), MM_GROWN_WAIT);
-    answer(FIRST, 1); /* what was asked before */
+    answer(FIRST, 1); /* what was asked for before */
     unit_eq(look(1, 0), MM_GROWN_MORE);
 }
 END_TEST
@@ -200,14 +200,14 @@ START_TEST(locked) {
     look(1, 0);
     answer(FIRST, 1);
     h->grow.lock = 1;
-    unit_eq(look(1, 0), MM_GROWN_WAIT); /* somebody else is at it */
+    unit_eq(look(1, 0), MM_GROWN_WAIT); /* another caller holds it */
     unit_eq(h->grow.mapped, FIRST);
     h->grow.lock = 0;
     unit_eq(look(1, 0), MM_GROWN_MORE);
 }
 END_TEST
 
-START_TEST(only_looks) { /* takes what was answered, and asks for nothing */
+START_TEST(only_looks) { /* takes an answer, and asks for nothing */
     unit_eq(look(0, 0), MM_GROWN_WAIT);
     unit_eq(box.wanted, 0);
     look(1, 0);
@@ -226,21 +226,21 @@ START_TEST(fixed_heap_never_asks) {
 END_TEST
 
 START_TEST(waits_no_longer_than_said) {
-    unit_eq(unit_grow_await(ref, 1, h->grow.mapped), 0); /* nobody answers */
+    unit_eq(unit_grow_await(ref, 1, h->grow.mapped), 0); /* no answer comes */
     unit_eq(h->grow.late, 1ull << 32 | 1);
-    unit_eq(unit_grow_await(ref, 1, h->grow.mapped + 1), 1); /* there is more than when it looked */
+    unit_eq(unit_grow_await(ref, 1, h->grow.mapped + 1), 1); /* more is mapped than when it looked */
 }
 END_TEST
 
 START_TEST(null_when_refused) {
     void *p[FIRST + 1];
     for (int i = 0; i < FIRST; i++) unit_holds((p[i] = mm_cpu_malloc(&heap, MM_SEGMENT_BYTES)) != NULL, "segment %d", i);
-    mm_heap_image_grows(heap.metadata, (uint64_t)(uintptr_t)&box, 0); /* nobody is patient */
+    mm_heap_image_grows(heap.metadata, (uint64_t)(uintptr_t)&box, 0); /* waits for no time at all */
     heap.ref.grow_polls = 0;
     unit_holds(mm_cpu_malloc(&heap, MM_SEGMENT_BYTES) == NULL, "there is none");
     unit_eq(box.null_bytes, MM_SEGMENT_BYTES + 1);
     unit_holds(mm_cpu_malloc(&heap, 3 * MM_SEGMENT_BYTES) == NULL, "there is none");
-    unit_eq(box.null_bytes, MM_SEGMENT_BYTES + 1); /* of the first */
+    unit_eq(box.null_bytes, MM_SEGMENT_BYTES + 1); /* of the first NULL */
     answer(FIRST, 2);
     unit_holds((p[FIRST] = mm_cpu_malloc(&heap, MM_SEGMENT_BYTES)) != NULL, "the answer, late");
     for (int i = 0; i <= FIRST; i++) mm_cpu_free(&heap, p[i]);
@@ -248,7 +248,7 @@ START_TEST(null_when_refused) {
 }
 END_TEST
 
-/* A chunk goes back if all of its blocks are free, whatever class had them; to what was in it nobody comes. */
+/* A chunk goes back if all of its blocks are free, whatever class had them; a stale pointer into it is misuse. */
 START_TEST(chunks_come_back) {
     void *p = mm_cpu_malloc(&heap, 64);
     const uint32_t at = (uint32_t)(((uint64_t)p - ref->user_base) >> MM_SEGMENT_SHIFT);
@@ -263,7 +263,7 @@ START_TEST(chunks_come_back) {
     unit_sound(&heap, 0);
     mm_cpu_free(&heap, p); /* a stale pointer */
     unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_NOT_ALLOCATED), 1);
-    grow_by(at, 1); /* it comes back */
+    grow_by(at, 1); /* it is mapped again */
     unit_holds((p = mm_cpu_malloc(&heap, FIRST * MM_SEGMENT_BYTES)) != NULL, "all of it");
     mm_cpu_free(&heap, p);
     unit_sound(&heap, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The checked run: what it finds, what it must not find, and that it gives all memory out. */
+/* The checked run: what it finds, what it must not find, and that it hands out all memory. */
 #include <pthread.h>
 
 #include "runtime/checked/guarded.h"
@@ -34,7 +34,7 @@ static char *get(uint64_t bytes) {
     unit_holds(p != NULL, "no %llu bytes", (unsigned long long)bytes);
     return p;
 }
-/* As the device does: the first part of free leaves a word, of which the rest has the address. */
+/* As on the device: the first part of free leaves a word, which leads the rest to the address. */
 static void give(void *p) {
     const uint64_t left = mm_heap_release(&ref, p);
     if (left != 0) mm_guard_free(&ref, (void *)mm_deferred_address(left));
@@ -47,7 +47,7 @@ static const uint64_t kinds_of_size[] = {1,     8,     15,    16,    17,        
                                          40000, MM_SLICE_BYTES_MAX - MM_GUARD_MORE, MM_SLICE_BYTES_MAX, 300000, 600000, 3 * MM_SEGMENT_BYTES};
 #define SIZES ((int)(sizeof kinds_of_size / sizeof *kinds_of_size))
 
-/* Right use of every size: nothing is found, what is asked for is what there is. */
+/* Correct use of every size: nothing is found, and the usable size is the requested one. */
 START_TEST(right_use) {
     const uint64_t n = kinds_of_size[_i];
     for (int i = 0; i < 200; i++) {
@@ -65,7 +65,7 @@ START_TEST(right_use) {
 }
 END_TEST
 
-/* A byte behind the end is found by free, and so are 15 more; a byte before it is none. */
+/* An overrun of one byte is found by free, and so are 15 more; a byte before the end is no overrun. */
 START_TEST(overruns) {
     const uint64_t n = kinds_of_size[_i];
     uint64_t found = 0;
@@ -78,9 +78,9 @@ START_TEST(overruns) {
     }
     char *far = get(n), *other = get(n);
     const uint64_t granted = mm_heap_usable_size(&heap.ref, far);
-    memset(far, 1, granted); /* of what is large the tag, too */
+    memset(far, 1, granted); /* for large ones, over the tag as well */
     char *tag = far + granted;
-    if (mm_guard_is_small(granted)) { /* at the end of the block */
+    if (mm_guard_is_small(granted)) { /* the tag is at the end of the block */
         const uint64_t block = MM_PAGE_BYTES << mm_class_page_shift(mm_class_of((uint32_t)granted)), at = (uintptr_t)far % block;
         unit_eq(usable(far), n);
         tag = far - at + block - at / granted * sizeof(struct mm_guard_tag);
@@ -101,10 +101,10 @@ START_TEST(overruns) {
 }
 END_TEST
 
-/* Writes after free: into quarantine, or to what is given out again. Each is told once. */
+/* Writes after free: into quarantine, or into memory that is handed out again. Each is reported once. */
 START_TEST(after_free) {
     const uint64_t n = kinds_of_size[_i];
-    const uint64_t step = n + MM_GUARD_MORE > MM_GUARD_KEPT_BYTES ? 15 : 1; /* which takes longer */
+    const uint64_t step = n + MM_GUARD_MORE > MM_GUARD_KEPT_BYTES ? 15 : 1; /* large sizes take longer */
     uint64_t found = 0;
     for (uint64_t at = 0; at < n && at < MM_GUARD_BYTES; at += step) {
         char *p = get(n);
@@ -148,7 +148,7 @@ START_TEST(twice) {
 }
 END_TEST
 
-/* Who copies all of an allocation over another one, with what is behind it, has written past its end. */
+/* A copy of a whole allocation over another one, including what follows it, is a write past the end. */
 START_TEST(copies) {
     static const uint64_t sizes[] = {20000, 300000, 3 * MM_SEGMENT_BYTES};
     char *p = get(sizes[_i]), *q = get(sizes[_i]);
@@ -160,7 +160,7 @@ START_TEST(copies) {
 }
 END_TEST
 
-/* Memory that went through other classes, spans and runs, and was written to there, is nobody's fault. */
+/* Memory that went through other classes, spans and runs, and was written to there, raises no report. */
 START_TEST(classes_change) {
     static const uint64_t sizes[] = {300000, 5000, 1 << 20, 20000, 3 * MM_SEGMENT_BYTES, 70000, 2 * MM_SEGMENT_BYTES, 20000, 300000};
     static char *held[100000];
@@ -186,12 +186,12 @@ static void write_patches(uint64_t n) {
     while (count > 0) give(held[--count]);
     mm_cpu_heap_drain_quiescent(&heap);
 }
-/* Nor is it if the tag from then is still there. */
+/* Nor does memory with its old tag still in place. */
 START_TEST(tags_outlive) {
     static const uint64_t sizes[] = {20000, 100000, 300000, 2 * MM_SEGMENT_BYTES - MM_GUARD_MORE};
     static const uint64_t others[] = {1000, 12000, 40000, 70000, 500000, MM_SEGMENT_BYTES, 3 * MM_SEGMENT_BYTES};
     const uint64_t n = sizes[_i];
-    ref.fill = MM_FILL_NONE; /* which would write over it */
+    ref.fill = MM_FILL_NONE; /* a fill would overwrite the tag */
     write_patches(n);
     for (unsigned k = 0; k < sizeof others / sizeof *others; k++) {
         write_patches(others[k]);
@@ -201,7 +201,7 @@ START_TEST(tags_outlive) {
 }
 END_TEST
 
-/* Has n bytes at p again, which were there before; others that it meets on the way are given back. */
+/* Allocates n bytes at p again, as before; other allocations on the way are given back. */
 static void get_again(uint64_t n, char *p) {
     static char *held[1000];
     int count = 0;
@@ -210,7 +210,7 @@ static void get_again(uint64_t n, char *p) {
     do give(held[count]);
     while (count-- > 0);
 }
-/* Whether p, of n bytes, which are freed, is in one of `bytes` bytes, that it then writes over, for 100 bytes, and gives back. */
+/* Fills memory with allocations of `bytes` bytes; writes 100 bytes at p (freed, of n bytes) if one covers them; gives all back. Returns whether one did. */
 static int write_over(char *p, uint64_t bytes) {
     static char *held[1000];
     int count = 0, is_over = 0;
@@ -227,7 +227,7 @@ static void set_up_small(uint64_t segments) {
     set_up_of(segments);
     ref.fill = MM_FILL_NONE;
 }
-/* Nor is it in a segment that somebody keeps all the time; and neither if the other one did not begin where this one does. */
+/* Nor does a segment that stays in use all the time; or an allocation that began elsewhere. */
 START_TEST(pages_change) {
     static const uint64_t pairs[][2] = {{400000, 100000}, {100000, 400000}, {400000, 12000}, {12000, 400000}};
     const uint64_t n = pairs[_i][0], other = pairs[_i][1];
@@ -249,12 +249,12 @@ START_TEST(pages_change) {
 }
 END_TEST
 
-/* Nor is it where runs overlap. */
+/* Nor do overlapping runs. */
 START_TEST(runs_overlap) {
     set_up_small(3);
     char *const base = (char *)(uintptr_t)ref.user_base;
     for (int round = 0; round < 3; round++) {
-        char *p = get(2 * MM_SEGMENT_BYTES - MM_GUARD_MORE); /* from the back */
+        char *p = get(2 * MM_SEGMENT_BYTES - MM_GUARD_MORE); /* taken from the back */
         ck_assert(p == base + MM_SEGMENT_BYTES);
         give(p);
         char *q = (char *)mm_guard_aligned_malloc(&ref, 2 * MM_SEGMENT_BYTES - MM_GUARD_MORE, 2 * MM_SEGMENT_BYTES);
@@ -266,7 +266,7 @@ START_TEST(runs_overlap) {
 }
 END_TEST
 
-/* What is in quarantine is no reason for NULL; a NULL is counted once, as the program asked. */
+/* Memory in quarantine causes no NULL; a NULL is counted once, with the size requested. */
 START_TEST(all_memory) {
     static char *held[200000];
     uint64_t first = 0;
@@ -292,7 +292,7 @@ START_TEST(all_memory) {
 }
 END_TEST
 
-/* What a report says. */
+/* The contents of a report. */
 START_TEST(reports) {
     struct mm_mailbox box;
     memset(&box, 0, sizeof box);
@@ -354,7 +354,7 @@ START_TEST(threads) {
 }
 END_TEST
 
-/* Threads free whatever they come by, for long enough that each of the live objects is hit in every way: none of them is
+/* Threads free random pointers, for long enough that each of the live objects is hit in every way: none of them is
  * harmed, and each such free is counted once. */
 #define LIVE 512
 #define LIVE_BYTES 112
@@ -367,7 +367,7 @@ static uint64_t garbage(uint64_t r, uint32_t kind) {
     case 1: return at + 16 * (1 + some % 7);
     case 2: return at | 1ull << (57 + some % 7);
     case 3: return at | (1 + some % 127) << 57;
-    case 4: return 1ull << (57 + some % 7); /* NULL but for that bit */
+    case 4: return 1ull << (57 + some % 7); /* NULL except for that bit */
     case 5: return ref.user_base + some % (ref.user_bytes / 16) * 16 + 8;
     case 6: return end + some;
     case 7: return ref.user_base - 1 - some % ref.user_base;

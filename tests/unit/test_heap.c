@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The heap as its user sees it: every size, every alignment, misuse, NULL. */
+/* The heap as users see it: every size, every alignment, misuse, NULL. */
 #include "tests/unit/support.h"
 
-#define SEGMENTS 70 /* one for each class, and some */
-#define PLACE MM_PAGE_BYTES /* in a segment: its second page */
+#define SEGMENTS 70 /* one for each class, and some more */
+#define PLACE MM_PAGE_BYTES /* offset in a segment: its second page */
 
 static struct mm_cpu_heap heap;
 static char *user;
@@ -41,7 +41,7 @@ START_TEST(every_size) {
 }
 END_TEST
 
-/* With a spacing, requests get slices of its multiples, large enough, and no larger a class than that takes. */
+/* With a spacing, requests get slices of its multiples, large enough, and of the smallest such class. */
 START_TEST(spacing) {
     for (uint64_t apart = 16; apart <= MM_SPACING_MAX; apart *= 2) {
         heap.ref.spacing_mask = apart - 1;
@@ -65,7 +65,7 @@ START_TEST(spacing) {
 }
 END_TEST
 
-/* The first and last byte of what a request gets are its own. */
+/* The first and last byte of each allocation are its own. */
 START_TEST(payload_is_ones_own) {
     static unsigned char *held[4000];
     static uint32_t size[4000];
@@ -114,7 +114,7 @@ START_TEST(alignment_that_is_none) {
 }
 END_TEST
 
-/* What may be used is all that nobody else has, and it is what free takes; nothing is counted. */
+/* The usable size is everything up to the next allocation, and free takes all of it; no misuse is counted. */
 START_TEST(usable_size_of_slices) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const uint64_t bytes = mm_class_bytes(c), less = c == 0 ? 0 : mm_class_bytes(c - 1) + 1;
@@ -126,7 +126,7 @@ START_TEST(usable_size_of_slices) {
         memset(p, 1, bytes), memset(q, 2, bytes);
         unit_holds(p[bytes - 1] == 1 && *q == 2 && q[bytes - 1] == 2, "%llu bytes overlap", (unsigned long long)bytes);
         mm_cpu_free(&heap, p);
-        unit_eq(mm_cpu_usable_size(&heap, p), 0); /* free again; the other is not */
+        unit_eq(mm_cpu_usable_size(&heap, p), 0); /* freed; the other is not */
         unit_eq(mm_cpu_usable_size(&heap, q), bytes);
         mm_cpu_free(&heap, q);
         unit_eq(mm_cpu_usable_size(&heap, q), 0);
@@ -136,7 +136,7 @@ START_TEST(usable_size_of_slices) {
 }
 END_TEST
 
-/* One by one, until blocks are all handed out, and used again. */
+/* One by one, until blocks are fully handed out, and used again. */
 START_TEST(usable_size_of_many) {
     static char *held[30000];
     uint64_t seed = 11;
@@ -165,7 +165,7 @@ START_TEST(usable_size_of_runs_and_aligned) {
         char *p = (char *)mm_cpu_malloc(&heap, bytes);
         unit_eq(mm_cpu_usable_size(&heap, p), unit_taken(bytes));
         unit_eq(mm_cpu_usable_size(&heap, p + 16), 0);
-        unit_eq(mm_cpu_usable_size(&heap, p + MM_SEGMENT_BYTES), 0); /* its body, or a segment that is nobody's */
+        unit_eq(mm_cpu_usable_size(&heap, p + MM_SEGMENT_BYTES), 0); /* its body, or an unowned segment */
         mm_cpu_free(&heap, p);
         unit_eq(mm_cpu_usable_size(&heap, p), 0);
     }
@@ -191,11 +191,11 @@ START_TEST(usable_size_of_nothing) {
     unit_eq(mm_cpu_usable_size(&heap, end), 0);
     unit_eq(mm_cpu_usable_size(&heap, (void *)~(uintptr_t)0), 0);
     unit_eq(mm_cpu_usable_size(&heap, p + 32), 0);                   /* never handed out */
-    unit_eq(mm_cpu_usable_size(&heap, p + MM_SEGMENT_BYTES - MM_PAGE_BYTES), 0); /* a page that is nobody's, or a free slice */
-    unit_eq(mm_cpu_usable_size(&heap, end - MM_SEGMENT_BYTES), 0); /* a segment that is nobody's */
+    unit_eq(mm_cpu_usable_size(&heap, p + MM_SEGMENT_BYTES - MM_PAGE_BYTES), 0); /* an unowned page, or a free slice */
+    unit_eq(mm_cpu_usable_size(&heap, end - MM_SEGMENT_BYTES), 0); /* an unowned segment */
     char *last = (char *)mm_cpu_malloc(&heap, 1000);
     const uint64_t page = (uint64_t)(last - user) & ~((2 * MM_PAGE_BYTES) - 1);
-    unit_eq(mm_cpu_usable_size(&heap, user + page + 2 * MM_PAGE_BYTES / 1024 * 1024 - 1024 + 1024 % 896), 0); /* the middle of one, or behind the last slice */
+    unit_eq(mm_cpu_usable_size(&heap, user + page + 2 * MM_PAGE_BYTES / 1024 * 1024 - 1024 + 1024 % 896), 0); /* the middle of a slice, or after the last one */
     mm_cpu_free(&heap, p), mm_cpu_free(&heap, last);
     unit_eq(unit_misuses(&heap), 0);
     unit_fresh(&heap, SEGMENTS);
@@ -221,7 +221,7 @@ START_TEST(null_and_foreign_pointers) {
     void *p = mm_cpu_malloc(&heap, 16);
     char *end = user + SEGMENTS * MM_SEGMENT_BYTES;
     void *const foreign[] = {here, user - 1, user - MM_SEGMENT_BYTES, end, end + MM_SEGMENT_BYTES, (void *)1, (void *)~(uintptr_t)0};
-    uint8_t *behind = mm_page_owner(&heap.ref, SEGMENTS * MM_SEGMENT_PAGES); /* nobody's business, whatever is there */
+    uint8_t *behind = mm_page_owner(&heap.ref, SEGMENTS * MM_SEGMENT_PAGES); /* not ours, whatever is there */
     unit_lt((char *)behind - (char *)heap.metadata, heap.layout.fixed_bytes);
     const uint8_t was = *behind;
     *behind = 1;
@@ -250,7 +250,7 @@ START_TEST(misuse_of_runs) {
     unit_free(&heap, p + PLACE - 1, MM_MISUSE_INTERIOR, three, "near the beginning of a run");
     unit_free(&heap, p, 0, 0, "the run");
     for (int i = 0; i < 3; i++) unit_free(&heap, p, MM_MISUSE_NOT_ALLOCATED, 0, "the run again");
-    void *two = mm_cpu_malloc(&heap, 2 * MM_SEGMENT_BYTES); /* over its rear: p is no run any more */
+    void *two = mm_cpu_malloc(&heap, 2 * MM_SEGMENT_BYTES); /* over its rear: p is no longer a run */
     unit_free(&heap, p, MM_MISUSE_NOT_ALLOCATED, 2 * MM_SEGMENT_BYTES, "a run that is gone");
     unit_free(&heap, two, 0, 0, "the other run");
     unit_fresh(&heap, SEGMENTS);
@@ -300,7 +300,7 @@ START_TEST(idle_open_blocks_are_reclaimed) {
 }
 END_TEST
 
-/* What has just been answered NULL: anything that comes back is had at once, by the class whose heap it is, by another one, by a span, a run. */
+/* After a NULL, any memory freed is available at once, to the class that filled the heap, to another class, to a span, to a run. */
 START_TEST(null_then_free_then_success_at_once) {
     enum { SMALL = 2 };
     static void *held[SMALL * (1 << 16) + 1];
@@ -319,7 +319,7 @@ START_TEST(null_then_free_then_success_at_once) {
             void *p = mm_cpu_malloc(&small, bytes);
             unit_holds(p == held[k], "class %u: slice %u came back, and %p was given, not %p", c, k, p, held[k]);
         }
-        for (uint32_t d = 0; d < MM_CLASS_COUNT + 2; d += 5) { /* a segment's slices come back: for another class, a span, a run */
+        for (uint32_t d = 0; d < MM_CLASS_COUNT + 2; d += 5) { /* a segment's slices are freed: for another class, a span, a run */
             const uint64_t want = d < MM_CLASS_COUNT ? mm_class_bytes(d) : d % 2 ? MM_SEGMENT_BYTES / 2 + 1 : MM_SEGMENT_BYTES;
             unit_holds(mm_cpu_malloc(&small, want) == NULL, "%llu bytes: more than there is", (unsigned long long)want);
             uint32_t back = 0, rest = 0;
@@ -354,7 +354,7 @@ START_TEST(null_then_free_then_success_at_once) {
 }
 END_TEST
 
-/* The same with blocks of every class in the way, which hold no live slice. */
+/* The same with blocks of every class in the way, without live slices. */
 START_TEST(null_while_blocks_are_idle) {
     struct mm_cpu_heap small;
     for (uint32_t n = 1; n < 5; n++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Two callers in many orders of their steps with up to three changes, on a heap in small (small.h): heap sound, no
+/* Two callers in many orders of their steps with up to three switches, on a tiny heap (small.h): heap sound, no
  * slice twice, no NULL while there is memory, nothing lost. Protocols of tree.h, segment.h, word.h, table.h, make.h, retire.h and run.h;
- * steps.h says how. */
-#define UNIT_WAIT_STEPS 200 /* who waits lets the other go on */
+ * steps.h explains the scheduling. */
+#define UNIT_WAIT_STEPS 200 /* after which a waiter lets the other go on */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/support.h"
@@ -12,8 +12,8 @@
 
 enum verb { GET, GIVE, GIVE_GET, GIVE_GIVE, GET_GIVE, RETIRE, MISUSE };
 
-/* What an actor does: GET bytes; GIVE back held[which] (GIVE_GIVE: and held[which + 1]); GET and GIVE it back at once; RETIRE all blocks that
- * are free; or free what nobody has (MISUSE): slice number `which` of the heap, as if all of it were of class `bytes`. */
+/* What an actor does: GET bytes; GIVE back held[which] (GIVE_GIVE: and held[which + 1]); GET and GIVE it back at once; RETIRE all free blocks;
+ * or free a slice that is not allocated (MISUSE): slice number `which` of the heap, as if all of it were of class `bytes`. */
 struct action {
     enum verb verb;
     uint32_t bytes;
@@ -26,7 +26,7 @@ struct scenario {
     struct {
         uint32_t bytes, n, home;
     } fill[2];           /* before; n ~0: until NULL */
-    int free_from, free_to; /* then so many of these are freed again */
+    int free_from, free_to; /* these are then freed again */
     struct action action[2];
     int null_is_fine;
 };
@@ -103,7 +103,7 @@ static struct {
     int gone;
 } held[MOST_HELD];
 static int holds;
-static uint32_t unit_random_first; /* where random numbers begin */
+static uint32_t unit_random_first; /* seed of the random numbers */
 
 static void *hold(void *p, uint64_t bytes) {
     if (p == NULL) return NULL;
@@ -127,7 +127,7 @@ static void act(void *arg) {
     if (me->what.verb == GET_GIVE) mm_heap_free(&heap.ref, mm_heap_malloc(&heap.ref, me->what.bytes));
 }
 
-/* A new heap in the same memory; what needs no zeros is left as it is. */
+/* A new heap in the same memory; what need not be zero stays as it is. */
 static void start_over(const struct scenario *sc) {
     const uint64_t user_base = heap.ref.user_base;
     memset(heap.metadata, 0, heap.layout.fixed_bytes);
@@ -213,7 +213,7 @@ static int both(const struct scenario *sc, long a, long b, long c) {
 START_TEST(schedules) {
     const struct scenario *sc = &scenario[_i % SCENARIOS];
     struct scenario turned = *sc;
-    if (_i / SCENARIOS % 2) /* the other way round */
+    if (_i / SCENARIOS % 2) /* with the actions swapped */
         turned.action[0] = sc->action[1], turned.action[1] = sc->action[0];
     unit_create(&heap, sc->segments);
     unit_random_first = (uint32_t)_i / SCENARIOS / 2 * 77;

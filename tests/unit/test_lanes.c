@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the lanes of a warp do as one: blocks that go at once (retire.h, table.h), looks through a class (sample.h), help for who is short
- * (shortage.h); by any of the lanes, in any order of theirs, whoever comes in between. */
+/* Work that the lanes of a warp share: retiring several blocks at once (retire.h, table.h), sweeps (sample.h), help for lanes that are short of memory
+ * (shortage.h); with any subset of the lanes, in any order, and with any interference. */
 #define UNIT_WARPS 3
 #include <limits.h>
 
 #include "tests/unit/warps.h"
 
-#undef MM_LOCK_POLLS /* each takes two changes of lanes here */
+#undef MM_LOCK_POLLS /* each poll takes two lane changes here */
 #define MM_LOCK_POLLS 512u
 
 #include "tests/unit/blocks.h"
@@ -15,14 +15,14 @@
 
 #define MOST_BLOCKS 64u
 
-static uint32_t random_here(uint32_t least) { /* so many lanes at least */
+static uint32_t random_here(uint32_t least) { /* at least this many lanes */
     for (;;) {
         const uint32_t here = (uint32_t)(unit_random(&seed_) >> 20) & MM_WARP_ALL;
         if (mm_popcount(here) >= least) return here;
     }
 }
 
-/* ---- Blocks that go at once ---- */
+/* ---- Retiring several blocks at once ---- */
 
 static const uint32_t sizes[] = {16, 48, 128, 1024};
 #define SIZES ((int)(sizeof sizes / sizeof *sizes))
@@ -33,14 +33,14 @@ static void nobody_retires(void) {
     for (uint32_t i = 0; i < UNIT_LANES; i++) page_of[i] = MM_TREE_NONE, got_of[i] = 0;
 }
 
-/* Blocks of class c, by the owners of pages. */
+/* Number of blocks of class c, counted from the page owners. */
 static uint32_t blocks_of(uint32_t c) {
     uint32_t pages = 0;
     for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) pages += *mm_page_owner(ref, page) == c + 1;
     unit_eq(pages % (1u << mm_class_page_shift(c)), 0);
     return pages >> mm_class_page_shift(c);
 }
-/* A table has the blocks of its class, each where it says, and nothing else. */
+/* The table holds exactly the n blocks of its class, each at its index. */
 static void dense(uint32_t c, uint32_t n) {
     unit_eq(of(c)->count, n);
     unit_eq(blocks_of(c), n);
@@ -54,7 +54,7 @@ static void dense(uint32_t c, uint32_t n) {
     unit_eq(of(c)->lock, 0);
 }
 
-/* Of the n blocks of class c those of `goes` are given to lanes of `here`, in any order. */
+/* Deals those of the n blocks of class c that are in `goes` to lanes of `here`, in random order. */
 static uint64_t was[MOST_BLOCKS];
 static void remember(uint32_t c, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) was[i] = entry_at(c, i);
@@ -67,7 +67,7 @@ static void deal(uint64_t goes, uint32_t here) {
         page_of[lane] = mm_entry_page(was[mm_ctz(rest)]);
     }
 }
-/* They have gone: places below the new end keep what they had, but those of who went, which have what was behind it. */
+/* After retiring: entries below the new end are unchanged, except those of retired blocks, which now hold the entries from behind the new end. */
 static void has_gone(uint32_t c, uint32_t n, uint64_t goes) {
     const uint32_t k = mm_popcount(goes), end = n - k;
     uint64_t behind = 0;
@@ -95,7 +95,7 @@ static void has_gone(uint32_t c, uint32_t n, uint64_t goes) {
 }
 static uint32_t blocks_most(uint32_t c) { return mm_at_most(SEGMENTS * MM_SEGMENT_PAGES >> mm_class_page_shift(c), UNIT_LANES); }
 
-/* All subsets of up to as many blocks as there are lanes: none, all, the last ones, none of the last ones. */
+/* All subsets of up to as many blocks as there are lanes: none, all, only the last ones, none of the last ones. */
 START_TEST(any_of_them_go) {
     const uint32_t c = mm_class_of(sizes[_i]);
     for (uint32_t n = 1; n <= blocks_most(c); n++)
@@ -113,7 +113,7 @@ START_TEST(any_of_them_go) {
 }
 END_TEST
 
-/* A few of many: the last ones of the table, or those in front of them, or any. */
+/* A few of many: the last ones of the table, or those just before them, or any. */
 START_TEST(few_of_many_go) {
     const uint32_t c = mm_class_of(16);
     for (int round = 0; round < 400; round++) {
@@ -133,7 +133,7 @@ START_TEST(few_of_many_go) {
 }
 END_TEST
 
-/* Lanes with blocks of several classes, with blocks of which something is in use, with the same block, with what is no block: what can go goes, once. */
+/* Lanes with blocks of several classes, blocks with live slices, the same block, or pages that are no block: each block that can be retired is, once. */
 START_TEST(not_all_can_go) {
     static const uint32_t some[] = {16, 48, 64};
     for (int round = 0; round < 600; round++) {
@@ -157,12 +157,12 @@ START_TEST(not_all_can_go) {
             whose[i] = -1;
             if (!(here >> i & 1) || random_below(8) == 0) continue;
             if (random_below(8) == 0) {
-                page_of[i] = SEGMENTS * MM_SEGMENT_PAGES - 1; /* nobody's */
+                page_of[i] = SEGMENTS * MM_SEGMENT_PAGES - 1; /* unowned */
                 continue;
             }
             const uint32_t which = random_below(all);
             whose[i] = (int)which, page_of[i] = page_at[which];
-            if (mm_class_page_shift(mm_class_of(some[class_at[which]])) > 0 && random_below(6) == 0) page_of[i]++, whose[i] = -1; /* its middle */
+            if (mm_class_page_shift(mm_class_of(some[class_at[which]])) > 0 && random_below(6) == 0) page_of[i]++, whose[i] = -1; /* the middle of a block */
         }
         together(retire_mine, here, 1u << random_below(8));
         for (uint32_t which = 0; which < all; which++) {
@@ -184,7 +184,7 @@ START_TEST(not_all_can_go) {
 }
 END_TEST
 
-/* The table is locked: all blocks stay, all of their words are put back, and the lock is as it was; but blocks of another class go. */
+/* The table is locked: all blocks stay, all their words are restored, and the lock is unchanged; but blocks of another class are retired. */
 START_TEST(locked) {
     const uint32_t c = mm_class_of(48), d = mm_class_of(16);
     for (uint32_t here = 1; here <= MM_WARP_ALL; here += here < 8 ? 1 : 31) {
@@ -209,14 +209,14 @@ START_TEST(locked) {
 }
 END_TEST
 
-/* ---- Who comes in between ---- */
+/* ---- Interference ---- */
 
 static uint32_t c_, n_;
-static uint64_t goes_, others_; /* of its n_ blocks, those that lanes retire; that others do */
-static long at_, put_at_, steps_, emptied_; /* emptied_: how often the last entries were nothing when the count changed */
+static uint64_t goes_, others_; /* of the n_ blocks: those that lanes retire; those that others retire */
+static long at_, put_at_, steps_, emptied_; /* emptied_: how often one of the last entries was empty when the count changed */
 static void (*other_)(void), (*later_)(void);
 static int has_later_;
-/* At each step each block that stays is in the table, where it says. */
+/* At each step, every block that stays is in the table at its index. */
 static void stays_found(void) {
     for (uint32_t i = 0; i < n_; i++) {
         if ((goes_ | others_) >> i & 1) continue;
@@ -236,8 +236,8 @@ static void in_between(void) {
     }
     if (steps_++ >= put_at_ && !has_later_ && later_ != NULL) has_later_ = 1, later_();
 }
-/* The blocks of goes_ are retired by as many lanes, others among them; `other` in one go just before step `at`, and `later` so many steps after that.
- * Returns how many steps that had. */
+/* The blocks of goes_ are retired by as many lanes, others among them; other_ runs at once just before step `at`, and later_ `delay` steps after that.
+ * Returns how many steps retiring took. */
 static long retire_with(uint32_t here, long at, long delay) {
     nobody_retires(), remember(c_, n_);
     deal(goes_, here);
@@ -249,7 +249,7 @@ static long retire_with(uint32_t here, long at, long delay) {
     if (!has_later_) has_later_ = 1, later_();
     return steps_;
 }
-static const uint32_t patterns[] = {0x07, 0x38, 0x15, 0x2a, 0x19, 0x20, 0x01, 0x3f}; /* of six blocks: which go */
+static const uint32_t patterns[] = {0x07, 0x38, 0x15, 0x2a, 0x19, 0x20, 0x01, 0x3f}; /* of six blocks: which are retired */
 #define PATTERNS ((int)(sizeof patterns / sizeof *patterns))
 static void six_blocks(void) {
     n_ = 6;
@@ -280,7 +280,7 @@ static void retire_another(void) {
     other_got_ = mm_blocks_retire(ref, 1, mm_entry_page(was[mm_ctz(others_)]));
 }
 
-/* A block is made while some go: whatever the step, those go, the new one is there, and there are no holes. */
+/* A block is made while others are retired: at every step, those are retired, the new one is there, and there are no holes. */
 START_TEST(a_maker_comes) {
     c_ = mm_class_of(_i % 2 ? 48 : 16), goes_ = patterns[_i / 2];
     const uint32_t k = mm_popcount(goes_);
@@ -293,11 +293,11 @@ START_TEST(a_maker_comes) {
         unit_fresh(&heap, SEGMENTS);
         if (steps <= at) break;
     }
-    unit_lt(0, emptied_); /* then all has been put back, once */
+    unit_lt(0, emptied_); /* then all entries were put back once */
 }
 END_TEST
 
-/* The same, and the block comes later than its number: it is waited for; if it does not come in time, all stay. */
+/* The same, but the block is put in later than its index is taken: retiring waits for it; if it does not come in time, all blocks stay. */
 START_TEST(a_maker_is_slow) {
     static const long delays[] = {1, 5, 30, 200, 1L << 40};
     c_ = mm_class_of(_i % 2 ? 48 : 16), goes_ = patterns[_i / 2];
@@ -323,8 +323,8 @@ START_TEST(a_maker_is_slow) {
 }
 END_TEST
 
-/* A slice of a block that is to go is claimed, or the block is retired by another, or another block is: each block goes once, and none stays but that of
- * which something is in use, or which came to a locked table. */
+/* A slice of a block about to be retired is claimed, or another caller retires that block or a different one: each block is retired once, and stays only
+ * if it has a live slice or its table was locked. */
 START_TEST(others_come) {
     static void (*const acts[])(void) = {claim_one, retire_a_goer, retire_another};
     c_ = mm_class_of(_i % 2 ? 48 : 16), goes_ = patterns[_i / 2];
@@ -347,7 +347,7 @@ START_TEST(others_come) {
 }
 END_TEST
 
-/* Lanes make blocks, in any order of theirs, and somebody looks everywhere for blocks to retire: none that is not in the table yet goes. */
+/* Lanes make blocks, in any order, while another caller tries to retire every page: no block that is not in the table yet is retired. */
 static uint32_t number_;
 static void make_mine(uint32_t lane) {
     (void)lane;
@@ -380,7 +380,7 @@ START_TEST(made_by_lanes) {
 }
 END_TEST
 
-/* Warps that retire blocks of the same classes, and make them: one lock after the other, nothing lost. */
+/* Warps that retire and make blocks of the same classes: locks are taken one after the other, nothing is lost. */
 #define ROUNDS 12
 static const uint32_t mixed[] = {16, 48, 64};
 static void retire_and_make(uint32_t thread) {
@@ -413,7 +413,7 @@ START_TEST(warps_retire) {
 }
 END_TEST
 
-/* ---- Looks through a class ---- */
+/* ---- Sweeps ---- */
 
 static uint32_t need_;
 static uint64_t p_of[UNIT_LANES];
@@ -421,7 +421,7 @@ static void sweep_mine(uint32_t lane) { p_of[lane] = mm_class_sweep(ref, here_, 
 static long looks_;
 static void count_looks(void) { looks_++; }
 
-/* Blocks of which all slices are taken; words of all of them. */
+/* Makes n blocks and takes all their slices. Returns how many words they have. */
 static uint32_t all_taken(uint32_t c, uint32_t n) {
     new_heap();
     c_ = c;
@@ -430,7 +430,7 @@ static uint32_t all_taken(uint32_t c, uint32_t n) {
         for (uint32_t s = 0; s < mm_class_slices(c); s++) unit_lt(0, mm_slices_claim(ref, 1, 1, entry_at(c, i), s, c));
     return n * ref->classes[c].words;
 }
-/* Slice `bit`, or the last one, of word w of all of the class. */
+/* Slice `bit`, or the last one, of word w of the class. */
 static void *slice_of_word(uint32_t w, uint32_t bit) {
     const struct mm_class k = ref->classes[c_];
     const uint32_t most = mm_class_word_slices(k, w % k.words);
@@ -462,7 +462,7 @@ static uint64_t swept_slice(void) {
     return 0;
 }
 
-/* Wherever the only free slice is and wherever it begins, a sweep finds it, for one lane that wants it; and ends there. */
+/* Wherever the only free slice is and wherever the sweep begins, it finds it for one lane that wants it, and ends there. */
 START_TEST(sweep_finds) {
     const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 5);
     uint64_t live = 5ull * mm_class_slices(c_) * mm_class_bytes(c_);
@@ -481,25 +481,25 @@ START_TEST(sweep_finds) {
 }
 END_TEST
 
-/* It goes on where the last one ended, and does not begin again: of two free slices it finds the one that comes next. */
+/* A sweep continues where the last one ended: of two free slices it finds the one that comes next. */
 START_TEST(sweep_goes_on) {
     const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 12);
     for (int round = 0; round < 300; round++) {
         const uint32_t here = random_here(1), many = mm_popcount(here);
         const uint32_t one = random_below(words), other = random_below(words), a = mm_at_most(one, other), b = one + other - a;
-        if (b - a < many || a + words - b < 2 * many) continue; /* one look sees both */
+        if (b - a < many || a + words - b < 2 * many) continue; /* one look covers both */
         mm_cpu_free(&heap, slice_of_word(a, 1)), mm_cpu_free(&heap, slice_of_word(b, 2));
         of(c_)->swept = a + 1 + random_below(b - a);
         const uint32_t need = random_need(here);
         unit_eq(sweep(here, need), 1);
         unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(b, 2));
         mm_cpu_free(&heap, slice_of_word(b, 2));
-        of(c_)->swept = b + 1 < words ? b + 1 : 0; /* round the end */
+        of(c_)->swept = b + 1 < words ? b + 1 : 0; /* wraps around */
         unit_eq(sweep(here, need), 1);
         unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(a, 1));
-        unit_eq(sweep(here, need), 1); /* and from there */
+        unit_eq(sweep(here, need), 1); /* and continues from there */
         unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(b, 2));
-        /* b's is behind it: what comes back before that is not the next one */
+        /* b's slice is next for the sweep; one freed at an earlier place is not */
         mm_cpu_free(&heap, slice_of_word(b, 2)), mm_cpu_free(&heap, slice_of_word(a, 1));
         unit_eq(sweep(here, need), 1);
         unit_eq(swept_slice(), (uint64_t)(uintptr_t)slice_of_word(b, 2));
@@ -511,7 +511,7 @@ START_TEST(sweep_goes_on) {
 }
 END_TEST
 
-/* Nothing is free: it gives up after one complete look, and little more. A class that has no blocks has nothing. */
+/* Nothing is free: the sweep gives up after little more than one complete look. A class without blocks yields nothing. */
 START_TEST(sweep_gives_up) {
     for (uint32_t n = 0; n < 6; n++) {
         const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), n);
@@ -529,8 +529,8 @@ START_TEST(sweep_gives_up) {
 }
 END_TEST
 
-/* Some are free: each sweep gets at least one, for lanes that want one, each slice once, until there are none. What one look sees is shared;
- * a word that has enough serves all. */
+/* Some slices are free: each sweep gets at least one, for lanes that want one, each slice once, until none is left. Lanes share what one look finds;
+ * a word with enough free slices serves all of them. */
 START_TEST(sweep_shares) {
     for (int round = 0; round < 60; round++) {
         const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 12);
@@ -563,10 +563,10 @@ START_TEST(sweep_shares) {
         unit_eq(n, all);
         unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), 0);
         const uint32_t each = ref->classes[c_].words, w = random_below(words - UNIT_LANES);
-        of(c_)->swept = w; /* one look sees a slice in each of some words: one for each lane */
+        of(c_)->swept = w; /* one look finds one slice in each of several words: one for each lane */
         for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, slice_of_word(w + i, 7));
         unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
-        if (w % each + 1 < each || each == 1) { /* and here one that has enough for all, behind one that has one; the last word of a block has few */
+        if (w % each + 1 < each || each == 1) { /* a word with enough for all, next to one that has a single slice; the last word of a block has few */
             const uint32_t rich = (w + 1) % each + 1 < each || each == 1 ? w + 1 : w, poor = 2 * w + 1 - rich;
             for (uint32_t i = 0; i < UNIT_LANES; i++) mm_cpu_free(&heap, slice_of_word(rich, 3 * i));
             mm_cpu_free(&heap, slice_of_word(poor, 0));
@@ -579,7 +579,7 @@ START_TEST(sweep_shares) {
 }
 END_TEST
 
-/* Somebody else takes the only slice, or one comes back, at each step of a sweep: nobody gets it twice, and the next sweep finds what was left. */
+/* Another caller takes the only slice, or frees it, at each step of a sweep: no slice is handed out twice, and the next sweep finds what was left. */
 static void *only_;
 static uint64_t others_p_;
 static void take_only(void) {
@@ -621,7 +621,7 @@ START_TEST(sweep_meets) {
 }
 END_TEST
 
-/* Nearly all of a heap is taken: of the lanes that want a slice as many get one as there are, each another one, wherever they are; the others NULL. */
+/* Nearly all of the heap is taken: of the lanes that want a slice, as many as there are free slices get one each, wherever those are; the others get NULL. */
 static void *malloc_of[UNIT_LANES];
 static void malloc_mine(uint32_t lane) { malloc_of[lane] = mm_heap_malloc(ref, mm_class_bytes(c_)); }
 START_TEST(last_slices) {
@@ -651,7 +651,7 @@ START_TEST(last_slices) {
 }
 END_TEST
 
-/* Who has lost the slices that it saw to somebody else goes on to the next ones. */
+/* A sweep that loses the slices it found to another caller goes on to the next ones. */
 START_TEST(sweep_loses) {
     const uint32_t words = all_taken(mm_class_of(_i ? 48 : 128), 20), each = ref->classes[c_].words;
     const uint64_t live = 20ull * mm_class_slices(c_) * mm_class_bytes(c_);
@@ -685,19 +685,19 @@ START_TEST(sweep_loses) {
 }
 END_TEST
 
-/* A class of which a third is free, here and there, does not grow, whoever comes; one of which hardly anything is does. */
+/* A class with a third of its slices free, scattered, does not grow, whichever lanes call; a class with hardly any free does. */
 START_TEST(grows_when_little_is_free) {
     const uint32_t c = mm_class_of(128), n = 24, slices = mm_class_slices(c);
     void **held = (void **)calloc(n * slices, sizeof *held);
     uint32_t left = 0;
     all_taken(c, n);
-    for (uint32_t i = 0; i < n * slices; i++) { /* two words of eight are full, so that both cursors meet those; of the others 14 slices are free, or one of a few */
+    for (uint32_t i = 0; i < n * slices; i++) { /* two words of eight are full, so both cursors meet them, the others have 14 free slices; or 1 slice of 61 is free */
         void *p = slice_at(mm_entry_page(entry_at(c, i / slices)), c, i % slices);
         if (_i ? i % 61 == 0 : i % 32 < 14 && i / 32 % 8 >= 2) mm_cpu_free(&heap, p);
         else held[left++] = p;
     }
     mm_class_stay(ref, c);
-    of(c)->stays_ns = 0; /* not for lack of pages */
+    of(c)->stays_ns = 0; /* not because pages ran out */
     int has_grown = 0;
     for (int round = 0; round < 100 && !has_grown; round++) {
         memset(malloc_of, 0, sizeof malloc_of);
@@ -713,7 +713,7 @@ START_TEST(grows_when_little_is_free) {
 }
 END_TEST
 
-/* ---- All of a segment, all of a heap, some of it; and who is short ---- */
+/* ---- All of a segment, all of a heap, some of it; and shortage ---- */
 
 static uint32_t segment_;
 static int any_of[UNIT_LANES], busy_of[UNIT_LANES];
@@ -739,7 +739,7 @@ static uint32_t owned_pages(void) {
     for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) pages += *mm_page_owner(ref, page) != MM_OWNER_NOBODY;
     return pages;
 }
-/* A heap of several classes, most of which is free. Returns the bytes that are not; *held: those. */
+/* A heap of several classes, mostly free. Returns the live bytes; their allocations go to held. */
 static uint64_t mostly_free(void **held, uint32_t *holds) {
     static void *all[2000];
     uint64_t live = 0;
@@ -780,13 +780,13 @@ START_TEST(all_that_is_free) {
     }
 }
 END_TEST
-/* Some: what is told is what has come back, to all lanes. */
+/* Some: every lane gets the number of pages that came back. */
 START_TEST(some_that_is_free) {
     void *held[16];
     uint32_t holds, sum = 0, busy = 0;
     for (int round = 0; round < 60; round++) {
         const uint64_t live = mostly_free(held, &holds);
-        const uint32_t owned = owned_pages(); /* tables that others are at are left alone: nobody waits, and all are told */
+        const uint32_t owned = owned_pages(); /* locked tables are left alone: no lane waits, and all lanes learn of it */
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) of(c)->lock = 1;
         looks_ = 0;
         unit_warps_each_step = count_looks;
@@ -819,7 +819,7 @@ START_TEST(some_that_is_free) {
 }
 END_TEST
 
-/* Of the segments that the lanes, or a lane that is alone, look at, the one that has most is taken: all of one, and one block of each of the others. */
+/* Of the segments that the lanes, or a lone lane, look at, the one with the most free blocks is taken: all of it, and one block of each of the others. */
 START_TEST(most_of_some) {
     const uint32_t c = mm_class_of(MM_PAGE_BYTES >> MM_BLOCK_SLICES_SHIFT), here = _i ? MM_WARP_ALL : 1;
     uint32_t whole[2] = {0, 0};
@@ -841,10 +841,10 @@ START_TEST(most_of_some) {
 }
 END_TEST
 
-/* Lanes help those of them that are short: whoever they are, all retire; and only who has its turn ends it. */
+/* Lanes help those of their warp that are short: all lanes retire, whichever are short; and only the lane whose flight it is ends it. */
 static enum mm_short is_of[UNIT_LANES];
 static struct mm_shortage shortage_of[UNIT_LANES];
-static int some_told_; /* by who retires all, before it ends */
+static int some_told_; /* set by the retiring lanes, before the flight ends */
 static void look_whether_told(void) {
     const uint64_t told = MM_FLIGHT_WORD_BUSY | MM_FLIGHT_WORD_SOME;
     if ((*(uint64_t *)ref->giving_up & told) == told) some_told_ = 1;

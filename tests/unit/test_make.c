@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Making blocks and retiring them: as many as are wanted, nothing left behind when there are no pages, whoever comes in between. */
+/* Making blocks and retiring them: as many as are wanted, nothing left behind when there are no pages, with any interference. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/blocks.h"
 
-/* What a block is when it has been made: owners, index, words, entry; and where it is, for those who have tickets. */
+/* A block that has been made: owners, index, words, entry; and its index for holders of tickets. */
 START_TEST(made_whole) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const uint32_t page = make(c), pages = 1u << mm_class_page_shift(c);
@@ -18,7 +18,7 @@ START_TEST(made_whole) {
         unit_eq(of(c)->count, 1);
         unit_eq(of(c)->makers, 0);
         unit_sound(&heap, 0);
-        mm_blocks_make(ref, 1, c, 0, 0, 0); /* it is there, whoever else has a ticket of it */
+        mm_blocks_make(ref, 1, c, 0, 0, 0); /* already made, even for another ticket of it */
         mm_blocks_make(ref, 1, c, 0, 1, 0);
         unit_eq(of(c)->count, 1);
         unit_eq(of(c)->makers, 0);
@@ -31,8 +31,8 @@ START_TEST(made_whole) {
 }
 END_TEST
 
-/* Each ticket is for another slice, block after block, from 0 on. Who found a block full leaves its other tickets out, if they are the next ones;
- * and no block of which nobody has drawn any, nor what others have left out. */
+/* Each ticket is for another slice, block after block, from 0 on. A caller that found a block full skips its remaining tickets, if they are the next ones;
+ * but not those of a block for which no ticket was drawn, nor those that others have skipped. */
 START_TEST(tickets) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const uint32_t slices = mm_class_slices(c);
@@ -53,12 +53,12 @@ START_TEST(tickets) {
         unit_eq(slice, 0);
         mm_tickets_skip(ref, c, 3);
         unit_eq(of(c)->tickets, 4 * slices);
-        unit_eq(of(c)->count, 0); /* numbers are nothing else */
+        unit_eq(of(c)->count, 0); /* drawing changes nothing else */
     }
 }
 END_TEST
 
-/* What a word of made says: of which block it is, whether that is a later one, and where it is. */
+/* What a word of made says: its block's number, whether that block is a later one, and its index. */
 START_TEST(made_words) {
     static const uint32_t numbers[] = {0, 1, 2, 4095, 8191, 8192, 1u << 20, (1u << 28) - 1};
     for (uint32_t i = 0; i < 8; i++)
@@ -77,7 +77,7 @@ START_TEST(made_words) {
     unit_eq(mm_made_index(mm_made_make(5, MM_MADE_NO_PAGES)), MM_MADE_NO_PAGES);
     unit_eq(mm_made_index(mm_made_make(5, MM_MADE_BUSY)), MM_MADE_BUSY);
     unit_holds(MM_MADE_NO_PAGES != MM_MADE_BUSY, "no pages, or being made?");
-    /* classes share none; the blocks of a class use them in turns */
+    /* each class has its own words; the blocks of a class use them in turn */
     unit_eq(mm_made_at(ref, 0, 0), ref->made);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         unit_eq(mm_made_at(ref, c, MM_MADE + 3), mm_made_at(ref, c, 3));
@@ -88,7 +88,7 @@ START_TEST(made_words) {
 }
 END_TEST
 
-/* A number is claimed once; and not once a later block has the place, but in place of an earlier one, even if that is being made. */
+/* A number is claimed once; not if a later block uses the word, but in place of an earlier block, even one being made. */
 START_TEST(claims_of_numbers) {
     const uint32_t c = mm_class_of(512);
     unit_eq(mm_made_claim(ref, c, 7), 1);
@@ -105,11 +105,11 @@ START_TEST(claims_of_numbers) {
     unit_eq(mm_made_claim(ref, c, 7), 0);
     unit_eq(made_at(c, 7), mm_made_make(7 + MM_MADE, MM_MADE_BUSY));
     unit_eq(mm_made_claim(ref, c, 8), 1);
-    unit_eq(mm_made_claim(ref, c + 1, 7), 1); /* another class's */
+    unit_eq(mm_made_claim(ref, c + 1, 7), 1); /* of another class */
 }
 END_TEST
 
-/* Two claim a number at the same time: one of them has it. */
+/* Two claim a number at the same time: one of them gets it. */
 static int claimed_, others_claimed_;
 static void no_claims(void) {
     *mm_made_at(ref, 15, 7) = mm_made_none(7);
@@ -177,7 +177,7 @@ START_TEST(unit_of_large) {
 }
 END_TEST
 
-/* One lane is to make each aligned group of blocks: the one with the first ticket of the first block. The others make theirs if that one is done without them. */
+/* One lane makes each aligned group of blocks: the one with the first ticket of the first block. The others make theirs if it finished without them. */
 START_TEST(leaders) {
     const uint32_t c = mm_class_of(512), most = MM_SEGMENT_PAGES;
     for (uint32_t n = 0, leader = 0, unit = 1; n < 4 * MM_MAKE_SHARE * most; n++) {
@@ -206,7 +206,7 @@ START_TEST(leaders) {
 }
 END_TEST
 
-/* Few make blocks at the same time: one, and one more for so many pages of the class; but who has waited long does. */
+/* Few make blocks at the same time: one, and one more for each MM_MAKER_PAGES pages of the class; a caller that has waited long is always let in. */
 START_TEST(makers) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 5) {
         const uint32_t share = MM_MAKER_PAGES >> mm_class_page_shift(c);
@@ -230,7 +230,7 @@ START_TEST(makers) {
     }
     const uint32_t c = mm_class_of(512), number = first_ticket(c);
     of(c)->makers = 1;
-    mm_blocks_make(ref, 1, c, number, 0, 0); /* somebody else is at it */
+    mm_blocks_make(ref, 1, c, number, 0, 0); /* another maker is at work */
     unit_eq(of(c)->makers, 1);
     unit_eq(of(c)->count, 0);
     unit_eq(made_at(c, number), 0);
@@ -242,7 +242,7 @@ START_TEST(makers) {
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
-/* Two come as makers at the same time where there is room for one: one of them becomes it. */
+/* Two want to become makers where there is room for one: one of them does. */
 static uint32_t c_;
 static int begun_, others_;
 static void nobody_makes(void) {
@@ -271,7 +271,7 @@ static void little_room(int pages) {
 }
 static void room_again(void) { mm_cpu_free(&heap, rest_[0]), mm_cpu_free(&heap, rest_[1]), mm_cpu_free(&heap, rest_[2]); }
 
-/* Who makes a block makes the next ones, too, for which there are tickets, as many as a lane makes; each number has its own entry. */
+/* The maker of a block also makes the next ones for which there are tickets, as many as a lane makes; each number has its own entry. */
 START_TEST(several_at_once) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     of(c)->tickets = 3 * slices;
@@ -283,7 +283,7 @@ START_TEST(several_at_once) {
     }
     unit_eq(made_at(c, MM_MAKE_EACH), 0);
     unit_sound(&heap, 0);
-    /* one that somebody else has claimed is left out, and is his */
+    /* a number that another caller has claimed is skipped and stays with that caller */
     of(c)->tickets = 20 * slices;
     unit_eq(mm_made_claim(ref, c, 11), 1);
     mm_blocks_make(ref, 1, c, 10, 0, 0);
@@ -295,7 +295,7 @@ START_TEST(several_at_once) {
 }
 END_TEST
 
-/* Fewer pages than numbers: the first one gets them, and the others are nobody's again; their tickets' holders make them, or learn that there is nothing. */
+/* Fewer pages than numbers: the first one gets them, and the others are unclaimed again; the holders of their tickets make them, or find no pages. */
 START_TEST(fewer_pages) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     little_room(1);
@@ -321,7 +321,7 @@ START_TEST(fewer_pages) {
 }
 END_TEST
 
-/* No pages: no entries, nobody stays a maker, the rest of the block's tickets are left out, and who comes looks for slices that came back. */
+/* No pages: no entries, no maker left over, the rest of the block's tickets are skipped, and callers look for slices that came back. */
 START_TEST(no_pages) {
     little_room(0);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
@@ -356,7 +356,7 @@ END_TEST
 /* malloc for that ticket. */
 static void *by_ticket(uint32_t c, uint32_t ticket) { return mm_slice_malloc(ref, mm_token_grow(c, ticket)); }
 
-/* The block of the ticket is there: its slice. It is full: a new ticket, and the rest of its own is left out. */
+/* The block of the ticket is there: malloc returns its slice. If the block is full: a new ticket, and the rest of its tickets are skipped. */
 START_TEST(ticket_of_a_block_that_is_there) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c), page = make(c);
     of(c)->tickets = 7;
@@ -374,7 +374,7 @@ START_TEST(ticket_of_a_block_that_is_there) {
 }
 END_TEST
 
-/* A later block has the place: the ticket's holder draws from the cursors, and makes nothing. */
+/* A later block uses the word: the ticket's holder draws from the cursors, and makes nothing. */
 START_TEST(ticket_of_long_ago) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c), page = make(c);
     *mm_made_at(ref, c, 5) = mm_made_make(5 + MM_MADE, 0);
@@ -388,10 +388,10 @@ START_TEST(ticket_of_long_ago) {
 }
 END_TEST
 
-/* Nobody comes to make the block, or who does never ends: after a bounded number of looks the others draw anew, and make theirs. */
+/* The block's maker never comes, or never ends: after a bounded number of looks the others draw new tickets, and make their own blocks. */
 START_TEST(nobody_depends_on_a_maker) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
-    of(c)->tickets = 2; /* who has the first one is gone */
+    of(c)->tickets = 2; /* the holder of the first one is gone */
     unit_holds(by_ticket(c, 1) != NULL, "NULL");
     unit_eq(of(c)->count, 1);
     unit_lt(slices, of(c)->tickets + 1);
@@ -401,7 +401,7 @@ START_TEST(nobody_depends_on_a_maker) {
     unit_lt(count, of(c)->count);
     unit_eq(made_at(c, number), mm_made_make(number, MM_MADE_BUSY));
     unit_sound(&heap, 3 * 512);
-    const uint32_t late = first_ticket(c); /* whose makers are all away */
+    const uint32_t late = first_ticket(c); /* the makers are all stopped */
     of(c)->makers = 1;
     unit_holds(by_ticket(c, late * slices) != NULL, "NULL");
     unit_eq(of(c)->makers, 1);
@@ -412,7 +412,7 @@ START_TEST(nobody_depends_on_a_maker) {
 }
 END_TEST
 
-/* The numbers of tickets begin again after 2^32 of them: nobody takes what was made before for something later, or waits for ever. */
+/* Ticket numbers wrap around after 2^32: no caller takes an old block for a later one, or waits for ever. */
 START_TEST(tickets_begin_again) {
     static const uint32_t sizes[] = {16, 48, 512, 640, 65536};
     const uint32_t c = mm_class_of(sizes[_i]), slices = mm_class_slices(c);
@@ -433,7 +433,7 @@ START_TEST(tickets_begin_again) {
     (void)steps;
     unit_lt(of(c)->tickets, 1u << 31);
     unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
-    unit_le((of(c)->count - 1) * slices, n + n / 4 + 2 * slices); /* it has not grown in vain */
+    unit_le((of(c)->count - 1) * slices, n + n / 4 + 2 * slices); /* no needless growth */
     for (uint32_t i = 0; i < n; i++) mm_cpu_free(&heap, held[i]);
     unit_fresh(&heap, SEGMENTS);
 }
@@ -441,15 +441,15 @@ END_TEST
 
 /* ---- Growing and staying ---- */
 
-/* A class that is to grow becomes twice as large, up to a segment, or by twice 1/MM_GROW_SHARE; who comes meanwhile draws tickets, as many as that, and then
- * none. If there are no pages that ends. */
+/* A class that grows becomes twice as large, up to a segment, or grows by 2/MM_GROW_SHARE; callers meanwhile draw that many tickets, then none.
+ * Growth ends if there are no pages. */
 START_TEST(growing) {
     static const uint32_t counts[] = {1, 3, 63, 64, 100, 511, 512, 2000};
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 3)
         for (uint32_t i = 0; i < 8; i++) {
             const uint32_t slices = mm_class_slices(c), segment = MM_SEGMENT_PAGES >> mm_class_page_shift(c), n = counts[i];
             const uint32_t few = n < segment ? n : segment, share = 2 * n / MM_GROW_SHARE, blocks = few > share ? few : share;
-            of(c)->count = n, of(c)->tickets = of(c)->until = ~0u - 3; /* numbers begin again */
+            of(c)->count = n, of(c)->tickets = of(c)->until = ~0u - 3; /* numbers wrap around */
             unit_eq(mm_class_is_growing(of(c), 0) + mm_class_is_growing(of(c), 1), 0);
             mm_class_raise(ref, c);
             unit_eq(of(c)->until - of(c)->tickets, blocks * slices);
@@ -466,8 +466,8 @@ START_TEST(growing) {
 }
 END_TEST
 
-/* Which samples say that a class should grow: few free slices of many, or all there are; many rounds. If it had no pages lately: all there are, or
- * many words, whatever was free there. */
+/* Which samples make a class grow: few free slices of many, or of all there are; many rounds. If the class got no pages lately: a sample of all words,
+ * or of many, whatever was free in them. */
 START_TEST(samples_say_grow) {
     static const struct {
         uint32_t entries;
@@ -484,14 +484,14 @@ START_TEST(samples_say_grow) {
         {100, {64, 64, 2}, MM_SAMPLE_ROUNDS, 0, 1, 0},
         {1000, {32 * (MM_SAMPLE_POOR - 1), 0, MM_SAMPLE_POOR - 1}, MM_SAMPLE_ROUNDS, 1, 0, 0},
         {1000, {32 * MM_SAMPLE_POOR, 0, MM_SAMPLE_POOR}, 8, 1, 1, 0},
-        {40, {32 * 40, 0, 40}, 2, 1, 0, 0}, /* 40 looks at random are not all of 40 words */
+        {40, {32 * 40, 0, 40}, 2, 1, 0, 0}, /* 40 random looks do not cover all of 40 words */
         {1000, {0, 0, 0}, MM_SAMPLE_POOR - 1, 1, 0, 0},
         {1000, {0, 0, 0}, MM_SAMPLE_POOR, 1, 1, 0},
         {15, {32 * 15, 32 * 15, 15}, 1, 1, 1, 0},
         {0, {0, 0, 0}, 1, 0, 1, 1},
         {0, {0, 0, 0}, 1, 1, 1, 0},
     };
-    const uint32_t c = mm_class_of(512); /* a word to a block */
+    const uint32_t c = mm_class_of(512); /* one word per block */
     for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int is_low = -1;
         unit_eq(mm_class_should_grow(ref, c, cases[i].entries, cases[i].seen, cases[i].rounds, cases[i].is_poor, &is_low), cases[i].grows);
@@ -506,7 +506,7 @@ START_TEST(poor_for_a_while) {
         uint64_t began_ns;
         int is_poor;
         unit_eq(mm_class_is_poor(ref, c), 0);
-        do { /* unless this thread was stopped for so long */
+        do { /* repeated if this thread was stopped for that long */
             began_ns = mm_now_ns();
             mm_class_stay(ref, c);
             is_poor = mm_class_is_poor(ref, c);
@@ -520,7 +520,7 @@ START_TEST(poor_for_a_while) {
 }
 END_TEST
 
-/* In malloc's first part: tickets of a class that has nothing, or is growing; else slices. */
+/* malloc's first part: tickets for a class that has nothing or is growing; else slices. */
 START_TEST(who_draws_tickets) {
     const uint32_t c = mm_class_of(512), slices = mm_class_slices(c);
     unit_eq(mm_slice_draw(ref, c), mm_token_grow(c, 0));
@@ -534,7 +534,7 @@ START_TEST(who_draws_tickets) {
     mm_class_raise(ref, c);
     for (uint32_t i = 0; i < slices; i++) unit_eq(mm_cursor_draw(ref, 1, 1, 1, c, i % 3), mm_token_grow(c, slices + 1 + i));
     unit_eq(mm_cursor_draw(ref, 1, 1, 1, c, 0), (uint64_t)(uintptr_t)slice_at(page, c, 2));
-    unit_eq(mm_cursor_draw(ref, 1, 1, 0, c, 0), 0); /* who does not go draws nothing */
+    unit_eq(mm_cursor_draw(ref, 1, 1, 0, c, 0), 0); /* a lane that does not take part draws nothing */
     unit_eq(of(c)->tickets, 2 * slices + 1);
     mm_class_raise(ref, c);
     mm_class_stay(ref, c);
@@ -543,7 +543,7 @@ START_TEST(who_draws_tickets) {
 }
 END_TEST
 
-/* Only blocks of which all is free, from their first page on; and each only once. */
+/* Only blocks that are completely free, from their first page on; and each only once. */
 START_TEST(retires_full_blocks_only) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const uint32_t page = make(c), slices = mm_class_slices(c), pages = 1u << mm_class_page_shift(c);
@@ -552,7 +552,7 @@ START_TEST(retires_full_blocks_only) {
             const uint64_t generation = mm_word_generation(word_at(page, 0));
             unit_eq(mm_blocks_retire(ref, 1, page), 0);
             unit_eq(mm_word_generation(word_at(page, 0)), generation);
-            unit_sound(&heap, mm_class_bytes(c)); /* all that it took is back */
+            unit_sound(&heap, mm_class_bytes(c)); /* it gave back all that it took */
             mm_cpu_free(&heap, slice_at(page, c, i));
         }
         for (uint32_t i = 1; i < pages; i++) unit_eq(mm_blocks_retire(ref, 1, page + i), 0);
@@ -569,7 +569,7 @@ START_TEST(retires_full_blocks_only) {
 }
 END_TEST
 
-/* A page's generations go on, past the last one, and never become that of an entry. */
+/* A page's generations wrap around, and never equal that of an entry. */
 START_TEST(generations_begin_again) {
     const uint32_t c = mm_class_of(512);
     const uint32_t page = make(c);
@@ -592,7 +592,7 @@ START_TEST(generations_begin_again) {
 }
 END_TEST
 
-/* All that a class has retired, by a walk: some at random, or all; nothing else changes. */
+/* Retires the free blocks of all classes: some at random, or all; nothing else changes. */
 START_TEST(retires_all_and_some) {
     static void *held[4000];
     uint64_t live = 0;
@@ -616,14 +616,14 @@ START_TEST(retires_all_and_some) {
 }
 END_TEST
 
-/* ---- What meets at each step ---- */
+/* ---- Interference at each step ---- */
 
 static uint32_t page_;
 static void *p_, *q_;
 static void empty(void) {
     new_heap();
     p_ = q_ = NULL, page_ = 0;
-    (void)mm_table_at(ref, c_, 0); /* who comes in between would wait for it in vain */
+    (void)mm_table_at(ref, c_, 0); /* attach the extent now: a caller at an intermediate step would wait for it in vain */
 }
 static void one_block(void) {
     empty();
@@ -631,7 +631,7 @@ static void one_block(void) {
 }
 static void make_first(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 0, 0); }
 static void retire(void) { (void)mm_blocks_retire(ref, 1, page_); }
-static void retire_any(void) { /* whatever page it is at */
+static void retire_any(void) { /* whichever page it has */
     for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) (void)mm_blocks_retire(ref, 1, page);
 }
 static void take_p(void) { p_ = mm_cpu_malloc(&heap, mm_class_bytes(c_)); }
@@ -670,9 +670,9 @@ START_TEST(meetings) {
 }
 END_TEST
 
-/* Two retire a block that the one's class has no more, and the other's has: the block of the other class is whole, or gone. */
+/* A block is retired, and its page goes to another class, during retire or malloc: the other class's block is intact, or gone. */
 static uint32_t d_;
-static void other_class_there(void) { /* the block goes, and its page is one of another class */
+static void other_class_there(void) { /* the block is retired, and another class takes its page */
     if (mm_blocks_retire(ref, 1, page_) == 0) return;
     make(d_);
     q_ = mm_cpu_malloc(&heap, mm_class_bytes(d_));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* malloc of slices from cursors, samples, and growing: each slice once, at any place of a cursor; how much of the heap a class takes. */
+/* malloc of slices from cursors, samples, and growing: each slice is handed out once, wherever the cursors stand; how much of the heap a class takes. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/support.h"
@@ -15,7 +15,7 @@ static void set_up(void) {
 }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
-/* All slices of a class come out of its cursors, once, wherever these stand; and then none. */
+/* All slices of a class come from its cursors, once, wherever these stand; and then none. */
 START_TEST(cursors_come_round) {
     static const uint32_t places[] = {0, 1, 31, 1000, ~0u - 5, ~0u};
     const uint32_t c = mm_class_of(_i % 2 ? 512 : 48), slices = mm_class_slices(c);
@@ -27,7 +27,7 @@ START_TEST(cursors_come_round) {
     unit_lt(0, left);
     for (uint32_t s = 0; s < MM_CURSORS; s++) of->cursor[s].place = places[(uint32_t)_i / 2];
     uint64_t got = 0;
-    mm_class_stay(ref, c); /* or tickets come out of them */
+    mm_class_stay(ref, c); /* or it draws tickets */
     for (uint32_t i = 0; i < 16 * of->count * slices; i++) {
         const uint64_t p = mm_cursor_draw(ref, 1, 1, 1, c, mm_random());
         unit_eq(p & MM_TOKEN, 0);
@@ -39,7 +39,7 @@ START_TEST(cursors_come_round) {
 }
 END_TEST
 
-/* What a sample says: of a class that is full, nothing; of one that is free, all; and it finds the one word that has room in a class of few. */
+/* A sample finds nothing in a full class, everything free in a free one, and the one word with room in a class of few words. */
 START_TEST(samples) {
     const uint32_t c = mm_class_of(512);
     struct mm_class_state *of = mm_class_at(ref, c);
@@ -49,7 +49,7 @@ START_TEST(samples) {
     struct mm_seen seen = {0, 0, 0};
     uint32_t found = 0;
     for (uint32_t i = 0; i < of->count; i++) found += mm_sample_round(ref, 1, 1, c, of->count, mm_random(), i, &seen) != 0;
-    unit_eq(seen.words, of->count * MM_SAMPLE_WORDS); /* a lane alone reads them all, over and over in a class of few */
+    unit_eq(seen.words, of->count * MM_SAMPLE_WORDS); /* a lone lane reads all words, over and over in a class of few */
     unit_eq(seen.free, found);
     mm_cpu_free(&heap, held[77]);
     for (uint32_t i = 0, before = found; i < of->count && found == before; i++) found += mm_sample_round(ref, 1, 1, c, of->count, mm_random(), i, &seen) == (uint64_t)held[77];
@@ -57,7 +57,7 @@ START_TEST(samples) {
 }
 END_TEST
 
-/* A lane alone that finds the last free slice takes it, and the class does not grow. When nothing is free, the class is raised. */
+/* A lone lane that finds the last free slice takes it, and the class does not grow. When nothing is free, growth is raised. */
 START_TEST(one_fills_up) {
     const uint32_t c = mm_class_of(512), blocks = 24;
     struct mm_class_state *of = mm_class_at(ref, c);
@@ -85,7 +85,7 @@ static void *held[MOST];
 static uint32_t bytes_of[MOST];
 static uint64_t seed;
 
-/* Bytes of the pages that n objects of these sizes need at least. */
+/* The fewest bytes of pages that n objects of these sizes can take. */
 static uint64_t least_bytes(uint32_t n) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += mm_class_bytes(mm_class_of(bytes_of[i]));
@@ -102,8 +102,8 @@ static uint32_t some_bytes(uint32_t kind) {
     return kind == 7 ? 16 + (uint32_t)(unit_random(&seed) % 1009) : 16u << unit_random(&seed) % 7;
 }
 
-/* As many as a small program has, then churn: each round a half goes and comes anew. What the classes have stays near what is live:
- * a step of growth is an eighth, and one lane sees few words at once, so that it may take a step or two more than a warp. */
+/* As many objects as a small program has, then churn: each round, half are freed and allocated anew. The pages of the classes stay close to the live bytes:
+ * a step of growth is an eighth, and a lone lane sees few words at once, so it may take a step or two more than a warp. */
 START_TEST(footprint) {
     const uint32_t kind = (uint32_t)_i % 9, n = MOST;
     seed = kind + 1;
@@ -112,7 +112,7 @@ START_TEST(footprint) {
     const double full = (double)taken_bytes() / (double)least_bytes(n);
     unit_holds(full <= 1.35, "filled: %.2f of what is live", full);
     for (int round = 0; round < 8; round++) {
-        if (_i < 9) { /* a half goes, then as much comes */
+        if (_i < 9) { /* half are freed, then as many allocated */
             for (uint32_t i = 0; i < n; i++)
                 if (unit_random(&seed) & 1) mm_cpu_free(&heap, held[i]), held[i] = NULL;
             for (uint32_t i = 0; i < n; i++)
@@ -135,7 +135,7 @@ START_TEST(footprint) {
 }
 END_TEST
 
-/* Few objects of a class take few pages: as many as they need, and two more. */
+/* Few objects of a class take few pages: what they need, and two more. */
 START_TEST(few_objects) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
         for (uint32_t n = 1; n < 400; n = n * 3 + 1) {
@@ -150,7 +150,7 @@ START_TEST(few_objects) {
 }
 END_TEST
 
-/* A class whose peak is over serves from what it has: it grows by one step at most, and by what some draw tickets for beside that. */
+/* A class past its peak serves from the pages it has: it grows by one step at most, plus what some lanes draw tickets for. */
 START_TEST(does_not_grow_while_there_is_room) {
     for (uint32_t i = 0; i < MOST; i++) held[i] = mm_cpu_malloc(&heap, 64);
     for (uint32_t i = 0; i < MOST; i++)

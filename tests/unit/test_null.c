@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* When the answer is NULL (shortage.h, malloc.h): not before all has been looked through, and how long that takes. */
+/* When malloc returns NULL (shortage.h, malloc.h): not before everything has been searched; and how long that takes. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/support.h"
@@ -25,7 +25,7 @@ static uint32_t fill(uint32_t c) {
     return n;
 }
 
-/* Every slice of the heap is had, of every class, one class after the other; and all of it is there again afterwards. */
+/* Every slice of the heap is handed out, for every class, one class after the other; and all of it is free again afterwards. */
 START_TEST(to_the_last_slice) {
     for (uint32_t k = 0; k < MM_CLASS_COUNT; k++) {
         const uint32_t c = _i ? MM_CLASS_COUNT - 1 - k : k, all = SEGMENTS * unit_slices(c), n = fill(c);
@@ -38,7 +38,7 @@ START_TEST(to_the_last_slice) {
         }
         unit_sound(&heap, (uint64_t)n * mm_class_bytes(c));
         for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[(uint64_t)i * 7919 % n]), held[(uint64_t)i * 7919 % n] = NULL;
-        for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]); /* what 7919 did not meet */
+        for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]); /* the ones that steps of 7919 missed */
         free(seen);
         unit_eq(unit_misuses(&heap), 0);
     }
@@ -46,7 +46,7 @@ START_TEST(to_the_last_slice) {
 }
 END_TEST
 
-/* Two classes share a heap to its last slice: what the one has given up in between serves the other, block by block. */
+/* Two classes share a heap to its last slice: what one frees in between serves the other, block by block. */
 START_TEST(two_classes) {
     static const uint32_t sizes[][2] = {{64, 256}, {16, 65536}, {512, 48}, {4096, 640}, {1000, 1024}};
     const uint32_t c = mm_class_of(sizes[_i][0]), d = mm_class_of(sizes[_i][1]);
@@ -63,14 +63,14 @@ START_TEST(two_classes) {
             else held[rest++] = held[i];
         }
         const uint32_t room = 1u << mm_class_page_shift(d);
-        for (uint32_t at = 0; at < SEGMENTS * MM_SEGMENT_PAGES; at += room) { /* groups of pages of which all go */
+        for (uint32_t at = 0; at < SEGMENTS * MM_SEGMENT_PAGES; at += room) { /* groups of pages that are freed completely */
             uint32_t k = 0;
             while (k < room && goes[((uint64_t)(at + k) << MM_PAGE_SHIFT) / block]) k++;
             pages += k == room ? room : 0;
         }
         const uint64_t others = pages / room * mm_class_slices(d);
         uint64_t got = 0;
-        void *chain = NULL; /* each of the others holds the address of the one before */
+        void *chain = NULL; /* each of the other slices holds the address of the one before */
         for (void *p; (p = take(d)) != NULL; got++) *(void **)p = chain, chain = p;
         unit_eq(got, others);
         while (chain != NULL) {
@@ -87,7 +87,7 @@ START_TEST(two_classes) {
 }
 END_TEST
 
-/* NULL comes after so many rounds of retiring all that is free, and two complete looks through the class. */
+/* NULL comes after a fixed number of rounds of retiring all that is free, and two complete sweeps of the class. */
 START_TEST(what_comes_before_null) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 7) {
         const uint32_t n = fill(c);
@@ -102,7 +102,7 @@ START_TEST(what_comes_before_null) {
 }
 END_TEST
 
-/* One at a time; who comes while it is done waits for the next, but not for the one after that; and is told what that found. */
+/* One round at a time; a caller that comes during a round waits for the next one, but not for the one after; and learns what that found. */
 START_TEST(rounds) {
     uint64_t word = 0, a = 0, b = 0, c = 0, d = 0;
     unit_eq(mm_flight_begin(&word, &a), MM_FLIGHT_MINE);
@@ -116,20 +116,20 @@ START_TEST(rounds) {
     unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_WAIT);
     unit_eq(mm_flight_end(&word, 1), MM_FLIGHT_FOUND);
     unit_eq(mm_flight_begin(&word, &a), MM_FLIGHT_MINE);
-    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_FOUND); /* d's, although a is at it by now */
+    unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_FOUND); /* the result of d's, although a's has begun */
     unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_WAIT);
     unit_eq(mm_flight_end(&word, 0), MM_FLIGHT_NOTHING);
-    unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_MINE); /* who has had its answer, and comes once more */
+    unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_MINE); /* b has had its answer, and comes again */
     unit_eq(mm_flight_end(&word, 0), MM_FLIGHT_NOTHING);
     unit_eq(mm_flight_begin(&word, &c), MM_FLIGHT_NOTHING);
     unit_eq(a | b | c | d, 0);
 }
 END_TEST
 
-/* A round that has found some by now says so to those who wait for it or the next, who go on waiting; the next one says so when it has, too. */
+/* A round that has found some memory so far says so to the waiters for it or the next, which go on waiting; the next round says so when it has, too. */
 START_TEST(rounds_say_some) {
     uint64_t word = 0, a = 0, b = 0, c = 0;
-    mm_flight_found_some(&word); /* of no round */
+    mm_flight_found_some(&word); /* no round is running */
     unit_eq(mm_flight_begin(&word, &a), MM_FLIGHT_MINE);
     unit_eq(mm_flight_begin(&word, &b), MM_FLIGHT_WAIT);
     mm_flight_found_some(&word);
@@ -144,7 +144,7 @@ START_TEST(rounds_say_some) {
 }
 END_TEST
 
-/* Who waits for a round that finds some searches, as often as he likes: that is none of the searches that end in NULL. */
+/* A waiter for a round that finds some memory searches without limit: this is none of the searches that end in NULL. */
 START_TEST(searches_while_some_are_found) {
     uint64_t *word = (uint64_t *)ref->giving_up, others = 0;
     struct mm_shortage s;
@@ -189,7 +189,7 @@ START_TEST(searches_while_others_give_back) {
 }
 END_TEST
 
-/* Somebody who is at it, and never ends: an end after a bound; and NULL. */
+/* A round that never ends: waiting ends after a bound; then NULL. */
 START_TEST(waiting_is_bounded) {
     const uint32_t c = mm_class_of(256), d = mm_class_of(48);
     fill(c);
@@ -205,7 +205,7 @@ START_TEST(waiting_is_bounded) {
 }
 END_TEST
 
-/* However long it waited for somebody who retires blocks, it looks through its class. */
+/* However long it waited for another caller's retiring, it sweeps its class. */
 START_TEST(sweeps_after_a_long_wait) {
     const uint32_t c = mm_class_of(256);
     const uint32_t n = fill(c);
@@ -230,7 +230,7 @@ static void give_at_step(void) {
     unit_each_step = give_at_step;
 }
 
-/* Memory that comes back at any step of a search that is about to find nothing: it gets it, or the next one does. */
+/* Memory is freed at any step of a search that is about to find nothing: that search gets it, or the next one does. */
 START_TEST(supply_in_the_middle_of_a_search) {
     const uint32_t c = mm_class_of(MM_SLICE_BYTES_MAX), n = fill(c);
     uint32_t nulls = 0, searches = 0;
@@ -250,8 +250,8 @@ START_TEST(supply_in_the_middle_of_a_search) {
 }
 END_TEST
 
-/* mmbench's endurance in small: 512 MiB, three quarters of them asked for in 28 classes (81 % with the rounding), from as many
- * multiprocessors as an H200 has; every round half of it goes and comes anew. No NULL, and hardly more segments from
+/* A small version of mmbench's endurance: 512 MiB, three quarters of them requested in 28 classes (81 % with the rounding), from as many
+ * multiprocessors as an H200 has; every round, half is freed and allocated anew. No NULL, and hardly more segments from
  * round to round. */
 START_TEST(three_quarters_live) {
     const uint32_t segments = 512, n = (uint32_t)(segments * MM_SEGMENT_BYTES / 4 * 3 / 2056);

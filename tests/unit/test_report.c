@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Reports of misuse: each kind of a slice, span or run, with address and size; the first ones only; when they are not wanted. */
+/* Reports of misuse: each kind, for slices, spans and runs, with address and size; only the first ones; and with reports off. */
 #include <pthread.h>
 #include <signal.h>
 
@@ -11,7 +11,7 @@
 static struct mm_cpu_heap heap;
 static struct mm_mailbox box;
 
-/* Nobody answers there: requests do not see it. */
+/* A mailbox that no host answers: requests do not use it. */
 static void telling_free(void *p) {
     struct mm_cpu_heap told = heap;
     told.ref.mailbox = (uint64_t)(uintptr_t)&box;
@@ -31,7 +31,7 @@ static uint32_t reports(void) {
     return n;
 }
 
-/* Frees p: one report more, of this. */
+/* Frees p: adds exactly this report. */
 static void told(void *p, enum mm_misuse kind, uint64_t bytes, const char *what) {
     const uint32_t n = reports();
     const uint64_t counted = mm_cpu_misuse_count(&heap, kind), all = unit_misuses(&heap);
@@ -122,7 +122,7 @@ START_TEST(ignored) {
 }
 END_TEST
 
-/* The report is there before the end. */
+/* The report is complete before the process ends. */
 static void trapped(int signal) {
     (void)signal;
     _exit(reports() == 1 && box.reports[0].kind == MM_MISUSE_FOREIGN && unit_misuses(&heap) == 1 ? 3 : 4);

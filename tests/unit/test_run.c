@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Runs of segments: found wherever there are enough neighbours, aligned, coalesced at once. Spans: exactly as many pages as are needed. */
+/* Runs of segments: found wherever there are enough neighbours, aligned, coalesced at once. Spans: four lengths to a doubling, or a power of two of pages if aligned. */
 #include "tests/unit/support.h"
 
 static const uint32_t sizes[] = {1, 2, 63, 64, 65, 200};
@@ -34,7 +34,7 @@ START_TEST(every_length) {
 }
 END_TEST
 
-/* Filled with runs of one length: as many as fit; then in any order back: one run of everything again. */
+/* Fills the heap with runs of one length, as many as fit; frees them in any order: one run of everything fits again. */
 START_TEST(fill_and_coalesce) {
     const uint32_t n = sizes[_i];
     void *held[201]; /* and the NULL */
@@ -63,7 +63,7 @@ START_TEST(fill_and_coalesce) {
 }
 END_TEST
 
-/* A hole of every length at every place, across the borders of words too: found, and nothing longer is. */
+/* A hole of every length at every position, across the borders of words too: it is found, and no longer run is. */
 START_TEST(every_hole) {
     const uint32_t n = sizes[_i];
     unit_create(&heap, n);
@@ -83,7 +83,7 @@ START_TEST(every_hole) {
 }
 END_TEST
 
-/* The end of the heap and its beginning are no neighbours; nor are the ends of words that are not. */
+/* The heap's end and beginning are not neighbours; nor are ends of words that are not adjacent. */
 START_TEST(no_wrap_around) {
     const uint32_t n = sizes[_i];
     unit_create(&heap, n);
@@ -117,7 +117,7 @@ static uint32_t take(uint32_t count, uint32_t align, uint32_t skew, uint32_t mos
     return unit_run_take(&heap.ref, want, runs);
 }
 
-/* A heap of n segments that are free in rows, other ones after each change; is_free follows. */
+/* A heap of n segments with random stretches of free ones, different after each change; is_free follows. */
 static void make_rows(uint32_t n) {
     seed = n;
     unit_create(&heap, n);
@@ -150,7 +150,7 @@ START_TEST(aligned_against_a_plain_search) {
 }
 END_TEST
 
-/* As the lanes of a warp ask: as many as are wanted side by side, or as fit where the first one does. */
+/* Requests by the lanes of a warp: as many adjacent runs as wanted, or as fit where the first one does. */
 START_TEST(several_against_a_plain_search) {
     const uint32_t n = sizes[_i];
     make_rows(n);
@@ -167,7 +167,7 @@ START_TEST(several_against_a_plain_search) {
 }
 END_TEST
 
-/* Single segments: the first free ones of one leaf, as many as are wanted, neighbours or not. */
+/* Single segments: the first free ones of one leaf, as many as wanted, adjacent or not. */
 START_TEST(single_segments) {
     const uint32_t n = sizes[_i];
     make_rows(n);
@@ -191,7 +191,7 @@ START_TEST(single_segments) {
 }
 END_TEST
 
-/* For runs no blocks are retired here and there: first the host is asked, then all are retired. For single segments they are. */
+/* For runs no scattered blocks are retired: first the host is asked, then all blocks are retired. For single segments scattered ones are. */
 START_TEST(some_are_retired_for_single_segments) {
     unit_create(&heap, 4);
     uint32_t at, runs;
@@ -210,7 +210,7 @@ START_TEST(some_are_retired_for_single_segments) {
 }
 END_TEST
 
-/* Searches that are under way at the same time: each leaves as many places out as there are searches before it, but finds the last place. */
+/* Concurrent searches: each skips as many places as there are searches before it, but finds the last place. */
 START_TEST(searches_beside_others) {
     const uint32_t n = 200;
     unit_create(&heap, n);
@@ -236,7 +236,7 @@ START_TEST(aligned_addresses) {
     unit_create(&heap, n);
     const uint64_t base = heap.ref.user_base / SEGMENT(256) * SEGMENT(256);
     for (uint64_t begin = 0; begin < 9; begin++) {
-        heap.ref.user_base = base + SEGMENT(begin); /* nobody looks at the memory */
+        heap.ref.user_base = base + SEGMENT(begin); /* the memory is never accessed */
         for (uint64_t align = MM_SEGMENT_BYTES; align <= SEGMENT(256); align *= 2)
             for (uint32_t count = 1; count <= n; count = count * 2 + 1) {
                 int fits = 0;
@@ -253,7 +253,7 @@ START_TEST(aligned_addresses) {
 }
 END_TEST
 
-/* No bytes, aligned to more than slices are, are served as one byte is. */
+/* A request for zero bytes with an alignment larger than slices have is served like one byte. */
 START_TEST(aligned_no_bytes) {
     for (uint32_t n = 1; n < 6; n++) {
         unit_create(&heap, n);
@@ -293,7 +293,7 @@ START_TEST(far_apart) {
 }
 END_TEST
 
-/* Only what is mapped is given. */
+/* Only mapped memory is handed out. */
 START_TEST(partly_mapped) {
     static const uint32_t mapped[] = {0, 1, 63, 64, 65, 130, 4095, 4096, 4097, 4160, 8199};
     const uint32_t n = mapped[_i];
@@ -311,7 +311,7 @@ START_TEST(partly_mapped) {
 }
 END_TEST
 
-/* Slices and spans near the front, together; runs from the back: a run may have everything that no slice needs. */
+/* Slices and spans near the front, together; runs from the back: a run can take everything that no slice needs. */
 START_TEST(runs_and_slices) {
     const uint32_t n = sizes[_i];
     unit_create(&heap, n);
@@ -345,14 +345,14 @@ START_TEST(runs_and_slices) {
 }
 END_TEST
 
-/* Spans of every length, at every alignment: so many pages, or a quarter more, or the power of two that has them, in one segment; and again at once in a
+/* Spans of every length, at every alignment: exactly as many pages, or up to a quarter more, or the next power of two, in one segment; and again at once in a
  * segment that is full of them. */
 START_TEST(spans) {
     unit_create(&heap, 2);
     for (uint32_t n = 1; n <= 56; n++)
         for (uint64_t align = MM_PAGE_BYTES; align < MM_SEGMENT_BYTES; align *= 2) {
             const uint64_t bytes = n * MM_PAGE_BYTES;
-            uint64_t taken = align; /* the power of two that is as much, and as far apart */
+            uint64_t taken = align; /* the next power of two, at that alignment */
             while (taken < bytes) taken *= 2;
             if (align == MM_PAGE_BYTES) taken = unit_span_pages(n) * MM_PAGE_BYTES;
             if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) continue;
@@ -381,7 +381,7 @@ START_TEST(spans) {
 }
 END_TEST
 
-/* A segment is filled with spans to its last page; what comes back is had again. */
+/* A segment is filled with spans to its last page; freed pages are handed out again. */
 START_TEST(spans_fill_a_segment) {
     static const uint32_t lengths[] = {5, 7, 8, 16, 21, 31, 32};
     unit_create(&heap, 1);
@@ -412,7 +412,7 @@ START_TEST(spans_fill_a_segment) {
 }
 END_TEST
 
-/* Misuse of spans: each in its kind, and nothing changes. */
+/* Misuse of spans: each counted as its kind, and nothing changes. */
 START_TEST(misuse_of_spans) {
     const uint64_t bytes = 24 * MM_PAGE_BYTES;
     unit_create(&heap, 2);
@@ -425,7 +425,7 @@ START_TEST(misuse_of_spans) {
     unit_eq(mm_cpu_usable_size(&heap, p), 0);
     uint64_t *word = mm_page_words(&heap.ref, (uint32_t)((uint64_t)(other - (char *)run_at(0)) / MM_PAGE_BYTES));
     const uint64_t was = *word;
-    *word = mm_word_make(mm_generation_end(mm_word_generation(was)), 0); /* somebody is about to free it */
+    *word = mm_word_make(mm_generation_end(mm_word_generation(was)), 0); /* as if another free were under way */
     mm_cpu_free(&heap, other);
     unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_DOUBLE_FREE), 1);
     *word = was;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A few callers in random orders of their steps, on a heap in small (small.h), with an oracle that knows nothing of the
+/* A few callers in random orders of their steps, on a tiny heap (small.h), with an oracle that does not use the
  * heap's metadata: which 16 bytes of the heap are held. The first caller is slow: it takes a few steps at a time; in between the others make
- * whole calls, so that pages change hands under it, and entries that it has read get old. A schedule depends on its number only.
+ * whole calls, so that pages change owners under it, and entries that it has read get old. A schedule depends on its number only.
  */
 #define UNIT_ACTORS 3
 #define UNIT_STACK_BYTES (256u << 10)
@@ -12,10 +12,10 @@
 
 #define SEGMENTS 2
 #define CALLS 60       /* of an actor */
-#define BURST_SHIFT 8  /* an actor runs for less than 1 << this many steps, as often for few as for many */
-#define SEARCH_SHIFT 2 /* the first one */
-#define BURSTS 1000000 /* of a schedule: then it has no end */
-#define HELD_BYTES 16u /* a unit of the oracle */
+#define BURST_SHIFT 8  /* an actor runs for less than 1 << this many steps; short bursts are as frequent as long ones */
+#define SEARCH_SHIFT 2 /* for the first actor */
+#define BURSTS 1000000 /* of a schedule: more means it never ends */
+#define HELD_BYTES 16u /* granularity of the oracle */
 #ifdef UNIT_FEW
 #define SCHEDULES 200
 #else
@@ -28,7 +28,7 @@ static const uint32_t request[] = {16, 48, 128, 2048, 4096, 8500, 32768};
 #define REQUESTS (sizeof request / sizeof *request)
 
 static struct mm_cpu_heap heap;
-static const char *bad; /* what was wrong last: an actor has a stack of its own, which Check cannot leave */
+static const char *bad; /* what was wrong last: an actor has its own stack, which Check cannot leave */
 static uint8_t held[SEGMENTS * MM_SEGMENT_BYTES / HELD_BYTES];
 static uint64_t held_bytes;
 static struct holder {
@@ -37,7 +37,7 @@ static struct holder {
     uint64_t seed;
 } holder[UNIT_ACTORS];
 
-/* [p, p + bytes) must not be held, and is from now on; or the other way round. */
+/* [p, p + bytes) must not be held, and is from now on; or the reverse. */
 static void hold(const void *p, uint32_t bytes, int is_held) {
     const uint64_t first = ((uint64_t)p - heap.ref.user_base) / HELD_BYTES;
     for (uint64_t i = first; i < first + bytes / HELD_BYTES && i < sizeof held; i++) {

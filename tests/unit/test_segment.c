@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Segments and their pages: groups, taking and giving back, which trees a segment is in, and what meets at each step. */
+/* Segments and their pages: groups, taking and giving back, which trees a segment is in, and interference at each step. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/support.h"
@@ -18,7 +18,7 @@ static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 
 static int is_listed(uint32_t s, uint32_t k) { return mm_check_in_tree(mm_segment_room_tree(ref, k), s); }
 static int is_free(uint32_t s) { return mm_check_in_tree(mm_segment_free_tree(ref), s); }
-/* I3 of all segments, and that none is lost; pages that are held have no owner here, so that the checker would find them lost. */
+/* I3 of all segments, and that none is lost; held pages have no owner here, so the checker would report them lost. */
 static void listed(void) {
     for (uint32_t s = 0; s < SEGMENTS; s++) {
         const uint64_t pages = mm_segment_at(ref, s)->pages;
@@ -29,7 +29,7 @@ static void listed(void) {
     }
 }
 
-/* Rooms, worked out at once, are what one by one they are, and no cut has groups that overlap. */
+/* Rooms computed all at once equal those computed one by one, and no cut has overlapping groups. */
 START_TEST(rooms) {
     uint64_t seed = 7;
     for (int i = 0; i < 20000; i++) {
@@ -45,7 +45,7 @@ START_TEST(rooms) {
             unit_eq((uint64_t)__builtin_popcountll(all), (uint64_t)__builtin_popcountll(groups) * cut.pages);
         }
     }
-    for (uint32_t r = 0; r < MM_ROOMS; r++) /* as many in a row as that, and one fewer, wherever they are */
+    for (uint32_t r = 0; r < MM_ROOMS; r++) /* that many in a row, and one fewer, at every position */
         for (uint32_t at = 0; at + mm_room_cut(r).pages <= 64; at++) {
             const uint32_t n = mm_room_cut(r).pages;
             if (at % (1u << mm_room_cut(r).align) == 0) unit_eq(mm_pages_rooms(mm_bits_low(n) << at) >> r & 1, 1);
@@ -54,7 +54,7 @@ START_TEST(rooms) {
 }
 END_TEST
 
-/* Against a plain look at each multiple. */
+/* Compared with a plain check of each multiple. */
 START_TEST(groups) {
     uint64_t seed = 1;
     for (int i = 0; i < 20000; i++) {
@@ -73,7 +73,7 @@ START_TEST(groups) {
 }
 END_TEST
 
-/* As many as are wanted of one segment; the rest of it serves the next; all given back, it is nobody's. */
+/* As many groups as wanted of one segment; the rest of it serves the next request; with all given back, it is unowned. */
 START_TEST(takes_groups_of_one_segment) {
     for (uint32_t k = 0; k <= MM_ROOMS_EVEN; k++)
         for (uint32_t want = 1; want <= MM_SEGMENT_PAGES >> k; want++) {
@@ -102,7 +102,7 @@ START_TEST(takes_groups_of_one_segment) {
 }
 END_TEST
 
-/* Groups of all sizes taken and given back at random, against a plain map of who has what. */
+/* Groups of all sizes taken and given back at random, against a plain map of owners. */
 START_TEST(random_takes) {
     enum { MOST = 64 };
     struct {
@@ -140,7 +140,7 @@ START_TEST(random_takes) {
 }
 END_TEST
 
-/* ---- What meets at each step ---- */
+/* ---- Interference at each step ---- */
 
 static uint32_t k_, got_s, other_s;
 static uint64_t got, others;
@@ -187,7 +187,7 @@ START_TEST(two_take) {
 }
 END_TEST
 
-/* The last pages come back while some are taken: the segment is nobody's, or its pages are there. */
+/* The last pages come back while some are taken: the segment is unowned, or its pages are available. */
 START_TEST(take_and_put) {
     for (k_ = 0; k_ <= MM_ROOMS_EVEN; k_++) {
         unit_lt(3, unit_at_each_step(half_used, take_1, put_half, end_put));
@@ -197,7 +197,7 @@ START_TEST(take_and_put) {
 }
 END_TEST
 
-/* All of a segment in use; room comes back while somebody says that there is none. */
+/* A fully used segment; room comes back while another caller records that there is none. */
 static void full(void) {
     new_heap();
     (void)mm_pages_take(ref, 0, 64, &others);

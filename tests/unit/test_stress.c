@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Threads that hammer one heap: every payload is keyed to its address and looked at before it is freed, most
+/* Threads that hammer one heap: every payload is keyed to its address and checked before it is freed, most
  * often by another thread. Heaps are small, so that blocks and segments run out, retire and change their class
  * all the time; afterwards the heap must be as it was when new. */
 #include <pthread.h>
@@ -20,13 +20,13 @@ struct plan {
     const char *name;
     uint32_t threads, segments, slots, rounds;
     uint64_t least, most;  /* bytes of a request: log-uniform */
-    uint32_t run_in;       /* every so many requests is a run of up to run_most segments; 0: none */
+    uint32_t run_in;       /* one in so many requests is a run of up to run_most segments; 0: none */
     uint32_t run_most;
     int null_is_fine;
 };
 
 static const struct plan plan[] = {
-    /* what is live, and a block for each shard, is less than there is */
+    /* live bytes, plus a block for each shard, are less than the heap */
     {"few slices of one class, enough memory", 16, 12, 64, 20000, 16, 16, 0, 0, 0},
     {"one large class, enough memory", 8, 24, 32, 20000, 1 << 16, 1 << 16, 0, 0, 0},
     {"spans of one size, enough memory", 8, 24, 32, 20000, 1 << 17, 1 << 17, 0, 0, 0},
@@ -55,11 +55,11 @@ struct worker {
 
 static void bad(struct shared *all, const char *why) { __atomic_store_n(&all->bad, why, __ATOMIC_RELAXED); }
 
-/* Word i of the payload at p. The first is the size, so that whoever frees it can look at all of it. */
+/* Word i of the payload at p. The first is the size, so that the thread that frees it can check all of it. */
 static uint64_t key(const uint64_t *p, uint64_t words, uint64_t i) {
     return (uint64_t)(uintptr_t)p * 0x9e3779b97f4a7c15ull ^ words << 20 ^ i;
 }
-/* All words of small ones; of large ones the ends and one in 64 KiB. */
+/* All words of small payloads; of large ones the ends and one word in 64 KiB. */
 static uint64_t next_word(uint64_t i, uint64_t words) {
     const uint64_t stride = words > 512 && i >= 64 ? 8192 : 1;
     return i + stride < words || i == words - 1 ? i + stride : words - 1;
@@ -127,7 +127,7 @@ START_TEST(random_lives) {
     static struct shared all;
     all.plan = &plan[_i];
     unit_create(&all.heap, all.plan->segments);
-    for (int again = 0; again < 2; again++) { /* the second time on used metadata */
+    for (int again = 0; again < 2; again++) { /* the second time with used metadata */
         run_all(&all, all.plan->threads, hammer);
         unit_sound(&all.heap, UNIT_ANY);
         for (uint32_t i = 0; i < all.plan->slots; i++) let_go(&all, all.slot[i]), all.slot[i] = NULL;
@@ -139,8 +139,8 @@ START_TEST(random_lives) {
 }
 END_TEST
 
-/* A heap that grows and shrinks meanwhile: one thread is the host, and the kernels by which it takes chunks back. What it has taken
- * cannot be reached. */
+/* The heap grows and shrinks meanwhile: one thread plays the host, and the kernels by which it takes chunks back. What it has taken
+ * back is made inaccessible. */
 #define CHUNK 4u
 #define CHUNKS 16u
 static struct mm_mailbox box;
@@ -175,7 +175,7 @@ static void take_back(uint32_t chunk) {
 }
 static void *be_host(void *arg) {
     uint64_t served = 0, seed = 99;
-    for (uint32_t round = 0; !__atomic_load_n(&host.is_done, __ATOMIC_ACQUIRE) || host.taken_back == 0; round++) { /* in the end all is free */
+    for (uint32_t round = 0; !__atomic_load_n(&host.is_done, __ATOMIC_ACQUIRE) || host.taken_back == 0; round++) { /* at the end all is free */
         const uint64_t wanted = mm_load_acquire_system_u64(&box.wanted);
         if (wanted != served) answer(wanted), served = wanted;
         if (round % 256 == 0) mm_slices_retire_all(&host.all->heap.ref, 1);
@@ -202,7 +202,7 @@ START_TEST(to_and_fro) {
     for (uint32_t i = 0; i < all.plan->slots; i++) let_go(&all, all.slot[i]), all.slot[i] = NULL;
     __atomic_store_n(&host.is_done, 1, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
-    mm_grow_look(&all.heap.ref, 0, 0); /* what was answered and nobody came for */
+    mm_grow_look(&all.heap.ref, 0, 0); /* takes an answer that no caller has taken */
     unit_holds(all.bad == NULL, "%s", all.bad);
     unit_sound(&all.heap, 0);
     for (uint32_t i = 0; i < CHUNKS; i++) there += host.is_there[i] ? CHUNK : 0;
@@ -219,8 +219,8 @@ END_TEST
 
 static uint64_t fill_bytes;
 
-/* Each thread keeps what it gets to itself: nothing but the allocator orders one's use of a slice before the
- * next one's, so ThreadSanitizer sees every order that is missing there. */
+/* Each thread keeps its allocations to itself: only the allocator orders one owner's use of a slice before the
+ * next one's, so ThreadSanitizer reports every missing order. */
 static const uint64_t private_bytes[] = {16, 256, 2048, 1 << 14, 1 << 16, 1 << 17, 1 << 20, 2 * MM_SEGMENT_BYTES};
 #define PRIVATE_ROUNDS 24000u
 
@@ -251,7 +251,7 @@ START_TEST(private_lives) {
 }
 END_TEST
 
-/* All fill the heap to NULL at once, then free what their neighbour has got. */
+/* All fill the heap to NULL at once, then free what their neighbour got. */
 static void *held[THREADS_MOST][1 << 14];
 static uint32_t holds[THREADS_MOST];
 
@@ -275,7 +275,7 @@ static void *free_the_neighbours(void *arg) {
     return NULL;
 }
 
-/* NULL means that nothing is left: every slice of the heap has been handed out, to whomever. */
+/* NULL means that nothing is left: every slice of the heap has been handed out, to some thread. */
 START_TEST(exhaustion) {
     static struct shared all;
     const uint32_t segments = 4;

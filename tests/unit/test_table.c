@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Tables of classes: extents, where a block's entry is, what moves when one goes, and what meets at each step. Several that go at
+/* Tables of classes: extents, where a block's entry is, what moves when one is retired, and interference at each step. Several retired at
  * once: test_lanes.c. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/blocks.h"
 
-/* A class gets an extent when it needs one, cleared, whatever was there; as many as there are, and not one more; but its first one in any case. */
+/* A class gets an extent when it needs one, cleared, whatever was there; no more than there are in all; but its first one in any case. */
 START_TEST(extents) {
     struct mm_heap *h = mm_heap_of(ref);
     const uint64_t most = mm_table_extents(ref) - MM_CLASS_COUNT;
@@ -24,14 +24,14 @@ START_TEST(extents) {
             unit_eq(h->extents, n);
             unit_holds(at != NULL && at == mm_table_find(ref, c, index) && at == mm_table_at(ref, c, index), "class %u: entry %u", c, index);
             for (uint32_t k = 0; k < MM_EXTENT; k++) unit_eq(*mm_table_at(ref, c, i * MM_EXTENT + k), MM_ENTRY_NONE);
-            for (uint32_t k = 0; k < MM_EXTENT; k++) *mm_table_at(ref, c, i * MM_EXTENT + k) = mm_entry_make(2, k, c); /* nobody else's */
+            for (uint32_t k = 0; k < MM_EXTENT; k++) *mm_table_at(ref, c, i * MM_EXTENT + k) = mm_entry_make(2, k, c); /* belongs to this class only */
         }
     unit_eq(n, most);
     unit_eq(h->extents, n);
 }
 END_TEST
 
-/* Who waits for an extent that nobody attaches gives up, and gets one when it is there. */
+/* A wait for an extent that no caller attaches gives up; the class gets one when it is there. */
 START_TEST(waiting_for_an_extent_is_bounded) {
     *mm_table_directory(ref, 3, 0) = MM_EXTENT_BUSY;
     unit_eq(mm_table_at(ref, 3, 5) == NULL, 1);
@@ -47,7 +47,7 @@ START_TEST(waiting_for_an_extent_is_bounded) {
 }
 END_TEST
 
-/* Numbers of entries are given once, and have their extents by then: those of several blocks may lie in two. */
+/* Indexes of entries are given once, and have their extents by then: those of several blocks may lie in two. */
 START_TEST(numbers_of_entries) {
     const uint32_t c = mm_class_of(16);
     unit_eq(mm_table_add(ref, c, 1), 0);
@@ -84,7 +84,7 @@ static void dense(uint32_t c, uint32_t n) {
     unit_sound(&heap, 0);
 }
 
-/* Whichever block goes, the last one moves to its place, and no other one: no holes. */
+/* Whichever block is retired, the last one moves to its place, and no other moves: no holes. */
 START_TEST(the_last_one_moves) {
     static const uint32_t sizes[] = {16, 512, 4096, 65536};
     const uint32_t c = mm_class_of(sizes[_i]), all = _i < 2 ? 200 : _i < 3 ? 30 : 4;
@@ -105,7 +105,7 @@ START_TEST(the_last_one_moves) {
 }
 END_TEST
 
-/* The last number has been given, and its block is not there yet: nobody's goes meanwhile, and all of it is free afterwards. */
+/* The last index is taken, but its block is not there yet: no block is retired meanwhile, and all blocks stay free afterwards. */
 START_TEST(last_is_on_its_way) {
     const uint32_t c = mm_class_of(48);
     for (uint32_t i = 0; i < 5; i++) make(c);
@@ -125,7 +125,7 @@ START_TEST(last_is_on_its_way) {
 }
 END_TEST
 
-/* Who does not get the lock is not stopped: the block stays as it is. */
+/* A caller that does not get the lock goes on: the block stays as it is. */
 START_TEST(locked) {
     static const uint32_t sizes[] = {48, 512};
     const uint32_t c = mm_class_of(sizes[_i]);
@@ -140,7 +140,7 @@ START_TEST(locked) {
 }
 END_TEST
 
-/* ---- What meets at each step ---- */
+/* ---- Interference at each step ---- */
 
 static const uint32_t c_ = 15; /* 512 bytes: one word */
 static uint32_t first_, last_;
@@ -153,14 +153,14 @@ static void retire_last(void) { (void)mm_blocks_retire(ref, 1, last_); }
 static void make_last(void) { mm_blocks_make(ref, 1, c_, first_ticket(c_), 1, 0); }
 static void *got_;
 static void take_slice(void) { got_ = mm_slice_malloc(ref, MM_TOKEN | c_); }
-static void all_found(void) { /* the checker knows no block without an entry below the count, and no entry that is nothing */
+static void all_found(void) { /* the checker accepts no block without an entry below the count, and no empty entry there */
     unit_sound(&heap, UNIT_ANY);
     if (got_) mm_cpu_free(&heap, got_), got_ = NULL;
     unit_fresh(&heap, SEGMENTS);
 }
 static uint64_t locked_;
 static void retire_first_too(void) { locked_ = of(c_)->lock, retire_first(); }
-static void one_left(void) { /* although it was moved; who comes while the table is locked leaves his block */
+static void one_left(void) { /* although it was moved; a caller that finds the table locked leaves its block */
     unit_eq(of(c_)->count, locked_ ? 2 : 1);
     all_found();
 }

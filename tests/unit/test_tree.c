@@ -13,7 +13,7 @@ static struct mm_tree make_tree(uint32_t n) {
     return t;
 }
 
-/* I1: a non-empty word has its bit above. exact: and an empty one has none. */
+/* I1: a non-empty word has its bit set in the level above. exact: and an empty one has it clear. */
 static void check_hints(struct mm_tree t, uint32_t n, int exact) {
     for (uint32_t leaf = 0; leaf < (n + 63) / 64; leaf++) {
         const uint64_t hint = t.node[t.roots + leaf / 64] >> (leaf % 64) & 1, is = *mm_tree_leaf(t, leaf * 64) != 0;
@@ -94,9 +94,9 @@ START_TEST(stale_hints_above_empty_words) {
         t.node[t.roots + leaf / 64] |= 1ull << (leaf % 64);
         t.node[leaf / 4096] |= 1ull << (leaf / 64 % 64);
     }
-    mm_tree_insert(t, n - 1); /* behind all of them */
+    mm_tree_insert(t, n - 1); /* after all of them */
     unit_eq(mm_tree_find(t, 0), n - 1);
-    check_hints(t, n, 1); /* the search has taken them back */
+    check_hints(t, n, 1); /* the search has cleared them */
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[mid / 64] |= 1ull << (mid % 64); /* now above empty middle words */
     unit_eq(mm_tree_take(t, 0), n - 1);
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[mid / 64] |= 1ull << (mid % 64);
@@ -106,7 +106,7 @@ START_TEST(stale_hints_above_empty_words) {
 }
 END_TEST
 
-/* Who clears a bit above looks at the word again: a word that is not empty keeps its bits. */
+/* A caller that clears a bit above rechecks the word: a word that is not empty keeps its bits. */
 START_TEST(retract_looks_again) {
     const uint32_t n = sizes[_i];
     const struct mm_tree t = make_tree(n);
@@ -137,7 +137,7 @@ START_TEST(insert_twice) {
 }
 END_TEST
 
-/* With a salt, searches part ways near the front, and find what is there. */
+/* With a salt, searches spread near the front, and find what is there. */
 START_TEST(salt) {
     const struct mm_tree t = make_tree(8192);
     char seen[8192] = {0};
@@ -158,7 +158,7 @@ START_TEST(salt) {
 }
 END_TEST
 
-/* Who comes for a segment that has just gone goes on to the next, whatever its salt; the last one is had, too. */
+/* A caller that comes for a segment that has just gone goes on to the next, whatever its salt; the last one is found, too. */
 START_TEST(takes_all_with_any_salt) {
     const struct mm_tree t = make_tree(300000);
     uint64_t seed = 5;
@@ -176,7 +176,7 @@ END_TEST
 struct shared {
     struct mm_tree t;
     uint32_t n, rounds;
-    int *owner; /* how many hold the segment; atomic */
+    int *owner; /* how many hold each segment; atomic */
     int bad;
     pthread_barrier_t start;
 };
@@ -212,14 +212,14 @@ static void *take_and_insert(void *arg) {
     return NULL;
 }
 
-/* Few segments, so that words get empty and full all the time. */
+/* Few segments, so that words become empty and full all the time. */
 START_TEST(threads_take_and_insert) {
     static const uint32_t in_set[] = {1, 3, 24, 70};
     struct shared all = {make_tree(1u << 18), 1u << 18, 100000, NULL, 0, {{0}}};
     struct worker worker[THREADS];
     all.owner = (int *)calloc(all.n, sizeof(int));
     pthread_barrier_init(&all.start, NULL, THREADS);
-    for (uint32_t i = 0; i < in_set[_i]; i++) /* apart, or rows of three */
+    for (uint32_t i = 0; i < in_set[_i]; i++) /* scattered, or in groups of three */
         mm_tree_insert(all.t, _i % 2 ? i / 3 * 4099 + i % 3 : (i * 4099 + i * 61) % all.n);
     for (int i = 0; i < THREADS; i++) {
         worker[i].all = &all, worker[i].seed = (uint64_t)i + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Double frees in a checked run, step by step: two callers free one allocation, one of them stops at each of its steps while the
- * other goes on, or while the memory goes on to other owners. A free that lost is a double free, or one of memory that is free;
+ * other goes on, or while the memory passes to other owners. A free that lost is a double free, or a free of unallocated memory;
  * never a write past the end, since there is none. */
 #include "tests/unit/steps.h"
 
@@ -11,13 +11,13 @@
 #include "tests/unit/support.h"
 
 #define SEGMENTS 4
-#define GRID 7 /* of all that is allocated and freed */
+#define GRID 7 /* of all allocations and frees here */
 #define MOST_STEPS 60 /* of one free */
 
 static struct mm_cpu_heap heap;
 static struct mm_heap_ref ref;
-static struct mm_mailbox box; /* of the actors alone: nobody answers a request for memory there */
-static char *twice; /* what both free */
+static struct mm_mailbox box; /* for the actors only: no host answers a request for memory there */
+static char *twice; /* the allocation that both free */
 
 static void set_up(void) {
     ck_assert_int_eq(mm_cpu_heap_create(&heap, SEGMENTS, SEGMENTS, MM_SEGMENT_BYTES), 0);
@@ -43,11 +43,11 @@ static void free_it(void *unused) {
     mm_guard_free(&telling, twice);
 }
 
-/* Small, of quarantine; a large slice; the largest; a span; a run. */
+/* A small one, kept in quarantine; a large slice; the largest; a span; a run. */
 static const uint64_t sizes[] = {100, 20000, MM_SLICE_BYTES_MAX - MM_GUARD_MORE, 300000, 2 * MM_SEGMENT_BYTES - MM_GUARD_MORE};
 #define SIZES ((int)(sizeof sizes / sizeof *sizes))
 
-/* Two frees at once, in all orders with three changes. `beside`: whether another allocation keeps the block. */
+/* Two frees at once, in all orders with three switches. `beside`: whether another allocation keeps the block. */
 static int one_of_two(uint64_t bytes, int beside, long a, long b, long c) {
     void *args[2] = {NULL, NULL};
     const uint64_t all = unit_misuses(&heap), double_frees = counted(MM_MISUSE_DOUBLE_FREE), of_free = counted(MM_MISUSE_NOT_ALLOCATED);
@@ -80,13 +80,13 @@ START_TEST(two_frees) {
 }
 END_TEST
 
-/* One stops; the other frees it, and all memory goes to allocations of another size; and then, with `via`, to some of the first size
+/* One caller stops; the other frees the allocation, and all memory goes to allocations of another size; then, with `via`, to some of the first size
  * again. These are unharmed, unless one begins where the freed one did: such a free cannot be told from a good one, but there is no
  * write past the end either. */
 static const uint64_t others[] = {400, 1000, 30000, 200000, MM_SEGMENT_BYTES};
 #define OTHERS ((int)(sizeof others / sizeof *others))
 static char *held[SEGMENTS * MM_SEGMENT_BYTES / 100];
-/* All memory, to `held`. Returns how many; *is_again: whether one begins at `twice`. */
+/* Takes all memory, into `held`. Returns how many; *is_again: whether one begins at `twice`. */
 static int take_all(uint64_t n, int *is_again) {
     int count = 0;
     while ((held[count] = get(n)) != NULL) *is_again |= held[count++] == twice;
@@ -139,10 +139,10 @@ START_TEST(late_free) {
 }
 END_TEST
 
-/* Threads, not actors: two free the same allocation at once. Now and then one of them stops in front of an access, until the other has
- * freed it or has not for a while: on a busy machine, too, each round is a race. Waits block, so that they do not cost turns of the processor. */
+/* Threads, not actors: two free the same allocation at once. Sometimes one of them stops before an access, until the other has
+ * freed it or some time has passed: each round is a race even on a busy machine. Waits block, so they use no processor time. */
 #define BOTH_ROUNDS 300
-#define STOP_SHIFT 28 /* in front of one access of 16 */
+#define STOP_SHIFT 28 /* before one access of 16 */
 #define STOP_LOOKS 20
 #define STOP_LOOK_US 20
 static pthread_barrier_t meeting;

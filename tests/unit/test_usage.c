@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The walk over what is in use, against an account kept beside the calls. */
+/* The walk over memory in use, compared with an account of the calls. */
 #include "runtime/gallatin/usage.h"
 #include "tests/unit/support.h"
 
@@ -36,7 +36,7 @@ static void note(uint64_t bytes, int64_t sign) {
     }
 }
 
-/* Against the account, and what owners and segments say. */
+/* Compares with the account, and with owners and segments. */
 static void agrees(void) {
     const struct mm_usage u = usage(1), parts = usage(7);
     uint64_t class_pages = 0, free_pages = 0, owned[256] = {0}, live_bytes = u.run_segments * MM_SEGMENT_BYTES + u.span_pages * MM_PAGE_BYTES;
@@ -70,7 +70,7 @@ static void agrees(void) {
     unit_eq(u.largest_free, largest);
 }
 
-/* Sizes that have few slices to a segment, and many; up and down. */
+/* Sizes with few slices to a segment, and with many; up and down. */
 START_TEST(at_random) {
     static struct {
         void *p;
@@ -126,7 +126,7 @@ START_TEST(of_every_class) {
 }
 END_TEST
 
-/* Of a copy that was made meanwhile: owners that fit nothing, words of no block. It counts what it can, and stays where it is. */
+/* The walk over a copy made during changes: owners that fit nothing, words of no block. It counts what it can, and stays in bounds. */
 START_TEST(rubbish) {
     uint64_t seed = 7;
     struct mm_usage u;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Warps of several lanes that the machine never changes between (warps.h): no lane waits for a lane of its own warp, on any path. Lanes
- * of a warp want the same class or different ones, spans, runs, and come alone or together; memory is there or short. All calls end after a bounded number of steps, nothing is handed out twice, and the heap is sound and fresh at the end.
+/* Warps of several lanes that the machine never switches between (warps.h): no lane waits for a lane of its own warp, on any path. Lanes of a warp want
+ * the same class or different ones, spans, runs, and call alone or together; memory is plentiful or short. All calls end after a bounded number of steps,
+ * nothing is handed out twice, and the heap is sound and fresh at the end.
  */
 #define UNIT_WARPS 6
 #include "tests/unit/warps.h"
@@ -23,13 +24,13 @@ static uint32_t lock_polls = LOCK_POLLS;
 
 #include "tests/unit/support.h"
 
-#define MOST_STEPS 400000L /* of a warp without the end of a call; a wait that nobody ends takes MM_WAIT_ITERATIONS */
+#define MOST_STEPS 400000L /* of a warp without the end of a call; a wait that is never ended takes MM_WAIT_ITERATIONS */
 #define ROUNDS 24
 #define HELD 3
 
 static struct mm_cpu_heap heap;
 static const uint32_t *sizes;
-static uint32_t size_count, lanes_apart; /* lanes_apart: a lane of so many, on average, sits a round out */
+static uint32_t size_count, lanes_apart; /* lanes_apart: one in so many lanes, on average, sits a round out */
 static uint64_t nulls;
 
 static void *take(uint64_t bytes, uint64_t tag) {
@@ -79,7 +80,7 @@ static const struct {
 static void run_case(uint32_t n, uint32_t seed, long most_steps) {
     sizes = cases[n].sizes, size_count = cases[n].count, lanes_apart = seed % 3 ? 4 : 0, nulls = 0;
     unit_create(&heap, cases[n].segments);
-    if (unit_warps_parts > 1) /* whose maker may stop for longer than a bound: then blocks would be lost (table.h) */
+    if (unit_warps_parts > 1) /* their maker may stop for longer than a bound: then blocks would be lost (table.h) */
         for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) (void)mm_table_at(&heap.ref, c, 0);
     for (int w = 0; w < UNIT_WARPS; w++) unit_warp[w].home = seed % 2 ? (uint32_t)w : 0;
     const int stuck = unit_warps_run(work, seed + 1, 1u << seed % 6, most_steps);
@@ -96,11 +97,11 @@ static uint32_t seeds(void) {
     return from ? (uint32_t)atoi(from) : 0;
 }
 
-/* A bound that passes is a wait for another lane of its warp. */
+/* A bound that passes means a lane waited for another lane of its warp. */
 START_TEST(nobody_waits_for_its_own_warp) { run_case((uint32_t)_i % CASES, seeds() + (uint32_t)_i / CASES, MOST_STEPS); }
 END_TEST
 
-/* Warps in two parts: what waits for something that the other part has in hand goes on when a bound has passed. */
+/* Warps in two parts: a wait for the other part's work goes on when a bound has passed. */
 START_TEST(parts_of_a_warp_wait_with_a_bound) {
     unit_warps_parts = 2, wait_iterations = WAIT_FEW, make_polls = MAKE_FEW, lock_polls = LOCK_FEW;
     run_case((uint32_t)_i % CASES, seeds() + (uint32_t)_i / CASES, 2 * MOST_STEPS);

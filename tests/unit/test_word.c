@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Words: what a claim gets and leaves, by the generation, and who frees. */
+/* Words: what a claim gets and leaves, depending on the generation; and frees. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/blocks.h"
@@ -9,7 +9,7 @@ START_TEST(claims_of_one_word) {
     for (int i = 0; i < 100000; i++) {
         const uint32_t generation = (uint32_t)unit_random(&seed), free = (uint32_t)(unit_random(&seed) & unit_random(&seed)), bits = (uint32_t)unit_random(&seed);
         uint64_t word = mm_word_make(generation, free);
-        if (i % 3 == 0) { /* stale: nothing is had; of a live word nothing is lost */
+        if (i % 3 == 0) { /* stale: the claim gets nothing; a live word loses nothing */
             unit_eq(mm_word_claim(&word, generation + 1 + i % 5, bits), 0);
             unit_eq(word, mm_word_make(generation, generation & 1 ? free & ~bits : free));
         } else {
@@ -20,7 +20,7 @@ START_TEST(claims_of_one_word) {
 }
 END_TEST
 
-/* Lanes of one: each slice of a block, once; its place is what the class says. */
+/* One lane: each slice of a block is handed out once; its address is what the class says. */
 START_TEST(each_slice_once) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const uint32_t page = make(c), slices = mm_class_slices(c);
@@ -31,7 +31,7 @@ START_TEST(each_slice_once) {
         }
         for (uint32_t i = 0; i < slices; i++) unit_eq(mm_slices_claim(ref, 1, 1, entry, i, c), 0);
         unit_sound(&heap, (uint64_t)slices * mm_class_bytes(c));
-        /* who does not get its own gets another one of the word, and none of another word */
+        /* a lane that does not get its own slice gets another one of the word, and none of another word */
         for (uint32_t i = 0; i < slices; i += 7) {
             mm_cpu_free(&heap, slice_at(page, c, i));
             const uint32_t want = i ^ (i % 32 ? 1u : 0u), other = want < slices ? want : i;
@@ -40,7 +40,7 @@ START_TEST(each_slice_once) {
             if (i + 32 < slices) unit_eq(mm_slices_claim(ref, 1, 1, entry, i + 32, c), 0);
             unit_eq(mm_slices_claim(ref, 1, 1, entry, i, c), (uint64_t)slice_at(page, c, i));
         }
-        unit_eq(mm_slices_claim(ref, 1, 0, entry, 0, c), 0); /* who does not go gets nothing, and takes nothing */
+        unit_eq(mm_slices_claim(ref, 1, 0, entry, 0, c), 0); /* a lane that does not take part gets nothing, and takes nothing */
         for (uint32_t i = 0; i < slices; i++) mm_cpu_free(&heap, slice_at(page, c, i));
         unit_eq(unit_misuses(&heap), 0);
         unit_fresh(&heap, SEGMENTS);
@@ -48,7 +48,7 @@ START_TEST(each_slice_once) {
 }
 END_TEST
 
-/* An entry of a block that has gone, whatever is at its pages now: nothing is had there, and nothing lost. */
+/* An entry of a retired block, whatever its pages hold now: a claim gets nothing there, and nothing is lost. */
 START_TEST(stale_entries) {
     static const uint32_t sizes[] = {16, 48, 512, 640, 4096, 65536};
     for (uint32_t k = 0; k < 6; k++)
@@ -77,7 +77,7 @@ START_TEST(stale_entries) {
 }
 END_TEST
 
-/* A claim by a stale entry holds bits of the new block for a moment: whoever comes then, they are back afterwards. */
+/* A claim by a stale entry holds bits of the new block for a moment: whatever happens then, they are restored afterwards. */
 #define SIZE 512u
 static uint32_t c_, page_;
 static uint64_t stale_, p_;
@@ -113,7 +113,7 @@ START_TEST(stale_claim_meets_others) {
 }
 END_TEST
 
-/* Free: each slice once; a second time is told, whether its block is there or not, and changes nothing. */
+/* Free: each slice once; a second free is reported, whether its block is there or not, and changes nothing. */
 START_TEST(frees) {
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c += 3) {
         new_heap();

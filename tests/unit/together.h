@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the lanes of a warp do at once, in any order of theirs. Include after tests/unit/warps.h. */
+/* Runs an action in several lanes of a warp at once, in any order. Include after tests/unit/warps.h. */
 #ifndef MM_UNIT_TOGETHER_H
 #define MM_UNIT_TOGETHER_H
 
 #include "tests/unit/support.h"
 
 #define MOST_STEPS 4000000L
-#define TOGETHER (1u << 30) /* each lane goes on until it comes to a warp operation */
+#define TOGETHER (1u << 30) /* each lane goes on until it reaches a warp operation */
 
 static uint64_t seed_ = 1;
 static uint32_t random_below(uint32_t n) { return (uint32_t)(unit_random(&seed_) >> 16) % n; }
 
-/* The lanes of here_, of warp 0, do act_. */
+/* The lanes of here_, of warp 0, run act_. */
 static uint32_t here_;
 static void (*act_)(uint32_t lane);
 static void act_of_warp_0(uint32_t thread) {

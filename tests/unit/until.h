@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The steps of the core (single_flight.h, enum mm_step) taken until they are done, as a warp of one lane takes them. */
+/* Repeats the core's steps (single_flight.h, enum mm_step) until they are done, as a warp of one lane does. */
 #ifndef MM_UNIT_UNTIL_H
 #define MM_UNIT_UNTIL_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The CPU port with warps of several lanes, which go on as a GPU's do that never changes between the lanes of a warp of its own accord:
- * a lane that runs goes on until it comes to a warp operation, or ends. A lane that waits for another lane of its warp in a loop
+/* The CPU port with warps of several lanes, scheduled like a GPU that never switches between the lanes of a warp on its own:
+ * a running lane goes on until it reaches a warp operation, or ends. A lane that waits in a loop for another lane of its warp
  * waits for ever. Warps take turns at random, before any atomic access. Include before the core.
  *
- * A warp may also be in pieces, parts of which no lane ever comes together with one of another: then one part has the multiprocessor until
- * it cannot go on; or loses it at random, but only at the beginning of a call, so that a part that waits keeps it until a bound has passed.
+ * A warp may also be split into parts whose lanes never converge with those of another part: then one part has the multiprocessor until
+ * it cannot go on; or loses it at random, but only at the beginning of a call, so that a waiting part keeps it until a bound has passed.
  *
- * mm_warp_here answers, once no lane of the warp can go on, the lanes that stand at the same place of the code and have made the
+ * Once no lane of the warp can go on, mm_warp_here returns the lanes that stand at the same place of the code and have made the
  * fewest calls: what a compiler's convergence barriers bring together. The other operations wait for all lanes of their mask.
  */
 #ifndef MM_UNIT_WARPS_H
@@ -24,34 +24,34 @@
 #endif
 #define UNIT_WARP_STACK (128u << 10)
 #define UNIT_PARTS_MOST 2
-#define UNIT_PART_STEPS 48 /* at the beginning of a call, in which a part may lose the multiprocessor */
+#define UNIT_PART_STEPS 48 /* the beginning of a call, in steps, in which a part may lose the multiprocessor */
 
 enum unit_op { UNIT_RUNS, UNIT_HERE, UNIT_MEETS, UNIT_ENDED };
 struct unit_lane {
     ucontext_t context;
     char *stack;
     enum unit_op op;
-    const void *place; /* of the code */
-    uint32_t mask;     /* MEETS: who is waited for */
-    uint64_t value;    /* what it brings, for the others to see */
-    uint32_t calls;    /* so many calls has it made (unit_lane_calls) */
+    const void *place; /* in the code */
+    uint32_t mask;     /* MEETS: the lanes it waits for */
+    uint64_t value;    /* its contribution, for the other lanes */
+    uint32_t calls;    /* calls it has made (unit_lane_calls) */
     uint32_t here;     /* HERE: the answer */
     uint64_t met[UNIT_LANES];
 };
 struct unit_warp {
     struct unit_lane lane[UNIT_LANES];
     uint32_t home;
-    long steps; /* since a lane of it last ended a call */
-    int part;   /* that has the multiprocessor */
-    long part_steps[UNIT_PARTS_MOST]; /* since a lane of it last ended a call */
-    int idle;   /* so many parts could not go on, one after the other */
+    long steps; /* since one of its lanes last ended a call */
+    int part;   /* the one that has the multiprocessor */
+    long part_steps[UNIT_PARTS_MOST]; /* since one of its lanes last ended a call */
+    int idle;   /* how many parts in a row could not go on */
 };
 static struct unit_warp unit_warp[UNIT_WARPS];
 static ucontext_t unit_warps_scheduler;
 static int unit_warp_now = -1, unit_lane_now; /* -1: outside of warps */
 static uint64_t unit_warps_seed;
-static int unit_warps_parts = 1; /* lane i is in part i % that */
-static uint32_t unit_warps_turn; /* a warp gives way at every so many steps, on average; a power of two */
+static int unit_warps_parts = 1; /* lane i is in part i % unit_warps_parts */
+static uint32_t unit_warps_turn; /* a warp yields once in so many steps, on average; a power of two */
 
 static uint32_t unit_warps_random(void) {
     unit_warps_seed = unit_warps_seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -130,7 +130,7 @@ __attribute__((noinline)) static uint32_t unit_warps_here(void) {
     unit_warps_give_way();
     return lane->here;
 }
-/* All lanes of `mask` meet, each with a value; what they brought is in met[] of each. */
+/* All lanes of `mask` meet, each with a value; each gets all values in its met[]. */
 __attribute__((noinline)) static void unit_warps_meet(uint32_t mask, uint64_t value) {
     struct unit_lane *lane = unit_lane();
     if (!(mask >> unit_lane_now & 1)) {
@@ -148,7 +148,7 @@ MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)uni
 #define mm_warp_here() unit_warps_here()
 #define mm_warp_group(same) ((void)(same), unit_warps_here())
 static void unit_warps_next_part(struct unit_warp *w) { w->part = (w->part + 1) % unit_warps_parts; }
-/* The other warps' turn; the lanes of this one stay where they are. */
+/* Yields to the other warps; the lanes of this one stay where they are. */
 MM_FN void mm_wait(void) {
     if (unit_lane() == NULL) return;
     unit_warp[unit_warp_now].steps++;
@@ -212,7 +212,7 @@ __attribute__((unused)) static void unit_lane_called(void) {
 
 static int unit_warps_has(const struct unit_warp *w, int i) { return i % unit_warps_parts == w->part; }
 
-/* Lets the lanes of warp w, of the part that has the multiprocessor, go on that have met, or, if none have, those that mm_warp_here brings together. Returns whether any can. */
+/* Lets the lanes of warp w, of the part that has the multiprocessor, go on that have met, or, if none have, those that mm_warp_here groups. Returns whether any can. */
 static int unit_warps_resolve(struct unit_warp *w) {
     int any = 0;
     for (int i = 0; i < UNIT_LANES; i++) {
@@ -266,7 +266,7 @@ static void unit_warps_go(int w, int i) {
     unit_warp_now = -1;
 }
 
-/* Runs act on all lanes of all warps. Returns 0; or the number, from 1, of a warp that made so many steps without ending a call, or that
+/* Runs act on all lanes of all warps. Returns 0; or the number, from 1, of a warp that made the maximum of steps without ending a call, or that
  * cannot go on. */
 __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), uint64_t seed, uint32_t turn, long most_steps) {
     int lane_of[UNIT_WARPS], left = UNIT_WARPS;

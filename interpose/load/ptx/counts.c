@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Where the registers of a function come from, as far as it takes to know an address in front of an allocation.
+/* Tracks the values of a function's registers, as far as needed to recognize an address in front of an allocation.
  *
- * A register has the value of its last definition in the same block, from label to label; without one there, the join of all its
- * definitions in the function, whatever the order in which they run. So branches and loops do not matter, and nothing has to be in SSA
- * form: nvcc uses the register of malloc's return value for the running pointer of a loop, too. Definitions are evaluated until no value
- * changes. An instruction that is not known here gives its first operand MANY.
+ * A register has the value of its last definition in the same block (from label to label); without one, the join of all its definitions
+ * in the function, in whatever order they run. So branches and loops do not matter, and the code need not be in SSA form: nvcc also uses the
+ * register of malloc's return value for the running pointer of a loop. Definitions are evaluated until no value changes. An unknown
+ * instruction sets its first operand to MANY.
  *
- * nvcc -G hides operator new[] and the offset in registers and in stack slots. A slot keeps its value from a store to the next label, or
- * instruction that might write to memory or jump.
+ * nvcc -G keeps operator new[] and the offset in registers and in stack slots. A slot keeps its value from a store until the next label or
+ * the next instruction that might write to memory or jump.
  */
 #include "interpose/load/ptx/counts.h"
 
@@ -17,7 +17,7 @@
 #include "interpose/load/ptx/line.h"
 #include "interpose/load/ptx/module.h"
 
-enum { COUNT_BYTES = 8 };    /* of a count, and in front of an array */
+enum { COUNT_BYTES = 8 };    /* size of a count, and its distance in front of an array */
 enum { SLOTS = 16 };         /* a new[] by nvcc -G uses 9; the oldest is forgotten */
 
 enum kind {
@@ -48,20 +48,20 @@ struct slot {
 };
 
 struct function {
-    const struct mm_token *allocators; /* return what malloc returned */
+    const struct mm_token *allocators; /* functions that return malloc's result */
     size_t allocator_count;
     struct reg *regs; /* a hash table */
     size_t room, used;
     struct slot slots[SLOTS];
     unsigned next_slot;
-    unsigned block;      /* number of the one that is read */
-    bool is_conditional; /* the present instruction has a predicate */
-    struct mm_token result; /* the parameter in which it returns; kind MM_TOKEN_END if there is none */
+    unsigned block;      /* number of the current block */
+    bool is_conditional; /* the current instruction has a predicate */
+    struct mm_token result; /* the return parameter; kind MM_TOKEN_END if there is none */
     struct value returned;
     struct mm_token call_result; /* of the last call */
     struct value call_value;
     bool changed, no_memory;
-    char *edit; /* the copy to blank out, NULL: only look */
+    char *edit; /* the copy in which stores are blanked out; NULL: only analyze */
     const char *text;
     int removed;
 };
@@ -93,7 +93,7 @@ static struct value sum(const struct value *a, const struct value *b, int sign) 
     return value_of(MANY, 0);
 }
 
-/* Returns whether that changed it. */
+/* Returns whether *into changed. */
 static bool join(struct value *into, const struct value *v) {
     if (v->kind == NONE || into->kind == MANY || same_value(into, v)) return false;
     *into = into->kind == NONE ? *v : value_of(MANY, 0);
@@ -121,7 +121,7 @@ static bool grow(struct function *f) {
     return true;
 }
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 static struct reg *find_reg(struct function *f, const struct mm_token *name) {
     if (2 * f->used >= f->room && !grow(f)) return NULL;
     struct reg *r = place(f->regs, f->room, name);
@@ -156,7 +156,7 @@ static bool is_allocator(const struct function *f, const struct mm_token *name) 
     return false;
 }
 
-/* An operand that is a register, a number or a name; goes past it and what is behind: a comma, or the end. */
+/* Reads an operand that is a register, a number or a name; moves *i past it and past the comma or the end behind it. */
 static struct value read_operand(struct function *f, const struct mm_line *l, size_t *i) {
     struct value v = value_of(MANY, 0);
     if (*i < l->count && l->t[*i].kind == MM_TOKEN_IDENTIFIER) {
@@ -188,7 +188,7 @@ static void set_slot(struct function *f, long long offset, const struct value *v
     s->is_set = true;
 }
 
-/* Gives what an instruction defines MANY: the registers of its first operand that are not in an address. */
+/* Sets what an instruction defines to MANY: the registers of its first operand that are not in an address. */
 static void define_unknown(struct function *f, const struct mm_line *l) {
     const struct value many = value_of(MANY, 0);
     int depth = 0, address = 0;
@@ -201,7 +201,7 @@ static void define_unknown(struct function *f, const struct mm_line *l) {
 
 static const char *const word_parts[] = {".u64", ".b64", ".s64", NULL};
 
-/* Returns whether this is the store of a count. */
+/* Returns whether this instruction stores a count. */
 static bool read_store(struct function *f, const struct mm_line *l) {
     static const char *const parts[] = {".weak", ".global", ".u64", ".b64", ".s64", NULL};
     struct mm_token base;
@@ -210,7 +210,7 @@ static bool read_store(struct function *f, const struct mm_line *l) {
     const bool is_param = mm_line_is(l, i, ".param");
     while (i < l->count && l->t[i].kind == MM_TOKEN_DIRECTIVE) i++;
     if (!mm_line_read_address(l, &i, &base, &offset)) return forget_slots(f), false;
-    if (is_param) { /* an argument, or what the function returns */
+    if (is_param) { /* an argument, or the function's return value */
         if (f->result.kind == MM_TOKEN_END || !same_token(&base, &f->result)) return false;
         struct value v = read_operand(f, l, &i);
         if (v.kind == FUNCTION || offset) v = value_of(MANY, 0);
@@ -264,7 +264,7 @@ static void read_call(struct function *f, const struct mm_line *l) {
     if (callee.kind == FUNCTION && is_allocator(f, &callee.name)) f->call_value = value_of(ARRAY, 0);
 }
 
-/* mov, cvta, add, sub of 64 bits. */
+/* 64-bit mov, cvta, add, sub. */
 static void read_move(struct function *f, const struct mm_line *l) {
     static const char *const cvta_parts[] = {".to", ".global", ".u64", NULL};
     const int sign = mm_line_is(l, l->op, "sub") ? -1 : 1;
@@ -320,7 +320,7 @@ static void begin_block(struct function *f) {
     forget_slots(f);
 }
 
-/* Evaluates a function once, text from the body's brace. */
+/* Evaluates a function once; r is behind the opening brace of the body. */
 static void read_body(struct function *f, struct mm_token_reader r, struct mm_line *l) {
     struct mm_token t = mm_token_next(&r);
     begin_block(f);
@@ -360,7 +360,7 @@ static void settle(struct function *f, struct mm_token_reader r, struct mm_line 
     } while (was_changed && !f->no_memory);
 }
 
-/* .func (.param .b64 RESULT) name (...) {: the reader is then behind the brace. */
+/* Reads .func (.param .b64 RESULT) name (...) { and leaves the reader behind the brace. */
 static void read_head(struct function *f, const struct mm_item *item, struct mm_token_reader *r) {
     int depth = 0;
     struct mm_token t, last;
@@ -373,8 +373,8 @@ static void read_head(struct function *f, const struct mm_item *item, struct mm_
     }
 }
 
-/* Evaluates a function, and removes its counts from `edit` unless NULL. Returns the number, -1 without memory; *returns says whether it
- * returns what malloc returned. */
+/* Evaluates a function, and removes its counts from `edit` unless NULL. Returns the number removed, or -1 if out of memory; *returns: whether
+ * the function returns malloc's result. */
 static int read_function(const struct mm_item *item, const struct mm_token *allocators, size_t count, const char *text, char *edit,
                          struct mm_line *l, bool *returns) {
     struct function f;
@@ -400,8 +400,8 @@ static bool is_declared(const struct mm_module *m, const char *name, struct mm_t
     return false;
 }
 
-/* Finds the functions that return what malloc returned, such as operator new[] where it is not inlined. Returns how many, malloc
- * included, -1 without memory. `allocators` has room for all. */
+/* Finds the functions that return malloc's result, such as operator new[] where it is not inlined. Returns how many, including malloc, or
+ * -1 if out of memory. `allocators` has room for all. */
 static long find_allocators(const struct mm_module *m, const char *text, struct mm_token *allocators, struct mm_line *l) {
     static const char *const mallocs[] = {"malloc", "__cuda_syscall_aligned_malloc"};
     size_t count = 0, before;

@@ -7,12 +7,12 @@
 
 struct parser {
     struct mm_token_reader reader;
-    struct mm_token now; /* the token being looked at */
+    struct mm_token now; /* the current token */
     const char *past;    /* end of the token before it */
     struct mm_module *module;
 };
 
-/* All functions below return false where the text is not as it should be. */
+/* All functions below return false if the text is malformed. */
 
 static bool advance(struct parser *p) {
     p->past = p->now.at + p->now.length;
@@ -24,7 +24,7 @@ static bool at(const struct parser *p, const char *spelling) { return mm_token_i
 static bool at_end(const struct parser *p) { return p->now.kind == MM_TOKEN_END; }
 static bool take(struct parser *p, const char *spelling) { return at(p, spelling) && advance(p); }
 
-/* Goes past a group that begins at the present token: ( ), [ ] or { }, with what is nested in it. */
+/* Skips a group that begins at the current token: ( ), [ ] or { }, including nested ones. */
 static bool skip_group(struct parser *p, char open, char close) {
     int depth = 0;
     do {
@@ -65,7 +65,7 @@ static bool read_header(struct parser *p) {
     return take(p, ".address_size") && take(p, "64");
 }
 
-/* Behind .func or .entry: attributes, (results), name, (parameters), directives, then ';' or a body. */
+/* After .func or .entry: attributes, (results), name, (parameters), directives, then ';' or a body. */
 static bool read_function(struct parser *p, struct mm_item *item) {
     while (at(p, ".attribute") || at(p, "("))
         if ((at(p, ".attribute") && !advance(p)) || !at(p, "(") || !skip_group(p, '(', ')')) return false;
@@ -81,7 +81,7 @@ static bool read_function(struct parser *p, struct mm_item *item) {
     return (has_body ? skip_group(p, '{', '}') : advance(p)) && add_item(p, item);
 }
 
-/* Behind .global and its like: attributes and type, then name [size] [= value], more after commas, ';'. */
+/* After .global and similar: attributes and type, then name [size] [= value], more after commas, ';'. */
 static bool read_variables(struct parser *p, struct mm_item *item) {
     while (p->now.kind == MM_TOKEN_DIRECTIVE || p->now.kind == MM_TOKEN_NUMBER || at(p, "("))
         if (!(at(p, "(") ? skip_group(p, '(', ')') : advance(p))) return false;

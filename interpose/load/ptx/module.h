@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A PTX module as the list of what it declares and defines at the outermost level. */
+/* A PTX module as the list of its top-level declarations and definitions. */
 #ifndef MM_LOAD_MODULE_H
 #define MM_LOAD_MODULE_H
 
@@ -21,13 +21,13 @@ struct mm_item {
 };
 
 struct mm_module {
-    int target; /* 90 of sm_90a */
+    int target; /* 90 for sm_90a */
     struct mm_item *items;
     size_t count;
 };
 
-/* Reads a module of `bytes` bytes. Items refer to the text, which must stay. Returns false if it is no module, or without memory; the module needs
- * mm_module_free in either case. */
+/* Reads a module of `bytes` bytes. Items point into the text, which must outlive them. Returns false if it is no module, or if out of memory; the
+ * module needs mm_module_free in either case. */
 bool mm_module_try_read(struct mm_module *m, const char *text, size_t bytes);
 void mm_module_free(struct mm_module *m);
 

@@ -17,7 +17,7 @@ static int index_of(const struct mm_token *t, const char *const *names) {
     return -1;
 }
 
-/* Replaces the names of which `mask` has the bit. */
+/* Replaces the names whose bit is set in `mask`. */
 static int rename_all(const char *text, size_t bytes, const char *const *from, const char *const *to, int mask, struct mm_text *out) {
     struct mm_token_reader r;
     const char *copied = text;
@@ -44,7 +44,7 @@ int mm_names_declared(const char *text, size_t bytes) {
     struct mm_token_reader r;
     struct mm_token t;
     int declared = 0;
-    if (!memmem(text, bytes, "malloc", 6) && !memmem(text, bytes, "free", 4) && !memmem(text, bytes, "usable_size", 11)) return 0; /* as most texts */
+    if (!memmem(text, bytes, "malloc", 6) && !memmem(text, bytes, "free", 4) && !memmem(text, bytes, "usable_size", 11)) return 0; /* most texts */
     mm_token_start(&r, text, bytes);
     do {
         t = mm_token_next(&r);

@@ -17,7 +17,7 @@ void mm_token_start(struct mm_token_reader *r, const char *text, size_t bytes) {
     r->message = NULL;
 }
 
-/* Goes past white space and comments; false if a comment does not end. */
+/* Skips white space and comments; false if a comment does not end. */
 static bool skip_blank(struct mm_token_reader *r) {
     while (r->at < r->end) {
         const char c = *r->at;

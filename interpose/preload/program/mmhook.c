@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmhook.o: linked into every image that mmnvcc links, so that its CUDA calls meet libmm.so whatever was
+/* mmhook.o: linked into every image that mmnvcc links, so that its CUDA calls reach libmm.so, whatever was
  * loaded before.
  *
- * It defines, WEAK and HIDDEN, dlsym and the driver functions that libmm.so stands in front of. Hidden: they
- * bind inside this image and nowhere else. But a program's dlsym is everybody's, so that a shared cudart asks it. Weak: a
- * definition of the program's own wins, and naming the library twice in a link does no harm. A program without CUDA
- * never gets here; the first driver function asked for looks for libmm.so.1: one that the process has, one that the loader
- * finds for this image (its run path, LD_LIBRARY_PATH, the system's folders), one where it was when this object was built
- * (MM_LIBDIR). The first of the image's own version is taken; if there is none, the first there is. Without libmm.so everything
+ * It defines, WEAK and HIDDEN, dlsym and the driver functions that libmm.so intercepts. Hidden: they bind only
+ * inside this image. But a program's dlsym is visible to all images, so that a shared cudart calls it. Weak: the program's
+ * own definition wins, and naming the library twice in a link does no harm. A program without CUDA never gets here.
+ * The first use of a driver function looks for libmm.so.1: one that the process has loaded, one that the loader finds for
+ * this image (its run path, LD_LIBRARY_PATH, the system's folders), one where it was when this object was built
+ * (MM_LIBDIR). It takes the first of the image's own version; if there is none, the first it finds. Without libmm.so, everything
  * behaves as if this object were not there.
- * No header of CUDA, no constructor, no variable that needs a relocation.
+ * No CUDA header, no constructor, no variable that needs a relocation.
  */
 #define _GNU_SOURCE /* dlvsym, dladdr, RTLD_NOLOAD */
 #include <dlfcn.h>
@@ -28,7 +28,7 @@
 
 #define LIBMM "libmm.so.1"
 
-/* Behind a mark, by which mmdoctor finds it in a linked file, and in a section of its own, which mmview replaces if mm was copied elsewhere. */
+/* Follows a mark, by which mmdoctor finds it in a linked file; has its own section, which mmview replaces if mm was copied elsewhere. */
 #define MARK "mm's run time: "
 static const char where[] __attribute__((used, section(".rodata.mm_place"))) = MARK MM_LIBDIR "/" LIBMM;
 
@@ -63,20 +63,20 @@ static const char earlier[] =
     " is of an earlier version of mm than this program, whose kernels get no heap; put that of mm " MM_VERSION
     " there, or start the program with its mmrun\n";
 
-/* Says so of a library that cannot find out by itself that the program is not of its version. */
+/* Reports a library that cannot itself detect that the program is of another version. */
 static void complain(void *mm_dlsym) {
     Dl_info found;
     char line[1024] = "mm: ";
     if (!dladdr(mm_dlsym, &found) || !found.dli_fname) return;
     strncat(line, found.dli_fname, sizeof line - sizeof earlier - 4);
     strcat(line, earlier);
-    if (write(STDERR_FILENO, line, strlen(line)) < 0) return; /* nobody is left to be told */
+    if (write(STDERR_FILENO, line, strlen(line)) < 0) return; /* nowhere left to report it */
 }
 
-/* mm's dlsym in a library; NULL: it is somebody else's, which happens to have the name. */
+/* mm's dlsym in a library; NULL: not mm's library, but another of the same name. */
 static void *mm_dlsym_of(void *library) { return real_dlsym(library, "mm_dlsym_v1"); }
 
-/* The agreement version of a libmm.so; NULL: one from before it told. */
+/* The agreement version of a libmm.so; NULL: too old to export it. */
 static const unsigned *agreement_of(void *library) { return (const unsigned *)real_dlsym(library, "mm_agreement"); }
 
 static void *open_libmm(void) {
@@ -99,7 +99,7 @@ static void *libmm(void) {
     void *handle = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
     if (handle || __atomic_load_n(&tried, __ATOMIC_ACQUIRE)) return handle;
     handle = open_libmm();
-    dlerror(); /* not the program's to find */
+    dlerror(); /* clears an error that the program must not see */
     __atomic_store_n(&library, handle, __ATOMIC_RELEASE);
     __atomic_store_n(&tried, 1, __ATOMIC_RELEASE);
     return handle;
@@ -116,11 +116,11 @@ __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) 
 }
 
 MM_DLSYM_ENTRY(".weak dlsym\n", "find_real_dlsym", "hooked_dlsym");
-__asm__(MM_REFER("_start")); /* hides it in a shared library (shared.c) */
+__asm__(MM_REFER("_start")); /* hides dlsym in a shared library (shared.c) */
 
 /* ---- plain symbols: forwarders that find their target at the first call ------------------------- */
 
-/* As laid out by the assembly: where to go, and the name. */
+/* Laid out by the assembly: the target, and the name. */
 struct forwarder {
     void *target;
     char name[];
@@ -151,7 +151,7 @@ __attribute__((used)) static void *resolve_forwarder(struct forwarder *f) {
     ".weak " symbol "\n.hidden " symbol "\n.type " symbol ", %function\n"                                 \
     ".p2align 4\n" symbol ":\n"
 
-/* No function in the lists takes floating-point arguments: the integer registers are all there is. */
+/* No function in the lists takes floating-point arguments: saving the integer registers is enough. */
 #if defined(__x86_64__)
 #define FORWARDER(symbol)                                                                                 \
     FORWARDER_DATA(symbol)                                                                                \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A symbol that an object asks the linker for, without using it. */
+/* Makes an object refer to a symbol, for the linker to find, without using it. */
 #ifndef MM_INTERPOSE_REFER_H
 #define MM_INTERPOSE_REFER_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The member of libmmshared.a that goes into shared libraries and not into programs: mmhook.o asks for _start, which programs have.
+/* The member of libmmshared.a that is linked into shared libraries only: mmhook.o refers to _start, which programs already define.
  *
- * It makes mmhook.o's dlsym hidden. In a program dlsym is to be seen by all: a shared cudart asks the first one in the process, and
- * takes libmm.so's functions from it. A library's would be nobody's but, loaded early enough, somebody else's.
+ * It makes mmhook.o's dlsym hidden. A program's dlsym must be visible: a shared cudart calls the first one in the process, and
+ * gets libmm.so's functions from it. A library's dlsym has no such use, and if loaded early enough, other images would bind to it.
  */
 #include "interpose/preload/program/refer.h"
 

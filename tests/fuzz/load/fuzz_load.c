@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The fuzzer of what is read at load time: the input is a fat binary, a cubin and PTX at once. */
+/* The fuzzer of the load-time readers: each input is read as fat binary, cubin and PTX. */
 #include "interpose/load/cookies.h"
 #include "interpose/load/cubin.h"
 #include "interpose/load/elf.h"
@@ -16,7 +16,7 @@ static void *copy_of(const uint8_t *data, size_t bytes) {
     return memcpy(at, data, bytes);
 }
 
-/* All that is done to a cubin, each to a copy. What is refused is as it was. */
+/* Applies all cubin functions, changes to copies. A refused change must change nothing. */
 static void exercise_cubin(const uint8_t *data, size_t bytes) {
     void *const opened = copy_of(data, bytes), *const renamed = copy_of(data, bytes);
     const char *where;

@@ -23,7 +23,7 @@ __global__ void branches(unsigned n, word **out) {
 }
 __global__ void by_own_operator(unsigned n, own **out) { *out = new own[n]; }
 
-// These stay: the count of the ABI, which delete[] reads, and what a program writes in front of its own pointers.
+// These stay: the count of the ABI, which delete[] reads, and a program's own writes in front of its pointers.
 __global__ void with_destructor(unsigned n, counted **out) { *out = new counted[n]; }
 __global__ void without_it(counted **out) { delete[] *out; }
 __global__ void users(unsigned n, unsigned long long **out) {

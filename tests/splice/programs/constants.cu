@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A program with TABLE_BYTES of its own constant memory, which the heap variable occupies, too. */
+/* A program with TABLE_BYTES of its own constant memory, which also holds the heap variable. */
 #include <cstdlib>
 extern "C" {
 __constant__ unsigned table[TABLE_BYTES / 4 - 2] = {0x74616231, 2};
