@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
         if (strncmp(argv[i], registers, sizeof registers - 1) == 0) modules.path = argv[i] + sizeof registers - 1;
     }
     if (!output && options_file)
-        return mm_shim_complain("nvlink gets its options from a file and no -o beside it, so mm cannot tell whether the "
+        return mm_shim_complain("nvlink gets its options from a file and has no -o next to it, so mm cannot tell whether the "
                                 "allocator is in; name the output by -o");
     modules.existed = modules.path && mm_shim_read(modules.path, &modules.text) == 0;
 

@@ -36,7 +36,7 @@ $(BUILD)/obj/exports.map: interpose/preload/exports.h interpose/preload/names.h
 # $(1): folder of libmm.so.1 at run time; $(2): the file to make
 MMHOOK_CC = $(CC) $(CFLAGS_MM) -fPIC -fvisibility=hidden -fno-stack-protector -DMM_LIBDIR='"$(1)"' \
     -c interpose/preload/program/mmhook.c -o $(2)
-# A linker script: linkers look for what it names beside it, or, earlier than binutils 2.36, where -L says, so that a copy of mm links its own.
+# A linker script: linkers look for the files that it names next to it or, before binutils 2.36, in the -L folders, so that a copy of mm links its own files.
 MMLD = printf '/* GNU ld script */\nINPUT(%s)\n' '$(1)' >$@
 
 $(BUILD)/lib/mmhook.o: interpose/preload/program/mmhook.c

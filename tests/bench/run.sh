@@ -245,7 +245,7 @@ span() {
         has "$csv" 'builtin,frag,16,1000000,span,ratio,100000,90000.5,120000,12,,,17,0,nonnull aligned,null' &&
         has "$out" '100000 [90000..120000], 17 NULL'
 }
-it 'what is no time is told beside the NULLs' span
+it 'values that are no times stand next to the NULLs' span
 # Rows of operations on a part of the graph have the size and the threads of that part.
 graph() {
     bench 0 --cases graph,graph_lesmis --only mm && same "$(marks)" "mm,graph,16777216,1048576,init,ok

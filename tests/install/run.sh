@@ -41,7 +41,7 @@ it '--mm-help' mm_help
 # alone HOW: copies or links mmnvcc to a folder without the other files of mm
 alone() {
     rm -rf alone && mkdir alone && "$@" "$lib/mmnvcc" alone/mmnvcc &&
-        says 1 "mmnvcc: '$out/alone/mmnvcc' is a copy, and what it needs lies beside the original, in PREFIX/lib/mm; link to it, do not copy it" \
+        says 1 "mmnvcc: '$out/alone/mmnvcc' is a copy without the files next to the original in PREFIX/lib/mm; link to it, do not copy it" \
             alone/mmnvcc -c x.cu && says 0 "$nvcc_bin/nvcc -c x.cu" env MM_OFF=1 alone/mmnvcc --mm-show -c x.cu
 }
 it 'a copied mmnvcc' alone cp

@@ -203,7 +203,7 @@ outputs() {
     same "no second file" "$(find . -maxdepth 1 -name '*.mm-*')" ""
     "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o whole.cubin
     "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o /proc/self/fd/9 9> through.cubin || fail "-o /proc/self/fd/9"
-    same "no folder beside the output" "$(cmp whole.cubin through.cubin && echo same)" same
+    same "no folder next to the output" "$(cmp whole.cubin through.cubin && echo same)" same
     "$mmnvcc" -cubin -arch=sm_90 "$src/one.cu" -o /dev/null || fail "-cubin -o /dev/null"
     same "/dev/null stays" "$(stat -c %F /dev/null)" "character special file"
 }
@@ -353,7 +353,7 @@ refusals() {
     local plain=$PWD/plain program # /usr/bin may have an nvcc
     mkdir plain
     for program in bash env readlink sed stat; do ln -s "$(type -P $program)" plain; done
-    refuses "MM_NVCC" "mmnvcc: MM_NVCC is 'nowhere/nvcc'; expected the path of an nvcc with nvcc.profile beside it" \
+    refuses "MM_NVCC" "mmnvcc: MM_NVCC is 'nowhere/nvcc'; expected the path of an nvcc with nvcc.profile next to it" \
         env MM_NVCC=nowhere/nvcc "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
     refuses "CUDA_HOME" "mmnvcc: CUDA_HOME is '/nowhere'; expected bin/nvcc and bin/nvcc.profile in it" \
         env CUDA_HOME=/nowhere "$mmnvcc" -arch=sm_90 "$src/one.cu" -o refused
@@ -391,7 +391,7 @@ refusals() {
         bare/mmnvcc -arch=sm_90 -rdc=true "$src/one.cu" -o refused
     "$mmnvcc" -arch=sm_90 -dc "$src/part.cu" "$src/use.cu"
     echo '-o refused' > options
-    refuses "output in a file of options" "mmnvcc: nvlink gets its options from a file and no -o beside it, so mm cannot tell whether the allocator is in; name the output by -o" \
+    refuses "output in a file of options" "mmnvcc: nvlink gets its options from a file and has no -o next to it, so mm cannot tell whether the allocator is in; name the output by -o" \
         "$view/bin/nvlink" -m64 --arch=sm_90 part.o use.o --options-file options
     same "nvlink --version" "$("$view/bin/nvlink" --version)" "$("$CUDA_HOME/bin/nvlink" --version)"
     "$view/bin/nvlink" -m64 --arch=sm_90 part.o use.o --output-file=long.cubin || fail "--output-file="

@@ -20,7 +20,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_MM_ROW = 3, EXIT_SIGNAL = 130 };
 static const char usage[] =
     "usage: mmbench [OPTION...]\n"
     "       mmbench --plot DIR FILE...\n"
-    "Measures malloc and free in kernels: CUDA's own allocator beside mm.\n"
+    "Measures malloc and free in kernels: CUDA's own allocator and mm.\n"
     "  --csv FILE              every row, for programs\n"
     "  --cases NAME,NAME...    these cases only (--list)\n"
     "  --only mm|builtin       this allocator only\n"
