@@ -23,7 +23,7 @@
  * Stale. A write past the end may have hit the tag, so that the seal fits neither state. It is reported without the lost data, and the allocation is freed.
  *
  * malloc and free pass through stages, as those of slices do, but more strictly: a stage passes one or two words to the next, and nothing else stays live. A value
- * that a lane keeps across a call is stored to local memory: these stores were half of what the L2 cache wrote (docs/explanation/checked-runs.md).
+ * that a lane keeps across a call is stored to local memory: these stores were 40 % of what the L2 cache wrote for a free (docs/explanation/checked-runs.md).
  */
 #ifndef MM_CHECKED_GUARDED_H
 #define MM_CHECKED_GUARDED_H
