@@ -6,6 +6,7 @@
 #define MM_TEST_OUTSIDE
 #include "tests/gpu/support.h"
 
+#include <cuda.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,6 +21,22 @@ static __device__ unsigned long long now_ns(void) {
     unsigned long long t;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
     return t;
+}
+
+/* The driver's calls that create and release memory of the device, and their argument. Unlike cudaMalloc and cudaFree, they do not wait for kernels. */
+struct driver_memory {
+    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
+    CUresult (*release)(CUmemGenericAllocationHandle);
+    CUmemAllocationProp prop;
+};
+static inline struct driver_memory driver_memory_find(void) {
+    struct driver_memory d = {};
+    cudaDriverEntryPointQueryResult found;
+    CUDA_OK(cudaGetDriverEntryPointByVersion("cuMemCreate", (void **)&d.create, 12000, cudaEnableDefault, &found));
+    CUDA_OK(cudaGetDriverEntryPointByVersion("cuMemRelease", (void **)&d.release, 12000, cudaEnableDefault, &found));
+    d.prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    d.prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return d;
 }
 
 /* Results reported by kernels, in host memory. */

@@ -3,8 +3,6 @@
  */
 #include "tests/gpu/grow.h"
 
-#include <cuda.h>
-
 /* ---- the program's own memory, and the heap's ---- */
 
 /* Each thread allocates objects of 64 B to 1 MB (log-uniform) in its list, until they are at least `share` bytes. */
@@ -156,15 +154,7 @@ START_TEST(beside_kernels) { /* memory moves between program and heap while a ke
     unsigned long long **p;
     struct report *r = begin(n, &p);
     cudaStream_t stream;
-    /* cudaFree would wait for the kernel; these calls do not. */
-    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
-    CUresult (*release)(CUmemGenericAllocationHandle);
-    cudaDriverEntryPointQueryResult found;
-    CUDA_OK(cudaGetDriverEntryPointByVersion("cuMemCreate", (void **)&create, 12000, cudaEnableDefault, &found));
-    CUDA_OK(cudaGetDriverEntryPointByVersion("cuMemRelease", (void **)&release, 12000, cudaEnableDefault, &found));
-    CUmemAllocationProp prop = {};
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    const struct driver_memory d = driver_memory_find();
     CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     take_half(p, n, r);
     churn<<<64, 256, 0, stream>>>(r);
@@ -176,10 +166,10 @@ START_TEST(beside_kernels) { /* memory moves between program and heap while a ke
         const double start = host_ms();
         CUmemGenericAllocationHandle more;
         ck_assert_uint_lt(free_memory(), much);
-        const CUresult answer = create(&more, much, &prop, 0);
+        const CUresult answer = d.create(&more, much, &d.prop, 0);
         if (host_ms() - start > longest) longest = host_ms() - start;
         served += answer == CUDA_SUCCESS;
-        if (answer == CUDA_SUCCESS) ck_assert_int_eq(release(more), CUDA_SUCCESS);
+        if (answer == CUDA_SUCCESS) ck_assert_int_eq(d.release(more), CUDA_SUCCESS);
         make<<<ctas(n), 256, 0, cudaStreamPerThread>>>(p, n, half_bytes(n), 0, r);
         unmake<<<ctas(n), 256, 0, cudaStreamPerThread>>>(p, n, half_bytes(n), r);
         CUDA_OK(cudaStreamSynchronize(cudaStreamPerThread));

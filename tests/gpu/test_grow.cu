@@ -3,8 +3,6 @@
  */
 #include "tests/gpu/grow.h"
 
-#include <cuda.h>
-
 static __global__ void nothing(void) {}
 
 /* ---- the cost of a heap ---- */
@@ -88,19 +86,12 @@ static int by_size(const void *a, const void *b) { return (*(const double *)a > 
 /* The time that the driver takes to create `bytes` of memory in chunks. It first clears memory that was freed just before: 0.5 to 2 ms per GiB. */
 static double create_ms(size_t bytes, size_t chunk) {
     static CUmemGenericAllocationHandle all[4096];
-    CUresult (*create)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long);
-    CUresult (*release)(CUmemGenericAllocationHandle);
-    cudaDriverEntryPointQueryResult found;
-    CUDA_OK(cudaGetDriverEntryPointByVersion("cuMemCreate", (void **)&create, 12000, cudaEnableDefault, &found));
-    CUDA_OK(cudaGetDriverEntryPointByVersion("cuMemRelease", (void **)&release, 12000, cudaEnableDefault, &found));
-    CUmemAllocationProp prop = {};
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    const struct driver_memory d = driver_memory_find();
     unsigned n = 0;
     const double start = host_ms();
-    for (size_t left = bytes; left >= chunk && n < 4096; left -= chunk, n++) ck_assert_int_eq(create(&all[n], chunk, &prop, 0), CUDA_SUCCESS);
+    for (size_t left = bytes; left >= chunk && n < 4096; left -= chunk, n++) ck_assert_int_eq(d.create(&all[n], chunk, &d.prop, 0), CUDA_SUCCESS);
     const double took = host_ms() - start;
-    while (n > 0) ck_assert_int_eq(release(all[--n]), CUDA_SUCCESS);
+    while (n > 0) ck_assert_int_eq(d.release(all[--n]), CUDA_SUCCESS);
     return took;
 }
 

@@ -64,10 +64,13 @@ static void made(uint32_t pages) {
     world_cut(A, 2), world_cut(B, 2);
     if (pages < 64) world_pages(0, pages);
 }
-static void full(uint32_t pages) {
-    made(pages);
+static void fill(uint32_t pages) {
     model_require(world_fill(16, keep, 32) == 2 * pages, "the set-up could not fill the heap");
     HEAP->null_count = 0;
+}
+static void full(uint32_t pages) {
+    made(pages);
+    fill(pages);
 }
 static void full_one(void) { full(1); }
 static void full_two(void) { full(2); }
@@ -76,8 +79,7 @@ static void full_behind(void) {
     world_make(2);
     world_cut(A, 2), world_cut(B, 2);
     world_hold_run(0), world_pages(1, 1);
-    model_require(world_fill(16, keep, 32) == 2, "the set-up could not fill the heap");
-    HEAP->null_count = 0;
+    fill(1);
 }
 static void full_one_home(void) {
     full_one();

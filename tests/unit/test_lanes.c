@@ -819,7 +819,15 @@ START_TEST(some_that_is_free) {
 }
 END_TEST
 
-/* Of the segments that the lanes, or a lone lane, look at, the one with the most free blocks is taken: all of it, and one block of each of the others. */
+/* Takes, or frees, the first slice of each block, but for the blocks of segment `rich` and the first `least` blocks of the others. */
+static void first_slices(uint32_t rich, uint32_t least, int is_taken) {
+    for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++) {
+        if (page / MM_SEGMENT_PAGES == rich || page % MM_SEGMENT_PAGES < least) continue;
+        if (is_taken) mm_and_acquire_u64(mm_page_words(ref, page), ~1ull);
+        else mm_or_release_u64(mm_page_words(ref, page), 1);
+    }
+}
+/* Of the segments that the lanes of a warp, or a single lane, examine, the one with the most free pages is retired. */
 START_TEST(most_of_some) {
     const uint32_t c = mm_class_of(MM_PAGE_BYTES >> MM_BLOCK_SLICES_SHIFT), here = _i ? MM_WARP_ALL : 1;
     uint32_t whole[2] = {0, 0};
@@ -827,12 +835,10 @@ START_TEST(most_of_some) {
         new_heap();
         while (of(c)->count < SEGMENTS * MM_SEGMENT_PAGES) make(c);
         const uint32_t rich = random_below(SEGMENTS), least = round % 2;
-        for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++)
-            if (page / MM_SEGMENT_PAGES != rich && page % MM_SEGMENT_PAGES >= least) mm_and_acquire_u64(mm_page_words(ref, page), ~1ull);
+        first_slices(rich, least, 1);
         together(retire_some, here, TOGETHER);
         whole[least] += got_of[mm_ctz(here)] == MM_SEGMENT_PAGES;
-        for (uint32_t page = 0; page < SEGMENTS * MM_SEGMENT_PAGES; page++)
-            if (page / MM_SEGMENT_PAGES != rich && page % MM_SEGMENT_PAGES >= least) mm_or_release_u64(mm_page_words(ref, page), 1);
+        first_slices(rich, least, 0);
         mm_slices_retire_all(ref, 1);
         unit_fresh(&heap, SEGMENTS);
     }
