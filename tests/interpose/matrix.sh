@@ -39,7 +39,7 @@ describe=(
     "depend|-MD -MF"
     "mixed|objects of nvcc and of mmnvcc, relocatable"
     "mixed-whole|objects of nvcc and of mmnvcc, whole programs"
-    "own|a program with operators new and delete of its own"
+    "own|a program that defines operators new and delete"
     "own-too|the same, which calls malloc too"
     "ptx|-ptx" "cubin|-cubin" "fatbin|-fatbin" "cubin-rdc|-cubin -rdc=true, then nvlink"
 )
