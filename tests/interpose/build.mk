@@ -4,14 +4,20 @@
 INTERPOSE_TEST := $(BUILD)/tests/interpose
 OTHER_TOOLKITS ?= 12.4 13.5
 
-.PHONY: matrix check-stack
+.PHONY: check-stack
 check: check-stack
 check-stack: $(SPLICE_TEST)/images all
 	tests/interpose/stack.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(INTERPOSE_TEST)/stack $(ARCHS)
 
-check: matrix
-matrix: $(SPLICE_TEST)/images all
-	CUDA_HOME='$(CUDA_HOME)' tests/interpose/matrix.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(INTERPOSE_TEST)/matrix
+# make check builds each mode once, as a rule for sm_90; make matrix builds all combinations of mode, linkage and architecture.
+.PHONY: matrix check-matrix
+check: check-matrix
+MATRIX = CUDA_HOME='$(CUDA_HOME)' tests/interpose/matrix.sh $(BUILD)/bin/mmnvcc $(SPLICE_TEST)/images $(INTERPOSE_TEST)/$@
+matrix check-matrix: $(SPLICE_TEST)/images all
+matrix:
+	$(MATRIX)
+check-matrix:
+	ONLY='static (90|-)$$|^rdc shared 90$$|^whole static (75|120)$$| none ' $(MATRIX)
 
 .PHONY: check-builds
 check: check-builds

@@ -12,12 +12,14 @@ MODEL_SECONDS ?= 60
 # The directory that holds runtime/.
 MODEL_ROOT ?= .
 
-.PHONY: model check-model litmus
-model: $(MODEL_PROGRAMS) litmus
-	CC='$(CC)' tests/model/models.sh $(BUILD) $(MODEL_SECONDS) '' $(MODEL_PROGRAMS)
+.PHONY: model check-model check-model-mutants litmus
+model: $(MODEL_PROGRAMS) litmus check-model-mutants
+	tests/model/models.sh $(MODEL_SECONDS) '' $(MODEL_PROGRAMS)
 check: check-model
 check-model: $(MODEL_PROGRAMS)
-	CC='$(CC)' tests/model/models.sh $(BUILD) 30 -2 $^
+	tests/model/models.sh 30 -2 $^
+check-model-mutants: $(MODEL_PROGRAMS)
+	CC='$(CC)' tests/model/mutants.sh $(BUILD) 20 2
 litmus:
 	tests/model/run-litmus.sh
 

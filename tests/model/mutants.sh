@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Plants one fault at a time in a copy of the core (mutants.txt) and expects the explorer to find it.
 # mutants.sh BUILD SECONDS BOUND [ONLY]: BUILD/model holds the sizes, and the explorer compiled for each; SECONDS and BOUND for each scenario; only mutants whose
-# name contains ONLY. Prints those that survive, then "N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where
+# name contains ONLY. Prints those that survive, then "model: N mutants killed, K survived". From the environment: CC; MODEL_ROOT, where
 # runtime is; MODEL_JOBS at a time (2); MODEL_VERBOSE: prints what found each.
 set -u
 # shellcheck source=tests/bounded.sh
@@ -73,5 +73,5 @@ done <"$here/mutants.txt"
 wait
 cat "$work"/*/say 2>/dev/null
 killed=$(find "$work" -name killed | wc -l)
-echo "$killed mutants killed, $((total - killed)) survived"
+echo "model: $killed mutants killed, $((total - killed)) survived"
 ((killed == total))
