@@ -196,7 +196,7 @@ static const struct model_scenario scenarios[] = {
     {"null-run-beside", segment_of_two, {free_both_again_run, retire_segment}, world_check_drained, 0, 1},
     {"null-after-span", span_live, {free_0_b_or_null, a_keep}, world_check_drained, 2, 1},
     {"null-exhausted", exhausted, {a_keep, a_keep}, check_all_null, 3, 0},
-    {"null-exhausted-classes", exhausted, {a_keep, b_keep, span_keep}, check_all_null, 2, 0},
+    {"null-exhausted-classes", exhausted, {a_keep, b_keep, span_keep}, check_all_null, 1, 0},
     {"null-exhausted-run", exhausted, {a_keep, run_keep}, check_all_null, 2, 0},
     {"null-exhausted-one-freed", exhausted, {a_keep, b_keep, free_0}, world_check_drained, 2, 0},
     {"null-put-back", pair_free, {two_keep, span_keep, slice_keep}, check_put_back, 2, 1},

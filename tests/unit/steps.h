@@ -12,7 +12,8 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <ucontext.h>
+
+#include "tests/unit/coroutine.h"
 
 #ifndef UNIT_ACTORS
 #define UNIT_ACTORS 2
@@ -21,14 +22,14 @@
 #define UNIT_TURN_STEPS 200 /* of an actor that waits for the other */
 
 struct unit_actor {
-    ucontext_t context;
+    struct unit_coroutine coroutine;
     void (*act)(void *);
     void *arg;
     char *stack;
     int done;
 };
 static struct unit_actor unit_actor[UNIT_ACTORS];
-static ucontext_t unit_scheduler;
+static struct unit_coroutine unit_scheduler;
 static int unit_running = -1;
 static long unit_steps_left;
 static uint32_t unit_home; /* for callers that are no actor */
@@ -40,7 +41,7 @@ __attribute__((unused)) static void unit_step(void) {
     if (unit_running < 0) {
         if (unit_each_step) unit_each_step();
     } else if (unit_steps_left-- <= 0) {
-        swapcontext(&unit_actor[unit_running].context, &unit_scheduler);
+        unit_coroutine_switch(&unit_actor[unit_running].coroutine, &unit_scheduler);
     }
 }
 
@@ -94,21 +95,18 @@ __attribute__((unused)) static long unit_at_each_step(void (*begin)(void), void 
     }
 }
 
-__attribute__((unused)) static void unit_actor_main(int i) {
-    unit_actor[i].act(unit_actor[i].arg);
-    unit_actor[i].done = 1;
+__attribute__((unused)) static void unit_actor_main(void *actor) {
+    struct unit_actor *me = (struct unit_actor *)actor;
+    me->act(me->arg);
+    me->done = 1;
 }
 
 /* Makes actor i, which does act(arg) once it is resumed. */
 __attribute__((unused)) static void unit_actor_make(int i, void (*act)(void *), void *arg) {
     struct unit_actor *actor = &unit_actor[i];
     if (actor->stack == NULL) actor->stack = (char *)malloc(UNIT_STACK_BYTES);
-    getcontext(&actor->context);
-    actor->context.uc_stack.ss_sp = actor->stack;
-    actor->context.uc_stack.ss_size = UNIT_STACK_BYTES;
-    actor->context.uc_link = &unit_scheduler;
     actor->act = act, actor->arg = arg, actor->done = 0;
-    makecontext(&actor->context, (void (*)(void))unit_actor_main, 1, i);
+    unit_coroutine_make(&actor->coroutine, actor->stack, UNIT_STACK_BYTES, unit_actor_main, actor, &unit_scheduler);
 }
 
 /* Lets actor i make that many steps. */
@@ -116,7 +114,7 @@ __attribute__((unused)) static void unit_go(int i, long steps) {
     if (unit_actor[i].done) return;
     unit_running = i;
     unit_steps_left = steps;
-    swapcontext(&unit_scheduler, &unit_actor[i].context);
+    unit_coroutine_switch(&unit_scheduler, &unit_actor[i].coroutine);
     unit_running = -1;
 }
 

@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
+
+#include "tests/unit/coroutine.h"
 
 #define UNIT_LANES 8
 #ifndef UNIT_WARPS
@@ -28,7 +29,7 @@
 
 enum unit_op { UNIT_RUNS, UNIT_HERE, UNIT_MEETS, UNIT_ENDED };
 struct unit_lane {
-    ucontext_t context;
+    struct unit_coroutine coroutine;
     char *stack;
     enum unit_op op;
     const void *place; /* in the code */
@@ -47,7 +48,7 @@ struct unit_warp {
     int idle;   /* how many parts in a row could not go on */
 };
 static struct unit_warp unit_warp[UNIT_WARPS];
-static ucontext_t unit_warps_scheduler;
+static struct unit_coroutine unit_warps_scheduler;
 static int unit_warp_now = -1, unit_lane_now; /* -1: outside of warps */
 static uint64_t unit_warps_seed;
 static int unit_warps_parts = 1; /* lane i is in part i % unit_warps_parts */
@@ -59,7 +60,7 @@ static uint32_t unit_warps_random(void) {
 }
 static void unit_warps_give_way(void) {
     struct unit_lane *lane = &unit_warp[unit_warp_now].lane[unit_lane_now];
-    swapcontext(&lane->context, &unit_warps_scheduler);
+    unit_coroutine_switch(&lane->coroutine, &unit_warps_scheduler);
 }
 static void (*unit_warps_each_step)(void); /* if not NULL: called before every atomic access of a lane, as if from outside of warps */
 __attribute__((unused)) static void unit_warps_step(void) {
@@ -246,23 +247,21 @@ static int unit_warps_resolve(struct unit_warp *w) {
 }
 
 static void (*unit_warps_act)(uint32_t thread);
-static void unit_warps_main(int w, int i) {
+static void unit_warps_main(void *lane) {
+    const int w = unit_warp_now, i = unit_lane_now;
     unit_warps_act((uint32_t)(w * UNIT_LANES + i));
-    unit_warp[w].lane[i].op = UNIT_ENDED;
+    ((struct unit_lane *)lane)->op = UNIT_ENDED;
 }
 
 static void unit_warps_begin(int w, int i) {
     struct unit_lane *lane = &unit_warp[w].lane[i];
     if (lane->stack == NULL) lane->stack = (char *)malloc(UNIT_WARP_STACK);
-    getcontext(&lane->context);
-    lane->context.uc_stack.ss_sp = lane->stack, lane->context.uc_stack.ss_size = UNIT_WARP_STACK;
-    lane->context.uc_link = &unit_warps_scheduler;
     lane->op = UNIT_RUNS, lane->calls = 0;
-    makecontext(&lane->context, (void (*)(void))unit_warps_main, 2, w, i);
+    unit_coroutine_make(&lane->coroutine, lane->stack, UNIT_WARP_STACK, unit_warps_main, lane, &unit_warps_scheduler);
 }
 static void unit_warps_go(int w, int i) {
     unit_warp_now = w, unit_lane_now = i;
-    swapcontext(&unit_warps_scheduler, &unit_warp[w].lane[i].context);
+    unit_coroutine_switch(&unit_warps_scheduler, &unit_warp[w].lane[i].coroutine);
     unit_warp_now = -1;
 }
 
