@@ -154,7 +154,9 @@
 
 /* Environment variables that libmm.so reads; it reports any other MM_* as unknown. The second list has those that only mmnvcc reads, which libmm.so
  * ignores. */
-#define MM_HOST_VARIABLES "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_VERBOSE"
+#define MM_HOST_VARIABLES                                                                                                                              \
+    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", \
+        "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Checked runs (kernels.h, inspect.c).
@@ -221,7 +223,7 @@
 #define MM_HOST_POLL_SOON_US 50
 #define MM_HOST_POLL_US 450
 #define MM_HOST_POLL_SLOW_US 1000000
-#define MM_HOST_ROUSED_US 5000      /* the interval after MM_HOST_POLL_PART times as long without a launch */
+#define MM_HOST_ROUSED_US 5000 /* the interval after MM_HOST_POLL_PART times as long without a launch */
 #define MM_HOST_ROUSED_SOON_US 1000
 
 /* How long a message waits for room in standard error. After that, messages do not wait until one finds room again. */

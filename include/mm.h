@@ -32,11 +32,11 @@ enum mm_result {
 
 /* A snapshot of a context's heap. Counts begin when the heap is created, or at mm_reset. Kernels may run meanwhile. */
 struct mm_statistics {
-    size_t struct_bytes;                /* set by the caller: sizeof(struct mm_statistics). Later versions append members */
-    unsigned long long heap_bytes;      /* device memory mapped for allocations, free or in use: bytes */
-    unsigned long long metadata_bytes;  /* device memory for mm's bookkeeping: bytes */
-    unsigned long long reserved_bytes;  /* reserved addresses, mapped or not: bytes */
-    unsigned long long null_count;      /* requests that got NULL for lack of memory */
+    size_t struct_bytes;                 /* set by the caller: sizeof(struct mm_statistics). Later versions append members */
+    unsigned long long heap_bytes;       /* device memory mapped for allocations, free or in use: bytes */
+    unsigned long long metadata_bytes;   /* device memory for mm's bookkeeping: bytes */
+    unsigned long long reserved_bytes;   /* reserved addresses, mapped or not: bytes */
+    unsigned long long null_count;       /* requests that got NULL for lack of memory */
     unsigned long long null_first_bytes; /* size of the first of them, rounded up to a size class: bytes; 0 if there was none */
     /* misuse of free, by kind; see "Misuse" in docs/reference/contract.md */
     unsigned long long misuse_foreign;       /* pointer of another allocator, of another heap, or to the stack */
@@ -45,8 +45,8 @@ struct mm_statistics {
     unsigned long long misuse_never;         /* pointer behind the last object of a block, which malloc never returns */
     unsigned long long misuse_double_free;   /* second free of a pointer; or free of an object that malloc has not returned yet */
     /* in a checked run (MM_CHECK=1), what malloc and free have found so far; else 0 */
-    unsigned long long misuse_overrun;       /* writes past the end of an allocation */
-    unsigned long long misuse_after_free;    /* writes to an allocation after free */
+    unsigned long long misuse_overrun;    /* writes past the end of an allocation */
+    unsigned long long misuse_after_free; /* writes to an allocation after free */
 };
 
 /* Fills *statistics for the heap of the calling thread's current context. The caller has set struct_bytes. Members that this version of mm does not
@@ -57,40 +57,40 @@ int mm_get_statistics(struct mm_statistics *statistics);
 
 /* One size class, in struct mm_usage_statistics. */
 struct mm_size_class {
-    size_t slice_bytes;                              /* granted size of each object: bytes */
-    unsigned long long live_objects, live_bytes;     /* allocated and not freed; granted bytes */
-    unsigned long long pages, blocks, free_blocks;   /* of this class; free_blocks: blocks without a live object */
+    size_t slice_bytes;                            /* granted size of each object: bytes */
+    unsigned long long live_objects, live_bytes;   /* allocated and not freed; granted bytes */
+    unsigned long long pages, blocks, free_blocks; /* of this class; free_blocks: blocks without a live object */
 };
 #define MM_SIZE_CLASSES_MAX 80
 #define MM_NOT_COUNTED (~0ull)
 
 /* How a heap's memory is used. */
 struct mm_usage_statistics {
-    size_t struct_bytes;                  /* set by the caller: sizeof(struct mm_usage_statistics). Later versions append members */
-    unsigned long long heap_bytes;        /* device memory mapped for allocations, free or in use: bytes */
-    unsigned long long peak_heap_bytes;   /* the largest heap_bytes so far */
-    unsigned long long segment_bytes;     /* size of a segment, the unit in which memory is mapped and given back */
-    unsigned long long page_bytes;        /* size of a page, the unit that moves between size classes */
-    unsigned long long paged_segments;    /* segments that are used page by page */
-    unsigned long long run_segments;      /* segments of runs: objects of one or more whole segments */
+    size_t struct_bytes;                /* set by the caller: sizeof(struct mm_usage_statistics). Later versions append members */
+    unsigned long long heap_bytes;      /* device memory mapped for allocations, free or in use: bytes */
+    unsigned long long peak_heap_bytes; /* the largest heap_bytes so far */
+    unsigned long long segment_bytes;   /* size of a segment, the unit in which memory is mapped and given back */
+    unsigned long long page_bytes;      /* size of a page, the unit that moves between size classes */
+    unsigned long long paged_segments;  /* segments that are used page by page */
+    unsigned long long run_segments;    /* segments of runs: objects of one or more whole segments */
     unsigned long long free_segments;
-    unsigned long long spare_segments;    /* mapped segments that the device cannot use yet, or that were changing hands */
+    unsigned long long spare_segments;        /* mapped segments that the device cannot use yet, or that were changing hands */
     unsigned long long largest_free_segments; /* the largest number of consecutive free segments */
-    unsigned long long class_pages;       /* pages of size classes, in the paged segments */
-    unsigned long long span_pages;        /* pages of spans: objects of one or more whole pages, less than a segment */
-    unsigned long long free_pages;        /* free pages, in the paged segments */
-    unsigned long long spans, runs;       /* live spans; live runs */
-    unsigned long long live_objects;      /* of all sizes */
-    unsigned long long live_bytes;        /* their granted bytes */
-    unsigned long long asked_bytes;       /* their requested bytes; MM_NOT_COUNTED without MM_CHECK=1 */
-    unsigned long long held_bytes;        /* bytes of size classes' pages without a live object. Only that class can use them until their block is free */
-    unsigned long long growth_count;      /* how often the host gave the heap more memory */
-    unsigned long long wait_count;        /* how often kernels waited for that */
-    unsigned long long waited_ns;         /* the sum of these waits: nanoseconds */
-    unsigned long long given_back_bytes;  /* bytes given back to the driver so far */
-    double internal_fragmentation;        /* 1 - requested / granted bytes of live objects; negative: not counted */
-    double external_fragmentation;        /* 1 - largest_free_segments / free_segments; 0 if no segment is free */
-    size_t class_count;                   /* used entries of classes */
+    unsigned long long class_pages;           /* pages of size classes, in the paged segments */
+    unsigned long long span_pages;            /* pages of spans: objects of one or more whole pages, less than a segment */
+    unsigned long long free_pages;            /* free pages, in the paged segments */
+    unsigned long long spans, runs;           /* live spans; live runs */
+    unsigned long long live_objects;          /* of all sizes */
+    unsigned long long live_bytes;            /* their granted bytes */
+    unsigned long long asked_bytes;           /* their requested bytes; MM_NOT_COUNTED without MM_CHECK=1 */
+    unsigned long long held_bytes;            /* bytes of size classes' pages without a live object. Only that class can use them until their block is free */
+    unsigned long long growth_count;          /* how often the host gave the heap more memory */
+    unsigned long long wait_count;            /* how often kernels waited for that */
+    unsigned long long waited_ns;             /* the sum of these waits: nanoseconds */
+    unsigned long long given_back_bytes;      /* bytes given back to the driver so far */
+    double internal_fragmentation;            /* 1 - requested / granted bytes of live objects; negative: not counted */
+    double external_fragmentation;            /* 1 - largest_free_segments / free_segments; 0 if no segment is free */
+    size_t class_count;                       /* used entries of classes */
     struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* the size classes that have pages, smallest first */
 };
 

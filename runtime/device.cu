@@ -14,8 +14,7 @@ __constant__ struct mm_heap_ref MM_HEAP_REF;
 static __device__ uint64_t mm_complaints;
 
 /* The device assertion of the CUDA runtime. */
-__device__ void __assertfail(const char *assertion, const char *file, unsigned line, const char *function,
-                             size_t char_bytes);
+__device__ void __assertfail(const char *assertion, const char *file, unsigned line, const char *function, size_t char_bytes);
 
 /* Stops the kernel with one message: one lane of a warp asserts, and warps that come later wait until that assertion ends the kernel. */
 MM_FN_RARE void *mm_no_heap(void) {
@@ -67,15 +66,11 @@ __device__ void *mm_device_aligned_malloc(size_t bytes, size_t align) {
 }
 
 /* See mm_heap_usable_size. 0 without a heap. */
-__device__ size_t mm_device_usable_size(const void *p) {
-    return mm_cookie_usable_size(&MM_HEAP_REF, p);
-}
+__device__ size_t mm_device_usable_size(const void *p) { return mm_cookie_usable_size(&MM_HEAP_REF, p); }
 
 /* malloc and aligned malloc for machine code that stores in front of the returned memory (cookie.h); libmm renames the functions that such code calls. An
  * alignment larger than a slice's is not used for arrays, and gets no room. */
-__device__ void *mm_device_new(size_t bytes) {
-    return mm_cookie_put(mm_device_malloc(mm_cookie_bytes(bytes, MM_COOKIE_SHIFT)), MM_COOKIE_SHIFT);
-}
+__device__ void *mm_device_new(size_t bytes) { return mm_cookie_put(mm_device_malloc(mm_cookie_bytes(bytes, MM_COOKIE_SHIFT)), MM_COOKIE_SHIFT); }
 __device__ void *mm_device_aligned_new(size_t bytes, size_t align) {
     if (align == 0 || (align & (align - 1)) != 0 || align > MM_SLICE_BYTES_MAX) return mm_device_aligned_malloc(bytes, align);
     const uint32_t shift = mm_cookie_shift(align);

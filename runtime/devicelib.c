@@ -27,11 +27,9 @@ struct fatbin_wrapper {
     void *file;
 };
 extern const struct fatbin_wrapper WRAP;
-__attribute__((visibility("hidden"), section(".nvFatBinSegment"), aligned(8)))
-const struct fatbin_wrapper WRAP = {0x466243b1, 1, mm_fatbin, 0};
+__attribute__((visibility("hidden"), section(".nvFatBinSegment"), aligned(8))) const struct fatbin_wrapper WRAP = {0x466243b1, 1, mm_fatbin, 0};
 
-__attribute__((section("__nv_module_id"), used)) static const char module_id[] =
-    "_mm_v" MM_STR(MM_ABI_VERSION);
+__attribute__((section("__nv_module_id"), used)) static const char module_id[] = "_mm_v" MM_STR(MM_ABI_VERSION);
 
 /* The link stub defines this for each module that nvlink lists, and waits until all have called. */
 __attribute__((visibility("hidden"))) void REGISTER(void (*)(void **), const void *, const void *, void (*)(void *));
@@ -39,6 +37,4 @@ __attribute__((visibility("hidden"))) void REGISTER(void (*)(void **), const voi
 static void nothing_to_register(void **handle) { (void)handle; }
 static void keep(void *p) { (void)p; }
 
-__attribute__((constructor)) static void register_module(void) {
-    REGISTER(nothing_to_register, &WRAP, module_id, keep);
-}
+__attribute__((constructor)) static void register_module(void) { REGISTER(nothing_to_register, &WRAP, module_id, keep); }

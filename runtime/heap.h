@@ -81,9 +81,7 @@ MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes
 }
 
 /* free, first part: returns what is left (core/handles.h) for mm_heap_free_other, 0 if nothing. */
-MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) {
-    return mm_slice_mark(ref, mm_slice_locate_in(ref, p, ref->open_bytes));
-}
+MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) { return mm_slice_mark(ref, mm_slice_locate_in(ref, p, ref->open_bytes)); }
 
 /* What is no slice: a span, a run, or misuse. */
 MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
@@ -93,8 +91,7 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
         const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), owner = mm_load_relaxed_u8(mm_page_owner(ref, page));
         uint32_t misuse = mm_deferred_misuse(left);
         if (misuse == 0) {
-            if (mm_owner_is_span(owner))
-                misuse = off & (MM_PAGE_BYTES - 1) ? MM_MISUSE_INTERIOR : (uint32_t)mm_span_try_free(ref, page, owner);
+            if (mm_owner_is_span(owner)) misuse = off & (MM_PAGE_BYTES - 1) ? MM_MISUSE_INTERIOR : (uint32_t)mm_span_try_free(ref, page, owner);
             else if (owner == MM_OWNER_SPAN_BODY) misuse = MM_MISUSE_INTERIOR;
             else if (owner == MM_OWNER_NOBODY) misuse = (uint32_t)mm_run_try_free(ref, off);
             else misuse = MM_MISUSE_NOT_ALLOCATED; /* when it was looked at first */

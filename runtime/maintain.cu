@@ -15,9 +15,7 @@ __global__ void mm_kernel_note(uint64_t *at) {
 }
 
 /* One warp, the CTA, for each part. */
-__global__ void mm_kernel_retire(uint32_t parts) {
-    mm_maintain_retire(&MM_HEAP_REF, mm_warp_group(parts), blockIdx.x, parts);
-}
+__global__ void mm_kernel_retire(uint32_t parts) { mm_maintain_retire(&MM_HEAP_REF, mm_warp_group(parts), blockIdx.x, parts); }
 
 /* One thread for each of n chunks. */
 __global__ void mm_kernel_claim(struct mm_wanted_chunk *chunks, uint32_t n) {

@@ -44,16 +44,13 @@ MM_FN uint32_t mm_bits_pick(uint64_t x, uint32_t start) {
 }
 
 MM_FN uint64_t mm_warp_shuffle_u64(uint32_t group, uint64_t value, uint32_t lane) {
-    return (uint64_t)mm_warp_shuffle(group, (uint32_t)(value >> 32), lane) << 32 |
-           mm_warp_shuffle(group, (uint32_t)value, lane);
+    return (uint64_t)mm_warp_shuffle(group, (uint32_t)(value >> 32), lane) << 32 | mm_warp_shuffle(group, (uint32_t)value, lane);
 }
 
 #ifndef MM_GATHERED /* the CPU: one word at a time, with release stores, since ThreadSanitizer does not support fences */
 #define MM_GATHERED 1
 MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) { mm_store_relaxed_u64(p, first), mm_store_relaxed_u64(p + 1, second); }
-MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
-    *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1);
-}
+MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) { *first = mm_load_relaxed_u64(p), *second = mm_load_relaxed_u64(p + 1); }
 MM_FN void mm_publish_fence(void) {}
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 #endif
@@ -70,8 +67,6 @@ MM_FN uint32_t mm_bits_select(uint64_t x, uint32_t rank) {
     return bit;
 }
 /* The first n of the bits set in x, or all. */
-MM_FN uint64_t mm_bits_first(uint64_t x, uint32_t n) {
-    return n < mm_popcount(x) ? x & mm_bits_low(mm_bits_select(x, n)) : x;
-}
+MM_FN uint64_t mm_bits_first(uint64_t x, uint32_t n) { return n < mm_popcount(x) ? x & mm_bits_low(mm_bits_select(x, n)) : x; }
 
 #endif

@@ -12,19 +12,11 @@
 #define MM_FN_LEAF MM_FN
 #define MM_ROLLED
 
-#define MM_ATOMICS(bits)                                                                                    \
-    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) {                                 \
-        return __atomic_load_n(p, __ATOMIC_RELAXED);                                                        \
-    }                                                                                                       \
-    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) {                                 \
-        return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                                        \
-    }                                                                                                       \
-    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
-        __atomic_store_n(p, v, __ATOMIC_RELAXED);                                                           \
-    }                                                                                                       \
-    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
-        __atomic_store_n(p, v, __ATOMIC_RELEASE);                                                           \
-    }
+#define MM_ATOMICS(bits)                                                                                                   \
+    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }       \
+    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }       \
+    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); } \
+    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 MM_ATOMICS(32)
 MM_ATOMICS(64)
 #undef MM_ATOMICS
@@ -43,10 +35,8 @@ MM_FN uint64_t mm_load_cached_u64(uint64_t *p) { return mm_load_relaxed_u64(p); 
 MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) { return mm_load_acquire_u64(p); }
 MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 
-#define MM_RMW(name, op, bits, order)                                                                       \
-    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
-        return __atomic_##op(p, v, order);                                                                  \
-    }
+#define MM_RMW(name, op, bits, order) \
+    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) { return __atomic_##op(p, v, order); }
 #define MM_RMW_RELAXED __ATOMIC_RELAXED
 #define MM_RMW_ACQUIRE __ATOMIC_ACQUIRE
 #define MM_RMW_RELEASE __ATOMIC_RELEASE
@@ -54,7 +44,8 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_relea
 
 MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
     uint32_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
 }
 
 /* Compare-and-swap. Returns whether it stored `desired`. */
@@ -89,19 +80,34 @@ MM_FN uint32_t mm_mulhi(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a 
 MM_FN uint32_t mm_anew(uint32_t x) { return x; }
 MM_FN uint32_t mm_warp_lane(void) { return 0; }
 MM_FN uint32_t mm_warp_here(void) { return 1; }
-MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) { (void)key; return here; }
+MM_FN uint32_t mm_warp_match(uint32_t here, uint32_t key) {
+    (void)key;
+    return here;
+}
 MM_FN uint32_t mm_warp_group(uint64_t same) { return (void)same, 1; }
 #define MM_WARP_ALL 1u
-MM_FN int mm_warp_all_same(uint32_t x) { (void)x; return 1; }
+MM_FN int mm_warp_all_same(uint32_t x) {
+    (void)x;
+    return 1;
+}
 MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
     (void)group, (void)lane;
     return value;
 }
 MM_FN void mm_warp_sync(uint32_t group) { (void)group; }
 MM_FN uint32_t mm_warp_ballot(uint32_t group, int x) { return x ? group : 0; }
-MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) { (void)group; return value; }
-MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) { (void)group; return value; }
-MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) { (void)group; return value; }
+MM_FN uint32_t mm_warp_sum(uint32_t group, uint32_t value) {
+    (void)group;
+    return value;
+}
+MM_FN uint32_t mm_warp_or(uint32_t group, uint32_t value) {
+    (void)group;
+    return value;
+}
+MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) {
+    (void)group;
+    return value;
+}
 
 /* Where a caller begins a search: a number that differs from those of other threads. */
 MM_FN uint32_t mm_home(void) {

@@ -15,22 +15,22 @@
  * (68,736 bytes of sm_90 code for the library, and 59,008 with PTX). The core accesses global memory only. */
 #define MM_REG32 "r"
 #define MM_REG64 "l"
-#define MM_ATOMICS(bits)                                                                                    \
-    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) {                                       \
-        uint##bits##_t v;                                                                                   \
+#define MM_ATOMICS(bits)                                                                                      \
+    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) {                                         \
+        uint##bits##_t v;                                                                                     \
         asm volatile("ld.relaxed.gpu.global.u" #bits " %0, [%1];" : "=" MM_REG##bits(v) : "l"(p) : "memory"); \
-        return v;                                                                                           \
-    }                                                                                                       \
-    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) {                                       \
-        uint##bits##_t v;                                                                                   \
+        return v;                                                                                             \
+    }                                                                                                         \
+    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) {                                         \
+        uint##bits##_t v;                                                                                     \
         asm volatile("ld.acquire.gpu.global.u" #bits " %0, [%1];" : "=" MM_REG##bits(v) : "l"(p) : "memory"); \
-        return v;                                                                                           \
-    }                                                                                                       \
-    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
-        asm volatile("st.relaxed.gpu.global.u" #bits " [%0], %1;" : : "l"(p), MM_REG##bits(v) : "memory");  \
-    }                                                                                                       \
-    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
-        asm volatile("st.release.gpu.global.u" #bits " [%0], %1;" : : "l"(p), MM_REG##bits(v) : "memory");  \
+        return v;                                                                                             \
+    }                                                                                                         \
+    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) {                                \
+        asm volatile("st.relaxed.gpu.global.u" #bits " [%0], %1;" : : "l"(p), MM_REG##bits(v) : "memory");    \
+    }                                                                                                         \
+    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) {                                \
+        asm volatile("st.release.gpu.global.u" #bits " [%0], %1;" : : "l"(p), MM_REG##bits(v) : "memory");    \
     }
 MM_ATOMICS(32)
 MM_ATOMICS(64)
@@ -42,9 +42,7 @@ MM_FN uint32_t mm_load_relaxed_u8(uint8_t *p) {
     asm volatile("ld.relaxed.gpu.global.u8 %0, [%1];" : "=h"(v) : "l"(p) : "memory");
     return v;
 }
-MM_FN void mm_store_relaxed_u8(uint8_t *p, uint8_t v) {
-    asm volatile("st.relaxed.gpu.global.u8 [%0], %1;" : : "l"(p), "h"((uint16_t)v) : "memory");
-}
+MM_FN void mm_store_relaxed_u8(uint8_t *p, uint8_t v) { asm volatile("st.relaxed.gpu.global.u8 [%0], %1;" : : "l"(p), "h"((uint16_t)v) : "memory"); }
 /* Loads eight bytes at a multiple of 8, the first one into the low bits. Relaxed. */
 MM_FN uint64_t mm_load_eight_u8(uint8_t *p) { return mm_load_relaxed_u64((uint64_t *)p); }
 /* Loads that the multiprocessor's cache may serve, so the values may be stale. */
@@ -65,16 +63,13 @@ MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) {
     asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
-MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) {
-    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
-}
+MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory"); }
 
-#define MM_RMW(name, op, bits, order)                                                                       \
-    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
-        uint##bits##_t old;                                                                                 \
-        asm volatile("atom." order ".gpu.global." MM_PTX_##op(bits) " %0, [%1], %2;"                        \
-                     : "=" MM_REG##bits(old) : "l"(p), MM_REG##bits(v) : "memory");                         \
-        return old;                                                                                         \
+#define MM_RMW(name, op, bits, order)                                                                                                               \
+    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                                                                 \
+        uint##bits##_t old;                                                                                                                         \
+        asm volatile("atom." order ".gpu.global." MM_PTX_##op(bits) " %0, [%1], %2;" : "=" MM_REG##bits(old) : "l"(p), MM_REG##bits(v) : "memory"); \
+        return old;                                                                                                                                 \
     }
 #define MM_PTX_fetch_add(bits) "add.u" #bits
 #define MM_PTX_exchange_n(bits) "exch.b" #bits
@@ -86,37 +81,31 @@ MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) {
 #define MM_RMW_ACQ_REL "acq_rel"
 
 /* Compare-and-swap. Returns whether it stored `desired`. */
-#define MM_CAS(name, order)                                                                                 \
-    MM_FN int mm_cas_##name##_u64(uint64_t *p, uint64_t expected, uint64_t desired) {                       \
-        uint64_t old;                                                                                       \
-        asm volatile("atom." order ".gpu.global.cas.b64 %0, [%1], %2, %3;"                                  \
-                     : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory");                         \
-        return old == expected;                                                                             \
+#define MM_CAS(name, order)                                                                                                               \
+    MM_FN int mm_cas_##name##_u64(uint64_t *p, uint64_t expected, uint64_t desired) {                                                     \
+        uint64_t old;                                                                                                                     \
+        asm volatile("atom." order ".gpu.global.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"(p), "l"(expected), "l"(desired) : "memory"); \
+        return old == expected;                                                                                                           \
     }
 MM_CAS(relaxed, "relaxed")
 MM_CAS(acquire, "acquire")
 MM_CAS(acq_rel, "acq_rel")
 #undef MM_CAS
 
-#define MM_CAS(name, order)                                                                                 \
-    MM_FN int mm_cas_##name##_u32(uint32_t *p, uint32_t expected, uint32_t desired) {                       \
-        uint32_t old;                                                                                       \
-        asm volatile("atom." order ".gpu.global.cas.b32 %0, [%1], %2, %3;"                                  \
-                     : "=r"(old) : "l"(p), "r"(expected), "r"(desired) : "memory");                         \
-        return old == expected;                                                                             \
+#define MM_CAS(name, order)                                                                                                               \
+    MM_FN int mm_cas_##name##_u32(uint32_t *p, uint32_t expected, uint32_t desired) {                                                     \
+        uint32_t old;                                                                                                                     \
+        asm volatile("atom." order ".gpu.global.cas.b32 %0, [%1], %2, %3;" : "=r"(old) : "l"(p), "r"(expected), "r"(desired) : "memory"); \
+        return old == expected;                                                                                                           \
     }
 MM_CAS(relaxed, "relaxed")
 MM_CAS(acquire, "acquire")
 MM_CAS(acq_rel, "acq_rel")
 #undef MM_CAS
 
-MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) {
-    asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
-}
+MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) { asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory"); }
 /* Adds without returning the previous value, so that the thread does not wait for it. */
-MM_FN void mm_count_u32(uint32_t *p, uint32_t n) {
-    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" : : "l"(p), "r"(n) : "memory");
-}
+MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" : : "l"(p), "r"(n) : "memory"); }
 
 MM_FN uint32_t mm_popcount(uint64_t x) { return (uint32_t)__popcll(x); }
 MM_FN uint32_t mm_ctz(uint64_t x) { return (uint32_t)__ffsll((long long)x) - 1; }
@@ -151,9 +140,7 @@ MM_FN int mm_warp_all_same(uint32_t x) {
     __match_all_sync(MM_WARP_ALL, x, &same);
     return same;
 }
-MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
-    return __shfl_sync(group, value, (int)lane);
-}
+MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) { return __shfl_sync(group, value, (int)lane); }
 /* A barrier of the group: memory accesses of its lanes before the call happen before those of its lanes after the call. */
 MM_FN void mm_warp_sync(uint32_t group) { __syncwarp(group); }
 /* The lanes of the group for which x is not 0; every lane of the group calls. */

@@ -84,6 +84,7 @@ look_around() {
         lint)
             has shellcheck || need shellcheck
             has cppcheck || need cppcheck
+            has clang-format-14 || need clang-format-14
             ;;
         plot) has_matplotlib || need python3-matplotlib ;;
         model) has spin || need spin ;;

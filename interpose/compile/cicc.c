@@ -74,10 +74,8 @@ static int change_output(int relocatable, const char *path) {
     }
     char *file = realpath(path, NULL);
     int bad = 1;
-    if (!file || mm_shim_read(file, &in))
-        mm_shim_complain("cannot read '%s': %s", path, strerror(errno));
-    else
-        bad = is_binary(&in) ? 0 : change_text(relocatable, path, file, &is, &in);
+    if (!file || mm_shim_read(file, &in)) mm_shim_complain("cannot read '%s': %s", path, strerror(errno));
+    else bad = is_binary(&in) ? 0 : change_text(relocatable, path, file, &is, &in);
     if (bad && file && (is.st_nlink == 1 || truncate(file, 0) == 0)) unlink(file);
     mm_text_free(&in);
     free(file);

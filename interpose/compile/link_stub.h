@@ -11,22 +11,20 @@
  */
 #define __fatbinwrap_mm_v1 mm_fatbinwrap_v1
 
-#define __cudaRegisterLinkedBinary_mm_v1                                                                      \
-    mm_register_unused(void);                                                                                 \
-    static void mm_register_nothing(void **) {}                                                               \
-    __asm__(".pushsection __nv_relfatbin, \"a\"\n"                                                            \
-            ".balign 8\n"                                                                                     \
-            "mm_fatbin_v1: .incbin \"" MM_DRIVER_FATBIN "\"\n"                                                   \
-            ".balign 8\n"                                                                                     \
-            ".popsection\n"                                                                                   \
-            ".pushsection .nvFatBinSegment, \"aw\"\n"                                                         \
-            ".balign 8\n"                                                                                     \
-            "mm_fatbinwrap_v1: .long 0x466243b1, 1\n"                                                         \
-            ".quad mm_fatbin_v1, 0\n"                                                                         \
-            ".popsection\n");                                                                                 \
-    static void mm_register_keep(void *) {}                                                                   \
-    static void mm_register_linked(void (*)(void **), void *, void *, void (*)(void *));                      \
-    __attribute__((constructor)) static void mm_register_start(void) {                                        \
-        mm_register_linked(mm_register_nothing, 0, 0, mm_register_keep);                                      \
-    }                                                                                                         \
+#define __cudaRegisterLinkedBinary_mm_v1                                                                                                  \
+    mm_register_unused(void);                                                                                                             \
+    static void mm_register_nothing(void **) {}                                                                                           \
+    __asm__(".pushsection __nv_relfatbin, \"a\"\n"                                                                                        \
+            ".balign 8\n"                                                                                                                 \
+            "mm_fatbin_v1: .incbin \"" MM_DRIVER_FATBIN "\"\n"                                                                            \
+            ".balign 8\n"                                                                                                                 \
+            ".popsection\n"                                                                                                               \
+            ".pushsection .nvFatBinSegment, \"aw\"\n"                                                                                     \
+            ".balign 8\n"                                                                                                                 \
+            "mm_fatbinwrap_v1: .long 0x466243b1, 1\n"                                                                                     \
+            ".quad mm_fatbin_v1, 0\n"                                                                                                     \
+            ".popsection\n");                                                                                                             \
+    static void mm_register_keep(void *) {}                                                                                               \
+    static void mm_register_linked(void (*)(void **), void *, void *, void (*)(void *));                                                  \
+    __attribute__((constructor)) static void mm_register_start(void) { mm_register_linked(mm_register_nothing, 0, 0, mm_register_keep); } \
     static void mm_register_linked

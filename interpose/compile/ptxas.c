@@ -26,8 +26,8 @@ struct request {
     int input, output; /* indices of the file names among the arguments; 0 if there is none */
     const char *arch;  /* "-arch=sm_90" */
     int verbose, debug;
-    bool declares;              /* the input declares a service */
-    bool is_extended;           /* assembled again with -ewp */
+    bool declares;       /* the input declares a service */
+    bool is_extended;    /* assembled again with -ewp */
     struct mm_text text; /* the input with CUDA's names, if it had mm's */
 };
 
@@ -94,8 +94,7 @@ static int link_files(const struct request *q, struct files *f, const char *inpu
 }
 
 /* Replaces ptxas's image, a whole program without the allocator, by one with it. */
-static int add_allocator(const struct request *q, struct files *f, const char *input, struct mm_text *image,
-                         struct mm_attempt *a) {
+static int add_allocator(const struct request *q, struct files *f, const char *input, struct mm_text *image, struct mm_attempt *a) {
     struct mm_text opened = {NULL, 0, 0}, linked = {NULL, 0, 0};
     const char *where, *wrong = NULL;
     int bad = mm_text_add(&opened, image->data, image->bytes) ? mm_shim_complain("no memory for '%s'", input) : 0;
@@ -106,8 +105,8 @@ static int add_allocator(const struct request *q, struct files *f, const char *i
     if (missing) bad = mm_devlink_complain(missing);
     if (!bad) wrong = mm_cubin_settle(linked.data, linked.bytes, q->is_extended ? NULL : image->data, image->bytes, &where);
     if (wrong)
-        bad = mm_shim_complain("the allocator cannot be linked to the machine code of '%s': %s%s%s; compile with -rdc=true", input, where,
-                               *where ? " " : "", wrong);
+        bad = mm_shim_complain("the allocator cannot be linked to the machine code of '%s': %s%s%s; compile with -rdc=true", input, where, *where ? " " : "",
+                               wrong);
     mm_text_free(&opened);
     mm_text_free(bad ? &linked : image);
     if (!bad) *image = linked;
@@ -142,8 +141,7 @@ static int run(struct request *q, struct files *f, const char *ptxas, int argc, 
     const enum mm_cubin_kind kind = mm_cubin_kind(image.data, image.bytes);
     int bad = 0;
     const bool is_final = q->is_extended || (kind != MM_CUBIN_PART && kind != MM_CUBIN_EXTENSIBLE); /* nvlink.c will link the others */
-    if (is_final && mm_wants_name(mm_wants_of_elf(image.data, image.bytes)))
-        bad = add_allocator(q, f, argv[q->input], &image, &link);
+    if (is_final && mm_wants_name(mm_wants_of_elf(image.data, image.bytes))) bad = add_allocator(q, f, argv[q->input], &image, &link);
     if (!bad && link.said[0]) mm_attempt_repeat(&link, 0); /* nvlink warns of unknown stacks for recursion and indirect calls; ptxas does not */
     if (!bad) bad = write_file(argv[q->output], &image);
     mm_text_free(&image);

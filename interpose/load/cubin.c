@@ -6,10 +6,10 @@
 #include "interpose/load/elf.h"
 
 enum {
-    TYPE_EXTENSIBLE = 0xff00,         /* e_type */
+    TYPE_EXTENSIBLE = 0xff00,          /* e_type */
     SECTION_SYMBOLS_MERC = 0x70000085, /* symbols of the code's other form (.nv.merc), sm_100 and later */
-    SYMBOL_CUDA_OBJECT = 13,          /* type of data symbols in linkable images */
-    RESERVED_SHARED = 1024,           /* bytes that the system reserves in each CTA, sm_90 and later */
+    SYMBOL_CUDA_OBJECT = 13,           /* type of data symbols in linkable images */
+    RESERVED_SHARED = 1024,            /* bytes that the system reserves in each CTA, sm_90 and later */
     INSTRUCTION = 16,
     WAR_VARIABLE_ALIGNMENT = 16,
     NOTE_CUINFO = 1000 /* n_type */

@@ -9,9 +9,7 @@ Elf64_Shdr mm_elf_section(const struct mm_elf *e, unsigned i) {
     return s;
 }
 
-void mm_elf_put_section(const struct mm_elf *e, unsigned i, const Elf64_Shdr *s) {
-    memcpy(e->base + e->head.e_shoff + (size_t)i * sizeof *s, s, sizeof *s);
-}
+void mm_elf_put_section(const struct mm_elf *e, unsigned i, const Elf64_Shdr *s) { memcpy(e->base + e->head.e_shoff + (size_t)i * sizeof *s, s, sizeof *s); }
 
 char *mm_elf_contents(const struct mm_elf *e, const Elf64_Shdr *s) {
     if (s->sh_type == SHT_NOBITS || s->sh_type == MM_ELF_SHARED || s->sh_type == SHT_NULL) return NULL;
@@ -35,9 +33,8 @@ bool mm_elf_try_open(struct mm_elf *e, const void *image, size_t bytes) {
     e->bytes = bytes;
     if (!image || bytes < sizeof e->head) return false;
     memcpy(&e->head, image, sizeof e->head);
-    if (memcmp(e->head.e_ident, ELFMAG, SELFMAG) != 0 || e->head.e_ident[EI_CLASS] != ELFCLASS64 ||
-        e->head.e_ident[EI_DATA] != ELFDATA2LSB || e->head.e_machine != EM_CUDA || e->head.e_shentsize != sizeof(Elf64_Shdr) ||
-        e->head.e_shoff > bytes || bytes - e->head.e_shoff < sizeof(Elf64_Shdr))
+    if (memcmp(e->head.e_ident, ELFMAG, SELFMAG) != 0 || e->head.e_ident[EI_CLASS] != ELFCLASS64 || e->head.e_ident[EI_DATA] != ELFDATA2LSB ||
+        e->head.e_machine != EM_CUDA || e->head.e_shentsize != sizeof(Elf64_Shdr) || e->head.e_shoff > bytes || bytes - e->head.e_shoff < sizeof(Elf64_Shdr))
         return false;
     const Elf64_Shdr first = mm_elf_section(e, 0); /* holds the number of sections if it does not fit in e_shnum */
     const uint64_t sections = e->head.e_shnum ? e->head.e_shnum : first.sh_size;

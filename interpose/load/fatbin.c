@@ -13,7 +13,7 @@ enum { WRAPPER_MAGIC = 0x466243B1, WRAPPER_BYTES = 24, WRAPPER_CONTAINER = 8, WR
 enum { CONTAINER_VERSION = 4, CONTAINER_HEADER = 6, CONTAINER_ENTRIES = 8 };
 /* Offsets of the fields in an entry's header. */
 enum {
-    ENTRY_KIND = 0, /* 16 bits, then ENTRY_FORM in 16 */
+    ENTRY_KIND = 0,   /* 16 bits, then ENTRY_FORM in 16 */
     ENTRY_HEADER = 4, /* in a member: the offset of its payload in the stream */
     ENTRY_PAYLOAD = 8,
     ENTRY_PACKED = 16,
@@ -228,8 +228,9 @@ bool mm_fatbin_try_payload(struct mm_fatbin_payload *p, const struct mm_fatbin_e
         const char *what = "is damaged";
         if (!p->unpacked && s->packed_bytes <= s->bytes)
             p->unpacked = mm_unpack(s->flags & MM_FATBIN_LZ4 ? MM_UNPACK_LZ4 : MM_UNPACK_ZSTD, s->at, s->packed_bytes, s->unpacked_bytes, &what);
-        if (!p->unpacked) return fail(error, "entry %zu of a fat binary %s: %u bytes for %llu", e->idx, what, (unsigned)s->packed_bytes,
-                                      (unsigned long long)s->unpacked_bytes);
+        if (!p->unpacked)
+            return fail(error, "entry %zu of a fat binary %s: %u bytes for %llu", e->idx, what, (unsigned)s->packed_bytes,
+                        (unsigned long long)s->unpacked_bytes);
         p->unpacked_from = s->at;
         stream = p->unpacked;
         bytes = s->unpacked_bytes;

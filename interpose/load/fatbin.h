@@ -68,8 +68,8 @@ struct mm_fatbin_store {
 struct mm_fatbin_entry {
     size_t idx; /* counted from 0 over all containers */
     unsigned kind;
-    unsigned arch;    /* 90 */
-    char arch_suffix; /* 'a' or 'f', else 0 */
+    unsigned arch;                         /* 90 */
+    char arch_suffix;                      /* 'a' or 'f', else 0 */
     unsigned version_major, version_minor; /* PTX: its language; ELF: the cubin's ABI, 1.7 for CUDA 12, 1.8 for CUDA 13 */
     uint64_t flags;
     const char *name; /* "kernels.cu" with -lineinfo and -G, and in libraries; may lack a terminating zero. NULL: none */
@@ -111,7 +111,7 @@ bool mm_fatbin_walk_next(struct mm_fatbin_walk *w, struct mm_fatbin_entry *e);
 /* A payload as the compiler wrote it. Zero it before its first use; release it with mm_fatbin_payload_free. */
 struct mm_fatbin_payload {
     const unsigned char *at;
-    size_t bytes; /* includes padding if stored uncompressed; nvcc's PTX ends with zeros */
+    size_t bytes;            /* includes padding if stored uncompressed; nvcc's PTX ends with zeros */
     unsigned char *unpacked; /* from malloc, if it was compressed: `at` points into it */
     const unsigned char *unpacked_from;
 };

@@ -23,7 +23,7 @@ unsigned char *mm_unpack(enum mm_unpack_how how, const unsigned char *from, size
     if (!to) return NULL;
     const size_t got = how == MM_UNPACK_LZ4
                            ? (size_t)LZ4_decompress_safe((const char *)from, (char *)to, (int)from_bytes, (int)bytes) /* an error is negative */
-                           : ZSTD_decompress(to, (size_t)bytes, from, from_bytes); /* an error is larger than any size */
+                           : ZSTD_decompress(to, (size_t)bytes, from, from_bytes);                                    /* an error is larger than any size */
     to[bytes] = 0;
     if (got == bytes) return to;
     *what = "is damaged";

@@ -9,10 +9,8 @@ enum { SERVICES = 4 };
 static const struct {
     const char *name;
     unsigned bit;
-} service[SERVICES] = {{"malloc", MM_WANTS_MALLOC},
-                       {"free", MM_WANTS_FREE},
-                       {"__cuda_syscall_aligned_malloc", MM_WANTS_ALIGNED},
-                       {"mm_usable_size", MM_WANTS_USABLE_SIZE}};
+} service[SERVICES] = {
+    {"malloc", MM_WANTS_MALLOC}, {"free", MM_WANTS_FREE}, {"__cuda_syscall_aligned_malloc", MM_WANTS_ALIGNED}, {"mm_usable_size", MM_WANTS_USABLE_SIZE}};
 
 static unsigned services_of(const struct mm_elf_symbols *t) {
     unsigned wanted = 0;

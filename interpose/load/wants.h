@@ -9,9 +9,9 @@
 enum {
     MM_WANTS_MALLOC = 1,
     MM_WANTS_FREE = 2,
-    MM_WANTS_ALIGNED = 4,    /* __cuda_syscall_aligned_malloc */
+    MM_WANTS_ALIGNED = 4,     /* __cuda_syscall_aligned_malloc */
     MM_WANTS_USABLE_SIZE = 8, /* mm_usable_size */
-    MM_WANTS_UNREADABLE = 16 /* no 64-bit ELF file for CUDA, or a damaged one: not known */
+    MM_WANTS_UNREADABLE = 16  /* no 64-bit ELF file for CUDA, or a damaged one: not known */
 };
 
 /* What the cubin of `bytes` bytes leaves undefined, from its symbol table alone; any alignment. A cubin without symbols wants nothing. */

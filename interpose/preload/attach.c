@@ -62,10 +62,8 @@ static void make_heap(const struct mm_driver *d, struct context *c, CUcontext cu
     watch_process();
     if (current != c->handle && !mm_driver_try_enter(d, c->handle, &visit)) return;
     size_t limit_bytes = 0;
-    if (c->limit_is_set)
-        limit_bytes = c->limit_bytes;
-    else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS)
-        limit_bytes = 0;
+    if (c->limit_is_set) limit_bytes = c->limit_bytes;
+    else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS) limit_bytes = 0;
     c->heap = c->prepared ? c->prepared : (struct mm_host_heap *)calloc(1, sizeof *c->heap);
     c->prepared = NULL;
     if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes);
@@ -137,7 +135,8 @@ static void tell_others(const void *owner, CUcontext context, CUresult (*get)(CU
         if (version == MM_ABI_VERSION || get(&v.address, &v.bytes, owner, name) != CUDA_SUCCESS) continue;
         if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
             mm_host_say("a module was compiled with agreement version %d of mm, this libmm.so.1 (mm " MM_VERSION ") has %d; its kernels get no heap; "
-                        "compile it again with this mm, or start the program with the mmrun of its own", version, MM_ABI_VERSION);
+                        "compile it again with this mm, or start the program with the mmrun of its own",
+                        version, MM_ABI_VERSION);
         return;
     }
 }
@@ -149,36 +148,29 @@ static CUresult get_module(CUdeviceptr *address, size_t *bytes, const void *modu
     return mm_driver_get()->cuModuleGetGlobal(address, bytes, (CUmodule)module, name);
 }
 
-static enum answer ask_library(const struct mm_driver *d, CUlibrary library, CUcontext context, struct variable *v,
-                               struct mm_driver_error *error) {
+static enum answer ask_library(const struct mm_driver *d, CUlibrary library, CUcontext context, struct variable *v, struct mm_driver_error *error) {
     if (!d->cuLibraryGetGlobal) return ANSWER_NO; /* a driver without it has no libraries */
-    const enum answer answer = answer_of(d->cuLibraryGetGlobal(&v->address, &v->bytes, library, MM_HEAP_REF_NAME),
-                                         "cuLibraryGetGlobal", error);
+    const enum answer answer = answer_of(d->cuLibraryGetGlobal(&v->address, &v->bytes, library, MM_HEAP_REF_NAME), "cuLibraryGetGlobal", error);
     if (answer == ANSWER_NO) tell_others(library, context, get_library);
     return answer;
 }
 
-static enum answer ask_module(const struct mm_driver *d, CUmodule module, CUcontext context, struct variable *v,
-                              struct mm_driver_error *error) {
-    const enum answer answer = answer_of(d->cuModuleGetGlobal(&v->address, &v->bytes, module, MM_HEAP_REF_NAME),
-                                         "cuModuleGetGlobal", error);
+static enum answer ask_module(const struct mm_driver *d, CUmodule module, CUcontext context, struct variable *v, struct mm_driver_error *error) {
+    const enum answer answer = answer_of(d->cuModuleGetGlobal(&v->address, &v->bytes, module, MM_HEAP_REF_NAME), "cuModuleGetGlobal", error);
     if (answer == ANSWER_NO) tell_others(module, context, get_module);
     return answer;
 }
 
 /* Looks up the heap variable in the kernel's module. The context is current. */
-static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUcontext context, const struct mm_handle *h,
-                              struct variable *v, struct mm_driver_error *error) {
-    if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE)
-        return ask_library(d, (CUlibrary)h->owner, context, v, error);
+static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUcontext context, const struct mm_handle *h, struct variable *v,
+                              struct mm_driver_error *error) {
+    if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE) return ask_library(d, (CUlibrary)h->owner, context, v, error);
     if (h->kind == MM_HANDLE_FUNCTION) return ask_module(d, (CUmodule)h->owner, context, v, error);
     /* The program got this handle before libmm was loaded. Try it as a function first: querying a function as a kernel crashes. */
     CUmodule module = NULL;
     CUlibrary library = NULL;
-    if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel))
-        return ask_module(d, module, context, v, error);
-    if (d->cuKernelGetLibrary && MM_DRIVER_TRY(d, error, cuKernelGetLibrary, &library, (CUkernel)kernel))
-        return ask_library(d, library, context, v, error);
+    if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel)) return ask_module(d, module, context, v, error);
+    if (d->cuKernelGetLibrary && MM_DRIVER_TRY(d, error, cuKernelGetLibrary, &library, (CUkernel)kernel)) return ask_library(d, library, context, v, error);
     return ANSWER_FAILED;
 }
 
@@ -189,8 +181,7 @@ static bool has_heaps(void) {
 }
 
 /* Writes the heap into the variable, and creates the heap first if there is none. The caller holds the lock. */
-static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v,
-                        struct mm_driver_error *error) {
+static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v, struct mm_driver_error *error) {
     struct mm_heap_ref present = {.heap = 0};
     struct context *c = mm_context_home(d, handle, false); /* before anything else, as it may wait */
     if (has_heaps() && !mm_host_ref_try_read(d, v->address, &present, error)) return false;
@@ -213,8 +204,7 @@ void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code
     static bool said;
     if (mm_driver_error_is_foreign(code) || __atomic_load_n(&finished, __ATOMIC_RELAXED)) return;
     if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) return;
-    mm_host_say("cannot tell a kernel's module where the heap is (%s: %s); tried again at its next launch", call,
-                mm_driver_error_name(d, code).text);
+    mm_host_say("cannot tell a kernel's module where the heap is (%s: %s); tried again at its next launch", call, mm_driver_error_name(d, code).text);
 }
 
 bool mm_attach_take_back(const struct mm_driver *d, uint64_t bytes) {
@@ -251,9 +241,7 @@ static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext conte
 
     pthread_mutex_lock(&mm_contexts_lock);
     if (answer == ANSWER_YES && v.bytes != MM_HEAP_REF_BYTES) {
-        if (!size_said)
-            mm_host_say("a module's %s has %zu bytes, expected %d; its kernels get no heap",
-                        MM_HEAP_REF_NAME, v.bytes, MM_HEAP_REF_BYTES);
+        if (!size_said) mm_host_say("a module's %s has %zu bytes, expected %d; its kernels get no heap", MM_HEAP_REF_NAME, v.bytes, MM_HEAP_REF_BYTES);
         size_said = true;
         answer = ANSWER_NO;
     }

@@ -24,8 +24,7 @@ void mm_attach_prepare(const struct mm_driver *d);
 
 /* Must be called before anything that runs `kernel` (a CUfunction or CUkernel). A stream that was created determines the context; the default
  * streams (NULL, legacy, per thread) mean the current context. `context`, if not NULL, overrules both (graph nodes). */
-static inline __attribute__((always_inline)) void mm_attach_before_launch(const struct mm_driver *d, CUfunction kernel, CUstream stream,
-                                           CUcontext context) {
+static inline __attribute__((always_inline)) void mm_attach_before_launch(const struct mm_driver *d, CUfunction kernel, CUstream stream, CUcontext context) {
     if (!d) return;
     mm_grower_before_launch();
     if (!context) {

@@ -22,8 +22,7 @@ struct context *mm_context_listed(CUcontext handle) {
 
 struct context *mm_context_find(CUcontext handle) {
     struct context *c = mm_context_listed(handle);
-    for (; c && c->is_ending && !inside_end && !mm_forked; c = mm_context_listed(handle))
-        pthread_cond_wait(&end_settled, &mm_contexts_lock);
+    for (; c && c->is_ending && !inside_end && !mm_forked; c = mm_context_listed(handle)) pthread_cond_wait(&end_settled, &mm_contexts_lock);
     return c;
 }
 

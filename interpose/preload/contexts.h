@@ -15,10 +15,10 @@
 struct context {
     struct context *next;
     CUcontext handle;
-    CUcontext home; /* of a green context: the primary context that it is a part of; else NULL */
-    struct mm_host_heap *heap; /* NULL: not created yet */
+    CUcontext home;                /* of a green context: the primary context that it is a part of; else NULL */
+    struct mm_host_heap *heap;     /* NULL: not created yet */
     struct mm_host_heap *prepared; /* a prepared heap, from which `heap` will be created; NULL: none, or it is created */
-    bool is_ending; /* the driver is ending it: callers with this handle wait for the outcome */
+    bool is_ending;                /* the driver is ending it: callers with this handle wait for the outcome */
     bool limit_is_set;
     uint64_t limit_bytes;
     unsigned attaches; /* calls of cuCtxAttach: as many calls of cuCtxDetach do not end it */

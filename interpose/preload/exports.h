@@ -6,6 +6,7 @@
 
 #define EXPORTED(symbol, base, version, stream) symbol;
 #define EXPORTED_OWN(symbol) symbol;
+/* clang-format off */
 {
     global: dlsym; mm_dlsym_v1; mm_agreement; MM_HOOKED(EXPORTED) MM_OWN(EXPORTED_OWN)
     local: *;

@@ -8,9 +8,7 @@ enum { HANDLE_FREE = 0, HANDLE_OUT = 1, HANDLES_MIN = 256 };
 static struct mm_handle *handles;
 static size_t handle_mask, handle_used; /* used: slots that are not free */
 
-static size_t slot_of(uintptr_t handle) {
-    return (size_t)((((uint64_t)handle >> 4) * 0x9e3779b97f4a7c15u) >> 32);
-}
+static size_t slot_of(uintptr_t handle) { return (size_t)((((uint64_t)handle >> 4) * 0x9e3779b97f4a7c15u) >> 32); }
 
 static struct mm_handle *find(uintptr_t handle) {
     if (!handles || handle <= HANDLE_OUT) return NULL;
@@ -48,10 +46,8 @@ void mm_handle_record(const void *handle, enum mm_handle_kind kind, const void *
     if ((uintptr_t)handle <= HANDLE_OUT) return;
     struct mm_handle entry = {(uintptr_t)handle, (uintptr_t)owner, (uintptr_t)context, kind};
     struct mm_handle *known = find(entry.handle);
-    if (known)
-        *known = entry;
-    else if (make_room())
-        put(&entry);
+    if (known) *known = entry;
+    else if (make_room()) put(&entry);
 }
 
 struct mm_handle mm_handle_find(const void *handle) {
@@ -62,12 +58,10 @@ struct mm_handle mm_handle_find(const void *handle) {
 
 void mm_handle_forget_owner(const void *owner) {
     for (size_t i = 0; handles && i <= handle_mask; i++)
-        if (handles[i].handle > HANDLE_OUT && handles[i].owner == (uintptr_t)owner)
-            handles[i].handle = HANDLE_OUT;
+        if (handles[i].handle > HANDLE_OUT && handles[i].owner == (uintptr_t)owner) handles[i].handle = HANDLE_OUT;
 }
 
 void mm_handle_forget_context(const void *context) {
     for (size_t i = 0; handles && i <= handle_mask; i++)
-        if (handles[i].handle > HANDLE_OUT && context && handles[i].context == (uintptr_t)context)
-            handles[i].handle = HANDLE_OUT;
+        if (handles[i].handle > HANDLE_OUT && context && handles[i].context == (uintptr_t)context) handles[i].handle = HANDLE_OUT;
 }

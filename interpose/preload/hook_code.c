@@ -9,11 +9,11 @@
 /* ---- code loaded at run time (jit.h) -------------------------------------------------------------- */
 
 /* Loads an image that try_ours made from the program's, or the program's own if the driver accepts none of those. */
-#define LOAD(try_ours, ours, theirs)                                                                      \
-    struct mm_jit j;                                                                                      \
-    memset(&j, 0, sizeof j);                                                                              \
-    for (bool has_one = (try_ours); has_one; has_one = mm_jit_try_next(&j))                               \
-        if (mm_jit_is_taken(&j, WITH_MEMORY(0, ours))) return CUDA_SUCCESS;                               \
+#define LOAD(try_ours, ours, theirs)                                        \
+    struct mm_jit j;                                                        \
+    memset(&j, 0, sizeof j);                                                \
+    for (bool has_one = (try_ours); has_one; has_one = mm_jit_try_next(&j)) \
+        if (mm_jit_is_taken(&j, WITH_MEMORY(0, ours))) return CUDA_SUCCESS; \
     return mm_jit_answer(&j, WITH_MEMORY(0, theirs))
 
 HOOK(cuModuleLoadData)(CUmodule *module, const void *image) {
@@ -31,54 +31,48 @@ HOOK(cuModuleLoadDataEx)(CUmodule *module, const void *image, unsigned count, CU
 
 /* cuModuleLoadFatBinary may refuse anything but a fat binary or PTX, so our image is loaded by cuModuleLoadData. */
 HOOK(cuModuleLoadFatBinary)(CUmodule *module, const void *image) {
-    LOAD(mm_jit_try_image(&j, image, NULL, NULL, 0), REAL(cuModuleLoadData, module, j.image),
-         REAL(cuModuleLoadFatBinary, module, image));
+    LOAD(mm_jit_try_image(&j, image, NULL, NULL, 0), REAL(cuModuleLoadData, module, j.image), REAL(cuModuleLoadFatBinary, module, image));
 }
 
-HOOK(cuLibraryLoadData)(CUlibrary *library, const void *image, CUjit_option *options, void **values, unsigned count,
-                        CUlibraryOption *more, void **more_values, unsigned more_count) {
+HOOK(cuLibraryLoadData)
+(CUlibrary *library, const void *image, CUjit_option *options, void **values, unsigned count, CUlibraryOption *more, void **more_values, unsigned more_count) {
     LOAD(mm_jit_try_options(&j, false, more, more_values, more_count) && mm_jit_try_image(&j, image, options, values, count),
          REAL(cuLibraryLoadData, library, j.image, j.options, j.values, j.count, j.library_options, j.library_values, j.library_count),
          REAL(cuLibraryLoadData, library, image, options, values, count, more, more_values, more_count));
 }
 
-HOOK(cuLibraryLoadFromFile)(CUlibrary *library, const char *path, CUjit_option *options, void **values, unsigned count,
-                            CUlibraryOption *more, void **more_values, unsigned more_count) {
+HOOK(cuLibraryLoadFromFile)
+(CUlibrary *library, const char *path, CUjit_option *options, void **values, unsigned count, CUlibraryOption *more, void **more_values, unsigned more_count) {
     LOAD(mm_jit_try_options(&j, true, more, more_values, more_count) && mm_jit_try_file(&j, path, options, values, count),
          REAL(cuLibraryLoadData, library, j.image, j.options, j.values, j.count, j.library_options, j.library_values, j.library_count),
          REAL(cuLibraryLoadFromFile, library, path, options, values, count, more, more_values, more_count));
 }
 
 /* Inputs of the driver's linker keep CUDA's allocator and its names; the linked image gets mm's allocator when it is loaded. */
-#define LINK_HOOKS(suffix)                                                                                \
-    HOOK(cuLinkAddData##suffix)(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, \
-                                unsigned count, CUjit_option *options, void **values) {                   \
-        struct mm_text mended = {NULL, 0, 0};                                                      \
-        if (type == CU_JIT_INPUT_PTX && data)                                                             \
-            data = (void *)(uintptr_t)mm_jit_mend((const char *)data, &bytes, &mended);                   \
-        CUresult r = REAL(cuLinkAddData##suffix, state, type, data, bytes, name, count, options, values); \
-        mm_text_free(&mended);                                                                     \
-        return r;                                                                                         \
-    }                                                                                                     \
-    HOOK(cuLinkAddFile##suffix)(CUlinkState state, CUjitInputType type, const char *path, unsigned count,  \
-                                CUjit_option *options, void **values) {                                   \
-        struct mm_text file, mended;                                                               \
-        if (type != CU_JIT_INPUT_PTX || !mm_image_try_read(path, &file))                                  \
-            return REAL(cuLinkAddFile##suffix, state, type, path, count, options, values);                \
-        size_t bytes = file.bytes + 1;                                                                    \
-        const char *const text = mm_jit_mend(file.data, &bytes, &mended);                                 \
-        CUresult r = mended.data ? REAL(cuLinkAddData##suffix, state, type, (void *)(uintptr_t)text, bytes, path, count, options, values) \
-                                 : REAL(cuLinkAddFile##suffix, state, type, path, count, options, values); \
-        mm_text_free(&mended);                                                                     \
-        mm_text_free(&file);                                                                       \
-        return r;                                                                                         \
+#define LINK_HOOKS(suffix)                                                                                                                              \
+    HOOK(cuLinkAddData##suffix)                                                                                                                         \
+    (CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count, CUjit_option *options, void **values) {        \
+        struct mm_text mended = {NULL, 0, 0};                                                                                                           \
+        if (type == CU_JIT_INPUT_PTX && data) data = (void *)(uintptr_t)mm_jit_mend((const char *)data, &bytes, &mended);                               \
+        CUresult r = REAL(cuLinkAddData##suffix, state, type, data, bytes, name, count, options, values);                                               \
+        mm_text_free(&mended);                                                                                                                          \
+        return r;                                                                                                                                       \
+    }                                                                                                                                                   \
+    HOOK(cuLinkAddFile##suffix)(CUlinkState state, CUjitInputType type, const char *path, unsigned count, CUjit_option *options, void **values) {       \
+        struct mm_text file, mended;                                                                                                                    \
+        if (type != CU_JIT_INPUT_PTX || !mm_image_try_read(path, &file)) return REAL(cuLinkAddFile##suffix, state, type, path, count, options, values); \
+        size_t bytes = file.bytes + 1;                                                                                                                  \
+        const char *const text = mm_jit_mend(file.data, &bytes, &mended);                                                                               \
+        CUresult r = mended.data ? REAL(cuLinkAddData##suffix, state, type, (void *)(uintptr_t)text, bytes, path, count, options, values)               \
+                                 : REAL(cuLinkAddFile##suffix, state, type, path, count, options, values);                                              \
+        mm_text_free(&mended);                                                                                                                          \
+        mm_text_free(&file);                                                                                                                            \
+        return r;                                                                                                                                       \
     }
 LINK_HOOKS()
 LINK_HOOKS(_v2)
 
-HOOK(cuLinkComplete)(CUlinkState state, void **image, size_t *bytes) {
-    return WITH_MEMORY(0, REAL(cuLinkComplete, state, image, bytes));
-}
+HOOK(cuLinkComplete)(CUlinkState state, void **image, size_t *bytes) { return WITH_MEMORY(0, REAL(cuLinkComplete, state, image, bytes)); }
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
@@ -86,10 +80,8 @@ HOOK(cuLinkComplete)(CUlinkState state, void **image, size_t *bytes) {
  * current context, which is normally the module's. */
 static void record_function(CUfunction f, CUmodule module) {
     struct mm_handle m = mm_attach_find(module);
-    if (m.kind == MM_HANDLE_MODULE)
-        mm_attach_record(f, MM_HANDLE_INSTANCE, (const void *)m.owner, current_context());
-    else
-        mm_attach_record(f, MM_HANDLE_FUNCTION, module, current_context());
+    if (m.kind == MM_HANDLE_MODULE) mm_attach_record(f, MM_HANDLE_INSTANCE, (const void *)m.owner, current_context());
+    else mm_attach_record(f, MM_HANDLE_FUNCTION, module, current_context());
 }
 
 HOOK(cuModuleGetFunction)(CUfunction *f, CUmodule module, const char *name) {
@@ -101,8 +93,7 @@ HOOK(cuModuleGetFunction)(CUfunction *f, CUmodule module, const char *name) {
 HOOK(cuModuleEnumerateFunctions)(CUfunction *list, unsigned count, CUmodule module) {
     for (unsigned i = 0; list && i < count; i++) list[i] = NULL; /* there may be fewer than `count` */
     CUresult r = WITH_MEMORY(0, REAL(cuModuleEnumerateFunctions, list, count, module));
-    for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++)
-        record_function(list[i], module);
+    for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++) record_function(list[i], module);
     return r;
 }
 
@@ -115,8 +106,7 @@ HOOK(cuLibraryGetKernel)(CUkernel *kernel, CUlibrary library, const char *name) 
 HOOK(cuLibraryEnumerateKernels)(CUkernel *list, unsigned count, CUlibrary library) {
     for (unsigned i = 0; list && i < count; i++) list[i] = NULL;
     CUresult r = WITH_MEMORY(0, REAL(cuLibraryEnumerateKernels, list, count, library));
-    for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++)
-        mm_attach_record(list[i], MM_HANDLE_KERNEL, library, NULL);
+    for (unsigned i = 0; r == CUDA_SUCCESS && list && i < count && list[i]; i++) mm_attach_record(list[i], MM_HANDLE_KERNEL, library, NULL);
     return r;
 }
 
@@ -126,8 +116,7 @@ HOOK(cuKernelGetFunction)(CUfunction *f, CUkernel kernel) {
         const struct mm_driver *d = mm_driver_get();
         struct mm_handle k = mm_attach_find(kernel);
         CUlibrary library = k.kind == MM_HANDLE_KERNEL ? (CUlibrary)k.owner : NULL;
-        if (!library && d && d->cuKernelGetLibrary && d->cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
-            library = NULL;
+        if (!library && d && d->cuKernelGetLibrary && d->cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS) library = NULL;
         if (library) mm_attach_record(*f, MM_HANDLE_INSTANCE, library, current_context());
     }
     return r;
@@ -151,4 +140,3 @@ HOOK(cuLibraryUnload)(CUlibrary library) {
     mm_attach_forget_owner(library);
     return REAL(cuLibraryUnload, library);
 }
-

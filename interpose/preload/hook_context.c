@@ -10,31 +10,30 @@ static void primary_released(CUdevice device, struct context *primary, CUresult 
     const struct mm_driver *d = mm_driver_get();
     unsigned flags = 0;
     int active = 1;
-    const bool has_ended =
-        r == CUDA_SUCCESS && primary && d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active;
+    const bool has_ended = r == CUDA_SUCCESS && primary && d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active;
     mm_attach_ended(d, primary, has_ended);
 }
 
-#define CONTEXT_END_HOOKS(suffix)                                                                         \
-    HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                                              \
-        const struct mm_driver *d = mm_driver_get();                                                      \
-        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), true);                \
-        CUresult r = REAL(cuDevicePrimaryCtxReset##suffix, device);                                       \
-        mm_attach_ended(d, primary, r == CUDA_SUCCESS);                                                   \
-        return r;                                                                                         \
-    }                                                                                                     \
-    HOOK(cuDevicePrimaryCtxRelease##suffix)(CUdevice device) {                                            \
-        const struct mm_driver *d = mm_driver_get();                                                      \
-        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), false);               \
-        CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device);                                     \
-        primary_released(device, primary, r);                                                             \
-        return r;                                                                                         \
-    }                                                                                                     \
-    HOOK(cuCtxDestroy##suffix)(CUcontext context) {                                                       \
-        struct context *ending = mm_attach_ending(context, true);                               \
-        CUresult r = REAL(cuCtxDestroy##suffix, context);                                                 \
-        mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);                                      \
-        return r;                                                                                         \
+#define CONTEXT_END_HOOKS(suffix)                                                           \
+    HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                                \
+        const struct mm_driver *d = mm_driver_get();                                        \
+        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), true);  \
+        CUresult r = REAL(cuDevicePrimaryCtxReset##suffix, device);                         \
+        mm_attach_ended(d, primary, r == CUDA_SUCCESS);                                     \
+        return r;                                                                           \
+    }                                                                                       \
+    HOOK(cuDevicePrimaryCtxRelease##suffix)(CUdevice device) {                              \
+        const struct mm_driver *d = mm_driver_get();                                        \
+        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), false); \
+        CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device);                       \
+        primary_released(device, primary, r);                                               \
+        return r;                                                                           \
+    }                                                                                       \
+    HOOK(cuCtxDestroy##suffix)(CUcontext context) {                                         \
+        struct context *ending = mm_attach_ending(context, true);                           \
+        CUresult r = REAL(cuCtxDestroy##suffix, context);                                   \
+        mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);                        \
+        return r;                                                                           \
     }
 CONTEXT_END_HOOKS()
 CONTEXT_END_HOOKS(_v2)
@@ -84,9 +83,7 @@ HOOK(cuGreenCtxDestroy)(CUgreenCtx green) {
 HOOK(cuCtxGetLimit)(size_t *value, CUlimit limit) {
     CUresult r = REAL(cuCtxGetLimit, value, limit);
     uint64_t ours = 0;
-    if (r == CUDA_SUCCESS && value && limit == CU_LIMIT_MALLOC_HEAP_SIZE &&
-        mm_attach_get_limit(current_context(), &ours))
-        *value = (size_t)ours;
+    if (r == CUDA_SUCCESS && value && limit == CU_LIMIT_MALLOC_HEAP_SIZE && mm_attach_get_limit(current_context(), &ours)) *value = (size_t)ours;
     return r;
 }
 

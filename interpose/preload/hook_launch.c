@@ -2,9 +2,7 @@
 /* Hooks that launch kernels, directly or in a graph, and hooks that wait for them. */
 #include "interpose/preload/hooks.h"
 
-static inline __attribute__((always_inline)) void before(CUfunction kernel, CUstream stream) {
-    mm_attach_before_launch(mm_driver_get(), kernel, stream, NULL);
-}
+static inline __attribute__((always_inline)) void before(CUfunction kernel, CUstream stream) { mm_attach_before_launch(mm_driver_get(), kernel, stream, NULL); }
 
 /* If `watch` returns true, no other launch is watched until `watched` is called. */
 static inline __attribute__((always_inline)) bool watch(CUfunction kernel, CUstream stream) {
@@ -21,29 +19,28 @@ static __attribute__((cold)) CUresult watched(CUresult r, CUstream stream) {
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-#define LAUNCH_HOOKS(suffix)                                                                              \
-    HOOK(cuLaunchKernel##suffix)                                                                          \
-    (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
-     unsigned shared, CUstream stream, void **params, void **extra) {                                     \
-        before(f, stream);                                                                                \
-        const bool is_watched = watch(f, STREAM##suffix(stream));                                                        \
-        const CUresult r = WITH_MEMORY(0, REAL(cuLaunchKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));\
-        return is_watched ? watched(r, STREAM##suffix(stream)) : r;                                                      \
-    }                                                                                                     \
-    HOOK(cuLaunchKernelEx##suffix)                                                                        \
-    (const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {                           \
-        before(f, config ? config->hStream : NULL);                                                       \
-        const bool is_watched = config && watch(f, STREAM##suffix(config->hStream));                                     \
-        const CUresult r = WITH_MEMORY(0, REAL(cuLaunchKernelEx##suffix, config, f, params, extra));                            \
-        return is_watched ? watched(r, STREAM##suffix(config->hStream)) : r;                                             \
-    }                                                                                                     \
-    HOOK(cuLaunchCooperativeKernel##suffix)                                                               \
-    (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,          \
-     unsigned shared, CUstream stream, void **params) {                                                   \
-        before(f, stream);                                                                                \
-        const bool is_watched = watch(f, STREAM##suffix(stream));                                                        \
-        const CUresult r = WITH_MEMORY(0, REAL(cuLaunchCooperativeKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params));\
-        return is_watched ? watched(r, STREAM##suffix(stream)) : r;                                                      \
+#define LAUNCH_HOOKS(suffix)                                                                                                                        \
+    HOOK(cuLaunchKernel##suffix)                                                                                                                    \
+    (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,   \
+     void **extra) {                                                                                                                                \
+        before(f, stream);                                                                                                                          \
+        const bool is_watched = watch(f, STREAM##suffix(stream));                                                                                   \
+        const CUresult r = WITH_MEMORY(0, REAL(cuLaunchKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));                  \
+        return is_watched ? watched(r, STREAM##suffix(stream)) : r;                                                                                 \
+    }                                                                                                                                               \
+    HOOK(cuLaunchKernelEx##suffix)                                                                                                                  \
+    (const CUlaunchConfig *config, CUfunction f, void **params, void **extra) {                                                                     \
+        before(f, config ? config->hStream : NULL);                                                                                                 \
+        const bool is_watched = config && watch(f, STREAM##suffix(config->hStream));                                                                \
+        const CUresult r = WITH_MEMORY(0, REAL(cuLaunchKernelEx##suffix, config, f, params, extra));                                                \
+        return is_watched ? watched(r, STREAM##suffix(config->hStream)) : r;                                                                        \
+    }                                                                                                                                               \
+    HOOK(cuLaunchCooperativeKernel##suffix)                                                                                                         \
+    (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params) { \
+        before(f, stream);                                                                                                                          \
+        const bool is_watched = watch(f, STREAM##suffix(stream));                                                                                   \
+        const CUresult r = WITH_MEMORY(0, REAL(cuLaunchCooperativeKernel##suffix, f, gx, gy, gz, bx, by, bz, shared, stream, params));              \
+        return is_watched ? watched(r, STREAM##suffix(stream)) : r;                                                                                 \
     }
 LAUNCH_HOOKS()
 LAUNCH_HOOKS(_ptsz)
@@ -84,14 +81,12 @@ static void before_any_node(const CUgraphNodeParams *p) {
     mm_attach_before_launch(mm_driver_get(), k->func ? k->func : (CUfunction)k->kern, NULL, k->ctx);
 }
 
-HOOK(cuGraphAddKernelNode)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
-                           const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+HOOK(cuGraphAddKernelNode)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
     before_node_v1(p);
     return REAL(cuGraphAddKernelNode, node, graph, deps, count, p);
 }
 
-HOOK(cuGraphAddKernelNode_v2)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
-                              const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+HOOK(cuGraphAddKernelNode_v2)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
     before_node_v2(p);
     return REAL(cuGraphAddKernelNode_v2, node, graph, deps, count, p);
 }
@@ -111,20 +106,17 @@ HOOK(cuGraphExecKernelNodeSetParams)(CUgraphExec exec, CUgraphNode node, const C
     return REAL(cuGraphExecKernelNodeSetParams, exec, node, p);
 }
 
-HOOK(cuGraphExecKernelNodeSetParams_v2)(CUgraphExec exec, CUgraphNode node,
-                                        const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+HOOK(cuGraphExecKernelNodeSetParams_v2)(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
     before_node_v2(p);
     return REAL(cuGraphExecKernelNodeSetParams_v2, exec, node, p);
 }
 
-HOOK(cuGraphAddNode)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
-                     CUgraphNodeParams *p) {
+HOOK(cuGraphAddNode)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, CUgraphNodeParams *p) {
     before_any_node(p);
     return REAL(cuGraphAddNode, node, graph, deps, count, p);
 }
 
-HOOK(cuGraphAddNode_v2)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
-                        size_t count, CUgraphNodeParams *p) {
+HOOK(cuGraphAddNode_v2)(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *p) {
     before_any_node(p);
     return REAL(cuGraphAddNode_v2, node, graph, deps, edges, count, p);
 }
@@ -141,26 +133,24 @@ HOOK(cuGraphExecNodeSetParams)(CUgraphExec exec, CUgraphNode node, CUgraphNodePa
 
 /* Kernels of a graph are attached already, but the grower must know that some will run. The driver takes memory for a graph when it is
  * instantiated, uploaded or launched. */
-#define GRAPH_HOOKS(suffix)                                                                               \
-    HOOK(cuGraphLaunch##suffix)(CUgraphExec exec, CUstream stream) {                                      \
-        mm_grower_before_launch();                                                                        \
-        return WITH_MEMORY(0, REAL(cuGraphLaunch##suffix, exec, stream));                                 \
-    }                                                                                                     \
-    HOOK(cuGraphUpload##suffix)(CUgraphExec exec, CUstream stream) {                                      \
-        return WITH_MEMORY(0, REAL(cuGraphUpload##suffix, exec, stream));                                 \
-    }                                                                                                     \
-    HOOK(cuGraphInstantiateWithParams##suffix)                                                            \
-    (CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {                           \
-        return WITH_MEMORY(0, REAL(cuGraphInstantiateWithParams##suffix, exec, graph, params));           \
+#define GRAPH_HOOKS(suffix)                                                                                                              \
+    HOOK(cuGraphLaunch##suffix)(CUgraphExec exec, CUstream stream) {                                                                     \
+        mm_grower_before_launch();                                                                                                       \
+        return WITH_MEMORY(0, REAL(cuGraphLaunch##suffix, exec, stream));                                                                \
+    }                                                                                                                                    \
+    HOOK(cuGraphUpload##suffix)(CUgraphExec exec, CUstream stream) { return WITH_MEMORY(0, REAL(cuGraphUpload##suffix, exec, stream)); } \
+    HOOK(cuGraphInstantiateWithParams##suffix)                                                                                           \
+    (CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * params) {                                                        \
+        return WITH_MEMORY(0, REAL(cuGraphInstantiateWithParams##suffix, exec, graph, params));                                          \
     }
 GRAPH_HOOKS()
 GRAPH_HOOKS(_ptsz)
 
 /* Names of CUDA 11 and before. */
-#define INSTANTIATE_HOOKS(suffix)                                                                         \
-    HOOK(cuGraphInstantiate##suffix)                                                                      \
-    (CUgraphExec *exec, CUgraph graph, CUgraphNode *failed, char *log, size_t log_bytes) {                \
-        return WITH_MEMORY(0, REAL(cuGraphInstantiate##suffix, exec, graph, failed, log, log_bytes));     \
+#define INSTANTIATE_HOOKS(suffix)                                                                     \
+    HOOK(cuGraphInstantiate##suffix)                                                                  \
+    (CUgraphExec * exec, CUgraph graph, CUgraphNode * failed, char *log, size_t log_bytes) {          \
+        return WITH_MEMORY(0, REAL(cuGraphInstantiate##suffix, exec, graph, failed, log, log_bytes)); \
     }
 INSTANTIATE_HOOKS()
 INSTANTIATE_HOOKS(_v2)

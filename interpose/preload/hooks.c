@@ -7,8 +7,7 @@
 /* ---- cuGetProcAddress ------------------------------------------------------------------------- */
 
 HOOK(cuGetProcAddress)(const char *symbol, void **function, int version, cuuint64_t flags);
-HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuuint64_t flags,
-                          CUdriverProcAddressQueryResult *status);
+HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status);
 
 /* The last version whose variant of a function we know. From 12.0 on, cuGraphInstantiate may mean cuGraphInstantiateWithFlags, which has
  * other parameters: cuda.h maps the name to it. */
@@ -20,14 +19,12 @@ static bool is_our_variant(const char *symbol, const void *function, int version
     const int known = last_known_version(symbol);
     void *ours = NULL;
     if (version <= known) return true;
-    return REAL(cuGetProcAddress_v2, symbol, &ours, known, flags, NULL) == CUDA_SUCCESS &&
-           ours == function;
+    return REAL(cuGetProcAddress_v2, symbol, &ours, known, flags, NULL) == CUDA_SUCCESS && ours == function;
 }
 
 static void replace(const char *symbol, void **function, int version, cuuint64_t flags) {
     if (!symbol || !function || !*function) return;
-    struct mm_hook *h =
-        mm_hook_of_request(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+    struct mm_hook *h = mm_hook_of_request(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
     if (h && is_our_variant(symbol, *function, version, flags)) *function = mm_hook_take(h, *function);
 }
 
@@ -37,8 +34,7 @@ HOOK(cuGetProcAddress)(const char *symbol, void **function, int version, cuuint6
     return r;
 }
 
-HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuuint64_t flags,
-                          CUdriverProcAddressQueryResult *status) {
+HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
     CUresult r = REAL(cuGetProcAddress_v2, symbol, function, version, flags, status);
     if (r == CUDA_SUCCESS) replace(symbol, function, version, flags);
     return r;
@@ -47,9 +43,7 @@ HOOK(cuGetProcAddress_v2)(const char *symbol, void **function, int version, cuui
 /* ---- the list ------------------------------------------------------------------------------------ */
 
 /* Declared by assembler name, so that all can have the same type here. */
-#define ADDRESS_OF(symbol, base, version, stream)                                                         \
-    extern const char address_of_##symbol[] __asm__("mmh_" #symbol) __attribute__((visibility("hidden")));
+#define ADDRESS_OF(symbol, base, version, stream) extern const char address_of_##symbol[] __asm__("mmh_" #symbol) __attribute__((visibility("hidden")));
 MM_HOOKED(ADDRESS_OF)
-#define TABLE_ENTRY(symbol, base, version, stream)                                                        \
-    {#symbol, #base, version, MM_STREAM_##stream, (void *)(uintptr_t)address_of_##symbol, NULL},
+#define TABLE_ENTRY(symbol, base, version, stream) {#symbol, #base, version, MM_STREAM_##stream, (void *)(uintptr_t)address_of_##symbol, NULL},
 struct mm_hook mm_hooks[MM_HOOK_COUNT] = {MM_HOOKED(TABLE_ENTRY)};

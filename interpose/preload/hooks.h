@@ -12,26 +12,25 @@
 #include "interpose/preload/resolve.h"
 
 /* Begins the definition of a hook. */
-#define HOOK(symbol)                                                                                      \
-    __asm__(".globl " #symbol "\n.type " #symbol ", %function\n.set " #symbol ", mmh_" #symbol "\n");     \
+#define HOOK(symbol)                                                                                  \
+    __asm__(".globl " #symbol "\n.type " #symbol ", %function\n.set " #symbol ", mmh_" #symbol "\n"); \
     __attribute__((used, visibility("hidden"))) CUresult mmh_##symbol
 
 /* Calls the driver's function behind a hook of the same file. */
-#define REAL(symbol, ...)                                                                                 \
-    (mm_hook_real(MM_HOOK_##symbol) ? ((__typeof__(&mmh_##symbol))mm_hook_real(MM_HOOK_##symbol))(__VA_ARGS__) \
-                                    : CUDA_ERROR_NOT_INITIALIZED)
+#define REAL(symbol, ...) \
+    (mm_hook_real(MM_HOOK_##symbol) ? ((__typeof__(&mmh_##symbol))mm_hook_real(MM_HOOK_##symbol))(__VA_ARGS__) : CUDA_ERROR_NOT_INITIALIZED)
 
 /* Whether a call that failed with r for lack of memory should be repeated, since heaps gave memory back: the first time about as much as the call wants, the
  * second time all they could. */
 __attribute__((cold)) bool mm_hook_has_more(CUresult r, uint64_t bytes, int *times);
 /* The result of a call that wants `bytes` of device memory (0: unknown), repeated as long as heaps give memory back. */
-#define WITH_MEMORY(bytes, call)                                                                          \
-    ({                                                                                                    \
-        int times_ = 0;                                                                                   \
-        CUresult r_;                                                                                      \
-        do r_ = (call);                                                                                   \
+#define WITH_MEMORY(bytes, call)                                                                                            \
+    ({                                                                                                                      \
+        int times_ = 0;                                                                                                     \
+        CUresult r_;                                                                                                        \
+        do r_ = (call);                                                                                                     \
         while (__builtin_expect(r_ == CUDA_ERROR_OUT_OF_MEMORY || times_ != 0, 0) && mm_hook_has_more(r_, bytes, &times_)); \
-        r_;                                                                                               \
+        r_;                                                                                                                 \
     })
 
 /* NULL: no context is current. */

@@ -54,9 +54,9 @@ struct piece {
     struct mm_fatbin_payload payload; /* of a fat binary */
     char *copy;                       /* of its PTX, zero-terminated */
     struct mm_text mended;
-    bool has_ours; /* PTX with mm's names */
-    bool has_heap; /* machine code with mm in it */
-    bool is_bound; /* machine code with mm in it, although CUDA's allocator is wanted */
+    bool has_ours;       /* PTX with mm's names */
+    bool has_heap;       /* machine code with mm in it */
+    bool is_bound;       /* machine code with mm in it, although CUDA's allocator is wanted */
     const char *service; /* the allocator function that it lacks; NULL: none */
     struct mm_link_input in;
 };
@@ -153,7 +153,8 @@ static bool try_each(struct mm_jit *j, const struct pieces *p, char *why, size_t
         const struct mm_link_input *const in = &p->at[p->is_of_fatbin ? done : 0].in;
         snprintf(why, why_bytes, "its images for the GPUs here are not alike");
         if (p->is_of_fatbin && !is_wanted(&p->at[done])) is_going_on = false;
-        else is_going_on = mm_link_try(&links[done], in, p->archs[done], p->is_of_many, j->program_options, j->program_values, j->program_count, why, why_bytes);
+        else
+            is_going_on = mm_link_try(&links[done], in, p->archs[done], p->is_of_many, j->program_options, j->program_values, j->program_count, why, why_bytes);
     }
     const bool is_made = is_going_on && try_join(j, links, p);
     for (unsigned i = 0; i < done; i++) mm_link_drop(&links[i]);
@@ -269,7 +270,6 @@ bool mm_jit_try_next(struct mm_jit *j) {
 CUresult mm_jit_answer(const struct mm_jit *j, CUresult r) {
     if (r == CUDA_SUCCESS && j->has_heap) mm_attach_prepare(mm_driver_get());
     if (r == CUDA_SUCCESS && j->refused != CUDA_SUCCESS && may_say())
-        mm_host_say("code loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)",
-                    name_of(j->refused).text);
+        mm_host_say("code loaded at run time keeps CUDA's own malloc: the driver does not take it with mm's (%s)", name_of(j->refused).text);
     return r;
 }

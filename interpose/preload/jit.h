@@ -25,8 +25,8 @@ struct mm_jit {
     unsigned count;
     void *linked; /* machine code, or a fat binary of it */
     struct mm_link link;
-    struct mm_text own;  /* a copy of the program's text with CUDA's names, if it has mm's */
-    CUresult refused; /* the driver's error, if it refused `linked` */
+    struct mm_text own; /* a copy of the program's text with CUDA's names, if it has mm's */
+    CUresult refused;   /* the driver's error, if it refused `linked` */
     bool is_library;
     bool has_heap; /* the program's image is machine code with mm's heap variable, made by mmnvcc */
     /* The program's options. The driver writes into their values, and a second call must find the same values as the first. */

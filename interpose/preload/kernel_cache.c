@@ -17,10 +17,8 @@ static void put(struct mm_kernel_cache_table *t, const struct mm_kernel_cache_sl
     size_t i = mm_kernel_cache_hash(entry->kernel, entry->context);
     while (t->slots[i & t->mask].kernel > SLOT_OUT) i++;
     struct mm_kernel_cache_slot *s = &t->slots[i & t->mask];
-    if (s->kernel == SLOT_FREE)
-        t->used++;
-    else
-        raise_version(t);
+    if (s->kernel == SLOT_FREE) t->used++;
+    else raise_version(t);
     __atomic_store_n(&s->context, entry->context, __ATOMIC_RELEASE);
     s->owner = entry->owner;
     __atomic_store_n(&s->kernel, entry->kernel, __ATOMIC_RELEASE);
@@ -69,10 +67,8 @@ static void forget(uintptr_t owner, uintptr_t context) {
     for (size_t i = 0; i <= t->mask; i++) {
         struct mm_kernel_cache_slot *s = &t->slots[i];
         if (s->kernel <= SLOT_OUT) continue;
-        if ((context && s->context == context) || (owner && (s->owner == owner || !s->owner)))
-            __atomic_store_n(&s->kernel, SLOT_OUT, __ATOMIC_RELAXED);
-        else
-            live++;
+        if ((context && s->context == context) || (owner && (s->owner == owner || !s->owner))) __atomic_store_n(&s->kernel, SLOT_OUT, __ATOMIC_RELAXED);
+        else live++;
     }
     if (t->used - live > (t->mask + 1) / 4) rebuild(t);
 }

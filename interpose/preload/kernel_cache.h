@@ -46,9 +46,7 @@ static inline bool mm_kernel_cache_has(const void *kernel, const void *context) 
         struct mm_kernel_cache_slot *s = &t->slots[i & t->mask];
         uintptr_t seen = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
         if (seen == 0) return false;
-        if (seen == k && __atomic_load_n(&s->context, __ATOMIC_ACQUIRE) == c &&
-            __atomic_load_n(&t->version, __ATOMIC_RELAXED) == version)
-            return true;
+        if (seen == k && __atomic_load_n(&s->context, __ATOMIC_ACQUIRE) == c && __atomic_load_n(&t->version, __ATOMIC_RELAXED) == version) return true;
     }
     return false;
 }

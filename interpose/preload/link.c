@@ -215,8 +215,8 @@ static bool try_run(const struct mm_driver *d, struct mm_link *l, const struct j
         d->cuLinkDestroy(state);
     }
     const char *log = error_log(l);
-    snprintf(why, why_bytes, "%s answers %s%s%.*s", call, mm_driver_error_name(d, r).text, log && *log ? ": " : "",
-             log ? (int)strcspn(log, "\n") : 0, log ? log : "");
+    snprintf(why, why_bytes, "%s answers %s%s%.*s", call, mm_driver_error_name(d, r).text, log && *log ? ": " : "", log ? (int)strcspn(log, "\n") : 0,
+             log ? log : "");
     return r == CUDA_SUCCESS;
 }
 
@@ -268,8 +268,8 @@ static void *opened_copy(const struct mm_link_input *in, char *why, size_t why_b
     return NULL;
 }
 
-bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bool is_foreign, const CUjit_option *options, void *const *values,
-                 unsigned count, char *why, size_t why_bytes) {
+bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bool is_foreign, const CUjit_option *options, void *const *values, unsigned count,
+                 char *why, size_t why_bytes) {
     const bool is_text = in->kind == MM_CUBIN_NONE;
     struct job j = {CU_JIT_INPUT_PTX, "the program's PTX", in->data, in->bytes + 1, {0}, options, values, count, is_foreign ? arch : 0};
     const char *where = "", *wrong = NULL;

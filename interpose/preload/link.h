@@ -53,8 +53,8 @@ struct mm_link_input {
 /* Links the input with the allocator's machine code for devices of architecture `arch` (90). is_foreign: it may differ from the current device's. options,
  * values, count: the program's, for loading it; at most MM_JIT_OPTIONS_MAX. On success, the caller frees the link with mm_link_drop. On failure, returns
  * false without an image, and the reason in `why`. */
-bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bool is_foreign, const CUjit_option *options, void *const *values,
-                 unsigned count, char *why, size_t why_bytes);
+bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bool is_foreign, const CUjit_option *options, void *const *values, unsigned count,
+                 char *why, size_t why_bytes);
 
 /* The architectures (90) that an image is loaded for: the current device's, or for a library those of all devices, each once, oldest first. Returns
  * their number; 0: unknown. */

@@ -211,4 +211,3 @@ void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device
     if (c && c->heap) mm_host_heap_access(d, c->heap, device, is_allowed);
     pthread_mutex_unlock(&mm_contexts_lock);
 }
-

@@ -20,8 +20,7 @@ static void *no_symbols(void *handle, const char *name) {
 __attribute__((used)) static void find_real_dlsym(void) {
     static const char *const versions[] = {MM_DLSYM_VERSIONS};
     void *found = NULL;
-    for (size_t i = 0; i < sizeof versions / sizeof *versions && !found; i++)
-        found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    for (size_t i = 0; i < sizeof versions / sizeof *versions && !found; i++) found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
     if (!found) {
         void *(*none)(void *, const char *) = no_symbols;
         memcpy(&found, &none, sizeof found);
@@ -93,8 +92,7 @@ const struct mm_driver *mm_driver_load(void) {
         const char *missing = mm_driver_try_load(&table, driver_symbol);
         if (missing) {
             lacking = true;
-            mm_host_say("this CUDA driver has no %s; kernels that call malloc will stop by an assertion",
-                        missing);
+            mm_host_say("this CUDA driver has no %s; kernels that call malloc will stop by an assertion", missing);
         } else {
             __atomic_store_n(&mm_driver_loaded, &table, __ATOMIC_RELEASE);
         }
@@ -115,9 +113,7 @@ __attribute__((used)) static void *hooked_dlsym(void *handle, const char *name) 
 
 MM_DLSYM_ENTRY(".globl dlsym\n", "find_real_dlsym", "hooked_dlsym");
 
-__attribute__((visibility("default"))) void *mm_dlsym_v1(void *handle, const char *name) {
-    return hooked_dlsym(handle, name);
-}
+__attribute__((visibility("default"))) void *mm_dlsym_v1(void *handle, const char *name) { return hooked_dlsym(handle, name); }
 
 /* mmhook.o compares this with its own version (open_libmm). */
 extern const unsigned mm_agreement;

@@ -12,7 +12,7 @@ enum mm_hook_index {
 #define MM_HOOK_INDEX(symbol, base, version, stream) MM_HOOK_##symbol,
     MM_HOOKED(MM_HOOK_INDEX)
 #undef MM_HOOK_INDEX
-    MM_HOOK_COUNT
+        MM_HOOK_COUNT
 };
 
 struct mm_hook {

@@ -53,4 +53,3 @@ void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launc
     }
     mm_driver_leave(d, &visit);
 }
-

@@ -8,9 +8,7 @@
 #include "runtime/checked/guarded.h"
 
 /* See mm_heap_malloc and so on. */
-MM_FN void *mm_closed_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
-    return ref->guard ? mm_guard_malloc(ref, bytes) : mm_fill_malloc(ref, bytes);
-}
+MM_FN void *mm_closed_malloc(const struct mm_heap_ref *ref, uint64_t bytes) { return ref->guard ? mm_guard_malloc(ref, bytes) : mm_fill_malloc(ref, bytes); }
 MM_FN void *mm_closed_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     return ref->guard ? mm_guard_aligned_malloc(ref, bytes, align) : mm_fill_aligned_malloc(ref, bytes, align);
 }

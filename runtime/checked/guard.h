@@ -43,9 +43,7 @@ static inline void mm_heap_image_guard(void *image) {
     }
 }
 /* The size of struct mm_guard. */
-static inline uint64_t mm_guard_bytes(uint64_t segment_count) {
-    return mm_round_up(sizeof(struct mm_guard) + segment_count * sizeof(struct mm_eras), 256);
-}
+static inline uint64_t mm_guard_bytes(uint64_t segment_count) { return mm_round_up(sizeof(struct mm_guard) + segment_count * sizeof(struct mm_eras), 256); }
 #endif
 
 #define MM_GUARD_ZONE 0xfdfdfdfdfdfdfdfdull
@@ -109,9 +107,7 @@ MM_FN struct mm_guard_said mm_guard_ask(struct mm_guarded g, uint32_t era) {
 /* The redzone, and whether the program wrote to it, word by word. Little-endian, as GPUs and their hosts are. */
 MM_FN uint64_t *mm_guard_zone(struct mm_guarded g, uint64_t asked) { return (uint64_t *)(g.at + asked / 16 * 16); }
 /* Whether the redzone has four words; if there is no room for four it has two, and no byte of those belongs to the program. */
-MM_FN int mm_guard_zone_is_long(struct mm_guarded g, uint64_t asked) {
-    return asked / 16 * 16 + MM_GUARD_BYTES <= mm_guard_room(g) + MM_GUARD_MORE_SMALL;
-}
+MM_FN int mm_guard_zone_is_long(struct mm_guarded g, uint64_t asked) { return asked / 16 * 16 + MM_GUARD_BYTES <= mm_guard_room(g) + MM_GUARD_MORE_SMALL; }
 /* Of its first two words a and b, the first one that does not belong to the program completely. */
 MM_FN uint64_t mm_guard_first(uint64_t asked, uint64_t a, uint64_t b) { return asked & 8 ? b : a; }
 MM_FN int mm_guard_is_overrun(struct mm_guarded g, uint64_t asked) {

@@ -88,13 +88,9 @@ MM_FN void mm_guard_mark(const struct mm_heap_ref *ref, uint64_t left) {
 /* First stage: finds the allocation of p. */
 MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
 /* Whether it is a slice that goes into quarantine. */
-MM_FN int mm_guard_is_kept(uint64_t left) {
-    return mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES);
-}
+MM_FN int mm_guard_is_kept(uint64_t left) { return mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES); }
 /* An allocation that does not go into quarantine. */
-MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) {
-    return mm_guard_run(p, (char *)p, mm_heap_usable_size(ref, (void *)p));
-}
+MM_FN struct mm_guarded mm_guard_large(const struct mm_heap_ref *ref, uint64_t p) { return mm_guard_run(p, (char *)p, mm_heap_usable_size(ref, (void *)p)); }
 /* The tag of g fitted neither state. Returns whether the cause is a write past the end; otherwise another thread freed g after its size and era were
  * read (I5). */
 MM_FN int mm_guard_is_lost(const struct mm_heap_ref *ref, struct mm_guarded g, uint32_t era) {
@@ -105,7 +101,9 @@ MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) 
     const int is_odd = mm_deferred_kind(left) == MM_DEFERRED_ODD && mm_deferred_misuse(left) == 0;
     uint64_t p = 0, granted = 0;
     if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) p = mm_deferred_slice_address(ref, left), granted = ref->classes[mm_deferred_class(left)].bytes;
-    if (is_odd) p = ref->user_base + mm_deferred_offset(left), granted = mm_heap_odd_bytes(ref, mm_deferred_offset(left)); /* 0 if the pages are a block of slices by now */
+    if (is_odd)
+        p = ref->user_base + mm_deferred_offset(left),
+        granted = mm_heap_odd_bytes(ref, mm_deferred_offset(left)); /* 0 if the pages are a block of slices by now */
     if (granted != 0) {
         const struct mm_guarded g = mm_guard_run(p, (char *)p, granted);
         const uint32_t era = mm_guard_era(ref, g);
@@ -133,7 +131,8 @@ MM_FN_LEAF struct mm_guard_sealed mm_guard_end_slice(const struct mm_heap_ref *r
 }
 /* The end of free if the second stage failed: reports it. */
 MM_FN_RARE void mm_guard_free_wrong(const struct mm_heap_ref *ref, uint64_t left) {
-    if (left & MM_GUARD_IS_LOST && mm_guard_is_lost(ref, mm_guard_of_deferred(ref, left), 0)) mm_guard_mark(ref, mm_guard_report_slice(ref, left, MM_MISUSE_OVERRUN));
+    if (left & MM_GUARD_IS_LOST && mm_guard_is_lost(ref, mm_guard_of_deferred(ref, left), 0))
+        mm_guard_mark(ref, mm_guard_report_slice(ref, left, MM_MISUSE_OVERRUN));
     else mm_guard_report_slice(ref, left, MM_MISUSE_DOUBLE_FREE);
 }
 

@@ -48,11 +48,11 @@ MM_FN uint32_t mm_class_slices(uint32_t c) {
 
 /* What malloc and free need to know of a class in a given heap, computed once. In constant memory. */
 struct mm_class {
-    uint32_t bytes, slices; /* of a slice; of a block */
-    uint32_t reciprocal;    /* of the unit */
-    uint32_t slices_reciprocal; /* ceil(2^32 / slices) */
+    uint32_t bytes, slices;                   /* of a slice; of a block */
+    uint32_t reciprocal;                      /* of the unit */
+    uint32_t slices_reciprocal;               /* ceil(2^32 / slices) */
     uint8_t shift, page_shift, words, spare0; /* words: of a block */
-    uint32_t directory, directory_length; /* the class's part of the directory of extents: begin and length (gallatin/table.h) */
+    uint32_t directory, directory_length;     /* the class's part of the directory of extents: begin and length (gallatin/table.h) */
     uint32_t spare;
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class) == 32, "found by a shift");
@@ -82,9 +82,7 @@ MM_FN uint32_t mm_class_block_of(struct mm_class k, uint32_t place, uint32_t *sl
 }
 
 /* The number of slices that word `word` of a block describes, and their bits. */
-MM_FN uint32_t mm_class_word_slices(struct mm_class k, uint32_t word) {
-    return mm_at_most(k.slices - (word << MM_WORD_SHIFT), 1u << MM_WORD_SHIFT);
-}
+MM_FN uint32_t mm_class_word_slices(struct mm_class k, uint32_t word) { return mm_at_most(k.slices - (word << MM_WORD_SHIFT), 1u << MM_WORD_SHIFT); }
 MM_FN uint32_t mm_class_word_mask(struct mm_class k, uint32_t word) { return (uint32_t)mm_bits_low(mm_class_word_slices(k, word)); }
 
 #endif

@@ -29,16 +29,12 @@ MM_FN uint32_t mm_generation_end(uint32_t generation) { return generation | 1; }
 /* An entry of a class's table: {generation : 32 | first page : 26 | class : 6}. 0: empty. */
 #define MM_ENTRY_NONE 0ull
 #define MM_ENTRY_CLASS_BITS 6
-MM_FN uint64_t mm_entry_make(uint32_t generation, uint32_t page, uint32_t c) {
-    return (uint64_t)generation << 32 | page << MM_ENTRY_CLASS_BITS | c;
-}
+MM_FN uint64_t mm_entry_make(uint32_t generation, uint32_t page, uint32_t c) { return (uint64_t)generation << 32 | page << MM_ENTRY_CLASS_BITS | c; }
 MM_FN uint32_t mm_entry_generation(uint64_t entry) { return (uint32_t)(entry >> 32); }
 MM_FN uint32_t mm_entry_page(uint64_t entry) { return (uint32_t)entry >> MM_ENTRY_CLASS_BITS; }
 MM_FN uint32_t mm_entry_class(uint64_t entry) { return (uint32_t)entry & ((1u << MM_ENTRY_CLASS_BITS) - 1); }
 /* Whether the entry names a block of class c. */
-MM_FN int mm_entry_is_of(uint64_t entry, uint32_t c) {
-    return mm_entry_generation(entry) != 0 && mm_entry_class(entry) == c;
-}
+MM_FN int mm_entry_is_of(uint64_t entry, uint32_t c) { return mm_entry_generation(entry) != 0 && mm_entry_class(entry) == c; }
 
 /* State of a segment: 0 if it is unowned or used page by page; the first segment of a run of so many; another segment of a run. */
 #define MM_RUN_NONE 0ull
@@ -69,9 +65,7 @@ MM_FN uint64_t mm_made_none(uint32_t number) { return (uint64_t)number << 32; } 
 #define MM_MADE_BUSY (~0u - 1)
 MM_FN int mm_made_is_of(uint64_t made, uint32_t number) { return (uint32_t)(made >> 32) == number + 1; }
 /* slices: of a block. Tickets, and so numbers, wrap around; therefore first tickets are compared, as signed differences. */
-MM_FN int mm_made_is_later(uint64_t made, uint32_t number, uint32_t slices) {
-    return (int32_t)(((uint32_t)(made >> 32) - (number + 1)) * slices) > 0;
-}
+MM_FN int mm_made_is_later(uint64_t made, uint32_t number, uint32_t slices) { return (int32_t)(((uint32_t)(made >> 32) - (number + 1)) * slices) > 0; }
 MM_FN uint32_t mm_made_index(uint64_t made) { return (uint32_t)made - 1; }
 
 /* The result of malloc's first part: an address, or MM_TOKEN with the request: a size class, or a number of bytes larger than a slice.

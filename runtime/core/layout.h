@@ -53,9 +53,9 @@ MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "programs and 
 #define MM_TREE_ROOT_SEGMENTS (64u * MM_TREE_MID_SEGMENTS)
 #define MM_TREE_ROOTS_MAX 4u
 #define MM_TREE_BITS_MAX (MM_TREE_ROOTS_MAX * MM_TREE_ROOT_SEGMENTS)
-MM_STATIC_ASSERT(MM_TREE_BITS_MAX * MM_SEGMENT_BYTES >= 1ull << 40, "1 TiB");
-MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES <= 1ull << (32 - MM_ENTRY_CLASS_BITS), "pages fit in an entry");
-MM_STATIC_ASSERT((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES * MM_BLOCK_WORDS_MAX <= 1ull << 32, "words are numbered by 32 bits");
+MM_STATIC_ASSERT((MM_TREE_BITS_MAX * MM_SEGMENT_BYTES) >> 40 != 0, "1 TiB");
+MM_STATIC_ASSERT(((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES) <= 1ull << (32 - MM_ENTRY_CLASS_BITS), "pages fit in an entry");
+MM_STATIC_ASSERT(((uint64_t)MM_TREE_BITS_MAX * MM_SEGMENT_PAGES * MM_BLOCK_WORDS_MAX) <= 1ull << 32, "words are numbered by 32 bits");
 MM_STATIC_ASSERT(MM_TREE_BITS_MAX * 32ull <= 1u << MM_WANTED_ALIGN_SHIFT && MM_TREE_BITS_MAX < MM_ANSWER_SEGMENTS, "as many as lanes can want fit");
 
 /* Kinds of misuse; index of mm_heap.misuse. */
@@ -96,8 +96,8 @@ struct mm_guard {
 
 /* A misuse of free (report.h). */
 struct mm_report {
-    uint64_t number; /* from 1; 0: not written yet. Written last */
-    uint64_t address, bytes; /* the pointer; the size of the allocation, if known, or 0 */
+    uint64_t number;           /* from 1; 0: not written yet. Written last */
+    uint64_t address, bytes;   /* the pointer; the size of the allocation, if known, or 0 */
     uint32_t kind, is_of_warp; /* enum mm_misuse; whether a thread of the warp of `thread` did it, perhaps another one */
     uint32_t thread[3], block[3];
     uint64_t grid, made_by, freed_by; /* plus 1: the kernel that found it, that allocated, that freed; 0: unknown */
@@ -132,10 +132,10 @@ struct mm_cursor {
 struct mm_class_state {
     uint32_t count, spare0[31];          /* entries of its table */
     uint32_t tickets, until, spare1[30]; /* tickets drawn so far; callers draw tickets up to `until` (make.h) */
-    uint64_t lock;                 /* held by the warp that removes entries from the table */
-    uint64_t round;                /* single-flight rounds of sweeps (malloc.h) */
-    uint64_t stays_ns;             /* when there were no pages for the class last (malloc.h) */
-    uint32_t makers, swept, spare2[24]; /* warps that make blocks (make.h); the word at which the last sweep ended */
+    uint64_t lock;                       /* held by the warp that removes entries from the table */
+    uint64_t round;                      /* single-flight rounds of sweeps (malloc.h) */
+    uint64_t stays_ns;                   /* when there were no pages for the class last (malloc.h) */
+    uint32_t makers, swept, spare2[24];  /* warps that make blocks (make.h); the word at which the last sweep ended */
     struct mm_cursor cursor[MM_CURSORS];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share a cache line");
@@ -146,25 +146,27 @@ MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share
 MM_STATIC_ASSERT(MM_ROOMS_EVEN == 6, "mm_pages_rooms knows those of 64 pages");
 
 struct mm_heap {
-    uint64_t abi;           /* MM_ABI_VERSION */
-    uint64_t segment_count; /* reserved */
-    uint64_t tree_leaves;   /* words in the lowest level of a tree */
-    struct mm_heap_ref ref; /* as in the modules */
+    uint64_t abi;                              /* MM_ABI_VERSION */
+    uint64_t segment_count;                    /* reserved */
+    uint64_t tree_leaves;                      /* words in the lowest level of a tree */
+    struct mm_heap_ref ref;                    /* as in the modules */
     uint64_t spare0[4], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; every waiter polls it */
     uint32_t opening[MM_ROOMS + MM_ROOMS % 2]; /* [r]: warps that take a fresh segment for pages of room r (segment.h) */
-    uint64_t extents;       /* extents attached, without the first of each class */
-    uint64_t null_count;    /* requests that got NULL for lack of memory */
-    uint64_t null_first_bytes; /* size of the first of them, plus 1 */
-    uint64_t null_first_grid;  /* its kernel, plus 1 */
+    uint64_t extents;                          /* extents attached, without the first of each class */
+    uint64_t null_count;                       /* requests that got NULL for lack of memory */
+    uint64_t null_first_bytes;                 /* size of the first of them, plus 1 */
+    uint64_t null_first_grid;                  /* its kernel, plus 1 */
     uint64_t misuse[MM_MISUSE_KINDS];
-    uint64_t reports;          /* misuses that were reported or should have been (report.h) */
+    uint64_t reports;              /* misuses that were reported or should have been (report.h) */
     uint32_t run_searches, spare4; /* warps that search for runs (run.h) */
-    uint64_t spare2[9], free_count, retired, spare3[14]; /* free_count: number of segments in the free tree, with a lag; retired: pages that blocks gave back, ever */
+    uint64_t spare2[9], free_count, retired,
+        spare3[14]; /* free_count: number of segments in the free tree, with a lag; retired: pages that blocks gave back, ever */
     struct mm_grow grow;
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(__builtin_offsetof(struct mm_heap, giving_up) % 128 == 0 && __builtin_offsetof(struct mm_heap, free_count) % 128 == 0 &&
-                 __builtin_offsetof(struct mm_heap, grow) % 128 == 0, "what many write has a cache line of its own");
+                     __builtin_offsetof(struct mm_heap, grow) % 128 == 0,
+                 "what many write has a cache line of its own");
 
 /* Offsets and sizes in bytes, from the beginning of the metadata. */
 struct mm_layout {
@@ -172,14 +174,13 @@ struct mm_layout {
     uint64_t image_bytes; /* head of the metadata that the host writes (mm_heap_image) */
     uint64_t fixed_bytes; /* mapped and zeroed before the heap is published; image included */
     uint64_t free_tree, room_trees, segments, owners, directory, made;
-    uint64_t words, indexes, table; /* they begin at multiples of page_bytes, */
+    uint64_t words, indexes, table;                             /* they begin at multiples of page_bytes, */
     uint64_t words_each, indexes_each, table_each, table_fixed; /* with so many bytes per segment; table_fixed: of the table, in addition */
     uint64_t tree_leaves, tree_mids, tree_roots, tree_bytes;
     uint64_t total_bytes;
 };
 
 static inline uint64_t mm_round_up(uint64_t x, uint64_t unit) { return (x + unit - 1) / unit * unit; }
-
 
 #ifndef __CUDACC__ /* the host's side is C */
 /* Most extents of a class's table: enough if all pages are its blocks, and some spare. */
@@ -233,8 +234,7 @@ static inline void mm_heap_image_put(void *image, const struct mm_layout *l, uin
 
 /* Writes the image of a fresh heap to `image` (l->image_bytes, any memory of the caller), with the addresses that the device uses: the first
  * mapped_segments segments are free, the others are not mapped. */
-static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base,
-                                 uint64_t user_base, uint64_t mapped_segments) {
+static inline void mm_heap_image(void *image, const struct mm_layout *l, uint64_t metadata_base, uint64_t user_base, uint64_t mapped_segments) {
     struct mm_heap *h = (struct mm_heap *)image;
     for (uint64_t i = 0; i < l->image_bytes / 8; i++) ((uint64_t *)image)[i] = 0;
     h->abi = MM_ABI_VERSION;

@@ -11,9 +11,7 @@
 #include "runtime/core/grow.h"
 
 /* Counts a misuse of free. */
-MM_FN void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, uint32_t times) {
-    mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times);
-}
+MM_FN void mm_misuse_count(const struct mm_heap_ref *ref, enum mm_misuse kind, uint32_t times) { mm_add_relaxed_u64(&mm_heap_of(ref)->misuse[kind], times); }
 
 /* A misuse: see struct mm_report. */
 struct mm_misused {

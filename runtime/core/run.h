@@ -113,8 +113,8 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
 struct mm_run_search {
     struct mm_shortage shortage;
     uint32_t tries;
-    uint32_t need; /* pages that this lane has added to grow.need */
-    int is_less;   /* the host refused the full number: one run will do */
+    uint32_t need;    /* pages that this lane has added to grow.need */
+    int is_less;      /* the host refused the full number: one run will do */
     enum mm_short is; /* for mm_shortage_help */
 };
 /* Adds to the number of pages for which threads wait; negative: subtracts. */
@@ -150,8 +150,8 @@ MM_FN uint32_t mm_runs_take(const struct mm_heap_ref *ref, struct mm_run want, s
 }
 
 /* One step towards the requested runs. When it is done: *first and *runs, or MM_TREE_NONE and 0. *bits: if the runs are single segments, which ones, from *first on. */
-MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *first,
-                                    uint32_t *runs, uint64_t *bits) {
+MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *first, uint32_t *runs,
+                                    uint64_t *bits) {
     const uint32_t align = mm_ctz(want.align) << MM_WANTED_ALIGN_SHIFT;
     const uint64_t there = mm_grow_mapped(ref);
     uint32_t leaf = 0;

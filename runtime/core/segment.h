@@ -27,9 +27,7 @@ MM_FN struct mm_heap *mm_heap_of(const struct mm_heap_ref *ref) { return (struct
 MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) { return (struct mm_segment *)ref->segments + s; }
 MM_FN uint8_t *mm_page_owner(const struct mm_heap_ref *ref, uint32_t page) { return (uint8_t *)ref->owners + page; }
 /* The words of the block or span that begins at a page. */
-MM_FN uint64_t *mm_page_words(const struct mm_heap_ref *ref, uint32_t page) {
-    return (uint64_t *)ref->words + ((uint64_t)page << (uint32_t)ref->word_shift);
-}
+MM_FN uint64_t *mm_page_words(const struct mm_heap_ref *ref, uint32_t page) { return (uint64_t *)ref->words + ((uint64_t)page << (uint32_t)ref->word_shift); }
 MM_FN uint64_t mm_page_address(const struct mm_heap_ref *ref, uint32_t page) { return ref->user_base + ((uint64_t)page << MM_PAGE_SHIFT); }
 
 MM_FN struct mm_tree mm_tree_at(const struct mm_heap_ref *ref, uint64_t address) {
@@ -37,9 +35,7 @@ MM_FN struct mm_tree mm_tree_at(const struct mm_heap_ref *ref, uint64_t address)
     return t;
 }
 MM_FN struct mm_tree mm_segment_free_tree(const struct mm_heap_ref *ref) { return mm_tree_at(ref, ref->free_tree); }
-MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_t r) {
-    return mm_tree_at(ref, ref->room_trees + r * ref->tree_bytes);
-}
+MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_t r) { return mm_tree_at(ref, ref->room_trees + r * ref->tree_bytes); }
 
 /* Eras, for checked runs. The era of an allocation is constant while it lives. If two allocations at one address have the same era, their page had no
  * other owner in between, not even as a part of a span or block that began on another page.
@@ -60,8 +56,10 @@ MM_FN void mm_era_enter_page(const struct mm_heap_ref *ref, uint32_t page, uint3
 
 /* The bits whose index is a multiple of 1 << k. */
 MM_FN uint64_t mm_pages_starts(uint32_t k) {
+    /* clang-format off */
     return k == 0 ? ~0ull : k == 1 ? 0x5555555555555555ull : k == 2 ? 0x1111111111111111ull : k == 3 ? 0x0101010101010101ull
          : k == 4 ? 0x0001000100010001ull : k == 5 ? 0x0000000100000001ull : 1;
+    /* clang-format on */
 }
 /* A way to cut segments: groups of `pages` pages, each at a multiple of 1 << align. room: the room tree to search; MM_ROOMS: take a fresh segment. */
 struct mm_cut {
@@ -82,10 +80,10 @@ MM_FN struct mm_cut mm_room_cut(uint32_t r) {
 MM_FN_RARE uint32_t mm_pages_rooms(uint64_t pages) {
     /* rK: K consecutive free pages begin there */
     const uint64_t r2 = pages & pages >> 1, r4 = r2 & r2 >> 2, r8 = r4 & r4 >> 4, r16 = r8 & r8 >> 8, r32 = r16 & r16 >> 16;
-    const uint64_t even[] = {pages,                    r2 & mm_pages_starts(1),  r4 & mm_pages_starts(2),
-                             r8 & mm_pages_starts(3), r16 & mm_pages_starts(4), r32 & mm_pages_starts(5)};
-    const uint64_t odd[] = {r4 & pages >> 4, r4 & r2 >> 4, r4 & r4 >> 3, r8 & r2 >> 8, r8 & r4 >> 8, r8 & r8 >> 6,
-                            r16 & r4 >> 16, r16 & r8 >> 16, r16 & r16 >> 12, r32 & r8 >> 32, r32 & r16 >> 32, r32 & r32 >> 24};
+    const uint64_t even[] = {
+        pages, r2 & mm_pages_starts(1), r4 & mm_pages_starts(2), r8 & mm_pages_starts(3), r16 & mm_pages_starts(4), r32 & mm_pages_starts(5)};
+    const uint64_t odd[] = {r4 & pages >> 4, r4 & r2 >> 4,   r4 & r4 >> 3,    r8 & r2 >> 8,   r8 & r4 >> 8,    r8 & r8 >> 6,
+                            r16 & r4 >> 16,  r16 & r8 >> 16, r16 & r16 >> 12, r32 & r8 >> 32, r32 & r16 >> 32, r32 & r32 >> 24};
     uint32_t rooms = 0;
     for (uint32_t r = 0; r < MM_ROOMS_EVEN; r++) rooms |= (uint32_t)(even[r] != 0) << r;
     for (uint32_t r = MM_ROOMS_EVEN; r < MM_ROOMS; r++) rooms |= (uint32_t)(odd[r - MM_ROOMS_EVEN] != 0) << r;

@@ -20,9 +20,11 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
 MM_FN_RARE int mm_slices_retire_all(const struct mm_heap_ref *ref, uint32_t here);
 
 enum mm_short {
-    MM_SHORT_WAIT, MM_SHORT_WAIT_HOST, /* and call again */
-    MM_SHORT_SEARCH, /* search again: there may be memory */
-    MM_SHORT_SOME, MM_SHORT_ALL, /* mm_shortage_help must retire blocks */
+    MM_SHORT_WAIT,
+    MM_SHORT_WAIT_HOST, /* and call again */
+    MM_SHORT_SEARCH,    /* search again: there may be memory */
+    MM_SHORT_SOME,
+    MM_SHORT_ALL, /* mm_shortage_help must retire blocks */
     MM_SHORT_NONE
 };
 /* The progress of a lane. */
@@ -34,7 +36,8 @@ struct mm_shortage {
     int has_looked;
     enum mm_flight flight; /* how its flight has ended, if it had one (mm_shortage_help) */
 };
-#define MM_SHORTAGE_NONE {{0, 0, 0}, 0, 0, 0, 0, 0, 0, 0, MM_FLIGHT_NONE} /* not begun */
+#define MM_SHORTAGE_NONE \
+    { {0, 0, 0}, 0, 0, 0, 0, 0, 0, 0, MM_FLIGHT_NONE } /* not begun */
 
 /* Whether other warps have given pages back since this one looked for some, and it did not find any. */
 MM_FN int mm_shortage_is_late(const struct mm_heap_ref *ref, struct mm_shortage *s) {

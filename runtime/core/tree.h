@@ -30,9 +30,7 @@ struct mm_tree {
     uint32_t roots, mids; /* words in the upper and in the middle level */
 };
 
-MM_FN uint64_t *mm_tree_leaf(struct mm_tree t, uint32_t segment) {
-    return t.node + (t.roots + t.mids + segment / 64);
-}
+MM_FN uint64_t *mm_tree_leaf(struct mm_tree t, uint32_t segment) { return t.node + (t.roots + t.mids + segment / 64); }
 
 MM_FN uint64_t *mm_tree_mid(struct mm_tree t, uint32_t segment) { return t.node + (t.roots + segment / MM_TREE_MID_SEGMENTS); }
 MM_FN uint64_t *mm_tree_root(struct mm_tree t, uint32_t segment) { return t.node + segment / MM_TREE_ROOT_SEGMENTS; }
@@ -40,8 +38,7 @@ MM_FN uint64_t mm_tree_root_bit(uint32_t segment) { return 1ull << (segment / MM
 
 /* The leaf of `segment` has become non-empty: sets the bits above. */
 MM_FN void mm_tree_announce(struct mm_tree t, uint32_t segment) {
-    if (mm_or_release_u64(mm_tree_mid(t, segment), 1ull << (segment / 64 % 64)) == 0)
-        mm_or_release_u64(mm_tree_root(t, segment), mm_tree_root_bit(segment));
+    if (mm_or_release_u64(mm_tree_mid(t, segment), 1ull << (segment / 64 % 64)) == 0) mm_or_release_u64(mm_tree_root(t, segment), mm_tree_root_bit(segment));
 }
 
 /* The mid of `segment` was seen empty: clears the bit above, unless the mid has filled again. */
@@ -72,12 +69,8 @@ MM_FN_RARE uint64_t mm_tree_erase_bits(struct mm_tree t, uint32_t segment, uint6
     return old;
 }
 
-MM_FN void mm_tree_insert(struct mm_tree t, uint32_t segment) {
-    mm_tree_insert_bits(t, segment, 1ull << (segment % 64));
-}
-MM_FN int mm_tree_erase(struct mm_tree t, uint32_t segment) {
-    return (int)(mm_tree_erase_bits(t, segment, 1ull << (segment % 64)) >> (segment % 64) & 1);
-}
+MM_FN void mm_tree_insert(struct mm_tree t, uint32_t segment) { mm_tree_insert_bits(t, segment, 1ull << (segment % 64)); }
+MM_FN int mm_tree_erase(struct mm_tree t, uint32_t segment) { return (int)(mm_tree_erase_bits(t, segment, 1ull << (segment % 64)) >> (segment % 64) & 1); }
 
 /* Returns a segment of the set, or MM_TREE_NONE; a hint. salt: 0 for the first segment; otherwise it spreads callers, near the front. A stale bit
  * above an empty word is cleared on the way, so that it costs only one search. */

@@ -43,8 +43,7 @@ void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap);
 
 /* No other thread may be in the allocator. Runs mm_heap_check_quiescent (runtime/gallatin/check.h). Returns NULL if the invariants hold, else a description of
  * the fault in `why` (bytes: its size). live_bytes: if not NULL, receives the bytes of live slices, spans and runs. */
-const char *mm_cpu_heap_check_quiescent(const struct mm_cpu_heap *heap, char *why, size_t why_bytes,
-                                        uint64_t *live_bytes);
+const char *mm_cpu_heap_check_quiescent(const struct mm_cpu_heap *heap, char *why, size_t why_bytes, uint64_t *live_bytes);
 
 /* Describes a fault in `why` (bytes: its size). Returns it, or NULL if there is none. */
 struct mm_check;

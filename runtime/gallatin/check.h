@@ -8,38 +8,38 @@
 #include "runtime/heap.h"
 
 /* What can be wrong: name, text. The text's numbers are mm_check.at[0..2]. */
-#define MM_FAULTS(X)                                                                     \
-    X(TREE_LEAF, "a tree's leaf %u is not announced (tree %u)")                          \
-    X(TREE_MID, "a tree's middle word %u is not announced (tree %u)")                    \
-    X(FREE_COUNT, "%u segments are in the free tree, %u are counted")                    \
-    X(FREE_PAGES, "segment %u is nobody's, but has free pages")                          \
-    X(FREE_RUN, "segment %u is nobody's, but of a run")                                  \
-    X(FREE_OWNER, "segment %u is nobody's, but page %u has owner %u")                    \
-    X(LOST_SEGMENT, "all pages of segment %u are free, but it is not in the free tree")  \
-    X(ROOM_UNLISTED, "segment %u has room %u, but is not in that tree")   \
-    X(PAGE_FREE, "segment %u: page %u is free, but has owner %u")                        \
-    X(PAGE_LOST, "segment %u: page %u is neither free nor anybody's")                    \
-    X(SPAN, "segment %u: page %u begins a span of %u pages, which is not whole")         \
-    X(BLOCK, "segment %u: page %u is of a block of class %u, which is not whole")        \
-    X(BLOCK_DEAD, "segment %u: page %u begins a block whose generation is %u")           \
-    X(WORD_GENERATION, "page %u: word %u has generation %u, not that of its block")      \
-    X(WORD_BEYOND, "page %u: word %u has bits beyond the last slice (%#x)")              \
-    X(ENTRY, "page %u: its block is not in the table of class %u, at %u")                \
-    X(ENTRY_STRAY, "class %u: entry %u is of page %u, whose block has another entry")    \
-    X(ENTRY_HOLE, "class %u: entry %u is nothing")                                       \
-    X(EXTENT_BUSY, "class %u: extent %u is being made, by nobody")                       \
+#define MM_FAULTS(X)                                                                      \
+    X(TREE_LEAF, "a tree's leaf %u is not announced (tree %u)")                           \
+    X(TREE_MID, "a tree's middle word %u is not announced (tree %u)")                     \
+    X(FREE_COUNT, "%u segments are in the free tree, %u are counted")                     \
+    X(FREE_PAGES, "segment %u is nobody's, but has free pages")                           \
+    X(FREE_RUN, "segment %u is nobody's, but of a run")                                   \
+    X(FREE_OWNER, "segment %u is nobody's, but page %u has owner %u")                     \
+    X(LOST_SEGMENT, "all pages of segment %u are free, but it is not in the free tree")   \
+    X(ROOM_UNLISTED, "segment %u has room %u, but is not in that tree")                   \
+    X(PAGE_FREE, "segment %u: page %u is free, but has owner %u")                         \
+    X(PAGE_LOST, "segment %u: page %u is neither free nor anybody's")                     \
+    X(SPAN, "segment %u: page %u begins a span of %u pages, which is not whole")          \
+    X(BLOCK, "segment %u: page %u is of a block of class %u, which is not whole")         \
+    X(BLOCK_DEAD, "segment %u: page %u begins a block whose generation is %u")            \
+    X(WORD_GENERATION, "page %u: word %u has generation %u, not that of its block")       \
+    X(WORD_BEYOND, "page %u: word %u has bits beyond the last slice (%#x)")               \
+    X(ENTRY, "page %u: its block is not in the table of class %u, at %u")                 \
+    X(ENTRY_STRAY, "class %u: entry %u is of page %u, whose block has another entry")     \
+    X(ENTRY_HOLE, "class %u: entry %u is nothing")                                        \
+    X(EXTENT_BUSY, "class %u: extent %u is being made, by nobody")                        \
     X(EXTENT_TWICE, "class %u: extent %u of the directory is beyond what was given (%u)") \
-    X(TABLE_LOCK, "class %u: its table is locked, by nobody")                            \
-    X(RUN_LENGTH, "segment %u begins a run of %u segments")                              \
-    X(RUN_SEGMENT, "segment %u is of a run, but says it is %u")                          \
-    X(RUN_FREE, "segment %u is of a run, but can be had")                                \
+    X(TABLE_LOCK, "class %u: its table is locked, by nobody")                             \
+    X(RUN_LENGTH, "segment %u begins a run of %u segments")                               \
+    X(RUN_SEGMENT, "segment %u is of a run, but says it is %u")                           \
+    X(RUN_FREE, "segment %u is of a run, but can be had")                                 \
     X(RUN_BODY, "segment %u says it is of a run, and is of none")
 #define MM_FAULT_ENUM(name, text) MM_FAULT_##name,
 enum mm_fault { MM_FAULT_NONE, MM_FAULTS(MM_FAULT_ENUM) MM_FAULT_KINDS };
 
 /* Zero before. */
 struct mm_check {
-    uint64_t fault;      /* the first one found */
+    uint64_t fault; /* the first one found */
     uint64_t at[3];
     uint64_t live_bytes; /* of slices, spans and runs handed out */
 };

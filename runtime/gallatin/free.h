@@ -39,7 +39,8 @@ MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
     const uint32_t here = mm_warp_group(left >> MM_DEFERRED_KIND_SHIFT);
     uint32_t group = mm_warp_match(here, number), leader = mm_ctz(group);
     const uint32_t from = mm_warp_shuffle(here, bit, leader);
-    if (mm_warp_ballot(here, bit != from + mm_popcount(group & mm_bits_low(lane))) != 0) group = 1u << lane, leader = lane; /* also if lanes free the same slice */
+    if (mm_warp_ballot(here, bit != from + mm_popcount(group & mm_bits_low(lane))) != 0)
+        group = 1u << lane, leader = lane; /* also if lanes free the same slice */
     mm_warp_sync(here);
     if (lane != leader) return 0;
     const uint32_t bits = (uint32_t)(mm_bits_low(mm_popcount(group)) << bit);
@@ -53,8 +54,8 @@ MM_FN uint64_t mm_slice_mark(const struct mm_heap_ref *ref, uint64_t left) {
 
 /* Slices were free already: counts them, and reports the first one. */
 MM_FN_RARE void mm_slice_twice(const struct mm_heap_ref *ref, uint64_t left) {
-    const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, mm_deferred_slice_address(ref, left), ref->classes[mm_deferred_class(left)].bytes,
-                                    (left & MM_DEFERRED_AS_ONE) != 0, 0, 0};
+    const struct mm_misused what = {
+        MM_MISUSE_DOUBLE_FREE, mm_deferred_slice_address(ref, left), ref->classes[mm_deferred_class(left)].bytes, (left & MM_DEFERRED_AS_ONE) != 0, 0, 0};
     mm_misuse_count(ref, what.kind, mm_deferred_times(left));
     mm_misuse_report(ref, what);
 }

@@ -38,9 +38,7 @@ MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
     if (used != 0 && used < slices) mm_cas_relaxed_u32(tickets, seen, seen + slices - used);
 }
 
-MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
-    return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE);
-}
+MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) { return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE); }
 
 /* Whether one more warp may make blocks of class c. */
 MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c) {
@@ -104,8 +102,7 @@ MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     mm_pages_own(ref, page, 1u << k.page_shift, c + 1);
     mm_publish_fence();
     MM_ROLLED
-    for (uint32_t i = 0; i < k.words; i++)
-        mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i) & ~(i == 0 ? taken : 0)));
+    for (uint32_t i = 0; i < k.words; i++) mm_store_published_u64(word + i, mm_word_make(generation, mm_class_word_mask(k, i) & ~(i == 0 ? taken : 0)));
     return mm_entry_make(generation, page, c);
 }
 

@@ -36,8 +36,8 @@ struct mm_slice_shortage {
 
 /* One step of a shortage, for lanes that want class c. Returns the next stage; *is: for mm_shortage_help; *is_to_sweep: the caller runs the next round of
  * sweeps. */
-MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t c, enum mm_stage stage, struct mm_slice_shortage *s,
-                                        enum mm_short *is, int *is_to_sweep) {
+MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t c, enum mm_stage stage, struct mm_slice_shortage *s, enum mm_short *is,
+                                        int *is_to_sweep) {
     if (stage == MM_STAGE_SHORT) {
         *is = mm_shortage_step(ref, 1, s->before, &s->shortage);
         if (*is == MM_SHORT_NONE) s->shortage.polls = 0; /* the next wait has a separate bound */
@@ -64,11 +64,11 @@ MM_FN void mm_class_stay(const struct mm_heap_ref *ref, uint32_t c) {
     mm_store_relaxed_u64(&of->stays_ns, mm_now_ns());
 }
 MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
-    return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)) < (int64_t)MM_GROW_REFUSAL_NS; /* clocks of multiprocessors differ by some ns */
+    return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)) <
+           (int64_t)MM_GROW_REFUSAL_NS; /* clocks of multiprocessors differ by some ns */
 }
 /* Whether class c should grow, given what a group has seen of it in so many rounds. *is_low: it should, since little of the class is free. */
-MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor,
-                               int *is_low) {
+MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor, int *is_low) {
     const uint32_t words = entries * ref->classes[c].words;
     const int is_all = words <= MM_SAMPLE_ALL && seen.words >= words;
     *is_low = !is_poor && seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= MM_GROW_SEEN || is_all);
@@ -109,7 +109,8 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             const int is_poor = (int)mm_warp_shuffle(group, mm_class_is_poor(ref, c), mm_ctz(samples));
             int is_low = 0;
             const int grows = mm_class_should_grow(ref, c, entries, all, rounds + 1, is_poor, &is_low);
-            const int is_many = mm_popcount(samples) << MM_WORD_SHIFT >= MM_GROW_SEEN, any_left = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE && q == 0) != 0;
+            const int is_many = mm_popcount(samples) << MM_WORD_SHIFT >= MM_GROW_SEEN,
+                      any_left = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE && q == 0) != 0;
             if (lane == mm_ctz(samples) && is_low && entries != 0 && (is_many || any_left)) mm_class_raise(ref, c); /* a few lanes may fill the class up */
             if (stage == MM_STAGE_SAMPLE) p = q, rounds++, stage = q != 0 ? MM_STAGE_DONE : grows ? MM_STAGE_GROW : MM_STAGE_SAMPLE;
         }

@@ -67,8 +67,7 @@ MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t her
         return 0;
     }
     MM_ROLLED
-    for (uint32_t i = 0; i < k.words; i++)
-        mm_store_relaxed_u64(mm_page_words(ref, page) + i, mm_word_make(mm_generation_end(mm_entry_generation(entry)), 0));
+    for (uint32_t i = 0; i < k.words; i++) mm_store_relaxed_u64(mm_page_words(ref, page) + i, mm_word_make(mm_generation_end(mm_entry_generation(entry)), 0));
     mm_pages_own(ref, page, 1u << k.page_shift, MM_OWNER_NOBODY);
     mm_pages_put(ref, page / MM_SEGMENT_PAGES, mm_bits_low(1u << k.page_shift) << page % MM_SEGMENT_PAGES);
     return 1u << k.page_shift;
@@ -77,7 +76,8 @@ MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t her
 /* The pages of segment s at which blocks begin, one bit each. */
 MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
     uint64_t blocks = 0, any = 0;
-    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8) any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all loads are issued before the first result is used */
+    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8)
+        any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all loads are issued before the first result is used */
     MM_ROLLED
     for (uint32_t i = 0; any != 0 && i < MM_SEGMENT_PAGES; i += 8) {
         uint64_t owners = mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i));

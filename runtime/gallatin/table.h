@@ -91,7 +91,7 @@ MM_FN_RARE uint64_t *mm_table_at(const struct mm_heap_ref *ref, uint32_t c, uint
 MM_FN int mm_table_has(const struct mm_heap_ref *ref, uint32_t c, uint64_t entry) {
     int has = 0;
     MM_ROLLED
-    for (uint32_t looks = 0; !has && looks < MM_ENTRY_LOOKS; looks++) { /* the entry may be moved meanwhile */
+    for (uint32_t looks = 0; !has && looks < MM_ENTRY_LOOKS; looks++) {                                       /* the entry may be moved meanwhile */
         uint64_t *at = mm_table_find(ref, c, mm_load_relaxed_u32(mm_table_index(ref, mm_entry_page(entry)))); /* the index may be garbage */
         has = at != NULL && mm_load_acquire_u64(at) == entry;
     }

@@ -19,7 +19,7 @@ struct mm_usage {
     uint64_t free_segments, paged_segments, run_segments; /* paged: given away page by page. The others are not mapped, or on their way */
     uint64_t runs, spans;
     uint64_t span_pages, free_pages; /* free: of paged segments */
-    uint64_t largest_free; /* free segments in a row, within one part of the walk */
+    uint64_t largest_free;           /* free segments in a row, within one part of the walk */
     struct mm_class_usage classes[MM_CLASS_COUNT];
 };
 

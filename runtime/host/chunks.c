@@ -5,13 +5,10 @@
 
 #include "runtime/host/min.h"
 
-static CUdeviceptr address_of(const struct mm_host_chunks *c, uint64_t segment) {
-    return c->user + segment * MM_SEGMENT_BYTES;
-}
+static CUdeviceptr address_of(const struct mm_host_chunks *c, uint64_t segment) { return c->user + segment * MM_SEGMENT_BYTES; }
 
 /* Maps memory at a range, and gives access to all devices that may access the heap. All or nothing. */
-static bool try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes,
-                     struct mm_driver_error *error) {
+static bool try_back(const struct mm_driver *d, const struct mm_host_chunks *c, CUdeviceptr address, uint64_t bytes, struct mm_driver_error *error) {
     if (!mm_vm_try_map(d, c->access.devices[0], address, bytes, error)) return false;
     if (mm_vm_try_open(d, &c->access, address, bytes, error)) return true;
     mm_vm_try_unmap(d, address, bytes, &(struct mm_driver_error){NULL, CUDA_SUCCESS});
@@ -45,9 +42,7 @@ uint64_t mm_chunks_metadata_bytes(const struct mm_host_chunks *c) {
     return bytes;
 }
 
-uint64_t mm_chunks_end(const struct mm_host_chunks *c) {
-    return c->count ? c->chunk[c->count - 1].first + c->chunk[c->count - 1].count : 0;
-}
+uint64_t mm_chunks_end(const struct mm_host_chunks *c) { return c->count ? c->chunk[c->count - 1].first + c->chunk[c->count - 1].count : 0; }
 
 static void insert(struct mm_host_chunks *c, unsigned i, uint64_t first, uint64_t count) {
     memmove(&c->chunk[i + 1], &c->chunk[i], (c->count - i) * sizeof *c->chunk);
@@ -124,10 +119,8 @@ struct mm_host_segments mm_chunks_find_spare(const struct mm_host_chunks *c, uin
         const struct mm_host_chunk *k = &c->chunk[i];
         const bool goes_on = k->is_spare && row.count != 0 && row.first + row.count == k->first;
         if (!goes_on && row.count != 0 && holds(c, row.first, row.first + row.count, least, align)) break;
-        if (goes_on)
-            row.count += k->count;
-        else
-            row = (struct mm_host_segments){k->first, k->is_spare ? k->count : 0};
+        if (goes_on) row.count += k->count;
+        else row = (struct mm_host_segments){k->first, k->is_spare ? k->count : 0};
     }
     if (!holds(c, row.first, row.first + row.count, least, align)) row.count = 0;
     return row;
@@ -138,28 +131,21 @@ void mm_chunks_set_spare(struct mm_host_chunks *c, struct mm_host_segments segme
         if (c->chunk[i].first - segments.first < segments.count) c->chunk[i].is_spare = is_spare;
 }
 
-bool mm_chunks_try_access(const struct mm_driver *d, struct mm_host_chunks *c, CUdevice device, bool is_allowed,
-                          struct mm_driver_error *error) {
+bool mm_chunks_try_access(const struct mm_driver *d, struct mm_host_chunks *c, CUdevice device, bool is_allowed, struct mm_driver_error *error) {
     unsigned at = 1; /* the first one has the memory */
     while (at < c->access.count && c->access.devices[at] != device) at++;
     if ((at < c->access.count) == is_allowed) return true;
     if (at == MM_VM_DEVICES_MAX) return false;
     for (unsigned i = 0; i < c->count; i++)
-        if (!mm_vm_try_access(d, device, is_allowed, address_of(c, c->chunk[i].first),
-                              c->chunk[i].count * MM_SEGMENT_BYTES, error))
-            return false;
-    if (is_allowed)
-        c->access.devices[c->access.count++] = device;
-    else
-        c->access.devices[at] = c->access.devices[--c->access.count];
+        if (!mm_vm_try_access(d, device, is_allowed, address_of(c, c->chunk[i].first), c->chunk[i].count * MM_SEGMENT_BYTES, error)) return false;
+    if (is_allowed) c->access.devices[c->access.count++] = device;
+    else c->access.devices[at] = c->access.devices[--c->access.count];
     return true;
 }
 
 void mm_chunks_drop(const struct mm_driver *d, struct mm_host_chunks *c) {
     struct mm_driver_error ignored;
-    for (; c->count; c->count--)
-        mm_vm_try_unmap(d, address_of(c, c->chunk[c->count - 1].first),
-                        c->chunk[c->count - 1].count * MM_SEGMENT_BYTES, &ignored);
+    for (; c->count; c->count--) mm_vm_try_unmap(d, address_of(c, c->chunk[c->count - 1].first), c->chunk[c->count - 1].count * MM_SEGMENT_BYTES, &ignored);
     for (struct mm_host_stretch *s = c->metadata; s < c->metadata + MM_STRETCHES; s++)
         for (; s->count; s->count--) {
             const uint64_t from = s->count > 1 ? s->end[s->count - 2] : 0;

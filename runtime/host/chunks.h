@@ -20,7 +20,7 @@ struct mm_host_chunk {
 /* A stretch of the metadata: a fixed part, followed by a part for each segment. */
 struct mm_host_stretch {
     CUdeviceptr base;
-    uint64_t bytes; /* reserved */
+    uint64_t bytes;                      /* reserved */
     uint64_t fixed_bytes, segment_bytes; /* size of the fixed part; of the part of each segment */
     unsigned count;
     uint64_t end[MM_HOST_CHUNKS_MAX]; /* end of each of its mappings, in bytes from base; the next one begins there */
@@ -69,8 +69,7 @@ void mm_chunks_set_spare(struct mm_host_chunks *c, struct mm_host_segments segme
 uint64_t mm_chunks_unmap(const struct mm_driver *d, struct mm_host_chunks *c, unsigned i, struct mm_driver_error *error);
 
 /* Gives a device access to the memory of all chunks, present and future, or revokes it. */
-bool mm_chunks_try_access(const struct mm_driver *d, struct mm_host_chunks *c, CUdevice device, bool is_allowed,
-                          struct mm_driver_error *error);
+bool mm_chunks_try_access(const struct mm_driver *d, struct mm_host_chunks *c, CUdevice device, bool is_allowed, struct mm_driver_error *error);
 
 /* Unmaps everything. Ignores errors. */
 void mm_chunks_drop(const struct mm_driver *d, struct mm_host_chunks *c);

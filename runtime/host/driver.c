@@ -8,14 +8,14 @@
 
 const char *mm_driver_try_load(struct mm_driver *driver, void *(*find)(const char *symbol)) {
     /* memcpy: C has no cast from an object pointer to a function pointer. MM_STR expands cuda.h's macros in the name; # alone would not. */
-#define MM_DRIVER_LOAD(name)                                                                              \
-    {                                                                                                     \
-        void *address = find(MM_STR(name));                                                               \
-        memcpy(&driver->name, &address, sizeof address);                                                  \
+#define MM_DRIVER_LOAD(name)                             \
+    {                                                    \
+        void *address = find(MM_STR(name));              \
+        memcpy(&driver->name, &address, sizeof address); \
     }
     MM_DRIVER_FUNCTIONS_OPTIONAL(MM_DRIVER_LOAD)
-#define MM_DRIVER_LOAD_REQUIRED(name)                                                                     \
-    MM_DRIVER_LOAD(name)                                                                                  \
+#define MM_DRIVER_LOAD_REQUIRED(name) \
+    MM_DRIVER_LOAD(name)              \
     if (!driver->name) return MM_STR(name);
     MM_DRIVER_FUNCTIONS(MM_DRIVER_LOAD_REQUIRED)
     return NULL;
@@ -24,10 +24,8 @@ const char *mm_driver_try_load(struct mm_driver *driver, void *(*find)(const cha
 struct mm_driver_error_text mm_driver_error_name(const struct mm_driver *driver, CUresult code) {
     struct mm_driver_error_text t;
     const char *name = NULL;
-    if (driver->cuGetErrorName && driver->cuGetErrorName(code, &name) == CUDA_SUCCESS && name)
-        snprintf(t.text, sizeof t.text, "%s", name);
-    else
-        snprintf(t.text, sizeof t.text, "error %d", (int)code);
+    if (driver->cuGetErrorName && driver->cuGetErrorName(code, &name) == CUDA_SUCCESS && name) snprintf(t.text, sizeof t.text, "%s", name);
+    else snprintf(t.text, sizeof t.text, "error %d", (int)code);
     return t;
 }
 
@@ -62,9 +60,7 @@ bool mm_driver_error_is_foreign(CUresult code) {
     case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_HARDWARE_STACK_ERROR:
     case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-        return true;
-    default:
-        return false;
+    case CUDA_ERROR_LAUNCH_TIMEOUT: return true;
+    default: return false;
     }
 }

@@ -8,6 +8,7 @@
 
 /* cuda.h replaces many of these names by versioned ones, with macros. The members have the versioned names, so driver->cuMemAlloc means cuMemAlloc_v2,
  * as in any program. */
+/* clang-format off */
 #define MM_DRIVER_FUNCTIONS(X)                                                                            \
     X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxGetLimit)          \
     X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuMemGetInfo) X(cuMemGetAllocationGranularity)          \
@@ -18,14 +19,17 @@
     X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuMemHostRegister) X(cuMemHostUnregister)  \
     X(cuMemHostGetDevicePointer) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)             \
     X(cuStreamQuery) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange) X(cuCtxSynchronize)
+/* clang-format on */
 
 /* Not in every driver that mm supports, or not needed for a heap: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuFuncGetName 12.3,
  * cuCtxFromGreenCtx 12.4, cuKernelGetLibrary and cuStreamGetCtx_v2 12.5. */
+/* clang-format off */
 #define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \
     X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary) X(cuFuncGetName)     \
     X(cuKernelGetName) X(cuStreamIsCapturing) X(cuDeviceGet) X(cuDeviceGetCount)             \
     X(cuStreamGetCtx_v2) X(cuCtxFromGreenCtx) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete)          \
     X(cuLinkDestroy)
+/* clang-format on */
 
 struct mm_driver {
 #define MM_DRIVER_MEMBER(name) __typeof__(&name) name;
@@ -50,8 +54,7 @@ struct mm_driver_error_text {
 struct mm_driver_error_text mm_driver_error_name(const struct mm_driver *driver, CUresult code);
 
 /* Runs driver->call(...). True if it succeeded; otherwise records the failure in *(error). */
-#define MM_DRIVER_TRY(driver, error, call, ...)                                                           \
-    mm_driver_succeeded((error), #call, (driver)->call(__VA_ARGS__))
+#define MM_DRIVER_TRY(driver, error, call, ...) mm_driver_succeeded((error), #call, (driver)->call(__VA_ARGS__))
 
 static inline bool mm_driver_succeeded(struct mm_driver_error *error, const char *call, CUresult code) {
     if (code == CUDA_SUCCESS) return true;

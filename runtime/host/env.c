@@ -93,8 +93,7 @@ static void report_unknown(void) {
             strncat(known, ours[i], sizeof known - strlen(known) - 1);
         }
         struct value_text v = value_text(equals + 1);
-        mm_host_say("%.*s=%s is not a variable of mm; known are %s", (int)(length < 60 ? length : 60), *e,
-                    v.text, known);
+        mm_host_say("%.*s=%s is not a variable of mm; known are %s", (int)(length < 60 ? length : 60), *e, v.text, known);
     }
 }
 
@@ -109,10 +108,8 @@ static void read_size(const char *name, struct mm_host_env_size *size) {
 static void read_switch(const char *name, bool *is_on) {
     const char *text = secure_getenv(name);
     if (!text) return;
-    if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0)
-        *is_on = *text == '1';
-    else
-        mm_host_say("%s=%s is not understood; expected 0 or 1; using 0", name, value_text(text).text);
+    if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0) *is_on = *text == '1';
+    else mm_host_say("%s=%s is not understood; expected 0 or 1; using 0", name, value_text(text).text);
 }
 
 /* Returns a copy, since the program may change its environment. NULL: not set. */
@@ -160,8 +157,8 @@ static void read_trim(void) {
     else if (text && (strcmp(text, "demand") == 0 || strcmp(text, "idle") == 0)) seconds = 0;
     else if (text && (!mm_host_env_try_number(text, MM_TRIM_SECONDS_MAX, &seconds) || seconds == 0)) {
         seconds = MM_TRIM_SECONDS_DEFAULT;
-        mm_host_say("MM_TRIM=%s is not understood; expected off, demand, idle, or seconds, 1 to %u; using %u", value_text(text).text,
-                    MM_TRIM_SECONDS_MAX, MM_TRIM_SECONDS_DEFAULT);
+        mm_host_say("MM_TRIM=%s is not understood; expected off, demand, idle, or seconds, 1 to %u; using %u", value_text(text).text, MM_TRIM_SECONDS_MAX,
+                    MM_TRIM_SECONDS_DEFAULT);
     }
     env.trim_after_ms = text && strcmp(text, "idle") == 0 ? MM_HOST_TRIM_IDLE_MS : seconds * 1000;
 }
@@ -179,15 +176,13 @@ static void read_env(void) {
     env.grow_wait_ms = MM_GROW_WAIT_MS_DEFAULT;
     text = secure_getenv("MM_GROW_WAIT_MS");
     if (text && !mm_host_env_try_number(text, MM_GROW_WAIT_MS_MAX, &env.grow_wait_ms))
-        mm_host_say("MM_GROW_WAIT_MS=%s is not understood; expected milliseconds, 0 to %u; using %u", value_text(text).text,
-                    MM_GROW_WAIT_MS_MAX, MM_GROW_WAIT_MS_DEFAULT);
+        mm_host_say("MM_GROW_WAIT_MS=%s is not understood; expected milliseconds, 0 to %u; using %u", value_text(text).text, MM_GROW_WAIT_MS_MAX,
+                    MM_GROW_WAIT_MS_DEFAULT);
     env.spacing = MM_SPACING_DEFAULT;
     unsigned spacing = 0;
     text = secure_getenv("MM_SPACING");
-    if (text && mm_host_env_try_number(text, MM_SPACING_MAX, &spacing) && spacing >= 1u << MM_ALIGN_SHIFT && !(spacing & (spacing - 1)))
-        env.spacing = spacing;
-    else if (text)
-        mm_host_say("MM_SPACING=%s is not understood; expected bytes, 16, 32, 64 or 128; using %u", value_text(text).text, MM_SPACING_DEFAULT);
+    if (text && mm_host_env_try_number(text, MM_SPACING_MAX, &spacing) && spacing >= 1u << MM_ALIGN_SHIFT && !(spacing & (spacing - 1))) env.spacing = spacing;
+    else if (text) mm_host_say("MM_SPACING=%s is not understood; expected bytes, 16, 32, 64 or 128; using %u", value_text(text).text, MM_SPACING_DEFAULT);
     text = secure_getenv("MM_ON_MISUSE");
     if (text && strcmp(text, "trap") == 0) env.on_misuse = MM_ON_MISUSE_TRAP;
     else if (text && strcmp(text, "ignore") == 0) env.on_misuse = MM_ON_MISUSE_IGNORE;

@@ -16,18 +16,18 @@ struct mm_host_env {
     bool verbose;
     bool gives_back;        /* not MM_TRIM=off */
     unsigned trim_after_ms; /* time without use after which memory goes back; 0: only when a call of the program fails for lack of memory */
-    bool is_off;     /* MM_OFF=1: code that is loaded at run time keeps its allocator */
-    bool is_cudas;   /* MM_RUN_ALLOCATOR=cuda: as is_off, and code that mmnvcc compiled gets CUDA's allocator */
+    bool is_off;            /* MM_OFF=1: code that is loaded at run time keeps its allocator */
+    bool is_cudas;          /* MM_RUN_ALLOCATOR=cuda: as is_off, and code that mmnvcc compiled gets CUDA's allocator */
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;
-    unsigned spacing; /* bytes, a power of two */
-    unsigned on_misuse; /* enum mm_on_misuse */
-    unsigned fill;          /* enum mm_fill; by default junk in a checked run, else none */
-    bool is_checked;        /* MM_CHECK=1 */
+    unsigned spacing;        /* bytes, a power of two */
+    unsigned on_misuse;      /* enum mm_on_misuse */
+    unsigned fill;           /* enum mm_fill; by default junk in a checked run, else none */
+    bool is_checked;         /* MM_CHECK=1 */
     unsigned check_exitcode; /* exit status of a process in which a checked run found something; 0: unchanged */
-    unsigned stats;         /* enum mm_stats_form */
-    const char *stats_file; /* patterns (inspect.h); NULL: standard error */
-    const char *heap_map;   /* pattern of a file name (inspect.h); NULL: no picture */
+    unsigned stats;          /* enum mm_stats_form */
+    const char *stats_file;  /* patterns (inspect.h); NULL: standard error */
+    const char *heap_map;    /* pattern of a file name (inspect.h); NULL: no picture */
 };
 
 /* Reads and checks all MM_* variables, once per process, and reports the wrong ones. */

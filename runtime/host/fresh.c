@@ -14,8 +14,7 @@ static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
 /* Allocates struct mm_guard for a checked run, unless it exists, and zeroes it. */
 static bool try_guard(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     const uint64_t bytes = mm_guard_bytes(h->layout.segment_count), zero = 0;
-    return (h->guard || MM_DRIVER_TRY(d, error, cuMemAlloc, &h->guard, bytes)) &&
-           mm_copy_try_fresh(d, h->guard, bytes, zeros_of(h), &zero, sizeof zero, error);
+    return (h->guard || MM_DRIVER_TRY(d, error, cuMemAlloc, &h->guard, bytes)) && mm_copy_try_fresh(d, h->guard, bytes, zeros_of(h), &zero, sizeof zero, error);
 }
 
 /* Allocates an image of the heap, which try_write frees. NULL: the host has no memory. */
@@ -39,8 +38,8 @@ bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *h, struct
     return h->is_zeroed;
 }
 
-bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base, CUdeviceptr user_base,
-                        uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error) {
+bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base, CUdeviceptr user_base, uint64_t segments,
+                        CUdeviceptr mailbox, struct mm_driver_error *error) {
     if (mm_host_env_get()->is_checked && user_base && !try_guard(d, h, error)) return false;
     struct mm_heap *image = try_image(h, error);
     if (!image) return false;

@@ -8,8 +8,8 @@
 /* Zeroes the fixed part before the image is known. */
 bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_driver_error *error);
 /* Writes the image of a heap whose first `segments` segments are free, and sets heap->ref. mailbox: its device address, or 0 if the heap does not grow. */
-bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *heap, CUdeviceptr metadata_base, CUdeviceptr user_base,
-                        uint64_t segments, CUdeviceptr mailbox, struct mm_driver_error *error);
+bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *heap, CUdeviceptr metadata_base, CUdeviceptr user_base, uint64_t segments,
+                        CUdeviceptr mailbox, struct mm_driver_error *error);
 /* Writes the image again, with all chunks of the heap free. heap->ref stays as it is. */
 bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_driver_error *error);
 

@@ -72,9 +72,7 @@ static void sleep_us(const struct mm_host_heap *h, uint64_t us, unsigned seen) {
     pthread_mutex_unlock(&wake_lock);
 }
 
-static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most) {
-    return value < least ? least : value > most ? most : value;
-}
+static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most) { return value < least ? least : value > most ? most : value; }
 
 uint64_t mm_grower_room(const struct mm_host_heap *h, uint64_t free_bytes) {
     const uint64_t room = free_bytes > h->reserve_bytes ? free_bytes - h->reserve_bytes : 0;
@@ -91,8 +89,7 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
     least = mm_chunks_up(&h->chunks, least);
     if (most < hoped) most = hoped;
     if (least > may) {
-        snprintf(h->refusal, sizeof h->refusal, "may have %s at most; MM_HEAP_MAX sets that",
-                 mm_host_size(h->ceiling_segments * MM_SEGMENT_BYTES).text);
+        snprintf(h->refusal, sizeof h->refusal, "may have %s at most; MM_HEAP_MAX sets that", mm_host_size(h->ceiling_segments * MM_SEGMENT_BYTES).text);
         return none;
     }
     if (!MM_DRIVER_TRY(d, &error, cuMemGetInfo, &free_bytes, &total_bytes)) {
@@ -101,17 +98,16 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
     }
     const uint64_t room = mm_chunks_down(&h->chunks, mm_grower_room(h, free_bytes));
     if (least > room) {
-        snprintf(h->refusal, sizeof h->refusal, "cannot grow: %s of the device are free, of which %s stay so",
-                 mm_host_size(free_bytes).text, mm_host_size(h->reserve_bytes).text);
+        snprintf(h->refusal, sizeof h->refusal, "cannot grow: %s of the device are free, of which %s stay so", mm_host_size(free_bytes).text,
+                 mm_host_size(h->reserve_bytes).text);
         return none;
     }
     most = clamp(most, least, may < room ? may : room);
     const struct mm_host_segments got = mm_chunks_grow(d, &h->chunks, least, most, align, &error);
-    if (got.count == 0 && error.call)
-        snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
+    if (got.count == 0 && error.call) snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
     else if (got.count == 0)
-        snprintf(h->refusal, sizeof h->refusal, "cannot grow: it has no %s%s of addresses in a row, or too many pieces",
-                 align > 1 ? "aligned " : "", mm_host_size(least * MM_SEGMENT_BYTES).text);
+        snprintf(h->refusal, sizeof h->refusal, "cannot grow: it has no %s%s of addresses in a row, or too many pieces", align > 1 ? "aligned " : "",
+                 mm_host_size(least * MM_SEGMENT_BYTES).text);
     return got;
 }
 
@@ -124,9 +120,9 @@ static bool serve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t wa
     uint64_t before = __atomic_load_n(&h->shared->mailbox.answer, __ATOMIC_RELAXED);
     struct mm_host_segments got = mm_chunks_find_spare(&h->chunks, least, align);
     if (got.count == 0) got = mm_grower_more(d, h, least, __atomic_load_n(&h->shared->mailbox.need, __ATOMIC_RELAXED), align);
-    const bool is_answered = before != MM_ANSWER_CLOSED &&
-        __atomic_compare_exchange_n(&h->shared->mailbox.answer, &before, mm_answer_make(number, got.first, got.count), false,
-                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    const bool is_answered =
+        before != MM_ANSWER_CLOSED && __atomic_compare_exchange_n(&h->shared->mailbox.answer, &before, mm_answer_make(number, got.first, got.count), false,
+                                                                  __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     if (got.count != 0 && is_answered) {
         mm_chunks_set_spare(&h->chunks, got, false);
         h->steps++;
@@ -143,8 +139,8 @@ static void report_null(struct mm_host_heap *h, uint64_t bytes) {
     if (h->refusal[0]) snprintf(why, sizeof why, "%s", h->refusal);
     if (bytes > h->user.bytes) snprintf(why, sizeof why, "has addresses for no more than the device's memory");
     pthread_mutex_unlock(&h->lock);
-    mm_host_say("malloc of %llu bytes in a kernel answered NULL: the heap on device %d has %s, and %s", (unsigned long long)bytes,
-                h->device, mm_host_size(mapped).text, why);
+    mm_host_say("malloc of %llu bytes in a kernel answered NULL: the heap on device %d has %s, and %s", (unsigned long long)bytes, h->device,
+                mm_host_size(mapped).text, why);
 }
 
 static enum mm_trim_unused trim_unused(const struct mm_driver *d, struct mm_host_heap *h) {
@@ -185,8 +181,7 @@ static void *grow(void *argument) {
         const uint64_t since_us = now > last_us ? now - last_us : 0;
         const bool is_soon = last_us == given_us || now - roused_us < MM_HOST_ROUSED_SOON_US;
         interval_us = clamp(since_us / MM_HOST_POLL_PART, is_soon ? MM_HOST_POLL_SOON_US : MM_HOST_POLL_US, MM_HOST_POLL_SLOW_US);
-        if (trim_after_us != 0 && !h->trim.is_idle_done && since_us > trim_after_us && trim_unused(d, h) == MM_TRIM_UNUSED_IN_USE)
-            last_us = now;
+        if (trim_after_us != 0 && !h->trim.is_idle_done && since_us > trim_after_us && trim_unused(d, h) == MM_TRIM_UNUSED_IN_USE) last_us = now;
         sleep_us(h, interval_us, seen);
     }
     if (h->grower.null_bytes_at_end != 0 && reported == 0) report_null(h, h->grower.null_bytes_at_end - 1);

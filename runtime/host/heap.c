@@ -24,8 +24,8 @@
 struct budget {
     uint64_t total_bytes, free_bytes;
     uint64_t metadata_bytes; /* metadata that were mapped when free_bytes was read */
-    uint64_t asked_bytes; /* requested by MM_HEAP_SIZE or the program's limit */
-    bool is_capped;       /* by MM_HEAP_MAX */
+    uint64_t asked_bytes;    /* requested by MM_HEAP_SIZE or the program's limit */
+    bool is_capped;          /* by MM_HEAP_MAX */
 };
 
 /* The "call" of the error if the device has no virtual memory management. The heap is then one allocation, and the message about that is printed only
@@ -36,12 +36,9 @@ static double now_ms(void) { return (double)mm_host_now_us() * 1e-3; }
 
 static uint64_t segments_of(uint64_t bytes) { return bytes / MM_SEGMENT_BYTES + (bytes % MM_SEGMENT_BYTES != 0); }
 
-static uint64_t size_of(struct mm_host_env_size size, uint64_t total_bytes) {
-    return size.percent ? total_bytes / 100 * size.percent : size.bytes;
-}
+static uint64_t size_of(struct mm_host_env_size size, uint64_t total_bytes) { return size.percent ? total_bytes / 100 * size.percent : size.bytes; }
 
-static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes, struct budget *b,
-                       struct mm_driver_error *error) {
+static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes, struct budget *b, struct mm_driver_error *error) {
     const struct mm_host_env *env = mm_host_env_get();
     size_t total = 0, free_now = 0, total_now = 0;
     if (!MM_DRIVER_TRY(d, error, cuDeviceTotalMem, &total, h->device)) return false;
@@ -61,15 +58,13 @@ static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64
 }
 
 /* Reserves addresses of segments for the whole device, or fewer if the driver refuses, and of the metadata. */
-static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes,
-                        uint64_t page_bytes, struct mm_driver_error *error) {
+static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes, uint64_t page_bytes, struct mm_driver_error *error) {
     struct mm_host_chunks *c = &h->chunks;
     const uint64_t unit_bytes = page_bytes > MM_SEGMENT_BYTES ? page_bytes : MM_SEGMENT_BYTES;
     c->page_bytes = page_bytes, c->unit = unit_bytes / MM_SEGMENT_BYTES;
     uint64_t segments = min_u64(total_bytes / MM_SEGMENT_BYTES, MM_TREE_BITS_MAX);
     for (; (segments = mm_chunks_down(c, segments)) != 0 && !h->user.bytes; segments /= 2)
-        if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, unit_bytes, &h->user, error) && mm_driver_error_is_foreign(error->code))
-            return false;
+        if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, unit_bytes, &h->user, error) && mm_driver_error_is_foreign(error->code)) return false;
     if (!h->user.bytes) return false;
     error->call = NULL; /* the driver may have refused a larger reservation before */
     if (h->user.base % unit_bytes != 0 || mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes, mm_host_env_get()->spacing) != 0) {
@@ -81,12 +76,10 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
     const struct mm_layout *l = &h->layout;
     const CUdeviceptr base = h->metadata.base;
     c->user = h->user.base;
-    c->metadata[MM_STRETCH_WORDS] =
-        (struct mm_host_stretch){.base = base, .bytes = l->indexes, .fixed_bytes = l->words, .segment_bytes = l->words_each};
-    c->metadata[MM_STRETCH_INDEXES] =
-        (struct mm_host_stretch){.base = base + l->indexes, .bytes = l->table - l->indexes, .segment_bytes = l->indexes_each};
-    c->metadata[MM_STRETCH_TABLE] = (struct mm_host_stretch){
-        .base = base + l->table, .bytes = l->total_bytes - l->table, .fixed_bytes = l->table_fixed, .segment_bytes = l->table_each};
+    c->metadata[MM_STRETCH_WORDS] = (struct mm_host_stretch){.base = base, .bytes = l->indexes, .fixed_bytes = l->words, .segment_bytes = l->words_each};
+    c->metadata[MM_STRETCH_INDEXES] = (struct mm_host_stretch){.base = base + l->indexes, .bytes = l->table - l->indexes, .segment_bytes = l->indexes_each};
+    c->metadata[MM_STRETCH_TABLE] =
+        (struct mm_host_stretch){.base = base + l->table, .bytes = l->total_bytes - l->table, .fixed_bytes = l->table_fixed, .segment_bytes = l->table_each};
     c->segment_count = l->segment_count;
     return true;
 }
@@ -116,9 +109,7 @@ static bool try_share(const struct mm_driver *d, struct mm_host_heap *h, struct 
 static bool try_found(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes, struct mm_driver_error *error) {
     uint64_t page_bytes = 0;
     int supported = 0;
-    if (!MM_DRIVER_TRY(d, error, cuDeviceGetAttribute, &supported,
-                       CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, h->device))
-        return false;
+    if (!MM_DRIVER_TRY(d, error, cuDeviceGetAttribute, &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, h->device)) return false;
     if (!supported) {
         error->call = NO_VMM;
         error->code = CUDA_ERROR_NOT_SUPPORTED;
@@ -142,8 +133,8 @@ static uint64_t all_at_once_bytes(const struct budget *b) {
     return set.bytes || set.percent || b->asked_bytes > share ? b->asked_bytes : share;
 }
 
-static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h, struct budget *b,
-                              struct mm_driver_error *error, struct mm_driver_error *no_growth) {
+static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h, struct budget *b, struct mm_driver_error *error,
+                              struct mm_driver_error *no_growth) {
     if (!h->is_prepared && !try_found(d, h, b->total_bytes, error)) return false;
     if (!h->shared && !try_share(d, h, no_growth)) b->asked_bytes = all_at_once_bytes(b);
     h->ceiling_segments = mm_chunks_up(&h->chunks, h->ceiling_segments);
@@ -164,8 +155,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     }
     h->kind = MM_HOST_HEAP_MAPPED;
     struct mm_driver_error no_names = {NULL, CUDA_SUCCESS};
-    if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, &no_names)))
-        mm_host_say("device %d: kernels have no names (%s)", h->device, no_names.call);
+    if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, &no_names))) mm_host_say("device %d: kernels have no names (%s)", h->device, no_names.call);
     if (!h->shared) return true;
     if (mm_host_env_get()->trim_after_ms == MM_HOST_TRIM_IDLE_MS) mm_trim_load(d, h);
     if (mm_grower_start(d, h) != 0) {
@@ -177,8 +167,7 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
 }
 
 /* Makes one allocation for metadata, and one for segments; tries half as many segments after each failure. */
-static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, const struct budget *b,
-                             struct mm_driver_error *error) {
+static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, const struct budget *b, struct mm_driver_error *error) {
     const uint64_t line_bytes = 256;
     uint64_t segments = segments_of(all_at_once_bytes(b));
     segments = min_u64(min_u64(segments, h->ceiling_segments), min_u64(mm_grower_room(h, b->free_bytes), MM_TREE_BITS_MAX));
@@ -201,8 +190,7 @@ static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, 
 }
 
 /* Creates a heap of one segment that is never mapped: it suffices for malloc to return NULL. */
-static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
-                             struct mm_driver_error *error) {
+static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     const uint64_t line_bytes = 256;
     CUdeviceptr metadata = 0;
     mm_layout_make(&h->layout, 1, line_bytes, mm_host_env_get()->spacing);
@@ -216,42 +204,29 @@ static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h,
 }
 
 /* Prints one line if the heap is not as requested, and the line of MM_VERBOSE=1. */
-static void report(const struct mm_driver *d, const struct mm_host_heap *h, const struct budget *b,
-                   const struct mm_driver_error *error, const struct mm_driver_error *no_growth, double took_ms) {
+static void report(const struct mm_driver *d, const struct mm_host_heap *h, const struct budget *b, const struct mm_driver_error *error,
+                   const struct mm_driver_error *no_growth, double took_ms) {
     char reason[160];
     const uint64_t mapped_bytes = h->chunks.mapped_count * MM_SEGMENT_BYTES;
     const bool is_verbose = mm_host_env_get()->verbose, is_refused = error->call && strcmp(error->call, NO_VMM) == 0;
-    if (h->chunks.count == MM_HOST_CHUNKS_MAX)
-        snprintf(reason, sizeof reason, "its memory came in %u pieces, and it takes no more", h->chunks.count);
-    else if (error->call)
-        snprintf(reason, sizeof reason, "%s: %s", error->call, mm_driver_error_name(d, error->code).text);
-    else if (h->chunks.mapped_count && h->chunks.mapped_count == h->layout.segment_count)
-        snprintf(reason, sizeof reason, "there are no more addresses for it");
-    else if (h->chunks.mapped_count >= h->ceiling_segments && b->is_capped)
-        snprintf(reason, sizeof reason, "MM_HEAP_MAX allows no more");
-    else
-        snprintf(reason, sizeof reason, "%s are free, a part stays so for the driver",
-                 mm_host_size(b->free_bytes).text);
+    if (h->chunks.count == MM_HOST_CHUNKS_MAX) snprintf(reason, sizeof reason, "its memory came in %u pieces, and it takes no more", h->chunks.count);
+    else if (error->call) snprintf(reason, sizeof reason, "%s: %s", error->call, mm_driver_error_name(d, error->code).text);
+    else if (h->chunks.mapped_count && h->chunks.mapped_count == h->layout.segment_count) snprintf(reason, sizeof reason, "there are no more addresses for it");
+    else if (h->chunks.mapped_count >= h->ceiling_segments && b->is_capped) snprintf(reason, sizeof reason, "MM_HEAP_MAX allows no more");
+    else snprintf(reason, sizeof reason, "%s are free, a part stays so for the driver", mm_host_size(b->free_bytes).text);
     if (error->call && mm_driver_error_is_foreign(error->code)) return;
-    if (h->kind == MM_HOST_HEAP_ABSENT)
-        mm_host_say("no heap on device %d (%s); a kernel that calls malloc will stop by an assertion",
-                    h->device, reason);
-    else if (h->kind == MM_HOST_HEAP_EMPTY)
-        mm_host_say("the heap on device %d is empty (%s); every malloc in a kernel answers NULL",
-                    h->device, reason);
+    if (h->kind == MM_HOST_HEAP_ABSENT) mm_host_say("no heap on device %d (%s); a kernel that calls malloc will stop by an assertion", h->device, reason);
+    else if (h->kind == MM_HOST_HEAP_EMPTY) mm_host_say("the heap on device %d is empty (%s); every malloc in a kernel answers NULL", h->device, reason);
     else if (h->kind == MM_HOST_HEAP_FIXED && (!is_refused || is_verbose))
         mm_host_say("the heap on device %d has %s and cannot grow (%s)", h->device, mm_host_size(mapped_bytes).text, reason);
     else if (h->kind == MM_HOST_HEAP_MAPPED && h->chunks.mapped_count < segments_of(b->asked_bytes))
-        mm_host_say("heap on device %d is %s instead of %s (%s)", h->device,
-                    mm_host_size(mapped_bytes).text, mm_host_size(b->asked_bytes).text, reason);
+        mm_host_say("heap on device %d is %s instead of %s (%s)", h->device, mm_host_size(mapped_bytes).text, mm_host_size(b->asked_bytes).text, reason);
     else if (h->kind == MM_HOST_HEAP_MAPPED && no_growth->call && !mm_driver_error_is_foreign(no_growth->code))
         mm_host_say("the heap on device %d has %s and cannot grow (%s: %s)", h->device, mm_host_size(mapped_bytes).text, no_growth->call,
                     mm_driver_error_name(d, no_growth->code).text);
     if (is_verbose && h->kind == MM_HOST_HEAP_MAPPED)
-        mm_host_say("heap on device %d: %s mapped, up to %s, of %s reserved; made in %.1f ms", h->device,
-                    mm_host_size(mapped_bytes).text,
-                    mm_host_size(min_u64(h->ceiling_segments, h->layout.segment_count) * MM_SEGMENT_BYTES).text,
-                    mm_host_size(h->user.bytes).text, took_ms);
+        mm_host_say("heap on device %d: %s mapped, up to %s, of %s reserved; made in %.1f ms", h->device, mm_host_size(mapped_bytes).text,
+                    mm_host_size(min_u64(h->ceiling_segments, h->layout.segment_count) * MM_SEGMENT_BYTES).text, mm_host_size(h->user.bytes).text, took_ms);
 }
 
 /* Reverts a creation that failed halfway. The context exists. Keeps what try_begin and try_budget set. */
@@ -275,9 +250,8 @@ static bool try_begin(const struct mm_driver *d, struct mm_host_heap *h, struct 
 bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct budget b = {0, 0, 0, 0, false};
-    h->is_prepared = try_begin(d, h, &error) && try_budget(d, h, 0, &b, &error) && try_found(d, h, b.total_bytes, &error) &&
-                     try_share(d, h, &error) && mm_chunks_try_describe(d, &h->chunks, MM_HOST_FIRST_SEGMENTS, &error) &&
-                     mm_fresh_try_zero(d, h, &error);
+    h->is_prepared = try_begin(d, h, &error) && try_budget(d, h, 0, &b, &error) && try_found(d, h, b.total_bytes, &error) && try_share(d, h, &error) &&
+                     mm_chunks_try_describe(d, &h->chunks, MM_HOST_FIRST_SEGMENTS, &error) && mm_fresh_try_zero(d, h, &error);
     if (h->is_prepared) return true;
     undo(d, h);
     pthread_mutex_destroy(&h->lock);
@@ -293,8 +267,7 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint
         const bool has_budget = try_budget(d, h, floor_bytes, &b, &error);
         if (!has_budget || !try_create_mapped(d, h, &b, &error, &no_growth)) {
             undo(d, h);
-            if (!mm_driver_error_is_foreign(error.code) && !(has_budget && try_create_fixed(d, h, &b, &later)))
-                try_create_empty(d, h, &later);
+            if (!mm_driver_error_is_foreign(error.code) && !(has_budget && try_create_fixed(d, h, &b, &later))) try_create_empty(d, h, &later);
         } else if (h->chunks.mapped_count == 0 && !h->grower.is_running) {
             h->kind = MM_HOST_HEAP_EMPTY;
         }
@@ -308,13 +281,11 @@ struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *h) {
     return ref;
 }
 
-bool mm_host_ref_try_read(const struct mm_driver *d, CUdeviceptr variable, struct mm_heap_ref *ref,
-                          struct mm_driver_error *error) {
+bool mm_host_ref_try_read(const struct mm_driver *d, CUdeviceptr variable, struct mm_heap_ref *ref, struct mm_driver_error *error) {
     return mm_copy_try_from_device(d, ref, variable, sizeof *ref, error);
 }
 
-bool mm_host_ref_try_write(const struct mm_driver *d, CUdeviceptr variable, const struct mm_heap_ref *ref,
-                           struct mm_driver_error *error) {
+bool mm_host_ref_try_write(const struct mm_driver *d, CUdeviceptr variable, const struct mm_heap_ref *ref, struct mm_driver_error *error) {
     return mm_copy_try_to_device(d, variable, ref, sizeof *ref, error);
 }
 
@@ -359,8 +330,7 @@ static bool try_read_events(const struct mm_driver *d, const struct mm_host_heap
     return mm_copy_try_from_device(d, (char *)head + from, h->ref.heap + from, end - from, error);
 }
 
-bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_counts *counts,
-                            struct mm_driver_error *error) {
+bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_counts *counts, struct mm_driver_error *error) {
     struct mm_heap head;
     pthread_mutex_lock(&h->lock);
     const struct mm_host_chunks *c = &h->chunks;
@@ -398,8 +368,7 @@ void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
     }
     for (int kind = 0; done && kind < MM_MISUSE_KINDS; kind++) all += head.misuse[kind];
     if (!done) say_not_counted(h);
-    else if (all > MM_REPORTS)
-        mm_host_say("device %d: %llu misuses of free in all; these were the first %d", h->device, (unsigned long long)all, MM_REPORTS);
+    else if (all > MM_REPORTS) mm_host_say("device %d: %llu misuses of free in all; these were the first %d", h->device, (unsigned long long)all, MM_REPORTS);
     h->is_summed_up = true;
 }
 

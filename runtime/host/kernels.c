@@ -25,10 +25,10 @@ struct mm_host_kernels {
     CUstream stream; /* a separate stream, for which no work of the program waits */
     CUdeviceptr grids_on_device;
     pthread_mutex_t lock; /* protects the members below, except those that the device writes */
-    const char **names; /* kernels of the program's launches, by launch % MM_HOST_LAUNCHES; point into `named` */
+    const char **names;   /* kernels of the program's launches, by launch % MM_HOST_LAUNCHES; point into `named` */
     uint64_t launches;
-    struct probe *probes; /* by probe % MM_HOST_LAUNCHES */
-    uint64_t *grids;      /* likewise: the probe's launch number + 1, which the probe writes; 0: not yet */
+    struct probe *probes;           /* by probe % MM_HOST_LAUNCHES */
+    uint64_t *grids;                /* likewise: the probe's launch number + 1, which the probe writes; 0: not yet */
     uint64_t probe_count, verified; /* the stretches between probes were examined up to probe `verified` */
     unsigned stride, since, good;   /* launches per probe; launches since the last probe; consecutive stretches whose numbers agreed */
     struct named *named;

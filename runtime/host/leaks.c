@@ -70,9 +70,7 @@ static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
         x->leaks->kept[class_]++;
         if (mm_guard_is_unpoisoned(g)) note_found(x, MM_MISUSE_AFTER_FREE, g, said);
         break;
-    case MM_GUARD_LOST:
-        note_leak(x, 0, MM_LEAK_LOST, mm_guard_room(g));
-        note_found(x, MM_MISUSE_OVERRUN, g, said);
+    case MM_GUARD_LOST: note_leak(x, 0, MM_LEAK_LOST, mm_guard_room(g)); note_found(x, MM_MISUSE_OVERRUN, g, said);
     }
 }
 
@@ -89,8 +87,7 @@ static void look_block(struct search *x, uint32_t page, uint32_t c) {
 static bool try_large(struct search *x, uint64_t p, uint64_t granted, struct mm_driver_error *error) {
     const struct mm_guarded g = mm_guard_run(p, x->copy, granted);
     const uint64_t tag = g.granted - sizeof *g.tag;
-    if (!mm_copy_try_from_device(x->d, g.tag, p + tag, sizeof *g.tag, error) || !mm_copy_try_from_device(x->d, x->copy, p, MM_GUARD_BYTES, error))
-        return false;
+    if (!mm_copy_try_from_device(x->d, g.tag, p + tag, sizeof *g.tag, error) || !mm_copy_try_from_device(x->d, x->copy, p, MM_GUARD_BYTES, error)) return false;
     const uint64_t asked = mm_guard_asked(g.tag->made), zone = asked / 16 * 16;
     if (asked <= mm_guard_room(g) && !mm_copy_try_from_device(x->d, x->copy + zone, p + zone, MM_GUARD_BYTES, error)) return false;
     look(x, g, MM_CLASS_COUNT);
@@ -133,8 +130,7 @@ bool mm_leaks_try_find(const struct mm_driver *d, const struct mm_host_heap *h, 
     error->code = CUDA_ERROR_OUT_OF_MEMORY;
     x.eras = (struct mm_eras *)malloc(eras_bytes);
     x.copy = (char *)mmap(NULL, s->ref.user_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    bool done = x.eras && x.copy != MAP_FAILED &&
-                mm_copy_try_from_device(d, x.eras, h->guard + offsetof(struct mm_guard, eras), eras_bytes, error);
+    bool done = x.eras && x.copy != MAP_FAILED && mm_copy_try_from_device(d, x.eras, h->guard + offsetof(struct mm_guard, eras), eras_bytes, error);
     for (uint32_t i = 0; done && i < s->segment_count; i++) done = try_segment(&x, i, error);
     if (x.copy != MAP_FAILED) munmap(x.copy, s->ref.user_bytes);
     free(x.eras);

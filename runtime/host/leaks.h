@@ -9,8 +9,8 @@
 
 /* The leaks of one kernel and one size class. */
 struct mm_leak {
-    const char *kernel; /* mm_kernels_name */
-    uint32_t class_;    /* of the requested size without MM_CHECK; MM_CLASS_COUNT: a span or run; MM_LEAK_LOST: unknown */
+    const char *kernel;    /* mm_kernels_name */
+    uint32_t class_;       /* of the requested size without MM_CHECK; MM_CLASS_COUNT: a span or run; MM_LEAK_LOST: unknown */
     uint64_t count, bytes; /* requested bytes; if the class is unknown, the most that were possible */
 };
 #define MM_LEAK_LOST (MM_CLASS_COUNT + 1)
@@ -18,7 +18,7 @@ struct mm_leak {
 struct mm_leaks {
     struct mm_leak *leak; /* largest first */
     size_t leak_count;
-    uint64_t count, bytes;   /* sums over all leaks */
+    uint64_t count, bytes;             /* sums over all leaks */
     uint64_t kept[MM_CLASS_COUNT + 1]; /* allocations in quarantine, by the class of their slices; the last: spans and runs */
     uint64_t overrun_count, after_free_count;
     struct mm_report found[MM_REPORTS]; /* the first overruns and writes after free */

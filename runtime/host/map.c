@@ -94,8 +94,8 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
         const struct cell *cell = &map->cells[s];
         if (cell->kind != kind || !cell->live) continue;
         const uint32_t tenths = side * 10 * cell->live / 255;
-        fprintf(out, "M%u %uh%uv-%u.%uh-%uz", MARGIN + s % map->columns * CELL, TITLE_HEIGHT + s / map->columns * CELL + side, side, tenths / 10,
-                tenths % 10, side);
+        fprintf(out, "M%u %uh%uv-%u.%uh-%uz", MARGIN + s % map->columns * CELL, TITLE_HEIGHT + s / map->columns * CELL + side, side, tenths / 10, tenths % 10,
+                side);
     }
     fputs("\"/>\n", out);
 }
@@ -112,8 +112,7 @@ static void write_legend(const struct map *map, uint32_t x, FILE *out) {
     char name[40];
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         if (!map->counts[kind] && !map->live[kind]) continue;
-        fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"12\" height=\"12\" fill=\"%s\" stroke=\"#999\" stroke-width=\"0.5\"/>", x, y - 10,
-                colour_of(kind).text);
+        fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"12\" height=\"12\" fill=\"%s\" stroke=\"#999\" stroke-width=\"0.5\"/>", x, y - 10, colour_of(kind).text);
         fprintf(out, "<text x=\"%u\" y=\"%u\">%s: %u segments", x + 18, y, name_of(kind, name, sizeof name), map->counts[kind]);
         if (kind <= KIND_SPAN || kind == KIND_RUN) fprintf(out, ", %llu live", (unsigned long long)map->live[kind]);
         fputs("</text>\n", out);
@@ -136,8 +135,10 @@ void mm_map_write(const struct mm_snapshot *snapshot, const char *title, FILE *o
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" font-family=\"sans-serif\" font-size=\"12\">\n",
             width, height, width, height);
     fprintf(out, "<rect width=\"%u\" height=\"%u\" fill=\"#fff\"/>\n<text x=\"%u\" y=\"26\" font-size=\"16\">%s</text>\n", width, height, MARGIN, title);
-    fprintf(out, "<text x=\"%u\" y=\"46\">%u segments of %s, %u to a row, the lowest address first; the colour of what has most of its pages, filled as far as live</text>\n", MARGIN, n,
-            mm_host_size(MM_SEGMENT_BYTES).text, map.columns);
+    fprintf(
+        out,
+        "<text x=\"%u\" y=\"46\">%u segments of %s, %u to a row, the lowest address first; the colour of what has most of its pages, filled as far as live</text>\n",
+        MARGIN, n, mm_host_size(MM_SEGMENT_BYTES).text, map.columns);
     for (uint32_t kind = 0; kind < KIND_NONE; kind++) write_cells(&map, kind, out);
     write_legend(&map, MARGIN + map.columns * CELL + MARGIN, out);
     fputs("</svg>\n", out);

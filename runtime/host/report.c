@@ -34,14 +34,13 @@ void mm_report_line(const struct mm_host_heap *h, const struct mm_report *r, boo
     const unsigned kind = r->kind < MM_MISUSE_KINDS && wrong[r->kind].call ? r->kind : MM_MISUSE_FOREIGN;
     const bool is_call = kind < MM_MISUSE_OVERRUN;
     char what[400] = "", by[80] = "at the end";
-    size_t n = (size_t)snprintf(what, sizeof what, is_call ? "%s(%#llx)%s" : "%s %#llx%s", wrong[kind].call, (unsigned long long)r->address,
-                                wrong[kind].text);
+    size_t n = (size_t)snprintf(what, sizeof what, is_call ? "%s(%#llx)%s" : "%s %#llx%s", wrong[kind].call, (unsigned long long)r->address, wrong[kind].text);
     if (wrong[kind].has_size && r->bytes)
         snprintf(what + n, sizeof what - n, " of %s%llu bytes", r->made_by || is_call ? "" : "at most ", (unsigned long long)r->bytes);
     append_history(h, r, what, sizeof what);
     if (!is_seen_at_end)
-        snprintf(by, sizeof by, "by %sthread (%u,%u,%u) of block (%u,%u,%u)", r->is_of_warp ? "the warp of " : "", r->thread[0], r->thread[1],
-                 r->thread[2], r->block[0], r->block[1], r->block[2]);
+        snprintf(by, sizeof by, "by %sthread (%u,%u,%u) of block (%u,%u,%u)", r->is_of_warp ? "the warp of " : "", r->thread[0], r->thread[1], r->thread[2],
+                 r->block[0], r->block[1], r->block[2]);
     const bool has_kernel = h->kernels && r->grid && !is_seen_at_end;
     mm_host_say("device %d: %s, %s%s%s%s", h->device, what, wrong[kind].seen, by, has_kernel ? " of kernel " : "",
                 has_kernel ? mm_kernels_name(h->kernels, r->grid) : "");

@@ -41,14 +41,10 @@ static ssize_t write_some(const char *text, size_t bytes) {
     if (bytes > PIPE_BUF) bytes = PIPE_BUF; /* so that a write into a pipe is all or nothing */
     if (fstat(STDERR_FILENO, &what) != 0) return -1;
     const int own = S_ISFIFO(what.st_mode) ? own_pipe() : -1;
-    if (S_ISSOCK(what.st_mode))
-        n = send(STDERR_FILENO, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-    else if (own >= 0)
-        n = write(own, text, bytes);
-    else if (!S_ISREG(what.st_mode) && poll(&room, 1, 0) == 0)
-        return 0;
-    else
-        n = write(STDERR_FILENO, text, bytes);
+    if (S_ISSOCK(what.st_mode)) n = send(STDERR_FILENO, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else if (own >= 0) n = write(own, text, bytes);
+    else if (!S_ISREG(what.st_mode) && poll(&room, 1, 0) == 0) return 0;
+    else n = write(STDERR_FILENO, text, bytes);
     const bool is_full = n < 0 && (errno == EAGAIN || errno == EINTR);
     if (own >= 0) close(own);
     return is_full ? 0 : n;
@@ -69,8 +65,7 @@ static bool try_write(const char *text, size_t bytes) {
         }
         if (__atomic_load_n(&is_stuck, __ATOMIC_RELAXED)) return false;
         nanosleep(&moment, NULL);
-        if (mm_host_now_us() - since_us >= MM_HOST_SAY_MS * 1000ull)
-            __atomic_store_n(&is_stuck, true, __ATOMIC_RELAXED);
+        if (mm_host_now_us() - since_us >= MM_HOST_SAY_MS * 1000ull) __atomic_store_n(&is_stuck, true, __ATOMIC_RELAXED);
     }
     return true;
 }
@@ -114,9 +109,7 @@ struct mm_host_size_text mm_host_size(uint64_t bytes) {
         value /= 1024;
         unit++;
     }
-    if (unit == 0)
-        snprintf(t.text, sizeof t.text, "%u bytes", (unsigned)bytes);
-    else
-        snprintf(t.text, sizeof t.text, "%.1f %s", value, units[unit]);
+    if (unit == 0) snprintf(t.text, sizeof t.text, "%u bytes", (unsigned)bytes);
+    else snprintf(t.text, sizeof t.text, "%.1f %s", value, units[unit]);
     return t;
 }

@@ -15,7 +15,6 @@ void mm_host_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints a text as it is, in the same way. Returns whether all of it was written. */
 bool mm_host_say_text(const char *text, size_t bytes);
 
-
 struct mm_host_size_text {
     char text[32];
 };

@@ -10,14 +10,13 @@
 #include "runtime/host/heap.h"
 
 struct mm_snapshot {
-    struct mm_heap_ref ref;   /* with addresses in the copy; user_base is the device's */
-    uint32_t segment_count;   /* segments up to the last mapped one */
+    struct mm_heap_ref ref; /* with addresses in the copy; user_base is the device's */
+    uint32_t segment_count; /* segments up to the last mapped one */
     uint64_t bytes;
 };
 
 /* The heap is not absent, and its context is current. Waits for no kernel. */
-bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_snapshot *snapshot,
-                          struct mm_driver_error *error);
+bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_snapshot *snapshot, struct mm_driver_error *error);
 void mm_snapshot_drop(struct mm_snapshot *snapshot);
 
 #endif

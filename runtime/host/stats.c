@@ -14,8 +14,7 @@ static void take_out_quarantine(struct mm_host_stats *stats, const struct mm_lea
 }
 
 /* Events are counted after the walk. So the counts of misuse and NULLs contain all events whose effects the walk has seen, and perhaps some more. */
-bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_stats *stats, struct mm_leaks *leaks,
-                       struct mm_driver_error *error) {
+bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_stats *stats, struct mm_leaks *leaks, struct mm_driver_error *error) {
     struct mm_snapshot s;
     struct mm_leaks found;
     if (!mm_snapshot_try_take(d, h, &s, error)) return false;

@@ -19,14 +19,14 @@ struct mm_host_stats {
     struct mm_host_counts counts;
     struct mm_usage usage;
     uint64_t peak_heap_bytes;
-    uint64_t spare_segments; /* mapped segments that the device cannot use yet, or that were changing hands */
+    uint64_t spare_segments;         /* mapped segments that the device cannot use yet, or that were changing hands */
     uint64_t live_count, live_bytes; /* objects; their granted bytes */
-    uint64_t held_bytes; /* bytes of size classes' pages without a live object. Only that class can use them until their block is free */
+    uint64_t held_bytes;             /* bytes of size classes' pages without a live object. Only that class can use them until their block is free */
     uint64_t growth_count, given_back_bytes;
     uint64_t wait_count, waited_ns; /* waits for growth, and the sum of their times */
-    bool has_asked; /* a checked run: asked_bytes is known, and allocations in quarantine are not counted as live */
-    uint64_t asked_bytes; /* requested bytes of live objects */
-    char null_first_kernel[200]; /* empty: unknown */
+    bool has_asked;                 /* a checked run: asked_bytes is known, and allocations in quarantine are not counted as live */
+    uint64_t asked_bytes;           /* requested bytes of live objects */
+    char null_first_kernel[200];    /* empty: unknown */
 };
 
 /* Takes the statistics of a heap that is not absent. Its context is current. Waits for no kernel: see snapshot.h. leaks: NULL, or receives the findings of a

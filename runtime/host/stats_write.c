@@ -36,13 +36,14 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
     if (s->has_asked) snprintf(asked, sizeof asked, "%" PRIu64, s->asked_bytes);
     fprintf(out, "%s memory: %s mapped (%s at most), %s of metadata, %s of addresses\n", at, mm_host_size(n->heap_bytes).text,
             mm_host_size(s->peak_heap_bytes).text, mm_host_size(n->metadata_bytes).text, mm_host_size(n->reserved_bytes).text);
-    fprintf(out, "%s segments of %s: %" PRIu64 " given away by pages, %" PRIu64 " in %" PRIu64 " runs, %" PRIu64 " free (%" PRIu64
-            " in a row at most), %" PRIu64 " spare\n",
+    fprintf(out,
+            "%s segments of %s: %" PRIu64 " given away by pages, %" PRIu64 " in %" PRIu64 " runs, %" PRIu64 " free (%" PRIu64 " in a row at most), %" PRIu64
+            " spare\n",
             at, mm_host_size(MM_SEGMENT_BYTES).text, u->paged_segments, u->run_segments, u->runs, u->free_segments, u->largest_free, s->spare_segments);
     fprintf(out, "%s pages of %s: %" PRIu64 " of size classes, %" PRIu64 " in %" PRIu64 " spans, %" PRIu64 " free\n", at, mm_host_size(MM_PAGE_BYTES).text,
             class_pages(u), u->span_pages, u->spans, u->free_pages);
-    fprintf(out, "%s live: %" PRIu64 " objects, %" PRIu64 " bytes granted, asked: %s; the most there were: " NOT_COUNTED "\n", at, s->live_count,
-            s->live_bytes, asked);
+    fprintf(out, "%s live: %" PRIu64 " objects, %" PRIu64 " bytes granted, asked: %s; the most there were: " NOT_COUNTED "\n", at, s->live_count, s->live_bytes,
+            asked);
     fprintf(out, "%s fragmentation: internal %s, external %s; free in blocks of size classes: %s\n", at, percent(mm_stats_internal(s)).text,
             percent(mm_stats_external(s)).text, mm_host_size(s->held_bytes).text);
     fprintf(out, "%s grew %" PRIu64 " times; %" PRIu64 " waits for that, %.3f ms in all; %s given back\n", at, s->growth_count, s->wait_count,
@@ -50,10 +51,8 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
     if (n->null_count)
         fprintf(out, "%s NULL: %" PRIu64 " requests, the first of %" PRIu64 " bytes, in kernel: %s\n", at, n->null_count, n->null_first_bytes,
                 s->null_first_kernel[0] ? s->null_first_kernel : NOT_COUNTED);
-    else
-        fprintf(out, "%s NULL: 0 requests\n", at);
-    fprintf(out, "%s misuse of free: %" PRIu64 " foreign, %" PRIu64 " not allocated, %" PRIu64 " interior, %" PRIu64 " never handed out, %" PRIu64
-            " double\n",
+    else fprintf(out, "%s NULL: 0 requests\n", at);
+    fprintf(out, "%s misuse of free: %" PRIu64 " foreign, %" PRIu64 " not allocated, %" PRIu64 " interior, %" PRIu64 " never handed out, %" PRIu64 " double\n",
             at, n->misuse[MM_MISUSE_FOREIGN], n->misuse[MM_MISUSE_NOT_ALLOCATED], n->misuse[MM_MISUSE_INTERIOR], n->misuse[MM_MISUSE_NEVER],
             n->misuse[MM_MISUSE_DOUBLE_FREE]);
     fprintf(out, "%s %10s %12s %16s %9s %9s %9s\n", at, "class", "live", "granted", "pages", "blocks", "free");
@@ -133,10 +132,7 @@ static size_t items_of(const struct mm_host_stats *s, struct item *items) {
 #define CLASS_ITEMS 5
 static void class_items(const struct mm_class_usage *k, uint32_t c, struct item items[CLASS_ITEMS]) {
     const struct item counts[CLASS_ITEMS] = {
-        {"live_objects", COUNT, k->live},
-        {"live_bytes", COUNT, k->live * mm_class_bytes(c)},
-        {"pages", COUNT, k->pages},
-        {"blocks", COUNT, k->blocks},
+        {"live_objects", COUNT, k->live},       {"live_bytes", COUNT, k->live * mm_class_bytes(c)}, {"pages", COUNT, k->pages}, {"blocks", COUNT, k->blocks},
         {"free_blocks", COUNT, k->free_blocks},
     };
     memcpy(items, counts, sizeof counts);

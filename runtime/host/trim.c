@@ -26,8 +26,7 @@ static bool try_load(const struct mm_driver *d, struct mm_host_heap *h, struct m
     bool done = MM_DRIVER_TRY(d, error, cuModuleLoadData, &module, mm_kernels_fatbin) &&
                 MM_DRIVER_TRY(d, error, cuModuleGetFunction, &retire, module, "mm_kernel_retire") &&
                 MM_DRIVER_TRY(d, error, cuModuleGetFunction, &claim, module, "mm_kernel_claim") &&
-                MM_DRIVER_TRY(d, error, cuModuleGetGlobal, &variable, &bytes, module, MM_HEAP_REF_NAME) &&
-                mm_host_ref_try_write(d, variable, &h->ref, error) &&
+                MM_DRIVER_TRY(d, error, cuModuleGetGlobal, &variable, &bytes, module, MM_HEAP_REF_NAME) && mm_host_ref_try_write(d, variable, &h->ref, error) &&
                 MM_DRIVER_TRY(d, error, cuCtxGetStreamPriorityRange, &least, &greatest) &&
                 MM_DRIVER_TRY(d, error, cuStreamCreateWithPriority, &h->trim.stream, CU_STREAM_NON_BLOCKING, greatest);
     if (done) h->trim.retire = retire, h->trim.claim = claim;
@@ -40,8 +39,7 @@ void mm_trim_load(const struct mm_driver *d, struct mm_host_heap *h) {
     if (error.code == CUDA_ERROR_OUT_OF_MEMORY) return; /* there may be memory the next time */
     h->trim.is_refused = true;
     if (!mm_driver_error_is_foreign(error.code))
-        mm_host_say("the heap on device %d cannot give memory back (%s: %s)", h->device, error.call,
-                    mm_driver_error_name(d, error.code).text);
+        mm_host_say("the heap on device %d cannot give memory back (%s: %s)", h->device, error.call, mm_driver_error_name(d, error.code).text);
 }
 
 /* Waits for our stream, at most until the time end_us. Returns whether its work is complete. */
@@ -64,8 +62,7 @@ static uint64_t unmap_spare(const struct mm_driver *d, struct mm_host_heap *h, u
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     uint64_t got = 0;
     for (unsigned i = h->chunks.count; i-- > 0 && got < bytes;)
-        if (h->chunks.chunk[i].is_spare && h->chunks.mapped_count - h->chunks.chunk[i].count >= keep)
-            got += mm_chunks_unmap(d, &h->chunks, i, &error);
+        if (h->chunks.chunk[i].is_spare && h->chunks.mapped_count - h->chunks.chunk[i].count >= keep) got += mm_chunks_unmap(d, &h->chunks, i, &error);
     h->given_back_bytes += got;
     return got;
 }
@@ -110,14 +107,12 @@ static void claim_free(const struct mm_driver *d, struct mm_host_heap *h, uint64
     if (!h->trim.retire || !try_wait(d, h, end_us)) return;
     collect(h); /* late claims of an earlier call */
     if (d->cuLaunchKernel(h->trim.retire, parts, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_retire, NULL) != CUDA_SUCCESS ||
-        d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (h->ref.tree_roots + h->ref.tree_mids), 8 * h->layout.tree_leaves,
-                             h->trim.stream) != CUDA_SUCCESS ||
+        d->cuMemcpyDtoHAsync(h->shared->leaves, h->ref.free_tree + 8 * (h->ref.tree_roots + h->ref.tree_mids), 8 * h->layout.tree_leaves, h->trim.stream) !=
+            CUDA_SUCCESS ||
         !try_wait(d, h, end_us))
         return;
     n = choose(h, bytes, keep);
-    if (n == 0 || d->cuLaunchKernel(h->trim.claim, (n + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_claim, NULL) !=
-                      CUDA_SUCCESS)
-        return;
+    if (n == 0 || d->cuLaunchKernel(h->trim.claim, (n + WARP - 1) / WARP, 1, 1, WARP, 1, 1, 0, h->trim.stream, of_claim, NULL) != CUDA_SUCCESS) return;
     h->trim.pending = n;
     if (try_wait(d, h, end_us)) collect(h);
 }
@@ -136,10 +131,11 @@ uint64_t mm_trim(const struct mm_driver *d, struct mm_host_heap *h, uint64_t byt
  * Returns whether it succeeded. */
 static bool try_hash(const struct mm_driver *d, const struct mm_host_heap *h, uint64_t *hash) {
     const uint64_t bytes = h->layout.owners;
-    if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS) return false; /* a kernel of ours still waits for a multiprocessor; a copy alone waits for no kernel */
+    if (d->cuStreamQuery(h->trim.stream) != CUDA_SUCCESS)
+        return false; /* a kernel of ours still waits for a multiprocessor; a copy alone waits for no kernel */
     uint64_t *copy = (uint64_t *)malloc(bytes);
-    const bool done = copy && d->cuMemcpyDtoHAsync(copy, h->ref.heap, bytes, h->trim.stream) == CUDA_SUCCESS &&
-                      d->cuStreamSynchronize(h->trim.stream) == CUDA_SUCCESS;
+    const bool done =
+        copy && d->cuMemcpyDtoHAsync(copy, h->ref.heap, bytes, h->trim.stream) == CUDA_SUCCESS && d->cuStreamSynchronize(h->trim.stream) == CUDA_SUCCESS;
     *hash = 14695981039346656037ull;
     for (uint64_t i = 0; done && i < bytes / sizeof *copy; i++) *hash = (*hash ^ copy[i]) * 1099511628211ull;
     free(copy);

@@ -77,8 +77,7 @@ static double now_ms;
 double child_now_ms(void) { return now_ms += 1; }
 void child_row_of(const char *op, const char *unit, const double *n, unsigned runs, const char *floor, const struct tally *t, const char *checked) {
     const size_t at = strlen(rows);
-    snprintf(rows + at, sizeof rows - at, "%s %s %.6g %.6g %.6g %u %s %llu %llu %s\n", op, unit, n[0], n[1], n[2], runs, floor, t->nulls,
-             t->corrupt, checked);
+    snprintf(rows + at, sizeof rows - at, "%s %s %.6g %.6g %.6g %u %s %llu %llu %s\n", op, unit, n[0], n[1], n[2], runs, floor, t->nulls, t->corrupt, checked);
 }
 void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor, const struct tally *t, const char *checked) {
     ck_assert_uint_le(runs, 1);
@@ -353,7 +352,8 @@ START_TEST(latency) {
     begin();
     run(run_latency, 16, 1024, 1000000);
 #ifdef NO_ACCOUNT
-    ck_assert_ptr_nonnull(strstr(rows, "malloc cycles 1529 1000 20230 1015808 latency 0 0 nonnull written\n")); /* all calls, including those of the first kernel */
+    ck_assert_ptr_nonnull(
+        strstr(rows, "malloc cycles 1529 1000 20230 1015808 latency 0 0 nonnull written\n")); /* all calls, including those of the first kernel */
     ck_assert_ptr_nonnull(strstr(rows, "grown calls 0 0 0 1 "));
 #else
     ck_assert_str_eq(rows, "malloc cycles 1511 1000 2023 983040 latency 0 0 nonnull written\n"

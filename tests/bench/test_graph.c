@@ -73,8 +73,7 @@ struct fixture {
 static void phase(struct fixture *f, int phase, unsigned run) {
     const struct batch *b = phase == GRAPH_FREE ? NULL : &f->w.batches[phase];
     const struct arguments a = {f->lists, b, f->w.expected[phase], f->w.vertices, run, &f->t};
-    cta_launch(phase == GRAPH_FREE ? free_body : phase == GRAPH_DELETE ? delete_body : insert_body, &a,
-               ctas_for(b ? b->vertices : f->w.vertices), CTA_THREADS);
+    cta_launch(phase == GRAPH_FREE ? free_body : phase == GRAPH_DELETE ? delete_body : insert_body, &a, ctas_for(b ? b->vertices : f->w.vertices), CTA_THREADS);
 }
 
 /* The number of lists that are not as expected after that phase. Checks that the kernel finds the same number. */
@@ -88,8 +87,7 @@ static unsigned long long wrong(struct fixture *f, int phase) {
         const struct list *l = &f->lists[v];
         unsigned long long sum = 0;
         for (unsigned i = 0; i < l->degree; i++) sum += neighbour_hash(l->edges[i]);
-        count += l->degree != f->w.expected[phase][v].degree || sum != f->w.expected[phase][v].sum ||
-                 (l->edges == NULL) != (l->degree == 0);
+        count += l->degree != f->w.expected[phase][v].degree || sum != f->w.expected[phase][v].sum || (l->edges == NULL) != (l->degree == 0);
     }
     ck_assert_uint_eq(t.corrupt, count);
     return count;
@@ -103,8 +101,7 @@ static unsigned long long asked(const struct fixture *f) {
     return bytes;
 }
 
-static void open_graph(struct fixture *f, struct edge *all, unsigned vertices, unsigned edges, unsigned updates,
-                       unsigned range) {
+static void open_graph(struct fixture *f, struct edge *all, unsigned vertices, unsigned edges, unsigned updates, unsigned range) {
     memset(f, 0, sizeof *f);
     live = calls = null_every = 0;
     ck_assert(workload_make(&f->w, all, vertices, edges, updates, range));
@@ -273,14 +270,12 @@ START_TEST(rmat_shares) {
     const double share[4] = {0.57, 0.19, 0.19, 0.05};
     for (unsigned i = 0; i < EDGES; i++) {
         const struct edge e = rmat_places(SCALE, i);
-        for (unsigned level = 0; level < SCALE; level++)
-            count[level][(e.from >> level & 1) << 1 | (e.to >> level & 1)]++;
+        for (unsigned level = 0; level < SCALE; level++) count[level][(e.from >> level & 1) << 1 | (e.to >> level & 1)]++;
     }
     for (unsigned level = 0; level < SCALE; level++)
         for (unsigned q = 0; q < 4; q++) {
             const double off = count[level][q] - share[q] * EDGES;
-            ck_assert_msg(off * off < 25 * share[q] * (1 - share[q]) * EDGES, "level %u, quadrant %u: %u", level, q,
-                          count[level][q]);
+            ck_assert_msg(off * off < 25 * share[q] * (1 - share[q]) * EDGES, "level %u, quadrant %u: %u", level, q, count[level][q]);
         }
 }
 END_TEST
@@ -308,8 +303,7 @@ START_TEST(lesmis_is_the_novel) {
         met[all[i].from][all[i].to] = 1;
         degree[all[i].from]++;
     }
-    for (unsigned v = 0; v < MM_BENCH_LESMIS_VERTICES; v++)
-        ck_assert(degree[v] > 0 && degree[v] <= 36 && (degree[v] == 36) == (v == 10));
+    for (unsigned v = 0; v < MM_BENCH_LESMIS_VERTICES; v++) ck_assert(degree[v] > 0 && degree[v] <= 36 && (degree[v] == 36) == (v == 10));
 }
 END_TEST
 
@@ -323,8 +317,7 @@ START_TEST(batches) {
         ck_assert_uint_eq(b->offsets[b->vertices], b->edges);
         for (unsigned v = 0; v < b->vertices; v++) {
             ck_assert(b->offsets[v] <= b->offsets[v + 1]);
-            for (unsigned i = b->offsets[v] + 1; p == GRAPH_DELETE && i < b->offsets[v + 1]; i++)
-                ck_assert(b->targets[i - 1] <= b->targets[i]);
+            for (unsigned i = b->offsets[v] + 1; p == GRAPH_DELETE && i < b->offsets[v + 1]; i++) ck_assert(b->targets[i - 1] <= b->targets[i]);
         }
     }
     ck_assert_uint_eq(f.w.batches[GRAPH_RANGE].vertices, f.w.vertices / 16);

@@ -90,8 +90,7 @@ static void step(struct input *in, struct oracle *o, uint32_t *steps) {
         break;
     case 10: /* free into the middle */
         index = take(in, 2), at = take(in, 3);
-        if (o->lives && o->live[index %= o->lives].bytes > 1)
-            oracle_free_at(o, o->live[index].at + 1 + at % (o->live[index].bytes - 1));
+        if (o->lives && o->live[index %= o->lives].bytes > 1) oracle_free_at(o, o->live[index].at + 1 + at % (o->live[index].bytes - 1));
         break;
     case 11: /* foreign pointers and NULL */
         n = take(in, 1), at = take(in, 2);

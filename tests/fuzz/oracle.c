@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAYLOAD_END_BYTES 1024u /* up to twice this, all of it is written; else both ends and some words between */
+#define PAYLOAD_END_BYTES 1024u     /* up to twice this, all of it is written; else both ends and some words between */
 #define PAYLOAD_STRIDE_BYTES 65536u /* least distance of the words between */
-#define POISON_SEGMENTS_MOST 4u /* poisoning larger heaps takes longer than everything else */
+#define POISON_SEGMENTS_MOST 4u     /* poisoning larger heaps takes longer than everything else */
 
-#define must(cond, ...)                                                              \
-    do {                                                                             \
-        if (!(cond)) {                                                               \
+#define must(cond, ...)                                                               \
+    do {                                                                              \
+        if (!(cond)) {                                                                \
             fprintf(stderr, "fuzz: " __VA_ARGS__), fprintf(stderr, " (%s)\n", #cond); \
-            abort();                                                                 \
-        }                                                                            \
+            abort();                                                                  \
+        }                                                                             \
     } while (0)
 /* For functions whose branches tell libFuzzer nothing about the allocator. */
 #define NOT_COVERAGE __attribute__((no_sanitize("coverage")))
@@ -79,8 +79,7 @@ NOT_COVERAGE static int has_room(const struct oracle *o, uint64_t bytes, uint64_
     const int whole = bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX;
     for (uint64_t s = 0, row = 0; s < mapped; s++) {
         row = o->in_segment[s] ? 0 : row + 1;
-        if (row >= count && (!whole || (o->base + (s + 1 - count) * MM_SEGMENT_BYTES) % (align ? align : 1) == 0))
-            return 1;
+        if (row >= count && (!whole || (o->base + (s + 1 - count) * MM_SEGMENT_BYTES) % (align ? align : 1) == 0)) return 1;
     }
     return 0;
 }
@@ -90,11 +89,9 @@ NOT_COVERAGE static int has_room(const struct oracle *o, uint64_t bytes, uint64_
 NOT_COVERAGE static void counts_match(const struct oracle *o, const char *after) {
     for (int i = 1; i < MM_MISUSE_KINDS; i++) {
         const uint64_t counted = mm_cpu_misuse_count(&o->heap, (enum mm_misuse)i);
-        must(counted == o->misuse[i], "%s: misuse of kind %d: %llu, not %llu", after, i, ull(counted),
-             ull(o->misuse[i]));
+        must(counted == o->misuse[i], "%s: misuse of kind %d: %llu, not %llu", after, i, ull(counted), ull(o->misuse[i]));
     }
-    must(mm_cpu_null_count(&o->heap) == o->nulls, "%s: NULLs: %llu, not %llu", after, ull(mm_cpu_null_count(&o->heap)),
-         ull(o->nulls));
+    must(mm_cpu_null_count(&o->heap) == o->nulls, "%s: NULLs: %llu, not %llu", after, ull(mm_cpu_null_count(&o->heap)), ull(o->nulls));
 }
 
 void oracle_misuse(struct oracle *o, uint64_t at, int kind) {
@@ -124,8 +121,7 @@ int oracle_malloc(struct oracle *o, uint64_t bytes, uint64_t align, int is_align
     const int valid = !is_aligned || (align != 0 && (align & (align - 1)) == 0);
     if (o->lives == ORACLE_LIVE_MOST) return 0;
     void *p = is_aligned ? mm_cpu_aligned_malloc(&o->heap, bytes, align) : mm_cpu_malloc(&o->heap, bytes);
-    must(p != NULL || !valid || !has_room(o, bytes, align), "NULL for %llu B aligned to %llu, though there is room",
-         ull(bytes), ull(align));
+    must(p != NULL || !valid || !has_room(o, bytes, align), "NULL for %llu B aligned to %llu, though there is room", ull(bytes), ull(align));
     if (p == NULL) {
         if (valid || mm_cpu_null_count(&o->heap) != o->nulls) o->nulls++;
         counts_match(o, "NULL");
@@ -134,12 +130,10 @@ int oracle_malloc(struct oracle *o, uint64_t bytes, uint64_t align, int is_align
     const uint64_t take = bytes ? bytes : 1, at = (uint64_t)(uintptr_t)p, larger = take > align ? take : align;
     must(valid, "memory for an alignment of %llu", ull(align));
     must(at % (is_aligned ? align : 1u << MM_ALIGN_SHIFT) == 0, "%llx is not aligned to %llu", ull(at), ull(align));
-    must(at >= o->base && take <= o->mapped_bytes && at - o->base <= o->mapped_bytes - take, "%llu B at %llx",
-         ull(take), ull(at - o->base));
+    must(at >= o->base && take <= o->mapped_bytes && at - o->base <= o->mapped_bytes - take, "%llu B at %llx", ull(take), ull(at - o->base));
     const uint32_t index = find(o, at);
     must(index == o->lives || take <= o->live[index].at - at, "%llu B overlap the next", ull(take));
-    must(index == 0 || o->live[index - 1].bytes <= at - o->live[index - 1].at, "%llu B overlap the one before",
-         ull(take));
+    must(index == 0 || o->live[index - 1].bytes <= at - o->live[index - 1].at, "%llu B overlap the one before", ull(take));
     memmove(&o->live[index + 1], &o->live[index], (o->lives++ - index) * sizeof o->live[0]);
     struct live *l = &o->live[index];
     l->at = at, l->bytes = take, l->asked = bytes;

@@ -7,7 +7,9 @@
 #include "runtime/core/layout.h"
 #include "tests/gpu/facts.h"
 
-struct class_facts expect_class(uint32_t bytes) { return facts_of_size(bytes); }
+struct class_facts expect_class(uint32_t bytes) {
+    return facts_of_size(bytes);
+}
 
 void expect_layout(struct mm_layout *l, uint64_t segments) {
     if (mm_layout_make(l, segments, MM_SEGMENT_BYTES, 16) != 0) abort();

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUDA_OK(call)                                                             \
-    do {                                                                          \
-        const cudaError_t error_ = (call);                                        \
-        if (error_ != cudaSuccess) {                                              \
+#define CUDA_OK(call)                                                               \
+    do {                                                                            \
+        const cudaError_t error_ = (call);                                          \
+        if (error_ != cudaSuccess) {                                                \
             fprintf(stderr, "filled: %s: %s\n", #call, cudaGetErrorString(error_)); \
-            exit(3);                                                              \
-        }                                                                         \
+            exit(3);                                                                \
+        }                                                                           \
     } while (0)
 
 #define CTAS 64

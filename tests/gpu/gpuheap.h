@@ -14,7 +14,7 @@
 #include "runtime/gallatin/check.h"
 #include "runtime/cpu/cpuheap.h"
 
-#define GPU_CHECK_THREADS 64u       /* per CTA */
+#define GPU_CHECK_THREADS 64u        /* per CTA */
 #define GPU_CPU_CHECK_SEGMENTS 1024u /* segments in use; the CPU would take too long for more */
 
 struct gpu_heap {
@@ -89,9 +89,7 @@ static __global__ void gpu_drain_part(struct mm_heap_ref ref) { /* one warp per 
     const uint32_t here = mm_warp_group(ref.heap);
     for (uint32_t s = blockIdx.x, reached = (uint32_t)mm_heap_of(&ref)->grow.reached; s < reached; s += gridDim.x) mm_segment_retire(&ref, here, s);
 }
-static inline unsigned gpu_parts(struct mm_heap_ref ref) {
-    return (unsigned)(ref.user_bytes / MM_SEGMENT_BYTES / GPU_CHECK_THREADS + 1);
-}
+static inline unsigned gpu_parts(struct mm_heap_ref ref) { return (unsigned)(ref.user_bytes / MM_SEGMENT_BYTES / GPU_CHECK_THREADS + 1); }
 
 /* Retires free blocks, so that their pages are unowned. */
 static inline void gpu_heap_drain(struct mm_heap_ref ref) {
@@ -103,8 +101,7 @@ static inline void gpu_heap_drain(struct mm_heap_ref ref) {
 }
 
 /* Checks a copy on the CPU. Returns NULL or what is wrong; *asked: whether it was checked. */
-static inline const char *gpu_heap_wrong_on_cpu(struct mm_heap_ref ref, char *why, size_t why_bytes, uint64_t *live,
-                                                int *asked) {
+static inline const char *gpu_heap_wrong_on_cpu(struct mm_heap_ref ref, char *why, size_t why_bytes, uint64_t *live, int *asked) {
     const struct mm_heap head = gpu_heap_header(ref);
     *asked = head.grow.reached - head.free_count <= GPU_CPU_CHECK_SEGMENTS;
     const char *wrong = NULL;
@@ -137,9 +134,7 @@ static inline const char *gpu_heap_wrong(struct mm_heap_ref ref, char *why, size
     if (gpu != NULL) return gpu;
     if (cpu == NULL && (!asked || cpu_live == *live)) return NULL;
     if (cpu != NULL) snprintf(why, why_bytes, "on the CPU: %s", cpu);
-    else
-        snprintf(why, why_bytes, "%llu B are live for the GPU, %llu for the CPU", (unsigned long long)*live,
-                 (unsigned long long)cpu_live);
+    else snprintf(why, why_bytes, "%llu B are live for the GPU, %llu for the CPU", (unsigned long long)*live, (unsigned long long)cpu_live);
     return why;
 }
 

@@ -97,10 +97,10 @@ static inline size_t total_memory(void) {
 static inline void fresh(void) { CUDA_OK(cudaDeviceReset()); }
 
 /* Needs `bytes` of device memory, and no other process that uses the device. */
-#define NEEDS_ALONE(bytes)              \
-    do {                                \
-        if (!gpu_is_alone()) return;    \
-        NEEDS(bytes);                   \
+#define NEEDS_ALONE(bytes)           \
+    do {                             \
+        if (!gpu_is_alone()) return; \
+        NEEDS(bytes);                \
     } while (0)
 #define NEEDS_ALL() NEEDS_ALONE(total_memory() / 20 * 19) /* nearly all */
 

@@ -18,13 +18,13 @@
 
 extern "C" int hold_all(volatile int *go, unsigned *late, cudaStream_t stream);
 
-#define OK(call)                                                                                          \
-    do {                                                                                                  \
-        const cudaError_t error_ = (call);                                                                \
-        if (error_ != cudaSuccess) {                                                                      \
-            printf("%s: %s\n", #call, cudaGetErrorString(error_));                                        \
-            exit(1);                                                                                      \
-        }                                                                                                 \
+#define OK(call)                                                   \
+    do {                                                           \
+        const cudaError_t error_ = (call);                         \
+        if (error_ != cudaSuccess) {                               \
+            printf("%s: %s\n", #call, cudaGetErrorString(error_)); \
+            exit(1);                                               \
+        }                                                          \
     } while (0)
 
 static double host_ms(void) {
@@ -49,7 +49,7 @@ static struct {
     unsigned good, late;
     int go;
     unsigned long long longest_ns;
-} *shared;
+} * shared;
 
 static int busy(void) {
     cudaStream_t a, b;
@@ -87,8 +87,7 @@ static int graph(unsigned seconds) {
     sleep(seconds);
     OK(cudaGraphLaunch(exec, stream));
     OK(cudaStreamSynchronize(stream));
-    printf("graph: after %u s without a launch the longest malloc took %.2f ms; %u of 64 served\n", seconds, (double)shared->longest_ns * 1e-6,
-           shared->good);
+    printf("graph: after %u s without a launch the longest malloc took %.2f ms; %u of 64 served\n", seconds, (double)shared->longest_ns * 1e-6, shared->good);
     return shared->longest_ns > 50000000 || shared->good != 64;
 }
 
@@ -119,8 +118,8 @@ static int late(const char *path, int is_many) {
         if (i + 1 == warm) free_before = free_mib(), heap_before = heap_mib();
     }
     const double less = free_before - free_mib(), more = heap_mib() - heap_before, others = (less - more) / (rounds - warm);
-    printf("late: %u rounds took %.1f MiB of the device, the heap grew by %.1f MiB; %.3f MiB a round are neither's; %u of %u served\n",
-           rounds - warm, less, more, others, shared->good, 64 * rounds);
+    printf("late: %u rounds took %.1f MiB of the device, the heap grew by %.1f MiB; %.3f MiB a round are neither's; %u of %u served\n", rounds - warm, less,
+           more, others, shared->good, 64 * rounds);
     return shared->good != 64 * rounds;
 }
 

@@ -204,11 +204,8 @@ static address pointer_from_host(const struct misuse_case *c) {
 /* Prints the expected reports, in the words of docs/reference/contract.md. */
 static void print_lines(const struct misuse_case *c, const struct work &w, enum misuse_kind kind, address counted) {
     static const char *const text[KINDS] = {
-        "invalid free(%#llx), a pointer of another allocator, another GPU's heap or the stack",
-        "invalid free(%#llx), a pointer into memory that is free",
-        "invalid free(%#llx), a pointer into the middle of an allocation",
-        "invalid free(%#llx), a pointer that malloc never gave",
-        "double free(%#llx)"};
+        "invalid free(%#llx), a pointer of another allocator, another GPU's heap or the stack", "invalid free(%#llx), a pointer into memory that is free",
+        "invalid free(%#llx), a pointer into the middle of an allocation", "invalid free(%#llx), a pointer that malloc never gave", "double free(%#llx)"};
     for (unsigned k = 0; k < w.row.times && k < TOLD_MOST; k++) {
         printf("mm: device %u: ", c->row.device);
         printf(text[kind], w.told[k]);

@@ -22,11 +22,18 @@ enum { REPORT = 1, TRAP = 2, IGNORE = 4, ALL_MODES = REPORT | TRAP | IGNORE };
 
 /* The pointer to which the offset is added. */
 enum misuse_pointer {
-    SLOT,   /* misuse k: the pointer in slot k */
-    END,    /* the end of the stretch that contains slot 0 */
-    WILD,   /* none: the offset itself. From here on, each misuse is 16 bytes behind the previous one */
-    CUDA_MALLOC, CUDA_MALLOC_OF_ANOTHER, MANAGED, PINNED, HOST_STACK, HOST_HEAP, /* from the host */
-    STACK, SHARED, GLOBAL                                                        /* from the kernel */
+    SLOT, /* misuse k: the pointer in slot k */
+    END,  /* the end of the stretch that contains slot 0 */
+    WILD, /* none: the offset itself. From here on, each misuse is 16 bytes behind the previous one */
+    CUDA_MALLOC,
+    CUDA_MALLOC_OF_ANOTHER,
+    MANAGED,
+    PINNED,
+    HOST_STACK,
+    HOST_HEAP, /* from the host */
+    STACK,
+    SHARED,
+    GLOBAL /* from the kernel */
 };
 
 struct misuse_row {
@@ -37,9 +44,9 @@ struct misuse_row {
     unsigned live_from;       /* slots from here on are still live after the misuse, and are freed last; 0: from `released` on */
     unsigned stretch;         /* all slots and misused pointers must be in one aligned range of so many bytes; a power of two, 0: no limit */
     enum misuse_pointer pointer;
-    unsigned odd_lane;        /* a warp: if not 0, the offset applies to this lane only */
+    unsigned odd_lane; /* a warp: if not 0, the offset applies to this lane only */
     long long offset;
-    unsigned times;           /* number of misuses, 0 means 1; for a warp, all lanes' frees together are one */
+    unsigned times; /* number of misuses, 0 means 1; for a warp, all lanes' frees together are one */
     enum misuse_kind kind;
     unsigned long long size;  /* the size in the report, after "of"; 0: none */
     unsigned when, who, mode; /* 0: BOTH_KERNELS, ONE, REPORT */

@@ -48,7 +48,13 @@ const struct misuse_row misuse_rows[] = {
     {.name = "double-free/next-64", NEXT(64, 16 * KIB), .mode = ALL_MODES},
     {.name = "double-free/next-64", NEXT(64, 16 * KIB), .who = MIDDLE | SPACE, .when = SAME_KERNEL},
     {.name = "double-free/next-65536", NEXT(64 * KIB, SEGMENT)},
-    {.name = "double-free/last-of-block-1024", .bytes = 1024, .count = 2, .stretch = 32 * KIB, .pointer = END, .offset = -1024, .kind = DOUBLE_FREE,
+    {.name = "double-free/last-of-block-1024",
+     .bytes = 1024,
+     .count = 2,
+     .stretch = 32 * KIB,
+     .pointer = END,
+     .offset = -1024,
+     .kind = DOUBLE_FREE,
      .size = 1024},
 
     {.name = "double-free/warp-64", WARPS(64, 0, 32), .who = WARP | WARP_SPACE, .mode = ALL_MODES},
@@ -81,8 +87,7 @@ const struct misuse_row misuse_rows[] = {
     {.name = "interior/run-104857600/16", MIDDLE_OF(100 * MIB, 104857600, 16)},
     {.name = "interior/run-104857600/last-segment", MIDDLE_OF(100 * MIB, 0, 99 * MIB)},
     /* the other lanes free their own slices, which is valid */
-    {.name = "interior/slice-64/one-lane", .bytes = 64, .count = 32, .live_from = 32, .odd_lane = 7, .offset = 16, .kind = INTERIOR, .size = 64,
-     .who = WARP},
+    {.name = "interior/slice-64/one-lane", .bytes = 64, .count = 32, .live_from = 32, .odd_lane = 7, .offset = 16, .kind = INTERIOR, .size = 64, .who = WARP},
 
     /* A block holds 170 slices of 96 bytes, then 64 bytes; or 51 of 5,120, then 1,024 bytes; or 18 of 57,344, then 16 KiB. */
     {.name = "never/behind-the-last-96", BEHIND(96, 16 * KIB, -64), .mode = ALL_MODES},

@@ -24,8 +24,7 @@ static __device__ void give_up(const struct mm_heap_ref *ref, uint64_t *p, struc
     mine->pairs++;
 }
 
-__global__ void churn(struct mm_heap_ref ref, unsigned long long *table, unsigned rounds, unsigned salt,
-                      struct counts *all) {
+__global__ void churn(struct mm_heap_ref ref, unsigned long long *table, unsigned rounds, unsigned salt, struct counts *all) {
     struct counts mine = {0, 0, 0};
     unsigned seed = mix(thread_index() * 0x9e3779b9u + salt);
     for (unsigned r = 0; r < rounds; r++) {
@@ -79,8 +78,8 @@ int main(int argc, char **argv) {
         CUDA_OK(cudaGetLastError());
         CUDA_OK(cudaDeviceSynchronize());
         CUDA_OK(cudaMemcpy(&host, all, sizeof host, cudaMemcpyDeviceToHost));
-        printf("pairs: %llu so far, %llu failures, %llu NULL, %llu segments in use\n", host.pairs, host.failures,
-               host.nulls, (unsigned long long)(segments - gpu_heap_free_segments(f.ref)));
+        printf("pairs: %llu so far, %llu failures, %llu NULL, %llu segments in use\n", host.pairs, host.failures, host.nulls,
+               (unsigned long long)(segments - gpu_heap_free_segments(f.ref)));
     }
     uint64_t live = 0;
     const char *wrong = gpu_heap_wrong(f.ref, why, sizeof why, &live);

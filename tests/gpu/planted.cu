@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUDA_OK(call)                                                              \
-    do {                                                                           \
-        const cudaError_t error_ = (call);                                         \
-        if (error_ != cudaSuccess) {                                               \
+#define CUDA_OK(call)                                                                \
+    do {                                                                             \
+        const cudaError_t error_ = (call);                                           \
+        if (error_ != cudaSuccess) {                                                 \
             fprintf(stderr, "planted: %s: %s\n", #call, cudaGetErrorString(error_)); \
-            exit(3);                                                               \
-        }                                                                          \
+            exit(3);                                                                 \
+        }                                                                            \
     } while (0)
 
 #define THREADS 64
@@ -73,9 +73,7 @@ static void nothing(void) {
     give_back<<<1, THREADS>>>();
 }
 /* Four threads, each with its own stream: which kernel leaks what. `is_disturbed`: also with memsets. */
-template <int n> struct sized {
-    char bytes[n];
-};
+template <int n> struct sized { char bytes[n]; };
 static bool is_disturbed;
 static void *work(void *memory) {
     cudaStream_t stream;
@@ -108,7 +106,8 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*plant)(void);
-    } kinds[] = {{"nothing", nothing}, {"leaks", leaks}, {"overruns", overruns}, {"twice", twice}, {"after-free", after_free}, {"null", null}, {"streams", streams}, {"memsets", memsets}};
+    } kinds[] = {{"nothing", nothing},       {"leaks", leaks}, {"overruns", overruns}, {"twice", twice},
+                 {"after-free", after_free}, {"null", null},   {"streams", streams},   {"memsets", memsets}};
     CUDA_OK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 << 20));
     for (int i = 1; i < argc; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CUDA_OK(call)                                                           \
-    do {                                                                        \
-        const cudaError_t error_ = (call);                                      \
-        if (error_ != cudaSuccess) {                                            \
-            printf(PROGRAM ": %s: %s\n", #call, cudaGetErrorString(error_));    \
-            exit(2);                                                            \
-        }                                                                       \
+#define CUDA_OK(call)                                                        \
+    do {                                                                     \
+        const cudaError_t error_ = (call);                                   \
+        if (error_ != cudaSuccess) {                                         \
+            printf(PROGRAM ": %s: %s\n", #call, cudaGetErrorString(error_)); \
+            exit(2);                                                         \
+        }                                                                    \
     } while (0)
 
 #include "tests/gpu/gpuheap.h"

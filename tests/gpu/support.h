@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define CUDA_OK(call)                                                                                       \
-    do {                                                                                                    \
-        const cudaError_t error_ = (call);                                                                  \
-        ck_assert_msg(error_ == cudaSuccess, "%s: %s", #call, cudaGetErrorString(error_));                  \
+#define CUDA_OK(call)                                                                      \
+    do {                                                                                   \
+        const cudaError_t error_ = (call);                                                 \
+        ck_assert_msg(error_ == cudaSuccess, "%s: %s", #call, cudaGetErrorString(error_)); \
     } while (0)
 
 /* After a launch: the kernel was launched and ended without an error. */
-#define KERNEL_OK()                                                                                         \
-    do {                                                                                                    \
-        CUDA_OK(cudaGetLastError());                                                                        \
-        CUDA_OK(cudaDeviceSynchronize());                                                                   \
+#define KERNEL_OK()                       \
+    do {                                  \
+        CUDA_OK(cudaGetLastError());      \
+        CUDA_OK(cudaDeviceSynchronize()); \
     } while (0)
 
 /* The host's clock. */
@@ -39,9 +39,9 @@ static inline bool gpu_is_alone(void) {
 }
 
 /* For a test that needs `bytes` of device memory. If less is free, because of other users, the test is skipped, and its name is printed. */
-#define NEEDS(bytes)                                                                                        \
-    do {                                                                                                    \
-        if (!gpu_has(bytes)) return;                                                                        \
+#define NEEDS(bytes)                 \
+    do {                             \
+        if (!gpu_has(bytes)) return; \
     } while (0)
 static inline bool gpu_has(size_t bytes) {
     size_t free_bytes, total_bytes;

@@ -86,10 +86,8 @@ struct rectangle : shape {
 __global__ void make(shape **shapes, unsigned n) {
     const unsigned i = thread_index();
     if (i >= n) return;
-    if (i % 3)
-        shapes[i] = new square(i);
-    else
-        shapes[i] = new rectangle(i, i + 1);
+    if (i % 3) shapes[i] = new square(i);
+    else shapes[i] = new rectangle(i, i + 1);
 }
 __global__ void measure(shape **shapes, unsigned n, unsigned *wrong) {
     const unsigned i = thread_index();
@@ -126,8 +124,7 @@ __global__ void fill_sizes(unsigned char **p, unsigned n, unsigned max_bytes, un
     const unsigned i = thread_index();
     if (i >= n) return;
     p[i] = (unsigned char *)malloc(size_of(i, max_bytes));
-    if (p[i] == NULL)
-        atomicAdd(nulls, 1);
+    if (p[i] == NULL) atomicAdd(nulls, 1);
     else
         for (unsigned k = 0; k < size_of(i, max_bytes); k += stride(max_bytes)) p[i][k] = (unsigned char)(i + k);
 }

@@ -52,8 +52,7 @@ START_TEST(budget) {
     double start = host_ms();
     fill<<<ctas(n), 256>>>(lists, (unsigned long long)(80 * unit / n), r);
     KERNEL_OK();
-    printf("80 units of objects of 64 B to 1 MB: %.1f GB in %.1f ms, %.1f GB are free", (double)r->bytes / 1e9, host_ms() - start,
-           (double)free_memory() / 1e9);
+    printf("80 units of objects of 64 B to 1 MB: %.1f GB in %.1f ms, %.1f GB are free", (double)r->bytes / 1e9, host_ms() - start, (double)free_memory() / 1e9);
     report_good(r, "80 units of objects");
     CUDA_OK(cudaMalloc(&b, (size_t)(10 * unit)));
     start = host_ms();
@@ -177,8 +176,8 @@ START_TEST(beside_kernels) { /* memory moves between program and heap while a ke
     r->go = 1;
     KERNEL_OK();
     /* Live objects keep their chunks mapped, so the number of successes depends on where they are. */
-    printf("60 %% of the device wanted 4 times, had %d times, beside a kernel with %.1f M rounds of malloc and free: longest cuMemCreate %.1f ms\n",
-           served, (double)r->bytes * 1e-6, longest);
+    printf("60 %% of the device wanted 4 times, had %d times, beside a kernel with %.1f M rounds of malloc and free: longest cuMemCreate %.1f ms\n", served,
+           (double)r->bytes * 1e-6, longest);
     ck_assert_int_ge(served, 1);
     report_good(r, "to and fro");
     ck_assert_uint_gt(r->bytes, 1000);
@@ -211,7 +210,8 @@ START_TEST(full_device) {
     r->began = 0;
     occupy<<<sms * threads / 1024, 1024, 0, stream>>>(r);
     CUDA_OK(cudaGetLastError());
-    while (!r->began) {}
+    while (!r->began) {
+    }
     const double start = host_ms();
     const cudaError_t answer = cudaMalloc(&more, much);
     const double took = host_ms() - start;

@@ -113,8 +113,7 @@ __global__ void hammer(struct mm_heap_ref ref, unsigned rounds, unsigned max_byt
         if (held[slot] != NULL) {
             unsigned *p = held[slot];
             const unsigned words = sizes[slot] / 4;
-            if (p[0] != (thread_index() ^ slot) || p[words / 2] != p[0] || p[words - 1] != p[0])
-                atomicAdd(&t->corrupt, 1);
+            if (p[0] != (thread_index() ^ slot) || p[words / 2] != p[0] || p[words - 1] != p[0]) atomicAdd(&t->corrupt, 1);
             heap_free(&ref, p);
             held[slot] = NULL;
         } else {
@@ -198,17 +197,17 @@ __global__ void misuse(struct mm_heap_ref ref, char **kept) {
     const uint32_t c = mm_class_of(100), bytes = mm_class_bytes(c);
     kept[0] = slice, kept[1] = body, kept[2] = run;
     int on_stack;
-    heap_free(&ref, &on_stack);                                                    /* foreign */
-    heap_free(&ref, kept);                                                         /* foreign: cudaMalloc */
-    heap_free(&ref, (char *)ref.user_base + ref.user_bytes);                       /* foreign: just behind */
-    heap_free(&ref, slice + 16);                                                   /* interior */
-    heap_free(&ref, body + 48);                                                    /* interior */
-    heap_free(&ref, run + MM_SEGMENT_BYTES);                                       /* interior */
-    heap_free(&ref, run + 16);                                                     /* interior */
-    heap_free(&ref, slice + bytes * 100);                                          /* never handed out: free, as after a free */
-    heap_free(&ref, slice + (uint64_t)bytes * mm_class_slices(c));                 /* behind the last slice: never */
-    heap_free(&ref, slice + MM_PAGE_BYTES * 5);                                    /* in an unowned page */
-    heap_free(&ref, (char *)ref.user_base + ref.user_bytes / 2);                   /* in a free segment */
+    heap_free(&ref, &on_stack);                                    /* foreign */
+    heap_free(&ref, kept);                                         /* foreign: cudaMalloc */
+    heap_free(&ref, (char *)ref.user_base + ref.user_bytes);       /* foreign: just behind */
+    heap_free(&ref, slice + 16);                                   /* interior */
+    heap_free(&ref, body + 48);                                    /* interior */
+    heap_free(&ref, run + MM_SEGMENT_BYTES);                       /* interior */
+    heap_free(&ref, run + 16);                                     /* interior */
+    heap_free(&ref, slice + bytes * 100);                          /* never handed out: free, as after a free */
+    heap_free(&ref, slice + (uint64_t)bytes * mm_class_slices(c)); /* behind the last slice: never */
+    heap_free(&ref, slice + MM_PAGE_BYTES * 5);                    /* in an unowned page */
+    heap_free(&ref, (char *)ref.user_base + ref.user_bytes / 2);   /* in a free segment */
     heap_free(&ref, slice);
     heap_free(&ref, slice); /* double */
     heap_free(&ref, run);
@@ -299,8 +298,7 @@ START_TEST(test_no_answer) {
         const double took_ms = host_ms() - start;
         CUDA_OK(cudaMemcpy(&ns, longest, sizeof ns, cudaMemcpyDeviceToHost));
         CUDA_OK(cudaMemcpy(&is, got, sizeof is, cudaMemcpyDeviceToHost));
-        printf("16,384 threads, no answer, %u ms allowed, round %d: %u served, then NULL after %.1f ms at most\n", wait_ms, round, is,
-               (double)ns * 1e-6);
+        printf("16,384 threads, no answer, %u ms allowed, round %d: %u served, then NULL after %.1f ms at most\n", wait_ms, round, is, (double)ns * 1e-6);
         if (round == 0) ck_assert_uint_ge(ns, wait_ms * 1000000ull / 2);
         ck_assert_uint_le(ns, 5 * wait_ms * 1000000ull);
         ck_assert_uint_ge(is, round == 0 ? SEGMENTS * 16 * 9 / 10 : 0);

@@ -18,7 +18,7 @@ struct hoard {
     struct mm_heap_ref ref;
     uint64_t **p;
     unsigned *sizes;
-    unsigned long long most;  /* capacity of the arrays */
+    unsigned long long most; /* capacity of the arrays */
     struct fill_counts *counts;
 };
 
@@ -145,8 +145,7 @@ START_TEST(test_fill) {
             const struct fill_counts c = fill(h, sizes[i], all * percents[k] / 100);
             const uint64_t goal = all * percents[k] / 100, least = least_of(all, sizes[i]); /* the heap holds this much */
             ck_assert_msg(c.got <= goal && c.got >= (goal < least ? goal : least) && (c.nulls == 0 || goal > least),
-                          "%u B to %u %%: %llu, not %llu; %llu NULLs", sizes[i], percents[k], c.got,
-                          (unsigned long long)goal, c.nulls);
+                          "%u B to %u %%: %llu, not %llu; %llu NULLs", sizes[i], percents[k], c.got, (unsigned long long)goal, c.nulls);
             check_heap(f.ref);
             free_all(h, c.got);
             check_drained(f.ref, segments);
@@ -168,8 +167,7 @@ START_TEST(test_refill) {
         for (int round = 0; round < 4; round++) {
             const struct fill_counts c = fill(h, sizes[i], ~0ull);
             nulls += c.nulls;
-            ck_assert_msg(c.got <= all && c.got >= least_of(all, sizes[i]), "%u B, round %d: %llu, not %llu",
-                          sizes[i], round, c.got, (unsigned long long)all);
+            ck_assert_msg(c.got <= all && c.got >= least_of(all, sizes[i]), "%u B, round %d: %llu, not %llu", sizes[i], round, c.got, (unsigned long long)all);
             ck_assert_uint_eq(c.nulls, sizes[i] >= 65536 ? 128 * 128 : 512 * 256);
             ck_assert_uint_eq(gpu_heap_header(f.ref).null_count, nulls);
             if (round != 1) check_heap(f.ref);
@@ -186,8 +184,7 @@ END_TEST
 
 __global__ void free_every(struct hoard h, unsigned long long n, unsigned step) {
     const unsigned long long threads = gridDim.x * blockDim.x;
-    for (unsigned long long i = thread_index() * (unsigned long long)step; i < n; i += threads * step)
-        heap_free(&h.ref, h.p[i]);
+    for (unsigned long long i = thread_index() * (unsigned long long)step; i < n; i += threads * step) heap_free(&h.ref, h.p[i]);
 }
 /* Replaces every step-th object by a new one. */
 __global__ void get_every(struct hoard h, unsigned size, unsigned long long n, unsigned step) {
@@ -211,8 +208,7 @@ START_TEST(test_holes) {
             ck_assert_uint_eq(check_heap(f.ref), (all - holes) * expect_class(sizes[i]).bytes);
             get_every<<<256, 256>>>(h, sizes[i], all, steps[k]);
             KERNEL_OK();
-            ck_assert_msg(hoard_counts(h).outside == 0, "%u B, every %u.: %llu NULLs (or no good)", sizes[i], steps[k],
-                          hoard_counts(h).outside);
+            ck_assert_msg(hoard_counts(h).outside == 0, "%u B, every %u.: %llu NULLs (or no good)", sizes[i], steps[k], hoard_counts(h).outside);
             hoard_paint<<<1024, 256>>>(h, 0);
             hoard_paint<<<1024, 256>>>(h, 1);
             KERNEL_OK();
@@ -242,8 +238,7 @@ START_TEST(test_fill_mixed) {
         const uint64_t goal = percents[k] == 100 ? ~0ull : bytes / 100 * percents[k] / 115 * 100;
         const struct fill_counts c = fill(h, MIXED, goal);
         const uint64_t live = check_heap(f.ref);
-        printf("mixed to %u %%: %llu allocations, %.2f %% of the heap live, %llu NULLs\n", percents[k], c.got,
-               100. * (double)live / (double)bytes, c.nulls);
+        printf("mixed to %u %%: %llu allocations, %.2f %% of the heap live, %llu NULLs\n", percents[k], c.got, 100. * (double)live / (double)bytes, c.nulls);
         if (percents[k] <= 90) ck_assert_uint_eq(c.nulls, 0);
         if (percents[k] == 100) {
             ck_assert_uint_ge(live, bytes / 100 * 95);
@@ -262,8 +257,7 @@ END_TEST
 /* ---- one size after the other fills the whole heap, without a drain in between ---- */
 
 START_TEST(test_turnover) {
-    static const unsigned turn[] = {16, 4096,  48, 1 << 20, 256,     3 << 20, 1000,
-                                    96, 65536, 100000, 64, 9 << 20, 2 << 20, 16, 1024};
+    static const unsigned turn[] = {16, 4096, 48, 1 << 20, 256, 3 << 20, 1000, 96, 65536, 100000, 64, 9 << 20, 2 << 20, 16, 1024};
     const uint64_t segments = 256;
     struct gpu_heap f = gpu_heap_create(segments);
     struct hoard h = hoard_create(f.ref, capacity(segments, 16) + 1000);
@@ -271,8 +265,8 @@ START_TEST(test_turnover) {
         for (size_t i = 0; i < sizeof turn / sizeof turn[0]; i++) {
             const struct fill_counts c = fill(h, turn[i], ~0ull);
             const uint64_t all = capacity(segments, turn[i]);
-            ck_assert_msg(c.got <= all && c.got >= least_of(all, turn[i]), "%u B after %u B: %llu, not %llu", turn[i],
-                          i ? turn[i - 1] : 0, c.got, (unsigned long long)all);
+            ck_assert_msg(c.got <= all && c.got >= least_of(all, turn[i]), "%u B after %u B: %llu, not %llu", turn[i], i ? turn[i - 1] : 0, c.got,
+                          (unsigned long long)all);
             check_heap(f.ref);
             free_all(h, c.got);
             ck_assert_uint_eq(check_heap(f.ref), 0);

@@ -25,8 +25,7 @@ START_TEST(idle) {
     const double first = host_ms() - start;
     KERNEL_OK();
     const size_t after = free_memory();
-    printf(" a heap %.1f MB, the program's own image included; the first launch took %.2f ms\n",
-           (double)(before - after) / 1e6, first);
+    printf(" a heap %.1f MB, the program's own image included; the first launch took %.2f ms\n", (double)(before - after) / 1e6, first);
     report_good(r, "idle");
     if (!gpu_is_shared()) ck_assert_uint_le(before - after, 64000000);
     /* Later launches that need memory which is not mapped yet. */
@@ -66,7 +65,8 @@ START_TEST(first_allocation) {
         nanosleep(&pause, NULL);
         const double start = host_ms();
         first_malloc<<<1, 1>>>(&r->go, (64 + 4 * (unsigned)i) * MIB);
-        while (r->go == 0) {}
+        while (r->go == 0) {
+        }
         const double took = host_ms() - start;
         KERNEL_OK();
         ck_assert_uint_eq(r->go, 1);
@@ -123,8 +123,9 @@ START_TEST(one_kernel) {
     qsort(cold, 5, sizeof *cold, by_size);
     qsort(warm_ms, 5, sizeof *warm_ms, by_size);
     qsort(driver_ms, 5, sizeof *driver_ms, by_size);
-    printf("%u objects of %.2f MiB in one kernel: %.2f (%.2f to %.2f) ms growing, %.2f ms when it had grown; the driver creates as much in %.2f (%.2f to %.2f) ms\n", n,
-           (double)bytes / MIB, cold[2], cold[0], cold[4], warm_ms[2], driver_ms[2], driver_ms[0], driver_ms[4]);
+    printf(
+        "%u objects of %.2f MiB in one kernel: %.2f (%.2f to %.2f) ms growing, %.2f ms when it had grown; the driver creates as much in %.2f (%.2f to %.2f) ms\n",
+        n, (double)bytes / MIB, cold[2], cold[0], cold[4], warm_ms[2], driver_ms[2], driver_ms[0], driver_ms[4]);
     const double more = cold[2] - warm_ms[2] - driver_ms[2];
     ck_assert_msg(gpu_is_shared() || more <= 30.0, "%.2f ms more", more);
 }
@@ -133,10 +134,9 @@ END_TEST
 /* ---- the application's thread is blocked while the heap grows (docs/explanation/design.md) ---- */
 
 enum { DEVICE_SYNC, STREAM_SYNC, EVENT_SYNC, COPY_OUT, MALLOC_FREE, LAUNCHES, FREE_MEMORY, MEMSET, COPY_IN, SITUATIONS };
-static const char *const situation_names[] = {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize",
-                                              "cudaMemcpy of 64 MB to the host", "cudaMalloc and cudaFree in a loop",
-                                              "5000 launches behind it", "cudaFree of 64 MB", "cudaMemset",
-                                              "cudaMemcpyAsync of pageable memory"};
+static const char *const situation_names[] = {
+    "cudaDeviceSynchronize",   "cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy of 64 MB to the host",   "cudaMalloc and cudaFree in a loop",
+    "5000 launches behind it", "cudaFree of 64 MB",     "cudaMemset",           "cudaMemcpyAsync of pageable memory"};
 START_TEST(blocked) {
     const unsigned n = 4096;
     static char host[64000000];
@@ -205,8 +205,7 @@ START_TEST(exhausted) {
     make<<<ctas(n), 256>>>(p, n, 64 << 10, 0, r); /* 16 GiB, with less than 4 available */
     const double start = host_ms();
     KERNEL_OK();
-    printf("16 GiB of less than 4: %llu NULLs of %u, %.1f ms, longest malloc %.2f ms\n", r->nulls, n, host_ms() - start,
-           (double)r->longest_ns * 1e-6);
+    printf("16 GiB of less than 4: %llu NULLs of %u, %.1f ms, longest malloc %.2f ms\n", r->nulls, n, host_ms() - start, (double)r->longest_ns * 1e-6);
     ck_assert_uint_lt(r->nulls, n * 15 / 16);
     ck_assert_uint_gt(r->nulls, n / 2);
     ck_assert_uint_le(r->longest_ns, 3000000000);

@@ -62,8 +62,7 @@ static uint64_t go_on(struct lives l, unsigned times, unsigned salt) {
     live<<<THREADS / 256, 256>>>(l, times * (ENTRIES / THREADS), salt);
     KERNEL_OK();
     CUDA_OK(cudaMemcpy(counts, l.counts, sizeof counts, cudaMemcpyDeviceToHost));
-    ck_assert_msg(counts[0] == 0 && counts[1] == 0 && counts[2] == 0, "%u NULLs, %u broken, %u outside", counts[0],
-                  counts[1], counts[2]);
+    ck_assert_msg(counts[0] == 0 && counts[1] == 0 && counts[2] == 0, "%u NULLs, %u broken, %u outside", counts[0], counts[1], counts[2]);
     no_misuse(l.ref);
     return l.ref.user_bytes / MM_SEGMENT_BYTES - gpu_heap_free_segments(l.ref);
 }
@@ -89,8 +88,7 @@ static void constant_case(uint64_t segments, unsigned size, unsigned doublings) 
     uint64_t used = 0;
     for (unsigned k = 2; k < 12; k++) used = go_on(l, 20, k);
     printf("%u B: %.1f segments live, in use: %llu filled, %llu replaced 8 times, %llu replaced 200 times more\n", size,
-           (double)bytes / (double)MM_SEGMENT_BYTES, (unsigned long long)filled, (unsigned long long)warm,
-           (unsigned long long)used);
+           (double)bytes / (double)MM_SEGMENT_BYTES, (unsigned long long)filled, (unsigned long long)warm, (unsigned long long)used);
     /* Each thread allocates before it frees. A class grows by 1/8 when 1/16 of it is free. */
     const double most = (double)bytes / MM_SEGMENT_BYTES * (1 + (double)THREADS / ENTRIES) * 5 / 4 + 2;
     ck_assert_msg(used <= warm + warm / 10 + 2 || used <= most, "%u B: %llu segments in use, before %llu", size, (unsigned long long)used,

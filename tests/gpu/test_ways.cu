@@ -337,7 +337,8 @@ static int processor_time(int seconds) {
     sleep((unsigned)seconds);
     const double idle_ms = (double)(grower_ns() - before) * 1e-6 * 60 / seconds;
     printf("processor time of the grower: %.2f %% of a core under a kernel of 3 s, %.2f %% while kernels are launched all the time, %.2f ms in an "
-           "idle minute (of %d s)\n", running * 100, launching * 100, idle_ms, seconds);
+           "idle minute (of %d s)\n",
+           running * 100, launching * 100, idle_ms, seconds);
     return running <= 0.02 && launching <= 0.02 && idle_ms < 10 ? 0 : 1;
 }
 

@@ -12,13 +12,13 @@
 #define ROWS 64
 #define COLUMNS 40
 
-#define OK(call)                                                                     \
-    do {                                                                             \
-        const cudaError_t error_ = (call);                                           \
-        if (error_ != cudaSuccess) {                                                 \
-            fprintf(stderr, "tools: %s: %s\n", #call, cudaGetErrorString(error_));   \
-            exit(2);                                                                 \
-        }                                                                            \
+#define OK(call)                                                                   \
+    do {                                                                           \
+        const cudaError_t error_ = (call);                                         \
+        if (error_ != cudaSuccess) {                                               \
+            fprintf(stderr, "tools: %s: %s\n", #call, cudaGetErrorString(error_)); \
+            exit(2);                                                               \
+        }                                                                          \
     } while (0)
 
 __global__ void fill_rows(unsigned *sums, unsigned past) {

@@ -6,9 +6,7 @@
 #include "runtime/heap.h"
 
 /* Real calls, not inlined, as in programs. */
-static __device__ __noinline__ void *heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
-    return mm_heap_malloc(ref, bytes);
-}
+static __device__ __noinline__ void *heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) { return mm_heap_malloc(ref, bytes); }
 static __device__ __noinline__ void heap_free(const struct mm_heap_ref *ref, void *p) { mm_heap_free(ref, p); }
 
 struct tally {
@@ -53,8 +51,7 @@ static __device__ int unstamp(uint64_t *p, uint64_t most_bytes) {
     const uint64_t bytes = p[0] & 0xffffffffu;
     if (bytes < 16 || bytes > most_bytes || p[0] != (payload_key(p, 0, 0) << 32 | bytes)) return 0;
     int good = 1;
-    for (unsigned i = 0; i < STAMPS; i++)
-        good &= p[stamp_place(bytes / 8, i)] == payload_key(p, stamp_place(bytes / 8, i), bytes);
+    for (unsigned i = 0; i < STAMPS; i++) good &= p[stamp_place(bytes / 8, i)] == payload_key(p, stamp_place(bytes / 8, i), bytes);
     p[0] = 0;
     return good;
 }

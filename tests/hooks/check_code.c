@@ -79,11 +79,18 @@ static void expect_in_order(const char *scenario, const char *const *parts, size
 }
 
 START_TEST(why_a_text_does_not_link_is_told_if_asked) {
-    static const char *const reasons[] = {"mm: PTX that was built without mm is linked with it\n", KEEPS "the GPU is not known\n", KEEPS "the GPU is not known\n",
-                                          KEEPS "the GPU is not known\n", KEEPS NO_CONTEXT, KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
-                                          KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
+    static const char *const reasons[] = {"mm: PTX that was built without mm is linked with it\n",
+                                          KEEPS "the GPU is not known\n",
+                                          KEEPS "the GPU is not known\n",
+                                          KEEPS "the GPU is not known\n",
+                                          KEEPS NO_CONTEXT,
+                                          KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
+                                          KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
+                                          KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
                                           KEEPS "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n",
-                                          "mm: PTX that was built without mm is linked with it\n", KEEPS "cuLinkAddData answers error 209\n", REFUSED "(error 200)\n"};
+                                          "mm: PTX that was built without mm is linked with it\n",
+                                          KEEPS "cuLinkAddData answers error 209\n",
+                                          REFUSED "(error 200)\n"};
     expect_in_order("link-fails", reasons, sizeof reasons / sizeof *reasons);
 }
 END_TEST
@@ -119,8 +126,12 @@ START_TEST(machine_code_that_does_not_link_is_loaded_as_it_is) {
 END_TEST
 
 START_TEST(machine_code_is_told_of_if_asked) {
-    static const char *const lines[] = {"mm: machine code that was built without mm is linked with it\n", CUBIN_KEEPS "the GPU is not known\n", CUBIN_KEEPS NO_CONTEXT, CUBIN_KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
-                                        CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n", CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
+    static const char *const lines[] = {"mm: machine code that was built without mm is linked with it\n",
+                                        CUBIN_KEEPS "the GPU is not known\n",
+                                        CUBIN_KEEPS NO_CONTEXT,
+                                        CUBIN_KEEPS "cuLinkCreate answers CUDA_ERROR_UNKNOWN\n",
+                                        CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
+                                        CUBIN_KEEPS "cuLinkAddData answers CUDA_ERROR_UNKNOWN\n",
                                         CUBIN_KEEPS "cuLinkComplete answers CUDA_ERROR_UNKNOWN: error: no\n",
                                         "mm: machine code that was built without mm is linked with it\n"};
     expect_in_order("cubin-fails", lines, sizeof lines / sizeof *lines);

@@ -37,14 +37,19 @@ static const struct mm_host_env *read_with(const char *name, const char *value) 
 /* Variables for which any nonempty value is a file name. */
 static bool is_path(const char *name) { return strcmp(name, "MM_STATS_FILE") == 0 || strcmp(name, "MM_HEAP_MAP") == 0; }
 static bool is_default(const struct mm_host_env *e) {
-    return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->verbose && e->gives_back && e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes && !e->heap_max.percent &&
-           e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE && !e->is_cudas;
+    return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->verbose && e->gives_back &&
+           e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes &&
+           !e->heap_max.percent && e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE && !e->is_cudas;
 }
 
 static const char *const bad[] = {
-    "", " ", "banana", "-1", "-0", "+1", "0x10", "1.5", "1,5", "1e3", "1 ", " 1", "1\n", "\n", "\t1", "%", "%d", "%s%s%s%n", "101%", "0%", "1%%",
-    "10KB", "10KiB", "10kk", "K", "KM", "1K1", "1P", "true", "yes", "on", "idle ", "IDLE", "idle,demand", "18446744073709551616%", "\xff\xfe",
-    "\xc3\xa4", "nan", "infinity", "..", "/etc/passwd", "$(id)", "1;2", "\x1b[31m",
+    "",         " ",        "banana", "-1",       "-0",   "+1",          "0x10",
+    "1.5",      "1,5",      "1e3",    "1 ",       " 1",   "1\n",         "\n",
+    "\t1",      "%",        "%d",     "%s%s%s%n", "101%", "0%",          "1%%",
+    "10KB",     "10KiB",    "10kk",   "K",        "KM",   "1K1",         "1P",
+    "true",     "yes",      "on",     "idle ",    "IDLE", "idle,demand", "18446744073709551616%",
+    "\xff\xfe", "\xc3\xa4", "nan",    "infinity", "..",   "/etc/passwd", "$(id)",
+    "1;2",      "\x1b[31m",
 };
 enum { BAD = sizeof bad / sizeof *bad };
 

@@ -15,25 +15,31 @@ static const struct {
     const char *program, *way;
     bool preload;
 } ways[] = {
-    {"./client", "symbols", true},         {"./client", "v2-legacy", true},
-    {"./client", "v2-ptsz", true},         {"./client", "v2-through", true},
-    {"./client", "v1", true},              {"./client_hook", "symbols", false},
-    {"./client_hook", "v2-legacy", false}, {"./client_hook", "v2-ptsz", false},
-    {"./client_hook", "v1", false},        {"./client_hook", "v2-legacy", true},
-    {"./client_plain", "plain", true},     {"./client_hook_plain", "plain", false},
-    {"./plugin_host", "v2-legacy", false}, {"./plugin_host", "symbols", true},
+    {"./client", "symbols", true},
+    {"./client", "v2-legacy", true},
+    {"./client", "v2-ptsz", true},
+    {"./client", "v2-through", true},
+    {"./client", "v1", true},
+    {"./client_hook", "symbols", false},
+    {"./client_hook", "v2-legacy", false},
+    {"./client_hook", "v2-ptsz", false},
+    {"./client_hook", "v1", false},
+    {"./client_hook", "v2-legacy", true},
+    {"./client_plain", "plain", true},
+    {"./client_hook_plain", "plain", false},
+    {"./plugin_host", "v2-legacy", false},
+    {"./plugin_host", "symbols", true},
 };
-static const char *const scenarios[] = {"function", "kernel", "every-launch", "race", "contexts",
-                                        "reset",    "unload", "capture",      "limit",
-                                        "ends",     "recycled", "jit",    "cubins", "cubin-links", "green", "green-last", "detach", "prepared", "prepared-later", "prepared-fails", "answers"};
+static const char *const scenarios[] = {
+    "function", "kernel", "every-launch", "race",  "contexts",   "reset",  "unload",   "capture",        "limit",          "ends",   "recycled",
+    "jit",      "cubins", "cubin-links",  "green", "green-last", "detach", "prepared", "prepared-later", "prepared-fails", "answers"};
 enum { WAYS = sizeof ways / sizeof *ways, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(way_and_scenario) {
     int w = _i / SCENARIOS;
-    struct result r = RUN(ways[w].preload ? SETTINGS(preload_mm) : NULL, ways[w].program, ways[w].way,
-                          scenarios[_i % SCENARIOS]);
-    ck_assert_msg(r.status == 0 && !*r.err, "%s %s %s: status %d; \"%s\" \"%s\"", ways[w].program, ways[w].way,
-                  scenarios[_i % SCENARIOS], r.status, r.out, r.err);
+    struct result r = RUN(ways[w].preload ? SETTINGS(preload_mm) : NULL, ways[w].program, ways[w].way, scenarios[_i % SCENARIOS]);
+    ck_assert_msg(r.status == 0 && !*r.err, "%s %s %s: status %d; \"%s\" \"%s\"", ways[w].program, ways[w].way, scenarios[_i % SCENARIOS], r.status, r.out,
+                  r.err);
 }
 END_TEST
 
@@ -90,8 +96,8 @@ START_TEST(hook_without_libmm) { /* the library is missing: behaves as without t
 END_TEST
 
 #define OTHER(version)                                                                                    \
-    "mm: a module was compiled with agreement version " version " of mm, this libmm.so.1 (mm " MM_VERSION ") has " MM_STR(MM_ABI_VERSION) \
-    "; its kernels get no heap; compile it again with this mm, or start the program with the mmrun of its own\n"
+    "mm: a module was compiled with agreement version " version " of mm, this libmm.so.1 (mm " MM_VERSION \
+    ") has " MM_STR(MM_ABI_VERSION) "; its kernels get no heap; compile it again with this mm, or start the program with the mmrun of its own\n"
 
 START_TEST(modules_of_other_versions_are_told_of_once) {
     const int versions[] = {MM_ABI_VERSION - 1, MM_ABI_VERSION + 1, MM_ABI_VERSION + MM_ABI_OTHERS, MM_ABI_VERSION + MM_ABI_OTHERS + 1};
@@ -112,13 +118,16 @@ END_TEST
 START_TEST(statistics_and_reset) {
     static const struct {
         const char *setting, *scenario, *argument;
-    } cases[] = {{"MMX=1", "statistics", NULL},       {"MM_HEAP_MAX=1G", "reset-all", NULL}, {"MMX=1", "reset-races", NULL},
-                 {"MM_HEAP_SIZE=64M", "reset-fixed", "64"}, {"MM_HEAP_SIZE=64M", "reset-fixed", "0"}};
+    } cases[] = {{"MMX=1", "statistics", NULL},
+                 {"MM_HEAP_MAX=1G", "reset-all", NULL},
+                 {"MMX=1", "reset-races", NULL},
+                 {"MM_HEAP_SIZE=64M", "reset-fixed", "64"},
+                 {"MM_HEAP_SIZE=64M", "reset-fixed", "0"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int way = 0; way < 3; way++) {
             static const char *const programs[] = {"./client", "./client_hook", "./plugin_host"};
-            struct result r = RUN(way == 0 ? SETTINGS(preload_mm, cases[i].setting) : SETTINGS(cases[i].setting), programs[way],
-                                  "v2-legacy", cases[i].scenario, cases[i].argument);
+            struct result r = RUN(way == 0 ? SETTINGS(preload_mm, cases[i].setting) : SETTINGS(cases[i].setting), programs[way], "v2-legacy", cases[i].scenario,
+                                  cases[i].argument);
             ck_assert_msg(r.status == 0, "%s %s: status %d; \"%s\" \"%s\"", programs[way], cases[i].scenario, r.status, r.out, r.err);
         }
     struct result r = RUN(NULL, "./client_orphan", "v2-legacy", "no-run-time");
@@ -130,12 +139,11 @@ END_TEST
 
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
-#define NOT_A_SIZE                                                                                        \
+#define NOT_A_SIZE                                                                                             \
     " is not a size; expected bytes above 0, also with K, M, G or T (8G), or 1% to 100% of the GPU's memory; " \
     "using the default\n"
 #define NOT_MS " is not understood; expected milliseconds, 0 to 60000; using 2000\n"
-#define LESS(asked)                                                                                       \
-    "mm: heap on device 0 is 7.3 GiB instead of " asked " (8.0 GiB are free, a part stays so for the driver)\n"
+#define LESS(asked) "mm: heap on device 0 is 7.3 GiB instead of " asked " (8.0 GiB are free, a part stays so for the driver)\n"
 
 static const struct {
     const char *setting, *segments, *err;
@@ -190,7 +198,8 @@ static const struct {
     {"MM_OFF=0", "16\n", ""},
     {"MM_OFF=1", "16\n", ""}, /* a module built with mm keeps it */
     {"MM_OFF=2", "16\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
-    {"MM_HEAPSIZE=1G", "16\n", "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
+    {"MM_HEAPSIZE=1G", "16\n",
+     "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
      "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_VERBOSE\n"},
     {"MMX=1", "16\n", ""},
 };
@@ -216,17 +225,14 @@ static const struct {
     {"0", "1", "9000000000", "-1\n",
      "mm: no heap on device 0 (cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY); a kernel that calls malloc will stop by an "
      "assertion\n"},
-    {"6291456", "1", "9000000000", "0\n",
-     "mm: heap on device 0 is 0 bytes instead of 8.0 MiB (6.0 MiB are free, a part stays so for the driver)\n"},
+    {"6291456", "1", "9000000000", "0\n", "mm: heap on device 0 is 0 bytes instead of 8.0 MiB (6.0 MiB are free, a part stays so for the driver)\n"},
     {"8589934592", "0", "9000000000", "2048\n", ""},
     {"8589934592", "1", "1073741824", "16\n", ""},
-    {"8589934592", "1", "1", "2048\n",
-     "mm: the heap on device 0 has 2.0 GiB and cannot grow (cuMemAddressReserve: CUDA_ERROR_OUT_OF_MEMORY)\n"},
+    {"8589934592", "1", "1", "2048\n", "mm: the heap on device 0 has 2.0 GiB and cannot grow (cuMemAddressReserve: CUDA_ERROR_OUT_OF_MEMORY)\n"},
 };
 
 START_TEST(shortage) {
-    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "size", shortages[_i].free_bytes,
-                          shortages[_i].vmm, shortages[_i].address_limit);
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "size", shortages[_i].free_bytes, shortages[_i].vmm, shortages[_i].address_limit);
     expect(&r, 0, shortages[_i].segments, shortages[_i].err);
 }
 END_TEST
@@ -246,27 +252,26 @@ START_TEST(cannot_grow) {
         {"MM_CHECK=1", "1", "cuMemHostRegister_v2", "2048\n", "mm: device 0: kernels have no names (cuMemHostRegister)\n" NO_GROWTH("2.0 GiB")},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct result r = RUN(SETTINGS(preload_mm, cases[i].setting), "./client", "v2-legacy", "size", "8589934592", cases[i].vmm, "9000000000", "9000000000", cases[i].fails);
+        struct result r = RUN(SETTINGS(preload_mm, cases[i].setting), "./client", "v2-legacy", "size", "8589934592", cases[i].vmm, "9000000000", "9000000000",
+                              cases[i].fails);
         ck_assert_msg(r.status == 0 && strcmp(r.out, cases[i].segments) == 0 && strncmp(r.err, cases[i].err, strlen(cases[i].err)) == 0 &&
-                          (*cases[i].err || !*r.err), "%s: status %d; \"%s\" \"%s\"", cases[i].setting, r.status, r.out, r.err);
+                          (*cases[i].err || !*r.err),
+                      "%s: status %d; \"%s\" \"%s\"", cases[i].setting, r.status, r.out, r.err);
     }
 }
 END_TEST
 
 START_TEST(memory_in_small_pieces) {
-    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000",
-                          "2097152");
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000", "2097152");
     expect(&r, 0, "16\n", "");
-    r = RUN(SETTINGS(preload_mm, "MM_HEAP_SIZE=6G"), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000",
-            "2097152");
-    expect(&r, 0, "4096\n",
-           "mm: heap on device 0 is 4.0 GiB instead of 6.0 GiB (its memory came in 2048 pieces, and it takes no more)\n");
+    r = RUN(SETTINGS(preload_mm, "MM_HEAP_SIZE=6G"), "./client", "v2-legacy", "size", "8589934592", "1", "9000000000", "2097152");
+    expect(&r, 0, "4096\n", "mm: heap on device 0 is 4.0 GiB instead of 6.0 GiB (its memory came in 2048 pieces, and it takes no more)\n");
 }
 END_TEST
 
 /* ---- processes ------------------------------------------------------------------------------------- */
 
-#define FORKED                                                                                            \
+#define FORKED                                                                                                     \
     "mm: this process was forked from one that used the GPU, where CUDA does not work; it has no heap and leaves " \
     "its parent's alone\n"
 
@@ -309,7 +314,8 @@ static const char *const quick[] = {"./nocuda", "quick", NULL};
 
 /* The kind of cost by which a start with these settings exceeds `floor` by too much; "" if none does. most: instructions to count. */
 static const char *too_much(const struct effort *floor, long most, const char *const *settings) {
-    static const long loading[] = {SYS_openat, SYS_read, SYS_pread64, SYS_fstat, SYS_newfstatat, SYS_mmap, SYS_mprotect, SYS_munmap, SYS_close, SYS_brk, SYS_fcntl};
+    static const long loading[] = {SYS_openat,   SYS_read,   SYS_pread64, SYS_fstat, SYS_newfstatat, SYS_mmap,
+                                   SYS_mprotect, SYS_munmap, SYS_close,   SYS_brk,   SYS_fcntl};
     const struct effort is = effort_of(settings, quick, most);
     long calls = 0, other = -1;
     for (long nr = 0; nr < EFFORT_CALLS; nr++) {

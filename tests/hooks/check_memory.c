@@ -17,16 +17,16 @@
 #define SEGMENTS 64u
 #define MANY (4u * MM_HOST_CHUNK_SEGMENTS_MAX)
 #define USER ((CUdeviceptr)1 << 40)
-#define METADATA ((CUdeviceptr)1 << 43) /* distance from one stretch of it to the next */
-#define FIXED 300ull                    /* bytes of each stretch that belong to no segment */
+#define METADATA ((CUdeviceptr)1 << 43)      /* distance from one stretch of it to the next */
+#define FIXED 300ull                         /* bytes of each stretch that belong to no segment */
 #define EACH(stretch) (40000ull + (stretch)) /* bytes for each segment */
 #define PAGE (1ull << 21)
 
-static bool there[MANY], is_open[MANY]; /* segments */
-static uint64_t metadata_there[MM_STRETCHES];   /* mapped bytes of each stretch, from its start */
-static uint64_t create_most, creates;           /* cuMemCreate refuses more bytes; calls that may still succeed */
-static uint64_t create_least;                   /* but accepts this many or more */
-static uint64_t free_now;                       /* cuMemGetInfo's */
+static bool there[MANY], is_open[MANY];       /* segments */
+static uint64_t metadata_there[MM_STRETCHES]; /* mapped bytes of each stretch, from its start */
+static uint64_t create_most, creates;         /* cuMemCreate refuses more bytes; calls that may still succeed */
+static uint64_t create_least;                 /* but accepts this many or more */
+static uint64_t free_now;                     /* cuMemGetInfo's */
 static bool device_claims, stream_hangs, open_fails;
 static struct mm_host_heap *heap;
 #define RETIRE ((CUfunction)16)
@@ -80,8 +80,8 @@ static CUresult query(CUstream stream) { return (void)stream, stream_hangs ? CUD
 static void claim_all(void) {
     for (int i = 0; i < MM_HOST_CHUNKS_MAX; i++) heap->shared->wanted[i].is_claimed = 1;
 }
-static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                       CUstream stream, void **params, void **extra) {
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                       void **params, void **extra) {
     (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)stream, (void)params, (void)extra;
     if (f == CLAIM && device_claims) claim_all();
     return CUDA_SUCCESS;
@@ -117,8 +117,7 @@ static void setup(void) {
     heap->chunks.access.count = 1;
     heap->chunks.user = USER, heap->chunks.segment_count = SEGMENTS, heap->chunks.page_bytes = PAGE, heap->chunks.unit = 1;
     for (uint64_t k = 0; k < MM_STRETCHES; k++)
-        heap->chunks.metadata[k] =
-            (struct mm_host_stretch){.base = (k + 1) * METADATA, .bytes = 2 * PAGE, .fixed_bytes = FIXED, .segment_bytes = EACH(k)};
+        heap->chunks.metadata[k] = (struct mm_host_stretch){.base = (k + 1) * METADATA, .bytes = 2 * PAGE, .fixed_bytes = FIXED, .segment_bytes = EACH(k)};
 }
 static void teardown(void) {
     free(heap->shared);
@@ -127,8 +126,8 @@ static void teardown(void) {
 
 static void grows(uint64_t least, uint64_t most, uint64_t first, uint64_t count) {
     const struct mm_host_segments got = mm_chunks_grow(&d, &heap->chunks, least, most, 1, &error);
-    ck_assert_msg(got.first == first && got.count == count, "%llu + %llu instead of %llu + %llu", (unsigned long long)got.first,
-                  (unsigned long long)got.count, (unsigned long long)first, (unsigned long long)count);
+    ck_assert_msg(got.first == first && got.count == count, "%llu + %llu instead of %llu + %llu", (unsigned long long)got.first, (unsigned long long)got.count,
+                  (unsigned long long)first, (unsigned long long)count);
     for (uint64_t i = first; i < first + count; i++) ck_assert(there[i] && is_open[i]);
 }
 static uint64_t mapped(void) {
@@ -367,8 +366,8 @@ START_TEST(not_what_is_not_claimed) {
 }
 END_TEST
 
-static CUresult launch_and_hang(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                                unsigned shared, CUstream stream, void **params, void **extra) {
+static CUresult launch_and_hang(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                                void **params, void **extra) {
     if (f == CLAIM) stream_hangs = true; /* the claim kernel waits for room on the device */
     return launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
 }

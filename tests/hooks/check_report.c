@@ -6,7 +6,7 @@
 
 /* ---- misuse --------------------------------------------------------------------------------------- */
 
-#define FOREIGN(address)                                                                                  \
+#define FOREIGN(address) \
     "mm: device 0: invalid free(" address "), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
 #define SYNCHRONISED FOREIGN("0x1000") "context\n" FOREIGN("0x1001") "stream\n" FOREIGN("0x1002") "event\n"
 
@@ -55,10 +55,12 @@ START_TEST(misuse_is_told_without_a_call) {
 END_TEST
 
 START_TEST(misuse_of_each_kind) {
-    static const char *const texts[] = {
-        "invalid free(%s), a pointer into the middle of an allocation of 112 bytes", "invalid free(%s), a pointer into the middle of an allocation of 6291456 bytes",
-        "invalid free(%s), a pointer into the middle of an allocation", "invalid free(%s), a pointer that malloc never gave",
-        "double free(%s) of 112 bytes", "invalid free(%s), a pointer into memory that is free"};
+    static const char *const texts[] = {"invalid free(%s), a pointer into the middle of an allocation of 112 bytes",
+                                        "invalid free(%s), a pointer into the middle of an allocation of 6291456 bytes",
+                                        "invalid free(%s), a pointer into the middle of an allocation",
+                                        "invalid free(%s), a pointer that malloc never gave",
+                                        "double free(%s) of 112 bytes",
+                                        "invalid free(%s), a pointer into memory that is free"};
     char expected[4000] = "";
     struct result r = RUN(SETTINGS(preload_mm, "MM_SPACING=16"), "./client", "v2-legacy", "misuse-kinds");
     char *address = r.out;
@@ -121,7 +123,8 @@ START_TEST(statistics_of_every_end) {
     char json[20000], csv[40000], settings[2][64];
     for (int i = 0; i < 3; i++) {
         snprintf(settings[0], sizeof settings[0], "MM_STATS_FILE=usage-%%d.%s.json", ends[i]);
-        struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=json", "MM_ON_MISUSE=ignore", "MM_SPACING=16", settings[0]), "./client", "v2-legacy", "usage", ends[i]);
+        struct result r =
+            RUN(SETTINGS(preload_mm, "MM_STATS=json", "MM_ON_MISUSE=ignore", "MM_SPACING=16", settings[0]), "./client", "v2-legacy", "usage", ends[i]);
         expect(&r, 0, NULL, "");
         snprintf(settings[1], sizeof settings[1], "usage-0.%s.json", ends[i]);
         read_file(settings[1], json, sizeof json);
@@ -132,7 +135,8 @@ START_TEST(statistics_of_every_end) {
         ck_assert_ptr_nonnull(strstr(json, ",\"live_objects\":1011,\"peak_live_objects\":null,\"live_bytes\":6363136,"));
         ck_assert_ptr_nonnull(strstr(json, "{\"slice_bytes\":768,\"live_objects\":10,\"live_bytes\":7680,\"pages\":2,\"blocks\":1,\"free_blocks\":0}"));
     }
-    struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=csv", "MM_ON_MISUSE=ignore", "MM_SPACING=16", "MM_STATS_FILE=usage.csv"), "./client", "v2-legacy", "usage", "reset");
+    struct result r =
+        RUN(SETTINGS(preload_mm, "MM_STATS=csv", "MM_ON_MISUSE=ignore", "MM_SPACING=16", "MM_STATS_FILE=usage.csv"), "./client", "v2-legacy", "usage", "reset");
     expect(&r, 0, NULL, "");
     read_file("usage.csv", csv, sizeof csv);
     char *header = strstr(csv, "process,device,class,name,value\n");
@@ -142,7 +146,8 @@ START_TEST(statistics_of_every_end) {
     ck_assert_ptr_nonnull(strstr(csv, ",0,64,live_bytes,64000\n"));
     ck_assert_ptr_nonnull(strstr(csv, ",0,,live_objects,0\n"));
     r = RUN(SETTINGS(preload_mm, "MM_STATS=csv", "MM_ON_MISUSE=ignore", "MM_STATS_FILE=/nonexistent/%p"), "./client", "v2-legacy", "usage", "end");
-    ck_assert_msg(r.status == 0 && strncmp(r.err, "mm: cannot write statistics to /nonexistent/", 44) == 0 && strstr(r.err, ": No such file or directory\n"), "%s", r.err);
+    ck_assert_msg(r.status == 0 && strncmp(r.err, "mm: cannot write statistics to /nonexistent/", 44) == 0 && strstr(r.err, ": No such file or directory\n"),
+                  "%s", r.err);
     r = RUN(SETTINGS(preload_mm, "MM_STATS=yes"), "./client", "v2-legacy", "function");
     expect(&r, 0, "", "mm: MM_STATS=yes is not understood; expected 0, 1, text, json or csv; using 0\n");
 }
@@ -182,7 +187,8 @@ static void expect_checked(const char *what, const char *const *settings, int st
 
 #define CHECKED(...) SETTINGS(preload_mm, "MM_CHECK=1", "MM_SPACING=16", __VA_ARGS__)
 #define CLEAN "mm: device 0: checked: 0 leaks of 0 bytes, 0 writes past the end, 0 writes after free, 0 misuses of free\n"
-#define OVERRUN(size) "mm: device 0: write past the end of @, an allocation of " size " bytes, allocated by kernel make, seen by thread (1,0,0) of block (0,0,0) of kernel end\n"
+#define OVERRUN(size) \
+    "mm: device 0: write past the end of @, an allocation of " size " bytes, allocated by kernel make, seen by thread (1,0,0) of block (0,0,0) of kernel end\n"
 #define AFTER_FREE "mm: device 0: write after free to @, an allocation of "
 #define FREED_BY_END " bytes, allocated by kernel make, freed by kernel end, "
 
@@ -194,17 +200,17 @@ START_TEST(checked_runs) {
                    "mm: device 0: leak: 10 objects of size class 64, 640 bytes, allocated by kernel make\n"
                    "mm: device 0: leak: 3 objects of size class 64, 180 bytes, allocated by kernel _ZN5other4makeEPPv\n"
                    "mm: device 0: checked: 19 leaks of 6295776 bytes, 0 writes past the end, 0 writes after free, 0 misuses of free\n");
-    expect_checked("overruns", CHECKED("MM_CHECK_EXITCODE=200"), 200,
-                   OVERRUN("1") OVERRUN("20") OVERRUN("64") OVERRUN("1000") OVERRUN("2097152") OVERRUN("5242880")
-                   "mm: device 0: write past the end of @, an allocation of at most 10208 bytes, seen by thread (1,0,0) of block (0,0,0) of kernel make\n"
-                   "mm: device 0: write past the end of @, an allocation of 30 bytes, allocated by kernel make, seen at the end\n"
-                   "mm: device 0: leak: 1 objects of size class 32, 30 bytes, allocated by kernel make\n"
-                   "mm: device 0: checked: 1 leaks of 30 bytes, 8 writes past the end, 0 writes after free, 0 misuses of free\n");
+    expect_checked(
+        "overruns", CHECKED("MM_CHECK_EXITCODE=200"), 200,
+        OVERRUN("1") OVERRUN("20") OVERRUN("64") OVERRUN("1000") OVERRUN("2097152") OVERRUN(
+            "5242880") "mm: device 0: write past the end of @, an allocation of at most 10208 bytes, seen by thread (1,0,0) of block (0,0,0) of kernel make\n"
+                       "mm: device 0: write past the end of @, an allocation of 30 bytes, allocated by kernel make, seen at the end\n"
+                       "mm: device 0: leak: 1 objects of size class 32, 30 bytes, allocated by kernel make\n"
+                       "mm: device 0: checked: 1 leaks of 30 bytes, 8 writes past the end, 0 writes after free, 0 misuses of free\n");
     expect_checked("after-free", CHECKED("MM_CHECK_EXITCODE=0"), 0,
-                   "mm: device 0: double free(@) of 3000" FREED_BY_END "by thread (1,0,0) of block (0,0,0) of kernel make\n"
-                   AFTER_FREE "5242880" FREED_BY_END "seen by thread (1,0,0) of block (0,0,0) of kernel make\n"
-                   AFTER_FREE "100" FREED_BY_END "seen at the end\n"
-                   AFTER_FREE "3000" FREED_BY_END "seen at the end\n"
+                   "mm: device 0: double free(@) of 3000" FREED_BY_END "by thread (1,0,0) of block (0,0,0) of kernel make\n" AFTER_FREE "5242880" FREED_BY_END
+                   "seen by thread (1,0,0) of block (0,0,0) of kernel make\n" AFTER_FREE "100" FREED_BY_END "seen at the end\n" AFTER_FREE "3000" FREED_BY_END
+                   "seen at the end\n"
                    "mm: device 0: checked: 0 leaks of 0 bytes, 0 writes past the end, 3 writes after free, 1 misuses of free\n");
     struct result r = RUN(CHECKED("MM_STATS=0"), "./client", "v2-ptsz", "checked", "nothing"); /* there a launch without a stream uses another stream */
     expect(&r, 0, NULL, CLEAN);
@@ -255,8 +261,8 @@ END_TEST
 
 START_TEST(checked_runs_use_all_memory) {
     struct result r = RUN(CHECKED("MM_HEAP_SIZE=8M", "MM_HEAP_MAX=8M"), "./client", "v2-legacy", "checked", "null");
-    ck_assert_msg(r.status == 0 && strstr(r.err, "malloc of 4000 bytes in a kernel answered NULL") && strstr(r.err, "0 misuses of free\n"), "status %d, \"%s\" \"%s\"",
-                  r.status, r.out, r.err);
+    ck_assert_msg(r.status == 0 && strstr(r.err, "malloc of 4000 bytes in a kernel answered NULL") && strstr(r.err, "0 misuses of free\n"),
+                  "status %d, \"%s\" \"%s\"", r.status, r.out, r.err);
     r = RUN(CHECKED("MM_HEAP_SIZE=8M", "MM_HEAP_MAX=8M", "MM_STATS=1"), "./client", "v2-legacy", "checked", "null");
     ck_assert_msg(strstr(r.err, "NULL: 2 requests, the first of 4000 bytes, in kernel: make\n"), "\"%s\"", r.err);
 }
@@ -273,7 +279,8 @@ START_TEST(checked_runs_and_faults) {
         for (char *line = r.err; *line; line = strchr(line, '\n') + 1)
             ck_assert_msg(strncmp(line, "mm: ", 4) == 0 || strncmp(line, "{\"mm_statistics\"", 16) == 0, "call %d: %s", k, r.err);
         const bool is_checked = strstr(r.err, ": checked: 100 leaks of 10000 bytes") != NULL, is_told = strstr(r.err, "not checked for leaks") != NULL;
-        ck_assert_msg(is_checked != is_told || strstr(r.err, "no heap") || strstr(r.err, "is empty") || strstr(r.err, "tell a kernel's module"), "call %d, %s: %s", k, r.out, r.err);
+        ck_assert_msg(is_checked != is_told || strstr(r.err, "no heap") || strstr(r.err, "is empty") || strstr(r.err, "tell a kernel's module"),
+                      "call %d, %s: %s", k, r.out, r.err);
         if (strcmp(r.out, "none\n") == 0) break;
         faults++;
     }
@@ -306,7 +313,8 @@ END_TEST
 
 START_TEST(heap_map) {
     static char svg[200000];
-    struct result r = RUN(SETTINGS(preload_mm, "MM_HEAP_MAP=map.svg", "MM_ON_MISUSE=ignore", "MM_SPACING=16", "MM_HEAP_SIZE=28M"), "./client", "v2-legacy", "usage", "end");
+    struct result r =
+        RUN(SETTINGS(preload_mm, "MM_HEAP_MAP=map.svg", "MM_ON_MISUSE=ignore", "MM_SPACING=16", "MM_HEAP_SIZE=28M"), "./client", "v2-legacy", "usage", "end");
     expect(&r, 0, NULL, "");
     read_file("map.svg", svg, sizeof svg);
     ck_assert(strncmp(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\"", 39) == 0 && strcmp(svg + strlen(svg) - 7, "</svg>\n") == 0);

@@ -46,8 +46,7 @@ static void find_functions(void) {
 #else
     *(void **)&proc_v2 = dlsym(libcuda, "cuGetProcAddress_v2");
     *(void **)&proc_v1 = dlsym(libcuda, "cuGetProcAddress");
-    proc_flags = strstr(way, "ptsz") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-                                     : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+    proc_flags = strstr(way, "ptsz") ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
     if (strstr(way, "through")) { /* cuGetProcAddress looked up through itself */
         void *found = NULL;
         OK(proc_v1("cuGetProcAddress", &found, 12000, 0));
@@ -121,8 +120,7 @@ unsigned long long client_heap_segments(const struct mm_heap_ref *ref) {
     CHECK(ref->user_base % MM_SEGMENT_BYTES == 0);
     const unsigned long long *tree = (const unsigned long long *)h->ref.free_tree;
     unsigned long long count = 0;
-    for (unsigned long long i = 0; i < h->tree_leaves; i++)
-        count += (unsigned long long)__builtin_popcountll(tree[h->ref.tree_roots + h->ref.tree_mids + i]);
+    for (unsigned long long i = 0; i < h->tree_leaves; i++) count += (unsigned long long)__builtin_popcountll(tree[h->ref.tree_roots + h->ref.tree_mids + i]);
     /* the memory behind the image was zeroed (new memory of the stand-in is filled with garbage) */
     struct mm_layout l;
     CHECK(mm_layout_make(&l, h->segment_count, 256, ref->spacing_mask + 1) == 0);
@@ -150,9 +148,9 @@ int CLIENT_MAIN(int argc, char **argv) {
     CHECK(get);
     standin = get();
     find_functions();
-    const struct scenario *lists[] = {client_scenarios, client_edge_scenarios, client_grow_scenarios, client_back_scenarios,
-                                      client_jit_scenarios, client_link_scenarios, client_cubin_scenarios, client_fatbin_scenarios, client_own_scenarios, client_contexts_scenarios,
-                                      client_report_scenarios};
+    const struct scenario *lists[] = {client_scenarios,     client_edge_scenarios,     client_grow_scenarios,  client_back_scenarios,
+                                      client_jit_scenarios, client_link_scenarios,     client_cubin_scenarios, client_fatbin_scenarios,
+                                      client_own_scenarios, client_contexts_scenarios, client_report_scenarios};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const struct scenario *s = lists[i]; s->name; s++)
             if (strcmp(s->name, argv[2]) == 0) {

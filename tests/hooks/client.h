@@ -14,16 +14,17 @@
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* cuCtxAttach, cuCtxDetach */
 
-#define CHECK(condition)                                                                                  \
-    do {                                                                                                  \
-        if (!(condition)) {                                                                               \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                                \
-            exit(1);                                                                                      \
-        }                                                                                                 \
+#define CHECK(condition)                                                   \
+    do {                                                                   \
+        if (!(condition)) {                                                \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                       \
+        }                                                                  \
     } while (0)
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
 /* The driver functions that the scenarios call, by whatever lookup. */
+/* clang-format off */
 #define CLIENT_FUNCTIONS(X)                                                                               \
     X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxRelease)         \
     X(cuDevicePrimaryCtxGetState) X(cuCtxGetCurrent)                                                      \
@@ -37,6 +38,7 @@
     X(cuGraphInstantiateWithFlags) X(cuGraphUpload) X(cuGraphLaunch)                                      \
     X(cuCtxAttach) X(cuCtxDetach) X(cuGreenCtxCreate) X(cuGreenCtxDestroy) X(cuCtxFromGreenCtx)           \
     X(cuLinkComplete) X(cuLinkDestroy) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuEventSynchronize)
+/* clang-format on */
 
 struct api {
 #define CLIENT_MEMBER(name) __typeof__(&name) name;
@@ -47,8 +49,8 @@ struct api {
 
 extern struct api cu;
 extern struct standin *standin;
-extern void *libcuda;    /* handle of libcuda.so.1 */
-extern const char *way;  /* the lookup that filled `cu` */
+extern void *libcuda;   /* handle of libcuda.so.1 */
+extern const char *way; /* the lookup that filled `cu` */
 
 /* Makes a context of device 0 current and fills `cu`. */
 CUcontext client_start(void);
@@ -64,7 +66,8 @@ struct scenario {
     const char *name;
     void (*run)(int argc, char **argv);
 };
-extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_back_scenarios[], client_jit_scenarios[], client_link_scenarios[], client_cubin_scenarios[], client_fatbin_scenarios[], client_own_scenarios[], client_contexts_scenarios[],
+extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_back_scenarios[], client_jit_scenarios[],
+    client_link_scenarios[], client_cubin_scenarios[], client_fatbin_scenarios[], client_own_scenarios[], client_contexts_scenarios[],
     client_report_scenarios[];
 
 #endif

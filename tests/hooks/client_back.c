@@ -175,6 +175,5 @@ static void kept(int argc, char **argv) {
 }
 
 const struct scenario client_back_scenarios[] = {
-    {"full", full}, {"pressure", pressure}, {"others", others}, {"graph", graph}, {"idle", idle},
-    {"decay", decay}, {"kept", kept}, {NULL, NULL},
+    {"full", full}, {"pressure", pressure}, {"others", others}, {"graph", graph}, {"idle", idle}, {"decay", decay}, {"kept", kept}, {NULL, NULL},
 };

@@ -301,6 +301,15 @@ static void cubin_file(int argc, char **argv) {
 }
 
 const struct scenario client_cubin_scenarios[] = {
-    {"cubins", cubins},           {"cubin-damaged", cubin_damaged}, {"cubin-kept", cubin_kept}, {"cubin-fails", cubin_fails}, {"prepared", prepared}, {"prepared-later", prepared_later}, {"prepared-fails", prepared_fails},
-    {"cubin-links", cubin_of_links}, {"cubin-file", cubin_file},       {"cudas", cudas}, {NULL, NULL},
+    {"cubins", cubins},
+    {"cubin-damaged", cubin_damaged},
+    {"cubin-kept", cubin_kept},
+    {"cubin-fails", cubin_fails},
+    {"prepared", prepared},
+    {"prepared-later", prepared_later},
+    {"prepared-fails", prepared_fails},
+    {"cubin-links", cubin_of_links},
+    {"cubin-file", cubin_file},
+    {"cudas", cudas},
+    {NULL, NULL},
 };

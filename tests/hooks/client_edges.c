@@ -19,8 +19,7 @@ static void size(int argc, char **argv) {
     if (argc > 4) standin->fail_name = argv[4], standin->fail_code = CUDA_ERROR_OUT_OF_MEMORY, standin->armed = true;
     client_start();
     OK(client_launch(client_function("mm"), NULL));
-    printf("%lld\n",
-           standin->last_ref.heap ? (long long)client_heap_segments(&standin->last_ref) : -1ll);
+    printf("%lld\n", standin->last_ref.heap ? (long long)client_heap_segments(&standin->last_ref) : -1ll);
 }
 
 static void answers(int argc, char **argv) {
@@ -204,8 +203,7 @@ static void cost(int argc, char **argv) {
     for (int round = 0; round < 100; round++) {
         __typeof__(&cuLaunchKernel) launch = round % 2 ? cu.cuLaunchKernel : direct;
         double start = now_ns();
-        for (int i = 0; i < LAUNCHES; i++)
-            launch(kernels[i % KERNELS], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+        for (int i = 0; i < LAUNCHES; i++) launch(kernels[i % KERNELS], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
         double took = (now_ns() - start) / LAUNCHES;
         if (took < best[round % 2]) best[round % 2] = took;
     }
@@ -252,8 +250,15 @@ static void other_version_once(int argc, char **argv) {
 }
 
 const struct scenario client_edge_scenarios[] = {
-    {"other-version", other_version}, {"other-version-once", other_version_once},
-    {"size", size},       {"answers", answers}, {"unknown", unknown},
-    {"fork", fork_child}, {"fork-first", fork_first}, {"lookups", lookups},
-    {"orphan", orphan},   {"cost", cost},       {NULL, NULL},
+    {"other-version", other_version},
+    {"other-version-once", other_version_once},
+    {"size", size},
+    {"answers", answers},
+    {"unknown", unknown},
+    {"fork", fork_child},
+    {"fork-first", fork_first},
+    {"lookups", lookups},
+    {"orphan", orphan},
+    {"cost", cost},
+    {NULL, NULL},
 };

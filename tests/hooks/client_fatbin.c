@@ -92,9 +92,7 @@ static enum outcome load(void) {
     const long before = standin->launches_with_variable;
     OK(cu.cuLibraryLoadData(&library, &wrapper, NULL, NULL, 0, &option, &value, 1));
     const char *const text = standin->last_is_linked ? standin->linked_text : standin->last_text;
-    const enum outcome outcome = standin->last_image == &wrapper  ? AS_IT_IS
-                                 : standin->last_is_linked        ? LINKED
-                                                                  : NAMED;
+    const enum outcome outcome = standin->last_image == &wrapper ? AS_IT_IS : standin->last_is_linked ? LINKED : NAMED;
     CHECK(standin->last_is_preserved == (outcome == AS_IT_IS) && standin->links == 0);
     if (outcome != AS_IT_IS) CHECK(strcmp(text, OWN) == 0 || strcmp(text, MANAGED_OWN) == 0);
     OK(cu.cuLibraryGetKernel(&k, library, "kernel"));
@@ -186,9 +184,9 @@ static void fatbin(int argc, char **argv) {
         begin();
         add(PTX, 75, i == 3 || i == 4 || i == 5 ? LZ4 : i == 6 ? ZSTD : STORED, OURS);
         switch (i) {
-        case 0: memcpy(container + 16 + 8, &outside, 8); break; /* the entry's bytes */
-        case 1: memset(container + 16 + 4, 0xff, 4); break;     /* its header's bytes */
-        case 2: memset(container + 16 + 4, 0, 12); break; /* both zero */
+        case 0: memcpy(container + 16 + 8, &outside, 8); break;       /* the entry's bytes */
+        case 1: memset(container + 16 + 4, 0xff, 4); break;           /* its header's bytes */
+        case 2: memset(container + 16 + 4, 0, 12); break;             /* both zero */
         case 3: memcpy(container + 16 + 8, &(uint64_t){8}, 8); break; /* fewer bytes than the packed text */
         case 4: memcpy(container + 16 + 56, &outside, 8); break;
         case 5: memset(container + 16 + 64, 0x1f, 64); break; /* a match before any output */
@@ -360,4 +358,5 @@ static void fatbin_file(int argc, char **argv) {
     CHECK(f && fputs(standin->linked_text, f) >= 0 && fclose(f) == 0);
 }
 
-const struct scenario client_fatbin_scenarios[] = {{"fatbin", fatbin}, {"fatbin-code", fatbin_code}, {"fatbin-file", fatbin_file}, {"fatbin-cudas", fatbin_cudas}, {NULL, NULL}};
+const struct scenario client_fatbin_scenarios[] = {
+    {"fatbin", fatbin}, {"fatbin-code", fatbin_code}, {"fatbin-file", fatbin_file}, {"fatbin-cudas", fatbin_cudas}, {NULL, NULL}};

@@ -148,7 +148,7 @@ static void ending(int argc, char **argv) {
     work_join();
     CHECK(work_nulls() == 0);
     work_release();
-    for (int i = 0; i < 50; i++) usleep(1000), mm_grow_look(&work_ref, 0, 0); /* pending answers */
+    for (int i = 0; i < 50; i++) usleep(1000), mm_grow_look(&work_ref, 0, 0);                             /* pending answers */
     CHECK(standin->total_bytes - standin->free_bytes - work_heap_mapped() * MM_SEGMENT_BYTES < 16 * MIB); /* no answer was lost */
     standin->blocks_creates = true;
     standin->before_end = kernel_ends;
@@ -283,8 +283,8 @@ static void fault_grow(int argc, char **argv) {
         work_release();
     }
     printf("%s %s\n", hit ? standin->failed : "-", !work_ref.heap || n || r ? "less" : "all");
-    const bool stuck = hit && (strstr(standin->failed, "Unmap") || strstr(standin->failed, "AddressFree") ||
-                               strstr(standin->failed, "Release") || strstr(standin->failed, "Unregister"));
+    const bool stuck = hit && (strstr(standin->failed, "Unmap") || strstr(standin->failed, "AddressFree") || strstr(standin->failed, "Release") ||
+                               strstr(standin->failed, "Unregister"));
     OK(cu.cuDevicePrimaryCtxReset(0));
     CHECK(stuck || (standin->mappings == 0 && standin->reservations == 0 && standin->handles == 0 && standin->registrations == 0));
     CHECK(standin->allocations <= 2); /* the memory of a heap that cannot grow ends with its context */
@@ -321,6 +321,6 @@ static void thread(int argc, char **argv) {
 }
 
 const struct scenario client_grow_scenarios[] = {
-    {"grow", grow}, {"runs", runs}, {"alignment", alignment}, {"exhausted", exhausted}, {"blocked", blocked}, {"ending", ending},
-    {"capped", capped}, {"held", held}, {"metadata", metadata}, {"fault-grow", fault_grow}, {"thread", thread}, {NULL, NULL},
+    {"grow", grow},     {"runs", runs}, {"alignment", alignment}, {"exhausted", exhausted},   {"blocked", blocked}, {"ending", ending},
+    {"capped", capped}, {"held", held}, {"metadata", metadata},   {"fault-grow", fault_grow}, {"thread", thread},   {NULL, NULL},
 };

@@ -16,13 +16,18 @@
 #define WHOLE HEAD("sm_90") HEAP DEFINED("malloc") DEFINED("free") DEFINED("__cuda_syscall_aligned_malloc") DEFINED("mm_usable_size") REST
 
 /* Texts that are changed, and texts that are not. */
-static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST, HEAD("sm_75, debug") FREE REST, HEAD("sm_90a") MALLOC REST,
+static const char *const declaring[] = {HEAD("sm_90") MALLOC FREE REST,
+                                        HEAD("sm_75, debug") FREE REST,
+                                        HEAD("sm_90a") MALLOC REST,
                                         HEAD("sm_999") ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 n, "
                                                        ".param .b64 a);\n" REST,
                                         ".version 8.7\n.target sm_120\n.address_size 64\n" MALLOC REST,
                                         ".version 8.7\n.target sm_119\n.address_size 64\n" MALLOC REST};
-static const char *const others[] = {HEAD("sm_90") "// malloc\n.global .u64 malloc_count;\n" REST, WHOLE,
-                                     ".version 9.0\n.target sm_90\n# .extern .func malloc", "plain", "",
+static const char *const others[] = {HEAD("sm_90") "// malloc\n.global .u64 malloc_count;\n" REST,
+                                     WHOLE,
+                                     ".version 9.0\n.target sm_90\n# .extern .func malloc",
+                                     "plain",
+                                     "",
                                      "\177ELF malloc that is no cubin at all, but long enough to look at its head, the whole head"};
 
 enum entry { LOAD, DATA, DATA_EX, FATBIN, LIBRARY_DATA, LIBRARY_FILE, LINK_DATA, LINK_FILE, ENTRIES };
@@ -285,6 +290,5 @@ static void jit_file(int argc, char **argv) {
 }
 
 const struct scenario client_jit_scenarios[] = {
-    {"jit", jit},           {"jit-kept", jit_kept},   {"jit-errors", jit_errors}, {"jit-names", jit_names},
-    {"jit-file", jit_file}, {"fault-jit", fault_jit}, {NULL, NULL},
+    {"jit", jit}, {"jit-kept", jit_kept}, {"jit-errors", jit_errors}, {"jit-names", jit_names}, {"jit-file", jit_file}, {"fault-jit", fault_jit}, {NULL, NULL},
 };

@@ -8,8 +8,7 @@
 
 #include "mmconfig.h"
 
-#define TEXT \
-    ".version 9.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b64 r) malloc (.param .b64 n);\n.visible .entry kernel() {\n ret;\n}\n"
+#define TEXT ".version 9.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b64 r) malloc (.param .b64 n);\n.visible .entry kernel() {\n ret;\n}\n"
 #define PLAIN_TEXT ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry kernel() {\n ret;\n}\n"
 #define VALUE(n) ((void *)(uintptr_t)(n))
 
@@ -22,11 +21,12 @@ struct options {
 };
 
 static void set_options(struct options *o) {
-    static const CUjit_option options[OPTIONS] = {CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-                                                  CU_JIT_ERROR_LOG_BUFFER, CU_JIT_MAX_REGISTERS, CU_JIT_CACHE_MODE, CU_JIT_FALLBACK_STRATEGY,
-                                                  CU_JIT_GLOBAL_SYMBOL_NAMES, CU_JIT_GLOBAL_SYMBOL_ADDRESSES, CU_JIT_GLOBAL_SYMBOL_COUNT};
-    void *values[OPTIONS] = {VALUE(sizeof o->info), o->info, VALUE(sizeof o->error), o->error, VALUE(40), VALUE(CU_JIT_CACHE_OPTION_CA),
-                             VALUE(CU_PREFER_PTX), VALUE(0x1000), VALUE(0x2000), VALUE(0)};
+    static const CUjit_option options[OPTIONS] = {CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                                                  CU_JIT_ERROR_LOG_BUFFER,           CU_JIT_MAX_REGISTERS,       CU_JIT_CACHE_MODE,
+                                                  CU_JIT_FALLBACK_STRATEGY,          CU_JIT_GLOBAL_SYMBOL_NAMES, CU_JIT_GLOBAL_SYMBOL_ADDRESSES,
+                                                  CU_JIT_GLOBAL_SYMBOL_COUNT};
+    void *values[OPTIONS] = {VALUE(sizeof o->info), o->info,       VALUE(sizeof o->error), o->error, VALUE(40), VALUE(CU_JIT_CACHE_OPTION_CA),
+                             VALUE(CU_PREFER_PTX),  VALUE(0x1000), VALUE(0x2000),          VALUE(0)};
     memcpy(o->options, options, sizeof options);
     memcpy(o->values, values, sizeof values);
     strcpy(o->info, "info of before");
@@ -85,7 +85,8 @@ static void link_options(int argc, char **argv) {
 /* One call of the link fails, or the image does not load: the program's text is loaded, with unchanged options. */
 static void link_fails(int argc, char **argv) {
     (void)argc, (void)argv;
-    static const char *const calls[] = {"cuCtxGetDevice", "cuDeviceGetAttribute", "cuDeviceGetAttribute", "cuCtxGetCurrent", "cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkAddData_v2", "cuLinkComplete"};
+    static const char *const calls[] = {"cuCtxGetDevice",  "cuDeviceGetAttribute", "cuDeviceGetAttribute", "cuCtxGetCurrent",
+                                        "cuLinkCreate_v2", "cuLinkAddData_v2",     "cuLinkAddData_v2",     "cuLinkComplete"};
     client_start();
     load(TEXT, 0, NULL, NULL); /* creates the heap, whose thread makes calls too */
     standin->only_here = gettid();
@@ -138,7 +139,7 @@ static void link_library(int argc, char **argv) {
     LOAD(0);
     CHECK(standin->last_is_linked && standin->link_options == LOG);
     OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuDevicePrimaryCtxRelease(0)); /* no context is left */
+    OK(cu.cuDevicePrimaryCtxRelease(0));               /* no context is left */
     for (int is_there = 0; is_there < 2; is_there++) { /* a context that ends with the link, or one that exists already */
         CUcontext primary, current = context;
         if (is_there) OK(cu.cuDevicePrimaryCtxRetain(&primary, 1));
@@ -234,6 +235,6 @@ static void link_threads(int argc, char **argv) {
 }
 
 const struct scenario client_link_scenarios[] = {
-    {"link-options", link_options}, {"link-fails", link_fails},       {"link-objects", link_objects}, {"link-library", link_library},
-    {"link-never", link_never},     {"link-threads", link_threads}, {"link-limits", link_limits}, {NULL, NULL},
+    {"link-options", link_options}, {"link-fails", link_fails},     {"link-objects", link_objects}, {"link-library", link_library},
+    {"link-never", link_never},     {"link-threads", link_threads}, {"link-limits", link_limits},   {NULL, NULL},
 };

@@ -329,6 +329,5 @@ static void no_run_time(int argc, char **argv) {
 }
 
 const struct scenario client_own_scenarios[] = {
-    {"statistics", numbers},       {"reset-all", reset_all},     {"reset-races", reset_races},
-    {"reset-fixed", reset_fixed}, {"no-run-time", no_run_time}, {NULL, NULL},
+    {"statistics", numbers}, {"reset-all", reset_all}, {"reset-races", reset_races}, {"reset-fixed", reset_fixed}, {"no-run-time", no_run_time}, {NULL, NULL},
 };

@@ -227,7 +227,7 @@ static void checked(int argc, char **argv) {
         mm_guard_free(&ref, p), mm_guard_free(&ref, q), mm_guard_free(&ref, r), mm_guard_free(&ref, large);
         q[0] = 1, r[20] = 2, large[20] = 3;
         launch("make");
-        mm_guard_free(&ref, q); /* a second time */
+        mm_guard_free(&ref, q);        /* a second time */
         CHECK(make(5 << 20) == large); /* not kept in quarantine: checked when it is allocated again */
         mm_guard_free(&ref, large);
         printf("%p\n%p\n%p\n%p\n", (void *)q, (void *)large, (void *)r, (void *)q);
@@ -301,9 +301,6 @@ static void fill(int argc, char **argv) {
 }
 
 const struct scenario client_report_scenarios[] = {
-    {"fill", fill},
-    {"checked-faults", checked_faults},
-    {"checked", checked},
-    {"usage", usage}, {"usage-program", usage_of_program},
+    {"fill", fill},           {"checked-faults", checked_faults},    {"checked", checked},  {"usage", usage},        {"usage-program", usage_of_program},
     {"misuse", synchronised}, {"misuse-context-ends", context_ends}, {"misuse-idle", idle}, {"misuse-kinds", kinds}, {NULL, NULL},
 };

@@ -20,8 +20,8 @@ static void function(int argc, char **argv) {
     CHECK(standin->launches == 3);
     if (strstr(way, "ptsz")) CHECK(standin->launches_ptsz == 3);
     CHECK(client_heap_segments(&standin->last_ref) == MM_HOST_FIRST_SEGMENTS);
-    CHECK(standin->handles == 0);                           /* released; the mappings keep the memory */
-    CHECK(standin->global_queries == 1);                    /* queried once, not at every launch */
+    CHECK(standin->handles == 0);        /* released; the mappings keep the memory */
+    CHECK(standin->global_queries == 1); /* queried once, not at every launch */
 }
 
 static void kernel(int argc, char **argv) {
@@ -164,10 +164,8 @@ static void reset(int argc, char **argv) {
         OK(client_launch(client_kernel("mm", NULL), NULL));
         launched_with_heap(2 * round);
         CHECK(standin->reservations == 2);
-        if (round % 2)
-            OK(cu.cuDevicePrimaryCtxReset(0));
-        else
-            OK(cu.cuDevicePrimaryCtxRelease(0));
+        if (round % 2) OK(cu.cuDevicePrimaryCtxReset(0));
+        else OK(cu.cuDevicePrimaryCtxRelease(0));
         CHECK(standin->reservations == 0 && standin->mappings == 0);
         CHECK(standin->free_bytes == standin->total_bytes);
     }
@@ -181,10 +179,8 @@ static int end_calls, end_done;
 static pthread_t end_thread;
 
 static void *launcher(void *unused) {
-    if (end_context)
-        OK(cu.cuCtxSetCurrent(end_context));
-    else
-        OK(cu.create(&end_seen, 0, 1));
+    if (end_context) OK(cu.cuCtxSetCurrent(end_context));
+    else OK(cu.create(&end_seen, 0, 1));
     OK(client_launch(end_kernel, NULL));
     __atomic_store_n(&end_done, 1, __ATOMIC_RELEASE);
     return unused;
@@ -355,7 +351,7 @@ static void limit(int argc, char **argv) {
 }
 
 const struct scenario client_scenarios[] = {
-    {"function", function}, {"kernel", kernel}, {"every-launch", every_launch}, {"race", race}, {"races", races},
-    {"contexts", contexts}, {"reset", reset},   {"unload", unload},             {"capture", capture},
-    {"limit", limit},       {"ends", ends},     {"recycled", recycled},         {NULL, NULL},
+    {"function", function}, {"kernel", kernel}, {"every-launch", every_launch}, {"race", race},   {"races", races}, {"contexts", contexts},
+    {"reset", reset},       {"unload", unload}, {"capture", capture},           {"limit", limit}, {"ends", ends},   {"recycled", recycled},
+    {NULL, NULL},
 };

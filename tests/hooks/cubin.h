@@ -48,8 +48,7 @@ static inline void cubin_make(struct cubin *c, const char *service) {
     memcpy(c->section_names, "\0.text.kernel", 14);
     memset(c->text, 0x47, sizeof c->text);
 #define CUBIN_SECTION(i, kind, name, member, linked) \
-    c->sections[i] = (Elf64_Shdr){.sh_type = kind, .sh_name = name, .sh_offset = offsetof(struct cubin, member), \
-                                  .sh_size = sizeof c->member, .sh_link = linked}
+    c->sections[i] = (Elf64_Shdr){.sh_type = kind, .sh_name = name, .sh_offset = offsetof(struct cubin, member), .sh_size = sizeof c->member, .sh_link = linked}
     CUBIN_SECTION(1, SHT_SYMTAB, 0, symbols, 2);
     CUBIN_SECTION(2, SHT_STRTAB, 0, names, 0);
     CUBIN_SECTION(3, SHT_STRTAB, 0, section_names, 0);

@@ -26,17 +26,15 @@ static int count_words(const char *file, const void *value) {
         if (path[0]) strcpy(last_file, path); /* a .bss follows its file without a name */
         const char *name = strrchr(last_file, '/');
         if (rights[1] != 'w' || rights[0] != 'r' || !name || !strstr(name, file)) continue;
-        for (unsigned long at = from; at < to; at += sizeof(void *))
-            count += *(void *const volatile *)at == value;
+        for (unsigned long at = from; at < to; at += sizeof(void *)) count += *(void *const volatile *)at == value;
     }
     fclose(maps);
     return count;
 }
 
 int main(void) {
-    static const char *const fetched[] = {"cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx",
-                                          "cuLaunchCooperativeKernel", "cuLibraryGetKernel", "cuCtxSetLimit",
-                                          "cuGraphAddNode_v2", "cuLibraryUnload"};
+    static const char *const fetched[] = {"cuLaunchKernel",     "cuLaunchKernel_ptsz", "cuLaunchKernelEx",  "cuLaunchCooperativeKernel",
+                                          "cuLibraryGetKernel", "cuCtxSetLimit",       "cuGraphAddNode_v2", "cuLibraryUnload"};
     int devices = 0;
     cudaGetDeviceCount(&devices);
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -47,8 +45,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof fetched / sizeof *fetched; i++) {
         void *real = past_hooks(fetched[i]), *ours = dlsym(driver, fetched[i]);
         if (real == ours || count_words("cudart", real) || !count_words("cudart", ours)) {
-            printf("%s: real %p is held %d times, ours %p %d times\n", fetched[i], real, count_words("cudart", real),
-                   ours, count_words("cudart", ours));
+            printf("%s: real %p is held %d times, ours %p %d times\n", fetched[i], real, count_words("cudart", real), ours, count_words("cudart", ours));
             return 1;
         }
     }

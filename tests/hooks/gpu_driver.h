@@ -15,20 +15,20 @@ static inline const char *gpu_name(CUresult r) {
     return cuGetErrorName(r, &name) == CUDA_SUCCESS && name ? name : "?";
 }
 
-#define OK(call)                                                                                          \
-    do {                                                                                                  \
-        CUresult r_ = (call);                                                                             \
-        if (r_ != CUDA_SUCCESS) {                                                                         \
-            printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, gpu_name(r_));                           \
-            exit(1);                                                                                      \
-        }                                                                                                 \
+#define OK(call)                                                                \
+    do {                                                                        \
+        CUresult r_ = (call);                                                   \
+        if (r_ != CUDA_SUCCESS) {                                               \
+            printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, gpu_name(r_)); \
+            exit(1);                                                            \
+        }                                                                       \
     } while (0)
-#define CHECK(c)                                                                                          \
-    do {                                                                                                  \
-        if (!(c)) {                                                                                       \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #c);                                        \
-            exit(1);                                                                                      \
-        }                                                                                                 \
+#define CHECK(c)                                                   \
+    do {                                                           \
+        if (!(c)) {                                                \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #c); \
+            exit(1);                                               \
+        }                                                          \
     } while (0)
 
 /* The image of gpu_module.cu, read from a file. */

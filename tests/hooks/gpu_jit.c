@@ -109,8 +109,7 @@ static CUfunction kernel(const char *name) {
 static int find_heap(struct mm_heap_ref *ref) {
     CUdeviceptr at;
     size_t bytes;
-    const CUresult r = library ? cuLibraryGetGlobal(&at, &bytes, library, MM_HEAP_REF_NAME)
-                               : cuModuleGetGlobal(&at, &bytes, module, MM_HEAP_REF_NAME);
+    const CUresult r = library ? cuLibraryGetGlobal(&at, &bytes, library, MM_HEAP_REF_NAME) : cuModuleGetGlobal(&at, &bytes, module, MM_HEAP_REF_NAME);
     CHECK(r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_FOUND);
     if (r != CUDA_SUCCESS) return 0;
     CHECK(bytes == sizeof *ref);

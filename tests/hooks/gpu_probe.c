@@ -40,9 +40,7 @@ static CUkernel kernel(CUlibrary *l) {
     return k;
 }
 
-static CUresult launch(void *f, CUstream s) {
-    return cuLaunchKernel((CUfunction)f, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL);
-}
+static CUresult launch(void *f, CUstream s) { return cuLaunchKernel((CUfunction)f, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL); }
 
 static void wrong_handles(int n) {
     CUmodule m = NULL, m2 = NULL;
@@ -64,8 +62,7 @@ static void wrong_handles(int n) {
         OK(launch(k, NULL));
         r = cuFuncGetModule(&m, (CUfunction)k);
         OK(cuLibraryGetModule(&m2, l));
-        printf("cuFuncGetModule(CUkernel), launched: %s, module %p, the library's %p", gpu_name(r), (void *)m,
-               (void *)m2);
+        printf("cuFuncGetModule(CUkernel), launched: %s, module %p, the library's %p", gpu_name(r), (void *)m, (void *)m2);
         break;
     }
     case 3:
@@ -81,8 +78,8 @@ static void wrong_handles(int n) {
         OK(cuKernelGetFunction(&f2, k));
         r = cuFuncGetModule(&m, f2);
         OK(cuLibraryGetModule(&m2, l));
-        printf("cuFuncGetModule(cuKernelGetFunction(k)): %s, %s; handles %s", gpu_name(r),
-               m == m2 ? "the library's module" : "another module", (void *)k == (void *)f2 ? "equal" : "differ");
+        printf("cuFuncGetModule(cuKernelGetFunction(k)): %s, %s; handles %s", gpu_name(r), m == m2 ? "the library's module" : "another module",
+               (void *)k == (void *)f2 ? "equal" : "differ");
         break;
     }
     default: break;
@@ -97,17 +94,12 @@ static void globals(void) {
     size_t n = 0;
     CUcontext first = start(), second;
     CUkernel k = kernel(&l);
-    printf("cuLibraryGetGlobal before the first launch: %s",
-           gpu_name(cuLibraryGetGlobal(&a, &n, l, MM_HEAP_REF_NAME)));
+    printf("cuLibraryGetGlobal before the first launch: %s", gpu_name(cuLibraryGetGlobal(&a, &n, l, MM_HEAP_REF_NAME)));
     OK(launch(k, NULL));
-    printf(", after: %s, %s address, %zu bytes",
-           gpu_name(cuLibraryGetGlobal(&b, &n, l, MM_HEAP_REF_NAME)), a == b ? "same" : "other", n);
+    printf(", after: %s, %s address, %zu bytes", gpu_name(cuLibraryGetGlobal(&b, &n, l, MM_HEAP_REF_NAME)), a == b ? "same" : "other", n);
     OK(cuLibraryGetModule(&m, l));
-    printf("; of its module: %s, %s address\n",
-           gpu_name(cuModuleGetGlobal(&c, &n, m, MM_HEAP_REF_NAME)), a == c ? "same" : "other");
-    printf("unknown name: library %s, module %s\n",
-           gpu_name(cuLibraryGetGlobal(&d, &n, l, "nosuch")), gpu_name(cuModuleGetGlobal(&d, &n, m,
-           "nosuch")));
+    printf("; of its module: %s, %s address\n", gpu_name(cuModuleGetGlobal(&c, &n, m, MM_HEAP_REF_NAME)), a == c ? "same" : "other");
+    printf("unknown name: library %s, module %s\n", gpu_name(cuLibraryGetGlobal(&d, &n, l, "nosuch")), gpu_name(cuModuleGetGlobal(&d, &n, m, "nosuch")));
     OK(cuCtxCreate(&second, NULL, 0, 0));
     OK(cuLibraryGetGlobal(&d, &n, l, MM_HEAP_REF_NAME));
     printf("in a second context of the device: %s address\n", a == d ? "SAME" : "another");
@@ -141,21 +133,19 @@ static void pointers(void) {
         void *p = NULL, *q = NULL;
         OK(cuGetProcAddress(names[i], &p, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL));
         OK(cuGetProcAddress(names[i], &q, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL));
-        printf("%s: cuGetProcAddress %s dlsym; per thread %s\n",
-               names[i], p == dlsym(h, names[i]) ? "==" : "!=", p == q ? "the same" : "another");
+        printf("%s: cuGetProcAddress %s dlsym; per thread %s\n", names[i], p == dlsym(h, names[i]) ? "==" : "!=", p == q ? "the same" : "another");
     }
     void *p = NULL;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
     CUresult r = cuGetProcAddress("cuLaunchKernel_ptsz", &p, 13000, 0, &status);
-    printf("cuGetProcAddress(\"cuLaunchKernel_ptsz\"): %s, %s, status %d\n",
-           gpu_name(r), p ? "found" : "NULL", (int)status);
+    printf("cuGetProcAddress(\"cuLaunchKernel_ptsz\"): %s, %s, status %d\n", gpu_name(r), p ? "found" : "NULL", (int)status);
 }
 
-#define COST(name, n, call)                                                                               \
-    do {                                                                                                  \
-        double t_ = now_ns();                                                                             \
-        for (int i_ = 0; i_ < (n); i_++) OK(call);                                                        \
-        printf("%s: %.0f ns\n", name, (now_ns() - t_) / (n));                                             \
+#define COST(name, n, call)                                   \
+    do {                                                      \
+        double t_ = now_ns();                                 \
+        for (int i_ = 0; i_ < (n); i_++) OK(call);            \
+        printf("%s: %.0f ns\n", name, (now_ns() - t_) / (n)); \
     } while (0)
 
 static CUresult make_stream(void) {
@@ -232,8 +222,7 @@ static void memory(int drop_first) {
     OK(cuMemGetInfo(&free0, &total));
     double t = now_ns();
     CUresult r = cuMemAddressReserve(&base, total >> 22 << 22, 1ull << 30, 0, 0);
-    printf("granularity %zu; reserve the whole device, 1 GiB aligned: %s, %#llx, %.0f us",
-           page, gpu_name(r), base, (now_ns() - t) / 1e3);
+    printf("granularity %zu; reserve the whole device, 1 GiB aligned: %s, %#llx, %.0f us", page, gpu_name(r), base, (now_ns() - t) / 1e3);
     CUdeviceptr probe = 0;
     r = cuMemAddressReserve(&probe, 1ull << 22, 1ull << 36, 0, 0);
     printf("; 64 GiB aligned: %s, %#llx\n", gpu_name(r), probe);
@@ -251,8 +240,7 @@ static void memory(int drop_first) {
     OK(cuMemGetInfo(&free1, &total));
     if (drop_first) printf("unmap before the reset: %s\n", gpu_name(cuMemUnmap(base, bytes)));
     OK(cuDevicePrimaryCtxReset(0));
-    if (!drop_first) printf("after cuDevicePrimaryCtxReset: cuMemUnmap %s",
-           gpu_name(cuMemUnmap(base, bytes)));
+    if (!drop_first) printf("after cuDevicePrimaryCtxReset: cuMemUnmap %s", gpu_name(cuMemUnmap(base, bytes)));
     printf("; cuMemAddressFree %s", gpu_name(cuMemAddressFree(base, total >> 22 << 22)));
     CUcontext c;
     OK(cuDevicePrimaryCtxRetain(&c, 0));

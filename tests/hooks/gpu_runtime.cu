@@ -9,20 +9,20 @@
 
 #include "gpu_module.cu"
 
-#define OK(call)                                                                                          \
-    do {                                                                                                  \
-        cudaError_t e_ = (call);                                                                          \
-        if (e_ != cudaSuccess) {                                                                          \
-            printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(e_));                   \
-            exit(1);                                                                                      \
-        }                                                                                                 \
+#define OK(call)                                                                        \
+    do {                                                                                \
+        cudaError_t e_ = (call);                                                        \
+        if (e_ != cudaSuccess) {                                                        \
+            printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(e_)); \
+            exit(1);                                                                    \
+        }                                                                               \
     } while (0)
-#define CHECK(c)                                                                                          \
-    do {                                                                                                  \
-        if (!(c)) {                                                                                       \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #c);                                        \
-            exit(1);                                                                                      \
-        }                                                                                                 \
+#define CHECK(c)                                                   \
+    do {                                                           \
+        if (!(c)) {                                                \
+            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #c); \
+            exit(1);                                               \
+        }                                                          \
     } while (0)
 
 static void check(const gpu_look &l) {
@@ -66,8 +66,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "first")) {
         gpu_look l = look();
         check(l);
-        printf("heap of %.1f GiB, base %#llx\n", l.segments * (double)MM_SEGMENT_BYTES / (1 << 30),
-               (unsigned long long)l.user_base);
+        printf("heap of %.1f GiB, base %#llx\n", l.segments * (double)MM_SEGMENT_BYTES / (1 << 30), (unsigned long long)l.user_base);
     } else if (!strcmp(what, "reset")) {
         size_t before = 0, after = 0, total;
         for (int i = 0; i < 5; i++) {

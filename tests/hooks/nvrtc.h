@@ -9,8 +9,7 @@
 #include <string.h>
 
 /* Returns NVRTC's output (what: "PTX", "CUBIN") of *made bytes, or NULL and prints the error. library: NVRTC's file. */
-static inline char *nvrtc_make(const char *library, const char *what, const char *source, int count, const char *const *options,
-                               size_t *made) {
+static inline char *nvrtc_make(const char *library, const char *what, const char *source, int count, const char *const *options, size_t *made) {
     typedef void *program;
     int (*create)(program *, const char *, const char *, int, const char *const *, const char *const *);
     int (*compile)(program, int, const char *const *), (*size)(program, size_t *), (*ptx)(program, char *);

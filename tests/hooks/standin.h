@@ -23,62 +23,62 @@ struct standin {
     unsigned long long limit_bytes;
     unsigned long long piece_bytes; /* refuse physical memory in larger pieces; 0: do not */
     bool deinitialized;
-    void (*at_end)(void); /* called after a context was destroyed or released, before that call returns */
-    void (*before_end)(void); /* called before a primary context is reset: the driver waits for kernels there */
-    void (*at_synchronize)(void); /* called by cuCtxSynchronize: kernels end there */
-    bool blocks_creates; /* cuMemCreate does not return while this is true, as if it waited for the kernel */
+    void (*at_end)(void);          /* called after a context was destroyed or released, before that call returns */
+    void (*before_end)(void);      /* called before a primary context is reset: the driver waits for kernels there */
+    void (*at_synchronize)(void);  /* called by cuCtxSynchronize: kernels end there */
+    bool blocks_creates;           /* cuMemCreate does not return while this is true, as if it waited for the kernel */
     unsigned long long code_bytes; /* free_bytes that a module, an instance of a library, an instantiated graph or a limit requires;
                                       checked, not consumed */
-    bool slow_allocations; /* cuMemAlloc takes 3 ms */
-    long blocked;        /* calls blocked there now */
-    bool full;           /* kernels do not start: all multiprocessors are busy */
-    bool held; /* a kernel holds all multiprocessors and waits for the host: a call that needs one, or waits for kernels, would deadlock;
+    bool slow_allocations;         /* cuMemAlloc takes 3 ms */
+    long blocked;                  /* calls blocked there now */
+    bool full;                     /* kernels do not start: all multiprocessors are busy */
+    bool held;                     /* a kernel holds all multiprocessors and waits for the host: a call that needs one, or waits for kernels, would deadlock;
                   it is counted in `waits` instead */
     long waits;
     const char *waited; /* the last such call */
-    bool late_limit; /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */
+    bool late_limit;    /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */
     /* what is alive */
     int handles, mappings, reservations, allocations, streams, instances, registrations;
     /* what was called */
-    unsigned long long copied_bytes; /* from the host to the device */
+    unsigned long long copied_bytes;                                                                /* from the host to the device */
     long lookups, context_queries, global_queries, other_queries, creates, launches, launches_ptsz; /* other: for other versions' variables */
     int last_dims_sum; /* of the last launch's parameters: arguments arrived unchanged */
     /* launches of modules with the heap variable, and its value at the launch */
     long launches_with_variable, launches_without_heap;
     struct mm_heap_ref last_ref;
-    long own_modules; /* loaded modules of libmm.so */
-    long retires, claims, notes; /* launches of libmm.so's kernels */
+    long own_modules;                    /* loaded modules of libmm.so */
+    long retires, claims, notes;         /* launches of libmm.so's kernels */
     void *last_note_stream, *last_asked; /* last_asked: the last stream of cuStreamIsCapturing */
     unsigned long long grids, last_grid; /* number of launches, libmm.so's included; number of the program's last launch */
-    int launch_code; /* launches return it */
+    int launch_code;                     /* launches return it */
     bool launches_do_nothing;
     /* loaded code (standin_jit.c): address of the last image, and its options */
     const void *last_image;
     char *last_text; /* a copy, if it is text */
     long loads, loads_by_path;
     unsigned last_options, last_library_options;
-    void *last_value; /* value of the first option, before the driver overwrote it */
+    void *last_value;       /* value of the first option, before the driver overwrote it */
     bool last_is_preserved; /* the program keeps the image in place (CU_LIBRARY_BINARY_IS_PRESERVED) */
-    bool refuse_mm;   /* refuses images with the heap variable */
+    bool refuse_mm;         /* refuses images with the heap variable */
     /* of the current link: inputs; inputs with the heap variable */
     int inputs, inputs_with_mm;
     CUjitInputType last_input;
-    char *linked_text;     /* a copy of its last PTX input */
-    char *linked_cubin;    /* a copy of its last machine code input */
+    char *linked_text;  /* a copy of its last PTX input */
+    char *linked_cubin; /* a copy of its last machine code input */
     size_t linked_cubin_bytes;
     unsigned link_options; /* its options, and the value of the first */
     CUjit_option link_option[16];
     void *link_value;
-    long links;          /* existing link states */
-    bool last_is_linked; /* the last loaded image is the result of a link with mm */
+    long links;                                    /* existing link states */
+    bool last_is_linked;                           /* the last loaded image is the result of a link with mm */
     bool refuse_links, refuse_ours, refuse_linked; /* refuse any link state; mm's code as an input; an image linked with mm */
     long link_creates;
     unsigned most_registers, link_registers; /* a text does not link with a higher limit or none, 0: always links; the last state's limit */
-    bool last_is_undefined; /* the last image leaves the allocation function undefined */
+    bool last_is_undefined;                  /* the last image leaves the allocation function undefined */
     unsigned last_archs[4], last_arch_count; /* of the last fat binary's images; 0 if one was not linked for its entry's */
-    int leaves_objects; /* data symbols in linked images have type 13, which the loader refuses; 2 to 6: and a header field
+    int leaves_objects;                      /* data symbols in linked images have type 13, which the loader refuses; 2 to 6: and a header field
                            is wrong; 7: and the program's code differs */
-    int arch[2];         /* of the devices; 0: sm_90 */
+    int arch[2];                             /* of the devices; 0: sm_90 */
     bool capture_broken;
 };
 

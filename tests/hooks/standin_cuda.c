@@ -12,7 +12,9 @@ struct standin standin_state = {.vmm = true, .total_bytes = 8ull << 30, .free_by
 pthread_mutex_t standin_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct standin *standin_get(void);
-struct standin *standin_get(void) { return &state; }
+struct standin *standin_get(void) {
+    return &state;
+}
 
 bool standin_must_fail(const char *name) {
     bool fail = false;

@@ -18,38 +18,47 @@ extern pthread_mutex_t standin_lock;
 
 /* Whether fault injection fails this call. Every driver function except the launches begins with ENTER. */
 bool standin_must_fail(const char *name);
-#define ENTER()                                                                                           \
-    do {                                                                                                  \
-        if (state.deinitialized) return CUDA_ERROR_DEINITIALIZED;                                         \
-        if (standin_must_fail(__func__)) return (CUresult)state.fail_code;                                        \
+#define ENTER()                                                            \
+    do {                                                                   \
+        if (state.deinitialized) return CUDA_ERROR_DEINITIALIZED;          \
+        if (standin_must_fail(__func__)) return (CUresult)state.fail_code; \
     } while (0)
 
 /* For calls that take device memory without a size argument. */
-#define NEEDS_MEMORY()                                                                                    \
-    do                                                                                                    \
-        if (state.code_bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;                         \
+#define NEEDS_MEMORY()                                                            \
+    do                                                                            \
+        if (state.code_bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY; \
     while (0)
 
 /* For calls that need a multiprocessor or wait for kernels. */
-#define WAITS()                                                                                           \
-    do                                                                                                    \
-        if (state.held) __atomic_add_fetch(&state.waits, 1, __ATOMIC_RELAXED), state.waited = __func__;   \
+#define WAITS()                                                                                         \
+    do                                                                                                  \
+        if (state.held) __atomic_add_fetch(&state.waits, 1, __ATOMIC_RELAXED), state.waited = __func__; \
     while (0)
 
 /* The objects behind handles. */
-enum magic { FREE = 0x46524545, CONTEXT = 0x43545854, MODULE = 0x4d4f4455, FUNCTION = 0x46554e43,
-             LIBRARY = 0x4c494252, KERNEL = 0x4b45524e, LINK = 0x4c494e4b, STREAM = 0x5354524d, OURS = 0x4f555253 /* libmm.so's own module */ };
+enum magic {
+    FREE = 0x46524545,
+    CONTEXT = 0x43545854,
+    MODULE = 0x4d4f4455,
+    FUNCTION = 0x46554e43,
+    LIBRARY = 0x4c494252,
+    KERNEL = 0x4b45524e,
+    LINK = 0x4c494e4b,
+    STREAM = 0x5354524d,
+    OURS = 0x4f555253 /* libmm.so's own module */
+};
 
 struct object {
     enum magic magic;
-    struct object *owner; /* module of a function, library of a kernel, context of a module or stream */
+    struct object *owner;   /* module of a function, library of a kernel, context of a module or stream */
     struct object *library; /* of a module that is an instance of it */
-    struct object *home; /* of a green context: the primary context */
+    struct object *home;    /* of a green context: the primary context */
     bool holds_variable, capturing;
     int other_version; /* version of the heap variable that it has instead */
-    bool is_ours; /* a function or stream of libmm.so */
-    char name[32]; /* of a function */
-    int pending; /* of a stream: kernels launched while the device was full */
+    bool is_ours;      /* a function or stream of libmm.so */
+    char name[32];     /* of a function */
+    int pending;       /* of a stream: kernels launched while the device was full */
     int device, uses, uses_registered;
     size_t limit;
     struct mm_heap_ref variable;
@@ -80,11 +89,11 @@ extern __thread int standin_depth;
 extern int standin_captures;
 extern __thread CUstreamCaptureMode standin_mode;
 /* Calls that create, wait or copy are not allowed during a capture, unless the mode is relaxed. */
-#define ENTER_UNSAFE()                                                                                    \
-    ENTER();                                                                                              \
-    if (standin_captures && standin_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {                                      \
-        state.capture_broken = true;                                                                      \
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;                                                     \
+#define ENTER_UNSAFE()                                                        \
+    ENTER();                                                                  \
+    if (standin_captures && standin_mode != CU_STREAM_CAPTURE_MODE_RELAXED) { \
+        state.capture_broken = true;                                          \
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;                         \
     }
 
 /* Records a load of code. Returns whether it has the heap variable, or -1: refused. */

@@ -82,8 +82,8 @@ CUresult cuModuleLoad(CUmodule *module, const char *path) {
     return r;
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values, unsigned jit_count,
-                               CUlibraryOption *options, void **values, unsigned count) {
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values, unsigned jit_count, CUlibraryOption *options,
+                               void **values, unsigned count) {
     for (unsigned i = 0; i < count; i++)
         if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED) return CUDA_ERROR_INVALID_VALUE;
     size_t bytes;
@@ -139,8 +139,8 @@ static const char *service_of(const char *text) {
     return NULL;
 }
 
-CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count,
-                          CUjit_option *options, void **values) {
+CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count, CUjit_option *options,
+                          void **values) {
     struct object *to = (struct object *)link;
     (void)name, (void)count, (void)options, (void)values;
     ENTER();
@@ -171,8 +171,7 @@ CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void *data, siz
     return CUDA_SUCCESS;
 }
 
-CUresult cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,
-                          void **values) {
+CUresult cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char *path, unsigned count, CUjit_option *options, void **values) {
     size_t bytes;
     char *text = path ? read_all(path, &bytes) : NULL;
     if (!text) return CUDA_ERROR_FILE_NOT_FOUND;
@@ -250,16 +249,13 @@ CUresult cuLinkDestroy(CUlinkState state_) {
 #undef cuLinkAddData
 #undef cuLinkAddFile
 __typeof__(cuLinkCreate_v2) cuLinkCreate;
-CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUlinkState *link) {
-    return cuLinkCreate_v2(count, options, values, link);
-}
+CUresult cuLinkCreate(unsigned count, CUjit_option *options, void **values, CUlinkState *link) { return cuLinkCreate_v2(count, options, values, link); }
 __typeof__(cuLinkAddData_v2) cuLinkAddData;
-CUresult cuLinkAddData(CUlinkState link, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count,
-                       CUjit_option *options, void **values) {
+CUresult cuLinkAddData(CUlinkState link, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned count, CUjit_option *options,
+                       void **values) {
     return cuLinkAddData_v2(link, type, data, bytes, name, count, options, values);
 }
 __typeof__(cuLinkAddFile_v2) cuLinkAddFile;
-CUresult cuLinkAddFile(CUlinkState link, CUjitInputType type, const char *path, unsigned count, CUjit_option *options,
-                       void **values) {
+CUresult cuLinkAddFile(CUlinkState link, CUjitInputType type, const char *path, unsigned count, CUjit_option *options, void **values) {
     return cuLinkAddFile_v2(link, type, path, count, options, values);
 }

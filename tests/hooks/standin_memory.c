@@ -37,8 +37,8 @@ static void drop_memory(struct memory *m) {
 /* The program's thread and libmm.so's thread call concurrently. */
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static void unlock(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
-#define LOCKED()                                                                                          \
-    pthread_mutex_t *held __attribute__((cleanup(unlock))) = &memory_lock;                                \
+#define LOCKED()                                                           \
+    pthread_mutex_t *held __attribute__((cleanup(unlock))) = &memory_lock; \
     pthread_mutex_lock(held)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
@@ -68,8 +68,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
-                                       CUmemAllocationGranularity_flags option) {
+CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option) {
     (void)prop;
     (void)option;
     ENTER();
@@ -77,12 +76,10 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr hint,
-                             unsigned long long flags) {
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment, CUdeviceptr hint, unsigned long long flags) {
     ENTER_UNSAFE();
     LOCKED();
-    if (!bytes || bytes % PAGE_BYTES || (alignment & (alignment - 1)) || hint || flags)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!bytes || bytes % PAGE_BYTES || (alignment & (alignment - 1)) || hint || flags) return CUDA_ERROR_INVALID_VALUE;
     if (state.reserve_limit && bytes > state.limit_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
     struct range *r = SLOT(reservations, 0);
     if (alignment < PAGE_BYTES) alignment = PAGE_BYTES;
@@ -112,15 +109,13 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
-                     unsigned long long flags) {
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags) {
     ENTER_UNSAFE();
     __atomic_add_fetch(&state.blocked, 1, __ATOMIC_RELAXED);
     while (__atomic_load_n(&state.blocks_creates, __ATOMIC_RELAXED)) usleep(100);
     __atomic_sub_fetch(&state.blocked, 1, __ATOMIC_RELAXED);
     LOCKED();
-    if (!bytes || bytes % PAGE_BYTES || flags || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!bytes || bytes % PAGE_BYTES || flags || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > state.free_bytes || (state.piece_bytes && bytes > state.piece_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     struct memory *m = malloc(sizeof *m);
     m->bytes = bytes;
@@ -140,18 +135,15 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
     ENTER_UNSAFE();
     LOCKED();
     struct memory *m = (struct memory *)handle;
     struct range *inside = NULL, *r = SLOT(mappings, 0);
     for (size_t i = 0; i < sizeof reservations / sizeof *reservations; i++)
-        if (address >= reservations[i].base && address + bytes <= reservations[i].base + reservations[i].bytes)
-            inside = &reservations[i];
+        if (address >= reservations[i].base && address + bytes <= reservations[i].base + reservations[i].bytes) inside = &reservations[i];
     for (size_t i = 0; i < sizeof mappings / sizeof *mappings; i++)
-        if (address < mappings[i].base + mappings[i].bytes && mappings[i].base < address + bytes)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (address < mappings[i].base + mappings[i].bytes && mappings[i].base < address + bytes) return CUDA_ERROR_INVALID_VALUE;
     if (!inside || !r || m->bytes != bytes || offset || flags) return CUDA_ERROR_INVALID_VALUE;
     r->base = address;
     r->bytes = bytes;

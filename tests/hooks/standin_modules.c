@@ -74,9 +74,7 @@ CUresult cuFuncGetName(const char **name, CUfunction f) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuModuleEnumerateFunctions(CUfunction *list, unsigned count, CUmodule module) {
-    return count ? cuModuleGetFunction(list, module, "") : CUDA_SUCCESS;
-}
+CUresult cuModuleEnumerateFunctions(CUfunction *list, unsigned count, CUmodule module) { return count ? cuModuleGetFunction(list, module, "") : CUDA_SUCCESS; }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name) {
     ENTER_UNSAFE();
@@ -99,8 +97,8 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction f) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
-                           unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values, unsigned jit_count, CUlibraryOption *options,
+                           void **values, unsigned count) {
     (void)jit, (void)values;
     ENTER();
     const int has_variable = standin_take(code, jit_count, jit_values);
@@ -164,9 +162,7 @@ CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *nam
     return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryEnumerateKernels(CUkernel *list, unsigned count, CUlibrary library) {
-    return count ? cuLibraryGetKernel(list, library, "") : CUDA_SUCCESS;
-}
+CUresult cuLibraryEnumerateKernels(CUkernel *list, unsigned count, CUlibrary library) { return count ? cuLibraryGetKernel(list, library, "") : CUDA_SUCCESS; }
 
 CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel) {
     ENTER();
@@ -231,52 +227,45 @@ static CUresult run_ours(const struct object *f, struct object *stream, unsigned
     return CUDA_SUCCESS;
 }
 
-#define LAUNCHES(suffix, count)                                                                           \
-    CUresult cuLaunchKernel##suffix(CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, \
-                                    unsigned g, unsigned h, CUstream s, void **p, void **x) {             \
-        if (is(f, FUNCTION) && ((struct object *)f)->is_ours)                                             \
-            return run_ours((struct object *)f, (struct object *)s, a * d, p);                            \
-        state.last_dims_sum = (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * g + 7 * h) + (p == x);        \
-        count;                                                                                            \
-        return run(f, s, NULL);                                                                           \
-    }                                                                                                     \
-    CUresult cuLaunchKernelEx##suffix(const CUlaunchConfig *config, CUfunction f, void **p, void **x) {   \
-        (void)p, (void)x;                                                                                 \
-        count;                                                                                            \
-        return run(f, config->hStream, NULL);                                                             \
-    }                                                                                                     \
-    CUresult cuLaunchCooperativeKernel##suffix(CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, \
-                                               unsigned e, unsigned g, unsigned h, CUstream s, void **p) { \
-        state.last_dims_sum = (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * g + 7 * h) + (p == NULL);     \
-        count;                                                                                            \
-        return run(f, s, NULL);                                                                           \
+#define LAUNCHES(suffix, count)                                                                                                                              \
+    CUresult cuLaunchKernel##suffix(CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned h, CUstream s, void **p,  \
+                                    void **x) {                                                                                                              \
+        if (is(f, FUNCTION) && ((struct object *)f)->is_ours) return run_ours((struct object *)f, (struct object *)s, a * d, p);                             \
+        state.last_dims_sum = (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * g + 7 * h) + (p == x);                                                           \
+        count;                                                                                                                                               \
+        return run(f, s, NULL);                                                                                                                              \
+    }                                                                                                                                                        \
+    CUresult cuLaunchKernelEx##suffix(const CUlaunchConfig *config, CUfunction f, void **p, void **x) {                                                      \
+        (void)p, (void)x;                                                                                                                                    \
+        count;                                                                                                                                               \
+        return run(f, config->hStream, NULL);                                                                                                                \
+    }                                                                                                                                                        \
+    CUresult cuLaunchCooperativeKernel##suffix(CUfunction f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned h, CUstream s, \
+                                               void **p) {                                                                                                   \
+        state.last_dims_sum = (int)(a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * g + 7 * h) + (p == NULL);                                                        \
+        count;                                                                                                                                               \
+        return run(f, s, NULL);                                                                                                                              \
     }
 LAUNCHES(, (void)0)
-CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                             CUstream, void **, void **);
+CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *, CUfunction, void **, void **);
-CUresult cuLaunchCooperativeKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                        unsigned, CUstream, void **);
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **);
 LAUNCHES(_ptsz, state.launches_ptsz++)
 
 /* A node "runs" when it is added: the hook must have published the heap by then. */
-CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
-                                 const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_KERNEL_NODE_PARAMS_v2 *p) {
     (void)node, (void)graph, (void)deps, (void)count;
     return run(p->func ? (void *)p->func : (void *)p->kern, NULL, (struct object *)p->ctx);
 }
 
 #undef cuGraphAddKernelNode
-CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
-                              const CUDA_KERNEL_NODE_PARAMS_v1 *p);
-CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
-                              const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_KERNEL_NODE_PARAMS_v1 *p);
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
     (void)node, (void)graph, (void)deps, (void)count;
     return run(p->func, NULL, NULL);
 }
 
-CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
-                           size_t count, CUgraphNodeParams *p) {
+CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *p) {
     (void)node, (void)graph, (void)deps, (void)edges, (void)count;
     const CUDA_KERNEL_NODE_PARAMS_v3 *k = &p->kernel;
     return run(k->func ? (void *)k->func : (void *)k->kern, NULL, (struct object *)k->ctx);
@@ -406,8 +395,7 @@ static const struct {
 
 static CUresult not_here(void) { return CUDA_ERROR_NOT_SUPPORTED; }
 
-CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
-                             CUdriverProcAddressQueryResult *status) {
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
     if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
     if (version > 13020) return CUDA_ERROR_INVALID_VALUE; /* newer than this driver */
     int best = -1;
@@ -422,8 +410,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
         *function = (void *)not_here;
         best = 0;
     }
-    if (status)
-        *status = best < 0 ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
+    if (status) *status = best < 0 ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
     return CUDA_SUCCESS;
 }
 

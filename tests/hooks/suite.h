@@ -80,8 +80,7 @@ static inline struct result run(const char *const *settings, const char *const *
 #define RUN(settings, ...) run(settings, (const char *const[]){__VA_ARGS__, NULL})
 
 static inline void expect(const struct result *r, int status, const char *out, const char *err) {
-    ck_assert_msg(r->status == status, "status %d, expected %d; printed \"%s\" \"%s\"", r->status, status, r->out,
-                  r->err);
+    ck_assert_msg(r->status == status, "status %d, expected %d; printed \"%s\" \"%s\"", r->status, status, r->out, r->err);
     if (out) ck_assert_str_eq(r->out, out);
     if (err) ck_assert_str_eq(r->err, err);
 }

@@ -69,8 +69,8 @@ static inline void made_payload(struct made *m, const void *payload, size_t byte
     size_t stored = bytes;
     made_u32(m, m->entry + 4, (uint32_t)(m->bytes - m->entry));
     if (flags & (LZ4 | ZSTD)) {
-        stored = flags & LZ4 ? (size_t)LZ4_compress_default(payload, packed, (int)bytes, sizeof packed)
-                             : ZSTD_compress(packed, sizeof packed, payload, bytes, 3);
+        stored =
+            flags & LZ4 ? (size_t)LZ4_compress_default(payload, packed, (int)bytes, sizeof packed) : ZSTD_compress(packed, sizeof packed, payload, bytes, 3);
         if (!stored || stored > sizeof packed) abort();
         payload = packed;
         made_u32(m, m->entry + 16, (uint32_t)stored);
@@ -82,8 +82,8 @@ static inline void made_payload(struct made *m, const void *payload, size_t byte
     made_u64(m, m->container + 8, m->bytes - m->container - 16);
 }
 
-static inline void made_entry(struct made *m, unsigned kind, unsigned arch, uint64_t flags, const char *name, const char *options,
-                              const void *payload, size_t bytes) {
+static inline void made_entry(struct made *m, unsigned kind, unsigned arch, uint64_t flags, const char *name, const char *options, const void *payload,
+                              size_t bytes) {
     made_header(m, kind, arch, flags, name, options);
     made_payload(m, payload, bytes, flags);
 }
@@ -126,8 +126,20 @@ static inline size_t made_cubin(unsigned char *to, const char *const *defined, c
             names_bytes += strlen(*name) + 1;
         }
     const size_t symbols_at = sizeof(Elf64_Ehdr) + made_round(names_bytes), sections_at = symbols_at + count * sizeof *symbols;
-    Elf64_Ehdr head = {{0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT, 0x33, 7}, ET_EXEC, EM_CUDA, EV_CURRENT, 0, 0, sections_at,
-                       0, sizeof head, 0, 0, sizeof(Elf64_Shdr), 3, 1};
+    Elf64_Ehdr head = {{0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT, 0x33, 7},
+                       ET_EXEC,
+                       EM_CUDA,
+                       EV_CURRENT,
+                       0,
+                       0,
+                       sections_at,
+                       0,
+                       sizeof head,
+                       0,
+                       0,
+                       sizeof(Elf64_Shdr),
+                       3,
+                       1};
     Elf64_Shdr sections[3];
     memset(sections, 0, sizeof sections);
     sections[1].sh_type = SHT_STRTAB;

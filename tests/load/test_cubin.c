@@ -38,9 +38,7 @@ static struct image image_named(const char *name, const char *what) {
     snprintf(path, sizeof path, "%s/%s.%s.cubin", folder, name, what);
     return read_file(path);
 }
-static struct image image_of(int name, const char *what) {
-    return image_named(names[name], what);
-}
+static struct image image_of(int name, const char *what) { return image_named(names[name], what); }
 static struct image copy_of(const struct image *i, size_t bytes) {
     struct image made = {(char *)malloc(bytes ? bytes : 1), bytes}; /* AddressSanitizer detects accesses beyond its end */
     memcpy(made.at, i->at, bytes);
@@ -57,9 +55,7 @@ static Elf64_Shdr section_of(const struct image *i, unsigned n) {
     memcpy(&s, i->at + head_of(i).e_shoff + n * sizeof s, sizeof s);
     return s;
 }
-static const char *name_of(const struct image *i, const Elf64_Shdr *s) {
-    return i->at + section_of(i, head_of(i).e_shstrndx).sh_offset + s->sh_name;
-}
+static const char *name_of(const struct image *i, const Elf64_Shdr *s) { return i->at + section_of(i, head_of(i).e_shstrndx).sh_offset + s->sh_name; }
 /* Finds a section by name; sh_type is SHT_NULL if there is none. */
 static Elf64_Shdr find(const struct image *i, const char *name) {
     Elf64_Shdr s = {0};
@@ -85,8 +81,7 @@ START_TEST(links_are_put_right) {
     for (unsigned n = 0; n < head_of(&linked).e_shnum; n++) {
         const Elf64_Shdr s = section_of(&linked, n);
         const char *const name = name_of(&linked, &s);
-        if (strncmp(name, ".nv.shared.", 11) == 0 && strcmp(name, ".nv.shared.reserved.0") != 0)
-            ck_assert_uint_eq(s.sh_size, find(&plain, name).sh_size);
+        if (strncmp(name, ".nv.shared.", 11) == 0 && strcmp(name, ".nv.shared.reserved.0") != 0) ck_assert_uint_eq(s.sh_size, find(&plain, name).sh_size);
         for (uint64_t at = 0; s.sh_type == SHT_SYMTAB && at < s.sh_size; at += sizeof(Elf64_Sym)) {
             Elf64_Sym symbol;
             memcpy(&symbol, linked.at + s.sh_offset + at, sizeof symbol);
@@ -124,8 +119,8 @@ START_TEST(variables_stay_what_they_are) {
         const int type = ELF64_ST_TYPE(symbol.st_info);
         if (!*name || *name == '.' || (type != STT_OBJECT && type != TEXTURE && type != SURFACE)) continue;
         const Elf64_Sym now = symbol_of(&linked, name);
-        ck_assert_msg(now.st_name && now.st_size == symbol.st_size && now.st_other == symbol.st_other && ELF64_ST_TYPE(now.st_info) == type,
-                      "%s: %s", names[_i], name);
+        ck_assert_msg(now.st_name && now.st_size == symbol.st_size && now.st_other == symbol.st_other && ELF64_ST_TYPE(now.st_info) == type, "%s: %s",
+                      names[_i], name);
     }
     free(plain.at);
     free(linked.at);
@@ -178,8 +173,7 @@ START_TEST(what_is_missing_is_noticed) {
             else other.sh_size = s.sh_type == SHT_NOBITS ? s.sh_size : old.sh_size - 4;
             if (way == 1 && s.sh_type == SHT_NOBITS) other.sh_type = SHT_PROGBITS;
             memcpy(changed.at + table + n * sizeof other, &other, sizeof other);
-            ck_assert_msg(mm_cubin_settle(changed.at, changed.bytes, plain.at, plain.bytes, &where) != NULL, "%s without %s (%d) passes",
-                          names[_i], name, way);
+            ck_assert_msg(mm_cubin_settle(changed.at, changed.bytes, plain.at, plain.bytes, &where) != NULL, "%s without %s (%d) passes", names[_i], name, way);
             ck_assert_str_eq(where, name);
             free(changed.at);
         }

@@ -58,9 +58,10 @@ START_TEST(entries) {
         char suffix;
         const char *name, *options;
         unsigned major, minor;
-    } expected[ALL] = {{ELF, 75, 0, "", "", 1, 8},           {ELF, 90, 'a', "k.cu", "", 1, 8},   {ELF, 100, 'f', "", "\2\11", 1, 8},
-                       {PTX, 90, 0, "12345678", "-O1", 9, 0}, {PTX, 90, 0, "", "-g --x ", 9, 0}, {LTO, 90, 0, "", "-fmad=1", 9, 0},
-                       {0x77, 12, 0, "", "", 9, 0},           {PTX, 90, 0, "twice.cu", "-O1 -g 1", 9, 0}, {ELF, 80, 0, "eight.cu", "", 1, 8}};
+    } expected[ALL] = {
+        {ELF, 75, 0, "", "", 1, 8},        {ELF, 90, 'a', "k.cu", "", 1, 8},  {ELF, 100, 'f', "", "\2\11", 1, 8}, {PTX, 90, 0, "12345678", "-O1", 9, 0},
+        {PTX, 90, 0, "", "-g --x ", 9, 0}, {LTO, 90, 0, "", "-fmad=1", 9, 0}, {0x77, 12, 0, "", "", 9, 0},        {PTX, 90, 0, "twice.cu", "-O1 -g 1", 9, 0},
+        {ELF, 80, 0, "eight.cu", "", 1, 8}};
     for (size_t i = 0; i < ALL; i++) {
         ck_assert_uint_eq(e[i].idx, i);
         ck_assert_uint_eq(e[i].kind, expected[i].kind);
@@ -255,11 +256,16 @@ START_TEST(damaged) {
         size_t at;
         uint64_t value;
         const char *what;
-    } cases[] = {{56, sizeof TEXT + 1, "is damaged"},    {56, sizeof TEXT - 1, "is damaged"},
-                 {56, 0, "has no size, or one above 1 GiB"}, {56, (1ull << 30) + 1, "has no size, or one above 1 GiB"},
-                 {56, 1ull << 30, "is damaged"},         {56, ~0ull, "has no size, or one above 1 GiB"},
-                 {16, stored + 1, "is damaged"},         {16, 0xffffffff, "is damaged"},
-                 {16, 5, "is damaged"},                  {16, 0, "is damaged"}};
+    } cases[] = {{56, sizeof TEXT + 1, "is damaged"},
+                 {56, sizeof TEXT - 1, "is damaged"},
+                 {56, 0, "has no size, or one above 1 GiB"},
+                 {56, (1ull << 30) + 1, "has no size, or one above 1 GiB"},
+                 {56, 1ull << 30, "is damaged"},
+                 {56, ~0ull, "has no size, or one above 1 GiB"},
+                 {16, stored + 1, "is damaged"},
+                 {16, 0xffffffff, "is damaged"},
+                 {16, 5, "is damaged"},
+                 {16, 0, "is damaged"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char expected[160];
         struct made bad = m;
@@ -293,8 +299,23 @@ START_TEST(groups) {
     const struct {
         size_t at;
         uint32_t value;
-    } opaque[] = {{16 + 20, 0},  {16 + 20, 0xfffffff8}, {80, 0},         {80, 3},         {80, 64},         {84, 7},           {84, 8},          {84, 200},
-                  {84, 0x10000}, {FIRST, 0x100},        {FIRST + 20, 4096}, {FIRST + 36, 4096}, {FIRST + 36, ~0u}, {FIRST + 80, 4096}, {FIRST + 84, 4096}, {FIRST + 84, ~0u}, {SECOND, 0x100}};
+    } opaque[] = {{16 + 20, 0},
+                  {16 + 20, 0xfffffff8},
+                  {80, 0},
+                  {80, 3},
+                  {80, 64},
+                  {84, 7},
+                  {84, 8},
+                  {84, 200},
+                  {84, 0x10000},
+                  {FIRST, 0x100},
+                  {FIRST + 20, 4096},
+                  {FIRST + 36, 4096},
+                  {FIRST + 36, ~0u},
+                  {FIRST + 80, 4096},
+                  {FIRST + 84, 4096},
+                  {FIRST + 84, ~0u},
+                  {SECOND, 0x100}};
     ck_assert_uint_eq(read_all(m.at, m.bytes, e, 3), 2);
     ck_assert(e[0].is_member && e[1].is_member && e[1].header == m.at + SECOND && e[1].header_bytes == 80);
     for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++) {

@@ -38,15 +38,15 @@ struct op {
 struct thread {
     void *sp;
     uint32_t done;
-    uint32_t spin;  /* steps since anything changed */
-    uint32_t waiting; /* it has called mm_wait in this call */
-    uint32_t waits;  /* times it did so since a thread that was not waiting changed something */
-    uint32_t nudges; /* times it was woken because all threads slept */
-    uint32_t owed;   /* with fair waits: threads that must get on before it does */
-    uint32_t calls;  /* ends of calls it has reached (model_progress) */
-    uint32_t meets;  /* the lanes of its warp, itself included, that it waits for; 0: none */
-    uint32_t is_met; /* they have arrived; it goes on before any other thread */
-    const void *place; /* it waits in mm_warp_here, at that place of the code */
+    uint32_t spin;                       /* steps since anything changed */
+    uint32_t waiting;                    /* it has called mm_wait in this call */
+    uint32_t waits;                      /* times it did so since a thread that was not waiting changed something */
+    uint32_t nudges;                     /* times it was woken because all threads slept */
+    uint32_t owed;                       /* with fair waits: threads that must get on before it does */
+    uint32_t calls;                      /* ends of calls it has reached (model_progress) */
+    uint32_t meets;                      /* the lanes of its warp, itself included, that it waits for; 0: none */
+    uint32_t is_met;                     /* they have arrived; it goes on before any other thread */
+    const void *place;                   /* it waits in mm_warp_here, at that place of the code */
     uint64_t brings, met[MODEL_THREADS]; /* its contribution, for the other lanes; and theirs */
 };
 struct frame {
@@ -54,9 +54,16 @@ struct frame {
     struct thread threads[MODEL_THREADS];
     uint64_t hash;
     struct op op;
-    struct { const char *text; uint64_t value; } note[NOTES_MAX];
+    struct {
+        const char *text;
+        uint64_t value;
+    } note[NOTES_MAX];
 };
-struct undo { void *p; uint32_t bits; uint64_t old; };
+struct undo {
+    void *p;
+    uint32_t bits;
+    uint64_t old;
+};
 
 static _Alignas(64) unsigned char stacks[MODEL_THREADS][STACK_BYTES];
 static struct thread threads[MODEL_THREADS];
@@ -77,18 +84,14 @@ static uint64_t mix(uint64_t a, uint64_t b) {
     const __uint128_t m = (__uint128_t)(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xd1342543de82ef95ull);
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
-static uint64_t word_hash(const void *p, uint64_t v) {
-    return v == 0 ? 0 : mix(mix((uint64_t)(uintptr_t)p, v), 0x2545f4914f6cdd1dull);
-}
+static uint64_t word_hash(const void *p, uint64_t v) { return v == 0 ? 0 : mix(mix((uint64_t)(uintptr_t)p, v), 0x2545f4914f6cdd1dull); }
 
 static void put(void *p, uint32_t bits, uint64_t v) {
     if (bits == 64) *(uint64_t *)p = v;
     else if (bits == 32) *(uint32_t *)p = (uint32_t)v;
     else *(uint8_t *)p = (uint8_t)v;
 }
-static uint64_t get(const void *p, uint32_t bits) {
-    return bits == 64 ? *(const uint64_t *)p : bits == 32 ? *(const uint32_t *)p : *(const uint8_t *)p;
-}
+static uint64_t get(const void *p, uint32_t bits) { return bits == 64 ? *(const uint64_t *)p : bits == 32 ? *(const uint32_t *)p : *(const uint8_t *)p; }
 /* Something has changed. A write by a waiting thread (its next attempt) does not count as progress to other waiters:
  * else two of them could wake each other for ever while a third, for which they wait, gets no turn. */
 static void wake(int progress) {
@@ -123,8 +126,12 @@ uint64_t model_atomic(void *p, uint32_t bits, enum model_op kind, uint64_t v, ui
     case MODEL_fetch_or: write_logged(p, bits, before | v); break;
     case MODEL_fetch_and: write_logged(p, bits, before & v); break;
     case MODEL_exchange_n: write_logged(p, bits, v); break;
-    case MODEL_CAS: if (before == expected) write_logged(p, bits, v); break;
-    case MODEL_MAX: if (before < v) write_logged(p, bits, v); break;
+    case MODEL_CAS:
+        if (before == expected) write_logged(p, bits, v);
+        break;
+    case MODEL_MAX:
+        if (before < v) write_logged(p, bits, v);
+        break;
     }
     if (step) frames[depth].op = (struct op){kind, bits, p, v, expected, before};
     return before;
@@ -229,9 +236,7 @@ static void print_schedule(void) {
         char name[64] = "start";
         if (!f->op.p && f->notes == 0 && d > 0) continue; /* from a warp operation to the next step */
         if (f->op.p) model_name_address(f->op.p, name, sizeof name);
-        if (f->op.p)
-            fprintf(stderr, "  %s%c %-5s %-22s", d && frames[d - 1].ran == f->ran ? " " : "*", (char)('A' + f->ran),
-                    kinds[f->op.kind], name);
+        if (f->op.p) fprintf(stderr, "  %s%c %-5s %-22s", d && frames[d - 1].ran == f->ran ? " " : "*", (char)('A' + f->ran), kinds[f->op.kind], name);
         if (f->op.p && f->op.kind != MODEL_LOAD) fprintf(stderr, " %#" PRIx64, f->op.v);
         if (f->op.p && f->op.kind == MODEL_CAS) fprintf(stderr, " if %#" PRIx64, f->op.expected);
         if (f->op.p) fprintf(stderr, "  was %#" PRIx64, f->op.before);
@@ -357,9 +362,7 @@ static uint32_t enabled(void) {
 }
 
 /* Makes room for one more step: in the frames, the copies of stacks, the log. */
-static int deep(void) {
-    return depth + 2 > DEPTH_MAX || arena_used + STACK_BYTES > ARENA_BYTES || undo_count + UNDO_STEP > UNDO_MAX;
-}
+static int deep(void) { return depth + 2 > DEPTH_MAX || arena_used + STACK_BYTES > ARENA_BYTES || undo_count + UNDO_STEP > UNDO_MAX; }
 /* Thread t takes one step, which can be undone by the frame at `depth`. */
 static void step(uint32_t t) {
     struct frame *f = &frames[depth];
@@ -393,8 +396,7 @@ static void run_fairly(uint32_t quantum) {
         if (waits_for_lanes(t)) continue;
         skipped = 0;
         for (uint32_t i = 0; i < quantum && !threads[t].done && !(threads[t].owed && i > 0) && !waits_for_lanes(t); i++) {
-            model_require(++own[t] <= MODEL_FAIR_STEPS && !deep(), "%c does not come to an end by turns of %u steps",
-                          (char)('A' + t), quantum);
+            model_require(++own[t] <= MODEL_FAIR_STEPS && !deep(), "%c does not come to an end by turns of %u steps", (char)('A' + t), quantum);
             step(t);
             depth++;
         }
@@ -451,13 +453,18 @@ static const char *explore(uint32_t bound, double seconds) {
         f->todo &= ~(1u << t);
         uint32_t preempted = f->preempted;
         const uint32_t last = threads[t].is_met ? f->last : t; /* after a warp operation: as if the step belonged to it */
-        if (last == t && f->last < MODEL_THREADS && t != f->last && !threads[f->last].done && awake_now(f->last))
-            preempted++;
+        if (last == t && f->last < MODEL_THREADS && t != f->last && !threads[f->last].done && awake_now(f->last)) preempted++;
         if (bound && preempted > bound) continue;
-        if (deep()) { end = "TOO DEEP"; break; }
+        if (deep()) {
+            end = "TOO DEEP";
+            break;
+        }
         step(t);
         const uint64_t h = state_hash();
-        if (!seen_add(h, preempted, last, bound)) { undo_to(f); continue; }
+        if (!seen_add(h, preempted, last, bound)) {
+            undo_to(f);
+            continue;
+        }
         if (all_done()) {
             executions++;
             scenario->check();
@@ -471,11 +478,14 @@ static const char *explore(uint32_t bound, double seconds) {
         frames[depth].preempted = preempted;
         frames[depth].ran = MODEL_THREADS;
         if (h % MODEL_FAIR_EVERY == 0 || seen_count <= MODEL_FAIR_FIRST) run_fairly(1 + (uint32_t)(h / MODEL_FAIR_EVERY % 12));
-        if ((++turns & 0xfff) == 0 && (double)(clock() - begun) / CLOCKS_PER_SEC > seconds) { end = "OUT OF TIME"; break; }
+        if ((++turns & 0xfff) == 0 && (double)(clock() - begun) / CLOCKS_PER_SEC > seconds) {
+            end = "OUT OF TIME";
+            break;
+        }
     }
     free(seen);
-    printf("%-34s bound %u: %9" PRIu64 " states, %9" PRIu64 " steps, %7" PRIu64 " ends, depth %4" PRIu64 ", %.1f s, %s\n",
-           scenario->name, bound, seen_count, steps, executions, deepest, (double)(clock() - begun) / CLOCKS_PER_SEC, end);
+    printf("%-34s bound %u: %9" PRIu64 " states, %9" PRIu64 " steps, %7" PRIu64 " ends, depth %4" PRIu64 ", %.1f s, %s\n", scenario->name, bound, seen_count,
+           steps, executions, deepest, (double)(clock() - begun) / CLOCKS_PER_SEC, end);
     fflush(stdout);
     return end;
 }

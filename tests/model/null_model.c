@@ -21,9 +21,7 @@ static void span_must(void) { world_malloc(PAGE, 1); }
 static void span_keep(void) { world_malloc(PAGE, 0); }
 static void run_keep(void) { world_malloc(SEG, 0); }
 /* A sweep of the class, by one lane or by the lanes of a warp. */
-static void *sweep(uint32_t here, uint32_t need) {
-    return world_got(mm_class_sweep(&ref, here, need, A), A);
-}
+static void *sweep(uint32_t here, uint32_t need) { return world_got(mm_class_sweep(&ref, here, need, A), A); }
 static void sweep_must(void) { model_require(sweep(1, 1), "a slice was free all the time, and the look through all found none"); }
 static void sweep_keep(void) { sweep(1, 1); }
 static void sweep_twice(void) { sweep_must(), sweep_must(); }

@@ -157,7 +157,8 @@ static void check_two(void) {
     world_check_drained();
 }
 static void check_none(void) {
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) model_require(mm_class_at(&ref, c)->count == 0, "class %u has %u blocks still", c, mm_class_at(&ref, c)->count);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
+        model_require(mm_class_at(&ref, c)->count == 0, "class %u has %u blocks still", c, mm_class_at(&ref, c)->count);
     world_check_drained();
 }
 

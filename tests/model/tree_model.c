@@ -90,8 +90,7 @@ static void check(void) {
 /* There were four: each taken or still in the set. */
 static void check_four(void) {
     check();
-    model_require((nodes[1 + MIDS] ^ in[0]) == 15, "in the set %#llx, taken %#llx", (unsigned long long)nodes[1 + MIDS],
-                  (unsigned long long)in[0]);
+    model_require((nodes[1 + MIDS] ^ in[0]) == 15, "in the set %#llx, taken %#llx", (unsigned long long)nodes[1 + MIDS], (unsigned long long)in[0]);
 }
 
 static const struct model_scenario scenarios[] = {
@@ -109,7 +108,10 @@ static const struct model_scenario scenarios[] = {
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }
 
-int model_is_private(const void *p, enum model_op op) { (void)p, (void)op; return 0; }
+int model_is_private(const void *p, enum model_op op) {
+    (void)p, (void)op;
+    return 0;
+}
 void model_name_address(const void *p, char *out, uint32_t n) {
     const int i = (int)((const uint64_t *)p - nodes);
     if (i == 0) snprintf(out, n, "root");

@@ -213,8 +213,7 @@ void world_check(void) {
         model_require(is_somebodys || is_free || absent[s], "segment %u is nobody's, but not in the free tree: lost", s);
         model_require(!is_free || !absent[s], "segment %u is free, and not there", s);
     }
-    model_require(live_bytes() == counted, "%llu bytes are live, the heap counts %llu: lost", (unsigned long long)live_bytes(),
-                  (unsigned long long)counted);
+    model_require(live_bytes() == counted, "%llu bytes are live, the heap counts %llu: lost", (unsigned long long)live_bytes(), (unsigned long long)counted);
 }
 static void drain_and_check(void) {
     mm_slices_retire_all(&ref, 1);
@@ -296,13 +295,19 @@ void model_name_address(const void *p, char *out, uint32_t n) {
     } else if (a >= ref.owners) {
         snprintf(out, n, "owner[%u]", (uint32_t)(a - ref.owners));
     } else if (a >= ref.segments) {
-        snprintf(out, n, "%s[%u]", (a - ref.segments) % sizeof(struct mm_segment) ? "run" : "pages", (uint32_t)((a - ref.segments) / sizeof(struct mm_segment)));
+        snprintf(out, n, "%s[%u]", (a - ref.segments) % sizeof(struct mm_segment) ? "run" : "pages",
+                 (uint32_t)((a - ref.segments) / sizeof(struct mm_segment)));
     } else if (a >= (uint64_t)h->classes) {
         name_class((a - (uint64_t)h->classes) % sizeof h->classes[0], (uint32_t)((a - (uint64_t)h->classes) / sizeof h->classes[0]), out, n);
     } else if (a >= (uint64_t)&h->grow && a < (uint64_t)(&h->grow + 1)) {
         static const char *const words[] = {"mapped", "refused", "refused_at", "lock", "asked", "taken", "late", "waits", "waited", "reached"};
         snprintf(out, n, "grow %s", words[(a - (uint64_t)&h->grow) / 8 % 10]);
     } else {
-        snprintf(out, n, p == &h->giving_up ? "giving up" : p == &h->extents ? "extents" : a >= (uint64_t)h->opening && a < (uint64_t)(h->opening + MM_ROOMS) ? "opening" : "heap+%d", (int)(a - (uint64_t)h));
+        snprintf(out, n,
+                 p == &h->giving_up                                                   ? "giving up"
+                 : p == &h->extents                                                   ? "extents"
+                 : a >= (uint64_t)h->opening && a < (uint64_t)(h->opening + MM_ROOMS) ? "opening"
+                                                                                      : "heap+%d",
+                 (int)(a - (uint64_t)h));
     }
 }

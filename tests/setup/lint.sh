@@ -1,16 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Runs shellcheck on every shell file of the project and cppcheck on every C file; checks that every source names its licence.
+# Runs shellcheck on every shell file of the project, cppcheck on every C file, and clang-format on every C and CUDA C file; checks that every
+# source names its licence.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-shell=() c=() status=0
+shell=() c=() formatted=() status=0
 while IFS= read -r -d '' file; do
     [[ -f $file && ! -L $file ]] || continue
     case $file in
     *.[ch] | *.cu | *.cpp | *.sh | *.mk | *.py | *.awk | *.cmake | man/* | */CMakeLists.txt | Makefile)
         head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception' ||
             { echo "lint: $file: no SPDX line among its first two"; status=1; } ;;
+    esac
+    case $file in
+    *.[ch] | *.cu | *.cpp) formatted+=("$file") ;;
     esac
     case $file in
     *.c) c+=("$file") ;;
@@ -28,5 +32,6 @@ done < <(git ls-files -z --cached --others --exclude-standard)
 ((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -I. -j "$(nproc)" --inline-suppr --error-exitcode=1 \
     --enable=warning,performance,portability \
     --suppress=normalCheckLevelMaxBranches --suppress=preprocessorErrorDirective "${c[@]}" || status=1
-printf 'lint: %d shell files, %d C files\n' "${#shell[@]}" "${#c[@]}"
+((${#formatted[@]} == 0)) || clang-format-14 --dry-run --Werror --ferror-limit=1 "${formatted[@]}" || status=1
+printf 'lint: %d shell files, %d C files, %d formatted files\n' "${#shell[@]}" "${#c[@]}" "${#formatted[@]}"
 exit "$status"

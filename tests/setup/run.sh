@@ -47,7 +47,7 @@ machine() {
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
     stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
-    for tool in g++ pkg-config clang shellcheck cppcheck spin aarch64-linux-gnu-gcc mandoc cmake ccache meson; do stub "$tool" 'exit 0'; done
+    for tool in g++ pkg-config clang shellcheck cppcheck clang-format-14 spin aarch64-linux-gnu-gcc mandoc cmake ccache meson; do stub "$tool" 'exit 0'; done
     stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
     # python3 stands in for pip: it records its call, and with --target it makes the files that pip would install.
     # "-c import ..." succeeds: all modules exist.

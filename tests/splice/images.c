@@ -123,8 +123,7 @@ static void print_functions(const char *elf, unsigned arch) {
         if (strncmp(name, ".text.", 6) != 0) continue;
         const Elf64_Shdr parameters = find_section(elf, ".nv.constant0.", name + 6);
         printf("sm_%u %s registers=%d shared=%llu text=%016llx parameters=%016llx stack=%d\n", arch, name + 6, attribute_of(elf, s.sh_info & SYMBOL, REGCOUNT),
-               (unsigned long long)find_section(elf, ".nv.shared.", name + 6).sh_size,
-               (unsigned long long)hash(elf + s.sh_offset, s.sh_size),
+               (unsigned long long)find_section(elf, ".nv.shared.", name + 6).sh_size, (unsigned long long)hash(elf + s.sh_offset, s.sh_size),
                (unsigned long long)hash(elf + parameters.sh_offset, parameters.sh_size), attribute_of(elf, s.sh_info & SYMBOL, MIN_STACK));
     }
 }

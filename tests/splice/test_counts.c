@@ -11,20 +11,19 @@
 #include "tests/runner.h"
 
 #define HEAD "//\n// made by hand\n.version 9.0\n.target sm_90\n.address_size 64\n"
-#define DECLARED ".extern .func (.param .b64 func_retval0) malloc\n(\n\t.param .b64 malloc_param_0\n)\n;\n" \
+#define DECLARED                                                                                                             \
+    ".extern .func (.param .b64 func_retval0) malloc\n(\n\t.param .b64 malloc_param_0\n)\n;\n"                               \
     ".extern .func (.param .b64 func_retval0) __cuda_syscall_aligned_malloc\n(\n\t.param .b64 p0,\n\t.param .b64 p1\n)\n;\n" \
-    ".extern .func (.param .b64 func_retval0) other\n(\n\t.param .b64 p0\n)\n;\n" \
+    ".extern .func (.param .b64 func_retval0) other\n(\n\t.param .b64 p0\n)\n;\n"                                            \
     ".func (.param .b64 func_retval0) _Znam\n(\n\t.param .b64 p0\n)\n;\n"
 #define ENTRY(body) ".visible .entry k(\n\t.param .u64 k_param_0\n)\n{\n\t.reg .b64 %rd<40>;\n\t.loc 1 9 30\n" body "\tret;\n\n}\n"
 /* Calls in the form that nvcc writes. */
-#define CALL(to, how, function, end) \
+#define CALL(to, how, function, end)                                                                                                        \
     "\t{ // callseq 0, 0\n\t.reg .b32 temp_param_reg;\n\t.param .b64 param0;\n\tst.param.b64 \t[param0+0], %rd3;\n\t.param .b64 retval0;\n" \
     "\t" how " (retval0), \n\t" function ", \n\t(\n\tparam0\n\t)\n\t" end ";\n\tld.param.b64 \t" to ", [retval0+0];\n\t} // callseq 0\n"
 #define MALLOC(to) CALL(to, "call.uni", "malloc", "")
-#define INDIRECT(to, reg) \
-    "\tprototype_0 : .callprototype (.param .b64 _) _ (.param .b64 _);\n" CALL(to, "call", reg, ", prototype_0")
-#define RETURNS(name, value) \
-    ".func (.param .b64 func_retval0) " name "(\n\t.param .b64 p0\n)\n{\n\t.reg .b64 %rd<9>;\n" MALLOC("%rd2") value "\tret;\n}\n"
+#define INDIRECT(to, reg) "\tprototype_0 : .callprototype (.param .b64 _) _ (.param .b64 _);\n" CALL(to, "call", reg, ", prototype_0")
+#define RETURNS(name, value) ".func (.param .b64 func_retval0) " name "(\n\t.param .b64 p0\n)\n{\n\t.reg .b64 %rd<9>;\n" MALLOC("%rd2") value "\tret;\n}\n"
 #define COUNT "\tst.u64 \t[%rd4+-8], %rd2;\n"
 #define ZNAM RETURNS("_Znam", "\tst.param.b64 \t[func_retval0+0], %rd2;\n")
 
@@ -44,8 +43,8 @@ static const struct {
     {"under a predicate", "\t@%p1 st.u64 \t[%rd4+-8], %rd2;\n", HEAD DECLARED ENTRY(MALLOC("%rd4") "\t@%p1 st.u64 \t[%rd4+-8], %rd2;\n")},
     {"under its opposite", "\t@!%p1 st.u64 \t[%rd4+-8], %rd2;\n", HEAD DECLARED ENTRY(MALLOC("%rd4") "\t@!%p1 st.u64 \t[%rd4+-8], %rd2;\n")},
     {"a copy that is made further up", "\tst.u64 \t[%rd5+-8], %rd2;\n",
-     HEAD DECLARED ENTRY("\tbra.uni \t$L__BB0_2;\n$L__BB0_1:\n\tmov.u64 \t%rd5, %rd4;\n\tbra.uni \t$L__BB0_3;\n$L__BB0_2:\n" MALLOC("%rd4")
-                         "\tbra.uni \t$L__BB0_1;\n$L__BB0_3:\n\tst.u64 \t[%rd5+-8], %rd2;\n")},
+     HEAD DECLARED ENTRY("\tbra.uni \t$L__BB0_2;\n$L__BB0_1:\n\tmov.u64 \t%rd5, %rd4;\n\tbra.uni \t$L__BB0_3;\n$L__BB0_2:\n" MALLOC(
+         "%rd4") "\tbra.uni \t$L__BB0_1;\n$L__BB0_3:\n\tst.u64 \t[%rd5+-8], %rd2;\n")},
     {"over two lines", "st.u64 \n\t[%rd4+-8], /* n */ %rd2;\n", HEAD DECLARED ENTRY(MALLOC("%rd4") "\tst.u64 \n\t[%rd4+-8], /* n */ %rd2;\n")},
     {"8 there, -16 back", "\tst.u64 \t[%rd6+-16], %rd2;\n", HEAD DECLARED ENTRY(MALLOC("%rd4") "\tadd.s64 \t%rd6, %rd4, 8;\n\tst.u64 \t[%rd6+-16], %rd2;\n")},
     {"the running pointer of a loop", COUNT,
@@ -54,12 +53,12 @@ static const struct {
      HEAD DECLARED ENTRY("\t@%p1 bra \t$L__BB0_1;\n" MALLOC("%rd4") "\tbra.uni \t$L__BB0_2;\n$L__BB0_1:\n" MALLOC("%rd4") "$L__BB0_2:\n" COUNT)},
     {"operator new[] as a function", COUNT, HEAD DECLARED ENTRY(CALL("%rd4", "call.uni", "_Znam", "") COUNT) ZNAM},
     {"one that calls another", COUNT,
-     HEAD DECLARED ENTRY(CALL("%rd4", "call.uni", "_ZN3ownnaEm", "") COUNT)
-         ".func (.param .b64 func_retval0) _ZN3ownnaEm(\n\t.param .b64 p0\n)\n{\n" CALL("%rd2", "call.uni", "_Znam", "") "\tst.param.b64 \t[func_retval0+0], %rd2;\n\tret;\n}\n" ZNAM},
+     HEAD DECLARED ENTRY(CALL("%rd4", "call.uni", "_ZN3ownnaEm", "") COUNT) ".func (.param .b64 func_retval0) _ZN3ownnaEm(\n\t.param .b64 p0\n)\n{\n" CALL(
+         "%rd2", "call.uni", "_Znam", "") "\tst.param.b64 \t[func_retval0+0], %rd2;\n\tret;\n}\n" ZNAM},
     {"nvcc -G", "\tst.u64 \t[%rd26+-8], %rd11;\n",
      HEAD DECLARED ENTRY("\tmov.u64 \t%rd14, 0;\n\tmov.b64 \t%rd1, %rd14;\n\tmov.u64 \t%rd19, _Znam;\n\tmov.b64 \t%rd20, %rd19;\n\tst.u64 \t[%SP+32], %rd20;\n"
-                         "\tmov.u64 \t%rd21, _ZdaPv;\n\tst.u64 \t[%SP+40], %rd21;\n\tld.u64 \t%rd23, [%SP+32];\n\tmul.lo.s64 \t%rd24, %rd11, %rd13;\n"
-                         INDIRECT("%rd2", "%rd23") "\tadd.s64 \t%rd26, %rd2, %rd1;\n\tst.u64 \t[%rd26+-8], %rd11;\n") ZNAM},
+                         "\tmov.u64 \t%rd21, _ZdaPv;\n\tst.u64 \t[%SP+40], %rd21;\n\tld.u64 \t%rd23, [%SP+32];\n\tmul.lo.s64 \t%rd24, %rd11, %rd13;\n" INDIRECT(
+                             "%rd2", "%rd23") "\tadd.s64 \t%rd26, %rd2, %rd1;\n\tst.u64 \t[%rd26+-8], %rd11;\n") ZNAM},
 };
 
 /* Stores that must stay. */
@@ -90,19 +89,35 @@ static const struct {
     {"given it by a call", HEAD DECLARED ENTRY(MALLOC("%rd4") "\tcall (%rd4), other, (%rd3);\n" COUNT)},
     {"on one of two ways", HEAD DECLARED ENTRY("\tmov.u64 \t%rd4, %rd9;\n\t@%p1 bra \t$L__BB0_2;\n" MALLOC("%rd4") "$L__BB0_2:\n" COUNT)},
     {"an unknown distance", HEAD DECLARED ENTRY(MALLOC("%rd5") "\tadd.s64 \t%rd4, %rd5, %rd9;\n" COUNT)},
-    {"half of the pointer", HEAD DECLARED ENTRY(MALLOC("%rd5") "\tcvt.u64.u32 \t%rd4, %rd5;\n\tadd.s32 \t%rd6, %rd5, 0;\n" COUNT "\tst.u64 [%rd6+-8], %rd2;\n")},
+    {"half of the pointer",
+     HEAD DECLARED ENTRY(MALLOC("%rd5") "\tcvt.u64.u32 \t%rd4, %rd5;\n\tadd.s32 \t%rd6, %rd5, 0;\n" COUNT "\tst.u64 [%rd6+-8], %rd2;\n")},
     {"the ABI's count, nvcc -O3", HEAD DECLARED ENTRY(MALLOC("%rd5") "\tst.u64 \t[%rd5], %rd2;\n\tadd.s64 \t%rd7, %rd5, 8;\n")},
-    {"the ABI's count, nvcc -G", HEAD DECLARED ENTRY("\tmov.u64 \t%rd14, 8;\n\tmov.b64 \t%rd1, %rd14;\n" MALLOC("%rd2") "\tadd.s64 \t%rd26, %rd2, %rd1;\n\tst.u64 \t[%rd26+-8], %rd11;\n")},
-    {"a function that returns something else", HEAD DECLARED ENTRY(CALL("%rd4", "call.uni", "f", "") COUNT) RETURNS("f", "\tadd.s64 \t%rd3, %rd2, 8;\n\tst.param.b64 \t[func_retval0+0], %rd3;\n")},
-    {"a function that may return something else", HEAD DECLARED ENTRY(CALL("%rd4", "call.uni", "f", "") COUNT)
-                                                      RETURNS("f", "\tst.param.b64 \t[func_retval0+0], %rd2;\n\tret;\n$L__BB1_1:\n\tst.param.b64 \t[func_retval0+0], %rd9;\n")},
-    {"a slot written since", HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n\tst.u64 \t[%rd9], %rd8;\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT("%rd4", "%rd23") COUNT) ZNAM},
-    {"a slot half written since", HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n\tst.u64 \t[%SP+36], %rd8;\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT("%rd4", "%rd23") COUNT) ZNAM},
-    {"a slot written by a call since", HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n\tcall.uni f, ();\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT("%rd4", "%rd23") COUNT) ZNAM},
-    {"a slot written by an atomic since", HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n\tatom.exch.b64 \t%rd8, [%rd9], %rd7;\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT("%rd4", "%rd23") COUNT) ZNAM},
-    {"a slot of the block before", HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n$L__BB0_1:\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT("%rd4", "%rd23") COUNT) ZNAM},
+    {"the ABI's count, nvcc -G",
+     HEAD DECLARED ENTRY("\tmov.u64 \t%rd14, 8;\n\tmov.b64 \t%rd1, %rd14;\n" MALLOC("%rd2") "\tadd.s64 \t%rd26, %rd2, %rd1;\n\tst.u64 \t[%rd26+-8], %rd11;\n")},
+    {"a function that returns something else",
+     HEAD DECLARED ENTRY(CALL("%rd4", "call.uni", "f", "") COUNT) RETURNS("f", "\tadd.s64 \t%rd3, %rd2, 8;\n\tst.param.b64 \t[func_retval0+0], %rd3;\n")},
+    {"a function that may return something else",
+     HEAD DECLARED ENTRY(CALL("%rd4", "call.uni", "f", "") COUNT)
+         RETURNS("f", "\tst.param.b64 \t[func_retval0+0], %rd2;\n\tret;\n$L__BB1_1:\n\tst.param.b64 \t[func_retval0+0], %rd9;\n")},
+    {"a slot written since",
+     HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n\tst.u64 \t[%rd9], %rd8;\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT(
+         "%rd4", "%rd23") COUNT) ZNAM},
+    {"a slot half written since",
+     HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n\tst.u64 \t[%SP+36], %rd8;\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT(
+         "%rd4", "%rd23") COUNT) ZNAM},
+    {"a slot written by a call since",
+     HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n\tcall.uni f, ();\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT("%rd4", "%rd23")
+                             COUNT) ZNAM},
+    {"a slot written by an atomic since",
+     HEAD DECLARED ENTRY(
+         "\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n\tatom.exch.b64 \t%rd8, [%rd9], %rd7;\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT(
+             "%rd4", "%rd23") COUNT) ZNAM},
+    {"a slot of the block before",
+     HEAD DECLARED ENTRY("\tmov.u64 \t%rd19, _Znam;\n\tst.u64 \t[%SP+32], %rd19;\n$L__BB0_1:\n\tld.u64 \t%rd23, [%SP+32];\n" INDIRECT("%rd4", "%rd23") COUNT)
+         ZNAM},
     {"a malloc of the program's own", HEAD ENTRY(MALLOC("%rd4") COUNT) RETURNS("malloc", "\tst.param.b64 \t[func_retval0+0], %rd2;\n")},
-    {"a malloc of the program's own, declared first", HEAD ".func (.param .b64 func_retval0) malloc\n(\n\t.param .b64 p0\n)\n;\n" ENTRY(MALLOC("%rd4") COUNT) RETURNS("malloc", "\tst.param.b64 \t[func_retval0+0], %rd9;\n")},
+    {"a malloc of the program's own, declared first", HEAD ".func (.param .b64 func_retval0) malloc\n(\n\t.param .b64 p0\n)\n;\n" ENTRY(MALLOC("%rd4") COUNT)
+                                                          RETURNS("malloc", "\tst.param.b64 \t[func_retval0+0], %rd9;\n")},
     {"a name in a comment", HEAD DECLARED ENTRY("\t// call (retval0), malloc, (param0); ld.param.b64 %rd4, [retval0+0];\n" COUNT)},
     {"no PTX", "malloc\n" MALLOC("%rd4") COUNT},
     {"no end", HEAD DECLARED ".visible .entry k()\n{\n" MALLOC("%rd4") COUNT},
@@ -163,8 +178,8 @@ static int stores_in_front(const char *text, const char *kernel) {
 }
 
 START_TEST(nvcc_output_loses_counts) {
-    static const char *const entries[] = {".entry _Z3one", ".entry _Z5fixed", ".entry _Z4init", ".entry _Z7several", ".entry _Z8branches",
-                                          ".entry _Z15by_own_operator"};
+    static const char *const entries[] = {".entry _Z3one",     ".entry _Z5fixed",    ".entry _Z4init",
+                                          ".entry _Z7several", ".entry _Z8branches", ".entry _Z15by_own_operator"};
     static const char *const stay[] = {".entry _Z15with_destructor", ".entry _Z10without_it", ".entry _Z5users"};
     struct mm_text in, out;
     ck_assert_int_eq(mm_shim_read(files[_i], &in), 0);
@@ -177,8 +192,7 @@ START_TEST(nvcc_output_loses_counts) {
         ck_assert_msg(strstr(text, entries[i]) != NULL, "%s: no %s", files[_i], entries[i]);
         ck_assert_msg(stores_in_front(text, entries[i]) == 0, "%s: a count is left in %s", files[_i], entries[i]);
     }
-    for (size_t i = 0; i < sizeof stay / sizeof *stay; i++)
-        ck_assert_int_eq(stores_in_front(text, stay[i]), stores_in_front(in.data, stay[i]));
+    for (size_t i = 0; i < sizeof stay / sizeof *stay; i++) ck_assert_int_eq(stores_in_front(text, stay[i]), stores_in_front(in.data, stay[i]));
     if (n > 0) {
         struct mm_text again;
         ck_assert_uint_eq(out.bytes, in.bytes);

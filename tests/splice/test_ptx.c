@@ -25,14 +25,13 @@ START_TEST(tokens_are_whole) {
     static const char text[] = "ld.param.u64 \t%rd1, [malloc_param_0+8]; /* malloc */ // free\n"
                                "$L__BB0_2: \"a \\\" malloc // \" 0x1F 0f3F800000 9.0 _ @!%p1 .b8 $str$1[3]";
     static const char *const expected[] = {
-        "ld", ".param", ".u64", "%rd1", ",", "[", "malloc_param_0", "+", "8", "]", ";", "$L__BB0_2", ":",
-        "\"a \\\" malloc // \"", "0x1F", "0f3F800000", "9.0", "_", "@", "!", "%p1", ".b8", "$str$1", "[", "3", "]"};
+        "ld",  ".param", ".u64", "%rd1", ",",   "[",   "malloc_param_0", "+", "8", "]", ";", "$L__BB0_2", ":", "\"a \\\" malloc // \"", "0x1F", "0f3F800000",
+        "9.0", "_",      "@",    "!",    "%p1", ".b8", "$str$1",         "[", "3", "]"};
     struct mm_token_reader r;
     mm_token_start(&r, text, sizeof text - 1);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         const struct mm_token t = mm_token_next(&r);
-        ck_assert_msg(mm_token_is(&t, expected[i]), "token %zu is '%.*s', expected '%s'", i, (int)t.length, t.at,
-                      expected[i]);
+        ck_assert_msg(mm_token_is(&t, expected[i]), "token %zu is '%.*s', expected '%s'", i, (int)t.length, t.at, expected[i]);
         ck_assert_int_eq(t.line, i < 11 ? 1 : 2);
     }
     ck_assert_int_eq(mm_token_next(&r).kind, MM_TOKEN_END);
@@ -115,9 +114,13 @@ START_TEST(items_are_listed) {
         enum mm_item_kind kind;
         const char *linkage, *name, *begin;
         char end;
-    } expected[] = {{MM_ITEM_FUNC_DECLARED, ".extern", "malloc", ".extern", ';'}, {MM_ITEM_ENTRY, ".visible", "k", ".visible", '}'},
-                    {MM_ITEM_OTHER, "", "", ".file", '4'}, {MM_ITEM_VARIABLE, ".weak", "a", ".weak", ';'}, {MM_ITEM_VARIABLE, ".weak", "b", ".weak", ';'},
-                    {MM_ITEM_FUNC_DEFINED, "", "f", ".func", '}'}, {MM_ITEM_OTHER, "", "", ".pragma", ';'}};
+    } expected[] = {{MM_ITEM_FUNC_DECLARED, ".extern", "malloc", ".extern", ';'},
+                    {MM_ITEM_ENTRY, ".visible", "k", ".visible", '}'},
+                    {MM_ITEM_OTHER, "", "", ".file", '4'},
+                    {MM_ITEM_VARIABLE, ".weak", "a", ".weak", ';'},
+                    {MM_ITEM_VARIABLE, ".weak", "b", ".weak", ';'},
+                    {MM_ITEM_FUNC_DEFINED, "", "f", ".func", '}'},
+                    {MM_ITEM_OTHER, "", "", ".pragma", ';'}};
     const size_t count = sizeof expected / sizeof *expected;
     struct mm_module m;
     ck_assert(mm_module_try_read(&m, text, sizeof text - 1) && m.target == 100);
@@ -135,7 +138,8 @@ END_TEST
 
 /* The symbols that mm defines for others are weak, all others are private; and the text uses only features of its old PTX version. */
 START_TEST(device_text_is_private) {
-    static const char *const public_names[] = {"malloc", "free", "__cuda_syscall_aligned_malloc", "mm_usable_size", MM_LINKED_NEW, MM_LINKED_ALIGNED_NEW, MM_HEAP_REF_NAME};
+    static const char *const public_names[] = {"malloc",        "free", "__cuda_syscall_aligned_malloc", "mm_usable_size", MM_LINKED_NEW, MM_LINKED_ALIGNED_NEW,
+                                               MM_HEAP_REF_NAME};
     enum { NAMES = sizeof public_names / sizeof *public_names };
     struct mm_text text;
     struct mm_module m;

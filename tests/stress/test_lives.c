@@ -17,10 +17,10 @@ struct plan {
     const char *name;
     void (*body)(struct worker *);
     uint32_t threads, segments, percent;
-    uint32_t slots;           /* of a thread */
-    uint32_t large_in;        /* one request in so many is log-uniform up to 4 MiB, the others up to 4 KiB; 0: none */
+    uint32_t slots;            /* of a thread */
+    uint32_t large_in;         /* one request in so many is log-uniform up to 4 MiB, the others up to 4 KiB; 0: none */
     uint32_t run_in, run_most; /* one in so many is a run of up to run_most segments */
-    uint32_t live_percent;    /* of the heap's bytes */
+    uint32_t live_percent;     /* of the heap's bytes */
     int null_is_wrong;
 };
 
@@ -35,8 +35,7 @@ static void *get(struct worker *me) {
     const uint64_t r = world_random(me);
     uint64_t bytes = log_uniform(me, 16, 8), align = 0;
     if (is->large_in && r % is->large_in == 0) bytes = log_uniform(me, 16, is->null_is_wrong ? 16 : 18);
-    if (is->run_in && (r >> 16) % is->run_in == 0)
-        bytes = MM_SEGMENT_BYTES * (1 + world_random(me) % is->run_most) - world_random(me) % SOME_BYTES;
+    if (is->run_in && (r >> 16) % is->run_in == 0) bytes = MM_SEGMENT_BYTES * (1 + world_random(me) % is->run_most) - world_random(me) % SOME_BYTES;
     if ((r >> 32) % 16 == 0) align = 1ull << world_random(me) % ((r >> 40) % 16 ? 12 : 23);
     if (is->null_is_wrong && align > SOME_BYTES) align = 0;
     void *p = world_malloc(me, bytes, align);
@@ -46,8 +45,7 @@ static void *get(struct worker *me) {
 
 /* Keeps its allocations to itself: only the allocator orders one owner's use of memory before the next one's. */
 static void burst(struct worker *me) {
-    static const uint64_t bytes[] = {16,   1 << 20, 48,      4096,    65536, 256, MM_SEGMENT_BYTES, 1 << 18,
-                                     1000, 24576,   2 << 20, 3 << 20, 32,    128, 80,               9 << 20};
+    static const uint64_t bytes[] = {16, 1 << 20, 48, 4096, 65536, 256, MM_SEGMENT_BYTES, 1 << 18, 1000, 24576, 2 << 20, 3 << 20, 32, 128, 80, 9 << 20};
     const struct plan *is = (const struct plan *)me->plan;
     void **mine = me->mine;
     for (uint32_t i = 0; i < is->slots; i++) world_free(me, mine[i]), mine[i] = NULL;
@@ -147,8 +145,7 @@ START_TEST(lives_off) {
         if (round % ROUNDS_TO_EMPTY == 0) world_free_all(&w), world_must_be_empty(&w);
         world_holds(world_misuses(&w) == 0, "%s: a good free was counted as misuse", is->name);
     }
-    world_holds(w.served >= world_ops(is->percent) / 64, "%s: only %llu served", is->name,
-                (unsigned long long)w.served);
+    world_holds(w.served >= world_ops(is->percent) / 64, "%s: only %llu served", is->name, (unsigned long long)w.served);
     world_holds(!is->null_is_wrong || w.nulls == 0, "%s: NULLs", is->name);
     timespec_get(&to, TIME_UTC);
     printf("%-34s %9llu calls %9llu NULL %6.1f s\n", is->name, (unsigned long long)w.calls, (unsigned long long)w.nulls,

@@ -22,9 +22,7 @@ static void *victim[VICTIMS], *foreign;
 static uint32_t victims;
 static uint64_t expected[MM_MISUSE_KINDS]; /* relaxed sums */
 
-static void expect(enum mm_misuse kind, uint64_t times) {
-    __atomic_fetch_add(&expected[kind], times, __ATOMIC_RELAXED);
-}
+static void expect(enum mm_misuse kind, uint64_t times) { __atomic_fetch_add(&expected[kind], times, __ATOMIC_RELAXED); }
 
 static void misuse(struct worker *me, enum mm_misuse kind, uint64_t at) {
     mm_cpu_free(&w.heap, (void *)(uintptr_t)at);
@@ -113,11 +111,9 @@ static void storm_or_proper(struct worker *me) { (me->index < STORMERS ? storm :
 static void counts_match(const char *name) {
     for (int i = 1; i < MM_MISUSE_KINDS; i++) {
         const uint64_t counted = mm_cpu_misuse_count(&w.heap, (enum mm_misuse)i);
-        world_holds(counted == expected[i], "%s: of kind %d: %llu counted, not %llu", name, i,
-                    (unsigned long long)counted, (unsigned long long)expected[i]);
+        world_holds(counted == expected[i], "%s: of kind %d: %llu counted, not %llu", name, i, (unsigned long long)counted, (unsigned long long)expected[i]);
     }
-    printf("%-34s %9llu calls %9llu misuses\n", name, (unsigned long long)w.calls,
-           (unsigned long long)world_misuses(&w));
+    printf("%-34s %9llu calls %9llu misuses\n", name, (unsigned long long)w.calls, (unsigned long long)world_misuses(&w));
     fflush(stdout);
 }
 
@@ -158,8 +154,8 @@ START_TEST(free_at_once) {
         w.nulls += first.nulls, w.served += first.served;
         world_run(&w, 4, 0, free_all, NULL);
         all += 3ull * victims;
-        world_holds(world_misuses(&w) == all, "%llu B: %llu misuses counted, not %llu", (unsigned long long)bytes[_i],
-                    (unsigned long long)world_misuses(&w), (unsigned long long)all);
+        world_holds(world_misuses(&w) == all, "%llu B: %llu misuses counted, not %llu", (unsigned long long)bytes[_i], (unsigned long long)world_misuses(&w),
+                    (unsigned long long)all);
         world_must_be_empty(&w);
     }
     world_destroy(&w);

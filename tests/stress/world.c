@@ -42,8 +42,7 @@ void world_create(struct world *w, uint64_t segments, uint64_t unmapped) {
     world_holds(all != NULL, "a fresh heap does not give all it has");
     w->base = (uint64_t)(uintptr_t)all;
     mm_cpu_free(&w->heap, all);
-    w->shadow = (uint64_t *)mmap(NULL, w->bytes / UNIT / 8, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    w->shadow = (uint64_t *)mmap(NULL, w->bytes / UNIT / 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     world_holds(w->shadow != MAP_FAILED, "no memory for the shadow");
     ASAN_POISON_MEMORY_REGION((void *)(uintptr_t)w->base, w->bytes);
     world_must_be_empty(w);
@@ -63,10 +62,8 @@ static void shadow_flip(struct world *w, uint64_t p, uint64_t bytes, int set) {
         const uint64_t bit = from % 64, n = end - from < 64 - bit ? end - from : 64 - bit;
         const uint64_t mask = (n == 64 ? ~0ull : (1ull << n) - 1) << bit;
         uint64_t *word = &w->shadow[from / 64];
-        const uint64_t old = set ? __atomic_fetch_or(word, mask, __ATOMIC_RELAXED)
-                                 : __atomic_fetch_and(word, ~mask, __ATOMIC_RELAXED);
-        if ((old & mask) != (set ? 0 : mask))
-            world_bad(w, set ? "handed out while somebody has it" : "somebody else gave it back");
+        const uint64_t old = set ? __atomic_fetch_or(word, mask, __ATOMIC_RELAXED) : __atomic_fetch_and(word, ~mask, __ATOMIC_RELAXED);
+        if ((old & mask) != (set ? 0 : mask)) world_bad(w, set ? "handed out while somebody has it" : "somebody else gave it back");
         from += n;
     }
 }
@@ -214,15 +211,12 @@ void world_free_all(struct world *w) {
 
 void world_must_be_empty(struct world *w) {
     const uint64_t live = sound(w);
-    world_holds(live == 0 && world_live(w) == 0, "%llu bytes are left, of which we know %llu", (unsigned long long)live,
-                (unsigned long long)world_live(w));
+    world_holds(live == 0 && world_live(w) == 0, "%llu bytes are left, of which we know %llu", (unsigned long long)live, (unsigned long long)world_live(w));
     mm_cpu_heap_drain_quiescent(&w->heap);
     (void)sound(w);
     const uint64_t free_segments = mm_cpu_heap_free_segments(&w->heap);
-    world_holds(free_segments == w->segments, "drained: %llu segments are free, of %llu",
-                (unsigned long long)free_segments, (unsigned long long)w->segments);
+    world_holds(free_segments == w->segments, "drained: %llu segments are free, of %llu", (unsigned long long)free_segments, (unsigned long long)w->segments);
     const uint64_t nulls = mm_cpu_null_count(&w->heap);
-    world_holds(nulls == w->nulls, "NULLs: %llu counted, %llu seen", (unsigned long long)nulls,
-                (unsigned long long)w->nulls);
+    world_holds(nulls == w->nulls, "NULLs: %llu counted, %llu seen", (unsigned long long)nulls, (unsigned long long)w->nulls);
     for (uint64_t i = 0; i < w->bytes / WORD; i++) world_holds(w->shadow[i] == 0, "a shadow bit is left");
 }

@@ -52,7 +52,7 @@ struct world {
     uint64_t segments;
     uint64_t *shadow;
     uint64_t live_bytes, nulls, served, calls; /* relaxed sums */
-    uint64_t granted_bytes; /* what the heap must count as live: more than was asked for */
+    uint64_t granted_bytes;                    /* what the heap must count as live: more than was asked for */
     const char *bad;
     struct box box[STRESS_BOXES];
     pthread_barrier_t start;
@@ -95,9 +95,9 @@ static inline uint64_t world_random(struct worker *me) {
 }
 static inline uint64_t world_live(struct world *w) { return __atomic_load_n(&w->live_bytes, __ATOMIC_RELAXED); }
 
-#define world_holds(cond, ...)                    \
-    do {                                          \
-        if (!(cond)) ck_abort_msg(__VA_ARGS__);   \
+#define world_holds(cond, ...)                  \
+    do {                                        \
+        if (!(cond)) ck_abort_msg(__VA_ARGS__); \
     } while (0)
 
 #endif

@@ -22,7 +22,6 @@ static inline void unit_jitter(void) {
 #define __atomic_fetch_add(p, v, order) (unit_jitter(), __atomic_fetch_add(p, v, order))
 #define __atomic_fetch_or(p, v, order) (unit_jitter(), __atomic_fetch_or(p, v, order))
 #define __atomic_fetch_and(p, v, order) (unit_jitter(), __atomic_fetch_and(p, v, order))
-#define __atomic_compare_exchange_n(p, e, v, weak, good, bad) \
-    (unit_jitter(), __atomic_compare_exchange_n(p, e, v, weak, good, bad))
+#define __atomic_compare_exchange_n(p, e, v, weak, good, bad) (unit_jitter(), __atomic_compare_exchange_n(p, e, v, weak, good, bad))
 
 #endif

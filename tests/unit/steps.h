@@ -32,7 +32,7 @@ static struct unit_actor unit_actor[UNIT_ACTORS];
 static struct unit_coroutine unit_scheduler;
 static int unit_running = -1;
 static long unit_steps_left;
-static uint32_t unit_home; /* for callers that are no actor */
+static uint32_t unit_home;     /* for callers that are no actor */
 static uint32_t unit_seed = 1; /* of mm_random */
 static uint32_t unit_actor_home[UNIT_ACTORS];
 static void (*unit_each_step)(void); /* if not NULL: called before every atomic access outside of actors */

@@ -18,13 +18,13 @@
 #define UNIT_ANY ~0ull
 
 /* Like Check's own, but without cost while they hold: Check's write to a file each time. */
-#define unit_holds(cond, ...)                     \
-    do {                                          \
-        if (!(cond)) ck_abort_msg(__VA_ARGS__);   \
+#define unit_holds(cond, ...)                   \
+    do {                                        \
+        if (!(cond)) ck_abort_msg(__VA_ARGS__); \
     } while (0)
-#define unit_compare(a, op, b)                                                                                \
-    do {                                                                                                      \
-        const uint64_t a_ = (uint64_t)(a), b_ = (uint64_t)(b);                                                \
+#define unit_compare(a, op, b)                                                                                     \
+    do {                                                                                                           \
+        const uint64_t a_ = (uint64_t)(a), b_ = (uint64_t)(b);                                                     \
         unit_holds(a_ op b_, "%s " #op " %s: %llu, %llu", #a, #b, (unsigned long long)a_, (unsigned long long)b_); \
     } while (0)
 #define unit_eq(a, b) unit_compare(a, ==, b)
@@ -45,8 +45,7 @@ UNIT_SOME void unit_rubbish(struct mm_cpu_heap *heap) {
     for (uint64_t i = heap->layout.table; i < heap->layout.total_bytes; i += 8) *(uint64_t *)(at + i) = mm_entry_make(2, 0, 0);
 }
 UNIT_SOME void unit_create(struct mm_cpu_heap *heap, uint64_t segments) {
-    unit_holds(mm_cpu_heap_create(heap, segments, segments, MM_SEGMENT_BYTES) == 0, "a heap of %llu segments",
-                  (unsigned long long)segments);
+    unit_holds(mm_cpu_heap_create(heap, segments, segments, MM_SEGMENT_BYTES) == 0, "a heap of %llu segments", (unsigned long long)segments);
     if (segments <= 300) unit_rubbish(heap);
 }
 
@@ -76,8 +75,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     }
     for (uint32_t page = 0; page < h->segment_count * MM_SEGMENT_PAGES; page++)
         unit_holds(*mm_page_owner(ref, page) == MM_OWNER_NOBODY, "page %u has owner %u", page, *mm_page_owner(ref, page));
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        unit_holds(mm_class_at(ref, c)->count == 0, "class %u: %u entries are left", c, mm_class_at(ref, c)->count);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_class_at(ref, c)->count == 0, "class %u: %u entries are left", c, mm_class_at(ref, c)->count);
     unit_eq(h->giving_up & MM_FLIGHT_WORD_BUSY, 0);
     for (uint32_t k = 0; k < sizeof h->opening / sizeof *h->opening; k++) unit_eq(h->opening[k], 0);
     unit_eq(h->grow.lock, 0);
@@ -106,8 +104,7 @@ UNIT_SOME uint64_t unit_misuses(const struct mm_cpu_heap *heap) {
 UNIT_SOME void unit_free(struct mm_cpu_heap *heap, void *p, int kind, uint64_t live, const char *what) {
     const uint64_t all = unit_misuses(heap), this_kind = kind ? mm_cpu_misuse_count(heap, (enum mm_misuse)kind) : 0;
     mm_cpu_free(heap, p);
-    unit_holds(unit_misuses(heap) == all + (kind != 0), "%s: %llu misuses counted, not %d", what,
-                  (unsigned long long)(unit_misuses(heap) - all), kind != 0);
+    unit_holds(unit_misuses(heap) == all + (kind != 0), "%s: %llu misuses counted, not %d", what, (unsigned long long)(unit_misuses(heap) - all), kind != 0);
     if (kind) unit_holds(mm_cpu_misuse_count(heap, (enum mm_misuse)kind) == this_kind + 1, "%s: not of kind %d", what, kind);
     unit_sound(heap, live);
 }
@@ -131,10 +128,10 @@ UNIT_SOME void unit_add(Suite *suite, const char *name, const TTest *const *test
     for (int i = 0; i < n; i++) tcase_add_test(one, tests[i]);
     suite_add_tcase(suite, one);
 }
-#define UNIT_ADD(suite, name, ...)                                                                 \
-    do {                                                                                           \
-        const TTest *const tests_[] = {__VA_ARGS__};                                               \
-        unit_add(suite, name, tests_, (int)(sizeof tests_ / sizeof *tests_));                      \
+#define UNIT_ADD(suite, name, ...)                                            \
+    do {                                                                      \
+        const TTest *const tests_[] = {__VA_ARGS__};                          \
+        unit_add(suite, name, tests_, (int)(sizeof tests_ / sizeof *tests_)); \
     } while (0)
 
 #endif

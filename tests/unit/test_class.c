@@ -133,7 +133,8 @@ START_TEST(handles) {
     uint64_t seed = 3;
     for (int i = 0; i < 100000; i++) {
         const uint64_t r = unit_random(&seed), q = unit_random(&seed);
-        const uint32_t generation = (uint32_t)(r >> 32), free = (uint32_t)r, page = (uint32_t)q >> MM_ENTRY_CLASS_BITS, c = (uint32_t)(q >> 40) % MM_CLASS_COUNT;
+        const uint32_t generation = (uint32_t)(r >> 32), free = (uint32_t)r, page = (uint32_t)q >> MM_ENTRY_CLASS_BITS,
+                       c = (uint32_t)(q >> 40) % MM_CLASS_COUNT;
         const uint64_t word = mm_word_make(generation, free);
         unit_eq(mm_word_generation(word), generation);
         unit_eq(mm_word_free(word), free);
@@ -224,8 +225,7 @@ START_TEST(image_of_a_fresh_heap) {
         const struct mm_tree t = mm_segment_free_tree(&h->ref);
         const uint64_t want = mapped[i] < n ? mapped[i] : n;
         for (uint32_t s = 0; s < n; s++) unit_eq(*mm_tree_leaf(t, s) >> (s % 64) & 1, s < want);
-        for (uint32_t leaf = 0; leaf < l.tree_leaves; leaf++)
-            unit_eq(t.node[t.roots + leaf / 64] >> (leaf % 64) & 1, leaf * 64 < want);
+        for (uint32_t leaf = 0; leaf < l.tree_leaves; leaf++) unit_eq(t.node[t.roots + leaf / 64] >> (leaf % 64) & 1, leaf * 64 < want);
         for (uint32_t mid = 0; mid < 64 * t.roots; mid++) unit_eq(t.node[mid / 64] >> (mid % 64) & 1, mid * 4096 < want);
         unit_eq(h->free_count, want);
         unit_eq(h->grow.mapped, mapped[i]);

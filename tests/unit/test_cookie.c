@@ -26,8 +26,8 @@ static void give_back(void *p) {
 
 static void store_count(char *p, uint64_t n) { memcpy(p - 8, &n, sizeof n); }
 
-static const uint64_t sizes[] = {0, 1, 16, 32, 48, 64, 100, 1024, 10000, MM_SLICE_BYTES_MAX - 16, MM_SLICE_BYTES_MAX, 5 * MM_PAGE_BYTES,
-                                 300000, 3 * MM_SEGMENT_BYTES};
+static const uint64_t sizes[] = {
+    0, 1, 16, 32, 48, 64, 100, 1024, 10000, MM_SLICE_BYTES_MAX - 16, MM_SLICE_BYTES_MAX, 5 * MM_PAGE_BYTES, 300000, 3 * MM_SEGMENT_BYTES};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* A count is stored in front of each allocation, and the bytes of all others stay intact. */
@@ -152,7 +152,7 @@ START_TEST(far_away) {
     ck_assert(!is_looked_at(span + 5 * MM_PAGE_BYTES + 16));
     ck_assert(is_looked_at(run + 16) && is_looked_at(run + MM_SEGMENT_BYTES + 16) && !is_looked_at(run + 2 * MM_SEGMENT_BYTES + 16));
     ck_assert(!is_looked_at(run + MM_SEGMENT_BYTES)); /* the room is never in another segment */
-    for (uint32_t shift = 0; shift < 64; shift++) /* only seals that lead into the same segment, and no further than an alignment */
+    for (uint32_t shift = 0; shift < 64; shift++)     /* only seals that lead into the same segment, and no further than an alignment */
         for (uint64_t in = 48; in < MM_SEGMENT_BYTES; in *= 2) {
             const uint64_t p = (uintptr_t)run + MM_SEGMENT_BYTES + in, seal = mm_cookie_seal(p, shift);
             memcpy((char *)(uintptr_t)p - 16, &seal, sizeof seal);

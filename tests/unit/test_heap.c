@@ -2,7 +2,7 @@
 /* The heap as users see it: every size, every alignment, misuse, NULL. */
 #include "tests/unit/support.h"
 
-#define SEGMENTS 70 /* one for each class, and some more */
+#define SEGMENTS 70         /* one for each class, and some more */
 #define PLACE MM_PAGE_BYTES /* offset in a segment: its second page */
 
 static struct mm_cpu_heap heap;
@@ -172,8 +172,8 @@ START_TEST(usable_size_of_runs_and_aligned) {
     for (uint64_t align = 16; align <= 4 * MM_SEGMENT_BYTES; align *= 2)
         for (uint64_t bytes = 0; bytes <= 2 * align; bytes += align / 2 + 3) {
             void *p = mm_cpu_aligned_malloc(&heap, bytes, align);
-            unit_holds(p && mm_cpu_usable_size(&heap, p) >= bytes && mm_cpu_usable_size(&heap, p) >= 16, "%llu aligned to %llu",
-                       (unsigned long long)bytes, (unsigned long long)align);
+            unit_holds(p && mm_cpu_usable_size(&heap, p) >= bytes && mm_cpu_usable_size(&heap, p) >= 16, "%llu aligned to %llu", (unsigned long long)bytes,
+                       (unsigned long long)align);
             mm_cpu_free(&heap, p);
             unit_eq(mm_cpu_usable_size(&heap, p), 0);
         }
@@ -190,9 +190,9 @@ START_TEST(usable_size_of_nothing) {
     unit_eq(mm_cpu_usable_size(&heap, user - 16), 0);
     unit_eq(mm_cpu_usable_size(&heap, end), 0);
     unit_eq(mm_cpu_usable_size(&heap, (void *)~(uintptr_t)0), 0);
-    unit_eq(mm_cpu_usable_size(&heap, p + 32), 0);                   /* never handed out */
+    unit_eq(mm_cpu_usable_size(&heap, p + 32), 0);                               /* never handed out */
     unit_eq(mm_cpu_usable_size(&heap, p + MM_SEGMENT_BYTES - MM_PAGE_BYTES), 0); /* an unowned page, or a free slice */
-    unit_eq(mm_cpu_usable_size(&heap, end - MM_SEGMENT_BYTES), 0); /* an unowned segment */
+    unit_eq(mm_cpu_usable_size(&heap, end - MM_SEGMENT_BYTES), 0);               /* an unowned segment */
     char *last = (char *)mm_cpu_malloc(&heap, 1000);
     const uint64_t page = (uint64_t)(last - user) & ~((2 * MM_PAGE_BYTES) - 1);
     unit_eq(mm_cpu_usable_size(&heap, user + page + 2 * MM_PAGE_BYTES / 1024 * 1024 - 1024 + 1024 % 896), 0); /* the middle of a slice, or after the last one */
@@ -238,7 +238,10 @@ START_TEST(free_segments) {
     uint64_t seed = 3;
     unit_free(&heap, p + PLACE, MM_MISUSE_NOT_ALLOCATED, 16, "a page that is nobody's");
     for (int i = 0; i < 100; i++)
-        unit_free(&heap, user + (uint64_t)(p - user + MM_SEGMENT_BYTES + (int64_t)(unit_random(&seed) % ((SEGMENTS - 2) * MM_SEGMENT_BYTES))) % (SEGMENTS * MM_SEGMENT_BYTES), MM_MISUSE_NOT_ALLOCATED, 16, "a free segment");
+        unit_free(&heap,
+                  user + (uint64_t)(p - user + MM_SEGMENT_BYTES + (int64_t)(unit_random(&seed) % ((SEGMENTS - 2) * MM_SEGMENT_BYTES))) %
+                             (SEGMENTS * MM_SEGMENT_BYTES),
+                  MM_MISUSE_NOT_ALLOCATED, 16, "a free segment");
     unit_free(&heap, user + SEGMENTS * MM_SEGMENT_BYTES - 1, MM_MISUSE_NOT_ALLOCATED, 16, "the last byte");
 }
 END_TEST
@@ -263,12 +266,13 @@ START_TEST(interior_of_a_run) {
     static void *held[MM_SEGMENT_PAGES * SEGMENTS];
     for (int former = 0; former < 2; former++) {
         int n = 0;
-        while (former && (held[n] = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX)) != NULL) n++; 
+        while (former && (held[n] = mm_cpu_malloc(&heap, MM_SLICE_BYTES_MAX)) != NULL) n++;
         while (n > 0) mm_cpu_free(&heap, held[--n]);
         unit_fresh(&heap, SEGMENTS);
         char *p = (char *)mm_cpu_malloc(&heap, all);
-        const uint64_t in[] = {PLACE, PLACE + 16, MM_SLICE_BYTES_MAX, MM_SEGMENT_BYTES - 1,
-                               MM_SEGMENT_BYTES, MM_SEGMENT_BYTES + 1, 9 * MM_SEGMENT_BYTES + MM_SLICE_BYTES_MAX, all - 1};
+        const uint64_t in[] = {
+            PLACE,  PLACE + 16, MM_SLICE_BYTES_MAX, MM_SEGMENT_BYTES - 1, MM_SEGMENT_BYTES, MM_SEGMENT_BYTES + 1, 9 * MM_SEGMENT_BYTES + MM_SLICE_BYTES_MAX,
+            all - 1};
         for (size_t i = 0; i < sizeof in / sizeof *in; i++) unit_free(&heap, p + in[i], MM_MISUSE_INTERIOR, all, "the middle of a run");
         unit_free(&heap, p, 0, 0, "the run");
     }
@@ -403,10 +407,25 @@ int main(void) {
     TCase *tests = tcase_create("heap");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {every_size, spacing, payload_is_ones_own, every_alignment, alignment_that_is_none, no_bytes, free_segments,
-                                misuse_of_runs, interior_of_a_run, idle_open_blocks_are_reclaimed, null_is_counted, heaps_that_cannot_be,
-                                null_and_foreign_pointers, null_then_free_then_success_at_once, null_while_blocks_are_idle,
-                                usable_size_of_slices, usable_size_of_many, usable_size_of_runs_and_aligned, usable_size_of_nothing};
+    const TTest *const all[] = {every_size,
+                                spacing,
+                                payload_is_ones_own,
+                                every_alignment,
+                                alignment_that_is_none,
+                                no_bytes,
+                                free_segments,
+                                misuse_of_runs,
+                                interior_of_a_run,
+                                idle_open_blocks_are_reclaimed,
+                                null_is_counted,
+                                heaps_that_cannot_be,
+                                null_and_foreign_pointers,
+                                null_then_free_then_success_at_once,
+                                null_while_blocks_are_idle,
+                                usable_size_of_slices,
+                                usable_size_of_many,
+                                usable_size_of_runs_and_aligned,
+                                usable_size_of_nothing};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

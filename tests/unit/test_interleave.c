@@ -25,14 +25,17 @@ struct scenario {
     uint32_t segments;
     struct {
         uint32_t bytes, n, home;
-    } fill[2];           /* before; n ~0: until NULL */
+    } fill[2];              /* before; n ~0: until NULL */
     int free_from, free_to; /* these are then freed again */
     struct action action[2];
     int null_is_fine;
 };
 
-#define K(n) ((n) * 1024u)
-#define NONE {{0, 0, 0}, {0, 0, 0}}
+#define K(n) ((n)*1024u)
+#define NONE                   \
+    {                          \
+        {0, 0, 0}, { 0, 0, 0 } \
+    }
 #define ALL ~0u
 /* 16: 64 blocks of 32 slices to a segment of 32 KiB; 48: 16 of 42 (2 words); 128: 8 of 32; 512: 2 of 32; 1 K: 1 of 32; 2 K: 1 of 16; 4 K: a span
  * of 8 pages; 20 K: one of 40; 64 K: a run of two segments. */
@@ -186,14 +189,12 @@ static int both(const struct scenario *sc, long a, long b, long c) {
         live += sorted[n++].bytes;
     }
     qsort(sorted, (size_t)n, sizeof *sorted, by_address);
-    for (int i = 1; i < n; i++)
-        unit_holds(sorted[i - 1].p + sorted[i - 1].bytes <= sorted[i].p, "%s: handed out twice at %ld %ld %ld", sc->name, a, b, c);
+    for (int i = 1; i < n; i++) unit_holds(sorted[i - 1].p + sorted[i - 1].bytes <= sorted[i].p, "%s: handed out twice at %ld %ld %ld", sc->name, a, b, c);
     char why[200];
     uint64_t found = 0;
     const char *bad = mm_cpu_heap_check_quiescent(&heap, why, sizeof why, &found);
     unit_holds(bad == NULL, "%s: at %ld %ld %ld: %s", sc->name, a, b, c, bad ? bad : "");
-    unit_holds(found == live, "%s: at %ld %ld %ld: %llu bytes live, not %llu", sc->name, a, b, c,
-               (unsigned long long)found, (unsigned long long)live);
+    unit_holds(found == live, "%s: at %ld %ld %ld: %llu bytes live, not %llu", sc->name, a, b, c, (unsigned long long)found, (unsigned long long)live);
     unit_holds(unit_misuses(&heap) == (uint64_t)misuses, "%s: misuse counted at %ld %ld %ld", sc->name, a, b, c);
     unit_holds(sc->null_is_fine || nulls == 0, "%s: NULL at %ld %ld %ld", sc->name, a, b, c);
     unit_holds(nulls < 2, "%s: two NULLs at %ld %ld %ld", sc->name, a, b, c);

@@ -117,7 +117,10 @@ END_TEST
 START_TEST(few_of_many_go) {
     const uint32_t c = mm_class_of(16);
     for (int round = 0; round < 400; round++) {
-        const uint32_t n = 9 + random_below(MOST_BLOCKS - 10), k = 1 + random_below(UNIT_LANES), from = round % 4 == 0 ? n - k : round % 4 == 1 ? n - 2 * mm_at_most(k, n / 2) : 0;
+        const uint32_t n = 9 + random_below(MOST_BLOCKS - 10), k = 1 + random_below(UNIT_LANES),
+                       from = round % 4 == 0   ? n - k
+                              : round % 4 == 1 ? n - 2 * mm_at_most(k, n / 2)
+                                               : 0;
         uint64_t goes = 0;
         while (mm_popcount(goes) < k) goes |= 1ull << (from + random_below(round % 4 == 1 ? mm_at_most(k, n / 2) + k : n - from));
         goes &= mm_bits_low(n);
@@ -212,7 +215,7 @@ END_TEST
 /* ---- Interference ---- */
 
 static uint32_t c_, n_;
-static uint64_t goes_, others_; /* of the n_ blocks: those that lanes retire; those that others retire */
+static uint64_t goes_, others_;             /* of the n_ blocks: those that lanes retire; those that others retire */
 static long at_, put_at_, steps_, emptied_; /* emptied_: how often one of the last entries was empty when the count changed */
 static void (*other_)(void), (*later_)(void);
 static int has_later_;
@@ -572,7 +575,8 @@ START_TEST(sweep_shares) {
             mm_cpu_free(&heap, slice_of_word(poor, 0));
             of(c_)->swept = w;
             unit_eq(sweep(MM_WARP_ALL, MM_WARP_ALL), UNIT_LANES);
-            for (uint32_t i = 0; i < UNIT_LANES; i++) unit_holds(p_of[i] != (uint64_t)(uintptr_t)slice_of_word(poor, 0), "of two words, although one has enough");
+            for (uint32_t i = 0; i < UNIT_LANES; i++)
+                unit_holds(p_of[i] != (uint64_t)(uintptr_t)slice_of_word(poor, 0), "of two words, although one has enough");
         }
         unit_eq(unit_misuses(&heap), 0);
     }
@@ -691,7 +695,8 @@ START_TEST(grows_when_little_is_free) {
     void **held = (void **)calloc(n * slices, sizeof *held);
     uint32_t left = 0;
     all_taken(c, n);
-    for (uint32_t i = 0; i < n * slices; i++) { /* two words of eight are full, so both cursors meet them, the others have 14 free slices; or 1 slice of 61 is free */
+    for (uint32_t i = 0; i < n * slices;
+         i++) { /* two words of eight are full, so both cursors meet them, the others have 14 free slices; or 1 slice of 61 is free */
         void *p = slice_at(mm_entry_page(entry_at(c, i / slices)), c, i % slices);
         if (_i ? i % 61 == 0 : i % 32 < 14 && i / 32 % 8 >= 2) mm_cpu_free(&heap, p);
         else held[left++] = p;

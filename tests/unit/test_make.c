@@ -690,8 +690,29 @@ int main(void) {
     TCase *tests = tcase_create("blocks");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {made_whole, tickets, made_words, claims_of_numbers, claims_meet, unit, unit_of_large, leaders, makers, makers_meet, several_at_once, fewer_pages, no_pages,
-                                ticket_of_a_block_that_is_there, ticket_of_long_ago, nobody_depends_on_a_maker, growing, samples_say_grow, poor_for_a_while, who_draws_tickets, retires_full_blocks_only, generations_begin_again, retires_all_and_some};
+    const TTest *const all[] = {made_whole,
+                                tickets,
+                                made_words,
+                                claims_of_numbers,
+                                claims_meet,
+                                unit,
+                                unit_of_large,
+                                leaders,
+                                makers,
+                                makers_meet,
+                                several_at_once,
+                                fewer_pages,
+                                no_pages,
+                                ticket_of_a_block_that_is_there,
+                                ticket_of_long_ago,
+                                nobody_depends_on_a_maker,
+                                growing,
+                                samples_say_grow,
+                                poor_for_a_while,
+                                who_draws_tickets,
+                                retires_full_blocks_only,
+                                generations_begin_again,
+                                retires_all_and_some};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     tcase_add_loop_test(tests, tickets_begin_again, 0, 5);
     tcase_add_loop_test(tests, meetings, 0, 4);

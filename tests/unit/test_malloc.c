@@ -23,7 +23,8 @@ START_TEST(cursors_come_round) {
     while (of->count < 7) unit_holds(mm_cpu_malloc(&heap, mm_class_bytes(c)) != NULL, "NULL");
     uint64_t left = 0;
     for (uint32_t i = 0; i < of->count; i++)
-        for (uint32_t w = 0; w < ref->classes[c].words; w++) left += mm_popcount(mm_word_free(mm_page_words(ref, mm_entry_page(mm_table_load(ref, c, i, 0)))[w]));
+        for (uint32_t w = 0; w < ref->classes[c].words; w++)
+            left += mm_popcount(mm_word_free(mm_page_words(ref, mm_entry_page(mm_table_load(ref, c, i, 0)))[w]));
     unit_lt(0, left);
     for (uint32_t s = 0; s < MM_CURSORS; s++) of->cursor[s].place = places[(uint32_t)_i / 2];
     uint64_t got = 0;
@@ -52,7 +53,8 @@ START_TEST(samples) {
     unit_eq(seen.words, of->count * MM_SAMPLE_WORDS); /* a lone lane reads all words, over and over in a class of few */
     unit_eq(seen.free, found);
     mm_cpu_free(&heap, held[77]);
-    for (uint32_t i = 0, before = found; i < of->count && found == before; i++) found += mm_sample_round(ref, 1, 1, c, of->count, mm_random(), i, &seen) == (uint64_t)held[77];
+    for (uint32_t i = 0, before = found; i < of->count && found == before; i++)
+        found += mm_sample_round(ref, 1, 1, c, of->count, mm_random(), i, &seen) == (uint64_t)held[77];
     unit_lt(0, found);
 }
 END_TEST

@@ -293,7 +293,15 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, to_the_last_slice, 0, 2);
     tcase_add_loop_test(tests, two_classes, 0, 5);
-    const TTest *const all[] = {what_comes_before_null, rounds, rounds_say_some, searches_while_some_are_found, searches_while_others_give_back, waiting_is_bounded, sweeps_after_a_long_wait, supply_in_the_middle_of_a_search, three_quarters_live};
+    const TTest *const all[] = {what_comes_before_null,
+                                rounds,
+                                rounds_say_some,
+                                searches_while_some_are_found,
+                                searches_while_others_give_back,
+                                waiting_is_bounded,
+                                sweeps_after_a_long_wait,
+                                supply_in_the_middle_of_a_search,
+                                three_quarters_live};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -93,8 +93,17 @@ END_TEST
 
 START_TEST(of_foreign_pointers) {
     char *user = (char *)(uintptr_t)heap.ref.user_base;
-    const uint64_t odd[] = {1, 16, 0x7fffffffffffull, 0xdeadbeefdeadbeefull, ~0ull, ~0ull << 62, 1ull << 63, 1ull << 63 | (uint64_t)(uintptr_t)user,
-                            1ull << 62 | (uint64_t)(uintptr_t)user, (uint64_t)(uintptr_t)&box, (uint64_t)(uintptr_t)user - 1,
+    const uint64_t odd[] = {1,
+                            16,
+                            0x7fffffffffffull,
+                            0xdeadbeefdeadbeefull,
+                            ~0ull,
+                            ~0ull << 62,
+                            1ull << 63,
+                            1ull << 63 | (uint64_t)(uintptr_t)user,
+                            1ull << 62 | (uint64_t)(uintptr_t)user,
+                            (uint64_t)(uintptr_t)&box,
+                            (uint64_t)(uintptr_t)user - 1,
                             (uint64_t)(uintptr_t)user + heap.ref.user_bytes};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) told((void *)(uintptr_t)odd[i], MM_MISUSE_FOREIGN, 0, "a foreign pointer");
     telling_free(NULL);
@@ -151,7 +160,8 @@ START_TEST(of_many_at_once) {
     for (uint32_t i = 0; i < MM_REPORTS; i++) {
         const struct mm_report *r = &box.reports[i];
         unit_eq(r->number, i + 1);
-        unit_holds(r->kind == MM_MISUSE_FOREIGN && r->address - (uint64_t)(uintptr_t)there < sizeof there, "report %u is of %#llx", i, (unsigned long long)r->address);
+        unit_holds(r->kind == MM_MISUSE_FOREIGN && r->address - (uint64_t)(uintptr_t)there < sizeof there, "report %u is of %#llx", i,
+                   (unsigned long long)r->address);
     }
     unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_FOREIGN), THREADS * OFTEN);
     unit_eq(mm_heap_of(&heap.ref)->reports, THREADS * OFTEN);

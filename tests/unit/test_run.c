@@ -4,7 +4,7 @@
 
 static const uint32_t sizes[] = {1, 2, 63, 64, 65, 200};
 #define SIZES ((int)(sizeof sizes / sizeof *sizes))
-#define SEGMENT(n) ((uint64_t)(n) * MM_SEGMENT_BYTES)
+#define SEGMENT(n) ((uint64_t)(n)*MM_SEGMENT_BYTES)
 
 static struct mm_cpu_heap heap;
 
@@ -357,7 +357,8 @@ START_TEST(spans) {
             if (align == MM_PAGE_BYTES) taken = unit_span_pages(n) * MM_PAGE_BYTES;
             if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) continue;
             char *p = (char *)mm_cpu_aligned_malloc(&heap, bytes - n % 3, align), *q = (char *)mm_cpu_aligned_malloc(&heap, bytes, align);
-            unit_holds(p != NULL && q != NULL && (uint64_t)p % align == 0 && (uint64_t)q % align == 0, "%u pages aligned to %llu: %p, %p", n, (unsigned long long)align, (void *)p, (void *)q);
+            unit_holds(p != NULL && q != NULL && (uint64_t)p % align == 0 && (uint64_t)q % align == 0, "%u pages aligned to %llu: %p, %p", n,
+                       (unsigned long long)align, (void *)p, (void *)q);
             unit_holds(p + taken <= q || q + taken <= p, "%u pages overlap", n);
             for (int k = 0; k < 2; k++) {
                 const uint64_t off = (uint64_t)((k ? q : p) - (char *)run_at(0));
@@ -373,7 +374,8 @@ START_TEST(spans) {
             while ((held[count] = mm_cpu_aligned_malloc(&heap, bytes, align)) != NULL) count++;
             unit_eq(count, 2 * (MM_SEGMENT_BYTES / taken));
             for (uint32_t i = 0; i < count; i += 2) mm_cpu_free(&heap, held[i]);
-            for (uint32_t i = 0; i < count; i += 2) unit_holds((held[i] = mm_cpu_aligned_malloc(&heap, bytes, align)) != NULL, "%u pages came back, and NULL", n);
+            for (uint32_t i = 0; i < count; i += 2)
+                unit_holds((held[i] = mm_cpu_aligned_malloc(&heap, bytes, align)) != NULL, "%u pages came back, and NULL", n);
             for (uint32_t i = 0; i < count; i++) mm_cpu_free(&heap, held[i]);
         }
     unit_fresh(&heap, 2);

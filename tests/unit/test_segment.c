@@ -25,7 +25,8 @@ static void listed(void) {
         unit_holds(pages != ~0ull, "segment %u is all free, and nobody's to give", s);
         unit_holds(!is_free(s) || pages == 0, "segment %u is free, and has pages", s);
         for (uint32_t k = 0; k < MM_ROOMS; k++)
-            if (mm_cut_starts(mm_room_cut(k), pages) != 0) unit_holds(is_listed(s, k), "segment %u has room %u (%#llx), and is not listed", s, k, (unsigned long long)pages);
+            if (mm_cut_starts(mm_room_cut(k), pages) != 0)
+                unit_holds(is_listed(s, k), "segment %u has room %u (%#llx), and is not listed", s, k, (unsigned long long)pages);
     }
 }
 

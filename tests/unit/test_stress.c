@@ -19,8 +19,8 @@
 struct plan {
     const char *name;
     uint32_t threads, segments, slots, rounds;
-    uint64_t least, most;  /* bytes of a request: log-uniform */
-    uint32_t run_in;       /* one in so many requests is a run of up to run_most segments; 0: none */
+    uint64_t least, most; /* bytes of a request: log-uniform */
+    uint32_t run_in;      /* one in so many requests is a run of up to run_most segments; 0: none */
     uint32_t run_most;
     int null_is_fine;
 };
@@ -56,9 +56,7 @@ struct worker {
 static void bad(struct shared *all, const char *why) { __atomic_store_n(&all->bad, why, __ATOMIC_RELAXED); }
 
 /* Word i of the payload at p. The first is the size, so that the thread that frees it can check all of it. */
-static uint64_t key(const uint64_t *p, uint64_t words, uint64_t i) {
-    return (uint64_t)(uintptr_t)p * 0x9e3779b97f4a7c15ull ^ words << 20 ^ i;
-}
+static uint64_t key(const uint64_t *p, uint64_t words, uint64_t i) { return (uint64_t)(uintptr_t)p * 0x9e3779b97f4a7c15ull ^ words << 20 ^ i; }
 /* All words of small payloads; of large ones the ends and one word in 64 KiB. */
 static uint64_t next_word(uint64_t i, uint64_t words) {
     const uint64_t stride = words > 512 && i >= 64 ? 8192 : 1;
@@ -209,7 +207,9 @@ START_TEST(to_and_fro) {
     unit_eq(mm_heap_of(&all.heap.ref)->grow.mapped, there);
     mm_slices_retire_all(&all.heap.ref, 1);
     unit_eq(mm_cpu_heap_free_segments(&all.heap), there);
-    if (getenv("UNIT_VERBOSE")) printf("%llu answered, %llu refused, %llu taken back\n", (unsigned long long)host.answered, (unsigned long long)host.refused, (unsigned long long)host.taken_back);
+    if (getenv("UNIT_VERBOSE"))
+        printf("%llu answered, %llu refused, %llu taken back\n", (unsigned long long)host.answered, (unsigned long long)host.refused,
+               (unsigned long long)host.taken_back);
     unit_lt(0, host.answered);
     unit_lt(0, host.taken_back);
     unit_lt(all.plan->threads * ROUNDS(all.plan->rounds) / 100, all.served);

@@ -40,7 +40,10 @@ START_TEST(against_a_plain_set) {
         switch (unit_random(&seed) % 6) {
         case 0:
         case 1: mm_tree_insert(t, s), set[s] = 1; break;
-        case 2: unit_eq(mm_tree_erase(t, s), set[s]); set[s] = 0; break;
+        case 2:
+            unit_eq(mm_tree_erase(t, s), set[s]);
+            set[s] = 0;
+            break;
         case 3: {
             const uint32_t first = first_of(set, n);
             unit_eq(mm_tree_take(t, 0), first);
@@ -96,7 +99,7 @@ START_TEST(stale_hints_above_empty_words) {
     }
     mm_tree_insert(t, n - 1); /* after all of them */
     unit_eq(mm_tree_find(t, 0), n - 1);
-    check_hints(t, n, 1); /* the search has cleared them */
+    check_hints(t, n, 1);                                                               /* the search has cleared them */
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[mid / 64] |= 1ull << (mid % 64); /* now above empty middle words */
     unit_eq(mm_tree_take(t, 0), n - 1);
     for (uint32_t mid = 0; mid < t.mids; mid++) t.node[mid / 64] |= 1ull << (mid % 64);
@@ -165,8 +168,7 @@ START_TEST(takes_all_with_any_salt) {
     for (uint32_t s = 0; s < 300000; s += 1 + s % 977) mm_tree_insert(t, s);
     uint32_t n = 0, got = 0;
     for (uint32_t s = 0; s < 300000; s += 1 + s % 977) n++;
-    for (uint32_t s; (s = mm_tree_take(t, (uint32_t)unit_random(&seed))) != MM_TREE_NONE; got++)
-        unit_eq(*mm_tree_leaf(t, s) >> (s % 64) & 1, 0);
+    for (uint32_t s; (s = mm_tree_take(t, (uint32_t)unit_random(&seed))) != MM_TREE_NONE; got++) unit_eq(*mm_tree_leaf(t, s) >> (s % 64) & 1, 0);
     unit_eq(got, n);
     free(t.node);
 }

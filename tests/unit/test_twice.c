@@ -11,13 +11,13 @@
 #include "tests/unit/support.h"
 
 #define SEGMENTS 4
-#define GRID 7 /* of all allocations and frees here */
+#define GRID 7        /* of all allocations and frees here */
 #define MOST_STEPS 60 /* of one free */
 
 static struct mm_cpu_heap heap;
 static struct mm_heap_ref ref;
 static struct mm_mailbox box; /* for the actors only: no host answers a request for memory there */
-static char *twice; /* the allocation that both free */
+static char *twice;           /* the allocation that both free */
 
 static void set_up(void) {
     ck_assert_int_eq(mm_cpu_heap_create(&heap, SEGMENTS, SEGMENTS, MM_SEGMENT_BYTES), 0);
@@ -119,8 +119,8 @@ static void late_free_at(uint64_t bytes, uint64_t via, uint64_t n, long steps, i
         unit_holds(unit_misuses(&heap) == 1, "%llu B, then %llu B, step %ld: %llu misuses", (unsigned long long)bytes, (unsigned long long)n, steps,
                    (unsigned long long)unit_misuses(&heap));
         for (int i = 0; i < count; i++)
-            unit_holds(mm_guard_usable_size(&ref, held[i]) == n, "%llu B, then %llu B, step %ld: object %d", (unsigned long long)bytes,
-                       (unsigned long long)n, steps, i);
+            unit_holds(mm_guard_usable_size(&ref, held[i]) == n, "%llu B, then %llu B, step %ld: object %d", (unsigned long long)bytes, (unsigned long long)n,
+                       steps, i);
         while (count > 0) give(held[--count]);
         while (mm_guard_empty(&ref)) continue;
         unit_eq(unit_misuses(&heap), 1);
@@ -146,7 +146,7 @@ END_TEST
 #define STOP_LOOKS 20
 #define STOP_LOOK_US 20
 static pthread_barrier_t meeting;
-static uint64_t freed[2]; /* rounds of each */
+static uint64_t freed[2];      /* rounds of each */
 static __thread int self = -1; /* -1: does not stop */
 static __thread uint32_t dice;
 static void stop_sometimes(void) {

@@ -15,14 +15,11 @@ static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
 static struct mm_usage usage(uint32_t parts) {
     struct mm_usage u;
     memset(&u, 0, sizeof u);
-    for (uint32_t part = 0; part < parts; part++)
-        mm_usage_walk(&heap.ref, part * SEGMENTS / parts, (part + 1) * SEGMENTS / parts, &u);
+    for (uint32_t part = 0; part < parts; part++) mm_usage_walk(&heap.ref, part * SEGMENTS / parts, (part + 1) * SEGMENTS / parts, &u);
     return u;
 }
 
-static struct account {
-    uint64_t live[MM_CLASS_COUNT], spans, span_pages, runs, run_segments;
-} account;
+static struct account { uint64_t live[MM_CLASS_COUNT], spans, span_pages, runs, run_segments; } account;
 
 static void note(uint64_t bytes, int64_t sign) {
     if (mm_heap_is_slice(bytes)) {

@@ -64,8 +64,8 @@ static void work(uint32_t thread) {
     for (uint32_t k = 0; k < HELD; k++) give(held[k], bytes[k], tag[k]);
 }
 
-#define PAGES(n) ((uint32_t)((n) * MM_PAGE_BYTES))
-#define SEGMENTS(n) ((uint32_t)((n) * MM_SEGMENT_BYTES))
+#define PAGES(n) ((uint32_t)((n)*MM_PAGE_BYTES))
+#define SEGMENTS(n) ((uint32_t)((n)*MM_SEGMENT_BYTES))
 static const uint32_t small[] = {16, 48, 64, 112, 256, 1000}, large[] = {MM_SLICE_BYTES_MAX, PAGES(6), PAGES(16), PAGES(37), PAGES(64), PAGES(128)},
                       wide[] = {16, 512, PAGES(1) / 4, MM_SLICE_BYTES_MAX / 2, PAGES(18), PAGES(91), PAGES(300), 64}, one[] = {PAGES(43)},
                       runs[] = {SEGMENTS(5) - 16, SEGMENTS(9), 64}, same[] = {48};
@@ -74,7 +74,7 @@ static const struct {
     uint32_t count, segments;
     int is_enough;
 } cases[] = {{small, 6, 64, 1}, {large, 6, 512, 1}, {wide, 8, 1024, 1}, {one, 1, 256, 1}, {runs, 3, 2048, 1}, {same, 1, 16, 1},
-             {large, 6, 24, 0}, {wide, 8, 16, 0}, {small, 6, 2, 0}, {small, 6, 1, 0}, {same, 1, 1, 0}};
+             {large, 6, 24, 0}, {wide, 8, 16, 0},   {small, 6, 2, 0},   {small, 6, 1, 0}, {same, 1, 1, 0}};
 #define CASES (sizeof cases / sizeof *cases)
 
 static void run_case(uint32_t n, uint32_t seed, long most_steps) {

@@ -7,7 +7,8 @@
 START_TEST(claims_of_one_word) {
     uint64_t seed = 1;
     for (int i = 0; i < 100000; i++) {
-        const uint32_t generation = (uint32_t)unit_random(&seed), free = (uint32_t)(unit_random(&seed) & unit_random(&seed)), bits = (uint32_t)unit_random(&seed);
+        const uint32_t generation = (uint32_t)unit_random(&seed), free = (uint32_t)(unit_random(&seed) & unit_random(&seed)),
+                       bits = (uint32_t)unit_random(&seed);
         uint64_t word = mm_word_make(generation, free);
         if (i % 3 == 0) { /* stale: the claim gets nothing; a live word loses nothing */
             unit_eq(mm_word_claim(&word, generation + 1 + i % 5, bits), 0);
@@ -58,7 +59,8 @@ START_TEST(stale_entries) {
             const uint64_t stale = entry_at(c, 0), first = stale - 4ull * (1ull << 32); /* and one that never was */
             unit_lt(0, mm_blocks_retire(ref, 1, page));
             for (uint32_t i = 0; i < mm_class_slices(c); i++) unit_eq(mm_slices_claim(ref, 1, 1, stale, i, c), 0);
-            for (uint32_t i = 0; i < mm_class_make(c).words; i++) unit_holds(mm_word_is_dead(word_at(page, i)) && mm_word_free(word_at(page, i)) == 0, "word %u", i);
+            for (uint32_t i = 0; i < mm_class_make(c).words; i++)
+                unit_holds(mm_word_is_dead(word_at(page, i)) && mm_word_free(word_at(page, i)) == 0, "word %u", i);
             const uint32_t now = make(e);
             unit_eq(now, page);
             unit_sound(&heap, 0);

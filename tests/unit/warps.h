@@ -42,10 +42,10 @@ struct unit_lane {
 struct unit_warp {
     struct unit_lane lane[UNIT_LANES];
     uint32_t home;
-    long steps; /* since one of its lanes last ended a call */
-    int part;   /* the one that has the multiprocessor */
+    long steps;                       /* since one of its lanes last ended a call */
+    int part;                         /* the one that has the multiprocessor */
     long part_steps[UNIT_PARTS_MOST]; /* since one of its lanes last ended a call */
-    int idle;   /* how many parts in a row could not go on */
+    int idle;                         /* how many parts in a row could not go on */
 };
 static struct unit_warp unit_warp[UNIT_WARPS];
 static struct unit_coroutine unit_warps_scheduler;
@@ -280,7 +280,8 @@ __attribute__((unused)) static int unit_warps_run(void (*act)(uint32_t thread), 
         struct unit_warp *warp = &unit_warp[w];
         if (warp->steps > most_steps) return w + 1;
         int i = lane_of[w], ended = 0; /* the lane that ran goes on, if it can */
-        if (unit_warps_parts > 1 && warp->idle == 0 && warp->part_steps[warp->part] < UNIT_PART_STEPS && unit_warps_random() % 8 == 0) unit_warps_next_part(warp);
+        if (unit_warps_parts > 1 && warp->idle == 0 && warp->part_steps[warp->part] < UNIT_PART_STEPS && unit_warps_random() % 8 == 0)
+            unit_warps_next_part(warp);
         for (int k = 0; k < UNIT_LANES && (warp->lane[i].op != UNIT_RUNS || !unit_warps_has(warp, i)); k++) i = (i + 1) % UNIT_LANES;
         if (warp->lane[i].op != UNIT_RUNS || !unit_warps_has(warp, i)) {
             for (int k = 0; k < UNIT_LANES; k++) ended += warp->lane[k].op == UNIT_ENDED;

@@ -9,6 +9,7 @@
 #define GIB (1024ull * MIB)
 #define MILLION 1000000
 
+/* clang-format off */
 #define MALLOC_FREE {{"malloc", "us"}, {"free", "us"}}
 #define SIZES_SINGLE {16, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192}
 #define SIZES_FEW {16, 64, 256, 1024, 4096, 8192}
@@ -16,6 +17,7 @@
 
 #define GRAPH_OPS {{"init", "us"}, {"insert", "us"}, {"delete", "us"}, {"range", "us"}, {"free", "us"}}
 #define GRAPH_SIZE_SHIFTS {0, MM_BENCH_GRAPH_BATCH_SHIFT, MM_BENCH_GRAPH_BATCH_SHIFT, MM_BENCH_GRAPH_BATCH_SHIFT, 0}
+/* clang-format on */
 #define GRAPH_VERTICES (1u << 20)
 #define GRAPH_EDGES (16u * GRAPH_VERTICES)
 
@@ -41,6 +43,7 @@
 #define ENDURANCE_ROUNDS 1000
 #define ENDURANCE_ROUNDS_QUICK 50
 
+/* clang-format off */
 const struct mm_bench_case mm_bench_cases[] = {
     {.name = "single", .about = "one size for all threads; every allocation is made, then every one freed",
      .ops = MALLOC_FREE, .sizes = SIZES_SINGLE, .threads = {MILLION}, .series = MM_BENCH_BY_SIZE, .floors = true},
@@ -106,14 +109,13 @@ const struct mm_bench_case mm_bench_cases[] = {
      .asked = MM_BENCH_ASKED_LITTLE, .size_shifts = GRAPH_SIZE_SHIFTS,
      .threads_shifts = {[3] = MM_BENCH_LESMIS_RANGE_SHIFT}},
 };
+/* clang-format on */
 const size_t mm_bench_case_count = sizeof mm_bench_cases / sizeof *mm_bench_cases;
-_Static_assert(sizeof mm_bench_cases / sizeof *mm_bench_cases <= sizeof((struct mm_bench_options *)0)->cases,
-               "an option for each case");
+_Static_assert(sizeof mm_bench_cases / sizeof *mm_bench_cases <= sizeof((struct mm_bench_options *)0)->cases, "an option for each case");
 
 const char *const mm_bench_allocator_names[] = {"mm", "builtin"};
 const char *const mm_bench_floor_names[] = {"store", "atomic", "bitmap", "latency"};
-const char *const mm_bench_status_names[] = {"pending", "ok",   "null",    "corrupt",
-                                             "crash",   "hung", "skipped", "toolarge"};
+const char *const mm_bench_status_names[] = {"pending", "ok", "null", "corrupt", "crash", "hung", "skipped", "toolarge"};
 
 size_t mm_bench_op_count(const struct mm_bench_case *c) {
     size_t n = 0;
@@ -152,8 +154,7 @@ static uint64_t asked_bytes(const struct mm_bench_case *c, uint64_t size, uint64
 /* A quick run takes the first, the middle and the last element of a list. */
 static bool taken(size_t i, size_t n, bool quick) { return !quick || i == 0 || i == n / 2 || i == n - 1; }
 
-size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_options *o, struct mm_bench_item *items,
-                      size_t max) {
+size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_options *o, struct mm_bench_item *items, size_t max) {
     size_t sizes = 0, threads = 0, count = 0;
     while (sizes < MM_BENCH_SIZES_MAX && c->sizes[sizes]) sizes++;
     while (threads < MM_BENCH_SIZES_MAX && c->threads[threads]) threads++;

@@ -17,23 +17,22 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_MM_ROW = 3, EXIT_SIGNAL = 130 };
 
-static const char usage[] =
-    "usage: mmbench [OPTION...]\n"
-    "       mmbench --plot DIR FILE...\n"
-    "Measures malloc and free in kernels: CUDA's own allocator and mm.\n"
-    "  --csv FILE              every row, for programs\n"
-    "  --cases NAME,NAME...    these cases only (--list)\n"
-    "  --only mm|builtin       this allocator only\n"
-    "  --quick                 fewer sizes, fewer rounds, fewer calls, a smaller graph, a shorter wait\n"
-    "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
-    "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
-    "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
-    "  --plot DIR FILE...      measures nothing: draws the rows of such files, as pictures (SVG) in a directory\n"
-    "  --list                  the cases\n"
-    "  -V, --version           version of mm, and its commit\n"
-    "  -h, --help              this text\n"
-    "Exit status: 0; 1 nothing could be measured (no GPU, say) or drawn; 2 bad options; 3 a row of mm failed;\n"
-    "130 interrupted.\n";
+static const char usage[] = "usage: mmbench [OPTION...]\n"
+                            "       mmbench --plot DIR FILE...\n"
+                            "Measures malloc and free in kernels: CUDA's own allocator and mm.\n"
+                            "  --csv FILE              every row, for programs\n"
+                            "  --cases NAME,NAME...    these cases only (--list)\n"
+                            "  --only mm|builtin       this allocator only\n"
+                            "  --quick                 fewer sizes, fewer rounds, fewer calls, a smaller graph, a shorter wait\n"
+                            "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
+                            "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
+                            "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
+                            "  --plot DIR FILE...      measures nothing: draws the rows of such files, as pictures (SVG) in a directory\n"
+                            "  --list                  the cases\n"
+                            "  -V, --version           version of mm, and its commit\n"
+                            "  -h, --help              this text\n"
+                            "Exit status: 0; 1 nothing could be measured (no GPU, say) or drawn; 2 bad options; 3 a row of mm failed;\n"
+                            "130 interrupted.\n";
 
 static int bad(const char *option, const char *value, const char *expected) {
     fprintf(stderr, "mmbench: %s: \"%s\"; expected %s\n", option, value, expected);
@@ -77,9 +76,7 @@ static int take_cases(const char *list, struct mm_bench_options *o) {
     for (const char *at = list;; at++) {
         const size_t length = strcspn(at, ",");
         size_t c = 0;
-        while (c < mm_bench_case_count &&
-               (strlen(mm_bench_cases[c].name) != length || strncmp(mm_bench_cases[c].name, at, length) != 0))
-            c++;
+        while (c < mm_bench_case_count && (strlen(mm_bench_cases[c].name) != length || strncmp(mm_bench_cases[c].name, at, length) != 0)) c++;
         if (c == mm_bench_case_count) {
             char name[64];
             snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, at);
@@ -108,14 +105,12 @@ static int take(const char *option, const char *value, struct mm_bench_options *
     if (!strcmp(option, "--cases")) return take_cases(value, o);
     if (!strcmp(option, "--only")) return take_only(value, o);
     if (!strcmp(option, "--heap")) return try_size(value, &o->heap) ? 0 : bad(option, value, "256M to 1T, such as 8G");
-    if (!strcmp(option, "--runs"))
-        return try_count(value, RUNS_MIN, RUNS_MAX, &o->runs) ? 0 : bad(option, value, "10 to 1000");
+    if (!strcmp(option, "--runs")) return try_count(value, RUNS_MIN, RUNS_MAX, &o->runs) ? 0 : bad(option, value, "10 to 1000");
     return try_count(value, 1, TIMEOUT_MAX, &o->timeout) ? 0 : bad(option, value, "1 to 3600 seconds");
 }
 
 static void list(void) {
-    for (size_t c = 0; c < mm_bench_case_count; c++)
-        printf("%-12s %s\n", mm_bench_cases[c].name, mm_bench_cases[c].about);
+    for (size_t c = 0; c < mm_bench_case_count; c++) printf("%-12s %s\n", mm_bench_cases[c].name, mm_bench_cases[c].about);
 }
 
 /* --plot DIR FILE...: must be the first option, without any other. Returns the exit status. */
@@ -133,9 +128,7 @@ static int plot(int argc, char **argv) {
 
 static bool is_plot(const char *option) { return !strcmp(option, "--plot") || !strncmp(option, "--plot=", 7); }
 
-static bool is_either(const char *option, const char *letter, const char *word) {
-    return !strcmp(option, letter) || !strcmp(option, word);
-}
+static bool is_either(const char *option, const char *letter, const char *word) { return !strcmp(option, letter) || !strcmp(option, word); }
 
 /* Returns the exit status, or -1 to go on. */
 static int parse(int argc, char **argv, struct mm_bench_options *o) {

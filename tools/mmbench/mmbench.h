@@ -38,11 +38,11 @@ extern const char *const mm_bench_allocator_names[MM_BENCH_ALLOCATORS];
 enum mm_bench_status {
     MM_BENCH_PENDING, /* not reached */
     MM_BENCH_OK,
-    MM_BENCH_NULLS,   /* a malloc returned NULL */
-    MM_BENCH_CORRUPT, /* memory did not hold what its owner wrote, or was misaligned */
-    MM_BENCH_CRASH,   /* CUDA reported an error, or the child died, or its answer was not understood */
-    MM_BENCH_HUNG,    /* no answer in time */
-    MM_BENCH_SKIPPED, /* after a failure in the series */
+    MM_BENCH_NULLS,     /* a malloc returned NULL */
+    MM_BENCH_CORRUPT,   /* memory did not hold what its owner wrote, or was misaligned */
+    MM_BENCH_CRASH,     /* CUDA reported an error, or the child died, or its answer was not understood */
+    MM_BENCH_HUNG,      /* no answer in time */
+    MM_BENCH_SKIPPED,   /* after a failure in the series */
     MM_BENCH_TOO_LARGE, /* more than the heap, or the heap is more than the GPU's memory */
     MM_BENCH_STATUSES
 };
@@ -63,20 +63,20 @@ struct mm_bench_case {
     struct mm_bench_op ops[MM_BENCH_OPS_MAX]; /* if there are fewer, a NULL name ends the list */
     uint64_t sizes[MM_BENCH_SIZES_MAX];       /* bytes; if there are fewer, a 0 ends the list */
     uint32_t threads[MM_BENCH_SIZES_MAX];     /* the same */
-    bool paired;          /* the first size with the first number of threads, and so on; a quick run takes all of them */
+    bool paired;                              /* the first size with the first number of threads, and so on; a quick run takes all of them */
     enum mm_bench_series series;
     enum mm_bench_asked asked;
-    uint64_t heap;        /* bytes, regardless of --heap; 0: --heap */
-    uint64_t heap_large;  /* the same, for all sizes but the first */
-    bool heap_fits;       /* an item that would nearly fill --heap gets a larger heap */
-    bool grows;           /* mm starts with its default heap, which grows; the other allocator has `heap` */
-    unsigned every_shift; /* one thread in 2^this asks */
-    unsigned quick_shift; /* a quick run's sizes and threads are divided by 2^this */
+    uint64_t heap;                            /* bytes, regardless of --heap; 0: --heap */
+    uint64_t heap_large;                      /* the same, for all sizes but the first */
+    bool heap_fits;                           /* an item that would nearly fill --heap gets a larger heap */
+    bool grows;                               /* mm starts with its default heap, which grows; the other allocator has `heap` */
+    unsigned every_shift;                     /* one thread in 2^this asks */
+    unsigned quick_shift;                     /* a quick run's sizes and threads are divided by 2^this */
     uint8_t size_shifts[MM_BENCH_OPS_MAX];    /* of each operation: its size is the item's / 2^this, */
     uint8_t threads_shifts[MM_BENCH_OPS_MAX]; /* and its number of threads the item's / 2^this */
-    unsigned patience;    /* the time limit is this many times --timeout; 0: once */
-    bool floors;          /* rows are compared with floors */
-    bool fresh;           /* every item runs in a new process */
+    unsigned patience;                        /* the time limit is this many times --timeout; 0: once */
+    bool floors;                              /* rows are compared with floors */
+    bool fresh;                               /* every item runs in a new process */
 };
 extern const struct mm_bench_case mm_bench_cases[];
 extern const size_t mm_bench_case_count;
@@ -100,8 +100,8 @@ struct mm_bench_item {
 };
 
 struct mm_bench_options {
-    const char *csv;        /* file, or NULL */
-    bool cases[32];         /* selected ones of mm_bench_cases */
+    const char *csv; /* file, or NULL */
+    bool cases[32];  /* selected ones of mm_bench_cases */
     bool allocators[MM_BENCH_ALLOCATORS];
     bool quick;
     uint64_t heap;          /* bytes; 0: the default of each case */
@@ -111,8 +111,7 @@ struct mm_bench_options {
 /* ---- cases.c ---------------------------------------------------------------------------------- */
 
 /* Writes the items of case `c`, at most `max`, in the order of measurement. Returns their number. */
-size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_options *o, struct mm_bench_item *items,
-                      size_t max);
+size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_options *o, struct mm_bench_item *items, size_t max);
 /* The index of the operation of that name, or -1. */
 int mm_bench_op_find(const struct mm_bench_case *c, const char *name);
 size_t mm_bench_op_count(const struct mm_bench_case *c);
@@ -142,8 +141,7 @@ bool mm_bench_find_children(const bool *allocators);
 /* Catches SIGINT and SIGTERM: mm_bench_session_read then returns MM_BENCH_INTERRUPTED. */
 void mm_bench_catch_signals(void);
 /* Starts a child with a heap of that size, or its default (0). `seconds` is passed on to it, as the time limit of a request. False: no process. */
-bool mm_bench_session_open(struct mm_bench_session *s, enum mm_bench_allocator allocator, uint64_t heap,
-                           unsigned seconds);
+bool mm_bench_session_open(struct mm_bench_session *s, enum mm_bench_allocator allocator, uint64_t heap, unsigned seconds);
 /* Sends one line. If the child has ended, the next read reports it. */
 void mm_bench_session_send(struct mm_bench_session *s, const char *line);
 /* Reads the child's next answer, a line that begins with "@", and removes the "@". Other output is kept as its remark.
@@ -181,9 +179,8 @@ enum mm_bench_outcome { MM_BENCH_DONE, MM_BENCH_STOPPED };
 /* Checks that there is a GPU and that each child has the allocator it should have. Fills m. False: one line was written to stderr. */
 bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine *m);
 /* Measures the items of one case with one allocator. MM_BENCH_STOPPED: a signal came. */
-enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struct mm_bench_machine *m,
-                                   enum mm_bench_allocator allocator, struct mm_bench_item *items, size_t count,
-                                   struct mm_bench_floors *floors);
+enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struct mm_bench_machine *m, enum mm_bench_allocator allocator,
+                                   struct mm_bench_item *items, size_t count, struct mm_bench_floors *floors);
 
 /* ---- report.c --------------------------------------------------------------------------------- */
 
@@ -195,8 +192,7 @@ void mm_bench_progress_total(size_t items);
 void mm_bench_progress(enum mm_bench_allocator allocator, const struct mm_bench_item *item);
 void mm_bench_progress_tick(void); /* about once a second */
 /* Ends the progress line of an item with its status, and with the child's remark if it failed. */
-void mm_bench_progress_end(enum mm_bench_allocator allocator, const struct mm_bench_item *item,
-                           enum mm_bench_status status, const char *remark);
+void mm_bench_progress_end(enum mm_bench_allocator allocator, const struct mm_bench_item *item, enum mm_bench_status status, const char *remark);
 
 void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count);
 void mm_bench_table_head(FILE *to, const struct mm_bench_machine *m);

@@ -34,9 +34,11 @@
 #define MM_BENCH_LESMIS_EDGES 508 /* 254 pairs, both ways */
 
 /* The workloads of the case "footprint": the largest size, the number of objects, the distribution of sizes from 16 bytes on (enum sizing). */
+/* clang-format off */
 #define MM_BENCH_FOOTPRINT(X) \
     X(16, 1, ONE) X(4096, 1000, UNIFORM) X(65536, 10000, LOG) X(64, 100000, ONE) X(1024, 100000, UNIFORM) X(512, 1000000, UNIFORM) \
     X(8192, 1000000, LOG) X(1000000, 10000, LOG)
+/* clang-format on */
 
 /* The case "pinned": SIZE * THREADS bytes are live at once, in objects of one size. The first size is SIZE. */
 

@@ -29,9 +29,7 @@ const char *mm_bench_size_text(uint64_t bytes, char *text) {
 
 /* The size and the threads of an operation: a fraction of its item's in some cases. */
 static uint64_t op_size(const struct mm_bench_item *item, size_t op) { return item->size >> item->of->size_shifts[op]; }
-static uint32_t op_threads(const struct mm_bench_item *item, size_t op) {
-    return item->threads >> item->of->threads_shifts[op];
-}
+static uint32_t op_threads(const struct mm_bench_item *item, size_t op) { return item->threads >> item->of->threads_shifts[op]; }
 
 /* ---- progress --------------------------------------------------------------------------------- */
 
@@ -43,9 +41,7 @@ static struct {
 } progress;
 
 static void show(void) {
-    if (progress.terminal)
-        fprintf(stderr, "\r\033[K[%zu/%zu] %s %.0f s", progress.done + 1, progress.total, progress.what,
-                mm_bench_now() - progress.began);
+    if (progress.terminal) fprintf(stderr, "\r\033[K[%zu/%zu] %s %.0f s", progress.done + 1, progress.total, progress.what, mm_bench_now() - progress.began);
 }
 
 void mm_bench_progress_total(size_t items) {
@@ -56,8 +52,8 @@ void mm_bench_progress_total(size_t items) {
 void mm_bench_progress(enum mm_bench_allocator allocator, const struct mm_bench_item *item) {
     char size[32];
     progress.began = mm_bench_now();
-    snprintf(progress.what, sizeof progress.what, "%s %s %s, %u threads:", mm_bench_allocator_names[allocator],
-             item->of->name, mm_bench_size_text(item->size, size), item->threads);
+    snprintf(progress.what, sizeof progress.what, "%s %s %s, %u threads:", mm_bench_allocator_names[allocator], item->of->name,
+             mm_bench_size_text(item->size, size), item->threads);
     show();
 }
 
@@ -65,16 +61,15 @@ void mm_bench_progress_tick(void) {
     if (progress.total) show();
 }
 
-void mm_bench_progress_end(enum mm_bench_allocator allocator, const struct mm_bench_item *item,
-                           enum mm_bench_status status, const char *remark) {
+void mm_bench_progress_end(enum mm_bench_allocator allocator, const struct mm_bench_item *item, enum mm_bench_status status, const char *remark) {
     const bool told = status != MM_BENCH_OK && status != MM_BENCH_SKIPPED && status != MM_BENCH_TOO_LARGE;
     (void)allocator;
     (void)item;
     progress.done++;
     if (progress.terminal) fprintf(stderr, "\r\033[K");
     if (told || !progress.terminal)
-        fprintf(stderr, "[%zu/%zu] %s %s%s%s\n", progress.done, progress.total, progress.what,
-                mm_bench_status_names[status], told && remark[0] ? ": " : "", told ? remark : "");
+        fprintf(stderr, "[%zu/%zu] %s %s%s%s\n", progress.done, progress.total, progress.what, mm_bench_status_names[status], told && remark[0] ? ": " : "",
+                told ? remark : "");
 }
 
 /* ---- the table -------------------------------------------------------------------------------- */
@@ -90,26 +85,21 @@ static void cell(const struct mm_bench_row *row, char *text) {
     char median[32], least[32], most[32];
     text[0] = '\0';
     if (row->told && row->runs > 1)
-        snprintf(text, CELL, "%s [%s..%s]", number_text(row->median, median), number_text(row->min, least),
-                 number_text(row->max, most));
-    else if (row->told)
-        snprintf(text, CELL, "%s", number_text(row->median, median));
+        snprintf(text, CELL, "%s [%s..%s]", number_text(row->median, median), number_text(row->min, least), number_text(row->max, most));
+    else if (row->told) snprintf(text, CELL, "%s", number_text(row->median, median));
     const size_t n = strlen(text);
-    if (row->status == MM_BENCH_NULLS)
-        snprintf(text + n, CELL - n, "%s%llu NULL", n ? ", " : "", (unsigned long long)row->nulls);
-    else if (row->status == MM_BENCH_CORRUPT)
-        snprintf(text + n, CELL - n, "%s%llu CORRUPT", n ? ", " : "", (unsigned long long)row->corrupt);
+    if (row->status == MM_BENCH_NULLS) snprintf(text + n, CELL - n, "%s%llu NULL", n ? ", " : "", (unsigned long long)row->nulls);
+    else if (row->status == MM_BENCH_CORRUPT) snprintf(text + n, CELL - n, "%s%llu CORRUPT", n ? ", " : "", (unsigned long long)row->corrupt);
     else if (row->status != MM_BENCH_OK)
-        snprintf(text, CELL, "%s", row->status == MM_BENCH_TOO_LARGE ? "too large"
-                                   : row->status == MM_BENCH_PENDING ? "not reached"
-                                                                     : mm_bench_status_names[row->status]);
+        snprintf(text, CELL, "%s",
+                 row->status == MM_BENCH_TOO_LARGE ? "too large"
+                 : row->status == MM_BENCH_PENDING ? "not reached"
+                                                   : mm_bench_status_names[row->status]);
 }
 
 static void ratio_text(const struct mm_bench_row *row, char *text) {
-    if (row->told && row->floor_value > 0)
-        snprintf(text, 32, "%.1f", row->median / row->floor_value);
-    else
-        strcpy(text, "-");
+    if (row->told && row->floor_value > 0) snprintf(text, 32, "%.1f", row->median / row->floor_value);
+    else strcpy(text, "-");
 }
 
 void mm_bench_table_head(FILE *to, const struct mm_bench_machine *m) {
@@ -138,16 +128,15 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
             if (!any(&items[i], o, op)) continue;
             const struct mm_bench_row *mm = &items[i].rows[MM_BENCH_MM][op];
             const struct mm_bench_row *cuda = &items[i].rows[MM_BENCH_BUILTIN][op];
-            fprintf(to, "%10s %9u  %-18s %-6s", mm_bench_size_text(op_size(&items[i], op), size), op_threads(&items[i], op),
-                    items[i].of->ops[op].name, items[i].of->ops[op].unit);
+            fprintf(to, "%10s %9u  %-18s %-6s", mm_bench_size_text(op_size(&items[i], op), size), op_threads(&items[i], op), items[i].of->ops[op].name,
+                    items[i].of->ops[op].unit);
             for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
                 if (!o->allocators[a]) continue;
                 cell(&items[i].rows[a][op], text);
                 ratio_text(&items[i].rows[a][op], ratio);
                 fprintf(to, "  %26s %8s", text, ratio);
             }
-            if (both && mm->told && cuda->told && mm->median > 0)
-                fprintf(to, "  %10s", number_text(cuda->median / mm->median, text));
+            if (both && mm->told && cuda->told && mm->median > 0) fprintf(to, "  %10s", number_text(cuda->median / mm->median, text));
             fprintf(to, "\n");
         }
     fflush(to);
@@ -155,16 +144,15 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
 
 /* ---- CSV -------------------------------------------------------------------------------------- */
 
-const char mm_bench_csv_fields[] =
-    "allocator,case,size,threads,op,unit,median,min,max,runs,floor,ratio,null_count,corrupt_count,checked,status";
+const char mm_bench_csv_fields[] = "allocator,case,size,threads,op,unit,median,min,max,runs,floor,ratio,null_count,corrupt_count,checked,status";
 
 void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m) {
     char date[32];
     const time_t now = time(NULL);
     struct tm utc;
     strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", gmtime_r(&now, &utc));
-    fprintf(to, "# mmbench, %s UTC\n# GPU: %s\n# driver: %s (CUDA %s)\n# CUDA toolkit: %s\n# mm: %s\n", date, m->gpu,
-            m->driver, m->cuda, m->toolkit, MM_BENCH_COMMIT);
+    fprintf(to, "# mmbench, %s UTC\n# GPU: %s\n# driver: %s (CUDA %s)\n# CUDA toolkit: %s\n# mm: %s\n", date, m->gpu, m->driver, m->cuda, m->toolkit,
+            MM_BENCH_COMMIT);
     fprintf(to, "# floor: what the hardware needs, in the row's unit, same process; of malloc: load a block pointer,"
                 " one atomic per warp; of free: one atomic per warp on a bitmap; of latency: one atomic."
                 " ratio: median/floor.\n");
@@ -179,34 +167,25 @@ void mm_bench_csv_rows(FILE *to, const struct mm_bench_item *items, size_t count
             for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
                 const struct mm_bench_row *row = &items[i].rows[a][op];
                 if (row->status == MM_BENCH_PENDING) continue;
-                fprintf(to, "%s,%s,%llu,%u,%s,%s,", mm_bench_allocator_names[a], items[i].of->name,
-                        (unsigned long long)op_size(&items[i], op), op_threads(&items[i], op),
-                        items[i].of->ops[op].name, items[i].of->ops[op].unit);
-                if (row->told)
-                    fprintf(to, "%.6g,%.6g,%.6g,%u,", row->median, row->min, row->max, row->runs);
-                else
-                    fprintf(to, ",,,0,");
-                if (row->told && row->floor_value > 0)
-                    fprintf(to, "%.6g,%.4g,", row->floor_value, row->median / row->floor_value);
-                else
-                    fprintf(to, ",,");
-                if (row->status <= MM_BENCH_CORRUPT)
-                    fprintf(to, "%llu,%llu,", (unsigned long long)row->nulls, (unsigned long long)row->corrupt);
-                else
-                    fprintf(to, ",,");
+                fprintf(to, "%s,%s,%llu,%u,%s,%s,", mm_bench_allocator_names[a], items[i].of->name, (unsigned long long)op_size(&items[i], op),
+                        op_threads(&items[i], op), items[i].of->ops[op].name, items[i].of->ops[op].unit);
+                if (row->told) fprintf(to, "%.6g,%.6g,%.6g,%u,", row->median, row->min, row->max, row->runs);
+                else fprintf(to, ",,,0,");
+                if (row->told && row->floor_value > 0) fprintf(to, "%.6g,%.4g,", row->floor_value, row->median / row->floor_value);
+                else fprintf(to, ",,");
+                if (row->status <= MM_BENCH_CORRUPT) fprintf(to, "%llu,%llu,", (unsigned long long)row->nulls, (unsigned long long)row->corrupt);
+                else fprintf(to, ",,");
                 fprintf(to, "%s,%s\n", row->checked, mm_bench_status_names[row->status]);
             }
     fflush(to);
 }
 
 static bool same_floor(const struct mm_bench_floor *a, const struct mm_bench_floor *b) {
-    return a->allocator == b->allocator && a->name == b->name && a->threads == b->threads &&
-           a->every_shift == b->every_shift;
+    return a->allocator == b->allocator && a->name == b->name && a->threads == b->threads && a->every_shift == b->every_shift;
 }
 
 /* Among all values with the key of `like`: the number below `value`, and the number equal to it. */
-static void rank(const struct mm_bench_floors *floors, const struct mm_bench_floor *like, double value, size_t *below,
-                 size_t *equal) {
+static void rank(const struct mm_bench_floors *floors, const struct mm_bench_floor *like, double value, size_t *below, size_t *equal) {
     *below = *equal = 0;
     for (size_t i = 0; i < floors->count; i++) {
         if (!same_floor(&floors->all[i], like)) continue;
@@ -237,11 +216,9 @@ void mm_bench_csv_floors(FILE *to, const struct mm_bench_floors *floors) {
             count++;
         }
         if (!first) continue;
-        fprintf(to, "%s,%s,0,%u,%s,%s,%.6g,%.6g,%.6g,%zu,,,0,0,,ok\n", mm_bench_allocator_names[f->allocator],
-                f->every_shift ? "floor_warp" : "floor", f->threads, mm_bench_floor_names[f->name],
-                !strcmp(mm_bench_floor_names[f->name], "latency") ? "cycles" : "us",
-                (kth(floors, f, (count - 1) / 2) + kth(floors, f, count / 2)) / 2, kth(floors, f, 0),
-                kth(floors, f, count - 1), count);
+        fprintf(to, "%s,%s,0,%u,%s,%s,%.6g,%.6g,%.6g,%zu,,,0,0,,ok\n", mm_bench_allocator_names[f->allocator], f->every_shift ? "floor_warp" : "floor",
+                f->threads, mm_bench_floor_names[f->name], !strcmp(mm_bench_floor_names[f->name], "latency") ? "cycles" : "us",
+                (kth(floors, f, (count - 1) / 2) + kth(floors, f, count / 2)) / 2, kth(floors, f, 0), kth(floors, f, count - 1), count);
     }
     fflush(to);
 }

@@ -35,8 +35,7 @@ static enum reply wait_ready(struct mm_bench_session *s, unsigned seconds, struc
     memset(&heard, 0, sizeof heard);
     const enum mm_bench_said said = mm_bench_session_read(s, line, seconds, &deadline);
     if (said != MM_BENCH_LINE) return reply_of(said);
-    if (sscanf(line, "ready %15s %15s %15s %llu %n", name, heard.toolkit, heard.cuda, &memory, &gpu) != 4 || !gpu)
-        return not_understood(s, line);
+    if (sscanf(line, "ready %15s %15s %15s %llu %n", name, heard.toolkit, heard.cuda, &memory, &gpu) != 4 || !gpu) return not_understood(s, line);
     heard.memory = memory;
     snprintf(heard.gpu, sizeof heard.gpu, "%.100s", line + gpu);
     if (m) *m = heard;
@@ -86,19 +85,12 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
         enum reply reply = wait_ready(&s, o->timeout, m, called);
         if (reply == REPLY_DONE) reply = identity(&s, o->timeout, is);
         mm_bench_session_close(&s, reply == REPLY_HUNG || reply == REPLY_INTERRUPTED, o->timeout);
-        if (reply == REPLY_HUNG)
-            fprintf(stderr, "mmbench: the child for %s did not answer within %u s; expected a GPU that does\n", name,
-                    o->timeout);
-        else if (reply != REPLY_DONE && !strncmp(s.remark, no_gpu, strlen(no_gpu)))
-            fprintf(stderr, "mmbench: no GPU here (%s)\n", s.remark + strlen(no_gpu));
-        else if (reply != REPLY_DONE)
-            fprintf(stderr, "mmbench: the child for %s: %s; expected a GPU\n", name,
-                    s.remark[0] ? s.remark : "ended without a word");
+        if (reply == REPLY_HUNG) fprintf(stderr, "mmbench: the child for %s did not answer within %u s; expected a GPU that does\n", name, o->timeout);
+        else if (reply != REPLY_DONE && !strncmp(s.remark, no_gpu, strlen(no_gpu))) fprintf(stderr, "mmbench: no GPU here (%s)\n", s.remark + strlen(no_gpu));
+        else if (reply != REPLY_DONE) fprintf(stderr, "mmbench: the child for %s: %s; expected a GPU\n", name, s.remark[0] ? s.remark : "ended without a word");
         else if (strcmp(called, name) != 0 || strcmp(is, name) != 0)
-            fprintf(stderr, "mmbench: the child for %s is called %s, and its allocator is %s; expected %s\n", name,
-                    called, is, name);
-        else
-            continue;
+            fprintf(stderr, "mmbench: the child for %s is called %s, and its allocator is %s; expected %s\n", name, called, is, name);
+        else continue;
         return false;
     }
     find_driver(m);
@@ -128,8 +120,7 @@ static double floor_value(const struct mm_bench_floors *floors, const struct mm_
     unsigned n = 0;
     for (size_t i = 0; i < floors->count; i++) {
         const struct mm_bench_floor *f = &floors->all[i];
-        if (f->session == like->session && f->name == like->name && f->threads == like->threads &&
-            f->every_shift == like->every_shift) {
+        if (f->session == like->session && f->name == like->name && f->threads == like->threads && f->every_shift == like->every_shift) {
             sum += f->value;
             n++;
         }
@@ -138,8 +129,8 @@ static double floor_value(const struct mm_bench_floors *floors, const struct mm_
 }
 
 /* Measures floors for every number of threads among the items. */
-static enum reply measure_floors(struct mm_bench_session *s, unsigned seconds, const struct mm_bench_item *items,
-                                 size_t count, struct mm_bench_floor like, struct mm_bench_floors *floors) {
+static enum reply measure_floors(struct mm_bench_session *s, unsigned seconds, const struct mm_bench_item *items, size_t count, struct mm_bench_floor like,
+                                 struct mm_bench_floors *floors) {
     char line[LINE], name[16];
     for (size_t i = 0; i < count; i++) {
         bool known = false;
@@ -154,8 +145,7 @@ static enum reply measure_floors(struct mm_bench_session *s, unsigned seconds, c
             const enum mm_bench_said said = mm_bench_session_read(s, line, seconds, &deadline);
             if (said != MM_BENCH_LINE) return reply_of(said);
             if (!strcmp(line, "done")) break;
-            if (sscanf(line, "floor %15s %*15s %lf", name, &like.value) != 2 || (like.name = floor_find(name)) < 0)
-                return not_understood(s, line);
+            if (sscanf(line, "floor %15s %*15s %lf", name, &like.value) != 2 || (like.name = floor_find(name)) < 0) return not_understood(s, line);
             floor_add(floors, like);
         }
     }
@@ -170,8 +160,8 @@ static bool read_row(const char *line, const struct mm_bench_item *item, struct 
     unsigned long long nulls, corrupt;
     unsigned runs;
     int checked = 0;
-    if (sscanf(line, "row %31s %15s %31s %31s %31s %u %15s %llu %llu %15s %n", op, unit, number[0], number[1],
-               number[2], &runs, floor, &nulls, &corrupt, status, &checked) != 10 ||
+    if (sscanf(line, "row %31s %15s %31s %31s %31s %u %15s %llu %llu %15s %n", op, unit, number[0], number[1], number[2], &runs, floor, &nulls, &corrupt,
+               status, &checked) != 10 ||
         !checked)
         return false;
     const int i = mm_bench_op_find(item->of, op);
@@ -198,12 +188,10 @@ static bool read_row(const char *line, const struct mm_bench_item *item, struct 
     return true;
 }
 
-static enum reply run_item(struct mm_bench_session *s, unsigned seconds, const struct mm_bench_item *item,
-                           struct mm_bench_row *rows) {
+static enum reply run_item(struct mm_bench_session *s, unsigned seconds, const struct mm_bench_item *item, struct mm_bench_row *rows) {
     char line[LINE];
     double deadline = 0;
-    snprintf(line, sizeof line, "run %s %llu %u %u\n", item->of->name, (unsigned long long)item->size, item->threads,
-             item->runs);
+    snprintf(line, sizeof line, "run %s %llu %u %u\n", item->of->name, (unsigned long long)item->size, item->threads, item->runs);
     mm_bench_session_send(s, line);
     for (;;) {
         const enum mm_bench_said said = mm_bench_session_read(s, line, seconds, &deadline);
@@ -223,9 +211,7 @@ static void mark(const struct mm_bench_item *item, struct mm_bench_row *rows, en
 }
 
 /* If a child fails after it sent all rows, the failure belongs to the last one: discard that. */
-static void take_back_last(const struct mm_bench_item *item, struct mm_bench_row *rows) {
-    memset(&rows[mm_bench_op_count(item->of) - 1], 0, sizeof *rows);
-}
+static void take_back_last(const struct mm_bench_item *item, struct mm_bench_row *rows) { memset(&rows[mm_bench_op_count(item->of) - 1], 0, sizeof *rows); }
 
 /* The worst status of an item's rows. */
 static enum mm_bench_status status_of(const struct mm_bench_item *item, const struct mm_bench_row *rows) {
@@ -252,8 +238,7 @@ struct runner {
     struct mm_bench_floor like;
 };
 
-static enum reply begin(struct runner *r, const struct mm_bench_item *items, size_t i, size_t count, unsigned seconds,
-                        struct mm_bench_floors *floors) {
+static enum reply begin(struct runner *r, const struct mm_bench_item *items, size_t i, size_t count, unsigned seconds, struct mm_bench_floors *floors) {
     static unsigned sessions;
     char name[16];
     r->heap = mm_bench_heap(&items[i], r->like.allocator);
@@ -266,10 +251,8 @@ static enum reply begin(struct runner *r, const struct mm_bench_item *items, siz
 }
 
 /* Ends the session and sets the floors of its rows. If the child fails while it measures the last floors, only these are lost. */
-static void end(struct runner *r, struct mm_bench_item *items, size_t after, size_t count, enum reply why,
-                unsigned seconds, struct mm_bench_floors *floors) {
-    if (why == REPLY_DONE && items[r->first].of->floors)
-        why = measure_floors(&r->session, seconds, items + r->first, count - r->first, r->like, floors);
+static void end(struct runner *r, struct mm_bench_item *items, size_t after, size_t count, enum reply why, unsigned seconds, struct mm_bench_floors *floors) {
+    if (why == REPLY_DONE && items[r->first].of->floors) why = measure_floors(&r->session, seconds, items + r->first, count - r->first, r->like, floors);
     mm_bench_session_close(&r->session, why == REPLY_HUNG || why == REPLY_INTERRUPTED, seconds);
     for (size_t i = r->first; i < after; i++)
         for (size_t k = 0; k < mm_bench_op_count(items[i].of); k++) {
@@ -287,9 +270,8 @@ static bool is_too_large(const struct mm_bench_item *item, uint64_t heap, uint64
     return heap != 0 && (item->asked_bytes > heap || heap + OTHER_MEMORY > memory);
 }
 
-enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struct mm_bench_machine *m,
-                                   enum mm_bench_allocator allocator, struct mm_bench_item *items, size_t count,
-                                   struct mm_bench_floors *floors) {
+enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struct mm_bench_machine *m, enum mm_bench_allocator allocator,
+                                   struct mm_bench_item *items, size_t count, struct mm_bench_floors *floors) {
     struct runner r;
     const struct mm_bench_item *failed = NULL;
     enum reply reply = REPLY_DONE;
@@ -299,14 +281,11 @@ enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struc
         struct mm_bench_item *item = &items[i];
         struct mm_bench_row *rows = item->rows[allocator];
         const unsigned seconds = o->timeout * (item->of->patience ? item->of->patience : 1);
-        if (is_too_large(item, mm_bench_heap(item, allocator), m->memory))
-            mark(item, rows, MM_BENCH_TOO_LARGE);
-        else if (failed && larger_in_series(failed, item))
-            mark(item, rows, MM_BENCH_SKIPPED);
+        if (is_too_large(item, mm_bench_heap(item, allocator), m->memory)) mark(item, rows, MM_BENCH_TOO_LARGE);
+        else if (failed && larger_in_series(failed, item)) mark(item, rows, MM_BENCH_SKIPPED);
         mm_bench_progress(allocator, item);
         if (rows[0].status == MM_BENCH_PENDING) {
-            if (r.session.pid && (item->of->fresh || r.heap != mm_bench_heap(item, allocator)))
-                end(&r, items, i, count, REPLY_DONE, seconds, floors);
+            if (r.session.pid && (item->of->fresh || r.heap != mm_bench_heap(item, allocator))) end(&r, items, i, count, REPLY_DONE, seconds, floors);
             reply = r.session.pid ? REPLY_DONE : begin(&r, items, i, count, seconds, floors);
             if (reply == REPLY_DONE) reply = run_item(&r.session, seconds, item, rows);
             if (reply == REPLY_INTERRUPTED) break;

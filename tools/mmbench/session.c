@@ -122,8 +122,7 @@ static void become_child(enum mm_bench_allocator allocator, uint64_t heap, unsig
     _exit(127);
 }
 
-bool mm_bench_session_open(struct mm_bench_session *s, enum mm_bench_allocator allocator, uint64_t heap,
-                           unsigned seconds) {
+bool mm_bench_session_open(struct mm_bench_session *s, enum mm_bench_allocator allocator, uint64_t heap, unsigned seconds) {
     int in[2], out[2];
     memset(s, 0, sizeof *s);
     if (pipe2(in, O_CLOEXEC) != 0) return false;
@@ -204,10 +203,8 @@ static bool ended_within(struct mm_bench_session *s, double seconds, int *status
         if (waitpid(s->pid, status, WNOHANG) == s->pid) return true;
         if (interrupted || mm_bench_now() > deadline) return false;
         struct pollfd fd = {.fd = s->from, .events = POLLIN, .revents = 0};
-        if (open && poll(&fd, 1, 20) > 0)
-            open = read(s->from, rest, sizeof rest) > 0;
-        else if (!open)
-            nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = 5000000}, NULL);
+        if (open && poll(&fd, 1, 20) > 0) open = read(s->from, rest, sizeof rest) > 0;
+        else if (!open) nanosleep(&(struct timespec){.tv_sec = 0, .tv_nsec = 5000000}, NULL);
     }
 }
 
@@ -220,8 +217,7 @@ void mm_bench_session_close(struct mm_bench_session *s, bool kill_it, unsigned s
         kill(s->pid, SIGKILL);
         interrupted = 0;
         if (!ended_within(s, KILL_SECONDS, &status))
-            fprintf(stderr, "mmbench: process %d does not end; what is measured now shares the GPU with it\n",
-                    (int)s->pid);
+            fprintf(stderr, "mmbench: process %d does not end; what is measured now shares the GPU with it\n", (int)s->pid);
         if (saved) interrupted = saved;
     } else if (WIFSIGNALED(status)) {
         snprintf(s->remark, sizeof s->remark, "killed by signal %d", WTERMSIG(status));

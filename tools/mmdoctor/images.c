@@ -80,9 +80,7 @@ static const char *string_at(struct span table, uint64_t offset) {
     return offset < table.bytes && memchr(table.at + offset, 0, table.bytes - offset) ? table.at + offset : "";
 }
 
-static bool is_elf(struct span s) {
-    return s.bytes >= sizeof(Elf64_Ehdr) && memcmp(s.at, ELFMAG, SELFMAG) == 0 && s.at[EI_CLASS] == ELFCLASS64;
-}
+static bool is_elf(struct span s) { return s.bytes >= sizeof(Elf64_Ehdr) && memcmp(s.at, ELFMAG, SELFMAG) == 0 && s.at[EI_CLASS] == ELFCLASS64; }
 
 static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
     Elf64_Shdr table, other;

@@ -14,9 +14,8 @@
 
 enum place { ALL_BEFORE, ALL_MALLOC, ALL_FREE, LANE_MALLOC, LANE_FREE, LOOP_HEAD, PLACES };
 
-static const char *const place_names[PLACES] = {"all lanes: before",          "all lanes: after malloc",
-                                          "all lanes: after free",      "one lane: after malloc",
-                                          "one lane: after free",       "all lanes, no barrier: next round"};
+static const char *const place_names[PLACES] = {"all lanes: before",      "all lanes: after malloc", "all lanes: after free",
+                                                "one lane: after malloc", "one lane: after free",    "all lanes, no barrier: next round"};
 
 /* For each place: how often a given number of lanes were converged. */
 static __device__ unsigned long long together[PLACES][WARP_THREADS + 1];

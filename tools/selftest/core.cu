@@ -7,7 +7,7 @@
 
 #include "tools/selftest/parts.h"
 
-#define SIZES (16u * 1024)         /* from 1 byte up to this many */
+#define SIZES (16u * 1024) /* from 1 byte up to this many */
 #define GROWN_OBJECTS (1u << 20)
 #define GROWN_BYTES 1024u
 #define LARGE_BYTES_FIRST (64ull << 10)
@@ -182,8 +182,8 @@ static void gives_back(unsigned long long heap_bytes) {
     const size_t available = device_free_bytes(), wanted = available + (size_t)(heap_bytes / 4);
     const double begin = now_s();
     const cudaError_t error = cudaMalloc(&theirs, wanted);
-    check(error == cudaSuccess, "cudaMalloc gets free heap memory", "%.0f MB of which %.0f were free, %.1f ms: %s",
-          (double)wanted / MB, (double)available / MB, (now_s() - begin) * 1e3, cudaGetErrorString(error));
+    check(error == cudaSuccess, "cudaMalloc gets free heap memory", "%.0f MB of which %.0f were free, %.1f ms: %s", (double)wanted / MB, (double)available / MB,
+          (now_s() - begin) * 1e3, cudaGetErrorString(error));
     if (error != cudaSuccess) cudaGetLastError(); /* reported above; clear it */
     MUST(cudaFree(theirs));
 }
@@ -224,8 +224,7 @@ void part_core(void) {
     struct cudaFuncAttributes kernel;
     setenv("MM_ON_MISUSE", "ignore", 1); /* deliberate misuse: counted, but not reported */
     MUST(cudaFuncGetAttributes(&kernel, (const void *)take));
-    figure("code", "%s of sm_%d", kernel.ptxVersion == kernel.binaryVersion ? "machine code" : "the driver's, from PTX",
-           kernel.ptxVersion);
+    figure("code", "%s of sm_%d", kernel.ptxVersion == kernel.binaryVersion ? "machine code" : "the driver's, from PTX", kernel.ptxVersion);
     const double begin = now_s();
     take<<<1, 1>>>(NULL, 0);
     check_kernel("a heap is made");

@@ -18,15 +18,14 @@ struct workload {
     unsigned long long about; /* expected live bytes: the workload is skipped if less than four times that is free */
 };
 
-static const struct workload workloads[] = {
-    {"1 of 16 B", 1, 0, 16, 16, 16},
-    {"1,000 of 16..4,096 B", 1000, 0, 16, 4096, 2056000},
-    {"10,000 of 16..65,536 B, log", 10000, 1, 16, 65536, 79000000},
-    {"100,000 of 64 B", 100000, 0, 64, 64, 6400000},
-    {"100,000 of 16..1,024 B", 100000, 0, 16, 1024, 52000000},
-    {"1,000,000 of 16..512 B", 1000000, 0, 16, 512, 264000000},
-    {"1,000,000 of 16..8,192 B, log", 1000000, 1, 16, 8192, 1311000000},
-    {"10,000 of 16..1,000,000 B, log", 10000, 1, 16, 1000000, 906000000}};
+static const struct workload workloads[] = {{"1 of 16 B", 1, 0, 16, 16, 16},
+                                            {"1,000 of 16..4,096 B", 1000, 0, 16, 4096, 2056000},
+                                            {"10,000 of 16..65,536 B, log", 10000, 1, 16, 65536, 79000000},
+                                            {"100,000 of 64 B", 100000, 0, 64, 64, 6400000},
+                                            {"100,000 of 16..1,024 B", 100000, 0, 16, 1024, 52000000},
+                                            {"1,000,000 of 16..512 B", 1000000, 0, 16, 512, 264000000},
+                                            {"1,000,000 of 16..8,192 B, log", 1000000, 1, 16, 8192, 1311000000},
+                                            {"10,000 of 16..1,000,000 B, log", 10000, 1, 16, 1000000, 906000000}};
 
 const unsigned footprint_count = sizeof workloads / sizeof *workloads;
 
@@ -94,6 +93,9 @@ void footprint_run(unsigned workload) {
     struct mm_usage_statistics usage;
     usage.struct_bytes = sizeof usage;
     const int counted = mm_get_usage(&usage) == MM_OK && usage.live_objects == 0 && t.live_bytes == 0;
-    check(t.nulls == 0 && misuses(&s) == 0 && counted, w.name, "%12.1f %14.1f %14.1f %8.1f s%s", live_most / MB, taken_most / MB,
-          taken / MB, now_s() - begin, t.nulls ? "; NULLs" : !counted ? "; objects are left" : misuses(&s) ? "; misuse" : "");
+    check(t.nulls == 0 && misuses(&s) == 0 && counted, w.name, "%12.1f %14.1f %14.1f %8.1f s%s", live_most / MB, taken_most / MB, taken / MB, now_s() - begin,
+          t.nulls       ? "; NULLs"
+          : !counted    ? "; objects are left"
+          : misuses(&s) ? "; misuse"
+                        : "");
 }

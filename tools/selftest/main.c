@@ -79,18 +79,16 @@ struct mm_statistics statistics(void) {
 }
 
 unsigned long long misuses(const struct mm_statistics *s) {
-    return s->misuse_foreign + s->misuse_not_allocated + s->misuse_interior + s->misuse_never + s->misuse_double_free +
-           s->misuse_overrun + s->misuse_after_free;
+    return s->misuse_foreign + s->misuse_not_allocated + s->misuse_interior + s->misuse_never + s->misuse_double_free + s->misuse_overrun +
+           s->misuse_after_free;
 }
 
 void check_live(unsigned long long objects, const char *what) {
     struct mm_usage_statistics usage;
     usage.struct_bytes = sizeof usage;
     const int result = mm_get_usage(&usage);
-    if (result != MM_OK)
-        check(0, what, "mm_get_usage answers %d; expected %d", result, MM_OK);
-    else
-        check(usage.live_objects == objects, what, "%llu objects live; expected %llu", usage.live_objects, objects);
+    if (result != MM_OK) check(0, what, "mm_get_usage answers %d; expected %d", result, MM_OK);
+    else check(usage.live_objects == objects, what, "%llu objects live; expected %llu", usage.live_objects, objects);
 }
 
 size_t device_bytes(void) {
@@ -114,9 +112,8 @@ static void look(void) {
     MUST(cudaGetDeviceProperties(&p, 0));
     MUST(cudaDriverGetVersion(&driver));
     MUST(cudaRuntimeGetVersion(&runtime));
-    printf("%s, sm_%d%d, %.0f MB, %d multiprocessors; CUDA of the driver %d.%d, of this build %d.%d\n", p.name, p.major, p.minor,
-           (double)p.totalGlobalMem / MB, p.multiProcessorCount, driver / 1000, driver % 1000 / 10, runtime / 1000,
-           runtime % 1000 / 10);
+    printf("%s, sm_%d%d, %.0f MB, %d multiprocessors; CUDA of the driver %d.%d, of this build %d.%d\n", p.name, p.major, p.minor, (double)p.totalGlobalMem / MB,
+           p.multiProcessorCount, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
 static void need_gpu(void) {
@@ -143,12 +140,9 @@ static void footprint(void) {
             fflush(stdout);
             exit(status);
         }
-        if (child < 0 || waitpid(child, &how, 0) != child || !WIFEXITED(how))
-            check(0, "a workload's process", "did not end by itself");
-        else if (WEXITSTATUS(how) == STATUS_NO_GPU)
-            exit(STATUS_NO_GPU);
-        else if (WEXITSTATUS(how) != STATUS_GOOD)
-            status = STATUS_FAILED;
+        if (child < 0 || waitpid(child, &how, 0) != child || !WIFEXITED(how)) check(0, "a workload's process", "did not end by itself");
+        else if (WEXITSTATUS(how) == STATUS_NO_GPU) exit(STATUS_NO_GPU);
+        else if (WEXITSTATUS(how) != STATUS_GOOD) status = STATUS_FAILED;
     }
 }
 

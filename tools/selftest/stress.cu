@@ -6,13 +6,13 @@
 
 #include "tools/selftest/parts.h"
 
-#define HELD 8u          /* objects of one thread, at most */
+#define HELD 8u /* objects of one thread, at most */
 #define STRESS_ROUNDS 64u
 #define ENTRIES (1u << 17)
-#define KERNEL_S 3.0     /* each kernel is launched again and again for this long */
+#define KERNEL_S 3.0 /* each kernel is launched again and again for this long */
 #define LAUNCHES_MAX 100u
-#define STRIDE 64u       /* in a large object, one word in this many has the pattern, and the last word */
-#define ALL_WORDS 2048u  /* in an object of up to this many words, all have the pattern */
+#define STRIDE 64u      /* in a large object, one word in this many has the pattern, and the last word */
+#define ALL_WORDS 2048u /* in an object of up to this many words, all have the pattern */
 
 struct tally {
     unsigned long long nulls, corrupt, pairs;
@@ -136,9 +136,8 @@ static __global__ void by_warps(unsigned rounds, unsigned salt, struct tally *t)
 
 enum work { HOLD_SMALL, HOLD_MIXED, HOLD_LARGE, EXCHANGE, BY_WARPS, TWO_STREAMS, WORKS };
 
-static const char *const work_names[WORKS] = {"threads hold, 8 to 512 B",      "threads hold, 8 B to 8 KiB",
-                                         "threads hold, 8 B to 1 MiB",    "another frees, 8 B to 64 KiB",
-                                         "one lane for its warp, to 4 KiB", "two streams, hold and exchange"};
+static const char *const work_names[WORKS] = {"threads hold, 8 to 512 B",     "threads hold, 8 B to 8 KiB",      "threads hold, 8 B to 1 MiB",
+                                              "another frees, 8 B to 64 KiB", "one lane for its warp, to 4 KiB", "two streams, hold and exchange"};
 
 struct bench {
     unsigned long long *table;
@@ -171,8 +170,8 @@ static void run(const struct bench *b, enum work work) {
     empty<<<ctas(ENTRIES), CTA_THREADS>>>(b->table, 64 << 10, b->on_device);
     must_end("all is given back");
     MUST(cudaMemcpy(&t, b->on_device, sizeof t, cudaMemcpyDeviceToHost));
-    check(t.nulls == 0 && t.corrupt == 0 && t.pairs > 0, work_names[work], "%llu pairs in %u launches, %.1f s; %llu corrupt, %llu NULL", t.pairs,
-          launches, took, t.corrupt, t.nulls);
+    check(t.nulls == 0 && t.corrupt == 0 && t.pairs > 0, work_names[work], "%llu pairs in %u launches, %.1f s; %llu corrupt, %llu NULL", t.pairs, launches,
+          took, t.corrupt, t.nulls);
     check_live(0, "all given back");
 }
 

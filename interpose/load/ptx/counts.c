@@ -17,8 +17,8 @@
 #include "interpose/load/ptx/line.h"
 #include "interpose/load/ptx/module.h"
 
-enum { COUNT_BYTES = 8 };    /* size of a count, and its distance in front of an array */
-enum { SLOTS = 16 };         /* a new[] by nvcc -G uses 9; the oldest is forgotten */
+enum { COUNT_BYTES = 8 }; /* size of a count, and its distance in front of an array */
+enum { SLOTS = 16 };      /* a new[] by nvcc -G uses 9; the oldest is forgotten */
 
 enum kind {
     NONE,     /* no definition so far */
@@ -54,8 +54,8 @@ struct function {
     size_t room, used;
     struct slot slots[SLOTS];
     unsigned next_slot;
-    unsigned block;      /* number of the current block */
-    bool is_conditional; /* the current instruction has a predicate */
+    unsigned block;         /* number of the current block */
+    bool is_conditional;    /* the current instruction has a predicate */
     struct mm_token result; /* the return parameter; kind MM_TOKEN_END if there is none */
     struct value returned;
     struct mm_token call_result; /* of the last call */
@@ -66,9 +66,7 @@ struct function {
     int removed;
 };
 
-static bool same_token(const struct mm_token *a, const struct mm_token *b) {
-    return a->length == b->length && memcmp(a->at, b->at, a->length) == 0;
-}
+static bool same_token(const struct mm_token *a, const struct mm_token *b) { return a->length == b->length && memcmp(a->at, b->at, a->length) == 0; }
 
 /* ---- values ------------------------------------------------------------------------------------------ */
 
@@ -375,8 +373,8 @@ static void read_head(struct function *f, const struct mm_item *item, struct mm_
 
 /* Evaluates a function, and removes its counts from `edit` unless NULL. Returns the number removed, or -1 if out of memory; *returns: whether
  * the function returns malloc's result. */
-static int read_function(const struct mm_item *item, const struct mm_token *allocators, size_t count, const char *text, char *edit,
-                         struct mm_line *l, bool *returns) {
+static int read_function(const struct mm_item *item, const struct mm_token *allocators, size_t count, const char *text, char *edit, struct mm_line *l,
+                         bool *returns) {
     struct function f;
     struct mm_token_reader r;
     memset(&f, 0, sizeof f);

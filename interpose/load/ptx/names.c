@@ -62,9 +62,7 @@ int mm_names_declared(const char *text, size_t bytes) {
     return declared;
 }
 
-int mm_names_hide(const char *text, size_t bytes, struct mm_text *out) {
-    return change(text, bytes, cudas, mms, mm_names_declared(text, bytes), out);
-}
+int mm_names_hide(const char *text, size_t bytes, struct mm_text *out) { return change(text, bytes, cudas, mms, mm_names_declared(text, bytes), out); }
 
 int mm_names_show(const char *text, size_t bytes, struct mm_text *out) {
     const bool may_have = memmem(text, bytes, MM_NAMES_PREFIX, sizeof MM_NAMES_PREFIX - 1) != NULL;

@@ -95,6 +95,4 @@ struct mm_token mm_token_next(struct mm_token_reader *r) {
     return t;
 }
 
-bool mm_token_is(const struct mm_token *t, const char *spelling) {
-    return t->length == strlen(spelling) && memcmp(t->at, spelling, t->length) == 0;
-}
+bool mm_token_is(const struct mm_token *t, const char *spelling) { return t->length == strlen(spelling) && memcmp(t->at, spelling, t->length) == 0; }

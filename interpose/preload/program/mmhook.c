@@ -43,8 +43,7 @@ static void *no_dlsym(void *handle, const char *name) {
 __attribute__((used)) static void find_real_dlsym(void) {
     static const char versions[][16] = {MM_DLSYM_VERSIONS};
     void *found = NULL;
-    for (size_t i = 0; i < sizeof versions / sizeof *versions && !found; i++)
-        found = dlvsym(RTLD_DEFAULT, "dlsym", versions[i]);
+    for (size_t i = 0; i < sizeof versions / sizeof *versions && !found; i++) found = dlvsym(RTLD_DEFAULT, "dlsym", versions[i]);
     if (!found) {
         dlsym_function *none = no_dlsym;
         memcpy(&found, &none, sizeof found);
@@ -60,8 +59,7 @@ static void *real_dlsym(void *handle, const char *name) {
 }
 
 static const char earlier[] =
-    " is of an earlier version of mm than this program, whose kernels get no heap; put that of mm " MM_VERSION
-    " there, or start the program with its mmrun\n";
+    " is of an earlier version of mm than this program, whose kernels get no heap; put that of mm " MM_VERSION " there, or start the program with its mmrun\n";
 
 /* Reports a library that cannot itself detect that the program is of another version. */
 static void complain(void *mm_dlsym) {
@@ -142,21 +140,21 @@ __attribute__((used)) static void *resolve_forwarder(struct forwarder *f) {
     return found;
 }
 
-#define FORWARDER_DATA(symbol)                                                                            \
-    ".pushsection .data.mmhook,\"aw\",@progbits\n"                                                        \
-    ".p2align 3\n"                                                                                        \
-    "mmhook_" symbol ": .quad 0\n"                                                                        \
-    ".asciz \"" symbol "\"\n"                                                                             \
-    ".popsection\n"                                                                                       \
-    ".weak " symbol "\n.hidden " symbol "\n.type " symbol ", %function\n"                                 \
+#define FORWARDER_DATA(symbol)                                            \
+    ".pushsection .data.mmhook,\"aw\",@progbits\n"                        \
+    ".p2align 3\n"                                                        \
+    "mmhook_" symbol ": .quad 0\n"                                        \
+    ".asciz \"" symbol "\"\n"                                             \
+    ".popsection\n"                                                       \
+    ".weak " symbol "\n.hidden " symbol "\n.type " symbol ", %function\n" \
     ".p2align 4\n" symbol ":\n"
 
 /* No function in the lists takes floating-point arguments: saving the integer registers is enough. */
 #if defined(__x86_64__)
-#define FORWARDER(symbol)                                                                                 \
-    FORWARDER_DATA(symbol)                                                                                \
-    "    endbr64\n"                                                                                       \
-    "    leaq mmhook_" symbol "(%rip), %rax\n"                                                            \
+#define FORWARDER(symbol)                      \
+    FORWARDER_DATA(symbol)                     \
+    "    endbr64\n"                            \
+    "    leaq mmhook_" symbol "(%rip), %rax\n" \
     "    jmp mmhook_forward\n"
 __asm__(".text\n"
         "mmhook_forward:\n"
@@ -182,11 +180,11 @@ __asm__(".text\n"
         "    popq %rdi\n"
         "    jmp *%rax\n");
 #else
-#define FORWARDER(symbol)                                                                                 \
-    FORWARDER_DATA(symbol)                                                                                \
-    "    hint #34\n"                                                                                      \
-    "    adrp x16, mmhook_" symbol "\n"                                                                   \
-    "    add x16, x16, :lo12:mmhook_" symbol "\n"                                                         \
+#define FORWARDER(symbol)                         \
+    FORWARDER_DATA(symbol)                        \
+    "    hint #34\n"                              \
+    "    adrp x16, mmhook_" symbol "\n"           \
+    "    add x16, x16, :lo12:mmhook_" symbol "\n" \
     "    b mmhook_forward\n"
 __asm__(".text\n"
         "mmhook_forward:\n"

@@ -3,7 +3,5 @@
 struct giver {
     __device__ void *operator()(size_t n) const { return malloc(n); }
 };
-__global__ void k() {
-    use(giver());
-}
+__global__ void k() { use(giver()); }
 #include "run.h"

@@ -6,8 +6,13 @@
 #include <new>
 #include "run.h"
 
-struct alignas(64) wide { int x[32]; };
-struct node { virtual ~node() {} int x; };
+struct alignas(64) wide {
+    int x[32];
+};
+struct node {
+    virtual ~node() {}
+    int x;
+};
 
 __global__ void functions(void **p) {
     p[0] = malloc(10);
@@ -19,7 +24,7 @@ __global__ void operators(void **p) {
     p[0] = new int;
     delete (node *)p[1];
     p[2] = new int[7];
-    delete[] (int *)p[3];
+    delete[](int *) p[3];
 }
 __global__ void over_aligned(void **p) {
     p[0] = new wide;

@@ -9,7 +9,7 @@ __managed__ int managed = 9;
 namespace {
 __device__ int hidden;
 __global__ void hidden_kernel(int *p) { *p = hidden; }
-}
+} // namespace
 extern "C" { // names like mm's, which stay the program's
 __device__ int mm_v1_table[4];
 __global__ void mm_v1_naive(void **p) { p[0] = malloc(mm_v1_table[0]); }

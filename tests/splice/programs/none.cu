@@ -5,7 +5,7 @@
 namespace foo {
 __device__ __noinline__ void *malloc(size_t n) { return (void *)n; }
 __device__ __noinline__ void free(void *p) { *(int *)p = 1; }
-}
+} // namespace foo
 __device__ int malloc_count;
 __global__ void k(void **p) {
     int free = malloc_count;

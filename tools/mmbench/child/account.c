@@ -63,8 +63,7 @@ static unsigned long long larger(unsigned long long a, unsigned long long b) { r
 static void compare(unsigned long long account, unsigned long long device) {
     char why[128];
     if (larger(account, device) - (account < device ? account : device) <= ACCOUNT_SLACK_BYTES) return;
-    snprintf(why, sizeof why, "%llu bytes are mapped, and the device has lost %llu; expected %llu more or less at most", account, device,
-             ACCOUNT_SLACK_BYTES);
+    snprintf(why, sizeof why, "%llu bytes are mapped, and the device has lost %llu; expected %llu more or less at most", account, device, ACCOUNT_SLACK_BYTES);
     child_fatal("the heap's account", why);
 }
 

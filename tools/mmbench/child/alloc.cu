@@ -23,13 +23,9 @@ static __global__ void free_kernel(void **pointers, struct asks a) {
 }
 
 /* A count of 0 only loads the kernel. */
-void alloc_malloc(void **pointers, const struct asks *a) {
-    malloc_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(pointers, *a);
-}
+void alloc_malloc(void **pointers, const struct asks *a) { malloc_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(pointers, *a); }
 
-void alloc_free(void **pointers, const struct asks *a) {
-    free_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(pointers, *a);
-}
+void alloc_free(void **pointers, const struct asks *a) { free_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(pointers, *a); }
 
 /* ---- churn ------------------------------------------------------------------------------------ */
 
@@ -60,12 +56,9 @@ void alloc_churn(unsigned threads, unsigned rounds, int all, struct tally *t) {
 
 /* ---- latency ---------------------------------------------------------------------------------- */
 
-static __device__ unsigned cycles_between(long long begin, long long end) {
-    return end - begin > 0xffffffffll ? 0xffffffffu : (unsigned)(end - begin);
-}
+static __device__ unsigned cycles_between(long long begin, long long end) { return end - begin > 0xffffffffll ? 0xffffffffu : (unsigned)(end - begin); }
 
-static __global__ void latency_kernel(struct asks a, unsigned first, unsigned pairs, unsigned *malloc_cycles,
-                                      unsigned *free_cycles, struct tally *t) {
+static __global__ void latency_kernel(struct asks a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles, struct tally *t) {
     const unsigned i = ask_idx(&a);
     if (i >= a.count) return;
     for (unsigned pair = 0; pair < pairs; pair++) {
@@ -86,8 +79,7 @@ static __global__ void latency_kernel(struct asks a, unsigned first, unsigned pa
 }
 
 /* A count of 0 only loads the kernel. */
-void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
-                   struct tally *t) {
+void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles, struct tally *t) {
     latency_kernel<<<a->count ? ask_ctas(a) : 1, CTA_THREADS>>>(*a, first, pairs, malloc_cycles, free_cycles, t);
 }
 
@@ -183,9 +175,7 @@ void alloc_exhaust(void **lists, unsigned threads, unsigned long long bytes, str
     exhaust_kernel<<<(threads + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(lists, threads, bytes, t);
 }
 
-void alloc_walk(void **lists, unsigned threads, struct tally *t) {
-    walk_kernel<<<(threads + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(lists, threads, t);
-}
+void alloc_walk(void **lists, unsigned threads, struct tally *t) { walk_kernel<<<(threads + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(lists, threads, t); }
 
 /* ---- endurance -------------------------------------------------------------------------------- */
 
@@ -197,8 +187,7 @@ static __global__ void free_half_kernel(void **pointers, unsigned *rounds, unsig
     rounds[i] = round;
 }
 
-static __global__ void malloc_half_kernel(void **pointers, const unsigned *rounds, struct asks a, unsigned round,
-                                          struct tally *t) {
+static __global__ void malloc_half_kernel(void **pointers, const unsigned *rounds, struct asks a, unsigned round, struct tally *t) {
     const unsigned i = thread_idx();
     if (i >= a.count || rounds[i] != round) return;
     pointers[i] = malloc(ask_bytes(&a, i, round));
@@ -209,8 +198,7 @@ void alloc_free_half(void **pointers, unsigned *rounds, unsigned count, unsigned
     free_half_kernel<<<(count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, rounds, count, round);
 }
 
-void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct asks *a, unsigned round,
-                       struct tally *t) {
+void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct asks *a, unsigned round, struct tally *t) {
     malloc_half_kernel<<<ask_ctas(a), CTA_THREADS>>>(pointers, rounds, *a, round, t);
 }
 
@@ -223,6 +211,4 @@ static __global__ void free_most_kernel(void **pointers, unsigned count) {
     pointers[i] = NULL;
 }
 
-void alloc_free_most(void **pointers, unsigned count) {
-    free_most_kernel<<<(count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, count);
-}
+void alloc_free_most(void **pointers, unsigned count) { free_most_kernel<<<(count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, count); }

@@ -68,19 +68,17 @@ static __device__ inline unsigned ask_idx(const struct asks *a) {
 }
 
 /* CTAs of a kernel with a thread for each ask. */
-static inline unsigned ask_ctas(const struct asks *a) {
-    return (unsigned)((((unsigned long long)a->count << a->every_shift) + CTA_THREADS - 1) / CTA_THREADS);
-}
+static inline unsigned ask_ctas(const struct asks *a) { return (unsigned)((((unsigned long long)a->count << a->every_shift) + CTA_THREADS - 1) / CTA_THREADS); }
 #endif
 
 /* ---- results of a check; in device memory ------------------------------------------------------ */
 
 struct tally {
     unsigned long long nulls;
-    unsigned long long corrupt;   /* allocations that are misaligned or do not hold what their owner wrote */
-    unsigned long long lowest;    /* first byte of the lowest live allocation */
-    unsigned long long end;       /* first byte after the highest live allocation */
-    unsigned long long bytes;     /* util: handed out in total; otherwise bytes of live allocations */
+    unsigned long long corrupt; /* allocations that are misaligned or do not hold what their owner wrote */
+    unsigned long long lowest;  /* first byte of the lowest live allocation */
+    unsigned long long end;     /* first byte after the highest live allocation */
+    unsigned long long bytes;   /* util: handed out in total; otherwise bytes of live allocations */
     unsigned long long bytes_before_null;
     unsigned long long null_seen; /* util: 1 after the first NULL */
 };
@@ -102,8 +100,7 @@ void plain_check(void **pointers, const struct asks *a, const unsigned *rounds, 
 /* Counts NULLs and the bytes of live allocations, and sets `lowest` and `end`. */
 void plain_bounds(void **pointers, const struct asks *a, const unsigned *rounds, struct tally *t);
 /* Sets a bit for each 2 MiB page, counted from the byte `base`, that holds a byte of a live allocation. */
-void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base,
-                 unsigned *bits, unsigned pages);
+void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base, unsigned *bits, unsigned pages);
 
 /* A kernel with one device assertion per ask, which holds. It does not allocate, but its launch may take device memory. */
 void plain_assert(const unsigned *rounds, const struct asks *a, unsigned round);
@@ -128,14 +125,13 @@ void floor_latency(struct floor_memory *m, unsigned *cycles, unsigned count);
 /* ---- alloc.cu --------------------------------------------------------------------------------- */
 
 extern const char alloc_name[]; /* "mm" or "builtin", set by the build */
-void alloc_empty(void); /* launches an empty kernel of the module that allocates */
+void alloc_empty(void);         /* launches an empty kernel of the module that allocates */
 void alloc_malloc(void **pointers, const struct asks *a);
 void alloc_free(void **pointers, const struct asks *a);
 /* Each thread repeats `rounds` times: malloc(16..512), write, check, free. all: writes every word; otherwise the first and the last one. */
 void alloc_churn(unsigned threads, unsigned rounds, int all, struct tally *t);
 /* Each asking thread performs `pairs` times malloc, write a word, free, with sizes of the rounds from `first` on. Records the cycles of each call. */
-void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles,
-                   struct tally *t);
+void alloc_latency(const struct asks *a, unsigned first, unsigned pairs, unsigned *malloc_cycles, unsigned *free_cycles, struct tally *t);
 /* Pairs of malloc and free by lane 0 of each warp, or by all lanes; then the same arithmetic by all lanes. */
 void alloc_converged_lane(struct lane_note *notes, unsigned threads, unsigned long long bytes);
 void alloc_converged_all(struct lane_note *notes, unsigned threads, unsigned long long bytes);
@@ -145,8 +141,7 @@ void alloc_exhaust(void **lists, unsigned threads, unsigned long long bytes, str
 void alloc_walk(void **lists, unsigned threads, struct tally *t);
 /* Endurance: frees the allocations of a random half of the slots and marks these with `round`; malloc_half allocates for that half again. */
 void alloc_free_half(void **pointers, unsigned *rounds, unsigned count, unsigned round);
-void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct asks *a, unsigned round,
-                       struct tally *t); /* counts NULLs */
+void alloc_malloc_half(void **pointers, const unsigned *rounds, const struct asks *a, unsigned round, struct tally *t); /* counts NULLs */
 /* Pinned: one ask in PINNED_ONE_IN keeps its allocation to the end. */
 #define PINNED_ONE_IN 1000u
 TOOLS_BOTH int pinned_stays(unsigned i) { return mix(i + 0x3c6ef372u) % PINNED_ONE_IN == 0; }
@@ -177,11 +172,10 @@ void child_fatal(const char *what, const char *why);
 void child_must(cudaError_t error);
 /* Answers with one row: median, minimum and maximum of the samples, which it sorts. If the tally holds NULLs or corruption, the row
  * is marked, and a time is left out. floor: the name of the floor to compare with, or "-". */
-void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor,
-               const struct tally *t, const char *checked);
+void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor, const struct tally *t, const char *checked);
 /* The same, for known numbers of `runs` samples. They are left out if runs is 0. */
-void child_row_of(const char *op, const char *unit, const double *median_least_most, unsigned runs, const char *floor,
-                  const struct tally *t, const char *checked);
+void child_row_of(const char *op, const char *unit, const double *median_least_most, unsigned runs, const char *floor, const struct tally *t,
+                  const char *checked);
 /* Answers with the median of a floor. Sorts the samples. */
 void child_floor(const char *name, const char *unit, double *samples, unsigned count);
 struct tally child_nothing_found(void);

@@ -35,7 +35,8 @@ void run_converged(const struct request *q) {
     static const struct {
         const char *cycles, *over, *full;
         void (*launch)(struct lane_note *, unsigned, unsigned long long);
-    } kernels[KERNELS] = {{"plain", NULL, NULL, launch_plain}, {"lane", "lane_over", "lane_full", alloc_converged_lane}, {"all", "all_over", "all_full", alloc_converged_all}};
+    } kernels[KERNELS] = {
+        {"plain", NULL, NULL, launch_plain}, {"lane", "lane_over", "lane_full", alloc_converged_lane}, {"all", "all_over", "all_full", alloc_converged_all}};
     static double cycles[KERNELS][CHILD_RUNS_MAX], over[KERNELS][CHILD_RUNS_MAX], full[KERNELS][CHILD_RUNS_MAX];
     const unsigned threads = q->threads / CONVERGED_CTA_THREADS * CONVERGED_CTA_THREADS, runs = q->runs < CHILD_RUNS_MAX ? q->runs : CHILD_RUNS_MAX;
     const size_t bytes = threads * sizeof(struct lane_note);

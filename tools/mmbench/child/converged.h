@@ -18,7 +18,7 @@
 #define CONVERGED_CHAINS 8    /* independent chains, so that a single warp keeps its scheduler busy */
 
 struct lane_note {
-    unsigned long long begin, end;    /* clock of the multiprocessor */
+    unsigned long long begin, end;     /* clock of the multiprocessor */
     unsigned after_malloc, after_free; /* active lanes; 0: no malloc */
     unsigned sum, nulls;
 };

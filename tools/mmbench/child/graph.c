@@ -42,12 +42,9 @@ static struct workload workload_open(const struct request *q) {
     struct edge *all = (struct edge *)malloc((edges + updates) * sizeof *all);
     struct workload w, on_device;
     if (all == NULL) child_must(cudaErrorMemoryAllocation);
-    if (real)
-        workload_lesmis(all);
-    else
-        rmat_edges(all, q->threads, edges);
-    if (!workload_make(&w, all, q->threads, edges, updates, q->threads >> range_shift))
-        child_must(cudaErrorMemoryAllocation);
+    if (real) workload_lesmis(all);
+    else rmat_edges(all, q->threads, edges);
+    if (!workload_make(&w, all, q->threads, edges, updates, q->threads >> range_shift)) child_must(cudaErrorMemoryAllocation);
     free(all);
     on_device = w;
     for (int phase = 0; phase < GRAPH_BATCHES; phase++) {
@@ -57,8 +54,7 @@ static struct workload workload_open(const struct request *q) {
         b->taken = phase == GRAPH_DELETE ? (unsigned *)child_device_alloc(b->edges * sizeof *b->taken) : NULL;
     }
     for (int phase = 0; phase < GRAPH_PHASES; phase++)
-        on_device.expected[phase] =
-            (struct list_sum *)copied(w.expected[phase], w.vertices * sizeof *w.expected[phase]);
+        on_device.expected[phase] = (struct list_sum *)copied(w.expected[phase], w.vertices * sizeof *w.expected[phase]);
     workload_drop(&w);
     return on_device;
 }
@@ -74,15 +70,11 @@ static void workload_close(struct workload *w) {
 
 /* ---- phases ------------------------------------------------------------------------------------- */
 
-static double phase_ms(enum graph_phase phase, const struct workload *w, struct list *lists, unsigned run,
-                       struct tally *t) {
+static double phase_ms(enum graph_phase phase, const struct workload *w, struct list *lists, unsigned run, struct tally *t) {
     child_time_begin();
-    if (phase == GRAPH_FREE)
-        graph_free(lists, w->vertices);
-    else if (phase == GRAPH_DELETE)
-        graph_delete(lists, &w->batches[phase], run, t);
-    else
-        graph_insert(lists, &w->batches[phase], t);
+    if (phase == GRAPH_FREE) graph_free(lists, w->vertices);
+    else if (phase == GRAPH_DELETE) graph_delete(lists, &w->batches[phase], run, t);
+    else graph_insert(lists, &w->batches[phase], t);
     return child_time_end_ms();
 }
 
@@ -111,6 +103,5 @@ void run_graph(const struct request *q) {
     child_must(cudaFree(lists));
     child_must(cudaFree(on_device));
     workload_close(&w);
-    for (int phase = 0; phase < GRAPH_PHASES; phase++)
-        child_row(phase_names[phase], "us", us[phase], runs, "-", &t, "nonnull aligned degrees neighbours");
+    for (int phase = 0; phase < GRAPH_PHASES; phase++) child_row(phase_names[phase], "us", us[phase], runs, "-", &t, "nonnull aligned degrees neighbours");
 }

@@ -6,14 +6,10 @@
 
 static unsigned ctas_for(unsigned vertices) { return (vertices + CTA_THREADS - 1) / CTA_THREADS; }
 
-void graph_insert(struct list *lists, const struct batch *b, struct tally *t) {
-    insert_kernel<<<ctas_for(b->vertices), CTA_THREADS>>>(lists, *b, t);
-}
+void graph_insert(struct list *lists, const struct batch *b, struct tally *t) { insert_kernel<<<ctas_for(b->vertices), CTA_THREADS>>>(lists, *b, t); }
 
 void graph_delete(struct list *lists, const struct batch *b, unsigned run, struct tally *t) {
     delete_kernel<<<ctas_for(b->vertices), CTA_THREADS>>>(lists, *b, run, t);
 }
 
-void graph_free(struct list *lists, unsigned vertices) {
-    free_kernel<<<ctas_for(vertices), CTA_THREADS>>>(lists, vertices);
-}
+void graph_free(struct list *lists, unsigned vertices) { free_kernel<<<ctas_for(vertices), CTA_THREADS>>>(lists, vertices); }

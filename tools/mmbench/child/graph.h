@@ -78,8 +78,7 @@ struct workload {
 /* Makes the batches and the expected lists of a graph of `edges` edges. all: these edges, followed by room for `updates` more. The insert batch
  * is `updates` edges from any vertex to any; it is written to that room. The delete batch takes `updates` edges of all, one from each group of
  * equal length. The range batch is `updates` edges from the middle `range` vertices to any. Returns 0 if there is no memory. */
-int workload_make(struct workload *w, struct edge *all, unsigned vertices, unsigned edges, unsigned updates,
-                  unsigned range);
+int workload_make(struct workload *w, struct edge *all, unsigned vertices, unsigned edges, unsigned updates, unsigned range);
 void workload_drop(struct workload *w);
 /* The graph of lesmis.h: MM_BENCH_LESMIS_EDGES edges, each pair in both directions. */
 void workload_lesmis(struct edge *all);

@@ -11,9 +11,9 @@
 #include "tools/mmbench/child/account.h"
 #include "tools/mmbench/child/child.h"
 
-#define KERNEL_PAIRS (1u << 15)   /* half a second for one thread with CUDA's allocator */
-#define KERNEL_PAIRS_EACH 4u /* per thread, at least: not all calls come at the kernel's start */
-#define TIME_SHARE 0.75      /* of a request's time limit; then the case stops and reports the calls so far */
+#define KERNEL_PAIRS (1u << 15) /* half a second for one thread with CUDA's allocator */
+#define KERNEL_PAIRS_EACH 4u    /* per thread, at least: not all calls come at the kernel's start */
+#define TIME_SHARE 0.75         /* of a request's time limit; then the case stops and reports the calls so far */
 
 enum { MALLOC, FREE, KINDS };
 

@@ -87,10 +87,8 @@ static __device__ int found(const struct batch *b, unsigned begin, unsigned end,
     unsigned i = begin, beyond = end; /* the first target that is not less lies in [i, beyond] */
     while (i < beyond) {
         const unsigned middle = i + (beyond - i) / 2;
-        if (b->targets[middle] < to)
-            i = middle + 1;
-        else
-            beyond = middle;
+        if (b->targets[middle] < to) i = middle + 1;
+        else beyond = middle;
     }
     for (; i < end && b->targets[i] == to; i++)
         if (atomicExch(&b->taken[i], run) != run) return 1;
@@ -147,10 +145,8 @@ static __global__ void delete_kernel(struct list *lists, struct batch b, unsigne
             s->kept = 0;
         } else {
             for (unsigned k = 0; k < degree;)
-                if (found(&b, begin, end, l.edges[k], run))
-                    l.edges[k] = l.edges[--degree];
-                else
-                    k++;
+                if (found(&b, begin, end, l.edges[k], run)) l.edges[k] = l.edges[--degree];
+                else k++;
         }
     }
     searches_do(&searches, &b, run);
@@ -159,10 +155,8 @@ static __global__ void delete_kernel(struct list *lists, struct batch b, unsigne
         unsigned *edges = degree == 0 ? NULL : l.edges;
         if (degree != 0 && capacity_of(degree) < capacity_of(l.degree)) {
             edges = lists_alloc(degree, t);
-            if (edges != NULL)
-                moves_add(&moves, edges, l.edges, degree);
-            else
-                edges = l.edges;
+            if (edges != NULL) moves_add(&moves, edges, l.edges, degree);
+            else edges = l.edges;
         }
         if (edges != l.edges) old = l.edges;
         l.edges = edges;

@@ -83,21 +83,18 @@ static double median(double *samples, unsigned count) {
 
 static int is_time(const char *unit) { return !strcmp(unit, "us") || !strcmp(unit, "ms") || !strcmp(unit, "cycles"); }
 
-void child_row_of(const char *op, const char *unit, const double *median_least_most, unsigned runs, const char *floor,
-                  const struct tally *t, const char *checked) {
+void child_row_of(const char *op, const char *unit, const double *median_least_most, unsigned runs, const char *floor, const struct tally *t,
+                  const char *checked) {
     const char *status = t->corrupt ? "corrupt" : t->nulls ? "null" : "ok";
     const int told = runs != 0 && (!strcmp(status, "ok") || !is_time(unit));
     printf("@row %s %s ", op, unit);
-    if (told)
-        printf("%.6g %.6g %.6g %u", median_least_most[0], median_least_most[1], median_least_most[2], runs);
-    else
-        printf("- - - 0");
+    if (told) printf("%.6g %.6g %.6g %u", median_least_most[0], median_least_most[1], median_least_most[2], runs);
+    else printf("- - - 0");
     printf(" %s %llu %llu %s %s\n", floor, t->nulls, t->corrupt, status, checked);
     fflush(stdout);
 }
 
-void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor,
-               const struct tally *t, const char *checked) {
+void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor, const struct tally *t, const char *checked) {
     double numbers[3] = {0, 0, 0};
     if (runs != 0) {
         numbers[0] = median(samples, runs);
@@ -143,10 +140,9 @@ static int run_case(struct request *q) {
         const char *name;
         void (*run)(const struct request *);
     } cases[] = {
-        {"single", run_kernels}, {"mixed", run_kernels}, {"mixedu", run_kernels},     {"scaling", run_kernels},
-        {"warp", run_kernels},   {"large", run_kernels}, {"churn", run_churn},        {"latency", run_latency},
-        {"util", run_util},      {"frag", run_frag},     {"endurance", run_endurance}, {"init", run_init},
-        {"graph", run_graph},    {"graph_lesmis", run_graph}, {"converged", run_converged},
+        {"single", run_kernels},      {"mixed", run_kernels}, {"mixedu", run_kernels},  {"scaling", run_kernels},    {"warp", run_kernels},
+        {"large", run_kernels},       {"churn", run_churn},   {"latency", run_latency}, {"util", run_util},          {"frag", run_frag},
+        {"endurance", run_endurance}, {"init", run_init},     {"graph", run_graph},     {"graph_lesmis", run_graph}, {"converged", run_converged},
         {"footprint", run_footprint}, {"pinned", run_pinned},
     };
     char *suffix = strstr(q->name, "_cold");
@@ -164,12 +160,9 @@ static void answer(const char *line) {
     struct request q;
     unsigned count, every_shift;
     memset(&q, 0, sizeof q);
-    if (!strcmp(line, "identify\n"))
-        identify();
-    else if (sscanf(line, "floor %u %u", &count, &every_shift) == 2)
-        run_floors(count, every_shift);
-    else if (sscanf(line, "run %31s %llu %u %u", q.name, &q.size, &q.threads, &q.runs) != 4 || !run_case(&q))
-        child_fatal("not a request", line);
+    if (!strcmp(line, "identify\n")) identify();
+    else if (sscanf(line, "floor %u %u", &count, &every_shift) == 2) run_floors(count, every_shift);
+    else if (sscanf(line, "run %31s %llu %u %u", q.name, &q.size, &q.threads, &q.runs) != 4 || !run_case(&q)) child_fatal("not a request", line);
     printf("@done\n");
     fflush(stdout);
 }
@@ -186,8 +179,8 @@ int main(int argc, char **argv) {
     child_start_device();
     child_must(cudaGetDeviceProperties(&properties, 0));
     child_must(cudaDriverGetVersion(&driver));
-    printf("@ready %s %d.%d %d.%d %zu %s\n", alloc_name, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
-           driver / 1000, driver % 1000 / 10, properties.totalGlobalMem, properties.name);
+    printf("@ready %s %d.%d %d.%d %zu %s\n", alloc_name, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10,
+           properties.totalGlobalMem, properties.name);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) answer(line);
     return 0;

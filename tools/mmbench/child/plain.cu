@@ -22,28 +22,23 @@ static __device__ unsigned char pattern_byte(unsigned i, unsigned round, unsigne
     return (unsigned char)(pattern(i, round, byte / 4) >> byte % 4 * 8);
 }
 
-static __global__ void fill_kernel(void **pointers, struct asks a, const unsigned *rounds, int only_round,
-                                   int first_word_only) {
+static __global__ void fill_kernel(void **pointers, struct asks a, const unsigned *rounds, int only_round, int first_word_only) {
     const unsigned i = blockIdx.x, round = rounds ? rounds[i] : 0;
     unsigned char *p = (unsigned char *)pointers[i];
     if (p == NULL || ((size_t)p & 15) != 0 || (only_round >= 0 && round != (unsigned)only_round)) return;
     const unsigned long long bytes = first_word_only ? 4 : ask_bytes(&a, i, round);
-    for (unsigned long long word = threadIdx.x; word < bytes / 4; word += blockDim.x)
-        ((unsigned *)p)[word] = pattern(i, round, word);
+    for (unsigned long long word = threadIdx.x; word < bytes / 4; word += blockDim.x) ((unsigned *)p)[word] = pattern(i, round, word);
     if (threadIdx.x < bytes % 4) p[bytes / 4 * 4 + threadIdx.x] = pattern_byte(i, round, bytes / 4 * 4 + threadIdx.x);
 }
 
-static __global__ void check_kernel(void **pointers, struct asks a, const unsigned *rounds, int first_word_only,
-                                    struct tally *t) {
+static __global__ void check_kernel(void **pointers, struct asks a, const unsigned *rounds, int first_word_only, struct tally *t) {
     const unsigned i = blockIdx.x, round = rounds ? rounds[i] : 0;
     const unsigned char *p = (const unsigned char *)pointers[i];
     int bad = ((size_t)p & 15) != 0;
     if (p != NULL && !bad) {
         const unsigned long long bytes = first_word_only ? 4 : ask_bytes(&a, i, round);
-        for (unsigned long long word = threadIdx.x; word < bytes / 4; word += blockDim.x)
-            bad |= ((const unsigned *)p)[word] != pattern(i, round, word);
-        if (threadIdx.x < bytes % 4)
-            bad |= p[bytes / 4 * 4 + threadIdx.x] != pattern_byte(i, round, bytes / 4 * 4 + threadIdx.x);
+        for (unsigned long long word = threadIdx.x; word < bytes / 4; word += blockDim.x) bad |= ((const unsigned *)p)[word] != pattern(i, round, word);
+        if (threadIdx.x < bytes % 4) bad |= p[bytes / 4 * 4 + threadIdx.x] != pattern_byte(i, round, bytes / 4 * 4 + threadIdx.x);
     }
     bad = __syncthreads_or(bad);
     if (threadIdx.x != 0) return;
@@ -81,8 +76,7 @@ void plain_bounds(void **pointers, const struct asks *a, const unsigned *rounds,
     bounds_kernel<<<(a->count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, *a, rounds, t);
 }
 
-static __global__ void pages_kernel(void **pointers, struct asks a, const unsigned *rounds, unsigned long long base,
-                                    unsigned *bits, unsigned pages) {
+static __global__ void pages_kernel(void **pointers, struct asks a, const unsigned *rounds, unsigned long long base, unsigned *bits, unsigned pages) {
     const unsigned i = thread_idx();
     if (i >= a.count || pointers[i] == NULL) return;
     const unsigned long long first = (unsigned long long)pointers[i] - base;
@@ -93,8 +87,7 @@ static __global__ void pages_kernel(void **pointers, struct asks a, const unsign
     }
 }
 
-void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base,
-                 unsigned *bits, unsigned pages) {
+void plain_pages(void **pointers, const struct asks *a, const unsigned *rounds, unsigned long long base, unsigned *bits, unsigned pages) {
     pages_kernel<<<(a->count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, *a, rounds, base, bits, pages);
 }
 
@@ -117,9 +110,7 @@ static __global__ void converged_kernel(struct lane_note *notes) {
     converged_arithmetic(note);
 }
 
-void plain_converged(struct lane_note *notes, unsigned threads) {
-    converged_kernel<<<threads / CONVERGED_CTA_THREADS, CONVERGED_CTA_THREADS>>>(notes);
-}
+void plain_converged(struct lane_note *notes, unsigned threads) { converged_kernel<<<threads / CONVERGED_CTA_THREADS, CONVERGED_CTA_THREADS>>>(notes); }
 
 /* ---- the graph ---------------------------------------------------------------------------------- */
 
@@ -149,10 +140,10 @@ struct floor_block {
 };
 
 struct floor_memory {
-    void **pointers;              /* one per ask */
-    struct floor_block *blocks;   /* FLOOR_SMS of them */
-    struct floor_block **open;    /* one per SM */
-    unsigned *bits;               /* one per ask */
+    void **pointers;            /* one per ask */
+    struct floor_block *blocks; /* FLOOR_SMS of them */
+    struct floor_block **open;  /* one per SM */
+    unsigned *bits;             /* one per ask */
 };
 
 static __global__ void open_kernel(struct floor_block *blocks, struct floor_block **open) {
@@ -208,17 +199,11 @@ static __global__ void bitmap_kernel(void **pointers, unsigned *bits, struct ask
     if (lane == leader) atomicOr(&bits[slice / 32], active >> leader << first);
 }
 
-void floor_store(struct floor_memory *m, const struct asks *a) {
-    store_kernel<<<ask_ctas(a), CTA_THREADS>>>(m->pointers, *a);
-}
+void floor_store(struct floor_memory *m, const struct asks *a) { store_kernel<<<ask_ctas(a), CTA_THREADS>>>(m->pointers, *a); }
 
-void floor_atomic(struct floor_memory *m, const struct asks *a) {
-    atomic_kernel<<<ask_ctas(a), CTA_THREADS>>>(m->pointers, m->open, *a);
-}
+void floor_atomic(struct floor_memory *m, const struct asks *a) { atomic_kernel<<<ask_ctas(a), CTA_THREADS>>>(m->pointers, m->open, *a); }
 
-void floor_bitmap(struct floor_memory *m, const struct asks *a) {
-    bitmap_kernel<<<ask_ctas(a), CTA_THREADS>>>(m->pointers, m->bits, *a);
-}
+void floor_bitmap(struct floor_memory *m, const struct asks *a) { bitmap_kernel<<<ask_ctas(a), CTA_THREADS>>>(m->pointers, m->bits, *a); }
 
 static __global__ void latency_kernel(unsigned *word, unsigned *cycles, unsigned count) {
     unsigned zero = 0;

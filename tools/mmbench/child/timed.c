@@ -16,9 +16,7 @@
 
 static unsigned runs_wanted(unsigned runs) { return runs < CHILD_RUNS_MAX ? runs : CHILD_RUNS_MAX; }
 
-unsigned child_runs_for(double ms, unsigned runs) {
-    return ms > SLOW_MS && runs > MM_BENCH_RUNS_SLOW ? MM_BENCH_RUNS_SLOW : runs;
-}
+unsigned child_runs_for(double ms, unsigned runs) { return ms > SLOW_MS && runs > MM_BENCH_RUNS_SLOW ? MM_BENCH_RUNS_SLOW : runs; }
 
 /* ---- malloc in one kernel, free in the next ------------------------------------------------------- */
 
@@ -104,8 +102,7 @@ void run_churn(const struct request *q) {
         alloc_churn(q->threads, CHURN_ROUNDS, run == 0, on_device);
         const double ms = child_time_end_ms();
         child_read(&t, on_device, sizeof t);
-        if (t.nulls || t.corrupt)
-            runs = 0;
+        if (t.nulls || t.corrupt) runs = 0;
         else if (run > 0) {
             us[run - 1] = ms * 1e3;
             runs = child_runs_for(ms, runs);

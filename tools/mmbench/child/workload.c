@@ -30,14 +30,12 @@ static int group(struct batch *b, const struct edge *edges, unsigned count, unsi
 }
 
 static void sort_targets(struct batch *b) {
-    for (unsigned v = 0; v < b->vertices; v++)
-        qsort(b->targets + b->offsets[v], b->offsets[v + 1] - b->offsets[v], sizeof *b->targets, ascending);
+    for (unsigned v = 0; v < b->vertices; v++) qsort(b->targets + b->offsets[v], b->offsets[v + 1] - b->offsets[v], sizeof *b->targets, ascending);
 }
 
 /* ---- the expected graph ----------------------------------------------------------------------- */
 
-static struct list_sum *sums_after(const struct list_sum *before, unsigned vertices, const struct edge *edges,
-                                   unsigned count, int sign) {
+static struct list_sum *sums_after(const struct list_sum *before, unsigned vertices, const struct edge *edges, unsigned count, int sign) {
     struct list_sum *sums = (struct list_sum *)calloc(vertices, sizeof *sums);
     if (!sums) return NULL;
     if (before) memcpy(sums, before, vertices * sizeof *sums);
@@ -51,8 +49,7 @@ static struct list_sum *sums_after(const struct list_sum *before, unsigned verti
 
 /* ---- both ------------------------------------------------------------------------------------- */
 
-static int add(struct workload *w, enum graph_phase phase, const struct edge *edges, unsigned count, unsigned first,
-               unsigned vertices) {
+static int add(struct workload *w, enum graph_phase phase, const struct edge *edges, unsigned count, unsigned first, unsigned vertices) {
     const struct list_sum *before = phase == GRAPH_INIT ? NULL : w->expected[phase - 1];
     w->expected[phase] = sums_after(before, w->vertices, edges, count, phase == GRAPH_DELETE ? -1 : 1);
     return w->expected[phase] && group(&w->batches[phase], edges, count, first, vertices);
@@ -66,8 +63,7 @@ static void draw(struct edge *edges, unsigned count, unsigned vertices, unsigned
     }
 }
 
-int workload_make(struct workload *w, struct edge *all, unsigned vertices, unsigned edges, unsigned updates,
-                  unsigned range) {
+int workload_make(struct workload *w, struct edge *all, unsigned vertices, unsigned edges, unsigned updates, unsigned range) {
     const unsigned first = (vertices - range) / 2, every = (edges + updates) / updates;
     struct edge *chosen = (struct edge *)calloc(updates + 1u, sizeof *chosen);
     memset(w, 0, sizeof *w);

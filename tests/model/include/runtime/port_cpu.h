@@ -28,19 +28,11 @@ uint32_t model_here(void);
 #define MODEL_LANES 4
 void model_meet(uint32_t group, uint64_t brings, const void *place, uint64_t met[MODEL_LANES]);
 
-#define MM_ATOMICS(bits)                                                                                    \
-    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) {                                       \
-        return (uint##bits##_t)model_atomic(p, bits, MODEL_LOAD, 0, 0);                                     \
-    }                                                                                                       \
-    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) {                                       \
-        return (uint##bits##_t)model_atomic(p, bits, MODEL_LOAD, 0, 0);                                     \
-    }                                                                                                       \
-    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
-        model_atomic(p, bits, MODEL_STORE, v, 0);                                                           \
-    }                                                                                                       \
-    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) {                              \
-        model_atomic(p, bits, MODEL_STORE, v, 0);                                                           \
-    }
+#define MM_ATOMICS(bits)                                                                                                                \
+    MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) { return (uint##bits##_t)model_atomic(p, bits, MODEL_LOAD, 0, 0); } \
+    MM_FN uint##bits##_t mm_load_acquire_u##bits(uint##bits##_t *p) { return (uint##bits##_t)model_atomic(p, bits, MODEL_LOAD, 0, 0); } \
+    MM_FN void mm_store_relaxed_u##bits(uint##bits##_t *p, uint##bits##_t v) { model_atomic(p, bits, MODEL_STORE, v, 0); }              \
+    MM_FN void mm_store_release_u##bits(uint##bits##_t *p, uint##bits##_t v) { model_atomic(p, bits, MODEL_STORE, v, 0); }
 MM_ATOMICS(32)
 MM_ATOMICS(64)
 #undef MM_ATOMICS
@@ -55,19 +47,13 @@ MM_FN uint64_t mm_load_cached_u64(uint64_t *p) { return mm_load_relaxed_u64(p); 
 MM_FN uint64_t mm_load_acquire_system_u64(uint64_t *p) { return mm_load_acquire_u64(p); }
 MM_FN void mm_store_release_system_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 
-#define MM_RMW(name, op, bits, order)                                                                       \
-    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) {                         \
-        return (uint##bits##_t)model_atomic(p, bits, MODEL_##op, v, 0);                                     \
-    }
+#define MM_RMW(name, op, bits, order) \
+    MM_FN uint##bits##_t mm_##name##_u##bits(uint##bits##_t *p, uint##bits##_t v) { return (uint##bits##_t)model_atomic(p, bits, MODEL_##op, v, 0); }
 
-MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) {
-    return model_atomic(p, 64, MODEL_CAS, desired, expected) == expected;
-}
+MM_FN int mm_cas_acq_rel_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return model_atomic(p, 64, MODEL_CAS, desired, expected) == expected; }
 MM_FN int mm_cas_relaxed_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
 MM_FN int mm_cas_acquire_u64(uint64_t *p, uint64_t expected, uint64_t desired) { return mm_cas_acq_rel_u64(p, expected, desired); }
-MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) {
-    return model_atomic(p, 32, MODEL_CAS, desired, expected) == expected;
-}
+MM_FN int mm_cas_relaxed_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return model_atomic(p, 32, MODEL_CAS, desired, expected) == expected; }
 MM_FN int mm_cas_acq_rel_u32(uint32_t *p, uint32_t expected, uint32_t desired) { return mm_cas_relaxed_u32(p, expected, desired); }
 MM_FN void mm_max_relaxed_u32(uint32_t *p, uint32_t v) { model_atomic(p, 32, MODEL_MAX, v, 0); }
 MM_FN void mm_count_u32(uint32_t *p, uint32_t n) { model_atomic(p, 32, MODEL_fetch_add, n, 0); }
@@ -88,14 +74,14 @@ MM_FN uint32_t mm_warp_shuffle(uint32_t group, uint32_t value, uint32_t lane) {
 }
 MM_FN void mm_warp_sync(uint32_t group) { mm_warp_shuffle(group, 0, 0); }
 /* What the lanes of the group bring, put together by `put`. */
-#define MODEL_WARP(name, type, put)                                                                         \
-    MM_FN uint32_t mm_warp_##name(uint32_t group, type value) {                                             \
-        uint64_t met[MODEL_LANES];                                                                          \
-        uint32_t all = 0;                                                                                   \
-        model_meet(group, (uint64_t)value, NULL, met);                                                      \
-        for (uint32_t i = 0; i < MODEL_LANES; i++)                                                          \
-            if (group >> i & 1) all = put;                                                                  \
-        return all;                                                                                         \
+#define MODEL_WARP(name, type, put)                             \
+    MM_FN uint32_t mm_warp_##name(uint32_t group, type value) { \
+        uint64_t met[MODEL_LANES];                              \
+        uint32_t all = 0;                                       \
+        model_meet(group, (uint64_t)value, NULL, met);          \
+        for (uint32_t i = 0; i < MODEL_LANES; i++)              \
+            if (group >> i & 1) all = put;                      \
+        return all;                                             \
     }
 MODEL_WARP(match, uint32_t, met[i] == value ? all | 1u << i : all)
 MODEL_WARP(ballot, int, met[i] != 0 ? all | 1u << i : all)
@@ -118,7 +104,7 @@ MM_FN uint64_t mm_now_ns(void) { return 0; } /* time stands still: what was refu
 MM_FN void mm_wait(void) { model_wait(); }
 MM_FN void mm_wait_host(void) { model_wait(); }
 MM_FN void mm_wait_elsewhere(uint64_t *words, uint32_t many, uint32_t n) { (void)words, (void)many, (void)n; } /* a pause, without the steps */
-MM_FN uint32_t mm_wait_steps(uint32_t n) { return (void)n, 1; } /* the explorer counts waits, not their length */
+MM_FN uint32_t mm_wait_steps(uint32_t n) { return (void)n, 1; }                                                /* the explorer counts waits, not their length */
 MM_FN int mm_is_due(uint64_t at_ns) { return (void)at_ns, 1; }
 
 #endif
