@@ -2,6 +2,7 @@
 # The fuzzer of operation sequences (fuzz_heap.c): libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer.
 # The seeds are a minimised corpus of longer runs. After a change of the input's format, regenerate them:
 #   build/tests/fuzz/fuzz_heap -set_cover_merge=1 -use_counters=0 tests/fuzz/corpus build/tests/fuzz/corpus
+# Their names say how many segments are mapped, of how many, and the calls: a size follows malloc, aligned, many and churn.
 # The seeds classes-N are hand-made: more than a block of each class from 2^N bytes to below 2^(N+1), drained, then freed.
 
 CLANG        ?= clang
