@@ -5,12 +5,13 @@
 
 #include "interpose/preload/attach.h"
 #include "interpose/preload/resolve.h"
+#include "runtime/host/heap.h"
 #include "runtime/host/stats.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 static bool try_count(const struct mm_driver *d, struct mm_host_heap *heap, void *counts, struct mm_driver_error *error) {
-    return mm_host_heap_try_count(d, heap, (struct mm_host_counts *)counts, error);
+    return mm_counts_try_take(d, heap, (struct mm_host_counts *)counts, error);
 }
 
 EXPORT int mm_get_statistics(struct mm_statistics *s) {

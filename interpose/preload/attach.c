@@ -12,6 +12,7 @@
 #include "interpose/preload/attach_shared.h"
 #include "interpose/preload/contexts.h"
 #include "interpose/preload/resolve.h"
+#include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/heap.h"
 #include "runtime/host/inspect.h"
@@ -31,7 +32,7 @@ static void in_child(void) {
 
 void mm_attach_look_back(struct mm_host_heap *heap, bool is_certain) {
     const struct mm_driver *d = mm_driver_get();
-    if (d && is_certain) mm_host_heap_sum_up(d, heap);
+    if (d && is_certain) mm_report_sum_up(d, heap);
     if (d) mm_inspect_take(d, heap);
 }
 
@@ -184,7 +185,7 @@ static bool has_heaps(void) {
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v, struct mm_driver_error *error) {
     struct mm_heap_ref present = {.heap = 0};
     struct context *c = mm_context_home(d, handle, false); /* before anything else, as it may wait */
-    if (has_heaps() && !mm_host_ref_try_read(d, v->address, &present, error)) return false;
+    if (has_heaps() && !mm_copy_try_from_device(d, &present, v->address, sizeof present, error)) return false;
     /* Another kernel of the module was launched before, or this is a second handle of a context that has a heap. */
     for (struct context *other = mm_contexts; other && present.heap; other = other->next)
         if (other->heap && other->heap->ref.heap == present.heap) return true;
@@ -197,7 +198,7 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
     }
     if (c->heap->kind == MM_HOST_HEAP_ABSENT) return true;
     const struct mm_heap_ref published = mm_host_heap_published(c->heap);
-    return mm_host_ref_try_write(d, v->address, &published, error);
+    return mm_copy_try_to_device(d, v->address, &published, sizeof published, error);
 }
 
 void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code) {

@@ -12,7 +12,6 @@
 
 #include "runtime/core/layout.h"
 #include "runtime/host/say.h"
-#include "runtime/host/stats.h"
 
 static struct mm_host_env env;
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;

@@ -12,6 +12,8 @@ struct mm_host_env_size {
     unsigned percent;
 };
 
+enum mm_stats_form { MM_STATS_NONE, MM_STATS_TEXT, MM_STATS_JSON, MM_STATS_CSV }; /* how statistics are written (stats.h) */
+
 struct mm_host_env {
     bool verbose;
     bool gives_back;        /* not MM_TRIM=off */
@@ -25,9 +27,9 @@ struct mm_host_env {
     unsigned fill;           /* enum mm_fill; by default junk in a checked run, else none */
     bool is_checked;         /* MM_CHECK=1 */
     unsigned check_exitcode; /* exit status of a process in which a checked run found something; 0: unchanged */
-    unsigned stats;          /* enum mm_stats_form */
-    const char *stats_file;  /* patterns (inspect.h); NULL: standard error */
-    const char *heap_map;    /* pattern of a file name (inspect.h); NULL: no picture */
+    enum mm_stats_form stats;
+    const char *stats_file; /* patterns (inspect.h); NULL: standard error */
+    const char *heap_map;   /* pattern of a file name (inspect.h); NULL: no picture */
 };
 
 /* Reads and checks all MM_* variables, once per process, and reports the wrong ones. */

@@ -3,7 +3,7 @@
 #ifndef MM_HOST_FRESH_H
 #define MM_HOST_FRESH_H
 
-#include "runtime/host/heap.h"
+#include "runtime/host/state.h"
 
 /* Zeroes the fixed part before the image is known. */
 bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_driver_error *error);

@@ -8,7 +8,7 @@
 #ifndef MM_HOST_GROWER_H
 #define MM_HOST_GROWER_H
 
-#include "runtime/host/heap.h"
+#include "runtime/host/state.h"
 
 extern int mm_grower_note;
 __attribute__((cold)) void mm_grower_launched(void);

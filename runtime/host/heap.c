@@ -281,14 +281,6 @@ struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *h) {
     return ref;
 }
 
-bool mm_host_ref_try_read(const struct mm_driver *d, CUdeviceptr variable, struct mm_heap_ref *ref, struct mm_driver_error *error) {
-    return mm_copy_try_from_device(d, ref, variable, sizeof *ref, error);
-}
-
-bool mm_host_ref_try_write(const struct mm_driver *d, CUdeviceptr variable, const struct mm_heap_ref *ref, struct mm_driver_error *error) {
-    return mm_copy_try_to_device(d, variable, ref, sizeof *ref, error);
-}
-
 bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {
     const uint64_t wanted = segments_of(bytes);
     pthread_mutex_lock(&h->lock);
@@ -322,54 +314,6 @@ void mm_host_heap_idle(const struct mm_driver *d, struct mm_host_heap *h) {
     pthread_mutex_lock(&h->lock);
     mm_trim_load(d, h);
     pthread_mutex_unlock(&h->lock);
-}
-
-/* Reads the counts of NULLs and misuse from the heap's header. Waits for no kernel. */
-static bool try_read_events(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_heap *head, struct mm_driver_error *error) {
-    const size_t from = offsetof(struct mm_heap, null_count), end = offsetof(struct mm_heap, free_count);
-    return mm_copy_try_from_device(d, (char *)head + from, h->ref.heap + from, end - from, error);
-}
-
-bool mm_host_heap_try_count(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_counts *counts, struct mm_driver_error *error) {
-    struct mm_heap head;
-    pthread_mutex_lock(&h->lock);
-    const struct mm_host_chunks *c = &h->chunks;
-    counts->heap_bytes = c->mapped_count * MM_SEGMENT_BYTES;
-    counts->metadata_bytes = mm_chunks_metadata_bytes(c);
-    counts->reserved_bytes = h->user.bytes + h->metadata.bytes;
-    if (!h->user.bytes) { /* a FIXED or EMPTY heap: allocations, not mappings */
-        counts->metadata_bytes = h->layout.total_bytes;
-        counts->reserved_bytes = counts->heap_bytes + counts->metadata_bytes;
-    }
-    pthread_mutex_unlock(&h->lock);
-    if (!try_read_events(d, h, &head, error)) return false;
-    counts->null_count = head.null_count;
-    counts->null_first_grid = head.null_first_grid;
-    counts->null_first_bytes = head.null_first_bytes ? head.null_first_bytes - 1 : 0; /* the device writes it after the count, so it may still be 0 */
-    memcpy(counts->misuse, head.misuse, sizeof counts->misuse);
-    return true;
-}
-
-static void say_not_counted(const struct mm_host_heap *h) {
-    mm_host_say("device %d: these were the first %d misuses of free; how many there were in all is not counted", h->device, MM_REPORTS);
-}
-
-void mm_host_heap_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
-    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    struct mm_heap head;
-    struct mm_driver_visit visit;
-    uint64_t all = 0;
-    mm_report_say(h);
-    if (h->reports_said < MM_REPORTS) return;
-    bool done = mm_driver_try_enter(d, h->context, &visit);
-    if (done) {
-        done = try_read_events(d, h, &head, &error);
-        mm_driver_leave(d, &visit);
-    }
-    for (int kind = 0; done && kind < MM_MISUSE_KINDS; kind++) all += head.misuse[kind];
-    if (!done) say_not_counted(h);
-    else if (all > MM_REPORTS) mm_host_say("device %d: %llu misuses of free in all; these were the first %d", h->device, (unsigned long long)all, MM_REPORTS);
-    h->is_summed_up = true;
 }
 
 /* Resets in place: addresses stay the same, and so do the heap variables of modules and graphs. Launches need no change.
@@ -440,7 +384,7 @@ bool mm_host_heap_try_stop(struct mm_host_heap *h) {
 bool mm_host_heap_drop(const struct mm_driver *d, struct mm_host_heap *h) {
     CUdevice device = h->device;
     if (!mm_host_heap_try_stop(h)) return false; /* the thread hangs in the driver */
-    if (h->reports_said == MM_REPORTS && !h->is_summed_up) say_not_counted(h);
+    mm_report_end(h);
     mm_inspect_write(h);
     if (mm_host_env_get()->verbose && h->kind == MM_HOST_HEAP_MAPPED && h->shared)
         mm_host_say("heap on device %d: grew %llu times, had %s at the end, gave %s back", h->device, (unsigned long long)h->steps,

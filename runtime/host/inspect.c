@@ -122,7 +122,7 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
 
 static void write_stats(const struct mm_host_heap *h) {
     const struct mm_host_env *env = mm_host_env_get();
-    const enum mm_stats_form form = (enum mm_stats_form)env->stats;
+    const enum mm_stats_form form = env->stats;
     char path[PATH_MAX] = "", *text = NULL;
     size_t bytes = 0;
     if (env->stats_file && !try_path("statistics", env->stats_file, h->device, 0, path)) return;

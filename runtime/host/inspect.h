@@ -7,7 +7,7 @@
 #ifndef MM_HOST_INSPECT_H
 #define MM_HOST_INSPECT_H
 
-#include "runtime/host/heap.h"
+#include "runtime/host/state.h"
 
 /* Collects the output and keeps it in heap->seen, in place of any earlier output. The context may be about to end; it exists, but may not be current. */
 void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *heap);

@@ -13,7 +13,7 @@
 #ifndef MM_HOST_KERNELS_H
 #define MM_HOST_KERNELS_H
 
-#include "runtime/host/heap.h"
+#include "runtime/host/state.h"
 
 struct mm_host_kernels;
 

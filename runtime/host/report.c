@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/host/counts.h"
 #include "runtime/host/kernels.h"
 #include "runtime/host/say.h"
 
@@ -56,4 +57,30 @@ void mm_report_say(struct mm_host_heap *h) {
         mm_report_line(h, r, false);
     }
     pthread_mutex_unlock(&lock);
+}
+
+static void say_not_counted(const struct mm_host_heap *h) {
+    mm_host_say("device %d: these were the first %d misuses of free; how many there were in all is not counted", h->device, MM_REPORTS);
+}
+
+void mm_report_sum_up(const struct mm_driver *d, struct mm_host_heap *h) {
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    struct mm_host_counts counts;
+    struct mm_driver_visit visit;
+    uint64_t all = 0;
+    mm_report_say(h);
+    if (h->reports_said < MM_REPORTS) return;
+    bool done = mm_driver_try_enter(d, h->context, &visit);
+    if (done) {
+        done = mm_counts_try_events(d, h, &counts, &error);
+        mm_driver_leave(d, &visit);
+    }
+    for (int kind = 0; done && kind < MM_MISUSE_KINDS; kind++) all += counts.misuse[kind];
+    if (!done) say_not_counted(h);
+    else if (all > MM_REPORTS) mm_host_say("device %d: %llu misuses of free in all; these were the first %d", h->device, (unsigned long long)all, MM_REPORTS);
+    h->is_summed_up = true;
+}
+
+void mm_report_end(const struct mm_host_heap *h) {
+    if (h->reports_said == MM_REPORTS && !h->is_summed_up) say_not_counted(h);
 }

@@ -7,7 +7,7 @@
 #ifndef MM_HOST_SNAPSHOT_H
 #define MM_HOST_SNAPSHOT_H
 
-#include "runtime/host/heap.h"
+#include "runtime/host/state.h"
 
 struct mm_snapshot {
     struct mm_heap_ref ref; /* with addresses in the copy; user_base is the device's */

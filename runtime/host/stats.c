@@ -30,7 +30,7 @@ bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct
         if (done && !leaks) mm_leaks_drop(&found);
     }
     mm_snapshot_drop(&s);
-    if (!done || !mm_host_heap_try_count(d, h, &stats->counts, error)) return false;
+    if (!done || !mm_counts_try_take(d, h, &stats->counts, error)) return false;
     const char *kernel = mm_kernels_name(h->kernels, stats->counts.null_first_grid);
     if (strcmp(kernel, MM_KERNEL_NOT_KNOWN) != 0) snprintf(stats->null_first_kernel, sizeof stats->null_first_kernel, "%s", kernel);
     pthread_mutex_lock(&h->lock);

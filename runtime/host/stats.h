@@ -12,6 +12,8 @@
 #include <stdio.h>
 
 #include "runtime/gallatin/usage.h"
+#include "runtime/host/counts.h"
+#include "runtime/host/env.h"
 #include "runtime/host/leaks.h"
 
 struct mm_host_stats {
@@ -37,8 +39,6 @@ bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *heap, str
 /* Fragmentation, 0 to 1; less than 0: unknown. */
 double mm_stats_internal(const struct mm_host_stats *stats);
 double mm_stats_external(const struct mm_host_stats *stats);
-
-enum mm_stats_form { MM_STATS_NONE, MM_STATS_TEXT, MM_STATS_JSON, MM_STATS_CSV };
 
 /* Appends one heap's statistics to `out`: lines of text, one line of JSON (docs/statistics.schema.json), or rows of CSV. is_first: begin CSV with the
  * header row. */

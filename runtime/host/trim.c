@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/host/clock.h"
+#include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
 
@@ -26,8 +27,8 @@ static bool try_load(const struct mm_driver *d, struct mm_host_heap *h, struct m
     bool done = MM_DRIVER_TRY(d, error, cuModuleLoadData, &module, mm_kernels_fatbin) &&
                 MM_DRIVER_TRY(d, error, cuModuleGetFunction, &retire, module, "mm_kernel_retire") &&
                 MM_DRIVER_TRY(d, error, cuModuleGetFunction, &claim, module, "mm_kernel_claim") &&
-                MM_DRIVER_TRY(d, error, cuModuleGetGlobal, &variable, &bytes, module, MM_HEAP_REF_NAME) && mm_host_ref_try_write(d, variable, &h->ref, error) &&
-                MM_DRIVER_TRY(d, error, cuCtxGetStreamPriorityRange, &least, &greatest) &&
+                MM_DRIVER_TRY(d, error, cuModuleGetGlobal, &variable, &bytes, module, MM_HEAP_REF_NAME) &&
+                mm_copy_try_to_device(d, variable, &h->ref, sizeof h->ref, error) && MM_DRIVER_TRY(d, error, cuCtxGetStreamPriorityRange, &least, &greatest) &&
                 MM_DRIVER_TRY(d, error, cuStreamCreateWithPriority, &h->trim.stream, CU_STREAM_NON_BLOCKING, greatest);
     if (done) h->trim.retire = retire, h->trim.claim = claim;
     return done;

@@ -9,7 +9,7 @@
 #ifndef MM_HOST_TRIM_H
 #define MM_HOST_TRIM_H
 
-#include "runtime/host/heap.h"
+#include "runtime/host/state.h"
 
 /* The fatbin of runtime/maintain.cu. */
 extern const char mm_kernels_fatbin[];

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/host/grower.h"
+#include "runtime/host/heap.h"
 #include "runtime/host/trim.h"
 #include "tests/runner.h"
 
