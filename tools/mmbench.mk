@@ -6,7 +6,7 @@ BENCH_SRC := tools/mmbench
 BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
 BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h) tools/kernels.h include/mm.h
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
-BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu graph.cu)
+BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu graph_kernels.cu)
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c)) \
 	$(BUILD)/obj/$(BENCH_SRC)/child/plain.o
 # -e .git: in an unpacked archive, git must not describe a repository that happens to surround it.

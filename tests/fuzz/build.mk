@@ -6,7 +6,7 @@
 # The seeds classes-N are hand-made: more than a block of each class from 2^N bytes to below 2^(N+1), drained, then freed.
 
 CLANG        ?= clang
-FUZZ_SECONDS ?= 20
+FUZZ_SECONDS ?= 10
 FUZZ_SOURCES := $(wildcard tests/fuzz/*.c runtime/cpu/*.c)
 FUZZ_DEPS := $(FUZZ_SOURCES) $(CORE_HEADERS) $(wildcard tests/fuzz/*.h)
 FUZZ_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -D_GNU_SOURCE= -fno-sanitize-recover=all

@@ -27,7 +27,6 @@ GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled 
     tools tools_debug plain_tools plain_tools_debug occupy \
     host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
 build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(GPU_TESTS)/pairs
-check: build-gpu-tests
 
 check-gpu: $(GPU_SUITES) $(GPU_PROGRAMS) all
 	tests/gpu/run.sh $(BUILD) $(GPU_SUITES)

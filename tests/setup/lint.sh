@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Runs shellcheck on every shell file of the project, cppcheck on every C file, and clang-format on every C and CUDA C file; checks that every
-# source names its licence.
+# source names its licence, and that no files of the product include each other in a circle (name.c and name.h are one).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -32,6 +32,12 @@ done < <(git ls-files -z --cached --others --exclude-standard)
 ((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -I. -j "$(nproc)" --inline-suppr --error-exitcode=1 \
     --enable=warning,performance,portability \
     --suppress=normalCheckLevelMaxBranches --suppress=preprocessorErrorDirective "${c[@]}" || status=1
+# For tsort: the name of a file without its suffix, and that of one that it includes. tsort prints the names of each circle.
+# shellcheck disable=SC2016 # awk's
+circles=$(printf '%s\n' "${formatted[@]}" | grep -v '^tests/' | xargs awk '/^#include "/ {
+        from = FILENAME; to = $2; gsub(/"/, "", to); sub(/\.[a-z]*$/, "", from); sub(/\.[a-z]*$/, "", to)
+        if (from != to) print from, to
+    }' | LC_ALL=C tsort 2>&1 >/dev/null) || { printf 'lint: these include each other:\n%s\n' "$circles"; status=1; }
 ((${#formatted[@]} == 0)) || clang-format-14 --dry-run --Werror --ferror-limit=1 "${formatted[@]}" || status=1
 printf 'lint: %d shell files, %d C files, %d formatted files\n' "${#shell[@]}" "${#c[@]}" "${#formatted[@]}"
 exit "$status"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Shared by the child's files. alloc.cu and graph.cu allocate, and are compiled twice: by nvcc they run on CUDA's allocator, by mmnvcc
+/* Shared by the child's files. alloc.cu and graph_kernels.cu allocate, and are compiled twice: by nvcc they run on CUDA's allocator, by mmnvcc
  * on mm. Their kernels use malloc and free only.
  *
- *   plain.cu   kernels that allocate nothing: floors, filling, checking, counting. Its module has no heap.
- *   alloc.cu   the kernels that call malloc or free. Its module has a heap.
- *   timed.c    the cases that measure kernel times
- *   graph.c    the case that is an application, with its own kernels that call malloc and free: graph.h
- *   converged.c the case that measures whether warps stay converged: converged.h
- *   heap.c     the cases about the heap: the share that can be used, its spread, its creation, its ageing
- *   latency.c  the case that measures single calls: latency.h
- *   footprint.c the cases that measure the device memory that the heap takes, which account.h counts
- *   main.c     reads requests, writes answers (../protocol.h)
+ *   plain.cu      kernels that allocate nothing: floors, filling, checking, counting. Its module has no heap.
+ *   alloc.cu      the kernels that call malloc or free. Its module has a heap.
+ *   timed.c       the cases that measure kernel times
+ *   graph_case.c  the case that is an application, with its own kernels that call malloc and free: graph.h
+ *   converged.c   the case that measures whether warps stay converged: converged.h
+ *   heap.c        the cases about the heap: the share that can be used, its spread, its creation, its ageing
+ *   latency.c     the case that measures single calls: latency.h
+ *   footprint.c   the cases that measure the device memory that the heap takes, which account.h counts
+ *   main.c        reads requests, writes answers (../protocol.h)
  *
  * Words: a REQUEST is one line from mmbench to the child; an ASK is one call of malloc by one thread, numbered from 0.
  */

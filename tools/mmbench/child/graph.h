@@ -6,9 +6,9 @@
  *   rmat.h        edges of a random graph, computed from their numbers
  *   lesmis.h      edges of a real graph
  *   workload.c    batches of edges, grouped by vertex, and the expected graph after each. Needs no GPU.
- *   lists.h       the kernels that allocate; graph.cu launches them and is compiled by nvcc and by mmnvcc
+ *   lists.h       the kernels that allocate; graph_kernels.cu launches them and is compiled by nvcc and by mmnvcc
  *   lists_check.h the kernel that compares the graph with the expected one; launched from plain.cu
- *   graph.c       the case: phases, times, rows
+ *   graph_case.c  the case: phases, times, rows
  *
  * A vertex's list holds its neighbours in any order, and a neighbour as often as the edge was inserted. Its allocation has room for
  * capacity_of(degree) edges: the least power of two that is large enough, and at least four (16 bytes), as in the survey. An empty
@@ -87,7 +87,7 @@ void workload_lesmis(struct edge *all);
 extern "C" {
 #endif
 
-/* ---- graph.cu --------------------------------------------------------------------------------- */
+/* ---- graph_kernels.cu --------------------------------------------------------------------------------- */
 
 /* Counts NULLs of malloc; the vertex of each stays as it was. */
 void graph_insert(struct list *lists, const struct batch *b, struct tally *t);
