@@ -260,7 +260,7 @@ options() {
 for program in mmrun mmbench mmdoctor; do it "options in $program.1" options $program; done
 variables() {
     same "$(sed -n 's/^\.It Ev \(MM_[A-Z_]*\)$/\1/p' "$prefix/share/man/man7/mm.7" | sort)" \
-        "$(grep '#define MM_HOST_VARIABLES' "$root/mmconfig.h" | grep -oE '"[A-Z_]+"' | tr -d '"' | sort)"
+        "$(sed -n '/^#define MM_HOST_VARIABLES/,/[^\\]$/p' "$root/mmconfig.h" | grep -oE '"[A-Z_]+"' | tr -d '"' | sort)"
 }
 it 'variables in mm.7' variables
 

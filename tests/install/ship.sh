@@ -209,7 +209,7 @@ doctor_wrong() {
 it 'mmdoctor, good variables' doctor_wrong '' MM_HEAP_SIZE=1G MM_FILL=junk MM_STATS=json MM_NVCC= MMX=1
 it 'mmdoctor, a bad value' doctor_wrong 'wrong: MM_FILL=ones is not understood; expected none, zero or junk; using none' MM_FILL=ones
 it 'mmdoctor, a bad MM_OFF, once' doctor_wrong "wrong: MM_OFF is 'yes'; set it to 0 or 1" MM_OFF=yes
-unknown="wrong: MM_HEAPSIZE=1G is not a variable of mm; known are $(grep '#define MM_HOST_VARIABLES ' "$root/mmconfig.h" | grep -oE '"[A-Z_]+"' | tr -d '"' | paste -sd, | sed 's/,/, /g')"
+unknown="wrong: MM_HEAPSIZE=1G is not a variable of mm; known are $(sed -n '/^#define MM_HOST_VARIABLES /,/[^\\]$/p' "$root/mmconfig.h" | grep -oE '"[A-Z_]+"' | tr -d '"' | paste -sd, | sed 's/,/, /g')"
 it 'mmdoctor, an unknown variable' doctor_wrong "$unknown" MM_HEAPSIZE=1G
 
 # ---- glibc -------------------------------------------------------------------------------------------
