@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The long suites of make check begin first, so that no processor is idle at the end.
-check: check-model check-matrix check-splice check-install check-hooks check-machine-code check-load check-builds
+check: check-model check-matrix check-mmnvcc check-install check-hooks check-machine-code check-load check-builds
 
 # Whether the suites notice planted faults: the lists that take minutes. CI runs this target after check. The lists that take longer are
 # mutants, hook-mutants, load-mutants and stress-mutants.
 .PHONY: check-mutants
-check-mutants: check-model-mutants check-machine-code-mutants check-splice-mutants check-docs-mutants
+check-mutants: check-model-mutants check-machine-code-mutants check-ptx-mutants check-docs-mutants

@@ -31,7 +31,7 @@ for arch in "$lowest" 90; do
     "$cuda/bin/nvlink" -m64 --arch=sm_90 jit_linked.o "$build/lib/device/mm24.a" -o jit.cubin
 done
 # Machine code that the driver's linker gets: of a whole program, and of two texts that the program links. Linked with mm's device library,
-# it has no undefined function. interpose/load corrects and compares the program's own code; tests/splice tests that.
+# it has no undefined function. interpose/load corrects and compares the program's own code; tests/compile tests that.
 links() { # CUBIN
     local symbols name
     client cubin-file "$1" jit_input.cubin

@@ -11,7 +11,7 @@ rm -rf "${out:?}"/*
 cd "$out" || exit
 unset MAKEFLAGS MAKELEVEL MFLAGS MM_NVCC MM_OFF NVCC_CCBIN NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS LD_PRELOAD
 export LC_ALL=C XDG_CACHE_HOME=$out/cache
-prefix=$out/mm lib=$out/mm/lib/mm src=$root/tests/splice/programs
+prefix=$out/mm lib=$out/mm/lib/mm src=$root/tests/programs
 bin=$prefix/bin
 nvcc_bin=$(cd "$CUDA_HOME/bin" && pwd -P)
 # shellcheck source=tests/install/it.sh

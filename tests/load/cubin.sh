@@ -3,7 +3,7 @@
 # cubin.sh TEST LIB OUT: runs suite cubin in OUT, with machine code of the toolkit for each architecture for which LIB has mm's library. CUDA_HOME in
 # the environment; to be run from the root of the tree.
 set -eu
-test=$(realpath "$1") lib=$(realpath "$2") src=$PWD/tests/load/programs
+test=$(realpath "$1") lib=$(realpath "$2") src=$PWD/tests/programs
 rm -rf "$3" && mkdir -p "$3" && cd "$3"
 names=()
 
@@ -25,11 +25,11 @@ image() {
 
 mapfile -t archs < <("$CUDA_HOME/bin/nvcc" --list-gpu-code | sed 's/sm_//' |
     grep -xF -f <(printf '%s\n' "$lib"/ptx/mm_*.ptx | sed 's/.*mm_\(.*\)\.ptx/\1/'))
-image one 90 one
-image newer 90 one
+image one 90 load_one
+image newer 90 load_one
 for arch in "${archs[@]}"; do image "shared$arch" "$arch" shared; done
 # Stores in front of arrays: the same PTX for all architectures.
-arrays=../../splice/programs/arrays
+arrays=arrays
 "$CUDA_HOME/bin/nvcc" -ptx -arch="compute_${archs[0]}" "$src/$arrays.cu" -o arrays.ptx
 for arch in "${archs[@]}"; do image "arrays$arch" "$arch" arrays.ptx; done
 image arrays_debug 90 "$arrays" -G

@@ -13,7 +13,7 @@ check-toolkit:
 
 # Part of CI: the suites that use a toolkit, in a folder with a long name and without a toolkit in PATH.
 check-elsewhere:
-	CUDA_HOME='$(CUDA_HOME)' CC='$(CC)' MM_JOBS='$(shell nproc)' tests/setup/elsewhere.sh check-splice check-install check-machine-code
+	CUDA_HOME='$(CUDA_HOME)' CC='$(CC)' MM_JOBS='$(shell nproc)' tests/setup/elsewhere.sh check-ptx check-mmnvcc check-install check-machine-code
 
 lint:
 	tests/setup/lint.sh

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# builds.sh MMNVCC IMAGES OUT: builds the projects in tests/interpose/projects with common build systems, in the usual ways to give them
+# builds.sh MMNVCC IMAGES OUT: builds the projects in tests/compile/projects with common build systems, in the usual ways to give them
 # mmnvcc as the compiler. Every device image must contain the allocator (no service is left to the driver, and there is one heap variable),
 # and each linked file must hold the path of a run time that exists. Where there is a GPU, the programs are run, too. CUDA_HOME names
 # the toolkit. To be run from the root of the tree. Ends with "builds: N passed, M failed".
 set -u
-mmnvcc=$(realpath -s "$1") images=$(realpath "$2") projects=$PWD/tests/interpose/projects
+mmnvcc=$(realpath -s "$1") images=$(realpath "$2") projects=$PWD/tests/compile/projects
 lib=$(dirname "$(readlink -f "$mmnvcc")")
 rm -rf "$3" && mkdir -p "$3" && cd "$3" || exit
 export NVCC_APPEND_FLAGS="-Xfatbin -compress=false" XDG_CACHE_HOME=$PWD/cache

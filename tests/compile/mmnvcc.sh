@@ -8,7 +8,7 @@ nvcc=$CUDA_HOME/bin/nvcc
 rm -rf "$3"
 mkdir -p "$3"
 out=$(realpath "$3")
-src=$PWD/tests/splice/programs config=$PWD/mmconfig.h
+src=$PWD/tests/programs config=$PWD/mmconfig.h
 cd "$out" || exit 1
 export XDG_CACHE_HOME=$out/cache
 view=$("$mmnvcc" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')

@@ -129,8 +129,8 @@ build() {
         "$CUDA_HOME/bin/nvcc" "${flags[@]}" "${a[@]}" -Dmain=other_main -Dk=other_kernel -c "$src/none.cu" && "$compiler" "${flags[@]}" "${a[@]}" -c "$src/one.cu" &&
             "$compiler" "${flags[@]}" "${a[@]}" none.o one.o -o program
         ;;
-    own) "$compiler" "${flags[@]}" "${a[@]}" -I"$src" "$own/own.cu" -o program ;;
-    own-too) "$compiler" "${flags[@]}" "${a[@]}" -DGLOBAL_TOO -I"$src" "$own/own.cu" -o program ;;
+    own) "$compiler" "${flags[@]}" "${a[@]}" -I"$src" "$src/own.cu" -o program ;;
+    own-too) "$compiler" "${flags[@]}" "${a[@]}" -DGLOBAL_TOO -I"$src" "$src/own.cu" -o program ;;
     ptx | cubin | fatbin) "$compiler" "${flags[@]}" "${a[@]}" "-$mode" "$src/all.cu" -o program ;;
     cubin-rdc)
         "$compiler" "${a[@]}" -cubin -rdc=true "$src/part.cu" "$src/use.cu" &&
@@ -269,14 +269,14 @@ elif [[ ${1-} == --one ]]; then
     one "$@"
     exit
 fi
-mmnvcc=$(realpath "$1") mmrun=$(realpath -s "${1%/*}/mmrun") images=$(realpath "$2") src=$PWD/tests/splice/programs own=$PWD/tests/interpose/programs
+mmnvcc=$(realpath "$1") mmrun=$(realpath -s "${1%/*}/mmrun") images=$(realpath "$2") src=$PWD/tests/programs
 rm -rf "$3" && mkdir -p "$3" && out=$(realpath "$3") || exit
 : >"$out/ran"
 XDG_CACHE_HOME=$out/cache
 docs=$PWD/docs/how-to/building.md
 complete_toolkit
 gpu=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -1 | tr -d .)
-export gpu mmrun mmnvcc images src own out CUDA_HOME XDG_CACHE_HOME
+export gpu mmrun mmnvcc images src out CUDA_HOME XDG_CACHE_HOME
 # has_archs MODE ARCH: true if mm was built for all architectures of the combination
 has_archs() {
     local arch needed=("${2%[af]}")

@@ -84,7 +84,7 @@ mutants=(
 compile() { "$CC" -std=c11 -w -I. -c "$1" -o "$2"; }
 rm -rf "$out" && mkdir -p "$out"
 objects=()
-for source in tests/splice/test_{ptx,counts}.c interpose/compile/shim.c interpose/load/ptx/*.c; do
+for source in tests/ptx/test_{ptx,counts}.c interpose/compile/shim.c interpose/load/ptx/*.c; do
     object=$out/$(basename "$source" .c).o
     compile "$source" "$object"
     [[ $source == tests/* ]] || objects+=("$object")

@@ -9,7 +9,7 @@ shift 3
 mkdir -p "$dir" || exit
 for arch in "$@"; do
     for registers in 24 32; do
-        "$mmnvcc" -arch="sm_$arch" -maxrregcount="$registers" -cubin tests/interpose/programs/stack.cu -o "$dir/program" &&
+        "$mmnvcc" -arch="sm_$arch" -maxrregcount="$registers" -cubin tests/programs/stack.cu -o "$dir/program" &&
             "$images" -k "$dir/program" >"$dir/functions"
         if awk -v most="$most" '/ _Z(8allocate|7release)/ { kernels++; sub(/.* stack=/, ""); if ($0 < 0 || $0 + 0 > most) bad = 1 }
             END { exit !(kernels == 2 && !bad) }' "$dir/functions"; then
