@@ -14,6 +14,12 @@ static bool try_count(const struct mm_driver *d, struct mm_host_heap *heap, void
     return mm_counts_try_take(d, heap, (struct mm_host_counts *)counts, error);
 }
 
+/* Copies a struct to a caller whose version of it has to_bytes bytes. Members that only a later version has become 0. */
+static void copy_known(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
+    memset(to, 0, to_bytes);
+    memcpy(to, from, to_bytes < from_bytes ? to_bytes : from_bytes);
+}
+
 EXPORT int mm_get_statistics(struct mm_statistics *s) {
     struct mm_host_counts n;
     if (!s || s->struct_bytes < offsetof(struct mm_statistics, misuse_overrun)) return MM_ERROR_ARGUMENT; /* the length in the first version, the shortest */
@@ -34,9 +40,7 @@ EXPORT int mm_get_statistics(struct mm_statistics *s) {
         n.misuse[MM_MISUSE_OVERRUN],
         n.misuse[MM_MISUSE_AFTER_FREE],
     };
-    const size_t struct_bytes = s->struct_bytes;
-    memset(s, 0, struct_bytes); /* what only a later version of mm knows is 0 */
-    memcpy(s, &found, struct_bytes < sizeof found ? struct_bytes : sizeof found);
+    copy_known(s, s->struct_bytes, &found, sizeof found);
     return MM_OK;
 }
 
@@ -46,14 +50,14 @@ static bool try_take(const struct mm_driver *d, struct mm_host_heap *heap, void 
 
 _Static_assert(MM_CLASS_COUNT <= MM_SIZE_CLASSES_MAX, "mm.h has room for all");
 
-EXPORT int mm_get_usage(struct mm_usage_statistics *to) {
+EXPORT int mm_get_usage(struct mm_usage_statistics *usage) {
     struct mm_host_stats n;
-    if (!to || to->struct_bytes < sizeof *to) return MM_ERROR_ARGUMENT;
+    struct mm_usage_statistics found = {0}, *const to = &found;
+    /* the length in the first version, the shortest */
+    if (!usage || usage->struct_bytes < offsetof(struct mm_usage_statistics, classes) + sizeof usage->classes) return MM_ERROR_ARGUMENT;
     const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_take, &n);
     if (result != MM_OK) return result;
-    const size_t struct_bytes = to->struct_bytes;
-    memset(to, 0, struct_bytes);
-    to->struct_bytes = struct_bytes;
+    to->struct_bytes = usage->struct_bytes;
     to->heap_bytes = n.counts.heap_bytes, to->peak_heap_bytes = n.peak_heap_bytes;
     to->segment_bytes = MM_SEGMENT_BYTES, to->page_bytes = MM_PAGE_BYTES;
     to->paged_segments = n.usage.paged_segments, to->run_segments = n.usage.run_segments, to->free_segments = n.usage.free_segments;
@@ -70,6 +74,7 @@ EXPORT int mm_get_usage(struct mm_usage_statistics *to) {
         to->class_pages += k->pages;
         if (k->pages) to->classes[to->class_count++] = row;
     }
+    copy_known(usage, usage->struct_bytes, &found, sizeof found);
     return MM_OK;
 }
 

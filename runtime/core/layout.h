@@ -159,8 +159,10 @@ struct mm_heap {
     uint64_t misuse[MM_MISUSE_KINDS];
     uint64_t reports;              /* misuses that were reported or should have been (report.h) */
     uint32_t run_searches, spare4; /* warps that search for runs (run.h) */
-    uint64_t spare2[9], free_count, retired,
-        spare3[14]; /* free_count: number of segments in the free tree, with a lag; retired: pages that blocks gave back, ever */
+    uint64_t spare2[9];
+    uint64_t free_count; /* segments in the free tree, with a lag */
+    uint64_t retired;    /* pages that blocks gave back, ever */
+    uint64_t spare3[14];
     struct mm_grow grow;
     struct mm_class_state classes[MM_CLASS_COUNT];
 };

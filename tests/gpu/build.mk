@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# GPU suites: compiled everywhere (build-gpu-tests, part of check), run on a machine with a GPU (check-gpu).
+# GPU suites: compiled everywhere (build-gpu-tests, part of CI), run on a machine with a GPU (check-gpu).
 # The Check library is linked statically, so that a machine without it can run the suites from build/.
 
 GPU_TESTS := $(BUILD)/tests/gpu

@@ -105,6 +105,10 @@ static void usage(int argc, char **argv) {
 
 static void usage_of_program(int argc, char **argv) {
     struct mm_usage_statistics u;
+    struct {
+        struct mm_usage_statistics known;
+        unsigned long long appended;
+    } later;
     int (*get)(struct mm_usage_statistics *) = mm_get_usage;
     (void)argc, (void)argv;
     if (!get) *(void **)&get = dlsym(RTLD_DEFAULT, "mm_get_usage");
@@ -120,6 +124,9 @@ static void usage_of_program(int argc, char **argv) {
     u.struct_bytes = sizeof u;
     CHECK(get(&u) == MM_OK && u.live_objects == 0 && u.class_count == 0 && u.free_segments == 16 && u.heap_bytes == 16 << 20);
     CHECK(u.internal_fragmentation < 0 && u.external_fragmentation == 0);
+    memset(&later, 7, sizeof later); /* a later version, with one more member */
+    later.known.struct_bytes = sizeof later;
+    CHECK(get(&later.known) == MM_OK && later.known.struct_bytes == sizeof later && later.known.free_segments == 16 && later.appended == 0);
     char *p = (char *)mm_heap_malloc(&ref, 6 << 20), *q = (char *)mm_heap_malloc(&ref, 700), *span = (char *)mm_heap_malloc(&ref, 200000);
     CHECK(span && get(&u) == MM_OK && u.spans == 1 && u.span_pages == 14 && u.live_objects == 3 && u.live_bytes == 6291456 + 768 + 14 * 16384);
     mm_heap_free(&ref, span);
