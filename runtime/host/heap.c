@@ -216,7 +216,7 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
     else snprintf(reason, sizeof reason, "%s are free, a part stays so for the driver", mm_host_size(b->free_bytes).text);
     if (error->call && mm_driver_error_is_foreign(error->code)) return;
     if (h->kind == MM_HOST_HEAP_ABSENT) mm_host_say("no heap on device %d (%s); a kernel that calls malloc will stop by an assertion", h->device, reason);
-    else if (h->kind == MM_HOST_HEAP_EMPTY) mm_host_say("the heap on device %d is empty (%s); every malloc in a kernel answers NULL", h->device, reason);
+    else if (h->kind == MM_HOST_HEAP_EMPTY) mm_host_say("the heap on device %d is empty (%s); every malloc in a kernel returns NULL", h->device, reason);
     else if (h->kind == MM_HOST_HEAP_FIXED && (!is_refused || is_verbose))
         mm_host_say("the heap on device %d has %s and cannot grow (%s)", h->device, mm_host_size(mapped_bytes).text, reason);
     else if (h->kind == MM_HOST_HEAP_MAPPED && h->chunks.mapped_count < segments_of(b->asked_bytes))
