@@ -27,7 +27,7 @@ matrix check-matrix: $(IMAGES) all
 matrix:
 	$(MATRIX)
 check-matrix:
-	ONLY='static (90|-)$$|^rdc shared 90$$|^whole static (75|120)$$| none ' $(MATRIX)
+	ONLY='static 90$$|^all-major|^rdc shared 90$$|^whole static (75|120)$$| none ' $(MATRIX)
 
 .PHONY: check-builds
 check: check-builds

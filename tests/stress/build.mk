@@ -20,7 +20,8 @@ export STRESS_OPS
 endif
 
 .PHONY: stress stress-mutants $(STRESS_BUILDS:%=stress-%)
-check: stress
+# make check leaves out the build with AddressSanitizer.
+check: stress-plain stress-tsan
 stress: $(STRESS_BUILDS:%=stress-%)
 
 define STRESS_RULE
