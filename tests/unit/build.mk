@@ -9,11 +9,12 @@ UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
 # $(1): compiler flags for the test only; $(2): the variant of the core
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
 
-.PHONY: check-unit check-asan check-tsan mutants
+.PHONY: check-unit check-unit-plain check-asan check-tsan mutants
 .SECONDARY: $(UNIT_PLAIN:%=$(BUILD)/tests/unit/test_%) $(UNIT_SEQUENTIAL:%=$(BUILD)/tests/asan/test_%) $(BUILD)/tests/tsan/test_stress
 # make check leaves out the plain build of the suites that it runs under AddressSanitizer.
 check: $(UNIT_THREADS:%=run-unit-%) check-asan check-tsan
 check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan
+check-unit-plain: $(UNIT_SEQUENTIAL:%=run-unit-%)
 check-asan: $(UNIT_SEQUENTIAL:%=run-asan-%)
 check-tsan: run-tsan-stress
 

@@ -25,32 +25,10 @@ static void tear_down(void) {
 }
 
 /* Sizes of slices, with and without a remainder of 16 bytes, of spans and of runs. */
-static const uint64_t kinds_of_size[] = {0,
-                                         1,
-                                         7,
-                                         8,
-                                         9,
-                                         15,
-                                         16,
-                                         17,
-                                         24,
-                                         31,
-                                         32,
-                                         33,
-                                         40,
-                                         64,
-                                         100,
-                                         1000,
-                                         4096 - MM_GUARD_MORE,
-                                         4096,
-                                         5000,
-                                         8191,
-                                         8192,
-                                         20001,
-                                         300001,
-                                         MM_SLICE_BYTES_MAX,
-                                         MM_SLICE_BYTES_MAX + 1,
-                                         3 * MM_SEGMENT_BYTES - 5};
+/* clang-format off */
+static const uint64_t kinds_of_size[] = {0,    1,    7,    8,    9,     15,     16,    17,   24,     31,     32,    33, 40, 64, 100, 1000, 4096 - MM_GUARD_MORE,
+                                         4096, 5000, 8191, 8192, 20001, 300001, MM_SLICE_BYTES_MAX, MM_SLICE_BYTES_MAX + 1, 3 * MM_SEGMENT_BYTES - 5};
+/* clang-format on */
 #define SIZES ((int)(sizeof kinds_of_size / sizeof *kinds_of_size))
 
 /* Every byte of [p, p + n) is `byte`: compares the first one, then each with the one before it. */

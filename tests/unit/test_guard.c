@@ -42,28 +42,11 @@ static void give(void *p) {
 static uint64_t usable(const void *p) { return mm_guard_usable_size(&ref, p); }
 
 /* Of small slices, large ones, spans, and runs. */
-static const uint64_t kinds_of_size[] = {1,
-                                         8,
-                                         15,
-                                         16,
-                                         17,
-                                         31,
-                                         32,
-                                         33,
-                                         64,
-                                         100,
-                                         1000,
-                                         4096 - MM_GUARD_MORE,
-                                         4096,
-                                         5000,
-                                         8193,
-                                         20000,
-                                         40000,
-                                         MM_SLICE_BYTES_MAX - MM_GUARD_MORE,
-                                         MM_SLICE_BYTES_MAX,
-                                         300000,
-                                         600000,
-                                         3 * MM_SEGMENT_BYTES};
+/* clang-format off */
+static const uint64_t kinds_of_size[] = {1,     8,     15,    16,    17,                               31,                 32,     33,
+                                         64,    100,   1000,  4096 - MM_GUARD_MORE, 4096,              5000,               8193,   20000,
+                                         40000, MM_SLICE_BYTES_MAX - MM_GUARD_MORE, MM_SLICE_BYTES_MAX, 300000, 600000, 3 * MM_SEGMENT_BYTES};
+/* clang-format on */
 #define SIZES ((int)(sizeof kinds_of_size / sizeof *kinds_of_size))
 
 /* Correct use of every size: nothing is found, and the usable size is the requested one. */
