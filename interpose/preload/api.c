@@ -52,27 +52,27 @@ _Static_assert(MM_CLASS_COUNT <= MM_SIZE_CLASSES_MAX, "mm.h has room for all");
 
 EXPORT int mm_get_usage(struct mm_usage_statistics *usage) {
     struct mm_host_stats n;
-    struct mm_usage_statistics found = {0}, *const to = &found;
+    struct mm_usage_statistics found = {0};
     /* the length in the first version, the shortest */
     if (!usage || usage->struct_bytes < offsetof(struct mm_usage_statistics, classes) + sizeof usage->classes) return MM_ERROR_ARGUMENT;
     const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_take, &n);
     if (result != MM_OK) return result;
-    to->struct_bytes = usage->struct_bytes;
-    to->heap_bytes = n.counts.heap_bytes, to->peak_heap_bytes = n.peak_heap_bytes;
-    to->segment_bytes = MM_SEGMENT_BYTES, to->page_bytes = MM_PAGE_BYTES;
-    to->paged_segments = n.usage.paged_segments, to->run_segments = n.usage.run_segments, to->free_segments = n.usage.free_segments;
-    to->spare_segments = n.spare_segments, to->largest_free_segments = n.usage.largest_free;
-    to->span_pages = n.usage.span_pages, to->free_pages = n.usage.free_pages, to->spans = n.usage.spans, to->runs = n.usage.runs;
-    to->live_objects = n.live_count, to->live_bytes = n.live_bytes, to->held_bytes = n.held_bytes;
-    to->asked_bytes = n.has_asked ? n.asked_bytes : MM_NOT_COUNTED;
-    to->growth_count = n.growth_count, to->wait_count = n.wait_count, to->waited_ns = n.waited_ns;
-    to->given_back_bytes = n.given_back_bytes;
-    to->internal_fragmentation = mm_stats_internal(&n), to->external_fragmentation = mm_stats_external(&n);
+    found.struct_bytes = usage->struct_bytes;
+    found.heap_bytes = n.counts.heap_bytes, found.peak_heap_bytes = n.peak_heap_bytes;
+    found.segment_bytes = MM_SEGMENT_BYTES, found.page_bytes = MM_PAGE_BYTES;
+    found.paged_segments = n.usage.paged_segments, found.run_segments = n.usage.run_segments, found.free_segments = n.usage.free_segments;
+    found.spare_segments = n.spare_segments, found.largest_free_segments = n.usage.largest_free;
+    found.span_pages = n.usage.span_pages, found.free_pages = n.usage.free_pages, found.spans = n.usage.spans, found.runs = n.usage.runs;
+    found.live_objects = n.live_count, found.live_bytes = n.live_bytes, found.held_bytes = n.held_bytes;
+    found.asked_bytes = n.has_asked ? n.asked_bytes : MM_NOT_COUNTED;
+    found.growth_count = n.growth_count, found.wait_count = n.wait_count, found.waited_ns = n.waited_ns;
+    found.given_back_bytes = n.given_back_bytes;
+    found.internal_fragmentation = mm_stats_internal(&n), found.external_fragmentation = mm_stats_external(&n);
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         const struct mm_class_usage *k = &n.usage.classes[c];
         const struct mm_size_class row = {mm_class_bytes(c), k->live, k->live * mm_class_bytes(c), k->pages, k->blocks, k->free_blocks};
-        to->class_pages += k->pages;
-        if (k->pages) to->classes[to->class_count++] = row;
+        found.class_pages += k->pages;
+        if (k->pages) found.classes[found.class_count++] = row;
     }
     copy_known(usage, usage->struct_bytes, &found, sizeof found);
     return MM_OK;
