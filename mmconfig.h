@@ -80,6 +80,8 @@
 
 /* A warp that makes blocks makes at least this share of its class, so that it takes whole segments for a large class, and few warps search for pages. */
 #define MM_MAKE_SHARE 8
+/* While the heap has this many free segments, it makes a whole segment's. mmbench's churn, 131,072 threads, H200: 660 us, 1,400 without. */
+#define MM_MAKE_FREE_SEGMENTS 64
 
 /* A lane that waits for a block which another warp makes. LOOKS: looks at the block in each step, before the other lanes of its warp take theirs.
  * PAUSE: most loads of a pause between two looks (some 300 cycles each). POLLS: looks in all, some 5 ms, before the lane waits no longer. */

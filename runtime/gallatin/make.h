@@ -56,15 +56,15 @@ MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, int is_late)
 }
 MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
 
-/* The number of blocks that are made from `number` on: those for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. The
- * caller has a ticket of the first. */
+/* The number of blocks that are made from `number` on, for the first of which the caller has a ticket: a segment's while the heap has MM_MAKE_FREE_SEGMENTS; else those
+ * for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */
 MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
     const struct mm_class k = ref->classes[c];
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t drawn = mm_load_relaxed_u32(&of->tickets) - number * k.slices, most = MM_SEGMENT_PAGES >> k.page_shift;
     const uint32_t share = mm_load_relaxed_u32(&of->count) / MM_MAKE_SHARE;
     uint32_t slice;
-    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT) return most;
+    if (share >= most || drawn - 1 >= k.slices << MM_PAGES_SHIFT || mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) >= MM_MAKE_FREE_SEGMENTS) return most;
     const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
     return mm_at_most(unit > share ? unit : share, most);
 }

@@ -236,7 +236,7 @@ END_TEST
 START_TEST(free_segments) {
     char *p = (char *)mm_cpu_malloc(&heap, 16);
     uint64_t seed = 3;
-    unit_free(&heap, p + PLACE, MM_MISUSE_NOT_ALLOCATED, 16, "a page that is nobody's");
+    unit_free(&heap, p + MM_MAKE_EACH * PLACE, MM_MISUSE_NOT_ALLOCATED, 16, "a page that is nobody's");
     for (int i = 0; i < 100; i++)
         unit_free(&heap,
                   user + (uint64_t)(p - user + MM_SEGMENT_BYTES + (int64_t)(unit_random(&seed) % ((SEGMENTS - 2) * MM_SEGMENT_BYTES))) %

@@ -177,6 +177,23 @@ START_TEST(unit_of_large) {
 }
 END_TEST
 
+/* While the heap has many free segments, a segment's blocks are made for one ticket. */
+START_TEST(unit_while_much_is_free) {
+    uint64_t *free_count = &mm_heap_of(ref)->free_count;
+    const uint64_t was = *free_count;
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        of(c)->tickets = 1;
+        *free_count = MM_MAKE_FREE_SEGMENTS - 1;
+        unit_eq(mm_make_unit(ref, c, 0), 1);
+        *free_count = MM_MAKE_FREE_SEGMENTS;
+        unit_eq(mm_make_unit(ref, c, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(c));
+        *free_count = 1u << 20;
+        unit_eq(mm_make_unit(ref, c, 0), MM_SEGMENT_PAGES >> mm_class_page_shift(c));
+    }
+    *free_count = was;
+}
+END_TEST
+
 /* One lane makes each aligned group of blocks: the one with the first ticket of the first block. The others make theirs if it finished without them. */
 START_TEST(leaders) {
     const uint32_t c = mm_class_of(512), most = MM_SEGMENT_PAGES;
@@ -697,6 +714,7 @@ int main(void) {
                                 claims_meet,
                                 unit,
                                 unit_of_large,
+                                unit_while_much_is_free,
                                 leaders,
                                 makers,
                                 makers_meet,
