@@ -10,23 +10,9 @@ extern "C" {
  * acquire invalidates the cache of global memory. */
 __constant__ struct mm_heap_ref MM_HEAP_REF;
 
-/* Callers that found no heap. */
-static __device__ uint64_t mm_complaints;
-
-/* The device assertion of the CUDA runtime. */
-__device__ void __assertfail(const char *assertion, const char *file, unsigned line, const char *function, size_t char_bytes);
-
-/* Stops the kernel with one message: one lane of a warp asserts, and warps that come later wait until that assertion ends the kernel. */
+/* Stops the kernel with cudaErrorLaunchFailure; the host says why (heap.c, mmfatbinary). A device assertion would, too, but each program would pay for it with 97 MB of
+ * local memory, and CUDA would take cudaLimitPrintfFifoSize no more (growing.md). */
 MM_FN_RARE void *mm_no_heap(void) {
-    const uint32_t here = mm_warp_group(MM_HEAP_REF.heap);
-    uint64_t before = 0;
-    if (mm_warp_lane() == mm_ctz(here)) before = mm_add_relaxed_u64(&mm_complaints, 1);
-    mm_warp_sync(here);
-    if (mm_warp_shuffle_u64(here, before, mm_ctz(here)) != 0) {
-        MM_ROLLED
-        for (uint32_t i = 0; i < MM_WAIT_ITERATIONS; i++) mm_load_acquire_u64(&mm_complaints);
-    }
-    __assertfail("this kernel has no heap: start the program with mmrun, or link it with mmnvcc", "mm", 0, "malloc", 1);
     __trap();
     return NULL;
 }

@@ -92,7 +92,7 @@ const struct mm_driver *mm_driver_load(void) {
         const char *missing = mm_driver_try_load(&table, driver_symbol);
         if (missing) {
             lacking = true;
-            mm_host_say("this CUDA driver has no %s; kernels that call malloc will stop by an assertion", missing);
+            mm_host_say("this CUDA driver has no %s; kernels that call malloc will fail with cudaErrorLaunchFailure", missing);
         } else {
             __atomic_store_n(&mm_driver_loaded, &table, __ATOMIC_RELEASE);
         }

@@ -11,7 +11,7 @@
  *   MM_HOST_HEAP_MAPPED  addresses for the whole device are reserved, chunks of memory are mapped at some of them, and more on request
  *   MM_HOST_HEAP_FIXED   one allocation: virtual memory management is missing, or failed
  *   MM_HOST_HEAP_EMPTY   a valid heap without a segment: every malloc returns NULL
- *   MM_HOST_HEAP_ABSENT  no heap: kernels that allocate stop with their assertion
+ *   MM_HOST_HEAP_ABSENT  no heap: kernels that allocate stop
  */
 enum mm_host_heap_kind { MM_HOST_HEAP_ABSENT, MM_HOST_HEAP_EMPTY, MM_HOST_HEAP_FIXED, MM_HOST_HEAP_MAPPED };
 

@@ -173,7 +173,8 @@ untouched() {
     same none "$("$images" none)" "$("$nvcc" -Xfatbin -compress=false -arch=sm_90 "$src/none.cu" -o none && "$images" none)"
     "$nvcc" -c -arch=sm_90 "$src/all.cu" -o plain.o
     "$mmnvcc" -c -arch=sm_90 "$src/all.cu" -o ours.o
-    same "symbols of the host's object" "$(nm ours.o | cut -c18- | sed 's/_[0-9a-f]\{8\}_//')" \
+    # but for mmfatbinary's function, which is called at exit
+    same "symbols of the host's object" "$(nm ours.o | cut -c18- | sed 's/_[0-9a-f]\{8\}_//' | grep -vE ' (_ZL?[0-9]*__mm_|__mm_|_ZZL?[0-9]*__mm_|dl_iterate_phdr$|write$|strstr$)')" \
         "$(nm plain.o | cut -c18- | sed 's/_[0-9a-f]\{8\}_//')"
     same "the host's malloc" "$(nm ours.o | grep -E -w -c 'U (malloc|free)')" 2
     same version "$("$mmnvcc" --version)" "$("$nvcc" --version)"
@@ -405,6 +406,26 @@ refusals() {
     refuses "cicc's own error" "wrong.cu(1)*" "$mmnvcc" -arch=sm_90 -ptx wrong.cu -o refused
 }
 
+# A program that used CUDA without libmm.so.1 says so once when it exits, if its kernels allocate. Empty libraries stand for the driver and libmm.so.1.
+no_run_time() {
+    local line='mm: libmm.so.1 was not loaded; kernels that call malloc fail with cudaErrorLaunchFailure: start the program with mmrun, or link it with mmnvcc' flags
+    : > empty.c
+    if ! gcc -shared empty.c -o libcuda.so.1 || ! cp libcuda.so.1 libmm.so.1; then fail "empty libraries"; fi
+    for flags in "-std=c++11 -Xcompiler -Wall,-Wextra,-Werror" "-std=c++20 -Xcompiler -Wall,-Wextra,-Wshadow,-Werror"; do
+        # shellcheck disable=SC2086 # several words
+        "$mmnvcc" -arch=sm_90 $flags -c "$src/one.cu" -o noted.o || fail "note, $flags"
+    done
+    "$mmnvcc" -arch=sm_90 -c "$src/none.cu" -o unnoted.o || fail "no note"
+    "$mmnvcc" -arch=sm_90 -Dk=k2 -Dmain=main2 -c "$src/one.cu" -o noted2.o || fail "note in two objects"
+    g++ noted.o noted2.o -L"$CUDA_HOME/lib64" -lcudart_static -ldl -lrt -lpthread -o noted || fail "link by g++"
+    g++ unnoted.o -L"$CUDA_HOME/lib64" -lcudart_static -ldl -lrt -lpthread -o unnoted || fail "link by g++"
+    same "no run time" "$(LD_PRELOAD=$PWD/libcuda.so.1 ./noted 2>&1 | grep ^mm:)" "$line"
+    same "no run time, relocatable code" "$(LD_PRELOAD=$PWD/libcuda.so.1 ./foreign 2>&1 | grep ^mm:)" "$line"
+    same "no run time, no driver" "$(./noted 2>&1 | grep ^mm:)" ""
+    same "a run time" "$(LD_PRELOAD="$PWD/libcuda.so.1 $PWD/libmm.so.1" ./noted 2>&1 | grep ^mm:)" ""
+    same "no run time, nothing allocated" "$(LD_PRELOAD=$PWD/libcuda.so.1 ./unnoted 2>&1 | grep ^mm:)" ""
+}
+
 # Several mmnvcc at once with a toolkit that has no view yet; mmnvcc under the name nvcc; spaces in every path.
 places() {
     local i bad=0 linked="$PWD/a toolkit"
@@ -453,6 +474,7 @@ outputs
 registers
 libraries
 constants
+no_run_time
 refusals
 places
 printf 'mmnvcc: %d passed, %d failed\n' $((count > failed ? count - failed : 0)) "$failed"

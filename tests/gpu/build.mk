@@ -113,12 +113,8 @@ $(addprefix $(GPU_TESTS)/,filled filled_rdc filled_ptx): tests/gpu/filled.cu inc
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_MODE) $< -o $@
 
-$(GPU_TESTS)/plain.o: tests/gpu/plain.cu
+$(GPU_TESTS)/grow $(GPU_TESTS)/back: $(GPU_TESTS)/%: tests/gpu/test_%.cu $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -arch=sm_$(GPU_ARCH) -c $< -o $@
-$(GPU_TESTS)/grow: tests/gpu/test_grow.cu $(GPU_TESTS)/plain.o $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
-	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_TESTS)/plain.o $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
-$(GPU_TESTS)/back: tests/gpu/test_back.cu $(GPU_HEADERS) $(MM_PTX) $(MM_LIBRARIES) | all
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $@
 
 # Ways to launch kernels: relocatable code, for kernels that launch graphs; a library that is loaded late.

@@ -7,25 +7,19 @@ static __global__ void nothing(void) {}
 
 /* ---- the cost of a heap ---- */
 
-/* In a separate image, compiled by nvcc: a kernel with an assertion, for which CUDA takes some 97 MB of local memory, once. */
-void plain_launch(void);
-
+/* A kernel with an assertion would take 97 MB of local memory. */
 START_TEST(idle) {
     fresh();
     struct report *r = report_make();
     unsigned long long **p;
     CUDA_OK(cudaMalloc(&p, 1024 * sizeof *p));
-    size_t before = free_memory();
-    plain_launch();
-    KERNEL_OK();
-    printf("idle: an assertion takes %.1f MB, with or without mm;", (double)(before - free_memory()) / 1e6);
-    before = free_memory();
+    const size_t before = free_memory();
     double start = host_ms();
     make<<<1, 1>>>(p, 1, 64, 0, r);
     const double first = host_ms() - start;
     KERNEL_OK();
     const size_t after = free_memory();
-    printf(" a heap %.1f MB, the program's own image included; the first launch took %.2f ms\n", (double)(before - after) / 1e6, first);
+    printf("idle: a heap takes %.1f MB, the program's own image included; the first launch took %.2f ms\n", (double)(before - after) / 1e6, first);
     report_good(r, "idle");
     if (!gpu_is_shared()) ck_assert_uint_le(before - after, 64000000);
     /* Later launches that need memory which is not mapped yet. */

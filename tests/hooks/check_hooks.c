@@ -223,8 +223,8 @@ static const struct {
 } shortages[] = {
     /* no memory at all; for metadata only; no virtual memory management; few addresses */
     {"0", "1", "9000000000", "-1\n",
-     "mm: no heap on device 0 (cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY); a kernel that calls malloc will stop by an "
-     "assertion\n"},
+     "mm: no heap on device 0 (cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY); a kernel that calls malloc will fail with "
+     "cudaErrorLaunchFailure\n"},
     {"6291456", "1", "9000000000", "0\n", "mm: heap on device 0 is 0 bytes instead of 8.0 MiB (6.0 MiB are free, a part stays so for the driver)\n"},
     {"8589934592", "0", "9000000000", "2048\n", ""},
     {"8589934592", "1", "1073741824", "16\n", ""},

@@ -131,7 +131,7 @@ it 'CMake, a copy of mm' built_project "$copy" "$copy/bin/mmnvcc"
 
 # ---- static programs ---------------------------------------------------------------------------------
 
-static_line="mm: a static program gets no run time of mm, and its kernels that call malloc will stop by an assertion; link it without -static"
+static_line="mm: a static program gets no run time of mm, and its kernels that call malloc will fail with cudaErrorLaunchFailure; link it without -static"
 static() {
     local said
     said=$("$bin/mmnvcc" -arch=sm_90 -Xcompiler -static "$src/one.cu" -o static 2>&1) && has "$said" "$static_line" && same "$(grep -c mm: <<< "$said")" 1
