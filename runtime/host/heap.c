@@ -215,7 +215,8 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
     else if (h->chunks.mapped_count >= h->ceiling_segments && b->is_capped) snprintf(reason, sizeof reason, "MM_HEAP_MAX allows no more");
     else snprintf(reason, sizeof reason, "%s are free, a part stays so for the driver", mm_host_size(b->free_bytes).text);
     if (error->call && mm_driver_error_is_foreign(error->code)) return;
-    if (h->kind == MM_HOST_HEAP_ABSENT) mm_host_say("no heap on device %d (%s); a kernel that calls malloc will fail with cudaErrorLaunchFailure", h->device, reason);
+    if (h->kind == MM_HOST_HEAP_ABSENT)
+        mm_host_say("no heap on device %d (%s); a kernel that calls malloc will fail with cudaErrorLaunchFailure", h->device, reason);
     else if (h->kind == MM_HOST_HEAP_EMPTY) mm_host_say("the heap on device %d is empty (%s); every malloc in a kernel returns NULL", h->device, reason);
     else if (h->kind == MM_HOST_HEAP_FIXED && (!is_refused || is_verbose))
         mm_host_say("the heap on device %d has %s and cannot grow (%s)", h->device, mm_host_size(mapped_bytes).text, reason);
