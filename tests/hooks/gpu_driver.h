@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "gpu_look.h"
 
 static inline const char *gpu_name(CUresult r) {
@@ -22,13 +23,6 @@ static inline const char *gpu_name(CUresult r) {
             printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, gpu_name(r_)); \
             exit(1);                                                            \
         }                                                                       \
-    } while (0)
-#define CHECK(c)                                                   \
-    do {                                                           \
-        if (!(c)) {                                                \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #c); \
-            exit(1);                                               \
-        }                                                          \
     } while (0)
 
 /* The image of gpu_module.cu, read from a file. */

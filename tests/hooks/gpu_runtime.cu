@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "check.h"
 #include "gpu_module.cu"
 
 #define OK(call)                                                                        \
@@ -16,13 +17,6 @@
             printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(e_)); \
             exit(1);                                                                    \
         }                                                                               \
-    } while (0)
-#define CHECK(c)                                                   \
-    do {                                                           \
-        if (!(c)) {                                                \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #c); \
-            exit(1);                                               \
-        }                                                          \
     } while (0)
 
 static void check(const gpu_look &l) {
