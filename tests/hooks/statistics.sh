@@ -28,6 +28,17 @@ check() { # NAME EXPECTED STATUS
     fi
 }
 
+# Every member that the schema describes is required: the writer leaves none out.
+python3 - "$schema" <<'PYTHON'
+import json, sys
+def complete(s):
+    own = "properties" not in s or sorted(s.get("required", [])) == sorted(s["properties"])
+    if not own: print("not required:", sorted(set(s["properties"]) - set(s.get("required", []))))
+    inner = [*s.get("properties", {}).values(), *s.get("$defs", {}).values(), s.get("items")]
+    return own & all([complete(x) for x in inner if isinstance(x, dict)])
+sys.exit(not complete(json.load(open(sys.argv[1]))))
+PYTHON
+check "all members are required" 0 $?
 cd "$build/tests/hooks" || exit
 for setting in MM_HEAP_SIZE=28M MM_HEAP_SIZE=1G MM_SPACING=128 LC_ALL=de_DE.UTF-8; do
     for end in end reset release; do

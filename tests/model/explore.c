@@ -502,15 +502,22 @@ int model_main(int argc, char **argv, const struct model_scenario *all, uint32_t
     const double seconds = argc > 2 ? atof(argv[2]) : 60;
     const char *asked = argc > 3 ? argv[3] : "";
     const uint32_t most = (uint32_t)abs(atoi(asked));
-    int incomplete = 0;
+    int incomplete = 0, found = 0;
     arena = malloc(ARENA_BYTES);
     for (uint32_t i = 0; i < count; i++) {
         if (!chosen(all[i].name, only)) continue;
+        found = 1;
         scenario = &all[i];
         uint32_t bound = scenario->preemptions;
         if (!*asked) explore(1, seconds); /* few preemptions first: short schedules to read */
         else if (*asked != '-' || bound == 0 || bound > most) bound = most;
         incomplete |= strcmp(explore(bound, seconds), "complete") != 0;
+    }
+    if (!found) {
+        fprintf(stderr, "explore: no scenario has '%s' in its name; expected one of:", only);
+        for (uint32_t i = 0; i < count; i++) fprintf(stderr, " %s", all[i].name);
+        fprintf(stderr, "\n");
+        return 1;
     }
     return incomplete ? 2 : 0;
 }

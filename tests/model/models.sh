@@ -7,24 +7,28 @@
 set -u
 seconds=$1 bound=$2
 shift 2
-scenarios=0 bad=0 running=0
+scenarios=0 bad=0 running=0 violated=()
 for program; do
     if ((running == ${MODEL_JOBS:-2})); then
         wait -n
         running=$((running - 1))
     fi
     (
-        MODEL_QUIET=1 "$program" "" "$seconds" ${bound:+"$bound"} >"$program.log"
+        MODEL_QUIET=1 "$program" "" "$seconds" ${bound:+"$bound"} >"$program.log" 2>&1
         echo "$?" >"$program.status"
     ) &
     running=$((running + 1))
 done
 wait
 for program; do
-    [[ $(<"$program.status") == [02] ]] || bad=1
-    grep -q 'TOO DEEP' "$program.log" && bad=1
+    if [[ $(<"$program.status") != [02] ]] || grep -q 'TOO DEEP' "$program.log"; then
+        bad=1
+        # the last scenario that the program began, or the one that it names
+        violated+=("$program $(grep -E '^model: |TOO DEEP' "$program.log" | head -1 | sed -E 's/^model: //; s/[: ].*//')=")
+    fi
     cat "$program.log"
     scenarios=$((scenarios + $(cut -d ' ' -f 1 "$program.log" | sort -u | wc -l)))
 done
+((bad == 0)) || printf 'model: violated; this prints the schedule: %s 60 0\n' "${violated[@]}"
 echo "model: $scenarios scenarios"
 exit "$bad"

@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 shell=() c=() formatted=() status=0
+git rev-parse --is-inside-work-tree >/dev/null 2>&1 || { echo "lint: this is no git checkout, and git says which files are the project's"; exit 1; }
 while IFS= read -r -d '' file; do
     [[ -f $file && ! -L $file ]] || continue
     case $file in
