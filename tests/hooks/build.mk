@@ -157,7 +157,7 @@ HG      := $(HT)/gpu
 HG_NVCC  = @mkdir -p $(@D)$(newline)$(NVCC) -std=c++17 -O2 -I. -I$(HT_SRC) -gencode arch=compute_90,code=sm_90 \
     -gencode arch=compute_75,code=compute_75
 HG_CUDA := -L$(CUDA_HOME)/lib64/stubs -lcuda
-HG_DEPS := $(addprefix $(HT_SRC)/,gpu_module.cu check.h gpu_look.h gpu_driver.h) runtime/core/layout.h mmconfig.h
+HG_DEPS := $(addprefix $(HT_SRC)/,gpu_module.cu program_check.h gpu_look.h gpu_driver.h) runtime/core/layout.h mmconfig.h
 
 .PHONY: gpu-hooks
 gpu-hooks: run-time $(BUILD)/bin/mmrun $(addprefix $(HG)/,module.fatbin gpu_driver gpu_driver_hook gpu_probe \

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "program_check.h"
 #include "gpu_look.h"
 
 static inline const char *gpu_name(CUresult r) {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "check.h"
+#include "program_check.h"
 #include "gpu_module.cu"
 
 #define OK(call)                                                                        \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* CHECK: ends the program with one line if a condition does not hold. For programs that run under libmm.so; the suites themselves use Check. */
-#ifndef MM_TESTS_HOOKS_CHECK_H
-#define MM_TESTS_HOOKS_CHECK_H
+#ifndef MM_TESTS_HOOKS_PROGRAM_CHECK_H
+#define MM_TESTS_HOOKS_PROGRAM_CHECK_H
 
 #include <stdio.h>
 #include <stdlib.h>
