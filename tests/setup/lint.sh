@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 shell=() c=() formatted=() status=0
-git rev-parse --is-inside-work-tree >/dev/null 2>&1 || { echo "lint: this is no git checkout, and git says which files are the project's"; exit 1; }
+# The project's files: those that git knows or would add; in an unpacked archive, all but what was built.
+files() { git ls-files -z --cached --others --exclude-standard 2>/dev/null || find . -path ./build -prune -o -path ./.git -prune -o -type f -printf '%P\0'; }
 while IFS= read -r -d '' file; do
     [[ -f $file && ! -L $file ]] || continue
     case $file in
@@ -26,7 +27,7 @@ while IFS= read -r -d '' file; do
         [[ ! $first =~ ^'#!'.*[/\ ](ba)?sh(\ |$) ]] || shell+=("$file")
         ;;
     esac
-done < <(git ls-files -z --cached --others --exclude-standard)
+done < <(files)
 
 ((${#shell[@]} == 0)) || shellcheck -x "${shell[@]}" || status=1
 # Suppressed, because they are not findings: a newer cppcheck's note on how many branches it analysed, and an #error that the build's definitions prevent.
