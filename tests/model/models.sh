@@ -23,8 +23,8 @@ wait
 for program; do
     if [[ $(<"$program.status") != [02] ]] || grep -q 'TOO DEEP' "$program.log"; then
         bad=1
-        # the last scenario that the program began, or the one that it names
-        violated+=("$program $(grep -E '^model: |TOO DEEP' "$program.log" | head -1 | sed -E 's/^model: //; s/[: ].*//')=")
+        name=$(grep -m 1 -E '^model: |TOO DEEP' "$program.log" | sed -E 's/^model: //; s/[: ].*//') # none: the program crashed
+        violated+=("$program '${name:+$name=}'")
     fi
     cat "$program.log"
     scenarios=$((scenarios + $(cut -d ' ' -f 1 "$program.log" | sort -u | wc -l)))
