@@ -71,7 +71,8 @@ MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
 MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor, int *is_low) {
     const uint32_t words = entries * ref->classes[c].words;
     const int is_all = words <= MM_SAMPLE_ALL && seen.words >= words;
-    *is_low = !is_poor && seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= MM_GROW_SEEN || is_all);
+    const uint32_t enough = seen.free == 0 ? MM_GROW_SEEN_FULL : MM_GROW_SEEN;
+    *is_low = !is_poor && seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= enough || is_all);
     if (is_poor) return is_all || seen.words >= MM_SAMPLE_POOR || rounds >= MM_SAMPLE_POOR;
     return *is_low || rounds >= MM_SAMPLE_ROUNDS;
 }
@@ -109,7 +110,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
             const int is_poor = (int)mm_warp_shuffle(group, mm_class_is_poor(ref, c), mm_ctz(samples));
             int is_low = 0;
             const int grows = mm_class_should_grow(ref, c, entries, all, rounds + 1, is_poor, &is_low);
-            const int is_many = mm_popcount(samples) << MM_WORD_SHIFT >= MM_GROW_SEEN,
+            const int is_many = mm_popcount(samples) << MM_WORD_SHIFT >= MM_GROW_SEEN_FULL,
                       any_left = mm_warp_ballot(group, stage == MM_STAGE_SAMPLE && q == 0) != 0;
             if (lane == mm_ctz(samples) && is_low && entries != 0 && (is_many || any_left)) mm_class_raise(ref, c); /* a few lanes may fill the class up */
             if (stage == MM_STAGE_SAMPLE) p = q, rounds++, stage = q != 0 ? MM_STAGE_DONE : grows ? MM_STAGE_GROW : MM_STAGE_SAMPLE;

@@ -20,6 +20,8 @@
 #define MM_EXTENT_SHIFT 2
 #undef MM_GROW_SEEN
 #define MM_GROW_SEEN 64
+#undef MM_GROW_SEEN_FULL
+#define MM_GROW_SEEN_FULL 64
 #undef MM_MADE
 #define MM_MADE 8u
 #undef MM_MAKER_PAGES

@@ -494,8 +494,11 @@ START_TEST(samples_say_grow) {
     } cases[] = {
         {100, {MM_GROW_SEEN, MM_GROW_SEEN / MM_GROW_SHARE, 16}, 1, 0, 1, 1},
         {100, {MM_GROW_SEEN, MM_GROW_SEEN / MM_GROW_SHARE + 1, 16}, 1, 0, 0, 0},
-        {100, {MM_GROW_SEEN - 1, 0, 15}, 1, 0, 0, 0}, /* too few */
-        {15, {MM_GROW_SEEN - 1, 0, 15}, 1, 0, 1, 1},  /* all of it */
+        {100, {MM_GROW_SEEN - 1, 1, 15}, 1, 0, 0, 0}, /* too few */
+        {100, {MM_GROW_SEEN_FULL, 0, 15}, 1, 0, 1, 1},
+        {100, {MM_GROW_SEEN_FULL, 1, 15}, 1, 0, 0, 0},
+        {100, {MM_GROW_SEEN_FULL - 1, 0, 15}, 1, 0, 0, 0},
+        {15, {MM_GROW_SEEN - 1, 0, 15}, 1, 0, 1, 1}, /* all of it */
         {15, {MM_GROW_SEEN - 1, MM_GROW_SEEN / 2, 15}, 1, 0, 0, 0},
         {100, {64, 64, 2}, MM_SAMPLE_ROUNDS - 1, 0, 0, 0},
         {100, {64, 64, 2}, MM_SAMPLE_ROUNDS, 0, 1, 0},
