@@ -127,6 +127,9 @@
  * (tree.h). */
 #define MM_TREE_TRIES 1024
 
+/* Room trees into which a segment is inserted at a time: so many accesses overlap. With 9 the values do not fit in 32 registers. */
+#define MM_ROOMS_AT_ONCE 6
+
 /* Callers that collided spread over at most this many words of 64 segments each, so that segments in use stay close to each other. */
 #define MM_TREE_SPREAD 8
 /* Log2 of the largest number of runs that a warp skips after a collision, for as many warps that collide at once. */

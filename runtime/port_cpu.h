@@ -11,6 +11,7 @@
 #define MM_FN_RARE static __attribute__((noinline, unused))
 #define MM_FN_LEAF MM_FN
 #define MM_ROLLED
+#define MM_UNROLLED(n)
 
 #define MM_ATOMICS(bits)                                                                                                   \
     MM_FN uint##bits##_t mm_load_relaxed_u##bits(uint##bits##_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }       \

@@ -10,6 +10,9 @@
 
 /* Before a loop on a rare path: keeps it from being unrolled, since each image contains the code. */
 #define MM_ROLLED _Pragma("unroll 1")
+/* Before a loop that is to be unrolled n times. */
+#define MM_PRAGMA(text) _Pragma(#text)
+#define MM_UNROLLED(n) MM_PRAGMA(unroll n)
 
 /* PTX instead of nvcc's __nv_atomic builtins. The builtins compile to generic accesses, and those of 64 bits contain a loop for shared memory at each use
  * (68,736 bytes of sm_90 code for the library, and 59,008 with PTX). The core accesses global memory only. */
@@ -210,7 +213,7 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) {
 MM_FN void mm_store_two(uint64_t *p, uint64_t first, uint64_t second) {
     asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" : : "l"(p), "l"(first), "l"(second) : "memory");
 }
-/* A fence, and stores after it that each release everything before the fence. So many releases cost one fence. */
+/* A fence, and accesses after it that each release everything before the fence. So many releases cost one fence, and do not wait for each other. */
 MM_FN void mm_publish_fence(void) { asm volatile("fence.acq_rel.gpu;" : : : "memory"); }
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_relaxed_u64(p, v); }
 

@@ -144,6 +144,7 @@ MM_STATIC_ASSERT(sizeof(struct mm_class_state) % 128 == 0, "classes do not share
 #define MM_ROOMS_EVEN (MM_SEGMENT_SHIFT - MM_PAGE_SHIFT)
 #define MM_ROOMS (MM_ROOMS_EVEN + 3 * (MM_ROOMS_EVEN - 2))
 MM_STATIC_ASSERT(MM_ROOMS_EVEN == 6, "mm_pages_rooms knows those of 64 pages");
+MM_STATIC_ASSERT(MM_ROOMS % MM_ROOMS_AT_ONCE == 0, "mm_rooms_insert");
 
 struct mm_heap {
     uint64_t abi;                              /* MM_ABI_VERSION */

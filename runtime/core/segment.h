@@ -112,6 +112,30 @@ MM_FN uint64_t mm_cut_first(struct mm_cut cut, uint64_t pages, uint32_t want) {
 /* All pages of the groups that begin at these pages. The groups are disjoint. */
 MM_FN uint64_t mm_cut_pages(struct mm_cut cut, uint64_t groups) { return groups * mm_bits_low(cut.pages); }
 
+/* Inserts segment s into the trees of these rooms, bottom-up like mm_tree_insert, several trees at a time: one after the other the 54 accesses for a fresh segment
+ * take 38,000 cycles. */
+MM_FN_RARE void mm_rooms_insert(const struct mm_heap_ref *ref, uint32_t s, uint32_t rooms) {
+    const struct mm_tree t = mm_segment_room_tree(ref, 0);
+    uint64_t *at = mm_tree_leaf(t, s), bit = 1ull << (s % 64);
+    MM_ROLLED
+    for (uint32_t level = 0; rooms != 0 && level < 3; level++) {
+        uint32_t filled = 0; /* rooms whose word was empty: the level above changes, too */
+        mm_publish_fence();
+        MM_ROLLED
+        for (uint32_t r = 0; r < MM_ROOMS; r += MM_ROOMS_AT_ONCE) {
+            uint64_t was[MM_ROOMS_AT_ONCE];
+            for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++) {
+                uint64_t *word = at + (r + i) * (ref->tree_bytes / sizeof *at);
+                was[i] = rooms >> (r + i) & 1 ? mm_or_published_u64(word, bit) : ~0ull;
+            }
+            for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++) filled |= (uint32_t)(was[i] == 0) << (r + i);
+        }
+        rooms = filled;
+        at = level == 0 ? mm_tree_mid(t, s) : mm_tree_root(t, s);
+        bit = level == 0 ? 1ull << (s / 64 % 64) : mm_tree_root_bit(s);
+    }
+}
+
 /* Segment s is full or nearly full: takes it out of the trees of all rooms that it no longer has, and puts it back where that has changed meanwhile. */
 MM_FN_RARE void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s) {
     uint64_t *pages = &mm_segment_at(ref, s)->pages;
@@ -123,8 +147,7 @@ MM_FN_RARE void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s) {
         mm_tree_erase(t, s);
         gone |= 1u << r;
     }
-    MM_ROLLED
-    for (gone &= mm_pages_rooms(mm_load_acquire_u64(pages)); gone != 0; gone &= gone - 1) mm_tree_insert(mm_segment_room_tree(ref, mm_ctz(gone)), s);
+    mm_rooms_insert(ref, s, gone & mm_pages_rooms(mm_load_acquire_u64(pages)));
 }
 
 /* Gives back pages of segment s that the caller owns, and the segment itself if all of its pages are free then. Releases. */
@@ -137,9 +160,7 @@ MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t
         mm_add_relaxed_u64(&h->free_count, 1);
         return;
     }
-    MM_ROLLED
-    for (uint32_t rooms = mm_pages_rooms(now) & ~mm_pages_rooms(old); rooms != 0; rooms &= rooms - 1)
-        mm_tree_insert(mm_segment_room_tree(ref, mm_ctz(rooms)), s);
+    mm_rooms_insert(ref, s, mm_pages_rooms(now) & ~mm_pages_rooms(old));
 }
 
 /* Takes a segment out of the free tree. Returns it, or MM_TREE_NONE. Acquires. */

@@ -40,21 +40,20 @@ MM_FN void mm_tickets_skip(const struct mm_heap_ref *ref, uint32_t c, uint32_t n
 
 MM_FN uint64_t *mm_made_at(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) { return (uint64_t *)ref->made + (c * MM_MADE + number % MM_MADE); }
 
-/* Whether one more warp may make blocks of class c. */
-MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    return mm_load_relaxed_u32(&of->makers) <= (mm_load_relaxed_u32(&of->count) << ref->classes[c].page_shift) / MM_MAKER_PAGES;
+/* The number of warps that may make blocks of class c at the same time, less one. */
+MM_FN uint32_t mm_makers_most(const struct mm_heap_ref *ref, uint32_t c) {
+    return (mm_load_relaxed_u32(&mm_class_at(ref, c)->count) << ref->classes[c].page_shift) / MM_MAKER_PAGES;
 }
-/* is_late: the caller has waited long enough, and need not be one of few. */
+/* Whether one more warp may. */
+MM_FN int mm_maker_may(const struct mm_heap_ref *ref, uint32_t c) { return mm_load_relaxed_u32(&mm_class_at(ref, c)->makers) <= mm_makers_most(ref, c); }
+MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
+/* The caller has seen that it may. is_late: it has waited long enough, and need not be one of few. */
 MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, int is_late) {
-    struct mm_class_state *of = mm_class_at(ref, c);
-    if (!is_late && !mm_maker_may(ref, c)) return 0;
-    const uint32_t makers = mm_add_relaxed_u32(&of->makers, 1);
-    if (is_late || makers <= (mm_load_relaxed_u32(&of->count) << ref->classes[c].page_shift) / MM_MAKER_PAGES) return 1;
-    mm_add_relaxed_u32(&of->makers, ~0u);
+    const uint32_t most = mm_makers_most(ref, c);
+    if (mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, 1) <= most || is_late) return 1;
+    mm_maker_end(ref, c);
     return 0;
 }
-MM_FN void mm_maker_end(const struct mm_heap_ref *ref, uint32_t c) { mm_add_relaxed_u32(&mm_class_at(ref, c)->makers, ~0u); }
 
 /* The number of blocks that are made from `number` on, for the first of which the caller has a ticket: a segment's while the heap has MM_MAKE_FREE_SEGMENTS; else those
  * for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */

@@ -61,8 +61,8 @@ MM_FN uint32_t mm_word_scan(const struct mm_heap_ref *ref, uint64_t entry, uint3
 
 /* One round of samples for the lanes of `need`, a part of `group`. entries: of the class, not 0. position: of the word at which a search word by word continues.
  * Returns the caller's address, or 0. All lanes of the group call. */
-MM_FN uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t entries, uint32_t random, uint32_t position,
-                               struct mm_seen *seen) {
+MM_FN_RARE uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t entries, uint32_t random,
+                                    uint32_t position, struct mm_seen *seen) {
     const struct mm_class k = ref->classes[c];
     const uint32_t lane = mm_warp_lane(), count = mm_popcount(need), each = MM_SAMPLE_WORDS / count, most = mm_at_most(count, mm_class_word_slices(k, 0));
     const int is_all = entries <= MM_SAMPLE_ALL && entries * k.words <= MM_SAMPLE_ALL;

@@ -58,7 +58,7 @@ MM_FN_RARE uint32_t mm_table_extend(const struct mm_heap_ref *ref, uint32_t c, u
     }
     uint64_t *entry = mm_table_in(ref, extent, 0);
     if (extent != MM_EXTENT_NONE) {
-        MM_ROLLED
+        MM_UNROLLED(8)
         for (uint32_t i = 0; i < MM_EXTENT; i += 2) mm_store_two(entry + i, MM_ENTRY_NONE, MM_ENTRY_NONE);
     }
     mm_store_release_u32(at, extent);
@@ -103,7 +103,7 @@ MM_STATIC_ASSERT(MM_SEGMENT_PAGES <= MM_EXTENT, "the entries of a segment's bloc
 MM_FN_RARE uint32_t mm_table_add(const struct mm_heap_ref *ref, uint32_t c, uint32_t n) {
     const uint32_t first = mm_add_acquire_u32(&mm_class_at(ref, c)->count, n);
     (void)mm_table_at(ref, c, first);
-    (void)mm_table_at(ref, c, first + n - 1);
+    if ((first ^ (first + n - 1)) >> MM_EXTENT_SHIFT != 0) (void)mm_table_at(ref, c, first + n - 1);
     return first;
 }
 /* Writes the entry of a block that the caller has made. Releases. */

@@ -15,6 +15,7 @@
 #define MM_FN_RARE static __attribute__((noinline, unused))
 #define MM_FN_LEAF MM_FN
 #define MM_ROLLED
+#define MM_UNROLLED(n)
 
 enum model_op { MODEL_LOAD, MODEL_STORE, MODEL_fetch_add, MODEL_fetch_or, MODEL_fetch_and, MODEL_exchange_n, MODEL_CAS, MODEL_MAX };
 
