@@ -19,7 +19,7 @@ fail() { # WHERE WHAT
     printf 'docs: FAILED: %s: %s\n' "$1" "$2"
 }
 
-(cd "$documents" && find ./*.md docs man -name '*.md' -o -name '*.[17]' | sort | xargs awk -f "$OLDPWD/tests/docs/extract.awk") >"$work/said" || exit
+(cd "$documents" && find ./*.md docs man tests/model -name '*.md' -o -name '*.[17]' | sort | xargs awk -f "$OLDPWD/tests/docs/extract.awk") >"$work/said" || exit
 # The project's files; in an unpacked archive, all files.
 if [[ -e .git ]]; then git ls-files; else find . -type f ! -path './build/*' | sed 's,^\./,,'; fi >"$work/files"
 # those PATTERN [GREP'S OPTION...]
