@@ -90,6 +90,7 @@ const char *mm_devlink_lacks(const char *path) {
     return missing;
 }
 
-int mm_devlink_complain(const char *missing) {
-    return mm_shim_complain("the device link leaves '%s' undefined: mm has no code for this architecture; build mm with it in ARCHS", missing);
+int mm_devlink_complain(const char *missing, const char *arch) {
+    return mm_shim_complain("the device link leaves '%s' undefined: mm has no code for %s; build mm with it in ARCHS", missing,
+                            arch ? arch : "this architecture");
 }

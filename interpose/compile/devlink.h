@@ -32,7 +32,7 @@ int mm_attempt_lacks(const struct mm_attempt *a);
 /* The device-side allocation function that a linked cubin leaves undefined; NULL if none. */
 const char *mm_devlink_lacks(const char *path);
 
-/* Reports it to the user. Returns 1. */
-int mm_devlink_complain(const char *missing);
+/* Reports it to the user. arch: "sm_90"; NULL if unknown. Returns 1. */
+int mm_devlink_complain(const char *missing, const char *arch);
 
 #endif

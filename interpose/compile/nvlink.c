@@ -60,7 +60,7 @@ static int lists_modules(const char *path) {
 
 int main(int argc, char **argv) {
     static const char registers[] = "--register-link-binaries=";
-    const char *output = NULL, *missing;
+    const char *output = NULL, *arch = NULL, *missing;
     struct modules modules = {NULL, 0, {NULL, 0, 0}};
     char real[4096], library[4096];
     int options_file = 0;
@@ -70,6 +70,7 @@ int main(int argc, char **argv) {
         else if (strncmp(argv[i], "-o=", 3) == 0) output = argv[i] + 3;
         else if (strncmp(argv[i], "--output-file=", 14) == 0) output = argv[i] + 14;
         if (strncmp(argv[i], "-optf", 5) == 0 || strncmp(argv[i], "--options-file", 14) == 0) options_file = 1;
+        if (strncmp(argv[i], "-arch=", 6) == 0 || strncmp(argv[i], "--arch=", 7) == 0) arch = strchr(argv[i], '=') + 1;
         if (strncmp(argv[i], registers, sizeof registers - 1) == 0) modules.path = argv[i] + sizeof registers - 1;
     }
     if (!output && options_file)
@@ -95,5 +96,5 @@ int main(int argc, char **argv) {
     missing = mm_devlink_lacks(output);
     if (!missing) return 0;
     unlink(output);
-    return mm_devlink_complain(missing);
+    return mm_devlink_complain(missing, arch);
 }

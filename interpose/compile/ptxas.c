@@ -102,7 +102,7 @@ static int add_allocator(const struct request *q, struct files *f, const char *i
         bad = mm_shim_complain("the machine code of '%s' is not understood; compile with -rdc=true", input);
     if (!bad) bad = write_file(f->input, &opened) || link_files(q, f, input, a, &linked);
     const char *const missing = bad ? NULL : mm_wants_name(mm_wants_of_elf(linked.data, linked.bytes));
-    if (missing) bad = mm_devlink_complain(missing);
+    if (missing) bad = mm_devlink_complain(missing, q->arch + sizeof "-arch=" - 1);
     if (!bad) wrong = mm_cubin_settle(linked.data, linked.bytes, q->is_extended ? NULL : image->data, image->bytes, &where);
     if (wrong)
         bad = mm_shim_complain("the allocator cannot be linked to the machine code of '%s': %s%s%s; compile with -rdc=true", input, where, *where ? " " : "",

@@ -381,14 +381,14 @@ refusals() {
     refuses "no view of ours" "mmnvcc: '*/precious' is there, but mm did not make it; it stays as it is" \
         bare/mmview "$PWD/bare" "$CUDA_HOME/bin" "$PWD/precious"
     same "what is not ours stays" "$(echo precious*/*)" precious/file
-    refuses "no device library, whole program" "mmnvcc: the device link leaves '*' undefined: mm has no code for this architecture; build mm with it in ARCHS" \
+    refuses "no device library, whole program" "mmnvcc: the device link leaves '*' undefined: mm has no code for sm_90; build mm with it in ARCHS" \
         bare/mmnvcc -cubin -arch=sm_90 "$src/one.cu" -o refused
     rm bare/libmm.so
     refuses "half of mm" "mmnvcc: mm is not whole: no libmm.so in '*/bare', so that programs would get no run time; build or install it again" \
         bare/mmnvcc -arch=sm_90 "$src/one.cu" -o refused
     : > bare/libmm.so
     rm -r bare/ptx/mm_90.ptx "$XDG_CACHE_HOME"
-    refuses "no device library" "mmnvcc: the device link leaves 'free' undefined: mm has no code for this architecture; build mm with it in ARCHS" \
+    refuses "no device library" "mmnvcc: the device link leaves 'free' undefined: mm has no code for sm_90; build mm with it in ARCHS" \
         bare/mmnvcc -arch=sm_90 -rdc=true "$src/one.cu" -o refused
     "$mmnvcc" -arch=sm_90 -dc "$src/part.cu" "$src/use.cu"
     echo '-o refused' > options
