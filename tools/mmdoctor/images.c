@@ -49,7 +49,7 @@ struct findings {
 };
 
 static void note_defined(struct findings *f, const char *name) {
-    static const char heap[] = "mm_heap_v";
+    static const char heap[] = MM_HEAP_REF_PREFIX;
     if (strncmp(name, heap, sizeof heap - 1) != 0) return;
     const char *digits = name + sizeof heap - 1;
     if (*digits && !digits[strspn(digits, "0123456789")]) snprintf(f->heap, sizeof f->heap, "%s", digits);
