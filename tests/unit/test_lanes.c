@@ -696,9 +696,9 @@ START_TEST(grows_when_little_is_free) {
     uint32_t left = 0;
     all_taken(c, n);
     for (uint32_t i = 0; i < n * slices;
-         i++) { /* two words of eight are full, so both cursors meet them, the others have 14 free slices; or 1 slice of 61 is free */
+         i++) { /* two words of eight are full, so both cursors meet them, the others have 14 free slices; or 1 slice of 301 is free */
         void *p = slice_at(mm_entry_page(entry_at(c, i / slices)), c, i % slices);
-        if (_i ? i % 61 == 0 : i % 32 < 14 && i / 32 % 8 >= 2) mm_cpu_free(&heap, p);
+        if (_i ? i % 301 == 0 : i % 32 < 14 && i / 32 % 8 >= 2) mm_cpu_free(&heap, p);
         else held[left++] = p;
     }
     mm_class_stay(ref, c);
