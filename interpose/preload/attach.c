@@ -65,10 +65,10 @@ static void make_heap(const struct mm_driver *d, struct context *c, CUcontext cu
     size_t limit_bytes = 0;
     if (c->limit_is_set) limit_bytes = c->limit_bytes;
     else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS) limit_bytes = 0;
-    c->heap = c->prepared ? c->prepared : (struct mm_host_heap *)calloc(1, sizeof *c->heap);
+    c->heap = c->prepared ? c->prepared : mm_host_heap_new();
     c->prepared = NULL;
     if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes);
-    if (c->heap && (c->heap->kernels || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
+    if (c->heap && (mm_host_heap_kernels(c->heap) || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; c->heap && i < c->peer_count; i++) mm_host_heap_access(d, c->heap, c->peers[i], true);
     if (current != c->handle) mm_driver_leave(d, &visit);
 }
@@ -80,7 +80,7 @@ static void prepare(const struct mm_driver *d, CUcontext current) {
     pthread_mutex_lock(&mm_contexts_lock);
     struct context *c = mm_context_home(d, current, true);
     const bool is_due = c && c->handle == current && !c->heap && !c->prepared; /* a green context's home is not current */
-    struct mm_host_heap *prepared = is_due ? (struct mm_host_heap *)calloc(1, sizeof *prepared) : NULL;
+    struct mm_host_heap *prepared = is_due ? mm_host_heap_new() : NULL;
     if (prepared) watch_process();
     if (prepared && mm_host_heap_try_prepare(d, prepared)) c->prepared = prepared;
     else free(prepared);
@@ -188,7 +188,7 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
     if (has_heaps() && !mm_copy_try_from_device(d, &present, v->address, sizeof present, error)) return false;
     /* Another kernel of the module was launched before, or this is a second handle of a context that has a heap. */
     for (struct context *other = mm_contexts; other && present.heap; other = other->next)
-        if (other->heap && other->heap->ref.heap == present.heap) return true;
+        if (other->heap && mm_host_heap_published(other->heap).heap == present.heap) return true;
     if (!c) c = mm_context_home(d, handle, true);
     if (c && !c->heap) make_heap(d, c, handle);
     if (!c || !c->heap) {
@@ -196,7 +196,7 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
         error->code = CUDA_ERROR_OUT_OF_MEMORY;
         return false;
     }
-    if (c->heap->kind == MM_HOST_HEAP_ABSENT) return true;
+    if (mm_host_heap_is_absent(c->heap)) return true;
     const struct mm_heap_ref published = mm_host_heap_published(c->heap);
     return mm_copy_try_to_device(d, v->address, &published, sizeof published, error);
 }
@@ -216,7 +216,7 @@ bool mm_attach_take_back(const struct mm_driver *d, uint64_t bytes) {
     if (bytes < UINT64_MAX) bytes = (bytes > free_bytes ? bytes - free_bytes : 0) + MM_HOST_TRIM_MORE_BYTES;
     pthread_mutex_lock(&mm_contexts_lock);
     for (struct context *c = mm_contexts; c && got < bytes; c = c->next)
-        if (c->heap && c->heap->device == device && !c->is_ending) got += mm_host_heap_give_back(d, c->heap, bytes - got);
+        if (c->heap && mm_host_heap_device(c->heap) == device && !c->is_ending) got += mm_host_heap_give_back(d, c->heap, bytes - got);
     pthread_mutex_unlock(&mm_contexts_lock);
     return got != 0;
 }

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "runtime/host/heap.h"
+#include "runtime/host/vm.h"
 
 struct context {
     struct context *next;

@@ -31,8 +31,9 @@ bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream 
     pthread_mutex_lock(&watch_lock);
     pthread_mutex_lock(&mm_contexts_lock);
     const struct context *c = mm_context_home_listed(handle);
-    const bool is_watched = c && c->heap && c->heap->kind != MM_HOST_HEAP_ABSENT && !c->is_ending;
-    if (is_watched && c->heap->kernels) mm_kernels_note(c->heap->kernels, kernel);
+    const bool is_watched = c && c->heap && !mm_host_heap_is_absent(c->heap) && !c->is_ending;
+    struct mm_host_kernels *const kernels = is_watched ? mm_host_heap_kernels(c->heap) : NULL;
+    if (kernels) mm_kernels_note(kernels, kernel);
     pthread_mutex_unlock(&mm_contexts_lock);
     if (!is_watched) pthread_mutex_unlock(&watch_lock);
     mm_attach_is_inside = false;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/host/copy.h"
+#include "runtime/host/state.h"
 
 bool mm_counts_try_events(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_host_counts *counts, struct mm_driver_error *error) {
     struct mm_heap head;

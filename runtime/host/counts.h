@@ -3,7 +3,10 @@
 #ifndef MM_HOST_COUNTS_H
 #define MM_HOST_COUNTS_H
 
-#include "runtime/host/state.h"
+#include "runtime/core/layout.h"
+#include "runtime/host/driver.h"
+
+struct mm_host_heap;
 
 struct mm_host_counts {
     uint64_t heap_bytes, metadata_bytes, reserved_bytes;    /* mapped segments; mapped metadata; reserved addresses */

@@ -6,6 +6,7 @@
 #include "runtime/checked/guard.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
+#include "runtime/host/state.h"
 
 static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
     return h->shared ? (struct mm_copy_zeros){h->shared->zeros, sizeof h->shared->zeros} : (struct mm_copy_zeros){NULL, 0};

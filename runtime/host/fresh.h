@@ -3,7 +3,11 @@
 #ifndef MM_HOST_FRESH_H
 #define MM_HOST_FRESH_H
 
-#include "runtime/host/state.h"
+#include <stdint.h>
+
+#include "runtime/host/driver.h"
+
+struct mm_host_heap;
 
 /* Zeroes the fixed part before the image is known. */
 bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *heap, struct mm_driver_error *error);

@@ -11,6 +11,7 @@
 #include "runtime/host/env.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
+#include "runtime/host/state.h"
 #include "runtime/host/trim.h"
 
 /* Initially set: without a thread, no launch must call mm_grower_launched. */

@@ -8,7 +8,9 @@
 #ifndef MM_HOST_GROWER_H
 #define MM_HOST_GROWER_H
 
-#include "runtime/host/state.h"
+#include "runtime/host/chunks.h"
+
+struct mm_host_heap;
 
 extern int mm_grower_note;
 __attribute__((cold)) void mm_grower_launched(void);

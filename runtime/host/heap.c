@@ -18,6 +18,7 @@
 #include "runtime/host/min.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
+#include "runtime/host/state.h"
 #include "runtime/host/trim.h"
 
 /* The requested size, and the device's memory. */
@@ -246,6 +247,15 @@ static void undo(const struct mm_driver *d, struct mm_host_heap *h) {
 static bool try_begin(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     pthread_mutex_init(&h->lock, NULL);
     return MM_DRIVER_TRY(d, error, cuCtxGetDevice, &h->device) && MM_DRIVER_TRY(d, error, cuCtxGetCurrent, &h->context);
+}
+
+struct mm_host_heap *mm_host_heap_new(void) {
+    return (struct mm_host_heap *)calloc(1, sizeof(struct mm_host_heap));
+}
+bool mm_host_heap_is_absent(const struct mm_host_heap *heap) { return heap->kind == MM_HOST_HEAP_ABSENT; }
+CUdevice mm_host_heap_device(const struct mm_host_heap *heap) { return heap->device; }
+struct mm_host_kernels *mm_host_heap_kernels(const struct mm_host_heap *heap) {
+    return heap->kernels;
 }
 
 bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *h) {

@@ -7,7 +7,19 @@
 #ifndef MM_HOST_HEAP_H
 #define MM_HOST_HEAP_H
 
-#include "runtime/host/state.h"
+#include "runtime/core/layout.h"
+#include "runtime/host/driver.h"
+
+struct mm_host_heap;
+
+/* A heap that is absent, to be prepared or created; NULL: no memory. free() frees it. */
+struct mm_host_heap *mm_host_heap_new(void);
+
+/* Whether there is none: it was not created, or that failed. Kernels that allocate stop then. */
+bool mm_host_heap_is_absent(const struct mm_host_heap *heap);
+CUdevice mm_host_heap_device(const struct mm_host_heap *heap);
+/* The names of its kernels; NULL: unknown. */
+struct mm_host_kernels *mm_host_heap_kernels(const struct mm_host_heap *heap);
 
 /* Prepares in *heap, which is zero, what the heap of the current context needs regardless of its size: addresses, metadata, and host memory that the
  * device can access. These take ten times as long while a kernel occupies the device and polls host memory: each change of the device's page tables

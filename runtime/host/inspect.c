@@ -15,6 +15,7 @@
 #include "runtime/host/map.h"
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
+#include "runtime/host/state.h"
 #include "runtime/host/stats.h"
 
 bool mm_inspect_has_found;

@@ -7,7 +7,11 @@
 #ifndef MM_HOST_INSPECT_H
 #define MM_HOST_INSPECT_H
 
-#include "runtime/host/state.h"
+#include <stdint.h>
+
+#include "runtime/host/driver.h"
+
+struct mm_host_heap;
 
 /* Collects the output and keeps it in heap->seen, in place of any earlier output. The context may be about to end; it exists, but may not be current. */
 void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *heap);

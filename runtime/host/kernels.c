@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "runtime/host/clock.h"
+#include "runtime/host/state.h"
 #include "runtime/host/trim.h"
 
 /* A probe (kernels.h), and the number of launches of the program before it. */

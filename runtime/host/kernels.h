@@ -13,7 +13,9 @@
 #ifndef MM_HOST_KERNELS_H
 #define MM_HOST_KERNELS_H
 
-#include "runtime/host/state.h"
+#include <stdint.h>
+
+#include "runtime/host/driver.h"
 
 struct mm_host_kernels;
 

@@ -11,6 +11,7 @@
 #include "runtime/heap.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/kernels.h"
+#include "runtime/host/state.h"
 
 struct search {
     const struct mm_driver *d;

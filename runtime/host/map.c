@@ -6,6 +6,7 @@
 
 #include "runtime/gallatin/usage.h"
 #include "runtime/host/say.h"
+#include "runtime/host/state.h"
 
 /* In pixels. */
 #define CELL 10u

@@ -8,6 +8,7 @@
 #include "runtime/host/counts.h"
 #include "runtime/host/kernels.h"
 #include "runtime/host/say.h"
+#include "runtime/host/state.h"
 
 /* The wording for each kind: what was done, with which pointer, and whether the size of the allocation is printed. */
 #define INVALID "invalid free"

@@ -3,7 +3,10 @@
 #ifndef MM_HOST_REPORT_H
 #define MM_HOST_REPORT_H
 
-#include "runtime/host/state.h"
+#include "runtime/core/layout.h"
+#include "runtime/host/driver.h"
+
+struct mm_host_heap;
 
 /* Prints one report. is_seen_at_end: it was found at the end of the heap, not by a kernel. */
 void mm_report_line(const struct mm_host_heap *heap, const struct mm_report *report, bool is_seen_at_end);

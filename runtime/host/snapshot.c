@@ -6,6 +6,7 @@
 
 #include "runtime/core/segment.h"
 #include "runtime/host/copy.h"
+#include "runtime/host/state.h"
 
 /* The number of segments up to the last mapped one. */
 static uint64_t reach_of(struct mm_host_heap *h) {

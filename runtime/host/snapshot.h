@@ -7,7 +7,10 @@
 #ifndef MM_HOST_SNAPSHOT_H
 #define MM_HOST_SNAPSHOT_H
 
-#include "runtime/host/state.h"
+#include "runtime/core/layout.h"
+#include "runtime/host/driver.h"
+
+struct mm_host_heap;
 
 struct mm_snapshot {
     struct mm_heap_ref ref; /* with addresses in the copy; user_base is the device's */

@@ -5,6 +5,7 @@
 
 #include "runtime/host/kernels.h"
 #include "runtime/host/snapshot.h"
+#include "runtime/host/state.h"
 
 /* Subtracts the allocations in quarantine, which are live for the allocator only. */
 static void take_out_quarantine(struct mm_host_stats *stats, const struct mm_leaks *leaks) {

@@ -8,6 +8,7 @@
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
 #include "runtime/host/say.h"
+#include "runtime/host/state.h"
 
 __asm__(".pushsection .rodata\n"
         ".balign 8\n"

@@ -9,7 +9,11 @@
 #ifndef MM_HOST_TRIM_H
 #define MM_HOST_TRIM_H
 
-#include "runtime/host/state.h"
+#include <stdint.h>
+
+#include "runtime/host/driver.h"
+
+struct mm_host_heap;
 
 /* The fatbin of runtime/maintain.cu. */
 extern const char mm_kernels_fatbin[];

@@ -10,6 +10,7 @@
 
 #include "runtime/host/grower.h"
 #include "runtime/host/heap.h"
+#include "runtime/host/state.h"
 #include "runtime/host/trim.h"
 #include "tests/runner.h"
 

@@ -82,7 +82,7 @@ static void stage_with(const char *stage, const char *code) {
         char number[16], call[64] = "", less[16] = "";
         snprintf(number, sizeof number, "%d", k);
         const struct result r =
-            run("MM_GROW_WAIT_MS=300", (const char *const[]){strcmp(stage, "load") == 0 ? "fault-jit" : "fault-grow", stage, number, code, NULL});
+            run("MM_GROW_WAIT_MS=3000", (const char *const[]){strcmp(stage, "load") == 0 ? "fault-jit" : "fault-grow", stage, number, code, NULL});
         const bool understood = sscanf(r.out, "%63s %15s", call, less) == 2;
         if (r.status == 0 && understood && strcmp(call, "-") == 0) return; /* no more calls */
         injected++;
