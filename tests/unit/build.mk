@@ -3,7 +3,8 @@
 # AddressSanitizer with UndefinedBehaviorSanitizer (the sequential ones), ThreadSanitizer (test_stress only).
 
 UNIT_SEQUENTIAL := class tree segment word table make malloc null heap run grow report usage guard fill cookie
-UNIT_THREADS := twice claims interleave schedule lanes lanes_small warps warps_small stress
+UNIT_THREADS := twice claims interleave schedule lanes lanes_small sweep sweep_small warps warps_small stress
+UNIT_SMALL := lanes_small sweep_small warps_small
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) $(UNIT_THREADS)
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
 # $(1): compiler flags for the test only; $(2): the variant of the core
@@ -26,7 +27,7 @@ $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,plain)
 $(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,small)
-$(BUILD)/tests/unit/test_warps_small $(BUILD)/tests/unit/test_lanes_small: $(BUILD)/tests/unit/test_%_small: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
+$(UNIT_SMALL:%=$(BUILD)/tests/unit/test_%): $(BUILD)/tests/unit/test_%_small: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,small)
 
