@@ -52,8 +52,9 @@
 
 /* A class grows if at most 1/MM_GROW_SHARE of the sampled slices are free, with at least MM_GROW_SEEN or all of its slices sampled, or if none of
  * MM_GROW_SEEN_FULL is. Words are often full or free as a whole, so 512 slices are a sample of only 16: with 512 for both a class with 64 segments
- * live had up to 94, and now 86; with 2048 for both any size in a fresh heap takes up to 36 % longer, and now 5 %. It grows by twice that share of its size, so that it does not have to grow again at once: 1,000,000 requests that were allocated and freed in turn took 80 us with
- * once the share, and 24 with twice. Memory taken is 1.3 to 1.6 times the live bytes; with once the share 1.2 to 1.5. */
+ * live had up to 94, and now 86; with 2048 for both any size in a fresh heap takes up to 34 % longer, and now 2 to 13 %. It grows by twice that share of its
+ * size, so that it does not have to grow again at once: 1,000,000 requests that were allocated and freed in turn took 80 us with once the share, and 24 with
+ * twice. Memory taken is 1.3 to 1.6 times the live bytes; with once the share 1.2 to 1.5. */
 #define MM_GROW_SHARE 16
 #define MM_GROW_SEEN 2048
 #define MM_GROW_SEEN_FULL 512

@@ -5,6 +5,9 @@
 
 #include "tests/unit/warps.h"
 
+#undef MM_LOCK_POLLS /* each poll takes two lane changes here */
+#define MM_LOCK_POLLS 512u
+
 #include "tests/unit/blocks.h"
 #include "tests/unit/together.h"
 
