@@ -9,9 +9,9 @@
 #define TOGETHER (1u << 30) /* each lane goes on until it reaches a warp operation */
 
 static uint64_t seed_ = 1;
-static uint32_t random_below(uint32_t n) { return (uint32_t)(unit_random(&seed_) >> 16) % n; }
+static inline uint32_t random_below(uint32_t n) { return (uint32_t)(unit_random(&seed_) >> 16) % n; }
 /* A mask of lanes, at least so many. */
-static uint32_t random_here(uint32_t least) {
+static inline uint32_t random_here(uint32_t least) {
     for (;;) {
         const uint32_t here = (uint32_t)(unit_random(&seed_) >> 20) & MM_WARP_ALL;
         if (mm_popcount(here) >= least) return here;
