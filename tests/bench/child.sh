@@ -50,7 +50,37 @@ rows() { # NULLS CORRUPT STATUS
         for op in malloc free; do floor=- row "$op" us "$@"; done
         for op in live footprint_early footprint_last; do floor=- row "$op" MiB "$@"; done
         ;;
-    graph*) for op in init insert delete range free; do floor=- row "$op" us "$@"; done ;;
+    graph*)
+        for op in init insert delete range free; do floor=- row "$op" us "$@"; done
+        for op in lists taken; do floor=- row "$op" MiB "$@"; done
+        floor=- row taken_over ratio "$@"
+        ;;
+    ad | acd | p | ad_cold | acd_cold | p_cold | workgen*) floor=25 row time us "$@" ;;
+    half)
+        floor=- row rounds count "$@"
+        floor=- row share share "$@"
+        floor=- row span ratio "$@"
+        for op in malloc free; do floor=- row "$op" us "$@"; done
+        ;;
+    write*) for op in malloc write free; do floor=50 row "$op" us "$@"; done ;;
+    malloc_large | hostlog)
+        for op in malloc free async_malloc async_free; do floor=- row "$op" us "$@"; done
+        for op in all async_all; do floor=- row "$op" ms "$@"; done
+        for op in live taken; do floor=- row "$op" MiB "$@"; done
+        ;;
+    multistream)
+        for op in one four async_one async_four; do floor=- row "$op" us "$@"; done
+        for op in four_over async_four_over; do floor=- row "$op" ratio "$@"; done
+        ;;
+    join | join_zipf | join_cold) for op in thread thread_free warp warp_free; do floor=50 row "$op" us "$@"; done ;;
+    join_*) floor=- row join us "$@" ;;
+    pagerank*) for op in build rank free; do floor=50 row "$op" us "$@"; done ;;
+    triangles) for op in build count free; do floor=50 row "$op" us "$@"; done ;;
+    kdtree*) floor=50 row kdtree us "$@" ;;
+    registers)
+        for op in plain malloc free pair; do floor=- row "$op" count "$@"; done
+        for op in malloc free pair; do floor=- row "${op}_stack" bytes "$@"; done
+        ;;
     *) floor=atomic row malloc us "$@" && floor=bitmap row free us "$@" ;;
     esac
 }

@@ -373,6 +373,7 @@ it 'completion of mmdoctor -' offers '--selftest --help --version -h -V' mmdocto
 it 'completion of mmbench --only' offers 'mm builtin' mmbench --only ''
 it 'completion of mmbench --cases sing' offers 'single single_cold' mmbench --cases sing
 it 'completion of mmbench --plot DIR' offers '' mmbench --plot dir --
+it 'completion of mmbench --claims' offers '' mmbench --claims --
 bench_options() { same "$(completes mmbench -- | tr ' ' '\n' | sort)" "$(long_options mmbench)"; }
 it 'completion of mmbench --' bench_options
 

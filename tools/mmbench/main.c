@@ -1,169 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* mmbench: parses options and runs the cases in turn. */
+/* mmbench: runs the cases in turn. */
 #define _GNU_SOURCE /* ftruncate, fileno */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "mmconfig.h"
 #include "tools/mmbench/mmbench.h"
 
 #define ITEMS_MAX (MM_BENCH_SIZES_MAX * MM_BENCH_SIZES_MAX)
-#define RUNS_MIN 10
-#define RUNS_MAX 1000
-#define TIMEOUT_MAX 3600
-#define HEAP_MIN (256ull << 20)
-
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_MM_ROW = 3, EXIT_SIGNAL = 130 };
-
-static const char usage[] = "usage: mmbench [OPTION...]\n"
-                            "       mmbench --plot DIR FILE...\n"
-                            "Measures malloc and free in kernels: CUDA's own allocator and mm.\n"
-                            "  --csv FILE              every row, for programs\n"
-                            "  --cases NAME,NAME...    these cases only (--list)\n"
-                            "  --only mm|builtin       this allocator only\n"
-                            "  --quick                 fewer sizes, fewer rounds, fewer calls, a smaller graph, a shorter wait\n"
-                            "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
-                            "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
-                            "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
-                            "  --plot DIR FILE...      measures nothing: draws the rows of such files, as pictures (SVG) in a directory\n"
-                            "  --list                  the cases\n"
-                            "  -V, --version           version of mm, and its commit\n"
-                            "  -h, --help              this text\n"
-                            "Exit status: 0; 1 nothing could be measured (no GPU, say) or drawn; 2 bad options; 3 a row of mm failed;\n"
-                            "130 interrupted.\n";
-
-static int bad(const char *option, const char *value, const char *expected) {
-    fprintf(stderr, "mmbench: %s: \"%s\"; expected %s\n", option, value, expected);
-    return EXIT_USAGE;
-}
-
-/* ---- options ---------------------------------------------------------------------------------- */
-
-static bool try_number(const char *text, unsigned long long *value, char **end) {
-    errno = 0;
-    *value = strtoull(text, end, 10);
-    return text[0] >= '0' && text[0] <= '9' && errno == 0;
-}
-
-static bool try_count(const char *text, unsigned least, unsigned most, unsigned *count) {
-    unsigned long long value;
-    char *end;
-    if (!try_number(text, &value, &end) || *end || value < least || value > most) return false;
-    *count = (unsigned)value;
-    return true;
-}
-
-static bool try_size(const char *text, uint64_t *bytes) {
-    unsigned long long value;
-    char *end;
-    unsigned shift = 0;
-    if (!try_number(text, &value, &end)) return false;
-    if (*end) {
-        static const char units[] = "kKmMgGtT";
-        const char *unit = strchr(units, *end);
-        if (!unit || end[1]) return false;
-        shift = 10 * (unsigned)((unit - units) / 2 + 1);
-    }
-    if (value > UINT64_MAX >> shift || value << shift < HEAP_MIN || value << shift > 1ull << 40) return false;
-    *bytes = (uint64_t)value << shift;
-    return true;
-}
-
-static int take_cases(const char *list, struct mm_bench_options *o) {
-    memset(o->cases, 0, sizeof o->cases);
-    for (const char *at = list;; at++) {
-        const size_t length = strcspn(at, ",");
-        size_t c = 0;
-        while (c < mm_bench_case_count && (strlen(mm_bench_cases[c].name) != length || strncmp(mm_bench_cases[c].name, at, length) != 0)) c++;
-        if (c == mm_bench_case_count) {
-            char name[64];
-            snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, at);
-            return bad("--cases", name, "names of mmbench --list, with commas between them");
-        }
-        o->cases[c] = true;
-        at += length;
-        if (!*at) return 0;
-    }
-}
-
-static int take_only(const char *name, struct mm_bench_options *o) {
-    bool found = false;
-    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
-        o->allocators[a] = !strcmp(name, mm_bench_allocator_names[a]);
-        found = found || o->allocators[a];
-    }
-    return found ? 0 : bad("--only", name, "mm or builtin");
-}
-
-static int take(const char *option, const char *value, struct mm_bench_options *o) {
-    if (!strcmp(option, "--csv")) {
-        o->csv = value;
-        return *value ? 0 : bad(option, value, "a file to write");
-    }
-    if (!strcmp(option, "--cases")) return take_cases(value, o);
-    if (!strcmp(option, "--only")) return take_only(value, o);
-    if (!strcmp(option, "--heap")) return try_size(value, &o->heap) ? 0 : bad(option, value, "256M to 1T, such as 8G");
-    if (!strcmp(option, "--runs")) return try_count(value, RUNS_MIN, RUNS_MAX, &o->runs) ? 0 : bad(option, value, "10 to 1000");
-    return try_count(value, 1, TIMEOUT_MAX, &o->timeout) ? 0 : bad(option, value, "1 to 3600 seconds");
-}
-
-static void list(void) {
-    for (size_t c = 0; c < mm_bench_case_count; c++) printf("%-12s %s\n", mm_bench_cases[c].name, mm_bench_cases[c].about);
-}
-
-/* --plot DIR FILE...: must be the first option, without any other. Returns the exit status. */
-static int plot(int argc, char **argv) {
-    const char *joined = strchr(argv[1], '=');
-    const int files = joined ? 2 : 3;
-    const char *directory = joined ? joined + 1 : argc > 2 ? argv[2] : "";
-    if (!*directory) return bad("--plot", directory, "a directory");
-    if (files >= argc) return bad("--plot", directory, "files of mmbench --csv behind it");
-    for (int i = files; i < argc; i++)
-        if (argv[i][0] == '-') return bad("--plot", argv[i], "files of mmbench --csv, and no other option");
-    mm_bench_plot(directory, argv + files, argc - files);
-    return EXIT_USAGE;
-}
-
-static bool is_plot(const char *option) { return !strcmp(option, "--plot") || !strncmp(option, "--plot=", 7); }
-
-static bool is_either(const char *option, const char *letter, const char *word) { return !strcmp(option, letter) || !strcmp(option, word); }
-
-/* Returns the exit status, or -1 to go on. */
-static int parse(int argc, char **argv, struct mm_bench_options *o) {
-    static const char *const with_value[] = {"--csv", "--cases", "--only", "--heap", "--runs", "--timeout"};
-    memset(o, 0, sizeof *o);
-    for (size_t c = 0; c < mm_bench_case_count; c++) o->cases[c] = true;
-    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) o->allocators[a] = true;
-    o->runs = 12;
-    o->timeout = 20;
-    if (argc > 1 && is_plot(argv[1])) return plot(argc, argv);
-    for (int i = 1; i < argc; i++) {
-        const char *found = NULL, *value = NULL;
-        if (is_either(argv[i], "-h", "--help")) return fputs(usage, stdout) < 0;
-        if (is_either(argv[i], "-V", "--version")) return printf("mmbench (mm) " MM_VERSION ", commit %s\n", MM_BENCH_COMMIT) < 0;
-        if (!strcmp(argv[i], "--list")) return list(), 0;
-        if (!strcmp(argv[i], "--quick")) {
-            o->quick = true;
-            continue;
-        }
-        for (size_t k = 0; k < sizeof with_value / sizeof *with_value && !found; k++) {
-            const size_t n = strlen(with_value[k]);
-            if (strncmp(argv[i], with_value[k], n) != 0 || (argv[i][n] && argv[i][n] != '=')) continue;
-            found = with_value[k];
-            value = argv[i][n] ? argv[i] + n + 1 : i + 1 < argc ? argv[++i] : NULL;
-        }
-        if (is_plot(argv[i])) return bad("--plot", argv[i - 1], "no other option before it");
-        if (!found) return bad("option", argv[i], "one of mmbench --help");
-        if (!value) return bad(found, "", "a value");
-        const int status = take(found, value, o);
-        if (status != 0) return status;
-    }
-    return -1;
-}
-
-/* ---- measuring -------------------------------------------------------------------------------- */
 
 static bool mm_failed(const struct mm_bench_item *items, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -174,30 +20,70 @@ static bool mm_failed(const struct mm_bench_item *items, size_t count) {
     return false;
 }
 
-static int measure(const struct mm_bench_options *o, const struct mm_bench_machine *m, FILE *csv) {
+/* The items of a case, with the rows of an earlier run. */
+static size_t items_of(size_t c, const struct mm_bench_options *o, const struct mm_bench_results *old, struct mm_bench_item *items) {
+    const size_t count = mm_bench_items(&mm_bench_cases[c], o, items, ITEMS_MAX);
+    mm_bench_results_use(old, items, count);
+    return count;
+}
+
+/* The items that have no rows yet, counted once for each allocator. */
+static size_t items_left(const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count) {
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++)
+        for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) left += o->allocators[a] && items[i].rows[a][0].status == MM_BENCH_PENDING;
+    return left;
+}
+
+static int exit_status(enum mm_bench_outcome outcome, size_t left, bool failed) {
+    if (outcome == MM_BENCH_STOPPED) fprintf(stderr, "mmbench: interrupted\n");
+    if (outcome == MM_BENCH_LATE) fprintf(stderr, "mmbench: the minutes are over; %zu measurements are left, and --resume goes on with them\n", left);
+    return outcome == MM_BENCH_STOPPED ? MM_BENCH_EXIT_SIGNAL : outcome == MM_BENCH_LATE ? MM_BENCH_EXIT_LATE : failed ? MM_BENCH_EXIT_MM_ROW : EXIT_SUCCESS;
+}
+
+static int measure(const struct mm_bench_options *o, const struct mm_bench_machine *m, const struct mm_bench_results *old, FILE *csv) {
     static struct mm_bench_item items[ITEMS_MAX];
     struct mm_bench_floors floors = {NULL, 0, 0};
     enum mm_bench_outcome outcome = MM_BENCH_DONE;
     bool failed = false;
-    size_t total = 0;
+    size_t left = 0;
     for (size_t c = 0; c < mm_bench_case_count; c++)
-        if (o->cases[c]) total += mm_bench_items(&mm_bench_cases[c], o, items, ITEMS_MAX);
-    mm_bench_progress_total(total * (o->allocators[MM_BENCH_MM] + o->allocators[MM_BENCH_BUILTIN]));
+        if (o->cases[c]) left += items_left(o, items, items_of(c, o, old, items));
+    mm_bench_progress_total(left);
     mm_bench_table_head(stdout, m);
-    if (csv) mm_bench_csv_head(csv, m);
+    if (csv && old->count == 0) mm_bench_csv_head(csv, m);
     for (size_t c = 0; c < mm_bench_case_count && outcome == MM_BENCH_DONE; c++) {
         if (!o->cases[c]) continue;
-        const size_t count = mm_bench_items(&mm_bench_cases[c], o, items, ITEMS_MAX);
-        for (int a = 0; a < MM_BENCH_ALLOCATORS && outcome == MM_BENCH_DONE; a++)
-            if (o->allocators[a]) outcome = mm_bench_run(o, m, (enum mm_bench_allocator)a, items, count, &floors);
+        const size_t count = items_of(c, o, old, items), before = items_left(o, items, count);
+        for (int a = 0; a < MM_BENCH_ALLOCATORS && outcome == MM_BENCH_DONE; a++) {
+            if (!o->allocators[a]) continue;
+            outcome = mm_bench_run(o, m, (enum mm_bench_allocator)a, items, count, &floors);
+            if (csv) mm_bench_csv_rows(csv, (enum mm_bench_allocator)a, items, count);
+        }
         mm_bench_table(stdout, o, items, count);
-        if (csv) mm_bench_csv_rows(csv, items, count);
+        left -= before - items_left(o, items, count);
         failed = failed || mm_failed(items, count);
     }
     if (csv) mm_bench_csv_floors(csv, &floors);
     free(floors.all);
-    if (outcome == MM_BENCH_STOPPED) fprintf(stderr, "mmbench: interrupted\n");
-    return outcome == MM_BENCH_STOPPED ? EXIT_SIGNAL : failed ? EXIT_MM_ROW : EXIT_SUCCESS;
+    return exit_status(outcome, left, failed);
+}
+
+/* With --resume: reads what the file holds already, if there is such a file. False: one line was written to stderr. */
+static bool read_old(const struct mm_bench_options *o, struct mm_bench_results *old) {
+    struct stat file;
+    const bool has_rows = o->resume && stat(o->csv, &file) == 0 && file.st_size > 0;
+    return !has_rows || mm_bench_results_read(old, "--resume", o->csv);
+}
+
+/* Whether old rows are of this machine and this commit. False: one line was written to stderr. */
+static bool is_same_machine(const struct mm_bench_options *o, const struct mm_bench_results *old, const struct mm_bench_machine *m) {
+    char driver[sizeof old->driver];
+    snprintf(driver, sizeof driver, "%s (CUDA %s)", m->driver, m->cuda);
+    if (old->count == 0 || (!strcmp(old->gpu, m->gpu) && !strcmp(old->driver, driver) && !strcmp(old->commit, MM_BENCH_COMMIT))) return true;
+    fprintf(stderr, "mmbench: --resume: \"%s\" is of %s, driver %s, mm %s; expected %s, driver %s, mm %s\n", o->csv, old->gpu, old->driver, old->commit, m->gpu,
+            driver, MM_BENCH_COMMIT);
+    return false;
 }
 
 /* Opens without truncating: the old contents are deleted only when there are results to write. */
@@ -211,24 +97,30 @@ static int close_csv(FILE *csv, const char *path, int status) {
     const bool failed = ferror(csv) != 0;
     if (fclose(csv) == 0 && !failed) return status;
     fprintf(stderr, "mmbench: --csv: \"%s\" could not be written: %s\n", path, strerror(errno));
-    return EXIT_FAILED;
+    return MM_BENCH_EXIT_FAILED;
 }
 
 int main(int argc, char **argv) {
     struct mm_bench_options o;
     struct mm_bench_machine machine;
+    struct mm_bench_results old;
     FILE *csv = NULL;
-    int status = parse(argc, argv, &o);
+    int status = mm_bench_parse(argc, argv, &o);
     if (status >= 0) return status;
     memset(&machine, 0, sizeof machine);
-    if (o.csv && !(csv = open_csv(o.csv))) return EXIT_USAGE;
+    memset(&old, 0, sizeof old);
+    if (!read_old(&o, &old) || (o.csv && !(csv = open_csv(o.csv)))) return MM_BENCH_EXIT_USAGE;
     mm_bench_catch_signals();
-    if (mm_bench_find_children(o.allocators) && mm_bench_identify(&o, &machine)) {
-        /* This fails for a device or a pipe, which hold no old contents. */
-        if (csv && ftruncate(fileno(csv), 0) != 0) errno = 0;
-        status = measure(&o, &machine, csv);
+    if (!mm_bench_find_children(o.allocators) || !mm_bench_identify(&o, &machine)) {
+        status = MM_BENCH_EXIT_FAILED;
+    } else if (!is_same_machine(&o, &old, &machine)) {
+        status = MM_BENCH_EXIT_USAGE;
     } else {
-        status = EXIT_FAILED;
+        /* This fails for a device or a pipe, which hold no old contents. */
+        if (csv && old.count == 0 && ftruncate(fileno(csv), 0) != 0) errno = 0;
+        status = measure(&o, &machine, &old, csv);
     }
+    free(old.all);
+    free(o.others.all);
     return csv ? close_csv(csv, o.csv, status) : status;
 }

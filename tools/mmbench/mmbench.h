@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mmbench compares CUDA's built-in allocator with mm, by one program (child/child.h) that is compiled twice.
  *
- *   cases.c    the table of cases, and the items that follow from it and the options
+ *   table.c    the table of cases
+ *   cases.c    the items that follow from the table and the options
  *   session.c  one child process: start, send, receive with a deadline, end
  *   run.c      runs the items of a case with one allocator; interprets a failure of the child
+ *   results.c  rows of earlier measurements, from files
+ *   claims.c   --claims: the claims of published allocators' papers, checked against such rows
  *   report.c   the table for people, the CSV file, the progress line
  *   plot.py    --plot: draws pictures of such files, by matplotlib
- *   main.c     options
+ *   options.c  options
+ *   main.c     runs the cases
  *
  * Words: an ITEM is one request to a child (a case at one size and number of threads); it has one ROW for each
  * operation and allocator. A SERIES is a case's items in order of size (or threads): if one fails, the larger ones are
@@ -51,7 +55,7 @@ extern const char *const mm_bench_status_names[MM_BENCH_STATUSES];
 enum mm_bench_series { MM_BENCH_NO_SERIES, MM_BENCH_BY_SIZE, MM_BENCH_BY_THREADS };
 
 /* Bytes that all threads of a case ask for together, computed from its size. */
-enum mm_bench_asked { MM_BENCH_ASKED_ALL, MM_BENCH_ASKED_POWERS, MM_BENCH_ASKED_HALF, MM_BENCH_ASKED_LITTLE };
+enum mm_bench_asked { MM_BENCH_ASKED_ALL, MM_BENCH_ASKED_POWERS, MM_BENCH_ASKED_HALF, MM_BENCH_ASKED_BURSTS, MM_BENCH_ASKED_LITTLE };
 
 struct mm_bench_op {
     const char *name, *unit;
@@ -63,13 +67,16 @@ struct mm_bench_case {
     struct mm_bench_op ops[MM_BENCH_OPS_MAX]; /* if there are fewer, a NULL name ends the list */
     uint64_t sizes[MM_BENCH_SIZES_MAX];       /* bytes; if there are fewer, a 0 ends the list */
     uint32_t threads[MM_BENCH_SIZES_MAX];     /* the same */
-    bool paired;                              /* the first size with the first number of threads, and so on; a quick run takes all of them */
+    bool paired;                              /* the first size with the first number of threads, and so on; a quick run takes all of them, or
+                                                 only the first ones if there is a quick_shift */
     enum mm_bench_series series;
     enum mm_bench_asked asked;
     uint64_t heap;                            /* bytes, regardless of --heap; 0: --heap */
     uint64_t heap_large;                      /* the same, for all sizes but the first */
+    uint64_t heap_times;                      /* the same, in multiples of the item's size; at least 64 MiB */
     bool heap_fits;                           /* an item that would nearly fill --heap gets a larger heap */
     bool grows;                               /* mm starts with its default heap, which grows; the other allocator has `heap` */
+    uint32_t runs, runs_quick;                /* of a request, regardless of --runs; 0: --runs. Some cases give them another meaning: protocol.h */
     unsigned every_shift;                     /* one thread in 2^this asks */
     unsigned quick_shift;                     /* a quick run's sizes and threads are divided by 2^this */
     uint8_t size_shifts[MM_BENCH_OPS_MAX];    /* of each operation: its size is the item's / 2^this, */
@@ -85,6 +92,7 @@ struct mm_bench_row {
     enum mm_bench_status status;
     double median, min, max; /* valid if `told` */
     bool told;
+    bool is_old; /* from an earlier run: --resume */
     unsigned runs;
     int floor;          /* index into mm_bench_floor_names, or -1 */
     double floor_value; /* 0: none */
@@ -99,14 +107,42 @@ struct mm_bench_item {
     struct mm_bench_row rows[MM_BENCH_ALLOCATORS][MM_BENCH_OPS_MAX];
 };
 
+struct mm_bench_result {
+    char allocator[32], of[32], op[32], unit[16];
+    uint64_t size;
+    uint32_t threads;
+    struct mm_bench_row row;
+};
+
+/* Begins as zeros. */
+struct mm_bench_results {
+    struct mm_bench_result *all;
+    size_t count, room;
+    char gpu[128], driver[128], commit[64]; /* of the last file */
+};
+
 struct mm_bench_options {
     const char *csv; /* file, or NULL */
-    bool cases[32];  /* selected ones of mm_bench_cases */
+    bool cases[64];  /* selected ones of mm_bench_cases */
     bool allocators[MM_BENCH_ALLOCATORS];
     bool quick;
-    uint64_t heap;          /* bytes; 0: the default of each case */
-    unsigned runs, timeout; /* timed runs of a row; seconds */
+    uint64_t heap;                  /* bytes; 0: the default of each case */
+    unsigned runs, timeout;         /* timed runs of a row; seconds */
+    bool resume;                    /* rows that the CSV file has already are not measured again */
+    double until;                   /* no item begins after this (mm_bench_now); 0: no limit */
+    struct mm_bench_results others; /* published rows to compare with */
 };
+
+/* Exit statuses other than 0: mmbench --help. */
+enum { MM_BENCH_EXIT_FAILED = 1, MM_BENCH_EXIT_USAGE = 2, MM_BENCH_EXIT_MM_ROW = 3, MM_BENCH_EXIT_LATE = 4, MM_BENCH_EXIT_SIGNAL = 130 };
+
+/* ---- options.c -------------------------------------------------------------------------------- */
+
+/* Returns the exit status, or -1 to go on. */
+int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o);
+
+#define MM_BENCH_ENDURANCE_LARGEST 4096u
+#define MM_BENCH_BURST_MEAN 55u /* allocations of a caller in the case acd, on average */
 
 /* ---- cases.c ---------------------------------------------------------------------------------- */
 
@@ -174,19 +210,45 @@ struct mm_bench_floors {
     size_t count, room;
 };
 
-enum mm_bench_outcome { MM_BENCH_DONE, MM_BENCH_STOPPED };
+enum mm_bench_outcome { MM_BENCH_DONE, MM_BENCH_STOPPED, MM_BENCH_LATE };
 
 /* Checks that there is a GPU and that each child has the allocator it should have. Fills m. False: one line was written to stderr. */
 bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine *m);
-/* Measures the items of one case with one allocator. MM_BENCH_STOPPED: a signal came. */
+/* Measures the items of one case with one allocator. MM_BENCH_STOPPED: a signal came. MM_BENCH_LATE: o->until is over. An item that was not
+ * finished has no rows then. */
 enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struct mm_bench_machine *m, enum mm_bench_allocator allocator,
                                    struct mm_bench_item *items, size_t count, struct mm_bench_floors *floors);
+
+/* ---- results.c -------------------------------------------------------------------------------- */
+
+/* Which rows are meant. */
+struct mm_bench_key {
+    const char *allocator; /* NULL: any */
+    const char *of, *op;
+    uint64_t size_least, size_most;
+    uint32_t threads; /* 0: any */
+};
+
+/* Adds the rows of a file. False: one line, which names the option, was written to stderr. */
+bool mm_bench_results_read(struct mm_bench_results *all, const char *option, const char *path);
+/* Gives the items the rows that an earlier run measured, if it measured all operations of an item with an allocator. */
+void mm_bench_results_use(const struct mm_bench_results *all, struct mm_bench_item *items, size_t count);
+/* The next row with that key behind `after`, or the first if that is NULL; NULL if there is none. */
+const struct mm_bench_result *mm_bench_result_next(const struct mm_bench_results *all, const struct mm_bench_result *after, const struct mm_bench_key *k);
+
+/* ---- claims.c --------------------------------------------------------------------------------- */
+
+/* Prints the table of claims. */
+void mm_bench_claims(FILE *to, const struct mm_bench_results *rows);
 
 /* ---- report.c --------------------------------------------------------------------------------- */
 
 double mm_bench_now(void); /* seconds, monotonic */
 /* A number of bytes, or any number, in an exact short form: 4096, 8K, 1M. Returns text, which has 32 bytes. */
 const char *mm_bench_size_text(uint64_t bytes, char *text);
+/* The size and the threads of an operation: a fraction of its item's in some cases. */
+uint64_t mm_bench_op_size(const struct mm_bench_item *item, size_t op);
+uint32_t mm_bench_op_threads(const struct mm_bench_item *item, size_t op);
 /* Shows what is being measured; on a terminal the line is rewritten. */
 void mm_bench_progress_total(size_t items);
 void mm_bench_progress(enum mm_bench_allocator allocator, const struct mm_bench_item *item);
@@ -198,7 +260,8 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
 void mm_bench_table_head(FILE *to, const struct mm_bench_machine *m);
 extern const char mm_bench_csv_fields[]; /* the CSV header line */
 void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m);
-void mm_bench_csv_rows(FILE *to, const struct mm_bench_item *items, size_t count);
+/* The rows of one allocator that are not old. */
+void mm_bench_csv_rows(FILE *to, enum mm_bench_allocator allocator, const struct mm_bench_item *items, size_t count);
 void mm_bench_csv_floors(FILE *to, const struct mm_bench_floors *floors);
 
 #endif

@@ -10,7 +10,8 @@
  * mmbench: run CASE SIZE THREADS RUNS                       RUNS: number of runs; of rounds (endurance); of calls (latency); seconds from
  *                                                          the last free to the last look (footprint)
  * child:   @row OP UNIT MEDIAN MIN MAX RUNS FLOOR NULLS CORRUPT STATUS CHECKED...
- *                                                          MEDIAN MIN MAX are "-" if left out; FLOOR is a NAME or "-"
+ *                                                          MEDIAN MIN MAX are "-" if left out; FLOOR is a NAME, "-", or the
+ *                                                          value of a floor that is this row's own, in its unit
  * mmbench: identify
  * child:   @identity mm | builtin                          found out by what the host can do with its pointers
  * child, after each of these:

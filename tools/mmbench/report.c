@@ -27,9 +27,8 @@ const char *mm_bench_size_text(uint64_t bytes, char *text) {
     return text;
 }
 
-/* The size and the threads of an operation: a fraction of its item's in some cases. */
-static uint64_t op_size(const struct mm_bench_item *item, size_t op) { return item->size >> item->of->size_shifts[op]; }
-static uint32_t op_threads(const struct mm_bench_item *item, size_t op) { return item->threads >> item->of->threads_shifts[op]; }
+uint64_t mm_bench_op_size(const struct mm_bench_item *item, size_t op) { return item->size >> item->of->size_shifts[op]; }
+uint32_t mm_bench_op_threads(const struct mm_bench_item *item, size_t op) { return item->threads >> item->of->threads_shifts[op]; }
 
 /* ---- progress --------------------------------------------------------------------------------- */
 
@@ -113,6 +112,30 @@ static bool any(const struct mm_bench_item *item, const struct mm_bench_options 
     return false;
 }
 
+/* The least (of a share: the greatest) of the published rows for an operation. NULL: there is none. */
+static const struct mm_bench_result *best_published(const struct mm_bench_results *others, const struct mm_bench_item *item, size_t op) {
+    const char *of = item->of->name;
+    const bool any_threads = !strcmp(of, "util") || !strcmp(of, "init"); /* their number is not part of what is measured */
+    const struct mm_bench_key key = {
+        NULL, of, item->of->ops[op].name, mm_bench_op_size(item, op), mm_bench_op_size(item, op), any_threads ? 0 : mm_bench_op_threads(item, op)};
+    const struct mm_bench_result *best = NULL;
+    for (const struct mm_bench_result *r = NULL; (r = mm_bench_result_next(others, r, &key)) != NULL;) {
+        const bool is_ours = !strcmp(r->allocator, "mm") || !strcmp(r->allocator, "builtin");
+        if (is_ours || r->row.status != MM_BENCH_OK || !r->row.told || strcmp(r->unit, item->of->ops[op].unit) != 0) continue;
+        if (!best || (!strcmp(r->unit, "share") ? r->row.median > best->row.median : r->row.median < best->row.median)) best = r;
+    }
+    return best;
+}
+
+static void show_published(FILE *to, const struct mm_bench_result *best, const struct mm_bench_row *mm) {
+    char text[32];
+    if (!best) return;
+    fprintf(to, "  %10s", number_text(best->row.median, text));
+    if (mm->told && best->row.median > 0) fprintf(to, " %9s", number_text(mm->median / best->row.median, text));
+    else fprintf(to, " %9s", "-");
+    fprintf(to, "  %s", best->allocator);
+}
+
 void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count) {
     char size[32], text[CELL], ratio[32];
     bool both = true;
@@ -122,21 +145,24 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
         both = both && o->allocators[a];
         if (o->allocators[a]) fprintf(to, "  %26s %8s", mm_bench_allocator_names[a], "x floor");
     }
-    fprintf(to, "%s\n", both ? "  builtin/mm" : "");
+    fprintf(to, "%s%s\n", both ? "  builtin/mm" : "", o->others.count ? "   published mm/publ." : "");
     for (size_t i = 0; i < count; i++)
         for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
             if (!any(&items[i], o, op)) continue;
             const struct mm_bench_row *mm = &items[i].rows[MM_BENCH_MM][op];
             const struct mm_bench_row *cuda = &items[i].rows[MM_BENCH_BUILTIN][op];
-            fprintf(to, "%10s %9u  %-18s %-6s", mm_bench_size_text(op_size(&items[i], op), size), op_threads(&items[i], op), items[i].of->ops[op].name,
-                    items[i].of->ops[op].unit);
+            fprintf(to, "%10s %9u  %-18s %-6s", mm_bench_size_text(mm_bench_op_size(&items[i], op), size), mm_bench_op_threads(&items[i], op),
+                    items[i].of->ops[op].name, items[i].of->ops[op].unit);
             for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
                 if (!o->allocators[a]) continue;
                 cell(&items[i].rows[a][op], text);
                 ratio_text(&items[i].rows[a][op], ratio);
                 fprintf(to, "  %26s %8s", text, ratio);
             }
+            const struct mm_bench_result *best = best_published(&o->others, &items[i], op);
             if (both && mm->told && cuda->told && mm->median > 0) fprintf(to, "  %10s", number_text(cuda->median / mm->median, text));
+            else if (both && best) fprintf(to, "  %10s", "-");
+            show_published(to, best, mm);
             fprintf(to, "\n");
         }
     fflush(to);
@@ -161,22 +187,21 @@ void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m) {
     fprintf(to, "%s\n", mm_bench_csv_fields);
 }
 
-void mm_bench_csv_rows(FILE *to, const struct mm_bench_item *items, size_t count) {
-    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
-        for (size_t i = 0; i < count; i++)
-            for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
-                const struct mm_bench_row *row = &items[i].rows[a][op];
-                if (row->status == MM_BENCH_PENDING) continue;
-                fprintf(to, "%s,%s,%llu,%u,%s,%s,", mm_bench_allocator_names[a], items[i].of->name, (unsigned long long)op_size(&items[i], op),
-                        op_threads(&items[i], op), items[i].of->ops[op].name, items[i].of->ops[op].unit);
-                if (row->told) fprintf(to, "%.6g,%.6g,%.6g,%u,", row->median, row->min, row->max, row->runs);
-                else fprintf(to, ",,,0,");
-                if (row->told && row->floor_value > 0) fprintf(to, "%.6g,%.4g,", row->floor_value, row->median / row->floor_value);
-                else fprintf(to, ",,");
-                if (row->status <= MM_BENCH_CORRUPT) fprintf(to, "%llu,%llu,", (unsigned long long)row->nulls, (unsigned long long)row->corrupt);
-                else fprintf(to, ",,");
-                fprintf(to, "%s,%s\n", row->checked, mm_bench_status_names[row->status]);
-            }
+void mm_bench_csv_rows(FILE *to, enum mm_bench_allocator allocator, const struct mm_bench_item *items, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
+            const struct mm_bench_row *row = &items[i].rows[allocator][op];
+            if (row->status == MM_BENCH_PENDING || row->is_old) continue;
+            fprintf(to, "%s,%s,%llu,%u,%s,%s,", mm_bench_allocator_names[allocator], items[i].of->name, (unsigned long long)mm_bench_op_size(&items[i], op),
+                    mm_bench_op_threads(&items[i], op), items[i].of->ops[op].name, items[i].of->ops[op].unit);
+            if (row->told) fprintf(to, "%.6g,%.6g,%.6g,%u,", row->median, row->min, row->max, row->runs);
+            else fprintf(to, ",,,0,");
+            if (row->told && row->floor_value > 0) fprintf(to, "%.6g,%.4g,", row->floor_value, row->median / row->floor_value);
+            else fprintf(to, ",,");
+            if (row->status <= MM_BENCH_CORRUPT) fprintf(to, "%llu,%llu,", (unsigned long long)row->nulls, (unsigned long long)row->corrupt);
+            else fprintf(to, ",,");
+            fprintf(to, "%s,%s\n", row->checked, mm_bench_status_names[row->status]);
+        }
     fflush(to);
 }
 

@@ -181,6 +181,7 @@ static bool read_row(const char *line, const struct mm_bench_item *item, struct 
     }
     row.runs = runs;
     row.floor = floor_find(floor);
+    if (row.floor < 0) row.floor_value = strtod(floor, NULL); /* its own floor; 0 for "-" */
     row.nulls = nulls;
     row.corrupt = corrupt;
     snprintf(row.checked, sizeof row.checked, "%.79s", line + checked);
@@ -221,9 +222,12 @@ static enum mm_bench_status status_of(const struct mm_bench_item *item, const st
     return worst;
 }
 
+/* After such a status, the larger items of the series are skipped. */
+static bool has_failed(enum mm_bench_status status) { return status != MM_BENCH_OK && status != MM_BENCH_TOO_LARGE && status != MM_BENCH_SKIPPED; }
+
 static bool larger_in_series(const struct mm_bench_item *failed, const struct mm_bench_item *item) {
     switch (item->of->series) {
-    case MM_BENCH_BY_SIZE: return item->size > failed->size;
+    case MM_BENCH_BY_SIZE: return item->size > failed->size && item->threads >= failed->threads;
     case MM_BENCH_BY_THREADS: return item->size == failed->size && item->threads > failed->threads;
     default: return false;
     }
@@ -275,12 +279,19 @@ enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struc
     struct runner r;
     const struct mm_bench_item *failed = NULL;
     enum reply reply = REPLY_DONE;
+    bool is_late = false;
     memset(&r, 0, sizeof r);
     r.like.allocator = allocator;
-    for (size_t i = 0; i < count && reply != REPLY_INTERRUPTED; i++) {
+    for (size_t i = 0; i < count && reply != REPLY_INTERRUPTED && !is_late; i++) {
         struct mm_bench_item *item = &items[i];
         struct mm_bench_row *rows = item->rows[allocator];
         const unsigned seconds = o->timeout * (item->of->patience ? item->of->patience : 1);
+        if (rows[0].is_old) {
+            if (has_failed(status_of(item, rows))) failed = item;
+            continue;
+        }
+        is_late = o->until > 0 && mm_bench_now() > o->until;
+        if (is_late) break;
         if (is_too_large(item, mm_bench_heap(item, allocator), m->memory)) mark(item, rows, MM_BENCH_TOO_LARGE);
         else if (failed && larger_in_series(failed, item)) mark(item, rows, MM_BENCH_SKIPPED);
         mm_bench_progress(allocator, item);
@@ -288,16 +299,19 @@ enum mm_bench_outcome mm_bench_run(const struct mm_bench_options *o, const struc
             if (r.session.pid && (item->of->fresh || r.heap != mm_bench_heap(item, allocator))) end(&r, items, i, count, REPLY_DONE, seconds, floors);
             reply = r.session.pid ? REPLY_DONE : begin(&r, items, i, count, seconds, floors);
             if (reply == REPLY_DONE) reply = run_item(&r.session, seconds, item, rows);
-            if (reply == REPLY_INTERRUPTED) break;
+            if (reply == REPLY_INTERRUPTED) {
+                memset(rows, 0, sizeof item->rows[allocator]);
+                break;
+            }
             if (reply != REPLY_DONE) end(&r, items, i + 1, count, reply, seconds, floors);
             if (reply != REPLY_DONE) take_back_last(item, rows);
             mark(item, rows, reply == REPLY_HUNG ? MM_BENCH_HUNG : MM_BENCH_CRASH);
-            if (status_of(item, rows) != MM_BENCH_OK) failed = item;
+            if (has_failed(status_of(item, rows))) failed = item;
         }
         mm_bench_progress_end(allocator, item, status_of(item, rows), r.session.remark);
         r.session.remark[0] = '\0';
     }
     const unsigned seconds = o->timeout;
     if (r.session.pid) end(&r, items, count, count, reply == REPLY_INTERRUPTED ? reply : REPLY_DONE, seconds, floors);
-    return reply == REPLY_INTERRUPTED ? MM_BENCH_STOPPED : MM_BENCH_DONE;
+    return reply == REPLY_INTERRUPTED ? MM_BENCH_STOPPED : is_late ? MM_BENCH_LATE : MM_BENCH_DONE;
 }

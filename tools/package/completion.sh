@@ -56,13 +56,13 @@ _mm_mmbench() {
     --cases) _mm_words "$("${COMP_WORDS[0]}" --list 2> /dev/null | cut -d' ' -f1)" ;;
     --only) _mm_words 'mm builtin' ;;
     --heap) _mm_words '2G 8G 32G' ;;
-    --runs | --timeout) COMPREPLY=() ;;
+    --runs | --timeout | --minutes) COMPREPLY=() ;;
     --plot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
     *)
-        # --plot is followed by file names.
+        # --plot and --claims are followed by file names.
         COMPREPLY=()
-        if ((COMP_CWORD == 1)) || [[ ${COMP_WORDS[1]} != --plot* ]]; then
-            _mm_words '--csv --cases --only --quick --heap --runs --timeout --plot --list --version --help -h -V'
+        if ((COMP_CWORD == 1)) || [[ ${COMP_WORDS[1]} != --plot* && ${COMP_WORDS[1]} != --claims ]]; then
+            _mm_words '--csv --cases --only --quick --heap --runs --timeout --compare --minutes --resume --claims --plot --list --version --help -h -V'
         fi
         ;;
     esac
