@@ -4,11 +4,11 @@
 
 BENCH_SRC := tools/mmbench
 BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
-BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h) tools/kernels.h include/mm.h
+BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h $(BENCH_SRC)/child/papers/*.h) tools/kernels.h include/mm.h
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
-BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu graph_kernels.cu)
-BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c)) \
-	$(BUILD)/obj/$(BENCH_SRC)/child/plain.o
+BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu graph_kernels.cu papers/kernels.cu)
+BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c $(BENCH_SRC)/child/papers/*.c)) \
+	$(addprefix $(BUILD)/obj/$(BENCH_SRC)/child/,plain.o papers/floors.o papers/host_kernels.o papers/words.o)
 # -e .git: in an unpacked archive, git must not describe a repository that happens to surround it.
 BENCH_COMMIT = $(shell test -e .git && git describe --always --dirty --abbrev=12 2>/dev/null || echo v$(MM_VERSION))
 BENCH_FLAGS = -std=c++17 -O2 -I. -Xcompiler -Wall,-Wextra,-Werror \
@@ -35,6 +35,12 @@ $(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.c $(BENCH_H)
 $(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.cu $(BENCH_H)
 	@mkdir -p $(@D)
 	$(NVCC) $(BENCH_FLAGS) -c $< -o $@
+
+$(BUILD)/obj/$(BENCH_SRC)/child/papers/floors.o: $(BENCH_SRC)/child/papers/kernels.cu
+
+# CUB takes several seconds for each architecture, so that the driver compiles this file when it is first used.
+$(BUILD)/obj/$(BENCH_SRC)/child/papers/words.o: ARCHS :=
+$(BUILD)/obj/$(BENCH_SRC)/child/papers/words.o: $(BENCH_SRC)/child/papers/words.cu
 
 $(BUILD)/lib/bench/mmbench-builtin: $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H)
 	@mkdir -p $(@D)

@@ -23,6 +23,33 @@ $(BUILD)/tests/bench/test_footprint $(BUILD)/tests/bench/test_footprint_builtin:
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $(FOOTPRINT_FLAGS) -isystem $(CUDA_HOME)/include $< $(FOOTPRINT_C) $$(pkg-config --cflags --libs check) -o $@
 
+# The papers' cases, with a CPU thread for each thread of a CTA. Those in which threads of a CTA hand work to one another run under
+# ThreadSanitizer, too.
+PAPERS_SRC := $(BENCH_SRC)/child/papers
+PAPERS_TESTS := papers kdtree join ranks host host_log
+PAPERS_TSAN := kdtree join
+papers_C := $(addprefix $(PAPERS_SRC)/,run.c bursts_case.c words_case.c halves_case.c)
+kdtree_C := $(PAPERS_SRC)/kdtree_host.c
+ranks_C := $(PAPERS_SRC)/ranks_host.c $(BENCH_SRC)/child/workload.c
+join_C := $(PAPERS_SRC)/join_host.c
+host_C := $(addprefix $(PAPERS_SRC)/host_,log.c generate.c calls.c case.c streams.c)
+host_log_C := $(addprefix $(PAPERS_SRC)/host_,log.c generate.c)
+PAPERS_BINARIES := $(PAPERS_TESTS:%=$(BUILD)/tests/bench/test_%-asan) $(PAPERS_TSAN:%=$(BUILD)/tests/bench/test_%-tsan)
+
+.PHONY: check-bench-papers
+check-bench: check-bench-papers
+check-bench-papers: $(PAPERS_BINARIES)
+	set -e; for test in $^; do $$test; done
+
+define PAPERS_TEST
+$(BUILD)/tests/bench/test_$1-$2: tests/bench/test_$1.c tests/bench/cta.h tests/bench/device.h tests/runner.h $$($1_C) $$(BENCH_H)
+	@mkdir -p $$(@D)
+	$$(CC) $$(CFLAGS_MM) -D_GNU_SOURCE= -pthread $3 -isystem $$(CUDA_HOME)/include $$< $$($1_C) \
+		$$$$(pkg-config --cflags --libs check) -lm -o $$@
+endef
+$(foreach t,$(PAPERS_TESTS),$(eval $(call PAPERS_TEST,$t,asan,-fsanitize=address$(,)undefined -fno-sanitize-recover=all)))
+$(foreach t,$(PAPERS_TSAN),$(eval $(call PAPERS_TEST,$t,tsan,-fsanitize=thread)))
+
 # Part of CI, not of check: needs matplotlib.
 check-plot: $(BUILD)/bin/mmbench
 	tests/bench/run.sh $< plot

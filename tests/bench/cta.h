@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Runs kernels without a GPU: one CPU thread for each thread of a CTA, and one CTA after the other. This is enough for the kernels of
- * mmbench's graph, which use barriers, shared memory and atomics, but no warp operations. Include it before them.
+/* Runs kernels without a GPU: one CPU thread for each thread of a CTA, and one CTA after the other. This is enough for kernels that use
+ * barriers, shared memory, atomics, and warp operations by all 32 lanes. Include it before them.
  */
 #ifndef MM_BENCH_CTA_H
 #define MM_BENCH_CTA_H
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "tools/mmbench/child/child.h"
 
@@ -25,6 +26,52 @@ static pthread_barrier_t cta_barrier;
 #define __syncthreads() ((void)pthread_barrier_wait(&cta_barrier))
 #define atomicAdd(p, value) __atomic_fetch_add(p, value, __ATOMIC_RELAXED)
 #define atomicExch(p, value) __atomic_exchange_n(p, value, __ATOMIC_RELAXED)
+
+#define atomicSub(p, value) __atomic_fetch_sub(p, value, __ATOMIC_RELAXED)
+#define atomicOr(p, value) __atomic_fetch_or(p, value, __ATOMIC_RELAXED)
+static inline void atomicMin(unsigned long long *p, unsigned long long value) {
+    unsigned long long old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (value < old && !__atomic_compare_exchange_n(p, &old, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+static inline void atomicMax(unsigned long long *p, unsigned long long value) {
+    unsigned long long old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (value > old && !__atomic_compare_exchange_n(p, &old, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+#define __threadfence() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define __popc(x) ((unsigned)__builtin_popcount(x))
+#define __ffs(x) __builtin_ffs((int)(x))
+
+/* Warp operations: each lane writes its value, and all lanes wait, read, and wait. */
+#define CTA_WARPS (CTA_THREADS / WARP_THREADS)
+static pthread_barrier_t cta_warp_barriers[CTA_WARPS];
+static unsigned long long cta_lanes[CTA_WARPS][WARP_THREADS];
+
+static inline void cta_exchange(unsigned mask, unsigned long long mine, unsigned long long all[WARP_THREADS]) {
+    const unsigned warp = threadIdx.x / WARP_THREADS;
+    if (mask != ~0u) abort(); /* expected all lanes */
+    cta_lanes[warp][threadIdx.x % WARP_THREADS] = mine;
+    pthread_barrier_wait(&cta_warp_barriers[warp]);
+    for (unsigned lane = 0; lane < WARP_THREADS; lane++) all[lane] = cta_lanes[warp][lane];
+    pthread_barrier_wait(&cta_warp_barriers[warp]);
+}
+static inline unsigned __ballot_sync(unsigned mask, int mine) {
+    unsigned long long all[WARP_THREADS];
+    unsigned votes = 0;
+    cta_exchange(mask, mine != 0, all);
+    for (unsigned lane = 0; lane < WARP_THREADS; lane++) votes |= (unsigned)all[lane] << lane;
+    return votes;
+}
+/* For integers of up to 64 bits. */
+static inline unsigned long long cta_shfl(unsigned mask, unsigned long long mine, unsigned from) {
+    unsigned long long all[WARP_THREADS];
+    cta_exchange(mask, mine, all);
+    return all[from % WARP_THREADS];
+}
+#define __shfl_sync(mask, mine, from) ((__typeof__(mine))cta_shfl(mask, (unsigned long long)(mine), from))
+#define __shfl_xor_sync(mask, mine, bits) ((__typeof__(mine))cta_shfl(mask, (unsigned long long)(mine), threadIdx.x ^ (unsigned)(bits)))
+static inline void __syncwarp(void) { pthread_barrier_wait(&cta_warp_barriers[threadIdx.x / WARP_THREADS]); }
 
 static inline unsigned thread_idx(void) { return blockIdx.x * blockDim.x + threadIdx.x; }
 
@@ -56,6 +103,7 @@ static void cta_launch(void (*body)(const void *), const void *arguments, unsign
     struct cta_thread thread[CTA_THREADS];
     blockDim.x = threads;
     pthread_barrier_init(&cta_barrier, NULL, threads);
+    for (unsigned w = 0; w < CTA_WARPS; w++) pthread_barrier_init(&cta_warp_barriers[w], NULL, WARP_THREADS);
     for (unsigned i = 0; i < threads; i++) {
         thread[i].launch = &launch;
         thread[i].idx = i;
@@ -63,6 +111,7 @@ static void cta_launch(void (*body)(const void *), const void *arguments, unsign
     }
     for (unsigned i = 0; i < threads; i++) pthread_join(id[i], NULL);
     pthread_barrier_destroy(&cta_barrier);
+    for (unsigned w = 0; w < CTA_WARPS; w++) pthread_barrier_destroy(&cta_warp_barriers[w]);
 }
 
 #endif

@@ -18,7 +18,7 @@ extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
 static int (*statistics_of)(struct mm_statistics *);
 static int (*usage_of)(struct mm_usage_statistics *);
 
-static int has_account(void) {
+int account_is_heaps(void) {
     statistics_of = mm_get_statistics, usage_of = mm_get_usage;
     if (!statistics_of) *(void **)&statistics_of = dlsym(RTLD_DEFAULT, "mm_get_statistics");
     if (!usage_of) *(void **)&usage_of = dlsym(RTLD_DEFAULT, "mm_get_usage");
@@ -77,7 +77,7 @@ void account_look(struct account *a) {
     child_must(cudaDeviceSynchronize());
     unsigned long long device = lost(), metadata = 0;
     a->now = device;
-    if (has_account()) {
+    if (account_is_heaps()) {
         a->now = mapped(&metadata);
         for (int looks = 0; looks < LOOKS; looks++) { /* libmm.so.1 may map or unmap memory at any time */
             const unsigned long long before = a->now;
@@ -93,9 +93,9 @@ void account_look(struct account *a) {
 
 void account_peak(struct account *a) {
     unsigned long long metadata;
-    if (!has_account()) return;
+    if (!account_is_heaps()) return;
     mapped(&metadata); /* for the metadata, which never shrink */
     a->most = larger(a->most, usage().peak_heap_bytes + metadata);
 }
 
-unsigned long long account_growths(void) { return has_account() ? usage().growth_count : 0; }
+unsigned long long account_growths(void) { return account_is_heaps() ? usage().growth_count : 0; }

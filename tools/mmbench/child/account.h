@@ -24,6 +24,8 @@ void account_begin(struct account *a);
 void account_look(struct account *a);
 /* If the heap has an account, sets `most` to the peak, including the time during kernels. Takes up to a second. */
 void account_peak(struct account *a);
+/* Whether the heap has an account of its own. */
+int account_is_heaps(void);
 /* The number of times that the heap has grown; 0 if it has no account. */
 unsigned long long account_growths(void);
 

@@ -170,8 +170,10 @@ void child_restart_device(void);
 void child_fatal(const char *what, const char *why);
 /* Ends the process with one line unless `error` is cudaSuccess. */
 void child_must(cudaError_t error);
+/* Sorts the samples. */
+double child_median(double *samples, unsigned count);
 /* Answers with one row: median, minimum and maximum of the samples, which it sorts. If the tally holds NULLs or corruption, the row
- * is marked, and a time is left out. floor: the name of the floor to compare with, or "-". */
+ * is marked, and a time is left out. floor: the name of the floor to compare with, its value, or "-". */
 void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor, const struct tally *t, const char *checked);
 /* The same, for known numbers of `runs` samples. They are left out if runs is 0. */
 void child_row_of(const char *op, const char *unit, const double *median_least_most, unsigned runs, const char *floor, const struct tally *t,
@@ -180,6 +182,7 @@ void child_row_of(const char *op, const char *unit, const double *median_least_m
 void child_floor(const char *name, const char *unit, double *samples, unsigned count);
 struct tally child_nothing_found(void);
 void *child_device_alloc(size_t bytes);                    /* cudaMalloc, then zeroed */
+void *child_copied(const void *from, size_t bytes);        /* the same, with these contents */
 void child_read(void *to, const void *from, size_t bytes); /* after all launched work has finished */
 double child_now_ms(void);
 

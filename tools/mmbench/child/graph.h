@@ -73,6 +73,7 @@ struct workload {
     unsigned vertices;
     struct batch batches[GRAPH_BATCHES];
     struct list_sum *expected[GRAPH_PHASES]; /* after each phase, for each vertex */
+    unsigned long long most_bytes;           /* of all lists after a phase, by their capacity */
 };
 
 /* Makes the batches and the expected lists of a graph of `edges` edges. all: these edges, followed by room for `updates` more. The insert batch
@@ -86,6 +87,11 @@ void workload_lesmis(struct edge *all);
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- graph_case.c ----------------------------------------------------------------------------- */
+
+/* Edges 0 to count - 1 of the R-MAT graph, computed on the GPU. A sample is compared with the host's. vertices: a power of two. */
+void graph_rmat_edges(struct edge *all, unsigned vertices, unsigned count);
 
 /* ---- graph_kernels.cu --------------------------------------------------------------------------------- */
 

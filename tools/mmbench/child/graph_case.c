@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/mmbench/child/account.h"
 #include "tools/mmbench/child/graph.h"
 #include "tools/mmbench/child/rmat.h"
 #include "tools/mmbench/protocol.h"
@@ -14,14 +15,7 @@ static const char *const phase_names[GRAPH_PHASES] = {"init", "insert", "delete"
 
 /* ---- batches, on the device --------------------------------------------------------------------- */
 
-static void *copied(const void *from, size_t bytes) {
-    void *to = child_device_alloc(bytes);
-    child_must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-    return to;
-}
-
-/* Edges of the R-MAT graph, computed on the GPU. A sample is compared with the host's. */
-static void rmat_edges(struct edge *all, unsigned vertices, unsigned count) {
+void graph_rmat_edges(struct edge *all, unsigned vertices, unsigned count) {
     struct edge *on_device = (struct edge *)child_device_alloc(count * sizeof *on_device);
     unsigned scale = 0;
     while (1u << scale < vertices) scale++;
@@ -43,18 +37,18 @@ static struct workload workload_open(const struct request *q) {
     struct workload w, on_device;
     if (all == NULL) child_must(cudaErrorMemoryAllocation);
     if (real) workload_lesmis(all);
-    else rmat_edges(all, q->threads, edges);
+    else graph_rmat_edges(all, q->threads, edges);
     if (!workload_make(&w, all, q->threads, edges, updates, q->threads >> range_shift)) child_must(cudaErrorMemoryAllocation);
     free(all);
     on_device = w;
     for (int phase = 0; phase < GRAPH_BATCHES; phase++) {
         struct batch *b = &on_device.batches[phase];
-        b->offsets = (unsigned *)copied(b->offsets, (b->vertices + 1) * sizeof *b->offsets);
-        b->targets = (unsigned *)copied(b->targets, b->edges * sizeof *b->targets);
+        b->offsets = (unsigned *)child_copied(b->offsets, (b->vertices + 1) * sizeof *b->offsets);
+        b->targets = (unsigned *)child_copied(b->targets, b->edges * sizeof *b->targets);
         b->taken = phase == GRAPH_DELETE ? (unsigned *)child_device_alloc(b->edges * sizeof *b->taken) : NULL;
     }
     for (int phase = 0; phase < GRAPH_PHASES; phase++)
-        on_device.expected[phase] = (struct list_sum *)copied(w.expected[phase], w.vertices * sizeof *w.expected[phase]);
+        on_device.expected[phase] = (struct list_sum *)child_copied(w.expected[phase], w.vertices * sizeof *w.expected[phase]);
     workload_drop(&w);
     return on_device;
 }
@@ -78,12 +72,26 @@ static double phase_ms(enum graph_phase phase, const struct workload *w, struct 
     return child_time_end_ms();
 }
 
+/* What the lists need at most, and what the heap has taken for them. CUDA's allocator has no account, and then nothing is told. */
+static void tell_memory(struct account *a, const struct workload *w, const struct tally *t) {
+    const double lists = (double)w->most_bytes / (1 << 20);
+    account_peak(a);
+    const double taken = (double)a->most / (1 << 20), over = taken / lists;
+    const unsigned runs = account_is_heaps();
+    child_row_of("lists", "MiB", (const double[]){lists, lists, lists}, 1, "-", t, "counted");
+    child_row_of("taken", "MiB", (const double[]){taken, taken, taken}, runs, "-", t, "cudaMemGetInfo");
+    child_row_of("taken_over", "ratio", (const double[]){over, over, over}, runs, "-", t, "cudaMemGetInfo");
+}
+
 void run_graph(const struct request *q) {
     static double us[GRAPH_PHASES][CHILD_RUNS_MAX];
     struct workload w = workload_open(q);
     struct list *lists = (struct list *)child_device_alloc(w.vertices * sizeof *lists);
     struct tally *on_device = (struct tally *)child_device_alloc(sizeof *on_device), t = child_nothing_found();
     unsigned runs = q->runs < CHILD_RUNS_MAX ? q->runs : CHILD_RUNS_MAX;
+    struct account account;
+    plain_lists_check(lists, w.expected[GRAPH_FREE], w.vertices, on_device);
+    account_begin(&account);
     for (unsigned run = 0; run <= runs; run++) { /* run 0 is the warm-up */
         double all_ms = 0;
         for (int phase = 0; phase < GRAPH_PHASES && !t.nulls && !t.corrupt; phase++) {
@@ -93,15 +101,17 @@ void run_graph(const struct request *q) {
             plain_lists_check(lists, w.expected[phase], w.vertices, on_device);
             child_read(&t, on_device, sizeof t);
             if (run > 0) us[phase][run - 1] = ms * 1e3;
+            if (run == 0) account_look(&account);
             all_ms += ms;
         }
         runs = t.nulls || t.corrupt ? 0 : run > 0 ? child_runs_for(all_ms, runs) : runs;
     }
+    for (int phase = 0; phase < GRAPH_PHASES; phase++) child_row(phase_names[phase], "us", us[phase], runs, "-", &t, "nonnull aligned degrees neighbours");
+    tell_memory(&account, &w, &t);
     /* After a NULL the lists are sound, and are freed. Wrong lists are not touched; they end with the process. */
     if (t.nulls) graph_free(lists, w.vertices);
     child_must(cudaDeviceSynchronize());
     child_must(cudaFree(lists));
     child_must(cudaFree(on_device));
     workload_close(&w);
-    for (int phase = 0; phase < GRAPH_PHASES; phase++) child_row(phase_names[phase], "us", us[phase], runs, "-", &t, "nonnull aligned degrees neighbours");
 }

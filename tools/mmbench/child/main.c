@@ -9,6 +9,14 @@
 #include <time.h>
 
 #include "tools/mmbench/child/child.h"
+#include "tools/mmbench/child/papers/bursts.h"
+#include "tools/mmbench/child/papers/halves.h"
+#include "tools/mmbench/child/papers/host.h"
+#include "tools/mmbench/child/papers/join.h"
+#include "tools/mmbench/child/papers/kdtree.h"
+#include "tools/mmbench/child/papers/ranks.h"
+#include "tools/mmbench/child/papers/registers.h"
+#include "tools/mmbench/child/papers/words.h"
 #include "tools/mmbench/protocol.h"
 
 unsigned long long child_heap_bytes;
@@ -54,6 +62,12 @@ void *child_device_alloc(size_t bytes) {
     return p;
 }
 
+void *child_copied(const void *from, size_t bytes) {
+    void *to = child_device_alloc(bytes);
+    child_must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    return to;
+}
+
 void child_read(void *to, const void *from, size_t bytes) {
     child_must(cudaGetLastError());
     child_must(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
@@ -75,8 +89,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sorts the samples. */
-static double median(double *samples, unsigned count) {
+double child_median(double *samples, unsigned count) {
     qsort(samples, count, sizeof *samples, compare);
     return (samples[(count - 1) / 2] + samples[count / 2]) / 2;
 }
@@ -97,7 +110,7 @@ void child_row_of(const char *op, const char *unit, const double *median_least_m
 void child_row(const char *op, const char *unit, double *samples, unsigned runs, const char *floor, const struct tally *t, const char *checked) {
     double numbers[3] = {0, 0, 0};
     if (runs != 0) {
-        numbers[0] = median(samples, runs);
+        numbers[0] = child_median(samples, runs);
         numbers[1] = samples[0];
         numbers[2] = samples[runs - 1];
     }
@@ -105,7 +118,7 @@ void child_row(const char *op, const char *unit, double *samples, unsigned runs,
 }
 
 void child_floor(const char *name, const char *unit, double *samples, unsigned count) {
-    printf("@floor %s %s %.6g\n", name, unit, median(samples, count));
+    printf("@floor %s %s %.6g\n", name, unit, child_median(samples, count));
     fflush(stdout);
 }
 
@@ -136,15 +149,21 @@ static void identify(void) {
 }
 
 static int run_case(struct request *q) {
+    /* clang-format off */
     static const struct {
         const char *name;
         void (*run)(const struct request *);
     } cases[] = {
-        {"single", run_kernels},      {"mixed", run_kernels}, {"mixedu", run_kernels},  {"scaling", run_kernels},    {"warp", run_kernels},
-        {"large", run_kernels},       {"churn", run_churn},   {"latency", run_latency}, {"util", run_util},          {"frag", run_frag},
-        {"endurance", run_endurance}, {"init", run_init},     {"graph", run_graph},     {"graph_lesmis", run_graph}, {"converged", run_converged},
-        {"footprint", run_footprint}, {"pinned", run_pinned},
+        {"single", run_kernels}, {"mixed", run_kernels}, {"mixedu", run_kernels}, {"scaling", run_kernels}, {"warp", run_kernels}, {"large", run_kernels},
+        {"churn", run_churn}, {"latency", run_latency}, {"util", run_util}, {"frag", run_frag}, {"endurance", run_endurance}, {"init", run_init},
+        {"footprint", run_footprint}, {"pinned", run_pinned}, {"converged", run_converged}, {"graph", run_graph}, {"graph_lesmis", run_graph},
+        {"ad", run_bursts}, {"acd", run_bursts}, {"p", run_bursts}, {"half", run_half}, {"write", run_write}, {"workgen", run_workgen},
+        {"registers", run_registers}, {"kdtree", run_kdtree}, {"kdtree_tight", run_kdtree},
+        {"join", run_join}, {"join_zipf", run_join}, {"join_counter", run_join}, {"join_scan", run_join},
+        {"pagerank", run_pagerank}, {"triangles", run_triangles},
+        {"malloc_large", run_malloc_large}, {"hostlog", run_hostlog}, {"multistream", run_multistream},
     };
+    /* clang-format on */
     char *suffix = strstr(q->name, "_cold");
     q->cold = suffix != NULL;
     if (suffix) *suffix = '\0';

@@ -51,7 +51,11 @@ static struct list_sum *sums_after(const struct list_sum *before, unsigned verti
 
 static int add(struct workload *w, enum graph_phase phase, const struct edge *edges, unsigned count, unsigned first, unsigned vertices) {
     const struct list_sum *before = phase == GRAPH_INIT ? NULL : w->expected[phase - 1];
+    unsigned long long bytes = 0;
     w->expected[phase] = sums_after(before, w->vertices, edges, count, phase == GRAPH_DELETE ? -1 : 1);
+    for (unsigned v = 0; w->expected[phase] && v < w->vertices; v++)
+        if (w->expected[phase][v].degree) bytes += capacity_of(w->expected[phase][v].degree) * sizeof(unsigned);
+    if (bytes > w->most_bytes) w->most_bytes = bytes;
     return w->expected[phase] && group(&w->batches[phase], edges, count, first, vertices);
 }
 
