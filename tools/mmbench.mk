@@ -7,12 +7,15 @@ BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
 BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h $(BENCH_SRC)/child/papers/*.h) tools/kernels.h include/mm.h
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
 BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu graph_kernels.cu papers/kernels.cu)
+# Kernels that are not measured, or only as a floor: the driver compiles them when a child first uses them. CUB alone takes seconds for each architecture.
+BENCH_PTX_OBJS := $(addprefix $(BUILD)/obj/$(BENCH_SRC)/child/papers/,floors.o host_kernels.o words.o)
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c $(BENCH_SRC)/child/papers/*.c)) \
-	$(addprefix $(BUILD)/obj/$(BENCH_SRC)/child/,plain.o papers/floors.o papers/host_kernels.o papers/words.o)
+	$(BUILD)/obj/$(BENCH_SRC)/child/plain.o $(BENCH_PTX_OBJS)
 # -e .git: in an unpacked archive, git must not describe a repository that happens to surround it.
 BENCH_COMMIT = $(shell test -e .git && git describe --always --dirty --abbrev=12 2>/dev/null || echo v$(MM_VERSION))
+BENCH_ARCHS = $(ARCHS)
 BENCH_FLAGS = -std=c++17 -O2 -I. -Xcompiler -Wall,-Wextra,-Werror \
-	$(foreach a,$(ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+	$(foreach a,$(BENCH_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
 	-gencode arch=compute_$(MM_ARCH_FIRST),code=compute_$(MM_ARCH_FIRST)
 
 .PHONY: bench install-mmbench uninstall-mmbench
@@ -36,11 +39,8 @@ $(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.cu $(BENCH_H)
 	@mkdir -p $(@D)
 	$(NVCC) $(BENCH_FLAGS) -c $< -o $@
 
+$(BENCH_PTX_OBJS): BENCH_ARCHS :=
 $(BUILD)/obj/$(BENCH_SRC)/child/papers/floors.o: $(BENCH_SRC)/child/papers/kernels.cu
-
-# CUB takes several seconds for each architecture, so that the driver compiles this file when it is first used.
-$(BUILD)/obj/$(BENCH_SRC)/child/papers/words.o: ARCHS :=
-$(BUILD)/obj/$(BENCH_SRC)/child/papers/words.o: $(BENCH_SRC)/child/papers/words.cu
 
 $(BUILD)/lib/bench/mmbench-builtin: $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H)
 	@mkdir -p $(@D)

@@ -63,14 +63,14 @@ static inline unsigned __ballot_sync(unsigned mask, int mine) {
     for (unsigned lane = 0; lane < WARP_THREADS; lane++) votes |= (unsigned)all[lane] << lane;
     return votes;
 }
-/* For integers of up to 64 bits. */
+/* For unsigned integers of up to 64 bits. */
 static inline unsigned long long cta_shfl(unsigned mask, unsigned long long mine, unsigned from) {
     unsigned long long all[WARP_THREADS];
     cta_exchange(mask, mine, all);
     return all[from % WARP_THREADS];
 }
-#define __shfl_sync(mask, mine, from) ((__typeof__(mine))cta_shfl(mask, (unsigned long long)(mine), from))
-#define __shfl_xor_sync(mask, mine, bits) ((__typeof__(mine))cta_shfl(mask, (unsigned long long)(mine), threadIdx.x ^ (unsigned)(bits)))
+#define __shfl_sync(mask, mine, from) cta_shfl(mask, mine, from)
+static inline unsigned long long __shfl_xor_sync(unsigned mask, unsigned long long mine, unsigned bits) { return cta_shfl(mask, mine, threadIdx.x ^ bits); }
 static inline void __syncwarp(void) { pthread_barrier_wait(&cta_warp_barriers[threadIdx.x / WARP_THREADS]); }
 
 static inline unsigned thread_idx(void) { return blockIdx.x * blockDim.x + threadIdx.x; }

@@ -52,6 +52,19 @@ every_file() {
 }
 it 'each file alone' every_file
 
+# The papers' cases have a floor of their own, which is a line.
+papers() {
+    ours mm,ad,16,8192,time,us,100,90,120,12,50,2,0,0,x,ok mm,ad,16,960,time,us,7,7,7,12,5,2,0,0,x,ok builtin,ad,16,8192,time,us,900,900,900,12,60,2,0,0,x,ok \
+        mm,ad,64,8192,time,us,110,90,120,12,,,0,0,x,ok mm,workgen,64,32,time,us,10,9,12,12,200,.05,0,0,x,ok mm,join,16384,1,warp,us,10,9,12,12,8,1.2,0,0,x,ok \
+        mm,join,16384,1,thread,us,20,20,20,12,8,2.5,0,0,x,ok
+    rm -rf "$work/pictures"
+    plot 0 "$work/a.csv" && same "$(cd "$work/pictures" && echo ./*)" './ad.svg ./join.svg ./workgen.svg' || return
+    svg=$(<"$work/pictures/ad.svg")
+    same "$(path mm) $(path floor) $(path builtin)" 'ML M M' && has "$svg" 'ad, 8,192 threads' && lacks "$svg" 960 &&
+        has "$(<"$work/pictures/join.svg")" 'tuples of each relation' && has "$(<"$work/pictures/workgen.svg")" 'workgen, 64 bytes by each thread'
+}
+it "the papers' cases, and their floors" papers
+
 # ---- lines and failures ----------------------------------------------------------------------------
 
 planted() {
@@ -88,7 +101,7 @@ it 'single_free' places single_free,64,1000000,1,1,1,0 free-size.svg
 it 'mixed_malloc' places mixed_malloc,64,1000000,1,1,1,0 malloc-mixed.svg
 it 'scaling_free' places scaling_free,64,4,1,1,1,0 free-threads.svg
 nowhere() { rm -rf "$work/pictures" && theirs "x,$1,1,1,1,${2:-0}" && plot 1 "$work/b.csv" && same "$err" "$nothing" && [[ ! -e $work/pictures ]]; }
-nothing='mmbench: --plot: nothing to draw; expected times of the cases single, mixed or scaling'
+nothing='mmbench: --plot: nothing to draw; expected times of the cases acd, ad, join, kdtree, mixed, p, scaling, single, workgen, write'
 it 'other sizes of the threads' nowhere scaling_malloc,16,4
 it 'other threads of the sizes' nowhere single_malloc,16,4
 it 'another case' nowhere churn,512,131072

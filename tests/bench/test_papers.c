@@ -61,7 +61,7 @@ static void burst_launch(void (*body)(const void *), struct burst_input in, unsi
     struct arguments a;
     memset(&a, 0, sizeof a);
     a.burst = in, a.launch = number, a.held = held, a.results = r, a.t = t;
-    a.burst.callers -= forgets && body != p_end_body;
+    a.burst.callers -= forgets && in.callers && body != p_end_body;
     launch(body, &a, in.callers * WARP_THREADS);
 }
 static void burst_ad(struct burst_input in, struct bump *b, struct burst_result *r, struct tally *t) { (void)b, burst_launch(ad_body, in, 0, NULL, r, t); }
@@ -78,7 +78,7 @@ static void words_launch(void (*body)(const void *), struct words_input in, unsi
     struct arguments a;
     memset(&a, 0, sizeof a);
     a.words = in, a.lists = lists, a.t = t;
-    a.words.lists -= forgets && (body == write_body || body == take_and_write_body);
+    a.words.lists -= forgets && in.lists && (body == write_body || body == take_and_write_body);
     launch(body, &a, in.lists);
 }
 static void words_take_all(struct words_input in, unsigned **lists, struct bump *b, struct tally *t) { (void)b, words_launch(take_body, in, lists, t); }
@@ -122,8 +122,11 @@ static void floor_p_end(struct burst_input in, void **held, struct burst_result 
 const struct burst_kernels floor_burst = {floor_ad, floor_acd, floor_p, floor_p_end};
 static void floor_take(struct words_input in, unsigned **lists, struct bump *b, struct tally *t) { WITHOUT_FAULT(words_take_all(in, lists, b, t)); }
 static void floor_write(struct words_input in, unsigned **lists) { WITHOUT_FAULT(words_write_all(in, lists)); }
+static void floor_take_and_write(struct words_input in, unsigned **lists, struct bump *b, struct tally *t) {
+    WITHOUT_FAULT(words_take_and_write_all(in, lists, b, t));
+}
 static void floor_give(struct words_input in, unsigned **lists) { WITHOUT_FAULT(words_give_all(in, lists)); }
-const struct words_kernels floor_words = {floor_take, floor_write, floor_give, NULL};
+const struct words_kernels floor_words = {floor_take, floor_write, floor_give, floor_take_and_write};
 
 /* Those of words.cu. */
 size_t words_scratch(struct words_input in) { return in.lists; }

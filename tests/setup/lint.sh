@@ -30,8 +30,8 @@ while IFS= read -r -d '' file; do
 done < <(files)
 
 ((${#shell[@]} == 0)) || shellcheck -x "${shell[@]}" || status=1
-# Suppressed, because they are not findings: a newer cppcheck's note on how many branches it analysed, and an #error that the build's definitions prevent.
-((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -I. -j "$(nproc)" --inline-suppr --error-exitcode=1 \
+# -U__CUDACC__: a kernel's launch is no C. Suppressed, because they are not findings: a newer cppcheck's note on how many branches it analysed, and an #error that the build's definitions prevent.
+((${#c[@]} == 0)) || cppcheck --quiet --std=c11 -U__CUDACC__ -I. -j "$(nproc)" --inline-suppr --error-exitcode=1 \
     --enable=warning,performance,portability \
     --suppress=normalCheckLevelMaxBranches --suppress=preprocessorErrorDirective "${c[@]}" || status=1
 # For tsort: the name of a file without its suffix, and that of one that it includes. tsort prints the names of each circle.

@@ -5,6 +5,7 @@
 Every file is read before a picture is written, and a picture replaces an older one only when it is complete. Of two rows for one
 allocator and place the first is drawn. Exit status: 1 if a file cannot be read or holds nothing to draw, 2 if a picture cannot be written.
 """
+import collections
 import fnmatch
 import math
 import os
@@ -13,10 +14,16 @@ import sys
 import tempfile
 import textwrap
 
-PICTURES = [(f"{op}-{kind}.svg", case, op) for case, kind in (("single", "size"), ("mixed", "mixed"), ("scaling", "threads"))
-            for op in ("malloc", "free")]
-FIXED = {"single": 1000000, "mixed": 1000000, "scaling": 64}  # threads, threads, bytes
-ABOUT = {"single": "bytes of each request", "mixed": "bytes of the largest requests (powers of two from 16)", "scaling": "threads"}
+BYTES, POWERS, THREADS = "bytes of each request", "bytes of the largest requests (powers of two from 16)", "threads"
+# FILE.svg draws an operation of a case by size or threads; the other of the two is fixed.
+Picture = collections.namedtuple("Picture", "file case op by fixed about")
+PICTURES = [Picture(f"{op}-{kind}", case, op, by, fixed, about) for kind, case, by, fixed, about in (
+    ("size", "single", "size", 1000000, BYTES), ("mixed", "mixed", "size", 1000000, POWERS), ("threads", "scaling", "threads", 64, THREADS))
+    for op in ("malloc", "free")]
+PICTURES += [Picture(case, case, "time", "size", 8192, BYTES) for case in ("ad", "acd", "p")]
+PICTURES += [Picture("write", "write", "write", "size", 1000000, "bytes of each list"), Picture("workgen", "workgen", "time", "threads", 64, THREADS),
+             Picture("kdtree", "kdtree", "kdtree", "size", 1, "triangles"), Picture("join", "join", "warp", "size", 1, "tuples of each relation")]
+OF = {picture[1:3]: picture for picture in PICTURES}
 OURS = ("allocator", "case", "size", "threads", "op", "unit", "median", "min", "max", "status")
 PEERS = ("allocator", "case", "size", "threads", "median_ms", "min_ms", "max_ms", "failed_count")
 STATUSES = {"ok": "", "null": "NULL results", "corrupt": "wrong results", "crash": "crash", "hung": "no answer in time",
@@ -88,7 +95,8 @@ class Rows:
             case, op, status = row["case"], row["op"], row["status"]
             if status not in STATUSES:
                 fail(f'{where}: status: "{status}"; expected {", ".join(STATUSES)}')
-        if (case, op) not in [picture[1:] for picture in PICTURES]:
+        picture = OF.get((case, op))
+        if picture is None:
             return
         size, threads = number("size", 1), number("threads", 1)
         if not is_peers and row["unit"] != "us":
@@ -101,9 +109,14 @@ class Rows:
         name = {"cuda": "builtin"}.get(row["allocator"], row["allocator"])
         if not name:
             fail(f'{where}: allocator: ""; expected a name')
-        fixed, x = (size, threads) if case == "scaling" else (threads, size)
-        if fixed == FIXED[case]:
-            self.times.setdefault((case, op), {}).setdefault(name, {}).setdefault(x, (status, median, least, most))
+        x, fixed = (threads, size) if picture.by == "threads" else (size, threads)
+        if fixed != picture.fixed:
+            return
+        curves = self.times.setdefault((case, op), {})
+        curves.setdefault(name, {}).setdefault(x, (status, median, least, most))
+        floor = time("floor") if name == "mm" and row.get("floor") and picture.file == case else 0
+        if floor > 0:  # its own: memory from a bump pointer or a prefix sum
+            curves.setdefault("floor", {}).setdefault(x, ("ok", floor, floor, floor))
 
 
 def size_text(n):
@@ -114,19 +127,19 @@ def size_text(n):
     return f"{n}T"
 
 
-def draw(pyplot, rows, case, op):
+def draw(pyplot, rows, picture):
     """Returns the picture, or None if no time is ok."""
-    curves = rows.times.get((case, op), {})
+    curves = rows.times.get((picture.case, picture.op), {})
     ok = {name: sorted((x, t) for x, t in points.items() if t[0] == "ok") for name, points in curves.items()}
     names = sorted((name for name in ok if ok[name]), key=lambda name: -ok[name][-1][1][1])
     if not names:
         return None
     figure, axes = pyplot.subplots(figsize=(10, 6 + 0.15 * len(names)), layout="constrained")
-    families = sorted({name.split("_")[0] for name in curves} - {"mm", "builtin"})
+    families = sorted({name.split("_")[0] for name in curves} - {"mm", "builtin", "floor"})
     for name in sorted(names, key=lambda name: (name == "mm", name == "builtin")):  # mm's line on top
         family = name.split("_")[0]
         member = sorted(other for other in curves if other.split("_")[0] == family).index(name)
-        colour = {"mm": "#0b5fff", "builtin": "#000000"}.get(name) or pyplot.get_cmap("tab10")(families.index(family) % 10)
+        colour = {"mm": "#0b5fff", "builtin": "#000000", "floor": "#888888"}.get(name) or pyplot.get_cmap("tab10")(families.index(family) % 10)
         style = dict(color=colour, linestyle=("-", "--", ":", "-.")[member % 4], marker="osv^D*"[member % 6], markersize=4,
                      linewidth=3 if name == "mm" else 1.5)
         note = "" if not any(fnmatch.fnmatch(name, pattern) for pattern, _ in rows.notes) else " †"
@@ -140,13 +153,14 @@ def draw(pyplot, rows, case, op):
     axes.xaxis.set_major_formatter(lambda x, _: size_text(round(x)))
     axes.yaxis.set_major_formatter(lambda y, _: f"{y:g} µs" if y < 1e3 else f"{y / 1e3:g} ms" if y < 1e6 else f"{y / 1e6:g} s")
     axes.grid(True, which="major", color="#cccccc")
-    axes.set_xlabel(ABOUT[case] + " (K = 1,024)")
+    axes.set_xlabel(picture.about + " (K = 1,024)")
     axes.set_ylabel("time of the kernel: median; least to most, of mm and builtin")
-    fixed = f"{FIXED[case]:,} " + ("bytes by each thread" if case == "scaling" else "threads")
+    fixed = f"{picture.fixed:,} " + ("bytes by each thread" if picture.by == "threads" else "threads")
+    title = f"{picture.op}, {fixed}" if picture.file != picture.case else f"{picture.case}, {fixed}" if picture.fixed > 1 else picture.case
     machines = {}
     for gpu, driver, date in rows.sources:
         machines.setdefault(", ".join(filter(None, (gpu, driver and "driver " + driver))), []).append(date)
-    axes.set_title(f"{op}, {fixed}\n" + "\n".join(", ".join(filter(None, [machine, *dates])) for machine, dates in machines.items()))
+    axes.set_title(f"{title}\n" + "\n".join(", ".join(filter(None, [machine, *dates])) for machine, dates in machines.items()))
     handles = {line.get_gid(): line for line in axes.get_lines()}
     axes.legend(handles=[handles[f"line-{name}"] for name in names], loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
     failed = [f"{name}, {size_text(x)}: {STATUSES[t[0]]}" for name in sorted(curves) for x, t in sorted(curves[name].items()) if t[0] not in ("ok", "skipped")]
@@ -168,9 +182,9 @@ def main(directory, files):
     except ImportError:
         fail("--plot needs Python's matplotlib; expected python3-matplotlib (Debian, Ubuntu) or pip install matplotlib", 2)
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "mm"})
-    pictures = [(file, draw(pyplot, rows, case, op)) for file, case, op in PICTURES]
+    pictures = [(picture.file + ".svg", draw(pyplot, rows, picture)) for picture in PICTURES]
     if not any(figure for _, figure in pictures):
-        fail("--plot: nothing to draw; expected times of the cases single, mixed or scaling")
+        fail("--plot: nothing to draw; expected times of the cases " + ", ".join(sorted({picture.case for picture in PICTURES})))
     umask = os.umask(0)
     os.umask(umask)
     try:

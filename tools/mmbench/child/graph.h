@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The graph of the case "graph": adjacency lists in device memory that kernels allocate, grow, shrink and free, after the
- * graph test cases of M. Winter, D. Mlakar, M. Parger, M. Steinberger, "Are dynamic memory managers on GPUs slow? A
+ * graph test cases of M. Winter, M. Parger, D. Mlakar, M. Steinberger, "Are dynamic memory managers on GPUs slow? A
  * survey and benchmarks", PPoPP 2021.
  *
  *   rmat.h        edges of a random graph, computed from their numbers

@@ -27,11 +27,22 @@ struct bursts {
     struct tally *tally;
 };
 
+static void load_kernels(const struct bursts *x, const struct burst_kernels *k) {
+    struct burst_input none;
+    memset(&none, 0, sizeof none);
+    k->ad(none, NULL, x->results, x->tally);
+    k->acd(none, x->held, NULL, x->results, x->tally);
+    k->p(none, 0, x->held, NULL, x->results, x->tally);
+    k->p_end(none, x->held, x->results, x->tally);
+}
+
 static void open_bursts(void *of) {
     struct bursts *x = (struct bursts *)of;
     x->held = (void **)child_device_alloc((size_t)x->in.callers * BURST_MOST * sizeof *x->held);
     x->results = (struct burst_result *)child_device_alloc(x->in.callers * sizeof *x->results);
     x->tally = (struct tally *)child_device_alloc(sizeof *x->tally);
+    load_kernels(x, &alloc_burst);
+    load_kernels(x, &floor_burst);
 }
 
 static void close_bursts(void *of) {

@@ -72,9 +72,7 @@ static __global__ void p_end_kernel(struct burst_input in, void **held, struct b
 }
 
 #ifdef __CUDACC__
-static unsigned burst_ctas(const struct burst_input *in) {
-    return (unsigned)(((unsigned long long)in->callers * WARP_THREADS + CTA_THREADS - 1) / CTA_THREADS);
-}
+static unsigned burst_ctas(const struct burst_input *in) { return memory_ctas((unsigned long long)in->callers * WARP_THREADS); }
 
 static void burst_ad(struct burst_input in, struct bump *b, struct burst_result *r, struct tally *t) {
     ad_kernel<<<burst_ctas(&in), CTA_THREADS>>>(in, b, r, t);

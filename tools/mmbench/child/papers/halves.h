@@ -2,7 +2,7 @@
 /* The case half: in each round every slot of a new array allocates, and then a random half of them is freed, until malloc returns NULL. An
  * allocator that uses freed memory again lasts twice as many rounds as one that does not. Each allocation holds a pattern of its slot, which is
  * checked when it is freed, and at the end.
- * M. Winter, D. Mlakar, M. Parger, M. Steinberger, "Are dynamic memory managers on GPUs slow? A survey and benchmarks", PPoPP 2021.
+ * M. Winter, M. Parger, D. Mlakar, M. Steinberger, "Are dynamic memory managers on GPUs slow? A survey and benchmarks", PPoPP 2021.
  */
 #ifndef MM_BENCH_HALVES_H
 #define MM_BENCH_HALVES_H

@@ -41,7 +41,7 @@ static __global__ void halves_check_kernel(struct halves_round round, struct tal
 }
 
 #ifdef __CUDACC__
-static unsigned halves_ctas(const struct halves_round *round) { return (round->count + CTA_THREADS - 1) / CTA_THREADS; }
+static unsigned halves_ctas(const struct halves_round *round) { return memory_ctas(round->count); }
 
 static void halves_take(struct halves_round round, struct bump *b, struct tally *t) { halves_take_kernel<<<halves_ctas(&round), CTA_THREADS>>>(round, b, t); }
 static void halves_give(struct halves_round round, struct tally *t) { halves_give_kernel<<<halves_ctas(&round), CTA_THREADS>>>(round, t); }

@@ -224,7 +224,6 @@ static __global__ void join_check_array_kernel(struct join_array out, struct joi
 
 #ifdef __CUDACC__
 static unsigned join_ctas(struct join_input in) { return in.partitions != 0 ? in.partitions : 1; }
-static unsigned join_ctas_for(unsigned threads) { return threads / CTA_THREADS + 1; }
 
 static void join_thread(struct join_input in, struct join_page **chains, struct bump *b, struct tally *t) {
     join_thread_kernel<<<join_ctas(in), CTA_THREADS>>>(in, chains, b, t);
@@ -232,9 +231,9 @@ static void join_thread(struct join_input in, struct join_page **chains, struct 
 static void join_warp(struct join_input in, struct join_page **chains, struct bump *b, struct tally *t) {
     join_warp_kernel<<<join_ctas(in), CTA_THREADS>>>(in, chains, b, t);
 }
-static void join_give(struct join_page **chains, unsigned count) { join_give_kernel<<<join_ctas_for(count), CTA_THREADS>>>(chains, count); }
+static void join_give(struct join_page **chains, unsigned count) { join_give_kernel<<<memory_ctas(count), CTA_THREADS>>>(chains, count); }
 static void join_check(struct join_page *const *chains, unsigned count, unsigned pages_most, struct join_sum *found) {
-    join_check_kernel<<<join_ctas_for(count), CTA_THREADS>>>(chains, count, pages_most, found);
+    join_check_kernel<<<memory_ctas(count), CTA_THREADS>>>(chains, count, pages_most, found);
 }
 static void join_counter(struct join_input in, struct join_array out) { join_counter_kernel<<<join_ctas(in), CTA_THREADS>>>(in, out); }
 static void join_scan(struct join_input in, struct join_array out) {
@@ -242,7 +241,7 @@ static void join_scan(struct join_input in, struct join_array out) {
     join_scan_kernel<<<1, CTA_THREADS>>>(in.partitions, out);
     join_write_kernel<<<join_ctas(in), CTA_THREADS>>>(in, out);
 }
-static void join_check_array(struct join_array out, struct join_sum *found) { join_check_array_kernel<<<join_ctas_for(out.most), CTA_THREADS>>>(out, found); }
+static void join_check_array(struct join_array out, struct join_sum *found) { join_check_array_kernel<<<memory_ctas(out.most), CTA_THREADS>>>(out, found); }
 
 extern "C" const struct join_kernels MEMORY_KERNELS(join) = {join_thread, join_warp, join_give, join_check, join_counter, join_scan, join_check_array};
 #endif

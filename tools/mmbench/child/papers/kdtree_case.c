@@ -27,6 +27,8 @@ static void open_kdtree(void *of) {
     k->build.pool = (struct kdtree_pool *)child_device_alloc(sizeof *k->build.pool);
     k->build.result = (struct kdtree_result *)child_device_alloc(sizeof *k->build.result);
     k->build.t = (struct tally *)child_device_alloc(sizeof *k->build.t);
+    alloc_kdtree.build(&k->build, 1); /* the pool holds no task */
+    floor_kdtree.build(&k->build, 1);
 }
 
 static void close_kdtree(void *of) {

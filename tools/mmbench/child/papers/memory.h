@@ -48,4 +48,9 @@ static __device__ inline void *memory_take(struct bump *b, unsigned long long by
 static __device__ inline void memory_give(void *p) { free(p); }
 #endif
 
+#ifdef __CUDACC__
+/* CTAs for so many threads; one if there are none, since open launches kernels without work (papers.h). */
+static inline unsigned memory_ctas(unsigned long long threads) { return threads ? (unsigned)((threads + CTA_THREADS - 1) / CTA_THREADS) : 1; }
+#endif
+
 #endif

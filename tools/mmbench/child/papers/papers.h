@@ -24,8 +24,10 @@ struct paper_program {
     const char *checked;                /* what `run` checks */
     unsigned long long bump_bytes;      /* most that one run takes; 0: no floor */
     void *of;
-    void (*open)(void *of);  /* takes device memory, and copies the input there: before the first run, and after each restart of the device */
-    void (*close)(void *of); /* gives that back */
+    /* Takes device memory, copies the input there, and launches each kernel once without work, so that no run loads code: before the first run, and
+     * after each restart of the device. */
+    void (*open)(void *of);
+    void (*close)(void *of); /* gives that memory back */
     /* Runs all steps once, by the kernels alloc_NAME, or floor_NAME if there is a bump pointer (in device memory, nothing used). Writes
      * the microseconds of each step. Adds what is wrong to *t: NULLs, and results that differ from the CPU's as corrupt. Everything is free
      * afterwards, unless a result was wrong. */

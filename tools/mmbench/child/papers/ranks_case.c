@@ -24,6 +24,16 @@ struct ranks_case {
 
 /* ---- device memory ------------------------------------------------------------------------------ */
 
+static void load_kernels(const struct ranks_case *c, const struct ranks_kernels *k) {
+    struct ranks_graph none;
+    memset(&none, 0, sizeof none);
+    k->build(&none, c->lists, NULL, c->found);
+    if (c->counts) k->count(&none, c->lists, 0, c->results);
+    else k->rank(&none, c->lists, c->results, c->shares);
+    k->give(c->lists, 0);
+    k->compare(c->results, c->expected, 0, c->found);
+}
+
 static void open_case(void *of) {
     struct ranks_case *c = (struct ranks_case *)of;
     const struct ranks_work *w = &c->work;
@@ -38,6 +48,8 @@ static void open_case(void *of) {
     c->expected = (unsigned long long *)child_copied(w->results, g->vertices * sizeof *w->results);
     c->shares = c->counts ? NULL : (unsigned long long *)child_device_alloc(g->vertices * sizeof *c->shares);
     c->found = (struct tally *)child_device_alloc(sizeof *c->found);
+    load_kernels(c, &alloc_ranks);
+    load_kernels(c, &floor_ranks);
 }
 
 static void close_case(void *of) {

@@ -118,17 +118,15 @@ static __global__ void ranks_compare_kernel(const unsigned long long *results, c
 /* ---- launches --------------------------------------------------------------------------------- */
 
 #ifdef __CUDACC__
-static unsigned ranks_ctas(unsigned long long threads) { return (unsigned)((threads + CTA_THREADS - 1) / CTA_THREADS); }
-
-static unsigned ranks_group_ctas(const struct ranks_graph *g) { return ranks_ctas((unsigned long long)g->pieces * RANKS_GROUP_THREADS); }
+static unsigned ranks_group_ctas(const struct ranks_graph *g) { return memory_ctas((unsigned long long)g->pieces * RANKS_GROUP_THREADS); }
 
 static void ranks_build(const struct ranks_graph *g, struct list *lists, struct bump *bump, struct tally *t) {
-    ranks_take_kernel<<<ranks_ctas(g->vertices), CTA_THREADS>>>(*g, lists, bump, t);
+    ranks_take_kernel<<<memory_ctas(g->vertices), CTA_THREADS>>>(*g, lists, bump, t);
     ranks_copy_kernel<<<ranks_group_ctas(g), CTA_THREADS>>>(*g, lists);
 }
 
 static void ranks_rank(const struct ranks_graph *g, const struct list *lists, unsigned long long *ranks, unsigned long long *shares) {
-    const unsigned ctas = ranks_ctas(g->vertices);
+    const unsigned ctas = memory_ctas(g->vertices);
     ranks_fill_kernel<<<ctas, CTA_THREADS>>>(ranks, RANKS_ONE, g->vertices);
     for (unsigned k = 0; k < RANKS_ITERATIONS; k++) {
         ranks_share_kernel<<<ctas, CTA_THREADS>>>(lists, ranks, shares, g->vertices);
@@ -137,14 +135,14 @@ static void ranks_rank(const struct ranks_graph *g, const struct list *lists, un
 }
 
 static void ranks_count(const struct ranks_graph *g, const struct list *lists, unsigned sample_shift, unsigned long long *triangles) {
-    ranks_fill_kernel<<<ranks_ctas(g->vertices), CTA_THREADS>>>(triangles, 0, g->vertices);
-    ranks_count_kernel<<<ranks_ctas((unsigned long long)g->pieces * WARP_THREADS), CTA_THREADS>>>(*g, lists, sample_shift, triangles);
+    ranks_fill_kernel<<<memory_ctas(g->vertices), CTA_THREADS>>>(triangles, 0, g->vertices);
+    ranks_count_kernel<<<memory_ctas((unsigned long long)g->pieces * WARP_THREADS), CTA_THREADS>>>(*g, lists, sample_shift, triangles);
 }
 
-static void ranks_give(struct list *lists, unsigned vertices) { ranks_give_kernel<<<ranks_ctas(vertices), CTA_THREADS>>>(lists, vertices); }
+static void ranks_give(struct list *lists, unsigned vertices) { ranks_give_kernel<<<memory_ctas(vertices), CTA_THREADS>>>(lists, vertices); }
 
 static void ranks_compare(const unsigned long long *results, const unsigned long long *expected, unsigned vertices, struct tally *t) {
-    ranks_compare_kernel<<<ranks_ctas(vertices), CTA_THREADS>>>(results, expected, vertices, t);
+    ranks_compare_kernel<<<memory_ctas(vertices), CTA_THREADS>>>(results, expected, vertices, t);
 }
 
 extern "C" const struct ranks_kernels MEMORY_KERNELS(ranks) = {ranks_build, ranks_rank, ranks_count, ranks_give, ranks_compare};

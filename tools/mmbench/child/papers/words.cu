@@ -4,8 +4,6 @@
 
 #include "tools/mmbench/child/papers/words.h"
 
-static unsigned words_ctas(unsigned threads) { return (threads + CTA_THREADS - 1) / CTA_THREADS; }
-
 /* Element `lists` is 0, so that the last sum is the number of all words. */
 static __global__ void sizes_kernel(struct words_input in, unsigned long long *sizes) {
     const unsigned i = thread_idx();
@@ -42,14 +40,14 @@ size_t words_scratch(struct words_input in) {
 }
 
 void words_offsets(struct words_input in, unsigned long long *offsets, void *scratch, size_t scratch_bytes) {
-    sizes_kernel<<<words_ctas(in.lists + 1), CTA_THREADS>>>(in, offsets);
+    sizes_kernel<<<memory_ctas(in.lists + 1), CTA_THREADS>>>(in, offsets);
     child_must(cub::DeviceScan::ExclusiveSum(scratch, scratch_bytes, offsets, offsets, (int)in.lists + 1));
 }
 
 void words_write_at(struct words_input in, const unsigned long long *offsets, unsigned *all, unsigned **lists) {
-    write_at_kernel<<<words_ctas(in.lists), CTA_THREADS>>>(in, offsets, all, lists);
+    write_at_kernel<<<memory_ctas(in.lists), CTA_THREADS>>>(in, offsets, all, lists);
 }
 
 void words_sum(struct words_input in, unsigned *const *lists, struct words_result *r) {
-    sum_kernel<<<words_ctas(in.lists * WARP_THREADS), CTA_THREADS>>>(in, lists, r);
+    sum_kernel<<<memory_ctas((unsigned long long)in.lists * WARP_THREADS), CTA_THREADS>>>(in, lists, r);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The cases write and workgen: each thread allocates memory for a list of words, and writes it.
- * M. Winter, D. Mlakar, M. Parger, M. Steinberger, "Are dynamic memory managers on GPUs slow? A survey and benchmarks", PPoPP 2021.
+ * M. Winter, M. Parger, D. Mlakar, M. Steinberger, "Are dynamic memory managers on GPUs slow? A survey and benchmarks", PPoPP 2021.
  *
  *   write     malloc, the writing, and free are timed apart; the floor of each is the same kernel with memory from a bump pointer
  *   workgen   malloc and writing in one kernel; the floor is what a program without an allocator does: sizes by a kernel, their prefix sum,

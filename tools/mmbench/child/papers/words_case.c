@@ -29,6 +29,18 @@ struct words {
     size_t scratch_bytes;
 };
 
+static void load_kernels(const struct words *x, const struct words_kernels *k) {
+    struct words_input none;
+    memset(&none, 0, sizeof none);
+    k->take(none, x->lists, NULL, x->tally);
+    k->write(none, x->lists);
+    k->give(none, x->lists);
+    k->take_and_write(none, x->lists, NULL, x->tally);
+    words_offsets(none, x->offsets, x->scratch, x->scratch_bytes);
+    words_write_at(none, x->offsets, NULL, x->lists);
+    words_sum(none, x->lists, x->result);
+}
+
 static void open_words(void *of) {
     struct words *x = (struct words *)of;
     x->lists = (unsigned **)child_device_alloc(x->in.lists * sizeof *x->lists);
@@ -37,6 +49,8 @@ static void open_words(void *of) {
     x->scratch_bytes = words_scratch(x->in);
     x->scratch = child_device_alloc(x->scratch_bytes);
     x->offsets = (unsigned long long *)child_device_alloc((x->in.lists + 1ull) * sizeof *x->offsets);
+    load_kernels(x, &alloc_words);
+    load_kernels(x, &floor_words);
 }
 
 static void close_words(void *of) {

@@ -40,7 +40,7 @@ static __global__ void words_take_and_write_kernel(struct words_input in, unsign
 }
 
 #ifdef __CUDACC__
-static unsigned words_ctas(const struct words_input *in) { return (in->lists + CTA_THREADS - 1) / CTA_THREADS; }
+static unsigned words_ctas(const struct words_input *in) { return memory_ctas(in->lists); }
 
 static void words_launch_take(struct words_input in, unsigned **lists, struct bump *b, struct tally *t) {
     words_take_kernel<<<words_ctas(&in), CTA_THREADS>>>(in, lists, b, t);
