@@ -79,37 +79,49 @@ static inline unsigned thread_idx(void) { return blockIdx.x * blockDim.x + threa
 struct cta_launch {
     void (*body)(const void *arguments);
     const void *arguments;
-    unsigned ctas;
-};
-struct cta_thread {
-    const struct cta_launch *launch;
-    unsigned idx;
+    unsigned ctas, threads;
 };
 
-static void *cta_run(void *of) {
-    const struct cta_thread *t = (const struct cta_thread *)of;
-    threadIdx.x = t->idx;
-    for (blockIdx.x = 0; blockIdx.x < t->launch->ctas; blockIdx.x++) {
-        t->launch->body(t->launch->arguments);
-        __syncthreads(); /* the next CTA reuses the shared memory */
+/* The threads wait for launches until the process ends. Those that the current launch does not need take no part in it. */
+static struct {
+    const struct cta_launch *launch; /* the current one */
+    pthread_barrier_t begin, end;    /* of a launch: all threads, and the one that launches */
+    int is_open;
+} cta_pool;
+
+static void *cta_work(void *of) {
+    threadIdx.x = (unsigned)(size_t)of;
+    for (;;) {
+        pthread_barrier_wait(&cta_pool.begin);
+        const struct cta_launch *launch = cta_pool.launch;
+        for (blockIdx.x = 0; threadIdx.x < launch->threads && blockIdx.x < launch->ctas; blockIdx.x++) {
+            launch->body(launch->arguments);
+            __syncthreads(); /* the next CTA reuses the shared memory */
+        }
+        pthread_barrier_wait(&cta_pool.end);
     }
     return NULL;
 }
 
+static void cta_open(void) {
+    pthread_t id;
+    pthread_barrier_init(&cta_pool.begin, NULL, CTA_THREADS + 1);
+    pthread_barrier_init(&cta_pool.end, NULL, CTA_THREADS + 1);
+    for (size_t i = 0; i < CTA_THREADS; i++)
+        if (pthread_create(&id, NULL, cta_work, (void *)i) != 0 || pthread_detach(id) != 0) abort();
+    cta_pool.is_open = 1;
+}
+
 /* Returns when all threads of all CTAs have finished. */
 static void cta_launch(void (*body)(const void *), const void *arguments, unsigned ctas, unsigned threads) {
-    const struct cta_launch launch = {body, arguments, ctas};
-    pthread_t id[CTA_THREADS];
-    struct cta_thread thread[CTA_THREADS];
+    const struct cta_launch launch = {body, arguments, ctas, threads};
+    if (!cta_pool.is_open) cta_open();
     blockDim.x = threads;
     pthread_barrier_init(&cta_barrier, NULL, threads);
     for (unsigned w = 0; w < CTA_WARPS; w++) pthread_barrier_init(&cta_warp_barriers[w], NULL, WARP_THREADS);
-    for (unsigned i = 0; i < threads; i++) {
-        thread[i].launch = &launch;
-        thread[i].idx = i;
-        if (pthread_create(&id[i], NULL, cta_run, &thread[i]) != 0) abort();
-    }
-    for (unsigned i = 0; i < threads; i++) pthread_join(id[i], NULL);
+    cta_pool.launch = &launch;
+    pthread_barrier_wait(&cta_pool.begin);
+    pthread_barrier_wait(&cta_pool.end);
     pthread_barrier_destroy(&cta_barrier);
     for (unsigned w = 0; w < CTA_WARPS; w++) pthread_barrier_destroy(&cta_warp_barriers[w]);
 }

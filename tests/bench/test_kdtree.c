@@ -224,13 +224,15 @@ END_TEST
 
 /* ---- the kernel ------------------------------------------------------------------------------- */
 
+#define FEW (3 * WARP_THREADS) /* waiting warps take the time of the others, since there are few processors */
+
 START_TEST(scenes) {
-    const unsigned counts[] = {1, KDTREE_LEAF_MAX, KDTREE_LEAF_MAX + 1, 40, 1000};
+    const unsigned counts[] = {1, KDTREE_LEAF_MAX, KDTREE_LEAF_MAX + 1, 40, 400};
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
         struct fixture f;
         open_scene(&f, counts[i]);
-        if (counts[i] == 1000) ck_assert_uint_gt(f.expected.result.inner, 300); /* otherwise the test is too small */
-        build_right(&f, 2, CTA_THREADS);
+        if (counts[i] == 400) ck_assert_uint_gt(f.expected.result.inner, 200); /* otherwise the test is too small */
+        build_right(&f, 2, counts[i] == 40 ? CTA_THREADS : FEW);
         close_tree(&f);
     }
 }
@@ -238,7 +240,7 @@ END_TEST
 
 START_TEST(one_warp) {
     struct fixture f;
-    open_scene(&f, 150);
+    open_scene(&f, 80);
     for (unsigned run = 0; run < 2; run++) build_right(&f, 1, WARP_THREADS);
     close_tree(&f);
 }
@@ -253,7 +255,7 @@ START_TEST(crowds) {
         open_tree(&f, 200);
         random_boxes(f.boxes, f.b.count, sides[i]);
         expect_tree(&f);
-        build_right(&f, 1, CTA_THREADS);
+        build_right(&f, 1, FEW);
         empty += 2 * f.expected.result.inner - f.expected.arrays;
         close_tree(&f);
     }
@@ -265,9 +267,9 @@ END_TEST
 START_TEST(nulls) {
     for (unsigned every = 1; every <= 9; every += 4) {
         struct fixture f;
-        open_scene(&f, 300);
+        open_scene(&f, 150);
         null_every = every;
-        build(&f, 1, CTA_THREADS);
+        build(&f, 1, FEW);
         ck_assert_uint_eq(f.t.nulls, calls / every);
         ck_assert_uint_gt(f.t.nulls, 0);
         ck_assert_uint_eq(f.t.corrupt, 0);
@@ -275,7 +277,7 @@ START_TEST(nulls) {
         f.t.nulls = 0; /* the tree is another one */
         ck_assert(wrong(&f));
         null_every = 0;
-        build_right(&f, 1, CTA_THREADS);
+        if (every == 1) build_right(&f, 1, FEW);
         close_tree(&f);
     }
 }
@@ -283,7 +285,7 @@ END_TEST
 
 /* If the slots run out, this is found; nothing is overrun, leaks or hangs. */
 START_TEST(no_slots) {
-    for (unsigned slots = 1; slots <= 100; slots += 33) {
+    for (unsigned slots = 1; slots <= 67; slots += 33) {
         for (unsigned odd = 0; odd < 2; odd++) {
             struct fixture f;
             open_scene(&f, 300);
@@ -305,13 +307,13 @@ END_TEST
 START_TEST(damaged_arrays_are_found) {
     const unsigned indices[] = {0, ~0u};
     struct fixture f;
-    open_scene(&f, 100);
+    open_scene(&f, 60);
     for (unsigned i = 0; i < 2; i++) {
-        const unsigned right = f.root[77];
-        f.root[77] = indices[i];
+        const unsigned right = f.root[37];
+        f.root[37] = indices[i];
         build(&f, 1, WARP_THREADS);
         ck_assert(wrong(&f));
-        f.root[77] = right;
+        f.root[37] = right;
         damage = indices[i];
         damage_at = 31;
         build(&f, 1, WARP_THREADS);
