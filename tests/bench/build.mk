@@ -42,7 +42,7 @@ check-bench-papers: $(PAPERS_BINARIES)
 	set -e; for test in $^; do $$test; done
 
 define PAPERS_TEST
-$(BUILD)/tests/bench/test_$1-$2: tests/bench/test_$1.c tests/bench/cta.h tests/bench/device.h tests/runner.h $$($1_C) $$(BENCH_H)
+$(BUILD)/tests/bench/test_$1-$2: tests/bench/test_$1.c $(addprefix tests/bench/,counted.h cta.h device.h) tests/runner.h $$($1_C) $$(BENCH_H)
 	@mkdir -p $$(@D)
 	$$(CC) $$(CFLAGS_MM) -D_GNU_SOURCE= -pthread $3 -isystem $$(CUDA_HOME)/include $$< $$($1_C) \
 		$$$$(pkg-config --cflags --libs check) -lm -o $$@
@@ -60,7 +60,7 @@ check-bench-graph: $(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan
 
 $(GRAPH_TEST)-asan: GRAPH_TEST_FLAGS := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 $(GRAPH_TEST)-tsan: GRAPH_TEST_FLAGS := -fsanitize=thread
-$(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan: tests/bench/test_graph.c tests/bench/cta.h tests/runner.h $(BENCH_SRC)/child/workload.c $(BENCH_H)
+$(GRAPH_TEST)-asan $(GRAPH_TEST)-tsan: tests/bench/test_graph.c tests/bench/counted.h tests/bench/cta.h tests/runner.h $(BENCH_SRC)/child/workload.c $(BENCH_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread $(GRAPH_TEST_FLAGS) -isystem $(CUDA_HOME)/include $< \
 		$(BENCH_SRC)/child/workload.c $$(pkg-config --cflags --libs check) -o $@

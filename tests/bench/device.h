@@ -10,34 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bench/counted.h"
 #include "tools/mmbench/child/child.h"
 
 /* ---- the allocator ------------------------------------------------------------------------------ */
 
-#define DEVICE_HEAD 16 /* bytes in front of each allocation, which hold its size */
-
-/* live: bytes; device_null_every: each such call returns NULL (0: none); device_shares: all calls return the same memory. Neither is so while
- * device_is_floor is set: a floor has no faults. */
-static unsigned long long device_live, device_calls, device_null_every;
+/* device_shares: all calls return the same memory. Neither this nor a NULL happens while device_is_floor is set: a floor has no faults. */
 static int device_shares, device_is_floor;
 
 static inline void *device_malloc(size_t bytes) {
     static _Alignas(16) char shared[1 << 16];
-    const unsigned long long call = device_is_floor ? 1 : __atomic_add_fetch(&device_calls, 1, __ATOMIC_RELAXED);
-    if (device_null_every && call % device_null_every == 0) return NULL;
-    if (device_shares && !device_is_floor) return shared;
-    char *p = (char *)malloc(DEVICE_HEAD + bytes);
-    if (p == NULL) abort();
-    *(size_t *)p = bytes;
-    __atomic_add_fetch(&device_live, bytes, __ATOMIC_RELAXED);
-    return p + DEVICE_HEAD;
+    if (!device_is_floor) {
+        void *p = counted_malloc(bytes);
+        if (p == NULL || !device_shares) return p;
+        counted_free(p);
+        return shared;
+    }
+    return malloc(bytes);
 }
 
-static inline void device_free(void *of) {
-    if (of == NULL || (device_shares && !device_is_floor)) return;
-    char *p = (char *)of - DEVICE_HEAD;
-    __atomic_sub_fetch(&device_live, *(size_t *)p, __ATOMIC_RELAXED);
-    free(p);
+static inline void device_free(void *p) {
+    if (device_is_floor) free(p);
+    else if (!device_shares) counted_free(p);
 }
 
 /* ---- the child ---------------------------------------------------------------------------------- */
@@ -48,7 +42,7 @@ static char device_rows[8192], device_fatal[256];
 static double device_ms;
 
 static inline void device_reset(void) {
-    device_live = device_calls = device_null_every = 0;
+    live = calls = null_every = 0;
     device_shares = device_is_floor = 0;
     device_rows[0] = device_fatal[0] = '\0';
 }

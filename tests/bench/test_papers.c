@@ -177,7 +177,7 @@ static const struct {
 
 static void run(int i) {
     const struct request q = request_of(cases[i].name, cases[i].size, cases[i].threads);
-    if (cases[i].rows == NULL) device_null_every = 1000; /* half ends with a NULL */
+    if (cases[i].rows == NULL) null_every = 1000; /* half ends with a NULL */
     cases[i].run(&q);
 }
 
@@ -186,7 +186,7 @@ START_TEST(all_is_well) {
     run(_i);
     if (cases[_i].rows) ck_assert_str_eq(device_rows, cases[_i].rows);
     else ck_assert_str_eq(device_rows, "rounds count 1 - 0 0\nshare share 1 - 0 0\nspan ratio 1 - 0 0\nmalloc us 3 - 0 0\nfree us 3 - 0 0\n");
-    if (cases[_i].rows) ck_assert_uint_eq(device_live, 0);
+    if (cases[_i].rows) ck_assert_uint_eq(live, 0);
 }
 END_TEST
 
@@ -224,11 +224,11 @@ END_TEST
 START_TEST(nulls_are_counted) {
     if (!strcmp(cases[_i].name, "half")) return; /* a NULL is its end */
     device_reset();
-    device_null_every = 7;
+    null_every = 7;
     const struct request q = request_of(cases[_i].name, cases[_i].size, cases[_i].threads);
     cases[_i].run(&q);
     ck_assert_ptr_eq(strstr(device_rows, " 0 0\n"), NULL);
-    ck_assert_uint_eq(device_live, 0);
+    ck_assert_uint_eq(live, 0);
 }
 END_TEST
 

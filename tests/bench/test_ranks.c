@@ -6,26 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bench/counted.h"
 #include "tests/bench/cta.h"
 #include "tests/runner.h"
 
-static unsigned long long live, calls, null_every; /* live bytes; calls of malloc; every null_every-th call returns NULL (0: none) */
-
-#define HEAD 16 /* bytes in front of each allocation, which hold its size */
-
-static void *counted_malloc(size_t bytes) {
-    if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % (null_every ? null_every : ~0ull) == 0) return NULL;
-    char *p = (char *)malloc(HEAD + bytes);
-    if (p == NULL) abort();
-    *(size_t *)p = bytes;
-    __atomic_add_fetch(&live, bytes, __ATOMIC_RELAXED);
-    return p + HEAD;
-}
-static void counted_free(void *of) {
-    char *p = (char *)of - HEAD;
-    __atomic_sub_fetch(&live, *(size_t *)p, __ATOMIC_RELAXED);
-    free(p);
-}
 #define malloc counted_malloc
 #define free counted_free
 #include "tools/mmbench/child/papers/ranks_kernels.h"
