@@ -30,11 +30,11 @@ struct arguments {
 
 static void insert_body(const void *of) {
     const struct arguments *a = (const struct arguments *)of;
-    insert_kernel(a->lists, *a->batch, a->t);
+    insert_kernel(a->lists, *a->batch, NULL, a->t);
 }
 static void delete_body(const void *of) {
     const struct arguments *a = (const struct arguments *)of;
-    delete_kernel(a->lists, *a->batch, a->run, a->t);
+    delete_kernel(a->lists, *a->batch, a->run, NULL, a->t);
 }
 static void free_body(const void *of) {
     const struct arguments *a = (const struct arguments *)of;

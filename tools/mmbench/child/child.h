@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Shared by the child's files. alloc.cu and graph_kernels.cu allocate, and are compiled twice: by nvcc they run on CUDA's allocator, by mmnvcc
+/* Shared by the child's files. alloc.cu and papers/kernels.cu allocate, and are compiled twice: by nvcc they run on CUDA's allocator, by mmnvcc
  * on mm. Their kernels use malloc and free only.
  *
  *   plain.cu      kernels that allocate nothing: floors, filling, checking, counting. Its module has no heap.

@@ -6,7 +6,7 @@
  *   rmat.h        edges of a random graph, computed from their numbers
  *   lesmis.h      edges of a real graph
  *   workload.c    batches of edges, grouped by vertex, and the expected graph after each. Needs no GPU.
- *   lists.h       the kernels that allocate; graph_kernels.cu launches them and is compiled by nvcc and by mmnvcc
+ *   lists.h       the kernels that allocate (papers/papers.h)
  *   lists_check.h the kernel that compares the graph with the expected one; launched from plain.cu
  *   graph_case.c  the case: phases, times, rows
  *
@@ -93,14 +93,20 @@ extern "C" {
 /* Edges 0 to count - 1 of the R-MAT graph, computed on the GPU. A sample is compared with the host's. vertices: a power of two. */
 void graph_rmat_edges(struct edge *all, unsigned vertices, unsigned count);
 
-/* ---- graph_kernels.cu --------------------------------------------------------------------------------- */
+/* ---- lists.h ---------------------------------------------------------------------------------- */
 
-/* Counts NULLs of malloc; the vertex of each stays as it was. */
-void graph_insert(struct list *lists, const struct batch *b, struct tally *t);
-/* run: must differ from all earlier runs with the same b->taken. Counts NULLs of malloc; such a list keeps its larger
- * allocation. */
-void graph_delete(struct list *lists, const struct batch *b, unsigned run, struct tally *t);
-void graph_free(struct list *lists, unsigned vertices);
+struct bump;
+
+/* Launches. */
+struct graph_kernels {
+    /* Counts NULLs of malloc; the vertex of each stays as it was. */
+    void (*insert)(struct list *lists, const struct batch *b, struct bump *bump, struct tally *t);
+    /* run: must differ from all earlier runs with the same b->taken. Counts NULLs of malloc; such a list keeps its larger
+     * allocation. */
+    void (*remove)(struct list *lists, const struct batch *b, unsigned run, struct bump *bump, struct tally *t);
+    void (*free_all)(struct list *lists, unsigned vertices);
+};
+extern const struct graph_kernels alloc_graph, floor_graph;
 
 /* ---- plain.cu --------------------------------------------------------------------------------- */
 

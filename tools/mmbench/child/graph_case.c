@@ -6,6 +6,7 @@
 
 #include "tools/mmbench/child/account.h"
 #include "tools/mmbench/child/graph.h"
+#include "tools/mmbench/child/papers/papers.h"
 #include "tools/mmbench/child/rmat.h"
 #include "tools/mmbench/protocol.h"
 
@@ -13,7 +14,7 @@
 
 static const char *const phase_names[GRAPH_PHASES] = {"init", "insert", "delete", "range", "free"};
 
-/* ---- batches, on the device --------------------------------------------------------------------- */
+/* ---- the graph ----------------------------------------------------------------------------------- */
 
 void graph_rmat_edges(struct edge *all, unsigned vertices, unsigned count) {
     struct edge *on_device = (struct edge *)child_device_alloc(count * sizeof *on_device);
@@ -28,48 +29,103 @@ void graph_rmat_edges(struct edge *all, unsigned vertices, unsigned count) {
     }
 }
 
-/* Computed on the host, then copied to the device; `taken` exists on the device only. */
-static struct workload workload_open(const struct request *q) {
+/* host: the batches and the expected lists; on_device: a copy. */
+struct graph_case {
+    struct workload host, on_device;
+    struct list *lists;
+    struct tally *tally;
+    struct account account;
+    unsigned run;   /* number of the last run, of either kernels */
+    int has_looked; /* at the account, since the device was started */
+};
+
+static struct workload workload_of(const struct request *q) {
     const unsigned edges = (unsigned)q->size, updates = edges >> MM_BENCH_GRAPH_BATCH_SHIFT;
     const int real = !strcmp(q->name, "graph_lesmis");
     const unsigned range_shift = real ? MM_BENCH_LESMIS_RANGE_SHIFT : MM_BENCH_GRAPH_RANGE_SHIFT;
     struct edge *all = (struct edge *)malloc((edges + updates) * sizeof *all);
-    struct workload w, on_device;
+    struct workload w;
     if (all == NULL) child_must(cudaErrorMemoryAllocation);
     if (real) workload_lesmis(all);
     else graph_rmat_edges(all, q->threads, edges);
     if (!workload_make(&w, all, q->threads, edges, updates, q->threads >> range_shift)) child_must(cudaErrorMemoryAllocation);
     free(all);
-    on_device = w;
+    return w;
+}
+
+static void load_kernels(const struct graph_case *c, const struct graph_kernels *k) {
+    struct batch none;
+    memset(&none, 0, sizeof none);
+    k->insert(c->lists, &none, NULL, c->tally);
+    k->remove(c->lists, &none, 1, NULL, c->tally);
+    k->free_all(c->lists, 0);
+}
+
+/* The account begins before the kernels that allocate are loaded. `taken` exists on the device only. */
+static void open_graph(void *of) {
+    struct graph_case *c = (struct graph_case *)of;
+    c->on_device = c->host;
     for (int phase = 0; phase < GRAPH_BATCHES; phase++) {
-        struct batch *b = &on_device.batches[phase];
+        struct batch *b = &c->on_device.batches[phase];
         b->offsets = (unsigned *)child_copied(b->offsets, (b->vertices + 1) * sizeof *b->offsets);
         b->targets = (unsigned *)child_copied(b->targets, b->edges * sizeof *b->targets);
         b->taken = phase == GRAPH_DELETE ? (unsigned *)child_device_alloc(b->edges * sizeof *b->taken) : NULL;
     }
     for (int phase = 0; phase < GRAPH_PHASES; phase++)
-        on_device.expected[phase] = (struct list_sum *)child_copied(w.expected[phase], w.vertices * sizeof *w.expected[phase]);
-    workload_drop(&w);
-    return on_device;
+        c->on_device.expected[phase] = (struct list_sum *)child_copied(c->host.expected[phase], c->host.vertices * sizeof *c->host.expected[phase]);
+    c->lists = (struct list *)child_device_alloc(c->host.vertices * sizeof *c->lists);
+    c->tally = (struct tally *)child_device_alloc(sizeof *c->tally);
+    plain_lists_check(c->lists, c->on_device.expected[GRAPH_FREE], c->host.vertices, c->tally);
+    load_kernels(c, &floor_graph);
+    c->has_looked = 0;
+    account_begin(&c->account);
+    load_kernels(c, &alloc_graph);
 }
 
-static void workload_close(struct workload *w) {
+static void close_graph(void *of) {
+    const struct graph_case *c = (const struct graph_case *)of;
     for (int phase = 0; phase < GRAPH_BATCHES; phase++) {
-        child_must(cudaFree(w->batches[phase].offsets));
-        child_must(cudaFree(w->batches[phase].targets));
-        child_must(cudaFree(w->batches[phase].taken));
+        child_must(cudaFree(c->on_device.batches[phase].offsets));
+        child_must(cudaFree(c->on_device.batches[phase].targets));
+        child_must(cudaFree(c->on_device.batches[phase].taken));
     }
-    for (int phase = 0; phase < GRAPH_PHASES; phase++) child_must(cudaFree(w->expected[phase]));
+    for (int phase = 0; phase < GRAPH_PHASES; phase++) child_must(cudaFree(c->on_device.expected[phase]));
+    child_must(cudaFree(c->lists));
+    child_must(cudaFree(c->tally));
 }
 
 /* ---- phases ------------------------------------------------------------------------------------- */
 
-static double phase_ms(enum graph_phase phase, const struct workload *w, struct list *lists, unsigned run, struct tally *t) {
+static double phase_us(const struct graph_case *c, const struct graph_kernels *k, enum graph_phase phase, struct bump *bump) {
+    const struct workload *w = &c->on_device;
     child_time_begin();
-    if (phase == GRAPH_FREE) graph_free(lists, w->vertices);
-    else if (phase == GRAPH_DELETE) graph_delete(lists, &w->batches[phase], run, t);
-    else graph_insert(lists, &w->batches[phase], t);
-    return child_time_end_ms();
+    if (phase == GRAPH_FREE) k->free_all(c->lists, w->vertices);
+    else if (phase == GRAPH_DELETE) k->remove(c->lists, &w->batches[phase], c->run, bump, c->tally);
+    else k->insert(c->lists, &w->batches[phase], bump, c->tally);
+    return child_time_end_ms() * 1e3;
+}
+
+/* After a NULL the lists are sound, and are freed. Wrong lists are not touched; they end with the process. */
+static void run_phases(void *of, struct bump *bump, double *us, struct tally *t) {
+    struct graph_case *c = (struct graph_case *)of;
+    const struct graph_kernels *k = bump ? &floor_graph : &alloc_graph;
+    struct tally found = child_nothing_found();
+    memset(us, 0, GRAPH_PHASES * sizeof *us);
+    child_must(cudaMemset(c->tally, 0, sizeof *c->tally));
+    c->run++;
+    for (int phase = 0; phase < GRAPH_PHASES && !found.nulls && !found.corrupt; phase++) {
+        us[phase] = phase_us(c, k, (enum graph_phase)phase, bump);
+        child_read(&found, c->tally, sizeof found);
+        if (found.nulls) break; /* the graph need not be as expected then */
+        plain_lists_check(c->lists, c->on_device.expected[phase], c->on_device.vertices, c->tally);
+        child_read(&found, c->tally, sizeof found);
+        if (!bump && !c->has_looked) account_look(&c->account);
+    }
+    if (!bump) c->has_looked = 1;
+    if (found.nulls) k->free_all(c->lists, c->on_device.vertices);
+    child_must(cudaDeviceSynchronize());
+    t->nulls += found.nulls;
+    t->corrupt += found.corrupt;
 }
 
 /* What the lists need at most, and what the heap has taken for them. CUDA's allocator has no account, and then nothing is told. */
@@ -84,34 +140,19 @@ static void tell_memory(struct account *a, const struct workload *w, const struc
 }
 
 void run_graph(const struct request *q) {
-    static double us[GRAPH_PHASES][CHILD_RUNS_MAX];
-    struct workload w = workload_open(q);
-    struct list *lists = (struct list *)child_device_alloc(w.vertices * sizeof *lists);
-    struct tally *on_device = (struct tally *)child_device_alloc(sizeof *on_device), t = child_nothing_found();
-    unsigned runs = q->runs < CHILD_RUNS_MAX ? q->runs : CHILD_RUNS_MAX;
-    struct account account;
-    plain_lists_check(lists, w.expected[GRAPH_FREE], w.vertices, on_device);
-    account_begin(&account);
-    for (unsigned run = 0; run <= runs; run++) { /* run 0 is the warm-up */
-        double all_ms = 0;
-        for (int phase = 0; phase < GRAPH_PHASES && !t.nulls && !t.corrupt; phase++) {
-            const double ms = phase_ms((enum graph_phase)phase, &w, lists, run + 1, on_device);
-            child_read(&t, on_device, sizeof t);
-            if (t.nulls) break; /* the graph need not be as expected then */
-            plain_lists_check(lists, w.expected[phase], w.vertices, on_device);
-            child_read(&t, on_device, sizeof t);
-            if (run > 0) us[phase][run - 1] = ms * 1e3;
-            if (run == 0) account_look(&account);
-            all_ms += ms;
-        }
-        runs = t.nulls || t.corrupt ? 0 : run > 0 ? child_runs_for(all_ms, runs) : runs;
-    }
-    for (int phase = 0; phase < GRAPH_PHASES; phase++) child_row(phase_names[phase], "us", us[phase], runs, "-", &t, "nonnull aligned degrees neighbours");
-    tell_memory(&account, &w, &t);
-    /* After a NULL the lists are sound, and are freed. Wrong lists are not touched; they end with the process. */
-    if (t.nulls) graph_free(lists, w.vertices);
-    child_must(cudaDeviceSynchronize());
-    child_must(cudaFree(lists));
-    child_must(cudaFree(on_device));
-    workload_close(&w);
+    static struct graph_case c;
+    struct paper_program p;
+    memset(&c, 0, sizeof c);
+    memset(&p, 0, sizeof p);
+    c.host = workload_of(q);
+    for (int phase = 0; phase < GRAPH_PHASES; phase++) p.steps[phase] = phase_names[phase];
+    p.checked = "nonnull aligned degrees neighbours";
+    p.bump_bytes = GRAPH_BATCHES * c.host.most_bytes; /* a batch allocates no more than the lists that it leaves */
+    p.of = &c;
+    p.open = open_graph;
+    p.close = close_graph;
+    p.run = run_phases;
+    const struct tally t = paper_run(q, &p);
+    tell_memory(&c.account, &c.host, &t);
+    workload_drop(&c.host);
 }

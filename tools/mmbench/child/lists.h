@@ -7,6 +7,7 @@
 #define MM_BENCH_LISTS_H
 
 #include "tools/mmbench/child/graph.h"
+#include "tools/mmbench/child/papers/memory.h"
 
 #define LISTS_ALONE 32u /* edges that one thread moves or searches; the whole CTA handles longer lists */
 
@@ -45,15 +46,15 @@ static __device__ void moves_do(const struct moves *m) {
     __syncthreads();
 }
 
-static __device__ unsigned *lists_alloc(unsigned degree, struct tally *t) {
-    unsigned *edges = (unsigned *)malloc(capacity_of(degree) * sizeof *edges);
+static __device__ unsigned *lists_alloc(unsigned degree, struct bump *bump, struct tally *t) {
+    unsigned *edges = (unsigned *)memory_take(bump, capacity_of(degree) * sizeof *edges);
     if (edges == NULL) atomicAdd(&t->nulls, 1ull);
     return edges;
 }
 
 /* ---- insert ----------------------------------------------------------------------------------- */
 
-static __global__ void insert_kernel(struct list *lists, struct batch b, struct tally *t) {
+static __global__ void insert_kernel(struct list *lists, struct batch b, struct bump *bump, struct tally *t) {
     __shared__ struct moves moves;
     const unsigned i = thread_idx();
     unsigned *old = NULL;
@@ -63,7 +64,7 @@ static __global__ void insert_kernel(struct list *lists, struct batch b, struct 
     if (more != 0) {
         struct list l = lists[b.first + i];
         unsigned *edges = l.edges;
-        if (l.degree == 0 || l.degree + more > capacity_of(l.degree)) edges = lists_alloc(l.degree + more, t);
+        if (l.degree == 0 || l.degree + more > capacity_of(l.degree)) edges = lists_alloc(l.degree + more, bump, t);
         if (edges != NULL) {
             if (edges != l.edges) {
                 old = l.edges;
@@ -76,7 +77,7 @@ static __global__ void insert_kernel(struct list *lists, struct batch b, struct 
         }
     }
     moves_do(&moves);
-    if (old != NULL) free(old);
+    if (old != NULL) memory_give(old);
 }
 
 /* ---- delete ----------------------------------------------------------------------------------- */
@@ -123,7 +124,7 @@ static __device__ void searches_do(struct searches *s, const struct batch *b, un
     __syncthreads();
 }
 
-static __global__ void delete_kernel(struct list *lists, struct batch b, unsigned run, struct tally *t) {
+static __global__ void delete_kernel(struct list *lists, struct batch b, unsigned run, struct bump *bump, struct tally *t) {
     __shared__ struct moves moves;
     __shared__ struct searches searches;
     const unsigned i = thread_idx();
@@ -154,7 +155,7 @@ static __global__ void delete_kernel(struct list *lists, struct batch b, unsigne
     if (degree != l.degree) {
         unsigned *edges = degree == 0 ? NULL : l.edges;
         if (degree != 0 && capacity_of(degree) < capacity_of(l.degree)) {
-            edges = lists_alloc(degree, t);
+            edges = lists_alloc(degree, bump, t);
             if (edges != NULL) moves_add(&moves, edges, l.edges, degree);
             else edges = l.edges;
         }
@@ -164,7 +165,7 @@ static __global__ void delete_kernel(struct list *lists, struct batch b, unsigne
         lists[b.first + i] = l;
     }
     moves_do(&moves);
-    if (old != NULL) free(old);
+    if (old != NULL) memory_give(old);
 }
 
 /* ---- free ------------------------------------------------------------------------------------- */
@@ -173,10 +174,24 @@ static __global__ void free_kernel(struct list *lists, unsigned vertices) {
     const unsigned i = thread_idx();
     if (i >= vertices) return;
     struct list l = lists[i];
-    if (l.edges != NULL) free(l.edges);
+    if (l.edges != NULL) memory_give(l.edges);
     l.edges = NULL;
     l.degree = 0;
     lists[i] = l;
 }
+
+/* ---- launches --------------------------------------------------------------------------------- */
+
+#ifdef __CUDACC__
+static void graph_insert(struct list *lists, const struct batch *b, struct bump *bump, struct tally *t) {
+    insert_kernel<<<memory_ctas(b->vertices), CTA_THREADS>>>(lists, *b, bump, t);
+}
+static void graph_delete(struct list *lists, const struct batch *b, unsigned run, struct bump *bump, struct tally *t) {
+    delete_kernel<<<memory_ctas(b->vertices), CTA_THREADS>>>(lists, *b, run, bump, t);
+}
+static void graph_free(struct list *lists, unsigned vertices) { free_kernel<<<memory_ctas(vertices), CTA_THREADS>>>(lists, vertices); }
+
+extern "C" const struct graph_kernels MEMORY_KERNELS(graph) = {graph_insert, graph_delete, graph_free};
+#endif
 
 #endif

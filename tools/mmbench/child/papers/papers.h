@@ -16,7 +16,7 @@
 
 #include "tools/mmbench/child/papers/memory.h"
 
-#define PAPER_STEPS_MAX 4u
+#define PAPER_STEPS_MAX 5u
 
 /* What paper_run calls. `of` is the case's own. */
 struct paper_program {
@@ -38,8 +38,8 @@ struct paper_program {
 extern "C" {
 #endif
 
-/* Runs the program and answers with a row for each step, whose floor is the median of the same runs by the bump pointer. */
-void paper_run(const struct request *q, const struct paper_program *p);
+/* Runs the program and answers with a row for each step, whose floor is the median of the same runs by the bump pointer. Returns what was wrong. */
+struct tally paper_run(const struct request *q, const struct paper_program *p);
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,7 @@ static void tell(const struct paper_program *p, struct runs *r, unsigned runs, u
     }
 }
 
-void paper_run(const struct request *q, const struct paper_program *p) {
+struct tally paper_run(const struct request *q, const struct paper_program *p) {
     static struct runs r;
     const unsigned steps = step_count(p);
     unsigned runs = q->runs < CHILD_RUNS_MAX ? q->runs : CHILD_RUNS_MAX, floor_runs = 0;
@@ -67,4 +67,5 @@ void paper_run(const struct request *q, const struct paper_program *p) {
         if (q->cold || run == runs || t.nulls || t.corrupt) p->close(p->of);
     }
     tell(p, &r, t.nulls || t.corrupt ? 0 : runs, floor_runs, &t);
+    return t;
 }
