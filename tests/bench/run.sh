@@ -401,6 +401,16 @@ run large 16777217 256 12
 run large 67108864 256 12"
 }
 it 'another heap is another process' heaps
+tree_heaps() {
+    bench 0 --cases kdtree_tight --only mm && same "$(grep -o 'started heap=[0-9]*\|run.*' <<<"$log" | tail -n +2)" "started heap=67108864
+run kdtree_tight 20000 1 12
+run kdtree_tight 283000 1 12
+started heap=134217728
+run kdtree_tight 1100000 1 12
+started heap=603979776
+run kdtree_tight 7200000 1 12" && has "$csv" 'mm,kdtree_tight,20000,1,kdtree,us,100,90.5,120,12,50,2,0,0,nonnull aligned,ok'
+}
+it 'a heap that follows from the size, and a row with its own floor' tree_heaps
 too_large() {
     FAKE_MEMORY=12000000000 bench 0 --cases single,large --quick --only mm --heap 1G &&
         same "$(marks | grep malloc)" "mm,single,16,1000000,malloc,ok

@@ -9,7 +9,7 @@
 /* If an item would need more than 7/8 of --heap, it gets its own heap, larger than the bytes it asks for by 1/2^FITS_SHIFT. */
 #define FITS_SHIFT 3
 #define HEAP_DEFAULT (8 * GIB)
-#define HEAP_LEAST (64ull << 20) /* of a case whose heap follows from its size */
+#define HEAP_UNIT (64ull << 20) /* of a heap that follows from its case's size */
 
 const char *const mm_bench_allocator_names[] = {"mm", "builtin"};
 const char *const mm_bench_floor_names[] = {"store", "atomic", "bitmap", "latency"};
@@ -71,7 +71,7 @@ size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_optio
             item->heap = o->heap ? o->heap : HEAP_DEFAULT;
             if (c->heap_large && s > 0) item->heap = c->heap_large;
             if (c->heap && !(o->heap && !strcmp(c->name, "endurance"))) item->heap = c->heap;
-            if (c->heap_times) item->heap = item->size * c->heap_times > HEAP_LEAST ? item->size * c->heap_times : HEAP_LEAST;
+            if (c->heap_times) item->heap = (item->size * c->heap_times + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
             if (!strcmp(c->name, "init")) item->size = item->heap;
             if (!strcmp(c->name, "endurance")) item->threads = (uint32_t)(item->heap / 4 * 3 / ((16 + MM_BENCH_ENDURANCE_LARGEST) / 2));
             item->asked_bytes = asked_bytes(c, item->size, item->threads);

@@ -73,7 +73,7 @@ struct mm_bench_case {
     enum mm_bench_asked asked;
     uint64_t heap;                            /* bytes, regardless of --heap; 0: --heap */
     uint64_t heap_large;                      /* the same, for all sizes but the first */
-    uint64_t heap_times;                      /* the same, in multiples of the item's size; at least 64 MiB */
+    uint64_t heap_times;                      /* the same, in multiples of the item's size, rounded up to 64 MiB */
     bool heap_fits;                           /* an item that would nearly fill --heap gets a larger heap */
     bool grows;                               /* mm starts with its default heap, which grows; the other allocator has `heap` */
     uint32_t runs, runs_quick;                /* of a request, regardless of --runs; 0: --runs. Some cases give them another meaning: protocol.h */

@@ -64,8 +64,9 @@ struct tally paper_run(const struct request *q, const struct paper_program *p) {
         if (run > 0) keep(r.us, run - 1, us, steps);
         if (run > 0 && p->bump_bytes) keep(r.floor_us, floor_runs++, floor_us, steps);
         if (run > 0) runs = child_runs_for(ms, runs);
-        if (q->cold || run == runs || t.nulls || t.corrupt) p->close(p->of);
+        if (q->cold) p->close(p->of);
     }
+    if (!q->cold) p->close(p->of);
     tell(p, &r, t.nulls || t.corrupt ? 0 : runs, floor_runs, &t);
     return t;
 }
