@@ -90,15 +90,13 @@ static bool is_built(const char *name) {
     return false;
 }
 
-static bool is_fine(const struct mm_bench_result *r) { return r->row.status == MM_BENCH_OK && r->row.told; }
-
 /* The figure of one row; false: there is no row to compare it with. */
 static bool figure(const struct mm_bench_results *rows, const struct claim *c, const char *against, const struct mm_bench_result *ours, double *value) {
     const struct mm_bench_key key = {against, c->of, c->op, ours->size, ours->size, ours->threads};
     const struct mm_bench_result *theirs = against ? mm_bench_result_next(rows, NULL, &key) : NULL;
     *value = ours->row.median;
     if (!against) return true;
-    if (!theirs || !is_fine(theirs) || theirs->row.median <= 0 || ours->row.median <= 0) return false;
+    if (!theirs || !mm_bench_result_is_fine(theirs) || theirs->row.median <= 0 || ours->row.median <= 0) return false;
     *value = c->bound == AT_LEAST ? theirs->row.median / ours->row.median : ours->row.median / theirs->row.median;
     return true;
 }
@@ -118,7 +116,7 @@ static struct finding find(const struct mm_bench_results *rows, const struct cla
         for (const struct mm_bench_result *r = NULL; (r = mm_bench_result_next(rows, r, &key)) != NULL;) {
             double value;
             if (c->threads[0] && r->threads != c->threads[0] && r->threads != c->threads[1]) continue;
-            if (is_fine(r) && figure(rows, c, against, r, &value)) add(&f, value);
+            if (mm_bench_result_is_fine(r) && figure(rows, c, against, r, &value)) add(&f, value);
         }
     }
     return f;

@@ -235,6 +235,8 @@ bool mm_bench_results_read(struct mm_bench_results *all, const char *option, con
 void mm_bench_results_use(const struct mm_bench_results *all, struct mm_bench_item *items, size_t count);
 /* The next row with that key behind `after`, or the first if that is NULL; NULL if there is none. */
 const struct mm_bench_result *mm_bench_result_next(const struct mm_bench_results *all, const struct mm_bench_result *after, const struct mm_bench_key *k);
+/* Whether nothing failed, and there are numbers. */
+bool mm_bench_result_is_fine(const struct mm_bench_result *r);
 
 /* ---- claims.c --------------------------------------------------------------------------------- */
 

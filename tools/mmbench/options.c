@@ -169,10 +169,10 @@ int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o) {
         if (is_either(argv[i], "-h", "--help")) return fputs(usage, stdout) < 0;
         if (is_either(argv[i], "-V", "--version")) return printf("mmbench (mm) " MM_VERSION ", commit %s\n", MM_BENCH_COMMIT) < 0;
         if (!strcmp(argv[i], "--list")) return list(), 0;
-        if (!strcmp(argv[i], "--quick") || !strcmp(argv[i], "--resume")) {
-            *(argv[i][2] == 'q' ? &o->quick : &o->resume) = true;
-            continue;
-        }
+        const bool is_quick = !strcmp(argv[i], "--quick"), is_resume = !strcmp(argv[i], "--resume");
+        o->quick = o->quick || is_quick;
+        o->resume = o->resume || is_resume;
+        if (is_quick || is_resume) continue;
         for (size_t k = 0; k < sizeof with_value / sizeof *with_value && !found; k++) {
             const size_t n = strlen(with_value[k]);
             if (strncmp(argv[i], with_value[k], n) != 0 || (argv[i][n] && argv[i][n] != '=')) continue;

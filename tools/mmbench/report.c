@@ -121,7 +121,7 @@ static const struct mm_bench_result *best_published(const struct mm_bench_result
     const struct mm_bench_result *best = NULL;
     for (const struct mm_bench_result *r = NULL; (r = mm_bench_result_next(others, r, &key)) != NULL;) {
         const bool is_ours = !strcmp(r->allocator, "mm") || !strcmp(r->allocator, "builtin");
-        if (is_ours || r->row.status != MM_BENCH_OK || !r->row.told || strcmp(r->unit, item->of->ops[op].unit) != 0) continue;
+        if (is_ours || !mm_bench_result_is_fine(r) || strcmp(r->unit, item->of->ops[op].unit) != 0) continue;
         if (!best || (!strcmp(r->unit, "share") ? r->row.median > best->row.median : r->row.median < best->row.median)) best = r;
     }
     return best;

@@ -167,6 +167,8 @@ const struct mm_bench_result *mm_bench_result_next(const struct mm_bench_results
     return NULL;
 }
 
+bool mm_bench_result_is_fine(const struct mm_bench_result *r) { return r->row.status == MM_BENCH_OK && r->row.told; }
+
 /* The row of an operation, or NULL. */
 static const struct mm_bench_result *row_of(const struct mm_bench_results *all, int allocator, const struct mm_bench_item *item, size_t op) {
     const struct mm_bench_key key = {
