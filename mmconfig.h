@@ -127,6 +127,8 @@
 /* A search of a bitmap tree starts over when another thread has taken the segment that it found. After this many times the tree counts as empty
  * (tree.h). */
 #define MM_TREE_TRIES 1024
+/* Leaves of a tree that a lane reads at once when it mends the tree (mm_tree_mend); divides 64. */
+#define MM_TREE_AT_ONCE 4
 
 /* Room trees into which a segment is inserted at a time: so many accesses overlap. With 9 the values do not fit in 32 registers. */
 #define MM_ROOMS_AT_ONCE 6

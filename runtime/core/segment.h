@@ -16,7 +16,8 @@
  * Ordering. Giving back releases, taking acquires. The room trees follow the protocol of tree.h, one level further down: a thread that makes room
  *   sets the leaf's bit afterwards; a thread that found no room clears the leaf's bit and then reads pages again.
  * Progress. All searches are bounded. No thread waits here.
- * Stale. A room tree may lead to a segment that was given back or has a new owner since. Its pages are then 0, or really free.
+ * Stale. A room tree may lead to a segment that was given back or has a new owner since. Its pages are then 0, or really free. A thread that is suspended
+ *   between making room and listing it hides one segment.
  */
 #ifndef MM_CORE_SEGMENT_H
 #define MM_CORE_SEGMENT_H
@@ -148,6 +149,17 @@ MM_FN_RARE void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s) {
         gone |= 1u << r;
     }
     mm_rooms_insert(ref, s, gone & mm_pages_rooms(mm_load_acquire_u64(pages)));
+}
+
+/* Mends all trees, one for each lane (mm_tree_mend). Returns whether anything was hidden. All lanes of `here` call. */
+MM_FN_RARE int mm_trees_mend(const struct mm_heap_ref *ref, uint32_t here) {
+    const uint32_t leaves = ((uint32_t)mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached) + 63) / 64;
+    int any = 0;
+    MM_ROLLED
+    for (uint32_t i = mm_popcount(here & mm_bits_low(mm_warp_lane())); i <= MM_ROOMS; i += mm_popcount(here))
+        any |= mm_tree_mend(i < MM_ROOMS ? mm_segment_room_tree(ref, i) : mm_segment_free_tree(ref), leaves);
+    mm_warp_sync(here);
+    return mm_warp_ballot(here, any) != 0;
 }
 
 /* Gives back pages of segment s that the caller owns, and the segment itself if all of its pages are free then. Releases. */

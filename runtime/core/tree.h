@@ -16,7 +16,8 @@
  *   so its thread sees the word non-empty and sets the bit again.
  * Progress: insert and erase are wait-free; find is bounded by MM_TREE_TRIES.
  * Stale: find may return a segment that has just left, and may miss one that has just come, or whose bit above is being cleared and set
- *   again. So a single search that finds nothing does not prove that the set is empty.
+ *   again. So a single search that finds nothing does not prove that the set is empty. A thread that is suspended between its two steps
+ *   hides all segments of a leaf or a mid; mm_tree_mend takes the second step for it.
  */
 #ifndef MM_CORE_TREE_H
 #define MM_CORE_TREE_H
@@ -67,6 +68,24 @@ MM_FN_RARE uint64_t mm_tree_erase_bits(struct mm_tree t, uint32_t segment, uint6
     const uint64_t old = mm_and_acquire_u64(mm_tree_leaf(t, segment), ~bits);
     if (old != 0 && (old & ~bits) == 0) mm_tree_retract(t, segment);
     return old;
+}
+
+/* Sets the bits above non-empty words among the first `leaves` leaves where they are clear: a thread is about to set them, and may be suspended. Returns
+ * whether there were any. */
+MM_FN_RARE int mm_tree_mend(struct mm_tree t, uint32_t leaves) {
+    int any = 0;
+    MM_ROLLED
+    for (uint32_t leaf = 0; leaf < leaves; leaf += MM_TREE_AT_ONCE) {
+        uint64_t word[MM_TREE_AT_ONCE], filled = 0;
+        for (uint32_t i = 0; i < MM_TREE_AT_ONCE; i++) word[i] = leaf + i < leaves ? mm_load_relaxed_u64(mm_tree_leaf(t, (leaf + i) * 64)) : 0;
+        for (uint32_t i = 0; i < MM_TREE_AT_ONCE; i++) filled |= (uint64_t)(word[i] != 0) << (leaf + i) % 64;
+        if (filled == 0) continue;
+        if (filled & ~mm_load_relaxed_u64(mm_tree_mid(t, leaf * 64))) mm_or_release_u64(mm_tree_mid(t, leaf * 64), filled), any = 1;
+        if (mm_load_relaxed_u64(mm_tree_root(t, leaf * 64)) & mm_tree_root_bit(leaf * 64)) continue;
+        mm_or_release_u64(mm_tree_root(t, leaf * 64), mm_tree_root_bit(leaf * 64));
+        any = 1;
+    }
+    return any;
 }
 
 MM_FN void mm_tree_insert(struct mm_tree t, uint32_t segment) { mm_tree_insert_bits(t, segment, 1ull << (segment % 64)); }

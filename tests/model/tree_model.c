@@ -44,6 +44,13 @@ static void put(uint32_t s) {
     mm_tree_insert(tree, s);
     model_progress();
 }
+/* After it has mended the tree, a thread finds what it has inserted, however long another insert is suspended. */
+static void put_mend_find(uint32_t s) {
+    put(s);
+    mm_tree_mend(tree, MIDS * 64);
+    model_require(mm_tree_find(tree, 0) != MM_TREE_NONE, "nothing found, though segment %u is in the set", s);
+    model_progress();
+}
 static void put_and_find(uint32_t s) {
     put(s);
     must_find();
@@ -74,6 +81,15 @@ static void find_1(void) { put_and_find(1); }
 static void find_leaf(void) { put_and_find(LEAF); }
 static void find_mid(void) { put_and_find(MID); }
 static void find_mid_2(void) { put_and_find(MID + LEAF); }
+static void mend_0(void) { put_mend_find(0); }
+static void mend_mid(void) { put_mend_find(MID); }
+static void mend_against(void) {
+    mm_tree_mend(tree, MIDS * 64);
+    model_progress();
+}
+static void put_1(void) { put(1); }
+static void put_leaf(void) { put(LEAF); }
+static void put_mid_2(void) { put(MID + LEAF); }
 static void put_0_erase(void) { put(0), erase(0); }
 static void put_2(void) { put(2); }
 static void take_0(void) { take(0); }
@@ -100,6 +116,10 @@ static const struct model_scenario scenarios[] = {
     {"tree-two-mids", first_of_mids, {erase_0, erase_mid, find_mid_2}, check, 0, 1},
     {"tree-back-and-forth", empty, {put_0_erase, find_1, find_mid}, check, 0, 1},
     {"tree-stale-hints", stale, {find, find_1, find_mid}, check, 0, 1},
+    {"tree-mend-leaf", empty, {mend_0, put_1, put_2}, check, 0, 0},
+    {"tree-mend-mid", empty, {mend_0, put_leaf}, check, 0, 0},
+    {"tree-mend-mids", empty, {mend_mid, put_mid_2, put_1}, check, 0, 0},
+    {"tree-mend-against-erase", two_of_a_leaf, {mend_against, erase_0, find_1}, check, 0, 1},
     {"tree-takes-in-a-leaf", two_of_a_leaf, {take_0, take_1}, check, 0, 0},
     {"tree-takes-four", four_of_a_leaf, {take_two, take_two}, check_four, 0, 0},
     {"tree-takes-three", four_of_a_leaf, {take_two, take_1, take_1}, check_four, 0, 0},

@@ -3,7 +3,7 @@
 # AddressSanitizer with UndefinedBehaviorSanitizer (the sequential ones), ThreadSanitizer (test_stress only).
 
 UNIT_SEQUENTIAL := class tree segment word table make malloc null heap run grow report usage guard fill cookie
-UNIT_THREADS := twice claims interleave schedule lanes lanes_small sweep sweep_small warps warps_small stress
+UNIT_THREADS := twice claims interleave schedule suspended lanes lanes_small sweep sweep_small warps warps_small stress
 UNIT_SMALL := lanes_small sweep_small warps_small
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) $(UNIT_THREADS)
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
@@ -24,7 +24,7 @@ $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,plain)
 	$(call UNIT_CHECK,,plain)
 
 # These use a heap with small sizes (tests/unit/small.h).
-$(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
+$(BUILD)/tests/unit/test_interleave $(BUILD)/tests/unit/test_schedule $(BUILD)/tests/unit/test_suspended: $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,,small)
 $(UNIT_SMALL:%=$(BUILD)/tests/unit/test_%): $(BUILD)/tests/unit/test_%_small: tests/unit/test_%.c $(UNIT_DEPS) $(call core,small)

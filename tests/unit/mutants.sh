@@ -10,7 +10,7 @@ source tests/bounded.sh
 work=build/mutants
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -Wc++-compat -I. -D_GNU_SOURCE= -pthread)
-suites=(class tree segment word table make null run grow heap report usage guard fill cookie twice claims lanes lanes_small sweep sweep_small interleave schedule malloc warps_small warps stress tsan)
+suites=(class tree segment word table make null run grow heap report usage guard fill cookie twice claims suspended lanes lanes_small sweep sweep_small interleave schedule malloc warps_small warps stress tsan)
 
 # Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
@@ -20,7 +20,7 @@ first_failing() {
     for suite in "${list[@]}"; do
         source=$suite extra=()
         case $suite in
-        interleave | schedule) extra=(-include tests/unit/small.h) ;;
+        interleave | schedule | suspended) extra=(-include tests/unit/small.h) ;;
         *_small) source=${suite%_small} extra=(-include tests/unit/small.h) ;;
         tsan) source=stress extra=(-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h) ;;
         esac

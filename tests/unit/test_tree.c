@@ -129,6 +129,30 @@ START_TEST(retract_looks_again) {
 END_TEST
 
 /* An insert into a leaf that others use does not disturb them, and two inserts of one segment are one. */
+/* Bits above that callers have not set yet are set where a word is not empty, and nowhere else. */
+START_TEST(mend) {
+    const uint32_t n = sizes[_i], leaves = (n + 63) / 64;
+    uint64_t seed = n;
+    for (int which = 0; which < 4; which++) { /* clears some bits of the mids, of the roots, of both, all of them */
+        const struct mm_tree t = make_tree(n);
+        unit_eq(mm_tree_mend(t, leaves), 0);
+        check_hints(t, n, 1);
+        for (uint32_t s = 0; s < n; s += 1 + (uint32_t)(unit_random(&seed) % (n / 3 + 1))) mm_tree_insert(t, s);
+        unit_eq(mm_tree_mend(t, leaves), 0);
+        check_hints(t, n, 1);
+        for (uint32_t i = 0; i < t.roots + t.mids; i++) {
+            const int is_mid = i >= t.roots;
+            if (which == 3 || which == 2 || which == is_mid) t.node[i] &= which == 3 ? 0 : t.node[i] - 1;
+        }
+        unit_eq(mm_tree_mend(t, leaves), 1);
+        check_hints(t, n, 1);
+        unit_eq(mm_tree_find(t, 0), 0);
+        unit_eq(mm_tree_mend(t, leaves), 0);
+        free(t.node);
+    }
+}
+END_TEST
+
 START_TEST(insert_twice) {
     const struct mm_tree t = make_tree(65);
     mm_tree_insert(t, 64);
@@ -244,6 +268,7 @@ int main(void) {
     tcase_add_loop_test(sized, takes_in_ascending_order, 0, SIZES);
     tcase_add_loop_test(sized, stale_hints_above_empty_words, 0, SIZES);
     tcase_add_loop_test(sized, retract_looks_again, 0, SIZES);
+    tcase_add_loop_test(sized, mend, 0, SIZES);
     tcase_add_test(sized, insert_twice);
     tcase_add_test(sized, salt);
     tcase_add_test(sized, takes_all_with_any_salt);
