@@ -21,6 +21,7 @@ goes_on_after_failure() {
         bench 0 --cases single --quick --resume && lacks "$log" 'builtin run single 8192' && has "$(marks)" builtin,single,8192,1000000,malloc,skipped
 }
 it 'resumed after a failure: the series stays ended' goes_on_after_failure
+commit=$("$work/bin/mmbench" --version | sed 's/.*commit //')
 # other_file LINE BY: resumes with a file in which LINE was replaced.
 other_file() {
     bench 0 --cases churn || return
@@ -29,11 +30,14 @@ other_file() {
     before=$(<"$work/csv")
     bench 2 --cases churn,warp --resume && same "$(<"$work/csv")" "$before" && has "$err" "mmbench: --resume: $3"
 }
-it 'a file of another commit' other_file '# mm: ' '# mm: 0123' "\"$work/csv\" is of A GPU of paper, driver 580.1.2 (CUDA 13.1), mm 0123; expected A GPU of paper"
-it 'a file of another GPU' other_file '# GPU: ' '# GPU: Other' "\"$work/csv\" is of Other, driver"
-it 'a file with half a row' other_file 'mm,churn' 'mm,churn,512' "$work/csv:9: expected as many fields as its first line names"
-it 'a file with a word for a number' other_file 'mm,churn' 'mm,churn,many,1,churn,us,1,1,1,12,,,0,0,,ok' "$work/csv:9: expected a row of mmbench --csv"
-it 'a file of something else' other_file 'allocator,' 'a,b' "$work/csv:8: expected the fields of a file of mmbench --csv"
+it 'a file of another commit' other_file '# mm: ' '# mm: 0123' "commit of mm of \"$work/csv\": 0123; expected $commit"
+it 'a file of another GPU' other_file '# GPU: ' '# GPU: Other' "GPU of \"$work/csv\": Other; expected A GPU of paper"
+it 'a file of other options' other_file '# options: ' '# options: heap 2G, runs 20, quick' \
+    "options of \"$work/csv\": heap 2G, runs 20, quick; expected heap default, runs 12"
+it 'a file that does not say its options' other_file '# options: ' '# nothing' "options of \"$work/csv\": unknown; expected heap default, runs 12"
+it 'a file with half a row' other_file 'mm,churn' 'mm,churn,512' "$work/csv:10: expected as many fields as its first line names"
+it 'a file with a word for a number' other_file 'mm,churn' 'mm,churn,many,1,churn,us,1,1,1,12,,,0,0,,ok' "$work/csv:10: expected a row of mmbench --csv"
+it 'a file of something else' other_file 'allocator,' 'a,b' "$work/csv:9: expected the fields of a file of mmbench --csv"
 late() {
     bench 4 --minutes 0 --cases warp,churn && same "$(marks)" '' && lacks "$log" run &&
         same "$err" 'mmbench: the minutes are over; 8 measurements are left, and --resume goes on with them' &&

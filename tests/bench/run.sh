@@ -149,6 +149,7 @@ single: one size for all threads; every allocation is made, then every one freed
 # GPU: A GPU of paper
 # driver: 580.1.2 (CUDA 13.1)
 # CUDA toolkit: 13.0
+# options: heap default, runs 10, quick
 # floor: what the hardware needs, in the row's unit, same process; of malloc: load a block pointer, one atomic per warp;\
  of free: one atomic per warp on a bitmap; of latency: one atomic. ratio: median/floor.
 # status: ok; null, corrupt (no time is told); crash, hung, skipped after a failure of the series, toolarge: no result.

@@ -51,7 +51,7 @@ static int measure(const struct mm_bench_options *o, const struct mm_bench_machi
         if (o->cases[c]) left += items_left(o, items, items_of(c, o, old, items));
     mm_bench_progress_total(left);
     mm_bench_table_head(stdout, m);
-    if (csv && old->count == 0) mm_bench_csv_head(csv, m);
+    if (csv && old->count == 0) mm_bench_csv_head(csv, o, m);
     for (size_t c = 0; c < mm_bench_case_count && outcome == MM_BENCH_DONE; c++) {
         if (!o->cases[c]) continue;
         const size_t count = items_of(c, o, old, items), before = items_left(o, items, count);
@@ -76,14 +76,23 @@ static bool read_old(const struct mm_bench_options *o, struct mm_bench_results *
     return !has_rows || mm_bench_results_read(old, "--resume", o->csv);
 }
 
-/* Whether old rows are of this machine and this commit. False: one line was written to stderr. */
-static bool is_same_machine(const struct mm_bench_options *o, const struct mm_bench_results *old, const struct mm_bench_machine *m) {
-    char driver[sizeof old->driver];
+/* Whether old rows are of this machine, this commit and these options. False: one line about the first difference was written to stderr. */
+static bool is_same_run(const struct mm_bench_options *o, const struct mm_bench_results *old, const struct mm_bench_machine *m) {
+    char driver[sizeof old->driver], settings[64];
     snprintf(driver, sizeof driver, "%s (CUDA %s)", m->driver, m->cuda);
-    if (old->count == 0 || (!strcmp(old->gpu, m->gpu) && !strcmp(old->driver, driver) && !strcmp(old->commit, MM_BENCH_COMMIT))) return true;
-    fprintf(stderr, "mmbench: --resume: \"%s\" is of %s, driver %s, mm %s; expected %s, driver %s, mm %s\n", o->csv, old->gpu, old->driver, old->commit, m->gpu,
-            driver, MM_BENCH_COMMIT);
-    return false;
+    const struct {
+        const char *what, *is, *expected;
+    } parts[] = {{"GPU", old->gpu, m->gpu},
+                 {"driver", old->driver, driver},
+                 {"commit of mm", old->commit, MM_BENCH_COMMIT},
+                 {"options", old->settings, mm_bench_settings(o, settings)}};
+    for (size_t i = 0; old->count != 0 && i < sizeof parts / sizeof *parts; i++) {
+        if (!strcmp(parts[i].is, parts[i].expected)) continue;
+        fprintf(stderr, "mmbench: --resume: %s of \"%s\": %s; expected %s\n", parts[i].what, o->csv, parts[i].is[0] ? parts[i].is : "unknown",
+                parts[i].expected);
+        return false;
+    }
+    return true;
 }
 
 /* Opens without truncating: the old contents are deleted only when there are results to write. */
@@ -113,7 +122,7 @@ int main(int argc, char **argv) {
     mm_bench_catch_signals();
     if (!mm_bench_find_children(o.allocators) || !mm_bench_identify(&o, &machine)) {
         status = MM_BENCH_EXIT_FAILED;
-    } else if (!is_same_machine(&o, &old, &machine)) {
+    } else if (!is_same_run(&o, &old, &machine)) {
         status = MM_BENCH_EXIT_USAGE;
     } else {
         /* This fails for a device or a pipe, which hold no old contents. */

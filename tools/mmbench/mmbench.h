@@ -118,7 +118,7 @@ struct mm_bench_result {
 struct mm_bench_results {
     struct mm_bench_result *all;
     size_t count, room;
-    char gpu[128], driver[128], commit[64]; /* of the last file */
+    char gpu[128], driver[128], commit[64], settings[64]; /* of the last file */
 };
 
 struct mm_bench_options {
@@ -140,6 +140,9 @@ enum { MM_BENCH_EXIT_FAILED = 1, MM_BENCH_EXIT_USAGE = 2, MM_BENCH_EXIT_MM_ROW =
 
 /* Returns the exit status, or -1 to go on. */
 int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o);
+
+/* Writes those options to `text` that decide what a row measures: rows of other ones do not belong in one file. Returns it. */
+const char *mm_bench_settings(const struct mm_bench_options *o, char text[64]);
 
 #define MM_BENCH_ENDURANCE_LARGEST 4096u
 #define MM_BENCH_BURST_MEAN 55u /* allocations of a caller in the case acd, on average */
@@ -261,7 +264,7 @@ void mm_bench_progress_end(enum mm_bench_allocator allocator, const struct mm_be
 void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count);
 void mm_bench_table_head(FILE *to, const struct mm_bench_machine *m);
 extern const char mm_bench_csv_fields[]; /* the CSV header line */
-void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m);
+void mm_bench_csv_head(FILE *to, const struct mm_bench_options *o, const struct mm_bench_machine *m);
 /* The rows of one allocator that are not old. */
 void mm_bench_csv_rows(FILE *to, enum mm_bench_allocator allocator, const struct mm_bench_item *items, size_t count);
 void mm_bench_csv_floors(FILE *to, const struct mm_bench_floors *floors);

@@ -26,7 +26,7 @@ static const char usage[] = "usage: mmbench [OPTION...]\n"
                             "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
                             "  --compare FILE          shows the best row of such a file, or of published allocators' rows, next to mm's\n"
                             "  --minutes N             begins nothing after N minutes\n"
-                            "  --resume                goes on where the --csv file ends, which an earlier run of the same commit wrote\n"
+                            "  --resume                goes on where the --csv file ends, which a run with the same options wrote\n"
                             "  --claims FILE...        measures nothing: checks published claims against the rows of such files\n"
                             "  --plot DIR FILE...      measures nothing: draws the rows of such files, as pictures (SVG) in a directory\n"
                             "  --list                  the cases\n"
@@ -113,6 +113,13 @@ static int take(const char *option, const char *value, struct mm_bench_options *
     }
     if (!strcmp(option, "--runs")) return try_count(value, RUNS_MIN, RUNS_MAX, &o->runs) ? 0 : bad(option, value, "10 to 1000");
     return try_count(value, 1, TIMEOUT_MAX, &o->timeout) ? 0 : bad(option, value, "1 to 3600 seconds");
+}
+
+const char *mm_bench_settings(const struct mm_bench_options *o, char text[64]) {
+    char heap[32] = "default";
+    if (o->heap) mm_bench_size_text(o->heap, heap);
+    snprintf(text, 64, "heap %.20s, runs %u%s", heap, o->runs, o->quick ? ", quick" : "");
+    return text;
 }
 
 static void list(void) {

@@ -172,13 +172,13 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
 
 const char mm_bench_csv_fields[] = "allocator,case,size,threads,op,unit,median,min,max,runs,floor,ratio,null_count,corrupt_count,checked,status";
 
-void mm_bench_csv_head(FILE *to, const struct mm_bench_machine *m) {
-    char date[32];
+void mm_bench_csv_head(FILE *to, const struct mm_bench_options *o, const struct mm_bench_machine *m) {
+    char date[32], settings[64];
     const time_t now = time(NULL);
     struct tm utc;
     strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", gmtime_r(&now, &utc));
-    fprintf(to, "# mmbench, %s UTC\n# GPU: %s\n# driver: %s (CUDA %s)\n# CUDA toolkit: %s\n# mm: %s\n", date, m->gpu, m->driver, m->cuda, m->toolkit,
-            MM_BENCH_COMMIT);
+    fprintf(to, "# mmbench, %s UTC\n# GPU: %s\n# driver: %s (CUDA %s)\n# CUDA toolkit: %s\n# mm: %s\n# options: %s\n", date, m->gpu, m->driver, m->cuda,
+            m->toolkit, MM_BENCH_COMMIT, mm_bench_settings(o, settings));
     fprintf(to, "# floor: what the hardware needs, in the row's unit, same process; of malloc: load a block pointer,"
                 " one atomic per warp; of free: one atomic per warp on a bitmap; of latency: one atomic."
                 " ratio: median/floor.\n");

@@ -115,7 +115,8 @@ static void read_comment(struct mm_bench_results *all, const char *line) {
         size_t at, bytes;
     } known[] = {{"# GPU: ", offsetof(struct mm_bench_results, gpu), sizeof all->gpu},
                  {"# driver: ", offsetof(struct mm_bench_results, driver), sizeof all->driver},
-                 {"# mm: ", offsetof(struct mm_bench_results, commit), sizeof all->commit}};
+                 {"# mm: ", offsetof(struct mm_bench_results, commit), sizeof all->commit},
+                 {"# options: ", offsetof(struct mm_bench_results, settings), sizeof all->settings}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strncmp(line, known[i].begin, strlen(known[i].begin))) snprintf((char *)all + known[i].at, known[i].bytes, "%s", line + strlen(known[i].begin));
 }
