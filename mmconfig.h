@@ -28,6 +28,15 @@
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
+/* The allocator of small memory: its folder in runtime/. */
+#ifndef MM_ALLOCATOR
+#define MM_ALLOCATOR gallatin
+#endif
+/* (A space would be part of the name.) */
+/* clang-format off */
+#define MM_ALLOCATOR_FILE(name) MM_STR(runtime/MM_ALLOCATOR/name)
+/* clang-format on */
+
 /* Log2 of page and segment: 16 KiB and 1 MiB. Pages are small so that they become empty although some objects stay: if 1 object of 64 B in 1,000
  * stays, a page of 16 KiB is empty with a probability of 0.77, and one of 64 KiB with 0.36. The 64 pages of a segment fit one atomic word. */
 #define MM_PAGE_SHIFT 14
@@ -142,6 +151,15 @@
 #define MM_GROW_LOOK_NS 4000 /* MM_GROW_WAIT_MS is a multiple of it */
 /* How long a refusal is valid; after that the program may have freed memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
+
+/* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. Draws in vain after which the list of segments grows, by one segment and a share
+ * of what it has. Words beyond its own length that a search for several units looks at. */
+#define MM_WALK_UNIT_SHIFT 8
+#define MM_WALK_PROBES 16
+/* Draws of a lane while another warp changes the list, before it continues as if there were no segment. */
+#define MM_WALK_BUSY_POLLS 1024
+#define MM_WALK_SHARE 16
+#define MM_WALK_WINDOW 32
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32

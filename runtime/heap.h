@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The allocator's interface: malloc, aligned malloc, free and usable size over one heap.
  *
- * Sizes up to MM_SLICE_BYTES_MAX are slices (runtime/gallatin), sizes up to MM_SPAN_PAGES_MAX pages spans (core/span.h), larger ones runs (core/run.h). The owner of its
- * page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose GPU Memory Manager", PPoPP'24);
- * docs/explanation/design.md says what differs, and why.
- *
- * A slice allocator must provide, for this file, core/shortage.h and the walks: mm_slice_draw, mm_slice_malloc, mm_slice_locate_in,
- * mm_slice_mark, mm_slice_twice, mm_deferred_slice_address, mm_deferred_is_live; mm_slices_retire_some, mm_slices_retire_all, mm_segment_retire; and
- * the functions of gallatin/usage.h and gallatin/check.h. Its words begin as zeros or garbage (core/layout.h).
+ * Sizes up to MM_SMALL_BYTES_MAX are for an allocator of small memory (its allocator.h says what one must provide), sizes up to MM_SPAN_PAGES_MAX pages are spans
+ * (core/span.h), larger ones runs (core/run.h). The owner of its page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose
+ * GPU Memory Manager", PPoPP'24); docs/explanation/design.md says what differs, and why.
  */
 #ifndef MM_HEAP_H
 #define MM_HEAP_H
 
 #include "runtime/core/span.h"
-#include "runtime/gallatin/free.h"
-#include "runtime/gallatin/malloc.h"
-#include "runtime/gallatin/retire.h"
-
-/* Whether a request of so many bytes is a slice. */
-MM_FN int mm_heap_is_slice(uint64_t bytes) { return bytes <= MM_SLICE_BYTES_MAX; }
+#include MM_ALLOCATOR_FILE(allocator.h)
 
 /* malloc, first part: returns an address, or a token (MM_TOKEN is set) for mm_heap_malloc_other. With the default spacing (MM_SPACING_DEFAULT) no two slices share
  * a cache sector. Programs with a race or a missing fence may work with CUDA's malloc, whose allocations are at least 80 bytes apart; if slices shared a
  * sector they would read stale bytes of their neighbours (docs/explanation/real-programs.md). */
 MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (MM_LIKELY(mm_heap_is_slice(bytes))) return mm_slice_draw(ref, mm_class_spaced((uint32_t)bytes, (uint32_t)ref->spacing_mask));
+    if (MM_LIKELY(bytes <= MM_SMALL_BYTES_MAX)) return mm_small_draw(ref, bytes);
     return mm_token_large(bytes);
 }
 
@@ -46,7 +37,7 @@ MM_FN_RARE void *mm_heap_malloc_other(const struct mm_heap_ref *ref, uint64_t to
     const uint32_t here = mm_warp_group(token >> 63);
     const int is_large = token >= MM_TOKEN_LARGE;
     void *p = NULL;
-    if (!is_large) p = mm_slice_malloc(ref, token);
+    if (!is_large) p = mm_small_malloc(ref, token);
     mm_warp_sync(here);
     if (is_large) p = mm_heap_malloc_large(ref, token & ~MM_TOKEN_LARGE, MM_PAGE_BYTES);
     mm_warp_sync(here);
@@ -59,29 +50,19 @@ MM_FN void *mm_heap_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
     return MM_LIKELY(!(at & MM_TOKEN)) ? (void *)at : mm_heap_malloc_other(ref, at);
 }
 
-/* Of neither more than MM_SLICE_BYTES_MAX: what to ask for. */
-MM_FN uint32_t mm_heap_aligned_bytes(uint64_t bytes, uint64_t align) {
-    uint32_t c = mm_class_of((uint32_t)(bytes > align ? bytes : align));
-    MM_ROLLED
-    while (mm_class_bytes(c) & (align - 1)) c++;
-    return mm_class_bytes(c);
-}
-
-/* `bytes` aligned to `align`, a power of two up to the size of the heap. NULL if it is none, or no memory.
- * Blocks begin at multiples of their size, so a class whose slice size is a multiple of `align` will do; every
- * fourth class is a power of two. */
+/* `bytes` aligned to `align`, a power of two up to the size of the heap. NULL if it is none, or no memory. */
 MM_FN void *mm_heap_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
-    const int is_power = align != 0 && (align & (align - 1)) == 0, is_large = bytes > MM_SLICE_BYTES_MAX || align > MM_SLICE_BYTES_MAX;
+    const int is_power = align != 0 && (align & (align - 1)) == 0, is_large = bytes > MM_SMALL_BYTES_MAX || align > MM_SMALL_ALIGN_MAX;
     const uint32_t here = mm_warp_group(align >> 63);
     void *p = NULL;
-    if (is_power && !is_large) p = mm_heap_malloc(ref, mm_heap_aligned_bytes(bytes, align));
+    if (is_power && !is_large) p = mm_heap_malloc(ref, mm_small_aligned(bytes, align));
     mm_warp_sync(here);
     if (is_power && is_large) p = mm_heap_malloc_large(ref, bytes, align);
     return p;
 }
 
 /* free, first part: returns what is left (core/handles.h) for mm_heap_free_other, 0 if nothing. */
-MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) { return mm_slice_mark(ref, mm_slice_locate_in(ref, p, ref->open_bytes)); }
+MM_FN uint64_t mm_heap_release(const struct mm_heap_ref *ref, const void *p) { return mm_small_mark(ref, mm_small_locate(ref, p, ref->open_bytes)); }
 
 /* What is no slice: a span, a run, or misuse. */
 MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
@@ -98,7 +79,7 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
         }
         if (misuse == 0) return;
         what.kind = (enum mm_misuse)misuse, what.address = ref->user_base + off;
-        if (mm_owner_is_class(owner)) what.bytes = ref->classes[owner - 1].bytes;
+        if (mm_owner_is_class(owner)) what.bytes = mm_small_owner_size(ref, owner);
         else if (mm_owner_is_span(owner)) what.bytes = (uint64_t)mm_owner_span_pages(owner) << MM_PAGE_SHIFT;
         else if (owner == MM_OWNER_NOBODY)
             what.bytes = mm_run_segments(mm_load_relaxed_u64(&mm_segment_at(ref, (uint32_t)(off >> MM_SEGMENT_SHIFT))->run)) << MM_SEGMENT_SHIFT;
@@ -111,7 +92,7 @@ MM_FN_RARE void mm_heap_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
 
 /* free, the rest of it. */
 MM_FN void mm_heap_free_other(const struct mm_heap_ref *ref, uint64_t left) {
-    if (mm_deferred_kind(left) == MM_DEFERRED_TWICE) mm_slice_twice(ref, left);
+    if (mm_deferred_kind(left) == MM_DEFERRED_TWICE) mm_small_twice(ref, left);
     else mm_heap_free_odd(ref, left);
 }
 
@@ -134,8 +115,8 @@ MM_FN uint64_t mm_heap_odd_bytes(const struct mm_heap_ref *ref, uint64_t off) {
 /* Bytes that the caller may use of what malloc or aligned malloc gave at p: all of the slice, or of the span's pages or the run's segments. 0 for
  * NULL and for what is not live and from the beginning: nothing is counted. Of an allocation that another thread frees meanwhile, either. */
 MM_FN_RARE uint64_t mm_heap_usable_size(const struct mm_heap_ref *ref, const void *p) {
-    const uint64_t left = mm_slice_locate_in(ref, p, ref->user_bytes);
-    if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) return mm_deferred_is_live(ref, left) ? ref->classes[mm_deferred_class(left)].bytes : 0;
+    const uint64_t left = mm_small_locate(ref, p, ref->user_bytes);
+    if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) return mm_small_size(ref, left);
     return mm_deferred_kind(left) == MM_DEFERRED_ODD && mm_deferred_misuse(left) == 0 ? mm_heap_odd_bytes(ref, mm_deferred_offset(left)) : 0;
 }
 

@@ -3,13 +3,16 @@
 
 , := ,
 CORE_SOURCES := $(wildcard runtime/cpu/*.c)
-CORE_HEADERS := $(wildcard mmconfig.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/checked/*.h runtime/cpu/*.h)
+CORE_HEADERS := $(wildcard mmconfig.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/random_walk/*.h runtime/checked/*.h runtime/cpu/*.h)
 CORE_FLAGS_plain  :=
 CORE_FLAGS_small  := -include tests/unit/small.h
 CORE_FLAGS_asan   := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
 CORE_FLAGS_tsan   := -fsanitize=thread -include tests/unit/jitter.h
 # Jitter for tests/stress: a yield before one in 256 atomic accesses (tests/unit/jitter.h).
 CORE_FLAGS_often  := $(CORE_FLAGS_tsan) -DUNIT_JITTER_SHIFT=24
+# Random walk, once for each face (runtime/random_walk/malloc.h).
+WALK_FACES        := walk_rw walk_bm walk_coop walk_runs
+$(foreach f,rw bm coop runs,$(eval CORE_FLAGS_walk_$f := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_$(shell echo $f | tr a-z A-Z)))
 CORE_CC = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread
 core = $(patsubst runtime/cpu/%.c,$(BUILD)/tests/core/$1/%.o,$(CORE_SOURCES))
 
@@ -18,4 +21,4 @@ $(call core,$1): $(BUILD)/tests/core/$1/%.o: runtime/cpu/%.c $(CORE_HEADERS) $(w
 	@mkdir -p $$(@D)
 	$$(CORE_CC) $(CORE_FLAGS_$1) -c $$< -o $$@
 endef
-$(foreach b,plain small asan tsan often,$(eval $(call CORE_RULE,$b)))
+$(foreach b,plain small asan tsan often $(WALK_FACES),$(eval $(call CORE_RULE,$b)))

@@ -81,12 +81,12 @@ MM_FN_RARE uint64_t mm_guard_report_slice(const struct mm_heap_ref *ref, uint64_
 /* The allocator frees what leaves quarantine or never goes there, and handles every other misuse. */
 MM_FN_RARE void mm_guard_due(const struct mm_heap_ref *ref, uint64_t left) { mm_heap_free_other(ref, left); }
 MM_FN void mm_guard_mark(const struct mm_heap_ref *ref, uint64_t left) {
-    left = mm_slice_mark(ref, left);
+    left = mm_small_mark(ref, left);
     if (!MM_LIKELY(left == 0)) mm_guard_due(ref, left);
 }
 
 /* First stage: finds the allocation of p. */
-MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_slice_locate_in(ref, p, ref->user_bytes); }
+MM_FN_RARE uint64_t mm_guard_locate(const struct mm_heap_ref *ref, void *p) { return mm_small_locate(ref, p, ref->user_bytes); }
 /* Whether it is a slice that goes into quarantine. */
 MM_FN int mm_guard_is_kept(uint64_t left) { return mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_class(left) <= mm_class_of(MM_GUARD_KEPT_BYTES); }
 /* An allocation that does not go into quarantine. */
@@ -230,7 +230,7 @@ MM_FN void mm_guard_begin(const struct mm_heap_ref *ref, struct mm_guarded g, ui
 /* The slice size for `more` bytes if the slice is small; else 0. */
 MM_FN uint32_t mm_guard_small_bytes(uint64_t more, uint64_t align) {
     if (more > MM_GUARD_KEPT_BYTES || align > MM_GUARD_KEPT_BYTES) return 0;
-    const uint32_t bytes = mm_heap_aligned_bytes(more, align);
+    const uint32_t bytes = mm_small_aligned(more, align);
     return mm_guard_is_small(bytes) ? bytes : 0;
 }
 /* The bytes to request from mm_heap_aligned_malloc for `bytes`. */
@@ -257,9 +257,7 @@ MM_FN void *mm_guard_aligned_malloc(const struct mm_heap_ref *ref, uint64_t byte
 }
 
 /* First stage of malloc of a small slice; more: with the bytes for the redzone. See mm_heap_draw. */
-MM_FN_RARE uint64_t mm_guard_draw(const struct mm_heap_ref *ref, uint32_t more) {
-    return mm_slice_draw(ref, mm_class_spaced(more, (uint32_t)ref->spacing_mask));
-}
+MM_FN_RARE uint64_t mm_guard_draw(const struct mm_heap_ref *ref, uint32_t more) { return mm_small_draw(ref, more); }
 /* Second stage: writes the tag. The memory was in quarantine, so it need not be checked. Returns p. */
 MM_FN_LEAF void *mm_guard_begin_small(const struct mm_heap_ref *ref, uint64_t p, uint32_t more) {
     mm_guard_begin(ref, mm_guard_of_class(ref, p, mm_class_spaced(more, (uint32_t)ref->spacing_mask)), 0, more - MM_GUARD_MORE_SMALL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The heap checker of the CPU build: runs runtime/gallatin/check.h as one part, and describes its findings. */
-#include "runtime/gallatin/check.h"
+/* The heap checker of the CPU build: runs runtime/check.h as one part, and describes its findings. */
+#include "runtime/check.h"
 
 #include <stdio.h>
 

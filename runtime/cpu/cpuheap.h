@@ -41,7 +41,7 @@ uint64_t mm_cpu_null_count(const struct mm_cpu_heap *heap);
 /* No other thread may be in the allocator. Retires all blocks whose slices are all free, so that in a heap without live memory all segments are unowned. */
 void mm_cpu_heap_drain_quiescent(struct mm_cpu_heap *heap);
 
-/* No other thread may be in the allocator. Runs mm_heap_check_quiescent (runtime/gallatin/check.h). Returns NULL if the invariants hold, else a description of
+/* No other thread may be in the allocator. Runs mm_heap_check_quiescent (runtime/check.h). Returns NULL if the invariants hold, else a description of
  * the fault in `why` (bytes: its size). live_bytes: if not NULL, receives the bytes of live slices, spans and runs. */
 const char *mm_cpu_heap_check_quiescent(const struct mm_cpu_heap *heap, char *why, size_t why_bytes, uint64_t *live_bytes);
 

@@ -61,7 +61,7 @@ static void look(struct search *x, struct mm_guarded g, uint32_t class_) {
     const uint32_t era = mm_guard_is_small(g.granted) ? 0 : mm_guard_era_of(&x->eras[page / MM_SEGMENT_PAGES], page % MM_SEGMENT_PAGES);
     const struct mm_guard_said said = mm_guard_ask(g, era);
     const uint64_t asked = mm_guard_asked(said.made);
-    const uint32_t of_class = mm_heap_is_slice(asked) ? mm_class_of((uint32_t)asked) : MM_CLASS_COUNT;
+    const uint32_t of_class = asked <= MM_SMALL_BYTES_MAX ? mm_class_of((uint32_t)asked) : MM_CLASS_COUNT;
     switch (said.state) {
     case MM_GUARD_LIVE:
         note_leak(x, mm_guard_grid(said.made) + 1u, of_class, asked);

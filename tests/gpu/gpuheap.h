@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tests/gpu/expect.h"
-#include "runtime/gallatin/check.h"
+#include "runtime/check.h"
 #include "runtime/cpu/cpuheap.h"
 
 #define GPU_CHECK_THREADS 64u        /* per CTA */

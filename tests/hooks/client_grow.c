@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "runtime/gallatin/check.h"
+#include "runtime/check.h"
 #include "runtime/heap.h"
 
 /* The heap grows to 4 GiB, the program allocates memory and gets it, and the heap grows again. */

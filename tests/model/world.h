@@ -4,7 +4,7 @@
 #define MM_MODEL_WORLD_H
 
 #include "explore.h"
-#include "runtime/gallatin/check.h"
+#include "runtime/check.h"
 
 #define WORLD_SEGMENTS_MAX 80
 #define SEG ((uint32_t)MM_SEGMENT_BYTES)
@@ -46,7 +46,7 @@ uint32_t world_misuses(void);
 /* The slices of class c that are free in blocks whose entries the table has. */
 uint32_t world_free_slices(uint32_t c);
 
-/* With no thread in the allocator: every invariant (runtime/gallatin/check.h) holds, and exactly what was handed out is live. */
+/* With no thread in the allocator: every invariant (runtime/check.h) holds, and exactly what was handed out is live. */
 void world_check(void);
 /* The same, then all free blocks are retired; without live memory all segments must be unowned. */
 void world_check_drained(void);

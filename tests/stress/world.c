@@ -76,7 +76,7 @@ static uint32_t span_pages(uint64_t n) {
 }
 /* Bytes that the heap must count as live for a request. */
 static uint64_t granted(uint64_t bytes, uint64_t align) {
-    if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) return mm_heap_aligned_bytes(bytes, align);
+    if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) return mm_small_aligned(bytes, align);
     if (bytes > 56 * MM_PAGE_BYTES || align >= MM_SEGMENT_BYTES) return mm_round_up(bytes, MM_SEGMENT_BYTES);
     uint64_t taken = align;
     while (taken < bytes) taken *= 2;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "runtime/cpu/cpuheap.h"
-#include "runtime/gallatin/check.h"
+#include "runtime/check.h"
 #include "tests/runner.h"
 #include "tests/unit/until.h"
 
@@ -57,7 +57,7 @@ UNIT_SOME void unit_sound(const struct mm_cpu_heap *heap, uint64_t live) {
     unit_holds(bad == NULL, "heap not sound: %s", bad ? bad : "");
     if (live != UNIT_ANY) unit_eq(found, live);
     unit_eq(mm_heap_of(&heap->ref)->run_searches, 0);
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_class_at(&heap->ref, c)->makers == 0, "class %u: somebody makes blocks for ever", c);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_heap_of(&heap->ref)->classes[c].makers == 0, "class %u: somebody makes blocks for ever", c);
     unit_eq(mm_heap_of(&heap->ref)->grow.need, 0);
 }
 
@@ -75,7 +75,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     }
     for (uint32_t page = 0; page < h->segment_count * MM_SEGMENT_PAGES; page++)
         unit_holds(*mm_page_owner(ref, page) == MM_OWNER_NOBODY, "page %u has owner %u", page, *mm_page_owner(ref, page));
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(mm_class_at(ref, c)->count == 0, "class %u: %u entries are left", c, mm_class_at(ref, c)->count);
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(h->classes[c].count == 0, "class %u: %u entries are left", c, h->classes[c].count);
     unit_eq(h->giving_up & MM_FLIGHT_WORD_BUSY, 0);
     for (uint32_t k = 0; k < sizeof h->opening / sizeof *h->opening; k++) unit_eq(h->opening[k], 0);
     unit_eq(h->grow.lock, 0);
@@ -83,6 +83,14 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
 
 /* Slices of class c in a segment. */
 UNIT_SOME uint32_t unit_slices(uint32_t c) { return (MM_SEGMENT_PAGES >> mm_class_page_shift(c)) * mm_class_slices(c); }
+/* A size near that of class c of which a full heap has no gaps, and how many of those are in a segment. */
+#ifdef MM_WALK_UNIT_BYTES
+UNIT_SOME uint64_t unit_whole(uint32_t c) { return mm_at_most(mm_class_bytes(c), MM_WALK_UNIT_BYTES); }
+UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return (void)c, MM_WALK_UNITS; }
+#else
+UNIT_SOME uint64_t unit_whole(uint32_t c) { return mm_class_bytes(c); }
+UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return unit_slices(c); }
+#endif
 
 /* As the host's kernels do: takes segments [first, first + count) from the heap. Returns whether they were free. */
 UNIT_SOME int unit_chunk_claim(const struct mm_heap_ref *ref, uint32_t first, uint32_t count) {
@@ -117,7 +125,11 @@ UNIT_SOME uint32_t unit_span_pages(uint64_t n) {
 }
 /* The bytes that a request takes from the heap. */
 UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
-    if (bytes <= MM_SLICE_BYTES_MAX) return mm_class_bytes(mm_class_of((uint32_t)bytes));
+#ifdef MM_WALK_UNIT_BYTES
+    if (bytes <= MM_SMALL_BYTES_MAX) return mm_round_up(bytes ? bytes : 1, MM_WALK_UNIT_BYTES);
+#else
+    if (bytes <= MM_SMALL_BYTES_MAX) return mm_class_bytes(mm_class_of((uint32_t)bytes));
+#endif
     if (bytes <= 56 * MM_PAGE_BYTES) return unit_span_pages((bytes + MM_PAGE_BYTES - 1) / MM_PAGE_BYTES) * MM_PAGE_BYTES;
     return mm_round_up(bytes, MM_SEGMENT_BYTES);
 }

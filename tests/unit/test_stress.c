@@ -281,13 +281,13 @@ START_TEST(exhaustion) {
     const uint32_t segments = 4;
     unit_create(&all.heap, segments);
     for (int round = 0; round < (int)ROUNDS(160) + 10; round++) {
-        const uint32_t c = 8 + (uint32_t)round * 11 % (MM_CLASS_COUNT - 8), slices = segments * unit_slices(c);
+        const uint32_t c = 8 + (uint32_t)round * 11 % (MM_CLASS_COUNT - 8), slices = segments * unit_whole_count(c);
         uint64_t got = 0;
-        fill_bytes = mm_class_bytes(c);
+        fill_bytes = unit_whole(c);
         run_all(&all, 8, fill_to_null);
         for (int i = 0; i < 8; i++) got += holds[i];
         unit_holds(got == slices, "class %u: %llu slices of %u", c, (unsigned long long)got, slices);
-        unit_sound(&all.heap, got * fill_bytes);
+        unit_sound(&all.heap, got * unit_taken(fill_bytes));
         run_all(&all, 8, free_the_neighbours);
         unit_fresh(&all.heap, segments);
     }

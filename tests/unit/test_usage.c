@@ -22,7 +22,7 @@ static struct mm_usage usage(uint32_t parts) {
 static struct account { uint64_t live[MM_CLASS_COUNT], spans, span_pages, runs, run_segments; } account;
 
 static void note(uint64_t bytes, int64_t sign) {
-    if (mm_heap_is_slice(bytes)) {
+    if (bytes <= MM_SMALL_BYTES_MAX) {
         account.live[mm_class_spaced((uint32_t)bytes, (uint32_t)heap.ref.spacing_mask)] += (uint64_t)sign;
     } else if (bytes <= 56 * MM_PAGE_BYTES) {
         account.spans += (uint64_t)sign;

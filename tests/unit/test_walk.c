@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Random walk (runtime/random_walk), built once for each face: the paper's formulas, lives of one and of several units, what free tells apart, NULL, giving back. */
+#include <math.h>
+
+#include "tests/unit/steps.h"
+
+#include "tests/unit/support.h"
+
+static struct mm_cpu_heap heap;
+static const struct mm_heap_ref *ref;
+#define SEGMENTS 8u
+static void set_up(void) {
+    unit_create(&heap, SEGMENTS);
+    ref = &heap.ref;
+}
+static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
+static uint8_t *take(uint64_t bytes) { return (uint8_t *)mm_heap_malloc(ref, bytes); }
+static uint64_t units(uint64_t n) { return n * MM_WALK_UNIT_BYTES; }
+
+/* ---- the paper's formulas ---------------------------------------------------------------------- */
+
+/* A heap of T units, of which all but `available`, at random, are taken. */
+static void all_but(uint32_t segments, uint32_t available, uint64_t *seed) {
+    tear_down();
+    unit_holds(mm_cpu_heap_create(&heap, segments, segments, MM_SEGMENT_BYTES) == 0, "a heap of %u segments", segments);
+    while (mm_walk_add(ref, 1) == MM_WALK_ADDED) {
+    }
+    unit_eq(mm_walk_count(ref), segments);
+    const uint32_t all = segments * MM_WALK_UNITS;
+    for (uint32_t unit = 0, left = available; unit < all; unit++) { /* selection sampling: Knuth 2, 3.4.2 */
+        if (unit_random(seed) % (all - unit) < left) left--;
+        else unit_eq(mm_unit_claim(ref, unit), 1);
+    }
+}
+/* Draws for `n` units, one after the other. Returns the mean number of draws. */
+static double mean_draws(int is_bitmap, uint32_t n, uint64_t *seed) {
+    uint64_t draws = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        do draws++;
+        while (mm_walk_draw(ref, is_bitmap, mm_walk_count(ref), (uint32_t)(unit_random(seed) >> 32)) == MM_TREE_NONE);
+    }
+    return (double)draws / n;
+}
+static const double shares[] = {0.5, 0.1, 0.01, 0.005};
+#define SHARES ((int)(sizeof shares / sizeof *shares))
+
+/* Draws for N of A free units among T: (T/N) ln(A/(A-N)). */
+START_TEST(draws_of_units) {
+    const uint32_t segments = 256;
+    const double all = segments * (double)MM_WALK_UNITS;
+    uint64_t seed = (uint64_t)_i + 1;
+    const uint32_t available = (uint32_t)(all * shares[_i]);
+    for (uint32_t n = 4096; n <= 0.9 * available; n *= 4) {
+        all_but(segments, available, &seed);
+        const double mean = mean_draws(0, n, &seed), expected = all / n * log(available / (double)(available - n));
+        unit_holds(fabs(mean / expected - 1) < 0.05, "%u of %u: %g draws, expected %g", n, available, mean, expected);
+    }
+}
+END_TEST
+
+/* Draws of words of 32 units. The paper has (1/N) sum over j of 1/(1 - ((T-A+j)/T)^32), as if what is left were always spread at random. But words are drawn, not
+ * units: those with few free units lose as many as the others, and are empty sooner. If each word is drawn Poisson(d) times, N = sum over words of
+ * E min(Poisson(d), free units), and the mean is d times the words over N. Both within their bounds: the paper's is up to a third too low. */
+static double taken_of_word(double d, double share) {
+    double taken = 0, choose = pow(1 - share, 32); /* P(k free units) */
+    for (int k = 0; k <= 32; choose *= (32 - k) * share / ((k + 1) * (1 - share)), k++) {
+        double poisson = exp(-d), less = 0, mean = 0;
+        for (int m = 0; m < k; m++) mean += m * poisson, less += poisson, poisson *= d / (m + 1);
+        taken += choose * (mean + k * (1 - less));
+    }
+    return taken;
+}
+START_TEST(draws_of_words) {
+    const uint32_t segments = 256;
+    const double all = segments * (double)MM_WALK_UNITS, words = all / 32;
+    uint64_t seed = (uint64_t)_i + 1;
+    const uint32_t available = (uint32_t)(all * shares[_i]);
+    for (uint32_t n = 4096; n <= 0.9 * available; n *= 4) {
+        double paper = 0, low = 0, high = 64;
+        for (uint32_t j = 0; j < n; j++) paper += 1 / (1 - pow((all - available + j) / all, 32)) / n;
+        for (int i = 0; i < 60; i++) {
+            const double d = (low + high) / 2;
+            if (taken_of_word(d, shares[_i]) * words < n) low = d;
+            else high = d;
+        }
+        all_but(segments, available, &seed);
+        const double mean = mean_draws(1, n, &seed), expected = low * words / n;
+        unit_holds(fabs(mean / expected - 1) < 0.05, "%u of %u: %g draws, expected %g, the paper has %g", n, available, mean, expected, paper);
+        unit_holds(mean > 0.97 * paper && mean < 1.35 * paper, "%u of %u: %g draws, the paper has %g", n, available, mean, paper);
+    }
+}
+END_TEST
+
+/* ---- lives ------------------------------------------------------------------------------------- */
+
+#define HELD 600
+/* Sizes from 1 byte to beyond what has units; all bytes are the allocation's own, aligned, and usable. */
+START_TEST(lives) {
+    static struct {
+        uint8_t *p;
+        uint64_t bytes, taken;
+    } held[HELD];
+    uint64_t seed = (uint64_t)_i + 1, live = 0;
+    for (int step = 0; step < 20000; step++) {
+        const uint32_t k = (uint32_t)(unit_random(&seed) % (step % 4000 < 2000 ? HELD : HELD / 4));
+        if (held[k].p != NULL) {
+            unit_holds(held[k].p[0] == (uint8_t)k && held[k].p[held[k].bytes - 1] == (uint8_t)k, "written over");
+            unit_eq(mm_heap_usable_size(ref, held[k].p), held[k].taken);
+            mm_heap_free(ref, held[k].p);
+            live -= held[k].taken, held[k].p = NULL;
+            continue;
+        }
+        const uint64_t most = 1ull << unit_random(&seed) % (step % 16 == 0 ? 19 : 13), bytes = 1 + unit_random(&seed) % most;
+        uint8_t *p = take(bytes);
+        if (p == NULL) continue;
+        unit_eq((uint64_t)p % MM_WALK_UNIT_BYTES, 0);
+        p[0] = p[bytes - 1] = (uint8_t)k;
+        held[k].p = p, held[k].bytes = bytes, held[k].taken = unit_taken(bytes), live += held[k].taken;
+        if (step % 64 == 0) unit_sound(&heap, live);
+    }
+    unit_sound(&heap, live);
+    for (uint32_t k = 0; k < HELD; k++) {
+        if (held[k].p != NULL) mm_heap_free(ref, held[k].p);
+        held[k].p = NULL;
+    }
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Units across a word's end, across several words, and at the end of a segment. */
+START_TEST(at_the_edges) {
+    mm_walk_add(ref, 1);
+    static const uint32_t places[][2] = {{0, 1}, {31, 2}, {30, 70}, {MM_WALK_UNITS - 33, 33}, {MM_WALK_UNITS - 1, 1}, {0, MM_WALK_UNITS}, {64, 32}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const uint32_t s = mm_walk_segment(ref, 0) * MM_WALK_UNITS, first = s + places[i][0], n = places[i][1];
+        uint64_t seen;
+        unit_eq(mm_units_claim(ref, first, n), 1);
+        unit_sound(&heap, units(n));
+        unit_eq(mm_units_size(ref, first), units(n));
+        for (uint32_t k = 1; k < n; k++) unit_eq(mm_unit_look(ref, first + k, &seen), MM_UNIT_INTERIOR);
+        if (places[i][0] > 0) unit_eq(mm_units_claim(ref, first - 1, n + 1), 0); /* and leaves nothing behind */
+        if (places[i][0] + n < MM_WALK_UNITS) unit_eq(mm_units_claim(ref, first, n + 1), 0);
+        unit_sound(&heap, units(n));
+        unit_eq(mm_units_find(ref, s / 32, MM_WALK_UNITS - n + 1, MM_WALK_WORDS), MM_TREE_NONE);
+        unit_eq(mm_units_free(ref, first), MM_UNIT_FIRST);
+        unit_eq(mm_units_free(ref, first), MM_UNIT_FREE);
+        unit_sound(&heap, 0);
+    }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* find returns the first place with enough consecutive free units, from its word on, whatever is taken around it. */
+START_TEST(finds_the_first) {
+    mm_walk_add(ref, 1);
+    const uint32_t s = mm_walk_segment(ref, 0) * MM_WALK_UNITS;
+    static uint8_t is_taken[MM_WALK_UNITS];
+    uint64_t seed = (uint64_t)_i + 1;
+    for (uint32_t unit = 0; unit < MM_WALK_UNITS;) { /* stretches of taken and of free units */
+        const uint32_t stretch = 1 + (uint32_t)(unit_random(&seed) % (_i % 2 ? 90 : 9)), taken = (uint32_t)(unit_random(&seed) % 2);
+        for (uint32_t k = 0; k < stretch && unit < MM_WALK_UNITS; k++, unit++)
+            if ((is_taken[unit] = (uint8_t)taken) != 0) mm_unit_claim(ref, s + unit);
+    }
+    for (uint32_t n = 1; n <= 300; n += 1 + n / 4)
+        for (uint32_t w = 0; w < MM_WALK_WORDS; w += 7) {
+            uint32_t expected = MM_TREE_NONE;
+            for (uint32_t pass = 0; pass < 2 && expected == MM_TREE_NONE; pass++) { /* to the segment's end; then from its begin up to word w */
+                const uint32_t end = pass ? w * 32 : MM_WALK_UNITS;
+                for (uint32_t unit = pass ? 0 : w * 32, have = 0; unit < end && expected == MM_TREE_NONE; unit++) {
+                    have = is_taken[unit] ? 0 : have + 1;
+                    if (have == n) expected = s + unit + 1 - n;
+                }
+            }
+            unit_eq(mm_units_find(ref, s / 32 + w, n, MM_WALK_WORDS), expected);
+        }
+}
+END_TEST
+
+/* ---- misuse ------------------------------------------------------------------------------------ */
+
+START_TEST(misuses) {
+    uint8_t *one = take(100), *many = take(units(70)), *span = take(MM_SMALL_BYTES_MAX + 1), *run = take(3 * MM_SEGMENT_BYTES);
+    const uint64_t live = unit_taken(100) + units(70) + unit_taken(MM_SMALL_BYTES_MAX + 1) + 3 * MM_SEGMENT_BYTES;
+    unit_free(&heap, NULL, 0, live, "NULL");
+    unit_free(&heap, &heap, MM_MISUSE_FOREIGN, live, "a variable");
+    unit_free(&heap, one + 16, MM_MISUSE_INTERIOR, live, "inside a unit");
+    for (uint32_t k = 1; k < 70; k++) unit_free(&heap, many + units(k), MM_MISUSE_INTERIOR, live, "a later unit");
+    unit_free(&heap, span + MM_PAGE_BYTES, MM_MISUSE_INTERIOR, live, "inside a span");
+    unit_free(&heap, run + MM_SEGMENT_BYTES, MM_MISUSE_INTERIOR, live, "inside a run");
+    unit_eq(mm_heap_usable_size(ref, one + 16) + mm_heap_usable_size(ref, many + units(1)), 0);
+    unit_free(&heap, one, 0, live - units(1), "one unit");
+    unit_free(&heap, one, MM_MISUSE_DOUBLE_FREE, live - units(1), "one unit, again");
+    unit_eq(mm_heap_usable_size(ref, one), 0);
+    unit_free(&heap, many, 0, live - units(71), "units");
+    for (uint32_t k = 0; k < 70; k++) unit_free(&heap, many + units(k), MM_MISUSE_DOUBLE_FREE, live - units(71), "units, again");
+    unit_free(&heap, span, 0, 3 * MM_SEGMENT_BYTES, "a span");
+    unit_free(&heap, run, 0, 0, "a run");
+    mm_cpu_heap_drain_quiescent(&heap);
+    unit_free(&heap, one, MM_MISUSE_NOT_ALLOCATED, 0, "of a segment that was given back");
+}
+END_TEST
+
+/* Two free the same memory at once, at every step of each other: one succeeds, and no other memory is touched. */
+static uint8_t *twice;
+static void free_twice(void *arg) { (void)arg, mm_heap_free(ref, twice); }
+START_TEST(two_frees_at_once) {
+    static const uint32_t sizes[] = {1, 2, 33, 100};
+    void *args[2] = {NULL, NULL};
+    int ended = 0;
+    for (long a = 0; !(ended & 1); a++)
+        for (long b = 0; b < 12; b++) {
+            uint8_t *before = take(256), *after;
+            twice = take(units(sizes[_i])), after = take(256);
+            const uint64_t misuses = unit_misuses(&heap);
+            ended = unit_interleave(free_twice, args, a, b, b);
+            unit_eq(unit_misuses(&heap), misuses + 1);
+            unit_sound(&heap, units(2));
+            mm_heap_free(ref, before), mm_heap_free(ref, after);
+        }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* ---- NULL and giving back ---------------------------------------------------------------------- */
+
+/* Every unit of the heap is handed out, then NULL; a unit that comes back is found. */
+START_TEST(to_the_last_unit) {
+    const uint32_t all = SEGMENTS * MM_WALK_UNITS;
+    uint8_t **held = (uint8_t **)calloc(all + 1, sizeof *held);
+    uint32_t n = 0;
+    while (n <= all && (held[n] = take(1)) != NULL) n++;
+    unit_eq(n, all);
+    unit_sound(&heap, units(all));
+    for (uint32_t i = 0; i < 50; i++) {
+        const uint32_t k = i * 7919 % all;
+        mm_heap_free(ref, held[k]);
+        unit_holds(take(MM_WALK_UNIT_BYTES + 1) == NULL, "two units where one is free");
+        unit_holds(take(200) == held[k], "the one that came back");
+        unit_holds(take(1) == NULL, "more than there is");
+    }
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(held);
+}
+END_TEST
+
+/* Of a heap that allocations of one length fill, 97 % are had if the length is a power of two; else, and of mixed lengths, gaps remain. */
+START_TEST(most_of_the_heap) {
+    static const uint32_t most[] = {2, 5, 16, 64};
+    uint64_t seed = (uint64_t)_i + 1, bytes = 0;
+    static uint8_t *held[SEGMENTS * MM_WALK_UNITS];
+    uint32_t n = 0, misses = 0;
+    while (misses < 20) { /* a shorter one may still fit */
+        const uint64_t length = _i % 2 ? most[_i / 2] : 1 + unit_random(&seed) % most[_i / 2];
+        if ((held[n] = take(units(length))) != NULL) bytes += units(length), n++;
+        else misses++;
+    }
+    unit_sound(&heap, bytes);
+    unit_holds((double)bytes >= (_i % 2 && _i != 3 ? 0.97 : 0.92) * (double)(SEGMENTS * MM_SEGMENT_BYTES), "%llu bytes of %llu", (unsigned long long)bytes,
+               SEGMENTS * MM_SEGMENT_BYTES);
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Segments without live units serve spans and runs, and come back to units. */
+START_TEST(segments_go_and_come) {
+    static uint8_t *held[SEGMENTS * MM_WALK_UNITS];
+    for (int round = 0; round < 3; round++) {
+        uint32_t n = 0;
+        while ((held[n] = take(256)) != NULL) n++;
+        unit_eq(n, SEGMENTS * MM_WALK_UNITS);
+        for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]);
+        uint8_t *run = take((SEGMENTS - 1) * MM_SEGMENT_BYTES), *span = take(MM_SMALL_BYTES_MAX + 1);
+        unit_holds(run != NULL && span != NULL, "round %d: NULL while all is free", round);
+        unit_holds(take(256) == NULL || mm_walk_count(ref) == 1, "no more segments than there are");
+        mm_heap_free(ref, run), mm_heap_free(ref, span);
+    }
+    unit_eq(mm_cpu_null_count(&heap) > 2, 1);
+}
+END_TEST
+
+/* A caller that drew from the list before a segment left it takes nothing there, whoever has the segment. */
+static uint32_t stale_count, stale_random, stale_unit;
+static void draw_late(void *arg) { (void)arg, stale_unit = mm_walk_draw(ref, MM_WALK_FACE == MM_WALK_BM, stale_count, stale_random); }
+START_TEST(draws_from_an_old_list) {
+    mm_walk_add(ref, 1);
+    stale_count = mm_walk_count(ref);
+    for (long steps = 0; steps < 8; steps++) {
+        const uint32_t s = mm_walk_segment(ref, 0);
+        stale_random = (uint32_t)steps * 0x12345677u;
+        unit_actor_make(0, draw_late, NULL);
+        unit_go(0, steps);
+        if (!unit_actor[0].done) {
+            unit_eq(mm_segment_retire(ref, 1, s), 1);
+            uint8_t *run = take(SEGMENTS * MM_SEGMENT_BYTES);
+            unit_holds(run != NULL, "all segments");
+            while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+            unit_eq(stale_unit, MM_TREE_NONE);
+            unit_sound(&heap, SEGMENTS * MM_SEGMENT_BYTES);
+            mm_heap_free(ref, run);
+            mm_walk_add(ref, 1);
+        } else {
+            unit_eq(mm_units_free(ref, stale_unit), MM_UNIT_FIRST);
+        }
+    }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("walk");
+    TCase *tests = tcase_create("walk");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, draws_of_units, 0, SHARES);
+    tcase_add_loop_test(tests, draws_of_words, 0, SHARES);
+    tcase_add_loop_test(tests, lives, 0, 4);
+    tcase_add_loop_test(tests, finds_the_first, 0, 8);
+    tcase_add_loop_test(tests, two_frees_at_once, 0, 4);
+    tcase_add_loop_test(tests, most_of_the_heap, 0, 8);
+    const TTest *const all[] = {at_the_edges, misuses, to_the_last_unit, segments_go_and_come, draws_from_an_old_list};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
