@@ -137,7 +137,10 @@ MM_FN_RARE void *mm_walk_malloc(const struct mm_heap_ref *ref, uint64_t token) {
             if (stage == MM_WALK_GROW && added == MM_WALK_ADDED) stage = MM_WALK_DRAW, probes = 0;
             else if (stage == MM_WALK_GROW && added == MM_WALK_BUSY && polls++ < MM_WALK_BUSY_POLLS) stage = MM_WALK_DRAW, probes = MM_WALK_PROBES - 1;
             else if (stage == MM_WALK_GROW) stage = MM_WALK_SHORT;
-            if (added == MM_WALK_BUSY) mm_pause(ref, MM_MAKE_PAUSE);
+            if (added == MM_WALK_BUSY) {
+                mm_pause(ref, MM_MAKE_PAUSE);
+                mm_wait();
+            }
         }
         const uint32_t shorts = mm_warp_ballot(here, stage == MM_WALK_SHORT);
         if (shorts == 0 && mm_warp_ballot(here, stage == MM_WALK_SWEEP) == 0) continue;

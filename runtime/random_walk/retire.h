@@ -3,7 +3,8 @@
  * (core/shortage.h) and when the host wants memory (maintain.h).
  *
  * Steps. 1. Look whether all words are 0. 2. Take the lock of the list. 3. Take all units, by a compare-and-swap of each word from 0 to MM_UNITS_FULL; if one fails,
- *   give back those that were taken. 4. Take the segment out of the list, make its pages unowned, and give it back. Its words stay MM_UNITS_FULL
+ *   give back those that were taken: the segment may have left
+ *   the list meanwhile. 4. Take the segment out of the list, make its pages unowned, and give it back. Its words stay MM_UNITS_FULL
  *   (I2 of units.h).
  */
 #ifndef MM_WALK_RETIRE_H
@@ -27,7 +28,6 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
     for (uint32_t polls = 0; rank == 0 && !is_locked && polls < MM_LOCK_POLLS; polls++) is_locked = (uint32_t)mm_walk_lock(ref);
     mm_warp_sync(here);
     if (!mm_warp_shuffle(here, is_locked, leader)) return 0;
-    is_free = mm_walk_has(ref, s); /* another warp may have been faster */
     MM_ROLLED
     for (; is_free && taken < MM_WALK_WORDS; taken += many) is_free = mm_cas_acq_rel_u64(mm_units_word(ref, s * MM_WALK_WORDS + taken), 0, MM_UNITS_FULL);
     mm_warp_sync(here);

@@ -105,7 +105,11 @@ void world_drop(uint64_t off, uint64_t bytes) {
 }
 
 static uint64_t request_bytes(uint32_t bytes) {
-    if (bytes <= MM_SLICE_BYTES_MAX) return mm_class_bytes(mm_class_of(bytes));
+#ifdef MM_WALK_UNIT_BYTES
+    if (bytes <= MM_SMALL_BYTES_MAX) return mm_round_up(bytes, MM_WALK_UNIT_BYTES);
+#else
+    if (bytes <= MM_SMALL_BYTES_MAX) return mm_class_bytes(mm_class_of(bytes));
+#endif
     return mm_round_up(bytes, bytes + MM_PAGE_BYTES <= MM_SEGMENT_BYTES ? MM_PAGE_BYTES : MM_SEGMENT_BYTES);
 }
 void *world_malloc(uint32_t bytes, int must) {
@@ -140,6 +144,7 @@ uint32_t world_misuses(void) {
     for (uint32_t i = 0; i < MM_MISUSE_KINDS; i++) n += (uint32_t)HEAP->misuse[i];
     return n;
 }
+#ifndef MM_WALK_UNIT_BYTES
 uint32_t world_free_slices(uint32_t c) {
     uint32_t n = 0;
     for (uint32_t e = 0; e < mm_class_at(&ref, c)->count; e++) {
@@ -151,6 +156,7 @@ uint32_t world_free_slices(uint32_t c) {
     }
     return n;
 }
+#endif
 
 /* ---- Quiescent checks ----------------------------------------------------------------------- */
 
@@ -162,12 +168,10 @@ static const char *const faults[] = {"",
 static void check_live(uint64_t off, uint64_t bytes) {
     const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), s = page / MM_SEGMENT_PAGES, owner = *mm_page_owner(&ref, page);
     model_require(!mm_check_in_tree(mm_segment_free_tree(&ref), s), "segment %u is free, and somebody holds a part of it", s);
-    if (bytes <= MM_SLICE_BYTES_MAX) {
-        const uint32_t c = mm_class_of((uint32_t)bytes);
-        model_require(owner == c + 1, "page %u: a slice of class %u is live here, the owner is %u", page, c, owner);
-        const uint64_t left = mm_slice_locate_in(&ref, (void *)(ref.user_base + off), ref.user_bytes);
-        model_require(mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_deferred_is_live(&ref, left), "page %u: the slice at %#llx is live, and marked free",
-                      page, (unsigned long long)off);
+    if (bytes <= MM_SMALL_BYTES_MAX) {
+        const uint64_t left = mm_small_locate(&ref, (void *)(ref.user_base + off), ref.user_bytes);
+        model_require(mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_small_size(&ref, left) == bytes,
+                      "page %u, owner %u: %u bytes at %#llx are live, and the heap does not say so", page, owner, (uint32_t)bytes, (unsigned long long)off);
     } else if (bytes % MM_SEGMENT_BYTES == 0) {
         model_require(mm_run_segments(mm_segment_at(&ref, s)->run) * MM_SEGMENT_BYTES == bytes, "segment %u: a run is live here", s);
     } else {
@@ -191,6 +195,7 @@ void world_check(void) {
         for (uint32_t i = 0; live[p] != 0 && i < 64; i++)
             if (sizes[p * 64 + i] != 0) check_live(((uint64_t)p * 64 + i) << PIECE_SHIFT, sizes[p * 64 + i]);
     model_require(HEAP->run_searches == 0, "%u searches for runs are counted, for ever", HEAP->run_searches);
+#ifndef MM_WALK_UNIT_BYTES
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         model_require(mm_class_at(&ref, c)->makers == 0, "class %u: %u make blocks, for ever", c, mm_class_at(&ref, c)->makers);
         for (uint32_t i = 0; i < MM_MADE; i++)
@@ -203,6 +208,7 @@ void world_check(void) {
                           "class %u: entry %u is no block", c, i);
         }
     }
+#endif
     model_require(HEAP->grow.need == 0, "somebody waits for %u pages, for ever", (uint32_t)HEAP->grow.need);
     for (uint32_t r = 0; r < MM_ROOMS; r++) model_require(HEAP->opening[r] == 0, "somebody takes a fresh segment for room %u, for ever", r);
     for (uint32_t s = 0; s < layout.segment_count; s++) {
@@ -242,7 +248,7 @@ int model_is_private(const void *p, enum model_op op) {
     (void)op;
     if (p == &HEAP->grow.waits || p == &HEAP->grow.waited_ns || p == &HEAP->grow.need || p == &mailbox.need) return 1;
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++)
-        if (p == &mm_class_at(&ref, c)->stays_ns) return 1;
+        if (p == &HEAP->classes[c].stays_ns) return 1;
     if (at >= (uint64_t)&HEAP->grow && at < (uint64_t)(&HEAP->grow + 1)) return ref.mailbox == 0; /* else they never change */
     if (at >= counts && at < (uint64_t)&HEAP->grow) return 1;
     return page < layout.segment_count * 64 && held[page / 64] >> (page % 64) & 1;

@@ -36,8 +36,6 @@
 #define MM_MAKE_POLLS 8
 #undef MM_WAIT_ITERATIONS
 #define MM_WAIT_ITERATIONS (1u << 14)
-#undef MM_WALK_UNIT_SHIFT
-#define MM_WALK_UNIT_SHIFT 4
 #undef MM_STATIC_ASSERT /* this heap does not reach 1 TiB */
 #define MM_STATIC_ASSERT(cond, why) _Static_assert(1, why)
 #endif
