@@ -100,7 +100,7 @@ MM_FN int mm_guard_is_lost(const struct mm_heap_ref *ref, struct mm_guarded g, u
 MM_FN_RARE void mm_guard_free_odd(const struct mm_heap_ref *ref, uint64_t left) {
     const int is_odd = mm_deferred_kind(left) == MM_DEFERRED_ODD && mm_deferred_misuse(left) == 0;
     uint64_t p = 0, granted = 0;
-    if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) p = mm_deferred_slice_address(ref, left), granted = ref->classes[mm_deferred_class(left)].bytes;
+    if (mm_deferred_kind(left) == MM_DEFERRED_SLICE) p = mm_small_address(ref, left), granted = ref->classes[mm_deferred_class(left)].bytes;
     if (is_odd)
         p = ref->user_base + mm_deferred_offset(left),
         granted = mm_heap_odd_bytes(ref, mm_deferred_offset(left)); /* 0 if the pages are a block of slices by now */

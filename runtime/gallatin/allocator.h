@@ -37,6 +37,8 @@ MM_FN uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) { ret
 /* Counts and reports double frees. */
 MM_FN void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) { mm_slice_twice(ref, left); }
 
+/* The address of what mm_small_locate found, MM_DEFERRED_SLICE. */
+MM_FN uint64_t mm_small_address(const struct mm_heap_ref *ref, uint64_t left) { return mm_deferred_slice_address(ref, left); }
 /* Bytes of what mm_small_locate found, MM_DEFERRED_SLICE; 0 if it is not live. */
 MM_FN uint64_t mm_small_size(const struct mm_heap_ref *ref, uint64_t left) {
     return mm_deferred_is_live(ref, left) ? ref->classes[mm_deferred_class(left)].bytes : 0;
