@@ -11,8 +11,8 @@
  *   the rest is the caller's alone.
  * Ordering. A free releases, a claim acquires.
  * Progress. Lock-free: a compare-and-swap fails only if another thread changed the word.
- * Misuse. Of two concurrent frees of the same memory one succeeds, and the other changes nothing. A free of an interior pointer while the allocation is being
- *   freed may be taken for a valid one.
+ * Misuse. Of two concurrent frees of the same memory one succeeds, and the other changes nothing. But if an allocation lies in several words, a free of the first unit
+ *   of a later word that races with the valid free is taken for a valid one, and both give these units back.
  */
 #ifndef MM_WALK_UNITS_H
 #define MM_WALK_UNITS_H

@@ -68,15 +68,20 @@ static void shadow_flip(struct world *w, uint64_t p, uint64_t bytes, int set) {
     }
 }
 
-/* Pages of a span for n pages: 1, 2, 3, 4; 5, 6, 7, 8; 10, 12, 14, 16; ... */
+/* Pages of a span for n pages: 1, 2, 4; 5, 6, 7, 8; 10, 12, 14, 16; ... */
 static uint32_t span_pages(uint64_t n) {
+    if (n == 3) return 4;
     for (uint32_t s = 0;; s++)
         for (uint32_t unit = s == 0 ? 1 : 5; unit <= 8; unit++)
             if ((uint64_t)unit << s >= n) return unit << s;
 }
 /* Bytes that the heap must count as live for a request. */
 static uint64_t granted(uint64_t bytes, uint64_t align) {
-    if (bytes <= MM_SLICE_BYTES_MAX && align <= MM_SLICE_BYTES_MAX) return mm_small_aligned(bytes, align);
+#ifdef MM_WALK_UNIT_BYTES
+    if (bytes <= MM_SMALL_BYTES_MAX && align <= MM_SMALL_ALIGN_MAX) return mm_round_up(bytes, MM_WALK_UNIT_BYTES);
+#else
+    if (bytes <= MM_SMALL_BYTES_MAX && align <= MM_SMALL_ALIGN_MAX) return mm_small_aligned(bytes, align);
+#endif
     if (bytes > 56 * MM_PAGE_BYTES || align >= MM_SEGMENT_BYTES) return mm_round_up(bytes, MM_SEGMENT_BYTES);
     uint64_t taken = align;
     while (taken < bytes) taken *= 2;
