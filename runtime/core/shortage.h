@@ -5,8 +5,8 @@
  *      longer needs before the heap grows. Of many warps that do so at once, most lose to another one. So a warp that found none searches again if others gave
  *      pages back meanwhile, up to MM_SHORT_AGAIN times.
  *   2. The host is asked for more memory.
- *   3. The trees of segments are mended, so that no suspended thread hides free segments or pages (tree.h); if nothing was hidden, all blocks whose slices are
- *      all free are retired. Single-flight (single_flight.h).
+ *   3. The trees of segments are mended, so that no suspended thread hides free segments or pages (tree.h), and all blocks whose slices are all free are
+ *      retired. Single-flight (single_flight.h).
  * After each step that found something malloc searches again. It returns NULL after MM_NULL_TRIES rounds of step 3, with pauses between, found nothing.
  */
 #ifndef MM_CORE_SHORTAGE_H
@@ -89,7 +89,7 @@ MM_FN_RARE uint32_t mm_shortage_help(const struct mm_heap_ref *ref, uint32_t her
     const uint32_t got = mm_warp_ballot(here, is == MM_SHORT_SOME) != 0 ? mm_slices_retire_some(ref, here, &is_busy) : 0;
     if (is_busy) s->retired = ~0ull;
     if (mm_warp_ballot(here, is == MM_SHORT_ALL) == 0) return got;
-    const int any = mm_trees_mend(ref, here) || mm_slices_retire_all(ref, here);
+    const int was_hidden = mm_trees_mend(ref, here), any = mm_slices_retire_all(ref, here) || was_hidden;
     if (is == MM_SHORT_ALL) s->flight = mm_flight_end((uint64_t *)ref->giving_up, any);
     return got;
 }

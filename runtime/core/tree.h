@@ -80,9 +80,10 @@ MM_FN_RARE int mm_tree_mend(struct mm_tree t, uint32_t leaves) {
         for (uint32_t i = 0; i < MM_TREE_AT_ONCE; i++) word[i] = leaf + i < leaves ? mm_load_relaxed_u64(mm_tree_leaf(t, (leaf + i) * 64)) : 0;
         for (uint32_t i = 0; i < MM_TREE_AT_ONCE; i++) filled |= (uint64_t)(word[i] != 0) << (leaf + i) % 64;
         if (filled == 0) continue;
-        if (filled & ~mm_load_relaxed_u64(mm_tree_mid(t, leaf * 64))) mm_or_release_u64(mm_tree_mid(t, leaf * 64), filled), any = 1;
-        if (mm_load_relaxed_u64(mm_tree_root(t, leaf * 64)) & mm_tree_root_bit(leaf * 64)) continue;
-        mm_or_release_u64(mm_tree_root(t, leaf * 64), mm_tree_root_bit(leaf * 64));
+        const int is_hidden = (filled & ~mm_load_relaxed_u64(mm_tree_mid(t, leaf * 64))) != 0;
+        if (!is_hidden && mm_load_relaxed_u64(mm_tree_root(t, leaf * 64)) & mm_tree_root_bit(leaf * 64)) continue;
+        if (is_hidden) mm_or_release_u64(mm_tree_mid(t, leaf * 64), filled);
+        mm_or_release_u64(mm_tree_root(t, leaf * 64), mm_tree_root_bit(leaf * 64)); /* also if it reads as set, as when the mid fills (above) */
         any = 1;
     }
     return any;

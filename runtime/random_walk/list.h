@@ -59,9 +59,11 @@ MM_FN_RARE enum mm_walk_added mm_walk_add(const struct mm_heap_ref *ref, uint32_
         const uint32_t s = leaf * 64 + mm_ctz(rest);
         if (rank == 0) mm_era_enter_segment(ref, s, MM_ERA_PAGES);
         MM_ROLLED
-        for (uint32_t w = rank; w < MM_WALK_WORDS; w += many) mm_store_relaxed_u64(mm_units_word(ref, s * MM_WALK_WORDS + w), mm_units_make(0, 0));
-        MM_ROLLED
         for (uint32_t page = rank; page < MM_SEGMENT_PAGES; page += many) mm_pages_own(ref, s * MM_SEGMENT_PAGES + page, 1, MM_WALK_OWNER);
+        mm_warp_sync(here);
+        mm_publish_fence(); /* a caller with an old count may claim units as soon as the words say so; its free reads the owners */
+        MM_ROLLED
+        for (uint32_t w = rank; w < MM_WALK_WORDS; w += many) mm_store_published_u64(mm_units_word(ref, s * MM_WALK_WORDS + w), mm_units_make(0, 0));
     }
     mm_warp_sync(here);
     if (rank == 0 && is_mine) {

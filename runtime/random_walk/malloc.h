@@ -87,10 +87,12 @@ MM_FN_RARE uint32_t mm_walk_sweep(const struct mm_heap_ref *ref, uint32_t here, 
         for (uint32_t finders = mm_warp_ballot(here, first != MM_TREE_NONE); finders != 0 && unit == MM_TREE_NONE; finders &= finders - 1) {
             const uint32_t finder = mm_ctz(finders);
             uint32_t got = MM_TREE_NONE;
-            if (mm_warp_lane() == finder && mm_units_claim(ref, first, n)) {
-                got = first;
-                mm_store_relaxed_u32(&mm_walk_state(ref)->swept, k);
+            MM_ROLLED
+            for (uint32_t at = first, tries = 0; mm_warp_lane() == finder && at != MM_TREE_NONE && got == MM_TREE_NONE && tries < MM_TREE_TRIES; tries++) {
+                if (mm_units_claim(ref, at, n)) got = at;
+                else at = mm_units_find(ref, s * MM_WALK_WORDS, n, MM_WALK_WORDS); /* another thread was faster */
             }
+            if (got != MM_TREE_NONE) mm_store_relaxed_u32(&mm_walk_state(ref)->swept, k);
             mm_warp_sync(here);
             unit = mm_warp_shuffle(here, got, finder);
         }
@@ -109,7 +111,7 @@ enum mm_walk_stage { MM_WALK_DRAW, MM_WALK_GROW, MM_WALK_SHORT, MM_WALK_SWEEP, M
 MM_FN_RARE void *mm_walk_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t n = mm_walk_units(token & ~MM_TOKEN), here = mm_warp_group(token >> 63), lane = mm_warp_lane(), leader = mm_ctz(here);
     uint32_t random = mm_random() + lane * 0x9e3779b1u, unit = MM_TREE_NONE, probes = 0, polls = 0, sweeps = 0;
-    uint64_t awaited = 0;
+    uint64_t awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_walk_stage stage = MM_WALK_DRAW;
     struct mm_shortage shortage = MM_SHORTAGE_NONE;
     MM_ROLLED
@@ -136,7 +138,7 @@ MM_FN_RARE void *mm_walk_malloc(const struct mm_heap_ref *ref, uint64_t token) {
             const enum mm_walk_added added = mm_walk_add(ref, here);
             if (stage == MM_WALK_GROW && added == MM_WALK_ADDED) stage = MM_WALK_DRAW, probes = 0;
             else if (stage == MM_WALK_GROW && added == MM_WALK_BUSY && polls++ < MM_WALK_BUSY_POLLS) stage = MM_WALK_DRAW, probes = MM_WALK_PROBES - 1;
-            else if (stage == MM_WALK_GROW) stage = MM_WALK_SHORT;
+            else if (stage == MM_WALK_GROW) stage = MM_WALK_SHORT, before = mapped;
             if (added == MM_WALK_BUSY) {
                 mm_pause(ref, MM_MAKE_PAUSE);
                 mm_wait();
@@ -150,7 +152,7 @@ MM_FN_RARE void *mm_walk_malloc(const struct mm_heap_ref *ref, uint64_t token) {
         if (shorts != 0) {
             uint32_t next = MM_WALK_SHORT;
             if (lane == first) {
-                is = mm_shortage_step(ref, 1, mapped, &shortage);
+                is = mm_shortage_step(ref, 1, before, &shortage);
                 next = is == MM_SHORT_NONE ? MM_WALK_SWEEP : is == MM_SHORT_SEARCH || is == MM_SHORT_SOME ? MM_WALK_DRAW : MM_WALK_SHORT;
             }
             mm_warp_sync(here);

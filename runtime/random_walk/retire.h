@@ -60,7 +60,7 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
     *is_busy = 0;
     MM_ROLLED
     for (uint32_t i = 0; count != 0 && i < MM_WALK_RETIRE_SOME; i++, random = random * 1664525u + 1013904223u)
-        got += mm_segment_retire(ref, here, mm_walk_segment(ref, mm_mulhi(random, count))) ? MM_SEGMENT_PAGES : 0;
+        got += mm_segment_retire(ref, here, mm_warp_shuffle(here, mm_walk_segment(ref, mm_mulhi(random, count)), leader)) ? MM_SEGMENT_PAGES : 0;
     return got;
 }
 

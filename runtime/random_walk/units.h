@@ -12,7 +12,7 @@
  * Ordering. A free releases, a claim acquires.
  * Progress. Lock-free: a compare-and-swap fails only if another thread changed the word.
  * Misuse. Of two concurrent frees of the same memory one succeeds, and the other changes nothing. But if an allocation lies in several words, a free of the first unit
- *   of a later word that races with the valid free is taken for a valid one, and both give these units back.
+ *   of a later word that races with the valid free is taken for a valid one, and both give these units back. So is a double free that races with the retiring of its segment.
  */
 #ifndef MM_WALK_UNITS_H
 #define MM_WALK_UNITS_H
