@@ -24,6 +24,8 @@ MM_FN uint32_t *mm_walk_index(const struct mm_heap_ref *ref, uint32_t s) { retur
 MM_FN uint32_t mm_walk_count(const struct mm_heap_ref *ref) { return mm_load_acquire_u32(&mm_walk_state(ref)->count); }
 /* The segment at place k of the list, which has or had more than k. */
 MM_FN uint32_t mm_walk_segment(const struct mm_heap_ref *ref, uint32_t k) { return (uint32_t)mm_load_relaxed_u64(mm_walk_list(ref) + k); }
+/* The next random number. */
+MM_FN uint32_t mm_walk_next(uint32_t random) { return random * 1664525u + 1013904223u; }
 /* A unit of the list, for a random number. count: of the list, not 0. */
 MM_FN uint32_t mm_walk_unit(const struct mm_heap_ref *ref, uint32_t count, uint32_t random) {
     const uint32_t at = mm_mulhi(random, count * MM_WALK_UNITS);

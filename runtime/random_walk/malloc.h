@@ -24,10 +24,7 @@ enum { MM_WALK_RW, MM_WALK_BM, MM_WALK_COOP, MM_WALK_RUNS };
 #ifndef MM_WALK_FACE
 #define MM_WALK_FACE MM_WALK_COOP
 #endif
-/* The most units of an allocation; larger ones are runs (the paper's limit). */
-#define MM_WALK_UNITS_MAX 1024u
 
-MM_FN uint32_t mm_walk_next(uint32_t random) { return random * 1664525u + 1013904223u; }
 /* Units for `bytes`; 0 counts as 1. */
 MM_FN uint32_t mm_walk_units(uint64_t bytes) { return bytes ? (uint32_t)((bytes - 1) >> MM_WALK_UNIT_SHIFT) + 1 : 1; }
 

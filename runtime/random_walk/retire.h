@@ -3,18 +3,14 @@
  * (core/shortage.h) and when the host wants memory (maintain.h).
  *
  * Steps. 1. Look whether all words are 0. 2. Take the lock of the list. 3. Take all units, by a compare-and-swap of each word from 0 to MM_UNITS_FULL; if one fails,
- *   give back those that were taken: the segment may have left
- *   the list meanwhile. 4. Take the segment out of the list, make its pages unowned, and give it back. Its words stay MM_UNITS_FULL
- *   (I2 of units.h).
+ *   give back those that were taken: the segment may have left the list meanwhile. 4. Take the segment out of the list, make its pages unowned, and give
+ *   it back. Its words stay MM_UNITS_FULL (I2 of units.h).
  */
 #ifndef MM_WALK_RETIRE_H
 #define MM_WALK_RETIRE_H
 
 #include "runtime/core/shortage.h"
 #include "runtime/random_walk/list.h"
-
-/* Segments that mm_slices_retire_some looks at. */
-#define MM_WALK_RETIRE_SOME 4
 
 /* Gives segment s back, if it has units and all are free. Returns whether it did. All lanes of `here` call. */
 MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
@@ -59,7 +55,7 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
     uint32_t got = 0, random = mm_warp_shuffle(here, mm_random(), leader);
     *is_busy = 0;
     MM_ROLLED
-    for (uint32_t i = 0; count != 0 && i < MM_WALK_RETIRE_SOME; i++, random = random * 1664525u + 1013904223u)
+    for (uint32_t i = 0; count != 0 && i < MM_WALK_RETIRE_SOME; i++, random = mm_walk_next(random))
         got += mm_segment_retire(ref, here, mm_warp_shuffle(here, mm_walk_segment(ref, mm_mulhi(random, count)), leader)) ? MM_SEGMENT_PAGES : 0;
     return got;
 }
