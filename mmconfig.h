@@ -153,11 +153,12 @@
 #define MM_GROW_REFUSAL_NS 10000000ull
 
 /* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. The most units of an allocation; larger ones are runs (the paper's
- * limit). Draws in vain after which the list of segments grows, by one segment and a share of what it has. Draws of a lane while another warp changes the list, before it
+ * limit). Draws in vain after which the list of segments grows, by one segment and a share of what it has: draws that see words, and those that see one unit. Draws of a lane while another warp changes the list, before it
  * continues as if there were no segment. Words beyond its own length that a search for several units looks at. Segments that mm_slices_retire_some looks at. */
 #define MM_WALK_UNIT_SHIFT 8
 #define MM_WALK_UNITS_MAX 1024u
 #define MM_WALK_PROBES 16
+#define MM_WALK_UNIT_PROBES 64
 #define MM_WALK_SHARE 16
 #define MM_WALK_BUSY_POLLS 1024
 #define MM_WALK_WINDOW 32

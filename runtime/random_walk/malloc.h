@@ -8,8 +8,8 @@
  *   MM_WALK_RUNS  as several units are found
  * Several units are found by RW_malloc: a warp draws a place at random, and its lanes search the words from there on for enough consecutive free units.
  *
- * Termination, which the paper leaves open: after MM_WALK_PROBES draws in vain the list gets another segment; if there is none, a shortage (core/shortage.h)
- * and complete sweeps follow, each single-flight for all lanes that want as many units.
+ * Termination, which the paper leaves open: after mm_walk_patience draws in vain from a list that did not grow meanwhile the list gets another segment; if there is
+ * none, a shortage (core/shortage.h) and complete sweeps follow, each single-flight for all lanes that want as many units.
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp.
  * NULL. After a shortage that found nothing, and two complete sweeps that found nothing.
  */
@@ -102,12 +102,16 @@ MM_FN_RARE uint32_t mm_walk_sweep(const struct mm_heap_ref *ref, uint32_t here, 
 MM_FN uint64_t *mm_walk_round(const struct mm_heap_ref *ref, uint32_t n) { return (uint64_t *)ref->made + n; }
 MM_STATIC_ASSERT(MM_WALK_UNITS_MAX < MM_MADE, "mm_walk_round");
 
+/* Draws in vain for n units before the list grows. A draw of the face RW sees one unit, others see words: with one bound for both, RW would keep two thirds of its memory free. */
+MM_FN uint32_t mm_walk_patience(uint32_t n) { return MM_WALK_FACE == MM_WALK_RW && n == 1 ? MM_WALK_UNIT_PROBES : MM_WALK_PROBES; }
+
 enum mm_walk_stage { MM_WALK_DRAW, MM_WALK_GROW, MM_WALK_SHORT, MM_WALK_SWEEP, MM_WALK_DONE };
 
 /* malloc for lanes that got a token from mm_small_draw; they may want different numbers of units. Returns the address, or NULL, which it counts. */
 MM_FN_RARE void *mm_walk_malloc(const struct mm_heap_ref *ref, uint64_t token) {
     const uint32_t n = mm_walk_units(token & ~MM_TOKEN), here = mm_warp_group(token >> 63), lane = mm_warp_lane(), leader = mm_ctz(here);
-    uint32_t random = mm_random() + lane * 0x9e3779b1u, unit = MM_TREE_NONE, probes = 0, polls = 0, sweeps = 0;
+    uint32_t random = mm_random() + lane * 0x9e3779b1u, unit = MM_TREE_NONE, probes = 0, polls = 0, sweeps = 0, listed = 0;
+    const uint32_t patience = mm_walk_patience(n);
     uint64_t awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_walk_stage stage = MM_WALK_DRAW;
     struct mm_shortage shortage = MM_SHORTAGE_NONE;
@@ -116,6 +120,7 @@ MM_FN_RARE void *mm_walk_malloc(const struct mm_heap_ref *ref, uint64_t token) {
         const uint64_t mapped = mm_grow_mapped(ref);
         const uint32_t draws = mm_warp_ballot(here, stage == MM_WALK_DRAW), count = mm_warp_shuffle(here, mm_walk_count(ref), leader);
         random = mm_walk_next(random);
+        if (count > listed) listed = count, probes = 0; /* the list grew: the lane draws from the new one before it lets it grow again */
         if (draws != 0 && count != 0) {
             const int is_one = stage == MM_WALK_DRAW && n == 1 && MM_WALK_FACE != MM_WALK_RUNS, is_run = stage == MM_WALK_DRAW && !is_one;
             const uint32_t ones = mm_warp_ballot(here, is_one), runs = mm_warp_ballot(here, is_run);
@@ -130,11 +135,11 @@ MM_FN_RARE void *mm_walk_malloc(const struct mm_heap_ref *ref, uint64_t token) {
             }
         }
         if (stage == MM_WALK_DRAW && unit != MM_TREE_NONE) stage = MM_WALK_DONE;
-        else if (stage == MM_WALK_DRAW && (count == 0 || ++probes >= MM_WALK_PROBES)) stage = MM_WALK_GROW;
+        else if (stage == MM_WALK_DRAW && (count == 0 || ++probes >= patience)) stage = MM_WALK_GROW;
         if (mm_warp_ballot(here, stage == MM_WALK_GROW) != 0) {
             const enum mm_walk_added added = mm_walk_add(ref, here);
             if (stage == MM_WALK_GROW && added == MM_WALK_ADDED) stage = MM_WALK_DRAW, probes = 0;
-            else if (stage == MM_WALK_GROW && added == MM_WALK_BUSY && polls++ < MM_WALK_BUSY_POLLS) stage = MM_WALK_DRAW, probes = MM_WALK_PROBES - 1;
+            else if (stage == MM_WALK_GROW && added == MM_WALK_BUSY && polls++ < MM_WALK_BUSY_POLLS) stage = MM_WALK_DRAW, probes = patience - 1;
             else if (stage == MM_WALK_GROW) stage = MM_WALK_SHORT, before = mapped;
             if (added == MM_WALK_BUSY) {
                 mm_pause(ref, MM_MAKE_PAUSE);
@@ -154,7 +159,7 @@ MM_FN_RARE void *mm_walk_malloc(const struct mm_heap_ref *ref, uint64_t token) {
             }
             mm_warp_sync(here);
             next = mm_warp_shuffle(here, next, first);
-            if (stage == MM_WALK_SHORT && next != MM_WALK_SHORT) stage = (enum mm_walk_stage)next, probes = MM_WALK_PROBES / 2, polls = 0;
+            if (stage == MM_WALK_SHORT && next != MM_WALK_SHORT) stage = (enum mm_walk_stage)next, probes = patience / 2, polls = 0;
         } else if (stage == MM_WALK_SWEEP) {
             const enum mm_flight flight = polls++ < MM_WAIT_ITERATIONS ? mm_flight_begin(mm_walk_round(ref, n), &awaited) : MM_FLIGHT_NOTHING;
             is_to_sweep = flight == MM_FLIGHT_MINE;

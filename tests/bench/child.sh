@@ -75,7 +75,7 @@ rows() { # NULLS CORRUPT STATUS
     join | join_zipf | join_cold) for op in thread thread_free warp warp_free; do floor=50 row "$op" us "$@"; done ;;
     join_*) floor=- row join us "$@" ;;
     pagerank*) for op in build rank free; do floor=50 row "$op" us "$@"; done ;;
-    triangles) for op in build count free; do floor=50 row "$op" us "$@"; done ;;
+    triangles*) for op in build count free; do floor=50 row "$op" us "$@"; done ;;
     kdtree*) floor=50 row kdtree us "$@" ;;
     registers)
         for op in plain malloc free pair; do floor=- row "$op" count "$@"; done

@@ -5,6 +5,12 @@
 #include "tests/gpu/support.h"
 #include "tests/gpu/work.h"
 
+/* Least bytes that an object takes of the heap. */
+#ifdef MM_WALK_UNIT_BYTES
+#define OBJECT_BYTES_MIN MM_WALK_UNIT_BYTES
+#else
+#define OBJECT_BYTES_MIN 16u
+#endif
 #define ENTRIES (1u << 20)
 #define THREADS (1u << 17)
 
@@ -108,7 +114,8 @@ END_TEST
 START_TEST(test_tight) {
     static const unsigned sizes[] = {64, 256, 1024};
     for (int i = 0; i < 3; i++) {
-        const uint64_t most = (uint64_t)(ENTRIES + THREADS) * sizes[i]; /* each thread briefly holds one more */
+        const uint64_t most =
+            (uint64_t)(ENTRIES + THREADS) * (sizes[i] > OBJECT_BYTES_MIN ? sizes[i] : OBJECT_BYTES_MIN); /* each thread briefly holds one more */
         const uint64_t segments = most / 10 * 11 / MM_SEGMENT_BYTES + 2;
         NEEDS(gpu_heap_bytes(segments) + LIVES_BYTES);
         struct gpu_heap f = gpu_heap_create(segments);

@@ -185,6 +185,8 @@ const struct mm_bench_case mm_bench_cases[] = {
      .asked = MM_BENCH_ASKED_LITTLE, .quick_shift = 4, .patience = LONG, .fresh = true},
     {.name = "pagerank_cold", .about = "as pagerank, the heap made anew before every run", .ops = {{"build", "us"}, {"rank", "us"}, {"free", "us"}},
      .sizes = {1 << 22}, .threads = {1 << 18}, .paired = true, .asked = MM_BENCH_ASKED_LITTLE, .quick_shift = 4, .patience = LONG, .fresh = true},
+    {.name = "triangles_cold", .about = "as triangles, the heap made anew before every run", .ops = {{"build", "us"}, {"count", "us"}, {"free", "us"}},
+     .sizes = {1 << 22}, .threads = {1 << 18}, .paired = true, .asked = MM_BENCH_ASKED_LITTLE, .quick_shift = 4, .patience = LONG, .fresh = true},
     {.name = "malloc_large", .about = "cudaMalloc and cudaFree, and cudaMallocAsync and cudaFreeAsync, by the host: 50 blocks of 1 KiB to 16 MiB come and go",
      .ops = HOST_OPS, .sizes = {16 * MIB}, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG},
     {.name = "hostlog", .about = "the same: the blocks of a neural network in training",
