@@ -25,7 +25,9 @@ MM_VERSION := $(shell awk '$$2 == "MM_VERSION" {gsub(/"/, "", $$3); print $$3}' 
 MM_ABI     := $(shell awk '$$2 == "MM_ABI_VERSION" {print $$3}' mmconfig.h)
 # Substituted into scripts, documents and package files.
 MM_CUDA_MIN := $(shell awk '$$2 == "MM_TOOLKIT_MIN" {gsub(/"/, "", $$3); print $$3}' mmconfig.h)
-MM_SUBST   := sed 's/@VERSION@/$(MM_VERSION)/g; s/@ABI@/$(MM_ABI)/g; s/@CUDA_MIN@/$(MM_CUDA_MIN)/g'
+# The default first.
+MM_ALLOCATOR_NAMES := $(shell awk -F'"' '/^ +X."/ {print $$2}' mmconfig.h)
+MM_SUBST   := sed 's/@VERSION@/$(MM_VERSION)/g; s/@ABI@/$(MM_ABI)/g; s/@CUDA_MIN@/$(MM_CUDA_MIN)/g; s/@ALLOCATORS@/$(MM_ALLOCATOR_NAMES)/g'
 
 all:
 

@@ -28,10 +28,20 @@
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
-/* The allocator of small memory: its folder in runtime/. */
+/* The allocator of small memory: its folder in runtime/, and what its images' heap variable has at the end of its name (nothing: the default). */
 #ifndef MM_ALLOCATOR
 #define MM_ALLOCATOR gallatin
 #endif
+#ifndef MM_ALLOCATOR_SUFFIX
+#define MM_ALLOCATOR_SUFFIX
+#endif
+/* The allocators: name for users, suffix. The first is the default; the others are built by make allocators (runtime/build.mk). */
+#define MM_ALLOCATORS(X) \
+    X("gallatin", "") \
+    X("random-walk", "_random_walk") \
+    X("random-walk-bitmap", "_random_walk_bitmap") \
+    X("random-walk-coop", "_random_walk_coop") \
+    X("random-walk-runs", "_random_walk_runs")
 /* (A space would be part of the name.) */
 /* clang-format off */
 #define MM_ALLOCATOR_FILE(name) MM_STR(runtime/MM_ALLOCATOR/name)
@@ -303,8 +313,9 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT < 64, "a class fits in six bits, class + 1 in a 
 #define MM_STR_(a) #a
 #define MM_STR(a) MM_STR_(a)
 #define MM_HEAP_REF_PREFIX "mm_heap_v"
-#define MM_HEAP_REF MM_CAT(mm_heap_v, MM_ABI_VERSION)
+#define MM_HEAP_REF MM_CAT(MM_CAT(mm_heap_v, MM_ABI_VERSION), MM_ALLOCATOR_SUFFIX)
 #define MM_HEAP_REF_NAME MM_STR(MM_HEAP_REF)
+#define MM_HEAP_REF_NAME_OF(suffix) MM_HEAP_REF_PREFIX MM_STR(MM_ABI_VERSION) suffix
 /* Names of malloc and aligned malloc with room in front of the allocation (runtime/checked/cookie.h), for machine code. They are written over CUDA's
  * names, so they must not be longer. '$' is reserved for implementations. */
 #define MM_LINKED_NEW "mm$new"

@@ -35,6 +35,31 @@ $(BUILD)/lib/mmconfig.h: mmconfig.h
 $(MM_LIBRARIES) $(BUILD)/lib/device/driver.fatbin &: $(MM_PTX) interpose/compile/mmdevice $(BUILD)/lib/devicelib.c $(BUILD)/lib/mmconfig.h $(BUILD)/lib/mmunyield
 	CC='$(CC)' interpose/compile/mmdevice $(BUILD)/lib/ptx $(CUDA_HOME)/bin $(BUILD)/lib/devicelib.c $(BUILD)/lib/device $(ARCHS)
 
+# The other allocators: texts and libraries in lib/allocators/NAME, by make allocators. Their names: mmconfig.h.
+MM_SIBLINGS := $(filter-out $(firstword $(MM_ALLOCATOR_NAMES)),$(MM_ALLOCATOR_NAMES))
+MM_FLAGS_random-walk        := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_RW
+MM_FLAGS_random-walk-bitmap := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_BM
+MM_FLAGS_random-walk-coop   := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_COOP
+MM_FLAGS_random-walk-runs   := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_RUNS
+MM_SIBLING_SOURCES := $(MM_DEVICE_SOURCES) $(wildcard runtime/random_walk/*)
+
+.PHONY: allocators
+allocators: $(MM_SIBLINGS:%=$(BUILD)/lib/allocators/%/driver.fatbin)
+define MM_SIBLING_TEXT
+.SECONDARY: $(BUILD)/device/$1_$2.ptx
+$(BUILD)/device/$1_$2.ptx: $$(MM_SIBLING_SOURCES)
+	@mkdir -p $$(@D)
+	$$(NVCC) -I. $$(MM_FLAGS_$1) -DMM_ALLOCATOR_SUFFIX=_$(subst -,_,$1) -rdc=true -ptx -arch=compute_$2 runtime/device.cu -o $$@
+$(BUILD)/lib/allocators/$1/mm_$2.ptx: $(BUILD)/device/$1_$2.ptx interpose/compile/devicetext.sh
+	@mkdir -p $$(@D)
+	interpose/compile/devicetext.sh $$(CUDA_HOME)/bin/ptxas $2 $$< $$@
+endef
+define MM_SIBLING
+$(BUILD)/lib/allocators/$1/driver.fatbin: $(ARCHS:%=$(BUILD)/lib/allocators/$1/mm_%.ptx) interpose/compile/mmdevice $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h mmunyield)
+	CC='$$(CC)' interpose/compile/mmdevice $$(@D) $$(CUDA_HOME)/bin $(BUILD)/lib/devicelib.c $$(@D) $$(ARCHS)
+endef
+$(foreach n,$(MM_SIBLINGS),$(eval $(call MM_SIBLING,$n)) $(foreach a,$(ARCHS),$(eval $(call MM_SIBLING_TEXT,$n,$a))))
+
 # The kernels of runtime/maintain.cu, for each architecture, and as PTX for GPUs that are not in ARCHS. They are a part of libmm.so.1.
 $(BUILD)/device/maintain_%.cubin: runtime/maintain.cu $(MM_DEVICE_SOURCES)
 	@mkdir -p $(@D)

@@ -58,7 +58,7 @@ static void watch_process(void) {
 }
 
 /* `current` is c, or a green context whose home is c. */
-static void make_heap(const struct mm_driver *d, struct context *c, CUcontext current) {
+static void make_heap(const struct mm_driver *d, struct context *c, CUcontext current, const char *sibling) {
     struct mm_driver_visit visit;
     watch_process();
     if (current != c->handle && !mm_driver_try_enter(d, c->handle, &visit)) return;
@@ -67,7 +67,7 @@ static void make_heap(const struct mm_driver *d, struct context *c, CUcontext cu
     else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS) limit_bytes = 0;
     c->heap = c->prepared ? c->prepared : mm_host_heap_new();
     c->prepared = NULL;
-    if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes);
+    if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes, sibling);
     if (c->heap && (mm_host_heap_kernels(c->heap) || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; c->heap && i < c->peer_count; i++) mm_host_heap_access(d, c->heap, c->peers[i], true);
     if (current != c->handle) mm_driver_leave(d, &visit);
@@ -103,9 +103,14 @@ void mm_attach_prepare(const struct mm_driver *d) {
 
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_FAILED };
 
+/* The allocators that an image can have: their names, and those of their heap variables. The first one is the default. */
+#define ALLOCATOR(name, suffix) {name, MM_HEAP_REF_NAME_OF(suffix)},
+static const struct { const char *name, *variable; } allocators[] = {MM_ALLOCATORS(ALLOCATOR)};
+
 struct variable {
     CUdeviceptr address;
     size_t bytes;
+    const char *sibling; /* name of the image's allocator; NULL: the default */
 };
 
 static enum answer answer_of(CUresult code, const char *call, struct mm_driver_error *error) {
@@ -113,23 +118,28 @@ static enum answer answer_of(CUresult code, const char *call, struct mm_driver_e
     return mm_driver_succeeded(error, call, code) ? ANSWER_YES : ANSWER_FAILED;
 }
 
-/* Whether this module is queried for the first time in this context. Queried modules are kept in the kernel cache, at an odd address, which no
- * kernel has, and are removed like kernels. */
-static bool is_first_question(const void *owner, CUcontext context) {
-    const void *mark = (const char *)owner + 1;
+/* Modules without a heap variable, of any allocator, are marked in this context by an entry of the kernel cache: an odd address, which no kernel has. It is
+ * removed like those of kernels. */
+static const void *mark_of(const void *owner) { return (const char *)owner + 1; }
+
+static bool is_marked(const void *owner, CUcontext context) {
     pthread_mutex_lock(&mm_contexts_lock);
-    const bool is_first = !mm_kernel_cache_has(mark, context);
-    if (is_first) mm_kernel_cache_insert(mark, context, owner);
+    const bool is = mm_kernel_cache_has(mark_of(owner), context);
     pthread_mutex_unlock(&mm_contexts_lock);
-    return is_first;
+    return is;
 }
 
-/* Reports a module of another version of mm, whose heap variable has another name. Each module without our variable is queried once, until a
- * message was printed. `get` looks up a name in the module. */
-static void tell_others(const void *owner, CUcontext context, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *)) {
+static void mark(const void *owner, CUcontext context) {
+    pthread_mutex_lock(&mm_contexts_lock);
+    if (!mm_kernel_cache_has(mark_of(owner), context)) mm_kernel_cache_insert(mark_of(owner), context, owner);
+    pthread_mutex_unlock(&mm_contexts_lock);
+}
+
+/* Reports a module of another version of mm, whose heap variable has another name, once. `get` looks up a name in the module. */
+static void tell_others(const void *owner, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *)) {
     static bool said;
     struct variable v;
-    if (__atomic_load_n(&said, __ATOMIC_RELAXED) || !is_first_question(owner, context)) return;
+    if (__atomic_load_n(&said, __ATOMIC_RELAXED)) return;
     for (int version = MM_ABI_VERSION > MM_ABI_OTHERS ? MM_ABI_VERSION - MM_ABI_OTHERS : 1; version <= MM_ABI_VERSION + MM_ABI_OTHERS; version++) {
         char name[32];
         snprintf(name, sizeof name, MM_HEAP_REF_PREFIX "%d", version);
@@ -142,6 +152,22 @@ static void tell_others(const void *owner, CUcontext context, CUresult (*get)(CU
     }
 }
 
+/* Looks up the heap variable. A module that has not the default allocator's is queried for the others' and for other versions', unless it is marked: then it
+ * has none of them. */
+static enum answer ask(const void *owner, CUcontext context, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *), const char *call,
+                       struct variable *v, struct mm_driver_error *error) {
+    enum answer answer = answer_of(get(&v->address, &v->bytes, owner, allocators[0].variable), call, error);
+    if (answer != ANSWER_NO || is_marked(owner, context)) return answer;
+    for (size_t i = 1; i < sizeof allocators / sizeof *allocators && answer == ANSWER_NO; i++) {
+        answer = answer_of(get(&v->address, &v->bytes, owner, allocators[i].variable), call, error);
+        v->sibling = allocators[i].name;
+    }
+    if (answer != ANSWER_NO) return answer;
+    tell_others(owner, get);
+    mark(owner, context);
+    return ANSWER_NO;
+}
+
 static CUresult get_library(CUdeviceptr *address, size_t *bytes, const void *library, const char *name) {
     return mm_driver_get()->cuLibraryGetGlobal(address, bytes, (CUlibrary)library, name);
 }
@@ -151,26 +177,22 @@ static CUresult get_module(CUdeviceptr *address, size_t *bytes, const void *modu
 
 static enum answer ask_library(const struct mm_driver *d, CUlibrary library, CUcontext context, struct variable *v, struct mm_driver_error *error) {
     if (!d->cuLibraryGetGlobal) return ANSWER_NO; /* a driver without it has no libraries */
-    const enum answer answer = answer_of(d->cuLibraryGetGlobal(&v->address, &v->bytes, library, MM_HEAP_REF_NAME), "cuLibraryGetGlobal", error);
-    if (answer == ANSWER_NO) tell_others(library, context, get_library);
-    return answer;
+    return ask(library, context, get_library, "cuLibraryGetGlobal", v, error);
 }
 
-static enum answer ask_module(const struct mm_driver *d, CUmodule module, CUcontext context, struct variable *v, struct mm_driver_error *error) {
-    const enum answer answer = answer_of(d->cuModuleGetGlobal(&v->address, &v->bytes, module, MM_HEAP_REF_NAME), "cuModuleGetGlobal", error);
-    if (answer == ANSWER_NO) tell_others(module, context, get_module);
-    return answer;
+static enum answer ask_module(CUmodule module, CUcontext context, struct variable *v, struct mm_driver_error *error) {
+    return ask(module, context, get_module, "cuModuleGetGlobal", v, error);
 }
 
 /* Looks up the heap variable in the kernel's module. The context is current. */
 static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUcontext context, const struct mm_handle *h, struct variable *v,
                               struct mm_driver_error *error) {
     if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE) return ask_library(d, (CUlibrary)h->owner, context, v, error);
-    if (h->kind == MM_HANDLE_FUNCTION) return ask_module(d, (CUmodule)h->owner, context, v, error);
+    if (h->kind == MM_HANDLE_FUNCTION) return ask_module((CUmodule)h->owner, context, v, error);
     /* The program got this handle before libmm was loaded. Try it as a function first: querying a function as a kernel crashes. */
     CUmodule module = NULL;
     CUlibrary library = NULL;
-    if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel)) return ask_module(d, module, context, v, error);
+    if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel)) return ask_module(module, context, v, error);
     if (d->cuKernelGetLibrary && MM_DRIVER_TRY(d, error, cuKernelGetLibrary, &library, (CUkernel)kernel)) return ask_library(d, library, context, v, error);
     return ANSWER_FAILED;
 }
@@ -179,6 +201,16 @@ static bool has_heaps(void) {
     const struct context *c = mm_contexts;
     while (c && !c->heap) c = c->next;
     return c != NULL;
+}
+
+/* Reports, once, an image whose allocator is not that of its context's heap. */
+static void tell_both(const struct mm_host_heap *heap, const struct variable *v) {
+    static bool said;
+    const char *has = mm_host_heap_sibling(heap);
+    if (!said)
+        mm_host_say("device %d: a module has the allocator %s, but the heap of its context is one of %s; its kernels get no heap", mm_host_heap_device(heap),
+                    v->sibling ? v->sibling : allocators[0].name, has ? has : allocators[0].name);
+    said = true;
 }
 
 /* Writes the heap into the variable, and creates the heap first if there is none. The caller holds the lock. */
@@ -190,13 +222,17 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
     for (struct context *other = mm_contexts; other && present.heap; other = other->next)
         if (other->heap && mm_host_heap_published(other->heap).heap == present.heap) return true;
     if (!c) c = mm_context_home(d, handle, true);
-    if (c && !c->heap) make_heap(d, c, handle);
+    if (c && !c->heap) make_heap(d, c, handle, v->sibling);
     if (!c || !c->heap) {
         error->call = "malloc";
         error->code = CUDA_ERROR_OUT_OF_MEMORY;
         return false;
     }
     if (mm_host_heap_is_absent(c->heap)) return true;
+    if (mm_host_heap_sibling(c->heap) != v->sibling) {
+        tell_both(c->heap, v);
+        return true;
+    }
     const struct mm_heap_ref published = mm_host_heap_published(c->heap);
     return mm_copy_try_to_device(d, v->address, &published, sizeof published, error);
 }
@@ -224,7 +260,7 @@ bool mm_attach_take_back(const struct mm_driver *d, uint64_t bytes) {
 static void attach(const struct mm_driver *d, CUfunction kernel, CUcontext context) {
     static bool size_said;
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    struct variable v = {0, 0};
+    struct variable v = {0, 0, NULL};
 
     pthread_mutex_lock(&mm_contexts_lock);
     bool known = mm_kernel_cache_has(kernel, context);

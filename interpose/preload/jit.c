@@ -74,11 +74,18 @@ static void read_text(struct piece *p, const char *text) {
     p->service = mm_names_declared(text, p->in.bytes) ? "malloc" : NULL;
 }
 
+/* Whether machine code has mm in it, with any allocator. */
+static bool has_heap(const void *image, size_t bytes) {
+#define DEFINES(name, suffix) || mm_elf_defines(image, bytes, MM_HEAP_REF_NAME_OF(suffix))
+    return false MM_ALLOCATORS(DEFINES);
+#undef DEFINES
+}
+
 static void read_cubin(struct piece *p, const void *image, size_t bytes) {
     const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
     p->in = (struct mm_link_input){kind, image, bytes};
     if (kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE) p->service = mm_wants_name(mm_wants_of_elf(image, bytes));
-    p->has_heap = !p->service && mm_elf_defines(image, bytes, MM_HEAP_REF_NAME);
+    p->has_heap = !p->service && has_heap(image, bytes);
     p->is_bound = p->has_heap && mm_host_env_get()->is_cudas;
 }
 

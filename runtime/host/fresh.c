@@ -41,7 +41,7 @@ bool mm_fresh_try_zero(const struct mm_driver *d, struct mm_host_heap *h, struct
 
 bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdeviceptr metadata_base, CUdeviceptr user_base, uint64_t segments,
                         CUdeviceptr mailbox, struct mm_driver_error *error) {
-    if (mm_host_env_get()->is_checked && user_base && !try_guard(d, h, error)) return false;
+    if (mm_host_env_get()->is_checked && !h->sibling && user_base && !try_guard(d, h, error)) return false;
     struct mm_heap *image = try_image(h, error);
     if (!image) return false;
     mm_heap_image(image, &h->layout, metadata_base, user_base, segments);

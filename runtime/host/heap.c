@@ -238,9 +238,10 @@ static void undo(const struct mm_driver *d, struct mm_host_heap *h) {
     h->guard = 0;
     const uint64_t ceiling_segments = h->ceiling_segments, reserve_bytes = h->reserve_bytes;
     const CUcontext context = h->context;
+    const char *sibling = h->sibling;
     mm_host_heap_drop(d, h);
     pthread_mutex_init(&h->lock, NULL);
-    h->ceiling_segments = ceiling_segments, h->reserve_bytes = reserve_bytes, h->context = context;
+    h->ceiling_segments = ceiling_segments, h->reserve_bytes = reserve_bytes, h->context = context, h->sibling = sibling;
 }
 
 /* Sets the lock, device and context for the current context. */
@@ -253,6 +254,7 @@ struct mm_host_heap *mm_host_heap_new(void) {
     return (struct mm_host_heap *)calloc(1, sizeof(struct mm_host_heap));
 }
 bool mm_host_heap_is_absent(const struct mm_host_heap *heap) { return heap->kind == MM_HOST_HEAP_ABSENT; }
+const char *mm_host_heap_sibling(const struct mm_host_heap *heap) { return heap->sibling; }
 CUdevice mm_host_heap_device(const struct mm_host_heap *heap) { return heap->device; }
 struct mm_host_kernels *mm_host_heap_kernels(const struct mm_host_heap *heap) {
     return heap->kernels;
@@ -270,10 +272,11 @@ bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *h)
     return false;
 }
 
-void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes) {
+void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint64_t floor_bytes, const char *sibling) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS}, no_growth = error, later = error;
     struct budget b = {0, 0, 0, 0, false};
     double start_ms = now_ms();
+    h->sibling = sibling;
     if (h->is_prepared || try_begin(d, h, &error)) {
         const bool has_budget = try_budget(d, h, floor_bytes, &b, &error);
         if (!has_budget || !try_create_mapped(d, h, &b, &error, &no_growth)) {
@@ -284,6 +287,7 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint
         }
     }
     report(d, h, &b, &error, &no_growth, now_ms() - start_ms);
+    if (sibling && mm_host_env_get()->is_checked) mm_host_say("device %d: not checked: %s has no checked runs", h->device, sibling);
 }
 
 struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *h) {

@@ -24,6 +24,11 @@ static bool is_paged(const struct mm_heap_ref *ref, uint32_t s) {
 }
 
 bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_snapshot *s, struct mm_driver_error *error) {
+    if (h->sibling) {
+        error->call = "its allocator has none";
+        error->code = CUDA_ERROR_NOT_SUPPORTED;
+        return false;
+    }
     const struct mm_layout *l = &h->layout;
     const uint64_t reach = reach_of(h), base = h->ref.heap, segments_end = l->segments + reach * sizeof(struct mm_segment);
     char *copy = (char *)mmap(NULL, l->total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

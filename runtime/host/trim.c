@@ -37,6 +37,7 @@ static bool try_load(const struct mm_driver *d, struct mm_host_heap *h, struct m
 
 void mm_trim_load(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    if (h->sibling) h->trim.is_refused = true; /* the kernels retire the default's blocks */
     if (h->trim.retire || h->trim.is_refused || !h->shared || try_load(d, h, &error)) return;
     if (error.code == CUDA_ERROR_OUT_OF_MEMORY) return; /* there may be memory the next time */
     h->trim.is_refused = true;

@@ -4,11 +4,11 @@
  *     file linked                              the kind: linked, object, archive, cubin, fatbin or other
  *     hook /usr/local/lib/mm/libmm.so.1        the path of the run time in a mmhook.o that is part of the file
  *     rpath $ORIGIN/../lib                     DT_RPATH of a linked file; runpath: DT_RUNPATH
- *     final elf sm_90 heap=2 undefined=        a device image that can be loaded
+ *     final elf sm_90 heap=2 undefined=        a device image that can be loaded; heap=2_random_walk: of another allocator than the default
  *     part ptx sm_90 heap= undefined=malloc    a device image that must be linked first
  *     closed elf sm_90                         a device image that is damaged, scrambled or not understood
  *
- * heap= is the version in the name of the image's heap variable; for PTX it is this mm's version, if the PTX calls the allocator by mm's
+ * heap= is the version in the name of the image's heap variable, with the name's end that says the allocator; for PTX it is this mm's version, if the PTX calls the allocator by mm's
  * names. undefined= lists the services that the image leaves undefined: libmm.so.1 links them at load time, otherwise CUDA provides them.
  *
  * FILE may be any file: content that lies outside of it or is malformed is skipped.
@@ -44,7 +44,7 @@ static struct span part_of(struct span s, uint64_t offset, uint64_t bytes) {
 /* ---- one image ----------------------------------------------------------------------------------- */
 
 struct findings {
-    char heap[16];      /* digits */
+    char heap[40];      /* digits, and an allocator's suffix */
     unsigned undefined; /* MM_WANTS_... */
 };
 
@@ -52,7 +52,8 @@ static void note_defined(struct findings *f, const char *name) {
     static const char heap[] = MM_HEAP_REF_PREFIX;
     if (strncmp(name, heap, sizeof heap - 1) != 0) return;
     const char *digits = name + sizeof heap - 1;
-    if (*digits && !digits[strspn(digits, "0123456789")]) snprintf(f->heap, sizeof f->heap, "%s", digits);
+    const char *suffix = digits + strspn(digits, "0123456789");
+    if (suffix != digits && (*suffix == 0 || *suffix == '_')) snprintf(f->heap, sizeof f->heap, "%s", digits);
 }
 
 static Elf64_Ehdr elf_head(struct span elf) {
