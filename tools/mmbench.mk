@@ -51,6 +51,13 @@ $(BUILD)/lib/bench/mmbench-mm: $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H) \
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(BENCH_FLAGS) -DALLOCATOR='"mm"' $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) -o $@
 
+# Children of the other allocators.
+BENCH_SIBLINGS := $(MM_SIBLINGS:%=$(BUILD)/lib/bench/mmbench-%)
+allocators: $(BENCH_SIBLINGS)
+$(BENCH_SIBLINGS): $(BUILD)/lib/bench/mmbench-%: $(BUILD)/lib/allocators/%/driver.fatbin $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H) | $(BUILD)/bin/mmnvcc run-time
+	@mkdir -p $(@D)
+	$(BUILD)/bin/mmnvcc --mm-allocator=$* $(BENCH_FLAGS) -DALLOCATOR='"$*"' $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) -o $@
+
 bench: all
 	@mkdir -p $(BUILD)/bench
 	$(BUILD)/bin/mmbench --csv $(BUILD)/bench/mmbench-$$(date -u +%Y%m%d-%H%M%S).csv

@@ -73,7 +73,7 @@ names='names of mmbench --list, with commas between them'
 it 'an unknown case' refused '--cases: "simple"; expected '"$names" --cases single,simple
 it 'half a case' refused '--cases: "sing"; expected '"$names" --cases sing
 it 'an empty case' refused '--cases: ""; expected '"$names" --cases single,
-it 'an unknown allocator' refused '--only: "cuda"; expected mm or builtin' --only cuda
+it 'an unknown allocator' refused '--allocators: "mm,cuda"; expected all, or names of mmbench --help, with commas between them' --allocators mm,cuda
 it 'a small heap' refused '--heap: "255M"; expected 256M to 1T, such as 8G' --heap 255M
 it 'a large heap' refused '--heap: "1025G"; expected 256M to 1T, such as 8G' --heap 1025G
 it 'a heap with two units' refused '--heap: "8GB"; expected 256M to 1T, such as 8G' --heap 8GB
@@ -232,7 +232,7 @@ it 'a child that CUDA fails' failing fatal crash ': CUDA: an illegal memory acce
 it 'what a child said last is told' failing remark crash ': mm: the driver refuses memory'
 it 'a child that hangs' failing hang hung ''
 it 'a child that says things but does not answer' failing drip hung ': still there'
-repeats() { FAKE='mm run *=repeat' bench 3 --cases churn --only mm --timeout 3 && same "$(marks)" mm,churn,512,131072,churn,hung; }
+repeats() { FAKE='mm run *=repeat' bench 3 --cases churn --allocators mm --timeout 3 && same "$(marks)" mm,churn,512,131072,churn,hung; }
 it 'a child that never comes to an end of its rows' repeats
 it 'a child that says too much' failing flood hung ': xxx'
 it 'NULLs' failing null null ''
@@ -257,7 +257,7 @@ span() {
 it 'values that are no times stand next to the NULLs' span
 # Rows of operations on a part of the graph have the size and the threads of that part.
 graph() {
-    bench 0 --cases graph,graph_lesmis --only mm && same "$(marks | grep -v '134217728\|8388608')" "mm,graph,16777216,1048576,init,ok
+    bench 0 --cases graph,graph_lesmis --allocators mm && same "$(marks | grep -v '134217728\|8388608')" "mm,graph,16777216,1048576,init,ok
 mm,graph,1048576,1048576,insert,ok
 mm,graph,1048576,1048576,delete,ok
 mm,graph,1048576,8192,range,ok
@@ -286,7 +286,7 @@ graph_nulls() {
 }
 it 'NULLs in the graph' graph_nulls
 half() {
-    FAKE='mm run single 256 *=half' bench 3 --cases single --quick --only mm &&
+    FAKE='mm run single 256 *=half' bench 3 --cases single --quick --allocators mm &&
         has "$csv" 'mm,single,256,1000000,malloc,us,100,90.5,120,12,21,4.762,0,0,nonnull aligned,ok' &&
         has "$csv" 'mm,single,256,1000000,free,us,,,,0,,,,,,crash' && lacks "$csv" builtin && lacks "$out" builtin
 }
@@ -296,7 +296,7 @@ it 'fewer runs are said' few
 chatty() { FAKE='* *=chatty' bench 0 --cases churn && lacks "$err" word && has "$csv" 'mm,churn,512,131072,churn,us,100,'; }
 it 'remarks do no harm' chatty
 by_threads() {
-    FAKE='mm run scaling 16 4096 *=crash' bench 3 --cases scaling --quick --only mm &&
+    FAKE='mm run scaling 16 4096 *=crash' bench 3 --cases scaling --quick --allocators mm &&
         same "$(marks | grep malloc)" "mm,scaling,16,1,malloc,ok
 mm,scaling,16,4096,malloc,crash
 mm,scaling,16,8388608,malloc,skipped
@@ -314,7 +314,7 @@ mm run scaling 512 1 12"
 it 'a series by threads ends, the next begins' by_threads
 # An item that would nearly fill the heap gets a larger one. Here: 1 M, 4 M and 8 M of 8 KiB; the GPU has no room for the last.
 fits() {
-    FAKE_MEMORY=70000000000 bench 0 --cases scaling --only mm && same "$(grep -o 'started heap=[0-9]*\|run scaling 8192 [0-9]*' <<<"$log" | tail -n 6)" \
+    FAKE_MEMORY=70000000000 bench 0 --cases scaling --allocators mm && same "$(grep -o 'started heap=[0-9]*\|run scaling 8192 [0-9]*' <<<"$log" | tail -n 6)" \
         "run scaling 8192 65536
 run scaling 8192 262144
 started heap=9663676416
@@ -325,7 +325,7 @@ run scaling 8192 4194304" && has "$csv" 'mm,scaling,8192,8388608,malloc,us,,,,0,
 }
 it 'a heap that an item fits' fits
 fits_not() {
-    bench 0 --cases scaling --only mm --heap 8G && same "$(grep -c 'started heap=8589934592' <<<"$log")" 1 &&
+    bench 0 --cases scaling --allocators mm --heap 8G && same "$(grep -c 'started heap=8589934592' <<<"$log")" 1 &&
         has "$log" 'run scaling 8192 1048576' && lacks "$log" 'run scaling 8192 4194304'
 }
 it 'a heap that is given is what it is' fits_not
@@ -372,7 +372,7 @@ late=2
 it 'the same, looked at sooner' footprint --quick --heap 1G
 # With NULLs, the row of a workload's memory still has numbers, next to the count of NULLs. A wrong account makes the row fail.
 account() {
-    FAKE='mm run footprint 64 *=account;mm run footprint 1024 *=null' bench 3 --cases footprint --only mm &&
+    FAKE='mm run footprint 64 *=account;mm run footprint 1024 *=null' bench 3 --cases footprint --allocators mm &&
         has "$err" 'footprint 64, 100000 threads: crash: the heap'"'"'s account: 5 bytes are mapped' &&
         has "$csv" 'mm,footprint,64,100000,taken,MiB,,,,0,,,,,,crash' &&
         has "$csv" 'mm,footprint,1024,100000,taken,MiB,100,90.5,120,30,,,17,0,nonnull aligned,null'
@@ -387,14 +387,14 @@ mm run pinned 4096 65536 12'
 other=${expected//mm /builtin } expected+=$'\n'${other//heap=0/heap=1073741824}
 it 'objects that stay' requests pinned
 no_series() {
-    FAKE='mm run util 16 *=hang' bench 3 --cases util --quick --only mm --timeout 3 &&
+    FAKE='mm run util 16 *=hang' bench 3 --cases util --quick --allocators mm --timeout 3 &&
         same "$(marks | grep 'share,')" "mm,util,16,65536,share,hung
 mm,util,1000,65536,share,ok
 mm,util,8192,65536,share,ok" && same "$(grep -c 'mm started heap=2147483648 seconds=6' <<<"$log")" 3
 }
 it 'a case without a series, in fresh processes, with more patience' no_series
 heaps() {
-    bench 0 --cases large --only mm --heap 1G && same "$(grep -o 'mm started heap=[0-9]*\|run.*' <<<"$log" | tail -n +2)" \
+    bench 0 --cases large --allocators mm --heap 1G && same "$(grep -o 'mm started heap=[0-9]*\|run.*' <<<"$log" | tail -n +2)" \
         "mm started heap=1073741824
 run large 1048576 256 12
 mm started heap=21474836480
@@ -403,7 +403,7 @@ run large 67108864 256 12"
 }
 it 'another heap is another process' heaps
 tree_heaps() {
-    bench 0 --cases kdtree_tight --only mm && same "$(grep -o 'started heap=[0-9]*\|run.*' <<<"$log" | tail -n +2)" "started heap=67108864
+    bench 0 --cases kdtree_tight --allocators mm && same "$(grep -o 'started heap=[0-9]*\|run.*' <<<"$log" | tail -n +2)" "started heap=67108864
 run kdtree_tight 20000 1 12
 run kdtree_tight 283000 1 12
 started heap=134217728
@@ -413,7 +413,7 @@ run kdtree_tight 7200000 1 12" && has "$csv" 'mm,kdtree_tight,20000,1,kdtree,us,
 }
 it 'a heap that follows from the size, and a row with its own floor' tree_heaps
 too_large() {
-    FAKE_MEMORY=12000000000 bench 0 --cases single,large --quick --only mm --heap 1G &&
+    FAKE_MEMORY=12000000000 bench 0 --cases single,large --quick --allocators mm --heap 1G &&
         same "$(marks | grep malloc)" "mm,single,16,1000000,malloc,ok
 mm,single,256,1000000,malloc,ok
 mm,single,8192,1000000,malloc,toolarge
@@ -427,7 +427,7 @@ no_start() {
 }
 it 'a child that does not start' no_start
 floors_fail() {
-    FAKE='mm floor 131072 *=crash;mm floor 1000000 *=hang' bench 3 --cases single --only mm --quick --timeout 3 &&
+    FAKE='mm floor 131072 *=crash;mm floor 1000000 *=hang' bench 3 --cases single --allocators mm --quick --timeout 3 &&
         same "$(marks)" "mm,single,16,1000000,malloc,hung
 mm,single,16,1000000,free,hung
 mm,single,256,1000000,malloc,skipped
@@ -437,7 +437,7 @@ mm,single,8192,1000000,free,skipped"
 }
 it 'a child that cannot measure its floors' floors_fail
 slow_end() {
-    FAKE='mm end=hang' bench 0 --timeout 3 --cases churn --only mm && # mmbench waits for less time than the child hangs
+    FAKE='mm end=hang' bench 0 --timeout 3 --cases churn --allocators mm && # mmbench waits for less time than the child hangs
         same "$(marks)" mm,churn,512,131072,churn,ok
 }
 it 'a child that does not end' slow_end

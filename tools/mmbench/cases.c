@@ -11,7 +11,7 @@
 #define HEAP_DEFAULT (8 * GIB)
 #define HEAP_UNIT (64ull << 20) /* of a heap that follows from its case's size */
 
-const char *const mm_bench_allocator_names[] = {"mm", "builtin"};
+const char *const mm_bench_allocator_names[] = {"mm", "builtin", "random-walk", "random-walk-bitmap", "random-walk-coop", "random-walk-runs"};
 const char *const mm_bench_floor_names[] = {"store", "atomic", "bitmap", "latency"};
 const char *const mm_bench_status_names[] = {"pending", "ok", "null", "corrupt", "crash", "hung", "skipped", "toolarge"};
 
@@ -34,7 +34,7 @@ enum mm_bench_status mm_bench_status_find(const char *name) {
 }
 
 uint64_t mm_bench_heap(const struct mm_bench_item *item, enum mm_bench_allocator allocator) {
-    return item->of->grows && allocator == MM_BENCH_MM ? 0 : item->heap;
+    return item->of->grows && allocator != MM_BENCH_BUILTIN ? 0 : item->heap;
 }
 
 static uint64_t asked_bytes(const struct mm_bench_case *c, uint64_t size, uint64_t threads) {

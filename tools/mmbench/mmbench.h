@@ -35,7 +35,16 @@
 #define MM_BENCH_SIZES_MAX 13
 #define MM_BENCH_FLOORS 4
 
-enum mm_bench_allocator { MM_BENCH_MM, MM_BENCH_BUILTIN, MM_BENCH_ALLOCATORS };
+/* mm's default allocator, CUDA's, and mm's others. A child for one of the others exists after make allocators. */
+enum mm_bench_allocator {
+    MM_BENCH_MM,
+    MM_BENCH_BUILTIN,
+    MM_BENCH_RANDOM_WALK,
+    MM_BENCH_RANDOM_WALK_BITMAP,
+    MM_BENCH_RANDOM_WALK_COOP,
+    MM_BENCH_RANDOM_WALK_RUNS,
+    MM_BENCH_ALLOCATORS
+};
 extern const char *const mm_bench_allocator_names[MM_BENCH_ALLOCATORS];
 
 /* A row has numbers if its status is OK. With NULLS or CORRUPT it has them unless they are times. */
@@ -75,7 +84,7 @@ struct mm_bench_case {
     uint64_t heap_large;                      /* the same, for all sizes but the first */
     uint64_t heap_times;                      /* the same, in multiples of the item's size, rounded up to 64 MiB */
     bool heap_fits;                           /* an item that would nearly fill --heap gets a larger heap */
-    bool grows;                               /* mm starts with its default heap, which grows; the other allocator has `heap` */
+    bool grows;                               /* mm's allocators start with their default heap, which grows; CUDA's has `heap` */
     uint32_t runs, runs_quick;                /* of a request, regardless of --runs; 0: --runs. Some cases give them another meaning: protocol.h */
     unsigned every_shift;                     /* one thread in 2^this asks */
     unsigned quick_shift;                     /* a quick run's sizes and threads are divided by 2^this */

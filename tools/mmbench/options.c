@@ -19,7 +19,8 @@ static const char usage[] = "usage: mmbench [OPTION...]\n"
                             "Measures malloc and free in kernels: CUDA's own allocator and mm.\n"
                             "  --csv FILE              every row, for programs\n"
                             "  --cases NAME,NAME...    these cases only (--list)\n"
-                            "  --only mm|builtin       this allocator only\n"
+                            "  --allocators NAME,...   all, or of: mm, builtin, random-walk, random-walk-bitmap, random-walk-coop, random-walk-runs;\n"
+                            "                          mm,builtin if not given; random walk needs make allocators\n"
                             "  --quick                 fewer sizes, fewer rounds, fewer calls, a smaller graph, a shorter wait\n"
                             "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
                             "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
@@ -87,13 +88,19 @@ static int take_cases(const char *list, struct mm_bench_options *o) {
     }
 }
 
-static int take_only(const char *name, struct mm_bench_options *o) {
-    bool found = false;
-    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
-        o->allocators[a] = !strcmp(name, mm_bench_allocator_names[a]);
-        found = found || o->allocators[a];
+/* NAME,NAME...; or all. */
+static int take_allocators(const char *names, struct mm_bench_options *o) {
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) o->allocators[a] = !strcmp(names, "all");
+    for (const char *at = names; strcmp(names, "all") != 0;) {
+        const size_t length = strcspn(at, ",");
+        int a = 0;
+        while (a < MM_BENCH_ALLOCATORS && (strlen(mm_bench_allocator_names[a]) != length || strncmp(at, mm_bench_allocator_names[a], length) != 0)) a++;
+        if (a == MM_BENCH_ALLOCATORS) return bad("--allocators", names, "all, or names of mmbench --help, with commas between them");
+        o->allocators[a] = true;
+        at += length;
+        if (!*at++) break;
     }
-    return found ? 0 : bad("--only", name, "mm or builtin");
+    return 0;
 }
 
 static int take(const char *option, const char *value, struct mm_bench_options *o) {
@@ -102,7 +109,7 @@ static int take(const char *option, const char *value, struct mm_bench_options *
         return *value ? 0 : bad(option, value, "a file to write");
     }
     if (!strcmp(option, "--cases")) return take_cases(value, o);
-    if (!strcmp(option, "--only")) return take_only(value, o);
+    if (!strcmp(option, "--allocators")) return take_allocators(value, o);
     if (!strcmp(option, "--heap")) return try_size(value, &o->heap) ? 0 : bad(option, value, "256M to 1T, such as 8G");
     if (!strcmp(option, "--compare")) return mm_bench_results_read(&o->others, option, value) ? 0 : MM_BENCH_EXIT_USAGE;
     if (!strcmp(option, "--minutes")) {
@@ -163,10 +170,10 @@ static bool is_plot(const char *option) { return !strcmp(option, "--plot") || !s
 static bool is_either(const char *option, const char *letter, const char *word) { return !strcmp(option, letter) || !strcmp(option, word); }
 
 int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o) {
-    static const char *const with_value[] = {"--csv", "--cases", "--only", "--heap", "--runs", "--timeout", "--compare", "--minutes"};
+    static const char *const with_value[] = {"--csv", "--cases", "--allocators", "--heap", "--runs", "--timeout", "--compare", "--minutes"};
     memset(o, 0, sizeof *o);
     for (size_t c = 0; c < mm_bench_case_count; c++) o->cases[c] = true;
-    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) o->allocators[a] = true;
+    o->allocators[MM_BENCH_MM] = o->allocators[MM_BENCH_BUILTIN] = true;
     o->runs = 12;
     o->timeout = 20;
     if (argc > 1 && is_plot(argv[1])) return plot(argc, argv);

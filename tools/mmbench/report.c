@@ -138,13 +138,11 @@ static void show_published(FILE *to, const struct mm_bench_result *best, const s
 
 void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count) {
     char size[32], text[CELL], ratio[32];
-    bool both = true;
+    const bool both = o->allocators[MM_BENCH_MM] && o->allocators[MM_BENCH_BUILTIN];
     if (count == 0) return;
     fprintf(to, "\n%s: %s\n%10s %9s  %-18s %-6s", items[0].of->name, items[0].of->about, "size", "threads", "", "unit");
-    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
-        both = both && o->allocators[a];
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
         if (o->allocators[a]) fprintf(to, "  %26s %8s", mm_bench_allocator_names[a], "x floor");
-    }
     fprintf(to, "%s%s\n", both ? "  builtin/mm" : "", o->others.count ? "   published mm/publ." : "");
     for (size_t i = 0; i < count; i++)
         for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {

@@ -35,7 +35,7 @@ static enum reply wait_ready(struct mm_bench_session *s, unsigned seconds, struc
     memset(&heard, 0, sizeof heard);
     const enum mm_bench_said said = mm_bench_session_read(s, line, seconds, &deadline);
     if (said != MM_BENCH_LINE) return reply_of(said);
-    if (sscanf(line, "ready %15s %15s %15s %llu %n", name, heard.toolkit, heard.cuda, &memory, &gpu) != 4 || !gpu) return not_understood(s, line);
+    if (sscanf(line, "ready %31s %15s %15s %llu %n", name, heard.toolkit, heard.cuda, &memory, &gpu) != 4 || !gpu) return not_understood(s, line);
     heard.memory = memory;
     snprintf(heard.gpu, sizeof heard.gpu, "%.100s", line + gpu);
     if (m) *m = heard;
@@ -75,7 +75,7 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
     static const char no_gpu[] = "no GPU: "; /* the begin of a child's @fatal line */
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
         const char *name = mm_bench_allocator_names[a];
-        char called[16] = "", is[16] = "nothing";
+        char called[32] = "", is[16] = "nothing";
         struct mm_bench_session s;
         if (!o->allocators[a]) continue;
         if (!mm_bench_session_open(&s, (enum mm_bench_allocator)a, 256u << 20, o->timeout)) {
@@ -88,7 +88,7 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
         if (reply == REPLY_HUNG) fprintf(stderr, "mmbench: the child for %s did not answer within %u s; expected a GPU that does\n", name, o->timeout);
         else if (reply != REPLY_DONE && !strncmp(s.remark, no_gpu, strlen(no_gpu))) fprintf(stderr, "mmbench: no GPU here (%s)\n", s.remark + strlen(no_gpu));
         else if (reply != REPLY_DONE) fprintf(stderr, "mmbench: the child for %s: %s; expected a GPU\n", name, s.remark[0] ? s.remark : "ended without a word");
-        else if (strcmp(called, name) != 0 || strcmp(is, name) != 0)
+        else if (strcmp(called, name) != 0 || strcmp(is, a == MM_BENCH_BUILTIN ? name : "mm") != 0)
             fprintf(stderr, "mmbench: the child for %s is called %s, and its allocator is %s; expected %s\n", name, called, is, name);
         else continue;
         return false;

@@ -90,7 +90,8 @@ bool mm_bench_find_children(const bool *allocators) {
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
         snprintf(name, sizeof name, "mmbench-%s", mm_bench_allocator_names[a]);
         if (allocators[a] && !find(child_paths[a], prefix, bench_folders, name)) {
-            fprintf(stderr, "mmbench: %s is neither in %s/lib/mm/bench nor in %s/lib/bench\n", name, prefix, prefix);
+            fprintf(stderr, "mmbench: %s is neither in %s/lib/mm/bench nor in %s/lib/bench%s\n", name, prefix, prefix,
+                    a > MM_BENCH_BUILTIN ? "; make allocators builds it" : "");
             return false;
         }
     }
@@ -112,11 +113,11 @@ static void become_child(enum mm_bench_allocator allocator, uint64_t heap, unsig
     dup2(out, STDERR_FILENO);
     unsetenv("MM_HEAP_SIZE");
     unsetenv("MM_HEAP_MAX");
-    if (allocator == MM_BENCH_MM && heap != 0) { /* the whole heap from the start, and no growth, as with CUDA's allocator */
+    if (allocator != MM_BENCH_BUILTIN && heap != 0) { /* the whole heap from the start, and no growth, as with CUDA's allocator */
         setenv("MM_HEAP_SIZE", bytes, 1);
         setenv("MM_HEAP_MAX", bytes, 1);
     }
-    if (allocator == MM_BENCH_MM && preload[0]) setenv("LD_PRELOAD", preload, 1);
+    if (allocator != MM_BENCH_BUILTIN && preload[0]) setenv("LD_PRELOAD", preload, 1);
     execl(child_paths[allocator], child_paths[allocator], bytes, limit, (char *)NULL);
     dprintf(STDOUT_FILENO, "cannot be run: %s\n", strerror(errno));
     _exit(127);

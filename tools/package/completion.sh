@@ -54,7 +54,7 @@ _mm_mmbench() {
     case ${COMP_WORDS[COMP_CWORD - 1]} in
     --csv) COMPREPLY=() ;;
     --cases) _mm_words "$("${COMP_WORDS[0]}" --list 2> /dev/null | cut -d' ' -f1)" ;;
-    --only) _mm_words 'mm builtin' ;;
+    --allocators) _mm_words 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs' ;;
     --heap) _mm_words '2G 8G 32G' ;;
     --runs | --timeout | --minutes) COMPREPLY=() ;;
     --plot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
@@ -62,7 +62,7 @@ _mm_mmbench() {
         # --plot and --claims are followed by file names.
         COMPREPLY=()
         if ((COMP_CWORD == 1)) || [[ ${COMP_WORDS[1]} != --plot* && ${COMP_WORDS[1]} != --claims ]]; then
-            _mm_words '--csv --cases --only --quick --heap --runs --timeout --compare --minutes --resume --claims --plot --list --version --help -h -V'
+            _mm_words '--csv --cases --allocators --quick --heap --runs --timeout --compare --minutes --resume --claims --plot --list --version --help -h -V'
         fi
         ;;
     esac
