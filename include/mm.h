@@ -27,7 +27,8 @@ enum mm_result {
                                  creates it), no context is current, or this process was forked from one that used the GPU */
     MM_ERROR_CUDA = 2,        /* a driver call failed, perhaps because a kernel failed before */
     MM_ERROR_NO_RUN_TIME = 3, /* libmm.so.1 is not where it was when the program was linked, and was not preloaded */
-    MM_ERROR_ARGUMENT = 4     /* the pointer is NULL, or struct_bytes is less than the size of the struct in the first version of mm that had it */
+    MM_ERROR_ARGUMENT = 4,    /* the pointer is NULL, or struct_bytes is less than the size of the struct in the first version of mm that had it */
+    MM_ERROR_ALLOCATOR = 5    /* mm_get_usage: the heap has another allocator than the default, whose objects the host does not count */
 };
 
 /* A snapshot of a context's heap. Counts begin when the heap is created, or at mm_reset. Kernels may run meanwhile. */

@@ -14,6 +14,14 @@ $(IMAGES): tests/compile/images.c $(BUILD)/interpose/compile/shim.o $(BUILD)/int
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@
 
+# Another allocator, for one architecture.
+SIBLING_TEST := $(COMPILE_TEST)/siblings
+.PHONY: check-allocators
+check: check-allocators
+check-allocators: $(IMAGES) all
+	$(MAKE) ARCHS=90 BUILD=$(SIBLING_TEST) $(SIBLING_TEST)/lib/allocators/random-walk-coop/driver.fatbin
+	CUDA_HOME='$(CUDA_HOME)' tests/compile/allocators.sh $(BUILD)/bin/mmnvcc $(IMAGES) $(SIBLING_TEST)/lib/allocators/random-walk-coop $(COMPILE_TEST)/allocators
+
 .PHONY: check-stack
 check: check-stack
 check-stack: $(IMAGES) all

@@ -79,6 +79,21 @@ START_TEST(real_cudart) { /* cudart looks its functions up; those it keeps must 
 }
 END_TEST
 
+#define COOP "other " MM_STR(MM_ABI_VERSION) "_random_walk_coop"
+#define RUNS "other " MM_STR(MM_ABI_VERSION) "_random_walk_runs"
+#define TWO(has, heap) "mm: device 0: a module has the allocator " has ", but the heap of its context is one of " heap "; its kernels get no heap\n"
+START_TEST(allocators_of_two_modules) {
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", COOP, "mm");
+    expect(&r, 0, "", TWO("gallatin", "random-walk-coop"));
+    r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", "mm", COOP);
+    expect(&r, 0, "", TWO("random-walk-coop", "gallatin"));
+    r = RUN(SETTINGS(preload_mm, "MM_CHECK=1", "MM_STATS=1"), "./client", "v2-legacy", "siblings", RUNS, COOP);
+    expect(&r, 0, "",
+           "mm: device 0: not checked: random-walk-runs has no checked runs\n" TWO(
+               "random-walk-coop", "random-walk-runs") "mm: device 0: no statistics (its allocator has none)\n");
+}
+END_TEST
+
 START_TEST(own_definitions_win) {
     for (int i = 0; i < 5; i++) {
         char program[32];
@@ -406,6 +421,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, own_definitions_win);
     tcase_add_test(c, hook_without_libmm);
     tcase_add_test(c, modules_of_other_versions_are_told_of_once);
+    tcase_add_test(c, allocators_of_two_modules);
     tcase_add_test(c, statistics_and_reset);
     tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
     tcase_add_test(c, verbose);

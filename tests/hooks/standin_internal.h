@@ -55,10 +55,10 @@ struct object {
     struct object *library; /* of a module that is an instance of it */
     struct object *home;    /* of a green context: the primary context */
     bool holds_variable, capturing;
-    int other_version; /* version of the heap variable that it has instead */
-    bool is_ours;      /* a function or stream of libmm.so */
-    char name[32];     /* of a function */
-    int pending;       /* of a stream: kernels launched while the device was full */
+    char other[32]; /* the end of the name of the heap variable that it has instead, after MM_HEAP_REF_PREFIX */
+    bool is_ours;   /* a function or stream of libmm.so */
+    char name[32];  /* of a function */
+    int pending;    /* of a stream: kernels launched while the device was full */
     int device, uses, uses_registered;
     size_t limit;
     struct mm_heap_ref variable;

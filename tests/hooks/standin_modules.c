@@ -17,17 +17,19 @@ static struct object *make_module(bool holds_variable) {
 
 static CUresult global_of(struct object *module, CUdeviceptr *address, size_t *bytes, const char *name) {
     const bool is_todays = strcmp(name, MM_HEAP_REF_NAME) == 0;
-    char other[32] = "";
+    char other[64] = "";
     if (!is(module, OURS)) __atomic_fetch_add(is_todays ? &state.global_queries : &state.other_queries, 1, __ATOMIC_RELAXED);
-    if (module->other_version) snprintf(other, sizeof other, MM_HEAP_REF_PREFIX "%d", module->other_version);
+    if (module->other[0]) snprintf(other, sizeof other, MM_HEAP_REF_PREFIX "%s", module->other);
     if (!(module->holds_variable && is_todays) && strcmp(name, other) != 0) return CUDA_ERROR_NOT_FOUND;
     *address = (CUdeviceptr)&module->variable;
     *bytes = sizeof module->variable;
     return CUDA_SUCCESS;
 }
 
-/* The image "other 5" has the heap variable of version 5 of mm. */
-static int other_version(const char *image) { return strncmp(image, "other ", 6) == 0 ? atoi(image + 6) : 0; }
+/* The image "other 5" has the heap variable of version 5 of mm, and "other 5_random_walk" that of another allocator. */
+static void set_other(struct object *o, const char *image) {
+    if (strncmp(image, "other ", 6) == 0) snprintf(o->other, sizeof o->other, "%.31s", image + 6);
+}
 
 /* libmm.so's own module is a fatbin; its kernels run from the same source as on the GPU, at the launch unless the device is
  * full. */
@@ -47,7 +49,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     const int has_variable = standin_take(image, 0, NULL);
     if (has_variable < 0) return state.last_is_linked ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
     *module = (CUmodule)make_module(has_variable);
-    ((struct object *)*module)->other_version = other_version((const char *)image);
+    set_other((struct object *)*module, (const char *)image);
     return CUDA_SUCCESS;
 }
 
@@ -108,7 +110,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
     if (has_variable < 0) return state.last_is_linked ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
     struct object *l = standin_make(LIBRARY, NULL);
     l->holds_variable = has_variable;
-    l->other_version = other_version((const char *)code);
+    set_other(l, (const char *)code);
     *library = (CUlibrary)l;
     return CUDA_SUCCESS;
 }
@@ -130,7 +132,7 @@ static struct object *instance_of(struct object *library, struct object *context
         if (standin_pool[i].magic == MODULE && standin_pool[i].library == library && standin_pool[i].owner == context) found = &standin_pool[i];
     if (!found) {
         found = make_module(library->holds_variable);
-        found->other_version = library->other_version;
+        memcpy(found->other, library->other, sizeof found->other);
         found->owner = context;
         found->library = library;
     }
@@ -192,7 +194,7 @@ static CUresult run(const void *f, CUstream stream, struct object *context) {
     pthread_mutex_lock(&lock);
     state.launches++;
     state.last_grid = ++state.grids;
-    if (module->holds_variable) {
+    if (module->holds_variable || strchr(module->other, '_')) {
         state.launches_with_variable++;
         state.last_ref = module->variable;
         state.launches_without_heap += module->variable.heap == 0;

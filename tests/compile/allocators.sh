@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# allocators.sh MMNVCC IMAGES SIBLINGS OUT: mmnvcc --mm-allocator. SIBLINGS: a folder with the texts and libraries of another allocator, for sm_90 only.
+# CUDA_HOME names the toolkit. To be run from the root of the tree.
+set -u
+mmnvcc=$(realpath "$1") images=$(realpath "$2") siblings=$(realpath "$3")
+name=${siblings##*/}
+rm -rf "$4" && mkdir -p "$4" && out=$(realpath "$4") || exit 1
+src=$PWD/tests/programs
+cd "$out" || exit 1
+export XDG_CACHE_HOME=$out/cache
+lib=$(dirname "$(readlink -f "$mmnvcc")")
+passed=0 failed=0
+
+# it WHAT FOUND EXPECTED
+it() {
+    if [[ $2 == "$3" ]]; then
+        passed=$((passed + 1))
+    else
+        printf 'allocators: FAILED: %s: found\n%s\n  expected\n%s\n' "$1" "$2" "$3" >&2
+        failed=$((failed + 1))
+    fi
+}
+said() { "$@" 2>&1; echo "status $?"; }
+variables() { readelf -sW "$1" 2> /dev/null | awk '$NF ~ /^mm_heap_v/ {print $NF}' | sort -u; }
+
+known=$(awk -F'"' '/^ +X."/ {print $2}' "$lib/mmconfig.h" | paste -sd, | sed 's/,/, /g')
+it 'an unknown name' "$(said "$mmnvcc" --mm-allocator=none -c none.cu)" \
+    "mmnvcc: unknown allocator 'none'; expected one of $known"$'\nstatus 2'
+it 'no name' "$(said "$mmnvcc" --mm-allocator= -c none.cu)" \
+    "mmnvcc: unknown option '--mm-allocator='; expected --mm-show, --mm-allocator=NAME, --mm-version or --mm-help, or one of nvcc's"$'\nstatus 2'
+
+# A copy of mm, with the allocator's folder.
+mkdir copy && cp -a "$lib" copy/lib && rm -rf copy/lib/allocators && mkdir copy/bin && ln -s ../lib/mmnvcc copy/bin/mmnvcc &&
+    ln -s ../lib/mmnvcc "copy/bin/mmnvcc-$name" || exit 1
+copy=$out/copy/bin/mmnvcc
+it 'an allocator that is not built' "$(said "$copy" "--mm-allocator=$name" -c none.cu)" \
+    "mmnvcc: allocator '$name' is not built in '$out/copy/lib/allocators'; build it by make allocators"$'\nstatus 1'
+mkdir copy/lib/allocators && cp -r "$siblings" copy/lib/allocators || exit 1
+
+suffix=_${name//-/_}
+build() { # OUTPUT COMMAND...
+    local to=$1
+    shift
+    "$@" -arch=sm_90 -cubin -o "$to.cubin" "$src/one.cu" > "$to.log" 2>&1 || cat "$to.log" >&2
+}
+build default "$copy"
+build gallatin "$copy" --mm-allocator=gallatin
+build sibling "$copy" "--mm-allocator=$name"
+build called "$copy-$name"
+default=$(variables default.cubin)
+it 'the default' "${default/[0-9]*/N}" mm_heap_vN
+it 'the default by its name' "$(variables gallatin.cubin)" "$default"
+it 'another allocator' "$(variables sibling.cubin)" "$default$suffix"
+it "mmnvcc-$name" "$(variables called.cubin)" "$default$suffix"
+"$copy" "--mm-allocator=$name" -arch=sm_90 -rdc=true -o linked "$src/one.cu" > linked.log 2>&1 || cat linked.log >&2
+it 'a device link' "$("$images" linked | sed 's/ .*undefined=/ undefined=/' | sort -u)" 'elf undefined= heap=1'
+it 'mmdoctor' "$("$lib/mmdoctor" sibling.cubin | sed -n 's/^sibling.cubin: *allocator //p')" "$name"
+identity() { objcopy -O binary --only-section=.mm_device --set-section-flags .mm_device=alloc "$1" identity && cat identity; }
+view=$("$copy" "--mm-allocator=$name" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
+it "a view with its own ptxas, for sccache" "$(identity "$view/bin/ptxas")" "$(cat copy/lib/allocators/"$name"/mm*.a | cksum)"
+touch -d '1 hour' "copy/lib/allocators/$name/driver.fatbin"
+it 'a view that follows the libraries' "$("$copy" "--mm-allocator=$name" --dryrun -c none.cu 2>&1 | grep -c 'mm-view')" 0
+echo "allocators: $passed passed, $failed failed"
+exit $((failed != 0))
