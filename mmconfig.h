@@ -36,12 +36,14 @@
 #define MM_ALLOCATOR_SUFFIX
 #endif
 /* The allocators: name for users, suffix. The first is the default; the others are built by make allocators (runtime/build.mk). */
+/* clang-format off */
 #define MM_ALLOCATORS(X) \
     X("gallatin", "") \
     X("random-walk", "_random_walk") \
     X("random-walk-bitmap", "_random_walk_bitmap") \
     X("random-walk-coop", "_random_walk_coop") \
     X("random-walk-runs", "_random_walk_runs")
+/* clang-format on */
 /* (A space would be part of the name.) */
 /* clang-format off */
 #define MM_ALLOCATOR_FILE(name) MM_STR(runtime/MM_ALLOCATOR/name)

@@ -57,7 +57,7 @@ shown_runs() {
 }
 it 'what --mm-show prints can be run' shown_runs
 it 'one line for a line break' says 0 "$lib/toolkit/bin/nvcc \$'a\\nb'" "$bin/mmnvcc" --mm-show $'a\nb'
-it 'an unknown --mm- option' says 2 "mmnvcc: unknown option '--mm-tea'; expected --mm-show, --mm-version or --mm-help, or one of nvcc's" "$bin/mmnvcc" --mm-tea -c x.cu
+it 'an unknown --mm- option' says 2 "mmnvcc: unknown option '--mm-tea'; expected --mm-show, --mm-allocator=NAME, --mm-version or --mm-help, or one of nvcc's" "$bin/mmnvcc" --mm-tea -c x.cu
 behind() { local said; ! said=$("$bin/mmnvcc" -c --mm-version 2>&1) && has "$said" "nvcc fatal" && has "$said" "--mm-version"; }
 it 'behind others it is for nvcc' behind
 
