@@ -10,6 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 source tests/bounded.sh
 build=$(readlink -f "${1:?usage: mutants.sh BUILD [ONLY]}") only=${2-}
 work=$build/mutants-hooks killed=0 survived=0
+abi=$(awk '$2 == "MM_ABI_VERSION" {print $3}' mmconfig.h)
 flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr/local/cuda}/include"
     "-DMM_KERNELS_FATBIN=\"$build/device/maintain.fatbin\""
     "-DMM_LINKED=\"$build/device/linked\"")
@@ -39,6 +40,7 @@ ordered() {
 first_failing() {
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
     scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
+    for name in MM_STATS MM_CHECK; do scenario 2 $name=1 siblings "other ${abi}_random_walk_coop" mm || { echo "siblings $name"; return; }; done
     for name in cubins cubin-damaged cubin-links prepared prepared-later prepared-fails; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
