@@ -63,6 +63,12 @@ $(BUILD)/bin/mmnvcc $(BUILD)/lib/path/nvcc &: $(BUILD)/lib/mmnvcc | $(MM_COMPILE
 	ln -sfn ../lib/mmnvcc $(BUILD)/bin/mmnvcc
 	ln -sfn ../mmnvcc $(BUILD)/lib/path/nvcc
 
+# mmnvcc by the name of another allocator.
+MM_SIBLING_COMMANDS := $(MM_SIBLINGS:%=$(BUILD)/bin/mmnvcc-%)
+allocators: $(MM_SIBLING_COMMANDS)
+$(MM_SIBLING_COMMANDS): | $(BUILD)/bin/mmnvcc
+	ln -sfn ../lib/mmnvcc $@
+
 install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin include lib/mm/ptx lib/mm/device lib/mm/path lib/mm/include)
 	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmview mmdevice mmfatbinary mmunyield) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
