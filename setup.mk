@@ -6,7 +6,7 @@ mm_quote = '$(subst ','\'',$1)'
 mm_goals := $(or $(MAKECMDGOALS),all)
 # The purposes (of tools/setup.sh) that the goals need on this machine. check-gpu is left out: it runs suites that were built on another machine.
 mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model plot) \
-	$(if $(filter bench demo gpu-hooks,$(mm_goals)),build) \
+	$(if $(filter allocators bench demo gpu-hooks,$(mm_goals)),build) \
 	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fuzz fuzz-load hook-mutants load-mutants matrix stress stress-%,$(mm_goals))),build check) \
 	$(if $(filter mutants,$(mm_goals)),check) \
 	$(if $(filter check check-matrix fuzz fuzz-load matrix stress-mutants,$(mm_goals)),fuzz) \
@@ -37,6 +37,11 @@ endif
 
 # make install uses the architectures and the toolkit of the build, because sudo passes on neither ARCHS nor CUDA_HOME nor PATH.
 ifeq ($(patsubst install%,install,$(mm_goals)) $(origin ARCHS),install file)
+ARCHS := $(or $(shell cat $(BUILD)/archs 2>/dev/null),$(ARCHS))
+endif
+
+# make allocators adds to what was built.
+ifeq ($(mm_goals) $(origin ARCHS),allocators file)
 ARCHS := $(or $(shell cat $(BUILD)/archs 2>/dev/null),$(ARCHS))
 endif
 

@@ -55,7 +55,7 @@ $(BUILD)/lib/allocators/$1/mm_$2.ptx: $(BUILD)/device/$1_$2.ptx interpose/compil
 	interpose/compile/devicetext.sh $$(CUDA_HOME)/bin/ptxas $2 $$< $$@
 endef
 define MM_SIBLING
-$(BUILD)/lib/allocators/$1/driver.fatbin: $(ARCHS:%=$(BUILD)/lib/allocators/$1/mm_%.ptx) interpose/compile/mmdevice $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h mmunyield)
+$(addprefix $(BUILD)/lib/allocators/$1/,driver.fatbin mm32.a mm24.a mmptx.a release) &: $(ARCHS:%=$(BUILD)/lib/allocators/$1/mm_%.ptx) interpose/compile/mmdevice $(addprefix $(BUILD)/lib/,devicelib.c mmconfig.h mmunyield)
 	CC='$$(CC)' interpose/compile/mmdevice $$(@D) $$(CUDA_HOME)/bin $(BUILD)/lib/devicelib.c $$(@D) $$(ARCHS)
 endef
 $(foreach n,$(MM_SIBLINGS),$(eval $(call MM_SIBLING,$n)) $(foreach a,$(ARCHS),$(eval $(call MM_SIBLING_TEXT,$n,$a))))

@@ -6,6 +6,8 @@ BENCH_SRC := tools/mmbench
 BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
 BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h $(BENCH_SRC)/child/papers/*.h) tools/kernels.h include/mm.h
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
+# Of the other allocators, after make allocators.
+BENCH_SIBLINGS := $(MM_SIBLINGS:%=$(BUILD)/lib/bench/mmbench-%)
 BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu papers/kernels.cu)
 # Kernels that are not measured, or only as a floor: the driver compiles them when a child first uses them. CUB alone takes seconds for each architecture.
 BENCH_PTX_OBJS := $(addprefix $(BUILD)/obj/$(BENCH_SRC)/child/papers/,floors.o host_kernels.o words.o)
@@ -23,7 +25,7 @@ all: $(BUILD)/bin/mmbench
 build-gpu-tests: $(BUILD)/bin/mmbench
 
 # Depends on the children because it records the commit: that must be the commit of the allocator inside them.
-$(BUILD)/bin/mmbench: $(BENCH_C) $(BENCH_H) $(BENCH_CHILDREN) $(BUILD)/lib/bench/plot
+$(BUILD)/bin/mmbench: $(BENCH_C) $(BENCH_H) $(BENCH_CHILDREN) $(wildcard $(BENCH_SIBLINGS)) $(BUILD)/lib/bench/plot
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) -DMM_BENCH_COMMIT='"$(BENCH_COMMIT)"' $(BENCH_C) -o $@
 
@@ -51,9 +53,8 @@ $(BUILD)/lib/bench/mmbench-mm: $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H) \
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(BENCH_FLAGS) -DALLOCATOR='"mm"' $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) -o $@
 
-# Children of the other allocators.
-BENCH_SIBLINGS := $(MM_SIBLINGS:%=$(BUILD)/lib/bench/mmbench-%)
-allocators: $(BENCH_SIBLINGS)
+allocators: $(BENCH_SIBLINGS) $(BUILD)/bin/mmbench
+$(BUILD)/bin/mmbench: | $(if $(filter allocators,$(MAKECMDGOALS)),$(BENCH_SIBLINGS))
 $(BENCH_SIBLINGS): $(BUILD)/lib/bench/mmbench-%: $(BUILD)/lib/allocators/%/driver.fatbin $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H) | $(BUILD)/bin/mmnvcc run-time
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc --mm-allocator=$* $(BENCH_FLAGS) -DALLOCATOR='"$*"' $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) -o $@

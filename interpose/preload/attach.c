@@ -153,18 +153,19 @@ static void tell_others(const void *owner, CUresult (*get)(CUdeviceptr *, size_t
 }
 
 /* Looks up the heap variable. A module that has not the default allocator's is queried for the others' and for other versions', unless it is marked: then it
- * has none of them. */
-static enum answer ask(const void *owner, CUcontext context, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *), const char *call,
-                       struct variable *v, struct mm_driver_error *error) {
+ * has none of them. is_known: the handle's owner is known, which removes the mark when it is unloaded. */
+static enum answer ask(const void *owner, bool is_known, CUcontext context, CUresult (*get)(CUdeviceptr *, size_t *, const void *, const char *),
+                       const char *call, struct variable *v, struct mm_driver_error *error) {
+    v->sibling = NULL;
     enum answer answer = answer_of(get(&v->address, &v->bytes, owner, allocators[0].variable), call, error);
-    if (answer != ANSWER_NO || is_marked(owner, context)) return answer;
+    if (answer != ANSWER_NO || (is_known && is_marked(owner, context))) return answer;
     for (size_t i = 1; i < sizeof allocators / sizeof *allocators && answer == ANSWER_NO; i++) {
         answer = answer_of(get(&v->address, &v->bytes, owner, allocators[i].variable), call, error);
         v->sibling = allocators[i].name;
     }
     if (answer != ANSWER_NO) return answer;
     tell_others(owner, get);
-    mark(owner, context);
+    if (is_known) mark(owner, context);
     return ANSWER_NO;
 }
 
@@ -175,25 +176,27 @@ static CUresult get_module(CUdeviceptr *address, size_t *bytes, const void *modu
     return mm_driver_get()->cuModuleGetGlobal(address, bytes, (CUmodule)module, name);
 }
 
-static enum answer ask_library(const struct mm_driver *d, CUlibrary library, CUcontext context, struct variable *v, struct mm_driver_error *error) {
+static enum answer ask_library(const struct mm_driver *d, CUlibrary library, bool is_known, CUcontext context, struct variable *v,
+                               struct mm_driver_error *error) {
     if (!d->cuLibraryGetGlobal) return ANSWER_NO; /* a driver without it has no libraries */
-    return ask(library, context, get_library, "cuLibraryGetGlobal", v, error);
+    return ask(library, is_known, context, get_library, "cuLibraryGetGlobal", v, error);
 }
 
-static enum answer ask_module(CUmodule module, CUcontext context, struct variable *v, struct mm_driver_error *error) {
-    return ask(module, context, get_module, "cuModuleGetGlobal", v, error);
+static enum answer ask_module(CUmodule module, bool is_known, CUcontext context, struct variable *v, struct mm_driver_error *error) {
+    return ask(module, is_known, context, get_module, "cuModuleGetGlobal", v, error);
 }
 
 /* Looks up the heap variable in the kernel's module. The context is current. */
 static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUcontext context, const struct mm_handle *h, struct variable *v,
                               struct mm_driver_error *error) {
-    if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE) return ask_library(d, (CUlibrary)h->owner, context, v, error);
-    if (h->kind == MM_HANDLE_FUNCTION) return ask_module((CUmodule)h->owner, context, v, error);
+    if (h->kind == MM_HANDLE_KERNEL || h->kind == MM_HANDLE_INSTANCE) return ask_library(d, (CUlibrary)h->owner, true, context, v, error);
+    if (h->kind == MM_HANDLE_FUNCTION) return ask_module((CUmodule)h->owner, true, context, v, error);
     /* The program got this handle before libmm was loaded. Try it as a function first: querying a function as a kernel crashes. */
     CUmodule module = NULL;
     CUlibrary library = NULL;
-    if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel)) return ask_module(module, context, v, error);
-    if (d->cuKernelGetLibrary && MM_DRIVER_TRY(d, error, cuKernelGetLibrary, &library, (CUkernel)kernel)) return ask_library(d, library, context, v, error);
+    if (d->cuFuncGetModule && MM_DRIVER_TRY(d, error, cuFuncGetModule, &module, kernel)) return ask_module(module, false, context, v, error);
+    if (d->cuKernelGetLibrary && MM_DRIVER_TRY(d, error, cuKernelGetLibrary, &library, (CUkernel)kernel))
+        return ask_library(d, library, false, context, v, error);
     return ANSWER_FAILED;
 }
 

@@ -6,7 +6,8 @@
 set -u
 preload=${LD_PRELOAD-}
 unset LD_PRELOAD
-allocator=${0##*-}
+allocator=${0##*mmbench-} identity=${0##*mmbench-}
+[[ $allocator == mm || $allocator == builtin ]] || identity=sibling
 factor=1
 [[ $allocator == mm ]] || factor=1000
 printf '%s started heap=%s seconds=%s MM_HEAP_SIZE=%s LD_PRELOAD=%s\n' "$allocator" "$1" "$2" "${MM_HEAP_SIZE-}" \
@@ -88,7 +89,7 @@ rows() { # NULLS CORRUPT STATUS
 usual() {
     case $1 in
     start) echo "@ready $allocator 13.0 13.1 ${FAKE_MEMORY:-150000000000} A GPU of paper" ;;
-    identify) printf '@%s\n' "identity $allocator" 'done' ;;
+    identify) printf '@%s\n' "identity $identity" 'done' ;;
     floor*)
         ((++floors))
         printf '@%s\n' "floor store us $floors" "floor bitmap us 1${floors}" "floor atomic us 2${floors}" \

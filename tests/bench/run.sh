@@ -17,6 +17,7 @@ mkdir -p "$work"/{bin,lib/bench,fake}
 cp "$program" "$work/bin/mmbench"
 cp "$here/child.sh" "$work/lib/bench/mmbench-mm"
 cp "$here/child.sh" "$work/lib/bench/mmbench-builtin"
+cp "$here/child.sh" "$work/lib/bench/mmbench-random-walk-bitmap" # the longest name
 printf '%s\n' '#!/bin/sh' 'echo 580.1.2' >"$work/fake/nvidia-smi"
 chmod 755 "$work"/lib/bench/* "$work/fake/nvidia-smi"
 
@@ -462,6 +463,14 @@ interrupt() {
 term() { interrupt TERM 130 && has "$csv" 'mm,churn,512' && has "$(<"$work/err")" 'mmbench: interrupted'; }
 it 'interrupted: what is known is written, the child is gone' term
 it 'killed: the child goes too' interrupt KILL 137
+siblings() {
+    bench 0 --cases churn --quick --allocators random-walk-bitmap,mm && same "$(marks)" "mm,churn,512,131072,churn,ok
+random-walk-bitmap,churn,512,131072,churn,ok" && has "$out" random-walk-bitmap && lacks "$out" builtin/mm && has "$log" 'random-walk-bitmap started heap=' || return
+    FAKE='random-walk-bitmap run *=crash' bench 3 --cases churn --quick --allocators random-walk-bitmap || return
+    FAKE='random-walk-bitmap identify=liar' bench 1 --allocators random-walk-bitmap && bench 1 --allocators all &&
+        same "$err" "mmbench: mmbench-random-walk is neither in $work/lib/mm/bench nor in $work/lib/bench; make allocators builds it"
+}
+it 'other allocators' siblings
 it 'every case' everything
 
 # shellcheck source=tests/bench/rows.sh

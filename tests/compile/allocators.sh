@@ -55,12 +55,16 @@ it 'another allocator' "$(variables sibling.cubin)" "$default$suffix"
 it "mmnvcc-$name" "$(variables called.cubin)" "$default$suffix"
 "$copy" "--mm-allocator=$name" -arch=sm_90 -rdc=true -o linked "$src/one.cu" > linked.log 2>&1 || cat linked.log >&2
 it 'a device link' "$("$images" linked | sed 's/ .*undefined=/ undefined=/' | sort -u)" 'elf undefined= heap=1'
+it 'mmdoctor of a device link' "$("$lib/mmdoctor" linked | sed -n 's/^linked: *allocator //p')" "$name"
 it 'mmdoctor' "$("$lib/mmdoctor" sibling.cubin | sed -n 's/^sibling.cubin: *allocator //p')" "$name"
 identity() { objcopy -O binary --only-section=.mm_device --set-section-flags .mm_device=alloc "$1" identity && cat identity; }
 view=$("$copy" "--mm-allocator=$name" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
 it "a view with its own ptxas, for sccache" "$(identity "$view/bin/ptxas")" "$(cat copy/lib/allocators/"$name"/mm*.a | cksum)"
 touch -d '1 hour' "copy/lib/allocators/$name/driver.fatbin"
 view=$("$copy" "--mm-allocator=$name" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
-it 'a view that follows the libraries' "$(tail -n 1 "$view/mm-view")" "$(stat -L -c 'device %s %Y' "copy/lib/allocators/$name/driver.fatbin")"
+it 'a view that follows the libraries' "$(grep -cxF "$(stat -L -c 'device %s %Y' "copy/lib/allocators/$name/driver.fatbin")" "$view/mm-view")" 1
+touch -d '2 hours' copy/lib/mmptxas
+view=$("$copy" "--mm-allocator=$name" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
+it 'a view that follows what it has copied' "$(grep -cxF "$(stat -L -c 'device %s %Y' copy/lib/mmptxas)" "$view/mm-view")" 1
 echo "allocators: $passed passed, $failed failed"
 exit $((failed != 0))

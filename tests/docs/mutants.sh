@@ -43,7 +43,7 @@ it CONTRIBUTING.md 's/`make bench`/`make branch now`/' "'make branch now' is no 
 it man/mmrun.1 's/^\.Dl MM_VERBOSE=1 mmrun/.Dl MM_VERBOSE=1 mmrum/' "'MM_VERBOSE=1 mmrum ./app' is no command"
 it tests/docs/commands.txt '$a\make tea :: not: there is none' "'make tea' is in no document"
 it 'docs/how-to/tuning.md tests/docs/commands.txt' 's/mmbench --allocators/mmbench --alocators/' 'mmbench --help has no --alocators' \
-    'mmbench --olny mm --cases single,mixedu,churn'
+    'mmbench --alocators mm --cases single,mixedu,churn'
 it 'README.md tests/docs/commands.txt' 's/make demo/make dema/' 'no target dema' 'make dema'
 it 'CONTRIBUTING.md tests/docs/commands.txt' 's/fuzz FUZZ_SECONDS/fuzz FUZZ_SECOND/' 'no variable FUZZ_SECOND' 'make fuzz FUZZ_SECOND=60'
 it 'README.md tests/docs/commands.txt' 's/mmnvcc --mm-show/mmnvcc --mm-shew/' 'unknown option' 'mmnvcc --mm-shew'

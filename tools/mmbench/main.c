@@ -13,10 +13,11 @@
 
 static bool mm_failed(const struct mm_bench_item *items, size_t count) {
     for (size_t i = 0; i < count; i++)
-        for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
-            const enum mm_bench_status status = items[i].rows[MM_BENCH_MM][op].status;
-            if (status > MM_BENCH_OK && status < MM_BENCH_SKIPPED) return true;
-        }
+        for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++)
+            for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
+                const enum mm_bench_status status = items[i].rows[a][op].status;
+                if (a != MM_BENCH_BUILTIN && status > MM_BENCH_OK && status < MM_BENCH_SKIPPED) return true;
+            }
     return false;
 }
 

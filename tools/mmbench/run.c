@@ -26,7 +26,9 @@ static enum reply not_understood(struct mm_bench_session *s, const char *line) {
 
 /* ---- identify --------------------------------------------------------------------------------- */
 
-static enum reply wait_ready(struct mm_bench_session *s, unsigned seconds, struct mm_bench_machine *m, char *name) {
+#define NAME 32 /* bytes of an allocator's name; "%31s" below */
+
+static enum reply wait_ready(struct mm_bench_session *s, unsigned seconds, struct mm_bench_machine *m, char name[NAME]) {
     char line[LINE];
     double deadline = 0;
     struct mm_bench_machine heard;
@@ -75,7 +77,8 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
     static const char no_gpu[] = "no GPU: "; /* the begin of a child's @fatal line */
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
         const char *name = mm_bench_allocator_names[a];
-        char called[32] = "", is[16] = "nothing";
+        char called[NAME] = "", is[16] = "nothing";
+        const char *expected = a <= MM_BENCH_BUILTIN ? name : "sibling";
         struct mm_bench_session s;
         if (!o->allocators[a]) continue;
         if (!mm_bench_session_open(&s, (enum mm_bench_allocator)a, 256u << 20, o->timeout)) {
@@ -88,8 +91,8 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
         if (reply == REPLY_HUNG) fprintf(stderr, "mmbench: the child for %s did not answer within %u s; expected a GPU that does\n", name, o->timeout);
         else if (reply != REPLY_DONE && !strncmp(s.remark, no_gpu, strlen(no_gpu))) fprintf(stderr, "mmbench: no GPU here (%s)\n", s.remark + strlen(no_gpu));
         else if (reply != REPLY_DONE) fprintf(stderr, "mmbench: the child for %s: %s; expected a GPU\n", name, s.remark[0] ? s.remark : "ended without a word");
-        else if (strcmp(called, name) != 0 || strcmp(is, a == MM_BENCH_BUILTIN ? name : "mm") != 0)
-            fprintf(stderr, "mmbench: the child for %s is called %s, and its allocator is %s; expected %s\n", name, called, is, name);
+        else if (strcmp(called, name) != 0 || strcmp(is, expected) != 0)
+            fprintf(stderr, "mmbench: the child for %s is called %s, and its allocator is %s; expected %s\n", name, called, is, expected);
         else continue;
         return false;
     }
@@ -244,7 +247,7 @@ struct runner {
 
 static enum reply begin(struct runner *r, const struct mm_bench_item *items, size_t i, size_t count, unsigned seconds, struct mm_bench_floors *floors) {
     static unsigned sessions;
-    char name[16];
+    char name[NAME];
     r->heap = mm_bench_heap(&items[i], r->like.allocator);
     r->first = i;
     r->like.session = ++sessions;

@@ -53,7 +53,8 @@ static void note_defined(struct findings *f, const char *name) {
     if (strncmp(name, heap, sizeof heap - 1) != 0) return;
     const char *digits = name + sizeof heap - 1;
     const char *suffix = digits + strspn(digits, "0123456789");
-    if (suffix != digits && (*suffix == 0 || *suffix == '_')) snprintf(f->heap, sizeof f->heap, "%s", digits);
+    const bool is_named = *suffix == '_' && suffix[1] && !suffix[strspn(suffix, "abcdefghijklmnopqrstuvwxyz_")];
+    if (suffix != digits && (*suffix == 0 || is_named)) snprintf(f->heap, sizeof f->heap, "%s", digits);
 }
 
 static Elf64_Ehdr elf_head(struct span elf) {

@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "include/mm.h"
 #include "tools/mmbench/child/child.h"
@@ -41,14 +40,17 @@ static unsigned long long mapped(unsigned long long *metadata) {
     return s.heap_bytes + s.metadata_bytes;
 }
 
-/* All zero where the allocator has none. */
-static struct mm_usage_statistics usage(void) {
+/* False: the heap's allocator does not count its objects. */
+static int try_usage(struct mm_usage_statistics *u) {
+    u->struct_bytes = sizeof *u;
+    const int result = usage_of(u);
+    if (result != MM_ERROR_ALLOCATOR) must("mm_get_usage", result);
+    return result == MM_OK;
+}
+
+int account_has_usage(void) {
     static struct mm_usage_statistics u;
-    u.struct_bytes = sizeof u;
-    const int result = usage_of(&u);
-    if (result == MM_ERROR_ALLOCATOR) memset(&u, 0, sizeof u);
-    else must("mm_get_usage", result);
-    return u;
+    return account_is_heaps() && try_usage(&u);
 }
 
 static unsigned long long free_bytes(void) {
@@ -96,10 +98,16 @@ void account_look(struct account *a) {
 }
 
 void account_peak(struct account *a) {
+    static struct mm_usage_statistics u;
     unsigned long long metadata;
     if (!account_is_heaps()) return;
-    mapped(&metadata); /* for the metadata, which never shrink */
-    a->most = larger(a->most, usage().peak_heap_bytes + metadata);
+    a->most = larger(a->most, mapped(&metadata)); /* the metadata never shrink */
+    if (try_usage(&u)) a->most = larger(a->most, u.peak_heap_bytes + metadata);
 }
 
-unsigned long long account_growths(void) { return account_is_heaps() ? usage().growth_count : 0; }
+unsigned long long account_growths(void) {
+    static struct mm_usage_statistics u;
+    unsigned long long metadata;
+    if (!account_is_heaps()) return 0;
+    return try_usage(&u) ? u.growth_count : mapped(&metadata);
+}

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/mmbench/child/account.h"
 #include "tools/mmbench/child/child.h"
 #include "tools/mmbench/child/papers/bursts.h"
 #include "tools/mmbench/child/papers/halves.h"
@@ -131,7 +132,7 @@ struct tally child_nothing_found(void) {
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
-/* The host can copy from a pointer of mm's heap, but not from one of CUDA's (docs/reference/contract.md). */
+/* The host can copy from a pointer of mm's heap, but not from one of CUDA's (docs/reference/contract.md). Only mm's default allocator counts its objects. */
 static void identify(void) {
     struct asks a;
     memset(&a, 0, sizeof a);
@@ -145,7 +146,7 @@ static void identify(void) {
     if (!copied) cudaGetLastError();
     alloc_free(pointers, &a);
     child_must(cudaDeviceSynchronize());
-    printf("@identity %s\n", copied ? "mm" : "builtin");
+    printf("@identity %s\n", !copied ? "builtin" : account_has_usage() ? "mm" : "sibling");
 }
 
 static int run_case(struct request *q) {
