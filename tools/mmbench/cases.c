@@ -15,6 +15,12 @@ const char *const mm_bench_allocator_names[] = {"mm", "builtin", "random-walk", 
 const char *const mm_bench_floor_names[] = {"store", "atomic", "bitmap", "latency"};
 const char *const mm_bench_status_names[] = {"pending", "ok", "null", "corrupt", "crash", "hung", "skipped", "toolarge"};
 
+bool mm_bench_is_allocator(const char *name) {
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
+        if (!strcmp(name, mm_bench_allocator_names[a])) return true;
+    return false;
+}
+
 size_t mm_bench_op_count(const struct mm_bench_case *c) {
     size_t n = 0;
     while (n < MM_BENCH_OPS_MAX && c->ops[n].name) n++;

@@ -84,12 +84,6 @@ struct finding {
     bool is_built;
 };
 
-static bool is_built(const char *name) {
-    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
-        if (!strcmp(name, mm_bench_allocator_names[a])) return true;
-    return false;
-}
-
 /* The figure of one row; false: there is no row to compare it with. */
 static bool figure(const struct mm_bench_results *rows, const struct claim *c, const char *against, const struct mm_bench_result *ours, double *value) {
     const struct mm_bench_key key = {against, c->of, c->op, ours->size, ours->size, ours->threads};
@@ -112,7 +106,7 @@ static struct finding find(const struct mm_bench_results *rows, const struct cla
     for (int n = 0; n < NAMES_MAX && c->names[n]; n++) {
         const char *against = c->against[1] ? c->against[n] : c->against[0];
         const struct mm_bench_key key = {c->names[n], c->of, c->op, c->size_least, c->size_most, 0};
-        f.is_built = f.is_built && is_built(c->names[n]);
+        f.is_built = f.is_built && mm_bench_is_allocator(c->names[n]);
         for (const struct mm_bench_result *r = NULL; (r = mm_bench_result_next(rows, r, &key)) != NULL;) {
             double value;
             if (c->threads[0] && r->threads != c->threads[0] && r->threads != c->threads[1]) continue;

@@ -46,6 +46,8 @@ enum mm_bench_allocator {
     MM_BENCH_ALLOCATORS
 };
 extern const char *const mm_bench_allocator_names[MM_BENCH_ALLOCATORS];
+/* Whether mmbench knows an allocator of this name. */
+bool mm_bench_is_allocator(const char *name);
 
 /* A row has numbers if its status is OK. With NULLS or CORRUPT it has them unless they are times. */
 enum mm_bench_status {

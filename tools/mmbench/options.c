@@ -71,36 +71,39 @@ static bool try_size(const char *text, uint64_t *bytes) {
     return true;
 }
 
-static int take_cases(const char *list, struct mm_bench_options *o) {
-    memset(o->cases, 0, sizeof o->cases);
+static const char *case_name(size_t c) { return mm_bench_cases[c].name; }
+static const char *allocator_name(size_t a) { return mm_bench_allocator_names[a]; }
+
+/* Sets chosen[i] for each name in a list with commas between them, clears the others. Returns where a name is that is none, or NULL. */
+static const char *unknown_in(const char *list, const char *(*name_of)(size_t), size_t count, bool *chosen) {
+    memset(chosen, 0, count * sizeof *chosen);
     for (const char *at = list;; at++) {
         const size_t length = strcspn(at, ",");
-        size_t c = 0;
-        while (c < mm_bench_case_count && (strlen(mm_bench_cases[c].name) != length || strncmp(mm_bench_cases[c].name, at, length) != 0)) c++;
-        if (c == mm_bench_case_count) {
-            char name[64];
-            snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, at);
-            return bad("--cases", name, "names of mmbench --list, with commas between them");
-        }
-        o->cases[c] = true;
+        size_t i = 0;
+        while (i < count && (strlen(name_of(i)) != length || strncmp(name_of(i), at, length) != 0)) i++;
+        if (i == count) return at;
+        chosen[i] = true;
         at += length;
-        if (!*at) return 0;
+        if (!*at) return NULL;
     }
 }
 
-/* NAME,NAME...; or all. */
-static int take_allocators(const char *names, struct mm_bench_options *o) {
-    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) o->allocators[a] = !strcmp(names, "all");
-    for (const char *at = names; strcmp(names, "all") != 0;) {
-        const size_t length = strcspn(at, ",");
-        int a = 0;
-        while (a < MM_BENCH_ALLOCATORS && (strlen(mm_bench_allocator_names[a]) != length || strncmp(at, mm_bench_allocator_names[a], length) != 0)) a++;
-        if (a == MM_BENCH_ALLOCATORS) return bad("--allocators", names, "all, or names of mmbench --help, with commas between them");
-        o->allocators[a] = true;
-        at += length;
-        if (!*at++) break;
+static int take_cases(const char *list, struct mm_bench_options *o) {
+    char name[64];
+    const char *at = unknown_in(list, case_name, mm_bench_case_count, o->cases);
+    if (!at) return 0;
+    const size_t length = strcspn(at, ",");
+    snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, at);
+    return bad("--cases", name, "names of mmbench --list, with commas between them");
+}
+
+static int take_allocators(const char *list, struct mm_bench_options *o) {
+    if (!strcmp(list, "all")) {
+        for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) o->allocators[a] = true;
+        return 0;
     }
-    return 0;
+    if (!unknown_in(list, allocator_name, MM_BENCH_ALLOCATORS, o->allocators)) return 0;
+    return bad("--allocators", list, "all, or names of mmbench --help, with commas between them");
 }
 
 static int take(const char *option, const char *value, struct mm_bench_options *o) {

@@ -120,9 +120,7 @@ static const struct mm_bench_result *best_published(const struct mm_bench_result
         NULL, of, item->of->ops[op].name, mm_bench_op_size(item, op), mm_bench_op_size(item, op), any_threads ? 0 : mm_bench_op_threads(item, op)};
     const struct mm_bench_result *best = NULL;
     for (const struct mm_bench_result *r = NULL; (r = mm_bench_result_next(others, r, &key)) != NULL;) {
-        bool is_ours = false;
-        for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) is_ours = is_ours || !strcmp(r->allocator, mm_bench_allocator_names[a]);
-        if (is_ours || !mm_bench_result_is_fine(r) || strcmp(r->unit, item->of->ops[op].unit) != 0) continue;
+        if (mm_bench_is_allocator(r->allocator) || !mm_bench_result_is_fine(r) || strcmp(r->unit, item->of->ops[op].unit) != 0) continue;
         if (!best || (!strcmp(r->unit, "share") ? r->row.median > best->row.median : r->row.median < best->row.median)) best = r;
     }
     return best;

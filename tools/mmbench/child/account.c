@@ -17,6 +17,7 @@ extern int mm_get_statistics(struct mm_statistics *) __attribute__((weak));
 extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
 static int (*statistics_of)(struct mm_statistics *);
 static int (*usage_of)(struct mm_usage_statistics *);
+static struct mm_usage_statistics usage; /* what try_usage found */
 
 int account_is_heaps(void) {
     statistics_of = mm_get_statistics, usage_of = mm_get_usage;
@@ -41,17 +42,14 @@ static unsigned long long mapped(unsigned long long *metadata) {
 }
 
 /* False: the heap's allocator does not count its objects. */
-static int try_usage(struct mm_usage_statistics *u) {
-    u->struct_bytes = sizeof *u;
-    const int result = usage_of(u);
+static int try_usage(void) {
+    usage.struct_bytes = sizeof usage;
+    const int result = usage_of(&usage);
     if (result != MM_ERROR_ALLOCATOR) must("mm_get_usage", result);
     return result == MM_OK;
 }
 
-int account_has_usage(void) {
-    static struct mm_usage_statistics u;
-    return account_is_heaps() && try_usage(&u);
-}
+int account_has_usage(void) { return account_is_heaps() && try_usage(); }
 
 static unsigned long long free_bytes(void) {
     size_t is_free, total;
@@ -98,16 +96,14 @@ void account_look(struct account *a) {
 }
 
 void account_peak(struct account *a) {
-    static struct mm_usage_statistics u;
     unsigned long long metadata;
     if (!account_is_heaps()) return;
     a->most = larger(a->most, mapped(&metadata)); /* the metadata never shrink */
-    if (try_usage(&u)) a->most = larger(a->most, u.peak_heap_bytes + metadata);
+    if (try_usage()) a->most = larger(a->most, usage.peak_heap_bytes + metadata);
 }
 
 unsigned long long account_growths(void) {
-    static struct mm_usage_statistics u;
     unsigned long long metadata;
     if (!account_is_heaps()) return 0;
-    return try_usage(&u) ? u.growth_count : mapped(&metadata);
+    return try_usage() ? usage.growth_count : mapped(&metadata);
 }
