@@ -42,7 +42,13 @@
     X("random-walk", "_random_walk") \
     X("random-walk-bitmap", "_random_walk_bitmap") \
     X("random-walk-coop", "_random_walk_coop") \
-    X("random-walk-runs", "_random_walk_runs")
+    X("random-walk-runs", "_random_walk_runs") \
+    X("atomic", "_atomic") \
+    X("aw", "_aw") \
+    X("circular", "_circular") \
+    X("circular-fused", "_circular_fused") \
+    X("circular-multi", "_circular_multi") \
+    X("circular-multi-fused", "_circular_multi_fused")
 /* clang-format on */
 /* (A space would be part of the name.) */
 /* clang-format off */
@@ -164,17 +170,29 @@
 /* How long a refusal is valid; after that the program may have freed memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
 
+/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has. Draws of a lane while another warp changes the list, before it
+ * continues as if there were no segment. Segments that mm_slices_retire_some looks at. */
+#define MM_LISTED_SHARE 16
+#define MM_LISTED_BUSY_POLLS 1024
+#define MM_LISTED_RETIRE_SOME 4
+
 /* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. The most units of an allocation; larger ones are runs (the paper's
- * limit). Draws in vain after which the list of segments grows, by one segment and a share of what it has: draws that see words, and those that see one unit. Draws of a lane while another warp changes the list, before it
- * continues as if there were no segment. Words beyond its own length that a search for several units looks at. Segments that mm_slices_retire_some looks at. */
+ * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit. Words beyond its own length that a search for several
+ * units looks at. */
 #define MM_WALK_UNIT_SHIFT 8
 #define MM_WALK_UNITS_MAX 1024u
 #define MM_WALK_PROBES 16
 #define MM_WALK_UNIT_PROBES 64
-#define MM_WALK_SHARE 16
-#define MM_WALK_BUSY_POLLS 1024
 #define MM_WALK_WINDOW 32
-#define MM_WALK_RETIRE_SOME 4
+
+/* The register-efficient allocators (runtime/regeff). Log2 of the bytes of a unit: the smallest chunk has a header of 16 bytes, and 16 more. The most units of an
+ * allocation; larger ones are spans or runs. Hops along the ring before a caller goes on elsewhere; how often it does that before the list grows. Most places at
+ * which multiprocessors begin. */
+#define MM_RING_UNIT_SHIFT 5
+#define MM_RING_UNITS_MAX 8191u
+#define MM_RING_HOPS 32
+#define MM_RING_PATIENCE 16
+#define MM_RING_PLACES 256u
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32

@@ -41,7 +41,13 @@ MM_FLAGS_random-walk        := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK
 MM_FLAGS_random-walk-bitmap := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_BM
 MM_FLAGS_random-walk-coop   := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_COOP
 MM_FLAGS_random-walk-runs   := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_RUNS
-MM_SIBLING_SOURCES := $(MM_DEVICE_SOURCES) $(wildcard runtime/random_walk/*)
+MM_FLAGS_atomic               := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_ATOMIC
+MM_FLAGS_aw                   := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_AW
+MM_FLAGS_circular             := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_CIRCULAR
+MM_FLAGS_circular-fused       := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_FUSED
+MM_FLAGS_circular-multi       := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_MULTI
+MM_FLAGS_circular-multi-fused := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_MULTI_FUSED
+MM_SIBLING_SOURCES := $(MM_DEVICE_SOURCES) $(wildcard runtime/listed/* runtime/random_walk/* runtime/regeff/*)
 
 .PHONY: allocators
 allocators: $(MM_SIBLINGS:%=$(BUILD)/lib/allocators/%/driver.fatbin)

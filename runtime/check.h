@@ -33,6 +33,9 @@
     X(UNITS_OWNER, "segment %u has units, but page %u has owner %u")                      \
     X(UNITS_LIST, "segment %u has units, but is not in the list, at %u")                  \
     X(UNITS_WORD, "segment %u: word %u has units that continue nowhere (%#x)")            \
+    X(CHUNK_END, "segment %u: the chunk at unit %u ends at %u, where none begins")        \
+    X(CHUNK_LOCK, "segment %u: the chunk at unit %u is not both locked and live (%u)")    \
+    X(CHUNK_STRAY, "segment %u: %u more chunks, locks or live units than words say (%u)") \
     X(UNITS_STRAY, "entry %u of the list is segment %u, which does not say so")           \
     X(RUN_LENGTH, "segment %u begins a run of %u segments")                               \
     X(RUN_SEGMENT, "segment %u is of a run, but says it is %u")                           \

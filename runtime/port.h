@@ -38,6 +38,9 @@ MM_RMW(and_acq_rel, fetch_and, 64, MM_RMW_ACQ_REL)
 /* Bits. Arguments of ctz and clz must not be 0. */
 MM_FN uint64_t mm_bits_low(uint32_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 
+/* The next number of a sequence of pseudo-random numbers (Numerical Recipes, 7.1). */
+MM_FN uint32_t mm_random_next(uint32_t random) { return random * 1664525u + 1013904223u; }
+
 /* The first set bit of x (not 0) at or after bit start % 64, cyclically. */
 MM_FN uint32_t mm_bits_pick(uint64_t x, uint32_t start) {
     const uint64_t from = x & ~0ull << (start & 63);

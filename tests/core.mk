@@ -3,7 +3,7 @@
 
 , := ,
 CORE_SOURCES := $(wildcard runtime/cpu/*.c)
-CORE_HEADERS := $(wildcard mmconfig.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/random_walk/*.h runtime/checked/*.h runtime/cpu/*.h)
+CORE_HEADERS := $(wildcard mmconfig.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/checked/*.h runtime/cpu/*.h)
 CORE_FLAGS_plain  :=
 CORE_FLAGS_small  := -include tests/unit/small.h
 CORE_FLAGS_asan   := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
@@ -13,6 +13,10 @@ CORE_FLAGS_often  := $(CORE_FLAGS_tsan) -DUNIT_JITTER_SHIFT=24
 # Random walk, once for each face (runtime/random_walk/malloc.h).
 WALK_FACES        := walk_rw walk_bm walk_coop walk_runs
 $(foreach f,rw bm coop runs,$(eval CORE_FLAGS_walk_$f := -DMM_ALLOCATOR=random_walk -DMM_WALK_FACE=MM_WALK_$(shell echo $f | tr a-z A-Z)))
+# The register-efficient allocators (runtime/regeff/allocator.h): rings, and those that only add.
+RING_FACES        := circular fused multi multi_fused
+BUMP_FACES        := atomic aw
+$(foreach f,$(RING_FACES) $(BUMP_FACES),$(eval CORE_FLAGS_$f := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_$(shell echo $f | tr a-z A-Z)))
 CORE_CC = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread
 core = $(patsubst runtime/cpu/%.c,$(BUILD)/tests/core/$1/%.o,$(CORE_SOURCES))
 
@@ -21,4 +25,4 @@ $(call core,$1): $(BUILD)/tests/core/$1/%.o: runtime/cpu/%.c $(CORE_HEADERS) $(w
 	@mkdir -p $$(@D)
 	$$(CORE_CC) $(CORE_FLAGS_$1) -c $$< -o $$@
 endef
-$(foreach b,plain small asan tsan often $(WALK_FACES),$(eval $(call CORE_RULE,$b)))
+$(foreach b,plain small asan tsan often $(WALK_FACES) $(RING_FACES) $(BUMP_FACES),$(eval $(call CORE_RULE,$b)))

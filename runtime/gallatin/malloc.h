@@ -90,7 +90,7 @@ MM_FN_RARE void *mm_slice_malloc(const struct mm_heap_ref *ref, uint64_t token) 
     struct mm_slice_shortage shortage = {MM_SHORTAGE_NONE, mm_grow_mapped(ref), 0, 0};
     MM_ROLLED
     do {
-        random = random * 1664525u + 1013904223u;
+        random = mm_random_next(random);
         if (mm_warp_ballot(here, stage == MM_STAGE_DRAW) != 0) {
             const uint32_t need = mm_warp_ballot(here, stage == MM_STAGE_DRAW) & group;
             const uint64_t q = mm_cursor_draw(ref, here, need, stage == MM_STAGE_DRAW, c, rounds + 1);

@@ -142,7 +142,7 @@ MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_
         const uint32_t s = mm_mulhi(random, segments);
         uint32_t count = 0;
         const uint64_t free = mm_segment_free_blocks(ref, s, &count);
-        random = random * 1664525u + 1013904223u;
+        random = mm_random_next(random);
         if (count <= most) continue;
         const uint32_t c = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + mm_ctz(free))) - 1u;
         if (c < MM_CLASS_COUNT && mm_load_relaxed_u64(&mm_class_at(ref, c)->lock) != 0) is_locked = 1;

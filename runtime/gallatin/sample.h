@@ -73,7 +73,7 @@ MM_FN_RARE uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t grou
         uint32_t e = mm_mulhi(random, entries), w = k.words == 1 ? 0 : mm_mulhi(random * 0x9e3779b1u, k.words);
         if (is_all) e = at % (entries * k.words), w = e % k.words, e /= k.words;
         const uint64_t entry = mm_table_load(ref, c, e, 0);
-        random = random * 1664525u + 1013904223u;
+        random = mm_random_next(random);
         if (!mm_entry_is_of(entry, c)) continue;
         const uint32_t free = mm_word_scan(ref, entry, w);
         seen->words++, seen->slices += mm_class_word_slices(k, w), seen->free += mm_popcount(free);

@@ -7,20 +7,21 @@
 
 #include "runtime/random_walk/free.h"
 #include "runtime/random_walk/malloc.h"
-#include "runtime/random_walk/retire.h"
+#include "runtime/listed/malloc.h"
+#include "runtime/listed/retire.h"
 
 #define MM_SMALL_BYTES_MAX ((uint64_t)MM_WALK_UNITS_MAX << MM_WALK_UNIT_SHIFT)
 #define MM_SMALL_ALIGN_MAX MM_WALK_UNIT_BYTES /* units begin at multiples of their size */
 
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (bytes <= MM_WALK_UNIT_BYTES && MM_WALK_FACE <= MM_WALK_BM) {
-        const uint32_t count = mm_walk_count(ref),
+        const uint32_t count = mm_list_count(ref),
                        unit = count != 0 ? mm_walk_draw(ref, MM_WALK_FACE == MM_WALK_BM, count, mm_random() + mm_warp_lane() * 0x9e3779b1u) : MM_TREE_NONE;
         if (unit != MM_TREE_NONE) return mm_unit_address(ref, unit);
     }
     return MM_TOKEN | bytes;
 }
-MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) { return mm_walk_malloc(ref, token); }
+MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) { return mm_listed_malloc(ref, token); }
 
 MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) { return (void)align, (uint32_t)bytes; }
 

@@ -4,7 +4,8 @@
 #define MM_WALK_FREE_H
 
 #include "runtime/core/report.h"
-#include "runtime/random_walk/list.h"
+#include "runtime/random_walk/units.h"
+#include "runtime/listed/list.h"
 
 /* What is left of a free (core/handles.h): MM_DEFERRED_SLICE or MM_DEFERRED_TWICE, and the unit. */
 MM_FN uint32_t mm_deferred_unit(uint64_t left) { return (uint32_t)left; }
@@ -12,7 +13,7 @@ MM_FN uint32_t mm_deferred_unit(uint64_t left) { return (uint32_t)left; }
 MM_FN uint64_t mm_units_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
     const uint64_t off = (uint64_t)p - ref->user_base;
     if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : mm_deferred_foreign((uint64_t)p);
-    if (!MM_LIKELY(mm_load_relaxed_u8(mm_page_owner(ref, (uint32_t)(off >> MM_PAGE_SHIFT))) == MM_WALK_OWNER)) return mm_deferred_odd(0, off);
+    if (!MM_LIKELY(mm_load_relaxed_u8(mm_page_owner(ref, (uint32_t)(off >> MM_PAGE_SHIFT))) == MM_LISTED_OWNER)) return mm_deferred_odd(0, off);
     if (!MM_LIKELY((off & (MM_WALK_UNIT_BYTES - 1)) == 0)) return mm_deferred_odd(MM_MISUSE_INTERIOR, off);
     return MM_DEFERRED_SLICE | off >> MM_WALK_UNIT_SHIFT;
 }

@@ -5,7 +5,7 @@
  *   interior pointer: the unit before it continues. The words of a page follow the word of its span (core/span.h), which another owner of the page uses.
  * Invariants.
  *   I1  a unit that continues is taken, and so is the next unit, of the same segment.
- *   I2  outside of segments in the list (list.h) all units are taken, or the segment was never in it. So a thread that draws from an old list takes nothing.
+ *   I2  outside of segments in the list (listed/list.h) all units are taken, or the segment was never in it. So a thread that draws from an old list takes nothing.
  * Linearisation points. Claim of one unit: the atomic or of its bit. Claim of several: the compare-and-swap of the first word, which is done last; a
  *   claim that fails gives back what it has, which nobody else knew. Free of one unit: the atomic and of its bit. Free of several: the compare-and-swap of the first word; from then on
  *   the rest is the caller's alone.
@@ -28,7 +28,6 @@ MM_STATIC_ASSERT(MM_WALK_PAGE_WORDS >= 1 && MM_WALK_PAGE_WORDS < MM_BLOCK_WORDS_
 MM_FN uint64_t mm_units_make(uint32_t taken, uint32_t continues) { return (uint64_t)continues << 32 | taken; }
 MM_FN uint32_t mm_units_taken(uint64_t word) { return (uint32_t)word; }
 MM_FN uint32_t mm_units_continue(uint64_t word) { return (uint32_t)(word >> 32); }
-#define MM_UNITS_FULL 0x00000000ffffffffull /* all taken, by nobody */
 
 /* Word number w of the heap: of units 32 w to 32 w + 31. */
 MM_FN uint64_t *mm_units_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_page_words(ref, w / MM_WALK_PAGE_WORDS) + 1 + w % MM_WALK_PAGE_WORDS; }
@@ -131,5 +130,11 @@ MM_FN_RARE uint32_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uin
     }
     return MM_TREE_NONE;
 }
+
+/* The list's part (listed/list.h): a word is full if all of its units are taken, by nobody. */
+#define MM_LISTED_WORDS MM_WALK_WORDS
+MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_units_word(ref, w); }
+MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w) { (void)ref, (void)w; }
+MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w) { mm_store_published_u64(mm_units_word(ref, w), mm_units_make(0, 0)); }
 
 #endif

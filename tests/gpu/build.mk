@@ -7,7 +7,7 @@ GPU_ARCH  ?= 90
 GPU_STATIC_CHECK = $(shell $(CC) -print-file-name=libcheck.a) $(shell $(CC) -print-file-name=libsubunit.a)
 GPU_LINK = $(GPU_OBJECTS) $(GPU_STATIC_CHECK) -lrt -lm -lpthread
 GPU_OBJECTS := $(GPU_TESTS)/cpuheap.o $(GPU_TESTS)/check.o $(GPU_TESTS)/expect.o
-GPU_HEADERS := $(wildcard tests/gpu/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/random_walk/*.h runtime/checked/*.h runtime/cpu/*.h) mmconfig.h
+GPU_HEADERS := $(wildcard tests/gpu/*.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/checked/*.h runtime/cpu/*.h) mmconfig.h
 GPU_FLAGS := -std=c++17 -I. -Xcompiler -Wall,-Wextra,-Werror
 
 # The suite of a program that uses mm, built in three ways: machine code, PTX for the driver's JIT, relocatable.
@@ -16,12 +16,13 @@ GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
 GPU_PLAIN_APPS := $(patsubst $(GPU_TESTS)/app_%,$(GPU_TESTS)/plain_%,$(GPU_APPS))
 GPU_GROW := $(addprefix $(GPU_TESTS)/,grow back ways ways_ptds)
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
-# Random walk, one for each face.
-GPU_WALK := $(WALK_FACES:%=$(GPU_TESTS)/lives_%)
+# Random walk and the register-efficient allocators, one for each face.
+GPU_FACES := $(WALK_FACES) $(RING_FACES)
+GPU_OTHERS := $(GPU_FACES:%=$(GPU_TESTS)/lives_%)
 GPU_HEADER := $(addprefix $(GPU_TESTS)/,header header_rdc)
 GPU_ARRAYS := $(addprefix $(GPU_TESTS)/,arrays arrays_rdc arrays_debug arrays_ptx)
 GPU_PLAIN_ARRAYS := $(GPU_ARRAYS:$(GPU_TESTS)/%=$(GPU_TESTS)/plain_%)
-GPU_SUITES := $(GPU_INSIDE) $(GPU_WALK) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) $(GPU_PLAIN_ARRAYS) $(GPU_TESTS)/usage
+GPU_SUITES := $(GPU_INSIDE) $(GPU_OTHERS) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GROW) $(GPU_HEADER) $(GPU_ARRAYS) $(GPU_PLAIN_ARRAYS) $(GPU_TESTS)/usage
 
 .PHONY: build-gpu-tests
 # Programs that run.sh and crowded.sh run in addition to the suites; pairs is run by hand.
@@ -49,11 +50,11 @@ $(GPU_TESTS)/%.o: tests/gpu/%.c $(GPU_HEADERS)
 $(GPU_INSIDE): $(GPU_TESTS)/%: tests/gpu/test_%.cu $(GPU_OBJECTS) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< $(GPU_LINK) -o $@
 
-define GPU_WALK_RULE
+define GPU_FACE_RULE
 $(GPU_TESTS)/lives_$1: tests/gpu/test_lives.cu $(GPU_TESTS)/expect.o $(call core,$1) $(GPU_HEADERS)
 	$(NVCC) $(GPU_FLAGS) $(CORE_FLAGS_$1) -arch=sm_$(GPU_ARCH) $$< $(GPU_TESTS)/expect.o $(call core,$1) $(GPU_STATIC_CHECK) -lrt -lm -lpthread -o $$@
 endef
-$(foreach f,$(WALK_FACES),$(eval $(call GPU_WALK_RULE,$f)))
+$(foreach f,$(GPU_FACES),$(eval $(call GPU_FACE_RULE,$f)))
 
 # A billion pairs of malloc and free: run by hand (tests/gpu/pairs.cu).
 $(GPU_TESTS)/pairs: tests/gpu/pairs.cu $(GPU_OBJECTS) $(GPU_HEADERS)

@@ -54,12 +54,12 @@ static void retire_run(void) {
     world_free(world_malloc(SEG, 0));
 }
 static void add(void) {
-    mm_walk_add(&ref, 1);
+    mm_list_add(&ref, 1);
     model_progress();
 }
 /* A draw from the list as it was when the thread began. */
 static void draw(void) {
-    const uint32_t n = mm_walk_count(&ref), unit = n != 0 ? mm_walk_draw(&ref, 0, n, 31u << 20) : MM_TREE_NONE;
+    const uint32_t n = mm_list_count(&ref), unit = n != 0 ? mm_walk_draw(&ref, 0, n, 31u << 20) : MM_TREE_NONE;
     if (unit != MM_TREE_NONE) got(unit, 1), give(unit, 1);
     model_progress();
 }
@@ -70,7 +70,7 @@ static void must_keep(void) { world_malloc(UNIT, 1); }
 /* Segment 0 is in the list. The others of `segments` are free. */
 static void listed(uint32_t segments) {
     world_make(segments);
-    while (mm_walk_count(&ref) == 0) mm_walk_add(&ref, 1);
+    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1);
     for (uint32_t t = 0; t < MODEL_THREADS; t++) first[t] = 0, count[t] = 1;
 }
 static void hold(uint32_t unit, uint32_t n) {

@@ -8,17 +8,21 @@ UNIT_SMALL := lanes_small sweep_small warps_small
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) $(UNIT_THREADS)
 # Suites of random walk, each built for each face: test_walk, and those of threads and warps with it.
 UNIT_WALK := walk stress warps
+# The same of the register-efficient allocators.
+UNIT_RING := ring stress warps
+UNIT_BUMP := bump
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
 # $(1): compiler flags for the test only; $(2): the variant of the core
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
 
-.PHONY: check-unit check-unit-plain check-asan check-tsan check-walk mutants
+.PHONY: check-unit check-unit-plain check-asan check-tsan check-walk check-regeff mutants
 .SECONDARY: $(UNIT_PLAIN:%=$(BUILD)/tests/unit/test_%) $(UNIT_SEQUENTIAL:%=$(BUILD)/tests/asan/test_%) $(BUILD)/tests/tsan/test_stress \
-    $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=$(BUILD)/tests/$f/test_%))
+    $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=$(BUILD)/tests/$f/test_%)) $(foreach f,$(RING_FACES),$(UNIT_RING:%=$(BUILD)/tests/$f/test_%))
 # make check leaves out the plain build of the suites that it runs under AddressSanitizer.
-check: $(UNIT_THREADS:%=run-unit-%) check-asan check-tsan check-walk
-check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan check-walk
+check: $(UNIT_THREADS:%=run-unit-%) check-asan check-tsan check-walk check-regeff
+check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan check-walk check-regeff
 check-walk: $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=run-$f-%))
+check-regeff: $(foreach f,$(RING_FACES),$(UNIT_RING:%=run-$f-%)) $(foreach f,$(BUMP_FACES),$(UNIT_BUMP:%=run-$f-%))
 check-unit-plain: $(UNIT_SEQUENTIAL:%=run-unit-%)
 check-asan: $(UNIT_SEQUENTIAL:%=run-asan-%)
 check-tsan: run-tsan-stress
@@ -44,14 +48,14 @@ $(BUILD)/tests/tsan/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,tsan)
 	@mkdir -p $(@D)
 	$(call UNIT_CHECK,-DUNIT_FEW,tsan)
 
-define WALK_RULE
+define FACE_RULE
 $(BUILD)/tests/$1/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,$1)
 	@mkdir -p $$(@D)
 	$$(CORE_CC) -DUNIT_FEW $(CORE_FLAGS_$1) $$< $(call core,$1) $$$$(pkg-config --cflags --libs check) -lm -o $$@
 run-$1-%: $(BUILD)/tests/$1/test_%
 	$$<
 endef
-$(foreach f,$(WALK_FACES),$(eval $(call WALK_RULE,$f)))
+$(foreach f,$(WALK_FACES) $(RING_FACES) $(BUMP_FACES),$(eval $(call FACE_RULE,$f)))
 
 run-unit-%: $(BUILD)/tests/unit/test_%
 	$<

@@ -87,6 +87,9 @@ UNIT_SOME uint32_t unit_slices(uint32_t c) { return (MM_SEGMENT_PAGES >> mm_clas
 #ifdef MM_WALK_UNIT_BYTES
 UNIT_SOME uint64_t unit_whole(uint32_t c) { return mm_at_most(mm_class_bytes(c), MM_WALK_UNIT_BYTES); }
 UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return (void)c, MM_WALK_UNITS; }
+#elif defined MM_RING_UNIT_BYTES
+UNIT_SOME uint64_t unit_whole(uint32_t c) { return (void)c, MM_RING_UNIT_BYTES - MM_RING_HEADER_BYTES; }
+UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return (void)c, MM_RING_UNITS; }
 #else
 UNIT_SOME uint64_t unit_whole(uint32_t c) { return mm_class_bytes(c); }
 UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return unit_slices(c); }
@@ -127,6 +130,8 @@ UNIT_SOME uint32_t unit_span_pages(uint64_t n) {
 UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
 #ifdef MM_WALK_UNIT_BYTES
     if (bytes <= MM_SMALL_BYTES_MAX) return mm_round_up(bytes ? bytes : 1, MM_WALK_UNIT_BYTES);
+#elif defined MM_RING_UNIT_BYTES
+    if (bytes <= MM_SMALL_BYTES_MAX) return (uint64_t)mm_listed_units(bytes) << MM_RING_UNIT_SHIFT;
 #else
     if (bytes <= MM_SMALL_BYTES_MAX) return mm_class_bytes(mm_class_of((uint32_t)bytes));
 #endif

@@ -252,8 +252,9 @@ START_TEST(private_lives) {
 END_TEST
 
 /* All fill the heap to NULL at once, then free what their neighbour got. */
-static void *held[THREADS_MOST][1 << 14];
-static uint32_t holds[THREADS_MOST];
+#define FILLERS 8
+static void *held[FILLERS][1 << 17]; /* one may get all there is */
+static uint32_t holds[FILLERS];
 
 static void *fill_to_null(void *arg) {
     struct worker *me = (struct worker *)arg;
@@ -261,7 +262,7 @@ static void *fill_to_null(void *arg) {
     uint64_t *p;
     holds[i] = 0;
     pthread_barrier_wait(&me->all->start);
-    while (holds[i] < 1 << 14 && (p = (uint64_t *)mm_cpu_malloc(&me->all->heap, fill_bytes)) != NULL) {
+    while (holds[i] < 1 << 17 && (p = (uint64_t *)mm_cpu_malloc(&me->all->heap, fill_bytes)) != NULL) {
         fill(p, 2);
         held[i][holds[i]++] = p;
     }
@@ -269,7 +270,7 @@ static void *fill_to_null(void *arg) {
 }
 static void *free_the_neighbours(void *arg) {
     struct worker *me = (struct worker *)arg;
-    const uint32_t i = (uint32_t)(me->seed % 8);
+    const uint32_t i = (uint32_t)(me->seed % FILLERS);
     pthread_barrier_wait(&me->all->start);
     for (uint32_t k = 0; k < holds[i]; k++) let_go(me->all, (uint64_t *)held[i][k]);
     return NULL;
@@ -284,11 +285,11 @@ START_TEST(exhaustion) {
         const uint32_t c = 8 + (uint32_t)round * 11 % (MM_CLASS_COUNT - 8), slices = segments * unit_whole_count(c);
         uint64_t got = 0;
         fill_bytes = unit_whole(c);
-        run_all(&all, 8, fill_to_null);
-        for (int i = 0; i < 8; i++) got += holds[i];
+        run_all(&all, FILLERS, fill_to_null);
+        for (int i = 0; i < FILLERS; i++) got += holds[i];
         unit_holds(got == slices, "class %u: %llu slices of %u", c, (unsigned long long)got, slices);
         unit_sound(&all.heap, got * unit_taken(fill_bytes));
-        run_all(&all, 8, free_the_neighbours);
+        run_all(&all, FILLERS, free_the_neighbours);
         unit_fresh(&all.heap, segments);
     }
     mm_cpu_heap_destroy(&all.heap);

@@ -23,9 +23,9 @@ static uint64_t units(uint64_t n) { return n * MM_WALK_UNIT_BYTES; }
 static void all_but(uint32_t segments, uint32_t available, uint64_t *seed) {
     tear_down();
     unit_holds(mm_cpu_heap_create(&heap, segments, segments, MM_SEGMENT_BYTES) == 0, "a heap of %u segments", segments);
-    while (mm_walk_add(ref, 1) == MM_WALK_ADDED) {
+    while (mm_list_add(ref, 1) == MM_LISTED_MORE) {
     }
-    unit_eq(mm_walk_count(ref), segments);
+    unit_eq(mm_list_count(ref), segments);
     const uint32_t all = segments * MM_WALK_UNITS;
     for (uint32_t unit = 0, left = available; unit < all; unit++) { /* selection sampling: Knuth 2, 3.4.2 */
         if (unit_random(seed) % (all - unit) < left) left--;
@@ -37,7 +37,7 @@ static double mean_draws(int is_bitmap, uint32_t n, uint64_t *seed) {
     uint64_t draws = 0;
     for (uint32_t i = 0; i < n; i++) {
         do draws++;
-        while (mm_walk_draw(ref, is_bitmap, mm_walk_count(ref), (uint32_t)(unit_random(seed) >> 32)) == MM_TREE_NONE);
+        while (mm_walk_draw(ref, is_bitmap, mm_list_count(ref), (uint32_t)(unit_random(seed) >> 32)) == MM_TREE_NONE);
     }
     return (double)draws / n;
 }
@@ -130,10 +130,10 @@ END_TEST
 
 /* Units across a word's end, across several words, and at the end of a segment. */
 START_TEST(at_the_edges) {
-    mm_walk_add(ref, 1);
+    mm_list_add(ref, 1);
     static const uint32_t places[][2] = {{0, 1}, {31, 2}, {30, 70}, {MM_WALK_UNITS - 33, 33}, {MM_WALK_UNITS - 1, 1}, {0, MM_WALK_UNITS}, {64, 32}};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const uint32_t s = mm_walk_segment(ref, 0) * MM_WALK_UNITS, first = s + places[i][0], n = places[i][1];
+        const uint32_t s = mm_list_segment(ref, 0) * MM_WALK_UNITS, first = s + places[i][0], n = places[i][1];
         uint64_t seen;
         unit_eq(mm_units_claim(ref, first, n), 1);
         unit_sound(&heap, units(n));
@@ -153,8 +153,8 @@ END_TEST
 
 /* find returns the first place with enough consecutive free units, from its word on, whatever is taken around it. */
 START_TEST(finds_the_first) {
-    mm_walk_add(ref, 1);
-    const uint32_t s = mm_walk_segment(ref, 0) * MM_WALK_UNITS;
+    mm_list_add(ref, 1);
+    const uint32_t s = mm_list_segment(ref, 0) * MM_WALK_UNITS;
     static uint8_t is_taken[MM_WALK_UNITS];
     uint64_t seed = (uint64_t)_i + 1;
     for (uint32_t unit = 0; unit < MM_WALK_UNITS;) { /* stretches of taken and of free units */
@@ -275,7 +275,7 @@ START_TEST(segments_go_and_come) {
         for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, held[i]);
         uint8_t *run = take((SEGMENTS - 1) * MM_SEGMENT_BYTES), *span = take(MM_SMALL_BYTES_MAX + 1);
         unit_holds(run != NULL && span != NULL, "round %d: NULL while all is free", round);
-        unit_holds(take(256) == NULL || mm_walk_count(ref) == 1, "no more segments than there are");
+        unit_holds(take(256) == NULL || mm_list_count(ref) == 1, "no more segments than there are");
         mm_heap_free(ref, run), mm_heap_free(ref, span);
     }
     unit_eq(mm_cpu_null_count(&heap) > 2, 1);
@@ -286,10 +286,10 @@ END_TEST
 static uint32_t stale_count, stale_random, stale_unit;
 static void draw_late(void *arg) { (void)arg, stale_unit = mm_walk_draw(ref, MM_WALK_FACE == MM_WALK_BM, stale_count, stale_random); }
 START_TEST(draws_from_an_old_list) {
-    mm_walk_add(ref, 1);
-    stale_count = mm_walk_count(ref);
+    mm_list_add(ref, 1);
+    stale_count = mm_list_count(ref);
     for (long steps = 0; steps < 8; steps++) {
-        const uint32_t s = mm_walk_segment(ref, 0);
+        const uint32_t s = mm_list_segment(ref, 0);
         stale_random = (uint32_t)steps * 0x12345677u;
         unit_actor_make(0, draw_late, NULL);
         unit_go(0, steps);
@@ -301,7 +301,7 @@ START_TEST(draws_from_an_old_list) {
             unit_eq(stale_unit, MM_TREE_NONE);
             unit_sound(&heap, SEGMENTS * MM_SEGMENT_BYTES);
             mm_heap_free(ref, run);
-            mm_walk_add(ref, 1);
+            mm_list_add(ref, 1);
         } else {
             unit_eq(mm_units_free(ref, stale_unit), MM_UNIT_FIRST);
         }

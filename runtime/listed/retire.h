@@ -1,46 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Giving segments back: a segment whose units are all free leaves the list, and becomes free. free never does that; it happens when other memory is short
+/* Giving segments back: a segment in which nothing is live leaves the list, and becomes free. free never does that; it happens when other memory is short
  * (core/shortage.h) and when the host wants memory (maintain.h).
  *
- * Steps. 1. Look whether all words are 0. 2. Take the lock of the list. 3. Take all units, by a compare-and-swap of each word from 0 to MM_UNITS_FULL; if one fails,
- *   give back those that were taken: the segment may have left the list meanwhile. 4. Take the segment out of the list, make its pages unowned, and give
- *   it back. Its words stay MM_UNITS_FULL (I2 of units.h).
+ * Steps. 1. Look whether the low halves of all words are 0. 2. Take the lock of the list. 3. Make each word full by a compare-and-swap that finds its low half 0; if
+ *   one fails, make those that were made full 0 again: the segment may have left the list meanwhile. 4. Take the segment out of the list, make its pages
+ *   unowned, and give it back. Its words stay full (list.h).
  */
-#ifndef MM_WALK_RETIRE_H
-#define MM_WALK_RETIRE_H
+#ifndef MM_LISTED_RETIRE_H
+#define MM_LISTED_RETIRE_H
 
 #include "runtime/core/shortage.h"
-#include "runtime/random_walk/list.h"
+#include "runtime/listed/list.h"
 
-/* Gives segment s back, if it has units and all are free. Returns whether it did. All lanes of `here` call. */
+/* Gives segment s back, if it is in the list and nothing in it is live. Returns whether it did. All lanes of `here` call. */
 MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
     uint32_t is_locked = 0, taken = rank;
-    int is_free = mm_walk_has(ref, s);
+    int is_free = mm_list_has(ref, s);
     MM_ROLLED
-    for (uint32_t w = rank; is_free && w < MM_WALK_WORDS; w += many) is_free = mm_load_relaxed_u64(mm_units_word(ref, s * MM_WALK_WORDS + w)) == 0;
+    for (uint32_t w = rank; is_free && w < MM_LISTED_WORDS; w += many)
+        is_free = (uint32_t)mm_load_relaxed_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w)) == 0;
     if (mm_warp_ballot(here, !is_free) != 0) return 0;
     MM_ROLLED
-    for (uint32_t polls = 0; rank == 0 && !is_locked && polls < MM_LOCK_POLLS; polls++) is_locked = (uint32_t)mm_walk_lock(ref);
+    for (uint32_t polls = 0; rank == 0 && !is_locked && polls < MM_LOCK_POLLS; polls++) is_locked = (uint32_t)mm_list_lock(ref);
     mm_warp_sync(here);
     if (!mm_warp_shuffle(here, is_locked, leader)) return 0;
     MM_ROLLED
-    for (; is_free && taken < MM_WALK_WORDS; taken += many) is_free = mm_cas_acq_rel_u64(mm_units_word(ref, s * MM_WALK_WORDS + taken), 0, MM_UNITS_FULL);
+    for (; is_free && taken < MM_LISTED_WORDS; taken += many) {
+        const uint64_t seen = mm_load_relaxed_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + taken));
+        is_free = (uint32_t)seen == 0 && mm_cas_acq_rel_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + taken), seen, seen | MM_LISTED_FULL);
+    }
     mm_warp_sync(here);
     if (mm_warp_ballot(here, !is_free) != 0) {
         if (!is_free && taken != rank) taken -= many; /* the one that failed */
         MM_ROLLED
-        for (uint32_t w = rank; w < taken; w += many) mm_and_release_u64(mm_units_word(ref, s * MM_WALK_WORDS + w), ~MM_UNITS_FULL);
+        for (uint32_t w = rank; w < taken; w += many) mm_and_release_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w), ~MM_LISTED_FULL);
         mm_warp_sync(here);
-        if (rank == 0) mm_walk_unlock(ref);
+        if (rank == 0) mm_list_unlock(ref);
         return 0;
     }
-    if (rank == 0) mm_walk_remove(ref, s);
+    if (rank == 0) mm_list_remove(ref, s);
     MM_ROLLED
     for (uint32_t page = rank; page < MM_SEGMENT_PAGES; page += many) mm_pages_own(ref, s * MM_SEGMENT_PAGES + page, 1, MM_OWNER_NOBODY);
     mm_warp_sync(here);
     if (rank == 0) {
-        mm_walk_unlock(ref);
+        mm_list_unlock(ref);
         mm_tree_insert(mm_segment_free_tree(ref), s);
         mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 1);
         mm_add_relaxed_u64(&mm_heap_of(ref)->retired, MM_SEGMENT_PAGES);
@@ -51,12 +55,12 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
 
 /* See shortage.h. */
 MM_FN_RARE uint32_t mm_slices_retire_some(const struct mm_heap_ref *ref, uint32_t here, int *is_busy) {
-    const uint32_t leader = mm_ctz(here), count = mm_warp_shuffle(here, mm_walk_count(ref), leader);
+    const uint32_t leader = mm_ctz(here), count = mm_warp_shuffle(here, mm_list_count(ref), leader);
     uint32_t got = 0, random = mm_warp_shuffle(here, mm_random(), leader);
     *is_busy = 0;
     MM_ROLLED
-    for (uint32_t i = 0; count != 0 && i < MM_WALK_RETIRE_SOME; i++, random = mm_walk_next(random))
-        got += mm_segment_retire(ref, here, mm_warp_shuffle(here, mm_walk_segment(ref, mm_mulhi(random, count)), leader)) ? MM_SEGMENT_PAGES : 0;
+    for (uint32_t i = 0; count != 0 && i < MM_LISTED_RETIRE_SOME; i++, random = mm_random_next(random))
+        got += mm_segment_retire(ref, here, mm_warp_shuffle(here, mm_list_segment(ref, mm_mulhi(random, count)), leader)) ? MM_SEGMENT_PAGES : 0;
     return got;
 }
 

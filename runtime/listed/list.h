@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The list of the segments that an allocator uses: random walk draws from all of them, a ring goes through one after the other.
+ *
+ * Such an allocator describes a segment by MM_LISTED_WORDS words, whose low 32 bits are MM_LISTED_FULL if nothing in the word's part of the segment can be claimed. It
+ * provides, before this file is included,
+ *   mm_listed_word(ref, w)     the address of word number w of the heap; those of segment s begin at s * MM_LISTED_WORDS
+ *   mm_listed_prepare(ref, w)  writes what word w of a segment that enters the list will describe
+ *   mm_listed_fill(ref, w)     makes that word; published (mm_publish_fence)
+ *
+ * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k. The owner of all pages of these segments is MM_LISTED_OWNER.
+ * Invariant. Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All words of
+ *   segments that were in it are full.
+ * Ordering. count is stored with release and read with acquire: who sees the count sees entries, owners and words. Before a segment leaves the list, each of its
+ *   words was made full by a compare-and-swap (retire.h).
+ * Progress. Nobody waits here: who does not get the lock goes on without.
+ */
+#ifndef MM_LISTED_LIST_H
+#define MM_LISTED_LIST_H
+
+#include "runtime/core/run.h"
+
+#define MM_LISTED_OWNER 1u
+#define MM_LISTED_FULL 0x00000000ffffffffull
+#define MM_LISTED_NONE (~0ull) /* no unit */
+
+/* Uses count, lock and swept (struct mm_class_state). */
+MM_FN struct mm_class_state *mm_list_state(const struct mm_heap_ref *ref) { return (struct mm_class_state *)ref->classes_at; }
+MM_FN uint64_t *mm_list_entries(const struct mm_heap_ref *ref) { return (uint64_t *)ref->table; }
+MM_FN uint32_t *mm_list_index(const struct mm_heap_ref *ref, uint32_t s) { return (uint32_t *)ref->indexes + s * MM_SEGMENT_PAGES; }
+
+/* The number of segments in the list. Acquires. */
+MM_FN uint32_t mm_list_count(const struct mm_heap_ref *ref) { return mm_load_acquire_u32(&mm_list_state(ref)->count); }
+/* The segment at place k of the list, which has or had more than k. */
+MM_FN uint32_t mm_list_segment(const struct mm_heap_ref *ref, uint32_t k) { return (uint32_t)mm_load_relaxed_u64(mm_list_entries(ref) + k); }
+
+/* Whether segment s is in the list. */
+MM_FN int mm_list_has(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES)) == MM_LISTED_OWNER; }
+
+MM_FN int mm_list_lock(const struct mm_heap_ref *ref) {
+    uint64_t *lock = &mm_list_state(ref)->lock;
+    return mm_load_relaxed_u64(lock) == 0 && mm_cas_acquire_u64(lock, 0, 1);
+}
+MM_FN void mm_list_unlock(const struct mm_heap_ref *ref) { mm_store_release_u64(&mm_list_state(ref)->lock, 0); }
+
+enum mm_listed { MM_LISTED_MORE, MM_LISTED_BUSY, MM_LISTED_NO_SEGMENT }; /* BUSY: another warp has the lock */
+
+/* Adds free segments to the list: a share of what it has, at least one. All lanes of `here` call. */
+MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here) {
+    const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
+    uint32_t is_mine = 0, leaf = 0, count = 0;
+    uint64_t bits = 0;
+    enum mm_listed added = MM_LISTED_BUSY;
+    if (rank == 0 && mm_list_lock(ref)) {
+        is_mine = 1, count = mm_load_relaxed_u32(&mm_list_state(ref)->count);
+        bits = mm_segments_take(ref, mm_at_most(mm_at_most(1 + count / MM_LISTED_SHARE, 64), MM_TREE_BITS_MAX - 1 - count), &leaf); /* units have 32 bits */
+    }
+    mm_warp_sync(here);
+    is_mine = mm_warp_shuffle(here, is_mine, leader), leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
+    if (is_mine) added = bits != 0 ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
+    MM_ROLLED
+    for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
+        const uint32_t s = leaf * 64 + mm_ctz(rest);
+        if (rank == 0) mm_era_enter_segment(ref, s, MM_ERA_PAGES);
+        MM_ROLLED
+        for (uint32_t page = rank; page < MM_SEGMENT_PAGES; page += many) mm_pages_own(ref, s * MM_SEGMENT_PAGES + page, 1, MM_LISTED_OWNER);
+        MM_ROLLED
+        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) mm_listed_prepare(ref, s * MM_LISTED_WORDS + w);
+        mm_warp_sync(here);
+        mm_publish_fence(); /* a caller with an old count may claim something as soon as the words say so; its free reads the owners */
+        MM_ROLLED
+        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) mm_listed_fill(ref, s * MM_LISTED_WORDS + w);
+    }
+    mm_warp_sync(here);
+    if (rank == 0 && is_mine) {
+        MM_ROLLED
+        for (; bits != 0; bits &= bits - 1, count++) {
+            const uint32_t s = leaf * 64 + mm_ctz(bits);
+            mm_store_relaxed_u64(mm_list_entries(ref) + count, s);
+            mm_store_relaxed_u32(mm_list_index(ref, s), count);
+        }
+        mm_store_release_u32(&mm_list_state(ref)->count, count);
+        mm_list_unlock(ref);
+    }
+    mm_warp_sync(here);
+    return added;
+}
+
+/* Takes segment s out of the list. The caller holds the lock, and has made all of its words full. */
+MM_FN void mm_list_remove(const struct mm_heap_ref *ref, uint32_t s) {
+    struct mm_class_state *of = mm_list_state(ref);
+    const uint32_t last = mm_load_relaxed_u32(&of->count) - 1, at = mm_load_relaxed_u32(mm_list_index(ref, s)), moved = mm_list_segment(ref, last);
+    mm_store_relaxed_u64(mm_list_entries(ref) + at, moved);
+    mm_store_relaxed_u32(mm_list_index(ref, moved), at);
+    mm_store_release_u32(&of->count, last);
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* CMalloc and its variants: malloc goes along a ring of chunks until one is free and large enough (Vinkler & Havran, "Register efficient dynamic memory allocator for GPUs",
+ * Computer Graphics Forum 2015). The ring goes through the segments of the list, one after the other.
+ *
+ *   MM_REGEFF_CIRCULAR      all callers begin at one place, which each that succeeds sets to the end of its chunk
+ *   MM_REGEFF_FUSED         the lock and the next chunk are seen at once: the next begin in the same word. So locked chunks of a word are passed in one hop, and lanes of a
+ *                           warp take different free ones. In the paper both are in the header
+ *   MM_REGEFF_MULTI         each multiprocessor has a place of its own
+ *   MM_REGEFF_MULTI_FUSED   both
+ *
+ * Termination, which the paper leaves open: after MM_RING_HOPS hops a caller goes on at a random place; for the rest, and NULL: listed/malloc.h.
+ * Not in the paper: a caller merges free chunks that are too small with those behind them. In the paper only free merges, and if memory is freed in the order of its
+ * addresses, it never does.
+ */
+#ifndef MM_REGEFF_RING_H
+#define MM_REGEFF_RING_H
+
+#include "runtime/regeff/chunks.h"
+
+#include "runtime/listed/list.h"
+
+#define MM_RING_IS_FUSED (MM_REGEFF_FACE == MM_REGEFF_FUSED || MM_REGEFF_FACE == MM_REGEFF_MULTI_FUSED)
+#define MM_RING_IS_MULTI (MM_REGEFF_FACE == MM_REGEFF_MULTI || MM_REGEFF_FACE == MM_REGEFF_MULTI_FUSED)
+
+#define MM_LISTED_UNITS_MAX MM_RING_UNITS_MAX
+/* Units for `bytes` and the header. */
+MM_FN uint32_t mm_listed_units(uint64_t bytes) {
+    return (uint32_t)((bytes + MM_RING_HEADER_BYTES + MM_RING_UNIT_BYTES - 1) >> MM_RING_UNIT_SHIFT) + (bytes == 0);
+}
+MM_FN uint32_t mm_listed_patience(uint32_t n) { return (void)n, MM_RING_PATIENCE; }
+
+/* Where the caller begins: the number of a unit, plus 1; 0: nowhere yet. */
+MM_FN uint64_t *mm_ring_place(const struct mm_heap_ref *ref) {
+    return (uint64_t *)ref->made + MM_MADE + (MM_RING_IS_MULTI ? mm_home() % MM_RING_PLACES * 16 : 0); /* each has a cache line */
+}
+MM_STATIC_ASSERT(MM_RING_PLACES * 16 <= MM_MADE, "places");
+
+/* The first unit of the segment behind segment s in the ring. */
+MM_FN uint64_t mm_ring_behind(const struct mm_heap_ref *ref, uint32_t s) {
+    const uint32_t k = mm_load_relaxed_u32(mm_list_index(ref, s)) + 1;
+    return (uint64_t)mm_list_segment(ref, k < mm_list_count(ref) ? k : 0) * MM_RING_UNITS;
+}
+
+/* Goes along the ring from *at on for n units, MM_RING_HOPS hops at most. Returns the address of the caller's memory, or 0; *at: where to go on. */
+MM_FN uint64_t mm_ring_walk(const struct mm_heap_ref *ref, uint32_t n, uint64_t *at) {
+    uint64_t unit = *at, got = 0;
+    MM_ROLLED
+    for (uint32_t hops = 0; got == 0 && hops < MM_RING_HOPS; hops++) {
+        const uint64_t word = mm_load_relaxed_u64(mm_ring_word(ref, unit));
+        const uint32_t bit = (uint32_t)unit % 32, s = (uint32_t)(unit / MM_RING_UNITS), begins = mm_ring_begins(word) >> bit;
+        const uint32_t free = begins & ~(mm_ring_locked(word) >> bit);
+        uint64_t next = unit - bit + 32; /* nothing begins in the rest of the word */
+        if (begins != 0) {
+            uint32_t which = mm_ctz(begins);
+            if (MM_RING_IS_FUSED) which = free != 0 ? mm_bits_select(free, mm_warp_lane() % mm_popcount(free)) : 31 - mm_clz_u32(begins);
+            unit += which;
+            next = unit - unit % MM_RING_UNITS + mm_ring_end(ref, unit);
+            const int is_end = next % MM_RING_UNITS == 0;
+            if (free >> which & 1 && (next - unit >= n || (!is_end && mm_ring_is_free(ref, next)))) got = mm_ring_claim(ref, unit, n, &next);
+        }
+        unit = next % MM_RING_UNITS == 0 ? mm_ring_behind(ref, s) : next;
+    }
+    *at = unit;
+    return got;
+}
+MM_FN_RARE uint64_t mm_ring_walk_on(const struct mm_heap_ref *ref, uint32_t n, uint64_t *at) { return mm_ring_walk(ref, n, at); }
+
+/* Goes along the ring from the caller's place on. Returns the address of the caller's memory, or 0. */
+MM_FN uint64_t mm_small_draw_units(const struct mm_heap_ref *ref, uint32_t n) {
+    uint64_t at = mm_load_relaxed_u64(mm_ring_place(ref));
+    if (at-- == 0 || !mm_list_has(ref, (uint32_t)(at / MM_RING_UNITS))) return 0;
+    const uint64_t got = mm_ring_walk(ref, n, &at);
+    if (got != 0) mm_store_relaxed_u64(mm_ring_place(ref), at + 1);
+    return got;
+}
+
+/* See listed/malloc.h: along the ring from a random place on, half of the time in one of the segments that the list got last. */
+MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int is_drawing, uint32_t n, uint32_t count, uint32_t random) {
+    uint64_t got = 0;
+    if (is_drawing) {
+        const uint32_t few = count / MM_LISTED_SHARE + 1, of = random & 1 ? few : count, next = mm_random_next(random);
+        uint64_t at = (uint64_t)mm_list_segment(ref, count - 1 - mm_mulhi(random, of)) * MM_RING_UNITS + (next >> 8) % MM_RING_UNITS;
+        got = mm_ring_walk_on(ref, n, &at);
+        if (got != 0) mm_store_relaxed_u64(mm_ring_place(ref), at + 1);
+    }
+    mm_warp_sync(here);
+    return got;
+}
+
+/* Looks for a free chunk, or several in a row, of n units. */
+MM_FN_RARE uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n) {
+    uint32_t first = 0, end = 0; /* of the free chunks up to here */
+    MM_ROLLED
+    for (uint32_t w = 0; w < MM_RING_WORDS; w++) {
+        const uint64_t word = mm_load_relaxed_u64(mm_listed_word(ref, s * MM_RING_WORDS + w));
+        MM_ROLLED
+        for (uint32_t free = mm_ring_begins(word) & ~mm_ring_locked(word); free != 0; free &= free - 1) {
+            const uint32_t in = w * 32 + mm_ctz(free);
+            if (in != end) first = in;
+            end = mm_ring_end(ref, (uint64_t)s * MM_RING_UNITS + in);
+            if (end - first >= n) return (uint64_t)s * MM_RING_UNITS + first;
+        }
+    }
+    return MM_LISTED_NONE;
+}
+MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) {
+    uint64_t next;
+    return mm_ring_claim(ref, unit, n, &next);
+}
+
+/* For allocator.h. */
+#define MM_SMALL_UNIT_BYTES MM_RING_UNIT_BYTES
+#define MM_SMALL_HEADER_BYTES MM_RING_HEADER_BYTES
+/* Frees what begins at byte `off` of the heap. Returns 0, or the misuse. Releases. */
+MM_FN int mm_small_free_at(const struct mm_heap_ref *ref, uint64_t off) {
+    const uint64_t unit = (off - MM_RING_HEADER_BYTES) >> MM_RING_UNIT_SHIFT;
+    if (MM_LIKELY(mm_ring_free(ref, unit))) return 0;
+    return mm_ring_is_free(ref, unit) ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_INTERIOR;
+}
+/* Bytes that may be used of what begins there; 0: nothing live does. */
+MM_FN uint64_t mm_small_size_at(const struct mm_heap_ref *ref, uint64_t off) {
+    const uint64_t unit = (off - MM_RING_HEADER_BYTES) >> MM_RING_UNIT_SHIFT;
+    if (!mm_ring_is_live(ref, unit)) return 0;
+    return ((uint64_t)mm_load_relaxed_u32(&mm_ring_header(ref, unit)->units) << MM_RING_UNIT_SHIFT) - MM_RING_HEADER_BYTES;
+}
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The ring of chunks (runtime/regeff), built once for each face that has one: lives, splitting and merging, what free tells apart, NULL, giving back. */
+#include "tests/unit/steps.h"
+
+#include "tests/unit/support.h"
+
+static struct mm_cpu_heap heap;
+static const struct mm_heap_ref *ref;
+#define SEGMENTS 8u
+static void set_up(void) {
+    unit_create(&heap, SEGMENTS);
+    ref = &heap.ref;
+}
+static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
+static uint8_t *take(uint64_t bytes) { return (uint8_t *)mm_heap_malloc(ref, bytes); }
+static uint64_t unit_of(const void *p) { return ((uint64_t)p - ref->user_base) >> MM_RING_UNIT_SHIFT; }
+static uint64_t usable(uint64_t bytes) { return bytes <= MM_SMALL_BYTES_MAX ? unit_taken(bytes) - MM_RING_HEADER_BYTES : unit_taken(bytes); }
+
+/* ---- chunks ------------------------------------------------------------------------------------ */
+
+/* A new segment has, of each power of two up to R, as many chunks as fit in R, and one with the rest. */
+START_TEST(a_new_segment) {
+    uint32_t of[MM_RING_LOG + 1] = {0}, in = 0, rest = 0;
+    mm_list_add(ref, 1);
+    const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS;
+    while (in < MM_RING_UNITS) {
+        const uint32_t units = mm_ring_end(ref, first + in) - in, log = mm_ctz(units);
+        if (in < MM_RING_LEVELS_END) of[log]++;
+        else rest++;
+        unit_holds(units == 1u << log, "a chunk of %u units", units);
+        in += units;
+    }
+    unit_eq(rest, 1);
+    for (uint32_t log = 0; log <= MM_RING_LOG; log++) unit_eq(of[log], 1u << (MM_RING_LOG - log));
+    unit_sound(&heap, 0);
+}
+END_TEST
+
+/* A chunk is split if it is twice as large, and not else; a caller merges what is too small. */
+START_TEST(splits_and_merges) {
+    uint64_t next;
+    mm_list_add(ref, 1);
+    const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS, all = MM_RING_UNITS;
+    unit_holds(mm_ring_claim(ref, first, 3, &next) != 0 && next == first + 3, "of R units, 3");
+    unit_sound(&heap, 3 * MM_RING_UNIT_BYTES);
+    unit_eq(mm_ring_claim(ref, first, 1, &next), 0);
+    unit_eq(mm_ring_claim(ref, first + 1, 1, &next), 0);
+    unit_eq(mm_ring_free(ref, first + 1), 0);
+    unit_eq(mm_ring_free(ref, first), 1);
+    unit_eq(mm_ring_end(ref, first), 1u << MM_RING_LOG); /* merged again */
+    unit_eq(mm_ring_free(ref, first), 0);
+    unit_holds(mm_ring_claim(ref, first, MM_RING_UNITS_MAX, &next) != 0, "merges what follows");
+    unit_le(first + MM_RING_UNITS_MAX, next);
+    unit_lt(next, first + 2 * MM_RING_UNITS_MAX);
+    unit_sound(&heap, (uint64_t)MM_RING_UNITS_MAX * MM_RING_UNIT_BYTES);
+    unit_eq(mm_ring_free(ref, first), 1);
+    uint32_t end = mm_ring_end(ref, first);
+    unit_eq(mm_ring_lock(ref, first), 1);
+    while (mm_ring_merge(ref, first, &end)) {
+    }
+    mm_ring_unlock(ref, first);
+    unit_eq(end, all);
+    unit_sound(&heap, 0);
+    unit_holds(mm_ring_claim(ref, first, (uint32_t)all / 2 + 1, &next) != 0 && next == first + all, "not split: it is not twice as large");
+    unit_eq(mm_ring_free(ref, first), 1);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* A lock of a unit at which nothing begins is given back, whenever the chunk there comes or goes. */
+static uint64_t at_unit;
+static void free_or_claim(void *got) {
+    uint64_t next;
+    if (got == NULL) mm_ring_free(ref, at_unit - 1);
+    else *(int *)got = mm_ring_claim(ref, at_unit, 1, &next) != 0;
+}
+START_TEST(a_claim_while_a_merge) {
+    int ended = 0;
+    for (long a = 0; !(ended & 1); a++)
+        for (long b = 0; b < 12; b++) {
+            uint64_t next;
+            int got = 0;
+            void *args[2] = {NULL, &got};
+            mm_list_add(ref, 1);
+            at_unit = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS + 1;
+            unit_holds(mm_ring_claim(ref, at_unit - 1, 1, &next) != 0, "the first unit");
+            ended = unit_interleave(free_or_claim, args, a, b, b);
+            unit_sound(&heap, got ? MM_RING_UNIT_BYTES : 0);
+            if (got) unit_eq(mm_ring_free(ref, at_unit), 1);
+            mm_cpu_heap_drain_quiescent(&heap);
+        }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* ---- lives ------------------------------------------------------------------------------------- */
+
+#define HELD 600
+/* Sizes from 1 byte to beyond what the ring has; all bytes are the allocation's own, aligned, and usable. */
+START_TEST(lives) {
+    static struct {
+        uint8_t *p;
+        uint64_t bytes;
+    } held[HELD];
+    uint64_t seed = (uint64_t)_i + 1, live = 0;
+    for (int step = 0; step < 20000; step++) {
+        const uint32_t k = (uint32_t)(unit_random(&seed) % (step % 4000 < 2000 ? HELD : HELD / 4));
+        if (held[k].p != NULL) {
+            unit_holds(held[k].p[0] == (uint8_t)k && held[k].p[usable(held[k].bytes) - 1] == (uint8_t)k, "written over");
+            unit_eq(mm_heap_usable_size(ref, held[k].p), usable(held[k].bytes));
+            mm_heap_free(ref, held[k].p);
+            live -= unit_taken(held[k].bytes), held[k].p = NULL;
+            continue;
+        }
+        const uint64_t most = 1ull << unit_random(&seed) % (step % 16 == 0 ? 19 : 13), bytes = 1 + unit_random(&seed) % most;
+        uint8_t *p = take(bytes);
+        if (p == NULL) continue;
+        unit_eq((uint64_t)p % (1u << MM_ALIGN_SHIFT), 0);
+        memset(p, (int)k, usable(bytes) < 4096 ? usable(bytes) : 4096);
+        p[0] = p[usable(bytes) - 1] = (uint8_t)k;
+        held[k].p = p, held[k].bytes = bytes, live += unit_taken(bytes);
+        if (step % 64 == 0) unit_sound(&heap, live);
+    }
+    unit_sound(&heap, live);
+    for (uint32_t k = 0; k < HELD; k++) {
+        if (held[k].p != NULL) mm_heap_free(ref, held[k].p);
+        held[k].p = NULL;
+    }
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* ---- misuse ------------------------------------------------------------------------------------ */
+
+START_TEST(misuses) {
+    uint8_t *one = take(100), *many = take(5000), *span = take(MM_SMALL_BYTES_MAX + 1), *run = take(3 * MM_SEGMENT_BYTES);
+    const uint64_t others = unit_taken(MM_SMALL_BYTES_MAX + 1) + 3 * MM_SEGMENT_BYTES, live = unit_taken(100) + unit_taken(5000) + others;
+    unit_free(&heap, NULL, 0, live, "NULL");
+    unit_free(&heap, &heap, MM_MISUSE_FOREIGN, live, "a variable");
+    unit_free(&heap, one + 1, MM_MISUSE_INTERIOR, live, "not aligned");
+    for (uint32_t k = 16; k < 4900; k += 16) unit_free(&heap, many + k, MM_MISUSE_INTERIOR, live, "an interior pointer");
+    unit_free(&heap, span + MM_PAGE_BYTES, MM_MISUSE_INTERIOR, live, "inside a span");
+    unit_free(&heap, run + MM_SEGMENT_BYTES, MM_MISUSE_INTERIOR, live, "inside a run");
+    unit_eq(mm_heap_usable_size(ref, one + 32) + mm_heap_usable_size(ref, many + 64), 0);
+    unit_free(&heap, one, 0, live - unit_taken(100), "one");
+    unit_free(&heap, one, MM_MISUSE_DOUBLE_FREE, live - unit_taken(100), "one, again");
+    unit_eq(mm_heap_usable_size(ref, one), 0);
+    unit_free(&heap, many, 0, others, "many");
+    unit_free(&heap, many, MM_MISUSE_DOUBLE_FREE, others, "many, again");
+    uint8_t *first = take(16), *next = take(16);
+    const uint64_t two = 2 * unit_taken(16) + others;
+    unit_eq(unit_of(next), unit_of(first) + 1);
+    unit_free(&heap, next, 0, two - unit_taken(16), "the second of two neighbours");
+    unit_free(&heap, first, 0, others, "the first one, which is merged with it");
+    unit_free(&heap, next, MM_MISUSE_INTERIOR, others, "the second one, again: nothing begins there any more");
+    unit_free(&heap, first, MM_MISUSE_DOUBLE_FREE, others, "the first one, again");
+    unit_free(&heap, span, 0, 3 * MM_SEGMENT_BYTES, "a span");
+    unit_free(&heap, run, 0, 0, "a run");
+    mm_cpu_heap_drain_quiescent(&heap);
+    unit_free(&heap, one, MM_MISUSE_NOT_ALLOCATED, 0, "of a segment that was given back");
+}
+END_TEST
+
+/* Two free the same memory at once, at every step of each other: one succeeds, and no other memory is touched. */
+static uint8_t *twice;
+static void free_twice(void *arg) { (void)arg, mm_heap_free(ref, twice); }
+START_TEST(two_frees_at_once) {
+    static const uint32_t sizes[] = {1, 100, 3000};
+    void *args[2] = {NULL, NULL};
+    int ended = 0;
+    for (long a = 0; !(ended & 1); a++)
+        for (long b = 0; b < 12; b++) {
+            uint8_t *before = take(100), *after;
+            twice = take(sizes[_i]), after = take(100);
+            const uint64_t misuses = unit_misuses(&heap);
+            ended = unit_interleave(free_twice, args, a, b, b);
+            unit_eq(unit_misuses(&heap), misuses + 1);
+            unit_sound(&heap, 2 * unit_taken(100));
+            mm_heap_free(ref, before), mm_heap_free(ref, after);
+        }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* ---- NULL and giving back ---------------------------------------------------------------------- */
+
+#define ALL (SEGMENTS * MM_RING_UNITS)
+static uint8_t *all_held[ALL + 1];
+static uint32_t take_all(void) {
+    uint32_t n = 0;
+    while (n <= ALL && (all_held[n] = take(1)) != NULL) n++;
+    return n;
+}
+/* Every unit of the heap is handed out, then NULL; a unit that comes back is found. */
+START_TEST(to_the_last_unit) {
+    unit_eq(take_all(), ALL);
+    unit_sound(&heap, (uint64_t)ALL << MM_RING_UNIT_SHIFT);
+    for (uint32_t i = 0; i < 20; i++) {
+        const uint32_t k = i * 7919 % ALL;
+        mm_heap_free(ref, all_held[k]);
+        unit_holds(take(MM_RING_UNIT_BYTES) == NULL, "two units where one is free");
+        unit_holds(take(1) == all_held[k], "the one that came back");
+        unit_holds(take(1) == NULL, "more than there is");
+    }
+    for (uint32_t i = 0; i < ALL; i++) mm_heap_free(ref, all_held[i]);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* After small memory that was freed in the order of its addresses, so that free merged nothing, and in the other order, large memory is had: three quarters of what fits at
+ * least, since callers begin anywhere. */
+static int by_address(const void *a, const void *b) { return *(uint8_t *const *)a < *(uint8_t *const *)b ? -1 : 1; }
+START_TEST(small_then_large) {
+    const uint32_t n = take_all(), most = SEGMENTS * (uint32_t)(MM_SEGMENT_BYTES / unit_taken(MM_SMALL_BYTES_MAX));
+    qsort(all_held, n, sizeof *all_held, by_address);
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, all_held[_i ? n - 1 - i : i]);
+    unit_sound(&heap, 0);
+    uint32_t got = 0;
+    while ((all_held[got] = take(MM_SMALL_BYTES_MAX)) != NULL) got++;
+    unit_holds(got >= most * 3 / 4, "%u of %u", got, most);
+    for (uint32_t i = 0; i < got; i++) mm_heap_free(ref, all_held[i]);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Segments without live chunks serve spans and runs, and come back. */
+START_TEST(segments_go_and_come) {
+    for (int round = 0; round < 3; round++) {
+        const uint32_t n = take_all();
+        unit_eq(n, ALL);
+        for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, all_held[i]);
+        uint8_t *run = take((SEGMENTS - 1) * MM_SEGMENT_BYTES), *span = take(MM_SMALL_BYTES_MAX + 1);
+        unit_holds(run != NULL && span != NULL, "round %d: NULL while all is free", round);
+        unit_holds(take(256) == NULL || mm_list_count(ref) == 1, "no more segments than there are");
+        memset(run, 0xff, (SEGMENTS - 1) * MM_SEGMENT_BYTES);
+        mm_heap_free(ref, run), mm_heap_free(ref, span);
+    }
+    unit_eq(mm_cpu_null_count(&heap) > 2, 1);
+}
+END_TEST
+
+/* A caller that is on its way in a segment that leaves the list takes nothing there, whoever has the segment, and whatever it holds. */
+static uint64_t late_got, late_at;
+static void walk_late(void *arg) { (void)arg, late_got = mm_ring_walk_on(ref, 1, &late_at); }
+START_TEST(walks_in_a_segment_that_left) {
+    for (long steps = 0; steps < 40; steps++) {
+        mm_list_add(ref, 1);
+        const uint32_t s = mm_list_segment(ref, 0);
+        late_at = (uint64_t)s * MM_RING_UNITS + (uint64_t)(steps * 997) % MM_RING_UNITS, late_got = 0;
+        unit_actor_make(0, walk_late, NULL);
+        unit_go(0, steps);
+        if (!unit_actor[0].done && mm_segment_retire(ref, 1, s)) {
+            uint8_t *run = take(SEGMENTS * MM_SEGMENT_BYTES);
+            unit_holds(run != NULL, "all segments");
+            memset(run, steps % 3 == 0 ? 0xff : steps % 3 == 1 ? 0x01 : 0x40, SEGMENTS * MM_SEGMENT_BYTES);
+            while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+            unit_eq(late_got, 0);
+            unit_sound(&heap, SEGMENTS * MM_SEGMENT_BYTES);
+            mm_heap_free(ref, run);
+        } else {
+            while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+            if (late_got != 0) mm_heap_free(ref, (void *)late_got);
+        }
+        mm_cpu_heap_drain_quiescent(&heap);
+    }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("ring");
+    TCase *tests = tcase_create("ring");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, lives, 0, 4);
+    tcase_add_loop_test(tests, two_frees_at_once, 0, 3);
+    tcase_add_loop_test(tests, small_then_large, 0, 2);
+    const TTest *const all[] = {a_new_segment,    splits_and_merges,    a_claim_while_a_merge,       misuses,
+                                to_the_last_unit, segments_go_and_come, walks_in_a_segment_that_left};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
