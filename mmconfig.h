@@ -39,6 +39,8 @@
 /* clang-format off */
 #define MM_ALLOCATORS(X) \
     X("gallatin", "") \
+    MM_SIBLINGS(X)
+#define MM_SIBLINGS(X) \
     X("random-walk", "_random_walk") \
     X("random-walk-bitmap", "_random_walk_bitmap") \
     X("random-walk-coop", "_random_walk_coop") \
@@ -50,6 +52,8 @@
     X("circular-multi", "_circular_multi") \
     X("circular-multi-fused", "_circular_multi_fused")
 /* clang-format on */
+/* The one that hands out memory that is in use; MM_ALLOW_UNSAFE=1 lets it. */
+#define MM_ALLOCATOR_UNSAFE "aw"
 /* (A space would be part of the name.) */
 /* clang-format off */
 #define MM_ALLOCATOR_FILE(name) MM_STR(runtime/MM_ALLOCATOR/name)
@@ -217,7 +221,7 @@
  * ignores. */
 #define MM_HOST_VARIABLES                                                                                                                              \
     "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", \
-        "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_VERBOSE"
+        "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Checked runs (kernels.h, inspect.c).

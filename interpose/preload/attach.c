@@ -216,6 +216,17 @@ static void tell_both(const struct mm_host_heap *heap, const struct variable *v)
     said = true;
 }
 
+/* Whether an image may have its allocator. Says so, or why not, once. */
+static bool try_allow(const struct variable *v) {
+    static bool said;
+    const bool is_unsafe = v->sibling && strcmp(v->sibling, MM_ALLOCATOR_UNSAFE) == 0, may = !is_unsafe || mm_host_env_get()->allows_unsafe;
+    if (is_unsafe && !said)
+        mm_host_say("the allocator " MM_ALLOCATOR_UNSAFE " hands out memory that is in use%s",
+                    may ? " (MM_ALLOW_UNSAFE=1)" : "; a module's kernels get no heap; MM_ALLOW_UNSAFE=1 lets them have it");
+    said |= is_unsafe;
+    return may;
+}
+
 /* Writes the heap into the variable, and creates the heap first if there is none. The caller holds the lock. */
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v, struct mm_driver_error *error) {
     struct mm_heap_ref present = {.heap = 0};
@@ -224,6 +235,7 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
     /* Another kernel of the module was launched before, or this is a second handle of a context that has a heap. */
     for (struct context *other = mm_contexts; other && present.heap; other = other->next)
         if (other->heap && mm_host_heap_published(other->heap).heap == present.heap) return true;
+    if (!try_allow(v)) return true;
     if (!c) c = mm_context_home(d, handle, true);
     if (c && !c->heap) make_heap(d, c, handle, v->sibling);
     if (!c || !c->heap) {

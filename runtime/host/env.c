@@ -166,6 +166,7 @@ static void read_env(void) {
     report_unknown();
     read_switch("MM_VERBOSE", &env.verbose);
     read_switch("MM_OFF", &env.is_off);
+    read_switch("MM_ALLOW_UNSAFE", &env.allows_unsafe);
     const char *text = secure_getenv("MM_RUN_ALLOCATOR");
     env.is_cudas = text && strcmp(text, "cuda") == 0;
     if (text && !env.is_cudas && strcmp(text, "mm") != 0)

@@ -58,6 +58,9 @@ static bool try_budget(const struct mm_driver *d, struct mm_host_heap *h, uint64
     return true;
 }
 
+/* What the heap's layout is made for: the other allocators do not space slices, and use all words of a page (16). */
+static uint64_t spacing_of(const struct mm_host_heap *h) { return h->sibling ? 1u << MM_ALIGN_SHIFT : mm_host_env_get()->spacing; }
+
 /* Reserves addresses of segments for the whole device, or fewer if the driver refuses, and of the metadata. */
 static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint64_t total_bytes, uint64_t page_bytes, struct mm_driver_error *error) {
     struct mm_host_chunks *c = &h->chunks;
@@ -68,7 +71,7 @@ static bool try_reserve(const struct mm_driver *d, struct mm_host_heap *h, uint6
         if (!mm_vm_try_reserve(d, segments * MM_SEGMENT_BYTES, unit_bytes, &h->user, error) && mm_driver_error_is_foreign(error->code)) return false;
     if (!h->user.bytes) return false;
     error->call = NULL; /* the driver may have refused a larger reservation before */
-    if (h->user.base % unit_bytes != 0 || mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes, mm_host_env_get()->spacing) != 0) {
+    if (h->user.base % unit_bytes != 0 || mm_layout_make(&h->layout, h->user.bytes / MM_SEGMENT_BYTES, page_bytes, spacing_of(h)) != 0) {
         error->call = "cuMemAddressReserve";
         error->code = CUDA_ERROR_MISALIGNED_ADDRESS;
         return false;
@@ -174,7 +177,7 @@ static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, 
     segments = min_u64(min_u64(segments, h->ceiling_segments), min_u64(mm_grower_room(h, b->free_bytes), MM_TREE_BITS_MAX));
     for (; segments; segments /= 2) {
         CUdeviceptr metadata = 0, user = 0;
-        mm_layout_make(&h->layout, segments, line_bytes, mm_host_env_get()->spacing);
+        mm_layout_make(&h->layout, segments, line_bytes, spacing_of(h));
         if (!MM_DRIVER_TRY(d, error, cuMemAlloc, &metadata, h->layout.total_bytes)) continue;
         if (MM_DRIVER_TRY(d, error, cuMemAlloc, &user, (segments + 1) * MM_SEGMENT_BYTES)) {
             const CUdeviceptr base = mm_round_up(user, MM_SEGMENT_BYTES);
@@ -194,7 +197,7 @@ static bool try_create_fixed(const struct mm_driver *d, struct mm_host_heap *h, 
 static bool try_create_empty(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     const uint64_t line_bytes = 256;
     CUdeviceptr metadata = 0;
-    mm_layout_make(&h->layout, 1, line_bytes, mm_host_env_get()->spacing);
+    mm_layout_make(&h->layout, 1, line_bytes, spacing_of(h));
     if (!MM_DRIVER_TRY(d, error, cuMemAlloc, &metadata, h->layout.total_bytes)) return false;
     if (!mm_fresh_try_first(d, h, metadata, 0, 0, 0, error)) {
         d->cuMemFree(metadata);
@@ -276,6 +279,7 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint
     struct mm_driver_error error = {NULL, CUDA_SUCCESS}, no_growth = error, later = error;
     struct budget b = {0, 0, 0, 0, false};
     double start_ms = now_ms();
+    if (h->is_prepared && sibling) undo(d, h); /* it was prepared for the default */
     h->sibling = sibling;
     if (h->is_prepared || try_begin(d, h, &error)) {
         const bool has_budget = try_budget(d, h, floor_bytes, &b, &error);

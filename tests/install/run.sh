@@ -370,7 +370,7 @@ it 'completion of mmrun --check -- -' eval 'lacks " $(completes mmrun --check --
 it 'completion behind the command of mmrun' offers '' mmrun --check true --st
 it 'completion of mmrun bas' eval 'has " $(completes mmrun bas) " " bash "'
 it 'completion of mmdoctor -' offers '--selftest --help --version -h -V' mmdoctor -
-it 'completion of mmbench --allocators' offers 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs' mmbench --allocators ''
+it 'completion of mmbench --allocators' offers 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused' mmbench --allocators ''
 it 'completion of mmbench --cases sing' offers 'single single_cold' mmbench --cases sing
 it 'completion of mmbench --plot DIR' offers '' mmbench --plot dir --
 it 'completion of mmbench --claims' offers '' mmbench --claims --

@@ -11,7 +11,8 @@
 #define HEAP_DEFAULT (8 * GIB)
 #define HEAP_UNIT (64ull << 20) /* of a heap that follows from its case's size */
 
-const char *const mm_bench_allocator_names[] = {"mm", "builtin", "random-walk", "random-walk-bitmap", "random-walk-coop", "random-walk-runs"};
+#define NAME_OF(name, suffix) name,
+const char *const mm_bench_allocator_names[] = {"mm", "builtin", MM_SIBLINGS(NAME_OF)};
 const char *const mm_bench_floor_names[] = {"store", "atomic", "bitmap", "latency"};
 const char *const mm_bench_status_names[] = {"pending", "ok", "null", "corrupt", "crash", "hung", "skipped", "toolarge"};
 

@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "mmconfig.h"
 #include "tools/mmbench/protocol.h"
 
 #ifndef MM_BENCH_COMMIT
@@ -36,15 +37,8 @@
 #define MM_BENCH_FLOORS 4
 
 /* mm's default allocator, CUDA's, and mm's others. A child for one of the others exists after make allocators. */
-enum mm_bench_allocator {
-    MM_BENCH_MM,
-    MM_BENCH_BUILTIN,
-    MM_BENCH_RANDOM_WALK,
-    MM_BENCH_RANDOM_WALK_BITMAP,
-    MM_BENCH_RANDOM_WALK_COOP,
-    MM_BENCH_RANDOM_WALK_RUNS,
-    MM_BENCH_ALLOCATORS
-};
+#define MM_BENCH_ONE_MORE(name, suffix) +1
+enum mm_bench_allocator { MM_BENCH_MM, MM_BENCH_BUILTIN, MM_BENCH_ALLOCATORS = MM_BENCH_BUILTIN + 1 MM_SIBLINGS(MM_BENCH_ONE_MORE) };
 extern const char *const mm_bench_allocator_names[MM_BENCH_ALLOCATORS];
 /* Whether mmbench knows an allocator of this name. */
 bool mm_bench_is_allocator(const char *name);

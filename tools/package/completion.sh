@@ -54,7 +54,7 @@ _mm_mmbench() {
     case ${COMP_WORDS[COMP_CWORD - 1]} in
     --csv) COMPREPLY=() ;;
     --cases) _mm_words "$("${COMP_WORDS[0]}" --list 2> /dev/null | cut -d' ' -f1)" ;;
-    --allocators) _mm_words 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs' ;;
+    --allocators) _mm_words 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused' ;;
     --heap) _mm_words '2G 8G 32G' ;;
     --runs | --timeout | --minutes) COMPREPLY=() ;;
     --plot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
