@@ -175,10 +175,12 @@
 #define MM_GROW_REFUSAL_NS 10000000ull
 
 /* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has. Draws of a lane while another warp changes the list, before it
- * continues as if there were no segment. Segments that mm_slices_retire_some looks at. */
+ * continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100 segments. Segments that
+ * mm_slices_retire_some looks at. Words of a segment that a lane takes at once. */
 #define MM_LISTED_SHARE 16
-#define MM_LISTED_BUSY_POLLS 1024
+#define MM_LISTED_BUSY_POLLS (1u << 18)
 #define MM_LISTED_RETIRE_SOME 4
+#define MM_LISTED_AT_ONCE 4
 
 /* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. The most units of an allocation; larger ones are runs (the paper's
  * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit. Words beyond its own length that a search for several
@@ -194,9 +196,11 @@
  * which multiprocessors begin. */
 #define MM_RING_UNIT_SHIFT 5
 #define MM_RING_UNITS_MAX 8191u
+#define MM_RING_SPARE_SHIFT 3
 #define MM_RING_HOPS 32
 #define MM_RING_PATIENCE 16
 #define MM_RING_PLACES 256u
+#define MM_BUMP_LOOKS 8
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32

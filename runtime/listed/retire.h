@@ -12,6 +12,25 @@
 #include "runtime/core/shortage.h"
 #include "runtime/listed/list.h"
 
+/* Makes words w, w + step, ... of segment s full, MM_LISTED_AT_ONCE of them, so that their accesses overlap. Returns whether the low halves of all of them were 0; if
+ * not, none is changed. */
+MM_FN int mm_listed_take(const struct mm_heap_ref *ref, uint32_t s, uint32_t w, uint32_t step) {
+    uint64_t seen[MM_LISTED_AT_ONCE];
+    uint32_t is_full = 0;
+    for (uint32_t i = 0; i < MM_LISTED_AT_ONCE; i++)
+        seen[i] = w + i * step < MM_LISTED_WORDS ? mm_load_relaxed_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w + i * step)) : 0;
+    for (uint32_t i = 0; i < MM_LISTED_AT_ONCE; i++) {
+        uint64_t *word = mm_listed_word(ref, s * MM_LISTED_WORDS + w + i * step);
+        const int is_there = w + i * step < MM_LISTED_WORDS;
+        if (!is_there || ((uint32_t)seen[i] == 0 && mm_cas_acq_rel_u64(word, seen[i], seen[i] | MM_LISTED_FULL))) is_full |= 1u << i;
+    }
+    if (is_full == (1u << MM_LISTED_AT_ONCE) - 1) return 1;
+    MM_ROLLED
+    for (uint32_t i = 0; i < MM_LISTED_AT_ONCE; i++)
+        if (is_full >> i & 1 && w + i * step < MM_LISTED_WORDS) mm_and_release_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w + i * step), ~MM_LISTED_FULL);
+    return 0;
+}
+
 /* Gives segment s back, if it is in the list and nothing in it is live. Returns whether it did. All lanes of `here` call. */
 MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t s) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
@@ -26,25 +45,23 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
     mm_warp_sync(here);
     if (!mm_warp_shuffle(here, is_locked, leader)) return 0;
     MM_ROLLED
-    for (; is_free && taken < MM_LISTED_WORDS; taken += many) {
-        const uint64_t seen = mm_load_relaxed_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + taken));
-        is_free = (uint32_t)seen == 0 && mm_cas_acq_rel_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + taken), seen, seen | MM_LISTED_FULL);
-    }
+    for (; is_free && taken < MM_LISTED_WORDS; taken += is_free ? MM_LISTED_AT_ONCE * many : 0) is_free = mm_listed_take(ref, s, taken, many);
     mm_warp_sync(here);
     if (mm_warp_ballot(here, !is_free) != 0) {
-        if (!is_free && taken != rank) taken -= many; /* the one that failed */
         MM_ROLLED
-        for (uint32_t w = rank; w < taken; w += many) mm_and_release_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w), ~MM_LISTED_FULL);
+        for (uint32_t w = rank; w < taken && w < MM_LISTED_WORDS; w += many) mm_and_release_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w), ~MM_LISTED_FULL);
         mm_warp_sync(here);
         if (rank == 0) mm_list_unlock(ref);
         return 0;
     }
-    if (rank == 0) mm_list_remove(ref, s);
+    if (rank == 0) {
+        mm_list_remove(ref, s);
+        mm_list_unlock(ref);
+    }
     MM_ROLLED
     for (uint32_t page = rank; page < MM_SEGMENT_PAGES; page += many) mm_pages_own(ref, s * MM_SEGMENT_PAGES + page, 1, MM_OWNER_NOBODY);
     mm_warp_sync(here);
     if (rank == 0) {
-        mm_list_unlock(ref);
         mm_tree_insert(mm_segment_free_tree(ref), s);
         mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 1);
         mm_add_relaxed_u64(&mm_heap_of(ref)->retired, MM_SEGMENT_PAGES);

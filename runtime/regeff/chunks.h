@@ -88,7 +88,7 @@ MM_FN int mm_ring_merge(const struct mm_heap_ref *ref, uint64_t unit, uint32_t *
     return 1;
 }
 
-/* Claims the chunk at a unit for n units: merges it with those behind it while it is too small, and splits it if it is twice as large, as in the paper. Returns the
+/* Claims the chunk at a unit for n units: merges it with those behind it while it is too small, and splits it if more than 1/8 would be left over; in the paper, if it is twice as large. Returns the
  * address of the caller's memory, or 0. *next: where the chunk ends. Acquires. */
 MM_FN uint64_t mm_ring_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n, uint64_t *next) {
     const uint32_t in = (uint32_t)unit % MM_RING_UNITS;
@@ -96,14 +96,13 @@ MM_FN uint64_t mm_ring_claim(const struct mm_heap_ref *ref, uint64_t unit, uint3
     struct mm_ring_header *header = mm_ring_header(ref, unit);
     uint32_t end = mm_ring_end(ref, unit);
     MM_ROLLED
-    while (end - in < n && mm_ring_merge(ref, unit, &end)) {
-    }
+    for (uint32_t merges = 0; end - in < n && merges < MM_RING_HOPS && mm_ring_merge(ref, unit, &end);) merges++;
     *next = unit - in + end;
     if (end - in < n) {
         mm_ring_unlock(ref, unit);
         return 0;
     }
-    if (end - in >= 2 * n) {
+    if (end - in - n > n >> MM_RING_SPARE_SHIFT) {
         *next = unit + n;
         mm_store_relaxed_u32(&mm_ring_header(ref, *next)->end, end);
         mm_or_release_u64(mm_ring_word(ref, *next), mm_ring_begin_bit(*next));
@@ -124,42 +123,30 @@ MM_FN int mm_ring_free(const struct mm_heap_ref *ref, uint64_t unit) {
     return 1;
 }
 
-/* The list's part (listed/list.h). A new segment is split into chunks of R units, R/2 and so on down to 1, as many units of each, and the rest: chunk i of the paper, from 1 on,
- * has R / 2^floor(log2 i) units, and R is the largest power of two with which all fit. */
+/* The list's part (listed/list.h). A new segment is split into chunks of R units, R/2 and so on down to 32, as many units of each, and the rest: chunk i of the paper, from 1
+ * on, has R / 2^floor(log2 i) units, and R is the largest power of two with which all fit. In the paper the smallest chunk has the least that can be allocated; but if that
+ * is one unit, large requests do not find enough in a row. */
 #define MM_LISTED_WORDS MM_RING_WORDS
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_ring_word(ref, (uint64_t)w * 32); }
-#define MM_RING_FITS(k) (((k) + 1u) << (k) <= MM_RING_UNITS)
-#define MM_RING_LOG                                                                                                                                  \
-    (MM_RING_FITS(1) + MM_RING_FITS(2) + MM_RING_FITS(3) + MM_RING_FITS(4) + MM_RING_FITS(5) + MM_RING_FITS(6) + MM_RING_FITS(7) + MM_RING_FITS(8) + \
-     MM_RING_FITS(9) + MM_RING_FITS(10) + MM_RING_FITS(11) + MM_RING_FITS(12) + MM_RING_FITS(13)) /* of R */
-#define MM_RING_LEVELS_END ((MM_RING_LOG + 1u) << MM_RING_LOG)
-/* Units of the chunk that begins at unit `in` of a new segment; 0: none does. */
+#define MM_RING_FITS(k) (((k)-4u) << (k) <= MM_RING_UNITS) /* levels of 1 << k, ..., 1 << 5 units */
+#define MM_RING_LOG                                                                                                                       \
+    (5 + MM_RING_FITS(6) + MM_RING_FITS(7) + MM_RING_FITS(8) + MM_RING_FITS(9) + MM_RING_FITS(10) + MM_RING_FITS(11) + MM_RING_FITS(12) + \
+     MM_RING_FITS(13)) /* of R */
+#define MM_RING_LEVELS_END ((MM_RING_LOG - 4u) << MM_RING_LOG)
+/* Units of the chunk that begins at unit `in`, a multiple of 32, of a new segment; 0: none does. */
 MM_FN uint32_t mm_ring_first_units(uint32_t in) {
     const uint32_t units = (1u << MM_RING_LOG) >> (in >> MM_RING_LOG);
     if (in >= MM_RING_LEVELS_END) return in == MM_RING_LEVELS_END ? MM_RING_UNITS - in : 0;
     return in % units == 0 ? units : 0;
 }
-/* The chunks of a new segment that begin in word w of the segment. */
-MM_FN uint32_t mm_ring_first_begins(uint32_t w) {
-    uint32_t begins = 0;
-    MM_ROLLED
-    for (uint32_t bit = 0, units; bit < 32; bit += units != 0 ? mm_at_most(units, 32) : 32) {
-        units = mm_ring_first_units(w * 32 + bit);
-        begins |= (uint32_t)(units != 0) << bit;
-    }
-    return begins;
-}
 MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w) {
-    MM_ROLLED
-    for (uint32_t begins = mm_ring_first_begins(w % MM_RING_WORDS); begins != 0; begins &= begins - 1) {
-        const uint64_t unit = (uint64_t)w * 32 + mm_ctz(begins);
-        const uint32_t in = (uint32_t)unit % MM_RING_UNITS;
-        mm_store_relaxed_u32(&mm_ring_header(ref, unit)->end, in + mm_ring_first_units(in));
-    }
+    const uint32_t in = w % MM_RING_WORDS * 32, units = mm_ring_first_units(in);
+    if (units != 0) mm_store_relaxed_u32(&mm_ring_header(ref, (uint64_t)w * 32)->end, in + units);
     if (w % 2 == 0) mm_store_relaxed_u64(mm_ring_live(ref, (uint64_t)w * 32), 0);
 }
 MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w) {
-    mm_store_published_u64(mm_listed_word(ref, w), (uint64_t)mm_ring_first_begins(w % MM_RING_WORDS) << 32);
+    const uint64_t begins = mm_ring_first_units(w % MM_RING_WORDS * 32) != 0;
+    mm_store_published_u64(mm_listed_word(ref, w), begins << 32);
 }
 
 #endif

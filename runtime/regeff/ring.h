@@ -69,6 +69,7 @@ MM_FN_RARE uint64_t mm_ring_walk_on(const struct mm_heap_ref *ref, uint32_t n, u
 MM_FN uint64_t mm_small_draw_units(const struct mm_heap_ref *ref, uint32_t n) {
     uint64_t at = mm_load_relaxed_u64(mm_ring_place(ref));
     if (at-- == 0 || !mm_list_has(ref, (uint32_t)(at / MM_RING_UNITS))) return 0;
+    if (MM_RING_IS_MULTI) at = at / MM_RING_UNITS * MM_RING_UNITS + (at + mm_warp_number() % 64 * 32) % MM_RING_UNITS;
     const uint64_t got = mm_ring_walk(ref, n, &at);
     if (got != 0) mm_store_relaxed_u64(mm_ring_place(ref), at + 1);
     return got;

@@ -104,6 +104,9 @@ static inline void gpu_heap_drain(struct mm_heap_ref ref) {
 static inline const char *gpu_heap_wrong_on_cpu(struct mm_heap_ref ref, char *why, size_t why_bytes, uint64_t *live, int *asked) {
     const struct mm_heap head = gpu_heap_header(ref);
     *asked = head.grow.reached - head.free_count <= GPU_CPU_CHECK_SEGMENTS;
+#ifdef MM_RING_UNIT_BYTES /* the headers of chunks are not in the copy */
+    *asked = 0;
+#endif
     const char *wrong = NULL;
     if (*asked) {
         struct mm_cpu_heap copy;

@@ -26,6 +26,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \
     -e 's/^\(#define MM_WALK_PROBES\) .*/\1 2/' \
     -e 's/^\(#define MM_WALK_UNIT_PROBES\) .*/\1 2/' \
     -e 's/^\(#define MM_WALK_WINDOW\) .*/\1 2/' \
+    -e 's/^\(#define MM_LISTED_AT_ONCE\) .*/\1 2/' \
     -e "s/^\(#define MM_LISTED_BUSY_POLLS\) .*/\1 $3/" \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WAIT_ITERATIONS\) .*/\1 $3/" \

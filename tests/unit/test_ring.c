@@ -18,9 +18,9 @@ static uint64_t usable(uint64_t bytes) { return bytes <= MM_SMALL_BYTES_MAX ? un
 
 /* ---- chunks ------------------------------------------------------------------------------------ */
 
-/* A new segment has, of each power of two up to R, as many chunks as fit in R, and one with the rest. */
+/* A new segment has, of each power of two from 32 units up to R, as many chunks as fit in R, and one with the rest. */
 START_TEST(a_new_segment) {
-    uint32_t of[MM_RING_LOG + 1] = {0}, in = 0, rest = 0;
+    uint32_t of[MM_RING_LOG + 1] = {0}, in = 0, rest = MM_RING_UNITS == MM_RING_LEVELS_END;
     mm_list_add(ref, 1);
     const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS;
     while (in < MM_RING_UNITS) {
@@ -31,12 +31,12 @@ START_TEST(a_new_segment) {
         in += units;
     }
     unit_eq(rest, 1);
-    for (uint32_t log = 0; log <= MM_RING_LOG; log++) unit_eq(of[log], 1u << (MM_RING_LOG - log));
+    for (uint32_t log = 5; log <= MM_RING_LOG; log++) unit_eq(of[log], 1u << (MM_RING_LOG - log));
     unit_sound(&heap, 0);
 }
 END_TEST
 
-/* A chunk is split if it is twice as large, and not else; a caller merges what is too small. */
+/* A chunk is split if more than an eighth would be left over, and not else; a caller merges what is too small. */
 START_TEST(splits_and_merges) {
     uint64_t next;
     mm_list_add(ref, 1);
@@ -61,7 +61,16 @@ START_TEST(splits_and_merges) {
     mm_ring_unlock(ref, first);
     unit_eq(end, all);
     unit_sound(&heap, 0);
-    unit_holds(mm_ring_claim(ref, first, (uint32_t)all / 2 + 1, &next) != 0 && next == first + all, "not split: it is not twice as large");
+    unit_holds(mm_ring_claim(ref, first, 8, &next) != 0 && next == first + 8, "split");
+    unit_holds(mm_ring_claim(ref, next, 9, &next) != 0 && next == first + 17, "split");
+    unit_eq(mm_ring_free(ref, first), 1);
+    unit_holds(mm_ring_claim(ref, first, 7, &next) != 0 && next == first + 7, "split, since more than an eighth would be left over");
+    unit_eq(mm_ring_free(ref, first), 1);
+    unit_holds(mm_ring_claim(ref, first, 8, &next) != 0 && next == first + 8, "all of it");
+    unit_eq(mm_ring_free(ref, first + 8), 1);
+    unit_holds(mm_ring_claim(ref, first + 8, (uint32_t)all - 8 - (uint32_t)all / 10, &next) != 0 && next == first + all,
+               "not split: hardly any would be left over");
+    unit_eq(mm_ring_free(ref, first + 8), 1);
     unit_eq(mm_ring_free(ref, first), 1);
     unit_fresh(&heap, SEGMENTS);
 }
