@@ -9,7 +9,7 @@
 #ifdef MM_WALK_UNIT_BYTES
 #define OBJECT_BYTES(bytes) ((bytes) > MM_WALK_UNIT_BYTES ? (bytes) : MM_WALK_UNIT_BYTES)
 #elif defined MM_RING_UNIT_BYTES
-#define OBJECT_BYTES(bytes) (mm_listed_units(bytes) << MM_RING_UNIT_SHIFT)
+#define OBJECT_BYTES(bytes) ((((bytes) + MM_RING_HEADER_BYTES - 1) / MM_RING_UNIT_BYTES + 1) * MM_RING_UNIT_BYTES)
 #define MIXED_OVER 4.0 /* what is freed is merged with what is free behind it, but not with what is before it */
 #else
 #define OBJECT_BYTES(bytes) (bytes)

@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS. A page of 1 KiB, that is 64 slices of 16 bytes and two words; a
+# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS [PAGE MADE]. PAGE: log2 of a page, by default 10: a page of 1 KiB, that is 64 slices of 16 bytes and two words; a
 # segment of 64 pages; slices of 256 bytes at most, so that anything larger is a span. Two entries to an extent. CURSORS: slices of a class
 # for each cursor (a shift); ITERATIONS: looks of a waiting loop; MAKERS: pages of a class for each maker of blocks after the first.
-# Places of two blocks are remembered, and a waiter for one looks twice, without pauses, which would only add steps. A scenario sets how many slices a
+# MADE: places of two blocks, by default, are remembered, and a waiter for one looks twice, without pauses, which would only add steps. A scenario sets how many slices a
 # block has (world_cut).
 set -eu
-sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \
-    -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 16/' \
+sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
+    -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 '"$((${5:-10} + 6))/" \
     -e 's/^\(#define MM_SLICE_SHIFT_MAX\) .*/\1 8/' \
     -e 's/^\(#define MM_EXTENT_SHIFT\) .*/\1 1/' \
     -e 's/^\(#define MM_SAMPLE_ROUNDS\) .*/\1 2/' \
     -e 's/^\(#define MM_SAMPLE_POOR\) .*/\1 2/' \
     -e 's/^\(#define MM_OPEN_POLLS\) .*/\1 2/' \
-    -e 's/^\(#define MM_MADE\) .*/\1 2u/' \
+    -e 's/^\(#define MM_MADE\) .*/\1 '"${6:-2}u/" \
     -e 's/^\(#define MM_MAKE_LOOKS\) .*/\1 1/' \
     -e 's/^\(#define MM_MAKE_PAUSE\) .*/\1 0/' \
     -e 's/^\(#define MM_MAKE_POLLS\) .*/\1 2/' \
@@ -26,6 +26,10 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 10/' \
     -e 's/^\(#define MM_WALK_PROBES\) .*/\1 2/' \
     -e 's/^\(#define MM_WALK_UNIT_PROBES\) .*/\1 2/' \
     -e 's/^\(#define MM_WALK_WINDOW\) .*/\1 2/' \
+    -e 's/^\(#define MM_RING_UNIT_SHIFT\) .*/\1 6/' \
+    -e 's/^\(#define MM_RING_UNITS_MAX\) .*/\1 60u/' \
+    -e 's/^\(#define MM_RING_HOPS\) .*/\1 3/' \
+    -e 's/^\(#define MM_RING_PATIENCE\) .*/\1 2/' \
     -e 's/^\(#define MM_LISTED_AT_ONCE\) .*/\1 2/' \
     -e "s/^\(#define MM_LISTED_BUSY_POLLS\) .*/\1 $3/" \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \

@@ -24,7 +24,7 @@ try() {
     fields+=("$1")
     name=${fields[0]} file=${fields[2]}
     mkdir -p "$work/runtime"
-    cp -r "$root"/runtime/{core,gallatin,random_walk,check.h} "$root/runtime/heap.h" "$root/runtime/maintain.h" "$root/runtime/port.h" "$work/runtime/" || return
+    cp -r "$root"/runtime/{core,gallatin,listed,random_walk,regeff,check.h} "$root/runtime/heap.h" "$root/runtime/maintain.h" "$root/runtime/port.h" "$work/runtime/" || return
     text=$(<"$root/runtime/$file")
     for ((i = 3; i < ${#fields[@]}; i += 2)); do
         from=${fields[i]//'\n'/$'\n'} to=${fields[i + 1]//'\n'/$'\n'}
@@ -39,6 +39,7 @@ try() {
     sources=("$here/${program#*/}_model.c" "$build/model/${program%/*}/explore.o")
     [[ $program == */tree ]] || sources+=(-include "$here/world.c") # so that the core is read once
     [[ $program != walk/* ]] || sources+=(-DMM_ALLOCATOR=random_walk)
+    [[ $program != ring/* ]] || sources+=(-DMM_ALLOCATOR=regeff)
     if ! "${CC:-cc}" -std=c11 -O0 -w -I"$here/include" -I"$build/model/${program%/*}" -I"$here" -I"$work" -I. "${sources[@]}" \
         -o "$work/mutant"; then
         echo "mutants.sh: survived: $name: does not compile" >"$work/say"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct mm_heap_ref ref;
 uint64_t cell[16];
@@ -18,6 +20,21 @@ static uint64_t held[WORLD_SEGMENTS_MAX]; /* for each segment: pages that are in
 static uint64_t absent[WORLD_SEGMENTS_MAX];
 static struct mm_check result;
 struct mm_mailbox mailbox;
+
+#define USER_BASE (1ull << 40)
+/* The memory that is handed out. Only the headers of ring chunks are accessed. */
+static void make_user(void) {
+#ifdef MM_RING_UNIT_BYTES
+    const size_t bytes = (size_t)layout.segment_count << MM_SEGMENT_SHIFT;
+    void *const at = (void *)USER_BASE;
+    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at) abort();
+#endif
+}
+#ifdef MM_RING_UNIT_BYTES
+#define HEADER_BYTES MM_RING_HEADER_BYTES
+#else
+#define HEADER_BYTES 0u
+#endif
 
 void world_make(uint32_t segments) {
     if (segments > WORLD_SEGMENTS_MAX || mm_layout_make(&layout, segments, 128, 16) != 0) abort();
@@ -35,7 +52,8 @@ void world_make(uint32_t segments) {
     memset(cell, 0, sizeof cell);
     memset(absent, 0, sizeof absent);
     memset(&mailbox, 0, sizeof mailbox);
-    mm_heap_image(metadata, &layout, (uint64_t)(uintptr_t)metadata, 1ull << 40, segments);
+    make_user();
+    mm_heap_image(metadata, &layout, (uint64_t)(uintptr_t)metadata, USER_BASE, segments);
     for (uint32_t t = 0; t < MODEL_THREADS; t++) model_homes[t] = t, model_lanes[t] = 0;
     ref = ((struct mm_heap *)metadata)->ref;
     ref.on_misuse = MM_ON_MISUSE_IGNORE;
@@ -107,6 +125,8 @@ void world_drop(uint64_t off, uint64_t bytes) {
 static uint64_t request_bytes(uint32_t bytes) {
 #ifdef MM_WALK_UNIT_BYTES
     if (bytes <= MM_SMALL_BYTES_MAX) return mm_round_up(bytes, MM_WALK_UNIT_BYTES);
+#elif defined MM_RING_UNIT_BYTES
+    if (bytes <= MM_SMALL_BYTES_MAX) return (uint64_t)mm_listed_units(bytes) << MM_RING_UNIT_SHIFT;
 #else
     if (bytes <= MM_SMALL_BYTES_MAX) return mm_class_bytes(mm_class_of(bytes));
 #endif
@@ -116,13 +136,13 @@ void *world_malloc(uint32_t bytes, int must) {
     void *p = mm_heap_malloc(&ref, bytes);
     model_note("malloc", (uint64_t)p);
     model_require(p || !must, "NULL though memory was there all the time");
-    if (p) world_take((uint64_t)p - ref.user_base, request_bytes(bytes));
+    if (p) world_take((uint64_t)p - ref.user_base - (bytes <= MM_SMALL_BYTES_MAX ? HEADER_BYTES : 0), request_bytes(bytes));
     model_progress();
     return p;
 }
 void world_free(void *p) {
     if (!p) return;
-    const uint64_t off = (uint64_t)p - ref.user_base;
+    const uint64_t off = ((uint64_t)p - ref.user_base) >> PIECE_SHIFT << PIECE_SHIFT;
     world_drop(off, sizes[off >> PIECE_SHIFT]);
     mm_heap_free(&ref, p);
     model_progress();
@@ -144,7 +164,7 @@ uint32_t world_misuses(void) {
     for (uint32_t i = 0; i < MM_MISUSE_KINDS; i++) n += (uint32_t)HEAP->misuse[i];
     return n;
 }
-#ifndef MM_WALK_UNIT_BYTES
+#ifdef MM_GALLATIN_TABLE_H
 uint32_t world_free_slices(uint32_t c) {
     uint32_t n = 0;
     for (uint32_t e = 0; e < mm_class_at(&ref, c)->count; e++) {
@@ -169,8 +189,8 @@ static void check_live(uint64_t off, uint64_t bytes) {
     const uint32_t page = (uint32_t)(off >> MM_PAGE_SHIFT), s = page / MM_SEGMENT_PAGES, owner = *mm_page_owner(&ref, page);
     model_require(!mm_check_in_tree(mm_segment_free_tree(&ref), s), "segment %u is free, and somebody holds a part of it", s);
     if (bytes <= MM_SMALL_BYTES_MAX) {
-        const uint64_t left = mm_small_locate(&ref, (void *)(ref.user_base + off), ref.user_bytes);
-        model_require(mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_small_size(&ref, left) == bytes,
+        const uint64_t left = mm_small_locate(&ref, (void *)(ref.user_base + off + HEADER_BYTES), ref.user_bytes);
+        model_require(mm_deferred_kind(left) == MM_DEFERRED_SLICE && mm_small_size(&ref, left) == bytes - HEADER_BYTES,
                       "page %u, owner %u: %u bytes at %#llx are live, and the heap does not say so", page, owner, (uint32_t)bytes, (unsigned long long)off);
     } else if (bytes % MM_SEGMENT_BYTES == 0) {
         model_require(mm_run_segments(mm_segment_at(&ref, s)->run) * MM_SEGMENT_BYTES == bytes, "segment %u: a run is live here", s);
@@ -195,7 +215,7 @@ void world_check(void) {
         for (uint32_t i = 0; live[p] != 0 && i < 64; i++)
             if (sizes[p * 64 + i] != 0) check_live(((uint64_t)p * 64 + i) << PIECE_SHIFT, sizes[p * 64 + i]);
     model_require(HEAP->run_searches == 0, "%u searches for runs are counted, for ever", HEAP->run_searches);
-#ifndef MM_WALK_UNIT_BYTES
+#ifdef MM_GALLATIN_TABLE_H
     for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
         model_require(mm_class_at(&ref, c)->makers == 0, "class %u: %u make blocks, for ever", c, mm_class_at(&ref, c)->makers);
         for (uint32_t i = 0; i < MM_MADE; i++)
