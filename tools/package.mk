@@ -10,7 +10,7 @@ package_to = "$(DESTDIR)$(PREFIX)/$1"
 COMPLETIONS := share/bash-completion/completions
 
 .PHONY: install-package uninstall-package dist
-all: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc
+all: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc $(BUILD)/package/completion.sh
 
 $(PACKAGE_MAN): $(BUILD)/man/%: man/% mmconfig.h
 	@mkdir -p $(@D)
@@ -21,14 +21,14 @@ $(BUILD)/package/%: $(PACKAGE_SRC)/% mmconfig.h
 	$(MM_SUBST) $< > $@
 
 install: install-package
-install-package: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc
+install-package: $(PACKAGE_MAN) $(PACKAGE_CMAKE) $(BUILD)/package/mm.pc $(BUILD)/package/completion.sh
 	install -d $(foreach d,share/man/man1 share/man/man7 share/doc/mm lib/pkgconfig lib/cmake/mm $(COMPLETIONS),$(call package_to,$d))
 	install -m 644 $(filter %.1,$(PACKAGE_MAN)) $(call package_to,share/man/man1)
 	install -m 644 $(filter %.7,$(PACKAGE_MAN)) $(call package_to,share/man/man7)
 	install -m 644 LICENSE $(call package_to,share/doc/mm)
 	install -m 644 $(BUILD)/package/mm.pc $(call package_to,lib/pkgconfig)
 	install -m 644 $(PACKAGE_CMAKE) $(call package_to,lib/cmake/mm)
-	install -m 644 $(PACKAGE_SRC)/completion.sh $(call package_to,$(COMPLETIONS)/$(firstword $(PACKAGE_COMPLETED)))
+	install -m 644 $(BUILD)/package/completion.sh $(call package_to,$(COMPLETIONS)/$(firstword $(PACKAGE_COMPLETED)))
 	for name in $(wordlist 2,9,$(PACKAGE_COMPLETED)); do \
 	    ln -sfn $(firstword $(PACKAGE_COMPLETED)) $(call package_to,$(COMPLETIONS)/$$name) || exit; done
 

@@ -69,6 +69,8 @@ allocators: $(MM_SIBLING_COMMANDS)
 $(MM_SIBLING_COMMANDS): | $(BUILD)/bin/mmnvcc
 	ln -sfn ../lib/mmnvcc $@
 
+# Those that make allocators has built are installed, too.
+MM_SIBLINGS_BUILT = $(patsubst $(BUILD)/lib/allocators/%/linked,%,$(wildcard $(BUILD)/lib/allocators/*/linked))
 install-compile-time: $(BUILD)/bin/mmnvcc
 	install -d $(addprefix "$(DESTDIR)$(PREFIX)"/,bin include lib/mm/ptx lib/mm/device lib/mm/path lib/mm/include)
 	install -m 755 $(addprefix $(BUILD)/lib/,mmnvcc mmview mmdevice mmfatbinary mmunyield) $(MM_SHIMS) "$(DESTDIR)$(MMLIBDIR)"
@@ -80,11 +82,14 @@ install-compile-time: $(BUILD)/bin/mmnvcc
 	install -m 644 $(MM_PTX) "$(DESTDIR)$(MMLIBDIR)/ptx"
 	ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc"
 	ln -sfn ../mmnvcc "$(DESTDIR)$(MMLIBDIR)/path/nvcc"
+	rm -rf "$(DESTDIR)$(MMLIBDIR)/allocators" && rm -f $(MM_SIBLINGS:%="$(DESTDIR)$(PREFIX)/bin/mmnvcc-%")
+	$(foreach n,$(MM_SIBLINGS_BUILT),install -d "$(DESTDIR)$(MMLIBDIR)/allocators/$n" && install -m 644 $(BUILD)/lib/allocators/$n/* "$(DESTDIR)$(MMLIBDIR)/allocators/$n" && \
+	    ln -sfn ../lib/mm/mmnvcc "$(DESTDIR)$(PREFIX)/bin/mmnvcc-$n" &&) :
 	rm -rf "$(DESTDIR)$(MMLIBDIR)/toolkit"
 	$(BUILD)/lib/mmview "$(MMLIBDIR)" "$$(cd $(CUDA_HOME)/bin && pwd -P)" "$(DESTDIR)$(MMLIBDIR)/toolkit"
 
 uninstall-compile-time:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc" "$(DESTDIR)$(PREFIX)/include/mm.h"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/mmnvcc" $(MM_SIBLINGS:%="$(DESTDIR)$(PREFIX)/bin/mmnvcc-%") "$(DESTDIR)$(PREFIX)/include/mm.h"
 	rm -f $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,mmnvcc mmview mmdevice mmfatbinary mmunyield devicelib.c mmconfig.h mmcicc mmptxas mmlink)
-	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path include)
+	rm -rf $(addprefix "$(DESTDIR)$(MMLIBDIR)"/,toolkit ptx device path include allocators)
 	rmdir "$(DESTDIR)$(MMLIBDIR)" 2> /dev/null || :

@@ -227,6 +227,16 @@ static bool try_allow(const struct variable *v) {
     return may;
 }
 
+/* Says, once, that an image has another allocator than the one that the run asks for. */
+static void tell_asked(const struct variable *v) {
+    static bool said;
+    const struct mm_host_env *const env = mm_host_env_get();
+    const char *const asked = env->sibling ? env->sibling : allocators[0].name, *const has = v->sibling ? v->sibling : allocators[0].name;
+    if (said || !env->asks || strcmp(asked, has) == 0) return;
+    mm_host_say("a module was built with the allocator %s, and keeps it, in spite of MM_RUN_ALLOCATOR", has);
+    said = true;
+}
+
 /* Writes the heap into the variable, and creates the heap first if there is none. The caller holds the lock. */
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v, struct mm_driver_error *error) {
     struct mm_heap_ref present = {.heap = 0};
@@ -236,6 +246,7 @@ static bool try_publish(const struct mm_driver *d, CUcontext handle, const struc
     for (struct context *other = mm_contexts; other && present.heap; other = other->next)
         if (other->heap && mm_host_heap_published(other->heap).heap == present.heap) return true;
     if (!try_allow(v)) return true;
+    tell_asked(v);
     if (!c) c = mm_context_home(d, handle, true);
     if (c && !c->heap) make_heap(d, c, handle, v->sibling);
     if (!c || !c->heap) {

@@ -15,10 +15,16 @@ $(RUN_TIME_OBJS): $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_RUN_TIME) -c $< -o $@
 
-# The fatbin in mm24.a.
-$(BUILD)/device/linked: $(BUILD)/lib/device/mm24.a
-	ar p $< >$@.o
-	objcopy -O binary --only-section=__nv_relfatbin $@.o $@
+# The fatbin in mm24.a; of another allocator, for mmrun --allocator.
+define MM_LINKED
+$1: $2
+	ar p $$< >$$@.o
+	objcopy -O binary --only-section=__nv_relfatbin $$@.o $$@
+	rm -f $$@.o
+endef
+$(eval $(call MM_LINKED,$(BUILD)/device/linked,$(BUILD)/lib/device/mm24.a))
+$(foreach n,$(MM_SIBLINGS),$(eval $(call MM_LINKED,$(BUILD)/lib/allocators/$n/linked,$(BUILD)/lib/allocators/$n/mm24.a)))
+allocators: $(MM_SIBLINGS:%=$(BUILD)/lib/allocators/%/linked)
 $(BUILD)/obj/interpose/preload/link.o: $(BUILD)/device/linked
 $(BUILD)/obj/interpose/preload/link.o: CFLAGS_RUN_TIME += -DMM_LINKED='"$(BUILD)/device/linked"'
 

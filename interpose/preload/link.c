@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#define _GNU_SOURCE /* dladdr */
 #include "interpose/preload/link.h"
 
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +23,31 @@ __asm__(".pushsection .rodata.mm_linked, \"a\"\n"
         "mm_linked: .incbin \"" MM_LINKED "\"\n"
         ".popsection\n");
 extern const char mm_linked[] __attribute__((visibility("hidden")));
+
+/* The same of the allocator that MM_RUN_ALLOCATOR names: a file next to libmm.so.1, read once. */
+static const char *asked_for;
+static pthread_once_t asked_once = PTHREAD_ONCE_INIT;
+static void read_asked(void) {
+    const char *const name = mm_host_env_get()->sibling;
+    char path[PATH_MAX];
+    struct mm_text text = {0};
+    Dl_info own;
+    asked_for = mm_linked;
+    if (!name || !dladdr(mm_linked, &own)) return;
+    const char *const slash = strrchr(own.dli_fname, '/');
+    const int folder = slash ? (int)(slash - own.dli_fname) : 0;
+    if (snprintf(path, sizeof path, "%.*s/allocators/%s/linked", folder, own.dli_fname, name) < (int)sizeof path && mm_image_try_read(path, &text) &&
+        mm_image_holds_fatbin(text.data, text.bytes)) {
+        asked_for = text.data; /* for good */
+        return;
+    }
+    mm_text_free(&text);
+    mm_host_say("the allocator %s is not in %.*s/allocators; make allocators builds it; using mm", name, folder, own.dli_fname);
+}
+static const char *linked(void) {
+    pthread_once(&asked_once, read_asked);
+    return asked_for;
+}
 
 /* ---- options --------------------------------------------------------------------------------------- */
 
@@ -274,7 +303,7 @@ bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bo
     struct job j = {CU_JIT_INPUT_PTX, "the program's PTX", in->data, in->bytes + 1, {0}, options, values, count, is_foreign ? arch : 0};
     const char *where = "", *wrong = NULL;
     void *opened = NULL;
-    bool done = mm_image_choose(mm_linked, arch, false, &j.ours) == MM_IMAGE_CUBIN;
+    bool done = mm_image_choose(linked(), arch, false, &j.ours) == MM_IMAGE_CUBIN;
     memset(l, 0, sizeof *l);
     if (!done) snprintf(why, why_bytes, "mm has no machine code for sm_%d; build mm with it in ARCHS", arch);
     if (done && !is_text) {

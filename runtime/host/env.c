@@ -162,19 +162,30 @@ static void read_trim(void) {
     env.trim_after_ms = text && strcmp(text, "idle") == 0 ? MM_HOST_TRIM_IDLE_MS : seconds * 1000;
 }
 
+static void read_allocator(void) {
+#define SIBLING_NAME(name, suffix) name,
+#define NAME_COMMA(name, suffix) name ", "
+    static const char *const siblings[] = {MM_SIBLINGS(SIBLING_NAME)};
+    const char *text = secure_getenv("MM_RUN_ALLOCATOR");
+    if (!text) return;
+    env.is_cudas = strcmp(text, "cuda") == 0;
+    for (size_t i = 0; i < sizeof siblings / sizeof *siblings; i++)
+        if (strcmp(text, siblings[i]) == 0) env.sibling = siblings[i];
+    env.asks = env.sibling || strcmp(text, "mm") == 0 || strcmp(text, "gallatin") == 0;
+    if (!env.is_cudas && !env.asks)
+        mm_host_say("MM_RUN_ALLOCATOR=%s is not understood; expected " MM_ALLOCATORS(NAME_COMMA) "mm or cuda; using mm", value_text(text).text);
+}
+
 static void read_env(void) {
     report_unknown();
     read_switch("MM_VERBOSE", &env.verbose);
     read_switch("MM_OFF", &env.is_off);
     read_switch("MM_ALLOW_UNSAFE", &env.allows_unsafe);
-    const char *text = secure_getenv("MM_RUN_ALLOCATOR");
-    env.is_cudas = text && strcmp(text, "cuda") == 0;
-    if (text && !env.is_cudas && strcmp(text, "mm") != 0)
-        mm_host_say("MM_RUN_ALLOCATOR=%s is not understood; expected mm or cuda; using mm", value_text(text).text);
+    read_allocator();
     read_size("MM_HEAP_SIZE", &env.heap_size);
     read_size("MM_HEAP_MAX", &env.heap_max);
     env.grow_wait_ms = MM_GROW_WAIT_MS_DEFAULT;
-    text = secure_getenv("MM_GROW_WAIT_MS");
+    const char *text = secure_getenv("MM_GROW_WAIT_MS");
     if (text && !mm_host_env_try_number(text, MM_GROW_WAIT_MS_MAX, &env.grow_wait_ms))
         mm_host_say("MM_GROW_WAIT_MS=%s is not understood; expected milliseconds, 0 to %u; using %u", value_text(text).text, MM_GROW_WAIT_MS_MAX,
                     MM_GROW_WAIT_MS_DEFAULT);

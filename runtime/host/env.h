@@ -20,6 +20,8 @@ struct mm_host_env {
     unsigned trim_after_ms; /* time without use after which memory goes back; 0: only when a call of the program fails for lack of memory */
     bool is_off;            /* MM_OFF=1: code that is loaded at run time keeps its allocator */
     bool is_cudas;          /* MM_RUN_ALLOCATOR=cuda: as is_off, and code that mmnvcc compiled gets CUDA's allocator */
+    bool asks;              /* MM_RUN_ALLOCATOR names an allocator of mm */
+    const char *sibling;    /* the one that it names, if that is not the default: code without mm gets it */
     bool allows_unsafe;     /* MM_ALLOW_UNSAFE=1: images may have the allocator MM_ALLOCATOR_UNSAFE */
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;

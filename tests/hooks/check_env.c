@@ -121,7 +121,13 @@ START_TEST(good) {
     ck_assert(read_with("MM_CHECK", "1")->fill == MM_FILL_JUNK && said == 0);
     ck_assert(read_with("MM_CHECK", "0")->fill == MM_FILL_NONE && said == 0);
     ck_assert(read_with("MM_RUN_ALLOCATOR", "cuda")->is_cudas && said == 0);
-    ck_assert(is_default(read_with("MM_RUN_ALLOCATOR", "mm")) && said == 0);
+    ck_assert(is_default(read_with("MM_RUN_ALLOCATOR", "mm")) && env.asks && said == 0);
+    ck_assert(is_default(read_with("MM_RUN_ALLOCATOR", "gallatin")) && env.asks && !env.sibling && said == 0);
+    ck_assert_str_eq(read_with("MM_RUN_ALLOCATOR", "circular-multi")->sibling, "circular-multi");
+    ck_assert(env.asks && !env.is_cudas && said == 0);
+    ck_assert(is_default(read_with("MM_RUN_ALLOCATOR", "circular-")) && !env.asks && said == 1);
+    ck_assert(read_with("MM_ALLOW_UNSAFE", "1")->allows_unsafe && said == 0);
+    ck_assert(!read_with("MM_ALLOW_UNSAFE", "yes")->allows_unsafe && said == 1);
     ck_assert(is_default(read_with("MM_RUN_ALLOCATOR", "CUDA")) && said == 1);
     ck_assert(read_with("MM_VERBOSE", "1")->verbose && said == 0);
     ck_assert(read_with("MM_OFF", "1")->is_off && said == 0);

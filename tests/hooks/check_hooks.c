@@ -94,6 +94,26 @@ START_TEST(allocators_of_two_modules) {
 }
 END_TEST
 
+#define AW "other " MM_STR(MM_ABI_VERSION) "_aw"
+#define UNSAFE "mm: the allocator aw hands out memory that is in use"
+START_TEST(an_unsafe_allocator) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_ALLOW_UNSAFE=1"), "./client", "v2-legacy", "siblings", AW, "mm");
+    expect(&r, 0, "", UNSAFE " (MM_ALLOW_UNSAFE=1)\n" TWO("gallatin", "aw"));
+    r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", "mm", AW);
+    expect(&r, 0, "", UNSAFE "; a module's kernels get no heap; MM_ALLOW_UNSAFE=1 lets them have it\n");
+}
+END_TEST
+
+START_TEST(an_allocator_that_is_asked_for) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=random-walk-runs"), "./client", "v2-legacy", "siblings", COOP, "mm");
+    expect(&r, 0, "",
+           "mm: a module was built with the allocator random-walk-coop, and keeps it, in spite of MM_RUN_ALLOCATOR\n" TWO("gallatin", "random-walk-coop"));
+    r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=gallatin"), "./client", "v2-legacy", "siblings", "mm", COOP);
+    expect(&r, 0, "",
+           "mm: a module was built with the allocator random-walk-coop, and keeps it, in spite of MM_RUN_ALLOCATOR\n" TWO("random-walk-coop", "gallatin"));
+}
+END_TEST
+
 START_TEST(own_definitions_win) {
     for (int i = 0; i < 5; i++) {
         char program[32];
@@ -215,7 +235,7 @@ static const struct {
     {"MM_OFF=2", "16\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "16\n",
      "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_VERBOSE\n"},
     {"MMX=1", "16\n", ""},
 };
 
@@ -393,7 +413,16 @@ START_TEST(mmrun_runs) {
     r = RUN(NULL, mmrun, "--fill=ones", "true");
     expect(&r, 125, "", "mmrun: --fill=ones is not understood; expected none, zero or junk\n");
     r = RUN(NULL, mmrun, "--allocator=cudas", "true");
-    expect(&r, 125, "", "mmrun: --allocator=cudas is not understood; expected mm or cuda\n");
+    expect(
+        &r, 125, "",
+        "mmrun: --allocator=cudas is not understood; expected mm, cuda, or one of: gallatin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw "
+        "circular circular-fused circular-multi circular-multi-fused\n");
+    r = RUN(NULL, mmrun, "--allocator=circular-multi", "sh", "-c", "echo $MM_RUN_ALLOCATOR");
+    if (r.status != 0) /* make allocators has not built it here */
+        ck_assert(r.status == 125 && strncmp(r.err, "mmrun: the allocator circular-multi is not in ", 46) == 0);
+    else expect(&r, 0, "circular-multi\n", "");
+    r = RUN(NULL, mmrun, "--allocator=gallatin", "sh", "-c", "echo $MM_RUN_ALLOCATOR");
+    expect(&r, 0, "gallatin\n", "");
     r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "--fill=junk", "--allocator=cuda", "sh", "-c",
             "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK,$MM_FILL,$MM_RUN_ALLOCATOR");
     expect(&r, 0, "text,a b,%l,1,junk,cuda\n", "");
@@ -422,6 +451,8 @@ int main(int argc, char **argv) {
     tcase_add_test(c, hook_without_libmm);
     tcase_add_test(c, modules_of_other_versions_are_told_of_once);
     tcase_add_test(c, allocators_of_two_modules);
+    tcase_add_test(c, an_unsafe_allocator);
+    tcase_add_test(c, an_allocator_that_is_asked_for);
     tcase_add_test(c, statistics_and_reset);
     tcase_add_loop_test(c, size_variable, 0, sizeof sizes / sizeof *sizes);
     tcase_add_test(c, verbose);

@@ -350,7 +350,8 @@ completes() {
         function=$(complete -p "$1" | sed "s/.*-F \([^ ]*\).*/\1/") && "$function" && echo ${COMPREPLY[*]-}' "$prefix/share/bash-completion/completions/$1" "$@"
 }
 offers() { same "$(completes "${@:2}")" "$1"; }
-it 'completion of mmnvcc --mm-' offers '--mm-show --mm-version --mm-help' mmnvcc --mm-
+it 'completion of mmnvcc --mm-' offers '--mm-allocator= --mm-show --mm-version --mm-help' mmnvcc --mm-
+it 'completion of mmnvcc --mm-allocator=circular-m' offers 'circular-multi circular-multi-fused' mmnvcc --mm-allocator = circular-m
 it 'completion of mmnvcc -std' offers '-std=c++14 -std=c++17 -std=c++20' mmnvcc -c -std
 it 'completion of mmnvcc x.cu --mm-' offers '' mmnvcc x.cu --mm-
 # long_options PROGRAM: its long options, from its help
@@ -361,7 +362,7 @@ it 'completion of mmrun -' eval 'has " $(completes mmrun -) " " -h " && has " $(
 it 'completion of mmrun --check --' eval 'has " $(completes mmrun --check --) " " --fill= "'
 # bash splits --fill=zero into three words
 it 'completion of mmrun --fill=' offers 'zero junk none' mmrun --fill =
-it 'completion of mmrun --allocator=' offers 'mm cuda' mmrun --allocator =
+it 'completion of mmrun --allocator=' offers 'mm cuda gallatin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused' mmrun --allocator =
 it 'completion of mmrun --fill=j' offers 'junk' mmrun --fill = j
 it 'completion of mmrun --stats=' offers 'text json csv' mmrun --check --stats =
 it 'completion of mmrun --heap-map=' eval 'has " $(completes mmrun --heap-map = ow) " " own.c "'

@@ -5,6 +5,8 @@
 # _mm_words WORDS: offers those WORDS that begin with the typed text.
 _mm_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWORD]}"); }
 
+_mm_allocators='@ALLOCATORS@' # the default first
+
 # The common options of nvcc; any other word is completed as a file name.
 _mm_mmnvcc() {
     local words='-arch= -gencode -O0 -O1 -O2 -O3 -g -G -lineinfo -c -dc -dlink -dlto -rdc=true -ptx -cubin -fatbin
@@ -12,9 +14,15 @@ _mm_mmnvcc() {
         -Xfatbin -Xnvlink -cudart -maxrregcount -use_fast_math --extended-lambda --expt-relaxed-constexpr -t -v --keep
         --dryrun --list-gpu-arch --version --help'
     COMPREPLY=()
+    if [[ ${COMP_WORDS[COMP_CWORD - 1]} == --mm-allocator && ${COMP_WORDS[COMP_CWORD]} == = ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$_mm_allocators")
+    elif [[ $COMP_CWORD -gt 2 && ${COMP_WORDS[COMP_CWORD - 2]} == --mm-allocator ]]; then
+        _mm_words "$_mm_allocators"
+    fi
     [[ ${COMP_WORDS[COMP_CWORD]} == -* ]] || return 0
-    [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[COMP_CWORD - 1]} != --mm-* ]] || words+=' --mm-show --mm-version --mm-help'
+    [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[COMP_CWORD - 1]} != --mm-* ]] || words+=' --mm-allocator= --mm-show --mm-version --mm-help'
     _mm_words "$words"
+    [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2> /dev/null
 }
 
 # The values of mmrun's options.
@@ -22,7 +30,7 @@ _mm_mmrun_value() {
     local typed=${COMP_WORDS[COMP_CWORD]#=}
     case $1 in
     --stats) mapfile -t COMPREPLY < <(compgen -W 'text json csv' -- "$typed") ;;
-    --allocator) mapfile -t COMPREPLY < <(compgen -W 'mm cuda' -- "$typed") ;;
+    --allocator) mapfile -t COMPREPLY < <(compgen -W "mm cuda $_mm_allocators" -- "$typed") ;;
     --fill) mapfile -t COMPREPLY < <(compgen -W 'zero junk none' -- "$typed") ;;
     --stats-file | --heap-map) mapfile -t COMPREPLY < <(compgen -f -- "$typed") ;;
     esac
@@ -54,7 +62,7 @@ _mm_mmbench() {
     case ${COMP_WORDS[COMP_CWORD - 1]} in
     --csv) COMPREPLY=() ;;
     --cases) _mm_words "$("${COMP_WORDS[0]}" --list 2> /dev/null | cut -d' ' -f1)" ;;
-    --allocators) _mm_words 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused' ;;
+    --allocators) _mm_words "all mm builtin ${_mm_allocators#* }" ;;
     --heap) _mm_words '2G 8G 32G' ;;
     --runs | --timeout | --minutes) COMPREPLY=() ;;
     --plot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;
