@@ -31,8 +31,9 @@ static const struct {
     {"./plugin_host", "symbols", true},
 };
 static const char *const scenarios[] = {
-    "function", "kernel", "every-launch", "race",  "contexts",   "reset",  "unload",   "capture",        "limit",          "ends",   "recycled",
-    "jit",      "cubins", "cubin-links",  "green", "green-last", "detach", "prepared", "prepared-later", "prepared-fails", "answers"};
+    "function",       "kernel", "every-launch", "race",        "contexts", "reset",      "unload", "capture",  "limit",          "ends",
+    "recycled",       "jit",    "cubins",       "cubin-links", "green",    "green-last", "detach", "prepared", "prepared-later", "prepared-for-another",
+    "prepared-fails", "answers"};
 enum { WAYS = sizeof ways / sizeof *ways, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(way_and_scenario) {

@@ -194,6 +194,21 @@ static void prepared(int argc, char **argv) {
     }
 }
 
+/* The heap that was prepared is of no use to an image of another allocator, which launches first: it gets one of its own, and nothing is left over. */
+static void prepared_for_another(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module;
+    client_start();
+    make_built();
+    OK(cu.cuModuleLoadData(&module, &cubin));
+    CHECK(standin->reservations == 2);
+    OK(client_launch(client_kernel("other " MM_STR(MM_ABI_VERSION) "_random_walk_coop", NULL), NULL));
+    CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0 && standin->reservations == 2 && standin->registrations == 1);
+    CHECK(standin->last_ref.word_shift == MM_PAGE_SHIFT - MM_ALIGN_SHIFT - MM_WORD_SHIFT);
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    CHECK(is_nothing_there());
+}
+
 /* A library is loaded before a context exists: the first launch of another kernel in a context prepares the heap. */
 static void prepared_later(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -307,6 +322,7 @@ const struct scenario client_cubin_scenarios[] = {
     {"cubin-fails", cubin_fails},
     {"prepared", prepared},
     {"prepared-later", prepared_later},
+    {"prepared-for-another", prepared_for_another},
     {"prepared-fails", prepared_fails},
     {"cubin-links", cubin_of_links},
     {"cubin-file", cubin_file},
