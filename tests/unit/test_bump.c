@@ -2,6 +2,8 @@
 /* AtomicMalloc and AWMalloc (runtime/regeff/bump.h): all of the heap once, in order, and what follows then. */
 #include <pthread.h>
 
+#include "tests/unit/steps.h"
+
 #include "tests/unit/support.h"
 
 static struct mm_cpu_heap heap;
@@ -61,6 +63,24 @@ START_TEST(sizes) {
 }
 END_TEST
 
+/* Two requests for the last bytes of a segment, one at each step of the other: they get different memory, none of it across the end. */
+static uint8_t *first_got, *second_got;
+static void at_the_end(void) {
+    tear_down(), set_up();
+    mm_list_add(ref, 1), mm_list_add(ref, 1);
+    *mm_bump_word(ref) = MM_SEGMENT_BYTES - 64;
+}
+static void take_first(void) { first_got = take(48); }
+static void take_second(void) { second_got = take(48); }
+static void look(void) {
+    const uint64_t a = (uint64_t)first_got - ref->user_base, b = (uint64_t)second_got - ref->user_base;
+    unit_holds(a + 48 <= b || b + 48 <= a, "the same memory: %llu, %llu", (unsigned long long)a, (unsigned long long)b);
+    unit_eq(a / MM_SEGMENT_BYTES, (a + 47) / MM_SEGMENT_BYTES);
+    unit_eq(b / MM_SEGMENT_BYTES, (b + 47) / MM_SEGMENT_BYTES);
+}
+START_TEST(at_a_segments_end) { unit_lt(3, unit_at_each_step(at_the_end, take_first, take_second, look)); }
+END_TEST
+
 /* Threads together get all of the heap, each byte once. */
 #define THREADS 8
 static uint32_t owners[ALL];
@@ -95,7 +115,7 @@ int main(void) {
     Suite *suite = suite_create("bump");
     TCase *tests = tcase_create("bump");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    const TTest *const all[] = {all_of_the_heap, sizes, threads};
+    const TTest *const all[] = {all_of_the_heap, sizes, at_a_segments_end, threads};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
