@@ -90,6 +90,12 @@
 #define MM_GROW_SEEN 2048
 #define MM_GROW_SEEN_FULL 512
 
+/* A class of at most this many pages (1 MiB) grows, whatever is free, if a caller got nothing in this many rounds of samples: more callers want its slices at once than
+ * it has. 8,192 single lanes that free at once what they allocate took 88 to 139 us with 1,024 slices for all of them, and take 17 to 19. With 512 pages churn took 6 %
+ * longer. */
+#define MM_GROW_FREELY_PAGES 64
+#define MM_GROW_FREELY_ROUNDS 2
+
 /* Rounds in which a lane draws from cursors before it samples its class: if at least half of its group's last draws succeeded; otherwise. */
 #define MM_DRAWS 4
 #define MM_DRAWS_POOR 2

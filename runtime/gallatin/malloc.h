@@ -67,12 +67,15 @@ MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
     return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)) <
            (int64_t)MM_GROW_REFUSAL_NS; /* clocks of multiprocessors differ by some ns */
 }
-/* Whether class c should grow, given what a group has seen of it in so many rounds. *is_low: it should, since little of the class is free. */
+/* Whether class c should grow, given what a group has seen of it in so many rounds. *is_low: it should, since little of the class is free, or it is small, and more
+ * callers want its slices than it has. */
 MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor, int *is_low) {
     const uint32_t words = entries * ref->classes[c].words;
     const int is_all = words <= MM_SAMPLE_ALL && seen.words >= words;
     const uint32_t enough = seen.free == 0 ? MM_GROW_SEEN_FULL : MM_GROW_SEEN;
-    *is_low = !is_poor && seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= enough || is_all);
+    const int is_full = seen.free * MM_GROW_SHARE <= seen.slices && (seen.slices >= enough || is_all);
+    const int is_crowded = rounds >= MM_GROW_FREELY_ROUNDS && entries << ref->classes[c].page_shift <= MM_GROW_FREELY_PAGES;
+    *is_low = !is_poor && (is_full || is_crowded);
     if (is_poor) return is_all || seen.words >= MM_SAMPLE_POOR || rounds >= MM_SAMPLE_POOR;
     return *is_low || rounds >= MM_SAMPLE_ROUNDS;
 }
