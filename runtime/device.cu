@@ -58,7 +58,7 @@ __device__ size_t mm_device_usable_size(const void *p) { return mm_cookie_usable
  * alignment larger than a slice's is not used for arrays, and gets no room. */
 __device__ void *mm_device_new(size_t bytes) { return mm_cookie_put(mm_device_malloc(mm_cookie_bytes(bytes, MM_COOKIE_SHIFT)), MM_COOKIE_SHIFT); }
 __device__ void *mm_device_aligned_new(size_t bytes, size_t align) {
-    if (align == 0 || (align & (align - 1)) != 0 || align > MM_SMALL_ALIGN_MAX) return mm_device_aligned_malloc(bytes, align);
+    if (align == 0 || (align & (align - 1)) != 0 || align > MM_SLICE_BYTES_MAX) return mm_device_aligned_malloc(bytes, align);
     const uint32_t shift = mm_cookie_shift(align);
     return mm_cookie_put(mm_device_aligned_malloc(mm_cookie_bytes(bytes, shift), align), shift);
 }

@@ -11,6 +11,7 @@
 
 #include "interpose/preload/attach_shared.h"
 #include "interpose/preload/contexts.h"
+#include "interpose/preload/link.h"
 #include "interpose/preload/resolve.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
@@ -232,7 +233,7 @@ static void tell_asked(const struct variable *v) {
     static bool said;
     const struct mm_host_env *const env = mm_host_env_get();
     const char *const asked = env->sibling ? env->sibling : allocators[0].name, *const has = v->sibling ? v->sibling : allocators[0].name;
-    if (said || !env->asks || strcmp(asked, has) == 0) return;
+    if (said || !env->asks || strcmp(asked, has) == 0 || !mm_link_has_asked()) return;
     mm_host_say("a module was built with the allocator %s, and keeps it, in spite of MM_RUN_ALLOCATOR", has);
     said = true;
 }

@@ -48,6 +48,7 @@ static const char *linked(void) {
     pthread_once(&asked_once, read_asked);
     return asked_for;
 }
+bool mm_link_has_asked(void) { return !mm_host_env_get()->sibling || linked() != mm_linked; }
 
 /* ---- options --------------------------------------------------------------------------------------- */
 

@@ -66,4 +66,7 @@ void mm_link_give(const struct mm_link *l, void **values);
 /* Frees what the link holds. */
 void mm_link_drop(struct mm_link *l);
 
+/* Whether the allocator that MM_RUN_ALLOCATOR names is there. If not, the default is linked instead. */
+bool mm_link_has_asked(void);
+
 #endif

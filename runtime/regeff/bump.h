@@ -85,6 +85,8 @@ MM_FN uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, uint32_
 MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) {
     uint64_t *at = mm_bump_word(ref);
     (void)unit;
+    const uint64_t got = mm_small_draw_units(ref, n); /* another caller may have begun anew */
+    if (got != 0) return got;
     const uint64_t begin = mm_bump_make(ref, 0, mm_list_count(ref));
     if (!mm_cas_acquire_u64(at, mm_load_relaxed_u64(at), begin | (uint64_t)n << MM_ALIGN_SHIFT)) return 0;
     return mm_bump_address(ref, begin);

@@ -3,8 +3,8 @@
  * Computer Graphics Forum 2015). The ring goes through the segments of the list, one after the other.
  *
  *   MM_REGEFF_CIRCULAR      all callers begin at one place, which each that succeeds sets to the end of its chunk
- *   MM_REGEFF_FUSED         the lock and the next chunk are seen at once: the next begin in the same word. So locked chunks of a word are passed in one hop, and lanes of a
- *                           warp take different free ones. In the paper both are in the header
+ *   MM_REGEFF_FUSED         the locks and begins of a word are seen at once. So its locked chunks are passed in one hop, and lanes of a warp take different free ones. In
+ *                           the paper lock and next chunk are one word of the header
  *   MM_REGEFF_MULTI         each multiprocessor has a place of its own
  *   MM_REGEFF_MULTI_FUSED   both
  *
@@ -35,8 +35,8 @@ MM_STATIC_ASSERT(MM_RING_PLACES * 16 <= MM_MADE, "places");
 
 /* The first unit of the segment behind segment s in the ring. */
 MM_FN uint64_t mm_ring_behind(const struct mm_heap_ref *ref, uint32_t s) {
-    const uint32_t k = mm_load_relaxed_u32(mm_list_index(ref, s)) + 1;
-    return (uint64_t)mm_list_segment(ref, k < mm_list_count(ref) ? k : 0) * MM_RING_UNITS;
+    const uint32_t k = mm_load_relaxed_u32(mm_list_index(ref, s)) + 1, next = mm_list_segment(ref, k < mm_list_count(ref) ? k : 0);
+    return (uint64_t)(next < ref->user_bytes >> MM_SEGMENT_SHIFT ? next : s) * MM_RING_UNITS;
 }
 
 /* Goes along the ring from *at on for n units, MM_RING_HOPS hops at most. Returns the address of the caller's memory, or 0; *at: where to go on. */
@@ -114,7 +114,7 @@ MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uin
 MM_FN int mm_small_free_at(const struct mm_heap_ref *ref, uint64_t off) {
     const uint64_t unit = (off - MM_RING_HEADER_BYTES) >> MM_RING_UNIT_SHIFT;
     if (MM_LIKELY(mm_ring_free(ref, unit))) return 0;
-    return mm_ring_is_free(ref, unit) ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_INTERIOR;
+    return mm_load_relaxed_u64(mm_ring_word(ref, unit)) & mm_ring_begin_bit(unit) ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_INTERIOR;
 }
 /* Bytes that may be used of what begins there; 0: nothing live does. */
 MM_FN uint64_t mm_small_size_at(const struct mm_heap_ref *ref, uint64_t off) {

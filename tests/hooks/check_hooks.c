@@ -106,7 +106,7 @@ START_TEST(an_unsafe_allocator) {
 END_TEST
 
 START_TEST(an_allocator_that_is_asked_for) {
-    struct result r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=random-walk-runs"), "./client", "v2-legacy", "siblings", COOP, "mm");
+    struct result r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=mm"), "./client", "v2-legacy", "siblings", COOP, "mm");
     expect(&r, 0, "",
            "mm: a module was built with the allocator random-walk-coop, and keeps it, in spite of MM_RUN_ALLOCATOR\n" TWO("gallatin", "random-walk-coop"));
     r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=gallatin"), "./client", "v2-legacy", "siblings", "mm", COOP);

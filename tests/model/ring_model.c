@@ -109,6 +109,16 @@ static void one_live(void) {
     listed(1);
     had(0, 0, 2);
 }
+/* All but one chunk of two units are live for good. */
+static void one_chunk(void) {
+    listed(1);
+    for (uint32_t k = 0; k < MM_RING_UNITS / 2; k++) {
+        uint64_t next;
+        if (mm_ring_claim(&ref, 2ull * k, 2, &next) == 0) abort();
+        if (k != 7) got(2ull * k, 2);
+    }
+    mm_ring_free(&ref, 14);
+}
 /* All but two chunks of one unit each are live for good. */
 static void nearly_full(void) {
     listed(1);
@@ -157,6 +167,7 @@ static const struct model_scenario scenarios[] = {
     {"ring-adds", none_listed, {add, add}, world_check_drained, 2, 0},
     {"ring-add-against-retire", two_segments, {add, retire, walk_first}, world_check_drained, 2, 0},
     {"ring-first-requests", none_listed, {must_one, must_keep}, world_check_drained, 2, 0},
+    {"ring-one-chunk-for-two", one_chunk, {must_keep, must_keep}, world_check, 2, 0},
     {"ring-last-two", nearly_full, {must_keep, must_keep}, world_check, 2, 0},
     {"ring-last-two-of-three", nearly_full, {malloc_one, malloc_one, malloc_one}, world_check, 1, 0},
 };

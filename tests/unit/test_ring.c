@@ -182,9 +182,10 @@ START_TEST(two_frees_at_once) {
         for (long b = 0; b < 12; b++) {
             uint8_t *before = take(100), *after;
             twice = take(sizes[_i]), after = take(100);
-            const uint64_t misuses = unit_misuses(&heap);
+            const uint64_t misuses = unit_misuses(&heap), doubles = mm_cpu_misuse_count(&heap, MM_MISUSE_DOUBLE_FREE);
             ended = unit_interleave(free_twice, args, a, b, b);
             unit_eq(unit_misuses(&heap), misuses + 1);
+            unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_DOUBLE_FREE), doubles + 1);
             unit_sound(&heap, 2 * unit_taken(100));
             mm_heap_free(ref, before), mm_heap_free(ref, after);
         }
