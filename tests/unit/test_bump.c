@@ -4,17 +4,7 @@
 
 #include "tests/unit/steps.h"
 
-#include "tests/unit/support.h"
-
-static struct mm_cpu_heap heap;
-static const struct mm_heap_ref *ref;
-#define SEGMENTS 8u
-static void set_up(void) {
-    unit_create(&heap, SEGMENTS);
-    ref = &heap.ref;
-}
-static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
-static uint8_t *take(uint64_t bytes) { return (uint8_t *)mm_heap_malloc(ref, bytes); }
+#include "tests/unit/eight.h"
 
 #define ALL (SEGMENTS << (MM_SEGMENT_SHIFT - MM_ALIGN_SHIFT))
 /* 16 bytes each, one behind the other; free changes nothing. Then NULL, or all of it again. */

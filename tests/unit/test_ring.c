@@ -2,17 +2,8 @@
 /* The ring of chunks (runtime/regeff), built once for each face that has one: lives, splitting and merging, what free tells apart, NULL, giving back. */
 #include "tests/unit/steps.h"
 
-#include "tests/unit/support.h"
+#include "tests/unit/eight.h"
 
-static struct mm_cpu_heap heap;
-static const struct mm_heap_ref *ref;
-#define SEGMENTS 8u
-static void set_up(void) {
-    unit_create(&heap, SEGMENTS);
-    ref = &heap.ref;
-}
-static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
-static uint8_t *take(uint64_t bytes) { return (uint8_t *)mm_heap_malloc(ref, bytes); }
 static uint64_t unit_of(const void *p) { return ((uint64_t)p - ref->user_base) >> MM_RING_UNIT_SHIFT; }
 static uint64_t usable(uint64_t bytes) { return bytes <= MM_SMALL_BYTES_MAX ? unit_taken(bytes) - MM_RING_HEADER_BYTES : unit_taken(bytes); }
 

@@ -4,17 +4,8 @@
 
 #include "tests/unit/steps.h"
 
-#include "tests/unit/support.h"
+#include "tests/unit/eight.h"
 
-static struct mm_cpu_heap heap;
-static const struct mm_heap_ref *ref;
-#define SEGMENTS 8u
-static void set_up(void) {
-    unit_create(&heap, SEGMENTS);
-    ref = &heap.ref;
-}
-static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
-static uint8_t *take(uint64_t bytes) { return (uint8_t *)mm_heap_malloc(ref, bytes); }
 static uint64_t units(uint64_t n) { return n * MM_WALK_UNIT_BYTES; }
 
 /* ---- the paper's formulas ---------------------------------------------------------------------- */
