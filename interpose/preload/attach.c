@@ -207,13 +207,14 @@ static bool has_heaps(void) {
     return c != NULL;
 }
 
+static const char *name_of(const char *sibling) { return sibling ? sibling : allocators[0].name; }
+
 /* Reports, once, an image whose allocator is not that of its context's heap. */
 static void tell_both(const struct mm_host_heap *heap, const struct variable *v) {
     static bool said;
-    const char *has = mm_host_heap_sibling(heap);
     if (!said)
         mm_host_say("device %d: a module has the allocator %s, but the heap of its context is one of %s; its kernels get no heap", mm_host_heap_device(heap),
-                    v->sibling ? v->sibling : allocators[0].name, has ? has : allocators[0].name);
+                    name_of(v->sibling), name_of(mm_host_heap_sibling(heap)));
     said = true;
 }
 
@@ -232,8 +233,8 @@ static bool try_allow(const struct variable *v) {
 static void tell_asked(const struct variable *v) {
     static bool said;
     const struct mm_host_env *const env = mm_host_env_get();
-    const char *const asked = env->sibling ? env->sibling : allocators[0].name, *const has = v->sibling ? v->sibling : allocators[0].name;
-    if (said || !env->asks || strcmp(asked, has) == 0 || !mm_link_has_asked()) return;
+    const char *const has = name_of(v->sibling);
+    if (said || !env->asks || strcmp(name_of(env->sibling), has) == 0 || !mm_link_has_asked()) return;
     mm_host_say("a module was built with the allocator %s, and keeps it, in spite of MM_RUN_ALLOCATOR", has);
     said = true;
 }

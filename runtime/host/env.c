@@ -163,15 +163,17 @@ static void read_trim(void) {
 }
 
 static void read_allocator(void) {
-#define SIBLING_NAME(name, suffix) name,
+#define ONE_NAME(name, suffix) name,
 #define NAME_COMMA(name, suffix) name ", "
-    static const char *const siblings[] = {MM_SIBLINGS(SIBLING_NAME)};
+    static const char *const names[] = {MM_ALLOCATORS(ONE_NAME)};
     const char *text = secure_getenv("MM_RUN_ALLOCATOR");
     if (!text) return;
     env.is_cudas = strcmp(text, "cuda") == 0;
-    for (size_t i = 0; i < sizeof siblings / sizeof *siblings; i++)
-        if (strcmp(text, siblings[i]) == 0) env.sibling = siblings[i];
-    env.asks = env.sibling || strcmp(text, "mm") == 0 || strcmp(text, "gallatin") == 0;
+    env.asks = strcmp(text, "mm") == 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !env.asks; i++) {
+        env.asks = strcmp(text, names[i]) == 0;
+        if (env.asks && i > 0) env.sibling = names[i]; /* the first one is the default */
+    }
     if (!env.is_cudas && !env.asks)
         mm_host_say("MM_RUN_ALLOCATOR=%s is not understood; expected " MM_ALLOCATORS(NAME_COMMA) "mm or cuda; using mm", value_text(text).text);
 }

@@ -27,7 +27,7 @@ MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) { return (void)a
 
 MM_FN uint64_t mm_small_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) { return mm_units_locate(ref, p, bytes); }
 MM_FN uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) { return mm_units_mark(ref, left); }
-MM_FN void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) { mm_units_twice(ref, left); }
+MM_FN void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) { mm_listed_twice(ref, mm_unit_address(ref, mm_deferred_unit(left))); }
 MM_FN uint64_t mm_small_address(const struct mm_heap_ref *ref, uint64_t left) { return mm_unit_address(ref, mm_deferred_unit(left)); }
 MM_FN uint64_t mm_small_size(const struct mm_heap_ref *ref, uint64_t left) { return mm_units_size(ref, mm_deferred_unit(left)); }
 MM_FN uint64_t mm_small_owner_size(const struct mm_heap_ref *ref, uint32_t owner) { return (void)ref, (void)owner, 0; }

@@ -3,19 +3,15 @@
 #ifndef MM_WALK_FREE_H
 #define MM_WALK_FREE_H
 
-#include "runtime/core/report.h"
 #include "runtime/random_walk/units.h"
-#include "runtime/listed/list.h"
+#include "runtime/listed/free.h"
 
 /* What is left of a free (core/handles.h): MM_DEFERRED_SLICE or MM_DEFERRED_TWICE, and the unit. */
 MM_FN uint32_t mm_deferred_unit(uint64_t left) { return (uint32_t)left; }
 
 MM_FN uint64_t mm_units_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
-    const uint64_t off = (uint64_t)p - ref->user_base;
-    if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : mm_deferred_foreign((uint64_t)p);
-    if (!MM_LIKELY(mm_load_relaxed_u8(mm_page_owner(ref, (uint32_t)(off >> MM_PAGE_SHIFT))) == MM_LISTED_OWNER)) return mm_deferred_odd(0, off);
-    if (!MM_LIKELY((off & (MM_WALK_UNIT_BYTES - 1)) == 0)) return mm_deferred_odd(MM_MISUSE_INTERIOR, off);
-    return MM_DEFERRED_SLICE | off >> MM_WALK_UNIT_SHIFT;
+    const uint64_t left = mm_listed_locate(ref, p, bytes, MM_WALK_UNIT_BYTES, 0);
+    return mm_deferred_kind(left) == MM_DEFERRED_SLICE ? MM_DEFERRED_SLICE | (left & ~MM_DEFERRED_SLICE) >> MM_WALK_UNIT_SHIFT : left;
 }
 
 MM_FN uint64_t mm_units_mark(const struct mm_heap_ref *ref, uint64_t left) {
@@ -24,13 +20,6 @@ MM_FN uint64_t mm_units_mark(const struct mm_heap_ref *ref, uint64_t left) {
     const enum mm_unit_is was = mm_units_free(ref, unit);
     if (MM_LIKELY(was == MM_UNIT_FIRST)) return 0;
     return was == MM_UNIT_FREE ? MM_DEFERRED_TWICE | unit : mm_deferred_odd(MM_MISUSE_INTERIOR, (uint64_t)unit << MM_WALK_UNIT_SHIFT);
-}
-
-/* A unit was free already: counts and reports that. Its length is not known any more. */
-MM_FN_RARE void mm_units_twice(const struct mm_heap_ref *ref, uint64_t left) {
-    const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, mm_unit_address(ref, mm_deferred_unit(left)), 0, 0, 0, 0};
-    mm_misuse_count(ref, what.kind, 1);
-    mm_misuse_report(ref, what);
 }
 
 /* Bytes of the allocation that begins at a unit; 0: none does. */

@@ -21,6 +21,7 @@
 #else
 #include "runtime/regeff/bump.h"
 #endif
+#include "runtime/listed/free.h"
 #include "runtime/listed/malloc.h"
 #include "runtime/listed/retire.h"
 
@@ -36,11 +37,7 @@ MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) { return (void)a
 
 /* What is left of a free (core/handles.h): MM_DEFERRED_SLICE or MM_DEFERRED_TWICE, and where in the heap the allocation begins, in bytes. */
 MM_FN uint64_t mm_small_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
-    const uint64_t off = (uint64_t)p - ref->user_base;
-    if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : mm_deferred_foreign((uint64_t)p);
-    if (!MM_LIKELY(mm_load_relaxed_u8(mm_page_owner(ref, (uint32_t)(off >> MM_PAGE_SHIFT))) == MM_LISTED_OWNER)) return mm_deferred_odd(0, off);
-    if (!MM_LIKELY(off % MM_SMALL_UNIT_BYTES == MM_SMALL_HEADER_BYTES)) return mm_deferred_odd(MM_MISUSE_INTERIOR, off);
-    return MM_DEFERRED_SLICE | off;
+    return mm_listed_locate(ref, p, bytes, MM_SMALL_UNIT_BYTES, MM_SMALL_HEADER_BYTES);
 }
 MM_FN uint64_t mm_small_address(const struct mm_heap_ref *ref, uint64_t left) { return ref->user_base + mm_deferred_offset(left); }
 MM_FN uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) {
@@ -51,12 +48,7 @@ MM_FN uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) {
     default: return mm_deferred_odd(MM_MISUSE_INTERIOR, mm_deferred_offset(left));
     }
 }
-/* Memory was free already: counts and reports that. Its length is not known any more. */
-MM_FN_RARE void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) {
-    const struct mm_misused what = {MM_MISUSE_DOUBLE_FREE, mm_small_address(ref, left), 0, 0, 0, 0};
-    mm_misuse_count(ref, what.kind, 1);
-    mm_misuse_report(ref, what);
-}
+MM_FN void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) { mm_listed_twice(ref, mm_small_address(ref, left)); }
 MM_FN uint64_t mm_small_size(const struct mm_heap_ref *ref, uint64_t left) { return mm_small_size_at(ref, mm_deferred_offset(left)); }
 MM_FN uint64_t mm_small_owner_size(const struct mm_heap_ref *ref, uint32_t owner) { return (void)ref, (void)owner, 0; }
 
