@@ -26,13 +26,14 @@ $(BUILD)/tests/bench/test_footprint $(BUILD)/tests/bench/test_footprint_builtin:
 # The papers' cases, with a CPU thread for each thread of a CTA. Those in which threads of a CTA hand work to one another run under
 # ThreadSanitizer, too.
 PAPERS_SRC := $(BENCH_SRC)/child/papers
-PAPERS_TESTS := papers kdtree join ranks host host_log
+PAPERS_TESTS := papers kdtree join ranks host host_log probes
 PAPERS_TSAN := kdtree join
 papers_C := $(addprefix $(PAPERS_SRC)/,run.c bursts_case.c words_case.c halves_case.c)
 kdtree_C := $(PAPERS_SRC)/kdtree_host.c
 ranks_C := $(PAPERS_SRC)/ranks_host.c $(BENCH_SRC)/child/workload.c
 join_C := $(PAPERS_SRC)/join_host.c
 host_C := $(addprefix $(PAPERS_SRC)/host_,log.c generate.c calls.c case.c streams.c)
+probes_C := $(PAPERS_SRC)/probes_host.c
 host_log_C := $(addprefix $(PAPERS_SRC)/host_,log.c generate.c)
 PAPERS_BINARIES := $(PAPERS_TESTS:%=$(BUILD)/tests/bench/test_%-asan) $(PAPERS_TSAN:%=$(BUILD)/tests/bench/test_%-tsan)
 

@@ -77,6 +77,12 @@ rows() { # NULLS CORRUPT STATUS
     join_*) floor=- row join us "$@" ;;
     pagerank*) for op in build rank free; do floor=50 row "$op" us "$@"; done ;;
     triangles*) for op in build count free; do floor=50 row "$op" us "$@"; done ;;
+    probes*)
+        for op in probes sets warp_steps; do floor=- row "$op" count "$@"; done
+        for op in over over_words warp_over; do floor=- row "$op" ratio "$@"; done
+        floor=- row beyond share "$@"
+        floor=- row time us "$@"
+        ;;
     kdtree*) floor=50 row kdtree us "$@" ;;
     registers)
         for op in plain malloc free pair; do floor=- row "$op" count "$@"; done

@@ -71,6 +71,30 @@ claims() {
         claimed ' 1' 'Ouroboros, chunks: faster than CUDA'"'"'s malloc 15 to 18 >= 15 - 0 not built'
 }
 it 'claims' claims
+# walked NAME OP VALUE THREADS: a row of the case probes_large.
+walked() { printf '%s,probes_large,167772,%s,%s,ratio,%s,1,1,12,,,0,0,free,ok\n' "$1" "$4" "$2" "$3" >>"$work/csv"; }
+walks() {
+    published
+    bench 0 --cases churn || return
+    walked random-walk over 1.04 4096
+    walked random-walk over .96 8192
+    walked random-walk-bitmap over .84 4096
+    walked random-walk-coop time 30 65536
+    walked random-walk-coop time 35 131072
+    walked random-walk-bitmap time 70 65536
+    walked random-walk-bitmap time 69 131072
+    claimed ' 6' '2^25 units: test-and-sets over the formula 1 1 +- 0.05 0.96 to 1.04 2 pass' &&
+        claimed ' 6' '2^20 units: test-and-sets over the formula 1 1 +- 0.05 - 0 not measured' &&
+        claimed ' 8' '2^25 units: words read over the formula 1 1 +- 0.15 0.84 1 missed' &&
+        claimed ' 9' 'faster than bitmap, .5 % free 10 >= 2 1.97 1 missed' && claimed ' 9' 'longest over least time 1 flat 1.2 30 to 35 2 pass' || return
+    walked random-walk over 1.06 16384
+    walked random-walk warp_over 1.04 4096
+    walked random-walk-coop time 29 4096
+    claimed ' 6' '2^25 units: test-and-sets over the formula 1 1 +- 0.05 0.96 to 1.06 3 missed' &&
+        claimed ' 7' '2^25 units: steps of a warp over the formula <= 1 <= 1.03 1.04 1 missed' &&
+        claimed ' 9' 'longest over least time 1 flat 1.2 29 to 35 3 missed'
+}
+it 'claims of random walk' walks
 no_claims() {
     "$work/bin/mmbench" --claims "$@" >"$work/out" 2>"$work/err"
     same $? 2

@@ -98,7 +98,7 @@ it '-h' same_as -h --help
 it '-V' same_as -V --version
 list() {
     bench 0 --list && same "$log" '' && same "$(cut -d' ' -f1 <<<"$out" | tr '\n' ' ')" \
-        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency footprint pinned converged graph graph_cold graph_lesmis ad acd p ad_cold acd_cold p_cold half write write_cold workgen workgen_cold registers kdtree kdtree_tight kdtree_cold join join_zipf join_cold join_counter join_scan pagerank triangles pagerank_cold triangles_cold malloc_large hostlog multistream '
+        'single mixed mixedu scaling warp churn large util frag init single_cold mixedu_cold endurance latency footprint pinned converged graph graph_cold graph_lesmis ad acd p ad_cold acd_cold p_cold half write write_cold workgen workgen_cold registers kdtree kdtree_tight kdtree_cold join join_zipf join_cold join_counter join_scan probes probes_large pagerank triangles pagerank_cold triangles_cold malloc_large hostlog multistream '
 }
 it '--list' list
 
@@ -471,6 +471,27 @@ random-walk-bitmap,churn,512,131072,churn,ok" && has "$out" random-walk-bitmap &
         same "$err" "mmbench: mmbench-random-walk is neither in $work/lib/mm/bench nor in $work/lib/bench; make allocators builds it"
 }
 it 'other allocators' siblings
+# Threads take at most 90 % of the free units.
+some_only() {
+    bench 0 --cases probes,probes_large,churn --quick --allocators mm,random-walk-bitmap && same "$(grep ' run ' <<<"$log")" "mm run churn 512 131072 12
+random-walk-bitmap run churn 512 131072 12
+random-walk-bitmap run probes 524288 4096 12
+random-walk-bitmap run probes 524288 65536 12
+random-walk-bitmap run probes 10485 4096 12
+random-walk-bitmap run probes 5242 4096 12
+random-walk-bitmap run probes_large 16777216 4096 12
+random-walk-bitmap run probes_large 16777216 65536 12
+random-walk-bitmap run probes_large 16777216 1048576 12
+random-walk-bitmap run probes_large 335544 4096 12
+random-walk-bitmap run probes_large 335544 65536 12
+random-walk-bitmap run probes_large 167772 4096 12
+random-walk-bitmap run probes_large 167772 65536 12" && has "$err" '[13/13] random-walk-bitmap probes_large' && lacks "$out" 'not reached' &&
+        has "$out" '      size   threads                     unit            random-walk-bitmap  x floor
+    524288      4096  probes             count' && same "$(grep -c ,probes, <<<"$csv")" 32
+}
+it 'a case of some allocators only' some_only
+it 'a case of other allocators than those chosen' refused '--cases: "probes"; expected --allocators random-walk,random-walk-bitmap,random-walk-coop' \
+    --allocators mm,random-walk-runs --cases single,probes
 it 'every case' everything
 
 # shellcheck source=tests/bench/rows.sh

@@ -7,11 +7,11 @@ UNIT_THREADS := twice claims interleave schedule suspended lanes lanes_small swe
 UNIT_SMALL := lanes_small sweep_small warps_small
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) $(UNIT_THREADS)
 # Suites of random walk, each built for each face: test_walk, and those of threads and warps with it.
-UNIT_WALK := walk stress warps
+UNIT_WALK := walk stress warps probes
 # The same of the register-efficient allocators.
 UNIT_RING := ring stress warps
 UNIT_BUMP := bump
-UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h) tests/runner.h
+UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h tools/mmbench/child/papers/probes*) tests/runner.h tools/kernels.h
 # $(1): compiler flags for the test only; $(2): the variant of the core
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
 

@@ -10,7 +10,7 @@ source tests/bounded.sh
 work=build/mutants
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -Wc++-compat -I. -D_GNU_SOURCE= -pthread)
-suites=(class tree segment word table make null run grow heap report usage guard fill cookie twice claims suspended lanes lanes_small sweep sweep_small interleave schedule malloc warps_small warps stress tsan walk walk_warps walk_stress ring ring_warps ring_stress bump)
+suites=(class tree segment word table make null run grow heap report usage guard fill cookie twice claims suspended lanes lanes_small sweep sweep_small interleave schedule malloc warps_small warps stress tsan walk walk_warps walk_stress walk_probes probes_rw probes_bm ring ring_warps ring_stress bump)
 
 # Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
@@ -23,6 +23,7 @@ first_failing() {
         interleave | schedule | suspended) extra=(-include tests/unit/small.h) ;;
         *_small) source=${suite%_small} extra=(-include tests/unit/small.h) ;;
         walk | walk_*) source=${suite#walk_} extra=(-DUNIT_FEW -DMM_ALLOCATOR=random_walk) ;;
+        probes_*) source=probes extra=(-DUNIT_FEW -DMM_ALLOCATOR=random_walk "-DMM_WALK_FACE=MM_WALK_$(tr a-z A-Z <<<"${suite#probes_}")") ;;
         bump | ring | ring_*) source=${suite#ring_} extra=(-DUNIT_FEW -DMM_ALLOCATOR=regeff) ;;&
         bump) extra+=(-DMM_REGEFF_FACE=MM_REGEFF_ATOMIC) ;;
         tsan) source=stress extra=(-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h) ;;
@@ -70,7 +71,8 @@ try() {
 }
 
 rm -rf "$work" && mkdir -p "$work/base/runtime" "$work/base/tests" && cp -r mmconfig.h "$work/base" &&
-    cp -r runtime/*.h runtime/{core,gallatin,listed,random_walk,regeff,checked,cpu} "$work/base/runtime" && cp -r tests/unit tests/runner.h "$work/base/tests" || exit
+    cp -r runtime/*.h runtime/{core,gallatin,listed,random_walk,regeff,checked,cpu} "$work/base/runtime" && cp -r tests/unit tests/runner.h "$work/base/tests" &&
+    cp --parents tools/kernels.h tools/mmbench/child/papers/probes* "$work/base" || exit
 try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
 [[ $try_none == survived* ]] || untried mutants "$try_none"
 number=0

@@ -1,86 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Random walk (runtime/random_walk), built once for each face: the paper's formulas, lives of one and of several units, what free tells apart, NULL, giving back. */
-#include <math.h>
-
+/* Random walk (runtime/random_walk), built once for each face: lives of one and of several units, what free tells apart, NULL, giving back. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/eight.h"
 
 static uint64_t units(uint64_t n) { return n * MM_WALK_UNIT_BYTES; }
-
-/* ---- the paper's formulas ---------------------------------------------------------------------- */
-
-/* A heap of T units, of which all but `available`, at random, are taken. */
-static void all_but(uint32_t segments, uint32_t available, uint64_t *seed) {
-    tear_down();
-    unit_holds(mm_cpu_heap_create(&heap, segments, segments, MM_SEGMENT_BYTES) == 0, "a heap of %u segments", segments);
-    while (mm_list_add(ref, 1) == MM_LISTED_MORE) {
-    }
-    unit_eq(mm_list_count(ref), segments);
-    const uint32_t all = segments * MM_WALK_UNITS;
-    for (uint32_t unit = 0, left = available; unit < all; unit++) { /* selection sampling: Knuth 2, 3.4.2 */
-        if (unit_random(seed) % (all - unit) < left) left--;
-        else unit_eq(mm_unit_claim(ref, unit), 1);
-    }
-}
-/* Draws for `n` units, one after the other. Returns the mean number of draws. */
-static double mean_draws(int is_bitmap, uint32_t n, uint64_t *seed) {
-    uint64_t draws = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        do draws++;
-        while (mm_walk_draw(ref, is_bitmap, mm_list_count(ref), (uint32_t)(unit_random(seed) >> 32)) == MM_TREE_NONE);
-    }
-    return (double)draws / n;
-}
-static const double shares[] = {0.5, 0.1, 0.01, 0.005};
-#define SHARES ((int)(sizeof shares / sizeof *shares))
-
-/* Draws for N of A free units among T: (T/N) ln(A/(A-N)). */
-START_TEST(draws_of_units) {
-    const uint32_t segments = 256;
-    const double all = segments * (double)MM_WALK_UNITS;
-    uint64_t seed = (uint64_t)_i + 1;
-    const uint32_t available = (uint32_t)(all * shares[_i]);
-    for (uint32_t n = 4096; n <= 0.9 * available; n *= 4) {
-        all_but(segments, available, &seed);
-        const double mean = mean_draws(0, n, &seed), expected = all / n * log(available / (double)(available - n));
-        unit_holds(fabs(mean / expected - 1) < 0.05, "%u of %u: %g draws, expected %g", n, available, mean, expected);
-    }
-}
-END_TEST
-
-/* Draws of words of 32 units. The paper has (1/N) sum over j of 1/(1 - ((T-A+j)/T)^32), as if what is left were always spread at random. But words are drawn, not
- * units: those with few free units lose as many as the others, and are empty sooner. If each word is drawn Poisson(d) times, N = sum over words of
- * E min(Poisson(d), free units), and the mean is d times the words over N. Both within their bounds: the paper's is up to a third too low. */
-static double taken_of_word(double d, double share) {
-    double taken = 0, choose = pow(1 - share, 32); /* P(k free units) */
-    for (int k = 0; k <= 32; choose *= (32 - k) * share / ((k + 1) * (1 - share)), k++) {
-        double poisson = exp(-d), less = 0, mean = 0;
-        for (int m = 0; m < k; m++) mean += m * poisson, less += poisson, poisson *= d / (m + 1);
-        taken += choose * (mean + k * (1 - less));
-    }
-    return taken;
-}
-START_TEST(draws_of_words) {
-    const uint32_t segments = 256;
-    const double all = segments * (double)MM_WALK_UNITS, words = all / 32;
-    uint64_t seed = (uint64_t)_i + 1;
-    const uint32_t available = (uint32_t)(all * shares[_i]);
-    for (uint32_t n = 4096; n <= 0.9 * available; n *= 4) {
-        double paper = 0, low = 0, high = 64;
-        for (uint32_t j = 0; j < n; j++) paper += 1 / (1 - pow((all - available + j) / all, 32)) / n;
-        for (int i = 0; i < 60; i++) {
-            const double d = (low + high) / 2;
-            if (taken_of_word(d, shares[_i]) * words < n) low = d;
-            else high = d;
-        }
-        all_but(segments, available, &seed);
-        const double mean = mean_draws(1, n, &seed), expected = low * words / n;
-        unit_holds(fabs(mean / expected - 1) < 0.05, "%u of %u: %g draws, expected %g, the paper has %g", n, available, mean, expected, paper);
-        unit_holds(mean > 0.97 * paper && mean < 1.35 * paper, "%u of %u: %g draws, the paper has %g", n, available, mean, paper);
-    }
-}
-END_TEST
 
 /* ---- lives ------------------------------------------------------------------------------------- */
 
@@ -306,8 +230,6 @@ int main(void) {
     TCase *tests = tcase_create("walk");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, draws_of_units, 0, SHARES);
-    tcase_add_loop_test(tests, draws_of_words, 0, SHARES);
     tcase_add_loop_test(tests, lives, 0, 4);
     tcase_add_loop_test(tests, finds_the_first, 0, 8);
     tcase_add_loop_test(tests, two_frees_at_once, 0, 4);

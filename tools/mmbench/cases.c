@@ -34,6 +34,18 @@ int mm_bench_op_find(const struct mm_bench_case *c, const char *name) {
     return -1;
 }
 
+bool mm_bench_measures(const struct mm_bench_case *c, enum mm_bench_allocator allocator) {
+    for (int i = 0; i < MM_BENCH_ONLY_MAX && c->only[i]; i++)
+        if (!strcmp(c->only[i], mm_bench_allocator_names[allocator])) return true;
+    return c->only[0] == NULL;
+}
+
+bool mm_bench_measures_any(const struct mm_bench_case *c, const bool *allocators) {
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
+        if (allocators[a] && mm_bench_measures(c, (enum mm_bench_allocator)a)) return true;
+    return false;
+}
+
 enum mm_bench_status mm_bench_status_find(const char *name) {
     for (int i = 0; i < MM_BENCH_STATUSES; i++)
         if (!strcmp(mm_bench_status_names[i], name)) return (enum mm_bench_status)i;
@@ -67,6 +79,7 @@ size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_optio
     for (size_t s = 0; s < sizes; s++)
         for (size_t t = 0; t < threads; t++) {
             if (c->paired && (s != t || (o->quick && c->quick_shift && s > 0))) continue;
+            if (c->percent && c->threads[t] > c->sizes[s] * c->percent / 100) continue;
             const bool quick = o->quick && !c->paired;
             if (!taken(s, sizes, quick) || !taken(t, threads, quick) || count == max) continue;
             struct mm_bench_item *item = &items[count++];

@@ -32,7 +32,8 @@ static size_t items_of(size_t c, const struct mm_bench_options *o, const struct 
 static size_t items_left(const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count) {
     size_t left = 0;
     for (size_t i = 0; i < count; i++)
-        for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) left += o->allocators[a] && items[i].rows[a][0].status == MM_BENCH_PENDING;
+        for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
+            left += o->allocators[a] && mm_bench_measures(items[i].of, (enum mm_bench_allocator)a) && items[i].rows[a][0].status == MM_BENCH_PENDING;
     return left;
 }
 
@@ -54,10 +55,10 @@ static int measure(const struct mm_bench_options *o, const struct mm_bench_machi
     mm_bench_table_head(stdout, m);
     if (csv && old->count == 0) mm_bench_csv_head(csv, o, m);
     for (size_t c = 0; c < mm_bench_case_count && outcome == MM_BENCH_DONE; c++) {
-        if (!o->cases[c]) continue;
+        if (!o->cases[c] || !mm_bench_measures_any(&mm_bench_cases[c], o->allocators)) continue;
         const size_t count = items_of(c, o, old, items), before = items_left(o, items, count);
         for (int a = 0; a < MM_BENCH_ALLOCATORS && outcome == MM_BENCH_DONE; a++) {
-            if (!o->allocators[a]) continue;
+            if (!o->allocators[a] || !mm_bench_measures(&mm_bench_cases[c], (enum mm_bench_allocator)a)) continue;
             outcome = mm_bench_run(o, m, (enum mm_bench_allocator)a, items, count, &floors);
             if (csv) mm_bench_csv_rows(csv, (enum mm_bench_allocator)a, items, count);
         }

@@ -35,6 +35,7 @@
 #define MM_BENCH_OPS_MAX 8
 #define MM_BENCH_SIZES_MAX 13
 #define MM_BENCH_FLOORS 4
+#define MM_BENCH_ONLY_MAX 3
 
 /* mm's default allocator, CUDA's, and mm's others. A child for one of the others exists after make allocators. */
 #define MM_BENCH_ONE_MORE(name, suffix) +1
@@ -89,6 +90,8 @@ struct mm_bench_case {
     unsigned patience;                        /* the time limit is this many times --timeout; 0: once */
     bool floors;                              /* rows are compared with floors */
     bool fresh;                               /* every item runs in a new process */
+    const char *only[MM_BENCH_ONLY_MAX];      /* the allocators that it measures; none: all */
+    unsigned percent;                         /* its size is a number of units, of which an item's threads are at most this part; 0: any */
 };
 extern const struct mm_bench_case mm_bench_cases[];
 extern const size_t mm_bench_case_count;
@@ -159,6 +162,10 @@ size_t mm_bench_items(const struct mm_bench_case *c, const struct mm_bench_optio
 /* The index of the operation of that name, or -1. */
 int mm_bench_op_find(const struct mm_bench_case *c, const char *name);
 size_t mm_bench_op_count(const struct mm_bench_case *c);
+/* Whether the case measures that allocator. */
+bool mm_bench_measures(const struct mm_bench_case *c, enum mm_bench_allocator allocator);
+/* Whether it measures any of the chosen ones. */
+bool mm_bench_measures_any(const struct mm_bench_case *c, const bool *allocators);
 /* Bytes of the heap that a child starts with; 0: its allocator's default, which may grow. */
 uint64_t mm_bench_heap(const struct mm_bench_item *item, enum mm_bench_allocator allocator);
 /* MM_BENCH_PENDING if no status has that name. */

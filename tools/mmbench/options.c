@@ -126,6 +126,16 @@ static int take(const char *option, const char *value, struct mm_bench_options *
     return try_count(value, 1, TIMEOUT_MAX, &o->timeout) ? 0 : bad(option, value, "1 to 3600 seconds");
 }
 
+/* A case was named that measures none of the chosen allocators. */
+static int not_measured(const struct mm_bench_case *c) {
+    char expected[160] = "--allocators";
+    for (int i = 0; i < MM_BENCH_ONLY_MAX && c->only[i]; i++) {
+        const size_t n = strlen(expected);
+        snprintf(expected + n, sizeof expected - n, "%s%s", i ? "," : " ", c->only[i]);
+    }
+    return bad("--cases", c->name, expected);
+}
+
 const char *mm_bench_settings(const struct mm_bench_options *o, char text[64]) {
     char heap[32] = "default";
     if (o->heap) mm_bench_size_text(o->heap, heap);
@@ -175,6 +185,7 @@ static bool is_either(const char *option, const char *letter, const char *word) 
 
 int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o) {
     static const char *const with_value[] = {"--csv", "--cases", "--allocators", "--heap", "--runs", "--timeout", "--compare", "--minutes"};
+    bool is_named = false; /* the cases were */
     memset(o, 0, sizeof *o);
     for (size_t c = 0; c < mm_bench_case_count; c++) o->cases[c] = true;
     o->allocators[MM_BENCH_MM] = o->allocators[MM_BENCH_BUILTIN] = true;
@@ -201,9 +212,12 @@ int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o) {
         if (!strcmp(argv[i], "--claims")) return bad("--claims", argv[i - 1], "no other option before it");
         if (!found) return bad("option", argv[i], "one of mmbench --help");
         if (!value) return bad(found, "", "a value");
+        is_named = is_named || !strcmp(found, "--cases");
         const int status = take(found, value, o);
         if (status != 0) return status;
     }
+    for (size_t c = 0; is_named && c < mm_bench_case_count; c++)
+        if (o->cases[c] && !mm_bench_measures_any(&mm_bench_cases[c], o->allocators)) return not_measured(&mm_bench_cases[c]);
     if (o->resume && !o->csv) return bad("--resume", "", "--csv FILE, which it goes on with");
     return -1;
 }

@@ -137,11 +137,13 @@ static void show_published(FILE *to, const struct mm_bench_result *best, const s
 
 void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_bench_item *items, size_t count) {
     char size[32], text[CELL], ratio[32];
-    const bool both = o->allocators[MM_BENCH_MM] && o->allocators[MM_BENCH_BUILTIN];
+    bool shown[MM_BENCH_ALLOCATORS];
     if (count == 0) return;
+    for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) shown[a] = o->allocators[a] && mm_bench_measures(items[0].of, (enum mm_bench_allocator)a);
+    const bool both = shown[MM_BENCH_MM] && shown[MM_BENCH_BUILTIN];
     fprintf(to, "\n%s: %s\n%10s %9s  %-18s %-6s", items[0].of->name, items[0].of->about, "size", "threads", "", "unit");
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++)
-        if (o->allocators[a]) fprintf(to, "  %26s %8s", mm_bench_allocator_names[a], "x floor");
+        if (shown[a]) fprintf(to, "  %26s %8s", mm_bench_allocator_names[a], "x floor");
     fprintf(to, "%s%s\n", both ? "  builtin/mm" : "", o->others.count ? "   published mm/publ." : "");
     for (size_t i = 0; i < count; i++)
         for (size_t op = 0; op < mm_bench_op_count(items[i].of); op++) {
@@ -151,7 +153,7 @@ void mm_bench_table(FILE *to, const struct mm_bench_options *o, const struct mm_
             fprintf(to, "%10s %9u  %-18s %-6s", mm_bench_size_text(mm_bench_op_size(&items[i], op), size), mm_bench_op_threads(&items[i], op),
                     items[i].of->ops[op].name, items[i].of->ops[op].unit);
             for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
-                if (!o->allocators[a]) continue;
+                if (!shown[a]) continue;
                 cell(&items[i].rows[a][op], text);
                 ratio_text(&items[i].rows[a][op], ratio);
                 fprintf(to, "  %26s %8s", text, ratio);

@@ -28,6 +28,13 @@
 #define HOST_OPS \
     {{"malloc", "us"}, {"free", "us"}, {"all", "ms"}, {"async_malloc", "us"}, {"async_free", "us"}, {"async_all", "ms"}, {"live", "MiB"}, {"taken", "MiB"}}
 
+#define PROBES \
+    .ops = {{"probes", "count"}, {"over", "ratio"}, {"over_words", "ratio"}, {"sets", "count"}, {"warp_steps", "count"}, {"warp_over", "ratio"}, \
+            {"beyond", "share"}, {"time", "us"}}, \
+    .threads = {1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20}, .asked = MM_BENCH_ASKED_LITTLE, .grows = true, \
+    .patience = LONG, .only = {"random-walk", "random-walk-bitmap", "random-walk-coop"}, .percent = 90
+/* A half, a tenth, 1 % and .5 % of all units. */
+#define PROBES_FREE(units) {(units) / 2, (units) / 10, (units) / 100, (units) / 200}
 #define GRAPH_SIZE_SHIFTS {0, MM_BENCH_GRAPH_BATCH_SHIFT, MM_BENCH_GRAPH_BATCH_SHIFT, MM_BENCH_GRAPH_BATCH_SHIFT, 0}
 /* clang-format on */
 /* R-MAT graphs of scale 20, 21 and 22 (Gallatin's and the survey's); the larger ones have as many edges as rmat.h can number. */
@@ -177,6 +184,9 @@ const struct mm_bench_case mm_bench_cases[] = {
      .ops = {{"join", "us"}}, .sizes = JOIN_SIZES, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG},
     {.name = "join_scan", .about = "the same join without an allocator: matches counted, prefix sum, written",
      .ops = {{"join", "us"}}, .sizes = JOIN_SIZES, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG},
+    {.name = "probes", .about = "units that malloc tries, over the paper's formulas; of 2^20 units so many are free at the start: size", PROBES,
+     .sizes = PROBES_FREE(1u << 20)},
+    {.name = "probes_large", .about = "the same with 2^25 units", PROBES, .sizes = PROBES_FREE(1u << 25)},
     {.name = "pagerank", .about = "R-MAT: lists of neighbours built, ten rounds of PageRank over them, freed; size: edges",
      .ops = {{"build", "us"}, {"rank", "us"}, {"free", "us"}}, .sizes = GRAPH_SIZES, .threads = GRAPH_VERTICES, .paired = true,
      .asked = MM_BENCH_ASKED_LITTLE, .quick_shift = 4, .patience = LONG, .fresh = true},

@@ -15,6 +15,7 @@
 #include "tools/mmbench/child/papers/host.h"
 #include "tools/mmbench/child/papers/join.h"
 #include "tools/mmbench/child/papers/kdtree.h"
+#include "tools/mmbench/child/papers/probes.h"
 #include "tools/mmbench/child/papers/ranks.h"
 #include "tools/mmbench/child/papers/registers.h"
 #include "tools/mmbench/child/papers/words.h"
@@ -161,7 +162,7 @@ static int run_case(struct request *q) {
         {"ad", run_bursts}, {"acd", run_bursts}, {"p", run_bursts}, {"half", run_half}, {"write", run_write}, {"workgen", run_workgen},
         {"registers", run_registers}, {"kdtree", run_kdtree}, {"kdtree_tight", run_kdtree},
         {"join", run_join}, {"join_zipf", run_join}, {"join_counter", run_join}, {"join_scan", run_join},
-        {"pagerank", run_pagerank}, {"triangles", run_triangles},
+        {"probes", run_probes}, {"probes_large", run_probes}, {"pagerank", run_pagerank}, {"triangles", run_triangles},
         {"malloc_large", run_malloc_large}, {"hostlog", run_hostlog}, {"multistream", run_multistream},
     };
     /* clang-format on */
