@@ -6,7 +6,7 @@ UNIT_SEQUENTIAL := class tree segment word table make malloc null heap run grow 
 UNIT_THREADS := twice claims interleave schedule suspended lanes lanes_small sweep sweep_small warps warps_small stress
 UNIT_SMALL := lanes_small sweep_small warps_small
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) $(UNIT_THREADS)
-# Suites of random walk, each built for each face: test_walk, and those of threads and warps with it.
+# Suites of random walk, each built for each face: test_walk, those of threads and warps with it, and that of mmbench's case probes.
 UNIT_WALK := walk stress warps probes
 # The same of the register-efficient allocators.
 UNIT_RING := ring stress warps

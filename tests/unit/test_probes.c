@@ -144,7 +144,7 @@ START_TEST(wrong_units_are_counted) {
 END_TEST
 
 START_TEST(evaluation) {
-    static const struct probes_note some[] = {{1, 2, 4, 0}, {3, 0, 6, 1}, {1, 1, 1, 0}, {1, 1, 1, 0}};
+    static const struct probes_note some[] = {{1, 2, 6, 0}, {3, 0, 4, 1}, {1, 1, 1, 0}, {1, 1, 1, 0}};
     const struct probes_found f = probes_evaluate(some, 4, 2);
     unit_holds(f.sets == 1.5 && f.reads == 1 && f.steps == 3.5 && f.beyond == .5, "%g %g %g %g", f.sets, f.reads, f.steps, f.beyond);
 }
