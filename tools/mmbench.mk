@@ -48,9 +48,10 @@ $(BUILD)/obj/$(BENCH_SRC)/child/%.o: $(BENCH_SRC)/child/%.cu $(BENCH_H)
 $(BENCH_PTX_OBJS): BENCH_ARCHS :=
 $(BUILD)/obj/$(BENCH_SRC)/child/papers/floors.o: $(BENCH_SRC)/child/papers/kernels.cu
 
+$(BUILD)/obj/$(BENCH_SRC)/child/papers/probes_case.o: $(MM_DEVICE_SOURCES)
 $(filter %_counted.o,$(BENCH_PROBES)): BENCH_ARCHS :=
 $(filter %_counted.o,$(BENCH_PROBES)): BENCH_COUNTED := -DPROBES_COUNTED
-$(BENCH_PROBES): $(BUILD)/obj/$(BENCH_SRC)/child/papers/probes_%.o: $(BENCH_SRC)/child/papers/probes.cu $(BENCH_H) $(MM_SIBLING_SOURCES)
+$(BENCH_PROBES): $(BUILD)/obj/$(BENCH_SRC)/child/papers/probes_%.o: $(BENCH_SRC)/child/papers/probes_device.cu $(BENCH_H) $(MM_SIBLING_SOURCES)
 	@mkdir -p $(@D)
 	$(NVCC) $(BENCH_FLAGS) $(BENCH_COUNTED) -DMM_ALLOCATOR=random_walk -DPROBES_NAME=probes_$* \
 		-DMM_WALK_FACE=MM_WALK_$(shell echo $(*:_counted=) | tr a-z A-Z) -c $< -o $@

@@ -487,7 +487,7 @@ random-walk-bitmap run probes_large 335544 65536 12
 random-walk-bitmap run probes_large 167772 4096 12
 random-walk-bitmap run probes_large 167772 65536 12" && has "$err" '[13/13] random-walk-bitmap probes_large' && lacks "$out" 'not reached' &&
         has "$out" '      size   threads                     unit            random-walk-bitmap  x floor
-    524288      4096  probes             count' && same "$(grep -c ,probes, <<<"$csv")" 32
+      512K      4096  probes             count' && same "$(grep -c bitmap,probes, <<<"$csv")" 32
 }
 it 'a case of some allocators only' some_only
 it 'a case of other allocators than those chosen' refused '--cases: "probes"; expected --allocators random-walk,random-walk-bitmap,random-walk-coop' \

@@ -14,7 +14,7 @@ suites=(class tree segment word table make null run grow heap report usage guard
 
 # Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
-    local suite source extra list=("$2")
+    local suite source face extra list=("$2")
     cd "$1" || exit
     for suite in "${suites[@]}"; do [[ $suite == "$2" ]] || list+=("$suite"); done
     for suite in "${list[@]}"; do
@@ -23,7 +23,7 @@ first_failing() {
         interleave | schedule | suspended) extra=(-include tests/unit/small.h) ;;
         *_small) source=${suite%_small} extra=(-include tests/unit/small.h) ;;
         walk | walk_*) source=${suite#walk_} extra=(-DUNIT_FEW -DMM_ALLOCATOR=random_walk) ;;
-        probes_*) source=probes extra=(-DUNIT_FEW -DMM_ALLOCATOR=random_walk "-DMM_WALK_FACE=MM_WALK_$(tr a-z A-Z <<<"${suite#probes_}")") ;;
+        probes_*) source=probes face=${suite#probes_} && extra=(-DUNIT_FEW -DMM_ALLOCATOR=random_walk "-DMM_WALK_FACE=MM_WALK_${face^^}") ;;
         bump | ring | ring_*) source=${suite#ring_} extra=(-DUNIT_FEW -DMM_ALLOCATOR=regeff) ;;&
         bump) extra+=(-DMM_REGEFF_FACE=MM_REGEFF_ATOMIC) ;;
         tsan) source=stress extra=(-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h) ;;

@@ -7,7 +7,7 @@
  *   NAME_host.c      its input and the expected result, on the CPU; needs no GPU
  *   NAME_case.c      the case: run_NAME
  *   kernels.cu       all NAME_kernels.h, compiled once for each allocator; floors.cu the same, with the bump pointer
- *   probes.cu        the kernels of the case probes, once for each face of random walk, with and without counters
+ *   probes_device.cu the kernels of the case probes, once for each face of random walk, with and without counters
  *   run.c            the runs of a case: warm-up, cold or warm, allocator and floor, rows
  *
  * The kernels of a case are a table of functions, of which there are two in a child: alloc_NAME and floor_NAME.

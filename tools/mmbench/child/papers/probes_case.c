@@ -26,14 +26,19 @@ static const struct face *face_of(const char *allocator) {
     return NULL;
 }
 
+static void *host_alloc(size_t bytes) {
+    void *p = malloc(bytes);
+    if (p == NULL) abort();
+    return p;
+}
+
 /* Metadata of a heap of so many units, in device memory; all segments are in the list. Returns it. */
 static void *heap_open(const struct face *face, uint32_t units) {
     const uint32_t segments = units >> (MM_SEGMENT_SHIFT - MM_WALK_UNIT_SHIFT);
     struct mm_layout l;
     uint32_t listed;
     if (mm_layout_make(&l, segments, PAGE_BYTES, MM_SPACING_DEFAULT) != 0) child_fatal("probes", "no such heap");
-    void *metadata = child_device_alloc(l.total_bytes), *image = malloc(l.image_bytes);
-    if (image == NULL) child_must(cudaErrorMemoryAllocation);
+    void *metadata = child_device_alloc(l.total_bytes), *image = host_alloc(l.image_bytes);
     mm_heap_image(image, &l, (uint64_t)(size_t)metadata, USER_BASE, segments);
     child_must(cudaMemcpy(metadata, image, l.image_bytes, cudaMemcpyHostToDevice));
     const struct mm_heap_ref ref = ((const struct mm_heap *)image)->ref;
@@ -88,10 +93,9 @@ static void measure(const struct face *face, struct probes_point p, const struct
 
 static struct memory memory_open(struct probes_point p) {
     struct memory m;
-    m.taken = (uint32_t *)malloc(p.units / 8);
-    m.got = (uint32_t *)malloc(p.threads * sizeof *m.got);
-    m.notes = (struct probes_note *)malloc(p.threads * sizeof *m.notes);
-    if (m.taken == NULL || m.got == NULL || m.notes == NULL) child_must(cudaErrorMemoryAllocation);
+    m.taken = (uint32_t *)host_alloc(p.units / 8);
+    m.got = (uint32_t *)host_alloc(p.threads * sizeof *m.got);
+    m.notes = (struct probes_note *)host_alloc(p.threads * sizeof *m.notes);
     m.taken_device = (uint32_t *)child_device_alloc(p.units / 8);
     m.got_device = (uint32_t *)child_device_alloc(p.threads * sizeof *m.got);
     m.notes_device = (struct probes_note *)child_device_alloc(p.threads * sizeof *m.notes);
