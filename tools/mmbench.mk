@@ -13,7 +13,8 @@ BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu papers/kernels.cu)
 BENCH_PTX_OBJS := $(addprefix $(BUILD)/obj/$(BENCH_SRC)/child/papers/,floors.o host_kernels.o words.o)
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c $(BENCH_SRC)/child/papers/*.c)) \
 	$(BUILD)/obj/$(BENCH_SRC)/child/plain.o $(BENCH_PTX_OBJS)
-# Random walk's draws, for each face, with and without counters, compiled from one file. Those with counters are not timed.
+# Random walk's draws, for each face, with and without counters, compiled from one file, with 32 registers, as mm's code in programs. Those with counters are not
+# timed.
 BENCH_FACES := rw bm coop
 BENCH_PROBES := $(patsubst %,$(BUILD)/obj/$(BENCH_SRC)/child/papers/probes_%.o,$(BENCH_FACES) $(BENCH_FACES:%=%_counted))
 BENCH_CHILD_OBJS += $(BENCH_PROBES)
@@ -53,7 +54,7 @@ $(filter %_counted.o,$(BENCH_PROBES)): BENCH_ARCHS :=
 $(filter %_counted.o,$(BENCH_PROBES)): BENCH_COUNTED := -DPROBES_COUNTED
 $(BENCH_PROBES): $(BUILD)/obj/$(BENCH_SRC)/child/papers/probes_%.o: $(BENCH_SRC)/child/papers/probes_device.cu $(BENCH_H) $(MM_SIBLING_SOURCES)
 	@mkdir -p $(@D)
-	$(NVCC) $(BENCH_FLAGS) $(BENCH_COUNTED) -DMM_ALLOCATOR=random_walk -DPROBES_NAME=probes_$* \
+	$(NVCC) $(BENCH_FLAGS) -maxrregcount=32 $(BENCH_COUNTED) -DMM_ALLOCATOR=random_walk -DPROBES_NAME=probes_$* \
 		-DMM_WALK_FACE=MM_WALK_$(shell echo $(*:_counted=) | tr a-z A-Z) -c $< -o $@
 
 $(BUILD)/lib/bench/mmbench-builtin: $(BENCH_ALLOC) $(BENCH_CHILD_OBJS) $(BENCH_H)
