@@ -14,7 +14,8 @@
  * Linearisation points. Take: the atomic and on pages that clears the bits. Give back: the atomic or. A segment becomes unowned by the
  *   compare-and-swap of pages from all to 0.
  * Ordering. Giving back releases, taking acquires. The room trees follow the protocol of tree.h, one level further down: a thread that makes room
- *   sets the leaf's bit afterwards; a thread that found no room clears the leaf's bit and then reads pages again.
+ *   sets the leaf's bit afterwards; a thread that found no room clears the leaf's bit and then reads pages again. So does the thread that takes the last
+ *   room of its kind, or gives the last page back, for all trees: otherwise each search for a room would pass every segment that had one once.
  * Progress. All searches are bounded. No thread waits here.
  * Stale. A room tree may lead to a segment that was given back or has a new owner since. Its pages are then 0, or really free. A thread that is suspended
  *   between making room and listing it hides one segment.
@@ -137,17 +138,26 @@ MM_FN_RARE void mm_rooms_insert(const struct mm_heap_ref *ref, uint32_t s, uint3
     }
 }
 
-/* Segment s is full or nearly full: takes it out of the trees of all rooms that it no longer has, and puts it back where that has changed meanwhile. */
-MM_FN_RARE void mm_room_unlist(const struct mm_heap_ref *ref, uint32_t s) {
-    uint64_t *pages = &mm_segment_at(ref, s)->pages;
-    uint32_t gone = 0;
+#define MM_ROOMS_ALL ((1u << MM_ROOMS) - 1)
+/* Takes segment s out of the trees of those of `rooms` that it does not have, several trees at a time, and puts it back where that has changed meanwhile. */
+MM_FN_RARE void mm_rooms_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t rooms) {
+    uint64_t *pages = &mm_segment_at(ref, s)->pages, *leaf = mm_tree_leaf(mm_segment_room_tree(ref, 0), s), bit = 1ull << (s % 64);
+    uint32_t gone = 0, emptied = 0;
+    rooms &= ~mm_pages_rooms(mm_load_relaxed_u64(pages));
     MM_ROLLED
-    for (uint32_t r = 0, rooms = mm_pages_rooms(mm_load_relaxed_u64(pages)); r < MM_ROOMS; r++) {
-        const struct mm_tree t = mm_segment_room_tree(ref, r);
-        if (rooms >> r & 1 || !(mm_load_relaxed_u64(mm_tree_leaf(t, s)) >> s % 64 & 1)) continue;
-        mm_tree_erase(t, s);
-        gone |= 1u << r;
+    for (uint32_t r = 0; r < MM_ROOMS; r += MM_ROOMS_AT_ONCE) {
+        uint64_t was[MM_ROOMS_AT_ONCE];
+        for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++)
+            was[i] = rooms >> (r + i) & 1 ? mm_and_relaxed_u64(leaf + (r + i) * (ref->tree_bytes / sizeof bit), ~bit) : 0;
+        for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++) {
+            gone |= (uint32_t)((was[i] & bit) != 0) << (r + i);
+            emptied |= (uint32_t)(was[i] == bit) << (r + i);
+        }
     }
+    if (gone == 0) return;
+    mm_publish_fence(); /* the bits were cleared before pages and leaves are read again */
+    MM_ROLLED
+    for (; emptied != 0; emptied &= emptied - 1) mm_tree_retract(mm_segment_room_tree(ref, mm_ctz(emptied)), s);
     mm_rooms_insert(ref, s, gone & mm_pages_rooms(mm_load_acquire_u64(pages)));
 }
 
@@ -168,6 +178,7 @@ MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t
     uint64_t *at = &mm_segment_at(ref, s)->pages;
     uint64_t old = mm_or_release_u64(at, bits), now = old | bits;
     if (now == ~0ull && mm_cas_acq_rel_u64(at, now, 0)) { /* if it fails, another thread has taken pages, and will come here when it gives them back */
+        mm_rooms_unlist(ref, s, MM_ROOMS_ALL);
         mm_tree_insert(mm_segment_free_tree(ref), s);
         mm_add_relaxed_u64(&h->free_count, 1);
         return;
@@ -204,15 +215,17 @@ MM_FN_RARE uint64_t mm_segments_take(const struct mm_heap_ref *ref, uint32_t wan
 MM_FN uint64_t mm_room_take(const struct mm_heap_ref *ref, uint32_t s, struct mm_cut cut, uint32_t want, uint32_t from, int *is_full) {
     const uint64_t seen = mm_load_relaxed_u64(&mm_segment_at(ref, s)->pages), places = mm_cut_starts(cut, seen);
     if (places == 0) {
-        mm_room_unlist(ref, s);
+        const uint64_t listed = mm_load_relaxed_u64(mm_tree_leaf(mm_segment_room_tree(ref, cut.room), s));
+        if (listed >> s % 64 & 1) mm_rooms_unlist(ref, s, 1u << cut.room);
         *is_full = 1;
         return 0;
     }
     const int is_any = want == 1 && cut.pages == 1u << cut.align;
     const uint64_t mine = mm_cut_pages(cut, is_any ? 1ull << mm_bits_pick(places, from) : mm_cut_first(cut, seen, want));
-    const uint64_t got = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine) & mine, groups = mm_cut_first(cut, got, want);
-    const uint64_t rest = got & ~mm_cut_pages(cut, groups);
+    const uint64_t old = mm_and_acquire_u64(&mm_segment_at(ref, s)->pages, ~mine);
+    const uint64_t got = old & mine, groups = mm_cut_first(cut, got, want), rest = got & ~mm_cut_pages(cut, groups);
     if (rest != 0) mm_pages_put(ref, s, rest);
+    if (got != 0 && mm_cut_starts(cut, old & ~mine) == 0) mm_rooms_unlist(ref, s, MM_ROOMS_ALL);
     return groups;
 }
 
