@@ -180,11 +180,14 @@
 /* How long a refusal is valid; after that the program may have freed memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
 
-/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has. Draws of a lane while another warp changes the list, before it
- * continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100 segments. Segments that
- * mm_slices_retire_some looks at. Words of a segment that a lane takes at once. */
+/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has. Looks of a lane at the lock while another warp changes the
+ * list, before it continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100 segments. Of so many looks, one is
+ * followed by a draw. How often a lane begins anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at. Words of a segment that a
+ * lane takes at once. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BUSY_POLLS (1u << 18)
+#define MM_LISTED_BUSY_LOOKS 16
+#define MM_LISTED_UNSURE 4
 #define MM_LISTED_RETIRE_SOME 4
 #define MM_LISTED_AT_ONCE 4
 

@@ -23,6 +23,7 @@
 /* Read-modify-writes, which return the previous value. One list, so that both ports have the same ones. */
 MM_RMW(add_relaxed, fetch_add, 64, MM_RMW_RELAXED)
 MM_RMW(add_relaxed, fetch_add, 32, MM_RMW_RELAXED)
+MM_RMW(add_acquire, fetch_add, 64, MM_RMW_ACQUIRE)
 MM_RMW(add_acq_rel, fetch_add, 64, MM_RMW_ACQ_REL)
 MM_RMW(add_acquire, fetch_add, 32, MM_RMW_ACQUIRE)
 MM_RMW(exchange_acq_rel, exchange_n, 64, MM_RMW_ACQ_REL)

@@ -17,6 +17,9 @@ $(foreach f,rw bm coop runs,$(eval CORE_FLAGS_walk_$f := -DMM_ALLOCATOR=random_w
 RING_FACES        := circular fused multi multi_fused
 BUMP_FACES        := atomic aw
 $(foreach f,$(RING_FACES) $(BUMP_FACES),$(eval CORE_FLAGS_$f := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_$(shell echo $f | tr a-z A-Z)))
+# The same under ThreadSanitizer.
+TSAN_FACES        := $(patsubst %,%_tsan,$(WALK_FACES) $(RING_FACES))
+$(foreach f,$(TSAN_FACES),$(eval CORE_FLAGS_$f := $(CORE_FLAGS_$(f:_tsan=)) $(CORE_FLAGS_tsan)))
 CORE_CC = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread
 core = $(patsubst runtime/cpu/%.c,$(BUILD)/tests/core/$1/%.o,$(CORE_SOURCES))
 
@@ -25,4 +28,4 @@ $(call core,$1): $(BUILD)/tests/core/$1/%.o: runtime/cpu/%.c $(CORE_HEADERS) $(w
 	@mkdir -p $$(@D)
 	$$(CORE_CC) $(CORE_FLAGS_$1) -c $$< -o $$@
 endef
-$(foreach b,plain small asan tsan often $(WALK_FACES) $(RING_FACES) $(BUMP_FACES),$(eval $(call CORE_RULE,$b)))
+$(foreach b,plain small asan tsan often $(WALK_FACES) $(RING_FACES) $(BUMP_FACES) $(TSAN_FACES),$(eval $(call CORE_RULE,$b)))

@@ -10,9 +10,11 @@
  * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k. The owner of all pages of these segments is MM_LISTED_OWNER.
  * Invariant. Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All words of
  *   segments that were in it are full.
- * Ordering. count is stored with release and read with acquire: who sees the count sees entries, owners and words. Before a segment leaves the list, each of its
- *   words was made full by a compare-and-swap (retire.h).
+ * Ordering. count is stored with release and read with acquire: a thread that reads an entry below the count does not read rubbish. Entries, too, are stored with
+ *   release, after owners and words, and read with acquire: a thread that reads an entry sees owners and words of its segment, although the entry may be newer than the
+ *   count. Before a segment leaves the list, each of its words was made full by a compare-and-swap (retire.h).
  * Progress. Nobody waits here: who does not get the lock goes on without.
+ * Growth. Of callers that found nothing in the same list, the first one lets it grow. The others find, under the lock, that it has grown, and draw again.
  */
 #ifndef MM_LISTED_LIST_H
 #define MM_LISTED_LIST_H
@@ -21,7 +23,8 @@
 
 #define MM_LISTED_OWNER 1u
 #define MM_LISTED_FULL 0x00000000ffffffffull
-#define MM_LISTED_NONE (~0ull) /* no unit */
+#define MM_LISTED_NONE (~0ull)     /* no unit */
+#define MM_LISTED_HELD (~0ull - 1) /* other threads hold, for a moment, what may be enough (mm_listed_find) */
 
 /* Uses count, lock and swept (struct mm_class_state). */
 MM_FN struct mm_class_state *mm_list_state(const struct mm_heap_ref *ref) { return (struct mm_class_state *)ref->classes_at; }
@@ -31,32 +34,52 @@ MM_FN uint32_t *mm_list_index(const struct mm_heap_ref *ref, uint32_t s) { retur
 /* The number of segments in the list. Acquires. */
 MM_FN uint32_t mm_list_count(const struct mm_heap_ref *ref) { return mm_load_acquire_u32(&mm_list_state(ref)->count); }
 /* The segment at place k of the list, which has or had more than k. */
-MM_FN uint32_t mm_list_segment(const struct mm_heap_ref *ref, uint32_t k) { return (uint32_t)mm_load_relaxed_u64(mm_list_entries(ref) + k); }
+MM_FN uint32_t mm_list_segment(const struct mm_heap_ref *ref, uint32_t k) { return (uint32_t)mm_load_acquire_u64(mm_list_entries(ref) + k); }
 
-/* Whether segment s is in the list. */
+/* Whether the list has segment s, of which the caller knows by a word that publishes nothing. The answer may be no while the list changes. Acquires: the caller sees the
+ * owners and words of the segment. */
+MM_FN int mm_list_sees(const struct mm_heap_ref *ref, uint32_t s) {
+    const uint32_t k = mm_load_relaxed_u32(mm_list_index(ref, s));
+    return k < mm_list_count(ref) && mm_list_segment(ref, k) == s;
+}
+/* Whether segment s is in the list: what its owner says. Acquires nothing. */
 MM_FN int mm_list_has(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES)) == MM_LISTED_OWNER; }
 
 MM_FN int mm_list_lock(const struct mm_heap_ref *ref) {
     uint64_t *lock = &mm_list_state(ref)->lock;
     return mm_load_relaxed_u64(lock) == 0 && mm_cas_acquire_u64(lock, 0, 1);
 }
+MM_FN int mm_list_is_locked(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_list_state(ref)->lock) != 0; }
 MM_FN void mm_list_unlock(const struct mm_heap_ref *ref) { mm_store_release_u64(&mm_list_state(ref)->lock, 0); }
 
 enum mm_listed { MM_LISTED_MORE, MM_LISTED_BUSY, MM_LISTED_NO_SEGMENT }; /* BUSY: another warp has the lock */
+#define MM_LISTED_ANY ~0u
+/* The leader of mm_list_add: another warp has the lock; it has the lock, and adds segments, or has seen that the list grew; it has seen without the lock that there is no segment. */
+enum mm_list_is { MM_LIST_OTHERS, MM_LIST_GROWS, MM_LIST_GREW, MM_LIST_VAIN };
+/* Whether there is no segment for a list that has no more than `known`, and nobody is bringing or taking one. A look without the lock, so that callers in a full heap do not
+ * take it in turns. */
+MM_FN int mm_list_is_vain(const struct mm_heap_ref *ref, uint32_t known) {
+    return !mm_list_is_locked(ref) && mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE && mm_list_count(ref) <= known && !mm_list_is_locked(ref);
+}
 
-/* Adds free segments to the list: a share of what it has, at least one. All lanes of `here` call. */
-MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here) {
+/* Adds free segments to the list: a share of what it has, at least one. known: the number of segments in which the lanes found nothing; if the list has more by now, it stays as it is
+ * (MM_LISTED_MORE). MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
+MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
-    uint32_t is_mine = 0, leaf = 0, count = 0;
+    uint32_t is_mine = MM_LIST_OTHERS, leaf = 0, count = 0;
     uint64_t bits = 0;
     enum mm_listed added = MM_LISTED_BUSY;
-    if (rank == 0 && mm_list_lock(ref)) {
-        is_mine = 1, count = mm_load_relaxed_u32(&mm_list_state(ref)->count);
-        bits = mm_segments_take(ref, mm_at_most(mm_at_most(1 + count / MM_LISTED_SHARE, 64), MM_TREE_BITS_MAX - 1 - count), &leaf); /* units have 32 bits */
+    if (rank == 0 && mm_list_is_vain(ref, known)) {
+        is_mine = MM_LIST_VAIN;
+    } else if (rank == 0 && mm_list_lock(ref)) {
+        count = mm_load_relaxed_u32(&mm_list_state(ref)->count);
+        is_mine = count > known ? MM_LIST_GREW : MM_LIST_GROWS;
+        if (is_mine == MM_LIST_GROWS)
+            bits = mm_segments_take(ref, mm_at_most(mm_at_most(1 + count / MM_LISTED_SHARE, 64), MM_TREE_BITS_MAX - 1 - count), &leaf); /* units have 32 bits */
     }
     mm_warp_sync(here);
     is_mine = mm_warp_shuffle(here, is_mine, leader), leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
-    if (is_mine) added = bits != 0 ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
+    if (is_mine != MM_LIST_OTHERS) added = bits != 0 || is_mine == MM_LIST_GREW ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
     MM_ROLLED
     for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
         const uint32_t s = leaf * 64 + mm_ctz(rest);
@@ -71,12 +94,13 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
         for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) mm_listed_fill(ref, s * MM_LISTED_WORDS + w);
     }
     mm_warp_sync(here);
-    if (rank == 0 && is_mine) {
+    if (rank == 0 && (is_mine == MM_LIST_GROWS || is_mine == MM_LIST_GREW)) {
+        mm_publish_fence();
         MM_ROLLED
         for (; bits != 0; bits &= bits - 1, count++) {
             const uint32_t s = leaf * 64 + mm_ctz(bits);
-            mm_store_relaxed_u64(mm_list_entries(ref) + count, s);
             mm_store_relaxed_u32(mm_list_index(ref, s), count);
+            mm_store_published_u64(mm_list_entries(ref) + count, s);
         }
         mm_store_release_u32(&mm_list_state(ref)->count, count);
         mm_list_unlock(ref);
@@ -89,7 +113,7 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
 MM_FN void mm_list_remove(const struct mm_heap_ref *ref, uint32_t s) {
     struct mm_class_state *of = mm_list_state(ref);
     const uint32_t last = mm_load_relaxed_u32(&of->count) - 1, at = mm_load_relaxed_u32(mm_list_index(ref, s)), moved = mm_list_segment(ref, last);
-    mm_store_relaxed_u64(mm_list_entries(ref) + at, moved);
+    mm_store_release_u64(mm_list_entries(ref) + at, moved);
     mm_store_relaxed_u32(mm_list_index(ref, moved), at);
     mm_store_release_u32(&of->count, last);
 }

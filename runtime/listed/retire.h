@@ -4,7 +4,7 @@
  *
  * Steps. 1. Look whether the low halves of all words are 0. 2. Take the lock of the list. 3. Make each word full by a compare-and-swap that finds its low half 0; if
  *   one fails, make those that were made full 0 again: the segment may have left the list meanwhile. 4. Take the segment out of the list, make its pages
- *   unowned, and give it back. Its words stay full (list.h).
+ *   unowned, and give it back. Its words stay full (list.h). 5. Release the lock: while a segment is in neither place, the list is locked, and a caller that finds no memory waits.
  */
 #ifndef MM_LISTED_RETIRE_H
 #define MM_LISTED_RETIRE_H
@@ -54,10 +54,7 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
         if (rank == 0) mm_list_unlock(ref);
         return 0;
     }
-    if (rank == 0) {
-        mm_list_remove(ref, s);
-        mm_list_unlock(ref);
-    }
+    if (rank == 0) mm_list_remove(ref, s);
     MM_ROLLED
     for (uint32_t page = rank; page < MM_SEGMENT_PAGES; page += many) mm_pages_own(ref, s * MM_SEGMENT_PAGES + page, 1, MM_OWNER_NOBODY);
     mm_warp_sync(here);
@@ -65,6 +62,7 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
         mm_tree_insert(mm_segment_free_tree(ref), s);
         mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 1);
         mm_add_relaxed_u64(&mm_heap_of(ref)->retired, MM_SEGMENT_PAGES);
+        mm_list_unlock(ref);
     }
     mm_warp_sync(here);
     return 1;

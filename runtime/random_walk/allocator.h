@@ -15,9 +15,9 @@
 
 MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (bytes <= MM_WALK_UNIT_BYTES && MM_WALK_FACE <= MM_WALK_BM) {
-        const uint32_t count = mm_list_count(ref),
-                       unit = count != 0 ? mm_walk_draw(ref, MM_WALK_FACE == MM_WALK_BM, count, mm_random() + mm_warp_lane() * 0x9e3779b1u) : MM_TREE_NONE;
-        if (unit != MM_TREE_NONE) return mm_unit_address(ref, unit);
+        const uint32_t count = mm_list_count(ref);
+        const uint64_t unit = count != 0 ? mm_walk_draw(ref, MM_WALK_FACE == MM_WALK_BM, count, mm_random() + mm_warp_lane() * 0x9e3779b1u) : MM_WALK_NONE;
+        if (unit != MM_WALK_NONE) return mm_unit_address(ref, (uint32_t)unit);
     }
     return MM_TOKEN | bytes;
 }

@@ -11,6 +11,8 @@
  *   the rest is the caller's alone.
  * Ordering. A free releases, a claim acquires.
  * Progress. Lock-free: a compare-and-swap fails only if another thread changed the word.
+ * Stale. A claim of several words that fails in the end holds units for a moment, and nothing tells them from live ones. A sweep that meets them passes over them. So malloc may
+ *   return NULL if that is all there is and each sweep of the caller falls into such a moment.
  * Misuse. Of two concurrent frees of the same memory one succeeds, and the other changes nothing. But if an allocation lies in several words, a free of the first unit
  *   of a later word that races with the valid free is taken for a valid one, and both give these units back. So is a double free that races with the retiring of its segment.
  */
@@ -109,9 +111,11 @@ MM_FN_RARE enum mm_unit_is mm_units_free(const struct mm_heap_ref *ref, uint32_t
     }
 }
 
+/* No unit. Not a number of 32 bits: a heap of 1 TiB has as many units. */
+#define MM_WALK_NONE (~0ull)
 /* Searches for n consecutive free units in `most` words of a segment, from word w of the heap on; after the segment's end, at its beginning. Returns the first unit, or
- * MM_TREE_NONE. A hint. */
-MM_FN_RARE uint32_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uint32_t n, uint32_t most) {
+ * MM_WALK_NONE. A hint. */
+MM_FN_RARE uint64_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uint32_t n, uint32_t most) {
     const uint32_t begin = w - w % MM_WALK_WORDS;
     uint32_t first = 0, have = 0; /* free units up to here, and where they begin */
     MM_ROLLED
@@ -128,7 +132,7 @@ MM_FN_RARE uint32_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uin
         }
         if (++w == begin + MM_WALK_WORDS) w = begin;
     }
-    return MM_TREE_NONE;
+    return MM_WALK_NONE;
 }
 
 /* The list's part (listed/list.h): a word is full if all of its units are taken, by nobody. */

@@ -9,6 +9,9 @@
  *   at a time 1,000,000 requests of 256 bytes took 50 ms, since all resident threads add in vain at the end of each. Segments never leave the list, so a place is always
  *   the same segment.
  * Linearisation point. The addition, if the segments have room for the request; else the compare-and-swap to the next ones, which its first bytes go along with.
+ * Ordering. The compare-and-swap releases and the addition acquires: a caller that gets a place sees the list's entry there.
+ * Loss. A request that does not fit in what is left goes to the next segments, and what is left is lost: less than the request has, for up to 64 segments each. Another
+ *   request cannot use it, since the word is the only state.
  */
 #ifndef MM_REGEFF_BUMP_H
 #define MM_REGEFF_BUMP_H
@@ -59,7 +62,7 @@ MM_FN uint64_t mm_small_draw_units(const struct mm_heap_ref *ref, uint32_t n) {
     for (uint32_t looks = 0;; word = mm_load_relaxed_u64(at)) {
         int is_first = 0; /* whose addition went beyond the end */
         if (mm_bump_has(word, bytes)) {
-            word = mm_add_relaxed_u64(at, bytes);
+            word = mm_add_acquire_u64(at, bytes);
             if (mm_bump_has(word, bytes)) return mm_bump_address(ref, word);
             is_first = mm_bump_has(word, 0);
         }
@@ -68,7 +71,7 @@ MM_FN uint64_t mm_small_draw_units(const struct mm_heap_ref *ref, uint32_t n) {
         if (!is_first && ++looks % MM_BUMP_LOOKS != 0) continue; /* the first one goes on, or, if that takes too long, anybody */
         const uint64_t next = mm_bump_make(ref, place, count);
         for (word = mm_load_relaxed_u64(at); mm_bump_place(word) + mm_bump_segments(word) == place; word = mm_load_relaxed_u64(at))
-            if (mm_cas_acquire_u64(at, word, next | bytes)) return mm_bump_address(ref, next);
+            if (mm_cas_acq_rel_u64(at, word, next | bytes)) return mm_bump_address(ref, next);
     }
 }
 MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int is_drawing, uint32_t n, uint32_t count, uint32_t random) {
@@ -88,7 +91,7 @@ MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uin
     const uint64_t got = mm_small_draw_units(ref, n); /* another caller may have begun anew */
     if (got != 0) return got;
     const uint64_t begin = mm_bump_make(ref, 0, mm_list_count(ref));
-    if (!mm_cas_acquire_u64(at, mm_load_relaxed_u64(at), begin | (uint64_t)n << MM_ALIGN_SHIFT)) return 0;
+    if (!mm_cas_acq_rel_u64(at, mm_load_relaxed_u64(at), begin | (uint64_t)n << MM_ALIGN_SHIFT)) return 0;
     return mm_bump_address(ref, begin);
 }
 

@@ -12,9 +12,12 @@
  *   I4  all units of segments that have left the list are locked (listed/retire.h): nobody gets a chunk there.
  * Linearisation points. Claim: the atomic or of the lock, if the unit began a chunk; else the lock is given back, and nobody else could have it meanwhile. Free: the
  *   atomic and of live. A new chunk: the atomic or of its begin, when its header is written. A merged one: the atomic and of begin and lock.
- * Ordering. Locking acquires, unlocking and a new begin release.
- * Stale. Who does not have the lock may read the header of a chunk that is no more, which is the user's memory then. Such a value is used as a hint only, and only if it
- *   is in the segment.
+ * Ordering. Locking acquires, unlocking and a new begin release. live is set with release and cleared with acquire: the thread that frees sees the header, however the
+ *   program handed the pointer over. If it saw an older end, it would merge with a chunk further behind.
+ * Stale. A thread without the lock may read the header of a chunk that is no more, which is the user's memory then (mm_ring_end_hint). Such a value is used as a hint only,
+ *   and only if it is in the segment.
+ * Held. A chunk that is locked and not live is somebody's for a moment: of a caller that claims it or finds it too small, of a thread that frees or merges it, or that
+ *   wants its segment. A search that meets one proves nothing (mm_listed_find).
  * Progress. Nobody waits for a lock.
  * Misuse. A free of what is not live changes nothing: it is a double free if a chunk begins there, else that of an interior pointer; so is a double free of a chunk that
  *   was merged with the one before it.
@@ -72,10 +75,17 @@ MM_FN int mm_ring_lock(const struct mm_heap_ref *ref, uint64_t unit) {
 }
 MM_FN void mm_ring_unlock(const struct mm_heap_ref *ref, uint64_t unit) { mm_and_release_u64(mm_ring_word(ref, unit), ~mm_ring_lock_bit(unit)); }
 
-/* Where in its segment the chunk at a unit ends: exact for the holder of its lock, else a hint, which is behind the unit and in the segment. */
-MM_FN uint32_t mm_ring_end(const struct mm_heap_ref *ref, uint64_t unit) {
-    const uint32_t in = (uint32_t)unit % MM_RING_UNITS, end = mm_load_relaxed_u32(&mm_ring_header(ref, unit)->end);
+MM_FN uint32_t mm_ring_end_checked(uint64_t unit, uint32_t end) {
+    const uint32_t in = (uint32_t)unit % MM_RING_UNITS;
     return end > in && end <= MM_RING_UNITS ? end : in + 1;
+}
+/* Where in its segment the chunk at a unit ends, for the holder of its lock. */
+MM_FN uint32_t mm_ring_end(const struct mm_heap_ref *ref, uint64_t unit) {
+    return mm_ring_end_checked(unit, mm_load_relaxed_u32(&mm_ring_header(ref, unit)->end));
+}
+/* The same for others: a hint, which is behind the unit and in the segment. */
+MM_FN uint32_t mm_ring_end_hint(const struct mm_heap_ref *ref, uint64_t unit) {
+    return mm_ring_end_checked(unit, mm_load_hint_u32(&mm_ring_header(ref, unit)->end));
 }
 
 /* The chunk's holder merges it with the next one, if that is free. *end: its end. Returns whether it did. */
@@ -102,21 +112,23 @@ MM_FN uint64_t mm_ring_claim(const struct mm_heap_ref *ref, uint64_t unit, uint3
         mm_ring_unlock(ref, unit);
         return 0;
     }
-    if (end - in - n > n >> MM_RING_SPARE_SHIFT) {
+    const int is_split = end - in - n > n >> MM_RING_SPARE_SHIFT;
+    if (is_split) {
         *next = unit + n;
         mm_store_relaxed_u32(&mm_ring_header(ref, *next)->end, end);
-        mm_or_release_u64(mm_ring_word(ref, *next), mm_ring_begin_bit(*next));
         mm_store_relaxed_u32(&header->end, in + n);
     }
     mm_store_relaxed_u32(&header->units, n);
-    mm_or_relaxed_u64(mm_ring_live(ref, unit), 1ull << unit % 64);
+    mm_publish_fence(); /* for the next chunk, and for the thread that frees this one */
+    if (is_split) mm_or_published_u64(mm_ring_word(ref, *next), mm_ring_begin_bit(*next));
+    mm_or_published_u64(mm_ring_live(ref, unit), 1ull << unit % 64);
     return mm_ring_address(ref, unit) + MM_RING_HEADER_BYTES;
 }
 
 /* Frees the chunk at a unit, and merges it with the next one. Returns whether it was live. Releases. */
 MM_FN int mm_ring_free(const struct mm_heap_ref *ref, uint64_t unit) {
     const uint64_t live = 1ull << unit % 64;
-    if (!(mm_and_relaxed_u64(mm_ring_live(ref, unit), ~live) & live)) return 0;
+    if (!(mm_and_acquire_u64(mm_ring_live(ref, unit), ~live) & live)) return 0;
     uint32_t end = mm_ring_end(ref, unit);
     mm_ring_merge(ref, unit, &end);
     mm_ring_unlock(ref, unit);

@@ -52,7 +52,7 @@ MM_FN uint64_t mm_ring_walk(const struct mm_heap_ref *ref, uint32_t n, uint64_t 
             uint32_t which = mm_ctz(begins);
             if (MM_RING_IS_FUSED) which = free != 0 ? mm_bits_select(free, mm_warp_lane() % mm_popcount(free)) : 31 - mm_clz_u32(begins);
             unit += which;
-            next = unit - unit % MM_RING_UNITS + mm_ring_end(ref, unit);
+            next = unit - unit % MM_RING_UNITS + mm_ring_end_hint(ref, unit);
             const int is_end = next % MM_RING_UNITS == 0;
             if (free >> which & 1 && (next - unit >= n || (!is_end && mm_ring_is_free(ref, next)))) got = mm_ring_claim(ref, unit, n, &next);
         }
@@ -66,7 +66,7 @@ MM_FN_RARE uint64_t mm_ring_walk_on(const struct mm_heap_ref *ref, uint32_t n, u
 /* Goes along the ring from the caller's place on. Returns the address of the caller's memory, or 0. */
 MM_FN uint64_t mm_small_draw_units(const struct mm_heap_ref *ref, uint32_t n) {
     uint64_t at = mm_load_relaxed_u64(mm_ring_place(ref));
-    if (at-- == 0 || !mm_list_has(ref, (uint32_t)(at / MM_RING_UNITS))) return 0;
+    if (at-- == 0 || !mm_list_sees(ref, (uint32_t)(at / MM_RING_UNITS))) return 0;
     if (MM_RING_IS_MULTI) at = at / MM_RING_UNITS * MM_RING_UNITS + (at + mm_warp_number() % 64 * 32) % MM_RING_UNITS;
     const uint64_t got = mm_ring_walk(ref, n, &at);
     if (got != 0) mm_store_relaxed_u64(mm_ring_place(ref), at + 1);
@@ -86,21 +86,33 @@ MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int 
     return got;
 }
 
-/* Looks for a free chunk, or several in a row, of n units. */
-MM_FN_RARE uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n) {
-    uint32_t first = 0, end = 0; /* of the free chunks up to here */
+/* Looks in segment s for a free chunk, or several in a row, of n units; is_any: also for those that somebody holds. A chunk ends where the next one begins, so headers are not read.
+ * Returns the first unit, or MM_LISTED_NONE; *held: whether there are chunks that somebody holds. A hint. */
+MM_FN_RARE uint64_t mm_ring_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n, int is_any, int *held) {
+    const uint64_t from = (uint64_t)s * MM_RING_UNITS;
+    uint64_t first = MM_LISTED_NONE; /* of the chunks in a row up to here */
     MM_ROLLED
-    for (uint32_t w = 0; w < MM_RING_WORDS; w++) {
-        const uint64_t word = mm_load_relaxed_u64(mm_listed_word(ref, s * MM_RING_WORDS + w));
+    for (uint64_t unit = from; unit < from + MM_RING_UNITS; unit += 64) {
+        const uint64_t low = mm_load_relaxed_u64(mm_ring_word(ref, unit)), high = mm_load_relaxed_u64(mm_ring_word(ref, unit + 32)),
+                       live = mm_load_relaxed_u64(mm_ring_live(ref, unit));
+        const uint64_t begins = (uint64_t)mm_ring_begins(high) << 32 | mm_ring_begins(low), locked = (uint64_t)mm_ring_locked(high) << 32 | mm_ring_locked(low);
+        const uint64_t good = begins & ~(is_any ? locked & live : locked), bad = begins & ~good;
+        *held |= (begins & locked & ~live) != 0;
         MM_ROLLED
-        for (uint32_t free = mm_ring_begins(word) & ~mm_ring_locked(word); free != 0; free &= free - 1) {
-            const uint32_t in = w * 32 + mm_ctz(free);
-            if (in != end) first = in;
-            end = mm_ring_end(ref, (uint64_t)s * MM_RING_UNITS + in);
-            if (end - first >= n) return (uint64_t)s * MM_RING_UNITS + first;
+        for (uint64_t rest = ~0ull, next; (next = rest & (first == MM_LISTED_NONE ? good : bad)) != 0;) {
+            const uint64_t at = unit + mm_ctz(next);
+            rest = ~0ull << at % 64;
+            if (first != MM_LISTED_NONE && at - first >= n) return first;
+            first = first == MM_LISTED_NONE ? at : MM_LISTED_NONE;
         }
+        if (first != MM_LISTED_NONE && unit + 64 - first >= n) return first;
     }
     return MM_LISTED_NONE;
+}
+MM_FN_RARE uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n) {
+    int held = 0;
+    const uint64_t first = mm_ring_find(ref, s, n, 0, &held);
+    return first == MM_LISTED_NONE && held && mm_ring_find(ref, s, n, 1, &held) != MM_LISTED_NONE ? MM_LISTED_HELD : first;
 }
 MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) {
     uint64_t next;
@@ -119,7 +131,7 @@ MM_FN int mm_small_free_at(const struct mm_heap_ref *ref, uint64_t off) {
 /* Bytes that may be used of what begins there; 0: nothing live does. */
 MM_FN uint64_t mm_small_size_at(const struct mm_heap_ref *ref, uint64_t off) {
     const uint64_t unit = (off - MM_RING_HEADER_BYTES) >> MM_RING_UNIT_SHIFT;
-    if (!mm_ring_is_live(ref, unit)) return 0;
+    if (!(mm_load_acquire_u64(mm_ring_live(ref, unit)) >> unit % 64 & 1)) return 0;
     return ((uint64_t)mm_load_relaxed_u32(&mm_ring_header(ref, unit)->units) << MM_RING_UNIT_SHIFT) - MM_RING_HEADER_BYTES;
 }
 

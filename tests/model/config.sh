@@ -31,7 +31,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_RING_HOPS\) .*/\1 3/' \
     -e 's/^\(#define MM_RING_PATIENCE\) .*/\1 2/' \
     -e 's/^\(#define MM_LISTED_AT_ONCE\) .*/\1 2/' \
-    -e "s/^\(#define MM_LISTED_BUSY_POLLS\) .*/\1 $3/" \
+    -e "s/^\(#define MM_LISTED_BUSY_POLLS\) .*/\1 $(($3 * 6))/" \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \
     -e "s/^\(#define MM_WAIT_ITERATIONS\) .*/\1 $3/" \
     -e "s/^\(#define MM_LOCK_POLLS\) .*/\1 $3/" \

@@ -38,6 +38,14 @@ static void claim_second(void) { claim(1, 1); }
 static void pass_first(void) { pass(0, 1); }
 static void pass_second(void) { pass(1, 1); }
 static void pass_three(void) { pass(0, 3); }
+/* Finds the chunk too small, again and again: a caller that waits waits for the end of one call only. */
+static void try_three(void) {
+    uint64_t next;
+    for (uint32_t i = 0; i < 8; i++) {
+        model_require(mm_ring_claim(&ref, 14, 3, &next) == 0, "three units where two are free");
+        model_progress();
+    }
+}
 static void mine(void) { give(chunk[self()], units[self()]); }
 static void mine_again(void) { mine(), pass(chunk[self()], units[self()]); }
 /* From a unit on, along the ring. */
@@ -71,7 +79,31 @@ static void retire_run(void) {
     world_free(run);
 }
 static void add(void) {
-    mm_list_add(&ref, 1);
+    mm_list_add(&ref, 1, MM_LISTED_ANY);
+    model_progress();
+}
+/* Has found nothing in the list when it was empty. */
+static void add_once(void) {
+    while (mm_list_add(&ref, 1, 0) == MM_LISTED_BUSY) mm_wait();
+    model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
+    model_progress();
+}
+/* Reads the last entry of the list. */
+static void look(void) {
+    const uint32_t n = mm_list_count(&ref);
+    if (n != 0) model_require(mm_list_segment(&ref, n - 1) < 2, "the list has an entry that is no segment");
+    model_progress();
+}
+/* The host: answers one request with segment 1. */
+static void serve(void) {
+    uint64_t wanted = 0;
+    for (uint32_t i = 0; i < 4 && wanted == 0; i++) {
+        wanted = mm_load_acquire_system_u64(&mailbox.wanted);
+        if (wanted == 0) mm_wait();
+    }
+    if (wanted == 0) return;
+    world_map(1, 1, 1);
+    mm_store_release_system_u64(&mailbox.answer, mm_answer_make(wanted >> 32, 1, 1));
     model_progress();
 }
 static void malloc_one(void) { world_free(world_malloc(UNIT / 2, 0)); }
@@ -81,7 +113,7 @@ static void must_keep(void) { world_malloc(UNIT / 2, 1); }
 /* Segment 0 is in the list. The others of `segments` are free. */
 static void listed(uint32_t segments) {
     world_make(segments);
-    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1);
+    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1, MM_LISTED_ANY);
     for (uint32_t t = 0; t < MODEL_THREADS; t++) chunk[t] = 0, units[t] = 1;
 }
 static void had(uint32_t t, uint64_t unit, uint32_t n) {
@@ -137,6 +169,25 @@ static void nearly_full(void) {
     }
 }
 
+/* Growth: the list is empty, or nothing in it is free; there are so many segments that it can have. */
+static void one_to_add(void) { world_make(1); }
+/* Two lanes of a warp. */
+static void one_warp(void) {
+    world_make(2);
+    world_warp(0, 2);
+}
+/* The only one is the host's. */
+static void one_to_map(void) {
+    world_make(2);
+    world_grows(1, 8);
+    world_hold_run(0);
+}
+/* All chunks but one are live for good, and this one is a thread's; one more segment can be had. */
+static void full_but_one(void) {
+    listed(2);
+    for (uint32_t k = 0; k < MM_RING_UNITS / 2; k++) had(0, 2ull * k, 2);
+}
+
 static void check_twice(void) {
     world_check_drained();
     model_require(cell[0] == 1, "%u frees of one chunk succeeded", (uint32_t)cell[0]);
@@ -148,6 +199,18 @@ static void check_one(void) {
 static void check_retired(void) {
     world_check_drained();
     model_require(cell[1] == 1, "one segment was given back %u times", (uint32_t)cell[1]);
+}
+
+/* The list has got one segment, once, and nobody holds its lock. */
+static void check_grown(void) {
+    world_check();
+    model_require(mm_list_count(&ref) == 1, "the list has %u segments, and one suffices", mm_list_count(&ref));
+    model_require(mm_list_state(&ref)->lock == 0, "the list is locked");
+}
+static void check_host(void) {
+    mm_grow_look(&ref, 0, 0);
+    check_grown();
+    model_require(HEAP->grow.mapped == 2, "%u segments were mapped", (uint32_t)HEAP->grow.mapped);
 }
 
 static const struct model_scenario scenarios[] = {
@@ -166,6 +229,13 @@ static const struct model_scenario scenarios[] = {
     {"ring-retires", one_segment, {retire, retire}, check_retired, 2, 0},
     {"ring-adds", none_listed, {add, add}, world_check_drained, 2, 0},
     {"ring-add-against-retire", two_segments, {add, retire, walk_first}, world_check_drained, 2, 0},
+    {"ring-grow-one", one_to_add, {must_keep, must_keep}, check_grown, 2, 1},
+    {"ring-grow-once", none_listed, {add_once, add_once, look}, check_grown, 2, 0},
+    {"ring-grow-warp", one_warp, {must_keep, must_keep}, world_check, 1, 0},
+    {"ring-grow-host", one_to_map, {must_keep, must_keep, serve}, check_host, 2, 1},
+    {"ring-grow-against-free", full_but_one, {mine, must_keep}, world_check, 2, 0},
+    {"ring-grow-against-retire", one_segment, {retire, must_keep, must_keep}, check_grown, 2, 1},
+    {"ring-held-for-a-moment", one_chunk, {must_keep, try_three}, world_check, 2, 1},
     {"ring-first-requests", none_listed, {must_one, must_keep}, world_check_drained, 2, 0},
     {"ring-one-chunk-for-two", one_chunk, {must_keep, must_keep}, world_check, 2, 0},
     {"ring-last-two", nearly_full, {must_keep, must_keep}, world_check, 2, 0},

@@ -54,13 +54,38 @@ static void retire_run(void) {
     world_free(world_malloc(SEG, 0));
 }
 static void add(void) {
-    mm_list_add(&ref, 1);
+    mm_list_add(&ref, 1, MM_LISTED_ANY);
     model_progress();
 }
 /* A draw from the list as it was when the thread began. */
 static void draw(void) {
-    const uint32_t n = mm_list_count(&ref), unit = n != 0 ? mm_walk_draw(&ref, 0, n, 31u << 20) : MM_TREE_NONE;
-    if (unit != MM_TREE_NONE) got(unit, 1), give(unit, 1);
+    const uint32_t n = mm_list_count(&ref);
+    const uint64_t unit = n != 0 ? mm_walk_draw(&ref, 0, n, 31u << 20) : MM_WALK_NONE;
+    if (unit != MM_WALK_NONE) got((uint32_t)unit, 1), give((uint32_t)unit, 1);
+    model_progress();
+}
+/* Has found nothing in the list when it was empty. */
+static void add_once(void) {
+    while (mm_list_add(&ref, 1, 0) == MM_LISTED_BUSY) mm_wait();
+    model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
+    model_progress();
+}
+/* Reads the last entry of the list. */
+static void look(void) {
+    const uint32_t n = mm_list_count(&ref);
+    if (n != 0) model_require(mm_list_segment(&ref, n - 1) < 2, "the list has an entry that is no segment");
+    model_progress();
+}
+/* The host: answers one request with segment 1. */
+static void serve(void) {
+    uint64_t wanted = 0;
+    for (uint32_t i = 0; i < 4 && wanted == 0; i++) {
+        wanted = mm_load_acquire_system_u64(&mailbox.wanted);
+        if (wanted == 0) mm_wait();
+    }
+    if (wanted == 0) return;
+    world_map(1, 1, 1);
+    mm_store_release_system_u64(&mailbox.answer, mm_answer_make(wanted >> 32, 1, 1));
     model_progress();
 }
 static void malloc_one(void) { world_free(world_malloc(UNIT, 0)); }
@@ -70,7 +95,7 @@ static void must_keep(void) { world_malloc(UNIT, 1); }
 /* Segment 0 is in the list. The others of `segments` are free. */
 static void listed(uint32_t segments) {
     world_make(segments);
-    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1);
+    while (mm_list_count(&ref) == 0) mm_list_add(&ref, 1, MM_LISTED_ANY);
     for (uint32_t t = 0; t < MODEL_THREADS; t++) first[t] = 0, count[t] = 1;
 }
 static void hold(uint32_t unit, uint32_t n) {
@@ -102,6 +127,25 @@ static void nearly_full(void) {
     hold(0, 31), hold(33, 1000), hold(1033, MM_WALK_UNITS - 1033);
 }
 
+/* Growth: the list is empty, or nothing in it is free; there are so many segments that it can have. */
+static void one_to_add(void) { world_make(1); }
+/* Two lanes of a warp, and another warp. */
+static void two_warps(void) {
+    world_make(2);
+    world_warp(0, 2);
+}
+/* The only one is the host's. */
+static void one_to_map(void) {
+    world_make(2);
+    world_grows(1, 8);
+    world_hold_run(0);
+}
+/* All units but one are live for good, and this one is a thread's; one more segment can be had. */
+static void full_but_one(void) {
+    listed(2);
+    hold(0, 31), had(0, 31, 1), hold(32, 1000), hold(1032, MM_WALK_UNITS - 1032);
+}
+
 static void check_twice(void) {
     world_check_drained();
     model_require(cell[0] == 1, "%u frees of one allocation succeeded", (uint32_t)cell[0]);
@@ -116,6 +160,18 @@ static void check_two(void) { check_claims(2); }
 static void check_retired(void) {
     world_check_drained();
     model_require(cell[1] == 1, "one segment was given back %u times", (uint32_t)cell[1]);
+}
+
+/* The list has got one segment, once, and nobody holds its lock. */
+static void check_grown(void) {
+    world_check();
+    model_require(mm_list_count(&ref) == 1, "the list has %u segments, and one suffices", mm_list_count(&ref));
+    model_require(mm_list_state(&ref)->lock == 0, "the list is locked");
+}
+static void check_host(void) {
+    mm_grow_look(&ref, 0, 0);
+    check_grown();
+    model_require(HEAP->grow.mapped == 2, "%u segments were mapped", (uint32_t)HEAP->grow.mapped);
 }
 
 static const struct model_scenario scenarios[] = {
@@ -135,6 +191,12 @@ static const struct model_scenario scenarios[] = {
     {"walk-retire-against-draw", one_segment, {retire_run, draw}, world_check_drained, 2, 0},
     {"walk-adds", none_listed, {add, add}, world_check_drained, 2, 0},
     {"walk-add-against-retire", two_segments, {add, retire, draw}, world_check_drained, 2, 0},
+    {"walk-grow-one", one_to_add, {must_keep, must_keep}, check_grown, 2, 1},
+    {"walk-grow-once", none_listed, {add_once, add_once, look}, check_grown, 2, 0},
+    {"walk-grow-warps", two_warps, {must_keep, must_keep, must_keep}, world_check, 1, 0},
+    {"walk-grow-host", one_to_map, {must_keep, must_keep, serve}, check_host, 2, 1},
+    {"walk-grow-against-free", full_but_one, {mine, must_keep}, world_check, 2, 0},
+    {"walk-grow-against-retire", one_segment, {retire, must_keep, must_keep}, check_grown, 2, 1},
     {"walk-first-requests", none_listed, {must_one, must_keep}, world_check_drained, 2, 0},
     {"walk-last-two", nearly_full, {must_keep, must_keep}, world_check, 2, 0},
     {"walk-last-two-of-three", nearly_full, {malloc_one, malloc_one, malloc_one}, world_check, 1, 0},

@@ -11,6 +11,8 @@ UNIT_WALK := walk stress warps probes
 # The same of the register-efficient allocators.
 UNIT_RING := ring stress warps
 UNIT_BUMP := bump
+# Suites of theirs under ThreadSanitizer: the face that differs most from the others of its kind. `make stress` runs all faces.
+UNIT_TSAN := $(patsubst %,run-%_tsan-stress,walk_coop multi_fused)
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h tools/mmbench/child/papers/probes*) tests/runner.h tools/kernels.h
 # $(1): compiler flags for the test only; $(2): the variant of the core
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
@@ -25,7 +27,7 @@ check-walk: $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=run-$f-%))
 check-regeff: $(foreach f,$(RING_FACES),$(UNIT_RING:%=run-$f-%)) $(foreach f,$(BUMP_FACES),$(UNIT_BUMP:%=run-$f-%))
 check-unit-plain: $(UNIT_SEQUENTIAL:%=run-unit-%)
 check-asan: $(UNIT_SEQUENTIAL:%=run-asan-%)
-check-tsan: run-tsan-stress
+check-tsan: run-tsan-stress $(UNIT_TSAN)
 
 $(BUILD)/tests/unit/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,plain)
 	@mkdir -p $(@D)
@@ -53,9 +55,9 @@ $(BUILD)/tests/$1/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,$1)
 	@mkdir -p $$(@D)
 	$$(CORE_CC) -DUNIT_FEW $(CORE_FLAGS_$1) $$< $(call core,$1) $$$$(pkg-config --cflags --libs check) -lm -o $$@
 run-$1-%: $(BUILD)/tests/$1/test_%
-	$$<
+	TSAN_OPTIONS=halt_on_error=1 $$<
 endef
-$(foreach f,$(WALK_FACES) $(RING_FACES) $(BUMP_FACES),$(eval $(call FACE_RULE,$f)))
+$(foreach f,$(WALK_FACES) $(RING_FACES) $(BUMP_FACES) $(TSAN_FACES),$(eval $(call FACE_RULE,$f)))
 
 run-unit-%: $(BUILD)/tests/unit/test_%
 	$<

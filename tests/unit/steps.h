@@ -64,7 +64,9 @@ __attribute__((unused)) static void unit_step(void) {
 #ifndef UNIT_WAIT_STEPS
 #define UNIT_WAIT_STEPS 0
 #endif
+static long unit_waits; /* calls of mm_wait */
 MM_FN void mm_wait(void) {
+    unit_waits++;
     for (int i = 0; i < UNIT_WAIT_STEPS; i++) unit_step();
 }
 MM_FN uint32_t mm_random(void) {

@@ -2,7 +2,7 @@
 /* The ring of chunks (runtime/regeff), built once for each face that has one: lives, splitting and merging, what free tells apart, NULL, giving back. */
 #include "tests/unit/steps.h"
 
-#include "tests/unit/eight.h"
+#include "tests/unit/listed.h"
 
 static uint64_t unit_of(const void *p) { return ((uint64_t)p - ref->user_base) >> MM_RING_UNIT_SHIFT; }
 static uint64_t usable(uint64_t bytes) { return bytes <= MM_SMALL_BYTES_MAX ? unit_taken(bytes) - MM_RING_HEADER_BYTES : unit_taken(bytes); }
@@ -12,7 +12,7 @@ static uint64_t usable(uint64_t bytes) { return bytes <= MM_SMALL_BYTES_MAX ? un
 /* A new segment has, of each power of two from 32 units up to R, as many chunks as fit in R, and one with the rest. */
 START_TEST(a_new_segment) {
     uint32_t of[MM_RING_LOG + 1] = {0}, in = 0, rest = MM_RING_UNITS == MM_RING_LEVELS_END;
-    mm_list_add(ref, 1);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS;
     while (in < MM_RING_UNITS) {
         const uint32_t units = mm_ring_end(ref, first + in) - in, log = mm_ctz(units);
@@ -30,7 +30,7 @@ END_TEST
 /* A chunk is split if more than an eighth would be left over, and not else; a caller merges what is too small. */
 START_TEST(splits_and_merges) {
     uint64_t next;
-    mm_list_add(ref, 1);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS, all = MM_RING_UNITS;
     unit_holds(mm_ring_claim(ref, first, 3, &next) != 0 && next == first + 3, "of R units, 3");
     unit_sound(&heap, 3 * MM_RING_UNIT_BYTES);
@@ -67,6 +67,41 @@ START_TEST(splits_and_merges) {
 }
 END_TEST
 
+/* find returns the first free chunks in a row that are long enough; if there are none, whether there would be with those that somebody holds. */
+static uint64_t find_by_headers(uint64_t first, uint32_t n, int is_any) {
+    uint32_t begin = 0;
+    for (uint32_t in = 0, end; in < MM_RING_UNITS; in = end) {
+        const int is_bad = is_any ? mm_ring_is_live(ref, first + in) : !mm_ring_is_free(ref, first + in);
+        end = mm_ring_end(ref, first + in);
+        if (is_bad) begin = end;
+        else if (end - begin >= n) return first + begin;
+    }
+    return MM_LISTED_NONE;
+}
+START_TEST(finds_the_first) {
+    uint64_t seed = (uint64_t)_i + 1, kinds[3] = {0, 0, 0};
+    mm_list_add(ref, 1, MM_LISTED_ANY);
+    const uint64_t first = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS;
+    for (uint64_t unit = first, next; unit < first + MM_RING_UNITS; unit = next) { /* all live, in pieces */
+        const uint32_t most = mm_ring_end(ref, unit) - (uint32_t)(unit - first), n = 1 + (uint32_t)(unit_random(&seed) % (_i % 2 ? 300 : 20));
+        unit_holds(mm_ring_claim(ref, unit, n < most ? n : most, &next) != 0, "a piece");
+    }
+    for (uint64_t unit = first, next; unit < first + MM_RING_UNITS; unit = next) { /* some of them free, or held; not merged */
+        const uint32_t kind = (uint32_t)(unit_random(&seed) % 4);
+        next = first + mm_ring_end(ref, unit);
+        if (kind < 2) mm_and_relaxed_u64(mm_ring_live(ref, unit), ~(1ull << unit % 64));
+        if (kind == 0) mm_ring_unlock(ref, unit);
+    }
+    for (uint32_t n = 1; n <= MM_RING_UNITS_MAX; n += 1 + n / 8) {
+        const uint64_t is = find_by_headers(first, n, 0);
+        const uint64_t expected = is == MM_LISTED_NONE && find_by_headers(first, n, 1) != MM_LISTED_NONE ? MM_LISTED_HELD : is;
+        unit_eq(mm_listed_find(ref, (uint32_t)(first / MM_RING_UNITS), n), expected);
+        kinds[is != MM_LISTED_NONE ? 0 : expected == MM_LISTED_HELD ? 1 : 2]++;
+    }
+    unit_holds(kinds[0] != 0 && kinds[1] != 0 && kinds[2] != 0, "all three answers");
+}
+END_TEST
+
 /* A lock of a unit at which nothing begins is given back, whenever the chunk there comes or goes. */
 static uint64_t at_unit;
 static void free_or_claim(void *got) {
@@ -81,7 +116,7 @@ START_TEST(a_claim_while_a_merge) {
             uint64_t next;
             int got = 0;
             void *args[2] = {NULL, &got};
-            mm_list_add(ref, 1);
+            mm_list_add(ref, 1, MM_LISTED_ANY);
             at_unit = (uint64_t)mm_list_segment(ref, 0) * MM_RING_UNITS + 1;
             unit_holds(mm_ring_claim(ref, at_unit - 1, 1, &next) != 0, "the first unit");
             ended = unit_interleave(free_or_claim, args, a, b, b);
@@ -247,7 +282,7 @@ static uint64_t late_got, late_at;
 static void walk_late(void *arg) { (void)arg, late_got = mm_ring_walk_on(ref, 1, &late_at); }
 START_TEST(walks_in_a_segment_that_left) {
     for (long steps = 0; steps < 40; steps++) {
-        mm_list_add(ref, 1);
+        mm_list_add(ref, 1, MM_LISTED_ANY);
         const uint32_t s = mm_list_segment(ref, 0);
         late_at = (uint64_t)s * MM_RING_UNITS + (uint64_t)(steps * 997) % MM_RING_UNITS, late_got = 0;
         unit_actor_make(0, walk_late, NULL);
@@ -277,10 +312,12 @@ int main(void) {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, lives, 0, 4);
     tcase_add_loop_test(tests, two_frees_at_once, 0, 3);
+    tcase_add_loop_test(tests, finds_the_first, 0, 8);
     tcase_add_loop_test(tests, small_then_large, 0, 2);
     const TTest *const all[] = {a_new_segment,    splits_and_merges,    a_claim_while_a_merge,       misuses,
                                 to_the_last_unit, segments_go_and_come, walks_in_a_segment_that_left};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    listed_tests(tests);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -2,7 +2,7 @@
 /* Random walk (runtime/random_walk), built once for each face: lives of one and of several units, what free tells apart, NULL, giving back. */
 #include "tests/unit/steps.h"
 
-#include "tests/unit/eight.h"
+#include "tests/unit/listed.h"
 
 static uint64_t units(uint64_t n) { return n * MM_WALK_UNIT_BYTES; }
 
@@ -45,7 +45,7 @@ END_TEST
 
 /* Units across a word's end, across several words, and at the end of a segment. */
 START_TEST(at_the_edges) {
-    mm_list_add(ref, 1);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     static const uint32_t places[][2] = {{0, 1}, {31, 2}, {30, 70}, {MM_WALK_UNITS - 33, 33}, {MM_WALK_UNITS - 1, 1}, {0, MM_WALK_UNITS}, {64, 32}};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const uint32_t s = mm_list_segment(ref, 0) * MM_WALK_UNITS, first = s + places[i][0], n = places[i][1];
@@ -57,7 +57,7 @@ START_TEST(at_the_edges) {
         if (places[i][0] > 0) unit_eq(mm_units_claim(ref, first - 1, n + 1), 0); /* and leaves nothing behind */
         if (places[i][0] + n < MM_WALK_UNITS) unit_eq(mm_units_claim(ref, first, n + 1), 0);
         unit_sound(&heap, units(n));
-        unit_eq(mm_units_find(ref, s / 32, MM_WALK_UNITS - n + 1, MM_WALK_WORDS), MM_TREE_NONE);
+        unit_eq(mm_units_find(ref, s / 32, MM_WALK_UNITS - n + 1, MM_WALK_WORDS), MM_WALK_NONE);
         unit_eq(mm_units_free(ref, first), MM_UNIT_FIRST);
         unit_eq(mm_units_free(ref, first), MM_UNIT_FREE);
         unit_sound(&heap, 0);
@@ -68,7 +68,7 @@ END_TEST
 
 /* find returns the first place with enough consecutive free units, from its word on, whatever is taken around it. */
 START_TEST(finds_the_first) {
-    mm_list_add(ref, 1);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint32_t s = mm_list_segment(ref, 0) * MM_WALK_UNITS;
     static uint8_t is_taken[MM_WALK_UNITS];
     uint64_t seed = (uint64_t)_i + 1;
@@ -79,10 +79,10 @@ START_TEST(finds_the_first) {
     }
     for (uint32_t n = 1; n <= 300; n += 1 + n / 4)
         for (uint32_t w = 0; w < MM_WALK_WORDS; w += 7) {
-            uint32_t expected = MM_TREE_NONE;
-            for (uint32_t pass = 0; pass < 2 && expected == MM_TREE_NONE; pass++) { /* to the segment's end; then from its begin up to word w */
+            uint64_t expected = MM_WALK_NONE;
+            for (uint32_t pass = 0; pass < 2 && expected == MM_WALK_NONE; pass++) { /* to the segment's end; then from its begin up to word w */
                 const uint32_t end = pass ? w * 32 : MM_WALK_UNITS;
-                for (uint32_t unit = pass ? 0 : w * 32, have = 0; unit < end && expected == MM_TREE_NONE; unit++) {
+                for (uint32_t unit = pass ? 0 : w * 32, have = 0; unit < end && expected == MM_WALK_NONE; unit++) {
                     have = is_taken[unit] ? 0 : have + 1;
                     if (have == n) expected = s + unit + 1 - n;
                 }
@@ -198,10 +198,11 @@ START_TEST(segments_go_and_come) {
 END_TEST
 
 /* A caller that drew from the list before a segment left it takes nothing there, whoever has the segment. */
-static uint32_t stale_count, stale_random, stale_unit;
+static uint32_t stale_count, stale_random;
+static uint64_t stale_unit;
 static void draw_late(void *arg) { (void)arg, stale_unit = mm_walk_draw(ref, MM_WALK_FACE == MM_WALK_BM, stale_count, stale_random); }
 START_TEST(draws_from_an_old_list) {
-    mm_list_add(ref, 1);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     stale_count = mm_list_count(ref);
     for (long steps = 0; steps < 8; steps++) {
         const uint32_t s = mm_list_segment(ref, 0);
@@ -213,12 +214,12 @@ START_TEST(draws_from_an_old_list) {
             uint8_t *run = take(SEGMENTS * MM_SEGMENT_BYTES);
             unit_holds(run != NULL, "all segments");
             while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
-            unit_eq(stale_unit, MM_TREE_NONE);
+            unit_eq(stale_unit, MM_WALK_NONE);
             unit_sound(&heap, SEGMENTS * MM_SEGMENT_BYTES);
             mm_heap_free(ref, run);
-            mm_list_add(ref, 1);
+            mm_list_add(ref, 1, MM_LISTED_ANY);
         } else {
-            unit_eq(mm_units_free(ref, stale_unit), MM_UNIT_FIRST);
+            unit_eq(mm_units_free(ref, (uint32_t)stale_unit), MM_UNIT_FIRST);
         }
     }
     unit_fresh(&heap, SEGMENTS);
@@ -236,6 +237,7 @@ int main(void) {
     tcase_add_loop_test(tests, most_of_the_heap, 0, 8);
     const TTest *const all[] = {at_the_edges, misuses, to_the_last_unit, segments_go_and_come, draws_from_an_old_list};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    listed_tests(tests);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

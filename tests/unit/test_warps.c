@@ -21,6 +21,10 @@ enum { LOCK_POLLS = MM_LOCK_POLLS };
 #define MM_LOCK_POLLS lock_polls
 static uint32_t lock_polls = LOCK_POLLS;
 #define LOCK_FEW 1024
+enum { BUSY_POLLS = MM_LISTED_BUSY_POLLS };
+#undef MM_LISTED_BUSY_POLLS
+#define MM_LISTED_BUSY_POLLS busy_polls
+static uint32_t busy_polls = BUSY_POLLS;
 
 #include "tests/unit/support.h"
 
@@ -105,7 +109,7 @@ END_TEST
 
 /* Warps in two parts: a wait for the other part's work goes on when a bound has passed. */
 START_TEST(parts_of_a_warp_wait_with_a_bound) {
-    unit_warps_parts = 2, wait_iterations = WAIT_FEW, make_polls = MAKE_FEW, lock_polls = LOCK_FEW;
+    unit_warps_parts = 2, wait_iterations = WAIT_FEW, make_polls = MAKE_FEW, lock_polls = busy_polls = LOCK_FEW;
     run_case((uint32_t)_i % CASES, seeds() + (uint32_t)_i / CASES, 2 * MOST_STEPS);
 }
 END_TEST
