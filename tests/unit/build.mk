@@ -11,13 +11,13 @@ UNIT_WALK := walk stress warps probes
 # The same of the register-efficient allocators.
 UNIT_RING := ring stress warps
 UNIT_BUMP := bump
-# Suites of theirs under ThreadSanitizer: the face that differs most from the others of its kind. `make stress` runs all faces.
-UNIT_TSAN := $(patsubst %,run-%_tsan-stress,walk_coop multi_fused)
+# Threads of theirs under ThreadSanitizer: make check runs one face, stress-faces all of them, which takes minutes.
+UNIT_TSAN := run-walk_coop_tsan-stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h tools/mmbench/child/papers/probes*) tests/runner.h tools/kernels.h
 # $(1): compiler flags for the test only; $(2): the variant of the core
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
 
-.PHONY: check-unit check-unit-plain check-asan check-tsan check-walk check-regeff mutants
+.PHONY: check-unit check-unit-plain check-asan check-tsan check-walk check-regeff stress-faces mutants
 .SECONDARY: $(UNIT_PLAIN:%=$(BUILD)/tests/unit/test_%) $(UNIT_SEQUENTIAL:%=$(BUILD)/tests/asan/test_%) $(BUILD)/tests/tsan/test_stress \
     $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=$(BUILD)/tests/$f/test_%)) $(foreach f,$(RING_FACES),$(UNIT_RING:%=$(BUILD)/tests/$f/test_%))
 # make check leaves out the plain build of the suites that it runs under AddressSanitizer.
@@ -25,6 +25,8 @@ check: $(UNIT_THREADS:%=run-unit-%) check-asan check-tsan check-walk check-regef
 check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan check-walk check-regeff
 check-walk: $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=run-$f-%))
 check-regeff: $(foreach f,$(RING_FACES),$(UNIT_RING:%=run-$f-%)) $(foreach f,$(BUMP_FACES),$(UNIT_BUMP:%=run-$f-%))
+stress: stress-faces
+stress-faces: $(TSAN_FACES:%=run-%-stress)
 check-unit-plain: $(UNIT_SEQUENTIAL:%=run-unit-%)
 check-asan: $(UNIT_SEQUENTIAL:%=run-asan-%)
 check-tsan: run-tsan-stress $(UNIT_TSAN)

@@ -80,8 +80,8 @@ START_TEST(the_last_segment) {
     const uint64_t begin = at_the_end(), each = unit_taken(1), all = MM_SEGMENT_BYTES / each;
     uint32_t n = 0;
     for (uint32_t i = 0; n < all; i++) {
-        uint64_t p = i < 4096 ? mm_listed_draw(&end_ref, 1, 1, 1, 1, ~(i * 0x9e3779b1u)) : mm_listed_sweep(&end_ref, 1, 0, 1);
-        if (p == 0 && i < 4096) continue;
+        uint64_t p = i < 64 ? mm_listed_draw(&end_ref, 1, 1, 1, 1, ~(i * 0x9e3779b1u)) : mm_listed_sweep(&end_ref, 1, 0, 1);
+        if (p == 0 && i < 64) continue;
         unit_holds(p != 0, "%u units of %llu are had", n, (unsigned long long)all);
         unit_holds(p >= begin && p < begin + MM_SEGMENT_BYTES && !is_held[(p - begin) / each], "unit %llu", (unsigned long long)((p - begin) / each));
         is_held[(p - begin) / each] = 1, held[n++] = p;
