@@ -8,16 +8,18 @@
 #include "runtime/checked/guarded.h"
 
 /* See mm_heap_malloc and so on. */
-MM_FN void *mm_closed_malloc(const struct mm_heap_ref *ref, uint64_t bytes) { return ref->guard ? mm_guard_malloc(ref, bytes) : mm_fill_malloc(ref, bytes); }
+MM_FN void *mm_closed_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
+    return mm_is_checked(ref) ? mm_guard_malloc(ref, bytes) : mm_fill_malloc(ref, bytes);
+}
 MM_FN void *mm_closed_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
-    return ref->guard ? mm_guard_aligned_malloc(ref, bytes, align) : mm_fill_aligned_malloc(ref, bytes, align);
+    return mm_is_checked(ref) ? mm_guard_aligned_malloc(ref, bytes, align) : mm_fill_aligned_malloc(ref, bytes, align);
 }
 MM_FN void mm_closed_free(const struct mm_heap_ref *ref, void *p) {
-    if (ref->guard) mm_guard_free(ref, p);
+    if (mm_is_checked(ref)) mm_guard_free(ref, p);
     else mm_fill_free(ref, p);
 }
 MM_FN uint64_t mm_closed_usable_size(const struct mm_heap_ref *ref, const void *p) {
-    return ref->guard ? mm_guard_usable_size(ref, p) : mm_heap_usable_size(ref, p);
+    return mm_is_checked(ref) ? mm_guard_usable_size(ref, p) : mm_heap_usable_size(ref, p);
 }
 
 #endif

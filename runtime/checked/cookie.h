@@ -80,7 +80,7 @@ MM_FN_RARE uint64_t mm_cookie_usable_size(const struct mm_heap_ref *ref, const v
 MM_FN void mm_cookie_free_other(const struct mm_heap_ref *ref, uint64_t left) {
     if (ref->open_bytes) {
         const uint64_t start = mm_cookie_start_of_deferred(ref, left);
-        if (start) left = mm_heap_release(ref, (void *)start);
+        if (start) left = mm_heap_release_in(ref, (void *)start, ref->open_bytes);
         if (left) mm_heap_free_other(ref, left);
     } else {
         const uint64_t p = mm_deferred_address(left), start = mm_cookie_start_of_any(ref, p);

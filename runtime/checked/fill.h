@@ -38,7 +38,7 @@ MM_FN_RARE void *mm_fill_aligned_malloc(const struct mm_heap_ref *ref, uint64_t 
 
 /* See mm_heap_free, which would take open_bytes, 0 here, for the heap's size. */
 MM_FN_RARE void mm_fill_free(const struct mm_heap_ref *ref, void *p) {
-    const uint64_t left = mm_small_mark(ref, mm_small_locate(ref, p, ref->user_bytes));
+    const uint64_t left = mm_heap_release_in(ref, p, ref->user_bytes);
     if (!MM_LIKELY(left == 0)) mm_heap_free_other(ref, left);
 }
 

@@ -47,7 +47,7 @@ MM_FN_RARE void mm_null_report(const struct mm_heap_ref *ref, uint64_t bytes) {
 
 /* Counts a request that could not be served, except in a checked run, where it may still be served (guarded.h). */
 MM_FN_RARE void mm_null_count(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (ref->guard == 0) mm_null_report(ref, bytes);
+    if (!mm_is_checked(ref)) mm_null_report(ref, bytes);
 }
 
 #endif

@@ -24,6 +24,7 @@
 #define MM_CORE_SEGMENT_H
 
 #include "runtime/core/tree.h"
+#include MM_ALLOCATOR_FILE(has.h)
 
 MM_FN struct mm_heap *mm_heap_of(const struct mm_heap_ref *ref) { return (struct mm_heap *)ref->heap; }
 MM_FN struct mm_segment *mm_segment_at(const struct mm_heap_ref *ref, uint32_t s) { return (struct mm_segment *)ref->segments + s; }
@@ -39,13 +40,16 @@ MM_FN struct mm_tree mm_tree_at(const struct mm_heap_ref *ref, uint64_t address)
 MM_FN struct mm_tree mm_segment_free_tree(const struct mm_heap_ref *ref) { return mm_tree_at(ref, ref->free_tree); }
 MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_t r) { return mm_tree_at(ref, ref->room_trees + r * ref->tree_bytes); }
 
+/* Whether this is a checked run. */
+MM_FN int mm_is_checked(const struct mm_heap_ref *ref) { return MM_ALLOCATOR_CHECKED && ref->guard != 0; }
+
 /* Eras, for checked runs. The era of an allocation is constant while it lives. If two allocations at one address have the same era, their page had no
  * other owner in between, not even as a part of a span or block that began on another page.
  * A segment's era: {number of changes : 32 | its run, or MM_ERA_PAGES : 32}; a page's: {number of changes : 24 | owner : 8}. */
 #define MM_ERA_PAGES 2u
 MM_FN struct mm_guard *mm_guard_of(const struct mm_heap_ref *ref) { return (struct mm_guard *)ref->guard; }
 MM_FN void mm_era_enter_segment(const struct mm_heap_ref *ref, uint32_t s, uint32_t what) {
-    if (ref->guard == 0) return;
+    if (!mm_is_checked(ref)) return;
     uint64_t *at = &mm_guard_of(ref)->eras[s].segment;
     const uint64_t era = mm_load_relaxed_u64(at);
     if ((uint32_t)era != what) mm_store_relaxed_u64(at, ((era >> 32) + 1) << 32 | what);
@@ -277,7 +281,7 @@ MM_FN uint32_t mm_pages_take(const struct mm_heap_ref *ref, uint32_t k, uint32_t
 MM_FN void mm_pages_own(const struct mm_heap_ref *ref, uint32_t page, uint32_t n, uint32_t owner) {
     MM_ROLLED
     for (uint32_t i = 0; i < n; i++) {
-        if (ref->guard != 0 && owner != MM_OWNER_NOBODY) mm_era_enter_page(ref, page + i, owner);
+        if (mm_is_checked(ref) && owner != MM_OWNER_NOBODY) mm_era_enter_page(ref, page + i, owner);
         mm_store_relaxed_u8(mm_page_owner(ref, page + i), (uint8_t)owner);
     }
 }

@@ -39,18 +39,23 @@ MM_FN uint64_t mm_ring_behind(const struct mm_heap_ref *ref, uint32_t s) {
     return (uint64_t)(next < ref->user_bytes >> MM_SEGMENT_SHIFT ? next : s) * MM_RING_UNITS;
 }
 
-/* Goes along the ring from *at on for n units, MM_RING_HOPS hops at most. Returns the address of the caller's memory, or 0; *at: where to go on. */
-MM_FN uint64_t mm_ring_walk(const struct mm_heap_ref *ref, uint32_t n, uint64_t *at) {
-    uint64_t unit = *at, got = 0;
+/* The end of a walk. */
+struct mm_ring_walked {
+    uint64_t got, unit; /* the address of the caller's memory, or 0; where to go on */
+};
+/* Goes along the ring from a unit on for n units, in at most `most` hops. With one hop it claims the chunk at the unit, and no other one of its word. Out of line: a copy in
+ * each caller would add 4 KiB to a library. */
+MM_FN_RARE struct mm_ring_walked mm_ring_walk(const struct mm_heap_ref *ref, uint32_t n, uint64_t unit, uint32_t most) {
+    uint64_t got = 0;
     MM_ROLLED
-    for (uint32_t hops = 0; got == 0 && hops < MM_RING_HOPS; hops++) {
+    for (uint32_t hops = 0; got == 0 && hops < most; hops++) {
         const uint64_t word = mm_load_relaxed_u64(mm_ring_word(ref, unit));
         const uint32_t bit = (uint32_t)unit % 32, s = (uint32_t)(unit / MM_RING_UNITS), begins = mm_ring_begins(word) >> bit;
         const uint32_t free = begins & ~(mm_ring_locked(word) >> bit);
         uint64_t next = unit - bit + 32; /* nothing begins in the rest of the word */
         if (begins != 0) {
             uint32_t which = mm_ctz(begins);
-            if (MM_RING_IS_FUSED) which = free != 0 ? mm_bits_select(free, mm_warp_lane() % mm_popcount(free)) : 31 - mm_clz_u32(begins);
+            if (MM_RING_IS_FUSED && most > 1) which = free != 0 ? mm_bits_select(free, mm_warp_lane() % mm_popcount(free)) : 31 - mm_clz_u32(begins);
             unit += which;
             next = unit - unit % MM_RING_UNITS + mm_ring_end_hint(ref, unit);
             const int is_end = next % MM_RING_UNITS == 0;
@@ -58,19 +63,18 @@ MM_FN uint64_t mm_ring_walk(const struct mm_heap_ref *ref, uint32_t n, uint64_t 
         }
         unit = next % MM_RING_UNITS == 0 ? mm_ring_behind(ref, s) : next;
     }
-    *at = unit;
-    return got;
+    const struct mm_ring_walked walked = {got, unit};
+    return walked;
 }
-MM_FN_RARE uint64_t mm_ring_walk_on(const struct mm_heap_ref *ref, uint32_t n, uint64_t *at) { return mm_ring_walk(ref, n, at); }
 
 /* Goes along the ring from the caller's place on. Returns the address of the caller's memory, or 0. */
 MM_FN uint64_t mm_small_draw_units(const struct mm_heap_ref *ref, uint32_t n) {
     uint64_t at = mm_load_relaxed_u64(mm_ring_place(ref));
     if (at-- == 0 || !mm_list_sees(ref, (uint32_t)(at / MM_RING_UNITS))) return 0;
     if (MM_RING_IS_MULTI) at = at / MM_RING_UNITS * MM_RING_UNITS + (at + mm_warp_number() % 64 * 32) % MM_RING_UNITS;
-    const uint64_t got = mm_ring_walk(ref, n, &at);
-    if (got != 0) mm_store_relaxed_u64(mm_ring_place(ref), at + 1);
-    return got;
+    const struct mm_ring_walked walked = mm_ring_walk(ref, n, at, MM_RING_HOPS);
+    if (walked.got != 0) mm_store_relaxed_u64(mm_ring_place(ref), walked.unit + 1);
+    return walked.got;
 }
 
 /* See listed/malloc.h: along the ring from a random place on, half of the time in one of the segments that the list got last. */
@@ -78,9 +82,10 @@ MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int 
     uint64_t got = 0;
     if (is_drawing) {
         const uint32_t few = count / MM_LISTED_SHARE + 1, of = random & 1 ? few : count, next = mm_random_next(random);
-        uint64_t at = (uint64_t)mm_list_segment(ref, count - 1 - mm_mulhi(random, of)) * MM_RING_UNITS + (next >> 8) % MM_RING_UNITS;
-        got = mm_ring_walk_on(ref, n, &at);
-        if (got != 0) mm_store_relaxed_u64(mm_ring_place(ref), at + 1);
+        const uint64_t at = (uint64_t)mm_list_segment(ref, count - 1 - mm_mulhi(random, of)) * MM_RING_UNITS + (next >> 8) % MM_RING_UNITS;
+        const struct mm_ring_walked walked = mm_ring_walk(ref, n, at, MM_RING_HOPS);
+        got = walked.got;
+        if (got != 0) mm_store_relaxed_u64(mm_ring_place(ref), walked.unit + 1);
     }
     mm_warp_sync(here);
     return got;
@@ -114,10 +119,7 @@ MM_FN_RARE uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, ui
     const uint64_t first = mm_ring_find(ref, s, n, 0, &held);
     return first == MM_LISTED_NONE && held && mm_ring_find(ref, s, n, 1, &held) != MM_LISTED_NONE ? MM_LISTED_HELD : first;
 }
-MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) {
-    uint64_t next;
-    return mm_ring_claim(ref, unit, n, &next);
-}
+MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) { return mm_ring_walk(ref, n, unit, 1).got; }
 
 /* For allocator.h. */
 #define MM_SMALL_UNIT_BYTES MM_RING_UNIT_BYTES

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# allocators.sh MMNVCC IMAGES SIBLINGS OUT: mmnvcc --mm-allocator. SIBLINGS: a folder with the texts and libraries of another allocator, for sm_90 only.
+# allocators.sh MMNVCC IMAGES OUT SIBLING...: mmnvcc --mm-allocator. SIBLING: a folder with the texts and libraries of another allocator, for sm_90 only. Programs are built
+# with the first one; the size of all libraries is bounded.
 # CUDA_HOME names the toolkit. To be run from the root of the tree.
 set -u
-mmnvcc=$(realpath "$1") images=$(realpath "$2") siblings=$(realpath "$3")
+mmnvcc=$(realpath "$1") images=$(realpath "$2") siblings=$(realpath "$4")
 name=${siblings##*/}
-rm -rf "$4" && mkdir -p "$4" && out=$(realpath "$4") || exit 1
+rm -rf "$3" && mkdir -p "$3" && out=$(realpath "$3") || exit 1
+mapfile -t libraries < <(realpath "${@:4}")
 src=$PWD/tests/programs
 cd "$out" || exit 1
 export XDG_CACHE_HOME=$out/cache
@@ -23,6 +25,15 @@ it() {
 }
 said() { "$@" 2>&1; echo "status $?"; }
 variables() { readelf -sW "$1" 2> /dev/null | awk '$NF ~ /^mm_heap_v/ {print $NF}' | sort -u; }
+
+# Bytes that a library has at most, for one architecture (docs/reference/allocators.md).
+library_most=$((60 * 1024))
+for folder in "${libraries[@]}"; do
+    for library in mm32.a mm24.a; do
+        bytes=$(stat -c %s "$folder/$library")
+        it "$library of ${folder##*/} ($bytes bytes) has at most $library_most" $((0 < bytes && bytes <= library_most)) 1
+    done
+done
 
 known=$(awk -F'"' '/^ +X."/ {print $2}' "$lib/mmconfig.h" | paste -sd, | sed 's/,/, /g')
 it 'an unknown name' "$(said "$mmnvcc" --mm-allocator=none -c none.cu)" \

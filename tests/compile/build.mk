@@ -14,13 +14,14 @@ $(IMAGES): tests/compile/images.c $(BUILD)/interpose/compile/shim.o $(BUILD)/int
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@
 
-# Another allocator, for one architecture.
+# Other allocators, for one architecture: of each family the one whose library is the largest.
 SIBLING_TEST := $(COMPILE_TEST)/siblings
+SIBLINGS_TESTED := $(addprefix $(SIBLING_TEST)/lib/allocators/,random-walk-coop circular-multi-fused)
 .PHONY: check-allocators
 check: check-allocators
 check-allocators: $(IMAGES) all
-	$(MAKE) ARCHS=90 BUILD=$(SIBLING_TEST) $(SIBLING_TEST)/lib/allocators/random-walk-coop/driver.fatbin
-	CUDA_HOME='$(CUDA_HOME)' tests/compile/allocators.sh $(BUILD)/bin/mmnvcc $(IMAGES) $(SIBLING_TEST)/lib/allocators/random-walk-coop $(COMPILE_TEST)/allocators
+	$(MAKE) ARCHS=90 BUILD=$(SIBLING_TEST) $(SIBLINGS_TESTED:%=%/driver.fatbin)
+	CUDA_HOME='$(CUDA_HOME)' tests/compile/allocators.sh $(BUILD)/bin/mmnvcc $(IMAGES) $(COMPILE_TEST)/allocators $(SIBLINGS_TESTED)
 
 .PHONY: check-stack
 check: check-stack

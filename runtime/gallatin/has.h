@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* What an allocator has beyond malloc and free: its part of the interface (allocator.h) that the core reads. No code. */
+#ifndef MM_GALLATIN_HAS_H
+#define MM_GALLATIN_HAS_H
+
+/* Whether it has checked runs (runtime/checked); the code of an allocator without them has none for them. */
+#define MM_ALLOCATOR_CHECKED 1
+/* The kind of function of malloc and free outside of the fast path: MM_FN_RARE saves a copy of the fast path in each caller, and costs them a call. */
+#define MM_ALLOCATOR_FN MM_FN
+
+#endif

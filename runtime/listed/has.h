@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* What allocators of listed segments have beyond malloc and free (gallatin/has.h). */
+#ifndef MM_LISTED_HAS_H
+#define MM_LISTED_HAS_H
+
+#define MM_ALLOCATOR_CHECKED 0
+#define MM_ALLOCATOR_FN MM_FN_RARE
+
+#endif
