@@ -35,18 +35,21 @@
 #ifndef MM_ALLOCATOR_SUFFIX
 #define MM_ALLOCATOR_SUFFIX
 #endif
-/* The allocators: name for users, suffix. The first is the default; the others are built by make allocators (runtime/build.mk). */
+/* The allocators: name for users, suffix. The first is the default; the others, of three kinds, are built by make allocators (runtime/build.mk). */
 /* clang-format off */
 #define MM_ALLOCATORS(X) \
     X("gallatin", "") \
     MM_SIBLINGS(X)
-#define MM_SIBLINGS(X) \
+#define MM_SIBLINGS(X) MM_WALKS(X) MM_BUMPS(X) MM_RINGS(X)
+#define MM_WALKS(X) \
     X("random-walk", "_random_walk") \
     X("random-walk-bitmap", "_random_walk_bitmap") \
     X("random-walk-coop", "_random_walk_coop") \
-    X("random-walk-runs", "_random_walk_runs") \
+    X("random-walk-runs", "_random_walk_runs")
+#define MM_BUMPS(X) \
     X("atomic", "_atomic") \
-    X("aw", "_aw") \
+    X("aw", "_aw")
+#define MM_RINGS(X) \
     X("circular", "_circular") \
     X("circular-fused", "_circular_fused") \
     X("circular-multi", "_circular_multi") \

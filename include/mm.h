@@ -27,8 +27,7 @@ enum mm_result {
                                  creates it), no context is current, or this process was forked from one that used the GPU */
     MM_ERROR_CUDA = 2,        /* a driver call failed, perhaps because a kernel failed before */
     MM_ERROR_NO_RUN_TIME = 3, /* libmm.so.1 is not where it was when the program was linked, and was not preloaded */
-    MM_ERROR_ARGUMENT = 4,    /* the pointer is NULL, or struct_bytes is less than the size of the struct in the first version of mm that had it */
-    MM_ERROR_ALLOCATOR = 5    /* mm_get_usage: the heap has another allocator than the default, whose objects the host does not count */
+    MM_ERROR_ARGUMENT = 4     /* the pointer is NULL, or struct_bytes is less than the size of the struct in the first version of mm that had it */
 };
 
 /* A snapshot of a context's heap. Counts begin when the heap is created, or at mm_reset. Kernels may run meanwhile. */
@@ -81,7 +80,7 @@ struct mm_usage_statistics {
     unsigned long long span_pages;            /* pages of spans: objects of one or more whole pages, less than a segment */
     unsigned long long free_pages;            /* free pages, in the paged segments */
     unsigned long long spans, runs;           /* live spans; live runs */
-    unsigned long long live_objects;          /* of all sizes */
+    unsigned long long live_objects;          /* of all sizes; MM_NOT_COUNTED if the allocator does not count them */
     unsigned long long live_bytes;            /* their granted bytes */
     unsigned long long asked_bytes;           /* their requested bytes; MM_NOT_COUNTED without MM_CHECK=1 */
     unsigned long long held_bytes;            /* bytes of size classes' pages without a live object. Only that class can use them until their block is free */
@@ -92,7 +91,8 @@ struct mm_usage_statistics {
     double internal_fragmentation;            /* 1 - requested / granted bytes of live objects; negative: not counted */
     double external_fragmentation;            /* 1 - largest_free_segments / free_segments; 0 if no segment is free */
     size_t class_count;                       /* used entries of classes */
-    struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* the size classes that have pages, smallest first */
+    struct mm_size_class classes[MM_SIZE_CLASSES_MAX]; /* the size classes that have pages or live objects, smallest first */
+    char allocator[32];                                /* its name. Others than gallatin count some members in another way: docs/reference/allocators.md */
 };
 
 /* Fills *usage for the heap of the calling thread's current context, with the values that MM_STATS=1 prints. The caller has set struct_bytes. The

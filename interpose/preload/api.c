@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The host functions of mm.h. Programs reach them through mmhook.o or their own dlsym. */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "interpose/preload/attach.h"
@@ -48,7 +49,7 @@ static bool try_take(const struct mm_driver *d, struct mm_host_heap *heap, void 
     return mm_stats_try_take(d, heap, (struct mm_host_stats *)stats, NULL, error);
 }
 
-_Static_assert(MM_CLASS_COUNT <= MM_SIZE_CLASSES_MAX, "mm.h has room for all");
+_Static_assert(MM_USAGE_CLASSES <= MM_SIZE_CLASSES_MAX, "mm.h has room for all");
 
 EXPORT int mm_get_usage(struct mm_usage_statistics *usage) {
     struct mm_host_stats n;
@@ -62,18 +63,19 @@ EXPORT int mm_get_usage(struct mm_usage_statistics *usage) {
     found.segment_bytes = MM_SEGMENT_BYTES, found.page_bytes = MM_PAGE_BYTES;
     found.paged_segments = n.usage.paged_segments, found.run_segments = n.usage.run_segments, found.free_segments = n.usage.free_segments;
     found.spare_segments = n.spare_segments, found.largest_free_segments = n.usage.largest_free;
-    found.span_pages = n.usage.span_pages, found.free_pages = n.usage.free_pages, found.spans = n.usage.spans, found.runs = n.usage.runs;
-    found.live_objects = n.live_count, found.live_bytes = n.live_bytes, found.held_bytes = n.held_bytes;
+    found.class_pages = n.usage.small_pages, found.span_pages = n.usage.span_pages, found.free_pages = n.usage.free_pages, found.spans = n.usage.spans,
+    found.runs = n.usage.runs;
+    found.live_objects = n.has_live_count ? n.live_count : MM_NOT_COUNTED, found.live_bytes = n.live_bytes, found.held_bytes = n.held_bytes;
     found.asked_bytes = n.has_asked ? n.asked_bytes : MM_NOT_COUNTED;
     found.growth_count = n.growth_count, found.wait_count = n.wait_count, found.waited_ns = n.waited_ns;
     found.given_back_bytes = n.given_back_bytes;
     found.internal_fragmentation = mm_stats_internal(&n), found.external_fragmentation = mm_stats_external(&n);
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+    for (uint32_t c = 0; c < MM_USAGE_CLASSES; c++) {
         const struct mm_class_usage *k = &n.usage.classes[c];
-        const struct mm_size_class row = {mm_class_bytes(c), k->live, k->live * mm_class_bytes(c), k->pages, k->blocks, k->free_blocks};
-        found.class_pages += k->pages;
-        if (k->pages) found.classes[found.class_count++] = row;
+        const struct mm_size_class row = {mm_class_bytes(c), k->live, k->bytes, k->pages, k->blocks, k->free_blocks};
+        if (k->pages || k->live) found.classes[found.class_count++] = row;
     }
+    snprintf(found.allocator, sizeof found.allocator, "%s", n.allocator);
     copy_known(usage, usage->struct_bytes, &found, sizeof found);
     return MM_OK;
 }

@@ -157,8 +157,7 @@ enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *wo
     mm_attach_is_inside = true;
     pthread_mutex_lock(&mm_contexts_lock);
     const struct context *c = mm_context_home(mm_driver_get(), context, false);
-    if (c && c->heap && !mm_host_heap_is_absent(c->heap))
-        result = work(d, c->heap, argument, &error) ? MM_OK : error.code == CUDA_ERROR_NOT_SUPPORTED ? MM_ERROR_ALLOCATOR : MM_ERROR_CUDA;
+    if (c && c->heap && !mm_host_heap_is_absent(c->heap)) result = work(d, c->heap, argument, &error) ? MM_OK : MM_ERROR_CUDA;
     pthread_mutex_unlock(&mm_contexts_lock);
     mm_attach_is_inside = false;
     d->cuThreadExchangeStreamCaptureMode(&mode);

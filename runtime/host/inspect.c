@@ -173,7 +173,6 @@ void mm_inspect_write(struct mm_host_heap *h) {
         if (seen->has_stats) write_stats(h);
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
-    if (env->heap_map && h->sibling && h->kind != MM_HOST_HEAP_ABSENT) mm_host_say("device %d: no picture (its allocator has none)", h->device);
     if (seen->map && try_path("a picture", env->heap_map, h->device, 0, path)) write_file("a picture", path, seen->map, seen->map_bytes, false);
     if (seen->has_leaks) mm_leaks_drop(seen->leaks);
     free(seen->stats), free(seen->leaks), free(seen->map);
@@ -191,7 +190,7 @@ void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     char path[PATH_MAX], when[60], *text = NULL;
     size_t bytes = 0;
-    if (h->kind == MM_HOST_HEAP_ABSENT || h->sibling || !try_path("a picture", mm_host_env_get()->heap_map, h->device, launch, path)) return;
+    if (h->kind == MM_HOST_HEAP_ABSENT || !try_path("a picture", mm_host_env_get()->heap_map, h->device, launch, path)) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
     if (try_map(d, h, when, &text, &bytes, &error)) write_file("a picture", path, text, bytes, false);
     free(text);

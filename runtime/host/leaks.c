@@ -7,11 +7,10 @@
 #include <sys/mman.h>
 
 #include "runtime/checked/guard.h"
-#include "runtime/gallatin/usage.h"
-#include "runtime/heap.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/kernels.h"
 #include "runtime/host/state.h"
+#include "runtime/usage.h"
 
 struct search {
     const struct mm_driver *d;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gallatin/usage.h"
 #include "runtime/host/say.h"
 #include "runtime/host/state.h"
 
@@ -18,10 +17,10 @@
 #define COLUMNS_MIN 32u
 #define COLUMNS_MAX 256u
 
-enum kind { KIND_SPAN = MM_CLASS_COUNT, KIND_FREE, KIND_RUN, KIND_NONE, KINDS };
+enum kind { KIND_SPAN = MM_USAGE_CLASSES, KIND_SMALL, KIND_FREE, KIND_RUN, KIND_NONE, KINDS };
 
 struct cell {
-    uint8_t kind;   /* enum kind, or the size class that has most of its pages */
+    uint8_t kind;   /* enum kind, or the size class that has most of its pages or, if pages have objects of all sizes, of its bytes */
     uint8_t begins; /* whether a run begins here */
     uint8_t live;   /* the live share, 255 for all */
 };
@@ -41,12 +40,13 @@ struct colour {
 /* The colours of size classes go from blue, for the smallest, to red. Neighbours also differ in brightness. */
 static struct colour colour_of(uint32_t kind) {
     struct colour colour;
-    if (kind >= MM_CLASS_COUNT) {
-        static const char *const others[] = {"#8a7a6a", "#e8e8e8", "#555555", "#ffffff"};
-        strcpy(colour.text, others[kind - MM_CLASS_COUNT]);
+    if (kind >= KIND_SPAN) {
+        static const char *const others[] = {"#8a7a6a", "#7a8a9a", "#e8e8e8", "#555555", "#ffffff"};
+        strcpy(colour.text, others[kind - KIND_SPAN]);
         return colour;
     }
-    const double hue = 4.0 * (1.0 - (double)kind / (MM_CLASS_COUNT - 1)), value = kind % 2 ? 0.92 : 0.72; /* 0 red, 2 green, 4 blue */
+    const double hue = 4.0 * (1.0 - (double)mm_at_most(kind, MM_CLASS_COUNT - 1) / (MM_CLASS_COUNT - 1)),
+                 value = kind % 2 ? 0.92 : 0.72; /* 0 red, 2 green, 4 blue */
     const double part = hue - (double)(int)hue, rising = 0.15 + 0.85 * part, falling = 1.0 - 0.85 * part;
     const double of[5][3] = {{1, rising, 0.15}, {falling, 1, 0.15}, {0.15, 1, rising}, {0.15, falling, 1}, {0.15, 0.15, 1}};
     const double *rgb = of[(int)hue];
@@ -60,15 +60,18 @@ static struct cell look(struct map *map, uint32_t s) {
     struct cell cell = {KIND_NONE, 0, 0};
     struct mm_usage usage;
     memset(&usage, 0, sizeof usage);
-    mm_usage_walk(&of->ref, s, s + 1, &usage);
+    of->walk(&of->ref, s, s + 1, &usage);
     if (usage.free_segments) cell.kind = KIND_FREE;
     else if (usage.run_segments) cell.kind = KIND_RUN, cell.begins = usage.runs != 0, cell.live = 255;
     else if (usage.paged_segments) {
-        uint64_t bytes = usage.span_pages * MM_PAGE_BYTES, most = usage.span_pages;
-        cell.kind = KIND_SPAN;
-        for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-            bytes += usage.classes[c].live * mm_class_bytes(c), map->live[c] += usage.classes[c].live;
-            if (usage.classes[c].pages > most) most = usage.classes[c].pages, cell.kind = (uint8_t)c;
+        const uint64_t bytes = usage.span_pages * MM_PAGE_BYTES + usage.small_bytes;
+        uint64_t most = usage.span_pages * MM_PAGE_BYTES;
+        cell.kind = usage.span_pages || !usage.small_pages ? KIND_SPAN : KIND_SMALL;
+        for (uint32_t c = 0; c < MM_USAGE_CLASSES; c++) {
+            const struct mm_class_usage *of_class = &usage.classes[c];
+            const uint64_t has = of_class->pages ? of_class->pages * MM_PAGE_BYTES : of_class->bytes;
+            map->live[c] += of_class->live;
+            if (has > most) most = has, cell.kind = (uint8_t)c;
         }
         cell.live = (uint8_t)(bytes * 255 / MM_SEGMENT_BYTES);
     }
@@ -80,7 +83,7 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
     const uint32_t side = CELL - GAP;
     const struct colour fill = colour_of(kind);
     if (!map->counts[kind]) return;
-    fprintf(out, "<path fill=\"%s\"%s d=\"", fill.text, kind <= KIND_SPAN ? " fill-opacity=\"0.25\"" : "");
+    fprintf(out, "<path fill=\"%s\"%s d=\"", fill.text, kind <= KIND_SMALL ? " fill-opacity=\"0.25\"" : "");
     for (uint32_t s = 0; s < map->of->segment_count; s++) {
         const struct cell *cell = &map->cells[s];
         if (cell->kind != kind) continue;
@@ -89,7 +92,7 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
         fprintf(out, "M%u %uh%uv%uh-%uz", MARGIN + x * CELL, TITLE_HEIGHT + y * CELL, goes_on ? CELL : side, side, goes_on ? CELL : side);
     }
     fputs("\"/>\n", out);
-    if (kind > KIND_SPAN) return;
+    if (kind > KIND_SMALL) return;
     fprintf(out, "<path fill=\"%s\" d=\"", fill.text);
     for (uint32_t s = 0; s < map->of->segment_count; s++) {
         const struct cell *cell = &map->cells[s];
@@ -102,8 +105,9 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
 }
 
 static const char *name_of(uint32_t kind, char *name, size_t name_bytes) {
-    if (kind < MM_CLASS_COUNT) snprintf(name, name_bytes, "%u bytes", mm_class_bytes(kind));
+    if (kind < KIND_SPAN) snprintf(name, name_bytes, "%u bytes", mm_class_bytes(kind));
     else if (kind == KIND_SPAN) snprintf(name, name_bytes, "spans (less than 1 MiB)");
+    else if (kind == KIND_SMALL) snprintf(name, name_bytes, "small memory, its objects not known");
     else snprintf(name, name_bytes, "%s", kind == KIND_RUN ? "runs (1 MiB and more)" : kind == KIND_FREE ? "free" : "not mapped, or on its way");
     return name;
 }

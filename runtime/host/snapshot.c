@@ -24,11 +24,6 @@ static bool is_paged(const struct mm_heap_ref *ref, uint32_t s) {
 }
 
 bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_snapshot *s, struct mm_driver_error *error) {
-    if (h->sibling) {
-        error->call = "its allocator has none";
-        error->code = CUDA_ERROR_NOT_SUPPORTED;
-        return false;
-    }
     const struct mm_layout *l = &h->layout;
     const uint64_t reach = reach_of(h), base = h->ref.heap, segments_end = l->segments + reach * sizeof(struct mm_segment);
     char *copy = (char *)mmap(NULL, l->total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -40,6 +35,7 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
     const uint64_t at = (uint64_t)(uintptr_t)copy;
     s->bytes = l->total_bytes;
     s->segment_count = (uint32_t)reach;
+    s->walk = mm_usage_walk_of(h->sibling);
     bool done = mm_copy_try_from_device(d, copy, base, segments_end, error) &&
                 (reach == 0 || mm_copy_try_from_device(d, copy + l->owners, base + l->owners, reach * MM_SEGMENT_PAGES, error));
     s->ref = h->ref;
@@ -54,6 +50,11 @@ bool mm_snapshot_try_take(const struct mm_driver *d, struct mm_host_heap *h, str
     if (done && first < end) {
         const uint64_t from = l->words + first * l->words_each;
         done = mm_copy_try_from_device(d, copy + from, base + from, (end - first) * l->words_each, error);
+    }
+    if (done && h->sibling && first < end) {
+        const uint64_t from = l->indexes + first * l->indexes_each, word = l->made + MM_MADE * sizeof(uint64_t);
+        done = mm_copy_try_from_device(d, copy + from, base + from, (end - first) * l->indexes_each, error) &&
+               mm_copy_try_from_device(d, copy + word, base + word, sizeof(uint64_t), error);
     }
     if (!done) mm_snapshot_drop(s);
     return done;

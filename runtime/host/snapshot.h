@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A copy of a heap's metadata in host memory. The allocator's walks (runtime/gallatin/usage.h) run on it unchanged.
+/* A copy of a heap's metadata in host memory. The allocator's walks (runtime/usage.h) run on it unchanged.
  *
- * It contains the words (layout.h) from the first to the last segment that is used page by page, and no indexes or tables. While kernels allocate, its
+ * It contains the words (layout.h) from the first to the last segment that is used page by page, and no indexes or tables; of other allocators than the default also these
+ * segments' indexes, and the word that mm_bump_word is in. While kernels allocate, its
  * parts are of different moments: counts are approximate then, and no reference leads out of the copy. If no kernel allocates or frees, it is exact.
  */
 #ifndef MM_HOST_SNAPSHOT_H
@@ -9,6 +10,7 @@
 
 #include "runtime/core/layout.h"
 #include "runtime/host/driver.h"
+#include "runtime/host/usage.h"
 
 struct mm_host_heap;
 
@@ -16,6 +18,7 @@ struct mm_snapshot {
     struct mm_heap_ref ref; /* with addresses in the copy; user_base is the device's */
     uint32_t segment_count; /* segments up to the last mapped one */
     uint64_t bytes;
+    mm_usage_walk_fn *walk; /* for the heap's allocator */
 };
 
 /* The heap is not absent, and its context is current. Waits for no kernel. */

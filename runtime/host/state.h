@@ -36,7 +36,7 @@ struct mm_host_seen {
 
 struct mm_host_heap {
     enum mm_host_heap_kind kind;
-    const char *sibling; /* the name of its allocator, if that is not the default: the host then does not read its metadata, and has no kernels for it */
+    const char *sibling; /* the name of its allocator, if that is not the default: the host then has no kernels for it */
     CUdevice device;
     CUcontext context;
     struct mm_heap_ref ref;          /* see mm_host_heap_published; ref.heap is 0 if the heap is absent */

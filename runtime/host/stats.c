@@ -9,19 +9,25 @@
 
 /* Subtracts the allocations in quarantine, which are live for the allocator only. */
 static void take_out_quarantine(struct mm_host_stats *stats, const struct mm_leaks *leaks) {
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) stats->usage.classes[c].live -= leaks->kept[c];
+    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+        const uint64_t bytes = leaks->kept[c] * mm_class_bytes(c);
+        stats->usage.classes[c].live -= leaks->kept[c], stats->usage.classes[c].bytes -= bytes, stats->usage.small_bytes -= bytes;
+    }
     stats->has_asked = true;
     stats->asked_bytes = leaks->bytes;
 }
 
 /* Events are counted after the walk. So the counts of misuse and NULLs contain all events whose effects the walk has seen, and perhaps some more. */
 bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct mm_host_stats *stats, struct mm_leaks *leaks, struct mm_driver_error *error) {
+#define NAME(name, suffix) name,
+    static const char *const names[] = {MM_ALLOCATORS(NAME)};
     struct mm_snapshot s;
     struct mm_leaks found;
     if (!mm_snapshot_try_take(d, h, &s, error)) return false;
     memset(stats, 0, sizeof *stats);
     stats->device = h->device;
-    mm_usage_walk(&s.ref, 0, s.segment_count, &stats->usage);
+    stats->allocator = h->sibling ? h->sibling : names[0];
+    s.walk(&s.ref, 0, s.segment_count, &stats->usage);
     const struct mm_grow *grow = &mm_heap_of(&s.ref)->grow;
     stats->wait_count = grow->waits, stats->waited_ns = grow->waited_ns;
     bool done = true;
@@ -41,11 +47,11 @@ bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct
     const struct mm_usage *u = &stats->usage;
     const uint64_t seen = u->free_segments + u->paged_segments + u->run_segments, mapped = stats->counts.heap_bytes / MM_SEGMENT_BYTES;
     stats->spare_segments = mapped > seen ? mapped - seen : 0;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        stats->live_count += u->classes[c].live, stats->live_bytes += u->classes[c].live * mm_class_bytes(c);
-        stats->held_bytes += u->classes[c].pages * MM_PAGE_BYTES - u->classes[c].live * mm_class_bytes(c);
-    }
-    stats->live_count += u->spans + u->runs, stats->live_bytes += u->span_pages * MM_PAGE_BYTES + u->run_segments * MM_SEGMENT_BYTES;
+    for (uint32_t c = 0; c < MM_USAGE_CLASSES; c++) stats->live_count += u->classes[c].live;
+    stats->has_live_count = u->uncounted_pages == 0;
+    stats->held_bytes = u->small_pages * MM_PAGE_BYTES - u->small_bytes;
+    stats->live_count += u->spans + u->runs;
+    stats->live_bytes = u->small_bytes + u->span_pages * MM_PAGE_BYTES + u->run_segments * MM_SEGMENT_BYTES;
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Statistics of a heap, read by a walk (runtime/gallatin/usage.h) over a copy of the metadata that the allocator keeps anyway. So malloc and free count
+/* Statistics of a heap, read by a walk (runtime/usage.h) over a copy of the metadata that the allocator keeps anyway. So malloc and free count
  * nothing for them. Unknown values are marked as such, not estimated.
  *
  * Fragmentation of a heap at rest. Internal: 1 - requested bytes / granted bytes, of live objects. External: 1 - largest request that free segments can
@@ -11,19 +11,21 @@
 
 #include <stdio.h>
 
-#include "runtime/gallatin/usage.h"
+#include "runtime/usage.h"
 #include "runtime/host/counts.h"
 #include "runtime/host/env.h"
 #include "runtime/host/leaks.h"
 
 struct mm_host_stats {
     CUdevice device;
+    const char *allocator; /* its name */
     struct mm_host_counts counts;
     struct mm_usage usage;
     uint64_t peak_heap_bytes;
     uint64_t spare_segments;         /* mapped segments that the device cannot use yet, or that were changing hands */
     uint64_t live_count, live_bytes; /* objects; their granted bytes */
-    uint64_t held_bytes;             /* bytes of size classes' pages without a live object. Only that class can use them until their block is free */
+    bool has_live_count;             /* live_count is known: it is not if the allocator does not count its objects */
+    uint64_t held_bytes;             /* bytes of small objects' pages without a live object. Only such objects, or those of one class, can use them */
     uint64_t growth_count, given_back_bytes;
     uint64_t wait_count, waited_ns; /* waits for growth, and the sum of their times */
     bool has_asked;                 /* a checked run: asked_bytes is known, and allocations in quarantine are not counted as live */

@@ -22,18 +22,16 @@ static struct percent percent(double share) {
     return p;
 }
 
-static uint64_t class_pages(const struct mm_usage *u) {
-    uint64_t pages = 0;
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) pages += u->classes[c].pages;
-    return pages;
-}
+/* Whether there is a row for a class. */
+static bool has_row(const struct mm_class_usage *k) { return k->pages || k->live; }
 
 static void write_text(const struct mm_host_stats *s, FILE *out) {
     const struct mm_usage *u = &s->usage;
     const struct mm_host_counts *n = &s->counts;
-    char at[32], asked[40] = NOT_COUNTED;
+    char at[32], asked[40] = NOT_COUNTED, live[40] = "objects " NOT_COUNTED;
     snprintf(at, sizeof at, "mm: device %d:", s->device);
     if (s->has_asked) snprintf(asked, sizeof asked, "%" PRIu64, s->asked_bytes);
+    if (s->has_live_count) snprintf(live, sizeof live, "%" PRIu64 " objects", s->live_count);
     fprintf(out, "%s memory: %s mapped (%s at most), %s of metadata, %s of addresses\n", at, mm_host_size(n->heap_bytes).text,
             mm_host_size(s->peak_heap_bytes).text, mm_host_size(n->metadata_bytes).text, mm_host_size(n->reserved_bytes).text);
     fprintf(out,
@@ -41,9 +39,8 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
             " spare\n",
             at, mm_host_size(MM_SEGMENT_BYTES).text, u->paged_segments, u->run_segments, u->runs, u->free_segments, u->largest_free, s->spare_segments);
     fprintf(out, "%s pages of %s: %" PRIu64 " of size classes, %" PRIu64 " in %" PRIu64 " spans, %" PRIu64 " free\n", at, mm_host_size(MM_PAGE_BYTES).text,
-            class_pages(u), u->span_pages, u->spans, u->free_pages);
-    fprintf(out, "%s live: %" PRIu64 " objects, %" PRIu64 " bytes granted, asked: %s; the most there were: " NOT_COUNTED "\n", at, s->live_count, s->live_bytes,
-            asked);
+            u->small_pages, u->span_pages, u->spans, u->free_pages);
+    fprintf(out, "%s live: %s, %" PRIu64 " bytes granted, asked: %s; the most there were: " NOT_COUNTED "\n", at, live, s->live_bytes, asked);
     fprintf(out, "%s fragmentation: internal %s, external %s; free in blocks of size classes: %s\n", at, percent(mm_stats_internal(s)).text,
             percent(mm_stats_external(s)).text, mm_host_size(s->held_bytes).text);
     fprintf(out, "%s grew %" PRIu64 " times; %" PRIu64 " waits for that, %.3f ms in all; %s given back\n", at, s->growth_count, s->wait_count,
@@ -56,11 +53,11 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
             at, n->misuse[MM_MISUSE_FOREIGN], n->misuse[MM_MISUSE_NOT_ALLOCATED], n->misuse[MM_MISUSE_INTERIOR], n->misuse[MM_MISUSE_NEVER],
             n->misuse[MM_MISUSE_DOUBLE_FREE]);
     fprintf(out, "%s %10s %12s %16s %9s %9s %9s\n", at, "class", "live", "granted", "pages", "blocks", "free");
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
+    for (uint32_t c = 0; c < MM_USAGE_CLASSES; c++) {
         const struct mm_class_usage *k = &u->classes[c];
-        if (!k->pages) continue;
-        fprintf(out, "%s %10u %12" PRIu64 " %16" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "\n", at, mm_class_bytes(c), k->live,
-                k->live * mm_class_bytes(c), k->pages, k->blocks, k->free_blocks);
+        if (!has_row(k)) continue;
+        fprintf(out, "%s %10u %12" PRIu64 " %16" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "\n", at, mm_class_bytes(c), k->live, k->bytes, k->pages,
+                k->blocks, k->free_blocks);
     }
     fprintf(out, "%s %10s %12" PRIu64 " %16" PRIu64 " %9" PRIu64 "\n", at, "spans", u->spans, u->span_pages * (uint64_t)MM_PAGE_BYTES, u->span_pages);
     fprintf(out, "%s %10s %12" PRIu64 " %16" PRIu64 " %9" PRIu64 "\n", at, "runs", u->runs, u->run_segments * (uint64_t)MM_SEGMENT_BYTES,
@@ -96,12 +93,12 @@ static size_t items_of(const struct mm_host_stats *s, struct item *items) {
         {"free_segments", COUNT, s->usage.free_segments},
         {"spare_segments", COUNT, s->spare_segments},
         {"largest_free_segments", COUNT, s->usage.largest_free},
-        {"class_pages", COUNT, class_pages(&s->usage)},
+        {"class_pages", COUNT, s->usage.small_pages},
         {"span_pages", COUNT, s->usage.span_pages},
         {"free_pages", COUNT, s->usage.free_pages},
         {"spans", COUNT, s->usage.spans},
         {"runs", COUNT, s->usage.runs},
-        {"live_objects", COUNT, s->live_count},
+        {"live_objects", s->has_live_count ? COUNT : UNKNOWN, s->live_count},
         {"peak_live_objects", UNKNOWN, 0},
         {"live_bytes", COUNT, s->live_bytes},
         {"peak_live_bytes", UNKNOWN, 0},
@@ -130,10 +127,10 @@ static size_t items_of(const struct mm_host_stats *s, struct item *items) {
 
 /* The values of a size class. */
 #define CLASS_ITEMS 5
-static void class_items(const struct mm_class_usage *k, uint32_t c, struct item items[CLASS_ITEMS]) {
+static void class_items(const struct mm_class_usage *k, struct item items[CLASS_ITEMS]) {
     const struct item counts[CLASS_ITEMS] = {
-        {"live_objects", COUNT, k->live},       {"live_bytes", COUNT, k->live * mm_class_bytes(c)}, {"pages", COUNT, k->pages}, {"blocks", COUNT, k->blocks},
-        {"free_blocks", COUNT, k->free_blocks},
+        {"live_objects", COUNT, k->live}, {"live_bytes", COUNT, k->bytes},        {"pages", COUNT, k->pages},
+        {"blocks", COUNT, k->blocks},     {"free_blocks", COUNT, k->free_blocks},
     };
     memcpy(items, counts, sizeof counts);
 }
@@ -170,9 +167,9 @@ static void write_json(const struct mm_host_stats *s, FILE *out) {
     write_name(s->null_first_kernel, out);
     fputs(",\"classes\":[", out);
     const char *comma = "";
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        if (!s->usage.classes[c].pages) continue;
-        class_items(&s->usage.classes[c], c, of_class);
+    for (uint32_t c = 0; c < MM_USAGE_CLASSES; c++) {
+        if (!has_row(&s->usage.classes[c])) continue;
+        class_items(&s->usage.classes[c], of_class);
         fprintf(out, "%s{\"slice_bytes\":%u", comma, mm_class_bytes(c));
         for (size_t i = 0; i < CLASS_ITEMS; i++) {
             fprintf(out, ",\"%s\":", of_class[i].name);
@@ -196,9 +193,9 @@ static void write_csv(const struct mm_host_stats *s, FILE *out) {
     fprintf(out, "%ld,%d,,null_first_kernel,", (long)getpid(), s->device);
     if (s->null_first_kernel[0]) write_name(s->null_first_kernel, out); /* quoted, since it may contain commas; it contains no quotes */
     fputs("\n", out);
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) {
-        if (!s->usage.classes[c].pages) continue;
-        class_items(&s->usage.classes[c], c, of_class);
+    for (uint32_t c = 0; c < MM_USAGE_CLASSES; c++) {
+        if (!has_row(&s->usage.classes[c])) continue;
+        class_items(&s->usage.classes[c], of_class);
         for (size_t i = 0; i < CLASS_ITEMS; i++) {
             fprintf(out, "%ld,%d,%u,%s,", (long)getpid(), s->device, mm_class_bytes(c), of_class[i].name);
             write_value(of_class[i], "", out);

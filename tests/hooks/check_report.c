@@ -162,6 +162,34 @@ START_TEST(usage_for_programs) {
 }
 END_TEST
 
+/* Other allocators (client_sibling.h): random walk has units of 256 bytes, rings have chunks of 96 and 224 bytes with a header of 16, and what only adds cannot tell objects
+ * apart. A span has 20 pages, and a run 6 segments. */
+START_TEST(usage_of_other_allocators) {
+    static const struct {
+        const char *suffix, *name, *out, *live, *row, *legend;
+    } others[] = {
+        {"_random_walk_coop", "random-walk-coop", "912 objects, 6852096 bytes, 815616 held, 64 pages; 910 up to 256: 232960;\n",
+         "live: 912 objects, 6852096 bytes granted, ", "       256          910           232960         0         0         0\n",
+         ">256 bytes: 1 segments, 910 live<"},
+        {"_circular_multi", "circular-multi", "912 objects, 6693216 bytes, 974496 held, 64 pages; 900 up to 80: 72000; 10 up to 224: 2080;\n",
+         "live: 912 objects, 6693216 bytes granted, ", "        80          900            72000         0         0         0\n",
+         ">80 bytes: 1 segments, 900 live<"},
+        {"_atomic", "atomic", "-1 objects, 6685216 bytes, 982496 held, 64 pages;\n", "live: objects not counted, 6685216 bytes granted, ",
+         "     spans            1           327680        20\n", ">small memory, its objects not known: 1 segments<"},
+    };
+    static char svg[200000];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char image[60];
+        snprintf(image, sizeof image, "other " MM_STR(MM_ABI_VERSION) "%s", others[i].suffix);
+        struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=1", "MM_HEAP_MAP=sibling.svg"), "./client", "v2-legacy", "usage-sibling", image, others[i].name);
+        expect(&r, 0, others[i].out, NULL);
+        ck_assert_msg(strstr(r.err, others[i].live) && strstr(r.err, others[i].row), "%s", r.err);
+        read_file("sibling.svg", svg, sizeof svg);
+        ck_assert_msg(strstr(svg, others[i].legend) != NULL, "no %s", others[i].legend);
+    }
+}
+END_TEST
+
 /* ---- checked runs --------------------------------------------------------------------------------------- */
 
 /* Runs scenario "checked" with `what`; expects `lines` on standard error, in which "@" stands for the next address that it printed. */
@@ -348,6 +376,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, statistics_as_text);
     tcase_add_test(c, statistics_of_every_end);
     tcase_add_test(c, usage_for_programs);
+    tcase_add_test(c, usage_of_other_allocators);
     tcase_add_test(c, heap_map);
     tcase_add_test(c, fills);
     tcase_add_test(c, checked_runs);

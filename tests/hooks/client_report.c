@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of reports: misuse, statistics, pictures. This process acts as the kernels: it runs the allocator's source on the heap. The
  * lines expected on standard error, and their order, are in check_report.c. */
-#include "client.h"
+#include "client_sibling.h"
 
 #include <unistd.h>
 
@@ -307,7 +307,35 @@ static void fill(int argc, char **argv) {
     }
 }
 
+/* Objects of another allocator. argv: the image, the name of its allocator. Prints what the program learns of them. */
+static void usage_of_sibling(int argc, char **argv) {
+    static struct mm_usage_statistics u;
+    int (*get)(struct mm_usage_statistics *) = mm_get_usage;
+    CHECK(argc == 2);
+    if (!get) *(void **)&get = dlsym(RTLD_DEFAULT, "mm_get_usage");
+    client_start();
+    OK(client_launch(client_function(argv[0]), NULL));
+    (strncmp(argv[1], "random-walk", 11) == 0 ? client_use_walks
+     : strncmp(argv[1], "circular", 8) == 0   ? client_use_rings
+                                              : client_use_bumps)(&standin->last_ref);
+    u.struct_bytes = sizeof u;
+    CHECK(get(&u) == MM_OK && strcmp(u.allocator, argv[1]) == 0);
+    printf("%lld objects, %llu bytes, %llu held, %llu pages;", (long long)u.live_objects, u.live_bytes, u.held_bytes, u.class_pages);
+    for (size_t i = 0; i < u.class_count; i++) printf(" %llu up to %zu: %llu;", u.classes[i].live_objects, u.classes[i].slice_bytes, u.classes[i].live_bytes);
+    printf("\n");
+    CHECK(u.segment_bytes * (u.paged_segments + u.run_segments + u.free_segments + u.spare_segments) == u.heap_bytes);
+}
+
 const struct scenario client_report_scenarios[] = {
-    {"fill", fill},           {"checked-faults", checked_faults},    {"checked", checked},  {"usage", usage},        {"usage-program", usage_of_program},
-    {"misuse", synchronised}, {"misuse-context-ends", context_ends}, {"misuse-idle", idle}, {"misuse-kinds", kinds}, {NULL, NULL},
+    {"usage-sibling", usage_of_sibling},
+    {"fill", fill},
+    {"checked-faults", checked_faults},
+    {"checked", checked},
+    {"usage", usage},
+    {"usage-program", usage_of_program},
+    {"misuse", synchronised},
+    {"misuse-context-ends", context_ends},
+    {"misuse-idle", idle},
+    {"misuse-kinds", kinds},
+    {NULL, NULL},
 };

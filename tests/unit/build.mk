@@ -7,10 +7,10 @@ UNIT_THREADS := twice claims interleave schedule suspended lanes lanes_small swe
 UNIT_SMALL := lanes_small sweep_small warps_small
 UNIT_PLAIN := $(UNIT_SEQUENTIAL) $(UNIT_THREADS)
 # Suites of random walk, each built for each face: test_walk, those of threads and warps with it, and that of mmbench's case probes.
-UNIT_WALK := walk stress warps probes
+UNIT_WALK := walk listed_usage stress warps probes
 # The same of the register-efficient allocators.
-UNIT_RING := ring stress warps
-UNIT_BUMP := bump
+UNIT_RING := ring listed_usage stress warps
+UNIT_BUMP := bump listed_usage
 # Threads of theirs under ThreadSanitizer: make check runs one face, stress-faces all of them, which takes minutes.
 UNIT_TSAN := run-walk_coop_tsan-stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h tools/mmbench/child/papers/probes*) tests/runner.h tools/kernels.h

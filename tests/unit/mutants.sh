@@ -10,7 +10,7 @@ source tests/bounded.sh
 work=build/mutants
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -Wc++-compat -I. -D_GNU_SOURCE= -pthread)
-suites=(class tree segment word table make null run grow heap report usage guard fill cookie twice claims suspended lanes lanes_small sweep sweep_small interleave schedule malloc warps_small warps stress tsan walk walk_warps walk_stress walk_probes probes_rw probes_bm ring ring_warps ring_stress bump)
+suites=(class tree segment word table make null run grow heap report usage guard fill cookie twice claims suspended lanes lanes_small sweep sweep_small interleave schedule malloc warps_small warps stress tsan walk walk_listed_usage walk_warps walk_stress walk_probes probes_rw probes_bm ring ring_listed_usage ring_warps ring_stress bump bump_listed_usage)
 
 # Builds and runs the suites of the tree in directory $1, beginning with $2; prints the first one that fails, or nothing.
 first_failing() {
@@ -24,8 +24,8 @@ first_failing() {
         *_small) source=${suite%_small} extra=(-include tests/unit/small.h) ;;
         walk | walk_*) source=${suite#walk_} extra=(-DUNIT_FEW -DMM_ALLOCATOR=random_walk) ;;
         probes_*) source=probes face=${suite#probes_} && extra=(-DUNIT_FEW -DMM_ALLOCATOR=random_walk "-DMM_WALK_FACE=MM_WALK_${face^^}") ;;
-        bump | ring | ring_*) source=${suite#ring_} extra=(-DUNIT_FEW -DMM_ALLOCATOR=regeff) ;;&
-        bump) extra+=(-DMM_REGEFF_FACE=MM_REGEFF_ATOMIC) ;;
+        bump | bump_* | ring | ring_*) source=${suite#ring_} source=${source#bump_} extra=(-DUNIT_FEW -DMM_ALLOCATOR=regeff) ;;&
+        bump | bump_*) extra+=(-DMM_REGEFF_FACE=MM_REGEFF_ATOMIC) ;;
         tsan) source=stress extra=(-DUNIT_FEW -fsanitize=thread -include tests/unit/jitter.h) ;;
         esac
         if ! "${CC:-cc}" "${flags[@]}" "${extra[@]}" "tests/unit/test_$source.c" runtime/cpu/*.c "${check[@]}" \

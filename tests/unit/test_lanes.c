@@ -11,7 +11,7 @@
 
 #include "tests/unit/blocks.h"
 #include "tests/unit/together.h"
-#include "runtime/gallatin/usage.h"
+#include "runtime/usage.h"
 
 #define MOST_BLOCKS 64u
 

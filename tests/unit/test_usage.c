@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The walk over memory in use, compared with an account of the calls. */
-#include "runtime/gallatin/usage.h"
+#include "runtime/usage.h"
 #include "tests/unit/support.h"
 
 #define SEGMENTS 200
@@ -49,12 +49,16 @@ static void agrees(void) {
         unit_le(u.classes[c].blocks - u.classes[c].free_blocks, u.classes[c].live);
         class_pages += u.classes[c].pages;
         live_bytes += u.classes[c].live * mm_class_bytes(c);
+        unit_eq(u.classes[c].bytes, u.classes[c].live * mm_class_bytes(c));
     }
     unit_eq(u.spans, account.spans);
     unit_eq(u.span_pages, account.span_pages);
     unit_eq(u.runs, account.runs);
     unit_eq(u.run_segments, account.run_segments);
     unit_eq(u.free_pages, free_pages);
+    unit_eq(u.small_pages, class_pages);
+    unit_eq(u.small_bytes + u.run_segments * MM_SEGMENT_BYTES + u.span_pages * MM_PAGE_BYTES, live_bytes);
+    unit_eq(u.uncounted_pages, 0);
     unit_eq(class_pages + u.span_pages + u.free_pages, u.paged_segments * MM_SEGMENT_PAGES);
     unit_eq(u.free_segments, mm_cpu_heap_free_segments(&heap));
     unit_eq(u.free_segments + u.paged_segments + u.run_segments, MAPPED);

@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "include/mm.h"
+#include "mmconfig.h"
 #include "tools/mmbench/child/child.h"
 
 #define LOOKS 100 /* at most, until the account is the same before and after the device's free memory is read */
@@ -17,7 +19,7 @@ extern int mm_get_statistics(struct mm_statistics *) __attribute__((weak));
 extern int mm_get_usage(struct mm_usage_statistics *) __attribute__((weak));
 static int (*statistics_of)(struct mm_statistics *);
 static int (*usage_of)(struct mm_usage_statistics *);
-static struct mm_usage_statistics usage; /* what try_usage found */
+static struct mm_usage_statistics usage; /* what take_usage found */
 
 int account_is_heaps(void) {
     statistics_of = mm_get_statistics, usage_of = mm_get_usage;
@@ -41,15 +43,18 @@ static unsigned long long mapped(unsigned long long *metadata) {
     return s.heap_bytes + s.metadata_bytes;
 }
 
-/* False: the heap's allocator does not count its objects. */
-static int try_usage(void) {
+static void take_usage(void) {
     usage.struct_bytes = sizeof usage;
-    const int result = usage_of(&usage);
-    if (result != MM_ERROR_ALLOCATOR) must("mm_get_usage", result);
-    return result == MM_OK;
+    must("mm_get_usage", usage_of(&usage));
 }
 
-int account_has_usage(void) { return account_is_heaps() && try_usage(); }
+int account_is_default(void) {
+#define NAME(name, suffix) name,
+    static const char *const names[] = {MM_ALLOCATORS(NAME)};
+    if (!account_is_heaps()) return 0;
+    take_usage();
+    return strcmp(usage.allocator, names[0]) == 0;
+}
 
 static unsigned long long free_bytes(void) {
     size_t is_free, total;
@@ -99,11 +104,12 @@ void account_peak(struct account *a) {
     unsigned long long metadata;
     if (!account_is_heaps()) return;
     a->most = larger(a->most, mapped(&metadata)); /* the metadata never shrink */
-    if (try_usage()) a->most = larger(a->most, usage.peak_heap_bytes + metadata);
+    take_usage();
+    a->most = larger(a->most, usage.peak_heap_bytes + metadata);
 }
 
 unsigned long long account_growths(void) {
-    unsigned long long metadata;
     if (!account_is_heaps()) return 0;
-    return try_usage() ? usage.growth_count : mapped(&metadata);
+    take_usage();
+    return usage.growth_count;
 }

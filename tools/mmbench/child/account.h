@@ -26,9 +26,9 @@ void account_look(struct account *a);
 void account_peak(struct account *a);
 /* Whether the heap has an account of its own. */
 int account_is_heaps(void);
-/* Whether that account also counts objects: it does with mm's default allocator. The heap exists. */
-int account_has_usage(void);
-/* A number that changes when the heap grows: how often it did, or the bytes mapped; 0 if it has no account. */
+/* Whether it is mm's, with the default allocator. The heap exists. */
+int account_is_default(void);
+/* How often the heap grew; 0 if it has no account. */
 unsigned long long account_growths(void);
 
 #ifdef __cplusplus

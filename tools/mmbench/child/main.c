@@ -147,7 +147,7 @@ static void identify(void) {
     if (!copied) cudaGetLastError();
     alloc_free(pointers, &a);
     child_must(cudaDeviceSynchronize());
-    printf("@identity %s\n", !copied ? "builtin" : account_has_usage() ? "mm" : "sibling");
+    printf("@identity %s\n", !copied ? "builtin" : account_is_default() ? "mm" : "sibling");
 }
 
 static int run_case(struct request *q) {
