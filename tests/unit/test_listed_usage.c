@@ -185,6 +185,14 @@ START_TEST(larger_ones) {
     unit_eq(u.spans + u.runs, 0);
 }
 END_TEST
+
+/* Callers have added in vain, and nobody has gone on to the next segment yet. */
+START_TEST(beyond_the_end) {
+    mm_list_add(ref, 1), mm_list_add(ref, 1);
+    *mm_bump_word(ref) = MM_SEGMENT_BYTES + 4096;
+    unit_eq(walked(1).small_bytes, MM_SEGMENT_BYTES);
+}
+END_TEST
 #endif
 
 /* The walk over a copy that was made during changes: it counts what it can, and stays in bounds. */
@@ -227,6 +235,7 @@ int main(void) {
 #else
     tcase_add_loop_test(tests, all_of_the_heap, 0, 2);
     tcase_add_test(tests, larger_ones);
+    tcase_add_test(tests, beyond_the_end);
 #endif
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -128,6 +128,19 @@ START_TEST(a_claim_while_a_merge) {
 }
 END_TEST
 
+/* A sweep claims what it found, and if another thread has that by then, no other chunk of the word. */
+START_TEST(a_sweep_claims_what_it_found) {
+    uint8_t *one = take(1), *next = take(1);
+    const uint64_t at = unit_of(one);
+    unit_eq(unit_of(next), at + 1);
+    mm_heap_free(ref, next);
+    unit_eq(mm_listed_claim(ref, at, 1), 0);
+    unit_eq(mm_listed_claim(ref, at + 1, 1), (uint64_t)next);
+    mm_heap_free(ref, one), mm_heap_free(ref, next);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
 /* ---- lives ------------------------------------------------------------------------------------- */
 
 #define HELD 600
@@ -314,8 +327,9 @@ int main(void) {
     tcase_add_loop_test(tests, two_frees_at_once, 0, 3);
     tcase_add_loop_test(tests, finds_the_first, 0, 8);
     tcase_add_loop_test(tests, small_then_large, 0, 2);
-    const TTest *const all[] = {a_new_segment,    splits_and_merges,    a_claim_while_a_merge,       misuses,
-                                to_the_last_unit, segments_go_and_come, walks_in_a_segment_that_left};
+    const TTest *const all[] = {
+        a_sweep_claims_what_it_found, a_new_segment, splits_and_merges, a_claim_while_a_merge, misuses, to_the_last_unit, segments_go_and_come,
+        walks_in_a_segment_that_left};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     listed_tests(tests);
     suite_add_tcase(suite, tests);
