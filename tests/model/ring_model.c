@@ -50,7 +50,7 @@ static void mine(void) { give(chunk[self()], units[self()]); }
 static void mine_again(void) { mine(), pass(chunk[self()], units[self()]); }
 /* From a unit on, along the ring. */
 static void walk(uint64_t at, uint32_t n) {
-    const uint64_t address = mm_ring_walk_on(&ref, n, &at);
+    const uint64_t address = mm_ring_walk(&ref, n, at, MM_RING_HOPS).got;
     if (address != 0) {
         const uint64_t unit = (address - ref.user_base) / UNIT;
         got(unit, n), write_over(unit, n), give(unit, n);
