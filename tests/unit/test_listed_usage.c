@@ -199,7 +199,7 @@ END_TEST
 START_TEST(rubbish) {
     uint64_t seed = 7;
     const uint32_t first = 3, end = 5; /* segments */
-    mm_list_add(ref, 1);
+    mm_list_add(ref, 1, MM_LISTED_ANY);
     for (int round = 0; round < 300; round++) {
         for (uint32_t page = first * MM_SEGMENT_PAGES; page < end * MM_SEGMENT_PAGES; page++) {
             *mm_page_owner(ref, page) = unit_random(&seed) % 4 ? MM_LISTED_OWNER : (uint8_t)unit_random(&seed);
