@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* mm.h: mm's optional interface, in addition to malloc and free. No program needs it. mmnvcc finds it as <mm.h>.
  *
- * In kernels: the usable size of an allocation, calloc, and realloc. On the host: statistics of the heap of the current CUDA context, and a
+ * In kernels: the usable size of an allocation, calloc, and realloc. On the host: statistics of the heaps of the current CUDA context, and a
  * function that frees everything that kernels allocated there. The header is for C11, C++11 and later. A program that mmnvcc links needs
  * nothing else. If another linker does the last link, link with -lmm (mm.pc, mm::mm), or call dlsym in a program that mmrun starts.
  */
@@ -30,7 +30,8 @@ enum mm_result {
     MM_ERROR_ARGUMENT = 4     /* the pointer is NULL, or struct_bytes is less than the size of the struct in the first version of mm that had it */
 };
 
-/* A snapshot of a context's heap. Counts begin when the heap is created, or at mm_reset. Kernels may run meanwhile. */
+/* A snapshot of a context's heap. Counts begin when the heap is created, or at mm_reset. Kernels may run meanwhile. A context has one heap, or one for
+ * each allocator that its images have: the values are then sums, and null_first_bytes is that of the first heap created that has one. */
 struct mm_statistics {
     size_t struct_bytes;                 /* set by the caller: sizeof(struct mm_statistics). Later versions append members */
     unsigned long long heap_bytes;       /* device memory mapped for allocations, free or in use: bytes */
@@ -49,7 +50,7 @@ struct mm_statistics {
     unsigned long long misuse_after_free; /* writes to an allocation after free */
 };
 
-/* Fills *statistics for the heap of the calling thread's current context. The caller has set struct_bytes. Members that this version of mm does not
+/* Fills *statistics for the heaps of the calling thread's current context. The caller has set struct_bytes. Members that this version of mm does not
  * know are set to 0. The function reads some hundred bytes of device memory on a separate stream: it waits for no kernel, synchronises nothing, and
  * leaves stream captures valid. Events that kernels count at the same time may be included or not.
  * Returns MM_OK, or an error. After an error *statistics is unchanged. */
@@ -95,18 +96,19 @@ struct mm_usage_statistics {
     char allocator[32];                                /* its name. Others than gallatin count some members in another way: docs/reference/allocators.md */
 };
 
-/* Fills *usage for the heap of the calling thread's current context, with the values that MM_STATS=1 prints. The caller has set struct_bytes. The
+/* Fills *usage for the heap of the calling thread's current context, with the values that MM_STATS=1 prints; if it has several, for that of the default allocator, or else for the
+ * first one created. The caller has set struct_bytes. The
  * function walks over a copy of the heap's metadata: it takes some ms, and host memory of up to 1 % of the heap's size (2 % with MM_SPACING=16). The
  * values are exact if no kernel allocates or frees meanwhile, else approximate. It waits for no kernel and synchronises nothing.
  * Returns MM_OK, or an error. After an error *usage is unchanged. */
 int mm_get_usage(struct mm_usage_statistics *usage);
 
 /* Frees everything that kernels allocated in the current context: every pointer that malloc, new, mm_calloc or mm_realloc returned there becomes
- * invalid, no destructor runs, and the counts restart at 0. The heap keeps its device memory, all of it free, until a cudaMalloc needs it.
+ * invalid, no destructor runs, and the counts restart at 0. A heap keeps its device memory, all of it free, until a cudaMalloc needs it.
  * The function synchronises the context first, like cuCtxSynchronize, so it must not be called while a stream captures. The caller guarantees that
  * no other thread launches anything in this context, not even by a graph, between the call and its return; and that no later kernel uses memory
  * that was allocated before. Kernels, modules and graphs remain valid and can be launched afterwards.
- * Returns MM_OK, or an error. After MM_ERROR_CUDA the heap is as it was, or it no longer grows and malloc may return NULL until a later mm_reset
+ * Returns MM_OK, or an error. After MM_ERROR_CUDA each heap is reset, as it was, or no longer grows and malloc may return NULL until a later mm_reset
  * succeeds. */
 int mm_reset(void);
 

@@ -11,8 +11,15 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* Adds a heap's counts to those of the heaps before it. */
 static bool try_count(const struct mm_driver *d, struct mm_host_heap *heap, void *counts, struct mm_driver_error *error) {
-    return mm_counts_try_take(d, heap, (struct mm_host_counts *)counts, error);
+    struct mm_host_counts n, *const sum = (struct mm_host_counts *)counts;
+    if (!mm_counts_try_take(d, heap, &n, error)) return false;
+    sum->heap_bytes += n.heap_bytes, sum->metadata_bytes += n.metadata_bytes, sum->reserved_bytes += n.reserved_bytes;
+    if (sum->null_count == 0) sum->null_first_bytes = n.null_first_bytes;
+    sum->null_count += n.null_count;
+    for (int kind = 0; kind < MM_MISUSE_KINDS; kind++) sum->misuse[kind] += n.misuse[kind];
+    return true;
 }
 
 /* Copies a struct to a caller whose version of it has to_bytes bytes. Members that only a later version has become 0. */
@@ -22,9 +29,9 @@ static void copy_known(void *to, size_t to_bytes, const void *from, size_t from_
 }
 
 EXPORT int mm_get_statistics(struct mm_statistics *s) {
-    struct mm_host_counts n;
+    struct mm_host_counts n = {0};
     if (!s || s->struct_bytes < offsetof(struct mm_statistics, misuse_overrun)) return MM_ERROR_ARGUMENT; /* the length in the first version, the shortest */
-    const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_count, &n);
+    const enum mm_result result = mm_attach_with_heaps(mm_driver_get(), try_count, &n);
     if (result != MM_OK) return result;
     const struct mm_statistics found = {
         s->struct_bytes,
@@ -45,19 +52,28 @@ EXPORT int mm_get_statistics(struct mm_statistics *s) {
     return MM_OK;
 }
 
-static bool try_take(const struct mm_driver *d, struct mm_host_heap *heap, void *stats, struct mm_driver_error *error) {
-    return mm_stats_try_take(d, heap, (struct mm_host_stats *)stats, NULL, error);
+struct usage {
+    struct mm_host_stats stats;
+    bool has; /* the context has a heap with the default allocator */
+};
+
+static bool try_take(const struct mm_driver *d, struct mm_host_heap *heap, void *argument, struct mm_driver_error *error) {
+    struct usage *const u = (struct usage *)argument;
+    if (u->has && mm_host_heap_sibling(heap)) return true; /* the default's goes before, and then the first one */
+    u->has = true;
+    return mm_stats_try_take(d, heap, &u->stats, NULL, error);
 }
 
 _Static_assert(MM_USAGE_CLASSES <= MM_SIZE_CLASSES_MAX, "mm.h has room for all");
 
 EXPORT int mm_get_usage(struct mm_usage_statistics *usage) {
-    struct mm_host_stats n;
+    struct usage own = {.has = false};
     struct mm_usage_statistics found = {0};
     /* the length in the first version, the shortest */
     if (!usage || usage->struct_bytes < offsetof(struct mm_usage_statistics, classes) + sizeof usage->classes) return MM_ERROR_ARGUMENT;
-    const enum mm_result result = mm_attach_with_heap(mm_driver_get(), try_take, &n);
+    const enum mm_result result = mm_attach_with_heaps(mm_driver_get(), try_take, &own);
     if (result != MM_OK) return result;
+    const struct mm_host_stats n = own.stats;
     found.struct_bytes = usage->struct_bytes;
     found.heap_bytes = n.counts.heap_bytes, found.peak_heap_bytes = n.peak_heap_bytes;
     found.segment_bytes = MM_SEGMENT_BYTES, found.page_bytes = MM_PAGE_BYTES;
@@ -91,5 +107,5 @@ EXPORT int mm_reset(void) {
     if (!d || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS) return d ? MM_ERROR_CUDA : MM_ERROR_NO_HEAP;
     if (!mm_attach_has_heap(context)) return MM_ERROR_NO_HEAP;
     if (!mm_attach_try_synchronize(d, context)) return MM_ERROR_CUDA; /* not under the lock: kernels may wait for memory */
-    return mm_attach_with_heap(d, try_reset, NULL);
+    return mm_attach_with_heaps(d, try_reset, NULL);
 }

@@ -45,10 +45,10 @@ static void at_process_exit(void) {
     t.tv_sec += 1;
     if (pthread_mutex_timedlock(&mm_contexts_lock, &t) != 0) return; /* the lock's holder called exit, or never returns */
     for (struct context *c = mm_contexts; c; c = c->next)
-        if (c->heap) {
-            mm_attach_look_back(c->heap, true);
-            mm_host_heap_try_stop(c->heap);
-            mm_inspect_write(c->heap);
+        for (unsigned i = 0; i < c->heap_count; i++) {
+            mm_attach_look_back(c->heaps[i], true);
+            mm_host_heap_try_stop(c->heaps[i]);
+            mm_inspect_write(c->heaps[i]);
         }
     pthread_mutex_unlock(&mm_contexts_lock);
 }
@@ -58,20 +58,28 @@ static void watch_process(void) {
     if (!watching) watching = pthread_atfork(NULL, NULL, in_child) == 0 && atexit(at_process_exit) == 0;
 }
 
-/* `current` is c, or a green context whose home is c. */
-static void make_heap(const struct mm_driver *d, struct context *c, CUcontext current, const char *sibling) {
+/* The context's heap with this allocator, or NULL. */
+static struct mm_host_heap *heap_of(const struct context *c, const char *sibling) {
+    for (unsigned i = 0; i < c->heap_count; i++)
+        if (mm_host_heap_sibling(c->heaps[i]) == sibling) return c->heaps[i];
+    return NULL;
+}
+
+/* Creates the heap with this allocator. `current` is c, or a green context whose home is c. NULL: no memory for the record. */
+static struct mm_host_heap *make_heap(const struct mm_driver *d, struct context *c, CUcontext current, const char *sibling) {
     struct mm_driver_visit visit;
     watch_process();
-    if (current != c->handle && !mm_driver_try_enter(d, c->handle, &visit)) return;
+    if (current != c->handle && !mm_driver_try_enter(d, c->handle, &visit)) return NULL;
     size_t limit_bytes = 0;
     if (c->limit_is_set) limit_bytes = c->limit_bytes;
     else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS) limit_bytes = 0;
-    c->heap = c->prepared ? c->prepared : mm_host_heap_new();
+    struct mm_host_heap *const heap = c->prepared ? c->prepared : mm_host_heap_new();
     c->prepared = NULL;
-    if (c->heap) mm_host_heap_create(d, c->heap, limit_bytes, sibling);
-    if (c->heap && (mm_host_heap_kernels(c->heap) || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
-    for (unsigned i = 0; c->heap && i < c->peer_count; i++) mm_host_heap_access(d, c->heap, c->peers[i], true);
+    if (heap) mm_host_heap_create(d, heap, limit_bytes, sibling), c->heaps[c->heap_count++] = heap;
+    if (heap && (mm_host_heap_kernels(heap) || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; heap && i < c->peer_count; i++) mm_host_heap_access(d, heap, c->peers[i], true);
     if (current != c->handle) mm_driver_leave(d, &visit);
+    return heap;
 }
 
 static bool loaded_for_all; /* code that allocates was loaded while no context was current: it may run in any context */
@@ -80,7 +88,7 @@ static bool loaded_for_all; /* code that allocates was loaded while no context w
 static void prepare(const struct mm_driver *d, CUcontext current) {
     pthread_mutex_lock(&mm_contexts_lock);
     struct context *c = mm_context_home(d, current, true);
-    const bool is_due = c && c->handle == current && !c->heap && !c->prepared; /* a green context's home is not current */
+    const bool is_due = c && c->handle == current && !c->heap_count && !c->prepared; /* a green context's home is not current */
     struct mm_host_heap *prepared = is_due ? mm_host_heap_new() : NULL;
     if (prepared) watch_process();
     if (prepared && mm_host_heap_try_prepare(d, prepared)) c->prepared = prepared;
@@ -203,20 +211,11 @@ static enum answer ask_kernel(const struct mm_driver *d, CUfunction kernel, CUco
 
 static bool has_heaps(void) {
     const struct context *c = mm_contexts;
-    while (c && !c->heap) c = c->next;
+    while (c && !c->heap_count) c = c->next;
     return c != NULL;
 }
 
 static const char *name_of(const char *sibling) { return sibling ? sibling : allocators[0].name; }
-
-/* Reports, once, an image whose allocator is not that of its context's heap. */
-static void tell_both(const struct mm_host_heap *heap, const struct variable *v) {
-    static bool said;
-    if (!said)
-        mm_host_say("device %d: a module has the allocator %s, but the heap of its context is one of %s; its kernels get no heap", mm_host_heap_device(heap),
-                    name_of(v->sibling), name_of(mm_host_heap_sibling(heap)));
-    said = true;
-}
 
 /* Whether an image may have its allocator. Says so, or why not, once. */
 static bool try_allow(const struct variable *v) {
@@ -239,29 +238,33 @@ static void tell_asked(const struct variable *v) {
     said = true;
 }
 
-/* Writes the heap into the variable, and creates the heap first if there is none. The caller holds the lock. */
+/* Whether `present`, which was read from a heap variable, refers to a heap of ours. */
+static bool is_known(const struct mm_heap_ref *present) {
+    for (const struct context *c = mm_contexts; c && present->heap; c = c->next)
+        for (unsigned i = 0; i < c->heap_count; i++)
+            if (mm_host_heap_published(c->heaps[i]).heap == present->heap) return true;
+    return false;
+}
+
+/* Writes the heap of the image's allocator into the variable, and creates the heap first if the context has none. The caller holds the lock. */
 static bool try_publish(const struct mm_driver *d, CUcontext handle, const struct variable *v, struct mm_driver_error *error) {
     struct mm_heap_ref present = {.heap = 0};
     struct context *c = mm_context_home(d, handle, false); /* before anything else, as it may wait */
     if (has_heaps() && !mm_copy_try_from_device(d, &present, v->address, sizeof present, error)) return false;
     /* Another kernel of the module was launched before, or this is a second handle of a context that has a heap. */
-    for (struct context *other = mm_contexts; other && present.heap; other = other->next)
-        if (other->heap && mm_host_heap_published(other->heap).heap == present.heap) return true;
+    if (is_known(&present)) return true;
     if (!try_allow(v)) return true;
     tell_asked(v);
     if (!c) c = mm_context_home(d, handle, true);
-    if (c && !c->heap) make_heap(d, c, handle, v->sibling);
-    if (!c || !c->heap) {
+    struct mm_host_heap *heap = c ? heap_of(c, v->sibling) : NULL;
+    if (c && !heap) heap = make_heap(d, c, handle, v->sibling);
+    if (!heap) {
         error->call = "malloc";
         error->code = CUDA_ERROR_OUT_OF_MEMORY;
         return false;
     }
-    if (mm_host_heap_is_absent(c->heap)) return true;
-    if (mm_host_heap_sibling(c->heap) != v->sibling) {
-        tell_both(c->heap, v);
-        return true;
-    }
-    const struct mm_heap_ref published = mm_host_heap_published(c->heap);
+    if (mm_host_heap_is_absent(heap)) return true;
+    const struct mm_heap_ref published = mm_host_heap_published(heap);
     return mm_copy_try_to_device(d, v->address, &published, sizeof published, error);
 }
 
@@ -279,8 +282,9 @@ bool mm_attach_take_back(const struct mm_driver *d, uint64_t bytes) {
     if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS || d->cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS) return false;
     if (bytes < UINT64_MAX) bytes = (bytes > free_bytes ? bytes - free_bytes : 0) + MM_HOST_TRIM_MORE_BYTES;
     pthread_mutex_lock(&mm_contexts_lock);
-    for (struct context *c = mm_contexts; c && got < bytes; c = c->next)
-        if (c->heap && mm_host_heap_device(c->heap) == device && !c->is_ending) got += mm_host_heap_give_back(d, c->heap, bytes - got);
+    for (struct context *c = mm_contexts; c; c = c->next)
+        for (unsigned i = 0; i < c->heap_count && !c->is_ending && got < bytes; i++)
+            if (mm_host_heap_device(c->heaps[i]) == device) got += mm_host_heap_give_back(d, c->heaps[i], bytes - got);
     pthread_mutex_unlock(&mm_contexts_lock);
     return got != 0;
 }

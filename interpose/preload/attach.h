@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Connects kernels and heaps: finds a launch's context, whether the kernel's module has a heap variable, and the context's heap (one per
- * context). attach.c: first launches. watch.c: watched launches. requests.c: the hooks' other requests.
+/* Connects kernels and heaps: finds a launch's context, whether the kernel's module has a heap variable, and the context's heap with the
+ * module's allocator (contexts.h). attach.c: first launches. watch.c: watched launches. requests.c: the hooks' other requests.
  */
 #ifndef MM_INTERPOSE_ATTACH_H
 #define MM_INTERPOSE_ATTACH_H
@@ -73,17 +73,17 @@ CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
 void mm_attach_set_limit(CUcontext context, uint64_t bytes);
 bool mm_attach_get_limit(CUcontext context, uint64_t *bytes);
 bool mm_attach_has_heap(CUcontext context);
-/* Grows the context's heap, if it has one, to at least `bytes`. Returns false if the memory is not available. */
+/* Grows each heap of the context to at least `bytes`, and keeps that. Returns false if the memory is not available for one; then none keeps more. */
 bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes);
 
 /* The driver has no memory for `bytes` in the current context: makes the heaps on its device give memory back. Returns whether they gave
  * any, so that the driver's call should be repeated. */
 bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes);
 
-/* Calls work(d, heap, argument, error) with the heap of the current context. No other host thread changes the heap during the call, and the
- * thread's capture mode is relaxed. Returns MM_OK, or an error of mm.h. */
+/* Calls work(d, heap, argument, error) with each heap of the current context, in the order in which they were created, also after a failure. No other
+ * host thread changes them meanwhile, and the thread's capture mode is relaxed. Returns MM_OK, or an error of mm.h. */
 typedef bool mm_attach_work(const struct mm_driver *d, struct mm_host_heap *heap, void *argument, struct mm_driver_error *error);
-enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument);
+enum mm_result mm_attach_with_heaps(const struct mm_driver *d, mm_attach_work *work, void *argument);
 
 /* Synchronises the home of `context`, which is current: the context whose heap it uses. */
 bool mm_attach_try_synchronize(const struct mm_driver *d, CUcontext context);

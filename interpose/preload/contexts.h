@@ -3,7 +3,9 @@
  * launched. The caller of every function holds the lock.
  *
  * A green context is another handle of its device's primary context, with fewer multiprocessors. Modules and memory belong to the primary context, and
- * outlive the green one. So must the heap: the entry of a green context holds nothing but its home.
+ * outlive the green one. So must the heaps: the entry of a green context holds nothing but its home.
+ *
+ * A context has one heap for each allocator that its images have (mmconfig.h). They share nothing: each has its addresses, memory, mailbox and thread.
  */
 #ifndef MM_INTERPOSE_CONTEXTS_H
 #define MM_INTERPOSE_CONTEXTS_H
@@ -13,13 +15,17 @@
 #include "runtime/host/heap.h"
 #include "runtime/host/vm.h"
 
+#define MM_CONTEXT_ONE(name, suffix) +1
+enum { MM_CONTEXT_HEAPS = 0 MM_ALLOCATORS(MM_CONTEXT_ONE) };
+
 struct context {
     struct context *next;
     CUcontext handle;
-    CUcontext home;                /* of a green context: the primary context that it is a part of; else NULL */
-    struct mm_host_heap *heap;     /* NULL: not created yet */
-    struct mm_host_heap *prepared; /* a prepared heap, from which `heap` will be created; NULL: none, or it is created */
-    bool is_ending;                /* the driver is ending it: callers with this handle wait for the outcome */
+    CUcontext home; /* of a green context: the primary context that it is a part of; else NULL */
+    unsigned heap_count;
+    struct mm_host_heap *heaps[MM_CONTEXT_HEAPS]; /* those that were created, in this order; no two have the same allocator */
+    struct mm_host_heap *prepared;                /* a prepared heap, from which the first one will be created; NULL: none, or it is created */
+    bool is_ending;                               /* the driver is ending it: callers with this handle wait for the outcome */
     bool limit_is_set;
     uint64_t limit_bytes;
     unsigned attaches; /* calls of cuCtxAttach: as many calls of cuCtxDetach do not end it */
@@ -54,7 +60,7 @@ struct context *mm_context_home_listed(CUcontext handle);
 void mm_context_ending(struct context *c);
 bool mm_context_is_inside_end(void);
 void mm_context_settled(struct context *c);
-/* Removes the entry, and those of green contexts whose home it is. The heap then belongs to the caller. */
+/* Removes the entry, and those of green contexts whose home it is. The caller has ended its heaps. */
 void mm_context_remove(struct context *c);
 /* Removes the kernels of this context, and of green contexts whose home it is, from the kernel cache. */
 void mm_context_forget_known(CUcontext handle);

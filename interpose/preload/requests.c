@@ -39,8 +39,8 @@ struct context *mm_attach_ending(CUcontext handle, bool is_certain) {
     mm_context_forget_known(handle);
     mm_handle_forget_context(handle);
     if (c) mm_context_ending(c);
-    if (c && c->heap) mm_attach_look_back(c->heap, is_certain);
-    if (c && c->heap && is_certain) mm_host_heap_close(c->heap);
+    for (unsigned i = 0; c && i < c->heap_count; i++) mm_attach_look_back(c->heaps[i], is_certain);
+    for (unsigned i = 0; c && i < c->heap_count && is_certain; i++) mm_host_heap_close(c->heaps[i]);
     pthread_mutex_unlock(&mm_contexts_lock);
     return c;
 }
@@ -50,11 +50,12 @@ void mm_attach_ended(const struct mm_driver *d, struct context *c, bool has_ende
     pthread_mutex_lock(&mm_contexts_lock);
     mm_context_settled(c); /* waiters look again when the lock is free */
     if (has_ended) {
-        if (!c->heap || (d && mm_host_heap_drop(d, c->heap))) free(c->heap);
+        for (unsigned i = 0; i < c->heap_count; i++)
+            if (d && mm_host_heap_drop(d, c->heaps[i])) free(c->heaps[i]);
         if (!c->prepared || (d && mm_host_heap_drop(d, c->prepared))) free(c->prepared);
         mm_context_remove(c);
-    } else if (c->heap && d) {
-        mm_host_heap_reopen(d, c->heap);
+    } else {
+        for (unsigned i = 0; d && i < c->heap_count; i++) mm_host_heap_reopen(d, c->heaps[i]);
     }
     pthread_mutex_unlock(&mm_contexts_lock);
 }
@@ -122,7 +123,7 @@ bool mm_attach_has_heap(CUcontext context) {
     if (mm_forked) return false;
     pthread_mutex_lock(&mm_contexts_lock);
     const struct context *c = mm_context_home(mm_driver_get(), context, false);
-    const bool has = c && c->heap;
+    const bool has = c && c->heap_count != 0;
     pthread_mutex_unlock(&mm_contexts_lock);
     return has;
 }
@@ -130,7 +131,9 @@ bool mm_attach_has_heap(CUcontext context) {
 bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes) {
     pthread_mutex_lock(&mm_contexts_lock);
     const struct context *c = mm_context_home(mm_driver_get(), context, false);
-    const bool has = !c || !c->heap || !d || mm_host_heap_try_ensure(d, c->heap, bytes);
+    bool has = true;
+    for (unsigned i = 0; c && d && i < c->heap_count && has; i++) has = mm_host_heap_try_ensure(d, c->heaps[i], bytes);
+    for (unsigned i = 0; c && d && i < c->heap_count && has; i++) mm_host_heap_promise(c->heaps[i], bytes);
     pthread_mutex_unlock(&mm_contexts_lock);
     return has;
 }
@@ -145,7 +148,7 @@ bool mm_attach_give_back(const struct mm_driver *d, uint64_t bytes) {
     return given;
 }
 
-enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *work, void *argument) {
+enum mm_result mm_attach_with_heaps(const struct mm_driver *d, mm_attach_work *work, void *argument) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     CUcontext context = NULL;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -157,7 +160,11 @@ enum mm_result mm_attach_with_heap(const struct mm_driver *d, mm_attach_work *wo
     mm_attach_is_inside = true;
     pthread_mutex_lock(&mm_contexts_lock);
     const struct context *c = mm_context_home(mm_driver_get(), context, false);
-    if (c && c->heap && !mm_host_heap_is_absent(c->heap)) result = work(d, c->heap, argument, &error) ? MM_OK : MM_ERROR_CUDA;
+    for (unsigned i = 0; c && i < c->heap_count; i++) {
+        if (mm_host_heap_is_absent(c->heaps[i])) continue;
+        if (result == MM_ERROR_NO_HEAP) result = MM_OK;
+        if (!work(d, c->heaps[i], argument, &error)) result = MM_ERROR_CUDA;
+    }
     pthread_mutex_unlock(&mm_contexts_lock);
     mm_attach_is_inside = false;
     d->cuThreadExchangeStreamCaptureMode(&mode);
@@ -181,7 +188,7 @@ void mm_attach_report(void) {
     if (!__atomic_load_n(&mm_contexts, __ATOMIC_RELAXED) || mm_forked || mm_attach_is_inside) return;
     if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* the heap's thread reports it later */
     for (struct context *c = mm_contexts; c; c = c->next)
-        if (c->heap) mm_report_say(c->heap);
+        for (unsigned i = 0; i < c->heap_count; i++) mm_report_say(c->heaps[i]);
     pthread_mutex_unlock(&mm_contexts_lock);
 }
 
@@ -192,8 +199,9 @@ void mm_attach_idle(const struct mm_driver *d, CUcontext handle) {
     if (pthread_mutex_trylock(&mm_contexts_lock) != 0) return; /* the next synchronisation does it */
     const struct context *c = mm_context_listed(handle);
     mm_attach_is_inside = true;
-    if (c && c->heap && !c->is_ending && mm_host_heap_wants_idle(c->heap) && mm_driver_try_enter(d, handle, &visit)) {
-        mm_host_heap_idle(d, c->heap);
+    for (unsigned i = 0; c && i < c->heap_count && !c->is_ending; i++) {
+        if (!mm_host_heap_wants_idle(c->heaps[i]) || !mm_driver_try_enter(d, handle, &visit)) continue;
+        mm_host_heap_idle(d, c->heaps[i]);
         mm_driver_leave(d, &visit);
     }
     mm_attach_is_inside = false;
@@ -208,6 +216,6 @@ void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device
     while (c && i < c->peer_count && c->peers[i] != device) i++;
     if (c && !is_allowed && i < c->peer_count) c->peers[i] = c->peers[--c->peer_count];
     if (c && is_allowed && i == c->peer_count && i < sizeof c->peers / sizeof *c->peers) c->peers[c->peer_count++] = device;
-    if (c && c->heap) mm_host_heap_access(d, c->heap, device, is_allowed);
+    for (unsigned i = 0; c && i < c->heap_count; i++) mm_host_heap_access(d, c->heaps[i], device, is_allowed);
     pthread_mutex_unlock(&mm_contexts_lock);
 }

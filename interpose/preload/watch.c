@@ -31,9 +31,12 @@ bool mm_attach_try_watch(const struct mm_driver *d, CUfunction kernel, CUstream 
     pthread_mutex_lock(&watch_lock);
     pthread_mutex_lock(&mm_contexts_lock);
     const struct context *c = mm_context_home_listed(handle);
-    const bool is_watched = c && c->heap && !mm_host_heap_is_absent(c->heap) && !c->is_ending;
-    struct mm_host_kernels *const kernels = is_watched ? mm_host_heap_kernels(c->heap) : NULL;
-    if (kernels) mm_kernels_note(kernels, kernel);
+    bool is_watched = false;
+    for (unsigned i = 0; c && i < c->heap_count && !c->is_ending; i++) {
+        struct mm_host_kernels *const kernels = mm_host_heap_kernels(c->heaps[i]);
+        is_watched |= !mm_host_heap_is_absent(c->heaps[i]);
+        if (kernels) mm_kernels_note(kernels, kernel);
+    }
     pthread_mutex_unlock(&mm_contexts_lock);
     if (!is_watched) pthread_mutex_unlock(&watch_lock);
     mm_attach_is_inside = false;
@@ -49,7 +52,7 @@ void mm_attach_watched(const struct mm_driver *d, CUstream stream, bool is_launc
     if (d->cuCtxSynchronize() == CUDA_SUCCESS) {
         pthread_mutex_lock(&mm_contexts_lock);
         const struct context *c = mm_context_home_listed(handle);
-        if (c && c->heap && !c->is_ending) mm_inspect_launch(d, c->heap, launch);
+        for (unsigned i = 0; c && i < c->heap_count && !c->is_ending; i++) mm_inspect_launch(d, c->heaps[i], launch);
         pthread_mutex_unlock(&mm_contexts_lock);
     }
     mm_driver_leave(d, &visit);

@@ -306,9 +306,14 @@ bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *h, 
     while (h->kind == MM_HOST_HEAP_MAPPED && h->shared && h->chunks.mapped_count < wanted)
         if (mm_grower_more(d, h, 1, wanted - h->chunks.mapped_count, 1).count == 0) break;
     const bool has = h->chunks.mapped_count >= wanted;
-    if (has && h->promised_segments < wanted) h->promised_segments = wanted;
     pthread_mutex_unlock(&h->lock);
     return has;
+}
+
+void mm_host_heap_promise(struct mm_host_heap *h, uint64_t bytes) {
+    pthread_mutex_lock(&h->lock);
+    if (h->promised_segments < segments_of(bytes)) h->promised_segments = segments_of(bytes);
+    pthread_mutex_unlock(&h->lock);
 }
 
 uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *h, uint64_t bytes) {

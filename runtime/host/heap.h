@@ -35,8 +35,10 @@ const char *mm_host_heap_sibling(const struct mm_host_heap *heap);
 /* The value for the heap variable of a module: heap->ref, closed (closed.h) in a checked run or with MM_FILL. */
 struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *heap);
 
-/* Grows the heap to at least `bytes` bytes, and keeps them mapped with MM_TRIM=SECONDS. Returns whether it has them. */
+/* Grows the heap to at least `bytes` bytes. Returns whether it has them; if not, what it got is spare. */
 bool mm_host_heap_try_ensure(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t bytes);
+/* The heap has `bytes` bytes by the program's limit: MM_TRIM=SECONDS leaves them mapped. */
+void mm_host_heap_promise(struct mm_host_heap *heap, uint64_t bytes);
 
 /* Gives about `bytes` bytes of free memory back to the driver, or what there is. Returns the bytes given back. The thread's capture mode is relaxed. */
 uint64_t mm_host_heap_give_back(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t bytes);

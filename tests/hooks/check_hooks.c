@@ -82,14 +82,33 @@ END_TEST
 
 #define COOP "other " MM_STR(MM_ABI_VERSION) "_random_walk_coop"
 #define RUNS "other " MM_STR(MM_ABI_VERSION) "_random_walk_runs"
-#define TWO(has, heap) "mm: device 0: a module has the allocator " has ", but the heap of its context is one of " heap "; its kernels get no heap\n"
+#define NOT_CHECKED(name) "mm: device 0: not checked: random-walk-" name " has no checked runs\n"
+#define FOREIGN "mm: device 0: invalid free(%s), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
 START_TEST(allocators_of_two_modules) {
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", COOP, "mm");
-    expect(&r, 0, "", TWO("gallatin", "random-walk-coop"));
+    expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", "mm", COOP);
-    expect(&r, 0, "", TWO("random-walk-coop", "gallatin"));
+    expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm, "MM_CHECK=1"), "./client", "v2-legacy", "siblings", RUNS, COOP);
-    expect(&r, 0, "", "mm: device 0: not checked: random-walk-runs has no checked runs\n" TWO("random-walk-coop", "random-walk-runs"));
+    expect(&r, 0, "",
+           NOT_CHECKED("runs") NOT_CHECKED("coop") NONE("statistics", "runs") NONE("picture", "runs") NONE("statistics", "coop") NONE("picture", "coop"));
+}
+END_TEST
+
+/* Each heap reports the misuse that happened in it, in the words of one heap. */
+START_TEST(two_heaps_of_a_context) {
+    const char *const pairs[][2] = {{"mm", COOP}, {COOP, "mm"}, {RUNS, COOP}};
+    for (int i = 0; i < 3; i++) {
+        char address[2][32], line[256];
+        struct result r = RUN(i ? SETTINGS(preload_mm, "MM_TRIM=1") : SETTINGS("MM_TRIM=1"), i ? "./client" : "./client_hook", "v2-legacy", "two-heaps",
+                              pairs[i][0], pairs[i][1]);
+        ck_assert_msg(sscanf(r.out, "%31s %31s", address[0], address[1]) == 2, "%d: status %d; \"%s\" \"%s\"", i, r.status, r.out, r.err);
+        ck_assert_msg(r.status == 0, "%d: status %d; \"%s\" \"%s\"", i, r.status, r.out, r.err);
+        for (int k = 0; k < 2; k++) { /* in any order: each heap has a thread */
+            snprintf(line, sizeof line, FOREIGN, address[k]);
+            ck_assert_msg(strstr(r.err, line), "%d: \"%s\" has no \"%s\"", i, r.err, line);
+        }
+    }
 }
 END_TEST
 
@@ -97,19 +116,17 @@ END_TEST
 #define UNSAFE "mm: the allocator aw hands out memory that is in use"
 START_TEST(an_unsafe_allocator) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_ALLOW_UNSAFE=1"), "./client", "v2-legacy", "siblings", AW, "mm");
-    expect(&r, 0, "", UNSAFE " (MM_ALLOW_UNSAFE=1)\n" TWO("gallatin", "aw"));
-    r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", "mm", AW);
+    expect(&r, 0, "", UNSAFE " (MM_ALLOW_UNSAFE=1)\n");
+    r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", "mm", AW, "refused");
     expect(&r, 0, "", UNSAFE "; a module's kernels get no heap; MM_ALLOW_UNSAFE=1 lets them have it\n");
 }
 END_TEST
 
 START_TEST(an_allocator_that_is_asked_for) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=mm"), "./client", "v2-legacy", "siblings", COOP, "mm");
-    expect(&r, 0, "",
-           "mm: a module was built with the allocator random-walk-coop, and keeps it, in spite of MM_RUN_ALLOCATOR\n" TWO("gallatin", "random-walk-coop"));
+    expect(&r, 0, "", "mm: a module was built with the allocator random-walk-coop, and keeps it, in spite of MM_RUN_ALLOCATOR\n");
     r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=gallatin"), "./client", "v2-legacy", "siblings", "mm", COOP);
-    expect(&r, 0, "",
-           "mm: a module was built with the allocator random-walk-coop, and keeps it, in spite of MM_RUN_ALLOCATOR\n" TWO("random-walk-coop", "gallatin"));
+    expect(&r, 0, "", "mm: a module was built with the allocator random-walk-coop, and keeps it, in spite of MM_RUN_ALLOCATOR\n");
 }
 END_TEST
 
@@ -450,6 +467,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, hook_without_libmm);
     tcase_add_test(c, modules_of_other_versions_are_told_of_once);
     tcase_add_test(c, allocators_of_two_modules);
+    tcase_add_test(c, two_heaps_of_a_context);
     tcase_add_test(c, an_unsafe_allocator);
     tcase_add_test(c, an_allocator_that_is_asked_for);
     tcase_add_test(c, statistics_and_reset);

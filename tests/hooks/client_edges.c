@@ -249,23 +249,7 @@ static void other_version_once(int argc, char **argv) {
     CHECK(standin->other_queries == 5 * once);
 }
 
-/* The first module in a context says whose allocator the heap is; a module with another one gets none. */
-static void siblings(int argc, char **argv) {
-    CHECK(argc == 2);
-    client_start();
-    for (int i = 0; i < 2; i++) OK(client_launch(client_kernel(argv[0], NULL), NULL));
-    OK(client_launch(client_function(argv[0]), NULL));
-    CHECK(standin->launches_with_variable == 3 && standin->launches_without_heap == 0 && standin->last_ref.user_bytes != 0);
-    /* the other allocators use all words of a page, the default those of slices from MM_SPACING_DEFAULT on */
-    CHECK(standin->last_ref.word_shift == MM_PAGE_SHIFT - MM_ALIGN_SHIFT - MM_WORD_SHIFT - (strncmp(argv[0], "other ", 6) != 0));
-    for (int i = 0; i < 2; i++) OK(client_launch(client_kernel(argv[1], NULL), NULL));
-    CHECK(standin->launches_with_variable == 5 && standin->launches_without_heap == 2);
-    OK(client_launch(client_kernel(argv[0], NULL), NULL));
-    CHECK(standin->launches_without_heap == 2);
-}
-
 const struct scenario client_edge_scenarios[] = {
-    {"siblings", siblings},
     {"other-version", other_version},
     {"other-version-once", other_version_once},
     {"size", size},

@@ -41,10 +41,12 @@ first_failing() {
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
     scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
     scenario 0 MM_NVCC=x prepared-for-another || { echo prepared-for-another; return; }
-    scenario 2 MM_ALLOW_UNSAFE=1 siblings "other ${abi}_aw" mm || { echo 'siblings unsafe'; return; }
-    scenario 1 MM_NVCC=x siblings mm "other ${abi}_aw" || { echo 'siblings not allowed'; return; }
-    scenario 2 MM_RUN_ALLOCATOR=gallatin siblings mm "other ${abi}_random_walk_coop" || { echo 'siblings asked'; return; }
-    scenario 2 MM_CHECK=1 siblings "other ${abi}_random_walk_coop" mm || { echo "siblings MM_CHECK"; return; }
+    scenario 1 MM_ALLOW_UNSAFE=1 siblings "other ${abi}_aw" mm || { echo 'siblings unsafe'; return; }
+    scenario 1 MM_NVCC=x siblings mm "other ${abi}_aw" refused || { echo 'siblings not allowed'; return; }
+    scenario 1 MM_RUN_ALLOCATOR=gallatin siblings mm "other ${abi}_random_walk_coop" || { echo 'siblings asked'; return; }
+    scenario 2 MM_CHECK=1 siblings "other ${abi}_random_walk_coop" mm || { echo 'siblings MM_CHECK'; return; }
+    scenario 4 MM_TRIM=1 two-heaps "other ${abi}_random_walk_coop" mm || { echo 'two-heaps, ours second'; return; }
+    scenario 4 MM_TRIM=1 two-heaps mm "other ${abi}_random_walk_coop" || { echo two-heaps; return; }
     for name in cubins cubin-damaged cubin-links prepared prepared-later prepared-fails; do
         scenario 0 MM_NVCC=x "$name" || { echo "$name"; return; }
     done
