@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Stands in for the toolkit's cicc: runs the real one with the same arguments, then removes the counts in front of arrays from the PTX
- * it wrote (load/ptx/counts.h) and renames the allocator's functions to mm's names (load/ptx/names.h). mm's ptxas restores CUDA's names,
- * and so does libmm when a program passes the PTX to the driver.
+ * it wrote (load/ptx/counts.h) and renames the allocator's functions to mm's names (load/ptx/names.h), those of the allocator that VIEW/allocator
+ * names. mm's ptxas restores CUDA's names, and so does libmm when a program passes the PTX to the driver.
  *
  * Reads only these options of cicc: -o, and --device-c and --partial-link, which mean relocatable code. Relocatable
  * code keeps CUDA's names and gets its allocator at the device link (nvlink.c).
@@ -45,12 +45,25 @@ static int replace_file(const char *path, const struct stat *is, const struct mm
     return bad;
 }
 
+/* The number of the view's allocator (load/ptx/names.h), or -1 after a message. */
+static int view_allocator(void) {
+    char path[4096];
+    struct mm_text name = {NULL, 0, 0};
+    if (mm_shim_path(path, sizeof path, "allocator")) return -1;
+    const int allocator = mm_shim_read(path, &name) ? -1 : mm_names_allocator(name.data);
+    if (allocator < 0) mm_shim_complain("'%s' names no allocator of mm; remove the folder that it is in", path);
+    mm_text_free(&name);
+    return allocator;
+}
+
 /* path: as the user wrote it; file: what it resolves to. */
 static int change_text(int relocatable, const char *path, const char *file, const struct stat *is, const struct mm_text *in) {
     struct mm_text mended = {NULL, 0, 0}, hidden = {NULL, 0, 0};
     const int counts = mm_counts_remove(in->data, in->bytes, &mended);
     const struct mm_text *now = counts > 0 ? &mended : in;
-    const int names = counts < 0 || relocatable ? 0 : mm_names_hide(now->data, now->bytes, &hidden);
+    const int allocator = relocatable ? 0 : view_allocator();
+    if (allocator < 0) return mm_text_free(&mended), 1;
+    const int names = counts < 0 || relocatable ? 0 : mm_names_hide(now->data, now->bytes, allocator, &hidden);
     int bad = counts < 0 || names < 0 ? mm_shim_complain("no memory for '%s'", path) : 0;
     if (!bad && (names || counts)) bad = replace_file(file, is, names ? &hidden : &mended);
     mm_text_free(&mended);

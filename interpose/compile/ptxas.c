@@ -44,7 +44,7 @@ static void read_input(struct request *q, int i, const char *path) {
     const struct mm_token first = mm_token_next(&r);
     if (mm_token_is(&first, ".version")) {
         q->input = i;
-        const int shown = mm_names_show(text.data, text.bytes, &q->text);
+        const int shown = mm_names_show(text.data, text.bytes, NULL, &q->text);
         q->declares = shown > 0 || mm_names_declared(text.data, text.bytes);
     }
     mm_text_free(&text);

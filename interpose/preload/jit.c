@@ -32,10 +32,10 @@ static struct mm_driver_error_text name_of(CUresult r) {
 /* Whether code without mm is to be linked with it. */
 static bool takes_over(void) { return !mm_host_env_get()->is_off && !mm_host_env_get()->is_cudas; }
 
-/* See mm_jit_mend. *has_ours: the text had mm's names. */
-static const char *mend(const char *text, size_t *bytes, struct mm_text *mended, bool *has_ours) {
+/* See mm_jit_mend. *has_ours: the text had mm's names; *allocator: for which allocator (load/ptx/names.h), else 0. */
+static const char *mend(const char *text, size_t *bytes, struct mm_text *mended, bool *has_ours, int *allocator) {
     const size_t length = strnlen(text, *bytes); /* the terminating zero may be counted, or missing */
-    int changes = mm_names_show(text, length, mended);
+    int changes = mm_names_show(text, length, allocator, mended);
     *has_ours = changes > 0;
     if (changes == 0 && takes_over() && mm_names_declared(text, length)) changes = mm_counts_remove(text, length, mended);
     if (changes <= 0) return text;
@@ -45,7 +45,8 @@ static const char *mend(const char *text, size_t *bytes, struct mm_text *mended,
 
 const char *mm_jit_mend(const char *text, size_t *bytes, struct mm_text *mended) {
     bool has_ours;
-    return mend(text, bytes, mended, &has_ours);
+    int allocator;
+    return mend(text, bytes, mended, &has_ours, &allocator);
 }
 
 /* ---- an image's code for one architecture --------------------------------------------------------- */
@@ -69,7 +70,7 @@ static void piece_free(struct piece *p) {
 
 static void read_text(struct piece *p, const char *text) {
     p->in.bytes = strlen(text);
-    text = mend(text, &p->in.bytes, &p->mended, &p->has_ours);
+    text = mend(text, &p->in.bytes, &p->mended, &p->has_ours, &p->in.allocator);
     p->in.data = text;
     p->service = mm_names_declared(text, p->in.bytes) ? "malloc" : NULL;
 }
@@ -83,7 +84,7 @@ static bool has_heap(const void *image, size_t bytes) {
 
 static void read_cubin(struct piece *p, const void *image, size_t bytes) {
     const enum mm_cubin_kind kind = mm_cubin_kind(image, bytes);
-    p->in = (struct mm_link_input){kind, image, bytes};
+    p->in = (struct mm_link_input){kind, image, bytes, 0};
     if (kind == MM_CUBIN_WHOLE || kind == MM_CUBIN_EXTENSIBLE) p->service = mm_wants_name(mm_wants_of_elf(image, bytes));
     p->has_heap = !p->service && has_heap(image, bytes);
     p->is_bound = p->has_heap && mm_host_env_get()->is_cudas;

@@ -12,6 +12,7 @@
 
 #include "interpose/load/cookies.h"
 #include "interpose/load/image.h"
+#include "interpose/load/ptx/names.h"
 #include "interpose/load/wants.h"
 #include "interpose/preload/resolve.h"
 #include "runtime/host/env.h"
@@ -24,31 +25,38 @@ __asm__(".pushsection .rodata.mm_linked, \"a\"\n"
         ".popsection\n");
 extern const char mm_linked[] __attribute__((visibility("hidden")));
 
-/* The same of the allocator that MM_RUN_ALLOCATOR names: a file next to libmm.so.1, read once. */
-static const char *asked_for;
-static pthread_once_t asked_once = PTHREAD_ONCE_INIT;
-static void read_asked(void) {
-    const char *const name = mm_host_env_get()->sibling;
+/* The same of other allocators: files next to libmm.so.1, each read once and kept. NULL: not read yet. One that is not there is replaced by the default. */
+#define NAME(name, suffix) name,
+static const char *const names[] = {MM_ALLOCATORS(NAME)};
+static const char *libraries[sizeof names / sizeof *names] = {mm_linked};
+static pthread_mutex_t libraries_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const char *read_library(const char *name) {
     char path[PATH_MAX];
     struct mm_text text = {0};
     Dl_info own;
-    asked_for = mm_linked;
-    if (!name || !dladdr(mm_linked, &own)) return;
+    if (!dladdr(mm_linked, &own)) return mm_linked;
     const char *const slash = strrchr(own.dli_fname, '/');
     const int folder = slash ? (int)(slash - own.dli_fname) : 0;
     if (snprintf(path, sizeof path, "%.*s/allocators/%s/linked", folder, own.dli_fname, name) < (int)sizeof path && mm_image_try_read(path, &text) &&
-        mm_image_holds_fatbin(text.data, text.bytes)) {
-        asked_for = text.data; /* for good */
-        return;
-    }
+        mm_image_holds_fatbin(text.data, text.bytes))
+        return text.data;
     mm_text_free(&text);
     mm_host_say("the allocator %s is not in %.*s/allocators; make allocators builds it; using mm", name, folder, own.dli_fname);
+    return mm_linked;
 }
-static const char *linked(void) {
-    pthread_once(&asked_once, read_asked);
-    return asked_for;
+
+/* The machine code of an allocator, by its number (load/ptx/names.h). 0: that of the run. */
+static const char *linked(int allocator) {
+    const char *const asked = mm_host_env_get()->sibling;
+    if (allocator == 0 && asked) allocator = mm_names_allocator(asked);
+    pthread_mutex_lock(&libraries_lock);
+    if (!libraries[allocator]) libraries[allocator] = read_library(names[allocator]);
+    const char *const library = libraries[allocator];
+    pthread_mutex_unlock(&libraries_lock);
+    return library;
 }
-bool mm_link_has_asked(void) { return !mm_host_env_get()->sibling || linked() != mm_linked; }
+bool mm_link_has_asked(void) { return !mm_host_env_get()->sibling || linked(0) != mm_linked; }
 
 /* ---- options --------------------------------------------------------------------------------------- */
 
@@ -304,7 +312,7 @@ bool mm_link_try(struct mm_link *l, const struct mm_link_input *in, int arch, bo
     struct job j = {CU_JIT_INPUT_PTX, "the program's PTX", in->data, in->bytes + 1, {0}, options, values, count, is_foreign ? arch : 0};
     const char *where = "", *wrong = NULL;
     void *opened = NULL;
-    bool done = mm_image_choose(linked(), arch, false, &j.ours) == MM_IMAGE_CUBIN;
+    bool done = mm_image_choose(linked(in->allocator), arch, false, &j.ours) == MM_IMAGE_CUBIN;
     memset(l, 0, sizeof *l);
     if (!done) snprintf(why, why_bytes, "mm has no machine code for sm_%d; build mm with it in ARCHS", arch);
     if (done && !is_text) {

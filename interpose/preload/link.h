@@ -47,7 +47,8 @@ struct mm_link {
 struct mm_link_input {
     enum mm_cubin_kind kind; /* of machine code, MM_CUBIN_WHOLE or MM_CUBIN_EXTENSIBLE; MM_CUBIN_NONE: PTX */
     const void *data;
-    size_t bytes; /* of PTX: without the terminating zero */
+    size_t bytes;  /* of PTX: without the terminating zero */
+    int allocator; /* which one it was compiled for (load/ptx/names.h); 0: that of the run, the default or the one that MM_RUN_ALLOCATOR names */
 };
 
 /* Links the input with the allocator's machine code for devices of architecture `arch` (90). is_foreign: it may differ from the current device's. options,

@@ -68,6 +68,21 @@ it "mmnvcc-$name" "$(variables called.cubin)" "$default$suffix"
 it 'a device link' "$("$images" linked | sed 's/ .*undefined=/ undefined=/' | sort -u)" 'elf undefined= heap=1'
 it 'mmdoctor of a device link' "$("$lib/mmdoctor" linked | sed -n 's/^linked: *allocator //p')" "$name"
 it 'mmdoctor' "$("$lib/mmdoctor" sibling.cubin | sed -n 's/^sibling.cubin: *allocator //p')" "$name"
+# PTX says which allocator it was compiled for, and is assembled with that of the mmnvcc that assembles it.
+"$copy" "--mm-allocator=$name" -arch=sm_90 -ptx -o sibling.ptx "$src/one.cu" > ptx.log 2>&1 || cat ptx.log >&2
+"$copy" -arch=sm_90 -ptx -o default.ptx "$src/one.cu" > ptx.log 2>&1 || cat ptx.log >&2
+calls() { grep -o 'mm_call[a-z_]*' "$1" | sort -u; }
+it 'PTX' "$(calls sibling.ptx)" "$(calls default.ptx | sed "s/mm_call/mm_call$suffix/")"
+it 'PTX of the default' "$(calls default.ptx | grep -c free)" 1
+"$copy" "--mm-allocator=$name" -gencode arch=compute_90,code=compute_90 -fatbin -o sibling.fatbin "$src/one.cu" > ptx.log 2>&1 || cat ptx.log >&2
+it 'mmdoctor of PTX' "$("$lib/mmdoctor" sibling.fatbin | sed -n 's/^sibling.fatbin: *allocator //p')" "$name"
+"$copy" -arch=sm_90 -cubin -o assembled.cubin sibling.ptx > ptx.log 2>&1 || cat ptx.log >&2
+it 'PTX that another mmnvcc assembles' "$(variables assembled.cubin)" "$default"
+view=$("$copy" "--mm-allocator=$name" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
+echo nothing > "$view/allocator"
+it 'a damaged view' "$("$copy" "--mm-allocator=$name" -arch=sm_90 -ptx -o damaged.ptx "$src/one.cu" 2>&1; echo "status $?, $(ls damaged.ptx 2> /dev/null)")" \
+    "mmnvcc: '$view/bin/../cicc/../allocator' names no allocator of mm; remove the folder that it is in"$'\nstatus 1, '
+rm -rf "$view"
 identity() { objcopy -O binary --only-section=.mm_device --set-section-flags .mm_device=alloc "$1" identity && cat identity; }
 view=$("$copy" "--mm-allocator=$name" --dryrun -c none.cu 2>&1 | sed -n 's|^#\$ _HERE_=\(.*\)/bin$|\1|p')
 it "a view with its own ptxas, for sccache" "$(identity "$view/bin/ptxas")" "$(cat copy/lib/allocators/"$name"/mm*.a | cksum)"

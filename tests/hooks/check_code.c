@@ -107,6 +107,33 @@ START_TEST(mms_names_never_reach_the_driver) {
 }
 END_TEST
 
+/* The allocator that a text was compiled for is read from the folder of libmm.so.1, unlike that of the run. */
+START_TEST(a_text_names_its_allocator) {
+#define NOT_IN(name) "mm: the allocator random-walk-" name " is not in ./named/allocators; make allocators builds it; using mm\n"
+#define ANSWERS KEEPS "cuLinkAddData answers error 209\n"
+    static const char named[] = "LD_PRELOAD=./named/libmm.so.1";
+    char command[9000];
+    const char *const lib = preload_mm + strlen("LD_PRELOAD=");
+    snprintf(command, sizeof command,
+             "rm -rf named && mkdir -p named/allocators/random-walk-coop && cp %s named && cp %.*s/../device/linked named/allocators/random-walk-coop && "
+             "mkdir named/allocators/circular && printf '\\120\\355\\125\\272\\1\\0\\20\\0\\0\\0\\0\\0\\0\\0\\0\\0' >named/allocators/circular/linked",
+             lib, (int)(strrchr(lib, '/') - lib), lib);
+    ck_assert_int_eq(system(command), 0);
+    struct result r = RUN(SETTINGS(named), "./client", "v2-legacy", "jit-names", "_random_walk_coop");
+    expect(&r, 0, "", ANSWERS);
+    r = RUN(SETTINGS(named), "./client", "v2-legacy", "jit-names", "_random_walk_runs");
+    expect(&r, 0, "", NOT_IN("runs") ANSWERS); /* once, however often it is loaded */
+    r = RUN(SETTINGS(named, "MM_RUN_ALLOCATOR=random-walk-runs"), "./client", "v2-legacy", "jit-names", "_random_walk_coop");
+    expect(&r, 0, "", NOT_IN("runs") ANSWERS); /* the run's is looked for, but the text has its own */
+    r = RUN(SETTINGS(named, "MM_RUN_ALLOCATOR=random-walk-runs"), "./client", "v2-legacy", "jit-names");
+    expect(&r, 0, "", NOT_IN("runs") ANSWERS);                                   /* the default's names: the run's */
+    r = RUN(SETTINGS(named), "./client", "v2-legacy", "jit-names", "_circular"); /* its file is a fat binary without code */
+    expect(&r, 1, NULL, KEEPS "mm has no machine code for sm_90; build mm with it in ARCHS\n");
+    r = RUN(SETTINGS(named, "MM_RUN_ALLOCATOR=cuda"), "./client", "v2-legacy", "jit-names", "_random_walk_coop");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
 static const struct {
     const char *how, *err;
 } cubins[] = {
@@ -173,6 +200,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, texts_become_machine_code, 0, LINKS);
     tcase_add_test(c, why_a_text_does_not_link_is_told_if_asked);
     tcase_add_test(c, mms_names_never_reach_the_driver);
+    tcase_add_test(c, a_text_names_its_allocator);
     tcase_add_test(c, cudas_allocator_as_far_as_possible);
     tcase_add_loop_test(c, machine_code_that_does_not_link_is_loaded_as_it_is, 0, sizeof cubins / sizeof *cubins);
     tcase_add_test(c, machine_code_is_told_of_if_asked);

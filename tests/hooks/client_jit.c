@@ -182,14 +182,18 @@ static void jit_kept(int argc, char **argv) {
     CHECK(!"a case of that name");
 }
 
-/* A text of mmnvcc calls the allocator by mm's names, which never reach the driver, however the text is loaded. */
+/* A text of mmnvcc calls the allocator by mm's names, which never reach the driver, however the text is loaded. argv: the suffix of its allocator. */
 static void jit_names(int argc, char **argv) {
-    (void)argc, (void)argv;
+    const char *const suffix = argc ? argv[0] : "";
     static const char cudas[] = HEAD("sm_90") MALLOC FREE REST;
-    static const char mms[] = HEAD("sm_90") ".extern .func (.param .b64 r) mm_call_malloc (.param .b64 n);\n.extern .func mm_call_free (.param .b64 p);\n" REST;
-    const bool is_off = getenv("MM_OFF") || getenv("MM_RUN_ALLOCATOR");
+    static char mms[600], both[sizeof mms + sizeof MM_HEAP_REF_NAME + 4];
+    const char *const asked = getenv("MM_RUN_ALLOCATOR");
+    const bool is_off = getenv("MM_OFF") || (asked && strcmp(asked, "cuda") == 0);
     CUresult r;
     long launches = 0;
+    snprintf(mms, sizeof mms,
+             HEAD("sm_90") ".extern .func (.param .b64 r) mm_call%s_malloc (.param .b64 n);\n.extern .func mm_call%s_free (.param .b64 p);\n" REST, suffix,
+             suffix);
     client_start();
     for (int e = 0; e < ENTRIES; e++)
         for (int round = 0; round < 3; round++) { /* linked; not linked; not loaded */
@@ -208,7 +212,6 @@ static void jit_names(int argc, char **argv) {
     CUjit_option option = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES;
     void *value = (void *)(uintptr_t)0x4711;
     CUmodule module;
-    static char both[sizeof mms + sizeof MM_HEAP_REF_NAME + 4];
     snprintf(both, sizeof both, "%s// %s", mms, MM_HEAP_REF_NAME);
     standin->refuse_ours = standin->refuse_mm = true;
     CHECK(cu.cuModuleLoadDataEx(&module, both, 1, &option, &value) == CUDA_ERROR_INVALID_PTX);

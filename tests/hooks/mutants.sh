@@ -40,6 +40,8 @@ ordered() {
 first_failing() {
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
     scenario 1 MM_NVCC=x jit-names || { echo jit-names; return; }
+    scenario 1 MM_NVCC=x jit-names _random_walk_coop || { echo 'jit-names, an allocator that is there'; return; }
+    scenario 2 MM_NVCC=x jit-names _random_walk_runs || { echo 'jit-names, another allocator'; return; }
     scenario 0 MM_NVCC=x prepared-for-another || { echo prepared-for-another; return; }
     scenario 1 MM_ALLOW_UNSAFE=1 siblings "other ${abi}_aw" mm || { echo 'siblings unsafe'; return; }
     scenario 1 MM_NVCC=x siblings mm "other ${abi}_aw" refused || { echo 'siblings not allowed'; return; }
@@ -143,7 +145,8 @@ plant() {
     compile "$work/mutant.c" "$work/mutant.o" && link "$file"
 }
 
-rm -rf "$work" && mkdir -p "$work" && ln -s "$build/lib/ptx" "$work/ptx" || exit # check_report looks what mm was built for
+rm -rf "$work" && mkdir -p "$work/allocators/random-walk-coop" && ln -s "$build/lib/ptx" "$work/ptx" || exit # check_report looks what mm was built for
+cp "$build/device/linked" "$work/allocators/random-walk-coop" || exit # any machine code of mm
 {
     compile tests/hooks/check_memory.c "$work/check_memory.o" &&
         for source in "${sources[@]}"; do compile "$source" "$work/${source//\//-}.o" || break; done && link none

@@ -29,7 +29,7 @@ static void note_archs(const void *image) {
 }
 
 /* Names internal to mm: the driver does not find such functions. */
-static bool is_unresolved(const char *text) { return strstr(text, ".version") && strstr(text, "mm_call_"); }
+static bool is_unresolved(const char *text) { return strstr(text, ".version") && strstr(text, " mm_call"); }
 
 int standin_take(const void *whole, unsigned count, void **values) {
     const void *const image = first_of(whole);

@@ -26,6 +26,9 @@ mutants=(
     'names.c' ' && !memmem(text, bytes, "usable_size", 11)' ''
     'names.c' '|| !(mask >> name & 1)' ''
     'names.c' 'copied = t.at + t.length;' 'copied = t.at;'
+    'names.c' 'if (name >= 0 && *allocator < 0)' 'if (name >= 0)'
+    'names.c' 'MM_NAMES_PREFIX suffix "_free"' 'MM_NAMES_PREFIX "_free"'
+    'names.c' 'i >= 0 && *name && strcmp(name, known[i]) != 0' 'i > 0 && *name && strcmp(name, known[i]) != 0'
     'token.c' "c == '_' || c == '\$'; }" "c == '_'; }"
     'token.c' "c == '/' && next == '/'" 'false'
     'token.c' "c == '/' && next == '*'" 'false'

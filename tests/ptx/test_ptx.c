@@ -174,14 +174,16 @@ START_TEST(names_of_nvcc) {
     ck_assert_msg(mm_shim_read(name, &in) == 0, "cannot read %s", name);
     ck_assert_msg(mm_module_try_read(&m, in.data, in.bytes), "%s", name);
     mm_module_free(&m);
-    const int services = mm_names_declared(in.data, in.bytes), count = mm_names_hide(in.data, in.bytes, &hidden);
+    const int wanted = _i % 3, services = mm_names_declared(in.data, in.bytes), count = mm_names_hide(in.data, in.bytes, wanted, &hidden);
+    int allocator = -1;
     ck_assert_msg((services != 0) == !strstr(name, "none"), "%s is not the PTX this test is for", name);
     ck_assert_int_eq(count > 0, (services & 7) != 0);
     if (count) {
         ck_assert_msg(mm_module_try_read(&m, hidden.data, hidden.bytes), "%s", name);
         mm_module_free(&m);
         ck_assert_int_eq(mm_names_declared(hidden.data, hidden.bytes), services & 8);
-        ck_assert_int_eq(mm_names_show(hidden.data, hidden.bytes, &shown), count);
+        ck_assert_int_eq(mm_names_show(hidden.data, hidden.bytes, &allocator, &shown), count);
+        ck_assert_int_eq(allocator, wanted);
         ck_assert_uint_eq(shown.bytes, in.bytes);
         ck_assert_str_eq(shown.data, in.data);
         mm_text_free(&shown);
@@ -235,15 +237,45 @@ static const struct {
 START_TEST(names_are_hidden_and_shown) {
     const char *const from = hiding[_i].shown, *const to = hiding[_i].hidden;
     struct mm_text out;
-    ck_assert_int_eq(mm_names_hide(from, strlen(from), &out) > 0, to != NULL);
+    ck_assert_int_eq(mm_names_hide(from, strlen(from), 0, &out) > 0, to != NULL);
     if (to) ck_assert_str_eq(out.data, to);
     else ck_assert_ptr_null(out.data);
     mm_text_free(&out);
-    ck_assert_int_eq(mm_names_show(from, strlen(from), &out), 0);
+    int allocator = -1;
+    ck_assert_int_eq(mm_names_show(from, strlen(from), &allocator, &out), 0);
     ck_assert_ptr_null(out.data);
+    ck_assert_int_eq(allocator, 0);
     if (!to) return;
-    ck_assert_int_gt(mm_names_show(to, strlen(to), &out), 0);
+    ck_assert_int_gt(mm_names_show(to, strlen(to), NULL, &out), 0);
     ck_assert_str_eq(out.data, from);
+    mm_text_free(&out);
+}
+END_TEST
+
+/* mm's names say the allocator, and any other name stays. */
+START_TEST(names_say_the_allocator) {
+    static const struct {
+        const char *name, *end;
+        bool is_ours;
+    } cases[] = {{"", "_malloc", true},
+                 {"gallatin", "_malloc", true},
+                 {"random-walk", "_random_walk_malloc", true},
+                 {"random-walk-coop", "_random_walk_coop_free", true},
+                 {"aw", "_aw_aligned_malloc", true},
+                 {"circular-multi-fused", "_circular_multi_fused_malloc", true},
+                 {"none", "_none_malloc", false},
+                 {"random", "_random_malloc", false},
+                 {"random-walk_coop", "_random_walk_coop_calloc", false}};
+    const int expected = mm_names_allocator(cases[_i].name);
+    char text[300];
+    int allocator = -1;
+    struct mm_text out;
+    ck_assert_int_eq(expected >= 0, cases[_i].is_ours);
+    ck_assert_int_eq(expected == 0, _i < 2);
+    snprintf(text, sizeof text, HEAD ".extern .func mm_call%s; call mm_call%s; .extern .func mm_call_free;", cases[_i].end, cases[_i].end);
+    ck_assert_int_eq(mm_names_show(text, strlen(text), &allocator, &out), cases[_i].is_ours ? 3 : 1);
+    ck_assert_int_eq(allocator, cases[_i].is_ours ? expected : 0); /* of the first of ours */
+    ck_assert_int_eq(strstr(out.data, "mm_call") != NULL, !cases[_i].is_ours);
     mm_text_free(&out);
 }
 END_TEST
@@ -273,6 +305,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(tests, names_of_nvcc, 0, file_count);
     tcase_add_loop_test(tests, declarations_are_found, 0, (int)(sizeof declarations / sizeof *declarations));
     tcase_add_loop_test(tests, names_are_hidden_and_shown, 0, (int)(sizeof hiding / sizeof *hiding));
+    tcase_add_loop_test(tests, names_say_the_allocator, 0, 9);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

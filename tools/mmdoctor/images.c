@@ -102,15 +102,19 @@ static bool try_cubin(struct span elf, struct findings *f, bool *is_part) {
     return true;
 }
 
+#define SUFFIX(name, suffix) suffix,
+static const char *const suffixes[] = {MM_ALLOCATORS(SUFFIX)};
+
 /* Applies the rules of libmm.so.1: a service that is declared .extern, or called by mm's name. */
 static bool try_ptx(struct span text, struct findings *f) {
     struct mm_token_reader r;
     struct mm_text shown;
+    int allocator;
     while (text.bytes && !text.at[text.bytes - 1]) text.bytes--; /* padding */
     mm_token_start(&r, text.at, text.bytes);
     const struct mm_token first = mm_token_next(&r);
     f->undefined = (unsigned)mm_names_declared(text.at, text.bytes);
-    if (mm_names_show(text.at, text.bytes, &shown) > 0) snprintf(f->heap, sizeof f->heap, "%d", MM_ABI_VERSION);
+    if (mm_names_show(text.at, text.bytes, &allocator, &shown) > 0) snprintf(f->heap, sizeof f->heap, "%d%s", MM_ABI_VERSION, suffixes[allocator]);
     mm_text_free(&shown);
     return mm_token_is(&first, ".version");
 }

@@ -35,8 +35,8 @@ static void exercise_cubin(const uint8_t *data, size_t bytes) {
 static void exercise_text(const char *text, size_t bytes) {
     struct mm_text out;
     mm_names_declared(text, bytes);
-    if (mm_names_show(text, bytes, &out) > 0) mm_text_free(&out);
-    if (mm_names_hide(text, bytes, &out) > 0) mm_text_free(&out);
+    if (mm_names_show(text, bytes, NULL, &out) > 0) mm_text_free(&out);
+    if (mm_names_hide(text, bytes, 0, &out) > 0) mm_text_free(&out);
     if (mm_counts_remove(text, bytes, &out) > 0) mm_text_free(&out);
 }
 
