@@ -29,9 +29,10 @@ GPU_SUITES := $(GPU_INSIDE) $(GPU_OTHERS) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GR
 GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx \
     tools tools_debug plain_tools plain_tools_debug occupy \
     host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
-# Images of two allocators in one process, for each of the others that make allocators has built.
+# Images of two allocators in one process, for each of the others that make allocators has built; and the same with PTX of that one.
 GPU_TWO := $(patsubst $(BUILD)/lib/allocators/%/driver.fatbin,$(GPU_TESTS)/two_%,$(wildcard $(MM_SIBLINGS:%=$(BUILD)/lib/allocators/%/driver.fatbin)))
-GPU_PROGRAMS += $(GPU_TWO)
+GPU_TWO_TEXTS := $(GPU_TWO:$(GPU_TESTS)/two_%=$(GPU_TESTS)/two_ptx_%)
+GPU_PROGRAMS += $(GPU_TWO) $(GPU_TWO_TEXTS)
 build-gpu-tests: $(GPU_SUITES) $(GPU_PROGRAMS) $(GPU_TESTS)/pairs
 
 check-gpu: $(GPU_SUITES) $(GPU_PROGRAMS) all
@@ -160,9 +161,16 @@ $(GPU_TESTS)/liblate_builtin.so: tests/gpu/late.cu
 $(GPU_TESTS)/two_first.o: tests/gpu/two.cu include/mm.h $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) -c $< -o $@
+GPU_SECOND = $(BUILD)/bin/mmnvcc --mm-allocator=$* $(GPU_FLAGS) -DSECOND -c $< -o $@
 $(GPU_TESTS)/two_second_%.o: tests/gpu/two.cu include/mm.h $(MM_PTX) $(MM_LIBRARIES) $(BUILD)/lib/allocators/%/driver.fatbin | all
-	$(BUILD)/bin/mmnvcc --mm-allocator=$* $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) -DSECOND -c $< -o $@
+	@mkdir -p $(@D)
+	$(GPU_SECOND) -arch=sm_$(GPU_ARCH)
+$(GPU_TESTS)/two_text_%.o: tests/gpu/two.cu include/mm.h $(MM_PTX) $(MM_LIBRARIES) $(BUILD)/lib/allocators/%/driver.fatbin | all
+	@mkdir -p $(@D)
+	$(GPU_SECOND) -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
 $(GPU_TWO): $(GPU_TESTS)/two_%: $(GPU_TESTS)/two_first.o $(GPU_TESTS)/two_second_%.o
+	$(BUILD)/bin/mmnvcc $^ -o $@
+$(GPU_TWO_TEXTS): $(GPU_TESTS)/two_ptx_%: $(GPU_TESTS)/two_first.o $(GPU_TESTS)/two_text_%.o
 	$(BUILD)/bin/mmnvcc $^ -o $@
 
 # Misuse of free: misuse.sh runs each case in its own process.
