@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The host's side of the heap of one CUDA context.
+/* The host's side of a heap of a CUDA context.
  *
- * A heap is created once in a context, at the first launch of a kernel that needs it (its kinds: state.h). A MAPPED heap has a thread that makes it
- * grow (grower.h). The lock of a heap protects its chunks; the functions here take it. Create, close, reopen and drop must not run concurrently.
+ * A heap is created once in a context, at the first launch of a kernel that needs one with its allocator (its kinds: state.h). A MAPPED heap has a
+ * thread that makes it grow (grower.h). The lock of a heap protects its chunks; the functions here take it. Create, close, reopen and drop must not
+ * run concurrently.
  */
 #ifndef MM_HOST_HEAP_H
 #define MM_HOST_HEAP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the host knows of the heap of one CUDA context. heap.h creates and ends it; the other files of this folder do one thing with it each. */
+/* What the host knows of one heap of a CUDA context. heap.h creates and ends it; the other files of this folder do one thing with it each. */
 #ifndef MM_HOST_STATE_H
 #define MM_HOST_STATE_H
 
