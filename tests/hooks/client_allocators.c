@@ -110,8 +110,8 @@ static void two_heaps(int argc, char **argv) {
     void *const large = mm_heap_malloc(&b, 256 * MIB);
     CHECK(large && mapped(&b) >= 288 * MIB && mapped(&a) == 32 * MIB && counts().heap_bytes == mapped(&a) + mapped(&b));
     CHECK(!mm_heap_malloc(&b, 1ull << 50) && !mm_heap_malloc(&a, 1ull << 51));
-    CHECK(counts().null_count == 2 && counts().null_first_bytes == 1ull << 51); /* of the heap that was created first */
-    const int is_of_b = is_sibling(argv[0]) && !is_sibling(argv[1]); /* the default's, or else the first */
+    CHECK(counts().null_count == 2 && counts().null_first_bytes == 1ull << 51);     /* of the heap that was created first */
+    const unsigned long long is_of_b = is_sibling(argv[0]) && !is_sibling(argv[1]); /* the default's, or else the first */
     CHECK(get_usage(&u) == MM_OK && u.heap_bytes == mapped(is_of_b ? &b : &a) && u.live_objects == is_of_b);
 
     /* a late limit, and a reset, are for both */

@@ -151,7 +151,7 @@ END_TEST
 /* What was added up, whatever is freed, to the last byte of the heap; then nothing, or all of it anew. _i: whether the list has several segments from the beginning. */
 START_TEST(all_of_the_heap) {
     const uint64_t all = SEGMENTS * MM_SEGMENT_BYTES;
-    for (int i = 0; i < 4 * _i; i++) mm_list_add(ref, 1);
+    for (int i = 0; i < 4 * _i; i++) mm_list_add(ref, 1, MM_LISTED_ANY);
     for (uint64_t bytes = 16; bytes <= all; bytes += 16) {
         mm_heap_free(ref, take(bytes % 17));
         if (bytes % 65536 > 32 && bytes != all) continue;
@@ -188,7 +188,7 @@ END_TEST
 
 /* Callers have added in vain, and nobody has gone on to the next segment yet. */
 START_TEST(beyond_the_end) {
-    mm_list_add(ref, 1), mm_list_add(ref, 1);
+    mm_list_add(ref, 1, MM_LISTED_ANY), mm_list_add(ref, 1, MM_LISTED_ANY);
     *mm_bump_word(ref) = MM_SEGMENT_BYTES + 4096;
     unit_eq(walked(1).small_bytes, MM_SEGMENT_BYTES);
 }
