@@ -125,6 +125,7 @@ MM_FN uint32_t mm_home(void) {
 }
 
 MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
+MM_FN uint32_t mm_warp_slot(void) { return mm_home(); }
 
 /* A pseudo-random number (xorshift: Marsaglia, J. Stat. Softw. 8(14), 2003). */
 MM_FN uint32_t mm_random(void) {

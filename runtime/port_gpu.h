@@ -186,6 +186,13 @@ MM_FN uint32_t mm_warp_number(void) {
     return blockIdx.x + blockIdx.y + blockIdx.z + warp;
 }
 
+/* The place of the caller's warp on the GPU. No two warps that run at the same time have the same. */
+MM_FN uint32_t mm_warp_slot(void) {
+    uint32_t warp;
+    asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));
+    return mm_home() << 6 | warp;
+}
+
 /* The maximum over a group; every lane of the group calls. */
 MM_FN uint32_t mm_warp_max(uint32_t group, uint32_t value) {
 #if __CUDA_ARCH__ >= 800

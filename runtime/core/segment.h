@@ -143,26 +143,31 @@ MM_FN_RARE void mm_rooms_insert(const struct mm_heap_ref *ref, uint32_t s, uint3
 }
 
 #define MM_ROOMS_ALL ((1u << MM_ROOMS) - 1)
-/* Takes segment s out of the trees of those of `rooms` that it does not have, several trees at a time, and puts it back where that has changed meanwhile. */
-MM_FN_RARE void mm_rooms_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t rooms) {
-    uint64_t *pages = &mm_segment_at(ref, s)->pages, *leaf = mm_tree_leaf(mm_segment_room_tree(ref, 0), s), bit = 1ull << (s % 64);
-    uint32_t gone = 0, emptied = 0;
-    rooms &= ~mm_pages_rooms(mm_load_relaxed_u64(pages));
+/* Clears the leaves' bits of segment s in the trees of these rooms, several trees at a time. Returns the rooms whose bit was set, and above them those whose word is 0
+ * now. Out of line: its frame is gone when the caller goes on. */
+MM_FN_RARE uint64_t mm_rooms_clear(const struct mm_heap_ref *ref, uint32_t s, uint32_t rooms) {
+    uint64_t *leaf = mm_tree_leaf(mm_segment_room_tree(ref, 0), s), bit = 1ull << (s % 64), result = 0;
     MM_ROLLED
     for (uint32_t r = 0; r < MM_ROOMS; r += MM_ROOMS_AT_ONCE) {
         uint64_t was[MM_ROOMS_AT_ONCE];
         for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++)
             was[i] = rooms >> (r + i) & 1 ? mm_and_relaxed_u64(leaf + (r + i) * (ref->tree_bytes / sizeof bit), ~bit) : 0;
         for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++) {
-            gone |= (uint32_t)((was[i] & bit) != 0) << (r + i);
-            emptied |= (uint32_t)(was[i] == bit) << (r + i);
+            result |= (uint64_t)((was[i] & bit) != 0) << (r + i);
+            result |= (uint64_t)(was[i] == bit) << (32 + r + i);
         }
     }
-    if (gone == 0) return;
+    return result;
+}
+/* Takes segment s out of the trees of those of `rooms` that it does not have, and puts it back where that has changed meanwhile. */
+MM_FN_RARE void mm_rooms_unlist(const struct mm_heap_ref *ref, uint32_t s, uint32_t rooms) {
+    uint64_t *pages = &mm_segment_at(ref, s)->pages;
+    const uint64_t cleared = mm_rooms_clear(ref, s, rooms & ~mm_pages_rooms(mm_load_relaxed_u64(pages)));
+    if (cleared == 0) return;
     mm_publish_fence(); /* the bits were cleared before pages and leaves are read again */
     MM_ROLLED
-    for (; emptied != 0; emptied &= emptied - 1) mm_tree_retract(mm_segment_room_tree(ref, mm_ctz(emptied)), s);
-    mm_rooms_insert(ref, s, gone & mm_pages_rooms(mm_load_acquire_u64(pages)));
+    for (uint32_t emptied = (uint32_t)(cleared >> 32); emptied != 0; emptied &= emptied - 1) mm_tree_retract(mm_segment_room_tree(ref, mm_ctz(emptied)), s);
+    mm_rooms_insert(ref, s, (uint32_t)cleared & mm_pages_rooms(mm_load_acquire_u64(pages)));
 }
 
 /* Mends all trees, one for each lane (mm_tree_mend). Returns whether anything was hidden. All lanes of `here` call. */

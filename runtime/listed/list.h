@@ -13,7 +13,8 @@
  * Ordering. count is stored with release and read with acquire: a thread that reads an entry below the count does not read rubbish. Entries, too, are stored with
  *   release, after owners and words, and read with acquire: a thread that reads an entry sees owners and words of its segment, although the entry may be newer than the
  *   count. Before a segment leaves the list, each of its words was made full by a compare-and-swap (retire.h).
- * Progress. Nobody waits here: who does not get the lock goes on without.
+ * Progress. Nobody waits here: who does not get the lock goes on without. The lock says which warp has it. Lanes of that warp that want it, too, must not wait: their own wait may be
+ *   what keeps the others from going on.
  * Growth. Of callers that found nothing in the same list, the first one lets it grow. The others find, under the lock, that it has grown, and draw again.
  */
 #ifndef MM_LISTED_LIST_H
@@ -47,15 +48,17 @@ MM_FN int mm_list_has(const struct mm_heap_ref *ref, uint32_t s) { return mm_loa
 
 MM_FN int mm_list_lock(const struct mm_heap_ref *ref) {
     uint64_t *lock = &mm_list_state(ref)->lock;
-    return mm_load_relaxed_u64(lock) == 0 && mm_cas_acquire_u64(lock, 0, 1);
+    return mm_load_relaxed_u64(lock) == 0 && mm_cas_acquire_u64(lock, 0, (uint64_t)mm_warp_slot() + 1);
 }
+/* Whether lanes of the caller's own warp, which are elsewhere, have the lock. */
+MM_FN int mm_list_is_own(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_list_state(ref)->lock) == (uint64_t)mm_warp_slot() + 1; }
 MM_FN int mm_list_is_locked(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_list_state(ref)->lock) != 0; }
 MM_FN void mm_list_unlock(const struct mm_heap_ref *ref) { mm_store_release_u64(&mm_list_state(ref)->lock, 0); }
 
-enum mm_listed { MM_LISTED_MORE, MM_LISTED_BUSY, MM_LISTED_NO_SEGMENT }; /* BUSY: another warp has the lock */
+enum mm_listed { MM_LISTED_MORE, MM_LISTED_BUSY, MM_LISTED_OWN, MM_LISTED_NO_SEGMENT }; /* BUSY, OWN: another warp has the lock; other lanes of this one */
 #define MM_LISTED_ANY ~0u
-/* The leader of mm_list_add: another warp has the lock; it has the lock, and adds segments, or has seen that the list grew; it has seen without the lock that there is no segment. */
-enum mm_list_is { MM_LIST_OTHERS, MM_LIST_GROWS, MM_LIST_GREW, MM_LIST_VAIN };
+/* The leader of mm_list_add: another warp has the lock; other lanes of its warp; it has the lock, and adds segments, or has seen that the list grew; it has seen without the lock that there is no segment. */
+enum mm_list_is { MM_LIST_OTHERS, MM_LIST_OWN, MM_LIST_GROWS, MM_LIST_GREW, MM_LIST_VAIN };
 /* Whether there is no segment for a list that has no more than `known`, and nobody is bringing or taking one. A look without the lock, so that callers in a full heap do not
  * take it in turns. */
 MM_FN int mm_list_is_vain(const struct mm_heap_ref *ref, uint32_t known) {
@@ -76,10 +79,13 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
         is_mine = count > known ? MM_LIST_GREW : MM_LIST_GROWS;
         if (is_mine == MM_LIST_GROWS)
             bits = mm_segments_take(ref, mm_at_most(mm_at_most(1 + count / MM_LISTED_SHARE, 64), MM_TREE_BITS_MAX - 1 - count), &leaf); /* units have 32 bits */
+    } else if (rank == 0 && mm_list_is_own(ref)) {
+        is_mine = MM_LIST_OWN;
     }
     mm_warp_sync(here);
     is_mine = mm_warp_shuffle(here, is_mine, leader), leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
-    if (is_mine != MM_LIST_OTHERS) added = bits != 0 || is_mine == MM_LIST_GREW ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
+    if (is_mine == MM_LIST_OWN) added = MM_LISTED_OWN;
+    else if (is_mine != MM_LIST_OTHERS) added = bits != 0 || is_mine == MM_LIST_GREW ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
     MM_ROLLED
     for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
         const uint32_t s = leaf * 64 + mm_ctz(rest);

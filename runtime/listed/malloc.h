@@ -11,7 +11,8 @@
  * Termination. After mm_listed_patience draws in vain from a list that did not grow meanwhile the list gets another segment; if there is none, a shortage
  *   (core/shortage.h) and complete sweeps follow, each single-flight for all lanes that want as many units. A sweep proves nothing if others held memory for a moment, or
  *   were changing the list: then the lane begins anew, MM_LISTED_UNSURE times at most.
- * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp.
+ * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp: if other lanes of it have the list's lock, or
+ *   another warp has it for long, a lane takes pages of its own instead (core/span.h). (A program whose lanes call malloc apart ran into that: 135 GiB were taken for 50 MB.)
  * NULL. After a shortage that found nothing, and two complete sweeps that found nothing.
  */
 #ifndef MM_LISTED_MALLOC_H
@@ -19,6 +20,7 @@
 
 #include "runtime/core/report.h"
 #include "runtime/core/shortage.h"
+#include "runtime/core/span.h"
 #include "runtime/listed/list.h"
 
 /* A sweep: searches all segments of the list, beginning where the last sweep ended, until the lane `of` has memory for n units. Returns, at that lane, its address;
@@ -65,6 +67,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
     const uint64_t bytes = token & ~MM_TOKEN;
     const uint32_t n = mm_listed_units(bytes), here = mm_warp_group(token >> 63), lane = mm_warp_lane(), leader = mm_ctz(here);
     uint32_t random = mm_random() + lane * 0x9e3779b1u, probes = 0, polls = 0, sweeps = 0, unsure = 0, listed = 0;
+    int is_span = 0; /* the list is closed to the lane, perhaps for long: it takes pages */
     const uint32_t patience = mm_listed_patience(n);
     uint64_t address = 0, awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_listed_stage stage = MM_LISTED_DRAW;
@@ -90,6 +93,8 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
                 stage = MM_LISTED_DRAW, probes = 0;
             } else if (stage == MM_LISTED_GROW && added == MM_LISTED_BUSY && ++polls < MM_LISTED_BUSY_POLLS) { /* the warp with the lock may be suspended */
                 if (polls % MM_LISTED_BUSY_LOOKS == 0) stage = MM_LISTED_DRAW, probes = patience - 1;
+            } else if (stage == MM_LISTED_GROW && (added == MM_LISTED_BUSY || added == MM_LISTED_OWN)) {
+                stage = MM_LISTED_DONE, is_span = 1;
             } else if (stage == MM_LISTED_GROW) {
                 stage = MM_LISTED_SHORT, before = mapped;
             }
@@ -130,18 +135,19 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
             if (is_unsure) {
                 stage = MM_LISTED_DRAW, probes = patience - 1, polls = 0, sweeps = 0;
                 mm_shortage_end(&shortage);
-            } else if (address != 0 || ++sweeps >= 2) {
-                stage = MM_LISTED_DONE;
+            } else if (address != 0 || swept == MM_LISTED_HELD || ++sweeps >= 2) {
+                stage = MM_LISTED_DONE, is_span = swept == MM_LISTED_HELD;
             }
         }
         mm_warp_sync(here);
         if (!is_to_sweep && (stage == MM_LISTED_SWEEP || (lane == first && is <= MM_SHORT_WAIT_HOST)))
             mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage);
     } while (mm_warp_ballot(here, stage != MM_LISTED_DONE) != 0);
+    const uint32_t spans = mm_warp_ballot(here, is_span);
+    if (is_span) address = (uint64_t)mm_span_malloc(ref, bytes, 1, spans);
+    else if (address == 0) mm_null_count(ref, bytes);
     mm_warp_sync(here); /* the lanes leave together */
-    if (address != 0) return (void *)address;
-    mm_null_count(ref, bytes);
-    return NULL;
+    return (void *)address;
 }
 
 #endif

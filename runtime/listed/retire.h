@@ -41,7 +41,7 @@ MM_FN_RARE int mm_segment_retire(const struct mm_heap_ref *ref, uint32_t here, u
         is_free = (uint32_t)mm_load_relaxed_u64(mm_listed_word(ref, s * MM_LISTED_WORDS + w)) == 0;
     if (mm_warp_ballot(here, !is_free) != 0) return 0;
     MM_ROLLED
-    for (uint32_t polls = 0; rank == 0 && !is_locked && polls < MM_LOCK_POLLS; polls++) is_locked = (uint32_t)mm_list_lock(ref);
+    for (uint32_t polls = 0; rank == 0 && !is_locked && polls < MM_LOCK_POLLS && !mm_list_is_own(ref); polls++) is_locked = (uint32_t)mm_list_lock(ref);
     mm_warp_sync(here);
     if (!mm_warp_shuffle(here, is_locked, leader)) return 0;
     MM_ROLLED

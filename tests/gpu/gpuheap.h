@@ -93,7 +93,9 @@ static inline unsigned gpu_parts(struct mm_heap_ref ref) { return (unsigned)(ref
 
 /* Retires free blocks, so that their pages are unowned. */
 static inline void gpu_heap_drain(struct mm_heap_ref ref) {
-    for (int pass = 0; pass < 2; pass++) { /* a warp that does not get a table's lock leaves its block */
+    uint64_t before = 0;
+    for (int pass = 0; pass < 8 && (pass < 2 || gpu_heap_free_segments(ref) != before); pass++) { /* a warp that does not get a lock leaves its block */
+        before = gpu_heap_free_segments(ref);
         gpu_drain_part<<<MM_HOST_TRIM_WARPS, 32>>>(ref);
         CUDA_OK(cudaGetLastError());
         CUDA_OK(cudaDeviceSynchronize());

@@ -229,7 +229,7 @@ if (. /etc/os-release && [[ $ID$VERSION_ID == debian12 ]]) 2> /dev/null; then it
 # another library, or inline in a header (stat), or of an older C standard.
 builds_on_older() {
     local import libc status=0
-    libc=$(ldd "$lib/libmm.so.1" | awk '$1 == "libc.so.6" {print $3}') && old=$(readelf -W --dyn-syms "$libc" | awk '{print $8}') || return
+    libc=$(ldd "$lib/libmm.so.1" | awk '$1 == "libc.so.6" {print $3}') && old=$(readelf -W --dyn-syms "$libc" "${libc%/*}/libm.so.6" | awk '{print $8}') || return
     while read -r import; do
         later "${import#*@GLIBC_}" "$builds_with" || continue
         [[ ! ${import%@*} =~ ^(stat|fstat|lstat|__isoc23_.*)$ ]] || continue

@@ -54,11 +54,13 @@ __attribute__((unused)) static void unit_step(void) {
 
 #define mm_home unit_port_home
 #define mm_warp_number unit_port_warp_number
+#define mm_warp_slot unit_port_warp_slot
 #define mm_random unit_port_random
 #define mm_wait unit_port_wait
 #include "runtime/port.h"
 #undef mm_home
 #undef mm_warp_number
+#undef mm_warp_slot
 #undef mm_random
 #undef mm_wait
 #ifndef UNIT_WAIT_STEPS
@@ -75,6 +77,7 @@ MM_FN uint32_t mm_random(void) {
 }
 MM_FN uint32_t mm_home(void) { return unit_running < 0 ? unit_home : unit_actor_home[unit_running]; }
 MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
+MM_FN uint32_t mm_warp_slot(void) { return mm_home(); }
 
 static long unit_at, unit_count;
 static void (*unit_other)(void);

@@ -85,6 +85,7 @@ __attribute__((unused)) static void unit_warps_step(void) {
 
 #define mm_home unit_port_home
 #define mm_warp_number unit_port_warp_number
+#define mm_warp_slot unit_port_warp_slot
 #define mm_wait unit_port_wait
 #define mm_wait_host unit_port_wait_host
 #define mm_warp_lane unit_port_lane
@@ -103,6 +104,7 @@ __attribute__((unused)) static void unit_warps_step(void) {
 #include "runtime/port.h"
 #undef mm_home
 #undef mm_warp_number
+#undef mm_warp_slot
 #undef mm_wait
 #undef mm_wait_host
 #undef mm_warp_lane
@@ -144,6 +146,7 @@ __attribute__((noinline)) static void unit_warps_meet(uint32_t mask, uint64_t va
 
 MM_FN uint32_t mm_home(void) { return unit_warp_now < 0 ? 0 : unit_warp[unit_warp_now].home; }
 MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
+MM_FN uint32_t mm_warp_slot(void) { return mm_home(); }
 MM_FN uint32_t mm_random(void) { return unit_warps_random() << 1 ^ unit_warps_random(); }
 MM_FN uint32_t mm_warp_lane(void) { return unit_warp_now < 0 ? 0 : (uint32_t)unit_lane_now; }
 #define mm_warp_here() unit_warps_here()

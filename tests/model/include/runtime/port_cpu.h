@@ -95,6 +95,7 @@ MODEL_WARP(max, uint32_t, met[i] > all ? (uint32_t)met[i] : all)
 
 MM_FN uint32_t mm_home(void) { return model_home(); }
 MM_FN uint32_t mm_warp_number(void) { return model_home(); }
+MM_FN uint32_t mm_warp_slot(void) { return model_home(); }
 
 /* The same for a thread each time: what it does depends on the state alone. */
 MM_FN uint32_t mm_random(void) { return model_home() * 0x9e3779b9u; }
