@@ -96,10 +96,10 @@ struct mm_usage_statistics {
     char allocator[32];                                /* its name. Others than gallatin count some members in another way: docs/reference/allocators.md */
 };
 
-/* Fills *usage for the heap of the calling thread's current context, with the values that MM_STATS=1 prints; if it has several, for that of the default allocator, or else for the
- * first one created. The caller has set struct_bytes. The
- * function walks over a copy of the heap's metadata: it takes some ms, and host memory of up to 1 % of the heap's size (2 % with MM_SPACING=16). The
- * values are exact if no kernel allocates or frees meanwhile, else approximate. It waits for no kernel and synchronises nothing.
+/* Fills *usage for the heap of the calling thread's current context, with the values that MM_STATS=1 prints. If the context has several heaps, for that of the
+ * default allocator, or else for the first one created. The caller has set struct_bytes. The function walks over a copy of the heap's metadata: it takes some ms,
+ * and host memory of up to 1 % of the heap's size (2 % with MM_SPACING=16, and for other allocators). The values are exact if no kernel allocates or frees
+ * meanwhile, else approximate. It waits for no kernel and synchronises nothing.
  * Returns MM_OK, or an error. After an error *usage is unchanged. */
 int mm_get_usage(struct mm_usage_statistics *usage);
 

@@ -59,8 +59,10 @@ MM_FN void mm_gather_two(uint64_t *p, uint64_t *first, uint64_t *second) { *firs
 MM_FN void mm_publish_fence(void) {}
 MM_FN void mm_store_published_u64(uint64_t *p, uint64_t v) { mm_store_release_u64(p, v); }
 MM_FN uint64_t mm_or_published_u64(uint64_t *p, uint64_t v) { return mm_or_release_u64(p, v); }
+MM_FN uint64_t mm_and_fenced_u64(uint64_t *p, uint64_t v) { return mm_and_acquire_u64(p, v); } /* a fence follows */
 #else
 MM_FN uint64_t mm_or_published_u64(uint64_t *p, uint64_t v) { return mm_or_relaxed_u64(p, v); }
+MM_FN uint64_t mm_and_fenced_u64(uint64_t *p, uint64_t v) { return mm_and_relaxed_u64(p, v); }
 #endif
 
 /* The bit of rank `rank` (from 0) among the bits set in x, of which there are more than `rank`. */

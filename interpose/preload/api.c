@@ -54,7 +54,7 @@ EXPORT int mm_get_statistics(struct mm_statistics *s) {
 
 struct usage {
     struct mm_host_stats stats;
-    bool has; /* the context has a heap with the default allocator */
+    bool has; /* stats are those of a heap */
 };
 
 static bool try_take(const struct mm_driver *d, struct mm_host_heap *heap, void *argument, struct mm_driver_error *error) {

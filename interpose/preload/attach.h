@@ -73,7 +73,7 @@ CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
 void mm_attach_set_limit(CUcontext context, uint64_t bytes);
 bool mm_attach_get_limit(CUcontext context, uint64_t *bytes);
 bool mm_attach_has_heap(CUcontext context);
-/* Grows each heap of the context to at least `bytes`, and keeps that. Returns false if the memory is not available for one; then none keeps more. */
+/* Grows each heap of the context to at least `bytes`, and keeps that. Returns false if the memory is not available for one; the others keep theirs as spare memory. */
 bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes);
 
 /* The driver has no memory for `bytes` in the current context: makes the heaps on its device give memory back. Returns whether they gave

@@ -50,6 +50,7 @@ static const char *read_library(const char *name) {
 static const char *linked(int allocator) {
     const char *const asked = mm_host_env_get()->sibling;
     if (allocator == 0 && asked) allocator = mm_names_allocator(asked);
+    if (allocator == 0) return mm_linked; /* without the lock: dladdr takes the loader's */
     pthread_mutex_lock(&libraries_lock);
     if (!libraries[allocator]) libraries[allocator] = read_library(names[allocator]);
     const char *const library = libraries[allocator];

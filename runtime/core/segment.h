@@ -10,7 +10,7 @@
  * Invariants.
  *   I1  a segment in the free tree has pages 0 and run MM_RUN_NONE, and all its pages are unowned.
  *   I2  a segment stays out of the free tree while a caller holds any of its pages, since its pages cannot be all free then.
- *   I3  a segment that has room r is in room tree r, or the thread that made the room is about to insert it.
+ *   I3  a segment that has room r is in room tree r, or the thread that made the room, or one that has taken the segment out of the tree, is about to insert it.
  * Linearisation points. Take: the atomic and on pages that clears the bits. Give back: the atomic or. A segment becomes unowned by the
  *   compare-and-swap of pages from all to 0.
  * Ordering. Giving back releases, taking acquires. The room trees follow the protocol of tree.h, one level further down: a thread that makes room
@@ -18,7 +18,7 @@
  *   room of its kind, or gives the last page back, for all trees: otherwise each search for a room would pass every segment that had one once.
  * Progress. All searches are bounded. No thread waits here.
  * Stale. A room tree may lead to a segment that was given back or has a new owner since. Its pages are then 0, or really free. A thread that is suspended
- *   between making room and listing it hides one segment.
+ *   between making room and listing it, or between unlisting a segment and reading its pages again, hides one segment.
  */
 #ifndef MM_CORE_SEGMENT_H
 #define MM_CORE_SEGMENT_H
@@ -151,7 +151,7 @@ MM_FN_RARE uint64_t mm_rooms_clear(const struct mm_heap_ref *ref, uint32_t s, ui
     for (uint32_t r = 0; r < MM_ROOMS; r += MM_ROOMS_AT_ONCE) {
         uint64_t was[MM_ROOMS_AT_ONCE];
         for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++)
-            was[i] = rooms >> (r + i) & 1 ? mm_and_relaxed_u64(leaf + (r + i) * (ref->tree_bytes / sizeof bit), ~bit) : 0;
+            was[i] = rooms >> (r + i) & 1 ? mm_and_fenced_u64(leaf + (r + i) * (ref->tree_bytes / sizeof bit), ~bit) : 0;
         for (uint32_t i = 0; i < MM_ROOMS_AT_ONCE; i++) {
             result |= (uint64_t)((was[i] & bit) != 0) << (r + i);
             result |= (uint64_t)(was[i] == bit) << (32 + r + i);
@@ -187,9 +187,9 @@ MM_FN_RARE void mm_pages_put(const struct mm_heap_ref *ref, uint32_t s, uint64_t
     uint64_t *at = &mm_segment_at(ref, s)->pages;
     uint64_t old = mm_or_release_u64(at, bits), now = old | bits;
     if (now == ~0ull && mm_cas_acq_rel_u64(at, now, 0)) { /* if it fails, another thread has taken pages, and will come here when it gives them back */
-        mm_rooms_unlist(ref, s, MM_ROOMS_ALL);
         mm_tree_insert(mm_segment_free_tree(ref), s);
         mm_add_relaxed_u64(&h->free_count, 1);
+        mm_rooms_unlist(ref, s, MM_ROOMS_ALL);
         return;
     }
     mm_rooms_insert(ref, s, mm_pages_rooms(now) & ~mm_pages_rooms(old));

@@ -83,12 +83,30 @@ static bool try_path(const char *what, const char *pattern, CUdevice device, uin
     return false;
 }
 
+/* The file for a heap's picture: that of another allocator than the default has its name before the suffix, since one context may have both. */
+static bool try_map_path(const struct mm_host_heap *h, uint64_t launch, char path[PATH_MAX]) {
+    char named[PATH_MAX];
+    if (!try_path("a picture", mm_host_env_get()->heap_map, h->device, launch, path)) return false;
+    if (!h->sibling) return true;
+    const char *const slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    const size_t stem = dot ? (size_t)(dot - path) : strlen(path), name = strlen(h->sibling), rest = strlen(path + stem);
+    if (stem + 1 + name + rest >= sizeof named) {
+        mm_host_say("cannot write a picture: the name of the file is too long");
+        return false;
+    }
+    memcpy(named, path, stem), named[stem] = '.';
+    memcpy(named + stem + 1, h->sibling, name), memcpy(named + stem + 1 + name, path + stem, rest + 1);
+    strcpy(path, named);
+    return true;
+}
+
 static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
     struct mm_snapshot s;
-    char title[120];
+    char title[160];
     if (!mm_snapshot_try_take(d, h, &s, error)) return false;
     FILE *out = open_memstream(text, bytes);
-    snprintf(title, sizeof title, "Heap of device %d, process %ld, %s", h->device, (long)getpid(), when);
+    snprintf(title, sizeof title, "Heap of device %d%s%s, process %ld, %s", h->device, h->sibling ? ", " : "", h->sibling ? h->sibling : "", (long)getpid(),
+             when);
     if (out) {
         mm_map_write(&s, title, out);
         fclose(out);
@@ -173,7 +191,7 @@ void mm_inspect_write(struct mm_host_heap *h) {
         if (seen->has_stats) write_stats(h);
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
-    if (seen->map && try_path("a picture", env->heap_map, h->device, 0, path)) write_file("a picture", path, seen->map, seen->map_bytes, false);
+    if (seen->map && try_map_path(h, 0, path)) write_file("a picture", path, seen->map, seen->map_bytes, false);
     if (seen->has_leaks) mm_leaks_drop(seen->leaks);
     free(seen->stats), free(seen->leaks), free(seen->map);
     memset(seen, 0, sizeof *seen);
@@ -190,7 +208,7 @@ void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     char path[PATH_MAX], when[60], *text = NULL;
     size_t bytes = 0;
-    if (h->kind == MM_HOST_HEAP_ABSENT || !try_path("a picture", mm_host_env_get()->heap_map, h->device, launch, path)) return;
+    if (h->kind == MM_HOST_HEAP_ABSENT || !try_map_path(h, launch, path)) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
     if (try_map(d, h, when, &text, &bytes, &error)) write_file("a picture", path, text, bytes, false);
     free(text);

@@ -26,7 +26,7 @@ bool mm_stats_try_take(const struct mm_driver *d, struct mm_host_heap *h, struct
     if (!mm_snapshot_try_take(d, h, &s, error)) return false;
     memset(stats, 0, sizeof *stats);
     stats->device = h->device;
-    stats->allocator = h->sibling ? h->sibling : names[0];
+    stats->allocator = h->sibling ? h->sibling : names[0], stats->is_default = !h->sibling;
     s.walk(&s.ref, 0, s.segment_count, &stats->usage);
     const struct mm_grow *grow = &mm_heap_of(&s.ref)->grow;
     stats->wait_count = grow->waits, stats->waited_ns = grow->waited_ns;

@@ -19,6 +19,7 @@
 struct mm_host_stats {
     CUdevice device;
     const char *allocator; /* its name */
+    bool is_default;       /* it is the default allocator */
     struct mm_host_counts counts;
     struct mm_usage usage;
     uint64_t peak_heap_bytes;

@@ -32,6 +32,7 @@ static void write_text(const struct mm_host_stats *s, FILE *out) {
     snprintf(at, sizeof at, "mm: device %d:", s->device);
     if (s->has_asked) snprintf(asked, sizeof asked, "%" PRIu64, s->asked_bytes);
     if (s->has_live_count) snprintf(live, sizeof live, "%" PRIu64 " objects", s->live_count);
+    if (!s->is_default) fprintf(out, "%s allocator: %s\n", at, s->allocator);
     fprintf(out, "%s memory: %s mapped (%s at most), %s of metadata, %s of addresses\n", at, mm_host_size(n->heap_bytes).text,
             mm_host_size(s->peak_heap_bytes).text, mm_host_size(n->metadata_bytes).text, mm_host_size(n->reserved_bytes).text);
     fprintf(out,
@@ -158,7 +159,8 @@ static void write_name(const char *name, FILE *out) {
 static void write_json(const struct mm_host_stats *s, FILE *out) {
     struct item items[ITEMS_MAX], of_class[CLASS_ITEMS];
     const size_t count = items_of(s, items);
-    fprintf(out, "{\"mm_statistics\":1,\"version\":\"" MM_VERSION "\",\"process\":%ld,\"device\":%d", (long)getpid(), s->device);
+    fprintf(out, "{\"mm_statistics\":1,\"version\":\"" MM_VERSION "\",\"process\":%ld,\"device\":%d,\"allocator\":\"%s\"", (long)getpid(), s->device,
+            s->allocator);
     for (size_t i = 0; i < count; i++) {
         fprintf(out, ",\"%s\":", items[i].name);
         write_value(items[i], "null", out);
@@ -185,6 +187,7 @@ static void write_json(const struct mm_host_stats *s, FILE *out) {
 static void write_csv(const struct mm_host_stats *s, FILE *out) {
     struct item items[ITEMS_MAX], of_class[CLASS_ITEMS];
     const size_t count = items_of(s, items);
+    fprintf(out, "%ld,%d,,allocator,%s\n", (long)getpid(), s->device, s->allocator);
     for (size_t i = 0; i < count; i++) {
         fprintf(out, "%ld,%d,,%s,", (long)getpid(), s->device, items[i].name);
         write_value(items[i], "", out);

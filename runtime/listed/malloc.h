@@ -11,9 +11,12 @@
  * Termination. After mm_listed_patience draws in vain from a list that did not grow meanwhile the list gets another segment; if there is none, a shortage
  *   (core/shortage.h) and complete sweeps follow, each single-flight for all lanes that want as many units. A sweep proves nothing if others held memory for a moment, or
  *   were changing the list: then the lane begins anew, MM_LISTED_UNSURE times at most.
- * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp: if other lanes of it have the list's lock, or
- *   another warp has it for long, a lane takes pages of its own instead (core/span.h). (A program whose lanes call malloc apart ran into that: 135 GiB were taken for 50 MB.)
- * NULL. After a shortage that found nothing, and two complete sweeps that found nothing.
+ * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while lanes of its own warp have its lock.
+ *   (Lanes that call apart, under random walk: one group had the lock and another one waited for it. 135 GiB were taken for 50 MB.)
+ * Pages. A lane to which the list is closed takes pages of its own (core/span.h): lanes of its warp have the lock, or sweeps proved nothing too often.
+ * NULL. After a shortage and two complete sweeps that found nothing; free pages of segments outside of the list do not count. Or, for a lane that takes pages, after a
+ *   search for them. Such a NULL may be early if lanes of the caller's warp have the lock: they may have taken the last free segments, and cannot go on before the
+ *   caller returns.
  */
 #ifndef MM_LISTED_MALLOC_H
 #define MM_LISTED_MALLOC_H
@@ -67,8 +70,8 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
     const uint64_t bytes = token & ~MM_TOKEN;
     const uint32_t n = mm_listed_units(bytes), here = mm_warp_group(token >> 63), lane = mm_warp_lane(), leader = mm_ctz(here);
     uint32_t random = mm_random() + lane * 0x9e3779b1u, probes = 0, polls = 0, sweeps = 0, unsure = 0, listed = 0;
-    int is_span = 0; /* the list is closed to the lane, perhaps for long: it takes pages */
     const uint32_t patience = mm_listed_patience(n);
+    int is_span = 0;                               /* the list is closed to the lane: it takes pages */
     uint64_t address = 0, awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_listed_stage stage = MM_LISTED_DRAW;
     struct mm_shortage shortage = MM_SHORTAGE_NONE;
@@ -93,7 +96,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
                 stage = MM_LISTED_DRAW, probes = 0;
             } else if (stage == MM_LISTED_GROW && added == MM_LISTED_BUSY && ++polls < MM_LISTED_BUSY_POLLS) { /* the warp with the lock may be suspended */
                 if (polls % MM_LISTED_BUSY_LOOKS == 0) stage = MM_LISTED_DRAW, probes = patience - 1;
-            } else if (stage == MM_LISTED_GROW && (added == MM_LISTED_BUSY || added == MM_LISTED_OWN)) {
+            } else if (stage == MM_LISTED_GROW && added == MM_LISTED_OWN) {
                 stage = MM_LISTED_DONE, is_span = 1;
             } else if (stage == MM_LISTED_GROW) {
                 stage = MM_LISTED_SHORT, before = mapped;
@@ -131,7 +134,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
             if (lane != of) continue;
             const int is_unsure = swept == MM_LISTED_HELD && unsure++ < MM_LISTED_UNSURE;
             address = swept != MM_LISTED_HELD ? swept : 0;
-            mm_flight_end(mm_listed_round(ref, n), address != 0 || is_unsure);
+            mm_flight_end(mm_listed_round(ref, n), swept != 0); /* to those who wait, what proves nothing means: once more */
             if (is_unsure) {
                 stage = MM_LISTED_DRAW, probes = patience - 1, polls = 0, sweeps = 0;
                 mm_shortage_end(&shortage);

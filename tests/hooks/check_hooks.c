@@ -91,6 +91,10 @@ START_TEST(allocators_of_two_modules) {
     expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm, "MM_CHECK=1"), "./client", "v2-legacy", "siblings", RUNS, COOP);
     expect(&r, 0, "", NOT_CHECKED("runs") NOT_CHECKED("coop"));
+    r = RUN(SETTINGS(preload_mm, "MM_STATS=1", "MM_HEAP_MAP=of_two"), "./client", "v2-legacy", "siblings", "mm", COOP);
+    ck_assert_msg(r.status == 0 && strstr(r.err, "mm: device 0: allocator: random-walk-coop\n") && !strstr(r.err, "allocator: gallatin"), "%s", r.err);
+    ck_assert(access("of_two", R_OK) == 0 && access("of_two.random-walk-coop", R_OK) == 0);
+    unlink("of_two"), unlink("of_two.random-walk-coop");
 }
 END_TEST
 

@@ -141,6 +141,7 @@ START_TEST(statistics_of_every_end) {
     read_file("usage.csv", csv, sizeof csv);
     char *header = strstr(csv, "process,device,class,name,value\n");
     ck_assert(header == csv && !strstr(csv + 1, "process"));
+    ck_assert_ptr_nonnull(strstr(csv, ",0,,allocator,gallatin\n"));
     ck_assert_ptr_nonnull(strstr(csv, ",0,,live_objects,1011\n"));
     ck_assert_ptr_nonnull(strstr(csv, ",0,,asked_bytes,\n"));
     ck_assert_ptr_nonnull(strstr(csv, ",0,64,live_bytes,64000\n"));
@@ -179,12 +180,14 @@ START_TEST(usage_of_other_allocators) {
     };
     static char svg[200000];
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        char image[60];
+        char image[60], picture[60], line[80];
         snprintf(image, sizeof image, "other " MM_STR(MM_ABI_VERSION) "%s", others[i].suffix);
+        snprintf(picture, sizeof picture, "sibling.%s.svg", others[i].name), snprintf(line, sizeof line, "mm: device 0: allocator: %s\n", others[i].name);
         struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=1", "MM_HEAP_MAP=sibling.svg"), "./client", "v2-legacy", "usage-sibling", image, others[i].name);
         expect(&r, 0, others[i].out, NULL);
         ck_assert_msg(strstr(r.err, others[i].live) && strstr(r.err, others[i].row), "%s", r.err);
-        read_file("sibling.svg", svg, sizeof svg);
+        ck_assert_msg(strstr(r.err, line) != NULL, "%s", r.err);
+        read_file(picture, svg, sizeof svg);
         ck_assert_msg(strstr(svg, others[i].legend) != NULL, "no %s", others[i].legend);
     }
 }

@@ -37,7 +37,7 @@ static void *heap_open(const struct face *face, uint32_t units) {
     const uint32_t segments = units >> (MM_SEGMENT_SHIFT - MM_WALK_UNIT_SHIFT);
     struct mm_layout l;
     uint32_t listed;
-    if (mm_layout_make(&l, segments, PAGE_BYTES, MM_SPACING_DEFAULT) != 0) child_fatal("probes", "no such heap");
+    if (mm_layout_make(&l, segments, PAGE_BYTES, 1u << MM_ALIGN_SHIFT) != 0) child_fatal("probes", "no such heap");
     void *metadata = child_device_alloc(l.total_bytes), *image = host_alloc(l.image_bytes);
     mm_heap_image(image, &l, (uint64_t)(size_t)metadata, USER_BASE, segments);
     child_must(cudaMemcpy(metadata, image, l.image_bytes, cudaMemcpyHostToDevice));
