@@ -186,7 +186,8 @@ MM_FN uint32_t mm_warp_number(void) {
     return blockIdx.x + blockIdx.y + blockIdx.z + warp;
 }
 
-/* The place of the caller's warp on the GPU. No two warps that run at the same time have the same. */
+/* The place of the caller's warp on the GPU, with at most 64 warps on a multiprocessor. No two warps that run at the same time have the same. A warp that was
+ * preempted may go on in another place: who compares places must not rely on it. */
 MM_FN uint32_t mm_warp_slot(void) {
     uint32_t warp;
     asm volatile("mov.u32 %0, %%warpid;" : "=r"(warp));

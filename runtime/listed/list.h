@@ -55,7 +55,12 @@ MM_FN int mm_list_is_own(const struct mm_heap_ref *ref) { return mm_load_relaxed
 MM_FN int mm_list_is_locked(const struct mm_heap_ref *ref) { return mm_load_relaxed_u64(&mm_list_state(ref)->lock) != 0; }
 MM_FN void mm_list_unlock(const struct mm_heap_ref *ref) { mm_store_release_u64(&mm_list_state(ref)->lock, 0); }
 
-enum mm_listed { MM_LISTED_MORE, MM_LISTED_BUSY, MM_LISTED_OWN, MM_LISTED_NO_SEGMENT }; /* BUSY, OWN: another warp has the lock; other lanes of this one */
+enum mm_listed {
+    MM_LISTED_MORE,
+    MM_LISTED_BUSY, /* another warp has the lock */
+    MM_LISTED_OWN,  /* other lanes of this warp have it */
+    MM_LISTED_NO_SEGMENT
+};
 #define MM_LISTED_ANY ~0u
 /* The leader of mm_list_add: another warp has the lock; other lanes of its warp; it has the lock, and adds segments, or has seen that the list grew; it has seen without the lock that there is no segment. */
 enum mm_list_is { MM_LIST_OTHERS, MM_LIST_OWN, MM_LIST_GROWS, MM_LIST_GREW, MM_LIST_VAIN };
