@@ -13,7 +13,7 @@
  *   were changing the list: then the lane begins anew, MM_LISTED_UNSURE times at most.
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while lanes of its own warp have its lock.
  *   (Lanes that call apart, under random walk: one group had the lock and another one waited for it. 135 GiB were taken for 50 MB.)
- * Pages. A lane to which the list is closed takes pages of its own (core/span.h): lanes of its warp have the lock, or sweeps proved nothing too often.
+ * Pages. A lane to which the list is closed takes pages of its own (core/span.h): lanes of its warp have the lock.
  * NULL. After a shortage and two complete sweeps that found nothing; free pages of segments outside of the list do not count. Or, for a lane that takes pages, after a
  *   search for them. Such a NULL may be early if lanes of the caller's warp have the lock: they may have taken the last free segments, and cannot go on before the
  *   caller returns.
@@ -138,8 +138,8 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
             if (is_unsure) {
                 stage = MM_LISTED_DRAW, probes = patience - 1, polls = 0, sweeps = 0;
                 mm_shortage_end(&shortage);
-            } else if (address != 0 || swept == MM_LISTED_HELD || ++sweeps >= 2) {
-                stage = MM_LISTED_DONE, is_span = swept == MM_LISTED_HELD;
+            } else if (address != 0 || ++sweeps >= 2) {
+                stage = MM_LISTED_DONE;
             }
         }
         mm_warp_sync(here);

@@ -77,7 +77,7 @@ MM_FN uint32_t mm_random(void) {
 }
 MM_FN uint32_t mm_home(void) { return unit_running < 0 ? unit_home : unit_actor_home[unit_running]; }
 MM_FN uint32_t mm_warp_number(void) { return mm_home(); }
-MM_FN uint32_t mm_warp_slot(void) { return mm_home(); }
+MM_FN uint32_t mm_warp_slot(void) { return unit_running < 0 ? unit_port_warp_slot() : mm_home(); }
 
 static long unit_at, unit_count;
 static void (*unit_other)(void);

@@ -12,7 +12,7 @@
 
 #define SEGMENTS 4
 #define GRID 7        /* of all allocations and frees here */
-#define MOST_STEPS 60 /* of one free */
+#define MOST_STEPS 200 /* of one free */
 
 static struct mm_cpu_heap heap;
 static struct mm_heap_ref ref;
