@@ -11,7 +11,7 @@
 #include "tests/unit/support.h"
 
 #define SEGMENTS 4
-#define GRID 7        /* of all allocations and frees here */
+#define GRID 7         /* of all allocations and frees here */
 #define MOST_STEPS 200 /* of one free */
 
 static struct mm_cpu_heap heap;
