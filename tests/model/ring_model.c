@@ -4,6 +4,8 @@
 
 #include "world.h"
 
+#include "listed.h"
+
 #define UNIT MM_RING_UNIT_BYTES
 /* The chunk that each thread frees, and its units. */
 static uint64_t chunk[MODEL_THREADS];
@@ -77,34 +79,6 @@ static void retire_run(void) {
     void *run = world_malloc(SEG, 0);
     if (run != NULL) write_over(((uint64_t)run - ref.user_base) / UNIT, 4);
     world_free(run);
-}
-static void add(void) {
-    mm_list_add(&ref, 1, MM_LISTED_ANY);
-    model_progress();
-}
-/* Has found nothing in the list when it was empty. */
-static void add_once(void) {
-    while (mm_list_add(&ref, 1, 0) == MM_LISTED_BUSY) mm_wait();
-    model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
-    model_progress();
-}
-/* Reads the last entry of the list. */
-static void look(void) {
-    const uint32_t n = mm_list_count(&ref);
-    if (n != 0) model_require(mm_list_segment(&ref, n - 1) < 2, "the list has an entry that is no segment");
-    model_progress();
-}
-/* The host: answers one request with segment 1. */
-static void serve(void) {
-    uint64_t wanted = 0;
-    for (uint32_t i = 0; i < 4 && wanted == 0; i++) {
-        wanted = mm_load_acquire_system_u64(&mailbox.wanted);
-        if (wanted == 0) mm_wait();
-    }
-    if (wanted == 0) return;
-    world_map(1, 1, 1);
-    mm_store_release_system_u64(&mailbox.answer, mm_answer_make(wanted >> 32, 1, 1));
-    model_progress();
 }
 static void malloc_one(void) { world_free(world_malloc(UNIT / 2, 0)); }
 static void must_one(void) { world_free(world_malloc(UNIT / 2, 1)); }

@@ -2,6 +2,8 @@
 /* Random walk (units.h, list.h, retire.h) under the explorer: units of two words are claimed and freed, segments enter and leave the list. */
 #include "world.h"
 
+#include "listed.h"
+
 #define UNIT MM_WALK_UNIT_BYTES
 /* The allocation that each thread frees: its first unit, and how many. */
 static uint32_t first[MODEL_THREADS], count[MODEL_THREADS];
@@ -53,39 +55,11 @@ static void retire_run(void) {
     retire();
     world_free(world_malloc(SEG, 0));
 }
-static void add(void) {
-    mm_list_add(&ref, 1, MM_LISTED_ANY);
-    model_progress();
-}
 /* A draw from the list as it was when the thread began. */
 static void draw(void) {
     const uint32_t n = mm_list_count(&ref);
     const uint64_t unit = n != 0 ? mm_walk_draw(&ref, 0, n, 31u << 20) : MM_WALK_NONE;
     if (unit != MM_WALK_NONE) got((uint32_t)unit, 1), give((uint32_t)unit, 1);
-    model_progress();
-}
-/* Has found nothing in the list when it was empty. */
-static void add_once(void) {
-    while (mm_list_add(&ref, 1, 0) == MM_LISTED_BUSY) mm_wait();
-    model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
-    model_progress();
-}
-/* Reads the last entry of the list. */
-static void look(void) {
-    const uint32_t n = mm_list_count(&ref);
-    if (n != 0) model_require(mm_list_segment(&ref, n - 1) < 2, "the list has an entry that is no segment");
-    model_progress();
-}
-/* The host: answers one request with segment 1. */
-static void serve(void) {
-    uint64_t wanted = 0;
-    for (uint32_t i = 0; i < 4 && wanted == 0; i++) {
-        wanted = mm_load_acquire_system_u64(&mailbox.wanted);
-        if (wanted == 0) mm_wait();
-    }
-    if (wanted == 0) return;
-    world_map(1, 1, 1);
-    mm_store_release_system_u64(&mailbox.answer, mm_answer_make(wanted >> 32, 1, 1));
     model_progress();
 }
 static void malloc_one(void) { world_free(world_malloc(UNIT, 0)); }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Steps that the models of allocators of listed segments have in common: threads that let the list grow or look at it, and the host. Include after world.h. */
+#ifndef MM_MODEL_LISTED_H
+#define MM_MODEL_LISTED_H
+
+static void add(void) {
+    mm_list_add(&ref, 1, MM_LISTED_ANY);
+    model_progress();
+}
+/* Has found nothing in the list when it was empty. */
+static void add_once(void) {
+    while (mm_list_add(&ref, 1, 0) == MM_LISTED_BUSY) mm_wait();
+    model_require(mm_list_count(&ref) != 0, "a list that grew is empty");
+    model_progress();
+}
+/* Reads the last entry of the list. */
+static void look(void) {
+    const uint32_t n = mm_list_count(&ref);
+    if (n != 0) model_require(mm_list_segment(&ref, n - 1) < 2, "the list has an entry that is no segment");
+    model_progress();
+}
+/* The host: answers one request with segment 1. */
+static void serve(void) {
+    uint64_t wanted = 0;
+    for (uint32_t i = 0; i < 4 && wanted == 0; i++) {
+        wanted = mm_load_acquire_system_u64(&mailbox.wanted);
+        if (wanted == 0) mm_wait();
+    }
+    if (wanted == 0) return;
+    world_map(1, 1, 1);
+    mm_store_release_system_u64(&mailbox.answer, mm_answer_make(wanted >> 32, 1, 1));
+    model_progress();
+}
+
+#endif
