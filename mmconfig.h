@@ -106,8 +106,9 @@
 #define MM_SAMPLE_ALL 32
 /* Words that the lanes of a group sample together in a round. With one for each lane, a lane that was alone in its class took 720 us for 256 words. */
 #define MM_SAMPLE_WORDS 32
-/* Words that a lane that sweeps alone looks at together. With one, a thread that was alone took 58 ms for NULL in a heap of 64 MiB full of slices of 48 B. */
-#define MM_SWEEP_WORDS 4
+/* Blocks that a lane that sweeps looks at together. With one word, a thread that was alone took 58 ms for NULL in a heap of 64 MiB full of slices of 48 B; with
+ * four words 0.8 s in one of 2 GiB full of slices of 64 B. */
+#define MM_SWEEP_BLOCKS 8
 /* Rounds of samples after which a warp searches for pages, whatever it has seen. */
 #define MM_SAMPLE_ROUNDS 16
 /* Sampled words, or rounds of samples, after which a warp searches for pages although there were none for the class in the last MM_GROW_REFUSAL_NS.
@@ -145,7 +146,7 @@
 
 /* Random segments in which a warp looks for blocks to retire before the heap grows; pages of a segment that a lane examines at once. */
 #define MM_RETIRE_SEGMENTS 32
-#define MM_RETIRE_AT_ONCE 4
+#define MM_RETIRE_AT_ONCE 8
 /* Times that a warp searches again because other warps gave pages back meanwhile, before it asks the host for memory. If each warp asked the host as soon as
  * its search failed, nine sizes of 256 MiB one after another took 2,064 MiB; with 32 searches 972, with 256 the same. */
 #define MM_SHORT_AGAIN 32

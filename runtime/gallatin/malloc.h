@@ -57,15 +57,16 @@ MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     if (!mm_class_is_growing(of, 0)) mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets) + more);
 }
 
-/* There are no pages: callers search for freed slices instead of drawing tickets, and for a while search longer before the class grows. */
+/* There are no pages: callers search for freed slices instead of drawing tickets, and for a while, unless the heap gets free segments, search longer before the class
+ * grows. */
 MM_FN void mm_class_stay(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets));
     mm_store_relaxed_u64(&of->stays_ns, mm_now_ns());
 }
 MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
-    return (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)) <
-           (int64_t)MM_GROW_REFUSAL_NS; /* clocks of multiprocessors differ by some ns */
+    const int64_t ago_ns = (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)); /* clocks of multiprocessors differ by some ns */
+    return ago_ns < (int64_t)MM_GROW_REFUSAL_NS && mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) == 0;
 }
 /* Whether class c should grow, given what a group has seen of it in so many rounds. *is_low: it should, since little of the class is free, or it is small, and more
  * callers want its slices than it has. */

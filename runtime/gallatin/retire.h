@@ -90,24 +90,25 @@ MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s)
     return blocks;
 }
 
-/* Those of them whose first word is all free. *count: their pages. */
+/* The pages of segment s at which blocks begin whose first word is all free, one bit each. *count: pages of these blocks. */
 MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s, uint32_t *count) {
-    uint64_t free = 0, rest = mm_segment_blocks(ref, s);
+    uint64_t free = 0;
     MM_ROLLED
-    while (rest != 0) {
+    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += MM_RETIRE_AT_ONCE) {
         uint64_t word[MM_RETIRE_AT_ONCE];
-        uint32_t page[MM_RETIRE_AT_ONCE], c[MM_RETIRE_AT_ONCE];
-        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++) {
-            page[i] = rest != 0 ? mm_ctz(rest) : page[0];
-            rest &= rest - 1;
+        uint32_t some = 0;
+        for (uint32_t k = 0; k < MM_RETIRE_AT_ONCE; k++) word[k] = mm_load_relaxed_u64(mm_page_words(ref, s * MM_SEGMENT_PAGES + i + k));
+        for (uint32_t k = 0; k < MM_RETIRE_AT_ONCE; k++) { /* free slices are the first ones: so it is in a free block of any class, and seldom elsewhere */
+            const uint32_t bits = mm_word_free(word[k]);
+            if (bits != 0 && (bits & (bits + 1)) == 0) some |= 1u << k;
         }
-        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++) {
-            word[i] = mm_load_relaxed_u64(mm_page_words(ref, s * MM_SEGMENT_PAGES + page[i]));
-            c[i] = mm_load_relaxed_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + page[i])) - 1;
+        MM_ROLLED
+        for (; some != 0; some &= some - 1) {
+            const uint32_t at = i + mm_ctz(some), page = s * MM_SEGMENT_PAGES + at, c = mm_load_relaxed_u8(mm_page_owner(ref, page)) - 1u;
+            if (c >= MM_CLASS_COUNT || at & ((1u << ref->classes[c].page_shift) - 1)) continue;
+            if (mm_word_free(mm_load_relaxed_u64(mm_page_words(ref, page))) == mm_class_word_mask(ref->classes[c], 0))
+                free |= 1ull << at, *count += 1u << ref->classes[c].page_shift;
         }
-        for (uint32_t i = 0; i < MM_RETIRE_AT_ONCE; i++)
-            if (c[i] < MM_CLASS_COUNT && mm_word_free(word[i]) == mm_class_word_mask(ref->classes[c[i]], 0))
-                free |= 1ull << page[i], *count += 1u << ref->classes[c[i]].page_shift;
     }
     return free;
 }

@@ -82,32 +82,42 @@ MM_FN_RARE uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t grou
     return mm_words_share(ref, group, need, c, best_entry, best_word, best, random);
 }
 
-/* Whether any of MM_SWEEP_WORDS words of class c, from position `at` on, has a free slice. each: words of a block. The loads overlap, since the loops are unrolled. */
-MM_FN int mm_words_have_any(const struct mm_heap_ref *ref, uint32_t c, uint32_t at, uint32_t each) {
-    uint64_t entry[MM_SWEEP_WORDS];
-    uint32_t free[MM_SWEEP_WORDS];
-    int any = 0;
-    for (uint32_t k = 0; k < MM_SWEEP_WORDS; k++) entry[k] = mm_table_load(ref, c, (at + k) / each, 0);
-    for (uint32_t k = 0; k < MM_SWEEP_WORDS; k++) free[k] = mm_word_scan(ref, entry[k], (at + k) % each);
-    for (uint32_t k = 0; k < MM_SWEEP_WORDS; k++) any |= mm_entry_is_of(entry[k], c) && free[k] != 0;
-    return any;
+/* Whether any of MM_SWEEP_BLOCKS blocks of class c, from `block` on, may have a free slice: a filter, which does not look at generations. Loads of different blocks
+ * overlap, since the loops are unrolled. */
+MM_FN int mm_blocks_have_any(const struct mm_heap_ref *ref, uint32_t c, uint32_t block) {
+    uint32_t page[MM_SWEEP_BLOCKS], free = 0;
+    for (uint32_t k = 0; k < MM_SWEEP_BLOCKS; k++) {
+        const uint64_t entry = mm_table_load(ref, c, block + k, 0);
+        page[k] = mm_entry_is_of(entry, c) ? mm_entry_page(entry) : MM_TREE_NONE;
+    }
+    MM_ROLLED
+    for (uint32_t w = 0; free == 0 && w < ref->classes[c].words; w++) {
+        uint64_t word[MM_SWEEP_BLOCKS];
+        for (uint32_t k = 0; k < MM_SWEEP_BLOCKS; k++) word[k] = page[k] != MM_TREE_NONE ? mm_load_relaxed_u64(mm_page_words(ref, page[k]) + w) : 0;
+        for (uint32_t k = 0; k < MM_SWEEP_BLOCKS; k++) free |= mm_word_free(word[k]);
+    }
+    return free != 0;
 }
 
-/* A sweep: searches all words of class c, beginning where the last sweep ended, until there are slices for the lanes of `need`, a part of `here`. Returns the
- * caller's address, or 0. All lanes of `here` call, with the same class and need. */
+/* A sweep: searches all words of class c, beginning where the last sweep ended, until there are slices for the lanes of `need`, a part of `here`; passes over blocks
+ * in which nothing is free, many at a time. Returns the caller's address, or 0. All lanes of `here` call, with the same class and need. */
 MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here), each = ref->classes[c].words;
     const uint32_t words = mm_warp_shuffle(here, mm_load_relaxed_u32(&of->count), leader) * each;
-    uint32_t at = mm_warp_shuffle(here, mm_load_relaxed_u32(&of->swept), leader);
+    uint32_t at = mm_warp_shuffle(here, mm_load_relaxed_u32(&of->swept), leader), until = 0;
     uint64_t p = 0;
     MM_ROLLED
     for (uint32_t seen = 0; seen < words + many; seen += many, at += many) { /* the last step is a short one */
         if (at >= words) at = 0;
-        if (many == 1 && at + MM_SWEEP_WORDS <= words && seen + MM_SWEEP_WORDS <= words + 1 &&
-            !mm_words_have_any(ref, c, at, each)) { /* a lane that is alone */
-            seen += MM_SWEEP_WORDS - 1, at += MM_SWEEP_WORDS - 1;
-            continue;
+        const uint32_t ahead = many * MM_SWEEP_BLOCKS * each - at % each; /* to the end of the blocks that the lanes look at together */
+        if (seen >= until && ahead >= many && at + ahead <= words && seen + ahead <= words + many) {
+            const int any = mm_blocks_have_any(ref, c, at / each + rank * MM_SWEEP_BLOCKS);
+            until = seen + ahead;
+            if (mm_warp_ballot(here, any) == 0) {
+                seen += ahead - many, at += ahead - many;
+                continue;
+            }
         }
         const uint32_t i = at + rank, w = i % each;
         const uint64_t entry = i < words ? mm_table_load(ref, c, i / each, 0) : MM_ENTRY_NONE;

@@ -19,6 +19,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_MAKE_POLLS\) .*/\1 2/' \
     -e 's/^\(#define MM_RETIRE_SEGMENTS\) .*/\1 2/' \
     -e 's/^\(#define MM_RETIRE_AT_ONCE\) .*/\1 2/' \
+    -e 's/^\(#define MM_SWEEP_BLOCKS\) .*/\1 1/' \
     -e 's/^\(#define MM_ENTRY_LOOKS\) .*/\1 2/' \
     -e 's/^\(#define MM_WAIT_PAUSE\) .*/\1 1/' \
     -e 's/^\(#define MM_NULL_TRIES\) .*/\1 2/' \

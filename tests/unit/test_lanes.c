@@ -541,8 +541,8 @@ START_TEST(most_of_some) {
         mm_slices_retire_all(ref, 1);
         unit_fresh(&heap, SEGMENTS);
     }
-    unit_lt(_i ? 90 : 45, whole[0]);
-    unit_lt(_i ? 90 : 45, whole[1]);
+    unit_lt(_i ? 75 : 45, whole[0]); /* of 100; a lane that is alone examines 8 segments */
+    unit_lt(_i ? 75 : 45, whole[1]);
 }
 END_TEST
 
