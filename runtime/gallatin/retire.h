@@ -73,13 +73,20 @@ MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t her
     return 1u << k.page_shift;
 }
 
-/* The pages of segment s at which blocks begin, one bit each. */
-MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
-    uint64_t blocks = 0, any = 0;
+/* Whether any page of segment s has an owner. */
+MM_FN int mm_segment_is_owned(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t any = 0;
     for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += 8)
         any |= mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i)); /* all loads are issued before the first result is used */
+    return any != 0;
+}
+
+/* The pages of segment s at which blocks begin, one bit each. */
+MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s) {
+    uint64_t blocks = 0;
+    const int any = mm_segment_is_owned(ref, s);
     MM_ROLLED
-    for (uint32_t i = 0; any != 0 && i < MM_SEGMENT_PAGES; i += 8) {
+    for (uint32_t i = 0; any && i < MM_SEGMENT_PAGES; i += 8) {
         uint64_t owners = mm_load_eight_u8(mm_page_owner(ref, s * MM_SEGMENT_PAGES + i));
         MM_ROLLED
         for (uint32_t page = i; owners != 0; page++, owners >>= 8) {
@@ -93,8 +100,9 @@ MM_FN_RARE uint64_t mm_segment_blocks(const struct mm_heap_ref *ref, uint32_t s)
 /* The pages of segment s at which blocks begin whose first word is all free, one bit each. *count: pages of these blocks. */
 MM_FN_RARE uint64_t mm_segment_free_blocks(const struct mm_heap_ref *ref, uint32_t s, uint32_t *count) {
     uint64_t free = 0;
+    const int any = mm_segment_is_owned(ref, s);
     MM_ROLLED
-    for (uint32_t i = 0; i < MM_SEGMENT_PAGES; i += MM_RETIRE_AT_ONCE) {
+    for (uint32_t i = 0; any && i < MM_SEGMENT_PAGES; i += MM_RETIRE_AT_ONCE) {
         uint64_t word[MM_RETIRE_AT_ONCE];
         uint32_t some = 0;
         for (uint32_t k = 0; k < MM_RETIRE_AT_ONCE; k++) word[k] = mm_load_relaxed_u64(mm_page_words(ref, s * MM_SEGMENT_PAGES + i + k));
