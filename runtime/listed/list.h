@@ -7,7 +7,8 @@
  *   mm_listed_prepare(ref, w)  writes what word w of a segment that enters the list will describe
  *   mm_listed_fill(ref, w)     makes that word; published (mm_publish_fence)
  *
- * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k. The owner of all pages of these segments is MM_LISTED_OWNER.
+ * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k; of its second page: what a sweep has seen in it. The owner of all
+ *   pages of these segments is MM_LISTED_OWNER.
  * Invariant. Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All words of
  *   segments that were in it are full.
  * Ordering. count is stored with release and read with acquire: a thread that reads an entry below the count does not read rubbish. Entries, too, are stored with
@@ -23,14 +24,15 @@
 #include "runtime/core/run.h"
 
 #define MM_LISTED_OWNER 1u
-#define MM_LISTED_FULL 0x00000000ffffffffull
-#define MM_LISTED_NONE (~0ull)     /* no unit */
-#define MM_LISTED_HELD (~0ull - 1) /* other threads hold, for a moment, what may be enough (mm_listed_find) */
+#define MM_LISTED_NONE (1ull << 63) /* no unit; mm_listed_find adds a number to it */
+#define MM_LISTED_NEVER ~0u         /* units: more than any segment has */
 
-/* Uses count, lock and swept (struct mm_class_state). */
+/* Uses count, lock, round, swept, most and is_awaited (struct mm_class_state). */
 MM_FN struct mm_class_state *mm_list_state(const struct mm_heap_ref *ref) { return (struct mm_class_state *)ref->classes_at; }
 MM_FN uint64_t *mm_list_entries(const struct mm_heap_ref *ref) { return (uint64_t *)ref->table; }
 MM_FN uint32_t *mm_list_index(const struct mm_heap_ref *ref, uint32_t s) { return (uint32_t *)ref->indexes + s * MM_SEGMENT_PAGES; }
+/* The most consecutive units of segment s that were free or held when a round of sweeps saw it last (malloc.h). */
+MM_FN uint32_t *mm_list_most(const struct mm_heap_ref *ref, uint32_t s) { return mm_list_index(ref, s) + 1; }
 
 /* The number of segments in the list. Acquires. */
 MM_FN uint32_t mm_list_count(const struct mm_heap_ref *ref) { return mm_load_acquire_u32(&mm_list_state(ref)->count); }
@@ -111,6 +113,7 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
         for (; bits != 0; bits &= bits - 1, count++) {
             const uint32_t s = leaf * 64 + mm_ctz(bits);
             mm_store_relaxed_u32(mm_list_index(ref, s), count);
+            mm_store_relaxed_u32(mm_list_most(ref, s), ~0u); /* no sweep has seen it */
             mm_store_published_u64(mm_list_entries(ref) + count, s);
         }
         mm_store_release_u32(&mm_list_state(ref)->count, count);

@@ -68,7 +68,7 @@ MM_FN_RARE uint64_t mm_walk_run(const struct mm_heap_ref *ref, uint32_t here, in
     if (!has_need) return MM_WALK_NONE;
     const uint32_t in = (w + mm_popcount(here & mm_bits_low(mm_warp_lane())) * words) % MM_WALK_WORDS;
     const uint64_t first = mm_units_find(ref, w - w % MM_WALK_WORDS + in - in % words, n, mm_at_most(words + MM_WALK_WINDOW, MM_WALK_WORDS));
-    return first != MM_WALK_NONE && mm_units_claim(ref, (uint32_t)first, n) ? first : MM_WALK_NONE;
+    return first < MM_WALK_NONE && mm_units_claim(ref, (uint32_t)first, n) ? first : MM_WALK_NONE;
 }
 
 /* A draw by the lanes of `here` for those that are drawing: see listed/malloc.h. */

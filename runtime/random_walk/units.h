@@ -112,12 +112,12 @@ MM_FN_RARE enum mm_unit_is mm_units_free(const struct mm_heap_ref *ref, uint32_t
 }
 
 /* No unit. Not a number of 32 bits: a heap of 1 TiB has as many units. */
-#define MM_WALK_NONE (~0ull)
-/* Searches for n consecutive free units in `most` words of a segment, from word w of the heap on; after the segment's end, at its beginning. Returns the first unit, or
- * MM_WALK_NONE. A hint. */
+#define MM_WALK_NONE (1ull << 63)
+/* Searches for n consecutive free units in `most` words of a segment, from word w of the heap on; after the segment's end, at its beginning. Returns the first unit; or
+ * MM_WALK_NONE, plus the most consecutive free units. A hint. */
 MM_FN_RARE uint64_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uint32_t n, uint32_t most) {
     const uint32_t begin = w - w % MM_WALK_WORDS;
-    uint32_t first = 0, have = 0; /* free units up to here, and where they begin */
+    uint32_t first = 0, have = 0, longest = 0; /* free units up to here, and where they begin; the most so far */
     MM_ROLLED
     for (; most > 0; most--) {
         uint32_t free = ~mm_units_taken(mm_load_relaxed_u64(mm_units_word(ref, w)));
@@ -128,11 +128,12 @@ MM_FN_RARE uint64_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uin
             if (bit != 0 || have == 0) first = w * 32 + bit, have = 0;
             have += in;
             if (have >= n) return first;
+            if (have > longest) longest = have;
             if (bit + in < 32) have = 0;
         }
         if (++w == begin + MM_WALK_WORDS) w = begin;
     }
-    return MM_WALK_NONE;
+    return MM_WALK_NONE + longest;
 }
 
 /* The list's part (listed/list.h): a word is full if all of its units are taken, by nobody. */

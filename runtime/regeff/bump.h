@@ -22,7 +22,7 @@
 #define MM_LISTED_WORDS MM_SEGMENT_PAGES
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_page_words(ref, w) + 1; }
 MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w) { (void)ref, (void)w; }
-MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w) { mm_store_published_u64(mm_listed_word(ref, w), 0x00000000ffffffffull); }
+MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w) { mm_store_published_u64(mm_listed_word(ref, w), MM_LISTED_FULL); }
 
 #include "runtime/listed/list.h"
 
@@ -83,7 +83,7 @@ MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int 
 
 /* A sweep of AW finds memory anywhere, and claims it by beginning anew. */
 MM_FN uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n) {
-    return (void)ref, (void)s, (void)n, MM_REGEFF_FACE == MM_REGEFF_AW ? 0 : MM_LISTED_NONE;
+    return (void)ref, (void)s, MM_REGEFF_FACE == MM_REGEFF_AW ? (n <= MM_LISTED_UNITS_MAX ? 0 : MM_LISTED_NONE + MM_LISTED_UNITS_MAX) : MM_LISTED_NONE;
 }
 MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) {
     uint64_t *at = mm_bump_word(ref);

@@ -92,32 +92,37 @@ MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int 
 }
 
 /* Looks in segment s for a free chunk, or several in a row, of n units; is_any: also for those that somebody holds. A chunk ends where the next one begins, so headers are not read.
- * Returns the first unit, or MM_LISTED_NONE; *held: whether there are chunks that somebody holds. A hint. */
-MM_FN_RARE uint64_t mm_ring_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n, int is_any, int *held) {
+ * Returns the first unit; or MM_LISTED_NONE, plus the most consecutive units of such chunks, plus MM_RING_HELD if somebody holds one. A hint. */
+#define MM_RING_HELD (1ull << 62)
+MM_FN_RARE uint64_t mm_ring_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n, int is_any) {
     const uint64_t from = (uint64_t)s * MM_RING_UNITS;
-    uint64_t first = MM_LISTED_NONE; /* of the chunks in a row up to here */
+    uint64_t held = 0;
+    uint32_t first = 0, has_first = 0, longest = 0; /* of the chunks in a row up to here */
     MM_ROLLED
-    for (uint64_t unit = from; unit < from + MM_RING_UNITS; unit += 64) {
-        const uint64_t low = mm_load_relaxed_u64(mm_ring_word(ref, unit)), high = mm_load_relaxed_u64(mm_ring_word(ref, unit + 32)),
-                       live = mm_load_relaxed_u64(mm_ring_live(ref, unit));
+    for (uint32_t in = 0; in < MM_RING_UNITS; in += 64) {
+        const uint64_t low = mm_load_relaxed_u64(mm_ring_word(ref, from + in)), high = mm_load_relaxed_u64(mm_ring_word(ref, from + in + 32)),
+                       live = mm_load_relaxed_u64(mm_ring_live(ref, from + in));
         const uint64_t begins = (uint64_t)mm_ring_begins(high) << 32 | mm_ring_begins(low), locked = (uint64_t)mm_ring_locked(high) << 32 | mm_ring_locked(low);
         const uint64_t good = begins & ~(is_any ? locked & live : locked), bad = begins & ~good;
-        *held |= (begins & locked & ~live) != 0;
+        held |= begins & locked & ~live;
         MM_ROLLED
-        for (uint64_t rest = ~0ull, next; (next = rest & (first == MM_LISTED_NONE ? good : bad)) != 0;) {
-            const uint64_t at = unit + mm_ctz(next);
+        for (uint64_t rest = ~0ull, next; (next = rest & (has_first ? bad : good)) != 0;) {
+            const uint32_t at = in + mm_ctz(next);
             rest = ~0ull << at % 64;
-            if (first != MM_LISTED_NONE && at - first >= n) return first;
-            first = first == MM_LISTED_NONE ? at : MM_LISTED_NONE;
+            if (has_first && at - first > longest) longest = at - first;
+            if (longest >= n) return from + first;
+            has_first = !has_first;
+            if (has_first) first = at;
         }
-        if (first != MM_LISTED_NONE && unit + 64 - first >= n) return first;
+        if (has_first && in + 64 - first > longest) longest = in + 64 - first;
+        if (longest >= n) return from + first;
     }
-    return MM_LISTED_NONE;
+    return MM_LISTED_NONE + longest + (held != 0 ? MM_RING_HELD : 0);
 }
 MM_FN_RARE uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n) {
-    int held = 0;
-    const uint64_t first = mm_ring_find(ref, s, n, 0, &held);
-    return first == MM_LISTED_NONE && held && mm_ring_find(ref, s, n, 1, &held) != MM_LISTED_NONE ? MM_LISTED_HELD : first;
+    uint64_t found = mm_ring_find(ref, s, n, 0);
+    if (found >= MM_LISTED_NONE + MM_RING_HELD) found = mm_ring_find(ref, s, MM_LISTED_NEVER, 1);
+    return found & ~MM_RING_HELD;
 }
 MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) { return mm_ring_walk(ref, n, unit, 1).got; }
 

@@ -32,7 +32,8 @@ $(BUILD)/model/one/mmconfig.h: MODEL_SIZES := 11 64 64
 $(BUILD)/model/two/mmconfig.h: MODEL_SIZES := 1 64 1
 $(BUILD)/model/short/mmconfig.h: MODEL_SIZES := 11 2 64
 $(BUILD)/model/walk/mmconfig.h: MODEL_SIZES := 11 64 64
-$(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 11 64 64 12 64
+# A sweep of a segment of the ring is 192 steps; a caller that waits for one makes a look every third step.
+$(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 11 128 64 12 64
 $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.mk
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@

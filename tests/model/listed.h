@@ -32,4 +32,21 @@ static void serve(void) {
     model_progress();
 }
 
+/* Rounds of sweeps for one unit, each of which ends as soon as it has one. */
+static uint64_t sweep_once(void) {
+    uint64_t awaited = 0;
+    struct mm_listed_swept swept = {0, 0};
+    for (uint32_t i = 0; i < 8 && swept.address == 0; i++) {
+        int has_none;
+        if (mm_listed_ask(&ref, 1, &awaited, &has_none) != MM_LISTED_ROUND) {
+            mm_wait();
+            continue;
+        }
+        swept = mm_listed_sweep(&ref, 1, 1, 1);
+        mm_listed_end(&ref, swept.most);
+    }
+    model_progress();
+    return swept.address;
+}
+
 #endif

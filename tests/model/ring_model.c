@@ -83,6 +83,7 @@ static void retire_run(void) {
 static void malloc_one(void) { world_free(world_malloc(UNIT / 2, 0)); }
 static void must_one(void) { world_free(world_malloc(UNIT / 2, 1)); }
 static void must_keep(void) { world_malloc(UNIT / 2, 1); }
+static void malloc_three(void) { world_free(world_malloc(2 * UNIT + UNIT / 2, 0)); }
 
 /* Segment 0 is in the list. The others of `segments` are free. */
 static void listed(uint32_t segments) {
@@ -213,6 +214,7 @@ static const struct model_scenario scenarios[] = {
     {"ring-first-requests", none_listed, {must_one, must_keep}, world_check_drained, 2, 0},
     {"ring-one-chunk-for-two", one_chunk, {must_keep, must_keep}, world_check, 2, 0},
     {"ring-last-two", nearly_full, {must_keep, must_keep}, world_check, 2, 0},
+    {"ring-last-two-and-longer", nearly_full, {must_keep, malloc_three}, world_check, 2, 0},
     {"ring-last-two-of-three", nearly_full, {malloc_one, malloc_one, malloc_one}, world_check, 1, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -65,6 +65,16 @@ static void draw(void) {
 static void malloc_one(void) { world_free(world_malloc(UNIT, 0)); }
 static void must_one(void) { world_free(world_malloc(UNIT, 1)); }
 static void must_keep(void) { world_malloc(UNIT, 1); }
+static void must_two(void) { world_malloc(2 * UNIT, 1); }
+static void malloc_three(void) { world_free(world_malloc(3 * UNIT, 0)); }
+static void sweeps(void) {
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint64_t address = sweep_once();
+        if (address == 0) continue;
+        got((uint32_t)((address - ref.user_base) / UNIT), 1);
+        give((uint32_t)((address - ref.user_base) / UNIT), 1);
+    }
+}
 
 /* Segment 0 is in the list. The others of `segments` are free. */
 static void listed(uint32_t segments) {
@@ -99,6 +109,12 @@ static void none_listed(void) { world_make(2); }
 static void nearly_full(void) {
     listed(1);
     hold(0, 31), hold(33, 1000), hold(1033, MM_WALK_UNITS - 1033);
+}
+
+/* All are live for good but the first one, and two in a row behind it. */
+static void one_and_two(void) {
+    listed(1);
+    hold(1, 1), hold(4, 1024), hold(1028, MM_WALK_UNITS - 1028);
 }
 
 /* Growth: the list is empty, or nothing in it is free; there are so many segments that it can have. */
@@ -173,6 +189,8 @@ static const struct model_scenario scenarios[] = {
     {"walk-grow-against-retire", one_segment, {retire, must_keep, must_keep}, check_grown, 2, 1},
     {"walk-first-requests", none_listed, {must_one, must_keep}, world_check_drained, 2, 0},
     {"walk-last-two", nearly_full, {must_keep, must_keep}, world_check, 2, 0},
+    {"walk-last-two-and-longer", nearly_full, {must_keep, malloc_three}, world_check, 2, 0},
+    {"walk-sweeps-of-one", one_and_two, {sweeps, must_two}, world_check, 2, 0},
     {"walk-last-two-of-three", nearly_full, {malloc_one, malloc_one, malloc_one}, world_check, 1, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -17,14 +17,132 @@ static void take_the_rest(void) {
     }
 }
 
+static struct mm_listed_swept sweep_for(const struct mm_heap_ref *of, uint32_t n) { return mm_listed_sweep(of, 1, n, 1); }
+
 /* A sweep proves nothing while a segment may be on its way into the list or out of it. */
 START_TEST(a_sweep_while_the_list_changes) {
     take_the_rest();
-    unit_eq(mm_listed_sweep(ref, 1, 0, 1), 0);
+    unit_eq(sweep_for(ref, 1).most, 0);
     unit_eq(mm_list_lock(ref), 1);
-    unit_eq(mm_listed_sweep(ref, 1, 0, 1), MM_LISTED_HELD);
+    unit_eq(sweep_for(ref, 1).most, MM_LISTED_UNITS_MAX);
     mm_list_unlock(ref);
-    unit_eq(mm_listed_sweep(ref, 1, 0, 1), 0);
+    unit_eq(sweep_for(ref, 1).most, 0);
+}
+END_TEST
+
+/* In a heap of units that are all live: frees n in a row, somewhere in segment k of the list. */
+static uint64_t each_bytes, begin_bytes; /* of a unit; where memory begins in it */
+static void fill_it(void) {
+    each_bytes = unit_taken(1), begin_bytes = (uint64_t)take(1) % each_bytes;
+    take_the_rest();
+}
+static uint64_t place_of(uint32_t k) { return ref->user_base + (uint64_t)mm_list_segment(ref, k) * MM_SEGMENT_BYTES; }
+static void make_room(uint32_t k, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, (void *)(place_of(k) + (7 + i) * each_bytes + begin_bytes));
+}
+static int is_in(uint64_t address, uint32_t k) { return address - place_of(k) < MM_SEGMENT_BYTES; }
+static uint32_t k_of(uint64_t address) { return *mm_list_index(ref, (uint32_t)((address - ref->user_base) >> MM_SEGMENT_SHIFT)); }
+static void no_more_than(const uint32_t *most) {
+    for (uint32_t k = 0; k < SEGMENTS; k++) unit_eq(*mm_list_most(ref, mm_list_segment(ref, k)), most[k]);
+}
+
+/* A round finds the longest free memory, in each segment and in all; a visit looks where there was enough. */
+START_TEST(rounds_and_visits) {
+    const uint32_t rooms[SEGMENTS] = {0, 3, 0, 0, 1, 0, 5, 0};
+    fill_it();
+    for (uint32_t k = 0; k < SEGMENTS; k++) make_room(k, rooms[k]);
+    struct mm_listed_swept swept = sweep_for(ref, 6);
+    unit_eq(swept.address, 0);
+    unit_eq(swept.most, 5);
+    no_more_than(rooms);
+    swept = mm_listed_sweep(ref, 1, 6, 0);
+    unit_eq(swept.address + swept.most, 0);
+    swept = mm_listed_sweep(ref, 1, 4, 0);
+    unit_holds(is_in(swept.address, 6), "four units of the five");
+    swept = mm_listed_sweep(ref, 1, 4, 0);
+    unit_eq(swept.address, 0);
+    unit_eq(swept.most, 1); /* it has looked there */
+    no_more_than(rooms);
+    make_room(2, 2); /* since the round */
+    swept = mm_listed_sweep(ref, 1, 3, 0);
+    unit_holds(is_in(swept.address, 1), "three units of the three");
+    swept = mm_listed_sweep(ref, 1, 2, 0);
+    unit_eq(swept.address, 0);
+    swept = sweep_for(ref, 2);
+    unit_holds(is_in(swept.address, 2), "a round looks everywhere");
+}
+END_TEST
+
+/* A round for which others wait goes on when its caller has memory, and its result holds for them; another one ends then, and says nothing. */
+START_TEST(a_round_that_ends_early) {
+    const uint32_t rooms[SEGMENTS] = {0, 5, 0, 2, 0, 0, 1, 0}, after[SEGMENTS] = {0, 4, 0, 2, 0, 0, 1, 0};
+    fill_it();
+    for (uint32_t k = 0; k < SEGMENTS; k++) make_room(k, rooms[k]);
+    for (uint32_t is_awaited = 0; is_awaited < 2; is_awaited++) {
+        mm_list_state(ref)->swept = 0, mm_list_state(ref)->is_awaited = is_awaited;
+        for (uint32_t k = 0; k < SEGMENTS; k++) *mm_list_most(ref, mm_list_segment(ref, k)) = 77;
+        const struct mm_listed_swept swept = sweep_for(ref, 1);
+        unit_holds(is_in(swept.address, 1), "segment %u", k_of(swept.address));
+        unit_eq(swept.most, is_awaited ? 4 : MM_LISTED_UNKNOWN);
+        unit_eq(*mm_list_most(ref, mm_list_segment(ref, 5)), is_awaited ? 0 : 77);
+        if (is_awaited) no_more_than(after);
+        else make_room(1, 1);
+    }
+}
+END_TEST
+
+/* What a round's result means to those who waited for it. */
+START_TEST(what_a_round_says) {
+    static const uint32_t n[] = {1, 3, 4, MM_LISTED_UNITS_MAX};
+    struct mm_class_state *of = mm_list_state(ref);
+    for (uint32_t most = 0; most < 5; most++) {
+        uint64_t mine = 0, awaited[4] = {0, 0, 0, 0};
+        int has_none;
+        unit_eq(mm_listed_ask(ref, 9, &mine, &has_none), MM_LISTED_ROUND);
+        unit_eq(of->is_awaited, 0);
+        for (uint32_t i = 0; i < 4; i++) { /* wait for the next one */
+            unit_eq(mm_listed_ask(ref, n[i], &awaited[i], &has_none), MM_LISTED_STAYS);
+            unit_eq(has_none, 0);
+        }
+        mm_listed_end(ref, 0);
+        unit_eq(mm_listed_ask(ref, 9, &mine, &has_none), MM_LISTED_ROUND);
+        unit_eq(of->is_awaited, 0);
+        unit_eq(mm_listed_ask(ref, n[0], &awaited[0], &has_none), MM_LISTED_STAYS);
+        unit_eq(of->is_awaited, 1);
+        mm_listed_end(ref, most < 4 ? most : MM_LISTED_UNKNOWN);
+        for (uint32_t i = 0; i < 4; i++) {
+            unit_eq(mm_listed_ask(ref, n[i], &awaited[i], &has_none), most < 4 && n[i] <= most ? MM_LISTED_VISITS : MM_LISTED_STAYS);
+            unit_eq(has_none, most < 4 && n[i] > most);
+            unit_eq(awaited[i], 0);
+        }
+    }
+}
+END_TEST
+
+/* A segment that entered the list after the last round is looked at by visits, whatever was seen in its last life. */
+START_TEST(a_visit_to_a_new_segment) {
+    mm_list_add(ref, 1, MM_LISTED_ANY);
+    const uint32_t s = mm_list_segment(ref, 0);
+    unit_eq(mm_segment_retire(ref, 1, s), 1);
+    *mm_list_most(ref, s) = 0;
+    mm_list_add(ref, 1, MM_LISTED_ANY);
+    unit_eq(mm_list_segment(ref, 0), s);
+    unit_holds(mm_listed_sweep(ref, 1, 1, 0).address != 0, "it is free");
+}
+END_TEST
+
+/* Two callers that get NULL share rounds, although they want different numbers of units. */
+static void get_null(void *units) { unit_holds(take(*(uint64_t *)units * each_bytes) == NULL, "more than there is"); }
+START_TEST(one_round_for_all) {
+    uint64_t units[2] = {2, 40};
+    void *args[2] = {&units[0], &units[1]};
+    fill_it();
+    make_room(3, 1);
+    for (long a = 0; a < 2000; a += 97) {
+        const uint64_t before = mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE;
+        unit_interleave(get_null, args, a, a, 1);
+        unit_le(mm_list_state(ref)->round / MM_FLIGHT_WORD_ONE - before, 3);
+    }
 }
 END_TEST
 
@@ -104,21 +222,30 @@ START_TEST(the_last_segment) {
     const uint64_t begin = at_the_end(), each = unit_taken(1), all = MM_SEGMENT_BYTES / each;
     uint32_t n = 0;
     for (uint32_t i = 0; n < all; i++) {
-        uint64_t p = i < 64 ? mm_listed_draw(&end_ref, 1, 1, 1, 1, ~(i * 0x9e3779b1u)) : mm_listed_sweep(&end_ref, 1, 0, 1);
+        uint64_t p = i < 64 ? mm_listed_draw(&end_ref, 1, 1, 1, 1, ~(i * 0x9e3779b1u)) : sweep_for(&end_ref, 1).address;
         if (p == 0 && i < 64) continue;
         unit_holds(p != 0, "%u units of %llu are had", n, (unsigned long long)all);
         unit_holds(p >= begin && p < begin + MM_SEGMENT_BYTES && !is_held[(p - begin) / each], "unit %llu", (unsigned long long)((p - begin) / each));
         is_held[(p - begin) / each] = 1, held[n++] = p;
     }
-    unit_eq(mm_listed_sweep(&end_ref, 1, 0, 1), 0);
+    unit_eq(sweep_for(&end_ref, 1).address, 0);
     while (n-- > 0) unit_eq(mm_small_mark(&end_ref, mm_small_locate(&end_ref, (void *)held[n], end_ref.user_bytes)), 0);
-    const uint64_t most = mm_listed_sweep(&end_ref, 1, 0, MM_LISTED_UNITS_MAX);
+    const uint64_t most = sweep_for(&end_ref, MM_LISTED_UNITS_MAX).address;
     unit_holds(most >= begin && most + MM_SMALL_BYTES_MAX <= begin + MM_SEGMENT_BYTES, "the largest one");
 }
 END_TEST
 
 static void listed_tests(TCase *tests) {
-    const TTest *const all[] = {a_sweep_while_the_list_changes, a_segment_on_its_way, a_list_that_its_own_warp_has, a_wait_for_the_list, the_last_segment};
+    const TTest *const all[] = {a_sweep_while_the_list_changes,
+                                rounds_and_visits,
+                                a_round_that_ends_early,
+                                what_a_round_says,
+                                a_visit_to_a_new_segment,
+                                one_round_for_all,
+                                a_segment_on_its_way,
+                                a_list_that_its_own_warp_has,
+                                a_wait_for_the_list,
+                                the_last_segment};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 }
 

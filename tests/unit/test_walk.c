@@ -57,7 +57,7 @@ START_TEST(at_the_edges) {
         if (places[i][0] > 0) unit_eq(mm_units_claim(ref, first - 1, n + 1), 0); /* and leaves nothing behind */
         if (places[i][0] + n < MM_WALK_UNITS) unit_eq(mm_units_claim(ref, first, n + 1), 0);
         unit_sound(&heap, units(n));
-        unit_eq(mm_units_find(ref, s / 32, MM_WALK_UNITS - n + 1, MM_WALK_WORDS), MM_WALK_NONE);
+        unit_eq(mm_units_find(ref, s / 32, MM_WALK_UNITS - n + 1, MM_WALK_WORDS) & MM_WALK_NONE, MM_WALK_NONE);
         unit_eq(mm_units_free(ref, first), MM_UNIT_FIRST);
         unit_eq(mm_units_free(ref, first), MM_UNIT_FREE);
         unit_sound(&heap, 0);
@@ -66,7 +66,7 @@ START_TEST(at_the_edges) {
 }
 END_TEST
 
-/* find returns the first place with enough consecutive free units, from its word on, whatever is taken around it. */
+/* find returns the first place with enough consecutive free units, from its word on, whatever is taken around it; or else how many there are at most. */
 START_TEST(finds_the_first) {
     mm_list_add(ref, 1, MM_LISTED_ANY);
     const uint32_t s = mm_list_segment(ref, 0) * MM_WALK_UNITS;
@@ -79,14 +79,16 @@ START_TEST(finds_the_first) {
     }
     for (uint32_t n = 1; n <= 300; n += 1 + n / 4)
         for (uint32_t w = 0; w < MM_WALK_WORDS; w += 7) {
-            uint64_t expected = MM_WALK_NONE;
+            uint64_t expected = MM_WALK_NONE, longest = 0;
             for (uint32_t pass = 0; pass < 2 && expected == MM_WALK_NONE; pass++) { /* to the segment's end; then from its begin up to word w */
                 const uint32_t end = pass ? w * 32 : MM_WALK_UNITS;
                 for (uint32_t unit = pass ? 0 : w * 32, have = 0; unit < end && expected == MM_WALK_NONE; unit++) {
                     have = is_taken[unit] ? 0 : have + 1;
                     if (have == n) expected = s + unit + 1 - n;
+                    if (have > longest) longest = have;
                 }
             }
+            if (expected == MM_WALK_NONE) expected += longest;
             unit_eq(mm_units_find(ref, s / 32 + w, n, MM_WALK_WORDS), expected);
         }
 }

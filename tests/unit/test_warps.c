@@ -114,6 +114,50 @@ START_TEST(parts_of_a_warp_wait_with_a_bound) {
 }
 END_TEST
 
+#ifdef MM_LISTED_MALLOC_H
+/* Lanes that sweep together get the same result: memory of some lane, and the longest that any of them saw. */
+static struct mm_listed_swept of_lane[UNIT_WARPS * UNIT_LANES];
+static uint32_t sweeps_for, is_round_of_lanes;
+static void sweep_together(uint32_t thread) {
+    if (thread >= UNIT_LANES) return;
+    of_lane[thread] = mm_listed_sweep(&heap.ref, mm_warp_here(), sweeps_for, (int)is_round_of_lanes);
+    unit_lane_called();
+}
+static void sweep_of_warp(uint32_t n, uint32_t is_round) {
+    sweeps_for = n, is_round_of_lanes = is_round;
+    unit_eq(unit_warps_run(sweep_together, 1, 1, MOST_STEPS), 0);
+    for (uint32_t lane = 0; lane < UNIT_LANES; lane++)
+        unit_holds(of_lane[lane].address == of_lane[0].address && of_lane[lane].most == of_lane[0].most, "lane %u", lane);
+}
+static uint64_t held_units[3 * MM_SEGMENT_BYTES / 16];
+START_TEST(lanes_sweep_together) {
+    const uint32_t count = 3, rooms[3] = {2, 7, 1};
+    uint32_t n = 0;
+    unit_create(&heap, count);
+    const uint64_t each = unit_taken(1);
+    for (;;) {
+        void *p = mm_heap_malloc(&heap.ref, 1);
+        if (p == NULL) break;
+        held_units[n++] = (uint64_t)p;
+    }
+    for (uint32_t k = 0; k < count; k++) { /* rooms[k] units in a row, in segment k of the list */
+        const uint64_t from = heap.ref.user_base + (uint64_t)mm_list_segment(&heap.ref, k) * MM_SEGMENT_BYTES + 9 * each;
+        for (uint32_t i = 0; i < n; i++)
+            if (held_units[i] - from < rooms[k] * each) mm_heap_free(&heap.ref, (void *)held_units[i]);
+    }
+    mm_list_state(&heap.ref)->is_awaited = 1;
+    sweep_of_warp(8, 1);
+    unit_eq(of_lane[0].address, 0);
+    unit_eq(of_lane[0].most, 7);
+    sweep_of_warp(2, 0);
+    unit_holds(of_lane[0].address != 0, "segments 0 and 1 have two units");
+    sweep_of_warp(2, 1);
+    unit_holds(of_lane[0].address != 0 && of_lane[0].most >= 3 && of_lane[0].most <= 5, "%u", of_lane[0].most);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+#endif
+
 #ifndef CASE_SEEDS
 #ifdef UNIT_FEW /* once for each face of random walk */
 #define CASE_SEEDS 4
@@ -128,6 +172,9 @@ int main(void) {
     tcase_set_timeout(tests, 300);
     tcase_add_loop_test(tests, nobody_waits_for_its_own_warp, 0, (int)CASES * CASE_SEEDS);
     tcase_add_loop_test(tests, parts_of_a_warp_wait_with_a_bound, 0, (int)CASES * CASE_SEEDS);
+#ifdef MM_LISTED_MALLOC_H
+    tcase_add_test(tests, lanes_sweep_together);
+#endif
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
