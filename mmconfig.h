@@ -206,13 +206,14 @@
 
 /* The register-efficient allocators (runtime/regeff). Log2 of the bytes of a unit: the smallest chunk has a header of 16 bytes, and 16 more. The most units of an
  * allocation; larger ones are spans or runs. Hops along the ring before a caller goes on elsewhere; how often it does that before the list grows. Most places at
- * which multiprocessors begin. */
+ * which multiprocessors begin. Times 64 units that a sweep reads at once: with more, the values do not fit in 32 registers. */
 #define MM_RING_UNIT_SHIFT 5
 #define MM_RING_UNITS_MAX 8191u
 #define MM_RING_SPARE_SHIFT 3
 #define MM_RING_HOPS 32
 #define MM_RING_PATIENCE 16
 #define MM_RING_PLACES 256u
+#define MM_RING_AT_ONCE 2
 #define MM_BUMP_LOOKS 8
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */

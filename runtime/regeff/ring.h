@@ -99,23 +99,35 @@ MM_FN_RARE uint64_t mm_ring_find(const struct mm_heap_ref *ref, uint32_t s, uint
     uint64_t held = 0;
     uint32_t first = 0, has_first = 0, longest = 0; /* of the chunks in a row up to here */
     MM_ROLLED
-    for (uint32_t in = 0; in < MM_RING_UNITS; in += 64) {
-        const uint64_t low = mm_load_relaxed_u64(mm_ring_word(ref, from + in)), high = mm_load_relaxed_u64(mm_ring_word(ref, from + in + 32)),
-                       live = mm_load_relaxed_u64(mm_ring_live(ref, from + in));
-        const uint64_t begins = (uint64_t)mm_ring_begins(high) << 32 | mm_ring_begins(low), locked = (uint64_t)mm_ring_locked(high) << 32 | mm_ring_locked(low);
-        const uint64_t good = begins & ~(is_any ? locked & live : locked), bad = begins & ~good;
-        held |= begins & locked & ~live;
-        MM_ROLLED
-        for (uint64_t rest = ~0ull, next; (next = rest & (has_first ? bad : good)) != 0;) {
-            const uint32_t at = in + mm_ctz(next);
-            rest = ~0ull << at % 64;
-            if (has_first && at - first > longest) longest = at - first;
-            if (longest >= n) return from + first;
-            has_first = !has_first;
-            if (has_first) first = at;
+    for (uint32_t in = 0; in < MM_RING_UNITS;) {
+        uint64_t good[MM_RING_AT_ONCE], bad[MM_RING_AT_ONCE], words[3 * MM_RING_AT_ONCE]; /* of the units from `in` on, read at once */
+        for (uint32_t i = 0; i < MM_RING_AT_ONCE; i++) {
+            words[3 * i] = mm_load_relaxed_u64(mm_ring_word(ref, from + in + i * 64));
+            words[3 * i + 1] = mm_load_relaxed_u64(mm_ring_word(ref, from + in + i * 64 + 32));
+            words[3 * i + 2] = mm_load_relaxed_u64(mm_ring_live(ref, from + in + i * 64));
         }
-        if (has_first && in + 64 - first > longest) longest = in + 64 - first;
-        if (longest >= n) return from + first;
+        for (uint32_t i = 0; i < MM_RING_AT_ONCE; i++) {
+            const uint64_t low = words[3 * i], high = words[3 * i + 1], live = words[3 * i + 2];
+            const uint64_t begins = (uint64_t)mm_ring_begins(high) << 32 | mm_ring_begins(low),
+                           locked = (uint64_t)mm_ring_locked(high) << 32 | mm_ring_locked(low);
+            good[i] = begins & ~(is_any ? locked & live : locked), bad[i] = begins & ~good[i];
+            held |= begins & locked & ~live;
+        }
+        MM_ROLLED
+        for (uint32_t i = 0; i < MM_RING_AT_ONCE; i++, in += 64) {
+            MM_ROLLED
+            for (uint64_t rest = ~0ull, next; (next = rest & (has_first ? bad[0] : good[0])) != 0;) {
+                const uint32_t at = in + mm_ctz(next);
+                rest = ~0ull << at % 64;
+                if (has_first && at - first > longest) longest = at - first;
+                if (longest >= n) return from + first;
+                has_first = !has_first;
+                if (has_first) first = at;
+            }
+            if (has_first && in + 64 - first > longest) longest = in + 64 - first;
+            if (longest >= n) return from + first;
+            for (uint32_t k = 1; k < MM_RING_AT_ONCE; k++) good[k - 1] = good[k], bad[k - 1] = bad[k];
+        }
     }
     return MM_LISTED_NONE + longest + (held != 0 ? MM_RING_HELD : 0);
 }
