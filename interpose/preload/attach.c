@@ -73,8 +73,8 @@ static struct mm_host_heap *make_heap(const struct mm_driver *d, struct context 
     size_t limit_bytes = 0;
     if (c->limit_is_set) limit_bytes = c->limit_bytes;
     else if (d->cuCtxGetLimit(&limit_bytes, CU_LIMIT_MALLOC_HEAP_SIZE) != CUDA_SUCCESS) limit_bytes = 0;
-    struct mm_host_heap *const heap = c->prepared ? c->prepared : mm_host_heap_new();
-    c->prepared = NULL;
+    struct mm_host_heap *const heap = c->prepared && !sibling ? c->prepared : mm_host_heap_new(); /* it was prepared for the default */
+    if (heap == c->prepared) c->prepared = NULL;
     if (heap) mm_host_heap_create(d, heap, limit_bytes, sibling), c->heaps[c->heap_count++] = heap;
     if (heap && (mm_host_heap_kernels(heap) || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; heap && i < c->peer_count; i++) mm_host_heap_access(d, heap, c->peers[i], true);
@@ -84,11 +84,12 @@ static struct mm_host_heap *make_heap(const struct mm_driver *d, struct context 
 
 static bool loaded_for_all; /* code that allocates was loaded while no context was current: it may run in any context */
 
-/* Prepares a heap for the current context if it has none. The thread's capture mode is relaxed. */
+/* Prepares a heap of the default allocator for the current context if it has none, unless the run asks for another allocator. The thread's capture mode is relaxed. */
 static void prepare(const struct mm_driver *d, CUcontext current) {
     pthread_mutex_lock(&mm_contexts_lock);
     struct context *c = mm_context_home(d, current, true);
-    const bool is_due = c && c->handle == current && !c->heap_count && !c->prepared; /* a green context's home is not current */
+    const bool is_due =
+        c && c->handle == current && !heap_of(c, NULL) && !c->prepared && !mm_host_env_get()->sibling; /* a green context's home is not current */
     struct mm_host_heap *prepared = is_due ? mm_host_heap_new() : NULL;
     if (prepared) watch_process();
     if (prepared && mm_host_heap_try_prepare(d, prepared)) c->prepared = prepared;

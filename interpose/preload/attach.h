@@ -17,7 +17,7 @@ __attribute__((cold)) void mm_attach_first_launch(const struct mm_driver *d, CUf
 /* Reports, once per process, that a driver call failed and that a kernel is launched without a heap. */
 __attribute__((cold)) void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code);
 
-/* Call after code that allocates was loaded. Prepares a heap for the current context if it has none (mm_host_heap_try_prepare), since the first
+/* Call after code that allocates was loaded. Prepares a heap of the default allocator for the current context if it has none (mm_host_heap_try_prepare), since the first
  * launch may come while another kernel occupies the device. If no context is current, a context in which some other kernel is launched first is
  * prepared before that launch. */
 void mm_attach_prepare(const struct mm_driver *d);

@@ -24,7 +24,7 @@ struct context {
     CUcontext home; /* of a green context: the primary context that it is a part of; else NULL */
     unsigned heap_count;
     struct mm_host_heap *heaps[MM_CONTEXT_HEAPS]; /* those that were created, in this order; no two have the same allocator */
-    struct mm_host_heap *prepared;                /* a prepared heap, from which the first one will be created; NULL: none, or it is created */
+    struct mm_host_heap *prepared;                /* a prepared heap, from which the default allocator's will be created; NULL: none, or it is created */
     bool is_ending;                               /* the driver is ending it: callers with this handle wait for the outcome */
     bool limit_is_set;
     uint64_t limit_bytes;

@@ -212,10 +212,10 @@ void mm_attach_access(const struct mm_driver *d, CUcontext peer, CUdevice device
     if (!d || mm_forked) return;
     pthread_mutex_lock(&mm_contexts_lock);
     struct context *c = mm_context_get(peer);
-    unsigned i = 0;
-    while (c && i < c->peer_count && c->peers[i] != device) i++;
-    if (c && !is_allowed && i < c->peer_count) c->peers[i] = c->peers[--c->peer_count];
-    if (c && is_allowed && i == c->peer_count && i < sizeof c->peers / sizeof *c->peers) c->peers[c->peer_count++] = device;
+    unsigned peer_at = 0;
+    while (c && peer_at < c->peer_count && c->peers[peer_at] != device) peer_at++;
+    if (c && !is_allowed && peer_at < c->peer_count) c->peers[peer_at] = c->peers[--c->peer_count];
+    if (c && is_allowed && peer_at == c->peer_count && peer_at < sizeof c->peers / sizeof *c->peers) c->peers[c->peer_count++] = device;
     for (unsigned i = 0; c && i < c->heap_count; i++) mm_host_heap_access(d, c->heaps[i], device, is_allowed);
     pthread_mutex_unlock(&mm_contexts_lock);
 }

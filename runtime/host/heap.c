@@ -279,7 +279,6 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint
     struct mm_driver_error error = {NULL, CUDA_SUCCESS}, no_growth = error, later = error;
     struct budget b = {0, 0, 0, 0, false};
     double start_ms = now_ms();
-    if (h->is_prepared && sibling) undo(d, h); /* it was prepared for the default */
     h->sibling = sibling;
     if (h->is_prepared || try_begin(d, h, &error)) {
         const bool has_budget = try_budget(d, h, floor_bytes, &b, &error);

@@ -76,11 +76,14 @@ static void write_file(const char *what, const char *path, const char *text, siz
     else note_written(path);
 }
 
-/* The path of a picture or of statistics. If it is too long, prints a message and returns false. */
-static bool try_path(const char *what, const char *pattern, CUdevice device, uint64_t launch, char path[PATH_MAX]) {
-    if (mm_inspect_try_path(pattern, device, launch, path, PATH_MAX)) return true;
+static bool say_too_long(const char *what) {
     mm_host_say("cannot write %s: the name of the file is too long", what);
     return false;
+}
+
+/* The path of a picture or of statistics. If it is too long, prints a message and returns false. */
+static bool try_path(const char *what, const char *pattern, CUdevice device, uint64_t launch, char path[PATH_MAX]) {
+    return mm_inspect_try_path(pattern, device, launch, path, PATH_MAX) || say_too_long(what);
 }
 
 /* The file for a heap's picture: that of another allocator than the default has its name before the suffix, since one context may have both. */
@@ -90,10 +93,7 @@ static bool try_map_path(const struct mm_host_heap *h, uint64_t launch, char pat
     if (!h->sibling) return true;
     const char *const slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     const size_t stem = dot ? (size_t)(dot - path) : strlen(path), name = strlen(h->sibling), rest = strlen(path + stem);
-    if (stem + 1 + name + rest >= sizeof named) {
-        mm_host_say("cannot write a picture: the name of the file is too long");
-        return false;
-    }
+    if (stem + 1 + name + rest >= sizeof named) return say_too_long("a picture");
     memcpy(named, path, stem), named[stem] = '.';
     memcpy(named + stem + 1, h->sibling, name), memcpy(named + stem + 1 + name, path + stem, rest + 1);
     strcpy(path, named);

@@ -194,17 +194,32 @@ static void prepared(int argc, char **argv) {
     }
 }
 
-/* The heap that was prepared is of no use to an image of another allocator, which launches first: it gets one of its own, and nothing is left over. */
+/* The heap that was prepared is of no use to an image of another allocator, which launches first: it gets one of its own. The prepared one stays for the default, and
+ * nothing is left over. With MM_RUN_ALLOCATOR, which asks for another allocator, none is prepared. */
 static void prepared_for_another(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;
+    CUfunction f;
+    const int prepared_heaps = getenv("MM_RUN_ALLOCATOR") == NULL;
     client_start();
     make_built();
     OK(cu.cuModuleLoadData(&module, &cubin));
-    CHECK(standin->reservations == 2);
+    CHECK(standin->reservations == 2 * prepared_heaps);
     OK(client_launch(client_kernel("other " MM_STR(MM_ABI_VERSION) "_random_walk_coop", NULL), NULL));
-    CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0 && standin->reservations == 2 && standin->registrations == 1);
+    CHECK(standin->launches_with_variable == 1 && standin->launches_without_heap == 0);
+    CHECK(standin->reservations == 2 + 2 * prepared_heaps && standin->registrations == 1 + prepared_heaps);
     CHECK(standin->last_ref.word_shift == MM_PAGE_SHIFT - MM_ALIGN_SHIFT - MM_WORD_SHIFT);
+    OK(cu.cuModuleGetFunction(&f, module, "kernel"));
+    OK(client_launch(f, NULL));
+    CHECK(standin->launches_with_variable == 2 && standin->launches_without_heap == 0 && standin->reservations == 4 && standin->registrations == 2);
+    CHECK(standin->last_ref.word_shift == MM_PAGE_SHIFT - MM_ALIGN_SHIFT - MM_WORD_SHIFT - 1);
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    CHECK(is_nothing_there());
+    client_start();
+    OK(client_launch(client_kernel("other " MM_STR(MM_ABI_VERSION) "_random_walk_coop", NULL), NULL));
+    CHECK(standin->reservations == 2);
+    OK(cu.cuModuleLoadData(&module, &cubin)); /* after another allocator's heap */
+    CHECK(standin->reservations == 2 + 2 * prepared_heaps);
     OK(cu.cuDevicePrimaryCtxReset(0));
     CHECK(is_nothing_there());
 }

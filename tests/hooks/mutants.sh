@@ -43,6 +43,7 @@ first_failing() {
     scenario 1 MM_NVCC=x jit-names _random_walk_coop || { echo 'jit-names, an allocator that is there'; return; }
     scenario 2 MM_NVCC=x jit-names _random_walk_runs || { echo 'jit-names, another allocator'; return; }
     scenario 0 MM_NVCC=x prepared-for-another || { echo prepared-for-another; return; }
+    scenario 1 MM_RUN_ALLOCATOR=random-walk-coop prepared-for-another || { echo 'prepared-for-another, asked'; return; }
     scenario 1 MM_ALLOW_UNSAFE=1 siblings "other ${abi}_aw" mm || { echo 'siblings unsafe'; return; }
     scenario 1 MM_NVCC=x siblings mm "other ${abi}_aw" refused || { echo 'siblings not allowed'; return; }
     scenario 1 MM_RUN_ALLOCATOR=gallatin siblings mm "other ${abi}_random_walk_coop" || { echo 'siblings asked'; return; }
