@@ -64,13 +64,21 @@ MM_FN_RARE uint32_t mm_spans_part(const struct mm_heap_ref *ref, struct mm_cut c
     return segment * MM_SEGMENT_PAGES + mm_bits_select(groups, rank % each);
 }
 
+/* The pages of `bytes`. */
+MM_FN uint32_t mm_span_pages(uint64_t bytes) { return bytes ? (uint32_t)((bytes + MM_PAGE_BYTES - 1) >> MM_PAGE_SHIFT) : 1; }
+/* Whether a segment that is used page by page may have room for a span of so many bytes. A hint. */
+MM_FN_RARE int mm_span_has_room(const struct mm_heap_ref *ref, uint64_t bytes) {
+    const struct mm_cut cut = mm_span_cut(mm_span_pages(bytes), 0);
+    return cut.room < MM_ROOMS && mm_tree_find(mm_segment_room_tree(ref, cut.room), 0) != MM_TREE_NONE;
+}
+
 /* malloc for `bytes`, at most MM_SPAN_PAGES_MAX pages, aligned to align_bytes, a power of two less than a segment. Lanes that want spans of the same length
  * claim together. here: the lanes that call. Returns the address, or NULL. */
 MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
     uint32_t page = MM_TREE_NONE, align = 0;
     struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
     while (MM_PAGE_BYTES << align < align_bytes) align++;
-    const struct mm_cut cut = mm_span_cut(bytes ? (uint32_t)((bytes + MM_PAGE_BYTES - 1) >> MM_PAGE_SHIFT) : 1, align);
+    const struct mm_cut cut = mm_span_cut(mm_span_pages(bytes), align);
     const uint32_t n = cut.pages, lane = mm_warp_lane(), group = mm_warp_match(here, n << 3 | align), leader = mm_ctz(group);
     uint32_t left = group;
     MM_ROLLED

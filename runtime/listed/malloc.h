@@ -19,10 +19,10 @@
  *   (With rounds for each number of units, whose result was one lane's memory, 135,168 threads took 19 to 41 s for 1,300,000 NULLs, up to 12 s for one.)
  * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while lanes of its own warp have its lock.
  *   (Lanes that call apart, under random walk: one group had the lock and another one waited for it. 135 GiB were taken for 50 MB.)
- * Pages. A lane to which the list is closed takes pages of its own (core/span.h): lanes of its warp have the lock.
- * NULL. After a shortage and two rounds or visits that found nothing; free pages of segments outside of the list do not count. Or, for a lane that takes pages, after a
- *   search for them. Such a NULL may be early if lanes of the caller's warp have the lock: they may have taken the last free segments, and cannot go on before the
- *   caller returns.
+ * Pages. A lane takes pages of its own (core/span.h) if lanes of its warp have the lock of the list; or if the list has nothing for it, and a segment that is used page by page
+ *   may have.
+ * NULL. After a shortage and two rounds or visits that found nothing, and a search for pages. A lane that takes pages because of the lock only searches for pages. Its NULL may be
+ *   early: the lanes that have the lock may have taken the last free segments, and cannot go on before the caller returns.
  * Stale. What a round stored for a segment, when another round runs or has ended: it is what somebody saw there later. `most`: likewise, of a later round.
  */
 #ifndef MM_LISTED_MALLOC_H
@@ -111,7 +111,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
     const uint32_t n = mm_listed_units(bytes), here = mm_warp_group(token >> 63), lane = mm_warp_lane(), leader = mm_ctz(here);
     uint32_t random = mm_random() + lane * 0x9e3779b1u, probes = 0, polls = 0, sweeps = 0, unsure = 0, listed = 0;
     const uint32_t patience = mm_listed_patience(n);
-    int is_span = 0;                               /* the list is closed to the lane: it takes pages */
+    int is_span = 0;                               /* the lane takes pages */
     uint64_t address = 0, awaited = 0, before = 0; /* the awaited round of sweeps; mapped segments when the last search for one failed */
     enum mm_listed_stage stage = MM_LISTED_DRAW;
     struct mm_shortage shortage = MM_SHORTAGE_NONE;
@@ -185,6 +185,7 @@ MM_FN_RARE void *mm_listed_malloc(const struct mm_heap_ref *ref, uint64_t token)
         if (sweep == MM_LISTED_STAYS && (stage == MM_LISTED_SWEEP || (lane == first && is <= MM_SHORT_WAIT_HOST)))
             mm_shortage_wait(ref, is == MM_SHORT_WAIT_HOST, &shortage);
     } while (mm_warp_ballot(here, stage != MM_LISTED_DONE) != 0);
+    if (address == 0 && !is_span) is_span = mm_span_has_room(ref, bytes);
     const uint32_t spans = mm_warp_ballot(here, is_span);
     if (is_span) address = (uint64_t)mm_span_malloc(ref, bytes, 1, spans);
     else if (address == 0) mm_null_count(ref, bytes);

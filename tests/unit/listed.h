@@ -146,6 +146,29 @@ START_TEST(one_round_for_all) {
 }
 END_TEST
 
+/* When the list has nothing, the free pages of segments with spans are used: all of the heap. */
+START_TEST(pages_next_to_a_span) {
+    uint8_t **held = (uint8_t **)calloc(SEGMENTS * MM_SEGMENT_BYTES / unit_taken(1), sizeof *held), *const span = take(MM_SMALL_BYTES_MAX + 1);
+    const uint64_t begin = (uint64_t)span & ~(MM_SEGMENT_BYTES - 1);
+    uint32_t n = 0, there = 0;
+    unit_holds(mm_heap_usable_size(ref, span) < MM_SEGMENT_BYTES, "a span");
+    const uint32_t pages = MM_SEGMENT_PAGES - (uint32_t)(mm_heap_usable_size(ref, span) >> MM_PAGE_SHIFT);
+    while ((held[n] = take(1)) != NULL) {
+        const int is_there = (uint64_t)held[n] - begin < MM_SEGMENT_BYTES;
+        if (is_there) unit_eq(mm_heap_usable_size(ref, held[n]), MM_PAGE_BYTES);
+        there += (uint32_t)is_there, n++;
+    }
+    unit_eq(there, pages);
+    unit_eq(mm_list_count(ref), SEGMENTS - 1);
+    unit_eq(mm_cpu_null_count(&heap), 1);
+    while (n > 0) mm_heap_free(ref, held[--n]);
+    mm_heap_free(ref, span);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_fresh(&heap, SEGMENTS);
+    free(held);
+}
+END_TEST
+
 /* At each step a segment is in the list or in the free tree, or else the list is locked. */
 static uint32_t on_its_way;
 static void look_for_it(void) {
@@ -236,16 +259,9 @@ START_TEST(the_last_segment) {
 END_TEST
 
 static void listed_tests(TCase *tests) {
-    const TTest *const all[] = {a_sweep_while_the_list_changes,
-                                rounds_and_visits,
-                                a_round_that_ends_early,
-                                what_a_round_says,
-                                a_visit_to_a_new_segment,
-                                one_round_for_all,
-                                a_segment_on_its_way,
-                                a_list_that_its_own_warp_has,
-                                a_wait_for_the_list,
-                                the_last_segment};
+    const TTest *const all[] = {a_sweep_while_the_list_changes, rounds_and_visits,   a_round_that_ends_early, what_a_round_says,
+                                a_visit_to_a_new_segment,       one_round_for_all,   pages_next_to_a_span,    a_segment_on_its_way,
+                                a_list_that_its_own_warp_has,   a_wait_for_the_list, the_last_segment};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 }
 

@@ -37,8 +37,12 @@ static uint64_t granted(const uint8_t *p, uint64_t bytes) {
 
 static int hold(uint32_t i, uint64_t bytes) {
     held[i].p = take(bytes);
-    if (held[i].p != NULL) held[i].asked = bytes, held[i].bytes = granted(held[i].p, bytes);
-    return held[i].p != NULL;
+    if (held[i].p == NULL) return 0;
+    const uint32_t owner = *mm_page_owner(ref, (uint32_t)(((uint64_t)held[i].p - ref->user_base) >> MM_PAGE_SHIFT));
+    if (bytes <= MM_SMALL_BYTES_MAX && mm_owner_is_span(owner))
+        held[i].asked = MM_SMALL_BYTES_MAX + 1, held[i].bytes = mm_owner_span_pages(owner) * MM_PAGE_BYTES;
+    else held[i].asked = bytes, held[i].bytes = granted(held[i].p, bytes);
+    return 1;
 }
 static void drop(uint32_t i) {
     mm_heap_free(ref, held[i].p);
