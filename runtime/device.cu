@@ -10,15 +10,15 @@ extern "C" {
  * acquire invalidates the cache of global memory. */
 __constant__ struct mm_heap_ref MM_HEAP_REF;
 
-/* Stops the kernel with cudaErrorLaunchFailure; the host says why (heap.c, mmfatbinary). A device assertion would, too, but each program would pay for it with 97 MB of
- * local memory, and CUDA would take cudaLimitPrintfFifoSize no more (growing.md). */
+/* Stops the kernel with cudaErrorLaunchFailure; the host says why (heap.c, mmfatbinary). A device assertion would, too, but each program would pay for it with
+ * 97 MB of local memory, and CUDA would take cudaLimitPrintfFifoSize no more (growing.md). */
 MM_FN_RARE void *mm_no_heap(void) {
     __trap();
     return NULL;
 }
 
-/* The rare paths of malloc and free, which are the only paths if the heap is closed (a checked run, or MM_FILL) or absent. They are tail calls: a value that is kept
- * across a call costs every caller a store, whether the call is made or not. */
+/* The rare paths of malloc and free, which are the only paths if the heap is closed (a checked run, or MM_FILL) or absent. They are tail calls: a value that is
+ * kept across a call costs every caller a store, whether the call is made or not. */
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     if (MM_HEAP_REF.open_bytes) return mm_heap_malloc_other(&MM_HEAP_REF, token);
     return MM_HEAP_REF.heap ? mm_closed_malloc(&MM_HEAP_REF, token & ~MM_TOKEN_LARGE) : mm_no_heap();

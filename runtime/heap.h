@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The allocator's interface: malloc, aligned malloc, free and usable size over one heap.
  *
- * Sizes up to MM_SMALL_BYTES_MAX are for an allocator of small memory (its allocator.h says what one must provide), sizes up to MM_SPAN_PAGES_MAX pages are spans
- * (core/span.h), larger ones runs (core/run.h). The owner of its page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A General-Purpose
- * GPU Memory Manager", PPoPP'24); docs/explanation/design.md says what differs, and why.
+ * Sizes up to MM_SMALL_BYTES_MAX are for an allocator of small memory (its allocator.h says what one must provide), sizes up to MM_SPAN_PAGES_MAX pages are
+ * spans (core/span.h), larger ones runs (core/run.h). The owner of its page tells free what a pointer is. After Gallatin (McCoy & Pandey, "Gallatin: A
+ * General-Purpose GPU Memory Manager", PPoPP'24); docs/explanation/design.md says what differs, and why.
  */
 #ifndef MM_HEAP_H
 #define MM_HEAP_H
@@ -11,8 +11,8 @@
 #include "runtime/core/span.h"
 #include MM_ALLOCATOR_FILE(allocator.h)
 
-/* malloc, first part: returns an address, or a token (MM_TOKEN is set) for mm_heap_malloc_other. With the default spacing (MM_SPACING_DEFAULT) no two slices share
- * a cache sector. Programs with a race or a missing fence may work with CUDA's malloc, whose allocations are at least 80 bytes apart; if slices shared a
+/* malloc, first part: returns an address, or a token (MM_TOKEN is set) for mm_heap_malloc_other. With the default spacing (MM_SPACING_DEFAULT) no two slices
+ * share a cache sector. Programs with a race or a missing fence may work with CUDA's malloc, whose allocations are at least 80 bytes apart; if slices shared a
  * sector they would read stale bytes of their neighbours (docs/explanation/real-programs.md). */
 MM_FN uint64_t mm_heap_draw(const struct mm_heap_ref *ref, uint64_t bytes) {
     if (MM_LIKELY(bytes <= MM_SMALL_BYTES_MAX)) return mm_small_draw(ref, bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Maintenance: the device's part when the host wants memory back (runtime/host/trim.c). Kernels with one warp per CTA do it, while other kernels run. Each warp takes
- * memory by the same atomics as malloc, so no thread can still claim what the host gets, and no other protocol is needed between them.
+/* Maintenance: the device's part when the host wants memory back (runtime/host/trim.c). Kernels with one warp per CTA do it, while other kernels run. Each warp
+ * takes memory by the same atomics as malloc, so no thread can still claim what the host gets, and no other protocol is needed between them.
  *
  * mm_maintain_retire retires all blocks whose slices are all free, which would keep segments, and takes an answer of the host that no thread came for. Then
  * mm_maintain_claim takes the segments of a chunk out of the free tree, all or none. From then on they belong to the host, until a later answer (grow.h). A

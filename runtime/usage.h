@@ -9,8 +9,8 @@
 
 #include "runtime/heap.h"
 
-/* Small objects by size: class c has those that are larger than the slices of class c - 1, and not larger than its own (core/class.h). Sizes up to a segment, since an
- * allocator may give an object more than was requested. */
+/* Small objects by size: class c has those that are larger than the slices of class c - 1, and not larger than its own (core/class.h). Sizes up to a segment,
+ * since an allocator may give an object more than was requested. */
 #define MM_USAGE_CLASSES (4 * (MM_SEGMENT_SHIFT - 6) + 4)
 struct mm_class_usage {
     uint64_t live, bytes;                /* objects handed out, that have not come back; their granted bytes */
@@ -33,7 +33,8 @@ MM_FN void mm_usage_add(struct mm_usage *usage, uint64_t bytes, uint64_t n) {
     of->live += n, of->bytes += n * bytes, usage->small_bytes += n * bytes;
 }
 
-/* The allocator's part: mm_small_usage adds what begins at a page that it owns. Returns its number of pages, all of one segment, or 0 if nothing begins there. */
+/* The allocator's part: mm_small_usage adds what begins at a page that it owns. Returns its number of pages, all of one segment, or 0 if nothing begins
+ * there. */
 #include MM_ALLOCATOR_FILE(usage.h)
 
 /* Pages of the span that begins at a page; 0: no live one does. */

@@ -84,7 +84,8 @@ static struct mm_host_heap *make_heap(const struct mm_driver *d, struct context 
 
 static bool loaded_for_all; /* code that allocates was loaded while no context was current: it may run in any context */
 
-/* Prepares a heap of the default allocator for the current context if it has none, unless the run asks for another allocator. The thread's capture mode is relaxed. */
+/* Prepares a heap of the default allocator for the current context if it has none, unless the run asks for another allocator. The thread's capture mode is
+ * relaxed. */
 static void prepare(const struct mm_driver *d, CUcontext current) {
     pthread_mutex_lock(&mm_contexts_lock);
     struct context *c = mm_context_home(d, current, true);

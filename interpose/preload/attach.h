@@ -17,8 +17,8 @@ __attribute__((cold)) void mm_attach_first_launch(const struct mm_driver *d, CUf
 /* Reports, once per process, that a driver call failed and that a kernel is launched without a heap. */
 __attribute__((cold)) void mm_attach_failed(const struct mm_driver *d, const char *call, CUresult code);
 
-/* Call after code that allocates was loaded. Prepares a heap of the default allocator for the current context if it has none (mm_host_heap_try_prepare), since the first
- * launch may come while another kernel occupies the device. If no context is current, a context in which some other kernel is launched first is
+/* Call after code that allocates was loaded. Prepares a heap of the default allocator for the current context if it has none (mm_host_heap_try_prepare), since
+ * the first launch may come while another kernel occupies the device. If no context is current, a context in which some other kernel is launched first is
  * prepared before that launch. */
 void mm_attach_prepare(const struct mm_driver *d);
 
@@ -73,7 +73,8 @@ CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device);
 void mm_attach_set_limit(CUcontext context, uint64_t bytes);
 bool mm_attach_get_limit(CUcontext context, uint64_t *bytes);
 bool mm_attach_has_heap(CUcontext context);
-/* Grows each heap of the context to at least `bytes`, and keeps that. Returns false if the memory is not available for one; the others keep theirs as spare memory. */
+/* Grows each heap of the context to at least `bytes`, and keeps that. Returns false if the memory is not available for one; the others keep theirs as spare
+ * memory. */
 bool mm_attach_try_ensure(const struct mm_driver *d, CUcontext context, uint64_t bytes);
 
 /* The driver has no memory for `bytes` in the current context: makes the heaps on its device give memory back. Returns whether they gave

@@ -3,9 +3,9 @@
  * guarded.h has the malloc and free that use them.
  *
  * Of the `granted` bytes at p, [0, asked) are the program's. Behind them is the redzone, filled with MM_GUARD_ZONE: up to 32 bytes from the last multiple of 16
- * that is not above asked, or 16 if there is no room for more. So at least 16 bytes do not belong to the program. free writes MM_GUARD_POISON into the first 32 bytes.
- * The tag holds the requested size and the allocating kernel, and a seal: a hash of these with p and the era. After free the seal is the complement of its
- * lower bits, with the freeing kernel above them. The tag of a small slice (up to MM_GUARD_KEPT_BYTES) lies at the end of the block, slice 0's last; in a
+ * that is not above asked, or 16 if there is no room for more. So at least 16 bytes do not belong to the program. free writes MM_GUARD_POISON into the first 32
+ * bytes. The tag holds the requested size and the allocating kernel, and a seal: a hash of these with p and the era. After free the seal is the complement of
+ * its lower bits, with the freeing kernel above them. The tag of a small slice (up to MM_GUARD_KEPT_BYTES) lies at the end of the block, slice 0's last; in a
  * checked run blocks of such classes have correspondingly fewer slices. Tags of neighbouring slices are neighbours there, which matters, since they are most of
  * the cost of a checked malloc or free (docs/explanation/checked-runs.md). The tag of any other allocation is the last part of its granted bytes.
  * era: for allocations that are not small, how often the owner of their segment and first page has changed (segment.h); 0 for small slices.
@@ -125,8 +125,8 @@ MM_FN int mm_guard_is_unpoisoned(struct mm_guarded g) {
     return ((word[0] ^ MM_GUARD_POISON) | (word[1] ^ MM_GUARD_POISON) | (word[2] ^ MM_GUARD_POISON) | (word[3] ^ MM_GUARD_POISON)) != 0;
 }
 
-/* Writes tag and redzone, for malloc. Where there is room, whole cache sectors are written, since partial ones would have to be read first; the program's bytes in
- * them get `fill`, like its other bytes (fill.h). */
+/* Writes tag and redzone, for malloc. Where there is room, whole cache sectors are written, since partial ones would have to be read first; the program's bytes
+ * in them get `fill`, like its other bytes (fill.h). */
 MM_FN void mm_guard_write(struct mm_guarded g, uint32_t era, uint64_t asked, uint64_t fill) {
     const uint64_t made = asked | mm_grid() << MM_GUARD_GRID_SHIFT, mine = mm_bits_low((uint32_t)(asked % 8 * 8));
     const uint64_t first = (MM_GUARD_ZONE & ~mine) | (fill & mine);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Checked runs (MM_CHECK=1): malloc and free that find writes past the end, writes after free, double frees, and memory that was never freed with the kernel that
- * allocated it. They work on top of the allocator. Without MM_CHECK none of this runs, and the fast path has no instruction for it: in a checked run the
+/* Checked runs (MM_CHECK=1): malloc and free that find writes past the end, writes after free, double frees, and memory that was never freed with the kernel
+ * that allocated it. They work on top of the allocator. Without MM_CHECK none of this runs, and the fast path has no instruction for it: in a checked run the
  * variable of a module has open_bytes 0, so every call takes the slow path, which leads here (closed.h). guard.h describes tag and redzone.
  *
  * Representation. free puts an allocation into quarantine: a ring of slots. The holder of a ticket exchanges the allocation, as a deferred free
@@ -17,13 +17,14 @@
  *   I5  while an allocation is live, only a write past the end makes its seal fit neither state. Of two concurrent frees, the later one may find other data in
  *       place of the tag, after the first one has freed the memory and its pages have another owner. So it reads size and era first, then the tag; if the tag
  *       is lost it reads all three again (malloc may have been writing the tag). If they have changed it reports a double free, and changes nothing.
- * Ordering. The exchange of the slot acquires and releases, and the marking of the slice after it releases (gallatin/free.h). All other accesses are relaxed, to words
- *   that have one owner at a time; the program orders its malloc before its free.
+ * Ordering. The exchange of the slot acquires and releases, and the marking of the slice after it releases (gallatin/free.h). All other accesses are relaxed,
+ *   to words that have one owner at a time; the program orders its malloc before its free.
  * NULL. malloc returns NULL only after it emptied the quarantine, again each time that something was put in since (at most MM_GUARD_TRIES times).
  * Stale. A write past the end may have hit the tag, so that the seal fits neither state. It is reported without the lost data, and the allocation is freed.
  *
- * malloc and free pass through stages, as those of slices do, but more strictly: a stage passes one or two words to the next, and nothing else stays live. A value
- * that a lane keeps across a call is stored to local memory: these stores were 40 % of what the L2 cache wrote for a free (docs/explanation/checked-runs.md).
+ * malloc and free pass through stages, as those of slices do, but more strictly: a stage passes one or two words to the next, and nothing else stays live. A
+ * value that a lane keeps across a call is stored to local memory: these stores were 40 % of what the L2 cache wrote for a free
+ * (docs/explanation/checked-runs.md).
  */
 #ifndef MM_CHECKED_GUARDED_H
 #define MM_CHECKED_GUARDED_H
@@ -37,7 +38,8 @@ MM_FN uint32_t mm_guard_era(const struct mm_heap_ref *ref, struct mm_guarded g) 
     return mm_guard_era_of(&mm_guard_of(ref)->eras[page / MM_SEGMENT_PAGES], page % MM_SEGMENT_PAGES);
 }
 
-/* Reports a misuse of g with the tag's present contents. If the tag is not that of a freed allocation, it belongs to another allocation or is lost, and is left out. */
+/* Reports a misuse of g with the tag's present contents. If the tag is not that of a freed allocation, it belongs to another allocation or is lost, and is left
+ * out. */
 MM_FN_RARE void mm_guard_report(const struct mm_heap_ref *ref, struct mm_guarded g, enum mm_misuse kind) {
     const struct mm_guard_said said = mm_guard_ask(g, mm_guard_era(ref, g));
     struct mm_misused what = {kind, g.p, mm_guard_room(g), 0, 0, 0};
@@ -207,8 +209,8 @@ MM_FN_RARE int mm_guard_empty(const struct mm_heap_ref *ref) {
 
 /* ---- malloc ----------------------------------------------------------------------------------------- */
 
-/* Allocates `more` bytes for a request of `bytes`. If there is no memory, empties the quarantine and tries again; once more even if the quarantine is empty, since
- * another thread may have just emptied it. is_again: a first try has failed already. */
+/* Allocates `more` bytes for a request of `bytes`. If there is no memory, empties the quarantine and tries again; once more even if the quarantine is empty,
+ * since another thread may have just emptied it. is_again: a first try has failed already. */
 MM_FN_RARE void *mm_guard_malloc_memory(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t more, uint64_t align, int is_again) {
     void *p = NULL;
     int is_more = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Size classes: the slice size for a request, and how a class cuts its blocks. Pure arithmetic; the results are computed once for each heap (struct mm_class) and
- * stored in the heap variable of each device image.
+/* Size classes: the slice size for a request, and how a class cuts its blocks. Pure arithmetic; the results are computed once for each heap (struct mm_class)
+ * and stored in the heap variable of each device image.
  *
  * Classes 0 to 3 have 16, 32, 48 and 64 bytes; from there four per doubling: 80, 96, 112, 128, 160, ... Every slice size is unit << shift with
  * unit in 5..8, so one small table of reciprocals, in the code, divides by all of them.

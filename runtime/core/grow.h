@@ -75,8 +75,8 @@ MM_FN_RARE void mm_grow_insert(const struct mm_heap_ref *ref, uint32_t first, ui
 
 enum mm_grown { MM_GROWN_NO, MM_GROWN_WAIT, MM_GROWN_MORE };
 
-/* One look at the mailbox, unless another thread holds the lock: takes an answer, and writes a request if none is under way. segments: as in wanted, the number in
- * the low bits and the alignment above; 0: no request. is_late: the caller has waited long enough. Returns whether there is more memory now, the caller
+/* One look at the mailbox, unless another thread holds the lock: takes an answer, and writes a request if none is under way. segments: as in wanted, the number
+ * in the low bits and the alignment above; 0: no request. is_late: the caller has waited long enough. Returns whether there is more memory now, the caller
  * must wait, or there will be none. */
 MM_FN_RARE enum mm_grown mm_grow_look(const struct mm_heap_ref *ref, uint32_t segments, int is_late) {
     struct mm_heap *h = mm_heap_of(ref);

@@ -4,9 +4,10 @@
  * Representation. The first segment of a run has run = mm_run_make(length), the others MM_RUN_BODY.
  * Invariant. I1  the segments of a run are in no tree, except as stale hints, and their pages are 0.
  * Claim. Search from the back of the heap for enough consecutive set bits of the free tree, and take them leaf by leaf from the back. If a leaf no longer has
- *   all of them, put back what was taken and search on. Lanes of a warp that want runs of the same length claim theirs side by side, together. Warps that search
- *   at the same time are counted: each skips as many fitting places as there are searches before it, so that few collide. (A count that is wrong for
- *   a moment, or for ever since a thread was stopped, costs time only.) Runs of one segment are any segments of one leaf, taken by one atomic (mm_segments_take).
+ *   all of them, put back what was taken and search on. Lanes of a warp that want runs of the same length claim theirs side by side, together. Warps that
+ *   search at the same time are counted: each skips as many fitting places as there are searches before it, so that few collide. (A count that is wrong for
+ *   a moment, or for ever since a thread was stopped, costs time only.) Runs of one segment are any segments of one leaf, taken by one atomic
+ *   (mm_segments_take).
  * Progress. Of several warps that claim overlapping runs, the first one at the backmost contested leaf gets its part of that leaf, or another warp took a
  *   part of it before; the same holds for the next leaf, and so on. So some warp succeeds. A warp that failed skips some of what it finds next, at
  *   random, twice as many each time; otherwise all would collide again. The next search begins at the back again, so what was skipped is found then.
@@ -129,8 +130,8 @@ MM_FN enum mm_step mm_run_short(const struct mm_heap_ref *ref, struct mm_run_sea
     return is == MM_SHORT_NONE ? MM_STEP_DONE : is == MM_SHORT_WAIT_HOST ? MM_STEP_WAIT_HOST : MM_STEP_WAIT;
 }
 
-/* Takes the requested runs, in as many searches as it takes until one meets no conflict; warps that search are counted meanwhile. Returns their first segment, or
- * MM_TREE_NONE; *runs: their number. */
+/* Takes the requested runs, in as many searches as it takes until one meets no conflict; warps that search are counted meanwhile. Returns their first segment,
+ * or MM_TREE_NONE; *runs: their number. */
 MM_FN uint32_t mm_runs_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *runs) {
     const uint32_t salt = mm_home() * 32 + mm_warp_lane();
     uint32_t *searches = &mm_heap_of(ref)->run_searches, first = MM_TREE_NONE;
@@ -149,7 +150,8 @@ MM_FN uint32_t mm_runs_take(const struct mm_heap_ref *ref, struct mm_run want, s
     return first;
 }
 
-/* One step towards the requested runs. When it is done: *first and *runs, or MM_TREE_NONE and 0. *bits: if the runs are single segments, which ones, from *first on. */
+/* One step towards the requested runs. When it is done: *first and *runs, or MM_TREE_NONE and 0. *bits: if the runs are single segments, which ones, from
+ * *first on. */
 MM_FN_RARE enum mm_step mm_run_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *first, uint32_t *runs,
                                     uint64_t *bits) {
     const uint32_t align = mm_ctz(want.align) << MM_WANTED_ALIGN_SHIFT;

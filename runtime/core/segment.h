@@ -10,7 +10,8 @@
  * Invariants.
  *   I1  a segment in the free tree has pages 0 and run MM_RUN_NONE, and all its pages are unowned.
  *   I2  a segment stays out of the free tree while a caller holds any of its pages, since its pages cannot be all free then.
- *   I3  a segment that has room r is in room tree r, or the thread that made the room, or one that has taken the segment out of the tree, is about to insert it.
+ *   I3  a segment that has room r is in room tree r, or the thread that made the room, or one that has taken the segment out of the tree, is about to insert
+ *       it.
  * Linearisation points. Take: the atomic and on pages that clears the bits. Give back: the atomic or. A segment becomes unowned by the
  *   compare-and-swap of pages from all to 0.
  * Ordering. Giving back releases, taking acquires. The room trees follow the protocol of tree.h, one level further down: a thread that makes room
@@ -143,8 +144,8 @@ MM_FN_RARE void mm_rooms_insert(const struct mm_heap_ref *ref, uint32_t s, uint3
 }
 
 #define MM_ROOMS_ALL ((1u << MM_ROOMS) - 1)
-/* Clears the leaves' bits of segment s in the trees of these rooms, several trees at a time. Returns the rooms whose bit was set, and above them those whose word is 0
- * now. Out of line: its frame is gone when the caller goes on. */
+/* Clears the leaves' bits of segment s in the trees of these rooms, several trees at a time. Returns the rooms whose bit was set, and above them those whose
+ * word is 0 now. Out of line: its frame is gone when the caller goes on. */
 MM_FN_RARE uint64_t mm_rooms_clear(const struct mm_heap_ref *ref, uint32_t s, uint32_t rooms) {
     uint64_t *leaf = mm_tree_leaf(mm_segment_room_tree(ref, 0), s), bit = 1ull << (s % 64), result = 0;
     MM_ROLLED

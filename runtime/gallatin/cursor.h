@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Cursors: how malloc finds a free slice without a search.
  *
- * A cursor is a counter that lanes add to. With n cursors, cursor s passes through the entries s, s + n, s + 2 n, ... of the class's table (table.h), slice by slice,
- * and begins again at the end. Each position is drawn by one lane, so lanes that draw concurrently go to different slices; the lanes of a warp draw together
- * and get neighbouring slices, with one atomic for each word. A cursor reserves no memory: any lane may take slices that it has passed. Cursors are
+ * A cursor is a counter that lanes add to. With n cursors, cursor s passes through the entries s, s + n, s + 2 n, ... of the class's table (table.h), slice by
+ * slice, and begins again at the end. Each position is drawn by one lane, so lanes that draw concurrently go to different slices; the lanes of a warp draw
+ * together and get neighbouring slices, with one atomic for each word. A cursor reserves no memory: any lane may take slices that it has passed. Cursors are
  * never moved to a place with more free slices; a class in which cursors rarely succeed is sampled instead (sample.h).
  *
- * A warp's number chooses its cursor, so each cursor gets the same share of warps that want one slice each. Alternatives were measured (docs/explanation/lessons.md):
- * random choice gives one of eight cursors 6 % more than another with 1,000 warps each, so that it comes round before the class is full; cursors of
- * multiprocessors drift apart; one cursor sustains one atomic per ns or so. A warp that finds nothing at one cursor tries the next one.
+ * A warp's number chooses its cursor, so each cursor gets the same share of warps that want one slice each. Alternatives were measured
+ * (docs/explanation/lessons.md): random choice gives one of eight cursors 6 % more than another with 1,000 warps each, so that it comes round before the class
+ * is full; cursors of multiprocessors drift apart; one cursor sustains one atomic per ns or so. A warp that finds nothing at one cursor tries the next one.
  */
 #ifndef MM_GALLATIN_CURSOR_H
 #define MM_GALLATIN_CURSOR_H

@@ -2,8 +2,8 @@
 /* free of a slice: the owner of its page names the size class, and one atomic or sets the slice's bit (the linearisation point). Lanes that free neighbouring
  * slices of a word, in the order of the lanes, free them together; if others are in the warp, each lane frees its slice alone.
  *
- * Ordering. A leader acts for its group, so the group's plain accesses must be ordered before the leader's atomic, which releases: the warp synchronisation in front
- * of it does that. The value that the or returns shows whether the slice was free already. Lanes that free the same slice at once free it once, and the
+ * Ordering. A leader acts for its group, so the group's plain accesses must be ordered before the leader's atomic, which releases: the warp synchronisation in
+ * front of it does that. The value that the or returns shows whether the slice was free already. Lanes that free the same slice at once free it once, and the
  * double free is reported.
  */
 #ifndef MM_GALLATIN_FREE_H

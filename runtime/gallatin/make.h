@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Making blocks: a size class grows by what is requested; a large class at least by a share of itself, up to a segment.
  *
- * Tickets. Each lane for which its class must grow draws a ticket. With S slices in a block, ticket t stands for slice t % S of the block with number t / S. The lane
- *   with a block's first ticket makes the block, and the following blocks for which tickets are drawn already, up to a segment. The other lanes wait for
- *   that with a bound, and then draw anew, so no lane depends on a maker. Tickets are numbers: an unused ticket costs nothing, except that the rest of its
+ * Tickets. Each lane for which its class must grow draws a ticket. With S slices in a block, ticket t stands for slice t % S of the block with number t / S.
+ *   The lane with a block's first ticket makes the block, and the following blocks for which tickets are drawn already, up to a segment. The other lanes wait
+ *   for that with a bound, and then draw anew, so no lane depends on a maker. Tickets are numbers: an unused ticket costs nothing, except that the rest of its
  *   block's tickets is skipped.
- * Leaders. In a large class the blocks of a segment would have as many makers, each of which searches for pages. So numbers form aligned groups, of 1/MM_MAKE_SHARE
- *   of the number, at most a segment's blocks. The lane with the first ticket of a group's first block makes all blocks of the group, also those for which no
- *   tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
+ * Leaders. In a large class the blocks of a segment would have as many makers, each of which searches for pages. So numbers form aligned groups, of
+ *   1/MM_MAKE_SHARE of the number, at most a segment's blocks. The lane with the first ticket of a group's first block makes all blocks of the group, also
+ *   those for which no tickets are drawn yet. The lanes with the first tickets of the others make their blocks only if that one is done and has not made them.
  * Making. Become one of few makers (so that each makes many blocks); claim numbers by compare-and-swap of made; take pages; write their owners, then the words
  *   (release); then write the blocks' entries into the table. From then on any lane may claim their slices, also slices for which tickets were drawn: a lane
  *   that comes late draws anew. If there are fewer pages than numbers, the last numbers are given up.
@@ -55,8 +55,8 @@ MM_FN int mm_maker_begin(const struct mm_heap_ref *ref, uint32_t c, int is_late)
     return 0;
 }
 
-/* The number of blocks that are made from `number` on, for the first of which the caller has a ticket: a segment's while the heap has MM_MAKE_FREE_SEGMENTS; else those
- * for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */
+/* The number of blocks that are made from `number` on, for the first of which the caller has a ticket: a segment's while the heap has MM_MAKE_FREE_SEGMENTS;
+ * else those for which tickets are drawn, and at least 1/MM_MAKE_SHARE of the class, at most a segment's. */
 MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
     const struct mm_class k = ref->classes[c];
     struct mm_class_state *of = mm_class_at(ref, c);
@@ -67,7 +67,8 @@ MM_FN uint32_t mm_make_unit(const struct mm_heap_ref *ref, uint32_t c, uint32_t 
     const uint32_t unit = mm_class_block_of(k, drawn - 1, &slice) + 1;
     return mm_at_most(unit > share ? unit : share, most);
 }
-/* The block whose maker is expected to make this one, too: the first of an aligned group, at most a segment's. It depends on the number alone, so all lanes agree. */
+/* The block whose maker is expected to make this one, too: the first of an aligned group, at most a segment's. It depends on the number alone, so all lanes
+ * agree. */
 MM_FN uint32_t mm_make_leader(const struct mm_heap_ref *ref, uint32_t c, uint32_t number) {
     const uint32_t most = MM_SEGMENT_PAGES >> ref->classes[c].page_shift, share = number / MM_MAKE_SHARE;
     return number & ~((share >= most ? most : share == 0 ? 1 : 1u << (31 - mm_clz_u32(share))) - 1);
@@ -105,9 +106,9 @@ MM_FN uint64_t mm_block_make(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     return mm_entry_make(generation, page, c);
 }
 
-/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments; each makes up to MM_MAKE_EACH.
- * is_late: do not be one of few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on return.
- * Returns the first page of the block, or MM_MADE_NO_PAGES, or MM_MADE_BUSY: another warp makes it. */
+/* Makes the block of class c with this number, and perhaps the following ones. All lanes of `here` call, with the same arguments; each makes up to
+ * MM_MAKE_EACH. is_late: do not be one of few. taken: slices of the first block's first word, for which lanes of `here` have tickets; they are allocated on
+ * return. Returns the first page of the block, or MM_MADE_NO_PAGES, or MM_MADE_BUSY: another warp makes it. */
 #define MM_MAKE_EACH 2
 MM_FN_RARE uint32_t mm_blocks_make(const struct mm_heap_ref *ref, uint32_t here, uint32_t c, uint32_t number, int is_late, uint32_t taken) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(here & mm_bits_low(lane)), leader = mm_ctz(here), many = mm_popcount(here);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* malloc of a slice. A group is the lanes of a warp that call together and want the same size class; it acts as one.
  *
- * There are two functions. mm_slice_draw nearly always returns the address; it gives the other lanes a token for mm_slice_malloc. That one passes through stages: it
- * draws from cursors as long as half of the draws succeed; then it samples the class; if little of the class is free, it draws tickets for slices that are
- * yet to be made, and makes their blocks. Without pages it goes through a shortage (shortage.h), then sweeps the whole class.
+ * There are two functions. mm_slice_draw nearly always returns the address; it gives the other lanes a token for mm_slice_malloc. That one passes through
+ * stages: it draws from cursors as long as half of the draws succeed; then it samples the class; if little of the class is free, it draws tickets for slices
+ * that are yet to be made, and makes their blocks. Without pages it goes through a shortage (shortage.h), then sweeps the whole class.
  *
- * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp. A lane that waits for a block
- * that another warp makes gives up after a bounded number of looks, and draws another ticket, or makes the block if it has the block's first ticket.
+ * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for a lane of its own warp. A lane that waits for a
+ * block that another warp makes gives up after a bounded number of looks, and draws another ticket, or makes the block if it has the block's first ticket.
  *
  * NULL. After a shortage that found nothing, and two complete sweeps of the class that found no slice, each single-flight for all lanes that want one.
  */
@@ -48,8 +48,8 @@ MM_FN_RARE enum mm_stage mm_slice_short(const struct mm_heap_ref *ref, uint32_t 
     return flight != MM_FLIGHT_NOTHING || ++s->sweeps < 2 ? MM_STAGE_SWEEP : MM_STAGE_DONE; /* after a round that found something there may be more */
 }
 
-/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment. Until then callers draw tickets at once,
- * and do not search for slices that do not exist. */
+/* Little of class c is free: lets it grow by 2/MM_GROW_SHARE of its size, or to twice its size if that is at most a segment. Until then callers draw tickets at
+ * once, and do not search for slices that do not exist. */
 MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t count = mm_load_relaxed_u32(&of->count), few = mm_at_most(count, MM_SEGMENT_PAGES >> ref->classes[c].page_shift);
@@ -57,8 +57,8 @@ MM_FN void mm_class_raise(const struct mm_heap_ref *ref, uint32_t c) {
     if (!mm_class_is_growing(of, 0)) mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets) + more);
 }
 
-/* There are no pages: callers search for freed slices instead of drawing tickets, and for a while, unless the heap gets free segments, search longer before the class
- * grows. */
+/* There are no pages: callers search for freed slices instead of drawing tickets, and for a while, unless the heap gets free segments, search longer before the
+ * class grows. */
 MM_FN void mm_class_stay(const struct mm_heap_ref *ref, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     mm_store_relaxed_u32(&of->until, mm_load_relaxed_u32(&of->tickets));
@@ -68,8 +68,8 @@ MM_FN int mm_class_is_poor(const struct mm_heap_ref *ref, uint32_t c) {
     const int64_t ago_ns = (int64_t)(mm_now_ns() - mm_load_relaxed_u64(&mm_class_at(ref, c)->stays_ns)); /* clocks of multiprocessors differ by some ns */
     return ago_ns < (int64_t)MM_GROW_REFUSAL_NS && mm_load_relaxed_u64(&mm_heap_of(ref)->free_count) == 0;
 }
-/* Whether class c should grow, given what a group has seen of it in so many rounds. *is_low: it should, since little of the class is free, or it is small, and more
- * callers want its slices than it has. */
+/* Whether class c should grow, given what a group has seen of it in so many rounds. *is_low: it should, since little of the class is free, or it is small, and
+ * more callers want its slices than it has. */
 MM_FN int mm_class_should_grow(const struct mm_heap_ref *ref, uint32_t c, uint32_t entries, struct mm_seen seen, uint32_t rounds, int is_poor, int *is_low) {
     const uint32_t words = entries * ref->classes[c].words;
     const int is_all = words <= MM_SAMPLE_ALL && seen.words >= words;

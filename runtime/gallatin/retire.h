@@ -45,8 +45,8 @@ MM_FN_RARE uint64_t mm_block_take(const struct mm_heap_ref *ref, uint32_t page) 
     return MM_ENTRY_NONE;
 }
 
-/* Retires the block that begins at the caller's page (which may be MM_TREE_NONE), if there is one and all of its slices are free. Returns the number of pages that
- * came back. All lanes of `here` call, each with a different page. */
+/* Retires the block that begins at the caller's page (which may be MM_TREE_NONE), if there is one and all of its slices are free. Returns the number of pages
+ * that came back. All lanes of `here` call, each with a different page. */
 MM_FN_RARE uint32_t mm_blocks_retire(const struct mm_heap_ref *ref, uint32_t here, uint32_t page) {
     const uint64_t entry = page != MM_TREE_NONE ? mm_block_take(ref, page) : MM_ENTRY_NONE;
     const uint32_t lane = mm_warp_lane(), c = mm_entry_class(entry);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Samples: where a size class has free slices, and whether it has any.
  *
- * The lanes that want a slice read MM_SAMPLE_WORDS random words of the class in a round, the same number each, and share the result: if one word has enough free
- * slices for all of them, it serves all, so that full words stay full; otherwise each lane's best word serves some. The share of free bits in random words
- * is an estimate for the whole class. Neighbouring words would not do, since they were filled and emptied together. A class with at most MM_SAMPLE_ALL words is searched word by
- * word instead; so is any class before malloc returns NULL (a sweep).
+ * The lanes that want a slice read MM_SAMPLE_WORDS random words of the class in a round, the same number each, and share the result: if one word has enough
+ * free slices for all of them, it serves all, so that full words stay full; otherwise each lane's best word serves some. The share of free bits in random words
+ * is an estimate for the whole class. Neighbouring words would not do, since they were filled and emptied together. A class with at most MM_SAMPLE_ALL words is
+ * searched word by word instead; so is any class before malloc returns NULL (a sweep).
  */
 #ifndef MM_GALLATIN_SAMPLE_H
 #define MM_GALLATIN_SAMPLE_H
@@ -16,8 +16,8 @@ struct mm_seen {
     uint32_t slices, free, words;
 };
 
-/* Shares what a group found. Each lane of `group` found the free bits `best` (or 0) in word w of the block of `entry`, class c. The lanes of `need`, a part of the
- * group, get slices of these words, beginning at a random bit of each. Returns the caller's address, or 0. All lanes of the group call. */
+/* Shares what a group found. Each lane of `group` found the free bits `best` (or 0) in word w of the block of `entry`, class c. The lanes of `need`, a part of
+ * the group, get slices of these words, beginning at a random bit of each. Returns the caller's address, or 0. All lanes of the group call. */
 MM_FN uint64_t mm_words_share(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint64_t entry, uint32_t w, uint32_t best,
                               uint32_t random) {
     const uint32_t lane = mm_warp_lane(), rank = mm_popcount(need & mm_bits_low(lane)), count = mm_popcount(need);
@@ -59,8 +59,8 @@ MM_FN uint32_t mm_word_scan(const struct mm_heap_ref *ref, uint64_t entry, uint3
     return mm_word_generation(word) == mm_entry_generation(entry) ? mm_word_free(word) : 0;
 }
 
-/* One round of samples for the lanes of `need`, a part of `group`. entries: of the class, not 0. position: of the word at which a search word by word continues.
- * Returns the caller's address, or 0. All lanes of the group call. */
+/* One round of samples for the lanes of `need`, a part of `group`. entries: of the class, not 0. position: of the word at which a search word by word
+ * continues. Returns the caller's address, or 0. All lanes of the group call. */
 MM_FN_RARE uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t group, uint32_t need, uint32_t c, uint32_t entries, uint32_t random,
                                     uint32_t position, struct mm_seen *seen) {
     const struct mm_class k = ref->classes[c];
@@ -82,8 +82,8 @@ MM_FN_RARE uint64_t mm_sample_round(const struct mm_heap_ref *ref, uint32_t grou
     return mm_words_share(ref, group, need, c, best_entry, best_word, best, random);
 }
 
-/* Whether any of MM_SWEEP_BLOCKS blocks of class c, from `block` on, may have a free slice: a filter, which does not look at generations. Loads of different blocks
- * overlap, since the loops are unrolled. */
+/* Whether any of MM_SWEEP_BLOCKS blocks of class c, from `block` on, may have a free slice: a filter, which does not look at generations. Loads of different
+ * blocks overlap, since the loops are unrolled. */
 MM_FN int mm_blocks_have_any(const struct mm_heap_ref *ref, uint32_t c, uint32_t block) {
     uint32_t page[MM_SWEEP_BLOCKS], free = 0;
     for (uint32_t k = 0; k < MM_SWEEP_BLOCKS; k++) {
@@ -99,8 +99,8 @@ MM_FN int mm_blocks_have_any(const struct mm_heap_ref *ref, uint32_t c, uint32_t
     return free != 0;
 }
 
-/* A sweep: searches all words of class c, beginning where the last sweep ended, until there are slices for the lanes of `need`, a part of `here`; passes over blocks
- * in which nothing is free, many at a time. Returns the caller's address, or 0. All lanes of `here` call, with the same class and need. */
+/* A sweep: searches all words of class c, beginning where the last sweep ended, until there are slices for the lanes of `need`, a part of `here`; passes over
+ * blocks in which nothing is free, many at a time. Returns the caller's address, or 0. All lanes of `here` call, with the same class and need. */
 MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here, uint32_t need, uint32_t c) {
     struct mm_class_state *of = mm_class_at(ref, c);
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here), each = ref->classes[c].words;

@@ -34,8 +34,8 @@ MM_FN uint64_t mm_slice_address(const struct mm_heap_ref *ref, uint32_t page, ui
 
 /* Lanes with `go` claim slice `slice` of the block of `entry`, class c. A lane that does not get its slice gets another one of the word. Returns the address,
  * or 0. All lanes of `here` call.
- *   Lanes of one word whose slices are neighbours, in the order of the lanes, claim together. If others are in the warp, each lane claims alone. All votes and shuffles are
- * over `here`: with masks that differ between lanes the hardware executes them once for each mask. */
+ *   Lanes of one word whose slices are neighbours, in the order of the lanes, claim together. If others are in the warp, each lane claims alone. All votes and
+ * shuffles are over `here`: with masks that differ between lanes the hardware executes them once for each mask. */
 MM_FN uint64_t mm_slices_claim(const struct mm_heap_ref *ref, uint32_t here, int go, uint64_t entry, uint32_t slice, uint32_t c) {
     const uint32_t lane = mm_warp_lane(), page = mm_entry_page(entry), bit = slice & ((1u << MM_WORD_SHIFT) - 1);
     const uint32_t number = (page << (uint32_t)ref->word_shift) + (slice >> MM_WORD_SHIFT), generation = mm_entry_generation(entry);

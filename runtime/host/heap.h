@@ -27,8 +27,9 @@ struct mm_host_kernels *mm_host_heap_kernels(const struct mm_host_heap *heap);
  * takes 8 to 30 ms then. Returns false, without a message, if a part of it is not available; *heap is zero then. */
 bool mm_host_heap_try_prepare(const struct mm_driver *d, struct mm_host_heap *heap);
 
-/* Creates the heap of the current context in *heap, which is zero or, for the default allocator, prepared. floor_bytes: the program's limit (cudaLimitMallocHeapSize). sibling: the
- * name of its allocator; NULL: the default. Never fails: see the kinds. Prints one line if the heap has less than was requested. */
+/* Creates the heap of the current context in *heap, which is zero or, for the default allocator, prepared. floor_bytes: the program's limit
+ * (cudaLimitMallocHeapSize). sibling: the name of its allocator; NULL: the default. Never fails: see the kinds. Prints one line if the heap has less than was
+ * requested. */
 void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t floor_bytes, const char *sibling);
 /* The name of its allocator; NULL: the default. */
 const char *mm_host_heap_sibling(const struct mm_host_heap *heap);

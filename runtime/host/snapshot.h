@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* A copy of a heap's metadata in host memory. The allocator's walks (runtime/usage.h) run on it unchanged.
  *
- * It contains the words (layout.h) from the first to the last segment that is used page by page, and no indexes or tables; of other allocators than the default also these
- * segments' indexes, and the word that mm_bump_word is in. While kernels allocate, its
+ * It contains the words (layout.h) from the first to the last segment that is used page by page, and no indexes or tables; of other allocators than the default
+ * also these segments' indexes, and the word that mm_bump_word is in. While kernels allocate, its
  * parts are of different moments: counts are approximate then, and no reference leads out of the copy. If no kernel allocates or frees, it is exact.
  */
 #ifndef MM_HOST_SNAPSHOT_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The usage walk (runtime/usage.h) over a copy of a heap's metadata, for any allocator: usage.c is compiled for the default one, usage_*.c for one kind of the others each. */
+/* The usage walk (runtime/usage.h) over a copy of a heap's metadata, for any allocator: usage.c is compiled for the default one, usage_*.c for one kind of the
+ * others each. */
 #ifndef MM_HOST_USAGE_H
 #define MM_HOST_USAGE_H
 

@@ -6,8 +6,8 @@
 #include "runtime/core/report.h"
 #include "runtime/listed/list.h"
 
-/* Finds what p is, in a heap of so many bytes. Returns MM_DEFERRED_SLICE and the byte offset if it is in a segment of the list and `begin` bytes behind a multiple
- * of unit_bytes, where allocations begin; else what is left to do (core/handles.h). */
+/* Finds what p is, in a heap of so many bytes. Returns MM_DEFERRED_SLICE and the byte offset if it is in a segment of the list and `begin` bytes behind a
+ * multiple of unit_bytes, where allocations begin; else what is left to do (core/handles.h). */
 MM_FN uint64_t mm_listed_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes, uint32_t unit_bytes, uint32_t begin) {
     const uint64_t off = (uint64_t)p - ref->user_base;
     if (!MM_LIKELY(off < bytes)) return p == NULL ? 0 : mm_deferred_foreign((uint64_t)p);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The list of the segments that an allocator uses: random walk draws from all of them, a ring goes through one after the other.
  *
- * Such an allocator describes a segment by MM_LISTED_WORDS words, whose low 32 bits are MM_LISTED_FULL if nothing in the word's part of the segment can be claimed. It
- * provides, before this file is included,
+ * Such an allocator describes a segment by MM_LISTED_WORDS words, whose low 32 bits are MM_LISTED_FULL if nothing in the word's part of the segment can be
+ * claimed. It provides, before this file is included,
  *   mm_listed_word(ref, w)     the address of word number w of the heap; those of segment s begin at s * MM_LISTED_WORDS
  *   mm_listed_prepare(ref, w)  writes what word w of a segment that enters the list will describe
  *   mm_listed_fill(ref, w)     makes that word; published (mm_publish_fence)
  *
- * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k; of its second page: what a sweep has seen in it. The owner of all
- *   pages of these segments is MM_LISTED_OWNER.
- * Invariant. Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All words of
- *   segments that were in it are full.
- * Ordering. count is stored with release and read with acquire: a thread that reads an entry below the count does not read rubbish. Entries, too, are stored with
- *   release, after owners and words, and read with acquire: a thread that reads an entry sees owners and words of its segment, although the entry may be newer than the
- *   count. Before a segment leaves the list, each of its words was made full by a compare-and-swap (retire.h).
- * Progress. Nobody waits here: who does not get the lock goes on without. The lock says which warp has it. Lanes of that warp that want it, too, must not wait: their own wait may be
- *   what keeps the others from going on.
+ * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k; of its second page: what a sweep has seen in it. The owner
+ *   of all pages of these segments is MM_LISTED_OWNER.
+ * Invariant. Only the holder of the lock changes the list. An entry that callers with an old count still read names a segment that is, or was, in the list. All
+ *   words of segments that were in it are full.
+ * Ordering. count is stored with release and read with acquire: a thread that reads an entry below the count does not read rubbish. Entries, too, are stored
+ *   with release, after owners and words, and read with acquire: a thread that reads an entry sees owners and words of its segment, although the entry may be
+ *   newer than the count. Before a segment leaves the list, each of its words was made full by a compare-and-swap (retire.h).
+ * Progress. Nobody waits here: who does not get the lock goes on without. The lock says which warp has it. Lanes of that warp that want it, too, must not wait:
+ *   their own wait may be what keeps the others from going on.
  * Growth. Of callers that found nothing in the same list, the first one lets it grow. The others find, under the lock, that it has grown, and draw again.
  */
 #ifndef MM_LISTED_LIST_H
@@ -39,8 +39,8 @@ MM_FN uint32_t mm_list_count(const struct mm_heap_ref *ref) { return mm_load_acq
 /* The segment at place k of the list, which has or had more than k. */
 MM_FN uint32_t mm_list_segment(const struct mm_heap_ref *ref, uint32_t k) { return (uint32_t)mm_load_acquire_u64(mm_list_entries(ref) + k); }
 
-/* Whether the list has segment s, of which the caller knows by a word that publishes nothing. The answer may be no while the list changes. Acquires: the caller sees the
- * owners and words of the segment. */
+/* Whether the list has segment s, of which the caller knows by a word that publishes nothing. The answer may be no while the list changes. Acquires: the caller
+ * sees the owners and words of the segment. */
 MM_FN int mm_list_sees(const struct mm_heap_ref *ref, uint32_t s) {
     const uint32_t k = mm_load_relaxed_u32(mm_list_index(ref, s));
     return k < mm_list_count(ref) && mm_list_segment(ref, k) == s;
@@ -64,16 +64,17 @@ enum mm_listed {
     MM_LISTED_NO_SEGMENT
 };
 #define MM_LISTED_ANY ~0u
-/* The leader of mm_list_add: another warp has the lock; other lanes of its warp; it has the lock, and adds segments, or has seen that the list grew; it has seen without the lock that there is no segment. */
+/* The leader of mm_list_add: another warp has the lock; other lanes of its warp; it has the lock, and adds segments, or has seen that the list grew; it has
+ * seen without the lock that there is no segment. */
 enum mm_list_is { MM_LIST_OTHERS, MM_LIST_OWN, MM_LIST_GROWS, MM_LIST_GREW, MM_LIST_VAIN };
-/* Whether there is no segment for a list that has no more than `known`, and nobody is bringing or taking one. A look without the lock, so that callers in a full heap do not
- * take it in turns. */
+/* Whether there is no segment for a list that has no more than `known`, and nobody is bringing or taking one. A look without the lock, so that callers in a
+ * full heap do not take it in turns. */
 MM_FN int mm_list_is_vain(const struct mm_heap_ref *ref, uint32_t known) {
     return !mm_list_is_locked(ref) && mm_tree_find(mm_segment_free_tree(ref), 0) == MM_TREE_NONE && mm_list_count(ref) <= known && !mm_list_is_locked(ref);
 }
 
-/* Adds free segments to the list: a share of what it has, at least one. known: the number of segments in which the lanes found nothing; if the list has more by now, it stays as it is
- * (MM_LISTED_MORE). MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
+/* Adds free segments to the list: a share of what it has, at least one. known: the number of segments in which the lanes found nothing; if the list has more by
+ * now, it stays as it is (MM_LISTED_MORE). MM_LISTED_ANY: it grows anyway. All lanes of `here` call, with the same `known`. */
 MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
     uint32_t is_mine = MM_LIST_OTHERS, leaf = 0, count = 0;

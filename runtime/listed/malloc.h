@@ -3,26 +3,28 @@
  *
  * An allocator provides, before this file is included (a unit is its unit of memory),
  *   MM_LISTED_UNITS_MAX, mm_listed_units(bytes)   the most units of a request; how many a request has
- *   mm_listed_draw(ref, here, is_drawing, n, count, random)   a bounded search for the lanes that are drawing. All lanes of `here` call. Returns the lane's address, or 0
+ *   mm_listed_draw(ref, here, is_drawing, n, count, random)   a bounded search for the lanes that are drawing. All lanes of `here` call. Returns the lane's
+ *                                                 address, or 0
  *   mm_listed_patience(n)                         draws in vain for n units before the list grows
- *   mm_listed_find(ref, s, n)                     looks whether segment s has memory for n units. Returns the number of its first unit; or MM_LISTED_NONE, plus the most
- *                                                 consecutive units that are free, or that somebody holds for a moment. A hint
+ *   mm_listed_find(ref, s, n)                     looks whether segment s has memory for n units. Returns the number of its first unit; or MM_LISTED_NONE, plus
+ *                                                 the most consecutive units that are free, or that somebody holds for a moment. A hint
  *   mm_listed_claim(ref, unit, n)                 claims what find found. Returns its address, or 0
  *
  * Termination. After mm_listed_patience draws in vain from a list that did not grow meanwhile the list gets another segment; if there is none, a shortage
  *   (core/shortage.h) follows, and rounds of sweeps.
- * Sweeps. A round is a sweep over the whole list, single-flight for all lanes, whatever they want. Its result is a number, `most`: no segment had more consecutive units that
- *   were free, or held for a moment. For lanes that want more the round has found nothing. The others look for themselves in the segments that had enough when the
- *   round saw them, and claim what they find: a visit. A segment without room for n units was seen so by the round or by the visit, after the lane began to wait. So a
- *   visit in vain proves as much as a round. A round for which nobody waits ends as soon as its own lane has memory: a single caller sweeps on where its last sweep ended.
- *   A round or a visit proves nothing if others hold what may be enough, or if others were changing the list: then the lane begins anew, MM_LISTED_UNSURE times at most.
- *   (With rounds for each number of units, whose result was one lane's memory, 135,168 threads took 19 to 41 s for 1,300,000 NULLs, up to 12 s for one.)
- * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while lanes of its own warp have its lock.
- *   (Lanes that call apart, under random walk: one group had the lock and another one waited for it. 135 GiB were taken for 50 MB.)
- * Pages. A lane takes pages of its own (core/span.h) if lanes of its warp have the lock of the list; or if the list has nothing for it, and a segment that is used page by page
- *   may have.
- * NULL. After a shortage and two rounds or visits that found nothing, and a search for pages. A lane that takes pages because of the lock only searches for pages. Its NULL may be
- *   early: the lanes that have the lock may have taken the last free segments, and cannot go on before the caller returns.
+ * Sweeps. A round is a sweep over the whole list, single-flight for all lanes, whatever they want. Its result is a number, `most`: no segment had more
+ *   consecutive units that were free, or held for a moment. For lanes that want more the round has found nothing. The others look for themselves in the
+ *   segments that had enough when the round saw them, and claim what they find: a visit. A segment without room for n units was seen so by the round or by the
+ *   visit, after the lane began to wait. So a visit in vain proves as much as a round. A round for which nobody waits ends as soon as its own lane has memory:
+ *   a single caller sweeps on where its last sweep ended. A round or a visit proves nothing if others hold what may be enough, or if others were changing the
+ *   list: then the lane begins anew, MM_LISTED_UNSURE times at most. (With rounds for each number of units, whose result was one lane's memory, 135,168 threads
+ *   took 19 to 41 s for 1,300,000 NULLs, up to 12 s for one.)
+ * Progress. All lanes take their steps in one loop, and leave it together (single_flight.h). No lane waits for the list while lanes of its own warp have its
+ *   lock. (Lanes that call apart, under random walk: one group had the lock and another one waited for it. 135 GiB were taken for 50 MB.)
+ * Pages. A lane takes pages of its own (core/span.h) if lanes of its warp have the lock of the list; or if the list has nothing for it, and a segment that is
+ *   used page by page may have.
+ * NULL. After a shortage and two rounds or visits that found nothing, and a search for pages. A lane that takes pages because of the lock only searches for
+ *   pages. Its NULL may be early: the lanes that have the lock may have taken the last free segments, and cannot go on before the caller returns.
  * Stale. What a round stored for a segment, when another round runs or has ended: it is what somebody saw there later. `most`: likewise, of a later round.
  */
 #ifndef MM_LISTED_MALLOC_H
@@ -40,8 +42,8 @@ struct mm_listed_swept {
     uint64_t address;
     uint32_t most;
 };
-/* Looks into all segments of the list for n units, in a round beginning where the last one ended. A visit leaves out segments in which the last round saw less. All lanes of
- * `here` call, with the same n and is_round, and get the same. */
+/* Looks into all segments of the list for n units, in a round beginning where the last one ended. A visit leaves out segments in which the last round saw less.
+ * All lanes of `here` call, with the same n and is_round, and get the same. */
 MM_FN_RARE struct mm_listed_swept mm_listed_sweep(const struct mm_heap_ref *ref, uint32_t here, uint32_t n, int is_round) {
     struct mm_class_state *of = mm_list_state(ref);
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
@@ -82,7 +84,8 @@ MM_FN_RARE struct mm_listed_swept mm_listed_sweep(const struct mm_heap_ref *ref,
     return swept;
 }
 
-/* Asks for a round for n units. *awaited: see mm_flight_begin. Returns how the caller has to sweep now; *has_none: whether a round has found nothing for it. Acquires. */
+/* Asks for a round for n units. *awaited: see mm_flight_begin. Returns how the caller has to sweep now; *has_none: whether a round has found nothing for it.
+ * Acquires. */
 MM_FN enum mm_listed_sweeps mm_listed_ask(const struct mm_heap_ref *ref, uint32_t n, uint64_t *awaited, int *has_none) {
     struct mm_class_state *of = mm_list_state(ref);
     const enum mm_flight flight = mm_flight_begin(&of->round, awaited);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The usage walk's part for the list of segments (runtime/usage.h). An allocator provides, before this file is included, mm_listed_usage(ref, s, usage), which adds the objects in
- * segment s of the list. */
+/* The usage walk's part for the list of segments (runtime/usage.h). An allocator provides, before this file is included, mm_listed_usage(ref, s, usage), which
+ * adds the objects in segment s of the list. */
 #ifndef MM_LISTED_USAGE_H
 #define MM_LISTED_USAGE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Random walk as an allocator of small memory (gallatin/allocator.h says what one provides): Pham et al., "Random-walk allocation for parallel threads on GPUs",
- * ACM TOPC 12(1), 2025. Memory is handed out in units of 256 bytes.
+/* Random walk as an allocator of small memory (gallatin/allocator.h says what one provides): Pham et al., "Random-walk allocation for parallel threads on
+ * GPUs", ACM TOPC 12(1), 2025. Memory is handed out in units of 256 bytes.
  */
 #ifndef MM_WALK_ALLOCATOR_H
 #define MM_WALK_ALLOCATOR_H

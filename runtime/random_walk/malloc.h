@@ -3,8 +3,8 @@
  *
  *   MM_WALK_RW    each lane draws units at random until one was free
  *   MM_WALK_BM    each lane draws words at random, and takes a free unit of the word. The paper takes the lowest one, which empties words unevenly
- *   MM_WALK_COOP  each lane draws a word; what is free there is shared out among the lanes that need a unit, and taken by one atomic for each word. The paper locks
- *                 the words meanwhile; here a unit that another warp took first is missing in the atomic's result, and its lane draws again
+ *   MM_WALK_COOP  each lane draws a word; what is free there is shared out among the lanes that need a unit, and taken by one atomic for each word. The paper
+ *                 locks the words meanwhile; here a unit that another warp took first is missing in the atomic's result, and its lane draws again
  *   MM_WALK_RUNS  as several units are found
  * Several units are found by RW_malloc: a warp draws a place at random, and its lanes search the words from there on for enough consecutive free units.
  *
@@ -61,8 +61,8 @@ MM_FN_RARE uint64_t mm_walk_share(const struct mm_heap_ref *ref, uint32_t here, 
     return of_got >> bit & 1 ? of_word * 32 + bit : MM_WALK_NONE;
 }
 
-/* A draw for n units by the lanes of `here` that have need, as in the face RUNS: all from one place, which is a multiple of their length, so that allocations of one
- * length leave no gaps of half a length. random: the same for all. */
+/* A draw for n units by the lanes of `here` that have need, as in the face RUNS: all from one place, which is a multiple of their length, so that allocations
+ * of one length leave no gaps of half a length. random: the same for all. */
 MM_FN_RARE uint64_t mm_walk_run(const struct mm_heap_ref *ref, uint32_t here, int has_need, uint32_t n, uint32_t count, uint32_t random) {
     const uint32_t w = mm_walk_unit(ref, count, random) / 32, words = (n + 31) / 32;
     if (!has_need) return MM_WALK_NONE;
@@ -86,7 +86,8 @@ MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int 
     return is_drawing && unit != MM_WALK_NONE ? mm_unit_address(ref, (uint32_t)unit) : 0;
 }
 
-/* Draws in vain for n units before the list grows. A draw of the face RW sees one unit, others see words: with one bound for both, RW would keep two thirds of its memory free. */
+/* Draws in vain for n units before the list grows. A draw of the face RW sees one unit, others see words: with one bound for both, RW would keep two thirds of
+ * its memory free. */
 MM_FN uint32_t mm_listed_patience(uint32_t n) { return MM_WALK_FACE == MM_WALK_RW && n == 1 ? MM_WALK_UNIT_PROBES : MM_WALK_PROBES; }
 
 MM_STATIC_ASSERT(MM_WALK_NONE == MM_LISTED_NONE, "mm_listed_find");

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Units: 256 bytes each, which the paper calls pages (Pham et al., ACM TOPC 12(1), 2025). A segment that is used for small memory has MM_WALK_UNITS of them.
  *
- * Representation. One word for 32 units: {continues : 32 | taken : 32}. continues: the next unit is of the same allocation. So free knows the length, and tells an
- *   interior pointer: the unit before it continues. The words of a page follow the word of its span (core/span.h), which another owner of the page uses.
+ * Representation. One word for 32 units: {continues : 32 | taken : 32}. continues: the next unit is of the same allocation. So free knows the length, and tells
+ *   an interior pointer: the unit before it continues. The words of a page follow the word of its span (core/span.h), which another owner of the page uses.
  * Invariants.
  *   I1  a unit that continues is taken, and so is the next unit, of the same segment.
- *   I2  outside of segments in the list (listed/list.h) all units are taken, or the segment was never in it. So a thread that draws from an old list takes nothing.
+ *   I2  outside of segments in the list (listed/list.h) all units are taken, or the segment was never in it. So a thread that draws from an old list takes
+ *       nothing.
  * Linearisation points. Claim of one unit: the atomic or of its bit. Claim of several: the compare-and-swap of the first word, which is done last; a
- *   claim that fails gives back what it has, which nobody else knew. Free of one unit: the atomic and of its bit. Free of several: the compare-and-swap of the first word; from then on
- *   the rest is the caller's alone.
+ *   claim that fails gives back what it has, which nobody else knew. Free of one unit: the atomic and of its bit. Free of several: the compare-and-swap of the
+ *   first word; from then on the rest is the caller's alone.
  * Ordering. A free releases, a claim acquires.
  * Progress. Lock-free: a compare-and-swap fails only if another thread changed the word.
- * Stale. A claim of several words that fails in the end holds units for a moment, and nothing tells them from live ones. A sweep that meets them passes over them. So malloc may
- *   return NULL if that is all there is and each sweep of the caller falls into such a moment.
- * Misuse. Of two concurrent frees of the same memory one succeeds, and the other changes nothing. But if an allocation lies in several words, a free of the first unit
- *   of a later word that races with the valid free is taken for a valid one, and both give these units back. So is a double free that races with the retiring of its segment.
+ * Stale. A claim of several words that fails in the end holds units for a moment, and nothing tells them from live ones. A sweep that meets them passes over
+ *   them. So malloc may return NULL if that is all there is and each sweep of the caller falls into such a moment.
+ * Misuse. Of two concurrent frees of the same memory one succeeds, and the other changes nothing. But if an allocation lies in several words, a free of the
+ *   first unit of a later word that races with the valid free is taken for a valid one, and both give these units back. So is a double free that races with the
+ *   retiring of its segment.
  */
 #ifndef MM_WALK_UNITS_H
 #define MM_WALK_UNITS_H
@@ -55,7 +57,8 @@ MM_FN int mm_unit_claim(const struct mm_heap_ref *ref, uint32_t unit) {
     return (mm_or_acquire_u64(mm_units_word(ref, unit / 32), bit) & bit) == 0;
 }
 
-/* Claims units [first, first + n) of one segment, last word first: no word continues in another one that the caller does not have. Returns whether all were free.
+/* Claims units [first, first + n) of one segment, last word first: no word continues in another one that the caller does not have. Returns whether all were
+ * free.
  * Acquires. */
 MM_FN_RARE int mm_units_claim(const struct mm_heap_ref *ref, uint32_t first, uint32_t n) {
     const uint32_t begin = first / 32, end = (first + n - 1) / 32 + 1;
@@ -113,8 +116,8 @@ MM_FN_RARE enum mm_unit_is mm_units_free(const struct mm_heap_ref *ref, uint32_t
 
 /* No unit. Not a number of 32 bits: a heap of 1 TiB has as many units. */
 #define MM_WALK_NONE (1ull << 63)
-/* Searches for n consecutive free units in `most` words of a segment, from word w of the heap on; after the segment's end, at its beginning. Returns the first unit; or
- * MM_WALK_NONE, plus the most consecutive free units. A hint. */
+/* Searches for n consecutive free units in `most` words of a segment, from word w of the heap on; after the segment's end, at its beginning. Returns the first
+ * unit; or MM_WALK_NONE, plus the most consecutive free units. A hint. */
 MM_FN_RARE uint64_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uint32_t n, uint32_t most) {
     const uint32_t begin = w - w % MM_WALK_WORDS;
     uint32_t first = 0, have = 0, longest = 0; /* free units up to here, and where they begin; the most so far */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The usage walk's part for units (runtime/usage.h). A segment that is just entering or leaving the list has all units taken (units.h, I2), and is counted so. */
+/* The usage walk's part for units (runtime/usage.h). A segment that is just entering or leaving the list has all units taken (units.h, I2), and is counted
+ * so. */
 #ifndef MM_WALK_USAGE_H
 #define MM_WALK_USAGE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The register-efficient allocators as allocators of small memory (gallatin/allocator.h says what one provides): Vinkler & Havran, "Register efficient dynamic memory
- * allocator for GPUs", Computer Graphics Forum 2015.
+/* The register-efficient allocators as allocators of small memory (gallatin/allocator.h says what one provides): Vinkler & Havran, "Register efficient dynamic
+ * memory allocator for GPUs", Computer Graphics Forum 2015.
  */
 #ifndef MM_REGEFF_ALLOCATOR_H
 #define MM_REGEFF_ALLOCATOR_H

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* AtomicMalloc and AWMalloc: malloc is an atomic addition, free does nothing (Vinkler & Havran, "Register efficient dynamic memory allocator for GPUs", Computer Graphics
- * Forum 2015). They are bounds for measurements.
+/* AtomicMalloc and AWMalloc: malloc is an atomic addition, free does nothing (Vinkler & Havran, "Register efficient dynamic memory allocator for GPUs",
+ * Computer Graphics Forum 2015). They are bounds for measurements.
  *
  *   MM_REGEFF_ATOMIC   NULL at the heap's end
  *   MM_REGEFF_AW       at the heap's end it begins anew, and hands out memory that is in use. A program gets it with MM_ALLOW_UNSAFE=1 only
  *
- * Representation. A word: {place in the list : 20 | segments - 1 : 6 | bytes used of them : 38}. The segments are consecutive in the list and in the heap: with one segment
- *   at a time 1,000,000 requests of 256 bytes took 50 ms, since all resident threads add in vain at the end of each. Segments never leave the list, so a place is always
- *   the same segment.
- * Linearisation point. The addition, if the segments have room for the request; else the compare-and-swap to the next ones, which its first bytes go along with.
+ * Representation. A word: {place in the list : 20 | segments - 1 : 6 | bytes used of them : 38}. The segments are consecutive in the list and in the heap: with
+ *   one segment at a time 1,000,000 requests of 256 bytes took 50 ms, since all resident threads add in vain at the end of each. Segments never leave the list,
+ *   so a place is always the same segment.
+ * Linearisation point. The addition, if the segments have room for the request; else the compare-and-swap to the next ones, which its first bytes go along
+ *   with.
  * Ordering. The compare-and-swap releases and the addition acquires: a caller that gets a place sees the list's entry there.
- * Loss. A request that does not fit in what is left goes to the next segments, and what is left is lost: less than the request has, for up to 64 segments each. Another
- *   request cannot use it, since the word is the only state.
+ * Loss. A request that does not fit in what is left goes to the next segments, and what is left is lost: less than the request has, for up to 64 segments each.
+ *   Another request cannot use it, since the word is the only state.
  */
 #ifndef MM_REGEFF_BUMP_H
 #define MM_REGEFF_BUMP_H

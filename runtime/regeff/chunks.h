@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Ring chunks: pieces of a segment, one behind the other, each free or handed out (Vinkler & Havran, "Register efficient dynamic memory allocator for GPUs", Computer
- * Graphics Forum 2015). A chunk consists of units of 32 bytes; its first 16 bytes are its header, behind which the memory of the caller begins.
+/* Ring chunks: pieces of a segment, one behind the other, each free or handed out (Vinkler & Havran, "Register efficient dynamic memory allocator for GPUs",
+ * Computer Graphics Forum 2015). A chunk consists of units of 32 bytes; its first 16 bytes are its header, behind which the memory of the caller begins.
  *
- * Representation. A word for 32 units: {begins : 32 | locked : 32}. begins: a chunk begins at the unit. locked: somebody has the chunk, or tries to get it. live, in words
- *   of its own: the chunk is handed out. The header: where in the segment the chunk ends, and the units that were asked for. The words follow that of the page's span
- *   (core/span.h); in the paper the lock is in the header itself, where a late compare-and-swap may hit what is the user's memory by then.
+ * Representation. A word for 32 units: {begins : 32 | locked : 32}. begins: a chunk begins at the unit. locked: somebody has the chunk, or tries to get it.
+ *   live, in words of its own: the chunk is handed out. The header: where in the segment the chunk ends, and the units that were asked for. The words follow
+ *   that of the page's span (core/span.h); in the paper the lock is in the header itself, where a late compare-and-swap may hit what is the user's memory by
+ *   then.
  * Invariants.
  *   I1  the first unit of a segment of the list begins a chunk. Each chunk ends where another one begins, or at the segment's end.
  *   I2  only the holder of a chunk's lock changes its header, splits it, or merges it with the next one, of which it must have the lock, too.
  *   I3  a live chunk is locked. Only the first unit of a chunk is live.
  *   I4  all units of segments that have left the list are locked (listed/retire.h): nobody gets a chunk there.
- * Linearisation points. Claim: the atomic or of the lock, if the unit began a chunk; else the lock is given back, and nobody else could have it meanwhile. Free: the
- *   atomic and of live. A new chunk: the atomic or of its begin, when its header is written. A merged one: the atomic and of begin and lock.
- * Ordering. Locking acquires, unlocking and a new begin release. live is set with release and cleared with acquire: the thread that frees sees the header, however the
- *   program handed the pointer over. If it saw an older end, it would merge with a chunk further behind.
- * Stale. A thread without the lock may read the header of a chunk that is no more, which is the user's memory then (mm_ring_end_hint). Such a value is used as a hint only,
- *   and only if it is in the segment.
- * Held. A chunk that is locked and not live is somebody's for a moment: of a caller that claims it or finds it too small, of a thread that frees or merges it, or that
- *   wants its segment. A search that meets one proves nothing (mm_listed_find).
+ * Linearisation points. Claim: the atomic or of the lock, if the unit began a chunk; else the lock is given back, and nobody else could have it meanwhile.
+ *   Free: the atomic and of live. A new chunk: the atomic or of its begin, when its header is written. A merged one: the atomic and of begin and lock.
+ * Ordering. Locking acquires, unlocking and a new begin release. live is set with release and cleared with acquire: the thread that frees sees the header,
+ *   however the program handed the pointer over. If it saw an older end, it would merge with a chunk further behind.
+ * Stale. A thread without the lock may read the header of a chunk that is no more, which is the user's memory then (mm_ring_end_hint). Such a value is used as
+ *   a hint only, and only if it is in the segment.
+ * Held. A chunk that is locked and not live is somebody's for a moment: of a caller that claims it or finds it too small, of a thread that frees or merges it,
+ *   or that wants its segment. A search that meets one proves nothing (mm_listed_find).
  * Progress. Nobody waits for a lock.
- * Misuse. A free of what is not live changes nothing: it is a double free if a chunk begins there, else that of an interior pointer; so is a double free of a chunk that
- *   was merged with the one before it.
+ * Misuse. A free of what is not live changes nothing: it is a double free if a chunk begins there, else that of an interior pointer; so is a double free of a
+ *   chunk that was merged with the one before it.
  */
 #ifndef MM_REGEFF_CHUNKS_H
 #define MM_REGEFF_CHUNKS_H
@@ -98,8 +99,8 @@ MM_FN int mm_ring_merge(const struct mm_heap_ref *ref, uint64_t unit, uint32_t *
     return 1;
 }
 
-/* Claims the chunk at a unit for n units: merges it with those behind it while it is too small, and splits it if more than 1/8 would be left over; in the paper, if it is twice as large. Returns the
- * address of the caller's memory, or 0. *next: where the chunk ends. Acquires. */
+/* Claims the chunk at a unit for n units: merges it with those behind it while it is too small, and splits it if more than 1/8 would be left over; in the
+ * paper, if it is twice as large. Returns the address of the caller's memory, or 0. *next: where the chunk ends. Acquires. */
 MM_FN uint64_t mm_ring_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n, uint64_t *next) {
     const uint32_t in = (uint32_t)unit % MM_RING_UNITS;
     if (!mm_ring_lock(ref, unit)) return 0;
@@ -135,9 +136,9 @@ MM_FN int mm_ring_free(const struct mm_heap_ref *ref, uint64_t unit) {
     return 1;
 }
 
-/* The list's part (listed/list.h). A new segment is split into chunks of R units, R/2 and so on down to 32, as many units of each, and the rest: chunk i of the paper, from 1
- * on, has R / 2^floor(log2 i) units, and R is the largest power of two with which all fit. In the paper the smallest chunk has the least that can be allocated; but if that
- * is one unit, large requests do not find enough in a row. */
+/* The list's part (listed/list.h). A new segment is split into chunks of R units, R/2 and so on down to 32, as many units of each, and the rest: chunk i of the
+ * paper, from 1 on, has R / 2^floor(log2 i) units, and R is the largest power of two with which all fit. In the paper the smallest chunk has the least that can
+ * be allocated; but if that is one unit, large requests do not find enough in a row. */
 #define MM_LISTED_WORDS MM_RING_WORDS
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_ring_word(ref, (uint64_t)w * 32); }
 #define MM_RING_FITS(k) (((k)-4u) << (k) <= MM_RING_UNITS) /* levels of 1 << k, ..., 1 << 5 units */

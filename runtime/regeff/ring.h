@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* CMalloc and its variants: malloc goes along a ring of chunks until one is free and large enough (Vinkler & Havran, "Register efficient dynamic memory allocator for GPUs",
- * Computer Graphics Forum 2015). The ring goes through the segments of the list, one after the other.
+/* CMalloc and its variants: malloc goes along a ring of chunks until one is free and large enough (Vinkler & Havran, "Register efficient dynamic memory
+ * allocator for GPUs", Computer Graphics Forum 2015). The ring goes through the segments of the list, one after the other.
  *
  *   MM_REGEFF_CIRCULAR      all callers begin at one place, which each that succeeds sets to the end of its chunk
- *   MM_REGEFF_FUSED         the locks and begins of a word are seen at once. So its locked chunks are passed in one hop, and lanes of a warp take different free ones. In
- *                           the paper lock and next chunk are one word of the header
+ *   MM_REGEFF_FUSED         the locks and begins of a word are seen at once. So its locked chunks are passed in one hop, and lanes of a warp take different
+ *                           free ones. In the paper lock and next chunk are one word of the header
  *   MM_REGEFF_MULTI         each multiprocessor has a place of its own
  *   MM_REGEFF_MULTI_FUSED   both
  *
  * Termination, which the paper leaves open: after MM_RING_HOPS hops a caller goes on at a random place; for the rest, and NULL: listed/malloc.h.
- * Not in the paper: a caller merges free chunks that are too small with those behind them. In the paper only free merges, and if memory is freed in the order of its
- * addresses, it never does.
+ * Not in the paper: a caller merges free chunks that are too small with those behind them. In the paper only free merges, and if memory is freed in the order
+ * of its addresses, it never does.
  */
 #ifndef MM_REGEFF_RING_H
 #define MM_REGEFF_RING_H
@@ -43,8 +43,8 @@ MM_FN uint64_t mm_ring_behind(const struct mm_heap_ref *ref, uint32_t s) {
 struct mm_ring_walked {
     uint64_t got, unit; /* the address of the caller's memory, or 0; where to go on */
 };
-/* Goes along the ring from a unit on for n units, in at most `most` hops. With one hop it claims the chunk at the unit, and no other one of its word. Out of line: a copy in
- * each caller would add 4 KiB to a library. */
+/* Goes along the ring from a unit on for n units, in at most `most` hops. With one hop it claims the chunk at the unit, and no other one of its word. Out of
+ * line: a copy in each caller would add 4 KiB to a library. */
 MM_FN_RARE struct mm_ring_walked mm_ring_walk(const struct mm_heap_ref *ref, uint32_t n, uint64_t unit, uint32_t most) {
     uint64_t got = 0;
     MM_ROLLED
@@ -91,8 +91,9 @@ MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int 
     return got;
 }
 
-/* Looks in segment s for a free chunk, or several in a row, of n units; is_any: also for those that somebody holds. A chunk ends where the next one begins, so headers are not read.
- * Returns the first unit; or MM_LISTED_NONE, plus the most consecutive units of such chunks, plus MM_RING_HELD if somebody holds one. A hint. */
+/* Looks in segment s for a free chunk, or several in a row, of n units; is_any: also for those that somebody holds. A chunk ends where the next one begins, so
+ * headers are not read. Returns the first unit; or MM_LISTED_NONE, plus the most consecutive units of such chunks, plus MM_RING_HELD if somebody holds one. A
+ * hint. */
 #define MM_RING_HELD (1ull << 62)
 MM_FN_RARE uint64_t mm_ring_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n, int is_any) {
     const uint64_t from = (uint64_t)s * MM_RING_UNITS;

@@ -4,8 +4,8 @@
 #define MM_REGEFF_USAGE_H
 
 #if MM_REGEFF_FACE >= MM_REGEFF_CIRCULAR
-/* A chunk ends where the next one begins (chunks.h, I1), so the words suffice, without the headers in the chunks. An object has what its chunk has behind the header: more than
- * mm_usable_size says by what was left over, an eighth at most. */
+/* A chunk ends where the next one begins (chunks.h, I1), so the words suffice, without the headers in the chunks. An object has what its chunk has behind the
+ * header: more than mm_usable_size says by what was left over, an eighth at most. */
 MM_FN_RARE void mm_listed_usage(const struct mm_heap_ref *ref, uint32_t s, struct mm_usage *usage) {
     const uint64_t unit = (uint64_t)s * MM_RING_UNITS;
     uint32_t first = 0; /* of the last chunk that was seen */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A program with planted faults, for tests/gpu/planted.sh: planted KIND..., planted in the order given. Kinds: nothing, leaks, overruns, twice, after-free, null, streams, memsets.
- * Plain CUDA, so that it also runs with CUDA's allocator. */
+/* A program with planted faults, for tests/gpu/planted.sh: planted KIND..., planted in the order given. Kinds: nothing, leaks, overruns, twice, after-free,
+ * null, streams, memsets. Plain CUDA, so that it also runs with CUDA's allocator. */
 #include <cuda_runtime.h>
 #include <pthread.h>
 #include <stdio.h>

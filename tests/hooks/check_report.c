@@ -163,8 +163,8 @@ START_TEST(usage_for_programs) {
 }
 END_TEST
 
-/* Other allocators (client_sibling.h): random walk has units of 256 bytes, rings have chunks of 96 and 224 bytes with a header of 16, and what only adds cannot tell objects
- * apart. A span has 20 pages, and a run 6 segments. */
+/* Other allocators (client_sibling.h): random walk has units of 256 bytes, rings have chunks of 96 and 224 bytes with a header of 16, and what only adds cannot
+ * tell objects apart. A span has 20 pages, and a run 6 segments. */
 START_TEST(usage_of_other_allocators) {
     static const struct {
         const char *suffix, *name, *out, *live, *row, *legend;

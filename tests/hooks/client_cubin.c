@@ -194,8 +194,8 @@ static void prepared(int argc, char **argv) {
     }
 }
 
-/* The heap that was prepared is of no use to an image of another allocator, which launches first: it gets one of its own. The prepared one stays for the default, and
- * nothing is left over. With MM_RUN_ALLOCATOR, which asks for another allocator, none is prepared. */
+/* The heap that was prepared is of no use to an image of another allocator, which launches first: it gets one of its own. The prepared one stays for the
+ * default, and nothing is left over. With MM_RUN_ALLOCATOR, which asks for another allocator, none is prepared. */
 static void prepared_for_another(int argc, char **argv) {
     (void)argc, (void)argv;
     CUmodule module;

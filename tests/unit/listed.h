@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* What the suites of allocators of listed segments have in common: the lock of the list (runtime/listed), and the last segment of the largest heap. Include after steps.h. */
+/* What the suites of allocators of listed segments have in common: the lock of the list (runtime/listed), and the last segment of the largest heap. Include
+ * after steps.h. */
 #ifndef MM_UNIT_LISTED_H
 #define MM_UNIT_LISTED_H
 

@@ -152,7 +152,8 @@ START_TEST(at_each_step) {
 END_TEST
 
 #else
-/* What was added up, whatever is freed, to the last byte of the heap; then nothing, or all of it anew. _i: whether the list has several segments from the beginning. */
+/* What was added up, whatever is freed, to the last byte of the heap; then nothing, or all of it anew. _i: whether the list has several segments from the
+ * beginning. */
 START_TEST(all_of_the_heap) {
     const uint64_t all = SEGMENTS * MM_SEGMENT_BYTES;
     for (int i = 0; i < 4 * _i; i++) mm_list_add(ref, 1, MM_LISTED_ANY);

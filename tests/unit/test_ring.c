@@ -259,8 +259,8 @@ START_TEST(to_the_last_unit) {
 }
 END_TEST
 
-/* After small memory that was freed in the order of its addresses, so that free merged nothing, and in the other order, large memory is had: three quarters of what fits at
- * least, since callers begin anywhere. */
+/* After small memory that was freed in the order of its addresses, so that free merged nothing, and in the other order, large memory is had: three quarters of
+ * what fits at least, since callers begin anywhere. */
 static int by_address(const void *a, const void *b) { return *(uint8_t *const *)a < *(uint8_t *const *)b ? -1 : 1; }
 START_TEST(small_then_large) {
     const uint32_t n = take_all(), most = SEGMENTS * (uint32_t)(MM_SEGMENT_BYTES / unit_taken(MM_SMALL_BYTES_MAX));

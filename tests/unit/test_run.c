@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Runs of segments: found wherever there are enough neighbours, aligned, coalesced at once. Spans: four lengths to a doubling, or a power of two of pages if aligned. */
+/* Runs of segments: found wherever there are enough neighbours, aligned, coalesced at once. Spans: four lengths to a doubling, or a power of two of pages if
+ * aligned. */
 #include "tests/unit/support.h"
 
 static const uint32_t sizes[] = {1, 2, 63, 64, 65, 200};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Sweeps (sample.h) by the lanes of a warp: any subset of them, in any order, and with any interference; the last slices of a heap; classes that are nearly full. */
+/* Sweeps (sample.h) by the lanes of a warp: any subset of them, in any order, and with any interference; the last slices of a heap; classes that are nearly
+ * full. */
 #define UNIT_WARPS 3
 #include <limits.h>
 

@@ -216,7 +216,8 @@ __attribute__((unused)) static void unit_lane_called(void) {
 
 static int unit_warps_has(const struct unit_warp *w, int i) { return i % unit_warps_parts == w->part; }
 
-/* Lets the lanes of warp w, of the part that has the multiprocessor, go on that have met, or, if none have, those that mm_warp_here groups. Returns whether any can. */
+/* Lets the lanes of warp w, of the part that has the multiprocessor, go on that have met, or, if none have, those that mm_warp_here groups. Returns whether any
+ * can. */
 static int unit_warps_resolve(struct unit_warp *w) {
     int any = 0;
     for (int i = 0; i < UNIT_LANES; i++) {

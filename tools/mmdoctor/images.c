@@ -8,8 +8,8 @@
  *     part ptx sm_90 heap= undefined=malloc    a device image that must be linked first
  *     closed elf sm_90                         a device image that is damaged, scrambled or not understood
  *
- * heap= is the version in the name of the image's heap variable, with the name's end that says the allocator; for PTX it is this mm's version, if the PTX calls the allocator by mm's
- * names. undefined= lists the services that the image leaves undefined: libmm.so.1 links them at load time, otherwise CUDA provides them.
+ * heap= is the version in the name of the image's heap variable, with the name's end that says the allocator; for PTX it is this mm's version, if the PTX calls
+ * the allocator by mm's names. undefined= lists the services that the image leaves undefined: libmm.so.1 links them at load time, otherwise CUDA provides them.
  *
  * FILE may be any file: content that lies outside of it or is malformed is skipped.
  */
