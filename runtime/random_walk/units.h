@@ -121,15 +121,15 @@ MM_FN_RARE enum mm_unit_is mm_units_free(const struct mm_heap_ref *ref, uint32_t
 MM_FN_RARE uint64_t mm_units_find(const struct mm_heap_ref *ref, uint32_t w, uint32_t n, uint32_t most) {
     const uint32_t begin = w - w % MM_WALK_WORDS;
     uint32_t first = 0, have = 0, longest = 0; /* free units up to here, and where they begin; the most so far */
-    uint64_t taken[MM_SWEEP_WORDS / 2];        /* of the words from w on, read at once */
+    uint64_t taken[MM_LISTED_AT_ONCE / 2];     /* of the words from w on, read at once */
     MM_ROLLED
     for (uint32_t seen = 0; seen < most; seen++) {
-        if (seen % MM_SWEEP_WORDS == 0)
-            for (uint32_t i = 0; i < MM_SWEEP_WORDS; i += 2)
+        if (seen % MM_LISTED_AT_ONCE == 0)
+            for (uint32_t i = 0; i < MM_LISTED_AT_ONCE; i += 2)
                 taken[i / 2] = mm_units_taken(mm_load_relaxed_u64(mm_units_word(ref, begin + (w + i) % MM_WALK_WORDS))) |
                                (uint64_t)mm_units_taken(mm_load_relaxed_u64(mm_units_word(ref, begin + (w + i + 1) % MM_WALK_WORDS))) << 32;
         uint32_t free = ~(uint32_t)taken[0];
-        for (uint32_t i = 0; i < MM_SWEEP_WORDS / 2; i++) taken[i] = taken[i] >> 32 | (i + 1 < MM_SWEEP_WORDS / 2 ? taken[i + 1] << 32 : 0);
+        for (uint32_t i = 0; i < MM_LISTED_AT_ONCE / 2; i++) taken[i] = taken[i] >> 32 | (i + 1 < MM_LISTED_AT_ONCE / 2 ? taken[i + 1] << 32 : 0);
         if (!(free & 1) || w == begin) have = 0;
         MM_ROLLED
         for (uint32_t bit, in; free != 0; free &= ~(uint32_t)(mm_bits_low(in) << bit)) {
