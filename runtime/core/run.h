@@ -10,7 +10,8 @@
  *   (mm_segments_take).
  * Progress. Of several warps that claim overlapping runs, the first one at the backmost contested leaf gets its part of that leaf, or another warp took a
  *   part of it before; the same holds for the next leaf, and so on. So some warp succeeds. A warp that failed skips some of what it finds next, at
- *   random, twice as many each time; otherwise all would collide again. The next search begins at the back again, so what was skipped is found then.
+ *   random, twice as many each time; otherwise all would collide again. The next search begins at the back again, so what was skipped is found then. A warp whose
+ *   lanes do not find room in one place goes on below it for the others, and at the back when it comes to the front.
  * Linearisation points. malloc: the last leaf that is taken. free: the compare-and-swap of run.
  * Ordering. Leaves are taken with acquire and put back with release. Coalescing is immediate, since a free run is nothing but free segments.
  * NULL. After a shortage (shortage.h) in which no search met a conflict, or after MM_TREE_TRIES searches.
@@ -59,16 +60,16 @@ MM_FN uint32_t mm_run_fit(struct mm_run want, uint32_t low, uint32_t end, uint32
     return first >= low && first < end ? first : MM_TREE_NONE;
 }
 
-/* Takes the requested runs out of the free tree. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads callers that collided. leave:
- * how many fitting places to skip.
+/* Takes the requested runs out of the free tree, below segment `from`. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads callers that
+ * collided. leave: how many fitting places to skip.
  * *conflict: whether another thread took what was found, or some of it was skipped. */
-MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t salt, uint32_t leave, uint32_t *runs, int *conflict) {
+MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t from, uint32_t salt, uint32_t leave, uint32_t *runs, int *conflict) {
     const struct mm_tree t = mm_segment_free_tree(ref);
     uint64_t mid = 0;
     uint32_t end = 0; /* consecutive set bits reach from the present position up to here */
     uint32_t failures = 0;
     MM_ROLLED
-    for (uint32_t leaf = (uint32_t)mm_heap_of(ref)->tree_leaves, in = 0; leaf-- > 0;) {
+    for (uint32_t leaf = (from + 63) / 64, in = 0; leaf-- > 0;) {
         if (in-- == 0) mid = mm_load_relaxed_u64(&t.node[t.roots + leaf / 64]), in = leaf % 64;
         if (end == 0 && !(mid >> in & 1)) { /* skip empty leaves: a heap has more addresses than memory */
             const uint64_t below = mid & mm_bits_low(in);
@@ -77,7 +78,7 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
             if (below == 0) continue;
         }
         const uint64_t word = mm_load_relaxed_u64(mm_tree_leaf(t, leaf * 64));
-        uint32_t bit = 64;
+        uint32_t bit = mm_at_most(from - leaf * 64, 64);
         MM_ROLLED
         while (bit > 0) {
             if (end == 0) { /* skip clear bits */
@@ -114,6 +115,7 @@ MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, 
 struct mm_run_search {
     struct mm_shortage shortage;
     uint32_t tries;
+    uint32_t from;    /* the next search begins below this segment; 0: at the back */
     uint32_t need;    /* pages that this lane has added to grow.need */
     int is_less;      /* the host refused the full number: one run will do */
     enum mm_short is; /* for mm_shortage_help */
@@ -135,15 +137,20 @@ MM_FN enum mm_step mm_run_short(const struct mm_heap_ref *ref, struct mm_run_sea
 MM_FN uint32_t mm_runs_take(const struct mm_heap_ref *ref, struct mm_run want, struct mm_run_search *s, uint32_t *runs) {
     const uint32_t salt = mm_home() * 32 + mm_warp_lane();
     uint32_t *searches = &mm_heap_of(ref)->run_searches, first = MM_TREE_NONE;
-    uint32_t leave = mm_add_relaxed_u32(searches, 1) & ((1u << MM_RUN_SPREAD_SHIFT) - 1);
-    int conflict = 1;
+    const uint32_t before = mm_add_relaxed_u32(searches, 1) & ((1u << MM_RUN_SPREAD_SHIFT) - 1);
+    uint32_t leave = s->from == 0 ? before : 0; /* a search that goes on is apart from the others */
+    int is_again = 1;
     MM_ROLLED
-    while (first == MM_TREE_NONE && conflict && s->tries < MM_TREE_TRIES) { /* a step that waits does not count as a try */
-        conflict = 0;
-        first = mm_run_search(ref, want, salt + s->tries * MM_RUN_SPREAD_SHIFT, leave, runs, &conflict);
-        leave = 0;
+    while (first == MM_TREE_NONE && is_again && s->tries < MM_TREE_TRIES) { /* a step that waits does not count as a try */
+        const uint32_t from = s->from;
+        int conflict = 0;
+        first = mm_run_search(ref, want, from != 0 ? from : (uint32_t)mm_heap_of(ref)->tree_leaves * 64, salt + s->tries * MM_RUN_SPREAD_SHIFT, leave, runs,
+                              &conflict);
+        leave = 0, s->from = 0;
         s->tries += (uint32_t)(first == MM_TREE_NONE && conflict);
+        is_again = conflict || from != 0;
     }
+    if (first != MM_TREE_NONE) s->from = first;
     mm_add_relaxed_u32(searches, ~0u);
     if (first == MM_TREE_NONE) *runs = 0;
     mm_add_relaxed_u64(&mm_heap_of(ref)->free_count, 0 - (uint64_t)*runs * want.count);
@@ -189,7 +196,7 @@ MM_FN_RARE void *mm_run_malloc(const struct mm_heap_ref *ref, uint64_t bytes, ui
     want.skew = (uint32_t)(0 - (ref->user_base >> MM_SEGMENT_SHIFT)) & (want.align - 1);
     const uint32_t lane = mm_warp_lane(), count = want.count;
     const uint32_t group = mm_warp_match(here, want.align == 1 ? count : ~lane), leader = mm_ctz(group);
-    struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, 0, MM_SHORT_WAIT};
     uint32_t first = MM_TREE_NONE, left = group;
     MM_ROLLED
     do { /* all lanes stay in the loop until the last one is served (single_flight.h) */

@@ -76,7 +76,7 @@ MM_FN_RARE int mm_span_has_room(const struct mm_heap_ref *ref, uint64_t bytes) {
  * claim together. here: the lanes that call. Returns the address, or NULL. */
 MM_FN_RARE void *mm_span_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align_bytes, uint32_t here) {
     uint32_t page = MM_TREE_NONE, align = 0;
-    struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, 0, MM_SHORT_WAIT};
     while (MM_PAGE_BYTES << align < align_bytes) align++;
     const struct mm_cut cut = mm_span_cut(mm_span_pages(bytes), align);
     const uint32_t n = cut.pages, lane = mm_warp_lane(), group = mm_warp_match(here, n << 3 | align), leader = mm_ctz(group);

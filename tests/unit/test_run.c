@@ -174,7 +174,7 @@ START_TEST(single_segments) {
     make_rows(n);
     for (uint32_t round = 0; round < 20000; round++) {
         change_rows(n);
-        struct mm_run_search s = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
+        struct mm_run_search s = {MM_SHORTAGE_NONE, 0, 0, 0, 0, MM_SHORT_WAIT};
         const struct mm_run want = {1, 1, 0, 1 + (uint32_t)(unit_random(&seed) % 32)};
         const uint32_t first = search(n, 1, 1, 0);
         uint32_t at = 0, runs = 0;
@@ -198,7 +198,7 @@ START_TEST(some_are_retired_for_single_segments) {
     uint32_t at, runs;
     uint64_t bits;
     struct mm_run want = {4, 1, 0, 1};
-    struct mm_run_search s = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search s = {MM_SHORTAGE_NONE, 0, 0, 0, 0, MM_SHORT_WAIT};
     unit_eq(mm_run_take(&heap.ref, want, &s, &at, &runs, &bits), MM_STEP_DONE);
     unit_eq(mm_heap_of(&heap.ref)->retired++, 0); /* as if others gave pages back */
     for (want.count = 1; want.count <= 2; want.count++) {
@@ -227,6 +227,39 @@ START_TEST(searches_beside_others) {
     uint32_t runs;
     unit_eq(take(64, 1, 0, 1, &runs), n - 64);
     unit_eq(runs, 1);
+    mm_cpu_heap_destroy(&heap);
+}
+END_TEST
+
+/* Lanes of a warp that do not find room in one place: the search goes on below the last place, and comes back to what was freed above when it has come to the front. */
+START_TEST(goes_on_below) {
+    const uint32_t n = 200, count = 3, apart = 5;
+    const struct mm_run want = {count, 1, 0, 32};
+    struct mm_run_search s = {MM_SHORTAGE_NONE, 0, 0, 0, 0, MM_SHORT_WAIT};
+    uint32_t runs, at = n - apart;
+    unit_create(&heap, n);
+    const struct mm_tree t = mm_segment_free_tree(&heap.ref);
+    for (uint32_t i = 0; i < n; i++)
+        if (i % apart >= count) unit_eq(mm_tree_erase(t, i), 1);
+    mm_heap_of(&heap.ref)->run_searches = 1; /* the first search skips a place; those that go on do not */
+    for (uint32_t i = 0; i < 6; i++) {
+        at -= apart;
+        unit_eq(mm_runs_take(&heap.ref, want, &s, &runs), at);
+        unit_eq(runs, 1);
+    }
+    mm_heap_of(&heap.ref)->run_searches = 0;
+    const uint32_t back[] = {n - apart, at + apart, at}; /* skipped; and freed: above the last place, and the last place */
+    mm_segments_put(t, back[1], back[1] + count);
+    mm_segments_put(t, back[2], back[2] + count);
+    while (at > 0) {
+        at -= apart;
+        unit_eq(mm_runs_take(&heap.ref, want, &s, &runs), at);
+    }
+    for (uint32_t i = 0; i < 3; i++) unit_eq(mm_runs_take(&heap.ref, want, &s, &runs), back[i]);
+    mm_segments_put(t, back[0], back[0] + count);
+    unit_eq(mm_runs_take(&heap.ref, want, &s, &runs), back[0]); /* nothing is free below */
+    unit_eq(mm_runs_take(&heap.ref, want, &s, &runs), MM_TREE_NONE);
+    unit_eq(s.tries, 0);
     mm_cpu_heap_destroy(&heap);
 }
 END_TEST
@@ -451,6 +484,7 @@ int main(void) {
     tcase_add_loop_test(tests, single_segments, 0, SIZES);
     tcase_add_test(tests, some_are_retired_for_single_segments);
     tcase_add_test(tests, searches_beside_others);
+    tcase_add_test(tests, goes_on_below);
     tcase_add_loop_test(tests, aligned_addresses, 0, SIZES);
     tcase_add_test(tests, aligned_no_bytes);
     tcase_add_test(tests, far_apart);

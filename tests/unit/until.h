@@ -13,7 +13,7 @@ __attribute__((unused)) static int unit_grow_await(const struct mm_heap_ref *ref
     return grown == MM_GROWN_MORE;
 }
 __attribute__((unused)) static uint32_t unit_run_take(const struct mm_heap_ref *ref, struct mm_run want, uint32_t *runs) {
-    struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, MM_SHORT_WAIT};
+    struct mm_run_search search = {MM_SHORTAGE_NONE, 0, 0, 0, 0, MM_SHORT_WAIT};
     uint32_t first = MM_TREE_NONE;
     uint64_t bits = 0;
     enum mm_step step;
