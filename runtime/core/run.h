@@ -10,8 +10,8 @@
  *   (mm_segments_take).
  * Progress. Of several warps that claim overlapping runs, the first one at the backmost contested leaf gets its part of that leaf, or another warp took a
  *   part of it before; the same holds for the next leaf, and so on. So some warp succeeds. A warp that failed skips some of what it finds next, at
- *   random, twice as many each time; otherwise all would collide again. The next search begins at the back again, so what was skipped is found then. A warp whose
- *   lanes do not find room in one place goes on below it for the others, and at the back when it comes to the front.
+ *   random, twice as many each time; otherwise all would collide again. The next search begins at the back again, so what was skipped is found then. A warp
+ *   whose lanes do not find room in one place goes on below it for the others, and at the back when it comes to the front.
  * Linearisation points. malloc: the last leaf that is taken. free: the compare-and-swap of run.
  * Ordering. Leaves are taken with acquire and put back with release. Coalescing is immediate, since a free run is nothing but free segments.
  * NULL. After a shortage (shortage.h) in which no search met a conflict, or after MM_TREE_TRIES searches.
@@ -60,8 +60,8 @@ MM_FN uint32_t mm_run_fit(struct mm_run want, uint32_t low, uint32_t end, uint32
     return first >= low && first < end ? first : MM_TREE_NONE;
 }
 
-/* Takes the requested runs out of the free tree, below segment `from`. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads callers that
- * collided. leave: how many fitting places to skip.
+/* Takes the requested runs out of the free tree, below segment `from`. Returns their first segment, or MM_TREE_NONE; *runs: their number. salt: spreads
+ * callers that collided. leave: how many fitting places to skip.
  * *conflict: whether another thread took what was found, or some of it was skipped. */
 MM_FN uint32_t mm_run_search(const struct mm_heap_ref *ref, struct mm_run want, uint32_t from, uint32_t salt, uint32_t leave, uint32_t *runs, int *conflict) {
     const struct mm_tree t = mm_segment_free_tree(ref);
