@@ -111,7 +111,7 @@ MM_FN_RARE uint64_t mm_class_sweep(const struct mm_heap_ref *ref, uint32_t here,
     for (uint32_t seen = 0; seen < words + many; seen += many, at += many) { /* the last step is a short one */
         if (at >= words) at = 0;
         const uint32_t ahead = many * MM_SWEEP_BLOCKS * each - at % each; /* to the end of the blocks that the lanes look at together */
-        if (seen >= until && ahead >= many && at + ahead <= words && seen + ahead <= words + many) {
+        if (seen >= until && at + ahead <= words && seen + ahead <= words + many) {
             const int any = mm_blocks_have_any(ref, c, at / each + rank * MM_SWEEP_BLOCKS);
             until = seen + ahead;
             if (mm_warp_ballot(here, any) == 0) {
