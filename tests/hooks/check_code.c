@@ -129,6 +129,8 @@ START_TEST(a_text_names_its_allocator) {
     expect(&r, 0, "", NOT_IN("runs") ANSWERS);                                   /* the default's names: the run's */
     r = RUN(SETTINGS(named), "./client", "v2-legacy", "jit-names", "_circular"); /* its file is a fat binary without code */
     expect(&r, 1, NULL, KEEPS "mm has no machine code for sm_90; build mm with it in ARCHS\n");
+    r = RUN(SETTINGS(named, "MM_RUN_ALLOCATOR=random-walk-coop"), "./client", "v2-legacy", "prepared-for-another");
+    expect(&r, 0, "", "mm: a module was built with the allocator gallatin, and keeps it, in spite of MM_RUN_ALLOCATOR\n");
     r = RUN(SETTINGS(named, "MM_RUN_ALLOCATOR=cuda"), "./client", "v2-legacy", "jit-names", "_random_walk_coop");
     expect(&r, 0, "", "");
 }

@@ -85,9 +85,7 @@ END_TEST
 #define NOT_CHECKED(name) "mm: device 0: not checked: random-walk-" name " has no checked runs\n"
 #define FOREIGN "mm: device 0: invalid free(%s), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
 START_TEST(allocators_of_two_modules) {
-    struct result r = RUN(SETTINGS(preload_mm, "MM_RUN_ALLOCATOR=random-walk-coop"), "./client", "v2-legacy", "prepared-for-another");
-    expect(&r, 0, "", "mm: a module was built with the allocator gallatin, and keeps it, in spite of MM_RUN_ALLOCATOR\n");
-    r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", COOP, "mm");
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", COOP, "mm");
     expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", "mm", COOP);
     expect(&r, 0, "", "");
