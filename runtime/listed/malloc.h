@@ -75,12 +75,7 @@ MM_FN_RARE struct mm_listed_swept mm_listed_sweep(const struct mm_heap_ref *ref,
         if ((uint32_t)at > swept.most) swept.most = (uint32_t)at;
     }
     if (mm_list_is_locked(ref) && swept.most < MM_LISTED_UNITS_MAX) swept.most = MM_LISTED_UNITS_MAX; /* a segment may be on its way */
-    const uint32_t mine = is_early ? MM_LISTED_UNKNOWN : swept.most;
-    MM_ROLLED
-    for (uint32_t rest = here; rest != 0; rest &= rest - 1) {
-        const uint32_t other = mm_warp_shuffle(here, mine, mm_ctz(rest));
-        swept.most = other > swept.most ? other : swept.most;
-    }
+    swept.most = mm_warp_max(here, is_early ? MM_LISTED_UNKNOWN : swept.most);
     return swept;
 }
 
