@@ -328,6 +328,19 @@
 /* How many times mm_reset waits for MM_HOST_STOP_MS: it can do nothing before that thread has stopped. */
 #define MM_HOST_RESET_STOPS 5
 
+/* Books of a pool (runtime/host/pool/fit.h).
+ *   TLSF_SHIFT    log2 of the lists for each power of two: 32, the more of the two that Bell et al. name. A block is at most 1/32 longer than what is asked for
+ *                 when it might not be found. Their heads take 8 KiB.
+ *   LOOKS         blocks that tlsf and segregated look at in a list of which not all fit
+ *   PAGE_BLOCKS   blocks in a page of the sequential fits: 4 KiB. The paper has 254, with a header in the page.
+ *   *_FIRST       room of the tables to begin with; each doubles */
+#define MM_FIT_TLSF_SHIFT 5
+#define MM_FIT_LOOKS 8
+#define MM_FIT_PAGE_BLOCKS 256
+#define MM_FIT_NODES_FIRST 64u /* a power of two: bits of a hash */
+#define MM_FIT_PAGES_FIRST 16
+#define MM_FIT_RANGES_FIRST 16
+
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 
 #define MM_ALIGN_SHIFT 4 /* 16 bytes, as CUDA promises */
@@ -344,6 +357,9 @@ MM_STATIC_ASSERT(MM_HOST_STEP_SEGMENTS_MIN <= MM_HOST_STEP_SEGMENTS_MAX, "steps 
 MM_STATIC_ASSERT(MM_CLASS_COUNT < 64, "a class fits in six bits, class + 1 in a byte beside spans");
 #define MM_CURSORS (1u << MM_CURSORS_SHIFT)
 #define MM_EXTENT (1u << MM_EXTENT_SHIFT)
+
+#define MM_FIT_TLSF_LISTS (1u << MM_FIT_TLSF_SHIFT)
+MM_STATIC_ASSERT(MM_FIT_TLSF_LISTS <= 32, "the bits of the lists of a power of two are one word of 32");
 
 /* Log2 of the slices that one word describes. */
 #define MM_WORD_SHIFT 5
