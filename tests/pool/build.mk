@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The books of a pool (runtime/host/pool) on the CPU: suite fit, each kind against an exact oracle, under AddressSanitizer and
-# UndefinedBehaviorSanitizer.
+# The books of a pool (runtime/host/pool) on the CPU. Suites fit (each kind against an exact oracle) and memory (host memory that fails), under
+# AddressSanitizer and UndefinedBehaviorSanitizer; footprint (bytes taken over bytes live); steps (how they grow with the live allocations).
 
 POOL_TEST  := $(BUILD)/tests/pool
 POOL_C     := $(wildcard runtime/host/pool/*.c)
-POOL_DEPS  := $(POOL_C) $(wildcard runtime/host/pool/*.h tests/pool/*.h) tests/pool/pair.c tests/runner.h mmconfig.h
-POOL_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -Wc++-compat -I. -D_GNU_SOURCE= -fsanitize=address,undefined -fno-sanitize-recover=all
+POOL_DEPS  := $(wildcard runtime/host/pool/*.h tests/pool/*.h) tests/runner.h mmconfig.h
+POOL_FLAGS := -std=c11 -g -Wall -Wextra -Werror -Wc++-compat -I. -D_GNU_SOURCE=
+POOL_SAN   := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+POOL_CC     = @mkdir -p $(@D)$(newline)$(CC) $(POOL_FLAGS)
+POOL_CHECK := $$(pkg-config --cflags --libs check) -lm
 
 .PHONY: check-pool
 check: check-pool
-check-pool: $(POOL_TEST)/test_fit
-	$(POOL_TEST)/test_fit
+check-pool: $(addprefix $(POOL_TEST)/,test_fit test_memory test_footprint test_steps)
+	set -e; for suite in $^; do $$suite; done
 
-$(POOL_TEST)/test_fit: tests/pool/test_fit.c $(POOL_DEPS)
-	@mkdir -p $(@D)
-	$(CC) $(POOL_FLAGS) $< $(filter %.c,$(POOL_DEPS)) -o $@ $$(pkg-config --cflags --libs check)
+$(POOL_TEST)/test_fit: tests/pool/test_fit.c tests/pool/pair.c $(POOL_C) $(POOL_DEPS)
+	$(POOL_CC) $(POOL_SAN) $(filter %.c,$^) -o $@ $(POOL_CHECK)
+
+$(POOL_C:runtime/host/pool/%.c=$(POOL_TEST)/failing/%.o): $(POOL_TEST)/failing/%.o: runtime/host/pool/%.c $(POOL_DEPS)
+	$(POOL_CC) $(POOL_SAN) -include tests/pool/failing.h -c $< -o $@
+$(POOL_TEST)/test_memory: tests/pool/test_memory.c tests/pool/pair.c $(POOL_C:runtime/host/pool/%.c=$(POOL_TEST)/failing/%.o) $(POOL_DEPS)
+	$(POOL_CC) $(POOL_SAN) $(filter %.c %.o,$^) -o $@ $(POOL_CHECK)
+
+# host.h includes a header of the toolkit.
+POOL_LOGS := $(addprefix tools/mmbench/child/papers/host_,log.c generate.c)
+$(POOL_TEST)/test_footprint: tests/pool/test_footprint.c $(POOL_C) $(POOL_LOGS) $(POOL_DEPS) tools/mmbench/child/papers/host.h
+	$(POOL_CC) -O2 -isystem $(CUDA_HOME)/include $(filter %.c,$^) -o $@ $(POOL_CHECK)
+
+$(POOL_TEST)/test_steps: tests/pool/test_steps.c $(POOL_C) $(POOL_DEPS)
+	$(POOL_CC) -O2 -DMM_FIT_COUNTS $(filter %.c,$^) -o $@ $(POOL_CHECK)

@@ -37,11 +37,15 @@ static size_t from(const struct pair *p, uint64_t address) {
     return i;
 }
 
+static struct host_memory memory_of(const struct pair *p) { return p->memory ? *p->memory : (struct host_memory){0, 0}; }
+
 const char *pair_add(struct pair *p, uint64_t base, uint64_t bytes, bool *is_added) {
+    const unsigned failed = memory_of(p).failed;
     const bool got = mm_fit_add(p->fit, base, bytes);
     bool wanted = base && bytes && base % p->grain == 0 && bytes % p->grain == 0 && base + bytes > base;
     const size_t i = from(p, base);
     if (i < p->count && p->block[i].base < base + bytes) wanted = false;
+    if (memory_of(p).failed != failed) wanted = false;
     if (is_added) *is_added = wanted;
     if (got != wanted) return wanted ? "a range was refused" : "a wrong range was added";
     if (wanted) insert(p, i, (struct pair_block){base, bytes, ++p->puts, false, true});
@@ -97,8 +101,9 @@ static size_t choose(const struct pair *p, uint64_t bytes) {
 }
 
 const char *pair_allocate(struct pair *p, uint64_t bytes, uint64_t *address) {
+    const unsigned failed = memory_of(p).failed;
     const uint64_t got = mm_fit_allocate(p->fit, bytes), rounded = bytes + (p->grain - bytes % p->grain) % p->grain;
-    const size_t i = bytes == 0 || rounded < bytes ? p->count : choose(p, rounded);
+    const size_t i = bytes == 0 || rounded < bytes || memory_of(p).failed != failed ? p->count : choose(p, rounded);
     if (address) *address = got;
     if (got != (i < p->count ? p->block[i].base : 0)) return got ? "an allocation has another address" : "an allocation failed";
     if (i == p->count) return NULL;
@@ -111,8 +116,10 @@ const char *pair_allocate(struct pair *p, uint64_t bytes, uint64_t *address) {
 }
 
 const char *pair_free(struct pair *p, uint64_t address) {
+    const unsigned calls = memory_of(p).calls;
     const uint64_t got = mm_fit_free(p->fit, address);
     size_t i = from(p, address);
+    if (memory_of(p).calls != calls) return "a free asked the host for memory";
     if (i == p->count || !p->block[i].is_live || p->block[i].base != address) return got ? "a free of what is not live returned bytes" : NULL;
     if (got != p->block[i].bytes) return "a free returned other bytes";
     p->block[i].is_live = false;

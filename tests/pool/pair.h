@@ -17,6 +17,11 @@ struct pair_block {
     bool is_live, is_first;
 };
 
+/* Calls for memory by the books, and how many of these failed. While one fails, a function must fail and change nothing. */
+struct host_memory {
+    unsigned calls, failed;
+};
+
 struct pair {
     struct mm_fit *fit;
     enum mm_fit_kind kind;
@@ -25,6 +30,7 @@ struct pair {
     size_t count, room;
     uint64_t cursor; /* end of the last allocation */
     uint64_t puts;
+    const struct host_memory *memory; /* NULL: the host has enough */
 };
 
 const char *pair_begin(struct pair *p, enum mm_fit_kind kind, uint64_t grain);

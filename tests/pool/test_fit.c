@@ -7,6 +7,7 @@
 
 #include "mmconfig.h"
 #include "tests/pool/pair.h"
+#include "tests/pool/random.h"
 #include "tests/runner.h"
 
 enum { GRAIN = 512 };
@@ -17,13 +18,6 @@ enum { GRAIN = 512 };
         const char *wrong_ = (call);                                                            \
         ck_assert_msg(!wrong_, "%s: %s: %s", mm_fit_name((enum mm_fit_kind)_i), #call, wrong_); \
     } while (0)
-
-static uint64_t next_random(uint64_t *state) { /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014) */
-    uint64_t x = *state += 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-}
 
 START_TEST(names) {
     enum mm_fit_kind kind = MM_FIT_COUNT;
@@ -228,14 +222,14 @@ START_TEST(many) {
     SAME(pair_begin(&p, (enum mm_fit_kind)_i, 16));
     SAME(pair_add(&p, BASE, MANY * 16 * 4, NULL));
     for (int round = 0; round < 3; round++) {
-        for (unsigned k = 0; k < MANY; k++) SAME(pair_allocate(&p, 16 + next_random(&random) % 3 * 16, &address[k]));
+        for (unsigned k = 0; k < MANY; k++) SAME(pair_allocate(&p, 16 + random_next(&random) % 3 * 16, &address[k]));
         SAME(pair_compare(&p));
         for (unsigned k = 0; k < MANY; k += 2) SAME(pair_free(&p, address[k]));
         SAME(pair_compare(&p));
-        for (unsigned k = 0; k < MANY; k += 2) SAME(pair_allocate(&p, 16 + next_random(&random) % 3 * 16, &address[k]));
+        for (unsigned k = 0; k < MANY; k += 2) SAME(pair_allocate(&p, 16 + random_next(&random) % 3 * 16, &address[k]));
         SAME(pair_compare(&p));
         for (unsigned k = 0; k < MANY; k++) {
-            const unsigned other = k + (unsigned)(next_random(&random) % (MANY - k));
+            const unsigned other = k + (unsigned)(random_next(&random) % (MANY - k));
             const uint64_t swapped = address[k];
             address[k] = address[other];
             address[other] = swapped;
@@ -279,20 +273,20 @@ START_TEST(random_calls) {
     for (uint64_t seed = 0; seed < SEQUENCES; seed++) {
         uint64_t random = seed;
         struct pair p;
-        const uint64_t grain = 16ull << next_random(&random) % 6, longest = 2 + next_random(&random) % 200, goal = 1 + next_random(&random) % 90;
+        const uint64_t grain = 16ull << random_next(&random) % 6, longest = 2 + random_next(&random) % 200, goal = 1 + random_next(&random) % 90;
         size_t live = 0;
         SAME(pair_begin(&p, (enum mm_fit_kind)_i, grain));
         for (int i = 0; i < CALLS; i++) {
-            const uint64_t dice = next_random(&random) % 100, length = 1 + next_random(&random) % longest;
-            uint64_t address = BASE + next_random(&random) % 4000 * grain;
+            const uint64_t dice = random_next(&random) % 100, length = 1 + random_next(&random) % longest;
+            uint64_t address = BASE + random_next(&random) % 4000 * grain;
             if (dice < 3 || i == 0) SAME(pair_add(&p, address, length * 4 * grain, NULL));
-            else if (dice < 4) SAME(pair_shrink(&p, next_random(&random) % 3 * length * grain));
+            else if (dice < 4) SAME(pair_shrink(&p, random_next(&random) % 3 * length * grain));
             else if (dice < 6) SAME(pair_free(&p, address));
-            else if (dice < 8) SAME(pair_look(&p, address + next_random(&random) % 3));
+            else if (dice < 8) SAME(pair_look(&p, address + random_next(&random) % 3));
             else if (dice < 8 + 92 * goal / (goal + live)) {
-                SAME(pair_allocate(&p, (dice % 2 ? length : length >> next_random(&random) % 8) * grain - next_random(&random) % grain, &address));
+                SAME(pair_allocate(&p, (dice % 2 ? length : length >> random_next(&random) % 8) * grain - random_next(&random) % grain, &address));
                 live += address != 0;
-            } else if ((address = pair_live(&p, next_random(&random) % 1000)) != 0) {
+            } else if ((address = pair_live(&p, random_next(&random) % 1000)) != 0) {
                 SAME(pair_look(&p, address));
                 SAME(pair_free(&p, address));
                 live--;
