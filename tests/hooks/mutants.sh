@@ -16,7 +16,7 @@ flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr
     "-DMM_LINKED=\"$build/device/linked\"")
 
 read -r -a check < <(pkg-config --cflags --libs check)
-sources=(runtime/host/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c)
+sources=(runtime/host/*.c runtime/host/pool/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c)
 
 # scenario LINES SETTING ARGUMENTS...: expects status 0 and LINES (a pattern) lines on standard error, counting those with $with if set.
 scenario() {

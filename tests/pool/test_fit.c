@@ -13,10 +13,11 @@
 enum { GRAIN = 512 };
 #define BASE (7ull << 30)
 
-#define SAME(call)                                                                              \
-    do {                                                                                        \
-        const char *wrong_ = (call);                                                            \
-        ck_assert_msg(!wrong_, "%s: %s: %s", mm_fit_name((enum mm_fit_kind)_i), #call, wrong_); \
+/* (Each ck_assert is a system call.) */
+#define SAME(call)                                                                                \
+    do {                                                                                          \
+        const char *wrong_ = (call);                                                              \
+        if (wrong_) ck_abort_msg("%s: %s: %s", mm_fit_name((enum mm_fit_kind)_i), #call, wrong_); \
     } while (0)
 
 START_TEST(names) {
@@ -244,10 +245,28 @@ START_TEST(many) {
 }
 END_TEST
 
-/* The largest ranges: 2^62 bytes. Not for bitmask, whose bits are made with the range. */
+/* A full page is split at each of its places, between a free block and its rest. */
+START_TEST(splitting) {
+    for (unsigned k = 0; k < MM_FIT_PAGE_BLOCKS; k++) {
+        uint64_t address[MM_FIT_PAGE_BLOCKS];
+        struct pair p;
+        SAME(pair_begin(&p, (enum mm_fit_kind)_i, 16));
+        SAME(pair_add(&p, BASE, MM_FIT_PAGE_BLOCKS * 32, NULL));
+        for (unsigned i = 0; i < MM_FIT_PAGE_BLOCKS; i++) SAME(pair_allocate(&p, 32, &address[i]));
+        SAME(pair_free(&p, address[k]));
+        SAME(pair_allocate(&p, 16, NULL));
+        SAME(pair_compare(&p));
+        SAME(pair_free(&p, address[MM_FIT_PAGE_BLOCKS - 1 - k]));
+        SAME(pair_compare(&p));
+        pair_end(&p);
+    }
+}
+END_TEST
+
+/* The largest ranges: half of all addresses, and nearly all. Not for bitmask, whose bits are made with the range. */
 START_TEST(huge) {
     struct pair p;
-    uint64_t address;
+    uint64_t address, rest;
     if (_i == MM_FIT_BITMASK) return;
     SAME(pair_begin(&p, (enum mm_fit_kind)_i, 16));
     SAME(pair_add(&p, 1ull << 62, 3ull << 62, NULL)); /* refused */
@@ -262,6 +281,19 @@ START_TEST(huge) {
     while (pair_live(&p, 0)) SAME(pair_free(&p, pair_live(&p, 3)));
     SAME(pair_allocate(&p, (1ull << 63) - 16, &address));
     SAME(pair_allocate(&p, (1ull << 63) - 16, &address));
+    SAME(pair_compare(&p));
+    pair_end(&p);
+
+    SAME(pair_begin(&p, (enum mm_fit_kind)_i, 16));
+    SAME(pair_add(&p, 16, UINT64_MAX - 31, NULL));
+    SAME(pair_allocate(&p, UINT64_MAX - 31, &address)); /* the last list */
+    SAME(pair_free(&p, address));
+    SAME(pair_allocate(&p, 1ull << 63, &address));
+    SAME(pair_allocate(&p, 16, &rest));
+    SAME(pair_free(&p, address));
+    SAME(pair_allocate(&p, UINT64_MAX - 63, &address)); /* its list is empty, and there is none above */
+    ck_assert_uint_eq(address, 0);
+    SAME(pair_free(&p, rest));
     SAME(pair_compare(&p));
     pair_end(&p);
 }
@@ -317,6 +349,7 @@ int main(void) {
     tcase_add_loop_test(t, merging, 0, MM_FIT_COUNT);
     tcase_add_loop_test(t, shrinking, 0, MM_FIT_COUNT);
     tcase_add_loop_test(t, many, 0, MM_FIT_COUNT);
+    tcase_add_loop_test(t, splitting, 0, MM_FIT_COUNT);
     tcase_add_loop_test(t, huge, 0, MM_FIT_COUNT);
     tcase_add_loop_test(t, random_calls, 0, MM_FIT_COUNT);
     suite_add_tcase(suite, t);

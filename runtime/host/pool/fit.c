@@ -173,13 +173,13 @@ struct seen {
     uint64_t end; /* of the last block of this range */
     bool is_after_free;
     uint64_t free_length, live_length, largest;
-    const char *wrong;
+    const char *wrong; /* the first that is broken */
 };
 
 static void see(void *arg, uint64_t base, uint64_t length, bool is_live) {
     struct seen *s = (struct seen *)arg;
-    if (base != s->end || length == 0) s->wrong = "the blocks do not tile their range";
-    if (!is_live && s->is_after_free) s->wrong = "two free blocks are adjacent";
+    if (!s->wrong && (base != s->end || length == 0)) s->wrong = "the blocks do not tile their range";
+    if (!s->wrong && !is_live && s->is_after_free) s->wrong = "two free blocks are adjacent";
     s->end = base + length;
     s->is_after_free = !is_live;
     *(is_live ? &s->live_length : &s->free_length) += length;
@@ -194,7 +194,7 @@ const char *mm_fit_check(struct mm_fit *fit) {
         s.end = range->base;
         s.is_after_free = false;
         fit->ops->walk(fit, range, see, &s);
-        if (s.end != range->base + range->length) s.wrong = "the blocks do not reach the end of their range";
+        if (!s.wrong && s.end != range->base + range->length) s.wrong = "the blocks do not reach the end of their range";
     }
     if (s.wrong) return s.wrong;
     if (s.free_length != fit->free_length) return "the free bytes are not the sum over the blocks";

@@ -233,8 +233,9 @@ static void remove_range(struct mm_fit *fit, struct mm_fit_range *range) {
     if (find(hal_of(fit), range->base, &place)) erase(hal_of(fit), place);
 }
 
-static uint64_t allocate(struct hal *h, uint64_t length, bool is_found, struct place place) {
-    if (!is_found) return 0;
+static uint64_t allocate(struct hal *h, uint64_t length, bool (*find_it)(const struct hal *, uint64_t, struct place *)) {
+    struct place place;
+    if (!find_it(h, length, &place)) return 0;
     struct block block = *at(h, place);
     if (block.length > length) {
         if (!has_room(h, &place)) return 0;
@@ -253,23 +254,9 @@ static uint64_t allocate(struct hal *h, uint64_t length, bool is_found, struct p
     return block.base;
 }
 
-static uint64_t allocate_first(struct mm_fit *fit, uint64_t length) {
-    struct place place = {0, 0};
-    const bool is_found = find_first(hal_of(fit), length, &place);
-    return allocate(hal_of(fit), length, is_found, place);
-}
-
-static uint64_t allocate_next(struct mm_fit *fit, uint64_t length) {
-    struct place place = {0, 0};
-    const bool is_found = find_next(hal_of(fit), length, &place);
-    return allocate(hal_of(fit), length, is_found, place);
-}
-
-static uint64_t allocate_best(struct mm_fit *fit, uint64_t length) {
-    struct place place = {0, 0};
-    const bool is_found = find_best(hal_of(fit), length, &place);
-    return allocate(hal_of(fit), length, is_found, place);
-}
+static uint64_t allocate_first(struct mm_fit *fit, uint64_t length) { return allocate(hal_of(fit), length, find_first); }
+static uint64_t allocate_next(struct mm_fit *fit, uint64_t length) { return allocate(hal_of(fit), length, find_next); }
+static uint64_t allocate_best(struct mm_fit *fit, uint64_t length) { return allocate(hal_of(fit), length, find_best); }
 
 static uint64_t free_block(struct mm_fit *fit, uint64_t base) {
     struct hal *h = hal_of(fit);

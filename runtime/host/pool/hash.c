@@ -147,7 +147,11 @@ uint64_t mm_fit_hash_live(struct mm_fit *fit, uint64_t base) {
 
 void mm_fit_hash_walk(struct mm_fit *fit, const struct mm_fit_range *range, mm_fit_visit *visit, void *arg) {
     const struct mm_fit_hash *h = hash_of(fit);
-    for (uint32_t n = find(h, range->base); n != 0; n = h->node[n].upper) visit(arg, h->node[n].base, h->node[n].length, !h->node[n].is_free);
+    uint64_t from = range->base; /* addresses rise, so that the walk ends even if the links are broken */
+    for (uint32_t n = find(h, from); n != 0 && h->node[n].base >= from; n = h->node[n].upper) {
+        from = h->node[n].base + 1;
+        visit(arg, h->node[n].base, h->node[n].length, !h->node[n].is_free);
+    }
 }
 
 /* ---- lists --------------------------------------------------------------------------------------- */

@@ -8,10 +8,12 @@
 #include "mmconfig.h"
 #include "runtime/host/pool/hash.h"
 
+enum { LISTS = 64 - MM_ALIGN_SHIFT }; /* grains have at least 16 bytes */
+
 struct segregated {
     struct mm_fit_hash hash;
     uint64_t lists;
-    uint32_t head[64];
+    uint32_t head[LISTS];
 };
 
 /* The list that holds a length: always rounded down. The paper's algorithm 5 rounds up once, so a block that is shorter than its list is found. */
@@ -34,14 +36,12 @@ static void take(struct mm_fit_hash *h, uint32_t node) {
 
 static uint32_t search(const struct mm_fit_hash *h, uint64_t length) {
     const struct segregated *s = (const struct segregated *)h;
-    unsigned list = list_of(length);
-    if (length > 1ull << list) {
-        const uint32_t node = mm_fit_list_look(h, s->head[list], length);
-        if (node != 0 || ++list == 64) return node;
-    }
+    const unsigned list = list_of(length);
+    const uint32_t node = mm_fit_list_look(h, s->head[list], length);
+    if (node != 0) return node;
     MM_FIT_STEPS(1);
-    const uint64_t from = s->lists >> list;
-    return from ? s->head[list + (unsigned)__builtin_ctzll(from)] : 0;
+    const uint64_t above = s->lists >> (list + 1);
+    return above ? s->head[list + 1 + (unsigned)__builtin_ctzll(above)] : 0;
 }
 
 static uint64_t largest(struct mm_fit *fit) {
@@ -52,7 +52,7 @@ static uint64_t largest(struct mm_fit *fit) {
 static const char *check(struct mm_fit *fit) {
     const struct segregated *s = (const struct segregated *)fit;
     uint64_t listed = 0;
-    for (unsigned list = 0; list < 64; list++) {
+    for (unsigned list = 0; list < LISTS; list++) {
         const char *wrong = mm_fit_list_check(&s->hash, s->head[list], 1ull << list, (1ull << list) * 2 - 1, &listed);
         if (wrong) return wrong;
         if ((s->head[list] != 0) != (s->lists >> list & 1)) return "the bit of a list is wrong";

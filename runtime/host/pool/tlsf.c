@@ -11,7 +11,8 @@
 #include "mmconfig.h"
 #include "runtime/host/pool/hash.h"
 
-enum { LISTS = MM_FIT_TLSF_LISTS, SHIFT = MM_FIT_TLSF_SHIFT, POWERS = 64 - SHIFT + 1 };
+/* Grains have at least 16 bytes, so lengths are below 2^60. The lists of the last power stay empty: a search may begin there. */
+enum { LISTS = MM_FIT_TLSF_LISTS, SHIFT = MM_FIT_TLSF_SHIFT, POWERS = 64 - MM_ALIGN_SHIFT - SHIFT + 2 };
 
 struct tlsf {
     struct mm_fit_hash hash;
@@ -27,7 +28,7 @@ static unsigned list_of(uint64_t length) {
     return shift * LISTS + (unsigned)(length >> shift);
 }
 
-/* The least length in a list; 0 behind the last one. */
+/* The least length in a list. */
 static uint64_t least_of(unsigned list) {
     if (list < LISTS) return list;
     return (uint64_t)(LISTS + list % LISTS) << (list / LISTS - 1);
@@ -53,16 +54,15 @@ static void take(struct mm_fit_hash *h, uint32_t node) {
 static uint32_t search(const struct mm_fit_hash *h, uint64_t length) {
     const struct tlsf *t = (const struct tlsf *)h;
     unsigned list = list_of(length), power;
-    if (length > least_of(list)) {
-        const uint32_t node = mm_fit_list_look(h, t->head[list], length);
-        if (node != 0 || ++list == POWERS * LISTS) return node;
-    }
-    power = list / LISTS;
+    const uint32_t node = mm_fit_list_look(h, t->head[list], length);
+    if (node != 0) return node;
+    power = ++list / LISTS;
     MM_FIT_STEPS(1);
     const uint32_t here = t->lists[power] >> list % LISTS;
     if (here != 0) return t->head[list + (unsigned)__builtin_ctz(here)];
-    if (power + 1 == POWERS || t->powers >> (power + 1) == 0) return 0;
-    power += 1 + (unsigned)__builtin_ctzll(t->powers >> (power + 1));
+    const uint64_t above = t->powers >> (power + 1);
+    if (above == 0) return 0;
+    power += 1 + (unsigned)__builtin_ctzll(above);
     return t->head[power * LISTS + (unsigned)__builtin_ctz(t->lists[power])];
 }
 
