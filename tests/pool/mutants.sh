@@ -10,7 +10,7 @@ out=$1 only=${2-} number=0
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -w -I. -D_GNU_SOURCE=)
 declare -A variant=([fit]='' [check]='' [memory]='-include tests/pool/failing.h -fsanitize=address' [steps]='-DMM_FIT_COUNTS')
-declare -A seconds=([fit]=10 [check]=10 [memory]=20 [steps]=100) # of processor time; without a fault: 2, 1, 2, 20
+declare -A seconds=([fit]=10 [check]=10 [memory]=20 [steps]=60) # of processor time; without a fault: 2, 1, 2, 20
 
 # compile SOURCE SUITE OBJECT LOG
 compile() {

@@ -56,6 +56,9 @@ static unsigned sequence(int _i) {
     SAME(pair_compare(&p));
     SAME(pair_shrink(&p, 0));
     ck_assert_uint_eq(p.count, 0);
+    SAME(pair_add(&p, 1 << 20, 1 << 20, NULL)); /* something is left for mm_fit_destroy */
+    SAME(pair_allocate(&p, 1, NULL));
+    SAME(pair_compare(&p));
     pair_end(&p);
     return memory.calls;
 }
