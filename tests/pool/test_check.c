@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "runtime/host/pool/fit.h"
 #include "runtime/host/pool/hash.h"
 #include "tests/runner.h"
 

@@ -9,6 +9,7 @@
 
 #include "mmconfig.h"
 #include "runtime/host/pool/books.h"
+#include "runtime/host/pool/fit.h"
 #include "tests/pool/random.h"
 #include "tests/runner.h"
 

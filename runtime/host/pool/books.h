@@ -3,9 +3,9 @@
 #ifndef MM_HOST_POOL_BOOKS_H
 #define MM_HOST_POOL_BOOKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
-
-#include "runtime/host/pool/fit.h"
+#include <stdint.h>
 
 /* A range that was added. */
 struct mm_fit_range {
@@ -13,6 +13,7 @@ struct mm_fit_range {
     uint64_t *bits; /* bitmask: of its grains */
 };
 
+struct mm_fit;
 struct mm_fit_lists; /* hash.h */
 
 typedef void mm_fit_visit(void *arg, uint64_t base, uint64_t length, bool is_live);

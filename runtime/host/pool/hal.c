@@ -100,7 +100,8 @@ static bool make_page(struct hal *h, size_t p) {
     if (!block) return false;
     MM_FIT_STEPS(h->count - p);
     memmove(h->page + p + 1, h->page + p, (h->count - p) * sizeof *h->page);
-    h->page[p] = (struct page){block, 0, 0, 0};
+    h->page[p] = (struct page){.count = 0};
+    h->page[p].block = block;
     h->count++;
     return true;
 }
