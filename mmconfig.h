@@ -329,11 +329,12 @@
 #define MM_HOST_RESET_STOPS 5
 
 /* Books of a pool (runtime/host/pool/fit.h).
- *   TLSF_SHIFT    log2 of the lists for each power of two: 32, the more of the two that Bell et al. name. A block is at most 1/32 longer than what is asked for
- *                 when it might not be found. Their heads take 8 KiB.
- *   LOOKS         blocks that tlsf and segregated look at in a list of which not all fit
+ *   TLSF_SHIFT    log2 of the lists for each power of two: 32, the more of the two numbers of Bell et al. Free blocks at least 1/32 longer than a request are
+ *                 always found. The heads of the lists take 7 KiB.
+ *   LOOKS         blocks that tlsf and segregated look at in a list of which not all fit. Memory taken by segregated for mmbench's log of training, in ranges of
+ *                 32 MiB: 2.93 times what was live with 1 look, 1.65 with 4, 1.48 with 8, 1.41 with 64; by tlsf 1.12 with each.
  *   PAGE_BLOCKS   blocks in a page of the sequential fits: 4 KiB. The paper has 254, with a header in the page.
- *   *_FIRST       room of the tables to begin with; each doubles */
+ *   *_FIRST       room of the tables at first; each doubles when it is full */
 #define MM_FIT_TLSF_SHIFT 5
 #define MM_FIT_LOOKS 8
 #define MM_FIT_PAGE_BLOCKS 256

@@ -4,7 +4,7 @@
  *
  * Source: Bell, Kumar and Gill, Host-Based Allocators for Device Memory (arXiv 2405.07079); these are all of its algorithms. For n blocks:
  *
- *   kind         a block that fits                                                      steps of an allocation and a free
+ *   kind         which block                                                             steps of an allocation and a free
  *   tlsf         good fit: a list for each of MM_FIT_TLSF_LISTS steps of a power of two  O(1); the books double now and then
  *   segregated   good fit: a list for each power of two                                  O(1), the same
  *   bitmask      next fit, over a bit for each grain                                     O(grains / 64)
@@ -19,7 +19,7 @@
  *   I4  live_bytes and free_bytes are the sums over the blocks.
  *   I5  What a kind keeps in addition agrees with the blocks: lists and their bits, the largest free block of a page.
  *
- * If the host has no memory left, add and allocate fail and change nothing. The other functions need none.
+ * If the host has no memory left, create, add and allocate fail and change nothing. The other functions need none.
  *
  * Not thread-safe: the caller locks.
  */
@@ -29,21 +29,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The kinds: constant, name. The first is the default. */
-/* clang-format off */
-#define MM_FIT_KINDS(X) \
-    X(TLSF, "tlsf") \
-    X(SEGREGATED, "segregated") \
-    X(BITMASK, "bitmask") \
-    X(FIRST, "first") \
-    X(NEXT, "next") \
-    X(BEST, "best")
-/* clang-format on */
+/* The first is the default. */
+enum mm_fit_kind { MM_FIT_TLSF, MM_FIT_SEGREGATED, MM_FIT_BITMASK, MM_FIT_FIRST, MM_FIT_NEXT, MM_FIT_BEST, MM_FIT_COUNT };
 #define MM_FIT_NAMES "tlsf, segregated, bitmask, first, next or best" /* for messages */
-
-#define MM_FIT_CONSTANT(constant, name) MM_FIT_##constant,
-enum mm_fit_kind { MM_FIT_KINDS(MM_FIT_CONSTANT) MM_FIT_COUNT };
-#undef MM_FIT_CONSTANT
 
 struct mm_fit;
 
@@ -61,9 +49,9 @@ void mm_fit_destroy(struct mm_fit *fit);
 bool mm_fit_add(struct mm_fit *fit, uint64_t base, uint64_t bytes);
 
 /* Allocates that many bytes, rounded up to grains. Returns the address, a multiple of the grain. Returns 0 if bytes is 0, if nothing fits, or if the
- * host has no memory. tlsf and segregated may also return 0 if free blocks are large enough, but none is as large as the next length at which a list
- * begins, which is at most 1/MM_FIT_TLSF_LISTS more for tlsf, and at most twice as much for segregated. Both find the block that was freed or added
- * last, if it fits and belongs into the list of that size. */
+ * host has no memory. tlsf and segregated may also return 0 if no free block is as long as the next length at which a list begins: at most
+ * 1/MM_FIT_TLSF_LISTS more than the request for tlsf, at most twice as much for segregated. Both look at the MM_FIT_LOOKS blocks that were last freed or
+ * added in the list of the request, so that a block is found again for the length that it had. */
 uint64_t mm_fit_allocate(struct mm_fit *fit, uint64_t bytes);
 /* Frees the allocation that begins at the address. Returns its bytes; or 0, and changes nothing, if no live allocation begins there. */
 uint64_t mm_fit_free(struct mm_fit *fit, uint64_t address);
