@@ -7,9 +7,9 @@ mm_goals := $(or $(MAKECMDGOALS),all)
 # The purposes (of tools/setup.sh) that the goals need on this machine. check-gpu is left out: it runs suites that were built on another machine.
 mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model plot) \
 	$(if $(filter allocators bench demo gpu-hooks,$(mm_goals)),build) \
-	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fuzz fuzz-load fuzz-pool hook-mutants load-mutants matrix stress stress-%,$(mm_goals))),build check) \
+	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fuzz fuzz-load fuzz-fit hook-mutants load-mutants matrix stress stress-%,$(mm_goals))),build check) \
 	$(if $(filter mutants,$(mm_goals)),check) \
-	$(if $(filter check check-matrix fuzz fuzz-load fuzz-pool matrix stress-mutants,$(mm_goals)),fuzz) \
+	$(if $(filter check check-matrix fuzz fuzz-load fuzz-fit matrix stress-mutants,$(mm_goals)),fuzz) \
 	$(if $(filter check check-aarch64,$(mm_goals)),aarch64) \
 	$(if $(filter check check-install,$(mm_goals)),install) \
 	$(if $(filter check check-builds,$(mm_goals)),builds) \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The host side of the heap: plain C11, part of libmm.so.1.
-HOST_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard runtime/host/*.c runtime/host/pool/*.c))
+HOST_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard runtime/host/*.c runtime/host/fit/*.c runtime/host/pool/*.c))
 
 # Flags for all objects of libmm.so.1.
 CFLAGS_RUN_TIME = $(CFLAGS_MM) -fPIC -fvisibility=hidden -isystem $(CUDA_HOME)/include -MMD -MP

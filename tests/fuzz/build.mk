@@ -14,25 +14,25 @@ FUZZ_FLAGS := -std=c11 -O1 -g -Wall -Wextra -Werror -I. -D_GNU_SOURCE= -fno-sani
 # The fuzzer of the files that are read at load time (load/fuzz_load.c). Its seeds are hand-made, one of each kind.
 FUZZ_LOAD := tests/fuzz/load/fuzz_load.c $(wildcard interpose/load/*.c interpose/load/ptx/*.c)
 
-# The fuzzer of the books of a pool (pool/fuzz_pool.c). Its seeds are made, one for each kind.
-FUZZ_POOL := tests/fuzz/pool/fuzz_pool.c tests/pool/pair.c $(wildcard runtime/host/pool/*.c)
+# The fuzzer of the books of a pool (pool/fuzz_fit.c). Its seeds are made, one for each kind.
+FUZZ_FIT := tests/fuzz/fit/fuzz_fit.c tests/fit/pair.c $(wildcard runtime/host/fit/*.c)
 
-.PHONY: fuzz fuzz-load fuzz-pool
-check: fuzz fuzz-load fuzz-pool
+.PHONY: fuzz fuzz-load fuzz-fit
+check: fuzz fuzz-load fuzz-fit
 fuzz: $(BUILD)/tests/fuzz/fuzz_heap
 	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)' tests/fuzz/corpus 512
 fuzz-load: $(BUILD)/tests/fuzz/load/fuzz_load
 	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)' tests/fuzz/load/corpus 4096
-fuzz-pool: $(BUILD)/tests/fuzz/pool/fuzz_pool
-	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)' tests/fuzz/pool/corpus 1024
+fuzz-fit: $(BUILD)/tests/fuzz/fit/fuzz_fit
+	tests/fuzz/run.sh $< '$(FUZZ_SECONDS)' tests/fuzz/fit/corpus 1024
 
 $(BUILD)/tests/fuzz/load/fuzz_load: $(FUZZ_LOAD) $(wildcard interpose/load/*.h interpose/load/ptx/*.h) tests/load/exercise.h
 	@mkdir -p $(@D)
 	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $(FUZZ_LOAD) -o $@ $(LOAD_LIBS)
 
-$(BUILD)/tests/fuzz/pool/fuzz_pool: $(FUZZ_POOL) $(wildcard runtime/host/pool/*.h tests/pool/*.h) mmconfig.h
+$(BUILD)/tests/fuzz/fit/fuzz_fit: $(FUZZ_FIT) $(wildcard runtime/host/fit/*.h tests/fit/*.h) mmconfig.h
 	@mkdir -p $(@D)
-	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $(FUZZ_POOL) -o $@
+	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $(FUZZ_FIT) -o $@
 
 $(BUILD)/tests/fuzz/fuzz_heap: $(FUZZ_DEPS)
 	@mkdir -p $(@D)

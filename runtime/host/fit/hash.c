@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "runtime/host/pool/hash.h"
+#include "runtime/host/fit/hash.h"
 
 #include <stdlib.h>
 

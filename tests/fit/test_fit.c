@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Suite fit: the books of a pool (runtime/host/pool), each kind against the exact oracle of pair.h. _i is the kind. */
+/* Suite fit: the books of a pool (runtime/host/fit), each kind against the exact oracle of pair.h. _i is the kind. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mmconfig.h"
-#include "tests/pool/pair.h"
-#include "tests/pool/random.h"
+#include "tests/fit/pair.h"
+#include "tests/fit/random.h"
 #include "tests/runner.h"
 
 enum { GRAIN = 512 };

@@ -9,7 +9,7 @@
  * begins there.
  */
 #include "mmconfig.h"
-#include "runtime/host/pool/hash.h"
+#include "runtime/host/fit/hash.h"
 
 /* Grains have at least 16 bytes, so lengths are below 2^60. The lists of the last power stay empty: a search may begin there. */
 enum { LISTS = MM_FIT_TLSF_LISTS, SHIFT = MM_FIT_TLSF_SHIFT, POWERS = 64 - MM_ALIGN_SHIFT - SHIFT + 2 };

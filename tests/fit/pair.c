@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "tests/pool/pair.h"
+#include "tests/fit/pair.h"
 
 #include <stdlib.h>
 #include <string.h>

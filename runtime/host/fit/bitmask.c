@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/host/pool/books.h"
+#include "runtime/host/fit/books.h"
 
 struct bitmask {
     struct mm_fit fit;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "tests/runner.h"
-#include "runtime/host/pool/fit.h"
+#include "runtime/host/fit/fit.h"
 #include "tools/mmbench/child/papers/host.h"
 
 enum { GRAIN = 512 };

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "mmconfig.h"
-#include "runtime/host/pool/books.h"
+#include "runtime/host/fit/books.h"
 
 struct block {
     uint64_t base;

@@ -3,8 +3,8 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "runtime/host/pool/fit.h"
-#include "runtime/host/pool/hash.h"
+#include "runtime/host/fit/fit.h"
+#include "runtime/host/fit/hash.h"
 #include "tests/runner.h"
 
 enum { GRAIN = 64 };

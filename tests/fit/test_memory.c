@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "mmconfig.h"
-#include "tests/pool/pair.h"
-#include "tests/pool/random.h"
+#include "tests/fit/pair.h"
+#include "tests/fit/random.h"
 #include "tests/runner.h"
 
 static struct host_memory memory;

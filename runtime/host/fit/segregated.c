@@ -6,7 +6,7 @@
  * that is not empty. The rest of a block stays free, as a block of its length.
  */
 #include "mmconfig.h"
-#include "runtime/host/pool/hash.h"
+#include "runtime/host/fit/hash.h"
 
 enum { LISTS = 64 - MM_ALIGN_SHIFT }; /* grains have at least 16 bytes */
 

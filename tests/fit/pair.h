@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Books of a pool (runtime/host/pool/fit.h) and an exact oracle of them: an array of blocks, sorted by address, in which everything is searched from the
+/* Books of a pool (runtime/host/fit/fit.h) and an exact oracle of them: an array of blocks, sorted by address, in which everything is searched from the
  * beginning. It predicts each address, of each kind: for tlsf and segregated it knows in which order free blocks were put into their lists.
  *
  * Each function calls the books and the oracle, and compares. It returns NULL, or how they differ.
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "runtime/host/pool/fit.h"
+#include "runtime/host/fit/fit.h"
 
 struct pair_block {
     uint64_t base, bytes;

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "mmconfig.h"
-#include "runtime/host/pool/books.h"
-#include "runtime/host/pool/fit.h"
-#include "tests/pool/random.h"
+#include "runtime/host/fit/books.h"
+#include "runtime/host/fit/fit.h"
+#include "tests/fit/random.h"
 #include "tests/runner.h"
 
 enum { GRAIN = 16, LONGEST = 16, RANGES = 100, DECADES = 4, PAIRS = 2000 };

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# mutants.sh OUT [ONLY]: plants one fault at a time (mutants.txt) in a copy of runtime/host/pool and expects suite fit, check or memory (under AddressSanitizer) to fail; for
+# mutants.sh OUT [ONLY]: plants one fault at a time (mutants.txt) in a copy of runtime/host/fit and expects suite fit, check or memory (under AddressSanitizer) to fail; for
 # names that begin with "steps:", suite steps. ONLY: those whose name contains it. From the root of the tree; CC from the environment; JOBS: how many
-# at once (default: processors). Prints a line for each, then "pool mutants: N killed, M survived".
+# at once (default: processors). Prints a line for each, then "fit mutants: N killed, M survived".
 set -u
 # shellcheck source=tests/bounded.sh
 source tests/bounded.sh
 out=$1 only=${2-} number=0
 read -r -a check < <(pkg-config --cflags --libs check)
 flags=(-std=c11 -O1 -w -I. -D_GNU_SOURCE=)
-declare -A variant=([fit]='' [check]='' [memory]='-include tests/pool/failing.h -fsanitize=address' [steps]='-DMM_FIT_COUNTS')
+declare -A variant=([fit]='' [check]='' [memory]='-include tests/fit/failing.h -fsanitize=address' [steps]='-DMM_FIT_COUNTS')
 declare -A seconds=([fit]=10 [check]=10 [memory]=20 [steps]=60) # of processor time; without a fault: 2, 1, 2, 20
 
 # compile SOURCE SUITE OBJECT LOG
@@ -19,7 +19,7 @@ compile() {
     "${CC:-cc}" "${flags[@]}" "${extra[@]}" -c "$1" -o "$3" 2>"$4"
 }
 
-# passes FOLDER SUITE [FILE]: runs a suite with the object of FILE, a source of the pool, in FOLDER instead of the correct one.
+# passes FOLDER SUITE [FILE]: runs a suite with the object of FILE, a source of the books, in FOLDER instead of the correct one.
 passes() {
     local dir=$1 suite=$2 file=${3-} object objects=("$out/test_$2.o" "$out/pair.o")
     for object in "$out/$suite"/*.o; do
@@ -37,7 +37,7 @@ try() {
     IFS=$'\t' read -r name file from to why <<<"${line// @@ /$'\t'}"
     from=${from//'\n'/$'\n'} to=${to//'\n'/$'\n'}
     [[ $name != steps:* ]] || suites=(steps)
-    text=$(<"runtime/host/pool/$file")
+    text=$(<"runtime/host/fit/$file")
     if [[ $text != *"$from"* ]]; then
         echo "stale     $name: $file has no longer: $from"
         return
@@ -58,16 +58,16 @@ try() {
 }
 
 rm -rf "$out" && mkdir -p "$out" || exit
-compile tests/pool/pair.c fit "$out/pair.o" "$out/log" || untried 'pool mutants' "$(grep -m 1 error: "$out/log")"
+compile tests/fit/pair.c fit "$out/pair.o" "$out/log" || untried 'fit mutants' "$(grep -m 1 error: "$out/log")"
 for suite in "${!variant[@]}"; do
     mkdir "$out/$suite" || exit
-    compile "tests/pool/test_$suite.c" "$suite" "$out/test_$suite.o" "$out/log" || untried 'pool mutants' "$(grep -m 1 error: "$out/log")"
+    compile "tests/fit/test_$suite.c" "$suite" "$out/test_$suite.o" "$out/log" || untried 'fit mutants' "$(grep -m 1 error: "$out/log")"
     # Only the books have memory that fails.
-    [[ $suite != memory ]] || compile "tests/pool/test_$suite.c" fit "$out/test_$suite.o" "$out/log" || exit
-    for source in runtime/host/pool/*.c; do
-        compile "$source" "$suite" "$out/$suite/$(basename "$source" .c).o" "$out/log" || untried 'pool mutants' "$(grep -m 1 error: "$out/log")"
+    [[ $suite != memory ]] || compile "tests/fit/test_$suite.c" fit "$out/test_$suite.o" "$out/log" || exit
+    for source in runtime/host/fit/*.c; do
+        compile "$source" "$suite" "$out/$suite/$(basename "$source" .c).o" "$out/log" || untried 'fit mutants' "$(grep -m 1 error: "$out/log")"
     done
-    passes "$out" "$suite" || untried 'pool mutants' "$suite: $(tail -n 1 "$out/log")"
+    passes "$out" "$suite" || untried 'fit mutants' "$suite: $(tail -n 1 "$out/log")"
 done
 
 while IFS= read -r line; do
@@ -75,10 +75,10 @@ while IFS= read -r line; do
     ((number >= ${JOBS:-$(nproc)})) && wait -n
     ((++number))
     try "$number" "$line" >"$out/result.$number" &
-done <tests/pool/mutants.txt
+done <tests/fit/mutants.txt
 wait
 cat "$out"/result.* | sort
 killed=$(cat "$out"/result.* | grep -c '^killed')
 survived=$(cat "$out"/result.* | grep -vc '^killed')
-printf 'pool mutants: %d killed, %d survived\n' "$killed" "$survived"
+printf 'fit mutants: %d killed, %d survived\n' "$killed" "$survived"
 ((survived == 0))

@@ -11,7 +11,7 @@
 #ifndef MM_HOST_POOL_HASH_H
 #define MM_HOST_POOL_HASH_H
 
-#include "runtime/host/pool/books.h"
+#include "runtime/host/fit/books.h"
 
 struct mm_fit_node {
     uint64_t base, length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* libFuzzer: calls of the books of a pool (runtime/host/pool/fit.h), each compared with the exact oracle of tests/pool/pair.h.
+/* libFuzzer: calls of the books of a pool (runtime/host/fit/fit.h), each compared with the exact oracle of tests/fit/pair.h.
  *
  * Input: a byte for the kind, a byte for the grain, then four bytes for each call: which, a size (or what is kept, or an offset), and a place. Sizes are
  * units << shift, so that they reach from one grain to far more than there is.
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/pool/pair.h"
+#include "tests/fit/pair.h"
 
 enum { CALLS_MAX = 512, COMPARE_CALLS = 8 }; /* compares all blocks after each COMPARE_CALLS calls */
 #define PLACES (1ull << 20)                  /* where ranges are: behind it, in grains */

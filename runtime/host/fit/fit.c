@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "runtime/host/pool/fit.h"
+#include "runtime/host/fit/fit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "mmconfig.h"
-#include "runtime/host/pool/books.h"
+#include "runtime/host/fit/books.h"
 
 #ifdef MM_FIT_COUNTS
 uint64_t mm_fit_steps;
