@@ -35,10 +35,14 @@ struct standin {
     bool held;                     /* a kernel holds all multiprocessors and waits for the host: a call that needs one, or waits for kernels, would deadlock;
                   it is counted in `waits` instead */
     long waits;
-    const char *waited; /* the last such call */
-    bool late_limit;    /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */
+    const char *waited;       /* the last such call */
+    long submitted, finished; /* work of the device that the test submits, in order, and how much of it is done: events and calls that wait see it */
+    void (*at_finish)(void);  /* called before all of it is done, in a call that waits for that */
+    long records;             /* cuCtxRecordEvent */
+    long frees;               /* cuMemFree */
+    bool late_limit;          /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */
     /* what is alive */
-    int handles, mappings, reservations, allocations, streams, instances, registrations;
+    int handles, mappings, reservations, allocations, events, streams, instances, registrations;
     /* what was called */
     unsigned long long copied_bytes;                                                                /* from the host to the device */
     long lookups, context_queries, global_queries, other_queries, creates, launches, launches_ptsz; /* other: for other versions' variables */

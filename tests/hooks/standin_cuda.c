@@ -52,6 +52,7 @@ static void unmake_owned(struct object *owner) {
         if (o->magic == 0 || o->magic == FREE || o->magic == CONTEXT) continue;
         if (o->magic == MODULE) state.instances--;
         if (o->magic == STREAM && !o->is_ours) state.streams--;
+        if (o->magic == EVENT) state.events--;
         o->magic = FREE;
         unmake_owned(o);
     }
@@ -227,10 +228,16 @@ CUresult cuCtxGetDevice(CUdevice *device) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+    ENTER();
+    return flags || !is(peer, CONTEXT) || !CURRENT ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 CUresult cuCtxSynchronize(void) {
     ENTER_UNSAFE();
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
     WAITS();
+    standin_finish();
     if (state.at_synchronize) state.at_synchronize();
     return CUDA_SUCCESS;
 }
@@ -305,6 +312,7 @@ CUresult cuStreamQuery(CUstream stream) {
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
     ENTER();
+    if (((struct object *)stream)->capturing) standin_captures--;
     __atomic_fetch_sub(&state.streams, 1, __ATOMIC_RELAXED);
     standin_unmake((struct object *)stream);
     return CUDA_SUCCESS;
@@ -320,15 +328,42 @@ CUresult standin_check_stream(CUstream stream) {
 
 CUresult cuStreamSynchronize(CUstream stream) {
     ENTER_UNSAFE();
+    standin_finish();
     return standin_check_stream(stream);
 }
 
 __typeof__(cuStreamSynchronize) cuStreamSynchronize_ptsz;
 CUresult cuStreamSynchronize_ptsz(CUstream stream) { return cuStreamSynchronize(stream); }
 
-CUresult cuEventSynchronize(CUevent event) { /* there are none */
+CUresult cuEventSynchronize(CUevent event) {
     ENTER_UNSAFE();
     (void)event;
+    standin_finish();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
+    ENTER();
+    if (!CURRENT || flags != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_VALUE;
+    struct object *o = standin_make(EVENT, CURRENT);
+    __atomic_fetch_add(&state.events, 1, __ATOMIC_RELAXED);
+    *event = (CUevent)o;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent event) {
+    ENTER();
+    if (!is(event, EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    return ((struct object *)event)->covers <= __atomic_load_n(&state.finished, __ATOMIC_ACQUIRE) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+/* Breaks a capture in any mode. */
+CUresult cuCtxRecordEvent(CUcontext context, CUevent event) {
+    ENTER();
+    if (!is(event, EVENT) || ((struct object *)event)->owner != (struct object *)context) return CUDA_ERROR_INVALID_HANDLE;
+    if (standin_captures) return state.capture_broken = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    ((struct object *)event)->covers = __atomic_load_n(&state.submitted, __ATOMIC_ACQUIRE);
+    __atomic_fetch_add(&state.records, 1, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
 }
 
@@ -359,12 +394,20 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
     (void)mode;
+    if (!is(stream, STREAM) || ((struct object *)stream)->capturing) return CUDA_ERROR_ILLEGAL_STATE;
     ((struct object *)stream)->capturing = true;
     standin_captures++;
     return CUDA_SUCCESS;
 }
 
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t count,
+                                     CUstreamCaptureMode mode) {
+    (void)graph, (void)nodes, (void)edges, (void)count;
+    return cuStreamBeginCapture_v2(stream, mode);
+}
+
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+    if (!is(stream, STREAM) || !((struct object *)stream)->capturing) return CUDA_ERROR_ILLEGAL_STATE;
     ((struct object *)stream)->capturing = false;
     standin_captures--;
     *graph = NULL;

@@ -36,6 +36,12 @@ bool standin_must_fail(const char *name);
         if (state.held) __atomic_add_fetch(&state.waits, 1, __ATOMIC_RELAXED), state.waited = __func__; \
     while (0)
 
+/* Waits until the device has done all its work. */
+static inline void standin_finish(void) {
+    if (standin_state.at_finish) standin_state.at_finish();
+    __atomic_store_n(&standin_state.finished, __atomic_load_n(&standin_state.submitted, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+}
+
 /* The objects behind handles. */
 enum magic {
     FREE = 0x46524545,
@@ -45,6 +51,7 @@ enum magic {
     LIBRARY = 0x4c494252,
     KERNEL = 0x4b45524e,
     LINK = 0x4c494e4b,
+    EVENT = 0x45564e54,
     STREAM = 0x5354524d,
     OURS = 0x4f555253 /* libmm.so's own module */
 };
@@ -60,6 +67,7 @@ struct object {
     char name[32];  /* of a function */
     int pending;    /* of a stream: kernels launched while the device was full */
     int device, uses, uses_registered;
+    long covers; /* of an event: the work that was submitted before it */
     size_t limit;
     struct mm_heap_ref variable;
     /* of a link: its options, machine code input, output, and the function that its texts leave undefined */

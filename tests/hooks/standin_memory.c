@@ -185,18 +185,31 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     return CUDA_SUCCESS;
 }
 
+/* ---- cuMemAlloc --------------------------------------------------------------------------------------- */
+
+#define ALLOCATIONS 16384
+static struct allocation { unsigned long long base, bytes; } allocations[ALLOCATIONS];
+
+static struct allocation *containing(CUdeviceptr address) {
+    for (int i = 0; i < ALLOCATIONS; i++)
+        if (allocations[i].base && address - allocations[i].base < allocations[i].bytes) return &allocations[i];
+    return NULL;
+}
+
 /* Allocations too large to fill with garbage only get addresses. */
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     ENTER_UNSAFE();
     if (state.slow_allocations) usleep(3000);
     LOCKED();
-    unsigned long long *p;
-    if (bytes > state.free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    p = mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int i = 0;
+    while (i < ALLOCATIONS && allocations[i].base) i++;
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > state.free_bytes || i == ALLOCATIONS) return CUDA_ERROR_OUT_OF_MEMORY;
+    char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    p[0] = bytes;
-    if (bytes <= FILL_BYTES_MAX) memset((char *)p + 4096, 0xa5, bytes);
-    *address = (CUdeviceptr)p + 4096;
+    if (bytes <= FILL_BYTES_MAX) memset(p, 0xa5, bytes);
+    *address = (CUdeviceptr)p;
+    allocations[i] = (struct allocation){*address, bytes};
     state.allocations++;
     state.free_bytes -= bytes;
     return CUDA_SUCCESS;
@@ -205,13 +218,68 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 CUresult cuMemFree_v2(CUdeviceptr address) {
     ENTER();
     WAITS();
+    if (!address) return CUDA_SUCCESS;
+    standin_finish();
     LOCKED();
-    unsigned long long *p = (unsigned long long *)(address - 4096);
+    struct allocation *a = containing(address);
+    if (!a || a->base != address) return CUDA_ERROR_INVALID_VALUE;
+    state.frees++;
     state.allocations--;
-    state.free_bytes += p[0];
-    munmap(p, p[0] + 4096);
+    state.free_bytes += a->bytes;
+    munmap((void *)address, a->bytes);
+    a->base = 0;
     return CUDA_SUCCESS;
 }
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+    (void)stream;
+    return cuMemFree_v2(address);
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr address) {
+    ENTER();
+    LOCKED();
+    const struct allocation *a = containing(address);
+    if (!a) return CUDA_ERROR_NOT_FOUND;
+    if (base) *base = a->base;
+    if (bytes) *bytes = a->bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
+    ENTER();
+    LOCKED();
+    const struct allocation *a = containing(address);
+    if (!a) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) *(CUdeviceptr *)data = a->base;
+    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) *(size_t *)data = a->bytes;
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) *(unsigned *)data = CU_MEMORYTYPE_DEVICE;
+    return CUDA_SUCCESS;
+}
+
+/* Unlike a single attribute's, the call succeeds for other addresses, and writes zeros. */
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
+    for (unsigned i = 0; i < count; i++)
+        if (cuPointerGetAttribute(data[i], attributes[i], address) != CUDA_SUCCESS) memset(data[i], 0, sizeof(unsigned));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address) {
+    (void)value, (void)attribute;
+    ENTER();
+    LOCKED();
+    return containing(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address) {
+    ENTER();
+    LOCKED();
+    if (!containing(address)) return CUDA_ERROR_INVALID_VALUE;
+    memset(handle, 1, sizeof *handle);
+    return CUDA_SUCCESS;
+}
+
+/* ---- registered memory, and copies -------------------------------------------------------------------- */
 
 CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags) {
     ENTER_UNSAFE();

@@ -392,6 +392,16 @@ static const struct {
     {"cuStreamSynchronize", 7000, true, (void *)cuStreamSynchronize_ptsz},
     {"cuEventSynchronize", 2000, false, (void *)cuEventSynchronize},
     {"cuStreamBeginCapture", 10010, false, (void *)cuStreamBeginCapture_v2},
+    {"cuStreamBeginCaptureToGraph", 12030, false, (void *)cuStreamBeginCaptureToGraph},
+    {"cuCtxEnablePeerAccess", 4000, false, (void *)cuCtxEnablePeerAccess},
+    {"cuStreamDestroy", 4000, false, (void *)cuStreamDestroy_v2},
+    {"cuMemFreeAsync", 11020, false, (void *)cuMemFreeAsync},
+    {"cuMemGetInfo", 3020, false, (void *)cuMemGetInfo_v2},
+    {"cuMemGetAddressRange", 3020, false, (void *)cuMemGetAddressRange_v2},
+    {"cuPointerGetAttribute", 4000, false, (void *)cuPointerGetAttribute},
+    {"cuPointerGetAttributes", 7000, false, (void *)cuPointerGetAttributes},
+    {"cuPointerSetAttribute", 6000, false, (void *)cuPointerSetAttribute},
+    {"cuIpcGetMemHandle", 4010, false, (void *)cuIpcGetMemHandle},
     {"cuStreamEndCapture", 10000, false, (void *)cuStreamEndCapture},
 };
 
