@@ -239,7 +239,7 @@
  * ignores. */
 #define MM_HOST_VARIABLES                                                                                                                              \
     "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", \
-        "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_VERBOSE"
+        "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", "MM_POOL_FIT", "MM_POOL_CARVE", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Checked runs (kernels.h, inspect.c).
@@ -328,7 +328,7 @@
 /* How many times mm_reset waits for MM_HOST_STOP_MS: it can do nothing before that thread has stopped. */
 #define MM_HOST_RESET_STOPS 5
 
-/* Books of a pool (runtime/host/pool/fit.h).
+/* Books of a pool (runtime/host/fit/fit.h).
  *   TLSF_SHIFT    log2 of the lists for each power of two: 32, the more of the two numbers of Bell et al. Free blocks at least 1/32 longer than a request are
  *                 always found. The heads of the lists take 7 KiB.
  *   LOOKS         blocks that tlsf and segregated look at in a list of which not all fit. Memory taken by segregated for mmbench's log of training, in ranges of
@@ -341,6 +341,30 @@
 #define MM_FIT_NODES_FIRST 64u /* a power of two: bits of a hash */
 #define MM_FIT_PAGES_FIRST 16
 #define MM_FIT_RANGES_FIRST 16
+
+/* Host-based pooling (runtime/host/pool).
+ *   GRAIN_SHIFT     log2 of the unit in bytes that slabs are carved in: the driver's own addresses are multiples of 512
+ *   RANGE_BYTES     the driver's unit of memory, and its smallest range that it does not carve itself
+ *   SLAB_PART       a slab has this part of the bytes that the slabs before it have, between RANGE_BYTES and
+ *   SLAB_BYTES_MAX  this, so that a pool has few slabs, and the memory of its last one is at most an eighth of all
+ *   WASTE_PART      a range that is kept whole serves requests that leave at most this part of it unused
+ *   BYTES_MAX       larger requests go to the driver; no device has as much
+ *   CARVE_MAX       the largest MM_POOL_CARVE
+ *   FENCES          events in flight for each context; with fewer, frees that follow each other within a kernel's time share one
+ *   FENCE_MS        time that an event of a context without work needs at most to be done, for the thread that gives memory back
+ *   TRIES           how often a request tries to be faster than other threads at memory that it got from the driver
+ *   FIRST_PLACES    of a table of allocations, and of a queue of frees, a power of two */
+#define MM_POOL_GRAIN_SHIFT 9
+#define MM_POOL_RANGE_BYTES (2ull << 20)
+#define MM_POOL_SLAB_PART 8
+#define MM_POOL_SLAB_BYTES_MAX (64ull << 20)
+#define MM_POOL_WASTE_PART 8
+#define MM_POOL_BYTES_MAX (1ull << 46)
+#define MM_POOL_CARVE_MAX (1ull << 30)
+#define MM_POOL_FENCES 32
+#define MM_POOL_FENCE_MS 10
+#define MM_POOL_TRIES 3
+#define MM_POOL_FIRST_PLACES 1024u
 
 /* ---- Derived; do not modify ------------------------------------------------------------------ */
 

@@ -39,11 +39,13 @@ struct context *mm_context_get(CUcontext handle) {
 
 void mm_contexts_green_come(void) { __atomic_store_n(&has_green, true, __ATOMIC_RELAXED); }
 
+bool mm_contexts_have_green(void) { return __atomic_load_n(&has_green, __ATOMIC_RELAXED); }
+
 /* The primary context that the current green context is part of; NULL: the current context is not green. */
 static CUcontext home_of_current(const struct mm_driver *d) {
     CUcontext home = NULL;
     CUgreenCtx green = NULL;
-    if (!__atomic_load_n(&has_green, __ATOMIC_RELAXED) || !d || !d->cuStreamGetCtx_v2) return NULL;
+    if (!mm_contexts_have_green() || !d || !d->cuStreamGetCtx_v2) return NULL;
     return d->cuStreamGetCtx_v2(NULL, &home, &green) == CUDA_SUCCESS && green ? home : NULL;
 }
 

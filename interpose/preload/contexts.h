@@ -42,6 +42,7 @@ extern bool mm_forked; /* this process is the child of one that had a heap */
 /* Green contexts may be current from now on. Finding out which one is current queries the legacy stream, which breaks a capture, so it is not done in a
  * program without green contexts. The caller does not hold the lock. */
 void mm_contexts_green_come(void);
+bool mm_contexts_have_green(void);
 
 /* The entry of a handle, or NULL if there is none. mm_context_find waits while the context is ending: only the outcome shows whether the handle still means
  * this context, or a new one. mm_context_get makes an entry; NULL: no memory. */

@@ -2,38 +2,50 @@
 /* Hooks for contexts: their ends, their limits, and peer access to their memory. */
 #include "interpose/preload/contexts.h"
 #include "interpose/preload/hooks.h"
+#include "runtime/host/pool/pool.h"
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-/* Call after a driver call that may have released the last reference to a primary context. */
-static void primary_released(CUdevice device, struct context *primary, CUresult r) {
-    const struct mm_driver *d = mm_driver_get();
-    unsigned flags = 0;
-    int active = 1;
-    const bool has_ended = r == CUDA_SUCCESS && primary && d->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active;
-    mm_attach_ended(d, primary, has_ended);
+/* A context that a driver call may end: what is known of it. */
+struct ending {
+    struct context *context;
+    struct mm_pool *pool;
+};
+/* Call before the driver's call; for the parameters see mm_attach_ending. */
+static struct ending ending(CUcontext context, bool is_certain) { return (struct ending){mm_attach_ending(context, is_certain), mm_pool_ending(context)}; }
+static struct ending primary_ending(CUdevice device, bool is_certain) { return ending(mm_attach_primary_of(mm_driver_get(), device), is_certain); }
+/* Call after it. */
+static void ended(struct ending e, bool has_ended) {
+    mm_attach_ended(mm_driver_get(), e.context, has_ended);
+    mm_pool_ended(e.pool, has_ended);
 }
 
-#define CONTEXT_END_HOOKS(suffix)                                                           \
-    HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                                \
-        const struct mm_driver *d = mm_driver_get();                                        \
-        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), true);  \
-        CUresult r = REAL(cuDevicePrimaryCtxReset##suffix, device);                         \
-        mm_attach_ended(d, primary, r == CUDA_SUCCESS);                                     \
-        return r;                                                                           \
-    }                                                                                       \
-    HOOK(cuDevicePrimaryCtxRelease##suffix)(CUdevice device) {                              \
-        const struct mm_driver *d = mm_driver_get();                                        \
-        struct context *primary = mm_attach_ending(mm_attach_primary_of(d, device), false); \
-        CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device);                       \
-        primary_released(device, primary, r);                                               \
-        return r;                                                                           \
-    }                                                                                       \
-    HOOK(cuCtxDestroy##suffix)(CUcontext context) {                                         \
-        struct context *ending = mm_attach_ending(context, true);                           \
-        CUresult r = REAL(cuCtxDestroy##suffix, context);                                   \
-        mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);                        \
-        return r;                                                                           \
+/* Call after a driver call that may have released the last reference to a primary context. */
+static void primary_released(CUdevice device, struct ending e, CUresult r) {
+    unsigned flags = 0;
+    int active = 1;
+    const bool is_known = r == CUDA_SUCCESS && (e.context || e.pool) && mm_driver_get()->cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS;
+    ended(e, is_known && !active);
+}
+
+#define CONTEXT_END_HOOKS(suffix)                                           \
+    HOOK(cuDevicePrimaryCtxReset##suffix)(CUdevice device) {                \
+        const struct ending e = primary_ending(device, true);               \
+        const CUresult r = REAL(cuDevicePrimaryCtxReset##suffix, device);   \
+        ended(e, r == CUDA_SUCCESS);                                        \
+        return r;                                                           \
+    }                                                                       \
+    HOOK(cuDevicePrimaryCtxRelease##suffix)(CUdevice device) {              \
+        const struct ending e = primary_ending(device, false);              \
+        const CUresult r = REAL(cuDevicePrimaryCtxRelease##suffix, device); \
+        primary_released(device, e, r);                                     \
+        return r;                                                           \
+    }                                                                       \
+    HOOK(cuCtxDestroy##suffix)(CUcontext context) {                         \
+        const struct ending e = ending(context, true);                      \
+        const CUresult r = REAL(cuCtxDestroy##suffix, context);             \
+        ended(e, r == CUDA_SUCCESS);                                        \
+        return r;                                                           \
     }
 CONTEXT_END_HOOKS()
 CONTEXT_END_HOOKS(_v2)
@@ -46,10 +58,10 @@ HOOK(cuCtxAttach)(CUcontext *context, unsigned flags) {
 
 HOOK(cuCtxDetach)(CUcontext context) {
     const bool stays = mm_attach_detaches(context);
-    struct context *ending = stays ? NULL : mm_attach_ending(context, true);
-    CUresult r = REAL(cuCtxDetach, context);
+    const struct ending e = stays ? (struct ending){NULL, NULL} : ending(context, true);
+    const CUresult r = REAL(cuCtxDetach, context);
     if (stays && r != CUDA_SUCCESS) mm_attach_attached(context);
-    mm_attach_ended(mm_driver_get(), ending, r == CUDA_SUCCESS);
+    ended(e, r == CUDA_SUCCESS);
     return r;
 }
 
@@ -63,18 +75,18 @@ HOOK(cuGreenCtxDestroy)(CUgreenCtx green) {
     const struct mm_driver *d = mm_driver_get();
     CUcontext handle = NULL;
     CUdevice device = 0;
-    struct context *primary = NULL;
+    struct ending e = {NULL, NULL};
     struct mm_driver_visit visit;
     if (d && d->cuCtxFromGreenCtx && d->cuCtxFromGreenCtx(&handle, green) == CUDA_SUCCESS) {
         mm_attach_green_ends(handle);
         if (mm_driver_try_enter(d, handle, &visit)) {
             const bool has_device = d->cuCtxGetDevice(&device) == CUDA_SUCCESS;
             mm_driver_leave(d, &visit);
-            if (has_device) primary = mm_attach_ending(mm_attach_primary_of(d, device), false);
+            if (has_device) e = primary_ending(device, false);
         }
     }
-    CUresult r = REAL(cuGreenCtxDestroy, green);
-    primary_released(device, primary, r);
+    const CUresult r = REAL(cuGreenCtxDestroy, green);
+    primary_released(device, e, r);
     return r;
 }
 
@@ -112,6 +124,7 @@ static void peer_access(CUcontext peer, bool is_allowed) {
     if (d && d->cuCtxGetDevice(&device) == CUDA_SUCCESS) mm_attach_access(d, peer, device, is_allowed);
 }
 HOOK(cuCtxEnablePeerAccess)(CUcontext peer, unsigned flags) {
+    if (mm_pool_is_on()) mm_pool_peers_come();
     CUresult r = REAL(cuCtxEnablePeerAccess, peer, flags);
     if (r == CUDA_SUCCESS) peer_access(peer, true);
     return r;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Hooks of calls that may fail for lack of memory. */
+#include "interpose/preload/contexts.h"
 #include "interpose/preload/hooks.h"
+#include "runtime/host/pool/pool.h"
 
 bool mm_hook_has_more(CUresult r, uint64_t bytes, int *times) {
+    const struct mm_driver *d = mm_driver_get();
     if (*times == 0) __atomic_add_fetch(&mm_grower_holds, 1, __ATOMIC_ACQ_REL);
-    if (r == CUDA_ERROR_OUT_OF_MEMORY && ++*times <= 2 && mm_attach_give_back(mm_driver_get(), *times == 1 ? bytes : UINT64_MAX)) return true;
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && *times == 0 && ++*times && mm_pool_give_back(d)) return true;
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && ++*times <= 3 && mm_attach_give_back(d, *times == 2 ? bytes : UINT64_MAX)) return true;
     __atomic_sub_fetch(&mm_grower_holds, 1, __ATOMIC_ACQ_REL);
     return false;
 }
@@ -12,7 +16,16 @@ bool mm_hook_has_more(CUresult r, uint64_t bytes, int *times) {
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 /* If the device has no memory left, its heaps give back what they do not need, and the call is repeated. */
-HOOK(cuMemAlloc_v2)(CUdeviceptr *address, size_t bytes) { return WITH_MEMORY(bytes, REAL(cuMemAlloc_v2, address, bytes)); }
+static CUresult from_driver(CUdeviceptr *address, size_t bytes);
+static __attribute__((noinline)) CUresult from_pool(CUdeviceptr *address, size_t bytes) {
+    const struct mm_driver *d = mm_driver_get();
+    if (!d || mm_contexts_have_green()) return from_driver(address, bytes);
+    if (mm_pool_is_on()) return mm_pool_allocate(d, address, bytes, from_driver);
+    mm_pool_anchor(d);
+    return from_driver(address, bytes);
+}
+HOOK(cuMemAlloc_v2)(CUdeviceptr *address, size_t bytes) { return mm_pool_mode() == MM_POOL_OFF ? from_driver(address, bytes) : from_pool(address, bytes); }
+static CUresult from_driver(CUdeviceptr *address, size_t bytes) { return WITH_MEMORY(bytes, REAL(cuMemAlloc_v2, address, bytes)); }
 HOOK(cuMemAllocPitch_v2)(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
     return WITH_MEMORY(UINT64_MAX, REAL(cuMemAllocPitch_v2, address, pitch, width, height, element));
 }

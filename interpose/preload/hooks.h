@@ -20,10 +20,10 @@
 #define REAL(symbol, ...) \
     (mm_hook_real(MM_HOOK_##symbol) ? ((__typeof__(&mmh_##symbol))mm_hook_real(MM_HOOK_##symbol))(__VA_ARGS__) : CUDA_ERROR_NOT_INITIALIZED)
 
-/* Whether a call that failed with r for lack of memory should be repeated, since heaps gave memory back: the first time about as much as the call wants, the
- * second time all they could. */
+/* Whether a call that failed with r for lack of memory should be repeated, since memory was given back: first by pools, all that is free in them; then by heaps,
+ * about as much as the call wants; then by heaps, all they can. */
 __attribute__((cold)) bool mm_hook_has_more(CUresult r, uint64_t bytes, int *times);
-/* The result of a call that wants `bytes` of device memory (0: unknown), repeated as long as heaps give memory back. */
+/* The result of a call that wants `bytes` of device memory (0: unknown), repeated as long as memory is given back. */
 #define WITH_MEMORY(bytes, call)                                                                                            \
     ({                                                                                                                      \
         int times_ = 0;                                                                                                     \

@@ -93,6 +93,25 @@
     X(cuArrayCreate_v2, cuArrayCreate, 3020, ANY)                                            \
     X(cuArray3DCreate_v2, cuArray3DCreate, 3020, ANY)                                        \
     X(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000, ANY)                             \
+    /* the pool: frees, questions about memory, captures */                                  \
+    X(cuMemFree_v2, cuMemFree, 3020, ANY)                                                    \
+    X(cuMemFreeAsync, cuMemFreeAsync, 11020, LEGACY)                                         \
+    X(cuMemFreeAsync_ptsz, cuMemFreeAsync, 11020, PTSZ)                                      \
+    X(cuMemGetInfo_v2, cuMemGetInfo, 3020, ANY)                                              \
+    X(cuMemGetAddressRange_v2, cuMemGetAddressRange, 3020, ANY)                              \
+    X(cuPointerGetAttribute, cuPointerGetAttribute, 4000, ANY)                               \
+    X(cuPointerGetAttributes, cuPointerGetAttributes, 7000, ANY)                             \
+    X(cuPointerSetAttribute, cuPointerSetAttribute, 6000, ANY)                               \
+    X(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, ANY)                                       \
+    X(cuStreamBeginCapture, cuStreamBeginCapture, 10000, LEGACY)                             \
+    X(cuStreamBeginCapture_ptsz, cuStreamBeginCapture, 10000, PTSZ)                          \
+    X(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010, LEGACY)                          \
+    X(cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture, 10010, PTSZ)                       \
+    X(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, 12030, LEGACY)               \
+    X(cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph, 12030, PTSZ)            \
+    X(cuStreamEndCapture, cuStreamEndCapture, 10000, LEGACY)                                 \
+    X(cuStreamEndCapture_ptsz, cuStreamEndCapture, 10000, PTSZ)                              \
+    X(cuStreamDestroy_v2, cuStreamDestroy, 4000, ANY)                                        \
     /* peer access */                                                                        \
     X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000, ANY)                               \
     X(cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, 4000, ANY)                             \

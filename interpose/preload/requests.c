@@ -10,6 +10,7 @@
 #include "interpose/preload/resolve.h"
 #include "runtime/host/heap.h"
 #include "runtime/host/inspect.h"
+#include "runtime/host/pool/pool.h"
 #include "runtime/host/report.h"
 
 void mm_attach_record(const void *handle, enum mm_handle_kind kind, const void *owner, CUcontext context) {
@@ -91,7 +92,7 @@ CUcontext mm_attach_primary_of(const struct mm_driver *d, CUdevice device) {
     int active = 0;
     CUcontext primary = NULL;
     pthread_mutex_lock(&mm_contexts_lock);
-    bool any = mm_contexts != NULL || mm_kernel_cache_current != NULL;
+    bool any = mm_contexts != NULL || mm_kernel_cache_current != NULL || mm_pool_mode() != MM_POOL_OFF;
     pthread_mutex_unlock(&mm_contexts_lock);
     if (!d || !any || mm_forked) return NULL;
     if (d->cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active) return NULL;

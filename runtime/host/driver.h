@@ -22,13 +22,13 @@
 /* clang-format on */
 
 /* Not in every driver that mm supports, or not needed for a heap: cuFuncGetModule 11.0, cuLibraryGetGlobal 12.0, cuFuncGetName 12.3,
- * cuCtxFromGreenCtx 12.4, cuKernelGetLibrary and cuStreamGetCtx_v2 12.5. */
+ * cuCtxFromGreenCtx 12.4, cuKernelGetLibrary, cuStreamGetCtx_v2 and cuCtxRecordEvent 12.5. */
 /* clang-format off */
 #define MM_DRIVER_FUNCTIONS_OPTIONAL(X)                                                                   \
     X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary) X(cuFuncGetName)     \
     X(cuKernelGetName) X(cuStreamIsCapturing) X(cuDeviceGet) X(cuDeviceGetCount)             \
     X(cuStreamGetCtx_v2) X(cuCtxFromGreenCtx) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete)          \
-    X(cuLinkDestroy)
+    X(cuLinkDestroy) X(cuCtxRecordEvent) X(cuEventCreate) X(cuEventQuery)
 /* clang-format on */
 
 struct mm_driver {

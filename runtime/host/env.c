@@ -178,6 +178,22 @@ static void read_allocator(void) {
         mm_host_say("MM_RUN_ALLOCATOR=%s is not understood; expected " MM_ALLOCATORS(NAME_COMMA) "mm or cuda; using mm", value_text(text).text);
 }
 
+static void read_pool(void) {
+    static const char *const modes[] = {[MM_POOL_OFF] = "off", [MM_POOL_SMALL] = "small", [MM_POOL_KEEP] = "keep", [MM_POOL_ASYNC] = "async"};
+    const char *text = secure_getenv("MM_POOL");
+    size_t i = 0;
+    while (text && i < sizeof modes / sizeof *modes && strcmp(text, modes[i]) != 0) i++;
+    if (text && i < sizeof modes / sizeof *modes) env.pool = (enum mm_pool_modes)i;
+    else if (text) mm_host_say("MM_POOL=%s is not understood; expected off, small, keep or async; using off", value_text(text).text);
+    text = secure_getenv("MM_POOL_FIT");
+    if (text && !mm_fit_parse(text, &env.pool_fit))
+        mm_host_say("MM_POOL_FIT=%s is not understood; expected " MM_FIT_NAMES "; using %s", value_text(text).text, mm_fit_name(env.pool_fit));
+    struct mm_host_env_size carve = {0, 0};
+    text = secure_getenv("MM_POOL_CARVE");
+    if (text && mm_host_env_try_size(text, &carve) && carve.percent == 0 && carve.bytes <= MM_POOL_CARVE_MAX) env.pool_carve_bytes = carve.bytes;
+    else if (text) mm_host_say("MM_POOL_CARVE=%s is not understood; expected bytes, also with K, M or G (32M), up to 1G; not used", value_text(text).text);
+}
+
 static void read_env(void) {
     report_unknown();
     read_switch("MM_VERBOSE", &env.verbose);
@@ -209,6 +225,7 @@ static void read_env(void) {
     read_stats();
     env.heap_map = read_path("MM_HEAP_MAP");
     read_trim();
+    read_pool();
 }
 
 const struct mm_host_env *mm_host_env_get(void) {

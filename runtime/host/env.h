@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/host/fit/fit.h"
+
 /* A size, in bytes or in % of the device's memory; both 0: not set. */
 struct mm_host_env_size {
     uint64_t bytes;
@@ -13,6 +15,8 @@ struct mm_host_env_size {
 };
 
 enum mm_stats_form { MM_STATS_NONE, MM_STATS_TEXT, MM_STATS_JSON, MM_STATS_CSV }; /* how statistics are written (stats.h) */
+
+enum mm_pool_modes { MM_POOL_OFF, MM_POOL_SMALL, MM_POOL_KEEP, MM_POOL_ASYNC }; /* MM_POOL (pool/pool.h) */
 
 struct mm_host_env {
     bool verbose;
@@ -23,6 +27,9 @@ struct mm_host_env {
     bool asks;              /* MM_RUN_ALLOCATOR names an allocator of mm */
     const char *sibling;    /* the one that it names, if that is not the default: code without mm gets it */
     bool allows_unsafe;     /* MM_ALLOW_UNSAFE=1: images may have the allocator MM_ALLOCATOR_UNSAFE */
+    enum mm_pool_modes pool;
+    enum mm_fit_kind pool_fit; /* MM_POOL_FIT */
+    uint64_t pool_carve_bytes; /* MM_POOL_CARVE; 0: not set */
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;
     unsigned spacing;        /* bytes, a power of two */

@@ -75,6 +75,8 @@ static void sleep_us(const struct mm_host_heap *h, uint64_t us, unsigned seen) {
 
 static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most) { return value < least ? least : value > most ? most : value; }
 
+void (*mm_grower_lacks_memory)(void);
+
 uint64_t mm_grower_room(const struct mm_host_heap *h, uint64_t free_bytes) {
     const uint64_t room = free_bytes > h->reserve_bytes ? free_bytes - h->reserve_bytes : 0;
     return room / (MM_SEGMENT_BYTES + h->layout.words_each + h->layout.indexes_each + h->layout.table_each);
@@ -101,10 +103,12 @@ struct mm_host_segments mm_grower_more(const struct mm_driver *d, struct mm_host
     if (least > room) {
         snprintf(h->refusal, sizeof h->refusal, "cannot grow: %s of the device are free, of which %s stay so", mm_host_size(free_bytes).text,
                  mm_host_size(h->reserve_bytes).text);
+        if (mm_grower_lacks_memory) mm_grower_lacks_memory();
         return none;
     }
     most = clamp(most, least, may < room ? may : room);
     const struct mm_host_segments got = mm_chunks_grow(d, &h->chunks, least, most, align, &error);
+    if (got.count == 0 && mm_grower_lacks_memory) mm_grower_lacks_memory();
     if (got.count == 0 && error.call) snprintf(h->refusal, sizeof h->refusal, "cannot grow (%s: %s)", error.call, mm_driver_error_name(d, error.code).text);
     else if (got.count == 0)
         snprintf(h->refusal, sizeof h->refusal, "cannot grow: it has no %s%s of addresses in a row, or too many pieces", align > 1 ? "aligned " : "",

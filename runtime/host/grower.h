@@ -24,6 +24,9 @@ static inline void mm_grower_before_launch(void) {
  * the heaps must not take the memory that they gave back for it. */
 extern int mm_grower_holds;
 
+/* Called when a heap could not get memory, if not NULL: another room may hold memory of the device and give it back. It must not wait. */
+extern void (*mm_grower_lacks_memory)(void);
+
 /* Starts the thread of a heap whose fields are all set. Returns 0, or an errno. */
 int mm_grower_start(const struct mm_driver *d, struct mm_host_heap *heap);
 /* Asks the thread to end, and waits for it, at most MM_HOST_STOP_MS. Returns whether the heap has no thread now. */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,7 +37,7 @@ bool mm_inspect_try_path(const char *pattern, CUdevice device, uint64_t launch, 
     return true;
 }
 
-/* The files that this process has written. Accessed by one thread at a time. */
+/* The files that this process has written. Pictures and statistics have files of their own; each kind is written by one thread at a time. */
 struct written {
     struct written *next;
     char path[];
@@ -139,23 +140,24 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
     seen->error = error;
 }
 
-static void write_stats(const struct mm_host_heap *h) {
-    const struct mm_host_env *env = mm_host_env_get();
-    const enum mm_stats_form form = env->stats;
+void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *argument) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    const char *const pattern = mm_host_env_get()->stats_file;
     char path[PATH_MAX] = "", *text = NULL;
     size_t bytes = 0;
-    if (env->stats_file && !try_path("statistics", env->stats_file, h->device, 0, path)) return;
+    if (pattern && !try_path("statistics", pattern, device, 0, path)) return;
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return;
-    mm_stats_write(h->seen.stats, form, !was_written(path), out);
+    pthread_mutex_lock(&lock);
+    writer(argument, !was_written(path), out);
     fclose(out);
-    if (!env->stats_file) {
-        if (mm_host_say_text(text, bytes)) note_written(path);
-    } else {
-        write_file("statistics", path, text, bytes, was_written(path));
-    }
+    if (pattern) write_file("statistics", path, text, bytes, was_written(path));
+    else if (mm_host_say_text(text, bytes)) note_written(path);
+    pthread_mutex_unlock(&lock);
     free(text);
 }
+
+static void write_stats(void *stats, bool is_first, FILE *out) { mm_stats_write((const struct mm_host_stats *)stats, mm_host_env_get()->stats, is_first, out); }
 
 static void say_leak(const struct mm_host_heap *h, const struct mm_leak *leak) {
     char of[60] = "of a size that is not known, at most";
@@ -188,7 +190,7 @@ void mm_inspect_write(struct mm_host_heap *h) {
     if (seen->has_leaks) say_leaks(h);
     else if (h->guard) mm_host_say("device %d: not checked for leaks (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     if (env->stats != MM_STATS_NONE && h->kind != MM_HOST_HEAP_ABSENT) {
-        if (seen->has_stats) write_stats(h);
+        if (seen->has_stats) mm_inspect_statistics(h->device, write_stats, seen->stats);
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
     if (seen->map && try_map_path(h, 0, path)) write_file("a picture", path, seen->map, seen->map_bytes, false);

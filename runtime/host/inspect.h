@@ -8,6 +8,7 @@
 #define MM_HOST_INSPECT_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "runtime/host/driver.h"
 
@@ -17,6 +18,10 @@ struct mm_host_heap;
 void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *heap);
 /* The heap has ended: writes the output that was collected last. The driver may be gone. */
 void mm_inspect_write(struct mm_host_heap *heap);
+
+/* Has `writer` write statistics, and puts them where MM_STATS_FILE says. is_first: nothing was written there before. */
+typedef void mm_inspect_writer(void *argument, bool is_first, FILE *out);
+void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *argument);
 
 /* Whether a picture is to be written after each launch; writes it. The context is current, and no kernel runs there. */
 bool mm_inspect_wants_launches(void);

@@ -18,7 +18,7 @@ HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmsha
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so check_hooks check_code check_report check_kernel_cache \
-    check_env check_say check_memory nvrtc)
+    check_env check_say check_memory check_pool check_tables nvrtc)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -40,7 +40,9 @@ check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $
 	$(HT)/check_env
 	$(HT)/check_say
 	$(HT)/check_memory
+	$(HT)/check_tables
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
+	cd $(HT) && ./check_pool $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_code $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_report $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	$(HT_SRC)/statistics.sh $(BUILD)
@@ -133,17 +135,22 @@ $(HT)/own3:
 $(HT)/own4:
 	$(HT_OWN) -pie -fPIE -Wl,-z,defs -Wl,-z,relro -rdynamic
 
-$(HT)/check_hooks $(HT)/check_code $(HT)/check_report: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/effort.h tests/runner.h mmconfig.h
+$(HT)/check_hooks $(HT)/check_code $(HT)/check_report $(HT)/check_pool: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/effort.h tests/runner.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
-$(HT)/check_env: $(HT_SRC)/check_env.c tests/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h
-	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
+HT_FITS := $(addprefix $(BUILD)/obj/runtime/host/fit/,fit.o tlsf.o segregated.o bitmask.o hal.o hash.o)
+$(HT)/check_env: $(HT_SRC)/check_env.c tests/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h $(HT_FITS)
+	$(HT_CC) $< $(HT_FITS) -o $@ $$(pkg-config --cflags --libs check)
 
 $(HT)/check_say: $(HT_SRC)/check_say.c tests/runner.h runtime/host/say.c $(wildcard runtime/host/*.h) mmconfig.h
 	$(HT_CC) $< runtime/host/say.c -o $@ -lpthread $$(pkg-config --cflags --libs check)
 
 $(HT)/check_memory: $(HT_SRC)/check_memory.c tests/runner.h $(HOST_OBJS)
 	$(HT_CC) $(filter-out %.h,$^) -o $@ -lpthread $$(pkg-config --cflags --libs check)
+
+HT_TABLES := $(addprefix $(BUILD)/obj/runtime/host/pool/,allocations.o ranges.o)
+$(HT)/check_tables: $(HT_SRC)/check_tables.c tests/runner.h $(HT_TABLES)
+	$(HT_CC) $< $(HT_TABLES) -o $@ $$(pkg-config --cflags --libs check)
 
 $(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
 	$(HT_CC) $< -o $@ -ldl

@@ -254,7 +254,7 @@ static const struct {
     {"MM_OFF=2", "16\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "16\n",
      "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_POOL, MM_POOL_FIT, MM_POOL_CARVE, MM_VERBOSE\n"},
     {"MMX=1", "16\n", ""},
 };
 
@@ -445,6 +445,10 @@ START_TEST(mmrun_runs) {
     r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "--fill=junk", "--allocator=cuda", "sh", "-c",
             "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK,$MM_FILL,$MM_RUN_ALLOCATOR");
     expect(&r, 0, "text,a b,%l,1,junk,cuda\n", "");
+    r = RUN(NULL, mmrun, "--pool=async", "sh", "-c", "echo $MM_POOL");
+    expect(&r, 0, "async\n", "");
+    r = RUN(NULL, mmrun, "--pool=on", "true");
+    expect(&r, 125, "", "mmrun: --pool=on is not understood; expected off, small, keep or async\n");
     r = RUN(NULL, mmrun, "--stats=json", "--", "./client", "v2-legacy", "function");
     ck_assert_msg(r.status == 0 && strncmp(r.err, "{\"mm_statistics\":1,", 19) == 0, "%s", r.err);
     r = RUN(NULL, mmrun, "--help");

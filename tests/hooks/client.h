@@ -31,7 +31,10 @@
     X(cuModuleLoadFatBinary) X(cuLibraryLoadFromFile) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkAddFile)   \
     X(cuGraphInstantiateWithFlags) X(cuGraphUpload) X(cuGraphLaunch)                                      \
     X(cuCtxAttach) X(cuCtxDetach) X(cuGreenCtxCreate) X(cuGreenCtxDestroy) X(cuCtxFromGreenCtx)           \
-    X(cuLinkComplete) X(cuLinkDestroy) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuEventSynchronize)
+    X(cuLinkComplete) X(cuLinkDestroy) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuEventSynchronize)      \
+    X(cuMemFreeAsync) X(cuMemGetInfo) X(cuMemGetAddressRange) X(cuPointerGetAttribute)                    \
+    X(cuPointerGetAttributes) X(cuPointerSetAttribute) X(cuIpcGetMemHandle) X(cuStreamDestroy)            \
+    X(cuStreamBeginCaptureToGraph) X(cuCtxEnablePeerAccess)
 /* clang-format on */
 
 struct api {
@@ -62,6 +65,6 @@ struct scenario {
 };
 extern const struct scenario client_scenarios[], client_edge_scenarios[], client_grow_scenarios[], client_back_scenarios[], client_jit_scenarios[],
     client_link_scenarios[], client_cubin_scenarios[], client_fatbin_scenarios[], client_own_scenarios[], client_contexts_scenarios[],
-    client_report_scenarios[], client_allocators_scenarios[];
+    client_report_scenarios[], client_allocators_scenarios[], client_pool_scenarios[];
 
 #endif

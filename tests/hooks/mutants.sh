@@ -16,7 +16,7 @@ flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr
     "-DMM_LINKED=\"$build/device/linked\"")
 
 read -r -a check < <(pkg-config --cflags --libs check)
-sources=(runtime/host/*.c runtime/host/pool/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c)
+sources=(runtime/host/*.c runtime/host/fit/*.c runtime/host/pool/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c)
 
 # scenario LINES SETTING ARGUMENTS...: expects status 0 and LINES (a pattern) lines on standard error, counting those with $with if set.
 scenario() {
@@ -35,6 +35,18 @@ ordered() {
         return 1
     # shellcheck disable=SC2053
     [[ $(awk '{printf "%s ", $1 == "mm:" ? $4 : $1}' <<<"$err") == $words ]]
+}
+# Prints the first failing scenario of the pool.
+first_failing_of_pool() {
+    local mode of
+    BOUNDED_CLOCK=100 bounded "$work/out" "$work/check_tables" || { echo check_tables; return; }
+    for of in pairs order many wrong captured pressure scarce questions contexts devices; do
+        for mode in keep async; do scenario 0 "MM_POOL=$mode" "pool-$of" || { echo "pool-$of, $mode"; return; }; done
+    done
+    scenario 1 MM_POOL=async pool-shared || { echo pool-shared; return; }
+    scenario 0 MM_POOL=small pool-small || { echo pool-small; return; }
+    for of in 1 2 3; do scenario 0 MM_POOL=async pool-fuzz 20000 "$of" || { echo "pool-fuzz 20000 $of"; return; }; done
+    (cd "$build/tests/hooks" && timeout 300 ./check_pool "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_pool; return; }
 }
 # Prints the first failing scenario or suite; short ones run first.
 first_failing() {
@@ -130,7 +142,8 @@ link() {
     done
     "${CC:-cc}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -o "$work/libmm.so.1" "${host[@]}" "${rest[@]}" \
         -l:liblz4.a -l:libzstd.a -ldl -lpthread 2>"$work/log" &&
-        "${CC:-cc}" -o "$work/check_memory" "$work/check_memory.o" "${host[@]}" "${check[@]}" -lpthread 2>"$work/log" && return
+        "${CC:-cc}" -o "$work/check_memory" "$work/check_memory.o" "${host[@]}" "${check[@]}" -lpthread 2>"$work/log" &&
+        "${CC:-cc}" -o "$work/check_tables" "$work/check_tables.o" "${host[@]}" "${check[@]}" -lpthread 2>"$work/log" && return
     echo "does not link: $(head -n 1 "$work/log")"
     return 1
 }
@@ -149,10 +162,11 @@ plant() {
 rm -rf "$work" && mkdir -p "$work/allocators/random-walk-coop" && ln -s "$build/lib/ptx" "$work/ptx" || exit # check_report looks what mm was built for
 cp "$build/device/linked" "$work/allocators/random-walk-coop" || exit # any machine code of mm
 {
-    compile tests/hooks/check_memory.c "$work/check_memory.o" &&
+    compile tests/hooks/check_memory.c "$work/check_memory.o" && compile tests/hooks/check_tables.c "$work/check_tables.o" &&
         for source in "${sources[@]}"; do compile "$source" "$work/${source//\//-}.o" || break; done && link none
 } >"$work/why" || untried 'hook mutants' "$(<"$work/why")"
-killer=$(first_failing)
+killer=$(first_failing_of_pool)
+[[ $killer || $only == pool:* ]] || killer=$(first_failing)
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
 while IFS= read -r line; do
     [[ $line == "#"* || ${line%% @@ *} != *"$only"* ]] && continue
@@ -162,7 +176,10 @@ while IFS= read -r line; do
     if ! plant "$file" "$from" "$to" >"$work/why"; then
         verdict="stale     $name: $(<"$work/why")"
     else
-        killer=$(first_failing)
+        case $name in
+        pool:*) killer=$(first_failing_of_pool) ;;
+        *) killer=$(first_failing) ;;
+        esac
         if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi
     fi
     printf '%s\n' "$verdict"

@@ -3,7 +3,8 @@
 # statistics.sh BUILD: the JSON of MM_STATS=json matches docs/statistics.schema.json, and changed JSON does not. Prints "N passed, M failed".
 set -u
 build=$(readlink -f "${1:?usage: statistics.sh BUILD}") passed=0 failed=0
-schema=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../../docs/statistics.schema.json")
+docs=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../../docs")
+schema=$docs/statistics.schema.json
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
 
 # valid FILE: each of its lines is valid, and there is at least one.
@@ -28,8 +29,9 @@ check() { # NAME EXPECTED STATUS
     fi
 }
 
-# Every member that the schema describes is required: the writer leaves none out.
-python3 - "$schema" <<'PYTHON'
+# Every member that a schema describes is required: the writer leaves none out.
+for one in "$schema" "$docs/pool-statistics.schema.json"; do
+    python3 - "$one" <<'PYTHON'
 import json, sys
 def complete(s):
     own = "properties" not in s or sorted(s.get("required", [])) == sorted(s["properties"])
@@ -38,7 +40,8 @@ def complete(s):
     return own & all([complete(x) for x in inner if isinstance(x, dict)])
 sys.exit(not complete(json.load(open(sys.argv[1]))))
 PYTHON
-check "all members are required" 0 $?
+    check "all members of $one are required" 0 $?
+done
 cd "$build/tests/hooks" || exit
 for setting in MM_HEAP_SIZE=28M MM_HEAP_SIZE=1G MM_SPACING=128 LC_ALL=de_DE.UTF-8; do
     for end in end reset release; do
@@ -50,6 +53,18 @@ for setting in MM_HEAP_SIZE=28M MM_HEAP_SIZE=1G MM_SPACING=128 LC_ALL=de_DE.UTF-
 done
 for change in 's/"live_objects":1011/"live_objects":-1/' 's/"runs":1,//' 's/"asked_bytes":null/"asked_bytes":"not counted"/' 's/"device"/"gpu"/'; do
     sed "$change" "$work/MM_HEAP_SIZE=28M.end" >"$work/changed"
+    valid "$work/changed" 2>/dev/null
+    check "after $change" 1 $?
+done
+schema=$docs/pool-statistics.schema.json
+for scenario in pool-pairs pool-order pool-contexts; do
+    env MM_POOL=async MM_STATS=json MM_STATS_FILE="$work/$scenario" LC_ALL=de_DE.UTF-8 LD_LIBRARY_PATH=. LD_PRELOAD="$build/lib/libmm.so.1" ./client v2-legacy "$scenario" >"$work/out" ||
+        check "$scenario runs" 0 1
+    valid "$work/$scenario"
+    check "$scenario" 0 $?
+done
+for change in 's/"hits":/"hit":/' 's/"live_bytes":/"live_bytes":-/' 's/"fit":"tlsf"/"fit":""/'; do
+    sed "$change" "$work/pool-order" >"$work/changed"
     valid "$work/changed" 2>/dev/null
     check "after $change" 1 $?
 done

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* How memory leaves the pools: to the driver, or with its context. */
+#include <stdlib.h>
+
+#include "runtime/host/pool/pool.h"
+#include "runtime/host/pool/state.h"
+
+/* ---- to the driver ----------------------------------------------------------------------------- */
+
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* a thread has left a pool */
+
+void mm_pool_enter(struct mm_pool *p) {
+    p->visitors++;
+    pthread_mutex_unlock(&mm_pool_lock);
+}
+void mm_pool_leave(struct mm_pool *p) {
+    pthread_mutex_lock(&mm_pool_lock);
+    p->visitors--;
+    pthread_cond_broadcast(&left);
+}
+
+/* Waits for what is pending in the pool now. The caller holds the lock, which is open while it waits. */
+static void settle(const struct mm_driver *d, struct mm_pool *p) {
+    const uint64_t end = p->pending.end;
+    if (p->pending.first == end || mm_pool_capture_count != 0) return;
+    mm_pool_enter(p);
+    const bool is_done = mm_pool_synchronize(d, p->context) == CUDA_SUCCESS;
+    mm_pool_leave(p);
+    while (is_done && p->pending.first < end) mm_pool_retire_first(p);
+}
+
+static void slab_leaves(void *pool, uint64_t base, uint64_t bytes) {
+    struct mm_pool *const p = (struct mm_pool *)pool;
+    mm_pool_ranges_remove(&mm_pool_ranges, mm_pool_ranges_containing(&mm_pool_ranges, base));
+    p->slab_bytes -= bytes;
+    mm_pool_ranges_add_by_bytes(&p->leaving, (struct mm_pool_range){base, bytes, p, true});
+}
+
+/* Takes all free ranges of the pool out of the books, and has the driver free them. Returns whether there were any. The caller holds the lock, which is open
+ * while the driver works. */
+static bool empty(const struct mm_driver *d, struct mm_pool *p) {
+    struct mm_driver_visit visit;
+    uint64_t bytes = 0;
+    if (!mm_pool_ranges_try_reserve(&p->leaving, mm_pool_ranges.count) || !mm_driver_try_enter(d, p->context, &visit)) return false;
+    mm_fit_shrink(p->fit, 0, slab_leaves, p);
+    for (; p->whole.count != 0; p->whole.count--) {
+        const struct mm_pool_range range = p->whole.list[p->whole.count - 1];
+        mm_pool_forget_whole(p, range.base, range.bytes);
+        mm_pool_ranges_add_by_bytes(&p->leaving, range);
+    }
+    const struct mm_pool_ranges leaving = p->leaving;
+    p->leaving = (struct mm_pool_ranges){NULL, 0, 0};
+    mm_pool_enter(p);
+    for (uint64_t i = 0; i < leaving.count; i++)
+        if (d->cuMemFree(leaving.list[i].base) == CUDA_SUCCESS) bytes += leaving.list[i].bytes;
+    mm_driver_leave(d, &visit);
+    const bool is_any = leaving.count != 0;
+    free(leaving.list);
+    mm_pool_leave(p);
+    p->given_back_bytes += bytes;
+    return is_any;
+}
+
+bool mm_pool_give_back(const struct mm_driver *d) {
+    bool is_any = false;
+    if (!d || !mm_pool_is_on()) return false;
+    pthread_mutex_lock(&mm_pool_lock);
+    for (struct mm_pool *p = mm_pools; p; p = p->next) { /* entries stay in the list */
+        if (!p->context || p->is_ending) continue;
+        settle(d, p);
+        if (!p->is_ending) is_any |= empty(d, p);
+    }
+    pthread_mutex_unlock(&mm_pool_lock);
+    return is_any;
+}
+
+uint64_t mm_pool_idle_bytes(const struct mm_driver *d) {
+    CUdevice device;
+    uint64_t idle = 0;
+    if (!d || d->cuCtxGetDevice(&device) != CUDA_SUCCESS) return 0;
+    pthread_mutex_lock(&mm_pool_lock);
+    for (struct mm_pool *p = mm_pools; p; p = p->next)
+        if (p->context && p->device == device) idle += mm_pool_idle_of(p);
+    pthread_mutex_unlock(&mm_pool_lock);
+    return idle;
+}
+
+/* ---- with the context --------------------------------------------------------------------------- */
+
+struct mm_pool *mm_pool_ending(CUcontext context) {
+    struct mm_pool *p = NULL;
+    if (!context || mm_pool_mode() == MM_POOL_OFF) return NULL;
+    pthread_mutex_lock(&mm_pool_lock);
+    for (p = mm_pools; p && p->context != context;) p = p->next;
+    if (p) p->is_ending = true;
+    while (p && p->visitors != 0) pthread_cond_wait(&left, &mm_pool_lock);
+    pthread_mutex_unlock(&mm_pool_lock);
+    return p;
+}
+
+void mm_pool_ended(struct mm_pool *p, bool has_ended) {
+    if (!p) return;
+    pthread_mutex_lock(&mm_pool_lock);
+    p->is_ending = false;
+    if (has_ended) {
+        mm_pool_report(p);
+        mm_allocations_forget(&mm_pool_allocations, p);
+        for (uint64_t i = mm_pool_ranges.count; i-- > 0;)
+            if (mm_pool_ranges.list[i].pool == p) mm_pool_ranges_remove(&mm_pool_ranges, &mm_pool_ranges.list[i]);
+        mm_fit_destroy(p->fit);
+        free(p->whole.list), free(p->leaving.list), free(p->pending.ring);
+        *p = (struct mm_pool){.next = p->next};
+    }
+    pthread_mutex_unlock(&mm_pool_lock);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The streams that capture. The same handle may be in the list several times: each thread has its own default stream. */
+#include <stdlib.h>
+
+#include "runtime/host/pool/pool.h"
+#include "runtime/host/pool/state.h"
+
+unsigned mm_pool_capture_count;
+static CUstream *streams; /* `listed` of them; a capture that the host has no memory to list counts for ever */
+static unsigned listed, room;
+
+void mm_pool_capture_begins(CUstream stream) {
+    pthread_mutex_lock(&mm_pool_lock);
+    mm_pool_capture_count++;
+    if (listed == room) {
+        CUstream *const more = (CUstream *)realloc(streams, (2 * room + 8) * sizeof *more);
+        if (more) streams = more, room = 2 * room + 8;
+    }
+    if (listed < room) streams[listed++] = stream;
+    pthread_mutex_unlock(&mm_pool_lock);
+}
+
+/* Index of a stream, or `listed`. */
+static unsigned place_of(CUstream stream) {
+    unsigned i = 0;
+    while (i < listed && streams[i] != stream) i++;
+    return i;
+}
+
+bool mm_pool_captures(CUstream stream) {
+    if (__atomic_load_n(&mm_pool_capture_count, __ATOMIC_RELAXED) == 0) return false;
+    pthread_mutex_lock(&mm_pool_lock);
+    const bool captures = place_of(stream) < listed;
+    pthread_mutex_unlock(&mm_pool_lock);
+    return captures;
+}
+
+void mm_pool_capture_ended(CUstream stream) {
+    pthread_mutex_lock(&mm_pool_lock);
+    const unsigned i = place_of(stream);
+    if (i < listed) streams[i] = streams[--listed], mm_pool_capture_count--;
+    pthread_mutex_unlock(&mm_pool_lock);
+}

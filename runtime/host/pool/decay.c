@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* A thread that gives the pools' memory back: when no call used a pool for MM_TRIM's time, and no work of the contexts is unfinished then; and when a heap
+ * lacks memory, which the driver gives it once the running kernels have ended. */
+#define _GNU_SOURCE /* pthread_timedjoin_np, pthread_setname_np */
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/host/grower.h"
+#include "runtime/host/pool/pool.h"
+#include "runtime/host/pool/state.h"
+
+static pthread_t thread;
+static pthread_cond_t wake;                   /* of a monotonic clock */
+static bool is_running, must_stop, is_wanted; /* is_wanted: a heap lacks memory */
+static const struct mm_driver *driver;
+
+/* Waits, with the lock open, until `ms` milliseconds have passed, the thread must stop, or, if it may be hurried, memory is wanted. 0: no limit. */
+static void doze(unsigned ms, bool may_hurry) {
+    struct timespec t;
+    int r = 0;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000, t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+    while (!must_stop && !(may_hurry && is_wanted) && r == 0)
+        r = ms == 0 ? pthread_cond_wait(&wake, &mm_pool_lock) : pthread_cond_timedwait(&wake, &mm_pool_lock, &t);
+}
+
+/* Whether no pool has unfinished work. Without fences that is not known, and memory stays. */
+static bool is_idle(const struct mm_driver *d) {
+    for (struct mm_pool *p = mm_pools; p; p = p->next) {
+        if (!p->context || p->is_ending) continue;
+        if (mm_pool_capture_count != 0 || !mm_fences_exist(d) || mm_fences_record(d, &p->fences, p->context) != CUDA_SUCCESS) return false;
+        doze(MM_POOL_FENCE_MS, false);
+        if (must_stop || !p->context) return false;
+        mm_fences_poll(d, &p->fences);
+        if (p->fences.done < p->fences.recorded) return false;
+    }
+    return true;
+}
+
+static void *work(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&mm_pool_lock);
+    while (!must_stop) {
+        const uint64_t uses = mm_pool_uses;
+        doze(mm_host_env_get()->trim_after_ms, true);
+        if (must_stop || !(is_wanted || (uses == mm_pool_uses && is_idle(driver) && uses == mm_pool_uses))) continue;
+        is_wanted = false;
+        pthread_mutex_unlock(&mm_pool_lock);
+        mm_pool_give_back(driver);
+        pthread_mutex_lock(&mm_pool_lock);
+    }
+    pthread_mutex_unlock(&mm_pool_lock);
+    return NULL;
+}
+
+/* Runs before the driver is torn down: the thread must not be in the driver then. */
+static void at_process_exit(void) {
+    struct timespec t;
+    if (mm_pool_mode() == MM_POOL_OFF) return; /* the child of a fork has no such thread */
+    pthread_mutex_lock(&mm_pool_lock);
+    must_stop = true;
+    for (struct mm_pool *p = mm_pools; p; p = p->next)
+        if (p->context) mm_pool_report(p);
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&mm_pool_lock);
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += MM_HOST_STOP_MS / 1000;
+    if (is_running) pthread_timedjoin_np(thread, NULL, &t);
+}
+
+/* A heap lacks memory: the thread gives it all that is free. */
+static void want(void) {
+    pthread_mutex_lock(&mm_pool_lock);
+    is_wanted = true;
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&mm_pool_lock);
+}
+
+void mm_pool_begin(const struct mm_driver *d) {
+    sigset_t all, before;
+    pthread_condattr_t attributes;
+    if (driver) return;
+    driver = d;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &attributes);
+    if (!mm_pool_is_on() || atexit(at_process_exit) != 0) return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals must be delivered to the program's threads */
+    is_running = pthread_create(&thread, NULL, work, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!is_running) return;
+    pthread_setname_np(thread, "mm pool");
+    mm_grower_lacks_memory = want;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#define _GNU_SOURCE /* dl_iterate_phdr, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP */
+#include "runtime/host/pool/pool.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/host/pool/state.h"
+#include "runtime/host/say.h"
+
+pthread_mutex_t mm_pool_lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+struct mm_pool *mm_pools;
+struct mm_allocations mm_pool_allocations;
+struct mm_pool_ranges mm_pool_ranges;
+uint64_t mm_pool_uses;
+bool mm_pool_has_peers;
+int mm_pool_known_mode = -1;
+
+/* ---- the mode --------------------------------------------------------------------------------- */
+
+static int is_sanitizer(struct dl_phdr_info *library, size_t bytes, void *found) {
+    (void)bytes;
+    if (library->dlpi_name && strstr(library->dlpi_name, "/libsanitizer-")) *(bool *)found = true; /* of compute-sanitizer */
+    return 0;
+}
+
+static void in_child(void) { __atomic_store_n(&mm_pool_known_mode, MM_POOL_OFF, __ATOMIC_RELAXED); } /* the driver does not work there */
+
+int mm_pool_read_mode(void) {
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&once);
+    if (mm_pool_known_mode < 0) {
+        int mode = mm_host_env_get()->pool;
+        bool is_checked = false;
+        if (mode != MM_POOL_OFF) dl_iterate_phdr(is_sanitizer, &is_checked);
+        if (is_checked) mode = MM_POOL_OFF;
+        if (mode != MM_POOL_OFF && pthread_atfork(NULL, NULL, in_child) != 0) mode = MM_POOL_OFF;
+        __atomic_store_n(&mm_pool_known_mode, mode, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&once);
+    return mm_pool_known_mode;
+}
+
+/* ---- pools ------------------------------------------------------------------------------------ */
+
+/* The pool of the current context, which is made if it has none. NULL: the host or the driver refuses. */
+static struct mm_pool *pool_of(const struct mm_driver *d, CUcontext context) {
+    struct mm_pool *p = mm_pools, *empty = NULL;
+    if (mm_pool_has_peers) return NULL;
+    for (; p && p->context != context; p = p->next)
+        if (!p->context) empty = p;
+    if (p) return p->is_ending ? NULL : p;
+    CUdevice device;
+    if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS) return NULL;
+    struct mm_fit *const fit = mm_fit_create(mm_host_env_get()->pool_fit, 1u << MM_POOL_GRAIN_SHIFT);
+    if (!fit) return NULL;
+    p = empty ? empty : (struct mm_pool *)calloc(1, sizeof *p);
+    if (!p) {
+        mm_fit_destroy(fit);
+        return NULL;
+    }
+    mm_pool_begin(d);
+    if (!empty) p->next = mm_pools, __atomic_store_n(&mm_pools, p, __ATOMIC_RELAXED);
+    p->context = context, p->device = device, p->fit = fit;
+    return p;
+}
+
+static void replace_anchor(const struct mm_driver *d, struct mm_pool *p) {
+    if (p->anchor == 0 && d->cuMemAlloc(&p->anchor, 1) != CUDA_SUCCESS) p->anchor = 0;
+}
+
+uint64_t mm_pool_idle_of(const struct mm_pool *p) {
+    uint64_t idle = mm_fit_free_bytes(p->fit);
+    for (uint64_t i = 0; i < p->whole.count; i++) idle += p->whole.list[i].bytes;
+    for (uint64_t i = p->pending.first; i != p->pending.end; i++)
+        idle += mm_allocations_find(&mm_pool_allocations, p->pending.ring[i & p->pending.mask].address)->bytes;
+    return idle;
+}
+
+/* ---- frees ------------------------------------------------------------------------------------ */
+
+/* Room for one more pending free than there are allocations. */
+static bool pending_try_reserve(struct mm_pool *p) {
+    struct mm_pool_pending *const q = &p->pending;
+    const uint64_t places = q->ring ? q->mask + 1 : 0;
+    if (p->allocations < places) return true;
+    const uint64_t larger = places ? 2 * places : MM_POOL_FIRST_PLACES;
+    struct mm_pool_pending_free *const ring = (struct mm_pool_pending_free *)malloc(larger * sizeof *ring);
+    if (!ring) return false;
+    for (uint64_t i = q->first; i != q->end; i++) ring[i & (larger - 1)] = q->ring[i & q->mask];
+    free(q->ring);
+    q->ring = ring, q->mask = larger - 1;
+    return true;
+}
+
+/* An allocation ends, and its memory is free in the books. */
+static void release(struct mm_allocation *a) {
+    struct mm_pool *const p = a->pool;
+    if (a->is_whole) mm_pool_ranges_add_by_bytes(&p->whole, (struct mm_pool_range){a->address, a->bytes, p, false});
+    else mm_fit_free(p->fit, a->address);
+    p->allocations--;
+    mm_allocations_remove(&mm_pool_allocations, a);
+}
+
+void mm_pool_retire_first(struct mm_pool *p) {
+    const uint64_t address = p->pending.ring[p->pending.first++ & p->pending.mask].address;
+    release(mm_allocations_find(&mm_pool_allocations, address));
+}
+
+/* Ends pending frees whose epoch has ended. No stream captures. */
+static void retire(const struct mm_driver *d, struct mm_pool *p) {
+    struct mm_pool_pending *const q = &p->pending;
+    if (q->first == q->end) return;
+    mm_fences_poll(d, &p->fences);
+    if (q->ring[(q->end - 1) & q->mask].epoch > p->fences.recorded && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context);
+    while (q->first != q->end && q->ring[q->first & q->mask].epoch <= p->fences.done) mm_pool_retire_first(p);
+}
+
+CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context) {
+    CUcontext current = NULL;
+    struct mm_driver_visit visit;
+    if (d->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) return d->cuCtxSynchronize();
+    if (!mm_driver_try_enter(d, context, &visit)) return CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult r = d->cuCtxSynchronize();
+    mm_driver_leave(d, &visit);
+    return r;
+}
+
+void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes) {
+    mm_pool_ranges_remove(&mm_pool_ranges, mm_pool_ranges_containing(&mm_pool_ranges, base));
+    p->wholes--, p->whole_bytes -= bytes;
+}
+
+/* Queues a free whose epoch is the open one, and tries to close it, unless a stream captures. */
+static void queue(const struct mm_driver *d, struct mm_allocation *a) {
+    struct mm_pool *const p = a->pool;
+    struct mm_pool_pending *const q = &p->pending;
+    a->state = MM_ALLOCATION_PENDING;
+    q->ring[q->end++ & q->mask] = (struct mm_pool_pending_free){a->address, p->fences.recorded + 1};
+    if (mm_pool_capture_count == 0 && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context); /* if that fails, a later call tries again */
+}
+
+static bool is_on_one_device(void) {
+    const struct mm_pool *first = NULL;
+    for (const struct mm_pool *p = mm_pools; p; p = p->next) {
+        if (p->context && first && p->device != first->device) return false;
+        if (p->context) first = p;
+    }
+    return true;
+}
+
+/* Waits for the work that may use memory of the pool. The caller holds the lock, which is open while it waits. */
+static CUresult wait_for_work(const struct mm_driver *d, struct mm_pool *of) {
+    const bool is_alone = is_on_one_device();
+    CUresult r = CUDA_SUCCESS;
+    for (struct mm_pool *p = is_alone ? of : mm_pools; p && r == CUDA_SUCCESS; p = is_alone ? NULL : p->next) { /* entries stay in the list */
+        if (!p->context || (p->is_ending && p != of)) continue;
+        mm_pool_enter(p);
+        r = mm_pool_synchronize(d, p->context);
+        mm_pool_leave(p);
+    }
+    return r;
+}
+
+bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
+    *r = CUDA_SUCCESS;
+    pthread_mutex_lock(&mm_pool_lock);
+    struct mm_allocation *a = mm_allocations_find(&mm_pool_allocations, address);
+    if (!a || a->state != MM_ALLOCATION_LIVE) {
+        const bool is_ours = a || mm_pool_ranges_containing(&mm_pool_ranges, address);
+        pthread_mutex_unlock(&mm_pool_lock);
+        *r = CUDA_ERROR_INVALID_VALUE;
+        return is_ours;
+    }
+    struct mm_pool *const p = a->pool;
+    mm_pool_uses++;
+    p->live_bytes -= a->asked_bytes;
+    const bool is_captured = mm_pool_capture_count != 0;
+    if (a->is_whole && (is_captured || a->goes_back || mm_pool_has_peers)) { /* if the driver does not free it now, it will when the program asks again */
+        mm_pool_forget_whole(p, a->address, a->bytes);
+        p->allocations--;
+        mm_allocations_remove(&mm_pool_allocations, a);
+        pthread_mutex_unlock(&mm_pool_lock);
+        *r = d->cuMemFree(address);
+        return true;
+    }
+    /* While a stream captures, the driver's free of the anchor does what its free of the allocation would do; the second such free does not wait. */
+    const CUdeviceptr anchor = is_captured ? p->anchor : 0;
+    if (is_captured ? anchor == 0 : mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d) && is_on_one_device()) {
+        queue(d, a);
+        pthread_mutex_unlock(&mm_pool_lock);
+        return true;
+    }
+    const uint64_t before = p->pending.end;
+    if (is_captured) p->anchor = 0;
+    a->state = MM_ALLOCATION_ENDING;
+    if (is_captured) {
+        mm_pool_enter(p);
+        *r = d->cuMemFree(anchor);
+        mm_pool_leave(p);
+    } else {
+        *r = wait_for_work(d, p);
+    }
+    while (*r == CUDA_SUCCESS && p->pending.first < before) mm_pool_retire_first(p);
+    a = mm_allocations_find(&mm_pool_allocations, address);
+    if (a && *r == CUDA_SUCCESS) release(a);
+    else if (a) a->state = MM_ALLOCATION_LIVE, p->live_bytes += a->asked_bytes;
+    pthread_mutex_unlock(&mm_pool_lock);
+    return true;
+}
+
+/* ---- allocations ------------------------------------------------------------------------------ */
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/* Takes free memory of the pool for an allocation of `bytes`, rounded up to `rounded`. Returns 0: it has none, or the host has no memory. */
+static CUdeviceptr take(struct mm_pool *p, uint64_t bytes, uint64_t rounded, bool is_carved) {
+    struct mm_allocation a = {0, bytes, rounded, p, MM_ALLOCATION_LIVE, !is_carved, false};
+    struct mm_pool_range *const best = is_carved ? NULL : mm_pool_ranges_best(&p->whole, rounded);
+    if (!pending_try_reserve(p)) return 0;
+    if (is_carved) a.address = mm_fit_allocate(p->fit, rounded);
+    else if (best && best->bytes - rounded <= rounded / MM_POOL_WASTE_PART) a.address = best->base, a.bytes = best->bytes;
+    if (a.address == 0) return 0;
+    if (!mm_allocations_add(&mm_pool_allocations, &a)) {
+        if (is_carved) mm_fit_free(p->fit, a.address);
+        return 0;
+    }
+    if (best) mm_pool_ranges_remove(&p->whole, best);
+    p->allocations++, p->live_bytes += bytes;
+    if (p->live_bytes > p->most_live_bytes) p->most_live_bytes = p->live_bytes;
+    return a.address;
+}
+
+/* Adds a range of the driver's to the pool; a whole one is free at first. Returns false if the host has no memory. */
+static bool try_add(struct mm_pool *p, CUdeviceptr base, uint64_t bytes, bool is_slab) {
+    const struct mm_pool_range range = {base, bytes, p, is_slab};
+    if (!mm_pool_ranges_try_reserve(&mm_pool_ranges, mm_pool_ranges.count + 1)) return false;
+    if (is_slab && !mm_fit_add(p->fit, base, bytes)) return false;
+    if (!is_slab && !mm_pool_ranges_try_reserve(&p->whole, p->wholes + 1)) return false;
+    mm_pool_ranges_add_by_base(&mm_pool_ranges, range);
+    if (is_slab) p->slab_bytes += bytes;
+    else p->wholes++, p->whole_bytes += bytes, mm_pool_ranges_add_by_bytes(&p->whole, range);
+    if (p->slab_bytes + p->whole_bytes > p->most_taken_bytes) p->most_taken_bytes = p->slab_bytes + p->whole_bytes;
+    return true;
+}
+
+/* Gets a range from the driver, for a pool that has nothing for `rounded` bytes. Called without the lock. */
+static CUresult range_from_driver(const struct mm_driver *d, uint64_t slab_bytes, uint64_t rounded, CUdeviceptr *base, uint64_t *bytes,
+                                  mm_pool_driver_allocate *driver) {
+    *bytes = slab_bytes;
+    if (*bytes > rounded && d->cuMemAlloc(base, *bytes) == CUDA_SUCCESS) return CUDA_SUCCESS;
+    *bytes = round_up(rounded, MM_POOL_RANGE_BYTES);
+    return driver(base, *bytes);
+}
+
+/* Bytes of the pool's next slab: a part of what its slabs have, so that their number grows slowly. */
+static uint64_t next_slab(const struct mm_pool *p) {
+    const uint64_t part = round_up(p->slab_bytes / MM_POOL_SLAB_PART, MM_POOL_RANGE_BYTES);
+    return part < MM_POOL_RANGE_BYTES ? MM_POOL_RANGE_BYTES : part > MM_POOL_SLAB_BYTES_MAX ? MM_POOL_SLAB_BYTES_MAX : part;
+}
+
+CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver) {
+    CUcontext context = NULL;
+    const bool is_carved = bytes < MM_POOL_RANGE_BYTES || bytes <= mm_host_env_get()->pool_carve_bytes;
+    const uint64_t rounded = round_up(bytes, is_carved ? 1u << MM_POOL_GRAIN_SHIFT : MM_POOL_RANGE_BYTES);
+    if (!address || bytes == 0 || bytes > MM_POOL_BYTES_MAX || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return driver(address, bytes);
+    pthread_mutex_lock(&mm_pool_lock);
+    for (int tries = 0;; tries++) { /* another thread may be faster at what the driver gave */
+        struct mm_pool *const p = mm_pool_capture_count == 0 ? pool_of(d, context) : NULL;
+        if (!p) break;
+        replace_anchor(d, p);
+        retire(d, p);
+        const CUdeviceptr got = take(p, bytes, rounded, is_carved);
+        if (got != 0) {
+            *address = got;
+            mm_pool_uses++, p->hits += tries == 0;
+            pthread_mutex_unlock(&mm_pool_lock);
+            return CUDA_SUCCESS;
+        }
+        if (tries == MM_POOL_TRIES) break;
+        CUdeviceptr base = 0;
+        uint64_t range_bytes = is_carved ? next_slab(p) : 0;
+        pthread_mutex_unlock(&mm_pool_lock);
+        const CUresult r = range_from_driver(d, range_bytes, rounded, &base, &range_bytes, driver);
+        if (r != CUDA_SUCCESS) return r;
+        pthread_mutex_lock(&mm_pool_lock);
+        p->misses += tries == 0;
+        if (p->context != context || !try_add(p, base, range_bytes, is_carved)) {
+            pthread_mutex_unlock(&mm_pool_lock);
+            *address = base; /* it is the driver's alone */
+            return CUDA_SUCCESS;
+        }
+    }
+    pthread_mutex_unlock(&mm_pool_lock);
+    return driver(address, bytes);
+}
+
+void mm_pool_anchor(const struct mm_driver *d) {
+    CUcontext context = NULL;
+    if (d->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return;
+    pthread_mutex_lock(&mm_pool_lock);
+    struct mm_pool *const p = mm_pool_capture_count == 0 ? pool_of(d, context) : NULL;
+    if (p) replace_anchor(d, p);
+    pthread_mutex_unlock(&mm_pool_lock);
+}
+
+void mm_pool_peers_come(void) {
+    pthread_mutex_lock(&mm_pool_lock);
+    mm_pool_has_peers = true;
+    pthread_mutex_unlock(&mm_pool_lock);
+}
+
+/* ---- questions -------------------------------------------------------------------------------- */
+
+static struct mm_allocation *containing(CUdeviceptr address, bool *is_ours) {
+    const struct mm_pool_range *const range = mm_pool_ranges_containing(&mm_pool_ranges, address);
+    uint64_t base = 0, bytes;
+    *is_ours = range != NULL;
+    if (!range) return NULL;
+    if (!range->is_slab) base = range->base;
+    else if (!mm_fit_find(range->pool->fit, address, &base, &bytes)) return NULL;
+    struct mm_allocation *const a = mm_allocations_find(&mm_pool_allocations, base);
+    return a && a->state == MM_ALLOCATION_LIVE && address - base < a->asked_bytes ? a : NULL;
+}
+
+enum mm_pool_place mm_pool_find(CUdeviceptr address, CUdeviceptr *base, size_t *bytes) {
+    bool is_ours;
+    pthread_mutex_lock(&mm_pool_lock);
+    const struct mm_allocation *const a = containing(address, &is_ours);
+    const enum mm_pool_place place = a ? (a->is_whole ? MM_POOL_WHOLE : MM_POOL_CARVED) : is_ours ? MM_POOL_DEAD : MM_POOL_NOWHERE;
+    if (a) *base = a->address, *bytes = a->asked_bytes;
+    pthread_mutex_unlock(&mm_pool_lock);
+    return place;
+}
+
+enum mm_pool_place mm_pool_keep_out(CUdeviceptr address) {
+    bool is_ours;
+    pthread_mutex_lock(&mm_pool_lock);
+    struct mm_allocation *const a = containing(address, &is_ours);
+    if (a) a->goes_back = true;
+    const enum mm_pool_place place = a ? (a->is_whole ? MM_POOL_WHOLE : MM_POOL_CARVED) : is_ours ? MM_POOL_DEAD : MM_POOL_NOWHERE;
+    pthread_mutex_unlock(&mm_pool_lock);
+    return place;
+}

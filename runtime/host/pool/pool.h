@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Host-based pooling: cudaMalloc and cudaFree of a program without the driver (MM_POOL). All books are kept in host memory (Bell, Kumar and Gill, Host-Based
+ * Allocators for Device Memory).
+ *
+ * Representation. Each context has a pool. A pool has ranges from cuMemAlloc: slabs, from which allocations up to MM_POOL_CARVE (below 2 MiB by default) are
+ * carved (fit.h), and ranges that are one allocation each, kept whole when it is freed. An allocation is
+ *     live      the program's
+ *     ending    (keep) its free waits for the context, as cuMemFree does
+ *     pending   (async) freed in epoch e (fences.h)
+ * and not in the table once it is free.
+ *
+ * Invariants.
+ *   I1  What the fit of a pool holds as live is exactly the pool's allocations that are carved, of any state.
+ *   I2  Each range that is no slab is in exactly one of: the table of allocations, the pool's list of free ranges, the hands of a thread that took it out of
+ *       both to give it to the driver.
+ *   I3  Memory becomes free in the books only when all work that was submitted to its context before the program's free is done: keep waited for the
+ *       context; async's epoch has ended; or the driver's own cuMemFree waited.
+ *       Pools on several devices: it waited for all of their contexts, since copies between devices are work of one context that uses memory of another.
+ *   I4  While a stream of the process captures, the pool hands out nothing, and a free does what the driver would do: nothing of the pool gets into a graph.
+ *   I5  A free needs no host memory: an allocation is handed out only when there is room for its free.
+ *
+ * Linearisation points. All under one lock: an allocation begins when it enters the table. Its free takes effect when its state changes.
+ *
+ * Ordering. The lock orders the books. Kernels are ordered by the driver: a kernel that is launched after malloc returned, and one that was submitted before
+ * free was called, are ordered by I3.
+ *
+ * Progress. The lock is not held while the driver allocates, frees or waits; only while an event is recorded or queried.
+ *
+ * What may be stale. `done` of a pool's fences: memory is then handed out later. The list of captures holds a stream until its capture has ended; in between
+ * the pool does less.
+ */
+#ifndef MM_HOST_POOL_POOL_H
+#define MM_HOST_POOL_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/host/driver.h"
+#include "runtime/host/env.h"
+
+/* Whether there is a pool in this process: the mode, MM_POOL_OFF if not. */
+extern int mm_pool_known_mode; /* -1: the environment was not read yet */
+__attribute__((cold)) int mm_pool_read_mode(void);
+static inline int mm_pool_mode(void) {
+    const int mode = __atomic_load_n(&mm_pool_known_mode, __ATOMIC_RELAXED);
+    return __builtin_expect(mode < 0, 0) ? mm_pool_read_mode() : mode;
+}
+static inline bool mm_pool_is_on(void) { return mm_pool_mode() >= MM_POOL_KEEP; }
+
+/* cuMemAlloc of the driver, which may have heaps give memory back. */
+typedef CUresult mm_pool_driver_allocate(CUdeviceptr *address, size_t bytes);
+
+/* cuMemAlloc in the current context, unless that context is green. Returns what the driver would. */
+CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver);
+/* MM_POOL=small: keeps one small allocation of the current context alive. */
+void mm_pool_anchor(const struct mm_driver *d);
+/* cuMemFree. Returns false if the address belongs to no pool: the driver frees it. Else *r is what the driver would return: CUDA_ERROR_INVALID_VALUE if no live
+ * allocation begins there. */
+bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r);
+
+/* The driver lacks memory: gives it all that is free, waiting for pending frees unless a stream captures. Returns whether there was any. */
+__attribute__((cold)) bool mm_pool_give_back(const struct mm_driver *d);
+/* Bytes on the device of the current context that the driver takes for used, and that pools would give back. */
+uint64_t mm_pool_idle_bytes(const struct mm_driver *d);
+
+enum mm_pool_place { MM_POOL_NOWHERE, MM_POOL_WHOLE, MM_POOL_CARVED, MM_POOL_DEAD };
+/* What an address in device memory belongs to: nothing of a pool; an allocation, *base and *bytes as the program asked for it; memory of a pool that no
+ * allocation has. */
+enum mm_pool_place mm_pool_find(CUdeviceptr address, CUdeviceptr *base, size_t *bytes);
+/* The allocation that contains the address, if it is whole, will go to the driver when it is freed: a handle of it exists, or its attributes changed. Returns
+ * as mm_pool_find. */
+enum mm_pool_place mm_pool_keep_out(CUdeviceptr address);
+
+/* A device gets access to the memory of another one: no more is handed out, since work of one context may use the memory of another. */
+void mm_pool_peers_come(void);
+
+/* A capture of a stream begins, before the driver's call; it has ended, or did not begin. */
+void mm_pool_capture_begins(CUstream stream);
+void mm_pool_capture_ended(CUstream stream);
+bool mm_pool_captures(CUstream stream);
+
+/* A context is about to end: nothing is handed out from its pool. Returns what mm_pool_ended takes after the driver's call. */
+struct mm_pool;
+struct mm_pool *mm_pool_ending(CUcontext context);
+/* has_ended: forgets all of it, which the driver has freed. */
+void mm_pool_ended(struct mm_pool *pool, bool has_ended);
+
+#endif

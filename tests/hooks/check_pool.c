@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Check suite of the pool (MM_POOL), against the stand-in driver: runs the scenarios of client_pool.c. */
+#define _GNU_SOURCE
+#include "tests/hooks/suite.h"
+
+static const char *const modes[] = {"MM_POOL=keep", "MM_POOL=async"};
+static const char *const fits[] = {"MM_POOL_FIT=tlsf",  "MM_POOL_FIT=segregated", "MM_POOL_FIT=bitmask",
+                                   "MM_POOL_FIT=first", "MM_POOL_FIT=next",       "MM_POOL_FIT=best"};
+static const char *const scenarios[] = {"pool-pairs",  "pool-order",     "pool-many",     "pool-wrong",   "pool-captured", "pool-pressure",
+                                        "pool-scarce", "pool-questions", "pool-contexts", "pool-threads", "pool-devices"};
+enum { MODES = 2, FITS = 6, SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+START_TEST(scenario) {
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i % MODES]), "./client", "v2-legacy", scenarios[_i / MODES]);
+    ck_assert_msg(r.status == 0 && !*r.err, "%s %s: status %d; \"%s\" \"%s\"", modes[_i % MODES], scenarios[_i / MODES], r.status, r.out, r.err);
+}
+END_TEST
+
+START_TEST(by_other_ways) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async"), "./client", "symbols", "pool-captured");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS("MM_POOL=async"), "./client_hook_plain", "plain", "pool-order");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=async"), "./client", "v2-legacy", "function"); /* a heap and a pool */
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+START_TEST(without_a_pool_the_test_fails) {
+    if (strcmp(scenarios[_i], "pool-wrong") == 0 || strcmp(scenarios[_i], "pool-questions") == 0 || strcmp(scenarios[_i], "pool-scarce") == 0) return;
+    struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", scenarios[_i]);
+    ck_assert_msg(r.status == 1, "%s passes without a pool", scenarios[_i]);
+}
+END_TEST
+
+START_TEST(every_fit) {
+    char seed[8];
+    snprintf(seed, sizeof seed, "%d", _i);
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i % MODES], fits[_i / MODES % FITS], _i < MODES * FITS ? "MM_POOL_CARVE=8M" : "MM_UNSET"), "./client",
+                          "v2-legacy", "pool-fuzz", "20000", seed);
+    ck_assert_msg(r.status == 0 && !*r.err, "%s %s, seed %s: status %d; \"%s\" \"%s\"", modes[_i % MODES], fits[_i / MODES % FITS], seed, r.status, r.out,
+                  r.err);
+}
+END_TEST
+
+START_TEST(memory_that_is_shared) {
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i]), "./client", "v2-legacy", "pool-shared");
+    ck_assert_msg(r.status == 0, "status %d; \"%s\" \"%s\"", r.status, r.out, r.err);
+    const char *line = strchr(r.err, '\n'); /* said once */
+    ck_assert_msg(line && !line[1] && strstr(r.err, "is a part of a slab of the pool and cannot be shared"), "%s", r.err);
+}
+END_TEST
+
+START_TEST(unused_memory_goes_back) {
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=1"), "./client", "v2-legacy", "pool-decays");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+START_TEST(a_heap_gets_what_the_pool_keeps) {
+    struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off"), "./client", "v2-legacy", "pool-heap");
+    ck_assert_msg(r.status == 0, "status %d; \"%s\" \"%s\"", r.status, r.out, r.err);
+}
+END_TEST
+
+START_TEST(small_keeps_one) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=small"), "./client", "v2-legacy", "pool-small");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+START_TEST(each_call_of_the_driver_fails) {
+    char number[16];
+    int n = 0;
+    for (bool failed = true; failed; n++) {
+        snprintf(number, sizeof number, "%d", n + 1);
+        struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=off"), "./client", "v2-legacy", "pool-faults", number);
+        ck_assert_msg(r.status == 0 && !*r.err, "%s, call %s: status %d; \"%s\" \"%s\"", modes[_i], number, r.status, r.out, r.err);
+        failed = strcmp(r.out, "none\n") != 0;
+    }
+    ck_assert_int_gt(n, 50);
+}
+END_TEST
+
+START_TEST(variables) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=on", "MM_POOL_FIT=worst", "MM_POOL_CARVE=2G"), "./client", "v2-legacy", "pool-small");
+    expect(&r, 1, NULL, NULL);
+    ck_assert_msg(strstr(r.err, "MM_POOL=on is not understood; expected off, small, keep or async; using off\n") &&
+                      strstr(r.err, "MM_POOL_FIT=worst is not understood; expected tlsf, segregated, bitmask, first, next or best; using tlsf\n") &&
+                      strstr(r.err, "MM_POOL_CARVE=2G is not understood; expected bytes, also with K, M or G (32M), up to 1G; not used\n"),
+                  "%s", r.err);
+}
+END_TEST
+
+START_TEST(statistics) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_STATS=text"), "./client", "v2-legacy", "pool-order");
+    expect(
+        &r, 0, "",
+        "mm: pool on device 0: 4 of 8 requests without the driver; 4 live with 8.0 MiB (at most 12.0 MiB); 14.0 MiB of the device (at most 14.0 MiB), 6.0 MiB of it "
+        "free, 0 bytes given back\n"
+        "mm: pool on device 0: fragmentation: internal 0.000000, external 0.000489\n");
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_STATS=csv"), "./client", "v2-legacy", "pool-contexts");
+    ck_assert_msg(r.status == 0 && strstr(r.err, "process,device,class,name,value\n") == r.err && strstr(r.err, ",0,pool,hits,1\n"), "%s", r.err);
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=off", "MM_STATS=text"), "./client", "v2-legacy", "pool-small");
+    ck_assert_str_eq(r.err, "");
+}
+END_TEST
+
+int main(int argc, char **argv) {
+    if (!suite_begin(argc, argv)) return 2;
+    Suite *s = suite_create("pool");
+    TCase *c = tcase_create("pool");
+    tcase_set_timeout(c, 200);
+    tcase_add_loop_test(c, scenario, 0, MODES * SCENARIOS);
+    tcase_add_test(c, by_other_ways);
+    tcase_add_loop_test(c, without_a_pool_the_test_fails, 0, SCENARIOS);
+    tcase_add_loop_test(c, every_fit, 0, 2 * MODES * FITS);
+    tcase_add_loop_test(c, memory_that_is_shared, 0, MODES);
+    tcase_add_loop_test(c, unused_memory_goes_back, 0, MODES);
+    tcase_add_loop_test(c, a_heap_gets_what_the_pool_keeps, 0, MODES);
+    tcase_add_test(c, small_keeps_one);
+    tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
+    tcase_add_test(c, statistics);
+    tcase_add_test(c, variables);
+    suite_add_tcase(s, c);
+    return suite_run(s);
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Scenarios of the pool (MM_POOL): what a program sees of cudaMalloc, cudaFree and what asks about memory. */
+#include "client_work.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#define KIB (1ull << 10)
+
+static bool is_mode(const char *mode) { return strcmp(getenv("MM_POOL") ? getenv("MM_POOL") : "off", mode) == 0; }
+static CUdeviceptr allocate(size_t bytes) {
+    CUdeviceptr p = 0;
+    OK(cu.cuMemAlloc(&p, bytes));
+    CHECK(p != 0 && p % 256 == 0);
+    return p;
+}
+static void finish(void) { standin->finished = standin->submitted; }
+/* Frees the blocks that wait for the device, and gives all free memory to the driver. */
+static void settle(void) {
+    CUdeviceptr all;
+    finish();
+    CHECK(cu.cuMemAlloc(&all, standin->total_bytes + 1) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+/* Number of the driver's allocations without the pool's anchor. */
+static int driver_has(void) { return standin->allocations - 1; }
+
+/* Sizes of all kinds: after the first round, the driver is not asked any more. */
+static void pairs(int argc, char **argv) {
+    static const size_t sizes[] = {1, 512, 513, KIB, 100000, MIB, 2 * MIB - 1, 2 * MIB, 2 * MIB + 1, 3 * MIB, 32 * MIB, 33 * MIB, 500 * MIB};
+    CUdeviceptr p[sizeof sizes / sizeof *sizes];
+    int at_first = 0;
+    (void)argc, (void)argv;
+    client_start();
+    for (int round = 0; round < 4; round++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            p[i] = allocate(sizes[i]);
+            ((volatile char *)p[i])[0] = ((volatile char *)p[i])[sizes[i] - 1] = 1;
+            for (size_t k = 0; k < i; k++) CHECK(p[i] + sizes[i] <= p[k] || p[k] + sizes[k] <= p[i]);
+        }
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) OK(cu.cuMemFree(p[i]));
+        if (round == 0) at_first = standin->allocations;
+        CHECK(standin->allocations == at_first);
+    }
+    CHECK(standin->frees == 0 && driver_has() > 5);
+    settle();
+    CHECK(driver_has() == 0);
+    p[0] = allocate(18 * MIB);
+    OK(cu.cuMemFree(p[0]));
+    CHECK(allocate(14 * MIB) != p[0] && allocate(16 * MIB) == p[0]); /* an eighth of a request may stay unused */
+}
+
+/* keep: a free waits for the device; async: it does not, and the memory is not handed out before the work is done that was submitted before. */
+static void order(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    for (int i = 0; i < 2; i++) {
+        const size_t bytes = i == 0 ? KIB : 4 * MIB;
+        finish();
+        const CUdeviceptr p = allocate(bytes);
+        standin->submitted += 10;
+        OK(cu.cuMemFree(p));
+        CHECK((standin->finished == standin->submitted) == is_mode("keep"));
+        const CUdeviceptr q = allocate(bytes);
+        CHECK((p == q) == is_mode("keep"));
+        if (is_mode("async")) {
+            standin->finished += 9;
+            CHECK(allocate(bytes) != p);
+            standin->submitted += 5; /* later work does not count */
+            standin->finished += 1;
+            CHECK(allocate(bytes) == p);
+        }
+        OK(cu.cuMemFree(q));
+    }
+}
+
+/* More frees while the device works than there are events, and than a table has room for at first. */
+#define MANY 1500
+static void many(int argc, char **argv) {
+    CUdeviceptr p[MANY];
+    (void)argc, (void)argv;
+    client_start();
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++) p[i] = allocate(4096);
+        for (int i = 0; i < MANY; i++) {
+            standin->submitted++;
+            OK(cu.cuMemFree(p[i]));
+        }
+        CHECK(standin->records < MANY * (round + 1));
+        for (int i = 0; i < 4; i++) {
+            finish();
+            OK(cu.cuMemFree(allocate(4096))); /* the rest of the epochs is closed now */
+        }
+    }
+    settle();
+    CHECK(driver_has() == 0);
+}
+
+/* Wrong frees get the driver's error, and change nothing. */
+static void wrong(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    const CUdeviceptr small = allocate(100 * KIB), other = allocate(100 * KIB), large = allocate(8 * MIB);
+    *(volatile int *)other = 7;
+    OK(cu.cuMemFree(0));
+    CHECK(cu.cuMemFree(small + 512) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cu.cuMemFree(large + 2 * MIB) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cu.cuMemFree(77) == CUDA_ERROR_INVALID_VALUE);
+    for (int i = 0; i < 2; i++) {
+        standin->submitted++;
+        CHECK(cu.cuMemFree(small) == (i == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
+        CHECK(cu.cuMemFree(large) == (i == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
+        finish();
+    }
+    allocate(100 * KIB), allocate(8 * MIB);
+    CHECK(*(volatile int *)other == 7);
+    OK(cu.cuMemFree(other));
+    CUdeviceptr p = 5;
+    CHECK(cu.cuMemAlloc(&p, 0) == CUDA_ERROR_INVALID_VALUE && p == 5);
+    CHECK(cu.cuMemAlloc(&p, ~0ull) == CUDA_ERROR_OUT_OF_MEMORY && cu.cuMemAlloc(&p, standin->total_bytes) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* While a stream captures, calls do what the driver's do: an allocation breaks the capture, a free does not. */
+static void captured(int argc, char **argv) {
+    CUstream stream, second;
+    CUgraph graph;
+    CUdeviceptr p;
+    (void)argc, (void)argv;
+    client_start();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    const CUdeviceptr small = allocate(KIB), large = allocate(4 * MIB), third = allocate(KIB);
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) != CUDA_SUCCESS);
+    standin->submitted++;
+    const long records = standin->records, frees = standin->frees;
+    OK(cu.cuMemFree(small));
+    CHECK(standin->finished == standin->submitted && standin->frees == frees + 1); /* as the driver's free, it waited */
+    OK(cu.cuMemFree(large));
+    CHECK(!standin->capture_broken && standin->records == records && standin->frees == frees + 2);
+    CHECK(cu.cuMemFreeAsync(third, stream) == CUDA_ERROR_INVALID_VALUE);
+    OK(cu.cuStreamBeginCaptureToGraph(second, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    CHECK(cu.cuMemAlloc(&p, KIB) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && standin->capture_broken); /* the second one still captures */
+    CHECK(cu.cuStreamEndCapture(second, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    standin->capture_broken = false;
+    CHECK(allocate(KIB) == small); /* the pool is back */
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuStreamDestroy(stream)); /* ends the capture, too */
+    OK(cu.cuMemFreeAsync(third, second));
+    CHECK(allocate(KIB) == third && !standin->capture_broken);
+}
+
+/* Memory that the pool keeps is there for everybody. */
+static void pressure(int argc, char **argv) {
+    CUdeviceptr p[64], large;
+    size_t before, total, now;
+    (void)argc, (void)argv;
+    client_start();
+    OK(cu.cuMemFree(allocate(1)));
+    finish();
+    OK(cu.cuMemGetInfo(&before, &total));
+    for (int i = 0; i < 64; i++) p[i] = allocate(i % 2 ? 100 * MIB : MIB);
+    OK(cu.cuMemGetInfo(&now, &total));
+    CHECK(now <= before - 32 * 101 * MIB && now > before - 32 * 101 * MIB - 64 * MIB);
+    standin->submitted++;
+    for (int i = 0; i < 64; i++) OK(cu.cuMemFree(p[i]));
+    OK(cu.cuMemGetInfo(&now, &total));
+    CHECK(now == before && standin->free_bytes < before - 3 * GIB); /* pending frees count as free, too */
+    OK(cu.cuMemAlloc(&large, 7 * GIB));
+    CHECK(standin->finished == standin->submitted);
+    OK(cu.cuMemFree(large));
+    CHECK(cu.cuMemAlloc(&large, 9 * GIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(driver_has() == 0);
+}
+
+/* A device without room for a slab. */
+static void scarce(int argc, char **argv) {
+    CUdeviceptr p;
+    (void)argc, (void)argv;
+    client_start();
+    allocate(512 * KIB);
+    for (int i = 0; i < 200; i++) allocate(MIB);
+    const unsigned long long taken = standin->free_bytes - 3 * MIB;
+    standin->free_bytes = 3 * MIB; /* the next slab would have more */
+    for (int i = 0; i < 40; i++)
+        if (cu.cuMemAlloc(&p, MIB) != CUDA_SUCCESS) break;
+    CHECK(standin->free_bytes < 2 * MIB);
+    CHECK(cu.cuMemAlloc(&p, 3 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    standin->free_bytes += taken;
+    allocate(3 * MIB);
+}
+
+/* Questions about memory are answered for the program's allocation, not for the slab. */
+static void questions(int argc, char **argv) {
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    unsigned type = 0;
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    void *data[] = {&type, &base, &bytes};
+    (void)argc, (void)argv;
+    client_start();
+    for (int i = 0; i < 2; i++) {
+        const size_t size = i == 0 ? 5000 : 5 * MIB + 7;
+        allocate(size);
+        const CUdeviceptr p = allocate(size);
+        allocate(size);
+        OK(cu.cuMemGetAddressRange(&base, &bytes, p + size - 1));
+        CHECK(base == p && bytes == size);
+        CHECK(i == 1 || cu.cuMemGetAddressRange(&base, &bytes, p + size) == CUDA_ERROR_NOT_FOUND); /* what is left of its last grain */
+        base = 0, bytes = 0;
+        OK(cu.cuMemGetAddressRange(NULL, &bytes, p));
+        OK(cu.cuMemGetAddressRange(&base, NULL, p));
+        CHECK(base == p && bytes == size);
+        base = 0, bytes = 0;
+        OK(cu.cuPointerGetAttributes(3, attributes, data, p + 9));
+        CHECK(type == CU_MEMORYTYPE_DEVICE && base == p && bytes == size);
+        base = 0, bytes = 0;
+        OK(cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p + 100));
+        OK(cu.cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p));
+        CHECK(base == p && bytes == size);
+        OK(cu.cuMemFree(p));
+        CHECK(cu.cuMemGetAddressRange(&base, &bytes, p) == CUDA_ERROR_NOT_FOUND);
+        CHECK(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p) == CUDA_ERROR_INVALID_VALUE);
+        OK(cu.cuPointerGetAttributes(3, attributes, data, p));
+        CHECK(type == 0);
+    }
+}
+
+/* Memory of which another process may have a handle, or whose attributes changed, is not handed out again. */
+static void shared(int argc, char **argv) {
+    CUipcMemHandle handle;
+    const int one = 1;
+    (void)argc, (void)argv;
+    client_start();
+    const CUdeviceptr small = allocate(KIB), large = allocate(4 * MIB), set = allocate(4 * MIB);
+    CHECK(cu.cuIpcGetMemHandle(&handle, small) == CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(cu.cuIpcGetMemHandle(&handle, small) == CUDA_ERROR_NOT_SUPPORTED);
+    OK(cu.cuIpcGetMemHandle(&handle, large));
+    OK(cu.cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, set));
+    OK(cu.cuMemFree(large));
+    CHECK(standin->frees == 1);
+    OK(cu.cuMemFree(set));
+    CHECK(standin->frees == 2);
+    CHECK(cu.cuMemFree(set) == CUDA_ERROR_INVALID_VALUE && cu.cuIpcGetMemHandle(&handle, set) == CUDA_ERROR_INVALID_VALUE);
+    OK(cu.cuMemFree(small));
+    CHECK(cu.cuIpcGetMemHandle(&handle, small) == CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Each context has its memory, which ends with it. */
+static void contexts(int argc, char **argv) {
+    CUcontext first = client_start(), second, current;
+    CUdeviceptr a, b;
+    (void)argc, (void)argv;
+    a = allocate(KIB);
+    OK(cu.create(&second, 0, 0));
+    b = allocate(KIB);
+    CHECK(a != b);
+    OK(cu.cuMemFree(a)); /* of a context that is not current */
+    finish();
+    CHECK(allocate(KIB) != a);
+    OK(cu.cuCtxGetCurrent(&current));
+    CHECK(current == second);
+    OK(cu.cuCtxSetCurrent(first));
+    CHECK(allocate(KIB) == a);
+    OK(cu.cuMemFree(b));
+    OK(cu.cuCtxDestroy(second));
+    for (int i = 0; i < 3; i++) { /* with the same handle: nothing of the old one is handed out */
+        OK(cu.create(&second, 0, 0));
+        const CUdeviceptr c = allocate(KIB);
+        CHECK(c != b);
+        OK(cu.cuMemFree(c));
+        b = c;
+        OK(cu.cuCtxDestroy(second));
+    }
+    OK(cu.cuCtxSetCurrent(first));
+    OK(cu.cuMemFree(a));
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    OK(cu.cuDevicePrimaryCtxRetain(&first, 0));
+    OK(cu.cuCtxSetCurrent(first));
+    CHECK(allocate(KIB) != a);
+}
+
+/* Work of one device may use memory of another: a free waits for both. With peer access the pool hands out nothing more. */
+static void devices(int argc, char **argv) {
+    CUcontext first = client_start(), second;
+    (void)argc, (void)argv;
+    const CUdeviceptr a = allocate(KIB), large = allocate(4 * MIB);
+    OK(cu.cuDevicePrimaryCtxRetain(&second, 1));
+    OK(cu.cuCtxSetCurrent(second));
+    const CUdeviceptr b = allocate(KIB);
+    standin->submitted++;
+    OK(cu.cuMemFree(b));
+    CHECK(standin->finished == standin->submitted && standin->frees == 0 && allocate(KIB) == b);
+    CHECK(cu.cuCtxEnablePeerAccess(first, 1) != CUDA_SUCCESS); /* even so */
+    const int before = standin->allocations;
+    const CUdeviceptr c = allocate(KIB);
+    CHECK(standin->allocations == before + 1);
+    OK(cu.cuMemFree(c));
+    CHECK(standin->allocations == before);
+    OK(cu.cuMemFree(large));
+    CHECK(standin->allocations == before - 1);
+    standin->submitted++;
+    OK(cu.cuMemFree(a));
+    CHECK(standin->finished == standin->submitted);
+    OK(cu.cuDevicePrimaryCtxRelease(1));
+    OK(cu.cuCtxSetCurrent(first));
+}
+
+/* ---- fuzzing ---------------------------------------------------------------------------------- */
+
+/* A kernel stamps its block when it begins, at once here, and checks the stamp when it ends: nobody else may have got the block in between. */
+#define KERNELS 4096
+static struct kernel {
+    CUdeviceptr address;
+    size_t bytes;
+    unsigned long long stamp;
+} kernels[KERNELS];
+static long checked;
+
+static unsigned long long *end_of(const struct kernel *k) { return (unsigned long long *)(k->address + k->bytes) - 1; }
+static void check_up_to(long end) {
+    for (; checked < end; checked++) {
+        const struct kernel *k = &kernels[checked % KERNELS];
+        CHECK(*(unsigned long long *)k->address == k->stamp && *end_of(k) == k->stamp);
+    }
+}
+static void check_all(void) { check_up_to(standin->submitted); }
+static void launch(CUdeviceptr address, size_t bytes) {
+    if (standin->submitted - checked == KERNELS) check_up_to(++standin->finished);
+    struct kernel *k = &kernels[standin->submitted % KERNELS];
+    static unsigned long long stamps;
+    for (long i = checked; i < standin->submitted; i++) /* a later kernel of the same block stamps it again */
+        if (kernels[i % KERNELS].address == address) kernels[i % KERNELS].stamp = stamps + 1;
+    *k = (struct kernel){address, bytes, ++stamps};
+    *(unsigned long long *)address = *end_of(k) = k->stamp;
+    standin->submitted++;
+}
+
+/* fuzz OPERATIONS SEED */
+static void fuzz(int argc, char **argv) {
+    static struct {
+        CUdeviceptr address;
+        size_t bytes;
+    } live[200];
+    const long operations = argc > 0 ? atol(argv[0]) : 20000;
+    unsigned long long seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    CUstream stream;
+    CUgraph graph;
+    bool captures = false;
+    client_start();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    standin->at_finish = check_all;
+    for (long n = 0; n < operations; n++) {
+        seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+        const unsigned r = (unsigned)(seed >> 33), k = r % 200, what = r / 200 % 100;
+        if (what < 45 && !captures && !live[k].address) {
+            live[k].bytes = 16 + (what < 3 ? (r >> 8) % (40 * MIB) : (r >> 8) % (1u << (4 + r % 16)));
+            if (cu.cuMemAlloc(&live[k].address, live[k].bytes) != CUDA_SUCCESS) live[k].address = 0;
+            else launch(live[k].address, live[k].bytes & ~7ull);
+        } else if (what < 70 && live[k].address) {
+            OK(cu.cuMemFree(live[k].address));
+            live[k].address = 0;
+        } else if (what < 85 && live[k].address) {
+            launch(live[k].address, live[k].bytes & ~7ull);
+        } else if (what < 97) {
+            if (standin->finished < standin->submitted) check_up_to(standin->finished + 1), standin->finished++;
+        } else if (what < 99) {
+            if (captures) OK(cu.cuStreamEndCapture(stream, &graph));
+            else OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+            captures = !captures;
+        } else if (!captures && n % 7 == 0) {
+            settle();
+        }
+    }
+    if (captures) OK(cu.cuStreamEndCapture(stream, &graph));
+    CHECK(!standin->capture_broken);
+    for (int k = 0; k < 200; k++)
+        if (live[k].address) OK(cu.cuMemFree(live[k].address));
+    check_all();
+    standin->at_finish = NULL;
+    settle();
+    CHECK(driver_has() == 0);
+}
+
+/* Threads that allocate and free blocks of their own. */
+static void *worker(void *argument) {
+    CUcontext context = (CUcontext)argument;
+    OK(cu.cuCtxSetCurrent(context));
+    unsigned seed = (unsigned)(size_t)&seed;
+    for (int i = 0; i < 3000; i++) {
+        CUdeviceptr p[8];
+        for (int k = 0; k < 8; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            OK(cu.cuMemAlloc(&p[k], 64 + (seed >> 8) % (seed % 50 == 0 ? 3 * MIB : 20000)));
+            *(volatile CUdeviceptr *)p[k] = p[k];
+        }
+        for (int k = 0; k < 8; k++) {
+            CHECK(*(volatile CUdeviceptr *)p[k] == p[k]);
+            OK(cu.cuMemFree(p[k]));
+        }
+    }
+    return NULL;
+}
+static void threads(int argc, char **argv) {
+    pthread_t t[8];
+    CUcontext context = client_start();
+    (void)argc, (void)argv;
+    for (int i = 0; i < 8; i++) CHECK(pthread_create(&t[i], NULL, worker, context) == 0);
+    for (int i = 0; i < 20; i++) {
+        usleep(1000);
+        settle();
+    }
+    for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
+    settle();
+    CHECK(driver_has() == 0);
+}
+
+/* MM_TRIM=1: memory that nobody used for a second goes back, unless the device works. */
+static void decays(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    const CUdeviceptr small = allocate(KIB);
+    OK(cu.cuMemFree(allocate(100 * MIB)));
+    standin->submitted++;
+    usleep(2500000);
+    CHECK(standin->frees == 0);
+    finish();
+    for (int i = 0; i < 500 && driver_has() != 1; i++) usleep(20000);
+    CHECK(driver_has() == 1); /* the slab of the small one */
+    OK(cu.cuMemFree(small));
+}
+
+/* A heap that lacks memory gets what the pool keeps: not at once, since the driver may wait for the kernel. */
+static void heap(int argc, char **argv) {
+    CUdeviceptr p[7];
+    (void)argc, (void)argv;
+    work_begin();
+    for (int i = 0; i < 7; i++) p[i] = allocate(GIB);
+    for (int i = 0; i < 7; i++) OK(cu.cuMemFree(p[i]));
+    CHECK(driver_has() >= 7);
+    work_start(0, 3 * GIB / WORK_THREADS);
+    work_join();
+    for (int i = 0; i < 500 && standin->frees < 7; i++) usleep(20000);
+    CHECK(standin->frees == 7);
+    usleep(2 * MM_GROW_REFUSAL_NS / 1000); /* the device remembers the refusal so long */
+    work_release();
+    work_start(0, 3 * GIB / WORK_THREADS);
+    work_join();
+    CHECK(work_nulls() == 0);
+    work_release();
+}
+
+/* MM_POOL=small: one allocation is kept, no more. */
+static void small_only(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    OK(cu.cuMemFree(allocate(KIB)));
+    OK(cu.cuMemFree(allocate(KIB)));
+    CHECK(standin->allocations == 1 && standin->frees == 2);
+}
+
+/* faults N: the Nth call of the driver fails; the program goes on. Prints whether there was one. */
+static void faults(int argc, char **argv) {
+    CUdeviceptr p[9] = {0};
+    CHECK(argc == 1);
+    client_start();
+    standin->fail_at = atol(argv[0]), standin->fail_code = CUDA_ERROR_UNKNOWN;
+    standin->armed = true;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 9; i++) {
+            const size_t bytes = i % 3 ? 5000 : 3 * MIB;
+            if (cu.cuMemAlloc(&p[i], bytes) != CUDA_SUCCESS) p[i] = 0;
+            else memset((void *)p[i], i, 4096);
+        }
+        for (int i = 0; i < 9; i++)
+            if (p[i]) {
+                CHECK(((volatile char *)p[i])[4095] == i);
+                standin->submitted++;
+                if (cu.cuMemFree(p[i]) != CUDA_SUCCESS) OK(cu.cuMemFree(p[i])); /* the call failed: the memory is still the program's */
+            }
+        finish();
+    }
+    cu.cuMemAlloc(&p[0], standin->total_bytes + 1);
+    standin->armed = false;
+    settle();
+    CHECK(driver_has() <= (standin->failed && strcmp(standin->failed, "cuMemFree_v2") == 0)); /* what the driver fails to free is lost; or it is the anchor */
+    puts(standin->failed ? standin->failed : "none");
+}
+
+const struct scenario client_pool_scenarios[] = {
+    {"pool-pairs", pairs},       {"pool-order", order},         {"pool-many", many},
+    {"pool-wrong", wrong},       {"pool-captured", captured},   {"pool-pressure", pressure},
+    {"pool-scarce", scarce},     {"pool-questions", questions}, {"pool-shared", shared},
+    {"pool-contexts", contexts}, {"pool-fuzz", fuzz},           {"pool-threads", threads},
+    {"pool-decays", decays},     {"pool-small", small_only},    {"pool-faults", faults},
+    {"pool-heap", heap},         {"pool-devices", devices},     {NULL, NULL},
+};
