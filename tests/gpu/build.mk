@@ -28,7 +28,7 @@ GPU_SUITES := $(GPU_INSIDE) $(GPU_OTHERS) $(GPU_APPS) $(GPU_PLAIN_APPS) $(GPU_GR
 # Programs that run.sh and crowded.sh run in addition to the suites; pairs is run by hand.
 GPU_PROGRAMS := $(addprefix $(GPU_TESTS)/,planted planted_builtin misuse filled filled_rdc filled_ptx \
     tools tools_debug plain_tools plain_tools_debug occupy \
-    host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
+    pool host host_builtin liblate.so liblate_plain.so liblate_builtin.so)
 # Images of two allocators in one process, for each of the others that make allocators has built; and the same with PTX of that one.
 GPU_TWO := $(patsubst $(BUILD)/lib/allocators/%/driver.fatbin,$(GPU_TESTS)/two_%,$(wildcard $(MM_SIBLINGS:%=$(BUILD)/lib/allocators/%/driver.fatbin)))
 GPU_TWO_TEXTS := $(GPU_TWO:$(GPU_TESTS)/two_%=$(GPU_TESTS)/two_ptx_%)
@@ -117,6 +117,11 @@ $(GPU_TOOLS:$(GPU_TESTS)/%=$(GPU_TESTS)/plain_%): tests/gpu/tools.cu include/mm.
 $(GPU_TESTS)/occupy: tests/gpu/occupy.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@
+
+# The host's cudaMalloc with a pool (pool.sh).
+$(GPU_TESTS)/pool: tests/gpu/pool.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(GPU_FLAGS) -arch=sm_$(GPU_ARCH) $< -o $@ -lpthread
 
 # Tests the contents of new memory (MM_FILL).
 $(GPU_TESTS)/filled: GPU_MODE := -arch=sm_$(GPU_ARCH)
