@@ -8,8 +8,8 @@ set -u
 export LC_ALL=C
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
 passed=0 failed=0
-mkdir -p "$work/right/tests/docs"
-cp -r ./*.md docs man bench "$work/right" && cp tests/docs/commands.txt "$work/right/tests/docs" || exit
+mkdir -p "$work/right/tests/docs" "$work/right/tests/model"
+cp -r ./*.md docs man bench "$work/right" && cp tests/docs/commands.txt "$work/right/tests/docs" && cp tests/model/*.md "$work/right/tests/model" || exit
 
 # says TREE ONLY: prints check.sh's failures for that tree
 says() { ROOT=$work/$1 ONLY=$2 tests/docs/check.sh "$build" | grep -v ' passed, ' | sed "s,$work/$1/,,"; }
