@@ -101,6 +101,8 @@ START_TEST(statistics) {
         "mm: pool on device 0: fragmentation: internal 0.000000, external 0.000489\n");
     r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_STATS=csv"), "./client", "v2-legacy", "pool-contexts");
     ck_assert_msg(r.status == 0 && strstr(r.err, "process,device,class,name,value\n") == r.err && strstr(r.err, ",0,pool,hits,1\n"), "%s", r.err);
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_STATS=text"), "./client", "v2-legacy", "pool-pressure");
+    ck_assert_msg(r.status == 0 && strstr(r.err, "; 0 live with 0 bytes (at most ") && strstr(r.err, "; 0 bytes of the device (at most "), "%s", r.err);
     r = RUN(SETTINGS(preload_mm, "MM_POOL=off", "MM_STATS=text"), "./client", "v2-legacy", "pool-small");
     ck_assert_str_eq(r.err, "");
 }

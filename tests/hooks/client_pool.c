@@ -272,6 +272,12 @@ static void contexts(int argc, char **argv) {
         b = c;
         OK(cu.cuCtxDestroy(second));
     }
+    OK(cu.create(&second, 0, 0));
+    const CUdeviceptr left = allocate(KIB);
+    OK(cu.cuCtxDestroy(second));
+    const long frees = standin->frees;
+    OK(cu.cuMemFree(left)); /* the pool knows it no longer: the driver is asked */
+    CHECK(standin->frees == frees + 1);
     OK(cu.cuCtxSetCurrent(first));
     OK(cu.cuMemFree(a));
     OK(cu.cuDevicePrimaryCtxReset(0));
@@ -279,6 +285,9 @@ static void contexts(int argc, char **argv) {
     OK(cu.cuCtxSetCurrent(first));
     CHECK(allocate(KIB) != a);
 }
+
+static int synchronisations;
+static void count_synchronisation(void) { synchronisations++; }
 
 /* Work of one device may use memory of another: a free waits for both. With peer access the pool hands out nothing more. */
 static void devices(int argc, char **argv) {
@@ -289,8 +298,9 @@ static void devices(int argc, char **argv) {
     OK(cu.cuCtxSetCurrent(second));
     const CUdeviceptr b = allocate(KIB);
     standin->submitted++;
+    standin->at_synchronize = count_synchronisation;
     OK(cu.cuMemFree(b));
-    CHECK(standin->finished == standin->submitted && standin->frees == 0 && allocate(KIB) == b);
+    CHECK(synchronisations == 2 && standin->finished == standin->submitted && standin->frees == 0 && allocate(KIB) == b);
     CHECK(cu.cuCtxEnablePeerAccess(first, 1) != CUDA_SUCCESS); /* even so */
     const int before = standin->allocations;
     const CUdeviceptr c = allocate(KIB);
