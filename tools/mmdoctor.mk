@@ -8,7 +8,7 @@ $(BUILD)/lib/mmimages: tools/mmdoctor/images.c $(LOAD_OBJS) $(BUILD)/interpose/c
 	$(CC) $(CFLAGS_MM) $^ -o $@ $(LOAD_LIBS)
 
 # Made from objects of libmm.so.1, so that both apply the same rules to the environment.
-$(BUILD)/lib/mmenvironment: tools/mmdoctor/environment.c $(addprefix $(BUILD)/obj/runtime/host/,env.o say.o)
+$(BUILD)/lib/mmenvironment: tools/mmdoctor/environment.c $(addprefix $(BUILD)/obj/runtime/host/,env.o say.o fit/names.o)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $^ -o $@ -lpthread
 

@@ -138,9 +138,8 @@ $(HT)/own4:
 $(HT)/check_hooks $(HT)/check_code $(HT)/check_report $(HT)/check_pool: $(HT)/%: $(HT_SRC)/%.c $(HT_SRC)/suite.h $(HT_SRC)/effort.h tests/runner.h mmconfig.h
 	$(HT_CC) $< -o $@ $$(pkg-config --cflags --libs check)
 
-HT_FITS := $(addprefix $(BUILD)/obj/runtime/host/fit/,fit.o tlsf.o segregated.o bitmask.o hal.o hash.o)
-$(HT)/check_env: $(HT_SRC)/check_env.c tests/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h $(HT_FITS)
-	$(HT_CC) $< $(HT_FITS) -o $@ $$(pkg-config --cflags --libs check)
+$(HT)/check_env: $(HT_SRC)/check_env.c tests/runner.h runtime/host/env.c runtime/host/env.h mmconfig.h $(BUILD)/obj/runtime/host/fit/names.o
+	$(HT_CC) $< $(BUILD)/obj/runtime/host/fit/names.o -o $@ $$(pkg-config --cflags --libs check)
 
 $(HT)/check_say: $(HT_SRC)/check_say.c tests/runner.h runtime/host/say.c $(wildcard runtime/host/*.h) mmconfig.h
 	$(HT_CC) $< runtime/host/say.c -o $@ -lpthread $$(pkg-config --cflags --libs check)

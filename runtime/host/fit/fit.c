@@ -11,30 +11,16 @@
 uint64_t mm_fit_steps;
 #endif
 
-static const struct {
-    const char *name;
-    const struct mm_fit_ops *ops;
-} kinds[MM_FIT_COUNT] = {
-    [MM_FIT_TLSF] = {"tlsf", &mm_fit_tlsf},          [MM_FIT_SEGREGATED] = {"segregated", &mm_fit_segregated},
-    [MM_FIT_BITMASK] = {"bitmask", &mm_fit_bitmask}, [MM_FIT_FIRST] = {"first", &mm_fit_first},
-    [MM_FIT_NEXT] = {"next", &mm_fit_next},          [MM_FIT_BEST] = {"best", &mm_fit_best},
+static const struct mm_fit_ops *const kinds[MM_FIT_COUNT] = {
+    [MM_FIT_TLSF] = &mm_fit_tlsf,       [MM_FIT_SEGREGATED] = &mm_fit_segregated,
+    [MM_FIT_BITMASK] = &mm_fit_bitmask, [MM_FIT_FIRST] = &mm_fit_first,
+    [MM_FIT_NEXT] = &mm_fit_next,       [MM_FIT_BEST] = &mm_fit_best,
 };
 
-bool mm_fit_parse(const char *name, enum mm_fit_kind *kind) {
-    for (int k = 0; k < MM_FIT_COUNT; k++)
-        if (strcmp(name, kinds[k].name) == 0) {
-            *kind = (enum mm_fit_kind)k;
-            return true;
-        }
-    return false;
-}
-
-const char *mm_fit_name(enum mm_fit_kind kind) { return kinds[kind].name; }
-
 struct mm_fit *mm_fit_create(enum mm_fit_kind kind, uint64_t grain_bytes) {
-    struct mm_fit *fit = (struct mm_fit *)calloc(1, kinds[kind].ops->bytes);
+    struct mm_fit *fit = (struct mm_fit *)calloc(1, kinds[kind]->bytes);
     if (!fit) return NULL;
-    fit->ops = kinds[kind].ops;
+    fit->ops = kinds[kind];
     fit->grain_shift = (unsigned)__builtin_ctzll(grain_bytes);
     return fit;
 }
