@@ -5,4 +5,4 @@ check: check-model check-matrix check-mmnvcc check-install check-hooks check-mac
 # Whether the suites notice planted faults: the lists that take minutes. CI runs this target after check. The lists that take longer are
 # mutants, fit-mutants, hook-mutants, load-mutants and stress-mutants.
 .PHONY: check-mutants
-check-mutants: check-model-mutants check-machine-code-mutants check-ptx-mutants check-docs-mutants
+check-mutants: check-model-mutants check-machine-code-mutants check-ptx-mutants check-docs-mutants check-examples-mutants

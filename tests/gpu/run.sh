@@ -43,4 +43,5 @@ tests/gpu/tools.sh "$build" || failed=1
 tests/gpu/misuse.sh "$build" || failed=1
 tests/gpu/mps.sh "$build" || failed=1
 tests/gpu/python.sh "$build" || failed=1
+tests/gpu/examples.sh "$build" || failed=1
 exit "$failed"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # the sourcing script sets root
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# it.sh SUITE: functions that run and count the tests of this folder. To be sourced; needs `root` (the tree), and MAKE in the environment.
+# it.sh SUITE: functions that run and count tests. To be sourced; needs `root` (the tree), and MAKE in the environment.
 suite=$1 passed=0 failed=0
 
 # it WHAT COMMAND...: runs one test; if the command fails, so does the test, and its output is printed.

@@ -389,7 +389,7 @@ it 'DESTDIR' makes install DESTDIR="$out/dest" PREFIX=/opt/mm
 what_is_there() {
     local file
     for file in bin/{mmnvcc,mmrun,mmbench,mmdoctor} lib/mm/{libmm.so.1,libmm.so,mmhook.o,mmimages,path/nvcc,toolkit/bin/nvcc,include/mm.h,selftest/mmselftest,selftest/selftest} include/mm.h lib/pkgconfig/mm.pc \
-        lib/cmake/mm/{mmConfig,mmConfigVersion}.cmake share/man/man1/{mmnvcc,mmrun,mmbench,mmdoctor}.1 share/man/man7/mm.7 share/doc/mm/LICENSE \
+        lib/cmake/mm/{mmConfig,mmConfigVersion}.cmake share/man/man1/{mmnvcc,mmrun,mmbench,mmdoctor}.1 share/man/man7/mm.7 share/doc/mm/{LICENSE,NOTICES,examples/{graph.cu,lists.cu,table.cu,strings.cu,factors.py}} \
         share/bash-completion/completions/{mmnvcc,mmrun,mmbench,mmdoctor}; do
         [[ -e dest/opt/mm/$file ]] || { echo "$file is missing" && return 1; }
     done
@@ -418,7 +418,7 @@ it 'a DESTDIR with a space' refuses "DESTDIR: \"$out/a b\"" DESTDIR="$out/a b"
 
 commits() { git -C "$root" rev-parse -q --verify HEAD > /dev/null 2>&1; }
 archive() {
-    makes dist && tar -xzf "$root/build/mm-$version.tar.gz" && same "$(cd "mm-$version" && find . ! -type d | sed 's|^\./||' | sort)" \
+    makes dist && (cd "$root/build" && sha256sum --check --strict "mm-$version.tar.gz.sha256") && tar -xzf "$root/build/mm-$version.tar.gz" && same "$(cd "mm-$version" && find . ! -type d | sed 's|^\./||' | sort)" \
         "$(git -C "$root" ls-tree -r --name-only HEAD | sort)" && "$MAKE" -n -C "mm-$version" all > dist.log
 }
 no_git() {
