@@ -36,7 +36,7 @@ ifeq ($(mm_goals)$(CHECK_IS_INSIDE),check)
 check:
 	@CHECK_IS_INSIDE=1 tests/check.sh $(MAKE) --no-print-directory check
 else
-include $(wildcard runtime/*.mk runtime/host/*.mk interpose/*/*.mk tools/*.mk demo/*.mk tests/*.mk tests/*/*.mk)
+include $(wildcard runtime/*.mk runtime/host/*.mk interpose/*/*.mk tools/*.mk packaging/*.mk demo/*.mk tests/*.mk tests/*/*.mk)
 endif
 
 # clean keeps a fetched toolkit; distclean removes it, too.
