@@ -4,3 +4,6 @@
 .PHONY: deb
 deb: all
 	CUDA_HOME='$(CUDA_HOME)' ARCHS='$(ARCHS)' CC='$(CC)' packaging/deb.sh $(BUILD) $(MM_VERSION)
+.PHONY: wheel
+wheel: all
+	CUDA_HOME='$(CUDA_HOME)' ARCHS='$(ARCHS)' CC='$(CC)' packaging/wheel.sh $(BUILD) $(MM_VERSION)
