@@ -5,13 +5,15 @@
 mm_quote = '$(subst ','\'',$1)'
 mm_goals := $(or $(MAKECMDGOALS),all)
 # The purposes (of tools/setup.sh) that the goals need on this machine. check-gpu is left out: it runs suites that were built on another machine.
-mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model plot) \
-	$(if $(filter allocators bench demo gpu-hooks,$(mm_goals)),build) \
-	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fuzz fuzz-load fuzz-fit hook-mutants load-mutants matrix stress stress-%,$(mm_goals))),build check) \
+mm_needs := $(sort $(if $(filter setup,$(mm_goals)),aarch64 build builds check fuzz install lint model packages plot root) \
+	$(if $(filter allocators bench deb demo gpu-hooks wheel,$(mm_goals)),build) \
+	$(if $(filter-out check-gpu,$(filter check check-% build-gpu-tests faults fit-mutants fuzz fuzz-fit fuzz-load hook-mutants load-mutants matrix stress stress-%,$(mm_goals))),build check) \
 	$(if $(filter mutants,$(mm_goals)),check) \
 	$(if $(filter check check-matrix fuzz fuzz-load fuzz-fit matrix stress-mutants,$(mm_goals)),fuzz) \
 	$(if $(filter check check-aarch64,$(mm_goals)),aarch64) \
 	$(if $(filter check check-install,$(mm_goals)),install) \
+	$(if $(filter check check-packages% deb wheel,$(mm_goals)),packages) \
+	$(if $(filter check-packages-root,$(mm_goals)),root) \
 	$(if $(filter check check-builds,$(mm_goals)),builds) \
 	$(if $(filter lint,$(mm_goals)),lint) \
 	$(if $(filter check-plot,$(mm_goals)),plot) \

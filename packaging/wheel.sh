@@ -6,6 +6,7 @@ set -euo pipefail
 build=$(realpath "$1") version=$2 stage=$build/wheel
 export LC_ALL=C
 unset MAKEFLAGS MAKELEVEL MFLAGS
+python=$(tools/setup.sh --python)
 
 rm -rf "$stage" "$build"/mm_cuda-*.whl
 mkdir -p "$stage"
@@ -37,5 +38,5 @@ export PLATFORM=${PLATFORM//./_}_$(uname -m) VERSION=$version
 # The packages that hold the compiler, as the set-up pins them.
 nvcc=$(sed -n 's/^\([a-z-]*\)==\([0-9]*\.[0-9]*\)\..*/"\1==\2.*"/p' "$OLDPWD/tools/cuda-wheels.txt" | paste -sd,)
 sed -i "s/@NVCC@/${nvcc//,/, }/" pyproject.toml
-/usr/bin/python3 -m build --wheel --no-isolation --outdir "$build" . >>"$build/wheel.log" 2>&1 || { tail -n 20 "$build/wheel.log" >&2 && exit 1; }
+"$python" -m build --wheel --no-isolation --outdir "$build" . >>"$build/wheel.log" 2>&1 || { tail -n 20 "$build/wheel.log" >&2 && exit 1; }
 ls "$build"/mm_cuda-*.whl

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Installs the packages that this machine lacks for building and testing mm; prints nothing when none is missing.
-#   tools/setup.sh [aarch64|build|builds|check|fuzz|install|lint|model|plot]...   the purposes (all of them if none is named)
+#   tools/setup.sh [aarch64|build|builds|check|fuzz|install|lint|model|packages|plot|root]...   the purposes (all of them if none is named)
 #   tools/setup.sh --cuda-home            prints the directory of the CUDA toolkit (nothing if there is none)
+#   tools/setup.sh --python               prints the Python that makes wheels (nothing if there is none)
 set -u
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) || exit
 # shellcheck source=tools/toolkit.sh
@@ -10,7 +11,7 @@ source "$root/tools/toolkit.sh"
 build=$root/build
 own=$build/cuda
 log=$build/setup.log
-purposes='aarch64 build builds check fuzz install lint model plot'
+purposes='aarch64 build builds check fuzz install lint model packages plot root'
 
 has() { command -v "$1" >/dev/null; }
 
@@ -28,6 +29,12 @@ has_unpackers() {
 has_matplotlib() {
     local python
     for python in python3 /usr/bin/python3; do "$python" -c 'import matplotlib' 2>/dev/null && return; done
+    false
+}
+# wheel_python: prints a Python with the modules that make a wheel.
+wheel_python() {
+    local python
+    for python in python3 /usr/bin/python3; do "$python" -c 'import build, setuptools, wheel, pip' 2>/dev/null && echo "$python" && return; done
     false
 }
 has_check() {
@@ -86,6 +93,13 @@ look_around() {
             has cppcheck || need cppcheck
             has clang-format-14 || need clang-format-14
             ;;
+        packages)
+            has dh || need debhelper
+            has dpkg-buildpackage || need dpkg-dev
+            has lintian || need lintian
+            wheel_python >/dev/null || need python3 python3-build python3-pip python3-setuptools python3-wheel
+            ;;
+        root) has debootstrap || need debootstrap ;;
         plot) has_matplotlib || need python3-matplotlib ;;
         model) has spin || need spin ;;
         *) mm_die "setup: \"$group\" is not a purpose; expected some of: $purposes" 2 ;;
@@ -157,6 +171,10 @@ fetch_toolkit() {
 
 if [[ ${1-} == --cuda-home ]]; then
     mm_toolkit_find "$own" && printf '%s\n' "$mm_toolkit"
+    exit 0
+fi
+if [[ ${1-} == --python ]]; then
+    wheel_python
     exit 0
 fi
 # shellcheck disable=SC2086 # words

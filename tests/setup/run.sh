@@ -42,12 +42,12 @@ machine() {
     mkdir -p "$work"/{bin,mm}
     cp -r "$root/tools" "$root/setup.mk" "$work/mm"
     printf '%s\n' 'ARCHS ?= 75 90' 'CC ?= cc' 'PREFIX ?= /usr/local' 'DESTDIR ?=' 'include setup.mk' \
-        'all bench check check-gpu check-install demo faults hook-mutants lint mutants: ; @echo $@ with $(CUDA_HOME)$(if $(findstring demo,$@), for $(ARCHS))' 'clean: ; @echo clean' >"$work/mm/Makefile"
+        'all bench check check-gpu check-install check-packages-root deb demo faults hook-mutants lint mutants: ; @echo $@ with $(CUDA_HOME)$(if $(findstring demo,$@), for $(ARCHS))' 'clean: ; @echo clean' >"$work/mm/Makefile"
     for tool in bash sh env dirname mkdir flock rm mv ln cp cat sed sort tr uname grep tail cut make true echo; do
         ln -s "$(PATH=/usr/bin:/bin type -P "$tool")" "$work/bin/$tool" || return
     done
     stub cc '[[ $1 == -print-file-name=* ]] && echo "/lib/${1#*=}"; exit 0'
-    for tool in g++ pkg-config clang shellcheck cppcheck clang-format-14 spin aarch64-linux-gnu-gcc mandoc cmake ccache meson; do stub "$tool" 'exit 0'; done
+    for tool in g++ pkg-config clang shellcheck cppcheck clang-format-14 spin aarch64-linux-gnu-gcc mandoc cmake ccache meson dh dpkg-buildpackage lintian debootstrap; do stub "$tool" 'exit 0'; done
     stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"; exit 0'
     # python3 stands in for pip: it records its call, and with --target it makes the files that pip would install.
     # "-c import ..." succeeds: all modules exist.
@@ -146,7 +146,7 @@ it 'CUDA_HOME is taken at its word' given
 it 'nothing missing: silence' sets_up 0 ''
 quiet_apt() { sets_up 0 '' && same "$(calls)" ''; }
 it 'nothing missing: nothing called' quiet_apt
-it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: aarch64 build builds check fuzz install lint model plot' tea
+it 'an unknown purpose' sets_up 2 'mm: setup: "tea" is not a purpose; expected some of: aarch64 build builds check fuzz install lint model packages plot root' tea
 
 # A stand-in for the package manager that "installs" spin.
 installs() { stub apt-get 'echo "apt-get $*" >>"'"$work"'/mm/calls"' "[[ \$* != *install* ]] || ln -sf true '$work/bin/spin'"; }
@@ -193,6 +193,11 @@ no_aarch64() {
 it 'the compiler for aarch64 without its C library' no_aarch64
 installing() { rm "$work"/bin/{mandoc,cmake} && as_root && in_machine make check-install; has "$(calls)" 'install --no-install-recommends mandoc cmake'; }
 it 'what the suite of installing needs' installing
+packages_needed() { rm "$work"/bin/{dh,lintian} && as_root && in_machine make "$1"; has "$(calls)" 'install --no-install-recommends debhelper lintian'; }
+it 'what make deb needs' packages_needed deb
+it 'what the suite of packages needs' packages_needed check
+root_needed() { rm "$work"/bin/debootstrap && as_root && in_machine make check-packages-root; has "$(calls)" 'install --no-install-recommends debootstrap'; }
+it 'what the suite in a fresh Debian needs' root_needed
 shared() { rm "$work/bin/cmake" && as_root && has "$(in_machine tools/setup.sh install builds 2>&1)" 'mm: installing cmake (apt-get)'; }
 it 'what two suites need is named once' shared
 no_static() {
