@@ -33,8 +33,9 @@ while IFS= read -r -d '' link; do
 done < <(find mm_cuda share -type l -print0)
 # The newest version of glibc that a program asks for.
 glibc=$({ find mm_cuda -type f -print0 | xargs -0 readelf -W --dyn-syms 2>/dev/null || :; } | grep -oE '@GLIBC_[0-9.]+' | sort -uV | tail -n 1)
-PLATFORM=manylinux_${glibc#@GLIBC_}
-export PLATFORM=${PLATFORM//./_}_$(uname -m) VERSION=$version
+glibc=${glibc#@GLIBC_}
+PLATFORM=manylinux_${glibc//./_}_$(uname -m)
+export PLATFORM VERSION=$version
 # The packages that hold the compiler, as the set-up pins them.
 nvcc=$(sed -n 's/^\([a-z-]*\)==\([0-9]*\.[0-9]*\)\..*/"\1==\2.*"/p' "$OLDPWD/tools/cuda-wheels.txt" | paste -sd,)
 sed -i "s/@NVCC@/${nvcc//,/, }/" pyproject.toml

@@ -10,6 +10,6 @@ check-packages: deb wheel $(HT)/libcuda.so.1
 check-packages-mutants: deb wheel $(HT)/libcuda.so.1
 	CUDA_HOME='$(CUDA_HOME)' tests/packages/mutants.sh $(PACKAGES_TEST)
 check-packages-pypi: wheel $(HT)/libcuda.so.1
-	tests/packages/pypi.sh $(PACKAGES_TEST)
+	tests/packages/pypi.sh $(BUILD) $(BUILD)/mm_cuda-$(MM_VERSION)-*.whl
 check-packages-root: deb wheel
 	tests/packages/root.sh $(PACKAGES_TEST)

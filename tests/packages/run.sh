@@ -83,7 +83,7 @@ if [[ $part != deb ]]; then
     printf '%s\n' 'extern "C" __global__ void k() { free(malloc(100)); }' >k.cu && "$toolkit/bin/nvcc" -arch=sm_90 -ptx k.cu -o k.ptx || exit
     loads() {
         local said
-        said=$(MM_VERBOSE=1 LD_LIBRARY_PATH=$build/tests/hooks inside "$@" python "$root/tests/packages/driver.py" k.ptx 2>&1) && has "$said" launched || return
+        said=$(MM_VERBOSE=1 LD_LIBRARY_PATH=$build/tests/hooks inside "$@" python "$root/tests/packages/driver.py" k.ptx k 2>&1) && has "$said" launched || return
         taken='mm: PTX that was built without mm is linked with it' heap='mm: heap on device 0: '
         if (($#)); then has "$said" "$taken" && has "$said" "$heap"; else lacks "$said" mm:; fi
     }
@@ -97,7 +97,10 @@ if [[ $part == all ]]; then
     it 'conda: version' eval 'has "$(<"$root/packaging/conda/meta.yaml")" "  version: $version"$'"'\\n'"
     it 'spack: version' eval 'has "$(<"$root/packaging/spack/package.py")" "version(\"$version\")"'
     it 'spack: Python' env PYTHONPYCACHEPREFIX="$out" "$python" -m py_compile "$root/packaging/spack/package.py"
-    licences() { for name in $(sed -n 's/^    - \([A-Za-z\/]*\(LICENSE\|NOTICES\)\)$/\1/p' "$root/packaging/conda/meta.yaml"); do [[ -f $root/$name ]] || return; done; }
+    licences() {
+        local name
+        while read -r name; do [[ -f $root/$name ]] || { echo "no $name" && return 1; }; done < <(sed -n '/license_file:/,/summary/s/^    - //p' "$root/packaging/conda/meta.yaml")
+    }
     it 'conda: licences' licences
     it 'the commands of the GPU test' bash -n "$root/tests/packages/gpu.sh"
 fi
