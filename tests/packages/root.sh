@@ -15,7 +15,9 @@ export LC_ALL=C MAKE=${MAKE:-make} ARCHS=${ARCHS:-90}
 # shellcheck source=tests/install/it.sh
 source "$root/tests/install/it.sh" packages-root
 out=$build/tests/packages-root
-rm -rf "$out" && mkdir -p "$out" && trap 'rm -rf "$out"' EXIT || exit
+rm -rf --one-file-system "$out" && mkdir -p "$out" || exit
+# /proc of the systems comes first, and stays if that fails.
+trap 'umount "$out"/*/proc 2>/dev/null; rm -rf --one-file-system "$out"' EXIT
 # shellcheck source=tests/packages/lib.sh
 source "$root/tests/packages/lib.sh"
 version=$(number_of MM_VERSION)
@@ -109,7 +111,7 @@ it 'deb: removal' inside deb 'apt-get remove -y mm-cuda && ! ls -d /usr/lib/mm /
 settings=("PATH=/root/venv/bin:$path")
 fresh wheel && cp "$wheel" "$out/wheel/root" || exit
 it 'wheel: Python' inside wheel 'apt-get update && apt-get install -y --no-install-recommends ca-certificates g++ binutils python3-venv'
-it 'wheel: pip' inside wheel 'python3 -m venv venv && pip install ./mm_cuda*.whl[nvcc]'
+it 'wheel: pip' inside wheel 'python3 -m venv venv && pip install "$(echo ./mm_cuda*.whl)[nvcc]"'
 it "wheel: README's program" inside wheel "$example"
 it 'wheel: mmrun python' inside wheel 'mmrun python -c "import mm_cuda, os; assert mm_cuda.PREFIX in os.environ[\"LD_PRELOAD\"]"'
 it_ends

@@ -282,7 +282,7 @@ processors=3 jobs=-j1 it 'make -j1 check uses one' fails_with -j1 "${says_jobs[@
 ci_says() {
     local said got=0
     mkdir "$work/mm/.ci" && cp "$root"/.ci/* "$work/mm/.ci"
-    printf '%s\n' "check: ; @$3" 'check-unit-plain check-model-two check-mutants stress-asan matrix lint check-plot build-gpu-tests check-elsewhere: ; @:' >"$work/mm/Makefile"
+    printf '%s\n' "check: ; @$3" 'check-unit-plain check-model-two check-mutants stress-asan matrix lint check-plot check-packages-pypi build-gpu-tests check-elsewhere: ; @:' >"$work/mm/Makefile"
     said=$("$work/mm/.ci/run" 2>&1) || got=$?
     same "${said##*$'\n'}" "$2" && same "$got" "$1"
 }
