@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # deb.sh BUILD VERSION: makes BUILD/mm-cuda_VERSION_amd64.deb from what is built in BUILD. The source tree of dpkg-buildpackage consists of links
 # to this tree, so that nothing is compiled again, and of packaging/debian with its placeholders filled in. From the root of the tree;
-# CUDA_HOME, ARCHS and CC in the environment. DEBFULLNAME and DEBEMAIL name the maintainer; otherwise it is git's author.
+# CUDA_HOME, ARCHS and CC in the environment. DEBFULLNAME and DEBEMAIL name the maintainer; otherwise it is the author of the last commit.
 set -euo pipefail
 build=$(realpath "$1") version=$2
 export LC_ALL=C
 unset MAKEFLAGS MAKELEVEL MFLAGS
 source=$build/deb/mm-cuda-$version
-maintainer="${DEBFULLNAME:-$(git config user.name || echo nobody)} <${DEBEMAIL:-$(git config user.email || echo nobody@localhost)}>"
-date=$(git log -1 --format=%cD 2>/dev/null) || date=$(date -R -r CHANGELOG.md)
+author=nobody email=nobody@localhost date=$(date -R -r CHANGELOG.md) # without git
+! commit=$(git log -1 --format='%an%n%ae%n%cD' 2>/dev/null) || { read -r author && read -r email && read -r date; } <<<"$commit"
+maintainer="${DEBFULLNAME:-$author} <${DEBEMAIL:-$email}>"
 
 rm -rf "$build/deb"
 mkdir -p "$source"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # root.sh BUILD DEB WHEEL: in fresh Debian systems (debootstrap): runs the steps of the container file, on what make dist archives; the steps of the
 # recipes for conda and Spack; installs the Debian package; installs the wheel. With each, mmnvcc builds README's program. Needs root, a mirror of
-# Debian and PyPI; takes 10 minutes on two cores. From the root of the tree. ARCHS (90): what is built.
+# Debian and PyPI; took 12 minutes on two busy cores. From the root of the tree. ARCHS (90): what is built.
 # The functions are called by name through "it".
 # shellcheck disable=SC2016,SC2317,SC2329
 set -u
