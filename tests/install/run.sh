@@ -427,7 +427,14 @@ no_git() {
         ! said=$(GIT_CEILING_DIRECTORIES=$out "$MAKE" --no-print-directory -C bare dist 2>&1) &&
         has "$said" "mm: make dist: \"$out/bare\" is no git checkout; expected one, since the archive is of what is committed"
 }
-if commits; then it 'make dist, and make in what it made' archive; fi
+changed() {
+    cp "$root/build/mm-$version.tar.gz"{,.sha256} . && sha256sum --check --strict "mm-$version.tar.gz.sha256" && printf x >> "mm-$version.tar.gz" &&
+        ! sha256sum --check --strict "mm-$version.tar.gz.sha256"
+}
+if commits; then
+    it 'make dist, and make in what it made' archive
+    it 'its checksum finds a changed archive' changed
+fi
 it 'make dist without git' no_git
 
 it_ends

@@ -67,9 +67,9 @@ in_wheel 'mmbench' 'sed -i /^mmbench/d *.dist-info/entry_points.txt'
 in_wheel "PyPI's nvcc" 'sed -i "s/\"nvidia\"/\"nvidium\"/" mm_cuda/__init__.py'
 in_wheel 'CUDA_HOME comes first' 'sed -i "s/and not os.environ.get(\"CUDA_HOME\")//" mm_cuda/__init__.py'
 in_wheel 'an nvcc in PATH' 'printf "#!/bin/sh\nexec \"\${0%%/*}/mmnvcc-nowhere\"\n" >mm_cuda/bin/mmnvcc'
-in_wheel "PyPI's nvcc, -cudart shared" 'sed -i "s,lib64/libcudart.so\",lib64/other\"," mm_cuda/lib/mm/mmview'
+in_wheel "PyPI's nvcc, libraries" 'sed -i "s,lib64/libcudart.so\",lib64/other\"," mm_cuda/lib/mm/mmview'
 in_wheel "PyPI's nvcc, for -dlto" 'sed -i "s,lib64/libnvvm.so\",lib64/other\"," mm_cuda/lib/mm/mmview'
-in_wheel "PyPI's nvcc" 'sed -i "s/line=\"TOP = .place\"/:/" mm_cuda/lib/mm/mmview'
+in_wheel "PyPI's nvcc, libraries" 'sed -i "s/line=\"TOP = .place\"/:/" mm_cuda/lib/mm/mmview'
 in_wheel 'mmrun python' 'sed -i "s/export LD_PRELOAD=/export OTHER=/" mm_cuda/bin/mmrun'
 printf 'packages-mutants: %d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

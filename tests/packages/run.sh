@@ -75,6 +75,13 @@ if [[ $part != deb ]]; then
         ln -s "$(readlink -f "$toolkit/lib64")"/{libcudadevrt.a,libcudart_static.a,libcudart.so.1[0-9]} "$cu/lib" || exit
     compiled() { compiles inside mmnvcc -arch=sm_90 "$@" && has "$(inside mmnvcc --mm-show)" "$out/cache/mm/toolkit-"; }
     it "wheel: PyPI's nvcc" compiled
+    # The folder of libraries that nvcc names: a link may find some of them elsewhere on this machine.
+    libraries() {
+        local folder file
+        folder=$(inside mmnvcc --dryrun -arch=sm_90 app.cu 2>&1 | sed -n '/LIBRARIES=/s/.*"-L\([^"]*lib64\)".*/\1/p' | tail -n 1)
+        for file in libcudart_static.a libcudart.so libcudadevrt.a; do [[ -e $folder/$file ]] || { echo "no $folder/$file" && return 1; }; done
+    }
+    it "wheel: PyPI's nvcc, libraries" libraries
     it "wheel: PyPI's nvcc comes before PATH's" eval 'has "$(PATH=$out/venv/bin:$toolkit/bin:/usr/bin:/bin mmdoctor)" "$cu/bin/nvcc, by the links in"'
     it 'wheel: CUDA_HOME comes first' eval 'lacks "$(CUDA_HOME=$toolkit inside mmdoctor)" "$cu"'
     it "wheel: PyPI's nvcc, -rdc=true" compiled -rdc=true
