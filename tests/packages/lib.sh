@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # lib.sh: what the suites of packages share. To be sourced, after tests/install/it.sh.
 python=$("$root/tools/setup.sh" --python)
+MAKE=${MAKE:-make}
 
 # README's program, the one in its first block of CUDA C.
 awk '/^```cuda$/ {inside = 1; next} /^```$/ {inside = 0} inside' "$root/README.md" >"$out/app.cu"

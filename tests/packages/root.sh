@@ -11,7 +11,7 @@ if ((EUID != 0)); then echo 'mm: check-packages-root: you are not root; expected
 [[ ${MM_TEST_UNSHARED-} ]] || MM_TEST_UNSHARED=1 exec unshare --mount "$0" "$@"
 root=$PWD build=$(realpath "$1") deb=$(realpath "$2") wheel=$(realpath "$3")
 unset MAKEFLAGS MAKELEVEL MFLAGS
-export LC_ALL=C MAKE=${MAKE:-make} ARCHS=${ARCHS:-90}
+export LC_ALL=C ARCHS=${ARCHS:-90}
 # shellcheck source=tests/install/it.sh
 source "$root/tests/install/it.sh" packages-root
 out=$build/tests/packages-root

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # run.sh BUILD DEB WHEEL [PART TEST]: tests the two packages, without a GPU and without a network: what is in them, and their use where they are
 # installed. For mutants.sh, PART (deb or wheel) and TEST select: only the tests
-# whose names begin with TEST, and the installation, are run. From the root of the tree; CUDA_HOME and MAKE in the environment.
+# whose names begin with TEST, and the installation, are run. From the root of the tree; CUDA_HOME in the environment.
 # The functions are called by name through "it".
 # shellcheck disable=SC2016,SC2317,SC2329
 set -u
