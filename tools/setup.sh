@@ -34,7 +34,7 @@ has_matplotlib() {
 # wheel_python: prints a Python with the modules that make a wheel.
 wheel_python() {
     local python
-    for python in python3 /usr/bin/python3; do "$python" -c 'import build, setuptools, wheel, pip' 2>/dev/null && echo "$python" && return; done
+    for python in python3 /usr/bin/python3; do "$python" -c 'import build.__main__, setuptools, wheel, pip' 2>/dev/null && echo "$python" && return; done
     false
 }
 has_check() {
