@@ -105,6 +105,9 @@ static void wrong(int argc, char **argv) {
     CHECK(cu.cuMemFree(small + 512) == CUDA_ERROR_INVALID_VALUE);
     CHECK(cu.cuMemFree(large + 2 * MIB) == CUDA_ERROR_INVALID_VALUE);
     CHECK(cu.cuMemFree(77) == CUDA_ERROR_INVALID_VALUE);
+    CUresult (*past_us)(CUdeviceptr) = NULL;
+    *(void **)&past_us = client_past_hooks("cuMemFree_v2");
+    CHECK(past_us(small) == CUDA_ERROR_INVALID_VALUE); /* the slab does not go */
     for (int i = 0; i < 2; i++) {
         standin->submitted++;
         CHECK(cu.cuMemFree(small) == (i == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE));
@@ -273,7 +276,7 @@ static void contexts(int argc, char **argv) {
         OK(cu.cuCtxDestroy(second));
     }
     OK(cu.create(&second, 0, 0));
-    const CUdeviceptr left = allocate(KIB);
+    const CUdeviceptr left = allocate(4 * MIB);
     OK(cu.cuCtxDestroy(second));
     const long frees = standin->frees;
     OK(cu.cuMemFree(left)); /* the pool knows it no longer: the driver is asked */

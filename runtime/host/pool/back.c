@@ -31,9 +31,11 @@ static void settle(const struct mm_driver *d, struct mm_pool *p) {
 
 static void slab_leaves(void *pool, uint64_t base, uint64_t bytes) {
     struct mm_pool *const p = (struct mm_pool *)pool;
-    mm_pool_ranges_remove(&mm_pool_ranges, mm_pool_ranges_containing(&mm_pool_ranges, base));
-    p->slab_bytes -= bytes;
-    mm_pool_ranges_add_by_bytes(&p->leaving, (struct mm_pool_range){base, bytes, p, true});
+    struct mm_pool_range *const at = mm_pool_ranges_containing(&mm_pool_ranges, base); /* begins one grain before what the fit has of it */
+    (void)bytes;
+    p->slabs--, p->slab_bytes -= at->bytes;
+    mm_pool_ranges_add_by_bytes(&p->leaving, *at);
+    mm_pool_ranges_remove(&mm_pool_ranges, at);
 }
 
 /* Takes all free ranges of the pool out of the books, and has the driver free them. Returns whether there were any. The caller holds the lock, which is open

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#define _GNU_SOURCE /* dl_iterate_phdr, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP */
+#define _GNU_SOURCE /* dl_iterate_phdr, dladdr, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP */
 #include "runtime/host/pool/pool.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,14 @@ static int is_sanitizer(struct dl_phdr_info *library, size_t bytes, void *found)
     return 0;
 }
 
+/* Whether each look-up of a driver function in this process finds mm's hooks: this library's dlsym is everybody's, which preloading makes it. */
+static bool sees_all(void) {
+    void *const program = dlopen(NULL, RTLD_LAZY), *const everybodys =
+                                                       program ? dlsym(program, "dlsym") : NULL; /* RTLD_DEFAULT would begin with this library */
+    Dl_info ours, found;
+    return everybodys && dladdr(everybodys, &found) && dladdr(&mm_pool_known_mode, &ours) && ours.dli_fbase == found.dli_fbase;
+}
+
 static void in_child(void) { __atomic_store_n(&mm_pool_known_mode, MM_POOL_OFF, __ATOMIC_RELAXED); } /* the driver does not work there */
 
 int mm_pool_read_mode(void) {
@@ -35,6 +44,11 @@ int mm_pool_read_mode(void) {
         bool is_checked = false;
         if (mode != MM_POOL_OFF) dl_iterate_phdr(is_sanitizer, &is_checked);
         if (is_checked) mode = MM_POOL_OFF;
+        if (mode >= MM_POOL_KEEP && !sees_all()) {
+            mm_host_say("MM_POOL=%s needs mmrun, or libmm.so.1 in LD_PRELOAD: else a library may free memory of the pool without mm; using off",
+                        mode == MM_POOL_KEEP ? "keep" : "async");
+            mode = MM_POOL_OFF;
+        }
         if (mode != MM_POOL_OFF && pthread_atfork(NULL, NULL, in_child) != 0) mode = MM_POOL_OFF;
         __atomic_store_n(&mm_pool_known_mode, mode, __ATOMIC_RELAXED);
     }
@@ -71,7 +85,7 @@ static void replace_anchor(const struct mm_driver *d, struct mm_pool *p) {
 }
 
 uint64_t mm_pool_idle_of(const struct mm_pool *p) {
-    uint64_t idle = mm_fit_free_bytes(p->fit);
+    uint64_t idle = mm_fit_free_bytes(p->fit) + (p->slabs << MM_POOL_GRAIN_SHIFT);
     for (uint64_t i = 0; i < p->whole.count; i++) idle += p->whole.list[i].bytes;
     for (uint64_t i = p->pending.first; i != p->pending.end; i++)
         idle += mm_allocations_find(&mm_pool_allocations, p->pending.ring[i & p->pending.mask].address)->bytes;
@@ -212,6 +226,9 @@ bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
 
 /* ---- allocations ------------------------------------------------------------------------------ */
 
+/* The first grain of a slab is never handed out: a free of an allocation that reaches the driver past mm is then an error, and not the end of the slab. */
+#define GRAIN_BYTES (1ull << MM_POOL_GRAIN_SHIFT)
+
 static uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 /* Takes free memory of the pool for an allocation of `bytes`, rounded up to `rounded`. Returns 0: it has none, or the host has no memory. */
@@ -236,21 +253,22 @@ static CUdeviceptr take(struct mm_pool *p, uint64_t bytes, uint64_t rounded, boo
 static bool try_add(struct mm_pool *p, CUdeviceptr base, uint64_t bytes, bool is_slab) {
     const struct mm_pool_range range = {base, bytes, p, is_slab};
     if (!mm_pool_ranges_try_reserve(&mm_pool_ranges, mm_pool_ranges.count + 1)) return false;
-    if (is_slab && !mm_fit_add(p->fit, base, bytes)) return false;
+    if (is_slab && !mm_fit_add(p->fit, base + GRAIN_BYTES, bytes - GRAIN_BYTES)) return false;
     if (!is_slab && !mm_pool_ranges_try_reserve(&p->whole, p->wholes + 1)) return false;
     mm_pool_ranges_add_by_base(&mm_pool_ranges, range);
-    if (is_slab) p->slab_bytes += bytes;
+    if (is_slab) p->slabs++, p->slab_bytes += bytes;
     else p->wholes++, p->whole_bytes += bytes, mm_pool_ranges_add_by_bytes(&p->whole, range);
     if (p->slab_bytes + p->whole_bytes > p->most_taken_bytes) p->most_taken_bytes = p->slab_bytes + p->whole_bytes;
     return true;
 }
 
-/* Gets a range from the driver, for a pool that has nothing for `rounded` bytes. Called without the lock. */
+/* Gets a range from the driver, for a pool that has nothing for `rounded` bytes; slab_bytes: of the slab that the pool would like, or 0. Called without the
+ * lock. */
 static CUresult range_from_driver(const struct mm_driver *d, uint64_t slab_bytes, uint64_t rounded, CUdeviceptr *base, uint64_t *bytes,
                                   mm_pool_driver_allocate *driver) {
     *bytes = slab_bytes;
-    if (*bytes > rounded && d->cuMemAlloc(base, *bytes) == CUDA_SUCCESS) return CUDA_SUCCESS;
-    *bytes = round_up(rounded, MM_POOL_RANGE_BYTES);
+    if (*bytes > rounded + GRAIN_BYTES && d->cuMemAlloc(base, *bytes) == CUDA_SUCCESS) return CUDA_SUCCESS;
+    *bytes = round_up(slab_bytes != 0 ? rounded + GRAIN_BYTES : rounded, MM_POOL_RANGE_BYTES);
     return driver(base, *bytes);
 }
 
@@ -263,7 +281,7 @@ static uint64_t next_slab(const struct mm_pool *p) {
 CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver) {
     CUcontext context = NULL;
     const bool is_carved = bytes < MM_POOL_RANGE_BYTES || bytes <= mm_host_env_get()->pool_carve_bytes;
-    const uint64_t rounded = round_up(bytes, is_carved ? 1u << MM_POOL_GRAIN_SHIFT : MM_POOL_RANGE_BYTES);
+    const uint64_t rounded = round_up(bytes, is_carved ? GRAIN_BYTES : MM_POOL_RANGE_BYTES);
     if (!address || bytes == 0 || bytes > MM_POOL_BYTES_MAX || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return driver(address, bytes);
     pthread_mutex_lock(&mm_pool_lock);
     for (int tries = 0;; tries++) { /* another thread may be faster at what the driver gave */

@@ -17,7 +17,8 @@
  *       context; async's epoch has ended; or the driver's own cuMemFree waited.
  *       Pools on several devices: it waited for all of their contexts, since copies between devices are work of one context that uses memory of another.
  *   I4  While a stream of the process captures, the pool hands out nothing, and a free does what the driver would do: nothing of the pool gets into a graph.
- *   I5  A free needs no host memory: an allocation is handed out only when there is room for its free.
+ *   I5  No allocation begins where a slab does, so no free that passes mm can end a slab.
+ *   I6  A free needs no host memory: an allocation is handed out only when there is room for its free.
  *
  * Linearisation points. All under one lock: an allocation begins when it enters the table. Its free takes effect when its state changes.
  *
