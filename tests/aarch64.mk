@@ -53,7 +53,7 @@ $(AARCH64)/mmunyield: interpose/compile/mmunyield.c
 $(AARCH64)/mmimages: tools/mmdoctor/images.c $(AARCH64_SHARED) $(addprefix $(AARCH64)/interpose/load/,fatbin.o unpack.o)
 	$(CC_AARCH64) $(CFLAGS_MM) $^ -o $@ $(AARCH64_LOAD_LIBS)
 
-$(AARCH64)/mmenvironment: tools/mmdoctor/environment.c $(addprefix $(AARCH64)/runtime/host/,env.o say.o)
+$(AARCH64)/mmenvironment: tools/mmdoctor/environment.c $(addprefix $(AARCH64)/runtime/host/,env.o say.o fit/names.o)
 	$(CC_AARCH64) $(CFLAGS_MM) $^ -o $@ -lpthread
 
 $(AARCH64)/mmbench: $(BENCH_C) $(BENCH_H)
