@@ -31,7 +31,7 @@ struct mm_pool {
     struct mm_pool_ranges leaving; /* ranges that a thread with the lock takes out of the books */
     struct mm_pool_pending pending;
     struct mm_fences fences;
-    uint64_t allocations, slabs, wholes;                                                    /* numbers of its allocations, its slabs, and its other ranges */
+    uint64_t allocations, slabs, wholes;                                             /* numbers of its allocations, its slabs, and its other ranges */
     uint64_t slab_bytes, whole_bytes, live_bytes, most_live_bytes, most_taken_bytes; /* slab, whole: of all such ranges; live: as asked */
     uint64_t hits, misses, given_back_bytes;
 };
