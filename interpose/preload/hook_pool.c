@@ -39,39 +39,46 @@ HOOK(cuMemGetInfo_v2)(size_t *free_bytes, size_t *total_bytes) {
     return r;
 }
 
+/* An address that a question is about: the allocation of a pool that contains it, if has_allocation, and what to ask the driver. */
+struct question {
+    bool has_allocation;
+    CUdeviceptr base, asked;
+    size_t bytes;
+};
+static struct question question_of(CUdeviceptr address) {
+    struct question q = {false, 0, address, 0};
+    const enum mm_pool_place place = mm_pool_is_on() ? mm_pool_find(address, &q.base, &q.bytes) : MM_POOL_NOWHERE;
+    q.has_allocation = place == MM_POOL_WHOLE || place == MM_POOL_CARVED;
+    if (place == MM_POOL_DEAD) q.asked = NOWHERE;
+    return q;
+}
+
 HOOK(cuMemGetAddressRange_v2)(CUdeviceptr *base, size_t *bytes, CUdeviceptr address) {
-    CUdeviceptr at = 0;
-    size_t length = 0;
-    const enum mm_pool_place place = mm_pool_is_on() ? mm_pool_find(address, &at, &length) : MM_POOL_NOWHERE;
-    const CUresult r = REAL(cuMemGetAddressRange_v2, base, bytes, place == MM_POOL_DEAD ? NOWHERE : address);
-    if (r != CUDA_SUCCESS || (place != MM_POOL_WHOLE && place != MM_POOL_CARVED)) return r;
-    if (base) *base = at;
-    if (bytes) *bytes = length;
+    const struct question q = question_of(address);
+    const CUresult r = REAL(cuMemGetAddressRange_v2, base, bytes, q.asked);
+    if (r != CUDA_SUCCESS || !q.has_allocation) return r;
+    if (base) *base = q.base;
+    if (bytes) *bytes = q.bytes;
     return r;
 }
 
 /* What the driver says of a range of a pool is what the program should see of its allocation. */
-static void see_allocation(CUpointer_attribute attribute, void *data, CUdeviceptr base, size_t bytes) {
-    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) *(CUdeviceptr *)data = base;
-    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) *(size_t *)data = bytes;
+static void see_allocation(const struct question *q, CUpointer_attribute attribute, void *data) {
+    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) *(CUdeviceptr *)data = q->base;
+    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) *(size_t *)data = q->bytes;
 }
 
 HOOK(cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
-    CUdeviceptr base = 0;
-    size_t bytes = 0;
-    const enum mm_pool_place place = mm_pool_is_on() ? mm_pool_find(address, &base, &bytes) : MM_POOL_NOWHERE;
-    const CUresult r = REAL(cuPointerGetAttribute, data, attribute, place == MM_POOL_DEAD ? NOWHERE : address);
-    if (r == CUDA_SUCCESS && (place == MM_POOL_WHOLE || place == MM_POOL_CARVED)) see_allocation(attribute, data, base, bytes);
+    const struct question q = question_of(address);
+    const CUresult r = REAL(cuPointerGetAttribute, data, attribute, q.asked);
+    if (r == CUDA_SUCCESS && q.has_allocation) see_allocation(&q, attribute, data);
     return r;
 }
 
 HOOK(cuPointerGetAttributes)(unsigned count, CUpointer_attribute *attributes, void **data, CUdeviceptr address) {
-    CUdeviceptr base = 0;
-    size_t bytes = 0;
-    const enum mm_pool_place place = mm_pool_is_on() ? mm_pool_find(address, &base, &bytes) : MM_POOL_NOWHERE;
-    const CUresult r = REAL(cuPointerGetAttributes, count, attributes, data, place == MM_POOL_DEAD ? NOWHERE : address);
-    if (r == CUDA_SUCCESS && (place == MM_POOL_WHOLE || place == MM_POOL_CARVED))
-        for (unsigned i = 0; i < count; i++) see_allocation(attributes[i], data[i], base, bytes);
+    const struct question q = question_of(address);
+    const CUresult r = REAL(cuPointerGetAttributes, count, attributes, data, q.asked);
+    for (unsigned i = 0; r == CUDA_SUCCESS && q.has_allocation && i < count; i++) see_allocation(&q, attributes[i], data[i]);
     return r;
 }
 

@@ -3,7 +3,6 @@
 #include "runtime/host/grower.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -12,6 +11,7 @@
 #include "runtime/host/report.h"
 #include "runtime/host/say.h"
 #include "runtime/host/state.h"
+#include "runtime/host/thread.h"
 #include "runtime/host/trim.h"
 
 /* Initially set: without a thread, no launch must call mm_grower_launched. */
@@ -195,14 +195,9 @@ static void *grow(void *argument) {
 }
 
 int mm_grower_start(const struct mm_driver *d, struct mm_host_heap *h) {
-    sigset_t all, before;
     pthread_once(&wake_once, make_wake);
     h->grower.driver = d;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals must be delivered to the program's threads */
-    const int failed = pthread_create(&h->grower.thread, NULL, grow, h);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed) pthread_setname_np(h->grower.thread, "mm grower");
+    const int failed = mm_host_thread_start(&h->grower.thread, grow, h, "mm grower");
     h->grower.is_running = !failed;
     return failed;
 }

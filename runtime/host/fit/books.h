@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* What the kinds of books (fit.h) implement. All addresses and lengths are in grains here. */
-#ifndef MM_HOST_POOL_BOOKS_H
-#define MM_HOST_POOL_BOOKS_H
+#ifndef MM_HOST_FIT_BOOKS_H
+#define MM_HOST_FIT_BOOKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -23,8 +23,8 @@
  *
  * Not thread-safe: the caller locks.
  */
-#ifndef MM_HOST_POOL_FIT_H
-#define MM_HOST_POOL_FIT_H
+#ifndef MM_HOST_FIT_FIT_H
+#define MM_HOST_FIT_FIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * Memory: an allocation that leaves a rest needs a node, which is there before anything is changed. A free only merges, so it needs none. The array
  * doubles when it is full, with the buckets, and does not shrink.
  */
-#ifndef MM_HOST_POOL_HASH_H
-#define MM_HOST_POOL_HASH_H
+#ifndef MM_HOST_FIT_HASH_H
+#define MM_HOST_FIT_HASH_H
 
 #include "runtime/host/fit/books.h"
 

@@ -29,12 +29,11 @@ static void settle(const struct mm_driver *d, struct mm_pool *p) {
     while (is_done && p->pending.first < end) mm_pool_retire_first(p);
 }
 
-static void slab_leaves(void *pool, uint64_t base, uint64_t bytes) {
-    struct mm_pool *const p = (struct mm_pool *)pool;
+static void slab_leaves(void *leaving, uint64_t base, uint64_t bytes) {
     struct mm_pool_range *const at = mm_pool_ranges_containing(&mm_pool_ranges, base); /* begins one grain before what the fit has of it */
     (void)bytes;
-    p->slabs--, p->slab_bytes -= at->bytes;
-    mm_pool_ranges_add_by_bytes(&p->leaving, *at);
+    at->pool->slabs--, at->pool->slab_bytes -= at->bytes;
+    mm_pool_ranges_add_by_bytes((struct mm_pool_ranges *)leaving, *at);
     mm_pool_ranges_remove(&mm_pool_ranges, at);
 }
 
@@ -42,16 +41,19 @@ static void slab_leaves(void *pool, uint64_t base, uint64_t bytes) {
  * while the driver works. */
 static bool empty(const struct mm_driver *d, struct mm_pool *p) {
     struct mm_driver_visit visit;
+    struct mm_pool_ranges leaving = {NULL, 0, 0};
     uint64_t bytes = 0;
-    if (!mm_pool_ranges_try_reserve(&p->leaving, mm_pool_ranges.count) || !mm_driver_try_enter(d, p->context, &visit)) return false;
-    mm_fit_shrink(p->fit, 0, slab_leaves, p);
+    if (!mm_pool_ranges_try_reserve(&leaving, mm_pool_ranges.count)) return false;
+    if (!mm_driver_try_enter(d, p->context, &visit)) {
+        free(leaving.list);
+        return false;
+    }
+    mm_fit_shrink(p->fit, 0, slab_leaves, &leaving);
     for (; p->whole.count != 0; p->whole.count--) {
         const struct mm_pool_range range = p->whole.list[p->whole.count - 1];
         mm_pool_forget_whole(p, range.base, range.bytes);
-        mm_pool_ranges_add_by_bytes(&p->leaving, range);
+        mm_pool_ranges_add_by_bytes(&leaving, range);
     }
-    const struct mm_pool_ranges leaving = p->leaving;
-    p->leaving = (struct mm_pool_ranges){NULL, 0, 0};
     mm_pool_enter(p);
     for (uint64_t i = 0; i < leaving.count; i++)
         if (d->cuMemFree(leaving.list[i].base) == CUDA_SUCCESS) bytes += leaving.list[i].bytes;
@@ -110,7 +112,7 @@ void mm_pool_ended(struct mm_pool *p, bool has_ended) {
         for (uint64_t i = mm_pool_ranges.count; i-- > 0;)
             if (mm_pool_ranges.list[i].pool == p) mm_pool_ranges_remove(&mm_pool_ranges, &mm_pool_ranges.list[i]);
         mm_fit_destroy(p->fit);
-        free(p->whole.list), free(p->leaving.list), free(p->pending.ring);
+        free(p->whole.list), free(p->pending.ring);
         *p = (struct mm_pool){.next = p->next};
     }
     pthread_mutex_unlock(&mm_pool_lock);

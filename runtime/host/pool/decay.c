@@ -2,13 +2,13 @@
 /* A thread that gives the pools' memory back: when no call used a pool for MM_TRIM's time, and no work of the contexts is unfinished then; and when a heap
  * lacks memory, which the driver gives it once the running kernels have ended. */
 #define _GNU_SOURCE /* pthread_timedjoin_np, pthread_setname_np */
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "runtime/host/grower.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
+#include "runtime/host/thread.h"
 
 static pthread_t thread;
 static pthread_cond_t wake;                   /* of a monotonic clock */
@@ -79,7 +79,6 @@ static void want(void) {
 }
 
 void mm_pool_begin(const struct mm_driver *d) {
-    sigset_t all, before;
     pthread_condattr_t attributes;
     if (driver) return;
     driver = d;
@@ -87,11 +86,6 @@ void mm_pool_begin(const struct mm_driver *d) {
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&wake, &attributes);
     if (!mm_pool_is_on() || atexit(at_process_exit) != 0) return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals must be delivered to the program's threads */
-    is_running = pthread_create(&thread, NULL, work, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!is_running) return;
-    pthread_setname_np(thread, "mm pool");
-    mm_grower_lacks_memory = want;
+    is_running = mm_host_thread_start(&thread, work, NULL, "mm pool") == 0;
+    if (is_running) mm_grower_lacks_memory = want;
 }

@@ -331,33 +331,34 @@ void mm_pool_peers_come(void) {
 
 /* ---- questions -------------------------------------------------------------------------------- */
 
-static struct mm_allocation *containing(CUdeviceptr address, bool *is_ours) {
+/* Finds what an address belongs to, and the live allocation that contains it, or NULL. The caller holds the lock. */
+static enum mm_pool_place place_of(CUdeviceptr address, struct mm_allocation **found) {
     const struct mm_pool_range *const range = mm_pool_ranges_containing(&mm_pool_ranges, address);
     uint64_t base = 0, bytes;
-    *is_ours = range != NULL;
-    if (!range) return NULL;
+    *found = NULL;
+    if (!range) return MM_POOL_NOWHERE;
     if (!range->is_slab) base = range->base;
-    else if (!mm_fit_find(range->pool->fit, address, &base, &bytes)) return NULL;
+    else if (!mm_fit_find(range->pool->fit, address, &base, &bytes)) return MM_POOL_DEAD;
     struct mm_allocation *const a = mm_allocations_find(&mm_pool_allocations, base);
-    return a && a->state == MM_ALLOCATION_LIVE && address - base < a->asked_bytes ? a : NULL;
+    if (!a || a->state != MM_ALLOCATION_LIVE || address - base >= a->asked_bytes) return MM_POOL_DEAD;
+    *found = a;
+    return a->is_whole ? MM_POOL_WHOLE : MM_POOL_CARVED;
 }
 
 enum mm_pool_place mm_pool_find(CUdeviceptr address, CUdeviceptr *base, size_t *bytes) {
-    bool is_ours;
+    struct mm_allocation *a;
     pthread_mutex_lock(&mm_pool_lock);
-    const struct mm_allocation *const a = containing(address, &is_ours);
-    const enum mm_pool_place place = a ? (a->is_whole ? MM_POOL_WHOLE : MM_POOL_CARVED) : is_ours ? MM_POOL_DEAD : MM_POOL_NOWHERE;
+    const enum mm_pool_place place = place_of(address, &a);
     if (a) *base = a->address, *bytes = a->asked_bytes;
     pthread_mutex_unlock(&mm_pool_lock);
     return place;
 }
 
 enum mm_pool_place mm_pool_keep_out(CUdeviceptr address) {
-    bool is_ours;
+    struct mm_allocation *a;
     pthread_mutex_lock(&mm_pool_lock);
-    struct mm_allocation *const a = containing(address, &is_ours);
+    const enum mm_pool_place place = place_of(address, &a);
     if (a) a->goes_back = true;
-    const enum mm_pool_place place = a ? (a->is_whole ? MM_POOL_WHOLE : MM_POOL_CARVED) : is_ours ? MM_POOL_DEAD : MM_POOL_NOWHERE;
     pthread_mutex_unlock(&mm_pool_lock);
     return place;
 }

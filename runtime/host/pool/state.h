@@ -27,8 +27,7 @@ struct mm_pool {
     unsigned visitors;  /* threads that use the context without the lock */
     CUdeviceptr anchor; /* a small allocation: what frees do while a stream captures is done to it; 0: none */
     struct mm_fit *fit;
-    struct mm_pool_ranges whole;   /* free ranges, by length */
-    struct mm_pool_ranges leaving; /* ranges that a thread with the lock takes out of the books */
+    struct mm_pool_ranges whole; /* free ranges, by length */
     struct mm_pool_pending pending;
     struct mm_fences fences;
     uint64_t allocations, slabs, wholes;                                             /* numbers of its allocations, its slabs, and its other ranges */
