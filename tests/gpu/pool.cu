@@ -62,7 +62,7 @@ static int fuzz(long operations) {
         const cudaStream_t stream = streams[below(STREAMS)];
         const unsigned what = below(1000);
         if (what < 400 && !a->at) {
-            const size_t bytes = 8 + (what < 4 ? below(40u << 20) : below(1u << (4 + below(14))));
+            const size_t bytes = 8 + (what < 4 ? below(40u << 20) : what < 200 ? below(8) << 9 : below(1u << (4 + below(14))));
             OK(cudaMalloc(&a->at, bytes));
             a->count = bytes / 8, a->value = ++stamps;
         } else if (what < 640 && a->at) {

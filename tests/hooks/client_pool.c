@@ -289,6 +289,76 @@ static void contexts(int argc, char **argv) {
     CHECK(allocate(KIB) != a);
 }
 
+static void *leaves_a_block(void *context) {
+    OK(cu.cuCtxSetCurrent((CUcontext)context));
+    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(allocate(9 * KIB)));
+    return NULL;
+}
+
+/* Pairs of one length in one thread: most need no event. No order of frees, work and other lengths makes a block come back too early, or twice, or never. */
+static void magazines(int argc, char **argv) {
+    enum { ROUND = 3 * MM_POOL_SET_PLACES };
+    CUdeviceptr q[ROUND], base;
+    size_t bytes, before, now, total;
+    pthread_t other;
+    CUstream stream;
+    CUgraph graph;
+    (void)argc, (void)argv;
+    CUcontext first = client_start();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemFree(allocate(KIB)));
+    const long records = standin->records;
+    for (int i = 0; i < 1000; i++) OK(cu.cuMemFree(allocate(KIB)));
+    CHECK(standin->records - records <= 1000 / (MM_POOL_SET_PLACES / 2) + 2);
+    for (int round = 0; round < 50; round++) {
+        const CUdeviceptr p = allocate(KIB - round);
+        OK(cu.cuMemGetAddressRange(&base, &bytes, p));
+        CHECK(base == p && bytes == KIB - round);
+        standin->submitted += 2;
+        OK(cu.cuMemGetInfo(&before, &total));
+        OK(cu.cuMemFree(p));
+        OK(cu.cuMemGetInfo(&now, &total));
+        CHECK(now == before + KIB);
+        CHECK(cu.cuMemFree(p) == CUDA_ERROR_INVALID_VALUE && cu.cuMemGetAddressRange(&base, &bytes, p) == CUDA_ERROR_NOT_FOUND);
+        bool is_back = false;
+        standin->finished = standin->submitted - 1;
+        for (int i = 0; i < ROUND; i++) {
+            q[i] = allocate(KIB);
+            CHECK(q[i] != p);
+            for (int k = 0; k < i; k++) CHECK(q[i] != q[k]);
+        }
+        finish();
+        for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
+        for (int i = 0; i < ROUND; i++) is_back |= (q[i] = allocate(KIB)) == p;
+        CHECK(is_back);
+        for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
+        OK(cu.cuMemFree(allocate((1 + round) * 512))); /* takes its set from another length, some time */
+    }
+    /* In a capture nothing comes from a magazine, and nothing goes there: the free waits. */
+    const CUdeviceptr p = allocate(KIB);
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    standin->submitted++;
+    OK(cu.cuMemFree(p));
+    CHECK(standin->finished == standin->submitted);
+    CHECK(cu.cuMemAlloc(&q[0], KIB) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    cu.cuStreamEndCapture(stream, &graph);
+    standin->capture_broken = false;
+    /* What other threads leave goes back, and so does what a context has. */
+    for (int i = 0; i < 3; i++) {
+        CHECK(pthread_create(&other, NULL, leaves_a_block, first) == 0);
+        pthread_join(other, NULL);
+    }
+    settle();
+    CHECK(driver_has() == 0);
+    CUcontext second;
+    OK(cu.create(&second, 0, 0));
+    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(q[0] = allocate(KIB)));
+    OK(cu.cuCtxDestroy(second));
+    OK(cu.create(&second, 0, 0)); /* has the handle, and nothing of the memory */
+    CHECK(allocate(KIB) != q[0]);
+    OK(cu.cuCtxDestroy(second));
+}
+
 static int synchronisations;
 static void count_synchronisation(void) { synchronisations++; }
 
@@ -367,7 +437,9 @@ static void fuzz(int argc, char **argv) {
         seed = seed * 6364136223846793005ull + 1442695040888963407ull;
         const unsigned r = (unsigned)(seed >> 33), k = r % 200, what = r / 200 % 100;
         if (what < 45 && !captures && !live[k].address) {
-            live[k].bytes = 16 + (what < 3 ? (r >> 8) % (40 * MIB) : (r >> 8) % (1u << (4 + r % 16)));
+            live[k].bytes = 16 + (what < 3    ? (r >> 8) % (40 * MIB)
+                                  : what < 30 ? (r >> 8) % 8 * KIB /* lengths that come again */
+                                              : (r >> 8) % (1u << (4 + r % 16)));
             if (cu.cuMemAlloc(&live[k].address, live[k].bytes) != CUDA_SUCCESS) live[k].address = 0;
             else launch(live[k].address, live[k].bytes & ~7ull);
         } else if (what < 70 && live[k].address) {
@@ -404,7 +476,7 @@ static void *worker(void *argument) {
         CUdeviceptr p[8];
         for (int k = 0; k < 8; k++) {
             seed = seed * 1664525u + 1013904223u;
-            OK(cu.cuMemAlloc(&p[k], 64 + (seed >> 8) % (seed % 50 == 0 ? 3 * MIB : 20000)));
+            OK(cu.cuMemAlloc(&p[k], 64 + (seed >> 8) % (seed % 50 == 0 ? 3 * MIB : seed % 2 ? 2000 : 20000)));
             *(volatile CUdeviceptr *)p[k] = p[k];
         }
         for (int k = 0; k < 8; k++) {
@@ -501,10 +573,23 @@ static void faults(int argc, char **argv) {
 }
 
 const struct scenario client_pool_scenarios[] = {
-    {"pool-pairs", pairs},       {"pool-order", order},         {"pool-many", many},
-    {"pool-wrong", wrong},       {"pool-captured", captured},   {"pool-pressure", pressure},
-    {"pool-scarce", scarce},     {"pool-questions", questions}, {"pool-shared", shared},
-    {"pool-contexts", contexts}, {"pool-fuzz", fuzz},           {"pool-threads", threads},
-    {"pool-decays", decays},     {"pool-small", small_only},    {"pool-faults", faults},
-    {"pool-heap", heap},         {"pool-devices", devices},     {NULL, NULL},
+    {"pool-pairs", pairs},
+    {"pool-order", order},
+    {"pool-many", many},
+    {"pool-wrong", wrong},
+    {"pool-captured", captured},
+    {"pool-pressure", pressure},
+    {"pool-scarce", scarce},
+    {"pool-questions", questions},
+    {"pool-shared", shared},
+    {"pool-contexts", contexts},
+    {"pool-fuzz", fuzz},
+    {"pool-threads", threads},
+    {"pool-decays", decays},
+    {"pool-small", small_only},
+    {"pool-faults", faults},
+    {"pool-heap", heap},
+    {"pool-devices", devices},
+    {"pool-magazines", magazines},
+    {NULL, NULL},
 };

@@ -14,16 +14,25 @@ enum mm_allocation_state {
     MM_ALLOCATION_LIVE,    /* the program's */
     MM_ALLOCATION_ENDING,  /* a call of free waits for kernels */
     MM_ALLOCATION_PENDING, /* freed, and kernels that were launched before may still use it */
+    MM_ALLOCATION_CACHED,  /* freed, in a magazine; the same */
 };
 
 struct mm_allocation {
     uint64_t address; /* 0: an empty place in the table */
     uint64_t asked_bytes, bytes;
     struct mm_pool *pool;
-    enum mm_allocation_state state;
+    int state;      /* enum mm_allocation_state; it, asked_bytes and goes_back are read and written atomically */
     bool is_whole;  /* a range alone, not a part of a slab */
     bool goes_back; /* to the driver as soon as it is free: somebody has a handle of it, or changed its attributes */
 };
+
+static inline bool mm_allocation_is_live(const struct mm_allocation *a) { return __atomic_load_n(&a->state, __ATOMIC_ACQUIRE) == MM_ALLOCATION_LIVE; }
+static inline void mm_allocation_becomes(struct mm_allocation *a, enum mm_allocation_state state) { __atomic_store_n(&a->state, state, __ATOMIC_RELEASE); }
+/* Of several calls that free an allocation, one gets true. */
+static inline bool mm_allocation_try_end(struct mm_allocation *a, enum mm_allocation_state state) {
+    int live = MM_ALLOCATION_LIVE;
+    return __atomic_compare_exchange_n(&a->state, &live, state, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
 
 struct mm_allocations {
     struct mm_allocation *places;

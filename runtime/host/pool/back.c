@@ -2,6 +2,7 @@
 /* How memory leaves the pools: to the driver, or with its context. */
 #include <stdlib.h>
 
+#include "runtime/host/pool/magazines.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
 
@@ -71,6 +72,7 @@ bool mm_pool_give_back(const struct mm_driver *d) {
     pthread_mutex_lock(&mm_pool_lock);
     for (struct mm_pool *p = mm_pools; p; p = p->next) { /* entries stay in the list */
         if (!p->context || p->is_ending) continue;
+        mm_magazines_empty(p);
         settle(d, p);
         if (!p->is_ending) is_any |= empty(d, p);
     }
@@ -96,7 +98,10 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
     if (!context || mm_pool_mode() == MM_POOL_OFF) return NULL;
     pthread_mutex_lock(&mm_pool_lock);
     for (p = mm_pools; p && p->context != context;) p = p->next;
-    if (p) p->is_ending = true;
+    if (p) {
+        __atomic_store_n(&p->is_ending, true, __ATOMIC_RELEASE);
+        mm_magazines_empty(p);
+    }
     while (p && p->visitors != 0) pthread_cond_wait(&left, &mm_pool_lock);
     pthread_mutex_unlock(&mm_pool_lock);
     return p;
@@ -105,14 +110,15 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
 void mm_pool_ended(struct mm_pool *p, bool has_ended) {
     if (!p) return;
     pthread_mutex_lock(&mm_pool_lock);
-    p->is_ending = false;
+    __atomic_store_n(&p->is_ending, false, __ATOMIC_RELEASE);
     if (has_ended) {
         mm_pool_report(p);
-        mm_allocations_forget(&mm_pool_allocations, p);
+        mm_pool_allocations_forget(p);
         for (uint64_t i = mm_pool_ranges.count; i-- > 0;)
             if (mm_pool_ranges.list[i].pool == p) mm_pool_ranges_remove(&mm_pool_ranges, &mm_pool_ranges.list[i]);
         mm_fit_destroy(p->fit);
         free(p->whole.list), free(p->pending.ring);
+        __atomic_store_n(&p->context, NULL, __ATOMIC_RELAXED);
         *p = (struct mm_pool){.next = p->next};
     }
     pthread_mutex_unlock(&mm_pool_lock);

@@ -11,7 +11,7 @@ static unsigned listed, room;
 
 void mm_pool_capture_begins(CUstream stream) {
     pthread_mutex_lock(&mm_pool_lock);
-    mm_pool_capture_count++;
+    __atomic_fetch_add(&mm_pool_capture_count, 1, __ATOMIC_SEQ_CST);
     if (listed == room) {
         CUstream *const more = (CUstream *)realloc(streams, (2 * room + 8) * sizeof *more);
         if (more) streams = more, room = 2 * room + 8;
@@ -38,6 +38,9 @@ bool mm_pool_captures(CUstream stream) {
 void mm_pool_capture_ended(CUstream stream) {
     pthread_mutex_lock(&mm_pool_lock);
     const unsigned i = place_of(stream);
-    if (i < listed) streams[i] = streams[--listed], mm_pool_capture_count--;
+    if (i < listed) {
+        streams[i] = streams[--listed];
+        __atomic_fetch_sub(&mm_pool_capture_count, 1, __ATOMIC_RELEASE);
+    }
     pthread_mutex_unlock(&mm_pool_lock);
 }

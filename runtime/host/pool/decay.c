@@ -34,18 +34,26 @@ static bool is_idle(const struct mm_driver *d) {
         doze(MM_POOL_FENCE_MS, false);
         if (must_stop || !p->context) return false;
         mm_fences_poll(d, &p->fences);
-        if (p->fences.done < p->fences.recorded) return false;
+        if (p->fences.seen < p->fences.recorded) return false;
     }
     return true;
+}
+
+/* The number of calls that changed a pool. */
+static uint64_t uses(void) {
+    uint64_t n = 0;
+    for (struct mm_pool *p = mm_pools; p; p = p->next)
+        n += p->misses + __atomic_load_n(&p->hits, __ATOMIC_RELAXED) + __atomic_load_n(&p->frees, __ATOMIC_RELAXED);
+    return n;
 }
 
 static void *work(void *unused) {
     (void)unused;
     pthread_mutex_lock(&mm_pool_lock);
     while (!must_stop) {
-        const uint64_t uses = mm_pool_uses;
+        const uint64_t before = uses();
         doze(mm_host_env_get()->trim_after_ms, true);
-        if (must_stop || !(is_wanted || (uses == mm_pool_uses && is_idle(driver) && uses == mm_pool_uses))) continue;
+        if (must_stop || !(is_wanted || (before == uses() && is_idle(driver) && before == uses()))) continue;
         is_wanted = false;
         pthread_mutex_unlock(&mm_pool_lock);
         mm_pool_give_back(driver);

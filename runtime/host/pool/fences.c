@@ -4,8 +4,9 @@
 bool mm_fences_exist(const struct mm_driver *d) { return d->cuCtxRecordEvent && d->cuEventCreate && d->cuEventQuery; }
 
 CUresult mm_fences_record(const struct mm_driver *d, struct mm_fences *f, CUcontext context) {
-    if (f->recorded - f->done == MM_POOL_FENCES) return CUDA_ERROR_NOT_READY;
-    CUevent *const event = &f->events[f->recorded % MM_POOL_FENCES];
+    if (f->recorded - f->seen == MM_POOL_FENCES) return CUDA_ERROR_NOT_READY;
+    const uint64_t place = f->recorded % MM_POOL_FENCES, epoch = f->open;
+    CUevent *const event = &f->events[place];
     struct mm_driver_visit visit;
     CUresult r = CUDA_SUCCESS;
     if (!*event) {
@@ -13,11 +14,18 @@ CUresult mm_fences_record(const struct mm_driver *d, struct mm_fences *f, CUcont
         r = d->cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
         mm_driver_leave(d, &visit);
     }
-    if (r == CUDA_SUCCESS) r = d->cuCtxRecordEvent(context, *event);
+    if (r != CUDA_SUCCESS) return r;
+    __atomic_store_n(&f->open, epoch + 1, __ATOMIC_SEQ_CST);
+    r = d->cuCtxRecordEvent(context, *event);
+    f->covers[place] = epoch;
     f->recorded += r == CUDA_SUCCESS;
     return r;
 }
 
 void mm_fences_poll(const struct mm_driver *d, struct mm_fences *f) {
-    while (f->done < f->recorded && d->cuEventQuery(f->events[f->done % MM_POOL_FENCES]) == CUDA_SUCCESS) f->done++;
+    for (; f->seen < f->recorded; f->seen++) {
+        const uint64_t place = f->seen % MM_POOL_FENCES;
+        if (d->cuEventQuery(f->events[place]) != CUDA_SUCCESS) break;
+        __atomic_store_n(&f->done, f->covers[place], __ATOMIC_RELEASE);
+    }
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Epochs of frees in one context. All frees since the last fence belong to the open epoch, `recorded` + 1. A fence closes it: an event of the whole context
+/* Epochs of frees in one context. A free belongs to the epoch that is open when it is called. A fence closes the open epoch: an event of the whole context
  * (cuCtxRecordEvent, CUDA 12.5), which is done when all work that was submitted to the context before is done. Fences are recorded in order, and each covers
  * what those before it cover, so epochs end in order, too.
  *
- * The caller locks, and sees to it that no stream of the context captures: the event would break the capture.
+ * A free may read `open` without the lock. The next epoch opens before the event is recorded. So work that the event does not cover was submitted after the
+ * next epoch had opened, and a free after that work does not read the epoch that the event ends. An event that could not be recorded leaves an epoch that the
+ * next event ends.
+ *
+ * For all else the caller locks, and sees to it that no stream of the context captures: the event would break the capture.
  */
 #ifndef MM_HOST_POOL_FENCES_H
 #define MM_HOST_POOL_FENCES_H
@@ -14,12 +18,18 @@
 #include "runtime/host/driver.h"
 
 struct mm_fences {
-    CUevent events[MM_POOL_FENCES]; /* in turn; NULL: not made yet */
-    uint64_t recorded, done;        /* the last epoch that was closed; the last one that has ended */
+    CUevent events[MM_POOL_FENCES];  /* in turn; NULL: not made yet */
+    uint64_t covers[MM_POOL_FENCES]; /* the last epoch that each event ends */
+    uint64_t recorded, seen;         /* numbers of events that were recorded, and that are known to be done */
+    uint64_t open, done;             /* the open epoch, from 1; the last one that is known to have ended */
 };
 
 /* Whether this driver can record fences. */
 bool mm_fences_exist(const struct mm_driver *d);
+static inline uint64_t mm_fences_open(const struct mm_fences *f) { return __atomic_load_n(&f->open, __ATOMIC_SEQ_CST); }
+/* Whether an epoch has ended, as far as is known: all work that was submitted before its frees is done. */
+static inline bool mm_fences_ended(const struct mm_fences *f, uint64_t epoch) { return epoch <= __atomic_load_n(&f->done, __ATOMIC_ACQUIRE); }
+
 /* Closes the open epoch. Returns CUDA_SUCCESS, CUDA_ERROR_NOT_READY if all events are in use, or the driver's error. */
 CUresult mm_fences_record(const struct mm_driver *d, struct mm_fences *f, CUcontext context);
 /* Looks which epochs have ended. */

@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/host/pool/magazines.h"
 #include "runtime/host/pool/state.h"
 #include "runtime/host/say.h"
 
 pthread_mutex_t mm_pool_lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 struct mm_pool *mm_pools;
-struct mm_allocations mm_pool_allocations;
 struct mm_pool_ranges mm_pool_ranges;
-uint64_t mm_pool_uses;
-bool mm_pool_has_peers;
+bool mm_pool_has_peers, mm_pool_needs_lock;
 int mm_pool_known_mode = -1;
 
 /* ---- the mode --------------------------------------------------------------------------------- */
@@ -58,6 +57,11 @@ int mm_pool_read_mode(void) {
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
+static void stop_magazines(void) {
+    mm_pool_needs_lock = true;
+    mm_magazines_empty(NULL);
+}
+
 /* The pool of the current context, which is made if it has none. NULL: the host or the driver refuses. */
 static struct mm_pool *pool_of(const struct mm_driver *d, CUcontext context) {
     struct mm_pool *p = mm_pools, *empty = NULL;
@@ -69,14 +73,18 @@ static struct mm_pool *pool_of(const struct mm_driver *d, CUcontext context) {
     if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS) return NULL;
     struct mm_fit *const fit = mm_fit_create(mm_host_env_get()->pool_fit, 1u << MM_POOL_GRAIN_SHIFT);
     if (!fit) return NULL;
-    p = empty ? empty : (struct mm_pool *)calloc(1, sizeof *p);
+    p = empty ? empty : (struct mm_pool *)aligned_alloc(_Alignof(struct mm_pool), sizeof *p);
     if (!p) {
         mm_fit_destroy(fit);
         return NULL;
     }
+    if (!empty) *p = (struct mm_pool){0};
     mm_pool_begin(d);
+    for (const struct mm_pool *other = mm_pools; other; other = other->next)
+        if (other->context && other->device != device) stop_magazines();
     if (!empty) p->next = mm_pools, __atomic_store_n(&mm_pools, p, __ATOMIC_RELAXED);
-    p->context = context, p->device = device, p->fit = fit;
+    p->device = device, p->fit = fit, p->fences.open = 1;
+    __atomic_store_n(&p->context, context, __ATOMIC_RELAXED);
     return p;
 }
 
@@ -85,10 +93,9 @@ static void replace_anchor(const struct mm_driver *d, struct mm_pool *p) {
 }
 
 uint64_t mm_pool_idle_of(const struct mm_pool *p) {
-    uint64_t idle = mm_fit_free_bytes(p->fit) + (p->slabs << MM_POOL_GRAIN_SHIFT);
+    uint64_t idle = mm_fit_free_bytes(p->fit) + (p->slabs << MM_POOL_GRAIN_SHIFT) + mm_magazines_sum(p).bytes;
     for (uint64_t i = 0; i < p->whole.count; i++) idle += p->whole.list[i].bytes;
-    for (uint64_t i = p->pending.first; i != p->pending.end; i++)
-        idle += mm_allocations_find(&mm_pool_allocations, p->pending.ring[i & p->pending.mask].address)->bytes;
+    for (uint64_t i = p->pending.first; i != p->pending.end; i++) idle += mm_pool_allocation_at(p->pending.ring[i & p->pending.mask].address)->bytes;
     return idle;
 }
 
@@ -114,21 +121,21 @@ static void release(struct mm_allocation *a) {
     if (a->is_whole) mm_pool_ranges_add_by_bytes(&p->whole, (struct mm_pool_range){a->address, a->bytes, p, false});
     else mm_fit_free(p->fit, a->address);
     p->allocations--;
-    mm_allocations_remove(&mm_pool_allocations, a);
+    mm_pool_allocation_remove(a);
 }
 
 void mm_pool_retire_first(struct mm_pool *p) {
     const uint64_t address = p->pending.ring[p->pending.first++ & p->pending.mask].address;
-    release(mm_allocations_find(&mm_pool_allocations, address));
+    release(mm_pool_allocation_at(address));
 }
 
-/* Ends pending frees whose epoch has ended. No stream captures. */
-static void retire(const struct mm_driver *d, struct mm_pool *p) {
+/* Ends pending frees whose epoch has ended. Closes the open epoch, if there are pending frees in it, or that is worth it. No stream captures. */
+static void retire(const struct mm_driver *d, struct mm_pool *p, bool is_worth_a_fence) {
     struct mm_pool_pending *const q = &p->pending;
-    if (q->first == q->end) return;
+    if (q->first == q->end && !is_worth_a_fence) return;
+    if ((is_worth_a_fence || q->ring[(q->end - 1) & q->mask].epoch == p->fences.open) && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context);
     mm_fences_poll(d, &p->fences);
-    if (q->ring[(q->end - 1) & q->mask].epoch > p->fences.recorded && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context);
-    while (q->first != q->end && q->ring[q->first & q->mask].epoch <= p->fences.done) mm_pool_retire_first(p);
+    while (q->first != q->end && mm_fences_ended(&p->fences, q->ring[q->first & q->mask].epoch)) mm_pool_retire_first(p);
 }
 
 CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context) {
@@ -146,12 +153,17 @@ void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes) {
     p->wholes--, p->whole_bytes -= bytes;
 }
 
-/* Queues a free whose epoch is the open one, and tries to close it, unless a stream captures. */
+void mm_pool_queue(struct mm_allocation *a) {
+    struct mm_pool_pending *const q = &a->pool->pending;
+    mm_allocation_becomes(a, MM_ALLOCATION_PENDING);
+    q->ring[q->end++ & q->mask] = (struct mm_pool_pending_free){a->address, a->pool->fences.open};
+}
+
+/* The same; the free may come from a magazine next time. Tries to close the epoch, unless a stream captures. */
 static void queue(const struct mm_driver *d, struct mm_allocation *a) {
     struct mm_pool *const p = a->pool;
-    struct mm_pool_pending *const q = &p->pending;
-    a->state = MM_ALLOCATION_PENDING;
-    q->ring[q->end++ & q->mask] = (struct mm_pool_pending_free){a->address, p->fences.recorded + 1};
+    mm_pool_queue(a);
+    mm_magazine_prepare(a);
     if (mm_pool_capture_count == 0 && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context); /* if that fails, a later call tries again */
 }
 
@@ -179,22 +191,22 @@ static CUresult wait_for_work(const struct mm_driver *d, struct mm_pool *of) {
 
 bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
     *r = CUDA_SUCCESS;
+    if (mm_magazine_put(address)) return true;
     pthread_mutex_lock(&mm_pool_lock);
-    struct mm_allocation *a = mm_allocations_find(&mm_pool_allocations, address);
-    if (!a || a->state != MM_ALLOCATION_LIVE) {
+    struct mm_allocation *a = mm_pool_allocation_at(address);
+    if (!a || !mm_allocation_try_end(a, MM_ALLOCATION_ENDING)) {
         const bool is_ours = a || mm_pool_ranges_containing(&mm_pool_ranges, address);
         pthread_mutex_unlock(&mm_pool_lock);
         *r = CUDA_ERROR_INVALID_VALUE;
         return is_ours;
     }
     struct mm_pool *const p = a->pool;
-    mm_pool_uses++;
-    p->live_bytes -= a->asked_bytes;
+    mm_pool_count_free(p, a->asked_bytes);
     const bool is_captured = mm_pool_capture_count != 0;
     if (a->is_whole && (is_captured || a->goes_back || mm_pool_has_peers)) { /* if the driver does not free it now, it will when the program asks again */
         mm_pool_forget_whole(p, a->address, a->bytes);
         p->allocations--;
-        mm_allocations_remove(&mm_pool_allocations, a);
+        mm_pool_allocation_remove(a);
         pthread_mutex_unlock(&mm_pool_lock);
         *r = d->cuMemFree(address);
         return true;
@@ -208,7 +220,6 @@ bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
     }
     const uint64_t before = p->pending.end;
     if (is_captured) p->anchor = 0;
-    a->state = MM_ALLOCATION_ENDING;
     if (is_captured) {
         mm_pool_enter(p);
         *r = d->cuMemFree(anchor);
@@ -217,9 +228,9 @@ bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
         *r = wait_for_work(d, p);
     }
     while (*r == CUDA_SUCCESS && p->pending.first < before) mm_pool_retire_first(p);
-    a = mm_allocations_find(&mm_pool_allocations, address);
+    a = mm_pool_allocation_at(address);
     if (a && *r == CUDA_SUCCESS) release(a);
-    else if (a) a->state = MM_ALLOCATION_LIVE, p->live_bytes += a->asked_bytes;
+    else if (a) mm_pool_count_live(p, a->asked_bytes), mm_allocation_becomes(a, MM_ALLOCATION_LIVE);
     pthread_mutex_unlock(&mm_pool_lock);
     return true;
 }
@@ -239,13 +250,13 @@ static CUdeviceptr take(struct mm_pool *p, uint64_t bytes, uint64_t rounded, boo
     if (is_carved) a.address = mm_fit_allocate(p->fit, rounded);
     else if (best && best->bytes - rounded <= rounded / MM_POOL_WASTE_PART) a.address = best->base, a.bytes = best->bytes;
     if (a.address == 0) return 0;
-    if (!mm_allocations_add(&mm_pool_allocations, &a)) {
+    if (!mm_pool_allocation_add(&a)) {
         if (is_carved) mm_fit_free(p->fit, a.address);
         return 0;
     }
     if (best) mm_pool_ranges_remove(&p->whole, best);
-    p->allocations++, p->live_bytes += bytes;
-    if (p->live_bytes > p->most_live_bytes) p->most_live_bytes = p->live_bytes;
+    p->allocations++;
+    mm_pool_count_live(p, bytes);
     return a.address;
 }
 
@@ -280,19 +291,25 @@ static uint64_t next_slab(const struct mm_pool *p) {
 
 CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver) {
     CUcontext context = NULL;
+    bool is_worth_a_fence;
     const bool is_carved = bytes < MM_POOL_RANGE_BYTES || bytes <= mm_host_env_get()->pool_carve_bytes;
     const uint64_t rounded = round_up(bytes, is_carved ? GRAIN_BYTES : MM_POOL_RANGE_BYTES);
     if (!address || bytes == 0 || bytes > MM_POOL_BYTES_MAX || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return driver(address, bytes);
+    const CUdeviceptr cached = mm_magazine_take(context, rounded, bytes, &is_worth_a_fence);
+    if (cached != 0) {
+        *address = cached;
+        return CUDA_SUCCESS;
+    }
     pthread_mutex_lock(&mm_pool_lock);
     for (int tries = 0;; tries++) { /* another thread may be faster at what the driver gave */
         struct mm_pool *const p = mm_pool_capture_count == 0 ? pool_of(d, context) : NULL;
         if (!p) break;
         replace_anchor(d, p);
-        retire(d, p);
-        const CUdeviceptr got = take(p, bytes, rounded, is_carved);
+        retire(d, p, is_worth_a_fence);
+        CUdeviceptr got = is_worth_a_fence ? mm_magazine_take(context, rounded, bytes, NULL) : 0;
+        if (got == 0 && (got = take(p, bytes, rounded, is_carved)) != 0) __atomic_fetch_add(&p->hits, tries == 0, __ATOMIC_RELAXED);
         if (got != 0) {
             *address = got;
-            mm_pool_uses++, p->hits += tries == 0;
             pthread_mutex_unlock(&mm_pool_lock);
             return CUDA_SUCCESS;
         }
@@ -326,6 +343,7 @@ void mm_pool_anchor(const struct mm_driver *d) {
 void mm_pool_peers_come(void) {
     pthread_mutex_lock(&mm_pool_lock);
     mm_pool_has_peers = true;
+    stop_magazines();
     pthread_mutex_unlock(&mm_pool_lock);
 }
 
@@ -339,8 +357,8 @@ static enum mm_pool_place place_of(CUdeviceptr address, struct mm_allocation **f
     if (!range) return MM_POOL_NOWHERE;
     if (!range->is_slab) base = range->base;
     else if (!mm_fit_find(range->pool->fit, address, &base, &bytes)) return MM_POOL_DEAD;
-    struct mm_allocation *const a = mm_allocations_find(&mm_pool_allocations, base);
-    if (!a || a->state != MM_ALLOCATION_LIVE || address - base >= a->asked_bytes) return MM_POOL_DEAD;
+    struct mm_allocation *const a = mm_pool_allocation_at(base);
+    if (!a || !mm_allocation_is_live(a) || address - base >= __atomic_load_n(&a->asked_bytes, __ATOMIC_RELAXED)) return MM_POOL_DEAD;
     *found = a;
     return a->is_whole ? MM_POOL_WHOLE : MM_POOL_CARVED;
 }
@@ -349,7 +367,7 @@ enum mm_pool_place mm_pool_find(CUdeviceptr address, CUdeviceptr *base, size_t *
     struct mm_allocation *a;
     pthread_mutex_lock(&mm_pool_lock);
     const enum mm_pool_place place = place_of(address, &a);
-    if (a) *base = a->address, *bytes = a->asked_bytes;
+    if (a) *base = a->address, *bytes = __atomic_load_n(&a->asked_bytes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&mm_pool_lock);
     return place;
 }

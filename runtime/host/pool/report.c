@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/host/inspect.h"
+#include "runtime/host/pool/magazines.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
 #include "runtime/host/say.h"
@@ -79,7 +80,8 @@ void mm_pool_report(struct mm_pool *p) {
     if (env->stats == MM_STATS_NONE || n.hits + n.misses == 0) return;
     const uint64_t free_bytes = mm_fit_free_bytes(p->fit);
     n.idle_bytes = mm_pool_idle_of(p), n.taken_bytes = p->slab_bytes + p->whole_bytes, n.used_bytes = n.taken_bytes - n.idle_bytes;
-    n.live = p->allocations - (p->pending.end - p->pending.first), n.live_bytes = p->live_bytes, n.most_live_bytes = p->most_live_bytes;
+    n.live = p->allocations - (p->pending.end - p->pending.first) - mm_magazines_sum(p).blocks, n.live_bytes = p->live_bytes,
+    n.most_live_bytes = p->most_live_bytes;
     n.most_taken_bytes = p->most_taken_bytes, n.given_back_bytes = p->given_back_bytes, n.largest_free_bytes = mm_fit_largest(p->fit);
     n.internal = rest(n.live_bytes, n.used_bytes), n.external = rest(n.largest_free_bytes, free_bytes);
     mm_inspect_statistics(n.device, write_numbers, &n);

@@ -5,10 +5,10 @@
 
 #include <pthread.h>
 
-#include "runtime/host/pool/allocations.h"
 #include "runtime/host/pool/fences.h"
 #include "runtime/host/fit/fit.h"
 #include "runtime/host/pool/ranges.h"
+#include "runtime/host/pool/shards.h"
 
 struct mm_pool_pending_free {
     uint64_t address, epoch;
@@ -23,27 +23,40 @@ struct mm_pool {
     struct mm_pool *next;
     CUcontext context; /* NULL: it has ended, and another one may take the place */
     CUdevice device;
-    bool is_ending;
+    bool is_ending;     /* read without the lock, too */
     unsigned visitors;  /* threads that use the context without the lock */
     CUdeviceptr anchor; /* a small allocation: what frees do while a stream captures is done to it; 0: none */
     struct mm_fit *fit;
     struct mm_pool_ranges whole; /* free ranges, by length */
     struct mm_pool_pending pending;
     struct mm_fences fences;
-    uint64_t allocations, slabs, wholes;                                             /* numbers of its allocations, its slabs, and its other ranges */
-    uint64_t slab_bytes, whole_bytes, live_bytes, most_live_bytes, most_taken_bytes; /* slab, whole: of all such ranges; live: as asked */
-    uint64_t hits, misses, given_back_bytes;
+    uint64_t allocations, slabs, wholes;                /* numbers of its allocations, its slabs, and its other ranges */
+    uint64_t slab_bytes, whole_bytes, most_taken_bytes; /* slab, whole: of all such ranges */
+    uint64_t misses, given_back_bytes;
+    _Alignas(64) uint64_t live_bytes, most_live_bytes; /* as asked; these are atomic, since magazines change them, too */
+    uint64_t hits, frees;
 };
+
+static inline void mm_pool_count_live(struct mm_pool *p, uint64_t bytes) {
+    const uint64_t live = __atomic_add_fetch(&p->live_bytes, bytes, __ATOMIC_RELAXED);
+    uint64_t most = __atomic_load_n(&p->most_live_bytes, __ATOMIC_RELAXED);
+    while (live > most && !__atomic_compare_exchange_n(&p->most_live_bytes, &most, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+}
+static inline void mm_pool_count_free(struct mm_pool *p, uint64_t bytes) {
+    __atomic_fetch_sub(&p->live_bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&p->frees, 1, __ATOMIC_RELAXED);
+}
 
 extern pthread_mutex_t mm_pool_lock;
 extern struct mm_pool *mm_pools;
-extern struct mm_allocations mm_pool_allocations;
 extern struct mm_pool_ranges mm_pool_ranges; /* of all pools, by address */
-extern uint64_t mm_pool_uses;                /* number of calls that changed a pool */
-extern unsigned mm_pool_capture_count;
-extern bool mm_pool_has_peers; /* devices may access each other's memory */
+extern unsigned mm_pool_capture_count;       /* atomic: read without the lock, too */
+extern bool mm_pool_has_peers;               /* devices may access each other's memory */
+extern bool mm_pool_needs_lock;              /* no set of a magazine is prepared: there are peers, or were contexts of several devices */
 
-/* The caller of these holds the lock. Ends the first pending free: its memory is free in the books. */
+/* The caller of these holds the lock. Queues an allocation that is no longer live: its free is pending, in the open epoch. */
+void mm_pool_queue(struct mm_allocation *a);
+/* Ends the first pending free: its memory is free in the books. */
 void mm_pool_retire_first(struct mm_pool *p);
 /* Takes a range that is no slab out of the books: from now on it is the driver's alone. */
 void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Magazines: each thread keeps some memory that it freed, and gets it back without the pools' lock (Bonwick and Adams, Magazines and Vmem, USENIX ATC 2001).
+ *
+ * Representation. A magazine has sets; a set has blocks of one pool and length, the oldest first, each with the epoch of its free (fences.h). A length has
+ * one set that it may be in. For the books, a block in a magazine is an allocation in the state CACHED.
+ *
+ * Invariants.
+ *   M1  A block of a set is in the table, CACHED, with the set's pool and length, and in no other set.
+ *   M2  A block leaves its set as the program's only when its epoch has ended (I3 of pool.h), and as pending, in the open epoch, else.
+ *   M3  A pool that ends has no block in any set: it is marked as ending first, and then each set is emptied. When devices share memory, or there are several,
+ *       no set is prepared any more, and then each is emptied.
+ *   M4  A set has at most MM_POOL_SET_PLACES blocks, of MM_POOL_SET_BYTES_MAX at most.
+ *
+ * Locks, in this order: the pools', a magazine's, a table's (shards.h). take and put need the last two only; a thread's own magazine is locked by others only
+ * to empty it.
+ *
+ * Linearisation points. put and take: the change of the allocation's state.
+ *
+ * What may be stale: whether a stream captures. A call that misses the beginning happened before it.
+ */
+#ifndef MM_HOST_POOL_MAGAZINES_H
+#define MM_HOST_POOL_MAGAZINES_H
+
+#include "runtime/host/pool/state.h"
+
+/* Takes a block of `rounded` bytes of the context's pool from this thread's magazine, for a request of `bytes`. Returns 0 if that has none whose epoch has
+ * ended; *is_worth_a_fence (may be NULL): closing the open epoch might change that, and several blocks wait for it. */
+CUdeviceptr mm_magazine_take(CUcontext context, uint64_t rounded, uint64_t bytes, bool *is_worth_a_fence);
+/* Frees the live allocation at an address into this thread's magazine. Returns false if it does not take it, or there is no such allocation. */
+bool mm_magazine_put(CUdeviceptr address);
+
+/* For all of these, the caller holds the pools' lock. */
+/* Makes this thread's set for allocations like this one theirs: what it has of others becomes pending. */
+void mm_magazine_prepare(struct mm_allocation *a);
+/* Blocks of a pool (NULL: of all) in magazines become pending. */
+void mm_magazines_empty(const struct mm_pool *p);
+struct mm_magazines_sum {
+    uint64_t blocks, bytes;
+};
+struct mm_magazines_sum mm_magazines_sum(const struct mm_pool *p);
+
+#endif
