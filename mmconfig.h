@@ -24,7 +24,7 @@
 
 /* Version of the interface between device code and libmm.so.1; a part of the heap variable's name. Raise it when struct mm_heap_ref, or anything that
  * is reached through it, changes its meaning. */
-#define MM_ABI_VERSION 8
+#define MM_ABI_VERSION 9
 /* libmm.so.1 recognises modules of this many earlier and this many later versions, to report them. */
 #define MM_ABI_OTHERS 8
 
@@ -230,6 +230,10 @@
  * double -6.3e66, as int -842150451, as unsigned 3.5e9, as bool true. */
 #define MM_FILL_JUNK_WORD 0xcdcdcdcdcdcdcdcdull
 
+/* MM_FAIL (fail.h): the largest N of 1/N, which has 32 bits on the device; the largest K and seed. */
+#define MM_FAIL_SHARE_MAX 0xffffffffull
+#define MM_FAIL_NUMBER_MAX 0xffffffffffffull
+
 /* Low bits of a launch number that device code keeps. They identify the launch among the last MM_HOST_LAUNCHES. */
 #define MM_GRID_BITS 24
 
@@ -238,7 +242,7 @@
 /* Environment variables that libmm.so reads; it reports any other MM_* as unknown. The second list has those that only mmnvcc reads, which libmm.so
  * ignores. */
 #define MM_HOST_VARIABLES                                                                                                                              \
-    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", \
+    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", \
         "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", "MM_POOL_FIT", "MM_POOL_CARVE", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
@@ -409,6 +413,6 @@ MM_STATIC_ASSERT(MM_FIT_TLSF_LISTS <= 32, "the bits of the lists of a power of t
  * names, so they must not be longer. '$' is reserved for implementations. */
 #define MM_LINKED_NEW "mm$new"
 #define MM_LINKED_ALIGNED_NEW "mm$aligned_new"
-#define MM_HEAP_REF_BYTES 1608
+#define MM_HEAP_REF_BYTES 1616
 
 #endif

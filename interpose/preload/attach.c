@@ -76,7 +76,8 @@ static struct mm_host_heap *make_heap(const struct mm_driver *d, struct context 
     struct mm_host_heap *const heap = c->prepared && !sibling ? c->prepared : mm_host_heap_new(); /* it was prepared for the default */
     if (heap == c->prepared) c->prepared = NULL;
     if (heap) mm_host_heap_create(d, heap, limit_bytes, sibling), c->heaps[c->heap_count++] = heap;
-    if (heap && (mm_host_heap_kernels(heap) || mm_inspect_wants_launches())) __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
+    if (heap && (mm_host_heap_kernels(heap) || mm_inspect_wants_launches() || mm_host_env_get()->fail_kernel))
+        __atomic_store_n(&mm_attach_is_watching, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; heap && i < c->peer_count; i++) mm_host_heap_access(d, heap, c->peers[i], true);
     if (current != c->handle) mm_driver_leave(d, &visit);
     return heap;

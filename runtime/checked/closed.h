@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* A closed heap (open_bytes is 0): a checked run (guarded.h), or one with MM_FILL (fill.h). The fast paths of malloc and free find no memory in it and take the
- * slow path, which leads here. So they have no instruction for either.
+/* A closed heap (open_bytes is 0): a checked run (guarded.h), or one with MM_FILL (fill.h) or MM_FAIL (fail.h). The fast paths of malloc and free find no memory
+ * in it and take the slow path, which leads here. So they have no instruction for any of these.
  */
 #ifndef MM_CHECKED_CLOSED_H
 #define MM_CHECKED_CLOSED_H
 
+#include "runtime/checked/fail.h"
 #include "runtime/checked/guarded.h"
 
 /* See mm_heap_malloc and so on. */
 MM_FN void *mm_closed_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
+    if (ref->fail && mm_fail_takes(ref)) return NULL;
     return mm_is_checked(ref) ? mm_guard_malloc(ref, bytes) : mm_fill_malloc(ref, bytes);
 }
 MM_FN void *mm_closed_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
+    if (ref->fail && mm_fail_takes(ref)) return NULL;
     return mm_is_checked(ref) ? mm_guard_aligned_malloc(ref, bytes, align) : mm_fill_aligned_malloc(ref, bytes, align);
 }
 MM_FN void mm_closed_free(const struct mm_heap_ref *ref, void *p) {

@@ -44,6 +44,7 @@ struct mm_heap_ref {
     uint64_t on_misuse;    /* enum mm_on_misuse */
     uint64_t guard;        /* struct mm_guard; 0: not a checked run */
     uint64_t fill;         /* enum mm_fill */
+    uint64_t fail;         /* enum mm_fail_kind */
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "programs and modules have this size");
@@ -74,6 +75,8 @@ enum mm_misuse {
 enum mm_on_misuse { MM_ON_MISUSE_REPORT, MM_ON_MISUSE_TRAP, MM_ON_MISUSE_IGNORE };
 /* What malloc writes to allocated memory: MM_FILL (fill.h). */
 enum mm_fill { MM_FILL_NONE, MM_FILL_ZERO, MM_FILL_JUNK };
+/* Which requests malloc refuses: MM_FAIL (fail.h). */
+enum mm_fail_kind { MM_FAIL_NONE, MM_FAIL_SHARE, MM_FAIL_NUMBER, MM_FAIL_KERNEL };
 
 /* A segment (segment.h). */
 struct mm_segment {
@@ -106,7 +109,7 @@ MM_STATIC_ASSERT(sizeof(struct mm_report) == 80, "no gaps");
 
 /* Communication of device and host while kernels run (grow.h, report.h), in host memory. */
 struct mm_mailbox {
-    uint64_t wanted, null_bytes, need, spare0[13]; /* null_bytes: size of the first request that got NULL, plus 1 */
+    uint64_t wanted, null_bytes, need, failed, spare0[12]; /* null_bytes: size of the first request that got NULL, plus 1; failed: see fail.h */
     uint64_t answer, spare1[15];
     struct mm_report reports[MM_REPORTS];
 };
@@ -117,6 +120,15 @@ struct mm_grow {
     uint64_t lock, asked, taken, late, waits, waited_ns, reached, need, looked_at, spare[4];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
+
+/* Failures on demand (fail.h). Every request writes to `requests`. */
+struct mm_fail {
+    uint64_t number, seed; /* one in `number` requests, or the number of the one request, from 1 */
+    uint64_t is_on;        /* MM_FAIL_KERNEL: the kernel runs. The host writes it while no kernel runs */
+    uint64_t spare0[13];
+    uint64_t requests, failed, spare1[14]; /* so far */
+};
+MM_STATIC_ASSERT(sizeof(struct mm_fail) == 256, "two cache lines");
 
 /* A chunk that the host wants back (maintain.h). */
 struct mm_wanted_chunk {
@@ -153,7 +165,7 @@ struct mm_heap {
     uint64_t segment_count;                    /* reserved */
     uint64_t tree_leaves;                      /* words in the lowest level of a tree */
     struct mm_heap_ref ref;                    /* as in the modules */
-    uint64_t spare0[4], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; every waiter polls it */
+    uint64_t spare0[3], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; every waiter polls it */
     uint32_t opening[MM_ROOMS + MM_ROOMS % 2]; /* [r]: warps that take a fresh segment for pages of room r (segment.h) */
     uint64_t extents;                          /* extents attached, without the first of each class */
     uint64_t null_count;                       /* requests that got NULL for lack of memory */
@@ -167,10 +179,11 @@ struct mm_heap {
     uint64_t retired;    /* pages that blocks gave back, ever */
     uint64_t spare3[14];
     struct mm_grow grow;
+    struct mm_fail fail;
     struct mm_class_state classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(__builtin_offsetof(struct mm_heap, giving_up) % 128 == 0 && __builtin_offsetof(struct mm_heap, free_count) % 128 == 0 &&
-                     __builtin_offsetof(struct mm_heap, grow) % 128 == 0,
+                     __builtin_offsetof(struct mm_heap, grow) % 128 == 0 && __builtin_offsetof(struct mm_heap, fail) % 128 == 0,
                  "what many write has a cache line of its own");
 
 /* Offsets and sizes in bytes, from the beginning of the metadata. */

@@ -29,6 +29,13 @@ struct mm_driver_error_text mm_driver_error_name(const struct mm_driver *driver,
     return t;
 }
 
+const char *mm_driver_kernel_name(const struct mm_driver *d, CUfunction kernel) {
+    const char *name = NULL;
+    if (d->cuFuncGetName && d->cuFuncGetName(&name, kernel) == CUDA_SUCCESS) return name; /* first: cuKernelGetName crashes if it is a CUfunction */
+    if (d->cuKernelGetName && d->cuKernelGetName(&name, (CUkernel)kernel) == CUDA_SUCCESS) return name;
+    return NULL;
+}
+
 bool mm_driver_try_enter(const struct mm_driver *d, CUcontext context, struct mm_driver_visit *visit) {
     CUcontext popped;
     visit->mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -53,6 +53,9 @@ struct mm_driver_error_text {
 };
 struct mm_driver_error_text mm_driver_error_name(const struct mm_driver *driver, CUresult code);
 
+/* The mangled name of a kernel (CUfunction or CUkernel); NULL: unknown. */
+const char *mm_driver_kernel_name(const struct mm_driver *driver, CUfunction kernel);
+
 /* Runs driver->call(...). True if it succeeded; otherwise records the failure in *(error). */
 #define MM_DRIVER_TRY(driver, error, call, ...) mm_driver_succeeded((error), #call, (driver)->call(__VA_ARGS__))
 

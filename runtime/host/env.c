@@ -148,6 +148,43 @@ static void read_fill(void) {
     if (text) mm_host_say("MM_FILL=%s is not understood; expected none, zero or junk; using %s", value_text(text).text, names[env.fill]);
 }
 
+/* Parses "1/N", "1/N:SEED" or "K". Returns false, and writes nothing, if `text` is something else. */
+static bool try_requests(const char *text, unsigned *kind, uint64_t *number, uint64_t *seed) {
+    const bool is_share = strncmp(text, "1/", 2) == 0;
+    uint64_t n = 0, s = 0;
+    if (is_share) text += 2;
+    if (!try_digits(&text, &n) || n > (is_share ? MM_FAIL_SHARE_MAX : MM_FAIL_NUMBER_MAX) || (is_share && n == 0)) return false;
+    if (is_share && *text == ':' && (text++, !try_digits(&text, &s) || s > MM_FAIL_NUMBER_MAX)) return false;
+    if (*text) return false;
+    *kind = is_share ? MM_FAIL_SHARE : n ? MM_FAIL_NUMBER : MM_FAIL_NONE;
+    *number = n, *seed = s;
+    return true;
+}
+
+/* The name of a kernel: an identifier, as it is in the source or mangled. */
+static bool is_kernel_name(const char *name) {
+    const char *c = name;
+    while ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_' || *c == '$') c++;
+    return *c == 0 && c != name && (*name < '0' || *name > '9');
+}
+
+static void read_fail(void) {
+    static const char kernel[] = "kernel:";
+    const char *text = secure_getenv("MM_FAIL");
+    if (!text) return;
+    const bool is_kernel = strncmp(text, kernel, sizeof kernel - 1) == 0 && is_kernel_name(text + sizeof kernel - 1);
+    if (!is_kernel && !try_requests(text, &env.fail, &env.fail_number, &env.fail_seed)) {
+        mm_host_say("MM_FAIL=%s is not understood; expected 1/1000 or 1/1000:SEED (one of 1000 requests), 1000 (that request), or kernel:NAME; not used",
+                    value_text(text).text);
+        return;
+    }
+    char *const copy = strdup(text);
+    env.fail = !copy ? (unsigned)MM_FAIL_NONE : is_kernel ? (unsigned)MM_FAIL_KERNEL : env.fail;
+    if (env.fail) env.fail_text = copy;
+    else free(copy);
+    if (env.fail == MM_FAIL_KERNEL) env.fail_kernel = copy + sizeof kernel - 1;
+}
+
 static void read_trim(void) {
     const char *text = secure_getenv("MM_TRIM");
     unsigned seconds = MM_TRIM_SECONDS_DEFAULT;
@@ -219,6 +256,7 @@ static void read_env(void) {
         mm_host_say("MM_ON_MISUSE=%s is not understood; expected report, trap or ignore; using report", value_text(text).text);
     read_switch("MM_CHECK", &env.is_checked);
     read_fill();
+    read_fail();
     text = secure_getenv("MM_CHECK_EXITCODE");
     if (text && !mm_host_env_try_number(text, MM_CHECK_EXITCODE_MAX, &env.check_exitcode))
         mm_host_say("MM_CHECK_EXITCODE=%s is not understood; expected 0 to %d; using 0", value_text(text).text, MM_CHECK_EXITCODE_MAX);

@@ -32,11 +32,15 @@ struct mm_host_env {
     uint64_t pool_carve_bytes; /* MM_POOL_CARVE; 0: not set */
     struct mm_host_env_size heap_size, heap_max;
     unsigned grow_wait_ms;
-    unsigned spacing;        /* bytes, a power of two */
-    unsigned on_misuse;      /* enum mm_on_misuse */
-    unsigned fill;           /* enum mm_fill; by default junk in a checked run, else none */
-    bool is_checked;         /* MM_CHECK=1 */
-    unsigned check_exitcode; /* exit status of a process in which a checked run found something; 0: unchanged */
+    unsigned spacing;                /* bytes, a power of two */
+    unsigned on_misuse;              /* enum mm_on_misuse */
+    unsigned fill;                   /* enum mm_fill; by default junk in a checked run, else none */
+    unsigned fail;                   /* enum mm_fail_kind */
+    const char *fail_text;           /* MM_FAIL, if it is understood; else NULL */
+    const char *fail_kernel;         /* the name in it */
+    uint64_t fail_number, fail_seed; /* struct mm_fail */
+    bool is_checked;                 /* MM_CHECK=1 */
+    unsigned check_exitcode;         /* exit status of a process in which a checked run found something; 0: unchanged */
     enum mm_stats_form stats;
     const char *stats_file; /* patterns (inspect.h); NULL: standard error */
     const char *heap_map;   /* pattern of a file name (inspect.h); NULL: no picture */

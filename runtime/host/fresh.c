@@ -6,6 +6,7 @@
 #include "runtime/checked/guard.h"
 #include "runtime/host/copy.h"
 #include "runtime/host/env.h"
+#include "runtime/host/fail.h"
 #include "runtime/host/state.h"
 
 static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
@@ -50,6 +51,7 @@ bool mm_fresh_try_first(const struct mm_driver *d, struct mm_host_heap *h, CUdev
     image->ref.spacing_mask = mm_host_env_get()->spacing - 1;
     image->ref.on_misuse = mm_host_env_get()->on_misuse;
     image->ref.fill = mm_host_env_get()->fill;
+    mm_fail_image(image);
     image->ref.guard = h->guard;
     if (h->guard) mm_heap_image_guard(image);
     h->ref = image->ref;
@@ -64,6 +66,10 @@ bool mm_fresh_try_again(const struct mm_driver *d, struct mm_host_heap *h, struc
     mm_heap_image(image, &h->layout, h->ref.heap, h->ref.user_base, c->count ? 0 : c->mapped_count);
     for (unsigned i = 0; i < c->count; i++) mm_heap_image_put(image, &h->layout, c->chunk[i].first, c->chunk[i].count);
     image->ref = h->ref;
+    if (h->ref.fail && !mm_fail_try_take(d, h, &image->fail, error)) { /* a reset does not number requests anew */
+        free(image);
+        return false;
+    }
     image->grow.mapped = c->mapped_count;
     image->grow.reached = c->count ? mm_chunks_end(c) : c->mapped_count;
     return try_write(d, h, h->ref.heap, h->layout.fixed_bytes, image, error);

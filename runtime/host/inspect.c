@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/host/env.h"
+#include "runtime/host/fail.h"
 #include "runtime/host/leaks.h"
 #include "runtime/host/map.h"
 #include "runtime/host/report.h"
@@ -121,9 +122,10 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct mm_driver_visit visit;
     const bool is_checked = h->guard != 0;
-    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map) || h->kind == MM_HOST_HEAP_ABSENT) return;
+    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map && !h->ref.fail) || h->kind == MM_HOST_HEAP_ABSENT) return;
     if (!mm_driver_try_enter(d, h->context, &visit)) return;
     struct mm_host_seen *seen = &h->seen;
+    seen->has_fail = h->ref.fail && mm_fail_try_take(d, h, &seen->fail, &error);
     if (env->stats != MM_STATS_NONE || is_checked) {
         if (!seen->stats) seen->stats = (struct mm_host_stats *)malloc(sizeof *seen->stats);
         if (is_checked && !seen->leaks) seen->leaks = (struct mm_leaks *)malloc(sizeof *seen->leaks);
@@ -187,6 +189,7 @@ void mm_inspect_write(struct mm_host_heap *h) {
     const struct mm_host_env *env = mm_host_env_get();
     struct mm_host_seen *seen = &h->seen;
     char path[PATH_MAX];
+    if (h->ref.fail && h->kind != MM_HOST_HEAP_ABSENT) mm_fail_say(h);
     if (seen->has_leaks) say_leaks(h);
     else if (h->guard) mm_host_say("device %d: not checked for leaks (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     if (env->stats != MM_STATS_NONE && h->kind != MM_HOST_HEAP_ABSENT) {

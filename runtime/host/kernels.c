@@ -104,14 +104,6 @@ void mm_kernels_drop(struct mm_host_kernels *k) {
     free(k->names), free(k->probes), free(k);
 }
 
-/* Treats the handle as a CUfunction first: cuKernelGetName crashes if it is one. */
-static const char *name_of(const struct mm_driver *d, CUfunction kernel) {
-    const char *name = NULL;
-    if (d->cuFuncGetName && d->cuFuncGetName(&name, kernel) == CUDA_SUCCESS) return name;
-    if (d->cuKernelGetName && d->cuKernelGetName(&name, (CUkernel)kernel) == CUDA_SUCCESS) return name;
-    return NULL;
-}
-
 /* The number that probe i wrote: its launch number + 1, which is that of the next launch. 0: not yet. */
 static uint64_t seen_by(const struct mm_host_kernels *k, uint64_t i) { return __atomic_load_n(&k->grids[i % MM_HOST_LAUNCHES], __ATOMIC_ACQUIRE); }
 static struct probe *probe_at(const struct mm_host_kernels *k, uint64_t i) { return &k->probes[i % MM_HOST_LAUNCHES]; }
@@ -144,7 +136,7 @@ static bool try_probe(struct mm_host_kernels *k, bool is_adjacent) {
 }
 
 void mm_kernels_note(struct mm_host_kernels *k, CUfunction kernel) {
-    const char *name = name_of(k->driver, kernel);
+    const char *name = mm_driver_kernel_name(k->driver, kernel);
     pthread_mutex_lock(&k->lock);
     set_stride(k);
     if (k->since == 0 || k->since >= k->stride) k->since = try_probe(k, true) ? 0 : k->since;

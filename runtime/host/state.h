@@ -29,6 +29,8 @@ struct mm_host_seen {
     bool has_stats;
     struct mm_leaks *leaks;
     bool has_leaks;
+    bool has_fail;
+    struct mm_fail fail;
     char *map; /* NULL: none */
     size_t map_bytes;
     struct mm_driver_error error; /* why something is missing */

@@ -37,6 +37,7 @@ for two in "$build"/tests/gpu/two_*; do
 done
 tests/gpu/planted.sh "$build" || failed=1
 tests/gpu/filled.sh "$build" || failed=1
+tests/gpu/failing.sh "$build" || failed=1
 tests/gpu/host.sh "$build" || failed=1
 tests/gpu/pool.sh "$build" || failed=1
 tests/gpu/tools.sh "$build" || failed=1

@@ -39,7 +39,8 @@ static bool is_path(const char *name) { return strcmp(name, "MM_STATS_FILE") == 
 static bool is_default(const struct mm_host_env *e) {
     return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->verbose && e->gives_back &&
            e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes &&
-           !e->heap_max.percent && e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE && !e->is_cudas;
+           !e->heap_max.percent && e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE &&
+           e->fail == MM_FAIL_NONE && !e->fail_text && !e->fail_kernel && !e->is_cudas;
 }
 
 static const char *const bad[] = {
@@ -118,6 +119,17 @@ START_TEST(good) {
     ck_assert(read_with("MM_FILL", "junk")->fill == MM_FILL_JUNK && said == 0);
     ck_assert(is_default(read_with("MM_FILL", "none")) && said == 0);
     ck_assert(is_default(read_with("MM_FILL", "JUNK")) && said == 1);
+    ck_assert(read_with("MM_FAIL", "1/1000")->fail == MM_FAIL_SHARE && env.fail_number == 1000 && env.fail_seed == 0 && said == 0);
+    ck_assert(read_with("MM_FAIL", "1/1:42")->fail == MM_FAIL_SHARE && env.fail_number == 1 && env.fail_seed == 42 && said == 0);
+    ck_assert(read_with("MM_FAIL", "281474976710655")->fail == MM_FAIL_NUMBER && env.fail_number == MM_FAIL_NUMBER_MAX && said == 0);
+    ck_assert(read_with("MM_FAIL", "kernel:_Z6insertPi")->fail == MM_FAIL_KERNEL && strcmp(env.fail_kernel, "_Z6insertPi") == 0 && said == 0);
+    ck_assert(strcmp(env.fail_text, "kernel:_Z6insertPi") == 0);
+    ck_assert(is_default(read_with("MM_FAIL", "0")) && said == 0);
+    static const char *const wrong[] = {
+        "1/0",          "1/",      "/2",         "2/3",           "1/1000:",     "1/1000:x", "1/1000:1:1", "281474976710656",
+        "1/4294967296", "kernel:", "kernel:a b", "kernel:f(int)", "kernel:a::b", "kernel",   "kernel:9a",  "1/5:281474976710656",
+        "kernel:f<1>",  "1 /2"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) ck_assert_msg(is_default(read_with("MM_FAIL", wrong[i])) && said == 1, "%s", wrong[i]);
     ck_assert(read_with("MM_CHECK", "1")->fill == MM_FILL_JUNK && said == 0);
     ck_assert(read_with("MM_CHECK", "0")->fill == MM_FILL_NONE && said == 0);
     ck_assert(read_with("MM_RUN_ALLOCATOR", "cuda")->is_cudas && said == 0);

@@ -246,6 +246,8 @@ static const struct {
     {"MM_TRIM=60", "16\n", ""},
     {"MM_TRIM=often", "16\n", "mm: MM_TRIM=often is not understood; expected off, demand, idle, or seconds, 1 to 86400; using 10\n"},
     {"MM_FILL=zero", "16\n", ""},
+    {"MM_FAIL=2/3", "16\n",
+     "mm: MM_FAIL=2/3 is not understood; expected 1/1000 or 1/1000:SEED (one of 1000 requests), 1000 (that request), or kernel:NAME; not used\n"},
     {"MM_FILL=ones", "16\n", "mm: MM_FILL=ones is not understood; expected none, zero or junk; using none\n"},
     {"MM_VERBOSE=0", "16\n", ""},
     {"MM_VERBOSE=yes", "16\n", "mm: MM_VERBOSE=yes is not understood; expected 0 or 1; using 0\n"},
@@ -254,7 +256,7 @@ static const struct {
     {"MM_OFF=2", "16\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "16\n",
      "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_POOL, MM_POOL_FIT, MM_POOL_CARVE, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_FAIL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_POOL, MM_POOL_FIT, MM_POOL_CARVE, MM_VERBOSE\n"},
     {"MMX=1", "16\n", ""},
 };
 
@@ -445,6 +447,17 @@ START_TEST(mmrun_runs) {
     r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "--fill=junk", "--allocator=cuda", "sh", "-c",
             "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK,$MM_FILL,$MM_RUN_ALLOCATOR");
     expect(&r, 0, "text,a b,%l,1,junk,cuda\n", "");
+    r = RUN(NULL, mmrun, "--fail=1/100:3", "sh", "-c", "echo $MM_FAIL");
+    expect(&r, 0, "1/100:3\n", "");
+    r = RUN(NULL, mmrun, "--fail=kernel:f", "sh", "-c", "echo $MM_FAIL");
+    expect(&r, 0, "kernel:f\n", "");
+    static const char *const wrong[] = {"--fail", "--fail=", "--fail=x", "--fail=kernel:", "--fail=3x", "--fail=:1", "--fail=/2", "--fail=1/x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char line[160];
+        snprintf(line, sizeof line, "mmrun: %s is not understood; expected 1/N, 1/N:SEED, K or kernel:NAME\n", wrong[i]);
+        r = RUN(NULL, mmrun, wrong[i], "true");
+        expect(&r, 125, "", line);
+    }
     r = RUN(NULL, mmrun, "--pool=async", "sh", "-c", "echo $MM_POOL");
     expect(&r, 0, "async\n", "");
     r = RUN(NULL, mmrun, "--pool=on", "true");

@@ -340,6 +340,43 @@ START_TEST(fills) {
 }
 END_TEST
 
+/* MM_FAIL: the requests that fail, and the line at the end, however the heap ends. */
+#define FAILED(of, text) "mm: device 0: MM_FAIL=" of ": " text " requests failed\n"
+START_TEST(failures) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_FAIL=1/10"), "./client", "v2-legacy", "fail", "plain");
+    expect(&r, 0, "100, 100, first 6\n", FAILED("1/10", "200 of 2000"));
+    r = RUN(SETTINGS(preload_mm, "MM_FAIL=1/10:77", "MM_FILL=junk"), "./client", "v2-legacy", "fail", "plain");
+    expect(&r, 0, "100, 100, first 9\n", FAILED("1/10:77", "200 of 2000"));
+    r = RUN(SETTINGS(preload_mm, "MM_FAIL=1500"), "./client", "v2-legacy", "fail", "plain");
+    expect(&r, 0, "0, 1, first 0\n", FAILED("1500", "1 of 2000"));
+    r = RUN(SETTINGS(preload_mm, "MM_FAIL=1500"), "./client", "v2-legacy", "fail", "reset"); /* mm_reset does not number them anew */
+    expect(&r, 0, "0, 1, first 0\n", FAILED("1500", "1 of 2000"));
+    r = RUN(SETTINGS(preload_mm, "MM_FAIL=500"), "./client", "v2-legacy", "fail", "destroy");
+    expect(&r, 0, "1, 1, first 499\n", FAILED("500", "1 of 1000") FAILED("500", "1 of 1000"));
+    r = RUN(SETTINGS(preload_mm, "MM_FAIL=1/20"), "./client", "v2-legacy", "fail", "fault"); /* a kernel has failed: its counters cannot be read */
+    expect(&r, 0, "50, 50, first 12\n", FAILED("1/20", "at least 100"));
+    r = RUN(CHECKED("MM_FAIL=1/10"), "./client", "v2-legacy", "fail", "plain");
+    expect(&r, 0, "100, 100, first 6\n", FAILED("1/10", "200 of 2000") CLEAN);
+}
+END_TEST
+
+/* MM_FAIL=kernel:NAME: a kernel's name in the source, or its mangled name. Its launches, and only those, are waited for. */
+START_TEST(failures_of_a_kernel) {
+#define FIRST "make: 0 of 0, then 0\n"
+#define NO ": 0 of 0, then 0\n"
+#define YES ": 10 of 2, then 0\n"
+    struct result r =
+        RUN(SETTINGS(preload_mm, "MM_FAIL=kernel:insert"), "./client", "v2-legacy", "fail-kernel", "make", "insert", "_Z6insertPi", "_ZN5other6insertEPi",
+            "_ZN5other6insertIiEEvPT_", "_ZL6insertPi", "_ZN6insert4makeEPi", "inserts", "_Z7inserts", "_Z5other6insert", "_Z99insert", "insert");
+    expect(&r, 0,
+           FIRST "insert" YES "_Z6insertPi" YES "_ZN5other6insertEPi" YES "_ZN5other6insertIiEEvPT_" YES "_ZL6insertPi" YES "_ZN6insert4makeEPi" NO "inserts" NO
+                 "_Z7inserts" NO "_Z5other6insert" NO "_Z99insert" NO "insert" YES,
+           FAILED("kernel:insert", "60 of 260"));
+    r = RUN(SETTINGS(preload_mm, "MM_FAIL=kernel:_ZN5other6insertEPi"), "./client", "v2-ptsz", "fail-kernel", "make", "_Z6insertPi", "_ZN5other6insertEPi");
+    expect(&r, 0, FIRST "_Z6insertPi" NO "_ZN5other6insertEPi" YES, FAILED("kernel:_ZN5other6insertEPi", "10 of 70"));
+}
+END_TEST
+
 /* ---- pictures --------------------------------------------------------------------------------------- */
 
 START_TEST(heap_map) {
@@ -382,6 +419,8 @@ int main(int argc, char **argv) {
     tcase_add_test(c, usage_of_other_allocators);
     tcase_add_test(c, heap_map);
     tcase_add_test(c, fills);
+    tcase_add_test(c, failures);
+    tcase_add_test(c, failures_of_a_kernel);
     tcase_add_test(c, checked_runs);
     tcase_add_test(c, checked_runs_and_faults);
     tcase_add_test(c, kernels_by_number);

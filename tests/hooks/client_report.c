@@ -307,6 +307,75 @@ static void fill(int argc, char **argv) {
     }
 }
 
+/* ---- failures on demand ---- */
+
+static int first_null; /* of the last requests() */
+
+/* Makes requests, as a kernel does. Returns how many got NULL. */
+static int requests(int count) {
+    int nulls = 0;
+    for (int i = 0; i < count; i++) {
+        void *p = i % 2 ? mm_closed_malloc(&ref, 100) : mm_closed_aligned_malloc(&ref, 300, 64);
+        if (!p && nulls++ == 0) first_null = i;
+        mm_closed_free(&ref, p);
+    }
+    return nulls;
+}
+
+static int nulls_before, nulls_of_kernel, synchronisations;
+static void at_synchronize(void) { /* before the launch: other kernels end; after it: the kernel */
+    *(synchronisations++ % 2 ? &nulls_of_kernel : &nulls_before) += requests(10);
+}
+
+/* 1,000 requests and another 1,000 after what argv says: reset, destroy, fault, plain. Prints how many got NULL, and the first. */
+static void fail(int argc, char **argv) {
+    int (*reset)(void) = NULL;
+    CHECK(argc == 1);
+    client_start();
+    launch("make");
+    CHECK(ref.open_bytes == 0 && ref.fail != 0);
+    const int nulls = requests(1000), first = first_null;
+    if (strcmp(argv[0], "reset") == 0) {
+        *(void **)&reset = dlsym(RTLD_DEFAULT, "mm_reset");
+        CHECK(reset && reset() == MM_OK);
+    } else if (strcmp(argv[0], "destroy") == 0) {
+        OK(cu.cuDevicePrimaryCtxReset(0));
+        client_start();
+        module = NULL;
+        launch("make");
+    }
+    printf("%d, %d, first %d\n", nulls, requests(1000), first);
+    if (strcmp(argv[0], "fault") == 0)
+        standin->calls = 0, standin->fail_name = "cuMemcpyDtoHAsync_v2", standin->fail_code = CUDA_ERROR_LAUNCH_FAILED, standin->armed = true;
+}
+
+/* A kernel by its name; argv: kernels to launch. Prints for each how many of its 10 requests got NULL, which requires that its launch is waited for. */
+static void fail_kernel(int argc, char **argv) {
+    CUstream stream;
+    CUgraph graph;
+    CUfunction f;
+    client_start();
+    for (int i = 0; i < argc; i++) {
+        synchronisations = nulls_of_kernel = 0;
+        standin->at_synchronize = i ? at_synchronize : NULL; /* at first there is no heap */
+        launch(argv[i]);
+        standin->at_synchronize = NULL;
+        printf("%s: %d of %d, then %d\n", argv[i], nulls_of_kernel, synchronisations, requests(10));
+    }
+    OK(cu.cuModuleGetFunction(&f, module, argv[argc - 1]));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    synchronisations = 0, standin->at_synchronize = at_synchronize;
+    OK(client_launch(f, stream)); /* no wait in a capture */
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    CHECK(synchronisations == 0 && nulls_before == 0 && requests(10) == 0);
+    standin->at_synchronize = NULL;
+    standin->launch_code = CUDA_ERROR_INVALID_VALUE; /* a launch that fails: later requests do not */
+    client_launch(f, NULL);
+    standin->launch_code = 0;
+    CHECK(requests(10) == 0 && !standin->capture_broken);
+}
+
 /* Objects of another allocator. argv: the image, the name of its allocator. Prints what the program learns of them. */
 static void usage_of_sibling(int argc, char **argv) {
     static struct mm_usage_statistics u;
@@ -329,6 +398,8 @@ static void usage_of_sibling(int argc, char **argv) {
 const struct scenario client_report_scenarios[] = {
     {"usage-sibling", usage_of_sibling},
     {"fill", fill},
+    {"fail", fail},
+    {"fail-kernel", fail_kernel},
     {"checked-faults", checked_faults},
     {"checked", checked},
     {"usage", usage},

@@ -49,6 +49,10 @@ first_failing_of_pool() {
     for of in 1 2 3; do scenario 0 MM_POOL=async pool-fuzz 20000 "$of" || { echo "pool-fuzz 20000 $of"; return; }; done
     (cd "$build/tests/hooks" && timeout 300 ./check_pool "$work" "$build/bin") >"$work/out" 2>&1 || { echo check_pool; return; }
 }
+# Prints the suite of reports if it fails.
+first_failing_of_report() {
+    (cd "$build/tests/hooks" && timeout 300 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || echo check_report
+}
 # Prints the first failing scenario or suite; short ones run first.
 first_failing() {
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
@@ -167,7 +171,11 @@ cp "$build/device/linked" "$work/allocators/random-walk-coop" || exit # any mach
         for source in "${sources[@]}"; do compile "$source" "$work/${source//\//-}.o" || break; done && link none
 } >"$work/why" || untried 'hook mutants' "$(<"$work/why")"
 killer=$(first_failing_of_pool)
-[[ $killer || $only == pool:* ]] || killer=$(first_failing)
+case $only in
+pool:*) ;;
+fail:*) killer=$(first_failing_of_report) ;;
+*) [[ $killer ]] || killer=$(first_failing) ;;
+esac
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
 while IFS= read -r line; do
     [[ $line == "#"* || ${line%% @@ *} != *"$only"* ]] && continue
@@ -179,6 +187,7 @@ while IFS= read -r line; do
     else
         case $name in
         pool:*) killer=$(first_failing_of_pool) ;;
+        fail:*) killer=$(first_failing_of_report) ;;
         *) killer=$(first_failing) ;;
         esac
         if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi
