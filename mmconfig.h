@@ -230,8 +230,7 @@
  * double -6.3e66, as int -842150451, as unsigned 3.5e9, as bool true. */
 #define MM_FILL_JUNK_WORD 0xcdcdcdcdcdcdcdcdull
 
-/* MM_FAIL (fail.h): the largest N of 1/N, which has 32 bits on the device; the largest K and seed. */
-#define MM_FAIL_SHARE_MAX 0xffffffffull
+/* MM_FAIL (fail.h): the largest N, K and seed. */
 #define MM_FAIL_NUMBER_MAX 0xffffffffffffull
 
 /* Low bits of a launch number that device code keeps. They identify the launch among the last MM_HOST_LAUNCHES. */
@@ -241,9 +240,9 @@
 
 /* Environment variables that libmm.so reads; it reports any other MM_* as unknown. The second list has those that only mmnvcc reads, which libmm.so
  * ignores. */
-#define MM_HOST_VARIABLES                                                                                                                              \
-    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE", "MM_STATS", \
-        "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", "MM_POOL_FIT", "MM_POOL_CARVE", "MM_VERBOSE"
+#define MM_HOST_VARIABLES                                                                                                                             \
+    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE", \
+        "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", "MM_POOL_FIT", "MM_POOL_CARVE", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Checked runs (kernels.h, inspect.c).

@@ -16,27 +16,34 @@
 
 #include "runtime/core/grow.h"
 
-/* The place, below `number`, of the refused request in its group: the upper bits of MurmurHash3's finaliser, scaled. */
-MM_FN uint32_t mm_fail_place(uint64_t group, uint32_t number, uint64_t seed) {
+/* The upper half of a product. */
+MM_FN uint64_t mm_fail_mulhi(uint64_t a, uint64_t b) {
+    const uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
+    const uint64_t middle = a_high * b_low + (a_low * b_low >> 32), other = a_low * b_high + (uint32_t)middle;
+    return a_high * b_high + (middle >> 32) + (other >> 32);
+}
+/* The place, below `number`, of the refused request in its group: MurmurHash3's finaliser, scaled. */
+MM_FN uint64_t mm_fail_place(uint64_t group, uint64_t number, uint64_t seed) {
     uint64_t x = group + (seed + 1) * 0x9e3779b97f4a7c15ull;
     x = (x ^ x >> 33) * 0xff51afd7ed558ccdull;
     x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ull;
-    return mm_mulhi((uint32_t)(x >> 32), number);
+    return mm_fail_mulhi(x ^ x >> 33, number);
 }
-/* Whether request n is the refused one of its group. */
-MM_FN int mm_fail_is_placed(uint64_t n, uint64_t number, uint64_t seed) {
-    const uint64_t group = n / number;
-    return mm_fail_place(group, (uint32_t)number, seed) == n - group * number;
+/* Whether request n is the refused one of its group, n / number. No division: nvcc makes a function of one, whose name is in programs, too, and two versions of it do not
+ * link. The product is too small by 1 at most, for n below 2^63. */
+MM_FN int mm_fail_is_placed(const struct mm_fail *f, uint64_t n) {
+    uint64_t group = mm_fail_mulhi(n, f->inverse);
+    if (n - group * f->number >= f->number) group++;
+    return mm_fail_place(group, f->number, f->seed) == n - group * f->number;
 }
 
 /* Counts a request; returns whether it is refused. */
 MM_FN_RARE int mm_fail_takes(const struct mm_heap_ref *ref) {
     struct mm_fail *f = &mm_heap_of(ref)->fail;
     const uint64_t n = mm_add_relaxed_u64(&f->requests, 1);
-    const uint64_t number = mm_load_relaxed_u64(&f->number);
     int is_taken = 0;
-    if (ref->fail == MM_FAIL_SHARE) is_taken = mm_fail_is_placed(n, number, mm_load_relaxed_u64(&f->seed));
-    if (ref->fail == MM_FAIL_NUMBER) is_taken = n + 1 == number;
+    if (ref->fail == MM_FAIL_SHARE) is_taken = mm_fail_is_placed(f, n);
+    if (ref->fail == MM_FAIL_NUMBER) is_taken = n + 1 == f->number;
     if (ref->fail == MM_FAIL_KERNEL) is_taken = mm_load_relaxed_u64(&f->is_on) != 0;
     if (!is_taken) return 0;
     const uint64_t failed = mm_add_relaxed_u64(&f->failed, 1) + 1;

@@ -124,8 +124,9 @@ MM_STATIC_ASSERT(sizeof(struct mm_grow) == 128, "a cache line");
 /* Failures on demand (fail.h). Every request writes to `requests`. */
 struct mm_fail {
     uint64_t number, seed; /* one in `number` requests, or the number of the one request, from 1 */
+    uint64_t inverse;      /* (2^64 - 1) / number */
     uint64_t is_on;        /* MM_FAIL_KERNEL: the kernel runs. The host writes it while no kernel runs */
-    uint64_t spare0[13];
+    uint64_t spare0[12];
     uint64_t requests, failed, spare1[14]; /* so far */
 };
 MM_STATIC_ASSERT(sizeof(struct mm_fail) == 256, "two cache lines");

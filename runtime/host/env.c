@@ -153,7 +153,7 @@ static bool try_requests(const char *text, unsigned *kind, uint64_t *number, uin
     const bool is_share = strncmp(text, "1/", 2) == 0;
     uint64_t n = 0, s = 0;
     if (is_share) text += 2;
-    if (!try_digits(&text, &n) || n > (is_share ? MM_FAIL_SHARE_MAX : MM_FAIL_NUMBER_MAX) || (is_share && n == 0)) return false;
+    if (!try_digits(&text, &n) || n > MM_FAIL_NUMBER_MAX || (is_share && n == 0)) return false;
     if (is_share && *text == ':' && (text++, !try_digits(&text, &s) || s > MM_FAIL_NUMBER_MAX)) return false;
     if (*text) return false;
     *kind = is_share ? MM_FAIL_SHARE : n ? MM_FAIL_NUMBER : MM_FAIL_NONE;
@@ -169,10 +169,11 @@ static bool is_kernel_name(const char *name) {
 }
 
 static void read_fail(void) {
-    static const char kernel[] = "kernel:";
+    static const char kernel[] = "kernel";
     const char *text = secure_getenv("MM_FAIL");
     if (!text) return;
-    const bool is_kernel = strncmp(text, kernel, sizeof kernel - 1) == 0 && is_kernel_name(text + sizeof kernel - 1);
+    const size_t length = sizeof kernel - 1;
+    const bool is_kernel = strncmp(text, kernel, length) == 0 && text[length] == ':' && is_kernel_name(text + length + 1);
     if (!is_kernel && !try_requests(text, &env.fail, &env.fail_number, &env.fail_seed)) {
         mm_host_say("MM_FAIL=%s is not understood; expected 1/1000 or 1/1000:SEED (one of 1000 requests), 1000 (that request), or kernel:NAME; not used",
                     value_text(text).text);
@@ -182,7 +183,7 @@ static void read_fail(void) {
     env.fail = !copy ? (unsigned)MM_FAIL_NONE : is_kernel ? (unsigned)MM_FAIL_KERNEL : env.fail;
     if (env.fail) env.fail_text = copy;
     else free(copy);
-    if (env.fail == MM_FAIL_KERNEL) env.fail_kernel = copy + sizeof kernel - 1;
+    if (env.fail == MM_FAIL_KERNEL) env.fail_kernel = copy + length + 1;
 }
 
 static void read_trim(void) {

@@ -13,6 +13,7 @@ void mm_fail_image(struct mm_heap *image) {
     const struct mm_host_env *env = mm_host_env_get();
     image->ref.fail = env->fail;
     image->fail.number = env->fail_number, image->fail.seed = env->fail_seed;
+    image->fail.inverse = env->fail_number ? UINT64_MAX / env->fail_number : 0;
 }
 
 bool mm_fail_try_take(const struct mm_driver *d, const struct mm_host_heap *h, struct mm_fail *fail, struct mm_driver_error *error) {

@@ -22,7 +22,7 @@ static void set_up_with(enum mm_fail_kind kind, uint64_t number, uint64_t seed, 
     memset(&mailbox, 0, sizeof mailbox);
     ref.mailbox = (uint64_t)(uintptr_t)&mailbox;
     fail = &mm_heap_of(&ref)->fail;
-    fail->number = number, fail->seed = seed;
+    fail->number = number, fail->seed = seed, fail->inverse = number ? ~0ull / number : 0;
 }
 static void tear_down(void) {
     free((void *)(uintptr_t)ref.guard);
@@ -64,6 +64,23 @@ START_TEST(one_in) {
         unit_eq(unit_misuses(&heap), 0);
         tear_down();
     }
+}
+END_TEST
+
+/* Request n is the refused one of its group by division, too, for all kinds of n and number. */
+START_TEST(no_division) {
+    uint64_t random = 1, placed = 0;
+    set_up_with(MM_FAIL_SHARE, 1, 0, 0);
+    for (int i = 0; i < 2000000; i++) {
+        const uint64_t number = (unit_random(&random) >> (16 + unit_random(&random) % 48)) + 1, group = unit_random(&random) % (1ull << 62) / number;
+        fail->number = number, fail->inverse = ~0ull / number, fail->seed = unit_random(&random) % 4;
+        const uint64_t place = mm_fail_place(group, number, fail->seed), n = group * number + (i % 2 ? place : unit_random(&random) % number);
+        unit_lt(place, number);
+        unit_holds(mm_fail_is_placed(fail, n) == (n % number == place), "request %llu of groups of %llu", (unsigned long long)n, (unsigned long long)number);
+        placed += n % number == place;
+    }
+    unit_lt(1000000, placed + 1);
+    tear_down();
 }
 END_TEST
 
@@ -143,6 +160,7 @@ int main(void) {
     TCase *tests = tcase_create("fail");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, one_in, 0, sizeof shares / sizeof *shares);
+    tcase_add_test(tests, no_division);
     tcase_add_test(tests, places);
     tcase_add_test(tests, one);
     tcase_add_test(tests, kernel);
