@@ -12,7 +12,8 @@
 #define HEAP_UNIT (64ull << 20) /* of a heap that follows from its case's size */
 
 #define NAME_OF(name, suffix) name,
-const char *const mm_bench_allocator_names[] = {"mm", "builtin", MM_SIBLINGS(NAME_OF)};
+const char *const mm_bench_allocator_names[] = {"mm",        "builtin",  MM_SIBLINGS(NAME_OF) "pool-tlsf", "pool-segregated", "pool-bitmask", "pool-first",
+                                                "pool-next", "pool-best"};
 const char *const mm_bench_floor_names[] = {"store", "atomic", "bitmap", "latency"};
 const char *const mm_bench_status_names[] = {"pending", "ok", "null", "corrupt", "crash", "hung", "skipped", "toolarge"};
 
@@ -35,6 +36,7 @@ int mm_bench_op_find(const struct mm_bench_case *c, const char *name) {
 }
 
 bool mm_bench_measures(const struct mm_bench_case *c, enum mm_bench_allocator allocator) {
+    if (allocator >= MM_BENCH_POOLS) return c->is_of_host;
     for (int i = 0; i < MM_BENCH_ONLY_MAX && c->only[i]; i++)
         if (!strcmp(c->only[i], mm_bench_allocator_names[allocator])) return true;
     return c->only[0] == NULL;

@@ -37,9 +37,15 @@
 #define MM_BENCH_FLOORS 4
 #define MM_BENCH_ONLY_MAX 3
 
-/* mm's default allocator, CUDA's, and mm's others. A child for one of the others exists after make allocators. */
+/* mm's default allocator, CUDA's, and mm's others. A child for one of the others exists after make allocators. Then the pools: mm's default, and cudaMalloc and
+ * cudaFree of the host from a pool (MM_POOL=async) with each fit; they measure only cases of the host. */
 #define MM_BENCH_ONE_MORE(name, suffix) +1
-enum mm_bench_allocator { MM_BENCH_MM, MM_BENCH_BUILTIN, MM_BENCH_ALLOCATORS = MM_BENCH_BUILTIN + 1 MM_SIBLINGS(MM_BENCH_ONE_MORE) };
+enum mm_bench_allocator {
+    MM_BENCH_MM,
+    MM_BENCH_BUILTIN,
+    MM_BENCH_POOLS = MM_BENCH_BUILTIN + 1 MM_SIBLINGS(MM_BENCH_ONE_MORE),
+    MM_BENCH_ALLOCATORS = MM_BENCH_POOLS + 6
+};
 extern const char *const mm_bench_allocator_names[MM_BENCH_ALLOCATORS];
 /* Whether mmbench knows an allocator of this name. */
 bool mm_bench_is_allocator(const char *name);
@@ -90,6 +96,7 @@ struct mm_bench_case {
     unsigned patience;                        /* the time limit is this many times --timeout; 0: once */
     bool floors;                              /* rows are compared with floors */
     bool fresh;                               /* every item runs in a new process */
+    bool is_of_host;                          /* measures memory that the host allocates */
     const char *only[MM_BENCH_ONLY_MAX];      /* the allocators that it measures; none: all */
     unsigned percent;                         /* its size is a number of units, of which an item's threads are at most this part; 0: any */
 };

@@ -78,7 +78,8 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
         const char *name = mm_bench_allocator_names[a];
         char called[NAME] = "", is[16] = "nothing";
-        const char *expected = a <= MM_BENCH_BUILTIN ? name : "sibling";
+        const bool is_pool = a >= MM_BENCH_POOLS;
+        const char *const child = is_pool ? "mm" : name, *const expected = a <= MM_BENCH_BUILTIN || is_pool ? child : "sibling";
         struct mm_bench_session s;
         if (!o->allocators[a]) continue;
         if (!mm_bench_session_open(&s, (enum mm_bench_allocator)a, 256u << 20, o->timeout)) {
@@ -91,7 +92,7 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
         if (reply == REPLY_HUNG) fprintf(stderr, "mmbench: the child for %s did not answer within %u s; expected a GPU that does\n", name, o->timeout);
         else if (reply != REPLY_DONE && !strncmp(s.remark, no_gpu, strlen(no_gpu))) fprintf(stderr, "mmbench: no GPU here (%s)\n", s.remark + strlen(no_gpu));
         else if (reply != REPLY_DONE) fprintf(stderr, "mmbench: the child for %s: %s; expected a GPU\n", name, s.remark[0] ? s.remark : "ended without a word");
-        else if (strcmp(called, name) != 0 || strcmp(is, expected) != 0)
+        else if (strcmp(called, child) != 0 || strcmp(is, expected) != 0)
             fprintf(stderr, "mmbench: the child for %s is called %s, and its allocator is %s; expected %s\n", name, called, is, expected);
         else continue;
         return false;

@@ -198,12 +198,12 @@ const struct mm_bench_case mm_bench_cases[] = {
     {.name = "triangles_cold", .about = "as triangles, the heap made anew before every run", .ops = {{"build", "us"}, {"count", "us"}, {"free", "us"}},
      .sizes = {1 << 22}, .threads = {1 << 18}, .paired = true, .asked = MM_BENCH_ASKED_LITTLE, .quick_shift = 4, .patience = LONG, .fresh = true},
     {.name = "malloc_large", .about = "cudaMalloc and cudaFree, and cudaMallocAsync and cudaFreeAsync, by the host: 50 blocks of 1 KiB to 16 MiB come and go",
-     .ops = HOST_OPS, .sizes = {16 * MIB}, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG},
+     .ops = HOST_OPS, .sizes = {16 * MIB}, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG, .is_of_host = true},
     {.name = "hostlog", .about = "the same: the blocks of a neural network in training",
-     .ops = HOST_OPS, .sizes = {64 * MIB}, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG},
+     .ops = HOST_OPS, .sizes = {64 * MIB}, .threads = {1}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG, .is_of_host = true},
     {.name = "multistream", .about = "the same: allocate, two kernels, free; a round of one thread, and of 4 threads with a stream each",
      .ops = {{"one", "us"}, {"four", "us"}, {"four_over", "ratio"}, {"async_one", "us"}, {"async_four", "us"}, {"async_four_over", "ratio"}},
-     .sizes = {MIB}, .threads = {4}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG},
+     .sizes = {MIB}, .threads = {4}, .asked = MM_BENCH_ASKED_LITTLE, .patience = LONG, .is_of_host = true},
 };
 /* clang-format on */
 const size_t mm_bench_case_count = sizeof mm_bench_cases / sizeof *mm_bench_cases;

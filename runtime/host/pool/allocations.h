@@ -21,7 +21,7 @@ struct mm_allocation {
     uint64_t address; /* 0: an empty place in the table */
     uint64_t asked_bytes, bytes;
     struct mm_pool *pool;
-    int state;      /* enum mm_allocation_state; it, asked_bytes and goes_back are read and written atomically */
+    int state;      /* enum mm_allocation_state; it and asked_bytes are read and written atomically */
     bool is_whole;  /* a range alone, not a part of a slab */
     bool goes_back; /* to the driver as soon as it is free: somebody has a handle of it, or changed its attributes */
 };

@@ -1,59 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#define _GNU_SOURCE /* dl_iterate_phdr, dladdr, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP */
+#define _GNU_SOURCE /* PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP */
 #include "runtime/host/pool/pool.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/host/pool/magazines.h"
 #include "runtime/host/pool/state.h"
-#include "runtime/host/say.h"
 
 pthread_mutex_t mm_pool_lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 struct mm_pool *mm_pools;
 struct mm_pool_ranges mm_pool_ranges;
 bool mm_pool_has_peers, mm_pool_needs_lock;
-int mm_pool_known_mode = -1;
-
-/* ---- the mode --------------------------------------------------------------------------------- */
-
-static int is_sanitizer(struct dl_phdr_info *library, size_t bytes, void *found) {
-    (void)bytes;
-    if (library->dlpi_name && strstr(library->dlpi_name, "/libsanitizer-")) *(bool *)found = true; /* of compute-sanitizer */
-    return 0;
-}
-
-/* Whether each look-up of a driver function in this process finds mm's hooks: this library's dlsym is everybody's, which preloading makes it. */
-static bool sees_all(void) {
-    void *const program = dlopen(NULL, RTLD_LAZY), *const everybodys =
-                                                       program ? dlsym(program, "dlsym") : NULL; /* RTLD_DEFAULT would begin with this library */
-    Dl_info ours, found;
-    return everybodys && dladdr(everybodys, &found) && dladdr(&mm_pool_known_mode, &ours) && ours.dli_fbase == found.dli_fbase;
-}
-
-static void in_child(void) { __atomic_store_n(&mm_pool_known_mode, MM_POOL_OFF, __ATOMIC_RELAXED); } /* the driver does not work there */
-
-int mm_pool_read_mode(void) {
-    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&once);
-    if (mm_pool_known_mode < 0) {
-        int mode = mm_host_env_get()->pool;
-        bool is_checked = false;
-        if (mode != MM_POOL_OFF) dl_iterate_phdr(is_sanitizer, &is_checked);
-        if (is_checked) mode = MM_POOL_OFF;
-        if (mode >= MM_POOL_KEEP && !sees_all()) {
-            mm_host_say("MM_POOL=%s needs mmrun, or libmm.so.1 in LD_PRELOAD: else a library may free memory of the pool without mm; using off",
-                        mode == MM_POOL_KEEP ? "keep" : "async");
-            mode = MM_POOL_OFF;
-        }
-        if (mode != MM_POOL_OFF && pthread_atfork(NULL, NULL, in_child) != 0) mode = MM_POOL_OFF;
-        __atomic_store_n(&mm_pool_known_mode, mode, __ATOMIC_RELAXED);
-    }
-    pthread_mutex_unlock(&once);
-    return mm_pool_known_mode;
-}
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
@@ -345,38 +302,4 @@ void mm_pool_peers_come(void) {
     mm_pool_has_peers = true;
     stop_magazines();
     pthread_mutex_unlock(&mm_pool_lock);
-}
-
-/* ---- questions -------------------------------------------------------------------------------- */
-
-/* Finds what an address belongs to, and the live allocation that contains it, or NULL. The caller holds the lock. */
-static enum mm_pool_place place_of(CUdeviceptr address, struct mm_allocation **found) {
-    const struct mm_pool_range *const range = mm_pool_ranges_containing(&mm_pool_ranges, address);
-    uint64_t base = 0, bytes;
-    *found = NULL;
-    if (!range) return MM_POOL_NOWHERE;
-    if (!range->is_slab) base = range->base;
-    else if (!mm_fit_find(range->pool->fit, address, &base, &bytes)) return MM_POOL_DEAD;
-    struct mm_allocation *const a = mm_pool_allocation_at(base);
-    if (!a || !mm_allocation_is_live(a) || address - base >= __atomic_load_n(&a->asked_bytes, __ATOMIC_RELAXED)) return MM_POOL_DEAD;
-    *found = a;
-    return a->is_whole ? MM_POOL_WHOLE : MM_POOL_CARVED;
-}
-
-enum mm_pool_place mm_pool_find(CUdeviceptr address, CUdeviceptr *base, size_t *bytes) {
-    struct mm_allocation *a;
-    pthread_mutex_lock(&mm_pool_lock);
-    const enum mm_pool_place place = place_of(address, &a);
-    if (a) *base = a->address, *bytes = __atomic_load_n(&a->asked_bytes, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&mm_pool_lock);
-    return place;
-}
-
-enum mm_pool_place mm_pool_keep_out(CUdeviceptr address) {
-    struct mm_allocation *a;
-    pthread_mutex_lock(&mm_pool_lock);
-    const enum mm_pool_place place = place_of(address, &a);
-    if (a) a->goes_back = true;
-    pthread_mutex_unlock(&mm_pool_lock);
-    return place;
 }
