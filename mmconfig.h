@@ -233,6 +233,15 @@
 /* MM_FAIL (fail.h): the largest N, K and seed. */
 #define MM_FAIL_NUMBER_MAX 0xffffffffffffull
 
+/* Traces (trace.h, tools/mmbench/child/trace.h). EVENTS: places, of 32 bytes, in the device's memory: 128 MiB. HEAD: the first line of a file, with the format's
+ * version. *_MAX: the largest numbers there: bytes, since a heap has at most 1 TiB; CTAs, threads and launches as device code has them. */
+#define MM_TRACE_EVENTS (1u << 22)
+#define MM_TRACE_HEAD "mm-trace 1"
+#define MM_TRACE_BYTES_MAX (1ull << 40)
+#define MM_TRACE_CTA_MAX 0xffffffffffffull
+#define MM_TRACE_THREAD_MAX 1023u
+#define MM_TRACE_LAUNCH_MAX 0xffffffu
+
 /* Low bits of a launch number that device code keeps. They identify the launch among the last MM_HOST_LAUNCHES. */
 #define MM_GRID_BITS 24
 
@@ -240,9 +249,10 @@
 
 /* Environment variables that libmm.so reads; it reports any other MM_* as unknown. The second list has those that only mmnvcc reads, which libmm.so
  * ignores. */
-#define MM_HOST_VARIABLES                                                                                                                             \
-    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE", \
-        "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", "MM_POOL_FIT", "MM_POOL_CARVE", "MM_VERBOSE"
+#define MM_HOST_VARIABLES                                                                                                                                   \
+    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE",       \
+        "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_TRACE", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", "MM_POOL_FIT", "MM_POOL_CARVE", \
+        "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Checked runs (kernels.h, inspect.c).
@@ -412,6 +422,6 @@ MM_STATIC_ASSERT(MM_FIT_TLSF_LISTS <= 32, "the bits of the lists of a power of t
  * names, so they must not be longer. '$' is reserved for implementations. */
 #define MM_LINKED_NEW "mm$new"
 #define MM_LINKED_ALIGNED_NEW "mm$aligned_new"
-#define MM_HEAP_REF_BYTES 1616
+#define MM_HEAP_REF_BYTES 1624
 
 #endif

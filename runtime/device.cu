@@ -17,7 +17,7 @@ MM_FN_RARE void *mm_no_heap(void) {
     return NULL;
 }
 
-/* The rare paths of malloc and free, which are the only paths if the heap is closed (a checked run, MM_FILL or MM_FAIL) or absent. They are tail calls: a value that is
+/* The rare paths of malloc and free, which are the only paths if the heap is closed (a checked run, MM_FILL, MM_FAIL or MM_TRACE) or absent. They are tail calls: a value that is
  * kept across a call costs every caller a store, whether the call is made or not. */
 MM_FN_RARE void *mm_device_malloc_other(uint64_t token) {
     if (MM_HEAP_REF.open_bytes) return mm_heap_malloc_other(&MM_HEAP_REF, token);

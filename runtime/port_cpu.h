@@ -146,6 +146,8 @@ MM_FN void mm_thread_id(uint32_t thread[3], uint32_t block[3]) {
     thread[0] = mm_home();
     thread[1] = thread[2] = block[0] = block[1] = block[2] = 0;
 }
+MM_FN uint32_t mm_thread_number(void) { return mm_home() % 1024; }
+MM_FN uint64_t mm_cta_number(void) { return mm_home() / 1024; }
 /* The kernel's launch number, which tests set. */
 static uint64_t mm_cpu_grid __attribute__((unused));
 MM_FN uint64_t mm_grid(void) { return mm_cpu_grid; }

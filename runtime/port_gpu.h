@@ -239,6 +239,9 @@ MM_FN void mm_thread_id(uint32_t thread[3], uint32_t block[3]) {
     thread[0] = threadIdx.x, thread[1] = threadIdx.y, thread[2] = threadIdx.z;
     block[0] = blockIdx.x, block[1] = blockIdx.y, block[2] = blockIdx.z;
 }
+/* The calling thread's number in its CTA, and the CTA's in its grid, x first. */
+MM_FN uint32_t mm_thread_number(void) { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
+MM_FN uint64_t mm_cta_number(void) { return ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x; }
 /* The kernel's launch number, modulo 2^MM_GRID_BITS. Launches of a context are numbered in the order in which they are submitted. */
 MM_FN uint64_t mm_grid(void) {
     uint64_t grid;

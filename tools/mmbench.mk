@@ -3,12 +3,12 @@
 # child and by mmnvcc for the other, for each of ARCHS. `make bench` measures everything and writes into build/bench/.
 
 BENCH_SRC := tools/mmbench
-BENCH_C := $(wildcard $(BENCH_SRC)/*.c)
+BENCH_C := $(wildcard $(BENCH_SRC)/*.c) $(BENCH_SRC)/child/trace.c
 BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h $(BENCH_SRC)/child/papers/*.h) tools/kernels.h include/mm.h
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
 # Of the other allocators, after make allocators.
 BENCH_SIBLINGS := $(MM_SIBLINGS:%=$(BUILD)/lib/bench/mmbench-%)
-BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu papers/kernels.cu)
+BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu replay.cu papers/kernels.cu)
 # Kernels that are not measured, or only as a floor: the driver compiles them when a child first uses them. CUB alone takes seconds for each architecture.
 BENCH_PTX_OBJS := $(addprefix $(BUILD)/obj/$(BENCH_SRC)/child/papers/,floors.o host_kernels.o words.o)
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c $(BENCH_SRC)/child/papers/*.c)) \

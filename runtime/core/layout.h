@@ -45,6 +45,7 @@ struct mm_heap_ref {
     uint64_t guard;        /* struct mm_guard; 0: not a checked run */
     uint64_t fill;         /* enum mm_fill */
     uint64_t fail;         /* enum mm_fail_kind */
+    uint64_t trace;        /* struct mm_trace; 0: not traced */
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "programs and modules have this size");
@@ -95,6 +96,22 @@ struct mm_guard {
     uint64_t emptied, spare1[15]; /* tickets at which it was emptied last */
     uint64_t slots[MM_GUARD_SLOTS];
     struct mm_eras eras[]; /* one per segment */
+};
+
+/* An event of a trace (trace.h). */
+enum mm_trace_kind { MM_TRACE_MALLOC = 1, MM_TRACE_FREE };
+struct mm_trace_event {
+    uint64_t address, bytes; /* 0: malloc returned NULL; the requested bytes, of malloc */
+    uint64_t cta;            /* its number in the grid, x first */
+    uint64_t what;           /* kind, and from these bits on log2 of the alignment (0: malloc's), thread in the CTA, launch number. 0: incomplete */
+};
+#define MM_TRACE_ALIGN_SHIFT 8
+#define MM_TRACE_THREAD_SHIFT 16
+#define MM_TRACE_GRID_SHIFT 32
+MM_STATIC_ASSERT(MM_TRACE_GRID_SHIFT + MM_GRID_BITS <= 64, "all fit");
+struct mm_trace {
+    uint64_t count, room, spare[14]; /* events so far; places */
+    struct mm_trace_event events[];
 };
 
 /* A misuse of free (report.h). */
@@ -166,7 +183,7 @@ struct mm_heap {
     uint64_t segment_count;                    /* reserved */
     uint64_t tree_leaves;                      /* words in the lowest level of a tree */
     struct mm_heap_ref ref;                    /* as in the modules */
-    uint64_t spare0[3], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; every waiter polls it */
+    uint64_t spare0[2], giving_up, spare1[15]; /* giving_up: see mm_heap_ref; every waiter polls it */
     uint32_t opening[MM_ROOMS + MM_ROOMS % 2]; /* [r]: warps that take a fresh segment for pages of room r (segment.h) */
     uint64_t extents;                          /* extents attached, without the first of each class */
     uint64_t null_count;                       /* requests that got NULL for lack of memory */

@@ -86,7 +86,7 @@ static void report_unknown(void) {
         size_t length = (size_t)(equals - *e);
         if (in_list(*e, length, ours, sizeof ours / sizeof *ours)) continue;
         if (in_list(*e, length, elsewhere, sizeof elsewhere / sizeof *elsewhere)) continue;
-        char known[320] = "";
+        char known[400] = "";
         for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
             strncat(known, i ? ", " : "", sizeof known - strlen(known) - 1);
             strncat(known, ours[i], sizeof known - strlen(known) - 1);
@@ -263,6 +263,7 @@ static void read_env(void) {
         mm_host_say("MM_CHECK_EXITCODE=%s is not understood; expected 0 to %d; using 0", value_text(text).text, MM_CHECK_EXITCODE_MAX);
     read_stats();
     env.heap_map = read_path("MM_HEAP_MAP");
+    env.trace = read_path("MM_TRACE");
     read_trim();
     read_pool();
 }

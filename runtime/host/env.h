@@ -43,6 +43,7 @@ struct mm_host_env {
     unsigned check_exitcode;         /* exit status of a process in which a checked run found something; 0: unchanged */
     enum mm_stats_form stats;
     const char *stats_file; /* patterns (inspect.h); NULL: standard error */
+    const char *trace;      /* pattern of a file name; NULL: not traced */
     const char *heap_map;   /* pattern of a file name (inspect.h); NULL: no picture */
 };
 

@@ -238,7 +238,8 @@ static void report(const struct mm_driver *d, const struct mm_host_heap *h, cons
 static void undo(const struct mm_driver *d, struct mm_host_heap *h) {
     if (h->shared) d->cuMemHostUnregister(h->shared);
     if (h->guard) d->cuMemFree(h->guard);
-    h->guard = 0;
+    if (h->trace) d->cuMemFree(h->trace);
+    h->guard = h->trace = 0;
     const uint64_t ceiling_segments = h->ceiling_segments, reserve_bytes = h->reserve_bytes;
     const CUcontext context = h->context;
     const char *sibling = h->sibling;
@@ -295,7 +296,7 @@ void mm_host_heap_create(const struct mm_driver *d, struct mm_host_heap *h, uint
 
 struct mm_heap_ref mm_host_heap_published(const struct mm_host_heap *h) {
     struct mm_heap_ref ref = h->ref;
-    if (h->guard || ref.fill || ref.fail) ref.open_bytes = 0;
+    if (h->guard || ref.fill || ref.fail || ref.trace) ref.open_bytes = 0;
     return ref;
 }
 

@@ -68,14 +68,15 @@ static bool try_write_all(int fd, const char *text, size_t bytes) {
     return true;
 }
 
-/* Writes a file. `what` names the contents in the message if that fails. is_more: append. */
-static void write_file(const char *what, const char *path, const char *text, size_t bytes, bool is_more) {
+/* Writes a file. If that fails, prints a message, in which `what` names the contents, and returns false. is_more: append. */
+static bool try_write_file(const char *what, const char *path, const char *text, size_t bytes, bool is_more) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (is_more ? O_APPEND : O_TRUNC), 0666);
     const bool done = fd >= 0 && try_write_all(fd, text, bytes);
     const int reason = errno;
     if (fd >= 0) close(fd);
     if (!done) mm_host_say("cannot write %s to %s: %s", what, path, strerror(reason));
     else note_written(path);
+    return done;
 }
 
 static bool say_too_long(const char *what) {
@@ -88,18 +89,45 @@ static bool try_path(const char *what, const char *pattern, CUdevice device, uin
     return mm_inspect_try_path(pattern, device, launch, path, PATH_MAX) || say_too_long(what);
 }
 
-/* The file for a heap's picture: that of another allocator than the default has its name before the suffix, since one context may have both. */
-static bool try_map_path(const struct mm_host_heap *h, uint64_t launch, char path[PATH_MAX]) {
+/* The file for a heap's picture or trace: that of another allocator than the default has its name before the suffix, since one context may have both. */
+static bool try_heap_path(const char *what, const char *pattern, const struct mm_host_heap *h, uint64_t launch, char path[PATH_MAX]) {
     char named[PATH_MAX];
-    if (!try_path("a picture", mm_host_env_get()->heap_map, h->device, launch, path)) return false;
+    if (!try_path(what, pattern, h->device, launch, path)) return false;
     if (!h->sibling) return true;
     const char *const slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     const size_t stem = dot ? (size_t)(dot - path) : strlen(path), name = strlen(h->sibling), rest = strlen(path + stem);
-    if (stem + 1 + name + rest >= sizeof named) return say_too_long("a picture");
+    if (stem + 1 + name + rest >= sizeof named) return say_too_long(what);
     memcpy(named, path, stem), named[stem] = '.';
     memcpy(named + stem + 1, h->sibling, name), memcpy(named + stem + 1 + name, path + stem, rest + 1);
     strcpy(path, named);
     return true;
+}
+
+static bool try_map_path(const struct mm_host_heap *h, uint64_t launch, char path[PATH_MAX]) {
+    return try_heap_path("a picture", mm_host_env_get()->heap_map, h, launch, path);
+}
+
+static void take_trace(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    struct mm_host_seen *const seen = &h->seen;
+    free(seen->trace);
+    seen->trace = NULL;
+    FILE *out = open_memstream(&seen->trace, &seen->trace_bytes);
+    if (!out) return;
+    const bool done = mm_trace_try_take(d, h, out, &seen->trace_sum, error);
+    if (fclose(out) == 0 && done) return;
+    free(seen->trace);
+    seen->trace = NULL;
+}
+
+static void write_trace(const struct mm_host_heap *h) {
+    const struct mm_trace_sum *s = &h->seen.trace_sum;
+    char path[PATH_MAX];
+    if (!h->seen.trace) mm_host_say("device %d: no trace (%s)", h->device, h->seen.error.call ? h->seen.error.call : "the context had ended");
+    if (!h->seen.trace || !try_heap_path("a trace", mm_host_env_get()->trace, h, 0, path)) return;
+    if (!try_write_file("a trace", path, h->seen.trace, h->seen.trace_bytes, false)) return;
+    mm_host_say("device %d: trace in %s: %llu mallocs, %llu NULLs, %llu frees; %llu events dropped, %llu left out", h->device, path,
+                (unsigned long long)s->mallocs, (unsigned long long)s->nulls, (unsigned long long)s->frees, (unsigned long long)s->dropped,
+                (unsigned long long)s->left_out);
 }
 
 static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
@@ -122,9 +150,10 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct mm_driver_visit visit;
     const bool is_checked = h->guard != 0;
-    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map && !h->ref.fail) || h->kind == MM_HOST_HEAP_ABSENT) return;
+    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map && !h->ref.fail && !h->trace) || h->kind == MM_HOST_HEAP_ABSENT) return;
     if (!mm_driver_try_enter(d, h->context, &visit)) return;
     struct mm_host_seen *seen = &h->seen;
+    if (h->trace) take_trace(d, h, &error);
     seen->has_fail = h->ref.fail && mm_fail_try_take(d, h, &seen->fail, &error);
     if (env->stats != MM_STATS_NONE || is_checked) {
         if (!seen->stats) seen->stats = (struct mm_host_stats *)malloc(sizeof *seen->stats);
@@ -153,7 +182,7 @@ void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *arg
     pthread_mutex_lock(&lock);
     writer(argument, !was_written(path), out);
     fclose(out);
-    if (pattern) write_file("statistics", path, text, bytes, was_written(path));
+    if (pattern) try_write_file("statistics", path, text, bytes, was_written(path));
     else if (mm_host_say_text(text, bytes)) note_written(path);
     pthread_mutex_unlock(&lock);
     free(text);
@@ -196,9 +225,10 @@ void mm_inspect_write(struct mm_host_heap *h) {
         if (seen->has_stats) mm_inspect_statistics(h->device, write_stats, seen->stats);
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
-    if (seen->map && try_map_path(h, 0, path)) write_file("a picture", path, seen->map, seen->map_bytes, false);
+    if (seen->map && try_map_path(h, 0, path)) try_write_file("a picture", path, seen->map, seen->map_bytes, false);
+    if (h->trace) write_trace(h);
     if (seen->has_leaks) mm_leaks_drop(seen->leaks);
-    free(seen->stats), free(seen->leaks), free(seen->map);
+    free(seen->trace), free(seen->stats), free(seen->leaks), free(seen->map);
     memset(seen, 0, sizeof *seen);
 }
 
@@ -215,6 +245,6 @@ void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64
     size_t bytes = 0;
     if (h->kind == MM_HOST_HEAP_ABSENT || !try_map_path(h, launch, path)) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
-    if (try_map(d, h, when, &text, &bytes, &error)) write_file("a picture", path, text, bytes, false);
+    if (try_map(d, h, when, &text, &bytes, &error)) try_write_file("a picture", path, text, bytes, false);
     free(text);
 }

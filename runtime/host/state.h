@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "runtime/host/chunks.h"
+#include "runtime/host/trace.h"
 
 /* A heap's kind depends on what the driver provided:
  *   MM_HOST_HEAP_MAPPED  addresses for the whole device are reserved, chunks of memory are mapped at some of them, and more on request
@@ -31,6 +32,9 @@ struct mm_host_seen {
     bool has_leaks;
     bool has_fail;
     struct mm_fail fail;
+    char *trace; /* NULL: none */
+    size_t trace_bytes;
+    struct mm_trace_sum trace_sum;
     char *map; /* NULL: none */
     size_t map_bytes;
     struct mm_driver_error error; /* why something is missing */
@@ -43,6 +47,7 @@ struct mm_host_heap {
     CUcontext context;
     struct mm_heap_ref ref;          /* see mm_host_heap_published; ref.heap is 0 if the heap is absent */
     CUdeviceptr guard;               /* struct mm_guard, with MM_CHECK=1; else 0 */
+    CUdeviceptr trace;               /* struct mm_trace, with MM_TRACE; else 0 */
     struct mm_host_kernels *kernels; /* names of kernels (kernels.h); NULL: unknown */
     struct mm_layout layout;
     struct mm_vm_range user, metadata;

@@ -6,11 +6,12 @@ GRAPH_TEST := $(BUILD)/tests/bench/test_graph
 
 .PHONY: check-bench check-bench-graph check-plot
 check: check-bench
-check-bench: $(BUILD)/bin/mmbench $(addprefix $(BUILD)/tests/bench/,test_converged test_latency test_footprint test_footprint_builtin) check-bench-graph
+check-bench: $(BUILD)/bin/mmbench $(addprefix $(BUILD)/tests/bench/,test_converged test_latency test_footprint test_footprint_builtin test_trace) check-bench-graph
 	$(BUILD)/tests/bench/test_converged
 	$(BUILD)/tests/bench/test_latency
 	$(BUILD)/tests/bench/test_footprint
 	$(BUILD)/tests/bench/test_footprint_builtin
+	$(BUILD)/tests/bench/test_trace
 	tests/bench/run.sh $<
 
 $(BUILD)/tests/bench/test_converged $(BUILD)/tests/bench/test_latency: $(BUILD)/tests/bench/test_%: tests/bench/test_%.c tests/runner.h $(BENCH_H)
@@ -22,6 +23,13 @@ $(BUILD)/tests/bench/test_footprint_builtin: FOOTPRINT_FLAGS := -DNO_ACCOUNT
 $(BUILD)/tests/bench/test_footprint $(BUILD)/tests/bench/test_footprint_builtin: tests/bench/test_footprint.c tests/runner.h $(FOOTPRINT_C) $(BENCH_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_MM) $(FOOTPRINT_FLAGS) -isystem $(CUDA_HOME)/include $< $(FOOTPRINT_C) $$(pkg-config --cflags --libs check) -o $@
+
+# Traces: the writer of the run time, the reader, the plan of a replay.
+TRACE_C := runtime/host/trace_write.c $(addprefix $(BENCH_SRC)/child/,trace.c replay_plan.c)
+$(BUILD)/tests/bench/test_trace: tests/bench/test_trace.c tests/runner.h $(TRACE_C) runtime/host/trace.h $(BENCH_H)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -fsanitize=address,undefined -fno-sanitize-recover=all -isystem $(CUDA_HOME)/include $< $(TRACE_C) \
+		$$(pkg-config --cflags --libs check) -o $@
 
 # The papers' cases, with a CPU thread for each thread of a CTA. Those in which threads of a CTA hand work to one another run under
 # ThreadSanitizer, too.

@@ -102,6 +102,7 @@ usual() {
             "floor latency cycles 500" 'done'
         ;;
     run*) rows 0 0 ok && echo '@done' ;;
+    replay*) printf '@%s\n' 'replay 1.5 1.25 1.75 12 2097152 0 0' 'done' ;;
     end) exit 0 ;;
     esac
 }
@@ -130,6 +131,8 @@ answer() {
     corrupt) rows 0 3 corrupt && echo '@done' ;;
     half) rows 0 0 ok | head -n 1 && exit 1 ;;
     few) runs=3 && rows 0 0 ok && echo '@done' ;;
+    nulls) printf '@%s\n' 'replay 1.5 1.25 1.75 12 2097152 3 0' 'done' ;;
+    damaged) printf '@%s\n' 'replay 1.5 1.25 1.75 12 2097152 0 2' 'done' ;;
     nonsense) echo '@row malloc us fast - - 3 - 0 0 ok x' ;;
     other-op) echo '@row realloc us 1 1 1 3 - 0 0 ok x' ;;
     status) echo '@row malloc us 1 1 1 3 - 0 0 hung x' ;;

@@ -38,6 +38,7 @@ done
 tests/gpu/planted.sh "$build" || failed=1
 tests/gpu/filled.sh "$build" || failed=1
 tests/gpu/failing.sh "$build" || failed=1
+tests/gpu/trace.sh "$build" || failed=1
 tests/gpu/host.sh "$build" || failed=1
 tests/gpu/pool.sh "$build" || failed=1
 tests/gpu/tools.sh "$build" || failed=1

@@ -35,9 +35,9 @@ static const struct mm_host_env *read_with(const char *name, const char *value) 
     return &env;
 }
 /* Variables for which any nonempty value is a file name. */
-static bool is_path(const char *name) { return strcmp(name, "MM_STATS_FILE") == 0 || strcmp(name, "MM_HEAP_MAP") == 0; }
+static bool is_path(const char *name) { return strcmp(name, "MM_STATS_FILE") == 0 || strcmp(name, "MM_HEAP_MAP") == 0 || strcmp(name, "MM_TRACE") == 0; }
 static bool is_default(const struct mm_host_env *e) {
-    return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->verbose && e->gives_back &&
+    return !e->is_checked && !e->check_exitcode && e->stats == 0 && !e->stats_file && !e->heap_map && !e->trace && !e->verbose && e->gives_back &&
            e->trim_after_ms == MM_TRIM_SECONDS_DEFAULT * 1000 && !e->is_off && !e->heap_size.bytes && !e->heap_size.percent && !e->heap_max.bytes &&
            !e->heap_max.percent && e->grow_wait_ms == MM_GROW_WAIT_MS_DEFAULT && e->spacing == MM_SPACING_DEFAULT && e->fill == MM_FILL_NONE &&
            e->fail == MM_FAIL_NONE && !e->fail_text && !e->fail_kernel && !e->is_cudas;
@@ -60,7 +60,11 @@ START_TEST(directed) {
         for (int k = 0; k < BAD; k++) {
             const struct mm_host_env *e = read_with(names[i], bad[k]);
             if (is_path(names[i]) && *bad[k]) {
-                ck_assert_msg(said == 0 && strcmp(names[i][3] == 'S' ? e->stats_file : e->heap_map, bad[k]) == 0, "%s=%s", names[i], bad[k]);
+                ck_assert_msg(said == 0 && strcmp(names[i][3] == 'S'   ? e->stats_file
+                                                  : names[i][3] == 'T' ? e->trace
+                                                                       : e->heap_map,
+                                                  bad[k]) == 0,
+                              "%s=%s", names[i], bad[k]);
                 continue;
             }
             ck_assert_msg(said == 1 && is_default(e), "%s=%s: %d lines, the default %s", names[i], bad[k], said, is_default(e) ? "holds" : "does not");
@@ -125,10 +129,24 @@ START_TEST(good) {
     ck_assert(read_with("MM_FAIL", "kernel:_Z6insertPi")->fail == MM_FAIL_KERNEL && strcmp(env.fail_kernel, "_Z6insertPi") == 0 && said == 0);
     ck_assert(strcmp(env.fail_text, "kernel:_Z6insertPi") == 0);
     ck_assert(is_default(read_with("MM_FAIL", "0")) && said == 0);
-    static const char *const wrong[] = {
-        "1/0",          "1/",      "/2",         "2/3",           "1/1000:",     "1/1000:x", "1/1000:1:1", "281474976710656",
-        "1/281474976710656", "kernel:", "kernel:a b", "kernel:f(int)", "kernel:a::b", "kernel",   "kernel:9a",  "1/5:281474976710656",
-        "kernel:f<1>",  "1 /2"};
+    static const char *const wrong[] = {"1/0",
+                                        "1/",
+                                        "/2",
+                                        "2/3",
+                                        "1/1000:",
+                                        "1/1000:x",
+                                        "1/1000:1:1",
+                                        "281474976710656",
+                                        "1/281474976710656",
+                                        "kernel:",
+                                        "kernel:a b",
+                                        "kernel:f(int)",
+                                        "kernel:a::b",
+                                        "kernel",
+                                        "kernel:9a",
+                                        "1/5:281474976710656",
+                                        "kernel:f<1>",
+                                        "1 /2"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) ck_assert_msg(is_default(read_with("MM_FAIL", wrong[i])) && said == 1, "%s", wrong[i]);
     ck_assert(read_with("MM_CHECK", "1")->fill == MM_FILL_JUNK && said == 0);
     ck_assert(read_with("MM_CHECK", "0")->fill == MM_FILL_NONE && said == 0);

@@ -256,7 +256,7 @@ static const struct {
     {"MM_OFF=2", "16\n", "mm: MM_OFF=2 is not understood; expected 0 or 1; using 0\n"},
     {"MM_HEAPSIZE=1G", "16\n",
      "mm: MM_HEAPSIZE=1G is not a variable of mm; known are MM_HEAP_SIZE, MM_HEAP_MAX, "
-     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_FAIL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_POOL, MM_POOL_FIT, MM_POOL_CARVE, MM_VERBOSE\n"},
+     "MM_GROW_WAIT_MS, MM_ON_MISUSE, MM_SPACING, MM_TRIM, MM_FILL, MM_FAIL, MM_CHECK, MM_CHECK_EXITCODE, MM_STATS, MM_STATS_FILE, MM_HEAP_MAP, MM_TRACE, MM_OFF, MM_RUN_ALLOCATOR, MM_ALLOW_UNSAFE, MM_POOL, MM_POOL_FIT, MM_POOL_CARVE, MM_VERBOSE\n"},
     {"MMX=1", "16\n", ""},
 };
 
@@ -447,6 +447,12 @@ START_TEST(mmrun_runs) {
     r = RUN(NULL, mmrun, "--stats", "--stats-file=a b", "--heap-map=%l", "--check", "--fill=junk", "--allocator=cuda", "sh", "-c",
             "echo $MM_STATS,$MM_STATS_FILE,$MM_HEAP_MAP,$MM_CHECK,$MM_FILL,$MM_RUN_ALLOCATOR");
     expect(&r, 0, "text,a b,%l,1,junk,cuda\n", "");
+    r = RUN(NULL, mmrun, "--trace=a b", "sh", "-c", "echo $MM_TRACE");
+    expect(&r, 0, "a b\n", "");
+    r = RUN(NULL, mmrun, "--trace=", "true");
+    expect(&r, 125, "", "mmrun: --trace wants a file: --trace=FILE\n");
+    r = RUN(NULL, mmrun, "--trace", "true");
+    expect(&r, 125, "", "mmrun: --trace wants a file: --trace=FILE\n");
     r = RUN(NULL, mmrun, "--fail=1/100:3", "sh", "-c", "echo $MM_FAIL");
     expect(&r, 0, "1/100:3\n", "");
     r = RUN(NULL, mmrun, "--fail=kernel:f", "sh", "-c", "echo $MM_FAIL");

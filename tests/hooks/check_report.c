@@ -377,6 +377,45 @@ START_TEST(failures_of_a_kernel) {
 }
 END_TEST
 
+/* MM_TRACE: the file, and the line, however the heap ends. */
+#define TRACED(file, text) "mm: device 0: trace in " file ": " text " left out\n"
+START_TEST(traces) {
+    static const char whole[] =
+        "mm-trace 1\nk 0\nm 100 0 @\nm 4000 0 @ 128\nm 3145728 0 @\nn 1125899906842624 0 @\nk 1\nf 1 0 @\nf 0 0 @\nm 60 0 @\nend 4 1 2 0\n";
+    static char text[4096], expected[4096];
+    static const char misuse[] = "double free";
+    struct result r = RUN(SETTINGS(preload_mm, "MM_TRACE=t-%d", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "end");
+    ck_assert_msg(r.status == 0 && strstr(r.err, TRACED("t-0", "4 mallocs, 1 NULLs, 2 frees; 0 events dropped, 1")) && !strstr(r.err, misuse), "%s", r.err);
+    read_file("t-0", text, sizeof text);
+    size_t n = 0;
+    const unsigned long thread = strtoul(strchr(text, 'm' /* mm-trace */) + sizeof "mm-trace 1\nk 0\nm 100 0", NULL, 10);
+    for (const char *c = whole; *c; c++) n += (size_t)(*c == '@' ? sprintf(expected + n, "%lu", thread) : sprintf(expected + n, "%c", *c));
+    ck_assert_str_eq(text, expected);
+    r = RUN(SETTINGS(preload_mm, "MM_TRACE=t", "MM_ON_MISUSE=ignore", "MM_FILL=junk"), "./client", "v2-legacy", "trace",
+            "reset"); /* the second heap's replaces the first's */
+    ck_assert_msg(r.status == 0 && strstr(r.err, TRACED("t", "4 mallocs, 1 NULLs, 2 frees; 0 events dropped, 1")
+                                                     TRACED("t", "1 mallocs, 0 NULLs, 0 frees; 0 events dropped, 0")),
+                  "%s", r.err);
+    read_file("t", text, sizeof text);
+    ck_assert_msg(strncmp(text, "mm-trace 1\nk 0\nm 7 0 ", 22) == 0, "%s", text);
+    r = RUN(SETTINGS(preload_mm, "MM_TRACE=t", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "fault");
+    ck_assert_msg(r.status == 0 && strstr(r.err, "mm: device 0: no trace (cuMemcpyDtoHAsync)\n") && access("t", F_OK) != 0, "%s", r.err);
+    r = RUN(SETTINGS(preload_mm, "MM_TRACE=/nonexistent/t", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "end");
+    ck_assert_msg(r.status == 0 && strstr(r.err, "mm: cannot write a trace to /nonexistent/t: No such file or directory\n") && !strstr(r.err, "trace in"), "%s",
+                  r.err);
+    r = RUN(SETTINGS(preload_mm, "MM_TRACE=t"), "./client", "v2-legacy", "trace-refused");
+    expect(&r, 0, "", "mm: device 0: not traced (cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY)\n");
+}
+END_TEST
+
+/* The last events are dropped, and counted; mmbench reads the file. */
+START_TEST(long_traces) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_TRACE=t", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "many");
+    ck_assert_msg(r.status == 0 && strstr(r.err, TRACED("t", "2097152 mallocs, 1 NULLs, 2097150 frees; 8 events dropped, 1")), "%s", r.err);
+    unlink("t");
+}
+END_TEST
+
 /* ---- pictures --------------------------------------------------------------------------------------- */
 
 START_TEST(heap_map) {
@@ -421,6 +460,8 @@ int main(int argc, char **argv) {
     tcase_add_test(c, fills);
     tcase_add_test(c, failures);
     tcase_add_test(c, failures_of_a_kernel);
+    tcase_add_test(c, traces);
+    tcase_add_test(c, long_traces);
     tcase_add_test(c, checked_runs);
     tcase_add_test(c, checked_runs_and_faults);
     tcase_add_test(c, kernels_by_number);

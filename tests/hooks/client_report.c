@@ -376,6 +376,44 @@ static void fail_kernel(int argc, char **argv) {
     CHECK(requests(10) == 0 && !standin->capture_broken);
 }
 
+/* ---- traces ---- */
+
+/* Requests of two kernels: argv: how the heap ends (end, reset: it is not the last; fault: what is on the device cannot be read; many: there are more events than places). */
+static void trace(int argc, char **argv) {
+    CHECK(argc == 1);
+    client_start();
+    launch("make");
+    CHECK(ref.open_bytes == 0 && ref.trace != 0);
+    void *p = mm_closed_malloc(&ref, 100), *q = mm_closed_aligned_malloc(&ref, 4000, 128), *r = mm_closed_malloc(&ref, 3 << 20);
+    CHECK(p && q && r && !mm_closed_malloc(&ref, 1ull << 50));
+    launch("other");
+    mm_closed_free(&ref, q), mm_closed_free(&ref, p), mm_closed_free(&ref, p);
+    CHECK(mm_closed_malloc(&ref, 60));
+    if (strcmp(argv[0], "many") == 0) {
+        uint64_t *const count = &((struct mm_trace *)(uintptr_t)ref.trace)->count;
+        CHECK(*count == 8 && ((struct mm_trace *)(uintptr_t)ref.trace)->room == MM_TRACE_EVENTS);
+        for (int i = 0; i < MM_TRACE_EVENTS / 2; i++) mm_closed_free(&ref, mm_closed_malloc(&ref, 8));
+        CHECK(*count == 8ull + MM_TRACE_EVENTS);
+    }
+    if (strcmp(argv[0], "fault") == 0)
+        standin->calls = 0, standin->fail_name = "cuMemcpyDtoHAsync_v2", standin->fail_code = CUDA_ERROR_LAUNCH_FAILED, standin->armed = true;
+    if (strcmp(argv[0], "reset") != 0) return;
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    client_start();
+    module = NULL;
+    launch("make");
+    CHECK(mm_closed_malloc(&ref, 7));
+}
+
+/* The memory of the trace is refused: the heap has none, and is open. */
+static void trace_refused(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    standin->calls = 0, standin->fail_name = "cuMemAlloc_v2", standin->fail_code = CUDA_ERROR_OUT_OF_MEMORY, standin->armed = true;
+    launch("make");
+    CHECK(ref.open_bytes != 0 && ref.trace == 0 && mm_heap_malloc(&ref, 100));
+}
+
 /* Objects of another allocator. argv: the image, the name of its allocator. Prints what the program learns of them. */
 static void usage_of_sibling(int argc, char **argv) {
     static struct mm_usage_statistics u;
@@ -398,6 +436,8 @@ static void usage_of_sibling(int argc, char **argv) {
 const struct scenario client_report_scenarios[] = {
     {"usage-sibling", usage_of_sibling},
     {"fill", fill},
+    {"trace", trace},
+    {"trace-refused", trace_refused},
     {"fail", fail},
     {"fail-kernel", fail_kernel},
     {"checked-faults", checked_faults},

@@ -15,7 +15,8 @@ static struct mm_mailbox mailbox;
 static void set_up_with(enum mm_fail_kind kind, uint64_t number, uint64_t seed, int is_checked) {
     ck_assert_int_eq(mm_cpu_heap_create(&heap, SEGMENTS, SEGMENTS, MM_SEGMENT_BYTES), 0);
     if (is_checked) mm_heap_image_guard(mm_heap_of(&heap.ref));
-    ref = mm_heap_of(&heap.ref)->ref;
+    heap.ref = mm_heap_of(&heap.ref)->ref;
+    ref = heap.ref;
     if (is_checked) ref.guard = (uint64_t)(uintptr_t)calloc(1, mm_guard_bytes(SEGMENTS));
     ref.open_bytes = 0;
     ref.fail = kind;

@@ -118,6 +118,7 @@ int main(int argc, char **argv) {
     FILE *csv = NULL;
     int status = mm_bench_parse(argc, argv, &o);
     if (status >= 0) return status;
+    if (o.replay) return mm_bench_replay(&o);
     memset(&machine, 0, sizeof machine);
     memset(&old, 0, sizeof old);
     if (!read_old(&o, &old) || (o.csv && !(csv = open_csv(o.csv)))) return MM_BENCH_EXIT_USAGE;

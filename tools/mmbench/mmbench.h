@@ -9,6 +9,7 @@
  *   claims.c   --claims: the claims of published allocators' papers, checked against such rows
  *   report.c   the table for people, the CSV file, the progress line
  *   plot.py    --plot: draws pictures of such files, by matplotlib
+ *   replay.c   --replay, --check-trace: traces
  *   options.c  options
  *   main.c     runs the cases
  *
@@ -146,6 +147,7 @@ struct mm_bench_options {
     bool resume;                    /* rows that the CSV file has already are not measured again */
     double until;                   /* no item begins after this (mm_bench_now); 0: no limit */
     struct mm_bench_results others; /* published rows to compare with */
+    const char *replay;             /* a trace, or NULL: measure the cases */
 };
 
 /* Exit statuses other than 0: mmbench --help. */
@@ -264,6 +266,13 @@ bool mm_bench_result_is_fine(const struct mm_bench_result *r);
 
 /* Prints the table of claims. */
 void mm_bench_claims(FILE *to, const struct mm_bench_results *rows);
+
+/* ---- replay.c --------------------------------------------------------------------------------- */
+
+/* Replays o->replay with each chosen allocator, and prints a table. Returns the exit status. */
+int mm_bench_replay(const struct mm_bench_options *o);
+/* Reads a trace, and prints what it holds. Returns the exit status. */
+int mm_bench_check_trace(const char *path);
 
 /* ---- report.c --------------------------------------------------------------------------------- */
 

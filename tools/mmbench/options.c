@@ -13,31 +13,34 @@
 #define MINUTES_MAX 1440
 #define HEAP_MIN (256ull << 20)
 
-static const char usage[] =
-    "usage: mmbench [OPTION...]\n"
-    "       mmbench --plot DIR FILE...\n"
-    "       mmbench --claims FILE...\n"
-    "Measures malloc and free in kernels: CUDA's own allocator and mm.\n"
-    "  --csv FILE              every row, for programs\n"
-    "  --cases NAME,NAME...    these cases only (--list)\n"
-    "  --allocators NAME,...   all, or of: mm, builtin, and, after make allocators, random-walk,\n"
-    "                          random-walk-bitmap, random-walk-coop, random-walk-runs, atomic, aw, circular,\n"
-    "                          circular-fused, circular-multi, circular-multi-fused; mm,builtin if not given; of cudaMalloc: pool-tlsf,\n"
-    "                          pool-segregated, pool-bitmask, pool-first, pool-next, pool-best\n"
-    "  --quick                 fewer sizes, fewer rounds, fewer calls, a smaller graph, a shorter wait\n"
-    "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
-    "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
-    "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
-    "  --compare FILE          shows the best row of such a file, or of published allocators' rows, next to mm's\n"
-    "  --minutes N             begins nothing after N minutes\n"
-    "  --resume                goes on where the --csv file ends, which a run with the same options wrote\n"
-    "  --claims FILE...        measures nothing: checks published claims against the rows of such files\n"
-    "  --plot DIR FILE...      measures nothing: draws the rows of such files, as pictures (SVG) in a directory\n"
-    "  --list                  the cases\n"
-    "  -V, --version           version of mm, and its commit\n"
-    "  -h, --help              this text\n"
-    "Exit status: 0; 1 nothing could be measured (no GPU, say) or drawn; 2 bad options; 3 a row of mm failed;\n"
-    "4 --minutes are over, and --resume goes on; 130 interrupted.\n";
+static const char usage[] = "usage: mmbench [OPTION...]\n"
+                            "       mmbench --plot DIR FILE...\n"
+                            "       mmbench --claims FILE...\n"
+                            "       mmbench --check-trace FILE\n"
+                            "Measures malloc and free in kernels: CUDA's own allocator and mm.\n"
+                            "  --csv FILE              every row, for programs\n"
+                            "  --cases NAME,NAME...    these cases only (--list)\n"
+                            "  --allocators NAME,...   all, or of: mm, builtin, and, after make allocators, random-walk,\n"
+                            "                          random-walk-bitmap, random-walk-coop, random-walk-runs, atomic, aw, circular,\n"
+                            "                          circular-fused, circular-multi, circular-multi-fused; mm,builtin if not given;\n"
+                            "                          of cudaMalloc: pool-tlsf, pool-segregated, pool-bitmask, pool-first, pool-next,\n"
+                            "                          pool-best\n"
+                            "  --quick                 fewer sizes, fewer rounds, fewer calls, a smaller graph, a shorter wait\n"
+                            "  --heap SIZE             bytes, with K, M, G or T (8G; endurance 2G): of the cases that do not need their own\n"
+                            "  --runs N                timed runs of each row (12), at least 10; 3 are made of what takes over a second\n"
+                            "  --timeout SECONDS       what a row may take before it is given up (20); some cases may take several times that\n"
+                            "  --compare FILE          shows the best row of such a file, or of published allocators' rows, next to mm's\n"
+                            "  --minutes N             begins nothing after N minutes\n"
+                            "  --resume                goes on where the --csv file ends, which a run with the same options wrote\n"
+                            "  --claims FILE...        measures nothing: checks published claims against the rows of such files\n"
+                            "  --plot DIR FILE...      measures nothing: draws the rows of such files, as pictures (SVG) in a directory\n"
+                            "  --replay FILE           measures no cases: makes the requests of a trace by mmrun --trace with each allocator\n"
+                            "  --check-trace FILE      measures nothing: reads a trace, and says what it holds, or what is wrong\n"
+                            "  --list                  the cases\n"
+                            "  -V, --version           version of mm, and its commit\n"
+                            "  -h, --help              this text\n"
+                            "Exit status: 0; 1 nothing could be measured (no GPU, say) or drawn; 2 bad options; 3 a row of mm failed;\n"
+                            "4 --minutes are over, and --resume goes on; 130 interrupted.\n";
 
 static int bad(const char *option, const char *value, const char *expected) {
     fprintf(stderr, "mmbench: %s: \"%s\"; expected %s\n", option, value, expected);
@@ -114,6 +117,10 @@ static int take(const char *option, const char *value, struct mm_bench_options *
         o->csv = value;
         return *value ? 0 : bad(option, value, "a file to write");
     }
+    if (!strcmp(option, "--replay")) {
+        o->replay = value;
+        return *value ? 0 : bad(option, value, "a trace by mmrun --trace");
+    }
     if (!strcmp(option, "--cases")) return take_cases(value, o);
     if (!strcmp(option, "--allocators")) return take_allocators(value, o);
     if (!strcmp(option, "--heap")) return try_size(value, &o->heap) ? 0 : bad(option, value, "256M to 1T, such as 8G");
@@ -183,10 +190,20 @@ static int plot(int argc, char **argv) {
 
 static bool is_plot(const char *option) { return !strcmp(option, "--plot") || !strncmp(option, "--plot=", 7); }
 
+/* --check-trace FILE: must be the first option, without any other. Returns the exit status. */
+static int check_trace(int argc, char **argv) {
+    const char *joined = strchr(argv[1], '=');
+    const char *path = joined ? joined + 1 : argc > 2 ? argv[2] : "";
+    if (!*path || argc != (joined ? 2 : 3)) return bad("--check-trace", path, "one trace by mmrun --trace, and no other option");
+    return mm_bench_check_trace(path);
+}
+
+static bool is_check_trace(const char *option) { return !strcmp(option, "--check-trace") || !strncmp(option, "--check-trace=", 14); }
+
 static bool is_either(const char *option, const char *letter, const char *word) { return !strcmp(option, letter) || !strcmp(option, word); }
 
 int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o) {
-    static const char *const with_value[] = {"--csv", "--cases", "--allocators", "--heap", "--runs", "--timeout", "--compare", "--minutes"};
+    static const char *const with_value[] = {"--csv", "--cases", "--allocators", "--heap", "--runs", "--timeout", "--compare", "--minutes", "--replay"};
     bool is_named = false; /* the cases were */
     memset(o, 0, sizeof *o);
     for (size_t c = 0; c < mm_bench_case_count; c++) o->cases[c] = true;
@@ -195,6 +212,7 @@ int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o) {
     o->timeout = 20;
     if (argc > 1 && is_plot(argv[1])) return plot(argc, argv);
     if (argc > 1 && !strcmp(argv[1], "--claims")) return claims(argc, argv);
+    if (argc > 1 && is_check_trace(argv[1])) return check_trace(argc, argv);
     for (int i = 1; i < argc; i++) {
         const char *found = NULL, *value = NULL;
         if (is_either(argv[i], "-h", "--help")) return fputs(usage, stdout) < 0;
@@ -211,6 +229,7 @@ int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o) {
             value = argv[i][n] ? argv[i] + n + 1 : i + 1 < argc ? argv[++i] : NULL;
         }
         if (is_plot(argv[i])) return bad("--plot", argv[i - 1], "no other option before it");
+        if (is_check_trace(argv[i])) return bad("--check-trace", argv[i - 1], "no other option before it");
         if (!strcmp(argv[i], "--claims")) return bad("--claims", argv[i - 1], "no other option before it");
         if (!found) return bad("option", argv[i], "one of mmbench --help");
         if (!value) return bad(found, "", "a value");
@@ -220,6 +239,8 @@ int mm_bench_parse(int argc, char **argv, struct mm_bench_options *o) {
     }
     for (size_t c = 0; is_named && c < mm_bench_case_count; c++)
         if (o->cases[c] && !mm_bench_measures_any(&mm_bench_cases[c], o->allocators)) return not_measured(&mm_bench_cases[c]);
+    if (o->replay && (is_named || o->csv || o->resume || o->quick || o->others.all || o->until > 0))
+        return bad("--replay", o->replay, "no other options than --allocators, --heap, --runs and --timeout");
     if (o->resume && !o->csv) return bad("--resume", "", "--csv FILE, which it goes on with");
     return -1;
 }

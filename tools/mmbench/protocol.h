@@ -12,6 +12,8 @@
  * child:   @row OP UNIT MEDIAN MIN MAX RUNS FLOOR NULLS CORRUPT STATUS CHECKED...
  *                                                          MEDIAN MIN MAX are "-" if left out; FLOOR is a NAME, "-", or the
  *                                                          value of a floor that is this row's own, in its unit
+ * mmbench: replay RUNS PATH...
+ * child:   @replay MEDIAN_MS MIN_MS MAX_MS RUNS TAKEN_BYTES NULLS CORRUPT
  * mmbench: identify
  * child:   @identity mm | builtin                          found out by what the host can do with its pointers
  * child, after each of these:
@@ -22,8 +24,9 @@
 #ifndef MM_BENCH_PROTOCOL_H
 #define MM_BENCH_PROTOCOL_H
 
-#define MM_BENCH_LINE_BYTES 512 /* of one line, including its end */
-#define MM_BENCH_RUNS_SLOW 3    /* runs, if one takes over a second */
+#define MM_BENCH_LINE_BYTES 512                      /* of one line, including its end */
+#define MM_BENCH_PATH_MAX (MM_BENCH_LINE_BYTES - 32) /* of a trace, with the bytes of its request before it */
+#define MM_BENCH_RUNS_SLOW 3                         /* runs, if one takes over a second */
 
 /* The cases "graph" and "graph_lesmis": SIZE is the number of edges of the graph, THREADS that of its vertices. A later batch of
  * insertions or deletions has 1/2^BATCH_SHIFT of the edges. The range that a batch goes to has 1/2^RANGE_SHIFT of the vertices:

@@ -10,6 +10,7 @@
  *   heap.c        the cases about the heap: the share that can be used, its spread, its creation, its ageing
  *   latency.c     the case that measures single calls: latency.h
  *   footprint.c   the cases that measure the device memory that the heap takes, which account.h counts
+ *   replay*, trace.*  a trace of a program, replayed: replay.h
  *   main.c        reads requests, writes answers (../protocol.h)
  *
  * Words: a REQUEST is one line from mmbench to the child; an ASK is one call of malloc by one thread, numbered from 0.

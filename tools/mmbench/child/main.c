@@ -19,6 +19,7 @@
 #include "tools/mmbench/child/papers/ranks.h"
 #include "tools/mmbench/child/papers/registers.h"
 #include "tools/mmbench/child/papers/words.h"
+#include "tools/mmbench/child/replay.h"
 #include "tools/mmbench/protocol.h"
 
 unsigned long long child_heap_bytes;
@@ -177,11 +178,22 @@ static int run_case(struct request *q) {
     return 0;
 }
 
+/* "RUNS PATH\n" */
+static void replay(const char *line) {
+    char path[MM_BENCH_LINE_BYTES];
+    unsigned runs;
+    int at = 0;
+    if (sscanf(line, "%u %n", &runs, &at) != 1 || !at || runs == 0) child_fatal("not a request", line);
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(line + at, "\n"), line + at);
+    run_replay(path, runs);
+}
+
 static void answer(const char *line) {
     struct request q;
     unsigned count, every_shift;
     memset(&q, 0, sizeof q);
     if (!strcmp(line, "identify\n")) identify();
+    else if (!strncmp(line, "replay ", 7)) replay(line + 7);
     else if (sscanf(line, "floor %u %u", &count, &every_shift) == 2) run_floors(count, every_shift);
     else if (sscanf(line, "run %31s %llu %u %u", q.name, &q.size, &q.threads, &q.runs) != 4 || !run_case(&q)) child_fatal("not a request", line);
     printf("@done\n");

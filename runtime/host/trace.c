@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "runtime/host/trace.h"
+
+#include <stdlib.h>
+
+#include "runtime/host/copy.h"
+#include "runtime/host/min.h"
+#include "runtime/host/say.h"
+#include "runtime/host/state.h"
+
+void mm_trace_begin(const struct mm_driver *d, struct mm_host_heap *h) {
+    const struct mm_trace head = {.count = 0, .room = MM_TRACE_EVENTS};
+    const uint64_t bytes = sizeof head + MM_TRACE_EVENTS * sizeof(struct mm_trace_event);
+    const struct mm_copy_zeros zeros = {h->shared ? h->shared->zeros : NULL, h->shared ? sizeof h->shared->zeros : 0};
+    struct mm_driver_error error = {NULL, CUDA_SUCCESS};
+    if (h->trace) return;
+    if (MM_DRIVER_TRY(d, &error, cuMemAlloc, &h->trace, bytes) && mm_copy_try_fresh(d, h->trace, bytes, zeros, &head, sizeof head, &error)) return;
+    if (h->trace) d->cuMemFree(h->trace);
+    h->trace = 0;
+    mm_host_say("device %d: not traced (%s: %s)", h->device, error.call, mm_driver_error_name(d, error.code).text);
+}
+
+bool mm_trace_try_take(const struct mm_driver *d, const struct mm_host_heap *h, FILE *out, struct mm_trace_sum *sum, struct mm_driver_error *error) {
+    struct mm_trace head;
+    if (!mm_copy_try_from_device(d, &head, h->trace, sizeof head, error)) return false;
+    const uint64_t count = min_u64(head.count, MM_TRACE_EVENTS), bytes = count * sizeof(struct mm_trace_event);
+    struct mm_trace_event *events = (struct mm_trace_event *)malloc(bytes + 1);
+    bool done = events && (count == 0 || mm_copy_try_from_device(d, events, h->trace + offsetof(struct mm_trace, events), bytes, error));
+    if (done || !events) {
+        done = events && mm_trace_try_write(events, count, head.count - count, out, sum);
+        if (!done) error->call = "malloc", error->code = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    free(events);
+    return done;
+}

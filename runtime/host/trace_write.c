@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/host/trace.h"
+
+/* The live allocations, by address: open addressing, linear probing. An address stays in the table when it is freed. */
+struct live_entry {
+    uint64_t address, number; /* number of the malloc, plus 1; 0: freed */
+};
+struct live {
+    struct live_entry *entries;
+    uint64_t mask;
+};
+
+static struct live_entry *entry_of(const struct live *l, uint64_t address) {
+    uint64_t i = (address >> MM_ALIGN_SHIFT) * 0x9e3779b97f4a7c15ull >> 20;
+    while (l->entries[i & l->mask].address && l->entries[i & l->mask].address != address) i++;
+    return &l->entries[i & l->mask];
+}
+
+static uint32_t grid_of(const struct mm_trace_event *e) { return (uint32_t)(e->what >> MM_TRACE_GRID_SHIFT); }
+
+/* The distance of two launch numbers, of which MM_GRID_BITS bits are known. */
+static int32_t distance(uint32_t grid, uint32_t from) {
+    const uint32_t unused = 32 - MM_GRID_BITS;
+    return (int32_t)((grid - from) << unused) >> unused;
+}
+
+static int ascending(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The launch of the first complete event. */
+static uint32_t first_grid(const struct mm_trace_event *events, uint64_t count) {
+    while (count > 1 && events->what == 0) events++, count--;
+    return count ? grid_of(events) : 0;
+}
+
+/* Writes the launches' distances from the first one to `launches`, in ascending order; returns their number. */
+static uint64_t launches_of(const struct mm_trace_event *events, uint64_t count, uint32_t first, int32_t *launches) {
+    uint64_t seen = 0, kept = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        if (events[i].what == 0) continue;
+        const int32_t at = distance(grid_of(&events[i]), first);
+        if (seen == 0 || launches[seen - 1] != at) launches[seen++] = at;
+    }
+    qsort(launches, seen, sizeof *launches, ascending);
+    for (uint64_t i = 0; i < seen; i++)
+        if (kept == 0 || launches[kept - 1] != launches[i]) launches[kept++] = launches[i];
+    return kept;
+}
+
+/* Writes the line with k if the launch is another one than that of the line before. */
+static void write_launch(const int32_t *launches, uint64_t launch_count, int32_t at, int64_t *last, FILE *out) {
+    const int32_t *const found = (const int32_t *)bsearch(&at, launches, launch_count, sizeof *launches, ascending);
+    const int64_t launch = found - launches;
+    if (launch != *last) fprintf(out, "k %lld\n", (long long)launch);
+    *last = launch;
+}
+
+static void write_place(const struct mm_trace_event *e, FILE *out) {
+    const unsigned align_shift = e->what >> MM_TRACE_ALIGN_SHIFT & 0xff;
+    fprintf(out, " %llu %llu", (unsigned long long)(e->cta & MM_TRACE_CTA_MAX), (unsigned long long)(e->what >> MM_TRACE_THREAD_SHIFT & MM_TRACE_THREAD_MAX));
+    if (align_shift) fprintf(out, " %llu", 1ull << align_shift);
+    fputc('\n', out);
+}
+
+/* Whether it goes into the file; `number` receives the number in its line. */
+static bool take(struct live *l, const struct mm_trace_event *e, struct mm_trace_sum *sum, uint64_t *number) {
+    const uint64_t kind = e->what & 0xff;
+    *number = e->bytes;
+    if (kind == MM_TRACE_MALLOC && e->address == 0) return sum->nulls++, true;
+    if (kind == MM_TRACE_MALLOC) {
+        struct live_entry *entry = entry_of(l, e->address);
+        entry->address = e->address, entry->number = ++sum->mallocs;
+        return true;
+    }
+    struct live_entry *entry = kind == MM_TRACE_FREE ? entry_of(l, e->address) : NULL;
+    if (!entry || !entry->number) return sum->left_out++, false;
+    *number = entry->number - 1;
+    entry->number = 0, sum->frees++;
+    return true;
+}
+
+bool mm_trace_try_write(const struct mm_trace_event *events, uint64_t count, uint64_t dropped, FILE *out, struct mm_trace_sum *sum) {
+    struct live l = {NULL, 1};
+    while (l.mask < 2 * count) l.mask = 2 * l.mask + 1;
+    l.entries = (struct live_entry *)calloc(l.mask + 1, sizeof *l.entries);
+    int32_t *launches = (int32_t *)malloc((count + 1) * sizeof *launches);
+    const bool done = l.entries && launches;
+    *sum = (struct mm_trace_sum){.dropped = dropped};
+    const uint32_t first = first_grid(events, count);
+    const uint64_t launch_count = done ? launches_of(events, count, first, launches) : 0;
+    int64_t last = -1;
+    uint64_t number;
+    if (done) fputs(MM_TRACE_HEAD "\n", out);
+    for (uint64_t i = 0; done && i < count; i++) {
+        const struct mm_trace_event *e = &events[i];
+        if (!take(&l, e, sum, &number)) continue;
+        write_launch(launches, launch_count, distance(grid_of(e), first), &last, out);
+        fprintf(out, "%c %llu", (e->what & 0xff) == MM_TRACE_FREE ? 'f' : e->address ? 'm' : 'n', (unsigned long long)number);
+        write_place(e, out);
+    }
+    if (done)
+        fprintf(out, "end %llu %llu %llu %llu\n", (unsigned long long)sum->mallocs, (unsigned long long)sum->nulls, (unsigned long long)sum->frees,
+                (unsigned long long)dropped);
+    free(l.entries), free(launches);
+    return done;
+}
