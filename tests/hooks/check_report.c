@@ -397,7 +397,7 @@ START_TEST(traces) {
                                                      TRACED("t", "1 mallocs, 0 NULLs, 0 frees; 0 events dropped, 0")),
                   "%s", r.err);
     read_file("t", text, sizeof text);
-    ck_assert_msg(strncmp(text, "mm-trace 1\nk 0\nm 7 0 ", 22) == 0, "%s", text);
+    ck_assert_msg(strncmp(text, "mm-trace 1\nk 0\nm 7 0 ", 21) == 0, "%s", text);
     r = RUN(SETTINGS(preload_mm, "MM_TRACE=t", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "fault");
     ck_assert_msg(r.status == 0 && strstr(r.err, "mm: device 0: no trace (cuMemcpyDtoHAsync)\n") && access("t", F_OK) != 0, "%s", r.err);
     r = RUN(SETTINGS(preload_mm, "MM_TRACE=/nonexistent/t", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "end");

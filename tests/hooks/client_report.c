@@ -392,7 +392,7 @@ static void trace(int argc, char **argv) {
     if (strcmp(argv[0], "many") == 0) {
         uint64_t *const count = &((struct mm_trace *)(uintptr_t)ref.trace)->count;
         CHECK(*count == 8 && ((struct mm_trace *)(uintptr_t)ref.trace)->room == MM_TRACE_EVENTS);
-        for (int i = 0; i < MM_TRACE_EVENTS / 2; i++) mm_closed_free(&ref, mm_closed_malloc(&ref, 8));
+        for (unsigned i = 0; i < MM_TRACE_EVENTS / 2; i++) mm_closed_free(&ref, mm_closed_malloc(&ref, 8));
         CHECK(*count == 8ull + MM_TRACE_EVENTS);
     }
     if (strcmp(argv[0], "fault") == 0)

@@ -11,6 +11,8 @@
 #define MIB(bytes) ((double)(bytes) / (1 << 20))
 #define BUILTIN_HEAP (8ull << 30) /* CUDA's heap does not grow */
 
+static const char ended[] = "ended"; /* a child: then it need not be killed */
+
 static bool try_read(struct trace *t, const char *option, const char *path) {
     char why[TRACE_WHY_BYTES];
     memset(t, 0, sizeof *t);
@@ -39,7 +41,7 @@ static const char *hear(struct mm_bench_session *s, char line[LINE], unsigned se
     double deadline = 0;
     const enum mm_bench_said said = mm_bench_session_read(s, line, seconds, &deadline);
     if (said == MM_BENCH_LINE) return line;
-    *why = said == MM_BENCH_SILENT ? "did not answer in time (--timeout)" : said == MM_BENCH_INTERRUPTED ? "interrupted" : "ended";
+    *why = said == MM_BENCH_SILENT ? "did not answer in time (--timeout)" : said == MM_BENCH_INTERRUPTED ? "interrupted" : ended;
     return NULL;
 }
 
@@ -57,7 +59,7 @@ static bool replay_on(enum mm_bench_allocator allocator, const struct mm_bench_o
     const uint64_t heap = o->heap ? o->heap : allocator == MM_BENCH_BUILTIN ? BUILTIN_HEAP : 0;
     struct mm_bench_session s;
     char line[LINE] = "";
-    const char *why = "ended";
+    const char *why = ended;
     double ms[3];
     unsigned runs;
     unsigned long long taken, nulls, corrupt;
@@ -65,7 +67,7 @@ static bool replay_on(enum mm_bench_allocator allocator, const struct mm_bench_o
     const char *answer = ask(&s, o, path, line, &why);
     const bool is_told = answer && sscanf(answer, "replay %lf %lf %lf %u %llu %llu %llu", &ms[0], &ms[1], &ms[2], &runs, &taken, &nulls, &corrupt) == 7;
     if (answer && !is_told) why = "said what is no answer";
-    mm_bench_session_close(&s, !is_told, o->timeout);
+    mm_bench_session_close(&s, !is_told && why != ended, o->timeout);
     printf("%-21s", mm_bench_allocator_names[allocator]);
     if (is_told)
         printf(" %10.3f %10.3f %10.3f %6u %12.1f %10.2f %10llu%s\n", ms[0], ms[1], ms[2], runs, MIB(taken),
