@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Traces: the file that the run time writes (runtime/host/trace_write.c), the reader that refuses anything else, and the plan of a replay. Under AddressSanitizer. */
+/* Traces: the file that the run time writes (runtime/host/trace_write.c), the reader that refuses anything else, the plan of a replay, and its kernels with a CPU
+ * thread for each thread of a CTA. Under AddressSanitizer. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/host/trace.h"
+#include "tests/bench/cta.h"
+#include "tests/bench/counted.h"
 #include "tests/runner.h"
-#include "tools/mmbench/child/replay.h"
+#define malloc counted_malloc
+#define free counted_free
+#include "tools/mmbench/child/replay_kernels.h"
+#undef malloc
+#undef free
 
 static char why[TRACE_WHY_BYTES];
 
@@ -274,6 +281,75 @@ START_TEST(plans_of_any_trace) {
 }
 END_TEST
 
+/* ---- the kernels ----------------------------------------------------------------------------------- */
+
+struct launch {
+    const struct replay_plan *plan;
+    struct replay_step step;
+    void **pointers;
+    struct replay_tally *tally;
+    unsigned mallocs;
+};
+static void step_body(const void *of) {
+    const struct launch *l = (const struct launch *)of;
+    replay_step_kernel(l->plan->ops, l->plan->begins + l->step.first_warp, (unsigned)l->step.warps, l->pointers, l->tally);
+}
+static void rest_body(const void *of) {
+    const struct launch *l = (const struct launch *)of;
+    replay_rest_kernel(l->pointers, l->mallocs);
+}
+
+/* Replays a text; `damage`: writes to the first allocation after the first step. Returns what was found; sets `left` to the live bytes before the rest is freed. */
+static struct replay_tally replayed(const char *text, int damage, unsigned long long *left) {
+    static struct replay_tally found;
+    struct trace t;
+    struct replay_plan p;
+    memset(&found, 0, sizeof found);
+    live = calls = 0;
+    ck_assert_msg(!refused(&t, text), "%s", why);
+    ck_assert(replay_plan_make(&p, &t) == NULL);
+    void **pointers = (void **)calloc(t.mallocs + 1, sizeof *pointers);
+    struct launch l = {&p, {0, 0}, pointers, &found, (unsigned)t.mallocs};
+    for (size_t s = 0; s < p.step_count; s++) {
+        l.step = p.steps[s];
+        cta_launch(step_body, &l, (unsigned)(l.step.warps / CTA_WARPS + 1), CTA_THREADS);
+        if (s == 0 && damage) *(unsigned *)pointers[0] ^= 1;
+    }
+    ck_assert(calls == t.mallocs + t.nulls);
+    *left = live;
+    cta_launch(rest_body, &l, (unsigned)(t.mallocs / CTA_THREADS + 1), CTA_THREADS);
+    ck_assert(live == 0);
+    free(pointers);
+    replay_plan_end(&p);
+    trace_end(&t);
+    return found;
+}
+
+START_TEST(kernels) {
+    unsigned long long left;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    fputs(HEAD, out); /* 20 warps: each lane but the first two has two allocations, of which another lane frees one; and a request that got NULL */
+    for (int i = 0; i < 640; i++)
+        if (i % 32 > 1) fprintf(out, "m %d %d %d\nm 40 %d %d\nn 7 %d %d\n", 16 + i, i / 64, i % 64, i / 64, i % 64, i / 64, i % 64);
+    fputs("k 1\n", out);
+    for (int i = 0; i < 600; i++) fprintf(out, "f %d %d %d\n", 2 * i, i / 40, i % 40);
+    fputs("end 1200 600 600 0\n", out);
+    fclose(out);
+    struct replay_tally found = replayed(text, 0, &left);
+    ck_assert(found.nulls == 0 && found.corrupt == 0 && left == 600 * 40);
+    found = replayed(text, 1, &left);
+    ck_assert(found.nulls == 0 && found.corrupt == 1);
+    null_every = 3; /* some are requests that got NULL in the trace, too, and do not count */
+    found = replayed(text, 0, &left);
+    ck_assert(found.corrupt == 0 && found.nulls > 0 && found.nulls < 600);
+    null_every = 0;
+    free(text);
+    ck_assert(replayed(HEAD "m 8 0 0\nf 0 0 0\nm 8 0 0\nf 1 0 31\nend 2 0 2 0\n", 0, &left).corrupt == 0 && left == 0);
+}
+END_TEST
+
 int main(void) {
     Suite *s = suite_create("trace");
     TCase *c = tcase_create("trace");
@@ -286,6 +362,7 @@ int main(void) {
     tcase_add_test(c, writes_many);
     tcase_add_test(c, plans);
     tcase_add_loop_test(c, plans_of_any_trace, 0, 20);
+    tcase_add_test(c, kernels);
     suite_add_tcase(s, c);
     return suite_run(s);
 }

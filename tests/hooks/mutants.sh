@@ -53,6 +53,16 @@ first_failing_of_pool() {
 first_failing_of_report() {
     (cd "$build/tests/hooks" && timeout 300 ./check_report "$work" "$build/bin") >"$work/out" 2>&1 || echo check_report
 }
+# Prints the first failing suite of traces, with this source changed.
+first_failing_of_traces() {
+    local source list=()
+    for source in runtime/host/trace_write.c tools/mmbench/child/{trace,replay_plan}.c; do
+        if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
+    done
+    "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread tests/bench/test_trace.c "${list[@]}" "${check[@]}" -o "$work/test_trace" 2>"$work/log" || { echo 'does not compile'; return; }
+    BOUNDED_CLOCK=100 bounded "$work/out" "$work/test_trace" || { echo test_trace; return; }
+    [[ $1 == tools/* ]] || first_failing_of_report
+}
 # Prints the first failing scenario or suite; short ones run first.
 first_failing() {
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
@@ -174,6 +184,7 @@ killer=$(first_failing_of_pool)
 case $only in
 pool:*) ;;
 fail:*) killer=$(first_failing_of_report) ;;
+trace:*) killer=$(first_failing_of_traces none) ;;
 *) [[ $killer ]] || killer=$(first_failing) ;;
 esac
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
@@ -188,6 +199,7 @@ while IFS= read -r line; do
         case $name in
         pool:*) killer=$(first_failing_of_pool) ;;
         fail:*) killer=$(first_failing_of_report) ;;
+        trace:*) killer=$(first_failing_of_traces "$file") ;;
         *) killer=$(first_failing) ;;
         esac
         if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi

@@ -1,57 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The kernels of a replay. They use malloc and free only. */
+/* Launches the kernels of a replay: compiled once for each allocator. */
 #include <stdlib.h>
 
-#include "tools/mmbench/child/replay.h"
-
-/* The first op of the lane among the ops [low, high) of its warp, or high. */
-static __device__ unsigned first_of(const struct replay_op *ops, unsigned low, unsigned high, unsigned lane) {
-    while (low < high) {
-        const unsigned middle = low + (high - low) / 2;
-        if (ops[middle].lane < lane) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-/* The allocation's number, in its first word: every allocator's memory has room for that. */
-static __device__ void run(const struct replay_op *op, void **pointers, struct replay_tally *t) {
-    if (op->kind == TRACE_FREE) {
-        unsigned *p = (unsigned *)pointers[op->number];
-        if (p && *p != op->number) atomicAdd(&t->corrupt, 1ull);
-        pointers[op->number] = NULL;
-        free(p);
-        return;
-    }
-    unsigned *p = (unsigned *)malloc(op->bytes);
-    if (op->kind == TRACE_NULL) {
-        free(p);
-        return;
-    }
-    if (p) *p = op->number;
-    else atomicAdd(&t->nulls, 1ull);
-    pointers[op->number] = p;
-}
-
-static __global__ void step_kernel(const struct replay_op *ops, const unsigned *begins, unsigned warps, void **pointers, struct replay_tally *t) {
-    const unsigned warp = thread_idx() / WARP_THREADS, lane = thread_idx() % WARP_THREADS;
-    if (warp >= warps) return;
-    const unsigned end = begins[warp + 1];
-    for (unsigned i = first_of(ops, begins[warp], end, lane); i < end && ops[i].lane == lane; i++) run(&ops[i], pointers, t);
-}
-
-static __global__ void rest_kernel(void **pointers, unsigned count) {
-    const unsigned i = thread_idx();
-    if (i >= count) return;
-    free(pointers[i]);
-    pointers[i] = NULL;
-}
+#include "tools/mmbench/child/replay_kernels.h"
 
 void replay_step_run(const struct replay_op *ops, const unsigned *begins, struct replay_step step, void **pointers, struct replay_tally *t) {
-    const unsigned warps_of_cta = CTA_THREADS / WARP_THREADS, ctas = (unsigned)(step.warps / warps_of_cta + (step.warps % warps_of_cta != 0));
-    step_kernel<<<ctas ? ctas : 1, CTA_THREADS>>>(ops, begins + step.first_warp, (unsigned)step.warps, pointers, t);
+    const unsigned warps_of_cta = CTA_THREADS / WARP_THREADS, ctas = (unsigned)((step.warps + warps_of_cta - 1) / warps_of_cta);
+    replay_step_kernel<<<ctas, CTA_THREADS>>>(ops, begins + step.first_warp, (unsigned)step.warps, pointers, t);
 }
 
 void replay_free_rest(void **pointers, unsigned count) {
-    if (count) rest_kernel<<<(count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, count);
+    if (count) replay_rest_kernel<<<(count + CTA_THREADS - 1) / CTA_THREADS, CTA_THREADS>>>(pointers, count);
 }

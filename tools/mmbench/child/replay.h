@@ -45,7 +45,7 @@ extern "C" {
 const char *replay_plan_make(struct replay_plan *p, const struct trace *t);
 void replay_plan_end(struct replay_plan *p);
 
-/* replay.cu. All pointers are to device memory. pointers: by number. Launches the warps of a step (none: only loads the kernel); frees what is live, and sets all pointers to NULL. */
+/* replay.cu. All pointers are to device memory. pointers: by number. Launches the warps of a step; frees what is live, and sets all pointers to NULL. */
 void replay_step_run(const struct replay_op *ops, const unsigned *begins, struct replay_step step, void **pointers, struct replay_tally *t);
 void replay_free_rest(void **pointers, unsigned count);
 
