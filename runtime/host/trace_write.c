@@ -60,11 +60,31 @@ static void write_launch(const int32_t *launches, uint64_t launch_count, int32_t
     *last = launch;
 }
 
-static void write_place(const struct mm_trace_event *e, FILE *out) {
+/* A line. Not by fprintf, since there may be four million. */
+struct line {
+    char text[128]; /* the longest has 65 bytes */
+    size_t n;
+};
+
+static void add_number(struct line *l, uint64_t number) {
+    char digits[20];
+    size_t count = 0;
+    do digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    l->text[l->n++] = ' ';
+    while (count) l->text[l->n++] = digits[--count];
+}
+
+static void write_event(const struct mm_trace_event *e, uint64_t number, FILE *out) {
     const unsigned align_shift = e->what >> MM_TRACE_ALIGN_SHIFT & 0xff;
-    fprintf(out, " %llu %llu", (unsigned long long)(e->cta & MM_TRACE_CTA_MAX), (unsigned long long)(e->what >> MM_TRACE_THREAD_SHIFT & MM_TRACE_THREAD_MAX));
-    if (align_shift) fprintf(out, " %llu", 1ull << align_shift);
-    fputc('\n', out);
+    struct line l = {.n = 1};
+    l.text[0] = (e->what & 0xff) == MM_TRACE_FREE ? 'f' : e->address ? 'm' : 'n';
+    add_number(&l, number);
+    add_number(&l, e->cta & MM_TRACE_CTA_MAX);
+    add_number(&l, e->what >> MM_TRACE_THREAD_SHIFT & MM_TRACE_THREAD_MAX);
+    if (align_shift) add_number(&l, 1ull << align_shift);
+    l.text[l.n++] = '\n';
+    fwrite(l.text, 1, l.n, out);
 }
 
 /* Whether it goes into the file; `number` receives the number in its line. */
@@ -100,8 +120,7 @@ bool mm_trace_try_write(const struct mm_trace_event *events, uint64_t count, uin
         const struct mm_trace_event *e = &events[i];
         if (!take(&l, e, sum, &number)) continue;
         write_launch(launches, launch_count, distance(grid_of(e), first), &last, out);
-        fprintf(out, "%c %llu", (e->what & 0xff) == MM_TRACE_FREE ? 'f' : e->address ? 'm' : 'n', (unsigned long long)number);
-        write_place(e, out);
+        write_event(e, number, out);
     }
     if (done)
         fprintf(out, "end %llu %llu %llu %llu\n", (unsigned long long)sum->mallocs, (unsigned long long)sum->nulls, (unsigned long long)sum->frees,
