@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* MM_FAIL: which requests malloc refuses, in heaps of every kind that are closed; nothing else changes. */
+#include "tests/unit/jitter.h" /* first; threads meet between two accesses even on a busy machine */
+
 #include <pthread.h>
 
 #include "runtime/checked/closed.h"

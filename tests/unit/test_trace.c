@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* MM_TRACE: what is noted, and that the events of one address have the order of the calls. */
+#include "tests/unit/jitter.h" /* first; threads meet between two accesses even on a busy machine */
+
 #include <pthread.h>
 
 #include "runtime/checked/closed.h"
