@@ -21,6 +21,8 @@ START_TEST(by_other_ways) {
     expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm, "MM_POOL=async"), "./client_plain", "plain", "pool-order");
     expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=async"), "./client_hook_plain", "plain", "pool-order"); /* with a dlsym of its own, mmhook.o's */
+    expect(&r, 0, "", "");
     r = RUN(SETTINGS("MM_POOL=async"), "./client_hook_plain", "plain", "pool-small"); /* not preloaded */
     expect(&r, 1, NULL, "mm: MM_POOL=async needs mmrun, or libmm.so.1 in LD_PRELOAD: else a library may free memory of the pool without mm; using off\n");
     r = RUN(SETTINGS(preload_mm, "MM_POOL=async"), "./client", "v2-legacy", "function"); /* a heap and a pool */

@@ -17,12 +17,18 @@ static int is_sanitizer(struct dl_phdr_info *library, size_t bytes, void *found)
     return 0;
 }
 
-/* Whether each look-up of a driver function in this process finds mm's hooks: this library's dlsym is everybody's, which preloading makes it. */
-static bool sees_all(void) {
-    void *const program = dlopen(NULL, RTLD_LAZY), *const everybodys =
-                                                       program ? dlsym(program, "dlsym") : NULL; /* RTLD_DEFAULT would begin with this library */
+static bool is_ours(const void *address) {
     Dl_info ours, found;
-    return everybodys && dladdr(everybodys, &found) && dladdr(&mm_pool_known_mode, &ours) && ours.dli_fbase == found.dli_fbase;
+    return address && dladdr(address, &found) && dladdr(&mm_pool_known_mode, &ours) && ours.dli_fbase == found.dli_fbase;
+}
+
+/* Whether each library of this process that frees memory finds mm's hooks, which preloading makes so: this library's names are everybody's (of one that is not
+ * preloaded, they are not), and so is its dlsym, or mmhook.o's in a program that mmnvcc linked. */
+static bool sees_all(void) {
+    void *(*everybodys)(void *, const char *) = NULL;
+    void *const program = dlopen(NULL, RTLD_LAZY), *const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (program) *(void **)&everybodys = dlsym(program, "dlsym"); /* RTLD_DEFAULT would begin with this library */
+    return everybodys && is_ours(dlsym(program, "mm_dlsym_v1")) && driver && is_ours(everybodys(driver, "cuMemFree_v2"));
 }
 
 static void in_child(void) { __atomic_store_n(&mm_pool_known_mode, MM_POOL_OFF, __ATOMIC_RELAXED); } /* the driver does not work there */

@@ -13,6 +13,7 @@
 
 #define KERNEL_PAIRS (1u << 15) /* half a second for one thread with CUDA's allocator */
 #define KERNEL_PAIRS_EACH 4u    /* per thread, at least: not all calls come at the kernel's start */
+#define KERNELS_MORE 8u         /* if the heap grew in every kernel so far: a short run in a fresh heap */
 #define TIME_SHARE 0.75         /* of a request's time limit; then the case stops and reports the calls so far */
 
 enum { MALLOC, FREE, KINDS };
@@ -52,7 +53,7 @@ static void count(struct kind *kinds, const struct notes *n, int has_grown) {
     }
 }
 
-/* Runs kernels until there are `calls` calls of each kind, the time is over, or a malloc returned NULL. */
+/* Runs kernels until there are `calls` calls of each kind, some of them while the heap did not grow, the time is over, or a malloc returned NULL. */
 static struct tally measure(const struct asks *a, unsigned each, uint64_t calls, struct notes *n, struct kind *kinds) {
     const double stop = child_now_ms() + child_seconds * 1e3 * TIME_SHARE;
     struct asks none = *a;
@@ -62,7 +63,8 @@ static struct tally measure(const struct asks *a, unsigned each, uint64_t calls,
     alloc_latency(&none, 0, 0, n->on_device[MALLOC], n->on_device[FREE], n->tally); /* loads the kernel and creates the heap */
     child_must(cudaDeviceSynchronize());
     unsigned long long growths = account_growths();
-    for (unsigned first = 0; done < calls && t.nulls == 0 && (done == 0 || child_now_ms() < stop); first += each) {
+    for (unsigned first = 0; t.nulls == 0 && (done == 0 || child_now_ms() < stop); first += each) {
+        if (done >= (kinds[MALLOC].calls.count ? calls : calls + (uint64_t)KERNELS_MORE * n->pairs)) break;
         const unsigned long long before = growths;
         alloc_latency(a, first, each, n->on_device[MALLOC], n->on_device[FREE], n->tally);
         child_read(&t, n->tally, sizeof t);
