@@ -149,20 +149,23 @@ static char *written(const struct mm_trace_event *events, uint64_t count, uint64
     return text;
 }
 
+/* An incomplete event, of no launch, is between launches of 0xffffff and 1; and for a number as that of 0 those around 0x800000 would be in another order. */
+static const uint64_t bases[] = {0xffffff, 0x7fffff, 100};
 START_TEST(writes) {
     struct mm_trace_sum sum;
+    const uint64_t first = bases[_i], earlier = first - 2, later = (first + 2) & MM_TRACE_LAUNCH_MAX;
     const struct mm_trace_event events[] = {
-        event(0, 0, 0, 0),                                                       /* incomplete: its kernel was stopped */
-        event(0x1000, 64, 5, MALLOC(0xffffff, 17)),                              /* the launch before number 0 */
-        event(0x2000, 100, 5, MALLOC(0xffffff, 18) | 8 << MM_TRACE_ALIGN_SHIFT), /* and one that ran at the same time, submitted earlier */
-        event(0x3000, 1, 6, MALLOC(0xfffffd, 0)),
-        event(0x1000, 0, 5, FREE(0xffffff, 17)),
-        event(0x1000, 0, 5, FREE(0xffffff, 17)), /* a second time: misuse */
-        event(0x1000, 32, 7, MALLOC(0, 1023)),   /* the same address again */
-        event(0, 1ull << 63, 7, MALLOC(0, 3)),   /* NULL */
-        event(0x2000, 0, 8, FREE(0, 4)),
-        event(0x1000, 0, 8, FREE(0, 5)),
-        event(0x4000, 0, 8, FREE(0, 5)), /* never allocated */
+        event(0, 0, 0, 0),                                                    /* incomplete: its kernel was stopped */
+        event(0x1000, 64, 5, MALLOC(first, 17)),                              /* launch numbers wrap */
+        event(0x2000, 100, 5, MALLOC(first, 18) | 8 << MM_TRACE_ALIGN_SHIFT), /* and one that ran at the same time, submitted earlier */
+        event(0x3000, 1, 6, MALLOC(earlier, 0)),
+        event(0x1000, 0, 5, FREE(first, 17)),
+        event(0x1000, 0, 5, FREE(first, 17)),      /* a second time: misuse */
+        event(0x1000, 32, 7, MALLOC(later, 1023)), /* the same address again */
+        event(0, 1ull << 63, 7, MALLOC(later, 3)), /* NULL */
+        event(0x2000, 0, 8, FREE(later, 4)),
+        event(0x1000, 0, 8, FREE(later, 5)),
+        event(0x4000, 0, 8, FREE(later, 5)), /* never allocated */
     };
     char *text = written(events, sizeof events / sizeof *events, 9, &sum);
     ck_assert_str_eq(text, "mm-trace 1\nk 1\nm 64 5 17\nm 100 5 18 256\nk 0\nm 1 6 0\nk 1\nf 0 5 17\nk 2\nm 32 7 1023\nn 9223372036854775808 7 3\nf 1 8 4\n"
@@ -357,7 +360,7 @@ int main(void) {
     tcase_add_test(c, valid);
     tcase_add_loop_test(c, malformed, 0, sizeof wrong / sizeof *wrong);
     tcase_add_test(c, damaged);
-    tcase_add_test(c, writes);
+    tcase_add_loop_test(c, writes, 0, sizeof bases / sizeof *bases);
     tcase_add_test(c, writes_nothing);
     tcase_add_test(c, writes_many);
     tcase_add_test(c, plans);

@@ -17,6 +17,7 @@ nvcc_bin=$(cd "$CUDA_HOME/bin" && pwd -P)
 # shellcheck source=tests/install/it.sh
 source "$root/tests/install/it.sh" install
 version=$(number_of MM_VERSION) abi=$(number_of MM_ABI_VERSION)
+abi_of_others=$((abi - 1)) # with as many digits
 
 makes install PREFIX="$prefix" > install.log 2>&1 || { tail -n 5 install.log && echo 'install: 0 passed, 1 failed' && exit 1; }
 
@@ -149,9 +150,9 @@ it 'mmdoctor, one of several' diagnoses 1 "$(lines one.o: "$mine"
     wrong nowhere "is no file that can be read; $name_one"
     lines host: 'no device code')" one.o nowhere host
 it 'mmdoctor, a file that begins with -' diagnoses 1 "wrong: -x: is no file that can be read; $name_one" -- -x
-stale="built with mm's agreement version 9, this is $abi; compile and link it again with this mmnvcc"
-another() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.o > other.o && diagnoses 1 "$(wrong other.o "$stale")" other.o; }
-another_cubin() { sed "s/mm_heap_v$abi/mm_heap_v9/g" one.cubin > other.cubin && diagnoses 1 "$(wrong other.cubin "$stale")" other.cubin; }
+stale="built with mm's agreement version $abi_of_others, this is $abi; compile and link it again with this mmnvcc"
+another() { sed "s/mm_heap_v$abi/mm_heap_v$abi_of_others/g" one.o > other.o && diagnoses 1 "$(wrong other.o "$stale")" other.o; }
+another_cubin() { sed "s/mm_heap_v$abi/mm_heap_v$abi_of_others/g" one.cubin > other.cubin && diagnoses 1 "$(wrong other.cubin "$stale")" other.cubin; }
 it 'mmdoctor, another agreement' another_cubin
 # headed OFFSET BYTES...: makes headed.cubin, a cubin of nvcc with other bytes in its header
 headed() { "$nvcc" -cubin -arch=sm_90 "$src/one.cu" -o headed.cubin && while (($#)); do printf '%b' "$2" | dd of=headed.cubin bs=1 seek="$1" conv=notrunc 2> /dev/null; shift 2; done; }
@@ -190,8 +191,8 @@ no_run_time() {
 }
 it 'mmdoctor without libmm.so.1' no_run_time
 old_run_time() {
-    sick "sed -i 's/mm_heap_v$abi/mm_heap_v9/' libmm.so.1" &&
-        has_wrong 1 "wrong: $out/sick/lib/mm/libmm.so.1 has agreement version 9, the rest of mm $abi; install mm again" sick/bin/mmdoctor
+    sick "sed -i 's/mm_heap_v$abi/mm_heap_v$abi_of_others/' libmm.so.1" &&
+        has_wrong 1 "wrong: $out/sick/lib/mm/libmm.so.1 has agreement version $abi_of_others, the rest of mm $abi; install mm again" sick/bin/mmdoctor
 }
 it 'mmdoctor, a libmm.so.1 of another agreement' old_run_time
 no_hook() { sick 'rm mmhook.o' && has_wrong 1 "wrong: $out/sick/lib/mm/mmhook.o is not there; install mm again" sick/bin/mmdoctor; }
