@@ -8,7 +8,7 @@ BENCH_H := $(wildcard $(BENCH_SRC)/*.h $(BENCH_SRC)/child/*.h $(BENCH_SRC)/child
 BENCH_CHILDREN := $(BUILD)/lib/bench/mmbench-builtin $(BUILD)/lib/bench/mmbench-mm
 # Of the other allocators, after make allocators.
 BENCH_SIBLINGS := $(MM_SIBLINGS:%=$(BUILD)/lib/bench/mmbench-%)
-BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu replay.cu papers/kernels.cu)
+BENCH_ALLOC := $(addprefix $(BENCH_SRC)/child/,alloc.cu replay_launch.cu papers/kernels.cu)
 # Kernels that are not measured, or only as a floor: the driver compiles them when a child first uses them. CUB alone takes seconds for each architecture.
 BENCH_PTX_OBJS := $(addprefix $(BUILD)/obj/$(BENCH_SRC)/child/papers/,floors.o host_kernels.o words.o)
 BENCH_CHILD_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(BENCH_SRC)/child/*.c $(BENCH_SRC)/child/papers/*.c)) \

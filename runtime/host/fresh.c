@@ -8,6 +8,7 @@
 #include "runtime/host/env.h"
 #include "runtime/host/fail.h"
 #include "runtime/host/state.h"
+#include "runtime/host/trace.h"
 
 static struct mm_copy_zeros zeros_of(const struct mm_host_heap *h) {
     return h->shared ? (struct mm_copy_zeros){h->shared->zeros, sizeof h->shared->zeros} : (struct mm_copy_zeros){NULL, 0};

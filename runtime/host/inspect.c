@@ -19,6 +19,7 @@
 #include "runtime/host/say.h"
 #include "runtime/host/state.h"
 #include "runtime/host/stats.h"
+#include "runtime/host/trace.h"
 
 bool mm_inspect_has_found;
 

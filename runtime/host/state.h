@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "runtime/host/chunks.h"
-#include "runtime/host/trace.h"
+#include "runtime/host/trace_write.h"
 
 /* A heap's kind depends on what the driver provided:
  *   MM_HOST_HEAP_MAPPED  addresses for the whole device are reserved, chunks of memory are mapped at some of them, and more on request

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include <stdlib.h>
-#include <string.h>
+#include "runtime/host/trace_write.h"
 
-#include "runtime/host/trace.h"
+#include <stdlib.h>
 
 /* The live allocations, by address: open addressing, linear probing. An address stays in the table when it is freed. */
 struct live_entry {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/host/trace.h"
+#include "runtime/host/trace_write.h"
 #include "tests/bench/cta.h"
 #include "tests/bench/counted.h"
 #include "tests/runner.h"
@@ -44,6 +44,8 @@ START_TEST(valid) {
     ck_assert(e[4].kind == TRACE_FREE && e[4].bytes == 1 && e[4].launch == (1u << 24) - 1 && e[4].cta == 3 && e[4].thread == 5);
     trace_end(&t);
     ck_assert(!refused(&t, HEAD "m 1099511627776 0 0\nm 0 0 0\nend 2 0 0 0\n") && t.live == 1ull << 40); /* not freed; of no bytes */
+    trace_end(&t);
+    ck_assert(!refused(&t, HEAD "m 100 0 0\nf 0 0 0\nm 10 0 0\nend 2 0 1 0\n") && t.live == 10 && t.most_live == 100);
     trace_end(&t);
 }
 END_TEST
@@ -152,7 +154,7 @@ static char *written(const struct mm_trace_event *events, uint64_t count, uint64
 /* An incomplete event, of no launch, is between launches of 0xffffff and 1; and for a number as that of 0 those around 0x800000 would be in another order. */
 static const uint64_t bases[] = {0xffffff, 0x7fffff, 100};
 START_TEST(writes) {
-    struct mm_trace_sum sum;
+    struct mm_trace_sum sum = {0, 0, 0, 0, 0};
     const uint64_t first = bases[_i], earlier = first - 2, later = (first + 2) & MM_TRACE_LAUNCH_MAX;
     const struct mm_trace_event events[] = {
         event(0, 0, 0, 0),                                                    /* incomplete: its kernel was stopped */
@@ -178,7 +180,7 @@ END_TEST
 START_TEST(writes_nothing) {
     char *text = NULL;
     size_t bytes = 0;
-    struct mm_trace_sum sum;
+    struct mm_trace_sum sum = {0, 0, 0, 0, 0};
     FILE *out = open_memstream(&text, &bytes);
     ck_assert(mm_trace_try_write(NULL, 0, 0, out, &sum));
     fclose(out);
@@ -193,7 +195,7 @@ START_TEST(writes_many) {
     static uint64_t number_of[ADDRESSES]; /* of the live malloc, plus 1 */
     static struct mm_trace_event events[EVENTS];
     static uint64_t expected[EVENTS];
-    struct mm_trace_sum sum;
+    struct mm_trace_sum sum = {0, 0, 0, 0, 0};
     uint64_t random = 1, mallocs = 0;
     for (int i = 0; i < EVENTS; i++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;

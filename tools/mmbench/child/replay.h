@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Replays of traces. The plan is made on the host; replay.cu, compiled for each allocator, runs it.
+/* Replays of traces. The plan is made on the host; replay_launch.cu, compiled for each allocator, runs it.
  *
  * A STEP is one launch. Each recorded launch is a step, in the order of their numbers. In it the same warps make the same calls: a thread makes its own in the recorded
  * order, and threads run at the same time. A free waits for no thread: a free of memory that another thread of the same launch, or a later launch, allocated
@@ -45,7 +45,7 @@ extern "C" {
 const char *replay_plan_make(struct replay_plan *p, const struct trace *t);
 void replay_plan_end(struct replay_plan *p);
 
-/* replay.cu. All pointers are to device memory. pointers: by number. Launches the warps of a step; frees what is live, and sets all pointers to NULL. */
+/* replay_launch.cu. All pointers are to device memory. pointers: by number. Launches the warps of a step; frees what is live, and sets all pointers to NULL. */
 void replay_step_run(const struct replay_op *ops, const unsigned *begins, struct replay_step step, void **pointers, struct replay_tally *t);
 void replay_free_rest(void **pointers, unsigned count);
 
