@@ -35,12 +35,12 @@
 #ifndef MM_ALLOCATOR_SUFFIX
 #define MM_ALLOCATOR_SUFFIX
 #endif
-/* The allocators: name for users, suffix. The first is the default; the others, of three kinds, are built by make allocators (runtime/build.mk). */
+/* The allocators: name for users, suffix. The first is the default; the others, of five kinds, are built by make allocators (runtime/build.mk). */
 /* clang-format off */
 #define MM_ALLOCATORS(X) \
     X("gallatin", "") \
     MM_SIBLINGS(X)
-#define MM_SIBLINGS(X) MM_WALKS(X) MM_BUMPS(X) MM_RINGS(X)
+#define MM_SIBLINGS(X) MM_WALKS(X) MM_BUMPS(X) MM_RINGS(X) MM_PAGES_OF(X) MM_CHUNKS_OF(X)
 #define MM_WALKS(X) \
     X("random-walk", "_random_walk") \
     X("random-walk-bitmap", "_random_walk_bitmap") \
@@ -54,6 +54,14 @@
     X("circular-fused", "_circular_fused") \
     X("circular-multi", "_circular_multi") \
     X("circular-multi-fused", "_circular_multi_fused")
+#define MM_PAGES_OF(X) \
+    X("ouroboros-s-p", "_ouroboros_s_p") \
+    X("ouroboros-va-p", "_ouroboros_va_p") \
+    X("ouroboros-vl-p", "_ouroboros_vl_p")
+#define MM_CHUNKS_OF(X) \
+    X("ouroboros-s-c", "_ouroboros_s_c") \
+    X("ouroboros-va-c", "_ouroboros_va_c") \
+    X("ouroboros-vl-c", "_ouroboros_vl_c")
 /* clang-format on */
 /* The one that hands out memory that is in use; MM_ALLOW_UNSAFE=1 lets it. */
 #define MM_ALLOCATOR_UNSAFE "aw"
@@ -215,6 +223,16 @@
 #define MM_RING_PLACES 256u
 #define MM_RING_AT_ONCE 2
 #define MM_BUMP_LOOKS 8
+
+/* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk, the paper's. Slots of a queue chunk; most queue chunks of a queue; most segments: 256 GiB. Looks of a
+ * caller that waits for another warp. Positions that a caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows. */
+#define MM_OURO_CHUNK_SHIFT 13
+#define MM_OURO_STORE_SHIFT 10
+#define MM_OURO_RING_SHIFT 13
+#define MM_OURO_LIST_SHIFT 18
+#define MM_OURO_LOOKS 64
+#define MM_OURO_TRIES 8
+#define MM_OURO_PATIENCE 2
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32

@@ -47,7 +47,9 @@ MM_FLAGS_circular             := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEF
 MM_FLAGS_circular-fused       := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_FUSED
 MM_FLAGS_circular-multi       := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_MULTI
 MM_FLAGS_circular-multi-fused := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_MULTI_FUSED
-MM_SIBLING_SOURCES := $(MM_DEVICE_SOURCES) $(wildcard runtime/listed/* runtime/random_walk/* runtime/regeff/*)
+$(foreach q,s va vl,$(eval MM_FLAGS_ouroboros-$q-p := -DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_$(shell echo $q | tr a-z A-Z) -DMM_OURO_ENTRY=MM_OURO_PAGES))
+$(foreach q,s va vl,$(eval MM_FLAGS_ouroboros-$q-c := $(MM_FLAGS_ouroboros-$q-p:PAGES=CHUNKS)))
+MM_SIBLING_SOURCES := $(MM_DEVICE_SOURCES) $(wildcard runtime/listed/* runtime/random_walk/* runtime/regeff/* runtime/ouroboros/*)
 
 .PHONY: allocators
 allocators: $(MM_SIBLINGS:%=$(BUILD)/lib/allocators/%/driver.fatbin)

@@ -36,6 +36,13 @@
     X(CHUNK_END, "segment %u: the chunk at unit %u ends at %u, where none begins")        \
     X(CHUNK_LOCK, "segment %u: the chunk at unit %u is not both locked and live (%u)")    \
     X(CHUNK_STRAY, "segment %u: %u more chunks, locks or live units than words say (%u)") \
+    X(CHUNK_STATE, "segment %u: chunk %u has state %#x")                                  \
+    X(CHUNK_COUNT, "chunk %u counts %u free pages, and has %u")                           \
+    X(CHUNK_BEYOND, "chunk %u: mask %u has pages beyond the last one (class %u)")         \
+    X(QUEUE_ENTRY, "queue %u has an entry for chunk %u, which does not say so")           \
+    X(QUEUE_COUNT, "queue %u has %u entries, and counts %u")                              \
+    X(QUEUE_LOST, "queue %u has %u of the %u entries that it must have")                  \
+    X(QUEUE_AWAITED, "queue %u expects %u pages for %u lanes, and nobody is there")       \
     X(UNITS_STRAY, "entry %u of the list is segment %u, which does not say so")           \
     X(RUN_LENGTH, "segment %u begins a run of %u segments")                               \
     X(RUN_SEGMENT, "segment %u is of a run, but says it is %u")                           \

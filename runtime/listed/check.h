@@ -11,7 +11,7 @@ MM_FN void mm_list_check_segment(struct mm_check *k, const struct mm_heap_ref *r
     if (at >= mm_list_state(ref)->count || mm_list_entries(ref)[at] != s) mm_check_fault(k, MM_FAULT_UNITS_LIST, s, at, 0);
 }
 
-MM_FN_RARE void mm_small_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {
+MM_FN_RARE void mm_list_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {
     struct mm_class_state *of = mm_list_state(ref);
     if (part == 0 && of->lock != 0) mm_check_fault(k, MM_FAULT_TABLE_LOCK, 0, 0, 0);
     for (uint32_t i = part; i < of->count; i += parts)

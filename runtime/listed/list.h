@@ -29,7 +29,12 @@
 
 /* Uses count, lock, round, swept, most and is_awaited (struct mm_class_state). */
 MM_FN struct mm_class_state *mm_list_state(const struct mm_heap_ref *ref) { return (struct mm_class_state *)ref->classes_at; }
+#ifndef MM_LISTED_ENTRIES                             /* an allocator may have the list elsewhere, for so many segments */
+#define MM_LISTED_SEGMENTS_MAX (MM_TREE_BITS_MAX - 1) /* units have 32 bits */
 MM_FN uint64_t *mm_list_entries(const struct mm_heap_ref *ref) { return (uint64_t *)ref->table; }
+#else
+MM_FN uint64_t *mm_list_entries(const struct mm_heap_ref *ref) { return MM_LISTED_ENTRIES(ref); }
+#endif
 MM_FN uint32_t *mm_list_index(const struct mm_heap_ref *ref, uint32_t s) { return (uint32_t *)ref->indexes + s * MM_SEGMENT_PAGES; }
 /* The most consecutive units of segment s that were free or held when a round of sweeps saw it last (malloc.h). */
 MM_FN uint32_t *mm_list_most(const struct mm_heap_ref *ref, uint32_t s) { return mm_list_index(ref, s) + 1; }
@@ -86,7 +91,7 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
         count = mm_load_relaxed_u32(&mm_list_state(ref)->count);
         is_mine = count > known ? MM_LIST_GREW : MM_LIST_GROWS;
         if (is_mine == MM_LIST_GROWS)
-            bits = mm_segments_take(ref, mm_at_most(mm_at_most(1 + count / MM_LISTED_SHARE, 64), MM_TREE_BITS_MAX - 1 - count), &leaf); /* units have 32 bits */
+            bits = mm_segments_take(ref, mm_at_most(mm_at_most(1 + count / MM_LISTED_SHARE, 64), MM_LISTED_SEGMENTS_MAX - count), &leaf);
     } else if (rank == 0 && mm_list_is_own(ref)) {
         is_mine = MM_LIST_OWN;
     }

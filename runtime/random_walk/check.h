@@ -21,4 +21,6 @@ MM_FN_RARE uint32_t mm_small_check_pages(struct mm_check *k, const struct mm_hea
     return MM_SEGMENT_PAGES;
 }
 
+MM_FN void mm_small_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) { mm_list_check_rest(k, ref, part, parts); }
+
 #endif

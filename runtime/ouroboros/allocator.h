@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Ouroboros as an allocator of small memory (gallatin/allocator.h says what one provides): Winter, Mlakar, Parger, Steinberger, "Ouroboros: virtualized queues
+ * for dynamic memory management on GPUs", ICS 2020. Two choices make its six allocators: MM_OURO_QUEUE (queue.h) and MM_OURO_ENTRY (chunk.h).
+ */
+#ifndef MM_OURO_ALLOCATOR_H
+#define MM_OURO_ALLOCATOR_H
+
+#include "runtime/ouroboros/malloc.h"
+#include "runtime/listed/free.h"
+#include "runtime/listed/malloc.h"
+#include "runtime/listed/retire.h"
+
+#define MM_SMALL_BYTES_MAX ((uint64_t)MM_OURO_CHUNK_BYTES)
+#define MM_SMALL_ALIGN_MAX MM_OURO_CHUNK_BYTES /* a page begins at a multiple of its size */
+
+MM_FN uint64_t mm_small_draw(const struct mm_heap_ref *ref, uint64_t bytes) { return (void)ref, MM_TOKEN | bytes; }
+MM_FN void *mm_small_malloc(const struct mm_heap_ref *ref, uint64_t token) { return mm_listed_malloc(ref, token); }
+MM_FN uint32_t mm_small_aligned(uint64_t bytes, uint64_t align) { return (uint32_t)(bytes > align ? bytes : align); }
+
+/* What is left of a free (core/handles.h): MM_DEFERRED_SLICE or MM_DEFERRED_TWICE, and where in the heap the page begins, in bytes. */
+MM_FN uint64_t mm_small_locate(const struct mm_heap_ref *ref, const void *p, uint64_t bytes) {
+    return mm_listed_locate(ref, p, bytes, 1u << MM_ALIGN_SHIFT, 0);
+}
+MM_FN uint64_t mm_small_address(const struct mm_heap_ref *ref, uint64_t left) { return ref->user_base + mm_deferred_offset(left); }
+/* Out of line: the rest of free has it, too. */
+MM_FN_RARE uint64_t mm_small_mark(const struct mm_heap_ref *ref, uint64_t left) {
+    if (!MM_LIKELY(mm_deferred_kind(left) == MM_DEFERRED_SLICE)) return left;
+    const int misuse = mm_page_free(ref, mm_deferred_offset(left));
+    if (MM_LIKELY(misuse == 0)) return 0;
+    return misuse == MM_MISUSE_DOUBLE_FREE ? MM_DEFERRED_TWICE | mm_deferred_offset(left) : mm_deferred_odd((uint32_t)misuse, mm_deferred_offset(left));
+}
+MM_FN void mm_small_twice(const struct mm_heap_ref *ref, uint64_t left) { mm_listed_twice(ref, mm_small_address(ref, left)); }
+MM_FN uint64_t mm_small_size(const struct mm_heap_ref *ref, uint64_t left) { return mm_page_size(ref, mm_deferred_offset(left)); }
+MM_FN uint64_t mm_small_owner_size(const struct mm_heap_ref *ref, uint32_t owner) { return (void)ref, (void)owner, 0; }
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The heap checker's part for Ouroboros (runtime/check.h): invariants of chunk.h. */
+#ifndef MM_OURO_CHECK_H
+#define MM_OURO_CHECK_H
+
+#include "runtime/listed/check.h"
+
+/* A segment of the list. */
+MM_FN_RARE uint32_t mm_small_check_pages(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t page, uint32_t owner) {
+    const uint32_t s = page / MM_SEGMENT_PAGES;
+    if (page % MM_SEGMENT_PAGES != 0) return 0;
+    mm_list_check_segment(k, ref, s, owner);
+    for (uint32_t chunk = s * MM_OURO_SEGMENT_CHUNKS; chunk < (s + 1) * MM_OURO_SEGMENT_CHUNKS; chunk++) {
+        const uint64_t header = *mm_chunk_header(ref, chunk);
+        const uint32_t q = mm_chunk_class(header);
+        if ((uint32_t)header == 0) continue;
+        if (!mm_chunk_is_cut(header) || q >= MM_OURO_CLASSES) {
+            mm_check_fault(k, MM_FAULT_CHUNK_STATE, s, chunk, (uint32_t)header);
+            continue;
+        }
+        const uint32_t free = mm_chunk_free_pages(ref, chunk, q);
+        if (MM_OURO_ENTRY == MM_OURO_CHUNKS && free != mm_chunk_count(header)) mm_check_fault(k, MM_FAULT_CHUNK_COUNT, chunk, mm_chunk_count(header), free);
+        for (uint32_t i = 0; i < mm_chunk_masks(q); i++)
+            if (*mm_chunk_mask(ref, chunk * MM_OURO_MASKS + i) & ~mm_bits_low(mm_chunk_pages(q))) mm_check_fault(k, MM_FAULT_CHUNK_BEYOND, chunk, i, q);
+        mm_add_relaxed_u64(&k->live_bytes, (uint64_t)(mm_chunk_pages(q) - free) << (MM_ALIGN_SHIFT + q));
+    }
+    return MM_SEGMENT_PAGES;
+}
+
+/* Whether queue q has an entry, seen from position `from` on. */
+MM_FN uint32_t mm_queue_check_entry(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
+    uint32_t *slot = mm_queue_slot_before(ref, q, p);
+    const uint32_t now = *mm_queue_slot(ref, q, p);
+    return now == 0 && slot != NULL ? *slot : now;
+}
+/* The entries of queue q are as many as are counted. Masks, or chunks, that have to be in it are: each has one of the entries. */
+MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t q) {
+    const struct mm_queue *of = mm_queue_of(ref, q);
+    uint64_t entries = 0, must = 0, useful = 0;
+    for (uint64_t p = of->front; p < of->back; p++) {
+        const uint32_t entry = mm_queue_check_entry(ref, q, p);
+        if (entry == 0 || entry == MM_QUEUE_SKIP) continue;
+        entries++;
+        const int is_mask = MM_OURO_ENTRY == MM_OURO_PAGES && q != MM_OURO_FREE;
+        const uint64_t header = *mm_chunk_header(ref, is_mask ? (entry - 1) / MM_OURO_MASKS : entry - 1);
+        if (!is_mask && !(header & mm_chunk_queued(q))) mm_check_fault(k, MM_FAULT_QUEUE_ENTRY, q, entry - 1, 0);
+        if (q == MM_OURO_FREE) useful += (uint32_t)header == 0;
+        else if (is_mask) useful += *mm_chunk_mask(ref, entry - 1) != 0;
+        else useful += mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0;
+    }
+    for (uint32_t i = 0; i < mm_list_state(ref)->count; i++)
+        for (uint32_t c = 0, chunk = mm_list_segment(ref, i) * MM_OURO_SEGMENT_CHUNKS; c < MM_OURO_SEGMENT_CHUNKS; c++, chunk++) {
+            const uint64_t header = *mm_chunk_header(ref, chunk);
+            if (q == MM_OURO_FREE) must += (uint32_t)header == 0;
+            else if (!mm_chunk_is_of(header, q)) continue;
+            else if (MM_OURO_ENTRY == MM_OURO_CHUNKS) must += mm_chunk_count(header) != 0;
+            else
+                for (uint32_t m = 0; m < mm_chunk_masks(q); m++) must += *mm_chunk_mask(ref, chunk * MM_OURO_MASKS + m) != 0;
+        }
+    if (entries != of->count) mm_check_fault(k, MM_FAULT_QUEUE_COUNT, q, entries, of->count);
+    if (useful < must) mm_check_fault(k, MM_FAULT_QUEUE_LOST, q, useful, must);
+    if (of->awaited != 0) mm_check_fault(k, MM_FAULT_QUEUE_AWAITED, q, of->awaited >> 32, of->awaited);
+}
+MM_FN_RARE void mm_small_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {
+    mm_list_check_rest(k, ref, part, parts);
+    for (uint32_t q = part; q < MM_OURO_QUEUES; q += parts) mm_queue_check(k, ref, q);
+}
+
+#endif

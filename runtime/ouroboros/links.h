@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The virtualised linked-list queue (VL): a list of queue chunks (storage.h).
+ *
+ * Representation. oldest, newest: {number : 32 | id : 32} of the first queue chunk and of one at the end; oldest is exact, newest is a hint. next, in a queue chunk:
+ *   the word of the next one; with id 0, and the number of the queue chunk itself: there is none yet. Position p is a slot of number p / MM_STORE_SLOTS.
+ * Invariants.
+ *   I1  a queue chunk is in the list until all of its positions, and those of all before it, are done with. So a thread with a position finds its queue chunk
+ *       by the links from oldest on.
+ *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
+ * Finding. A walk begins at newest, or at oldest if that is too new. A link is valid if the number of the queue chunk that it was read from is unchanged
+ *   afterwards. Otherwise that one has left the list, and the walk begins anew at oldest. In the paper a third pointer lags ten queue chunks behind instead:
+ *   a heuristic.
+ * Linearisation points. Appending: the compare-and-swap of next, which cannot succeed in another life (I2). Removal: the compare-and-swap of oldest.
+ * Progress. Lock-free: a walk begins anew only if oldest moved.
+ */
+#ifndef MM_OURO_LINKS_H
+#define MM_OURO_LINKS_H
+
+#include "runtime/ouroboros/storage.h"
+
+/* A number in 32 bits: {queue : 4 | number : 28}. So a word of one queue is none of another. */
+#define MM_LINKS_NUMBERS (1u << 28)
+MM_FN uint32_t mm_links_number(uint32_t q, uint32_t number) { return q << 28 | number % MM_LINKS_NUMBERS; }
+MM_FN int32_t mm_links_ahead(uint64_t word, uint32_t number) { return (int32_t)(((uint32_t)(word >> 32) - number) << 4); }
+
+/* What follows a word: the next queue chunk's, which is appended if there is none; 0: none can be, or the word is of one that has left. Acquires. */
+MM_FN_RARE uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
+    struct mm_store *of = mm_store_at(ref, (uint32_t)word);
+    const uint32_t number = (uint32_t)(word >> 32), after = mm_links_number(number >> 28, number + 1);
+    uint64_t next = mm_load_acquire_u64(&of->next);
+    if ((uint32_t)mm_load_acquire_u64(&of->number) != number) return 0;
+    if ((uint32_t)next != 0) return next;
+    const uint32_t id = mm_store_take(ref, after);
+    if (id == 0) return 0;
+    if (mm_cas_acq_rel_u64(&of->next, mm_store_word(number, 0), mm_store_word(after, id))) return mm_store_word(after, id);
+    mm_store_give(ref, id);
+    next = mm_load_acquire_u64(&of->next);
+    return (uint32_t)next != 0 && (uint32_t)mm_load_acquire_u64(&of->number) == number ? next : 0;
+}
+
+/* The id of queue chunk `number`, which the caller has a position of; 0: it cannot be appended. */
+MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    uint64_t at = mm_load_acquire_u64(&of->newest), newest = at;
+    MM_ROLLED
+    for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
+        if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
+        if ((uint32_t)at == 0) { /* a fresh queue */
+            const uint32_t first = mm_links_number(q, 0), id = mm_store_take(ref, first);
+            if (id == 0) return 0;
+            if (!mm_cas_acq_rel_u64(&of->oldest, 0, mm_store_word(first, id))) mm_store_give(ref, id);
+            continue;
+        }
+        MM_ROLLED
+        while ((uint32_t)at != 0 && mm_links_ahead(at, number) < 0) at = mm_links_next(ref, at);
+        if ((uint32_t)at != 0 && (uint32_t)mm_load_acquire_u64(&mm_store_at(ref, (uint32_t)at)->number) == number) {
+            if (at != newest && ((uint32_t)newest == 0 || mm_links_ahead(newest, number) <= 0)) mm_cas_acq_rel_u64(&of->newest, newest, at);
+            return (uint32_t)at;
+        }
+        at = 0;
+    }
+    return 0;
+}
+MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
+    const uint32_t id = mm_links_find(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)));
+    return id != 0 ? &mm_store_at(ref, id)->slot[(uint32_t)p % MM_STORE_SLOTS] : NULL;
+}
+/* Takes the queue chunks from oldest on that are done with out of the list. */
+MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    if (!mm_store_pass(ref, mm_links_find(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT))))) return;
+    MM_ROLLED
+    for (;;) {
+        const uint64_t word = mm_load_acquire_u64(&of->oldest);
+        struct mm_store *first = mm_store_at(ref, (uint32_t)word);
+        if (mm_add_acq_rel_u64(&first->done, 0) != MM_STORE_SLOTS) return;
+        const uint64_t next = mm_links_next(ref, word);
+        if (next == 0) return; /* none can be appended; or another thread was faster */
+        if (mm_cas_acq_rel_u64(&of->oldest, word, next)) mm_store_give(ref, (uint32_t)word);
+    }
+}
+
+#endif

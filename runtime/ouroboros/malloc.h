@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* malloc of pages: the lanes of a warp that want the same class ask together. Termination and NULL: listed/malloc.h.
+ *
+ * A draw. 1. One right to an entry of the class's queue, for all lanes; in later rounds one for each lane that has no page yet, by one addition. Each entry
+ *   serves its share of the lanes. 2. If there is no entry, or MM_OURO_TRIES rounds found too few pages: wait for pages that another warp is about to enqueue, or
+ *   cut free chunks, as many as the lanes need. 3. If there are none, the list of segments grows.
+ * Units of listed/malloc.h. A request of class q has q + 1 units, a free chunk MM_OURO_CLASSES. So a sweep that saw a free page of a larger class proves nothing to
+ *   a caller that wants a smaller one, and such a caller begins anew MM_LISTED_UNSURE times before it gets NULL.
+ */
+#ifndef MM_OURO_MALLOC_H
+#define MM_OURO_MALLOC_H
+
+#include "runtime/ouroboros/pages.h"
+
+#include "runtime/listed/list.h"
+
+#define MM_LISTED_UNITS_MAX MM_OURO_CLASSES
+/* The units of a request: its class, plus 1. 0 bytes count as 1. */
+MM_FN uint32_t mm_listed_units(uint64_t bytes) {
+    const uint32_t above = ((uint32_t)bytes - (bytes != 0)) >> MM_ALIGN_SHIFT;
+    return above == 0 ? 1 : 33 - mm_clz_u32(above);
+}
+MM_FN uint32_t mm_listed_patience(uint32_t n) { return (void)n, MM_OURO_PATIENCE; }
+
+/* A draw by the lanes of `group` for a page of class q each. Returns the caller's address, or 0. */
+MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t q) {
+    const uint32_t lane = mm_warp_lane(), leader = mm_ctz(group), pages = mm_at_most(mm_chunk_pages(q), 64);
+    uint32_t left = group, from = q;
+    uint64_t address = 0;
+    MM_ROLLED
+    for (uint32_t rounds = 0; left != 0 && rounds < 2 * MM_OURO_TRIES; rounds++) {
+        const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane));
+        uint32_t rights = 0, goes_on = 1;
+        uint64_t first = 0;
+        if (lane == leader) {
+            if (from == q && rounds >= MM_OURO_TRIES) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
+            rights = mm_semaphore_take(ref, from, from == MM_OURO_FREE ? (wanted - 1) / pages + 1 : rounds == 0 ? 1 : wanted);
+            if (rights != 0) first = mm_add_acq_rel_u64(&mm_queue_of(ref, from)->front, rights);
+            else if (from == MM_OURO_FREE) goes_on = 0;
+            else if (!mm_semaphore_wait(ref, q, wanted)) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
+        }
+        mm_warp_sync(group);
+        rights = mm_warp_shuffle(group, rights, leader), first = mm_warp_shuffle_u64(group, first, leader);
+        if (!mm_warp_shuffle(group, goes_on, leader)) break;
+        if (rights == 0) continue;
+        from = mm_warp_shuffle(group, from, leader);
+        struct mm_pages_got got = {0, 0};
+        if (left >> lane & 1 && rank < rights) {
+            const uint32_t entry = mm_queue_take(ref, from, first + rank), share = (wanted - rank - 1) / rights + 1;
+            if (entry != MM_QUEUE_NONE) got = from == MM_OURO_FREE ? mm_chunk_cut(ref, entry, q, share, 1) : mm_entry_take(ref, entry, q, share);
+        }
+        mm_warp_sync(group);
+        const uint32_t of = mm_bits_select(left, rank % rights), which = rank / rights, mask = mm_warp_shuffle(group, got.mask, of);
+        const uint64_t bits = mm_warp_shuffle_u64(group, got.bits, of);
+        if (left >> lane & 1 && which < mm_popcount(bits)) address = mm_chunk_address(ref, mask, mm_bits_select(bits, which), q);
+        left = mm_warp_ballot(group, address == 0);
+    }
+    if (lane == leader && from == MM_OURO_FREE) mm_semaphore_expected(ref, q);
+    mm_warp_sync(group);
+    return address;
+}
+/* See listed/malloc.h. */
+MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int is_drawing, uint32_t n, uint32_t count, uint32_t random) {
+    const uint32_t group = mm_warp_match(here, is_drawing ? n : MM_LISTED_NEVER);
+    uint64_t address = 0;
+    (void)count, (void)random;
+    if (is_drawing) address = mm_pages_draw(ref, group, n - 1);
+    mm_warp_sync(here);
+    return address;
+}
+
+/* The free pages of a chunk of class q. */
+MM_FN uint32_t mm_chunk_free_pages(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+    uint32_t free = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < mm_chunk_masks(q); i++) free += mm_popcount(mm_load_relaxed_u64(mm_chunk_mask(ref, chunk * MM_OURO_MASKS + i)));
+    return free;
+}
+/* A sweep's part: a unit is a chunk. */
+MM_FN_RARE uint64_t mm_listed_find(const struct mm_heap_ref *ref, uint32_t s, uint32_t n) {
+    uint32_t most = 0;
+    MM_ROLLED
+    for (uint32_t chunk = s * MM_OURO_SEGMENT_CHUNKS; chunk < (s + 1) * MM_OURO_SEGMENT_CHUNKS; chunk++) {
+        const uint64_t header = mm_load_relaxed_u64(mm_chunk_header(ref, chunk));
+        const uint32_t q = mm_chunk_class(header);
+        uint32_t units = 0;
+        if ((uint32_t)header == 0) units = MM_OURO_CLASSES;
+        else if ((uint32_t)header == MM_OURO_PREPARED) most = MM_OURO_CLASSES; /* a moment later it may have anything */
+        else if (mm_chunk_is_cut(header) && mm_chunk_free_pages(ref, chunk, q) != 0) units = q + 1;
+        if (units != 0 && n <= MM_OURO_CLASSES && (units == n || (uint32_t)header == 0)) return chunk;
+        if (units > most) most = units;
+    }
+    return MM_LISTED_NONE + most;
+}
+MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uint32_t n) {
+    const uint32_t chunk = (uint32_t)unit, q = n - 1;
+    struct mm_pages_got got = mm_chunk_cut(ref, chunk, q, 1, 0);
+    if (got.bits == 0 && MM_OURO_ENTRY == MM_OURO_CHUNKS) got = mm_chunk_take(ref, chunk, q, 1);
+    MM_ROLLED
+    for (uint32_t i = 0; MM_OURO_ENTRY == MM_OURO_PAGES && got.bits == 0 && i < mm_chunk_masks(q); i++) {
+        uint64_t rest;
+        if (!mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, chunk)), q)) break;
+        got.mask = chunk * MM_OURO_MASKS + i, got.bits = mm_mask_take(ref, got.mask, 1, &rest);
+    }
+    return got.bits != 0 ? mm_chunk_address(ref, got.mask, mm_ctz(got.bits), q) : 0;
+}
+
+#endif

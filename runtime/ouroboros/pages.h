@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Taking and freeing pages, and cutting chunks (chunk.h).
+ *
+ * Page allocators (MM_OURO_PAGES): an entry names a mask of up to 64 pages. Who has the entry takes pages of the mask by one atomic and, and puts the entry back if
+ *   any are left. A free that makes a mask other than 0 enqueues it. In the paper an entry names one page; with 64 there is room for all entries that there can
+ *   be, and frees of neighbours cost one entry. A chunk keeps its class for ever.
+ * Chunk allocators (MM_OURO_CHUNKS): an entry names a chunk. Who has the entry reserves pages by lowering the number of free pages, then clears as many bits,
+ *   beginning at any mask; as many are set (chunk.h, I4). A free raises the number. If all pages are free then, it makes the chunk free, for any class; an entry
+ *   of the old class stays in its queue, marked in `queued`, until a caller meets it, or the chunk has that class again.
+ */
+#ifndef MM_OURO_PAGES_H
+#define MM_OURO_PAGES_H
+
+#include "runtime/ouroboros/queue.h"
+
+/* Pages that a caller took: bits of a mask. */
+struct mm_pages_got {
+    uint64_t bits;
+    uint32_t mask;
+};
+
+/* Takes up to n pages of a mask. *rest: what is left of it. Acquires. */
+MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32_t n, uint64_t *rest) {
+    uint64_t *at = mm_chunk_mask(ref, mask);
+    const uint64_t bits = mm_bits_first(mm_load_relaxed_u64(at), n), old = bits != 0 ? mm_and_acquire_u64(at, ~bits) : 0;
+    *rest = old & ~bits;
+    return old & bits;
+}
+
+/* Enqueues a chunk, unless the queue has an entry for it. */
+MM_FN void mm_chunk_enqueue(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+    uint64_t *header = mm_chunk_header(ref, chunk);
+    if (mm_or_release_u64(header, mm_chunk_queued(q)) & mm_chunk_queued(q)) return;
+    if (!mm_queue_put(ref, q, chunk)) mm_and_release_u64(header, ~mm_chunk_queued(q));
+}
+/* The caller has the entry of a chunk for class q, and puts it back if the chunk has free pages of that class. */
+MM_FN void mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+    uint64_t *at = mm_chunk_header(ref, chunk);
+    MM_ROLLED
+    for (;;) {
+        const uint64_t header = mm_load_relaxed_u64(at);
+        if (mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0) {
+            if (mm_queue_put(ref, q, chunk)) return;
+            mm_and_release_u64(at, ~mm_chunk_queued(q));
+            return;
+        }
+        if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(q))) return;
+    }
+}
+/* Takes up to n pages of one mask of a chunk of class q. Acquires. */
+MM_FN struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n) {
+    uint64_t *at = mm_chunk_header(ref, chunk), rest;
+    struct mm_pages_got got = {0, 0};
+    uint32_t reserved = 0;
+    MM_ROLLED
+    while (reserved == 0) {
+        const uint64_t header = mm_load_relaxed_u64(at);
+        if (!mm_chunk_is_of(header, q) || mm_chunk_count(header) == 0) return got;
+        const uint32_t k = mm_at_most(n, mm_chunk_count(header));
+        if (mm_cas_acquire_u64(at, header, header - k)) reserved = k;
+    }
+    uint32_t in = mm_random() % mm_chunk_masks(q);
+    MM_ROLLED
+    for (uint32_t tries = 0; got.bits == 0 && tries < MM_TREE_TRIES; tries++) {
+        got.mask = chunk * MM_OURO_MASKS + in;
+        got.bits = mm_mask_take(ref, got.mask, reserved, &rest);
+        in = (in + 1) % mm_chunk_masks(q);
+    }
+    reserved -= mm_popcount(got.bits);
+    if (reserved != 0) mm_add_acq_rel_u64(at, reserved);
+    return got;
+}
+
+/* The caller has an entry of queue q: takes up to n pages, and puts the entry back if some are left. Acquires. */
+MM_FN_RARE struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t entry, uint32_t q, uint32_t n) {
+    struct mm_pages_got got = {0, entry};
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) {
+        got = mm_chunk_take(ref, entry, q, n);
+        mm_chunk_settle(ref, entry, q);
+        return got;
+    }
+    uint64_t rest;
+    got.bits = mm_mask_take(ref, entry, n, &rest);
+    if (rest != 0) mm_queue_put(ref, q, entry);
+    return got;
+}
+
+/* Cuts a free chunk into pages of class q, takes n of them, and enqueues the rest. has_entry: the caller has the chunk's entry of the queue of free chunks.
+ * Returns nothing if the chunk is not free. */
+MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n, int has_entry) {
+    uint64_t *at = mm_chunk_header(ref, chunk), header;
+    struct mm_pages_got got = {0, chunk * MM_OURO_MASKS};
+    do {
+        header = mm_load_relaxed_u64(at);
+        if ((uint32_t)header != 0 && (!has_entry || mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(MM_OURO_FREE)))) return got;
+    } while ((uint32_t)header != 0 || !mm_cas_acquire_u64(at, header, (has_entry ? header & ~mm_chunk_queued(MM_OURO_FREE) : header) | MM_OURO_PREPARED));
+    const uint32_t pages = mm_chunk_pages(q), k = mm_at_most(mm_at_most(n, pages), 64), masks = mm_chunk_masks(q);
+    mm_queue_reserve(ref, q, 1);
+    got.bits = mm_bits_low(k);
+    MM_ROLLED
+    for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_bits_low(pages) & ~(i == 0 ? got.bits : 0));
+    mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) {
+        if (k < pages) mm_chunk_enqueue(ref, chunk, q);
+        return got;
+    }
+    MM_ROLLED
+    for (uint32_t i = k == mm_at_most(pages, 64); i < masks; i++) mm_queue_put(ref, q, got.mask + i);
+    return got;
+}
+
+/* A page of the chunk was freed: counts it, and makes the chunk free if it was the last one. */
+MM_FN void mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+    uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1);
+    const uint64_t is_queued = header & mm_chunk_queued(q);
+    header++;
+    MM_ROLLED
+    while ((uint32_t)header == mm_chunk_state(q, mm_chunk_pages(q))) {
+        const uint64_t next = header >> 32 << 32 | mm_chunk_queued(MM_OURO_FREE);
+        if (mm_cas_acq_rel_u64(at, header, next)) {
+            if (!(header & mm_chunk_queued(MM_OURO_FREE)) && !mm_queue_put(ref, MM_OURO_FREE, chunk)) mm_and_release_u64(at, ~mm_chunk_queued(MM_OURO_FREE));
+            return;
+        }
+        header = mm_load_relaxed_u64(at);
+    }
+    if (!is_queued) mm_chunk_enqueue(ref, chunk, q);
+}
+
+/* Frees the page at byte `off` of the heap. Returns 0, or the misuse. Releases. */
+MM_FN int mm_page_free(const struct mm_heap_ref *ref, uint64_t off) {
+    const uint32_t chunk = (uint32_t)(off >> MM_OURO_CHUNK_SHIFT), in = (uint32_t)off % MM_OURO_CHUNK_BYTES;
+    const uint64_t header = mm_load_relaxed_u64(mm_chunk_header(ref, chunk));
+    if (!MM_LIKELY(mm_chunk_is_cut(header))) return MM_MISUSE_DOUBLE_FREE;
+    const uint32_t q = mm_chunk_class(header), page = in >> (MM_ALIGN_SHIFT + q), mask = chunk * MM_OURO_MASKS + page / 64;
+    if (!MM_LIKELY(page << (MM_ALIGN_SHIFT + q) == in)) return MM_MISUSE_INTERIOR;
+    const uint64_t bit = 1ull << page % 64, old = mm_or_release_u64(mm_chunk_mask(ref, mask), bit);
+    if (!MM_LIKELY(!(old & bit))) return MM_MISUSE_DOUBLE_FREE;
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_chunk_count_free(ref, chunk, q);
+    else if (old == 0) mm_queue_put(ref, q, mask);
+    return 0;
+}
+/* Bytes of the page at byte `off` of the heap; 0: none that is live begins there. */
+MM_FN uint64_t mm_page_size(const struct mm_heap_ref *ref, uint64_t off) {
+    const uint32_t chunk = (uint32_t)(off >> MM_OURO_CHUNK_SHIFT), in = (uint32_t)off % MM_OURO_CHUNK_BYTES;
+    const uint64_t header = mm_load_relaxed_u64(mm_chunk_header(ref, chunk));
+    const uint32_t q = mm_chunk_class(header), page = in >> (MM_ALIGN_SHIFT + q);
+    if (!mm_chunk_is_cut(header) || page << (MM_ALIGN_SHIFT + q) != in) return 0;
+    return mm_load_relaxed_u64(mm_chunk_mask(ref, chunk * MM_OURO_MASKS + page / 64)) >> page % 64 & 1 ? 0 : 1ull << (MM_ALIGN_SHIFT + q);
+}
+
+/* The list's part (chunk.h): all chunks of a segment that enters it are free, and enqueued. */
+MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w) {
+    const uint32_t s = w / MM_OURO_SEGMENT_CHUNKS;
+    if (mm_load_relaxed_u32(mm_chunks_known(ref, s)) == 0) mm_store_relaxed_u64(mm_chunk_header(ref, w), MM_LISTED_FULL);
+    if (w % MM_OURO_SEGMENT_CHUNKS == 0) mm_queue_reserve(ref, MM_OURO_FREE, MM_OURO_SEGMENT_CHUNKS);
+}
+MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w) {
+    if (w % MM_OURO_SEGMENT_CHUNKS == 0) mm_store_relaxed_u32(mm_chunks_known(ref, w / MM_OURO_SEGMENT_CHUNKS), 1);
+    mm_and_release_u64(mm_chunk_header(ref, w), ~MM_LISTED_FULL);
+    mm_chunk_enqueue(ref, w, MM_OURO_FREE);
+}
+
+#endif

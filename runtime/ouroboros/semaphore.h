@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The bulk semaphore of a queue (Winter et al., ICS 2020): callers get rights to entries, several by one addition.
+ *
+ * Representation. count: entries that were put, less rights that were given; for a moment it may be negative. awaited: {expected : 32 | reserved : 32}, in pages:
+ *   what warps that cut a chunk are about to enqueue, and what callers wait for. In the paper the three are one word, with 14 bits for reserved: 16,384 lanes
+ *   overflow it, and an H200 has 270,336. Here each has 32 bits or more.
+ * Invariant. Rights that callers have, plus count, are at most the entries in the queue: an entry is counted after it is put.
+ * Waiting. A caller that finds no entry waits if more is expected than reserved, MM_OURO_LOOKS looks at most: the warp that cuts the chunk may be suspended, or
+ *   be the caller's own. Then it cuts a chunk itself. expected and reserved are hints: they decide who waits, never who gets an entry.
+ */
+#ifndef MM_OURO_SEMAPHORE_H
+#define MM_OURO_SEMAPHORE_H
+
+#include "runtime/core/single_flight.h"
+#include "runtime/ouroboros/chunk.h"
+
+/* A queue; zero at first. What all callers write has separate cache lines. */
+struct mm_queue {
+    uint64_t count, spare0[15];
+    uint64_t awaited, spare1[15];
+    uint64_t front, spare2[15];                /* positions that were drawn for entries to take */
+    uint64_t back, spare3[15];                 /* and to put */
+    uint64_t lock, chunks, rows, prior, since; /* array.h */
+    uint64_t oldest, newest;                   /* links.h */
+    uint64_t pool_free, pool_fresh;            /* storage.h, in the queue of free chunks */
+    uint64_t spare4[7];
+};
+MM_STATIC_ASSERT(sizeof(struct mm_queue) <= sizeof(struct mm_class_state), "a queue in the state of a class");
+MM_STATIC_ASSERT(1 + MM_OURO_QUEUES <= MM_CLASS_COUNT, "the list has the first one");
+MM_FN struct mm_queue *mm_queue_of(const struct mm_heap_ref *ref, uint32_t q) {
+    return (struct mm_queue *)(ref->classes_at + (1 + q) * sizeof(struct mm_class_state));
+}
+
+/* Rights to up to `want` entries of queue q. Returns how many. Acquires. */
+MM_FN uint32_t mm_semaphore_take(const struct mm_heap_ref *ref, uint32_t q, uint32_t want) {
+    uint64_t *count = &mm_queue_of(ref, q)->count;
+    const int64_t seen = (int64_t)mm_load_relaxed_u64(count);
+    if (seen <= 0) return 0;
+    if (seen < (int64_t)want) want = (uint32_t)seen;
+    const int64_t had = (int64_t)mm_add_acquire_u64(count, 0 - (uint64_t)want);
+    const uint32_t got = had >= (int64_t)want ? want : had > 0 ? (uint32_t)had : 0;
+    if (got < want) mm_add_relaxed_u64(count, want - got);
+    return got;
+}
+/* n entries were put; or rights come back. Releases. */
+MM_FN void mm_semaphore_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { mm_add_acq_rel_u64(&mm_queue_of(ref, q)->count, n); }
+
+/* Waits for entries, if enough pages are expected for n more lanes. Returns whether there may be some. */
+MM_FN_RARE int mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    const uint64_t seen = mm_load_relaxed_u64(&of->awaited);
+    int is_there = 0;
+    if ((uint32_t)(seen >> 32) <= (uint32_t)seen) return 0;
+    mm_add_relaxed_u64(&of->awaited, n);
+    MM_ROLLED
+    for (uint32_t looks = 0; !is_there && looks < MM_OURO_LOOKS && mm_load_relaxed_u64(&of->awaited) >> 32 != 0; looks++) {
+        is_there = (int64_t)mm_load_relaxed_u64(&of->count) > 0;
+        if (is_there) break;
+        mm_pause(ref, mm_at_most(looks + 1, MM_MAKE_PAUSE));
+        mm_wait();
+    }
+    mm_add_relaxed_u64(&of->awaited, 0 - (uint64_t)n);
+    return is_there || (int64_t)mm_load_relaxed_u64(&of->count) > 0;
+}
+/* The caller is going to cut a chunk for queue q; it has done so, or there is none. */
+MM_FN void mm_semaphore_expect(const struct mm_heap_ref *ref, uint32_t q) {
+    mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, (uint64_t)mm_chunk_pages(q) << 32);
+}
+MM_FN void mm_semaphore_expected(const struct mm_heap_ref *ref, uint32_t q) {
+    mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, 0 - ((uint64_t)mm_chunk_pages(q) << 32));
+}
+
+#endif

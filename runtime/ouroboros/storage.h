@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Queue chunks: the memory of the virtualised queues (VA, VL), MM_STORE_SLOTS slots each. In the paper they are chunks of the same heap, so a free in a full heap
+ * may find none. Here they are in the table, which grows with the memory that is mapped and has more of them than all entries can need: no free needs memory.
+ *
+ * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: {changes : 32 | the last one that came back, plus 1 : 32}; link: the
+ *   next one. The slots of a queue chunk that is not in a queue are all empty: they are cleared when it is given for the first time, and left empty.
+ * Life. Each position of a queue has one caller that puts and one that takes. The second of them that is done with its slot counts it (mm_store_pass): then the
+ *   slot is empty, and nobody comes back to it. When all are counted, the queue chunk can be used again, at once: no lag and no epochs are needed.
+ * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them.
+ */
+#ifndef MM_OURO_STORAGE_H
+#define MM_OURO_STORAGE_H
+
+#include "runtime/ouroboros/semaphore.h"
+
+#define MM_STORE_SLOTS (1u << MM_OURO_STORE_SHIFT)
+struct mm_store {
+    uint64_t number, next, done, link, spare[4]; /* number, next: links.h */
+    uint32_t slot[MM_STORE_SLOTS];
+};
+MM_STATIC_ASSERT(MM_TABLE_SHARE *MM_SEGMENT_PAGES * 8 >= 2 * sizeof(struct mm_store) && MM_STORE_SLOTS >= MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS,
+                 "two for each segment, which needs one");
+MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 4 * MM_OURO_QUEUES * sizeof(struct mm_store), "four for each queue, of which two may have few entries");
+
+MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }
+
+/* Takes a queue chunk, for number `number` of a queue. Returns its id, or 0. Acquires. */
+MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint64_t number) {
+    struct mm_queue *pool = mm_queue_of(ref, MM_OURO_FREE);
+    uint32_t id = 0;
+    MM_ROLLED
+    for (;;) {
+        const uint64_t head = mm_load_acquire_u64(&pool->pool_free);
+        id = (uint32_t)head;
+        if (id == 0) break;
+        const uint64_t next = mm_load_relaxed_u64(&mm_store_at(ref, id)->link);
+        if (mm_cas_acq_rel_u64(&pool->pool_free, head, ((head >> 32) + 1) << 32 | (uint32_t)next)) break;
+    }
+    if (id == 0) {
+        const uint64_t reached = mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached),
+                       most = (MM_CLASS_COUNT * MM_EXTENT * 8 + reached * MM_TABLE_SHARE * MM_SEGMENT_PAGES * 8) / sizeof(struct mm_store);
+        uint64_t fresh = mm_load_relaxed_u64(&pool->pool_fresh);
+        MM_ROLLED
+        while (fresh < most && !mm_cas_relaxed_u64(&pool->pool_fresh, fresh, fresh + 1)) fresh = mm_load_relaxed_u64(&pool->pool_fresh);
+        if (fresh >= most) return 0;
+        id = (uint32_t)fresh + 1;
+        MM_ROLLED
+        for (uint32_t i = 0; i < MM_STORE_SLOTS; i += 2) mm_store_relaxed_u64((uint64_t *)&mm_store_at(ref, id)->slot[i], 0);
+    }
+    mm_store_relaxed_u64(&mm_store_at(ref, id)->done, 0);
+    mm_store_relaxed_u64(&mm_store_at(ref, id)->next, number << 32);
+    mm_store_release_u64(&mm_store_at(ref, id)->number, number);
+    return id;
+}
+/* Gives one back. Releases. */
+MM_FN_RARE void mm_store_give(const struct mm_heap_ref *ref, uint32_t id) {
+    struct mm_queue *pool = mm_queue_of(ref, MM_OURO_FREE);
+    uint64_t head;
+    mm_store_relaxed_u64(&mm_store_at(ref, id)->number, ~0ull);
+    do {
+        head = mm_load_relaxed_u64(&pool->pool_free);
+        mm_store_relaxed_u64(&mm_store_at(ref, id)->link, (uint32_t)head);
+    } while (!mm_cas_acq_rel_u64(&pool->pool_free, head, ((head >> 32) + 1) << 32 | id));
+}
+/* Counts a position that is done with. Returns whether all are. */
+MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t id) { return mm_add_acq_rel_u64(&mm_store_at(ref, id)->done, 1) == MM_STORE_SLOTS - 1; }
+
+/* A queue's word for a queue chunk: {its number in the queue, modulo 2^32 : 32 | id : 32}. */
+MM_FN uint64_t mm_store_word(uint64_t number, uint32_t id) { return number << 32 | id; }
+MM_FN void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { (void)ref, (void)q, (void)n; }
+MM_FN uint32_t *mm_queue_slot_before(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) { return (void)ref, (void)q, (void)p, (uint32_t *)NULL; }
+
+#endif
