@@ -224,11 +224,12 @@
 #define MM_RING_AT_ONCE 2
 #define MM_BUMP_LOOKS 8
 
-/* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk, the paper's. Slots of a queue chunk; most queue chunks of a queue; most segments: 256 GiB. Looks of a
+/* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the
+ * most queue chunks of a queue, of the most segments: 256 GiB. Looks of a
  * caller that waits for another warp. Positions that a caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows. */
 #define MM_OURO_CHUNK_SHIFT 13
-#define MM_OURO_STORE_SHIFT 10
-#define MM_OURO_RING_SHIFT 13
+#define MM_OURO_STORE_SHIFT 11
+#define MM_OURO_RING_SHIFT 12
 #define MM_OURO_LIST_SHIFT 18
 #define MM_OURO_LOOKS 64
 #define MM_OURO_TRIES 8

@@ -3,7 +3,7 @@
 
 , := ,
 CORE_SOURCES := $(wildcard runtime/cpu/*.c)
-CORE_HEADERS := $(wildcard mmconfig.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/checked/*.h runtime/cpu/*.h)
+CORE_HEADERS := $(wildcard mmconfig.h runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/ouroboros/*.h runtime/checked/*.h runtime/cpu/*.h)
 CORE_FLAGS_plain  :=
 CORE_FLAGS_small  := -include tests/unit/small.h
 CORE_FLAGS_asan   := -fsanitize=address$(,)undefined -fno-sanitize-recover=all
@@ -17,8 +17,12 @@ $(foreach f,rw bm coop runs,$(eval CORE_FLAGS_walk_$f := -DMM_ALLOCATOR=random_w
 RING_FACES        := circular fused multi multi_fused
 BUMP_FACES        := atomic aw
 $(foreach f,$(RING_FACES) $(BUMP_FACES),$(eval CORE_FLAGS_$f := -DMM_ALLOCATOR=regeff -DMM_REGEFF_FACE=MM_REGEFF_$(shell echo $f | tr a-z A-Z)))
+# Ouroboros: each queue with entries for pages and for chunks (runtime/ouroboros/allocator.h).
+OURO_FACES        := $(foreach q,s va vl,ouro_$(q)_p ouro_$(q)_c)
+$(foreach q,s va vl,$(eval CORE_FLAGS_ouro_$(q)_p := -DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_$(shell echo $q | tr a-z A-Z) -DMM_OURO_ENTRY=MM_OURO_PAGES))
+$(foreach q,s va vl,$(eval CORE_FLAGS_ouro_$(q)_c := $(CORE_FLAGS_ouro_$(q)_p:PAGES=CHUNKS)))
 # The same under ThreadSanitizer.
-TSAN_FACES        := $(patsubst %,%_tsan,$(WALK_FACES) $(RING_FACES))
+TSAN_FACES        := $(patsubst %,%_tsan,$(WALK_FACES) $(RING_FACES) $(OURO_FACES))
 $(foreach f,$(TSAN_FACES),$(eval CORE_FLAGS_$f := $(CORE_FLAGS_$(f:_tsan=)) $(CORE_FLAGS_tsan)))
 CORE_CC = $(CC) $(CFLAGS_MM) -D_GNU_SOURCE= -pthread
 core = $(patsubst runtime/cpu/%.c,$(BUILD)/tests/core/$1/%.o,$(CORE_SOURCES))
@@ -28,4 +32,4 @@ $(call core,$1): $(BUILD)/tests/core/$1/%.o: runtime/cpu/%.c $(CORE_HEADERS) $(w
 	@mkdir -p $$(@D)
 	$$(CORE_CC) $(CORE_FLAGS_$1) -c $$< -o $$@
 endef
-$(foreach b,plain small asan tsan often $(WALK_FACES) $(RING_FACES) $(BUMP_FACES) $(TSAN_FACES),$(eval $(call CORE_RULE,$b)))
+$(foreach b,plain small asan tsan often $(WALK_FACES) $(RING_FACES) $(BUMP_FACES) $(OURO_FACES) $(TSAN_FACES),$(eval $(call CORE_RULE,$b)))

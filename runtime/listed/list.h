@@ -23,7 +23,6 @@
 
 #include "runtime/core/run.h"
 
-#define MM_LISTED_OWNER 1u
 #define MM_LISTED_NONE (1ull << 63) /* no unit; mm_listed_find adds a number to it */
 #define MM_LISTED_NEVER ~0u         /* units: more than any segment has */
 

@@ -27,18 +27,23 @@ MM_FN_RARE uint32_t mm_small_check_pages(struct mm_check *k, const struct mm_hea
     return MM_SEGMENT_PAGES;
 }
 
-/* Whether queue q has an entry, seen from position `from` on. */
-MM_FN uint32_t mm_queue_check_entry(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
-    uint32_t *slot = mm_queue_slot_before(ref, q, p);
-    const uint32_t now = *mm_queue_slot(ref, q, p);
-    return now == 0 && slot != NULL ? *slot : now;
+/* Entry number i of queue q plus 1, or 0, in any order. */
+#if MM_OURO_QUEUE == MM_OURO_S
+MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) { return mm_queue_of(ref, q)->rows * mm_array_each(q); }
+MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t i) { return *mm_array_slot(ref, q, i); }
+#else
+MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) { return mm_queue_of(ref, q)->back - mm_queue_of(ref, q)->front; }
+MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t i) {
+    const uint32_t *slot = mm_queue_slot(ref, q, mm_queue_of(ref, q)->front + i);
+    return slot != NULL ? *slot : 0;
 }
-/* The entries of queue q are as many as are counted. Masks, or chunks, that have to be in it are: each has one of the entries. */
+#endif
+/* The entries of queue q are as many as are counted. Masks, or chunks, that have to be in it are: each has one of the entries, but for those that it refused. */
 MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t q) {
     const struct mm_queue *of = mm_queue_of(ref, q);
     uint64_t entries = 0, must = 0, useful = 0;
-    for (uint64_t p = of->front; p < of->back; p++) {
-        const uint32_t entry = mm_queue_check_entry(ref, q, p);
+    for (uint64_t i = 0, many = mm_queue_check_many(ref, q); i < many; i++) {
+        const uint32_t entry = mm_queue_check_slot(ref, q, i);
         if (entry == 0 || entry == MM_QUEUE_SKIP) continue;
         entries++;
         const int is_mask = MM_OURO_ENTRY == MM_OURO_PAGES && q != MM_OURO_FREE;
@@ -58,7 +63,7 @@ MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref
                 for (uint32_t m = 0; m < mm_chunk_masks(q); m++) must += *mm_chunk_mask(ref, chunk * MM_OURO_MASKS + m) != 0;
         }
     if (entries != of->count) mm_check_fault(k, MM_FAULT_QUEUE_COUNT, q, entries, of->count);
-    if (useful < must) mm_check_fault(k, MM_FAULT_QUEUE_LOST, q, useful, must);
+    if (useful + of->refused < must) mm_check_fault(k, MM_FAULT_QUEUE_LOST, q, useful, must);
     if (of->awaited != 0) mm_check_fault(k, MM_FAULT_QUEUE_AWAITED, q, of->awaited >> 32, of->awaited);
 }
 MM_FN_RARE void mm_small_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {

@@ -2,9 +2,9 @@
 /* The virtualised linked-list queue (VL): a list of queue chunks (storage.h).
  *
  * Representation. oldest, newest: {number : 32 | id : 32} of the first queue chunk and of one at the end; oldest is exact, newest is a hint. next, in a queue chunk:
- *   the word of the next one; with id 0, and the number of the queue chunk itself: there is none yet. Position p is a slot of number p / MM_STORE_SLOTS.
+ *   the word of the next one; with id 0, and the number of the queue chunk itself: there is none yet.
  * Invariants.
- *   I1  a queue chunk is in the list until all of its positions, and those of all before it, are done with. So a thread with a position finds its queue chunk
+ *   I1  a queue chunk is in the list until all have passed in it, and in those before it. So a thread with a position finds its queue chunk
  *       by the links from oldest on.
  *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
  * Finding. A walk begins at newest, or at oldest if that is too new. A link is valid if the number of the queue chunk that it was read from is unchanged
@@ -21,7 +21,8 @@
 /* A number in 32 bits: {queue : 4 | number : 28}. So a word of one queue is none of another. */
 #define MM_LINKS_NUMBERS (1u << 28)
 MM_FN uint32_t mm_links_number(uint32_t q, uint32_t number) { return q << 28 | number % MM_LINKS_NUMBERS; }
-MM_FN int32_t mm_links_ahead(uint64_t word, uint32_t number) { return (int32_t)(((uint32_t)(word >> 32) - number) << 4); }
+MM_FN int32_t mm_links_ahead(uint64_t word, uint32_t number) { return (int32_t)(((uint32_t)(word >> 32) - number) << 4) >> 4; }
+MM_FN uint64_t mm_links_word(uint32_t number, uint32_t id) { return (uint64_t)number << 32 | id; }
 
 /* What follows a word: the next queue chunk's, which is appended if there is none; 0: none can be, or the word is of one that has left. Acquires. */
 MM_FN_RARE uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
@@ -30,9 +31,11 @@ MM_FN_RARE uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) 
     uint64_t next = mm_load_acquire_u64(&of->next);
     if ((uint32_t)mm_load_acquire_u64(&of->number) != number) return 0;
     if ((uint32_t)next != 0) return next;
+    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, number >> 28)->oldest);
+    if (mm_links_ahead(oldest, after) <= -(int32_t)MM_STORE_NUMBERS) return 0; /* its word of passed is still used */
     const uint32_t id = mm_store_take(ref, after);
     if (id == 0) return 0;
-    if (mm_cas_acq_rel_u64(&of->next, mm_store_word(number, 0), mm_store_word(after, id))) return mm_store_word(after, id);
+    if (mm_cas_acq_rel_u64(&of->next, mm_links_word(number, 0), mm_links_word(after, id))) return mm_links_word(after, id);
     mm_store_give(ref, id);
     next = mm_load_acquire_u64(&of->next);
     return (uint32_t)next != 0 && (uint32_t)mm_load_acquire_u64(&of->number) == number ? next : 0;
@@ -48,7 +51,7 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
         if ((uint32_t)at == 0) { /* a fresh queue */
             const uint32_t first = mm_links_number(q, 0), id = mm_store_take(ref, first);
             if (id == 0) return 0;
-            if (!mm_cas_acq_rel_u64(&of->oldest, 0, mm_store_word(first, id))) mm_store_give(ref, id);
+            if (!mm_cas_acq_rel_u64(&of->oldest, 0, mm_links_word(first, id))) mm_store_give(ref, id);
             continue;
         }
         MM_ROLLED
@@ -65,18 +68,20 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     const uint32_t id = mm_links_find(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)));
     return id != 0 ? &mm_store_at(ref, id)->slot[(uint32_t)p % MM_STORE_SLOTS] : NULL;
 }
-/* Takes the queue chunks from oldest on that are done with out of the list. */
-MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
+/* Passing; and takes the queue chunks from oldest on in which all have passed out of the list. */
+MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    if (!mm_store_pass(ref, mm_links_find(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT))))) return;
+    if (!mm_store_pass(ref, q, (uint32_t)(p >> MM_OURO_STORE_SHIFT), n)) return;
     MM_ROLLED
     for (;;) {
         const uint64_t word = mm_load_acquire_u64(&of->oldest);
-        struct mm_store *first = mm_store_at(ref, (uint32_t)word);
-        if (mm_add_acq_rel_u64(&first->done, 0) != MM_STORE_SLOTS) return;
+        uint64_t *passed = mm_store_words(ref, q, (uint32_t)(word >> 32));
+        if ((uint32_t)word == 0 || mm_add_acq_rel_u64(passed, 0) != 2 * MM_STORE_SLOTS) return;
         const uint64_t next = mm_links_next(ref, word);
-        if (next == 0) return; /* none can be appended; or another thread was faster */
-        if (mm_cas_acq_rel_u64(&of->oldest, word, next)) mm_store_give(ref, (uint32_t)word);
+        if (next == 0) return; /* another thread was faster; or none can be appended, and the next one that passes goes on */
+        if (!mm_cas_acq_rel_u64(&of->oldest, word, next)) continue;
+        mm_store_relaxed_u64(passed, 0);
+        mm_store_give(ref, (uint32_t)word);
     }
 }
 

@@ -79,8 +79,8 @@ MM_FN_RARE struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint
         mm_chunk_settle(ref, entry, q);
         return got;
     }
-    uint64_t rest;
-    got.bits = mm_mask_take(ref, entry, n, &rest);
+    uint64_t rest = 0;
+    if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, entry / MM_OURO_MASKS)), q)) got.bits = mm_mask_take(ref, entry, n, &rest);
     if (rest != 0) mm_queue_put(ref, q, entry);
     return got;
 }
@@ -92,7 +92,12 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     struct mm_pages_got got = {0, chunk * MM_OURO_MASKS};
     do {
         header = mm_load_relaxed_u64(at);
-        if ((uint32_t)header != 0 && (!has_entry || mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(MM_OURO_FREE)))) return got;
+        if ((uint32_t)header == 0) continue;
+        if (!has_entry) return got;
+        /* a warp looks whether the segment can leave the list; if it does leave, the next one that meets the entry drops it */
+        const int is_held = (uint32_t)header == MM_LISTED_FULL && mm_load_relaxed_u8(mm_page_owner(ref, chunk / MM_OURO_PAGE_CHUNKS)) == MM_LISTED_OWNER;
+        if (is_held && mm_queue_put(ref, MM_OURO_FREE, chunk)) return got;
+        if (mm_cas_acq_rel_u64(at, header, header & ~mm_chunk_queued(MM_OURO_FREE))) return got;
     } while ((uint32_t)header != 0 || !mm_cas_acquire_u64(at, header, (has_entry ? header & ~mm_chunk_queued(MM_OURO_FREE) : header) | MM_OURO_PREPARED));
     const uint32_t pages = mm_chunk_pages(q), k = mm_at_most(mm_at_most(n, pages), 64), masks = mm_chunk_masks(q);
     mm_queue_reserve(ref, q, 1);
@@ -100,12 +105,9 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     MM_ROLLED
     for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_bits_low(pages) & ~(i == 0 ? got.bits : 0));
     mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) {
-        if (k < pages) mm_chunk_enqueue(ref, chunk, q);
-        return got;
-    }
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS && k < pages) mm_chunk_enqueue(ref, chunk, q);
     MM_ROLLED
-    for (uint32_t i = k == mm_at_most(pages, 64); i < masks; i++) mm_queue_put(ref, q, got.mask + i);
+    for (uint32_t i = k == mm_at_most(pages, 64); MM_OURO_ENTRY == MM_OURO_PAGES && i < masks; i++) mm_queue_put(ref, q, got.mask + i);
     return got;
 }
 
@@ -152,7 +154,9 @@ MM_FN uint64_t mm_page_size(const struct mm_heap_ref *ref, uint64_t off) {
 MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w) {
     const uint32_t s = w / MM_OURO_SEGMENT_CHUNKS;
     if (mm_load_relaxed_u32(mm_chunks_known(ref, s)) == 0) mm_store_relaxed_u64(mm_chunk_header(ref, w), MM_LISTED_FULL);
-    if (w % MM_OURO_SEGMENT_CHUNKS == 0) mm_queue_reserve(ref, MM_OURO_FREE, MM_OURO_SEGMENT_CHUNKS);
+    if (w % MM_OURO_SEGMENT_CHUNKS != 0) return;
+    mm_queues_begin(ref);
+    mm_queue_reserve(ref, MM_OURO_FREE, MM_OURO_SEGMENT_CHUNKS);
 }
 MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w) {
     if (w % MM_OURO_SEGMENT_CHUNKS == 0) mm_store_relaxed_u32(mm_chunks_known(ref, w / MM_OURO_SEGMENT_CHUNKS), 1);

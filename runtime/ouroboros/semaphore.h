@@ -18,11 +18,12 @@
 struct mm_queue {
     uint64_t count, spare0[15];
     uint64_t awaited, spare1[15];
-    uint64_t front, spare2[15];                /* positions that were drawn for entries to take */
-    uint64_t back, spare3[15];                 /* and to put */
-    uint64_t lock, chunks, rows, prior, since; /* array.h */
-    uint64_t oldest, newest;                   /* links.h */
-    uint64_t pool_free, pool_fresh;            /* storage.h, in the queue of free chunks */
+    uint64_t front, spare2[15];        /* positions that were drawn for entries to take */
+    uint64_t back, spare3[15];         /* and to put */
+    uint64_t lock, chunks, rows, base; /* array.h */
+    uint64_t oldest, newest;           /* links.h */
+    uint64_t pool_free, pool_fresh;    /* storage.h, in the queue of free chunks */
+    uint64_t refused;                  /* queue.h */
     uint64_t spare4[7];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_queue) <= sizeof(struct mm_class_state), "a queue in the state of a class");

@@ -3,10 +3,12 @@
  * may find none. Here they are in the table, which grows with the memory that is mapped and has more of them than all entries can need: no free needs memory.
  *
  * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: {changes : 32 | the last one that came back, plus 1 : 32}; link: the
- *   next one. The slots of a queue chunk that is not in a queue are all empty: they are cleared when it is given for the first time, and left empty.
- * Life. Each position of a queue has one caller that puts and one that takes. The second of them that is done with its slot counts it (mm_store_pass): then the
- *   slot is empty, and nobody comes back to it. When all are counted, the queue chunk can be used again, at once: no lag and no epochs are needed.
+ *   next one. The slots of a queue chunk that is not in a queue are all 0: they are cleared when it is given for the first time, and left so. Position p of a queue
+ *   is a slot of its queue chunk number p / MM_STORE_SLOTS. passed: for each number, how often a caller was done with one of its positions.
+ * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for all
+ *   positions, nobody comes back. So the queue chunk can be used again at once: no lag and no epochs are needed.
  * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them.
+ * Limit. passed has MM_STORE_NUMBERS words for each queue. A put into a queue that has half as many queue chunks full of entries is refused.
  */
 #ifndef MM_OURO_STORAGE_H
 #define MM_OURO_STORAGE_H
@@ -15,12 +17,27 @@
 
 #define MM_STORE_SLOTS (1u << MM_OURO_STORE_SHIFT)
 struct mm_store {
-    uint64_t number, next, done, link, spare[4]; /* number, next: links.h */
+    uint64_t number, next, link, spare[5]; /* number, next: links.h */
     uint32_t slot[MM_STORE_SLOTS];
 };
-MM_STATIC_ASSERT(MM_TABLE_SHARE *MM_SEGMENT_PAGES * 8 >= 2 * sizeof(struct mm_store) && MM_STORE_SLOTS >= MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS,
-                 "two for each segment, which needs one");
-MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 4 * MM_OURO_QUEUES * sizeof(struct mm_store), "four for each queue, of which two may have few entries");
+MM_STATIC_ASSERT(MM_TABLE_SHARE *MM_SEGMENT_PAGES * 8 >= sizeof(struct mm_store) && MM_STORE_SLOTS >= 2 * MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS,
+                 "one for each segment, which needs half of one");
+MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 3 * MM_OURO_QUEUES * sizeof(struct mm_store), "three for each queue, of which two may have few entries");
+
+#define MM_STORE_NUMBERS (1u << MM_OURO_RING_SHIFT)
+MM_STATIC_ASSERT((1u << MM_OURO_LIST_SHIFT) + MM_OURO_QUEUES * 2 * MM_STORE_NUMBERS <= MM_CLASS_COUNT * MM_MADE, "list and words are in made");
+/* Words for queue chunk `number` of queue q: passed; and ring.h's. */
+MM_FN uint64_t *mm_store_words(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
+    return (uint64_t *)ref->made + (1u << MM_OURO_LIST_SHIFT) + (q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS) * 2;
+}
+/* Callers pass n times in queue chunk `number`. Returns whether all have passed now. */
+MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n) {
+    return mm_add_acq_rel_u64(mm_store_words(ref, q, number), n) + n == 2 * MM_STORE_SLOTS;
+}
+MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    return (int64_t)mm_load_relaxed_u64(&of->count) >= (int64_t)(MM_STORE_NUMBERS / 2) * MM_STORE_SLOTS;
+}
 
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }
 
@@ -47,7 +64,6 @@ MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint64_t number
         MM_ROLLED
         for (uint32_t i = 0; i < MM_STORE_SLOTS; i += 2) mm_store_relaxed_u64((uint64_t *)&mm_store_at(ref, id)->slot[i], 0);
     }
-    mm_store_relaxed_u64(&mm_store_at(ref, id)->done, 0);
     mm_store_relaxed_u64(&mm_store_at(ref, id)->next, number << 32);
     mm_store_release_u64(&mm_store_at(ref, id)->number, number);
     return id;
@@ -62,12 +78,7 @@ MM_FN_RARE void mm_store_give(const struct mm_heap_ref *ref, uint32_t id) {
         mm_store_relaxed_u64(&mm_store_at(ref, id)->link, (uint32_t)head);
     } while (!mm_cas_acq_rel_u64(&pool->pool_free, head, ((head >> 32) + 1) << 32 | id));
 }
-/* Counts a position that is done with. Returns whether all are. */
-MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t id) { return mm_add_acq_rel_u64(&mm_store_at(ref, id)->done, 1) == MM_STORE_SLOTS - 1; }
-
-/* A queue's word for a queue chunk: {its number in the queue, modulo 2^32 : 32 | id : 32}. */
-MM_FN uint64_t mm_store_word(uint64_t number, uint32_t id) { return number << 32 | id; }
 MM_FN void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { (void)ref, (void)q, (void)n; }
-MM_FN uint32_t *mm_queue_slot_before(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) { return (void)ref, (void)q, (void)p, (uint32_t *)NULL; }
+MM_FN void mm_queues_begin(const struct mm_heap_ref *ref) { (void)ref; }
 
 #endif

@@ -24,7 +24,7 @@ try() {
     fields+=("$1")
     name=${fields[0]} file=${fields[2]}
     mkdir -p "$work/runtime"
-    cp -r "$root"/runtime/{core,gallatin,listed,random_walk,regeff,check.h} "$root/runtime/heap.h" "$root/runtime/maintain.h" "$root/runtime/port.h" "$work/runtime/" || return
+    cp -r "$root"/runtime/{core,gallatin,listed,random_walk,regeff,ouroboros,check.h} "$root/runtime/heap.h" "$root/runtime/maintain.h" "$root/runtime/port.h" "$work/runtime/" || return
     text=$(<"$root/runtime/$file")
     for ((i = 3; i < ${#fields[@]}; i += 2)); do
         from=${fields[i]//'\n'/$'\n'} to=${fields[i + 1]//'\n'/$'\n'}

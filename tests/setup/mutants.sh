@@ -6,7 +6,7 @@
 # plants STATUS LAST PROGRAM: runs tests/unit/mutants.sh with one fault and one suite; expects that last line, and no message of bash.
 plants() {
     local got=0 said
-    mkdir -p "$work"/tree/{tests/unit,runtime/{core,gallatin,listed,random_walk,regeff,checked,cpu},tools/mmbench/child/papers} && cp "$root"/tests/{bounded.sh,runner.h} "$work/tree/tests" &&
+    mkdir -p "$work"/tree/{tests/unit,runtime/{core,gallatin,listed,random_walk,regeff,ouroboros,checked,cpu},tools/mmbench/child/papers} && cp "$root"/tests/{bounded.sh,runner.h} "$work/tree/tests" &&
         : >"$work/tree/runtime/port.h" && : >"$work/tree/runtime/cpu/a.c" &&
         : >"$work/tree/tools/kernels.h" && : >"$work/tree/tools/mmbench/child/papers/probes.h" && echo '#define GOOD' >"$work/tree/mmconfig.h" &&
         echo 'class: it @@ mmconfig.h @@ GOOD @@ BAD' >"$work/tree/tests/unit/mutants.txt" &&

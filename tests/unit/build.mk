@@ -11,20 +11,24 @@ UNIT_WALK := walk listed_usage stress warps probes
 # The same of the register-efficient allocators.
 UNIT_RING := ring listed_usage stress warps
 UNIT_BUMP := bump listed_usage
+# The same of Ouroboros.
+UNIT_OURO := ouroboros listed_usage stress warps
 # Threads of theirs under ThreadSanitizer: make check runs one face, stress-faces all of them, which takes minutes.
 UNIT_TSAN := run-walk_coop_tsan-stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h tools/mmbench/child/papers/probes*) tests/runner.h tools/kernels.h
 # $(1): compiler flags for the test only; $(2): the variant of the core
 UNIT_CHECK = $(CORE_CC) $1 $(CORE_FLAGS_$2) $< $(call core,$2) $$(pkg-config --cflags --libs check) -o $@
 
-.PHONY: check-unit check-unit-plain check-asan check-tsan check-walk check-regeff stress-faces mutants
+.PHONY: check-unit check-unit-plain check-asan check-tsan check-walk check-regeff check-ouroboros stress-faces mutants
 .SECONDARY: $(UNIT_PLAIN:%=$(BUILD)/tests/unit/test_%) $(UNIT_SEQUENTIAL:%=$(BUILD)/tests/asan/test_%) $(BUILD)/tests/tsan/test_stress \
-    $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=$(BUILD)/tests/$f/test_%)) $(foreach f,$(RING_FACES),$(UNIT_RING:%=$(BUILD)/tests/$f/test_%))
+    $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=$(BUILD)/tests/$f/test_%)) $(foreach f,$(RING_FACES),$(UNIT_RING:%=$(BUILD)/tests/$f/test_%)) \
+    $(foreach f,$(OURO_FACES),$(UNIT_OURO:%=$(BUILD)/tests/$f/test_%))
 # make check leaves out the plain build of the suites that it runs under AddressSanitizer.
-check: $(UNIT_THREADS:%=run-unit-%) check-asan check-tsan check-walk check-regeff
-check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan check-walk check-regeff
+check: $(UNIT_THREADS:%=run-unit-%) check-asan check-tsan check-walk check-regeff check-ouroboros
+check-unit: $(UNIT_PLAIN:%=run-unit-%) check-asan check-tsan check-walk check-regeff check-ouroboros
 check-walk: $(foreach f,$(WALK_FACES),$(UNIT_WALK:%=run-$f-%))
 check-regeff: $(foreach f,$(RING_FACES),$(UNIT_RING:%=run-$f-%)) $(foreach f,$(BUMP_FACES),$(UNIT_BUMP:%=run-$f-%))
+check-ouroboros: $(foreach f,$(OURO_FACES),$(UNIT_OURO:%=run-$f-%))
 stress: stress-faces
 stress-faces: $(TSAN_FACES:%=run-%-stress)
 check-unit-plain: $(UNIT_SEQUENTIAL:%=run-unit-%)
@@ -59,7 +63,7 @@ $(BUILD)/tests/$1/test_%: tests/unit/test_%.c $(UNIT_DEPS) $(call core,$1)
 run-$1-%: $(BUILD)/tests/$1/test_%
 	TSAN_OPTIONS=halt_on_error=1 $$<
 endef
-$(foreach f,$(WALK_FACES) $(RING_FACES) $(BUMP_FACES) $(TSAN_FACES),$(eval $(call FACE_RULE,$f)))
+$(foreach f,$(WALK_FACES) $(RING_FACES) $(BUMP_FACES) $(OURO_FACES) $(TSAN_FACES),$(eval $(call FACE_RULE,$f)))
 
 run-unit-%: $(BUILD)/tests/unit/test_%
 	$<

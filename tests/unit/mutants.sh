@@ -71,7 +71,7 @@ try() {
 }
 
 rm -rf "$work" && mkdir -p "$work/base/runtime" "$work/base/tests" && cp -r mmconfig.h "$work/base" &&
-    cp -r runtime/*.h runtime/{core,gallatin,listed,random_walk,regeff,checked,cpu} "$work/base/runtime" && cp -r tests/unit tests/runner.h "$work/base/tests" &&
+    cp -r runtime/*.h runtime/{core,gallatin,listed,random_walk,regeff,ouroboros,checked,cpu} "$work/base/runtime" && cp -r tests/unit tests/runner.h "$work/base/tests" &&
     cp --parents tools/kernels.h tools/mmbench/child/papers/probes* "$work/base" || exit
 try_none=$(try 0 "none @@ mmconfig.h @@ #define @@ #define")
 [[ $try_none == survived* ]] || untried mutants "$try_none"

@@ -17,6 +17,13 @@
 
 #define UNIT_ANY ~0ull
 
+/* Whether the allocator keeps the segments of small memory for ever. */
+#if defined MM_OURO_ENTRY && MM_OURO_ENTRY == MM_OURO_PAGES
+#define UNIT_KEEPS 1
+#else
+#define UNIT_KEEPS 0
+#endif
+
 /* Like Check's own, but without cost while they hold: Check's write to a file each time. */
 #define unit_holds(cond, ...)                   \
     do {                                        \
@@ -68,6 +75,7 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     struct mm_heap *h = mm_heap_of(ref);
     mm_cpu_heap_drain_quiescent(heap);
     unit_sound(heap, 0);
+    if (UNIT_KEEPS) return;
     for (uint32_t s = 0; s < h->segment_count; s++) {
         const int in = (int)(*mm_tree_leaf(mm_segment_free_tree(ref), s) >> (s % 64) & 1);
         unit_holds(in == (s < mapped), "segment %u of %u is %sin the free tree", s, (uint32_t)mapped, in ? "" : "not ");
@@ -75,7 +83,12 @@ UNIT_SOME void unit_fresh(struct mm_cpu_heap *heap, uint64_t mapped) {
     }
     for (uint32_t page = 0; page < h->segment_count * MM_SEGMENT_PAGES; page++)
         unit_holds(*mm_page_owner(ref, page) == MM_OWNER_NOBODY, "page %u has owner %u", page, *mm_page_owner(ref, page));
-    for (uint32_t c = 0; c < MM_CLASS_COUNT; c++) unit_holds(h->classes[c].count == 0, "class %u: %u entries are left", c, h->classes[c].count);
+#ifdef MM_OURO_CLASSES
+    const uint32_t classes = 1; /* the others are queues */
+#else
+    const uint32_t classes = MM_CLASS_COUNT;
+#endif
+    for (uint32_t c = 0; c < classes; c++) unit_holds(h->classes[c].count == 0, "class %u: %u entries are left", c, h->classes[c].count);
     unit_eq(h->giving_up & MM_FLIGHT_WORD_BUSY, 0);
     for (uint32_t k = 0; k < sizeof h->opening / sizeof *h->opening; k++) unit_eq(h->opening[k], 0);
     unit_eq(h->grow.lock, 0);
@@ -90,6 +103,9 @@ UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return (void)c, MM_WALK_UNITS;
 #elif defined MM_RING_UNIT_BYTES
 UNIT_SOME uint64_t unit_whole(uint32_t c) { return (void)c, MM_RING_UNIT_BYTES - MM_RING_HEADER_BYTES; }
 UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return (void)c, MM_RING_UNITS; }
+#elif defined MM_OURO_CLASSES
+UNIT_SOME uint64_t unit_whole(uint32_t c) { return (void)c, 16; }
+UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return (void)c, MM_OURO_SEGMENT_CHUNKS << (MM_OURO_CLASSES - 1); }
 #else
 UNIT_SOME uint64_t unit_whole(uint32_t c) { return mm_class_bytes(c); }
 UNIT_SOME uint32_t unit_whole_count(uint32_t c) { return unit_slices(c); }
@@ -120,11 +136,11 @@ UNIT_SOME void unit_free(struct mm_cpu_heap *heap, void *p, int kind, uint64_t l
     unit_sound(heap, live);
 }
 
-/* Pages of a span for n pages: 1, 2, 3, 4; 5, 6, 7, 8; 10, 12, 14, 16; ... */
+/* Pages of a span for n pages: 1, 2, 4; 5, 6, 7, 8; 10, 12, 14, 16; ... */
 UNIT_SOME uint32_t unit_span_pages(uint64_t n) {
     for (uint32_t s = 0;; s++)
         for (uint32_t unit = s == 0 ? 1 : 5; unit <= 8; unit++)
-            if ((uint64_t)unit << s >= n) return unit << s;
+            if ((uint64_t)unit << s >= n && unit != 3) return unit << s;
 }
 /* The bytes that a request takes from the heap. */
 UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
@@ -132,6 +148,8 @@ UNIT_SOME uint64_t unit_taken(uint64_t bytes) {
     if (bytes <= MM_SMALL_BYTES_MAX) return mm_round_up(bytes ? bytes : 1, MM_WALK_UNIT_BYTES);
 #elif defined MM_RING_UNIT_BYTES
     if (bytes <= MM_SMALL_BYTES_MAX) return (uint64_t)mm_listed_units(bytes) << MM_RING_UNIT_SHIFT;
+#elif defined MM_OURO_CLASSES
+    if (bytes <= MM_SMALL_BYTES_MAX) return 8ull << mm_listed_units(bytes);
 #else
     if (bytes <= MM_SMALL_BYTES_MAX) return mm_class_bytes(mm_class_of((uint32_t)bytes));
 #endif

@@ -102,7 +102,7 @@ START_TEST(known_sizes) {
     for (uint32_t i = 1; i < n; i += 2) drop(i), agrees();
     mm_cpu_heap_drain_quiescent(&heap);
     agrees();
-    unit_eq(walked(1).free_segments, SEGMENTS);
+    if (!UNIT_KEEPS) unit_eq(walked(1).free_segments, SEGMENTS);
 }
 END_TEST
 

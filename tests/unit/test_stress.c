@@ -206,7 +206,7 @@ START_TEST(to_and_fro) {
     for (uint32_t i = 0; i < CHUNKS; i++) there += host.is_there[i] ? CHUNK : 0;
     unit_eq(mm_heap_of(&all.heap.ref)->grow.mapped, there);
     mm_slices_retire_all(&all.heap.ref, 1);
-    unit_eq(mm_cpu_heap_free_segments(&all.heap), there);
+    if (!UNIT_KEEPS) unit_eq(mm_cpu_heap_free_segments(&all.heap), there);
     if (getenv("UNIT_VERBOSE"))
         printf("%llu answered, %llu refused, %llu taken back\n", (unsigned long long)host.answered, (unsigned long long)host.refused,
                (unsigned long long)host.taken_back);
