@@ -259,7 +259,7 @@ START_TEST(the_last_segment) {
 }
 END_TEST
 
-static void listed_tests(TCase *tests) {
+UNIT_SOME void listed_tests(TCase *tests) {
     const TTest *const all[] = {a_sweep_while_the_list_changes, rounds_and_visits,   a_round_that_ends_early, what_a_round_says,
                                 a_visit_to_a_new_segment,       one_round_for_all,   pages_next_to_a_span,    a_segment_on_its_way,
                                 a_list_that_its_own_warp_has,   a_wait_for_the_list, the_last_segment};

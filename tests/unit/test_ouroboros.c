@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Ouroboros (runtime/ouroboros), built once for each of its allocators: lives of pages, what free tells apart, NULL, use of chunks for another size, queues whose
+ * callers are suspended at any step, and the faults of the published code. */
+#include "tests/unit/steps.h"
+
+#include "tests/unit/listed.h"
+
+#define IS_CHUNKS (MM_OURO_ENTRY == MM_OURO_CHUNKS)
+#define ALL (SEGMENTS * MM_OURO_SEGMENT_CHUNKS << (MM_OURO_CLASSES - 1))
+static uint8_t *all_held[ALL + 1];
+static uint32_t take_all(uint64_t bytes) {
+    uint32_t n = 0;
+    while (n <= ALL && (all_held[n] = take(bytes)) != NULL) n++;
+    return n;
+}
+static void shuffle(uint32_t n) {
+    uint64_t seed = 7;
+    for (uint32_t i = n; i > 1; i--) {
+        const uint32_t k = (uint32_t)(unit_random(&seed) % i);
+        uint8_t *const p = all_held[i - 1];
+        all_held[i - 1] = all_held[k], all_held[k] = p;
+    }
+}
+static void free_all(uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, all_held[i]);
+}
+static uint64_t refused(void) {
+    uint64_t sum = 0;
+    for (uint32_t q = 0; q < MM_OURO_QUEUES; q++) sum += mm_queue_of(ref, q)->refused;
+    return sum;
+}
+
+static long accesses;
+static void count_access(void) { accesses++; }
+
+/* ---- lives ------------------------------------------------------------------------------------- */
+
+#define HELD 600
+/* Sizes from 1 byte to beyond what has pages; all bytes are the allocation's own, aligned to the page's size, and usable. */
+START_TEST(lives) {
+    static struct {
+        uint8_t *p;
+        uint64_t bytes, taken;
+    } held[HELD];
+    uint64_t seed = (uint64_t)_i + 1, live = 0;
+    for (int step = 0; step < 20000; step++) {
+        const uint32_t k = (uint32_t)(unit_random(&seed) % (step % 4000 < 2000 ? HELD : HELD / 4));
+        if (held[k].p != NULL) {
+            unit_holds(held[k].p[0] == (uint8_t)k && held[k].p[held[k].bytes - 1] == (uint8_t)k, "written over");
+            unit_eq(mm_heap_usable_size(ref, held[k].p), held[k].taken);
+            mm_heap_free(ref, held[k].p);
+            live -= held[k].taken, held[k].p = NULL;
+            continue;
+        }
+        const uint64_t most = 1ull << unit_random(&seed) % (step % 16 == 0 ? 16 : 13), bytes = 1 + unit_random(&seed) % most;
+        uint8_t *p = take(bytes);
+        if (p == NULL) continue;
+        if (bytes <= MM_SMALL_BYTES_MAX) unit_eq((uint64_t)p % unit_taken(bytes), 0);
+        memset(p, (int)k, bytes);
+        held[k].p = p, held[k].bytes = bytes, held[k].taken = mm_heap_usable_size(ref, p), live += held[k].taken;
+        if (bytes <= MM_SMALL_BYTES_MAX && held[k].taken != MM_PAGE_BYTES) unit_eq(held[k].taken, unit_taken(bytes));
+        if (step % 64 == 0) unit_sound(&heap, live);
+    }
+    unit_sound(&heap, live);
+    for (uint32_t k = 0; k < HELD; k++) {
+        if (held[k].p != NULL) mm_heap_free(ref, held[k].p);
+        held[k].p = NULL;
+    }
+    unit_eq(unit_misuses(&heap), 0);
+    unit_eq(refused(), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* A request's class, and alignment up to a chunk. */
+START_TEST(sizes_and_alignment) {
+    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) {
+        unit_eq(mm_listed_units(16ull << q), q + 1);
+        unit_eq(mm_listed_units((16ull << q) - 1), q + 1);
+        if (q != 0) unit_eq(mm_listed_units((8ull << q) + 1), q + 1);
+        uint8_t *p = (uint8_t *)mm_heap_aligned_malloc(ref, 1, 16ull << q);
+        unit_eq((uint64_t)p % (16u << q), 0);
+        unit_eq(mm_heap_usable_size(ref, p), 16ull << q);
+        mm_heap_free(ref, p);
+    }
+    unit_eq(mm_listed_units(0), 1);
+    uint8_t *p = (uint8_t *)mm_heap_aligned_malloc(ref, 1, 2 * MM_OURO_CHUNK_BYTES);
+    unit_eq((uint64_t)p % (2 * MM_OURO_CHUNK_BYTES), 0);
+    mm_heap_free(ref, p);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* ---- misuse ------------------------------------------------------------------------------------ */
+
+START_TEST(misuses) {
+    uint8_t *one = take(16), *next = take(16), *large = take(8192), *span = take(MM_SMALL_BYTES_MAX + 1), *run = take(3 * MM_SEGMENT_BYTES);
+    const uint64_t others = 8192 + unit_taken(MM_SMALL_BYTES_MAX + 1) + 3 * MM_SEGMENT_BYTES, live = 32 + others;
+    unit_free(&heap, NULL, 0, live, "NULL");
+    unit_free(&heap, &heap, MM_MISUSE_FOREIGN, live, "a variable");
+    unit_free(&heap, one + 8, MM_MISUSE_INTERIOR, live, "inside a page");
+    unit_free(&heap, large + 16, MM_MISUSE_INTERIOR, live, "inside a large page");
+    unit_free(&heap, large + 4096, MM_MISUSE_INTERIOR, live, "in the middle of a large page");
+    unit_free(&heap, span + MM_PAGE_BYTES - 8192, MM_MISUSE_INTERIOR, live, "inside a span");
+    unit_free(&heap, run + MM_SEGMENT_BYTES, MM_MISUSE_INTERIOR, live, "inside a run");
+    unit_free(&heap, one + 64, MM_MISUSE_DOUBLE_FREE, live, "a page that is free");
+    unit_free(&heap, large + 8192, MM_MISUSE_DOUBLE_FREE, live, "a chunk that is free");
+    unit_eq(mm_heap_usable_size(ref, one + 64) + mm_heap_usable_size(ref, one + 8) + mm_heap_usable_size(ref, large + 16), 0);
+    unit_free(&heap, one, 0, live - 16, "a page");
+    unit_free(&heap, one, MM_MISUSE_DOUBLE_FREE, live - 16, "a page, again");
+    unit_eq(mm_heap_usable_size(ref, one), 0);
+    unit_free(&heap, next, 0, others, "the last page of a chunk");
+    unit_free(&heap, next, MM_MISUSE_DOUBLE_FREE, others, "the last page of a chunk, again");
+    unit_free(&heap, large, 0, others - 8192, "a large page");
+    unit_free(&heap, large, MM_MISUSE_DOUBLE_FREE, others - 8192, "a large page, again");
+    unit_free(&heap, span, 0, 3 * MM_SEGMENT_BYTES, "a span");
+    unit_free(&heap, run, 0, 0, "a run");
+    mm_cpu_heap_drain_quiescent(&heap);
+    unit_free(&heap, one, UNIT_KEEPS ? MM_MISUSE_DOUBLE_FREE : MM_MISUSE_NOT_ALLOCATED, 0, "of a segment that was given back");
+}
+END_TEST
+
+/* Two free the same memory at once, at every step of each other: one succeeds, and no other memory is touched. */
+static uint8_t *twice;
+static void free_twice(void *arg) { (void)arg, mm_heap_free(ref, twice); }
+START_TEST(two_frees_at_once) {
+    static const uint32_t sizes[] = {16, 1024, 8192};
+    void *args[2] = {NULL, NULL};
+    int ended = 0;
+    for (long a = 0; !(ended & 1); a++)
+        for (long b = 0; b < 12; b++) {
+            uint8_t *before = take(16), *after;
+            twice = take(sizes[_i]), after = take(16);
+            const uint64_t misuses = unit_misuses(&heap);
+            ended = unit_interleave(free_twice, args, a, b, b);
+            unit_eq(unit_misuses(&heap), misuses + 1);
+            unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_DOUBLE_FREE), misuses + 1);
+            unit_sound(&heap, 32);
+            mm_heap_free(ref, before), mm_heap_free(ref, after);
+        }
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* ---- NULL and chunks ---------------------------------------------------------------------------- */
+
+/* Every page of the heap is handed out, then NULL; a page that comes back is found. The published code ignores that there is no chunk, and overruns the heap. */
+START_TEST(to_the_last_page) {
+    static const uint64_t sizes[] = {16, 64, 512, 4096, 8192};
+    const uint64_t bytes = sizes[_i];
+    const uint32_t n = take_all(bytes);
+    unit_eq(n, SEGMENTS * MM_SEGMENT_BYTES / bytes);
+    unit_sound(&heap, n * bytes);
+    for (uint32_t i = 0; i < n; i++) unit_holds((uint64_t)all_held[i] - ref->user_base <= SEGMENTS * MM_SEGMENT_BYTES - bytes, "beyond the heap");
+    for (uint32_t i = 0; i < 20; i++) {
+        const uint32_t k = i * 7919 % n;
+        mm_heap_free(ref, all_held[k]);
+        if (bytes < 8192) unit_holds(take(2 * bytes) == NULL, "two pages where one is free");
+        unit_holds(take(bytes) == all_held[k], "the one that came back");
+        unit_holds(take(bytes) == NULL, "more than there is");
+    }
+    free_all(n);
+    unit_eq(unit_misuses(&heap), 0);
+    unit_eq(refused(), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Memory that was freed is had again: of the same size by all; of another size by chunk allocators, for which all of it is. */
+START_TEST(another_size) {
+    static const uint64_t sizes[][2] = {{16, 4096}, {4096, 16}, {8192, 128}, {1024, 8192}};
+    const uint64_t before = sizes[_i][0], after = sizes[_i][1];
+    uint32_t n = take_all(before);
+    unit_eq(n, SEGMENTS * MM_SEGMENT_BYTES / before);
+    shuffle(n);
+    free_all(n);
+    unit_sound(&heap, 0);
+    n = take_all(after);
+    unit_eq(n, IS_CHUNKS ? SEGMENTS * MM_SEGMENT_BYTES / after : 0);
+    unit_sound(&heap, n * after);
+    free_all(n);
+    n = take_all(before);
+    unit_eq(n, SEGMENTS * MM_SEGMENT_BYTES / before);
+    shuffle(n);
+    free_all(n);
+    unit_eq(refused(), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Churn, with which all six published allocators crash or hang: half of the memory is freed and allocated again, many times. It never needs more memory, and a
+ * queue gets no more entries than there are masks or chunks. */
+START_TEST(churn) {
+    const uint32_t n = ALL / 4;
+    uint64_t seed = 3;
+    for (uint32_t i = 0; i < n; i++) all_held[i] = take(16);
+    const uint32_t count = mm_list_count(ref);
+    for (int round = 0; round < 20; round++) {
+        shuffle(n);
+        for (uint32_t i = 0; i < n / 2; i++) mm_heap_free(ref, all_held[i]);
+        for (uint32_t i = 0; i < n / 2; i++) unit_holds((all_held[i] = take(1 + unit_random(&seed) % 16)) != NULL, "NULL");
+        unit_sound(&heap, n * 16);
+        for (uint32_t q = 0; q < MM_OURO_QUEUES; q++) unit_le(mm_queue_of(ref, q)->count, count * MM_OURO_SEGMENT_CHUNKS * (IS_CHUNKS ? 1 : MM_OURO_MASKS));
+    }
+    unit_eq(mm_list_count(ref), count);
+    free_all(n);
+    unit_eq(refused(), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+#define ONE_ROUNDS 20000
+/* One object again and again, of each size in turn: the chunk is cut anew each time by chunk allocators. No queue fills with entries of old classes. */
+START_TEST(one_object) {
+    accesses = 0, unit_each_step = count_access;
+    for (uint32_t i = 0; i < ONE_ROUNDS; i++) {
+        const uint64_t bytes = 16ull << (_i ? 0 : i % MM_OURO_CLASSES);
+        uint8_t *const p = take(bytes);
+        unit_holds(p != NULL, "NULL");
+        mm_heap_free(ref, p);
+    }
+    unit_each_step = NULL;
+    if (getenv("UNIT_VERBOSE")) printf("one object, %s: %.1f accesses\n", _i ? "of 16 bytes" : "of any size", (double)accesses / ONE_ROUNDS);
+    unit_le(accesses, ONE_ROUNDS * 80);
+    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) unit_le(mm_queue_of(ref, q)->count, MM_OURO_SEGMENT_CHUNKS);
+    unit_eq(mm_list_count(ref), 1);
+    unit_sound(&heap, 0);
+    unit_eq(refused(), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* Segments without live pages serve spans and runs, and come back; the queue of free chunks keeps entries for them, one each. */
+START_TEST(segments_go_and_come) {
+    for (int round = 0; round < 3; round++) {
+        const uint32_t n = take_all(256);
+        unit_eq(n, SEGMENTS * MM_SEGMENT_BYTES / 256);
+        free_all(n);
+        uint8_t *run = take((SEGMENTS - 1) * MM_SEGMENT_BYTES), *span = take(MM_SMALL_BYTES_MAX + 1);
+        unit_holds(run != NULL && span != NULL, "round %d: NULL while all is free", round);
+        void *const rest = take(256); /* a page of the span's segment */
+        unit_holds(rest != NULL && mm_list_count(ref) == 0, "no more segments than there are");
+        memset(run, 0xff, (SEGMENTS - 1) * MM_SEGMENT_BYTES);
+        mm_heap_free(ref, rest);
+        mm_heap_free(ref, run), mm_heap_free(ref, span);
+        unit_le(mm_queue_of(ref, MM_OURO_FREE)->count, SEGMENTS * MM_OURO_SEGMENT_CHUNKS);
+    }
+    unit_eq(refused(), 0);
+}
+END_TEST
+
+/* The last page of a chunk is freed while another caller wants memory of any size, at each step: the chunk is used for one size at a time, and nothing is lost. */
+static uint8_t *last_page, *got_page;
+static uint64_t wanted_bytes;
+static void free_last(void *arg) { (void)arg, mm_heap_free(ref, last_page); }
+static void want(void *arg) { (void)arg, got_page = take(wanted_bytes); }
+static void free_or_want(void *arg) { (arg != NULL ? want : free_last)(NULL); }
+START_TEST(a_chunk_that_becomes_free) {
+    static const uint64_t sizes[] = {16, 4096, 8192};
+    void *args[2] = {NULL, &got_page};
+    int ended = 0;
+    for (long a = 0; !(ended & 1); a++)
+        for (long b = 0; b < 60; b += 1 + b / 8) {
+            last_page = take(16), wanted_bytes = sizes[_i];
+            ended = unit_interleave(free_or_want, args, a, b, 1);
+            unit_holds(got_page != NULL, "NULL");
+            unit_sound(&heap, wanted_bytes);
+            mm_heap_free(ref, got_page);
+            unit_sound(&heap, 0);
+        }
+    unit_eq(refused(), 0);
+    unit_fresh(&heap, SEGMENTS);
+}
+END_TEST
+
+/* ---- queues ------------------------------------------------------------------------------------- */
+
+#define Q 3u
+static int put(uint32_t entry) { return mm_queue_put(ref, Q, entry); }
+static uint32_t get(void) {
+    if (mm_semaphore_take(ref, Q, 1) == 0) return MM_QUEUE_NONE;
+    return mm_queue_take(ref, Q, mm_add_acq_rel_u64(&mm_queue_of(ref, Q)->front, 1));
+}
+/* Entries come out in the order in which they went in, far beyond the length of any queue chunk and of the array; the memory of the queue stays. */
+START_TEST(in_order) {
+    uint32_t in = 0, out = 0;
+    mm_queues_begin(ref);
+    mm_queue_reserve(ref, Q, 1);
+    for (uint32_t round = 0; round < 300; round++) {
+        for (uint32_t i = 0; i < 60; i++) unit_eq(put(in++), 1);
+        for (uint32_t i = 0; i < 60 - (round < 30); i++) unit_eq(get(), out++);
+        if (round % 40 == 0) mm_queue_reserve(ref, Q, 40); /* the array grows, with entries in it */
+    }
+    while (out < in) unit_eq(get(), out++);
+    unit_eq(get(), MM_QUEUE_NONE);
+    unit_eq(mm_semaphore_take(ref, Q, 1), 0);
+#if MM_OURO_QUEUE != MM_OURO_S
+    unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 3);
+#else
+    unit_lt(1, mm_queue_of(ref, Q)->rows);
+#endif
+}
+END_TEST
+
+/* A caller that puts is suspended at any step: another one that takes ends after a bounded number of looks, and the entry is not lost. */
+static void put_late(void *arg) { (void)arg, put(77); }
+START_TEST(a_suspended_putter) {
+    int done = 0;
+    mm_queues_begin(ref);
+    mm_queue_reserve(ref, Q, 1);
+    for (long steps = 0; !done; steps++) {
+        unit_actor_make(0, put_late, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        put(5);
+        uint32_t got[3] = {MM_QUEUE_NONE, MM_QUEUE_NONE, MM_QUEUE_NONE}, n = 0;
+        for (uint32_t tries = 0; tries < 8 && n < 1; tries++) n += (got[n] = get()) != MM_QUEUE_NONE;
+        unit_holds(n == 1 && (got[0] == 5 || got[0] == 77), "after %ld steps: %u", steps, got[0]);
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        for (uint32_t tries = 0; tries < 8 && n < 2; tries++) n += (got[n] = get()) != MM_QUEUE_NONE;
+        unit_holds(n == 2 && got[0] + got[1] == 82, "after %ld steps: %u and %u", steps, got[0], got[1]);
+        unit_eq(get(), MM_QUEUE_NONE);
+        unit_eq(mm_queue_of(ref, Q)->count, 0);
+    }
+    unit_eq(refused(), 0);
+}
+END_TEST
+/* So is one that takes, while others put and take more than a queue chunk has: its entry is its own. */
+static uint32_t late_got;
+static void get_late(void *arg) { (void)arg, late_got = get(); }
+START_TEST(a_suspended_taker) {
+    int done = 0;
+    mm_queues_begin(ref);
+    mm_queue_reserve(ref, Q, 1);
+    for (long steps = 0; !done; steps++) {
+        late_got = MM_QUEUE_NONE;
+        unit_eq(put(77), 1);
+        unit_actor_make(0, get_late, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        uint32_t others = 0;
+        for (uint32_t i = 0; i < 100 * MM_OURO_SEGMENT_CHUNKS; i++) { /* a number without common factors, so that each step meets other positions */
+            put(5);
+            const uint32_t got = get();
+            others += got == 77;
+            unit_holds(got == 5 || got == 77 || MM_OURO_QUEUE == MM_OURO_S, "%u", got);
+        }
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        for (uint32_t got; (got = get()) != MM_QUEUE_NONE;) others += got == 77;
+        unit_holds(others + (late_got == 77) == 1, "after %ld steps: %u, and %u by others", steps, late_got, others);
+    }
+}
+END_TEST
+
+/* As many lanes wait as an H200 has resident, for as many pages: the numbers do not run into each other. The published code has 14 bits for them. */
+START_TEST(many_reservations) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    const uint64_t lanes = 270336;
+    for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expect(ref, Q);
+    const uint64_t expected = of->awaited >> 32;
+    unit_eq(expected, lanes / 64 * mm_chunk_pages(Q));
+    mm_add_relaxed_u64(&of->awaited, lanes);
+    unit_eq(of->awaited >> 32, expected);
+    unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* nobody brings any, and the wait ends */
+    unit_eq(of->awaited >> 32, expected);
+    unit_eq((uint32_t)of->awaited, lanes);
+    mm_add_relaxed_u64(&of->awaited, 0 - lanes);
+    for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expected(ref, Q);
+    unit_eq(of->awaited, 0);
+}
+END_TEST
+
+/* A queue without room for an entry loses no page: malloc finds it, and enqueues what else there is. The published code traps, or spins for ever. */
+static void make_full(void) {
+#if MM_OURO_QUEUE == MM_OURO_S
+    for (uint64_t i = 0; i < mm_queue_of(ref, 0)->rows * mm_array_each(0); i++) *mm_array_slot(ref, 0, i) = MM_QUEUE_SKIP - 1;
+#else
+    while (mm_store_take(ref, 0) != 0) {
+    }
+    mm_queue_of(ref, 0)->back = mm_queue_of(ref, 0)->front = 1ull << 20; /* where no queue chunk is */
+#endif
+}
+START_TEST(a_full_queue) {
+    const uint32_t n = take_all(16);
+    unit_eq(n, ALL);
+    unit_eq(mm_queue_of(ref, 0)->count, 0);
+    make_full();
+    for (uint32_t i = 0; i < 300; i++) mm_heap_free(ref, all_held[i * 1001]);
+    unit_lt(0, refused());
+    for (uint32_t i = 0; i < 300; i++) unit_holds(take(16) != NULL, "page %u is lost", i);
+    unit_holds(take(16) == NULL, "more than there is");
+}
+END_TEST
+
+/* ---- accesses ----------------------------------------------------------------------------------- */
+
+static double each(uint64_t bytes, uint32_t n, int frees) {
+    accesses = 0, unit_each_step = count_access;
+    for (uint32_t i = 0; i < n; i++) {
+        if (frees) mm_heap_free(ref, all_held[i]);
+        else unit_holds((all_held[i] = take(bytes)) != NULL, "NULL");
+    }
+    unit_each_step = NULL;
+    return (double)accesses / n;
+}
+/* Accesses to memory of a call, on average, in a heap that is fresh; that is warm; in which a tenth of the pages is free, here and there. */
+START_TEST(few_accesses) {
+    const uint64_t bytes = _i ? 1024 : 16;
+    const uint32_t n = (uint32_t)(SEGMENTS * MM_SEGMENT_BYTES / bytes), few = n / 10;
+    const double fresh = each(bytes, n, 0);
+    shuffle(n);
+    const double back = each(bytes, n, 1), warm = each(bytes, n, 0);
+    shuffle(n);
+    const double some = each(bytes, few, 1), full = each(bytes, few, 0);
+    if (getenv("UNIT_VERBOSE"))
+        printf("%d bytes: malloc %.1f fresh, %.1f warm, %.1f nearly full; free %.1f, %.1f\n", (int)bytes, fresh, warm, full, back, some);
+    unit_holds(fresh <= 24 && warm <= 24 && full <= 24, "malloc: %.1f fresh, %.1f warm, %.1f nearly full", fresh, warm, full);
+    unit_holds(back <= 10 && some <= 10, "free: %.1f, %.1f", back, some);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("ouroboros");
+    TCase *tests = tcase_create("ouroboros");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, lives, 0, 4);
+    tcase_add_loop_test(tests, two_frees_at_once, 0, 3);
+    tcase_add_loop_test(tests, to_the_last_page, 0, 5);
+    tcase_add_loop_test(tests, another_size, 0, 4);
+    tcase_add_loop_test(tests, one_object, 0, 2);
+    tcase_add_loop_test(tests, a_chunk_that_becomes_free, 0, 3);
+    tcase_add_loop_test(tests, few_accesses, 0, 2);
+    const TTest *const all[] = {sizes_and_alignment, misuses, churn, in_order, a_suspended_putter, a_suspended_taker, many_reservations, a_full_queue,
+                                /* of listed.h: those that need no lengths of units */
+                                a_sweep_while_the_list_changes, what_a_round_says, a_visit_to_a_new_segment, pages_next_to_a_span, a_segment_on_its_way,
+                                a_wait_for_the_list};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    if (IS_CHUNKS) tcase_add_test(tests, segments_go_and_come), tcase_add_test(tests, a_list_that_its_own_warp_has);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
