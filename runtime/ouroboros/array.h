@@ -20,8 +20,9 @@ MM_FN uint32_t mm_array_each(uint32_t q) {
     return MM_OURO_SEGMENT_CHUNKS * masks;
 }
 MM_FN uint32_t mm_array_before(uint32_t q) {
+    const uint32_t most = 2 * MM_OURO_MASKS, log = mm_ctz(MM_OURO_MASKS); /* a chunk has most / 2 masks, most / 4 and so on, or one */
     if (MM_OURO_ENTRY != MM_OURO_PAGES) return MM_OURO_SEGMENT_CHUNKS * q;
-    return MM_OURO_SEGMENT_CHUNKS * (q < 3 ? 16 - (16u >> q) : 14 + q - 3);
+    return MM_OURO_SEGMENT_CHUNKS * (q < log ? most - (most >> q) : most - 2 + q - log);
 }
 #define MM_ARRAY_ROW_BYTES ((uint64_t)MM_TABLE_SHARE * MM_SEGMENT_PAGES * 8)
 MM_STATIC_ASSERT(MM_OURO_SEGMENT_CHUNKS *(14 + MM_OURO_QUEUES - 3) * 4 <= MM_ARRAY_ROW_BYTES, "a row has room for all queues");

@@ -16,7 +16,7 @@ $(IMAGES): tests/compile/images.c $(BUILD)/interpose/compile/shim.o $(BUILD)/int
 
 # Other allocators, for one architecture: of each family the one whose library is the largest.
 SIBLING_TEST := $(COMPILE_TEST)/siblings
-SIBLINGS_TESTED := $(addprefix $(SIBLING_TEST)/lib/allocators/,random-walk-coop circular-multi-fused)
+SIBLINGS_TESTED := $(addprefix $(SIBLING_TEST)/lib/allocators/,random-walk-coop circular-multi-fused ouroboros-vl-c)
 .PHONY: check-allocators
 check: check-allocators
 check-allocators: $(IMAGES) all

@@ -16,8 +16,8 @@ GPU_APPS := $(GPU_TESTS)/app_sass $(GPU_TESTS)/app_ptx $(GPU_TESTS)/app_rdc
 GPU_PLAIN_APPS := $(patsubst $(GPU_TESTS)/app_%,$(GPU_TESTS)/plain_%,$(GPU_APPS))
 GPU_GROW := $(addprefix $(GPU_TESTS)/,grow back ways ways_ptds)
 GPU_INSIDE := $(addprefix $(GPU_TESTS)/,core fill lives)
-# Random walk and the register-efficient allocators, one for each face.
-GPU_FACES := $(WALK_FACES) $(RING_FACES)
+# Random walk, the register-efficient allocators and Ouroboros, one for each face.
+GPU_FACES := $(WALK_FACES) $(RING_FACES) $(OURO_FACES)
 GPU_OTHERS := $(GPU_FACES:%=$(GPU_TESTS)/lives_%)
 GPU_HEADER := $(addprefix $(GPU_TESTS)/,header header_rdc)
 GPU_ARRAYS := $(addprefix $(GPU_TESTS)/,arrays arrays_rdc arrays_debug arrays_ptx)

@@ -437,7 +437,7 @@ START_TEST(mmrun_runs) {
     expect(
         &r, 125, "",
         "mmrun: --allocator=cudas is not understood; expected mm, cuda, or one of: gallatin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw "
-        "circular circular-fused circular-multi circular-multi-fused\n");
+        "circular circular-fused circular-multi circular-multi-fused ouroboros-s-p ouroboros-va-p ouroboros-vl-p ouroboros-s-c ouroboros-va-c ouroboros-vl-c\n");
     r = RUN(NULL, mmrun, "--allocator=circular-multi", "sh", "-c", "echo $MM_RUN_ALLOCATOR");
     if (r.status != 0) /* make allocators has not built it here */
         ck_assert(r.status == 125 && strncmp(r.err, "mmrun: the allocator circular-multi is not in ", 46) == 0);

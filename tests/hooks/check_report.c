@@ -163,7 +163,7 @@ START_TEST(usage_for_programs) {
 }
 END_TEST
 
-/* Other allocators (client_sibling.h): random walk has units of 256 bytes, rings have chunks of 96 and 224 bytes with a header of 16, and what only adds cannot
+/* Other allocators (client_sibling.h): random walk has units of 256 bytes, rings have chunks of 96 and 224 bytes with a header of 16, Ouroboros has pages of 64 and 256, and what only adds cannot
  * tell objects apart. A span has 20 pages, and a run 6 segments. */
 START_TEST(usage_of_other_allocators) {
     static const struct {
@@ -175,6 +175,9 @@ START_TEST(usage_of_other_allocators) {
         {"_circular_multi", "circular-multi", "912 objects, 6693216 bytes, 974496 held, 64 pages; 900 up to 80: 72000; 10 up to 224: 2080;\n",
          "live: 912 objects, 6693216 bytes granted, ", "        80          900            72000         0         0         0\n",
          ">80 bytes: 1 segments, 900 live<"},
+        {"_ouroboros_va_c", "ouroboros-va-c", "912 objects, 6679296 bytes, 988416 held, 64 pages; 900 up to 64: 57600; 10 up to 256: 2560;\n",
+         "live: 912 objects, 6679296 bytes granted, ", "        64          900            57600         0         0         0\n",
+         ">64 bytes: 1 segments, 900 live<"},
         {"_atomic", "atomic", "-1 objects, 6685216 bytes, 982496 held, 64 pages;\n", "live: objects not counted, 6685216 bytes granted, ",
          "     spans            1           327680        20\n", ">small memory, its objects not known: 1 segments<"},
     };

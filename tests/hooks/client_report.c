@@ -424,6 +424,7 @@ static void usage_of_sibling(int argc, char **argv) {
     OK(client_launch(client_function(argv[0]), NULL));
     (strncmp(argv[1], "random-walk", 11) == 0 ? client_use_walks
      : strncmp(argv[1], "circular", 8) == 0   ? client_use_rings
+     : strncmp(argv[1], "ouroboros", 9) == 0  ? client_use_chunks
                                               : client_use_bumps)(&standin->last_ref);
     u.struct_bytes = sizeof u;
     CHECK(get(&u) == MM_OK && strcmp(u.allocator, argv[1]) == 0);

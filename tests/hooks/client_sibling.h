@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* This process acts as the kernels of other allocators: client_walks.c, client_rings.c and client_bumps.c contain one kind each. */
+/* This process acts as the kernels of other allocators: client_walks.c, client_rings.c, client_bumps.c and client_chunks.c contain one kind each. */
 #ifndef MM_CLIENT_SIBLING_H
 #define MM_CLIENT_SIBLING_H
 
@@ -10,7 +10,7 @@
 
 /* Allocates a thousand objects of 64 bytes, ten of 200, one of 300,000 and one of 6 MB, and frees every tenth of the first ones. */
 typedef void client_use(const struct mm_heap_ref *ref);
-client_use client_use_walks, client_use_rings, client_use_bumps;
+client_use client_use_walks, client_use_rings, client_use_bumps, client_use_chunks;
 
 #ifdef CLIENT_IS_SIBLING
 #include "runtime/heap.h"

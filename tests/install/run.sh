@@ -352,7 +352,7 @@ completes() {
 }
 offers() { same "$(completes "${@:2}")" "$1"; }
 it 'completion of mmnvcc --mm-' offers '--mm-allocator= --mm-show --mm-version --mm-help' mmnvcc --mm-
-it 'completion of mmnvcc --mm-allocator=circular-m' offers 'circular-multi circular-multi-fused' mmnvcc --mm-allocator = circular-m
+it 'completion of mmnvcc --mm-allocator=circular-m' offers 'circular-multi circular-multi-fused ouroboros-s-p ouroboros-va-p ouroboros-vl-p ouroboros-s-c ouroboros-va-c ouroboros-vl-c' mmnvcc --mm-allocator = circular-m
 it 'completion of mmnvcc -std' offers '-std=c++14 -std=c++17 -std=c++20' mmnvcc -c -std
 it 'completion of mmnvcc x.cu --mm-' offers '' mmnvcc x.cu --mm-
 # long_options PROGRAM: its long options, from its help
@@ -363,7 +363,7 @@ it 'completion of mmrun -' eval 'has " $(completes mmrun -) " " -h " && has " $(
 it 'completion of mmrun --check --' eval 'has " $(completes mmrun --check --) " " --fill= "'
 # bash splits --fill=zero into three words
 it 'completion of mmrun --fill=' offers 'zero junk none' mmrun --fill =
-it 'completion of mmrun --allocator=' offers 'mm cuda gallatin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused' mmrun --allocator =
+it 'completion of mmrun --allocator=' offers 'mm cuda gallatin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused ouroboros-s-p ouroboros-va-p ouroboros-vl-p ouroboros-s-c ouroboros-va-c ouroboros-vl-c' mmrun --allocator =
 it 'completion of mmrun --trace=' eval 'has " $(completes mmrun --trace = ow) " " own.c "'
 it 'completion of mmrun --fail=' offers '1/1000 1 kernel:' mmrun --fail =
 it 'completion of mmrun --pool=' offers 'off small keep async' mmrun --pool =
@@ -375,7 +375,7 @@ it 'completion of mmrun --check -- -' eval 'lacks " $(completes mmrun --check --
 it 'completion behind the command of mmrun' offers '' mmrun --check true --st
 it 'completion of mmrun bas' eval 'has " $(completes mmrun bas) " " bash "'
 it 'completion of mmdoctor -' offers '--selftest --help --version -h -V' mmdoctor -
-it 'completion of mmbench --allocators' offers 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused' mmbench --allocators ''
+it 'completion of mmbench --allocators' offers 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused ouroboros-s-p ouroboros-va-p ouroboros-vl-p ouroboros-s-c ouroboros-va-c ouroboros-vl-c' mmbench --allocators ''
 it 'completion of mmbench --cases sing' offers 'single single_cold' mmbench --cases sing
 it 'completion of mmbench --plot DIR' offers '' mmbench --plot dir --
 it 'completion of mmbench --claims' offers '' mmbench --claims --

@@ -31,6 +31,12 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_RING_UNITS_MAX\) .*/\1 60u/' \
     -e 's/^\(#define MM_RING_HOPS\) .*/\1 3/' \
     -e 's/^\(#define MM_RING_PATIENCE\) .*/\1 2/' \
+    -e 's/^\(#define MM_OURO_CHUNK_SHIFT\) .*/\1 11/' \
+    -e 's/^\(#define MM_OURO_STORE_SHIFT\) .*/\1 6/' \
+    -e 's/^\(#define MM_OURO_RING_SHIFT\) .*/\1 3/' \
+    -e 's/^\(#define MM_OURO_LIST_SHIFT\) .*/\1 4/' \
+    -e 's/^\(#define MM_OURO_LOOKS\) .*/\1 2/' \
+    -e 's/^\(#define MM_OURO_TRIES\) .*/\1 3/' \
     -e 's/^\(#define MM_LISTED_AT_ONCE\) .*/\1 2/' \
     -e "s/^\(#define MM_LISTED_BUSY_POLLS\) .*/\1 $(($3 * 6))/" \
     -e "s/^\(#define MM_CURSOR_SLICES_SHIFT\) .*/\1 $2/" \

@@ -40,6 +40,11 @@ try() {
     [[ $program == */tree ]] || sources+=(-include "$here/world.c") # so that the core is read once
     [[ $program != walk/* ]] || sources+=(-DMM_ALLOCATOR=random_walk)
     [[ $program != ring/* ]] || sources+=(-DMM_ALLOCATOR=regeff)
+    case $program in
+    ouro_s/*) sources+=(-DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_S -DMM_OURO_ENTRY=MM_OURO_PAGES) ;;
+    ouro_va/*) sources+=(-DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_VA -DMM_OURO_ENTRY=MM_OURO_CHUNKS) ;;
+    ouro_vl/*) sources+=(-DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_VL -DMM_OURO_ENTRY=MM_OURO_CHUNKS) ;;
+    esac
     if ! "${CC:-cc}" -std=c11 -O0 -w -I"$here/include" -I"$build/model/${program%/*}" -I"$here" -I"$work" -I. "${sources[@]}" \
         -o "$work/mutant"; then
         echo "mutants.sh: survived: $name: does not compile" >"$work/say"
