@@ -9,7 +9,7 @@
 
 #define Q 1u /* no chunk is of this class: its queue holds what scenarios put there */
 #define IS_CHUNKS (MM_OURO_ENTRY == MM_OURO_CHUNKS)
-static void *held[MODEL_THREADS];
+static void *page_of[MODEL_THREADS];
 static uint32_t self(void) { return model_self() % MODEL_THREADS; }
 
 /* ---- queues: cell[0]: bits of entries that were put; cell[1]: that were taken; cell[2]: rights at once -- */
@@ -106,7 +106,7 @@ static void check_rights(void) {
 
 #define SMALL (PAGE / 64) /* as the world counts */
 #define LARGE MM_OURO_CHUNK_BYTES
-static void mine(void) { world_free(held[self()]); }
+static void mine(void) { world_free(page_of[self()]); }
 static void small_kept(void) { world_malloc(SMALL, 1); }
 static void small_passed(void) { world_free(world_malloc(SMALL, 1)); }
 static void large_passed(void) { world_free(world_malloc(LARGE, 1)); }
@@ -116,9 +116,9 @@ static void large_or_null(void) { world_free(world_malloc(LARGE, 0)); }
 static void mine_again(void) { mine(), world_free(world_malloc(SMALL, 0)); }
 /* Of two frees of one page one succeeds. */
 static void twice(void) {
-    if (mm_page_free(&ref, (uint64_t)held[0] - ref.user_base) == 0) {
+    if (mm_page_free(&ref, (uint64_t)page_of[0] - ref.user_base) == 0) {
         cell_set(0, cell[0] + 1);
-        world_drop((uint64_t)held[0] - ref.user_base, SMALL);
+        world_drop((uint64_t)page_of[0] - ref.user_base, SMALL);
     }
     model_progress();
 }
@@ -149,11 +149,11 @@ static void none_listed(void) { world_make(2); }
 /* A page for each thread, in one chunk. */
 static void some_live(void) {
     listed(1);
-    for (uint32_t t = 0; t < MODEL_THREADS; t++) held[t] = world_malloc(SMALL, 1);
+    for (uint32_t t = 0; t < MODEL_THREADS; t++) page_of[t] = world_malloc(SMALL, 1);
 }
 static void one_live(void) {
     listed(1);
-    held[0] = world_malloc(SMALL, 1);
+    page_of[0] = world_malloc(SMALL, 1);
 }
 /* All chunks but one are live for good, each as a page; the last one is free, or has one live page, of thread 0. */
 static void one_free(void) {
@@ -162,7 +162,7 @@ static void one_free(void) {
 }
 static void one_chunk_of_mine(void) {
     one_free();
-    held[0] = world_malloc(SMALL, 1);
+    page_of[0] = world_malloc(SMALL, 1);
 }
 /* And all pages of this one are live but two. */
 static void nearly_full(void) {
@@ -183,7 +183,7 @@ static void check_host(void) {
     mm_grow_look(&ref, 0, 0);
     check_grown();
 }
-static void check_live(void) { world_check(); }
+static void check_all(void) { world_check(); }
 static void check_twice(void) {
     world_check();
     model_require(cell[0] == 1, "%u frees of one page succeeded", (uint32_t)cell[0]);
@@ -205,24 +205,24 @@ static const struct model_scenario scenarios[] = {
     {"ouro-grow-queue", array_to_grow, {reserve, put_one, get_one}, check_queue, 3, 0},
     {"ouro-rights", three_counted, {rights, rights, rights}, check_rights, 0, 0},
     {"ouro-rights-back", three_counted, {rights_and_back, rights_and_back, rights}, check_rights, 0, 0},
-    {"ouro-first-requests", none_listed, {small_kept, small_kept}, check_live, 2, 0},
+    {"ouro-first-requests", none_listed, {small_kept, small_kept}, check_all, 2, 0},
     {"ouro-requests", one_segment, {small_passed, small_passed, large_passed}, check_empty, 2, 0},
     {"ouro-frees", some_live, {mine, mine, mine}, check_empty, 2, 0},
-    {"ouro-free-and-again", some_live, {mine_again, mine_again, small_kept}, check_live, 2, 0},
+    {"ouro-free-and-again", some_live, {mine_again, mine_again, small_kept}, check_all, 2, 0},
     {"ouro-two-frees", one_live, {twice, twice}, check_twice, 0, 0},
-    {"ouro-last-free-against-small", one_chunk_of_mine, {mine, small_passed}, check_live, 2, 0},
-    {"ouro-last-free-against-large", one_chunk_of_mine, {mine, large_or_null}, check_live, 2, 0},
-    {"ouro-last-free-against-both", one_chunk_of_mine, {mine, large_or_null, small_or_null}, check_live, 2, 0},
-    {"ouro-one-chunk-for-two", one_free, {large_or_null, small_or_null}, check_live, 2, 0},
-    {"ouro-one-chunk-for-two-small", one_free, {small_kept, small_kept}, check_live, 2, 0},
-    {"ouro-last-two", nearly_full, {small_kept, small_kept}, check_live, 2, 0},
-    {"ouro-last-two-of-three", nearly_full, {small_or_null, small_or_null, small_or_null}, check_live, 1, 0},
-    {"ouro-retire-against-request", one_segment, {retire_run, small_or_null}, check_live, 2, 0},
+    {"ouro-last-free-against-small", one_chunk_of_mine, {mine, small_passed}, check_all, 2, 0},
+    {"ouro-last-free-against-large", one_chunk_of_mine, {mine, large_or_null}, check_all, 2, 0},
+    {"ouro-last-free-against-both", one_chunk_of_mine, {mine, large_or_null, small_or_null}, check_all, 2, 0},
+    {"ouro-one-chunk-for-two", one_free, {large_or_null, small_or_null}, check_all, 2, 0},
+    {"ouro-one-chunk-for-two-small", one_free, {small_kept, small_kept}, check_all, 2, 0},
+    {"ouro-last-two", nearly_full, {small_kept, small_kept}, check_all, 2, 0},
+    {"ouro-last-two-of-three", nearly_full, {small_or_null, small_or_null, small_or_null}, check_all, 1, 0},
+    {"ouro-retire-against-request", one_segment, {retire_run, small_or_null}, check_all, 2, 0},
     {"ouro-retire-against-free", one_live, {mine, retire}, check_empty, 2, 0},
     {"ouro-retire-and-add", two_segments, {retire, add, large_passed}, check_empty, 2, 0},
-    {"ouro-sweeps", one_chunk_of_mine, {sweeps, sweeps, mine}, check_live, 2, 0},
+    {"ouro-sweeps", one_chunk_of_mine, {sweeps, sweeps, mine}, check_all, 2, 0},
     {"ouro-grow-once", none_listed, {add_once, add_once, look}, check_grown, 2, 0},
     {"ouro-grow-host", one_to_map, {small_kept, small_kept, serve}, check_host, 1, 1},
-    {"ouro-large", one_segment, {large_kept, large_kept}, check_live, 2, 0},
+    {"ouro-large", one_segment, {large_kept, large_kept}, check_all, 2, 0},
 };
 int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }

@@ -104,7 +104,8 @@ START_TEST(misuses) {
     unit_free(&heap, span + MM_PAGE_BYTES - 8192, MM_MISUSE_INTERIOR, live, "inside a span");
     unit_free(&heap, run + MM_SEGMENT_BYTES, MM_MISUSE_INTERIOR, live, "inside a run");
     unit_free(&heap, one + 64, MM_MISUSE_DOUBLE_FREE, live, "a page that is free");
-    unit_free(&heap, large + 8192, MM_MISUSE_DOUBLE_FREE, live, "a chunk that is free");
+    for (uint32_t bit = 0; bit < 64; bit++) /* whatever its masks hold */
+        unit_free(&heap, large + 8192 + 16 * bit, MM_MISUSE_DOUBLE_FREE, live, "a chunk that is free");
     unit_eq(mm_heap_usable_size(ref, one + 64) + mm_heap_usable_size(ref, one + 8) + mm_heap_usable_size(ref, large + 16), 0);
     unit_free(&heap, one, 0, live - 16, "a page");
     unit_free(&heap, one, MM_MISUSE_DOUBLE_FREE, live - 16, "a page, again");
@@ -322,7 +323,14 @@ START_TEST(a_suspended_putter) {
         unit_eq(get(), MM_QUEUE_NONE);
         unit_eq(mm_queue_of(ref, Q)->count, 0);
     }
+    for (uint32_t i = 0; i < 20000; i++) {
+        unit_eq(put(i), 1);
+        unit_eq(get(), i);
+    }
     unit_eq(refused(), 0);
+#if MM_OURO_QUEUE != MM_OURO_S
+    unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 3); /* all queue chunks but the last ones were used again */
+#endif
 }
 END_TEST
 /* So is one that takes, while others put and take more than a queue chunk has: its entry is its own. */
@@ -359,11 +367,16 @@ START_TEST(many_reservations) {
     for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expect(ref, Q);
     const uint64_t expected = of->awaited >> 32;
     unit_eq(expected, lanes / 64 * mm_chunk_pages(Q));
-    mm_add_relaxed_u64(&of->awaited, lanes);
+    mm_add_relaxed_u64(&of->awaited, lanes - 32);
     unit_eq(of->awaited >> 32, expected);
+    unit_waits = 0;
     unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* nobody brings any, and the wait ends */
+    unit_eq(unit_waits, MM_OURO_LOOKS);
     unit_eq(of->awaited >> 32, expected);
-    unit_eq((uint32_t)of->awaited, lanes);
+    unit_eq((uint32_t)of->awaited, lanes - 32);
+    mm_add_relaxed_u64(&of->awaited, 32);
+    unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* all that comes is reserved: at once */
+    unit_eq(unit_waits, MM_OURO_LOOKS);
     mm_add_relaxed_u64(&of->awaited, 0 - lanes);
     for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expected(ref, Q);
     unit_eq(of->awaited, 0);
@@ -389,6 +402,19 @@ START_TEST(a_full_queue) {
     unit_lt(0, refused());
     for (uint32_t i = 0; i < 300; i++) unit_holds(take(16) != NULL, "page %u is lost", i);
     unit_holds(take(16) == NULL, "more than there is");
+}
+END_TEST
+
+/* A mask that is not in its queue comes back into it when a sweep takes a page of it. */
+START_TEST(a_mask_outside) {
+    const uint32_t n = take_all(16);
+    unit_eq(n, ALL);
+    mm_heap_free(ref, all_held[0]), mm_heap_free(ref, all_held[1]);
+    while (mm_semaphore_take(ref, 0, 1) != 0) mm_queue_take(ref, 0, mm_add_acq_rel_u64(&mm_queue_of(ref, 0)->front, 1));
+    const struct mm_listed_swept swept = sweep_for(ref, 1);
+    unit_holds(swept.address == (uint64_t)all_held[0] || swept.address == (uint64_t)all_held[1], "another page");
+    unit_eq(mm_queue_of(ref, 0)->count, 1);
+    unit_holds(take(16) != NULL && take(16) == NULL, "one page is left");
 }
 END_TEST
 
@@ -437,6 +463,7 @@ int main(void) {
                                 a_wait_for_the_list};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
     if (IS_CHUNKS) tcase_add_test(tests, segments_go_and_come), tcase_add_test(tests, a_list_that_its_own_warp_has);
+    else tcase_add_test(tests, a_mask_outside);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
