@@ -231,6 +231,7 @@ START_TEST(one_object) {
 }
 END_TEST
 
+#if IS_CHUNKS
 /* Segments without live pages serve spans and runs, and come back; the queue of free chunks keeps entries for them, one each. */
 START_TEST(segments_go_and_come) {
     for (int round = 0; round < 3; round++) {
@@ -249,6 +250,7 @@ START_TEST(segments_go_and_come) {
     unit_eq(refused(), 0);
 }
 END_TEST
+#endif
 
 /* The last page of a chunk is freed while another caller wants memory of any size, at each step: the chunk is used for one size at a time, and nothing is lost. */
 static uint8_t *last_page, *got_page;
@@ -273,6 +275,27 @@ START_TEST(a_chunk_that_becomes_free) {
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
+
+#if IS_CHUNKS
+/* A caller that reserves more pages than the mask has that it comes to gives the others back. */
+START_TEST(pages_of_two_masks) {
+    const uint32_t n = take_all(16), chunk = mm_list_segment(ref, 0) * MM_OURO_SEGMENT_CHUNKS + 5;
+    uint8_t *const begin = (uint8_t *)mm_chunk_address(ref, chunk * MM_OURO_MASKS, 0, 0);
+    unit_eq(n, ALL);
+    mm_heap_free(ref, begin), mm_heap_free(ref, begin + 200 * 16);
+    uint64_t seen = 0;
+    for (uint32_t left = 2; left-- > 0;) {
+        const struct mm_pages_got got = mm_chunk_take(ref, chunk, 0, 2);
+        unit_eq(mm_popcount(got.bits), 1);
+        unit_eq(mm_chunk_count(*mm_chunk_header(ref, chunk)), left);
+        seen += mm_chunk_address(ref, got.mask, mm_ctz(got.bits), 0) - (uint64_t)begin;
+    }
+    unit_eq(seen, 200 * 16);
+    unit_eq(mm_chunk_take(ref, chunk, 0, 2).bits, 0);
+    unit_sound(&heap, (uint64_t)n * 16);
+}
+END_TEST
+#endif
 
 /* ---- queues ------------------------------------------------------------------------------------- */
 
@@ -405,6 +428,7 @@ START_TEST(a_full_queue) {
 }
 END_TEST
 
+#if !IS_CHUNKS
 /* A mask that is not in its queue comes back into it when a sweep takes a page of it. */
 START_TEST(a_mask_outside) {
     const uint32_t n = take_all(16);
@@ -417,6 +441,7 @@ START_TEST(a_mask_outside) {
     unit_holds(take(16) != NULL && take(16) == NULL, "one page is left");
 }
 END_TEST
+#endif
 
 /* ---- accesses ----------------------------------------------------------------------------------- */
 
@@ -462,8 +487,12 @@ int main(void) {
                                 a_sweep_while_the_list_changes, what_a_round_says, a_visit_to_a_new_segment, pages_next_to_a_span, a_segment_on_its_way,
                                 a_wait_for_the_list};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
-    if (IS_CHUNKS) tcase_add_test(tests, segments_go_and_come), tcase_add_test(tests, a_list_that_its_own_warp_has);
-    else tcase_add_test(tests, a_mask_outside);
+#if IS_CHUNKS
+    const TTest *const more[] = {segments_go_and_come, a_list_that_its_own_warp_has, pages_of_two_masks};
+#else
+    const TTest *const more[] = {a_mask_outside};
+#endif
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) tcase_add_test(tests, more[i]);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
