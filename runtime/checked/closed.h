@@ -9,13 +9,11 @@
 #include "runtime/checked/guarded.h"
 #include "runtime/checked/trace.h"
 
-/* malloc (align 1) and aligned malloc of a traced run. A separate function, so that the others keep nothing across a call. */
+/* malloc (align 1) and aligned malloc of a traced run, which is not checked: with the frames of both a thread's stack of 1,024 bytes is too small. A separate function, so
+ * that the others keep nothing across a call. */
 MM_FN_RARE void *mm_traced_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
     void *p = NULL;
-    if (!ref->fail || !mm_fail_takes(ref)) {
-        if (mm_is_checked(ref)) p = mm_guard_aligned_malloc(ref, bytes, align);
-        else p = align == 1 ? mm_fill_malloc(ref, bytes) : mm_fill_aligned_malloc(ref, bytes, align);
-    }
+    if (!ref->fail || !mm_fail_takes(ref)) p = align == 1 ? mm_fill_malloc(ref, bytes) : mm_fill_aligned_malloc(ref, bytes, align);
     return (void *)mm_trace_note(ref, (uint64_t)p, bytes, MM_TRACE_MALLOC | (align ? mm_ctz(align) : 0) << MM_TRACE_ALIGN_SHIFT);
 }
 

@@ -45,7 +45,7 @@ struct mm_heap_ref {
     uint64_t guard;        /* struct mm_guard; 0: not a checked run */
     uint64_t fill;         /* enum mm_fill */
     uint64_t fail;         /* enum mm_fail_kind */
-    uint64_t trace;        /* struct mm_trace; 0: not traced */
+    uint64_t trace;        /* struct mm_trace; 0: not traced. Not both this and guard */
     struct mm_class classes[MM_CLASS_COUNT];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_heap_ref) == MM_HEAP_REF_BYTES, "programs and modules have this size");

@@ -9,7 +9,8 @@
 
 struct mm_host_heap;
 
-/* Allocates the memory of the events in the current context, unless it exists, and zeroes it. If that fails, prints a line, and the heap is not traced. */
+/* Allocates the memory of the events in the current context, unless it exists, and zeroes it. If that fails, or in a checked run, prints a line, and the heap is
+ * not traced. */
 void mm_trace_begin(const struct mm_driver *d, struct mm_host_heap *heap);
 
 /* Reads the events, and appends the file's contents to `out`. */

@@ -406,6 +406,12 @@ START_TEST(traces) {
     r = RUN(SETTINGS(preload_mm, "MM_TRACE=/nonexistent/t", "MM_ON_MISUSE=ignore"), "./client", "v2-legacy", "trace", "end");
     ck_assert_msg(r.status == 0 && strstr(r.err, "mm: cannot write a trace to /nonexistent/t: No such file or directory\n") && !strstr(r.err, "trace in"), "%s",
                   r.err);
+    r = RUN(CHECKED("MM_TRACE=t"), "./client", "v2-legacy", "checked", "nothing");
+    ck_assert_msg(
+        r.status == 0 &&
+            strncmp(r.err, "mm: device 0: not traced: a checked run is not\n" CLEAN, strlen("mm: device 0: not traced: a checked run is not\n" CLEAN)) == 0 &&
+            access("t", F_OK) != 0,
+        "%s", r.err);
     r = RUN(SETTINGS(preload_mm, "MM_TRACE=t"), "./client", "v2-legacy", "trace-refused");
     expect(&r, 0, "", "mm: device 0: not traced (cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY)\n");
 }
