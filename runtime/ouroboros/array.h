@@ -3,11 +3,11 @@
  * the array grows with the memory that is mapped. A queue uses as many rows as the chunks that were cut for it can need.
  *
  * Representation. Position p is slot p - base modulo the slots of `rows` rows.
- * Change. The queue gets more rows, and base becomes the position of slot 0 in the lap that front is in, only if back is in that lap, too: then all positions between
- *   them keep their slots. Otherwise it stays as it is until the next try. It has half a row more than it needs, so that it is large enough meanwhile.
+ * Change. The queue gets more rows, and base becomes the position of slot 0 in the lap that front is in, only if back is in that lap, too: then all positions
+ *   between them keep their slots. Otherwise it stays as it is until the next try. It has half a row more than it needs, so that it is large enough meanwhile.
  * Ordering. base is stored before rows, which releases; rows is read with acquire, before base. Old rows and the new base give the same slots.
- * Stale. A thread that drew its position before the change, in an earlier lap, and reads rows after it, comes to another slot. If it takes, it may leave its entry
- *   behind front, or make another thread do so; the entry is found when the queue has gone round once.
+ * Stale. A thread that drew its position before the change, in an earlier lap, and reads rows after it, comes to another slot. If it takes, it may leave its
+ *   entry behind front, or make another thread do so; the entry is found when the queue has gone round once.
  */
 #ifndef MM_OURO_ARRAY_H
 #define MM_OURO_ARRAY_H

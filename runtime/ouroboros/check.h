@@ -38,7 +38,8 @@ MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, ui
     return slot != NULL ? *slot : 0;
 }
 #endif
-/* The entries of queue q are as many as are counted. Masks, or chunks, that have to be in it are: each has one of the entries, but for those that it refused. */
+/* The entries of queue q are as many as are counted. Masks, or chunks, that have to be in it are: one entry for each, except for those that
+ * it refused. */
 MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t q) {
     const struct mm_queue *of = mm_queue_of(ref, q);
     uint64_t entries = 0, must = 0, useful = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The virtualised linked-list queue (VL): a list of queue chunks (storage.h).
  *
- * Representation. oldest, newest: {number : 32 | id : 32} of the first queue chunk and of one at the end; oldest is exact, newest is a hint. next, in a queue chunk:
- *   the word of the next one; with id 0, and the number of the queue chunk itself: there is none yet.
+ * Representation. oldest, newest: {number : 32 | id : 32} of the first queue chunk and of one at the end; oldest is exact, newest is a hint. next, in a queue
+ *   chunk: the word of the next one; with id 0, and the number of the queue chunk itself: there is none yet.
  * Invariants.
  *   I1  a queue chunk is in the list until all have passed in it, and in those before it. So a thread with a position finds its queue chunk
  *       by the links from oldest on.

@@ -2,10 +2,10 @@
 /* malloc of pages: the lanes of a warp that want the same class ask together. Termination and NULL: listed/malloc.h.
  *
  * A draw. 1. One right to an entry of the class's queue, for all lanes; in later rounds one for each lane that has no page yet, by one addition. Each entry
- *   serves its share of the lanes. 2. If there is no entry, or MM_OURO_TRIES rounds found too few pages: wait for pages that another warp is about to enqueue, or
- *   cut free chunks, as many as the lanes need. 3. If there are none, the list of segments grows.
- * Units of listed/malloc.h. A request of class q has q + 1 units, a free chunk MM_OURO_CLASSES. So a sweep that saw a free page of a larger class proves nothing to
- *   a caller that wants a smaller one, and such a caller begins anew MM_LISTED_UNSURE times before it gets NULL.
+ *   serves its share of the lanes. 2. If there is no entry, or MM_OURO_TRIES rounds found too few pages: wait for pages that another warp is about to enqueue,
+ *   or cut free chunks, as many as the lanes need. 3. If there are none, the list of segments grows.
+ * Units of listed/malloc.h. A request of class q has q + 1 units, a free chunk MM_OURO_CLASSES. So a sweep that saw a free page of a larger class proves
+ *   nothing to a caller that wants a smaller one, and such a caller begins anew MM_LISTED_UNSURE times before it gets NULL.
  */
 #ifndef MM_OURO_MALLOC_H
 #define MM_OURO_MALLOC_H

@@ -9,14 +9,14 @@
  *   I1  each entry is at a position that was not drawn for taking, or whose taker is about to find it. So there are no more rights than entries that can be
  *       reached, and a taker that has drawn a position which nobody has drawn to put has a right without an entry, if a stale one was lost: it drops it.
  *   I2  a position's putter and taker each pass once (storage.h): the taker for both if it has found the entry.
- * Full. There are as many slots as entries (array.h, storage.h). But a put may meet an entry in its slot, or find no slot: while an array is made larger, or if a
- *   thread is suspended in the list queue for so long that all queue chunks are behind it. Then it draws another position, MM_OURO_TRIES at most. If it gets none
- *   (refused counts that), the mask or chunk stays out of the queue, and free: a sweep finds it and enqueues it, and, of chunk allocators, so does the next free
- *   in the chunk. No page is lost, and nobody traps.
+ * Full. There are as many slots as entries (array.h, storage.h). But a put may meet an entry in its slot, or find no slot: while an array is made larger, or if
+ *   a thread is suspended in the list queue for so long that all queue chunks are behind it. Then it draws another position, MM_OURO_TRIES at most. If it gets
+ *   none (refused counts that), the mask or chunk stays out of the queue, and free: a sweep finds it and enqueues it, and, of chunk allocators, so does the
+ *   next free in the chunk. No page is lost, and nobody traps.
  * Linearisation points. The compare-and-swaps of the slot.
  * Progress. All loops are bounded.
- * Stale. Array queue: a putter that is suspended while the queue goes round once may put its entry behind front, where it is found in the next round. An entry is
- *   a hint (chunk.h): one that names a mask or chunk of another class, or without free pages, is dropped.
+ * Stale. Array queue: a putter that is suspended while the queue goes round once may put its entry behind front, where it is found in the next round. An entry
+ *   is a hint (chunk.h): one that names a mask or chunk of another class, or without free pages, is dropped.
  */
 #ifndef MM_OURO_QUEUE_H
 #define MM_OURO_QUEUE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The virtualised array queue (VA): a ring of words, each of which names a queue chunk (storage.h).
  *
- * Representation. The word of queue chunk `number` is that of the number modulo MM_STORE_NUMBERS: {lap : 32 | id : 32}; lap: number / MM_STORE_NUMBERS. id 0: it
- *   is not installed yet. When all have passed, the word becomes that of the next lap.
+ * Representation. The word of queue chunk `number` is that of the number modulo MM_STORE_NUMBERS: {lap : 32 | id : 32}; lap: number / MM_STORE_NUMBERS. id 0:
+ *   it is not installed yet. When all have passed, the word becomes that of the next lap.
  * Installing. Any thread that needs a queue chunk installs it, by a compare-and-swap; nobody has to wait for another one. So that not all do so at once, the
  *   thread that draws the first position of a queue chunk installs the next one, and the others look MM_OURO_LOOKS times first. A late one finds another lap.
  * Linearisation point. The compare-and-swap of the word.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The bulk semaphore of a queue (Winter et al., ICS 2020): callers get rights to entries, several by one addition.
  *
- * Representation. count: entries that were put, less rights that were given; for a moment it may be negative. awaited: {expected : 32 | reserved : 32}, in pages:
- *   what warps that cut a chunk are about to enqueue, and what callers wait for. In the paper the three are one word, with 14 bits for reserved: 16,384 lanes
- *   overflow it, and an H200 has 270,336. Here each has 32 bits or more.
+ * Representation. count: entries that were put, less rights that were given; for a moment it may be negative. awaited: {expected : 32 | reserved : 32}, in
+ *   pages: what warps that cut a chunk are about to enqueue, and what callers wait for. In the paper the three are one word, with 14 bits for reserved: 16,384
+ *   lanes overflow it, and an H200 has 270,336. Here each has 32 bits or more.
  * Invariant. Rights that callers have, plus count, are at most the entries in the queue: an entry is counted after it is put.
  * Waiting. A caller that finds no entry waits if more is expected than reserved, MM_OURO_LOOKS looks at most: the warp that cuts the chunk may be suspended, or
  *   be the caller's own. Then it cuts a chunk itself. expected and reserved are hints: they decide who waits, never who gets an entry.

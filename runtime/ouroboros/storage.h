@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Queue chunks: the memory of the virtualised queues (VA, VL), MM_STORE_SLOTS slots each. In the paper they are chunks of the same heap, so a free in a full heap
- * may find none. Here they are in the table, which grows with the memory that is mapped and has more of them than all entries can need: no free needs memory.
+/* Queue chunks: the memory of the virtualised queues (VA, VL), MM_STORE_SLOTS slots each. In the paper they are chunks of the same heap, so a free in a full
+ * heap may find none. Here they are in the table, which grows with the memory that is mapped and has more of them than all entries can need: no free needs
+ * memory.
  *
  * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: {changes : 32 | the last one that came back, plus 1 : 32}; link: the
- *   next one. The slots of a queue chunk that is not in a queue are all 0: they are cleared when it is given for the first time, and left so. Position p of a queue
- *   is a slot of its queue chunk number p / MM_STORE_SLOTS. passed: for each number, how often a caller was done with one of its positions.
- * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for all
- *   positions, nobody comes back. So the queue chunk can be used again at once: no lag and no epochs are needed.
+ *   next one. The slots of a queue chunk that is not in a queue are all 0: they are cleared when it is given for the first time, and left so. Position p of a
+ *   queue is a slot of its queue chunk number p / MM_STORE_SLOTS. passed: for each number, how often a caller was done with one of its positions.
+ * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for
+ *   all positions, nobody comes back. So the queue chunk can be used again at once: no lag and no epochs are needed.
  * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them.
  * Limit. passed has MM_STORE_NUMBERS words for each queue. A put into a queue that has half as many queue chunks full of entries is refused.
  */
