@@ -15,7 +15,8 @@
  *   next free in the chunk. No page is lost, and nobody traps.
  * Linearisation points. The compare-and-swaps of the slot.
  * Progress. All loops are bounded.
- * Stale. Array queue: a putter that is suspended while the queue goes round once may put its entry behind front, where it is found in the next round. An entry
+ * Stale. Array queue: a putter that is suspended while the queue goes round once may put its entry behind front, where it is found in the next round;
+ *   the queue then has one more entry than rights (dropped counts that), so one chunk or mask waits in it longer. An entry
  *   is a hint (chunk.h): one that names a mask or chunk of another class, or without free pages, is dropped.
  */
 #ifndef MM_OURO_QUEUE_H
@@ -70,6 +71,7 @@ MM_FN_RARE uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uin
         mm_wait();
     }
     if (mm_load_relaxed_u64(&mm_queue_of(ref, q)->back) > p) mm_semaphore_put(ref, q, 1);
+    else mm_add_relaxed_u64(&mm_queue_of(ref, q)->dropped, 1);
     mm_queue_pass(ref, q, p, 1);
     return MM_QUEUE_NONE;
 }

@@ -23,7 +23,7 @@ struct mm_queue {
     uint64_t lock, chunks, rows, base; /* array.h */
     uint64_t oldest, newest;           /* links.h */
     uint64_t pool_free, pool_fresh;    /* storage.h, in the queue of free chunks */
-    uint64_t refused;                  /* queue.h */
+    uint64_t refused, dropped;         /* queue.h */
     uint64_t spare4[7];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_queue) <= sizeof(struct mm_class_state), "a queue in the state of a class");
