@@ -14,6 +14,9 @@
 #else
 #define OBJECT_BYTES(bytes) (bytes)
 #endif
+#if defined MM_OURO_CHUNK_BYTES && MM_OURO_ENTRY == MM_OURO_PAGES
+#define KEEPS_SEGMENTS /* a chunk keeps its size of pages for ever */
+#endif
 #ifndef MIXED_OVER
 #define MIXED_OVER 1.25
 #endif
@@ -79,12 +82,16 @@ static uint64_t go_on(struct lives l, unsigned times, unsigned salt) {
     return l.ref.user_bytes / MM_SEGMENT_BYTES - gpu_heap_free_segments(l.ref);
 }
 
-/* Frees everything; after that, the heap must be like a fresh one. */
+/* Frees everything; after that, the heap must be like a fresh one, but for allocators that keep segments. */
 static void lives_end(struct lives l, struct gpu_heap f) {
     end_all<<<THREADS / 256, 256>>>(l);
     KERNEL_OK();
     no_misuse(f.ref);
+#ifdef KEEPS_SEGMENTS
+    check_heap(f.ref);
+#else
     check_drained(f.ref, f.segments);
+#endif
     CUDA_OK(cudaFree(l.table));
     CUDA_OK(cudaFree(l.counts));
     gpu_heap_destroy(f);
