@@ -91,7 +91,6 @@ static const struct claim claims[] = {
 struct finding {
     unsigned rows;
     double least, most;
-    bool is_built;
 };
 
 /* The figure of one row; false: there is no row to compare it with. */
@@ -112,11 +111,10 @@ static void add(struct finding *f, double value) {
 }
 
 static struct finding find(const struct mm_bench_results *rows, const struct claim *c) {
-    struct finding f = {0, 0, 0, true};
+    struct finding f = {0, 0, 0};
     for (int n = 0; n < NAMES_MAX && c->names[n]; n++) {
         const char *against = c->against[1] ? c->against[n] : c->against[0];
         const struct mm_bench_key key = {c->names[n], c->of, c->op, c->size_least, c->size_most, 0};
-        f.is_built = f.is_built && mm_bench_is_allocator(c->names[n]);
         for (const struct mm_bench_result *r = NULL; (r = mm_bench_result_next(rows, r, &key)) != NULL;) {
             double value;
             if (c->threads[0] && r->threads != c->threads[0] && r->threads != c->threads[1]) continue;
@@ -127,7 +125,6 @@ static struct finding find(const struct mm_bench_results *rows, const struct cla
 }
 
 static const char *verdict(const struct claim *c, const struct finding *f) {
-    if (!f->is_built) return "not built";
     if (f->rows == 0) return "not measured";
     const bool holds = c->bound == AT_LEAST  ? f->least >= c->value
                        : c->bound == AT_MOST ? f->most <= c->value
