@@ -9,7 +9,7 @@ deb=$(realpath "$1") wheel=$(realpath "$2") examples=${3:+$(realpath "$3")}
 root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd) || exit
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT || exit
 cd "$work" || exit
-export MM_VERBOSE=1 XDG_CACHE_HOME=$work/cache CUPY_CACHE_DIR=$work/cupy
+export MM_VERBOSE=1 XDG_CACHE_HOME=$work/cache CUPY_CACHE_DIR=$work/cupy-cache
 passed=0 failed=0
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || { echo 'packages-gpu: no GPU here (nvidia-smi finds none); nothing was run' >&2 && exit 1; }
 
@@ -53,6 +53,8 @@ if command -v dpkg-deb >/dev/null; then dpkg-deb -x "$deb" deb; else mkdir deb &
 uses deb "$work/deb/usr/bin"
 # Without pip, too: the environment's own, or this machine's.
 python3 -m venv --system-site-packages venv 2>/dev/null || { rm -rf venv && python3 -m venv --without-pip --system-site-packages venv; }
+# If python3 is of an environment itself, venv sees what its base has, not what it has.
+python3 -c 'import site; print("\n".join(site.getsitepackages()))' >"$(venv/bin/python -c 'import site; print(site.getsitepackages()[0])')/outer.pth"
 runs 'wheel: pip' venv/bin/python -m pip install --quiet --no-index --no-deps "$wheel"
 python=$work/venv/bin/python
 uses wheel "$work/venv/bin"
