@@ -151,6 +151,17 @@ static void captured(int argc, char **argv) {
     OK(cu.cuStreamDestroy(stream)); /* ends the capture, too */
     OK(cu.cuMemFreeAsync(third, second));
     CHECK(allocate(KIB) == third && !standin->capture_broken);
+    /* Of several frees in a capture the first one waits. Afterwards frees do again what the mode says. */
+    CUdeviceptr a[6];
+    for (int i = 0; i < 6; i++) a[i] = allocate(KIB);
+    OK(cu.cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(a[i]));
+    OK(cu.cuStreamEndCapture(second, &graph));
+    for (int i = 3; i < 6; i++) {
+        standin->submitted++;
+        OK(cu.cuMemFree(a[i]));
+        CHECK((standin->finished == standin->submitted) == is_mode("keep"));
+    }
 }
 
 /* Memory that the pool keeps is there for everybody. */
@@ -334,6 +345,23 @@ static void magazines(int argc, char **argv) {
         for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
         OK(cu.cuMemFree(allocate((1 + round) * 512))); /* takes its set from another length, some time */
     }
+    /* While the device is behind, mallocs alone close no epochs. */
+    standin->submitted++;
+    for (int i = 0; i < (int)MM_POOL_SET_PLACES; i++) q[i] = allocate(KIB);
+    for (int i = 0; i < (int)MM_POOL_SET_PLACES; i++) OK(cu.cuMemFree(q[i]));
+    const long behind = standin->records;
+    for (int i = 0; i < ROUND; i++) q[i] = allocate(KIB);
+    CHECK(standin->records <= behind + 1);
+    finish();
+    for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
+    /* An event that could not be recorded: the next malloc tries again. */
+    const CUdeviceptr large = allocate(MIB);
+    standin->fail_name = "cuCtxRecordEvent", standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
+    OK(cu.cuMemFree(large));
+    standin->armed = false, standin->fail_name = NULL;
+    const long failed = standin->records;
+    OK(cu.cuMemFree(allocate(3 * KIB)));
+    CHECK(standin->records > failed + 1); /* for the malloc, and for its free */
     /* In a capture nothing comes from a magazine, and nothing goes there: the free waits. */
     const CUdeviceptr p = allocate(KIB);
     OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));

@@ -71,10 +71,10 @@ bool mm_pool_give_back(const struct mm_driver *d) {
     if (!d || !mm_pool_is_on()) return false;
     pthread_mutex_lock(&mm_pool_lock);
     for (struct mm_pool *p = mm_pools; p; p = p->next) { /* entries stay in the list */
-        if (!p->context || p->is_ending) continue;
+        if (!p->context || p->endings != 0) continue;
         mm_magazines_empty(p);
         settle(d, p);
-        if (!p->is_ending) is_any |= empty(d, p);
+        if (p->endings == 0) is_any |= empty(d, p);
     }
     pthread_mutex_unlock(&mm_pool_lock);
     return is_any;
@@ -99,7 +99,7 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
     pthread_mutex_lock(&mm_pool_lock);
     for (p = mm_pools; p && p->context != context;) p = p->next;
     if (p) {
-        __atomic_store_n(&p->is_ending, true, __ATOMIC_RELEASE);
+        __atomic_store_n(&p->endings, p->endings + 1, __ATOMIC_RELEASE);
         mm_magazines_empty(p);
     }
     while (p && p->visitors != 0) pthread_cond_wait(&left, &mm_pool_lock);
@@ -110,8 +110,9 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
 void mm_pool_ended(struct mm_pool *p, bool has_ended) {
     if (!p) return;
     pthread_mutex_lock(&mm_pool_lock);
-    __atomic_store_n(&p->is_ending, false, __ATOMIC_RELEASE);
-    if (has_ended) {
+    if (p->endings != 0 && !has_ended) __atomic_store_n(&p->endings, p->endings - 1, __ATOMIC_RELEASE);
+    if (p->endings != 0 && has_ended) { /* 0: another call has forgotten it */
+        mm_magazines_empty(p);
         mm_pool_report(p);
         mm_pool_allocations_forget(p);
         for (uint64_t i = mm_pool_ranges.count; i-- > 0;)

@@ -30,6 +30,9 @@ static inline uint64_t mm_fences_open(const struct mm_fences *f) { return __atom
 /* Whether an epoch has ended, as far as is known: all work that was submitted before its frees is done. */
 static inline bool mm_fences_ended(const struct mm_fences *f, uint64_t epoch) { return epoch <= __atomic_load_n(&f->done, __ATOMIC_ACQUIRE); }
 
+/* The last epoch that ends with an event that was recorded. */
+static inline uint64_t mm_fences_covered(const struct mm_fences *f) { return f->recorded != 0 ? f->covers[(f->recorded - 1) % MM_POOL_FENCES] : 0; }
+
 /* Closes the open epoch. Returns CUDA_SUCCESS, CUDA_ERROR_NOT_READY if all events are in use, or the driver's error. */
 CUresult mm_fences_record(const struct mm_driver *d, struct mm_fences *f, CUcontext context);
 /* Looks which epochs have ended. */

@@ -81,9 +81,9 @@ static struct set *set_of(struct magazine *m, uint64_t rounded) {
 /* Whether memory may come and go without the pools' lock. */
 static bool are_in_use(void) { return mine && __atomic_load_n(&mm_pool_capture_count, __ATOMIC_ACQUIRE) == 0; }
 
-CUdeviceptr mm_magazine_take(CUcontext context, uint64_t rounded, uint64_t bytes, bool *is_worth_a_fence) {
+CUdeviceptr mm_magazine_take(CUcontext context, uint64_t rounded, uint64_t bytes, uint64_t *waiting) {
     CUdeviceptr address = 0;
-    if (is_worth_a_fence) *is_worth_a_fence = false;
+    if (waiting) *waiting = 0;
     if (rounded > MM_POOL_SET_BYTES_MAX || !are_in_use()) return 0;
     pthread_mutex_lock(&mine->lock);
     struct set *const s = set_of(mine, rounded);
@@ -101,8 +101,8 @@ CUdeviceptr mm_magazine_take(CUcontext context, uint64_t rounded, uint64_t bytes
             __atomic_store_n(&a->asked_bytes, bytes, __ATOMIC_RELAXED);
             mm_allocation_becomes(a, MM_ALLOCATION_LIVE);
             pthread_mutex_unlock(&shard->lock);
-        } else if (is_worth_a_fence) {
-            *is_worth_a_fence = s->count >= MM_POOL_SET_PLACES / 2;
+        } else if (waiting && s->count >= MM_POOL_SET_PLACES / 2) {
+            *waiting = oldest.epoch;
         }
     }
     pthread_mutex_unlock(&mine->lock);
@@ -116,7 +116,7 @@ bool mm_magazine_put(CUdeviceptr address) {
     pthread_mutex_lock(&mine->lock);
     pthread_mutex_lock(&shard->lock);
     struct mm_allocation *const a = mm_allocations_find(&shard->table, address);
-    if (a && !a->is_whole && a->bytes <= MM_POOL_SET_BYTES_MAX && !__atomic_load_n(&a->pool->is_ending, __ATOMIC_ACQUIRE)) {
+    if (a && !a->is_whole && a->bytes <= MM_POOL_SET_BYTES_MAX && __atomic_load_n(&a->pool->endings, __ATOMIC_ACQUIRE) == 0) {
         struct set *const s = set_of(mine, a->bytes);
         const uint64_t asked = __atomic_load_n(&a->asked_bytes, __ATOMIC_RELAXED);
         if (s->pool == a->pool && s->rounded == a->bytes && s->count < MM_POOL_SET_PLACES && mm_allocation_try_end(a, MM_ALLOCATION_CACHED)) {
@@ -133,7 +133,7 @@ bool mm_magazine_put(CUdeviceptr address) {
 /* ---- with the pools' lock ------------------------------------------------------------------------ */
 
 void mm_magazine_prepare(struct mm_allocation *a) {
-    if (mm_pool_needs_lock || a->is_whole || a->bytes > MM_POOL_SET_BYTES_MAX || (!mine && !get_magazine())) return;
+    if (mm_pool_needs_lock || a->pool->endings != 0 || a->is_whole || a->bytes > MM_POOL_SET_BYTES_MAX || (!mine && !get_magazine())) return;
     pthread_mutex_lock(&mine->lock);
     struct set *const s = set_of(mine, a->bytes);
     if (s->pool != a->pool || s->rounded != a->bytes) {

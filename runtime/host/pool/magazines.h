@@ -7,7 +7,8 @@
  * Invariants.
  *   M1  A block of a set is in the table, CACHED, with the set's pool and length, and in no other set.
  *   M2  A block leaves its set as the program's only when its epoch has ended (I3 of pool.h), and as pending, in the open epoch, else.
- *   M3  A pool that ends has no block in any set: it is marked as ending first, and then each set is emptied. When devices share memory, or there are several,
+ *   M3  A pool that ends has no block in any set: it is marked as ending first, and then each set is emptied; none is prepared, and none put, until the mark is
+ *       gone. A pool that has ended loses its mark last. When devices share memory, or there are several,
  *       no set is prepared any more, and then each is emptied.
  *   M4  A set has at most MM_POOL_SET_PLACES blocks, of MM_POOL_SET_BYTES_MAX at most.
  *
@@ -24,8 +25,8 @@
 #include "runtime/host/pool/state.h"
 
 /* Takes a block of `rounded` bytes of the context's pool from this thread's magazine, for a request of `bytes`. Returns 0 if that has none whose epoch has
- * ended; *is_worth_a_fence (may be NULL): closing the open epoch might change that, and several blocks wait for it. */
-CUdeviceptr mm_magazine_take(CUcontext context, uint64_t rounded, uint64_t bytes, bool *is_worth_a_fence);
+ * ended; *waiting (may be NULL) is that epoch, if so many blocks wait that it is worth an event, else 0. */
+CUdeviceptr mm_magazine_take(CUcontext context, uint64_t rounded, uint64_t bytes, uint64_t *waiting);
 /* Frees the live allocation at an address into this thread's magazine. Returns false if it does not take it, or there is no such allocation. */
 bool mm_magazine_put(CUdeviceptr address);
 

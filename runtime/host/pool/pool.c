@@ -25,7 +25,7 @@ static struct mm_pool *pool_of(const struct mm_driver *d, CUcontext context) {
     if (mm_pool_has_peers) return NULL;
     for (; p && p->context != context; p = p->next)
         if (!p->context) empty = p;
-    if (p) return p->is_ending ? NULL : p;
+    if (p) return p->endings != 0 ? NULL : p;
     CUdevice device;
     if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS) return NULL;
     struct mm_fit *const fit = mm_fit_create(mm_host_env_get()->pool_fit, 1u << MM_POOL_GRAIN_SHIFT);
@@ -86,11 +86,13 @@ void mm_pool_retire_first(struct mm_pool *p) {
     release(mm_pool_allocation_at(address));
 }
 
-/* Ends pending frees whose epoch has ended. Closes the open epoch, if there are pending frees in it, or that is worth it. No stream captures. */
-static void retire(const struct mm_driver *d, struct mm_pool *p, bool is_worth_a_fence) {
+/* Ends pending frees whose epoch has ended. Records an event if none is for the newest pending free, or for `waiting`, an epoch that blocks of a magazine wait
+ * for (0: none). No stream captures. */
+static void retire(const struct mm_driver *d, struct mm_pool *p, uint64_t waiting) {
     struct mm_pool_pending *const q = &p->pending;
-    if (q->first == q->end && !is_worth_a_fence) return;
-    if ((is_worth_a_fence || q->ring[(q->end - 1) & q->mask].epoch == p->fences.open) && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context);
+    const uint64_t newest = q->first != q->end ? q->ring[(q->end - 1) & q->mask].epoch : 0;
+    if (newest == 0 && waiting == 0) return;
+    if ((newest > waiting ? newest : waiting) > mm_fences_covered(&p->fences) && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context);
     mm_fences_poll(d, &p->fences);
     while (q->first != q->end && mm_fences_ended(&p->fences, q->ring[q->first & q->mask].epoch)) mm_pool_retire_first(p);
 }
@@ -116,12 +118,13 @@ void mm_pool_queue(struct mm_allocation *a) {
     q->ring[q->end++ & q->mask] = (struct mm_pool_pending_free){a->address, a->pool->fences.open};
 }
 
-/* The same; the free may come from a magazine next time. Tries to close the epoch, unless a stream captures. */
+/* The same; in async the next such free may go into a magazine. Tries to close the epoch, unless a stream captures. */
 static void queue(const struct mm_driver *d, struct mm_allocation *a) {
     struct mm_pool *const p = a->pool;
     mm_pool_queue(a);
-    mm_magazine_prepare(a);
-    if (mm_pool_capture_count == 0 && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context); /* if that fails, a later call tries again */
+    if (mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d)) mm_magazine_prepare(a);
+    if (mm_pool_capture_count == 0 && p->endings == 0 && mm_fences_exist(d))
+        mm_fences_record(d, &p->fences, p->context); /* if that fails, a later call tries again */
 }
 
 static bool is_on_one_device(void) {
@@ -138,7 +141,7 @@ static CUresult wait_for_work(const struct mm_driver *d, struct mm_pool *of) {
     const bool is_alone = is_on_one_device();
     CUresult r = CUDA_SUCCESS;
     for (struct mm_pool *p = is_alone ? of : mm_pools; p && r == CUDA_SUCCESS; p = is_alone ? NULL : p->next) { /* entries stay in the list */
-        if (!p->context || (p->is_ending && p != of)) continue;
+        if (!p->context || (p->endings != 0 && p != of)) continue;
         mm_pool_enter(p);
         r = mm_pool_synchronize(d, p->context);
         mm_pool_leave(p);
@@ -248,11 +251,11 @@ static uint64_t next_slab(const struct mm_pool *p) {
 
 CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver) {
     CUcontext context = NULL;
-    bool is_worth_a_fence;
+    uint64_t waiting;
     const bool is_carved = bytes < MM_POOL_RANGE_BYTES || bytes <= mm_host_env_get()->pool_carve_bytes;
     const uint64_t rounded = round_up(bytes, is_carved ? GRAIN_BYTES : MM_POOL_RANGE_BYTES);
     if (!address || bytes == 0 || bytes > MM_POOL_BYTES_MAX || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return driver(address, bytes);
-    const CUdeviceptr cached = mm_magazine_take(context, rounded, bytes, &is_worth_a_fence);
+    const CUdeviceptr cached = mm_magazine_take(context, rounded, bytes, &waiting);
     if (cached != 0) {
         *address = cached;
         return CUDA_SUCCESS;
@@ -262,8 +265,8 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
         struct mm_pool *const p = mm_pool_capture_count == 0 ? pool_of(d, context) : NULL;
         if (!p) break;
         replace_anchor(d, p);
-        retire(d, p, is_worth_a_fence);
-        CUdeviceptr got = is_worth_a_fence ? mm_magazine_take(context, rounded, bytes, NULL) : 0;
+        retire(d, p, waiting);
+        CUdeviceptr got = waiting != 0 && tries == 0 ? mm_magazine_take(context, rounded, bytes, NULL) : 0;
         if (got == 0 && (got = take(p, bytes, rounded, is_carved)) != 0) __atomic_fetch_add(&p->hits, tries == 0, __ATOMIC_RELAXED);
         if (got != 0) {
             *address = got;

@@ -20,7 +20,11 @@ struct numbers {
 #define UNKNOWN 1000001u
 
 /* The part of `whole` that `part` leaves, in millionths. */
-static unsigned rest(uint64_t part, uint64_t whole) { return whole == 0 ? UNKNOWN : (unsigned)(1e6 - 1e6 * (double)part / (double)whole + 0.5); }
+static unsigned rest(uint64_t part, uint64_t whole) {
+    return whole == 0 ? UNKNOWN : part >= whole ? 0 : (unsigned)(1e6 - 1e6 * (double)part / (double)whole + 0.5);
+}
+/* Other threads may change what is counted meanwhile. */
+static uint64_t less(uint64_t from, uint64_t what) { return what < from ? from - what : 0; }
 
 static void write_share(unsigned millionths, const char *unknown, FILE *out) {
     if (millionths == UNKNOWN) fputs(unknown, out);
@@ -79,8 +83,8 @@ void mm_pool_report(struct mm_pool *p) {
     struct numbers n = {.device = p->device, .form = env->stats, .hits = p->hits, .misses = p->misses};
     if (env->stats == MM_STATS_NONE || n.hits + n.misses == 0) return;
     const uint64_t free_bytes = mm_fit_free_bytes(p->fit);
-    n.idle_bytes = mm_pool_idle_of(p), n.taken_bytes = p->slab_bytes + p->whole_bytes, n.used_bytes = n.taken_bytes - n.idle_bytes;
-    n.live = p->allocations - (p->pending.end - p->pending.first) - mm_magazines_sum(p).blocks, n.live_bytes = p->live_bytes,
+    n.idle_bytes = mm_pool_idle_of(p), n.taken_bytes = p->slab_bytes + p->whole_bytes, n.used_bytes = less(n.taken_bytes, n.idle_bytes);
+    n.live = less(p->allocations, p->pending.end - p->pending.first + mm_magazines_sum(p).blocks), n.live_bytes = p->live_bytes,
     n.most_live_bytes = p->most_live_bytes;
     n.most_taken_bytes = p->most_taken_bytes, n.given_back_bytes = p->given_back_bytes, n.largest_free_bytes = mm_fit_largest(p->fit);
     n.internal = rest(n.live_bytes, n.used_bytes), n.external = rest(n.largest_free_bytes, free_bytes);

@@ -23,7 +23,7 @@ struct mm_pool {
     struct mm_pool *next;
     CUcontext context; /* NULL: it has ended, and another one may take the place */
     CUdevice device;
-    bool is_ending;     /* read without the lock, too */
+    unsigned endings;   /* calls that may end its context, or have; read without the lock, too */
     unsigned visitors;  /* threads that use the context without the lock */
     CUdeviceptr anchor; /* a small allocation: what frees do while a stream captures is done to it; 0: none */
     struct mm_fit *fit;
