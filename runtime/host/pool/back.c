@@ -98,10 +98,7 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
     if (!context || mm_pool_mode() == MM_POOL_OFF) return NULL;
     pthread_mutex_lock(&mm_pool_lock);
     for (p = mm_pools; p && p->context != context;) p = p->next;
-    if (p) {
-        __atomic_store_n(&p->endings, p->endings + 1, __ATOMIC_RELEASE);
-        mm_magazines_empty(p);
-    }
+    if (p) __atomic_store_n(&p->endings, p->endings + 1, __ATOMIC_RELEASE);
     while (p && p->visitors != 0) pthread_cond_wait(&left, &mm_pool_lock);
     pthread_mutex_unlock(&mm_pool_lock);
     return p;

@@ -88,7 +88,7 @@ CUdeviceptr mm_magazine_take(CUcontext context, uint64_t rounded, uint64_t bytes
     pthread_mutex_lock(&mine->lock);
     struct set *const s = set_of(mine, rounded);
     struct mm_pool *const p = s->count != 0 && s->rounded == rounded ? s->pool : NULL;
-    if (p && __atomic_load_n(&p->context, __ATOMIC_RELAXED) == context) { /* M3: the pool has not ended */
+    if (p && __atomic_load_n(&p->context, __ATOMIC_RELAXED) == context && __atomic_load_n(&p->endings, __ATOMIC_ACQUIRE) == 0) {
         const struct block oldest = s->ring[s->first];
         if (mm_fences_ended(&p->fences, oldest.epoch)) {
             struct mm_pool_shard *const shard = mm_pool_shard_of(oldest.address);

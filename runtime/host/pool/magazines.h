@@ -7,9 +7,8 @@
  * Invariants.
  *   M1  A block of a set is in the table, CACHED, with the set's pool and length, and in no other set.
  *   M2  A block leaves its set as the program's only when its epoch has ended (I3 of pool.h), and as pending, in the open epoch, else.
- *   M3  A pool that ends has no block in any set: it is marked as ending first, and then each set is emptied; none is prepared, and none put, until the mark is
- *       gone. A pool that has ended loses its mark last. When devices share memory, or there are several,
- *       no set is prepared any more, and then each is emptied.
+ *   M3  While a pool is marked as ending, no block enters or leaves a set of it, but to become pending. Before an ended pool is forgotten, its sets are emptied; it
+ *       loses its mark last. When devices share memory, or there are several, no set is prepared any more, and then each is emptied.
  *   M4  A set has at most MM_POOL_SET_PLACES blocks, of MM_POOL_SET_BYTES_MAX at most.
  *
  * Locks, in this order: the pools', a magazine's, a table's (shards.h). take and put need the last two only; a thread's own magazine is locked by others only
