@@ -19,17 +19,17 @@ MM_FN_RARE void *mm_traced_malloc(const struct mm_heap_ref *ref, uint64_t bytes,
 
 /* See mm_heap_malloc and so on. */
 MM_FN void *mm_closed_malloc(const struct mm_heap_ref *ref, uint64_t bytes) {
-    if (ref->trace) return mm_traced_malloc(ref, bytes, 1);
+    if (mm_is_traced(ref)) return mm_traced_malloc(ref, bytes, 1);
     if (ref->fail && mm_fail_takes(ref)) return NULL;
     return mm_is_checked(ref) ? mm_guard_malloc(ref, bytes) : mm_fill_malloc(ref, bytes);
 }
 MM_FN void *mm_closed_aligned_malloc(const struct mm_heap_ref *ref, uint64_t bytes, uint64_t align) {
-    if (ref->trace) return mm_traced_malloc(ref, bytes, align);
+    if (mm_is_traced(ref)) return mm_traced_malloc(ref, bytes, align);
     if (ref->fail && mm_fail_takes(ref)) return NULL;
     return mm_is_checked(ref) ? mm_guard_aligned_malloc(ref, bytes, align) : mm_fill_aligned_malloc(ref, bytes, align);
 }
 MM_FN void mm_closed_free(const struct mm_heap_ref *ref, void *p) {
-    if (ref->trace && p) p = (void *)mm_trace_note(ref, (uint64_t)p, 0, MM_TRACE_FREE);
+    if (mm_is_traced(ref) && p) p = (void *)mm_trace_note(ref, (uint64_t)p, 0, MM_TRACE_FREE);
     if (mm_is_checked(ref)) mm_guard_free(ref, p);
     else mm_fill_free(ref, p);
 }

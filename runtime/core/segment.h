@@ -43,6 +43,8 @@ MM_FN struct mm_tree mm_segment_room_tree(const struct mm_heap_ref *ref, uint32_
 
 /* Whether this is a checked run. */
 MM_FN int mm_is_checked(const struct mm_heap_ref *ref) { return MM_ALLOCATOR_CHECKED && ref->guard != 0; }
+/* Whether requests are traced. The allocators that have no checked runs have no traces either: their libraries stay small. */
+MM_FN int mm_is_traced(const struct mm_heap_ref *ref) { return MM_ALLOCATOR_CHECKED && ref->trace != 0; }
 
 /* Eras, for checked runs. The era of an allocation is constant while it lives. If two allocations at one address have the same era, their page had no
  * other owner in between, not even as a part of a span or block that began on another page.

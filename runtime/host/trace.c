@@ -13,8 +13,9 @@ void mm_trace_begin(const struct mm_driver *d, struct mm_host_heap *h) {
     const uint64_t bytes = sizeof head + MM_TRACE_EVENTS * sizeof(struct mm_trace_event);
     const struct mm_copy_zeros zeros = {h->shared ? h->shared->zeros : NULL, h->shared ? sizeof h->shared->zeros : 0};
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    if (h->guard) mm_host_say("device %d: not traced: a checked run is not", h->device);
-    if (h->trace || h->guard) return;
+    if (h->sibling) mm_host_say("device %d: not traced: %s has no traces", h->device, h->sibling);
+    else if (h->guard) mm_host_say("device %d: not traced: a checked run is not", h->device);
+    if (h->trace || h->guard || h->sibling) return;
     if (MM_DRIVER_TRY(d, &error, cuMemAlloc, &h->trace, bytes) && mm_copy_try_fresh(d, h->trace, bytes, zeros, &head, sizeof head, &error)) return;
     if (h->trace) d->cuMemFree(h->trace);
     h->trace = 0;

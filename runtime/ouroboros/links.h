@@ -69,7 +69,7 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     return id != 0 ? &mm_store_at(ref, id)->slot[(uint32_t)p % MM_STORE_SLOTS] : NULL;
 }
 /* Passing; and takes the queue chunks from oldest on in which all have passed out of the list. */
-MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
+MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
     if (!mm_store_pass(ref, q, (uint32_t)(p >> MM_OURO_STORE_SHIFT), n)) return;
     MM_ROLLED

@@ -28,7 +28,7 @@ MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32
 }
 
 /* Enqueues a chunk, unless the queue has an entry for it. */
-MM_FN void mm_chunk_enqueue(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+MM_FN_RARE void mm_chunk_enqueue(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
     uint64_t *header = mm_chunk_header(ref, chunk);
     if (mm_or_release_u64(header, mm_chunk_queued(q)) & mm_chunk_queued(q)) return;
     if (!mm_queue_put(ref, q, chunk)) mm_and_release_u64(header, ~mm_chunk_queued(q));
@@ -48,7 +48,7 @@ MM_FN void mm_chunk_settle(const struct mm_heap_ref *ref, uint32_t chunk, uint32
     }
 }
 /* Takes up to n pages of one mask of a chunk of class q. Acquires. */
-MM_FN struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n) {
+MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t n) {
     uint64_t *at = mm_chunk_header(ref, chunk), rest;
     struct mm_pages_got got = {0, 0};
     uint32_t reserved = 0;
@@ -72,7 +72,7 @@ MM_FN struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint32_t 
 }
 
 /* The caller has an entry of queue q: takes up to n pages, and puts the entry back if some are left. Acquires. */
-MM_FN_RARE struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t entry, uint32_t q, uint32_t n) {
+MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t entry, uint32_t q, uint32_t n) {
     struct mm_pages_got got = {0, entry};
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS) {
         got = mm_chunk_take(ref, entry, q, n);

@@ -58,7 +58,7 @@ MM_FN_RARE int mm_queue_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t 
 }
 
 /* Takes the entry at position p, which the caller has drawn with a right. Returns it, or MM_QUEUE_NONE, and gives the right back. */
-MM_FN_RARE uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
+MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
     uint32_t *const slot = mm_queue_slot(ref, q, p);
     MM_ROLLED
     for (uint32_t looks = 0; slot != NULL; looks++) {

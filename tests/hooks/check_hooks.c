@@ -83,6 +83,7 @@ END_TEST
 #define COOP "other " MM_STR(MM_ABI_VERSION) "_random_walk_coop"
 #define RUNS "other " MM_STR(MM_ABI_VERSION) "_random_walk_runs"
 #define NOT_CHECKED(name) "mm: device 0: not checked: random-walk-" name " has no checked runs\n"
+#define NOT_TRACED(name) "mm: device 0: not traced: random-walk-" name " has no traces\n"
 #define FOREIGN "mm: device 0: invalid free(%s), a pointer of another allocator, another GPU's heap or the stack, by thread (1,0,0) of block (0,0,0)\n"
 START_TEST(allocators_of_two_modules) {
     struct result r = RUN(SETTINGS(preload_mm), "./client", "v2-legacy", "siblings", COOP, "mm");
@@ -91,6 +92,9 @@ START_TEST(allocators_of_two_modules) {
     expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm, "MM_CHECK=1"), "./client", "v2-legacy", "siblings", RUNS, COOP);
     expect(&r, 0, "", NOT_CHECKED("runs") NOT_CHECKED("coop"));
+    r = RUN(SETTINGS(preload_mm, "MM_TRACE=of_two.trace"), "./client", "v2-legacy", "siblings", RUNS, COOP);
+    expect(&r, 0, "", NOT_TRACED("runs") NOT_TRACED("coop"));
+    ck_assert(access("of_two.trace", F_OK) != 0);
     r = RUN(SETTINGS(preload_mm, "MM_STATS=1", "MM_HEAP_MAP=of_two"), "./client", "v2-legacy", "siblings", "mm", COOP);
     ck_assert_msg(r.status == 0 && strstr(r.err, "mm: device 0: allocator: random-walk-coop\n") && !strstr(r.err, "allocator: gallatin"), "%s", r.err);
     ck_assert(access("of_two", R_OK) == 0 && access("of_two.random-walk-coop", R_OK) == 0);

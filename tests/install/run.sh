@@ -352,7 +352,7 @@ completes() {
 }
 offers() { same "$(completes "${@:2}")" "$1"; }
 it 'completion of mmnvcc --mm-' offers '--mm-allocator= --mm-show --mm-version --mm-help' mmnvcc --mm-
-it 'completion of mmnvcc --mm-allocator=circular-m' offers 'circular-multi circular-multi-fused ouroboros-s-p ouroboros-va-p ouroboros-vl-p ouroboros-s-c ouroboros-va-c ouroboros-vl-c' mmnvcc --mm-allocator = circular-m
+it 'completion of mmnvcc --mm-allocator=circular-m' offers 'circular-multi circular-multi-fused' mmnvcc --mm-allocator = circular-m
 it 'completion of mmnvcc -std' offers '-std=c++14 -std=c++17 -std=c++20' mmnvcc -c -std
 it 'completion of mmnvcc x.cu --mm-' offers '' mmnvcc x.cu --mm-
 # long_options PROGRAM: its long options, from its help
