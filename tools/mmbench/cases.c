@@ -23,6 +23,8 @@ bool mm_bench_is_allocator(const char *name) {
     return false;
 }
 
+bool mm_bench_is_pool(enum mm_bench_allocator allocator) { return allocator >= MM_BENCH_POOLS; }
+
 size_t mm_bench_op_count(const struct mm_bench_case *c) {
     size_t n = 0;
     while (n < MM_BENCH_OPS_MAX && c->ops[n].name) n++;
@@ -36,7 +38,7 @@ int mm_bench_op_find(const struct mm_bench_case *c, const char *name) {
 }
 
 bool mm_bench_measures(const struct mm_bench_case *c, enum mm_bench_allocator allocator) {
-    if (allocator >= MM_BENCH_POOLS) return c->is_of_host;
+    if (mm_bench_is_pool(allocator)) return c->is_of_host;
     for (int i = 0; i < MM_BENCH_ONLY_MAX && c->only[i]; i++)
         if (!strcmp(c->only[i], mm_bench_allocator_names[allocator])) return true;
     return c->only[0] == NULL;

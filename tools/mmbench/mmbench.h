@@ -50,6 +50,7 @@ enum mm_bench_allocator {
 extern const char *const mm_bench_allocator_names[MM_BENCH_ALLOCATORS];
 /* Whether mmbench knows an allocator of this name. */
 bool mm_bench_is_allocator(const char *name);
+bool mm_bench_is_pool(enum mm_bench_allocator allocator);
 
 /* A row has numbers if its status is OK. With NULLS or CORRUPT it has them unless they are times. */
 enum mm_bench_status {

@@ -78,7 +78,7 @@ bool mm_bench_identify(const struct mm_bench_options *o, struct mm_bench_machine
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
         const char *name = mm_bench_allocator_names[a];
         char called[NAME] = "", is[16] = "nothing";
-        const bool is_pool = a >= MM_BENCH_POOLS;
+        const bool is_pool = mm_bench_is_pool((enum mm_bench_allocator)a);
         const char *const child = is_pool ? "mm" : name, *const expected = a <= MM_BENCH_BUILTIN || is_pool ? child : "sibling";
         struct mm_bench_session s;
         if (!o->allocators[a]) continue;

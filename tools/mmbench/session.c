@@ -88,7 +88,7 @@ bool mm_bench_find_children(const bool *allocators) {
     char prefix[PATH_BYTES], name[64];
     if (!find_prefix(prefix)) return false;
     for (int a = 0; a < MM_BENCH_ALLOCATORS; a++) {
-        snprintf(name, sizeof name, "mmbench-%s", mm_bench_allocator_names[a < MM_BENCH_POOLS ? a : MM_BENCH_MM]);
+        snprintf(name, sizeof name, "mmbench-%s", mm_bench_allocator_names[mm_bench_is_pool((enum mm_bench_allocator)a) ? MM_BENCH_MM : a]);
         if (allocators[a] && !find(child_paths[a], prefix, bench_folders, name)) {
             fprintf(stderr, "mmbench: %s is neither in %s/lib/mm/bench nor in %s/lib/bench%s\n", name, prefix, prefix,
                     a > MM_BENCH_BUILTIN ? "; make allocators builds it" : "");
@@ -117,7 +117,7 @@ static void become_child(enum mm_bench_allocator allocator, uint64_t heap, unsig
         setenv("MM_HEAP_SIZE", bytes, 1);
         setenv("MM_HEAP_MAX", bytes, 1);
     }
-    if (allocator >= MM_BENCH_POOLS) {
+    if (mm_bench_is_pool(allocator)) {
         setenv("MM_POOL", "async", 1);
         setenv("MM_POOL_CARVE", "32M", 1);
         setenv("MM_POOL_FIT", strchr(mm_bench_allocator_names[allocator], '-') + 1, 1);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/host/pool/pool.h"
+#include "runtime/host/pool/mode.h"
 
 struct block {
     uint64_t address, epoch;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Whether this process has a pool. */
 #define _GNU_SOURCE /* dl_iterate_phdr, dladdr */
+#include "runtime/host/pool/mode.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
 
-#include "runtime/host/pool/pool.h"
 #include "runtime/host/say.h"
 
 int mm_pool_known_mode = -1;

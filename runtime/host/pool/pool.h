@@ -37,16 +37,7 @@
 #include <stdint.h>
 
 #include "runtime/host/driver.h"
-#include "runtime/host/env.h"
-
-/* Whether there is a pool in this process: the mode, MM_POOL_OFF if not. */
-extern int mm_pool_known_mode; /* -1: the environment was not read yet */
-__attribute__((cold)) int mm_pool_read_mode(void);
-static inline int mm_pool_mode(void) {
-    const int mode = __atomic_load_n(&mm_pool_known_mode, __ATOMIC_RELAXED);
-    return __builtin_expect(mode < 0, 0) ? mm_pool_read_mode() : mode;
-}
-static inline bool mm_pool_is_on(void) { return mm_pool_mode() >= MM_POOL_KEEP; }
+#include "runtime/host/pool/mode.h"
 
 /* cuMemAlloc of the driver, which may have heaps give memory back. */
 typedef CUresult mm_pool_driver_allocate(CUdeviceptr *address, size_t bytes);
