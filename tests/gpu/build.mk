@@ -135,10 +135,10 @@ $(addprefix $(GPU_TESTS)/,filled filled_rdc filled_ptx): tests/gpu/filled.cu inc
 $(GPU_TESTS)/failing $(GPU_TESTS)/failing_plain: GPU_MODE := -arch=sm_$(GPU_ARCH)
 $(GPU_TESTS)/failing_rdc: GPU_MODE := -arch=sm_$(GPU_ARCH) -rdc=true
 $(GPU_TESTS)/failing_ptx: GPU_MODE := -gencode arch=compute_$(GPU_ARCH),code=compute_$(GPU_ARCH)
-$(addprefix $(GPU_TESTS)/,failing failing_rdc failing_ptx): tests/gpu/failing.cu $(MM_PTX) $(MM_LIBRARIES) | all
+$(addprefix $(GPU_TESTS)/,failing failing_rdc failing_ptx): tests/gpu/failing.cu tests/gpu/cuda_ok.h $(MM_PTX) $(MM_LIBRARIES) | all
 	@mkdir -p $(@D)
 	$(BUILD)/bin/mmnvcc $(GPU_FLAGS) $(GPU_MODE) $< -o $@
-$(GPU_TESTS)/failing_plain: tests/gpu/failing.cu
+$(GPU_TESTS)/failing_plain: tests/gpu/failing.cu tests/gpu/cuda_ok.h
 	@mkdir -p $(@D)
 	$(NVCC) $(GPU_FLAGS) $(GPU_MODE) $< -o $@
 

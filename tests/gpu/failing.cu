@@ -2,23 +2,12 @@
 /* Two kernels that allocate and free in two streams, for MM_FAIL and MM_TRACE (failing.sh, trace.sh). Prints how many requests of each got NULL, of how many:
  * "failing: make N, other N of N each". */
 #define PROGRAM "failing"
-#include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/gpu/cuda_ok.h"
 
 #define CTAS 32
 #define THREADS 256
 #define LAUNCHES 10
 #define REQUESTS 8 /* of a thread */
-
-#define CUDA_OK(call)                                                        \
-    do {                                                                     \
-        const cudaError_t error_ = (call);                                   \
-        if (error_ != cudaSuccess) {                                         \
-            printf(PROGRAM ": %s: %s\n", #call, cudaGetErrorString(error_)); \
-            exit(2);                                                         \
-        }                                                                    \
-    } while (0)
 
 /* Each thread holds some memory at a time, of several sizes; every fourth request is freed at once. */
 __device__ static void request(unsigned *nulls) {

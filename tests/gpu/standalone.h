@@ -3,19 +3,7 @@
 #ifndef MM_TESTS_GPU_STANDALONE_H
 #define MM_TESTS_GPU_STANDALONE_H
 
-#include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CUDA_OK(call)                                                        \
-    do {                                                                     \
-        const cudaError_t error_ = (call);                                   \
-        if (error_ != cudaSuccess) {                                         \
-            printf(PROGRAM ": %s: %s\n", #call, cudaGetErrorString(error_)); \
-            exit(2);                                                         \
-        }                                                                    \
-    } while (0)
-
+#include "tests/gpu/cuda_ok.h"
 #include "tests/gpu/gpuheap.h"
 #include "tests/gpu/work.h"
 
