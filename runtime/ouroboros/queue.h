@@ -40,19 +40,22 @@
 #define MM_QUEUE_SKIP ~0u
 #define MM_QUEUE_NONE ~0u
 
+/* Puts an entry at position p of queue q, which the caller has drawn. Returns whether it did. Releases. */
+MM_FN int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t entry) {
+    uint32_t *const slot = mm_queue_slot(ref, q, p);
+    if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) {
+        mm_semaphore_put(ref, q, 1);
+        return 1;
+    }
+    if (slot != NULL) mm_cas_acq_rel_u32(slot, MM_QUEUE_SKIP, 0);
+    mm_queue_pass(ref, q, p, 1);
+    return 0;
+}
 /* Puts an entry into queue q. Returns whether it found a slot. Releases. */
 MM_FN_RARE int mm_queue_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry) {
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_OURO_TRIES && !mm_queue_is_full(ref, q); tries++) {
-        const uint64_t p = mm_add_acq_rel_u64(&mm_queue_of(ref, q)->back, 1);
-        uint32_t *slot = mm_queue_slot(ref, q, p);
-        if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) {
-            mm_semaphore_put(ref, q, 1);
-            return 1;
-        }
-        if (slot != NULL) mm_cas_acq_rel_u32(slot, MM_QUEUE_SKIP, 0);
-        mm_queue_pass(ref, q, p, 1);
-    }
+    for (uint32_t tries = 0; tries < MM_OURO_TRIES && !mm_queue_is_full(ref, q); tries++)
+        if (mm_queue_put_at(ref, q, mm_add_acq_rel_u64(&mm_queue_of(ref, q)->back, 1), entry)) return 1;
     mm_add_relaxed_u64(&mm_queue_of(ref, q)->refused, 1);
     return 0;
 }
