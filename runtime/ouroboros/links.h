@@ -22,31 +22,36 @@
 #define MM_LINKS_NUMBERS (1u << 28)
 MM_FN uint32_t mm_links_number(uint32_t q, uint32_t number) { return q << 28 | number % MM_LINKS_NUMBERS; }
 MM_FN int32_t mm_links_ahead(uint64_t word, uint32_t number) { return (int32_t)(((uint32_t)(word >> 32) - number) << 4) >> 4; }
+#define MM_LINKS_NONE (~0ull << 32)
 MM_FN uint64_t mm_links_word(uint32_t number, uint32_t id) { return (uint64_t)number << 32 | id; }
 
-/* What follows a word: the next queue chunk's, which is appended if there is none; 0: none can be, or the word is of one that has left. Acquires. */
+/* A word for each number modulo MM_STORE_NUMBERS: the last number, plus 1, that could not be appended when a caller came to put. It has no slot at its position;
+ * the caller that takes may have one, and leaves MM_QUEUE_SKIP in it. */
+MM_FN uint64_t *mm_links_missed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) { return mm_store_words(ref, q, number) + 1; }
+
+/* What follows a word: the next queue chunk's, which is appended if there is none; 0: the word is of one that has left; MM_LINKS_NONE: none can be appended.
+ * Acquires. */
 MM_FN_RARE uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
     struct mm_store *of = mm_store_at(ref, (uint32_t)word);
     const uint32_t number = (uint32_t)(word >> 32), after = mm_links_number(number >> 28, number + 1);
     uint64_t next = mm_load_acquire_u64(&of->next);
     if ((uint32_t)mm_load_acquire_u64(&of->number) != number) return 0;
     if ((uint32_t)next != 0) return next;
-    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, number >> 28)->oldest);
-    if (mm_links_ahead(oldest, after) <= -(int32_t)MM_STORE_NUMBERS) return 0; /* its word of passed is still used */
     const uint32_t id = mm_store_take(ref, after);
-    if (id == 0) return 0;
+    if (id == 0) return MM_LINKS_NONE;
     if (mm_cas_acq_rel_u64(&of->next, mm_links_word(number, 0), mm_links_word(after, id))) return mm_links_word(after, id);
     mm_store_give(ref, id);
     next = mm_load_acquire_u64(&of->next);
     return (uint32_t)next != 0 && (uint32_t)mm_load_acquire_u64(&of->number) == number ? next : 0;
 }
 
-/* The id of queue chunk `number`, which the caller has a position of; 0: it cannot be appended. */
+/* The id of queue chunk `number`, which the caller has a position of; 0: it cannot be appended. A walk begins anew only if oldest went on, and it does not go
+ * beyond `number` before the caller passes. */
 MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     struct mm_queue *of = mm_queue_of(ref, q);
     uint64_t at = mm_load_acquire_u64(&of->newest), newest = at;
     MM_ROLLED
-    for (uint32_t tries = 0; tries < MM_TREE_TRIES; tries++) {
+    for (;;) {
         if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
         if ((uint32_t)at == 0) { /* a fresh queue */
             const uint32_t first = mm_links_number(q, 0), id = mm_store_take(ref, first);
@@ -56,31 +61,39 @@ MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uin
         }
         MM_ROLLED
         while ((uint32_t)at != 0 && mm_links_ahead(at, number) < 0) at = mm_links_next(ref, at);
+        if (at == MM_LINKS_NONE) return 0;
         if ((uint32_t)at != 0 && (uint32_t)mm_load_acquire_u64(&mm_store_at(ref, (uint32_t)at)->number) == number) {
             if (at != newest && ((uint32_t)newest == 0 || mm_links_ahead(newest, number) <= 0)) mm_cas_acq_rel_u64(&of->newest, newest, at);
             return (uint32_t)at;
         }
         at = 0;
     }
-    return 0;
 }
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
-    const uint32_t id = mm_links_find(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)));
-    return id != 0 ? &mm_store_at(ref, id)->slot[(uint32_t)p % MM_STORE_SLOTS] : NULL;
+    const uint32_t number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), id = mm_links_find(ref, q, number);
+    if (id != 0) return &mm_store_at(ref, id)->slot[(uint32_t)p % MM_STORE_SLOTS];
+    mm_store_relaxed_u64(mm_links_missed(ref, q, number), number + 1ull);
+    return NULL;
+}
+MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
+    const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest); /* 0 is number 0 of any queue */
+    const uint32_t next = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&mm_queue_of(ref, q)->back) >> MM_OURO_STORE_SHIFT));
+    return mm_links_ahead(oldest, next) <= -(int32_t)(MM_STORE_NUMBERS / 2);
 }
 /* Passing; and takes the queue chunks from oldest on in which all have passed out of the list. */
 MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    if (!mm_store_pass(ref, q, (uint32_t)(p >> MM_OURO_STORE_SHIFT), n)) return;
+    if (!mm_store_pass(ref, q, mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), n)) return;
     MM_ROLLED
     for (;;) {
         const uint64_t word = mm_load_acquire_u64(&of->oldest);
-        uint64_t *passed = mm_store_words(ref, q, (uint32_t)(word >> 32));
-        if ((uint32_t)word == 0 || mm_add_acq_rel_u64(passed, 0) != 2 * MM_STORE_SLOTS) return;
+        const uint32_t number = (uint32_t)(word >> 32);
+        if ((uint32_t)word == 0 || !mm_store_pass(ref, q, number, 0)) return; /* by an addition, so that one of two sees the other */
         const uint64_t next = mm_links_next(ref, word);
-        if (next == 0) return; /* another thread was faster; or none can be appended, and the next one that passes goes on */
-        if (!mm_cas_acq_rel_u64(&of->oldest, word, next)) continue;
-        mm_store_relaxed_u64(passed, 0);
+        if (next == MM_LINKS_NONE) return; /* the next one that passes goes on */
+        const int is_left = mm_load_relaxed_u64(mm_links_missed(ref, q, number)) == number + 1ull;
+        if (next == 0 || !mm_cas_acq_rel_u64(&of->oldest, word, next)) continue;
+        if (is_left) mm_store_clear(ref, (uint32_t)word);
         mm_store_give(ref, (uint32_t)word);
     }
 }

@@ -5,11 +5,14 @@
  *
  * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: {changes : 32 | the last one that came back, plus 1 : 32}; link: the
  *   next one. The slots of a queue chunk that is not in a queue are all 0: they are cleared when it is given for the first time, and left so. Position p of a
- *   queue is a slot of its queue chunk number p / MM_STORE_SLOTS. passed: for each number, how often a caller was done with one of its positions.
+ *   queue is a slot of its queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position
+ *   of a queue chunk, for each number modulo MM_STORE_NUMBERS; it goes on from lap to lap.
  * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for
  *   all positions, nobody comes back. So the queue chunk can be used again at once: no lag and no epochs are needed.
+ * Invariant. Positions that are drawn, and not passed, are less than MM_STORE_NUMBERS numbers apart, so passed counts one number at a time: a put is refused if
+ *   the next position is half as many numbers after the oldest one in which not all have passed. Callers that looked at that before others drew are fewer than
+ *   the positions of the other half.
  * Stale. A thread that follows old links reads number and next of a queue chunk that is elsewhere by now. Both have the number in them.
- * Limit. passed has MM_STORE_NUMBERS words for each queue. A put into a queue that has half as many queue chunks full of entries is refused.
  */
 #ifndef MM_OURO_STORAGE_H
 #define MM_OURO_STORAGE_H
@@ -27,21 +30,26 @@ MM_STATIC_ASSERT(MM_CLASS_COUNT *MM_EXTENT * 8 >= 3 * MM_OURO_QUEUES * sizeof(st
 
 #define MM_STORE_NUMBERS (1u << MM_OURO_RING_SHIFT)
 MM_STATIC_ASSERT((1u << MM_OURO_LIST_SHIFT) + MM_OURO_QUEUES * 2 * MM_STORE_NUMBERS <= MM_CLASS_COUNT * MM_MADE, "list and words are in made");
-/* Words for queue chunk `number` of queue q: passed; and ring.h's. */
+/* Words for queue chunk `number` of queue q: passed; and that of ring.h or links.h. */
 MM_FN uint64_t *mm_store_words(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     return (uint64_t *)ref->made + (1u << MM_OURO_LIST_SHIFT) + (q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS) * 2;
 }
-/* Callers pass n times in queue chunk `number`. Returns whether all have passed now. */
-MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n) {
-    return mm_add_acq_rel_u64(mm_store_words(ref, q, number), n) + n == 2 * MM_STORE_SLOTS;
+/* Whether all have passed in queue chunk `number`: twice for each slot, in its lap and those before. */
+MM_FN int mm_store_is_done(uint64_t passed, uint32_t number) {
+    return (uint32_t)passed << 8 == (number / MM_STORE_NUMBERS + 1) * (2 * MM_STORE_SLOTS) << 8;
 }
-MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
-    struct mm_queue *of = mm_queue_of(ref, q);
-    return (int64_t)mm_load_relaxed_u64(&of->count) >= (int64_t)(MM_STORE_NUMBERS / 2) * MM_STORE_SLOTS;
+MM_STATIC_ASSERT(MM_OURO_STORE_SHIFT + 1 + 28 - MM_OURO_RING_SHIFT >= 24, "a number of 28 bits (links.h) suffices");
+/* Callers pass n times. Returns whether all have passed now. */
+MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n) {
+    return mm_store_is_done(mm_add_acq_rel_u64(mm_store_words(ref, q, number), n) + n, number);
 }
 
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }
 
+MM_FN void mm_store_clear(const struct mm_heap_ref *ref, uint32_t id) {
+    MM_ROLLED
+    for (uint32_t i = 0; i < MM_STORE_SLOTS; i += 2) mm_store_relaxed_u64((uint64_t *)&mm_store_at(ref, id)->slot[i], 0);
+}
 /* Takes a queue chunk, for number `number` of a queue. Returns its id, or 0. Acquires. */
 MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint64_t number) {
     struct mm_queue *pool = mm_queue_of(ref, MM_OURO_FREE);
@@ -62,8 +70,7 @@ MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint64_t number
         while (fresh < most && !mm_cas_relaxed_u64(&pool->pool_fresh, fresh, fresh + 1)) fresh = mm_load_relaxed_u64(&pool->pool_fresh);
         if (fresh >= most) return 0;
         id = (uint32_t)fresh + 1;
-        MM_ROLLED
-        for (uint32_t i = 0; i < MM_STORE_SLOTS; i += 2) mm_store_relaxed_u64((uint64_t *)&mm_store_at(ref, id)->slot[i], 0);
+        mm_store_clear(ref, id);
     }
     mm_store_relaxed_u64(&mm_store_at(ref, id)->next, number << 32);
     mm_store_release_u64(&mm_store_at(ref, id)->number, number);
