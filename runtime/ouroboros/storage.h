@@ -35,9 +35,7 @@ MM_FN uint64_t *mm_store_words(const struct mm_heap_ref *ref, uint32_t q, uint32
     return (uint64_t *)ref->made + (1u << MM_OURO_LIST_SHIFT) + (q * MM_STORE_NUMBERS + number % MM_STORE_NUMBERS) * 2;
 }
 /* Whether all have passed in queue chunk `number`: twice for each slot, in its lap and those before. */
-MM_FN int mm_store_is_done(uint64_t passed, uint32_t number) {
-    return (uint32_t)passed << 8 == (number / MM_STORE_NUMBERS + 1) * (2 * MM_STORE_SLOTS) << 8;
-}
+MM_FN int mm_store_is_done(uint64_t passed, uint32_t number) { return (uint32_t)passed << 8 == (number / MM_STORE_NUMBERS + 1) * (2 * MM_STORE_SLOTS) << 8; }
 MM_STATIC_ASSERT(MM_OURO_STORE_SHIFT + 1 + 28 - MM_OURO_RING_SHIFT >= 24, "a number of 28 bits (links.h) suffices");
 /* Callers pass n times. Returns whether all have passed now. */
 MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t number, uint32_t n) {
