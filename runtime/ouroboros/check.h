@@ -21,7 +21,8 @@ MM_FN_RARE uint32_t mm_small_check_pages(struct mm_check *k, const struct mm_hea
         const uint32_t free = mm_chunk_free_pages(ref, chunk, q);
         if (MM_OURO_ENTRY == MM_OURO_CHUNKS && free != mm_chunk_count(header)) mm_check_fault(k, MM_FAULT_CHUNK_COUNT, chunk, mm_chunk_count(header), free);
         for (uint32_t i = 0; i < mm_chunk_masks(q); i++)
-            if (*mm_chunk_mask(ref, chunk * MM_OURO_MASKS + i) & ~mm_bits_low(mm_chunk_pages(q))) mm_check_fault(k, MM_FAULT_CHUNK_BEYOND, chunk, i, q);
+            if ((*mm_chunk_mask(ref, chunk * MM_OURO_MASKS + i) ^ mm_chunk_mask_fresh(q)) & ~mm_chunk_mask_pages(q))
+                mm_check_fault(k, MM_FAULT_CHUNK_BEYOND, chunk, i, q);
         mm_add_relaxed_u64(&k->live_bytes, (uint64_t)(mm_chunk_pages(q) - free) << (MM_ALIGN_SHIFT + q));
     }
     return MM_SEGMENT_PAGES;

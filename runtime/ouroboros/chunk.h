@@ -9,6 +9,9 @@
  *           allocators only
  * Invariants.
  *   I1  a page is free if and only if its bit is set, in a chunk that is cut. The masks are the only truth about pages; entries of queues are hints.
+ *       Chunk allocators: bits beyond the pages are set, and never taken. So a bit is 0 only if a page is live, and a second free that comes when the chunk
+ *       has been cut for another class meets a set bit; or it frees the page that has this bit now for a moment, until it sees the class. Who owns the page
+ *       keeps the chunk from being cut again meanwhile.
  *   I2  a queue has at most one entry for a chunk, and it or a thread has one if bit q of queued is set.
  *   I3  page allocators: a mask that is not 0 has an entry in the queue of its class, or the thread that made it so is about to enqueue it. A mask has two
  *       entries only if a sweep, which takes pages without an entry, emptied it (pages.h).
@@ -55,6 +58,10 @@ MM_FN uint64_t mm_chunk_queued(uint32_t q) { return 1ull << (32 + q); }
 MM_FN uint32_t mm_chunk_pages_shift(uint32_t q) { return MM_OURO_CLASSES - 1 - q; }
 MM_FN uint32_t mm_chunk_pages(uint32_t q) { return 1u << mm_chunk_pages_shift(q); }
 MM_FN uint32_t mm_chunk_masks(uint32_t q) { return (mm_chunk_pages(q) + 63) / 64; }
+
+/* Bits of a mask that are pages. Bits of a mask without live pages: in chunk allocators those beyond the pages, too (I1). */
+MM_FN uint64_t mm_chunk_mask_pages(uint32_t q) { return mm_bits_low(mm_chunk_pages(q)); }
+MM_FN uint64_t mm_chunk_mask_fresh(uint32_t q) { return MM_OURO_ENTRY == MM_OURO_CHUNKS ? ~0ull : mm_chunk_mask_pages(q); }
 
 /* Chunks are numbered through the heap, masks, too: MM_OURO_MASKS for each chunk. */
 MM_FN uint64_t *mm_chunk_header(const struct mm_heap_ref *ref, uint32_t chunk) {

@@ -19,11 +19,11 @@ struct mm_pages_got {
     uint32_t mask;
 };
 
-/* Takes up to n pages of a mask. *rest: what is left of it. Acquires. */
-MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32_t n, uint64_t *rest) {
+/* Takes up to n pages of a mask of a chunk of class q. *rest: what is left of it. Acquires. */
+MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32_t q, uint32_t n, uint64_t *rest) {
     uint64_t *at = mm_chunk_mask(ref, mask);
-    const uint64_t bits = mm_bits_first(mm_load_relaxed_u64(at), n), old = bits != 0 ? mm_and_acquire_u64(at, ~bits) : 0;
-    *rest = old & ~bits;
+    const uint64_t bits = mm_bits_first(mm_load_relaxed_u64(at) & mm_chunk_mask_pages(q), n), old = bits != 0 ? mm_and_acquire_u64(at, ~bits) : 0;
+    *rest = old & ~bits & mm_chunk_mask_pages(q);
     return old & bits;
 }
 
@@ -63,7 +63,7 @@ MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint
     MM_ROLLED
     for (uint32_t tries = 0; got.bits == 0 && tries < MM_TREE_TRIES; tries++) {
         got.mask = chunk * MM_OURO_MASKS + in;
-        got.bits = mm_mask_take(ref, got.mask, reserved, &rest);
+        got.bits = mm_mask_take(ref, got.mask, q, reserved, &rest);
         in = (in + 1) % mm_chunk_masks(q);
     }
     reserved -= mm_popcount(got.bits);
@@ -80,7 +80,7 @@ MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t 
         return got;
     }
     uint64_t rest = 0;
-    if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, entry / MM_OURO_MASKS)), q)) got.bits = mm_mask_take(ref, entry, n, &rest);
+    if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, entry / MM_OURO_MASKS)), q)) got.bits = mm_mask_take(ref, entry, q, n, &rest);
     if (rest != 0) mm_queue_put(ref, q, entry);
     return got;
 }
@@ -103,7 +103,7 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     mm_queue_reserve(ref, q, 1);
     got.bits = mm_bits_low(k);
     MM_ROLLED
-    for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_bits_low(pages) & ~(i == 0 ? got.bits : 0));
+    for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_chunk_mask_fresh(q) & ~(i == 0 ? got.bits : 0));
     mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS && k < pages) mm_chunk_enqueue(ref, chunk, q);
     MM_ROLLED
@@ -111,9 +111,21 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     return got;
 }
 
-/* A page of the chunk was freed: counts it, and makes the chunk free if it was the last one. */
-MM_FN void mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q) {
+/* A page was freed a second time, and the chunk has another class by now (I1): if nobody has taken the page in between, it is live again, and not counted. */
+MM_FN_RARE int mm_page_unfree(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t mask, uint64_t bit) {
+    uint64_t *at = mm_chunk_header(ref, chunk), header = mm_load_relaxed_u64(at);
+    if (!(mm_and_acquire_u64(mm_chunk_mask(ref, mask), ~bit) & bit)) return 0;
+    MM_ROLLED
+    for (uint32_t looks = 0; looks < MM_OURO_LOOKS && (mm_chunk_count(header) == 0 || !mm_cas_acq_rel_u64(at, header, header - 1)); looks++) {
+        mm_wait(); /* a caller that has reserved it does not find it */
+        header = mm_load_relaxed_u64(at);
+    }
+    return MM_MISUSE_DOUBLE_FREE;
+}
+/* A page of the chunk was freed: counts it, and makes the chunk free if it was the last one. Returns 0, or the misuse. */
+MM_FN int mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, uint32_t q, uint32_t mask, uint64_t bit) {
     uint64_t *at = mm_chunk_header(ref, chunk), header = mm_add_acq_rel_u64(at, 1);
+    if (!MM_LIKELY(mm_chunk_is_of(header, q))) return mm_page_unfree(ref, chunk, mask, bit);
     const uint64_t is_queued = header & mm_chunk_queued(q);
     header++;
     MM_ROLLED
@@ -121,11 +133,12 @@ MM_FN void mm_chunk_count_free(const struct mm_heap_ref *ref, uint32_t chunk, ui
         const uint64_t next = header >> 32 << 32 | mm_chunk_queued(MM_OURO_FREE);
         if (mm_cas_acq_rel_u64(at, header, next)) {
             if (!(header & mm_chunk_queued(MM_OURO_FREE)) && !mm_queue_put(ref, MM_OURO_FREE, chunk)) mm_and_release_u64(at, ~mm_chunk_queued(MM_OURO_FREE));
-            return;
+            return 0;
         }
         header = mm_load_relaxed_u64(at);
     }
     if (!is_queued) mm_chunk_enqueue(ref, chunk, q);
+    return 0;
 }
 
 /* Frees the page at byte `off` of the heap. Returns 0, or the misuse. Releases. */
@@ -137,8 +150,8 @@ MM_FN int mm_page_free(const struct mm_heap_ref *ref, uint64_t off) {
     if (!MM_LIKELY(page << (MM_ALIGN_SHIFT + q) == in)) return MM_MISUSE_INTERIOR;
     const uint64_t bit = 1ull << page % 64, old = mm_or_release_u64(mm_chunk_mask(ref, mask), bit);
     if (!MM_LIKELY(!(old & bit))) return MM_MISUSE_DOUBLE_FREE;
-    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_chunk_count_free(ref, chunk, q);
-    else if (old == 0) mm_queue_put(ref, q, mask);
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) return mm_chunk_count_free(ref, chunk, q, mask, bit);
+    if (old == 0) mm_queue_put(ref, q, mask);
     return 0;
 }
 /* Bytes of the page at byte `off` of the heap; 0: none that is live begins there. */
