@@ -2,10 +2,11 @@
 # Models: an explorer of interleavings over the core's own headers (explore.h). There are three configurations: "one" has one cursor
 # per size class, one maker of blocks per class at a time, and a waiting loop that is long enough; "two" has two cursors and
 # several makers; "short" has waiting loops that give up at once; "walk" is that of random walk, "ring" that of the ring of
-# chunks, "ouro_s" and so on those of Ouroboros with each queue. A model runs in those that make a difference to it.
+# chunks, "ouro_s_p" and so on those of Ouroboros, "queue_s" and so on those of its queues. A model runs in those that make a difference to it.
 
+OURO_QUEUES := queue_s queue_va queue_vl
 MODEL_PROGRAMS := $(patsubst %,$(BUILD)/model/%,one/tree one/segment one/word one/table short/table one/make two/make one/retire one/run one/grow \
-    one/null two/null walk/walk ring/ring ouro_s/ouro ouro_va/ouro ouro_vl/ouro)
+    one/null two/null walk/walk ring/ring $(OURO_FACES:%=%/ouro) $(OURO_QUEUES:%=%/queue))
 MODEL_HEADERS := $(wildcard tests/model/*.h tests/model/include/runtime/*.h runtime/core/*.h runtime/gallatin/*.h runtime/listed/*.h runtime/random_walk/*.h runtime/regeff/*.h runtime/ouroboros/*.h) runtime/check.h runtime/heap.h runtime/maintain.h runtime/port.h
 
 # Seconds per scenario of `make model`, which explores as many preemptions as the scenario asks for. `make check` allows one at most, which takes 20 s
@@ -34,7 +35,9 @@ $(BUILD)/model/short/mmconfig.h: MODEL_SIZES := 11 2 64
 $(BUILD)/model/walk/mmconfig.h: MODEL_SIZES := 11 64 64
 # A sweep of a segment of the ring is 192 steps; a caller that waits for one makes a look every third step.
 $(BUILD)/model/ring/mmconfig.h: MODEL_SIZES := 11 128 64 12 64
-$(BUILD)/model/ouro_s/mmconfig.h $(BUILD)/model/ouro_va/mmconfig.h $(BUILD)/model/ouro_vl/mmconfig.h: MODEL_SIZES := 11 128 64 12 64
+# A chunk of Ouroboros is a page. Its queue chunks have 64 slots; in the models of the queues two, so that all of a ring has 16.
+$(OURO_FACES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES := 11 128 64 11 64
+$(OURO_QUEUES:%=$(BUILD)/model/%/mmconfig.h): MODEL_SIZES := 11 128 64 11 64 1
 $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.mk
 	@mkdir -p $(@D)
 	tests/model/config.sh $< $(MODEL_SIZES) > $@
@@ -43,9 +46,8 @@ $(BUILD)/model/%/mmconfig.h: mmconfig.h tests/model/config.sh tests/model/build.
 # heap (world.c).
 MODEL_FLAGS_walk := -DMM_ALLOCATOR=random_walk
 MODEL_FLAGS_ring := -DMM_ALLOCATOR=regeff
-MODEL_FLAGS_ouro_s  := -DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_S -DMM_OURO_ENTRY=MM_OURO_PAGES
-MODEL_FLAGS_ouro_va := -DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_VA -DMM_OURO_ENTRY=MM_OURO_CHUNKS
-MODEL_FLAGS_ouro_vl := -DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_VL -DMM_OURO_ENTRY=MM_OURO_CHUNKS
+$(foreach f,$(OURO_FACES),$(eval MODEL_FLAGS_$f = $$(CORE_FLAGS_$f)))
+$(foreach q,s va vl,$(eval MODEL_FLAGS_queue_$q = $$(CORE_FLAGS_ouro_$q_p)))
 MODEL_CC = $(CC) -std=c11 -O2 -g -Wall -Wextra -Wno-type-limits -Itests/model/include -I$1 -Itests/model -I$(MODEL_ROOT) $(MODEL_FLAGS_$(notdir $1))
 define MODEL_RULE
 $(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o: $(BUILD)/model/$1/%.o: tests/model/%.c $(BUILD)/model/$1/mmconfig.h $(MODEL_HEADERS)
@@ -53,4 +55,4 @@ $(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o: $(BUILD)/model/$1/%.o: te
 $(BUILD)/model/$1/%: tests/model/%_model.c $(BUILD)/model/$1/explore.o $(BUILD)/model/$1/world.o
 	$$(call MODEL_CC,$(BUILD)/model/$1) $$< $$(filter-out $$(if $$(filter %/tree,$$@),%/world.o),$$(filter %.o,$$^)) -o $$@
 endef
-$(foreach s,one two short walk ring ouro_s ouro_va ouro_vl,$(eval $(call MODEL_RULE,$s)))
+$(foreach s,one two short walk ring $(OURO_FACES) $(OURO_QUEUES),$(eval $(call MODEL_RULE,$s)))

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS [PAGE MADE]. PAGE: log2 of a page, by default 10: a page of 1 KiB, that is 64 slices of 16 bytes and two words; a
-# segment of 64 pages; slices of 256 bytes at most, so that anything larger is a span. Two entries to an extent. CURSORS: slices of a class
-# for each cursor (a shift); ITERATIONS: looks of a waiting loop; MAKERS: pages of a class for each maker of blocks after the first.
-# MADE: places of two blocks, by default, are remembered, and a waiter for one looks twice, without pauses, which would only add steps. A scenario sets how many slices a
-# block has (world_cut).
+# Writes mmconfig.h with tiny sizes: config.sh MMCONFIG CURSORS ITERATIONS MAKERS [PAGE MADE STORE]. PAGE: log2 of a page, by default 10: a page of 1 KiB,
+# that is 64 slices of 16 bytes and two words; a segment of 64 pages; slices of 256 bytes at most, so that anything larger is a span. Two entries to an extent.
+# CURSORS: slices of a class for each cursor (a shift); ITERATIONS: looks of a waiting loop; MAKERS: pages of a class for each maker of blocks after the first.
+# MADE: places of two blocks, by default, are remembered, and a waiter for one looks twice, without pauses, which would only add steps. STORE: log2 of the
+# slots of a queue chunk of Ouroboros. A scenario sets how many slices a block has (world_cut).
 set -eu
 sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_SEGMENT_SHIFT\) .*/\1 '"$((${5:-10} + 6))/" \
@@ -32,7 +32,7 @@ sed -e 's/^\(#define MM_PAGE_SHIFT\) .*/\1 '"${5:-10}/" \
     -e 's/^\(#define MM_RING_HOPS\) .*/\1 3/' \
     -e 's/^\(#define MM_RING_PATIENCE\) .*/\1 2/' \
     -e 's/^\(#define MM_OURO_CHUNK_SHIFT\) .*/\1 11/' \
-    -e 's/^\(#define MM_OURO_STORE_SHIFT\) .*/\1 6/' \
+    -e 's/^\(#define MM_OURO_STORE_SHIFT\) .*/\1 '"${7:-6}/" \
     -e 's/^\(#define MM_OURO_RING_SHIFT\) .*/\1 3/' \
     -e 's/^\(#define MM_OURO_LIST_SHIFT\) .*/\1 4/' \
     -e 's/^\(#define MM_OURO_LOOKS\) .*/\1 2/' \

@@ -15,7 +15,7 @@ total=0 running=0
 # try WORK LINE: plants the fault of one line of mutants.txt; leaves WORK/killed if the explorer finds it, and any output
 # in WORK/say.
 try() {
-    local work=$1 name file program part preemptions text from to i fields=() sources
+    local work=$1 name file program part preemptions text from to i fields=() sources queue
     shift
     while [[ $1 == *" @@ "* ]]; do
         fields+=("${1%% @@ *}")
@@ -40,10 +40,10 @@ try() {
     [[ $program == */tree ]] || sources+=(-include "$here/world.c") # so that the core is read once
     [[ $program != walk/* ]] || sources+=(-DMM_ALLOCATOR=random_walk)
     [[ $program != ring/* ]] || sources+=(-DMM_ALLOCATOR=regeff)
+    read -r -a queue <<<"${program//[_\/]/ }" # ouro s c ouro; queue va queue
     case $program in
-    ouro_s/*) sources+=(-DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_S -DMM_OURO_ENTRY=MM_OURO_PAGES) ;;
-    ouro_va/*) sources+=(-DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_VA -DMM_OURO_ENTRY=MM_OURO_CHUNKS) ;;
-    ouro_vl/*) sources+=(-DMM_ALLOCATOR=ouroboros -DMM_OURO_QUEUE=MM_OURO_VL -DMM_OURO_ENTRY=MM_OURO_CHUNKS) ;;
+    ouro_*) sources+=(-DMM_ALLOCATOR=ouroboros "-DMM_OURO_QUEUE=MM_OURO_${queue[1]^^}" -DMM_OURO_ENTRY="$([[ ${queue[2]} == p ]] && echo MM_OURO_PAGES || echo MM_OURO_CHUNKS)") ;;
+    queue_*) sources+=(-DMM_ALLOCATOR=ouroboros "-DMM_OURO_QUEUE=MM_OURO_${queue[1]^^}") ;;
     esac
     if ! "${CC:-cc}" -std=c11 -O0 -w -I"$here/include" -I"$build/model/${program%/*}" -I"$here" -I"$work" -I. "${sources[@]}" \
         -o "$work/mutant"; then

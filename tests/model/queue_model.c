@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The queues of Ouroboros (runtime/ouroboros) under the explorer: the semaphore, and each queue with two slots for a queue chunk and a ring of eight, so that a
+ * few calls go round. A caller that was suspended for a lap has drawn its position in the set-up. */
+#include <stdlib.h>
+
+#include "world.h"
+
+#define Q 1u
+static uint32_t self(void) { return model_self() % MODEL_THREADS; }
+
+/* cell[0]: bits of entries that were put; cell[1]: that were taken; cell[2]: rights at once; cell[3]: puts that were refused */
+#define LATE 15u /* the entry of a suspended caller */
+#define OTHER 14u
+static uint64_t late_position;
+#define ELSEWHERE 0xf0000000u
+static uint64_t elsewhere; /* queue chunks that other queues have */
+
+static void put(uint32_t entry) {
+    if (mm_queue_put(&ref, Q, entry)) cell_set(0, cell[0] | 1ull << entry);
+    else cell_set(3, cell[3] + 1);
+    model_progress();
+}
+static uint32_t taken(uint32_t entry) {
+    if (entry != MM_QUEUE_NONE) {
+        model_require(entry < 16 && !(cell[1] >> entry & 1), "entry %u was taken twice, or never put", entry);
+        cell_set(1, cell[1] | 1ull << entry);
+    }
+    model_progress();
+    return entry;
+}
+static uint64_t next_to_take(void) { return mm_add_acq_rel_u64(&mm_queue_of(&ref, Q)->front, 1); }
+static uint32_t get(void) { return taken(mm_semaphore_take(&ref, Q, 1) != 0 ? mm_queue_take(&ref, Q, next_to_take()) : MM_QUEUE_NONE); }
+static void put_one(void) { put(self()); }
+static void put_two(void) { put(self()), put(4 + self()); }
+static void put_three(void) { put_two(), put(8 + self()); }
+static void get_one(void) { get(); }
+static void get_two(void) { get(), get(); }
+static void put_and_get(void) { put(self()), get(); }
+static void twice(void) { put(self()), get(), put(4 + self()), get(); }
+#if MM_OURO_QUEUE == MM_OURO_S
+static void reserve(void) { mm_queue_reserve(&ref, Q, MM_OURO_SEGMENT_CHUNKS), model_progress(); }
+#endif
+/* Two rights, of which the caller uses none. */
+static void rights(void) {
+    const uint32_t n = mm_semaphore_take(&ref, Q, 2);
+    cell_set(2, cell[2] + n);
+    model_require(cell[2] <= 3, "%u rights to three entries", (uint32_t)cell[2]);
+    model_progress();
+}
+static void rights_and_back(void) {
+    const uint32_t n = mm_semaphore_take(&ref, Q, 2);
+    cell_set(2, cell[2] + n);
+    model_require(cell[2] <= 3, "%u rights to three entries", (uint32_t)cell[2]);
+    cell_set(2, cell[2] - n);
+    if (n != 0) mm_semaphore_put(&ref, Q, n);
+    model_progress();
+}
+/* The suspended caller goes on. */
+static void take_late(void) { taken(mm_queue_take(&ref, Q, late_position)); }
+static void put_late(void) {
+    cell_set(0, cell[0] | 1ull << LATE);
+    if (!mm_queue_put_at(&ref, Q, late_position, LATE)) put(LATE);
+    model_progress();
+}
+
+/* ---- set-up: the others have put and taken n entries, one after the other ---------------------------- */
+
+static void forget(void) { cell_set(0, 0), cell_set(1, 0), cell_set(3, 0); }
+static void others(uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t before = cell[1];
+        put(OTHER);
+        get();
+        cell_set(1, before);
+    }
+}
+static void queue(uint32_t segments) {
+    world_make(segments);
+    elsewhere = 0;
+    mm_queues_begin(&ref);
+    mm_queue_reserve(&ref, Q, 1);
+}
+static void a_queue(void) { queue(1); }
+#if MM_OURO_QUEUE == MM_OURO_S
+#define LAP mm_array_each(Q)
+static void array_to_grow(void) {
+    queue(2);
+    put(9), put(10);
+}
+#else
+#define LAP (MM_STORE_NUMBERS * MM_STORE_SLOTS)
+#endif
+/* The next position is the last one of a lap. */
+static void at_the_end(void) {
+    queue(1);
+    others(LAP - 1);
+    forget();
+}
+static void at_the_end_with_one(void) { at_the_end(), put(9); }
+/* A caller that takes has drawn the first position, which has its entry, a lap ago, or half a lap. */
+static void late_taker(uint32_t n) {
+    queue(1);
+    put(LATE);
+    if (mm_semaphore_take(&ref, Q, 1) != 1) abort();
+    late_position = next_to_take();
+    others(n);
+    cell_set(0, 1ull << LATE), cell_set(1, 0), cell_set(3, 0);
+}
+static void taker_of_last_lap(void) { late_taker(LAP - 2); }
+static void taker_of_half_a_lap(void) { late_taker(LAP / 2 - 2); }
+/* And one that puts. */
+static void late_putter(uint32_t n) {
+    queue(1);
+    late_position = mm_add_acq_rel_u64(&mm_queue_of(&ref, Q)->back, 1);
+    others(n);
+    get(), get(), get();
+    forget();
+}
+static void putter_of_last_lap(void) { late_putter(LAP - 3); }
+static void putter_of_half_a_lap(void) { late_putter(LAP / 2 - 3); }
+#if MM_OURO_QUEUE != MM_OURO_S
+/* There are n queue chunks more: others have the rest. The next position is the first one in the first of them. */
+static void short_of(uint32_t n) {
+    uint32_t some[2] = {0, 0};
+    a_queue();
+    others(2 * MM_STORE_SLOTS);
+    for (uint32_t i = 0; i < n; i++) some[i] = mm_store_take(&ref, ELSEWHERE);
+    for (elsewhere = 0; mm_store_take(&ref, ELSEWHERE) != 0;) elsewhere++;
+    for (uint32_t i = 0; i < n; i++) mm_store_give(&ref, some[i]);
+    forget();
+}
+static void no_queue_chunk(void) { short_of(0); }
+static void one_queue_chunk(void) { short_of(1); }
+static void give_some(void) {
+    for (uint32_t id = 1, n = 0; n < 3; id++) {
+        if (mm_store_at(&ref, id)->number != ELSEWHERE) continue;
+        mm_store_give(&ref, id);
+        n++, model_set(&elsewhere, elsewhere - 1);
+    }
+    model_progress();
+}
+#endif
+static void three_counted(void) {
+    queue(1);
+    mm_queue_of(&ref, Q)->count = 3;
+}
+
+/* ---- at the end ------------------------------------------------------------------------------------ */
+
+#define OTHERS (1ull << OTHER)
+static void need(int must) { model_require(!must || cell[0] == cell[1], "entries %x were put, %x taken", (uint32_t)cell[0], (uint32_t)cell[1]); }
+#if MM_OURO_QUEUE == MM_OURO_S
+static void forget_others(void) { cell_set(0, cell[0] & ~OTHERS), cell_set(1, cell[1] & ~OTHERS); }
+/* An entry that a caller put behind front, since the array grew or the queue went round meanwhile, is found in the next round. */
+static void check_rest(void) {
+    struct mm_queue *of = mm_queue_of(&ref, Q);
+    uint64_t entries = 0;
+    for (uint32_t i = 0; i < 3 * of->rows * LAP && cell[0] != cell[1]; i++) put(OTHER), get(), get(), forget_others();
+    need(1);
+    for (uint64_t i = 0; i < of->rows * LAP; i++) entries += *mm_array_slot(&ref, Q, i) + 1 > 1;
+    model_require(entries == of->count + of->dropped, "the array has %u entries, counts %u, and %u rights were dropped", (uint32_t)entries, (uint32_t)of->count,
+                  (uint32_t)of->dropped);
+}
+#else
+static void give_all(void) {
+    for (uint32_t id = 1; elsewhere > 0; id++)
+        if (mm_store_at(&ref, id)->number == ELSEWHERE) mm_store_give(&ref, id), model_set(&elsewhere, elsewhere - 1);
+}
+static void check_rest(void) {
+    struct mm_queue *of = mm_queue_of(&ref, Q), *pool = mm_queue_of(&ref, MM_OURO_FREE);
+    need(1);
+    model_require(of->count == 0 && of->dropped == 0, "an empty queue counts %d; %u rights were dropped", (int)of->count, (uint32_t)of->dropped);
+    give_all();
+    for (uint32_t lap = 0; lap < 2; lap++) {
+        for (uint32_t i = 0; i <= LAP; i++) {
+            others(1);
+            while (of->count != 0) get(), cell_set(1, 0);
+        }
+        model_require(cell[3] == 0, "an empty queue refused an entry");
+        uint32_t spare = 0;
+        for (uint32_t id = (uint32_t)pool->pool_free; id != 0; id = (uint32_t)mm_store_at(&ref, id)->link, spare++)
+            for (uint32_t i = 0; i < MM_STORE_SLOTS; i++)
+                model_require(mm_store_at(&ref, id)->slot[i] == 0, "queue chunk %u, slot %u is left %x", id, i, mm_store_at(&ref, id)->slot[i]);
+        model_require(pool->pool_fresh - spare <= 3, "%u queue chunks are lost", (uint32_t)pool->pool_fresh - spare - 2);
+    }
+}
+#endif
+/* All entries come out, once; no memory of the queue is lost, and it works for two more laps. */
+static void check_late(void) {
+    for (uint32_t tries = 0; tries < 16; tries++) get();
+    need(MM_OURO_QUEUE != MM_OURO_S);
+    cell_set(3, 0);
+    check_rest();
+}
+static void check_queue(void) {
+    model_require(cell[3] == 0, "a queue with room refused an entry");
+    check_late();
+}
+static void check_rights(void) {
+    model_require((int64_t)mm_queue_of(&ref, Q)->count + (int64_t)cell[2] == 3, "%d counted, %u rights given", (int)mm_queue_of(&ref, Q)->count,
+                  (uint32_t)cell[2]);
+    mm_queue_of(&ref, Q)->count = 0;
+    world_check();
+}
+
+static const struct model_scenario scenarios[] = {
+    {"queue-put-and-get", a_queue, {put_one, get_one}, check_queue, 0, 0},
+    {"queue-puts-and-get", a_queue, {put_one, put_one, get_one}, check_queue, 3, 0},
+    {"queue-put-and-gets", a_queue, {put_two, get_one, get_one}, check_queue, 3, 0},
+    {"queue-pass-on", a_queue, {put_and_get, put_and_get, get_one}, check_queue, 3, 0},
+    {"queue-two-chunks", a_queue, {put_three, get_two}, check_queue, 3, 0},
+    {"queue-twice", a_queue, {twice, twice}, check_queue, 3, 0},
+    {"queue-end", at_the_end, {put_two, get_two}, check_queue, 3, 0},
+    {"queue-end-puts", at_the_end, {put_one, put_one, put_one}, check_queue, 3, 0},
+    {"queue-end-one", at_the_end_with_one, {get_one, put_one, put_one}, check_queue, 3, 0},
+    {"queue-end-pass-on", at_the_end_with_one, {put_and_get, put_and_get, get_one}, check_queue, 2, 0},
+    {"queue-end-twice", at_the_end_with_one, {twice, get_two}, check_queue, 3, 0},
+    {"queue-late-taker", taker_of_last_lap, {take_late, twice}, check_late, 3, 0},
+    {"queue-late-taker-of-three", taker_of_last_lap, {take_late, put_two, get_two}, check_late, 2, 0},
+    {"queue-late-taker-half", taker_of_half_a_lap, {take_late, twice}, check_late, 3, 0},
+    {"queue-late-putter", putter_of_last_lap, {put_late, twice}, check_late, 3, 0},
+    {"queue-late-putter-of-three", putter_of_last_lap, {put_late, put_two, get_two}, check_late, 2, 0},
+    {"queue-late-putter-half", putter_of_half_a_lap, {put_late, twice}, check_late, 3, 0},
+#if MM_OURO_QUEUE == MM_OURO_S
+    {"queue-grow", array_to_grow, {reserve, put_one, get_one}, check_queue, 3, 0},
+#else
+    {"queue-no-queue-chunk", no_queue_chunk, {put_two, get_two}, check_late, 3, 0},
+    {"queue-one-queue-chunk", one_queue_chunk, {put_three, get_two}, check_late, 3, 0},
+    {"queue-none-for-a-while", no_queue_chunk, {put_two, get_two, give_some}, check_late, 3, 0},
+    {"queue-none-for-puts", no_queue_chunk, {put_two, put_two, give_some}, check_late, 2, 0},
+#endif
+    {"queue-rights", three_counted, {rights, rights, rights}, check_rights, 0, 0},
+    {"queue-rights-back", three_counted, {rights_and_back, rights_and_back, rights}, check_rights, 0, 0},
+};
+int main(int argc, char **argv) { return model_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]); }
