@@ -7,7 +7,8 @@
  *   between them keep their slots. Otherwise it stays as it is until the next try. It has half a row more than it needs, so that it is large enough meanwhile.
  * Ordering. base is stored before rows, which releases; rows is read with acquire, before base. Old rows and the new base give the same slots.
  * Stale. A thread that drew its position before the change, in an earlier lap, and reads rows after it, comes to another slot. If it takes, it may leave its
- *   entry behind front, or make another thread do so; the entry is found when the queue has gone round once.
+ *   entry behind front, or make another thread do so; the entry is found when the queue has gone round once. A taker that has a right for it meanwhile finds
+ *   nothing up to back, and drops the right, until a taker begins the next lap.
  */
 #ifndef MM_OURO_ARRAY_H
 #define MM_OURO_ARRAY_H
@@ -39,6 +40,13 @@ MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_
     return rows != 0 ? mm_array_slot(ref, q, (p - mm_load_relaxed_u64(&of->base)) % (rows * mm_array_each(q))) : NULL;
 }
 MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) { (void)ref, (void)q, (void)p, (void)n; }
+/* A caller has taken at the first slot of a lap: entries that were behind front are ahead of it now, and those rights that were dropped come back. */
+MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32_t *slot) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    if (MM_LIKELY(slot != mm_array_slot(ref, q, 0))) return;
+    const uint64_t dropped = mm_load_relaxed_u64(&of->dropped);
+    if (dropped != 0 && mm_cas_acq_rel_u64(&of->dropped, dropped, 0)) mm_semaphore_put(ref, q, (uint32_t)dropped);
+}
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) { return (void)ref, (void)q, 0; }
 
 /* Gives queue q slots for n more chunks, before they are enqueued. */

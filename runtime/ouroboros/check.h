@@ -39,7 +39,7 @@ MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, ui
     return slot != NULL ? *slot : 0;
 }
 #endif
-/* The entries of queue q are as many as are counted, or one more for each right that was dropped. Masks, or chunks, that have to be in it are: one entry for
+/* The entries of queue q are as many as are counted, and one more for each right that was dropped. Masks, or chunks, that have to be in it are: one entry for
  * each, except for those that it refused. */
 MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t q) {
     const struct mm_queue *of = mm_queue_of(ref, q);
@@ -64,7 +64,7 @@ MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref
             else
                 for (uint32_t m = 0; m < mm_chunk_masks(q); m++) must += *mm_chunk_mask(ref, chunk * MM_OURO_MASKS + m) != 0;
         }
-    if (entries < of->count || entries > of->count + of->dropped) mm_check_fault(k, MM_FAULT_QUEUE_COUNT, q, entries, of->count);
+    if (entries != of->count + of->dropped) mm_check_fault(k, MM_FAULT_QUEUE_COUNT, q, entries, of->count);
     if (useful + of->refused < must) mm_check_fault(k, MM_FAULT_QUEUE_LOST, q, useful, must);
     if (of->awaited != 0) mm_check_fault(k, MM_FAULT_QUEUE_AWAITED, q, of->awaited >> 32, of->awaited);
 }

@@ -16,7 +16,7 @@
  * Linearisation points. The compare-and-swaps of the slot.
  * Progress. All loops are bounded.
  * Stale. Array queue: a putter that is suspended while the queue goes round once may put its entry behind front, where it is found in the next round;
- *   the queue then has one more entry than rights (dropped counts that), so one chunk or mask waits in it longer. An entry
+ *   until then the queue has one more entry than rights (dropped counts that), so one chunk or mask waits in it longer. An entry
  *   is a hint (chunk.h): one that names a mask or chunk of another class, or without free pages, is dropped.
  */
 #ifndef MM_OURO_QUEUE_H
@@ -68,6 +68,7 @@ MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t
         const uint32_t entry = mm_load_relaxed_u32(slot);
         if (entry != 0 && entry != MM_QUEUE_SKIP && mm_cas_acq_rel_u32(slot, entry, 0)) {
             mm_queue_pass(ref, q, p, 2);
+            mm_queue_turn(ref, q, slot);
             return entry - 1;
         }
         if (entry == MM_QUEUE_SKIP || (looks >= MM_OURO_LOOKS && mm_cas_acq_rel_u32(slot, 0, MM_QUEUE_SKIP))) break;
@@ -76,6 +77,7 @@ MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t
     if (mm_load_relaxed_u64(&mm_queue_of(ref, q)->back) > p) mm_semaphore_put(ref, q, 1);
     else mm_add_relaxed_u64(&mm_queue_of(ref, q)->dropped, 1);
     mm_queue_pass(ref, q, p, 1);
+    mm_queue_turn(ref, q, slot);
     return MM_QUEUE_NONE;
 }
 

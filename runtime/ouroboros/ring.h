@@ -65,5 +65,6 @@ MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, 
         mm_cas_acq_rel_u64(oldest, first, first + 1);
     }
 }
+MM_FN void mm_queue_turn(const struct mm_heap_ref *ref, uint32_t q, const uint32_t *slot) { (void)ref, (void)q, (void)slot; }
 
 #endif
