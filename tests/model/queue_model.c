@@ -87,6 +87,19 @@ static void array_to_grow(void) {
     queue(2);
     put(9), put(10);
 }
+/* The next position is the last one of a lap. */
+static void array_to_grow_at_the_end(void) {
+    queue(2);
+    others(LAP - 1);
+    forget();
+}
+/* Its entries are in two laps. */
+static void array_in_two_laps(void) {
+    queue(2);
+    others(LAP - 1);
+    forget();
+    put(9), put(10);
+}
 #else
 #define LAP (MM_STORE_NUMBERS * MM_STORE_SLOTS)
 #endif
@@ -155,11 +168,12 @@ static void forget_others(void) { cell_set(0, cell[0] & ~OTHERS), cell_set(1, ce
 static void check_rest(void) {
     struct mm_queue *of = mm_queue_of(&ref, Q);
     uint64_t entries = 0;
-    for (uint32_t i = 0; i < 3 * of->rows * LAP && cell[0] != cell[1]; i++) put(OTHER), get(), get(), forget_others();
-    need(1);
     for (uint64_t i = 0; i < of->rows * LAP; i++) entries += *mm_array_slot(&ref, Q, i) + 1 > 1;
     model_require(entries == of->count + of->dropped, "the array has %u entries, counts %u, and %u rights were dropped", (uint32_t)entries, (uint32_t)of->count,
                   (uint32_t)of->dropped);
+    for (uint32_t i = 0; i < 3 * of->rows * LAP && (cell[0] != cell[1] || of->dropped != 0); i++) put(OTHER), get(), get(), forget_others();
+    need(1);
+    model_require(of->dropped == 0, "%u rights were dropped for ever", (uint32_t)of->dropped);
 }
 #else
 static void give_all(void) {
@@ -226,6 +240,8 @@ static const struct model_scenario scenarios[] = {
     {"queue-late-putter-half", putter_of_half_a_lap, {put_late, twice}, check_late, 3, 0},
 #if MM_OURO_QUEUE == MM_OURO_S
     {"queue-grow", array_to_grow, {reserve, put_one, get_one}, check_queue, 3, 0},
+    {"queue-grow-in-two-laps", array_in_two_laps, {reserve, put_one}, check_queue, 3, 0},
+    {"queue-grow-at-the-end", array_to_grow_at_the_end, {reserve, put_two, get_two}, check_late, 3, 0},
 #else
     {"queue-no-queue-chunk", no_queue_chunk, {put_two, get_two}, check_late, 3, 0},
     {"queue-one-queue-chunk", one_queue_chunk, {put_three, get_two}, check_late, 3, 0},
