@@ -12,7 +12,7 @@ UNIT_WALK := walk listed_usage stress warps probes
 UNIT_RING := ring listed_usage stress warps
 UNIT_BUMP := bump listed_usage
 # The same of Ouroboros.
-UNIT_OURO := ouroboros listed_usage stress warps
+UNIT_OURO := ouroboros queues listed_usage stress warps
 # Threads of theirs under ThreadSanitizer: make check runs one face, stress-faces all of them, which takes minutes.
 UNIT_TSAN := run-walk_coop_tsan-stress
 UNIT_DEPS := $(CORE_HEADERS) $(wildcard tests/unit/*.h tools/mmbench/child/papers/probes*) tests/runner.h tools/kernels.h

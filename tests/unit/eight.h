@@ -13,6 +13,6 @@ static void set_up(void) {
     ref = &heap.ref;
 }
 static void tear_down(void) { mm_cpu_heap_destroy(&heap); }
-static uint8_t *take(uint64_t bytes) { return (uint8_t *)mm_heap_malloc(ref, bytes); }
+UNIT_SOME uint8_t *take(uint64_t bytes) { return (uint8_t *)mm_heap_malloc(ref, bytes); }
 
 #endif

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Ouroboros (runtime/ouroboros), built once for each of its allocators: lives of pages, what free tells apart, NULL, use of chunks for another size, queues whose
- * callers are suspended at any step, and the faults of the published code. */
+/* Ouroboros (runtime/ouroboros), built once for each of its allocators: lives of pages, what free tells apart, NULL, use of chunks for another size, full queues,
+ * and the faults of the published code. Queues alone: test_queues.c. */
 #include "tests/unit/steps.h"
 
 #include "tests/unit/listed.h"
+#include "tests/unit/ouro.h"
 
-#define IS_CHUNKS (MM_OURO_ENTRY == MM_OURO_CHUNKS)
+#define LIVES_LOG 16
+#define LIVES_HEADER_BYTES 0
+static uint64_t lives_align(uint64_t bytes) { return bytes <= MM_SMALL_BYTES_MAX ? unit_taken(bytes) : MM_PAGE_BYTES; }
+/* A page of the heap, if the list has nothing left. */
+static int lives_is_usable(uint64_t bytes, uint64_t usable) { return usable == MM_PAGE_BYTES || usable == unit_taken(bytes); }
+#include "tests/unit/lives.h"
+
 #define ALL (SEGMENTS * MM_OURO_SEGMENT_CHUNKS << (MM_OURO_CLASSES - 1))
 static uint8_t *all_held[ALL + 1];
 static uint32_t take_all(uint64_t bytes) {
@@ -24,53 +31,10 @@ static void shuffle(uint32_t n) {
 static void free_all(uint32_t n) {
     for (uint32_t i = 0; i < n; i++) mm_heap_free(ref, all_held[i]);
 }
-static uint64_t refused(void) {
-    uint64_t sum = 0;
-    for (uint32_t q = 0; q < MM_OURO_QUEUES; q++) sum += mm_queue_of(ref, q)->refused;
-    return sum;
-}
-
 static long accesses;
 static void count_access(void) { accesses++; }
 
-/* ---- lives ------------------------------------------------------------------------------------- */
-
-#define HELD 600
-/* Sizes from 1 byte to beyond what has pages; all bytes are the allocation's own, aligned to the page's size, and usable. */
-START_TEST(lives) {
-    static struct {
-        uint8_t *p;
-        uint64_t bytes, taken;
-    } held[HELD];
-    uint64_t seed = (uint64_t)_i + 1, live = 0;
-    for (int step = 0; step < 20000; step++) {
-        const uint32_t k = (uint32_t)(unit_random(&seed) % (step % 4000 < 2000 ? HELD : HELD / 4));
-        if (held[k].p != NULL) {
-            unit_holds(held[k].p[0] == (uint8_t)k && held[k].p[held[k].bytes - 1] == (uint8_t)k, "written over");
-            unit_eq(mm_heap_usable_size(ref, held[k].p), held[k].taken);
-            mm_heap_free(ref, held[k].p);
-            live -= held[k].taken, held[k].p = NULL;
-            continue;
-        }
-        const uint64_t most = 1ull << unit_random(&seed) % (step % 16 == 0 ? 16 : 13), bytes = 1 + unit_random(&seed) % most;
-        uint8_t *p = take(bytes);
-        if (p == NULL) continue;
-        if (bytes <= MM_SMALL_BYTES_MAX) unit_eq((uint64_t)p % unit_taken(bytes), 0);
-        memset(p, (int)k, bytes);
-        held[k].p = p, held[k].bytes = bytes, held[k].taken = mm_heap_usable_size(ref, p), live += held[k].taken;
-        if (bytes <= MM_SMALL_BYTES_MAX && held[k].taken != MM_PAGE_BYTES) unit_eq(held[k].taken, unit_taken(bytes));
-        if (step % 64 == 0) unit_sound(&heap, live);
-    }
-    unit_sound(&heap, live);
-    for (uint32_t k = 0; k < HELD; k++) {
-        if (held[k].p != NULL) mm_heap_free(ref, held[k].p);
-        held[k].p = NULL;
-    }
-    unit_eq(unit_misuses(&heap), 0);
-    unit_eq(refused(), 0);
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
+/* ---- misuse ------------------------------------------------------------------------------------ */
 
 /* A request's class, and alignment up to a chunk. */
 START_TEST(sizes_and_alignment) {
@@ -90,8 +54,6 @@ START_TEST(sizes_and_alignment) {
     unit_fresh(&heap, SEGMENTS);
 }
 END_TEST
-
-/* ---- misuse ------------------------------------------------------------------------------------ */
 
 START_TEST(misuses) {
     uint8_t *one = take(16), *next = take(16), *large = take(8192), *span = take(MM_SMALL_BYTES_MAX + 1), *run = take(3 * MM_SEGMENT_BYTES);
@@ -121,25 +83,9 @@ START_TEST(misuses) {
 }
 END_TEST
 
-/* Two free the same memory at once, at every step of each other: one succeeds, and no other memory is touched. */
-static uint8_t *twice;
-static void free_twice(void *arg) { (void)arg, mm_heap_free(ref, twice); }
 START_TEST(two_frees_at_once) {
     static const uint32_t sizes[] = {16, 1024, 8192};
-    void *args[2] = {NULL, NULL};
-    int ended = 0;
-    for (long a = 0; !(ended & 1); a++)
-        for (long b = 0; b < 12; b++) {
-            uint8_t *before = take(16), *after;
-            twice = take(sizes[_i]), after = take(16);
-            const uint64_t misuses = unit_misuses(&heap);
-            ended = unit_interleave(free_twice, args, a, b, b);
-            unit_eq(unit_misuses(&heap), misuses + 1);
-            unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_DOUBLE_FREE), misuses + 1);
-            unit_sound(&heap, 32);
-            mm_heap_free(ref, before), mm_heap_free(ref, after);
-        }
-    unit_fresh(&heap, SEGMENTS);
+    two_frees(sizes[_i], 16);
 }
 END_TEST
 
@@ -297,114 +243,7 @@ START_TEST(pages_of_two_masks) {
 END_TEST
 #endif
 
-/* ---- queues ------------------------------------------------------------------------------------- */
-
-#define Q 3u
-static int put(uint32_t entry) { return mm_queue_put(ref, Q, entry); }
-static uint32_t get(void) {
-    if (mm_semaphore_take(ref, Q, 1) == 0) return MM_QUEUE_NONE;
-    return mm_queue_take(ref, Q, mm_add_acq_rel_u64(&mm_queue_of(ref, Q)->front, 1));
-}
-/* Entries come out in the order in which they went in, far beyond the length of any queue chunk and of the array; the memory of the queue stays. */
-START_TEST(in_order) {
-    uint32_t in = 0, out = 0;
-    mm_queues_begin(ref);
-    mm_queue_reserve(ref, Q, 1);
-    for (uint32_t round = 0; round < 300; round++) {
-        for (uint32_t i = 0; i < 60; i++) unit_eq(put(in++), 1);
-        for (uint32_t i = 0; i < 60 - (round < 30); i++) unit_eq(get(), out++);
-        if (round % 40 == 0) mm_queue_reserve(ref, Q, 40); /* the array grows, with entries in it */
-    }
-    while (out < in) unit_eq(get(), out++);
-    unit_eq(get(), MM_QUEUE_NONE);
-    unit_eq(mm_semaphore_take(ref, Q, 1), 0);
-#if MM_OURO_QUEUE != MM_OURO_S
-    unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 3);
-#else
-    unit_lt(1, mm_queue_of(ref, Q)->rows);
-#endif
-}
-END_TEST
-
-/* A caller that puts is suspended at any step: another one that takes ends after a bounded number of looks, and the entry is not lost. */
-static void put_late(void *arg) { (void)arg, put(77); }
-START_TEST(a_suspended_putter) {
-    int done = 0;
-    mm_queues_begin(ref);
-    mm_queue_reserve(ref, Q, 1);
-    for (long steps = 0; !done; steps++) {
-        unit_actor_make(0, put_late, NULL);
-        unit_go(0, steps);
-        done = unit_actor[0].done;
-        put(5);
-        uint32_t got[3] = {MM_QUEUE_NONE, MM_QUEUE_NONE, MM_QUEUE_NONE}, n = 0;
-        for (uint32_t tries = 0; tries < 8 && n < 1; tries++) n += (got[n] = get()) != MM_QUEUE_NONE;
-        unit_holds(n == 1 && (got[0] == 5 || got[0] == 77), "after %ld steps: %u", steps, got[0]);
-        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
-        for (uint32_t tries = 0; tries < 8 && n < 2; tries++) n += (got[n] = get()) != MM_QUEUE_NONE;
-        unit_holds(n == 2 && got[0] + got[1] == 82, "after %ld steps: %u and %u", steps, got[0], got[1]);
-        unit_eq(get(), MM_QUEUE_NONE);
-        unit_eq(mm_queue_of(ref, Q)->count, 0);
-    }
-    for (uint32_t i = 0; i < 20000; i++) {
-        unit_eq(put(i), 1);
-        unit_eq(get(), i);
-    }
-    unit_eq(refused(), 0);
-#if MM_OURO_QUEUE != MM_OURO_S
-    unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 3); /* all queue chunks but the last ones were used again */
-#endif
-}
-END_TEST
-/* So is one that takes, while others put and take more than a queue chunk has: its entry is its own. */
-static uint32_t late_got;
-static void get_late(void *arg) { (void)arg, late_got = get(); }
-START_TEST(a_suspended_taker) {
-    int done = 0;
-    mm_queues_begin(ref);
-    mm_queue_reserve(ref, Q, 1);
-    for (long steps = 0; !done; steps++) {
-        late_got = MM_QUEUE_NONE;
-        unit_eq(put(77), 1);
-        unit_actor_make(0, get_late, NULL);
-        unit_go(0, steps);
-        done = unit_actor[0].done;
-        uint32_t others = 0;
-        for (uint32_t i = 0; i < 100 * MM_OURO_SEGMENT_CHUNKS; i++) { /* a number without common factors, so that each step meets other positions */
-            put(5);
-            const uint32_t got = get();
-            others += got == 77;
-            unit_holds(got == 5 || got == 77 || MM_OURO_QUEUE == MM_OURO_S, "%u", got);
-        }
-        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
-        for (uint32_t got; (got = get()) != MM_QUEUE_NONE;) others += got == 77;
-        unit_holds(others + (late_got == 77) == 1, "after %ld steps: %u, and %u by others", steps, late_got, others);
-    }
-}
-END_TEST
-
-/* As many lanes wait as an H200 has resident, for as many pages: the numbers do not run into each other. The published code has 14 bits for them. */
-START_TEST(many_reservations) {
-    struct mm_queue *of = mm_queue_of(ref, Q);
-    const uint64_t lanes = 270336;
-    for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expect(ref, Q);
-    const uint64_t expected = of->awaited >> 32;
-    unit_eq(expected, lanes / 64 * mm_chunk_pages(Q));
-    mm_add_relaxed_u64(&of->awaited, lanes - 32);
-    unit_eq(of->awaited >> 32, expected);
-    unit_waits = 0;
-    unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* nobody brings any, and the wait ends */
-    unit_eq(unit_waits, MM_OURO_LOOKS);
-    unit_eq(of->awaited >> 32, expected);
-    unit_eq((uint32_t)of->awaited, lanes - 32);
-    mm_add_relaxed_u64(&of->awaited, 32);
-    unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* all that comes is reserved: at once */
-    unit_eq(unit_waits, MM_OURO_LOOKS);
-    mm_add_relaxed_u64(&of->awaited, 0 - lanes);
-    for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expected(ref, Q);
-    unit_eq(of->awaited, 0);
-}
-END_TEST
+/* ---- full queues -------------------------------------------------------------------------------- */
 
 /* A queue without room for an entry loses no page: malloc finds it, and enqueues what else there is. The published code traps, or spins for ever. */
 static void make_full(void) {
@@ -482,7 +321,7 @@ int main(void) {
     tcase_add_loop_test(tests, one_object, 0, 2);
     tcase_add_loop_test(tests, a_chunk_that_becomes_free, 0, 3);
     tcase_add_loop_test(tests, few_accesses, 0, 2);
-    const TTest *const all[] = {sizes_and_alignment, misuses, churn, in_order, a_suspended_putter, a_suspended_taker, many_reservations, a_full_queue,
+    const TTest *const all[] = {sizes_and_alignment, misuses, churn, a_full_queue,
                                 /* of listed.h: those that need no lengths of units */
                                 a_sweep_while_the_list_changes, what_a_round_says, a_visit_to_a_new_segment, pages_next_to_a_span, a_segment_on_its_way,
                                 a_wait_for_the_list};

@@ -4,8 +4,13 @@
 
 #include "tests/unit/listed.h"
 
+#define LIVES_LOG 19
+#define LIVES_HEADER_BYTES MM_RING_HEADER_BYTES
+static uint64_t lives_align(uint64_t bytes) { return (void)bytes, 1u << MM_ALIGN_SHIFT; }
+static int lives_is_usable(uint64_t bytes, uint64_t usable) { return usable + (bytes <= MM_SMALL_BYTES_MAX ? MM_RING_HEADER_BYTES : 0) == unit_taken(bytes); }
+#include "tests/unit/lives.h"
+
 static uint64_t unit_of(const void *p) { return ((uint64_t)p - ref->user_base) >> MM_RING_UNIT_SHIFT; }
-static uint64_t usable(uint64_t bytes) { return bytes <= MM_SMALL_BYTES_MAX ? unit_taken(bytes) - MM_RING_HEADER_BYTES : unit_taken(bytes); }
 
 /* ---- chunks ------------------------------------------------------------------------------------ */
 
@@ -142,44 +147,6 @@ START_TEST(a_sweep_claims_what_it_found) {
 }
 END_TEST
 
-/* ---- lives ------------------------------------------------------------------------------------- */
-
-#define HELD 600
-/* Sizes from 1 byte to beyond what the ring has; all bytes are the allocation's own, aligned, and usable. */
-START_TEST(lives) {
-    static struct {
-        uint8_t *p;
-        uint64_t bytes;
-    } held[HELD];
-    uint64_t seed = (uint64_t)_i + 1, live = 0;
-    for (int step = 0; step < 20000; step++) {
-        const uint32_t k = (uint32_t)(unit_random(&seed) % (step % 4000 < 2000 ? HELD : HELD / 4));
-        if (held[k].p != NULL) {
-            unit_holds(held[k].p[0] == (uint8_t)k && held[k].p[usable(held[k].bytes) - 1] == (uint8_t)k, "written over");
-            unit_eq(mm_heap_usable_size(ref, held[k].p), usable(held[k].bytes));
-            mm_heap_free(ref, held[k].p);
-            live -= unit_taken(held[k].bytes), held[k].p = NULL;
-            continue;
-        }
-        const uint64_t most = 1ull << unit_random(&seed) % (step % 16 == 0 ? 19 : 13), bytes = 1 + unit_random(&seed) % most;
-        uint8_t *p = take(bytes);
-        if (p == NULL) continue;
-        unit_eq((uint64_t)p % (1u << MM_ALIGN_SHIFT), 0);
-        memset(p, (int)k, usable(bytes) < 4096 ? usable(bytes) : 4096);
-        p[0] = p[usable(bytes) - 1] = (uint8_t)k;
-        held[k].p = p, held[k].bytes = bytes, live += unit_taken(bytes);
-        if (step % 64 == 0) unit_sound(&heap, live);
-    }
-    unit_sound(&heap, live);
-    for (uint32_t k = 0; k < HELD; k++) {
-        if (held[k].p != NULL) mm_heap_free(ref, held[k].p);
-        held[k].p = NULL;
-    }
-    unit_eq(unit_misuses(&heap), 0);
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
-
 /* ---- misuse ------------------------------------------------------------------------------------ */
 
 START_TEST(misuses) {
@@ -211,25 +178,9 @@ START_TEST(misuses) {
 }
 END_TEST
 
-/* Two free the same memory at once, at every step of each other: one succeeds, and no other memory is touched. */
-static uint8_t *twice;
-static void free_twice(void *arg) { (void)arg, mm_heap_free(ref, twice); }
 START_TEST(two_frees_at_once) {
     static const uint32_t sizes[] = {1, 100, 3000};
-    void *args[2] = {NULL, NULL};
-    int ended = 0;
-    for (long a = 0; !(ended & 1); a++)
-        for (long b = 0; b < 12; b++) {
-            uint8_t *before = take(100), *after;
-            twice = take(sizes[_i]), after = take(100);
-            const uint64_t misuses = unit_misuses(&heap), doubles = mm_cpu_misuse_count(&heap, MM_MISUSE_DOUBLE_FREE);
-            ended = unit_interleave(free_twice, args, a, b, b);
-            unit_eq(unit_misuses(&heap), misuses + 1);
-            unit_eq(mm_cpu_misuse_count(&heap, MM_MISUSE_DOUBLE_FREE), doubles + 1);
-            unit_sound(&heap, 2 * unit_taken(100));
-            mm_heap_free(ref, before), mm_heap_free(ref, after);
-        }
-    unit_fresh(&heap, SEGMENTS);
+    two_frees(sizes[_i], 100);
 }
 END_TEST
 

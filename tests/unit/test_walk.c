@@ -4,44 +4,15 @@
 
 #include "tests/unit/listed.h"
 
+#define LIVES_LOG 19
+#define LIVES_HEADER_BYTES 0
+static uint64_t lives_align(uint64_t bytes) { return (void)bytes, MM_WALK_UNIT_BYTES; }
+static int lives_is_usable(uint64_t bytes, uint64_t usable) { return usable == unit_taken(bytes); }
+#include "tests/unit/lives.h"
+
 static uint64_t units(uint64_t n) { return n * MM_WALK_UNIT_BYTES; }
 
-/* ---- lives ------------------------------------------------------------------------------------- */
-
-#define HELD 600
-/* Sizes from 1 byte to beyond what has units; all bytes are the allocation's own, aligned, and usable. */
-START_TEST(lives) {
-    static struct {
-        uint8_t *p;
-        uint64_t bytes, taken;
-    } held[HELD];
-    uint64_t seed = (uint64_t)_i + 1, live = 0;
-    for (int step = 0; step < 20000; step++) {
-        const uint32_t k = (uint32_t)(unit_random(&seed) % (step % 4000 < 2000 ? HELD : HELD / 4));
-        if (held[k].p != NULL) {
-            unit_holds(held[k].p[0] == (uint8_t)k && held[k].p[held[k].bytes - 1] == (uint8_t)k, "written over");
-            unit_eq(mm_heap_usable_size(ref, held[k].p), held[k].taken);
-            mm_heap_free(ref, held[k].p);
-            live -= held[k].taken, held[k].p = NULL;
-            continue;
-        }
-        const uint64_t most = 1ull << unit_random(&seed) % (step % 16 == 0 ? 19 : 13), bytes = 1 + unit_random(&seed) % most;
-        uint8_t *p = take(bytes);
-        if (p == NULL) continue;
-        unit_eq((uint64_t)p % MM_WALK_UNIT_BYTES, 0);
-        p[0] = p[bytes - 1] = (uint8_t)k;
-        held[k].p = p, held[k].bytes = bytes, held[k].taken = unit_taken(bytes), live += held[k].taken;
-        if (step % 64 == 0) unit_sound(&heap, live);
-    }
-    unit_sound(&heap, live);
-    for (uint32_t k = 0; k < HELD; k++) {
-        if (held[k].p != NULL) mm_heap_free(ref, held[k].p);
-        held[k].p = NULL;
-    }
-    unit_eq(unit_misuses(&heap), 0);
-    unit_fresh(&heap, SEGMENTS);
-}
-END_TEST
+/* ---- units ------------------------------------------------------------------------------------- */
 
 /* Units across a word's end, across several words, and at the end of a segment. */
 START_TEST(at_the_edges) {
@@ -118,24 +89,9 @@ START_TEST(misuses) {
 }
 END_TEST
 
-/* Two free the same memory at once, at every step of each other: one succeeds, and no other memory is touched. */
-static uint8_t *twice;
-static void free_twice(void *arg) { (void)arg, mm_heap_free(ref, twice); }
 START_TEST(two_frees_at_once) {
     static const uint32_t sizes[] = {1, 2, 33, 100};
-    void *args[2] = {NULL, NULL};
-    int ended = 0;
-    for (long a = 0; !(ended & 1); a++)
-        for (long b = 0; b < 12; b++) {
-            uint8_t *before = take(256), *after;
-            twice = take(units(sizes[_i])), after = take(256);
-            const uint64_t misuses = unit_misuses(&heap);
-            ended = unit_interleave(free_twice, args, a, b, b);
-            unit_eq(unit_misuses(&heap), misuses + 1);
-            unit_sound(&heap, units(2));
-            mm_heap_free(ref, before), mm_heap_free(ref, after);
-        }
-    unit_fresh(&heap, SEGMENTS);
+    two_frees(units(sizes[_i]), 256);
 }
 END_TEST
 

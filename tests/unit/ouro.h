@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* What the suites of Ouroboros have in common. Include after eight.h. */
+#ifndef MM_UNIT_OURO_H
+#define MM_UNIT_OURO_H
+
+#define IS_CHUNKS (MM_OURO_ENTRY == MM_OURO_CHUNKS)
+/* Entries that queues refused. */
+UNIT_SOME uint64_t refused(void) {
+    uint64_t sum = 0;
+    for (uint32_t q = 0; q < MM_OURO_QUEUES; q++) sum += mm_queue_of(ref, q)->refused;
+    return sum;
+}
+
+#endif

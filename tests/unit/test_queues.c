@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* The queues of Ouroboros (runtime/ouroboros), built once for each of its allocators: order, callers that are suspended at any step, positions far on, and the
+ * semaphore with as many lanes as a large GPU has. */
+#include "tests/unit/steps.h"
+
+#include "tests/unit/eight.h"
+#include "tests/unit/ouro.h"
+
+#define Q 3u
+static int put(uint32_t entry) { return mm_queue_put(ref, Q, entry); }
+static uint32_t get(void) {
+    if (mm_semaphore_take(ref, Q, 1) == 0) return MM_QUEUE_NONE;
+    return mm_queue_take(ref, Q, mm_add_acq_rel_u64(&mm_queue_of(ref, Q)->front, 1));
+}
+/* Entries come out in the order in which they went in, far beyond the length of any queue chunk and of the array; the memory of the queue stays. */
+START_TEST(in_order) {
+    uint32_t in = 0, out = 0;
+    mm_queues_begin(ref);
+    mm_queue_reserve(ref, Q, 1);
+    for (uint32_t round = 0; round < 300; round++) {
+        for (uint32_t i = 0; i < 60; i++) unit_eq(put(in++), 1);
+        for (uint32_t i = 0; i < 60 - (round < 30); i++) unit_eq(get(), out++);
+        if (round % 40 == 0) mm_queue_reserve(ref, Q, 40); /* the array grows, with entries in it */
+    }
+    while (out < in) unit_eq(get(), out++);
+    unit_eq(get(), MM_QUEUE_NONE);
+    unit_eq(mm_semaphore_take(ref, Q, 1), 0);
+#if MM_OURO_QUEUE != MM_OURO_S
+    unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 3);
+#else
+    unit_lt(1, mm_queue_of(ref, Q)->rows);
+#endif
+}
+END_TEST
+
+/* A caller that puts is suspended at any step: another one that takes ends after a bounded number of looks, and the entry is not lost. */
+static void put_late(void *arg) { (void)arg, put(77); }
+START_TEST(a_suspended_putter) {
+    int done = 0;
+    mm_queues_begin(ref);
+    mm_queue_reserve(ref, Q, 1);
+    for (long steps = 0; !done; steps++) {
+        unit_actor_make(0, put_late, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        put(5);
+        uint32_t got[3] = {MM_QUEUE_NONE, MM_QUEUE_NONE, MM_QUEUE_NONE}, n = 0;
+        for (uint32_t tries = 0; tries < 8 && n < 1; tries++) n += (got[n] = get()) != MM_QUEUE_NONE;
+        unit_holds(n == 1 && (got[0] == 5 || got[0] == 77), "after %ld steps: %u", steps, got[0]);
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        for (uint32_t tries = 0; tries < 8 && n < 2; tries++) n += (got[n] = get()) != MM_QUEUE_NONE;
+        unit_holds(n == 2 && got[0] + got[1] == 82, "after %ld steps: %u and %u", steps, got[0], got[1]);
+        unit_eq(get(), MM_QUEUE_NONE);
+        unit_eq(mm_queue_of(ref, Q)->count, 0);
+    }
+    for (uint32_t i = 0; i < 20000; i++) {
+        unit_eq(put(i), 1);
+        unit_eq(get(), i);
+    }
+    unit_eq(refused(), 0);
+#if MM_OURO_QUEUE != MM_OURO_S
+    unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 3); /* all queue chunks but the last ones were used again */
+#endif
+}
+END_TEST
+/* So is one that takes, while others put and take more than a queue chunk has: its entry is its own. */
+static uint32_t late_got;
+static void get_late(void *arg) { (void)arg, late_got = get(); }
+START_TEST(a_suspended_taker) {
+    int done = 0;
+    mm_queues_begin(ref);
+    mm_queue_reserve(ref, Q, 1);
+    for (long steps = 0; !done; steps++) {
+        late_got = MM_QUEUE_NONE;
+        unit_eq(put(77), 1);
+        unit_actor_make(0, get_late, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        uint32_t others = 0;
+        for (uint32_t i = 0; i < 100 * MM_OURO_SEGMENT_CHUNKS; i++) { /* a number without common factors, so that each step meets other positions */
+            put(5);
+            const uint32_t got = get();
+            others += got == 77;
+            unit_holds(got == 5 || got == 77 || MM_OURO_QUEUE == MM_OURO_S, "%u", got);
+        }
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        for (uint32_t got; (got = get()) != MM_QUEUE_NONE;) others += got == 77;
+        unit_holds(others + (late_got == 77) == 1, "after %ld steps: %u, and %u by others", steps, late_got, others);
+        for (uint32_t i = 0; i < 5; i++) unit_holds(put(i) && (get() == i || MM_OURO_QUEUE == MM_OURO_S), "after %ld steps: entry %u", steps, i);
+    }
+}
+END_TEST
+
+/* Numbers of positions, and those of queue chunks, begin anew after their last one: after hours of calls. */
+#if MM_OURO_QUEUE == MM_OURO_S
+static void go_far(uint64_t p) { mm_queue_of(ref, Q)->front = mm_queue_of(ref, Q)->back = p; }
+#else
+static void go_far(uint64_t p) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    const uint64_t first = p / MM_STORE_SLOTS;
+    of->front = of->back = p;
+    for (uint64_t number = first; number < first + MM_STORE_NUMBERS; number++) {
+        uint64_t *const words = mm_store_words(ref, Q, (uint32_t)number), lap = number / MM_STORE_NUMBERS;
+        words[0] = lap * 2 * MM_STORE_SLOTS;
+        if (MM_OURO_QUEUE == MM_OURO_VA) words[1] = lap << 32;
+    }
+    of->oldest = first, of->newest = 0;
+#if MM_OURO_QUEUE == MM_OURO_VL
+    const uint32_t number = mm_links_number(Q, (uint32_t)first);
+    of->oldest = mm_links_word(number, mm_store_take(ref, number));
+#endif
+}
+#endif
+START_TEST(far_on) {
+    static const uint32_t bits[] = {39, 43, 55};
+    mm_queues_begin(ref);
+    mm_queue_reserve(ref, Q, 1);
+    go_far((1ull << bits[_i]) - 2 * MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS);
+    for (uint32_t i = 0; i < 40000; i += 2) {
+        unit_eq(put(i), 1);
+        unit_eq(put(i + 1), 1);
+        unit_eq(get(), i);
+        unit_eq(get(), i + 1);
+    }
+    unit_eq(refused() + mm_queue_of(ref, Q)->dropped, 0);
+}
+END_TEST
+
+/* As many lanes wait as an H200 has resident, for as many pages: the numbers do not run into each other. The published code has 14 bits for them. */
+START_TEST(many_reservations) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    const uint64_t lanes = 270336;
+    for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expect(ref, Q);
+    const uint64_t expected = of->awaited >> 32;
+    unit_eq(expected, lanes / 64 * mm_chunk_pages(Q));
+    mm_add_relaxed_u64(&of->awaited, lanes - 32);
+    unit_eq(of->awaited >> 32, expected);
+    unit_waits = 0;
+    unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* nobody brings any, and the wait ends */
+    unit_eq(unit_waits, MM_OURO_LOOKS);
+    unit_eq(of->awaited >> 32, expected);
+    unit_eq((uint32_t)of->awaited, lanes - 32);
+    mm_add_relaxed_u64(&of->awaited, 32);
+    unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* all that comes is reserved: at once */
+    unit_eq(unit_waits, MM_OURO_LOOKS);
+    mm_add_relaxed_u64(&of->awaited, 0 - lanes);
+    for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expected(ref, Q);
+    unit_eq(of->awaited, 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("queues");
+    TCase *tests = tcase_create("queues");
+    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, far_on, 0, 3);
+    const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, many_reservations};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
