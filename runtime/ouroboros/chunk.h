@@ -9,7 +9,7 @@
  *           allocators only
  * Invariants.
  *   I1  a page is free if and only if its bit is set, in a chunk that is cut. The masks are the only truth about pages; entries of queues are hints.
- *       Chunk allocators: bits beyond the pages are set, and never taken. So a bit is 0 only if a page is live, and a second free that comes when the chunk
+ *       Chunk allocators: bits beyond the pages are set, and never taken: the lowest ones are, of which there are enough (I4). So a bit is 0 only if a page is live, and a second free that comes when the chunk
  *       has been cut for another class meets a set bit; or it frees the page that has this bit now for a moment, until it sees the class. Who owns the page
  *       keeps the chunk from being cut again meanwhile.
  *   I2  a queue has at most one entry for a chunk, and it or a thread has one if bit q of queued is set.

@@ -104,7 +104,7 @@ MM_FN uint64_t mm_listed_claim(const struct mm_heap_ref *ref, uint64_t unit, uin
     for (uint32_t i = 0; MM_OURO_ENTRY == MM_OURO_PAGES && got.bits == 0 && i < mm_chunk_masks(q); i++) {
         uint64_t rest;
         if (!mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, chunk)), q)) break;
-        got.mask = chunk * MM_OURO_MASKS + i, got.bits = mm_mask_take(ref, got.mask, q, 1, &rest);
+        got.mask = chunk * MM_OURO_MASKS + i, got.bits = mm_mask_take(ref, got.mask, 1, &rest);
         if (got.bits != 0 && rest != 0) mm_queue_put(ref, q, got.mask); /* draws did not find it; if it has an entry, one of the two is dropped in the end */
     }
     return got.bits != 0 ? mm_chunk_address(ref, got.mask, mm_ctz(got.bits), q) : 0;

@@ -19,11 +19,11 @@ struct mm_pages_got {
     uint32_t mask;
 };
 
-/* Takes up to n pages of a mask of a chunk of class q. *rest: what is left of it. Acquires. */
-MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32_t q, uint32_t n, uint64_t *rest) {
+/* Takes up to n pages of a mask. *rest: what is left of it. Acquires. */
+MM_FN uint64_t mm_mask_take(const struct mm_heap_ref *ref, uint32_t mask, uint32_t n, uint64_t *rest) {
     uint64_t *at = mm_chunk_mask(ref, mask);
-    const uint64_t bits = mm_bits_first(mm_load_relaxed_u64(at) & mm_chunk_mask_pages(q), n), old = bits != 0 ? mm_and_acquire_u64(at, ~bits) : 0;
-    *rest = old & ~bits & mm_chunk_mask_pages(q);
+    const uint64_t bits = mm_bits_first(mm_load_relaxed_u64(at), n), old = bits != 0 ? mm_and_acquire_u64(at, ~bits) : 0;
+    *rest = old & ~bits;
     return old & bits;
 }
 
@@ -63,7 +63,7 @@ MM_FN_RARE struct mm_pages_got mm_chunk_take(const struct mm_heap_ref *ref, uint
     MM_ROLLED
     for (uint32_t tries = 0; got.bits == 0 && tries < MM_TREE_TRIES; tries++) {
         got.mask = chunk * MM_OURO_MASKS + in;
-        got.bits = mm_mask_take(ref, got.mask, q, reserved, &rest);
+        got.bits = mm_mask_take(ref, got.mask, reserved, &rest);
         in = (in + 1) % mm_chunk_masks(q);
     }
     reserved -= mm_popcount(got.bits);
@@ -80,7 +80,7 @@ MM_FN struct mm_pages_got mm_entry_take(const struct mm_heap_ref *ref, uint32_t 
         return got;
     }
     uint64_t rest = 0;
-    if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, entry / MM_OURO_MASKS)), q)) got.bits = mm_mask_take(ref, entry, q, n, &rest);
+    if (mm_chunk_is_of(mm_load_relaxed_u64(mm_chunk_header(ref, entry / MM_OURO_MASKS)), q)) got.bits = mm_mask_take(ref, entry, n, &rest);
     if (rest != 0) mm_queue_put(ref, q, entry);
     return got;
 }

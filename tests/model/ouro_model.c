@@ -43,6 +43,12 @@ static void two_mids(void) {
     }
 }
 static void large_or_none(void) { world_malloc(LARGE, 0); }
+static void large_twice(void) {
+    void *const p = world_malloc(LARGE, 0);
+    if (p == NULL) return;
+    world_free(p);
+    world_malloc(LARGE, 1);
+}
 static void small_at_place(void) { page_of[2] = world_malloc(SMALL, 1); }
 static void retire(void) {
     if (mm_segment_retire(&ref, 1, 0)) cell_set(1, cell[1] + 1);
@@ -141,6 +147,7 @@ static const struct model_scenario scenarios[] = {
     {"ouro-free-again-against-large", second_page, {mine, again, large_or_none}, check_again, 2, 0},
     {"ouro-free-again-against-mid", second_page, {mine, again, two_mids}, check_again, 2, 0},
     {"ouro-free-again-against-same", second_page, {mine, again, small_at_place}, check_same_place, 2, 0},
+    {"ouro-free-again-against-two", second_page, {mine, again, large_twice}, check_again, 3, 0},
     {"ouro-free-again-against-retire", one_live, {mine, again, retire_run}, check_again, 2, 0},
     {"ouro-last-free-against-small", one_chunk_of_mine, {mine, small_passed}, check_all, 2, 0},
     {"ouro-last-free-against-large", one_chunk_of_mine, {mine, large_or_null}, check_all, 2, 0},
