@@ -103,6 +103,11 @@ static void nearly_full(void) {
     one_free();
     for (uint32_t i = 0; i + 2 < LARGE / SMALL; i++) world_malloc(SMALL, 1);
 }
+/* Or one, and one is thread 0's. */
+static void all_but_one(void) {
+    nearly_full();
+    page_of[0] = world_malloc(SMALL, 1);
+}
 /* Segment 0 is somebody's; 1 is the host's. */
 static void one_to_map(void) {
     world_make(2);
@@ -154,6 +159,7 @@ static const struct model_scenario scenarios[] = {
     {"ouro-last-free-against-both", one_chunk_of_mine, {mine, large_or_null, small_or_null}, check_all, 2, 0},
     {"ouro-one-chunk-for-two", one_free, {large_or_null, small_or_null}, check_all, 2, 0},
     {"ouro-one-chunk-for-two-small", one_free, {small_kept, small_kept}, check_all, 2, 0},
+    {"ouro-free-against-last", all_but_one, {mine, small_kept}, check_all, 0, 0},
     {"ouro-last-two", nearly_full, {small_kept, small_kept}, check_all, 2, 0},
     {"ouro-last-two-of-three", nearly_full, {small_or_null, small_or_null, small_or_null}, check_all, 1, 0},
     {"ouro-retire-against-request", one_segment, {retire_run, small_or_null}, check_all, 2, 0},

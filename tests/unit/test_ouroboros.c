@@ -245,6 +245,13 @@ END_TEST
 
 /* ---- full queues -------------------------------------------------------------------------------- */
 
+#if MM_OURO_QUEUE != MM_OURO_S
+/* The next positions of queue 0 are in a queue chunk that is n after the last one. */
+static void go_on(uint64_t n) {
+    struct mm_queue *of = mm_queue_of(ref, 0);
+    of->back = of->front = (of->back / MM_STORE_SLOTS + n) * MM_STORE_SLOTS;
+}
+#endif
 /* A queue without room for an entry loses no page: malloc finds it, and enqueues what else there is. The published code traps, or spins for ever. */
 static void make_full(void) {
 #if MM_OURO_QUEUE == MM_OURO_S
@@ -252,7 +259,7 @@ static void make_full(void) {
 #else
     while (mm_store_take(ref, 0) != 0) {
     }
-    mm_queue_of(ref, 0)->back = mm_queue_of(ref, 0)->front = 1ull << 20; /* where no queue chunk is */
+    go_on(2); /* where no queue chunk is */
 #endif
 }
 START_TEST(a_full_queue) {
@@ -267,7 +274,32 @@ START_TEST(a_full_queue) {
 }
 END_TEST
 
-#if !IS_CHUNKS
+#if IS_CHUNKS
+static void make_usable(void) {
+#if MM_OURO_QUEUE == MM_OURO_S
+    for (uint64_t i = 0; i < mm_queue_of(ref, 0)->rows * mm_array_each(0); i++) *mm_array_slot(ref, 0, i) = 0;
+#else
+    go_on(1);
+    for (uint32_t i = 0; i < 4; i++) mm_store_give(ref, i + 1 + (uint32_t)mm_queue_of(ref, MM_OURO_FREE)->pool_fresh / 2);
+#endif
+}
+/* The next free in a chunk that was refused enqueues it. */
+START_TEST(room_again) {
+    const uint32_t n = take_all(16), chunk = mm_list_segment(ref, 0) * MM_OURO_SEGMENT_CHUNKS + 5;
+    uint8_t *const begin = (uint8_t *)mm_chunk_address(ref, chunk * MM_OURO_MASKS, 0, 0);
+    unit_eq(n, ALL);
+    make_full();
+    mm_heap_free(ref, begin);
+    unit_eq(refused(), 1);
+    make_usable();
+    mm_heap_free(ref, begin + 16);
+    unit_eq(refused(), 1);
+    unit_eq(mm_queue_of(ref, 0)->count, 1);
+    uint8_t *const p = take(16);
+    unit_holds(p == begin || p == begin + 16, "another page");
+}
+END_TEST
+#else
 /* A mask that is not in its queue comes back into it when a sweep takes a page of it. */
 START_TEST(a_mask_outside) {
     const uint32_t n = take_all(16);
@@ -327,7 +359,7 @@ int main(void) {
                                 a_wait_for_the_list};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
 #if IS_CHUNKS
-    const TTest *const more[] = {segments_go_and_come, a_list_that_its_own_warp_has, pages_of_two_masks};
+    const TTest *const more[] = {segments_go_and_come, a_list_that_its_own_warp_has, pages_of_two_masks, room_again};
 #else
     const TTest *const more[] = {a_mask_outside};
 #endif

@@ -91,6 +91,44 @@ START_TEST(a_suspended_taker) {
 }
 END_TEST
 
+#if MM_OURO_QUEUE == MM_OURO_S
+/* The array grows just when a caller that puts draws the first position of the next lap: its entry may be behind front, and the right to it is dropped. Both
+ * come back in the lap after that. */
+START_TEST(an_array_that_grows) {
+    struct mm_queue *of = mm_queue_of(ref, Q);
+    const uint32_t each = mm_array_each(Q);
+    int done = 0, was_dropped = 0;
+    for (long steps = 0; !done; steps++) {
+        tear_down(), set_up();
+        of = mm_queue_of(ref, Q);
+        mm_queues_begin(ref);
+        of->front = of->back = each;
+        unit_actor_make(0, put_late, NULL);
+        unit_go(0, steps);
+        done = unit_actor[0].done;
+        const uint64_t back = of->back;
+        of->front = of->back = each - 1;
+        mm_queue_reserve(ref, Q, MM_OURO_SEGMENT_CHUNKS);
+        unit_eq(of->rows, 2);
+        of->front = each, of->back = back;
+        while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
+        uint32_t late = 0;
+        for (uint32_t i = 0; i < 5 * each && (late == 0 || of->dropped != 0); i++) {
+            late += get() == 77;
+            was_dropped |= of->dropped != 0;
+            put(5);
+            late += get() == 77;
+        }
+        unit_holds(late == 1 && of->dropped == 0, "after %ld steps: taken %u times, %u rights are dropped", steps, late, (uint32_t)of->dropped);
+        while (get() != MM_QUEUE_NONE) {
+        }
+        unit_eq(of->count, 0);
+    }
+    unit_holds(was_dropped, "no right was dropped");
+}
+END_TEST
+#endif
+
 /* Numbers of positions, and those of queue chunks, begin anew after their last one: after hours of calls. */
 #if MM_OURO_QUEUE == MM_OURO_S
 static void go_far(uint64_t p) { mm_queue_of(ref, Q)->front = mm_queue_of(ref, Q)->back = p; }
@@ -157,6 +195,9 @@ int main(void) {
     tcase_add_loop_test(tests, far_on, 0, 3);
     const TTest *const all[] = {in_order, a_suspended_putter, a_suspended_taker, many_reservations};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tcase_add_test(tests, all[i]);
+#if MM_OURO_QUEUE == MM_OURO_S
+    tcase_add_test(tests, an_array_that_grows);
+#endif
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
