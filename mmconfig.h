@@ -101,9 +101,9 @@
 #define MM_GROW_SEEN 2048
 #define MM_GROW_SEEN_FULL 512
 
-/* A class of at most this many pages (1 MiB) grows, whatever is free, if a caller got nothing in this many rounds of samples: more callers want its slices at once than
- * it has. 8,192 single lanes that free at once what they allocate took 88 to 139 us with 1,024 slices for all of them, and take 17 to 19. With 512 pages churn took 6 %
- * longer. */
+/* A class of at most this many pages (1 MiB) grows, whatever is free, if a caller got nothing in this many rounds of samples: more callers want its slices at
+ * once than it has. 8,192 single lanes that free at once what they allocate took 88 to 139 us with 1,024 slices for all of them, and take 17 to 19. With 512
+ * pages churn took 6 % longer. */
 #define MM_GROW_FREELY_PAGES 64
 #define MM_GROW_FREELY_ROUNDS 2
 
@@ -192,10 +192,10 @@
 /* How long a refusal is valid; after that the program may have freed memory. */
 #define MM_GROW_REFUSAL_NS 10000000ull
 
-/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has. Looks of a lane at the lock while another warp changes the
- * list, before it continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100 segments. Of so many looks, one is
- * followed by a draw. How often a lane begins anew because a sweep found only what other threads held. Segments that mm_slices_retire_some looks at. Words of a segment that a
- * lane takes at once. */
+/* Allocators of listed segments (runtime/listed). The list grows by one segment and this share of what it has. Looks of a lane at the lock while another warp
+ * changes the list, before it continues as if there were no segment: 0.35 s or more. With 1024, some 2 ms, callers got NULL while another warp added 100
+ * segments. Of so many looks, one is followed by a draw. How often a lane begins anew because a sweep found only what other threads held. Segments that
+ * mm_slices_retire_some looks at. Words of a segment that a lane takes at once. */
 #define MM_LISTED_SHARE 16
 #define MM_LISTED_BUSY_POLLS (1u << 18)
 #define MM_LISTED_BUSY_LOOKS 16
@@ -204,17 +204,17 @@
 #define MM_LISTED_AT_ONCE 4
 
 /* Random walk (runtime/random_walk). Log2 of the bytes of a unit: 256, the paper's pages. The most units of an allocation; larger ones are runs (the paper's
- * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit. Words beyond its own length that a search for several
- * units looks at. */
+ * limit). Draws in vain after which the list of segments grows: draws that see words, and those that see one unit. Words beyond its own length that a search
+ * for several units looks at. */
 #define MM_WALK_UNIT_SHIFT 8
 #define MM_WALK_UNITS_MAX 1024u
 #define MM_WALK_PROBES 16
 #define MM_WALK_UNIT_PROBES 64
 #define MM_WALK_WINDOW 32
 
-/* The register-efficient allocators (runtime/regeff). Log2 of the bytes of a unit: the smallest chunk has a header of 16 bytes, and 16 more. The most units of an
- * allocation; larger ones are spans or runs. Hops along the ring before a caller goes on elsewhere; how often it does that before the list grows. Most places at
- * which multiprocessors begin. Times 64 units that a sweep reads at once: with more, the values do not fit in 32 registers. */
+/* The register-efficient allocators (runtime/regeff). Log2 of the bytes of a unit: the smallest chunk has a header of 16 bytes, and 16 more. The most units of
+ * an allocation; larger ones are spans or runs. Hops along the ring before a caller goes on elsewhere; how often it does that before the list grows. Most
+ * places at which multiprocessors begin. Times 64 units that a sweep reads at once: with more, the values do not fit in 32 registers. */
 #define MM_RING_UNIT_SHIFT 5
 #define MM_RING_UNITS_MAX 8191u
 #define MM_RING_SPARE_SHIFT 3
@@ -224,16 +224,19 @@
 #define MM_RING_AT_ONCE 2
 #define MM_BUMP_LOOKS 8
 
-/* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the
- * most queue chunks of a queue, of the most segments: 256 GiB. Looks of a
- * caller that waits for another warp. Positions that a caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows. */
+/* Ouroboros (runtime/ouroboros). Log2 of the bytes of a chunk and of the slots of a queue chunk: the paper's. Log2 of the most queue chunks of a queue, of the
+ * most segments: 256 GiB. Looks of a caller that waits for another warp's entry or chunk; if nobody is cutting a chunk; for a queue chunk. Positions that a
+ * caller draws for one entry, and rounds for its pages. Draws in vain before the list of segments grows; segments that it grows by at least. */
 #define MM_OURO_CHUNK_SHIFT 13
 #define MM_OURO_STORE_SHIFT 11
 #define MM_OURO_RING_SHIFT 12
 #define MM_OURO_LIST_SHIFT 18
 #define MM_OURO_LOOKS 64
+#define MM_OURO_SHORT_LOOKS 4
+#define MM_OURO_LONG_LOOKS 256
 #define MM_OURO_TRIES 8
 #define MM_OURO_PATIENCE 2
+#define MM_OURO_LEAST 4
 
 /* Misuses of free that are reported one by one, with thread and address (report.h). The others are counted. */
 #define MM_REPORTS 32
@@ -252,8 +255,8 @@
 /* MM_FAIL (fail.h): the largest N, K and seed. */
 #define MM_FAIL_NUMBER_MAX 0xffffffffffffull
 
-/* Traces (trace.h, tools/mmbench/child/trace.h). EVENTS: places, of 32 bytes, in the device's memory: 128 MiB. HEAD: the first line of a file, with the format's
- * version. *_MAX: the largest numbers there: bytes, since a heap has at most 1 TiB; CTAs, threads and launches as device code has them. */
+/* Traces (trace.h, tools/mmbench/child/trace.h). EVENTS: places, of 32 bytes, in the device's memory: 128 MiB. HEAD: the first line of a file, with the
+ * format's version. *_MAX: the largest numbers there: bytes, since a heap has at most 1 TiB; CTAs, threads and launches as device code has them. */
 #define MM_TRACE_EVENTS (1u << 22)
 #define MM_TRACE_HEAD "mm-trace 1"
 #define MM_TRACE_BYTES_MAX (1ull << 40)
@@ -316,7 +319,8 @@
 #define MM_HOST_CHUNK_SEGMENTS_MAX 256 /* 256 MiB */
 #define MM_HOST_CHUNKS_MAX 2048
 
-/* A heap that cannot grow begins with 1/MM_HOST_FIXED_FREE_DIVISOR of the free memory, if that is more than the program's limit, and MM_HEAP_SIZE is not set. */
+/* A heap that cannot grow begins with 1/MM_HOST_FIXED_FREE_DIVISOR of the free memory, if that is more than the program's limit, and MM_HEAP_SIZE is not set.
+ * */
 #define MM_HOST_FIXED_FREE_DIVISOR 4
 
 /* By default a heap may grow to the device's memory less 1/MM_HOST_CEILING_DIVISOR of it. */
@@ -363,8 +367,8 @@
 /* Books of a pool (runtime/host/fit/fit.h).
  *   TLSF_SHIFT    log2 of the lists for each power of two: 32, the more of the two numbers of Bell et al. Free blocks at least 1/32 longer than a request are
  *                 always found. The heads of the lists take 7 KiB.
- *   LOOKS         blocks that tlsf and segregated look at in a list of which not all fit. Memory taken by segregated for mmbench's log of training, in ranges of
- *                 32 MiB: 2.93 times what was live with 1 look, 1.65 with 4, 1.48 with 8, 1.41 with 64; by tlsf 1.12 with each.
+ *   LOOKS         blocks that tlsf and segregated look at in a list of which not all fit. Memory taken by segregated for mmbench's log of training, in ranges
+ *                 of 32 MiB: 2.93 times what was live with 1 look, 1.65 with 4, 1.48 with 8, 1.41 with 64; by tlsf 1.12 with each.
  *   PAGE_BLOCKS   blocks in a page of the sequential fits: 4 KiB. The paper has 254, with a header in the page.
  *   *_FIRST       room of the tables at first; each doubles when it is full */
 #define MM_FIT_TLSF_SHIFT 5

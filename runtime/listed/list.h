@@ -4,8 +4,12 @@
  * Such an allocator describes a segment by MM_LISTED_WORDS words, whose low 32 bits are MM_LISTED_FULL if nothing in the word's part of the segment can be
  * claimed. It provides, before this file is included,
  *   mm_listed_word(ref, w)     the address of word number w of the heap; those of segment s begin at s * MM_LISTED_WORDS
- *   mm_listed_prepare(ref, w)  writes what word w of a segment that enters the list will describe
- *   mm_listed_fill(ref, w)     makes that word; published (mm_publish_fence)
+ *   mm_listed_prepare(ref, w, is_new)    writes what word w of a segment that enters the list will describe
+ *   mm_listed_fill(ref, w, is_new)       makes that word; published (mm_publish_fence)
+ *   mm_listed_is_new(ref, s)             whether segment s was never in the list; 0 if prepare and fill do not want to know it
+ *   mm_listed_begin(ref, n, rank, many)  prepares what n new segments need; all lanes of the warp call it
+ *   mm_listed_entered(ref, s, bits)      says that new segments have entered: s + i for each bit i. One lane calls it
+ *   MM_LISTED_LEAST                      segments that a list which is not empty grows by at least; 1 if not defined
  *
  * Representation. list[k], for k below count, is a segment; indexes: of the segment's first page: k; of its second page: what a sweep has seen in it. The owner
  *   of all pages of these segments is MM_LISTED_OWNER.
@@ -68,6 +72,9 @@ enum mm_listed {
     MM_LISTED_NO_SEGMENT
 };
 #define MM_LISTED_ANY ~0u
+#ifndef MM_LISTED_LEAST
+#define MM_LISTED_LEAST 1
+#endif
 /* The leader of mm_list_add: another warp has the lock; other lanes of its warp; it has the lock, and adds segments, or has seen that the list grew; it has
  * seen without the lock that there is no segment. */
 enum mm_list_is { MM_LIST_OTHERS, MM_LIST_OWN, MM_LIST_GROWS, MM_LIST_GREW, MM_LIST_VAIN };
@@ -82,7 +89,7 @@ MM_FN int mm_list_is_vain(const struct mm_heap_ref *ref, uint32_t known) {
 MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t here, uint32_t known) {
     const uint32_t rank = mm_popcount(here & mm_bits_low(mm_warp_lane())), many = mm_popcount(here), leader = mm_ctz(here);
     uint32_t is_mine = MM_LIST_OTHERS, leaf = 0, count = 0;
-    uint64_t bits = 0;
+    uint64_t bits = 0, news = 0;
     enum mm_listed added = MM_LISTED_BUSY;
     if (rank == 0 && mm_list_is_vain(ref, known)) {
         is_mine = MM_LIST_VAIN;
@@ -90,7 +97,8 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
         count = mm_load_relaxed_u32(&mm_list_state(ref)->count);
         is_mine = count > known ? MM_LIST_GREW : MM_LIST_GROWS;
         if (is_mine == MM_LIST_GROWS)
-            bits = mm_segments_take(ref, mm_at_most(mm_at_most(1 + count / MM_LISTED_SHARE, 64), MM_LISTED_SEGMENTS_MAX - count), &leaf);
+            bits = mm_segments_take(
+                ref, mm_at_most(mm_at_most((count != 0 ? MM_LISTED_LEAST : 1) + count / MM_LISTED_SHARE, 64), MM_LISTED_SEGMENTS_MAX - count), &leaf);
     } else if (rank == 0 && mm_list_is_own(ref)) {
         is_mine = MM_LIST_OWN;
     }
@@ -98,6 +106,9 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
     is_mine = mm_warp_shuffle(here, is_mine, leader), leaf = mm_warp_shuffle(here, leaf, leader), bits = mm_warp_shuffle_u64(here, bits, leader);
     if (is_mine == MM_LIST_OWN) added = MM_LISTED_OWN;
     else if (is_mine != MM_LIST_OTHERS) added = bits != 0 || is_mine == MM_LIST_GREW ? MM_LISTED_MORE : MM_LISTED_NO_SEGMENT;
+    MM_UNROLLED(4)
+    for (uint32_t i = 0; i < 64; i++) news |= bits >> i & 1 ? (uint64_t)mm_listed_is_new(ref, leaf * 64 + i) << i : 0;
+    if (news != 0) mm_listed_begin(ref, mm_popcount(news), rank, many);
     MM_ROLLED
     for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
         const uint32_t s = leaf * 64 + mm_ctz(rest);
@@ -105,11 +116,15 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
         MM_ROLLED
         for (uint32_t page = rank; page < MM_SEGMENT_PAGES; page += many) mm_pages_own(ref, s * MM_SEGMENT_PAGES + page, 1, MM_LISTED_OWNER);
         MM_ROLLED
-        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) mm_listed_prepare(ref, s * MM_LISTED_WORDS + w);
-        mm_warp_sync(here);
-        mm_publish_fence(); /* a caller with an old count may claim something as soon as the words say so; its free reads the owners */
+        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) mm_listed_prepare(ref, s * MM_LISTED_WORDS + w, (int)(news >> s % 64 & 1));
+    }
+    mm_warp_sync(here);
+    mm_publish_fence(); /* a caller with an old count may claim something as soon as the words say so; its free reads the owners */
+    MM_ROLLED
+    for (uint64_t rest = bits; rest != 0; rest &= rest - 1) {
+        const uint32_t s = leaf * 64 + mm_ctz(rest);
         MM_ROLLED
-        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) mm_listed_fill(ref, s * MM_LISTED_WORDS + w);
+        for (uint32_t w = rank; w < MM_LISTED_WORDS; w += many) mm_listed_fill(ref, s * MM_LISTED_WORDS + w, (int)(news >> s % 64 & 1));
     }
     mm_warp_sync(here);
     if (rank == 0 && (is_mine == MM_LIST_GROWS || is_mine == MM_LIST_GREW)) {
@@ -122,6 +137,7 @@ MM_FN_RARE enum mm_listed mm_list_add(const struct mm_heap_ref *ref, uint32_t he
             mm_store_published_u64(mm_list_entries(ref) + count, s);
         }
         mm_store_release_u32(&mm_list_state(ref)->count, count);
+        if (news != 0) mm_listed_entered(ref, leaf * 64, news);
         mm_list_unlock(ref);
     }
     mm_warp_sync(here);

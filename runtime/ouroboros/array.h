@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* The array queue (S): a ring of slots in the table. A segment's share of the table, a row, has as many slots of each queue as the segment can have entries, so
- * the array grows with the memory that is mapped. A queue uses as many rows as the chunks that were cut for it can need.
+/* The array queue (S): a ring of slots in the table. Each queue has MM_ARRAY_FIRST slots at first. A segment's share of the table, a row, has as many slots of
+ * each queue as the segment can have entries, so the array grows with the memory that is mapped. A queue uses as many rows as the chunks that were cut for it
+ * can need.
  *
- * Representation. Position p is slot p - base modulo the slots of `rows` rows.
- * Change. The queue gets more rows, and base becomes the position of slot 0 in the lap that front is in, only if back is in that lap, too: then all positions
- *   between them keep their slots. Otherwise it stays as it is until the next try. It has half a row more than it needs, so that it is large enough meanwhile.
- * Ordering. base is stored before rows, which releases; rows is read with acquire, before base. Old rows and the new base give the same slots.
- * Stale. A thread that drew its position before the change, in an earlier lap, and reads rows after it, comes to another slot. If it takes, it may leave its
- *   entry behind front, or make another thread do so; the entry is found when the queue has gone round once. A taker that has a right for it meanwhile finds
- *   nothing up to back, and drops the right, until a taker begins the next lap.
+ * Representation. shape: {rows : 32 | shift : 32}. Position p is slot (p + shift) modulo the slots of `rows` rows.
+ * Change. A queue that may need more slots gets twice as many, and a shift with which front keeps its slot. So do all positions between front and back, if
+ *   they are in one lap of the array; those of the next lap get other slots.
+ * Linearisation point of a change: the store of shape.
+ * Stale. A thread whose position the change moved comes to another slot than the one that put or takes there. A putter leaves its entry behind front, or in a
+ *   slot that front reaches in the next lap; it is found then. A taker finds nothing, waits MM_OURO_LOOKS looks, and gives its right back; or finds nothing up
+ *   to back, and drops the right, until a taker begins the next lap. There are as many such positions as entries, at each doubling.
  */
 #ifndef MM_OURO_ARRAY_H
 #define MM_OURO_ARRAY_H
 
 #include "runtime/ouroboros/semaphore.h"
 
-/* Slots of a queue in a row; how many are before them. */
-MM_FN uint32_t mm_array_each(uint32_t q) {
-    const uint32_t masks = MM_OURO_ENTRY == MM_OURO_PAGES && q < MM_OURO_CLASSES ? mm_chunk_masks(q) : 1;
-    return MM_OURO_SEGMENT_CHUNKS * masks;
+/* Slots of a queue before the rows; in a row, and how many are before them there. */
+#define MM_ARRAY_FIRST (MM_CLASS_COUNT * MM_EXTENT * 2 / MM_OURO_QUEUES & ~63u)
+MM_FN uint32_t mm_array_shift(uint32_t q) {
+    return MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT + (MM_OURO_ENTRY == MM_OURO_PAGES && q < MM_OURO_CLASSES ? mm_ctz(mm_chunk_masks(q)) : 0);
 }
 MM_FN uint32_t mm_array_before(uint32_t q) {
     const uint32_t most = 2 * MM_OURO_MASKS, log = mm_ctz(MM_OURO_MASKS); /* a chunk has most / 2 masks, most / 4 and so on, or one */
@@ -27,17 +28,21 @@ MM_FN uint32_t mm_array_before(uint32_t q) {
 }
 #define MM_ARRAY_ROW_BYTES ((uint64_t)MM_TABLE_SHARE * MM_SEGMENT_PAGES * 8)
 MM_STATIC_ASSERT(MM_OURO_SEGMENT_CHUNKS *(14 + MM_OURO_QUEUES - 3) * 4 <= MM_ARRAY_ROW_BYTES, "a row has room for all queues");
+MM_FN uint64_t mm_array_slots(uint32_t q, uint64_t rows) { return MM_ARRAY_FIRST + (rows << mm_array_shift(q)); }
 
 /* Slot number `at` of queue q. */
 MM_FN uint32_t *mm_array_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t at) {
-    const uint32_t each = mm_array_each(q);
-    return (uint32_t *)(ref->table + MM_CLASS_COUNT * MM_EXTENT * 8ull + at / each * MM_ARRAY_ROW_BYTES) + mm_array_before(q) + at % each;
+    if (at < MM_ARRAY_FIRST) return (uint32_t *)ref->table + q * MM_ARRAY_FIRST + at;
+    at -= MM_ARRAY_FIRST;
+    return (uint32_t *)(ref->table + MM_CLASS_COUNT * MM_EXTENT * 8ull + (at >> mm_array_shift(q)) * MM_ARRAY_ROW_BYTES) + mm_array_before(q) +
+           at % (1u << mm_array_shift(q));
 }
-/* The slot of position p, or NULL. */
+/* The slot of position p. */
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
-    struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t rows = mm_load_acquire_u64(&of->rows);
-    return rows != 0 ? mm_array_slot(ref, q, (p - mm_load_relaxed_u64(&of->base)) % (rows * mm_array_each(q))) : NULL;
+    const uint64_t shape = mm_load_acquire_u64(&mm_queue_of(ref, q)->shape), slots = mm_array_slots(q, shape >> 32);
+    uint64_t at = p + (uint32_t)shape;
+    if (at >= slots) at = (at | slots) >> 32 == 0 ? (uint32_t)at % (uint32_t)slots : at % slots;
+    return mm_array_slot(ref, q, at);
 }
 MM_FN void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t n) { (void)ref, (void)q, (void)p, (void)n; }
 /* A caller has taken at the first slot of a lap: entries that were behind front are ahead of it now, and those rights that were dropped come back. */
@@ -52,23 +57,27 @@ MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) { return (
 /* Gives queue q slots for n more chunks, before they are enqueued. */
 MM_FN_RARE void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t reached = mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), chunks = mm_add_relaxed_u64(&of->chunks, n) + n,
-                   wanted = (chunks + MM_OURO_SEGMENT_CHUNKS / 2) / MM_OURO_SEGMENT_CHUNKS + 1, next = wanted < reached ? wanted : reached;
-    if (mm_load_relaxed_u64(&of->rows) >= next || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
-    const uint64_t rows = mm_load_relaxed_u64(&of->rows), each = mm_array_each(q), base = mm_load_relaxed_u64(&of->base), all = rows * each;
-    const uint64_t front = mm_load_relaxed_u64(&of->front), lap = all != 0 ? (front - base) / all * all : 0;
-    if (rows < next && mm_load_relaxed_u64(&of->back) - base - lap <= all) {
-        MM_ROLLED
-        for (uint64_t i = all; i < next * each; i += 2) mm_store_relaxed_u64((uint64_t *)mm_array_slot(ref, q, i), 0);
-        mm_store_release_u64(&of->base, base + lap);
-        mm_store_release_u64(&of->rows, next);
+    const uint32_t shift = mm_array_shift(q);
+    const uint64_t chunks = mm_add_relaxed_u64(&of->chunks, n) + n, wanted = chunks << (shift - (MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT)),
+                   shape = mm_load_relaxed_u64(&of->shape), all = mm_array_slots(q, shape >> 32);
+    if (wanted + wanted / 8 <= all) return;
+    const uint64_t reached = mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached), twice = ((2 * all - MM_ARRAY_FIRST) >> shift) + 1,
+                   rows = twice < reached ? twice : reached;
+    if (rows <= shape >> 32 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
+    if (shape == mm_load_relaxed_u64(&of->shape)) {
+        const uint64_t end = mm_array_slots(q, rows);
+        MM_UNROLLED(2)
+        for (uint64_t i = all; i < end; i += 4) mm_store_two((uint64_t *)mm_array_slot(ref, q, i), 0, 0);
+        const uint64_t front = mm_load_relaxed_u64(&of->front), in = (front + (uint32_t)shape) % all;
+        mm_store_release_u64(&of->shape, rows << 32 | (in + end - front % end) % end);
     }
     mm_store_release_u64(&of->lock, 0);
 }
-/* Before the first chunk can be cut: each queue gets some slots. */
-MM_FN void mm_queues_begin(const struct mm_heap_ref *ref) {
-    MM_ROLLED
-    for (uint32_t q = 0; q < MM_OURO_CLASSES; q++) mm_queue_reserve(ref, q, 0);
+/* The lanes clear the first slots, before anything is enqueued. */
+MM_FN void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t rank, uint32_t many) {
+    MM_UNROLLED(4)
+    for (uint32_t i = rank; i < MM_CLASS_COUNT * MM_EXTENT / 2; i += many) mm_store_two((uint64_t *)ref->table + 2 * i, 0, 0);
 }
+MM_FN void mm_queues_more(const struct mm_heap_ref *ref, uint64_t k, uint32_t rank, uint32_t many) { (void)ref, (void)k, (void)rank, (void)many; }
 
 #endif

@@ -30,7 +30,9 @@ MM_FN_RARE uint32_t mm_small_check_pages(struct mm_check *k, const struct mm_hea
 
 /* Entry number i of queue q plus 1, or 0, in any order. */
 #if MM_OURO_QUEUE == MM_OURO_S
-MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) { return mm_queue_of(ref, q)->rows * mm_array_each(q); }
+MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) {
+    return mm_queue_of(ref, MM_OURO_FRESH)->back != 0 ? mm_array_slots(q, mm_queue_of(ref, q)->shape >> 32) : 0;
+}
 MM_FN uint32_t mm_queue_check_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t i) { return *mm_array_slot(ref, q, i); }
 #else
 MM_FN uint64_t mm_queue_check_many(const struct mm_heap_ref *ref, uint32_t q) { return mm_queue_of(ref, q)->back - mm_queue_of(ref, q)->front; }
@@ -55,6 +57,14 @@ MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref
         else if (is_mask) useful += *mm_chunk_mask(ref, entry - 1) != 0;
         else useful += mm_chunk_is_of(header, q) && mm_chunk_count(header) != 0;
     }
+    const struct mm_queue *fresh = mm_queue_of(ref, MM_OURO_FRESH);
+    for (uint64_t p = fresh->front; q == MM_OURO_FREE && p < fresh->back; p++) {
+        const uint64_t header = *mm_chunk_header(ref, mm_fresh_chunk(ref, p));
+        if (!(header & mm_chunk_queued(q))) mm_check_fault(k, MM_FAULT_QUEUE_ENTRY, q, mm_fresh_chunk(ref, p), 1);
+        useful += (uint32_t)header == 0;
+    }
+    if (q == MM_OURO_FREE && fresh->back - fresh->front != fresh->count)
+        mm_check_fault(k, MM_FAULT_QUEUE_COUNT, MM_OURO_FRESH, fresh->back - fresh->front, fresh->count);
     for (uint32_t i = 0; i < mm_list_state(ref)->count; i++)
         for (uint32_t c = 0, chunk = mm_list_segment(ref, i) * MM_OURO_SEGMENT_CHUNKS; c < MM_OURO_SEGMENT_CHUNKS; c++, chunk++) {
             const uint64_t header = *mm_chunk_header(ref, chunk);
@@ -66,7 +76,7 @@ MM_FN_RARE void mm_queue_check(struct mm_check *k, const struct mm_heap_ref *ref
         }
     if (entries != of->count + of->dropped) mm_check_fault(k, MM_FAULT_QUEUE_COUNT, q, entries, of->count);
     if (useful + of->refused < must) mm_check_fault(k, MM_FAULT_QUEUE_LOST, q, useful, must);
-    if (of->awaited != 0) mm_check_fault(k, MM_FAULT_QUEUE_AWAITED, q, of->awaited >> 32, of->awaited);
+    if ((uint32_t)of->awaited != 0) mm_check_fault(k, MM_FAULT_QUEUE_AWAITED, q, of->awaited >> 32, of->awaited);
 }
 MM_FN_RARE void mm_small_check_rest(struct mm_check *k, const struct mm_heap_ref *ref, uint32_t part, uint32_t parts) {
     mm_list_check_rest(k, ref, part, parts);

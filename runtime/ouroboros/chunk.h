@@ -9,9 +9,9 @@
  *           allocators only
  * Invariants.
  *   I1  a page is free if and only if its bit is set, in a chunk that is cut. The masks are the only truth about pages; entries of queues are hints.
- *       Chunk allocators: bits beyond the pages are set, and never taken: the lowest ones are, of which there are enough (I4). So a bit is 0 only if a page is live, and a second free that comes when the chunk
- *       has been cut for another class meets a set bit; or it frees the page that has this bit now for a moment, until it sees the class. Who owns the page
- *       keeps the chunk from being cut again meanwhile.
+ *       Chunk allocators: bits beyond the pages are set, and never taken: the lowest ones are, of which there are enough (I4). So a bit is 0 only if a page is
+ *       live, and a second free that comes when the chunk has been cut for another class meets a set bit; or it frees the page that has this bit now for a
+ *       moment, until it sees the class. Who owns the page keeps the chunk from being cut again meanwhile.
  *   I2  a queue has at most one entry for a chunk, and it or a thread has one if bit q of queued is set.
  *   I3  page allocators: a mask that is not 0 has an entry in the queue of its class, or the thread that made it so is about to enqueue it. A mask has two
  *       entries only if a sweep, which takes pages without an entry, emptied it (pages.h).
@@ -38,6 +38,7 @@
 #define MM_OURO_CLASSES (MM_OURO_CHUNK_SHIFT - MM_ALIGN_SHIFT + 1)
 #define MM_OURO_FREE MM_OURO_CLASSES         /* the queue of free chunks */
 #define MM_OURO_QUEUES (MM_OURO_CLASSES + 1) /* of the classes, and that one */
+#define MM_OURO_FRESH MM_OURO_QUEUES         /* chunks that were never taken (fresh.h) */
 #define MM_OURO_MASKS (MM_OURO_CHUNK_BYTES >> MM_ALIGN_SHIFT >> 6)
 #define MM_OURO_SEGMENT_CHUNKS (1u << (MM_SEGMENT_SHIFT - MM_OURO_CHUNK_SHIFT))
 #define MM_OURO_PAGE_CHUNKS (MM_OURO_SEGMENT_CHUNKS / MM_SEGMENT_PAGES) /* of a page of the heap */
@@ -76,8 +77,10 @@ MM_FN uint64_t mm_chunk_address(const struct mm_heap_ref *ref, uint32_t mask, ui
 /* The list's part (listed/list.h): a word is a chunk's header. Whether a segment was in the list before is in the directory, which is 0 at first; if it was,
  * queues may have entries for its chunks. */
 #define MM_LISTED_WORDS MM_OURO_SEGMENT_CHUNKS
+#define MM_LISTED_LEAST MM_OURO_LEAST
 MM_FN uint64_t *mm_listed_word(const struct mm_heap_ref *ref, uint32_t w) { return mm_chunk_header(ref, w); }
-MM_FN uint32_t *mm_chunks_known(const struct mm_heap_ref *ref, uint32_t s) { return (uint32_t *)ref->directory + s; }
+MM_FN uint32_t *mm_chunks_fresh(const struct mm_heap_ref *ref, uint64_t k) { return (uint32_t *)ref->directory + k; }
+MM_FN uint8_t *mm_chunks_known(const struct mm_heap_ref *ref, uint32_t s) { return (uint8_t *)mm_chunks_fresh(ref, ref->user_bytes >> MM_SEGMENT_SHIFT) + s; }
 /* The list is in the words of made, so that all of the table is for the queues. */
 #define MM_LISTED_SEGMENTS_MAX (1u << MM_OURO_LIST_SHIFT)
 MM_FN uint64_t *mm_listed_entries(const struct mm_heap_ref *ref) { return (uint64_t *)ref->made; }

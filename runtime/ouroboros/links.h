@@ -7,11 +7,14 @@
  *   I1  a queue chunk is in the list until all have passed in it, and in those before it. So a thread with a position finds its queue chunk
  *       by the links from oldest on.
  *   I2  number of a queue chunk is constant while it is in the list, and differs for each of its lives; so does the word that next has while there is none.
+ * Appending. Who comes to the end of the list takes the queue's lock, if it is free, and appends all that are missing up to back, and one more. The others
+ *   look. If the list does not become longer for MM_OURO_LONG_LOOKS looks, they have no slots (missed). A caller that takes has no need to wait: an entry was
+ *   put at its position or a later one, so its queue chunk is in the list.
  * Finding. A walk begins at newest, or at oldest if that is too new. A link is valid if the number of the queue chunk that it was read from is unchanged
  *   afterwards. Otherwise that one has left the list, and the walk begins anew at oldest. In the paper a third pointer lags ten queue chunks behind instead:
  *   a heuristic.
  * Linearisation points. Appending: the compare-and-swap of next, which cannot succeed in another life (I2). Removal: the compare-and-swap of oldest.
- * Progress. Lock-free: a walk begins anew only if oldest moved.
+ * Progress. Bounded: a walk begins anew only if oldest moved, and waits at the end of the list as said above.
  */
 #ifndef MM_OURO_LINKS_H
 #define MM_OURO_LINKS_H
@@ -25,55 +28,74 @@ MM_FN int32_t mm_links_ahead(uint64_t word, uint32_t number) { return (int32_t)(
 #define MM_LINKS_NONE (~0ull << 32)
 MM_FN uint64_t mm_links_word(uint32_t number, uint32_t id) { return (uint64_t)number << 32 | id; }
 
-/* A word for each number modulo MM_STORE_NUMBERS: the last number, plus 1, that could not be appended when a caller came to put. It has no slot at its position;
- * the caller that takes may have one, and leaves MM_QUEUE_SKIP in it. */
+/* A word for each number modulo MM_STORE_NUMBERS: the last number, plus 1, that could not be appended when a caller came to put. It has no slot at its
+ * position; the caller that takes may have one, and leaves MM_QUEUE_SKIP in it. */
 MM_FN uint64_t *mm_links_missed(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) { return mm_store_words(ref, q, number) + 1; }
 
-/* What follows a word: the next queue chunk's, which is appended if there is none; 0: the word is of one that has left; MM_LINKS_NONE: none can be appended.
- * Acquires. */
-MM_FN_RARE uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
+/* What follows a word: the next queue chunk's; 0: the word is of one that has left; MM_LINKS_NONE: none. Acquires. */
+MM_FN uint64_t mm_links_next(const struct mm_heap_ref *ref, uint64_t word) {
     struct mm_store *of = mm_store_at(ref, (uint32_t)word);
-    const uint32_t number = (uint32_t)(word >> 32), after = mm_links_number(number >> 28, number + 1);
-    uint64_t next = mm_load_acquire_u64(&of->next);
-    if ((uint32_t)mm_load_acquire_u64(&of->number) != number) return 0;
-    if ((uint32_t)next != 0) return next;
-    const uint32_t id = mm_store_take(ref, after);
-    if (id == 0) return MM_LINKS_NONE;
-    if (mm_cas_acq_rel_u64(&of->next, mm_links_word(number, 0), mm_links_word(after, id))) return mm_links_word(after, id);
-    mm_store_give(ref, id);
-    next = mm_load_acquire_u64(&of->next);
-    return (uint32_t)next != 0 && (uint32_t)mm_load_acquire_u64(&of->number) == number ? next : 0;
+    const uint64_t next = mm_load_acquire_u64(&of->next);
+    if ((uint32_t)mm_load_acquire_u64(&of->number) != (uint32_t)(word >> 32)) return 0;
+    return (uint32_t)next != 0 ? next : MM_LINKS_NONE;
+}
+/* Appends behind `word`, the last one, up to the last number that is drawn, and the next one, unless another thread does so. word 0: the list is empty. */
+MM_FN_RARE void mm_links_extend(const struct mm_heap_ref *ref, uint32_t q, uint64_t word) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    if (mm_load_relaxed_u64(&of->lock) != 0 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
+    const uint32_t end = mm_links_number(q, (uint32_t)(mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2);
+    MM_ROLLED
+    for (;;) {
+        const uint32_t number = word != 0 ? mm_links_number(q, (uint32_t)(word >> 32) + 1) : mm_links_number(q, 0);
+        if (word != 0 && mm_links_ahead(mm_links_word(number, 0), end) >= 0) break;
+        const uint32_t id = mm_store_take(ref, number);
+        if (id == 0) break;
+        uint64_t *at = word != 0 ? &mm_store_at(ref, (uint32_t)word)->next : &of->oldest;
+        if (!mm_cas_acq_rel_u64(at, word >> 32 << 32, mm_links_word(number, id))) {
+            mm_store_give(ref, id);
+            break;
+        }
+        word = mm_links_word(number, id);
+    }
+    mm_store_release_u64(&of->lock, 0);
 }
 
-/* The id of queue chunk `number`, which the caller has a position of; 0: it cannot be appended. A walk begins anew only if oldest went on, and it does not go
+/* The id of queue chunk `number`, which the caller has a position of; 0: it is not appended. A walk begins anew only if oldest went on, and it does not go
  * beyond `number` before the caller passes. */
 MM_FN_RARE uint32_t mm_links_find(const struct mm_heap_ref *ref, uint32_t q, uint32_t number) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    uint64_t at = mm_load_acquire_u64(&of->newest), newest = at;
+    const uint64_t newest = mm_load_acquire_u64(&of->newest);
+    uint64_t at = newest;
     MM_ROLLED
-    for (;;) {
+    for (uint32_t looks = 0, last = 0; looks < MM_OURO_LONG_LOOKS;) {
         if ((uint32_t)at == 0 || mm_links_ahead(at, number) > 0) at = mm_load_acquire_u64(&of->oldest);
-        if ((uint32_t)at == 0) { /* a fresh queue */
-            const uint32_t first = mm_links_number(q, 0), id = mm_store_take(ref, first);
-            if (id == 0) return 0;
-            if (!mm_cas_acq_rel_u64(&of->oldest, 0, mm_links_word(first, id))) mm_store_give(ref, id);
+        uint64_t next = (uint32_t)at != 0 ? at : MM_LINKS_NONE;
+        MM_ROLLED
+        while ((uint32_t)next != 0 && mm_links_ahead(next, number) < 0) at = next, next = mm_links_next(ref, at);
+        if (next == MM_LINKS_NONE) {
+            mm_links_extend(ref, q, (uint32_t)at != 0 ? at : 0);
+            looks = (uint32_t)at == last ? looks + 1 : 0, last = (uint32_t)at;
+            mm_pause(ref, MM_MAKE_PAUSE);
+            mm_wait();
             continue;
         }
-        MM_ROLLED
-        while ((uint32_t)at != 0 && mm_links_ahead(at, number) < 0) at = mm_links_next(ref, at);
-        if (at == MM_LINKS_NONE) return 0;
+        at = next;
         if ((uint32_t)at != 0 && (uint32_t)mm_load_acquire_u64(&mm_store_at(ref, (uint32_t)at)->number) == number) {
             if (at != newest && ((uint32_t)newest == 0 || mm_links_ahead(newest, number) <= 0)) mm_cas_acq_rel_u64(&of->newest, newest, at);
             return (uint32_t)at;
         }
         at = 0;
     }
+    return 0;
 }
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
-    const uint32_t number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), id = mm_links_find(ref, q, number);
-    if (id != 0) return &mm_store_at(ref, id)->slot[(uint32_t)p % MM_STORE_SLOTS];
-    mm_store_relaxed_u64(mm_links_missed(ref, q, number), number + 1ull);
-    return NULL;
+    const uint32_t in = (uint32_t)p % MM_STORE_SLOTS, number = mm_links_number(q, (uint32_t)(p >> MM_OURO_STORE_SHIFT)), id = mm_links_find(ref, q, number);
+    if (id == 0) {
+        mm_store_relaxed_u64(mm_links_missed(ref, q, number), number + 1ull);
+        return NULL;
+    }
+    if (in == 0 && mm_links_next(ref, mm_links_word(number, id)) == MM_LINKS_NONE) mm_links_extend(ref, q, mm_links_word(number, id));
+    return &mm_store_at(ref, id)->slot[in];
 }
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {
     const uint64_t oldest = mm_load_relaxed_u64(&mm_queue_of(ref, q)->oldest); /* 0 is number 0 of any queue */
@@ -90,10 +112,14 @@ MM_FN_RARE void mm_queue_pass(const struct mm_heap_ref *ref, uint32_t q, uint64_
         const uint32_t number = (uint32_t)(word >> 32);
         if ((uint32_t)word == 0 || !mm_store_pass(ref, q, number, 0)) return; /* by an addition, so that one of two sees the other */
         const uint64_t next = mm_links_next(ref, word);
-        if (next == MM_LINKS_NONE) return; /* the next one that passes goes on */
+        if (next == MM_LINKS_NONE) {
+            mm_links_extend(ref, q, word);
+            if (mm_links_next(ref, word) == MM_LINKS_NONE) return; /* the next one that passes goes on */
+            continue;
+        }
         const int is_left = mm_load_relaxed_u64(mm_links_missed(ref, q, number)) == number + 1ull;
         if (next == 0 || !mm_cas_acq_rel_u64(&of->oldest, word, next)) continue;
-        if (is_left) mm_store_clear(ref, (uint32_t)word);
+        if (is_left) mm_store_clear(ref, (uint32_t)word, 0, 1);
         mm_store_give(ref, (uint32_t)word);
     }
 }

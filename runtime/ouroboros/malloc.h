@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* malloc of pages: the lanes of a warp that want the same class ask together. Termination and NULL: listed/malloc.h.
  *
- * A draw. 1. One right to an entry of the class's queue, for all lanes; in later rounds one for each lane that has no page yet, by one addition. Each entry
- *   serves its share of the lanes. 2. If there is no entry, or MM_OURO_TRIES rounds found too few pages: wait for pages that another warp is about to enqueue,
- *   or cut free chunks, as many as the lanes need. 3. If there are none, the list of segments grows.
+ * A draw. 1. Rights to entries of the class's queue: as many as have enough pages if all of them are free, for all lanes, by one addition; in later rounds four
+ *   times as many, since entries had fewer pages. Each entry serves its share of the lanes. 2. If there is no entry, or MM_OURO_TRIES rounds found too few
+ *   pages: wait for pages that another warp is about to enqueue, or cut free chunks, as many as the lanes need. 3. If there are none, the list of segments
+ *   grows.
+ * The first draw comes before all that listed/malloc.h does: a call in a heap with free pages reads no word of the list.
  * Units of listed/malloc.h. A request of class q has q + 1 units, a free chunk MM_OURO_CLASSES. So a sweep that saw a free page of a larger class proves
  *   nothing to a caller that wants a smaller one, and such a caller begins anew MM_LISTED_UNSURE times before it gets NULL.
  */
@@ -22,21 +24,24 @@ MM_FN uint32_t mm_listed_units(uint64_t bytes) {
 }
 MM_FN uint32_t mm_listed_patience(uint32_t n) { return (void)n, MM_OURO_PATIENCE; }
 
-/* A draw by the lanes of `group` for a page of class q each. Returns the caller's address, or 0. */
-MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t group, uint32_t q) {
+/* A draw by the present lanes for a page of class q each, which may differ. Returns the caller's address, or 0. */
+MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t q) {
+    const uint32_t group = mm_warp_match(mm_warp_group(q >> 31), q);
     const uint32_t lane = mm_warp_lane(), leader = mm_ctz(group), pages = mm_at_most(mm_chunk_pages(q), 64);
     uint32_t left = group, from = q;
     uint64_t address = 0;
     MM_ROLLED
     for (uint32_t rounds = 0; left != 0 && rounds < 2 * MM_OURO_TRIES; rounds++) {
-        const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane));
+        const uint32_t wanted = mm_popcount(left), rank = mm_popcount(left & mm_bits_low(lane)), least = (wanted - 1) / pages + 1;
         uint32_t rights = 0, goes_on = 1;
         uint64_t first = 0;
         if (lane == leader) {
             if (from == q && rounds >= MM_OURO_TRIES) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
-            rights = mm_semaphore_take(ref, from, from == MM_OURO_FREE ? (wanted - 1) / pages + 1 : rounds == 0 ? 1 : wanted);
-            if (rights != 0) first = mm_add_acq_rel_u64(&mm_queue_of(ref, from)->front, rights);
-            else if (from == MM_OURO_FREE) goes_on = 0;
+            if (from != q) from = MM_OURO_FREE;
+            rights = mm_semaphore_take(ref, from, from != q ? least : mm_at_most(least << mm_at_most(2 * rounds, 5), wanted));
+            if (rights == 0 && from != q) from = MM_OURO_FRESH, rights = mm_semaphore_take(ref, from, least);
+            if (rights != 0) first = mm_add_relaxed_u64(&mm_queue_of(ref, from)->front, rights);
+            else if (from != q) goes_on = 0;
             else if (!mm_semaphore_wait(ref, q, wanted)) from = MM_OURO_FREE, mm_semaphore_expect(ref, q);
         }
         mm_warp_sync(group);
@@ -46,8 +51,9 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t group,
         from = mm_warp_shuffle(group, from, leader);
         struct mm_pages_got got = {0, 0};
         if (left >> lane & 1 && rank < rights) {
-            const uint32_t entry = mm_queue_take(ref, from, first + rank), share = (wanted - rank - 1) / rights + 1;
-            if (entry != MM_QUEUE_NONE) got = from == MM_OURO_FREE ? mm_chunk_cut(ref, entry, q, share, 1) : mm_entry_take(ref, entry, q, share);
+            const uint32_t entry = from == MM_OURO_FRESH ? mm_fresh_chunk(ref, first + rank) : mm_queue_take(ref, from, first + rank),
+                           share = (wanted - rank - 1) / rights + 1;
+            if (entry != MM_QUEUE_NONE) got = from != q ? mm_chunk_cut(ref, entry, q, share, 1) : mm_entry_take(ref, entry, q, share);
         }
         mm_warp_sync(group);
         const uint32_t of = mm_bits_select(left, rank % rights), which = rank / rights, mask = mm_warp_shuffle(group, got.mask, of);
@@ -55,16 +61,15 @@ MM_FN_RARE uint64_t mm_pages_draw(const struct mm_heap_ref *ref, uint32_t group,
         if (left >> lane & 1 && which < mm_popcount(bits)) address = mm_chunk_address(ref, mask, mm_bits_select(bits, which), q);
         left = mm_warp_ballot(group, address == 0);
     }
-    if (lane == leader && from == MM_OURO_FREE) mm_semaphore_expected(ref, q);
+    if (lane == leader && from != q) mm_semaphore_expected(ref, q);
     mm_warp_sync(group);
     return address;
 }
 /* See listed/malloc.h. */
 MM_FN uint64_t mm_listed_draw(const struct mm_heap_ref *ref, uint32_t here, int is_drawing, uint32_t n, uint32_t count, uint32_t random) {
-    const uint32_t group = mm_warp_match(here, is_drawing ? n : MM_LISTED_NEVER);
     uint64_t address = 0;
     (void)count, (void)random;
-    if (is_drawing) address = mm_pages_draw(ref, group, n - 1);
+    if (is_drawing) address = mm_pages_draw(ref, n - 1);
     mm_warp_sync(here);
     return address;
 }

@@ -11,6 +11,7 @@
 #ifndef MM_OURO_PAGES_H
 #define MM_OURO_PAGES_H
 
+#include "runtime/ouroboros/fresh.h"
 #include "runtime/ouroboros/queue.h"
 
 /* Pages that a caller took: bits of a mask. */
@@ -106,8 +107,8 @@ MM_FN_RARE struct mm_pages_got mm_chunk_cut(const struct mm_heap_ref *ref, uint3
     for (uint32_t i = 0; i < masks; i++) mm_store_relaxed_u64(mm_chunk_mask(ref, got.mask + i), mm_chunk_mask_fresh(q) & ~(i == 0 ? got.bits : 0));
     mm_add_acq_rel_u64(at, mm_chunk_state(q, MM_OURO_ENTRY == MM_OURO_CHUNKS ? pages - k : 0) - MM_OURO_PREPARED);
     if (MM_OURO_ENTRY == MM_OURO_CHUNKS && k < pages) mm_chunk_enqueue(ref, chunk, q);
-    MM_ROLLED
-    for (uint32_t i = k == mm_at_most(pages, 64); MM_OURO_ENTRY == MM_OURO_PAGES && i < masks; i++) mm_queue_put(ref, q, got.mask + i);
+    const uint32_t taken = k == mm_at_most(pages, 64);
+    if (MM_OURO_ENTRY == MM_OURO_PAGES && taken < masks) mm_queue_put_all(ref, q, got.mask + taken, masks - taken);
     return got;
 }
 
@@ -163,18 +164,26 @@ MM_FN uint64_t mm_page_size(const struct mm_heap_ref *ref, uint64_t off) {
     return mm_load_relaxed_u64(mm_chunk_mask(ref, chunk * MM_OURO_MASKS + page / 64)) >> page % 64 & 1 ? 0 : 1ull << (MM_ALIGN_SHIFT + q);
 }
 
-/* The list's part (chunk.h): all chunks of a segment that enters it are free, and enqueued. */
-MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w) {
-    const uint32_t s = w / MM_OURO_SEGMENT_CHUNKS;
-    if (mm_load_relaxed_u32(mm_chunks_known(ref, s)) == 0) mm_store_relaxed_u64(mm_chunk_header(ref, w), MM_LISTED_FULL);
-    if (w % MM_OURO_SEGMENT_CHUNKS != 0) return;
-    mm_queues_begin(ref);
-    mm_queue_reserve(ref, MM_OURO_FREE, MM_OURO_SEGMENT_CHUNKS);
+/* The list's part (chunk.h): all chunks of a segment that enters it are free. Those of a new one can be drawn (fresh.h); the others are enqueued, if they are
+ * not in the queue still. */
+MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
+    if (is_new) mm_store_relaxed_u64(mm_chunk_header(ref, w), mm_chunk_queued(MM_OURO_FREE));
 }
-MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w) {
-    if (w % MM_OURO_SEGMENT_CHUNKS == 0) mm_store_relaxed_u32(mm_chunks_known(ref, w / MM_OURO_SEGMENT_CHUNKS), 1);
+MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
+    if (is_new) return;
     mm_and_release_u64(mm_chunk_header(ref, w), ~MM_LISTED_FULL);
     mm_chunk_enqueue(ref, w, MM_OURO_FREE);
+}
+MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return mm_load_relaxed_u8(mm_chunks_known(ref, s)) == 0; }
+MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) {
+    const uint64_t back = mm_load_relaxed_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back);
+    if (back == 0) mm_queues_begin(ref, rank, many);
+    MM_ROLLED
+    for (uint32_t i = 0; i < n; i++) mm_queues_more(ref, back / MM_OURO_SEGMENT_CHUNKS + i, rank, many);
+}
+MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) {
+    if (MM_OURO_ENTRY == MM_OURO_CHUNKS) mm_queue_reserve(ref, MM_OURO_FREE, MM_OURO_SEGMENT_CHUNKS * mm_popcount(bits));
+    mm_fresh_add(ref, s, bits);
 }
 
 #endif

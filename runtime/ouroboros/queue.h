@@ -40,13 +40,10 @@
 #define MM_QUEUE_SKIP ~0u
 #define MM_QUEUE_NONE ~0u
 
-/* Puts an entry at position p of queue q, which the caller has drawn. Returns whether it did. Releases. */
+/* Puts an entry at position p of queue q, which the caller has drawn; the caller counts it. Returns whether it did. Releases. */
 MM_FN int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p, uint32_t entry) {
     uint32_t *const slot = mm_queue_slot(ref, q, p);
-    if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) {
-        mm_semaphore_put(ref, q, 1);
-        return 1;
-    }
+    if (slot != NULL && mm_cas_acq_rel_u32(slot, 0, entry + 1)) return 1;
     if (slot != NULL) mm_cas_acq_rel_u32(slot, MM_QUEUE_SKIP, 0);
     mm_queue_pass(ref, q, p, 1);
     return 0;
@@ -55,9 +52,23 @@ MM_FN int mm_queue_put_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t p,
 MM_FN_RARE int mm_queue_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry) {
     MM_ROLLED
     for (uint32_t tries = 0; tries < MM_OURO_TRIES && !mm_queue_is_full(ref, q); tries++)
-        if (mm_queue_put_at(ref, q, mm_add_acq_rel_u64(&mm_queue_of(ref, q)->back, 1), entry)) return 1;
+        if (mm_queue_put_at(ref, q, mm_add_relaxed_u64(&mm_queue_of(ref, q)->back, 1), entry)) {
+            mm_semaphore_put(ref, q, 1);
+            return 1;
+        }
     mm_add_relaxed_u64(&mm_queue_of(ref, q)->refused, 1);
     return 0;
+}
+
+/* Puts n entries from `entry` on, at most 64, with one addition for all. What finds no slot is put alone. */
+MM_FN_RARE void mm_queue_put_all(const struct mm_heap_ref *ref, uint32_t q, uint32_t entry, uint32_t n) {
+    const uint64_t p = mm_add_relaxed_u64(&mm_queue_of(ref, q)->back, n);
+    uint64_t done = 0;
+    MM_ROLLED
+    for (uint32_t i = 0; i < n; i++) done |= (uint64_t)mm_queue_put_at(ref, q, p + i, entry + i) << i;
+    if (done != 0) mm_semaphore_put(ref, q, mm_popcount(done));
+    MM_ROLLED
+    for (uint64_t rest = mm_bits_low(n) & ~done; rest != 0; rest &= rest - 1) mm_queue_put(ref, q, entry + mm_ctz(rest));
 }
 
 /* Takes the entry at position p, which the caller has drawn with a right. Returns it, or MM_QUEUE_NONE, and gives the right back. */
@@ -72,6 +83,7 @@ MM_FN uint32_t mm_queue_take(const struct mm_heap_ref *ref, uint32_t q, uint64_t
             return entry - 1;
         }
         if (entry == MM_QUEUE_SKIP || (looks >= MM_OURO_LOOKS && mm_cas_acq_rel_u32(slot, 0, MM_QUEUE_SKIP))) break;
+        mm_pause(ref, mm_at_most(looks + 1, MM_MAKE_PAUSE));
         mm_wait();
     }
     if (mm_load_relaxed_u64(&mm_queue_of(ref, q)->back) > p) mm_semaphore_put(ref, q, 1);

@@ -2,10 +2,12 @@
 /* The virtualised array queue (VA): a ring of words, each of which names a queue chunk (storage.h).
  *
  * Representation. The word of queue chunk `number` is that of the number modulo MM_STORE_NUMBERS: {lap : 32 | id : 32}; lap: number / MM_STORE_NUMBERS. id 0:
- *   it is not installed yet; MM_RING_NONE: there was no memory, so it has no slots. When all have passed, the word becomes that of the next lap.
- *   oldest: the number of the first one in which not all have passed.
- * Installing. Any thread that needs a queue chunk installs it, by a compare-and-swap; nobody has to wait for another one. So that not all do so at once, the
- *   thread that draws the first position of a queue chunk installs the next one, and the others look MM_OURO_LOOKS times first.
+ *   it is not installed yet; MM_RING_NONE: it has no slots. When all have passed, the word becomes that of the next lap.
+ *   oldest: the number of the first one in which not all have passed. newest: all numbers before it were installed.
+ * Installing. A thread that needs a queue chunk takes the queue's lock, if it is free, and installs all that are missing up to back, and one more. The others
+ *   look. If newest does not go on for MM_OURO_LONG_LOOKS looks, the thread with the lock is suspended, or a lane of their own warp, or there is no memory:
+ *   then the word becomes MM_RING_NONE. Who draws the first position of a queue chunk has the next one installed. (When each thread installed what it needed,
+ *   270,336 of them took queue chunks at once, by compare-and-swaps of one word: 100 ms.)
  * Invariants.
  *   I1  All that come to a position see the same: its slot, or that it has none. Else one of them could leave an entry where nobody takes it.
  *   I2  The words of all numbers that are drawn, from oldest on, are of their laps (storage.h).
@@ -22,28 +24,43 @@ MM_FN uint64_t *mm_ring_at(const struct mm_heap_ref *ref, uint32_t q, uint64_t n
 MM_FN uint64_t mm_ring_empty(uint64_t number) { return number / MM_STORE_NUMBERS << 32; }
 MM_FN int mm_ring_is_there(uint64_t word) { return (uint32_t)word != 0 && (uint32_t)word != MM_RING_NONE; }
 
-/* The word of queue chunk `number` of queue q. If it is not there, it is installed; or, if there is no memory, becomes `without`. Acquires. */
-MM_FN_RARE uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64_t number, uint32_t looks, uint32_t without) {
-    uint64_t *at = mm_ring_at(ref, q, number), word = mm_load_acquire_u64(at);
+/* Installs queue chunks, from the first one that is missing up to the last one that is drawn, and the next one, unless another thread does so. */
+MM_FN_RARE void mm_ring_extend(const struct mm_heap_ref *ref, uint32_t q) {
+    struct mm_queue *of = mm_queue_of(ref, q);
+    if (mm_load_relaxed_u64(&of->lock) != 0 || !mm_cas_acquire_u64(&of->lock, 0, 1)) return;
+    const uint64_t end = (mm_load_relaxed_u64(&of->back) >> MM_OURO_STORE_SHIFT) + 2;
+    uint64_t number = mm_load_relaxed_u64(&of->newest);
+    MM_ROLLED
+    for (uint32_t id = 0; number < end; number++) {
+        uint64_t *at = mm_ring_at(ref, q, number);
+        const uint64_t empty = mm_ring_empty(number), word = mm_load_relaxed_u64(at);
+        if (word < empty || (word == empty && (id = mm_store_take(ref, number)) == 0)) break; /* the last lap's is still used; or there is no memory */
+        if (word == empty && !mm_cas_acq_rel_u64(at, empty, empty | id)) mm_store_give(ref, id);
+        mm_store_relaxed_u64(&of->newest, number + 1);
+    }
+    mm_store_release_u64(&of->lock, 0);
+}
+/* The word of queue chunk `number` of queue q, which is not there yet. Acquires. */
+MM_FN_RARE uint64_t mm_ring_install(const struct mm_heap_ref *ref, uint32_t q, uint64_t number) {
+    uint64_t *at = mm_ring_at(ref, q, number), *newest = &mm_queue_of(ref, q)->newest, seen = mm_load_relaxed_u64(newest);
     const uint64_t empty = mm_ring_empty(number);
     MM_ROLLED
-    for (; word == empty && looks > 0; looks--) {
+    for (uint32_t looks = 0; looks < MM_OURO_LONG_LOOKS; looks++) {
+        mm_ring_extend(ref, q);
+        const uint64_t word = mm_load_acquire_u64(at), now = mm_load_relaxed_u64(newest);
+        if (word != empty) return word;
+        if (now != seen) seen = now, looks = 0;
         mm_pause(ref, MM_MAKE_PAUSE);
         mm_wait();
-        word = mm_load_acquire_u64(at);
     }
-    if (word != empty) return word;
-    const uint32_t id = mm_store_take(ref, number);
-    if (mm_cas_acq_rel_u64(at, empty, empty | (id != 0 ? id : without))) return empty | (id != 0 ? id : without);
-    if (id != 0) mm_store_give(ref, id);
-    return mm_load_acquire_u64(at);
+    return mm_cas_acq_rel_u64(at, empty, empty | MM_RING_NONE) ? empty | MM_RING_NONE : mm_load_acquire_u64(at);
 }
 MM_FN uint32_t *mm_queue_slot(const struct mm_heap_ref *ref, uint32_t q, uint64_t p) {
     const uint64_t number = p >> MM_OURO_STORE_SHIFT;
     const uint32_t in = (uint32_t)p % MM_STORE_SLOTS;
     uint64_t word = mm_load_acquire_u64(mm_ring_at(ref, q, number));
-    if ((uint32_t)word == 0) word = mm_ring_install(ref, q, number, in != 0 ? MM_OURO_LOOKS : 0, MM_RING_NONE);
-    if (in == 0) mm_ring_install(ref, q, number + 1, 0, 0);
+    if ((uint32_t)word == 0) word = mm_ring_install(ref, q, number);
+    if (in == 0) mm_ring_extend(ref, q);
     return mm_ring_is_there(word) ? &mm_store_at(ref, (uint32_t)word)->slot[in] : NULL;
 }
 MM_FN int mm_queue_is_full(const struct mm_heap_ref *ref, uint32_t q) {

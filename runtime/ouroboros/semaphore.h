@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The bulk semaphore of a queue (Winter et al., ICS 2020): callers get rights to entries, several by one addition.
  *
- * Representation. count: entries that were put, less rights that were given; for a moment it may be negative. awaited: {expected : 32 | reserved : 32}, in
- *   pages: what warps that cut a chunk are about to enqueue, and what callers wait for. In the paper the three are one word, with 14 bits for reserved: 16,384
- *   lanes overflow it, and an H200 has 270,336. Here each has 32 bits or more.
+ * Representation. count: entries that were put, less rights that were given; for a moment it may be negative. awaited: {wanted : 32 | cutting : 32}: pages that
+ *   callers wanted and found no entry for, in all, modulo 2^32; and how many warps are cutting a chunk. In the paper the three are one word, with 14 bits for
+ *   what callers wait for: 16,384 lanes overflow it, and an H200 has 270,336.
  * Invariant. Rights that callers have, plus count, are at most the entries in the queue: an entry is counted after it is put.
- * Waiting. A caller that finds no entry waits if more is expected than reserved, MM_OURO_LOOKS looks at most: the warp that cuts the chunk may be suspended, or
- *   be the caller's own. Then it cuts a chunk itself. expected and reserved are hints: they decide who waits, never who gets an entry.
+ * Waiting. A caller that finds no entry adds the pages that it wants to `wanted`. Each time that passes a multiple of the pages of a chunk, the caller that did
+ *   it cuts one, so callers that come at once cut as many as they need. The others wait, MM_OURO_LOOKS looks at most, since the warp that cuts may be
+ *   suspended, or be the caller's own; and only MM_OURO_SHORT_LOOKS if nobody cuts. Then they cut a chunk themselves. Both halves are hints: they decide who
+ *   waits, never who gets an entry. (With `cutting` alone, all that came before the first one had said so cut a chunk each.)
  */
 #ifndef MM_OURO_SEMAPHORE_H
 #define MM_OURO_SEMAPHORE_H
@@ -18,16 +20,16 @@
 struct mm_queue {
     uint64_t count, spare0[15];
     uint64_t awaited, spare1[15];
-    uint64_t front, spare2[15];        /* positions that were drawn for entries to take */
-    uint64_t back, spare3[15];         /* and to put */
-    uint64_t lock, chunks, rows, base; /* array.h */
-    uint64_t oldest, newest;           /* links.h */
-    uint64_t pool_free, pool_fresh;    /* storage.h, in the queue of free chunks */
-    uint64_t refused, dropped;         /* queue.h */
+    uint64_t front, spare2[15];           /* positions that were drawn for entries to take */
+    uint64_t back, spare3[15];            /* and to put */
+    uint64_t lock, chunks, shape, spare5; /* array.h; lock: ring.h, links.h, too */
+    uint64_t oldest, newest;              /* ring.h, links.h */
+    uint64_t pool_free, pool_fresh;       /* storage.h, in the queue of free chunks */
+    uint64_t refused, dropped;            /* queue.h */
     uint64_t spare4[7];
 };
 MM_STATIC_ASSERT(sizeof(struct mm_queue) <= sizeof(struct mm_class_state), "a queue in the state of a class");
-MM_STATIC_ASSERT(1 + MM_OURO_QUEUES <= MM_CLASS_COUNT, "the list has the first one");
+MM_STATIC_ASSERT(1 + MM_OURO_QUEUES + 1 <= MM_CLASS_COUNT, "the list has the first one");
 MM_FN struct mm_queue *mm_queue_of(const struct mm_heap_ref *ref, uint32_t q) {
     return (struct mm_queue *)(ref->classes_at + (1 + q) * sizeof(struct mm_class_state));
 }
@@ -46,29 +48,23 @@ MM_FN uint32_t mm_semaphore_take(const struct mm_heap_ref *ref, uint32_t q, uint
 /* n entries were put; or rights come back. Releases. */
 MM_FN void mm_semaphore_put(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { mm_add_acq_rel_u64(&mm_queue_of(ref, q)->count, n); }
 
-/* Waits for entries, if enough pages are expected for n more lanes. Returns whether there may be some. */
+/* n lanes found no entry. Returns 1 if there may be some now; 0: the caller has to cut a chunk. */
 MM_FN_RARE int mm_semaphore_wait(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) {
     struct mm_queue *of = mm_queue_of(ref, q);
-    const uint64_t seen = mm_load_relaxed_u64(&of->awaited);
-    int is_there = 0;
-    if ((uint32_t)(seen >> 32) <= (uint32_t)seen) return 0;
-    mm_add_relaxed_u64(&of->awaited, n);
+    const uint32_t drawn = (uint32_t)(mm_add_relaxed_u64(&of->awaited, (uint64_t)n << 32) >> 32), pages = mm_chunk_pages(q);
+    int is_there = 0, is_waiting = (0 - drawn) % pages >= n;
     MM_ROLLED
-    for (uint32_t looks = 0; !is_there && looks < MM_OURO_LOOKS && mm_load_relaxed_u64(&of->awaited) >> 32 != 0; looks++) {
+    for (uint32_t looks = 0; !is_there && is_waiting && looks < MM_OURO_LOOKS; looks++) {
         is_there = (int64_t)mm_load_relaxed_u64(&of->count) > 0;
-        if (is_there) break;
+        is_waiting = looks < MM_OURO_SHORT_LOOKS || (uint32_t)mm_load_relaxed_u64(&of->awaited) != 0;
+        if (is_there || !is_waiting) break;
         mm_pause(ref, mm_at_most(looks + 1, MM_MAKE_PAUSE));
         mm_wait();
     }
-    mm_add_relaxed_u64(&of->awaited, 0 - (uint64_t)n);
-    return is_there || (int64_t)mm_load_relaxed_u64(&of->count) > 0;
+    return is_there;
 }
 /* The caller is going to cut a chunk for queue q; it has done so, or there is none. */
-MM_FN void mm_semaphore_expect(const struct mm_heap_ref *ref, uint32_t q) {
-    mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, (uint64_t)mm_chunk_pages(q) << 32);
-}
-MM_FN void mm_semaphore_expected(const struct mm_heap_ref *ref, uint32_t q) {
-    mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, 0 - ((uint64_t)mm_chunk_pages(q) << 32));
-}
+MM_FN void mm_semaphore_expect(const struct mm_heap_ref *ref, uint32_t q) { mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, 1); }
+MM_FN void mm_semaphore_expected(const struct mm_heap_ref *ref, uint32_t q) { mm_add_relaxed_u64(&mm_queue_of(ref, q)->awaited, 0 - 1ull); }
 
 #endif

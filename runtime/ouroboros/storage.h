@@ -4,8 +4,8 @@
  * memory.
  *
  * Representation. pool_fresh: the first so many queue chunks were given before. pool_free: {changes : 32 | the last one that came back, plus 1 : 32}; link: the
- *   next one. The slots of a queue chunk that is not in a queue are all 0: they are cleared when it is given for the first time, and left so. Position p of a
- *   queue is a slot of its queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position
+ *   next one. The slots of a queue chunk that is not in a queue are all 0: they are cleared when its segment comes, by a whole warp, and left so. Position p
+ *   of a queue is a slot of its queue chunk number p / MM_STORE_SLOTS. passed: how often callers were done with a position
  *   of a queue chunk, for each number modulo MM_STORE_NUMBERS; it goes on from lap to lap.
  * Life. Each position has one caller that puts and one that takes. Each of them comes to the slot once, or has none, and passes then; when all have passed for
  *   all positions, nobody comes back. So the queue chunk can be used again at once: no lag and no epochs are needed.
@@ -44,10 +44,13 @@ MM_FN int mm_store_pass(const struct mm_heap_ref *ref, uint32_t q, uint32_t numb
 
 MM_FN struct mm_store *mm_store_at(const struct mm_heap_ref *ref, uint32_t id) { return (struct mm_store *)ref->table + (id - 1); }
 
-MM_FN void mm_store_clear(const struct mm_heap_ref *ref, uint32_t id) {
-    MM_ROLLED
-    for (uint32_t i = 0; i < MM_STORE_SLOTS; i += 2) mm_store_relaxed_u64((uint64_t *)&mm_store_at(ref, id)->slot[i], 0);
+/* Makes all slots of queue chunk `id` 0; a share of them, if several lanes do so. */
+MM_FN void mm_store_clear(const struct mm_heap_ref *ref, uint32_t id, uint32_t rank, uint32_t many) {
+    MM_UNROLLED(4)
+    for (uint32_t i = 4 * rank; i < MM_STORE_SLOTS; i += 4 * many) mm_store_two((uint64_t *)&mm_store_at(ref, id)->slot[i], 0, 0);
 }
+/* Queue chunks that are there before the first segment enters; each segment brings one. */
+#define MM_STORE_FIRST (3 * MM_OURO_QUEUES)
 /* Takes a queue chunk, for number `number` of a queue. Returns its id, or 0. Acquires. */
 MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint64_t number) {
     struct mm_queue *pool = mm_queue_of(ref, MM_OURO_FREE);
@@ -61,14 +64,12 @@ MM_FN_RARE uint32_t mm_store_take(const struct mm_heap_ref *ref, uint64_t number
         if (mm_cas_acq_rel_u64(&pool->pool_free, head, ((head >> 32) + 1) << 32 | (uint32_t)next)) break;
     }
     if (id == 0) {
-        const uint64_t reached = mm_load_relaxed_u64(&mm_heap_of(ref)->grow.reached),
-                       most = (MM_CLASS_COUNT * MM_EXTENT * 8 + reached * MM_TABLE_SHARE * MM_SEGMENT_PAGES * 8) / sizeof(struct mm_store);
+        const uint64_t most = MM_STORE_FIRST + mm_load_acquire_u64(&mm_queue_of(ref, MM_OURO_FRESH)->back) / MM_OURO_SEGMENT_CHUNKS;
         uint64_t fresh = mm_load_relaxed_u64(&pool->pool_fresh);
         MM_ROLLED
         while (fresh < most && !mm_cas_relaxed_u64(&pool->pool_fresh, fresh, fresh + 1)) fresh = mm_load_relaxed_u64(&pool->pool_fresh);
         if (fresh >= most) return 0;
         id = (uint32_t)fresh + 1;
-        mm_store_clear(ref, id);
     }
     mm_store_relaxed_u64(&mm_store_at(ref, id)->next, number << 32);
     mm_store_release_u64(&mm_store_at(ref, id)->number, number);
@@ -85,6 +86,13 @@ MM_FN_RARE void mm_store_give(const struct mm_heap_ref *ref, uint32_t id) {
     } while (!mm_cas_acq_rel_u64(&pool->pool_free, head, ((head >> 32) + 1) << 32 | id));
 }
 MM_FN void mm_queue_reserve(const struct mm_heap_ref *ref, uint32_t q, uint32_t n) { (void)ref, (void)q, (void)n; }
-MM_FN void mm_queues_begin(const struct mm_heap_ref *ref) { (void)ref; }
+/* The lanes clear queue chunks before anything is enqueued, and those that new segments bring. */
+MM_FN void mm_queues_begin(const struct mm_heap_ref *ref, uint32_t rank, uint32_t many) {
+    MM_ROLLED
+    for (uint32_t id = 1; id <= MM_STORE_FIRST; id++) mm_store_clear(ref, id, rank, many);
+}
+MM_FN void mm_queues_more(const struct mm_heap_ref *ref, uint64_t k, uint32_t rank, uint32_t many) {
+    mm_store_clear(ref, MM_STORE_FIRST + 1 + (uint32_t)k, rank, many);
+}
 
 #endif

@@ -152,14 +152,19 @@ MM_FN uint32_t mm_ring_first_units(uint32_t in) {
     if (in >= MM_RING_LEVELS_END) return in == MM_RING_LEVELS_END ? MM_RING_UNITS - in : 0;
     return in % units == 0 ? units : 0;
 }
-MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w) {
+MM_FN void mm_listed_prepare(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
+    (void)is_new;
     const uint32_t in = w % MM_RING_WORDS * 32, units = mm_ring_first_units(in);
     if (units != 0) mm_store_relaxed_u32(&mm_ring_header(ref, (uint64_t)w * 32)->end, in + units);
     if (w % 2 == 0) mm_store_relaxed_u64(mm_ring_live(ref, (uint64_t)w * 32), 0);
 }
-MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w) {
+MM_FN void mm_listed_fill(const struct mm_heap_ref *ref, uint32_t w, int is_new) {
+    (void)is_new;
     const uint64_t begins = mm_ring_first_units(w % MM_RING_WORDS * 32) != 0;
     mm_store_published_u64(mm_listed_word(ref, w), begins << 32);
 }
+MM_FN int mm_listed_is_new(const struct mm_heap_ref *ref, uint32_t s) { return (void)ref, (void)s, 0; }
+MM_FN void mm_listed_begin(const struct mm_heap_ref *ref, uint32_t n, uint32_t rank, uint32_t many) { (void)ref, (void)n, (void)rank, (void)many; }
+MM_FN void mm_listed_entered(const struct mm_heap_ref *ref, uint32_t s, uint64_t bits) { (void)ref, (void)s, (void)bits; }
 
 #endif

@@ -255,7 +255,7 @@ static void go_on(uint64_t n) {
 /* A queue without room for an entry loses no page: malloc finds it, and enqueues what else there is. The published code traps, or spins for ever. */
 static void make_full(void) {
 #if MM_OURO_QUEUE == MM_OURO_S
-    for (uint64_t i = 0; i < mm_queue_of(ref, 0)->rows * mm_array_each(0); i++) *mm_array_slot(ref, 0, i) = MM_QUEUE_SKIP - 1;
+    for (uint64_t i = 0; i < mm_array_slots(0, mm_queue_of(ref, 0)->shape >> 32); i++) *mm_array_slot(ref, 0, i) = MM_QUEUE_SKIP - 1;
 #else
     while (mm_store_take(ref, 0) != 0) {
     }
@@ -277,7 +277,7 @@ END_TEST
 #if IS_CHUNKS
 static void make_usable(void) {
 #if MM_OURO_QUEUE == MM_OURO_S
-    for (uint64_t i = 0; i < mm_queue_of(ref, 0)->rows * mm_array_each(0); i++) *mm_array_slot(ref, 0, i) = 0;
+    for (uint64_t i = 0; i < mm_array_slots(0, mm_queue_of(ref, 0)->shape >> 32); i++) *mm_array_slot(ref, 0, i) = 0;
 #else
     go_on(1);
     for (uint32_t i = 0; i < 4; i++) mm_store_give(ref, i + 1 + (uint32_t)mm_queue_of(ref, MM_OURO_FREE)->pool_fresh / 2);
@@ -336,7 +336,7 @@ START_TEST(few_accesses) {
     const double some = each(bytes, few, 1), full = each(bytes, few, 0);
     if (getenv("UNIT_VERBOSE"))
         printf("%d bytes: malloc %.1f fresh, %.1f warm, %.1f nearly full; free %.1f, %.1f\n", (int)bytes, fresh, warm, full, back, some);
-    unit_holds(fresh <= 24 && warm <= 24 && full <= 24, "malloc: %.1f fresh, %.1f warm, %.1f nearly full", fresh, warm, full);
+    unit_holds(fresh <= 26 && warm <= 24 && full <= 24, "malloc: %.1f fresh, %.1f warm, %.1f nearly full", fresh, warm, full);
     unit_holds(back <= 10 && some <= 10, "free: %.1f, %.1f", back, some);
 }
 END_TEST

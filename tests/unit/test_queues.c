@@ -8,6 +8,11 @@
 
 #define Q 3u
 static int put(uint32_t entry) { return mm_queue_put(ref, Q, entry); }
+/* The memory that a first segment brings. */
+static void begin(void) {
+    mm_queues_begin(ref, 0, 1);
+    mm_queue_reserve(ref, Q, 1);
+}
 static uint32_t get(void) {
     if (mm_semaphore_take(ref, Q, 1) == 0) return MM_QUEUE_NONE;
     return mm_queue_take(ref, Q, mm_add_acq_rel_u64(&mm_queue_of(ref, Q)->front, 1));
@@ -15,12 +20,11 @@ static uint32_t get(void) {
 /* Entries come out in the order in which they went in, far beyond the length of any queue chunk and of the array; the memory of the queue stays. */
 START_TEST(in_order) {
     uint32_t in = 0, out = 0;
-    mm_queues_begin(ref);
-    mm_queue_reserve(ref, Q, 1);
+    begin();
     for (uint32_t round = 0; round < 300; round++) {
         for (uint32_t i = 0; i < 60; i++) unit_eq(put(in++), 1);
         for (uint32_t i = 0; i < 60 - (round < 30); i++) unit_eq(get(), out++);
-        if (round % 40 == 0) mm_queue_reserve(ref, Q, 40); /* the array grows, with entries in it */
+        if (round % 40 == 0) mm_queue_reserve(ref, Q, MM_OURO_SEGMENT_CHUNKS * 10); /* the array grows, with entries in it */
     }
     while (out < in) unit_eq(get(), out++);
     unit_eq(get(), MM_QUEUE_NONE);
@@ -28,7 +32,7 @@ START_TEST(in_order) {
 #if MM_OURO_QUEUE != MM_OURO_S
     unit_le(mm_queue_of(ref, MM_OURO_FREE)->pool_fresh, 3);
 #else
-    unit_lt(1, mm_queue_of(ref, Q)->rows);
+    unit_lt(0, mm_queue_of(ref, Q)->shape >> 32);
 #endif
 }
 END_TEST
@@ -37,8 +41,7 @@ END_TEST
 static void put_late(void *arg) { (void)arg, put(77); }
 START_TEST(a_suspended_putter) {
     int done = 0;
-    mm_queues_begin(ref);
-    mm_queue_reserve(ref, Q, 1);
+    begin();
     for (long steps = 0; !done; steps++) {
         unit_actor_make(0, put_late, NULL);
         unit_go(0, steps);
@@ -68,8 +71,7 @@ static uint32_t late_got;
 static void get_late(void *arg) { (void)arg, late_got = get(); }
 START_TEST(a_suspended_taker) {
     int done = 0;
-    mm_queues_begin(ref);
-    mm_queue_reserve(ref, Q, 1);
+    begin();
     for (long steps = 0; !done; steps++) {
         late_got = MM_QUEUE_NONE;
         unit_eq(put(77), 1);
@@ -96,20 +98,20 @@ END_TEST
  * come back in the lap after that. */
 START_TEST(an_array_that_grows) {
     struct mm_queue *of = mm_queue_of(ref, Q);
-    const uint32_t each = mm_array_each(Q);
+    const uint32_t each = MM_ARRAY_FIRST;
     int done = 0, was_dropped = 0;
     for (long steps = 0; !done; steps++) {
         tear_down(), set_up();
         of = mm_queue_of(ref, Q);
-        mm_queues_begin(ref);
+        mm_queues_begin(ref, 0, 1);
         of->front = of->back = each;
         unit_actor_make(0, put_late, NULL);
         unit_go(0, steps);
         done = unit_actor[0].done;
         const uint64_t back = of->back;
         of->front = of->back = each - 1;
-        mm_queue_reserve(ref, Q, MM_OURO_SEGMENT_CHUNKS);
-        unit_eq(of->rows, 2);
+        mm_queue_reserve(ref, Q, each);
+        unit_lt(0, of->shape >> 32);
         of->front = each, of->back = back;
         while (!unit_actor[0].done) unit_go(0, UNIT_TURN_STEPS);
         uint32_t late = 0;
@@ -142,7 +144,7 @@ static void go_far(uint64_t p) {
         words[0] = lap * 2 * MM_STORE_SLOTS;
         if (MM_OURO_QUEUE == MM_OURO_VA) words[1] = lap << 32;
     }
-    of->oldest = first, of->newest = 0;
+    of->oldest = first, of->newest = MM_OURO_QUEUE == MM_OURO_VA ? first : 0;
 #if MM_OURO_QUEUE == MM_OURO_VL
     const uint32_t number = mm_links_number(Q, (uint32_t)first);
     of->oldest = mm_links_word(number, mm_store_take(ref, number));
@@ -151,8 +153,7 @@ static void go_far(uint64_t p) {
 #endif
 START_TEST(far_on) {
     static const uint32_t bits[] = {39, 43, 55};
-    mm_queues_begin(ref);
-    mm_queue_reserve(ref, Q, 1);
+    begin();
     go_far((1ull << bits[_i]) - 2 * MM_OURO_SEGMENT_CHUNKS * MM_OURO_MASKS);
     for (uint32_t i = 0; i < 40000; i += 2) {
         unit_eq(put(i), 1);
@@ -164,26 +165,30 @@ START_TEST(far_on) {
 }
 END_TEST
 
-/* As many lanes wait as an H200 has resident, for as many pages: the numbers do not run into each other. The published code has 14 bits for them. */
+/* As many lanes want pages as an H200 has resident, and as many warps cut chunks: the numbers do not run into each other. The published code has 14 bits. */
 START_TEST(many_reservations) {
     struct mm_queue *of = mm_queue_of(ref, Q);
-    const uint64_t lanes = 270336;
-    for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expect(ref, Q);
-    const uint64_t expected = of->awaited >> 32;
-    unit_eq(expected, lanes / 64 * mm_chunk_pages(Q));
-    mm_add_relaxed_u64(&of->awaited, lanes - 32);
-    unit_eq(of->awaited >> 32, expected);
-    unit_waits = 0;
-    unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* nobody brings any, and the wait ends */
-    unit_eq(unit_waits, MM_OURO_LOOKS);
-    unit_eq(of->awaited >> 32, expected);
-    unit_eq((uint32_t)of->awaited, lanes - 32);
-    mm_add_relaxed_u64(&of->awaited, 32);
-    unit_eq(mm_semaphore_wait(ref, Q, 32), 0); /* all that comes is reserved: at once */
-    unit_eq(unit_waits, MM_OURO_LOOKS);
-    mm_add_relaxed_u64(&of->awaited, 0 - lanes);
-    for (uint64_t i = 0; i < lanes / 64; i++) mm_semaphore_expected(ref, Q);
-    unit_eq(of->awaited, 0);
+    const uint64_t lanes = 270336, pages = mm_chunk_pages(Q);
+    for (uint64_t i = 0; i < lanes; i++) mm_semaphore_expect(ref, Q);
+    for (uint32_t round = 0; round < 2; round++) {
+        of->awaited = (uint64_t)(0u - lanes) << 32 | lanes; /* callers have wanted almost 2^32 pages */
+        uint64_t cuts = 0;
+        for (uint64_t i = 0; i < lanes; i += 32) {
+            unit_waits = 0;
+            const uint32_t is_waiting = !mm_semaphore_wait(ref, Q, 32) && unit_waits != 0; /* nobody brings any, and the wait ends */
+            unit_eq(unit_waits, is_waiting ? MM_OURO_LOOKS : 0);
+            cuts += !is_waiting;
+            unit_eq((uint32_t)of->awaited, lanes);
+        }
+        unit_eq(of->awaited >> 32, 0);
+        unit_eq(cuts, lanes / pages); /* each cuts a chunk as soon as all pages of the last one are wanted */
+    }
+    of->awaited = lanes;
+    for (uint64_t i = 0; i < lanes; i++) mm_semaphore_expected(ref, Q);
+    unit_eq((uint32_t)of->awaited, 0);
+    unit_waits = 0, of->awaited = 1ull << 32;
+    unit_eq(mm_semaphore_wait(ref, Q, 1), 0); /* nobody cuts a chunk: a short wait */
+    unit_eq(unit_waits, MM_OURO_SHORT_LOOKS);
 }
 END_TEST
 
