@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Check suite of the pool (MM_POOL), against the stand-in driver: runs the scenarios of client_pool.c. */
+/* Check suite of the pool (MM_POOL), against the stand-in driver: runs the scenarios of client_pool*.c. */
 #define _GNU_SOURCE
 #include "tests/hooks/suite.h"
 
