@@ -386,6 +386,7 @@
  *   FENCE_MS        time that an event of a context without work needs at most to be done, for the thread that gives memory back
  *   TRIES           how often a request tries to be faster than other threads at memory that it got from the driver
  *   FIRST_PLACES    of a table of allocations, and of a queue of frees, a power of two
+ *   MAP_ROWS        ranges that a picture of a pool draws
  *   SETS, SET_*     a thread's magazine: log2 of its lengths, blocks of each, and the largest length, so that it has 16 MiB at most. Half as many blocks wait
  *                   for an event before one is recorded for them */
 #define MM_POOL_GRAIN_SHIFT 9
@@ -399,6 +400,7 @@
 #define MM_POOL_FENCE_MS 10
 #define MM_POOL_TRIES 3
 #define MM_POOL_FIRST_PLACES 64u
+#define MM_POOL_MAP_ROWS 256u
 #define MM_POOL_SETS_SHIFT 4
 #define MM_POOL_SETS (1u << MM_POOL_SETS_SHIFT)
 #define MM_POOL_SET_PLACES 16u

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Check suite of the pool (MM_POOL), against the stand-in driver: runs the scenarios of client_pool*.c. */
 #define _GNU_SOURCE
+#include "mmconfig.h"
 #include "tests/hooks/suite.h"
 
 static const char *const modes[] = {"MM_POOL=keep", "MM_POOL=async"};
@@ -118,6 +119,49 @@ START_TEST(statistics) {
 }
 END_TEST
 
+/* The whole picture is as expected, but for the addresses, which the program prints, and its process. */
+START_TEST(map) {
+    static char svg[200000], expected[4000], part[40];
+    static const char *const rows[] = {"4.0 MiB, live 4.0 MiB, freed 0 bytes", "6.0 MiB, live 0 bytes, freed 6.0 MiB", "8.0 MiB, live 0 bytes, freed 0 bytes"};
+    static const char *const colours[] = {"#3465a4", "#f0a030", "#e0e0e0"};
+    /* The first 512 bytes are never used. 256 KiB are 32 columns: live; then 16 freed, 8 free from their second 512 bytes on, 8 in a magazine, and free ones. */
+    static const char *const slab[] = {"M20 58h64v12h-64zM84 69h2v1h-2zM116 69h2v1h-2z",
+                                       "M84 58h2v11h-2zM86 58h30v12h-30zM116 68h2v1h-2zM132 58h16v12h-16zM148 69h2v1h-2z",
+                                       "M116 58h2v10h-2zM118 58h14v12h-14zM148 58h2v11h-2zM150 58h382v12h-382z"};
+    unsigned long long slab_at = 0, at[3] = {0};
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_HEAP_MAP=%d.map.svg"), "./client", "v2-legacy", "pool-map");
+    ck_assert_msg(r.status == 0 && sscanf(r.out, "%llx %llx %llx %llx", &slab_at, &at[0], &at[1], &at[2]) == 4 && !*r.err, "%s%s", r.out, r.err);
+    read_file("0.map.pool.svg", svg, sizeof svg);
+    int y[3], n = 0; /* rows of the ranges, by address */
+    for (int i = 0; i < 3; i++) y[i] = 74 + 16 * ((at[i] > at[0]) + (at[i] > at[1]) + (at[i] > at[2]));
+    n += snprintf(expected + n, sizeof expected - (size_t)n,
+                  "<text x=\"20\" y=\"46\">1 slabs and 3 other ranges, of which 4 are drawn, each in a row; a column is 1/256 of its range</text>\n");
+    for (int kind = 0; kind < 3; kind++)
+        n += snprintf(expected + n, sizeof expected - (size_t)n, "<path fill=\"%s\" d=\"%sM20 %dh512v12h-512z\"/>\n", colours[kind], slab[kind], y[kind]);
+    n += snprintf(expected + n, sizeof expected - (size_t)n, "<text x=\"552\" y=\"68\">0x%llx: slab of 2.0 MiB, live 256.5 KiB, freed 192.0 KiB</text>\n",
+                  slab_at);
+    for (int row = 74; row < 74 + 3 * 16; row += 16)
+        for (int i = 0; i < 3; i++)
+            if (y[i] == row)
+                n += snprintf(expected + n, sizeof expected - (size_t)n, "<text x=\"552\" y=\"%d\">0x%llx: range of %s</text>\n", row + 10, at[i], rows[i]);
+    const char *const from = strstr(svg, "<text x=\"20\" y=\"46\">"), *const legend = strstr(svg, "<rect x=\"972\"");
+    ck_assert_msg(from && legend && strlen(expected) == (size_t)(legend - from) && strncmp(from, expected, strlen(expected)) == 0, "%s\n%s", svg, expected);
+    static const char *const counts[] = {">live: 3 with 4.3 MiB<", ">freed (waits for kernels, or in a magazine): 3 with 6.2 MiB<", ">free: 3 with 9.6 MiB<"};
+    for (int kind = 0; kind < 3; kind++) ck_assert_msg(strstr(legend, counts[kind]) && strstr(legend, colours[kind]), "no %s in %s", counts[kind], legend);
+    ck_assert(strncmp(svg, "<svg ", 5) == 0 && strcmp(svg + strlen(svg) - 7, "</svg>\n") == 0 && strstr(svg, ">Pool of device 0, process "));
+    /* More ranges than rows; the context ends. */
+    snprintf(part, sizeof part, "%u", MM_POOL_MAP_ROWS + 4);
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_HEAP_MAP=%d.map.svg"), "./client", "v2-legacy", "pool-map", part);
+    expect(&r, 0, "", "");
+    read_file("0.map.pool.svg", svg, sizeof svg);
+    ck_assert_msg(strstr(svg, ">0 slabs and 260 other ranges, of which 256 are drawn,") && strstr(svg, ">live: 260 with 1.5 GiB<"), "%s", svg);
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_HEAP_MAP=/nonexistent/map.svg"), "./client", "v2-legacy", "pool-map");
+    expect(&r, 0, NULL, "mm: cannot write a picture to /nonexistent/map.pool.svg: No such file or directory\n");
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=off", "MM_HEAP_MAP=%d.map.svg"), "./client", "v2-legacy", "pool-small");
+    ck_assert(access("0.map.pool.svg", F_OK) != 0);
+}
+END_TEST
+
 int main(int argc, char **argv) {
     if (!suite_begin(argc, argv)) return 2;
     Suite *s = suite_create("pool");
@@ -134,6 +178,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
     tcase_add_test(c, magazines);
     tcase_add_test(c, statistics);
+    tcase_add_test(c, map);
     tcase_add_test(c, variables);
     suite_add_tcase(s, c);
     return suite_run(s);

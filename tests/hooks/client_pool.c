@@ -233,6 +233,30 @@ static void heap(int argc, char **argv) {
     work_release();
 }
 
+/* map [COUNT]: memory of each kind, for a picture; prints where the slab and the other ranges begin. COUNT: so many other ranges, no slab, and the context
+ * ends. */
+static void map(int argc, char **argv) {
+    client_start();
+    if (argc > 0) {
+        for (int i = atoi(argv[0]); i > 0; i--) allocate(5 * MIB);
+        OK(cu.cuDevicePrimaryCtxReset(0));
+        return;
+    }
+    const CUdeviceptr live = allocate(256 * KIB), freed = allocate(128 * KIB), first = allocate(64 * KIB), second = allocate(64 * KIB),
+                      ends = allocate(300 * KIB);
+    const CUdeviceptr large = allocate(4 * MIB), larger = allocate(6 * MIB), kept = allocate(8 * MIB);
+    OK(cu.cuMemFree(first));
+    OK(cu.cuMemFree(second)); /* a magazine has it */
+    OK(cu.cuMemFree(ends));
+    OK(cu.cuMemFree(kept));
+    finish();
+    allocate(512); /* now they are free in the books */
+    standin->submitted++;
+    OK(cu.cuMemFree(freed));
+    OK(cu.cuMemFree(larger));
+    printf("%llx %llx %llx %llx\n", live - 512, large, larger, kept);
+}
+
 /* MM_POOL=small: one allocation is kept, no more. */
 static void small_only(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -271,17 +295,11 @@ static void faults(int argc, char **argv) {
 }
 
 const struct scenario client_pool_scenarios[] = {
-    {"pool-pairs", pairs},
-    {"pool-order", order},
-    {"pool-many", many},
-    {"pool-wrong", wrong},
-    {"pool-pressure", pressure},
-    {"pool-scarce", scarce},
-    {"pool-questions", questions},
-    {"pool-shared", shared},
-    {"pool-decays", decays},
-    {"pool-small", small_only},
-    {"pool-faults", faults},
-    {"pool-heap", heap},
-    {NULL, NULL},
+    {"pool-pairs", pairs},         {"pool-order", order},
+    {"pool-many", many},           {"pool-wrong", wrong},
+    {"pool-pressure", pressure},   {"pool-scarce", scarce},
+    {"pool-questions", questions}, {"pool-shared", shared},
+    {"pool-decays", decays},       {"pool-map", map},
+    {"pool-small", small_only},    {"pool-faults", faults},
+    {"pool-heap", heap},           {NULL, NULL},
 };

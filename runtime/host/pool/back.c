@@ -111,6 +111,7 @@ void mm_pool_ended(struct mm_pool *p, bool has_ended) {
     if (p->endings != 0 && has_ended) { /* 0: another call has forgotten it */
         mm_magazines_empty(p);
         mm_pool_report(p);
+        mm_pool_draw(p);
         mm_pool_allocations_forget(p);
         for (uint64_t i = mm_pool_ranges.count; i-- > 0;)
             if (mm_pool_ranges.list[i].pool == p) mm_pool_ranges_remove(&mm_pool_ranges, &mm_pool_ranges.list[i]);

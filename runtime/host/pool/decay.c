@@ -70,7 +70,7 @@ static void at_process_exit(void) {
     pthread_mutex_lock(&mm_pool_lock);
     must_stop = true;
     for (struct mm_pool *p = mm_pools; p; p = p->next)
-        if (p->context) mm_pool_report(p);
+        if (p->context) mm_pool_report(p), mm_pool_draw(p);
     pthread_cond_signal(&wake);
     pthread_mutex_unlock(&mm_pool_lock);
     clock_gettime(CLOCK_REALTIME, &t);

@@ -69,8 +69,9 @@ void mm_pool_leave(struct mm_pool *p);
 /* Waits for all work of a context. The caller does not hold the lock. */
 CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context);
 
-/* MM_STATS: writes what the pool did. The caller holds the lock. */
+/* The pool ends, or the process does: writes what the pool did (MM_STATS), and draws it (MM_HEAP_MAP). The caller holds the lock. */
 void mm_pool_report(struct mm_pool *p);
+void mm_pool_draw(struct mm_pool *p);
 
 /* The first pool is made: from now on a thread gives back memory, and the end of the process is seen. The caller holds the lock. */
 void mm_pool_begin(const struct mm_driver *d);
