@@ -83,7 +83,7 @@ START_TEST(each_call_of_the_driver_fails) {
         ck_assert_msg(r.status == 0 && !*r.err, "%s, call %s: status %d; \"%s\" \"%s\"", modes[_i], number, r.status, r.out, r.err);
         failed = strcmp(r.out, "none\n") != 0;
     }
-    ck_assert_int_gt(n, 50);
+    ck_assert_int_gt(n, 40);
 }
 END_TEST
 
@@ -97,8 +97,10 @@ START_TEST(variables) {
 }
 END_TEST
 
-START_TEST(magazines) {
+START_TEST(few_events) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_TRIM=off"), "./client", "v2-legacy", "pool-magazines");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_TRIM=off"), "./client", "v2-legacy", "pool-batches");
     expect(&r, 0, "", "");
 }
 END_TEST
@@ -107,9 +109,9 @@ START_TEST(statistics) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_STATS=text"), "./client", "v2-legacy", "pool-order");
     expect(
         &r, 0, "",
-        "mm: pool on device 0: 4 of 8 requests without the driver; 4 live with 8.0 MiB (at most 12.0 MiB); 14.0 MiB of the device (at most 14.0 MiB), 6.0 MiB of it "
+        "mm: pool on device 0: 11 of 15 requests without the driver; 4 live with 8.0 MiB (at most 12.0 MiB); 14.0 MiB of the device (at most 14.0 MiB), 6.0 MiB of it "
         "free, 0 bytes given back\n"
-        "mm: pool on device 0: fragmentation: internal 0.000000, external 0.000000\n");
+        "mm: pool on device 0: fragmentation: internal 0.000000, external 0.328687\n");
     r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_STATS=csv"), "./client", "v2-legacy", "pool-contexts");
     ck_assert_msg(r.status == 0 && strstr(r.err, "process,device,class,name,value\n") == r.err && strstr(r.err, ",0,pool,hits,1\n"), "%s", r.err);
     r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_STATS=text"), "./client", "v2-legacy", "pool-pressure");
@@ -176,7 +178,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, a_heap_gets_what_the_pool_keeps, 0, MODES);
     tcase_add_test(c, small_keeps_one);
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
-    tcase_add_test(c, magazines);
+    tcase_add_test(c, few_events);
     tcase_add_test(c, statistics);
     tcase_add_test(c, map);
     tcase_add_test(c, variables);

@@ -40,6 +40,7 @@ static void order(int argc, char **argv) {
         standin->submitted += 10;
         OK(cu.cuMemFree(p));
         CHECK((standin->finished == standin->submitted) == is_mode("keep"));
+        if (bytes < MIB) close_epoch(); /* for more, there is one when the pool lacks memory */
         const CUdeviceptr q = allocate(bytes);
         CHECK((p == q) == is_mode("keep"));
         if (is_mode("async")) {
@@ -233,6 +234,56 @@ static void heap(int argc, char **argv) {
     work_release();
 }
 
+static int queries;
+static void finish_at_third_query(void) {
+    if (++queries == 3) finish();
+}
+static void count_query(void) { queries++; }
+
+/* async: an event for several frees. A request that lacks memory gets one at once, and waits for it a little; none that the pending frees could not serve. */
+static void batches(int argc, char **argv) {
+    CUdeviceptr p[MM_POOL_BATCH];
+    (void)argc, (void)argv;
+    client_start();
+    for (int round = 0; round < 3; round++) {
+        finish();
+        for (int i = 0; i < MM_POOL_BATCH; i++) p[i] = allocate(100 * KIB);
+        const long records = standin->records;
+        for (int i = 0; i < MM_POOL_BATCH; i++) {
+            CHECK(standin->records == records);
+            standin->submitted++;
+            OK(cu.cuMemFree(p[i]));
+        }
+        CHECK(standin->records == records + 1);
+        standin->finished = standin->submitted - 1; /* the event covers all of it */
+        const CUdeviceptr other = allocate(100 * KIB);
+        for (int i = 0; i < MM_POOL_BATCH; i++) CHECK(other != p[i]);
+        OK(cu.cuMemFree(other));
+        close_epoch();
+    }
+    finish();
+    const CUdeviceptr large = allocate(4 * MIB);
+    const int has = standin->allocations;
+    const long records = standin->records;
+    for (int i = 1; i <= 10; i++) { /* the device is idle: the pool gets no larger */
+        OK(cu.cuMemFree(large));
+        CHECK(allocate(4 * MIB) == large && standin->records == records + i);
+    }
+    standin->submitted++;
+    OK(cu.cuMemFree(large));
+    standin->at_query = count_query;
+    OK(cu.cuMemFree(allocate(32 * MIB)));
+    CHECK(queries == 0 && standin->records == records + 10 && standin->allocations == has + 1);
+    const CUdeviceptr second = allocate(4 * MIB); /* it gives up */
+    CHECK(second != large && queries > 1 && standin->finished < standin->submitted && standin->allocations == has + 2);
+    OK(cu.cuMemFree(second));
+    queries = 0;
+    standin->at_query = finish_at_third_query;
+    const CUdeviceptr third = allocate(4 * MIB);
+    CHECK((third == large || third == second) && queries >= 3 && standin->allocations == has + 2);
+    standin->at_query = NULL;
+}
+
 /* map [COUNT]: memory of each kind, for a picture; prints where the slab and the other ranges begin. COUNT: so many other ranges, no slab, and the context
  * ends. */
 static void map(int argc, char **argv) {
@@ -249,6 +300,7 @@ static void map(int argc, char **argv) {
     OK(cu.cuMemFree(second)); /* a magazine has it */
     OK(cu.cuMemFree(ends));
     OK(cu.cuMemFree(kept));
+    close_epoch();
     finish();
     allocate(512); /* now they are free in the books */
     standin->submitted++;
@@ -295,11 +347,7 @@ static void faults(int argc, char **argv) {
 }
 
 const struct scenario client_pool_scenarios[] = {
-    {"pool-pairs", pairs},         {"pool-order", order},
-    {"pool-many", many},           {"pool-wrong", wrong},
-    {"pool-pressure", pressure},   {"pool-scarce", scarce},
-    {"pool-questions", questions}, {"pool-shared", shared},
-    {"pool-decays", decays},       {"pool-map", map},
-    {"pool-small", small_only},    {"pool-faults", faults},
-    {"pool-heap", heap},           {NULL, NULL},
+    {"pool-pairs", pairs},   {"pool-order", order},         {"pool-many", many},     {"pool-wrong", wrong},   {"pool-pressure", pressure},
+    {"pool-scarce", scarce}, {"pool-questions", questions}, {"pool-shared", shared}, {"pool-decays", decays}, {"pool-batches", batches},
+    {"pool-map", map},       {"pool-small", small_only},    {"pool-faults", faults}, {"pool-heap", heap},     {NULL, NULL},
 };

@@ -21,6 +21,13 @@ static inline void settle(void) {
     finish();
     CHECK(cu.cuMemAlloc(&all, standin->total_bytes + 1) == CUDA_ERROR_OUT_OF_MEMORY);
 }
+/* More frees follow, in async until there is an event for all of them. */
+static inline void close_epoch(void) {
+    const long records = standin->records;
+    if (!is_mode("async")) return;
+    for (int i = 0; i < MM_POOL_BATCH && standin->records == records; i++) OK(cu.cuMemFree(allocate(96 * KIB)));
+    CHECK(standin->records == records + 1);
+}
 /* Number of the driver's allocations without the pool's anchor. */
 static inline int driver_has(void) { return standin->allocations - 1; }
 

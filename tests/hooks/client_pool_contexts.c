@@ -33,6 +33,7 @@ static void captured(int argc, char **argv) {
     OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cu.cuStreamDestroy(stream)); /* ends the capture, too */
     OK(cu.cuMemFreeAsync(third, second));
+    close_epoch();
     CHECK(allocate(KIB) == third && !standin->capture_broken);
     /* Of several frees in a capture the first one waits. Afterwards frees do again what the mode says. */
     CUdeviceptr a[6];
@@ -62,6 +63,7 @@ static void contexts(int argc, char **argv) {
     OK(cu.cuCtxGetCurrent(&current));
     CHECK(current == second);
     OK(cu.cuCtxSetCurrent(first));
+    close_epoch();
     CHECK(allocate(KIB) == a);
     OK(cu.cuMemFree(b));
     OK(cu.cuCtxDestroy(second));
@@ -141,14 +143,16 @@ static void magazines(int argc, char **argv) {
     CHECK(standin->records <= behind + 1);
     finish();
     for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
-    /* An event that could not be recorded: the next malloc tries again. */
-    const CUdeviceptr large = allocate(MIB);
+    /* An event that could not be recorded: the next free tries again. */
+    close_epoch();
+    for (int i = 0; i < MM_POOL_BATCH + 1; i++) q[i] = allocate(96 * KIB);
     standin->fail_name = "cuCtxRecordEvent", standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
-    OK(cu.cuMemFree(large));
+    for (int i = 0; i < MM_POOL_BATCH; i++) OK(cu.cuMemFree(q[i]));
+    CHECK(standin->failed && strcmp(standin->failed, "cuCtxRecordEvent") == 0);
     standin->armed = false, standin->fail_name = NULL;
     const long failed = standin->records;
-    OK(cu.cuMemFree(allocate(3 * KIB)));
-    CHECK(standin->records > failed + 1); /* for the malloc, and for its free */
+    OK(cu.cuMemFree(q[MM_POOL_BATCH]));
+    CHECK(standin->records == failed + 1);
     /* In a capture nothing comes from a magazine, and nothing goes there: the free waits. */
     const CUdeviceptr p = allocate(KIB);
     OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));

@@ -43,7 +43,7 @@ first_failing_of_pool() {
     for of in pairs order many wrong captured pressure scarce questions contexts devices; do
         for mode in keep async; do scenario 0 "MM_POOL=$mode" "pool-$of" || { echo "pool-$of, $mode"; return; }; done
     done
-    scenario 0 MM_POOL=async pool-magazines || { echo pool-magazines; return; }
+    for of in magazines batches; do scenario 0 MM_POOL=async "pool-$of" || { echo "pool-$of"; return; }; done
     scenario 1 MM_POOL=async pool-shared || { echo pool-shared; return; }
     scenario 0 MM_POOL=small pool-small || { echo pool-small; return; }
     for of in 1 2 3; do scenario 0 MM_POOL=async pool-fuzz 20000 "$of" || { echo "pool-fuzz 20000 $of"; return; }; done

@@ -38,6 +38,7 @@ struct standin {
     const char *waited;       /* the last such call */
     long submitted, finished; /* work of the device that the test submits, in order, and how much of it is done: events and calls that wait see it */
     void (*at_finish)(void);  /* called before all of it is done, in a call that waits for that */
+    void (*at_query)(void);   /* called by cuEventQuery */
     long records;             /* cuCtxRecordEvent */
     long frees;               /* cuMemFree */
     bool late_limit;          /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */

@@ -354,6 +354,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
 CUresult cuEventQuery(CUevent event) {
     ENTER();
     if (!is(event, EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (state.at_query) state.at_query();
     return ((struct object *)event)->covers <= __atomic_load_n(&state.finished, __ATOMIC_ACQUIRE) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

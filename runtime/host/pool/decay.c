@@ -30,7 +30,7 @@ static void doze(unsigned ms, bool may_hurry) {
 static bool is_idle(const struct mm_driver *d) {
     for (struct mm_pool *p = mm_pools; p; p = p->next) {
         if (!p->context || p->endings != 0) continue;
-        if (mm_pool_capture_count != 0 || !mm_fences_exist(d) || mm_fences_record(d, &p->fences, p->context) != CUDA_SUCCESS) return false;
+        if (mm_pool_capture_count != 0 || !mm_fences_exist(d) || mm_pool_close_epoch(d, p) != CUDA_SUCCESS) return false;
         doze(MM_POOL_FENCE_MS, false);
         if (must_stop || !p->context) return false;
         mm_fences_poll(d, &p->fences);

@@ -3,6 +3,7 @@
 #include "runtime/host/pool/pool.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "runtime/host/pool/magazines.h"
 #include "runtime/host/pool/state.h"
@@ -82,19 +83,44 @@ static void release(struct mm_allocation *a) {
 }
 
 void mm_pool_retire_first(struct mm_pool *p) {
-    const uint64_t address = p->pending.ring[p->pending.first++ & p->pending.mask].address;
-    release(mm_pool_allocation_at(address));
+    struct mm_allocation *const a = mm_pool_allocation_at(p->pending.ring[p->pending.first++ & p->pending.mask].address);
+    p->pending.bytes -= a->bytes;
+    release(a);
 }
 
-/* Ends pending frees whose epoch has ended. Records an event if none is for the newest pending free, or for `waiting`, an epoch that blocks of a magazine wait
- * for (0: none). No stream captures. */
-static void retire(const struct mm_driver *d, struct mm_pool *p, uint64_t waiting) {
+CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p) {
+    const CUresult r = mm_fences_record(d, &p->fences, p->context);
+    if (r == CUDA_SUCCESS) p->pending.covered = p->pending.end;
+    return r;
+}
+
+/* The number of pending frees that no event covers. */
+static uint64_t uncovered(const struct mm_pool_pending *q) { return q->end - (q->covered > q->first ? q->covered : q->first); }
+
+/* Ends pending frees whose epoch has ended. No stream captures. */
+static void retire(const struct mm_driver *d, struct mm_pool *p) {
     struct mm_pool_pending *const q = &p->pending;
-    const uint64_t newest = q->first != q->end ? q->ring[(q->end - 1) & q->mask].epoch : 0;
-    if (newest == 0 && waiting == 0) return;
-    if ((newest > waiting ? newest : waiting) > mm_fences_covered(&p->fences) && mm_fences_exist(d)) mm_fences_record(d, &p->fences, p->context);
     mm_fences_poll(d, &p->fences);
     while (q->first != q->end && mm_fences_ended(&p->fences, q->ring[q->first & q->mask].epoch)) mm_pool_retire_first(p);
+}
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* The pool has nothing for `rounded` bytes. Returns whether pending frees that have as much may end soon; then the lock was open meanwhile. Closes their
+ * epoch. *until: when to give up, 0 in the first call. No stream captures. */
+static bool may_wait(const struct mm_driver *d, struct mm_pool *p, uint64_t rounded, uint64_t *until) {
+    if (p->pending.bytes < rounded || !mm_fences_exist(d)) return false;
+    if (uncovered(&p->pending) != 0) mm_pool_close_epoch(d, p);
+    const uint64_t now = now_ns();
+    if (*until == 0) *until = now + MM_POOL_WAIT_NS;
+    if (p->fences.seen == p->fences.recorded || now >= *until) return false;
+    pthread_mutex_unlock(&mm_pool_lock);
+    pthread_mutex_lock(&mm_pool_lock);
+    return true;
 }
 
 CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context) {
@@ -115,16 +141,17 @@ void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes) {
 void mm_pool_queue(struct mm_allocation *a) {
     struct mm_pool_pending *const q = &a->pool->pending;
     mm_allocation_becomes(a, MM_ALLOCATION_PENDING);
+    q->bytes += a->bytes;
     q->ring[q->end++ & q->mask] = (struct mm_pool_pending_free){a->address, a->pool->fences.open};
 }
 
-/* The same; in async the next such free may go into a magazine. Tries to close the epoch, unless a stream captures. */
+/* The same; in async the next such free may go into a magazine. Closes the epoch once so many frees wait that it is worth an event, unless a stream captures. */
 static void queue(const struct mm_driver *d, struct mm_allocation *a) {
     struct mm_pool *const p = a->pool;
     mm_pool_queue(a);
     if (mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d)) mm_magazine_prepare(a);
-    if (mm_pool_capture_count == 0 && p->endings == 0 && mm_fences_exist(d))
-        mm_fences_record(d, &p->fences, p->context); /* if that fails, a later call tries again */
+    if (uncovered(&p->pending) >= MM_POOL_BATCH && mm_pool_capture_count == 0 && p->endings == 0 && mm_fences_exist(d))
+        mm_pool_close_epoch(d, p); /* if that fails, a later call tries again */
 }
 
 static bool is_on_one_device(void) {
@@ -251,7 +278,7 @@ static uint64_t next_slab(const struct mm_pool *p) {
 
 CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver) {
     CUcontext context = NULL;
-    uint64_t waiting;
+    uint64_t waiting, until = 0;
     const bool is_carved = bytes < MM_POOL_RANGE_BYTES || bytes <= mm_host_env_get()->pool_carve_bytes;
     const uint64_t rounded = round_up(bytes, is_carved ? GRAIN_BYTES : MM_POOL_RANGE_BYTES);
     if (!address || bytes == 0 || bytes > MM_POOL_BYTES_MAX || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return driver(address, bytes);
@@ -261,11 +288,12 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
         return CUDA_SUCCESS;
     }
     pthread_mutex_lock(&mm_pool_lock);
-    for (int tries = 0;; tries++) { /* another thread may be faster at what the driver gave */
+    for (int tries = 0;;) { /* another thread may be faster at what the driver gave */
         struct mm_pool *const p = mm_pool_capture_count == 0 ? pool_of(d, context) : NULL;
         if (!p) break;
         replace_anchor(d, p);
-        retire(d, p, waiting);
+        if (waiting > mm_fences_covered(&p->fences) && mm_fences_exist(d)) mm_pool_close_epoch(d, p);
+        retire(d, p);
         CUdeviceptr got = waiting != 0 && tries == 0 ? mm_magazine_take(context, rounded, bytes, NULL) : 0;
         if (got == 0 && (got = take(p, bytes, rounded, is_carved)) != 0) __atomic_fetch_add(&p->hits, tries == 0, __ATOMIC_RELAXED);
         if (got != 0) {
@@ -273,6 +301,7 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
             pthread_mutex_unlock(&mm_pool_lock);
             return CUDA_SUCCESS;
         }
+        if (tries == 0 && may_wait(d, p, rounded, &until)) continue;
         if (tries == MM_POOL_TRIES) break;
         CUdeviceptr base = 0;
         uint64_t range_bytes = is_carved ? next_slab(p) : 0;
@@ -280,7 +309,7 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
         const CUresult r = range_from_driver(d, range_bytes, rounded, &base, &range_bytes, driver);
         if (r != CUDA_SUCCESS) return r;
         pthread_mutex_lock(&mm_pool_lock);
-        p->misses += tries == 0;
+        p->misses += tries++ == 0;
         if (p->context != context || !try_add(p, base, range_bytes, is_carved)) {
             pthread_mutex_unlock(&mm_pool_lock);
             *address = base; /* it is the driver's alone */

@@ -20,12 +20,19 @@
  *   I5  No allocation begins where a slab does, so no free that passes mm can end a slab.
  *   I6  A free needs no host memory: an allocation is handed out only when there is room for its free.
  *
+ * Events. One for each free would be a fifth of the time of a pair. So an epoch of frees is closed (fences.h) late: by the MM_POOL_BATCH-th free that no event
+ * covers, by a request for which the pool has no memory, by one whose magazine waits for it, or by the thread that gives memory back. I3 holds whenever that is,
+ * since a later event covers all that an earlier one would. Before a request asks the driver, it closes the epoch and waits for up to MM_POOL_WAIT_NS, so at
+ * most MM_POOL_BATCH - 1 frees have no event, and none of them makes the pool larger on an idle device. No epoch is closed while a stream captures or in a
+ * context that is about to end.
+ *
  * Linearisation points. All under one lock: an allocation begins when it enters the table. Its free takes effect when its state changes.
  *
  * Ordering. The lock orders the books. Kernels are ordered by the driver: a kernel that is launched after malloc returned, and one that was submitted before
  * free was called, are ordered by I3.
  *
- * Progress. The lock is not held while the driver allocates, frees or waits; only while an event is recorded or queried.
+ * Progress. The lock is not held while the driver allocates, frees or waits; only while an event is recorded or queried. A request waits for an event with the
+ * lock open.
  *
  * What may be stale. `done` of a pool's fences: memory is then handed out later. The list of captures holds a stream until its capture has ended; in between
  * the pool does less.

@@ -17,6 +17,8 @@ struct mm_pool_pending_free {
 struct mm_pool_pending {
     struct mm_pool_pending_free *ring;
     uint64_t first, end, mask;
+    uint64_t covered; /* an event was recorded for all before this position */
+    uint64_t bytes;   /* of all in the queue */
 };
 
 struct mm_pool {
@@ -58,6 +60,8 @@ extern bool mm_pool_needs_lock;              /* no set of a magazine is prepared
 void mm_pool_queue(struct mm_allocation *a);
 /* Ends the first pending free: its memory is free in the books. */
 void mm_pool_retire_first(struct mm_pool *p);
+/* Closes the open epoch (fences.h). No stream captures. */
+CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p);
 /* Takes a range that is no slab out of the books: from now on it is the driver's alone. */
 void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes);
 /* Bytes that the pool would give back when nothing is pending any more. */
