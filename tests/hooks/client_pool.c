@@ -259,6 +259,7 @@ static void batches(int argc, char **argv) {
         const CUdeviceptr other = allocate(100 * KIB);
         for (int i = 0; i < MM_POOL_BATCH; i++) CHECK(other != p[i]);
         OK(cu.cuMemFree(other));
+        CHECK(standin->records == records + 1);
         close_epoch();
     }
     finish();

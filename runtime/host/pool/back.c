@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How memory leaves the pools: to the driver, or with its context. */
+#define _GNU_SOURCE /* pthread_cond_clockwait */
 #include <stdlib.h>
 
 #include "runtime/host/pool/magazines.h"
@@ -20,14 +21,36 @@ void mm_pool_leave(struct mm_pool *p) {
     pthread_cond_broadcast(&left);
 }
 
-/* Waits for what is pending in the pool now. The caller holds the lock, which is open while it waits. */
-static void settle(const struct mm_driver *d, struct mm_pool *p) {
-    const uint64_t end = p->pending.end;
-    if (p->pending.first == end || mm_pool_capture_count != 0) return;
+void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until) {
+    while (p->visitors != 0 && pthread_cond_clockwait(&left, &mm_pool_lock, CLOCK_MONOTONIC, until) == 0) continue;
+}
+
+/* Waits for the pool's context, if no event can be recorded. */
+static void settle_by_context(const struct mm_driver *d, struct mm_pool *p, uint64_t end) {
     mm_pool_enter(p);
     const bool is_done = mm_pool_synchronize(d, p->context) == CUDA_SUCCESS;
     mm_pool_leave(p);
     while (is_done && p->pending.first < end) mm_pool_retire_first(p);
+}
+
+/* Waits for what is pending in the pool now, unless a stream captures, or begins to. The caller holds the lock, which is open while it waits. */
+static void settle(const struct mm_driver *d, struct mm_pool *p) {
+    const uint64_t end = p->pending.end;
+    CUresult r = CUDA_SUCCESS;
+    while (p->pending.first < end && mm_pool_capture_count == 0 && r == CUDA_SUCCESS) {
+        r = mm_fences_exist(d) ? mm_pool_close_epoch(d, p) : CUDA_ERROR_NOT_SUPPORTED;
+        if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) { /* not ready: all events are in use, and the wait ends that */
+            settle_by_context(d, p, end);
+            return;
+        }
+        const uint64_t recorded = p->fences.recorded;
+        const CUevent last = mm_fences_last(&p->fences);
+        mm_pool_enter(p);
+        r = mm_fences_wait(d, p->context, last);
+        mm_pool_leave(p);
+        if (r == CUDA_SUCCESS) mm_fences_waited(&p->fences, recorded);
+        mm_pool_retire_ended(p);
+    }
 }
 
 static void slab_leaves(void *leaving, uint64_t base, uint64_t bytes) {

@@ -3,8 +3,8 @@
 #include "runtime/host/pool/pool.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "runtime/host/clock.h"
 #include "runtime/host/pool/magazines.h"
 #include "runtime/host/pool/state.h"
 
@@ -46,8 +46,21 @@ static struct mm_pool *pool_of(const struct mm_driver *d, CUcontext context) {
     return p;
 }
 
-static void replace_anchor(const struct mm_driver *d, struct mm_pool *p) {
-    if (p->anchor == 0 && d->cuMemAlloc(&p->anchor, 1) != CUDA_SUCCESS) p->anchor = 0;
+/* Makes the anchor of a pool that has none, in this thread's current context. The lock is open while the driver works: the pool may be ending afterwards, and
+ * a stream may capture, which the call leaves alone in a relaxed thread. */
+static void make_anchor(const struct mm_driver *d, struct mm_pool *p) {
+    struct mm_driver_visit visit;
+    CUdeviceptr anchor = 0;
+    if (p->is_anchoring) return;
+    p->is_anchoring = true;
+    mm_pool_enter(p);
+    if (mm_driver_try_enter(d, p->context, &visit)) {
+        if (d->cuMemAlloc(&anchor, 1) != CUDA_SUCCESS) anchor = 0;
+        mm_driver_leave(d, &visit);
+    }
+    mm_pool_leave(p);
+    p->is_anchoring = false;
+    p->anchor = anchor;
 }
 
 uint64_t mm_pool_idle_of(const struct mm_pool *p) {
@@ -97,17 +110,9 @@ CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p) {
 /* The number of pending frees that no event covers. */
 static uint64_t uncovered(const struct mm_pool_pending *q) { return q->end - (q->covered > q->first ? q->covered : q->first); }
 
-/* Ends pending frees whose epoch has ended. No stream captures. */
-static void retire(const struct mm_driver *d, struct mm_pool *p) {
-    struct mm_pool_pending *const q = &p->pending;
-    mm_fences_poll(d, &p->fences);
+void mm_pool_retire_ended(struct mm_pool *p) {
+    const struct mm_pool_pending *const q = &p->pending;
     while (q->first != q->end && mm_fences_ended(&p->fences, q->ring[q->first & q->mask].epoch)) mm_pool_retire_first(p);
-}
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 /* The pool has nothing for `rounded` bytes. Returns whether pending frees that have as much may end soon; then the lock was open meanwhile. Closes their
@@ -115,8 +120,8 @@ static uint64_t now_ns(void) {
 static bool may_wait(const struct mm_driver *d, struct mm_pool *p, uint64_t rounded, uint64_t *until) {
     if (p->pending.bytes < rounded || !mm_fences_exist(d)) return false;
     if (uncovered(&p->pending) != 0) mm_pool_close_epoch(d, p);
-    const uint64_t now = now_ns();
-    if (*until == 0) *until = now + MM_POOL_WAIT_NS;
+    const uint64_t now = mm_host_now_us();
+    if (*until == 0) *until = now + MM_POOL_WAIT_US;
     if (p->fences.seen == p->fences.recorded || now >= *until) return false;
     pthread_mutex_unlock(&mm_pool_lock);
     pthread_mutex_lock(&mm_pool_lock);
@@ -170,7 +175,7 @@ static CUresult wait_for_work(const struct mm_driver *d, struct mm_pool *of) {
     for (struct mm_pool *p = is_alone ? of : mm_pools; p && r == CUDA_SUCCESS; p = is_alone ? NULL : p->next) { /* entries stay in the list */
         if (!p->context || (p->endings != 0 && p != of)) continue;
         mm_pool_enter(p);
-        r = mm_pool_synchronize(d, p->context);
+        r = mm_rounds_wait(d, &p->rounds, p->context);
         mm_pool_leave(p);
     }
     return r;
@@ -279,6 +284,7 @@ static uint64_t next_slab(const struct mm_pool *p) {
 CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver) {
     CUcontext context = NULL;
     uint64_t waiting, until = 0;
+    bool was_anchored = false;
     const bool is_carved = bytes < MM_POOL_RANGE_BYTES || bytes <= mm_host_env_get()->pool_carve_bytes;
     const uint64_t rounded = round_up(bytes, is_carved ? GRAIN_BYTES : MM_POOL_RANGE_BYTES);
     if (!address || bytes == 0 || bytes > MM_POOL_BYTES_MAX || d->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return driver(address, bytes);
@@ -291,9 +297,14 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
     for (int tries = 0;;) { /* another thread may be faster at what the driver gave */
         struct mm_pool *const p = mm_pool_capture_count == 0 ? pool_of(d, context) : NULL;
         if (!p) break;
-        replace_anchor(d, p);
+        if (p->anchor == 0 && !was_anchored) {
+            was_anchored = true;
+            make_anchor(d, p);
+            continue;
+        }
         if (waiting > mm_fences_covered(&p->fences) && mm_fences_exist(d)) mm_pool_close_epoch(d, p);
-        retire(d, p);
+        mm_fences_poll(d, &p->fences);
+        mm_pool_retire_ended(p);
         CUdeviceptr got = waiting != 0 && tries == 0 ? mm_magazine_take(context, rounded, bytes, NULL) : 0;
         if (got == 0 && (got = take(p, bytes, rounded, is_carved)) != 0) __atomic_fetch_add(&p->hits, tries == 0, __ATOMIC_RELAXED);
         if (got != 0) {
@@ -325,7 +336,7 @@ void mm_pool_anchor(const struct mm_driver *d) {
     if (d->cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return;
     pthread_mutex_lock(&mm_pool_lock);
     struct mm_pool *const p = mm_pool_capture_count == 0 ? pool_of(d, context) : NULL;
-    if (p) replace_anchor(d, p);
+    if (p && p->anchor == 0) make_anchor(d, p);
     pthread_mutex_unlock(&mm_pool_lock);
 }
 

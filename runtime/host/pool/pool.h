@@ -22,7 +22,7 @@
  *
  * Events. One for each free would be a fifth of the time of a pair. So an epoch of frees is closed (fences.h) late: by the MM_POOL_BATCH-th free that no event
  * covers, by a request for which the pool has no memory, by one whose magazine waits for it, or by the thread that gives memory back. I3 holds whenever that is,
- * since a later event covers all that an earlier one would. Before a request asks the driver, it closes the epoch and waits for up to MM_POOL_WAIT_NS, so at
+ * since a later event covers all that an earlier one would. Before a request asks the driver, it closes the epoch and waits for up to MM_POOL_WAIT_US, so at
  * most MM_POOL_BATCH - 1 frees have no event, and none of them makes the pool larger on an idle device. No epoch is closed while a stream captures or in a
  * context that is about to end.
  *

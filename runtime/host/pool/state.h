@@ -4,10 +4,12 @@
 #define MM_HOST_POOL_STATE_H
 
 #include <pthread.h>
+#include <time.h>
 
 #include "runtime/host/pool/fences.h"
 #include "runtime/host/fit/fit.h"
 #include "runtime/host/pool/ranges.h"
+#include "runtime/host/pool/rounds.h"
 #include "runtime/host/pool/shards.h"
 
 struct mm_pool_pending_free {
@@ -27,6 +29,7 @@ struct mm_pool {
     CUdevice device;
     unsigned endings;   /* calls that may end its context, or have; read without the lock, too */
     unsigned visitors;  /* threads that use the context without the lock */
+    bool is_anchoring;  /* a thread makes the anchor */
     CUdeviceptr anchor; /* a small allocation: what frees do while a stream captures is done to it; 0: none */
     struct mm_fit *fit;
     struct mm_pool_ranges whole; /* free ranges, by length */
@@ -35,6 +38,7 @@ struct mm_pool {
     uint64_t allocations, slabs, wholes;                /* numbers of its allocations, its slabs, and its other ranges */
     uint64_t slab_bytes, whole_bytes, most_taken_bytes; /* slab, whole: of all such ranges */
     uint64_t misses, given_back_bytes;
+    _Alignas(64) struct mm_rounds rounds;
     _Alignas(64) uint64_t live_bytes, most_live_bytes; /* as asked; these are atomic, since magazines change them, too */
     uint64_t hits, frees;
 };
@@ -62,6 +66,8 @@ void mm_pool_queue(struct mm_allocation *a);
 void mm_pool_retire_first(struct mm_pool *p);
 /* Closes the open epoch (fences.h). No stream captures. */
 CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p);
+/* Ends pending frees whose epoch has ended, as far as is known. */
+void mm_pool_retire_ended(struct mm_pool *p);
 /* Takes a range that is no slab out of the books: from now on it is the driver's alone. */
 void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes);
 /* Bytes that the pool would give back when nothing is pending any more. */
@@ -69,6 +75,8 @@ uint64_t mm_pool_idle_of(const struct mm_pool *p);
 /* Opens the lock while the driver works in the pool's context, which does not end meanwhile (mm_pool_ending); and takes it again. */
 void mm_pool_enter(struct mm_pool *p);
 void mm_pool_leave(struct mm_pool *p);
+/* Waits until no thread is in between, for the given time at most, with the lock open. */
+void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until);
 
 /* Waits for all work of a context. The caller does not hold the lock. */
 CUresult mm_pool_synchronize(const struct mm_driver *d, CUcontext context);
