@@ -175,7 +175,7 @@ static CUresult wait_for_work(const struct mm_driver *d, struct mm_pool *of) {
     for (struct mm_pool *p = is_alone ? of : mm_pools; p && r == CUDA_SUCCESS; p = is_alone ? NULL : p->next) { /* entries stay in the list */
         if (!p->context || (p->endings != 0 && p != of)) continue;
         mm_pool_enter(p);
-        r = mm_rounds_wait(d, &p->rounds, p->context);
+        r = mm_rounds_wait(d, &p->rounds, p->context, MM_POOL_ROUND_LOOKS);
         mm_pool_leave(p);
     }
     return r;

@@ -9,10 +9,10 @@ static void relax(void) {
 #endif
 }
 
-CUresult mm_rounds_wait(const struct mm_driver *d, struct mm_rounds *r, CUcontext context) {
+CUresult mm_rounds_wait(const struct mm_driver *d, struct mm_rounds *r, CUcontext context, unsigned looks) {
     uint64_t state = __atomic_fetch_add(&r->state, 0, __ATOMIC_ACQ_REL);
     const uint64_t next = state / 2 + 1 + state % 2; /* the round that runs now began before */
-    for (unsigned looks = 0; looks < MM_POOL_ROUND_LOOKS; looks++) {
+    for (; looks != 0; looks--) {
         if (__atomic_load_n(&r->done, __ATOMIC_ACQUIRE) >= next) return CUDA_SUCCESS;
         state = __atomic_load_n(&r->state, __ATOMIC_RELAXED);
         if (state % 2 == 0 && __atomic_compare_exchange_n(&r->state, &state, state + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {

@@ -14,7 +14,7 @@
  * Ordering. The addition of a wait (release) pairs with the beginning of a round (acquire), through the additions in between: work that the waiting thread submitted is
  * submitted for the thread that synchronizes. `done` (release) pairs with the look at it (acquire).
  *
- * Progress. A thread looks MM_POOL_ROUND_LOOKS times, then it synchronizes without the others: so it waits for no thread that is suspended, and where the device
+ * Progress. A thread looks a number of times, then it synchronizes without the others: so it waits for no thread that is suspended, and where the device
  * has work to do, threads wait in the driver, in the way that the context's flags say.
  */
 #ifndef MM_HOST_POOL_ROUNDS_H
@@ -28,7 +28,8 @@ struct mm_rounds {
     uint64_t state, done;
 };
 
-/* Waits for all work of a context that was submitted before. Returns what cuCtxSynchronize would. */
-CUresult mm_rounds_wait(const struct mm_driver *d, struct mm_rounds *r, CUcontext context);
+/* Waits for all work of a context that was submitted before. Returns what cuCtxSynchronize would. looks: how often to look whether another thread's call has
+ * served this one. */
+CUresult mm_rounds_wait(const struct mm_driver *d, struct mm_rounds *r, CUcontext context, unsigned looks);
 
 #endif
