@@ -8,7 +8,7 @@ static const char *const modes[] = {"MM_POOL=keep", "MM_POOL=async"};
 static const char *const fits[] = {"MM_POOL_FIT=tlsf",  "MM_POOL_FIT=segregated", "MM_POOL_FIT=bitmask",
                                    "MM_POOL_FIT=first", "MM_POOL_FIT=next",       "MM_POOL_FIT=best"};
 static const char *const scenarios[] = {"pool-pairs",  "pool-order",     "pool-many",     "pool-wrong",   "pool-captured", "pool-pressure",
-                                        "pool-scarce", "pool-questions", "pool-contexts", "pool-threads", "pool-devices"};
+                                        "pool-scarce", "pool-questions", "pool-contexts", "pool-threads", "pool-devices",  "pool-anchoring"};
 enum { MODES = 2, FITS = 6, SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
 START_TEST(scenario) {
@@ -58,6 +58,16 @@ END_TEST
 
 START_TEST(unused_memory_goes_back) {
     struct result r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=1"), "./client", "v2-legacy", "pool-decays");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, modes[_i], "MM_TRIM=1"), "./client", "v2-legacy", "pool-captured-decaying");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+START_TEST(captures_that_begin_meanwhile) {
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_TRIM=off"), "./client", "v2-legacy", "pool-captured-settling");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off"), "./client", "v2-legacy", "pool-captured-freeing");
     expect(&r, 0, "", "");
 }
 END_TEST
@@ -175,6 +185,7 @@ int main(int argc, char **argv) {
     tcase_add_loop_test(c, every_fit, 0, 2 * MODES * FITS);
     tcase_add_loop_test(c, memory_that_is_shared, 0, MODES);
     tcase_add_loop_test(c, unused_memory_goes_back, 0, MODES);
+    tcase_add_test(c, captures_that_begin_meanwhile);
     tcase_add_loop_test(c, a_heap_gets_what_the_pool_keeps, 0, MODES);
     tcase_add_test(c, small_keeps_one);
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);

@@ -1,52 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Scenarios of the pool (MM_POOL) with captures, several contexts, devices and threads, and of all of it at random. */
+/* Scenarios of the pool (MM_POOL) with several contexts, devices and threads, and of all of it at random. */
 #include "client_pool.h"
 
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
-
-/* While a stream captures, calls do what the driver's do: an allocation breaks the capture, a free does not. */
-static void captured(int argc, char **argv) {
-    CUstream stream, second;
-    CUgraph graph;
-    CUdeviceptr p;
-    (void)argc, (void)argv;
-    client_start();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
-    const CUdeviceptr small = allocate(KIB), large = allocate(4 * MIB), third = allocate(KIB);
-    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    CHECK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) != CUDA_SUCCESS);
-    standin->submitted++;
-    const long records = standin->records, frees = standin->frees;
-    OK(cu.cuMemFree(small));
-    CHECK(standin->finished == standin->submitted && standin->frees == frees + 1); /* as the driver's free, it waited */
-    OK(cu.cuMemFree(large));
-    CHECK(!standin->capture_broken && standin->records == records && standin->frees == frees + 2);
-    CHECK(cu.cuMemFreeAsync(third, stream) == CUDA_ERROR_INVALID_VALUE);
-    OK(cu.cuStreamBeginCaptureToGraph(second, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    CHECK(cu.cuMemAlloc(&p, KIB) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && standin->capture_broken); /* the second one still captures */
-    CHECK(cu.cuStreamEndCapture(second, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    standin->capture_broken = false;
-    CHECK(allocate(KIB) == small); /* the pool is back */
-    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuStreamDestroy(stream)); /* ends the capture, too */
-    OK(cu.cuMemFreeAsync(third, second));
-    close_epoch();
-    CHECK(allocate(KIB) == third && !standin->capture_broken);
-    /* Of several frees in a capture the first one waits. Afterwards frees do again what the mode says. */
-    CUdeviceptr a[6];
-    for (int i = 0; i < 6; i++) a[i] = allocate(KIB);
-    OK(cu.cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(a[i]));
-    OK(cu.cuStreamEndCapture(second, &graph));
-    for (int i = 3; i < 6; i++) {
-        standin->submitted++;
-        OK(cu.cuMemFree(a[i]));
-        CHECK((standin->finished == standin->submitted) == is_mode("keep"));
-    }
-}
 
 /* Each context has its memory, which ends with it. */
 static void contexts(int argc, char **argv) {
@@ -286,6 +244,35 @@ static void fuzz(int argc, char **argv) {
     CHECK(driver_has() == 0);
 }
 
+/* While the driver makes a pool's anchor, a call that is slow at times, other threads use the pool. */
+static CUcontext anchored;
+static bool was_used;
+static void *uses_the_pool(void *unused) {
+    OK(cu.cuCtxSetCurrent(anchored));
+    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(allocate(KIB)));
+    return unused;
+}
+static void at_anchor(unsigned long long bytes) {
+    pthread_t other;
+    struct timespec until;
+    if (bytes != 1) return;
+    CHECK(!was_used && pthread_create(&other, NULL, uses_the_pool, NULL) == 0); /* and they make no second one */
+    was_used = true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    CHECK(pthread_timedjoin_np(other, NULL, &until) == 0);
+}
+static void anchoring(int argc, char **argv) {
+    (void)argc, (void)argv;
+    anchored = client_start();
+    standin->at_allocate = at_anchor;
+    OK(cu.cuMemFree(allocate(KIB)));
+    CHECK(was_used);
+    standin->at_allocate = NULL;
+    settle();
+    CHECK(driver_has() == 0);
+}
+
 /* Threads that allocate and free blocks of their own. */
 static void *worker(void *argument) {
     CUcontext context = (CUcontext)argument;
@@ -320,6 +307,6 @@ static void threads(int argc, char **argv) {
 }
 
 const struct scenario client_pool_contexts_scenarios[] = {
-    {"pool-captured", captured}, {"pool-contexts", contexts},   {"pool-fuzz", fuzz}, {"pool-threads", threads},
-    {"pool-devices", devices},   {"pool-magazines", magazines}, {NULL, NULL},
+    {"pool-anchoring", anchoring}, {"pool-contexts", contexts},   {"pool-fuzz", fuzz}, {"pool-threads", threads},
+    {"pool-devices", devices},     {"pool-magazines", magazines}, {NULL, NULL},
 };

@@ -343,6 +343,7 @@ CUresult cuEventSynchronize(CUevent event) {
     ENTER_UNSAFE();
     (void)event;
     standin_finish();
+    if (state.at_synchronize) state.at_synchronize();
     return CUDA_SUCCESS;
 }
 
