@@ -69,6 +69,8 @@ START_TEST(captures_that_begin_meanwhile) {
     expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off"), "./client", "v2-legacy", "pool-captured-freeing");
     expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off"), "./client", "v2-legacy", "pool-captured-freeing", "large");
+    expect(&r, 0, "", "");
 }
 END_TEST
 
@@ -111,6 +113,15 @@ START_TEST(few_events) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_TRIM=off"), "./client", "v2-legacy", "pool-magazines");
     expect(&r, 0, "", "");
     r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_TRIM=off"), "./client", "v2-legacy", "pool-batches");
+    expect(&r, 0, "", "");
+    r = RUN(SETTINGS(preload_mm, "MM_POOL=async", "MM_TRIM=off"), "./client", "v2-legacy", "pool-impatient");
+    expect(&r, 0, "", "");
+}
+END_TEST
+
+START_TEST(frees_of_keep) {
+    static const char *const names[] = {"pool-keeps", "pool-ending"};
+    struct result r = RUN(SETTINGS(preload_mm, "MM_POOL=keep", "MM_TRIM=off"), "./client", "v2-legacy", names[_i]);
     expect(&r, 0, "", "");
 }
 END_TEST
@@ -190,6 +201,7 @@ int main(int argc, char **argv) {
     tcase_add_test(c, small_keeps_one);
     tcase_add_loop_test(c, each_call_of_the_driver_fails, 0, MODES);
     tcase_add_test(c, few_events);
+    tcase_add_loop_test(c, frees_of_keep, 0, 2);
     tcase_add_test(c, statistics);
     tcase_add_test(c, map);
     tcase_add_test(c, variables);

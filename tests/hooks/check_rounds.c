@@ -80,6 +80,8 @@ START_TEST(a_wait_has_a_bound) {
     while (__atomic_load_n(&calls, __ATOMIC_SEQ_CST) == 0) usleep(100);
     ck_assert_int_eq(mm_rounds_wait(&driver, &rounds, CONTEXT, MM_POOL_ROUND_LOOKS), CUDA_SUCCESS);
     ck_assert_int_eq(calls, 2);
+    ck_assert_ptr_null(waits(NULL)); /* it is known to be slow: nobody looks any more */
+    ck_assert_int_eq(calls, 3);
     __atomic_store_n(&is_held, false, __ATOMIC_RELEASE);
     pthread_join(first, NULL);
 }

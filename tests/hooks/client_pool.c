@@ -282,7 +282,76 @@ static void batches(int argc, char **argv) {
     standin->at_query = finish_at_third_query;
     const CUdeviceptr third = allocate(4 * MIB);
     CHECK((third == large || third == second) && queries >= 3 && standin->allocations == has + 2);
+    /* Large blocks are not held back. */
     standin->at_query = NULL;
+    close_epoch();
+    finish();
+    const CUdeviceptr huge = allocate(MM_POOL_BATCH_BYTES);
+    const long before = standin->records;
+    OK(cu.cuMemFree(huge));
+    CHECK(standin->records == before + 1);
+    OK(cu.cuMemFree(allocate(96 * KIB)));
+    CHECK(standin->records == before + 1);
+}
+
+/* Each look at an event takes 3 us, and the second one finds it done. */
+static void finish_at_second_query(void) {
+    const double begin = work_now_ms();
+    while (work_now_ms() < begin + 0.003) continue;
+    if (++queries % 2 == 0) finish();
+}
+
+/* async: a pool that waits again and again gets larger, once that has taken as long as the driver would. */
+static void impatient(int argc, char **argv) {
+    (void)argc, (void)argv;
+    client_start();
+    CUdeviceptr p = allocate(9 * MIB);
+    const int has = standin->allocations;
+    standin->at_query = finish_at_second_query;
+    for (int i = 0; i < 100 && standin->allocations == has; i++) {
+        standin->submitted++;
+        OK(cu.cuMemFree(p));
+        p = allocate(9 * MIB);
+    }
+    CHECK(standin->allocations == has + 1);
+    standin->at_query = NULL;
+}
+
+/* keep: a free waits, too, if this thread's magazine takes the block; an error of the wait is returned, and the block stays the program's. */
+static void keeps(int argc, char **argv) {
+    size_t before, now, total;
+    (void)argc, (void)argv;
+    client_start();
+    const CUdeviceptr other = allocate(KIB);
+    OK(cu.cuMemFree(allocate(KIB)));
+    for (int i = 0; i < 50; i++) {
+        CUdeviceptr p = allocate(KIB);
+        OK(cu.cuMemGetInfo(&before, &total));
+        standin->submitted++;
+        OK(cu.cuMemFree(p));
+        CHECK(standin->finished == standin->submitted);
+        OK(cu.cuMemGetInfo(&now, &total));
+        CHECK(now == before + KIB);
+        CHECK(cu.cuMemFree(p) == CUDA_ERROR_INVALID_VALUE);
+        p = allocate(KIB);
+        *(volatile int *)p = i;
+        standin->fail_name = "cuCtxSynchronize", standin->fail_code = CUDA_ERROR_LAUNCH_FAILED, standin->armed = true;
+        CHECK(cu.cuMemFree(p) == CUDA_ERROR_LAUNCH_FAILED);
+        standin->armed = false, standin->fail_name = NULL;
+        const CUdeviceptr q = allocate(KIB);
+        CHECK(q != p && *(volatile int *)p == i);
+        OK(cu.cuMemFree(p));
+        OK(cu.cuMemFree(q));
+    }
+    const CUdeviceptr next = allocate(2 * KIB), last = allocate(2 * KIB), third = allocate(2 * KIB);
+    OK(cu.cuMemFree(third));
+    OK(cu.cuMemFree(last));
+    OK(cu.cuMemFree(next));
+    CHECK(allocate(2 * KIB) == last); /* the first one in the magazine; a slab would give the lowest */
+    OK(cu.cuMemFree(last));
+    OK(cu.cuMemFree(other));
+    settle();
+    CHECK(driver_has() == 0);
 }
 
 /* map [COUNT]: memory of each kind, for a picture; prints where the slab and the other ranges begin. COUNT: so many other ranges, no slab, and the context
@@ -348,7 +417,21 @@ static void faults(int argc, char **argv) {
 }
 
 const struct scenario client_pool_scenarios[] = {
-    {"pool-pairs", pairs},   {"pool-order", order},         {"pool-many", many},     {"pool-wrong", wrong},   {"pool-pressure", pressure},
-    {"pool-scarce", scarce}, {"pool-questions", questions}, {"pool-shared", shared}, {"pool-decays", decays}, {"pool-batches", batches},
-    {"pool-map", map},       {"pool-small", small_only},    {"pool-faults", faults}, {"pool-heap", heap},     {NULL, NULL},
+    {"pool-pairs", pairs},
+    {"pool-order", order},
+    {"pool-many", many},
+    {"pool-wrong", wrong},
+    {"pool-pressure", pressure},
+    {"pool-scarce", scarce},
+    {"pool-questions", questions},
+    {"pool-shared", shared},
+    {"pool-decays", decays},
+    {"pool-batches", batches},
+    {"pool-impatient", impatient},
+    {"pool-keeps", keeps},
+    {"pool-map", map},
+    {"pool-small", small_only},
+    {"pool-faults", faults},
+    {"pool-heap", heap},
+    {NULL, NULL},
 };

@@ -90,26 +90,33 @@ static void decaying(int argc, char **argv) {
     CHECK(driver_has() == 0);
 }
 
-/* keep: another thread's free is about to wait for the context. Several tries, since that thread may be suspended for longer than the capture waits for it. */
-static bool is_about_to_wait;
+/* freeing [large]: in keep, another thread's free is about to wait for the context. Several tries, since that thread may be suspended for longer than the capture waits for it. */
+static bool is_about_to_wait, is_large;
+static __thread bool is_slow;
 static void be_slow(void) {
+    if (!is_slow) return;
     __atomic_store_n(&is_about_to_wait, true, __ATOMIC_RELEASE);
     usleep(1000);
 }
-static void *frees_a_block(void *p) {
-    OK(cu.cuMemFree((CUdeviceptr)p));
+static void *frees_a_block(void *context) {
+    OK(cu.cuCtxSetCurrent((CUcontext)context));
+    OK(cu.cuMemFree(allocate(KIB))); /* from now on this thread's magazine takes such blocks */
+    const CUdeviceptr p = allocate(is_large ? 4 * MIB : KIB);
+    is_slow = true;
+    OK(cu.cuMemFree(p));
     return NULL;
 }
 static void freeing(int argc, char **argv) {
     CUgraph graph;
     pthread_t other;
-    (void)argc, (void)argv;
-    client_start();
+    (void)argv;
+    CUcontext context = client_start();
+    is_large = argc > 0;
     OK(cu.cuStreamCreate(&captured_stream, CU_STREAM_NON_BLOCKING));
     for (int tries = 0; tries < 5; tries++) {
         __atomic_store_n(&is_about_to_wait, false, __ATOMIC_RELEASE);
         standin->before_synchronize = be_slow;
-        CHECK(pthread_create(&other, NULL, frees_a_block, (void *)allocate(KIB)) == 0);
+        CHECK(pthread_create(&other, NULL, frees_a_block, context) == 0);
         while (!__atomic_load_n(&is_about_to_wait, __ATOMIC_ACQUIRE)) continue;
         begin_capture();
         pthread_join(other, NULL);

@@ -47,6 +47,38 @@ static void contexts(int argc, char **argv) {
     CHECK(allocate(KIB) != a);
 }
 
+/* keep: while a free waits, its context does not end. */
+static bool is_freeing, has_waited;
+static void wait_long(void) {
+    __atomic_store_n(&is_freeing, true, __ATOMIC_RELEASE);
+    usleep(50000);
+    __atomic_store_n(&has_waited, true, __ATOMIC_RELEASE);
+}
+static void *frees_slowly(void *context) {
+    OK(cu.cuCtxSetCurrent((CUcontext)context));
+    OK(cu.cuMemFree(allocate(KIB)));
+    const CUdeviceptr p = allocate(KIB);
+    standin->before_synchronize = wait_long;
+    OK(cu.cuMemFree(p));
+    return NULL;
+}
+static void ending(int argc, char **argv) {
+    pthread_t other;
+    CUcontext first = client_start(), second;
+    (void)argc, (void)argv;
+    OK(cu.create(&second, 0, 0));
+    OK(cu.cuCtxSetCurrent(first));
+    CHECK(pthread_create(&other, NULL, frees_slowly, second) == 0);
+    while (!__atomic_load_n(&is_freeing, __ATOMIC_ACQUIRE)) usleep(100);
+    OK(cu.cuCtxDestroy(second));
+    CHECK(__atomic_load_n(&has_waited, __ATOMIC_ACQUIRE));
+    standin->before_synchronize = NULL;
+    pthread_join(other, NULL);
+    OK(cu.create(&second, 0, 0));
+    OK(cu.cuMemFree(allocate(KIB)));
+    OK(cu.cuCtxDestroy(second));
+}
+
 static void *leaves_a_block(void *context) {
     OK(cu.cuCtxSetCurrent((CUcontext)context));
     for (int i = 0; i < 3; i++) OK(cu.cuMemFree(allocate(9 * KIB)));
@@ -307,6 +339,6 @@ static void threads(int argc, char **argv) {
 }
 
 const struct scenario client_pool_contexts_scenarios[] = {
-    {"pool-anchoring", anchoring}, {"pool-contexts", contexts},   {"pool-fuzz", fuzz}, {"pool-threads", threads},
-    {"pool-devices", devices},     {"pool-magazines", magazines}, {NULL, NULL},
+    {"pool-anchoring", anchoring}, {"pool-ending", ending},   {"pool-contexts", contexts},   {"pool-fuzz", fuzz},
+    {"pool-threads", threads},     {"pool-devices", devices}, {"pool-magazines", magazines}, {NULL, NULL},
 };

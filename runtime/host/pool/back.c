@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How memory leaves the pools: to the driver, or with its context. */
 #define _GNU_SOURCE /* pthread_cond_clockwait */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/host/pool/magazines.h"
 #include "runtime/host/pool/pool.h"
@@ -11,18 +13,26 @@
 
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* a thread has left a pool */
 
+static unsigned visitors_of(const struct mm_pool *p) { return __atomic_load_n(&p->visitors, __ATOMIC_SEQ_CST); }
 void mm_pool_enter(struct mm_pool *p) {
-    p->visitors++;
+    mm_pool_come(p);
     pthread_mutex_unlock(&mm_pool_lock);
 }
 void mm_pool_leave(struct mm_pool *p) {
     pthread_mutex_lock(&mm_pool_lock);
-    p->visitors--;
+    __atomic_fetch_sub(&p->visitors, 1, __ATOMIC_SEQ_CST);
     pthread_cond_broadcast(&left);
+}
+void mm_pool_go(struct mm_pool *p) {
+    __atomic_fetch_sub(&p->visitors, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&p->endings, __ATOMIC_SEQ_CST) == 0 && __atomic_load_n(&mm_pool_capture_count, __ATOMIC_SEQ_CST) == 0) return; /* nobody waits */
+    pthread_mutex_lock(&mm_pool_lock);
+    pthread_cond_broadcast(&left);
+    pthread_mutex_unlock(&mm_pool_lock);
 }
 
 void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until) {
-    while (p->visitors != 0 && pthread_cond_clockwait(&left, &mm_pool_lock, CLOCK_MONOTONIC, until) == 0) continue;
+    while (visitors_of(p) != 0 && pthread_cond_clockwait(&left, &mm_pool_lock, CLOCK_MONOTONIC, until) == 0) continue;
 }
 
 /* Waits for the pool's context, if no event can be recorded. */
@@ -121,8 +131,8 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
     if (!context || mm_pool_mode() == MM_POOL_OFF) return NULL;
     pthread_mutex_lock(&mm_pool_lock);
     for (p = mm_pools; p && p->context != context;) p = p->next;
-    if (p) __atomic_store_n(&p->endings, p->endings + 1, __ATOMIC_RELEASE);
-    while (p && p->visitors != 0) pthread_cond_wait(&left, &mm_pool_lock);
+    if (p) __atomic_store_n(&p->endings, p->endings + 1, __ATOMIC_SEQ_CST);
+    while (p && visitors_of(p) != 0) pthread_cond_wait(&left, &mm_pool_lock);
     pthread_mutex_unlock(&mm_pool_lock);
     return p;
 }
@@ -141,7 +151,8 @@ void mm_pool_ended(struct mm_pool *p, bool has_ended) {
         mm_fit_destroy(p->fit);
         free(p->whole.list), free(p->pending.ring);
         __atomic_store_n(&p->context, NULL, __ATOMIC_RELAXED);
-        *p = (struct mm_pool){.next = p->next};
+        memset((char *)p + offsetof(struct mm_pool, context), 0, sizeof *p - offsetof(struct mm_pool, context));
+        pthread_cond_broadcast(&left); /* to another call that may end the context */
     }
     pthread_mutex_unlock(&mm_pool_lock);
 }

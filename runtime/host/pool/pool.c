@@ -86,8 +86,7 @@ static bool pending_try_reserve(struct mm_pool *p) {
     return true;
 }
 
-/* An allocation ends, and its memory is free in the books. */
-static void release(struct mm_allocation *a) {
+void mm_pool_release(struct mm_allocation *a) {
     struct mm_pool *const p = a->pool;
     if (a->is_whole) mm_pool_ranges_add_by_bytes(&p->whole, (struct mm_pool_range){a->address, a->bytes, p, false});
     else mm_fit_free(p->fit, a->address);
@@ -96,14 +95,16 @@ static void release(struct mm_allocation *a) {
 }
 
 void mm_pool_retire_first(struct mm_pool *p) {
-    struct mm_allocation *const a = mm_pool_allocation_at(p->pending.ring[p->pending.first++ & p->pending.mask].address);
-    p->pending.bytes -= a->bytes;
-    release(a);
+    struct mm_pool_pending *const q = &p->pending;
+    struct mm_allocation *const a = mm_pool_allocation_at(q->ring[q->first & q->mask].address);
+    q->bytes -= a->bytes;
+    if (q->first++ >= q->covered) q->uncovered_bytes -= a->bytes;
+    mm_pool_release(a);
 }
 
 CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p) {
     const CUresult r = mm_fences_record(d, &p->fences, p->context);
-    if (r == CUDA_SUCCESS) p->pending.covered = p->pending.end;
+    if (r == CUDA_SUCCESS) p->pending.covered = p->pending.end, p->pending.uncovered_bytes = 0;
     return r;
 }
 
@@ -115,14 +116,20 @@ void mm_pool_retire_ended(struct mm_pool *p) {
     while (q->first != q->end && mm_fences_ended(&p->fences, q->ring[q->first & q->mask].epoch)) mm_pool_retire_first(p);
 }
 
+/* How long a request has waited for events. */
+struct patience {
+    uint64_t until_us, seen_us; /* when it gives up, and the last look; 0: it has not waited */
+};
+
 /* The pool has nothing for `rounded` bytes. Returns whether pending frees that have as much may end soon; then the lock was open meanwhile. Closes their
- * epoch. *until: when to give up, 0 in the first call. No stream captures. */
-static bool may_wait(const struct mm_driver *d, struct mm_pool *p, uint64_t rounded, uint64_t *until) {
+ * epoch. No stream captures. */
+static bool may_wait(const struct mm_driver *d, struct mm_pool *p, uint64_t rounded, struct patience *w) {
     if (p->pending.bytes < rounded || !mm_fences_exist(d)) return false;
     if (uncovered(&p->pending) != 0) mm_pool_close_epoch(d, p);
     const uint64_t now = mm_host_now_us();
-    if (*until == 0) *until = now + MM_POOL_WAIT_US;
-    if (p->fences.seen == p->fences.recorded || now >= *until) return false;
+    if (w->until_us == 0) w->until_us = now + MM_POOL_WAIT_US, w->seen_us = now;
+    p->waited_us += now - w->seen_us, w->seen_us = now;
+    if (p->fences.seen == p->fences.recorded || now >= w->until_us || p->waited_us >= MM_POOL_WAITS_US) return false;
     pthread_mutex_unlock(&mm_pool_lock);
     pthread_mutex_lock(&mm_pool_lock);
     return true;
@@ -146,7 +153,7 @@ void mm_pool_forget_whole(struct mm_pool *p, CUdeviceptr base, uint64_t bytes) {
 void mm_pool_queue(struct mm_allocation *a) {
     struct mm_pool_pending *const q = &a->pool->pending;
     mm_allocation_becomes(a, MM_ALLOCATION_PENDING);
-    q->bytes += a->bytes;
+    q->bytes += a->bytes, q->uncovered_bytes += a->bytes;
     q->ring[q->end++ & q->mask] = (struct mm_pool_pending_free){a->address, a->pool->fences.open};
 }
 
@@ -155,7 +162,8 @@ static void queue(const struct mm_driver *d, struct mm_allocation *a) {
     struct mm_pool *const p = a->pool;
     mm_pool_queue(a);
     if (mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d)) mm_magazine_prepare(a);
-    if (uncovered(&p->pending) >= MM_POOL_BATCH && mm_pool_capture_count == 0 && p->endings == 0 && mm_fences_exist(d))
+    const bool is_worth_it = uncovered(&p->pending) >= MM_POOL_BATCH || p->pending.uncovered_bytes >= MM_POOL_BATCH_BYTES;
+    if (is_worth_it && mm_pool_capture_count == 0 && p->endings == 0 && mm_fences_exist(d))
         mm_pool_close_epoch(d, p); /* if that fails, a later call tries again */
 }
 
@@ -181,9 +189,32 @@ static CUresult wait_for_work(const struct mm_driver *d, struct mm_pool *of) {
     return r;
 }
 
+/* The wait of a free of keep is over: its allocation, which is ENDING, is free in the books; or, after an error, the program's. The caller holds the lock. */
+static void end_after(CUresult r, CUdeviceptr address) {
+    struct mm_allocation *const a = mm_pool_allocation_at(address);
+    if (!a) return; /* it went with its context */
+    if (r == CUDA_SUCCESS) mm_pool_release(a);
+    else mm_pool_count_live(a->pool, a->asked_bytes), mm_allocation_becomes(a, MM_ALLOCATION_LIVE);
+}
+
+/* keep: frees an allocation into this thread's magazine. Returns false if that has no room for it. */
+static bool free_into_magazine(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
+    struct mm_pool *const p = mm_magazine_try_end(address);
+    if (!p) return false;
+    *r = mm_rounds_wait(d, &p->rounds, p->context, MM_POOL_ROUND_LOOKS);
+    if (*r != CUDA_SUCCESS || !mm_magazine_put_ended(address)) {
+        pthread_mutex_lock(&mm_pool_lock);
+        end_after(*r, address);
+        pthread_mutex_unlock(&mm_pool_lock);
+    }
+    mm_pool_go(p);
+    return true;
+}
+
 bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
+    const bool is_async = mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d);
     *r = CUDA_SUCCESS;
-    if (mm_magazine_put(address)) return true;
+    if (is_async ? mm_magazine_put(address) : free_into_magazine(d, address, r)) return true;
     pthread_mutex_lock(&mm_pool_lock);
     struct mm_allocation *a = mm_pool_allocation_at(address);
     if (!a || !mm_allocation_try_end(a, MM_ALLOCATION_ENDING)) {
@@ -205,7 +236,7 @@ bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
     }
     /* While a stream captures, the driver's free of the anchor does what its free of the allocation would do; the second such free does not wait. */
     const CUdeviceptr anchor = is_captured ? p->anchor : 0;
-    if (is_captured ? anchor == 0 : mm_pool_mode() == MM_POOL_ASYNC && mm_fences_exist(d) && is_on_one_device()) {
+    if (is_captured ? anchor == 0 : is_async && is_on_one_device()) {
         queue(d, a);
         pthread_mutex_unlock(&mm_pool_lock);
         return true;
@@ -220,9 +251,8 @@ bool mm_pool_free(const struct mm_driver *d, CUdeviceptr address, CUresult *r) {
         *r = wait_for_work(d, p);
     }
     while (*r == CUDA_SUCCESS && p->pending.first < before) mm_pool_retire_first(p);
-    a = mm_pool_allocation_at(address);
-    if (a && *r == CUDA_SUCCESS) release(a);
-    else if (a) mm_pool_count_live(p, a->asked_bytes), mm_allocation_becomes(a, MM_ALLOCATION_LIVE);
+    if (*r == CUDA_SUCCESS && !is_captured && !is_async && (a = mm_pool_allocation_at(address)) != NULL) mm_magazine_prepare(a);
+    end_after(*r, address);
     pthread_mutex_unlock(&mm_pool_lock);
     return true;
 }
@@ -261,6 +291,7 @@ static bool try_add(struct mm_pool *p, CUdeviceptr base, uint64_t bytes, bool is
     mm_pool_ranges_add_by_base(&mm_pool_ranges, range);
     if (is_slab) p->slabs++, p->slab_bytes += bytes;
     else p->wholes++, p->whole_bytes += bytes, mm_pool_ranges_add_by_bytes(&p->whole, range);
+    p->waited_us = 0;
     if (p->slab_bytes + p->whole_bytes > p->most_taken_bytes) p->most_taken_bytes = p->slab_bytes + p->whole_bytes;
     return true;
 }
@@ -283,7 +314,8 @@ static uint64_t next_slab(const struct mm_pool *p) {
 
 CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_t bytes, mm_pool_driver_allocate *driver) {
     CUcontext context = NULL;
-    uint64_t waiting, until = 0;
+    uint64_t waiting;
+    struct patience patience = {0, 0};
     bool was_anchored = false;
     const bool is_carved = bytes < MM_POOL_RANGE_BYTES || bytes <= mm_host_env_get()->pool_carve_bytes;
     const uint64_t rounded = round_up(bytes, is_carved ? GRAIN_BYTES : MM_POOL_RANGE_BYTES);
@@ -312,7 +344,7 @@ CUresult mm_pool_allocate(const struct mm_driver *d, CUdeviceptr *address, size_
             pthread_mutex_unlock(&mm_pool_lock);
             return CUDA_SUCCESS;
         }
-        if (tries == 0 && may_wait(d, p, rounded, &until)) continue;
+        if (tries == 0 && may_wait(d, p, rounded, &patience)) continue;
         if (tries == MM_POOL_TRIES) break;
         CUdeviceptr base = 0;
         uint64_t range_bytes = is_carved ? next_slab(p) : 0;

@@ -12,6 +12,7 @@ static void relax(void) {
 CUresult mm_rounds_wait(const struct mm_driver *d, struct mm_rounds *r, CUcontext context, unsigned looks) {
     uint64_t state = __atomic_fetch_add(&r->state, 0, __ATOMIC_ACQ_REL);
     const uint64_t next = state / 2 + 1 + state % 2; /* the round that runs now began before */
+    if (state % 2 != 0 && state == __atomic_load_n(&r->slow, __ATOMIC_RELAXED)) looks = 0;
     for (; looks != 0; looks--) {
         if (__atomic_load_n(&r->done, __ATOMIC_ACQUIRE) >= next) return CUDA_SUCCESS;
         state = __atomic_load_n(&r->state, __ATOMIC_RELAXED);
@@ -23,5 +24,6 @@ CUresult mm_rounds_wait(const struct mm_driver *d, struct mm_rounds *r, CUcontex
         }
         relax();
     }
+    if (state % 2 != 0) __atomic_store_n(&r->slow, state, __ATOMIC_RELAXED);
     return mm_pool_synchronize(d, context);
 }

@@ -15,7 +15,7 @@
  * submitted for the thread that synchronizes. `done` (release) pairs with the look at it (acquire).
  *
  * Progress. A thread looks a number of times, then it synchronizes without the others: so it waits for no thread that is suspended, and where the device
- * has work to do, threads wait in the driver, in the way that the context's flags say.
+ * has work to do, threads wait in the driver, in the way that the context's flags say. One thread that gave up is enough for a round: others do not look.
  */
 #ifndef MM_HOST_POOL_ROUNDS_H
 #define MM_HOST_POOL_ROUNDS_H
@@ -26,6 +26,7 @@
 
 struct mm_rounds {
     uint64_t state, done;
+    uint64_t slow; /* the state that a thread gave up with: others do not wait for that round. May be stale: then a thread looks in vain, or synchronizes alone */
 };
 
 /* Waits for all work of a context that was submitted before. Returns what cuCtxSynchronize would. looks: how often to look whether another thread's call has
