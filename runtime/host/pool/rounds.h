@@ -26,7 +26,8 @@
 
 struct mm_rounds {
     uint64_t state, done;
-    uint64_t slow; /* the state that a thread gave up with: others do not wait for that round. May be stale: then a thread looks in vain, or synchronizes alone */
+    uint64_t
+        slow; /* the state that a thread gave up with: others do not wait for that round. May be stale: then a thread looks in vain, or synchronizes alone */
 };
 
 /* Waits for all work of a context that was submitted before. Returns what cuCtxSynchronize would. looks: how often to look whether another thread's call has

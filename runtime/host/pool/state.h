@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-/* Shared by pool.c and decay.c: the pools of the process. */
+/* The pools of the process, and what the files of this folder share. */
 #ifndef MM_HOST_POOL_STATE_H
 #define MM_HOST_POOL_STATE_H
 
@@ -61,12 +61,16 @@ extern unsigned mm_pool_capture_count;       /* atomic: read without the lock, t
 extern bool mm_pool_has_peers;               /* devices may access each other's memory */
 extern bool mm_pool_needs_lock;              /* no set of a magazine is prepared: there are peers, or were contexts of several devices */
 
-/* The caller of these holds the lock. Queues an allocation that is no longer live: its free is pending, in the open epoch. */
+/* The caller of these holds the lock. Makes room for one more pending free than there are allocations. Returns false if the host has no memory. */
+bool mm_pool_pending_try_reserve(struct mm_pool *p);
+/* Queues an allocation that is no longer live: its free is pending, in the open epoch. */
 void mm_pool_queue(struct mm_allocation *a);
 /* An allocation ends, and its memory is free in the books. */
 void mm_pool_release(struct mm_allocation *a);
 /* Ends the first pending free: its memory is free in the books. */
 void mm_pool_retire_first(struct mm_pool *p);
+/* The number of pending frees that no event covers. */
+uint64_t mm_pool_uncovered(const struct mm_pool *p);
 /* Closes the open epoch (fences.h). No stream captures. */
 CUresult mm_pool_close_epoch(const struct mm_driver *d, struct mm_pool *p);
 /* Ends pending frees whose epoch has ended, as far as is known. */
