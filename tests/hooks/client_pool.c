@@ -29,53 +29,6 @@ static void pairs(int argc, char **argv) {
     CHECK(allocate(14 * MIB) != p[0] && allocate(16 * MIB) == p[0]); /* an eighth of a request may stay unused */
 }
 
-/* keep: a free waits for the device; async: it does not, and the memory is not handed out before the work is done that was submitted before. */
-static void order(int argc, char **argv) {
-    (void)argc, (void)argv;
-    client_start();
-    for (int i = 0; i < 2; i++) {
-        const size_t bytes = i == 0 ? KIB : 4 * MIB;
-        finish();
-        const CUdeviceptr p = allocate(bytes);
-        standin->submitted += 10;
-        OK(cu.cuMemFree(p));
-        CHECK((standin->finished == standin->submitted) == is_mode("keep"));
-        if (bytes < MIB) close_epoch(); /* for more, there is one when the pool lacks memory */
-        const CUdeviceptr q = allocate(bytes);
-        CHECK((p == q) == is_mode("keep"));
-        if (is_mode("async")) {
-            standin->finished += 9;
-            CHECK(allocate(bytes) != p);
-            standin->submitted += 5; /* later work does not count */
-            standin->finished += 1;
-            CHECK(allocate(bytes) == p);
-        }
-        OK(cu.cuMemFree(q));
-    }
-}
-
-/* More frees while the device works than there are events, and than a table has room for at first. */
-#define MANY 1500
-static void many(int argc, char **argv) {
-    CUdeviceptr p[MANY];
-    (void)argc, (void)argv;
-    client_start();
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < MANY; i++) p[i] = allocate(4096);
-        for (int i = 0; i < MANY; i++) {
-            standin->submitted++;
-            OK(cu.cuMemFree(p[i]));
-        }
-        CHECK(standin->records < MANY * (round + 1));
-        for (int i = 0; i < 4; i++) {
-            finish();
-            OK(cu.cuMemFree(allocate(4096))); /* the rest of the epochs is closed now */
-        }
-    }
-    settle();
-    CHECK(driver_has() == 0);
-}
-
 /* Wrong frees get the driver's error, and change nothing. */
 static void wrong(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -234,126 +187,6 @@ static void heap(int argc, char **argv) {
     work_release();
 }
 
-static int queries;
-static void finish_at_third_query(void) {
-    if (++queries == 3) finish();
-}
-static void count_query(void) { queries++; }
-
-/* async: an event for several frees. A request that lacks memory gets one at once, and waits for it a little; none that the pending frees could not serve. */
-static void batches(int argc, char **argv) {
-    CUdeviceptr p[MM_POOL_BATCH];
-    (void)argc, (void)argv;
-    client_start();
-    for (int round = 0; round < 3; round++) {
-        finish();
-        for (int i = 0; i < MM_POOL_BATCH; i++) p[i] = allocate(100 * KIB);
-        const long records = standin->records;
-        for (int i = 0; i < MM_POOL_BATCH; i++) {
-            CHECK(standin->records == records);
-            standin->submitted++;
-            OK(cu.cuMemFree(p[i]));
-        }
-        CHECK(standin->records == records + 1);
-        standin->finished = standin->submitted - 1; /* the event covers all of it */
-        const CUdeviceptr other = allocate(100 * KIB);
-        for (int i = 0; i < MM_POOL_BATCH; i++) CHECK(other != p[i]);
-        OK(cu.cuMemFree(other));
-        CHECK(standin->records == records + 1);
-        close_epoch();
-    }
-    finish();
-    const CUdeviceptr large = allocate(4 * MIB);
-    const int has = standin->allocations;
-    const long records = standin->records;
-    for (int i = 1; i <= 10; i++) { /* the device is idle: the pool gets no larger */
-        OK(cu.cuMemFree(large));
-        CHECK(allocate(4 * MIB) == large && standin->records == records + i);
-    }
-    standin->submitted++;
-    OK(cu.cuMemFree(large));
-    standin->at_query = count_query;
-    OK(cu.cuMemFree(allocate(32 * MIB)));
-    CHECK(queries == 0 && standin->records == records + 10 && standin->allocations == has + 1);
-    const CUdeviceptr second = allocate(4 * MIB); /* it gives up */
-    CHECK(second != large && queries > 1 && standin->finished < standin->submitted && standin->allocations == has + 2);
-    OK(cu.cuMemFree(second));
-    queries = 0;
-    standin->at_query = finish_at_third_query;
-    const CUdeviceptr third = allocate(4 * MIB);
-    CHECK((third == large || third == second) && queries >= 3 && standin->allocations == has + 2);
-    /* Large blocks are not held back. */
-    standin->at_query = NULL;
-    close_epoch();
-    finish();
-    const CUdeviceptr huge = allocate(MM_POOL_BATCH_BYTES);
-    const long before = standin->records;
-    OK(cu.cuMemFree(huge));
-    CHECK(standin->records == before + 1);
-    OK(cu.cuMemFree(allocate(96 * KIB)));
-    CHECK(standin->records == before + 1);
-}
-
-/* Each look at an event takes 3 us, and the second one finds it done. */
-static void finish_at_second_query(void) {
-    const double begin = work_now_ms();
-    while (work_now_ms() < begin + 0.003) continue;
-    if (++queries % 2 == 0) finish();
-}
-
-/* async: a pool that waits again and again gets larger, once that has taken as long as the driver would. */
-static void impatient(int argc, char **argv) {
-    (void)argc, (void)argv;
-    client_start();
-    CUdeviceptr p = allocate(9 * MIB);
-    const int has = standin->allocations;
-    standin->at_query = finish_at_second_query;
-    for (int i = 0; i < 100 && standin->allocations == has; i++) {
-        standin->submitted++;
-        OK(cu.cuMemFree(p));
-        p = allocate(9 * MIB);
-    }
-    CHECK(standin->allocations == has + 1);
-    standin->at_query = NULL;
-}
-
-/* keep: a free waits, too, if this thread's magazine takes the block; an error of the wait is returned, and the block stays the program's. */
-static void keeps(int argc, char **argv) {
-    size_t before, now, total;
-    (void)argc, (void)argv;
-    client_start();
-    const CUdeviceptr other = allocate(KIB);
-    OK(cu.cuMemFree(allocate(KIB)));
-    for (int i = 0; i < 50; i++) {
-        CUdeviceptr p = allocate(KIB);
-        OK(cu.cuMemGetInfo(&before, &total));
-        standin->submitted++;
-        OK(cu.cuMemFree(p));
-        CHECK(standin->finished == standin->submitted);
-        OK(cu.cuMemGetInfo(&now, &total));
-        CHECK(now == before + KIB);
-        CHECK(cu.cuMemFree(p) == CUDA_ERROR_INVALID_VALUE);
-        p = allocate(KIB);
-        *(volatile int *)p = i;
-        standin->fail_name = "cuCtxSynchronize", standin->fail_code = CUDA_ERROR_LAUNCH_FAILED, standin->armed = true;
-        CHECK(cu.cuMemFree(p) == CUDA_ERROR_LAUNCH_FAILED);
-        standin->armed = false, standin->fail_name = NULL;
-        const CUdeviceptr q = allocate(KIB);
-        CHECK(q != p && *(volatile int *)p == i);
-        OK(cu.cuMemFree(p));
-        OK(cu.cuMemFree(q));
-    }
-    const CUdeviceptr next = allocate(2 * KIB), last = allocate(2 * KIB), third = allocate(2 * KIB);
-    OK(cu.cuMemFree(third));
-    OK(cu.cuMemFree(last));
-    OK(cu.cuMemFree(next));
-    CHECK(allocate(2 * KIB) == last); /* the first one in the magazine; a slab would give the lowest */
-    OK(cu.cuMemFree(last));
-    OK(cu.cuMemFree(other));
-    settle();
-    CHECK(driver_has() == 0);
-}
-
 /* map [COUNT]: memory of each kind, for a picture; prints where the slab and the other ranges begin. COUNT: so many other ranges, no slab, and the context
  * ends. */
 static void map(int argc, char **argv) {
@@ -417,21 +250,7 @@ static void faults(int argc, char **argv) {
 }
 
 const struct scenario client_pool_scenarios[] = {
-    {"pool-pairs", pairs},
-    {"pool-order", order},
-    {"pool-many", many},
-    {"pool-wrong", wrong},
-    {"pool-pressure", pressure},
-    {"pool-scarce", scarce},
-    {"pool-questions", questions},
-    {"pool-shared", shared},
-    {"pool-decays", decays},
-    {"pool-batches", batches},
-    {"pool-impatient", impatient},
-    {"pool-keeps", keeps},
-    {"pool-map", map},
-    {"pool-small", small_only},
-    {"pool-faults", faults},
-    {"pool-heap", heap},
-    {NULL, NULL},
+    {"pool-pairs", pairs},         {"pool-wrong", wrong},   {"pool-pressure", pressure}, {"pool-scarce", scarce},
+    {"pool-questions", questions}, {"pool-shared", shared}, {"pool-decays", decays},     {"pool-map", map},
+    {"pool-small", small_only},    {"pool-faults", faults}, {"pool-heap", heap},         {NULL, NULL},
 };

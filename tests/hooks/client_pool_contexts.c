@@ -79,95 +79,6 @@ static void ending(int argc, char **argv) {
     OK(cu.cuCtxDestroy(second));
 }
 
-static void *leaves_a_block(void *context) {
-    OK(cu.cuCtxSetCurrent((CUcontext)context));
-    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(allocate(9 * KIB)));
-    return NULL;
-}
-
-/* Pairs of one length in one thread: most need no event. No order of frees, work and other lengths makes a block come back too early, or twice, or never. */
-static void magazines(int argc, char **argv) {
-    enum { ROUND = 3 * MM_POOL_SET_PLACES };
-    CUdeviceptr q[ROUND], base;
-    size_t bytes, before, now, total;
-    pthread_t other;
-    CUstream stream;
-    CUgraph graph;
-    (void)argc, (void)argv;
-    CUcontext first = client_start();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemFree(allocate(KIB)));
-    const long records = standin->records;
-    for (int i = 0; i < 1000; i++) OK(cu.cuMemFree(allocate(KIB)));
-    CHECK(standin->records - records <= 1000 / (MM_POOL_SET_PLACES / 2) + 2);
-    for (int round = 0; round < 50; round++) {
-        const CUdeviceptr p = allocate(KIB - round);
-        OK(cu.cuMemGetAddressRange(&base, &bytes, p));
-        CHECK(base == p && bytes == KIB - round);
-        standin->submitted += 2;
-        OK(cu.cuMemGetInfo(&before, &total));
-        OK(cu.cuMemFree(p));
-        OK(cu.cuMemGetInfo(&now, &total));
-        CHECK(now == before + KIB);
-        CHECK(cu.cuMemFree(p) == CUDA_ERROR_INVALID_VALUE && cu.cuMemGetAddressRange(&base, &bytes, p) == CUDA_ERROR_NOT_FOUND);
-        bool is_back = false;
-        standin->finished = standin->submitted - 1;
-        for (int i = 0; i < ROUND; i++) {
-            q[i] = allocate(KIB);
-            CHECK(q[i] != p);
-            for (int k = 0; k < i; k++) CHECK(q[i] != q[k]);
-        }
-        finish();
-        for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
-        for (int i = 0; i < ROUND; i++) is_back |= (q[i] = allocate(KIB)) == p;
-        CHECK(is_back);
-        for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
-        OK(cu.cuMemFree(allocate((1 + round) * 512))); /* takes its set from another length, some time */
-    }
-    /* While the device is behind, mallocs alone close no epochs. */
-    standin->submitted++;
-    for (int i = 0; i < (int)MM_POOL_SET_PLACES; i++) q[i] = allocate(KIB);
-    for (int i = 0; i < (int)MM_POOL_SET_PLACES; i++) OK(cu.cuMemFree(q[i]));
-    const long behind = standin->records;
-    for (int i = 0; i < ROUND; i++) q[i] = allocate(KIB);
-    CHECK(standin->records <= behind + 1);
-    finish();
-    for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
-    /* An event that could not be recorded: the next free tries again. */
-    close_epoch();
-    for (int i = 0; i < MM_POOL_BATCH + 1; i++) q[i] = allocate(96 * KIB);
-    standin->fail_name = "cuCtxRecordEvent", standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
-    for (int i = 0; i < MM_POOL_BATCH; i++) OK(cu.cuMemFree(q[i]));
-    CHECK(standin->failed && strcmp(standin->failed, "cuCtxRecordEvent") == 0);
-    standin->armed = false, standin->fail_name = NULL;
-    const long failed = standin->records;
-    OK(cu.cuMemFree(q[MM_POOL_BATCH]));
-    CHECK(standin->records == failed + 1);
-    /* In a capture nothing comes from a magazine, and nothing goes there: the free waits. */
-    const CUdeviceptr p = allocate(KIB);
-    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    standin->submitted++;
-    OK(cu.cuMemFree(p));
-    CHECK(standin->finished == standin->submitted);
-    CHECK(cu.cuMemAlloc(&q[0], KIB) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    cu.cuStreamEndCapture(stream, &graph);
-    standin->capture_broken = false;
-    /* What other threads leave goes back, and so does what a context has. */
-    for (int i = 0; i < 3; i++) {
-        CHECK(pthread_create(&other, NULL, leaves_a_block, first) == 0);
-        pthread_join(other, NULL);
-    }
-    settle();
-    CHECK(driver_has() == 0);
-    CUcontext second;
-    OK(cu.create(&second, 0, 0));
-    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(q[0] = allocate(KIB)));
-    OK(cu.cuCtxDestroy(second));
-    OK(cu.create(&second, 0, 0)); /* has the handle, and nothing of the memory */
-    CHECK(allocate(KIB) != q[0]);
-    OK(cu.cuCtxDestroy(second));
-}
-
 static int synchronisations;
 static void count_synchronisation(void) { synchronisations++; }
 
@@ -339,6 +250,11 @@ static void threads(int argc, char **argv) {
 }
 
 const struct scenario client_pool_contexts_scenarios[] = {
-    {"pool-anchoring", anchoring}, {"pool-ending", ending},   {"pool-contexts", contexts},   {"pool-fuzz", fuzz},
-    {"pool-threads", threads},     {"pool-devices", devices}, {"pool-magazines", magazines}, {NULL, NULL},
+    {"pool-anchoring", anchoring},
+    {"pool-ending", ending},
+    {"pool-contexts", contexts},
+    {"pool-fuzz", fuzz},
+    {"pool-threads", threads},
+    {"pool-devices", devices},
+    {NULL, NULL},
 };
