@@ -10,7 +10,7 @@
 
 #define CONTEXT ((CUcontext)64)
 #define PATIENT 4000000000u /* looks of a thread that shall share */
-#define LONG_US 20000       /* a thread has called by then */
+#define LONG_US 100000      /* a thread that is about to call has called by then */
 
 static int calls, failing_call; /* of cuCtxSynchronize; that one fails */
 static bool is_held;            /* the first call does not return */
@@ -31,8 +31,10 @@ static CUresult synchronize(void) {
 static const struct mm_driver driver = {.cuCtxGetCurrent = get_current, .cuCtxSynchronize = synchronize};
 
 static struct mm_rounds rounds;
+static int started;
 static void *waits(void *unused) {
     (void)unused;
+    __atomic_fetch_add(&started, 1, __ATOMIC_SEQ_CST);
     return (void *)(size_t)mm_rounds_wait(&driver, &rounds, CONTEXT, PATIENT);
 }
 
@@ -46,6 +48,7 @@ static int four_threads(void) {
         ck_assert_int_eq(pthread_create(&t[i], NULL, waits, NULL), 0);
         while (i == 0 && __atomic_load_n(&calls, __ATOMIC_SEQ_CST) == 0) usleep(100);
     }
+    while (__atomic_load_n(&started, __ATOMIC_SEQ_CST) != 4) usleep(100);
     usleep(LONG_US);
     ck_assert_int_eq(__atomic_load_n(&calls, __ATOMIC_SEQ_CST), 1);
     __atomic_store_n(&is_held, false, __ATOMIC_RELEASE);
