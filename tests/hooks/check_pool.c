@@ -147,7 +147,7 @@ START_TEST(map) {
     static char svg[200000], expected[4000], part[40];
     static const char *const rows[] = {"4.0 MiB, live 4.0 MiB, freed 0 bytes", "6.0 MiB, live 0 bytes, freed 6.0 MiB", "8.0 MiB, live 0 bytes, freed 0 bytes"};
     static const char *const colours[] = {"#3465a4", "#f0a030", "#e0e0e0"};
-    /* The first 512 bytes are never used. 256 KiB are 32 columns: live; then 16 freed, 8 free from their second 512 bytes on, 8 in a magazine, and free ones. */
+    /* The first 512 bytes are never used. 256 KiB are 32 columns: live; then 16 freed, 8 free but for 512 bytes, 8 in a magazine, and free ones. */
     static const char *const slab[] = {"M20 58h64v12h-64zM84 69h2v1h-2zM116 69h2v1h-2z",
                                        "M84 58h2v11h-2zM86 58h30v12h-30zM116 68h2v1h-2zM132 58h16v12h-16zM148 69h2v1h-2z",
                                        "M116 58h2v10h-2zM118 58h14v12h-14zM148 58h2v11h-2zM150 58h382v12h-382z"};

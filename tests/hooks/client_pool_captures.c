@@ -90,7 +90,8 @@ static void decaying(int argc, char **argv) {
     CHECK(driver_has() == 0);
 }
 
-/* freeing [large]: in keep, another thread's free is about to wait for the context. Several tries, since that thread may be suspended for longer than the capture waits for it. */
+/* freeing [large]: in keep, another thread's free is about to wait for the context. Several tries, since that thread may be suspended for longer than
+ * the capture waits for it. */
 static bool is_about_to_wait, is_large;
 static __thread bool is_slow;
 static void be_slow(void) {

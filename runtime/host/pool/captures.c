@@ -11,8 +11,8 @@ unsigned mm_pool_capture_count;
 static CUstream *streams; /* `listed` of them; a capture that the host has no memory to list counts for ever */
 static unsigned listed, room;
 
-/* A free of keep may have found that no stream captures, and be about to wait for its context, which would break the capture. The driver looks for captures when
- * such a call begins, so that a wait for kernels need not be over. The caller holds the lock. */
+/* A free of keep may have found that no stream captures, and be about to wait for its context, which would break the capture. The driver looks for captures
+ * when such a call begins, so that a wait for kernels need not be over. The caller holds the lock. */
 static void let_waits_begin(void) {
     const struct timespec until = mm_host_in_ms(MM_POOL_CAPTURE_MS);
     for (const struct mm_pool *p = mm_pools; p; p = p->next) mm_pool_await_visitors(p, &until);

@@ -74,7 +74,7 @@ void mm_pool_queue(struct mm_allocation *a) {
     q->ring[q->end++ & q->mask] = (struct mm_pool_pending_free){a->address, a->pool->fences.open};
 }
 
-/* The same; in async the next such free may go into a magazine. Closes the epoch once so many frees wait that it is worth an event, unless a stream captures. */
+/* The same; in async the next such free may go into a magazine. Closes the epoch once so much waits that it is worth an event, unless a stream captures. */
 static void queue(const struct mm_driver *d, struct mm_allocation *a) {
     struct mm_pool *const p = a->pool;
     mm_pool_queue(a);

@@ -82,8 +82,8 @@ uint64_t mm_pool_idle_of(const struct mm_pool *p);
 /* Opens the lock while the driver works in the pool's context, which does not end meanwhile (mm_pool_ending); and takes it again. */
 void mm_pool_enter(struct mm_pool *p);
 void mm_pool_leave(struct mm_pool *p);
-/* The same without the lock. A thread that comes looks afterwards whether the pool is marked as ending, or a stream captures, and leaves if so; one that marks a
- * pool, or counts a capture, looks for visitors afterwards. So one of the two sees the other (Dekker), and that needs sequential consistency. */
+/* The same without the lock. A thread that comes looks afterwards whether the pool is marked as ending, or a stream captures, and leaves if so; one that marks
+ * a pool, or counts a capture, looks for visitors afterwards. So one of the two sees the other (Dekker), and that needs sequential consistency. */
 static inline void mm_pool_come(struct mm_pool *p) { __atomic_fetch_add(&p->visitors, 1, __ATOMIC_SEQ_CST); }
 void mm_pool_go(struct mm_pool *p);
 /* Waits until no thread is in between, for the given time at most, with the lock open. */
