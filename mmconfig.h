@@ -388,8 +388,16 @@
  *   CARVE_MAX       the largest MM_POOL_CARVE
  *   FENCES          events in flight for each context; with fewer, frees that follow each other within a kernel's time share one
  *   FENCE_MS        time that an event of a context without work needs at most to be done, for the thread that gives memory back
+ *   BATCH           frees that an event is recorded for
+ *   BATCH_BYTES     or for fewer, if they have as much: a batch of larger ones would hold too much memory
+ *   WAIT_US         how long a request waits for such an event before the driver is asked: a tenth of what it takes for a slab, 66 us and more
+ *   WAITS_US        all requests since the last slab wait no longer than this: then the pool grows, since waiting has cost as much (ski rental)
+ *   ROUND_LOOKS     how often a free of keep looks whether another thread's cuCtxSynchronize has served it: some 3 us, two such
+ *                   calls of an idle device
+ *   CAPTURE_MS      how long the beginning of a capture waits for such calls to begin: longer than a thread is suspended by others now and then
  *   TRIES           how often a request tries to be faster than other threads at memory that it got from the driver
  *   FIRST_PLACES    of a table of allocations, and of a queue of frees, a power of two
+ *   MAP_ROWS        ranges that a picture of a pool draws
  *   SETS, SET_*     a thread's magazine: log2 of its lengths, blocks of each, and the largest length, so that it has 16 MiB at most. Half as many blocks wait
  *                   for an event before one is recorded for them */
 #define MM_POOL_GRAIN_SHIFT 9
@@ -401,8 +409,15 @@
 #define MM_POOL_CARVE_MAX (1ull << 30)
 #define MM_POOL_FENCES 32
 #define MM_POOL_FENCE_MS 10
+#define MM_POOL_BATCH 8
+#define MM_POOL_BATCH_BYTES (64ull << 20)
+#define MM_POOL_WAIT_US 6
+#define MM_POOL_WAITS_US 64
+#define MM_POOL_ROUND_LOOKS 64
+#define MM_POOL_CAPTURE_MS 10
 #define MM_POOL_TRIES 3
 #define MM_POOL_FIRST_PLACES 64u
+#define MM_POOL_MAP_ROWS 256u
 #define MM_POOL_SETS_SHIFT 4
 #define MM_POOL_SETS (1u << MM_POOL_SETS_SHIFT)
 #define MM_POOL_SET_PLACES 16u

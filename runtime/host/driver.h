@@ -28,7 +28,7 @@
     X(cuGetErrorName) X(cuFuncGetModule) X(cuLibraryGetGlobal) X(cuKernelGetLibrary) X(cuFuncGetName)     \
     X(cuKernelGetName) X(cuStreamIsCapturing) X(cuDeviceGet) X(cuDeviceGetCount)             \
     X(cuStreamGetCtx_v2) X(cuCtxFromGreenCtx) X(cuLinkCreate) X(cuLinkAddData) X(cuLinkComplete)          \
-    X(cuLinkDestroy) X(cuCtxRecordEvent) X(cuEventCreate) X(cuEventQuery)
+    X(cuLinkDestroy) X(cuCtxRecordEvent) X(cuEventCreate) X(cuEventQuery) X(cuEventSynchronize)
 /* clang-format on */
 
 struct mm_driver {

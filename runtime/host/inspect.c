@@ -39,7 +39,7 @@ bool mm_inspect_try_path(const char *pattern, CUdevice device, uint64_t launch, 
     return true;
 }
 
-/* The files that this process has written. Pictures and statistics have files of their own; each kind is written by one thread at a time. */
+/* The files of statistics that this process has written; under the lock of mm_inspect_statistics. */
 struct written {
     struct written *next;
     char path[];
@@ -76,7 +76,6 @@ static bool try_write_file(const char *what, const char *path, const char *text,
     const int reason = errno;
     if (fd >= 0) close(fd);
     if (!done) mm_host_say("cannot write %s to %s: %s", what, path, strerror(reason));
-    else note_written(path);
     return done;
 }
 
@@ -90,22 +89,25 @@ static bool try_path(const char *what, const char *pattern, CUdevice device, uin
     return mm_inspect_try_path(pattern, device, launch, path, PATH_MAX) || say_too_long(what);
 }
 
-/* The file for a heap's picture or trace: that of another allocator than the default has its name before the suffix, since one context may have both. */
-static bool try_heap_path(const char *what, const char *pattern, const struct mm_host_heap *h, uint64_t launch, char path[PATH_MAX]) {
+/* The file for a heap's or a pool's picture or trace. name (NULL: none) comes before the suffix: that of an allocator other than the default, or of the pool, since
+ * one context may have all of them. */
+static bool try_named_path(const char *what, const char *pattern, CUdevice device, const char *name, uint64_t launch, char path[PATH_MAX]) {
     char named[PATH_MAX];
-    if (!try_path(what, pattern, h->device, launch, path)) return false;
-    if (!h->sibling) return true;
+    if (!try_path(what, pattern, device, launch, path)) return false;
+    if (!name) return true;
     const char *const slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-    const size_t stem = dot ? (size_t)(dot - path) : strlen(path), name = strlen(h->sibling), rest = strlen(path + stem);
-    if (stem + 1 + name + rest >= sizeof named) return say_too_long(what);
+    const size_t stem = dot ? (size_t)(dot - path) : strlen(path), name_bytes = strlen(name), rest = strlen(path + stem);
+    if (stem + 1 + name_bytes + rest >= sizeof named) return say_too_long(what);
     memcpy(named, path, stem), named[stem] = '.';
-    memcpy(named + stem + 1, h->sibling, name), memcpy(named + stem + 1 + name, path + stem, rest + 1);
+    memcpy(named + stem + 1, name, name_bytes), memcpy(named + stem + 1 + name_bytes, path + stem, rest + 1);
     strcpy(path, named);
     return true;
 }
 
-static bool try_map_path(const struct mm_host_heap *h, uint64_t launch, char path[PATH_MAX]) {
-    return try_heap_path("a picture", mm_host_env_get()->heap_map, h, launch, path);
+#define PICTURE "a picture"
+void mm_inspect_picture(CUdevice device, const char *name, uint64_t launch, const char *text, size_t bytes) {
+    char path[PATH_MAX];
+    if (try_named_path(PICTURE, mm_host_env_get()->heap_map, device, name, launch, path)) try_write_file(PICTURE, path, text, bytes, false);
 }
 
 static void take_trace(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
@@ -124,7 +126,7 @@ static void write_trace(const struct mm_host_heap *h) {
     const struct mm_trace_sum *s = &h->seen.trace_sum;
     char path[PATH_MAX];
     if (!h->seen.trace) mm_host_say("device %d: no trace (%s)", h->device, h->seen.error.call ? h->seen.error.call : "the context had ended");
-    if (!h->seen.trace || !try_heap_path("a trace", mm_host_env_get()->trace, h, 0, path)) return;
+    if (!h->seen.trace || !try_named_path("a trace", mm_host_env_get()->trace, h->device, h->sibling, 0, path)) return;
     if (!try_write_file("a trace", path, h->seen.trace, h->seen.trace_bytes, false)) return;
     mm_host_say("device %d: trace in %s: %llu mallocs, %llu NULLs, %llu frees; %llu events dropped, %llu left out", h->device, path,
                 (unsigned long long)s->mallocs, (unsigned long long)s->nulls, (unsigned long long)s->frees, (unsigned long long)s->dropped,
@@ -183,8 +185,7 @@ void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *arg
     pthread_mutex_lock(&lock);
     writer(argument, !was_written(path), out);
     fclose(out);
-    if (pattern) try_write_file("statistics", path, text, bytes, was_written(path));
-    else if (mm_host_say_text(text, bytes)) note_written(path);
+    if (pattern ? try_write_file("statistics", path, text, bytes, was_written(path)) : mm_host_say_text(text, bytes)) note_written(path);
     pthread_mutex_unlock(&lock);
     free(text);
 }
@@ -218,7 +219,6 @@ static void say_leaks(const struct mm_host_heap *h) {
 void mm_inspect_write(struct mm_host_heap *h) {
     const struct mm_host_env *env = mm_host_env_get();
     struct mm_host_seen *seen = &h->seen;
-    char path[PATH_MAX];
     if (h->ref.fail && h->kind != MM_HOST_HEAP_ABSENT) mm_fail_say(h);
     if (seen->has_leaks) say_leaks(h);
     else if (h->guard) mm_host_say("device %d: not checked for leaks (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
@@ -226,7 +226,7 @@ void mm_inspect_write(struct mm_host_heap *h) {
         if (seen->has_stats) mm_inspect_statistics(h->device, write_stats, seen->stats);
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
-    if (seen->map && try_map_path(h, 0, path)) try_write_file("a picture", path, seen->map, seen->map_bytes, false);
+    if (seen->map) mm_inspect_picture(h->device, h->sibling, 0, seen->map, seen->map_bytes);
     if (h->trace) write_trace(h);
     if (seen->has_leaks) mm_leaks_drop(seen->leaks);
     free(seen->trace), free(seen->stats), free(seen->leaks), free(seen->map);
@@ -242,10 +242,10 @@ bool mm_inspect_wants_launches(void) {
 
 void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64_t launch) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
-    char path[PATH_MAX], when[60], *text = NULL;
+    char when[60], *text = NULL;
     size_t bytes = 0;
-    if (h->kind == MM_HOST_HEAP_ABSENT || !try_map_path(h, launch, path)) return;
+    if (h->kind == MM_HOST_HEAP_ABSENT) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
-    if (try_map(d, h, when, &text, &bytes, &error)) try_write_file("a picture", path, text, bytes, false);
+    if (try_map(d, h, when, &text, &bytes, &error)) mm_inspect_picture(h->device, h->sibling, launch, text, bytes);
     free(text);
 }

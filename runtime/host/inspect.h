@@ -23,6 +23,9 @@ void mm_inspect_write(struct mm_host_heap *heap);
 typedef void mm_inspect_writer(void *argument, bool is_first, FILE *out);
 void mm_inspect_statistics(CUdevice device, mm_inspect_writer *writer, void *argument);
 
+/* Writes a picture where MM_HEAP_MAP says; name (NULL: none) comes before the file's suffix. */
+void mm_inspect_picture(CUdevice device, const char *name, uint64_t launch, const char *text, size_t bytes);
+
 /* Whether a picture is to be written after each launch; writes it. The context is current, and no kernel runs there. */
 bool mm_inspect_wants_launches(void);
 void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *heap, uint64_t launch);

@@ -6,14 +6,11 @@
 
 #include "runtime/host/say.h"
 #include "runtime/host/state.h"
+#include "runtime/host/svg.h"
 
 /* In pixels. */
 #define CELL 10u
 #define GAP 1u /* between cells, not within a run */
-#define MARGIN 20u
-#define TITLE_HEIGHT 58u
-#define LEGEND_ROW 18u
-#define LEGEND_WIDTH 320u
 #define COLUMNS_MIN 32u
 #define COLUMNS_MAX 256u
 
@@ -89,7 +86,7 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
         if (cell->kind != kind) continue;
         const uint32_t x = s % map->columns, y = s / map->columns;
         const bool goes_on = kind == KIND_RUN && x + 1 < map->columns && s + 1 < map->of->segment_count && cell[1].kind == KIND_RUN && !cell[1].begins;
-        fprintf(out, "M%u %uh%uv%uh-%uz", MARGIN + x * CELL, TITLE_HEIGHT + y * CELL, goes_on ? CELL : side, side, goes_on ? CELL : side);
+        mm_svg_rectangle(out, MM_SVG_MARGIN + x * CELL, MM_SVG_TITLE_HEIGHT + y * CELL, goes_on ? CELL : side, side);
     }
     fputs("\"/>\n", out);
     if (kind > KIND_SMALL) return;
@@ -98,8 +95,8 @@ static void write_cells(const struct map *map, uint32_t kind, FILE *out) {
         const struct cell *cell = &map->cells[s];
         if (cell->kind != kind || !cell->live) continue;
         const uint32_t tenths = side * 10 * cell->live / 255;
-        fprintf(out, "M%u %uh%uv-%u.%uh-%uz", MARGIN + s % map->columns * CELL, TITLE_HEIGHT + s / map->columns * CELL + side, side, tenths / 10, tenths % 10,
-                side);
+        fprintf(out, "M%u %uh%uv-%u.%uh-%uz", MM_SVG_MARGIN + s % map->columns * CELL, MM_SVG_TITLE_HEIGHT + s / map->columns * CELL + side, side, tenths / 10,
+                tenths % 10, side);
     }
     fputs("\"/>\n", out);
 }
@@ -113,15 +110,15 @@ static const char *name_of(uint32_t kind, char *name, size_t name_bytes) {
 }
 
 static void write_legend(const struct map *map, uint32_t x, FILE *out) {
-    uint32_t y = TITLE_HEIGHT + LEGEND_ROW / 2;
+    uint32_t y = MM_SVG_TITLE_HEIGHT + MM_SVG_LEGEND_ROW / 2;
     char name[40];
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         if (!map->counts[kind] && !map->live[kind]) continue;
-        fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"12\" height=\"12\" fill=\"%s\" stroke=\"#999\" stroke-width=\"0.5\"/>", x, y - 10, colour_of(kind).text);
-        fprintf(out, "<text x=\"%u\" y=\"%u\">%s: %u segments", x + 18, y, name_of(kind, name, sizeof name), map->counts[kind]);
+        mm_svg_legend(out, x, y, colour_of(kind).text);
+        fprintf(out, "%s: %u segments", name_of(kind, name, sizeof name), map->counts[kind]);
         if (kind <= KIND_SPAN || kind == KIND_RUN) fprintf(out, ", %llu live", (unsigned long long)map->live[kind]);
         fputs("</text>\n", out);
-        y += LEGEND_ROW;
+        y += MM_SVG_LEGEND_ROW;
     }
 }
 
@@ -134,18 +131,14 @@ void mm_map_write(const struct mm_snapshot *snapshot, const char *title, FILE *o
     while (map.columns < COLUMNS_MAX && map.columns * map.columns < n + n / 4) map.columns += 16;
     map.rows = (n + map.columns - 1) / map.columns;
     for (uint32_t s = 0; s < n; s++) map.cells[s] = look(&map, s);
-    for (uint32_t kind = 0; kind < KINDS; kind++) legend += map.counts[kind] || map.live[kind] ? LEGEND_ROW : 0;
-    const uint32_t width = MARGIN + map.columns * CELL + MARGIN + LEGEND_WIDTH, tall = map.rows * CELL;
-    const uint32_t height = TITLE_HEIGHT + (tall > legend ? tall : legend) + MARGIN;
-    fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" viewBox=\"0 0 %u %u\" font-family=\"sans-serif\" font-size=\"12\">\n",
-            width, height, width, height);
-    fprintf(out, "<rect width=\"%u\" height=\"%u\" fill=\"#fff\"/>\n<text x=\"%u\" y=\"26\" font-size=\"16\">%s</text>\n", width, height, MARGIN, title);
-    fprintf(
-        out,
-        "<text x=\"%u\" y=\"46\">%u segments of %s, %u to a row, the lowest address first; the colour of what has most of its pages, filled as far as live</text>\n",
-        MARGIN, n, mm_host_size(MM_SEGMENT_BYTES).text, map.columns);
+    for (uint32_t kind = 0; kind < KINDS; kind++) legend += map.counts[kind] || map.live[kind] ? MM_SVG_LEGEND_ROW : 0;
+    const uint32_t width = MM_SVG_MARGIN + map.columns * CELL + MM_SVG_MARGIN + MM_SVG_LEGEND_WIDTH, tall = map.rows * CELL;
+    const uint32_t height = MM_SVG_TITLE_HEIGHT + (tall > legend ? tall : legend) + MM_SVG_MARGIN;
+    mm_svg_begin(out, width, height, title,
+                 "%u segments of %s, %u to a row, the lowest address first; the colour of what has most of its pages, filled as far as live", n,
+                 mm_host_size(MM_SEGMENT_BYTES).text, map.columns);
     for (uint32_t kind = 0; kind < KIND_NONE; kind++) write_cells(&map, kind, out);
-    write_legend(&map, MARGIN + map.columns * CELL + MARGIN, out);
+    write_legend(&map, MM_SVG_MARGIN + map.columns * CELL + MM_SVG_MARGIN, out);
     fputs("</svg>\n", out);
     free(map.cells);
 }

@@ -18,7 +18,7 @@ HT_MM       := $(BUILD)/lib/mmhook.o $(BUILD)/lib/libmm.so $(BUILD)/lib/libmmsha
 HT_PROGRAMS := $(addprefix $(HT)/,client client_hook client_plain client_hook_plain client_orphan \
     plugin_host plugin.so cudart_static cudart_static_hook cudart_shared cudart_shared_hook \
     own0 own1 own2 own3 own4 nocuda nocuda_hook libthird.so libthird_hook.so libmock.so libslow.so check_hooks check_code check_report check_kernel_cache \
-    check_env check_say check_memory check_pool check_tables nvrtc)
+    check_env check_say check_memory check_pool check_tables check_rounds nvrtc)
 FAULT_RACES ?= 100
 
 .PHONY: check-hooks check-install-run-time
@@ -41,6 +41,7 @@ check-hooks: $(HT_PROGRAMS) run-time check-install-run-time $(BUILD)/bin/mmrun $
 	$(HT)/check_say
 	$(HT)/check_memory
 	$(HT)/check_tables
+	$(HT)/check_rounds
 	cd $(HT) && ./check_hooks $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_pool $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
 	cd $(HT) && ./check_code $(abspath $(BUILD)/lib) $(abspath $(BUILD)/bin)
@@ -150,6 +151,9 @@ $(HT)/check_memory: $(HT_SRC)/check_memory.c tests/runner.h $(HOST_OBJS)
 HT_TABLES := $(addprefix $(BUILD)/obj/runtime/host/pool/,allocations.o ranges.o)
 $(HT)/check_tables: $(HT_SRC)/check_tables.c tests/runner.h $(HT_TABLES)
 	$(HT_CC) $< $(HT_TABLES) -o $@ $$(pkg-config --cflags --libs check)
+
+$(HT)/check_rounds: $(HT_SRC)/check_rounds.c tests/runner.h $(HOST_OBJS) $(HT_HEADERS)
+	$(HT_CC) $< $(HOST_OBJS) -o $@ $$(pkg-config --cflags --libs check) -lpthread
 
 $(HT)/nvrtc: $(HT_SRC)/nvrtc.c $(HT_HEADERS)
 	$(HT_CC) $< -o $@ -ldl

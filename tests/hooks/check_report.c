@@ -78,15 +78,6 @@ END_TEST
 
 /* ---- statistics ------------------------------------------------------------------------------------ */
 
-/* Reads the file that a run wrote, and removes it. */
-static void read_file(const char *path, char *text, size_t size) {
-    FILE *f = fopen(path, "r");
-    ck_assert_msg(f != NULL, "there is no %s", path);
-    text[fread(text, 1, size - 1, f)] = 0;
-    fclose(f);
-    unlink(path);
-}
-
 START_TEST(statistics_as_text) {
     struct result r = RUN(SETTINGS(preload_mm, "MM_STATS=1", "MM_SPACING=16", "MM_HEAP_SIZE=28M"), "./client", "v2-legacy", "usage", "end");
     char *lines[20] = {r.err}, *segments = strstr(r.err, "segments of");

@@ -1,28 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* Scenarios of the pool (MM_POOL): what a program sees of cudaMalloc, cudaFree and what asks about memory. */
-#include "client_work.h"
+#include "client_pool.h"
 
-#include <pthread.h>
 #include <unistd.h>
-
-#define KIB (1ull << 10)
-
-static bool is_mode(const char *mode) { return strcmp(getenv("MM_POOL") ? getenv("MM_POOL") : "off", mode) == 0; }
-static CUdeviceptr allocate(size_t bytes) {
-    CUdeviceptr p = 0;
-    OK(cu.cuMemAlloc(&p, bytes));
-    CHECK(p != 0 && p % 256 == 0);
-    return p;
-}
-static void finish(void) { standin->finished = standin->submitted; }
-/* Frees the blocks that wait for the device, and gives all free memory to the driver. */
-static void settle(void) {
-    CUdeviceptr all;
-    finish();
-    CHECK(cu.cuMemAlloc(&all, standin->total_bytes + 1) == CUDA_ERROR_OUT_OF_MEMORY);
-}
-/* Number of the driver's allocations without the pool's anchor. */
-static int driver_has(void) { return standin->allocations - 1; }
 
 /* Sizes of all kinds: after the first round, the driver is not asked any more. */
 static void pairs(int argc, char **argv) {
@@ -47,52 +27,6 @@ static void pairs(int argc, char **argv) {
     p[0] = allocate(18 * MIB);
     OK(cu.cuMemFree(p[0]));
     CHECK(allocate(14 * MIB) != p[0] && allocate(16 * MIB) == p[0]); /* an eighth of a request may stay unused */
-}
-
-/* keep: a free waits for the device; async: it does not, and the memory is not handed out before the work is done that was submitted before. */
-static void order(int argc, char **argv) {
-    (void)argc, (void)argv;
-    client_start();
-    for (int i = 0; i < 2; i++) {
-        const size_t bytes = i == 0 ? KIB : 4 * MIB;
-        finish();
-        const CUdeviceptr p = allocate(bytes);
-        standin->submitted += 10;
-        OK(cu.cuMemFree(p));
-        CHECK((standin->finished == standin->submitted) == is_mode("keep"));
-        const CUdeviceptr q = allocate(bytes);
-        CHECK((p == q) == is_mode("keep"));
-        if (is_mode("async")) {
-            standin->finished += 9;
-            CHECK(allocate(bytes) != p);
-            standin->submitted += 5; /* later work does not count */
-            standin->finished += 1;
-            CHECK(allocate(bytes) == p);
-        }
-        OK(cu.cuMemFree(q));
-    }
-}
-
-/* More frees while the device works than there are events, and than a table has room for at first. */
-#define MANY 1500
-static void many(int argc, char **argv) {
-    CUdeviceptr p[MANY];
-    (void)argc, (void)argv;
-    client_start();
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < MANY; i++) p[i] = allocate(4096);
-        for (int i = 0; i < MANY; i++) {
-            standin->submitted++;
-            OK(cu.cuMemFree(p[i]));
-        }
-        CHECK(standin->records < MANY * (round + 1));
-        for (int i = 0; i < 4; i++) {
-            finish();
-            OK(cu.cuMemFree(allocate(4096))); /* the rest of the epochs is closed now */
-        }
-    }
-    settle();
-    CHECK(driver_has() == 0);
 }
 
 /* Wrong frees get the driver's error, and change nothing. */
@@ -120,48 +54,6 @@ static void wrong(int argc, char **argv) {
     CUdeviceptr p = 5;
     CHECK(cu.cuMemAlloc(&p, 0) == CUDA_ERROR_INVALID_VALUE && p == 5);
     CHECK(cu.cuMemAlloc(&p, ~0ull) == CUDA_ERROR_OUT_OF_MEMORY && cu.cuMemAlloc(&p, standin->total_bytes) == CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-/* While a stream captures, calls do what the driver's do: an allocation breaks the capture, a free does not. */
-static void captured(int argc, char **argv) {
-    CUstream stream, second;
-    CUgraph graph;
-    CUdeviceptr p;
-    (void)argc, (void)argv;
-    client_start();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
-    const CUdeviceptr small = allocate(KIB), large = allocate(4 * MIB), third = allocate(KIB);
-    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    CHECK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) != CUDA_SUCCESS);
-    standin->submitted++;
-    const long records = standin->records, frees = standin->frees;
-    OK(cu.cuMemFree(small));
-    CHECK(standin->finished == standin->submitted && standin->frees == frees + 1); /* as the driver's free, it waited */
-    OK(cu.cuMemFree(large));
-    CHECK(!standin->capture_broken && standin->records == records && standin->frees == frees + 2);
-    CHECK(cu.cuMemFreeAsync(third, stream) == CUDA_ERROR_INVALID_VALUE);
-    OK(cu.cuStreamBeginCaptureToGraph(second, NULL, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuStreamEndCapture(stream, &graph));
-    CHECK(cu.cuMemAlloc(&p, KIB) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && standin->capture_broken); /* the second one still captures */
-    CHECK(cu.cuStreamEndCapture(second, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    standin->capture_broken = false;
-    CHECK(allocate(KIB) == small); /* the pool is back */
-    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuStreamDestroy(stream)); /* ends the capture, too */
-    OK(cu.cuMemFreeAsync(third, second));
-    CHECK(allocate(KIB) == third && !standin->capture_broken);
-    /* Of several frees in a capture the first one waits. Afterwards frees do again what the mode says. */
-    CUdeviceptr a[6];
-    for (int i = 0; i < 6; i++) a[i] = allocate(KIB);
-    OK(cu.cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(a[i]));
-    OK(cu.cuStreamEndCapture(second, &graph));
-    for (int i = 3; i < 6; i++) {
-        standin->submitted++;
-        OK(cu.cuMemFree(a[i]));
-        CHECK((standin->finished == standin->submitted) == is_mode("keep"));
-    }
 }
 
 /* Memory that the pool keeps is there for everybody. */
@@ -260,274 +152,6 @@ static void shared(int argc, char **argv) {
     CHECK(cu.cuIpcGetMemHandle(&handle, small) == CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Each context has its memory, which ends with it. */
-static void contexts(int argc, char **argv) {
-    CUcontext first = client_start(), second, current;
-    CUdeviceptr a, b;
-    (void)argc, (void)argv;
-    a = allocate(KIB);
-    OK(cu.create(&second, 0, 0));
-    b = allocate(KIB);
-    CHECK(a != b);
-    OK(cu.cuMemFree(a)); /* of a context that is not current */
-    finish();
-    CHECK(allocate(KIB) != a);
-    OK(cu.cuCtxGetCurrent(&current));
-    CHECK(current == second);
-    OK(cu.cuCtxSetCurrent(first));
-    CHECK(allocate(KIB) == a);
-    OK(cu.cuMemFree(b));
-    OK(cu.cuCtxDestroy(second));
-    for (int i = 0; i < 3; i++) { /* with the same handle: nothing of the old one is handed out */
-        OK(cu.create(&second, 0, 0));
-        const CUdeviceptr c = allocate(KIB);
-        CHECK(c != b);
-        OK(cu.cuMemFree(c));
-        b = c;
-        OK(cu.cuCtxDestroy(second));
-    }
-    OK(cu.create(&second, 0, 0));
-    const CUdeviceptr left = allocate(4 * MIB);
-    OK(cu.cuCtxDestroy(second));
-    const long frees = standin->frees;
-    OK(cu.cuMemFree(left)); /* the pool knows it no longer: the driver is asked */
-    CHECK(standin->frees == frees + 1);
-    OK(cu.cuCtxSetCurrent(first));
-    OK(cu.cuMemFree(a));
-    OK(cu.cuDevicePrimaryCtxReset(0));
-    OK(cu.cuDevicePrimaryCtxRetain(&first, 0));
-    OK(cu.cuCtxSetCurrent(first));
-    CHECK(allocate(KIB) != a);
-}
-
-static void *leaves_a_block(void *context) {
-    OK(cu.cuCtxSetCurrent((CUcontext)context));
-    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(allocate(9 * KIB)));
-    return NULL;
-}
-
-/* Pairs of one length in one thread: most need no event. No order of frees, work and other lengths makes a block come back too early, or twice, or never. */
-static void magazines(int argc, char **argv) {
-    enum { ROUND = 3 * MM_POOL_SET_PLACES };
-    CUdeviceptr q[ROUND], base;
-    size_t bytes, before, now, total;
-    pthread_t other;
-    CUstream stream;
-    CUgraph graph;
-    (void)argc, (void)argv;
-    CUcontext first = client_start();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemFree(allocate(KIB)));
-    const long records = standin->records;
-    for (int i = 0; i < 1000; i++) OK(cu.cuMemFree(allocate(KIB)));
-    CHECK(standin->records - records <= 1000 / (MM_POOL_SET_PLACES / 2) + 2);
-    for (int round = 0; round < 50; round++) {
-        const CUdeviceptr p = allocate(KIB - round);
-        OK(cu.cuMemGetAddressRange(&base, &bytes, p));
-        CHECK(base == p && bytes == KIB - round);
-        standin->submitted += 2;
-        OK(cu.cuMemGetInfo(&before, &total));
-        OK(cu.cuMemFree(p));
-        OK(cu.cuMemGetInfo(&now, &total));
-        CHECK(now == before + KIB);
-        CHECK(cu.cuMemFree(p) == CUDA_ERROR_INVALID_VALUE && cu.cuMemGetAddressRange(&base, &bytes, p) == CUDA_ERROR_NOT_FOUND);
-        bool is_back = false;
-        standin->finished = standin->submitted - 1;
-        for (int i = 0; i < ROUND; i++) {
-            q[i] = allocate(KIB);
-            CHECK(q[i] != p);
-            for (int k = 0; k < i; k++) CHECK(q[i] != q[k]);
-        }
-        finish();
-        for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
-        for (int i = 0; i < ROUND; i++) is_back |= (q[i] = allocate(KIB)) == p;
-        CHECK(is_back);
-        for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
-        OK(cu.cuMemFree(allocate((1 + round) * 512))); /* takes its set from another length, some time */
-    }
-    /* While the device is behind, mallocs alone close no epochs. */
-    standin->submitted++;
-    for (int i = 0; i < (int)MM_POOL_SET_PLACES; i++) q[i] = allocate(KIB);
-    for (int i = 0; i < (int)MM_POOL_SET_PLACES; i++) OK(cu.cuMemFree(q[i]));
-    const long behind = standin->records;
-    for (int i = 0; i < ROUND; i++) q[i] = allocate(KIB);
-    CHECK(standin->records <= behind + 1);
-    finish();
-    for (int i = 0; i < ROUND; i++) OK(cu.cuMemFree(q[i]));
-    /* An event that could not be recorded: the next malloc tries again. */
-    const CUdeviceptr large = allocate(MIB);
-    standin->fail_name = "cuCtxRecordEvent", standin->fail_code = CUDA_ERROR_UNKNOWN, standin->armed = true;
-    OK(cu.cuMemFree(large));
-    standin->armed = false, standin->fail_name = NULL;
-    const long failed = standin->records;
-    OK(cu.cuMemFree(allocate(3 * KIB)));
-    CHECK(standin->records > failed + 1); /* for the malloc, and for its free */
-    /* In a capture nothing comes from a magazine, and nothing goes there: the free waits. */
-    const CUdeviceptr p = allocate(KIB);
-    OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    standin->submitted++;
-    OK(cu.cuMemFree(p));
-    CHECK(standin->finished == standin->submitted);
-    CHECK(cu.cuMemAlloc(&q[0], KIB) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    cu.cuStreamEndCapture(stream, &graph);
-    standin->capture_broken = false;
-    /* What other threads leave goes back, and so does what a context has. */
-    for (int i = 0; i < 3; i++) {
-        CHECK(pthread_create(&other, NULL, leaves_a_block, first) == 0);
-        pthread_join(other, NULL);
-    }
-    settle();
-    CHECK(driver_has() == 0);
-    CUcontext second;
-    OK(cu.create(&second, 0, 0));
-    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(q[0] = allocate(KIB)));
-    OK(cu.cuCtxDestroy(second));
-    OK(cu.create(&second, 0, 0)); /* has the handle, and nothing of the memory */
-    CHECK(allocate(KIB) != q[0]);
-    OK(cu.cuCtxDestroy(second));
-}
-
-static int synchronisations;
-static void count_synchronisation(void) { synchronisations++; }
-
-/* Work of one device may use memory of another: a free waits for both. With peer access the pool hands out nothing more. */
-static void devices(int argc, char **argv) {
-    CUcontext first = client_start(), second;
-    (void)argc, (void)argv;
-    const CUdeviceptr a = allocate(KIB), large = allocate(4 * MIB);
-    OK(cu.cuDevicePrimaryCtxRetain(&second, 1));
-    OK(cu.cuCtxSetCurrent(second));
-    const CUdeviceptr b = allocate(KIB);
-    standin->submitted++;
-    standin->at_synchronize = count_synchronisation;
-    OK(cu.cuMemFree(b));
-    CHECK(synchronisations == 2 && standin->finished == standin->submitted && standin->frees == 0 && allocate(KIB) == b);
-    CHECK(cu.cuCtxEnablePeerAccess(first, 1) != CUDA_SUCCESS); /* even so */
-    const int before = standin->allocations;
-    const CUdeviceptr c = allocate(KIB);
-    CHECK(standin->allocations == before + 1);
-    OK(cu.cuMemFree(c));
-    CHECK(standin->allocations == before);
-    OK(cu.cuMemFree(large));
-    CHECK(standin->allocations == before - 1);
-    standin->submitted++;
-    OK(cu.cuMemFree(a));
-    CHECK(standin->finished == standin->submitted);
-    OK(cu.cuDevicePrimaryCtxRelease(1));
-    OK(cu.cuCtxSetCurrent(first));
-}
-
-/* ---- fuzzing ---------------------------------------------------------------------------------- */
-
-/* A kernel stamps its block when it begins, at once here, and checks the stamp when it ends: nobody else may have got the block in between. */
-#define KERNELS 4096
-static struct kernel {
-    CUdeviceptr address;
-    size_t bytes;
-    unsigned long long stamp;
-} kernels[KERNELS];
-static long checked;
-
-static unsigned long long *end_of(const struct kernel *k) { return (unsigned long long *)(k->address + k->bytes) - 1; }
-static void check_up_to(long end) {
-    for (; checked < end; checked++) {
-        const struct kernel *k = &kernels[checked % KERNELS];
-        CHECK(*(unsigned long long *)k->address == k->stamp && *end_of(k) == k->stamp);
-    }
-}
-static void check_all(void) { check_up_to(standin->submitted); }
-static void launch(CUdeviceptr address, size_t bytes) {
-    if (standin->submitted - checked == KERNELS) check_up_to(++standin->finished);
-    struct kernel *k = &kernels[standin->submitted % KERNELS];
-    static unsigned long long stamps;
-    for (long i = checked; i < standin->submitted; i++) /* a later kernel of the same block stamps it again */
-        if (kernels[i % KERNELS].address == address) kernels[i % KERNELS].stamp = stamps + 1;
-    *k = (struct kernel){address, bytes, ++stamps};
-    *(unsigned long long *)address = *end_of(k) = k->stamp;
-    standin->submitted++;
-}
-
-/* fuzz OPERATIONS SEED */
-static void fuzz(int argc, char **argv) {
-    static struct {
-        CUdeviceptr address;
-        size_t bytes;
-    } live[200];
-    const long operations = argc > 0 ? atol(argv[0]) : 20000;
-    unsigned long long seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    CUstream stream;
-    CUgraph graph;
-    bool captures = false;
-    client_start();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    standin->at_finish = check_all;
-    for (long n = 0; n < operations; n++) {
-        seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-        const unsigned r = (unsigned)(seed >> 33), k = r % 200, what = r / 200 % 100;
-        if (what < 45 && !captures && !live[k].address) {
-            live[k].bytes = 16 + (what < 3    ? (r >> 8) % (40 * MIB)
-                                  : what < 30 ? (r >> 8) % 8 * KIB /* lengths that come again */
-                                              : (r >> 8) % (1u << (4 + r % 16)));
-            if (cu.cuMemAlloc(&live[k].address, live[k].bytes) != CUDA_SUCCESS) live[k].address = 0;
-            else launch(live[k].address, live[k].bytes & ~7ull);
-        } else if (what < 70 && live[k].address) {
-            OK(cu.cuMemFree(live[k].address));
-            live[k].address = 0;
-        } else if (what < 85 && live[k].address) {
-            launch(live[k].address, live[k].bytes & ~7ull);
-        } else if (what < 97) {
-            if (standin->finished < standin->submitted) check_up_to(standin->finished + 1), standin->finished++;
-        } else if (what < 99) {
-            if (captures) OK(cu.cuStreamEndCapture(stream, &graph));
-            else OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-            captures = !captures;
-        } else if (!captures && n % 7 == 0) {
-            settle();
-        }
-    }
-    if (captures) OK(cu.cuStreamEndCapture(stream, &graph));
-    CHECK(!standin->capture_broken);
-    for (int k = 0; k < 200; k++)
-        if (live[k].address) OK(cu.cuMemFree(live[k].address));
-    check_all();
-    standin->at_finish = NULL;
-    settle();
-    CHECK(driver_has() == 0);
-}
-
-/* Threads that allocate and free blocks of their own. */
-static void *worker(void *argument) {
-    CUcontext context = (CUcontext)argument;
-    OK(cu.cuCtxSetCurrent(context));
-    unsigned seed = (unsigned)(size_t)&seed;
-    for (int i = 0; i < 3000; i++) {
-        CUdeviceptr p[8];
-        for (int k = 0; k < 8; k++) {
-            seed = seed * 1664525u + 1013904223u;
-            OK(cu.cuMemAlloc(&p[k], 64 + (seed >> 8) % (seed % 50 == 0 ? 3 * MIB : seed % 2 ? 2000 : 20000)));
-            *(volatile CUdeviceptr *)p[k] = p[k];
-        }
-        for (int k = 0; k < 8; k++) {
-            CHECK(*(volatile CUdeviceptr *)p[k] == p[k]);
-            OK(cu.cuMemFree(p[k]));
-        }
-    }
-    return NULL;
-}
-static void threads(int argc, char **argv) {
-    pthread_t t[8];
-    CUcontext context = client_start();
-    (void)argc, (void)argv;
-    for (int i = 0; i < 8; i++) CHECK(pthread_create(&t[i], NULL, worker, context) == 0);
-    for (int i = 0; i < 20; i++) {
-        usleep(1000);
-        settle();
-    }
-    for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
-    settle();
-    CHECK(driver_has() == 0);
-}
-
 /* MM_TRIM=1: memory that nobody used for a second goes back, unless the device works. */
 static void decays(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -561,6 +185,31 @@ static void heap(int argc, char **argv) {
     work_join();
     CHECK(work_nulls() == 0);
     work_release();
+}
+
+/* map [COUNT]: memory of each kind, for a picture; prints where the slab and the other ranges begin. COUNT: so many other ranges, no slab, and the context
+ * ends. */
+static void map(int argc, char **argv) {
+    client_start();
+    if (argc > 0) {
+        for (int i = atoi(argv[0]); i > 0; i--) allocate(5 * MIB);
+        OK(cu.cuDevicePrimaryCtxReset(0));
+        return;
+    }
+    const CUdeviceptr live = allocate(256 * KIB), freed = allocate(128 * KIB), first = allocate(64 * KIB), second = allocate(64 * KIB),
+                      ends = allocate(300 * KIB);
+    const CUdeviceptr large = allocate(4 * MIB), larger = allocate(6 * MIB), kept = allocate(8 * MIB);
+    OK(cu.cuMemFree(first));
+    OK(cu.cuMemFree(second)); /* a magazine has it */
+    OK(cu.cuMemFree(ends));
+    OK(cu.cuMemFree(kept));
+    close_epoch();
+    finish();
+    allocate(512); /* now they are free in the books */
+    standin->submitted++;
+    OK(cu.cuMemFree(freed));
+    OK(cu.cuMemFree(larger));
+    printf("%llx %llx %llx %llx\n", live - 512, large, larger, kept);
 }
 
 /* MM_POOL=small: one allocation is kept, no more. */
@@ -601,23 +250,7 @@ static void faults(int argc, char **argv) {
 }
 
 const struct scenario client_pool_scenarios[] = {
-    {"pool-pairs", pairs},
-    {"pool-order", order},
-    {"pool-many", many},
-    {"pool-wrong", wrong},
-    {"pool-captured", captured},
-    {"pool-pressure", pressure},
-    {"pool-scarce", scarce},
-    {"pool-questions", questions},
-    {"pool-shared", shared},
-    {"pool-contexts", contexts},
-    {"pool-fuzz", fuzz},
-    {"pool-threads", threads},
-    {"pool-decays", decays},
-    {"pool-small", small_only},
-    {"pool-faults", faults},
-    {"pool-heap", heap},
-    {"pool-devices", devices},
-    {"pool-magazines", magazines},
-    {NULL, NULL},
+    {"pool-pairs", pairs},         {"pool-wrong", wrong},   {"pool-pressure", pressure}, {"pool-scarce", scarce},
+    {"pool-questions", questions}, {"pool-shared", shared}, {"pool-decays", decays},     {"pool-map", map},
+    {"pool-small", small_only},    {"pool-faults", faults}, {"pool-heap", heap},         {NULL, NULL},
 };

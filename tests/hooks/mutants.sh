@@ -16,6 +16,7 @@ flags=(-std=c11 -O1 -w -I. -fPIC -fvisibility=hidden -isystem "${CUDA_HOME:-/usr
     "-DMM_LINKED=\"$build/device/linked\"")
 
 read -r -a check < <(pkg-config --cflags --libs check)
+suites=(check_memory check_tables check_rounds)
 sources=(runtime/host/*.c runtime/host/fit/*.c runtime/host/pool/*.c interpose/preload/*.c interpose/load/*.c interpose/load/ptx/*.c)
 
 # scenario LINES SETTING ARGUMENTS...: expects status 0 and LINES (a pattern) lines on standard error, counting those with $with if set.
@@ -39,11 +40,11 @@ ordered() {
 # Prints the first failing scenario of the pool.
 first_failing_of_pool() {
     local mode of
-    BOUNDED_CLOCK=100 bounded "$work/out" "$work/check_tables" || { echo check_tables; return; }
-    for of in pairs order many wrong captured pressure scarce questions contexts devices; do
+    for of in check_tables check_rounds; do BOUNDED_CLOCK=100 bounded "$work/out" "$work/$of" || { echo "$of"; return; }; done
+    for of in pairs order many wrong captured pressure scarce questions contexts devices anchoring; do
         for mode in keep async; do scenario 0 "MM_POOL=$mode" "pool-$of" || { echo "pool-$of, $mode"; return; }; done
     done
-    scenario 0 MM_POOL=async pool-magazines || { echo pool-magazines; return; }
+    for of in magazines batches; do scenario 0 MM_POOL=async "pool-$of" || { echo "pool-$of"; return; }; done
     scenario 1 MM_POOL=async pool-shared || { echo pool-shared; return; }
     scenario 0 MM_POOL=small pool-small || { echo pool-small; return; }
     for of in 1 2 3; do scenario 0 MM_POOL=async pool-fuzz 20000 "$of" || { echo "pool-fuzz 20000 $of"; return; }; done
@@ -147,6 +148,13 @@ compile() {
     echo "does not compile: $(grep -m 1 error: "$work/log")"
     return 1
 }
+# Links the suites of the host's objects, host.
+link_suites() {
+    local suite
+    for suite in "${suites[@]}"; do
+        "${CC:-cc}" -o "$work/$suite" "$work/$suite.o" "${host[@]}" "${check[@]}" -lpthread || return
+    done
+}
 # link FILE: links what the scenarios run, with mutant.o instead of this source.
 link() {
     local source host=() rest=() object
@@ -157,8 +165,7 @@ link() {
     done
     "${CC:-cc}" -shared -Wl,-soname,libmm.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete -o "$work/libmm.so.1" "${host[@]}" "${rest[@]}" \
         -l:liblz4.a -l:libzstd.a -ldl -lpthread 2>"$work/log" &&
-        "${CC:-cc}" -o "$work/check_memory" "$work/check_memory.o" "${host[@]}" "${check[@]}" -lpthread 2>"$work/log" &&
-        "${CC:-cc}" -o "$work/check_tables" "$work/check_tables.o" "${host[@]}" "${check[@]}" -lpthread 2>"$work/log" && return
+        link_suites 2>"$work/log" && return
     echo "does not link: $(head -n 1 "$work/log")"
     return 1
 }
@@ -177,7 +184,7 @@ plant() {
 rm -rf "$work" && mkdir -p "$work/allocators/random-walk-coop" && ln -s "$build/lib/ptx" "$work/ptx" || exit # check_report looks what mm was built for
 cp "$build/device/linked" "$work/allocators/random-walk-coop" || exit # any machine code of mm
 {
-    compile tests/hooks/check_memory.c "$work/check_memory.o" && compile tests/hooks/check_tables.c "$work/check_tables.o" &&
+    for suite in "${suites[@]}"; do compile "tests/hooks/$suite.c" "$work/$suite.o" || break; done &&
         for source in "${sources[@]}"; do compile "$source" "$work/${source//\//-}.o" || break; done && link none
 } >"$work/why" || untried 'hook mutants' "$(<"$work/why")"
 killer=$(first_failing_of_pool)

@@ -23,21 +23,24 @@ struct standin {
     unsigned long long limit_bytes;
     unsigned long long piece_bytes; /* refuse physical memory in larger pieces; 0: do not */
     bool deinitialized;
-    void (*at_end)(void);          /* called after a context was destroyed or released, before that call returns */
-    void (*before_end)(void);      /* called before a primary context is reset: the driver waits for kernels there */
-    void (*at_synchronize)(void);  /* called by cuCtxSynchronize: kernels end there */
-    bool blocks_creates;           /* cuMemCreate does not return while this is true, as if it waited for the kernel */
-    unsigned long long code_bytes; /* free_bytes that a module, an instance of a library, an instantiated graph or a limit requires;
+    void (*at_end)(void);                          /* called after a context was destroyed or released, before that call returns */
+    void (*before_end)(void);                      /* called before a primary context is reset: the driver waits for kernels there */
+    void (*before_synchronize)(void);              /* called by cuCtxSynchronize and cuEventSynchronize before they look whether a stream captures */
+    void (*at_synchronize)(void);                  /* called by cuCtxSynchronize and cuEventSynchronize: kernels end there */
+    bool blocks_creates;                           /* cuMemCreate does not return while this is true, as if it waited for the kernel */
+    unsigned long long code_bytes;                 /* free_bytes that a module, an instance of a library, an instantiated graph or a limit requires;
                                       checked, not consumed */
-    bool slow_allocations;         /* cuMemAlloc takes 3 ms */
-    long blocked;                  /* calls blocked there now */
-    bool full;                     /* kernels do not start: all multiprocessors are busy */
-    bool held;                     /* a kernel holds all multiprocessors and waits for the host: a call that needs one, or waits for kernels, would deadlock;
+    void (*at_allocate)(unsigned long long bytes); /* called by cuMemAlloc */
+    bool slow_allocations;                         /* cuMemAlloc takes 3 ms */
+    long blocked;                                  /* calls blocked there now */
+    bool full;                                     /* kernels do not start: all multiprocessors are busy */
+    bool held; /* a kernel holds all multiprocessors and waits for the host: a call that needs one, or waits for kernels, would deadlock;
                   it is counted in `waits` instead */
     long waits;
     const char *waited;       /* the last such call */
     long submitted, finished; /* work of the device that the test submits, in order, and how much of it is done: events and calls that wait see it */
     void (*at_finish)(void);  /* called before all of it is done, in a call that waits for that */
+    void (*at_query)(void);   /* called by cuEventQuery */
     long records;             /* cuCtxRecordEvent */
     long frees;               /* cuMemFree */
     bool late_limit;          /* the driver refuses cuCtxSetLimit(MALLOC_HEAP_SIZE) from now on */

@@ -233,8 +233,11 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     return flags || !is(peer, CONTEXT) || !CURRENT ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/* Breaks a capture in any mode. */
 CUresult cuCtxSynchronize(void) {
-    ENTER_UNSAFE();
+    ENTER();
+    if (state.before_synchronize) state.before_synchronize();
+    if (standin_captures) return state.capture_broken = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (!CURRENT) return CUDA_ERROR_INVALID_CONTEXT;
     WAITS();
     standin_finish();
@@ -336,9 +339,11 @@ __typeof__(cuStreamSynchronize) cuStreamSynchronize_ptsz;
 CUresult cuStreamSynchronize_ptsz(CUstream stream) { return cuStreamSynchronize(stream); }
 
 CUresult cuEventSynchronize(CUevent event) {
+    if (state.before_synchronize) state.before_synchronize();
     ENTER_UNSAFE();
     (void)event;
     standin_finish();
+    if (state.at_synchronize) state.at_synchronize();
     return CUDA_SUCCESS;
 }
 
@@ -352,8 +357,9 @@ CUresult cuEventCreate(CUevent *event, unsigned flags) {
 }
 
 CUresult cuEventQuery(CUevent event) {
-    ENTER();
+    ENTER_UNSAFE();
     if (!is(event, EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (state.at_query) state.at_query();
     return ((struct object *)event)->covers <= __atomic_load_n(&state.finished, __ATOMIC_ACQUIRE) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

@@ -199,6 +199,7 @@ static struct allocation *containing(CUdeviceptr address) {
 /* Allocations too large to fill with garbage only get addresses. */
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
     ENTER_UNSAFE();
+    if (state.at_allocate) state.at_allocate(bytes);
     if (state.slow_allocations) usleep(3000);
     LOCKED();
     int i = 0;

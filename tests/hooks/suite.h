@@ -54,6 +54,15 @@ static inline void read_all(FILE *f, char *to, size_t size) {
     fclose(f);
 }
 
+/* Reads the file that a run wrote, and removes it. */
+static inline void read_file(const char *path, char *text, size_t size) {
+    FILE *f = fopen(path, "r");
+    ck_assert_msg(f != NULL, "there is no %s", path);
+    text[fread(text, 1, size - 1, f)] = 0;
+    fclose(f);
+    unlink(path);
+}
+
 /* Runs argv with "NAME=value" settings added to the environment; "NAME" alone removes a variable. */
 static inline struct result run(const char *const *settings, const char *const *argv) {
     struct result r;

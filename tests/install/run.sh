@@ -375,7 +375,10 @@ it 'completion of mmrun --check -- -' eval 'lacks " $(completes mmrun --check --
 it 'completion behind the command of mmrun' offers '' mmrun --check true --st
 it 'completion of mmrun bas' eval 'has " $(completes mmrun bas) " " bash "'
 it 'completion of mmdoctor -' offers '--selftest --help --version -h -V' mmdoctor -
-it 'completion of mmbench --allocators' offers 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused ouroboros-s-p ouroboros-va-p ouroboros-vl-p ouroboros-s-c ouroboros-va-c ouroboros-vl-c' mmbench --allocators ''
+it 'completion of mmbench --allocators' offers 'all mm builtin random-walk random-walk-bitmap random-walk-coop random-walk-runs atomic aw circular circular-fused circular-multi circular-multi-fused ouroboros-s-p ouroboros-va-p ouroboros-vl-p ouroboros-s-c ouroboros-va-c ouroboros-vl-c pool-tlsf pool-segregated pool-bitmask pool-first pool-next pool-best' mmbench --allocators ''
+# as its help says
+bench_pools() { same "$(completes mmbench --allocators pool- | tr ' ' '\n')" "$("$bin/mmbench" --help | grep -oE 'pool-[a-z]+')"; }
+it 'completion of mmbench --allocators pool-' bench_pools
 it 'completion of mmbench --cases sing' offers 'single single_cold' mmbench --cases sing
 it 'completion of mmbench --plot DIR' offers '' mmbench --plot dir --
 it 'completion of mmbench --claims' offers '' mmbench --claims --

@@ -6,6 +6,7 @@
 _mm_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "${COMP_WORDS[COMP_CWORD]}"); }
 
 _mm_allocators='@ALLOCATORS@' # the default first
+_mm_pools='pool-tlsf pool-segregated pool-bitmask pool-first pool-next pool-best'
 
 # The common options of nvcc; any other word is completed as a file name.
 _mm_mmnvcc() {
@@ -64,7 +65,7 @@ _mm_mmbench() {
     case ${COMP_WORDS[COMP_CWORD - 1]} in
     --csv) COMPREPLY=() ;;
     --cases) _mm_words "$("${COMP_WORDS[0]}" --list 2> /dev/null | cut -d' ' -f1)" ;;
-    --allocators) _mm_words "all mm builtin ${_mm_allocators#* }" ;;
+    --allocators) _mm_words "all mm builtin ${_mm_allocators#* } $_mm_pools" ;;
     --heap) _mm_words '2G 8G 32G' ;;
     --runs | --timeout | --minutes) COMPREPLY=() ;;
     --plot) mapfile -t COMPREPLY < <(compgen -d -- "${COMP_WORDS[COMP_CWORD]}") ;;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* How memory leaves the pools: to the driver, or with its context. */
+#define _GNU_SOURCE /* pthread_cond_clockwait */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/host/pool/magazines.h"
 #include "runtime/host/pool/pool.h"
@@ -10,24 +13,54 @@
 
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER; /* a thread has left a pool */
 
+static unsigned visitors_of(const struct mm_pool *p) { return __atomic_load_n(&p->visitors, __ATOMIC_SEQ_CST); }
 void mm_pool_enter(struct mm_pool *p) {
-    p->visitors++;
+    mm_pool_come(p);
     pthread_mutex_unlock(&mm_pool_lock);
 }
 void mm_pool_leave(struct mm_pool *p) {
     pthread_mutex_lock(&mm_pool_lock);
-    p->visitors--;
+    __atomic_fetch_sub(&p->visitors, 1, __ATOMIC_SEQ_CST);
     pthread_cond_broadcast(&left);
 }
+void mm_pool_go(struct mm_pool *p) {
+    __atomic_fetch_sub(&p->visitors, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&p->endings, __ATOMIC_SEQ_CST) == 0 && __atomic_load_n(&mm_pool_capture_count, __ATOMIC_SEQ_CST) == 0) return; /* nobody waits */
+    pthread_mutex_lock(&mm_pool_lock);
+    pthread_cond_broadcast(&left);
+    pthread_mutex_unlock(&mm_pool_lock);
+}
 
-/* Waits for what is pending in the pool now. The caller holds the lock, which is open while it waits. */
-static void settle(const struct mm_driver *d, struct mm_pool *p) {
-    const uint64_t end = p->pending.end;
-    if (p->pending.first == end || mm_pool_capture_count != 0) return;
+void mm_pool_await_visitors(const struct mm_pool *p, const struct timespec *until) {
+    while (visitors_of(p) != 0 && pthread_cond_clockwait(&left, &mm_pool_lock, CLOCK_MONOTONIC, until) == 0) continue;
+}
+
+/* Waits for the pool's context, if no event can be recorded. */
+static void settle_by_context(const struct mm_driver *d, struct mm_pool *p, uint64_t end) {
     mm_pool_enter(p);
     const bool is_done = mm_pool_synchronize(d, p->context) == CUDA_SUCCESS;
     mm_pool_leave(p);
     while (is_done && p->pending.first < end) mm_pool_retire_first(p);
+}
+
+/* Waits for what is pending in the pool now, unless a stream captures, or begins to. The caller holds the lock, which is open while it waits. */
+static void settle(const struct mm_driver *d, struct mm_pool *p) {
+    const uint64_t end = p->pending.end;
+    CUresult r = CUDA_SUCCESS;
+    while (p->pending.first < end && mm_pool_capture_count == 0 && r == CUDA_SUCCESS) {
+        r = mm_fences_exist(d) ? mm_pool_close_epoch(d, p) : CUDA_ERROR_NOT_SUPPORTED;
+        if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) { /* not ready: all events are in use, and the wait ends that */
+            settle_by_context(d, p, end);
+            return;
+        }
+        const uint64_t recorded = p->fences.recorded;
+        const CUevent last = mm_fences_last(&p->fences);
+        mm_pool_enter(p);
+        r = mm_fences_wait(d, p->context, last);
+        mm_pool_leave(p);
+        if (r == CUDA_SUCCESS) mm_fences_waited(&p->fences, recorded);
+        mm_pool_retire_ended(p);
+    }
 }
 
 static void slab_leaves(void *leaving, uint64_t base, uint64_t bytes) {
@@ -98,8 +131,8 @@ struct mm_pool *mm_pool_ending(CUcontext context) {
     if (!context || mm_pool_mode() == MM_POOL_OFF) return NULL;
     pthread_mutex_lock(&mm_pool_lock);
     for (p = mm_pools; p && p->context != context;) p = p->next;
-    if (p) __atomic_store_n(&p->endings, p->endings + 1, __ATOMIC_RELEASE);
-    while (p && p->visitors != 0) pthread_cond_wait(&left, &mm_pool_lock);
+    if (p) __atomic_store_n(&p->endings, p->endings + 1, __ATOMIC_SEQ_CST);
+    while (p && visitors_of(p) != 0) pthread_cond_wait(&left, &mm_pool_lock);
     pthread_mutex_unlock(&mm_pool_lock);
     return p;
 }
@@ -111,13 +144,15 @@ void mm_pool_ended(struct mm_pool *p, bool has_ended) {
     if (p->endings != 0 && has_ended) { /* 0: another call has forgotten it */
         mm_magazines_empty(p);
         mm_pool_report(p);
+        mm_pool_draw(p);
         mm_pool_allocations_forget(p);
         for (uint64_t i = mm_pool_ranges.count; i-- > 0;)
             if (mm_pool_ranges.list[i].pool == p) mm_pool_ranges_remove(&mm_pool_ranges, &mm_pool_ranges.list[i]);
         mm_fit_destroy(p->fit);
         free(p->whole.list), free(p->pending.ring);
         __atomic_store_n(&p->context, NULL, __ATOMIC_RELAXED);
-        *p = (struct mm_pool){.next = p->next};
+        memset((char *)p + offsetof(struct mm_pool, context), 0, sizeof *p - offsetof(struct mm_pool, context));
+        pthread_cond_broadcast(&left); /* to another call that may end the context */
     }
     pthread_mutex_unlock(&mm_pool_lock);
 }

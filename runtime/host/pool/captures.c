@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /* The streams that capture. The same handle may be in the list several times: each thread has its own default stream. */
+#define _GNU_SOURCE /* of clock.h */
 #include <stdlib.h>
 
+#include "runtime/host/clock.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
 
 unsigned mm_pool_capture_count;
 static CUstream *streams; /* `listed` of them; a capture that the host has no memory to list counts for ever */
 static unsigned listed, room;
+
+/* A free of keep may have found that no stream captures, and be about to wait for its context, which would break the capture. The driver looks for captures
+ * when such a call begins, so that a wait for kernels need not be over. The caller holds the lock. */
+static void let_waits_begin(void) {
+    const struct timespec until = mm_host_in_ms(MM_POOL_CAPTURE_MS);
+    for (const struct mm_pool *p = mm_pools; p; p = p->next) mm_pool_await_visitors(p, &until);
+}
 
 void mm_pool_capture_begins(CUstream stream) {
     pthread_mutex_lock(&mm_pool_lock);
@@ -17,6 +26,7 @@ void mm_pool_capture_begins(CUstream stream) {
         if (more) streams = more, room = 2 * room + 8;
     }
     if (listed < room) streams[listed++] = stream;
+    let_waits_begin();
     pthread_mutex_unlock(&mm_pool_lock);
 }
 

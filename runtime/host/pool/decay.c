@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "runtime/host/clock.h"
 #include "runtime/host/grower.h"
 #include "runtime/host/pool/pool.h"
 #include "runtime/host/pool/state.h"
@@ -17,11 +18,8 @@ static const struct mm_driver *driver;
 
 /* Waits, with the lock open, until `ms` milliseconds have passed, the thread must stop, or, if it may be hurried, memory is wanted. 0: no limit. */
 static void doze(unsigned ms, bool may_hurry) {
-    struct timespec t;
+    const struct timespec t = mm_host_in_ms(ms);
     int r = 0;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000, t.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
     while (!must_stop && !(may_hurry && is_wanted) && r == 0)
         r = ms == 0 ? pthread_cond_wait(&wake, &mm_pool_lock) : pthread_cond_timedwait(&wake, &mm_pool_lock, &t);
 }
@@ -30,9 +28,9 @@ static void doze(unsigned ms, bool may_hurry) {
 static bool is_idle(const struct mm_driver *d) {
     for (struct mm_pool *p = mm_pools; p; p = p->next) {
         if (!p->context || p->endings != 0) continue;
-        if (mm_pool_capture_count != 0 || !mm_fences_exist(d) || mm_fences_record(d, &p->fences, p->context) != CUDA_SUCCESS) return false;
+        if (mm_pool_capture_count != 0 || !mm_fences_exist(d) || mm_pool_close_epoch(d, p) != CUDA_SUCCESS) return false;
         doze(MM_POOL_FENCE_MS, false);
-        if (must_stop || !p->context) return false;
+        if (must_stop || !p->context || mm_pool_capture_count != 0) return false; /* a capture would be broken by the query */
         mm_fences_poll(d, &p->fences);
         if (p->fences.seen < p->fences.recorded) return false;
     }
@@ -70,7 +68,7 @@ static void at_process_exit(void) {
     pthread_mutex_lock(&mm_pool_lock);
     must_stop = true;
     for (struct mm_pool *p = mm_pools; p; p = p->next)
-        if (p->context) mm_pool_report(p);
+        if (p->context) mm_pool_report(p), mm_pool_draw(p);
     pthread_cond_signal(&wake);
     pthread_mutex_unlock(&mm_pool_lock);
     clock_gettime(CLOCK_REALTIME, &t);

@@ -37,5 +37,11 @@ static inline uint64_t mm_fences_covered(const struct mm_fences *f) { return f->
 CUresult mm_fences_record(const struct mm_driver *d, struct mm_fences *f, CUcontext context);
 /* Looks which epochs have ended. */
 void mm_fences_poll(const struct mm_driver *d, struct mm_fences *f);
+/* Waits for all events that were recorded before, of which there is one. The caller does not lock, and has read `event` and `recorded` with the lock:
+ * mm_fences_last(f) and f->recorded. mm_fences_waited, with the lock, notes that the wait succeeded. A capture may begin meanwhile: a wait for an event
+ * leaves it alone, since the thread's mode is relaxed; a wait for the context would break it. */
+static inline CUevent mm_fences_last(const struct mm_fences *f) { return f->events[(f->recorded - 1) % MM_POOL_FENCES]; }
+CUresult mm_fences_wait(const struct mm_driver *d, CUcontext context, CUevent event);
+void mm_fences_waited(struct mm_fences *f, uint64_t recorded);
 
 #endif

@@ -33,7 +33,8 @@ static __thread struct magazine *mine;
 static void empty_set(struct set *s) {
     for (; s->count != 0; s->count--, s->first = (s->first + 1) % MM_POOL_SET_PLACES) {
         struct mm_allocation *const a = mm_pool_allocation_at(s->ring[s->first].address);
-        mm_pool_queue(a);
+        if (s->ring[s->first].epoch == 0) mm_pool_release(a);
+        else mm_pool_queue(a);
     }
     s->pool = NULL;
 }
@@ -109,36 +110,85 @@ CUdeviceptr mm_magazine_take(CUcontext context, uint64_t rounded, uint64_t bytes
     return address;
 }
 
+/* This thread's set that has room for the allocation, or NULL. The caller holds this thread's magazine's lock and the table's. */
+static struct set *room_for(const struct mm_allocation *a) {
+    if (!a || a->is_whole || a->bytes > MM_POOL_SET_BYTES_MAX || __atomic_load_n(&a->pool->endings, __ATOMIC_ACQUIRE) != 0) return NULL;
+    struct set *const s = set_of(mine, a->bytes);
+    return s->pool == a->pool && s->rounded == a->bytes && s->count < MM_POOL_SET_PLACES ? s : NULL;
+}
+
+static void put_last(struct set *s, uint64_t address, uint64_t epoch) {
+    s->ring[(s->first + s->count++) % MM_POOL_SET_PLACES] = (struct block){address, epoch};
+}
+
+/* Locks what concerns an address, and finds the allocation that begins there. */
+static struct mm_allocation *lock_at(struct mm_pool_shard *shard, CUdeviceptr address) {
+    pthread_mutex_lock(&mine->lock);
+    pthread_mutex_lock(&shard->lock);
+    return mm_allocations_find(&shard->table, address);
+}
+static void unlock(struct mm_pool_shard *shard) {
+    pthread_mutex_unlock(&shard->lock);
+    pthread_mutex_unlock(&mine->lock);
+}
+
 bool mm_magazine_put(CUdeviceptr address) {
     bool is_put = false;
     if (!are_in_use()) return false;
     struct mm_pool_shard *const shard = mm_pool_shard_of(address);
-    pthread_mutex_lock(&mine->lock);
-    pthread_mutex_lock(&shard->lock);
-    struct mm_allocation *const a = mm_allocations_find(&shard->table, address);
-    if (a && !a->is_whole && a->bytes <= MM_POOL_SET_BYTES_MAX && __atomic_load_n(&a->pool->endings, __ATOMIC_ACQUIRE) == 0) {
-        struct set *const s = set_of(mine, a->bytes);
-        const uint64_t asked = __atomic_load_n(&a->asked_bytes, __ATOMIC_RELAXED);
-        if (s->pool == a->pool && s->rounded == a->bytes && s->count < MM_POOL_SET_PLACES && mm_allocation_try_end(a, MM_ALLOCATION_CACHED)) {
-            s->ring[(s->first + s->count++) % MM_POOL_SET_PLACES] = (struct block){address, mm_fences_open(&a->pool->fences)};
-            mm_pool_count_free(a->pool, asked);
-            is_put = true;
-        }
+    struct mm_allocation *const a = lock_at(shard, address);
+    struct set *const s = room_for(a);
+    const uint64_t asked = s ? __atomic_load_n(&a->asked_bytes, __ATOMIC_RELAXED) : 0;
+    if (s && mm_allocation_try_end(a, MM_ALLOCATION_CACHED)) {
+        put_last(s, address, mm_fences_open(&a->pool->fences));
+        mm_pool_count_free(a->pool, asked);
+        is_put = true;
     }
-    pthread_mutex_unlock(&shard->lock);
-    pthread_mutex_unlock(&mine->lock);
+    unlock(shard);
     return is_put;
+}
+
+struct mm_pool *mm_magazine_try_end(CUdeviceptr address) {
+    struct mm_pool *p = NULL;
+    bool is_ending = false;
+    if (!are_in_use()) return NULL;
+    struct mm_pool_shard *const shard = mm_pool_shard_of(address);
+    struct mm_allocation *const a = lock_at(shard, address);
+    if (room_for(a)) {
+        p = a->pool;
+        mm_pool_come(p);
+        is_ending = __atomic_load_n(&p->endings, __ATOMIC_SEQ_CST) == 0 && __atomic_load_n(&mm_pool_capture_count, __ATOMIC_SEQ_CST) == 0 &&
+                    mm_allocation_try_end(a, MM_ALLOCATION_ENDING);
+        if (is_ending) mm_pool_count_free(p, __atomic_load_n(&a->asked_bytes, __ATOMIC_RELAXED));
+    }
+    unlock(shard);
+    if (p && !is_ending) mm_pool_go(p);
+    return is_ending ? p : NULL;
+}
+
+bool mm_magazine_put_ended(CUdeviceptr address) {
+    struct mm_pool_shard *const shard = mm_pool_shard_of(address);
+    struct mm_allocation *const a = lock_at(shard, address);
+    struct set *const s = room_for(a);
+    if (s) {
+        put_last(s, address, 0);
+        mm_allocation_becomes(a, MM_ALLOCATION_CACHED);
+    }
+    unlock(shard);
+    return s != NULL;
 }
 
 /* ---- with the pools' lock ------------------------------------------------------------------------ */
 
-void mm_magazine_prepare(struct mm_allocation *a) {
-    if (mm_pool_needs_lock || a->pool->endings != 0 || a->is_whole || a->bytes > MM_POOL_SET_BYTES_MAX || (!mine && !get_magazine())) return;
+void mm_magazine_prepare(const struct mm_allocation *a) {
+    struct mm_pool *const p = a->pool;
+    const uint64_t bytes = a->bytes;
+    if (mm_pool_needs_lock || p->endings != 0 || a->is_whole || bytes > MM_POOL_SET_BYTES_MAX || (!mine && !get_magazine())) return;
     pthread_mutex_lock(&mine->lock);
-    struct set *const s = set_of(mine, a->bytes);
-    if (s->pool != a->pool || s->rounded != a->bytes) {
+    struct set *const s = set_of(mine, bytes);
+    if (s->pool != p || s->rounded != bytes) {
         empty_set(s);
-        s->pool = a->pool, s->rounded = a->bytes;
+        s->pool = p, s->rounded = bytes;
     }
     pthread_mutex_unlock(&mine->lock);
 }

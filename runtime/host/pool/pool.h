@@ -5,8 +5,9 @@
  * Representation. Each context has a pool. A pool has ranges from cuMemAlloc: slabs, from which allocations up to MM_POOL_CARVE (below 2 MiB by default) are
  * carved (fit.h), and ranges that are one allocation each, kept whole when it is freed. An allocation is
  *     live      the program's
- *     ending    (keep) its free waits for the context, as cuMemFree does
+ *     ending    (keep) its free waits for the context, as cuMemFree does (rounds.h)
  *     pending   (async) freed in epoch e (fences.h)
+ *     cached    freed, in a thread's magazine (magazines.h)
  * and not in the table once it is free.
  *
  * Invariants.
@@ -17,15 +18,24 @@
  *       context; async's epoch has ended; or the driver's own cuMemFree waited.
  *       Pools on several devices: it waited for all of their contexts, since copies between devices are work of one context that uses memory of another.
  *   I4  While a stream of the process captures, the pool hands out nothing, and a free does what the driver would do: nothing of the pool gets into a graph.
+ *       A capture that begins while the lock is open is not broken: pending frees are waited for by events, and let_waits_begin (captures.c) lets a free of
+ *       keep come to the driver first. Threads without the lock and a beginning capture see each other by mm_pool_come (state.h).
  *   I5  No allocation begins where a slab does, so no free that passes mm can end a slab.
  *   I6  A free needs no host memory: an allocation is handed out only when there is room for its free.
  *
- * Linearisation points. All under one lock: an allocation begins when it enters the table. Its free takes effect when its state changes.
+ * Events. One for each free would be a fifth of the time of a pair. So an epoch of frees is closed (fences.h) late: by a free after which MM_POOL_BATCH frees,
+ * or MM_POOL_BATCH_BYTES, have no event; by a request for which the pool has no memory; by one whose magazine waits for it; or by the thread that gives memory
+ * back. I3 holds whenever that is, since a later event covers all that an earlier one would. Before a request asks the driver, it closes the epoch and waits
+ * for up to MM_POOL_WAIT_US, so the pool does not grow for want of an event. After MM_POOL_WAITS_US of such waits it does. No epoch is closed while a stream
+ * captures, or in a context that is about to end.
+ *
+ * Linearisation points. All under one lock, but for magazines: an allocation begins when it enters the table. Its free takes effect when its state changes.
  *
  * Ordering. The lock orders the books. Kernels are ordered by the driver: a kernel that is launched after malloc returned, and one that was submitted before
  * free was called, are ordered by I3.
  *
- * Progress. The lock is not held while the driver allocates, frees or waits; only while an event is recorded or queried.
+ * Progress. The lock is not held while the driver allocates, frees or waits; only while an event is recorded or queried. A request waits for an event with the
+ * lock open.
  *
  * What may be stale. `done` of a pool's fences: memory is then handed out later. The list of captures holds a stream until its capture has ended; in between
  * the pool does less.

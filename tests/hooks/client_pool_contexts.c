@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/* Scenarios of the pool (MM_POOL) with several contexts, devices and threads, and of all of it at random. */
+#include "client_pool.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Each context has its memory, which ends with it. */
+static void contexts(int argc, char **argv) {
+    CUcontext first = client_start(), second, current;
+    CUdeviceptr a, b;
+    (void)argc, (void)argv;
+    a = allocate(KIB);
+    OK(cu.create(&second, 0, 0));
+    b = allocate(KIB);
+    CHECK(a != b);
+    OK(cu.cuMemFree(a)); /* of a context that is not current */
+    finish();
+    CHECK(allocate(KIB) != a);
+    OK(cu.cuCtxGetCurrent(&current));
+    CHECK(current == second);
+    OK(cu.cuCtxSetCurrent(first));
+    close_epoch();
+    CHECK(allocate(KIB) == a);
+    OK(cu.cuMemFree(b));
+    OK(cu.cuCtxDestroy(second));
+    for (int i = 0; i < 3; i++) { /* with the same handle: nothing of the old one is handed out */
+        OK(cu.create(&second, 0, 0));
+        const CUdeviceptr c = allocate(KIB);
+        CHECK(c != b);
+        OK(cu.cuMemFree(c));
+        b = c;
+        OK(cu.cuCtxDestroy(second));
+    }
+    OK(cu.create(&second, 0, 0));
+    const CUdeviceptr left = allocate(4 * MIB);
+    OK(cu.cuCtxDestroy(second));
+    const long frees = standin->frees;
+    OK(cu.cuMemFree(left)); /* the pool knows it no longer: the driver is asked */
+    CHECK(standin->frees == frees + 1);
+    OK(cu.cuCtxSetCurrent(first));
+    OK(cu.cuMemFree(a));
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    OK(cu.cuDevicePrimaryCtxRetain(&first, 0));
+    OK(cu.cuCtxSetCurrent(first));
+    CHECK(allocate(KIB) != a);
+}
+
+/* keep: while a free waits, its context does not end. */
+static bool is_freeing, has_waited;
+static void wait_long(void) {
+    __atomic_store_n(&is_freeing, true, __ATOMIC_RELEASE);
+    usleep(50000);
+    __atomic_store_n(&has_waited, true, __ATOMIC_RELEASE);
+}
+static void *frees_slowly(void *context) {
+    OK(cu.cuCtxSetCurrent((CUcontext)context));
+    OK(cu.cuMemFree(allocate(KIB)));
+    const CUdeviceptr p = allocate(KIB);
+    standin->before_synchronize = wait_long;
+    OK(cu.cuMemFree(p));
+    return NULL;
+}
+static void ending(int argc, char **argv) {
+    pthread_t other;
+    CUcontext first = client_start(), second;
+    (void)argc, (void)argv;
+    OK(cu.create(&second, 0, 0));
+    OK(cu.cuCtxSetCurrent(first));
+    CHECK(pthread_create(&other, NULL, frees_slowly, second) == 0);
+    while (!__atomic_load_n(&is_freeing, __ATOMIC_ACQUIRE)) usleep(100);
+    OK(cu.cuCtxDestroy(second));
+    CHECK(__atomic_load_n(&has_waited, __ATOMIC_ACQUIRE));
+    standin->before_synchronize = NULL;
+    pthread_join(other, NULL);
+    OK(cu.create(&second, 0, 0));
+    OK(cu.cuMemFree(allocate(KIB)));
+    OK(cu.cuCtxDestroy(second));
+}
+
+static int synchronisations;
+static void count_synchronisation(void) { synchronisations++; }
+
+/* Work of one device may use memory of another: a free waits for both. With peer access the pool hands out nothing more. */
+static void devices(int argc, char **argv) {
+    CUcontext first = client_start(), second;
+    (void)argc, (void)argv;
+    const CUdeviceptr a = allocate(KIB), large = allocate(4 * MIB);
+    OK(cu.cuDevicePrimaryCtxRetain(&second, 1));
+    OK(cu.cuCtxSetCurrent(second));
+    const CUdeviceptr b = allocate(KIB);
+    standin->submitted++;
+    standin->at_synchronize = count_synchronisation;
+    OK(cu.cuMemFree(b));
+    CHECK(synchronisations == 2 && standin->finished == standin->submitted && standin->frees == 0 && allocate(KIB) == b);
+    CHECK(cu.cuCtxEnablePeerAccess(first, 1) != CUDA_SUCCESS); /* even so */
+    const int before = standin->allocations;
+    const CUdeviceptr c = allocate(KIB);
+    CHECK(standin->allocations == before + 1);
+    OK(cu.cuMemFree(c));
+    CHECK(standin->allocations == before);
+    OK(cu.cuMemFree(large));
+    CHECK(standin->allocations == before - 1);
+    standin->submitted++;
+    OK(cu.cuMemFree(a));
+    CHECK(standin->finished == standin->submitted);
+    OK(cu.cuDevicePrimaryCtxRelease(1));
+    OK(cu.cuCtxSetCurrent(first));
+}
+
+/* ---- fuzzing ---------------------------------------------------------------------------------- */
+
+/* A kernel stamps its block when it begins, at once here, and checks the stamp when it ends: nobody else may have got the block in between. */
+#define KERNELS 4096
+static struct kernel {
+    CUdeviceptr address;
+    size_t bytes;
+    unsigned long long stamp;
+} kernels[KERNELS];
+static long checked;
+
+static unsigned long long *end_of(const struct kernel *k) { return (unsigned long long *)(k->address + k->bytes) - 1; }
+static void check_up_to(long end) {
+    for (; checked < end; checked++) {
+        const struct kernel *k = &kernels[checked % KERNELS];
+        CHECK(*(unsigned long long *)k->address == k->stamp && *end_of(k) == k->stamp);
+    }
+}
+static void check_all(void) { check_up_to(standin->submitted); }
+static void launch(CUdeviceptr address, size_t bytes) {
+    if (standin->submitted - checked == KERNELS) check_up_to(++standin->finished);
+    struct kernel *k = &kernels[standin->submitted % KERNELS];
+    static unsigned long long stamps;
+    for (long i = checked; i < standin->submitted; i++) /* a later kernel of the same block stamps it again */
+        if (kernels[i % KERNELS].address == address) kernels[i % KERNELS].stamp = stamps + 1;
+    *k = (struct kernel){address, bytes, ++stamps};
+    *(unsigned long long *)address = *end_of(k) = k->stamp;
+    standin->submitted++;
+}
+
+/* fuzz OPERATIONS SEED */
+static void fuzz(int argc, char **argv) {
+    static struct {
+        CUdeviceptr address;
+        size_t bytes;
+    } live[200];
+    const long operations = argc > 0 ? atol(argv[0]) : 20000;
+    unsigned long long seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    CUstream stream;
+    CUgraph graph;
+    bool captures = false;
+    client_start();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    standin->at_finish = check_all;
+    for (long n = 0; n < operations; n++) {
+        seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+        const unsigned r = (unsigned)(seed >> 33), k = r % 200, what = r / 200 % 100;
+        if (what < 45 && !captures && !live[k].address) {
+            live[k].bytes = 16 + (what < 3    ? (r >> 8) % (40 * MIB)
+                                  : what < 30 ? (r >> 8) % 8 * KIB /* lengths that come again */
+                                              : (r >> 8) % (1u << (4 + r % 16)));
+            if (cu.cuMemAlloc(&live[k].address, live[k].bytes) != CUDA_SUCCESS) live[k].address = 0;
+            else launch(live[k].address, live[k].bytes & ~7ull);
+        } else if (what < 70 && live[k].address) {
+            OK(cu.cuMemFree(live[k].address));
+            live[k].address = 0;
+        } else if (what < 85 && live[k].address) {
+            launch(live[k].address, live[k].bytes & ~7ull);
+        } else if (what < 97) {
+            if (standin->finished < standin->submitted) check_up_to(standin->finished + 1), standin->finished++;
+        } else if (what < 99) {
+            if (captures) OK(cu.cuStreamEndCapture(stream, &graph));
+            else OK(cu.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+            captures = !captures;
+        } else if (!captures && n % 7 == 0) {
+            settle();
+        }
+    }
+    if (captures) OK(cu.cuStreamEndCapture(stream, &graph));
+    CHECK(!standin->capture_broken);
+    for (int k = 0; k < 200; k++)
+        if (live[k].address) OK(cu.cuMemFree(live[k].address));
+    check_all();
+    standin->at_finish = NULL;
+    settle();
+    CHECK(driver_has() == 0);
+}
+
+/* While the driver makes a pool's anchor, a call that is slow at times, other threads use the pool. */
+static CUcontext anchored;
+static bool was_used;
+static void *uses_the_pool(void *unused) {
+    OK(cu.cuCtxSetCurrent(anchored));
+    for (int i = 0; i < 3; i++) OK(cu.cuMemFree(allocate(KIB)));
+    return unused;
+}
+static void at_anchor(unsigned long long bytes) {
+    pthread_t other;
+    struct timespec until;
+    if (bytes != 1) return;
+    CHECK(!was_used && pthread_create(&other, NULL, uses_the_pool, NULL) == 0); /* and they make no second one */
+    was_used = true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    CHECK(pthread_timedjoin_np(other, NULL, &until) == 0);
+}
+static void anchoring(int argc, char **argv) {
+    (void)argc, (void)argv;
+    anchored = client_start();
+    standin->at_allocate = at_anchor;
+    OK(cu.cuMemFree(allocate(KIB)));
+    CHECK(was_used);
+    standin->at_allocate = NULL;
+    settle();
+    CHECK(driver_has() == 0);
+}
+
+/* Threads that allocate and free blocks of their own. */
+static void *worker(void *argument) {
+    CUcontext context = (CUcontext)argument;
+    OK(cu.cuCtxSetCurrent(context));
+    unsigned seed = (unsigned)(size_t)&seed;
+    for (int i = 0; i < 3000; i++) {
+        CUdeviceptr p[8];
+        for (int k = 0; k < 8; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            OK(cu.cuMemAlloc(&p[k], 64 + (seed >> 8) % (seed % 50 == 0 ? 3 * MIB : seed % 2 ? 2000 : 20000)));
+            *(volatile CUdeviceptr *)p[k] = p[k];
+        }
+        for (int k = 0; k < 8; k++) {
+            CHECK(*(volatile CUdeviceptr *)p[k] == p[k]);
+            OK(cu.cuMemFree(p[k]));
+        }
+    }
+    return NULL;
+}
+static void threads(int argc, char **argv) {
+    pthread_t t[8];
+    CUcontext context = client_start();
+    (void)argc, (void)argv;
+    for (int i = 0; i < 8; i++) CHECK(pthread_create(&t[i], NULL, worker, context) == 0);
+    for (int i = 0; i < 20; i++) {
+        usleep(1000);
+        settle();
+    }
+    for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
+    settle();
+    CHECK(driver_has() == 0);
+}
+
+const struct scenario client_pool_contexts_scenarios[] = {
+    {"pool-anchoring", anchoring},
+    {"pool-ending", ending},
+    {"pool-contexts", contexts},
+    {"pool-fuzz", fuzz},
+    {"pool-threads", threads},
+    {"pool-devices", devices},
+    {NULL, NULL},
+};
