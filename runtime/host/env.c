@@ -264,6 +264,7 @@ static void read_env(void) {
     read_stats();
     env.heap_map = read_path("MM_HEAP_MAP");
     env.trace = read_path("MM_TRACE");
+    env.profile = read_path("MM_PROFILE");
     read_trim();
     read_pool();
 }

@@ -44,6 +44,7 @@ struct mm_host_env {
     enum mm_stats_form stats;
     const char *stats_file; /* patterns (inspect.h); NULL: standard error */
     const char *trace;      /* pattern of a file name; NULL: not traced */
+    const char *profile;    /* likewise */
     const char *heap_map;   /* pattern of a file name (inspect.h); NULL: no picture */
 };
 

@@ -159,7 +159,9 @@ static bool try_create_mapped(const struct mm_driver *d, struct mm_host_heap *h,
     }
     h->kind = MM_HOST_HEAP_MAPPED;
     struct mm_driver_error no_names = {NULL, CUDA_SUCCESS};
-    if (h->guard && !(h->kernels = mm_kernels_create(d, h->context, &no_names))) mm_host_say("device %d: kernels have no names (%s)", h->device, no_names.call);
+    const bool has_names = h->guard || (h->trace && mm_host_env_get()->profile);
+    if (has_names && !(h->kernels = mm_kernels_create(d, h->context, &no_names)))
+        mm_host_say("device %d: kernels have no names (%s)", h->device, no_names.call);
     if (!h->shared) return true;
     if (mm_host_env_get()->trim_after_ms == MM_HOST_TRIM_IDLE_MS) mm_trim_load(d, h);
     if (mm_grower_start(d, h) != 0) {

@@ -108,36 +108,56 @@ static bool try_map_path(const struct mm_host_heap *h, uint64_t launch, char pat
     return try_heap_path("a picture", mm_host_env_get()->heap_map, h, launch, path);
 }
 
-static void take_trace(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
-    struct mm_host_seen *const seen = &h->seen;
-    free(seen->trace);
-    seen->trace = NULL;
-    FILE *out = open_memstream(&seen->trace, &seen->trace_bytes);
-    if (!out) return;
-    const bool done = mm_trace_try_take(d, h, out, &seen->trace_sum, error);
-    if (fclose(out) == 0 && done) return;
-    free(seen->trace);
-    seen->trace = NULL;
+static void drop_text(struct mm_host_text *t) {
+    free(t->text);
+    t->text = NULL;
 }
 
-static void write_trace(const struct mm_host_heap *h) {
+/* What the title of a heap's output begins with. */
+struct heap_title {
+    char text[120];
+};
+static struct heap_title title_of(const struct mm_host_heap *h) {
+    struct heap_title t;
+    snprintf(t.text, sizeof t.text, "Heap of device %d%s%s, process %ld", h->device, h->sibling ? ", " : "", h->sibling ? h->sibling : "", (long)getpid());
+    return t;
+}
+
+/* Collects the trace and the profile, as far as they are wanted. */
+static void take_events(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
+    const struct mm_host_env *env = mm_host_env_get();
+    struct mm_host_seen *const seen = &h->seen;
+    const struct heap_title title = title_of(h);
+    drop_text(&seen->trace), drop_text(&seen->profile);
+    struct mm_trace_out out = {.title = title.text};
+    if (env->trace) out.trace = open_memstream(&seen->trace.text, &seen->trace.bytes);
+    if (env->profile) out.profile = open_memstream(&seen->profile.text, &seen->profile.bytes);
+    bool done = (out.trace || !env->trace) && (out.profile || !env->profile) && mm_trace_try_take(d, h, &out, error);
+    if (out.trace) done = fclose(out.trace) == 0 && done;
+    if (out.profile) done = fclose(out.profile) == 0 && done;
+    if (!done) drop_text(&seen->trace), drop_text(&seen->profile);
+    seen->trace_sum = out.sum;
+}
+
+/* what: "a trace" or "a profile". pattern: NULL: it is not wanted. */
+static void write_events(const struct mm_host_heap *h, const char *what, const char *pattern, const struct mm_host_text *t) {
     const struct mm_trace_sum *s = &h->seen.trace_sum;
     char path[PATH_MAX];
-    if (!h->seen.trace) mm_host_say("device %d: no trace (%s)", h->device, h->seen.error.call ? h->seen.error.call : "the context had ended");
-    if (!h->seen.trace || !try_heap_path("a trace", mm_host_env_get()->trace, h, 0, path)) return;
-    if (!try_write_file("a trace", path, h->seen.trace, h->seen.trace_bytes, false)) return;
-    mm_host_say("device %d: trace in %s: %llu mallocs, %llu NULLs, %llu frees; %llu events dropped, %llu left out", h->device, path,
+    if (!pattern) return;
+    if (!t->text) mm_host_say("device %d: no %s (%s)", h->device, what + 2, h->seen.error.call ? h->seen.error.call : "the context had ended");
+    if (!t->text || !try_heap_path(what, pattern, h, 0, path)) return;
+    if (!try_write_file(what, path, t->text, t->bytes, false)) return;
+    mm_host_say("device %d: %s in %s: %llu mallocs, %llu NULLs, %llu frees; %llu events dropped, %llu left out", h->device, what + 2, path,
                 (unsigned long long)s->mallocs, (unsigned long long)s->nulls, (unsigned long long)s->frees, (unsigned long long)s->dropped,
                 (unsigned long long)s->left_out);
 }
 
 static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
     struct mm_snapshot s;
-    char title[160];
+    char title[200];
     if (!mm_snapshot_try_take(d, h, &s, error)) return false;
     FILE *out = open_memstream(text, bytes);
-    snprintf(title, sizeof title, "Heap of device %d%s%s, process %ld, %s", h->device, h->sibling ? ", " : "", h->sibling ? h->sibling : "", (long)getpid(),
-             when);
+    snprintf(title, sizeof title, "%s, %s", title_of(h).text, when);
     if (out) {
         mm_map_write(&s, title, out);
         fclose(out);
@@ -154,7 +174,7 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
     if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map && !h->ref.fail && !h->trace) || h->kind == MM_HOST_HEAP_ABSENT) return;
     if (!mm_driver_try_enter(d, h->context, &visit)) return;
     struct mm_host_seen *seen = &h->seen;
-    if (h->trace) take_trace(d, h, &error);
+    if (h->trace) take_events(d, h, &error);
     seen->has_fail = h->ref.fail && mm_fail_try_take(d, h, &seen->fail, &error);
     if (env->stats != MM_STATS_NONE || is_checked) {
         if (!seen->stats) seen->stats = (struct mm_host_stats *)malloc(sizeof *seen->stats);
@@ -227,9 +247,9 @@ void mm_inspect_write(struct mm_host_heap *h) {
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
     if (seen->map && try_map_path(h, 0, path)) try_write_file("a picture", path, seen->map, seen->map_bytes, false);
-    if (h->trace) write_trace(h);
+    if (h->trace) write_events(h, "a trace", env->trace, &seen->trace), write_events(h, "a profile", env->profile, &seen->profile);
     if (seen->has_leaks) mm_leaks_drop(seen->leaks);
-    free(seen->trace), free(seen->stats), free(seen->leaks), free(seen->map);
+    drop_text(&seen->trace), drop_text(&seen->profile), free(seen->stats), free(seen->leaks), free(seen->map);
     memset(seen, 0, sizeof *seen);
 }
 

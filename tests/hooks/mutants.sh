@@ -56,7 +56,7 @@ first_failing_of_report() {
 # Prints the first failing suite of traces, with this source changed.
 first_failing_of_traces() {
     local source list=()
-    for source in runtime/host/trace_write.c tools/mmbench/child/{trace,replay_plan}.c; do
+    for source in runtime/host/{trace_write,events}.c tools/mmbench/child/{trace,replay_plan}.c; do
         if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
     done
     "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread tests/bench/test_trace.c "${list[@]}" "${check[@]}" -o "$work/test_trace" 2>"$work/log" || { echo 'does not compile'; return; }
