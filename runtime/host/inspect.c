@@ -108,6 +108,13 @@ static bool try_map_path(const struct mm_host_heap *h, uint64_t launch, char pat
     return try_heap_path("a picture", mm_host_env_get()->heap_map, h, launch, path);
 }
 
+/* Whether there is a picture of each launch. */
+static bool has_launches(const char *pattern) {
+    for (const char *at = strchr(pattern, '%'); at && at[1]; at = strchr(at + 2, '%'))
+        if (at[1] == 'l') return true;
+    return false;
+}
+
 static void drop_text(struct mm_host_text *t) {
     free(t->text);
     t->text = NULL;
@@ -152,18 +159,39 @@ static void write_events(const struct mm_host_heap *h, const char *what, const c
                 (unsigned long long)s->left_out);
 }
 
-static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
+/* The map of the heap as it is now. NULL: there is none. */
+static struct mm_map *map_of(const struct mm_driver *d, struct mm_host_heap *h, struct mm_driver_error *error) {
     struct mm_snapshot s;
+    if (!mm_snapshot_try_take(d, h, &s, error)) return NULL;
+    struct mm_map *map = mm_map_take(&s);
+    mm_snapshot_drop(&s);
+    return map;
+}
+
+static bool try_map(const struct mm_driver *d, struct mm_host_heap *h, const char *when, char **text, size_t *bytes, struct mm_driver_error *error) {
     char title[200];
-    if (!mm_snapshot_try_take(d, h, &s, error)) return false;
+    struct mm_map *map = map_of(d, h, error);
+    if (!map) return false;
     FILE *out = open_memstream(text, bytes);
     snprintf(title, sizeof title, "%s, %s", title_of(h).text, when);
     if (out) {
-        mm_map_write(&s, title, out);
+        mm_map_write(map, title, out);
         fclose(out);
     }
-    mm_snapshot_drop(&s);
+    free(map);
     return out != NULL;
+}
+
+static void write_series(struct mm_host_heap *h) {
+    struct mm_host_text t = {NULL, 0};
+    char path[PATH_MAX];
+    if (!mm_map_series_has_any(&h->seen.series)) return;
+    FILE *out = open_memstream(&t.text, &t.bytes);
+    if (!out) return;
+    mm_map_series_write(&h->seen.series, title_of(h).text, out);
+    if (fclose(out) == 0 && try_heap_path("a picture", mm_host_env_get()->map_series, h, 0, path)) try_write_file("a picture", path, t.text, t.bytes, false);
+    free(t.text);
+    mm_map_series_drop(&h->seen.series);
 }
 
 void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
@@ -171,7 +199,8 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     struct mm_driver_visit visit;
     const bool is_checked = h->guard != 0;
-    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map && !h->ref.fail && !h->trace) || h->kind == MM_HOST_HEAP_ABSENT) return;
+    if ((env->stats == MM_STATS_NONE && !is_checked && !env->heap_map && !env->map_series && !h->ref.fail && !h->trace) || h->kind == MM_HOST_HEAP_ABSENT)
+        return;
     if (!mm_driver_try_enter(d, h->context, &visit)) return;
     struct mm_host_seen *seen = &h->seen;
     if (h->trace) take_events(d, h, &error);
@@ -183,7 +212,8 @@ void mm_inspect_take(const struct mm_driver *d, struct mm_host_heap *h) {
         seen->has_stats = seen->stats && (seen->leaks || !is_checked) && mm_stats_try_take(d, h, seen->stats, seen->leaks, &error);
         seen->has_leaks = seen->has_stats && is_checked;
     }
-    if (env->heap_map && !mm_inspect_wants_launches()) {
+    if (env->map_series) mm_map_series_end(&seen->series, map_of(d, h, &error));
+    if (env->heap_map && !has_launches(env->heap_map)) {
         free(seen->map);
         seen->map = NULL;
         if (!try_map(d, h, "at the end", &seen->map, &seen->map_bytes, &error)) seen->map = NULL;
@@ -247,6 +277,7 @@ void mm_inspect_write(struct mm_host_heap *h) {
         else mm_host_say("device %d: no statistics (%s)", h->device, seen->error.call ? seen->error.call : "the context had ended");
     }
     if (seen->map && try_map_path(h, 0, path)) try_write_file("a picture", path, seen->map, seen->map_bytes, false);
+    write_series(h);
     if (h->trace) write_events(h, "a trace", env->trace, &seen->trace), write_events(h, "a profile", env->profile, &seen->profile);
     if (seen->has_leaks) mm_leaks_drop(seen->leaks);
     drop_text(&seen->trace), drop_text(&seen->profile), free(seen->stats), free(seen->leaks), free(seen->map);
@@ -254,17 +285,26 @@ void mm_inspect_write(struct mm_host_heap *h) {
 }
 
 bool mm_inspect_wants_launches(void) {
-    const char *pattern = mm_host_env_get()->heap_map;
-    for (const char *at = pattern ? strchr(pattern, '%') : NULL; at && at[1]; at = strchr(at + 2, '%'))
-        if (at[1] == 'l') return true;
-    return false;
+    const struct mm_host_env *env = mm_host_env_get();
+    return env->map_series || (env->heap_map && has_launches(env->heap_map));
+}
+
+bool mm_inspect_wants_launch(struct mm_host_heap *h) {
+    const struct mm_host_env *env = mm_host_env_get();
+    if (h->kind == MM_HOST_HEAP_ABSENT) return false;
+    h->seen.wants_frame = env->map_series && mm_map_series_wants(&h->seen.series);
+    return h->seen.wants_frame || (env->heap_map && has_launches(env->heap_map));
 }
 
 void mm_inspect_launch(const struct mm_driver *d, struct mm_host_heap *h, uint64_t launch) {
+    const struct mm_host_env *env = mm_host_env_get();
     struct mm_driver_error error = {NULL, CUDA_SUCCESS};
     char path[PATH_MAX], when[60], *text = NULL;
     size_t bytes = 0;
-    if (h->kind == MM_HOST_HEAP_ABSENT || !try_map_path(h, launch, path)) return;
+    if (h->kind == MM_HOST_HEAP_ABSENT) return;
+    if (h->seen.wants_frame) mm_map_series_add(&h->seen.series, map_of(d, h, &error));
+    h->seen.wants_frame = false;
+    if (!env->heap_map || !has_launches(env->heap_map) || !try_map_path(h, launch, path)) return;
     snprintf(when, sizeof when, "after launch %" PRIu64, launch);
     if (try_map(d, h, when, &text, &bytes, &error)) try_write_file("a picture", path, text, bytes, false);
     free(text);

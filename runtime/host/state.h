@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "runtime/host/chunks.h"
+#include "runtime/host/map_series.h"
 #include "runtime/host/trace_write.h"
 
 /* A heap's kind depends on what the driver provided:
@@ -42,6 +43,8 @@ struct mm_host_seen {
     struct mm_trace_sum trace_sum;
     char *map; /* NULL: none */
     size_t map_bytes;
+    struct mm_map_series series;
+    bool wants_frame;             /* the last launch gets one */
     struct mm_driver_error error; /* why something is missing */
 };
 
