@@ -405,6 +405,22 @@ static void trace(int argc, char **argv) {
     CHECK(mm_closed_malloc(&ref, 7));
 }
 
+static int looks; /* launches that were waited for */
+static void at_look(void) { looks++; }
+
+/* argv: so many launches, each of which allocates a page or more. Prints how many of them were waited for. */
+static void launches(int argc, char **argv) {
+    CHECK(argc == 1);
+    client_start();
+    standin->at_synchronize = at_look;
+    for (int i = 0; i < atoi(argv[0]); i++) {
+        launch("make");
+        CHECK(mm_heap_malloc(&ref, 100000));
+    }
+    standin->at_synchronize = NULL;
+    printf("%d\n", looks);
+}
+
 /* The memory of the trace is refused: the heap has none, and is open. */
 static void trace_refused(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -439,6 +455,7 @@ const struct scenario client_report_scenarios[] = {
     {"fill", fill},
     {"trace", trace},
     {"trace-refused", trace_refused},
+    {"launches", launches},
     {"fail", fail},
     {"fail-kernel", fail_kernel},
     {"checked-faults", checked_faults},
