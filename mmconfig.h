@@ -268,10 +268,10 @@
 
 /* Environment variables that libmm.so reads; it reports any other MM_* as unknown. The second list has those that only mmnvcc reads, which libmm.so
  * ignores. */
-#define MM_HOST_VARIABLES                                                                                                                                   \
-    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE",       \
-        "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_MAP_SERIES", "MM_TRACE", "MM_PROFILE", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", "MM_POOL_FIT", "MM_POOL_CARVE", \
-        "MM_VERBOSE"
+#define MM_HOST_VARIABLES                                                                                                                                  \
+    "MM_HEAP_SIZE", "MM_HEAP_MAX", "MM_GROW_WAIT_MS", "MM_ON_MISUSE", "MM_SPACING", "MM_TRIM", "MM_FILL", "MM_FAIL", "MM_CHECK", "MM_CHECK_EXITCODE",      \
+        "MM_STATS", "MM_STATS_FILE", "MM_HEAP_MAP", "MM_MAP_SERIES", "MM_TRACE", "MM_PROFILE", "MM_OFF", "MM_RUN_ALLOCATOR", "MM_ALLOW_UNSAFE", "MM_POOL", \
+        "MM_POOL_FIT", "MM_POOL_CARVE", "MM_VERBOSE"
 #define MM_HOST_VARIABLES_ELSEWHERE "MM_NVCC"
 
 /* Checked runs (kernels.h, inspect.c).
