@@ -30,8 +30,8 @@ static const struct mm_trace_event events[] = {
     {0, 0, 0, 0},
     {0x9000, 0, 0, FREE(3)},
     {0x2000, 0, 0, FREE(2)},
-    {0x5000, 0, 0, MALLOC(1)},
     {0x4000, 0, 0, FREE(1)},
+    {0x5000, 0, 0, MALLOC(1)},
     {0x6000, 1ull << 40, 0, MALLOC(0)},
 };
 #define EVENTS (sizeof events / sizeof *events)
@@ -122,6 +122,9 @@ START_TEST(texts) {
         ck_assert_ptr_nonnull(
             strstr(text, "\n           7      1099511758988          1            3            4      1099511693322      1099511693322  all kernels\n"));
         ck_assert_ptr_nonnull(strstr(text, "\n           1              65537            0                  0       131072  other\n"));
+        unsigned lines = 0;
+        for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) lines++;
+        ck_assert_uint_eq(lines, 5 + 4 + 2 + 7); /* a row for each size that was requested */
         free(text);
     }
     char *text = form(&p, "p.folded", &bytes);

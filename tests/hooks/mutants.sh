@@ -63,6 +63,16 @@ first_failing_of_traces() {
     BOUNDED_CLOCK=100 bounded "$work/out" "$work/test_trace" || { echo test_trace; return; }
     [[ $1 == tools/* ]] || first_failing_of_report
 }
+# Prints the first failing suite of profiles and series of maps, with this source changed.
+first_failing_of_profiles() {
+    local source list=()
+    for source in runtime/host/{events,profile*,map,map_series,say}.c; do
+        if [[ $source == "$1" ]]; then list+=("$work/mutant.c"); else list+=("$source"); fi
+    done
+    "${CC:-cc}" "${flags[@]}" -D_GNU_SOURCE= -pthread tests/hooks/check_profile.c "${list[@]}" "${check[@]}" -o "$work/check_profile" 2>"$work/log" || { echo 'does not compile'; return; }
+    BOUNDED_CLOCK=100 bounded "$work/out" "$work/check_profile" || { echo check_profile; return; }
+    first_failing_of_report
+}
 # Prints the first failing scenario or suite; short ones run first.
 first_failing() {
     scenario 0 MM_NVCC=x jit || { echo jit; return; }
@@ -185,6 +195,7 @@ case $only in
 pool:*) ;;
 fail:*) killer=$(first_failing_of_report) ;;
 trace:*) killer=$(first_failing_of_traces none) ;;
+profile:*) killer=$(first_failing_of_profiles none) ;;
 *) [[ $killer ]] || killer=$(first_failing) ;;
 esac
 [[ ! $killer ]] || untried 'hook mutants' "$killer"
@@ -200,6 +211,7 @@ while IFS= read -r line; do
         pool:*) killer=$(first_failing_of_pool) ;;
         fail:*) killer=$(first_failing_of_report) ;;
         trace:*) killer=$(first_failing_of_traces "$file") ;;
+        profile:*) killer=$(first_failing_of_profiles "$file") ;;
         *) killer=$(first_failing) ;;
         esac
         if [[ $killer ]]; then verdict="killed    $name: $killer"; else verdict="survived  $name"; fi
